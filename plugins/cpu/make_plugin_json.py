@@ -1,0 +1,69 @@
+"""Writes plugin.json from the tables of a built plugin, so that neither is ever written twice.
+
+    python make_plugin_json.py LIBRARY INCLUDE_DIR OUTPUT [--preload DISTRIBUTION:PATH ...]
+
+The library is opened and `pyflow_plugin_v0` called with a host of zeros: a plugin may look at its host in `start` and
+later, never while it hands over its tables.  Fields: id, version, abi, min_minor, library, preload, ops, kernels, devices.
+`preload` names libraries (distribution:path inside its package) which the loader opens first, with global symbols, and
+does without where they are absent.
+"""
+import argparse
+import json
+import pathlib
+import re
+
+import cffi
+
+ENTRY = "pyflow_plugin_v0"
+
+
+def read_declarations(include):
+    """The regions of tensor.h and kernel.h that are written for cffi."""
+    text = "".join((include / "pyflow" / name).read_text(encoding="utf-8") for name in ("tensor.h", "kernel.h"))
+    return "\n".join(re.findall(r"/\*PF:BEGIN.*?\*/(.*?)/\*PF:END\*/", text, re.S))
+
+
+def table(ffi, first):
+    """A NULL-ended array of pointers, as a list."""
+    found = []
+    while first != ffi.NULL and first[len(found)] != ffi.NULL:
+        found.append(first[len(found)])
+    return found
+
+
+def describe(library, include):
+    ffi = cffi.FFI()
+    ffi.cdef(read_declarations(include) + f"\nconst pf_plugin *{ENTRY}(const pf_host *host);")
+    opened = ffi.dlopen(str(library))
+    host = ffi.new("pf_host *", {"size": ffi.sizeof("pf_host"), "minor": 1})
+    plugin = getattr(opened, ENTRY)(host)
+    if plugin == ffi.NULL:
+        raise SystemExit(f"{library}: {ENTRY} returned NULL")
+
+    def text(pointer):
+        return None if pointer == ffi.NULL else ffi.string(pointer).decode()
+
+    return {
+        "id": text(plugin.id), "version": text(plugin.version),
+        "abi": [plugin.abi_major, plugin.abi_minor], "min_minor": plugin.min_minor,
+        "ops": [{"name": text(o.name), "sig": text(o.sig)} for o in table(ffi, plugin.ops)],
+        "kernels": [{"op": text(k.op), "where": text(k.where), "device": text(k.device), "needs": text(k.needs)}
+                    for k in table(ffi, plugin.kernels)],
+        "devices": [text(d.type) for d in table(ffi, plugin.devices)],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("include", type=pathlib.Path)
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--preload", action="append", default=[])
+    arguments = parser.parse_args()
+    found = describe(arguments.library.resolve(), arguments.include)
+    found.update(library=arguments.library.name, preload=arguments.preload)
+    arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

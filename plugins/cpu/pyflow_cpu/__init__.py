@@ -1,0 +1,5 @@
+"""pyflow's CPU kernels: a plugin like any other.
+
+The package holds `libpyflow_cpu.so` and `plugin.json`, what the plugin offers, generated from its tables when it was built
+and read by pyflow before the library is opened.  There is nothing to call here.
+"""
