@@ -303,6 +303,9 @@ struct pf_host {
   pf_status (*infer_fail)(pf_infer *, const char *msg, int64_t len);
 
   const void *(*extension)(const char *id);                 /* [any] NULL: not offered */
+
+  pf_status (*post_caller)(pf_ctx *, void (*fn)(void *), void *arg);
+      /* [compute] run fn on the thread that called `run` (an interpreter's, say), when it next waits; PF_UNAVAILABLE: none */
 };
 
 /* ---------------------------------------------------------------- devices

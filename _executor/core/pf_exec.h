@@ -1,0 +1,352 @@
+/* Plans and steps: the structures of plan.pyx (compile), exec.pyx (run), pool.pyx (threads), host.pyx (pf_host).
+ *
+ * A Plan is immutable.  Its nodes became instructions in flat arrays; instructions are grouped in BLOCKS, the unit of
+ * scheduling; blocks belong to FRAMES (the root, and each while loop that could not be run inline).
+ *
+ * Invariants
+ *   1. A slot holds NULL, PF_DEAD, or a DLTensor* that is the first-class part of a pf_tensor with one reference held by the
+ *      slot (constant slots, filled from the plan, hold a lent pointer and are never released).
+ *   2. Inside a block instructions run in order on one thread; every input was produced earlier in the block, by a
+ *      block this one waits for, or before the slab started.
+ *   3. Every block of a slab runs exactly once, live, dead or cancelled; blocks_left == 0 ends the slab.
+ *   4. The consumer marked PF_IN_LAST releases the slot.  A slot read by several blocks counts them in `uses`.
+ *   5. A cancelled step runs no more instructions; its blocks only propagate, its slots are swept at the end.
+ */
+#ifndef PF_EXEC_H
+#define PF_EXEC_H
+
+#define PF_DEAD ((DLTensor *)(uintptr_t)1)
+static inline int pf_alive(const DLTensor *t) { return (uintptr_t)t > 1; }
+
+/* ---------------------------------------------------------------- plan */
+enum {
+  PF_IN_LAST = (int)0x80000000u,     /* last reader inside the only reading block: release or forward */
+  PF_IN_SHARED = 1 << 30,   /* last reader of this block; others read the slot too: count down slab->uses */
+  PF_IN_DEREF = 1 << 29,    /* a ref (variable handle) read as a value */
+  PF_IN_NOFWD = 1 << 28,    /* the instruction reads the same slot twice: not forwardable */
+  PF_IN_SLOT = (1 << 28) - 1
+};
+enum {                      /* pf_instr.kind */
+  PF_I_CALL, PF_I_CALL0, PF_I_IDENTITY, PF_I_CONST, PF_I_RETVAL, PF_I_SWITCH, PF_I_MERGE, PF_I_NEXT, PF_I_EXIT,
+  PF_I_LOOP, PF_I_FRAME, PF_I_NOOP
+};
+enum {                      /* pf_instr.flags */
+  PF_F_MAYBE_DEAD = 1, PF_F_DEREF = 2, PF_F_UNUSED_OUT = 4, PF_F_ASYNC = 8, PF_F_DEAD_OK = 16,
+  PF_F_CTL_OUT = 32,        /* slot out_slot + n_out carries this node's deadness to control successors */
+  PF_F_CONSTANT_IN = 64     /* some inputs were dropped by the kernel (drop_constant) */
+};
+typedef struct pf_instr {
+  pf_status (*compute)(pf_ctx *, const void *);
+  const void *state;
+  uint32_t in_begin;        /* plan->ins: n_in data inputs, then n_ctl control slots */
+  uint32_t out_slot;        /* outputs are contiguous */
+  uint32_t n_in, n_out, n_ctl;
+  uint32_t node;            /* plan->nodes */
+  uint32_t aux;             /* RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
+  uint8_t kind, flags;
+  uint16_t aux2;
+} pf_instr;
+_Static_assert(sizeof(void *) != 8 || sizeof(pf_instr) == 48, "pf_instr");
+
+typedef struct pf_node_info {       /* what a call needs beside the instruction; layout follows pf_ctx */
+  const int32_t *in_type, *out_type;
+  int32_t n_in, n_out;
+  const int32_t *in_start, *out_start;
+  int32_t n_in_args, n_out_args;
+  pf_str name, op, device;
+  const pf_op_def *def;
+  const pf_kernel_entry *kernel;
+  pf_device_entry *dev;
+  void *state;
+  uint64_t seed, seed2;
+  pf_str container, shared_name;
+  int32_t frame, origin;
+} pf_node_info;
+
+enum { PF_B_EXPENSIVE = 1, PF_B_ASYNC = 2, PF_B_URGENT = 4, PF_B_EVENT = 8 /* a loop variable's arrival: no instructions */ };
+typedef struct pf_block {
+  uint32_t begin, end;      /* instructions */
+  int32_t pending;          /* predecessors in the same frame */
+  uint32_t succ_begin, succ_end;    /* plan->succs: block indices relative to the frame */
+  uint32_t order;           /* construction order: lower runs first */
+  uint32_t flags, pad;
+} pf_block;
+
+typedef struct { uint32_t enter_slot, merge_slot, next_slot, index_slot; int32_t event, pad; } pf_loop_var; /* index_slot: value_index or ~0 */
+typedef struct { uint32_t outer, inner; } pf_slot_pair;
+typedef struct pf_frame_def {
+  int32_t parent, inlined, parallel, n_vars, n_consts, n_exits;
+  pf_str name;
+  pf_loop_var *vars;
+  pf_slot_pair *consts;     /* constant Enters of a frame that runs in slabs: outer slot -> inner slot */
+  uint32_t *exits;          /* outer slots */
+  uint32_t body_begin, body_end;    /* inlined: instructions */
+  uint32_t block_begin, n_blocks, n_slots, n_uses;
+  uint32_t *roots; uint32_t n_roots, child_index;
+  uint32_t *use_counts;     /* initial uses, n_uses */
+} pf_frame_def;
+
+typedef struct { uint32_t slot; int32_t pad; DLTensor *tensor; } pf_const_slot;
+
+typedef struct pf_plan {
+  pf_a32 refs;
+  pf_a32 lock;              /* guards free_steps */
+  pf_graph *graph;
+  pf_arena arena;
+  pf_state *state;
+  struct pf_pool *pool;
+  uint32_t n_nodes, n_instrs, n_blocks, n_frames, n_ins, n_consts, n_args, n_rets, max_in, n_const_tensors;
+  pf_node_info *nodes;
+  pf_instr *instrs;
+  pf_block *blocks;
+  pf_frame_def *frames;     /* frames[0]: the root */
+  uint32_t *ins, *succs;
+  uint32_t *slot_use;       /* per (frame, shared slot): index into uses + 1; 0: not shared.  frames' slots laid end to end */
+  pf_const_slot *consts;    /* root slots filled before every step */
+  pf_tensor **const_tensors;
+  uint32_t *arg_slot;       /* n_args; ~0: the argument is not used */
+  int32_t *arg_type;
+  pf_shape *arg_shape;
+  pf_str *arg_name;
+  int32_t *ret_type;
+  struct pf_step *free_steps;
+  pf_a64 steps_run, kernels_run;
+  int32_t solo, has_async;
+} pf_plan;
+
+typedef struct {
+  int32_t threads;          /* 1: expensive nodes join blocks, every synchronous loop runs inline */
+  int32_t no_inline;        /* loops always run in slabs (tests) */
+  int32_t no_blocks;        /* every node its own block (tests) */
+  int32_t pad;
+} pf_plan_options;
+typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
+
+/* Takes the graph (also on failure); refs state and pool.  `consts` give the values of Const nodes by name. */
+pf_status pf_plan_compile(pf_graph *take, const pf_named_tensor *consts, int32_t n_consts, pf_state *state,
+                          struct pf_pool *pool, const pf_plan_options *options, pf_plan **out, pf_error *err);
+void pf_plan_ref(pf_plan *p);
+void pf_plan_unref(pf_plan *p);
+
+/* ---------------------------------------------------------------- step */
+typedef struct pf_item {            /* one block of one slab */
+  pf_a32 pending;
+  uint32_t block;                   /* absolute */
+  uint32_t order, pad;
+  struct pf_slab *slab;
+  struct pf_item *next;             /* injector list */
+  struct pf_call *call;             /* a finished asynchronous call to be completed by whoever takes the item */
+} pf_item;
+
+typedef struct pf_slab {            /* one iteration of a frame, or the root */
+  struct pf_step *step;
+  const pf_frame_def *def;
+  struct pf_frame *frame;           /* NULL: root */
+  int64_t iter;
+  pf_a32 blocks_left;
+  int32_t status;                   /* frame lock: 0 free, 1 active, 2 all blocks ran */
+  pf_item *items;
+  DLTensor **slots;
+  pf_a32 *uses;
+  DLTensor **next;                  /* frame lock: per loop variable, a token for the next iteration; NULL: none yet */
+  uint8_t *arrived;                 /* frame lock: this slab's loop variables that have arrived */
+} pf_slab;
+
+typedef struct pf_frame {           /* one instance of a loop that runs in slabs */
+  struct pf_step *step;
+  const pf_frame_def *def;
+  pf_slab *parent;
+  pf_item *item;                    /* the FRAME block in the parent */
+  pthread_mutex_t lock;
+  int64_t oldest, newest;           /* active iterations: oldest..newest */
+  int32_t n_ring, pad;
+  pf_slab *ring;
+  struct pf_frame *next_free, *next_all;
+} pf_frame;
+
+typedef struct pf_step {
+  pf_plan *plan;
+  struct pf_pool *pool;
+  int64_t id;
+  pf_slab root;
+  DLTensor **rets;                  /* n_rets; taken by the caller */
+  pf_a32 cancelled;
+  pf_a32 done;
+  int32_t shared;                   /* other threads may work on this step */
+  pf_a32 caller_waits;
+  pthread_mutex_t lock;             /* guards error, cancels, frames, posts */
+  pthread_cond_t cond;              /* the caller sleeps here, with pool->lock */
+  pf_error error;
+  struct pf_call *cancels;          /* calls with a cancel callback */
+  struct pf_post *posts;            /* work for the caller's own thread (pool->lock) */
+  pf_resource **owned;              /* step-scoped resources (lock) */
+  int32_t n_owned, owned_room;
+  pf_frame **free_frames;           /* per frame definition (lock) */
+  pf_frame *all_frames;
+  pf_rendezvous *rendezvous;
+  pf_a64 kernels;
+  int64_t deadline_ns, next_poll_ns;
+  int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
+  void *poll_arg;
+  pthread_t caller;
+  struct pf_step *next_free;
+} pf_step;
+
+typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable */
+typedef struct pf_call {            /* a pf_ctx and what the host keeps with it */
+  pf_ctx ctx;
+  pf_step *step;
+  pf_slab *slab;
+  pf_plan *plan;
+  const pf_instr *instr;
+  const pf_node_info *node;
+  pf_item *item;
+  struct pf_worker *worker;
+  DLTensor **in;                    /* what ctx.in points to */
+  int32_t dirty;                    /* something lent or a message kept: see lent */
+  int32_t n_lent, lent_room, var_bits;
+  pf_lent *lent;
+  pf_lent lent_inline[6];
+  char *message;
+  /* asynchronous */
+  int32_t deferred, dead_out;
+  pf_a32 refs;                      /* compute's return and done */
+  pf_status status;
+  uint64_t ticket;
+  void (*cancel_fn)(void *);        /* step->lock */
+  void *cancel_arg;
+  struct pf_call *next_cancel, *prev_cancel;
+  /* init only */
+  const DLTensor *const *constants;
+  uint8_t *dropped;
+} pf_call;
+
+/* Runs one step on the calling thread and the pool.  Takes args (also on failure).  rets: n_rets new references, valid on OK. */
+typedef struct {
+  int64_t timeout_ns;               /* 0: none */
+  int32_t (*poll)(void *arg);       /* called on the caller's thread now and then; nonzero cancels with PF_CANCELLED */
+  void *poll_arg;
+  pf_rendezvous *rendezvous;        /* NULL: a private one when needed */
+  pf_step **running;                /* NULL, or set while the step runs (under running_lock), for pf_step_cancel */
+  pthread_mutex_t *running_lock;
+  int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
+} pf_run_options;
+pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
+void pf_step_cancel(pf_step *s, pf_status why, const char *message);
+void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
+
+/* exec.pyx to host.pyx and back */
+void pf_call_init(pf_call *c, pf_step *step, struct pf_worker *w);
+void pf_call_cleanup(pf_call *c);                   /* unlock, release what was lent, free the message */
+pf_status pf_call_lend(pf_call *c, int32_t kind, void *p);
+pf_call *pf_ticket_new(pf_call *c, uint64_t *ticket);   /* registers a deferred copy of c */
+pf_call *pf_ticket_take(uint64_t ticket);           /* removes it; NULL: late or unknown */
+pf_call *pf_ticket_peek(uint64_t ticket);
+void pf_call_done(pf_call *c, pf_status s);         /* the second of {compute returned, done} completes the call */
+const pf_host *pf_host_table(void);
+extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
+
+/* ---------------------------------------------------------------- pool */
+enum { PF_MAX_LANES = 96 };
+typedef struct pf_heap { pf_item **items; int32_t n, room; } pf_heap;   /* least order first */
+typedef struct pf_lane {            /* stealable items of one thread */
+  pf_a32 lock;
+  pf_a32 n;
+  pf_heap heap;
+  char pad[64];
+} pf_lane;
+typedef struct pf_post { struct pf_post *next; void (*fn)(void *); void *arg; } pf_post;
+typedef struct pf_loop {            /* one parallel_for in progress */
+  void (*fn)(void *arg, int64_t lo, int64_t hi, int32_t worker);
+  void *arg;
+  int64_t n, chunk;
+  pf_a64 next;
+  pf_a32 inside;                    /* helpers working on it */
+  pf_a32 joined;                    /* worker indices given out */
+  pf_a32 *cancelled;
+  struct pf_loop *next_loop;
+} pf_loop;
+typedef struct pf_worker {
+  struct pf_pool *pool;
+  pf_lane *lane;
+  pf_step *step;                    /* callers: the only step this thread works on; NULL: a pool thread */
+  pf_heap ready;                    /* private */
+  int32_t id, pad;
+  int64_t kernels;
+  pthread_t thread;
+} pf_worker;
+typedef struct pf_pool {
+  pf_a32 refs;
+  int32_t n;                        /* threads, the caller's included */
+  int32_t fork_gen, started;
+  pthread_mutex_t lock;
+  pthread_cond_t cond;
+  pf_lane *lanes;                   /* PF_MAX_LANES; workers own 1..n-1, callers take a free one */
+  pf_a32 *lane_taken;
+  pf_worker *workers;
+  pf_item *inject;                  /* lock: completed asynchronous items */
+  pf_a32 n_inject;
+  pf_loop *loops;                   /* lock */
+  pf_a32 n_loops;
+  pf_post *posts, *posts_tail;      /* lock */
+  pf_a32 n_posts;
+  pf_a32 idle;                      /* pool threads asleep */
+  pf_a32 waiting_callers;
+  pf_a32 stop;
+} pf_pool;
+pf_pool *pf_pool_new(int32_t threads);
+void pf_pool_ref(pf_pool *p);
+void pf_pool_unref(pf_pool *p);
+void pf_pool_begin(pf_pool *p, pf_worker *caller, pf_step *s);  /* starts threads on first use and after fork; gives a lane */
+void pf_pool_end(pf_worker *caller);
+void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on; wakes somebody */
+void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
+pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
+void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time */
+void pf_pool_step_over(pf_step *s);                     /* the step is done: wakes its caller */
+pf_status pf_pool_for(pf_pool *p, pf_a32 *cancelled, int64_t n, int64_t grain,
+                      void (*fn)(void *, int64_t, int64_t, int32_t), void *arg);
+pf_status pf_pool_post(pf_pool *p, int32_t lane, void (*fn)(void *), void *arg);
+void pf_pool_post_caller(pf_step *s, pf_post *take);
+pf_pool *pf_default_pool(void);
+void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block and whatever became ready privately */
+
+static inline int64_t pf_now_ns(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+static inline int pf_heap_push(pf_heap *h, pf_item *it) {
+  if (h->n == h->room) {
+    int32_t room = h->room ? h->room * 2 : 64;
+    pf_item **p = (pf_item **)realloc(h->items, sizeof(*p) * (size_t)room);
+    if (!p) return 0;
+    h->items = p;
+    h->room = room;
+  }
+  int32_t i = h->n++;
+  while (i > 0) {
+    int32_t up = (i - 1) / 2;
+    if (h->items[up]->order <= it->order) break;
+    h->items[i] = h->items[up];
+    i = up;
+  }
+  h->items[i] = it;
+  return 1;
+}
+static inline pf_item *pf_heap_take(pf_heap *h, int32_t i) {  /* removes position i */
+  pf_item *out = h->items[i], *last = h->items[--h->n];
+  if (i == h->n) return out;
+  while (i > 0 && h->items[(i - 1) / 2]->order > last->order) { h->items[i] = h->items[(i - 1) / 2]; i = (i - 1) / 2; }
+  for (;;) {
+    int32_t k = 2 * i + 1;
+    if (k >= h->n) break;
+    if (k + 1 < h->n && h->items[k + 1]->order < h->items[k]->order) k++;
+    if (h->items[k]->order >= last->order) break;
+    h->items[i] = h->items[k];
+    i = k;
+  }
+  h->items[i] = last;
+  return out;
+}
+#endif
