@@ -1,6 +1,6 @@
 """Cython to C without Python: compile one core `.pyx` and keep only the C of its functions.
 
-    python slice.py core/plan.pyx plan.c -I core [-I dir ...]
+    python slice.py core/plan.pyx plan.c -I core [-I dir ...] [--depfile plan.c.dep]
 
 Purpose.  `_executor/core/*.pyx` holds no Python object, so all of what Cython adds for Python - Python.h, module
 init, string tables, exception utilities - can be left out.  What remains compiles as plain C11, into the one static
@@ -61,7 +61,7 @@ def cythonize(pyx, includes, output):
     if version != TESTED:
         raise SliceError(f"Cython {Cython.__version__} found, but slice.py is checked with {TESTED[0]}.{TESTED[1]}.x "
                          "only: install that (pyproject.toml pins it), or check the sections and extend TESTED")
-    command = [sys.executable, "-m", "cython", "-3", "--fast-fail", "--module-name", pyx.stem, "-o", str(output)]
+    command = [sys.executable, "-m", "cython", "-3", "-M", "--fast-fail", "--module-name", pyx.stem, "-o", str(output)]
     for folder in includes:
         command += ["-I", folder]
     done = subprocess.run(command + [str(pyx)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -147,12 +147,16 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("pyx", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--depfile", type=pathlib.Path, help="make rule: what the output depends on")
     parser.add_argument("-I", dest="includes", action="append", default=[], help="where .pxd files are found")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         full = pathlib.Path(folder, arguments.pyx.stem + ".c")
         try:
             cythonize(arguments.pyx, arguments.includes, full)
+            if arguments.depfile:
+                rule = pathlib.Path(f"{full}.dep").read_text(encoding="utf-8")
+                arguments.depfile.write_text(f"{arguments.output}:{rule.partition(':')[2]}", encoding="utf-8")
             text = slice_module(full.read_text(encoding="utf-8"), arguments.pyx)
         except SliceError as error:
             print(error, file=sys.stderr)
