@@ -2,4 +2,6 @@
  * ONCE(x): x.c exports x_kernels.  ISA(x): x.c exports PF_ISA_NAME(x_kernels), compiled per instruction set. */
 #define PF_TABLES_A(ONCE, ISA)
 
-#define PF_TABLES_B(ONCE, ISA)
+#define PF_TABLES_B(ONCE, ISA) \
+  ONCE(state) ONCE(scatter) \
+  ISA(training)
