@@ -1,6 +1,8 @@
 """Writes plugin.json from the tables of a built plugin, so that neither is ever written twice.
 
-    python make_plugin_json.py LIBRARY INCLUDE_DIR OUTPUT [--preload DISTRIBUTION:PATH ...]
+    python make_plugin_json.py LIBRARY OUTPUT [--preload DISTRIBUTION:PATH ...]
+
+It lies beside kernel.h, and with it is all that building a plugin needs.
 
 The library is opened and `pyflow_plugin_v0` called with a host of zeros: a plugin may look at its host in `start` and
 later, never while it hands over its tables.  Fields: id, version, abi, min_minor, library, preload, ops, kernels, devices.
@@ -14,12 +16,13 @@ import re
 
 import cffi
 
+HERE = pathlib.Path(__file__).resolve().parent
 ENTRY = "pyflow_plugin_v0"
 
 
-def read_declarations(include):
+def read_declarations():
     """The regions of tensor.h and kernel.h that are written for cffi."""
-    text = "".join((include / "pyflow" / name).read_text(encoding="utf-8") for name in ("tensor.h", "kernel.h"))
+    text = "".join((HERE / name).read_text(encoding="utf-8") for name in ("tensor.h", "kernel.h"))
     return "\n".join(re.findall(r"/\*PF:BEGIN.*?\*/(.*?)/\*PF:END\*/", text, re.S))
 
 
@@ -31,9 +34,9 @@ def table(ffi, first):
     return found
 
 
-def describe(library, include):
+def describe(library):
     ffi = cffi.FFI()
-    ffi.cdef(read_declarations(include) + f"\nconst pf_plugin *{ENTRY}(const pf_host *host);")
+    ffi.cdef(read_declarations() + f"\nconst pf_plugin *{ENTRY}(const pf_host *host);")
     opened = ffi.dlopen(str(library))
     host = ffi.new("pf_host *", {"size": ffi.sizeof("pf_host"), "minor": 1})
     plugin = getattr(opened, ENTRY)(host)
@@ -56,11 +59,10 @@ def describe(library, include):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("library", type=pathlib.Path)
-    parser.add_argument("include", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--preload", action="append", default=[])
     arguments = parser.parse_args()
-    found = describe(arguments.library.resolve(), arguments.include)
+    found = describe(arguments.library.resolve())
     found.update(library=arguments.library.name, preload=arguments.preload)
     arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -1,0 +1,56 @@
+# make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, a C compiler, make)
+# make test    build and run the tests
+# make bench   pyflow beside TensorFlow, torch and NumPy (downloads them into .venv-tf and .venv-torch)
+# make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
+# make dev     an editable install for working on pyflow
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+TF := tensorflow-cpu==2.21.*
+TORCH := torch==2.13.0
+
+SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
+           pyproject.toml meson.build meson.options
+
+.PHONY: demo test bench oracle dev clean
+
+demo: .venv/installed
+	$(BIN)/python examples/01_digits.py
+
+test: .venv/installed-tests
+	$(BIN)/python -P -m pytest tests
+
+bench: .venv/installed .venv-tf/ready .venv-torch/ready
+	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python
+
+oracle: .venv-tf/ready
+	.venv-tf/bin/python tests/oracle/record.py
+
+dev: .venv/made
+	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
+	$(PIP) install --no-build-isolation -e ".[test]"
+
+.venv/made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed: .venv/made $(SOURCES)
+	rm -rf dist && $(PIP) wheel --no-deps -w dist .
+	$(PIP) install --force-reinstall --no-deps dist/pyflow-*.whl && $(PIP) install dist/pyflow-*.whl
+	@touch $@
+
+.venv/installed-tests: .venv/installed
+	$(PIP) install "$$(ls dist/pyflow-*.whl)[test]" "meson-python>=0.16" "Cython==3.3.*" ninja
+	@touch $@
+
+.venv-tf/ready:
+	$(PYTHON) -m venv .venv-tf && .venv-tf/bin/python -m pip -q install "$(TF)"
+	@touch $@
+
+.venv-torch/ready:
+	$(PYTHON) -m venv .venv-torch && .venv-torch/bin/python -m pip -q install numpy "$(TORCH)"
+	@touch $@
+
+clean:
+	rm -rf .venv dist build
