@@ -1,0 +1,345 @@
+"""Plugins: found through installed distributions, read before they are opened, quarantined if they fail.
+
+A plugin is a distribution with an entry point in the group `pyflow.plugins` whose value names a package; the
+package holds a shared library and `plugin.json`, generated from the library's tables.
+
+    found -> described [read plugin.json] -> opened [cffi dlopen] -> registered [_executor.register_plugin]
+      any failure -> quarantined: a warning through `logging`, listed by `python -m pyflow devices`
+
+Invariants
+    1. Nothing happens at import; the first session (or tool) loads all plugins, once per process.
+    2. No Python of a plugin runs, no library is opened whose plugin.json does not fit this host.
+    3. The working directory is never searched, and no path comes out of a graph.
+    4. A library is never closed: its tables and threads live as long as the process.
+    5. A plugin that fails changes nothing for the others.
+
+Threads: `load_all` may be called from any thread; one loads, the others wait.
+
+    pyflow.plugins.load_all()
+    leaky = pyflow.plugins.op("acme.LeakyRelu")
+    y = leaky(x, alpha=0.1)
+"""
+import contextlib
+import importlib.machinery
+import importlib.resources
+import importlib.util
+import json
+import logging
+import os
+import sys
+import threading
+
+GROUP = "pyflow.plugins"
+HOST_ABI = (0, 1)                  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
+ENTRY = "pyflow_plugin_v0"
+
+log = logging.getLogger("pyflow")
+_lock = threading.RLock()
+_state = "new"                      # new -> loading -> loaded [load_all]
+_loaded = []                        # Plugins in the order they were loaded
+_libraries = []                     # open libraries, kept for ever
+_files = contextlib.ExitStack()     # libraries that had to be extracted from an archive stay until exit
+
+
+class PluginError(Exception):
+    """A plugin cannot be used; the message says why and what to do."""
+
+
+class Plugin:
+    """One plugin as found: `id`, `version`, `origin` (distribution and package), `path`, `description`
+    (plugin.json) and `problem`, None if it is in use."""
+
+    def __init__(self, origin, description=None, path=None, problem=None):
+        self.origin, self.description, self.path, self.problem = origin, description or {}, path, problem
+
+    @property
+    def id(self):
+        return self.description.get("id") or self.origin
+
+    @property
+    def version(self):
+        return self.description.get("version") or "?"
+
+    def __repr__(self):
+        return f"<Plugin {self.id} {self.version}{': ' + self.problem if self.problem else ''}>"
+
+
+# ---------------------------------------------------------------- finding
+
+def _search_path():
+    """sys.path without the working directory."""
+    here = os.path.realpath(os.getcwd()) if os.path.isdir(os.curdir) else None
+    path = list(sys.path)
+    if path and here and os.path.realpath(path[0] or os.curdir) == here:
+        del path[0]                  # put there by -m, -c or a script in this folder
+    return [p for p in path if p]
+
+
+def _entry_points():
+    """[(distribution, entry point name, package)] of all installed plugins, each package once."""
+    import importlib.metadata
+    found, seen = [], set()
+    for distribution in importlib.metadata.distributions(path=_search_path()):
+        for entry in distribution.entry_points:
+            if entry.group == GROUP and entry.value not in seen:
+                seen.add(entry.value)
+                found.append((distribution.metadata["Name"], entry.name, entry.value))
+    return sorted(found)
+
+
+def _find_package(name):
+    """The package's files, without running any of its code."""
+    for finder in sys.meta_path:
+        find_spec = getattr(finder, "find_spec", None)
+        path = _search_path() if finder is importlib.machinery.PathFinder else None
+        spec = find_spec(name, path) if find_spec else None
+        if spec is not None and spec.loader is not None:
+            return importlib.resources.files(importlib.util.module_from_spec(spec))
+    raise PluginError(f"package '{name}' is not installed; reinstall its distribution")
+
+
+def _describe(package):
+    """The parsed plugin.json of `package` and the path of its library."""
+    folder = _find_package(package)
+    try:
+        text = folder.joinpath("plugin.json").read_text(encoding="utf-8")
+    except OSError as e:
+        raise PluginError(f"no plugin.json in package '{package}' ({e.strerror}); was it built?") from None
+    try:
+        description = json.loads(text)
+        library = description["library"]
+        check_abi(description)
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise PluginError(f"plugin.json of '{package}' is malformed: {type(e).__name__}: {e}") from None
+    if os.path.basename(library) != library or library in ("", "..", "."):
+        raise PluginError(f"plugin.json of '{package}': library {library!r} must be a bare file name")
+    path = _files.enter_context(importlib.resources.as_file(folder.joinpath(library)))
+    return description, os.fspath(path)
+
+
+def check_abi(description):
+    """Raises PluginError if this host does not offer the ABI version that plugin.json asks for."""
+    major, minor = (int(x) for x in description["abi"])
+    needed = (major, int(description.get("min_minor") or 0))
+    if major != HOST_ABI[0] or needed[1] > HOST_ABI[1]:
+        wanted = needed if major == HOST_ABI[0] else (major, minor)
+        advice = ("install a newer pyflow" if wanted > HOST_ABI else "install a newer version of the plugin")
+        raise PluginError(f"needs v{wanted[0]}.{wanted[1]} of the kernel ABI, this host offers "
+                          f"v{HOST_ABI[0]}.{HOST_ABI[1]}: {advice}")
+
+
+# ---------------------------------------------------------------- opening
+
+def _preload(items):
+    """Opens shared libraries a plugin looks up by symbol; each may be absent.
+
+    OPENBLAS_NUM_THREADS=1 while opening: compute threads belong to the host's pool.
+    """
+    if not items:
+        return
+    import ctypes
+    ours = "OPENBLAS_NUM_THREADS" not in os.environ
+    if ours:
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    try:
+        for item in items:
+            package, _, file = item.partition(":")
+            try:
+                path = _find_package(package).joinpath(*file.split("/"))
+                _libraries.append(ctypes.CDLL(os.fspath(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL))
+            except (PluginError, OSError, ValueError, TypeError) as e:
+                log.debug("plugin preload %s: %s", item, e)
+    finally:
+        if ours:
+            del os.environ["OPENBLAS_NUM_THREADS"]
+
+
+def _open(path):
+    """The plugin's tables: the address that its entry function returned."""
+    from pyflow import _executor
+    from pyflow._plugin_entry import ffi
+    try:
+        library = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+    except OSError as e:
+        raise PluginError(f"cannot be opened: {e}") from None
+    _libraries.append(library)
+    try:
+        entry = getattr(library, ENTRY)
+    except AttributeError:
+        raise PluginError(f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v0.x?") from None
+    tables = entry(ffi.cast("void *", _executor.host_address()))
+    if tables == ffi.NULL:
+        raise PluginError(f"{path}: {ENTRY} returned no tables: the plugin does not accept this host")
+    return int(ffi.cast("uintptr_t", tables))
+
+
+def _register(plugin):
+    """Opens and registers one described plugin; returns the problems of single kernels."""
+    from pyflow import _executor
+    _preload(plugin.description.get("preload") or ())
+    try:
+        problems = _executor.register_plugin(_open(plugin.path), plugin.origin)
+    except PluginError:
+        raise
+    except Exception as e:
+        raise PluginError(f"was refused: {e}") from None
+    return list(problems or ())
+
+
+def _load(distribution, package):
+    """Describes, opens and registers; every failure ends in a quarantined Plugin."""
+    plugin = Plugin(f"{distribution} ({package})")
+    try:
+        plugin.description, plugin.path = _describe(package)
+        if any(p.id == plugin.id and p.problem is None for p in _loaded):
+            raise PluginError(f"another plugin with id '{plugin.id}' is in use already; uninstall one of them")
+        for problem in _register(plugin):
+            log.warning("plugin %s: %s", plugin.origin, problem)
+    except Exception as e:              # whatever a plugin does, the others and pyflow go on
+        plugin.problem = str(e) or type(e).__name__
+        log.warning("plugin %s is not used: %s", plugin.origin, plugin.problem)
+    _loaded.append(plugin)
+    return plugin
+
+
+def load_all():
+    """Loads every installed plugin, once.  Returns the list of `Plugin`s, quarantined ones included."""
+    global _state
+    if _state != "loaded":
+        with _lock:                     # re-entered when a plugin's start comes back here: then a list in progress
+            if _state == "new":
+                _state = "loading"
+                try:
+                    _load_installed()
+                finally:
+                    _state = "loaded"
+    return _loaded
+
+
+def _load_installed():
+    try:
+        entries = _entry_points()
+    except Exception as e:
+        log.warning("plugins cannot be listed: %s", e)
+        entries = []
+    for distribution, _, package in entries:
+        _load(distribution, package)
+    _adopt_ops()
+
+
+def load_library(path):
+    """Loads a plugin from a path the program names (for development; wheels are found by themselves).
+
+    Returns an object with the new ops as functions.  Raises PluginError if it cannot be used.
+    """
+    path = os.fspath(path)
+    if not os.path.isabs(path):
+        raise PluginError(f"give an absolute path, got '{path}': the working directory is never searched")
+    load_all()
+    with _lock:
+        before = set(_plugin_ops)
+        plugin = Plugin(path, _beside(path), path)
+        if plugin.description:
+            check_abi(plugin.description)
+        for problem in _register(plugin):
+            log.warning("plugin %s: %s", path, problem)
+        _loaded.append(plugin)
+        _adopt_ops()
+        return OpLibrary([name for name in _plugin_ops if name not in before])
+
+
+def _beside(path):
+    try:
+        with open(os.path.join(os.path.dirname(path), "plugin.json"), encoding="utf-8") as f:
+            description = json.load(f)
+    except (OSError, ValueError):
+        return {}
+    return description if description.get("library") == os.path.basename(path) else {}
+
+
+# ---------------------------------------------------------------- ops declared in C
+
+_plugin_ops = {}                    # name -> OpDef
+
+def op_flags(op_def):
+    """kernel.h's PF_OP_* flags of a Python op."""
+    return (1 * bool(op_def.stateful) | 2 * bool(getattr(op_def, "commutative", False))
+            | 4 * bool(getattr(op_def, "allows_uninitialized", False)))
+
+
+def _adopt_ops():
+    """Makes Python OpDefs of ops that plugins declare in C."""
+    from pyflow import _executor
+    from pyflow.framework import op as op_lib
+    known = {d.name for d in op_lib.registered_ops()}
+    for name, signature, flags, doc in _executor.plugin_ops():
+        if name not in _plugin_ops and name not in known:
+            _plugin_ops[name] = op_lib.op_from_signature(
+                name, signature, stateful=bool(flags & 1), doc=doc or "", shape=_shape_function(name))
+
+
+def _shape_function(name):
+    """A shape function that asks the plugin's own."""
+    def infer(op):
+        from pyflow import _executor
+        from pyflow.framework import tensor_shape, tensor_util
+        shapes = [t.get_shape() for t in op.inputs]
+        dims = [None if s.ndims is None else [-1 if d is None else d for d in s.as_list()] for s in shapes]
+        attrs = {key: op.get_attr(key) for key in op.op_def_attr_names()}
+        types = [t.dtype.base_dtype.as_datatype_enum for t in op.inputs]
+        constants = [tensor_util.constant_value(t) for t in op.inputs]
+        outputs = _executor.infer_shapes(name, attrs, types, dims, constants)
+        return [tensor_shape.TensorShape(None if d is None else [None if x < 0 else x for x in d])
+                for d in outputs]
+    return infer
+
+
+def op(name):
+    """The function of an op that a plugin declares: `op("acme.LeakyRelu")(x, alpha=0.1)`.
+
+    Raises NotFoundError that lists the ops there are.
+    """
+    load_all()
+    found = _plugin_ops.get(name)
+    if found is None:
+        import difflib
+        from pyflow.framework import errors
+        near = difflib.get_close_matches(name, _plugin_ops, n=3)
+        have = ", ".join(near or sorted(_plugin_ops)) or "none"
+        broken = "".join(f"; plugin {p.origin} is not used: {p.problem}" for p in _loaded if p.problem)
+        raise errors.NotFoundError(None, None, f"no installed plugin declares op '{name}'; there are: {have}{broken}")
+    return found
+
+
+class OpLibrary:
+    """Ops as attributes: 'acme.LeakyRelu' is `acme_LeakyRelu` and, if nothing else is called so, `leaky_relu`."""
+
+    def __init__(self, names=None):
+        self._names = names
+
+    def _table(self):
+        load_all()
+        table = {}
+        for name in (_plugin_ops if self._names is None else self._names):
+            table[name.replace(".", "_")] = _plugin_ops[name]
+            table.setdefault(_snake(name.rsplit(".", 1)[-1]), _plugin_ops[name])
+        return table
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        table = self._table()
+        if attribute not in table:
+            raise AttributeError(f"no plugin op '{attribute}'; there are: {', '.join(sorted(table)) or 'none'}")
+        return table[attribute]
+
+    def __dir__(self):
+        return sorted(self._table())
+
+
+def _snake(name):
+    import re
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+plugin_ops = OpLibrary()

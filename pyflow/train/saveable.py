@@ -1,0 +1,129 @@
+"""Saveables: what a Saver writes and how it comes back.
+
+A saveable is an object with a few tensors to save, each under a key, and a `restore` that builds the op which
+takes the values back.  Variables of both kinds have one here; other stateful objects may bring their own
+(collection SAVEABLE_OBJECTS).
+
+Invariants
+    1. Keys are unique within a saver.
+    2. Building a saveable adds nodes only on the device of what it saves.
+"""
+from pyflow.framework import graph as graph_lib
+from pyflow.ops import array_ops, state_ops
+
+
+class SaveSpec:
+    """One tensor to save: the tensor (or a function that makes it), its slice, its key, its type."""
+
+    def __init__(self, tensor, slice_spec, name, dtype=None, device=None):
+        self._tensor, self.slice_spec, self.name = tensor, slice_spec, name
+        self.dtype = dtype if dtype is not None else self.tensor.dtype
+        self.device = device if device is not None else self.tensor.device
+
+    @property
+    def tensor(self):
+        return self._tensor() if callable(self._tensor) else self._tensor
+
+
+class SaveableObject:
+    """An object that is saved as `specs` and restored by `restore(tensors, shapes)`."""
+
+    def __init__(self, op, specs, name):
+        self.op, self.specs, self.name = op, specs, name
+        self.device = specs[0].device if specs else ""
+
+    def restore(self, restored_tensors, restored_shapes):
+        """Builds and returns the op that restores `op` from one tensor per spec.
+
+        restored_shapes: shapes to give the tensors first (Saver(reshape=True)), or None.
+        """
+        raise ValueError(f"Calling an abstract method: {type(self).__name__} must define restore()")
+
+
+class VariableSaveable(SaveableObject):
+    """A ref-style variable: saved through its ref, restored by Assign."""
+
+    def __init__(self, var, slice_spec, name):
+        ref = getattr(var, "_ref", None)
+        tensor = ref() if callable(ref) else var
+        super().__init__(tensor, [SaveSpec(tensor, slice_spec, name, dtype=tensor.dtype.base_dtype)], name)
+
+    def restore(self, restored_tensors, restored_shapes):
+        value = restored_tensors[0]
+        if restored_shapes is not None:
+            value = array_ops.reshape(value, restored_shapes[0])
+        complete = self.op.get_shape().is_fully_defined()
+        return state_ops.assign(self.op, value, validate_shape=restored_shapes is None and complete)
+
+
+class ResourceVariableSaveable(SaveableObject):
+    """A variable behind a handle: read to save, AssignVariableOp to restore."""
+
+    def __init__(self, var, slice_spec, name):
+        self._var = var
+
+        def read():
+            with graph_lib.device(var.device):
+                return var.read_value()
+        spec = SaveSpec(read, slice_spec, name, dtype=var.dtype.base_dtype, device=var.device)
+        super().__init__(var.handle, [spec], name)
+
+    def restore(self, restored_tensors, restored_shapes):
+        value = restored_tensors[0]
+        if restored_shapes is not None:
+            value = array_ops.reshape(value, restored_shapes[0])
+        assigned = self._var.assign(value, read_value=False)
+        return assigned if isinstance(assigned, graph_lib.Operation) else assigned.op
+
+
+def saveable_for(name, var):
+    """The saveable of one entry of a Saver's var_list.  Raises TypeError for what cannot be saved."""
+    if isinstance(var, SaveableObject):
+        return var
+    if getattr(var, "handle", None) is not None and hasattr(var, "assign"):
+        return ResourceVariableSaveable(var, "", name)
+    tensor = graph_lib.convert_to_tensor(var, as_ref=True) if not hasattr(var, "_ref") else var._ref()
+    if not isinstance(tensor, graph_lib.Tensor) or not tensor.dtype._is_ref_dtype:
+        raise TypeError(f"names_to_saveables must be a dict mapping string names to Tensors/Variables. Not a "
+                        f"variable: {var!r}")
+    return VariableSaveable(var, "", name)
+
+
+def key_of(var):
+    """The checkpoint key of a variable: the name of the op that holds it."""
+    if isinstance(var, SaveableObject):
+        return var.name
+    shared = getattr(var, "_shared_name", None)
+    if getattr(var, "handle", None) is not None and shared:
+        return shared
+    return var.op.name
+
+
+def saveables_from(var_list):
+    """Saveables of a list or dict of variables, sorted by key as in TF.
+
+    Raises ValueError for two variables of one name, TypeError for other objects.
+    """
+    if isinstance(var_list, dict):
+        named = dict(var_list)
+    else:
+        named = {}
+        for var in var_list:
+            if not hasattr(var, "op") and not isinstance(var, SaveableObject):
+                raise TypeError(f"Variable to save is not a Variable: {var!r}")
+            name = key_of(var)
+            if name in named:
+                raise ValueError(f"At least two variables have the same name: {name}")
+            named[name] = var
+    found, holders = [], {}
+    for name in sorted(named):
+        if not isinstance(name, str):
+            raise TypeError(f"names_to_saveables must be a dict mapping string names to checkpointable objects. "
+                            f"Name is not a string: {name!r}")
+        saveable = saveable_for(name, named[name])
+        if saveable.op in holders:
+            raise ValueError(f"The same saveable will be restored with two names: {holders[saveable.op]} and "
+                             f"{name}")
+        holders[saveable.op] = name
+        found.append(saveable)
+    return found

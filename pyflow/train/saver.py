@@ -1,0 +1,338 @@
+"""tf.train.Saver: saves and restores variables through SaveV2 and RestoreV2 nodes.
+
+The Saver only builds nodes, keeps the list of recent checkpoints and explains failures; the kernels do the
+writing and reading (file format: README, "Checkpoints").  Nodes, with TF's names (scope `save`):
+
+    Const (the prefix, fed) --> SaveV2 --> control_dependency (Identity of the prefix, after SaveV2)
+                            --> RestoreV2 --> Assign, Assign_1, ... --> restore_all
+
+Invariants
+    1. A checkpoint is deleted only after a newer one is complete and the `checkpoint` file names it.
+    2. Restoring compares keys, types and shapes first, so one error lists everything that does not fit, and
+       no variable has changed when it is raised.
+
+Threads: one thread at a time per Saver.
+
+    saver = tf.train.Saver(max_to_keep=3)
+    path = saver.save(sess, "/tmp/model", global_step=10)     # "/tmp/model-10"
+    saver.restore(sess, path)
+"""
+import os
+import time
+
+from pyflow.framework import errors
+from pyflow.framework import graph as graph_lib
+from pyflow.ops import array_ops, control_flow_ops, io_ops
+from pyflow.train import checkpoint, checkpoint_state, restore_report, saveable
+
+DEFAULT_KEEP_HOURS = 10000.0
+
+
+class SaverDef:
+    """The names of a saver's nodes and its policy: TF's SaverDef message without protobuf."""
+
+    V1, V2 = 1, 2
+    FIELDS = ("filename_tensor_name", "save_tensor_name", "restore_op_name", "max_to_keep", "sharded",
+              "keep_checkpoint_every_n_hours", "version")
+
+    def __init__(self, **fields):
+        defaults = ("", "", "", 0, False, 0.0, self.V2)
+        for name, default in zip(self.FIELDS, defaults):
+            setattr(self, name, fields.pop(name, default))
+        if fields:
+            raise TypeError(f"SaverDef has no field {sorted(fields)[0]!r}")
+
+
+def _filename_nodes(filename):
+    """`filename` and `Const`: the prefix, fed by save and restore."""
+    default = array_ops.placeholder_with_default(filename or "model", shape=(), name="filename")
+    return array_ops.placeholder_with_default(default, shape=(), name="Const")
+
+
+def _save_nodes(prefix, saveables):
+    specs = [spec for s in saveables for spec in s.specs]
+    with graph_lib.device("/cpu:0"):
+        save = io_ops.SaveV2(prefix=prefix, tensor_names=[s.name for s in specs],
+                             shape_and_slices=[s.slice_spec for s in specs],
+                             tensors=[_value(s) for s in specs], name="SaveV2")
+        with graph_lib.control_dependencies([save]):
+            return array_ops.identity(prefix, name="control_dependency")
+
+
+def _value(spec):
+    tensor = spec.tensor
+    return tensor._ref() if hasattr(tensor, "_ref") and not isinstance(tensor, graph_lib.Tensor) else tensor
+
+
+def _restore_nodes(prefix, saveables, reshape, sequentially, name="restore_all"):
+    specs = [spec for s in saveables for spec in s.specs]
+    with graph_lib.device("/cpu:0"):
+        values = io_ops.RestoreV2(prefix=prefix, tensor_names=[s.name for s in specs],
+                                  shape_and_slices=[s.slice_spec for s in specs],
+                                  dtypes=[s.dtype.base_dtype for s in specs], name="RestoreV2")
+    values, assigned, at = list(values), [], 0
+    for item in saveables:
+        tensors = values[at:at + len(item.specs)]
+        at += len(item.specs)
+        after = [_operation(assigned[-1])] if sequentially and assigned else []
+        with graph_lib.control_dependencies(after):
+            assigned.append(item.restore(tensors, _wanted_shapes(item) if reshape else None))
+    return control_flow_ops.group(*[_operation(a) for a in assigned], name=name)
+
+
+def _operation(x):
+    return x if isinstance(x, graph_lib.Operation) else x.op
+
+
+def _wanted_shapes(item):
+    shapes = []
+    for spec in item.specs:
+        shape = spec.tensor.get_shape()
+        shapes.append(shape.as_list() if shape.is_fully_defined() else array_ops.shape(spec.tensor))
+    return shapes
+
+
+class Saver:
+    """Saves and restores variables.
+
+    var_list: list of variables, or dict key -> variable; default: all global variables and saveables.
+    reshape: restore values of another shape with equally many elements.
+    max_to_keep: how many recent checkpoints to keep (0 or None: all).
+    keep_checkpoint_every_n_hours: besides these, keep one per so many hours.
+    strict in `restore`, all other arguments as in TF 1.15.  `sharded` writes one file like the default; all of a
+    process's devices share it.
+    """
+
+    def __init__(self, var_list=None, reshape=False, sharded=False, max_to_keep=5,
+                 keep_checkpoint_every_n_hours=DEFAULT_KEEP_HOURS, name=None, restore_sequentially=False,
+                 saver_def=None, builder=None, defer_build=False, allow_empty=False, write_version=2,
+                 pad_step_number=False, save_relative_paths=False, filename=None):
+        if defer_build and var_list:
+            raise ValueError("If `var_list` is provided then build cannot be deferred. Either set "
+                             "defer_build=False or var_list=None.")
+        if builder is not None:
+            raise ValueError("Saver(builder=...) is not offered: give saveables in var_list instead")
+        self._var_list, self._reshape, self._sharded = var_list, reshape, sharded
+        self._max_to_keep, self._keep_hours = max_to_keep, keep_checkpoint_every_n_hours
+        self._name, self._sequentially, self._filename = name, restore_sequentially, filename
+        self._allow_empty, self._is_empty = allow_empty, False
+        self._pad_step_number, self._save_relative_paths = pad_step_number, save_relative_paths
+        self.saver_def = saver_def
+        self._last_checkpoints = []
+        if not defer_build:
+            self.build()
+        if self.saver_def is not None:
+            self._check_policy()
+        self._next_keep_time = time.time() + self._keep_hours * 3600
+
+    # ------------------------------------------------------------ building
+
+    def build(self):
+        """Adds the nodes to the default graph, unless there are any."""
+        if self.saver_def is not None:
+            return
+        var_list = self._var_list
+        if var_list is None:
+            graph = graph_lib.get_default_graph()
+            keys = graph_lib.GraphKeys
+            var_list = (graph.get_collection(keys.GLOBAL_VARIABLES)
+                        + graph.get_collection(keys.SAVEABLE_OBJECTS))
+        if not var_list:
+            if not self._allow_empty:
+                raise ValueError("No variables to save: create variables first, or give allow_empty=True")
+            self._is_empty = True
+            return
+        self.saver_def = self._build_nodes(saveable.saveables_from(var_list))
+
+    def _build_nodes(self, saveables):
+        with graph_lib.name_scope(self._name, "save", [s.op for s in saveables]):
+            prefix = _filename_nodes(self._filename)
+            saved = _save_nodes(prefix, saveables)
+            restored = _restore_nodes(prefix, saveables, self._reshape, self._sequentially)
+        return SaverDef(filename_tensor_name=prefix.name, save_tensor_name=saved.name,
+                        restore_op_name=restored.name, max_to_keep=self._max_to_keep or 0,
+                        sharded=self._sharded, keep_checkpoint_every_n_hours=self._keep_hours)
+
+    def _check_policy(self):
+        definition = self.saver_def
+        if not definition.save_tensor_name or not definition.restore_op_name:
+            raise ValueError("saver_def must name its save tensor and its restore op: "
+                             f"save_tensor_name={definition.save_tensor_name!r}, "
+                             f"restore_op_name={definition.restore_op_name!r}")
+        self._max_to_keep = definition.max_to_keep
+        self._keep_hours = definition.keep_checkpoint_every_n_hours or DEFAULT_KEEP_HOURS
+
+    # ------------------------------------------------------------ saving
+
+    def save(self, sess, save_path, global_step=None, latest_filename=None, meta_graph_suffix="meta",
+             write_meta_graph=True, write_state=True, strip_default_attrs=False, save_debug_info=False):
+        """Saves the variables of `sess`.  Returns the prefix of the checkpoint, for `restore`.
+
+        Raises RuntimeError if the saver was not built, ValueError if the folder does not exist or names
+        collide, TypeError if `sess` is not a session.
+        """
+        self._require_built("save")
+        latest_filename = latest_filename or "checkpoint"
+        if os.path.split(latest_filename)[0]:
+            raise ValueError("'latest_filename' must not contain path components")
+        save_path = os.fspath(save_path)
+        if os.path.basename(save_path) == latest_filename:
+            raise ValueError(f"'latest_filename' collides with 'save_path': '{latest_filename}' and "
+                             f"'{save_path}'")
+        _require_session(sess)
+        prefix = self._prefix(sess, save_path, global_step)
+        if self._is_empty:
+            return None
+        self._write(sess, prefix, save_path)
+        if write_meta_graph:
+            self.export_meta_graph(f"{prefix}.{meta_graph_suffix}", graph=sess.graph,
+                                   strip_default_attrs=strip_default_attrs)
+        if write_state:
+            self._record(prefix, save_path, latest_filename)
+        return prefix
+
+    def _prefix(self, sess, save_path, global_step):
+        if global_step is None:
+            return save_path
+        if not isinstance(global_step, int):
+            global_step = int(sess.run(global_step)) if hasattr(global_step, "graph") else int(global_step)
+        return f"{save_path}-{global_step:08d}" if self._pad_step_number else f"{save_path}-{global_step}"
+
+    def _write(self, sess, prefix, save_path):
+        names = self.saver_def
+        try:
+            sess.run(names.save_tensor_name, {names.filename_tensor_name: prefix})
+        except (errors.FailedPreconditionError, errors.NotFoundError):
+            folder = os.path.dirname(save_path)
+            if folder and not os.path.isdir(folder):
+                raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save. Create "
+                                 f"'{folder}' first.") from None
+            raise
+
+    def _record(self, prefix, save_path, latest_filename):
+        """The `checkpoint` file first, then deletion of what is too old."""
+        now = time.time()
+        self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != prefix] + [(prefix, now)]
+        dropped = []
+        while self._max_to_keep and len(self._last_checkpoints) > self._max_to_keep:
+            dropped.append(self._last_checkpoints.pop(0))
+        checkpoint_state.write_state(
+            os.path.dirname(save_path), prefix, self.last_checkpoints, latest_filename,
+            timestamps=[t for _, t in self._last_checkpoints], relative=True)
+        for path, written in dropped:
+            if written > self._next_keep_time:
+                self._next_keep_time += self._keep_hours * 3600
+            else:
+                checkpoint.remove_checkpoint(path)
+
+    # ------------------------------------------------------------ restoring
+
+    def restore(self, sess, save_path, strict=True):
+        """Restores the variables from checkpoint `save_path`.
+
+        strict=True raises NotFoundError for missing keys and InvalidArgumentError for other shapes or types,
+        one error listing them all; nothing is restored then.  strict=False restores what fits and returns a
+        `RestoreReport` (missing, unexpected, misshaped, restored).
+        """
+        if self._is_empty:
+            return None
+        self._require_built("restore")
+        if save_path is None:
+            raise ValueError("Can't load save_path when it is None.")
+        save_path = os.fspath(save_path)
+        if not checkpoint.checkpoint_exists(save_path):
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}"
+                             + restore_report.suggest_prefix(save_path))
+        _require_session(sess)
+        reader = checkpoint.CheckpointReader(save_path)
+        report = restore_report.compare(sess.graph, self.saver_def, reader, self._reshape)
+        if strict:
+            report.raise_for_problems()
+            names = self.saver_def
+            sess.run(names.restore_op_name, {names.filename_tensor_name: save_path})
+            return None
+        report.restore_matching(sess, reader)
+        return report
+
+    # ------------------------------------------------------------ the list of checkpoints
+
+    @property
+    def last_checkpoints(self):
+        """Prefixes of the checkpoints not yet deleted, oldest first."""
+        return [path for path, _ in self._last_checkpoints]
+
+    def set_last_checkpoints(self, last_checkpoints):
+        """Old form: (prefixes) without times."""
+        self._last_checkpoints = [(p, float("inf")) for p in last_checkpoints]
+
+    def set_last_checkpoints_with_time(self, last_checkpoints_with_time):
+        """Sets the list of (prefix, seconds since the epoch), oldest first."""
+        self._last_checkpoints = list(last_checkpoints_with_time)
+
+    def recover_last_checkpoints(self, checkpoint_paths):
+        """Takes over those of `checkpoint_paths` that still exist, after a restart."""
+        paths = [p for p in checkpoint_paths if checkpoint.checkpoint_exists(p)]
+        self.set_last_checkpoints_with_time(list(zip(paths, checkpoint_state.get_checkpoint_mtimes(paths))))
+
+    # ------------------------------------------------------------ definitions
+
+    def as_saver_def(self):
+        """The SaverDef of this saver."""
+        return self.saver_def
+
+    def to_proto(self, export_scope=None):
+        """The SaverDef with names relative to `export_scope`, or None if the saver lies outside it."""
+        if not export_scope or self.saver_def is None:
+            return self.saver_def
+        fields = vars(self.saver_def).copy()
+        for name in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            if not fields[name].startswith(export_scope + "/"):
+                return None
+            fields[name] = fields[name][len(export_scope) + 1:]
+        return SaverDef(**fields)
+
+    @staticmethod
+    def from_proto(saver_def, import_scope=None):
+        """A Saver over nodes that are already in the graph."""
+        fields = {name: getattr(saver_def, name) for name in SaverDef.FIELDS}
+        if import_scope:
+            for name in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+                fields[name] = f"{import_scope}/{fields[name]}"
+        return Saver(saver_def=SaverDef(**fields), name=import_scope)
+
+    def export_meta_graph(self, filename=None, collection_list=None, as_text=False, export_scope=None,
+                          clear_devices=False, clear_extraneous_savers=False, strip_default_attrs=False,
+                          save_debug_info=False, graph=None):
+        """Writes the graph, its collections and this saver as a MetaGraphDef."""
+        from pyflow.train import meta_graph
+        return meta_graph.export_meta_graph(
+            filename=filename, graph=graph, saver_def=self.to_proto(export_scope), as_text=as_text,
+            collection_list=collection_list, export_scope=export_scope, clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers, strip_default_attrs=strip_default_attrs)
+
+    def _require_built(self, verb):
+        if self.saver_def is None and not self._is_empty:
+            raise RuntimeError(f"`build()` should be called before {verb} if defer_build==True")
+
+
+def _require_session(sess):
+    if not (hasattr(sess, "run") and hasattr(sess, "graph")):
+        raise TypeError(f"'sess' must be a Session; {sess!r}")
+
+
+def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
+    """Recreates a graph saved in a .meta file.  Returns its Saver, or None if it had no variables."""
+    from pyflow.train import meta_graph
+    return meta_graph.import_meta_graph(meta_graph_or_file, clear_devices, import_scope, **kwargs)
+
+
+def export_meta_graph(filename=None, meta_info_def=None, graph_def=None, saver_def=None, collection_list=None,
+                      as_text=False, graph=None, export_scope=None, clear_devices=False,
+                      clear_extraneous_savers=False, strip_default_attrs=False, save_debug_info=False):
+    """The default graph (or `graph`) with its collections as a MetaGraphDef, written to `filename` if given."""
+    from pyflow.train import meta_graph
+    return meta_graph.export_meta_graph(
+        filename=filename, graph=graph, saver_def=saver_def, as_text=as_text, graph_def=graph_def,
+        collection_list=collection_list, export_scope=export_scope, clear_devices=clear_devices,
+        meta_info_def=meta_info_def, clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs)
