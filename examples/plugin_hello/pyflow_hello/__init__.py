@@ -1,7 +1,8 @@
 """leaky_relu(x, alpha=0.2): the op hello.LeakyRelu, whose kernel is hello.c, and its gradient."""
 import pyflow as tf
+from pyflow import plugins
 
-leaky_relu = tf.plugin_op("hello.LeakyRelu")
+leaky_relu = plugins.op("hello.LeakyRelu")
 
 
 @tf.RegisterGradient("hello.LeakyRelu")
