@@ -1,0 +1,110 @@
+/* binary_float.c - ops of two float, double, half or bfloat16 tensors: arithmetic, comparison, gradients.
+ *
+ * Arithmetic and comparison broadcast as NumPy does; the *Grad ops need equal shapes.  half and bfloat16 are
+ * computed as float (elementwise.c).  Compiled once per instruction set.
+ */
+#include "elementwise.h"
+#include "vmath.h"
+
+/* remainder with the divisor's sign, as Python's % */
+#define FLOOR_MOD(TAG, T, F) \
+  PF_INLINE T floor_mod_##TAG(T a, T b) { \
+    T r = fmod##F(a, b); \
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r; \
+  }
+FLOOR_MOD(f32, float, f)
+FLOOR_MOD(f64, double, )
+
+#define LOOPS(T, TAG, F) \
+  BINARY(Add, TAG, T, T, a + b) \
+  BINARY(Sub, TAG, T, T, a - b) \
+  BINARY(Mul, TAG, T, T, a * b) \
+  BINARY(Div, TAG, T, T, a / b) \
+  BINARY(FloorDiv, TAG, T, T, floor##F(a / b)) \
+  BINARY(Mod, TAG, T, T, fmod##F(a, b)) \
+  BINARY(FloorMod, TAG, T, T, floor_mod_##TAG(a, b)) \
+  BINARY(RawPow, TAG, T, T, pow##F(a, b)) \
+  BINARY(Maximum, TAG, T, T, a > b || a != a ? a : b) \
+  BINARY(Minimum, TAG, T, T, a < b || a != a ? a : b) \
+  BINARY(SquaredDifference, TAG, T, T, (a - b) * (a - b)) \
+  BINARY(Atan2, TAG, T, T, atan2##F(a, b)) \
+  BINARY(DivNoNan, TAG, T, T, b == 0 ? (T)0 : a / b) \
+  BINARY(MulNoNan, TAG, T, T, b == 0 ? (T)0 : a * b) \
+  BINARY(Xdivy, TAG, T, T, a == 0 ? (T)0 : a / b) \
+  BINARY(Xlogy, TAG, T, T, a == 0 ? (T)0 : a * pf_log_##TAG(b)) \
+  BINARY(Equal, TAG, T, uint8_t, a == b) \
+  BINARY(NotEqual, TAG, T, uint8_t, a != b) \
+  BINARY(Less, TAG, T, uint8_t, a < b) \
+  BINARY(LessEqual, TAG, T, uint8_t, a <= b) \
+  BINARY(Greater, TAG, T, uint8_t, a > b) \
+  BINARY(GreaterEqual, TAG, T, uint8_t, a >= b) \
+  BINARY(ApproximateEqual, TAG, T, uint8_t, fabs##F(a - b) < (T)p) \
+  /* gradients: (output, dy) ... */ \
+  BINARY(TanhGrad, TAG, T, T, b * ((T)1 - a * a)) \
+  BINARY(SigmoidGrad, TAG, T, T, b * a * ((T)1 - a)) \
+  BINARY(SqrtGrad, TAG, T, T, b * (T)0.5 / a) \
+  BINARY(RsqrtGrad, TAG, T, T, a * a * a * b * (T)-0.5) \
+  BINARY(ReciprocalGrad, TAG, T, T, -b * a * a) \
+  /* ... and (dy, input or output) */ \
+  BINARY(ReluGrad, TAG, T, T, b > 0 ? a : (T)0) \
+  BINARY(Relu6Grad, TAG, T, T, b > 0 && b < 6 ? a : (T)0) \
+  BINARY(LeakyReluGrad, TAG, T, T, b > 0 ? a : a * (T)p) \
+  BINARY(EluGrad, TAG, T, T, b < 0 ? a * (b + (T)1) : a) \
+  BINARY(SeluGrad, TAG, T, T, \
+         b < 0 ? a * (b + (T)1.7580993408473768599) : a * (T)1.0507009873554804934) \
+  BINARY(SoftplusGrad, TAG, T, T, a * pf_sigmoid_##TAG(b)) \
+  BINARY(SoftsignGrad, TAG, T, T, a / (((T)1 + fabs##F(b)) * ((T)1 + fabs##F(b))))
+LOOPS(float, f32, f)
+LOOPS(double, f64, )
+
+/* a scalar exponent of 2, 1, 0.5 or -1 needs no pow */
+#define POW(T, TAG, F) \
+  static int32_t Pow_##TAG(const void *pa, const void *pb, void *pz, int64_t n, int32_t mode, double p) { \
+    const T *as = (const T *)pa; T *zs = (T *)pz; T e = *(const T *)pb; \
+    if (mode == PF_VS && e == 2) { PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = as[i] * as[i]; } \
+    else if (mode == PF_VS && e == 1) { PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = as[i]; } \
+    else if (mode == PF_VS && e == -1) { PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = (T)1 / as[i]; } \
+    else if (mode == PF_VS && e == (T)0.5) { /* pow(-0, .5) is +0 and pow(-inf, .5) is inf */ \
+      PF_IVDEP for (int64_t i = 0; i < n; i++) \
+        zs[i] = as[i] == (T)-INFINITY ? (T)INFINITY : sqrt##F(as[i]) + (T)0; \
+    } else return RawPow_##TAG(pa, pb, pz, n, mode, p); \
+    return 0; \
+  }
+POW(float, f32, f)
+POW(double, f64, )
+
+#define INIT(NAME) BINARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
+#define EACH_BROADCAST(X) \
+  X(Sub) X(Mul) X(Div) X(FloorDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) X(SquaredDifference) \
+  X(Atan2) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy) X(Less) X(LessEqual) X(Greater) X(GreaterEqual)
+#define EACH_GRAD(X) \
+  X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ReluGrad) X(Relu6Grad) \
+  X(EluGrad) X(SeluGrad) X(SoftplusGrad) X(SoftsignGrad)
+#define ENTRY(NAME) BINARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
+#define STRICT(NAME) INIT(NAME) STRICT_INIT(NAME)
+#define STRICT_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME##Strict, "T=" PF_FLOATS),
+INIT(Add)
+EACH_BROADCAST(INIT)
+EACH_GRAD(STRICT)
+STRICT(LeakyReluGrad)
+STRICT(ApproximateEqual)
+#define EQUALITY(NAME, UNEQUAL) INIT(NAME) EQUALITY_INIT(NAME, UNEQUAL)
+EQUALITY(Equal, 1)
+EQUALITY(NotEqual, 2)
+
+#define P_ATTR(NAME) ((const pf_attr *const[]){ \
+  PF_REF(pf_attr, NAME, PF_ATTR_FLOAT, offsetof(pf_binary_state, p)), NULL})
+
+const pf_kernel *const PF_ISA_NAME(binary_float_kernels)[] = {
+  ENTRY(Add)
+  BINARY_KERNEL("AddV2", Add, "T=" PF_FLOATS),
+  BINARY_KERNEL("RealDiv", Div, "T=" PF_FLOATS),
+  BINARY_KERNEL("TruncateMod", Mod, "T=" PF_FLOATS),
+  EACH_BROADCAST(ENTRY)
+  BINARY_KERNEL("Equal", EqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
+  BINARY_KERNEL("NotEqual", NotEqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
+  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, "T=" PF_FLOATS, .attrs = P_ATTR("tolerance")),
+  BINARY_KERNEL("LeakyReluGrad", LeakyReluGradStrict, "T=" PF_FLOATS, .attrs = P_ATTR("alpha")),
+  BINARY_KERNEL("InvGrad", ReciprocalGradStrict, "T=" PF_FLOATS),
+  EACH_GRAD(STRICT_ENTRY)
+  NULL};

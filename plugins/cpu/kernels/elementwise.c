@@ -1,0 +1,248 @@
+/* elementwise.c - runs the loops of elementwise.h: threads, half floats, broadcasting, faults.
+ *
+ * Paths of a binary op, the cheap ones first:
+ *   both one element, or equal shapes   one loop, vector-vector
+ *   one side one element                one loop, scalar-vector or vector-scalar
+ *   else                                neighbouring dimensions that broadcast alike are merged; the innermost
+ *                                       one runs as a loop, the others as an odometer
+ */
+#include "elementwise.h"
+
+enum { HALF_BLOCK = 512 };
+
+/* ---------------------------------------------------------------- one input */
+pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
+  int32_t in = c->in_type[0], out = c->out_type[0], half = pf_is_half(in);
+  s->loop = table[half ? PF_FLOAT32 : in];
+  if (!s->loop) return PF_DECLINE;
+  s->type = in;
+  s->in_size = (int32_t)pf_type_size(in);
+  s->out_size = (int32_t)pf_type_size(out);
+  s->half_out = half && pf_is_half(out);
+  return PF_OK;
+}
+
+static void unary_half(const pf_unary_state *s, const char *x, char *y, int64_t n) {
+  float in[HALF_BLOCK], out[HALF_BLOCK];
+  for (int64_t i = 0; i < n; i += HALF_BLOCK) {
+    int64_t k = PF_MIN(n - i, HALF_BLOCK);
+    pf_half_to_float(s->type, x + 2 * i, in, k);
+    s->loop(in, s->half_out ? (void *)out : y + i * s->out_size, k, s->p);
+    if (s->half_out) pf_float_to_half(s->type, out, y + 2 * i, k);
+  }
+}
+
+typedef struct { const pf_unary_state *s; const char *x; char *y; } unary_task;
+static void unary_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const unary_task *t = (const unary_task *)arg;
+  const pf_unary_state *s = t->s;
+  const char *x = t->x + lo * s->in_size;
+  char *y = t->y + lo * s->out_size;
+  (void)worker;
+  if (pf_is_half(s->type)) unary_half(s, x, y, hi - lo);
+  else s->loop(x, y, hi - lo, s->p);
+}
+
+pf_status pf_unary_compute(pf_ctx *c, const void *state) {
+  const pf_unary_state *s = (const pf_unary_state *)state;
+  const DLTensor *x = c->in[0];
+  DLTensor *y = s->in_size == s->out_size ? c->host->forward(c, 0, 0, x->shape, x->ndim)
+                                          : c->host->output(c, 0, x->shape, x->ndim);
+  PF_EXHAUSTED(y);
+  unary_task t = {s, PF_DATA(const char, x), PF_DATA(char, y)};
+  return pf_parallel(c, pf_numel(x), PF_GRAIN, unary_range, &t);
+}
+
+/* ---------------------------------------------------------------- two inputs */
+pf_status pf_binary_init(pf_ctx *c, pf_binary_state *s, const pf_binary_loop *table) {
+  int32_t in = c->in_type[0], out = c->out_type[0], half = pf_is_half(in);
+  s->loop = table[half ? PF_FLOAT32 : in];
+  if (!s->loop) return PF_DECLINE;
+  s->type = in;
+  s->in_size = (int32_t)pf_type_size(in);
+  s->out_size = (int32_t)pf_type_size(out);
+  s->half_out = half && pf_is_half(out);
+  return PF_OK;
+}
+
+pf_status pf_fault_error(pf_ctx *c, int32_t faults) {
+  if (faults & PF_FAULT_DIVIDE) return PF_INVALID(c, "Integer division by zero");
+  if (faults & PF_FAULT_NEGATIVE_POWER)
+    return PF_INVALID(c, "Integers to negative integer powers are not allowed");
+  return PF_OK;
+}
+
+pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, int64_t *shape, int32_t *ndim) {
+  int32_t nd = PF_MAX(a->ndim, b->ndim);
+  if (nd > PF_MAX_DIMS)
+    return pf_failf(c, PF_UNIMPLEMENTED, "Broadcast of rank %d; at most %d is supported", nd, PF_MAX_DIMS);
+  for (int32_t i = 1; i <= nd; i++) {
+    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1, db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+    if (da != db && da != 1 && db != 1)
+      return PF_INVALID(c, "Incompatible shapes: %s vs. %s", PF_SHAPE(a).s, PF_SHAPE(b).s);
+    shape[nd - i] = da == 1 ? db : da;
+  }
+  *ndim = nd;
+  return PF_OK;
+}
+
+static int32_t binary_half(const pf_binary_state *s, const char *a, const char *b, char *z, int64_t n, int32_t mode) {
+  float fa[HALF_BLOCK], fb[HALF_BLOCK];
+  int32_t faults = 0;
+  if (mode == PF_SV) pf_half_to_float(s->type, a, fa, 1);
+  if (mode == PF_VS) pf_half_to_float(s->type, b, fb, 1);
+  for (int64_t i = 0; i < n; i += HALF_BLOCK) {
+    int64_t k = PF_MIN(n - i, HALF_BLOCK);
+    if (mode != PF_SV) pf_half_to_float(s->type, a + 2 * i, fa, k);
+    if (mode != PF_VS) pf_half_to_float(s->type, b + 2 * i, fb, k);
+    float *out = mode == PF_SV ? fb : fa;                       /* the other one still holds the scalar */
+    faults |= s->loop(fa, fb, s->half_out ? (void *)out : z + i * s->out_size, k, mode, s->p);
+    if (s->half_out) pf_float_to_half(s->type, out, z + 2 * i, k);
+  }
+  return faults;
+}
+static inline int32_t run_loop(const pf_binary_state *s, const char *a, const char *b, char *z, int64_t n,
+                               int32_t mode) {
+  return pf_is_half(s->type) ? binary_half(s, a, b, z, n, mode) : s->loop(a, b, z, n, mode, s->p);
+}
+
+typedef struct {
+  const pf_binary_state *s;
+  const char *a, *b;
+  char *z;
+  int32_t mode, nd;                  /* mode of the innermost dimension; nd outer dimensions */
+  int32_t faults;                    /* atomic */
+  int64_t inner;                     /* elements of the innermost dimension */
+  int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS];
+} binary_task;
+
+static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  binary_task *t = (binary_task *)arg;
+  const pf_binary_state *s = t->s;
+  (void)worker;
+  int32_t f = run_loop(s, t->mode == PF_SV ? t->a : t->a + lo * s->in_size,
+                       t->mode == PF_VS ? t->b : t->b + lo * s->in_size, t->z + lo * s->out_size, hi - lo, t->mode);
+  if (f) __atomic_fetch_or(&t->faults, f, __ATOMIC_RELAXED);
+}
+
+static void broadcast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  binary_task *t = (binary_task *)arg;
+  const pf_binary_state *s = t->s;
+  int64_t at[PF_MAX_DIMS], row = lo / t->inner, col = lo % t->inner, oa = 0, ob = 0;
+  int32_t faults = 0;
+  (void)worker;
+  for (int32_t d = t->nd - 1; d >= 0; d--) {
+    at[d] = row % t->shape[d], row /= t->shape[d];
+    oa += at[d] * t->sa[d], ob += at[d] * t->sb[d];
+  }
+  while (lo < hi) {
+    int64_t n = PF_MIN(t->inner - col, hi - lo);
+    faults |= run_loop(s, t->a + (oa + (t->mode == PF_SV ? 0 : col)) * s->in_size,
+                       t->b + (ob + (t->mode == PF_VS ? 0 : col)) * s->in_size, t->z + lo * s->out_size, n, t->mode);
+    lo += n, col = 0;
+    for (int32_t d = t->nd - 1; d >= 0; d--) {
+      oa += t->sa[d], ob += t->sb[d];
+      if (++at[d] < t->shape[d]) break;
+      oa -= t->sa[d] * at[d], ob -= t->sb[d] * at[d], at[d] = 0;
+    }
+  }
+  if (faults) __atomic_fetch_or(&t->faults, faults, __ATOMIC_RELAXED);
+}
+
+/* merges neighbouring dimensions that broadcast alike; the last one becomes `inner` and `mode` */
+static void plan_broadcast(binary_task *t, const DLTensor *a, const DLTensor *b, const int64_t *shape, int32_t nd) {
+  int32_t kind_before = -1, k = -1;
+  int64_t sa = 1, sb = 1, wa = 0, wb = 0;
+  int64_t dims[PF_MAX_DIMS], xa[PF_MAX_DIMS], xb[PF_MAX_DIMS];
+  int32_t kinds[PF_MAX_DIMS];
+  for (int32_t i = 1; i <= nd; i++) {                           /* from the innermost outwards */
+    int64_t n = shape[nd - i];
+    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1, db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+    int32_t kind = da == db ? PF_VV : da == 1 ? PF_SV : PF_VS;
+    wa = sa, wb = sb, sa *= da, sb *= db;
+    if (n == 1) continue;
+    if (kind == kind_before) dims[k] *= n;
+    else {
+      k++;
+      dims[k] = n, kinds[k] = kind_before = kind;
+      xa[k] = kind == PF_SV ? 0 : wa, xb[k] = kind == PF_VS ? 0 : wb;
+    }
+  }
+  t->inner = k < 0 ? 1 : dims[0];
+  t->mode = k < 0 ? PF_VV : kinds[0];
+  t->nd = PF_MAX(k, 0);
+  for (int32_t d = 0; d < t->nd; d++)
+    t->shape[d] = dims[k - d], t->sa[d] = xa[k - d], t->sb[d] = xb[k - d];
+}
+
+/* a buffer for the output: an input's own when the kernel may overwrite it */
+static inline DLTensor *make_output(pf_ctx *c, const pf_binary_state *s, int32_t in, const int64_t *shape,
+                                    int32_t nd) {
+  return in >= 0 && s->in_size == s->out_size ? c->host->forward(c, in, 0, shape, nd)
+                                              : c->host->output(c, 0, shape, nd);
+}
+
+static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *shaped, int32_t in, int64_t n,
+                          int32_t mode) {
+  DLTensor *z = make_output(c, s, in, shaped->shape, shaped->ndim);
+  PF_EXHAUSTED(z);
+  const char *a = PF_DATA(const char, c->in[0]), *b = PF_DATA(const char, c->in[1]);
+  if (n <= PF_GRAIN) {
+    if (n == 0) return PF_OK;
+    int32_t faults = run_loop(s, a, b, PF_DATA(char, z), n, mode);
+    return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
+  }
+  binary_task t;
+  t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode, t.faults = 0;
+  PF_TRY(c->host->parallel_for(c, n, PF_GRAIN, flat_range, &t));
+  return pf_fault_error(c, t.faults);
+}
+
+__attribute__((noinline))
+static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s) {
+  const DLTensor *a = c->in[0], *b = c->in[1];
+  binary_task t;
+  int64_t shape[PF_MAX_DIMS], n;
+  int32_t nd;
+  PF_TRY(pf_broadcast_shape(c, a, b, shape, &nd));
+  if (!pf_shape_numel(shape, nd, &n) || n > INT64_MAX / 16)
+    return PF_INVALID(c, "Broadcast of %s and %s has too many elements", PF_SHAPE(a).s, PF_SHAPE(b).s);
+  int32_t in = pf_same_dims(a->shape, a->ndim, shape, nd) ? 0 : pf_same_dims(b->shape, b->ndim, shape, nd) ? 1 : -1;
+  DLTensor *z = make_output(c, s, in, shape, nd);
+  PF_EXHAUSTED(z);
+  if (n == 0) return PF_OK;
+  plan_broadcast(&t, a, b, shape, nd);
+  t.s = s, t.faults = 0;
+  t.a = PF_DATA(const char, a), t.b = PF_DATA(const char, b), t.z = PF_DATA(char, z);
+  PF_TRY(pf_parallel(c, n, PF_GRAIN, broadcast_range, &t));
+  return pf_fault_error(c, t.faults);
+}
+
+static pf_status unequal_shapes(pf_ctx *c, const pf_binary_state *s) {
+  const DLTensor *a = c->in[0], *b = c->in[1];
+  if (!s->allow_unequal)
+    return PF_INVALID(c, "Inputs must have the same shape: got %s and %s", PF_SHAPE(a).s, PF_SHAPE(b).s);
+  DLTensor *z = c->host->output(c, 0, NULL, 0);                  /* one bool: they differ */
+  PF_EXHAUSTED(z);
+  *PF_DATA(uint8_t, z) = s->allow_unequal == 2;
+  return PF_OK;
+}
+static int can_broadcast(const DLTensor *a, const DLTensor *b) {
+  for (int32_t i = 1; i <= PF_MIN(a->ndim, b->ndim); i++) {
+    int64_t da = a->shape[a->ndim - i], db = b->shape[b->ndim - i];
+    if (da != db && da != 1 && db != 1) return 0;
+  }
+  return 1;
+}
+
+pf_status pf_binary_compute(pf_ctx *c, const void *state) {
+  const pf_binary_state *s = (const pf_binary_state *)state;
+  const DLTensor *a = c->in[0], *b = c->in[1];
+  if (pf_same_shape(a, b)) return run_flat(c, s, a, 0, pf_numel(a), PF_VV);
+  if (s->same_shape) return unequal_shapes(c, s);
+  int64_t na = pf_numel(a), nb = pf_numel(b);
+  if (nb == 1 && b->ndim <= a->ndim) return run_flat(c, s, a, 0, na, PF_VS);
+  if (na == 1 && a->ndim <= b->ndim) return run_flat(c, s, b, 1, nb, PF_SV);
+  if (s->allow_unequal && !can_broadcast(a, b)) return unequal_shapes(c, s);
+  return run_broadcast(c, s);
+}

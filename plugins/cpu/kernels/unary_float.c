@@ -1,0 +1,111 @@
+/* unary_float.c - ops of one float, double, half or bfloat16 tensor.
+ *
+ * The hot functions come from vmath.h and are vectorised by the compiler; the rest call libm per element.
+ * half and bfloat16 are computed as float (elementwise.c).  Compiled once per instruction set.
+ */
+#define _DEFAULT_SOURCE 1                       /* lgamma_r: lgamma writes a global */
+#include "elementwise.h"
+#include "vmath.h"
+
+enum { SIN_BLOCK = 256 };
+#define SIN_LIMIT 8192.0f
+
+/* sin and cos: the vector path holds up to SIN_LIMIT; a block with a larger argument takes libm's */
+#define SINCOS(NAME, VECTOR, LIBM) \
+  static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \
+    const float *xs = (const float *)px; float *ys = (float *)py; (void)p; \
+    for (int64_t i = 0; i < n; i += SIN_BLOCK) { \
+      int64_t hi = PF_MIN(n, i + SIN_BLOCK); \
+      int32_t large = 0; \
+      for (int64_t j = i; j < hi; j++) large |= !(fabsf(xs[j]) < SIN_LIMIT); \
+      if (large) for (int64_t j = i; j < hi; j++) ys[j] = LIBM(xs[j]); \
+      else PF_IVDEP for (int64_t j = i; j < hi; j++) ys[j] = VECTOR(xs[j]); \
+    } \
+  }
+SINCOS(Sin, pf_sin_f32, sinf)
+SINCOS(Cos, pf_cos_f32, cosf)
+UNARY(Sin, f64, double, double, sin(x))
+UNARY(Cos, f64, double, double, cos(x))
+UNARY(Erf, f32, float, float, pf_erf_f32(x))
+UNARY(Erf, f64, double, double, erf(x))
+
+static double digamma(double x) {               /* recurrence to x >= 10, then the asymptotic series */
+  if (x <= 0.0) {
+    if (x == floor(x)) return NAN;
+    double r = x - floor(x);                    /* reflection; the fraction keeps tan exact */
+    return digamma(1.0 - x) - 3.141592653589793 / tan(3.141592653589793 * r);
+  }
+  if (isinf(x)) return x;
+  double y = 0.0;
+  for (; x < 10.0; x += 1.0) y -= 1.0 / x;
+  double z = 1.0 / (x * x);
+  double s = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * 691.0 / 32760)))));
+  return y + log(x) - 0.5 / x - s;
+}
+static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
+
+#define SELU_SCALE 1.0507009873554804934
+#define SELU_SCALE_ALPHA 1.7580993408473768599
+
+/* T: the element type, TAG: f32 or f64, F: libm's suffix */
+#define LOOPS(T, TAG, F) \
+  UNARY(Abs, TAG, T, T, fabs##F(x)) \
+  UNARY(Neg, TAG, T, T, -x) \
+  UNARY(Sign, TAG, T, T, x > 0 ? (T)1 : x < 0 ? (T)-1 : x) \
+  UNARY(Square, TAG, T, T, x * x) \
+  UNARY(Sqrt, TAG, T, T, sqrt##F(x)) \
+  UNARY(Rsqrt, TAG, T, T, (T)1 / sqrt##F(x)) \
+  UNARY(Reciprocal, TAG, T, T, (T)1 / x) \
+  UNARY(Floor, TAG, T, T, floor##F(x)) \
+  UNARY(Ceil, TAG, T, T, ceil##F(x)) \
+  UNARY(Round, TAG, T, T, rint##F(x)) \
+  UNARY(Exp, TAG, T, T, pf_exp_##TAG(x)) \
+  UNARY(Expm1, TAG, T, T, pf_expm1_##TAG(x)) \
+  UNARY(Log, TAG, T, T, pf_log_##TAG(x)) \
+  UNARY(Log1p, TAG, T, T, pf_log1p_##TAG(x)) \
+  UNARY(Tanh, TAG, T, T, pf_tanh_##TAG(x)) \
+  UNARY(Sigmoid, TAG, T, T, pf_sigmoid_##TAG(x)) \
+  UNARY(Softplus, TAG, T, T, pf_softplus_##TAG(x)) \
+  UNARY(Softsign, TAG, T, T, x / ((T)1 + fabs##F(x))) \
+  UNARY(Relu, TAG, T, T, x < 0 ? (T)0 : x) \
+  UNARY(Relu6, TAG, T, T, x < 0 ? (T)0 : x > 6 ? (T)6 : x) \
+  UNARY(LeakyRelu, TAG, T, T, x > 0 ? x : x * (T)p) \
+  UNARY(Elu, TAG, T, T, x < 0 ? pf_expm1_##TAG(x) : x) \
+  UNARY(Selu, TAG, T, T, x < 0 ? (T)SELU_SCALE_ALPHA * pf_expm1_##TAG(x) : (T)SELU_SCALE * x) \
+  UNARY(Tan, TAG, T, T, tan##F(x)) \
+  UNARY(Asin, TAG, T, T, asin##F(x)) \
+  UNARY(Acos, TAG, T, T, acos##F(x)) \
+  UNARY(Atan, TAG, T, T, atan##F(x)) \
+  UNARY(Sinh, TAG, T, T, sinh##F(x)) \
+  UNARY(Cosh, TAG, T, T, cosh##F(x)) \
+  UNARY(Asinh, TAG, T, T, asinh##F(x)) \
+  UNARY(Acosh, TAG, T, T, acosh##F(x)) \
+  UNARY(Atanh, TAG, T, T, atanh##F(x)) \
+  UNARY(Erfc, TAG, T, T, erfc##F(x)) \
+  UNARY(Lgamma, TAG, T, T, log_gamma(x)) \
+  UNARY(Digamma, TAG, T, T, digamma(x)) \
+  UNARY(IsNan, TAG, T, uint8_t, x != x) \
+  UNARY(IsInf, TAG, T, uint8_t, fabs##F(x) == (T)INFINITY) \
+  UNARY(IsFinite, TAG, T, uint8_t, fabs##F(x) < (T)INFINITY)
+LOOPS(float, f32, f)
+LOOPS(double, f64, )
+
+#define EACH_OP(X) \
+  X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) X(Exp) X(Expm1) \
+  X(Log) X(Log1p) X(Tanh) X(Sigmoid) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) X(Sin) X(Cos) \
+  X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Erf) X(Erfc) X(Lgamma) \
+  X(Digamma) X(IsNan) X(IsInf) X(IsFinite)
+#define INIT(NAME) UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
+#define ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
+EACH_OP(INIT)
+INIT(LeakyRelu)
+
+static const pf_attr *const leaky_attrs[] = {
+  PF_REF(pf_attr, "alpha", PF_ATTR_FLOAT, offsetof(pf_unary_state, p)), NULL};
+
+const pf_kernel *const PF_ISA_NAME(unary_float_kernels)[] = {
+  EACH_OP(ENTRY)
+  UNARY_KERNEL("Inv", Reciprocal, "T=" PF_FLOATS),
+  UNARY_KERNEL("Rint", Round, "T=" PF_FLOATS),
+  UNARY_KERNEL("LeakyRelu", LeakyRelu, "T=" PF_FLOATS, .attrs = leaky_attrs),
+  NULL};
