@@ -1,0 +1,153 @@
+"""Turning Python values into tensors: `convert_to_tensor` and its registry.
+
+Invariants:
+1. Functions are tried by priority (low first), then in order of registration; one that answers
+   NotImplemented passes on to the next.
+2. A Tensor converts to itself. Anything else that nobody registered becomes a Const.
+
+The registry is filled while modules are set up and read from any thread afterwards.
+"""
+
+from pyflow.framework import dtypes
+from pyflow.framework.default_graph import get_default_graph
+from pyflow.framework.operation import Operation
+from pyflow.framework.tensor import Tensor
+
+_registry = []   # (priority, order, types, function), sorted
+_by_type = {}    # type -> list of functions
+
+
+def register_tensor_conversion_function(base_type, conversion_func, priority=100):
+    """Registers `conversion_func(value, dtype=None, name=None, as_ref=False)` for a type or tuple.
+
+    It returns a Tensor of `dtype` if that is given, or NotImplemented.
+    """
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not types or not all(isinstance(t, type) for t in types):
+        raise TypeError(f"base_type must be a type or a tuple of types, got {base_type!r}")
+    if not callable(conversion_func):
+        raise TypeError("conversion_func must be callable.")
+    _registry.append((priority, len(_registry), types, conversion_func))
+    _registry.sort(key=lambda entry: entry[:2])
+    _by_type.clear()
+
+
+def _functions_for(value_type):
+    found = _by_type.get(value_type)
+    if found is None:
+        found = [function for _, _, types, function in _registry if issubclass(value_type, types)]
+        found.append(_as_constant)
+        _by_type[value_type] = found
+    return found
+
+
+def _as_constant(value, dtype=None, name=None, as_ref=False):
+    from pyflow.framework.constant import constant
+    return constant(value, dtype, name=name or "Const")
+
+
+def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_hint=None):
+    """`value` as a Tensor: tensors pass through, variables are read, Python and NumPy values become
+    constants.
+
+    dtype: required type (ValueError or TypeError if the value does not fit). preferred_dtype: used if
+    the value fits it, otherwise ignored.
+    """
+    if dtype is not None:
+        dtype = dtypes.as_dtype(dtype)
+    return to_tensor(value, dtype, name, False, preferred_dtype or dtype_hint)
+
+
+def to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None):
+    """As `convert_to_tensor`; `as_ref` asks variables for their reference."""
+    if isinstance(value, Tensor):
+        if dtype is not None and not dtype.is_compatible_with(value.dtype):
+            raise ValueError(f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype "
+                             f"{value.dtype.name}: {value!r}. Use tf.cast.")
+        return value
+    if preferred_dtype is not None and dtype is None:
+        try:
+            return to_tensor(value, dtypes.as_dtype(preferred_dtype), name, as_ref)
+        except (TypeError, ValueError):
+            pass  # a preference only
+    for function in _functions_for(type(value)):
+        tensor = function(value, dtype=dtype, name=name, as_ref=as_ref)
+        if tensor is NotImplemented:
+            continue
+        _check_converted(tensor, value, dtype, function)
+        return tensor
+    raise TypeError(f"Cannot convert {value!r} with type {type(value)} to Tensor: "
+                    f"no conversion function registered.")
+
+
+def _check_converted(tensor, value, dtype, function):
+    if not isinstance(tensor, Tensor):
+        raise RuntimeError(f"Conversion function {function!r} for type {type(value)} returned "
+                           f"non-Tensor: {tensor!r}")
+    if dtype is not None and not dtype.is_compatible_with(tensor.dtype):
+        raise RuntimeError(f"Conversion function {function!r} for type {type(value)} returned "
+                           f"incompatible dtype: requested = {dtype.name}, actual = {tensor.dtype.name}")
+
+
+def convert_n_to_tensor(values, dtype=None, name=None, preferred_dtype=None):
+    """`convert_to_tensor` of each value; names get `_0`, `_1`, ..."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"values must be a sequence, got {values!r}")
+    return [convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
+            for i, value in enumerate(values)]
+
+
+def convert_to_tensor_or_indexed_slices(value, dtype=None, name=None):
+    """As `convert_to_tensor`, but IndexedSlices (and SparseTensor) pass through."""
+    from pyflow.framework.sparse_values import IndexedSlices, SparseTensor
+    if isinstance(value, (IndexedSlices, SparseTensor)):
+        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+            raise ValueError(f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for "
+                             f"Tensor with dtype {value.dtype.name}: {value}")
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+def convert_n_to_tensor_or_indexed_slices(values, dtype=None, name=None):
+    """`convert_to_tensor_or_indexed_slices` of each value; None stays None."""
+    return [None if value is None else convert_to_tensor_or_indexed_slices(
+        value, dtype, None if name is None else f"{name}_{i}") for i, value in enumerate(values)]
+
+
+def is_dense_tensor_like(value):
+    """True for tensors and for objects (variables) that stand for one."""
+    return isinstance(value, Tensor) or hasattr(value, "_as_graph_element")
+
+
+def graph_of(values, graph=None):
+    """The one graph of the tensors, operations and variables among `values` (nested lists allowed).
+
+    `graph` if given, the default graph if there are none. ValueError if they belong to two graphs.
+    """
+    first = None
+    for value in _flatten(values):
+        owner = value.op.graph if type(value) is Tensor else _owner(value)
+        if owner is None:
+            continue
+        if graph is None:
+            graph, first = owner, value
+        elif owner is not graph:
+            said = "the given graph" if first is None else f"{first.name!r}"
+            raise ValueError(f"{getattr(value, 'name', value)!r} must be from the same graph as {said}: "
+                             f"{owner.describe()} against {graph.describe()}")
+    return graph if graph is not None else get_default_graph()
+
+
+def _flatten(values):
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flatten(value)
+        else:
+            yield value
+
+
+def _owner(value):
+    if isinstance(value, (Tensor, Operation)) or hasattr(value, "_as_graph_element") \
+            or type(value).__name__ in ("IndexedSlices", "SparseTensor"):
+        return value.graph
+    return None

@@ -1,0 +1,366 @@
+"""`Graph`: the operations a program builds, and the scopes and collections around them.
+
+This module is also the one door to the graph layer: it re-exports Operation, Tensor, the scopes of
+the default graph, conversion, constants, seeds and collections.
+
+Invariants:
+1. Operation ids are 1, 2, 3, ... in order of creation; inputs other than a loop's back edges have
+   smaller ids.
+2. `version` is the last id. `revision` grows with every change, also of attributes and edges.
+3. An operation that fails its checks or shape function is not in the graph.
+4. A finalized graph does not change.
+
+Threads: adding operations takes `_lock`; scopes are per thread; reading needs no lock.
+
+    with Graph().as_default() as g:
+        c = constant(1.0, name="c")
+    g.get_tensor_by_name("c:0") is c
+"""
+
+import difflib
+import threading
+
+from pyflow.framework import default_graph, origin as _origin
+from pyflow.framework.collections import GraphCollections, GraphKeys
+from pyflow.framework.device import DeviceSpec, merge_device
+from pyflow.framework.operation import Operation
+from pyflow.framework.scopes import _VALID_OP_NAME, GraphScopes
+from pyflow.framework.tensor import Tensor, install_operators
+from pyflow.framework.tensor_shape import as_shape
+
+PRODUCER_VERSION = 1395
+MIN_CONSUMER_VERSION = 0
+
+
+class Graph(GraphScopes, GraphCollections):
+    """A dataflow graph (TF 1.x `tf.Graph`).
+
+    strict: raise instead of warn once when operations are added after the graph first ran.
+    """
+
+    _strict_default = None
+
+    def __init__(self, strict=None):
+        GraphScopes.__init__(self)
+        GraphCollections.__init__(self)
+        self._lock = threading.RLock()
+        self._nodes_by_id = []
+        self._nodes_by_name = {}
+        self.revision = 0
+        self._seed = None
+        self._finalized = False
+        self._unfeedable = set()
+        self._unfetchable = set()
+        self._library = None
+        self._producer_version = PRODUCER_VERSION
+        self._min_consumer = MIN_CONSUMER_VERSION
+        self._origin = _origin.here(2)
+        self._thread_name = threading.current_thread().name
+        self._strict = strict
+        self._has_run = False
+        self._growth_reported = False
+
+    # Default graph, seed, life cycle
+
+    def as_default(self):
+        """Context in which this graph is the default one of the thread."""
+        return default_graph.graph_stack.entered(self)
+
+    @property
+    def seed(self):
+        """The graph-level random seed, or None."""
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed):
+        self._seed = seed
+
+    @property
+    def version(self):
+        """Grows with every operation added: the last operation's id."""
+        return len(self._nodes_by_id)
+
+    @property
+    def _last_id(self):
+        return len(self._nodes_by_id)
+
+    @property
+    def _version(self):
+        return len(self._nodes_by_id)
+
+    @property
+    def finalized(self):
+        """True once `finalize()` was called."""
+        return self._finalized
+
+    def finalize(self):
+        """Makes the graph read-only: adding to it raises RuntimeError from now on."""
+        self._finalized = True
+
+    def _unsafe_unfinalize(self):
+        self._finalized = False
+
+    def _check_not_finalized(self):
+        if self._finalized:
+            raise RuntimeError(f"Graph is finalized and cannot be modified. ({self.describe()})")
+
+    @property
+    def building_function(self):
+        return False
+
+    def describe(self):
+        """For errors: which graph this is, where and on which thread it was made."""
+        return (f"graph {id(self):#x} (made at {_origin.user_frame(self._origin)}, thread "
+                f"{self._thread_name}, {len(self._nodes_by_id)} operations)")
+
+    # Growth after the first run (a session calls mark_run)
+
+    def mark_run(self):
+        """Told by a session that the graph is being run."""
+        self._has_run = True
+
+    def _check_growth(self, op_type, name):
+        strict = self._strict if self._strict is not None else Graph._strict_default
+        where = _origin.user_frame(_origin.here(2))
+        message = (f"{op_type} node {name!r} is added by {where} after the graph has run. Ops made in a "
+                   f"loop around session.run make every run slower; build them once before the loop, "
+                   f"and call graph.finalize() to be sure.")
+        if strict:
+            raise RuntimeError(f"Strict graph: {message}")
+        if not self._growth_reported:
+            self._growth_reported = True
+            import logging
+            logging.getLogger("pyflow").warning("%s This is said once per graph.", message)
+
+    # Adding operations
+
+    def create_op(self, op_type, inputs, dtypes=None, input_types=None, name=None, attrs=None,
+                  op_def=None, compute_shapes=True, compute_device=True):
+        """Adds an operation of a registered type from tensors and attributes (AttrValue or native).
+
+        Defaults of absent attributes come from the op's schema. Raises as calling the op would.
+        """
+        from pyflow.framework import op as _op, op_check, wire
+        for tensor in inputs:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"Input of {op_type} node {name!r} is not a tensor: {tensor!r}")
+        op_def = op_def if isinstance(op_def, _op.OpDef) else _op.get_op(op_type)
+        attrs = {key: wire.from_attr_value(value) for key, value in (attrs or {}).items()}
+        name = name or op_type
+        if name[-1] == "/":
+            name = name[:-1]
+        else:
+            with self._lock:
+                name = self.unique_name(name)
+        output_types = op_check.complete(op_def, name, inputs, attrs)
+        return self.add_node(op_def, name, tuple(inputs), attrs, output_types)
+
+    def add_node(self, op_def, name, inputs, attrs, output_types, output_shapes=None):
+        """Adds a checked node under its final name; every way of building ends here.
+
+        output_shapes: TensorShapes, if the caller knows them; otherwise the shape function runs.
+        """
+        if self._finalized:
+            self._check_not_finalized()
+        if not _VALID_OP_NAME.match(name):
+            raise ValueError(f"'{name}' is not a valid node name: use letters, digits and _.-/ "
+                             f"(the first a letter, digit or dot)")
+        if self._has_run:
+            self._check_growth(op_def.name, name)
+        scopes = self._scopes
+        control = []
+        if scopes.control:
+            control = self._control_dependencies_for_inputs({t.op for t in inputs})
+        op = Operation(self, op_def.name, name, inputs, control, output_types, attrs, op_def)
+        if output_shapes is None:
+            op_def.infer_shapes(op)
+        else:
+            for tensor, shape in zip(op.outputs, output_shapes):
+                tensor._shape = shape
+        context = scopes.control_flow_context
+        with self._lock:
+            self._register(op)
+        op._control_flow_context = context
+        if context is not None:
+            context.add_op(op)
+        if scopes.control:
+            self._record_op_seen_by_control_dependencies(op)
+        if self._default_original_op is not None:
+            op._original_op = self._default_original_op
+        self._apply_scopes(op)
+        return op
+
+    def _register(self, op):
+        if op.name in self._nodes_by_name:
+            raise ValueError(f"Duplicate node name in graph: {op.name!r}; it was made at "
+                             f"{self._nodes_by_name[op.name].user_frame}")
+        for tensor in op._inputs:
+            if tensor.op.graph is not self:
+                self._check_owns(tensor)
+        op._connect()
+        self._nodes_by_id.append(op)
+        self._nodes_by_name[op.name] = op
+        self._names_in_use.setdefault(op.name.lower(), 1)
+        op._id = len(self._nodes_by_id)
+        self.revision += 1
+
+    # Finding operations and tensors
+
+    def get_operations(self):
+        """All operations, in the order they were made."""
+        return list(self._nodes_by_id)
+
+    def _get_operation_by_name_unsafe(self, name):
+        return self._nodes_by_name.get(name)
+
+    def _get_operation_by_id_unsafe(self, op_id):
+        return self._nodes_by_id[op_id - 1]
+
+    def get_operation_by_name(self, name):
+        """The operation called `name`; KeyError if there is none."""
+        if not isinstance(name, str):
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_tensor=False)
+
+    def get_tensor_by_name(self, name):
+        """The tensor called `name` ("op:0"); KeyError if there is none."""
+        if not isinstance(name, str):
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_operation=False)
+
+    def as_graph_element(self, obj, allow_tensor=True, allow_operation=True):
+        """`obj` (Tensor, Operation, name, or an object with `_as_graph_element`) as Tensor or Operation
+        of this graph. ValueError, KeyError or TypeError say why it is none."""
+        if type(obj) is Tensor and allow_tensor or type(obj) is Operation and allow_operation:
+            self._check_owns(obj)
+            return obj
+        if not (allow_tensor or allow_operation):
+            raise ValueError("allow_tensor and allow_operation can't both be False.")
+        convert = getattr(obj, "_as_graph_element", None)
+        if convert is not None:
+            obj = convert()
+        wanted = " or ".join(["Tensor"] * allow_tensor + ["Operation"] * allow_operation)
+        if isinstance(obj, bytes):
+            obj = obj.decode()
+        if isinstance(obj, str):
+            if ":" in obj:
+                return self._tensor_named(obj, allow_tensor, wanted)
+            return self._operation_named(obj, allow_operation, wanted)
+        if isinstance(obj, Tensor) and allow_tensor or isinstance(obj, Operation) and allow_operation:
+            self._check_owns(obj)
+            return obj
+        raise TypeError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
+
+    def _tensor_named(self, name, allowed, wanted):
+        if not allowed:
+            raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {wanted}.")
+        op_name, _, index = name.rpartition(":")
+        if not index.isdigit() or ":" in op_name or not op_name:
+            raise ValueError(f"The name {name!r} looks a like a Tensor name, but is not a valid one. "
+                             f'Tensor names must be of the form "<op_name>:<output_index>".')
+        op = self._nodes_by_name.get(op_name)
+        if op is None:
+            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, "
+                           f"{op_name!r}, does not exist in the graph.{self._suggest(op_name)}")
+        if int(index) >= len(op.outputs):
+            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, "
+                           f"{op_name!r}, exists but only has {len(op.outputs)} outputs.")
+        return op.outputs[int(index)]
+
+    def _operation_named(self, name, allowed, wanted):
+        op = self._nodes_by_name.get(name)
+        if allowed:
+            if op is None:
+                raise KeyError(f"The name {name!r} refers to an Operation not in the graph."
+                               f"{self._suggest(name)}")
+            return op
+        problem = "refers to an Operation" if op is not None else \
+            "looks like an (invalid) Operation name"
+        raise ValueError(f"The name {name!r} {problem}, not a {wanted}. Tensor names must be of the "
+                         f'form "<op_name>:<output_index>".')
+
+    def _suggest(self, name):
+        names = list(self._nodes_by_name)[:20000]
+        close = difflib.get_close_matches(name, names, n=3)
+        return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+    def _check_owns(self, element):
+        """ValueError that names both graphs if `element` is another graph's."""
+        other = element.graph
+        if other is not self:
+            kind = "Tensor" if isinstance(element, Tensor) else "Operation"
+            raise ValueError(
+                f"{kind} {element.name!r} is not an element of this graph. It belongs to "
+                f"{other.describe()}, this is {self.describe()}; the current thread is "
+                f"{threading.current_thread().name}. Each thread has its own default graph: use "
+                f"`with graph.as_default():`, or a session made with graph=...")
+
+    def is_feedable(self, tensor):
+        """False if `prevent_feeding` was called for `tensor`."""
+        return tensor not in self._unfeedable
+
+    def prevent_feeding(self, tensor):
+        """Forbids feeding `tensor`."""
+        self._unfeedable.add(tensor)
+
+    def is_fetchable(self, tensor_or_op):
+        """False if `prevent_fetching` was called for the operation."""
+        op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+        return op not in self._unfetchable
+
+    def prevent_fetching(self, op):
+        """Forbids fetching `op` and its outputs."""
+        self._unfetchable.add(op)
+
+    # GraphDef
+
+    @property
+    def graph_def_versions(self):
+        """The VersionDef `as_graph_def` writes."""
+        from pyflow.framework import protos
+        return protos.VersionDef(producer=self._producer_version, min_consumer=self._min_consumer)
+
+    def as_graph_def(self, from_version=None, add_shapes=False):
+        """A GraphDef of the operations after `from_version` (all by default)."""
+        from pyflow.framework import graph_io
+        return graph_io.as_graph_def(self, from_version, add_shapes)
+
+    def __repr__(self):
+        return f"<tf.Graph {id(self):#x} with {len(self._nodes_by_id)} operations>"
+
+
+def set_strict_graph(strict=True):
+    """Makes graphs raise (True) or warn once (False) when ops are added after their first run."""
+    Graph._strict_default = strict
+
+
+from pyflow.framework.default_graph import (  # noqa: E402
+    default_session, get_default_graph, get_default_session, has_default_graph,
+    reset_default_graph)
+from pyflow.framework.default_scopes import (  # noqa: E402
+    add_to_collection, add_to_collections, colocate_with, container, control_dependencies, device,
+    get_collection, get_collection_ref, get_all_collection_keys, get_name_scope, get_seed,
+    name_scope, op_scope, set_random_seed, DEFAULT_GRAPH_SEED)
+from pyflow.framework.sparse_values import (  # noqa: E402
+    IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue)
+from pyflow.framework.convert import (  # noqa: E402
+    convert_n_to_tensor, convert_n_to_tensor_or_indexed_slices, convert_to_tensor,
+    convert_to_tensor_or_indexed_slices, graph_of, is_dense_tensor_like,
+    register_tensor_conversion_function)
+from pyflow.framework import constant as _constant_module, op as _op_module  # noqa: E402
+from pyflow.framework.constant import constant  # noqa: E402
+
+_constant_module.install()
+_op_module.register(_constant_module.Const)
+
+__all__ = [
+    "Graph", "Operation", "Tensor", "GraphKeys", "DeviceSpec", "merge_device", "install_operators",
+    "as_shape", "set_strict_graph", "default_session", "get_default_graph", "get_default_session",
+    "has_default_graph", "reset_default_graph", "add_to_collection", "add_to_collections",
+    "colocate_with", "container", "control_dependencies", "device", "get_collection",
+    "get_collection_ref", "get_all_collection_keys", "get_name_scope", "get_seed", "name_scope",
+    "op_scope", "set_random_seed", "DEFAULT_GRAPH_SEED", "IndexedSlices", "IndexedSlicesValue",
+    "SparseTensor", "SparseTensorValue", "convert_n_to_tensor",
+    "convert_n_to_tensor_or_indexed_slices", "convert_to_tensor",
+    "convert_to_tensor_or_indexed_slices", "graph_of", "is_dense_tensor_like",
+    "register_tensor_conversion_function", "constant", "PRODUCER_VERSION", "MIN_CONSUMER_VERSION"]

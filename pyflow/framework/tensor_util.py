@@ -1,0 +1,197 @@
+"""Between Python values, NumPy arrays, TensorProtos and the constants of a graph.
+
+Invariants:
+1. `make_array` follows TF 1.x: Python floats become float32, ints int32 where they fit, strings bytes;
+   a Python value that does not fit the requested type is a TypeError, never silently cast.
+2. `constant_value` never runs anything: it looks at Const nodes and a few ops over static shapes.
+
+Pure functions; any thread.
+"""
+
+import numpy as np
+
+from pyflow.framework import dtypes
+from pyflow.framework.tensor import Tensor
+from pyflow.framework.tensor_shape import TensorShape, as_shape
+
+# NumPy kinds of a Python value that each kind of DType accepts.
+_ACCEPTED_KINDS = {"i": "biu", "u": "biu", "f": "biuf", "c": "biufc", "b": "b", "q": "biu"}
+
+
+def make_array(values, dtype=None, shape=None, verify_shape=False):
+    """(ndarray, DType) of a Python or NumPy value; the array is a fresh copy.
+
+    Raises ValueError (None, ragged, too many elements) or TypeError (wrong type).
+    """
+    if dtype is not None:
+        dtype = dtypes.as_dtype(dtype).base_dtype
+    kind = type(values)
+    if (kind is float or kind is int) and shape is None and (dtype is None or dtype.is_floating):
+        return _scalar_array(values, dtype)
+    if isinstance(values, (np.ndarray, np.generic)):
+        array = _from_numpy(values, dtype)
+    else:
+        array = _from_python(values, dtype)
+    found = dtypes.as_dtype(array.dtype)
+    if found is dtypes.string:
+        array = _as_bytes(array, values)
+    if dtype is not None and dtype is not found:
+        raise TypeError(f"Incompatible types: {dtype.name} vs. {found.name}. Value is {values!r}")
+    if shape is not None:
+        array = _with_shape(array, shape, verify_shape)
+    return array, found
+
+
+def _scalar_array(value, dtype):
+    if dtype is not None:
+        return np.array(value, dtype=dtype.as_numpy_dtype), dtype
+    if type(value) is float:
+        return np.array(value, dtype=np.float32), dtypes.float32
+    if -2**31 <= value < 2**31:
+        return np.array(value, dtype=np.int32), dtypes.int32
+    return _checked(np.array, value, np.int64), dtypes.int64
+
+
+def _checked(make, value, np_dtype):
+    try:
+        return make(value, dtype=np_dtype)
+    except OverflowError as error:
+        raise ValueError(f"{value!r} does not fit {np.dtype(np_dtype).name}: {error}") from None
+
+
+def _from_numpy(values, dtype):
+    if dtype is None:
+        array = np.array(values)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if dtype is dtypes.string:
+        if values.dtype.kind not in "SUO":
+            raise TypeError(f"Expected string, got an array of {values.dtype.name}")
+        return np.array(values)
+    if values.dtype.kind in "SUO" and values.dtype.names is None and values.size:
+        raise TypeError(f"Expected {dtype.name}, got an array of {values.dtype.name}")
+    return np.array(values).astype(dtype.as_numpy_dtype)
+
+
+def _from_python(values, dtype):
+    if values is None:
+        raise ValueError("None values not supported.")
+    if isinstance(values, Tensor):
+        raise TypeError(f"Expected a Python or NumPy value, got the tensor {values!r}")
+    try:
+        natural = np.array(values)
+    except ValueError as error:
+        raise ValueError(f"Argument must be a dense tensor: {values!r} - {error}") from None
+    except NotImplementedError as error:  # a symbolic tensor inside a list
+        raise TypeError(f"List of Tensors when single Tensor expected: {error}") from None
+    if natural.dtype.kind == "O":
+        natural = _object_array(values, natural)
+    if natural.dtype.kind == "U":
+        # NumPy turns [1, "a"] into strings; TF does not.
+        _check_elements(values, (str, bytes, np.str_, np.bytes_), "string")
+    if dtype is None:
+        return _default_type(natural)
+    if natural.size and dtype is not dtypes.string \
+            and natural.dtype.kind not in _ACCEPTED_KINDS.get(dtype._kind, ""):
+        if dtypes.as_dtype(natural.dtype) is not dtype:
+            raise TypeError(_expected(values, dtype, natural))
+    if dtype is dtypes.string:
+        if natural.size and natural.dtype.kind not in "SUO":
+            raise TypeError(_expected(values, dtype, natural))
+        return natural if natural.size else natural.astype(object)
+    if dtype.is_quantized:
+        return natural.astype(dtype.as_numpy_dtype[0]).view(dtype.as_numpy_dtype)
+    if dtype._kind in "iu" and natural.size:
+        _check_range(values, natural, dtype)
+    return natural.astype(dtype.as_numpy_dtype)
+
+
+def _default_type(array):
+    if array.dtype == np.float64:
+        return array.astype(np.float32)
+    if array.dtype == np.int64:
+        small = array.astype(np.int32)
+        return small if np.array_equal(small, array) else array
+    return array
+
+
+def _check_range(values, array, dtype):
+    low, high = dtype.limits
+    if array.min() < low or array.max() > high:
+        raise ValueError(f"{values!r} does not fit {dtype.name}, whose values are {low} to {high}")
+
+
+def _object_array(values, array):
+    """An object array is fine if it holds bytes or strings, or objects NumPy can turn into numbers."""
+    flat = array.ravel()
+    for item in flat:
+        if item is None:
+            raise TypeError(f"Failed to convert {values!r} to a tensor: None values not supported.")
+        if isinstance(item, Tensor):
+            raise TypeError("List of Tensors when single Tensor expected")
+        if isinstance(item, int) and not isinstance(item, bool):
+            raise ValueError(f"{item!r} does not fit 64 bits")
+        if not isinstance(item, (str, bytes)):
+            sizes = [getattr(i, "value", i) for i in flat]  # Dimensions
+            if all(isinstance(i, int) for i in sizes):
+                return np.array(sizes, dtype=np.int64).reshape(array.shape)
+            raise TypeError(f"Failed to convert object of type {type(item).__name__} to a tensor: "
+                            f"{values!r}. Consider casting elements to a supported type.")
+    return array
+
+
+def _check_elements(values, types, what):
+    stack = [values]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (list, tuple)):
+            stack.extend(value)
+        elif not isinstance(value, types) and not (isinstance(value, np.ndarray)):
+            raise TypeError(f"Expected {what}, got {value!r} of type {type(value).__name__!r} instead.")
+
+
+def _expected(values, dtype, natural):
+    bad = values
+    accepted = _ACCEPTED_KINDS.get(dtype._kind, "SUO")
+    stack = [values]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (list, tuple)):
+            stack.extend(reversed(value))
+        elif np.asarray(value).dtype.kind not in accepted:
+            bad = value
+            break
+    return f"Expected {dtype.name}, got {bad!r} of type {type(bad).__name__!r} instead."
+
+
+def _as_bytes(array, values):
+    """An object array of bytes."""
+    result = np.empty(array.shape, dtype=object)
+    source, target = array.ravel(), result.ravel()
+    for i, item in enumerate(source.tolist()):
+        if isinstance(item, str):
+            item = item.encode()
+        elif not isinstance(item, bytes):
+            raise TypeError(f"Expected string, got {item!r} of type {type(item).__name__!r} in {values!r}")
+        target[i] = item
+    return result
+
+
+def _with_shape(array, shape, verify_shape):
+    sizes = tuple(int(d) for d in as_shape(shape).as_list())
+    if verify_shape and array.shape != sizes:
+        raise TypeError(f"Expected Tensor's shape: {sizes}, got {array.shape}.")
+    total = 1
+    for d in sizes:
+        total *= d
+    if array.size > total:
+        raise ValueError(f"Too many elements provided. Needed at most {total}, but received "
+                         f"{array.size}")
+    if array.size == total:
+        return array.reshape(sizes)
+    if array.size == 0:
+        raise ValueError(f"Cannot fill shape {sizes} from a value without elements")
+    filled = np.empty(total, dtype=array.dtype)
+    flat = array.ravel()
+    filled[:array.size] = flat
+    filled[array.size:] = flat[-1]
+    return filled.reshape(sizes)

@@ -1,0 +1,39 @@
+"""The ops pyflow ships: an explicit list of modules, and what importing this package registers.
+
+Invariants:
+1. Every OpDef found in a listed module is registered under its name, once; two ops of one name are an
+   error. Nothing else registers ops, and no listed module may be missing.
+2. A module that has to hook into the graph layer (operators, conversions) does so in a function
+   `install()`, which is called once, in the order of the list.
+
+Imported by `import pyflow` on the thread that imports it; read-only afterwards.
+"""
+
+import importlib
+
+from pyflow.framework import graph as _graph  # noqa: F401 - the graph layer comes first
+from pyflow.framework.op import OpDef, register
+
+# Modules of OpDefs and public functions, in dependency order.
+MODULES = (
+)
+
+
+def register_module(module):
+    """Registers the OpDefs a module defines and runs its `install()`; returns the OpDefs."""
+    found = [value for value in vars(module).values()
+             if isinstance(value, OpDef) and value.module == module.__name__]
+    for op_def in found:
+        register(op_def)
+    install = getattr(module, "install", None)
+    if install is not None and getattr(install, "__module__", None) == module.__name__:
+        install()
+    return found
+
+
+def _register_all():
+    for name in MODULES:
+        register_module(importlib.import_module(f"pyflow.ops.{name}"))
+
+
+_register_all()
