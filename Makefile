@@ -23,8 +23,9 @@ test: .venv/installed-tests
 bench: .venv/installed .venv-tf/ready .venv-torch/ready
 	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python
 
-oracle: .venv-tf/ready
-	.venv-tf/bin/python tests/oracle/record.py
+oracle: .venv/installed .venv-tf/ready
+	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
+	.venv-tf/bin/python tests/oracle/record.py --ours .venv-tf/ours.npz
 
 dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi

@@ -1,0 +1,89 @@
+"""What is asked of TensorFlow and of pyflow: the same code, run by both.
+
+`OPS` is a table of single expressions: name, function of (tf, *inputs), inputs; each is evaluated, and
+differentiated with respect to its float inputs with seeded `grad_ys`.  `SCRIPTS` are functions of (tf) that build a graph,
+run sessions, and return named arrays: control flow, variables, optimisers.
+
+`record.py` runs them under TensorFlow 2.21's `compat.v1` and keeps the answers in answers.npz; test_oracle.py runs them
+under pyflow and compares.  Inputs are made from a seed, so that nothing but answers has to be kept.
+"""
+import collections
+import zlib
+
+import numpy as np
+
+Op = collections.namedtuple("Op", "name function inputs gradient")
+OPS, SCRIPTS = [], {}
+
+
+class Input:
+    """A seeded array: `make(rng)` draws it."""
+
+    def __init__(self, make):
+        self.make = make
+
+
+def normal(*shape, dtype=np.float32):
+    return Input(lambda rng: rng.standard_normal(shape).astype(dtype))
+
+
+def positive(*shape, dtype=np.float32):
+    return Input(lambda rng: (rng.random(shape) * 2 + 0.1).astype(dtype))
+
+
+def unit(*shape, dtype=np.float32):
+    return Input(lambda rng: (rng.random(shape) * 1.8 - 0.9).astype(dtype))
+
+
+def ints(low, high, *shape, dtype=np.int32):
+    return Input(lambda rng: rng.integers(low, high, shape).astype(dtype))
+
+
+def bools(*shape):
+    return Input(lambda rng: rng.random(shape) < 0.5)
+
+
+def value(x, dtype=np.float32):
+    return Input(lambda rng: np.array(x, dtype))
+
+
+def op(name, function, *inputs, gradient=True):
+    OPS.append(Op(name, function, inputs, gradient))
+
+
+def script(function):
+    SCRIPTS[function.__name__] = function
+    return function
+
+
+def arrays(case):
+    """The inputs of an Op, always the same ones."""
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    return [i.make(rng) for i in case.inputs]
+
+
+def build(tf, case):
+    """-> (placeholders, outputs, gradients) of an Op in the current graph.  Outputs and gradients are named."""
+    inputs = [tf.placeholder(x.dtype, x.shape, name=f"x{i}") for i, x in enumerate(arrays(case))]
+    found = case.function(tf, *inputs)
+    outputs = list(found) if isinstance(found, (list, tuple)) else [found]
+    gradients = []
+    if case.gradient:
+        wanted = [x for x in inputs if x.dtype.is_floating or x.dtype.is_complex]
+        smooth = [y for y in outputs if y.dtype.is_floating or y.dtype.is_complex]
+        if wanted and smooth:
+            with tf.name_scope("differentiate"):
+                weights = [tf.cast(tf.sin(tf.cast(tf.reshape(tf.range(tf.size(y)), tf.shape(y)), tf.float32)), y.dtype)
+                           for y in smooth]
+            gradients = [g for g in tf.gradients(smooth, wanted, grad_ys=weights) if g is not None]
+    gradients = [tf.convert_to_tensor(g) for g in gradients]
+    outputs = [tf.identity(y, name=f"out{i}") for i, y in enumerate(outputs)]
+    gradients = [tf.identity(g, name=f"grad{i}") for i, g in enumerate(gradients)]
+    return inputs, outputs, gradients
+
+
+def load_all():
+    """Fills OPS and SCRIPTS.  The modules are imported by whichever `tf` there is; they never import one."""
+    if not OPS:
+        import cases_arrays, cases_flow, cases_math, cases_nn, scripts  # noqa: F401
+    return OPS, SCRIPTS
