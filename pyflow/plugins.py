@@ -343,3 +343,8 @@ def _snake(name):
 
 
 plugin_ops = OpLibrary()
+
+
+def plugin_op_names():
+    """Names of the ops that plugins declare in C: the core knows their signatures already."""
+    return frozenset(_plugin_ops)

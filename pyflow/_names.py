@@ -1,0 +1,166 @@
+"""Which name of `tf` comes from where.  Read by pyflow/__init__.py, once.
+
+Invariants
+    1. FRAMEWORK lists names of the graph layer; everything about ops, gradients and training comes from the PUBLIC tables
+       of MODULES and of pyflow.ops.
+    2. LAZY names cost nothing until used: (module, attribute), attribute None for the module itself.
+"""
+import importlib
+import sys
+import types
+
+# ---------------------------------------------------------------- tables
+
+FRAMEWORK = {
+    "pyflow.framework.graph": (
+        "Graph Operation Tensor GraphKeys DeviceSpec IndexedSlices SparseTensor SparseTensorValue "
+        "get_default_graph reset_default_graph get_default_session name_scope op_scope device container "
+        "control_dependencies colocate_with add_to_collection add_to_collections get_collection get_collection_ref "
+        "convert_to_tensor convert_to_tensor_or_indexed_slices register_tensor_conversion_function "
+        "set_random_seed get_seed constant"),
+    "pyflow.framework.tensor_shape": "Dimension TensorShape",
+    "pyflow.framework.dtypes": (
+        "DType as_dtype float16 half bfloat16 float32 float64 double int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+        "bool string complex64 complex128 resource variant qint8 quint8 qint16 quint16 qint32"),
+    "pyflow.framework.graph_io": "import_graph_def",
+    "pyflow.framework.tensor_util": "make_tensor_proto",
+    "pyflow.session": "Session InteractiveSession",
+}
+RENAMED = {
+    "OpError": ("pyflow.framework.errors", "OpError"),
+    "RegisterGradient": ("pyflow.gradients", "RegisterGradient"),
+    "NotDifferentiable": ("pyflow.gradients", "NotDifferentiable"),
+    "NoGradient": ("pyflow.gradients", "NotDifferentiable"),
+    "random.set_random_seed": ("pyflow.framework.graph", "set_random_seed"),
+    "random.get_seed": ("pyflow.framework.graph", "get_seed"),
+    "contrib.util.constant_value": ("pyflow.framework.tensor_util", "constant_value"),
+    "contrib.util.make_tensor_proto": ("pyflow.framework.tensor_util", "make_tensor_proto"),
+    "contrib.util.make_ndarray": ("pyflow.framework.tensor_util", "MakeNdarray"),
+    "make_ndarray": ("pyflow.framework.tensor_util", "MakeNdarray"),
+    "get_static_value": ("pyflow.framework.tensor_util", "constant_value"),
+    "dtypes.as_dtype": ("pyflow.framework.dtypes", "as_dtype"),
+    "dtypes.DType": ("pyflow.framework.dtypes", "DType"),
+    "graph_util.import_graph_def": ("pyflow.framework.graph_io", "import_graph_def"),
+}
+MODULES = ("pyflow.gradients", "pyflow.train")       # packages with PUBLIC tables, besides pyflow.ops's modules
+
+_PROTOS = ("AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef NameAttrList NodeDef OptimizerOptions "
+           "RunMetadata RunOptions")
+LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
+LAZY.update({
+    "app": ("pyflow.platform.app", None),
+    "flags": ("pyflow.platform.flags", None),
+    "logging": ("pyflow.platform.tf_logging", None),
+    "gfile": ("pyflow.platform.gfile", None),
+    "test": ("pyflow.platform.test", None),
+    "sysconfig": ("pyflow.platform.sysconfig", None),
+    "plugin_ops": ("pyflow.plugins", "plugin_ops"),
+    "load_op_library": ("pyflow.plugins", "load_library"),
+    "load_library": ("pyflow.plugins", "load_library"),
+    "plugins": ("pyflow.plugins", None),
+})
+
+
+# ---------------------------------------------------------------- assembling
+
+def assemble(root):
+    """Puts every eager name on the package `root` and makes the namespaces."""
+    names = {}
+    for module, words in FRAMEWORK.items():
+        source = importlib.import_module(module)
+        for word in words.split():
+            _add(names, word, getattr(source, word), module)
+    for name, (module, attribute) in RENAMED.items():
+        _add(names, name, getattr(importlib.import_module(module), attribute), module)
+    for module in public_modules():
+        for name, value in getattr(module, "PUBLIC", {}).items():
+            _add(names, name, value, module.__name__)
+    for name in sorted(names, key=lambda n: n.count(".")):
+        _place(root, name, names[name][0])
+    _add_compat(root)
+    for name in ("disable_v2_behavior", "disable_eager_execution", "disable_v2_tensorshape", "disable_resource_variables",
+                 "disable_control_flow_v2"):
+        setattr(root, name, _nothing)
+    root.executing_eagerly = _never
+    root.newaxis = None
+    root.errors = importlib.import_module("pyflow.framework.errors")
+    root.VERSION = root.__version__
+
+
+def public_modules():
+    """The modules that carry PUBLIC tables."""
+    ops = importlib.import_module("pyflow.ops")
+    for name in ops.MODULES:
+        yield importlib.import_module(f"pyflow.ops.{name}")
+    for name in MODULES:
+        yield importlib.import_module(name)
+
+
+def _add(names, name, value, where):
+    known = names.get(name)
+    if known is not None and known[0] is not value:
+        raise ImportError(f"tf.{name} is defined twice: by {known[1]} and by {where}")
+    names[name] = (value, where)
+
+
+def _place(root, name, value):
+    *path, last = name.split(".")
+    at = root
+    for i, part in enumerate(path):
+        inner = at.__dict__.get(part)
+        if not isinstance(inner, types.ModuleType):
+            inner = _namespace(".".join([root.__name__, *path[:i + 1]]))
+            setattr(at, part, inner)
+        at = inner
+    setattr(at, last, value)
+
+
+def _namespace(full_name):
+    module = sys.modules.get(full_name)
+    if module is None:
+        module = types.ModuleType(full_name, f"Names of tf.{full_name.partition('.')[2]}.")
+        module.__path__ = []                     # `import pyflow.nn` works
+        sys.modules[full_name] = module
+    return module
+
+
+def _add_compat(root):
+    """tf.compat.v1 is tf itself."""
+    compat = _namespace(root.__name__ + ".compat")
+    source = importlib.import_module("pyflow.platform.compat")
+    for name, value in vars(source).items():
+        if not name.startswith("_") and name not in ("np", "numbers"):
+            setattr(compat, name, value)
+    compat.v1 = root
+    root.compat = compat
+    sys.modules[root.__name__ + ".compat.v1"] = root
+
+
+def _nothing(*unused):
+    """There is only TF 1.x's behaviour here: nothing to switch off."""
+
+
+def _never():
+    """False: everything here builds graphs."""
+    return False
+
+
+def load_lazily(root, name):
+    """The value of a lazy name, kept for the next time; AttributeError with near names for an unknown one."""
+    found = LAZY.get(name)
+    if found is None:
+        raise AttributeError(f"module 'pyflow' has no attribute {name!r}{_near(root, name)}")
+    module, attribute = found
+    value = importlib.import_module(module)
+    if attribute is not None:
+        value = getattr(value, attribute)
+    setattr(root, name, value)
+    return value
+
+
+def _near(root, name):
+    if name.startswith("__"):
+        return ""
+    import difflib
+    close = difflib.get_close_matches(name, [n for n in dir(root) if not n.startswith("_")], n=3)
+    return f"; did you mean {' or '.join('tf.' + c for c in close)}?" if close else ""

@@ -1,0 +1,67 @@
+"""Partition: edges between devices go through a send node and a receive node.
+
+Which pair serves an edge is looked up by the two device types; the default is `_Send`/`_Recv`, ordinary kernels of the
+CPU plugin that meet in the step's rendezvous.  A transport plugin registers its own pair:
+
+    register_transport("CPU", "ACME", "acme.Send", "acme.Recv")
+
+Invariants
+    1. One pair per tensor and destination device, shared by all readers there.
+    2. After `cut` every data edge joins nodes of one device, send and receive pairs excepted.
+    3. The two nodes of a pair sit in one plan.  With control flow a control edge from send to receive keeps them in one
+       frame, runs the receive once per iteration and passes deadness on.
+    4. Control edges between devices stay: one plan orders them.
+"""
+from pyflow.framework.device import DeviceSpec
+from pyflow.passes.node import Graph, Node
+
+_transports = {}
+
+
+def register_transport(source, destination, send_op, recv_op):
+    """Selects the pair of ops for edges from device type `source` to `destination`.
+
+    The ops have `_Send`'s and `_Recv`'s signatures.  Returns the pair that was selected before.
+    """
+    old = transport(source, destination)
+    _transports[source, destination] = (send_op, recv_op)
+    return old
+
+
+def transport(source, destination):
+    """(send op, receive op) for edges between two device types."""
+    return _transports.get((source, destination), ("_Send", "_Recv"))
+
+
+def cut(graph):
+    """Inserts the pairs.  Returns the graph: the same object if one device holds everything."""
+    if len({n.device for n in graph.nodes}) < 2:
+        return graph
+    in_order, pairs, tied = [], {}, graph.has_control_flow()
+    for node in graph.nodes:
+        for i, (source, index) in enumerate(node.inputs):
+            if source.device != node.device:
+                key = (source, index, node.device)
+                if key not in pairs:
+                    pairs[key] = _pair(source, index, node.device, tied, len(pairs))
+                    in_order.extend(pairs[key])
+                node.inputs[i] = (pairs[key][1], 0)
+        in_order.append(node)
+    return Graph(in_order, graph.args, graph.rets)
+
+
+def _pair(source, index, destination, tied, number):
+    dtype = source.types[index].base_dtype
+    attrs = {"tensor_name": f"edge_{number}_{source.name}:{index}", "send_device": source.device,
+             "send_device_incarnation": 1, "recv_device": destination, "client_terminated": False}
+    send_op, recv_op = transport(_kind(source.device), _kind(destination))
+    send = Node(f"{source.name}/_send_{number}", send_op, [(source, index)], attrs={"T": dtype, **attrs},
+                device=source.device, origin=source.origin)
+    recv = Node(f"{source.name}/_recv_{number}", recv_op, controls=[send] if tied else (),
+                attrs={"tensor_type": dtype, **attrs}, device=destination, types=(dtype,), origin=source.origin,
+                shapes=[source.shapes[index]] if source.shapes else None)
+    return send, recv
+
+
+def _kind(device):
+    return DeviceSpec.from_string(device).device_type

@@ -1,0 +1,115 @@
+"""tf.gfile: TF's file functions on local paths.  Failures are tf.errors exceptions, as in TF."""
+import glob
+import os
+import shutil
+
+from pyflow.framework import errors
+
+
+def _checked(function):
+    """OSError -> the tf.errors class TF raises."""
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except FileNotFoundError as e:
+            raise errors.NotFoundError(None, None, str(e)) from None
+        except FileExistsError as e:
+            raise errors.AlreadyExistsError(None, None, str(e)) from None
+        except PermissionError as e:
+            raise errors.PermissionDeniedError(None, None, str(e)) from None
+        except (NotADirectoryError, IsADirectoryError) as e:
+            raise errors.FailedPreconditionError(None, None, str(e)) from None
+        except OSError as e:
+            raise errors.UnknownError(None, None, str(e)) from None
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    return call
+
+
+class GFile:
+    """A file of text, or of bytes with "b" in the mode; opened at its first use."""
+
+    def __init__(self, name, mode="r"):
+        self._name, self._mode, self._file = os.fspath(name), mode, None
+
+    name = property(lambda self: self._name)
+    mode = property(lambda self: self._mode)
+
+    @property
+    def _open(self):
+        if self._file is None:
+            encoding = None if "b" in self._mode else "utf-8"
+            self._file = _checked(open)(self._name, self._mode, encoding=encoding)
+        return self._file
+
+    def read(self, n=-1):
+        return self._open.read(n)
+
+    def write(self, file_content):
+        self._open.write(file_content)
+
+    def readline(self):
+        return self._open.readline()
+
+    def readlines(self):
+        return self._open.readlines()
+
+    def seek(self, offset=None, whence=0, position=None):
+        self._open.seek(position if offset is None else offset, whence)
+
+    def tell(self):
+        return self._open.tell()
+
+    def size(self):
+        return _checked(os.path.getsize)(self._name)
+
+    def flush(self):
+        self._open.flush()
+
+    def close(self):
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __iter__(self):
+        return iter(self._open)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+
+FastGFile = Open = GFile
+Exists = os.path.exists
+IsDirectory = os.path.isdir
+MakeDirs = _checked(lambda dirname: os.makedirs(dirname, exist_ok=True))
+MkDir = _checked(os.mkdir)
+ListDirectory = _checked(os.listdir)
+Remove = _checked(os.remove)
+DeleteRecursively = _checked(shutil.rmtree)
+Stat = _checked(os.stat)
+Walk = os.walk
+
+
+def Glob(filename):  # noqa: N802 - TF's names
+    """Paths that match the pattern or list of patterns."""
+    patterns = [filename] if isinstance(filename, (str, os.PathLike)) else filename
+    return [path for p in patterns for path in sorted(glob.glob(os.fspath(p)))]
+
+
+def _refuse_existing(path, overwrite):
+    if os.path.exists(path) and not overwrite:
+        raise errors.AlreadyExistsError(None, None, f"file already exists: {path}")
+
+
+def Copy(oldpath, newpath, overwrite=False):  # noqa: N802
+    """Copies a file."""
+    _refuse_existing(newpath, overwrite)
+    _checked(shutil.copyfile)(oldpath, newpath)
+
+
+def Rename(oldname, newname, overwrite=False):  # noqa: N802
+    """Renames a file or folder."""
+    _refuse_existing(newname, overwrite)
+    _checked(os.replace)(oldname, newname)

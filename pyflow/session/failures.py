@@ -1,0 +1,70 @@
+"""Failures of a step as tf.errors exceptions that say where the user should look.
+
+A message reads, for a node of the user's graph:
+
+    MatMul node 'fc/MatMul' made at train.py:31 (inputs: x:0 float32 [?, 4], fc/w/read:0 float32 [5, 2]) failed: In[0] ...
+      on /job:localhost/replica:0/task:0/device:CPU:0
+      it is the gradient of 'fc/MatMul' (MatMul), made at train.py:12
+
+Invariants
+    1. The class follows the status code alone (absl codes, kernel.h).
+    2. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds, fetches).
+
+Threads: pure functions.
+"""
+from pyflow.framework import errors
+
+
+def to_op_error(failure, graph, origins):
+    """The tf.errors exception for `failure`, an `_executor.StepError`.
+
+    origins: node name -> Operation, for nodes made by passes.
+    """
+    op = origins.get(failure.node) or _operation(graph, failure.node)
+    kind = errors.exception_type_from_error_code(failure.code) if failure.code in _CODES else errors.UnknownError
+    return kind(None, op, _message(failure, op))
+
+
+_CODES = frozenset(range(1, 17))
+
+
+def _operation(graph, name):
+    if not name:
+        return None
+    try:
+        return graph.get_operation_by_name(name)
+    except (KeyError, ValueError):
+        return None
+
+
+def _message(failure, op):
+    if op is None:
+        where = f"{failure.op} node '{failure.node}' failed: " if failure.node else ""
+        return f"{where}{failure.message}"
+    lines = [f"{describe(op)} failed: {failure.message}"]
+    if failure.device:
+        lines.append(f"  on {failure.device}")
+    forward = forward_op(op)
+    if forward is not None:
+        lines.append(f"  it belongs to the gradient of '{forward.name}' ({forward.type}), made at "
+                     f"{place(forward)}")
+    return "\n".join(lines)
+
+
+def describe(op):
+    """'MatMul node 'fc/MatMul' made at train.py:31 (inputs: ...)'."""
+    inputs = ", ".join(f"{t.name} {t.dtype.name} {t.shape}" for t in op.inputs) or "none"
+    return f"{op.type} node '{op.name}' made at {place(op)} (inputs: {inputs})"
+
+
+def place(op):
+    """'train.py:31' and, if the file can be read, the source line."""
+    frame = op.user_frame
+    source = getattr(frame, "line", "")
+    return f"{frame}: {source}" if source else str(frame)
+
+
+def forward_op(op):
+    """The forward operation that `op`, made while building gradients, belongs to, or None."""
+    original = getattr(op, "_original_op", None)
+    return original if original is not op else None

@@ -1,0 +1,54 @@
+"""What all sessions of the process share: plugins, op signatures, thread pools, the executor itself.
+
+Invariants
+    1. The executor and the plugins are loaded at the first session, never at import.
+    2. There is one pool per thread count; a session's close leaves it, idle threads cost nothing.
+    3. Every op registered in Python is known to the core before a plan that may use it is compiled.
+
+Threads: every function may be called from any thread.
+"""
+import threading
+
+_lock = threading.Lock()
+_pools = {}
+_declared = 0
+
+
+def executor():
+    """The module `pyflow._executor`, with a message that helps where it is missing."""
+    try:
+        from pyflow import _executor
+    except ImportError as e:
+        raise ImportError(f"pyflow's executor is not built ({e}): install the wheel, or run `pip install .` in the "
+                          "source tree") from None
+    return _executor
+
+
+def start():
+    """Loads the executor and the plugins, once."""
+    from pyflow import plugins
+    module = executor()
+    plugins.load_all()
+    return module
+
+
+def pool(threads):
+    """The process's pool of `threads` compute threads."""
+    with _lock:
+        found = _pools.get(threads)
+        if found is None:
+            found = _pools[threads] = executor().Pool(threads)
+        return found
+
+
+def declare_ops():
+    """Tells the core about ops registered since the last call."""
+    global _declared
+    from pyflow.framework import op as op_lib
+    with _lock:
+        ops = op_lib.registered_ops()
+        if len(ops) != _declared:
+            from pyflow.plugins import op_flags, plugin_op_names
+            foreign = plugin_op_names()
+            executor().set_ops([(d.name, d.signature(), op_flags(d)) for d in ops if d.name not in foreign])
+            _declared = len(ops)

@@ -1,0 +1,403 @@
+"""Session: runs parts of a graph.
+
+    run(fetches, feed_dict)
+      first time   fetches -> FetchMapper;  feeds -> Feeds;  passes -> Plan;  all kept as a `Step`
+      afterwards   one dict lookup, a check of each fed array, Plan.run, the user's structure rebuilt
+
+Invariants
+    1. `_steps` maps (fetch, *feed keys) or a signature of them to a Step; a Step serves any thread, any number of
+       runs at once.
+    2. Plans are dropped when existing operations were changed; added operations leave them valid.  Variables live in
+       `_state`, not in plans, so they keep their values.
+    3. After `close` every call raises RuntimeError.
+
+Threads: all methods may be called from any thread; `_lock` guards compiling and closing only.
+
+    with tf.Session() as sess:
+        sess.run([loss, train_op], {x: images})
+"""
+import collections
+import threading
+import weakref
+
+import numpy as np
+
+from pyflow.framework import errors
+from pyflow.framework import graph as graph_lib
+from pyflow.passes.place import Devices
+from pyflow.session import feeds as feeds_lib
+from pyflow.session import fetches as fetches_lib
+from pyflow.session import partial_run, plans, runtime, threads as threads_lib
+
+_ndarray = np.ndarray
+_live = weakref.WeakSet()
+
+
+class Step:
+    """What `run` needs for one signature of fetches and feeds."""
+
+    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep")
+
+    def __init__(self, mapper, feeds, compiled, fed_fetches, step_error, keep):
+        self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
+        self.fed_fetches = fed_fetches            # [(slot of a fetch, index of the feed that is fetched)]
+        self.leaf = mapper.is_leaf and not fed_fetches
+        self._run, self._error = compiled.run, step_error
+        self.keep = keep                          # the fetches: a signature may hold their id
+
+    def run(self, values, timeout_ms=0):
+        """The result for one value per feed, in order."""
+        args = []
+        for feed, value in zip(self.feeds, values):
+            if type(value) is not _ndarray or value.dtype is not feed.dtype or value.shape != feed.shape:
+                value = feed.convert(value)
+            args.append(value)
+        try:
+            results = self._run(args, timeout_ms)
+        except self._error as failure:
+            raise self.compiled.explain(failure) from None
+        if self.leaf:
+            return results[0]
+        return self.mapper.build(self._with_fed(results, args) if self.fed_fetches else results)
+
+    def _with_fed(self, results, args):
+        results = list(results)
+        for slot, index in self.fed_fetches:
+            results.insert(slot, args[index])
+        return results
+
+
+class BaseSession:
+    """A session on the operations of one graph; see `Session`."""
+
+    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
+        self._closed = True                       # until everything below worked
+        self._graph = graph_lib.get_default_graph() if graph is None else graph
+        if not isinstance(self._graph, graph_lib.Graph):
+            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+        self._target = _check_target(target)
+        self._config = _check_config(config)
+        self._threads = threads_lib.choose(threads, config)
+        self._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
+        self._lock = threading.RLock()
+        self._steps, self._partial_runs = {}, {}
+        self._default_session = None
+        self._open(deterministic)
+        self._closed = False
+        _live.add(self)
+
+    def _open(self, deterministic):
+        executor = runtime.start()
+        config = self._config
+        self._step_error = executor.StepError
+        self._state = executor.State(f"session_{id(self):x}")
+        devices = Devices.of_process(dict(config.device_count) if config is not None else None,
+                                     executor.devices())
+        options = {"threads": self._threads, "deterministic": bool(deterministic)}
+        self._compiler = plans.Compiler(
+            self._graph, self._state, runtime.pool(self._threads), devices,
+            bool(getattr(config, "allow_soft_placement", False)),
+            bool(getattr(config, "log_device_placement", False)), options)
+        self._changes = self._count_changes()
+
+    # ------------------------------------------------------------ properties
+
+    @property
+    def graph(self):
+        """The graph that was launched in this session."""
+        return self._graph
+
+    @property
+    def graph_def(self):
+        """A GraphDef of the graph."""
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self):
+        return self._target
+
+    def list_devices(self):
+        """[DeviceAttributes]: name, device_type, memory_limit_bytes of every device of the session."""
+        self._require_open()
+        return [DeviceAttributes(name) for name in self._compiler.devices.names]
+
+    # ------------------------------------------------------------ running
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """Runs operations and evaluates tensors in `fetches`.
+
+        fetches: a Tensor, Operation, name, or nested structure of them; the result has the same structure, None for
+            operations.
+        feed_dict: values by Tensor (or name); arrays of the right type are not copied.
+        options: RunOptions; `timeout_in_ms` limits this run.
+        run_metadata: RunMetadata to fill in.
+
+        Raises RuntimeError if the session is closed, TypeError or ValueError for wrong fetches and feeds, and a
+        tf.errors exception if an operation fails.
+        """
+        if options is not None or run_metadata is not None:
+            return self._run_with_options(fetches, feed_dict, options, run_metadata)
+        if type(fetches) in _STRUCTURES:
+            key = (fetches_lib.signature(fetches), *feed_dict) if feed_dict else (fetches_lib.signature(fetches),)
+        else:
+            key = (fetches, *feed_dict) if feed_dict else (fetches,)
+        try:
+            step = self._steps[key]
+        except (KeyError, TypeError):
+            return self._first_run(fetches, feed_dict)
+        graph = self._graph
+        if graph.revision - len(graph._nodes_by_id) != self._changes:
+            return self._first_run(fetches, feed_dict)
+        return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
+
+    def _first_run(self, fetches, feed_dict):
+        step, values = self._step_for(fetches, feed_dict)
+        return step.run(values, self._timeout_ms)
+
+    def _run_with_options(self, fetches, feed_dict, options, run_metadata):
+        step, values = self._step_for(fetches, feed_dict)
+        timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
+        try:
+            return step.run(values, timeout)
+        finally:
+            if run_metadata is not None and getattr(options, "output_partition_graphs", False):
+                run_metadata.partition_graphs.add().ParseFromString(step.compiled.data)
+
+    def _step_for(self, fetches, feed_dict):
+        """The Step for these fetches and feeds, and the values in its order."""
+        self._require_open()
+        if not self._graph.version:
+            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+        pairs = feeds_lib.flatten(self._graph, feed_dict) if feed_dict else []
+        tensors = tuple(t for t, _ in pairs)
+        if len(set(tensors)) != len(tensors):
+            twice = next(t for i, t in enumerate(tensors) if t in tensors[:i])
+            raise ValueError(f"Tensor {twice.name!r} is fed twice in one feed_dict")
+        with self._lock:
+            self._require_open()
+            self._drop_stale_plans()
+            plain = all(isinstance(k, (graph_lib.Tensor, str)) for k in feed_dict or ())
+            keys = [(fetches_lib.signature(fetches), *tensors)]
+            step = self._steps.get(keys[0])
+            if step is None:
+                step = self._make_step(fetches, tensors)
+            if plain:
+                structure = type(fetches) in _STRUCTURES
+                keys.append((keys[0][0] if structure else fetches, *(feed_dict or ())))
+            for key in keys:
+                self._remember(key, step)
+        return step, [v for _, v in pairs]
+
+    def _remember(self, key, step):
+        try:
+            if type(key[0]) is tuple or not isinstance(key[0], tuple):    # never a bare named tuple
+                self._steps[key] = step
+        except TypeError:
+            pass                                   # unhashable: the signature serves
+
+    def _make_step(self, fetches, fed):
+        mapper = fetches_lib.FetchMapper(self._graph, fetches)
+        order = {t: i for i, t in enumerate(fed)}
+        fed_fetches = [(slot, order[t]) for slot, t in enumerate(mapper.tensors) if t in order]
+        computed = [t for t in mapper.tensors if t not in order]
+        compiled = self._compiler.compile(computed, mapper.targets, list(fed))
+        self._graph.mark_run()
+        return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._step_error, fetches)
+
+    def _count_changes(self):
+        """Changes of existing operations so far (additions count in both numbers)."""
+        return self._graph.revision - len(self._graph._nodes_by_id)
+
+    def _drop_stale_plans(self):
+        changes = self._count_changes()
+        if changes != self._changes:
+            self._steps.clear()
+            self._changes = changes
+
+    # ------------------------------------------------------------ callables and partial runs
+
+    def make_callable(self, fetches, feed_list=None, accept_options=False):
+        """A function that runs `fetches` with the values of `feed_list` as positional arguments.
+
+        With accept_options it also takes options= and run_metadata=.  Faster than `run` for small steps.
+        """
+        if feed_list is not None and not isinstance(feed_list, (list, tuple)):
+            raise TypeError("`feed_list` must be a list or tuple.")
+        feed_list = list(feed_list or ())
+        pairs = [feeds_lib.feedable(self._graph, key) for key in feed_list]
+        if len(set(pairs)) != len(pairs):
+            raise ValueError("`feed_list` names a tensor twice")
+        with self._lock:
+            self._require_open()
+            self._drop_stale_plans()
+            step = self._make_step(fetches, tuple(pairs))
+        fast = self._fast_callable(step)
+        if not accept_options:
+            return fast
+
+        def run_step(*values, options=None, run_metadata=None):
+            if options is None and run_metadata is None:
+                return fast(*values)
+            return self._run_with_options(fetches, dict(zip(feed_list, values)), options, run_metadata)
+        return run_step
+
+    def _fast_callable(self, step):
+        count, timeout = len(step.feeds), self._timeout_ms
+
+        def checked(*values):
+            """The way for values that need converting, and for the first call."""
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if len(values) != count:
+                raise TypeError(f"this callable takes {count} values, one per entry of feed_list; got {len(values)}")
+            return step.run(values, timeout)
+        make = getattr(runtime.executor(), "Callable", None)
+        if make is None or step.fed_fetches or timeout:
+            return checked
+        build = None if step.leaf else step.mapper.build
+        fast = make(step.compiled.plan, checked, step.compiled.explain, build,
+                    [(f.dtype, f.tensor.get_shape().as_tuple()) for f in step.feeds])
+        return fast
+
+    def partial_run_setup(self, fetches, feeds=None):
+        """Prepares a run whose feeds come and fetches go in several `partial_run` calls.  Returns its handle."""
+        self._require_open()
+        mapper = fetches_lib.FetchMapper(self._graph, fetches)
+        tensors = feeds_lib.partial_feeds(self._graph, feeds or [])
+        with self._lock:
+            run = partial_run.PartialRun(self._compiler, self._step_error, mapper, tensors)
+            handle = f"partial_run_{len(self._partial_runs)}"
+            self._partial_runs[handle] = run
+        self._graph.mark_run()
+        return handle
+
+    def partial_run(self, handle, fetches, feed_dict=None):
+        """Continues a partial run: feeds more values, fetches what can be computed from all fed so far.
+
+        Each feed and each fetch may be used once.  Raises InvalidArgumentError otherwise.
+        """
+        self._require_open()
+        run = self._partial_runs.get(handle)
+        if run is None:
+            raise errors.InvalidArgumentError(None, None, "Must run 'setup' before performing partial runs! "
+                                              f"There is no partial run {handle!r} in this session.")
+        mapper = fetches_lib.FetchMapper(self._graph, fetches)
+        pairs = feeds_lib.flatten(self._graph, feed_dict) if feed_dict else []
+        return mapper.build(run.advance(mapper, pairs, self._timeout_ms))
+
+    # ------------------------------------------------------------ life
+
+    def close(self):
+        """Ends the session: its variables are freed, its blocked steps are cancelled.  May be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._steps.clear()
+            self._partial_runs.clear()
+        self._state.close()
+
+    def _require_open(self):
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:
+            pass                                   # half-built, or the interpreter is ending
+
+    def as_default(self):
+        """Context in which this is the default session of the thread (the graph is not made default)."""
+        return graph_lib.default_session(self)
+
+
+_STRUCTURES = frozenset((list, tuple, dict, collections.OrderedDict))
+
+
+def _check_target(target):
+    if isinstance(target, bytes):
+        target = target.decode()
+    if not isinstance(target, str):
+        raise TypeError(f"target must be a string, but got {type(target)}")
+    if target not in ("", "local"):
+        raise errors.NotFoundError(None, None, f"No session factory registered for the given session options: target "
+                                   f"{target!r}. Here are '' and 'local', which run in this process.")
+    return target
+
+
+def _check_config(config):
+    if config is None or hasattr(config, "device_count"):
+        return config
+    raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+
+
+class DeviceAttributes:
+    """One device of a session."""
+
+    def __init__(self, name, memory_limit_bytes=0):
+        self.name, self.memory_limit_bytes = name, memory_limit_bytes
+        self.device_type, self.incarnation = name.rsplit("/device:", 1)[1].split(":")[0], 1
+
+    def __repr__(self):
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
+
+
+class Session(BaseSession):
+    """Runs graph operations (tf.Session).
+
+    target: "" for this process.  graph: default the default graph.  config: tf.ConfigProto.
+    threads: compute threads; default what affinity and cgroup allow (see session/threads.py).
+    deterministic: True gives equal bits for any thread count, or an error naming the op that cannot.
+
+    As a context manager it is the default session and its graph the default graph; leaving closes it.
+    """
+
+    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
+        super().__init__(target, graph, config, threads, deterministic)
+        self._contexts = []
+
+    def __enter__(self):
+        context = self._graph.as_default()
+        context.__enter__()
+        session_context = self.as_default()
+        session_context.__enter__()
+        self._contexts.append((context, session_context))
+        return self
+
+    def __exit__(self, exc_type, exc_value, exc_traceback):
+        context, session_context = self._contexts.pop()
+        session_context.__exit__(exc_type, exc_value, exc_traceback)
+        context.__exit__(exc_type, exc_value, exc_traceback)
+        if not self._contexts:
+            self.close()
+
+    @staticmethod
+    def reset(target, containers=None, config=None):
+        """Clears named containers (all without a list) and closes this process's sessions."""
+        _check_target(target)
+        runtime.start().reset_containers(list(containers or ()))
+        for session in list(_live):
+            session.close()
+
+
+class InteractiveSession(BaseSession):
+    """A session that is the default one from its making until `close`, for interactive work."""
+
+    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
+        super().__init__(target, graph, config, threads, deterministic)
+        self._contexts = [self.as_default()]
+        if graph is not None:
+            self._contexts.append(self._graph.as_default())
+        for context in self._contexts:
+            context.__enter__()
+
+    def close(self):
+        """Ends the session; it is no longer the default."""
+        contexts, self._contexts = getattr(self, "_contexts", []), []
+        super().close()
+        for context in reversed(contexts):
+            try:
+                context.__exit__(None, None, None)
+            except AssertionError:
+                pass                               # closed out of order: the stack already dropped it
