@@ -7,6 +7,7 @@
  * Threads: `pyflow_plugin_v0` is called while the plugin is loaded, by one thread.
  */
 #include "isa.h"
+#include "blas.h"
 #include "tables.h"
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +64,11 @@ int pf_cpu_isa(void) {
   return level;
 }
 
+const pf_host *pf_cpu_host;             /* for cost functions, which get no pf_ctx; set once, before any init */
+
 static pf_status start(const pf_host *host) {
-  (void)host;
+  pf_cpu_host = host;
+  pf_blas_find();
   return PF_OK;
 }
 

@@ -5,4 +5,4 @@
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) \
-  ISA(training)
+  ISA(training) ISA(matmul)
