@@ -195,3 +195,24 @@ def _with_shape(array, shape, verify_shape):
     filled[:array.size] = flat
     filled[array.size:] = flat[-1]
     return filled.reshape(sizes)
+
+
+def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False):
+    """A TensorProto of a Python or NumPy value (arguments and errors as `tf.constant`)."""
+    from pyflow.framework import protos, wire
+    if hasattr(values, "tensor_shape") and hasattr(values, "tensor_content"):
+        return values
+    array, _ = make_array(values, dtype, None, False)
+    if shape is not None:
+        array, _ = make_array(values, dtype, shape, verify_shape)
+    return protos.TensorProto.FromString(wire.encode_tensor(array))
+
+
+def MakeNdarray(tensor):  # noqa: N802 - TF's name
+    """The ndarray of a TensorProto. TypeError or ValueError for a malformed or oversized one."""
+    from pyflow.framework.tensor_proto import decode_tensor
+    return decode_tensor(tensor)
+
+
+from pyflow.framework.static_value import (  # noqa: E402,F401 - one door for tensor values
+    constant_value, constant_value_as_shape)

@@ -1,0 +1,63 @@
+"""Gradient functions by op type: what `@op` blocks give, and what programs register themselves.
+
+Invariants:
+1. `_gradient_op_type` on a node (from `gradient_override_map`) beats its type.
+2. A program's `RegisterGradient` for a type that has none or declined one adds it; a second one under
+   the same name is a KeyError.
+3. None means "not differentiable, said on purpose"; a missing entry is a LookupError.
+
+Filled while programs are set up, read from any thread.
+"""
+
+from pyflow.framework.op import find_op
+
+_functions = {}
+
+
+class RegisterGradient:
+    """Decorator: registers `function(op, *grads)` as the gradient of an op type, or under a name for
+    `gradient_override_map` (TF 1.x `tf.RegisterGradient`)."""
+
+    def __init__(self, op_type):
+        if not isinstance(op_type, str):
+            raise TypeError(f"op_type must be a string, got {op_type!r}")
+        self._op_type = op_type
+
+    def __call__(self, function):
+        _register(self._op_type, function)
+        return function
+
+
+def NotDifferentiable(op_type):  # noqa: N802 - TF's name
+    """Says that ops of this type have no gradient."""
+    if not isinstance(op_type, str):
+        raise TypeError(f"op_type must be a string, got {op_type!r}")
+    _register(op_type, None)
+
+
+NoGradient = NotDifferentiable
+
+
+def _register(op_type, function):
+    if op_type in _functions or getattr(find_op(op_type), "gradient", None):
+        raise KeyError(f"Registering two gradients with name {op_type!r}. To use another gradient in "
+                       f"one place, register it under a new name and use gradient_override_map.")
+    _functions[op_type] = function
+
+
+def gradient_of_type(op_type):
+    """The gradient function of a name or op type, None if declined; LookupError if nobody gave one."""
+    if op_type in _functions:
+        return _functions[op_type]
+    op_def = find_op(op_type)
+    if op_def is not None and (op_def.gradient or op_def.gradient is None):
+        return op_def.gradient
+    raise LookupError(f"gradient registry has no entry for: {op_type}. Give one with "
+                      f"@tf.RegisterGradient({op_type!r}), or cut the path with tf.stop_gradient.")
+
+
+def get_gradient_function(op):
+    """The gradient function for a node, or None if it is not differentiable."""
+    if not op._inputs:
+        return None
+    return gradient_of_type(op.attrs.get("_gradient_op_type") or op.type)
