@@ -1,0 +1,430 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: nonecheck=False, binding=False, overflowcheck=False
+"""Tensors: element types, headers, data, strings, DLPack.
+
+Invariants
+1. Data of a tensor made here lies behind its header in the same block, 64-aligned, compact, row-major.
+2. A tensor that differs from a free block's standard header (view, foreign memory, strings, handle, more than 8 dims)
+   has a release of its own, which restores that header (memory.pyx, invariant 2).
+3. `refs` is the only owner count; m.deleter drops one, so that a tensor travels as DLPack without a wrapper.
+
+Threads: any; a tensor is written only while its writer holds the sole reference, or is its maker.
+
+    pf_tensor *t = pf_tensor_new(PF_FLOAT32, (int64_t[]){2, 3}, 2);
+    float *x = pf_dl(t)->data;
+    pf_tensor_unref(t);
+"""
+from core cimport *
+
+cdef extern from "pf_memory.h" nogil:
+    enum:
+        PF_HEADER, PF_TYPES
+    ctypedef struct pf_type_row:
+        const char* name
+        uint8_t size, code, bits
+    const pf_type_row* pf_type_table
+    int32_t pf_class_of(uint64_t) noexcept
+    bint pf_mul_overflows(int64_t, int64_t, int64_t*) noexcept
+    pf_tensor* pf_block_new(int32_t) noexcept
+    void pf_block_release(pf_tensor*) noexcept
+    void pf_mem_count(int64_t bytes) noexcept
+    void pf_drop_reference(DLManagedTensorVersioned*) noexcept
+    int unlikely(int) noexcept
+
+ctypedef void (*release_owner_fn)(void*) noexcept nogil
+
+
+# ---------------------------------------------------------------- element types
+cdef public int64_t pf_type_size(int32_t type) noexcept nogil:
+    return pf_type_table[type].size if 0 < type < PF_TYPES else 0
+
+
+cdef public DLDataType pf_type_dl(int32_t type) noexcept nogil:
+    cdef DLDataType d
+    if not 0 < type < PF_TYPES:
+        type = 0
+    d.code = pf_type_table[type].code
+    d.bits = pf_type_table[type].bits
+    d.lanes = 1
+    return d
+
+
+cdef public const char* pf_type_name(int32_t type) noexcept nogil:
+    if 0 < type < PF_TYPES and pf_type_table[type].name != NULL:
+        return pf_type_table[type].name
+    return b"?"
+
+
+cdef public int32_t pf_type_from_name(pf_str name) noexcept nogil:
+    cdef int32_t i
+    for i in range(1, PF_TYPES):
+        if pf_type_table[i].name != NULL and pf_str_is(name, pf_type_table[i].name):
+            return i
+    if pf_str_is(name, b"float32"):
+        return PF_FLOAT32
+    if pf_str_is(name, b"float64"):
+        return PF_FLOAT64
+    if pf_str_is(name, b"float16"):
+        return PF_FLOAT16
+    return 0
+
+
+cdef public pf_status pf_checked_bytes(int32_t type, const int64_t* shape, int32_t ndim,
+                                       int64_t* bytes) noexcept nogil:
+    cdef int64_t n = 1
+    cdef int32_t i
+    cdef bint empty = False, over = False
+    if not 0 < type < PF_TYPES or pf_type_table[type].size == 0 or ndim < 0 or ndim > PF_MAX_NDIM:
+        return PF_INVALID_ARGUMENT
+    for i in range(ndim):
+        if shape[i] < 0:
+            return PF_INVALID_ARGUMENT
+        if shape[i] == 0:
+            empty = True
+        elif pf_mul_overflows(n, shape[i], &n):
+            over = True
+            n = 1
+    if over or pf_mul_overflows(n, pf_type_table[type].size, &n) or n > (<int64_t>1 << 46):
+        return PF_RESOURCE_EXHAUSTED
+    bytes[0] = 0 if empty else n
+    return PF_OK
+
+
+# ---------------------------------------------------------------- tensors
+cdef inline void set_type(pf_tensor* t, int32_t type) noexcept nogil:
+    t.type = type
+    t.m.dl_tensor.dtype.code = pf_type_table[type].code
+    t.m.dl_tensor.dtype.bits = pf_type_table[type].bits
+    t.m.dl_tensor.dtype.lanes = 1
+
+
+cdef inline pf_tensor* tensor_in(pf_tensor* t, int32_t type, const int64_t* shape, int32_t ndim,
+                                 int64_t nbytes) noexcept nogil:
+    """A block becomes a tensor of up to 8 dims with its data inline."""
+    cdef int32_t i
+    pf_a32_store_rlx(&t.refs, 1)
+    set_type(t, type)
+    t.flags = 0
+    t.nbytes = nbytes
+    t.owner = NULL
+    t.m.dl_tensor.ndim = ndim
+    for i in range(ndim):
+        t.dims[i] = shape[i]
+    return t
+
+
+cdef void restore(pf_tensor* t) noexcept nogil:
+    """Back to the standard state of invariant 2, and to the free list."""
+    t.m.flags = 0
+    t.m.dl_tensor.data = <char*>t + PF_HEADER
+    t.m.dl_tensor.device.device_type = kDLCPU
+    t.m.dl_tensor.device.device_id = 0
+    t.m.dl_tensor.shape = t.dims
+    t.m.dl_tensor.strides = NULL
+    t.m.dl_tensor.byte_offset = 0
+    t.device = NULL
+    t.release = pf_block_release
+    pf_block_release(t)
+
+
+cdef void string_release(pf_tensor* t) noexcept nogil:
+    cdef pf_str* s = <pf_str*>t.m.dl_tensor.data
+    cdef int64_t i, bytes = 0
+    for i in range(t.nbytes // <int64_t>sizeof(pf_str)):
+        if s[i].data != NULL:
+            bytes += s[i].len + 1
+            free(<void*>s[i].data)
+    if bytes:
+        pf_mem_count(-bytes)
+    restore(t)
+
+
+cdef pf_tensor* deep_header(const int64_t* shape, int32_t ndim, int64_t room) noexcept nogil:
+    """A block for more than 8 dims: after the header the dims, then `room` bytes, 64-aligned."""
+    cdef int64_t before = (ndim * <int64_t>sizeof(int64_t) + 63) & ~63
+    cdef pf_tensor* t = pf_block_new(pf_class_of(<uint64_t>(before + room)))
+    if t != NULL:
+        t.m.dl_tensor.shape = <int64_t*>(<char*>t + PF_HEADER)
+        memcpy(t.m.dl_tensor.shape, shape, ndim * sizeof(int64_t))
+        t.m.dl_tensor.data = <char*>t + PF_HEADER + before
+        t.release = restore
+    return t
+
+
+cdef pf_tensor* tensor_new_slow(int32_t type, const int64_t* shape, int32_t ndim) noexcept nogil:
+    """Strings, many dims, and what must be refused."""
+    cdef int64_t bytes
+    cdef pf_tensor* t
+    if pf_checked_bytes(type, shape, ndim, &bytes) != PF_OK or type == PF_RESOURCE or type == PF_VARIANT:
+        return NULL
+    if ndim > PF_INLINE_DIMS:
+        t = deep_header(shape, ndim, bytes)
+    else:
+        t = pf_block_new(pf_class_of(<uint64_t>bytes))
+    if t == NULL:
+        return NULL
+    tensor_in(t, type, shape, ndim if ndim <= PF_INLINE_DIMS else 0, bytes)
+    t.m.dl_tensor.ndim = ndim
+    if type == PF_STRING:
+        memset(t.m.dl_tensor.data, 0, <size_t>bytes)
+        t.release = string_release
+    return t
+
+
+cdef public pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef int64_t n, d
+    cdef int32_t i
+    cdef pf_tensor* t
+    if unlikely(<uint32_t>type >= PF_TYPES or <uint32_t>ndim > PF_INLINE_DIMS or type == PF_STRING):
+        return tensor_new_slow(type, shape, ndim)
+    n = pf_type_table[type].size
+    if unlikely(n == 0 or type == PF_RESOURCE or type == PF_VARIANT):
+        return NULL
+    for i in range(ndim):
+        d = shape[i]
+        # a factor of 2^31 twice may leave the range: such shapes take the checked path
+        if unlikely(<uint64_t>d >= (<uint64_t>1 << 31) or n >= (<int64_t>1 << 31)):
+            return tensor_new_slow(type, shape, ndim)
+        n *= d
+    t = pf_block_new(pf_class_of(<uint64_t>n))
+    return NULL if t == NULL else tensor_in(t, type, shape, ndim, n)
+
+
+# ---------------------------------------------------------------- headers over other memory
+cdef void foreign_release(pf_tensor* t) noexcept nogil:
+    cdef release_owner_fn fn = (<release_owner_fn*>((<char*>t) + PF_HEADER))[0]
+    if fn != NULL:
+        fn(t.owner)
+    restore(t)
+
+
+cdef void view_release(pf_tensor* t) noexcept nogil:
+    pf_tensor_unref(<pf_tensor*>t.owner)
+    restore(t)
+
+
+cdef void handle_release(pf_tensor* t) noexcept nogil:
+    pf_object_unref(<pf_object*>t.m.dl_tensor.data)
+    restore(t)
+
+
+cdef pf_tensor* header_over(int32_t type, const int64_t* shape, int32_t ndim, void* data,
+                            uint32_t flags) noexcept nogil:
+    """A header whose data lies elsewhere.  The first 64 bytes of its own block stay free; then come long dims."""
+    cdef int64_t bytes
+    cdef pf_tensor* t
+    if pf_checked_bytes(type, shape, ndim, &bytes) != PF_OK:
+        return NULL
+    t = pf_block_new(pf_class_of(64 + (8 * <uint64_t>ndim if ndim > PF_INLINE_DIMS else 0)))
+    if t == NULL:
+        return NULL
+    tensor_in(t, type, shape, ndim if ndim <= PF_INLINE_DIMS else 0, bytes)
+    if ndim > PF_INLINE_DIMS:
+        t.m.dl_tensor.ndim = ndim
+        t.m.dl_tensor.shape = <int64_t*>(<char*>t + PF_HEADER + 64)
+        memcpy(t.m.dl_tensor.shape, shape, ndim * sizeof(int64_t))
+    t.m.dl_tensor.data = data
+    t.flags = flags
+    return t
+
+
+cdef public pf_tensor* pf_tensor_wrap(int32_t type, const int64_t* shape, int32_t ndim, void* data,
+                                      uint32_t flags, void (*release_owner)(void*) noexcept nogil,
+                                      void* owner) noexcept nogil:
+    cdef pf_tensor* t = header_over(type, shape, ndim, data, flags)
+    if t == NULL:
+        return NULL
+    (<release_owner_fn*>((<char*>t) + PF_HEADER))[0] = release_owner
+    t.owner = owner
+    t.release = foreign_release
+    return t
+
+
+cdef public pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef pf_tensor* root = <pf_tensor*>src.owner if src.flags & PF_T_VIEW else src
+    cdef pf_tensor* t = header_over(src.type, shape, ndim, src.m.dl_tensor.data, 0)
+    if t == NULL:
+        return NULL
+    if t.nbytes > src.nbytes:
+        restore(t)
+        return NULL
+    t.flags = PF_T_VIEW | (src.flags & (PF_T_BORROWED | PF_T_HANDLE))
+    t.m.dl_tensor.device = src.m.dl_tensor.device
+    t.device = src.device
+    pf_tensor_ref(root)
+    t.owner = root
+    t.release = view_release
+    return t
+
+
+cdef public pf_tensor* pf_tensor_handle(pf_object* take) noexcept nogil:
+    cdef pf_tensor* t = header_over(PF_RESOURCE, NULL, 0, take, PF_T_HANDLE)
+    if t == NULL:
+        pf_object_unref(take)
+        return NULL
+    t.release = handle_release
+    return t
+
+
+cdef public pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept nogil:
+    cdef const DLTensor* d = &src.m.dl_tensor
+    cdef const pf_str* s
+    cdef pf_tensor* t
+    cdef int64_t i
+    if src.flags & PF_T_HANDLE:
+        pf_object_ref(<pf_object*>d.data)
+        t = pf_tensor_handle(<pf_object*>d.data)
+        if t != NULL:
+            set_type(t, src.type)
+        return t
+    if src.device != NULL and d.device.device_type != kDLCPU:
+        return NULL
+    t = pf_tensor_new(src.type, d.shape, d.ndim)
+    if t == NULL:
+        return NULL
+    if src.type != PF_STRING:
+        if src.nbytes:
+            memcpy(t.m.dl_tensor.data, d.data, <size_t>src.nbytes)
+        return t
+    s = <const pf_str*>d.data
+    for i in range(src.nbytes // <int64_t>sizeof(pf_str)):
+        if pf_tensor_str_set(&t.m.dl_tensor, i, s[i]) != PF_OK:
+            pf_tensor_unref(t)
+            return NULL
+    return t
+
+
+# ---------------------------------------------------------------- DLPack from others
+cdef bint is_compact(const DLTensor* d) noexcept nogil:
+    cdef int64_t want = 1
+    cdef int32_t i
+    if d.strides == NULL:
+        return True
+    for i in range(d.ndim - 1, -1, -1):
+        if d.shape[i] == 0:
+            return True
+        if d.shape[i] != 1 and d.strides[i] != want:
+            return False
+        want *= d.shape[i]
+    return True
+
+
+cdef void copy_strided(char* to, const char* src, const DLTensor* d, int64_t item) noexcept nogil:
+    """Compact row-major copy of any strides, element by element with an odometer."""
+    cdef int64_t at[254]
+    cdef int64_t i, offset, n = pf_numel(d)
+    cdef int32_t k
+    memset(at, 0, sizeof(at))
+    for i in range(n):
+        offset = 0
+        for k in range(d.ndim):
+            offset += at[k] * d.strides[k]
+        memcpy(to + i * item, src + offset * item, <size_t>item)
+        for k in range(d.ndim - 1, -1, -1):
+            at[k] += 1
+            if at[k] < d.shape[k]:
+                break
+            at[k] = 0
+
+
+cdef void managed_release(void* owner) noexcept nogil:
+    cdef DLManagedTensorVersioned* m = <DLManagedTensorVersioned*>owner
+    if m.deleter != NULL:
+        m.deleter(m)
+
+
+cdef pf_tensor* adopt_own(pf_tensor* t, int32_t type) noexcept nogil:
+    """Our own tensor comes back; under another element type of the same size if the signature says so."""
+    cdef pf_tensor* v
+    if type == t.type or not type:
+        return t
+    if pf_type_size(type) != pf_type_size(t.type) or type == PF_STRING or t.type == PF_STRING:
+        pf_tensor_unref(t)
+        return NULL
+    if pf_tensor_unique(t):
+        set_type(t, type)
+        return t
+    v = pf_tensor_view(t, t.m.dl_tensor.shape, t.m.dl_tensor.ndim)
+    pf_tensor_unref(t)
+    if v != NULL:
+        set_type(v, type)
+    return v
+
+
+cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcept nogil:
+    """-> a tensor over `m`, or a compact aligned copy; NULL when `m` is not what `type` says.  `m` is kept or not."""
+    cdef DLTensor* d = &m.dl_tensor
+    cdef char* data = <char*>d.data + d.byte_offset
+    cdef bint host = d.device.device_type in (kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged)
+    cdef int64_t item = pf_type_size(type), bytes
+    cdef pf_tensor* t
+    if d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1 or type == PF_STRING:
+        return NULL
+    if pf_checked_bytes(type, d.shape, d.ndim, &bytes) != PF_OK or (d.data == NULL and bytes):
+        return NULL
+    if is_compact(d) and (not host or (<uintptr_t>data & 63) == 0 or bytes == 0):
+        t = pf_tensor_wrap(type, d.shape, d.ndim, data, PF_T_FOREIGN, managed_release, m)
+        if t != NULL:
+            t.m.dl_tensor.device = d.device
+        return t
+    if not host:
+        return NULL
+    t = pf_tensor_new(type, d.shape, d.ndim)
+    if t != NULL:
+        if is_compact(d):
+            memcpy(t.m.dl_tensor.data, data, <size_t>bytes)
+        elif bytes:
+            copy_strided(<char*>t.m.dl_tensor.data, data, d, item)
+    return t
+
+
+cdef public pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal, int32_t type) noexcept nogil:
+    cdef pf_tensor* t
+    if steal == NULL:
+        return NULL
+    if steal.deleter == pf_drop_reference:
+        return adopt_own(<pf_tensor*>steal.manager_ctx, type)
+    t = adopt_foreign(steal, type)
+    if t == NULL or not t.flags & PF_T_FOREIGN:
+        managed_release(steal)
+    return t
+
+
+# ---------------------------------------------------------------- strings
+cdef inline int64_t str_count(const DLTensor* t) noexcept nogil:
+    cdef const pf_tensor* own = pf_tensor_of(t)
+    return own.nbytes // <int64_t>sizeof(pf_str) if own.type == PF_STRING else -1
+
+
+cdef public pf_status pf_tensor_str_get(const DLTensor* t, int64_t i, pf_str* out) noexcept nogil:
+    out.data = b""
+    out.len = 0
+    if i < 0 or i >= str_count(t):
+        return PF_OUT_OF_RANGE
+    if (<const pf_str*>t.data)[i].data != NULL:
+        out[0] = (<const pf_str*>t.data)[i]
+    return PF_OK
+
+
+cdef public pf_status pf_tensor_str_set(DLTensor* t, int64_t i, pf_str value) noexcept nogil:
+    cdef pf_str* at
+    cdef char* copy = NULL
+    cdef int64_t delta = 0
+    if i < 0 or i >= str_count(t) or value.len < 0:
+        return PF_OUT_OF_RANGE
+    if value.len > 0:
+        copy = <char*>malloc(<size_t>value.len + 1)
+        if copy == NULL:
+            return PF_RESOURCE_EXHAUSTED
+        memcpy(copy, value.data, <size_t>value.len)
+        copy[value.len] = 0
+        delta = value.len + 1
+    at = <pf_str*>t.data + i
+    if at.data != NULL:
+        delta -= at.len + 1
+        free(<void*>at.data)
+    at.data = copy
+    at.len = value.len
+    if delta:
+        pf_mem_count(delta)
+    return PF_OK
