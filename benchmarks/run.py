@@ -1,0 +1,166 @@
+"""pyflow beside its peers, in one run: best of many, interleaved, kept as JSON.
+
+    python benchmarks/run.py --tf TF_PYTHON --torch TORCH_PYTHON [--only noop while] [--rounds 8] [--seconds 0.25]
+    python benchmarks/run.py --only one_add                 # without peers: pyflow and NumPy
+
+Every peer is one process that stays alive; a round asks each of them in turn, and the best of all rounds counts.  Figures are
+time per unit (op, iteration, step, call).  The count of kernels executed is printed beside what it must be.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# case -> (unit, [(peer, wanted)]): pyflow's time must be at most the peer's divided by `wanted`.
+TARGETS = {
+    "noop_chain": ("op", [("tf", 2.5)]), "noop_fan_out": ("op", [("tf", 2)]), "noop_layered": ("op", [("tf", 1.5)]),
+    "add_chain": ("op", [("tf", 8)]), "add_fan_out": ("op", [("tf", 8)]), "add_layered": ("op", [("tf", 8)]),
+    "one_add_callable": ("call", [("numpy", 0.4)]), "one_add_run": ("call", []), "null_callable": ("call", []),
+    "while_counter": ("iteration", [("tf", 8)]), "while_matmul": ("iteration", [("tf", 5)]),
+    "while_gradient": ("iteration", [("tf", 5)]),
+    "train_softmax": ("step", [("tf", 1), ("torch", 1)]), "train_mlp": ("step", [("tf", 1), ("torch", 1)]),
+    "train_lenet": ("step", [("tf", 1), ("torch", 1)]),
+    "build_graph": ("op", []), "first_run": ("op", []),
+}
+SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
+
+
+class Peer:
+    def __init__(self, name, python):
+        self.name = name
+        self.process = subprocess.Popen([python, str(HERE / "server.py"), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=tempfile.TemporaryFile(), text=True)
+        line = self.process.stdout.readline()
+        self.version = json.loads(line)["version"] if line else None
+
+    def ask(self, **request):
+        if self.version is None:
+            return {"error": "did not start"}
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        return json.loads(line) if line else {"error": "the peer died"}
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+def human(seconds):
+    for scale, unit in ((1, "s"), (1e3, "ms"), (1e6, "us"), (1e9, "ns")):
+        if seconds * scale >= 1:
+            break
+    return f"{seconds * scale:.3g} {unit}"
+
+
+def measure_case(name, peers, rounds, seconds):
+    """-> {peer: seconds per unit}, {peer: problem}."""
+    best, problems = {}, {}
+    for _ in range(rounds):
+        for peer in peers:
+            if peer.name in problems:
+                continue
+            found = peer.ask(case=name, seconds=seconds)
+            if "best" in found:
+                best[peer.name] = min(best.get(peer.name, float("inf")), found["best"] / found["units"])
+            elif "error" in found:
+                problems[peer.name] = found["error"]
+    return best, problems
+
+
+def check_counts(name, peers):
+    """Kernels executed in one run, by the system's own trace -> {peer: {op: n}}, sentences about what is off."""
+    counts, remarks = {}, []
+    for peer in peers:
+        if peer.name not in ("pyflow", "tf"):
+            continue
+        found = peer.ask(case=name, count=True)
+        expected, kernels = found.get("expected"), found.get("kernels")
+        if not expected:
+            continue
+        if kernels is None:
+            remarks.append(f"{peer.name}: no count ({found.get('error')})")
+            continue
+        got = {op: sum(kernels.get(k, 0) for k in SAME.get(op, (op,))) for op in expected}
+        counts[peer.name] = got
+        if got != expected:
+            remarks.append(f"{peer.name}: executed {got}, expected {expected}")
+    return counts, remarks
+
+
+def verdicts(name, best):
+    lines, ok = [], True
+    for peer, wanted in TARGETS[name][1]:
+        if peer in best and "pyflow" in best:
+            ratio = best[peer] / best["pyflow"]
+            ok &= ratio >= wanted
+            lines.append(f"{ratio:.2f}x {peer} (wanted {wanted}x{'' if ratio >= wanted else ': MISSED'})")
+    return ", ".join(lines), ok
+
+
+def spin_speedups(rounds):
+    """Two threads against one: pyflow's wide graph of 1 ms kernels, and plain C threads."""
+    try:
+        import spin
+        return spin.measure(rounds)
+    except Exception as error:  # noqa: BLE001  the other figures are worth having
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def machine():
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg(), "system": platform.platform(),
+            "python": platform.python_version(), "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tf", metavar="PYTHON", help="a Python with TensorFlow")
+    parser.add_argument("--torch", metavar="PYTHON", help="a Python with torch")
+    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name contains one of these")
+    parser.add_argument("--without", nargs="+", default=[], help="peers to leave out")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=0.25, help="per case, peer and round")
+    parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("bench-results.json"))
+    asked = parser.parse_args()
+
+    wanted = {"pyflow": sys.executable, "tf": asked.tf, "tf_single": asked.tf, "torch": asked.torch, "numpy": sys.executable}
+    peers = [Peer(name, python) for name, python in wanted.items() if python and name not in asked.without]
+    report = {"machine": machine(), "versions": {p.name: p.version for p in peers}, "rounds": asked.rounds, "cases": {}}
+    print("  ".join(f"{p.name} {p.version}" for p in peers), "| time per unit, best of", asked.rounds, "rounds")
+    for name, (unit, _) in TARGETS.items():
+        if not any(part in name for part in asked.only):
+            continue
+        best, problems = measure_case(name, peers, asked.rounds, asked.seconds)
+        counts, remarks = check_counts(name, peers)
+        verdict, ok = verdicts(name, best)
+        print(f"{name:18s} per {unit:9s} " + "  ".join(f"{p} {human(s)}" for p, s in best.items()) + ("  -> " + verdict if verdict else ""))
+        for line in remarks + [f"{p}: {e}" for p, e in problems.items()]:
+            print("    ", line)
+        if counts:
+            print("     kernels executed:", counts)
+        report["cases"][name] = {"unit": unit, "seconds": best, "kernels": counts, "verdict": verdict, "ok": ok,
+                                 "problems": {**problems, **({"counts": remarks} if remarks else {})}}
+        sys.stdout.flush()
+    if any(part in "wide_graph_two_threads" for part in asked.only):
+        report["wide_graph"] = found = spin_speedups(asked.rounds)
+        print("wide_graph         ", json.dumps(found))
+    for peer in peers:
+        peer.close()
+    report["machine"]["load_after"] = os.getloadavg()
+    asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print("written:", asked.json)
+
+
+if __name__ == "__main__":
+    main()
