@@ -28,9 +28,9 @@ FRAMEWORK = {
 }
 RENAMED = {
     "OpError": ("pyflow.framework.errors", "OpError"),
-    "RegisterGradient": ("pyflow.gradients", "RegisterGradient"),
-    "NotDifferentiable": ("pyflow.gradients", "NotDifferentiable"),
-    "NoGradient": ("pyflow.gradients", "NotDifferentiable"),
+    "RegisterGradient": ("pyflow.framework.gradient_registry", "RegisterGradient"),
+    "NotDifferentiable": ("pyflow.framework.gradient_registry", "NotDifferentiable"),
+    "NoGradient": ("pyflow.framework.gradient_registry", "NotDifferentiable"),
     "random.set_random_seed": ("pyflow.framework.graph", "set_random_seed"),
     "random.get_seed": ("pyflow.framework.graph", "get_seed"),
     "contrib.util.constant_value": ("pyflow.framework.tensor_util", "constant_value"),
@@ -42,7 +42,7 @@ RENAMED = {
     "dtypes.DType": ("pyflow.framework.dtypes", "DType"),
     "graph_util.import_graph_def": ("pyflow.framework.graph_io", "import_graph_def"),
 }
-MODULES = ("pyflow.gradients", "pyflow.train")       # packages with PUBLIC tables, besides pyflow.ops's modules
+MODULES = ("pyflow.gradients.backprop", "pyflow.gradients.higher_order", "pyflow.train")   # PUBLIC tables besides ops'
 
 _PROTOS = ("AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef NameAttrList NodeDef OptimizerOptions "
            "RunMetadata RunOptions")

@@ -271,21 +271,21 @@ def _adopt_ops():
     """Makes Python OpDefs of ops that plugins declare in C."""
     from pyflow import _executor
     from pyflow.framework import op as op_lib
-    known = {d.name for d in op_lib.registered_ops()}
     for name, signature, flags, doc in _executor.plugin_ops():
-        if name not in _plugin_ops and name not in known:
-            _plugin_ops[name] = op_lib.op_from_signature(
-                name, signature, stateful=bool(flags & 1), doc=doc or "", shape=_shape_function(name))
+        if op_lib.find_op(name) is None:
+            _plugin_ops[name] = op_lib.register(op_lib.op_from_signature(
+                name, signature, stateful=bool(flags & 1), doc=doc or "", shape=_shape_function(name)))
 
 
 def _shape_function(name):
     """A shape function that asks the plugin's own."""
     def infer(op):
         from pyflow import _executor
-        from pyflow.framework import tensor_shape, tensor_util
-        shapes = [t.get_shape() for t in op.inputs]
-        dims = [None if s.ndims is None else [-1 if d is None else d for d in s.as_list()] for s in shapes]
-        attrs = {key: op.get_attr(key) for key in op.op_def_attr_names()}
+        from pyflow.framework import dtypes, tensor_shape, tensor_util
+        dims = [None if s is None else [-1 if d is None else d for d in s]
+                for s in (t.get_shape().as_tuple() for t in op.inputs)]
+        attrs = {key: value.as_datatype_enum if isinstance(value, dtypes.DType) else value
+                 for key, value in op.attrs.items()}
         types = [t.dtype.base_dtype.as_datatype_enum for t in op.inputs]
         constants = [tensor_util.constant_value(t) for t in op.inputs]
         outputs = _executor.infer_shapes(name, attrs, types, dims, constants)

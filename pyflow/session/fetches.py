@@ -75,6 +75,14 @@ def _builtin_conversion(fetch):
     return conversion[1](fetch) if conversion else None
 
 
+def _first(values):
+    return values[0]
+
+
+def _none(values):
+    return None
+
+
 class FetchMapper:
     """The unique tensors and target operations behind `fetches`, and the way back."""
 
@@ -82,17 +90,12 @@ class FetchMapper:
         self.graph = graph
         self.tensors, self.targets = [], []
         self._slot_of, self._target_set = {}, set()
-        self._single = None
         self._rebuild = self._map(fetches)
+        self.is_leaf = self._rebuild is _first        # one tensor: the result is values[0]
 
     def build(self, values):
         """The user's structure, filled with `values` (one per entry of `tensors`)."""
         return self._rebuild(values)
-
-    @property
-    def is_leaf(self):
-        """True if the fetch is one tensor: the result is then values[0]."""
-        return self._single is not None
 
     def _map(self, fetch):
         if fetch is None:
@@ -139,10 +142,8 @@ class FetchMapper:
     def _map_leaf(self, fetch):
         slot = self._slot(self._element(fetch, fetch))
         if slot is None:
-            return lambda values: None
-        if len(self.tensors) == 1:
-            self._single = fetch
-        return lambda values: values[slot]
+            return _none
+        return _first if slot == 0 else lambda values: values[slot]
 
     def _element(self, fetch, shown):
         try:

@@ -103,7 +103,7 @@ def _problem(key, executor, op_lib):
     if op in CORE_OPS:
         return None
     if op_lib.find_op(op) is None:
-        near = difflib.get_close_matches(op, [d.name for d in op_lib.registered_ops()], n=2)
+        near = difflib.get_close_matches(op, op_lib.registered_ops(), n=2)
         hint = f"; nearest known: {', '.join(near)}" if near else ""
         return f"op {op} is not known: install the plugin that declares it, or remove it from the graph{hint}"
     try:

@@ -46,9 +46,10 @@ def declare_ops():
     global _declared
     from pyflow.framework import op as op_lib
     with _lock:
-        ops = op_lib.registered_ops()
-        if len(ops) != _declared:
+        count = len(op_lib._registry)
+        if count != _declared:
             from pyflow.plugins import op_flags, plugin_op_names
             foreign = plugin_op_names()
-            executor().set_ops([(d.name, d.signature(), op_flags(d)) for d in ops if d.name not in foreign])
-            _declared = len(ops)
+            executor().set_ops([(d.name, d.signature(), op_flags(d)) for d in op_lib.registered_ops().values()
+                                if d.name not in foreign])
+            _declared = count

@@ -146,8 +146,8 @@ def _variable_shape(assign):
         handle = assign.inputs[0].op
         if handle.type != "VarHandleOp":
             return None
-        shape = handle.get_attr("shape")
-    if assign.type == "Assign" and not assign.get_attr("validate_shape"):
+        shape = handle.attr("shape")
+    if assign.type == "Assign" and not assign.attr("validate_shape"):
         if not shape.is_fully_defined():
             return None
     from pyflow.framework.tensor_shape import TensorShape

@@ -8,6 +8,7 @@ Invariants
     1. Keys are unique within a saver.
     2. Building a saveable adds nodes only on the device of what it saves.
 """
+from pyflow.framework import convert
 from pyflow.framework import graph as graph_lib
 from pyflow.ops import array_ops, state_ops
 
@@ -82,7 +83,7 @@ def saveable_for(name, var):
         return var
     if getattr(var, "handle", None) is not None and hasattr(var, "assign"):
         return ResourceVariableSaveable(var, "", name)
-    tensor = graph_lib.convert_to_tensor(var, as_ref=True) if not hasattr(var, "_ref") else var._ref()
+    tensor = convert.to_tensor(var, as_ref=True)
     if not isinstance(tensor, graph_lib.Tensor) or not tensor.dtype._is_ref_dtype:
         raise TypeError(f"names_to_saveables must be a dict mapping string names to Tensors/Variables. Not a "
                         f"variable: {var!r}")

@@ -1,0 +1,34 @@
+"""python -m pyflow check MODEL: everything a model needs that is missing here, at once."""
+import argparse
+import sys
+
+
+def main(argv):
+    """Prints missing ops, kernels and types with the fix.  Returns 0 if the model can run."""
+    parser = argparse.ArgumentParser(prog="python -m pyflow check", description=__doc__)
+    parser.add_argument("model", help="GraphDef (.pb, .pbtxt) or .meta file")
+    path = parser.parse_args(argv).model
+    import pyflow  # noqa: F401 - registers the ops
+    from pyflow.framework import graph as graph_lib
+    from pyflow.passes import node
+    from pyflow.session import missing
+    from pyflow.tools import files
+    try:
+        message, _ = files.read_graph(path)
+        graph = node.from_graph_def(message)
+    except (files.UnreadableModel, ValueError) as e:
+        print(e, file=sys.stderr)
+        return 1
+    problems = [p.text + _nodes(p.nodes) for p in missing.problems_of(graph)]
+    if message.versions.min_consumer > graph_lib.PRODUCER_VERSION:
+        problems.insert(0, f"the graph needs a consumer of version {message.versions.min_consumer}, this is "
+                        f"{graph_lib.PRODUCER_VERSION}: install a newer pyflow")
+    for problem in problems:
+        print(problem)
+    print(f"{path}: {len(graph.nodes)} nodes, " + (f"{len(problems)} problems" if problems else "nothing is missing"))
+    return 1 if problems else 0
+
+
+def _nodes(names):
+    shown = ", ".join(names[:3]) + (f", ... ({len(names)} nodes)" if len(names) > 3 else "")
+    return f"  (nodes: {shown})"

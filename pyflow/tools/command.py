@@ -1,0 +1,37 @@
+"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | bench
+
+Each command is a module of this package with `main(argv)`, imported only when it is asked for.
+"""
+import importlib
+import sys
+
+COMMANDS = {
+    "devices": "devices, plugins and the CPU they see",
+    "op": "schema, kernels, gradient and source of an op; without a name, all ops",
+    "explain": "a GraphDef, MetaGraphDef, checkpoint or error code in readable form",
+    "check": "what a model needs and this installation lacks",
+    "run": "runs a frozen graph: --feed x:0=x.npy --fetch y:0",
+    "bench": "times one-op steps, chains and matrix products here",
+}
+
+
+def main(argv=None):
+    """Runs one command.  Returns the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(__doc__.split("\n")[0] + "\n")
+        for name, text in COMMANDS.items():
+            print(f"  {name:9}{text}")
+        return 0
+    name = argv[0]
+    if name not in COMMANDS:
+        import difflib
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        print(f"python -m pyflow: no command {name!r}" + (f"; did you mean {near[0]}?" if near else
+              f"; there are {', '.join(COMMANDS)}"), file=sys.stderr)
+        return 2
+    try:
+        return importlib.import_module(f"pyflow.tools.{name}").main(argv[1:]) or 0
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0

@@ -1,0 +1,28 @@
+"""python -m pyflow devices: what this installation can run on."""
+import argparse
+import platform
+
+
+def main(argv):
+    """Prints devices, threads, plugins (quarantined ones with the reason)."""
+    argparse.ArgumentParser(prog="python -m pyflow devices", description=__doc__).parse_args(argv)
+    import pyflow
+    from pyflow import plugins
+    from pyflow.session import runtime, threads
+    executor = runtime.start()
+    print(f"pyflow {pyflow.__version__}, kernel ABI v{plugins.HOST_ABI[0]}.{plugins.HOST_ABI[1]}, Python "
+          f"{platform.python_version()}, {platform.machine()}")
+    print(f"threads: {threads.available_threads()} (affinity and cgroup quota; set PYFLOW_THREADS or Session(threads=))")
+    print("devices:")
+    for kind, ordinal, name in executor.devices():
+        print(f"  /device:{kind}:{ordinal}  {name}")
+    print("plugins:")
+    for plugin in plugins.load_all():
+        if plugin.problem:
+            print(f"  {plugin.origin}: NOT USED: {plugin.problem}")
+        else:
+            kernels = sum(k["plugin"] == plugin.id for k in executor.kernels())
+            print(f"  {plugin.id} {plugin.version} from {plugin.origin}: {kernels} kernels\n    {plugin.path}")
+    if not plugins.load_all():
+        print("  none: no installed distribution has an entry point in the group 'pyflow.plugins'")
+    return 0

@@ -1,0 +1,51 @@
+"""Reads model files for the tools: GraphDef and MetaGraphDef, binary or text."""
+import os
+
+
+class UnreadableModel(Exception):
+    """The file is no graph; the message says what was tried."""
+
+
+def read_graph(path):
+    """(GraphDef, kind) of a .pb, .pbtxt or .meta file, or of a SavedModel folder's saved_model.pb is refused by name."""
+    from pyflow.framework import protos
+    if os.path.isdir(path):
+        raise UnreadableModel(f"{path} is a folder; name a GraphDef (.pb, .pbtxt) or a .meta file")
+    try:
+        with open(path, "rb") as f:
+            data = f.read()
+    except OSError as e:
+        raise UnreadableModel(f"{path}: {e.strerror}") from None
+    errors = []
+    for kind in _order(path):
+        try:
+            graph = _PARSERS[kind](data, protos)
+        except Exception as e:                      # a parser of untrusted bytes: whatever it says is shown
+            errors.append(f"as {kind}: {e}")
+            continue
+        if len(graph.node):
+            return graph, kind
+        errors.append(f"as {kind}: it has no nodes")
+    raise UnreadableModel(f"{path} is not a graph: " + "; ".join(errors))
+
+
+def _order(path):
+    kinds = ["GraphDef", "MetaGraphDef", "GraphDef text", "MetaGraphDef text"]
+    if path.endswith(".meta"):
+        kinds = [kinds[1], kinds[0], kinds[3], kinds[2]]
+    elif path.endswith((".pbtxt", ".txt")):
+        kinds = kinds[2:] + kinds[:2]
+    return kinds
+
+
+def _text(data, message):
+    from google.protobuf import text_format
+    return text_format.Parse(data.decode("utf-8"), message)
+
+
+_PARSERS = {
+    "GraphDef": lambda data, protos: protos.GraphDef.FromString(data),
+    "MetaGraphDef": lambda data, protos: protos.MetaGraphDef.FromString(data).graph_def,
+    "GraphDef text": lambda data, protos: _text(data, protos.GraphDef()),
+    "MetaGraphDef text": lambda data, protos: _text(data, protos.MetaGraphDef()).graph_def,
+}

@@ -1,0 +1,82 @@
+"""python -m pyflow op [NAME]: everything known about an op."""
+import argparse
+import difflib
+import inspect
+import os
+import sys
+import textwrap
+
+
+def main(argv):
+    """Prints the schema, kernels, gradient and source of an op, or all names."""
+    parser = argparse.ArgumentParser(prog="python -m pyflow op", description=__doc__)
+    parser.add_argument("name", nargs="?", help="an op type such as MatMul; a part of a name lists the matches")
+    name = parser.parse_args(argv).name
+    import pyflow  # noqa: F401 - registers the ops
+    from pyflow.framework import op as op_lib
+    from pyflow.session import runtime
+    executor = runtime.start()
+    names = list(op_lib.registered_ops())
+    if name is None:
+        print("\n".join(names))
+        return 0
+    op_def = op_lib.find_op(name)
+    if op_def is None:
+        return _not_found(name, names)
+    _print_schema(op_def)
+    _print_kernels(op_def, executor)
+    _print_gradient(op_def)
+    _print_source(op_def)
+    return 0
+
+
+def _not_found(name, names):
+    matches = [n for n in names if name.lower() in n.lower()] or difflib.get_close_matches(name, names, n=5)
+    print(f"no op is called {name!r}" + (f"; there are: {', '.join(matches)}" if matches else ""), file=sys.stderr)
+    return 1
+
+
+def _print_schema(op_def):
+    print(op_def.name + (" (stateful)" if op_def.stateful else ""))
+    print(textwrap.indent(inspect.cleandoc(op_def.doc or ""), "  "))
+    print("schema")
+    for title, items in (("in", op_def.inputs), ("out", op_def.outputs), ("attr", op_def.attrs.values())):
+        for item in items:
+            print(f"  {title:5}{item}")
+
+
+def _print_kernels(op_def, executor):
+    from pyflow.session.missing import CORE_OPS
+    kernels = executor.kernels(op_def.name)
+    print("kernels")
+    for k in sorted(kernels, key=lambda k: (k["device"], -k["priority"], k["where"] or "")):
+        print(f"  {k['device']:5}{k['where'] or 'any type'}  ({k['plugin']}, priority {k['priority']})")
+    if not kernels:
+        print("  in the executor itself" if op_def.name in CORE_OPS else "  none")
+
+
+def _print_gradient(op_def):
+    from pyflow.framework import gradient_registry
+    gradient = gradient_registry.registered(op_def.name) if hasattr(gradient_registry, "registered") else None
+    gradient = gradient or op_def.gradient
+    if gradient is None:
+        print("gradient\n  none, on purpose: it stops here")
+    elif not gradient:
+        print("gradient\n  not given")
+    else:
+        print(f"gradient\n  {_where(gradient)}")
+
+
+def _where(function):
+    try:
+        file, line = inspect.getsourcefile(function), inspect.getsourcelines(function)[1]
+    except (TypeError, OSError):
+        return getattr(function, "__module__", "?")
+    return f"{os.path.relpath(file) if len(os.path.relpath(file)) < len(file) else file}:{line}"
+
+
+def _print_source(op_def):
+    if op_def.shape:
+        print(f"shape function\n  {_where(op_def.shape)}")
+    if op_def.module:
+        print(f"source\n  {op_def.module}")
