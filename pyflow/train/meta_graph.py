@@ -1,0 +1,234 @@
+"""MetaGraphDef: a graph with its collections and saver in one file, wire-compatible with TF's `.meta`.
+
+Invariants
+    1. Variables come back as variable objects in the collections they were in; tensors and operations by name; strings,
+       ints and floats as they were.
+    2. A collection that cannot be written is left out with a warning, never a failure.
+    3. The file appears complete or not at all (temp file, fsync, rename).
+
+Threads: the one that builds the graph.
+
+    tf.train.export_meta_graph("model.meta")
+    saver = tf.train.import_meta_graph("model.meta")
+"""
+import logging
+import os
+
+from pyflow.framework import errors
+from pyflow.framework import graph as graph_lib
+from pyflow.train import checkpoint_state
+
+_SAVER_FIELDS = ("filename_tensor_name", "save_tensor_name", "restore_op_name", "max_to_keep", "sharded",
+                 "keep_checkpoint_every_n_hours", "version")
+_VARIABLES = frozenset(graph_lib.GraphKeys._VARIABLE_COLLECTIONS)
+
+
+# ---------------------------------------------------------------- export
+
+def export_meta_graph(filename=None, graph=None, saver_def=None, as_text=False, collection_list=None,
+                      export_scope=None, clear_devices=False, meta_info_def=None, graph_def=None,
+                      clear_extraneous_savers=False, strip_default_attrs=False):
+    """The MetaGraphDef of a graph; written to `filename` if given (a SaverDef may be a message or the saver's own)."""
+    from pyflow.framework import protos
+    graph = graph or graph_lib.get_default_graph()
+    message = protos.MetaGraphDef()
+    if meta_info_def is not None:
+        message.meta_info_def.CopyFrom(meta_info_def)
+    message.meta_info_def.meta_graph_version = message.meta_info_def.meta_graph_version or "1"
+    message.graph_def.CopyFrom(graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True))
+    if export_scope:
+        _keep_scope(message.graph_def, export_scope.rstrip("/"))
+    for node in message.graph_def.node if clear_devices else ():
+        node.device = ""
+    if saver_def is not None:
+        _copy_saver(saver_def, message.saver_def)
+    for name in graph.get_all_collection_keys() if collection_list is None else collection_list:
+        if name == graph_lib.GraphKeys.SAVERS and clear_extraneous_savers:
+            continue
+        _export_collection(message, graph, name, export_scope)
+    if filename:
+        _write(message, os.fspath(filename), as_text)
+    return message
+
+
+def _write(message, path, as_text):
+    if as_text:
+        from google.protobuf import text_format
+        data = text_format.MessageToString(message).encode()
+    else:
+        data = message.SerializeToString()
+    checkpoint_state.replace_file(path, data)
+
+
+def _copy_saver(saver_def, message):
+    for name in _SAVER_FIELDS:
+        value = getattr(saver_def, name, None)
+        if value is not None:
+            setattr(message, name, value)
+
+
+def _keep_scope(graph_def, scope):
+    """Leaves the nodes below `scope`, with names relative to it; ValueError if they read others."""
+    prefix, kept = scope + "/", []
+    for node in graph_def.node:
+        if not node.name.startswith(prefix):
+            continue
+        outside = [i for i in node.input if not i.lstrip("^").startswith(prefix)]
+        if outside:
+            raise ValueError(f"export_scope={scope!r}: node '{node.name}' reads '{outside[0]}' outside the scope")
+        node.name = node.name[len(prefix):]
+        for i, text in enumerate(node.input):
+            node.input[i] = ("^" if text.startswith("^") else "") + text.lstrip("^")[len(prefix):]
+        kept.append(node)
+    kept = [type(n).FromString(n.SerializeToString()) for n in kept]
+    del graph_def.node[:]
+    graph_def.node.extend(kept)
+
+
+def _export_collection(message, graph, name, scope):
+    items = [i for i in graph.get_collection(name) if _in_scope(i, scope)]
+    if not items or not isinstance(name, str):
+        return
+    try:
+        target = message.collection_def[name]
+        for item in items:
+            _export_item(target, name, item, scope)
+    except (TypeError, AttributeError, ValueError) as e:
+        del message.collection_def[name]
+        logging.getLogger("pyflow").debug("collection %r is not exported: %s", name, e)
+
+
+def _in_scope(item, scope):
+    return not scope or str(getattr(item, "name", "")).startswith(scope.rstrip("/") + "/")
+
+
+def _export_item(target, name, item, scope):
+    if name in _VARIABLES:
+        target.bytes_list.value.append(_variable_def(item, scope).SerializeToString())
+    elif hasattr(item, "to_proto"):
+        proto = item.to_proto(export_scope=scope)
+        if not hasattr(proto, "SerializeToString"):
+            from pyflow.framework import protos
+            own, proto = proto, protos.SaverDef()
+            _copy_saver(own, proto)
+        target.bytes_list.value.append(proto.SerializeToString())
+    elif isinstance(item, (str, bytes)):
+        target.bytes_list.value.append(item.encode() if isinstance(item, str) else item)
+    elif isinstance(item, bool) or not isinstance(item, (int, float)):
+        target.node_list.value.append(_relative(item.name, scope))
+    elif isinstance(item, int):
+        target.int64_list.value.append(item)
+    else:
+        target.float_list.value.append(item)
+
+
+def _relative(name, scope):
+    return name[len(scope.rstrip("/")) + 1:] if scope else name
+
+
+def _variable_def(var, scope):
+    from pyflow.framework import protos
+    is_resource = getattr(var, "handle", None) is not None
+    tensor = var.handle if is_resource else var._ref()
+    initial = getattr(var, "initial_value", None)
+    return protos.VariableDef(
+        variable_name=_relative(tensor.name, scope), initializer_name=_relative(var.initializer.name, scope),
+        snapshot_name=_relative(var._as_graph_element().name, scope), is_resource=is_resource,
+        initial_value_name=_relative(initial.name, scope) if initial is not None else "",
+        trainable=bool(var.trainable))
+
+
+# ---------------------------------------------------------------- import
+
+def read_meta_graph_file(filename):
+    """The MetaGraphDef of a binary or text file.  Raises IOError if there is none."""
+    from pyflow.framework import protos
+    try:
+        with open(filename, "rb") as f:
+            data = f.read()
+    except OSError as e:
+        raise IOError(f"File {filename} does not exist or cannot be read: {e.strerror}") from None
+    from google.protobuf import message, text_format
+    try:
+        return protos.MetaGraphDef.FromString(data)
+    except message.DecodeError:
+        pass
+    try:
+        return text_format.Parse(data.decode("utf-8"), protos.MetaGraphDef())
+    except (text_format.ParseError, UnicodeDecodeError) as e:
+        raise IOError(f"Cannot parse file {filename}: {e}") from None
+
+
+def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
+    """Adds the graph of a MetaGraphDef (or its file) to the default graph.  Returns a Saver, or None without
+    variables."""
+    from pyflow.framework import graph_io
+    from pyflow.train.saver import Saver
+    message = meta_graph_or_file
+    if isinstance(message, (str, bytes, os.PathLike)):
+        message = read_meta_graph_file(os.fspath(message))
+    graph_def = type(message.graph_def).FromString(message.graph_def.SerializeToString())
+    for node in graph_def.node if clear_devices else ():
+        node.device = ""
+    graph_io.import_graph_def(graph_def, name=import_scope or "", **_import_options(kwargs))
+    scope = import_scope or ""
+    graph = graph_lib.get_default_graph()
+    for name in sorted(message.collection_def):
+        _import_collection(graph, name, message.collection_def[name], scope)
+    if message.HasField("saver_def"):
+        return Saver.from_proto(message.saver_def, import_scope=scope or None)
+    if graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES, scope or None):
+        return Saver()
+    logging.getLogger("pyflow").info("Saver not created because there are no variables in the graph to restore")
+    return None
+
+
+def _import_options(kwargs):
+    known = {"input_map", "return_elements", "producer_op_list"}
+    unknown = set(kwargs) - known
+    if unknown:
+        raise TypeError(f"import_meta_graph got unexpected arguments {sorted(unknown)}")
+    return kwargs
+
+
+def _import_collection(graph, name, target, scope):
+    kind = target.WhichOneof("kind")
+    if kind is None:
+        return
+    for value in getattr(target, kind).value:
+        try:
+            graph.add_to_collection(name, _import_item(graph, name, kind, value, scope))
+        except (KeyError, ValueError, TypeError, errors.OpError) as e:
+            logging.getLogger("pyflow").warning("collection %r: %s", name, e)
+
+
+def _import_item(graph, name, kind, value, scope):
+    if kind == "node_list":
+        return graph.as_graph_element(f"{scope}/{value}" if scope else value)
+    if kind == "int64_list":
+        return int(value)
+    if kind == "float_list":
+        return float(value)
+    if name in _VARIABLES:
+        return _variable(value, scope)
+    if name == graph_lib.GraphKeys.SAVERS:
+        from pyflow.framework import protos
+        from pyflow.train.saver import Saver
+        return Saver.from_proto(protos.SaverDef.FromString(value), import_scope=scope or None)
+    return value
+
+
+def _variable(data, scope):
+    """The variable object over nodes that are in the graph; the same one for every collection it is in."""
+    from pyflow.framework import protos
+    from pyflow.ops import resource_variable_ops, variables
+    definition = protos.VariableDef.FromString(data)
+    graph = graph_lib.get_default_graph()
+    name = (f"{scope}/" if scope else "") + definition.variable_name
+    for known in _VARIABLES:
+        for var in graph.get_collection(known):
+            tensor = getattr(var, "handle", None)
+            if (tensor if tensor is not None else var._ref()).name == name:
+                return var
+    kind = resource_variable_ops.ResourceVariable if definition.is_resource else variables.RefVariable
+    return kind(variable_def=definition, import_scope=scope or None)
