@@ -28,7 +28,7 @@ from pyflow.framework.scopes import _VALID_OP_NAME, GraphScopes
 from pyflow.framework.tensor import Tensor, install_operators
 from pyflow.framework.tensor_shape import as_shape
 
-PRODUCER_VERSION = 1395
+PRODUCER_VERSION = 134  # TF 1.15's: the version whose op semantics pyflow follows
 MIN_CONSUMER_VERSION = 0
 
 
@@ -155,7 +155,8 @@ class Graph(GraphScopes, GraphCollections):
         output_types = op_check.complete(op_def, name, inputs, attrs)
         return self.add_node(op_def, name, tuple(inputs), attrs, output_types)
 
-    def add_node(self, op_def, name, inputs, attrs, output_types, output_shapes=None):
+    def add_node(self, op_def, name, inputs, attrs, output_types, output_shapes=None,
+                 control_inputs=(), device=""):
         """Adds a checked node under its final name; every way of building ends here.
 
         output_shapes: TensorShapes, if the caller knows them; otherwise the shape function runs.
@@ -168,10 +169,12 @@ class Graph(GraphScopes, GraphCollections):
         if self._has_run:
             self._check_growth(op_def.name, name)
         scopes = self._scopes
-        control = []
+        control = list(control_inputs)
         if scopes.control:
-            control = self._control_dependencies_for_inputs({t.op for t in inputs})
+            control += [c for c in self._control_dependencies_for_inputs({t.op for t in inputs})
+                        if c not in control]
         op = Operation(self, op_def.name, name, inputs, control, output_types, attrs, op_def)
+        op._device = device
         if output_shapes is None:
             op_def.infer_shapes(op)
         else:

@@ -1,0 +1,157 @@
+"""Messages wire-compatible with TensorFlow's: GraphDef, NodeDef, AttrValue, TensorProto, ConfigProto, ...
+
+Invariants:
+1. They live in a private descriptor pool under package `pyflow`, so they never clash with an installed
+   TensorFlow; convert between the two by bytes.
+2. Only this module (and what it is asked for) imports google.protobuf, and nothing imports it at
+   module level: `import pyflow` works without loading protobuf.
+
+    from pyflow.framework import protos
+    protos.GraphDef.FromString(data).node[0].attr["T"].type == protos.DT_FLOAT
+
+Any thread may use the classes; one message is for one thread.
+"""
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from pyflow.framework import dtypes
+from pyflow.framework.protos_table import TABLE
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "double": _Field.TYPE_DOUBLE, "float": _Field.TYPE_FLOAT, "int64": _Field.TYPE_INT64,
+    "uint64": _Field.TYPE_UINT64, "int32": _Field.TYPE_INT32, "fixed64": _Field.TYPE_FIXED64,
+    "bool": _Field.TYPE_BOOL, "string": _Field.TYPE_STRING, "bytes": _Field.TYPE_BYTES,
+    "uint32": _Field.TYPE_UINT32}
+_PACKAGE = "pyflow"
+
+
+def _data_types():
+    """DataType's values: DT_FLOAT = 1, ..., DT_FLOAT_REF = 101, ..."""
+    values = [(0, "DT_INVALID")]
+    for dtype in dict.fromkeys(dtypes._BY_NUMBER.values()):
+        base = dtypes.schema_name(dtype.base_dtype).upper()
+        values.append((dtype._number, f"DT_{base}_REF" if dtype._is_ref_dtype else f"DT_{base}"))
+    return values
+
+
+def _entries():
+    """(name, body) of each entry of the table, continuation lines joined."""
+    name, body = None, ""
+    for line in TABLE.strip().splitlines():
+        if line.startswith(" "):
+            body += " " + line.strip()
+            continue
+        if name is not None:
+            yield name, body
+        name, _, body = line.partition(":")
+    yield name, body
+
+
+class _Schema:
+    """Turns the table into one FileDescriptorProto."""
+
+    def __init__(self):
+        self.file = descriptor_pb2.FileDescriptorProto(
+            name="pyflow/messages.proto", package=_PACKAGE, syntax="proto3")
+        self.messages = {}
+        self.enums = {"DataType"}
+        self._add_enum(self.file, "DataType", _data_types())
+        bodies = {}
+        for name, body in _entries():
+            if name.startswith("enum "):
+                bodies[name[5:]] = [tuple(v.split()) for v in body.split(";") if v.strip()]
+                self.enums.add(name[5:])
+            else:
+                bodies[name] = body
+                self._message(name)
+        for name, body in bodies.items():
+            if name in self.enums:
+                self._add_enum(self._parent(name), name.rpartition(".")[2], body)
+            else:
+                self._fill(self.messages[name], name, body)
+
+    def _message(self, name):
+        found = self.messages.get(name)
+        if found is None:
+            outer, _, last = name.rpartition(".")
+            holder = self._message(outer).nested_type if outer else self.file.message_type
+            found = self.messages[name] = holder.add(name=last)
+        return found
+
+    def _parent(self, name):
+        outer = name.rpartition(".")[0]
+        return self._message(outer) if outer else self.file
+
+    def _add_enum(self, parent, name, values):
+        enum = parent.enum_type.add(name=name)
+        for number, value in values:
+            enum.value.add(name=value, number=int(number))
+
+    def _set_type(self, field, type_name):
+        if type_name in _SCALARS:
+            field.type = _SCALARS[type_name]
+        else:
+            field.type = _Field.TYPE_ENUM if type_name in self.enums else _Field.TYPE_MESSAGE
+            field.type_name = f".{_PACKAGE}.{type_name}"
+
+    def _fill(self, message, full_name, body):
+        oneofs = {}
+        for text in body.split(";"):
+            words = text.split()
+            if not words:
+                continue
+            number, name, kind = int(words[0]), words[1], words[2]
+            field = message.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
+            if kind[0] == "<":
+                field.label = _Field.LABEL_REPEATED
+                field.type = _Field.TYPE_MESSAGE
+                entry = self._map_entry(message, name, *kind[1:-1].split(","))
+                field.type_name = f".{_PACKAGE}.{full_name}.{entry}"
+                continue
+            if kind[0] == "*":
+                field.label = _Field.LABEL_REPEATED
+                kind = kind[1:]
+            self._set_type(field, kind)
+            if len(words) == 4:
+                oneof = words[3][1:]
+                if oneof not in oneofs:
+                    oneofs[oneof] = len(oneofs)
+                    message.oneof_decl.add(name=oneof)
+                field.oneof_index = oneofs[oneof]
+
+    def _map_entry(self, message, field_name, key, value):
+        entry = message.nested_type.add(
+            name="".join(part.capitalize() for part in field_name.split("_")) + "Entry")
+        entry.options.map_entry = True
+        for number, (name, kind) in enumerate((("key", key), ("value", value)), 1):
+            field = entry.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
+            self._set_type(field, kind)
+        return entry.name
+
+
+def _build():
+    schema = _Schema()
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(schema.file)
+    return pool, [name for name in schema.messages if "." not in name]
+
+
+_pool, _message_names = _build()
+__all__ = sorted(_message_names)
+
+
+def __getattr__(name):
+    """Message classes and `DT_*` numbers, made at their first use."""
+    if name in _message_names:
+        descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
+        found = message_factory.GetMessageClass(descriptor)
+    elif name.startswith("DT_"):
+        enum = _pool.FindEnumTypeByName(f"{_PACKAGE}.DataType")
+        if name not in enum.values_by_name:
+            raise AttributeError(f"there is no DataType {name}")
+        found = enum.values_by_name[name].number
+    else:
+        raise AttributeError(f"pyflow.framework.protos has no message {name!r}")
+    globals()[name] = found
+    return found
