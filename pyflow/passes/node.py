@@ -9,7 +9,6 @@ Invariants
 
 Threads: a graph belongs to the thread that compiles it.
 """
-from pyflow.framework import dtypes
 
 
 class Node:
@@ -139,6 +138,3 @@ def from_graph_def(graph_def):
 def is_ref(dtype):
     """True for the types of ref outputs."""
     return dtype._is_ref_dtype
-
-
-RESOURCE = dtypes.resource

@@ -14,6 +14,7 @@ from pyflow.framework import errors
 from pyflow.framework.device import DeviceSpec
 from pyflow.passes.node import is_ref
 
+RESOURCE = 20                       # DT_RESOURCE
 LOCAL = "/job:localhost/replica:0/task:0"
 
 
@@ -138,8 +139,8 @@ class _Groups:
 def _groups(graph):
     groups, by_name = _Groups(), {}
     for node in graph.nodes:
-        for source, index in node.inputs:
-            if _shares_state(source, index):
+        for position, (source, index) in enumerate(node.inputs):
+            if _shares_state(source, index, node, position):
                 groups.join(source, node)
         labels = node.attrs.get("_class")
         if labels and isinstance(labels, (list, tuple)):
@@ -153,12 +154,20 @@ def _groups(graph):
     return groups
 
 
-
-
-
-def _shares_state(source, index):
-    """True for an edge that carries a reference, and for the handle of a resource."""
+def _shares_state(source, index, reader, position):
+    """True for the handle of a resource, and for a reference that stays one in `reader`."""
     if index >= len(source.types):
         return False
     dtype = source.types[index]
-    return is_ref(dtype) or dtype.as_datatype_enum == 20
+    if dtype.as_datatype_enum == RESOURCE:
+        return True
+    return is_ref(dtype) and _takes_ref(reader, position)
+
+
+def _takes_ref(node, position):
+    """False where the value is read (Identity of a variable): then the edge may cross devices."""
+    op_def = getattr(node.origin, "op_def", None)
+    if op_def is None or op_def.name != node.op:
+        return False
+    spans = op_def.input_spans(node.attrs)
+    return any(arg.is_ref and start <= position < stop for arg, (start, stop) in zip(op_def.inputs, spans))

@@ -10,7 +10,7 @@ from pyflow.train.checkpoint_state import (CheckpointState, generate_checkpoint_
                                            get_checkpoint_state, latest_checkpoint, update_checkpoint_state)
 from pyflow.train.saver import Saver, SaverDef, export_meta_graph, import_meta_graph
 
-MODULES = ("optimizers",)
+MODULES = ()
 
 PUBLIC = {
     "train.NewCheckpointReader": NewCheckpointReader, "train.checkpoint_exists": checkpoint_exists,

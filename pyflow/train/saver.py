@@ -22,7 +22,7 @@ import time
 
 from pyflow.framework import errors
 from pyflow.framework import graph as graph_lib
-from pyflow.ops import array_ops, control_flow_ops, io_ops
+from pyflow.ops import array_ops, control_flow_ops, identity_ops, io_ops
 from pyflow.train import checkpoint, checkpoint_state, restore_report, saveable
 
 DEFAULT_KEEP_HOURS = 10000.0
@@ -45,8 +45,8 @@ class SaverDef:
 
 def _filename_nodes(filename):
     """`filename` and `Const`: the prefix, fed by save and restore."""
-    default = array_ops.placeholder_with_default(filename or "model", shape=(), name="filename")
-    return array_ops.placeholder_with_default(default, shape=(), name="Const")
+    default = identity_ops.placeholder_with_default(filename or "model", shape=(), name="filename")
+    return identity_ops.placeholder_with_default(default, shape=(), name="Const")
 
 
 def _save_nodes(prefix, saveables):
@@ -56,7 +56,7 @@ def _save_nodes(prefix, saveables):
                              shape_and_slices=[s.slice_spec for s in specs],
                              tensors=[_value(s) for s in specs], name="SaveV2")
         with graph_lib.control_dependencies([save]):
-            return array_ops.identity(prefix, name="control_dependency")
+            return identity_ops.identity(prefix, name="control_dependency")
 
 
 def _value(spec):
