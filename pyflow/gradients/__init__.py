@@ -1,0 +1,1 @@
+"""Symbolic differentiation: `gradients`, its loop state, custom gradients."""

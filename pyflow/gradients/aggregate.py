@@ -1,0 +1,63 @@
+"""Summing the gradients that reach one tensor.
+
+Invariants
+  1. One gradient is passed on as it is; several tensors give one AddN; IndexedSlices are concatenated, not made dense.
+  2. A gradient loop's own back edge is never summed (its gradients are lists of exactly one).
+
+Pure graph building; the thread that calls `gradients`.
+"""
+from pyflow.framework import graph as ops
+from pyflow.ops import binary_ops, cast_ops, control_flow_ops as cf, join_ops
+
+
+class AggregationMethod:
+    """How gradients of one tensor are summed. All methods give the same values; AddN adds in input order."""
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+METHODS = (AggregationMethod.ADD_N, AggregationMethod.EXPERIMENTAL_TREE,
+           AggregationMethod.EXPERIMENTAL_ACCUMULATE_N)
+
+
+def total(grads, method=None):
+    """The sum of a non-empty list of Tensors and IndexedSlices."""
+    if len(grads) == 1:
+        return grads[0]
+    if all(isinstance(grad, ops.Tensor) for grad in grads):
+        if method == AggregationMethod.EXPERIMENTAL_TREE:
+            return _pairwise_sum(grads)
+        return binary_ops.add_n(grads)
+    if all(isinstance(grad, ops.IndexedSlices) for grad in grads):
+        return _concatenated(grads)
+    if _is_small_dense(grads):
+        return binary_ops.add_n([ops.convert_to_tensor(grad) for grad in grads])
+    return _concatenated([cf.as_indexed_slices(grad) for grad in grads])
+
+
+def _is_small_dense(grads):
+    """A mix with a dense gradient: dense wins, for it has every row already."""
+    return all(grad.dense_shape is not None for grad in grads if isinstance(grad, ops.IndexedSlices))
+
+
+def _pairwise_sum(grads):
+    """One addition at a time, so that no more than two gradients are alive."""
+    result = grads[0]
+    for grad in grads[1:]:
+        result = binary_ops.add_n([result, grad])
+    return result
+
+
+def _concatenated(grads):
+    values = join_ops.concat([grad.values for grad in grads], 0)
+    indices = _same_index_type([grad.indices for grad in grads])
+    shapes = [grad.dense_shape for grad in grads if grad.dense_shape is not None]
+    return ops.IndexedSlices(values, join_ops.concat(indices, 0), shapes[0] if shapes else None)
+
+
+def _same_index_type(indices):
+    if len({index.dtype.base_dtype for index in indices}) == 1:
+        return indices
+    return [cast_ops.cast(index, "int64") for index in indices]

@@ -1,0 +1,374 @@
+"""`tf.gradients`: reverse-mode differentiation of a graph, by adding nodes to it.
+
+How it goes: the operations between `xs` and `ys` are found and counted; then each is visited once, after all its
+consumers, its output gradients are summed, its gradient function adds nodes, and their results become gradients of
+its inputs.  The work is linear in the operations between `xs` and `ys`, not in the graph.
+
+Invariants
+  1. `pending[op]` is the number of consumers between `xs` and `ys` that have not been visited.
+  2. `grads[tensor]` is the list of gradients received so far; it is summed when its operation is visited.
+  3. Inside a loop the gradient loop's context is current while nodes are added (see loop_state.py).
+  4. None means "does not depend on": integers, strings and stopped tensors have no gradient.
+
+Who calls it: users, Optimizer.compute_gradients.  Thread: the one building the graph.  Source: TF 1.x `gradients`.
+
+Example:  `dx, = tf.gradients(tf.reduce_sum(x * x), [x])`   # 2 x
+"""
+import collections
+import contextlib
+
+from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.convert import to_tensor
+from pyflow.framework.gradient_registry import get_gradient_function
+from pyflow.gradients import aggregate, loop_state
+from pyflow.gradients.explain import missing_gradient
+from pyflow.ops import array_ops, control_flow_ops as cf, identity_ops
+from pyflow.ops.control_flow_context import is_loop_switch
+
+_TRAINABLE = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
+                        dtypes.complex64, dtypes.complex128, dtypes.resource, dtypes.variant))
+
+
+class UnconnectedGradients:
+    """What the gradient is where y does not depend on x: "none" or "zero"."""
+    NONE = "none"
+    ZERO = "zero"
+
+
+def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_ops=False,
+              gate_gradients=False, aggregation_method=None, stop_gradients=None,
+              unconnected_gradients=UnconnectedGradients.NONE, explain=False):
+    """d(sum of ys)/dx for each x in `xs`: a list of Tensor, IndexedSlices or None.
+
+    `grad_ys` are the gradients of `ys` (ones if None). `stop_gradients` are tensors taken as constants.
+    `gate_gradients` delivers an op's input gradients only together. `colocate_gradients_with_ops` places
+    gradient nodes with their forward op. With `explain`, an x that y does not depend on raises ValueError that
+    names the op which breaks the path, instead of giving None.
+    Raises LookupError if an op on the way has no gradient, ValueError and TypeError for bad arguments.
+    TF: tf.gradients."""
+    ys, xs = _as_list(ys), _as_list(xs)
+    stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
+    grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
+    unconnected_gradients = _unconnected_value(unconnected_gradients)
+    with ops.name_scope(name, "gradients", ys + xs + stop_gradients + [g for g in grad_ys if g is not None]):
+        ys = _as_tensors(ys, "y")
+        xs = [_source_tensor(x) for x in xs]
+        stop_gradients = _as_tensors(stop_gradients, "stop_gradients")
+        uid = ops.get_default_graph().unique_name("uid", mark_as_used=False)
+        backward = _Backward(ys, xs, stop_gradients, colocate_gradients_with_ops, gate_gradients,
+                             aggregation_method, uid)
+        backward.seed(_initial_gradients(grad_ys, ys, colocate_gradients_with_ops))
+        backward.run()
+        results = [backward.result(x) for x in xs]
+    if explain:
+        _require_connected(ys, xs, results)
+    if unconnected_gradients == UnconnectedGradients.ZERO:
+        results = [array_ops.zeros_like(x) if grad is None else grad for x, grad in zip(xs, results)]
+    return results
+
+
+def _unconnected_value(value):
+    value = getattr(value, "value", value)
+    if value not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
+        raise ValueError(f"Unknown value for unconnected_gradients: {value!r}; expected 'none' or 'zero'")
+    return value
+
+
+def _require_connected(ys, xs, results):
+    reasons = [missing_gradient(ys, x) for x, grad in zip(xs, results) if grad is None]
+    if reasons:
+        raise ValueError("No gradient:\n  " + "\n  ".join(reasons))
+
+
+def _as_list(x):
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def _as_tensors(values, name):
+    return [value.values if isinstance(value, ops.IndexedSlices) else
+            ops.convert_to_tensor(value, name=f"{name}_{i}" if name == "y" else name)
+            for i, value in enumerate(values)]
+
+
+def _source_tensor(x):
+    """The tensor that stands for x: a resource variable's handle, a reference variable's reference."""
+    handle = getattr(x, "handle", None)
+    if isinstance(handle, ops.Tensor) and handle.dtype == dtypes.resource and hasattr(x, "initializer"):
+        return handle
+    if isinstance(x, ops.IndexedSlices):
+        return x.values
+    return to_tensor(x, None, "x", True)
+
+
+def _is_trainable(tensor):
+    return tensor.dtype.base_dtype in _TRAINABLE
+
+
+def _initial_gradients(grad_ys, ys, colocate):
+    """One gradient per y: as given and checked, or ones."""
+    if len(grad_ys) != len(ys):
+        raise ValueError(f"Must pass {len(ys)} grad_ys, one per y, not {len(grad_ys)}")
+    given = []
+    for i, (grad, y) in enumerate(zip(grad_ys, ys)):
+        scope = ops.colocate_with(y.op) if colocate else contextlib.nullcontext()
+        with scope:
+            given.append(_ones_like_y(y, i) if grad is None else _checked_gradient(grad, y, i))
+    return given
+
+
+def _ones_like_y(y, i):
+    if y.dtype.is_complex:
+        raise TypeError(f"Gradients of complex tensors ({y.name}, {y.dtype.name}) must set grad_ys")
+    return array_ops.ones(array_ops.shape(y), dtype=y.dtype.base_dtype, name=f"grad_ys_{i}")
+
+
+def _checked_gradient(grad, y, i):
+    if not isinstance(grad, ops.IndexedSlices):
+        grad = ops.convert_to_tensor(grad, dtype=None if isinstance(grad, ops.Tensor) else y.dtype.base_dtype,
+                                     name=f"grad_y_{i}")
+    y_type, grad_type = y.dtype.base_dtype, grad.dtype.base_dtype
+    for kind in ("is_floating", "is_integer", "is_complex"):
+        if getattr(y_type, kind) and not getattr(grad_type, kind):
+            raise TypeError(f"Gradient type {grad_type.name} generated for {kind[3:]}-valued tensor {y.name} of type "
+                            f"{y_type.name} must be {kind[3:]}")
+    if isinstance(grad, ops.Tensor):
+        try:
+            y.shape.assert_is_compatible_with(grad.shape)
+        except ValueError as error:
+            raise ValueError(f"grad_ys[{i}] does not fit {y.name}: {error}") from None
+        return identity_ops.Identity(grad, name=f"grad_ys_{i}")
+    return grad
+
+
+class _Backward:
+    """One backward sweep."""
+
+    def __init__(self, ys, xs, stops, colocate, gate, method, uid):
+        if method not in (None,) + aggregate.METHODS:
+            raise ValueError(f"Invalid aggregation_method specified {method}.")
+        self.ys, self.xs = ys, xs
+        self.sources = {x.op for x in xs}
+        self.stopped = {t for t in stops}
+        self.colocate, self.gate, self.method, self.uid = colocate, gate, method, uid
+        self.grads = {}
+        self.pending, self.between, self.loops = _count(ys, xs)
+        self.stop_ops = frozenset()
+        self.ready = collections.deque()
+
+    def _stop_ops(self):
+        """Where the sweep ends: sources none of whose inputs leads on to another source, and stopped tensors."""
+        ends = set()
+        for op in self.sources:
+            if not any(self.pending[t.op] > 0 for t in op.inputs):
+                ends.add(op)
+        return ends | {t.op for t in self.stopped}
+
+    # ------------------------------------------------------------------------------------- gradients
+    def seed(self, gradients_of_ys):
+        for y, grad in zip(self.ys, gradients_of_ys):
+            self.add(y, grad)
+
+    def add(self, tensor, grad):
+        """Records one more gradient of `tensor`. A loop's Switch keeps its two visits apart: the last counts."""
+        if is_loop_switch(tensor.op):
+            self.grads[tensor] = [grad]
+        else:
+            self.grads.setdefault(tensor, []).append(grad)
+
+    def summed(self, tensor):
+        """The total gradient of `tensor` so far, or None."""
+        parts = [grad for grad in self.grads.get(tensor, ()) if grad is not None]
+        if not parts:
+            return None
+        result = aggregate.total(parts, self.method)
+        self.grads[tensor] = [result]
+        return result
+
+    def result(self, x):
+        parts = self.grads.get(x)
+        if not parts:
+            return None
+        if len(parts) > 1:
+            with self._placed(x.op):
+                return self.summed(x)
+        return parts[0]
+
+    # ----------------------------------------------------------------------------------------- sweep
+    def run(self):
+        for op in dict.fromkeys(y.op for y in self.ys):
+            if op in self.between and not self.pending[op]:
+                self.ready.append(op)
+        if self.loops:
+            for loop_exit in self.loops.unused_exits(self.pending, set(self.ready)):
+                if _is_trainable(loop_exit):
+                    self.add(loop_exit, self.loops.zeros_for_exit(loop_exit))
+                    self.ready.append(loop_exit.op)
+        self.stop_ops = self._stop_ops()
+        while self.ready:
+            self._visit(self.ready.popleft())
+        if self.loops:
+            self.loops.close_back_edges()
+
+    def _visit(self, op):
+        with self._placed(op):
+            with self._loop(op, before=True):
+                out_grads = [self.summed(t) for t in op.outputs]
+            function = None
+            if any(g is not None for g in out_grads) and op not in self.stop_ops:
+                function = gradient_function(op)
+            with self._loop(op, before=False):
+                in_grads = [None] * len(op.inputs)
+                if function is not None:
+                    self._reject_initial_value(op)
+                    in_grads = self._differentiate(op, function, out_grads)
+                for tensor, grad in zip(op.inputs, in_grads):
+                    if grad is not None:
+                        _set_static_shape(tensor, grad, op)
+                        self.add(tensor, grad)
+        self._release_inputs(op)
+
+    def _differentiate(self, op, function, out_grads):
+        for i, grad in enumerate(out_grads):
+            if grad is None and _is_trainable(op.outputs[i]):
+                out_grads[i] = (self.loops.zeros_like(op, i) if self.loops
+                                else loop_state.zeros_like_output(op, i))
+        graph = op.graph
+        with ops.name_scope(op.name + "_grad"), graph._original_op(op):
+            in_grads = function(op, *out_grads)
+            in_grads = list(in_grads) if isinstance(in_grads, (list, tuple)) else [in_grads]
+            _check_generated(op, in_grads)
+            if self.gate and sum(g is not None for g in in_grads) > 1:
+                with ops.device(None), ops.colocate_with(None, ignore_existing=True):
+                    in_grads = cf.gated_tuple(in_grads)
+        return in_grads
+
+    def _reject_initial_value(self, op):
+        if is_loop_switch(op) and op._get_control_flow_context() is (
+                ops.get_default_graph()._get_control_flow_context()):
+            names = ", ".join(x.name for x in self.xs)
+            raise ValueError(f"Cannot compute gradient inside while loop with respect to {names}: "
+                             "call tf.gradients outside the loop, or with respect to the loop variable")
+
+    def _release_inputs(self, op):
+        """Counts this visit down at the producers. A loop's Switch is ready twice: after Exit, after the body."""
+        for tensor in op.inputs:
+            producer = tensor.op
+            self.pending[producer] -= 1
+            left = self.pending[producer]
+            if left == 0 or (left > 0 and self.loops and is_loop_switch(producer)):
+                if cf.is_loop_exit(producer):
+                    self._defer_exit(tensor)
+                else:
+                    self.ready.append(producer)
+
+    def _defer_exit(self, tensor):
+        """All exits of a loop are visited together, once each has its gradient, or zeros, or none has any."""
+        state = self.loops.of(tensor.op, before=False)
+        state.deferred_exits.append(tensor)
+        state.pending_exits -= 1
+        if state.pending_exits:
+            return
+        reached = [e for e in state.deferred_exits if _any_gradient(self.grads.get(e))]
+        state.unused_exits.extend(e for e in state.deferred_exits if e not in set(reached))
+        self.ready.extend(e.op for e in reached)
+        for loop_exit in state.unused_exits:
+            if reached and _is_trainable(loop_exit):
+                self.add(loop_exit, self.loops.zeros_for_exit(loop_exit))
+            self.ready.append(loop_exit.op)
+
+    # --------------------------------------------------------------------------------------- scopes
+    def _placed(self, op):
+        if not self.colocate:
+            return contextlib.nullcontext()
+        return ops.get_default_graph()._colocate_with_for_gradient(op, self.uid)
+
+    @contextlib.contextmanager
+    def _loop(self, op, before):
+        if self.loops:
+            self.loops.enter(op, before)
+        yield
+        if self.loops:
+            self.loops.exit(op, before)
+
+
+def _any_gradient(parts):
+    return any(grad is not None for grad in parts or ())
+
+
+# ------------------------------------------------------------------------------------ reachability
+
+
+def _count(ys, xs):
+    """(pending, between, loop states) of the operations on paths from xs to ys."""
+    reached = _reached_from(xs)
+    between, order = _leading_to(ys, reached)
+    loops = loop_state.loop_states(order, between)
+    pending = collections.defaultdict(int)
+    for op in order:
+        for tensor in op.inputs:
+            if tensor.op in between:
+                pending[tensor.op] += 1
+    return pending, between, loops
+
+
+def _reached_from(xs):
+    """Every operation that depends on some x through differentiable tensors."""
+    reached, queue = set(), collections.deque(x.op for x in xs)
+    while queue:
+        op = queue.popleft()
+        if op in reached:
+            continue
+        reached.add(op)
+        for tensor in op.outputs:
+            if _is_trainable(tensor):
+                queue.extend(tensor.consumers())
+    return reached
+
+
+def _leading_to(ys, reached):
+    """(set, list in visiting order) of reached operations some y depends on."""
+    between, order = set(), []
+    queue = collections.deque(y.op for y in ys)
+    while queue:
+        op = queue.popleft()
+        if op in reached and op not in between:
+            between.add(op)
+            order.append(op)
+            queue.extend(tensor.op for tensor in op.inputs)
+    return between, order
+
+
+# ------------------------------------------------------------------------------ gradient functions
+
+
+def gradient_function(op):
+    """The gradient function of `op`; None if it is not differentiable; LookupError names the op."""
+    try:
+        return get_gradient_function(op)
+    except LookupError as error:
+        raise LookupError(f"No gradient defined for operation '{op.name}' (op type: {op.type}, made at "
+                          f"{op.user_frame}). {error}") from None
+
+
+def _check_generated(op, in_grads):
+    if len(in_grads) != len(op.inputs):
+        raise ValueError(f"Num gradients {len(in_grads)} generated for op {op.name} (type {op.type}) do not match "
+                         f"num inputs {len(op.inputs)}: its gradient function must return one per input, "
+                         "None where there is none")
+
+
+def _set_static_shape(tensor, grad, op):
+    """A gradient has its tensor's shape."""
+    if not isinstance(grad, ops.Tensor) or tensor.dtype.base_dtype == dtypes.resource:
+        return
+    try:
+        grad.set_shape(tensor.shape)
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes between op input and calculated input gradient. Forward operation: {op.name}. "
+            f"Input: {tensor.name} with shape {tensor.shape}. Calculated gradient: {grad.name} with shape "
+            f"{grad.shape}") from None
+
+
+PUBLIC = {"gradients": gradients, "AggregationMethod": aggregate.AggregationMethod,
+          "UnconnectedGradients": UnconnectedGradients}

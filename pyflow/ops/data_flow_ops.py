@@ -1,0 +1,58 @@
+"""Stacks: last in, first out; where gradients of loops keep forward values.
+
+Invariants
+  1. A stack belongs to the step and dies with it; its handle is a scalar resource.
+  2. Push returns the element pushed; pop of an empty stack is an InvalidArgumentError.
+  3. `max_size` < 0 means no limit; a push beyond it is an InvalidArgumentError.
+
+Who calls it: gradients/loop_state.py.  No samples and no reference, on purpose: state has no NumPy
+counterpart; tests/control_flow runs them.
+"""
+from pyflow.framework.op import op
+from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+
+
+def _nothing(op):
+    return []
+
+
+@op("StackV2", inputs="max_size: int32", outputs="handle: resource",
+    attrs="elem_type: type, stack_name: string = ''", stateful=True)
+class StackV2:
+    """A new, empty stack of `elem_type` tensors. TF: StackV2."""
+    def shape(op): return TensorShape([])
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("StackPushV2", inputs="handle: resource, elem: T", outputs="output: T",
+    attrs="T: type, swap_memory: bool = false", stateful=True)
+class StackPushV2:
+    """Pushes `elem`, and passes it on. TF: StackPushV2."""
+    def shape(op): return op.inputs[1].shape
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("StackPopV2", inputs="handle: resource", outputs="elem: elem_type", attrs="elem_type: type",
+    stateful=True)
+class StackPopV2:
+    """The element pushed last, removed from the stack. TF: StackPopV2."""
+    def shape(op): return unknown_shape()
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("StackCloseV2", inputs="handle: resource", stateful=True)
+class StackCloseV2:
+    """Frees the stack before the step ends. TF: StackCloseV2."""
+    shape = _nothing
+    gradient = None
+    reference = None
+    samples = None
+
+
+PUBLIC = {}

@@ -1,0 +1,75 @@
+"""Ops that save and restore tensors; the Saver builds them, their kernels write the files.
+
+Invariants
+  1. Tensor i of `tensors` is stored as `tensor_names[i]`; `shape_and_slices[i]` is "" for whole tensors.
+  2. Names are strings in graphs, so a MetaGraph carries them.
+
+No samples and no reference, on purpose: their effect is files; tests/train runs them.  Who calls it:
+train/saver.py.  File format: train/checkpoint.py.
+"""
+from pyflow.framework.op import op
+from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+
+
+def _nothing(op):
+    return []
+
+
+def _scalar(op):
+    return TensorShape([])
+
+
+def _restored(op):
+    return [unknown_shape() for _ in op.outputs]
+
+
+@op("SaveV2", stateful=True, attrs="dtypes: list(type) >= 1",
+    inputs="prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes")
+class SaveV2:
+    """Writes `tensors` to the checkpoint `prefix`. TF: SaveV2."""
+    shape = _nothing
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("RestoreV2", stateful=True, attrs="dtypes: list(type) >= 1", outputs="tensors: dtypes",
+    inputs="prefix: string, tensor_names: string, shape_and_slices: string")
+class RestoreV2:
+    """The named tensors of the checkpoint `prefix`. NotFoundError if one is missing. TF: RestoreV2."""
+    shape = _restored
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("MergeV2Checkpoints", inputs="checkpoint_prefixes: string, destination_prefix: string",
+    attrs="delete_old_dirs: bool = true, allow_missing_files: bool = false", stateful=True)
+class MergeV2Checkpoints:
+    """Makes one checkpoint of several shards. TF: MergeV2Checkpoints."""
+    shape = _nothing
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("ShardedFilename", inputs="basename: string, shard: int32, num_shards: int32",
+    outputs="filename: string")
+class ShardedFilename:
+    """basename-00001-of-00002, for shard 1 of 2. TF: ShardedFilename."""
+    shape = _scalar
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("ShardedFilespec", inputs="basename: string, num_shards: int32", outputs="filename: string")
+class ShardedFilespec:
+    """basename-?????-of-00002, which matches all shards. TF: ShardedFilespec."""
+    shape = _scalar
+    gradient = None
+    reference = None
+    samples = None
+
+
+PUBLIC = {}

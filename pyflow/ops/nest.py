@@ -1,0 +1,166 @@
+"""Nested structures: lists, tuples, namedtuples and dicts of anything, taken apart and put together again.
+
+Invariants
+  1. Order is that of the structure; a dict's is that of its sorted keys (TF 1.x's rule).
+  2. A string, an ndarray, a Tensor and a TensorArray are leaves.
+  3. With `expand_composites` an IndexedSlices or SparseTensor is a structure of its component tensors.
+
+Pure functions; any thread.  Called by control flow, functional ops and sessions.
+
+Example:  `flatten({"b": 2, "a": (0, 1)})` -> [0, 1, 2]
+"""
+from collections import abc
+
+from pyflow.framework import graph as ops
+
+_SPARSE = (ops.IndexedSlices, ops.SparseTensor)
+
+
+def is_sequence(value):
+    """True for a list, tuple, namedtuple or mapping."""
+    return (isinstance(value, (abc.Sequence, abc.Mapping))
+            and not isinstance(value, (str, bytes, bytearray) + _SPARSE))
+
+
+def is_nested(value, expand_composites=False):
+    """True if `value` has elements of its own."""
+    return is_sequence(value) or (expand_composites and isinstance(value, _SPARSE))
+
+
+def _elements(structure):
+    """The direct elements, in order."""
+    if isinstance(structure, abc.Mapping):
+        return [structure[key] for key in _sorted_keys(structure)]
+    if isinstance(structure, ops.SparseTensor):
+        return [structure.indices, structure.values, structure.dense_shape]
+    if isinstance(structure, ops.IndexedSlices):
+        parts = [structure.values, structure.indices]
+        return parts if structure.dense_shape is None else parts + [structure.dense_shape]
+    return list(structure)
+
+
+def _sorted_keys(mapping):
+    try:
+        return sorted(mapping)
+    except TypeError as error:
+        raise TypeError(f"nest only supports dicts with sortable keys, got {list(mapping)}") from error
+
+
+def _rebuild(structure, elements):
+    """A structure of the same type with other elements."""
+    if isinstance(structure, abc.Mapping):
+        by_key = dict(zip(_sorted_keys(structure), elements))
+        pairs = [(key, by_key[key]) for key in structure]
+        if hasattr(structure, "default_factory"):
+            return type(structure)(structure.default_factory, pairs)
+        return type(structure)(pairs)
+    if isinstance(structure, ops.SparseTensor):
+        return ops.SparseTensor(*elements)
+    if isinstance(structure, ops.IndexedSlices):
+        return ops.IndexedSlices(*elements)
+    if hasattr(structure, "_fields"):
+        return type(structure)(*elements)
+    return type(structure)(elements) if isinstance(structure, (list, tuple)) else list(elements)
+
+
+def flatten(structure, expand_composites=False):
+    """All leaves in order; a leaf gives a list of one."""
+    if not is_nested(structure, expand_composites):
+        return [structure]
+    leaves = []
+    for element in _elements(structure):
+        leaves.extend(flatten(element, expand_composites))
+    return leaves
+
+
+def pack_sequence_as(structure, flat_sequence, expand_composites=False):
+    """`flat_sequence` arranged like `structure`. ValueError when the numbers of leaves differ."""
+    flat_sequence = list(flat_sequence)
+    count = len(flatten(structure, expand_composites))
+    if count != len(flat_sequence):
+        raise ValueError(
+            f"Could not pack sequence. Structure had {count} elements, but flat_sequence had "
+            f"{len(flat_sequence)} elements. Structure: {structure}, flat_sequence: {flat_sequence}.")
+    leaves = iter(flat_sequence)
+
+    def pack(part):
+        if not is_nested(part, expand_composites):
+            return next(leaves)
+        return _rebuild(part, [pack(element) for element in _elements(part)])
+    return pack(structure)
+
+
+def map_structure(func, *structures, expand_composites=False, check_types=True):
+    """`func` applied to corresponding leaves; the result has the first structure's form."""
+    if not callable(func):
+        raise TypeError(f"func must be callable, got: {func}")
+    if not structures:
+        raise ValueError("Must provide at least one structure")
+    for other in structures[1:]:
+        assert_same_structure(structures[0], other, check_types, expand_composites)
+    flat = [flatten(structure, expand_composites) for structure in structures]
+    return pack_sequence_as(structures[0], [func(*leaves) for leaves in zip(*flat)],
+                            expand_composites)
+
+
+def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False):
+    """ValueError if the nesting differs, TypeError if the types of sequences do."""
+    try:
+        _check_same(nest1, nest2, check_types, expand_composites)
+    except (ValueError, TypeError) as error:
+        raise type(error)(
+            "The two structures don't have the same nested structure.\n\n"
+            f"First structure: type={type(nest1).__name__} str={nest1}\n\n"
+            f"Second structure: type={type(nest2).__name__} str={nest2}\n\n"
+            f"More specifically: {error}") from None
+
+
+def _check_same(a, b, check_types, expand_composites):
+    nested_a, nested_b = is_nested(a, expand_composites), is_nested(b, expand_composites)
+    if nested_a != nested_b:
+        one, other = (a, b) if nested_a else (b, a)
+        raise ValueError(f"Substructure \"type={type(one).__name__} str={one}\" is a sequence, while "
+                         f"substructure \"type={type(other).__name__} str={other}\" is not")
+    if not nested_a:
+        return
+    if check_types and not _same_kind(a, b):
+        raise TypeError("The two structures don't have the same sequence type. First structure has "
+                        f"type {type(a).__name__}, while second structure has type {type(b).__name__}.")
+    if isinstance(a, abc.Mapping) and isinstance(b, abc.Mapping) and set(a) != set(b):
+        raise ValueError("The two dictionaries don't have the same set of keys. First structure has "
+                         f"keys {list(a)}, while second structure has keys {list(b)}.")
+    parts_a, parts_b = _elements(a), _elements(b)
+    if len(parts_a) != len(parts_b):
+        raise ValueError("The two structures don't have the same number of elements. "
+                         f"First structure: {a}. Second structure: {b}.")
+    for part_a, part_b in zip(parts_a, parts_b):
+        _check_same(part_a, part_b, check_types, expand_composites)
+
+
+def _same_kind(a, b):
+    if hasattr(a, "_fields") and hasattr(b, "_fields"):
+        return type(a).__name__ == type(b).__name__ and a._fields == b._fields
+    if isinstance(a, abc.Mapping) and isinstance(b, abc.Mapping):
+        return True
+    return type(a) is type(b)
+
+
+def flatten_up_to(shallow, structure):
+    """Elements of `structure` at the depth of `shallow`'s leaves."""
+    if not is_sequence(shallow):
+        return [structure]
+    if not is_sequence(structure) or len(structure) != len(shallow):
+        raise ValueError(f"Structure {structure} is not at least as deep as {shallow}")
+    flat = []
+    for part, deep in zip(_elements(shallow), _elements(structure)):
+        flat.extend(flatten_up_to(part, deep))
+    return flat
+
+
+PUBLIC = {
+    "nest.flatten": flatten, "nest.pack_sequence_as": pack_sequence_as,
+    "nest.map_structure": map_structure, "nest.assert_same_structure": assert_same_structure,
+    "contrib.framework.nest.flatten": flatten,
+    "contrib.framework.nest.pack_sequence_as": pack_sequence_as,
+    "contrib.framework.nest.map_structure": map_structure,
+}

@@ -1,0 +1,129 @@
+"""py_func: Python functions as operations.
+
+Invariants
+  1. A graph keeps the functions its nodes call alive; the node holds only a token.
+  2. The function gets and returns NumPy arrays, on a thread that holds the GIL; it may call session.run.
+  3. What it returns must have the declared dtypes; an exception it raises ends the step.
+
+Who calls it: users.  Thread of the call: see _executor (the Python lane).  No gradient, on purpose: use
+tf.custom_gradient or gradient_override_map.
+
+Example:  `y = tf.py_func(np.sinh, [x], tf.float32)`
+"""
+import itertools
+
+import numpy as np
+
+from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.op import op
+from pyflow.framework.tensor_shape import unknown_shape
+
+_tokens = itertools.count()
+_KEPT = ("__py_functions",)
+_ATTRS = "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"
+
+
+def _unknown(op):
+    return [unknown_shape() for _ in op.outputs]
+
+
+@op("PyFunc", inputs="input: Tin", outputs="output: Tout", attrs=_ATTRS, stateful=True)
+class PyFunc:
+    """Outputs of the Python function registered as `token`. TF: PyFunc."""
+    shape = _unknown
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("PyFuncStateless", inputs="input: Tin", outputs="output: Tout", attrs=_ATTRS)
+class PyFuncStateless:
+    """PyFunc of a function that depends on its arguments only. TF: PyFuncStateless."""
+    shape = _unknown
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("EagerPyFunc", inputs="input: Tin", outputs="output: Tout", stateful=True,
+    attrs="token: string, is_async: bool = false, Tin: list(type) >= 0, Tout: list(type) >= 0")
+class EagerPyFunc:
+    """PyFunc, under the name newer graphs use. TF: EagerPyFunc."""
+    shape = _unknown
+    gradient = None
+    reference = None
+    samples = None
+
+
+class _Function:
+    """What the executor calls: checks what the user's function returns."""
+
+    def __init__(self, function, token, types, single):
+        self._function = function
+        self._token = token
+        self._types = types
+        self._single = single
+
+    def __call__(self, *arrays):
+        returned = self._function(*arrays)
+        if self._single and not isinstance(returned, (list, tuple)):
+            returned = [returned]
+        if returned is None:
+            returned = []
+        if not isinstance(returned, (list, tuple)):
+            returned = [returned]
+        if len(returned) != len(self._types):
+            raise ValueError(f"{self._token} ({self._name()}) returns {len(returned)} values, but expects "
+                             f"to see {len(self._types)} values.")
+        return [self._array(value, dtype) for value, dtype in zip(returned, self._types)]
+
+    def _name(self):
+        return getattr(self._function, "__name__", repr(self._function))
+
+    def _array(self, value, dtype):
+        if dtype == dtypes.string:
+            return np.asarray(value, dtype=object)
+        wanted = dtype.as_numpy_dtype
+        array = np.asarray(value)
+        if array.dtype != wanted:
+            if array.dtype == object or not isinstance(value, (int, float, bool, complex, list, tuple)):
+                raise TypeError(f"{self._token} ({self._name()}) returned {array.dtype}, but the py_func "
+                                f"declares {dtype.name}: return an array of that dtype, or change Tout")
+            array = np.asarray(value, dtype=wanted)
+        return np.ascontiguousarray(array)
+
+
+def py_func(func, inp, Tout, stateful=True, name=None):
+    """The results of Python function `func` called on the arrays of the tensors `inp`.
+
+    `Tout` is a dtype or a list of them: one tensor or a list comes back, of unknown shape. With
+    stateful=False the call may be skipped or shared. Not differentiable, and not saved with the graph.
+    Raises TypeError if `func` is not callable. TF: tf.py_func."""
+    if not callable(func):
+        raise TypeError(f"py_func: func must be callable, got {func!r}")
+    single = not isinstance(Tout, (list, tuple))
+    types = [dtypes.as_dtype(t) for t in ([Tout] if single else Tout)]
+    token = f"pyfunc_{next(_tokens)}"
+    function = _Function(func, token, types, single)
+    _register(token, function)
+    inp = list(inp) if isinstance(inp, (list, tuple)) else [inp]
+    block = PyFunc if stateful else PyFuncStateless
+    result = block(inp, token=token, Tout=types, name=name)
+    if isinstance(result, ops.Operation):
+        result.graph.get_collection_ref(_KEPT).append(function)
+        return result
+    ops.get_default_graph().get_collection_ref(_KEPT).append(function)
+    return result[0] if single else list(result)
+
+
+def numpy_function(func, inp, Tout, name=None):
+    """py_func under its later name. TF: tf.numpy_function."""
+    return py_func(func, inp, Tout, stateful=True, name=name)
+
+
+def _register(token, function):
+    from pyflow import _executor
+    _executor.register_py_func(token, function)
+
+
+PUBLIC = {"py_func": py_func, "numpy_function": numpy_function}
