@@ -120,7 +120,10 @@ class Graph(GraphScopes, GraphCollections):
         self._has_run = True
 
     def _check_growth(self, op_type, name):
+        from pyflow import config
         strict = self._strict if self._strict is not None else Graph._strict_default
+        if strict is None:
+            strict = config.value("PYFLOW_STRICT_GRAPH")
         where = _origin.user_frame(_origin.here(2))
         message = (f"{op_type} node {name!r} is added by {where} after the graph has run. Ops made in a "
                    f"loop around session.run make every run slower; build them once before the loop, "
@@ -129,8 +132,7 @@ class Graph(GraphScopes, GraphCollections):
             raise RuntimeError(f"Strict graph: {message}")
         if not self._growth_reported:
             self._growth_reported = True
-            import logging
-            logging.getLogger("pyflow").warning("%s This is said once per graph.", message)
+            config.logger.warning("%s This is said once per graph.", message)
 
     # Adding operations
 

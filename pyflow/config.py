@@ -1,0 +1,109 @@
+"""Every environment variable pyflow reads, in one table, and the logger everything writes to.
+
+Invariants:
+1. A variable is read when it is used, never at import; a malformed value is an error that names the
+   variable and what it may be.
+2. Importing is silent. Messages go to the standard logger "pyflow" (children "pyflow.session", ...);
+   pyflow adds a handler only when PYFLOW_DEBUG asks for output and the program configured no logging.
+
+Read-only apart from the environment; any thread.
+
+    config.value("PYFLOW_THREADS")      # None, or an int >= 1
+    python -c "import pyflow.config as c; print(c.table())"
+"""
+
+import logging
+import os
+from typing import NamedTuple
+
+
+class Variable(NamedTuple):
+    """One environment variable: how to read it and what it does."""
+
+    name: str
+    kind: str       # int, bool, str or path
+    default: object
+    low: int
+    high: int
+    doc: str
+
+
+_LADDER = ("How much to say: 0 nothing, 1 devices and plugins, 2 node timings, 3 scheduling, 4 shapes and "
+           "values, 5 counters and frames. Each level includes the ones below.")
+
+VARIABLES = {v.name: v for v in (
+    Variable("PYFLOW_DEBUG", "int", 0, 0, 5, _LADDER),
+    Variable("PYFLOW_DUMP", "path", None, 0, 0,
+             "A folder: the graph is written there after each pass, 01-built, 02-pruned, ..."),
+    Variable("PYFLOW_TRACE", "path", None, 0, 0,
+             "A JSON file for Perfetto: worker lanes, devices, Send/Recv arrows, frames and iterations."),
+    Variable("PYFLOW_THREADS", "int", None, 1, 4096,
+             "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this process may "
+             "use (affinity and cgroup quota)."),
+    Variable("PYFLOW_SCHEDULE", "int", None, 0, 2**63 - 1,
+             "A seed: steps run on one thread in an order drawn from it, to replay scheduling bugs."),
+    Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
+             "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
+    Variable("PYFLOW_CPU_ISA", "str", None, 0, 0,
+             "The instruction set the CPU kernels use, at most what the CPU has: sse2, avx2, avx512, neon."),
+)}
+
+logger = logging.getLogger("pyflow")
+
+
+def value(name):
+    """The value of a variable of the table, or its default; ValueError if it is malformed."""
+    variable = VARIABLES[name]
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return variable.default
+    if variable.kind == "int":
+        return _integer(variable, text)
+    if variable.kind == "bool":
+        if text.lower() not in _TRUTH:
+            raise ValueError(f"{name}={text!r}: expected 0 or 1. {variable.doc}")
+        return _TRUTH[text.lower()]
+    return text
+
+
+_TRUTH = {"0": False, "false": False, "no": False, "off": False,
+          "1": True, "true": True, "yes": True, "on": True}
+
+
+def _integer(variable, text):
+    try:
+        number = int(text)
+    except ValueError:
+        number = None
+    if number is None or not variable.low <= number <= variable.high:
+        raise ValueError(f"{variable.name}={text!r}: expected a whole number from {variable.low} to "
+                         f"{variable.high}. {variable.doc}")
+    return number
+
+
+def debug_level():
+    """PYFLOW_DEBUG, with output arranged for if it is not 0."""
+    level = value("PYFLOW_DEBUG")
+    if level:
+        _show_messages()
+    return level
+
+
+def _show_messages():
+    if logger.handlers or logging.getLogger().handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s:%(name)s:%(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+
+
+def table():
+    """The variables as text: name, kind, default, meaning, and the value now if it is set."""
+    lines = []
+    for variable in VARIABLES.values():
+        lines.append(f"{variable.name} ({variable.kind}, default {variable.default})")
+        lines.append(f"    {variable.doc}")
+        if os.environ.get(variable.name):
+            lines.append(f"    now: {os.environ[variable.name]}")
+    return "\n".join(lines)
