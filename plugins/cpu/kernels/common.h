@@ -63,7 +63,7 @@ static pf_status pf_failf(pf_ctx *c, pf_status status, const char *format, ...) 
   va_end(args);
   return c->host->fail(c, status, text, n < 0 ? 0 : PF_MIN(n, (int)sizeof text - 1));
 }
-#define PF_INVALID(c, ...) pf_failf(c, PF_INVALID_ARGUMENT, __VA_ARGS__)
+#define PF_INVALID(c, ...) (pf_failf(c, PF_INVALID_ARGUMENT, __VA_ARGS__), PF_INVALID_ARGUMENT)
 #define PF_TRY(expr) do { pf_status s_ = (expr); if (s_) return s_; } while (0)
 #define PF_EXHAUSTED(t) do { if (!(t)) return PF_RESOURCE_EXHAUSTED; } while (0)
 
@@ -171,11 +171,11 @@ PF_LOCAL DLTensor *pf_output_checked(pf_ctx *c, int32_t i, const int64_t *shape,
   int64_t n;
   for (int32_t d = 0; d < ndim; d++)
     if (shape[d] < 0) {
-      PF_INVALID(c, "Dimension %d must be >= 0, got %" PRId64, d, shape[d]);
+      (void)PF_INVALID(c, "Dimension %d must be >= 0, got %" PRId64, d, shape[d]);
       return NULL;
     }
   if (!pf_shape_numel(shape, ndim, &n) || !pf_mul(n, 16, &n)) {
-    PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(shape, ndim).s);
+    (void)PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(shape, ndim).s);
     return NULL;
   }
   return c->host->output(c, i, shape, ndim);

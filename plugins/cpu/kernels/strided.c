@@ -1,0 +1,175 @@
+/* strided.c - box copies: normalise, choose an inner loop, run the rest as an odometer over threads.
+ *
+ *   runs       innermost dimension contiguous on both sides   memcpy; runs of 2, 4, 8, 16 bytes become one element
+ *   transpose  dst contiguous in one dimension, src in another  tiles of 32 x 32
+ *   strided    anything else, zero strides (broadcast) included
+ */
+#include "strided.h"
+
+enum { TILE = 32 };
+typedef struct { char b[16]; } e16;
+
+/* drops dimensions of size 1 and merges neighbours that lie together on both sides; 0: nothing to copy */
+static int normalise(pf_box *b) {
+  int32_t k = 0;
+  for (int32_t i = 0; i < b->nd; i++) {
+    if (b->shape[i] == 0) return 0;
+    if (b->shape[i] == 1) continue;
+    if (k > 0 && b->dst_stride[k - 1] == b->dst_stride[i] * b->shape[i] &&
+        b->src_stride[k - 1] == b->src_stride[i] * b->shape[i]) {
+      b->shape[k - 1] *= b->shape[i];
+      b->dst_stride[k - 1] = b->dst_stride[i], b->src_stride[k - 1] = b->src_stride[i];
+      continue;
+    }
+    b->shape[k] = b->shape[i], b->dst_stride[k] = b->dst_stride[i], b->src_stride[k] = b->src_stride[i];
+    k++;
+  }
+  if (k == 0) b->shape[0] = b->dst_stride[0] = b->src_stride[0] = 1, k = 1;
+  b->nd = k;
+  return 1;
+}
+
+/* a short contiguous run is one larger element when everything is a multiple of it */
+static void widen(pf_box *b) {
+  int32_t last = b->nd - 1;
+  int64_t n = b->shape[last], bytes = n * b->esize;
+  if (last == 0 || b->dst_stride[last] != 1 || b->src_stride[last] != 1) return;
+  if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16) return;
+  if (b->dst_at % n || b->src_at % n) return;
+  for (int32_t i = 0; i < last; i++)
+    if (b->dst_stride[i] % n || b->src_stride[i] % n) return;
+  for (int32_t i = 0; i < last; i++) b->dst_stride[i] /= n, b->src_stride[i] /= n;
+  b->dst_at /= n, b->src_at /= n, b->esize = bytes, b->nd = last;
+}
+
+/* ---------------------------------------------------------------- inner loops, by element size */
+#define STRIDED(T, NAME) \
+  static void strided_##NAME(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss) { \
+    T *d = (T *)dst; const T *s = (const T *)src; \
+    if (ds == 1 && ss == 0) { T v = *s; for (int64_t i = 0; i < n; i++) d[i] = v; } \
+    else if (ds == 1 && ss == 2) { PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[2 * i]; } \
+    else if (ds == 1 && ss == -1) { PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[-i]; } \
+    else for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
+  } \
+  static void transpose_##NAME(char *dst, const char *src, int64_t ni, int64_t nj, int64_t dj, int64_t si) { \
+    T *d = (T *)dst; const T *s = (const T *)src; \
+    for (int64_t i0 = 0; i0 < ni; i0 += TILE) \
+      for (int64_t j = 0; j < nj; j++) \
+        for (int64_t i = i0; i < PF_MIN(ni, i0 + TILE); i++) d[j * dj + i] = s[i * si + j]; \
+  }
+STRIDED(uint8_t, 1)
+STRIDED(uint16_t, 2)
+STRIDED(uint32_t, 4)
+STRIDED(uint64_t, 8)
+STRIDED(e16, 16)
+#define BY_SIZE(NAME, ESIZE, ...) \
+  do { switch (ESIZE) { \
+    case 1: NAME##_1(__VA_ARGS__); break; \
+    case 2: NAME##_2(__VA_ARGS__); break; \
+    case 4: NAME##_4(__VA_ARGS__); break; \
+    case 8: NAME##_8(__VA_ARGS__); break; \
+    default: NAME##_16(__VA_ARGS__); } } while (0)
+
+/* ---------------------------------------------------------------- the odometer */
+typedef struct {
+  const pf_box *b;
+  char *dst;
+  const char *src;
+  int64_t n, ds, ss;               /* the innermost loop */
+  int32_t outer[PF_BOX_DIMS], n_outer;  /* the other dimensions, outermost first */
+  int64_t nj, dj, sj, tiles;       /* transpose: second inner dimension, and its tiles (else 1) */
+} copy_task;
+
+static void copy_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const copy_task *t = (const copy_task *)arg;
+  const pf_box *b = t->b;
+  int64_t at[PF_BOX_DIMS], row = lo / t->tiles, tile = lo % t->tiles, d = b->dst_at, s = b->src_at;
+  (void)worker;
+  for (int32_t k = t->n_outer - 1; k >= 0; k--) {
+    int32_t i = t->outer[k];
+    at[k] = row % b->shape[i], row /= b->shape[i];
+    d += at[k] * b->dst_stride[i], s += at[k] * b->src_stride[i];
+  }
+  while (lo < hi) {
+    if (t->nj) {
+      int64_t j = tile * TILE;
+      BY_SIZE(transpose, b->esize, t->dst + (d + j * t->dj) * b->esize, t->src + (s + j) * b->esize, t->n,
+              PF_MIN(TILE, t->nj - j), t->dj, t->ss);
+    } else if (t->ds == 1 && t->ss == 1) {
+      memcpy(t->dst + d * b->esize, t->src + s * b->esize, (size_t)(t->n * b->esize));
+    } else {
+      BY_SIZE(strided, b->esize, t->dst + d * b->esize, t->src + s * b->esize, t->n, t->ds, t->ss);
+    }
+    lo++;
+    if (++tile < t->tiles) continue;
+    tile = 0;
+    for (int32_t k = t->n_outer - 1; k >= 0; k--) {
+      int32_t i = t->outer[k];
+      d += b->dst_stride[i], s += b->src_stride[i];
+      if (++at[k] < b->shape[i]) break;
+      d -= b->dst_stride[i] * at[k], s -= b->src_stride[i] * at[k], at[k] = 0;
+    }
+  }
+}
+
+static pf_status copy_strings(pf_ctx *c, const pf_box *b, DLTensor *dst, const DLTensor *src) {
+  int64_t at[PF_BOX_DIMS] = {0}, d = b->dst_at, s = b->src_at;
+  int64_t n = pf_product(b->shape, 0, b->nd);
+  for (int64_t k = 0; k < n; k++) {
+    PF_TRY(pf_copy_run(c, dst, d, src, s, 1, 0));
+    for (int32_t i = b->nd - 1; i >= 0; i--) {
+      d += b->dst_stride[i], s += b->src_stride[i];
+      if (++at[i] < b->shape[i]) break;
+      d -= b->dst_stride[i] * at[i], s -= b->src_stride[i] * at[i], at[i] = 0;
+    }
+  }
+  return PF_OK;
+}
+
+typedef struct { char *dst; const char *src; } flat_task;
+static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const flat_task *t = (const flat_task *)arg;
+  (void)worker;
+  memcpy(t->dst + lo, t->src + lo, (size_t)(hi - lo));
+}
+
+pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTensor *src) {
+  pf_box b = *box;
+  if (!normalise(&b)) return PF_OK;
+  if (b.esize == 0) return copy_strings(c, &b, dst, src);
+  widen(&b);
+  copy_task t = {.b = &b, .dst = PF_DATA(char, dst), .src = PF_DATA(const char, src), .tiles = 1};
+  int32_t inner = b.nd - 1, second = -1;
+  for (int32_t i = 0; i < b.nd; i++)               /* write along dst's contiguous dimension */
+    if (b.dst_stride[i] == 1) inner = i;
+  if (b.src_stride[inner] != 1 && b.src_stride[inner] != 0 && b.dst_stride[inner] == 1)
+    for (int32_t i = 0; i < b.nd; i++)
+      if (i != inner && b.src_stride[i] == 1) second = i;
+  t.n = b.shape[inner], t.ds = b.dst_stride[inner], t.ss = b.src_stride[inner];
+  if (b.nd == 1 && t.ds == 1 && t.ss == 1) {
+    flat_task f = {t.dst + b.dst_at * b.esize, t.src + b.src_at * b.esize};
+    return pf_parallel(c, t.n * b.esize, 16 * PF_GRAIN, flat_range, &f);
+  }
+  if (second >= 0) {
+    t.nj = b.shape[second], t.dj = b.dst_stride[second];
+    t.tiles = (t.nj + TILE - 1) / TILE;
+  }
+  int64_t rows = t.tiles;
+  for (int32_t i = 0; i < b.nd; i++)
+    if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
+  return pf_parallel(c, rows, pf_grain(t.n * (second >= 0 ? TILE : 1)), copy_range, &t);
+}
+
+pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize) {
+  if (esize) {
+    if (n) memset(PF_DATA(char, dst) + at * esize, 0, (size_t)(n * esize));
+    return PF_OK;
+  }
+  for (int64_t i = 0; i < n; i++) PF_TRY(c->host->str_set(dst, at + i, (pf_str){"", 0}));
+  return PF_OK;
+}
+
+pf_status pf_fill(pf_ctx *c, DLTensor *dst, int64_t di, int64_t n, const DLTensor *src, int64_t si, int64_t esize) {
+  pf_box b = {.esize = esize, .nd = 1, .dst_at = di, .src_at = si, .shape = {n}, .dst_stride = {1}, .src_stride = {0}};
+  return pf_box_copy(c, &b, dst, src);
+}
