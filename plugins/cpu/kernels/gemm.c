@@ -21,56 +21,14 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size) {
   return (uint64_t)((n * PF_MIN(g->k, BLOCK_K) + a_pack) * element_size + 64);
 }
 
-#define T float
-#define TILE(name) name##_f32
-#define TILE_NAME PF_ISA_NAME(pf_gemm_f32)
-#define VL PF_VF
-#define V pf_vf
-#define V_LOAD pf_vf_load
-#define V_STORE pf_vf_store
-#define V_SET pf_vf_set
-#define V_LOAD_PART pf_vf_load_part
-#define V_STORE_PART pf_vf_store_part
-#define V_FMA PF_VF_FMA
-#define TRANSPOSE_4X4 transpose_4x4_f32
+#define TILE_F32
+#include "tile_begin.h"
 #include "gemm_body.h"
-#undef T
-#undef TILE
-#undef TILE_NAME
-#undef VL
-#undef V
-#undef V_LOAD
-#undef V_STORE
-#undef V_SET
-#undef V_LOAD_PART
-#undef V_STORE_PART
-#undef V_FMA
-#undef TRANSPOSE_4X4
-#define T double
-#define TILE(name) name##_f64
-#define TILE_NAME PF_ISA_NAME(pf_gemm_f64)
-#define VL PF_VD
-#define V pf_vd
-#define V_LOAD pf_vd_load
-#define V_STORE pf_vd_store
-#define V_SET pf_vd_set
-#define V_LOAD_PART pf_vd_load_part
-#define V_STORE_PART pf_vd_store_part
-#define V_FMA PF_VD_FMA
-#define TRANSPOSE_4X4 transpose_4x4_f64
+#include "tile_end.h"
+#define TILE_F64
+#include "tile_begin.h"
 #include "gemm_body.h"
-#undef T
-#undef TILE
-#undef TILE_NAME
-#undef VL
-#undef V
-#undef V_LOAD
-#undef V_STORE
-#undef V_SET
-#undef V_LOAD_PART
-#undef V_STORE_PART
-#undef V_FMA
-#undef TRANSPOSE_4X4
+#include "tile_end.h"
 
 /* ---------------------------------------------------------------- types without a vector kernel */
 #define PLAIN(tag, T, A, B) \

@@ -51,7 +51,7 @@ static void TILE(panel_rows)(const TILE(block) *b, const T *a, int64_t lda, int6
   const T *rows[TILE_MAX_ROWS];
   T *c[TILE_MAX_ROWS], buf[TILE_MAX_ROWS * TILE_NV * VL];
   static const int64_t zero = 0;
-  TILE(tile) t = {.a = rows, .b = panel, .a_off = &zero, .b_off = &zero, .runs = 1, .len = b->kn, .a_step = 1,
+  TILE(tile) t = {.a = rows, .b = panel, .a_off = &zero, .runs = 1, .len = b->kn, .a_step = 1,
                   .b_step = w, .c = c, .cols = (int)PF_MIN(w, g->n - j), .add = !b->swapped && (g->add || b->k0 > 0)};
   for (int64_t i = i0; i < i1; i += mr, a += mr * lda) {
     t.rows = (int)PF_MIN(mr, i1 - i);
@@ -101,7 +101,7 @@ static void TILE(thin)(const pf_gemm *g, const T *a, T *c) {
   static const int64_t zero = 0;
   const int w = TILE_NV * VL;
   const T *b = (const T *)g->b;
-  TILE(tile) t = {.a = &a, .a_off = &zero, .b_off = &zero, .runs = 1, .len = g->k, .a_step = 1,
+  TILE(tile) t = {.a = &a, .a_off = &zero, .runs = 1, .len = g->k, .a_step = 1,
                   .b_step = g->b_row, .c = &c, .rows = 1, .cols = w, .add = g->add};
   int64_t j = 0;
   for (; j + w <= g->n; j += w, c += w) {
@@ -154,7 +154,7 @@ static void TILE(multiply)(const pf_gemm *g, int swapped) {
 }
 
 /* Transposing b while packing costs n * k moves; when b is the larger side, c^T = op(b)^T op(a)^T moves m * k. */
-void TILE_NAME(const pf_gemm *g) {
+void TILE_NAME(pf_gemm)(const pf_gemm *g) {
   if (g->m == 0 || g->n == 0) return;
   if (g->k == 0) {
     if (!g->add) for (int64_t i = 0; i < g->m; i++) memset((T *)g->c + i * g->ldc, 0, sizeof(T) * (size_t)g->n);
@@ -163,7 +163,7 @@ void TILE_NAME(const pf_gemm *g) {
   if (g->n == 1 && g->m > 1 && !g->block && g->b_row == 1 && g->ldc == 1) { /* a column is the row of the transposed product */
     pf_gemm s = {.m = 1, .n = g->m, .k = g->k, .a = g->b, .b = g->a, .a_row = g->k, .a_col = 1,
                  .b_row = g->a_col, .b_col = g->a_row, .c = g->c, .ldc = g->m, .add = g->add, .work = g->work};
-    TILE_NAME(&s);
+    TILE_NAME(pf_gemm)(&s);
     return;
   }
   if (g->m <= THIN_ROWS && !g->block && g->a_col == 1 && (g->b_col == 1 || g->b_row == 1)) {

@@ -2,18 +2,18 @@
  *
  * A tile is `rows` x `cols` numbers of a result, held in registers while the sum over k runs:
  *
- *     c[r][j] (+)= sum over runs u, i < len:  a[r][a_off[u] + i * a_step] * b[b_off[u] + i * b_step + j]
+ *     c[r][j] (+)= sum over runs u, i < len:  a[r][a_off[u] + i * a_step] * b[u * b_run + i * b_step + j]
  *
  * A matrix product is one run; a convolution is one run per filter row; a filter gradient is one run per row of
  * the image.  `a` is broadcast, `b` is read in vectors, so only b is ever packed.
  *
  * Invariants
- *   1. b is readable for TILE_NV vectors past every b_off + i * b_step (packed panels are padded with zeros).
+ *   1. b is readable for TILE_NV vectors past every u * b_run + i * b_step (packed panels are padded with zeros).
  *   2. rows <= tile_rows(nv); row pointers a[rows ..] exist and are readable (they repeat a valid row).
  *   3. The order of additions into one c does not depend on rows, cols or nv: results do not depend on blocking.
  * Threads: pure; writes only c.
  *
- * Include once per type with: T, TILE(name), V, VL, V_LOAD, V_STORE, V_LOAD_PART, V_STORE_PART, V_SET, V_FMA.
+ * Included once per type by tile_types.h, which sets T, TILE(name), V, VL and the V_ operations (tile_begin.h).
  */
 #ifndef PF_CPU_TILE_H
 #define PF_CPU_TILE_H
@@ -34,8 +34,8 @@ PF_INLINE int tile_rows(int nv) { return nv == 2 ? 4 : 8; }
 typedef struct {
   const T *const *a;
   const T *b;
-  const int64_t *a_off, *b_off;    /* one per run */
-  int64_t runs, len, a_step, b_step;
+  const int64_t *a_off;            /* one per run */
+  int64_t runs, len, a_step, b_step, b_run;
   T *const *c;
   int rows, cols, add;             /* add: c += instead of c = */
 } TILE(tile);
@@ -70,7 +70,7 @@ PF_INLINE void TILE(tile_body)(const TILE(tile) *t, const int nv, const int mr) 
   const int64_t a_step = t->a_step, b_step = t->b_step, len = t->len;
   for (int64_t u = 0; u < t->runs; u++) {
     const int64_t ao = t->a_off[u];
-    const T *b = t->b + t->b_off[u];
+    const T *b = t->b + u * t->b_run;
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++) a[r] = t->a[r] + ao;
     for (int64_t i = 0, at = 0; i < len; i++, at += a_step, b += b_step) {
@@ -115,6 +115,13 @@ PF_INLINE void TILE(tile_run)(const TILE(tile) *t, int nv) {
 PF_INLINE int TILE(tile_nv)(int64_t n, int64_t j) {
   int64_t left = (n - j + VL - 1) / VL;
   return (int)(left < TILE_NV ? left : TILE_NV);
+}
+
+/* Columns of all panels of n together. */
+PF_LOCAL int64_t TILE(panels_width)(int64_t n) {
+  int64_t w = 0;
+  for (int64_t j = 0; j < n; j += TILE(tile_nv)(n, j) * VL) w += TILE(tile_nv)(n, j) * VL;
+  return w;
 }
 
 /* b [k, n] (row stride ldb, element stride 1) -> panel [k][nv * VL] of columns j .., zero beyond n. */

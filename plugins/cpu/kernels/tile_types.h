@@ -20,50 +20,12 @@ PF_INLINE void transpose_4x4_f64(const double *x, int64_t ldx, double *y, int64_
   for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) y[j * ldy + i] = x[i * ldx + j];
 }
 
-#define T float
-#define TILE(name) name##_f32
-#define V pf_vf
-#define VL PF_VF
-#define V_LOAD pf_vf_load
-#define V_STORE pf_vf_store
-#define V_SET pf_vf_set
-#define V_LOAD_PART pf_vf_load_part
-#define V_STORE_PART pf_vf_store_part
-#define V_FMA PF_VF_FMA
-#define TRANSPOSE_4X4 transpose_4x4_f32
+#define TILE_F32
+#include "tile_begin.h"
 #include "tile.h"
-#undef T
-#undef TILE
-#undef V
-#undef VL
-#undef V_LOAD
-#undef V_STORE
-#undef V_SET
-#undef V_LOAD_PART
-#undef V_STORE_PART
-#undef V_FMA
-#undef TRANSPOSE_4X4
-#define T double
-#define TILE(name) name##_f64
-#define V pf_vd
-#define VL PF_VD
-#define V_LOAD pf_vd_load
-#define V_STORE pf_vd_store
-#define V_SET pf_vd_set
-#define V_LOAD_PART pf_vd_load_part
-#define V_STORE_PART pf_vd_store_part
-#define V_FMA PF_VD_FMA
-#define TRANSPOSE_4X4 transpose_4x4_f64
+#include "tile_end.h"
+#define TILE_F64
+#include "tile_begin.h"
 #include "tile.h"
-#undef T
-#undef TILE
-#undef V
-#undef VL
-#undef V_LOAD
-#undef V_STORE
-#undef V_SET
-#undef V_LOAD_PART
-#undef V_STORE_PART
-#undef V_FMA
-#undef TRANSPOSE_4X4
+#include "tile_end.h"
 #endif
