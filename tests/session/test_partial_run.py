@@ -1,0 +1,172 @@
+"""partial_run: feeds arrive and fetches leave in several calls; each once."""
+import threading
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as g:
+        yield g
+
+
+@pytest.fixture
+def sess(graph):
+    with tf.Session(graph=graph) as s:
+        yield s
+
+
+def three():
+    a, b, c = (tf.placeholder(tf.float32, [], name=n) for n in "abc")
+    r1 = tf.add(a, b)
+    return a, b, c, r1, tf.multiply(r1, c)
+
+
+def test_two_calls(sess):
+    a, b, c, r1, r2 = three()
+    h = sess.partial_run_setup([r1, r2], [a, b, c])
+    assert sess.partial_run(h, r1, {a: 1, b: 2}) == 3
+    assert sess.partial_run(h, r2, {c: 17 * 3}) == 153
+
+
+def test_results_can_be_fed_back(sess):
+    a, b, c, r1, r2 = three()
+    for _ in range(3):
+        h = sess.partial_run_setup([r1, r2], [a, b, c])
+        res = sess.partial_run(h, [r1], {a: 1, "b:0": 2})
+        assert sess.partial_run(h, [r2, r2], {c: res[0]}) == [9, 9]
+
+
+def test_many_calls_in_one_run(sess):
+    steps = 20
+    x = y = tf.placeholder(tf.float32, [])
+    feeds, sums = [x], []
+    for _ in range(steps):
+        p = tf.placeholder(tf.float32, [])
+        feeds.append(p)
+        y = y + p
+        sums.append(y)
+    h = sess.partial_run_setup(sums, feeds)
+    assert sess.partial_run(h, [], {x: 1.0}) == []
+    for i in range(steps):
+        assert sess.partial_run(h, sums[i], {feeds[i + 1]: 1.0}) == i + 2
+
+
+def test_each_operation_runs_once(sess):
+    calls = []
+
+    def record(x):
+        calls.append(float(x))
+        return x
+    a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+    shared = tf.py_func(record, [a], tf.float32)
+    y, z = shared + 1.0, shared + b
+    h = sess.partial_run_setup([y, z], [a, b])
+    assert sess.partial_run(h, y, {a: 4}) == 5
+    assert sess.partial_run(h, z, {b: 10}) == 14
+    assert calls == [4]
+
+
+def test_random_values_stay_the_same_within_a_run(sess):
+    a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+    noise = tf.random_uniform([])
+    y, z = noise + a, noise + b
+    h = sess.partial_run_setup([y, z], [a, b])
+    assert sess.partial_run(h, y, {a: 0.0}) == sess.partial_run(h, z, {b: 0.0})
+
+
+def test_variables_and_targets(sess):
+    v = tf.Variable(1.0)
+    a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+    first = tf.assign_add(v, a)
+    with tf.control_dependencies([first]):
+        second = tf.assign_add(v, b)
+    sess.run(v.initializer)
+    h = sess.partial_run_setup([first.op, second], [a, b])
+    assert sess.partial_run(h, first.op, {a: 10}) is None
+    assert sess.run(v) == 11
+    assert sess.partial_run(h, second, {b: 100}) == 111
+
+
+def test_conditionals_and_loops_between_the_calls(sess):
+    p, n, b = tf.placeholder(tf.bool, []), tf.placeholder(tf.int32, []), tf.placeholder(tf.int32, [])
+    chosen = tf.cond(p, lambda: tf.constant(1), lambda: tf.constant(2))
+    total = tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s + i), [0, chosen])[1]
+    end = tf.cond(p, lambda: total + b, lambda: total - b)
+    for flag, want in ((True, (1, 1 + 10, 11 + 7)), (False, (2, 2 + 10, 12 - 7))):
+        h = sess.partial_run_setup([chosen, total, end], [p, n, b])
+        assert sess.partial_run(h, chosen, {p: flag}) == want[0]
+        assert sess.partial_run(h, total, {n: 5}) == want[1]
+        assert sess.partial_run(h, end, {b: 7}) == want[2]
+
+
+def test_feeds_cut_the_graph(sess):
+    a, b, c, r1, r2 = three()
+    h = sess.partial_run_setup([r2], [r1, c])
+    assert sess.partial_run(h, r2, {r1: 5, c: 2}) == 10
+
+
+def refused(call, pattern):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=pattern):
+        call()
+
+
+def test_what_is_refused(sess):
+    a, b, c, r1, r2 = three()
+    refused(lambda: sess.partial_run("nothing", r1), "Must run 'setup' before performing partial runs!")
+    h = sess.partial_run_setup([r1], [a, b])
+    refused(lambda: sess.partial_run(h, r1, {a: 1, b: 2, c: 3}), "was not specified in partial_run_setup.$")
+    refused(lambda: sess.partial_run(h, r2, {a: 1}), "was not specified in partial_run_setup.$")
+    h = sess.partial_run_setup([r1, r2], [a, b, c])
+    refused(lambda: sess.partial_run(h, r2, {a: 1}), "can't be computed.*b:0, c:0")
+    h = sess.partial_run_setup([r1, r2], [a, b, c])
+    sess.partial_run(h, r1, {a: 1, b: 2})
+    refused(lambda: sess.partial_run(h, r1), "has already been fetched.$")
+    refused(lambda: sess.partial_run(h, r2, {b: 3, c: 3}), "has already been fed.$")
+    with pytest.raises(ValueError, match="Cannot feed value of shape"):
+        sess.partial_run(h, r2, {c: [1, 2]})
+
+
+def test_unfed_placeholder_and_failing_kernels(sess):
+    a, b, c, r1, r2 = three()
+    h = sess.partial_run_setup([r2], [a, b])
+    refused(lambda: sess.partial_run(h, r2, {a: 1, b: 2}), "You must feed a value for placeholder")
+    x = tf.placeholder(tf.float32, [None, None])
+    y = tf.matmul(x, tf.zeros([3, 3]), name="bad_product")
+    h = sess.partial_run_setup([y], [x])
+    refused(lambda: sess.partial_run(h, y, {x: np.zeros((2, 2))}), "bad_product")
+
+
+def test_many_handles_at_once_and_plain_runs_between(sess):
+    a, b, c, r1, r2 = three()
+    handles = [sess.partial_run_setup([r1, r2], [a, b, c]) for _ in range(10)]
+    for i, h in enumerate(handles):
+        assert sess.partial_run(h, r1, {a: i, b: i}) == 2 * i
+        assert sess.run(r1, {a: 1, b: 1}) == 2
+    for i, h in reversed(list(enumerate(handles))):
+        assert sess.partial_run(h, r2, {c: 10}) == 20 * i
+
+
+def test_concurrent_partial_runs(sess):
+    a, b, c, r1, r2 = three()
+    wrong = []
+
+    def work(i):
+        for k in range(20):
+            h = sess.partial_run_setup([r1, r2], [a, b, c])
+            got = sess.partial_run(h, r1, {a: i, b: k}), sess.partial_run(h, r2, {c: 3})
+            if got != (i + k, 3 * (i + k)):
+                wrong.append(got)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_nothing_to_fetch(sess):
+    a = tf.placeholder(tf.float32, [])
+    h = sess.partial_run_setup([], [a])
+    assert sess.partial_run(h, [], {a: 3.0}) == []
