@@ -43,6 +43,7 @@ PROLOGUE = """\
 #define CYTHON_SMALL_CODE
 #define __PYX_EXTERN_C extern
 #define DL_IMPORT(t) t
+#define PY_LONG_LONG long long
 #include <stddef.h>
 """
 
