@@ -12,6 +12,7 @@ import os
 
 import numpy as np
 
+from pyflow import config
 from pyflow.framework import dtypes
 from pyflow.framework.tensor_shape import TensorShape
 
@@ -185,7 +186,7 @@ def dumper():
 
     Files: plan-000/01-built.txt, plan-000/02-pruned.txt, ...: one folder per plan, in the order of compiling.
     """
-    root = os.environ.get("PYFLOW_DUMP")
+    root = config.value("PYFLOW_DUMP")
     if not root:
         return None
     global _dumped

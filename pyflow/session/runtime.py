@@ -7,8 +7,11 @@ Invariants
 
 Threads: every function may be called from any thread.
 """
+import logging
 import threading
 
+log = logging.getLogger("pyflow")
+_started = False
 _lock = threading.Lock()
 _pools = {}
 _declared = 0
@@ -26,9 +29,17 @@ def executor():
 
 def start():
     """Loads the executor and the plugins, once."""
-    from pyflow import plugins
+    from pyflow import config, plugins
+    global _started
     module = executor()
-    plugins.load_all()
+    found = plugins.load_all()
+    if not _started:
+        _started = True
+        if config.debug_level() >= 1:
+            log.info("devices: %s", ", ".join(f"{kind}:{i} ({name})" for kind, i, name in module.devices()))
+            for plugin in found:
+                log.info("plugin %s %s from %s: %s", plugin.id, plugin.version, plugin.origin,
+                         plugin.problem or plugin.path)
     return module
 
 

@@ -22,6 +22,7 @@ import weakref
 
 import numpy as np
 
+from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.framework import graph as graph_lib
 from pyflow.passes.place import Devices
@@ -93,7 +94,10 @@ class BaseSession:
         self._state = executor.State(f"session_{id(self):x}")
         devices = Devices.of_process(dict(config.device_count) if config is not None else None,
                                      executor.devices())
-        options = {"threads": self._threads, "deterministic": bool(deterministic)}
+        options = {"threads": self._threads, "deterministic": bool(deterministic),
+                   "debug": env.value("PYFLOW_DEBUG"), "trace": env.value("PYFLOW_TRACE") or "",
+                   "schedule": env.value("PYFLOW_SCHEDULE")}
+        options = {key: value for key, value in options.items() if value not in (None, "")}
         self._compiler = plans.Compiler(
             self._graph, self._state, runtime.pool(self._threads), devices,
             bool(getattr(config, "allow_soft_placement", False)),

@@ -12,6 +12,8 @@ One pool serves intra- and inter-op work, so inter_op_parallelism_threads is acc
 import math
 import os
 
+from pyflow import config as env
+
 
 def available_threads():
     """Threads that can really run at once here."""
@@ -79,7 +81,7 @@ def _read(path):
 def choose(threads=None, config=None):
     """The number of threads for a session made with these arguments."""
     if threads is None:
-        threads = os.environ.get("PYFLOW_THREADS") or None
+        threads = env.value("PYFLOW_THREADS")
     if threads is None and config is not None:
         threads = config.intra_op_parallelism_threads or None
     if threads is None:
