@@ -45,7 +45,7 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "str", None, 0, 0,
-             "The instruction set the CPU kernels use, at most what the CPU has: sse2, avx2, avx512, neon."),
+             "The instruction set the CPU kernels use, at most what the CPU has: baseline, avx2 or avx512."),
 )}
 
 logger = logging.getLogger("pyflow")

@@ -78,7 +78,8 @@ def _from_python(values, dtype):
     if isinstance(values, Tensor):
         raise TypeError(f"Expected a Python or NumPy value, got the tensor {values!r}")
     try:
-        natural = np.array(values)
+        # As objects, strings keep trailing zero bytes, which NumPy's own string types drop.
+        natural = np.array(values, dtype=object if isinstance(_first_leaf(values), (str, bytes)) else None)
     except ValueError as error:
         raise ValueError(f"Argument must be a dense tensor: {values!r} - {error}") from None
     except NotImplementedError as error:  # a symbolic tensor inside a list
@@ -103,6 +104,12 @@ def _from_python(values, dtype):
     if dtype._kind in "iu" and natural.size:
         _check_range(values, natural, dtype)
     return natural.astype(dtype.as_numpy_dtype)
+
+
+def _first_leaf(values):
+    while isinstance(values, (list, tuple)) and values:
+        values = values[0]
+    return values
 
 
 def _default_type(array):
@@ -130,6 +137,8 @@ def _object_array(values, array):
             raise TypeError("List of Tensors when single Tensor expected")
         if isinstance(item, int) and not isinstance(item, bool):
             raise ValueError(f"{item!r} does not fit 64 bits")
+        if isinstance(item, (list, tuple)):
+            raise ValueError(f"Argument must be a dense tensor: {values!r} - its rows differ in length")
         if not isinstance(item, (str, bytes)):
             sizes = [getattr(i, "value", i) for i in flat]  # Dimensions
             if all(isinstance(i, int) for i in sizes):

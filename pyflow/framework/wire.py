@@ -58,7 +58,7 @@ def _utf8(text):
 # DTypes whose arrays go into tensor_content; the others have value fields, as in TF.
 _CONTENT_TYPES = frozenset((
     dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8,
-    dtypes.int64, dtypes.uint16, dtypes.uint32, dtypes.uint64, *dtypes.QUANTIZED))
+    dtypes.int64, dtypes.uint32, dtypes.uint64, dtypes.float16, dtypes.bfloat16, *dtypes.QUANTIZED))
 
 
 def _varints(values):
