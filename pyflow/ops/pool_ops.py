@@ -1,0 +1,245 @@
+"""Pooling over image windows and local response normalisation, with the ops of their gradients.
+
+Invariants
+  1. ksize and strides have four entries in the order of `data_format`; those of batch and channels are 1.
+  2. SAME pads with minus infinity for max and leaves padding out of the average's count.
+  3. MaxPoolGrad sends each gradient to the first maximum of its window, row-major.
+
+Example:  `tf.nn.max_pool(x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")`.
+"""
+import numpy as np
+
+from pyflow.framework import dtypes, graph
+from pyflow.framework.dtypes import FLOATS
+from pyflow.framework.op import S, lit, op, pos
+from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
+from pyflow.ops.conv_ops import explicit_padding, four_entries, margins, nchw_to_nhwc, restore_layout, spatial
+
+WINDOW = "ksize: list(int) >= 4, strides: list(int) >= 4, "
+MAX_PADDING = 'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
+MAX_FORMAT = 'data_format: {"NHWC", "NCHW"} = "NHWC"'
+POOLED = "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float, "
+MAX_NAMES = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
+AVG_NAMES = ("ksize", "strides", "padding", "data_format")
+
+
+def _pool_shape(op):
+    shape = op.inputs[0].shape
+    if shape.ndims not in (None, 4):
+        raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape {shape}")
+    dims = dims_of(shape) or [None] * 4
+    ksize, strides = op.get_attr("ksize"), op.get_attr("strides")
+    h, w, c = spatial(op.get_attr("data_format"))
+    for name, values in (("ksize", ksize), ("strides", strides)):
+        if len(values) != 4 or any(v < 1 for v in values):
+            raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
+        if values[0] != 1 or values[c] != 1:
+            raise ValueError(f"{op.type}: pooling over batch or channels is not supported, got {name} {values}")
+    padding = text(op.get_attr("padding"))
+    pairs = list(op.get_attr("explicit_paddings")) if padding == "EXPLICIT" else [0] * 8
+    for axis in (h, w):
+        dims[axis] = margins(dims[axis], ksize[axis], strides[axis], 1, padding,
+                             tuple(pairs[2 * axis:2 * axis + 2]))[0]
+    return TensorShape(dims)
+
+
+# ------------------------------------------------------------------------------------------- oracles
+class _Pools:
+    """Windows of a pooling op over one NHWC image batch, for the NumPy oracles."""
+
+    def __init__(self, shape, ksize, strides, padding, explicit_paddings, data_format):
+        h, w, _ = spatial(data_format)
+        pairs = list(explicit_paddings) or [0] * 8
+        self.shape = shape
+        self.axes = []
+        for size, a in zip(shape[1:3], (h, w)):
+            out, before, _ = margins(size, ksize[a], strides[a], 1, text(padding),
+                                     tuple(pairs[2 * a:2 * a + 2]))
+            starts = [i * strides[a] - before for i in range(out)]
+            self.axes.append([slice(max(s, 0), max(min(s + ksize[a], size), 0)) for s in starts])
+
+    def windows(self):
+        for i, rows in enumerate(self.axes[0]):
+            for j, columns in enumerate(self.axes[1]):
+                yield i, j, (slice(None), rows, columns)
+
+    def output(self, dtype):
+        return np.zeros((self.shape[0], len(self.axes[0]), len(self.axes[1]), self.shape[3]), dtype)
+
+
+def _pool(x, function, ksize, strides, padding, data_format, explicit_paddings=()):
+    x = nchw_to_nhwc(x, data_format)
+    pools = _Pools(x.shape, ksize, strides, padding, explicit_paddings, data_format)
+    y = pools.output(x.dtype)
+    for i, j, at in pools.windows():
+        y[:, i, j] = function(x[at], (1, 2))
+    return restore_layout(y, data_format)
+
+
+def _max_grad(x, dy, ksize, strides, padding, data_format, explicit_paddings=()):
+    x, dy = nchw_to_nhwc(x, data_format), nchw_to_nhwc(dy, data_format)
+    pools = _Pools(x.shape, ksize, strides, padding, explicit_paddings, data_format)
+    dx = np.zeros_like(x)
+    for i, j, (_, rows, columns) in pools.windows():
+        window = x[:, rows, columns]
+        width = window.shape[2]
+        first = window.reshape(len(x), -1, x.shape[3]).argmax(1)
+        for b in range(len(x)):
+            for c in range(x.shape[3]):
+                u, v = divmod(int(first[b, c]), width)
+                dx[b, rows.start + u, columns.start + v, c] += dy[b, i, j, c]
+    return restore_layout(dx, data_format)
+
+
+def _avg_grad(sizes, dy, ksize, strides, padding, data_format):
+    dy = nchw_to_nhwc(dy, data_format)
+    h, w, c = spatial(data_format)
+    shape = tuple(int(sizes[a]) for a in (0, h, w, c))
+    pools = _Pools(shape, ksize, strides, padding, (), data_format)
+    dx = np.zeros(shape, dy.dtype)
+    for i, j, (n, rows, columns) in pools.windows():
+        count = (rows.stop - rows.start) * (columns.stop - columns.start)
+        dx[n, rows, columns] += dy[:, i, j][:, None, None] / count
+    return restore_layout(dx, data_format)
+
+
+TWO = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1])
+POOLS = [((2, 4, 6, 3), (2, 2, 3, 3), dict(padding="VALID", **TWO)),
+         ((1, 5, 5, 2), (1, 3, 3, 2), dict(padding="SAME", **TWO)),
+         ((1, 5, 4, 1), (1, 5, 4, 1), dict(padding="SAME", ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1])),
+         ((0, 4, 4, 2), (0, 2, 2, 2), dict(padding="SAME", **TWO)),
+         ((2, 7, 7, 1), (2, 2, 2, 1), dict(padding="VALID", ksize=[1, 3, 3, 1], strides=[1, 4, 4, 1]))]
+FLOATING = (dtypes.float32, dtypes.float64)
+
+
+# ----------------------------------------------------------------------------------------------- ops
+@op("MaxPool", inputs="input: T", outputs="output: T", attrs=POOLED + WINDOW + MAX_PADDING + MAX_FORMAT)
+class MaxPool:
+    """Largest of each window. TF: MaxPool."""
+    shape = _pool_shape
+
+    def gradient(op, dy):
+        return MaxPoolGrad(op.inputs[0], op.outputs[0], dy, **{n: op.get_attr(n) for n in MAX_NAMES})
+
+    def reference(input, ksize, strides, padding, explicit_paddings, data_format):
+        return _pool(input, np.max, ksize, strides, padding, data_format, explicit_paddings)
+    samples = [S(x, types=FLOATING, **attrs) for x, _, attrs in POOLS]
+
+
+@op("MaxPoolGrad", inputs="orig_input: T, orig_output: T, grad: T", outputs="output: T",
+    attrs=WINDOW + MAX_PADDING + MAX_FORMAT + ", T: {float, double, int32, uint8, int16, int8, int64, "
+    "bfloat16, uint16, half, uint32, uint64} = float")
+class MaxPoolGrad:
+    """Gradient of MaxPool. Its own gradient (MaxPoolGradGrad) is not offered. TF: MaxPoolGrad."""
+    shape = unchanged
+    gradient = None
+
+    def reference(orig_input, grad, ksize, strides, padding, explicit_paddings, data_format):
+        return _max_grad(orig_input, grad, ksize, strides, padding, data_format, explicit_paddings)
+    # orig_output is what MaxPool gave: the kernels may compare with it, so samples repeat one value.
+    samples = [S(lit(np.arange(np.prod(x)).reshape(x)), lit(_pool(np.arange(np.prod(x)).reshape(x), np.max,
+                 data_format="NHWC", **attrs)), y, types=FLOATING, **attrs) for x, y, attrs in POOLS]
+
+
+@op("AvgPool", inputs="value: T", outputs="output: T", T=FLOATS,
+    attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
+class AvgPool:
+    """Mean of each window, padding not counted. TF: AvgPool."""
+    shape = _pool_shape
+
+    def gradient(op, dy):
+        return AvgPoolGrad(shape_vector(op.inputs[0]), dy, **{n: op.get_attr(n) for n in AVG_NAMES})
+
+    def reference(value, ksize, strides, padding, data_format):
+        return _pool(value, np.mean, ksize, strides, padding, data_format)
+    samples = [S(x, types=FLOATING, **attrs) for x, _, attrs in POOLS]
+
+
+@op("AvgPoolGrad", inputs="orig_input_shape: int32, grad: T", outputs="output: T", T=FLOATS,
+    attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
+class AvgPoolGrad:
+    """Gradient of AvgPool. TF: AvgPoolGrad."""
+    def shape(op): return static_shape(op.inputs[0])
+
+    def gradient(op, dz):
+        return [None, AvgPool(dz, **{n: op.get_attr(n) for n in AVG_NAMES})]
+
+    def reference(orig_input_shape, grad, ksize, strides, padding, data_format):
+        return _avg_grad(orig_input_shape, grad, ksize, strides, padding, data_format)
+    samples = [S(lit(list(x)), y, types=FLOATING, **attrs) for x, y, attrs in POOLS]
+
+
+# --------------------------------------------------------------------- local response normalisation
+LRN_ATTRS = ("depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, "
+             "T: {half, bfloat16, float} = float")
+LRN_NAMES = ("depth_radius", "bias", "alpha", "beta")
+
+
+def _window_sum(x, radius):
+    n = x.shape[-1]
+    return np.stack([x[..., max(i - radius, 0):i + radius + 1].sum(-1) for i in range(n)], -1) if n else x
+
+
+@op("LRN", inputs="input: T", outputs="output: T", attrs=LRN_ATTRS)
+class LRN:
+    """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN (Krizhevsky 2012)."""
+    shape = unchanged
+
+    def gradient(op, dy):
+        return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.get_attr(n) for n in LRN_NAMES})
+
+    def reference(input, depth_radius, bias, alpha, beta):
+        return input / (bias + alpha * _window_sum(input * input, depth_radius)) ** beta
+    samples = [S((1, 2, 3, 8)), S((2, 2, 2, 4), depth_radius=1, bias=2.0, alpha=0.5, beta=0.75)]
+
+
+def _lrn_grad(dy, x, y, depth_radius, bias, alpha, beta):
+    norm = bias + alpha * _window_sum(x * x, depth_radius)
+    return dy / norm ** beta - 2 * alpha * beta * x * _window_sum(dy * y / norm, depth_radius)
+
+
+@op("LRNGrad", inputs="input_grads: T, input_image: T, output_image: T", outputs="output: T",
+    attrs=LRN_ATTRS)
+class LRNGrad:
+    """Gradient of LRN. TF gives it no gradient. TF: LRNGrad."""
+    shape = merged
+    gradient = None
+
+    def reference(input_grads, input_image, output_image, depth_radius, bias, alpha, beta):
+        return _lrn_grad(input_grads, input_image, output_image, depth_radius, bias, alpha, beta)
+    samples = [S((1, 2, 3, 8), pos((1, 2, 3, 8)), pos((1, 2, 3, 8)))]
+
+
+# ------------------------------------------------------------------------------------ public functions
+def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None, input=None):
+    """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool."""
+    from pyflow.ops.reduction_ops import one_of
+    value = one_of(value, input, "value", "input")
+    data_format = data_format or "NHWC"
+    padding, explicit = explicit_padding(padding, data_format)
+    with graph.name_scope(name, "MaxPool", [value]) as scope:
+        return MaxPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
+                       strides=four_entries(strides, data_format, "strides"), explicit_paddings=explicit,
+                       data_format=data_format, name=scope)
+
+
+def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None, input=None):
+    """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool."""
+    from pyflow.ops.reduction_ops import one_of
+    value = one_of(value, input, "value", "input")
+    data_format = data_format or "NHWC"
+    with graph.name_scope(name, "AvgPool", [value]) as scope:
+        return AvgPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
+                       strides=four_entries(strides, data_format, "strides"), data_format=data_format, name=scope)
+
+
+def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, name=None):
+    """Normalisation across neighbouring channels. TF: nn.local_response_normalization."""
+    return LRN(input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name)
+
+
+PUBLIC = {
+    "nn.max_pool": max_pool, "nn.max_pool2d": max_pool, "nn.avg_pool": avg_pool, "nn.avg_pool2d": avg_pool,
+    "nn.local_response_normalization": local_response_normalization, "nn.lrn": local_response_normalization,
+}
