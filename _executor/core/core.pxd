@@ -12,7 +12,8 @@ not cimport the declarations of what it defines itself.
 Fields named `in` in C are `ins` here (pf_ctx.ins, pf_var.ins, pf_op_def.ins).
 """
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uintptr_t, intmax_t, uintmax_t
 from libc.stdlib cimport malloc, calloc, realloc, free, abort, getenv, strtod, strtoll, qsort
 from libc.string cimport memcpy, memmove, memset, memcmp, strlen, strcmp, strncmp, strchr, strstr, strdup
 from libc.stdio cimport snprintf, FILE, fprintf, stderr, fputs, fflush
@@ -306,6 +307,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*infer_set)(pf_infer*, int32_t, const int64_t*, int32_t) noexcept nogil
         pf_status (*infer_fail)(pf_infer*, const char*, int64_t) noexcept nogil
         const void* (*extension)(const char*) noexcept nogil
+        pf_status (*post_caller)(pf_ctx*, void (*)(void*) noexcept nogil, void*) noexcept nogil
+        pf_status (*resource_output)(pf_ctx*, int32_t, pf_str, pf_str, const pf_type*, pf_make_fn, void*) noexcept nogil
 
     ctypedef struct pf_device:
         uint32_t size, flags
@@ -371,6 +374,7 @@ cdef extern from "pf_core.h" nogil:
         char op[96]
         char device[96]
         char message[4096]
+    DLTensor** pf_ctx_out(pf_ctx*) noexcept
     pf_status pf_error_set(pf_error*, pf_status, const char*, ...) noexcept
     void pf_copy_text(char*, size_t, const char*, int64_t) noexcept
     pf_str pf_str_of(const char*) noexcept
