@@ -24,7 +24,6 @@ FRAMEWORK = {
         "bool string complex64 complex128 resource variant qint8 quint8 qint16 quint16 qint32"),
     "pyflow.framework.graph_io": "import_graph_def",
     "pyflow.framework.tensor_util": "make_tensor_proto",
-    "pyflow.session": "Session InteractiveSession",
 }
 RENAMED = {
     "OpError": ("pyflow.framework.errors", "OpError"),
@@ -48,6 +47,8 @@ _PROTOS = ("AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef 
            "RunMetadata RunOptions")
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
 LAZY.update({
+    "Session": ("pyflow.session", "Session"),
+    "InteractiveSession": ("pyflow.session", "InteractiveSession"),
     "app": ("pyflow.platform.app", None),
     "flags": ("pyflow.platform.flags", None),
     "logging": ("pyflow.platform.tf_logging", None),
