@@ -160,7 +160,7 @@ def load_lazily(root, name):
 
 
 def _near(root, name):
-    if name.startswith("__"):
+    if name.startswith("_"):
         return ""
     import difflib
     close = difflib.get_close_matches(name, [n for n in dir(root) if not n.startswith("_")], n=3)

@@ -71,7 +71,7 @@ def _schema(node):
 
 
 def _is_shown_type(node, value):
-    return any(t.base_dtype == value for t in node.types)
+    return any(t.base_dtype == value for t in node.types or _declared_types(node))
 
 
 def _equal(a, b):
