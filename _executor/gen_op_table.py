@@ -16,14 +16,14 @@ STATEFUL, COMMUTATIVE, ALLOWS_UNINITIALIZED = 1, 2, 4
 
 
 def declared_ops():
-    """-> the OpDef objects of `pyflow.ops`, sorted by name."""
+    """-> the OpDef objects of `pyflow.ops`, by name."""
     package = types.ModuleType("pyflow")
     package.__path__ = [str(ROOT / "pyflow")]
     sys.modules["pyflow"] = package
     import pyflow.ops
     from pyflow.framework import op
     del pyflow
-    return sorted(op.registered_ops(), key=lambda d: d.name)
+    return list(op.registered_ops().values())
 
 
 def flags(op_def):
