@@ -143,6 +143,12 @@ def canonical_name(device):
     return _parsed(str(device)).to_string()
 
 
+def checked_name(device):
+    """`device` as text, spelled as given; ValueError if it is no device name."""
+    name = canonical_name(device)
+    return device if isinstance(device, str) else name
+
+
 def merge_device(spec):
     """A device function (for `tf.device`) that fills in what a node's own device leaves open."""
     name = canonical_name(spec)

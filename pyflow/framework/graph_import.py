@@ -14,7 +14,7 @@ import heapq
 
 from pyflow.framework import default_graph, errors, op_check, wire
 from pyflow.framework.default_scopes import name_scope
-from pyflow.framework.device import canonical_name
+from pyflow.framework.device import checked_name
 from pyflow.framework.op import find_op
 from pyflow.framework.scopes import _VALID_OP_NAME
 from pyflow.framework.tensor import UNKNOWN_SHAPE, Tensor
@@ -315,7 +315,7 @@ class _Import:
         inputs = self.stand_in(node, inputs)
         try:
             types = op_check.complete(node.op_def, node.proto.name, inputs, attrs)
-            device = canonical_name(node.proto.device)
+            device = checked_name(node.proto.device)
         except (ValueError, TypeError) as error:
             raise ValueError(str(error)) from None
         self.prefix_colocation(node, attrs)

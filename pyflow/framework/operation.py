@@ -11,7 +11,7 @@ Threads: like the graph's (see graph.py).
 """
 
 from pyflow.framework import default_graph, origin as _origin
-from pyflow.framework.device import canonical_name
+from pyflow.framework.device import checked_name
 from pyflow.framework.tensor import UNKNOWN_SHAPE, Tensor
 
 
@@ -139,7 +139,7 @@ class Operation:
         self.graph.revision += 1
 
     def _set_device(self, device):
-        self._device = canonical_name(device)
+        self._device = checked_name(device)
         self.graph.revision += 1
 
     def _connect(self):

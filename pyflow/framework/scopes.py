@@ -170,8 +170,8 @@ class GraphScopes:
             if callable(entry):
                 chosen = entry(op)
                 if chosen is not None:
-                    op._device = _device.canonical_name(chosen)
-            else:
+                    op._device = _device.checked_name(chosen)
+            elif entry:
                 op._device = _device.merge_names(op._device, entry)
 
     # Colocation
