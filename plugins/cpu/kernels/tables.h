@@ -7,4 +7,4 @@
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) \
-  ISA(training) ISA(conv_layout) ISA(matmul)
+  ISA(training) ISA(softmax) ISA(conv_layout) ISA(matmul)

@@ -1,0 +1,282 @@
+/* softmax.c - Softmax, LogSoftmax, the two cross entropies with their gradients, L2Loss.
+ *
+ * Invariants
+ *   1. The maximum of a row is taken off before exp: no finite input overflows.
+ *   2. Sums run in LANES fixed lanes: equal bits for any number of threads and any cut of the rows.
+ *   3. Halves are computed as float and rounded once.
+ * Threads: parallel_for over rows.
+ */
+#include "common.h"
+#include "isa.h"
+#include "vmath.h"
+
+enum { LANES = 16, BLOCK = 2048 };
+enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
+
+typedef struct { int32_t T, Tlabels; } softmax_state;
+typedef struct {
+  int what;
+  int32_t type, label_type;
+  int64_t cols, x_row, y_row, x_col, y_col; /* strides of logits and labels: 0 where they are broadcast */
+  const void *x, *labels;
+  void *loss, *out;
+} rows;
+
+/* 0 <= label < cols; anything else was refused before */
+static int64_t label_at(const rows *r, int64_t i) {
+  return r->label_type == PF_INT32 ? ((const int32_t *)r->labels)[i] : ((const int64_t *)r->labels)[i];
+}
+
+#define DEFINE(T, tag) \
+static T max_##tag(const T *x, int64_t n) { \
+  T m[LANES], best; \
+  int64_t i = 0; \
+  for (int l = 0; l < LANES; l++) m[l] = -(T)INFINITY; \
+  for (; i + LANES <= n; i += LANES) \
+    for (int l = 0; l < LANES; l++) m[l] = x[i + l] > m[l] ? x[i + l] : m[l]; \
+  for (; i < n; i++) m[0] = x[i] > m[0] ? x[i] : m[0]; \
+  best = m[0]; \
+  for (int l = 1; l < LANES; l++) best = m[l] > best ? m[l] : best; \
+  return best; \
+} \
+static T sum_##tag(const T *x, int64_t n) { \
+  T s[LANES] = {0}, all = 0; \
+  int64_t i = 0; \
+  for (; i + LANES <= n; i += LANES) \
+    for (int l = 0; l < LANES; l++) s[l] += x[i + l]; \
+  for (int l = 0; i < n; i++, l++) s[l] += x[i]; \
+  for (int l = 0; l < LANES; l++) all += s[l]; \
+  return all; \
+} \
+static void exp_##tag(const T *x, T *y, int64_t n) { \
+  PF_IVDEP for (int64_t i = 0; i < n; i++) y[i] = pf_exp_##tag(x[i]); \
+} \
+/* sum of exp(x), through a small buffer */ \
+static T sum_exp_##tag(const T *x, int64_t n) { \
+  T buf[BLOCK], all = 0; \
+  for (int64_t i = 0; i < n; i += BLOCK) { \
+    int64_t m = PF_MIN(BLOCK, n - i); \
+    exp_##tag(x + i, buf, m); \
+    all += sum_##tag(buf, m); \
+  } \
+  return all; \
+} \
+/* out = logits - their maximum, rows [lo, hi) */ \
+static void centre_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
+  for (int64_t i = lo; i < hi; i++, out += r->cols) { \
+    const T *x = (const T *)r->x + i * r->x_row; \
+    if (r->x_col == 0) { \
+      for (int64_t j = 0; j < r->cols; j++) out[j] = 0; \
+      continue; \
+    } \
+    T m = max_##tag(x, r->cols); \
+    PF_IVDEP for (int64_t j = 0; j < r->cols; j++) out[j] = x[j] - m; \
+  } \
+} \
+static void softmax_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
+  centre_##tag(r, out, lo, hi); \
+  exp_##tag(out, out, (hi - lo) * r->cols); \
+  for (int64_t i = lo; i < hi; i++, out += r->cols) { \
+    T scale = 1 / sum_##tag(out, r->cols); \
+    for (int64_t j = 0; j < r->cols; j++) out[j] *= scale; \
+  } \
+} \
+static void log_softmax_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
+  centre_##tag(r, out, lo, hi); \
+  for (int64_t i = lo; i < hi; i++, out += r->cols) { \
+    T l = pf_log_##tag(sum_exp_##tag(out, r->cols)); \
+    for (int64_t j = 0; j < r->cols; j++) out[j] -= l; \
+  } \
+} \
+/* loss = sum of label * (log sum exp - logit); gradient = softmax - label */ \
+static void dense_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
+  T buf[BLOCK]; \
+  centre_##tag(r, out, lo, hi); \
+  for (int64_t i = lo; i < hi; i++, out += r->cols) { \
+    const T *y = (const T *)r->labels + i * r->y_row; \
+    T sum = sum_exp_##tag(out, r->cols), l = pf_log_##tag(sum), scale = 1 / sum, loss = 0; \
+    for (int64_t at = 0; at < r->cols; at += BLOCK) { \
+      int64_t m = PF_MIN(BLOCK, r->cols - at); \
+      T *o = out + at; \
+      const T *q = y + at * r->y_col; \
+      for (int64_t j = 0; j < m; j++) { T p = q[j * r->y_col]; buf[j] = p == 0 ? (T)0 : p * (l - o[j]); } \
+      loss += sum_##tag(buf, m); \
+      exp_##tag(o, o, m); \
+      for (int64_t j = 0; j < m; j++) o[j] = o[j] * scale - q[j * r->y_col]; \
+    } \
+    ((T *)r->loss)[i] = loss; \
+  } \
+} \
+static void sparse_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
+  T *first = out; \
+  centre_##tag(r, out, lo, hi); \
+  for (int64_t i = lo; i < hi; i++, out += r->cols) ((T *)r->loss)[i] = -out[label_at(r, i)]; \
+  out = first; \
+  exp_##tag(out, out, (hi - lo) * r->cols); \
+  for (int64_t i = lo; i < hi; i++, out += r->cols) { \
+    T sum = sum_##tag(out, r->cols), scale = 1 / sum; \
+    ((T *)r->loss)[i] += pf_log_##tag(sum); \
+    for (int64_t j = 0; j < r->cols; j++) out[j] *= scale; \
+    out[label_at(r, i)] -= 1; \
+  } \
+} \
+static void run_##tag(const rows *r, int64_t lo, int64_t hi) { \
+  int64_t step = PF_MAX(BLOCK / PF_MAX(r->cols, 1), 1); \
+  for (int64_t i = lo; i < hi; i += step) { \
+    int64_t end = PF_MIN(i + step, hi); \
+    T *out = (T *)r->out + i * r->cols; \
+    switch (r->what) { \
+      case SOFTMAX: softmax_##tag(r, out, i, end); break; \
+      case LOG_SOFTMAX: log_softmax_##tag(r, out, i, end); break; \
+      case DENSE_LABELS: dense_##tag(r, out, i, end); break; \
+      default: sparse_##tag(r, out, i, end); \
+    } \
+  } \
+}
+DEFINE(float, f32)
+DEFINE(double, f64)
+
+static void run_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const rows *r = arg;
+  (void)worker;
+  if (r->type == PF_FLOAT64) run_f64(r, lo, hi);
+  else run_f32(r, lo, hi);
+}
+
+/* A half operand as float. */
+static const void *widen(pf_ctx *c, int32_t type, const DLTensor *t) {
+  const void *x = PF_DATA(const void, t);
+  if (!pf_is_half(type)) return x;
+  float *y = c->host->scratch(c, (uint64_t)pf_numel(t) * 4 + 4, 64);
+  if (y) pf_half_to_float(type, x, y, pf_numel(t));
+  return y;
+}
+
+static pf_status run(pf_ctx *c, rows *r, int32_t type, int64_t n, DLTensor *out, DLTensor *loss) {
+  int64_t total = n * r->cols;
+  r->type = type;
+  r->out = PF_DATA(void, out);
+  r->loss = loss ? PF_DATA(void, loss) : NULL;
+  if (pf_is_half(type)) {
+    float *wide = c->host->scratch(c, (uint64_t)(total + n) * 4 + 4, 64);
+    if (!wide) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+    r->out = wide;
+    r->loss = wide + total;
+  }
+  PF_TRY(pf_parallel(c, n, pf_grain(r->cols * 4), run_rows, r));
+  if (!pf_is_half(type)) return PF_OK;
+  pf_float_to_half(type, r->out, PF_DATA(void, out), total);
+  if (loss) pf_float_to_half(type, r->loss, PF_DATA(void, loss), n);
+  return PF_OK;
+}
+
+static pf_status softmax_of(pf_ctx *c, const softmax_state *s, int what) {
+  const DLTensor *x = c->in[0];
+  if (x->ndim < 1) return PF_INVALID(c, "logits must have >= 1 dimension, got %d", x->ndim);
+  DLTensor *out = c->host->output(c, 0, x->shape, x->ndim);
+  PF_EXHAUSTED(out);
+  int64_t cols = x->shape[x->ndim - 1], n = pf_product(x->shape, 0, x->ndim - 1);
+  if (pf_numel(out) == 0) return PF_OK;
+  rows r = {.what = what, .cols = cols, .x_row = cols, .x_col = 1, .x = widen(c, s->T, x)};
+  if (!r.x) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+  return run(c, &r, s->T, n, out, NULL);
+}
+static pf_status softmax(pf_ctx *c, const void *s) { return softmax_of(c, s, SOFTMAX); }
+static pf_status log_softmax(pf_ctx *c, const void *s) { return softmax_of(c, s, LOG_SOFTMAX); }
+
+static pf_status zero_losses(DLTensor *loss, int32_t type) {
+  int64_t n = pf_numel(loss);
+  if (n) memset(PF_DATA(void, loss), 0, (size_t)(n * pf_type_size(type)));
+  return PF_OK;
+}
+
+static pf_status cross_entropy(pf_ctx *c, const void *state) {
+  const softmax_state *s = state;
+  const DLTensor *x = c->in[0], *y = c->in[1];
+  int64_t shape[2];
+  int ok = x->ndim == 2 && y->ndim == 2;
+  for (int d = 0; ok && d < 2; d++) {
+    ok = x->shape[d] == y->shape[d] || x->shape[d] == 1 || y->shape[d] == 1;
+    shape[d] = x->shape[d] == 1 ? y->shape[d] : x->shape[d];
+  }
+  if (!ok)
+    return PF_INVALID(c, "logits and labels must be broadcastable 2-dimensional: logits_size=%s labels_size=%s",
+                      PF_SHAPE(x).s, PF_SHAPE(y).s);
+  DLTensor *loss = pf_output_checked(c, 0, shape, 1), *out = loss ? pf_output_checked(c, 1, shape, 2) : NULL;
+  PF_EXHAUSTED(out);
+  if (pf_numel(out) == 0) return zero_losses(loss, s->T);
+  rows r = {.what = DENSE_LABELS, .cols = shape[1], .x = widen(c, s->T, x), .labels = widen(c, s->T, y)};
+  if (!r.x || !r.labels) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+  r.x_row = x->shape[0] == 1 ? 0 : x->shape[1];
+  r.y_row = y->shape[0] == 1 ? 0 : y->shape[1];
+  r.x_col = x->shape[1] == shape[1];
+  r.y_col = y->shape[1] == shape[1];
+  return run(c, &r, s->T, shape[0], out, loss);
+}
+
+static pf_status sparse_cross_entropy(pf_ctx *c, const void *state) {
+  const softmax_state *s = state;
+  const DLTensor *x = c->in[0], *y = c->in[1];
+  if (x->ndim != 2) return PF_INVALID(c, "logits must be 2-D, but got shape %s", PF_SHAPE(x).s);
+  if (y->ndim != 1) return PF_INVALID(c, "labels must be 1-D, but got shape %s", PF_SHAPE(y).s);
+  int64_t n = x->shape[0], cols = x->shape[1];
+  if (y->shape[0] != n)
+    return PF_INVALID(c, "logits and labels must have the same first dimension, got logits shape %s and labels shape %s",
+                      PF_SHAPE(x).s, PF_SHAPE(y).s);
+  if (cols < 1 && n > 0) return PF_INVALID(c, "Must have at least one class, but got logits shape %s", PF_SHAPE(x).s);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t label = pf_index_at(y, s->Tlabels, i);
+    if (label < 0 || label >= cols)
+      return PF_INVALID(c, "Received a label value of %" PRId64 " (at index %" PRId64 ") which is outside the valid "
+                           "range of [0, %" PRId64 ")", label, i, cols);
+  }
+  DLTensor *loss = c->host->output(c, 0, &n, 1), *out = loss ? c->host->output(c, 1, x->shape, 2) : NULL;
+  PF_EXHAUSTED(out);
+  if (pf_numel(out) == 0) return zero_losses(loss, s->T);
+  rows r = {.what = SPARSE_LABELS, .cols = cols, .x_row = cols, .x_col = 1, .label_type = s->Tlabels,
+            .x = widen(c, s->T, x), .labels = PF_DATA(const void, y)};
+  if (!r.x) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+  return run(c, &r, s->T, n, out, loss);
+}
+
+/* ---------------------------------------------------------------- L2Loss: half the sum of squares, in double */
+#define SQUARES(T, tag) static double squares_##tag(const T *x, int64_t n) { \
+    double s[LANES] = {0}, all = 0; \
+    int64_t i = 0; \
+    for (; i + LANES <= n; i += LANES) \
+      for (int l = 0; l < LANES; l++) { double v = x[i + l]; s[l] += v * v; } \
+    for (int l = 0; i < n; i++, l++) { double v = x[i]; s[l] += v * v; } \
+    for (int l = 0; l < LANES; l++) all += s[l]; \
+    return all; }
+SQUARES(float, f32)
+SQUARES(double, f64)
+
+static pf_status l2_loss(pf_ctx *c, const void *state) {
+  const softmax_state *s = state;
+  const DLTensor *x = c->in[0];
+  int64_t n = pf_numel(x);
+  DLTensor *out = c->host->output(c, 0, NULL, 0);
+  PF_EXHAUSTED(out);
+  if (s->T == PF_FLOAT64) {
+    PF_DATA(double, out)[0] = squares_f64(PF_DATA(const double, x), n) / 2;
+    return PF_OK;
+  }
+  const float *v = widen(c, s->T, x);
+  if (!v && n) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+  float sum = (float)(squares_f32(v, n) / 2);
+  if (pf_is_half(s->T)) pf_float_to_half(s->T, &sum, PF_DATA(void, out), 1);
+  else PF_DATA(float, out)[0] = sum;
+  return PF_OK;
+}
+
+#define TYPE PF_ATTR(softmax_state, PF_ATTR_TYPE, T)
+#define ENTRY(op, fn, ...) PF_CPU(op, "T=" PF_FLOATS, .attrs = PF_ATTRS(__VA_ARGS__), \
+  .state_size = sizeof(softmax_state), .compute = fn)
+const pf_kernel *const PF_ISA_NAME(softmax_kernels)[] = {
+  ENTRY("Softmax", softmax, TYPE),
+  ENTRY("LogSoftmax", log_softmax, TYPE),
+  ENTRY("SoftmaxCrossEntropyWithLogits", cross_entropy, TYPE),
+  ENTRY("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy, TYPE, PF_ATTR(softmax_state, PF_ATTR_TYPE, Tlabels)),
+  ENTRY("L2Loss", l2_loss, TYPE),
+  NULL
+};
