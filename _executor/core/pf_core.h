@@ -20,6 +20,13 @@
 #include "pyflow/kernel.h"
 #include "pf_atomic.h"
 
+#ifndef PY_LONG_LONG
+#define PY_LONG_LONG long long      /* Cython's spelling */
+#endif
+typedef pf_status (*pf_make_fn)(pf_ctx *, void *arg, void **obj);
+typedef void (*pf_range_fn)(void *arg, int64_t lo, int64_t hi, int32_t worker);
+static inline DLTensor **pf_ctx_out(pf_ctx *c) { return (DLTensor **)c->out; }
+
 /* ================================================================ errors and text */
 typedef struct pf_error {
   pf_status code;
@@ -285,6 +292,25 @@ void pf_rendezvous_unref(pf_rendezvous *r);
 pf_status pf_rendezvous_send(pf_rendezvous *r, pf_str key, pf_tensor *take, int32_t dead, pf_error *err); /* twice: error */
 pf_status pf_rendezvous_recv(pf_rendezvous *r, pf_str key, pf_recv_fn fn, void *arg);
 void pf_rendezvous_abort(pf_rendezvous *r, pf_status why); /* wakes every waiter; later calls return why */
+
+/* ================================================================ shape and cost functions (infer.pyx) */
+typedef struct pf_infer_call {      /* what a pf_infer is */
+  const pf_node *node;              /* attributes */
+  const pf_op_def *def;
+  const pf_signature *sig;
+  const pf_shape *in_shapes;        /* n_in */
+  const DLTensor *const *in_values; /* n_in, entries may be NULL; or NULL */
+  pf_shape *out_shapes;             /* n_out, start unknown */
+  pf_arena *arena;                  /* for the dims of out_shapes */
+  pf_error *err;
+} pf_infer_call;
+int32_t pf_infer_n(pf_infer *i, int32_t output);
+pf_status pf_infer_dims(pf_infer *i, int32_t in, const int64_t **dims, int32_t *ndim);
+int32_t pf_infer_type(pf_infer *i, int32_t in);
+const DLTensor *pf_infer_constant(pf_infer *i, int32_t in);
+pf_status pf_infer_attr(pf_infer *i, const char *name, int32_t kind, void *value);
+pf_status pf_infer_set(pf_infer *i, int32_t out, const int64_t *dims, int32_t ndim);
+pf_status pf_infer_fail(pf_infer *i, const char *msg, int64_t len);
 
 #include "pf_exec.h"
 #endif

@@ -53,7 +53,9 @@ typedef struct pf_node_info {       /* what a call needs beside the instruction;
   int32_t n_in, n_out;
   const int32_t *in_start, *out_start;
   int32_t n_in_args, n_out_args;
+  void *opened;             /* dev->dev: ends the part copied into pf_ctx at each call */
   pf_str name, op, device;
+  const uint8_t *dropped;   /* inputs the kernel dropped at init; NULL: none */
   const pf_op_def *def;
   const pf_kernel_entry *kernel;
   pf_device_entry *dev;
@@ -62,6 +64,9 @@ typedef struct pf_node_info {       /* what a call needs beside the instruction;
   pf_str container, shared_name;
   int32_t frame, origin;
 } pf_node_info;
+
+_Static_assert(offsetof(pf_node_info, opened) == offsetof(pf_ctx, dev) - offsetof(pf_ctx, in_type),
+               "pf_node_info starts like pf_ctx from in_type to dev");
 
 enum { PF_B_EXPENSIVE = 1, PF_B_ASYNC = 2, PF_B_URGENT = 4, PF_B_EVENT = 8 /* a loop variable's arrival: no instructions */ };
 typedef struct pf_block {
@@ -72,7 +77,10 @@ typedef struct pf_block {
   uint32_t flags, pad;
 } pf_block;
 
-typedef struct { uint32_t enter_slot, merge_slot, next_slot, index_slot; int32_t event, pad; } pf_loop_var; /* index_slot: value_index or ~0 */
+typedef struct {
+  uint32_t enter_slot, merge_slot, next_slot, index_slot;  /* index_slot: value_index, or ~0 */
+  int32_t event, take;      /* event: block of its arrival (slabs); take: nobody else reads enter_slot */
+} pf_loop_var;
 typedef struct { uint32_t outer, inner; } pf_slot_pair;
 typedef struct pf_frame_def {
   int32_t parent, inlined, parallel, n_vars, n_consts, n_exits;
@@ -82,10 +90,12 @@ typedef struct pf_frame_def {
   uint32_t *exits;          /* outer slots */
   uint32_t body_begin, body_end;    /* inlined: instructions */
   uint32_t block_begin, n_blocks, n_slots, n_uses;
-  uint32_t *roots; uint32_t n_roots, child_index;
+  uint32_t *roots; uint32_t n_roots, slot_base;      /* slot_base: where its slots lie in slot_use */
   uint32_t *use_counts;     /* initial uses, n_uses */
 } pf_frame_def;
 
+#define PF_SLOT_UNUSED 0xffffffffu  /* nobody reads it */
+#define PF_SLOT_LENT 0xfffffffeu    /* holds a pointer the slot does not own */
 typedef struct { uint32_t slot; int32_t pad; DLTensor *tensor; } pf_const_slot;
 
 typedef struct pf_plan {
@@ -101,7 +111,7 @@ typedef struct pf_plan {
   pf_block *blocks;
   pf_frame_def *frames;     /* frames[0]: the root */
   uint32_t *ins, *succs;
-  uint32_t *slot_use;       /* per (frame, shared slot): index into uses + 1; 0: not shared.  frames' slots laid end to end */
+  uint32_t *slot_use;       /* frames' slots laid end to end: index into uses + 1; 0: one reading block; or the two below */
   pf_const_slot *consts;    /* root slots filled before every step */
   pf_tensor **const_tensors;
   uint32_t *arg_slot;       /* n_args; ~0: the argument is not used */
@@ -111,7 +121,7 @@ typedef struct pf_plan {
   int32_t *ret_type;
   struct pf_step *free_steps;
   pf_a64 steps_run, kernels_run;
-  int32_t solo, has_async;
+  int32_t solo, has_async, n_frames_in_slabs, pad;
 } pf_plan;
 
 typedef struct {
@@ -142,7 +152,7 @@ typedef struct pf_slab {            /* one iteration of a frame, or the root */
   struct pf_step *step;
   const pf_frame_def *def;
   struct pf_frame *frame;           /* NULL: root */
-  int64_t iter;
+  int64_t iter, path;               /* path: unique over nested loops */
   pf_a32 blocks_left;
   int32_t status;                   /* frame lock: 0 free, 1 active, 2 all blocks ran */
   pf_item *items;
@@ -177,7 +187,7 @@ typedef struct pf_step {
   pthread_mutex_t lock;             /* guards error, cancels, frames, posts */
   pthread_cond_t cond;              /* the caller sleeps here, with pool->lock */
   pf_error error;
-  struct pf_call *cancels;          /* calls with a cancel callback */
+  struct pf_call *deferred;         /* calls that await their done */
   struct pf_post *posts;            /* work for the caller's own thread (pool->lock) */
   pf_resource **owned;              /* step-scoped resources (lock) */
   int32_t n_owned, owned_room;
@@ -189,7 +199,7 @@ typedef struct pf_step {
   int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
   void *poll_arg;
   pthread_t caller;
-  struct pf_step *next_free;
+  struct pf_step *next_free, *next_meeting;
 } pf_step;
 
 typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable */
@@ -208,7 +218,10 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   pf_lent *lent;
   pf_lent lent_inline[6];
   char *message;
+  int64_t iter;                     /* iteration path of the loops around this call */
+  const pf_frame_def *loop;         /* the innermost one that runs inline */
   /* asynchronous */
+  struct pf_call *moved;            /* stack call: where defer moved it */
   int32_t deferred, dead_out;
   pf_a32 refs;                      /* compute's return and done */
   pf_status status;
@@ -232,10 +245,35 @@ typedef struct {
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
 } pf_run_options;
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
+void pf_step_free(pf_step *s);
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
 
-/* exec.pyx to host.pyx and back */
+/* between exec.pyx (instructions, blocks), frames.pyx (loops), step.pyx (steps, calls) and host.pyx */
+enum { PF_RUN_OK = 0, PF_RUN_STOP = 1, PF_RUN_PENDING = 2 };
+int32_t pf_run_range(pf_call *c, uint32_t begin, uint32_t end);
+int32_t pf_run_block(struct pf_worker *w, pf_item *item);
+int32_t pf_run_loop(pf_call *c, const pf_instr *ins);           /* an inlined loop, whole */
+int32_t pf_start_frame(pf_call *c, const pf_instr *ins);
+void pf_frame_next(struct pf_worker *w, pf_slab *s, uint32_t var, DLTensor *take);
+void pf_frame_slab_over(struct pf_worker *w, pf_slab *s);
+void pf_block_done(struct pf_worker *w, pf_slab *s, uint32_t block);
+int32_t pf_block_count_down(struct pf_worker *w, pf_slab *s, uint32_t block); /* 1: the slab is over */
+void pf_make_ready(struct pf_worker *w, pf_item *item);
+void pf_release_inputs(pf_slab *s, const pf_instr *ins);
+DLTensor *pf_take_input(pf_slab *s, uint32_t entry);            /* moved if this is the last read, else one more reference */
+pf_status pf_slab_allocate(pf_slab *s, pf_plan *plan, const pf_frame_def *def);
+void pf_slab_reset(pf_slab *s);                                 /* counts and block counters; slots stay */
+void pf_slab_sweep(pf_slab *s, pf_plan *plan);                  /* releases what an aborted step left */
+void pf_slab_release(pf_slab *s);
+void pf_frame_free(pf_frame *f);
+int32_t pf_step_poll(pf_step *s);                               /* the caller's thread: signals and deadline; 1: cancelled */
+pf_status pf_call_fail(pf_call *c, pf_status s);                /* reports a kernel's failure to the step */
+int32_t pf_async_returned(pf_call *c, pf_status s);             /* compute of an asynchronous kernel came back */
+void pf_call_forget(pf_call *c);                                /* leaves the step's list of deferred calls */
+int32_t pf_call_finish(struct pf_worker *w, pf_call *c);        /* completes a deferred call and frees it */
+pf_status pf_deref(pf_call *c, DLTensor *handle, pf_tensor **out); /* the variable's value, a new reference */
+
 void pf_call_init(pf_call *c, pf_step *step, struct pf_worker *w);
 void pf_call_cleanup(pf_call *c);                   /* unlock, release what was lent, free the message */
 pf_status pf_call_lend(pf_call *c, int32_t kind, void *p);
@@ -243,6 +281,9 @@ pf_call *pf_ticket_new(pf_call *c, uint64_t *ticket);   /* registers a deferred 
 pf_call *pf_ticket_take(uint64_t ticket);           /* removes it; NULL: late or unknown */
 pf_call *pf_ticket_peek(uint64_t ticket);
 void pf_call_done(pf_call *c, pf_status s);         /* the second of {compute returned, done} completes the call */
+void pf_step_own(pf_step *s, pf_resource *take);    /* freed when the step ends */
+pf_rendezvous *pf_running_rendezvous(int64_t step);  /* new reference, by step id, while it runs; NULL */
+pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
 const pf_host *pf_host_table(void);
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
 
@@ -290,6 +331,9 @@ typedef struct pf_pool {
   pf_a32 n_loops;
   pf_post *posts, *posts_tail;      /* lock */
   pf_a32 n_posts;
+  pf_post *slow, *slow_tail;        /* lock: the BLOCKING lane */
+  pthread_cond_t slow_cond;
+  int32_t slow_threads, slow_idle;
   pf_a32 idle;                      /* pool threads asleep */
   pf_a32 waiting_callers;
   pf_a32 stop;
@@ -311,6 +355,19 @@ void pf_pool_post_caller(pf_step *s, pf_post *take);
 pf_pool *pf_default_pool(void);
 void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block and whatever became ready privately */
 
+static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOCK_MONOTONIC */
+  pthread_condattr_t a;
+  pthread_condattr_init(&a);
+  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+  pthread_cond_init(c, &a);
+  pthread_condattr_destroy(&a);
+}
+static inline void pf_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t ns) {
+  struct timespec ts;
+  ts.tv_sec = ns / 1000000000ll;
+  ts.tv_nsec = ns % 1000000000ll;
+  pthread_cond_timedwait(c, m, &ts);
+}
 static inline int64_t pf_now_ns(void) {
   struct timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);

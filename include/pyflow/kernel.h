@@ -282,7 +282,7 @@ struct pf_host {
       /* reserves n 128-bit Philox counters of this node's stream (attributes seed, seed2): never repeats */
 
   /* dead tokens: kernels with PF_KERNEL_DEAD */
-  int32_t (*is_dead)(pf_ctx *, int32_t in);
+  int32_t (*is_dead)(pf_ctx *, int32_t in);                 /* in -1: any input or control input */
   pf_status (*set_dead)(pf_ctx *, int32_t out);             /* out -1: every output and the control output */
 
   /* init only: constants */
@@ -306,6 +306,9 @@ struct pf_host {
 
   pf_status (*post_caller)(pf_ctx *, void (*fn)(void *), void *arg);
       /* [compute] run fn on the thread that called `run` (an interpreter's, say), when it next waits; PF_UNAVAILABLE: none */
+  pf_status (*resource_output)(pf_ctx *, int32_t out, pf_str container, pf_str name, const pf_type *,
+                               pf_status (*make)(pf_ctx *, void *arg, void **obj), void *arg);
+      /* [compute] output = a PF_RESOURCE handle of the container's named resource, made on first use (queues, tables, readers) */
 };
 
 /* ---------------------------------------------------------------- devices

@@ -1,0 +1,472 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""The interpreter: runs a block's instructions, then tells the blocks that wait for it.
+
+    WAITING -> READY    [pf_block_count_down]  the last predecessor is done
+    READY   -> RUNNING  [pf_run_item]          a worker took it: own heap, own lane, or stolen
+    RUNNING -> PENDING  [pf_run_range]         an asynchronous kernel deferred, or a slab loop started
+    RUNNING, PENDING -> DONE [pf_block_done]   every instruction ran, or the step was cancelled
+
+A block is done exactly once, live or dead.  `pf_block_done` is the only place that counts down successors and
+the slab.  An instruction's inputs are pointers gathered from slots; its outputs are written into slots in place.
+
+Threads: one thread per block; workers meet only in `pending`, `blocks_left` and `uses`, which are atomic once the
+step is shared.
+"""
+from core cimport *
+from exec_api cimport *
+from tensor_api cimport *
+from state_api cimport *
+
+cdef enum:
+    INLINE_INPUTS = 64
+
+# ---------------------------------------------------------------- slots
+cdef inline bint last_use(pf_slab* s, uint32_t entry) noexcept nogil:
+    """This read is the last of all: the slot's reference is the reader's."""
+    if entry & <uint32_t>PF_IN_LAST:
+        return True
+    if entry & <uint32_t>PF_IN_SHARED:
+        return pf_a32_add(s.uses + s.step.plan.slot_use[s.def_.slot_base + (entry & <uint32_t>PF_IN_SLOT)] - 1, -1) == 1
+    return False
+
+cdef public DLTensor* pf_take_input(pf_slab* s, uint32_t entry) noexcept nogil:
+    cdef uint32_t slot = entry & <uint32_t>PF_IN_SLOT
+    cdef DLTensor* t = s.slots[slot]
+    if last_use(s, entry):
+        if pf_alive(t):
+            s.slots[slot] = NULL
+    elif pf_alive(t):
+        pf_tensor_ref(pf_tensor_of(t))
+    return t
+
+cdef inline void release_input(pf_slab* s, uint32_t entry) noexcept nogil:
+    cdef uint32_t slot
+    cdef DLTensor* t
+    if entry & <uint32_t>(PF_IN_LAST | PF_IN_SHARED) and last_use(s, entry):
+        slot = entry & <uint32_t>PF_IN_SLOT
+        t = s.slots[slot]
+        if pf_alive(t):
+            s.slots[slot] = NULL
+            pf_dl_unref(t)
+
+cdef public void pf_release_inputs(pf_slab* s, const pf_instr* ins) noexcept nogil:
+    cdef const uint32_t* e = s.step.plan.ins + ins.in_begin
+    cdef uint32_t k
+    for k in range(ins.n_in):
+        release_input(s, e[k])
+
+cdef void drop_unused(pf_slab* s, const pf_instr* ins) noexcept nogil:
+    cdef uint32_t k
+    cdef DLTensor* t
+    cdef const uint32_t* use = s.step.plan.slot_use + s.def_.slot_base + ins.out_slot
+    for k in range(ins.n_out):
+        if use[k] == PF_SLOT_UNUSED:
+            t = s.slots[ins.out_slot + k]
+            s.slots[ins.out_slot + k] = NULL
+            if pf_alive(t):
+                pf_dl_unref(t)
+
+cdef inline bint any_dead(pf_slab* s, const pf_instr* ins) noexcept nogil:
+    cdef const uint32_t* e = s.step.plan.ins + ins.in_begin
+    cdef uint32_t k
+    for k in range(ins.n_in + ins.n_ctl):
+        if s.slots[e[k] & <uint32_t>PF_IN_SLOT] == PF_DEAD:
+            return True
+    return False
+
+cdef void kill(pf_slab* s, const pf_instr* ins) noexcept nogil:
+    """A dead instruction: dead outputs, inputs released."""
+    cdef uint32_t k
+    for k in range(ins.n_out):
+        s.slots[ins.out_slot + k] = PF_DEAD
+    if ins.flags & PF_F_CTL_OUT:
+        s.slots[ins.out_slot + ins.n_out] = PF_DEAD
+    pf_release_inputs(s, ins)
+
+# ---------------------------------------------------------------- kernels
+cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) noexcept nogil:
+    cdef pf_tensor* h = pf_tensor_of(handle)
+    cdef pf_variable* v = <pf_variable*>h.m.dl_tensor.data
+    cdef char text[700]
+    if not h.flags & PF_T_HANDLE or v == NULL or v.base.kind != PF_OBJ_VARIABLE:
+        pf_tensor_ref(h)            # already a value (a ref that went through a host op)
+        out[0] = h
+        return PF_OK
+    out[0] = pf_variable_read(v)
+    if out[0] != NULL:
+        return PF_OK
+    snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
+             b"for example tf.global_variables_initializer().", v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
+    return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
+
+cdef pf_status gather_refs(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """Inputs that read a variable through its ref become snapshots, lent for the call."""
+    cdef const uint32_t* e = c.plan.ins + ins.in_begin
+    cdef uint32_t k
+    cdef pf_tensor* t
+    for k in range(ins.n_in):
+        if e[k] & <uint32_t>PF_IN_DEREF and pf_alive(c.ins[k]):
+            if pf_deref(c, c.ins[k], &t):
+                return PF_FAILED_PRECONDITION
+            c.ins[k] = pf_dl(t)
+            if pf_call_lend(c, 0, t):
+                return PF_RESOURCE_EXHAUSTED
+    return PF_OK
+
+cdef inline void prepare(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """Fills the ctx: inputs gathered, outputs cleared."""
+    cdef const uint32_t* e = c.plan.ins + ins.in_begin
+    cdef DLTensor** slots = c.slab.slots
+    cdef DLTensor* t
+    cdef uint32_t k
+    c.instr = ins
+    c.node = c.plan.nodes + ins.node
+    memcpy(&c.ctx.in_type, c.node, 56)
+    c.ctx.out = slots + ins.out_slot
+    for k in range(ins.n_in):
+        t = slots[e[k] & <uint32_t>PF_IN_SLOT]
+        c.ins[k] = t if pf_alive(t) else NULL
+    for k in range(ins.n_out):
+        slots[ins.out_slot + k] = NULL
+
+cdef int32_t missing_output(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef uint32_t k
+    cdef char text[120]
+    for k in range(ins.n_out):
+        if c.slab.slots[ins.out_slot + k] == NULL:
+            snprintf(text, 120, b"the kernel returned OK without setting output %u", k)
+            pf_call_fail(c, pf_fail(&c.ctx, PF_INTERNAL, text))
+            return PF_RUN_STOP
+    return PF_RUN_OK
+
+cdef inline int32_t after_call(pf_call* c, const pf_instr* ins, pf_status st) noexcept nogil:
+    """Status checked, outputs checked, inputs released."""
+    cdef const uint32_t* e = c.plan.ins + ins.in_begin
+    cdef DLTensor** out = c.slab.slots + ins.out_slot
+    cdef uint32_t k
+    if st != PF_OK:
+        pf_call_fail(c, st)
+        if c.dirty:
+            pf_call_cleanup(c)
+        return PF_RUN_STOP
+    if c.dirty:
+        pf_call_cleanup(c)
+    for k in range(ins.n_out):
+        if out[k] == NULL:
+            return missing_output(c, ins)
+    if ins.flags & PF_F_CTL_OUT:
+        out[ins.n_out] = PF_DEAD if c.dead_out else NULL
+        c.dead_out = 0
+    for k in range(ins.n_in):
+        release_input(c.slab, e[k])
+    if ins.flags & PF_F_UNUSED_OUT:
+        drop_unused(c.slab, ins)
+    return PF_RUN_OK
+
+cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef pf_status st
+    prepare(c, ins)
+    if ins.flags & PF_F_DEREF:
+        st = gather_refs(c, ins)
+        if st != PF_OK:
+            return after_call(c, ins, st)
+    st = ins.compute(&c.ctx, ins.state)
+    if ins.flags & PF_F_ASYNC:
+        return pf_async_returned(c, st)
+    return after_call(c, ins, st)
+
+cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
+    """compute of an asynchronous kernel came back; `done` may have come before, may come now, or later."""
+    cdef pf_call* h = c.moved
+    cdef pf_worker* w = c.worker
+    c.moved = NULL
+    if h == NULL:
+        if st == PF_PENDING:
+            st = pf_fail(&c.ctx, PF_INTERNAL, b"the kernel returned PF_PENDING without calling defer")
+        return after_call(c, c.instr, st)
+    if st != PF_PENDING and pf_ticket_take(h.ticket) != NULL:
+        h.status = st               # finished at once after all; a later done is late
+        return pf_call_finish(w, h)
+    if pf_a32_dec_last(&h.refs):
+        return pf_call_finish(w, h)
+    return PF_RUN_PENDING
+
+cdef public int32_t pf_call_finish(pf_worker* w, pf_call* c) noexcept nogil:
+    """Completes a deferred call on a worker's thread."""
+    cdef int32_t r
+    c.worker = w
+    pf_call_forget(c)
+    r = after_call(c, c.instr, c.status)
+    w.kernels += 1
+    free(c)
+    return r
+
+# ---------------------------------------------------------------- routing
+cdef int32_t do_identity(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef uint32_t e = c.plan.ins[ins.in_begin]
+    cdef pf_tensor* t
+    if e & <uint32_t>PF_IN_DEREF:
+        c.instr = ins
+        c.node = c.plan.nodes + ins.node
+        if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
+            return after_call(c, ins, PF_FAILED_PRECONDITION)
+        c.slab.slots[ins.out_slot] = pf_dl(t)
+        release_input(c.slab, e)
+    else:
+        c.slab.slots[ins.out_slot] = pf_take_input(c.slab, e)
+    if ins.flags & PF_F_UNUSED_OUT:
+        drop_unused(c.slab, ins)
+    return PF_RUN_OK
+
+cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef uint32_t e = c.plan.ins[ins.in_begin]
+    cdef pf_tensor* t
+    c.instr = ins
+    c.node = c.plan.nodes + ins.node
+    if e & <uint32_t>PF_IN_DEREF:
+        if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
+            return after_call(c, ins, PF_FAILED_PRECONDITION)
+        c.step.rets[ins.aux] = pf_dl(t)
+        release_input(c.slab, e)
+        return PF_RUN_OK
+    c.step.rets[ins.aux] = pf_take_input(c.slab, e)
+    return PF_RUN_OK
+
+cdef int32_t dead_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef char text[400]
+    c.instr = ins
+    c.node = c.plan.nodes + ins.node
+    snprintf(text, 400, b"Retval[%u] does not have value: the fetched tensor lies on a branch of a tf.cond (or in a loop) that "
+             b"did not run in this step", ins.aux)
+    return after_call(c, ins, pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text))
+
+cdef int32_t do_switch(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef const uint32_t* e = c.plan.ins + ins.in_begin
+    cdef DLTensor** out = c.slab.slots + ins.out_slot
+    cdef DLTensor* pred
+    cdef pf_tensor* t
+    cdef DLTensor* value
+    cdef int32_t taken
+    prepare(c, ins)
+    if ins.flags & PF_F_DEREF:
+        if gather_refs(c, ins):
+            return after_call(c, ins, PF_FAILED_PRECONDITION)
+    pred = c.ins[1]
+    if pf_tensor_of(pred).type != PF_BOOL or pf_numel(pred) != 1:
+        return after_call(c, ins, pf_fail(&c.ctx, PF_INVALID_ARGUMENT, b"Switch expects a boolean scalar as predicate"))
+    taken = (<uint8_t*>pred.data)[0] != 0
+    if e[0] & <uint32_t>PF_IN_DEREF:
+        t = pf_tensor_of(c.ins[0])
+        pf_tensor_ref(t)
+        value = pf_dl(t)
+        release_input(c.slab, e[0])
+    else:
+        value = pf_take_input(c.slab, e[0])
+    release_input(c.slab, e[1])
+    out[taken] = value
+    out[1 - taken] = PF_DEAD
+    if ins.flags & PF_F_CTL_OUT:
+        out[2] = NULL
+    if c.dirty:
+        pf_call_cleanup(c)
+    if ins.flags & PF_F_UNUSED_OUT:
+        drop_unused(c.slab, ins)
+    return PF_RUN_OK
+
+cdef DLTensor* int32_scalar(int32_t x) noexcept nogil:
+    cdef pf_tensor* t = pf_tensor_new(PF_INT32, NULL, 0)
+    if t == NULL:
+        return NULL
+    (<int32_t*>t.m.dl_tensor.data)[0] = x
+    return pf_dl(t)
+
+cdef int32_t do_merge(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """The first live input and its index; dead if none is."""
+    cdef const uint32_t* e = c.plan.ins + ins.in_begin
+    cdef DLTensor** out = c.slab.slots + ins.out_slot
+    cdef uint32_t k, live = ins.n_in
+    for k in range(ins.n_in):
+        if pf_alive(c.slab.slots[e[k] & <uint32_t>PF_IN_SLOT]):
+            live = k
+            break
+    if live == ins.n_in:
+        kill(c.slab, ins)
+        return PF_RUN_OK
+    for k in range(ins.n_in):
+        if k != live:
+            release_input(c.slab, e[k])
+    out[0] = pf_take_input(c.slab, e[live])
+    out[1] = NULL
+    if c.plan.slot_use[c.slab.def_.slot_base + ins.out_slot + 1] != PF_SLOT_UNUSED:
+        out[1] = int32_scalar(<int32_t>live)
+    if ins.flags & PF_F_UNUSED_OUT:
+        drop_unused(c.slab, ins)
+    return PF_RUN_OK
+
+cdef void do_exit(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef pf_slab* outer = c.slab.frame.parent if ins.aux2 & 1 else c.slab
+    cdef DLTensor* t = pf_take_input(c.slab, c.plan.ins[ins.in_begin])
+    cdef DLTensor* old
+    if not pf_alive(t):
+        return
+    if ins.aux2 & 2:
+        pf_dl_unref(t)
+        return
+    old = outer.slots[ins.aux]
+    outer.slots[ins.aux] = t
+    if pf_alive(old):
+        pf_dl_unref(old)
+
+cdef void do_next(pf_call* c, const pf_instr* ins) noexcept nogil:
+    cdef DLTensor* t = pf_take_input(c.slab, c.plan.ins[ins.in_begin])
+    if ins.aux2 & 1:
+        if pf_alive(t):
+            pf_frame_next(c.worker, c.slab, ins.aux, t)
+    else:
+        c.slab.slots[ins.out_slot] = t
+
+cdef int32_t route(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """Everything that is not a kernel."""
+    if ins.kind == PF_I_IDENTITY:
+        return do_identity(c, ins)
+    if ins.kind == PF_I_CONST:
+        c.slab.slots[ins.out_slot] = <DLTensor*>ins.state
+        if ins.flags & PF_F_CTL_OUT:
+            c.slab.slots[ins.out_slot + 1] = NULL
+        return PF_RUN_OK
+    if ins.kind == PF_I_SWITCH:
+        return do_switch(c, ins)
+    if ins.kind == PF_I_RETVAL:
+        return do_retval(c, ins)
+    if ins.kind == PF_I_LOOP:
+        return pf_run_loop(c, ins)
+    return pf_start_frame(c, ins)
+
+# ---------------------------------------------------------------- a range of instructions
+cdef public int32_t pf_run_range(pf_call* c, uint32_t begin, uint32_t end) noexcept nogil:
+    cdef const pf_instr* ins = c.plan.instrs + begin
+    cdef const pf_instr* last = c.plan.instrs + end
+    cdef int32_t r, skipped = 0
+    while ins < last:
+        if ins.kind == PF_I_CALL0 and not ins.flags:
+            c.instr = ins
+            c.ctx.n_in = 0
+            c.ctx.n_out = 0
+            r = ins.compute(&c.ctx, ins.state)
+            if r != 0 or c.dirty:
+                c.node = c.plan.nodes + ins.node
+                r = after_call(c, ins, r)
+                if r:
+                    return r
+            ins += 1
+            continue
+        if ins.kind == PF_I_NEXT:
+            do_next(c, ins)
+            ins += 1
+            continue
+        if ins.kind == PF_I_EXIT:
+            do_exit(c, ins)
+            ins += 1
+            continue
+        if ins.kind == PF_I_MERGE:
+            do_merge(c, ins)
+            ins += 1
+            continue
+        if ins.flags & PF_F_MAYBE_DEAD and any_dead(c.slab, ins) and not ins.flags & PF_F_DEAD_OK:
+            if ins.kind == PF_I_RETVAL:
+                return dead_retval(c, ins)
+            kill(c.slab, ins)
+            skipped += 1
+            ins += 1
+            continue
+        if ins.kind <= PF_I_CALL0:
+            r = call_kernel(c, ins)
+        else:
+            r = route(c, ins)
+        if r:
+            return r
+        ins += 1
+    c.worker.kernels += <int64_t>(end - begin) - skipped
+    return PF_RUN_OK
+
+# ---------------------------------------------------------------- blocks
+cdef public void pf_make_ready(pf_worker* w, pf_item* item) noexcept nogil:
+    if w.pool.n > 1 and item.slab.step.plan.blocks[item.block].flags & PF_B_EXPENSIVE:
+        item.slab.step.shared = 1
+        pf_pool_publish(w, item)
+    elif not pf_heap_push(&w.ready, item):
+        pf_run_item(w, item)        # no memory for the list: run it now
+
+cdef public int32_t pf_block_count_down(pf_worker* w, pf_slab* s, uint32_t block) noexcept nogil:
+    cdef pf_plan* plan = s.step.plan
+    cdef const pf_block* b = plan.blocks + block
+    cdef uint32_t k
+    cdef pf_item* item
+    cdef int32_t shared = s.step.shared, left
+    for k in range(b.succ_begin, b.succ_end):
+        item = s.items + (plan.succs[k] - s.def_.block_begin)
+        if shared:
+            left = pf_a32_add(&item.pending, -1) - 1
+        else:
+            left = pf_a32_load_rlx(&item.pending) - 1
+            pf_a32_store_rlx(&item.pending, left)
+        if left == 0:
+            pf_make_ready(w, item)
+    if s.step.shared:
+        return pf_a32_add(&s.blocks_left, -1) == 1
+    left = pf_a32_load_rlx(&s.blocks_left) - 1
+    pf_a32_store_rlx(&s.blocks_left, left)
+    return left == 0
+
+cdef public void pf_block_done(pf_worker* w, pf_slab* s, uint32_t block) noexcept nogil:
+    if pf_block_count_down(w, s, block):
+        if s.frame != NULL:
+            pf_frame_slab_over(w, s)
+        else:
+            pf_pool_step_over(s.step)
+
+cdef void share_ready(pf_worker* w) noexcept nogil:
+    """Before something long: what is ready privately may run elsewhere meanwhile."""
+    cdef pf_item* item
+    while w.ready.n:
+        item = pf_heap_take(&w.ready, w.ready.n - 1)
+        item.slab.step.shared = 1
+        pf_pool_publish(w, item)
+
+cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
+    cdef pf_call c
+    cdef DLTensor* inputs[INLINE_INPUTS]
+    cdef pf_slab* s = item.slab
+    cdef const pf_block* b = s.step.plan.blocks + item.block
+    cdef int32_t r
+    if b.flags & PF_B_EXPENSIVE and w.pool.n > 1 and w.ready.n:
+        share_ready(w)
+    pf_call_init(&c, s.step, w)
+    c.slab = s
+    c.item = item
+    c.iter = s.path
+    c.ins = inputs
+    if s.step.plan.max_in > INLINE_INPUTS:
+        c.ins = <DLTensor**>malloc(sizeof(void*) * s.step.plan.max_in)
+        if c.ins == NULL:
+            pf_step_fail(s.step, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's inputs")
+            return PF_RUN_STOP
+    c.ctx.ins = <const DLTensor**>c.ins
+    r = pf_run_range(&c, b.begin, b.end)
+    if c.ins != inputs:
+        free(c.ins)
+    return r
+
+cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
+    cdef pf_step* step = item.slab.step
+    cdef pf_call* call = item.call
+    if call != NULL:
+        item.call = NULL
+        pf_call_finish(w, call)
+    elif not pf_a32_load_rlx(&step.cancelled):
+        if pf_run_block(w, item) == PF_RUN_PENDING:
+            return
+    if w.step == NULL:              # the step may be gone after the next line
+        pf_a64_add_rlx(&step.kernels, w.kernels)
+        w.kernels = 0
+    pf_block_done(w, item.slab, item.block)

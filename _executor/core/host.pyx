@@ -1,0 +1,823 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""pf_host: what kernels may call.  Documented, function by function, in pyflow/kernel.h.
+
+A pf_ctx is the first member of a pf_call.  What a call is lent (snapshots, scratch memory, locks) is kept in its list and
+given back by pf_call_cleanup when the call ends.  Wrong arguments of a kernel (an output that does not exist, a read of a
+non-variable) are reported as PF_INTERNAL with the node's name, never by crashing.
+"""
+from core cimport *
+from exec_api cimport *
+from tensor_api cimport *
+from state_api cimport *
+from rendezvous_api cimport *
+from infer_api cimport *
+
+cdef enum:
+    LENT_TENSOR = 0
+    LENT_OBJECT = 1
+    LENT_MEMORY = 2
+    LENT_LOCK = 3
+
+# ---------------------------------------------------------------- errors and logging
+cdef pf_status h_fail(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if c.message == NULL and n >= 0:
+        n = min(n, <int64_t>4000)
+        c.message = <char*>malloc(<size_t>n + 1)
+        if c.message != NULL:
+            if n:
+                memcpy(c.message, msg, <size_t>n)
+            c.message[n] = 0
+    c.dirty = 1
+    return st if st > 0 else PF_INTERNAL
+
+cdef extern from *:
+    """
+    static void pf_log_to_stderr(int32_t level, const char *msg, int64_t n) {
+      fprintf(stderr, "pyflow: %s: %.*s\\n", level >= 40 ? "error" : level >= 30 ? "warning" : level >= 20 ? "info" : "debug",
+              (int)(n > 4000 ? 4000 : n), msg);
+    }
+    """
+    void pf_log_to_stderr(int32_t, const char*, int64_t) noexcept nogil
+
+cdef void (*log_hook)(int32_t, const char*, int64_t) noexcept nogil
+
+cdef void h_log(int32_t level, const char* msg, int64_t n) noexcept nogil:
+    if log_hook != NULL:
+        log_hook(level, msg, n)
+    elif level >= PF_LOG_WARNING:
+        pf_log_to_stderr(level, msg, n)
+
+cdef public void pf_set_log(void (*fn)(int32_t, const char*, int64_t) noexcept nogil) noexcept nogil:
+    global log_hook
+    log_hook = fn
+
+# ---------------------------------------------------------------- outputs
+cdef bint no_output(pf_call* c, int32_t i) noexcept nogil:
+    cdef char text[200]
+    if 0 <= i < c.ctx.n_out and c.slab != NULL:
+        return False
+    snprintf(text, 200, b"the kernel asked for output %d of %d", i, c.ctx.n_out)
+    pf_fail(&c.ctx, PF_INTERNAL, text)
+    return True
+
+cdef void set_slot(pf_call* c, int32_t i, pf_tensor* take) noexcept nogil:
+    cdef DLTensor* old = c.ctx.out[i]
+    pf_ctx_out(&c.ctx)[i] = pf_dl(take)
+    if pf_alive(old):
+        pf_dl_unref(old)
+
+cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    cdef char text[300]
+    if <uint32_t>i >= <uint32_t>ctx.n_out and no_output(c, i):
+        return NULL
+    t = pf_tensor_new(ctx.out_type[i], shape, ndim)
+    if t == NULL:
+        describe_failed(text, ctx.out_type[i], shape, ndim)
+        pf_fail(ctx, PF_RESOURCE_EXHAUSTED, text)
+        return NULL
+    if ctx.out[i] == NULL:
+        pf_ctx_out(ctx)[i] = pf_dl(t)
+    else:
+        set_slot(c, i, t)
+    return pf_dl(t)
+
+cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef int32_t used, k
+    used = snprintf(text, 300, b"OOM when allocating tensor with shape [")
+    for k in range(min(ndim, 10)):
+        used += snprintf(text + used, 300 - used, b"%s%lld", b"," if k else b"", <long long>shape[k])
+    snprintf(text + used, 300 - used, b"] and type %s", pf_type_name(type))
+
+cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    if steal == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"set_output of no tensor")
+    t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
+    if t == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for an output")
+    if no_output(c, i):
+        pf_tensor_unref(t)
+        return PF_INTERNAL
+    set_slot(c, i, t)
+    return PF_OK
+
+cdef inline bint plain(pf_tensor* t) noexcept nogil:
+    return not t.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN)
+
+cdef bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
+    """Input i is read for the last time, by nobody else, and its buffer is ours."""
+    cdef uint32_t e
+    cdef pf_tensor* t
+    if c.slab == NULL or not 0 <= i < c.ctx.n_in or c.ins[i] == NULL:
+        return False
+    e = c.plan.ins[c.instr.in_begin + <uint32_t>i]
+    if e & <uint32_t>(PF_IN_DEREF | PF_IN_NOFWD) or not e & <uint32_t>(PF_IN_LAST | PF_IN_SHARED):
+        return False
+    if c.slab.slots[e & <uint32_t>PF_IN_SLOT] != c.ins[i]:
+        return False                # handed over already
+    if e & <uint32_t>PF_IN_SHARED:
+        if pf_a32_load(c.slab.uses + c.plan.slot_use[c.slab.def_.slot_base + (e & <uint32_t>PF_IN_SLOT)] - 1) != 1:
+            return False
+    t = pf_tensor_of(c.ins[i])
+    return pf_tensor_unique(t) and plain(t)
+
+cdef inline void take_over(pf_call* c, int32_t i, int32_t o) noexcept nogil:
+    """Output o is input i from now on."""
+    cdef uint32_t e = c.plan.ins[c.instr.in_begin + <uint32_t>i]
+    cdef pf_tensor* t = pf_tensor_of(c.ins[i])
+    c.slab.slots[e & <uint32_t>PF_IN_SLOT] = NULL
+    if t.type != c.ctx.out_type[o]:
+        t.type = c.ctx.out_type[o]
+        t.m.dl_tensor.dtype = pf_type_dl(t.type)
+    set_slot(c, o, t)
+
+cdef inline bint same_shape(const DLTensor* t, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef int32_t k
+    if t.ndim != ndim:
+        return False
+    for k in range(ndim):
+        if t.shape[k] != shape[k]:
+            return False
+    return True
+
+cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    if 0 <= o < ctx.n_out and owned_alone(c, i) and same_shape(c.ins[i], shape, ndim):
+        t = pf_tensor_of(c.ins[i])
+        if (t.type == ctx.out_type[o] or pf_type_size(t.type) == pf_type_size(ctx.out_type[o])) and t.type != PF_STRING:
+            take_over(c, i, o)
+            return ctx.out[o]
+    return h_output(ctx, o, shape, ndim)
+
+cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    cdef pf_tensor* v
+    cdef int64_t bytes
+    cdef int32_t k
+    if no_output(c, o) or not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"alias of an argument that is not there")
+    t = pf_tensor_of(c.ins[i])
+    if t.flags & PF_T_HANDLE or shape == NULL or (same_shape(c.ins[i], shape, ndim) and t.type == ctx.out_type[o]):
+        if owned_alone(c, i) and t.type == ctx.out_type[o]:
+            take_over(c, i, o)
+        else:
+            pf_tensor_ref(t)
+            set_slot(c, o, t)
+        return PF_OK
+    if pf_checked_bytes(ctx.out_type[o], shape, ndim, &bytes) or bytes != t.nbytes:
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"alias to a shape of another size")
+    if owned_alone(c, i) and ndim <= PF_INLINE_DIMS and t.m.dl_tensor.ndim <= PF_INLINE_DIMS:
+        take_over(c, i, o)
+        for k in range(ndim):
+            t.dims[k] = shape[k]
+        t.m.dl_tensor.ndim = ndim
+        return PF_OK
+    v = pf_tensor_view(t, shape, ndim)
+    if v == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a tensor's header")
+    v.type = ctx.out_type[o]
+    v.m.dl_tensor.dtype = pf_type_dl(v.type)
+    set_slot(c, o, v)
+    return PF_OK
+
+cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef void* p
+    if align > 64 or n > <uint64_t>1 << 46:
+        pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"scratch memory of that size or alignment cannot be had")
+        return NULL
+    p = pf_mem_alloc(max(n, <uint64_t>1))
+    if p == NULL:
+        pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's scratch buffer")
+        return NULL
+    if pf_call_lend(c, LENT_MEMORY, p):
+        return NULL
+    return p
+
+# ---------------------------------------------------------------- asynchronous completion
+cdef pf_ctx* h_defer(pf_ctx* ctx, uint64_t* ticket) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_call* h
+    if c.deferred:
+        ticket[0] = c.ticket
+        return ctx
+    if c.slab == NULL or not c.instr.flags & PF_F_ASYNC:
+        pf_fail(ctx, PF_INTERNAL, b"defer by a kernel that is not declared PF_KERNEL_ASYNC")
+        return NULL
+    h = pf_ticket_new(c, ticket)
+    if h == NULL:
+        pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for an asynchronous call")
+        return NULL
+    return &h.ctx
+
+cdef void h_done(uint64_t ticket, pf_status st) noexcept nogil:
+    cdef pf_call* c = pf_ticket_take(ticket)
+    cdef const char* late = b"done() of an asynchronous kernel came twice, or after its call was over: ignored"
+    if c == NULL:
+        h_log(PF_LOG_WARNING, late, <int64_t>strlen(late))
+        return
+    pf_call_done(c, st if st >= 0 else PF_INTERNAL)
+
+cdef pf_ctx* h_pending(uint64_t ticket) noexcept nogil:
+    return <pf_ctx*>pf_ticket_peek(ticket)
+
+cdef int32_t h_cancelled(pf_ctx* ctx) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    return c.step != NULL and pf_a32_load(&c.step.cancelled) != 0
+
+cdef pf_status h_on_cancel(pf_ctx* ctx, uint64_t ticket, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
+    cdef pf_call* c = pf_ticket_peek(ticket)
+    cdef pf_status st = PF_OK
+    if c == NULL:
+        return PF_FAILED_PRECONDITION
+    pthread_mutex_lock(&c.step.lock)
+    if pf_a32_load(&c.step.cancelled):
+        st = PF_CANCELLED
+    else:
+        c.cancel_fn = fn
+        c.cancel_arg = arg
+    pthread_mutex_unlock(&c.step.lock)
+    return st
+
+cdef int32_t h_off_cancel(uint64_t ticket) noexcept nogil:
+    cdef pf_call* c = pf_ticket_peek(ticket)
+    cdef int32_t was
+    if c == NULL:
+        return 0
+    pthread_mutex_lock(&c.step.lock)
+    was = c.cancel_fn != NULL
+    c.cancel_fn = NULL
+    pthread_mutex_unlock(&c.step.lock)
+    return was
+
+cdef pf_status h_after(pf_ctx* ctx, pf_status (*fn)(pf_ctx*, void*) noexcept nogil, void* arg) noexcept nogil:
+    return fn(ctx, arg)         # host devices: the work so far is done
+
+# ---------------------------------------------------------------- threads
+cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn fn, void* arg) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if c.step == NULL:
+        if n > 0:
+            fn(arg, 0, n, 0)
+        return PF_OK
+    return pf_pool_for(c.step.pool, &c.step.cancelled, n, grain, fn, arg)
+
+cdef int32_t h_workers(pf_ctx* ctx) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    return c.step.pool.n if c.step != NULL else 1
+
+cdef pf_status h_post(const pf_host* host, int32_t lane, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
+    return pf_pool_post(pf_default_pool(), lane, fn, arg)
+
+cdef pf_status h_post_caller(pf_ctx* ctx, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_post* post
+    if c.step == NULL:
+        return PF_UNAVAILABLE
+    post = <pf_post*>malloc(sizeof(pf_post))
+    if post == NULL:
+        return PF_RESOURCE_EXHAUSTED
+    post.fn = fn
+    post.arg = arg
+    pf_pool_post_caller(c.step, post)
+    return PF_OK
+
+# ---------------------------------------------------------------- tensors
+cdef DLManagedTensorVersioned* h_tensor_new(const pf_host* host, void* dev, int32_t mem, int32_t type,
+                                            const int64_t* shape, int32_t ndim) noexcept nogil:
+    cdef pf_tensor* t
+    if dev != NULL:
+        return NULL
+    t = pf_tensor_new(type, shape, ndim)
+    return &t.m if t != NULL else NULL
+
+cdef bint borrowed(pf_tensor* t) noexcept nogil:
+    while t.flags & PF_T_VIEW:
+        t = <pf_tensor*>t.owner
+    return t.flags & PF_T_BORROWED != 0
+
+cdef DLManagedTensorVersioned* h_retain(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    if not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+        pf_fail(ctx, PF_INTERNAL, b"retain of an input that is not there")
+        return NULL
+    t = pf_tensor_of(c.ins[i])
+    if borrowed(t):
+        t = pf_tensor_copy(t)
+        if t == NULL:
+            pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a copy of an input")
+            return NULL
+    else:
+        pf_tensor_ref(t)
+    return &t.m
+
+cdef int32_t h_type_of(const DLManagedTensorVersioned* m) noexcept nogil:
+    return pf_tensor_of(&m.dl_tensor).type if m != NULL else 0
+
+# ---------------------------------------------------------------- variables
+cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
+    cdef pf_tensor* t
+    cdef pf_object* o
+    cdef char text[200]
+    if 0 <= i < c.ctx.n_in and c.ins[i] != NULL:
+        t = pf_tensor_of(c.ins[i])
+        o = <pf_object*>t.m.dl_tensor.data
+        if t.flags & PF_T_HANDLE and o != NULL and o.kind == PF_OBJ_VARIABLE:
+            return <pf_variable*>o
+    snprintf(text, 200, b"input %d is not a variable", i)
+    pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text)
+    return NULL
+
+cdef pf_status uninitialized(pf_call* c, pf_variable* v) noexcept nogil:
+    cdef char text[700]
+    snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
+             b"for example tf.global_variables_initializer().", v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
+    return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
+
+cdef int32_t lock_of(pf_call* c, pf_variable* v) noexcept nogil:
+    """The entry of a lock this call holds; -1."""
+    cdef int32_t k
+    for k in range(c.n_lent):
+        if c.lent[k].kind & 255 == LENT_LOCK and c.lent[k].p == <void*>v:
+            return k
+    return -1
+
+cdef pf_status lock_one(pf_call* c, pf_variable* v, int32_t mode) noexcept nogil:
+    cdef int32_t k = lock_of(c, v)
+    if k >= 0:
+        c.lent[k].kind = LENT_LOCK | (max(mode, c.lent[k].kind >> 8) << 8)
+        return PF_OK
+    pthread_mutex_lock(&v.lock)
+    return pf_call_lend(c, LENT_LOCK | (mode << 8), v)
+
+cdef pf_status h_var_lock(pf_ctx* ctx, const pf_var* vars, int32_t n) noexcept nogil:
+    """In the order of the variables' ids: selection of the least remaining, n is small."""
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v
+    cdef pf_variable* best
+    cdef int32_t k, round_, mode = 0
+    cdef uint64_t last = 0
+    for k in range(n):
+        if variable_behind(c, vars[k].ins) == NULL:
+            return PF_INVALID_ARGUMENT
+    for round_ in range(n):
+        best = NULL
+        for k in range(n):
+            v = variable_behind(c, vars[k].ins)
+            if v.id > last and (best == NULL or v.id < best.id):
+                best = v
+        if best == NULL:
+            break
+        last = best.id
+        mode = PF_VAR_READ
+        for k in range(n):
+            if variable_behind(c, vars[k].ins) == best:
+                mode = max(mode, vars[k].mode)
+        if lock_one(c, best, mode):
+            return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory")
+    for k in range(n):
+        v = variable_behind(c, vars[k].ins)
+        if vars[k].mode != PF_VAR_REPLACE and v.value == NULL:
+            return uninitialized(c, v)
+    return PF_OK
+
+cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    cdef int32_t k
+    if v == NULL:
+        return NULL
+    k = lock_of(c, v)
+    if k < 0:
+        pf_fail(ctx, PF_INTERNAL, b"var_get without var_lock")
+        return NULL
+    if c.lent[k].kind >> 8 != PF_VAR_UPDATE:
+        return pf_dl(v.value) if v.value != NULL else NULL
+    t = pf_variable_writable(v)
+    if t == NULL:
+        pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a variable's own copy")
+        return NULL
+    return pf_dl(t)
+
+cdef pf_status set_variable(pf_call* c, pf_variable* v, pf_tensor* take) noexcept nogil:
+    cdef pf_error err
+    err.code = PF_OK
+    if pf_variable_set(v, take, &err):
+        return pf_fail(&c.ctx, err.code, err.message)
+    return PF_OK
+
+cdef pf_status h_var_swap(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    if steal == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"var_swap of no tensor")
+    t = pf_tensor_adopt(steal, v.type if v != NULL else 0)
+    if t == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory")
+    if v == NULL or lock_of(c, v) < 0:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_INTERNAL, b"var_swap without var_lock")
+    return set_variable(c, v, t)
+
+cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    cdef uint32_t e
+    if v == NULL:
+        return PF_INVALID_ARGUMENT
+    if lock_of(c, v) < 0 or not 0 <= value < ctx.n_in or c.ins[value] == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"var_assign without var_lock, or of an input that is not there")
+    t = pf_tensor_of(c.ins[value])
+    if owned_alone(c, value):
+        e = c.plan.ins[c.instr.in_begin + <uint32_t>value]
+        c.slab.slots[e & <uint32_t>PF_IN_SLOT] = NULL
+        # the header must outlive this call's pointers: the variable holds it, and so does the call
+        pf_tensor_ref(t)
+        if pf_call_lend(c, LENT_TENSOR, t):
+            return PF_RESOURCE_EXHAUSTED
+    elif plain(t):
+        pf_tensor_ref(t)            # shared: whoever writes first copies
+    else:
+        t = pf_tensor_copy(t)
+        if t == NULL:
+            return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a variable's value")
+    return set_variable(c, v, t)
+
+cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    if v == NULL or no_output(c, o):
+        return PF_INVALID_ARGUMENT
+    t = pf_variable_read(v)
+    if t == NULL:
+        return uninitialized(c, v)
+    if t.type != ctx.out_type[o]:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"Trying to read a variable with the wrong dtype")
+    set_slot(c, o, t)
+    return PF_OK
+
+cdef int32_t h_var_initialized(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    if v == NULL:
+        return 0
+    t = pf_variable_read(v)
+    if t == NULL:
+        return 0
+    pf_tensor_unref(t)
+    return 1
+
+cdef pf_str named(pf_call* c, pf_str name) noexcept nogil:
+    if name.len:
+        return name
+    return c.node.shared_name if c.node.shared_name.len else c.node.name
+
+cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil:
+    cdef pf_tensor* t
+    if no_output(c, o):
+        pf_object_unref(take)
+        return PF_INTERNAL
+    t = pf_tensor_handle(take)
+    if t == NULL:
+        return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a handle")
+    set_slot(c, o, t)
+    return PF_OK
+
+cdef pf_status h_var_handle(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, int32_t type,
+                            pf_shape shape) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = NULL
+    cdef pf_error err
+    err.code = PF_OK
+    if pf_state_variable(c.plan.state, container, named(c, name), type, shape, &v, &err):
+        return pf_fail(ctx, err.code, err.message)
+    return put_handle(c, o, <pf_object*>v)
+
+# ---------------------------------------------------------------- resources
+cdef pf_resource* owned_by_step(pf_step* s, pf_str name, const pf_type* type) noexcept nogil:
+    cdef int32_t k
+    cdef pf_resource* r = NULL
+    pthread_mutex_lock(&s.lock)
+    for k in range(s.n_owned):
+        if (s.owned[k].base.name != NULL and pf_str_is(name, s.owned[k].base.name)
+                and strcmp(s.owned[k].type.id, type.id) == 0):
+            r = s.owned[k]
+            break
+    pthread_mutex_unlock(&s.lock)
+    return r
+
+cdef pf_status step_resource(pf_call* c, pf_str name, const pf_type* type, pf_make_fn make, void* arg,
+                             void** obj) noexcept nogil:
+    cdef pf_resource* r = owned_by_step(c.step, name, type)
+    cdef pf_status st
+    cdef pf_str nowhere
+    nowhere.data = NULL
+    nowhere.len = 0
+    if r == NULL:
+        if make == NULL:
+            return pf_fail(&c.ctx, PF_NOT_FOUND, b"no such resource in this step")
+        st = make(&c.ctx, arg, obj)
+        if st:
+            return st
+        r = pf_resource_new(type, obj[0], PF_SCOPE_STEP, nowhere, name)
+        if r == NULL:
+            return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a resource")
+        pf_step_own(c.step, r)
+    obj[0] = r.obj
+    return PF_OK
+
+cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str name, const pf_type* type,
+                          pf_make_fn make, void* arg, void** obj) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_resource* r = NULL
+    cdef pf_error err
+    if scope == PF_SCOPE_STEP:
+        return step_resource(c, named(c, name), type, make, arg, obj)
+    err.code = PF_OK
+    if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
+        return pf_fail(ctx, err.code, err.message)
+    obj[0] = r.obj
+    return pf_call_lend(c, LENT_OBJECT, r)
+
+cdef pf_status h_resource_output(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, const pf_type* type,
+                                 pf_make_fn make, void* arg) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_resource* r = NULL
+    cdef pf_error err
+    err.code = PF_OK
+    if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
+        return pf_fail(ctx, err.code, err.message)
+    return put_handle(c, o, <pf_object*>r)
+
+cdef pf_status h_resource_handle(pf_ctx* ctx, int32_t o, int32_t scope, const pf_type* type, void* steal) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_resource* r
+    cdef pf_str nothing
+    nothing.data = NULL
+    nothing.len = 0
+    r = pf_resource_new(type, steal, scope, nothing, nothing)
+    if r == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a resource")
+    if scope == PF_SCOPE_STEP and c.step != NULL:
+        pf_object_ref(<pf_object*>r)
+        pf_step_own(c.step, r)
+    return put_handle(c, o, <pf_object*>r)
+
+cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void** obj) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    cdef pf_resource* r
+    cdef char text[300]
+    if 0 <= i < ctx.n_in and c.ins[i] != NULL:
+        t = pf_tensor_of(c.ins[i])
+        r = <pf_resource*>t.m.dl_tensor.data
+        if t.flags & PF_T_HANDLE and r != NULL and r.base.kind == PF_OBJ_RESOURCE:
+            if r.type.id == type.id or strcmp(r.type.id, type.id) == 0:
+                obj[0] = r.obj
+                return PF_OK
+            snprintf(text, 300, b"input %d is a resource of type %s, expected %s", i, r.type.id, type.id)
+            return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+    snprintf(text, 300, b"input %d is not a resource handle, expected %s", i, type.id)
+    return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+
+cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    if not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"no such input")
+    t = pf_tensor_of(c.ins[i])
+    if not t.flags & PF_T_HANDLE or t.m.dl_tensor.data == NULL:
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"the input is not a resource handle")
+    return pf_state_delete(c.plan.state, <pf_object*>t.m.dl_tensor.data)
+
+cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if c.plan == NULL or c.node == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step")
+    pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, n, key, counter)
+    return PF_OK
+
+# ---------------------------------------------------------------- dead tokens, constants, names
+cdef int32_t h_is_dead(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef const uint32_t* e
+    cdef uint32_t k
+    if c.slab == NULL or i >= ctx.n_in:
+        return 0
+    e = c.plan.ins + c.instr.in_begin
+    if i >= 0:
+        return c.slab.slots[e[i] & <uint32_t>PF_IN_SLOT] == PF_DEAD
+    for k in range(c.instr.n_in + c.instr.n_ctl):
+        if c.slab.slots[e[k] & <uint32_t>PF_IN_SLOT] == PF_DEAD:
+            return 1
+    return 0
+
+cdef pf_status h_set_dead(pf_ctx* ctx, int32_t o) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef int32_t k
+    cdef DLTensor* old
+    if c.slab == NULL or o >= ctx.n_out or not c.instr.flags & PF_F_DEAD_OK:
+        return pf_fail(ctx, PF_INTERNAL, b"set_dead by a kernel that is not declared PF_KERNEL_DEAD, or of no output")
+    for k in range(ctx.n_out):
+        if o < 0 or k == o:
+            old = ctx.out[k]
+            pf_ctx_out(ctx)[k] = PF_DEAD
+            if pf_alive(old):
+                pf_dl_unref(old)
+    if o < 0:
+        c.dead_out = 1
+    return PF_OK
+
+cdef const DLTensor* h_constant(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if c.constants == NULL or not 0 <= i < ctx.n_in:
+        return NULL
+    return c.constants[i]
+
+cdef pf_status h_drop_constant(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if c.constants == NULL or not 0 <= i < ctx.n_in or c.constants[i] == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"drop_constant of an input that is not a constant, or outside init")
+    c.dropped[i] = 1
+    return PF_OK
+
+cdef pf_str h_node_name(pf_ctx* ctx) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_str nothing
+    nothing.data = b""
+    nothing.len = 0
+    return c.node.name if c.node != NULL else nothing
+
+cdef int64_t h_frame_iter(pf_ctx* ctx, pf_str* frame) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if frame != NULL:
+        frame.data = b""
+        frame.len = 0
+        if c.loop != NULL:
+            frame[0] = c.loop.name
+        elif c.slab != NULL and c.slab.def_ != NULL and c.slab.frame != NULL:
+            frame[0] = c.slab.def_.name
+    return c.iter if c.slab != NULL else 0
+
+# ---------------------------------------------------------------- pyflow.transport/1
+ctypedef void (*managed_fn)(void*, pf_status, DLManagedTensorVersioned*, int32_t) noexcept nogil
+cdef struct Receiver:
+    managed_fn fn
+    void* arg
+
+cdef pf_status t_send(pf_ctx* ctx, pf_str key, DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_rendezvous* r = pf_step_rendezvous(c.step) if c.step != NULL else NULL
+    cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
+    cdef pf_error err
+    err.code = PF_OK
+    if r == NULL:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
+    if pf_rendezvous_send(r, key, t, dead, &err):
+        return pf_fail(ctx, err.code, err.message)
+    return PF_OK
+
+cdef void received(void* arg, pf_status st, pf_tensor* take, int32_t dead) noexcept nogil:
+    cdef Receiver* r = <Receiver*>arg
+    r.fn(r.arg, st, &take.m if take != NULL else NULL, dead)
+    free(r)
+
+cdef pf_status t_recv(pf_ctx* ctx, pf_str key, managed_fn fn, void* arg) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_rendezvous* rv = pf_step_rendezvous(c.step) if c.step != NULL else NULL
+    cdef Receiver* r = <Receiver*>malloc(sizeof(Receiver))
+    if rv == NULL or r == NULL:
+        free(r)
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
+    r.fn = fn
+    r.arg = arg
+    return pf_rendezvous_recv(rv, key, received, r)
+
+cdef pf_status t_abort(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef char text[1024]
+    pf_copy_text(text, 1024, msg, n)
+    if c.step == NULL:
+        return PF_FAILED_PRECONDITION
+    pf_step_fail(c.step, c.node, st if st > 0 else PF_ABORTED, text)
+    return PF_OK
+
+cdef pf_a64 own_incarnation
+
+cdef uint64_t t_incarnation(pf_ctx* ctx) noexcept nogil:
+    if pf_a64_load(&own_incarnation) == 0:
+        pf_a64_cas(&own_incarnation, 0, (pf_now_ns() & <int64_t>0x7fffffffffffffff) | 1)
+    return <uint64_t>pf_a64_load(&own_incarnation)
+
+cdef pf_status t_inject(const pf_host* host, int64_t step, uint64_t incarnation, pf_str key,
+                        DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
+    """From a progress thread: steps of this process only live while they are registered."""
+    cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
+    cdef pf_rendezvous* r
+    cdef pf_status st
+    cdef pf_error err
+    if incarnation != t_incarnation(NULL):
+        pf_tensor_unref(t)
+        return PF_ABORTED
+    r = pf_running_rendezvous(step)
+    if r == NULL:
+        pf_tensor_unref(t)
+        return PF_NOT_FOUND
+    err.code = PF_OK
+    st = pf_rendezvous_send(r, key, t, dead, &err)
+    pf_rendezvous_unref(r)
+    return st
+
+cdef pf_transport transport
+cdef pf_host table
+cdef pf_a32 table_state
+
+cdef const void* h_extension(const char* id) noexcept nogil:
+    if strcmp(id, b"pyflow.transport/1") == 0:
+        return &transport
+    return NULL
+
+cdef void fill_table() noexcept nogil:
+    transport.size = sizeof(pf_transport)
+    transport.send = t_send
+    transport.recv = t_recv
+    transport.abort = t_abort
+    transport.incarnation = t_incarnation
+    transport.inject = t_inject
+    table.size = sizeof(pf_host)
+    table.minor = PF_ABI_MINOR
+    table.name = b"pyflow 0.1.0"
+    table.fail = h_fail
+    table.log = h_log
+    table.output = h_output
+    table.set_output = h_set_output
+    table.forward = h_forward
+    table.alias = h_alias
+    table.scratch = h_scratch
+    table.defer = h_defer
+    table.done = h_done
+    table.pending = h_pending
+    table.cancelled = h_cancelled
+    table.on_cancel = h_on_cancel
+    table.off_cancel = h_off_cancel
+    table.after = h_after
+    table.parallel_for = h_parallel_for
+    table.workers = h_workers
+    table.post = h_post
+    table.tensor_new = h_tensor_new
+    table.retain = h_retain
+    table.type_of = h_type_of
+    table.str_get = pf_tensor_str_get
+    table.str_set = pf_tensor_str_set
+    table.var_lock = h_var_lock
+    table.var_get = h_var_get
+    table.var_swap = h_var_swap
+    table.var_assign = h_var_assign
+    table.var_read = h_var_read
+    table.var_initialized = h_var_initialized
+    table.var_handle = h_var_handle
+    table.resource = h_resource
+    table.resource_handle = h_resource_handle
+    table.resource_get = h_resource_get
+    table.resource_delete = h_resource_delete
+    table.rng = h_rng
+    table.is_dead = h_is_dead
+    table.set_dead = h_set_dead
+    table.constant = h_constant
+    table.drop_constant = h_drop_constant
+    table.node_name = h_node_name
+    table.frame_iter = h_frame_iter
+    table.infer_n = pf_infer_n
+    table.infer_dims = pf_infer_dims
+    table.infer_type = pf_infer_type
+    table.infer_constant = pf_infer_constant
+    table.infer_attr = pf_infer_attr
+    table.infer_set = pf_infer_set
+    table.infer_fail = pf_infer_fail
+    table.extension = h_extension
+    table.post_caller = h_post_caller
+    table.resource_output = h_resource_output
+
+cdef public const pf_host* pf_host_table() noexcept nogil:
+    if pf_a32_load(&table_state) == 2:
+        return &table
+    if pf_a32_cas(&table_state, 0, 1):
+        fill_table()
+        pf_a32_store(&table_state, 2)
+    while pf_a32_load(&table_state) != 2:
+        pf_cpu_relax()
+    return &table

@@ -1,0 +1,91 @@
+/* The workspace of pf_plan_compile, shared by plan.pyx (nodes, frames, kernels), blocks.pyx (order, blocks) and
+ * emit.pyx (slots, instructions, last readers).  Freed when the plan stands. */
+#ifndef PF_COMPILE_H
+#define PF_COMPILE_H
+#include "pf_core.h"
+
+enum {                      /* pf_comp.cls: how the core treats a node */
+  PF_C_KERNEL, PF_C_ARG, PF_C_RETVAL, PF_C_CONST, PF_C_IDENTITY, PF_C_NOOP, PF_C_SWITCH, PF_C_MERGE, PF_C_ENTER,
+  PF_C_EXIT, PF_C_NEXT, PF_C_VARIABLE
+};
+enum { PF_N_MAYBE_DEAD = 1, PF_N_ASYNC = 2, PF_N_EXPENSIVE = 4, PF_N_URGENT = 8, PF_N_LOOP_MERGE = 16, PF_N_CONST_ENTER = 32,
+       PF_N_PREFILLED = 64 /* its outputs are in the slots before the step starts: no instruction */ };
+
+typedef struct pf_comp_frame {
+  pf_str name;
+  int32_t parent, parallel, inlined, home;  /* home: the frame whose slab holds this frame's slots */
+  int32_t async, expensive, key, waits;
+  int32_t n_nodes, n_enters, n_exits, n_vars;
+  int32_t *items, n_items;                  /* order: node, or n + frame */
+  int32_t *enters, *exits, *merges, *nexts; /* nodes */
+  int32_t block;                            /* the FRAME's block in its parent; -1 */
+  uint32_t n_slots;
+} pf_comp_frame;
+
+typedef struct pf_comp_block {
+  int32_t frame, flags, n_preds, n_items, order;
+  int32_t *preds;           /* sorted block numbers */
+  int32_t first, last;      /* its items, chained by pf_comp.chain */
+  uint64_t key;
+  int32_t same_key;         /* next block in the hash chain */
+} pf_comp_block;
+
+typedef struct pf_comp {
+  pf_graph *g;
+  pf_plan *plan;
+  pf_plan_options opt;
+  pf_error *err;
+  pf_arena work;
+  int32_t n;
+  const pf_op_def **def;
+  pf_signature *sig;
+  const pf_kernel_entry **kernel;
+  void **state;
+  DLTensor **value;         /* prefilled: constants and handles */
+  uint8_t *cls, *flags;
+  int32_t *frame, *out_frame;
+  int32_t *out_begin, *out_node, *out_port; /* consumers: node, and the output it reads (-1: control) */
+  int32_t n_frames, frames_room;
+  pf_comp_frame *frames;
+  /* blocks */
+  int32_t n_blocks, blocks_room;
+  pf_comp_block *blocks;
+  int32_t *block;           /* node -> block; -1 */
+  int32_t *chain;           /* item -> next item of its block */
+  int32_t *buckets, n_buckets;
+  /* emission */
+  uint32_t *slot, *inner_slot, *ctl_slot;
+  uint32_t n_instrs, instrs_room, n_ins, ins_room;
+  pf_instr *instrs;
+  int32_t *instr_block;     /* instruction -> block, for last readers; -1 inside inlined bodies */
+  uint32_t *ins;
+} pf_comp;
+
+/* blocks.pyx */
+pf_status pf_comp_order(pf_comp *c, int32_t frame);
+pf_status pf_comp_blocks(pf_comp *c);
+/* emit.pyx */
+pf_status pf_comp_emit(pf_comp *c);
+/* plan.pyx */
+pf_status pf_comp_fail(pf_comp *c, int32_t node, pf_status code, const char *what);
+
+/* a heap of int32, least first */
+static inline void pf_ints_push(int32_t *h, int32_t *n, int32_t x) {
+  int32_t i = (*n)++;
+  while (i > 0 && h[(i - 1) / 2] > x) { h[i] = h[(i - 1) / 2]; i = (i - 1) / 2; }
+  h[i] = x;
+}
+static inline int32_t pf_ints_pop(int32_t *h, int32_t *n) {
+  int32_t out = h[0], last = h[--(*n)], i = 0;
+  for (;;) {
+    int32_t k = 2 * i + 1;
+    if (k >= *n) break;
+    if (k + 1 < *n && h[k + 1] < h[k]) k++;
+    if (h[k] >= last) break;
+    h[i] = h[k];
+    i = k;
+  }
+  if (*n) h[i] = last;
+  return out;
+}
+#endif

@@ -1,0 +1,576 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Threads: one pool for work between and inside kernels.
+
+A pool of n threads is n - 1 threads of its own and the caller of each step.  Callers work on their own step only; pool
+threads on any.  Everybody owns a LANE, a heap of stealable items (expensive blocks); what is cheap stays in the worker's
+private heap.  Finished asynchronous calls come in through the injector.
+
+    find work: own lane -> injector -> other lanes -> (pool threads) parallel_for loops -> posts -> sleep
+
+Wake chaining: who publishes wakes one sleeper, and who was woken and finds more work wakes the next; so a burst of
+items starts all threads in log time without a broadcast.  A sleeper announces itself (`idle`), then looks once more;
+a publisher publishes, then looks at `idle`: one of the two sees the other.
+
+A thread in parallel_for runs chunks of that loop only: stealing a block there could want a variable's lock its own
+thread holds.  Idle threads do not spin: they look a few hundred times, then sleep.
+
+fork: the child has none of the threads.  pthread_atfork counts generations; the first step in the child rebuilds locks
+and threads.
+
+Locks: pool.lock, then step.cond's use of it; lane locks are innermost.
+"""
+from core cimport *
+from exec_api cimport *
+
+cdef enum:
+    SPINS = 300
+    MAX_SLOW = 16
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield() noexcept
+
+cdef int32_t fork_generation
+cdef pf_a32 fork_hooked
+cdef pf_aptr default_pool
+
+cdef void after_fork() noexcept nogil:
+    global fork_generation
+    fork_generation += 1
+
+# ---------------------------------------------------------------- life
+cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
+    cdef pf_pool* p = <pf_pool*>calloc(1, sizeof(pf_pool))
+    cdef int32_t i
+    if p == NULL:
+        return NULL
+    if pf_a32_cas(&fork_hooked, 0, 1):
+        pthread_atfork(NULL, NULL, after_fork)
+    p.n = max(1, min(threads, PF_MAX_LANES // 2))
+    p.fork_gen = fork_generation
+    pf_a32_store(&p.refs, 1)
+    pthread_mutex_init(&p.lock, NULL)
+    pf_cond_init(&p.cond)
+    pf_cond_init(&p.slow_cond)
+    p.lanes = <pf_lane*>calloc(PF_MAX_LANES, sizeof(pf_lane))
+    p.lane_taken = <pf_a32*>calloc(PF_MAX_LANES, sizeof(pf_a32))
+    p.workers = <pf_worker*>calloc(p.n, sizeof(pf_worker))
+    if p.lanes == NULL or p.lane_taken == NULL or p.workers == NULL:
+        free(p.lanes)
+        free(p.lane_taken)
+        free(p.workers)
+        free(p)
+        return NULL
+    for i in range(p.n):
+        p.workers[i].pool = p
+        p.workers[i].id = i
+        p.workers[i].lane = p.lanes + i
+        pf_a32_store(p.lane_taken + i, 1)
+    return p
+
+cdef public void pf_pool_ref(pf_pool* p) noexcept nogil:
+    pf_a32_add_rlx(&p.refs, 1)
+
+cdef public void pf_pool_unref(pf_pool* p) noexcept nogil:
+    cdef int32_t i
+    if p == NULL or not pf_a32_dec_last(&p.refs):
+        return
+    if p.started and p.fork_gen == fork_generation:
+        pthread_mutex_lock(&p.lock)
+        pf_a32_store(&p.stop, 1)
+        pthread_cond_broadcast(&p.cond)
+        pthread_cond_broadcast(&p.slow_cond)
+        pthread_mutex_unlock(&p.lock)
+        for i in range(1, p.n):
+            pthread_join(p.workers[i].thread, NULL)
+        while True:
+            pthread_mutex_lock(&p.lock)
+            i = p.slow_threads
+            pthread_mutex_unlock(&p.lock)
+            if i == 0:
+                break
+            sched_yield()
+    for i in range(PF_MAX_LANES):
+        free(p.lanes[i].heap.items)
+    for i in range(p.n):
+        free(p.workers[i].ready.items)
+    free(p.lanes)
+    free(p.lane_taken)
+    free(p.workers)
+    free(p)
+
+cdef public pf_pool* pf_default_pool() noexcept nogil:
+    """The process's own pool, one thread per processor it may use."""
+    cdef pf_pool* p = <pf_pool*>pf_aptr_load(&default_pool)
+    if p != NULL:
+        return p
+    p = pf_pool_new(<int32_t>usable_processors())
+    if p != NULL and not pf_aptr_cas(&default_pool, NULL, p):
+        pf_pool_unref(p)
+        p = <pf_pool*>pf_aptr_load(&default_pool)
+    return p
+
+cdef extern from *:
+    """
+    #include <sched.h>
+    #include <unistd.h>
+    static inline long pf_usable_processors(void) {
+    #if defined(__linux__) && defined(CPU_COUNT)
+      cpu_set_t set;
+      if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
+    #endif
+      return sysconf(_SC_NPROCESSORS_ONLN);
+    }
+    """
+    long usable_processors "pf_usable_processors"() noexcept nogil
+
+# ---------------------------------------------------------------- threads
+cdef void* thread_main(void* arg) noexcept nogil:
+    cdef pf_worker* w = <pf_worker*>arg
+    work(w)
+    return NULL
+
+cdef void rebuild(pf_pool* p) noexcept nogil:
+    """In a forked child: the locks' owners are gone, and so is their work."""
+    cdef int32_t i
+    pthread_mutex_init(&p.lock, NULL)
+    pf_cond_init(&p.cond)
+    pf_cond_init(&p.slow_cond)
+    for i in range(PF_MAX_LANES):
+        pf_a32_store(&p.lanes[i].lock, 0)
+        pf_a32_store(&p.lanes[i].n, 0)
+        p.lanes[i].heap.n = 0
+        pf_a32_store(p.lane_taken + i, i < p.n)
+    for i in range(p.n):
+        p.workers[i].ready.n = 0
+    p.inject = NULL
+    p.loops = NULL
+    p.posts = NULL
+    p.posts_tail = NULL
+    p.slow = NULL
+    p.slow_tail = NULL
+    p.slow_threads = 0
+    p.slow_idle = 0
+    pf_a32_store(&p.n_inject, 0)
+    pf_a32_store(&p.n_loops, 0)
+    pf_a32_store(&p.n_posts, 0)
+    pf_a32_store(&p.idle, 0)
+    pf_a32_store(&p.waiting_callers, 0)
+    p.started = 0
+    p.fork_gen = fork_generation
+
+cdef void start_threads(pf_pool* p) noexcept nogil:
+    cdef int32_t i
+    pthread_mutex_lock(&p.lock)
+    if not p.started:
+        for i in range(1, p.n):
+            if pthread_create(&p.workers[i].thread, NULL, thread_main, p.workers + i):
+                p.n = i             # fewer threads than asked for
+                break
+        p.started = 1
+    pthread_mutex_unlock(&p.lock)
+
+cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexcept nogil:
+    cdef int32_t i
+    if p.fork_gen != fork_generation:
+        rebuild(p)
+    if p.n > 1 and not p.started:
+        start_threads(p)
+    caller.pool = p
+    caller.step = s
+    caller.lane = NULL
+    if p.n > 1:
+        for i in range(p.n, PF_MAX_LANES):
+            if pf_a32_load_rlx(p.lane_taken + i) == 0 and pf_a32_cas(p.lane_taken + i, 0, 1):
+                caller.lane = p.lanes + i
+                caller.id = i
+                break
+
+cdef public void pf_pool_end(pf_worker* caller) noexcept nogil:
+    if caller.lane != NULL:
+        pf_a32_store(caller.pool.lane_taken + caller.id, 0)
+    free(caller.ready.items)
+    caller.ready.items = NULL
+
+cdef void wake_one(pf_pool* p) noexcept nogil:
+    pf_fence()
+    if pf_a32_load_rlx(&p.idle) > 0:
+        pthread_mutex_lock(&p.lock)
+        pthread_cond_signal(&p.cond)
+        pthread_mutex_unlock(&p.lock)
+
+cdef bint anything(pf_pool* p) noexcept nogil:
+    """Work for a pool thread exists.  Called by sleepers after announcing themselves."""
+    cdef int32_t i
+    if pf_a32_load(&p.n_inject) or pf_a32_load(&p.n_loops) or pf_a32_load(&p.n_posts):
+        return True
+    for i in range(PF_MAX_LANES):
+        if pf_a32_load(&p.lanes[i].n):
+            return True
+    return False
+
+cdef void work(pf_worker* w) noexcept nogil:
+    cdef pf_pool* p = w.pool
+    cdef pf_item* item
+    cdef int32_t spins = 0
+    cdef bint woken = False
+    while not pf_a32_load_rlx(&p.stop):
+        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
+        if item != NULL:
+            if woken:
+                woken = False
+                if anything(p):
+                    wake_one(p)
+            pf_run_item(w, item)
+            spins = 0
+            continue
+        if join_loop(p) or run_post(p):
+            spins = 0
+            continue
+        spins += 1
+        if spins < SPINS:
+            pf_cpu_relax()
+            continue
+        pthread_mutex_lock(&p.lock)
+        pf_a32_add_sc(&p.idle, 1)
+        pf_fence()
+        if not anything_locked(p) and not pf_a32_load(&p.stop):
+            pthread_cond_wait(&p.cond, &p.lock)
+        pf_a32_add_sc(&p.idle, -1)
+        pthread_mutex_unlock(&p.lock)
+        spins = SPINS // 2
+        woken = True
+
+cdef bint anything_locked(pf_pool* p) noexcept nogil:
+    """Like anything, but a loop that takes no more helpers does not keep a thread awake.  Lock held."""
+    cdef int32_t i
+    if pf_a32_load(&p.n_inject) or pf_a32_load(&p.n_posts):
+        return True
+    if open_loop(p) != NULL:
+        return True
+    for i in range(PF_MAX_LANES):
+        if pf_a32_load(&p.lanes[i].n):
+            return True
+    return False
+
+# ---------------------------------------------------------------- items
+cdef void tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
+    """Lock held: the caller of s, if it sleeps, has something to look at."""
+    if pf_a32_load(&s.caller_waits):
+        pthread_cond_signal(&s.cond)
+
+cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
+    cdef pf_step* s = item.slab.step
+    pthread_mutex_lock(&p.lock)
+    item.next = p.inject
+    p.inject = item
+    pf_a32_add(&p.n_inject, 1)
+    tell_caller(p, s)
+    if p.n > 1:
+        pthread_cond_signal(&p.cond)
+    pthread_mutex_unlock(&p.lock)
+
+cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
+    cdef pf_pool* p = w.pool
+    cdef pf_step* s = item.slab.step
+    cdef bint ok = False
+    if w.lane != NULL:
+        pf_spin_lock(&w.lane.lock)
+        ok = pf_heap_push(&w.lane.heap, item)
+        pf_a32_store(&w.lane.n, w.lane.heap.n)
+        pf_spin_unlock(&w.lane.lock)
+    if not ok:
+        pf_pool_inject(p, item)
+        return
+    pf_fence()
+    if pf_a32_load_rlx(&p.waiting_callers) > 0 and w.step != s:
+        pthread_mutex_lock(&p.lock)
+        if pf_a32_load(&s.caller_waits):
+            pthread_cond_signal(&s.cond)
+        pthread_mutex_unlock(&p.lock)
+    if pf_a32_load_rlx(&p.idle) > 0:
+        pthread_mutex_lock(&p.lock)
+        pthread_cond_signal(&p.cond)
+        pthread_mutex_unlock(&p.lock)
+
+cdef pf_item* take_injected(pf_pool* p, pf_step* only) noexcept nogil:
+    cdef pf_item* item
+    cdef pf_item** at
+    if pf_a32_load(&p.n_inject) == 0:
+        return NULL
+    pthread_mutex_lock(&p.lock)
+    at = &p.inject
+    while at[0] != NULL and only != NULL and at[0].slab.step != only:
+        at = &at[0].next
+    item = at[0]
+    if item != NULL:
+        at[0] = item.next
+        item.next = NULL
+        pf_a32_add(&p.n_inject, -1)
+    pthread_mutex_unlock(&p.lock)
+    return item
+
+cdef pf_item* take_from_lane(pf_lane* lane, pf_step* only) noexcept nogil:
+    cdef pf_item* item = NULL
+    cdef int32_t i
+    if pf_a32_load(&lane.n) == 0:
+        return NULL
+    pf_spin_lock(&lane.lock)
+    for i in range(lane.heap.n):
+        if only == NULL or lane.heap.items[i].slab.step == only:
+            item = pf_heap_take(&lane.heap, i)
+            break
+    pf_a32_store(&lane.n, lane.heap.n)
+    pf_spin_unlock(&lane.lock)
+    return item
+
+cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
+    cdef pf_pool* p = w.pool
+    cdef pf_item* item
+    cdef int32_t i
+    if w.lane != NULL:
+        item = take_from_lane(w.lane, w.step)
+        if item != NULL:
+            return item
+    item = take_injected(p, w.step)
+    if item != NULL or p.n == 1:
+        return item
+    for i in range(PF_MAX_LANES):
+        item = take_from_lane(p.lanes + (w.id + 1 + i) % PF_MAX_LANES, w.step)
+        if item != NULL:
+            return item
+    return NULL
+
+cdef bint caller_has_work(pf_worker* w) noexcept nogil:
+    """Lock held."""
+    cdef pf_item* item = w.pool.inject
+    cdef int32_t i, k
+    cdef pf_lane* lane
+    cdef bint found = False
+    if pf_a32_load(&w.step.done) or w.step.posts != NULL:
+        return True
+    while item != NULL:
+        if item.slab.step == w.step:
+            return True
+        item = item.next
+    for i in range(PF_MAX_LANES):
+        lane = w.pool.lanes + i
+        if pf_a32_load(&lane.n):
+            pf_spin_lock(&lane.lock)
+            for k in range(lane.heap.n):
+                if lane.heap.items[k].slab.step == w.step:
+                    found = True
+            pf_spin_unlock(&lane.lock)
+    return found
+
+cdef public void pf_pool_wait(pf_worker* caller, int64_t until_ns) noexcept nogil:
+    cdef pf_pool* p = caller.pool
+    cdef pf_step* s = caller.step
+    cdef int32_t i
+    for i in range(SPINS):
+        if pf_a32_load(&s.done) or pf_a32_load(&p.n_inject):
+            return
+        pf_cpu_relax()
+    pthread_mutex_lock(&p.lock)
+    pf_a32_store(&s.caller_waits, 1)
+    pf_a32_add_sc(&p.waiting_callers, 1)
+    pf_fence()
+    if not caller_has_work(caller):
+        pf_cond_wait_until(&s.cond, &p.lock, until_ns)
+    pf_a32_store(&s.caller_waits, 0)
+    pf_a32_add_sc(&p.waiting_callers, -1)
+    pthread_mutex_unlock(&p.lock)
+
+cdef public void pf_pool_step_over(pf_step* s) noexcept nogil:
+    cdef pf_pool* p = s.pool
+    if p.n == 1:                    # only the caller's own thread comes here
+        pf_a32_store(&s.done, 1)
+        return
+    pthread_mutex_lock(&p.lock)
+    if pf_a32_load(&s.caller_waits):
+        pf_a32_store(&s.done, 1)
+        pthread_cond_signal(&s.cond)
+    else:
+        pf_a32_store(&s.done, 1)    # the last touch: its caller may go on at once
+    pthread_mutex_unlock(&p.lock)
+
+# ---------------------------------------------------------------- parallel_for
+cdef pf_loop* open_loop(pf_pool* p) noexcept nogil:
+    """A loop with chunks left that takes another helper.  Lock held."""
+    cdef pf_loop* l = p.loops
+    while l != NULL:
+        if pf_a64_load_rlx(&l.next) < l.n and pf_a32_load_rlx(&l.joined) < p.n:
+            return l
+        l = l.next_loop
+    return NULL
+
+cdef void run_chunks(pf_loop* l, int32_t worker) noexcept nogil:
+    cdef int64_t lo
+    while True:
+        lo = pf_a64_add(&l.next, l.chunk)
+        if lo >= l.n:
+            return
+        if l.cancelled == NULL or not pf_a32_load_rlx(l.cancelled):
+            l.fn(l.arg, lo, min(lo + l.chunk, l.n), worker)
+
+cdef bint join_loop(pf_pool* p) noexcept nogil:
+    cdef pf_loop* l
+    cdef int32_t worker
+    if pf_a32_load(&p.n_loops) == 0:
+        return False
+    pthread_mutex_lock(&p.lock)
+    l = open_loop(p)
+    if l != NULL:
+        pf_a32_add(&l.inside, 1)
+        worker = pf_a32_add(&l.joined, 1)
+    pthread_mutex_unlock(&p.lock)
+    if l == NULL:
+        return False
+    run_chunks(l, worker)
+    pf_a32_add(&l.inside, -1)
+    return True
+
+cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int64_t grain, pf_range_fn fn,
+                                  void* arg) noexcept nogil:
+    cdef pf_loop l
+    cdef pf_loop** at
+    cdef int64_t chunks
+    cdef int32_t spins = 0
+    if n <= 0:
+        return PF_OK
+    grain = max(grain, 1)
+    chunks = (n + grain - 1) // grain
+    if p.n == 1 or chunks == 1:
+        fn(arg, 0, n, 0)
+        return PF_OK
+    if p.fork_gen != fork_generation:
+        rebuild(p)
+    if not p.started:
+        start_threads(p)
+    memset(&l, 0, sizeof(l))
+    l.fn = fn
+    l.arg = arg
+    l.n = n
+    l.chunk = grain * max(<int64_t>1, chunks // (8 * p.n))
+    l.cancelled = cancelled
+    pf_a32_store_rlx(&l.joined, 1)
+    pthread_mutex_lock(&p.lock)
+    l.next_loop = p.loops
+    p.loops = &l
+    pf_a32_add(&p.n_loops, 1)
+    if pf_a32_load(&p.idle) > 0:
+        if chunks > 2 and p.n > 2:
+            pthread_cond_broadcast(&p.cond)
+        else:
+            pthread_cond_signal(&p.cond)
+    pthread_mutex_unlock(&p.lock)
+    run_chunks(&l, 0)
+    pthread_mutex_lock(&p.lock)
+    at = &p.loops
+    while at[0] != &l:
+        at = &at[0].next_loop
+    at[0] = l.next_loop
+    pf_a32_add(&p.n_loops, -1)
+    pthread_mutex_unlock(&p.lock)
+    while pf_a32_load(&l.inside):
+        spins += 1
+        if spins < 4000:
+            pf_cpu_relax()
+        else:
+            sched_yield()
+    if cancelled != NULL and pf_a32_load_rlx(cancelled):
+        return PF_CANCELLED
+    return PF_OK
+
+# ---------------------------------------------------------------- posts
+cdef bint run_post(pf_pool* p) noexcept nogil:
+    cdef pf_post* post
+    if pf_a32_load(&p.n_posts) == 0:
+        return False
+    pthread_mutex_lock(&p.lock)
+    post = p.posts
+    if post != NULL:
+        p.posts = post.next
+        if p.posts == NULL:
+            p.posts_tail = NULL
+        pf_a32_add(&p.n_posts, -1)
+    pthread_mutex_unlock(&p.lock)
+    if post == NULL:
+        return False
+    post.fn(post.arg)
+    free(post)
+    return True
+
+cdef void* slow_main(void* arg) noexcept nogil:
+    """A thread of the BLOCKING lane: ends after a while without work."""
+    cdef pf_pool* p = <pf_pool*>arg
+    cdef pf_post* post
+    pthread_mutex_lock(&p.lock)
+    while not pf_a32_load(&p.stop):
+        post = p.slow
+        if post == NULL:
+            p.slow_idle += 1
+            pf_cond_wait_until(&p.slow_cond, &p.lock, pf_now_ns() + 2000000000)
+            p.slow_idle -= 1
+            if p.slow == NULL:
+                break
+            continue
+        p.slow = post.next
+        if p.slow == NULL:
+            p.slow_tail = NULL
+        pthread_mutex_unlock(&p.lock)
+        post.fn(post.arg)
+        free(post)
+        pthread_mutex_lock(&p.lock)
+    p.slow_threads -= 1
+    pthread_mutex_unlock(&p.lock)
+    return NULL
+
+cdef pf_status post_slow(pf_pool* p, pf_post* post) noexcept nogil:
+    """Lock held."""
+    cdef pthread_t t
+    if p.slow_tail != NULL:
+        p.slow_tail.next = post
+    else:
+        p.slow = post
+    p.slow_tail = post
+    if p.slow_idle == 0 and p.slow_threads < MAX_SLOW:
+        if pthread_create(&t, NULL, slow_main, p) == 0:
+            pthread_detach(t)
+            p.slow_threads += 1
+    pthread_cond_signal(&p.slow_cond)
+    return PF_OK
+
+cdef public pf_status pf_pool_post(pf_pool* p, int32_t lane, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
+    cdef pf_post* post = <pf_post*>malloc(sizeof(pf_post))
+    if post == NULL:
+        return PF_RESOURCE_EXHAUSTED
+    post.fn = fn
+    post.arg = arg
+    post.next = NULL
+    if p.fork_gen != fork_generation:
+        rebuild(p)
+    pthread_mutex_lock(&p.lock)
+    if lane == PF_LANE_BLOCKING or p.n == 1 or not p.started:
+        post_slow(p, post)
+    else:
+        if p.posts_tail != NULL:
+            p.posts_tail.next = post
+        else:
+            p.posts = post
+        p.posts_tail = post
+        pf_a32_add(&p.n_posts, 1)
+        pthread_cond_signal(&p.cond)
+    pthread_mutex_unlock(&p.lock)
+    return PF_OK
+
+cdef public void pf_pool_post_caller(pf_step* s, pf_post* take) noexcept nogil:
+    """First come, first served, on the thread that called run."""
+    cdef pf_post** at
+    pthread_mutex_lock(&s.pool.lock)
+    take.next = NULL
+    at = &s.posts
+    while at[0] != NULL:
+        at = &at[0].next
+    at[0] = take
+    tell_caller(s.pool, s)
+    pthread_mutex_unlock(&s.pool.lock)

@@ -1,0 +1,619 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Steps: one run of a plan, from arguments to results; and calls that outlive compute.
+
+A step is DONE when every block of its root slab is done: each ran, or was passed over because the step was cancelled.
+Then no thread touches the step any more, and its caller takes the results, sweeps what an error left in slots, frees the
+step's resources and puts the step back on the plan's free list.
+
+Steps of one plan are isolated: each has its own slots, rendezvous and resources.  The first failure wins; it cancels the
+rest: blocks not yet begun are passed over, asynchronous kernels are told through their cancel callbacks.
+
+A deferred call is registered under a TICKET: generation << 32 | index + 1.  `done` takes the ticket out of the table, so a
+second or late `done` finds nothing.  The call ends when both compute has returned and done was called.
+"""
+from core cimport *
+from exec_api cimport *
+from tensor_api cimport *
+from state_api cimport *
+from rendezvous_api cimport *
+
+cdef enum:
+    POLL_NS = 20000000
+    SLICE_NS = 100000000
+
+cdef pf_a64 step_ids
+
+# ---------------------------------------------------------------- slabs
+cdef public pf_status pf_slab_allocate(pf_slab* s, pf_plan* plan, const pf_frame_def* fd) noexcept nogil:
+    cdef uint32_t k
+    cdef pf_item* item
+    s.def_ = fd
+    s.items = <pf_item*>calloc(fd.n_blocks + 1, sizeof(pf_item))
+    s.slots = <DLTensor**>calloc(fd.n_slots + 1, sizeof(void*))
+    s.uses = <pf_a32*>calloc(fd.n_uses + 1, sizeof(pf_a32))
+    s.next = <DLTensor**>calloc(fd.n_vars + 1, sizeof(void*))
+    s.arrived = <uint8_t*>calloc(fd.n_vars + 1, 1)
+    if s.items == NULL or s.slots == NULL or s.uses == NULL or s.next == NULL or s.arrived == NULL:
+        pf_slab_release(s)
+        return PF_RESOURCE_EXHAUSTED
+    for k in range(fd.n_blocks):
+        item = s.items + k
+        item.block = fd.block_begin + k
+        item.order = plan.blocks[fd.block_begin + k].order
+        item.slab = s
+    return PF_OK
+
+cdef public void pf_slab_reset(pf_slab* s) noexcept nogil:
+    cdef const pf_frame_def* fd = s.def_
+    cdef const pf_block* blocks = s.step.plan.blocks + fd.block_begin
+    cdef uint32_t k
+    for k in range(fd.n_blocks):
+        pf_a32_store_rlx(&s.items[k].pending, blocks[k].pending)
+        s.items[k].call = NULL
+    for k in range(fd.n_uses):
+        pf_a32_store_rlx(s.uses + k, <int32_t>fd.use_counts[k])
+    pf_a32_store(&s.blocks_left, <int32_t>fd.n_blocks)
+
+cdef public void pf_slab_sweep(pf_slab* s, pf_plan* plan) noexcept nogil:
+    cdef uint32_t k
+    cdef int32_t j
+    cdef DLTensor* t
+    if s.slots == NULL:
+        return
+    for k in range(1, s.def_.n_slots):
+        t = s.slots[k]
+        s.slots[k] = NULL
+        if pf_alive(t) and plan.slot_use[s.def_.slot_base + k] != PF_SLOT_LENT:
+            pf_dl_unref(t)
+    for j in range(s.def_.n_vars):
+        t = s.next[j]
+        s.next[j] = NULL
+        if pf_alive(t):
+            pf_dl_unref(t)
+
+cdef public void pf_slab_release(pf_slab* s) noexcept nogil:
+    free(s.items)
+    free(s.slots)
+    free(s.uses)
+    free(s.next)
+    free(s.arrived)
+    s.items = NULL
+    s.slots = NULL
+    s.uses = NULL
+    s.next = NULL
+    s.arrived = NULL
+
+# ---------------------------------------------------------------- steps
+cdef pf_step* step_new(pf_plan* plan) noexcept nogil:
+    cdef pf_step* s = <pf_step*>calloc(1, sizeof(pf_step))
+    if s == NULL:
+        return NULL
+    s.plan = plan
+    s.pool = plan.pool
+    pthread_mutex_init(&s.lock, NULL)
+    pf_cond_init(&s.cond)
+    s.root.step = s
+    s.rets = <DLTensor**>calloc(plan.n_rets + 1, sizeof(void*))
+    s.free_frames = <pf_frame**>calloc(plan.n_frames + 1, sizeof(void*))
+    if s.rets == NULL or s.free_frames == NULL or pf_slab_allocate(&s.root, plan, plan.frames):
+        pf_step_free(s)
+        return NULL
+    return s
+
+cdef public void pf_step_free(pf_step* s) noexcept nogil:
+    cdef pf_frame* f = s.all_frames
+    cdef pf_frame* next
+    while f != NULL:
+        next = f.next_all
+        pf_frame_free(f)
+        f = next
+    pf_slab_release(&s.root)
+    pthread_mutex_destroy(&s.lock)
+    pthread_cond_destroy(&s.cond)
+    free(s.rets)
+    free(s.free_frames)
+    free(s.owned)
+    free(s)
+
+cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
+    cdef pf_step* s
+    pf_spin_lock(&plan.lock)
+    s = plan.free_steps
+    if s != NULL:
+        plan.free_steps = s.next_free
+    pf_spin_unlock(&plan.lock)
+    if s == NULL:
+        s = step_new(plan)
+        if s == NULL:
+            return NULL
+    s.id = pf_a64_add_rlx(&step_ids, 1) + 1
+    s.error.code = PF_OK
+    s.shared = 0
+    s.deadline_ns = 0
+    s.next_poll_ns = 0
+    pf_a32_store_rlx(&s.cancelled, 0)
+    pf_a32_store_rlx(&s.done, 0)
+    return s
+
+cdef inline void give_back(pf_step* s) noexcept nogil:
+    cdef pf_plan* plan = s.plan
+    pf_spin_lock(&plan.lock)
+    s.next_free = plan.free_steps
+    plan.free_steps = s
+    pf_spin_unlock(&plan.lock)
+
+cdef public void pf_step_own(pf_step* s, pf_resource* take) noexcept nogil:
+    cdef pf_resource** grown
+    cdef int32_t room
+    pthread_mutex_lock(&s.lock)
+    if s.n_owned == s.owned_room:
+        room = s.owned_room * 2 if s.owned_room else 16
+        grown = <pf_resource**>realloc(s.owned, sizeof(void*) * room)
+        if grown != NULL:
+            s.owned = grown
+            s.owned_room = room
+    if s.n_owned < s.owned_room:
+        s.owned[s.n_owned] = take
+        s.n_owned += 1
+        take = NULL
+    pthread_mutex_unlock(&s.lock)
+    if take != NULL:
+        pf_object_unref(&take.base)     # lives as long as its handles
+
+cdef pf_a32 meeting_lock
+cdef pf_step* meeting                   # steps with a rendezvous, for messages that name a step by its id
+
+cdef void list_step(pf_step* s) noexcept nogil:
+    global meeting
+    pf_spin_lock(&meeting_lock)
+    s.next_meeting = meeting
+    meeting = s
+    pf_spin_unlock(&meeting_lock)
+
+cdef void unlist_step(pf_step* s) noexcept nogil:
+    cdef pf_step** at
+    pf_spin_lock(&meeting_lock)
+    at = &meeting
+    while at[0] != NULL and at[0] != s:
+        at = &at[0].next_meeting
+    if at[0] != NULL:
+        at[0] = s.next_meeting
+    pf_spin_unlock(&meeting_lock)
+
+cdef public pf_rendezvous* pf_running_rendezvous(int64_t step) noexcept nogil:
+    cdef pf_step* s
+    cdef pf_rendezvous* r = NULL
+    pf_spin_lock(&meeting_lock)
+    s = meeting
+    while s != NULL and s.id != step:
+        s = s.next_meeting
+    if s != NULL:
+        r = s.rendezvous
+        pf_rendezvous_ref(r)
+    pf_spin_unlock(&meeting_lock)
+    return r
+
+cdef public pf_rendezvous* pf_step_rendezvous(pf_step* s) noexcept nogil:
+    cdef bint fresh
+    pthread_mutex_lock(&s.lock)
+    fresh = s.rendezvous == NULL
+    if fresh:
+        s.rendezvous = pf_rendezvous_new()
+        fresh = s.rendezvous != NULL
+    pthread_mutex_unlock(&s.lock)
+    if fresh:
+        list_step(s)
+    return s.rendezvous
+
+cdef void clean_up(pf_step* s) noexcept nogil:
+    """After the step: what an error left behind, its resources, its rendezvous."""
+    cdef pf_frame* f
+    cdef int32_t k
+    cdef uint32_t r
+    if pf_a32_load_rlx(&s.cancelled):
+        f = s.all_frames
+        while f != NULL:
+            for k in range(f.n_ring):
+                pf_slab_sweep(f.ring + k, s.plan)
+                f.ring[k].status = 0
+            f = f.next_all
+        pf_slab_sweep(&s.root, s.plan)
+        for r in range(s.plan.n_rets):
+            if pf_alive(s.rets[r]):
+                pf_dl_unref(s.rets[r])
+            s.rets[r] = NULL
+    while s.n_owned:
+        s.n_owned -= 1
+        pf_object_unref(&s.owned[s.n_owned].base)
+    if s.rendezvous != NULL:
+        unlist_step(s)
+        pf_rendezvous_abort(s.rendezvous, PF_CANCELLED)
+        pf_rendezvous_unref(s.rendezvous)
+        s.rendezvous = NULL
+
+# ---------------------------------------------------------------- failure
+cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
+    """Cancel callbacks, each once, no lock held; then the rendezvous."""
+    cdef pf_call* c
+    cdef void (*fn)(void*) noexcept nogil
+    cdef void* arg
+    cdef pf_rendezvous* r
+    while True:
+        pthread_mutex_lock(&s.lock)
+        c = s.deferred
+        while c != NULL and c.cancel_fn == NULL:
+            c = c.next_cancel
+        if c != NULL:
+            fn = c.cancel_fn
+            arg = c.cancel_arg
+            c.cancel_fn = NULL
+        pthread_mutex_unlock(&s.lock)
+        if c == NULL:
+            break
+        fn(arg)
+    pthread_mutex_lock(&s.lock)
+    r = s.rendezvous
+    if r != NULL:
+        pf_rendezvous_ref(r)
+    pthread_mutex_unlock(&s.lock)
+    if r != NULL:
+        pf_rendezvous_abort(r, why)
+        pf_rendezvous_unref(r)
+
+cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
+    pthread_mutex_lock(&s.lock)
+    if not s.error.code:
+        s.error.node[0] = 0
+        s.error.op[0] = 0
+        s.error.device[0] = 0
+        s.error.message[0] = 0
+        if node != NULL:
+            pf_copy_text(s.error.node, sizeof(s.error.node), node.name.data, node.name.len)
+            pf_copy_text(s.error.op, sizeof(s.error.op), node.op.data, node.op.len)
+            pf_copy_text(s.error.device, sizeof(s.error.device), node.device.data, node.device.len)
+        pf_error_set(&s.error, code if code > 0 else PF_INTERNAL, b"%s", message)
+    pf_a32_store(&s.cancelled, 1)
+    pthread_mutex_unlock(&s.lock)
+    tell_waiters(s, code)
+
+cdef void append_waiting(pf_step* s, char* text, int32_t room) noexcept nogil:
+    """Which asynchronous nodes have not completed."""
+    cdef pf_call* c
+    cdef int32_t used = <int32_t>strlen(text), n = 0
+    pthread_mutex_lock(&s.lock)
+    c = s.deferred
+    while c != NULL:
+        if n < 8 and used < room - 300:
+            used += snprintf(text + used, room - used, b"%s%.*s (%.*s)", b"; waiting for " if n == 0 else b", ",
+                             <int>min(c.node.name.len, 150), c.node.name.data, <int>min(c.node.op.len, 60), c.node.op.data)
+        n += 1
+        c = c.next_cancel
+    pthread_mutex_unlock(&s.lock)
+    if n > 8:
+        snprintf(text + used, room - used, b" and %d more", n - 8)
+
+cdef public void pf_step_cancel(pf_step* s, pf_status why, const char* message) noexcept nogil:
+    cdef char text[2048]
+    snprintf(text, 1000, b"%s", message)
+    append_waiting(s, text, 2000)
+    pf_step_fail(s, NULL, why, text)
+
+cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
+    cdef int64_t now = pf_now_ns()
+    if now < s.next_poll_ns:
+        return pf_a32_load_rlx(&s.cancelled)
+    s.next_poll_ns = now + POLL_NS
+    if s.deadline_ns and now > s.deadline_ns:
+        s.deadline_ns = 0
+        pf_step_cancel(s, PF_DEADLINE_EXCEEDED, b"Timed out: the step did not finish in the time given by timeout_in_ms")
+    if s.poll != NULL and s.poll(s.poll_arg):
+        pf_step_cancel(s, PF_CANCELLED, b"Interrupted")
+    return pf_a32_load_rlx(&s.cancelled)
+
+# ---------------------------------------------------------------- calls
+cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept nogil:
+    c.ctx.size = sizeof(pf_ctx)
+    c.ctx.flags = 0
+    c.ctx.host = pf_host_table()
+    c.ctx.stream = NULL
+    c.ctx.step = step.id if step != NULL else 0
+    c.step = step
+    c.plan = step.plan if step != NULL else NULL
+    c.worker = w
+    c.dirty = 0
+    c.n_lent = 0
+    c.lent_room = 6
+    c.lent = c.lent_inline
+    c.message = NULL
+    c.loop = NULL
+    c.moved = NULL
+    c.deferred = 0
+    c.dead_out = 0
+    c.cancel_fn = NULL
+
+cdef public pf_status pf_call_lend(pf_call* c, int32_t kind, void* p) noexcept nogil:
+    cdef pf_lent* grown
+    if c.n_lent == c.lent_room:
+        grown = <pf_lent*>malloc(sizeof(pf_lent) * c.lent_room * 2)
+        if grown == NULL:
+            give_up(kind, p)
+            return PF_RESOURCE_EXHAUSTED
+        memcpy(grown, c.lent, sizeof(pf_lent) * c.n_lent)
+        if c.lent != c.lent_inline:
+            free(c.lent)
+        c.lent = grown
+        c.lent_room *= 2
+    c.lent[c.n_lent].kind = kind
+    c.lent[c.n_lent].p = p
+    c.n_lent += 1
+    c.dirty = 1
+    return PF_OK
+
+cdef void give_up(int32_t kind, void* p) noexcept nogil:
+    if kind & 255 == 0:
+        pf_tensor_unref(<pf_tensor*>p)
+    elif kind & 255 == 1:
+        pf_object_unref(<pf_object*>p)
+    elif kind & 255 == 2:
+        pf_mem_free(p)
+    else:
+        pthread_mutex_unlock(&(<pf_variable*>p).lock)
+
+cdef public void pf_call_cleanup(pf_call* c) noexcept nogil:
+    while c.n_lent:
+        c.n_lent -= 1
+        give_up(c.lent[c.n_lent].kind, c.lent[c.n_lent].p)
+    if c.lent != c.lent_inline:
+        free(c.lent)
+        c.lent = c.lent_inline
+        c.lent_room = 6
+    free(c.message)
+    c.message = NULL
+    c.dirty = 0
+
+cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
+    cdef char text[200]
+    if c.message != NULL:
+        pf_step_fail(c.step, c.node, st, c.message)
+    else:
+        snprintf(text, 200, b"the kernel failed with status %d and no message", st)
+        pf_step_fail(c.step, c.node, st, text)
+    return st
+
+# ---------------------------------------------------------------- tickets
+cdef pf_a32 ticket_lock
+cdef pf_call** ticket_calls
+cdef uint32_t* ticket_gens
+cdef int32_t* ticket_free
+cdef int32_t ticket_room
+cdef int32_t ticket_n_free
+
+cdef bint more_tickets() noexcept nogil:
+    """Lock held."""
+    global ticket_calls, ticket_gens, ticket_free, ticket_room, ticket_n_free
+    cdef int32_t room = ticket_room * 2 if ticket_room else 256
+    cdef int32_t k
+    cdef pf_call** calls = <pf_call**>realloc(ticket_calls, sizeof(void*) * room)
+    if calls == NULL:
+        return False
+    ticket_calls = calls
+    cdef uint32_t* gens = <uint32_t*>realloc(ticket_gens, sizeof(uint32_t) * room)
+    if gens == NULL:
+        return False
+    ticket_gens = gens
+    cdef int32_t* frees = <int32_t*>realloc(ticket_free, sizeof(int32_t) * room)
+    if frees == NULL:
+        return False
+    ticket_free = frees
+    for k in range(ticket_room, room):
+        ticket_gens[k] = 1
+        ticket_calls[k] = NULL
+        ticket_free[ticket_n_free] = k
+        ticket_n_free += 1
+    ticket_room = room
+    return True
+
+cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
+    """A heap copy of a stack call, registered; the stack call hands over what it was lent."""
+    global ticket_n_free
+    cdef uint32_t n = <uint32_t>c.ctx.n_in
+    cdef pf_call* h = <pf_call*>malloc(sizeof(pf_call) + sizeof(void*) * (n + 1))
+    cdef int32_t k
+    if h == NULL:
+        return NULL
+    memcpy(h, c, sizeof(pf_call))
+    h.ins = <DLTensor**>(h + 1)
+    if n:
+        memcpy(h.ins, c.ins, sizeof(void*) * n)
+    h.ctx.ins = <const DLTensor**>h.ins
+    if c.lent == c.lent_inline:
+        h.lent = h.lent_inline
+    c.lent = c.lent_inline
+    c.lent_room = 6
+    c.n_lent = 0
+    c.message = NULL
+    c.dirty = 0
+    h.deferred = 1
+    h.moved = NULL
+    h.status = PF_OK
+    h.cancel_fn = NULL
+    pf_a32_store(&h.refs, 2)
+    pf_spin_lock(&ticket_lock)
+    if ticket_n_free == 0 and not more_tickets():
+        pf_spin_unlock(&ticket_lock)
+        pf_call_cleanup(h)
+        free(h)
+        return NULL
+    ticket_n_free -= 1
+    k = ticket_free[ticket_n_free]
+    ticket_calls[k] = h
+    h.ticket = (<uint64_t>ticket_gens[k] << 32) | <uint64_t>(k + 1)
+    pf_spin_unlock(&ticket_lock)
+    ticket[0] = h.ticket
+    c.moved = h
+    if c.step.pool.n > 1:
+        c.step.shared = 1
+    pthread_mutex_lock(&c.step.lock)
+    h.prev_cancel = NULL
+    h.next_cancel = c.step.deferred
+    if c.step.deferred != NULL:
+        c.step.deferred.prev_cancel = h
+    c.step.deferred = h
+    pthread_mutex_unlock(&c.step.lock)
+    return h
+
+cdef public pf_call* pf_ticket_peek(uint64_t ticket) noexcept nogil:
+    cdef int64_t k = <int64_t>(ticket & <uint64_t>0xffffffff) - 1
+    cdef pf_call* c = NULL
+    pf_spin_lock(&ticket_lock)
+    if 0 <= k < ticket_room and ticket_gens[k] == <uint32_t>(ticket >> 32):
+        c = ticket_calls[k]
+    pf_spin_unlock(&ticket_lock)
+    return c
+
+cdef public pf_call* pf_ticket_take(uint64_t ticket) noexcept nogil:
+    global ticket_n_free
+    cdef int64_t k = <int64_t>(ticket & <uint64_t>0xffffffff) - 1
+    cdef pf_call* c = NULL
+    pf_spin_lock(&ticket_lock)
+    if 0 <= k < ticket_room and ticket_gens[k] == <uint32_t>(ticket >> 32):
+        c = ticket_calls[k]
+        if c != NULL:
+            ticket_calls[k] = NULL
+            ticket_gens[k] = max(<uint32_t>1, ticket_gens[k] + 1)
+            ticket_free[ticket_n_free] = <int32_t>k
+            ticket_n_free += 1
+    pf_spin_unlock(&ticket_lock)
+    return c
+
+cdef public void pf_call_done(pf_call* c, pf_status st) noexcept nogil:
+    """By `done`, on any thread: whoever comes second of {compute's return, done} completes; here, a worker does."""
+    c.status = st
+    if pf_a32_add(&c.refs, -1) == 1:
+        c.item.call = c
+        pf_pool_inject(c.step.pool, c.item)
+
+cdef public void pf_call_forget(pf_call* c) noexcept nogil:
+    cdef pf_step* s = c.step
+    pthread_mutex_lock(&s.lock)
+    if c.prev_cancel != NULL:
+        c.prev_cancel.next_cancel = c.next_cancel
+    else:
+        s.deferred = c.next_cancel
+    if c.next_cancel != NULL:
+        c.next_cancel.prev_cancel = c.prev_cancel
+    pthread_mutex_unlock(&s.lock)
+
+# ---------------------------------------------------------------- run
+cdef inline void fill_slots(pf_step* s, pf_tensor** take_args) noexcept nogil:
+    cdef pf_plan* plan = s.plan
+    cdef uint32_t k
+    for k in range(plan.n_consts):
+        s.root.slots[plan.consts[k].slot] = plan.consts[k].tensor
+    for k in range(plan.n_args):
+        if plan.arg_slot[k] != <uint32_t>0xffffffff:
+            s.root.slots[plan.arg_slot[k]] = pf_dl(take_args[k])
+        else:
+            pf_tensor_unref(take_args[k])
+
+cdef void run_posts(pf_worker* w) noexcept nogil:
+    cdef pf_step* s = w.step
+    cdef pf_post* post
+    while s.posts != NULL:
+        pthread_mutex_lock(&s.pool.lock)
+        post = s.posts
+        s.posts = post.next
+        pthread_mutex_unlock(&s.pool.lock)
+        post.fn(post.arg)
+        free(post)
+
+cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
+    """A plan of one synchronous block: no pool, no counters."""
+    w.pool = s.pool
+    w.step = s
+    w.lane = NULL
+    w.ready.n = 0
+    w.ready.items = NULL
+    w.ready.room = 0
+    if s.root.def_.n_uses:
+        pf_slab_reset(&s.root)
+    pf_run_block(w, s.root.items)
+
+cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
+    cdef pf_item* item
+    cdef uint32_t k
+    cdef int32_t turns = 0
+    w.ready.n = 0
+    w.ready.items = NULL
+    w.ready.room = 0
+    pf_pool_begin(s.pool, w, s)
+    pf_slab_reset(&s.root)
+    for k in range(s.root.def_.n_roots):
+        pf_make_ready(w, s.root.items + s.root.def_.roots[k])
+    while not pf_a32_load(&s.done):
+        if s.posts != NULL:
+            run_posts(w)
+        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
+        if item != NULL:
+            pf_run_item(w, item)
+            turns += 1
+            if turns & 63 == 0:
+                pf_step_poll(s)
+            continue
+        if pf_a32_load(&s.done):
+            break
+        pf_pool_wait(w, min(pf_now_ns() + SLICE_NS, s.deadline_ns) if s.deadline_ns else pf_now_ns() + SLICE_NS)
+        if not pf_a32_load(&s.done):
+            pf_step_poll(s)
+    if s.posts != NULL:
+        run_posts(w)
+    pf_pool_end(w)
+
+cdef void announce(const pf_run_options* o, pf_step* s) noexcept nogil:
+    if o != NULL and o.running != NULL:
+        pthread_mutex_lock(o.running_lock)
+        o.running[0] = s
+        pthread_mutex_unlock(o.running_lock)
+
+cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tensor** rets, const pf_run_options* o,
+                                  pf_error* err) noexcept nogil:
+    cdef pf_step* s = acquire(plan)
+    cdef pf_worker w
+    cdef uint32_t k
+    cdef pf_status st
+    if s == NULL:
+        for k in range(plan.n_args):
+            pf_tensor_unref(take_args[k])
+        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
+    s.poll = NULL
+    if o != NULL:
+        s.poll = o.poll
+        s.poll_arg = o.poll_arg
+        if o.timeout_ns > 0:
+            s.deadline_ns = pf_now_ns() + o.timeout_ns
+        if o.rendezvous != NULL:
+            pf_rendezvous_ref(o.rendezvous)
+            s.rendezvous = o.rendezvous
+        announce(o, s)
+    w.kernels = 0
+    fill_slots(s, take_args)
+    if plan.n_blocks == 1 and not plan.has_async and plan.n_frames_in_slabs == 0:
+        run_alone(s, &w)
+    elif plan.n_blocks:
+        run_shared(s, &w)
+    if o != NULL:
+        announce(o, NULL)
+        if o.kernels != NULL:
+            o.kernels[0] = w.kernels + pf_a64_load_rlx(&s.kernels)
+    pf_a64_store_rlx(&s.kernels, 0)
+    st = s.error.code
+    if st and err != NULL:
+        memcpy(err, &s.error, sizeof(pf_error))
+    if st or s.n_owned or s.rendezvous != NULL:
+        clean_up(s)
+    if not st:
+        for k in range(plan.n_rets):
+            rets[k] = pf_tensor_of(s.rets[k])
+            s.rets[k] = NULL
+    give_back(s)
+    return st
