@@ -61,12 +61,11 @@ def _bitcast_dims(op):
 
 
 def _bitcast_reference(input, type):
-    target = np.dtype(type.as_numpy_dtype)
-    if target.itemsize < input.dtype.itemsize:
-        return np.ascontiguousarray(input)[..., None].view(target)
-    if target.itemsize > input.dtype.itemsize:
-        return np.ascontiguousarray(input).view(target)[..., 0]
-    return np.ascontiguousarray(input).view(target).reshape(input.shape)
+    source, target = input.dtype.itemsize, np.dtype(type.as_numpy_dtype)
+    values = np.frombuffer(input.tobytes(), target)
+    if target.itemsize < source:
+        return values.reshape(input.shape + (source // target.itemsize,))
+    return values.reshape(input.shape if target.itemsize == source else input.shape[:-1])
 
 
 @op("Bitcast", inputs="input: T", outputs="output: type", attrs="T: type, type: type", T=BITS)

@@ -182,7 +182,7 @@ def _to_filter(x, sizes, dy, multiply, data_format, **geometry):
 
 
 def _depth_forward(x, w):
-    return (x[..., None] * w).reshape(x.shape[:3] + (-1,))
+    return (x[..., None] * w).reshape(x.shape[:3] + (w.size,))
 
 
 def _depth_to_input(dy, w):
@@ -190,7 +190,7 @@ def _depth_to_input(dy, w):
 
 
 def _depth_to_filter(x, dy):
-    return np.einsum("bijc,bijcm->cm", x, dy.reshape(x.shape + (-1,)))
+    return np.einsum("bijc,bijcm->cm", x, dy.reshape(x.shape + (dy.shape[3] // x.shape[3],)))
 
 
 # ------------------------------------------------------------------------------------------- samples

@@ -83,8 +83,8 @@ def _max_grad(x, dy, ksize, strides, padding, data_format, explicit_paddings=())
     dx = np.zeros_like(x)
     for i, j, (_, rows, columns) in pools.windows():
         window = x[:, rows, columns]
-        width = window.shape[2]
-        first = window.reshape(len(x), -1, x.shape[3]).argmax(1)
+        height, width = window.shape[1:3]
+        first = window.reshape(len(x), height * width, x.shape[3]).argmax(1)
         for b in range(len(x)):
             for c in range(x.shape[3]):
                 u, v = divmod(int(first[b, c]), width)
