@@ -6,7 +6,9 @@
  *
  * Facts a kernel may rely on for every tensor the host hands it:
  *   - `strides` is NULL: compact row-major, unless the kernel declared PF_KERNEL_STRIDED;
- *   - `byte_offset` is 0 and `data` is aligned to 64 bytes (data may be NULL when a dimension is 0);
+ *   - `byte_offset` is 0; `data` is aligned to 64 bytes where the host allocated it, and at least to the element's
+ *     own size (16 at most) where it is a caller's memory fed without a copy: use unaligned vector loads for
+ *     inputs (they cost nothing on aligned data); `data` may be NULL when a dimension is 0;
  *   - `shape` holds `ndim` non-negative sizes whose product, times the element size, fits int64.
  */
 #ifndef PYFLOW_TENSOR_H
