@@ -25,13 +25,8 @@ def make_array(values, dtype=None, shape=None, verify_shape=False):
     """
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype).base_dtype
-    kind = type(values)
-    if (kind is float or kind is int) and shape is None and (dtype is None or dtype.is_floating):
-        return _scalar_array(values, dtype)
-    if isinstance(values, (np.ndarray, np.generic)):
-        array = _from_numpy(values, dtype)
-    else:
-        array = _from_python(values, dtype)
+    with np.errstate(over="ignore"):  # 1e300 as float32 is infinite, as in TF
+        array = _plain_array(values, dtype)
     found = dtypes.as_dtype(array.dtype)
     if found is dtypes.string:
         array = _as_bytes(array, values)
@@ -42,21 +37,15 @@ def make_array(values, dtype=None, shape=None, verify_shape=False):
     return array, found
 
 
-def _scalar_array(value, dtype):
-    if dtype is not None:
-        return np.array(value, dtype=dtype.as_numpy_dtype), dtype
-    if type(value) is float:
-        return np.array(value, dtype=np.float32), dtypes.float32
-    if -2**31 <= value < 2**31:
-        return np.array(value, dtype=np.int32), dtypes.int32
-    return _checked(np.array, value, np.int64), dtypes.int64
-
-
-def _checked(make, value, np_dtype):
-    try:
-        return make(value, dtype=np_dtype)
-    except OverflowError as error:
-        raise ValueError(f"{value!r} does not fit {np.dtype(np_dtype).name}: {error}") from None
+def _plain_array(values, dtype):
+    kind = type(values)
+    if kind is float and (dtype is None or dtype is dtypes.float32):
+        return np.array(values, dtype=np.float32)
+    if kind is int and dtype is None and -2**31 <= values < 2**31:
+        return np.array(values, dtype=np.int32)
+    if isinstance(values, (np.ndarray, np.generic)):
+        return _from_numpy(values, dtype)
+    return _from_python(values, dtype)
 
 
 def _from_numpy(values, dtype):
@@ -64,9 +53,9 @@ def _from_numpy(values, dtype):
         array = np.array(values)
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     if dtype is dtypes.string:
-        if values.dtype.kind not in "SUO":
+        if values.size and values.dtype.kind not in "SUO":
             raise TypeError(f"Expected string, got an array of {values.dtype.name}")
-        return np.array(values)
+        return np.array(values) if values.dtype.kind in "SUO" else np.array(values, dtype=object)
     if values.dtype.kind in "SUO" and values.dtype.names is None and values.size:
         raise TypeError(f"Expected {dtype.name}, got an array of {values.dtype.name}")
     return np.array(values).astype(dtype.as_numpy_dtype)
@@ -85,7 +74,7 @@ def _from_python(values, dtype):
     except NotImplementedError as error:  # a symbolic tensor inside a list
         raise TypeError(f"List of Tensors when single Tensor expected: {error}") from None
     if natural.dtype.kind == "O":
-        natural = _object_array(values, natural)
+        natural = _object_array(values, natural, dtype)
     if natural.dtype.kind == "U":
         # NumPy turns [1, "a"] into strings; TF does not.
         _check_elements(values, (str, bytes, np.str_, np.bytes_), "string")
@@ -101,7 +90,7 @@ def _from_python(values, dtype):
         return natural if natural.size else natural.astype(object)
     if dtype.is_quantized:
         return natural.astype(dtype.as_numpy_dtype[0]).view(dtype.as_numpy_dtype)
-    if dtype._kind in "iu" and natural.size:
+    if dtype._kind in "iu" and natural.size and natural.dtype.kind != "b":
         _check_range(values, natural, dtype)
     return natural.astype(dtype.as_numpy_dtype)
 
@@ -127,9 +116,12 @@ def _check_range(values, array, dtype):
         raise ValueError(f"{values!r} does not fit {dtype.name}, whose values are {low} to {high}")
 
 
-def _object_array(values, array):
+def _object_array(values, array, dtype):
     """An object array is fine if it holds bytes or strings, or objects NumPy can turn into numbers."""
     flat = array.ravel()
+    if dtype is not None and (dtype.is_floating or dtype.is_complex) \
+            and all(isinstance(item, (int, float)) for item in flat):
+        return array.astype(np.float64)  # integers beyond 64 bits
     for item in flat:
         if item is None:
             raise TypeError(f"Failed to convert {values!r} to a tensor: None values not supported.")
@@ -192,11 +184,13 @@ def _with_shape(array, shape, verify_shape):
     total = 1
     for d in sizes:
         total *= d
-    if array.size > total:
+    if array.size > total and total:
         raise ValueError(f"Too many elements provided. Needed at most {total}, but received "
                          f"{array.size}")
     if array.size == total:
         return array.reshape(sizes)
+    if total == 0:
+        return np.empty(sizes, dtype=array.dtype)
     if array.size == 0:
         raise ValueError(f"Cannot fill shape {sizes} from a value without elements")
     filled = np.empty(total, dtype=array.dtype)
