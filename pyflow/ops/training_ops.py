@@ -136,4 +136,47 @@ _PROXIMAL = "var = prox(var - alpha delta), where prox applies the L1 and L2 pen
 ApplyProximalGradientDescent, ResourceApplyProximalGradientDescent = _dense(
     "ProximalGradientDescent", "var alpha:T l1:T l2:T delta:T", _PROXIMAL)
 
+SparseApplyProximalGradientDescent, ResourceSparseApplyProximalGradientDescent = _sparse(
+    "ProximalGradientDescent", "var alpha:T l1:T l2:T grad:T indices:Tindices", _PROXIMAL)
+
+_PROXIMAL_ADAGRAD = "accum += grad^2; var = prox(var - lr grad / sqrt(accum))."
+ApplyProximalAdagrad, ResourceApplyProximalAdagrad = _dense(
+    "ProximalAdagrad", "var accum lr:T l1:T l2:T grad:T", _PROXIMAL_ADAGRAD)
+SparseApplyProximalAdagrad, ResourceSparseApplyProximalAdagrad = _sparse(
+    "ProximalAdagrad", "var accum lr:T l1:T l2:T grad:T indices:Tindices", _PROXIMAL_ADAGRAD)
+
+_KERAS_MOMENTUM = ("accum = momentum accum - lr grad; var += accum, "
+                   "or momentum accum - lr grad with use_nesterov.")
+ResourceApplyKerasMomentum = _block(
+    "ResourceApplyKerasMomentum", "var accum lr:T grad:T momentum:T", _KERAS_MOMENTUM, _NESTEROV,
+    True, False)
+ResourceSparseApplyKerasMomentum = _block(
+    "ResourceSparseApplyKerasMomentum", "var accum lr:T grad:T indices:Tindices momentum:T",
+    _KERAS_MOMENTUM, _NESTEROV, True, True)
+
+ApplyAdaMax, ResourceApplyAdaMax = _dense(
+    "AdaMax", "var m v beta1_power:T lr:T beta1:T beta2:T epsilon:T grad:T",
+    "m += (1 - beta1)(grad - m); v = max(beta2 v, |grad|); "
+    "var -= lr / (1 - beta1_power) m / (v + epsilon).")
+
+_ADAGRAD_V2 = "accum += grad^2 (if update_slots); var -= lr grad / (sqrt(accum) + epsilon)."
+ApplyAdagradV2, ResourceApplyAdagradV2 = _dense(
+    "AdagradV2", "var accum lr:T epsilon:T grad:T", _ADAGRAD_V2, _UPDATE_SLOTS)
+SparseApplyAdagradV2, ResourceSparseApplyAdagradV2 = _sparse(
+    "AdagradV2", "var accum lr:T epsilon:T grad:T indices:Tindices", _ADAGRAD_V2, _UPDATE_SLOTS)
+
+_FTRL_V2 = "Ftrl whose linear term sees grad + 2 l2_shrinkage var."
+ApplyFtrlV2, ResourceApplyFtrlV2 = _dense(
+    "FtrlV2", "var accum linear grad:T lr:T l1:T l2:T l2_shrinkage:T lr_power:T", _FTRL_V2, _BY_LR)
+SparseApplyFtrlV2, ResourceSparseApplyFtrlV2 = _sparse(
+    "FtrlV2", "var accum linear grad:T indices:Tindices lr:T l1:T l2:T l2_shrinkage:T lr_power:T",
+    _FTRL_V2, _BY_LR)
+
+ApplyAddSign, ResourceApplyAddSign = _dense(
+    "AddSign", "var m lr:T alpha:T sign_decay:T beta:T grad:T",
+    "m = beta m + (1 - beta) grad; var -= lr (alpha + sign_decay sign(grad) sign(m)) grad.")
+ApplyPowerSign, ResourceApplyPowerSign = _dense(
+    "PowerSign", "var m lr:T logbase:T sign_decay:T beta:T grad:T",
+    "m = beta m + (1 - beta) grad; var -= lr exp(logbase sign_decay sign(grad) sign(m)) grad.")
+
 PUBLIC = {}

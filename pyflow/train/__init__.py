@@ -5,7 +5,8 @@ Modules listed in MODULES bring tables PUBLIC, as ops modules do.  LAZY names ar
 """
 import importlib
 
-MODULES = ()
+MODULES = ("optimizer", "gradient_descent", "momentum", "adam", "rmsprop", "adagrad", "ftrl", "training_util",
+           "learning_rate_decay", "moving_averages")
 
 LAZY = {
     name: f"pyflow.train.{module}" for module, names in {

@@ -1,0 +1,111 @@
+"""Learning rates that depend on the global step.
+
+Invariants
+  1. Each function returns a scalar tensor in the dtype of `learning_rate`.
+  2. They are built from ordinary ops and evaluated in each step.
+
+Source: TF 1.x tf.train.*_decay.
+
+Example:  `rate = tf.train.exponential_decay(0.1, global_step, 1000, 0.96, staircase=True)`
+"""
+import math
+
+from pyflow.framework import graph as ops
+from pyflow.ops import (array_ops, binary_ops, cast_ops, cond, identity_ops,
+                        logic_ops, unary_ops)
+
+
+def _prepared(name, default, values, global_step):
+    if global_step is None:
+        raise ValueError(f"global_step is required for {default}.")
+    return ops.name_scope(name, default, [v for v in values if v is not None] + [global_step])
+
+
+def _arguments(learning_rate, *others):
+    rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
+    return [rate] + [cast_ops.cast(other, rate.dtype.base_dtype) for other in others]
+
+
+def _progress(global_step, decay_steps, staircase):
+    done = binary_ops.RealDiv(global_step, decay_steps)
+    return unary_ops.Floor(done) if staircase else done
+
+
+def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
+    """learning_rate * decay_rate ^ (global_step / decay_steps). TF: tf.train.exponential_decay."""
+    with _prepared(name, "ExponentialDecay", [learning_rate, decay_steps, decay_rate],
+                   global_step) as scope:
+        rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
+        factor = binary_ops.Pow(decay, _progress(step, steps, staircase))
+        return binary_ops.Mul(rate, factor, name=scope)
+
+
+def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
+    """learning_rate * exp(-decay_rate * global_step / decay_steps). TF: tf.train.natural_exp_decay."""
+    with _prepared(name, "NaturalExpDecay", [learning_rate, decay_rate], global_step) as scope:
+        rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
+        exponent = -decay * _progress(step, steps, staircase)
+        return binary_ops.Mul(rate, unary_ops.Exp(exponent), name=scope)
+
+
+def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
+    """learning_rate / (1 + decay_rate * global_step / decay_steps). TF: tf.train.inverse_time_decay."""
+    with _prepared(name, "InverseTimeDecay", [learning_rate, decay_rate], global_step) as scope:
+        rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
+        denominator = 1 + decay * _progress(step, steps, staircase)
+        return binary_ops.RealDiv(rate, denominator, name=scope)
+
+
+def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=0.0001, power=1.0,
+                     cycle=False, name=None):
+    """From learning_rate to end_learning_rate over decay_steps, along (1 - t)^power.
+
+    With `cycle` the span grows to the next multiple of decay_steps. TF: tf.train.polynomial_decay."""
+    values = [learning_rate, decay_steps, end_learning_rate, power]
+    with _prepared(name, "PolynomialDecay", values, global_step) as scope:
+        rate, step, steps, end, power = _arguments(learning_rate, global_step, decay_steps,
+                                                   end_learning_rate, power)
+        if cycle:
+            turns = unary_ops.Ceil(step / steps)
+            steps = steps * logic_ops.where(logic_ops.Equal(step, 0), array_ops.ones_like(turns), turns)
+        else:
+            step = binary_ops.Minimum(step, steps)
+        left = binary_ops.Pow(1 - step / steps, power)
+        return binary_ops.Add((rate - end) * left, end, name=scope)
+
+
+def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0, name=None):
+    """Half a cosine from learning_rate to alpha * learning_rate. TF: tf.train.cosine_decay."""
+    with _prepared(name, "CosineDecay", [learning_rate], global_step):
+        rate, step, steps = _arguments(learning_rate, global_step, decay_steps)
+        done = binary_ops.Minimum(step, steps) / steps
+        half = 0.5 * (1.0 + unary_ops.Cos(done * math.pi))
+        return rate * ((1 - alpha) * half + alpha)
+
+
+def piecewise_constant(x, boundaries, values, name=None):
+    """values[i] for boundaries[i - 1] < x <= boundaries[i]. TF: tf.train.piecewise_constant.
+
+    Raises ValueError unless there is one value more than boundaries."""
+    if len(boundaries) != len(values) - 1:
+        raise ValueError("The length of boundaries should be 1 less than the length of values")
+    with ops.name_scope(name, "PiecewiseConstant", [x, boundaries, values]):
+        x = ops.convert_to_tensor(x)
+        boundaries = [cast_ops.cast(b, x.dtype.base_dtype) for b in boundaries]
+        values = [ops.convert_to_tensor(v) for v in values]
+        pairs = [(logic_ops.LessEqual(x, boundaries[0]), _giving(values[0])),
+                 (logic_ops.Greater(x, boundaries[-1]), _giving(values[-1]))]
+        for low, high, value in zip(boundaries[:-1], boundaries[1:], values[1:-1]):
+            within = logic_ops.LogicalAnd(logic_ops.Greater(x, low), logic_ops.LessEqual(x, high))
+            pairs.append((within, _giving(value)))
+        return cond.case(pairs, default=_giving(values[0]), exclusive=False)
+
+
+def _giving(value):
+    return lambda: identity_ops.Identity(value)
+
+
+PUBLIC = {f"train.{f.__name__}": f for f in (
+    exponential_decay, natural_exp_decay, inverse_time_decay, polynomial_decay, cosine_decay,
+    piecewise_constant)}
+PUBLIC["train.piecewise_constant_decay"] = piecewise_constant

@@ -1,0 +1,55 @@
+"""Slots: variables that belong to another variable and have its shape, such as its momentum.
+
+Invariants
+  1. A slot of `W` is named "W/<name>" (made unique), in whatever name scope it is made.
+  2. It is placed with its variable, not trainable, and of the same kind (reference or resource).
+
+Who calls it: Optimizer, ExponentialMovingAverage.  Thread: the one building the graph.
+"""
+from pyflow.framework import graph as ops
+from pyflow.ops import array_ops, init_ops, variables, variable_scope
+from pyflow.ops.resource_variable_ops import is_resource_variable
+
+
+def create_slot(primary, val, name, colocate_with_primary=True):
+    """The slot `name` of `primary` with initial value `val`."""
+    known = val.shape.is_fully_defined() if isinstance(val, ops.Tensor) else True
+    return _scoped(primary, name, colocate_with_primary, initializer=val, validate_shape=known)
+
+
+def create_slot_with_initializer(primary, initializer, shape, dtype, name,
+                                 colocate_with_primary=True):
+    """The slot `name` of `primary`, filled by `initializer` (or from a tensor)."""
+    known = shape.is_fully_defined()
+    if not callable(initializer):
+        return create_slot(primary, initializer, name, colocate_with_primary)
+    return _scoped(primary, name, colocate_with_primary, initializer=initializer, shape=shape,
+                   dtype=dtype, validate_shape=known)
+
+
+def create_zeros_slot(primary, name, dtype=None, colocate_with_primary=True):
+    """The slot `name` of `primary`, filled with zeros."""
+    dtype = (primary.dtype if dtype is None else dtype).base_dtype
+    if primary.shape.is_fully_defined():
+        return create_slot_with_initializer(primary, init_ops.zeros_initializer(), primary.shape, dtype,
+                                            name, colocate_with_primary)
+    source = primary.initialized_value() if isinstance(primary, variables.Variable) else primary
+    zeros = array_ops.zeros(array_ops.shape(source), dtype=dtype)
+    return create_slot(primary, zeros, name, colocate_with_primary)
+
+
+def _scoped(primary, name, colocate, **arguments):
+    prefix = primary._shared_name if isinstance(primary, variables.Variable) else primary.op.name
+    with variable_scope.variable_scope(None, prefix + "/" + name) as scope:
+        scope.set_partitioner(None)
+        use_resource = None
+        if isinstance(primary, variables.Variable):
+            use_resource = is_resource_variable(primary)
+        arguments.update(trainable=False, use_resource=use_resource)
+        if not colocate:
+            return variable_scope.get_variable("", **arguments)
+        with ops.colocate_with(primary.op):
+            return variable_scope.get_variable("", **arguments)
+
+
+PUBLIC = {}
