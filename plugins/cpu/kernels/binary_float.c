@@ -96,8 +96,7 @@ EQUALITY(NotEqual, 2)
   PF_REF(pf_attr, NAME, PF_ATTR_FLOAT, offsetof(pf_binary_state, p)), NULL})
 
 const pf_kernel *const PF_ISA_NAME(binary_float_kernels)[] = {
-  ENTRY(Add)
-  BINARY_KERNEL("AddV2", Add, "T=" PF_FLOATS),
+  ADD_FAMILY("T=" PF_FLOATS),
   BINARY_KERNEL("RealDiv", Div, "T=" PF_FLOATS),
   BINARY_KERNEL("TruncateMod", Mod, "T=" PF_FLOATS),
   EACH_BROADCAST(ENTRY)

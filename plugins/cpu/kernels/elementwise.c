@@ -182,6 +182,7 @@ static inline DLTensor *make_output(pf_ctx *c, const pf_binary_state *s, int32_t
                                               : c->host->output(c, 0, shape, nd);
 }
 
+/* a and b are inputs 0 and 1, perhaps seen with another shape */
 static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *shaped, int32_t in, int64_t n,
                           int32_t mode) {
   DLTensor *z = make_output(c, s, in, shaped->shape, shaped->ndim);
@@ -199,8 +200,7 @@ static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *s
 }
 
 __attribute__((noinline))
-static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s) {
-  const DLTensor *a = c->in[0], *b = c->in[1];
+static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s, const DLTensor *a, const DLTensor *b) {
   binary_task t;
   int64_t shape[PF_MAX_DIMS], n;
   int32_t nd;
@@ -244,5 +244,49 @@ pf_status pf_binary_compute(pf_ctx *c, const void *state) {
   if (nb == 1 && b->ndim <= a->ndim) return run_flat(c, s, a, 0, na, PF_VS);
   if (na == 1 && a->ndim <= b->ndim) return run_flat(c, s, b, 1, nb, PF_SV);
   if (s->allow_unequal && !can_broadcast(a, b)) return unequal_shapes(c, s);
-  return run_broadcast(c, s);
+  return run_broadcast(c, s, a, b);
+}
+
+/* ---------------------------------------------------------------- BiasAdd, AddN: other uses of the Add loops */
+pf_status pf_bias_compute(pf_ctx *c, const void *state) {
+  const pf_bias_state *s = (const pf_bias_state *)state;
+  const DLTensor *x = c->in[0], *bias = c->in[1];
+  int32_t nchw = s->data_format.len >= 2 && !memcmp(s->data_format.data, "NC", 2);
+  if (x->ndim < 2) return PF_INVALID(c, "Input tensor must be at least 2D: %s", PF_SHAPE(x).s);
+  PF_TRY(pf_check_rank(c, x, "value"));
+  if (bias->ndim != 1) return PF_INVALID(c, "Biases must be 1D: %s", PF_SHAPE(bias).s);
+  int32_t channel = nchw ? 1 : x->ndim - 1;
+  if (bias->shape[0] != x->shape[channel])
+    return PF_INVALID(c, "Must provide as many biases as the channel dimension of the input tensor: %s vs. %" PRId64
+                         " in %s", PF_SHAPE(bias).s, x->shape[channel], PF_SHAPE(x).s);
+  int64_t shape[PF_MAX_DIMS];
+  DLTensor b = *bias;                                           /* [C, 1, 1, ...] */
+  b.ndim = x->ndim - channel, b.shape = shape;
+  for (int32_t i = 0; i < b.ndim; i++) shape[i] = i ? 1 : bias->shape[0];
+  return run_broadcast(c, &s->add, x, &b);
+}
+
+enum { ADDN_BLOCK = 4096 };
+typedef struct { pf_ctx *c; const pf_binary_state *s; char *z; } addn_task;
+static void addn_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const addn_task *t = (const addn_task *)arg;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i += ADDN_BLOCK) {               /* a block of the sum stays in cache */
+    int64_t n = PF_MIN(ADDN_BLOCK, hi - i), at = i * t->s->in_size;
+    const char *sum = PF_DATA(const char, t->c->in[0]) + at;
+    for (int32_t k = 1; k < t->c->n_in; k++, sum = t->z + at)
+      run_loop(t->s, sum, PF_DATA(const char, t->c->in[k]) + at, t->z + at, n, PF_VV);
+  }
+}
+pf_status pf_addn_compute(pf_ctx *c, const void *state) {
+  const DLTensor *x = c->in[0];
+  for (int32_t i = 1; i < c->n_in; i++)
+    if (!pf_same_shape(x, c->in[i]))
+      return PF_INVALID(c, "Inputs to operation must have the same size and shape.  Input 0: %s != input %d: %s",
+                        PF_SHAPE(x).s, i, PF_SHAPE(c->in[i]).s);
+  if (c->n_in == 1) return c->host->alias(c, 0, 0, x->shape, x->ndim);
+  DLTensor *z = c->host->forward(c, 0, 0, x->shape, x->ndim);
+  PF_EXHAUSTED(z);
+  addn_task t = {c, (const pf_binary_state *)state, PF_DATA(char, z)};
+  return pf_parallel(c, pf_numel(x), PF_GRAIN, addn_range, &t);
 }

@@ -43,11 +43,15 @@ typedef struct {
   int32_t allow_unequal;   /* unequal shapes give one bool: 1 false, 2 true */
 } pf_binary_state;
 
+typedef struct { pf_binary_state add; pf_str data_format; } pf_bias_state;
+
 /* table[type] -> state->loop; a type without a loop is PF_DECLINE */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table);
 pf_status pf_unary_compute(pf_ctx *c, const void *state);
 pf_status pf_binary_init(pf_ctx *c, pf_binary_state *s, const pf_binary_loop *table);
 pf_status pf_binary_compute(pf_ctx *c, const void *state);
+pf_status pf_bias_compute(pf_ctx *c, const void *state);   /* state: pf_bias_state with the Add loop */
+pf_status pf_addn_compute(pf_ctx *c, const void *state);   /* any number of inputs, with the Add loop */
 pf_status pf_fault_error(pf_ctx *c, int32_t faults);
 
 /* two shapes -> the broadcast shape; PF_INVALID_ARGUMENT in TF's words */
@@ -112,4 +116,13 @@ pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, in
 #define BINARY_KERNEL(OP, NAME, WHERE, ...) \
   PF_CPU(OP, WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, .compute = pf_binary_compute, \
          __VA_ARGS__)
+/* AddN, AccumulateNV2, BiasAdd and BiasAddV1 from Add_init */
+#define ADD_FAMILY(WHERE) \
+  BINARY_KERNEL("Add", Add, WHERE), \
+  BINARY_KERNEL("AddV2", Add, WHERE), \
+  PF_CPU("AddN", WHERE, .state_size = sizeof(pf_binary_state), .init = Add_init, .compute = pf_addn_compute), \
+  PF_CPU("AccumulateNV2", WHERE, .state_size = sizeof(pf_binary_state), .init = Add_init, .compute = pf_addn_compute), \
+  PF_CPU("BiasAdd", WHERE, .state_size = sizeof(pf_bias_state), .init = Add_init, .compute = pf_bias_compute, \
+         .attrs = PF_ATTRS(PF_ATTR(pf_bias_state, PF_ATTR_STRING, data_format))), \
+  PF_CPU("BiasAddV1", WHERE, .state_size = sizeof(pf_bias_state), .init = Add_init, .compute = pf_bias_compute)
 #endif

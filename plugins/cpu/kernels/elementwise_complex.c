@@ -77,12 +77,13 @@ LOOPS(c128, double, c128, )
   X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Round) X(Conj) \
   X(Real) X(Imag) X(ComplexAbs) X(Angle)
 #define EACH_BINARY(X) \
-  X(Add) X(Sub) X(Mul) X(Div) X(Pow) X(SquaredDifference) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy)
+  X(Sub) X(Mul) X(Div) X(Pow) X(SquaredDifference) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy)
 #define EACH_STRICT(X) X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ApproximateEqual)
 #define UINIT(NAME) UNARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define BINIT(NAME) BINARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define SINIT(NAME) BINIT(NAME) STRICT_INIT(NAME)
 EACH_UNARY(UINIT)
+BINIT(Add)
 EACH_BINARY(BINIT)
 EACH_STRICT(SINIT)
 BINIT(Equal)
@@ -163,7 +164,7 @@ const pf_kernel *const elementwise_complex_kernels[] = {
   STRICT_PLAIN(STRICT_ENTRY)
   UNARY_KERNEL("Inv", Reciprocal, T_COMPLEX),
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, T_COMPLEX),
-  BINARY_KERNEL("AddV2", Add, T_COMPLEX),
+  ADD_FAMILY(T_COMPLEX),
   BINARY_KERNEL("RealDiv", Div, T_COMPLEX),
   BINARY_KERNEL("Complex", Complex, "T=float|double"),
   BINARY_KERNEL("Equal", EqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),

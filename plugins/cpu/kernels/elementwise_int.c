@@ -107,13 +107,14 @@ BINARY_INIT(FloorDiv, S(FloorDiv), U(Div))
 BINARY_INIT(FloorMod, S(FloorMod), U(Mod))
 #define EACH_UNARY(X) X(Square) X(Invert) X(Relu) X(Relu6)
 #define EACH_BINARY(X) \
-  X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(SquaredDifference) X(Maximum) X(Minimum) X(BitwiseAnd) X(BitwiseOr) \
+  X(Sub) X(Mul) X(Div) X(Mod) X(SquaredDifference) X(Maximum) X(Minimum) X(BitwiseAnd) X(BitwiseOr) \
   X(BitwiseXor) X(Less) X(LessEqual) X(Greater) X(GreaterEqual) X(LeftShift) X(RightShift) X(Pow)
 #define EACH_STRICT(X) X(ApproximateEqual) X(ReluGrad) X(Relu6Grad)
 #define UNARY_INIT_SU(NAME) UNARY_INIT(NAME, SU(NAME))
 #define BINARY_INIT_SU(NAME) BINARY_INIT(NAME, SU(NAME))
 #define STRICT_INIT_SU(NAME) BINARY_INIT(NAME, SU(NAME)) STRICT_INIT(NAME)
 EACH_UNARY(UNARY_INIT_SU)
+BINARY_INIT_SU(Add)
 EACH_BINARY(BINARY_INIT_SU)
 EACH_STRICT(STRICT_INIT_SU)
 
@@ -135,7 +136,7 @@ const pf_kernel *const elementwise_int_kernels[] = {
   BINARY_KERNEL("LogicalOr", LogicalOr, NULL),
   BINARY_KERNEL("Equal", EqualLoose, T_INTS "|bool", .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, T_INTS "|bool", .attrs = PF_EQUALITY_ATTRS),
-  BINARY_KERNEL("AddV2", Add, T_INTS),
+  ADD_FAMILY(T_INTS),
   BINARY_KERNEL("TruncateDiv", Div, T_INTS),
   BINARY_KERNEL("TruncateMod", Mod, T_INTS),
   BINARY_KERNEL("FloorDiv", FloorDiv, T_INTS),
