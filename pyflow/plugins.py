@@ -281,14 +281,18 @@ def _shape_function(name):
     """A shape function that asks the plugin's own."""
     def infer(op):
         from pyflow import _executor
-        from pyflow.framework import dtypes, tensor_shape, tensor_util
+        from pyflow.framework import tensor_shape, tensor_util, wire
         dims = [None if s is None else [-1 if d is None else d for d in s]
                 for s in (t.get_shape().as_tuple() for t in op.inputs)]
-        attrs = {key: value.as_datatype_enum if isinstance(value, dtypes.DType) else value
-                 for key, value in op.attrs.items()}
-        types = [t.dtype.base_dtype.as_datatype_enum for t in op.inputs]
-        constants = [tensor_util.constant_value(t) for t in op.inputs]
-        outputs = _executor.infer_shapes(name, attrs, types, dims, constants)
+        constants = {i: value for i, value in enumerate(map(tensor_util.constant_value, op.inputs))
+                     if value is not None}
+        inputs = [f"input_{i}" for i in range(len(dims))]
+        node = wire.encode_node_parts(op.name, op.type, inputs, "", op.attrs)
+        graph = wire.encode_graph([node], wire.encode_versions(1))
+        try:
+            outputs = _executor.infer_shapes(graph, op.name, dims, constants)
+        except _executor.StepError as e:
+            raise ValueError(e.message) from None
         return [tensor_shape.TensorShape(None if d is None else [None if x < 0 else x for x in d])
                 for d in outputs]
     return infer
@@ -343,8 +347,3 @@ def _snake(name):
 
 
 plugin_ops = OpLibrary()
-
-
-def plugin_op_names():
-    """Names of the ops that plugins declare in C: the core knows their signatures already."""
-    return frozenset(_plugin_ops)

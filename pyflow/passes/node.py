@@ -109,7 +109,8 @@ def _node(op):
 def _arg(tensor, index):
     dtype = tensor.dtype.base_dtype
     return Node(f"_arg_{tensor.op.name}_{tensor.value_index}_{index}", "_Arg",
-                attrs={"T": dtype, "index": index}, types=(dtype,), origin=tensor.op, shapes=[tensor._shape])
+                attrs={"T": dtype, "index": index, "shape": tensor._shape}, types=(dtype,), origin=tensor.op,
+                shapes=[tensor._shape])
 
 
 def _ret(tensor, index, source):

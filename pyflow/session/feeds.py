@@ -17,13 +17,14 @@ from pyflow.session import fetches as fetches_lib
 class Feed:
     """How values for one fed tensor are checked.  `dtype` and `shape` make the fast test of `Step.run`."""
 
-    __slots__ = ("tensor", "dtype", "shape", "_dims", "_is_string")
+    __slots__ = ("tensor", "dtype", "shape", "_dims", "_is_string", "_is_handle")
 
     def __init__(self, tensor):
         self.tensor = tensor
         base = tensor.dtype.base_dtype
         self._is_string = base == dtypes.string
-        self.dtype = np.dtype(object) if self._is_string else np.dtype(base.as_numpy_dtype)
+        self._is_handle = base in (dtypes.resource, dtypes.variant)
+        self.dtype = np.dtype(object if self._is_string or self._is_handle else base.as_numpy_dtype)
         self._dims = tensor.get_shape().as_tuple()
         known = self._dims is not None and None not in self._dims
         self.shape = self._dims if known and not self._is_string else None
@@ -38,6 +39,8 @@ class Feed:
                 "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
                 f"strings, lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was {value} which "
                 f"was passed to the feed with key {self.tensor}. Fetch its value first, or build the graph with it.")
+        if self._is_handle:
+            return value                      # what a step returned for it; the executor checks
         array = self._strings(value) if self._is_string else self._numbers(value)
         if not self._fits(array.shape):
             raise ValueError(

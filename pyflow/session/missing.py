@@ -16,6 +16,7 @@ from pyflow.session import runtime
 # text: what is missing and what to do; origin: an Operation or None; nodes: names of the nodes concerned
 Problem = collections.namedtuple("Problem", "text origin nodes")
 
+DETERMINISTIC = 2                       # PF_KERNEL_DETERMINISTIC
 CORE_OPS = frozenset("""_Arg _Retval Const Placeholder PlaceholderV2 Identity RefIdentity StopGradient PreventGradient
     Snapshot NoOp ControlTrigger Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit NextIteration
     RefNextIteration LoopCond IdentityN VariableV2 Variable TemporaryVariable VarHandleOp IsVariableInitialized
@@ -58,12 +59,9 @@ def require_deterministic(graph):
     for node in graph.nodes:
         if node.op in CORE_OPS:
             continue
-        try:
-            kernel = executor.find_kernel(node.op, _device_type(node.device), _types(node, op_lib))
-        except Exception:
-            continue                    # a missing kernel has its own message
-        if not kernel["flags"] & 2:
-            bad.append(node)
+        kernel = _best_kernel(executor, node.op, _device_type(node.device), _types(node, op_lib))
+        if kernel is not None and not kernel["flags"] & DETERMINISTIC:
+            bad.append(node)            # a missing kernel has its own message
     if bad:
         shown = "; ".join(f"'{n.name}' ({n.op}" + (f", made at {n.origin.user_frame})" if n.origin else ")")
                           for n in bad[:10])
@@ -106,14 +104,30 @@ def _problem(key, executor, op_lib):
         near = difflib.get_close_matches(op, op_lib.registered_ops(), n=2)
         hint = f"; nearest known: {', '.join(near)}" if near else ""
         return f"op {op} is not known: install the plugin that declares it, or remove it from the graph{hint}"
-    try:
-        executor.find_kernel(op, device, dict(types))
-    except Exception as e:
-        return _no_kernel(op, device, types, executor, e)
+    if _best_kernel(executor, op, device, dict(types)) is None:
+        return _no_kernel(op, device, types, executor)
     return None
 
 
-def _no_kernel(op, device, types, executor, error):
+def _best_kernel(executor, op, device, types):
+    """The first kernel in selection order that accepts the device and types, or None."""
+    for kernel in executor.kernels(op):
+        if kernel["device"] in (device, "*") and _accepts(kernel["where"], types):
+            return kernel
+    return None
+
+
+def _accepts(where, types):
+    """Does `T=float|double, Tidx=int32` allow {attribute: enum}?  Attributes the node does not say are allowed."""
+    for part in (where or "").split(","):
+        name, _, allowed = part.strip().partition("=")
+        if name in types and dtypes.schema_name(dtypes.as_dtype(types[name])) not in \
+                [a.strip() for a in allowed.split("|")]:
+            return False
+    return True
+
+
+def _no_kernel(op, device, types, executor):
     shown = ", ".join(f"{name}={dtypes.as_dtype(enum).name}" for name, enum in types)
     have = executor.kernels(op)
     if not have:

@@ -54,7 +54,7 @@ class Compiler:
             plan = executor.compile(data, consts, self.state, self.pool, self.options)
         except executor.StepError as failure:
             raise self._explain(failure, graph, origins) from None
-        return Compiled(plan, self.graph, origins, data)
+        return Compiled(plan, self.graph, origins, data, any(n.op in _MAY_BLOCK for n in graph.nodes))
 
     def _explain(self, failure, graph, origins):
         if failure.code in (errors.NOT_FOUND, errors.UNIMPLEMENTED):
@@ -70,13 +70,31 @@ class Compiler:
         print(line)
 
 
+# Ops that can keep a step running for long; plans with them get a token that `close` cancels.
+_MAY_BLOCK = frozenset(("Enter", "RefEnter", "PyFunc", "PyFuncStateless", "EagerPyFunc", "_Recv"))
+
+
 class Compiled:
     """A core Plan with what is needed to explain its failures."""
 
-    __slots__ = ("plan", "run", "graph", "origins", "data")
+    __slots__ = ("plan", "run", "graph", "origins", "data", "may_block")
 
-    def __init__(self, plan, graph, origins, data):
+    def __init__(self, plan, graph, origins, data, may_block):
         self.plan, self.run, self.graph, self.origins, self.data = plan, plan.run, graph, origins, data
+        self.may_block = may_block
+
+    def cancellable_run(self, running):
+        """`run` with a cancel token that is in the set `running` as long as the step runs."""
+        run, new_token = self.plan.run, runtime.executor().CancelToken
+
+        def run_with_token(feeds, timeout_ms=0):
+            token = new_token()
+            running.add(token)
+            try:
+                return run(feeds, timeout_ms, token)
+            finally:
+                running.discard(token)
+        return run_with_token
 
     def explain(self, failure):
         """The tf.errors exception for a StepError."""

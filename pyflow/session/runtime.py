@@ -59,8 +59,8 @@ def declare_ops():
     with _lock:
         count = len(op_lib._registry)
         if count != _declared:
-            from pyflow.plugins import op_flags, plugin_op_names
-            foreign = plugin_op_names()
+            from pyflow.plugins import op_flags
+            known = set(executor().known_ops())
             executor().set_ops([(d.name, d.signature(), op_flags(d)) for d in op_lib.registered_ops().values()
-                                if d.name not in foreign])
+                                if d.name not in known])
             _declared = count

@@ -39,11 +39,12 @@ class Step:
 
     __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep")
 
-    def __init__(self, mapper, feeds, compiled, fed_fetches, step_error, keep):
+    def __init__(self, mapper, feeds, compiled, fed_fetches, running, step_error, keep):
         self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
         self.fed_fetches = fed_fetches            # [(slot of a fetch, index of the feed that is fetched)]
         self.leaf = mapper.is_leaf and not fed_fetches
-        self._run, self._error = compiled.run, step_error
+        self._run = compiled.cancellable_run(running) if compiled.may_block else compiled.run
+        self._error = step_error
         self.keep = keep                          # the fetches: a signature may hold their id
 
     def run(self, values, timeout_ms=0):
@@ -82,6 +83,7 @@ class BaseSession:
         self._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
         self._lock = threading.RLock()
         self._steps, self._partial_runs = {}, {}
+        self._callables, self._running = weakref.WeakSet(), set()
         self._default_session = None
         self._open(deterministic)
         self._closed = False
@@ -206,7 +208,8 @@ class BaseSession:
         computed = [t for t in mapper.tensors if t not in order]
         compiled = self._compiler.compile(computed, mapper.targets, list(fed))
         self._graph.mark_run()
-        return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._step_error, fetches)
+        return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._running,
+                    self._step_error, fetches)
 
     def _count_changes(self):
         """Changes of existing operations so far (additions count in both numbers)."""
@@ -255,12 +258,11 @@ class BaseSession:
             if len(values) != count:
                 raise TypeError(f"this callable takes {count} values, one per entry of feed_list; got {len(values)}")
             return step.run(values, timeout)
-        make = getattr(runtime.executor(), "Callable", None)
-        if make is None or step.fed_fetches or timeout:
+        if step.fed_fetches or timeout or step.compiled.may_block:
             return checked
-        build = None if step.leaf else step.mapper.build
-        fast = make(step.compiled.plan, checked, step.compiled.explain, build,
-                    [(f.dtype, f.tensor.get_shape().as_tuple()) for f in step.feeds])
+        fast = runtime.executor().Callable(step.compiled.plan, step.leaf, None if step.leaf else step.mapper.build,
+                                           checked, step.compiled.explain)
+        self._callables.add(fast)
         return fast
 
     def partial_run_setup(self, fetches, feeds=None):
@@ -299,6 +301,10 @@ class BaseSession:
             self._closed = True
             self._steps.clear()
             self._partial_runs.clear()
+            for call in list(self._callables):
+                call.stop()
+            for token in list(self._running):
+                token.cancel("the session was closed")
         self._state.close()
 
     def _require_open(self):
