@@ -7,4 +7,4 @@
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) \
-  ISA(training) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
+  ISA(training) ISA(random) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
