@@ -23,11 +23,11 @@ static stream skip(stream s, uint64_t n) {
   return s;
 }
 
-/* Counters s .. s + WIDE - 1: x[i][l] is word i of counter l. */
-static void philox(stream s, uint32_t x[4][WIDE]) {
+/* WIDE counters from s, `step` apart: x[i][l] is word i of counter l. */
+static void philox_apart(stream s, uint64_t step, uint32_t x[4][WIDE]) {
   uint32_t k0 = (uint32_t)s.key, k1 = (uint32_t)(s.key >> 32);
   for (int l = 0; l < WIDE; l++) {
-    uint64_t lo = s.lo + (uint64_t)l, hi = s.hi + (lo < s.lo);
+    uint64_t lo = s.lo + (uint64_t)l * step, hi = s.hi + (lo < s.lo);
     x[0][l] = (uint32_t)lo;
     x[1][l] = (uint32_t)(lo >> 32);
     x[2][l] = (uint32_t)hi;
@@ -43,6 +43,8 @@ static void philox(stream s, uint32_t x[4][WIDE]) {
       x[2][l] = y2;
     }
 }
+
+static void philox(stream s, uint32_t x[4][WIDE]) { philox_apart(s, 1, x); }
 
 /* One 32-bit word after another, for what cannot be laid out in groups. */
 typedef struct { stream s; uint32_t word[4][WIDE]; int at; } drawer;
@@ -150,21 +152,40 @@ static void uniform_int64(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* Groups of one counter's elements; each has RESERVED counters per element and draws until it is full. */
+PF_INLINE int keep_inside(const float *f, int n, float *y, int have, int last) {
+  for (int i = 0; i < n; i++)
+    if (have < last && fabsf(f[i]) < 2.0f) y[have++] = f[i];
+  return have;
+}
+/* A group that two counters have not filled (one in a hundred). */
+static void finish_group(const job *j, int64_t g, float *y, int have, int last) {
+  drawer d;
+  open_drawer(&d, skip(j->s, (uint64_t)g * RESERVED + 2));
+  while (have < last) {
+    uint32_t a = draw(&d), b = draw(&d);
+    float f[2];
+    normals_f32(a, b, &f[0], &f[1]);
+    have = keep_inside(f, 2, y, have, last);
+  }
+}
+/* WIDE groups side by side: the first counter of each, then the second. */
 static void truncated_floats(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
   (void)worker;
-  for (int64_t g = lo; g < hi; g++) {
-    drawer d;
-    float y[4], f[2];
-    int n = 0, last = (int)PF_MIN(4, j->n - g * 4);
-    open_drawer(&d, skip(j->s, (uint64_t)g * RESERVED));
-    while (n < last) {
-      uint32_t a = draw(&d), b = draw(&d);
-      normals_f32(a, b, &f[0], &f[1]);
-      for (int i = 0; i < 2; i++)
-        if (n < last && fabsf(f[i]) < 2.0f) y[n++] = f[i];
+  for (int64_t b = lo; b < hi; b++) {
+    uint32_t x[4][WIDE];
+    float f[4 * WIDE], y[4 * WIDE];
+    int have[WIDE] = {0};
+    int64_t first = b * WIDE, left = j->n - first * 4;
+    for (int turn = 0; turn < 2; turn++) {
+      philox_apart(skip(j->s, (uint64_t)first * RESERVED + (uint64_t)turn), RESERVED, x);
+      normals_of(x, f);
+      for (int l = 0; l < WIDE; l++)
+        have[l] = keep_inside(f + 4 * l, 4, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
     }
-    store_floats(j, g * 4, last, y);
+    for (int l = 0; l < WIDE; l++)
+      finish_group(j, first + l, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
+    store_floats(j, first * 4, PF_MIN(left, 4 * WIDE), y);
   }
 }
 static void truncated_doubles(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -219,7 +240,7 @@ static pf_status random_normal(pf_ctx *c, const void *s) {
   return fill(c, s, normal_floats, normal_doubles, 4 * WIDE, 2 * WIDE);
 }
 static pf_status truncated_normal(pf_ctx *c, const void *s) {
-  return fill(c, s, truncated_floats, truncated_doubles, 4, 2);
+  return fill(c, s, truncated_floats, truncated_doubles, 4 * WIDE, 2);
 }
 
 static pf_status random_uniform_int(pf_ctx *c, const void *state) {
