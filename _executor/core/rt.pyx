@@ -58,17 +58,17 @@ cdef extern from *:
 
 cdef pf_a32 core_registered
 
-cdef pf_status say(char* err, int32_t n, pf_status code, const char* text) noexcept nogil:
+cdef pf_status say(char* err, int64_t n, pf_status code, const char* text) noexcept nogil:
     if err != NULL and n > 0:
         pf_copy_text(err, <size_t>n, text, <int64_t>strlen(text))
     return code
 
-cdef pf_status tell(char* err, int32_t n, pf_error* e) noexcept nogil:
+cdef pf_status tell(char* err, int64_t n, pf_error* e) noexcept nogil:
     if err != NULL and n > 0:
         if e.node[0]:
-            snprintf(err, n, b"%s [node %s, op %s]", e.message, e.node, e.op)
+            snprintf(err, <size_t>n, b"%s [node %s, op %s]", e.message, e.node, e.op)
         else:
-            snprintf(err, n, b"%s", e.message)
+            snprintf(err, <size_t>n, b"%s", e.message)
     return e.code
 
 cdef void clear(pf_error* e) noexcept nogil:
@@ -81,7 +81,7 @@ cdef void clear(pf_error* e) noexcept nogil:
 cdef void log_problem(void* arg, const char* text) noexcept nogil:
     pf_host_table().log(PF_LOG_WARNING, text, <int64_t>strlen(text))
 
-cdef pf_status take_plugin(const pf_plugin* p, const char* origin, char* err, int32_t err_len) noexcept nogil:
+cdef pf_status take_plugin(const pf_plugin* p, const char* origin, char* err, int64_t err_len) noexcept nogil:
     cdef pf_error e
     clear(&e)
     if pf_a32_cas(&core_registered, 0, 1):
@@ -92,10 +92,10 @@ cdef pf_status take_plugin(const pf_plugin* p, const char* origin, char* err, in
         return tell(err, err_len, &e)
     return PF_OK
 
-cdef public pf_status pf_rt_plugin_static(pf_entry_fn entry, char* err, int32_t err_len) noexcept nogil:
-    return take_plugin(entry(pf_host_table()), b"linked in", err, err_len)
+cdef public const char* pf_rt_version() noexcept nogil:
+    return pf_host_table().name
 
-cdef public pf_status pf_rt_plugin(const char* path, char* err, int32_t err_len) noexcept nogil:
+cdef public pf_status pf_rt_plugin(const char* path, char* err, int64_t err_len) noexcept nogil:
     cdef void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)
     cdef void* entry
     if lib == NULL:
@@ -117,10 +117,14 @@ cdef pf_node_attr* new_attrs(pf_graph* g, int32_t n) noexcept nogil:
     return <pf_node_attr*>pf_arena_alloc(&g.arena, sizeof(pf_node_attr) * <uint64_t>n)
 
 cdef pf_status make_arg(pf_graph* g, const char* name, int32_t index, pf_error* e) noexcept nogil:
-    cdef int32_t i = find_node(g, pf_str_of(name))
+    cdef pf_str plain = pf_str_of(name)
+    cdef int32_t i
     cdef const pf_attr_value* t
     cdef const pf_attr_value* s
     cdef pf_node_attr* a
+    if plain.len > 2 and plain.data[plain.len - 2] == c':' and plain.data[plain.len - 1] == c'0':
+        plain.len -= 2
+    i = find_node(g, plain)
     if i < 0:
         return pf_error_set(e, PF_NOT_FOUND, b"the graph has no node '%s' to feed", name)
     t = pf_node_attr_find(g.nodes + i, b"dtype")
@@ -228,10 +232,17 @@ cdef pf_status prune(pf_graph* g, pf_error* e) noexcept nogil:
             g.nodes[i].inputs[k].node = place[g.nodes[i].inputs[k].node]
     return PF_OK
 
-cdef pf_status rewrite(pf_graph* g, pf_names feeds, int32_t n_feeds, pf_names fetches, int32_t n_fetches,
+cdef int32_t count(pf_names names) noexcept nogil:
+    cdef int32_t n = 0
+    if names != NULL:
+        while names[n] != NULL:
+            n += 1
+    return n
+
+cdef pf_status rewrite(pf_graph* g, pf_names feeds, pf_names fetches,
                        pf_error* e) noexcept nogil:
+    cdef int32_t n_feeds = count(feeds), n_fetches = count(fetches), k
     cdef pf_node* nodes = <pf_node*>pf_arena_alloc(&g.arena, sizeof(pf_node) * <uint64_t>(g.n_nodes + n_fetches + 1))
-    cdef int32_t k
     if nodes == NULL:
         return pf_error_set(e, PF_RESOURCE_EXHAUSTED, b"out of memory")
     memcpy(nodes, g.nodes, sizeof(pf_node) * g.n_nodes)
@@ -246,8 +257,7 @@ cdef pf_status rewrite(pf_graph* g, pf_names feeds, int32_t n_feeds, pf_names fe
     return prune(g, e)
 
 # ---------------------------------------------------------------- models
-cdef public pf_status pf_rt_load(const void* data, int64_t size, pf_names feeds, int32_t n_feeds, pf_names fetches,
-                                 int32_t n_fetches, int32_t threads, pf_model** out, char* err, int32_t err_len) noexcept nogil:
+cdef public pf_status pf_rt_load(const void* data, int64_t size, pf_names feeds, pf_names fetches, int32_t threads, pf_model** out, char* err, int64_t err_len) noexcept nogil:
     cdef pf_error e
     cdef pf_graph* g = NULL
     cdef model* m
@@ -257,7 +267,7 @@ cdef public pf_status pf_rt_load(const void* data, int64_t size, pf_names feeds,
     memset(&o, 0, sizeof(o))
     if pf_graph_read(data, size, &g, &e):
         return tell(err, err_len, &e)
-    if rewrite(g, feeds, n_feeds, fetches, n_fetches, &e):
+    if rewrite(g, feeds, fetches, &e):
         pf_graph_free(g)
         return tell(err, err_len, &e)
     m = <model*>calloc(1, sizeof(model))
@@ -280,15 +290,14 @@ cdef public pf_status pf_rt_load(const void* data, int64_t size, pf_names feeds,
     out[0] = <pf_model*>m
     return PF_OK
 
-cdef public pf_status pf_rt_load_file(const char* path, pf_names feeds, int32_t n_feeds, pf_names fetches,
-                                      int32_t n_fetches, int32_t threads, pf_model** out, char* err,
-                                      int32_t err_len) noexcept nogil:
+cdef public pf_status pf_rt_load_file(const char* path, pf_names feeds, pf_names fetches, int32_t threads, pf_model** out, char* err,
+                                      int64_t err_len) noexcept nogil:
     cdef int64_t size = 0
     cdef void* data = pf_read_file(path, &size)
     cdef pf_status st
     if data == NULL:
         return say(err, err_len, PF_NOT_FOUND, b"the graph file cannot be read")
-    st = pf_rt_load(data, size, feeds, n_feeds, fetches, n_fetches, threads, out, err, err_len)
+    st = pf_rt_load(data, size, feeds, fetches, threads, out, err, err_len)
     free(data)
     return st
 
@@ -298,7 +307,7 @@ cdef DLManagedTensorVersioned* own_copy(pf_tensor* take) noexcept nogil:
     return &t.m if t != NULL else NULL
 
 cdef public pf_status pf_rt_run(pf_model* handle, pf_inputs inputs, DLManagedTensorVersioned** outputs,
-                                int64_t timeout_ms, char* err, int32_t err_len) noexcept nogil:
+                                char* err, int64_t err_len) noexcept nogil:
     cdef model* m = <model*>handle
     cdef pf_plan* p = m.plan
     cdef pf_tensor** args = <pf_tensor**>calloc(p.n_args + p.n_rets + 1, sizeof(void*))
@@ -308,7 +317,6 @@ cdef public pf_status pf_rt_run(pf_model* handle, pf_inputs inputs, DLManagedTen
     cdef uint32_t k, i
     clear(&e)
     memset(&o, 0, sizeof(o))
-    o.timeout_ns = timeout_ms * 1000000
     if args == NULL:
         return say(err, err_len, PF_RESOURCE_EXHAUSTED, b"out of memory")
     rets = args + p.n_args
