@@ -13,7 +13,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS, NUMBERS
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
-from pyflow.ops.common import (dims_of, int32s, none_for_inputs, normal_axis, shape_vector, static,
+from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static,
                                static_shape, stretched_axes, sum_over, sum_static, unchanged)
 
 OUT_TYPE = "out_type: {int32, int64} = int32"
@@ -42,7 +42,7 @@ class Shape:
 class ShapeN:
     """Dimensions of each of N tensors. TF: ShapeN."""
     def shape(op): return [TensorShape([x.shape.ndims]) for x in op.inputs]
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(input): return tuple(np.array(x.shape) for x in input)
     samples = [S([(2, 3), (0,), ()])]
@@ -101,7 +101,7 @@ class BroadcastGradientArgs:
     Axes where both are 1 are listed for both (summing them changes nothing), unless s0 equals s1.
     """
     def shape(op): return [TensorShape([None]), TensorShape([None])]
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(s0, s1): return _gradient_args(s0, s1)
     samples = [S(lit([2, 3]), lit([3])), S(lit([2, 1]), lit([1, 3])), S(lit([2, 3]), lit([2, 3])),
@@ -344,7 +344,7 @@ def _range_shape(op):
 class Range:
     """start, start + delta, ... below `limit` (above, for a negative delta). TF: Range."""
     shape = _range_shape
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(start, limit, delta): return np.arange(start.item(), limit.item(), delta.item())
     samples = [S(lit(0), lit(5), lit(1), types=dtypes.INDEX + FLOATS),
@@ -364,7 +364,7 @@ def _linspace_shape(op):
 class LinSpace:
     """`num` evenly spaced values from start to stop, both included. TF: LinSpace."""
     shape = _linspace_shape
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(start, stop, num): return np.linspace(start.item(), stop.item(), int(num))
     samples = [S(lit(0.0), lit(1.0), lit(5)), S(lit(2.0), lit(-2.0), lit(3)), S(lit(1.5), lit(9.0), lit(1))]

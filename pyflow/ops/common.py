@@ -128,11 +128,6 @@ def conj(x):
     return complex_ops.Conj(x)
 
 
-def none_for_inputs(op, *dys):
-    """The gradient of an op none of whose inputs can be differentiated."""
-    return [None] * len(op.inputs)
-
-
 def sum_to_operands(op, gx, gy):
     """Gradients of a broadcasting op's operands, summed over the dimensions each was stretched in."""
     x, y = op.inputs[0], op.inputs[1]

@@ -12,7 +12,7 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import (dims_of, int32s, none_for_inputs, normal_axis, shape_vector, static,
+from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static,
                                static_shape)
 
 
@@ -230,7 +230,7 @@ def _one_hot_shape(op):
 class OneHot:
     """`on_value` at each index along a new dimension `depth`, `off_value` elsewhere. TF: OneHot."""
     shape = _one_hot_shape
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(indices, depth, on_value, off_value, axis):
         hit = np.expand_dims(indices, -1) == np.arange(int(depth))
@@ -252,9 +252,11 @@ class SparseToDense:
         n = indices.shape.ndims
         if n is None or n < 2:
             indices = array_ops.Reshape(indices, int32s([-1, 1]))
-        picked = array_ops.Reshape(GatherNd(dy, indices), shape_vector(values))
+        picked = GatherNd(dy, indices)
         if values.shape.ndims == 0:
-            picked = reduction_ops.reduce_sum(GatherNd(dy, indices))
+            picked = reduction_ops.reduce_sum(picked)
+        else:
+            picked = array_ops.Reshape(picked, shape_vector(values))
         rest = reduction_ops.reduce_sum(dy) - reduction_ops.reduce_sum(picked)
         return [None, None, picked, rest]
 
@@ -335,6 +337,25 @@ def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, 
         default_value = array_ops.zeros([], sp_input.values.dtype)
     return sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value,
                            validate_indices, name)
+
+
+def _dense(value, dtype=None, name=None, as_ref=False):
+    """IndexedSlices as a tensor: repeated rows are added."""
+    from pyflow.ops import cast_ops, partition_ops
+    if dtype is not None and not dtype.is_compatible_with(value.dtype):
+        raise ValueError(f"IndexedSlices of {value.dtype.name} do not convert to {dtype.name}")
+    if value.dense_shape is None:
+        raise ValueError(f"IndexedSlices without dense_shape cannot become a tensor: {value}")
+    rows = cast_ops.cast(value.dense_shape, dtypes.int32)[0]
+    known = static_shape(value.dense_shape)
+    if known.is_fully_defined():
+        rows = known.as_list()[0]
+    return partition_ops.UnsortedSegmentSum(value.values, value.indices, rows, name=name)
+
+
+def install():
+    """Lets IndexedSlices stand where a tensor is wanted."""
+    graph.register_tensor_conversion_function(graph.IndexedSlices, _dense)
 
 
 PUBLIC = {

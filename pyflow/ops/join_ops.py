@@ -12,7 +12,7 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import (dims_of, int32s, none_for_inputs, normal_axis, shape_vector, static)
+from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static)
 
 
 # --------------------------------------------------------------------------------------- concatenation
@@ -98,7 +98,7 @@ class ConcatV2:
 class ConcatOffset:
     """Where each of N tensors of the given shapes starts in their concatenation. TF: ConcatOffset."""
     def shape(op): return [x.shape for x in op.inputs[1:]]
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(concat_dim, shape):
         offsets, at, start = [], int(concat_dim), 0

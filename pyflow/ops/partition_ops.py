@@ -14,7 +14,7 @@ from pyflow.framework.dtypes import NUMBERS, REAL
 from pyflow.framework.op import S, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops
-from pyflow.ops.common import (at_least_rank, dims_of, int32s, none_for_inputs, static)
+from pyflow.ops.common import (at_least_rank, dims_of, int32s, static)
 
 IDS = "Tindices: {int32, int64}"
 
@@ -316,7 +316,7 @@ UNIQUES = [S(lit([1, 1, 2, 4, 4, 1, 8])), S(lit(np.zeros(0, int))), S(ints((20,)
 class Unique:
     """Distinct values of a vector in order of first appearance, and where each went. TF: Unique."""
     def shape(op): return [TensorShape([None]), _vector_only(op)]
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(x): return _unique(x)[:2]
     samples = UNIQUES
@@ -327,7 +327,7 @@ class Unique:
 class UniqueWithCounts:
     """Unique, and how often each value occurs. TF: UniqueWithCounts."""
     def shape(op): return [TensorShape([None]), _vector_only(op), TensorShape([None])]
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(x): return _unique(x)
     samples = UNIQUES
@@ -338,7 +338,7 @@ class UniqueWithCounts:
 class ListDiff:
     """Values of vector x that are not in y, in order, and their places in x. TF: ListDiff."""
     def shape(op): return [TensorShape([None]), TensorShape([None])]
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(x, y):
         keep = ~np.isin(x, y)
@@ -354,7 +354,7 @@ class Bincount:
     def shape(op):
         size = static(op.inputs[1])
         return TensorShape([None if size is None else int(size)])
-    gradient = none_for_inputs
+    gradient = None
 
     def reference(arr, size, weights):
         keep = arr < size
@@ -377,12 +377,13 @@ def _top_shape(op):
 
 def _top_gradient(op, dy, dindices):
     """`dy` placed at the indices: rows flattened, one ScatterNd."""
-    from pyflow.ops import array_ops, gather_ops, join_ops
+    from pyflow.ops import array_ops, gather_ops, join_ops, reduction_ops
     x, indices = op.inputs[0], op.outputs[1]
     dims, places = array_ops.shape(x), array_ops.shape(indices)
     n, k = dims[-1:], places[-1:]
-    flat = array_ops.Reshape(indices, join_ops.concat([int32s([-1]), k], 0))
-    starts = array_ops.ExpandDims(array_ops.Range(0, array_ops.shape(flat)[0], 1) * n[0], -1)
+    rows = reduction_ops.Prod(dims[:-1], int32s([0]), keep_dims=True)
+    flat = array_ops.Reshape(indices, join_ops.concat([rows, k], 0))
+    starts = array_ops.ExpandDims(array_ops.Range(0, rows[0], 1) * n[0], -1)
     where = array_ops.Reshape(cast_ops.cast(flat, dtypes.int32) + starts, int32s([-1, 1]))
     total = gather_ops.ScatterNd(where, array_ops.Reshape(dy, int32s([-1])),
                                  array_ops.Reshape(array_ops.size(x), int32s([1])))

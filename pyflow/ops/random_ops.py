@@ -14,7 +14,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import binary_ops
-from pyflow.ops.common import dims_of, int32s, none_for_inputs, static, static_shape
+from pyflow.ops.common import dims_of, int32s, static, static_shape
 
 SEEDS = "seed: int = 0, seed2: int = 0, "
 DRAWN = "dtype: {half, bfloat16, float, double}, T: {int32, int64}"
@@ -40,7 +40,7 @@ class RandomUniform:
 class RandomUniformInt:
     """Uniform integers in [minval, maxval). TF: RandomUniformInt."""
     shape = _given_shape
-    gradient = none_for_inputs
+    gradient = None
     reference = None
     samples = [S(lit([2, 3]), lit(0), lit(10)), S(lit([0]), lit(-5), lit(5))]
 
@@ -83,7 +83,7 @@ class Multinomial:
             raise ValueError(f"Multinomial: logits must be a matrix, got shape {logits}")
         rows = (dims_of(logits) or [None])[0]
         return TensorShape([rows, None if n is None else int(n)])
-    gradient = none_for_inputs
+    gradient = None
     reference = None
     samples = [S((2, 3), lit(4)), S((1, 2), lit(0)), S((0, 3), lit(2))]
 

@@ -167,7 +167,7 @@ def _prod_gradient(op, dy):
     moved = array_ops.Transpose(x, perm)
     dims = array_ops.Shape(moved)
     rows = Prod(dims[:n], int32s([0]))
-    flat = array_ops.Reshape(moved, join_ops.stack([rows, -1]))
+    flat = array_ops.Reshape(moved, join_ops.stack([rows, Prod(dims[n:], int32s([0]))]))
     others = Cumprod(flat, 0, exclusive=True) * Cumprod(flat, 0, exclusive=True, reverse=True)
     back = array_ops.Transpose(array_ops.Reshape(others, dims), array_ops.InvertPermutation(perm))
     return [dy * conj(back), None]

@@ -14,7 +14,7 @@ from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, ints, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops, reduction_ops, unary_ops
-from pyflow.ops.common import at_least_rank, dims_of, int32s
+from pyflow.ops.common import at_least_rank, dims_of, int32s, stretched_axes, sum_static
 from pyflow.ops.reduction_ops import one_of
 
 LOGITS = [S((2, 3)), S((1, 1)), S((4,)), S((0, 3)), S((2, 3, 4)), S(lit([[1000.0, 0.0], [-1000.0, 0.0]]))]
@@ -97,6 +97,12 @@ def _second_order(op, dloss_rows, dbackprop):
     return dloss_rows + (dbackprop - inner) * softmax
 
 
+def _unbroadcast(grad, operands):
+    """`grad` summed where the first operand is known to have been repeated."""
+    axes = stretched_axes(operands[0].shape, operands[1].shape)
+    return sum_static(grad, axes, operands[0].shape) if axes else grad
+
+
 def _cross_entropy_reference(features, labels):
     log_p = _log_softmax(features)
     return -np.sum(labels * log_p, -1), np.exp(log_p) - labels
@@ -110,7 +116,8 @@ class SoftmaxCrossEntropyWithLogits:
 
     def gradient(op, dloss, dbackprop):
         rows = _second_order(op, _scaled(dloss, op.outputs[1]), dbackprop)
-        return [rows, _scaled(dloss, unary_ops.Neg(LogSoftmax(op.inputs[0])))]
+        labels = _scaled(dloss, unary_ops.Neg(LogSoftmax(op.inputs[0])))
+        return [_unbroadcast(rows, op.inputs), _unbroadcast(labels, op.inputs[::-1])]
 
     def reference(features, labels): return _cross_entropy_reference(features, labels)
     samples = [S((2, 3), pos((2, 3))), S((0, 3), pos((0, 3))), S((2, 3), lit([[0, 1, 0], [0.5, 0.25, 0.25]])),

@@ -110,11 +110,16 @@ def _widened(array):
     return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
 
 
+def primary_attr(op, sample):
+    """The type attribute whose types are tried one by one."""
+    free = [a for a in op.attrs.values() if a.kind == "type" and a.name not in sample.attrs]
+    return next((a for name in PRIMARY for a in free if a.name == name), None)
+
+
 def type_choices(op, sample):
     """The type attributes of a case: each tried type of the primary attribute, the others settled."""
-    attrs = [a for a in op.attrs.values() if a.kind == "type"]
-    free = [a for a in attrs if a.name not in sample.attrs]
-    primary = next((a for name in PRIMARY for a in free if a.name == name), None)
+    free = [a for a in op.attrs.values() if a.kind == "type" and a.name not in sample.attrs]
+    primary = primary_attr(op, sample)
     if primary is None:
         return [{a.name: _settled(a) for a in free}]
     allowed = sample.types or primary.allowed or TRIED
