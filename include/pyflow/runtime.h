@@ -1,18 +1,18 @@
 /* pyflow/runtime.h - running a trained graph without Python: the embedding API of libpyflow_rt.
  *
- *     char err[512];
+ *     char why[512];
  *     pf_model *model;
- *     const char *feeds[] = {"x"}, *fetches[] = {"logits"};
- *     pf_rt_plugin("/usr/lib/libpyflow_cpu.so", err, sizeof err);
- *     pf_rt_load_file("digits.pb", feeds, 1, fetches, 1, 1, &model, err, sizeof err);
- *     pf_rt_run(model, inputs, outputs, 0, err, sizeof err);
+ *     const char *in[] = {"x", 0}, *out[] = {"logits", 0};
+ *     pf_rt_plugin("/usr/lib/libpyflow_cpu.so", why, sizeof why);
+ *     pf_rt_load_file("digits.pb", in, out, 1, &model, why, sizeof why);
+ *     pf_rt_run(model, inputs, outputs, why, sizeof why);
  *
  * The graph is a frozen GraphDef (variables turned into constants), the very file a TensorFlow 1.x program would use.
  *
  * Rules
- *   1. Every function returns PF_OK or an error code, and then leaves a sentence in `err` (NUL-terminated, cut to fit; may be NULL).
+ *   1. Every function returns PF_OK or an error code, and then leaves a sentence in `why` (NUL-terminated, cut to fit; may be NULL).
  *   2. `pf_rt_run` may be called by several threads on one model at once.
- *   3. Inputs are lent for the call: compact, row-major.  Each output is the caller's, ended by its `deleter`.
+ *   3. Inputs are lent for the call: compact, row-major, any alignment.  Each output is the caller's, ended by its `deleter`.
  *   4. Plugins come first, then models; plugins are never unloaded.
  */
 #ifndef PYFLOW_RUNTIME_H
@@ -30,28 +30,28 @@ extern "C" {
 #endif
 #endif
 
-typedef struct pf_model pf_model;       /* opaque: a graph compiled for one set of feeds and fetches */
+typedef struct pf_model pf_model;       /* opaque: a graph compiled for one set of inputs and outputs */
 
-/* Loads a plugin (the CPU's kernels, say) from a path; or takes one that is linked in, by its entry function. */
-PF_RT_API pf_status pf_rt_plugin(const char *path, char *err, int32_t err_len);
-PF_RT_API pf_status pf_rt_plugin_static(const pf_plugin *(*entry)(const pf_host *), char *err, int32_t err_len);
+/* "pyflow 0.1.0" */
+PF_RT_API const char *pf_rt_version(void);
 
-/* Compiles a serialised GraphDef, of which only what the fetches need is kept.  Feeds are names of nodes, fetches of nodes or
- * of their outputs ("logits", "logits:0").  threads 0: as many as this process may use. */
-PF_RT_API pf_status pf_rt_load(const void *data, int64_t size, const char *const *feeds, int32_t n_feeds,
-                               const char *const *fetches, int32_t n_fetches, int32_t threads, pf_model **model,
-                               char *err, int32_t err_len);
-PF_RT_API pf_status pf_rt_load_file(const char *path, const char *const *feeds, int32_t n_feeds,
-                                    const char *const *fetches, int32_t n_fetches, int32_t threads, pf_model **model,
-                                    char *err, int32_t err_len);
+/* Loads a plugin (the CPU's kernels, say) from a path. */
+PF_RT_API pf_status pf_rt_plugin(const char *library, char *why, int64_t why_len);
 
-/* Element type (PF_FLOAT32, ...) of feed or fetch i; 0: there is none such. */
+/* Compiles a serialised GraphDef, of which only what the outputs need is kept.  `inputs` and `outputs` are NULL-ended names of
+ * nodes ("x") or tensors ("x:0").  threads 0: as many as this process may use. */
+PF_RT_API pf_status pf_rt_load(const void *graph, int64_t bytes, const char *const *inputs, const char *const *outputs,
+                               int32_t threads, pf_model **model, char *why, int64_t why_len);
+PF_RT_API pf_status pf_rt_load_file(const char *path, const char *const *inputs, const char *const *outputs,
+                                    int32_t threads, pf_model **model, char *why, int64_t why_len);
+
+/* Element types (PF_FLOAT32, ...) of input or output i, or 0 if there is none such. */
 PF_RT_API int32_t pf_rt_input_type(const pf_model *model, int32_t i);
 PF_RT_API int32_t pf_rt_output_type(const pf_model *model, int32_t i);
 
-/* Runs the graph once.  inputs[i] needs `data`, `byte_offset`, `shape` and `ndim`; outputs[i] is set.  timeout_ms 0: none. */
+/* Runs the graph once.  inputs[i] needs `data`, `shape`, `ndim` and a `dtype` of the right size; outputs[i] is set. */
 PF_RT_API pf_status pf_rt_run(pf_model *model, const DLTensor *const *inputs, DLManagedTensorVersioned **outputs,
-                              int64_t timeout_ms, char *err, int32_t err_len);
+                              char *why, int64_t why_len);
 
 PF_RT_API void pf_rt_free(pf_model *model);
 
