@@ -60,6 +60,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         backward.seed(_initial_gradients(grad_ys, ys, colocate_gradients_with_ops))
         backward.run()
         results = [backward.result(x) for x in xs]
+    backward.close_loops()
     if explain:
         _require_connected(ys, xs, results)
     if unconnected_gradients == UnconnectedGradients.ZERO:
@@ -206,6 +207,9 @@ class _Backward:
         self.stop_ops = self._stop_ops()
         while self.ready:
             self._visit(self.ready.popleft())
+
+    def close_loops(self):
+        """Gives every gradient loop that still lacks one its back edge."""
         if self.loops:
             self.loops.close_back_edges()
 

@@ -346,8 +346,12 @@ def zeros_like_output(op, index):
         return array_ops.zeros_like(value, optimize=False)
     other = cf.switch(op.inputs[0], context.pred)[1 - context.branch]
     pivot = identity_ops.Identity(other)
+    if value.dtype.base_dtype == dtypes.resource:
+        with ops.control_dependencies([pivot]):
+            return array_ops.zeros(_shape_of(other), _dtype_of(value))
+    shape = array_ops.Shape(other)
     with ops.control_dependencies([pivot]):
-        return array_ops.zeros(_shape_of(other), _dtype_of(value))
+        return array_ops.zeros(shape, value.dtype.base_dtype)
 
 
 def _shape_of(value):

@@ -107,7 +107,9 @@ class ControlFlowContext(abc.ABC):
 
         What that adds to the graph is named under the operation (`while/add/Enter`), as in TF."""
         scopes = op.graph._scopes
-        saved, scopes.name = scopes.name, op.name
+        saved = scopes.name
+        if op.type != "Const":
+            scopes.name = op.name
         try:
             self._take(op)
         finally:
@@ -197,9 +199,9 @@ def is_containing(outer, inner):
 
 
 def constant_enter(value):
-    """The constant Enter behind `value`, seen through Identity, or None."""
+    """The constant Enter behind `value`, seen through Identity and Switch, or None."""
     op = value.op
-    while op.type in ("Identity", "RefIdentity"):
+    while op.type in ("Identity", "RefIdentity", "Switch", "RefSwitch"):
         op = op.inputs[0].op
     return op if op.type in ("Enter", "RefEnter") and op.get_attr("is_constant") else None
 

@@ -185,7 +185,7 @@ class _AssignedVariable(ResourceVariable):
         self.__dict__.update(variable.__dict__)
         self._parent_op = operation
         self._cached_value = None
-        self._fetched = None
+        self._graph_element = self._read()
 
     @property
     def op(self):
@@ -195,11 +195,6 @@ class _AssignedVariable(ResourceVariable):
     def _read(self):
         with ops.control_dependencies([self._parent_op]):
             return super()._read()
-
-    def _as_graph_element(self):
-        if self._fetched is None:
-            self._fetched = self._read()
-        return self._fetched
 
 
 def _convert(variable, dtype=None, name=None, as_ref=False):

@@ -49,9 +49,19 @@ def _read_gradient(op, grad):
     return [None, None, g.write(op.inputs[1], grad).flow]
 
 
+def _gradient_after(op, flow):
+    """The gradient array of a write op's array; it must not be made before the write was done."""
+    written = identity_ops.Identity(op.outputs[0], name="flow_out")
+    source = _source_of(flow)
+    with ops.control_dependencies([written]):
+        flow = identity_ops.Identity(flow, name="write_barrier")
+    array = TensorArray(dtype=op.attrs["T"], handle=op.inputs[0], flow=flow,
+                        colocate_with_first_write_call=False)
+    return array.grad(source=source, flow=flow), flow
+
+
 def _write_gradient(op, flow):
-    g = TensorArray(dtype=op.attrs["T"], handle=op.inputs[0], flow=flow,
-                    colocate_with_first_write_call=False).grad(source=_source_of(flow), flow=flow)
+    g, flow = _gradient_after(op, flow)
     return [None, None, g.read(op.inputs[1]), flow]
 
 
@@ -61,8 +71,7 @@ def _gather_gradient(op, grad):
 
 
 def _scatter_gradient(op, flow):
-    g = TensorArray(dtype=op.attrs["T"], handle=op.inputs[0], flow=flow,
-                    colocate_with_first_write_call=False).grad(source=_source_of(flow), flow=flow)
+    g, flow = _gradient_after(op, flow)
     return [None, None, g.gather(op.inputs[1]), flow]
 
 
@@ -72,8 +81,7 @@ def _concat_gradient(op, grad, unused_lengths):
 
 
 def _split_gradient(op, flow):
-    g = TensorArray(dtype=op.attrs["T"], handle=op.inputs[0], flow=flow,
-                    colocate_with_first_write_call=False).grad(source=_source_of(flow), flow=flow)
+    g, flow = _gradient_after(op, flow)
     grad = g.concat()
     grad.set_shape(op.inputs[1].shape)
     return [None, grad, None, flow]

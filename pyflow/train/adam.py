@@ -89,7 +89,7 @@ class AdamOptimizer(Optimizer):
         with ops.control_dependencies(update_ops):
             power1, power2 = self._powers()
             with ops.colocate_with(power1.op):
-                advance = [power.assign(power * beta, use_locking=self._use_locking, read_value=False)
+                advance = [power.assign(power * beta, use_locking=self._use_locking).op
                            for power, beta in ((power1, self._beta1_t), (power2, self._beta2_t))]
         return cf.group(*update_ops, *advance, name=name_scope)
 

@@ -282,7 +282,9 @@ def hyperparameter(value, name):
 
 
 def cast_like(tensor, var):
-    """`tensor` in the element type of `var`."""
+    """`tensor` (or variable) in the element type of `var`; as it is if it has that type."""
+    if tensor.dtype.base_dtype == var.dtype.base_dtype:
+        return tensor
     return cast_ops.cast(tensor, var.dtype.base_dtype)
 
 
