@@ -25,7 +25,7 @@ STRICTER = {("-1", "uint8"), ("-1", "uint64"), ("2**31", "int32"), ("2**31", "ui
             ("np.array(['a', 'b'])", "bool"), ("np.array([b'x'], object)", "bool"),
             ("{}", "bool")}
 # Where pyflow takes more (arrays inside lists, ranges, one size as a shape), or reads the bytes right.
-WIDER = {"[np.arange(2), [3, 4]]", "range(3)", "2**63", "[2**63]",
+WIDER = {"[np.arange(2), [3, 4]]", "range(3)", "2**63", "2**64", "[2**63]",
          "np.arange(3, dtype='>i4')", "1"}
 
 TF = types.SimpleNamespace(Graph=ops.Graph, constant=ops.constant,
