@@ -1,7 +1,8 @@
 """Summing the gradients that reach one tensor.
 
 Invariants
-  1. One gradient is passed on as it is; several tensors give one AddN; IndexedSlices are concatenated, not made dense.
+  1. One gradient is passed on as it is; several tensors give one AddN; IndexedSlices are
+     concatenated, not made dense.
   2. A gradient loop's own back edge is never summed (its gradients are lists of exactly one).
 
 Pure graph building; the thread that calls `gradients`.
@@ -11,7 +12,8 @@ from pyflow.ops import binary_ops, cast_ops, control_flow_ops as cf, join_ops
 
 
 class AggregationMethod:
-    """How gradients of one tensor are summed. All methods give the same values; AddN adds in input order."""
+    """How gradients of one tensor are summed. All methods give the same values; AddN adds in input
+    order."""
     ADD_N = 0
     DEFAULT = ADD_N
     EXPERIMENTAL_TREE = 1

@@ -1,16 +1,19 @@
 """`tf.gradients`: reverse-mode differentiation of a graph, by adding nodes to it.
 
-How it goes: the operations between `xs` and `ys` are found and counted; then each is visited once, after all its
-consumers, its output gradients are summed, its gradient function adds nodes, and their results become gradients of
-its inputs.  The work is linear in the operations between `xs` and `ys`, not in the graph.
+How it goes: the operations between `xs` and `ys` are found and counted; then each is visited once,
+after all its consumers, its output gradients are summed, its gradient function adds nodes, and
+their results become gradients of its inputs.  The work is linear in the operations between `xs`
+and `ys`, not in the graph.
 
 Invariants
   1. `pending[op]` is the number of consumers between `xs` and `ys` that have not been visited.
-  2. `grads[tensor]` is the list of gradients received so far; it is summed when its operation is visited.
+  2. `grads[tensor]` is the list of gradients received so far; it is summed when its operation is
+     visited.
   3. Inside a loop the gradient loop's context is current while nodes are added (see loop_state.py).
   4. None means "does not depend on": integers, strings and stopped tensors have no gradient.
 
-Who calls it: users, Optimizer.compute_gradients.  Thread: the one building the graph.  Source: TF 1.x `gradients`.
+Who calls it: users, Optimizer.compute_gradients.  Thread: the one building the graph.  Source: TF
+1.x `gradients`.
 
 Example:  `dx, = tf.gradients(tf.reduce_sum(x * x), [x])`   # 2 x
 """
@@ -40,12 +43,13 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
               unconnected_gradients=UnconnectedGradients.NONE, explain=False):
     """d(sum of ys)/dx for each x in `xs`: a list of Tensor, IndexedSlices or None.
 
-    `grad_ys` are the gradients of `ys` (ones if None). `stop_gradients` are tensors taken as constants.
-    `gate_gradients` delivers an op's input gradients only together. `colocate_gradients_with_ops` places
-    gradient nodes with their forward op. With `explain`, an x that y does not depend on raises ValueError that
-    names the op which breaks the path, instead of giving None.
-    Raises LookupError if an op on the way has no gradient, ValueError and TypeError for bad arguments.
-    TF: tf.gradients."""
+    `grad_ys` are the gradients of `ys` (ones if None). `stop_gradients` are tensors taken as
+    constants. `gate_gradients` delivers an op's input gradients only together.
+    `colocate_gradients_with_ops` places gradient nodes with their forward op. With `explain`, an x
+    that y does not depend on raises ValueError that names the op which breaks the path, instead of
+    giving None.
+    Raises LookupError if an op on the way has no gradient, ValueError and TypeError for bad
+    arguments. TF: tf.gradients."""
     ys, xs = _as_list(ys), _as_list(xs)
     stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
@@ -157,20 +161,22 @@ class _Backward:
         self.ready = collections.deque()
 
     def _stop_ops(self):
-        """Where the sweep ends: sources none of whose inputs leads on to another source, and stopped tensors."""
+        """Where the sweep ends: sources none of whose inputs leads on to another source, and
+        stopped tensors."""
         ends = set()
         for op in self.sources:
             if not any(self.pending[t.op] > 0 for t in op.inputs):
                 ends.add(op)
         return ends | {t.op for t in self.stopped}
 
-    # ------------------------------------------------------------------------------------- gradients
+    # ----------------------------------------------------------------------------------- gradients
     def seed(self, gradients_of_ys):
         for y, grad in zip(self.ys, gradients_of_ys):
             self.add(y, grad)
 
     def add(self, tensor, grad):
-        """Records one more gradient of `tensor`. A loop's Switch keeps its two visits apart: the last counts."""
+        """Records one more gradient of `tensor`. A loop's Switch keeps its two visits apart: the
+        last counts."""
         if is_loop_switch(tensor.op):
             self.grads[tensor] = [grad]
         else:
@@ -194,7 +200,7 @@ class _Backward:
                 return self.summed(x)
         return parts[0]
 
-    # ----------------------------------------------------------------------------------------- sweep
+    # --------------------------------------------------------------------------------------- sweep
     def run(self):
         for op in dict.fromkeys(y.op for y in self.ys):
             if op in self.between and not self.pending[op]:
@@ -254,7 +260,8 @@ class _Backward:
                              "call tf.gradients outside the loop, or with respect to the loop variable")
 
     def _release_inputs(self, op):
-        """Counts this visit down at the producers. A loop's Switch is ready twice: after Exit, after the body."""
+        """Counts this visit down at the producers. A loop's Switch is ready twice: after Exit,
+        after the body."""
         for tensor in op.inputs:
             producer = tensor.op
             self.pending[producer] -= 1
@@ -266,7 +273,8 @@ class _Backward:
                     self.ready.append(producer)
 
     def _defer_exit(self, tensor):
-        """All exits of a loop are visited together, once each has its gradient, or zeros, or none has any."""
+        """All exits of a loop are visited together, once each has its gradient, or zeros, or none
+        has any."""
         state = self.loops.of(tensor.op, before=False)
         state.deferred_exits.append(tensor)
         state.pending_exits -= 1

@@ -2,7 +2,8 @@
 
 Pure reading of the graph; any thread.  Called by `gradients(explain=True)` and by optimizers.
 
-Example:  missing_gradient([loss], w) -> "w: the path to loss ends at 'ArgMax' (op ArgMax, train.py:12): ..."
+Example:  missing_gradient([loss], w) -> "w: the path to loss ends at 'ArgMax' (op ArgMax,
+train.py:12): ..."
 """
 import collections
 

@@ -22,7 +22,8 @@ _serial = itertools.count()
 
 def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gradients=False,
              aggregation_method=None):
-    """Second derivatives of sum(ys) with respect to each x alone: for x of shape s a tensor of shape s + s.
+    """Second derivatives of sum(ys) with respect to each x alone: for x of shape s a tensor of
+    shape s + s.
 
     Raises LookupError as `gradients` does. TF: tf.hessians."""
     xs = list(xs) if isinstance(xs, (list, tuple)) else [xs]
@@ -50,10 +51,11 @@ def _hessian(first, x, options, name):
 
 
 def custom_gradient(f=None):
-    """Decorator: `f(*args)` returns (results, grad_fn); grad_fn(*result_grads) gives one gradient per argument.
+    """Decorator: `f(*args)` returns (results, grad_fn); grad_fn(*result_grads) gives one gradient
+    per argument.
 
-    If `f` reads resource variables, grad_fn takes `variables=` (a list) and returns (argument gradients, list of
-    variable gradients). TF: tf.custom_gradient."""
+    If `f` reads resource variables, grad_fn takes `variables=` (a list) and returns (argument
+    gradients, list of variable gradients). TF: tf.custom_gradient."""
     if f is None:
         return custom_gradient
 

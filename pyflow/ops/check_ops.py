@@ -1,4 +1,5 @@
-"""The assert_* family: conditions on tensors, checked while building if they are known, else in the step.
+"""The assert_* family: conditions on tensors, checked while building if they are known, else in
+the step.
 
 Invariants
   1. Each returns an Operation; something must depend on it (see logging_ops).
@@ -72,7 +73,8 @@ assert_non_positive = _signed("non_positive", assert_less_equal, "<=")
 
 
 def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=None, name=None):
-    """An Operation that fails unless |x - y| < atol + rtol |y|; both default to 10 eps. TF: tf.assert_near."""
+    """An Operation that fails unless |x - y| < atol + rtol |y|; both default to 10 eps. TF:
+    tf.assert_near."""
     with ops.name_scope(name, "assert_near", [x, y, rtol, atol, data]):
         x = ops.convert_to_tensor(x, name="x")
         y = ops.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
@@ -149,7 +151,8 @@ def assert_scalar(tensor, name=None, message=None):
 
 
 def assert_same_float_dtype(tensors=None, dtype=None):
-    """The one floating dtype of `tensors`; ValueError if they differ. TF: tf.assert_same_float_dtype."""
+    """The one floating dtype of `tensors`; ValueError if they differ. TF:
+    tf.assert_same_float_dtype."""
     found = None if dtype is None else dtypes.as_dtype(dtype)
     for tensor in tensors or []:
         if tensor is None:

@@ -1,10 +1,12 @@
 """Conditional execution: `tf.cond` and `tf.case` over Switch and Merge.
 
 Invariants
-  1. Each branch is built under its own CondContext.  A value from outside enters a branch through one Switch
-     on the branch's predicate, however often it is used.
-  2. An operation without inputs made in a branch waits on the branch's pivot, so only the branch taken runs it.
-  3. Values computed outside the branch functions are computed whichever branch is taken (TF's rule).
+  1. Each branch is built under its own CondContext.  A value from outside enters a branch through
+     one Switch on the branch's predicate, however often it is used.
+  2. An operation without inputs made in a branch waits on the branch's pivot, so only the branch
+     taken runs it.
+  3. Values computed outside the branch functions are computed whichever branch is taken (TF's
+     rule).
   4. The results leave through one Merge per leaf: inputs (false, true).
 
 Thread: the one building the graph.  Source: TF 1.x `cond` and `case`.
@@ -98,14 +100,15 @@ class CondContext(ControlFlowContext):
     def _rewire_inputs(self, op):
         for index, value in enumerate(list(op.inputs)):
             if op.type == "Merge" and value.op.type == "NextIteration":
-                continue        # a loop's back edge, seen while a graph is imported inside this branch
+                continue        # a loop's back edge, in a graph imported inside this branch
             inside = self.add_value(value)
             if inside is not value:
                 op._update_input(index, inside)
 
     # ---------------------------------------------------------------------------------- building
     def build_branch(self, function):
-        """Calls the branch function. Returns (what it returned, the same as tensors of this branch)."""
+        """Calls the branch function. Returns (what it returned, the same as tensors of this
+        branch)."""
         returned = function()
         if returned is None:
             return None, None
@@ -130,7 +133,8 @@ class CondContext(ControlFlowContext):
 
 
 def is_tensor_array(value):
-    """True for a TensorArray, known by its flow and handle (no import: tensor_array_ops stands above)."""
+    """True for a TensorArray, known by its flow and handle (no import: tensor_array_ops stands
+    above)."""
     return hasattr(value, "flow") and hasattr(value, "handle")
 
 
@@ -143,9 +147,10 @@ def flows_to_tensor_arrays(originals, tensors):
 def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, fn2=None):
     """`true_fn()` if the scalar bool tensor `pred` is true, else `false_fn()`.
 
-    Both return the same nesting of tensors with the same dtypes; a list or tuple of one is unpacked unless
-    `strict`. `fn1` and `fn2` are old names of the branches.
-    Raises TypeError if a branch is not callable, ValueError if the results do not match. TF: tf.cond."""
+    Both return the same nesting of tensors with the same dtypes; a list or tuple of one is
+    unpacked unless `strict`. `fn1` and `fn2` are old names of the branches.
+    Raises TypeError if a branch is not callable, ValueError if the results do not match. TF:
+    tf.cond."""
     true_fn = _one_of(true_fn, fn1, "true_fn", "fn1")
     false_fn = _one_of(false_fn, fn2, "false_fn", "fn2")
     with ops.name_scope(name, "cond", [pred]):
@@ -238,9 +243,10 @@ def _repacked(returned, merged):
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
     """The function of the first predicate that is true, else `default`.
 
-    `pred_fn_pairs` is a list of (scalar bool tensor, callable), or a dict (ordered unless `exclusive`). Without
-    `default` the last function runs if no other does, after an Assert that its predicate holds. With
-    `exclusive` an Assert fails the step if more than one predicate is true. TF: tf.case."""
+    `pred_fn_pairs` is a list of (scalar bool tensor, callable), or a dict (ordered unless
+    `exclusive`). Without `default` the last function runs if no other does, after an Assert that
+    its predicate holds. With `exclusive` an Assert fails the step if more than one predicate is
+    true. TF: tf.case."""
     pairs = _checked_pairs(pred_fn_pairs, exclusive)
     with ops.name_scope(name, "case", [pred for pred, _ in pairs]):
         if default is None:

@@ -1,17 +1,19 @@
 """What cond and while contexts have in common, and questions about where an operation stands.
 
-A context is the static trace of a conditional branch or a loop.  While one is entered, the graph hands it each
-new operation (`add_op`), and the context rewires the operation's inputs so that values from outside arrive
-through Switch or a constant Enter.
+A context is the static trace of a conditional branch or a loop.  While one is entered, the graph
+hands it each new operation (`add_op`), and the context rewires the operation's inputs so that
+values from outside arrive through Switch or a constant Enter.
 
 Invariants
   1. `outer_context` never changes; contexts form a tree under None (the top).
   2. `enter`/`exit` nest; the graph's current context is the innermost one entered.
-  3. `_values` holds names of tensors already known inside; `_external_values` maps the name of an outside
-     tensor to the tensor that stands for it inside.
-  4. An operation's context is set once, when it is added (Switch and Enter made by the context itself aside).
+  3. `_values` holds names of tensors already known inside; `_external_values` maps the name of an
+     outside tensor to the tensor that stands for it inside.
+  4. An operation's context is set once, when it is added (Switch and Enter made by the context
+     itself aside).
 
-Who calls it: Graph when it makes an operation, cond.py, while_loop.py, gradients.  Thread: the one building the graph.
+Who calls it: Graph when it makes an operation, cond.py, while_loop.py, gradients.  Thread: the one
+building the graph.
 """
 import abc
 
@@ -162,7 +164,7 @@ class ControlFlowContext(abc.ABC):
             op.graph.prevent_fetching(op)
 
 
-# ------------------------------------------------------------------------------------------ questions
+# --------------------------------------------------------------------------------------- questions
 
 
 def while_context_of(op):
@@ -209,7 +211,8 @@ def constant_enter(value):
 def check_input(op, input_op):
     """ValueError if `op` uses a value from a loop or branch that does not enclose it.
 
-    Such a value exists once per iteration, or on one branch only, so there is nothing to use outside."""
+    Such a value exists once per iteration, or on one branch only, so there is nothing to use
+    outside."""
     loop = while_context_of(op)
     source = cf.output_context(input_op)
     source_loop = source.while_context() if source is not None else None
@@ -224,7 +227,8 @@ def check_input(op, input_op):
 
 
 def _may_cross(op, input_op, source_loop, loop):
-    """Edges that leave a loop by design: Exit's, those a context makes itself, those of gradient loops."""
+    """Edges that leave a loop by design: Exit's, those a context makes itself, those of gradient
+    loops."""
     if cf.is_loop_exit(input_op) or (loop is None and op.type in _MADE_BY_CONTEXTS):
         return True
     return source_loop.grad_state is not None or (loop is not None and loop.grad_state is not None)

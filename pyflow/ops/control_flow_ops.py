@@ -1,15 +1,19 @@
-"""Control flow primitives: dead tokens (Switch, Merge), frames (Enter, Exit, NextIteration), grouping.
+"""Control flow primitives: dead tokens (Switch, Merge), frames (Enter, Exit, NextIteration),
+grouping.
 
 Invariants (what graphs may rely on; the executor's half is in _executor/core)
-  1. Switch sends its data to one output and a dead token to the other; an op with a dead input does not run
-     and sends dead tokens on.  Merge passes on the first live input; it is dead only when all inputs are.
-  2. Enter moves a token into iteration 0 of the frame `frame_name`, NextIteration to the next iteration,
-     Exit back to the parent.  A non-constant Enter feeds a Merge; with `is_constant` the value is there in
-     every iteration.
+  1. Switch sends its data to one output and a dead token to the other; an op with a dead input
+     does not run and sends dead tokens on.  Merge passes on the first live input; it is dead only
+     when all inputs are.
+  2. Enter moves a token into iteration 0 of the frame `frame_name`, NextIteration to the next
+     iteration, Exit back to the parent.  A non-constant Enter feeds a Merge; with `is_constant`
+     the value is there in every iteration.
   3. The `Ref*` twins do the same with references to variables.
-  4. Contexts (cond.py, while_loop.py) insert these nodes; user code calls tf.cond and tf.while_loop.
+  4. Contexts (cond.py, while_loop.py) insert these nodes; user code calls tf.cond and
+     tf.while_loop.
 
-Who calls it: cond, while_loop, gradients, optimizers (`group`).  Thread: the one building the graph.
+Who calls it: cond, while_loop, gradients, optimizers (`group`).  Thread: the one building the
+graph.
 Source: "Dynamic Control Flow in Large-Scale Machine Learning" (EuroSys 2018); TF 1.x OpDefs.
 
 Example:  `train = tf.group(update_w, update_b)`
@@ -77,7 +81,8 @@ def _switch_gradient(op, grad_false, grad_true):
 
 
 def _loop_switch_gradient(op, grad_exit, grad_body):
-    """First visit (from Exit) makes the gradient loop's Merge; the second (from the body) its back edge."""
+    """First visit (from Exit) makes the gradient loop's Merge; the second (from the body) its back
+    edge."""
     switch_merges = _gradient_context().grad_state.switch_merges
     merged = switch_merges.get(op)
     if merged is not None:
@@ -143,7 +148,8 @@ def _pass_gradient(op, grad):
 
 
 # --------------------------------------------------------------------------------------- op blocks
-# No samples and no reference anywhere here, on purpose: a dead token or a frame has no NumPy counterpart.
+# No samples and no reference anywhere here, on purpose: a dead token or a frame has no NumPy
+# counterpart.
 # tests/control_flow runs each in a graph.
 
 
@@ -158,7 +164,8 @@ class NoOp:
 
 @op("ControlTrigger", inputs="", outputs="")
 class ControlTrigger:
-    """Does nothing, and runs even if its control inputs are dead: a point to order others after. TF: ControlTrigger."""
+    """Does nothing, and runs even if its control inputs are dead: a point to order others after.
+    TF: ControlTrigger."""
     def shape(op): return []
     gradient = None
     reference = None
@@ -226,7 +233,8 @@ class RefSelect:
 @op("Enter", inputs="data: T", outputs="output: T",
     attrs="T: type, frame_name: string, is_constant: bool = false, parallel_iterations: int = 10")
 class Enter:
-    """`data` in iteration 0 of the frame `frame_name`; in all iterations if `is_constant`. TF: Enter."""
+    """`data` in iteration 0 of the frame `frame_name`; in all iterations if `is_constant`. TF:
+    Enter."""
     shape = _entered
     gradient = _enter_gradient
     reference = None
@@ -312,7 +320,8 @@ def _is_ref(tensor):
 
 
 def _per_component(make, composite, name):
-    """`make(component, name)` on each tensor of `composite`, rebuilt as one. Values take the given name."""
+    """`make(component, name)` on each tensor of `composite`, rebuilt as one. Values take the given
+    name."""
     if isinstance(composite, ops.IndexedSlices):
         values = make(composite.values, name)
         indices = make(composite.indices, "indices")
@@ -354,7 +363,8 @@ def switch_ref_or_tensor(data, pred, name="Switch"):
 
 
 def merge(inputs, name=None):
-    """(value, index) of the first live input. Slices merge with slices; a Tensor among them is converted."""
+    """(value, index) of the first live input. Slices merge with slices; a Tensor among them is
+    converted."""
     if any(value is None for value in inputs):
         raise ValueError(f"At least one of the merge inputs is None: {inputs}")
     with ops.name_scope(name, "Merge", inputs) as name:

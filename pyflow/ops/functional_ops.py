@@ -1,8 +1,11 @@
-"""map_fn, foldl, foldr and scan: loops over the first dimension, built on while_loop and TensorArray.
+"""map_fn, foldl, foldr and scan: loops over the first dimension, built on while_loop and
+TensorArray.
 
 Invariants
-  1. `elems` may be a nest of tensors with equal first dimensions; the function sees one row of each.
-  2. Results of map_fn and scan are stacked in order; gradients flow through (unless back_prop=False).
+  1. `elems` may be a nest of tensors with equal first dimensions; the function sees one row of
+     each.
+  2. Results of map_fn and scan are stacked in order; gradients flow through (unless
+     back_prop=False).
 
 Thread: the one building the graph.  Source: TF 1.x functional_ops.
 
@@ -54,7 +57,8 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
            infer_shape=True, name=None):
     """`fn` applied to each row of `elems`, the results stacked.
 
-    `dtype` (a nest like fn's result) is needed if fn's results differ from elems in dtype or structure.
+    `dtype` (a nest like fn's result) is needed if fn's results differ from elems in dtype or
+    structure.
     Raises TypeError if fn is not callable, ValueError for scalars. TF: tf.map_fn."""
     with _named(fn, name, "map", elems):
         flat, known, count = _rows(elems)
@@ -106,7 +110,8 @@ def _fold(fn, elems, initializer, options, reverse):
 
 def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
           name=None):
-    """fn(... fn(fn(initializer, row 0), row 1) ..., last row); starts from row 0 without initializer.
+    """fn(... fn(fn(initializer, row 0), row 1) ..., last row); starts from row 0 without
+    initializer.
 
     Raises TypeError if fn is not callable. TF: tf.foldl."""
     with _named(fn, name, "foldl", elems):

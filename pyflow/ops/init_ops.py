@@ -111,7 +111,8 @@ class RandomNormal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal, values beyond two standard deviations drawn again. TF: tf.truncated_normal_initializer."""
+    """Normal, values beyond two standard deviations drawn again. TF:
+    tf.truncated_normal_initializer."""
 
     def __init__(self, mean=0.0, stddev=1.0, seed=None, dtype=dtypes.float32):
         self.mean, self.stddev, self.seed = mean, stddev, seed
@@ -123,7 +124,8 @@ class TruncatedNormal(Initializer):
 
 
 class UniformUnitScaling(Initializer):
-    """Uniform with bound factor * sqrt(3 / inputs), which keeps the scale of a linear layer's inputs.
+    """Uniform with bound factor * sqrt(3 / inputs), which keeps the scale of a linear layer's
+    inputs.
 
     Source: Sussillo and Abbott 2014. TF: tf.uniform_unit_scaling_initializer."""
 
@@ -138,7 +140,8 @@ class UniformUnitScaling(Initializer):
 
 
 class VarianceScaling(Initializer):
-    """Variance scale / n, n the number of inputs ("fan_in"), outputs ("fan_out") or their mean ("fan_avg").
+    """Variance scale / n, n the number of inputs ("fan_in"), outputs ("fan_out") or their mean
+    ("fan_avg").
 
     distribution: "truncated_normal" (or "normal"), "untruncated_normal", "uniform".
     TF: tf.variance_scaling_initializer."""
@@ -184,7 +187,8 @@ def fans(shape):
 
 
 class Orthogonal(Initializer):
-    """A random orthogonal matrix, times `gain`; more than two dimensions are flattened but the last.
+    """A random orthogonal matrix, times `gain`; more than two dimensions are flattened but the
+    last.
 
     The matrix is drawn while the graph is built (QR of a normal matrix). Source: Saxe et al. 2014.
     TF: tf.orthogonal_initializer."""

@@ -1,11 +1,12 @@
 """Ops that save and restore tensors; the Saver builds them, their kernels write the files.
 
 Invariants
-  1. Tensor i of `tensors` is stored as `tensor_names[i]`; `shape_and_slices[i]` is "" for whole tensors.
+  1. Tensor i of `tensors` is stored as `tensor_names[i]`; `shape_and_slices[i]` is "" for whole
+     tensors.
   2. Names are strings in graphs, so a MetaGraph carries them.
 
-No samples and no reference, on purpose: their effect is files; tests/train runs them.  Who calls it:
-train/saver.py.  File format: train/checkpoint.py.
+No samples and no reference, on purpose: their effect is files; tests/train runs them.  Who calls
+it: train/saver.py.  File format: train/checkpoint.py.
 """
 from pyflow.framework.op import op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape

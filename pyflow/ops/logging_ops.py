@@ -3,8 +3,8 @@
 Invariants
   1. Print writes to stderr, for its first `first_n` evaluations; printing is a side effect, and its
      output must be used for it to happen.
-  2. Assert fails the step with INVALID_ARGUMENT and the data when its condition is false; something must
-     depend on it, or be built under `tf.control_dependencies([assert_op])`.
+  2. Assert fails the step with INVALID_ARGUMENT and the data when its condition is false;
+     something must depend on it, or be built under `tf.control_dependencies([assert_op])`.
 
 No samples, on purpose: these are side effects; tests/control_flow runs them.
 

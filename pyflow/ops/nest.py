@@ -1,9 +1,11 @@
-"""Nested structures: lists, tuples, namedtuples and dicts of anything, taken apart and put together again.
+"""Nested structures: lists, tuples, namedtuples and dicts of anything, taken apart and put
+together again.
 
 Invariants
   1. Order is that of the structure; a dict's is that of its sorted keys (TF 1.x's rule).
   2. A string, an ndarray, a Tensor and a TensorArray are leaves.
-  3. With `expand_composites` an IndexedSlices or SparseTensor is a structure of its component tensors.
+  3. With `expand_composites` an IndexedSlices or SparseTensor is a structure of its component
+     tensors.
 
 Pure functions; any thread.  Called by control flow, functional ops and sessions.
 

@@ -8,8 +8,8 @@ Invariants
   3. The static shape and dtype of the variable travel with the handle (`handle_shape`,
      `handle_dtype`), also through Switch, Enter and Identity.
 
-No samples and no reference, on purpose: state has no NumPy counterpart; tests/train and tests/session
-run them.  Who calls it: resource_variable_ops, optimizers, gradients.
+No samples and no reference, on purpose: state has no NumPy counterpart; tests/train and
+tests/session run them.  Who calls it: resource_variable_ops, optimizers, gradients.
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.dtypes import NUMBERS

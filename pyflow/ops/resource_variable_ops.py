@@ -6,7 +6,8 @@ Graph of `tf.get_variable("W", ..., use_resource=True)`, as TF 1.x builds it:
     W/Read/ReadVariableOp
 
 Invariants
-  1. Every use as a tensor is a new ReadVariableOp, placed with the handle; `W/Read/...` is for fetching.
+  1. Every use as a tensor is a new ReadVariableOp, placed with the handle; `W/Read/...` is for
+     fetching.
   2. Assignments return the variable after them: an object whose reads wait for the assignment.
 
 Thread: the one building the graph.  Ops: resource_handles.py.
@@ -70,7 +71,8 @@ class ResourceVariable(Variable):
                 self._cached_value = identity_ops.Identity(self._graph_element)
 
     def _from_def(self, variable_def, import_scope):
-        """The variable that a MetaGraph's VariableDef describes; its nodes are in the graph already."""
+        """The variable that a MetaGraph's VariableDef describes; its nodes are in the graph
+        already."""
         graph = ops.get_default_graph()
         prefix = import_scope + "/" if import_scope else ""
         self._tensor = graph.as_graph_element(prefix + variable_def.variable_name)

@@ -2,11 +2,12 @@
 
 Invariants
   1. A graph keeps the functions its nodes call alive; the node holds only a token.
-  2. The function gets and returns NumPy arrays, on a thread that holds the GIL; it may call session.run.
+  2. The function gets and returns NumPy arrays, on a thread that holds the GIL; it may call
+     session.run.
   3. What it returns must have the declared dtypes; an exception it raises ends the step.
 
-Who calls it: users.  Thread of the call: see _executor (the Python lane).  No gradient, on purpose: use
-tf.custom_gradient or gradient_override_map.
+Who calls it: users.  Thread of the call: see _executor (the Python lane).  No gradient, on
+purpose: use tf.custom_gradient or gradient_override_map.
 
 Example:  `y = tf.py_func(np.sinh, [x], tf.float32)`
 """
@@ -97,7 +98,8 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     """The results of Python function `func` called on the arrays of the tensors `inp`.
 
     `Tout` is a dtype or a list of them: one tensor or a list comes back, of unknown shape. With
-    stateful=False the call may be skipped or shared. Not differentiable, and not saved with the graph.
+    stateful=False the call may be skipped or shared. Not differentiable, and not saved with the
+    graph.
     Raises TypeError if `func` is not callable. TF: tf.py_func."""
     if not callable(func):
         raise TypeError(f"py_func: func must be callable, got {func!r}")

@@ -1,8 +1,8 @@
 """Reference variables, the ops: VariableV2, Assign, scatter updates, and their public functions.
 
 Invariants
-  1. A `Ref(T)` output is a reference to the variable; an op that takes `Ref(T)` writes through it and
-     passes it on, any other reads a snapshot.
+  1. A `Ref(T)` output is a reference to the variable; an op that takes `Ref(T)` writes through it
+     and passes it on, any other reads a snapshot.
   2. Assign may change a variable's shape only with validate_shape=False.
   3. The public functions also take resource variables, and then call their methods.
 

@@ -1,13 +1,14 @@
 """Optimizer steps as ops: Apply<Rule>, SparseApply<Rule> and their Resource* twins.
 
 Invariants
-  1. One rule has up to four ops: on references or handles (`Resource`), for dense gradients or for rows
-     (`Sparse`: gradient rows `grad` for rows `indices` of the variable).
+  1. One rule has up to four ops: on references or handles (`Resource`), for dense gradients or for
+     rows (`Sparse`: gradient rows `grad` for rows `indices` of the variable).
   2. Argument names, order and attributes are those of TF's OpDefs.
   3. var, slots and grad have one shape (rows aside); the other arguments are scalars.
 
-The kernels hold the variables' locks while they write.  No samples and no reference, on purpose: state has
-no NumPy counterpart; tests/train compares each rule with NumPy.  Who calls it: train/ optimizers.
+The kernels hold the variables' locks while they write.  No samples and no reference, on purpose:
+state has no NumPy counterpart; tests/train compares each rule with NumPy.  Who calls it: train/
+optimizers.
 """
 from pyflow.framework.dtypes import NUMBERS
 from pyflow.framework.op import op

@@ -443,7 +443,8 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
     """The variable `name` of the current variable scope, made or shared as its `reuse` says.
 
     Without `initializer` the scope's, else glorot_uniform for floats and zeros for integers.
-    Raises ValueError as invariant 3 says, and for a shape or dtype that differs. TF: tf.get_variable."""
+    Raises ValueError as invariant 3 says, and for a shape or dtype that differs. TF:
+    tf.get_variable."""
     store = _of_graph(_STORE_KEY, VariableStore)
     return get_variable_scope().get_variable(
         store, name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,

@@ -3,7 +3,8 @@
 Two kinds, with TF 1.x's graphs and names:
 
     RefVariable (default)           W (VariableV2)   W/Assign   W/read (Identity)
-    ResourceVariable (use_resource) W (VarHandleOp)  W/IsInitialized/...  W/Assign  W/Read/ReadVariableOp
+    ResourceVariable (use_resource) W (VarHandleOp)  W/IsInitialized/...  W/Assign
+    W/Read/ReadVariableOp
 
 Invariants
   1. `tf.Variable(...)` makes one of them; both are instances of Variable.
@@ -57,11 +58,12 @@ def _operator(name):
 class Variable(metaclass=_VariableType):
     """What both kinds of variables can do.
 
-    Variable(initial_value, trainable=True, collections=None, validate_shape=True, caching_device=None,
-    name=None, variable_def=None, dtype=None, expected_shape=None, import_scope=None, constraint=None,
-    use_resource=None): `initial_value` is a value or a function of no arguments; its shape must be known
-    unless validate_shape is False. The variable is added to `collections` (GLOBAL_VARIABLES) and, if
-    trainable, to TRAINABLE_VARIABLES. Raises ValueError without a value or shape. TF: tf.Variable."""
+    Variable(initial_value, trainable=True, collections=None, validate_shape=True,
+    caching_device=None, name=None, variable_def=None, dtype=None, expected_shape=None,
+    import_scope=None, constraint=None, use_resource=None): `initial_value` is a value or a
+    function of no arguments; its shape must be known unless validate_shape is False. The variable
+    is added to `collections` (GLOBAL_VARIABLES) and, if trainable, to TRAINABLE_VARIABLES. Raises
+    ValueError without a value or shape. TF: tf.Variable."""
 
     __array_priority__ = 100
     __hash__ = object.__hash__
@@ -107,7 +109,8 @@ class Variable(metaclass=_VariableType):
 
     @property
     def initial_value(self):
-        """The tensor of the initial value. Use `initialized_value` to depend on the variable instead."""
+        """The tensor of the initial value. Use `initialized_value` to depend on the variable
+        instead."""
         return self._initial_value
 
     @property
@@ -299,7 +302,8 @@ class RefVariable(Variable):
             self._snapshot = identity_ops.Identity(self._tensor, name="read")
 
     def _from_def(self, variable_def, import_scope):
-        """The variable that a MetaGraph's VariableDef describes; its nodes are in the graph already."""
+        """The variable that a MetaGraph's VariableDef describes; its nodes are in the graph
+        already."""
         graph = ops.get_default_graph()
         prefix = import_scope + "/" if import_scope else ""
         self._tensor = graph.as_graph_element(prefix + variable_def.variable_name)
@@ -371,7 +375,8 @@ def install():
     register_tensor_conversion_function(RefVariable, _convert_ref_variable)
 
 
-# ------------------------------------------------------ initial values that depend on other variables
+# ------------------------------------------------------ initial values that depend on other
+# variables
 
 _READS = ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
@@ -380,7 +385,8 @@ _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 def initialized_dependencies(name, tensor):
     """`tensor`, with each variable it depends on replaced by its `initialized_value`.
 
-    So that one `global_variables_initializer` works whatever order the variables are initialised in."""
+    So that one `global_variables_initializer` works whatever order the variables are initialised
+    in."""
     if not _depends_on_variable(tensor.op):
         return tensor
     return _guarded(name, tensor, {})
@@ -485,7 +491,8 @@ def report_uninitialized_variables(var_list=None, name="report_uninitialized_var
 
 
 def assert_variables_initialized(var_list=None):
-    """An Operation that fails unless all variables have a value. TF: tf.assert_variables_initialized."""
+    """An Operation that fails unless all variables have a value. TF:
+    tf.assert_variables_initialized."""
     from pyflow.ops import control_flow_ops as cf, join_ops
     if var_list is None:
         var_list = global_variables() + local_variables()

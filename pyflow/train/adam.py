@@ -1,7 +1,7 @@
 """Adam.  Source: Kingma and Ba 2015 (arXiv:1412.6980), as TF's AdamOptimizer.
 
-Invariant: beta1_power and beta2_power, two variables per optimizer and graph, hold beta^t for the step t being
-taken; they are multiplied after all updates.
+Invariant: beta1_power and beta2_power, two variables per optimizer and graph, hold beta^t for the
+step t being taken; they are multiplied after all updates.
 
 Example:  `tf.train.AdamOptimizer(1e-3).minimize(loss)`
 """

@@ -49,7 +49,8 @@ def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, stair
 
 
 def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
-    """learning_rate / (1 + decay_rate * global_step / decay_steps). TF: tf.train.inverse_time_decay."""
+    """learning_rate / (1 + decay_rate * global_step / decay_steps). TF:
+    tf.train.inverse_time_decay."""
     with _prepared(name, "InverseTimeDecay", [learning_rate, decay_rate], global_step) as scope:
         rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
         denominator = 1 + decay * _progress(step, steps, staircase)
@@ -60,7 +61,8 @@ def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=
                      cycle=False, name=None):
     """From learning_rate to end_learning_rate over decay_steps, along (1 - t)^power.
 
-    With `cycle` the span grows to the next multiple of decay_steps. TF: tf.train.polynomial_decay."""
+    With `cycle` the span grows to the next multiple of decay_steps. TF:
+    tf.train.polynomial_decay."""
     values = [learning_rate, decay_steps, end_learning_rate, power]
     with _prepared(name, "PolynomialDecay", values, global_step) as scope:
         rate, step, steps, end, power = _arguments(learning_rate, global_step, decay_steps,

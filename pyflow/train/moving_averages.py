@@ -3,7 +3,8 @@
 Invariants
   1. average -= (1 - decay) * (average - value); with `num_updates`, decay is at most
      (1 + num_updates) / (10 + num_updates).
-  2. A variable's average starts at its initial value; a tensor's at zero (with zero_debias corrected).
+  2. A variable's average starts at its initial value; a tensor's at zero (with zero_debias
+     corrected).
 
 Source: TF 1.x tf.train.ExponentialMovingAverage.
 

@@ -3,8 +3,8 @@
 Invariants
   1. minimize = compute_gradients + apply_gradients; gradients may be changed in between.
   2. Each variable has its slots, variables of the same shape named after it: "W/Momentum".
-  3. A subclass defines the step for dense and sparse gradients, on references and on handles. Sparse
-     gradients arrive with unique indices.
+  3. A subclass defines the step for dense and sparse gradients, on references and on handles.
+     Sparse gradients arrive with unique indices.
   4. Without any gradient the error says, for each variable, which op breaks the path from the loss.
 
 Thread: the one building the graph.  Source: TF 1.x tf.train.Optimizer.
@@ -27,7 +27,8 @@ _VALID_DTYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
 
 
 class Optimizer(abc.ABC):
-    """Base of optimizers. `use_locking` locks variables while they are updated; `name` prefixes the ops."""
+    """Base of optimizers. `use_locking` locks variables while they are updated; `name` prefixes the
+    ops."""
 
     GATE_NONE = 0       # gradients are used as soon as they are ready
     GATE_OP = 1         # an op's input gradients are all ready before one is used
@@ -48,7 +49,8 @@ class Optimizer(abc.ABC):
     def minimize(self, loss, global_step=None, var_list=None, gate_gradients=GATE_OP,
                  aggregation_method=None, colocate_gradients_with_ops=False, name=None,
                  grad_loss=None):
-        """The operation that takes one step down the gradient of `loss`, and adds 1 to `global_step`.
+        """The operation that takes one step down the gradient of `loss`, and adds 1 to
+        `global_step`.
 
         `var_list` defaults to the trainable variables. Raises ValueError if no variable has a
         gradient, with the reason for each."""

@@ -7,7 +7,8 @@ from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
 class RMSPropOptimizer(Optimizer):
-    """Gradient over the root of a running mean of its square (variance with `centered`), with momentum.
+    """Gradient over the root of a running mean of its square (variance with `centered`), with
+    momentum.
 
     Slots: "rms" (starts at one), "momentum", and "mg" if centered."""
 

@@ -1,6 +1,7 @@
 """The global step: one integer variable that counts training steps.
 
-Invariant: a graph has at most one global step, in the collection GLOBAL_STEP; it is an integer scalar.
+Invariant: a graph has at most one global step, in the collection GLOBAL_STEP; it is an integer
+scalar.
 
 Example:  `step = tf.train.get_or_create_global_step()`
 """
@@ -10,7 +11,8 @@ from pyflow.ops import init_ops, variable_scope, variables
 
 
 def get_global_step(graph=None):
-    """The graph's global step, or None. ValueError if there are several. TF: tf.train.get_global_step."""
+    """The graph's global step, or None. ValueError if there are several. TF:
+    tf.train.get_global_step."""
     graph = graph or ops.get_default_graph()
     found = graph.get_collection(GraphKeys.GLOBAL_STEP)
     if len(found) > 1:

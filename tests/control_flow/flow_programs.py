@@ -1,7 +1,8 @@
-"""Programs whose graphs are compared with TensorFlow's: each takes `tf` and builds into the default graph.
+"""Programs whose graphs are compared with TensorFlow's: each takes `tf` and builds into the
+default graph.
 
-record.py runs them under TensorFlow (compat.v1, control flow v1) and keeps the nodes; test_structure.py runs them
-under pyflow.
+record.py runs them under TensorFlow (compat.v1, control flow v1) and keeps the nodes;
+test_structure.py runs them under pyflow.
 """
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Records TensorFlow's nodes for flow_programs.py (run in an environment that has TensorFlow; `make oracle`).
+"""Records TensorFlow's nodes for flow_programs.py (run in an environment that has TensorFlow;
+`make oracle`).
 
 Each node is kept as "name type input input ^control": what test_structure.py compares.
 """

@@ -1,7 +1,9 @@
-"""Graphs of control flow, gradients, variables and optimizers have TensorFlow's nodes, name for name, edge for edge.
+"""Graphs of control flow, gradients, variables and optimizers have TensorFlow's nodes, name for
+name, edge for edge.
 
-The record tf_nodes.json.gz comes from record.py (TensorFlow 2.21, compat.v1, control flow v1). Left out of the
-comparison: Const nodes and edges from them (how index arguments are named), and AddV2 counts as Add.
+The record tf_nodes.json.gz comes from record.py (TensorFlow 2.21, compat.v1, control flow v1).
+Left out of the comparison: Const nodes and edges from them (how index arguments are named), and
+AddV2 counts as Add.
 """
 import gzip
 import json
