@@ -98,6 +98,8 @@ static inline pf_str pf_arena_str(pf_arena *a, pf_str s) {   /* a NUL-terminated
   return r;
 }
 
+typedef void (*pf_problem_fn)(void *arg, const char *text);          /* a name for a parameter type, for Cython */
+
 /* ================================================================ tensors (tensor.pyx) */
 struct pf_object;
 enum { PF_MAX_NDIM = 254, PF_INLINE_DIMS = 8 };
