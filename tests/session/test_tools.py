@@ -1,0 +1,101 @@
+"""python -m pyflow COMMAND."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+
+def run(*args, status=0):
+    done = subprocess.run([sys.executable, "-m", "pyflow", *map(str, args)], text=True, capture_output=True, timeout=120)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A frozen graph: y = x @ W."""
+    path = tmp_path_factory.mktemp("tools") / "model.pb"
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 2], name="x")
+        tf.matmul(x, tf.constant([[1.0], [2.0]], name="W"), name="y")
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    return path
+
+
+def test_help_and_wrong_commands():
+    assert "explain" in run()
+    assert "did you mean devices" in run("device", status=2)
+
+
+def test_devices():
+    text = run("devices")
+    assert "/device:CPU:0" in text and "pyflow_cpu" in text and "threads:" in text and "NOT USED" not in text
+
+
+def test_op():
+    text = run("op", "MatMul")
+    for part in ("transpose_a: bool = false", "product: T", "CPU", "gradient", "matmul_ops"):
+        assert part in text, part
+    assert "MatMul" in run("op", "Matmul", status=1)
+    assert "Conv2D" in run("op").split()
+
+
+def test_explain(model):
+    text = run("explain", model)
+    assert "%y = MatMul(%x, %W)" in text and "# GraphDef, 3 nodes" in text
+    assert run("explain", model, "--dot").startswith("digraph")
+    assert "value, shape or type" in run("explain", "INVALID_ARGUMENT")
+    assert "is not a graph" in run("explain", __file__, status=1)
+    assert "No such file" in run("explain", "/nowhere.pb", status=1)
+
+
+def test_explain_a_checkpoint(tmp_path):
+    with tf.Graph().as_default():
+        tf.Variable(np.arange(10, dtype=np.float32), name="v")
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            path = tf.train.Saver().save(sess, str(tmp_path / "m"))
+    text = run("explain", path)
+    assert "v  float32[10]  mean 4.5" in text and "all CRCs match" in text
+    assert text == run("explain", tmp_path)
+    assert "SaveV2" in run("explain", path + ".meta")
+
+
+def test_check(model, tmp_path):
+    assert "nothing is missing" in run("check", model)
+    from pyflow.framework import protos
+    graph = protos.GraphDef.FromString(model.read_bytes())
+    graph.node.add(name="a", op="MatMull", input=["x", "x"])
+    graph.node.add(name="b", op="acme.Thing", input=["x"])
+    graph.node.add(name="c", op="Softmax", input=["x"]).attr["T"].type = 7
+    graph.versions.min_consumer = 99999
+    bad = tmp_path / "bad.pb"
+    bad.write_bytes(graph.SerializeToString())
+    text = run("check", bad, status=1)
+    for part in ("nearest known: MatMul", "acme.Thing is not known", "op Softmax has no kernel on CPU for T=string",
+                 "consumer of version 99999", "4 problems"):
+        assert part in text, part
+
+
+def test_run(model, tmp_path):
+    np.save(tmp_path / "x.npy", np.float32([[1, 1], [2, 0]]))
+    assert "y:0 = [[3.]\n [2.]]" in run("run", model, "--feed", f"x:0={tmp_path}/x.npy")
+    assert "[[5.]]" in run("run", model, "--feed", "x=[[1, 2]]", "--fetch", "y:0")
+    run("run", model, "--feed", "x=[[1, 2]]", "--save", tmp_path / "out.npz")
+    assert np.load(tmp_path / "out.npz")["y:0"] == [[5]]
+    assert "Cannot feed value of shape" in run("run", model, "--feed", "x=[1, 2, 3]", status=1)
+
+
+def test_bench():
+    text = run("bench")
+    assert "session.run" in text and "GFLOP/s" in text
+
+
+def test_debug_ladder_says_devices_and_plugins():
+    done = subprocess.run([sys.executable, "-c", "import pyflow as tf; tf.Session()"], text=True, capture_output=True,
+                          env=dict(os.environ, PYFLOW_DEBUG="1"))
+    assert "devices: CPU:0" in done.stderr and "pyflow_cpu" in done.stderr
