@@ -40,6 +40,10 @@ RENAMED = {
     "dtypes.as_dtype": ("pyflow.framework.dtypes", "as_dtype"),
     "dtypes.DType": ("pyflow.framework.dtypes", "DType"),
     "graph_util.import_graph_def": ("pyflow.framework.graph_io", "import_graph_def"),
+    "graph_util.convert_variables_to_constants": ("pyflow.interop.graph_util", "convert_variables_to_constants"),
+    "graph_util.extract_sub_graph": ("pyflow.interop.graph_util", "extract_sub_graph"),
+    "graph_util.remove_training_nodes": ("pyflow.interop.graph_util", "remove_training_nodes"),
+    "graph_util.tensor_shape_from_node_def_name": ("pyflow.interop.graph_util", "tensor_shape_from_node_def_name"),
 }
 MODULES = ("pyflow.gradients.backprop", "pyflow.gradients.higher_order", "pyflow.train")   # PUBLIC tables besides ops'
 

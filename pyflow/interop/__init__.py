@@ -1,0 +1,1 @@
+"""Graphs to and from other forms: freezing, sub-graphs."""
