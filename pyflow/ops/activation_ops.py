@@ -9,9 +9,10 @@ Example:  `tf.nn.relu([-1.0, 2.0])` -> [0, 2].
 """
 import numpy as np
 
+from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, REAL
 from pyflow.framework.op import S, lit, op, unit
-from pyflow.ops import logic_ops
+from pyflow.ops import logic_ops, unary_ops
 from pyflow.ops.common import ELEMENTWISE, SAME_PAIRS, conj, merged, unchanged
 
 SELU_ALPHA = 1.6732632423543772848170429916717   # Klambauer et al. 2017, eq. 14
@@ -271,7 +272,6 @@ class SoftsignGrad:
 def leaky_relu(features, alpha=0.2, name=None):
     """`features` where positive, else `alpha` times it; integers become float32. TF: nn.leaky_relu."""
     from pyflow.ops import cast_ops
-    from pyflow.framework import dtypes, graph
     features = graph.convert_to_tensor(features, name="features")
     if features.dtype.is_integer:
         features = cast_ops.cast(features, dtypes.float32)
@@ -281,15 +281,20 @@ def leaky_relu(features, alpha=0.2, name=None):
 def crelu(features, name=None, axis=-1):
     """relu(features) and relu(-features) side by side along `axis` (doubles it). TF: nn.crelu."""
     from pyflow.ops import join_ops
-    from pyflow.framework import graph
     with graph.name_scope(name, "CRelu", [features]):
         features = graph.convert_to_tensor(features, name="features")
         return Relu(join_ops.concat([features, -features], axis))
 
 
+def log_sigmoid(x, name=None):
+    """log(sigmoid(x)) = -softplus(-x), without underflow. TF: tf.log_sigmoid."""
+    with graph.name_scope(name, "LogSigmoid", [x]) as scope:
+        x = graph.convert_to_tensor(x, name="x")
+        return unary_ops.Neg(Softplus(-x), name=scope)
+
+
 def swish(features, name=None):
     """features * sigmoid(features) (Ramachandran et al. 2017). TF: nn.swish."""
-    from pyflow.framework import graph
     with graph.name_scope(name, "swish", [features]):
         features = graph.convert_to_tensor(features, name="features")
         return features * Sigmoid(features)
@@ -301,4 +306,5 @@ PUBLIC = {
     "nn.relu": Relu, "nn.relu6": Relu6, "nn.leaky_relu": leaky_relu, "nn.crelu": crelu,
     "nn.elu": Elu, "nn.selu": Selu, "nn.softplus": Softplus, "math.softplus": Softplus,
     "nn.softsign": Softsign, "math.softsign": Softsign, "nn.swish": swish,
+    "log_sigmoid": log_sigmoid, "math.log_sigmoid": log_sigmoid, "nn.log_sigmoid": log_sigmoid,
 }

@@ -12,6 +12,7 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, REAL
 from pyflow.framework.op import S, ints, lit, op, pos
+from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import unary_ops
 from pyflow.ops.common import PAIRS, broadcast, conj, merged, only, sum_to_operands
 
@@ -437,7 +438,7 @@ def add_n(inputs, name=None):
 def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     """Sum of a list of tensors of one shape. TF: tf.accumulate_n."""
     inputs = _checked_inputs(inputs, "tf.accumulate_n")
-    known = graph.TensorShape(shape)
+    known = TensorShape(shape)
     for x in inputs:
         known = known.merge_with(x.shape)
     if tensor_dtype is not None and inputs[0].dtype.base_dtype != dtypes.as_dtype(tensor_dtype):

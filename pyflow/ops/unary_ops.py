@@ -490,11 +490,32 @@ def _digamma(x):
     return total + math.log(x) - 0.5 / x - inverse * series
 
 
+def _trigamma(x):
+    """Second derivative of log gamma, as a graph: reflection below 1/2, recurrence by 8, then the
+    asymptotic series (Abramowitz and Stegun 6.4.7, 6.4.6, 6.4.12)."""
+    from pyflow.ops import logic_ops
+    small = x < 0.5
+    y = logic_ops.Select(small, 1.0 - x, x)
+    total = Reciprocal(Square(y))
+    for k in range(1, 8):
+        total = total + Reciprocal(Square(y + float(k)))
+    inverse = Reciprocal(y + 8.0)
+    power, series = Square(inverse), inverse + 0.5 * Square(inverse)
+    for factor in (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66):
+        inverse = inverse * power
+        series = series + factor * inverse
+    total = total + series
+    mirrored = Square(math.pi * Reciprocal(Sin(math.pi * y))) - total
+    return logic_ops.Select(small, mirrored, total)
+
+
 @op("Digamma", inputs="x: T", outputs="y: T", T=FLOATS)
 class Digamma:
-    """Derivative of log gamma. Its own derivative (Polygamma) is not offered. TF: Digamma."""
+    """Derivative of log gamma. TF: Digamma; the gradient is a graph, where TF has op Polygamma."""
     shape = unchanged
-    gradient = None
+
+    def gradient(op, dy):
+        return dy * _trigamma(op.inputs[0])
 
     def reference(x): return vectorized(_digamma)(x)
     samples = POSITIVE

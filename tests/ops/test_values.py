@@ -1,0 +1,60 @@
+"""Every block's kernel against its reference: all samples, all element types, through a Session."""
+import numpy as np
+import pytest
+from derive import cases
+
+import pyflow as tf
+from pyflow.framework import dtypes
+
+CASES = [c for c in cases() if c.op.reference is not None]
+# Outputs TF leaves unspecified: reserve spaces of the fused batch norm gradients.
+UNSPECIFIED = {"FusedBatchNormGrad": 3, "FusedBatchNormGradV2": 3, "FusedBatchNormGradV3": 3,
+               "FusedBatchNormV3": 5}
+
+
+def run_case(case):
+    """The kernel's outputs, with the inputs fed."""
+    feeds = {}
+
+    def make(array):
+        dtype = dtypes.as_dtype(array.dtype) if array.dtype.kind != "O" else dtypes.string
+        tensor = tf.placeholder(dtype, array.shape)
+        feeds[tensor] = array
+        return tensor
+    with tf.Graph().as_default():
+        node = case.node(make)
+        with tf.Session() as session:
+            return node.outputs, session.run(list(node.outputs), feeds)
+
+
+def check_close(found, wanted, tensor, tolerance):
+    """Equal dtype and shape; equal values, up to `tolerance` for floats."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    dtype = tensor.dtype.base_dtype
+    assert found.dtype == dtype.as_numpy_dtype, f"dtype {found.dtype}, declared {dtype.name}"
+    assert found.shape == wanted.shape, f"shape {found.shape}, reference {wanted.shape}"
+    assert tensor.shape.is_compatible_with(found.shape), f"shape {found.shape}, static {tensor.shape}"
+    if dtype.is_floating or dtype.is_complex:
+        wide = np.complex128 if dtype.is_complex else np.float64
+        np.testing.assert_allclose(found.astype(wide), wanted.astype(wide), **tolerance)
+    else:
+        np.testing.assert_array_equal(found, wanted.astype(found.dtype))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
+def test_value(case):
+    outputs, found = run_case(case)
+    last = UNSPECIFIED.get(case.op.name)
+    for tensor, got, wanted in list(zip(outputs, found, case.expected()))[:last]:
+        check_close(got, wanted, tensor, case.tolerance())
+
+
+NO_REFERENCE = [c for c in cases() if c.op.reference is None]
+
+
+@pytest.mark.parametrize("case", NO_REFERENCE, ids=lambda c: c.id)
+def test_runs_with_the_declared_shape(case):
+    outputs, found = run_case(case)
+    for tensor, got in zip(outputs, found):
+        assert np.asarray(got).dtype == tensor.dtype.base_dtype.as_numpy_dtype
+        assert tensor.shape.is_compatible_with(np.shape(got))
