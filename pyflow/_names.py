@@ -58,6 +58,7 @@ LAZY.update({
     "logging": ("pyflow.platform.tf_logging", None),
     "gfile": ("pyflow.platform.gfile", None),
     "test": ("pyflow.platform.test", None),
+    "raw_ops": ("pyflow.platform.raw_ops", None),
     "sysconfig": ("pyflow.platform.sysconfig", None),
     "plugin_ops": ("pyflow.plugins", "plugin_ops"),
     "load_op_library": ("pyflow.plugins", "load_library"),

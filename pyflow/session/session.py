@@ -260,9 +260,12 @@ class BaseSession:
             return step.run(values, timeout)
         if step.fed_fetches or timeout or step.compiled.may_block:
             return checked
-        fast = runtime.executor().Callable(step.compiled.plan, step.leaf, None if step.leaf else step.mapper.build,
-                                           checked, step.compiled.explain)
-        self._callables.add(fast)
+        try:
+            fast = runtime.executor().Callable(step.compiled.plan, step.leaf, None if step.leaf else step.mapper.build,
+                                               checked, step.compiled.explain)
+            self._callables.add(fast)
+        except TypeError:
+            return checked
         return fast
 
     def partial_run_setup(self, fetches, feeds=None):

@@ -1,0 +1,15 @@
+"""tf.raw_ops: every op by its type, with the argument names of its schema: tf.raw_ops.MatMul(a=x, b=y)."""
+from pyflow.framework import op as _op
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = _op.find_op(name)
+    if found is None:
+        raise AttributeError(f"there is no op {name!r}; python -m pyflow op lists all")
+    return found
+
+
+def __dir__():
+    return list(_op.registered_ops())
