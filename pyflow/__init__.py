@@ -8,9 +8,9 @@
         sess.run(tf.global_variables_initializer())
         sess.run(y, {x: images})
 
-This file only assembles names.  Ops modules bring tables `PUBLIC = {"nn.relu": function}`; dotted names become
-namespaces (`tf.nn`).  What is rarely needed, or dear to import (protobuf messages, the test case, flags), is loaded at its
-first use.
+This file only assembles names.  Ops modules bring tables `PUBLIC = {"nn.relu": function}`; dotted
+names become namespaces (`tf.nn`).  What is rarely needed, or dear to import (protobuf messages, the
+test case, flags), is loaded at its first use.
 
 Invariants
     1. Importing prints nothing, starts no thread, opens no library, reads no entry points.

@@ -1,9 +1,10 @@
 """Which name of `tf` comes from where.  Read by pyflow/__init__.py, once.
 
 Invariants
-    1. FRAMEWORK lists names of the graph layer; everything about ops, gradients and training comes from the PUBLIC tables
-       of MODULES and of pyflow.ops.
-    2. LAZY names cost nothing until used: (module, attribute), attribute None for the module itself.
+    1. FRAMEWORK lists names of the graph layer; everything about ops, gradients and training comes
+       from the PUBLIC tables of MODULES and of pyflow.ops.
+    2. LAZY names cost nothing until used: (module, attribute), attribute None for the module
+       itself.
 """
 import importlib
 import sys
@@ -13,15 +14,18 @@ import types
 
 FRAMEWORK = {
     "pyflow.framework.graph": (
-        "Graph Operation Tensor GraphKeys DeviceSpec IndexedSlices SparseTensor SparseTensorValue "
-        "get_default_graph reset_default_graph get_default_session name_scope op_scope device container "
-        "control_dependencies colocate_with add_to_collection add_to_collections get_collection get_collection_ref "
-        "convert_to_tensor convert_to_tensor_or_indexed_slices register_tensor_conversion_function "
-        "set_random_seed get_seed constant"),
+        "Graph Operation Tensor GraphKeys DeviceSpec IndexedSlices SparseTensor SparseTensorValue"
+        " get_default_graph reset_default_graph get_default_session name_scope op_scope device"
+        " container control_dependencies colocate_with add_to_collection add_to_collections"
+        " get_collection get_collection_ref convert_to_tensor convert_to_tensor_or_indexed_slices"
+        " register_tensor_conversion_function set_random_seed get_seed constant"
+    ),
     "pyflow.framework.tensor_shape": "Dimension TensorShape",
     "pyflow.framework.dtypes": (
-        "DType as_dtype float16 half bfloat16 float32 float64 double int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
-        "bool string complex64 complex128 resource variant qint8 quint8 qint16 quint16 qint32"),
+        "DType as_dtype float16 half bfloat16 float32 float64 double int8 int16 int32 int64 uint8"
+        " uint16 uint32 uint64 bool string complex64 complex128 resource variant qint8 quint8"
+        " qint16 quint16 qint32"
+    ),
     "pyflow.framework.graph_io": "import_graph_def",
     "pyflow.framework.tensor_util": "make_tensor_proto",
 }
@@ -40,15 +44,27 @@ RENAMED = {
     "dtypes.as_dtype": ("pyflow.framework.dtypes", "as_dtype"),
     "dtypes.DType": ("pyflow.framework.dtypes", "DType"),
     "graph_util.import_graph_def": ("pyflow.framework.graph_io", "import_graph_def"),
-    "graph_util.convert_variables_to_constants": ("pyflow.interop.graph_util", "convert_variables_to_constants"),
+    "graph_util.convert_variables_to_constants": (
+        "pyflow.interop.graph_util",
+        "convert_variables_to_constants",
+    ),
     "graph_util.extract_sub_graph": ("pyflow.interop.graph_util", "extract_sub_graph"),
     "graph_util.remove_training_nodes": ("pyflow.interop.graph_util", "remove_training_nodes"),
-    "graph_util.tensor_shape_from_node_def_name": ("pyflow.interop.graph_util", "tensor_shape_from_node_def_name"),
+    "graph_util.tensor_shape_from_node_def_name": (
+        "pyflow.interop.graph_util",
+        "tensor_shape_from_node_def_name",
+    ),
 }
-MODULES = ("pyflow.gradients.backprop", "pyflow.gradients.higher_order", "pyflow.train")   # PUBLIC tables besides ops'
+MODULES = (
+    "pyflow.gradients.backprop",
+    "pyflow.gradients.higher_order",
+    "pyflow.train",
+)  # PUBLIC tables besides ops'
 
-_PROTOS = ("AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef NameAttrList NodeDef OptimizerOptions "
-           "RunMetadata RunOptions")
+_PROTOS = (
+    "AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef NameAttrList NodeDef"
+    " OptimizerOptions RunMetadata RunOptions"
+)
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
 LAZY.update({
     "Session": ("pyflow.session", "Session"),
@@ -84,8 +100,13 @@ def assemble(root):
     for name in sorted(names, key=lambda n: n.count(".")):
         _place(root, name, names[name][0])
     _add_compat(root)
-    for name in ("disable_v2_behavior", "disable_eager_execution", "disable_v2_tensorshape", "disable_resource_variables",
-                 "disable_control_flow_v2"):
+    for name in (
+        "disable_v2_behavior",
+        "disable_eager_execution",
+        "disable_v2_tensorshape",
+        "disable_resource_variables",
+        "disable_control_flow_v2",
+    ):
         setattr(root, name, _nothing)
     root.executing_eagerly = _never
     root.newaxis = None
@@ -152,7 +173,8 @@ def _never():
 
 
 def load_lazily(root, name):
-    """The value of a lazy name, kept for the next time; AttributeError with near names for an unknown one."""
+    """The value of a lazy name, kept for the next time; AttributeError with near names for an
+    unknown one."""
     found = LAZY.get(name)
     if found is None:
         raise AttributeError(f"module 'pyflow' has no attribute {name!r}{_near(root, name)}")

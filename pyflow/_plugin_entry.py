@@ -1,7 +1,8 @@
 """cffi's view of a plugin's entry function, made ahead of time so that no C is parsed at run time.
 
     ffi = cffi.FFI(); ffi.cdef("const void *pyflow_plugin_v0(const void *host);")
-    ffi.set_source("pyflow._plugin_entry", None); ffi.emit_python_code(path)       # made by these lines
+    ffi.set_source("pyflow._plugin_entry", None); ffi.emit_python_code(path)       # made by these
+    lines
 """
 import _cffi_backend
 

@@ -1,9 +1,11 @@
-"""Plugins: found through installed distributions, read before they are opened, quarantined if they fail.
+"""Plugins: found through installed distributions, read before they are opened, quarantined if they
+fail.
 
-A plugin is a distribution with an entry point in the group `pyflow.plugins` whose value names a package; the
-package holds a shared library and `plugin.json`, generated from the library's tables.
+A plugin is a distribution with an entry point in the group `pyflow.plugins` whose value names a
+package; the package holds a shared library and `plugin.json`, generated from the library's tables.
 
-    found -> described [read plugin.json] -> opened [cffi dlopen] -> registered [_executor.register_plugin]
+    found -> described [read plugin.json] -> opened [cffi dlopen] -> registered
+    [_executor.register_plugin]
       any failure -> quarantined: a warning through `logging`, listed by `python -m pyflow devices`
 
 Invariants
@@ -30,7 +32,7 @@ import sys
 import threading
 
 GROUP = "pyflow.plugins"
-HOST_ABI = (0, 1)                  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
+HOST_ABI = (0, 1)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
 ENTRY = "pyflow_plugin_v0"
 
 log = logging.getLogger("pyflow")
@@ -38,7 +40,9 @@ _lock = threading.RLock()
 _state = "new"                      # new -> loading -> loaded [load_all]
 _loaded = []                        # Plugins in the order they were loaded
 _libraries = []                     # open libraries, kept for ever
-_files = contextlib.ExitStack()     # libraries that had to be extracted from an archive stay until exit
+_files = (
+    contextlib.ExitStack()
+)  # libraries that had to be extracted from an archive stay until exit
 
 
 class PluginError(Exception):
@@ -46,11 +50,16 @@ class PluginError(Exception):
 
 
 class Plugin:
-    """One plugin as found: `id`, `version`, `origin` (distribution and package), `path`, `description`
-    (plugin.json) and `problem`, None if it is in use."""
+    """One plugin as found: `id`, `version`, `origin` (distribution and package), `path`,
+    `description` (plugin.json) and `problem`, None if it is in use."""
 
     def __init__(self, origin, description=None, path=None, problem=None):
-        self.origin, self.description, self.path, self.problem = origin, description or {}, path, problem
+        self.origin, self.description, self.path, self.problem = (
+            origin,
+            description or {},
+            path,
+            problem,
+        )
 
     @property
     def id(self):
@@ -104,15 +113,21 @@ def _describe(package):
     try:
         text = folder.joinpath("plugin.json").read_text(encoding="utf-8")
     except OSError as e:
-        raise PluginError(f"no plugin.json in package '{package}' ({e.strerror}); was it built?") from None
+        raise PluginError(
+            f"no plugin.json in package '{package}' ({e.strerror}); was it built?"
+        ) from None
     try:
         description = json.loads(text)
         library = description["library"]
         check_abi(description)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise PluginError(f"plugin.json of '{package}' is malformed: {type(e).__name__}: {e}") from None
+        raise PluginError(
+            f"plugin.json of '{package}' is malformed: {type(e).__name__}: {e}"
+        ) from None
     if os.path.basename(library) != library or library in ("", "..", "."):
-        raise PluginError(f"plugin.json of '{package}': library {library!r} must be a bare file name")
+        raise PluginError(
+            f"plugin.json of '{package}': library {library!r} must be a bare file name"
+        )
     path = _files.enter_context(importlib.resources.as_file(folder.joinpath(library)))
     return description, os.fspath(path)
 
@@ -123,7 +138,11 @@ def check_abi(description):
     needed = (major, int(description.get("min_minor") or 0))
     if major != HOST_ABI[0] or needed[1] > HOST_ABI[1]:
         wanted = needed if major == HOST_ABI[0] else (major, minor)
-        advice = ("install a newer pyflow" if wanted > HOST_ABI else "install a newer version of the plugin")
+        advice = (
+            "install a newer pyflow"
+            if wanted > HOST_ABI
+            else "install a newer version of the plugin"
+        )
         raise PluginError(f"needs v{wanted[0]}.{wanted[1]} of the kernel ABI, this host offers "
                           f"v{HOST_ABI[0]}.{HOST_ABI[1]}: {advice}")
 
@@ -166,10 +185,14 @@ def _open(path):
     try:
         entry = getattr(library, ENTRY)
     except AttributeError:
-        raise PluginError(f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v0.x?") from None
+        raise PluginError(
+            f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v0.x?"
+        ) from None
     tables = entry(ffi.cast("void *", _executor.host_address()))
     if tables == ffi.NULL:
-        raise PluginError(f"{path}: {ENTRY} returned no tables: the plugin does not accept this host")
+        raise PluginError(
+            f"{path}: {ENTRY} returned no tables: the plugin does not accept this host"
+        )
     return int(ffi.cast("uintptr_t", tables))
 
 
@@ -192,7 +215,9 @@ def _load(distribution, package):
     try:
         plugin.description, plugin.path = _describe(package)
         if any(p.id == plugin.id and p.problem is None for p in _loaded):
-            raise PluginError(f"another plugin with id '{plugin.id}' is in use already; uninstall one of them")
+            raise PluginError(
+                f"another plugin with id '{plugin.id}' is in use already; uninstall one of them"
+            )
         for problem in _register(plugin):
             log.warning("plugin %s: %s", plugin.origin, problem)
     except Exception as e:              # whatever a plugin does, the others and pyflow go on
@@ -203,10 +228,11 @@ def _load(distribution, package):
 
 
 def load_all():
-    """Loads every installed plugin, once.  Returns the list of `Plugin`s, quarantined ones included."""
+    """Loads every installed plugin, once.  Returns the list of `Plugin`s, quarantined ones
+    included."""
     global _state
     if _state != "loaded":
-        with _lock:                     # re-entered when a plugin's start comes back here: then a list in progress
+        with _lock:  # re-entered when a plugin's start comes back here: then a list in progress
             if _state == "new":
                 _state = "loading"
                 try:
@@ -228,13 +254,16 @@ def _load_installed():
 
 
 def load_library(path):
-    """Loads a plugin from a path the program names (for development; wheels are found by themselves).
+    """Loads a plugin from a path the program names (for development; wheels are found by
+    themselves).
 
     Returns an object with the new ops as functions.  Raises PluginError if it cannot be used.
     """
     path = os.fspath(path)
     if not os.path.isabs(path):
-        raise PluginError(f"give an absolute path, got '{path}': the working directory is never searched")
+        raise PluginError(
+            f"give an absolute path, got '{path}': the working directory is never searched"
+        )
     load_all()
     with _lock:
         before = set(_plugin_ops)
@@ -273,8 +302,15 @@ def _adopt_ops():
     from pyflow.framework import op as op_lib
     for name, signature, flags, doc in _executor.plugin_ops():
         if op_lib.find_op(name) is None:
-            _plugin_ops[name] = op_lib.register(op_lib.op_from_signature(
-                name, signature, stateful=bool(flags & 1), doc=doc or "", shape=_shape_function(name)))
+            _plugin_ops[name] = op_lib.register(
+                op_lib.op_from_signature(
+                    name,
+                    signature,
+                    stateful=bool(flags & 1),
+                    doc=doc or "",
+                    shape=_shape_function(name),
+                )
+            )
 
 
 def _shape_function(name):
@@ -310,13 +346,18 @@ def op(name):
         from pyflow.framework import errors
         near = difflib.get_close_matches(name, _plugin_ops, n=3)
         have = ", ".join(near or sorted(_plugin_ops)) or "none"
-        broken = "".join(f"; plugin {p.origin} is not used: {p.problem}" for p in _loaded if p.problem)
-        raise errors.NotFoundError(None, None, f"no installed plugin declares op '{name}'; there are: {have}{broken}")
+        broken = "".join(
+            f"; plugin {p.origin} is not used: {p.problem}" for p in _loaded if p.problem
+        )
+        raise errors.NotFoundError(
+            None, None, f"no installed plugin declares op '{name}'; there are: {have}{broken}"
+        )
     return found
 
 
 class OpLibrary:
-    """Ops as attributes: 'acme.LeakyRelu' is `acme_LeakyRelu` and, if nothing else is called so, `leaky_relu`."""
+    """Ops as attributes: 'acme.LeakyRelu' is `acme_LeakyRelu` and, if nothing else is called so,
+    `leaky_relu`."""
 
     def __init__(self, names=None):
         self._names = names
@@ -334,7 +375,9 @@ class OpLibrary:
             raise AttributeError(attribute)
         table = self._table()
         if attribute not in table:
-            raise AttributeError(f"no plugin op '{attribute}'; there are: {', '.join(sorted(table)) or 'none'}")
+            raise AttributeError(
+                f"no plugin op '{attribute}'; there are: {', '.join(sorted(table)) or 'none'}"
+            )
         return table[attribute]
 
     def __dir__(self):

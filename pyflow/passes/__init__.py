@@ -1,10 +1,10 @@
 """Passes: from the user's graph to the bytes a Plan is compiled from.  Each is graph -> graph.
 
-    built   [node.build]       pass nodes of the operations that fetches and targets need (pruned in the same walk)
-    placed  [place.place]      every node has a full device name
+    built   [node.build]       pass nodes of the operations that fetches and targets need (pruned in
+    the same walk) placed  [place.place]      every node has a full device name
     cut     [partition.cut]    edges between devices go through a send and a receive node
     bytes   [wire.graph_bytes] GraphDef for `_executor.compile`, big constants beside it
 
-PYFLOW_DUMP=dir writes the graph after each pass.  Device names are those of one process; a master that serves several
-tasks uses the same passes with its own device list.
+PYFLOW_DUMP=dir writes the graph after each pass.  Device names are those of one process; a master
+that serves several tasks uses the same passes with its own device list.
 """

@@ -1,10 +1,13 @@
-"""The graph that passes work on: plain nodes with direct edges, made from a walk back from the fetches.
+"""The graph that passes work on: plain nodes with direct edges, made from a walk back from the
+fetches.
 
 Invariants
-    1. `Graph.nodes` is in construction order: feeds first, then the user's order, fetches last.  The executor runs
-       cheap nodes in this order, so that temporaries die young.
-    2. An input is (node, output index); a control input is a node.  No node refers to one outside the graph.
-    3. A fed tensor is output 0 of an `_Arg` node; the operation behind it is left out unless something else needs it.
+    1. `Graph.nodes` is in construction order: feeds first, then the user's order, fetches last.
+       The executor runs cheap nodes in this order, so that temporaries die young.
+    2. An input is (node, output index); a control input is a node.  No node refers to one outside
+       the graph.
+    3. A fed tensor is output 0 of an `_Arg` node; the operation behind it is left out unless
+       something else needs it.
     4. Nodes are made for one plan; user Operations are never changed.
 
 Threads: a graph belongs to the thread that compiles it.
@@ -12,12 +15,23 @@ Threads: a graph belongs to the thread that compiles it.
 
 
 class Node:
-    """One node: `inputs` [(Node, int)], `controls` [Node], native attribute values, output types."""
+    """One node: `inputs` [(Node, int)], `controls` [Node], native attribute values, output
+    types."""
 
     __slots__ = ("name", "op", "inputs", "controls", "attrs", "device", "types", "origin", "shapes")
 
-    def __init__(self, name, op, inputs=(), controls=(), attrs=None, device="", types=(), origin=None,
-                 shapes=None):
+    def __init__(
+        self,
+        name,
+        op,
+        inputs=(),
+        controls=(),
+        attrs=None,
+        device="",
+        types=(),
+        origin=None,
+        shapes=None,
+    ):
         self.name, self.op, self.device = name, op, device
         self.inputs, self.controls = list(inputs), list(controls)
         self.attrs = attrs if attrs is not None else {}
@@ -28,7 +42,8 @@ class Node:
 
 
 class Graph:
-    """`nodes` in construction order; `args` and `rets`, the feeds and fetches among them by index."""
+    """`nodes` in construction order; `args` and `rets`, the feeds and fetches among them by
+    index."""
 
     def __init__(self, nodes, args=(), rets=()):
         self.nodes, self.args, self.rets = nodes, list(args), list(rets)
@@ -52,7 +67,9 @@ def prune(tensors, targets, feeds):
     arg_of = {t: args[i] for t, i in fed.items()}
     node_of = {op: _node(op) for op in needed}
     for op, node in node_of.items():
-        node.inputs = [(arg_of[t], 0) if t in arg_of else (node_of[t.op], t.value_index) for t in op._inputs]
+        node.inputs = [
+            (arg_of[t], 0) if t in arg_of else (node_of[t.op], t.value_index) for t in op._inputs
+        ]
         node.controls = [_control(c, node_of, arg_of) for c in op._control_inputs]
     rets = [_ret(t, i, (arg_of[t], 0) if t in arg_of else (node_of[t.op], t.value_index))
             for i, t in enumerate(tensors)]
@@ -108,9 +125,14 @@ def _node(op):
 
 def _arg(tensor, index):
     dtype = tensor.dtype.base_dtype
-    return Node(f"_arg_{tensor.op.name}_{tensor.value_index}_{index}", "_Arg",
-                attrs={"T": dtype, "index": index, "shape": tensor._shape}, types=(dtype,), origin=tensor.op,
-                shapes=[tensor._shape])
+    return Node(
+        f"_arg_{tensor.op.name}_{tensor.value_index}_{index}",
+        "_Arg",
+        attrs={"T": dtype, "index": index, "shape": tensor._shape},
+        types=(dtype,),
+        origin=tensor.op,
+        shapes=[tensor._shape],
+    )
 
 
 def _ret(tensor, index, source):
@@ -119,8 +141,11 @@ def _ret(tensor, index, source):
 
 
 def from_graph_def(graph_def):
-    """The pass graph of a GraphDef message, for printing and checking; ValueError for an input of no node."""
-    node_of = {n.name: Node(n.name, n.op, device=n.device, attrs=dict(n.attr)) for n in graph_def.node}
+    """The pass graph of a GraphDef message, for printing and checking; ValueError for an input of
+    no node."""
+    node_of = {
+        n.name: Node(n.name, n.op, device=n.device, attrs=dict(n.attr)) for n in graph_def.node
+    }
     if len(node_of) != len(graph_def.node):
         raise ValueError("two nodes of the graph have one name")
     for message in graph_def.node:
@@ -128,7 +153,9 @@ def from_graph_def(graph_def):
         for text in message.input:
             name, _, index = text.lstrip("^").partition(":")
             if name not in node_of:
-                raise ValueError(f"node '{node.name}' reads '{text}', which is no node of the graph")
+                raise ValueError(
+                    f"node '{node.name}' reads '{text}', which is no node of the graph"
+                )
             if text.startswith("^"):
                 node.controls.append(node_of[name])
             else:

@@ -1,15 +1,16 @@
 """Partition: edges between devices go through a send node and a receive node.
 
-Which pair serves an edge is looked up by the two device types; the default is `_Send`/`_Recv`, ordinary kernels of the
-CPU plugin that meet in the step's rendezvous.  A transport plugin registers its own pair:
+Which pair serves an edge is looked up by the two device types; the default is `_Send`/`_Recv`,
+ordinary kernels of the CPU plugin that meet in the step's rendezvous.  A transport plugin registers
+its own pair:
 
     register_transport("CPU", "ACME", "acme.Send", "acme.Recv")
 
 Invariants
     1. One pair per tensor and destination device, shared by all readers there.
     2. After `cut` every data edge joins nodes of one device, send and receive pairs excepted.
-    3. The two nodes of a pair sit in one plan.  With control flow a control edge from send to receive keeps them in one
-       frame, runs the receive once per iteration and passes deadness on.
+    3. The two nodes of a pair sit in one plan.  With control flow a control edge from send to
+       receive keeps them in one frame, runs the receive once per iteration and passes deadness on.
     4. Control edges between devices stay: one plan orders them.
 """
 from pyflow.framework.device import DeviceSpec
@@ -55,11 +56,24 @@ def _pair(source, index, destination, tied, number):
     attrs = {"tensor_name": f"edge_{number}_{source.name}:{index}", "send_device": source.device,
              "send_device_incarnation": 1, "recv_device": destination, "client_terminated": False}
     send_op, recv_op = transport(_kind(source.device), _kind(destination))
-    send = Node(f"{source.name}/_send_{number}", send_op, [(source, index)], attrs={"T": dtype, **attrs},
-                device=source.device, origin=source.origin)
-    recv = Node(f"{source.name}/_recv_{number}", recv_op, controls=[send] if tied else (),
-                attrs={"tensor_type": dtype, **attrs}, device=destination, types=(dtype,), origin=source.origin,
-                shapes=[source.shapes[index]] if source.shapes else None)
+    send = Node(
+        f"{source.name}/_send_{number}",
+        send_op,
+        [(source, index)],
+        attrs={"T": dtype, **attrs},
+        device=source.device,
+        origin=source.origin,
+    )
+    recv = Node(
+        f"{source.name}/_recv_{number}",
+        recv_op,
+        controls=[send] if tied else (),
+        attrs={"tensor_type": dtype, **attrs},
+        device=destination,
+        types=(dtype,),
+        origin=source.origin,
+        shapes=[source.shapes[index]] if source.shapes else None,
+    )
     return send, recv
 
 

@@ -1,10 +1,13 @@
-"""Placement: gives every node a full device name, or says which device is missing and where it was asked for.
+"""Placement: gives every node a full device name, or says which device is missing and where it was
+asked for.
 
 Rules, in order
-    1. Nodes that share state or a colocation group (`loc:@x`, a ref input, the handle of a variable) share a device.
-    2. What a node asks for is completed with job, replica and task of this process and device CPU:0.
-    3. An unknown device is an InvalidArgumentError naming node, line and the devices there are; with soft placement the
-       node goes to CPU:0 instead.
+    1. Nodes that share state or a colocation group (`loc:@x`, a ref input, the handle of a
+       variable) share a device.
+    2. What a node asks for is completed with job, replica and task of this process and device
+       CPU:0.
+    3. An unknown device is an InvalidArgumentError naming node, line and the devices there are;
+       with soft placement the node goes to CPU:0 instead.
 
 Invariant: after `place`, `node.device` of every node is one of `devices.names`.
 
@@ -29,7 +32,8 @@ class Devices:
 
     @classmethod
     def of_process(cls, device_count=None, found=()):
-        """CPUs as in ConfigProto.device_count (default 1); other types as found, at most as many as counted."""
+        """CPUs as in ConfigProto.device_count (default 1); other types as found, at most as many as
+        counted."""
         counts = dict(device_count or {})
         names = [f"{LOCAL}/device:CPU:{i}" for i in range(max(1, counts.get("CPU", 1)))]
         for kind, ordinal, _ in found:
@@ -64,7 +68,8 @@ class Devices:
 
 
 def place(graph, devices, soft=False, log=None):
-    """Sets `device` of all nodes.  log(text): called with one line per node (log_device_placement)."""
+    """Sets `device` of all nodes.  log(text): called with one line per node
+    (log_device_placement)."""
     groups = _groups(graph)
     chosen = {}
     for node in graph.nodes:
@@ -90,9 +95,12 @@ def _merge(node, device, devices, soft):
         if soft:
             return device
         raise errors.InvalidArgumentError(
-            None, node.origin,
-            f"Cannot place node '{node.name}' ({node.op}){_made_at(node)} on {name}: what it shares state with or is "
-            f"colocated with is on {device}. Ask for one device, or set allow_soft_placement=True.")
+            None,
+            node.origin,
+            f"Cannot place node '{node.name}' ({node.op}){_made_at(node)} on {name}: what it shares"
+            f" state with or is colocated with is on {device}. Ask for one device, or set"
+            " allow_soft_placement=True.",
+        )
     return name
 
 
@@ -104,10 +112,15 @@ def unknown_device(node, devices):
         advice = (f" More CPU devices: tf.Session(config=tf.ConfigProto(device_count={{'CPU': "
                   f"{(wanted.device_index or 0) + 1}}})).")
     elif wanted.job not in (None, "localhost", "local"):
-        advice = " A session on another job needs its server's address: tf.Session('grpc://host:port')."
-    return (f"Cannot assign a device for operation {node.name}: node '{node.name}' ({node.op}){_made_at(node)} was "
-            f"explicitly assigned to {node.device} but available devices are [ {', '.join(devices.names)} ]. Make sure "
-            f"the device specification refers to a valid device, or set allow_soft_placement=True.{advice}")
+        advice = (
+            " A session on another job needs its server's address: tf.Session('grpc://host:port')."
+        )
+    return (
+        f"Cannot assign a device for operation {node.name}: node '{node.name}'"
+        f" ({node.op}){_made_at(node)} was explicitly assigned to {node.device} but available"
+        f" devices are [ {', '.join(devices.names)} ]. Make sure the device specification refers to"
+        f" a valid device, or set allow_soft_placement=True.{advice}"
+    )
 
 
 def _made_at(node):
@@ -170,4 +183,6 @@ def _takes_ref(node, position):
     if op_def is None or op_def.name != node.op:
         return False
     spans = op_def.input_spans(node.attrs)
-    return any(arg.is_ref and start <= position < stop for arg, (start, stop) in zip(op_def.inputs, spans))
+    return any(
+        arg.is_ref and start <= position < stop for arg, (start, stop) in zip(op_def.inputs, spans)
+    )

@@ -5,8 +5,10 @@
     %z = Switch(%y, %p) : float[?, 2], float[?, 2]   @ /device:CPU:1   ^%init
 
 Invariants
-    1. One line per node, in the graph's order; equal graphs give equal text (golden tests compare it).
-    2. Attributes that equal their schema's default are left out, as are the type attributes that the printed types show.
+    1. One line per node, in the graph's order; equal graphs give equal text (golden tests compare
+       it).
+    2. Attributes that equal their schema's default are left out, as are the type attributes that
+       the printed types show.
 """
 import os
 
@@ -164,13 +166,17 @@ def dot(graph):
     for number, (device, nodes) in enumerate(by_device.items()):
         if device:
             lines.append(f"  subgraph cluster_{number} {{ label={_quoted(device)};")
-        lines += [f"    {_quoted(n.name)} [label={_quoted(n.name + chr(10) + n.op)}];" for n in nodes]
+        lines += [
+            f"    {_quoted(n.name)} [label={_quoted(n.name + chr(10) + n.op)}];" for n in nodes
+        ]
         if device:
             lines.append("  }")
     for node in graph.nodes:
         lines += [f"  {_quoted(s.name)} -> {_quoted(node.name)}" + (f" [label={i}];" if i else ";")
                   for s, i in node.inputs]
-        lines += [f"  {_quoted(c.name)} -> {_quoted(node.name)} [style=dashed];" for c in node.controls]
+        lines += [
+            f"  {_quoted(c.name)} -> {_quoted(node.name)} [style=dashed];" for c in node.controls
+        ]
     return "\n".join(lines) + "\n}\n"
 
 
@@ -182,9 +188,11 @@ _dumped = 0
 
 
 def dumper():
-    """A function (pass name, graph) that writes to the folder PYFLOW_DUMP, or None when that is not set.
+    """A function (pass name, graph) that writes to the folder PYFLOW_DUMP, or None when that is not
+    set.
 
-    Files: plan-000/01-built.txt, plan-000/02-pruned.txt, ...: one folder per plan, in the order of compiling.
+    Files: plan-000/01-built.txt, plan-000/02-pruned.txt, ...: one folder per plan, in the order of
+    compiling.
     """
     root = config.value("PYFLOW_DUMP")
     if not root:

@@ -1,8 +1,9 @@
 """The last pass: GraphDef bytes for the core, one walk, without protobuf.
 
 Invariants
-    1. A constant of at least CONST_BYTES that is not a string goes to `consts` (node name -> ndarray) instead of the
-       attribute `value`: bytes stay small and nothing big is copied (no 2 GB limit).
+    1. A constant of at least CONST_BYTES that is not a string goes to `consts` (node name ->
+       ndarray) instead of the attribute `value`: bytes stay small and nothing big is copied (no 2
+       GB limit).
     2. Known static shapes travel as the attribute `_output_shapes`.
 
 Threads: pure functions.

@@ -26,7 +26,9 @@ class _Flags:
     def _define(self, name, default, convert, help_text, **more):
         if name in self._defaults:
             raise ValueError(f"flag --{name} is defined twice")
-        self._parser.add_argument(f"--{name}", type=convert, default=argparse.SUPPRESS, help=help_text, **more)
+        self._parser.add_argument(
+            f"--{name}", type=convert, default=argparse.SUPPRESS, help=help_text, **more
+        )
         self._defaults[name] = default
 
     def __call__(self, argv, known_only=False):
@@ -34,7 +36,11 @@ class _Flags:
         if known_only:
             found, rest = self._parser.parse_known_args(argv[1:])
         else:
-            self._parser.add_argument("_rest", nargs="*", help=argparse.SUPPRESS) if not self._has_rest() else None
+            (
+                self._parser.add_argument("_rest", nargs="*", help=argparse.SUPPRESS)
+                if not self._has_rest()
+                else None
+            )
             found, rest = self._parser.parse_known_args(argv[1:])
             unknown = [a for a in rest if a.startswith("-")]
             if unknown:
@@ -112,8 +118,13 @@ def DEFINE_float(name, default, help="", **unused):  # noqa: N802
 
 def DEFINE_bool(name, default, help="", **unused):  # noqa: N802
     FLAGS._define(name, default, _to_bool, help, nargs="?", const=True)
-    FLAGS._parser.add_argument(f"--no{name}", dest=name, action="store_false", default=argparse.SUPPRESS,
-                               help=argparse.SUPPRESS)
+    FLAGS._parser.add_argument(
+        f"--no{name}",
+        dest=name,
+        action="store_false",
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
+    )
 
 
 def DEFINE_enum(name, default, enum_values, help="", **unused):  # noqa: N802

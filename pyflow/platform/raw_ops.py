@@ -1,4 +1,5 @@
-"""tf.raw_ops: every op by its type, with the argument names of its schema: tf.raw_ops.MatMul(a=x, b=y)."""
+"""tf.raw_ops: every op by its type, with the argument names of its schema: tf.raw_ops.MatMul(a=x,
+b=y)."""
 from pyflow.framework import op as _op
 
 

@@ -107,7 +107,9 @@ class TestCase(unittest.TestCase):
         return sess.run(tensors)
 
     def _value(self, x):
-        if isinstance(x, (graph_lib.Tensor, graph_lib.Operation)) or hasattr(x, "_as_graph_element"):
+        if isinstance(x, (graph_lib.Tensor, graph_lib.Operation)) or hasattr(
+            x, "_as_graph_element"
+        ):
             return self.evaluate(x)
         return x
 
@@ -141,11 +143,24 @@ class TestCase(unittest.TestCase):
             if np.float16 in (a.dtype, b.dtype) or "bfloat16" in (a.dtype.name, b.dtype.name):
                 a, b = a.astype(np.float32), b.astype(np.float32)
             self.assertEqual(a.shape, b.shape, msg or f"shapes differ: {a.shape} and {b.shape}")
-            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
+            np.testing.assert_allclose(
+                a, b, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True
+            )
 
-    def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, float_rtol=1e-6,  # noqa: N802
-                                      float_atol=1e-6, half_rtol=1e-3, half_atol=1e-3, bfloat16_rtol=1e-2,
-                                      bfloat16_atol=1e-2, msg=None):
+    def assertAllCloseAccordingToType(
+        self,
+        a,
+        b,
+        rtol=1e-6,
+        atol=1e-6,
+        float_rtol=1e-6,  # noqa: N802
+        float_atol=1e-6,
+        half_rtol=1e-3,
+        half_atol=1e-3,
+        bfloat16_rtol=1e-2,
+        bfloat16_atol=1e-2,
+        msg=None,
+    ):
         a, b = self._array(a), self._array(b)
         names = (a.dtype.name, b.dtype.name)
         if "float32" in names or "complex64" in names:
@@ -176,10 +191,14 @@ class TestCase(unittest.TestCase):
             self.assertNear(float(a), float(b), err, msg)
 
     def assertNear(self, f1, f2, err, msg=None):  # noqa: N802
-        self.assertTrue(f1 == f2 or abs(f1 - f2) <= err, f"{f1!r} != {f2!r} +/- {err!r} {msg or ''}")
+        self.assertTrue(
+            f1 == f2 or abs(f1 - f2) <= err, f"{f1!r} != {f2!r} +/- {err!r} {msg or ''}"
+        )
 
     def assertNDArrayNear(self, ndarray1, ndarray2, err, msg=None):  # noqa: N802
-        self.assertLessEqual(np.linalg.norm(self._array(ndarray1) - self._array(ndarray2)), err, msg)
+        self.assertLessEqual(
+            np.linalg.norm(self._array(ndarray1) - self._array(ndarray2)), err, msg
+        )
 
     def assertAllGreater(self, a, comparison_target):  # noqa: N802
         self.assertGreater(np.min(self._array(a)), comparison_target)
@@ -196,7 +215,9 @@ class TestCase(unittest.TestCase):
     # ------------------------------------------------------------ errors and graphs
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(self, exception_type, expected_err_re_or_predicate):  # noqa: N802
+    def assertRaisesWithPredicateMatch(
+        self, exception_type, expected_err_re_or_predicate
+    ):  # noqa: N802
         """The block raises `exception_type` whose message matches a regex or predicate."""
         match = expected_err_re_or_predicate
         if not callable(match):
@@ -218,7 +239,10 @@ class TestCase(unittest.TestCase):
         self.assertEqual(canonical_name(device1), canonical_name(device2), msg)
 
     def assertStartsWith(self, actual, expected_start, msg=None):  # noqa: N802
-        self.assertTrue(actual.startswith(expected_start), msg or f"{actual!r} does not start with {expected_start!r}")
+        self.assertTrue(
+            actual.startswith(expected_start),
+            msg or f"{actual!r} does not start with {expected_start!r}",
+        )
 
 
 def _texts(array):
@@ -236,7 +260,8 @@ def _ragged(x):
 
 
 def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None):
-    """(theoretical, numeric) Jacobians [x size, y size] of tensor y by tensor x, in the default session."""
+    """(theoretical, numeric) Jacobians [x size, y size] of tensor y by tensor x, in the default
+    session."""
     from pyflow.gradients.backprop import gradients
     sess = graph_lib.get_default_session()
     for target in init_targets or ():
@@ -262,7 +287,9 @@ def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init
     return theory, numeric
 
 
-def compute_gradient_error(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None):
+def compute_gradient_error(
+    x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None
+):
     """The largest difference between theoretical and numeric gradient."""
     theory, numeric = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets)
     return float(np.max(np.abs(theory - numeric))) if theory.size else 0.0

@@ -1,11 +1,18 @@
-"""tf.logging: TF's names for the standard logger "tensorflow"; silent below WARN until told otherwise.
+"""tf.logging: TF's names for the standard logger "tensorflow"; silent below WARN until told
+otherwise.
 
     tf.logging.set_verbosity(tf.logging.INFO)
     tf.logging.info("step %d", step)
 """
 import logging
 
-DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.FATAL
+DEBUG, INFO, WARN, ERROR, FATAL = (
+    logging.DEBUG,
+    logging.INFO,
+    logging.WARNING,
+    logging.ERROR,
+    logging.FATAL,
+)
 _logger = logging.getLogger("tensorflow")
 
 

@@ -2,4 +2,9 @@
 from pyflow.session.fetches import register_session_run_conversion_functions
 from pyflow.session.session import BaseSession, InteractiveSession, Session
 
-__all__ = ["BaseSession", "InteractiveSession", "Session", "register_session_run_conversion_functions"]
+__all__ = [
+    "BaseSession",
+    "InteractiveSession",
+    "Session",
+    "register_session_run_conversion_functions",
+]

@@ -2,13 +2,15 @@
 
 A message reads, for a node of the user's graph:
 
-    MatMul node 'fc/MatMul' made at train.py:31 (inputs: x:0 float32 [?, 4], fc/w/read:0 float32 [5, 2]) failed: In[0] ...
+    MatMul node 'fc/MatMul' made at train.py:31 (inputs: x:0 float32 [?, 4], fc/w/read:0 float32 [5,
+    2]) failed: In[0] ...
       on /job:localhost/replica:0/task:0/device:CPU:0
       it is the gradient of 'fc/MatMul' (MatMul), made at train.py:12
 
 Invariants
     1. The class follows the status code alone (absl codes, kernel.h).
-    2. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds, fetches).
+    2. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds,
+       fetches).
 
 Threads: pure functions.
 """
@@ -21,7 +23,11 @@ def to_op_error(failure, graph, origins):
     origins: node name -> Operation, for nodes made by passes.
     """
     op = origins.get(failure.node) or _operation(graph, failure.node)
-    kind = errors.exception_type_from_error_code(failure.code) if failure.code in _CODES else errors.UnknownError
+    kind = (
+        errors.exception_type_from_error_code(failure.code)
+        if failure.code in _CODES
+        else errors.UnknownError
+    )
     return kind(None, op, _message(failure, op))
 
 

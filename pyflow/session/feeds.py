@@ -1,11 +1,15 @@
 """Feeds: checks a value against the tensor it replaces, converts it at most once.
 
 Invariants
-    1. A contiguous, aligned ndarray of the right type passes through uncopied; the executor never writes to it.
-    2. What reaches the executor is an ndarray of exactly the tensor's type; strings are object arrays of bytes.
-    3. A conversion that would lose values (1.5 -> int32, 300 -> uint8, complex -> float) is a TypeError.
+    1. A contiguous, aligned ndarray of the right type passes through uncopied; the executor never
+       writes to it.
+    2. What reaches the executor is an ndarray of exactly the tensor's type; strings are object
+       arrays of bytes.
+    3. A conversion that would lose values (1.5 -> int32, 300 -> uint8, complex -> float) is a
+       TypeError.
 
-Threads: a `Feed` is shared by concurrent runs; `shape`, the last shape accepted, is a hint that any thread may replace.
+Threads: a `Feed` is shared by concurrent runs; `shape`, the last shape accepted, is a hint that any
+thread may replace.
 """
 import numpy as np
 
@@ -15,7 +19,8 @@ from pyflow.session import fetches as fetches_lib
 
 
 class Feed:
-    """How values for one fed tensor are checked.  `dtype` and `shape` make the fast test of `Step.run`."""
+    """How values for one fed tensor are checked.  `dtype` and `shape` make the fast test of
+    `Step.run`."""
 
     __slots__ = ("tensor", "dtype", "shape", "_dims", "_is_string", "_is_handle")
 
@@ -36,16 +41,20 @@ class Feed:
         """
         if isinstance(value, (graph_lib.Tensor, graph_lib.Operation)):
             raise TypeError(
-                "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
-                f"strings, lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was {value} which "
-                f"was passed to the feed with key {self.tensor}. Fetch its value first, or build the graph with it.")
+                "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include"
+                " Python scalars, strings, lists, numpy ndarrays, or TensorHandles. For reference,"
+                f" the tensor object was {value} which was passed to the feed with key"
+                f" {self.tensor}. Fetch its value first, or build the graph with it."
+            )
         if self._is_handle:
             return value                      # what a step returned for it; the executor checks
         array = self._strings(value) if self._is_string else self._numbers(value)
         if not self._fits(array.shape):
             raise ValueError(
-                f"Cannot feed value of shape {array.shape} for Tensor {self.tensor.name!r}, which has shape "
-                f"'{self.tensor.get_shape()}' and was made at {self.tensor.op.user_frame}{self._advice(array.shape)}")
+                f"Cannot feed value of shape {array.shape} for Tensor {self.tensor.name!r}, which"
+                f" has shape '{self.tensor.get_shape()}' and was made at"
+                f" {self.tensor.op.user_frame}{self._advice(array.shape)}"
+            )
         if not self._is_string:
             self.shape = array.shape
         return array
@@ -56,7 +65,7 @@ class Feed:
         try:
             array = np.asarray(value)
             if array.dtype == object:
-                return np.asarray(value, dtype=self.dtype)     # ragged lists: NumPy's error says where
+                return np.asarray(value, dtype=self.dtype)  # ragged lists: NumPy's error says where
             return self._cast(array, value)
         except (ValueError, TypeError, OverflowError) as e:
             if isinstance(e, TypeError) and e.args and str(e.args[0]).startswith("Type of feed"):
@@ -73,9 +82,11 @@ class Feed:
             cast = array.astype(wanted) if array.dtype.kind != "c" or wanted.kind == "c" else None
         if cast is None or array.dtype.kind in "USM" or not _equal(cast, array):
             raise TypeError(
-                f"Type of feed value {_shown(value)} with type {_type_name(value)} is not compatible with Tensor type "
-                f"{self.tensor.dtype.base_dtype.as_numpy_dtype} of {self._name()}: values would change. Try explicitly "
-                "setting the type of the feed tensor to a larger type (e.g. int64), or convert the value first.")
+                f"Type of feed value {_shown(value)} with type {_type_name(value)} is not"
+                f" compatible with Tensor type {self.tensor.dtype.base_dtype.as_numpy_dtype} of"
+                f" {self._name()}: values would change. Try explicitly setting the type of the feed"
+                " tensor to a larger type (e.g. int64), or convert the value first."
+            )
         return cast
 
     def _strings(self, value):
@@ -83,15 +94,20 @@ class Feed:
         if array.dtype.kind == "S" and isinstance(value, np.ndarray):
             return array.astype(object)
         if array.dtype.kind not in "USO" and array.size:
-            raise TypeError(f"The value fed for {self._name()} must be strings, got {_shown(value)} of type "
-                            f"{_type_name(value)}")
+            raise TypeError(
+                f"The value fed for {self._name()} must be strings, got {_shown(value)} of type "
+                f"{_type_name(value)}"
+            )
         array = np.asarray(value, dtype=object)
         out = np.empty(array.shape, object)
         for index, item in np.ndenumerate(array):
             if isinstance(item, str):
                 item = item.encode()
             elif not isinstance(item, bytes):
-                raise TypeError(f"The value fed for {self._name()} must be strings, got {item!r} at {list(index)}")
+                raise TypeError(
+                    f"The value fed for {self._name()} must be strings, got {item!r} at"
+                    f" {list(index)}"
+                )
             out[index] = item
         return out
 
@@ -103,7 +119,10 @@ class Feed:
 
     def _name(self):
         t = self.tensor
-        return f"Tensor {t.name!r} ({t.dtype.base_dtype.name}, shape {t.get_shape()}, made at {t.op.user_frame})"
+        return (
+            f"Tensor {t.name!r} ({t.dtype.base_dtype.name}, shape {t.get_shape()}, made at"
+            f" {t.op.user_frame})"
+        )
 
     def _advice(self, shape):
         dims, got = self._dims, tuple(shape)
@@ -117,18 +136,24 @@ class Feed:
 
 
 def _always_fits(have, want):
-    """Casts that TF users rely on: float64 to float32, int64 to float, bool to number, and all safe ones."""
+    """Casts that TF users rely on: float64 to float32, int64 to float, bool to number, and all safe
+    ones."""
     if np.can_cast(have, want, "safe"):
         return True
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
-    return have.kind in "buif" and (want.kind in "fc" or (want.kind == "V" and order[have.kind] <= 2)
-                                    or have.kind == "b" and want.kind in "ui")
+    return have.kind in "buif" and (
+        want.kind in "fc"
+        or (want.kind == "V" and order[have.kind] <= 2)
+        or have.kind == "b"
+        and want.kind in "ui"
+    )
 
 
 def _equal(cast, array):
     try:
-        return bool(np.array_equal(cast, array)) and not (array.dtype.kind == "f" and cast.dtype.kind in "iu"
-                                                          and not np.isfinite(array).all())
+        return bool(np.array_equal(cast, array)) and not (
+            array.dtype.kind == "f" and cast.dtype.kind in "iu" and not np.isfinite(array).all()
+        )
     except TypeError:
         return False
 
@@ -150,7 +175,9 @@ def flatten(graph, feed_dict):
     Raises TypeError for keys that are no tensors, ValueError for tensors that may not be fed.
     """
     if not hasattr(feed_dict, "items"):
-        raise TypeError(f"feed_dict must be a dict from tensors to values, got {type(feed_dict).__name__}")
+        raise TypeError(
+            f"feed_dict must be a dict from tensors to values, got {type(feed_dict).__name__}"
+        )
     pairs = []
     for key, value in feed_dict.items():
         for tensor_like, part in _parts(key, value):
@@ -162,12 +189,16 @@ def _parts(key, value):
     if isinstance(key, (tuple, list)) and not hasattr(key, "_fields") or isinstance(key, tuple):
         values = list(value) if isinstance(value, (list, tuple)) else None
         if values is None or len(values) != len(key):
-            raise ValueError(f"feed_dict key {key!r} has {len(key)} parts, its value {_shown(value)} does not")
+            raise ValueError(
+                f"feed_dict key {key!r} has {len(key)} parts, its value {_shown(value)} does not"
+            )
         return [p for k, v in zip(key, values) for p in _parts(k, v)]
     if isinstance(key, graph_lib.SparseTensor):
         return list(zip((key.indices, key.values, key.dense_shape), value))
     if isinstance(key, graph_lib.IndexedSlices):
-        parts = (key.values, key.indices) + ((key.dense_shape,) if key.dense_shape is not None else ())
+        parts = (key.values, key.indices) + (
+            (key.dense_shape,) if key.dense_shape is not None else ()
+        )
         return list(zip(parts, value))
     conversion = fetches_lib.conversion_for(key)
     if conversion is not None and conversion[2] is not None:

@@ -1,12 +1,13 @@
 """Fetches: from what the user asks for to a flat list of tensors, and back to the same structure.
 
-    fetches  --mapper-->  unique tensors + targets  --plan-->  values  --mapper.build-->  the user's structure
+    fetches  --mapper-->  unique tensors + targets  --plan-->  values  --mapper.build-->  the user's
+    structure
 
 Invariants
     1. Every tensor is fetched once, however often it appears.
     2. A mapper depends only on the structure of the fetches, so it is cached beside its plan.
-    3. Operations become None; strings are looked up by name; SparseTensor and IndexedSlices become their Value
-       tuples; lists, tuples, named tuples, dicts and attrs classes keep their types.
+    3. Operations become None; strings are looked up by name; SparseTensor and IndexedSlices become
+       their Value tuples; lists, tuples, named tuples, dicts and attrs classes keep their types.
 
 Threads: mappers are immutable after construction.
 
@@ -33,7 +34,9 @@ def register_session_run_conversion_functions(tensor_type, fetch_function, feed_
     for known in _CONVERSIONS:
         if known[0] is tensor_type:
             raise ValueError(f"{tensor_type} has already been registered so ignore it.")
-    _CONVERSIONS.insert(0, (tensor_type, fetch_function, feed_function, feed_function_for_partial_run))
+    _CONVERSIONS.insert(
+        0, (tensor_type, fetch_function, feed_function, feed_function_for_partial_run)
+    )
 
 
 def conversion_for(value):
@@ -99,8 +102,10 @@ class FetchMapper:
 
     def _map(self, fetch):
         if fetch is None:
-            raise TypeError(f"Fetch argument {fetch!r} has invalid type {type(fetch)!r}. Cannot fetch None; "
-                            "fetch a Tensor, an Operation, their names, or a structure of them")
+            raise TypeError(
+                f"Fetch argument {fetch!r} has invalid type {type(fetch)!r}. Cannot fetch None; "
+                "fetch a Tensor, an Operation, their names, or a structure of them"
+            )
         if isinstance(fetch, (list, tuple)):
             return self._map_sequence(fetch)
         if isinstance(fetch, collections.abc.Mapping):
@@ -149,16 +154,20 @@ class FetchMapper:
         try:
             element = self.graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
         except TypeError as e:
-            raise TypeError(f"Fetch argument {shown!r} has invalid type {type(shown)!r}, must be a string or "
-                            f"Tensor. ({e})") from None
+            raise TypeError(
+                f"Fetch argument {shown!r} has invalid type {type(shown)!r}, must be a string or "
+                f"Tensor. ({e})"
+            ) from None
         except (ValueError, KeyError) as e:
             raise ValueError(f"Fetch argument {shown!r} cannot be interpreted as a Tensor. "
                              f"({_text(e)})") from None
         operation = element if isinstance(element, graph_lib.Operation) else element.op
         if not self.graph.is_fetchable(element) or not self.graph.is_fetchable(operation):
-            raise ValueError(f"Operation {operation.name!r} has been marked as not fetchable. It is inside a "
-                             "loop or a branch of a conditional, where a tensor has no single value: fetch what "
-                             "tf.while_loop or tf.cond returned instead")
+            raise ValueError(
+                f"Operation {operation.name!r} has been marked as not fetchable. It is inside a "
+                "loop or a branch of a conditional, where a tensor has no single value: fetch what "
+                "tf.while_loop or tf.cond returned instead"
+            )
         return element
 
     def _slot(self, element):
@@ -188,5 +197,8 @@ def signature(fetches):
     if isinstance(fetches, graph_lib.Tensor):
         return fetches
     if hasattr(type(fetches), "__attrs_attrs__"):
-        return (type(fetches), *[signature(getattr(fetches, a.name)) for a in type(fetches).__attrs_attrs__])
+        return (
+            type(fetches),
+            *[signature(getattr(fetches, a.name)) for a in type(fetches).__attrs_attrs__],
+        )
     return fetches if type(fetches).__hash__ is not None else ("by identity", id(fetches))

@@ -13,18 +13,22 @@ from pyflow.framework import dtypes, errors
 from pyflow.framework.device import DeviceSpec
 from pyflow.session import runtime
 
-# text: what is missing and what to do; origin: an Operation or None; nodes: names of the nodes concerned
+# text: what is missing and what to do; origin: an Operation or None; nodes: names of the nodes
+# concerned
 Problem = collections.namedtuple("Problem", "text origin nodes")
 
 DETERMINISTIC = 2                       # PF_KERNEL_DETERMINISTIC
-CORE_OPS = frozenset("""_Arg _Retval Const Placeholder PlaceholderV2 Identity RefIdentity StopGradient PreventGradient
-    Snapshot NoOp ControlTrigger Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit NextIteration
-    RefNextIteration LoopCond IdentityN VariableV2 Variable TemporaryVariable VarHandleOp IsVariableInitialized
-    VarIsInitializedOp ReadVariableOp PyFunc EagerPyFunc PyFuncStateless _Send _Recv""".split())
+CORE_OPS = frozenset("""_Arg _Retval Const Placeholder PlaceholderV2 Identity RefIdentity
+StopGradient PreventGradient
+    Snapshot NoOp ControlTrigger Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit
+    NextIteration RefNextIteration LoopCond IdentityN VariableV2 Variable TemporaryVariable
+    VarHandleOp IsVariableInitialized VarIsInitializedOp ReadVariableOp PyFunc EagerPyFunc
+    PyFuncStateless _Send _Recv""".split())
 
 
 def problems_of(graph):
-    """[Problem] for a placed or unplaced pass graph, one per (op, device, types), most frequent first."""
+    """[Problem] for a placed or unplaced pass graph, one per (op, device, types), most frequent
+    first."""
     from pyflow.framework import op as op_lib
     executor = runtime.start()
     wanted, origin = {}, {}
@@ -52,7 +56,8 @@ def message(problems):
 
 
 def require_deterministic(graph):
-    """InvalidArgumentError naming the nodes whose kernels do not promise bit-equal results (deterministic=True)."""
+    """InvalidArgumentError naming the nodes whose kernels do not promise bit-equal results
+    (deterministic=True)."""
     from pyflow.framework import op as op_lib
     executor = runtime.start()
     bad = []
@@ -63,11 +68,17 @@ def require_deterministic(graph):
         if kernel is not None and not kernel["flags"] & DETERMINISTIC:
             bad.append(node)            # a missing kernel has its own message
     if bad:
-        shown = "; ".join(f"'{n.name}' ({n.op}" + (f", made at {n.origin.user_frame})" if n.origin else ")")
-                          for n in bad[:10])
+        shown = "; ".join(
+            f"'{n.name}' ({n.op}" + (f", made at {n.origin.user_frame})" if n.origin else ")")
+            for n in bad[:10]
+        )
         raise errors.InvalidArgumentError(
-            None, bad[0].origin, f"deterministic=True, but these kernels do not promise equal bits for any thread "
-            f"count: {shown}{' ...' if len(bad) > 10 else ''}. Replace the ops, or run without deterministic=True.")
+            None,
+            bad[0].origin,
+            "deterministic=True, but these kernels do not promise equal bits for any thread count:"
+            f" {shown}{' ...' if len(bad) > 10 else ''}. Replace the ops, or run without"
+            " deterministic=True.",
+        )
 
 
 def _key(node, op_lib):
@@ -103,7 +114,10 @@ def _problem(key, executor, op_lib):
     if op_lib.find_op(op) is None:
         near = difflib.get_close_matches(op, op_lib.registered_ops(), n=2)
         hint = f"; nearest known: {', '.join(near)}" if near else ""
-        return f"op {op} is not known: install the plugin that declares it, or remove it from the graph{hint}"
+        return (
+            f"op {op} is not known: install the plugin that declares it, or remove it from the"
+            f" graph{hint}"
+        )
     if _best_kernel(executor, op, device, dict(types)) is None:
         return _no_kernel(op, device, types, executor)
     return None
@@ -118,7 +132,8 @@ def _best_kernel(executor, op, device, types):
 
 
 def _accepts(where, types):
-    """Does `T=float|double, Tidx=int32` allow {attribute: enum}?  Attributes the node does not say are allowed."""
+    """Does `T=float|double, Tidx=int32` allow {attribute: enum}?  Attributes the node does not say
+    are allowed."""
     for part in (where or "").split(","):
         name, _, allowed = part.strip().partition("=")
         if name in types and dtypes.schema_name(dtypes.as_dtype(types[name])) not in \
@@ -131,9 +146,14 @@ def _no_kernel(op, device, types, executor):
     shown = ", ".join(f"{name}={dtypes.as_dtype(enum).name}" for name, enum in types)
     have = executor.kernels(op)
     if not have:
-        return (f"op {op} has no kernel at all for {shown or 'any type'}: install a plugin that has one "
-                f"(python -m pyflow devices lists the plugins)")
+        return (
+            f"op {op} has no kernel at all for {shown or 'any type'}: install a plugin that has one"
+            " (python -m pyflow devices lists the plugins)"
+        )
     there = "; ".join(sorted({f"{k['device']}: {k['where'] or 'any type'}" for k in have}))
-    advice = "cast its inputs with tf.cast" if any(k["device"] in (device, "*") for k in have) else \
-        "place it on such a device, or set allow_soft_placement=True"
+    advice = (
+        "cast its inputs with tf.cast"
+        if any(k["device"] in (device, "*") for k in have)
+        else "place it on such a device, or set allow_soft_placement=True"
+    )
     return f"op {op} has no kernel on {device} for {shown}; there are: {there}. To fix it, {advice}"

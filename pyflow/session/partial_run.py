@@ -1,17 +1,18 @@
 """Partial runs: one run whose feeds arrive, and whose fetches leave, in several calls.
 
-Each call runs a plan of its own: the nodes whose feeds have all arrived by now and that have not run yet.  Tensors that
-later nodes still need are fetched and fed on.  So nothing blocks a thread, an abandoned partial run costs nothing, and
-every operation runs at most once.
+Each call runs a plan of its own: the nodes whose feeds have all arrived by now and that have not
+run yet.  Tensors that later nodes still need are fetched and fed on.  So nothing blocks a thread,
+an abandoned partial run costs nothing, and every operation runs at most once.
 
     needs(node)   bit set of the feeds it depends on, directly or not
     stage         nodes with needs within what is fed now, minus those already run
 
 Invariants
-    1. Edges that cannot be cut hold their two nodes in one stage: references, resources and step-scoped handles, tensors
-       inside a loop, tensors that may be dead.
+    1. Edges that cannot be cut hold their two nodes in one stage: references, resources and
+       step-scoped handles, tensors inside a loop, tensors that may be dead.
     2. Constants, placeholders and variable handles have no effect: a later stage gets its own copy.
-    3. Which nodes have run depends only on which feeds have arrived, so plans are cached by (fed before, fed now).
+    3. Which nodes have run depends only on which feeds have arrived, so plans are cached by (fed
+       before, fed now).
 
 Threads: calls on one handle are serialised by its lock.
 """
@@ -21,7 +22,9 @@ from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.session import feeds as feeds_lib
 
-_COPIED = frozenset(("Const", "Placeholder", "PlaceholderV2", "Variable", "VariableV2", "VarHandleOp"))
+_COPIED = frozenset(
+    ("Const", "Placeholder", "PlaceholderV2", "Variable", "VariableV2", "VarHandleOp")
+)
 _MERGES = frozenset(("Merge", "RefMerge"))
 _ENTERS = frozenset(("Enter", "RefEnter"))
 _EXITS = frozenset(("Exit", "RefExit"))
@@ -47,7 +50,7 @@ class PartialRun:
         self._source = {t: ret.inputs[0] for t, ret in zip(mapper.tensors, graph.rets)}
         self._target = {n.origin: n for n in self._nodes}
         self._needs = _needs(self._nodes, self._args)
-        self._values = {}                          # (node, output) -> array, for fed and kept tensors
+        self._values = {}  # (node, output) -> array, for fed and kept tensors
 
     def advance(self, mapper, pairs, timeout_ms):
         """Feeds `pairs`, runs what can run, and returns the values of `mapper.tensors`."""
@@ -90,26 +93,47 @@ class PartialRun:
             if element in self._slot:
                 needs = 1 << self._slot[element]
             else:
-                node = self._source[element][0] if element in self._source else self._target[element]
+                node = (
+                    self._source[element][0] if element in self._source else self._target[element]
+                )
                 needs = self._args_mask(node)
             if needs & ~self._fed:
-                lacking = [f.tensor.name for i, f in enumerate(self._feeds) if (needs & ~self._fed) >> i & 1]
-                raise _invalid(f"Fetch {element.name} can't be computed from the feeds that have been fed so far. "
-                               f"Feed {', '.join(lacking)} first.")
+                lacking = [
+                    f.tensor.name
+                    for i, f in enumerate(self._feeds)
+                    if (needs & ~self._fed) >> i & 1
+                ]
+                raise _invalid(
+                    f"Fetch {element.name} can't be computed from the feeds that have been fed so"
+                    f" far. Feed {', '.join(lacking)} first."
+                )
 
     def _args_mask(self, node):
         return 1 << self._args[node] if node in self._args else self._needs[node]
 
     def _run_stage(self, before, mapper, timeout_ms):
         ran = (lambda n: False) if self._ran is None else (lambda n: not self._needs[n] & ~before)
-        stage = [n for n in self._nodes if not self._needs[n] & ~self._fed and not ran(n) and n.op not in _COPIED]
+        stage = [
+            n
+            for n in self._nodes
+            if not self._needs[n] & ~self._fed and not ran(n) and n.op not in _COPIED
+        ]
         self._ran = True
         now = set(stage)
         later = [n for n in self._nodes if n not in now and not ran(n)]
-        wanted = dict.fromkeys(self._source.values())              # fetches, perhaps of a later call
+        wanted = dict.fromkeys(self._source.values())  # fetches, perhaps of a later call
         wanted.update(dict.fromkeys(edge for n in later for edge in n.inputs))
-        kept = [e for e in wanted if e[0] in now or (e[0].op in _COPIED and e in self._source.values()
-                                                     and e not in self._values and not self._needs[e[0]])]
+        kept = [
+            e
+            for e in wanted
+            if e[0] in now
+            or (
+                e[0].op in _COPIED
+                and e in self._source.values()
+                and e not in self._values
+                and not self._needs[e[0]]
+            )
+        ]
         if not stage and not kept:
             return
         graph, fed_edges = _stage_graph(self._nodes, now, kept, self._values)
@@ -126,7 +150,8 @@ def _invalid(text):
 
 
 def _stage_graph(nodes, now, kept, values):
-    """Pass graph of the nodes `now`, fed with kept values; returns it and the edges behind its feeds."""
+    """Pass graph of the nodes `now`, fed with kept values; returns it and the edges behind its
+    feeds."""
     copies, args, fed_edges, in_order = {}, {}, [], []
 
     def arg_for(edge):
@@ -147,23 +172,36 @@ def _stage_graph(nodes, now, kept, values):
     needed = now | {e[0] for e in kept} | {s for n in now for s, _ in n.inputs if s.op in _COPIED}
     for node in nodes:
         if node in needed:
-            copy = node_lib.Node(node.name, node.op, (), (), node.attrs, node.device, node.types, node.origin,
-                                 node.shapes)
+            copy = node_lib.Node(
+                node.name,
+                node.op,
+                (),
+                (),
+                node.attrs,
+                node.device,
+                node.types,
+                node.origin,
+                node.shapes,
+            )
             copies[node] = copy
             in_order.append(copy)
     for node, copy in copies.items():
         copy.inputs = [edge_for(e) for e in node.inputs]
-        copy.controls = [copies[c] for c in node.controls if c in copies]     # earlier stages are over
+        copy.controls = [copies[c] for c in node.controls if c in copies]  # earlier stages are over
     rets = [node_lib.Node(f"_retval_{n.name}_{i}_{k}", "_Retval", [(copies[n], i)],
                           attrs={"T": n.types[i].base_dtype, "index": k}, origin=n.origin)
             for k, (n, i) in enumerate(kept)]
-    return node_lib.Graph(list(args.values()) + in_order + rets, list(args.values()), rets), fed_edges
+    return (
+        node_lib.Graph(list(args.values()) + in_order + rets, list(args.values()), rets),
+        fed_edges,
+    )
 
 
 # ---------------------------------------------------------------- what each node needs
 
 def _needs(nodes, args):
-    """Bit set of feeds per node: a fixed point over data and control edges and over groups that stay together."""
+    """Bit set of feeds per node: a fixed point over data and control edges and over groups that
+    stay together."""
     group = _groups(nodes)
     needs = dict.fromkeys(nodes, 0)
     changed = True
@@ -214,10 +252,13 @@ def _is_handle(source, index):
 
 
 def _inner_nodes(nodes):
-    """Nodes inside a frame, and nodes that may be dead: between Switch and Merge, between Enter and Exit."""
+    """Nodes inside a frame, and nodes that may be dead: between Switch and Merge, between Enter and
+    Exit."""
     order = _topological(nodes)
     frame = _depths(order, lambda n: (n.op in _ENTERS) - (n.op in _EXITS))
-    branch = _depths(order, lambda n: 0 if frame[n] > 0 else (n.op in _SWITCHES) - (n.op in _MERGES))
+    branch = _depths(
+        order, lambda n: 0 if frame[n] > 0 else (n.op in _SWITCHES) - (n.op in _MERGES)
+    )
     return {n for n in nodes if frame[n] > 0 or branch[n] > 0}
 
 
@@ -234,7 +275,9 @@ def _topological(nodes):
     """Sources first; the back edges of loops (into a Merge) are ignored."""
     waiting, readers = {}, {}
     for node in nodes:
-        sources = {s for s, _ in node.inputs if s.op not in _BACK and s.op != "_Arg"} | set(node.controls)
+        sources = {s for s, _ in node.inputs if s.op not in _BACK and s.op != "_Arg"} | set(
+            node.controls
+        )
         sources = {s for s in sources if s.op != "_Arg"}
         waiting[node] = len(sources)
         for source in sources:

@@ -3,7 +3,8 @@
     built -> pruned -> placed -> cut -> bytes -> Plan          (PYFLOW_DUMP writes each)
 
 Invariants
-    1. A plan is compiled from the graph as it is at that moment; sessions drop plans when operations are changed.
+    1. A plan is compiled from the graph as it is at that moment; sessions drop plans when
+       operations are changed.
     2. If kernels or ops are missing, one error lists all of them.
 
 Threads: `Compiler.compile` is called under the session's lock.
@@ -23,7 +24,11 @@ class Compiler:
 
     def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options):
         self.graph, self.state, self.pool, self.devices = graph, state, pool, devices
-        self.soft_placement, self.log_placement, self.options = soft_placement, log_placement, options
+        self.soft_placement, self.log_placement, self.options = (
+            soft_placement,
+            log_placement,
+            options,
+        )
         self.deterministic = options.get("deterministic", False)
 
     def compile(self, tensors, targets, feeds):
@@ -49,12 +54,18 @@ class Compiler:
         data, consts = wire.graph_bytes(graph)
         runtime.declare_ops()
         executor = runtime.executor()
-        origins = {n.name: n.origin for n in graph.nodes if n.origin is not None and n.origin.name != n.name}
+        origins = {
+            n.name: n.origin
+            for n in graph.nodes
+            if n.origin is not None and n.origin.name != n.name
+        }
         try:
             plan = executor.compile(data, consts, self.state, self.pool, self.options)
         except executor.StepError as failure:
             raise self._explain(failure, graph, origins) from None
-        return Compiled(plan, self.graph, origins, data, any(n.op in _MAY_BLOCK for n in graph.nodes))
+        return Compiled(
+            plan, self.graph, origins, data, any(n.op in _MAY_BLOCK for n in graph.nodes)
+        )
 
     def _explain(self, failure, graph, origins):
         if failure.code in (errors.NOT_FOUND, errors.UNIMPLEMENTED):
@@ -80,7 +91,13 @@ class Compiled:
     __slots__ = ("plan", "run", "graph", "origins", "data", "may_block")
 
     def __init__(self, plan, graph, origins, data, may_block):
-        self.plan, self.run, self.graph, self.origins, self.data = plan, plan.run, graph, origins, data
+        self.plan, self.run, self.graph, self.origins, self.data = (
+            plan,
+            plan.run,
+            graph,
+            origins,
+            data,
+        )
         self.may_block = may_block
 
     def cancellable_run(self, running):

@@ -1,4 +1,5 @@
-"""What all sessions of the process share: plugins, op signatures, thread pools, the executor itself.
+"""What all sessions of the process share: plugins, op signatures, thread pools, the executor
+itself.
 
 Invariants
     1. The executor and the plugins are loaded at the first session, never at import.
@@ -22,8 +23,10 @@ def executor():
     try:
         from pyflow import _executor
     except ImportError as e:
-        raise ImportError(f"pyflow's executor is not built ({e}): install the wheel, or run `pip install .` in the "
-                          "source tree") from None
+        raise ImportError(
+            f"pyflow's executor is not built ({e}): install the wheel, or run `pip install .` in"
+            " the source tree"
+        ) from None
     return _executor
 
 
@@ -36,7 +39,10 @@ def start():
     if not _started:
         _started = True
         if config.debug_level() >= 1:
-            log.info("devices: %s", ", ".join(f"{kind}:{i} ({name})" for kind, i, name in module.devices()))
+            log.info(
+                "devices: %s",
+                ", ".join(f"{kind}:{i} ({name})" for kind, i, name in module.devices()),
+            )
             for plugin in found:
                 log.info("plugin %s %s from %s: %s", plugin.id, plugin.version, plugin.origin,
                          plugin.problem or plugin.path)
@@ -61,6 +67,11 @@ def declare_ops():
         if count != _declared:
             from pyflow.plugins import op_flags
             known = set(executor().known_ops())
-            executor().set_ops([(d.name, d.signature(), op_flags(d)) for d in op_lib.registered_ops().values()
-                                if d.name not in known])
+            executor().set_ops(
+                [
+                    (d.name, d.signature(), op_flags(d))
+                    for d in op_lib.registered_ops().values()
+                    if d.name not in known
+                ]
+            )
             _declared = count

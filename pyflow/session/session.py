@@ -2,13 +2,14 @@
 
     run(fetches, feed_dict)
       first time   fetches -> FetchMapper;  feeds -> Feeds;  passes -> Plan;  all kept as a `Step`
-      afterwards   one dict lookup, a check of each fed array, Plan.run, the user's structure rebuilt
+      afterwards   one dict lookup, a check of each fed array, Plan.run, the user's structure
+      rebuilt
 
 Invariants
-    1. `_steps` maps (fetch, *feed keys) or a signature of them to a Step; a Step serves any thread, any number of
-       runs at once.
-    2. Plans are dropped when existing operations were changed; added operations leave them valid.  Variables live in
-       `_state`, not in plans, so they keep their values.
+    1. `_steps` maps (fetch, *feed keys) or a signature of them to a Step; a Step serves any thread,
+       any number of runs at once.
+    2. Plans are dropped when existing operations were changed; added operations leave them valid.
+       Variables live in `_state`, not in plans, so they keep their values.
     3. After `close` every call raises RuntimeError.
 
 Threads: all methods may be called from any thread; `_lock` guards compiling and closing only.
@@ -41,7 +42,7 @@ class Step:
 
     def __init__(self, mapper, feeds, compiled, fed_fetches, running, step_error, keep):
         self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
-        self.fed_fetches = fed_fetches            # [(slot of a fetch, index of the feed that is fetched)]
+        self.fed_fetches = fed_fetches  # [(slot of a fetch, index of the feed that is fetched)]
         self.leaf = mapper.is_leaf and not fed_fetches
         self._run = compiled.cancellable_run(running) if compiled.may_block else compiled.run
         self._error = step_error
@@ -51,7 +52,11 @@ class Step:
         """The result for one value per feed, in order."""
         args = []
         for feed, value in zip(self.feeds, values):
-            if type(value) is not _ndarray or value.dtype is not feed.dtype or value.shape != feed.shape:
+            if (
+                type(value) is not _ndarray
+                or value.dtype is not feed.dtype
+                or value.shape != feed.shape
+            ):
                 value = feed.convert(value)
             args.append(value)
         try:
@@ -123,7 +128,8 @@ class BaseSession:
         return self._target
 
     def list_devices(self):
-        """[DeviceAttributes]: name, device_type, memory_limit_bytes of every device of the session."""
+        """[DeviceAttributes]: name, device_type, memory_limit_bytes of every device of the
+        session."""
         self._require_open()
         return [DeviceAttributes(name) for name in self._compiler.devices.names]
 
@@ -132,19 +138,24 @@ class BaseSession:
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Runs operations and evaluates tensors in `fetches`.
 
-        fetches: a Tensor, Operation, name, or nested structure of them; the result has the same structure, None for
+        fetches: a Tensor, Operation, name, or nested structure of them; the result has the same
+            structure, None for
             operations.
         feed_dict: values by Tensor (or name); arrays of the right type are not copied.
         options: RunOptions; `timeout_in_ms` limits this run.
         run_metadata: RunMetadata to fill in.
 
-        Raises RuntimeError if the session is closed, TypeError or ValueError for wrong fetches and feeds, and a
-        tf.errors exception if an operation fails.
+        Raises RuntimeError if the session is closed, TypeError or ValueError for wrong fetches and
+        feeds, and a tf.errors exception if an operation fails.
         """
         if options is not None or run_metadata is not None:
             return self._run_with_options(fetches, feed_dict, options, run_metadata)
         if type(fetches) in _STRUCTURES:
-            key = (fetches_lib.signature(fetches), *feed_dict) if feed_dict else (fetches_lib.signature(fetches),)
+            key = (
+                (fetches_lib.signature(fetches), *feed_dict)
+                if feed_dict
+                else (fetches_lib.signature(fetches),)
+            )
         else:
             key = (fetches, *feed_dict) if feed_dict else (fetches,)
         try:
@@ -173,7 +184,9 @@ class BaseSession:
         """The Step for these fetches and feeds, and the values in its order."""
         self._require_open()
         if not self._graph.version:
-            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+            raise RuntimeError(
+                "The Session graph is empty. Add operations to the graph before calling run()."
+            )
         pairs = feeds_lib.flatten(self._graph, feed_dict) if feed_dict else []
         tensors = tuple(t for t, _ in pairs)
         if len(set(tensors)) != len(tensors):
@@ -226,7 +239,8 @@ class BaseSession:
     def make_callable(self, fetches, feed_list=None, accept_options=False):
         """A function that runs `fetches` with the values of `feed_list` as positional arguments.
 
-        With accept_options it also takes options= and run_metadata=.  Faster than `run` for small steps.
+        With accept_options it also takes options= and run_metadata=.  Faster than `run` for small
+        steps.
         """
         if feed_list is not None and not isinstance(feed_list, (list, tuple)):
             raise TypeError("`feed_list` must be a list or tuple.")
@@ -245,7 +259,9 @@ class BaseSession:
         def run_step(*values, options=None, run_metadata=None):
             if options is None and run_metadata is None:
                 return fast(*values)
-            return self._run_with_options(fetches, dict(zip(feed_list, values)), options, run_metadata)
+            return self._run_with_options(
+                fetches, dict(zip(feed_list, values)), options, run_metadata
+            )
         return run_step
 
     def _fast_callable(self, step):
@@ -256,20 +272,29 @@ class BaseSession:
             if self._closed:
                 raise RuntimeError("Attempted to use a closed Session.")
             if len(values) != count:
-                raise TypeError(f"this callable takes {count} values, one per entry of feed_list; got {len(values)}")
+                raise TypeError(
+                    f"this callable takes {count} values, one per entry of feed_list; got"
+                    f" {len(values)}"
+                )
             return step.run(values, timeout)
         if step.fed_fetches or timeout or step.compiled.may_block:
             return checked
         try:
-            fast = runtime.executor().Callable(step.compiled.plan, step.leaf, None if step.leaf else step.mapper.build,
-                                               checked, step.compiled.explain)
+            fast = runtime.executor().Callable(
+                step.compiled.plan,
+                step.leaf,
+                None if step.leaf else step.mapper.build,
+                checked,
+                step.compiled.explain,
+            )
             self._callables.add(fast)
         except TypeError:
             return checked
         return fast
 
     def partial_run_setup(self, fetches, feeds=None):
-        """Prepares a run whose feeds come and fetches go in several `partial_run` calls.  Returns its handle."""
+        """Prepares a run whose feeds come and fetches go in several `partial_run` calls.  Returns
+        its handle."""
         self._require_open()
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         tensors = feeds_lib.partial_feeds(self._graph, feeds or [])
@@ -281,15 +306,20 @@ class BaseSession:
         return handle
 
     def partial_run(self, handle, fetches, feed_dict=None):
-        """Continues a partial run: feeds more values, fetches what can be computed from all fed so far.
+        """Continues a partial run: feeds more values, fetches what can be computed from all fed so
+        far.
 
         Each feed and each fetch may be used once.  Raises InvalidArgumentError otherwise.
         """
         self._require_open()
         run = self._partial_runs.get(handle)
         if run is None:
-            raise errors.InvalidArgumentError(None, None, "Must run 'setup' before performing partial runs! "
-                                              f"There is no partial run {handle!r} in this session.")
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                "Must run 'setup' before performing partial runs! "
+                f"There is no partial run {handle!r} in this session.",
+            )
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         pairs = feeds_lib.flatten(self._graph, feed_dict) if feed_dict else []
         return mapper.build(run.advance(mapper, pairs, self._timeout_ms))
@@ -297,7 +327,8 @@ class BaseSession:
     # ------------------------------------------------------------ life
 
     def close(self):
-        """Ends the session: its variables are freed, its blocked steps are cancelled.  May be called twice."""
+        """Ends the session: its variables are freed, its blocked steps are cancelled.  May be
+        called twice."""
         with self._lock:
             if self._closed:
                 return
@@ -321,7 +352,8 @@ class BaseSession:
             pass                                   # half-built, or the interpreter is ending
 
     def as_default(self):
-        """Context in which this is the default session of the thread (the graph is not made default)."""
+        """Context in which this is the default session of the thread (the graph is not made
+        default)."""
         return graph_lib.default_session(self)
 
 
@@ -334,8 +366,12 @@ def _check_target(target):
     if not isinstance(target, str):
         raise TypeError(f"target must be a string, but got {type(target)}")
     if target not in ("", "local"):
-        raise errors.NotFoundError(None, None, f"No session factory registered for the given session options: target "
-                                   f"{target!r}. Here are '' and 'local', which run in this process.")
+        raise errors.NotFoundError(
+            None,
+            None,
+            "No session factory registered for the given session options: target "
+            f"{target!r}. Here are '' and 'local', which run in this process.",
+        )
     return target
 
 
@@ -353,7 +389,10 @@ class DeviceAttributes:
         self.device_type, self.incarnation = name.rsplit("/device:", 1)[1].split(":")[0], 1
 
     def __repr__(self):
-        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
+        return (
+            f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes},"
+            f" {self.incarnation})"
+        )
 
 
 class Session(BaseSession):
@@ -361,9 +400,11 @@ class Session(BaseSession):
 
     target: "" for this process.  graph: default the default graph.  config: tf.ConfigProto.
     threads: compute threads; default what affinity and cgroup allow (see session/threads.py).
-    deterministic: True gives equal bits for any thread count, or an error naming the op that cannot.
+    deterministic: True gives equal bits for any thread count, or an error naming the op that
+        cannot.
 
-    As a context manager it is the default session and its graph the default graph; leaving closes it.
+    As a context manager it is the default session and its graph the default graph; leaving closes
+    it.
     """
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
@@ -413,4 +454,4 @@ class InteractiveSession(BaseSession):
             try:
                 context.__exit__(None, None, None)
             except AssertionError:
-                pass                               # closed out of order: the stack already dropped it
+                pass  # closed out of order: the stack already dropped it

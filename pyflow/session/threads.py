@@ -4,8 +4,9 @@ Invariants
     1. The default is min(CPUs in the affinity mask, cgroup CPU quota rounded up), at least 1.
     2. Nothing here or below pins a thread to a CPU, so a restricted cpuset cannot make a call fail.
 
-Order of choice: Session(threads=n), PYFLOW_THREADS, ConfigProto.intra_op_parallelism_threads, the default.
-One pool serves intra- and inter-op work, so inter_op_parallelism_threads is accepted and changes nothing.
+Order of choice: Session(threads=n), PYFLOW_THREADS, ConfigProto.intra_op_parallelism_threads, the
+default. One pool serves intra- and inter-op work, so inter_op_parallelism_threads is accepted and
+changes nothing.
 
     available_threads()         # 2 in a container limited to two CPUs on a 64-core machine
 """
@@ -42,13 +43,16 @@ def _cgroup_quota(root="/sys/fs/cgroup", membership="/proc/self/cgroup"):
 def _memberships(membership):
     try:
         with open(membership) as f:
-            return [tuple(line.rstrip("\n").split(":", 2)[1:]) for line in f if line.count(":") >= 2]
+            return [
+                tuple(line.rstrip("\n").split(":", 2)[1:]) for line in f if line.count(":") >= 2
+            ]
     except OSError:
         return []
 
 
 def _walk_up(mount, path, read):
-    """The strictest limit of `path` and its ancestors (in a container `path` may not exist: then the root)."""
+    """The strictest limit of `path` and its ancestors (in a container `path` may not exist: then
+    the root)."""
     quota, parts = math.inf, [p for p in path.split("/") if p and p != ".."]
     for depth in range(len(parts), -1, -1):
         quota = min(quota, read(os.path.join(mount, *parts[:depth])))

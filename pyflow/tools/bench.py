@@ -1,6 +1,7 @@
 """python -m pyflow bench: what a step, a node and a matrix product cost here, in a few seconds.
 
-The comparison with other systems is `make bench` in the source tree; this needs nothing but pyflow and NumPy.
+The comparison with other systems is `make bench` in the source tree; this needs nothing but pyflow
+and NumPy.
 """
 import argparse
 import time
@@ -8,8 +9,12 @@ import time
 
 def main(argv):
     """Prints one line per measurement."""
-    parser = argparse.ArgumentParser(prog="python -m pyflow bench", description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, help="compute threads (default: all that are granted)")
+    parser = argparse.ArgumentParser(
+        prog="python -m pyflow bench", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument(
+        "--threads", type=int, help="compute threads (default: all that are granted)"
+    )
     args = parser.parse_args(argv)
     for title, value in measurements(args.threads):
         print(f"{title:52}{value}")
@@ -50,8 +55,14 @@ def measurements(threads=None):
         yield "NumPy x + y, float32[10]", f"{numpy_add * 1e6:8.2f} us"
         call = sess.make_callable(z, [x, y])
         fast = best(lambda: call(a, a))
-        yield "the same through make_callable", f"{fast * 1e6:8.2f} us  ({fast / numpy_add:.1f} x NumPy)"
-        yield "the same through session.run", f"{best(lambda: sess.run(z, {x: a, y: a})) * 1e6:8.2f} us"
+        yield (
+            "the same through make_callable",
+            f"{fast * 1e6:8.2f} us  ({fast / numpy_add:.1f} x NumPy)",
+        )
+        yield (
+            "the same through session.run",
+            f"{best(lambda: sess.run(z, {x: a, y: a})) * 1e6:8.2f} us",
+        )
         chain = sess.make_callable(node.op)
         yield "a chain of 1000 scalar adds, per node", f"{best(chain) * 1e6:8.1f} ns"
         big = np.random.rand(512, 512).astype(np.float32)

@@ -21,11 +21,17 @@ def main(argv):
         return 1
     problems = [p.text + _nodes(p.nodes) for p in missing.problems_of(graph)]
     if message.versions.min_consumer > graph_lib.PRODUCER_VERSION:
-        problems.insert(0, f"the graph needs a consumer of version {message.versions.min_consumer}, this is "
-                        f"{graph_lib.PRODUCER_VERSION}: install a newer pyflow")
+        problems.insert(
+            0,
+            f"the graph needs a consumer of version {message.versions.min_consumer}, this is "
+            f"{graph_lib.PRODUCER_VERSION}: install a newer pyflow",
+        )
     for problem in problems:
         print(problem)
-    print(f"{path}: {len(graph.nodes)} nodes, " + (f"{len(problems)} problems" if problems else "nothing is missing"))
+    print(
+        f"{path}: {len(graph.nodes)} nodes, "
+        + (f"{len(problems)} problems" if problems else "nothing is missing")
+    )
     return 1 if problems else 0
 
 

@@ -10,9 +10,14 @@ def main(argv):
     from pyflow import plugins
     from pyflow.session import runtime, threads
     executor = runtime.start()
-    print(f"pyflow {pyflow.__version__}, kernel ABI v{plugins.HOST_ABI[0]}.{plugins.HOST_ABI[1]}, Python "
-          f"{platform.python_version()}, {platform.machine()}")
-    print(f"threads: {threads.available_threads()} (affinity and cgroup quota; set PYFLOW_THREADS or Session(threads=))")
+    print(
+        f"pyflow {pyflow.__version__}, kernel ABI v{plugins.HOST_ABI[0]}.{plugins.HOST_ABI[1]},"
+        f" Python {platform.python_version()}, {platform.machine()}"
+    )
+    print(
+        f"threads: {threads.available_threads()} (affinity and cgroup quota; set PYFLOW_THREADS or"
+        " Session(threads=))"
+    )
     print("devices:")
     for kind, ordinal, name in executor.devices():
         print(f"  /device:{kind}:{ordinal}  {name}")
@@ -22,7 +27,10 @@ def main(argv):
             print(f"  {plugin.origin}: NOT USED: {plugin.problem}")
         else:
             kernels = sum(k["plugin"] == plugin.id for k in executor.kernels())
-            print(f"  {plugin.id} {plugin.version} from {plugin.origin}: {kernels} kernels\n    {plugin.path}")
+            print(
+                f"  {plugin.id} {plugin.version} from {plugin.origin}: {kernels} kernels\n   "
+                f" {plugin.path}"
+            )
     if not plugins.load_all():
         print("  none: no installed distribution has an entry point in the group 'pyflow.plugins'")
     return 0

@@ -4,21 +4,37 @@ import os
 import sys
 
 CODES = {
-    "CANCELLED": "the step was stopped because another node failed first, or its session was closed",
-    "UNKNOWN": "a kernel or Python function failed without saying how; the message has its own words",
-    "INVALID_ARGUMENT": "a value, shape or type does not fit the op: compare the input shapes in the message with the "
-                        "op's documentation (python -m pyflow op NAME)",
-    "DEADLINE_EXCEEDED": "the step did not end within its timeout; the message lists the nodes that were still waiting",
-    "NOT_FOUND": "a file, variable, kernel or op is not there; python -m pyflow check MODEL lists all at once",
+    "CANCELLED": (
+        "the step was stopped because another node failed first, or its session was closed"
+    ),
+    "UNKNOWN": (
+        "a kernel or Python function failed without saying how; the message has its own words"
+    ),
+    "INVALID_ARGUMENT": (
+        "a value, shape or type does not fit the op: compare the input shapes in the message with"
+        " the op's documentation (python -m pyflow op NAME)"
+    ),
+    "DEADLINE_EXCEEDED": (
+        "the step did not end within its timeout; the message lists the nodes that were still"
+        " waiting"
+    ),
+    "NOT_FOUND": (
+        "a file, variable, kernel or op is not there; python -m pyflow check MODEL lists all at"
+        " once"
+    ),
     "ALREADY_EXISTS": "a resource of this name exists with another type",
     "PERMISSION_DENIED": "the operating system refused access to a file",
     "RESOURCE_EXHAUSTED": "memory or disk is full: use a smaller batch, or fewer live tensors",
-    "FAILED_PRECONDITION": "state is not ready: most often a variable that was not initialised (run "
-                           "tf.global_variables_initializer() or restore a checkpoint)",
+    "FAILED_PRECONDITION": (
+        "state is not ready: most often a variable that was not initialised (run "
+        "tf.global_variables_initializer() or restore a checkpoint)"
+    ),
     "ABORTED": "a peer was restarted meanwhile; run the step again",
     "OUT_OF_RANGE": "the end of the input was reached",
     "UNIMPLEMENTED": "the op does not do this yet; the message names the attribute",
-    "INTERNAL": "an invariant of pyflow or of a plugin does not hold: please report it with the message",
+    "INTERNAL": (
+        "an invariant of pyflow or of a plugin does not hold: please report it with the message"
+    ),
     "UNAVAILABLE": "a peer cannot be reached",
     "DATA_LOSS": "a file is damaged: its CRC or sizes do not match",
     "UNAUTHENTICATED": "the peer did not accept the credentials",
@@ -28,7 +44,9 @@ CODES = {
 def main(argv):
     """Prints FILE readably.  Returns 1 if it is nothing known."""
     parser = argparse.ArgumentParser(prog="python -m pyflow explain", description=__doc__)
-    parser.add_argument("file", help="GraphDef (.pb, .pbtxt), .meta, checkpoint prefix or folder, or an error code")
+    parser.add_argument(
+        "file", help="GraphDef (.pb, .pbtxt), .meta, checkpoint prefix or folder, or an error code"
+    )
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
     args = parser.parse_args(argv)
     if args.file.upper() in CODES and not os.path.exists(args.file):
@@ -52,7 +70,10 @@ def _explain_checkpoint(reader):
     problems = reader.verify()
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"# {len(reader.entries())} tensors, {total} bytes, " + ("DAMAGED" if problems else "all CRCs match"))
+    print(
+        f"# {len(reader.entries())} tensors, {total} bytes, "
+        + ("DAMAGED" if problems else "all CRCs match")
+    )
     return 1 if problems else 0
 
 
@@ -90,6 +111,8 @@ def _explain_graph(path, as_dot):
     for n in graph.nodes:
         ops[n.op] = ops.get(n.op, 0) + 1
     common = ", ".join(f"{op} {n}" for op, n in sorted(ops.items(), key=lambda x: -x[1])[:8])
-    print(f"# {kind}, {len(graph.nodes)} nodes: {common}; producer {message.versions.producer}, min_consumer "
-          f"{message.versions.min_consumer}")
+    print(
+        f"# {kind}, {len(graph.nodes)} nodes: {common}; producer {message.versions.producer},"
+        f" min_consumer {message.versions.min_consumer}"
+    )
     return 0

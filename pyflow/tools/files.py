@@ -7,7 +7,8 @@ class UnreadableModel(Exception):
 
 
 def read_graph(path):
-    """(GraphDef, kind) of a .pb, .pbtxt or .meta file, or of a SavedModel folder's saved_model.pb is refused by name."""
+    """(GraphDef, kind) of a .pb, .pbtxt or .meta file, or of a SavedModel folder's saved_model.pb
+    is refused by name."""
     from pyflow.framework import protos
     if os.path.isdir(path):
         raise UnreadableModel(f"{path} is a folder; name a GraphDef (.pb, .pbtxt) or a .meta file")
@@ -20,7 +21,7 @@ def read_graph(path):
     for kind in _order(path):
         try:
             graph = _PARSERS[kind](data, protos)
-        except Exception as e:                      # a parser of untrusted bytes: whatever it says is shown
+        except Exception as e:  # a parser of untrusted bytes: whatever it says is shown
             errors.append(f"as {kind}: {e}")
             continue
         if len(graph.node):

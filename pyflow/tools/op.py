@@ -10,7 +10,9 @@ import textwrap
 def main(argv):
     """Prints the schema, kernels, gradient and source of an op, or all names."""
     parser = argparse.ArgumentParser(prog="python -m pyflow op", description=__doc__)
-    parser.add_argument("name", nargs="?", help="an op type such as MatMul; a part of a name lists the matches")
+    parser.add_argument(
+        "name", nargs="?", help="an op type such as MatMul; a part of a name lists the matches"
+    )
     name = parser.parse_args(argv).name
     import pyflow  # noqa: F401 - registers the ops
     from pyflow.framework import op as op_lib
@@ -31,8 +33,13 @@ def main(argv):
 
 
 def _not_found(name, names):
-    matches = [n for n in names if name.lower() in n.lower()] or difflib.get_close_matches(name, names, n=5)
-    print(f"no op is called {name!r}" + (f"; there are: {', '.join(matches)}" if matches else ""), file=sys.stderr)
+    matches = [n for n in names if name.lower() in n.lower()] or difflib.get_close_matches(
+        name, names, n=5
+    )
+    print(
+        f"no op is called {name!r}" + (f"; there are: {', '.join(matches)}" if matches else ""),
+        file=sys.stderr,
+    )
     return 1
 
 
@@ -40,7 +47,11 @@ def _print_schema(op_def):
     print(op_def.name + (" (stateful)" if op_def.stateful else ""))
     print(textwrap.indent(inspect.cleandoc(op_def.doc or ""), "  "))
     print("schema")
-    for title, items in (("in", op_def.inputs), ("out", op_def.outputs), ("attr", op_def.attrs.values())):
+    for title, items in (
+        ("in", op_def.inputs),
+        ("out", op_def.outputs),
+        ("attr", op_def.attrs.values()),
+    ):
         for item in items:
             print(f"  {title:5}{item}")
 
@@ -50,14 +61,21 @@ def _print_kernels(op_def, executor):
     kernels = executor.kernels(op_def.name)
     print("kernels")
     for k in sorted(kernels, key=lambda k: (k["device"], -k["priority"], k["where"] or "")):
-        print(f"  {k['device']:5}{k['where'] or 'any type'}  ({k['plugin']}, priority {k['priority']})")
+        print(
+            f"  {k['device']:5}{k['where'] or 'any type'}  ({k['plugin']}, priority"
+            f" {k['priority']})"
+        )
     if not kernels:
         print("  in the executor itself" if op_def.name in CORE_OPS else "  none")
 
 
 def _print_gradient(op_def):
     from pyflow.framework import gradient_registry
-    gradient = gradient_registry.registered(op_def.name) if hasattr(gradient_registry, "registered") else None
+    gradient = (
+        gradient_registry.registered(op_def.name)
+        if hasattr(gradient_registry, "registered")
+        else None
+    )
     gradient = gradient or op_def.gradient
     if gradient is None:
         print("gradient\n  none, on purpose: it stops here")

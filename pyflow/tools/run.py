@@ -8,8 +8,12 @@ def main(argv):
     parser = argparse.ArgumentParser(prog="python -m pyflow run", description=__doc__)
     parser.add_argument("model", help="GraphDef (.pb, .pbtxt) or .meta file")
     parser.add_argument("--feed", action="append", default=[], metavar="TENSOR=FILE.npy|VALUE")
-    parser.add_argument("--fetch", action="append", default=[], metavar="TENSOR", help="default: what nothing reads")
-    parser.add_argument("--save", metavar="FILE.npz", help="write the results instead of printing them")
+    parser.add_argument(
+        "--fetch", action="append", default=[], metavar="TENSOR", help="default: what nothing reads"
+    )
+    parser.add_argument(
+        "--save", metavar="FILE.npz", help="write the results instead of printing them"
+    )
     args = parser.parse_args(argv)
     import numpy as np
     import pyflow as tf
@@ -26,7 +30,9 @@ def main(argv):
         print(e, file=sys.stderr)
         return 1
     if args.save:
-        np.savez(args.save, **{name: value for name, value in zip(fetches, values) if value is not None})
+        np.savez(
+            args.save, **{name: value for name, value in zip(fetches, values) if value is not None}
+        )
         return 0
     for name, value in zip(fetches, values):
         print(f"{name} = {value}")

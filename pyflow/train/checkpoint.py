@@ -1,15 +1,16 @@
 """Checkpoint files, read in Python: list, inspect, verify.
 
-The kernels SaveV2 and RestoreV2 write and read checkpoints while a graph runs; this module serves everything
-that needs no graph: `tf.train.load_checkpoint`, `list_variables`, `latest_checkpoint`, the Saver's error
-reports, and tools.  A checkpoint with prefix `dir/model-10` is
+The kernels SaveV2 and RestoreV2 write and read checkpoints while a graph runs; this module serves
+everything that needs no graph: `tf.train.load_checkpoint`, `list_variables`, `latest_checkpoint`,
+the Saver's error reports, and tools.  A checkpoint with prefix `dir/model-10` is
 
-    dir/model-10.index                                  one JSON line: where each tensor is, its type, shape, CRC
-    dir/model-10.data-00000-of-00001.safetensors        the bytes, a plain safetensors file
+    dir/model-10.index                                  one JSON line: where each tensor is, its
+    type, shape, CRC dir/model-10.data-00000-of-00001.safetensors        the bytes, a plain
+    safetensors file
 
 Invariants
-    1. The index is renamed into place after its data file is complete and synced: a readable index means a
-       complete checkpoint.
+    1. The index is renamed into place after its data file is complete and synced: a readable index
+       means a complete checkpoint.
     2. Data files are named in the index by bare file names, so a folder can be moved.
     3. Everything in both files is untrusted: sizes, offsets and names are checked before use.
 
@@ -29,7 +30,7 @@ import numpy as np
 from pyflow.framework import dtypes, errors
 
 FORMAT = "pyflow.checkpoint/1"
-PREAMBLE = b'{"crc32":"'            # then 8 hex digits and '"': 19 bytes that the CRC does not cover
+PREAMBLE = b'{"crc32":"'  # then 8 hex digits and '"': 19 bytes that the CRC does not cover
 PREAMBLE_BYTES = 19
 MAX_INDEX_BYTES = 256 << 20
 
@@ -47,7 +48,8 @@ def checkpoint_exists(checkpoint_prefix):
 
 
 def remove_checkpoint(checkpoint_prefix):
-    """Deletes the files of one checkpoint: the index first, so that what is left is never taken for whole."""
+    """Deletes the files of one checkpoint: the index first, so that what is left is never taken for
+    whole."""
     prefix = os.fspath(checkpoint_prefix)
     folder, base = os.path.split(prefix)
     _unlink(index_path(prefix))
@@ -72,7 +74,8 @@ def _unlink(path):
 
 
 class CheckpointReader:
-    """The tensors of one checkpoint.  Raises NotFoundError if there is none, DataLossError if it is damaged."""
+    """The tensors of one checkpoint.  Raises NotFoundError if there is none, DataLossError if it is
+    damaged."""
 
     def __init__(self, filepattern):
         self._prefix = os.fspath(filepattern)
@@ -108,7 +111,9 @@ class CheckpointReader:
 
     def debug_string(self):
         """Bytes: one line per tensor, as TF's reader prints them."""
-        lines = [f"{e.name} (DT_{e.dtype.name.upper()}) {list(e.shape)}" for e in self._entries.values()]
+        lines = [
+            f"{e.name} (DT_{e.dtype.name.upper()}) {list(e.shape)}" for e in self._entries.values()
+        ]
         return ("\n".join(lines) + "\n").encode()
 
     def verify(self):
@@ -130,16 +135,26 @@ class CheckpointReader:
                 if actual != size:
                     raise _damaged(f"'{path}' has {actual} bytes, its index says {size}")
                 header = int.from_bytes(f.read(8), "little")
-                if size < 8 or header > min(MAX_INDEX_BYTES, size - 8) or entry.end > size - 8 - header:
+                if (
+                    size < 8
+                    or header > min(MAX_INDEX_BYTES, size - 8)
+                    or entry.end > size - 8 - header
+                ):
                     raise _damaged(f"tensor '{entry.name}' lies outside '{path}'")
                 f.seek(8 + header + entry.begin)
                 data = f.read(entry.end - entry.begin)
         except FileNotFoundError:
-            raise errors.NotFoundError(None, None, f"checkpoint '{self._prefix}': its data file '{path}' is "
-                                       "missing; copy it beside the index") from None
+            raise errors.NotFoundError(
+                None,
+                None,
+                f"checkpoint '{self._prefix}': its data file '{path}' is "
+                "missing; copy it beside the index",
+            ) from None
         if zlib.crc32(data) != entry.crc32:
-            raise _damaged(f"tensor '{entry.name}' in '{path}' is damaged: CRC {zlib.crc32(data):08x}, "
-                           f"expected {entry.crc32:08x}")
+            raise _damaged(
+                f"tensor '{entry.name}' in '{path}' is damaged: CRC {zlib.crc32(data):08x}, "
+                f"expected {entry.crc32:08x}"
+            )
         return data
 
 
@@ -162,8 +177,12 @@ def _read_index(prefix):
         with open(path, "rb") as f:
             raw = f.read(MAX_INDEX_BYTES + 1)
     except OSError as e:
-        raise errors.NotFoundError(None, None, f"no checkpoint at '{prefix}': {path}: {e.strerror}. The prefix "
-                                   "is what Saver.save returned, without '.index'") from None
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"no checkpoint at '{prefix}': {path}: {e.strerror}. The prefix "
+            "is what Saver.save returned, without '.index'",
+        ) from None
     if len(raw) > MAX_INDEX_BYTES:
         raise _damaged(f"'{path}' is larger than {MAX_INDEX_BYTES} bytes")
     crc = raw[len(PREAMBLE):PREAMBLE_BYTES - 1]
@@ -201,8 +220,10 @@ def _parse_entry(name, t, files):
     for d in shape:
         size = size * d if dtype != dtypes.string else size
     if begin > end or (dtype != dtypes.string and size != end - begin):
-        raise ValueError(f"tensor {name!r} of type {dtype.name} and shape {list(shape)} cannot be bytes "
-                         f"{begin} to {end}")
+        raise ValueError(
+            f"tensor {name!r} of type {dtype.name} and shape {list(shape)} cannot be bytes "
+            f"{begin} to {end}"
+        )
     return Entry(name, file, dtype, shape, begin, end, int(t["crc32"], 16))
 
 
@@ -224,7 +245,9 @@ def _decode_strings(entry, data):
     for d in entry.shape:
         n *= d
     if len(data) < 8 * n:
-        raise _damaged(f"string tensor '{entry.name}' is too short for its shape {list(entry.shape)}")
+        raise _damaged(
+            f"string tensor '{entry.name}' is too short for its shape {list(entry.shape)}"
+        )
     lengths = [int(x) for x in np.frombuffer(data[:8 * n], "<u8")]
     if 8 * n + sum(lengths) != len(data):
         raise _damaged(f"string tensor '{entry.name}': its lengths do not add up")
@@ -247,7 +270,9 @@ def load_checkpoint(ckpt_dir_or_file):
     if os.path.isdir(path):
         found = checkpoint_state.latest_checkpoint(path)
         if found is None:
-            raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
+            raise ValueError(
+                f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}"
+            )
         path = found
     return CheckpointReader(path)
 

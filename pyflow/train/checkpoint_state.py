@@ -8,9 +8,9 @@ Text in TF's format (CheckpointState), read and written here without protobuf:
 
 Invariants
     1. It is replaced by rename, after the checkpoint it names is complete.
-    2. Paths inside the folder are written relative to it when asked to, and read relative to it always;
-       an absolute path whose file is gone is looked for beside the `checkpoint` file, so that a moved folder
-       works also when the paths were absolute.
+    2. Paths inside the folder are written relative to it when asked to, and read relative to it
+       always; an absolute path whose file is gone is looked for beside the `checkpoint` file, so
+       that a moved folder works also when the paths were absolute.
 
 Threads: functions without state.
 
@@ -22,9 +22,19 @@ import time
 
 from pyflow.train import checkpoint
 
-_LINE = re.compile(r'\s*(\w+)\s*:\s*("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[^\s#]+)\s*(?:#.*)?$')
+_LINE = re.compile(
+    r'\s*(\w+)\s*:\s*("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[^\s#]+)\s*(?:#.*)?$'
+)
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
-_SIMPLE = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+_SIMPLE = {
+    b"n": b"\n",
+    b"t": b"\t",
+    b"r": b"\r",
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"v": b"\v",
+}
 
 
 class CheckpointState:
@@ -48,7 +58,9 @@ def to_text(state):
     """The text of a `checkpoint` file."""
     lines = [f"model_checkpoint_path: {_quote(state.model_checkpoint_path)}"]
     lines += [f"all_model_checkpoint_paths: {_quote(p)}" for p in state.all_model_checkpoint_paths]
-    lines += [f"all_model_checkpoint_timestamps: {t!r}" for t in state.all_model_checkpoint_timestamps]
+    lines += [
+        f"all_model_checkpoint_timestamps: {t!r}" for t in state.all_model_checkpoint_timestamps
+    ]
     if state.last_preserved_timestamp:
         lines.append(f"last_preserved_timestamp: {state.last_preserved_timestamp!r}")
     return "\n".join(lines) + "\n"
@@ -112,15 +124,22 @@ def _state_path(folder, latest_filename):
     return os.path.join(folder, latest_filename or "checkpoint")
 
 
-def generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_checkpoint_paths=None,
-                                    all_model_checkpoint_timestamps=None, last_preserved_timestamp=None):
+def generate_checkpoint_state_proto(
+    save_dir,
+    model_checkpoint_path,
+    all_model_checkpoint_paths=None,
+    all_model_checkpoint_timestamps=None,
+    last_preserved_timestamp=None,
+):
     """A CheckpointState whose paths are relative to `save_dir` when they were given relative."""
     paths = list(all_model_checkpoint_paths or [])
     if not paths or paths[-1] != model_checkpoint_path:
         paths.append(model_checkpoint_path)
     if all_model_checkpoint_timestamps and len(all_model_checkpoint_timestamps) != len(paths):
-        raise ValueError("Number of timestamps, if provided, must match number of checkpoint paths: "
-                         f"{len(all_model_checkpoint_timestamps)} and {len(paths)}")
+        raise ValueError(
+            "Number of timestamps, if provided, must match number of checkpoint paths: "
+            f"{len(all_model_checkpoint_timestamps)} and {len(paths)}"
+        )
     if not os.path.isabs(save_dir):
         paths = [p if os.path.isabs(p) else os.path.relpath(p, save_dir) for p in paths]
         if not os.path.isabs(model_checkpoint_path):
@@ -137,8 +156,15 @@ def update_checkpoint_state(save_dir, model_checkpoint_path, all_model_checkpoin
                 all_model_checkpoint_timestamps, last_preserved_timestamp, relative=False)
 
 
-def write_state(save_dir, path, all_paths=None, latest_filename=None, timestamps=None, preserved=None,
-                relative=False):
+def write_state(
+    save_dir,
+    path,
+    all_paths=None,
+    latest_filename=None,
+    timestamps=None,
+    preserved=None,
+    relative=False,
+):
     """`update_checkpoint_state`, with paths relative to the folder when `relative`."""
     if relative:
         path = _relative(path, save_dir)
@@ -148,8 +174,10 @@ def write_state(save_dir, path, all_paths=None, latest_filename=None, timestamps
         state = generate_checkpoint_state_proto(save_dir, path, all_paths, timestamps, preserved)
     target = _state_path(save_dir, latest_filename)
     if target == path:
-        raise RuntimeError(f"Save path '{path}' conflicts with path used for checkpoint state. Please use a "
-                           "different save path.")
+        raise RuntimeError(
+            f"Save path '{path}' conflicts with path used for checkpoint state. Please use a "
+            "different save path."
+        )
     replace_file(target, to_text(state).encode())
 
 
@@ -192,7 +220,9 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
         return None
     folder = os.fspath(checkpoint_dir)
     try:
-        with open(_state_path(folder, latest_filename), encoding="utf-8", errors="surrogateescape") as f:
+        with open(
+            _state_path(folder, latest_filename), encoding="utf-8", errors="surrogateescape"
+        ) as f:
             state = from_text(f.read())
     except FileNotFoundError:
         return None
@@ -203,7 +233,9 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
     if not state.model_checkpoint_path:
         return None
     state.model_checkpoint_path = _resolve(folder, state.model_checkpoint_path)
-    state.all_model_checkpoint_paths = [_resolve(folder, p) for p in state.all_model_checkpoint_paths]
+    state.all_model_checkpoint_paths = [
+        _resolve(folder, p) for p in state.all_model_checkpoint_paths
+    ]
     return state
 
 

@@ -1,8 +1,9 @@
-"""MetaGraphDef: a graph with its collections and saver in one file, wire-compatible with TF's `.meta`.
+"""MetaGraphDef: a graph with its collections and saver in one file, wire-compatible with TF's
+`.meta`.
 
 Invariants
-    1. Variables come back as variable objects in the collections they were in; tensors and operations by name; strings,
-       ints and floats as they were.
+    1. Variables come back as variable objects in the collections they were in; tensors and
+       operations by name; strings, ints and floats as they were.
     2. A collection that cannot be written is left out with a warning, never a failure.
     3. The file appears complete or not at all (temp file, fsync, rename).
 
@@ -18,24 +19,45 @@ from pyflow.framework import errors
 from pyflow.framework import graph as graph_lib
 from pyflow.train import checkpoint_state
 
-_SAVER_FIELDS = ("filename_tensor_name", "save_tensor_name", "restore_op_name", "max_to_keep", "sharded",
-                 "keep_checkpoint_every_n_hours", "version")
+_SAVER_FIELDS = (
+    "filename_tensor_name",
+    "save_tensor_name",
+    "restore_op_name",
+    "max_to_keep",
+    "sharded",
+    "keep_checkpoint_every_n_hours",
+    "version",
+)
 _VARIABLES = frozenset(graph_lib.GraphKeys._VARIABLE_COLLECTIONS)
 
 
 # ---------------------------------------------------------------- export
 
-def export_meta_graph(filename=None, graph=None, saver_def=None, as_text=False, collection_list=None,
-                      export_scope=None, clear_devices=False, meta_info_def=None, graph_def=None,
-                      clear_extraneous_savers=False, strip_default_attrs=False):
-    """The MetaGraphDef of a graph; written to `filename` if given (a SaverDef may be a message or the saver's own)."""
+
+def export_meta_graph(
+    filename=None,
+    graph=None,
+    saver_def=None,
+    as_text=False,
+    collection_list=None,
+    export_scope=None,
+    clear_devices=False,
+    meta_info_def=None,
+    graph_def=None,
+    clear_extraneous_savers=False,
+    strip_default_attrs=False,
+):
+    """The MetaGraphDef of a graph; written to `filename` if given (a SaverDef may be a message or
+    the saver's own)."""
     from pyflow.framework import protos
     graph = graph or graph_lib.get_default_graph()
     message = protos.MetaGraphDef()
     if meta_info_def is not None:
         message.meta_info_def.CopyFrom(meta_info_def)
     message.meta_info_def.meta_graph_version = message.meta_info_def.meta_graph_version or "1"
-    message.graph_def.CopyFrom(graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True))
+    message.graph_def.CopyFrom(
+        graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True)
+    )
     if export_scope:
         _keep_scope(message.graph_def, export_scope.rstrip("/"))
     for node in message.graph_def.node if clear_devices else ():
@@ -75,7 +97,9 @@ def _keep_scope(graph_def, scope):
             continue
         outside = [i for i in node.input if not i.lstrip("^").startswith(prefix)]
         if outside:
-            raise ValueError(f"export_scope={scope!r}: node '{node.name}' reads '{outside[0]}' outside the scope")
+            raise ValueError(
+                f"export_scope={scope!r}: node '{node.name}' reads '{outside[0]}' outside the scope"
+            )
         node.name = node.name[len(prefix):]
         for i, text in enumerate(node.input):
             node.input[i] = ("^" if text.startswith("^") else "") + text.lstrip("^")[len(prefix):]
@@ -132,10 +156,13 @@ def _variable_def(var, scope):
     tensor = var.handle if is_resource else var._ref()
     initial = getattr(var, "initial_value", None)
     return protos.VariableDef(
-        variable_name=_relative(tensor.name, scope), initializer_name=_relative(var.initializer.name, scope),
-        snapshot_name=_relative(var._as_graph_element().name, scope), is_resource=is_resource,
+        variable_name=_relative(tensor.name, scope),
+        initializer_name=_relative(var.initializer.name, scope),
+        snapshot_name=_relative(var._as_graph_element().name, scope),
+        is_resource=is_resource,
         initial_value_name=_relative(initial.name, scope) if initial is not None else "",
-        trainable=bool(var.trainable))
+        trainable=bool(var.trainable),
+    )
 
 
 # ---------------------------------------------------------------- import
@@ -160,8 +187,8 @@ def read_meta_graph_file(filename):
 
 
 def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
-    """Adds the graph of a MetaGraphDef (or its file) to the default graph.  Returns a Saver, or None without
-    variables."""
+    """Adds the graph of a MetaGraphDef (or its file) to the default graph.  Returns a Saver, or
+    None without variables."""
     from pyflow.framework import graph_io
     from pyflow.train.saver import Saver
     message = meta_graph_or_file
@@ -179,7 +206,9 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
         return Saver.from_proto(message.saver_def, import_scope=scope or None)
     if graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES, scope or None):
         return Saver()
-    logging.getLogger("pyflow").info("Saver not created because there are no variables in the graph to restore")
+    logging.getLogger("pyflow").info(
+        "Saver not created because there are no variables in the graph to restore"
+    )
     return None
 
 
@@ -219,7 +248,8 @@ def _import_item(graph, name, kind, value, scope):
 
 
 def _variable(data, scope):
-    """The variable object over nodes that are in the graph; the same one for every collection it is in."""
+    """The variable object over nodes that are in the graph; the same one for every collection it is
+    in."""
     from pyflow.framework import protos
     from pyflow.ops import resource_variable_ops, variables
     definition = protos.VariableDef.FromString(data)
@@ -230,5 +260,7 @@ def _variable(data, scope):
             tensor = getattr(var, "handle", None)
             if (tensor if tensor is not None else var._ref()).name == name:
                 return var
-    kind = resource_variable_ops.ResourceVariable if definition.is_resource else variables.RefVariable
+    kind = (
+        resource_variable_ops.ResourceVariable if definition.is_resource else variables.RefVariable
+    )
     return kind(variable_def=definition, import_scope=scope or None)

@@ -1,8 +1,8 @@
 """What fits between a graph's saver and a checkpoint: everything that does not, in one message.
 
 Invariants
-    1. The comparison reads the nodes of the graph (RestoreV2 and what assigns its outputs), not the Saver that
-       built them, so it works for imported graphs too.
+    1. The comparison reads the nodes of the graph (RestoreV2 and what assigns its outputs), not the
+       Saver that built them, so it works for imported graphs too.
     2. Nothing is changed by comparing.
 
     report = saver.restore(sess, path, strict=False)
@@ -20,12 +20,18 @@ Mismatch = collections.namedtuple("Mismatch", "key wanted found")
 
 
 class RestoreReport:
-    """missing: keys the graph wants and the checkpoint lacks.  unexpected: keys of the checkpoint that the graph
-    does not ask for.  misshaped: `Mismatch(key, wanted, found)`, shapes or types.  restored: keys that fit.
+    """missing: keys the graph wants and the checkpoint lacks.  unexpected: keys of the checkpoint
+    that the graph does not ask for.  misshaped: `Mismatch(key, wanted, found)`, shapes or types.
+    restored: keys that fit.
     """
 
     def __init__(self, prefix, matching, missing, unexpected, misshaped):
-        self.prefix, self.missing, self.unexpected, self.misshaped = prefix, missing, unexpected, misshaped
+        self.prefix, self.missing, self.unexpected, self.misshaped = (
+            prefix,
+            missing,
+            unexpected,
+            misshaped,
+        )
         self.restored = [w.key for w in matching]
         self._matching = matching
 
@@ -34,7 +40,8 @@ class RestoreReport:
                 f"unexpected={self.unexpected}, misshaped={self.misshaped})")
 
     def raise_for_problems(self):
-        """NotFoundError if keys are missing, InvalidArgumentError if only shapes or types differ."""
+        """NotFoundError if keys are missing, InvalidArgumentError if only shapes or types
+        differ."""
         if not self.missing and not self.misshaped:
             return
         kind = errors.NotFoundError if self.missing else errors.InvalidArgumentError
@@ -42,14 +49,18 @@ class RestoreReport:
 
     def message(self):
         """All problems, one per line, with nearest names."""
-        lines = [f"Restoring from checkpoint '{self.prefix}' failed: it does not fit the graph. Nothing was "
-                 "restored."]
+        lines = [
+            f"Restoring from checkpoint '{self.prefix}' failed: it does not fit the graph. Nothing"
+            " was restored."
+        ]
         for key in self.missing:
             near = difflib.get_close_matches(key, self.unexpected, n=2, cutoff=0.5)
             lines.append(f"  Key {key} not found in checkpoint"
                          + (f"; nearest: {', '.join(near)}" if near else ""))
         for m in self.misshaped:
-            lines.append(f"  Key {m.key}: the graph expects {m.wanted}, the checkpoint has {m.found}")
+            lines.append(
+                f"  Key {m.key}: the graph expects {m.wanted}, the checkpoint has {m.found}"
+            )
         if self.unexpected:
             shown = ", ".join(self.unexpected[:20]) + (", ..." if len(self.unexpected) > 20 else "")
             lines.append(f"  In the checkpoint but not asked for: {shown}")
@@ -158,7 +169,11 @@ def _variable_shape(assign):
 def suggest_prefix(path):
     """'; did you mean ...' for a path that is no checkpoint."""
     if path.endswith((".index", ".meta")) or ".data-" in os.path.basename(path):
-        stem = path.split(".data-")[0] if ".data-" in os.path.basename(path) else path.rsplit(".", 1)[0]
+        stem = (
+            path.split(".data-")[0]
+            if ".data-" in os.path.basename(path)
+            else path.rsplit(".", 1)[0]
+        )
         if checkpoint.checkpoint_exists(stem):
             return f"; the prefix without its ending is: '{stem}'"
     folder, base = os.path.split(path)

@@ -1,8 +1,8 @@
 """Saveables: what a Saver writes and how it comes back.
 
-A saveable is an object with a few tensors to save, each under a key, and a `restore` that builds the op which
-takes the values back.  Variables of both kinds have one here; other stateful objects may bring their own
-(collection SAVEABLE_OBJECTS).
+A saveable is an object with a few tensors to save, each under a key, and a `restore` that builds
+the op which takes the values back.  Variables of both kinds have one here; other stateful objects
+may bring their own (collection SAVEABLE_OBJECTS).
 
 Invariants
     1. Keys are unique within a saver.
@@ -14,7 +14,8 @@ from pyflow.ops import array_ops, state_ops
 
 
 class SaveSpec:
-    """One tensor to save: the tensor (or a function that makes it), its slice, its key, its type."""
+    """One tensor to save: the tensor (or a function that makes it), its slice, its key, its
+    type."""
 
     def __init__(self, tensor, slice_spec, name, dtype=None, device=None):
         self._tensor, self.slice_spec, self.name = tensor, slice_spec, name
@@ -47,7 +48,9 @@ class VariableSaveable(SaveableObject):
     def __init__(self, var, slice_spec, name):
         ref = getattr(var, "_ref", None)
         tensor = ref() if callable(ref) else var
-        super().__init__(tensor, [SaveSpec(tensor, slice_spec, name, dtype=tensor.dtype.base_dtype)], name)
+        super().__init__(
+            tensor, [SaveSpec(tensor, slice_spec, name, dtype=tensor.dtype.base_dtype)], name
+        )
 
     def restore(self, restored_tensors, restored_shapes):
         value = restored_tensors[0]
@@ -78,15 +81,18 @@ class ResourceVariableSaveable(SaveableObject):
 
 
 def saveable_for(name, var):
-    """The saveable of one entry of a Saver's var_list.  Raises TypeError for what cannot be saved."""
+    """The saveable of one entry of a Saver's var_list.  Raises TypeError for what cannot be
+    saved."""
     if isinstance(var, SaveableObject):
         return var
     if getattr(var, "handle", None) is not None and hasattr(var, "assign"):
         return ResourceVariableSaveable(var, "", name)
     tensor = convert.to_tensor(var, as_ref=True)
     if not isinstance(tensor, graph_lib.Tensor) or not tensor.dtype._is_ref_dtype:
-        raise TypeError(f"names_to_saveables must be a dict mapping string names to Tensors/Variables. Not a "
-                        f"variable: {var!r}")
+        raise TypeError(
+            "names_to_saveables must be a dict mapping string names to Tensors/Variables. Not a "
+            f"variable: {var!r}"
+        )
     return VariableSaveable(var, "", name)
 
 
@@ -119,12 +125,16 @@ def saveables_from(var_list):
     found, holders = [], {}
     for name in sorted(named):
         if not isinstance(name, str):
-            raise TypeError(f"names_to_saveables must be a dict mapping string names to checkpointable objects. "
-                            f"Name is not a string: {name!r}")
+            raise TypeError(
+                "names_to_saveables must be a dict mapping string names to checkpointable objects."
+                f" Name is not a string: {name!r}"
+            )
         saveable = saveable_for(name, named[name])
         if saveable.op in holders:
-            raise ValueError(f"The same saveable will be restored with two names: {holders[saveable.op]} and "
-                             f"{name}")
+            raise ValueError(
+                f"The same saveable will be restored with two names: {holders[saveable.op]} and "
+                f"{name}"
+            )
         holders[saveable.op] = name
         found.append(saveable)
     return found

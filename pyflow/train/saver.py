@@ -1,15 +1,17 @@
 """tf.train.Saver: saves and restores variables through SaveV2 and RestoreV2 nodes.
 
-The Saver only builds nodes, keeps the list of recent checkpoints and explains failures; the kernels do the
-writing and reading (file format: README, "Checkpoints").  Nodes, with TF's names (scope `save`):
+The Saver only builds nodes, keeps the list of recent checkpoints and explains failures; the kernels
+do the writing and reading (file format: README, "Checkpoints").  Nodes, with TF's names (scope
+`save`):
 
     Const (the prefix, fed) --> SaveV2 --> control_dependency (Identity of the prefix, after SaveV2)
                             --> RestoreV2 --> Assign, Assign_1, ... --> restore_all
 
 Invariants
-    1. A checkpoint is deleted only after a newer one is complete and the `checkpoint` file names it.
-    2. Restoring compares keys, types and shapes first, so one error lists everything that does not fit, and
-       no variable has changed when it is raised.
+    1. A checkpoint is deleted only after a newer one is complete and the `checkpoint` file names
+       it.
+    2. Restoring compares keys, types and shapes first, so one error lists everything that does not
+       fit, and no variable has changed when it is raised.
 
 Threads: one thread at a time per Saver.
 
@@ -32,8 +34,15 @@ class SaverDef:
     """The names of a saver's nodes and its policy: TF's SaverDef message without protobuf."""
 
     V1, V2 = 1, 2
-    FIELDS = ("filename_tensor_name", "save_tensor_name", "restore_op_name", "max_to_keep", "sharded",
-              "keep_checkpoint_every_n_hours", "version")
+    FIELDS = (
+        "filename_tensor_name",
+        "save_tensor_name",
+        "restore_op_name",
+        "max_to_keep",
+        "sharded",
+        "keep_checkpoint_every_n_hours",
+        "version",
+    )
 
     def __init__(self, **fields):
         defaults = ("", "", "", 0, False, 0.0, self.V2)
@@ -61,7 +70,11 @@ def _save_nodes(prefix, saveables):
 
 def _value(spec):
     tensor = spec.tensor
-    return tensor._ref() if hasattr(tensor, "_ref") and not isinstance(tensor, graph_lib.Tensor) else tensor
+    return (
+        tensor._ref()
+        if hasattr(tensor, "_ref") and not isinstance(tensor, graph_lib.Tensor)
+        else tensor
+    )
 
 
 def _restore_nodes(prefix, saveables, reshape, sequentially, name="restore_all"):
@@ -95,23 +108,40 @@ def _wanted_shapes(item):
 class Saver:
     """Saves and restores variables.
 
-    var_list: list of variables, or dict key -> variable; default: all global variables and saveables.
+    var_list: list of variables, or dict key -> variable; default: all global variables and
+        saveables.
     reshape: restore values of another shape with equally many elements.
     max_to_keep: how many recent checkpoints to keep (0 or None: all).
     keep_checkpoint_every_n_hours: besides these, keep one per so many hours.
-    strict in `restore`, all other arguments as in TF 1.15.  `sharded` writes one file like the default; all of a
-    process's devices share it.
+    strict in `restore`, all other arguments as in TF 1.15.  `sharded` writes one file like the
+    default; all of a process's devices share it.
     """
 
-    def __init__(self, var_list=None, reshape=False, sharded=False, max_to_keep=5,
-                 keep_checkpoint_every_n_hours=DEFAULT_KEEP_HOURS, name=None, restore_sequentially=False,
-                 saver_def=None, builder=None, defer_build=False, allow_empty=False, write_version=2,
-                 pad_step_number=False, save_relative_paths=False, filename=None):
+    def __init__(
+        self,
+        var_list=None,
+        reshape=False,
+        sharded=False,
+        max_to_keep=5,
+        keep_checkpoint_every_n_hours=DEFAULT_KEEP_HOURS,
+        name=None,
+        restore_sequentially=False,
+        saver_def=None,
+        builder=None,
+        defer_build=False,
+        allow_empty=False,
+        write_version=2,
+        pad_step_number=False,
+        save_relative_paths=False,
+        filename=None,
+    ):
         if defer_build and var_list:
             raise ValueError("If `var_list` is provided then build cannot be deferred. Either set "
                              "defer_build=False or var_list=None.")
         if builder is not None:
-            raise ValueError("Saver(builder=...) is not offered: give saveables in var_list instead")
+            raise ValueError(
+                "Saver(builder=...) is not offered: give saveables in var_list instead"
+            )
         self._var_list, self._reshape, self._sharded = var_list, reshape, sharded
         self._max_to_keep, self._keep_hours = max_to_keep, keep_checkpoint_every_n_hours
         self._name, self._sequentially, self._filename = name, restore_sequentially, filename
@@ -139,7 +169,9 @@ class Saver:
                         + graph.get_collection(keys.SAVEABLE_OBJECTS))
         if not var_list:
             if not self._allow_empty:
-                raise ValueError("No variables to save: create variables first, or give allow_empty=True")
+                raise ValueError(
+                    "No variables to save: create variables first, or give allow_empty=True"
+                )
             self._is_empty = True
             return
         self.saver_def = self._build_nodes(saveable.saveables_from(var_list))
@@ -164,12 +196,22 @@ class Saver:
 
     # ------------------------------------------------------------ saving
 
-    def save(self, sess, save_path, global_step=None, latest_filename=None, meta_graph_suffix="meta",
-             write_meta_graph=True, write_state=True, strip_default_attrs=False, save_debug_info=False):
+    def save(
+        self,
+        sess,
+        save_path,
+        global_step=None,
+        latest_filename=None,
+        meta_graph_suffix="meta",
+        write_meta_graph=True,
+        write_state=True,
+        strip_default_attrs=False,
+        save_debug_info=False,
+    ):
         """Saves the variables of `sess`.  Returns the prefix of the checkpoint, for `restore`.
 
-        Raises RuntimeError if the saver was not built, ValueError if the folder does not exist or names
-        collide, TypeError if `sess` is not a session.
+        Raises RuntimeError if the saver was not built, ValueError if the folder does not exist or
+        names collide, TypeError if `sess` is not a session.
         """
         self._require_built("save")
         latest_filename = latest_filename or "checkpoint"
@@ -177,8 +219,10 @@ class Saver:
             raise ValueError("'latest_filename' must not contain path components")
         save_path = os.fspath(save_path)
         if os.path.basename(save_path) == latest_filename:
-            raise ValueError(f"'latest_filename' collides with 'save_path': '{latest_filename}' and "
-                             f"'{save_path}'")
+            raise ValueError(
+                f"'latest_filename' collides with 'save_path': '{latest_filename}' and "
+                f"'{save_path}'"
+            )
         _require_session(sess)
         prefix = self._prefix(sess, save_path, global_step)
         if self._is_empty:
@@ -195,8 +239,14 @@ class Saver:
         if global_step is None:
             return save_path
         if not isinstance(global_step, int):
-            global_step = int(sess.run(global_step)) if hasattr(global_step, "graph") else int(global_step)
-        return f"{save_path}-{global_step:08d}" if self._pad_step_number else f"{save_path}-{global_step}"
+            global_step = (
+                int(sess.run(global_step)) if hasattr(global_step, "graph") else int(global_step)
+            )
+        return (
+            f"{save_path}-{global_step:08d}"
+            if self._pad_step_number
+            else f"{save_path}-{global_step}"
+        )
 
     def _write(self, sess, prefix, save_path):
         names = self.saver_def
@@ -205,14 +255,18 @@ class Saver:
         except (errors.FailedPreconditionError, errors.NotFoundError):
             folder = os.path.dirname(save_path)
             if folder and not os.path.isdir(folder):
-                raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save. Create "
-                                 f"'{folder}' first.") from None
+                raise ValueError(
+                    f"Parent directory of {save_path} doesn't exist, can't save. Create "
+                    f"'{folder}' first."
+                ) from None
             raise
 
     def _record(self, prefix, save_path, latest_filename):
         """The `checkpoint` file first, then deletion of what is too old."""
         now = time.time()
-        self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != prefix] + [(prefix, now)]
+        self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != prefix] + [
+            (prefix, now)
+        ]
         dropped = []
         while self._max_to_keep and len(self._last_checkpoints) > self._max_to_keep:
             dropped.append(self._last_checkpoints.pop(0))
@@ -230,9 +284,9 @@ class Saver:
     def restore(self, sess, save_path, strict=True):
         """Restores the variables from checkpoint `save_path`.
 
-        strict=True raises NotFoundError for missing keys and InvalidArgumentError for other shapes or types,
-        one error listing them all; nothing is restored then.  strict=False restores what fits and returns a
-        `RestoreReport` (missing, unexpected, misshaped, restored).
+        strict=True raises NotFoundError for missing keys and InvalidArgumentError for other shapes
+        or types, one error listing them all; nothing is restored then.  strict=False restores what
+        fits and returns a `RestoreReport` (missing, unexpected, misshaped, restored).
         """
         if self._is_empty:
             return None
@@ -272,7 +326,9 @@ class Saver:
     def recover_last_checkpoints(self, checkpoint_paths):
         """Takes over those of `checkpoint_paths` that still exist, after a restart."""
         paths = [p for p in checkpoint_paths if checkpoint.checkpoint_exists(p)]
-        self.set_last_checkpoints_with_time(list(zip(paths, checkpoint_state.get_checkpoint_mtimes(paths))))
+        self.set_last_checkpoints_with_time(
+            list(zip(paths, checkpoint_state.get_checkpoint_mtimes(paths)))
+        )
 
     # ------------------------------------------------------------ definitions
 
@@ -281,7 +337,8 @@ class Saver:
         return self.saver_def
 
     def to_proto(self, export_scope=None):
-        """The SaverDef with names relative to `export_scope`, or None if the saver lies outside it."""
+        """The SaverDef with names relative to `export_scope`, or None if the saver lies outside
+        it."""
         if not export_scope or self.saver_def is None:
             return self.saver_def
         fields = vars(self.saver_def).copy()
@@ -300,15 +357,31 @@ class Saver:
                 fields[name] = f"{import_scope}/{fields[name]}"
         return Saver(saver_def=SaverDef(**fields), name=import_scope)
 
-    def export_meta_graph(self, filename=None, collection_list=None, as_text=False, export_scope=None,
-                          clear_devices=False, clear_extraneous_savers=False, strip_default_attrs=False,
-                          save_debug_info=False, graph=None):
+    def export_meta_graph(
+        self,
+        filename=None,
+        collection_list=None,
+        as_text=False,
+        export_scope=None,
+        clear_devices=False,
+        clear_extraneous_savers=False,
+        strip_default_attrs=False,
+        save_debug_info=False,
+        graph=None,
+    ):
         """Writes the graph, its collections and this saver as a MetaGraphDef."""
         from pyflow.train import meta_graph
         return meta_graph.export_meta_graph(
-            filename=filename, graph=graph, saver_def=self.to_proto(export_scope), as_text=as_text,
-            collection_list=collection_list, export_scope=export_scope, clear_devices=clear_devices,
-            clear_extraneous_savers=clear_extraneous_savers, strip_default_attrs=strip_default_attrs)
+            filename=filename,
+            graph=graph,
+            saver_def=self.to_proto(export_scope),
+            as_text=as_text,
+            collection_list=collection_list,
+            export_scope=export_scope,
+            clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs,
+        )
 
     def _require_built(self, verb):
         if self.saver_def is None and not self._is_empty:
@@ -321,15 +394,28 @@ def _require_session(sess):
 
 
 def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
-    """Recreates a graph saved in a .meta file.  Returns its Saver, or None if it had no variables."""
+    """Recreates a graph saved in a .meta file.  Returns its Saver, or None if it had no
+    variables."""
     from pyflow.train import meta_graph
     return meta_graph.import_meta_graph(meta_graph_or_file, clear_devices, import_scope, **kwargs)
 
 
-def export_meta_graph(filename=None, meta_info_def=None, graph_def=None, saver_def=None, collection_list=None,
-                      as_text=False, graph=None, export_scope=None, clear_devices=False,
-                      clear_extraneous_savers=False, strip_default_attrs=False, save_debug_info=False):
-    """The default graph (or `graph`) with its collections as a MetaGraphDef, written to `filename` if given."""
+def export_meta_graph(
+    filename=None,
+    meta_info_def=None,
+    graph_def=None,
+    saver_def=None,
+    collection_list=None,
+    as_text=False,
+    graph=None,
+    export_scope=None,
+    clear_devices=False,
+    clear_extraneous_savers=False,
+    strip_default_attrs=False,
+    save_debug_info=False,
+):
+    """The default graph (or `graph`) with its collections as a MetaGraphDef, written to `filename`
+    if given."""
     from pyflow.train import meta_graph
     return meta_graph.export_meta_graph(
         filename=filename, graph=graph, saver_def=saver_def, as_text=as_text, graph_def=graph_def,

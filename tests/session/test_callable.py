@@ -44,8 +44,14 @@ def test_without_feeds(sess):
 def test_other_values_than_last_time(sess):
     x = tf.placeholder(tf.float32, [None, 2])
     call = sess.make_callable(x * 2, [x])
-    for value in (np.ones((1, 2), np.float32), np.ones((3, 2)), [[1, 2]], np.ones((2, 4), np.float32)[:, ::2],
-                  np.zeros((0, 2), np.float32), np.ones((2, 2), np.float32).T):
+    for value in (
+        np.ones((1, 2), np.float32),
+        np.ones((3, 2)),
+        [[1, 2]],
+        np.ones((2, 4), np.float32)[:, ::2],
+        np.zeros((0, 2), np.float32),
+        np.ones((2, 2), np.float32).T,
+    ):
         assert (call(value) == np.asarray(value) * 2).all()
 
 

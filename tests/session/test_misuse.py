@@ -1,4 +1,5 @@
-"""What a user sees after a mistake: the right exception class, the names, the line, and what to do."""
+"""What a user sees after a mistake: the right exception class, the names, the line, and what to
+do."""
 import os
 import threading
 
@@ -34,16 +35,28 @@ def message(kind, call):
 def test_wrong_feed_shape(sess):
     x = tf.placeholder(tf.float32, [None, 4], name="images")
     text = message(ValueError, lambda: sess.run(x * 1, {x: np.zeros((2, 3))}))
-    assert "Cannot feed value of shape (2, 3) for Tensor 'images:0'" in text and "(?, 4)" in text and HERE in text
+    assert (
+        "Cannot feed value of shape (2, 3) for Tensor 'images:0'" in text
+        and "(?, 4)" in text
+        and HERE in text
+    )
     assert "Feed a batch of one" in message(ValueError, lambda: sess.run(x * 1, {x: np.zeros(4)}))
     y = tf.placeholder(tf.float32, [4], name="one")
-    assert "first dimension of None" in message(ValueError, lambda: sess.run(y * 1, {y: np.zeros((7, 4))}))
+    assert "first dimension of None" in message(
+        ValueError, lambda: sess.run(y * 1, {y: np.zeros((7, 4))})
+    )
     z = tf.placeholder(tf.float32, [2, 2])
-    assert "reshape the value to (2, 2)" in message(ValueError, lambda: sess.run(z * 1, {z: np.zeros(4)}))
+    assert "reshape the value to (2, 2)" in message(
+        ValueError, lambda: sess.run(z * 1, {z: np.zeros(4)})
+    )
 
 
 def test_wrong_feed_type(sess):
-    i, f, s = tf.placeholder(tf.int32, name="i"), tf.placeholder(tf.float32), tf.placeholder(tf.string)
+    i, f, s = (
+        tf.placeholder(tf.int32, name="i"),
+        tf.placeholder(tf.float32),
+        tf.placeholder(tf.string),
+    )
     for value in (1.5, 2**40, [1, 2.5], 1j, np.float32("nan")):
         text = message(TypeError, lambda: sess.run(i + 1, {i: value}))
         assert "'i:0'" in text or "i:0" in text
@@ -56,8 +69,12 @@ def test_wrong_feed_type(sess):
 
 def test_keys_that_cannot_be_fed(graph, sess):
     x = tf.constant(1.0, name="x")
-    assert "Cannot interpret feed_dict key as Tensor" in message(TypeError, lambda: sess.run(x, {"nope:0": 1}))
-    assert "Cannot interpret feed_dict key as Tensor" in message(TypeError, lambda: sess.run(x, {3: 1}))
+    assert "Cannot interpret feed_dict key as Tensor" in message(
+        TypeError, lambda: sess.run(x, {"nope:0": 1})
+    )
+    assert "Cannot interpret feed_dict key as Tensor" in message(
+        TypeError, lambda: sess.run(x, {3: 1})
+    )
     message(TypeError, lambda: sess.run(x, [(x, 1)]))
     y = x + 1
     graph.prevent_feeding(y)
@@ -110,7 +127,10 @@ def test_wrong_constructor_arguments():
 def test_unfed_placeholder(sess):
     x = tf.placeholder(tf.float32, [2, 3], name="x")
     text = message(tf.errors.InvalidArgumentError, lambda: sess.run(x + 1))
-    assert "You must feed a value for placeholder tensor 'x' with dtype float and shape [2,3]" in text and HERE in text
+    assert (
+        "You must feed a value for placeholder tensor 'x' with dtype float and shape [2,3]" in text
+        and HERE in text
+    )
 
 
 def test_uninitialised_variable_is_named_with_its_reader(sess):
@@ -170,7 +190,15 @@ def test_missing_kernels_are_listed_at_once(sess):
     with pytest.raises(tf.errors.NotFoundError) as caught:
         sess.run([x, y])
     text = str(caught.value)
-    for part in ("tests.Unheard", "T=float32", "T=int32", "'first'", "'second'", "install a plugin", HERE):
+    for part in (
+        "tests.Unheard",
+        "T=float32",
+        "T=int32",
+        "'first'",
+        "'second'",
+        "install a plugin",
+        HERE,
+    ):
         assert part in text, part
 
 
@@ -228,8 +256,11 @@ def test_dead_fetch(graph, sess):
 
 def test_error_inside_a_loop_names_the_line(sess):
     x = tf.placeholder(tf.float32, [None, None])
-    y = tf.while_loop(lambda i, m: i < 3, lambda i, m: (i + 1, tf.matmul(m, x, name="in_body")),
-                      [tf.constant(0), tf.zeros([2, 2])], shape_invariants=[tf.TensorShape([]),
-                                                                         tf.TensorShape([None, None])])
+    y = tf.while_loop(
+        lambda i, m: i < 3,
+        lambda i, m: (i + 1, tf.matmul(m, x, name="in_body")),
+        [tf.constant(0), tf.zeros([2, 2])],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None])],
+    )
     text = message(tf.errors.InvalidArgumentError, lambda: sess.run(y, {x: np.zeros((3, 3))}))
     assert "in_body" in text and HERE in text

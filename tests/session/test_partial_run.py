@@ -92,7 +92,11 @@ def test_variables_and_targets(sess):
 
 
 def test_conditionals_and_loops_between_the_calls(sess):
-    p, n, b = tf.placeholder(tf.bool, []), tf.placeholder(tf.int32, []), tf.placeholder(tf.int32, [])
+    p, n, b = (
+        tf.placeholder(tf.bool, []),
+        tf.placeholder(tf.int32, []),
+        tf.placeholder(tf.int32, []),
+    )
     chosen = tf.cond(p, lambda: tf.constant(1), lambda: tf.constant(2))
     total = tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, s + i), [0, chosen])[1]
     end = tf.cond(p, lambda: total + b, lambda: total - b)
@@ -116,9 +120,14 @@ def refused(call, pattern):
 
 def test_what_is_refused(sess):
     a, b, c, r1, r2 = three()
-    refused(lambda: sess.partial_run("nothing", r1), "Must run 'setup' before performing partial runs!")
+    refused(
+        lambda: sess.partial_run("nothing", r1), "Must run 'setup' before performing partial runs!"
+    )
     h = sess.partial_run_setup([r1], [a, b])
-    refused(lambda: sess.partial_run(h, r1, {a: 1, b: 2, c: 3}), "was not specified in partial_run_setup.$")
+    refused(
+        lambda: sess.partial_run(h, r1, {a: 1, b: 2, c: 3}),
+        "was not specified in partial_run_setup.$",
+    )
     refused(lambda: sess.partial_run(h, r2, {a: 1}), "was not specified in partial_run_setup.$")
     h = sess.partial_run_setup([r1, r2], [a, b, c])
     refused(lambda: sess.partial_run(h, r2, {a: 1}), "can't be computed.*b:0, c:0")

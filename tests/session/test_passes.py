@@ -41,10 +41,14 @@ def test_feeds_cut():
     with tf.control_dependencies([a]):
         d = tf.constant(1.0, name="d")
     got = pruned([d], feeds=[a])
-    assert names(got) == ["_arg_a_0_0", "d", "_retval_d_0_0"] and got.nodes[1].controls == [got.nodes[0]]
+    assert names(got) == ["_arg_a_0_0", "d", "_retval_d_0_0"] and got.nodes[1].controls == [
+        got.nodes[0]
+    ]
     with tf.control_dependencies([b]):
         e = tf.constant(1.0, name="e")
-    assert "b" in names(pruned([e], feeds=[a, b])), "a control edge still needs the operation itself"
+    assert "b" in names(
+        pruned([e], feeds=[a, b])
+    ), "a control edge still needs the operation itself"
 
 
 def test_loops_are_walked():
@@ -131,7 +135,9 @@ def test_conflicts_and_unknown_devices_are_explained():
         bad = tf.assign(v, 2.0, name="elsewhere")
     with pytest.raises(tf.errors.InvalidArgumentError, match="elsewhere.*CPU:1"):
         place.place(pruned([bad]), devices())
-    assert {n.device for n in place.place(pruned([bad]), devices(), soft=True).nodes if n.op == "Assign"} == {CPU1}
+    assert {
+        n.device for n in place.place(pruned([bad]), devices(), soft=True).nodes if n.op == "Assign"
+    } == {CPU1}
     with tf.device("/job:worker/task:3"):
         far = tf.constant(1.0, name="far")
     with pytest.raises(tf.errors.InvalidArgumentError, match="grpc://"):
@@ -240,7 +246,12 @@ def test_dump_writes_each_pass(tmp_path, monkeypatch):
     with two_cpus() as sess:
         sess.run(y)
     (folder,) = tmp_path.iterdir()
-    assert sorted(os.listdir(folder)) == ["01-built.txt", "02-pruned.txt", "03-placed.txt", "04-cut.txt"]
+    assert sorted(os.listdir(folder)) == [
+        "01-built.txt",
+        "02-pruned.txt",
+        "03-placed.txt",
+        "04-cut.txt",
+    ]
     built, pruned_text, _, cut = (p.read_text() for p in sorted(folder.iterdir()))
     assert "%unused" in built and "%unused" not in pruned_text and "_Send" in cut
 

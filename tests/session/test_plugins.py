@@ -1,4 +1,5 @@
-"""Plugins: found through installed distributions only, read before they are opened, quarantined if they fail.
+"""Plugins: found through installed distributions only, read before they are opened, quarantined if
+they fail.
 
 Each test runs a process of its own with a folder of made-up distributions on its path.
 """
@@ -59,10 +60,24 @@ def built(tmp_path_factory):
         key = (ident, start, returns)
         if key not in done:
             source = folder / f"{len(done)}.c"
-            source.write_text(SOURCE.replace("ID", ident).replace("START", start).replace("RETURN", returns))
+            source.write_text(
+                SOURCE.replace("ID", ident).replace("START", start).replace("RETURN", returns)
+            )
             done[key] = folder / f"lib{len(done)}.so"
-            subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-std=c11", f"-I{include()}", str(source), "-o",
-                            str(done[key])], check=True)
+            subprocess.run(
+                [
+                    compiler,
+                    "-shared",
+                    "-fPIC",
+                    "-O1",
+                    "-std=c11",
+                    f"-I{include()}",
+                    str(source),
+                    "-o",
+                    str(done[key]),
+                ],
+                check=True,
+            )
         return done[key]
     return build
 
@@ -76,8 +91,15 @@ def install(site, name, library=None, entry=True, **description):
     if entry:
         (info / "entry_points.txt").write_text(f"[pyflow.plugins]\n{name} = {name}\n")
     (package / "__init__.py").write_text("raise SystemExit('no Python of a plugin runs')\n")
-    text = {"id": f"com.{name}", "version": "1.0", "abi": [0, 1], "min_minor": 0, "library": f"lib{name}.so",
-            "preload": [], **description}
+    text = {
+        "id": f"com.{name}",
+        "version": "1.0",
+        "abi": [0, 1],
+        "min_minor": 0,
+        "library": f"lib{name}.so",
+        "preload": [],
+        **description,
+    }
     (package / "plugin.json").write_text(json.dumps(text))
     if library is not None:
         shutil.copy(library, package / f"lib{name}.so")
@@ -87,8 +109,14 @@ def install(site, name, library=None, entry=True, **description):
 def python(code, *path, cwd=None):
     """stdout and stderr of a new process with `path` before everything else."""
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(str(p) for p in path))
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=env, cwd=cwd, text=True,
-                          capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=env,
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
 
@@ -103,8 +131,8 @@ def test_a_plugin_is_found_and_used_from_python(tmp_path, built):
             return scale(dy, factor=op.get_attr("factor"))
         x = tf.placeholder(tf.float32, [2, 3])
         y = scale(x, factor=3.0)
-        assert y.shape == [2, 3] and tf.plugin_ops.acme_Scale is scale and tf.plugin_ops.scale is scale
-        dx = tf.gradients(y, x)[0]
+        assert y.shape == [2, 3] and tf.plugin_ops.acme_Scale is scale and tf.plugin_ops.scale is
+        scale dx = tf.gradients(y, x)[0]
         with tf.Session() as sess:
             got = sess.run([y, dx, scale(x)], {x: np.ones((2, 3))})
         print([float(g.sum()) for g in got])
@@ -114,13 +142,19 @@ def test_a_plugin_is_found_and_used_from_python(tmp_path, built):
 
 def test_importing_looks_at_nothing(tmp_path):
     install(tmp_path, "acme")
-    out, err = python("import pyflow, sys; print('importlib.metadata' in sys.modules, '_cffi_backend' in sys.modules)",
-                      tmp_path)
+    out, err = python(
+        "import pyflow, sys; print('importlib.metadata' in sys.modules, '_cffi_backend' in"
+        " sys.modules)",
+        tmp_path,
+    )
     assert out == "False False" and not err
 
 
 CASES = {
-    "newer": (dict(abi=[1, 3], min_minor=3), "needs v1.3 of the kernel ABI, this host offers v0.1: install a newer pyflow"),
+    "newer": (
+        dict(abi=[1, 3], min_minor=3),
+        "needs v1.3 of the kernel ABI, this host offers v0.1: install a newer pyflow",
+    ),
     "minor": (dict(min_minor=7), "needs v0.7 of the kernel ABI, this host offers v0.1"),
     "missing": ({}, "cannot be opened"),
     "outside": (dict(library="../../evil.so"), "must be a bare file name"),
@@ -158,28 +192,46 @@ def test_failing_plugins_are_quarantined_and_the_others_work(tmp_path, built):
 def test_two_plugins_of_one_id(tmp_path, built):
     install(tmp_path, "one", built(), id="com.acme")
     install(tmp_path, "two", built(), id="com.acme")
-    out, err = python("import pyflow as tf; print([p.problem is None for p in tf.plugins.load_all() "
-                      "if p.id == 'com.acme'])", tmp_path)
+    out, err = python(
+        "import pyflow as tf; print([p.problem is None for p in tf.plugins.load_all() "
+        "if p.id == 'com.acme'])",
+        tmp_path,
+    )
     assert out == "[True, False]" and "is in use already" in err
 
 
 def test_the_working_directory_is_never_searched(tmp_path, built):
     install(tmp_path, "acme", built())
-    out, _ = python("import pyflow as tf; tf.Session(); print([p.origin for p in tf.plugins.load_all()])", cwd=tmp_path)
+    out, _ = python(
+        "import pyflow as tf; tf.Session(); print([p.origin for p in tf.plugins.load_all()])",
+        cwd=tmp_path,
+    )
     assert "acme" not in out
     shadow = tmp_path / "elsewhere"
     install(shadow, "pyflow_cpu", built(ident="evil"), entry=False)
-    out, _ = python("import pyflow as tf; tf.Session(); print([p.id for p in tf.plugins.load_all()])", cwd=shadow)
+    out, _ = python(
+        "import pyflow as tf; tf.Session(); print([p.id for p in tf.plugins.load_all()])",
+        cwd=shadow,
+    )
     assert "evil" not in out
 
 
 def test_the_same_from_a_script(tmp_path, built):
-    """sys.path[0] is the script's folder, which is not the working directory: that is the user's own code."""
+    """sys.path[0] is the script's folder, which is not the working directory: that is the user's
+    own code."""
     install(tmp_path / "site", "acme", built())
     script = tmp_path / "main.py"
-    script.write_text("import pyflow as tf\ntf.Session()\nprint([p.origin for p in tf.plugins.load_all()])\n")
+    script.write_text(
+        "import pyflow as tf\ntf.Session()\nprint([p.origin for p in tf.plugins.load_all()])\n"
+    )
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path / "site", env=env, text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path / "site",
+        env=env,
+        text=True,
+        capture_output=True,
+    )
     assert done.returncode == 0 and "acme" not in done.stdout, done.stderr
 
 
@@ -199,7 +251,9 @@ def test_load_library(tmp_path, built):
 
 
 def test_unknown_plugin_op_names_near_ones():
-    with pytest.raises(tf.errors.NotFoundError, match="no installed plugin declares op 'acme.Nope'"):
+    with pytest.raises(
+        tf.errors.NotFoundError, match="no installed plugin declares op 'acme.Nope'"
+    ):
         plugins.op("acme.Nope")
 
 

@@ -20,8 +20,13 @@ def graph():
 
 
 def python(code, timeout=120, **more):
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], text=True, capture_output=True, timeout=timeout,
-                          **more)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        text=True,
+        capture_output=True,
+        timeout=timeout,
+        **more,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
 
@@ -30,7 +35,9 @@ def python(code, timeout=120, **more):
 
 def test_import_is_cheap_beside_numpy(tmp_path):
     """At most 0.1 s over `import numpy`, in CPU time, best of several, with compiled files."""
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYFLOW_DEBUG")}
+    env = {
+        k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYFLOW_DEBUG")
+    }
     env["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     code = """
         import time, numpy
@@ -46,7 +53,8 @@ def test_import_is_silent_and_lazy():
     out, err = python("""
         import sys, threading
         import pyflow as tf
-        dear = ["google.protobuf", "importlib.metadata", "_cffi_backend", "pyflow._executor", "unittest", "ml_dtypes",
+        dear = ["google.protobuf", "importlib.metadata", "_cffi_backend", "pyflow._executor",
+        "unittest", "ml_dtypes",
                 "argparse", "pyflow.session"]
         print([m for m in dear if m in sys.modules], threading.active_count())
         """, env={k: v for k, v in os.environ.items() if k != "PYFLOW_DEBUG"})
@@ -59,11 +67,13 @@ def test_names_of_tf():
         from pyflow.train import Saver
         assert tf1 is tf is tf.compat.v1 and Saver is tf.train.Saver and tf.nn is pyflow.nn
         tf1.disable_v2_behavior()
-        for name in '''Session InteractiveSession ConfigProto GraphDef RunOptions Variable placeholder matmul nn.relu nn.conv2d
-                train.Saver train.AdamOptimizer train.latest_checkpoint errors.OpError errors.InvalidArgumentError OpError
-                test.TestCase app.run flags.DEFINE_string logging.info gfile.Exists compat.as_bytes gradients while_loop
-                global_variables_initializer RegisterGradient math.add sysconfig.get_include float32 newaxis GraphKeys
-                get_variable variable_scope'''.split():
+        for name in '''Session InteractiveSession ConfigProto GraphDef RunOptions Variable
+        placeholder matmul nn.relu nn.conv2d
+                train.Saver train.AdamOptimizer train.latest_checkpoint errors.OpError
+                errors.InvalidArgumentError OpError test.TestCase app.run flags.DEFINE_string
+                logging.info gfile.Exists compat.as_bytes gradients while_loop
+                global_variables_initializer RegisterGradient math.add sysconfig.get_include float32
+                newaxis GraphKeys get_variable variable_scope'''.split():
             value = tf
             for part in name.split("."):
                 value = getattr(value, part)

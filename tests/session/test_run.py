@@ -78,7 +78,12 @@ def test_strings():
     y, scalar = tf.identity(x), tf.constant("hi")
     with tf.Session() as sess:
         assert sess.run(scalar) == b"hi"
-        for fed in (["a", "bc"], [b"a", b"bc"], np.array(["a", "bc"]), np.array([b"a", b"bc"], object)):
+        for fed in (
+            ["a", "bc"],
+            [b"a", b"bc"],
+            np.array(["a", "bc"]),
+            np.array([b"a", b"bc"], object),
+        ):
             got = sess.run(y, {x: fed})
             assert got.dtype == object and got.tolist() == [b"a", b"bc"]
 
@@ -286,4 +291,6 @@ def test_run_metadata_has_the_partition_graphs():
     metadata = tf.RunMetadata()
     with tf.Session() as sess:
         sess.run(x, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
-    assert [n.name for g in metadata.partition_graphs for n in g.node if n.op == "Const"] == ["the_constant"]
+    assert [n.name for g in metadata.partition_graphs for n in g.node if n.op == "Const"] == [
+        "the_constant"
+    ]

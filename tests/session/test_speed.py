@@ -1,4 +1,5 @@
-"""What a step costs in Python.  Limits are generous against noise: the exact figures are `make bench`'s."""
+"""What a step costs in Python.  Limits are generous against noise: the exact figures are `make
+bench`'s."""
 import time
 
 import numpy as np

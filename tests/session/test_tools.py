@@ -10,7 +10,12 @@ import pyflow as tf
 
 
 def run(*args, status=0):
-    done = subprocess.run([sys.executable, "-m", "pyflow", *map(str, args)], text=True, capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyflow", *map(str, args)],
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -33,7 +38,12 @@ def test_help_and_wrong_commands():
 
 def test_devices():
     text = run("devices")
-    assert "/device:CPU:0" in text and "pyflow_cpu" in text and "threads:" in text and "NOT USED" not in text
+    assert (
+        "/device:CPU:0" in text
+        and "pyflow_cpu" in text
+        and "threads:" in text
+        and "NOT USED" not in text
+    )
 
 
 def test_op():
@@ -76,8 +86,13 @@ def test_check(model, tmp_path):
     bad = tmp_path / "bad.pb"
     bad.write_bytes(graph.SerializeToString())
     text = run("check", bad, status=1)
-    for part in ("nearest known: MatMul", "acme.Thing is not known", "op Softmax has no kernel on CPU for T=string",
-                 "consumer of version 99999", "4 problems"):
+    for part in (
+        "nearest known: MatMul",
+        "acme.Thing is not known",
+        "op Softmax has no kernel on CPU for T=string",
+        "consumer of version 99999",
+        "4 problems",
+    ):
         assert part in text, part
 
 
@@ -96,6 +111,10 @@ def test_bench():
 
 
 def test_debug_ladder_says_devices_and_plugins():
-    done = subprocess.run([sys.executable, "-c", "import pyflow as tf; tf.Session()"], text=True, capture_output=True,
-                          env=dict(os.environ, PYFLOW_DEBUG="1"))
+    done = subprocess.run(
+        [sys.executable, "-c", "import pyflow as tf; tf.Session()"],
+        text=True,
+        capture_output=True,
+        env=dict(os.environ, PYFLOW_DEBUG="1"),
+    )
     assert "devices: CPU:0" in done.stderr and "pyflow_cpu" in done.stderr

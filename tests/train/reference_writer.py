@@ -1,4 +1,5 @@
-"""The checkpoint format written a second time, in plain Python, to test readers (and the kernels against it)."""
+"""The checkpoint format written a second time, in plain Python, to test readers (and the kernels
+against it)."""
 import json
 import os
 import zlib
@@ -7,9 +8,24 @@ import numpy as np
 
 from pyflow.framework import dtypes
 
-SAFETENSORS = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16", "int8": "I8", "int16": "I16",
-               "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64",
-               "bool": "BOOL", "complex64": "F32", "complex128": "F64", "string": "U8"}
+SAFETENSORS = {
+    "float32": "F32",
+    "float64": "F64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
+    "bool": "BOOL",
+    "complex64": "F32",
+    "complex128": "F64",
+    "string": "U8",
+}
 
 
 def element_bytes(dtype):
@@ -30,7 +46,8 @@ def stored_shape(dtype, shape, data):
 
 
 def write(prefix, tensors):
-    """tensors: name -> array (object arrays and bytes are strings).  Returns the name of the data file."""
+    """tensors: name -> array (object arrays and bytes are strings).  Returns the name of the data
+    file."""
     rows = []
     for name, array in tensors.items():
         array = np.asarray(array, object) if isinstance(array, bytes) else np.asarray(array)
@@ -42,8 +59,14 @@ def write(prefix, tensors):
         end = at + len(data)
         header[name] = {"dtype": SAFETENSORS[dtype.name], "shape": stored_shape(dtype, shape, data),
                         "data_offsets": [at, end]}
-        index[name] = {"file": 0, "dtype": dtype.name, "shape": list(shape), "begin": at, "end": end,
-                       "crc32": f"{zlib.crc32(data):08x}"}
+        index[name] = {
+            "file": 0,
+            "dtype": dtype.name,
+            "shape": list(shape),
+            "begin": at,
+            "end": end,
+            "crc32": f"{zlib.crc32(data):08x}",
+        }
         at = end
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-(8 + len(text)) % 64)
@@ -51,7 +74,11 @@ def write(prefix, tensors):
     name = os.path.basename(prefix) + ".data-00000-of-00001.safetensors"
     with open(os.path.join(os.path.dirname(prefix), name), "wb") as f:
         f.write(blob)
-    write_index(prefix, [{"name": name, "size": len(blob)}], dict(sorted(index.items(), key=lambda i: i[0].encode())))
+    write_index(
+        prefix,
+        [{"name": name, "size": len(blob)}],
+        dict(sorted(index.items(), key=lambda i: i[0].encode())),
+    )
     return name
 
 

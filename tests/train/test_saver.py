@@ -1,4 +1,5 @@
-"""tf.train.Saver: what is saved comes back, mistakes are explained in one message, old checkpoints go."""
+"""tf.train.Saver: what is saved comes back, mistakes are explained in one message, old checkpoints
+go."""
 import os
 import time
 
@@ -42,16 +43,33 @@ def test_save_and_restore(tmp_path):
 def test_node_names_are_tfs(graph):
     tf.Variable(0.0, name="v")
     definition = tf.train.Saver().as_saver_def()
-    assert (definition.filename_tensor_name, definition.save_tensor_name, definition.restore_op_name) == (
-        "save/Const:0", "save/control_dependency:0", "save/restore_all")
+    assert (
+        definition.filename_tensor_name,
+        definition.save_tensor_name,
+        definition.restore_op_name,
+    ) == ("save/Const:0", "save/control_dependency:0", "save/restore_all")
     for name in ("save/SaveV2", "save/RestoreV2", "save/Assign", "save/filename"):
         graph.get_operation_by_name(name)
 
 
 def test_every_element_type(tmp_path):
-    values = {name: np.array([0, 1, 2]).astype(name) for name in (
-        "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool", "complex64",
-        "complex128")}
+    values = {
+        name: np.array([0, 1, 2]).astype(name)
+        for name in (
+            "float16",
+            "float32",
+            "float64",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "bool",
+            "complex64",
+            "complex128",
+        )
+    }
     values["string"] = np.array([b"", b"a\0b", "\u00e9".encode()], object)
     values["scalar"] = np.float32(3)
     values["empty"] = np.zeros((0, 4), np.float32)
@@ -64,7 +82,9 @@ def test_every_element_type(tmp_path):
         saver.restore(sess, path)
         for name, var in variables.items():
             got = sess.run(var)
-            assert np.shape(got) == values[name].shape and (np.asarray(got) == values[name]).all(), name
+            assert (
+                np.shape(got) == values[name].shape and (np.asarray(got) == values[name]).all()
+            ), name
         assert sess.run(tf.cast(half, tf.float32)).tolist() == [1.5, -2]
     reader = tf.train.load_checkpoint(path)
     for name, value in values.items():
@@ -100,8 +120,13 @@ def test_var_list_forms(tmp_path):
         tf.train.Saver({"other/name": a}).restore(sess, path + "2")
         assert sess.run(a) == 2
     c = tf.Variable(3.0, name="c")
-    for wrong, kind in (([a, a], ValueError), ({"x": a, "y": a}, ValueError), ({"x": 3.0}, TypeError), ([3.0], TypeError),
-                        ({5: c}, TypeError)):
+    for wrong, kind in (
+        ([a, a], ValueError),
+        ({"x": a, "y": a}, ValueError),
+        ({"x": 3.0}, TypeError),
+        ([3.0], TypeError),
+        ({5: c}, TypeError),
+    ):
         with pytest.raises(kind):
             tf.train.Saver(wrong)
 
@@ -131,7 +156,9 @@ def test_max_to_keep_and_the_state_file(tmp_path):
         kept = {name.split(".")[0] for name in os.listdir(tmp_path)}
         assert kept == {"checkpoint", "model-2", "model-3"}
         assert tf.train.latest_checkpoint(tmp_path) == f"{prefix}-3"
-        assert 'model_checkpoint_path: "model-3"' in (tmp_path / "checkpoint").read_text(), "relative paths"
+        assert (
+            'model_checkpoint_path: "model-3"' in (tmp_path / "checkpoint").read_text()
+        ), "relative paths"
         saver.save(sess, prefix, global_step=3)
         assert saver.last_checkpoints == [f"{prefix}-2", f"{prefix}-3"]
         saver.restore(sess, tf.train.latest_checkpoint(tmp_path))
@@ -147,14 +174,24 @@ def test_keep_every_n_hours(tmp_path):
         for n in range(3):
             time.sleep(0.01)
             saver.save(sess, str(tmp_path / "m"), global_step=n, write_meta_graph=False)
-    assert {n for n in os.listdir(tmp_path) if n.endswith(".index")} == {"m-0.index", "m-1.index", "m-2.index"}
+    assert {n for n in os.listdir(tmp_path) if n.endswith(".index")} == {
+        "m-0.index",
+        "m-1.index",
+        "m-2.index",
+    }
 
 
 def test_other_options_of_save(tmp_path):
     tf.Variable(0.0)
     saver = tf.train.Saver(pad_step_number=True)
     with session() as sess:
-        path = saver.save(sess, str(tmp_path / "m"), global_step=7, latest_filename="newest", write_meta_graph=False)
+        path = saver.save(
+            sess,
+            str(tmp_path / "m"),
+            global_step=7,
+            latest_filename="newest",
+            write_meta_graph=False,
+        )
         assert path.endswith("m-00000007") and sorted(os.listdir(tmp_path))[-1] == "newest"
         assert tf.train.latest_checkpoint(tmp_path, "newest") == path
         saver.save(sess, str(tmp_path / "n"), write_state=False)
@@ -236,16 +273,27 @@ def test_restore_sequentially(tmp_path):
 @pytest.fixture
 def saved(tmp_path):
     with tf.Graph().as_default():
-        for name, shape in (("conv/kernel", [3, 3]), ("conv/bias", [3]), ("dense/kernel", [9, 2]), ("old", [1])):
+        for name, shape in (
+            ("conv/kernel", [3, 3]),
+            ("conv/bias", [3]),
+            ("dense/kernel", [9, 2]),
+            ("old", [1]),
+        ):
             tf.Variable(tf.ones(shape), name=name)
         with session() as sess:
             return tf.train.Saver().save(sess, str(tmp_path / "net"))
 
 
 def different_graph():
-    return {name: tf.Variable(tf.zeros(shape, dtype), name=name) for name, shape, dtype in (
-        ("conv/kernel", [3, 3], tf.float32), ("conv/biases", [3], tf.float32), ("dense/kernel", [9, 3], tf.float32),
-        ("old", [1], tf.float64))}
+    return {
+        name: tf.Variable(tf.zeros(shape, dtype), name=name)
+        for name, shape, dtype in (
+            ("conv/kernel", [3, 3], tf.float32),
+            ("conv/biases", [3], tf.float32),
+            ("dense/kernel", [9, 3], tf.float32),
+            ("old", [1], tf.float64),
+        )
+    }
 
 
 def test_one_error_lists_everything(saved):
@@ -255,15 +303,28 @@ def test_one_error_lists_everything(saved):
         with pytest.raises(tf.errors.NotFoundError) as caught:
             saver.restore(sess, saved)
         text = str(caught.value)
-        for part in ("Key conv/biases not found in checkpoint; nearest: conv/bias", "dense/kernel", "[9, 3]", "[9, 2]",
-                     "float64 [1]", "float32 [1]", "not asked for: conv/bias", "strict=False"):
+        for part in (
+            "Key conv/biases not found in checkpoint; nearest: conv/bias",
+            "dense/kernel",
+            "[9, 3]",
+            "[9, 2]",
+            "float64 [1]",
+            "float32 [1]",
+            "not asked for: conv/bias",
+            "strict=False",
+        ):
             assert part in text, part
         assert sess.run(variables["conv/kernel"]).sum() == 0, "nothing was restored"
 
 
 def test_shapes_alone_are_an_invalid_argument(saved):
     tf.Variable(tf.zeros([4]), name="conv/bias")
-    with session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match=r"expects float32 \[4\].*has float32 \[3\]"):
+    with (
+        session() as sess,
+        pytest.raises(
+            tf.errors.InvalidArgumentError, match=r"expects float32 \[4\].*has float32 \[3\]"
+        ),
+    ):
         tf.train.Saver().restore(sess, saved)
 
 
@@ -274,8 +335,14 @@ def test_not_strict_restores_what_fits(saved):
         before = len(sess.graph.get_operations())
         report = saver.restore(sess, saved, strict=False)
         assert report.restored == ["conv/kernel"] and report.missing == ["conv/biases"]
-        assert report.unexpected == ["conv/bias"] and [m.key for m in report.misshaped] == ["dense/kernel", "old"]
-        assert sess.run(variables["conv/kernel"]).sum() == 9 and sess.run(variables["dense/kernel"]).sum() == 0
+        assert report.unexpected == ["conv/bias"] and [m.key for m in report.misshaped] == [
+            "dense/kernel",
+            "old",
+        ]
+        assert (
+            sess.run(variables["conv/kernel"]).sum() == 9
+            and sess.run(variables["dense/kernel"]).sum() == 0
+        )
         assert len(sess.graph.get_operations()) == before
 
 
@@ -285,8 +352,12 @@ def test_paths_that_are_no_checkpoint(saved, tmp_path):
     with session() as sess:
         with pytest.raises(ValueError, match="None"):
             saver.restore(sess, None)
-        for wrong, hint in ((saved + ".index", "without its ending"), (str(tmp_path / "nett"), "net"),
-                            (str(tmp_path), "latest_checkpoint"), (str(tmp_path / "no" / "m"), "does not exist")):
+        for wrong, hint in (
+            (saved + ".index", "without its ending"),
+            (str(tmp_path / "nett"), "net"),
+            (str(tmp_path), "latest_checkpoint"),
+            (str(tmp_path / "no" / "m"), "does not exist"),
+        ):
             with pytest.raises(ValueError, match="is not a valid checkpoint") as caught:
                 saver.restore(sess, wrong)
             assert hint in str(caught.value)
@@ -326,7 +397,9 @@ def test_meta_graph_in_a_new_graph(tmp_path):
         assert [v.name for v in tf.global_variables()] == ["w:0", "r:0"]
         assert tf.trainable_variables()[0] is tf.global_variables()[0]
         assert tf.get_collection("numbers") == [5]
-        assert [v if isinstance(v, str) else v.decode() for v in tf.get_collection("names")] == ["some text"]
+        assert [v if isinstance(v, str) else v.decode() for v in tf.get_collection("names")] == [
+            "some text"
+        ]
     with tf.Graph().as_default(), tf.Session() as sess:
         saver = tf.train.import_meta_graph(path + ".meta", import_scope="copy")
         saver.restore(sess, path)

@@ -1,8 +1,10 @@
-"""kill -9 at 200 random moments of saving: the last good checkpoint is never lost, and what is there is whole.
+"""kill -9 at 200 random moments of saving: the last good checkpoint is never lost, and what is
+there is whole.
 
-A helper process with the graph built forks one child per kill.  The child saves in a loop, every third time over the same
-prefix, and writes the number of each completed save to a pipe.  After each kill the newest checkpoint must be complete, of
-one piece, and not older than the last save that was reported complete.
+A helper process with the graph built forks one child per kill.  The child saves in a loop, every
+third time over the same prefix, and writes the number of each completed save to a pipe.  After each
+kill the newest checkpoint must be complete, of one piece, and not older than the last save that was
+reported complete.
 """
 import os
 import random
@@ -69,7 +71,8 @@ def newest(folder):
 
 
 def kill_one(helper, first, pause):
-    """Starts a child that saves `first`, first + 1, ...; kills it after `pause`; returns the completed saves."""
+    """Starts a child that saves `first`, first + 1, ...; kills it after `pause`; returns the
+    completed saves."""
     helper.stdin.write(b"%d\n" % first)
     helper.stdin.flush()
     word, pid = helper.stdout.readline().split()
@@ -86,13 +89,18 @@ def kill_one(helper, first, pause):
 
 def test_kill_while_saving(tmp_path):
     folder, rng, done, most_files = str(tmp_path), random.Random(7), 0, 0
-    helper = subprocess.Popen([sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), folder],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    helper = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     for _ in range(KILLS):
         done = max([done] + kill_one(helper, done + 1, rng.random() * 0.04))
         if done:
             found = newest(folder)
-            assert found >= done, f"save {done} was complete, but the newest checkpoint is of {found}"
+            assert (
+                found >= done
+            ), f"save {done} was complete, but the newest checkpoint is of {found}"
             done = found
         most_files = max(most_files, len(os.listdir(folder)))
     helper.stdin.close()
@@ -128,5 +136,7 @@ def test_a_full_disk_keeps_the_old_checkpoint(tmp_path):
             saver.restore(sess, path)
             assert sess.run(v).sum() == 0
         """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], text=True, capture_output=True
+    )
     assert done.returncode == 0 and done.stdout.strip().endswith("Error"), done.stderr
