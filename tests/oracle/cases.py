@@ -1,7 +1,7 @@
 """What is asked of TensorFlow and of pyflow: the same code, run by both.
 
 `OPS` is a table of single expressions: name, function of (tf, *inputs), inputs; each is evaluated, and
-differentiated with respect to its float inputs with seeded `grad_ys`.  `SCRIPTS` are functions of (tf) that build a graph,
+differentiated with respect to its float inputs with `grad_ys` of -2, -1, 0, 1, 2, ....  `SCRIPTS` are functions of (tf) that build a graph,
 run sessions, and return named arrays: control flow, variables, optimisers.
 
 `record.py` runs them under TensorFlow 2.21's `compat.v1` and keeps the answers in answers.npz; test_oracle.py runs them
@@ -73,8 +73,7 @@ def build(tf, case):
         smooth = [y for y in outputs if y.dtype.is_floating or y.dtype.is_complex]
         if wanted and smooth:
             with tf.name_scope("differentiate"):
-                weights = [tf.cast(tf.sin(tf.cast(tf.reshape(tf.range(tf.size(y)), tf.shape(y)), tf.float32)), y.dtype)
-                           for y in smooth]
+                weights = [tf.cast(tf.reshape(tf.range(tf.size(y)), tf.shape(y)) % 5 - 2, y.dtype) for y in smooth]
             gradients = [g for g in tf.gradients(smooth, wanted, grad_ys=weights) if g is not None]
     gradients = [tf.convert_to_tensor(g) for g in gradients]
     outputs = [tf.identity(y, name=f"out{i}") for i, y in enumerate(outputs)]
