@@ -70,6 +70,11 @@ class PartialRun:
             self._fetched.update(mapper.tensors, mapper.targets)
             return [self._values[self._source[t]] for t in mapper.tensors]
 
+    @property
+    def finished(self):
+        """True once everything was fed and fetched: the handle is then forgotten."""
+        return self._fed == (1 << len(self._feeds)) - 1 and self._fetched >= self._fetchable
+
     def _arg(self, index):
         return next(a for a, i in self._args.items() if i == index)
 

@@ -9,14 +9,12 @@ Invariants
 
 Threads: `Compiler.compile` is called under the session's lock.
 """
-import logging
+import sys
 
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.passes import partition, place, printer, wire
 from pyflow.session import failures, missing, runtime
-
-log = logging.getLogger("pyflow")
 
 
 class Compiler:
@@ -77,8 +75,7 @@ class Compiler:
 
     @staticmethod
     def _report_placement(line):
-        log.info("%s", line)
-        print(line)
+        print(line, file=sys.stderr)
 
 
 # Ops that can keep a step running for long; plans with them get a token that `close` cancels.

@@ -18,6 +18,7 @@ Threads: all methods may be called from any thread; `_lock` guards compiling and
         sess.run([loss, train_op], {x: images})
 """
 import collections
+import itertools
 import threading
 import weakref
 
@@ -87,7 +88,7 @@ class BaseSession:
         self._threads = threads_lib.choose(threads, config)
         self._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
         self._lock = threading.RLock()
-        self._steps, self._partial_runs = {}, {}
+        self._steps, self._partial_runs, self._handle_numbers = {}, {}, itertools.count()
         self._callables, self._running = weakref.WeakSet(), set()
         self._default_session = None
         self._open(deterministic)
@@ -300,7 +301,7 @@ class BaseSession:
         tensors = feeds_lib.partial_feeds(self._graph, feeds or [])
         with self._lock:
             run = partial_run.PartialRun(self._compiler, self._step_error, mapper, tensors)
-            handle = f"partial_run_{len(self._partial_runs)}"
+            handle = f"partial_run_{next(self._handle_numbers)}"
             self._partial_runs[handle] = run
         self._graph.mark_run()
         return handle
@@ -322,7 +323,10 @@ class BaseSession:
             )
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         pairs = feeds_lib.flatten(self._graph, feed_dict) if feed_dict else []
-        return mapper.build(run.advance(mapper, pairs, self._timeout_ms))
+        values = run.advance(mapper, pairs, self._timeout_ms)
+        if run.finished:
+            self._partial_runs.pop(handle, None)
+        return mapper.build(values)
 
     # ------------------------------------------------------------ life
 
