@@ -2,7 +2,8 @@
 
 Invariants
   1. All are element-wise: output shape and dtype = those of the first input.
-  2. Each *Grad op takes (gradients, features or outputs) as TF's does, so a stored TF graph runs unchanged.
+  2. Each *Grad op takes (gradients, features or outputs) as TF's does, so a stored TF graph runs
+     unchanged.
   3. Each *Grad op has a gradient itself where TF gives one: second derivatives work.
 
 Example:  `tf.nn.relu([-1.0, 2.0])` -> [0, 2].
@@ -33,7 +34,8 @@ def _zeros(x):
     return array_ops.zeros_like(x)
 
 
-# ------------------------------------------------------------------------------------ sigmoid and tanh
+# ------------------------------------------------------------------------------------ sigmoid and
+# tanh
 @op("Sigmoid", inputs="x: T", outputs="y: T", T=FLOATS + COMPLEX)
 class Sigmoid:
     """1 / (1 + exp(-x)), without overflow. TF: Sigmoid."""
@@ -84,7 +86,7 @@ class TanhGrad:
     samples = SAME_PAIRS
 
 
-# ------------------------------------------------------------------------------------------ rectifiers
+# --------------------------------------------------------------------------------------- rectifiers
 @op("Relu", inputs="features: T", outputs="activations: T", T=REAL)
 class Relu:
     """max(features, 0). TF: Relu (Nair and Hinton 2010)."""
@@ -163,7 +165,8 @@ class LeakyReluGrad:
     samples = SAME_PAIRS + [GRAD_KINKS]
 
 
-# ----------------------------------------------------------------------------------- exponential units
+# ----------------------------------------------------------------------------------- exponential
+# units
 @op("Elu", inputs="features: T", outputs="activations: T", T=FLOATS)
 class Elu:
     """exp(features) - 1 below zero, features above. TF: Elu (Clevert et al. 2015)."""
@@ -270,7 +273,8 @@ class SoftsignGrad:
 
 
 def leaky_relu(features, alpha=0.2, name=None):
-    """`features` where positive, else `alpha` times it; integers become float32. TF: nn.leaky_relu."""
+    """`features` where positive, else `alpha` times it; integers become float32. TF:
+    nn.leaky_relu."""
     from pyflow.ops import cast_ops
     features = graph.convert_to_tensor(features, name="features")
     if features.dtype.is_integer:

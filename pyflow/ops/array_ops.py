@@ -2,7 +2,8 @@
 
 Invariants
   1. Reshape, Squeeze and ExpandDims keep the bytes: kernels forward the buffer.
-  2. The shape of a tensor with a fully known static shape is a constant: `tf.shape` builds no Shape node.
+  2. The shape of a tensor with a fully known static shape is a constant: `tf.shape` builds no Shape
+     node.
   3. A shape argument that is constant in the graph gives a static output shape.
 
 Example:  `tf.reshape(tf.range(6), [2, -1])` -> [[0, 1, 2], [3, 4, 5]].
@@ -22,7 +23,8 @@ ANY_SHAPE = [S((2, 3)), S(()), S((0, 3)), S((2, 1, 4))]
 NO_AXES = np.zeros(0, np.int32)
 
 
-# ----------------------------------------------------------------------------------- asking for shapes
+# ----------------------------------------------------------------------------------- asking for
+# shapes
 def _rank_vector(op):
     return TensorShape([op.inputs[0].shape.ndims])
 
@@ -78,7 +80,8 @@ class BroadcastArgs:
     gradient = None
 
     def reference(s0, s1): return np.array(np.broadcast_shapes(tuple(s0), tuple(s1)), s0.dtype)
-    samples = [S(lit([2, 1, 3]), lit([4, 1])), S(lit(NO_AXES), lit([2, 3])), S(lit([0, 3]), lit([1]))]
+    samples = [S(lit([2, 1, 3]), lit([4, 1])), S(lit(NO_AXES), lit([2, 3])),
+               S(lit([0, 3]), lit([1]))]
 
 
 def _gradient_args(s0, s1):
@@ -96,7 +99,8 @@ def _gradient_args(s0, s1):
 @op("BroadcastGradientArgs", inputs="s0: T, s1: T", outputs="r0: T, r1: T",
     attrs="T: {int32, int64} = int32")
 class BroadcastGradientArgs:
-    """Axes over which the gradients of operands of shapes s0, s1 are to be summed. TF: BroadcastGradientArgs.
+    """Axes over which the gradients of operands of shapes s0, s1 are to be summed. TF:
+    BroadcastGradientArgs.
 
     Axes where both are 1 are listed for both (summing them changes nothing), unless s0 equals s1.
     """
@@ -108,7 +112,8 @@ class BroadcastGradientArgs:
                S(lit(NO_AXES), lit([4, 2]))]
 
 
-# --------------------------------------------------------------------------------- changing the shape
+# --------------------------------------------------------------------------------- changing the
+# shape
 def _reshape_shape(op):
     before, after = op.inputs[0].shape, static_shape(op.inputs[1])
     dims = dims_of(after)
@@ -118,17 +123,20 @@ def _reshape_shape(op):
     if value is not None and np.ndim(value) == 1:
         dims = [int(d) for d in value]
         if sum(d == -1 for d in dims) > 1 or any(d < -1 for d in dims):
-            raise ValueError(f"Reshape: the shape {dims} may have one -1 and no other negative dimension")
+            raise ValueError(f"Reshape: the shape {dims} may have one -1 and no other negative "
+                             "dimension")
         dims = [None if d == -1 else d for d in dims]
         count = before.num_elements()
         known = int(np.prod([d for d in dims if d is not None], dtype=np.int64))
         if count is not None and None in dims:
             if (known and count % known) or (not known and count):
-                raise ValueError(f"Reshape: {count} elements (shape {before}) cannot be arranged in "
+                raise ValueError(f"Reshape: {count} elements (shape {before}) cannot be arranged "
+                                 "in "
                                  f"shape {[int(d) for d in value]}")
             dims[dims.index(None)] = count // known if known else 0
         elif count is not None and count != known:
-            raise ValueError(f"Reshape: cannot reshape a tensor with {count} elements (shape {before}) "
+            raise ValueError(f"Reshape: cannot reshape a tensor with {count} elements (shape "
+                             f"{before}) "
                              f"to shape {dims} ({known} elements)")
     return TensorShape(dims)
 
@@ -143,7 +151,8 @@ class Reshape:
         return [Reshape(dy, shape_vector(op.inputs[0])), None]
 
     def reference(tensor, shape): return tensor.reshape([int(d) for d in shape])
-    samples = [S((2, 3), lit([3, 2])), S((2, 3), lit([-1])), S((), lit([1, 1])), S((1,), lit(NO_AXES)),
+    samples = [S((2, 3), lit([3, 2])), S((2, 3), lit([-1])), S((), lit([1, 1])),
+               S((1,), lit(NO_AXES)),
                S((0, 3), lit([3, -1])), S((2, 3, 4), lit([2, -1, 2]))]
 
 
@@ -154,7 +163,8 @@ def _squeeze_shape(op):
     axes = [normal_axis(a, len(dims), "squeeze dimension") for a in op.get_attr("squeeze_dims")]
     for a in axes:
         if dims[a] not in (1, None):
-            raise ValueError(f"Squeeze: dimension {a} of shape {op.inputs[0].shape} is {dims[a]}, not 1")
+            raise ValueError(f"Squeeze: dimension {a} of shape {op.inputs[0].shape} is {dims[a]}, "
+                             "not 1")
     if axes:
         return TensorShape([d for i, d in enumerate(dims) if i not in axes])
     if None in dims:
@@ -196,7 +206,8 @@ class ExpandDims:
         return [Reshape(dy, shape_vector(op.inputs[0])), None]
 
     def reference(input, dim): return np.expand_dims(input, int(dim))
-    samples = [S((2, 3), lit(0)), S((2, 3), lit(-1)), S((2, 3), lit(1)), S((), lit(0)), S((0,), lit(1))]
+    samples = [S((2, 3), lit(0)), S((2, 3), lit(-1)), S((2, 3), lit(1)), S((), lit(0)),
+               S((0,), lit(1))]
 
 
 def _transpose_shape(op):
@@ -209,7 +220,8 @@ def _transpose_shape(op):
     if dims is None:
         return unknown_shape(len(perm))
     if len(perm) != len(dims):
-        raise ValueError(f"Transpose: perm {perm} has {len(perm)} entries, the tensor has rank {len(dims)}")
+        raise ValueError(f"Transpose: perm {perm} has {len(perm)} entries, the tensor has rank "
+                         f"{len(dims)}")
     perm = [normal_axis(p, len(dims), "perm") for p in perm]
     if len(set(perm)) != len(perm):
         raise ValueError(f"Transpose: {perm} is not a permutation")
@@ -284,11 +296,13 @@ class BroadcastTo:
         return [sum_over(dy, reduced, x), None]
 
     def reference(input, shape): return np.broadcast_to(input, [int(d) for d in shape])
-    samples = [S((3,), lit([2, 3])), S((), lit([2, 2])), S((2, 1), lit([2, 3])), S((1, 3), lit([0, 3])),
+    samples = [S((3,), lit([2, 3])), S((), lit([2, 2])), S((2, 1), lit([2, 3])),
+               S((1, 3), lit([0, 3])),
                S((2, 3), lit([2, 3]))]
 
 
-# -------------------------------------------------------------------------------- tensors from nothing
+# -------------------------------------------------------------------------------- tensors from
+# nothing
 @op("Fill", inputs="dims: index_type, value: T", outputs="output: T",
     attrs="T: type, index_type: {int32, int64} = int32")
 class Fill:
@@ -367,10 +381,12 @@ class LinSpace:
     gradient = None
 
     def reference(start, stop, num): return np.linspace(start.item(), stop.item(), int(num))
-    samples = [S(lit(0.0), lit(1.0), lit(5)), S(lit(2.0), lit(-2.0), lit(3)), S(lit(1.5), lit(9.0), lit(1))]
+    samples = [S(lit(0.0), lit(1.0), lit(5)), S(lit(2.0), lit(-2.0), lit(3)),
+               S(lit(1.5), lit(9.0), lit(1))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape."""
     return shape_internal(input, name, out_type=out_type)
@@ -447,7 +463,8 @@ def expand_dims(input, axis=None, name=None, dim=None):
 
 
 def transpose(a, perm=None, name="transpose", conjugate=False):
-    """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`. TF: tf.transpose."""
+    """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`. TF:
+    tf.transpose."""
     with graph.name_scope(name, "transpose", [a]) as scope:
         a = graph.convert_to_tensor(a, name="a")
         build = ConjugateTranspose if conjugate and a.dtype.is_complex else Transpose
@@ -485,7 +502,8 @@ def broadcast_dynamic_shape(shape_x, shape_y):
 def _filled(shape, value, dtype, name, default):
     dtype = dtypes.as_dtype(dtype).base_dtype
     with graph.name_scope(name, default, [shape]) as scope:
-        value = {dtypes.bool: bool(value), dtypes.string: "" if not value else str(value)}.get(dtype, value)
+        value = {dtypes.bool: bool(value), dtypes.string: "" if not value
+                 else str(value)}.get(dtype, value)
         if not isinstance(shape, graph.Tensor):
             known = _known_dims(shape)
             if known is not None and int(np.prod(known, dtype=np.int64)) < 1000:
@@ -564,35 +582,14 @@ def linspace(start, stop, num, name=None):
     return LinSpace(start, stop, num, name=name)
 
 
-def meshgrid(*args, **kwargs):
-    """Coordinate tensors of rank n of n vectors; indexing "xy" (default) or "ij". TF: tf.meshgrid."""
-    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
-    if kwargs:
-        raise TypeError(f"tf.meshgrid: unexpected keyword argument {sorted(kwargs)[0]!r}")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"tf.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    with graph.name_scope(name, "meshgrid", args):
-        n = len(args)
-        vectors = [graph.convert_to_tensor(v) for v in args]
-        sizes = [size(v) for v in vectors]
-        place = list(range(n))
-        if indexing == "xy" and n > 1:
-            place[:2] = [1, 0]
-        views = [Reshape(v, int32s([-1 if j == place[i] else 1 for j in range(n)]))
-                 for i, v in enumerate(vectors)]
-        from pyflow.ops import join_ops
-        dims = join_ops.stack([sizes[place.index(j)] for j in range(n)]) if n else NO_AXES
-        return [BroadcastTo(v, dims) for v in views]
-
-
 PUBLIC = {
     "shape": shape, "shape_n": shape_n, "rank": rank, "size": size, "reshape": reshape,
     "squeeze": squeeze, "expand_dims": expand_dims, "transpose": transpose,
     "matrix_transpose": matrix_transpose, "linalg.transpose": matrix_transpose,
     "linalg.matrix_transpose": matrix_transpose, "invert_permutation": InvertPermutation,
     "math.invert_permutation": InvertPermutation, "broadcast_to": BroadcastTo,
-    "broadcast_dynamic_shape": broadcast_dynamic_shape, "broadcast_static_shape": broadcast_static_shape,
+    "broadcast_dynamic_shape": broadcast_dynamic_shape,
+    "broadcast_static_shape": broadcast_static_shape,
     "zeros": zeros, "ones": ones, "fill": fill, "zeros_like": zeros_like, "ones_like": ones_like,
     "range": range_, "linspace": linspace, "lin_space": linspace, 
-    "meshgrid": meshgrid,
 }

@@ -1,7 +1,8 @@
 """Element-wise arithmetic of two arguments, with NumPy broadcasting, and sums of many (AddN).
 
 Invariants
-  1. Output shape = broadcast of the operands' shapes; a mismatch is a ValueError while the graph is built.
+  1. Output shape = broadcast of the operands' shapes; a mismatch is a ValueError while the graph is
+     built.
   2. Gradients are summed back to each operand's shape (`sum_to_operands`).
   3. Integer division by zero is an InvalidArgumentError of the step, never a signal.
 
@@ -18,7 +19,8 @@ from pyflow.ops.common import PAIRS, broadcast, conj, merged, only, sum_to_opera
 
 POSITIVE_PAIRS = [S(pos((2, 3)), pos((2, 3))), S(pos((2, 3)), pos((3,))), S(pos(()), pos((2, 1))),
                   S(pos((0, 3)), pos((1, 3)))]
-BY_POSITIVE = [S((2, 3), pos((2, 3))), S((2, 3), pos((3,))), S((), pos((2, 1))), S((0, 3), pos((1, 3)))]
+BY_POSITIVE = [S((2, 3), pos((2, 3))), S((2, 3), pos((3,))), S((), pos((2, 1))),
+               S((0, 3), pos((1, 3)))]
 WITH_ZEROS = [S(lit([0.0, 0.0, 2.0]), lit([0.0, 3.0, 0.0]), types=(dtypes.float32, dtypes.float64))]
 SIGNS = [S(lit([7, -7, 7, -7]), lit([3, 3, -3, -3])), S(lit([6, -6, 0, 5]), lit([3]))]
 ADDABLE = NUMBERS + (dtypes.string,)
@@ -156,7 +158,8 @@ class DivNoNan:
         return sum_to_operands(op, DivNoNan(dz, y), dy)
 
     def reference(x, y):
-        return np.where(y == 0, np.zeros((), x.dtype), x / np.where(y == 0, np.ones((), y.dtype), y))
+        return np.where(y == 0, np.zeros((), x.dtype),
+                        x / np.where(y == 0, np.ones((), y.dtype), y))
     samples = BY_POSITIVE + WITH_ZEROS
 
 
@@ -215,7 +218,8 @@ class TruncateMod:
     samples = BY_POSITIVE + SIGNS
 
 
-# ------------------------------------------------------------------------ powers, logarithms, angles
+# ------------------------------------------------------------------------ powers, logarithms,
+# angles
 @op("Pow", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class Pow:
     """x to the power y, broadcast; integers to a negative power are an error. TF: Pow."""
@@ -256,7 +260,8 @@ class Xdivy:
 
     def reference(x, y):
         x, y = np.broadcast_arrays(x, y)
-        return np.where(x == 0, np.zeros((), x.dtype), x / np.where(x == 0, np.ones((), y.dtype), y))
+        return np.where(x == 0, np.zeros((), x.dtype),
+                        x / np.where(x == 0, np.ones((), y.dtype), y))
     samples = BY_POSITIVE + WITH_ZEROS[:1]
 
 
@@ -272,7 +277,8 @@ class Xlogy:
 
     def reference(x, y):
         x, y = np.broadcast_arrays(x, y)
-        return np.where(x == 0, np.zeros((), x.dtype), x * np.log(np.where(x == 0, np.ones((), y.dtype), y)))
+        return np.where(x == 0, np.zeros((), x.dtype),
+                        x * np.log(np.where(x == 0, np.ones((), y.dtype), y)))
     samples = BY_POSITIVE
 
 
@@ -296,7 +302,8 @@ class Atan2:
     samples = PAIRS
 
 
-# -------------------------------------------------------------------------------- maximum and minimum
+# -------------------------------------------------------------------------------- maximum and
+# minimum
 def _extremum_gradient(op, dz, chosen):
     zeros = _zeros(dz)
     return sum_to_operands(op, _select(chosen, dz, zeros), _select(chosen, zeros, dz))
@@ -326,7 +333,8 @@ class Minimum:
     samples = PAIRS
 
 
-# --------------------------------------------------------------------------------------- bits of ints
+# --------------------------------------------------------------------------------------- bits of
+# ints
 @op("BitwiseAnd", inputs="x: T, y: T", outputs="z: T", T=INTS)
 class BitwiseAnd:
     """Bitwise and, broadcast. TF: BitwiseAnd."""
@@ -396,7 +404,8 @@ def _sum_gradient(op, dy):
 MANY = [S([(2, 3), (2, 3), (2, 3)]), S([()]), S([(0, 3), (0, 3)])]
 
 
-@op("AddN", inputs="inputs: N * T", outputs="sum: T", attrs="N: int >= 1", T=NUMBERS + (dtypes.variant,))
+@op("AddN", inputs="inputs: N * T", outputs="sum: T", attrs="N: int >= 1",
+    T=NUMBERS + (dtypes.variant,))
 class AddN:
     """Sum of tensors of one shape and dtype, without broadcasting. TF: AddN."""
     shape = merged
@@ -425,7 +434,8 @@ def _checked_inputs(inputs, who):
 
 
 def add_n(inputs, name=None):
-    """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype. TF: tf.add_n."""
+    """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype. TF:
+    tf.add_n."""
     inputs = [graph.convert_to_tensor(x) for x in _checked_inputs(inputs, "tf.add_n")]
     if len(inputs) == 1:
         if name:
@@ -451,17 +461,21 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     return AccumulateNV2(inputs, shape=known, name=name)
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def _pair(x, y):
     x = graph.convert_to_tensor(x, name="x")
     return x, graph.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
 
 
 def truediv(x, y, name=None):
-    """x / y as Python 3 divides: small integers become float32, int32 and wider float64. TF: tf.truediv."""
+    """x / y as Python 3 divides: small integers become float32, int32 and wider float64. TF:
+    tf.truediv."""
     from pyflow.ops import cast_ops
-    wider = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32, dtypes.uint16: dtypes.float32,
-             dtypes.int16: dtypes.float32, dtypes.uint32: dtypes.float64, dtypes.int32: dtypes.float64,
+    wider = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32,
+             dtypes.uint16: dtypes.float32,
+             dtypes.int16: dtypes.float32, dtypes.uint32: dtypes.float64,
+             dtypes.int32: dtypes.float64,
              dtypes.uint64: dtypes.float64, dtypes.int64: dtypes.float64}
     with graph.name_scope(name, "truediv", [x, y]) as scope:
         x, y = _pair(x, y)

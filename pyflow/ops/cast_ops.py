@@ -29,7 +29,8 @@ def _cast_reference(x, DstT):
 @op("Cast", inputs="x: SrcT", outputs="y: DstT",
     attrs="SrcT: type, DstT: type, Truncate: bool = false")
 class Cast:
-    """`x` as dtype `DstT`, any shape. `Truncate`: drop bits, do not round, toward bfloat16/half. TF: Cast."""
+    """`x` as dtype `DstT`, any shape. `Truncate`: drop bits, do not round, toward bfloat16/half.
+    TF: Cast."""
     shape = unchanged
 
     def gradient(op, dy):
@@ -39,7 +40,8 @@ class Cast:
         return None
 
     def reference(x, DstT): return _cast_reference(x, DstT)
-    samples = [S((2, 3), DstT=dtypes.float64), S((), DstT=dtypes.float32), S((0, 3), DstT=dtypes.int32),
+    samples = [S((2, 3), DstT=dtypes.float64), S((), DstT=dtypes.float32),
+               S((0, 3), DstT=dtypes.int32),
                S(ints((2, 3), 0, 100), DstT=dtypes.int64), S(ints((4,), 0, 100), DstT=dtypes.uint8),
                S(ints((4,), 0, 2), DstT=dtypes.bool), S(bools((5,)), DstT=dtypes.float32),
                S((2, 3), DstT=dtypes.float16), S(ints((3,), 0, 9), DstT=dtypes.complex64)]
@@ -70,7 +72,8 @@ def _bitcast_reference(input, type):
 
 @op("Bitcast", inputs="input: T", outputs="output: type", attrs="T: type, type: type", T=BITS)
 class Bitcast:
-    """The same bytes read as dtype `type`; a size ratio n adds or removes a last dimension n. TF: Bitcast."""
+    """The same bytes read as dtype `type`; a size ratio n adds or removes a last dimension n. TF:
+    Bitcast."""
     shape = _bitcast_dims
     gradient = None
 
@@ -82,7 +85,8 @@ class Bitcast:
 
 
 def cast(x, dtype, name=None):
-    """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape. TF: tf.cast."""
+    """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape. TF:
+    tf.cast."""
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, graph.Tensor) and x.dtype.base_dtype == base:
         return x

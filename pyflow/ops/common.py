@@ -3,12 +3,14 @@
 Invariants
   1. Nothing here defines an op; the blocks of the other modules use these functions.
   2. A shape function takes the `Operation` and returns one TensorShape (or a list, one per output).
-  3. Gradient functions emit as few nodes as the static shapes allow: where both operand shapes are known
+  3. Gradient functions emit as few nodes as the static shapes allow: where both operand shapes are
+     known
      no Shape, BroadcastGradientArgs or Reshape node is built.
 
 Pure functions; any thread that may build the graph may call them.
 
-Example:  `shape = broadcast` in a binary block;  `return sum_to_operands(op, dy, -dy)` in its gradient.
+Example:  `shape = broadcast` in a binary block;  `return sum_to_operands(op, dy, -dy)` in its
+gradient.
 """
 import numpy as np
 
@@ -16,7 +18,7 @@ from pyflow.framework import tensor_util
 from pyflow.framework.op import S, pos, unit
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
 
-# ------------------------------------------------------------------------------------------- samples
+# ------------------------------------------------------------------------------------------ samples
 ELEMENTWISE = [S((2, 3)), S(()), S((0, 3))]
 POSITIVE = [S(pos((2, 3))), S(pos(())), S(pos((0, 3)))]
 WITHIN_ONE = [S(unit((2, 3))), S(unit(())), S(unit((0, 3)))]
@@ -29,7 +31,8 @@ def only(types, samples):
     return [S(*s.inputs, types=types, **s.attrs) for s in samples]
 
 
-# ------------------------------------------------------------------------------------- static values
+# ------------------------------------------------------------------------------------- static
+# values
 def static(tensor):
     """The ndarray a tensor is known to hold while the graph is built, or None."""
     return tensor_util.constant_value(tensor)
@@ -67,7 +70,8 @@ def rank_of(tensor):
     return array_ops.Rank(tensor)
 
 
-# ----------------------------------------------------------------------------------- shape functions
+# ----------------------------------------------------------------------------------- shape
+# functions
 def unchanged(op):
     """The first input's shape."""
     return op.inputs[0].shape
@@ -119,7 +123,7 @@ def at_least_rank(shape, rank, what="input"):
     return shape
 
 
-# ------------------------------------------------------------------------------------------ gradients
+# ---------------------------------------------------------------------------------------- gradients
 def conj(x):
     """The complex conjugate; real tensors come back as they are, without a node."""
     if not x.dtype.is_complex:
@@ -129,7 +133,8 @@ def conj(x):
 
 
 def sum_to_operands(op, gx, gy):
-    """Gradients of a broadcasting op's operands, summed over the dimensions each was stretched in."""
+    """Gradients of a broadcasting op's operands, summed over the dimensions each was stretched
+    in."""
     x, y = op.inputs[0], op.inputs[1]
     xs, ys = x.shape, y.shape
     if xs.is_fully_defined() and xs == ys:
@@ -145,7 +150,8 @@ def sum_to_operands(op, gx, gy):
 
 
 def stretched_axes(shape, other):
-    """Axes of the broadcast result in which an operand of `shape` was stretched; None if not known yet."""
+    """Axes of the broadcast result in which an operand of `shape` was stretched; None if not known
+    yet."""
     a, b = dims_of(shape), dims_of(other)
     if a is None or b is None:
         return [] if b == [] else None
@@ -185,7 +191,7 @@ def sum_over(grad, axes, like):
     return array_ops.Reshape(reduction_ops.Sum(grad, axes), shape_vector(like))
 
 
-# -------------------------------------------------------------------------------------------- oracles
+# ------------------------------------------------------------------------------------------ oracles
 def vectorized(function):
     """A scalar function of `math` as one over arrays, computed in float64."""
     apply = np.vectorize(function, otypes=[np.float64])

@@ -1,8 +1,10 @@
 """Complex numbers: building, taking apart, conjugating.
 
 Invariants
-  1. complex64 pairs with float32, complex128 with float64; the part ops take the part's dtype as `Tout`.
-  2. The public functions pass real tensors through where that is what TF does (real, conj, abs, angle).
+  1. complex64 pairs with float32, complex128 with float64; the part ops take the part's dtype as
+     `Tout`.
+  2. The public functions pass real tensors through where that is what TF does (real, conj, abs,
+     angle).
 
 Example:  `tf.abs(tf.complex(3.0, 4.0))` -> 5.
 """
@@ -91,7 +93,8 @@ class Angle:
     def gradient(op, dy):
         z = op.inputs[0]
         part = dy.dtype
-        inverse = unary_ops.Reciprocal(Complex(Imag(z, Tout=part), Real(z, Tout=part), Tout=z.dtype))
+        inverse = unary_ops.Reciprocal(Complex(Imag(z, Tout=part), Real(z, Tout=part),
+                                               Tout=z.dtype))
         return -Complex(dy, _zero(dy), Tout=z.dtype) * inverse
 
     def reference(input): return np.angle(input)
@@ -102,9 +105,11 @@ def _zero(like):
     return graph.convert_to_tensor(0, dtype=like.dtype)
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def complex(real, imag, name=None):
-    """real + i imag from float32 or float64 parts of one dtype. TypeError otherwise. TF: tf.complex."""
+    """real + i imag from float32 or float64 parts of one dtype. TypeError otherwise. TF:
+    tf.complex."""
     real = graph.convert_to_tensor(real, name="real")
     imag = graph.convert_to_tensor(imag, dtype=real.dtype, name="imag")
     pairs = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}

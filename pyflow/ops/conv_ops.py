@@ -3,7 +3,8 @@
 Invariants
   1. Images are [batch, height, width, channels] (NHWC) or [batch, channels, height, width] (NCHW);
      filters [height, width, in, out], depthwise [height, width, in, multiplier].
-  2. SAME pads so that out = ceil(in / stride), the odd pixel after; VALID pads nothing; EXPLICIT as given.
+  2. SAME pads so that out = ceil(in / stride), the odd pixel after; VALID pads nothing; EXPLICIT as
+     given.
   3. A convolution and its two backprop ops are each other's gradients.
 
 Cross-correlation as in TF: y[b, i, j, o] = sum x[b, s i + d u, s j + d v, c] w[u, v, c, o].
@@ -31,7 +32,8 @@ def spatial(data_format):
 
 
 def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
-    """(out, before, after) of one dimension; `size` may be None (out None where it depends on it)."""
+    """(out, before, after) of one dimension; `size` may be None (out None where it depends on
+    it)."""
     reach = (window - 1) * dilation + 1
     if padding == "SAME":
         if size is None:
@@ -53,7 +55,8 @@ def _check_four(op, values, what):
         raise ValueError(f"{op.type}: {what} must have 4 entries, one per dimension, got {values}")
     n, c = 0, spatial(op.get_attr("data_format"))[2]
     if values[n] != 1 or values[c] != 1:
-        raise ValueError(f"{op.type}: {what} over the batch and channel dimensions must be 1, got {values}")
+        raise ValueError(f"{op.type}: {what} over the batch and channel dimensions must be 1, got "
+                         f"{values}")
     if any(v < 1 for v in values):
         raise ValueError(f"{op.type}: {what} must be positive, got {values}")
 
@@ -80,7 +83,8 @@ def _out_sizes(op, image, window):
     sizes = []
     for axis, k in zip(spatial(op.get_attr("data_format"))[:2], window):
         sizes.append(None if k is None else
-                     margins(image[axis], k, strides[axis], dilations[axis], padding, pairs[axis])[0])
+                     margins(image[axis], k, strides[axis], dilations[axis], padding,
+                             pairs[axis])[0])
     return sizes
 
 
@@ -91,7 +95,8 @@ def _conv_shape(op, depthwise=False):
     if None not in (image[c], kernel[2]):
         wrong = image[c] != kernel[2] if depthwise else not kernel[2] or image[c] % kernel[2]
         if wrong:
-            raise ValueError(f"{op.type}: the input has {image[c]} channels (shape {op.inputs[0].shape}), the "
+            raise ValueError(f"{op.type}: the input has {image[c]} channels (shape "
+                             f"{op.inputs[0].shape}), the "
                              f"filter {op.inputs[1].shape} expects {kernel[2]}")
     result = [image[0], None, None, None]
     result[h], result[w] = _out_sizes(op, image, kernel[:2])
@@ -105,11 +110,12 @@ def _settings(op, names):
     return {name: op.get_attr(name) for name in names}
 
 
-CONV_NAMES = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations")
+CONV_NAMES = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format",
+              "dilations")
 DEPTH_NAMES = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 
 
-# ------------------------------------------------------------------------------------------- oracles
+# ------------------------------------------------------------------------------------------ oracles
 class _Windows:
     """The windows of one image size, for the NumPy oracles; all in NHWC."""
 
@@ -173,7 +179,8 @@ def _to_input(sizes, w, dy, multiply, data_format, **geometry):
 
 def _to_filter(x, sizes, dy, multiply, data_format, **geometry):
     x, dy = nchw_to_nhwc(x, data_format), nchw_to_nhwc(dy, data_format)
-    windows = _Windows(x.shape[1:3], [int(s) for s in sizes[:2]], data_format=data_format, **geometry)
+    windows = _Windows(x.shape[1:3], [int(s) for s in sizes[:2]], data_format=data_format,
+                       **geometry)
     padded = windows.padded(x)
     dw = np.zeros([int(s) for s in sizes], dy.dtype)
     for u, v, at in windows.taps():
@@ -193,19 +200,21 @@ def _depth_to_filter(x, dy):
     return np.einsum("bijc,bijcm->cm", x, dy.reshape(x.shape + (dy.shape[3] // x.shape[3],)))
 
 
-# ------------------------------------------------------------------------------------------- samples
+# ------------------------------------------------------------------------------------------ samples
 GEOMETRIES = [   # image, filter, attributes, output image
     ((2, 5, 4, 3), (3, 3, 3, 2), dict(strides=[1, 1, 1, 1], padding="SAME")),
     ((1, 5, 6, 2), (3, 2, 2, 4), dict(strides=[1, 2, 2, 1], padding="VALID")),
     ((1, 6, 5, 1), (3, 3, 1, 2), dict(strides=[1, 2, 3, 1], padding="SAME")),
     ((2, 4, 4, 3), (1, 1, 3, 5), dict(strides=[1, 1, 1, 1], padding="VALID")),
-    ((1, 7, 7, 2), (3, 3, 2, 1), dict(strides=[1, 1, 1, 1], padding="SAME", dilations=[1, 2, 2, 1])),
+    ((1, 7, 7, 2), (3, 3, 2, 1), dict(strides=[1, 1, 1, 1], padding="SAME",
+                                      dilations=[1, 2, 2, 1])),
     ((1, 4, 4, 1), (3, 3, 1, 1), dict(strides=[1, 1, 1, 1], padding="EXPLICIT",
                                       explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0])),
     ((0, 4, 4, 2), (3, 3, 2, 2), dict(strides=[1, 1, 1, 1], padding="SAME")),
     ((1, 8, 8, 16), (5, 5, 16, 8), dict(strides=[1, 1, 1, 1], padding="SAME")),
 ]
-PLANES = ((2, 3, 5, 4), (3, 3, 3, 2), dict(strides=[1, 1, 1, 1], padding="SAME", data_format="NCHW"))
+PLANES = ((2, 3, 5, 4), (3, 3, 3, 2), dict(strides=[1, 1, 1, 1], padding="SAME",
+                                           data_format="NCHW"))
 
 
 def _conv_samples(part, depthwise=False):
@@ -215,7 +224,8 @@ def _conv_samples(part, depthwise=False):
             continue
         pairs = _explicit({"explicit_paddings": [], **attrs}.__getitem__)
         dilations = attrs.get("dilations", [1] * 4)
-        out = [margins(image[a], kernel[a - 1], attrs["strides"][a], dilations[a], attrs["padding"], pairs[a])[0]
+        out = [margins(image[a], kernel[a - 1], attrs["strides"][a], dilations[a],
+                       attrs["padding"], pairs[a])[0]
                for a in (1, 2)]
         channels = kernel[2] * kernel[3] if depthwise else kernel[3]
         result = (image[0], *out, channels)
@@ -225,7 +235,7 @@ def _conv_samples(part, depthwise=False):
     return made
 
 
-# ----------------------------------------------------------------------------------------------- ops
+# ---------------------------------------------------------------------------------------------- ops
 @op("Conv2D", inputs="input: T, filter: T", outputs="output: T", attrs=CONV, T=CONVOLVED)
 class Conv2D:
     """Convolution of images with a bank of filters. TF: Conv2D."""
@@ -243,18 +253,22 @@ class Conv2D:
     samples = _conv_samples("y") + [S(*PLANES[:2], types=FLOATS[2:], **PLANES[2])]
 
 
-@op("Conv2DBackpropInput", inputs="input_sizes: int32, filter: T, out_backprop: T", outputs="output: T",
+@op("Conv2DBackpropInput", inputs="input_sizes: int32, filter: T, out_backprop: T",
+    outputs="output: T",
     attrs=CONV, T=CONVOLVED)
 class Conv2DBackpropInput:
-    """Gradient of Conv2D with respect to its input; a transposed convolution. TF: Conv2DBackpropInput."""
+    """Gradient of Conv2D with respect to its input; a transposed convolution. TF:
+    Conv2DBackpropInput."""
     def shape(op): return _sizes_shape(op, 0)
 
     def gradient(op, dz):
         w, dy = op.inputs[1], op.inputs[2]
         attrs = _settings(op, CONV_NAMES)
-        return [None, Conv2DBackpropFilter(dz, shape_vector(w), dy, **attrs), Conv2D(dz, w, **attrs)]
+        return [None, Conv2DBackpropFilter(dz, shape_vector(w), dy, **attrs),
+                Conv2D(dz, w, **attrs)]
 
-    def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings, data_format,
+    def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings,
+                  data_format,
                   dilations):
         return _to_input(input_sizes, filter, out_backprop, lambda dy, w: dy @ w.T, data_format,
                          strides=strides, padding=padding, explicit_paddings=explicit_paddings,
@@ -262,7 +276,8 @@ class Conv2DBackpropInput:
     samples = _conv_samples("x")
 
 
-@op("Conv2DBackpropFilter", inputs="input: T, filter_sizes: int32, out_backprop: T", outputs="output: T",
+@op("Conv2DBackpropFilter", inputs="input: T, filter_sizes: int32, out_backprop: T",
+    outputs="output: T",
     attrs=CONV, T=FLOATS)
 class Conv2DBackpropFilter:
     """Gradient of Conv2D with respect to its filter. TF: Conv2DBackpropFilter."""
@@ -273,9 +288,11 @@ class Conv2DBackpropFilter:
         attrs = _settings(op, CONV_NAMES)
         return [Conv2DBackpropInput(shape_vector(x), dz, dy, **attrs), None, Conv2D(x, dz, **attrs)]
 
-    def reference(input, filter_sizes, out_backprop, strides, padding, explicit_paddings, data_format,
+    def reference(input, filter_sizes, out_backprop, strides, padding, explicit_paddings,
+                  data_format,
                   dilations):
-        return _to_filter(input, filter_sizes, out_backprop, lambda x, dy: np.einsum("bijc,bijo->co", x, dy),
+        return _to_filter(input, filter_sizes, out_backprop, lambda x,
+                          dy: np.einsum("bijc,bijo->co", x, dy),
                           data_format, strides=strides, padding=padding,
                           explicit_paddings=explicit_paddings, dilations=dilations)
     samples = _conv_samples("w")
@@ -284,12 +301,14 @@ class Conv2DBackpropFilter:
 def _sizes_shape(op, which):
     shape = static_shape(op.inputs[which])
     if shape.ndims not in (None, 4):
-        raise ValueError(f"{op.type}: {'filter_sizes' if which else 'input_sizes'} must have 4 entries")
+        raise ValueError(f"{op.type}: {'filter_sizes' if which else 'input_sizes'} must have 4 "
+                         "entries")
     _check_four(op, op.get_attr("strides"), "strides")
     return shape if shape.ndims else TensorShape([None] * 4)
 
 
-@op("DepthwiseConv2dNative", inputs="input: T, filter: T", outputs="output: T", attrs=DEPTHWISE, T=FLOATS)
+@op("DepthwiseConv2dNative", inputs="input: T, filter: T", outputs="output: T", attrs=DEPTHWISE,
+    T=FLOATS)
 class DepthwiseConv2dNative:
     """Each channel convolved with its own `multiplier` filters. TF: DepthwiseConv2dNative."""
     def shape(op): return _conv_shape(op, depthwise=True)
@@ -301,7 +320,8 @@ class DepthwiseConv2dNative:
                 DepthwiseConv2dNativeBackpropFilter(x, shape_vector(w), dy, **attrs)]
 
     def reference(input, filter, strides, padding, explicit_paddings, data_format, dilations):
-        return _forward(input, filter, _depth_forward, filter.shape[2] * filter.shape[3], data_format,
+        return _forward(input, filter, _depth_forward, filter.shape[2] * filter.shape[3],
+                        data_format,
                         strides=strides, padding=padding, explicit_paddings=explicit_paddings,
                         dilations=dilations)
     samples = _conv_samples("y", depthwise=True)
@@ -319,9 +339,11 @@ class DepthwiseConv2dNativeBackpropInput:
         return [None, DepthwiseConv2dNativeBackpropFilter(dz, shape_vector(w), dy, **attrs),
                 DepthwiseConv2dNative(dz, w, **attrs)]
 
-    def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings, data_format,
+    def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings,
+                  data_format,
                   dilations):
-        return _to_input(input_sizes, filter, out_backprop, _depth_to_input, data_format, strides=strides,
+        return _to_input(input_sizes, filter, out_backprop, _depth_to_input, data_format,
+                         strides=strides,
                          padding=padding, explicit_paddings=explicit_paddings, dilations=dilations)
     samples = _conv_samples("x", depthwise=True)
 
@@ -338,7 +360,8 @@ class DepthwiseConv2dNativeBackpropFilter:
         return [DepthwiseConv2dNativeBackpropInput(shape_vector(x), dz, dy, **attrs), None,
                 DepthwiseConv2dNative(x, dz, **attrs)]
 
-    def reference(input, filter_sizes, out_backprop, strides, padding, explicit_paddings, data_format,
+    def reference(input, filter_sizes, out_backprop, strides, padding, explicit_paddings,
+                  data_format,
                   dilations):
         return _to_filter(input, filter_sizes, out_backprop, _depth_to_filter, data_format,
                           strides=strides, padding=padding, explicit_paddings=explicit_paddings,
@@ -346,13 +369,15 @@ class DepthwiseConv2dNativeBackpropFilter:
     samples = _conv_samples("w", depthwise=True)
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def explicit_padding(padding, data_format):
     """(padding, explicit_paddings) of an argument that is a name or a list of pairs."""
     if isinstance(padding, (list, tuple)):
         flat = [int(p) for pair in padding for p in pair]
         if len(flat) != 8:
-            raise ValueError(f"explicit padding must be four pairs in the order of {data_format}, got {padding}")
+            raise ValueError(f"explicit padding must be four pairs in the order of {data_format}, "
+                             f"got {padding}")
         return "EXPLICIT", flat
     return padding, []
 
@@ -369,31 +394,38 @@ def four_entries(values, data_format, what):
     return [int(v) for v in values]
 
 
-def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True, data_format="NHWC",
+def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True,
+           data_format="NHWC",
            dilations=(1, 1, 1, 1), name=None, filters=None):
     """Convolution of images with filters [height, width, in, out]. TF: nn.conv2d."""
     from pyflow.ops.reduction_ops import one_of
     filter = one_of(filter, filters, "filter", "filters")
     padding, explicit = explicit_padding(padding, data_format)
-    return Conv2D(input, filter, strides=four_entries(strides, data_format, "strides"), padding=padding,
-                  use_cudnn_on_gpu=use_cudnn_on_gpu, explicit_paddings=explicit, data_format=data_format,
+    return Conv2D(input, filter, strides=four_entries(strides, data_format, "strides"),
+                  padding=padding,
+                  use_cudnn_on_gpu=use_cudnn_on_gpu, explicit_paddings=explicit,
+                  data_format=data_format,
                   dilations=four_entries(dilations, data_format, "dilations"), name=name)
 
 
 def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=None, padding=None,
-                          use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
+                          use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
+                          name=None):
     """Gradient of a convolution with respect to its input. TF: nn.conv2d_backprop_input."""
     padding, explicit = explicit_padding(padding, data_format)
-    return Conv2DBackpropInput(input_sizes, filter, out_backprop, strides=list(strides), padding=padding,
+    return Conv2DBackpropInput(input_sizes, filter, out_backprop, strides=list(strides),
+                               padding=padding,
                                use_cudnn_on_gpu=use_cudnn_on_gpu, explicit_paddings=explicit,
                                data_format=data_format, dilations=list(dilations), name=name)
 
 
 def conv2d_backprop_filter(input, filter_sizes, out_backprop, strides=None, padding=None,
-                           use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
+                           use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
+                           name=None):
     """Gradient of a convolution with respect to its filter. TF: nn.conv2d_backprop_filter."""
     padding, explicit = explicit_padding(padding, data_format)
-    return Conv2DBackpropFilter(input, filter_sizes, out_backprop, strides=list(strides), padding=padding,
+    return Conv2DBackpropFilter(input, filter_sizes, out_backprop, strides=list(strides),
+                                padding=padding,
                                 use_cudnn_on_gpu=use_cudnn_on_gpu, explicit_paddings=explicit,
                                 data_format=data_format, dilations=list(dilations), name=name)
 
@@ -405,15 +437,20 @@ def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None, p
     filter: [height, width, out, in]; output_shape: the shape of the result, ints or a tensor.
     """
     from pyflow.ops.reduction_ops import one_of
-    value, filter = one_of(value, input, "value", "input"), one_of(filter, filters, "filter", "filters")
+    value, filter = one_of(value, input, "value", "input"), one_of(filter, filters, "filter",
+                                                                   "filters")
     with graph.name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
-        return Conv2DBackpropInput(output_shape, filter, value, strides=four_entries(strides, data_format, "strides"),
+        return Conv2DBackpropInput(output_shape, filter, value,
+                                   strides=four_entries(strides, data_format, "strides"),
                                    padding=padding, data_format=data_format,
-                                   dilations=four_entries(dilations, data_format, "dilations"), name=scope)
+                                   dilations=four_entries(dilations, data_format, "dilations"),
+                                   name=scope)
 
 
-def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data_format=None, dilations=None):
-    """Each channel with its own filters [height, width, in, multiplier]. TF: nn.depthwise_conv2d."""
+def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data_format=None,
+                     dilations=None):
+    """Each channel with its own filters [height, width, in, multiplier]. TF:
+    nn.depthwise_conv2d."""
     data_format = data_format or "NHWC"
     rates = four_entries(dilations if dilations is not None else rate, data_format, "rate")
     with graph.name_scope(name, "depthwise", [input, filter]) as scope:
@@ -421,20 +458,24 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data
                                      data_format=data_format, dilations=rates, name=scope)
 
 
-def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC", dilations=(1, 1, 1, 1),
+def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
+                            dilations=(1, 1, 1, 1),
                             name=None):
     """The op behind `nn.depthwise_conv2d`. TF: nn.depthwise_conv2d_native."""
     return DepthwiseConv2dNative(input, filter, strides=list(strides), padding=padding,
                                  data_format=data_format, dilations=list(dilations), name=name)
 
 
-def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, rate=None, name=None,
+def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, rate=None,
+                     name=None,
                      data_format=None, dilations=None):
     """A depthwise convolution, then a 1x1 one across channels. TF: nn.separable_conv2d."""
-    with graph.name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
+    with graph.name_scope(name, "separable_conv2d",
+                          [input, depthwise_filter, pointwise_filter]) as scope:
         depth = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise",
                                  data_format, dilations)
-        return conv2d(depth, pointwise_filter, [1, 1, 1, 1], "VALID", data_format=data_format or "NHWC",
+        return conv2d(depth, pointwise_filter, [1, 1, 1, 1], "VALID",
+                      data_format=data_format or "NHWC",
                       name=scope)
 
 
@@ -444,18 +485,23 @@ def atrous_conv2d(value, filters, rate, padding, name=None):
                   name=name or "convolution")
 
 
-def convolution(input, filter, padding, strides=None, dilation_rate=None, name=None, data_format=None,
+def convolution(input, filter, padding, strides=None, dilation_rate=None, name=None,
+                data_format=None,
                 filters=None, dilations=None):
-    """Convolution of images (rank 4) with strides or dilations per dimension. TF: nn.convolution."""
+    """Convolution of images (rank 4) with strides or dilations per dimension. TF:
+    nn.convolution."""
     from pyflow.ops.reduction_ops import one_of
     filter = one_of(filter, filters, "filter", "filters")
     rates = one_of(dilations, dilation_rate, "dilations", "dilation_rate")
     data_format = data_format or "NHWC"
-    return conv2d(input, filter, four_entries(strides, data_format, "strides"), padding, data_format=data_format,
-                  dilations=four_entries(rates, data_format, "dilations"), name=name or "convolution")
+    return conv2d(input, filter, four_entries(strides, data_format, "strides"), padding,
+                  data_format=data_format,
+                  dilations=four_entries(rates, data_format, "dilations"),
+                  name=name or "convolution")
 
 
-def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu=None, data_format=None,
+def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu=None,
+           data_format=None,
            name=None, input=None, dilations=None):
     """Convolution of sequences [batch, width, channels] with [width, in, out]. TF: nn.conv1d."""
     from pyflow.ops import array_ops
@@ -464,7 +510,8 @@ def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu
     with graph.name_scope(name, "conv1d", [value, filters]):
         planes = data_format in ("NCW", "NCHW")
         axis, layout = (2, "NCHW") if planes else (1, "NHWC")
-        step = stride[-1 if planes else -2] if isinstance(stride, (list, tuple)) and len(stride) > 1 else \
+        step = stride[-1 if planes else -2] if isinstance(stride,
+                                                          (list, tuple)) and len(stride) > 1 else \
             stride[0] if isinstance(stride, (list, tuple)) else stride
         rate = dilations[0] if isinstance(dilations, (list, tuple)) else dilations or 1
         result = conv2d(array_ops.expand_dims(value, axis), array_ops.expand_dims(filters, 0),

@@ -40,7 +40,8 @@ class DiagPart:
             return unknown_shape()
         n = len(dims) // 2
         if len(dims) % 2 or not n:
-            raise ValueError(f"DiagPart: the rank must be even and positive, got {op.inputs[0].shape}")
+            raise ValueError(f"DiagPart: the rank must be even and positive, got "
+                             f"{op.inputs[0].shape}")
         return TensorShape(dims[:n]).merge_with(TensorShape(dims[n:]))
 
     def gradient(op, dy):
@@ -63,7 +64,8 @@ class MatrixDiag:
     def gradient(op, dy):
         return MatrixDiagPart(dy)
 
-    def reference(diagonal): return diagonal[..., None] * np.eye(diagonal.shape[-1], dtype=diagonal.dtype)
+    def reference(diagonal):
+        return diagonal[..., None] * np.eye(diagonal.shape[-1], dtype=diagonal.dtype)
     samples = [S((3,)), S((2, 3)), S((0, 3)), S((2, 0))]
 
 
@@ -110,7 +112,8 @@ class MatrixSetDiag:
 @op("MatrixBandPart", inputs="input: T, num_lower: Tindex, num_upper: Tindex", outputs="band: T",
     attrs="T: type, Tindex: {int32, int64} = int64")
 class MatrixBandPart:
-    """`input` with zeros outside a band about the diagonal; -1 keeps the triangle. TF: MatrixBandPart."""
+    """`input` with zeros outside a band about the diagonal; -1 keeps the triangle. TF:
+    MatrixBandPart."""
     def shape(op): return at_least_rank(op.inputs[0].shape, 2)
 
     def gradient(op, dy):
@@ -145,7 +148,8 @@ class Cross:
     samples = [S((3,), (3,)), S((2, 3), (2, 3)), S((0, 3), (0, 3))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
     """Identity matrices [batch_shape..., rows, columns]. TF: tf.eye."""
     from pyflow.framework import dtypes
@@ -177,9 +181,11 @@ def trace(x, name=None):
 
 
 PUBLIC = {
-    "diag": Diag, "linalg.tensor_diag": Diag, "diag_part": DiagPart, "linalg.tensor_diag_part": DiagPart,
+    "diag": Diag, "linalg.tensor_diag": Diag, "diag_part": DiagPart,
+    "linalg.tensor_diag_part": DiagPart,
     "matrix_diag": MatrixDiag, "linalg.diag": MatrixDiag, "matrix_diag_part": MatrixDiagPart,
-    "linalg.diag_part": MatrixDiagPart, "matrix_set_diag": MatrixSetDiag, "linalg.set_diag": MatrixSetDiag,
+    "linalg.diag_part": MatrixDiagPart, "matrix_set_diag": MatrixSetDiag,
+    "linalg.set_diag": MatrixSetDiag,
     "matrix_band_part": MatrixBandPart, "linalg.band_part": MatrixBandPart, "cross": Cross,
     "linalg.cross": Cross, "eye": eye, "linalg.eye": eye, "trace": trace, "linalg.trace": trace,
 }

@@ -1,8 +1,11 @@
-"""Picking and placing by index: Gather, GatherNd, ScatterNd, OneHot, SparseToDense, embedding_lookup.
+"""Picking and placing by index: Gather, GatherNd, ScatterNd, OneHot, SparseToDense,
+embedding_lookup.
 
 Invariants
-  1. An index outside its dimension is an InvalidArgumentError of the step that names index and size.
-  2. Gathering along axis 0 has an IndexedSlices gradient: its cost is that of the rows, not of the table.
+  1. An index outside its dimension is an InvalidArgumentError of the step that names index and
+     size.
+  2. Gathering along axis 0 has an IndexedSlices gradient: its cost is that of the rows, not of the
+     table.
   3. ScatterNd adds where indices repeat.
 
 Example:  `tf.gather([10, 20, 30], [2, 0])` -> [30, 10].
@@ -16,7 +19,7 @@ from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, stati
                                static_shape)
 
 
-# ---------------------------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------------------------- rows
 def _gather_shape(op):
     params, indices = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     if params is not None and not params:
@@ -63,7 +66,8 @@ class Gather:
 
 
 def _gather_v2_shape(op):
-    params, indices, axis = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape), static(op.inputs[2])
+    params, indices = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
+    axis = static(op.inputs[2])
     if params is not None and not params:
         raise ValueError("GatherV2: params must have at least one dimension, got a scalar")
     batch = op.get_attr("batch_dims")
@@ -75,7 +79,8 @@ def _gather_v2_shape(op):
         return unknown_shape(len(params) + len(indices) - 1 - batch)
     at = normal_axis(int(axis), len(params))
     if not 0 <= batch <= min(len(indices), at):
-        raise ValueError(f"GatherV2: batch_dims {batch} must be between 0 and axis {at} and at most the rank "
+        raise ValueError(f"GatherV2: batch_dims {batch} must be between 0 and axis {at} and at "
+                         "most the rank "
                          f"{len(indices)} of indices")
     return TensorShape(params[:at] + indices[batch:] + params[at + 1:])
 
@@ -98,8 +103,10 @@ def _gather_v2_gradient(op, dy):
     if axis is not None and int(axis) == 0 and not batch:
         return [_row_slices(params, indices, dy), None, None]
     if axis is None or rank is None or index_rank is None:
-        raise ValueError(f"the gradient of '{op.name}' (GatherV2) needs a constant axis and known ranks, got "
-                         f"params {params.shape} and indices {indices.shape}; set the shapes or use axis 0")
+        raise ValueError(f"the gradient of '{op.name}' (GatherV2) needs a constant axis and known "
+                         "ranks, got "
+                         f"params {params.shape} and indices {indices.shape}; set the shapes or "
+                         "use axis 0")
     at, batch = normal_axis(int(axis), rank), batch % index_rank if batch < 0 else batch
     if batch:
         return [_batched_gradient(params, indices, dy, at, batch), None, None]
@@ -129,25 +136,29 @@ def _batched_gradient(params, indices, dy, axis, batch):
     total = partition_ops.UnsortedSegmentSum(moved, rows, groups * dims[axis])
     inner = [dims[:batch], dims[axis:axis + 1], dims[batch:axis], dims[axis + 1:]]
     total = array_ops.Reshape(total, join_ops.concat(inner, 0))
-    back = list(range(batch)) + list(range(batch + 1, axis + 1)) + [batch] + list(range(axis + 1, n))
+    back = list(range(batch)) + list(range(batch + 1, axis + 1)) + [batch] + list(range(axis + 1,
+                                                                                        n))
     return array_ops.Transpose(total, int32s(back))
 
 
 @op("GatherV2", inputs="params: Tparams, indices: Tindices, axis: Taxis", outputs="output: Tparams",
-    attrs="batch_dims: int = 0, Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, int64}")
+    attrs="batch_dims: int = 0, Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, "
+          "int64}")
 class GatherV2:
-    """Slices of `params` along `axis` by index, `batch_dims` leading dimensions paired. TF: GatherV2."""
+    """Slices of `params` along `axis` by index, `batch_dims` leading dimensions paired. TF:
+    GatherV2."""
     shape = _gather_v2_shape
     gradient = _gather_v2_gradient
 
-    def reference(params, indices, axis, batch_dims): return _take(params, indices, axis, batch_dims)
+    def reference(params, indices, axis, batch_dims):
+        return _take(params, indices, axis, batch_dims)
     samples = [S((4, 3), ints((2,), 0, 4), lit(0)), S((4, 3), ints((2, 2), 0, 3), lit(1)),
                S((4, 3), ints((), 0, 3), lit(-1)), S((4, 3), ints((0,), 0, 4), lit(0)),
                S((2, 4, 3), ints((2, 2), 0, 4), lit(1), batch_dims=1),
                S((2, 3, 4), ints((2, 2), 0, 4), lit(2), batch_dims=1)]
 
 
-# ------------------------------------------------------------------------------------- N-dimensional
+# ------------------------------------------------------------------------------------ N-dimensional
 def _gather_nd_shape(op):
     params, indices = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     if indices is not None and not indices:
@@ -155,7 +166,8 @@ def _gather_nd_shape(op):
     if params is None or indices is None or indices[-1] is None:
         return unknown_shape()
     if indices[-1] > len(params):
-        raise ValueError(f"GatherNd: indices.shape[-1] = {indices[-1]} is more than the rank {len(params)} "
+        raise ValueError(f"GatherNd: indices.shape[-1] = {indices[-1]} is more than the rank "
+                         f"{len(params)} "
                          "of params")
     return TensorShape(indices[:-1] + params[indices[-1]:])
 
@@ -163,7 +175,8 @@ def _gather_nd_shape(op):
 @op("GatherNd", inputs="params: Tparams, indices: Tindices", outputs="output: Tparams",
     attrs='Tparams: type, Tindices: {int16, int32, int64}, bad_indices_policy: string = ""')
 class GatherNd:
-    """Slices of `params` at the index vectors along the last dimension of `indices`. TF: GatherNd."""
+    """Slices of `params` at the index vectors along the last dimension of `indices`. TF:
+    GatherNd."""
     shape = _gather_nd_shape
 
     def gradient(op, dy):
@@ -193,14 +206,17 @@ class ScatterNd:
         result = np.zeros([int(d) for d in shape], updates.dtype)
         np.add.at(result, tuple(np.moveaxis(indices, -1, 0)), updates)
         return result
-    samples = [S(lit([[4], [3], [1]]), (3,), lit([8])), S(lit([[0], [2], [0]]), (3, 2), lit([3, 2])),
-               S(lit([[0, 1], [1, 1]]), (2,), lit([2, 2])), S(lit(np.zeros((0, 1), np.int32)), (0, 2), lit([3, 2]))]
+    samples = [S(lit([[4], [3], [1]]), (3,), lit([8])),
+               S(lit([[0], [2], [0]]), (3, 2), lit([3, 2])),
+               S(lit([[0, 1], [1, 1]]), (2,), lit([2, 2])),
+               S(lit(np.zeros((0, 1), np.int32)), (0, 2), lit([3, 2]))]
 
 
 @op("TensorScatterUpdate", inputs="tensor: T, indices: Tindices, updates: T", outputs="output: T",
     attrs='T: type, Tindices: {int16, int32, int64, uint16}, bad_indices_policy: string = ""')
 class TensorScatterUpdate:
-    """`tensor` with `updates` in place of what stood at `indices` (each given once). TF: TensorScatterUpdate."""
+    """`tensor` with `updates` in place of what stood at `indices` (each given once). TF:
+    TensorScatterUpdate."""
     def shape(op): return op.inputs[0].shape
 
     def gradient(op, dy):
@@ -216,7 +232,7 @@ class TensorScatterUpdate:
     samples = [S((8,), lit([[4], [3], [1]]), (3,)), S((3, 2), lit([[2], [0]]), (2, 2))]
 
 
-# ---------------------------------------------------------------------------------------- indicators
+# --------------------------------------------------------------------------------------- indicators
 def _one_hot_shape(op):
     dims, depth = dims_of(op.inputs[0].shape), static(op.inputs[1])
     if dims is None:
@@ -235,15 +251,18 @@ class OneHot:
     def reference(indices, depth, on_value, off_value, axis):
         hit = np.expand_dims(indices, -1) == np.arange(int(depth))
         return np.moveaxis(np.where(hit, on_value, off_value), -1, axis)
-    samples = [S(lit([0, 2, -1, 1]), lit(3), lit(1), lit(0)), S(lit([[0, 2], [1, 5]]), lit(3), lit(5), lit(2), axis=0),
+    samples = [S(lit([0, 2, -1, 1]), lit(3), lit(1), lit(0)),
+               S(lit([[0, 2], [1, 5]]), lit(3), lit(5), lit(2), axis=0),
                S(lit(1), lit(3), lit(1), lit(0)), S(lit([[0, 2]]), lit(3), lit(1), lit(0), axis=1),
                S(lit(np.zeros(0, np.int64)), lit(2), lit(1), lit(0))]
 
 
-@op("SparseToDense", inputs="sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T",
+@op("SparseToDense",
+    inputs="sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T",
     outputs="dense: T", attrs="validate_indices: bool = true, T: type, Tindices: {int32, int64}")
 class SparseToDense:
-    """`default_value` everywhere but `sparse_values` at `sparse_indices` (scalar, [n] or [n, d]). TF: SparseToDense."""
+    """`default_value` everywhere but `sparse_values` at `sparse_indices` (scalar, [n] or [n, d]).
+    TF: SparseToDense."""
     def shape(op): return static_shape(op.inputs[1])
 
     def gradient(op, dy):
@@ -269,7 +288,8 @@ class SparseToDense:
                S(lit([1, 3]), lit([5]), (), ()), S(lit(2), lit([4]), (), ())]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):
     """Slices of `params` along `axis` by index. TF: tf.gather."""
     if axis is None:
@@ -281,7 +301,8 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
 
 
 def batch_gather(params, indices, name=None):
-    """`tf.gather` along the last dimension of `indices`, the ones before paired. TF: tf.batch_gather."""
+    """`tf.gather` along the last dimension of `indices`, the ones before paired. TF:
+    tf.batch_gather."""
     indices = graph.convert_to_tensor(indices, name="indices")
     if indices.shape.ndims is None:
         raise ValueError("tf.batch_gather: indices must have a known rank")
@@ -292,7 +313,8 @@ def batch_gather(params, indices, name=None):
 def gather_nd(params, indices, name=None, batch_dims=0):
     """Slices of `params` at index vectors. TF: tf.gather_nd (batch_dims 0)."""
     if batch_dims:
-        raise ValueError("tf.gather_nd: batch_dims other than 0 is not offered; put the batch number into the "
+        raise ValueError("tf.gather_nd: batch_dims other than 0 is not offered; put the batch "
+                         "number into the "
                          "index vectors")
     return GatherNd(params, indices, name=name)
 
@@ -308,7 +330,8 @@ def tensor_scatter_update(tensor, indices, updates, name=None):
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0. TF: tf.one_hot."""
+    """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0. TF:
+    tf.one_hot."""
     with graph.name_scope(name, "one_hot", [indices, depth]) as scope:
         given = [graph.convert_to_tensor(v, dtype=dtype).dtype.base_dtype
                  for v in (on_value, off_value) if v is not None]
@@ -316,12 +339,15 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
         if any(t != chosen for t in given):
             raise TypeError(f"tf.one_hot: on_value and off_value must be {chosen.name}, got "
                             f"{[t.name for t in given]}")
-        on = graph.convert_to_tensor(1 if on_value is None else on_value, dtype=chosen, name="on_value")
-        off = graph.convert_to_tensor(0 if off_value is None else off_value, dtype=chosen, name="off_value")
+        on = graph.convert_to_tensor(1 if on_value is None else on_value, dtype=chosen,
+                                     name="on_value")
+        off = graph.convert_to_tensor(0 if off_value is None else off_value, dtype=chosen,
+                                      name="off_value")
         return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=scope)
 
 
-def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0, validate_indices=True,
+def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0,
+                    validate_indices=True,
                     name=None):
     """`default_value` but `sparse_values` at `sparse_indices`. TF: tf.sparse_to_dense."""
     return SparseToDense(sparse_indices, output_shape, sparse_values, default_value,
@@ -331,7 +357,8 @@ def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0
 def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
     """A SparseTensor as a dense one. TF: tf.sparse_tensor_to_dense."""
     if not isinstance(sp_input, graph.SparseTensor):
-        raise TypeError(f"tf.sparse_tensor_to_dense: expected a SparseTensor, got {type(sp_input).__name__}")
+        raise TypeError(f"tf.sparse_tensor_to_dense: expected a SparseTensor, got "
+                        f"{type(sp_input).__name__}")
     if default_value is None:
         from pyflow.ops import array_ops
         default_value = array_ops.zeros([], sp_input.values.dtype)
@@ -359,9 +386,11 @@ def install():
 
 
 PUBLIC = {
-    "gather": gather, "batch_gather": batch_gather, "gather_nd": gather_nd, "manip.gather_nd": gather_nd,
+    "gather": gather, "batch_gather": batch_gather, "gather_nd": gather_nd,
+    "manip.gather_nd": gather_nd,
     "scatter_nd": scatter_nd, "manip.scatter_nd": scatter_nd, "one_hot": one_hot,
-    "tensor_scatter_update": tensor_scatter_update, "tensor_scatter_nd_update": tensor_scatter_update,
+    "tensor_scatter_update": tensor_scatter_update,
+    "tensor_scatter_nd_update": tensor_scatter_update,
     "sparse_to_dense": sparse_to_dense, "sparse_tensor_to_dense": sparse_tensor_to_dense,
     "sparse.to_dense": sparse_tensor_to_dense,
 }

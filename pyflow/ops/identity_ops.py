@@ -64,12 +64,15 @@ class StopGradient:
 def _prevented(op, dy):
     message = op.get_attr("message")
     message = message.decode() if isinstance(message, bytes) else message
-    raise LookupError(f"Gradient explicitly disabled at '{op.name}'. Reason: {message or 'not given'}")
+    raise LookupError(f"Gradient explicitly disabled at '{op.name}'. Reason: "
+                      f"{message or 'not given'}")
 
 
-@op("PreventGradient", inputs="input: T", outputs="output: T", attrs='T: type, message: string = ""')
+@op("PreventGradient", inputs="input: T", outputs="output: T",
+    attrs='T: type, message: string = ""')
 class PreventGradient:
-    """`input` itself; asking for its gradient is a LookupError with `message`. TF: PreventGradient."""
+    """`input` itself; asking for its gradient is a LookupError with `message`. TF:
+    PreventGradient."""
     shape = unchanged
     gradient = _prevented
 
@@ -79,18 +82,22 @@ class PreventGradient:
 
 @op("EnsureShape", inputs="input: T", outputs="output: T", attrs="shape: shape, T: type")
 class EnsureShape:
-    """`input` itself, checked in the step to have a shape compatible with `shape`. TF: EnsureShape."""
+    """`input` itself, checked in the step to have a shape compatible with `shape`. TF:
+    EnsureShape."""
     def shape(op): return op.inputs[0].shape.merge_with(op.get_attr("shape"))
     gradient = _passes
 
     def reference(input): return input
-    samples = [S((2, 3), shape=[2, 3]), S((2, 3), shape=[None, 3]), S((), shape=[]), S((0, 3), shape=[0, 3])]
+    samples = [S((2, 3), shape=[2, 3]), S((2, 3), shape=[None, 3]), S((), shape=[]),
+               S((0, 3), shape=[0, 3])]
 
 
-@op("CheckNumerics", inputs="tensor: T", outputs="output: T", attrs="message: string", stateful=True,
+@op("CheckNumerics", inputs="tensor: T", outputs="output: T", attrs="message: string",
+    stateful=True,
     T=FLOATS)
 class CheckNumerics:
-    """`tensor` itself; the step fails with `message` if an element is infinite or NaN. TF: CheckNumerics."""
+    """`tensor` itself; the step fails with `message` if an element is infinite or NaN. TF:
+    CheckNumerics."""
     shape = unchanged
 
     def gradient(op, dy):
@@ -134,7 +141,8 @@ class PlaceholderWithDefault:
     samples = [S((2, 3), shape=[2, 3]), S((2, 3), shape=[None, 3])]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def identity(input, name=None):
     """A tensor of the same value. TF: tf.identity."""
     if isinstance(input, graph.IndexedSlices):
@@ -148,18 +156,21 @@ def identity_n(input, name=None):
 
 
 def placeholder(dtype, shape=None, name=None):
-    """A tensor of `dtype` to be fed; `shape` None means any, None inside any size. TF: tf.placeholder."""
+    """A tensor of `dtype` to be fed; `shape` None means any, None inside any size. TF:
+    tf.placeholder."""
     shape = unknown_shape() if shape is None else TensorShape(shape)
     return Placeholder(dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
 
 
 def placeholder_with_default(input, shape, name=None):
-    """`input`, or what is fed in its place, of a shape compatible with `shape`. TF: tf.placeholder_with_default."""
+    """`input`, or what is fed in its place, of a shape compatible with `shape`. TF:
+    tf.placeholder_with_default."""
     return PlaceholderWithDefault(input, shape=TensorShape(shape), name=name)
 
 
 def sparse_placeholder(dtype, shape=None, name=None):
-    """A SparseTensor to be fed a SparseTensorValue or (indices, values, shape). TF: tf.sparse_placeholder."""
+    """A SparseTensor to be fed a SparseTensorValue or (indices, values, shape). TF:
+    tf.sparse_placeholder."""
     prefix = name or "Placeholder"
     rank = None
     if shape is None:
@@ -174,7 +185,8 @@ def sparse_placeholder(dtype, shape=None, name=None):
         else:
             dense = placeholder(dtypes.int64, [rank], prefix + "/shape")
     return graph.SparseTensor(indices=placeholder(dtypes.int64, [None, rank], prefix + "/indices"),
-                              values=placeholder(dtype, [None], prefix + "/values"), dense_shape=dense)
+                              values=placeholder(dtype, [None], prefix + "/values"),
+                              dense_shape=dense)
 
 
 def stop_gradient(input, name=None):
@@ -188,7 +200,8 @@ def ensure_shape(x, shape, name=None):
 
 
 def check_numerics(tensor, message, name=None):
-    """`tensor` itself; an InvalidArgumentError with `message` where infinite or NaN. TF: tf.check_numerics."""
+    """`tensor` itself; an InvalidArgumentError with `message` where infinite or NaN. TF:
+    tf.check_numerics."""
     return CheckNumerics(tensor, message=message, name=name)
 
 

@@ -15,7 +15,7 @@ from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static)
 
 
-# --------------------------------------------------------------------------------------- concatenation
+# ------------------------------------------------------------------------------------ concatenation
 def _concat_shape(tensors, axis):
     shapes = [t.shape for t in tensors]
     known = [s for s in shapes if s.ndims is not None]
@@ -35,7 +35,8 @@ def _concat_shape(tensors, axis):
     for s in known[1:]:
         for i, d in enumerate(s.as_list()):
             if i != at and None not in (d, dims[i]) and d != dims[i]:
-                raise ValueError(f"concat along axis {at}: dimension {i} is {dims[i]} in one input and "
+                raise ValueError(f"concat along axis {at}: dimension {i} is {dims[i]} in one "
+                                 "input and "
                                  f"{d} in another (shapes {[str(x) for x in shapes]})")
             dims[i] = d if dims[i] is None else dims[i]
     sizes = [s.as_list()[at] if s.ndims is not None else None for s in shapes]
@@ -44,7 +45,8 @@ def _concat_shape(tensors, axis):
 
 
 def _concat_gradient(values, axis, dy):
-    """Slices of `dy` for each of `values`; for IndexedSlices along axis 0 of the others only dense."""
+    """Slices of `dy` for each of `values`; for IndexedSlices along axis 0 of the others only
+    dense."""
     sizes = static(axis)
     rank = next((v.shape.ndims for v in values if v.shape.ndims is not None), None)
     if sizes is not None and rank is not None:
@@ -66,7 +68,8 @@ def _concat_gradient(values, axis, dy):
 JOINED = [((2, 3), (2, 2)), ((0, 3), (0, 1)), ((2, 3), (2, 0), (2, 1))]
 
 
-@op("Concat", inputs="concat_dim: int32, values: N * T", outputs="output: T", attrs="N: int >= 2, T: type")
+@op("Concat", inputs="concat_dim: int32, values: N * T", outputs="output: T",
+    attrs="N: int >= 2, T: type")
 class Concat:
     """N tensors end to end along `concat_dim`, the older form. TF: Concat."""
     def shape(op): return _concat_shape(op.inputs[1:], static(op.inputs[0]))
@@ -89,14 +92,17 @@ class ConcatV2:
 
     def reference(values, axis): return np.concatenate(values, int(axis))
     samples = [S(list(shapes), lit(1)) for shapes in JOINED] + [
-        S([(2, 3), (1, 3)], lit(0)), S([(2, 3), (1, 3)], lit(-2)), S([(2, 1, 2), (2, 3, 2)], lit(-2)),
+        S([(2, 3), (1, 3)], lit(0)), S([(2, 3), (1, 3)], lit(-2)),
+        S([(2, 1, 2), (2, 3, 2)], lit(-2)),
         S([(3,), (2,)], lit(0))]
 
 
-@op("ConcatOffset", inputs="concat_dim: int32, shape: N * shape_type", outputs="offset: N * shape_type",
+@op("ConcatOffset", inputs="concat_dim: int32, shape: N * shape_type",
+    outputs="offset: N * shape_type",
     attrs="N: int >= 2, shape_type: {int32, int64} = int32")
 class ConcatOffset:
-    """Where each of N tensors of the given shapes starts in their concatenation. TF: ConcatOffset."""
+    """Where each of N tensors of the given shapes starts in their concatenation. TF:
+    ConcatOffset."""
     def shape(op): return [x.shape for x in op.inputs[1:]]
     gradient = None
 
@@ -108,10 +114,12 @@ class ConcatOffset:
             start += dims[at]
             offsets.append(offset)
         return tuple(offsets)
-    samples = [S(lit(1), [lit([2, 2, 7]), lit([2, 3, 7]), lit([2, 9, 7])]), S(lit(0), [lit([4]), lit([0])])]
+    samples = [S(lit(1), [lit([2, 2, 7]), lit([2, 3, 7]), lit([2, 9, 7])]),
+               S(lit(0), [lit([4]), lit([0])])]
 
 
-# -------------------------------------------------------------------------------- packing and unpacking
+# -------------------------------------------------------------------------------- packing and
+# unpacking
 def _pack_shape(op):
     shape = op.inputs[0].shape
     for x in op.inputs[1:]:
@@ -123,7 +131,8 @@ def _pack_shape(op):
     return TensorShape(dims[:at] + [len(op.inputs)] + dims[at:])
 
 
-@op("Pack", inputs="values: N * T", outputs="output: T", attrs="N: int >= 1, T: type, axis: int = 0")
+@op("Pack", inputs="values: N * T", outputs="output: T",
+    attrs="N: int >= 1, T: type, axis: int = 0")
 class Pack:
     """N tensors of one shape as one, with a new dimension N at `axis`. TF: Pack."""
     shape = _pack_shape
@@ -132,7 +141,8 @@ class Pack:
         return list(Unpack(dy, num=len(op.inputs), axis=op.get_attr("axis")))
 
     def reference(values, axis): return np.stack(values, axis)
-    samples = [S([(2, 3), (2, 3)]), S([(2, 3), (2, 3)], axis=1), S([(2, 3)], axis=-1), S([(), (), ()]),
+    samples = [S([(2, 3), (2, 3)]), S([(2, 3), (2, 3)], axis=1), S([(2, 3)], axis=-1),
+               S([(), (), ()]),
                S([(0, 3), (0, 3)], axis=2)]
 
 
@@ -147,7 +157,8 @@ def _unpack_shape(op):
     return [TensorShape(dims[:at] + dims[at + 1:])] * num
 
 
-@op("Unpack", inputs="value: T", outputs="output: num * T", attrs="num: int >= 0, T: type, axis: int = 0")
+@op("Unpack", inputs="value: T", outputs="output: num * T",
+    attrs="num: int >= 0, T: type, axis: int = 0")
 class Unpack:
     """The `num` tensors along `axis`, one rank lower. TF: Unpack."""
     shape = _unpack_shape
@@ -156,7 +167,8 @@ class Unpack:
         return Pack(_filled(op, dys), axis=op.get_attr("axis"))
 
     def reference(value, axis): return tuple(np.moveaxis(value, axis, 0))
-    samples = [S((2, 3), num=2), S((2, 3), num=3, axis=1), S((2, 3), num=3, axis=-1), S((0, 2), num=2, axis=1)]
+    samples = [S((2, 3), num=2), S((2, 3), num=3, axis=1), S((2, 3), num=3, axis=-1),
+               S((0, 2), num=2, axis=1)]
 
 
 def _filled(op, dys):
@@ -165,7 +177,7 @@ def _filled(op, dys):
     return [array_ops.zeros_like(y) if dy is None else dy for y, dy in zip(op.outputs, dys)]
 
 
-# -------------------------------------------------------------------------------------------- splitting
+# ---------------------------------------------------------------------------------------- splitting
 def _split_shape(op):
     dims, axis, n = dims_of(op.inputs[1].shape), static(op.inputs[0]), op.get_attr("num_split")
     if dims is None:
@@ -175,7 +187,8 @@ def _split_shape(op):
     at = normal_axis(int(axis), len(dims), "split_dim")
     if dims[at] is not None:
         if dims[at] % n:
-            raise ValueError(f"Split: dimension {at} of shape {op.inputs[1].shape} ({dims[at]}) is not a "
+            raise ValueError(f"Split: dimension {at} of shape {op.inputs[1].shape} ({dims[at]}) "
+                             "is not a "
                              f"multiple of num_split = {n}")
         dims[at] //= n
     return [TensorShape(dims)] * n
@@ -191,9 +204,11 @@ class Split:
         parts = _filled(op, dys)
         return [None, ConcatV2(parts, op.inputs[0]) if len(parts) > 1 else parts[0]]
 
-    def reference(split_dim, value, num_split): return tuple(np.split(value, num_split, int(split_dim)))
+    def reference(split_dim, value, num_split):
+        return tuple(np.split(value, num_split, int(split_dim)))
     samples = [S(lit(0), (4, 3), num_split=2), S(lit(1), (4, 3), num_split=3),
-               S(lit(-1), (2, 4), num_split=4), S(lit(0), (4,), num_split=1), S(lit(1), (0, 2), num_split=2)]
+               S(lit(-1), (2, 4), num_split=4), S(lit(0), (4,), num_split=1),
+               S(lit(1), (0, 2), num_split=2)]
 
 
 def _splitv_shape(op):
@@ -213,16 +228,19 @@ def _splitv_shape(op):
         known = sum(s for s in sizes if s != -1)
         rest = dims[at] - known
         if sizes.count(-1) > 1 or rest < 0 or (-1 not in sizes and rest):
-            raise ValueError(f"SplitV: sizes {sizes} do not add up to {dims[at]}, dimension {at} of shape "
+            raise ValueError(f"SplitV: sizes {sizes} do not add up to {dims[at]}, dimension {at} "
+                             "of shape "
                              f"{op.inputs[0].shape}")
         sizes = [rest if s == -1 else s for s in sizes]
     return [TensorShape(dims[:at] + [None if s == -1 else s] + dims[at + 1:]) for s in sizes]
 
 
-@op("SplitV", inputs="value: T, size_splits: Tlen, split_dim: int32", outputs="output: num_split * T",
+@op("SplitV", inputs="value: T, size_splits: Tlen, split_dim: int32",
+    outputs="output: num_split * T",
     attrs="num_split: int >= 1, T: type, Tlen: {int8, int32, int64} = int64")
 class SplitV:
-    """`value` cut along `split_dim` into parts of the sizes given; one may be -1, the rest. TF: SplitV."""
+    """`value` cut along `split_dim` into parts of the sizes given; one may be -1, the rest. TF:
+    SplitV."""
     shape = _splitv_shape
 
     def gradient(op, *dys):
@@ -234,11 +252,12 @@ class SplitV:
         rest = value.shape[int(split_dim)] - sum(s for s in sizes if s != -1)
         ends = np.cumsum([rest if s == -1 else s for s in sizes])[:-1]
         return tuple(np.split(value, ends, int(split_dim)))
-    samples = [S((5, 3), lit([2, 3]), lit(0), num_split=2), S((2, 6), lit([1, -1, 2]), lit(1), num_split=3),
+    samples = [S((5, 3), lit([2, 3]), lit(0), num_split=2),
+               S((2, 6), lit([1, -1, 2]), lit(1), num_split=3),
                S((2, 3), lit([0, 3]), lit(-1), num_split=2), S((3,), lit([3]), lit(0), num_split=1)]
 
 
-# -------------------------------------------------------------------------------------------- repeating
+# ---------------------------------------------------------------------------------------- repeating
 def _tile_shape(op):
     dims, multiples = dims_of(op.inputs[0].shape), static(op.inputs[1])
     if dims is None:
@@ -247,7 +266,8 @@ def _tile_shape(op):
     if multiples is None:
         return unknown_shape(len(dims))
     if len(multiples) != len(dims):
-        raise ValueError(f"Tile: {len(multiples)} multiples {list(multiples)} for a tensor of rank {len(dims)}")
+        raise ValueError(f"Tile: {len(multiples)} multiples {list(multiples)} for a tensor of "
+                         f"rank {len(dims)}")
     return TensorShape([None if d is None else d * int(m) for d, m in zip(dims, multiples)])
 
 
@@ -281,7 +301,8 @@ class Tile:
                S((2,), lit([0])), S((0, 2), lit([2, 2])), S((2, 1, 2), lit([1, 2, 2]))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def concat(values, axis, name="concat"):
     """The tensors of a list end to end along `axis`. TF: tf.concat."""
     if not isinstance(values, (list, tuple)):
@@ -327,7 +348,8 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
         return Split(axis, value, num_split=int(num_or_size_splits), name=name)
     sizes = graph.convert_to_tensor(num_or_size_splits, name="size_splits")
     if sizes.shape.ndims == 0:
-        raise ValueError("tf.split: a number of equal parts must be a Python int; a tensor must be a "
+        raise ValueError("tf.split: a number of equal parts must be a Python int; a tensor must "
+                         "be a "
                          "vector of sizes")
     if num is None:
         count = dims_of(sizes.shape)
@@ -347,7 +369,30 @@ def pack(values, axis=0, name="pack"):
     return stack(values, axis, name)
 
 
+def meshgrid(*args, **kwargs):
+    """Coordinate tensors of rank n of n vectors; indexing "xy" (default) or "ij". TF:
+    tf.meshgrid."""
+    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
+    if kwargs:
+        raise TypeError(f"tf.meshgrid: unexpected keyword argument {sorted(kwargs)[0]!r}")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"tf.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    from pyflow.ops import array_ops
+    with graph.name_scope(name, "meshgrid", args):
+        n = len(args)
+        vectors = [graph.convert_to_tensor(v) for v in args]
+        sizes = [array_ops.size(v) for v in vectors]
+        place = list(range(n))
+        if indexing == "xy" and n > 1:
+            place[:2] = [1, 0]
+        views = [array_ops.Reshape(v, int32s([-1 if j == place[i] else 1 for j in range(n)]))
+                 for i, v in enumerate(vectors)]
+        dims = stack([sizes[place.index(j)] for j in range(n)]) if n else int32s([])
+        return [array_ops.BroadcastTo(v, dims) for v in views]
+
+
 PUBLIC = {
+    "meshgrid": meshgrid,
     "concat": concat, "concat_v2": concat, "stack": stack, "pack": pack, "unstack": unstack,
     "unpack": unpack, "parallel_stack": parallel_stack, "split": split, "tile": Tile,
     "manip.tile": Tile,

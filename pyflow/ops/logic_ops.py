@@ -17,7 +17,8 @@ from pyflow.ops.common import (PAIRS, SAME_PAIRS, broadcast, int32s, merged,
                                shape_vector, stretched_axes, sum_over, sum_static, unchanged)
 
 COMPARABLE = [S(lit([1, 2, 3, 3]), lit([3, 2, 1, 3]))]
-TRUTHS = [S(bools((2, 3)), bools((2, 3))), S(bools((2, 3)), bools((3,))), S(bools(()), bools((2, 1))),
+TRUTHS = [S(bools((2, 3)), bools((2, 3))), S(bools((2, 3)), bools((3,))),
+          S(bools(()), bools((2, 1))),
           S(bools((0, 3)), bools((1, 3)))]
 
 
@@ -105,7 +106,7 @@ class ApproximateEqual:
     samples = SAME_PAIRS + [S(lit([1, 2, 3]), lit([1, 2, 5]), tolerance=0.5)]
 
 
-# --------------------------------------------------------------------------------------------- logic
+# -------------------------------------------------------------------------------------------- logic
 @op("LogicalAnd", inputs="x: bool, y: bool", outputs="z: bool")
 class LogicalAnd:
     """x and y, broadcast. TF: LogicalAnd."""
@@ -141,7 +142,7 @@ def logical_xor(x, y, name="LogicalXor"):
     return LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)
 
 
-# ----------------------------------------------------------------------------------------- selection
+# ---------------------------------------------------------------------------------------- selection
 def _select_shape(op):
     condition = op.inputs[0].shape
     shape = op.inputs[1].shape.merge_with(op.inputs[2].shape)
@@ -152,7 +153,8 @@ def _select_shape(op):
     if condition.ndims == 1 and shape.ndims > 1:
         rows = TensorShape([shape.as_list()[0]]).merge_with(condition)
         return TensorShape(rows.as_list() + shape.as_list()[1:])
-    raise ValueError(f"Select: condition of shape {condition} fits neither the shape {shape} of t and e "
+    raise ValueError(f"Select: condition of shape {condition} fits neither the shape {shape} of t "
+                     "and e "
                      "nor its rows")
 
 
@@ -164,7 +166,8 @@ def _rows(condition, like):
 
 @op("Select", inputs="condition: bool, t: T, e: T", outputs="output: T", attrs="T: type")
 class Select:
-    """`t` where condition holds, else `e`: one shape, or a scalar or row-wise vector condition. TF: Select."""
+    """`t` where condition holds, else `e`: one shape, or a scalar or row-wise vector condition. TF:
+    Select."""
     shape = _select_shape
 
     def gradient(op, dy):
@@ -224,7 +227,8 @@ class Where:
 
 
 def where(condition, x=None, y=None, name=None):
-    """Indices of the true elements, or with both `x` and `y` a choice between them. TF: tf.where."""
+    """Indices of the true elements, or with both `x` and `y` a choice between them. TF:
+    tf.where."""
     if (x is None) != (y is None):
         raise ValueError("tf.where: give both x and y, or neither")
     if x is None:
@@ -247,7 +251,8 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
     """The rows of `tensor` (from dimension `axis` on) where `mask` holds, in order.
 
     mask: bool [d1, ..., dk], k >= 1 known while the graph is built; its shape must match
-    tensor.shape[axis:axis + k]. Returns [..., n, ...]. ValueError for a scalar mask. TF: tf.boolean_mask.
+    tensor.shape[axis:axis + k]. Returns [..., n, ...]. ValueError for a scalar mask. TF:
+    tf.boolean_mask.
     """
     from pyflow.ops import array_ops, gather_ops, join_ops, reduction_ops
     with graph.name_scope(name, values=[tensor, mask]):
@@ -255,7 +260,8 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
         mask = graph.convert_to_tensor(mask, name="mask")
         rank = mask.shape.ndims
         if not rank:
-            raise ValueError("tf.boolean_mask: mask must have a known rank of at least 1, got shape "
+            raise ValueError("tf.boolean_mask: mask must have a known rank of at least 1, got "
+                             "shape "
                              f"{mask.shape}")
         axis = int(axis or 0)
         tensor.shape[axis:axis + rank].assert_is_compatible_with(mask.shape)

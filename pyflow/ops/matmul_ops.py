@@ -1,7 +1,8 @@
 """Matrix products, tensordot and einsum; inverses, determinants and factors of small matrices.
 
 Invariants
-  1. MatMul is for matrices, BatchMatMul(V2) for batches of them; V2 broadcasts the batch dimensions.
+  1. MatMul is for matrices, BatchMatMul(V2) for batches of them; V2 broadcasts the batch
+     dimensions.
   2. The gradient of a product is two products with the transposes folded into the attributes.
   3. `tf.matmul` picks MatMul wherever both ranks are known to be 2.
 
@@ -44,7 +45,8 @@ def _matmul_shape(a, b, transpose_a, transpose_b):
     attrs="transpose_a: bool = false, transpose_b: bool = false, T: type, "
           "grad_a: bool = false, grad_b: bool = false")
 class MatMul:
-    """Matrix product of `a` [m, k] and `b` [k, n] -> [m, n], either one transposed first. TF: MatMul."""
+    """Matrix product of `a` [m, k] and `b` [k, n] -> [m, n], either one transposed first. TF:
+    MatMul."""
     shape = _matmul_shape
 
     def gradient(op, dy):
@@ -61,8 +63,10 @@ class MatMul:
 
     def reference(a, b, transpose_a, transpose_b):
         return (a.T if transpose_a else a) @ (b.T if transpose_b else b)
-    samples = [S((2, 3), (3, 4)), S((0, 3), (3, 4)), S((2, 0), (0, 4)), S((3, 2), (3, 4), transpose_a=True),
-               S((2, 3), (4, 3), transpose_b=True), S((3, 2), (4, 3), transpose_a=True, transpose_b=True),
+    samples = [S((2, 3), (3, 4)), S((0, 3), (3, 4)), S((2, 0), (0, 4)),
+               S((3, 2), (3, 4), transpose_a=True),
+               S((2, 3), (4, 3), transpose_b=True),
+               S((3, 2), (4, 3), transpose_a=True, transpose_b=True),
                S((1, 1), (1, 1)), S((17, 33), (33, 9))]
 
 
@@ -75,8 +79,10 @@ def _batched_dims(op):
     m, inner = (a[-1], a[-2]) if op.get_attr("adj_x") else (a[-2], a[-1])
     other, n = (b[-1], b[-2]) if op.get_attr("adj_y") else (b[-2], b[-1])
     if None not in (inner, other) and inner != other:
-        raise ValueError(f"{op.type}: inner dimensions must be equal, got {inner} and {other} (shapes "
-                         f"{x} and {y}, adj_x={op.get_attr('adj_x')}, adj_y={op.get_attr('adj_y')})")
+        raise ValueError(f"{op.type}: inner dimensions must be equal, got {inner} and {other} "
+                         "(shapes "
+                         f"{x} and {y}, adj_x={op.get_attr('adj_x')}, "
+                         f"adj_y={op.get_attr('adj_y')})")
     return TensorShape(a[:-2]), TensorShape(b[:-2]), [m, n]
 
 
@@ -107,14 +113,17 @@ def _adjoint(x, adjoint):
 
 
 ADJOINTS = "adj_x: bool = false, adj_y: bool = false, grad_x: bool = false, grad_y: bool = false"
-BATCHES = [S((5, 2, 3), (5, 3, 4)), S((2, 3), (3, 4)), S((0, 2, 3), (0, 3, 4)), S((2, 2, 2, 0), (2, 2, 0, 3)),
+BATCHES = [S((5, 2, 3), (5, 3, 4)), S((2, 3), (3, 4)), S((0, 2, 3), (0, 3, 4)),
+           S((2, 2, 2, 0), (2, 2, 0, 3)),
            S((5, 3, 2), (5, 3, 4), adj_x=True), S((5, 2, 3), (5, 4, 3), adj_y=True),
            S((2, 3, 2), (2, 4, 3), adj_x=True, adj_y=True)]
 
 
-@op("BatchMatMul", inputs="x: T, y: T", outputs="output: T", T=PRODUCTS, attrs="T: type, " + ADJOINTS)
+@op("BatchMatMul", inputs="x: T, y: T", outputs="output: T", T=PRODUCTS,
+    attrs="T: type, " + ADJOINTS)
 class BatchMatMul:
-    """Products of matrices [..., m, k] and [..., k, n] of equal batch dimensions. TF: BatchMatMul."""
+    """Products of matrices [..., m, k] and [..., k, n] of equal batch dimensions. TF:
+    BatchMatMul."""
     shape = _batch_shape
 
     def gradient(op, dy):
@@ -140,9 +149,11 @@ def _batch_v2_gradient(op, dy):
     return [sum_over(grads[0], rx, x), sum_over(grads[1], ry, y)]
 
 
-@op("BatchMatMulV2", inputs="x: T, y: T", outputs="output: T", T=PRODUCTS, attrs="T: type, " + ADJOINTS)
+@op("BatchMatMulV2", inputs="x: T, y: T", outputs="output: T", T=PRODUCTS,
+    attrs="T: type, " + ADJOINTS)
 class BatchMatMulV2:
-    """Products of matrices [..., m, k] and [..., k, n], batch dimensions broadcast. TF: BatchMatMulV2."""
+    """Products of matrices [..., m, k] and [..., k, n], batch dimensions broadcast. TF:
+    BatchMatMulV2."""
     shape = _batch_v2_shape
     gradient = _batch_v2_gradient
 
@@ -150,7 +161,8 @@ class BatchMatMulV2:
     samples = BATCHES + [S((2, 3), (5, 3, 4)), S((4, 1, 2, 3), (5, 3, 2)), S((1, 2, 3), (5, 3, 1))]
 
 
-# ------------------------------------------------------------------------------------ linear algebra
+# ------------------------------------------------------------------------------------ linear
+# algebra
 def _square(op, rank=2):
     shape = at_least_rank(op.inputs[0].shape, rank, f"{op.type}: input")
     dims = dims_of(shape)
@@ -232,7 +244,8 @@ class MatrixSolve:
         return [-matmul(d_rhs, x, adjoint_b=True), d_rhs]
 
     def reference(matrix, rhs, adjoint): return np.linalg.solve(_adjoint(matrix, adjoint), rhs)
-    samples = [S(lit(WELL), (3, 2)), S(lit(WELL), (3, 1), adjoint=True), S(lit([WELL, WELL]), pos((2, 3, 2)))]
+    samples = [S(lit(WELL), (3, 2)), S(lit(WELL), (3, 1), adjoint=True),
+               S(lit([WELL, WELL]), pos((2, 3, 2)))]
 
 
 def matrix_transpose(x):
@@ -240,16 +253,19 @@ def matrix_transpose(x):
     return array_ops.matrix_transpose(x)
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
            a_is_sparse=False, b_is_sparse=False, name=None):
     """Product of matrices, or of batches of them with broadcast batch dimensions. TF: tf.matmul.
 
-    a: [..., m, k], b: [..., k, n], each transposed or conjugate transposed first if asked (not both:
+    a: [..., m, k], b: [..., k, n], each transposed or conjugate transposed first if asked (not
+    both:
     ValueError). The sparseness hints are accepted and change nothing.
     """
     if transpose_a and adjoint_a or transpose_b and adjoint_b:
-        raise ValueError("tf.matmul: only one of transpose and adjoint can be True for each argument")
+        raise ValueError("tf.matmul: only one of transpose and adjoint can be True for each "
+                         "argument")
     with graph.name_scope(name, "MatMul", [a, b]) as scope:
         if not isinstance(a, graph.Tensor):
             a = graph.convert_to_tensor(a, name="a")
@@ -273,12 +289,14 @@ def batch_matmul(x, y, adj_x=False, adj_y=False, name=None):
     return BatchMatMul(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
-def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False,
+           name=None):
     """Products of matrices [..., m, k] and vectors [..., k]. TF: linalg.matvec."""
     from pyflow.ops import array_ops
     with graph.name_scope(name, "MatVec", [a, b]):
         b = graph.convert_to_tensor(b, name="b")
-        product = matmul(a, array_ops.ExpandDims(b, -1), transpose_a=transpose_a, adjoint_a=adjoint_a)
+        product = matmul(a, array_ops.ExpandDims(b, -1), transpose_a=transpose_a,
+                         adjoint_a=adjoint_a)
         return array_ops.squeeze(product, axis=-1)
 
 
@@ -293,17 +311,19 @@ def _contracted(x, axes, last):
     dims = x.shape.as_list()
     split = len(free) if last else len(axes)
     if None not in dims:
-        sides = [int(np.prod(dims[:split], dtype=np.int64)), int(np.prod(dims[split:], dtype=np.int64))]
+        sides = [int(np.prod(dims[:split], dtype=np.int64)),
+                 int(np.prod(dims[split:], dtype=np.int64))]
         free_dims = dims[:split] if last else dims[split:]
         return array_ops.Reshape(x, int32s(sides)), free_dims
     shape = array_ops.shape(x)
-    rows, columns = reduction_ops.reduce_prod(shape[:split]), reduction_ops.reduce_prod(shape[split:])
+    rows, columns = (reduction_ops.reduce_prod(s) for s in (shape[:split], shape[split:]))
     matrix = array_ops.Reshape(x, join_ops.stack([rows, columns]))
     return matrix, (shape[:split] if last else shape[split:])
 
 
 def tensordot(a, b, axes, name=None):
-    """Sum of products over `axes`: a number n (last n of a, first n of b) or two lists. TF: tf.tensordot.
+    """Sum of products over `axes`: a number n (last n of a, first n of b) or two lists. TF:
+    tf.tensordot.
 
     The ranks of `a` and `b` must be known while the graph is built (ValueError otherwise).
     """
@@ -311,7 +331,8 @@ def tensordot(a, b, axes, name=None):
     with graph.name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = graph.convert_to_tensor(a, name="a"), graph.convert_to_tensor(b, name="b")
         if a.shape.ndims is None or b.shape.ndims is None:
-            raise ValueError("tf.tensordot: the ranks of a and b must be known; call set_shape first")
+            raise ValueError("tf.tensordot: the ranks of a and b must be known; call set_shape "
+                             "first")
         a_axes, b_axes = _tensordot_axes(a, b, axes)
         left, a_free = _contracted(a, a_axes, last=True)
         right, b_free = _contracted(b, b_axes, last=False)
@@ -331,7 +352,8 @@ def _tensordot_axes(a, b, axes):
         axes = static(axes).tolist()
     if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(a.shape.ndims, b.shape.ndims):
-            raise ValueError(f"tf.tensordot: axes = {axes} is more than the rank of a {a.shape} or b {b.shape}")
+            raise ValueError(f"tf.tensordot: axes = {axes} is more than the rank of a {a.shape} "
+                             f"or b {b.shape}")
         n = a.shape.ndims
         return list(range(n - axes, n)), list(range(axes))
     first, second = (list(np.ravel(x).tolist()) for x in axes)
@@ -341,7 +363,8 @@ def _tensordot_axes(a, b, axes):
 
 
 def einsum(equation, *inputs, **kwargs):
-    """Sums of products by index letters, "ij,jk->ik"; reduced to transposes and matmul. TF: tf.einsum.
+    """Sums of products by index letters, "ij,jk->ik"; reduced to transposes and matmul. TF:
+    tf.einsum.
 
     Each letter once per operand, no ellipsis (ValueError); operands are contracted left to right.
     """
@@ -353,7 +376,8 @@ def einsum(equation, *inputs, **kwargs):
         tensors = [graph.convert_to_tensor(x) for x in inputs]
         for term, x in zip(terms, tensors):
             if x.shape.ndims is not None and x.shape.ndims != len(term):
-                raise ValueError(f"tf.einsum: {term!r} names {len(term)} dimensions of a tensor of shape "
+                raise ValueError(f"tf.einsum: {term!r} names {len(term)} dimensions of a tensor "
+                                 "of shape "
                                  f"{x.shape}")
         current, letters = _sum_out(tensors[0], terms[0], "".join(terms[1:]) + result)
         for i in range(1, len(tensors)):
@@ -372,7 +396,8 @@ def _einsum_terms(equation, count):
     left, arrow, result = text.partition("->")
     terms = left.split(",")
     if len(terms) != count:
-        raise ValueError(f"tf.einsum: {equation!r} has {len(terms)} operands, {count} tensors were given")
+        raise ValueError(f"tf.einsum: {equation!r} has {len(terms)} operands, {count} tensors "
+                         "were given")
     if not all(t.isalpha() or not t for t in terms + [result]):
         raise ValueError(f"tf.einsum: {equation!r} may hold letters, commas and '->' only")
     if any(len(set(t)) != len(t) for t in terms + [result]):
@@ -382,7 +407,8 @@ def _einsum_terms(equation, count):
         result = "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
     missing = set(result) - set("".join(terms))
     if missing:
-        raise ValueError(f"tf.einsum: {sorted(missing)} of the output occur in no operand of {equation!r}")
+        raise ValueError(f"tf.einsum: {sorted(missing)} of the output occur in no operand of "
+                         f"{equation!r}")
     return terms, result
 
 
@@ -443,9 +469,12 @@ def matrix_solve(matrix, rhs, adjoint=False, name=None):
 
 
 PUBLIC = {
-    "matmul": matmul, "linalg.matmul": matmul, "batch_matmul": batch_matmul, "linalg.matvec": matvec,
-    "tensordot": tensordot, "linalg.tensordot": tensordot, "einsum": einsum, "linalg.einsum": einsum,
+    "matmul": matmul, "linalg.matmul": matmul, "batch_matmul": batch_matmul,
+    "linalg.matvec": matvec,
+    "tensordot": tensordot, "linalg.tensordot": tensordot, "einsum": einsum,
+    "linalg.einsum": einsum,
     "matrix_inverse": matrix_inverse, "linalg.inv": matrix_inverse, "matrix_solve": matrix_solve,
-    "linalg.solve": matrix_solve, "matrix_determinant": MatrixDeterminant, "linalg.det": MatrixDeterminant,
+    "linalg.solve": matrix_solve, "matrix_determinant": MatrixDeterminant,
+    "linalg.det": MatrixDeterminant,
     "cholesky": Cholesky, "linalg.cholesky": Cholesky,
 }

@@ -2,7 +2,8 @@
 
 Invariants
   1. No op is defined here; each function builds the graph TF 1.x builds, with TF's argument names.
-  2. Deprecated names (`keep_prob`, `dim`, `axis` pairs) are taken, both forms at once are a ValueError.
+  2. Deprecated names (`keep_prob`, `dim`, `axis` pairs) are taken, both forms at once are a
+     ValueError.
 
 Example:  `tf.nn.dropout(x, keep_prob=0.5)`.
 """
@@ -11,7 +12,8 @@ import numbers
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.ops import (array_ops, binary_ops, cast_ops, gather_ops, identity_ops, join_ops, logic_ops,
+from pyflow.ops import (array_ops, binary_ops, cast_ops, gather_ops, identity_ops, join_ops,
+                        logic_ops,
                         partition_ops, random_ops, reduction_ops, softmax_ops, unary_ops)
 from pyflow.ops.common import int32s
 from pyflow.ops.reduction_ops import one_of
@@ -19,26 +21,31 @@ from pyflow.ops.reduction_ops import one_of
 
 # ------------------------------------------------------------------------------------------ layers
 def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None):
-    """Each element of float `x` kept with probability 1 - rate and scaled by 1 / (1 - rate), else 0.
+    """Each element of float `x` kept with probability 1 - rate and scaled by 1 / (1 - rate), else
+    0.
 
     Give `rate` or the older `keep_prob` (= 1 - rate), a number or scalar tensor. noise_shape: where
-    decisions are shared (1 broadcasts). ValueError for integers or a rate outside [0, 1). TF: nn.dropout.
+    decisions are shared (1 broadcasts). ValueError for integers or a rate outside [0, 1). TF:
+    nn.dropout.
     """
     if keep_prob is not None:
         kept = 1 - keep_prob
         if rate is not None:
-            raise ValueError("nn.dropout: give either rate or its deprecated complement keep_prob, not both")
+            raise ValueError("nn.dropout: give either rate or its deprecated complement "
+                             "keep_prob, not both")
         rate = kept
     if rate is None:
         raise ValueError("nn.dropout: you must provide a rate")
     with graph.name_scope(name, "dropout", [x]):
         x = graph.convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
-            raise ValueError("x has to be a floating point tensor since it's going to be scaled. Got a "
+            raise ValueError("x has to be a floating point tensor since it's going to be scaled. "
+                             "Got a "
                              f"{x.dtype.name} tensor instead.")
         if isinstance(rate, numbers.Real):
             if not 0 <= rate < 1:
-                raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), got {rate:g}")
+                raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), "
+                                 f"got {rate:g}")
             if rate == 0:
                 return x
         rate = graph.convert_to_tensor(rate, dtype=x.dtype, name="rate")
@@ -78,7 +85,8 @@ def zero_fraction(value, name=None):
 
 
 def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdims=None):
-    """Count, sum, sum of squares (about `shift`) of `x` over `axes`, and shift. TF: nn.sufficient_statistics."""
+    """Count, sum, sum of squares (about `shift`) of `x` over `axes`, and shift. TF:
+    nn.sufficient_statistics."""
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     axes = list(np.ravel(axes))
     with graph.name_scope(name, "sufficient_statistics", [x, shift]):
@@ -92,14 +100,18 @@ def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdi
         centred = x if shift is None else x - shift
         squared = unary_ops.Square(x) if shift is None else binary_ops.SquaredDifference(x, shift)
         total = reduction_ops.reduce_sum(centred, axes, keepdims=keep, name="mean_ss")
-        return count, total, reduction_ops.reduce_sum(squared, axes, keepdims=keep, name="var_ss"), shift
+        return count, total, reduction_ops.reduce_sum(squared, axes, keepdims=keep,
+                                                      name="var_ss"), shift
 
 
 # -------------------------------------------------------------------------------------- embeddings
-def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_indices=True, max_norm=None):
-    """Rows of `params`, one tensor or a list of shards ("mod" or "div"), by id. TF: nn.embedding_lookup.
+def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_indices=True,
+                     max_norm=None):
+    """Rows of `params`, one tensor or a list of shards ("mod" or "div"), by id. TF:
+    nn.embedding_lookup.
 
-    ids: int32 or int64, any shape; returns ids.shape + row shape, rows clipped to `max_norm` if given.
+    ids: int32 or int64, any shape; returns ids.shape + row shape, rows clipped to `max_norm` if
+    given.
     """
     if params is None or isinstance(params, (list, tuple)) and not params:
         raise ValueError("nn.embedding_lookup: need at least one params")
@@ -107,17 +119,20 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     with graph.name_scope(name, "embedding_lookup", [ids]) as scope:
         ids = graph.convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
-            return _clipped_rows(gather_ops.gather(shards[0], ids, name=scope if max_norm is None else None),
+            return _clipped_rows(gather_ops.gather(shards[0], ids,
+                                                   name=scope if max_norm is None else None),
                                  ids, max_norm, scope)
         flat = array_ops.reshape(ids, [-1])
         shard, local = _placed(shards, flat, partition_strategy)
         shard = cast_ops.cast(shard, dtypes.int32)
         parts = partition_ops.dynamic_partition(local, shard, len(shards))
-        places = partition_ops.dynamic_partition(array_ops.range_(array_ops.size(flat)), shard, len(shards))
+        places = partition_ops.dynamic_partition(array_ops.range_(array_ops.size(flat)), shard,
+                                                 len(shards))
         rows = [gather_ops.gather(p, i) for p, i in zip(shards, parts)]
         merged = partition_ops.ParallelDynamicStitch(list(places), rows)
         row = graph.convert_to_tensor(shards[0]).shape[1:]
-        merged = array_ops.reshape(merged, join_ops.concat([array_ops.shape(ids), _tail(row, rows[0])], 0))
+        merged = array_ops.reshape(merged, join_ops.concat([array_ops.shape(ids),
+                                                            _tail(row, rows[0])], 0))
         if row.is_fully_defined():
             merged.set_shape(ids.shape.concatenate(row))
         return identity_ops.Identity(_clipped_rows(merged, ids, max_norm, None), name=scope)
@@ -133,7 +148,8 @@ def _placed(shards, ids, strategy):
     if strategy == "mod":
         return ids % n, ids // n
     if strategy != "div":
-        raise ValueError(f"nn.embedding_lookup: partition_strategy must be 'mod' or 'div', got {strategy!r}")
+        raise ValueError(f"nn.embedding_lookup: partition_strategy must be 'mod' or 'div', got "
+                         f"{strategy!r}")
     sizes = [graph.convert_to_tensor(p).shape.as_list()[0] for p in shards]
     if None in sizes:
         raise ValueError("nn.embedding_lookup: 'div' needs shards of known length")
@@ -148,13 +164,16 @@ def _clipped_rows(rows, ids, max_norm, name):
     if max_norm is None:
         return rows
     n, k = rows.shape.ndims, ids.shape.ndims
-    axes = list(range(k, n)) if None not in (n, k) else array_ops.range_(array_ops.rank(ids), array_ops.rank(rows))
+    axes = list(range(k, n)) if None not in (n, k) else array_ops.range_(array_ops.rank(ids),
+                                                                         array_ops.rank(rows))
     return clip_by_norm(rows, max_norm, axes=axes, name=name)
 
 
-# ---------------------------------------------------------------------------------- clipping and norms
+# ---------------------------------------------------------------------------------- clipping and
+# norms
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
-    """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows. TF: tf.clip_by_value."""
+    """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows. TF:
+    tf.clip_by_value."""
     with graph.name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
         values = t.values if isinstance(t, graph.IndexedSlices) else graph.convert_to_tensor(t)
         low = binary_ops.Minimum(values, clip_value_max)
@@ -183,21 +202,26 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 
 def _values(tensors, who):
     if isinstance(tensors, graph.Tensor) or not isinstance(tensors, (list, tuple)):
-        raise TypeError(f"{who}: t_list should be a sequence of tensors, got {type(tensors).__name__}")
-    return [t.values if isinstance(t, graph.IndexedSlices) else t if t is None else graph.convert_to_tensor(t)
+        raise TypeError(f"{who}: t_list should be a sequence of tensors, got "
+                        f"{type(tensors).__name__}")
+    return [t.values if isinstance(t, graph.IndexedSlices) else t if t is None
+            else graph.convert_to_tensor(t)
             for t in tensors]
 
 
 def global_norm(t_list, name=None):
-    """sqrt(sum of the squared L2 norms) of a list of tensors; None is skipped. TF: tf.global_norm."""
+    """sqrt(sum of the squared L2 norms) of a list of tensors; None is skipped. TF:
+    tf.global_norm."""
     with graph.name_scope(name, "global_norm"):
         halves = [softmax_ops.L2Loss(v) for v in _values(t_list, "tf.global_norm") if v is not None]
         total = reduction_ops.reduce_sum(join_ops.stack(halves))
-        return unary_ops.Sqrt(total * graph.convert_to_tensor(2.0, dtype=total.dtype), name="global_norm")
+        return unary_ops.Sqrt(total * graph.convert_to_tensor(2.0, dtype=total.dtype),
+                              name="global_norm")
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    """All tensors scaled by clip_norm / max(global norm, clip_norm); and that norm. TF: tf.clip_by_global_norm.
+    """All tensors scaled by clip_norm / max(global norm, clip_norm); and that norm. TF:
+    tf.clip_by_global_norm.
 
     A norm that is not finite makes all results NaN, as in TF 1.15.
     """
@@ -207,15 +231,18 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
         one = graph.convert_to_tensor(1.0, dtype=norm.dtype)
         scale = clip_norm * binary_ops.Minimum(1.0 / norm, one / clip_norm)
         finite = unary_ops.IsFinite(norm)
-        scale = logic_ops.Select(finite, scale, graph.convert_to_tensor(float("nan"), dtype=norm.dtype))
+        scale = logic_ops.Select(finite, scale,
+                                 graph.convert_to_tensor(float("nan"), dtype=norm.dtype))
         clipped = [v if v is None else identity_ops.Identity(v * scale) for v in values]
-        clipped = [graph.IndexedSlices(c, t.indices, t.dense_shape) if isinstance(t, graph.IndexedSlices) else c
+        clipped = [graph.IndexedSlices(c, t.indices, t.dense_shape)
+                   if isinstance(t, graph.IndexedSlices) else c
                    for c, t in zip(clipped, t_list)]
         return clipped, norm
 
 
 def clip_by_average_norm(t, clip_norm, name=None):
-    """`t` scaled so that its L2 norm over its size is at most `clip_norm`. TF: tf.clip_by_average_norm."""
+    """`t` scaled so that its L2 norm over its size is at most `clip_norm`. TF:
+    tf.clip_by_average_norm."""
     with graph.name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = graph.convert_to_tensor(t, name="t")
         count = cast_ops.cast(array_ops.size(t), t.dtype)
@@ -243,7 +270,8 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
         if ord == np.inf:
             return reduction_ops.reduce_max(size, axis, keepdims=keep)
         if not isinstance(ord, (int, float)) or ord <= 0:
-            raise ValueError(f"tf.norm: ord {ord!r} is not a vector norm; give 'euclidean', a positive number or inf")
+            raise ValueError(f"tf.norm: ord {ord!r} is not a vector norm; give 'euclidean', a "
+                             "positive number or inf")
         if ord == 1:
             return reduction_ops.reduce_sum(size, axis, keepdims=keep)
         total = reduction_ops.reduce_sum(binary_ops.Pow(size, float(ord)), axis, keepdims=keep)
@@ -259,7 +287,7 @@ def _matrix_norm(size, ord, axes, keep):
     return result if keep else array_ops.squeeze(result, axes)
 
 
-# ------------------------------------------------------------------------------------------- sequences
+# ---------------------------------------------------------------------------------------- sequences
 def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
     """mask[..., j] = j < lengths[...], of shape lengths.shape + [maxlen]. TF: tf.sequence_mask."""
     with graph.name_scope(name, "SequenceMask", [lengths, maxlen]):
@@ -296,7 +324,8 @@ PUBLIC = {
     "nn.dropout": dropout, "nn.l2_normalize": l2_normalize, "math.l2_normalize": l2_normalize,
     "linalg.l2_normalize": l2_normalize, "nn.zero_fraction": zero_fraction,
     "math.zero_fraction": zero_fraction, "nn.sufficient_statistics": sufficient_statistics,
-    "nn.embedding_lookup": embedding_lookup, "clip_by_value": clip_by_value, "clip_by_norm": clip_by_norm,
+    "nn.embedding_lookup": embedding_lookup, "clip_by_value": clip_by_value,
+    "clip_by_norm": clip_by_norm,
     "global_norm": global_norm, "linalg.global_norm": global_norm,
     "clip_by_global_norm": clip_by_global_norm, "clip_by_average_norm": clip_by_average_norm,
     "norm": norm, "linalg.norm": norm, "sequence_mask": sequence_mask,

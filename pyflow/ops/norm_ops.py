@@ -27,7 +27,7 @@ def _channel_axis(data_format, rank):
     return 1 if text(data_format).startswith("NC") else rank - 1
 
 
-# ---------------------------------------------------------------------------------------------- bias
+# --------------------------------------------------------------------------------------------- bias
 def _bias_shape(op):
     value, bias = op.inputs[0].shape, op.inputs[1].shape
     if bias.ndims not in (None, 1):
@@ -48,7 +48,8 @@ def _as_channels(bias, rank, data_format):
     return bias.reshape(shape)
 
 
-@op("BiasAdd", inputs="value: T, bias: T", outputs="output: T", attrs="T: type, " + LAYOUT, T=NUMBERS)
+@op("BiasAdd", inputs="value: T, bias: T", outputs="output: T", attrs="T: type, " + LAYOUT,
+    T=NUMBERS)
 class BiasAdd:
     """`value` plus a vector along its channels. TF: BiasAdd."""
     shape = _bias_shape
@@ -56,7 +57,8 @@ class BiasAdd:
     def gradient(op, dy):
         return [dy, BiasAddGrad(dy, data_format=op.get_attr("data_format"))]
 
-    def reference(value, bias, data_format): return value + _as_channels(bias, value.ndim, data_format)
+    def reference(value, bias, data_format):
+        return value + _as_channels(bias, value.ndim, data_format)
     samples = [S((2, 3), (3,)), S((2, 4, 4, 3), (3,)), S((2, 3, 4, 4), (3,), data_format="NCHW"),
                S((0, 3), (3,)), S((2, 3, 4), (4,))]
 
@@ -73,7 +75,8 @@ class BiasAddV1:
     samples = [S((2, 3), (3,)), S((2, 2, 3), (3,))]
 
 
-@op("BiasAddGrad", inputs="out_backprop: T", outputs="output: T", attrs="T: type, " + LAYOUT, T=NUMBERS)
+@op("BiasAddGrad", inputs="out_backprop: T", outputs="output: T", attrs="T: type, " + LAYOUT,
+    T=NUMBERS)
 class BiasAddGrad:
     """Sums over all dimensions but the channels. TF: BiasAddGrad."""
     def shape(op):
@@ -81,7 +84,8 @@ class BiasAddGrad:
         if dims is None:
             return TensorShape([None])
         if len(dims) < 2:
-            raise ValueError(f"BiasAddGrad: expected rank at least 2, got shape {op.inputs[0].shape}")
+            raise ValueError(f"BiasAddGrad: expected rank at least 2, got shape "
+                             f"{op.inputs[0].shape}")
         return TensorShape([dims[_channel_axis(op.get_attr("data_format"), len(dims))]])
 
     def gradient(op, dz):
@@ -89,17 +93,20 @@ class BiasAddGrad:
         x = op.inputs[0]
         if text(op.get_attr("data_format")) == "NCHW":
             if x.shape.ndims is None:
-                raise ValueError(f"the gradient of '{op.name}' (BiasAddGrad, NCHW) needs a known rank")
+                raise ValueError(f"the gradient of '{op.name}' (BiasAddGrad, NCHW) needs a known "
+                                 "rank")
             dz = array_ops.Reshape(dz, int32s([1, -1] + [1] * (x.shape.ndims - 2)))
         return array_ops.BroadcastTo(dz, shape_vector(x))
 
     def reference(out_backprop, data_format):
         at = _channel_axis(data_format, out_backprop.ndim)
-        return out_backprop.sum(tuple(i for i in range(out_backprop.ndim) if i != at), dtype=out_backprop.dtype)
+        return out_backprop.sum(tuple(i for i in range(out_backprop.ndim) if i != at),
+                                dtype=out_backprop.dtype)
     samples = [S((2, 3)), S((2, 4, 4, 3)), S((2, 3, 4, 4), data_format="NCHW"), S((0, 3))]
 
 
-# ----------------------------------------------------------------------------- fused batch normalisation
+# ----------------------------------------------------------------------------- fused batch
+# normalisation
 def _norm_shapes(op):
     shape = op.inputs[0].shape
     if shape.ndims not in (None, 4, 5):
@@ -150,12 +157,14 @@ def _norm_gradient(grad_op, extra):
     return gradient
 
 
-NORM = ("epsilon: float = 0.0001, exponential_avg_factor: float = 1, " + LAYOUT + ", is_training: bool = true")
+NORM = ("epsilon: float = 0.0001, exponential_avg_factor: float = 1, " + LAYOUT
+        + ", is_training: bool = true")
 NORM_V3 = NORM.replace('{"NHWC", "NCHW"}', '{"NHWC", "NCHW", "NDHWC", "NCDHW"}')
 NONE = lit(np.zeros(0))
 NORMS = [S((2, 3, 3, 2), pos((2,)), (2,), NONE, NONE, types=SINGLE),
          S((2, 3, 3, 2), pos((2,)), (2,), (2,), pos((2,)), is_training=False, types=SINGLE),
-         S((2, 3, 2, 2), pos((3,)), (3,), NONE, NONE, data_format="NCHW", epsilon=0.01, types=SINGLE)]
+         S((2, 3, 2, 2), pos((3,)), (3,), NONE, NONE, data_format="NCHW", epsilon=0.01,
+           types=SINGLE)]
 V2_TYPES = "T: {half, bfloat16, float}, U: {float}, "
 OUTPUTS = "y: {0}, batch_mean: {1}, batch_variance: {1}, reserve_space_1: {1}, reserve_space_2: {1}"
 
@@ -169,7 +178,8 @@ class FusedBatchNorm:
 
     def reference(x, scale, offset, mean, variance, epsilon, exponential_avg_factor, data_format,
                   is_training):
-        return _normalize(x, scale, offset, mean, variance, epsilon, exponential_avg_factor, data_format,
+        return _normalize(x, scale, offset, mean, variance, epsilon, exponential_avg_factor,
+                          data_format,
                           is_training)
     samples = NORMS
 
@@ -183,7 +193,8 @@ class FusedBatchNormV2:
 
     def reference(x, scale, offset, mean, variance, epsilon, exponential_avg_factor, data_format,
                   is_training):
-        return _normalize(x, scale, offset, mean, variance, epsilon, exponential_avg_factor, data_format,
+        return _normalize(x, scale, offset, mean, variance, epsilon, exponential_avg_factor,
+                          data_format,
                           is_training)
     samples = NORMS
 
@@ -198,14 +209,16 @@ class FusedBatchNormV3:
 
     def reference(x, scale, offset, mean, variance, epsilon, exponential_avg_factor, data_format,
                   is_training):
-        return _normalize(x, scale, offset, mean, variance, epsilon, exponential_avg_factor, data_format,
+        return _normalize(x, scale, offset, mean, variance, epsilon, exponential_avg_factor,
+                          data_format,
                           is_training) + (np.zeros(0, np.float32),)
     samples = NORMS
 
 
 def _norm_grad_shapes(op):
     channels = op.inputs[2].shape
-    return [op.inputs[0].shape.merge_with(op.inputs[1].shape), channels, channels] + [unknown_shape()] * 2
+    return [op.inputs[0].shape.merge_with(op.inputs[1].shape), channels,
+            channels] + [unknown_shape()] * 2
 
 
 def _norm_grad(dy, x, scale, mean, variance, epsilon, data_format, is_training):
@@ -216,7 +229,8 @@ def _norm_grad(dy, x, scale, mean, variance, epsilon, data_format, is_training):
     centred = (x - mean) * inverse
     d_offset, d_scale = dy.sum(axes), (dy * centred).sum(axes)
     if is_training:
-        inner = dy - dy.mean(axes, keepdims=True) - centred * (dy * centred).mean(axes, keepdims=True)
+        inner = dy - dy.mean(axes, keepdims=True) - centred * (dy * centred).mean(axes,
+                                                                                  keepdims=True)
         return scale * inverse * inner, d_scale, d_offset
     return scale * inverse * dy, d_scale, d_offset
 
@@ -226,52 +240,66 @@ GRAD_V3 = GRAD.replace('{"NHWC", "NCHW"}', '{"NHWC", "NCHW", "NDHWC", "NCDHW"}')
 IMAGE = (2, 3, 3, 2)
 GRADS = [S(IMAGE, IMAGE, pos((2,)), (2,), pos((2,)), types=SINGLE),
          S(IMAGE, IMAGE, pos((2,)), (2,), pos((2,)), is_training=False, types=SINGLE),
-         S((2, 3, 2, 2), (2, 3, 2, 2), pos((3,)), (3,), pos((3,)), data_format="NCHW", types=SINGLE)]
+         S((2, 3, 2, 2), (2, 3, 2, 2), pos((3,)), (3,), pos((3,)), data_format="NCHW",
+           types=SINGLE)]
 GRAD_OUT = "x_backprop: {0}, scale_backprop: {1}, offset_backprop: {1}, "
 
 
-@op("FusedBatchNormGrad", inputs="y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T",
-    outputs=GRAD_OUT.format("T", "T") + "reserve_space_3: T, reserve_space_4: T", attrs="T: {float}, " + GRAD)
+@op("FusedBatchNormGrad",
+    inputs="y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T",
+    outputs=GRAD_OUT.format("T", "T") + "reserve_space_3: T, reserve_space_4: T",
+    attrs="T: {float}, " + GRAD)
 class FusedBatchNormGrad:
-    """Gradient of FusedBatchNorm; the reserve spaces of the result hold nothing. TF: FusedBatchNormGrad."""
+    """Gradient of FusedBatchNorm; the reserve spaces of the result hold nothing. TF:
+    FusedBatchNormGrad."""
     shape = _norm_grad_shapes
     gradient = None
 
-    def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format, is_training):
-        return _norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
+    def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
+                  is_training):
+        return _norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon,
+                          data_format,
                           is_training)
     samples = GRADS
 
 
 @op("FusedBatchNormGradV2",
     inputs="y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U",
-    outputs=GRAD_OUT.format("T", "U") + "reserve_space_3: U, reserve_space_4: U", attrs=V2_TYPES + GRAD)
+    outputs=GRAD_OUT.format("T", "U") + "reserve_space_3: U, reserve_space_4: U",
+    attrs=V2_TYPES + GRAD)
 class FusedBatchNormGradV2:
     """Gradient of FusedBatchNormV2. TF: FusedBatchNormGradV2."""
     shape = _norm_grad_shapes
     gradient = None
 
-    def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format, is_training):
-        return _norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
+    def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
+                  is_training):
+        return _norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon,
+                          data_format,
                           is_training)
     samples = GRADS
 
 
 @op("FusedBatchNormGradV3",
-    inputs="y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
-    outputs=GRAD_OUT.format("T", "U") + "reserve_space_4: U, reserve_space_5: U", attrs=V2_TYPES + GRAD_V3)
+    inputs="y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
+           "reserve_space_3: U",
+    outputs=GRAD_OUT.format("T", "U") + "reserve_space_4: U, reserve_space_5: U",
+    attrs=V2_TYPES + GRAD_V3)
 class FusedBatchNormGradV3:
     """Gradient of FusedBatchNormV3. TF: FusedBatchNormGradV3."""
     shape = _norm_grad_shapes
     gradient = None
 
-    def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format, is_training):
-        return _norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
+    def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
+                  is_training):
+        return _norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon,
+                          data_format,
                           is_training)
     samples = [S(*s.inputs, NONE, types=SINGLE, **s.attrs) for s in GRADS]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def bias_add(value, bias, data_format=None, name=None):
     """`value` plus a vector along its channels. TF: nn.bias_add."""
     layout = {None: "NHWC", "NHWC": "NHWC", "NCHW": "NCHW"}.get(data_format)
@@ -301,7 +329,8 @@ def relu_layer(x, weights, biases, name=None):
 
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
-    """Mean and (biased) variance of `x` over `axes`; float16 is computed in float32. TF: nn.moments."""
+    """Mean and (biased) variance of `x` over `axes`; float16 is computed in float32. TF:
+    nn.moments."""
     from pyflow.ops import array_ops, identity_ops
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     with graph.name_scope(name, "moments", [x, axes]):
@@ -325,7 +354,8 @@ def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
 
 
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, all broadcast. TF: nn.batch_normalization."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, all broadcast. TF:
+    nn.batch_normalization."""
     with graph.name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         inverse = unary_ops.Rsqrt(variance + variance_epsilon)
         if scale is not None:
@@ -337,12 +367,14 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
 
 
 def batch_norm_with_global_normalization(t=None, m=None, v=None, beta=None, gamma=None,
-                                         variance_epsilon=None, scale_after_normalization=None, name=None,
+                                         variance_epsilon=None, scale_after_normalization=None,
+                                         name=None,
                                          input=None, mean=None, variance=None):
     """The older form of `nn.batch_normalization`. TF: nn.batch_norm_with_global_normalization."""
     t, m = one_of(t, input, "t", "input"), one_of(m, mean, "m", "mean")
     v = one_of(v, variance, "v", "variance")
-    return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon,
+    return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None,
+                               variance_epsilon,
                                name)
 
 
@@ -355,14 +387,18 @@ def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, 
     if is_training and exponential_avg_factor == 1.0:
         if mean is not None or variance is not None:
             raise ValueError("Both 'mean' and 'variance' must be None if is_training is True and "
-                             f"exponential_avg_factor == 1.0, got mean {mean} and variance {variance}")
+                             f"exponential_avg_factor == 1.0, got mean {mean} and variance "
+                             f"{variance}")
     elif mean is None or variance is None:
-        raise ValueError("nn.fused_batch_norm: mean and variance must be given when is_training is False")
+        raise ValueError("nn.fused_batch_norm: mean and variance must be given when is_training "
+                         "is False")
     x = graph.convert_to_tensor(x, name="input")
     empty = np.zeros(0, np.float32)
     result = FusedBatchNormV3(x, scale, offset, empty if mean is None else mean,
-                              empty if variance is None else variance, epsilon=max(epsilon, 1.001e-5),
-                              exponential_avg_factor=exponential_avg_factor, data_format=data_format,
+                              empty if variance is None else variance,
+                              epsilon=max(epsilon, 1.001e-5),
+                              exponential_avg_factor=exponential_avg_factor,
+                              data_format=data_format,
                               is_training=is_training, name=name or "FusedBatchNormV3")
     return result[0], result[1], result[2]
 

@@ -63,7 +63,8 @@ def _bitwise(logical, bitwise, symbol):
             return logical(x, y, name=name)
         if x.dtype.is_integer:
             return bitwise(x, y, name=name)
-        raise TypeError(f"{symbol} wants bool or integer tensors, got {x.dtype.name} and {y.dtype.name}")
+        raise TypeError(f"{symbol} wants bool or integer tensors, got {x.dtype.name} and "
+                        f"{y.dtype.name}")
     return build
 
 
@@ -108,7 +109,8 @@ def operator_table():
     }
     for key, (build, name) in pairs.items():
         table[f"__{key}__"], table[f"__r{key}__"] = _binary(build, name)
-    for key, build in (("lt", logic_ops.Less), ("le", logic_ops.LessEqual), ("gt", logic_ops.Greater),
+    for key, build in (("lt", logic_ops.Less), ("le", logic_ops.LessEqual),
+                       ("gt", logic_ops.Greater),
                        ("ge", logic_ops.GreaterEqual)):
         table[f"__{key}__"] = _compare(build)
     return table

@@ -3,7 +3,8 @@
 Invariants
   1. `paddings` is [rank, 2], nonnegative: how much before and after each dimension.
   2. Mirror padding is at most the dimension (SYMMETRIC) or one less (REFLECT).
-  3. The block ops are permutations of the elements plus padding or cropping; their gradients are each other.
+  3. The block ops are permutations of the elements plus padding or cropping; their gradients are
+     each other.
 
 Example:  `tf.pad([[1, 2]], [[0, 0], [1, 1]])` -> [[0, 1, 2, 0]].
 """
@@ -34,7 +35,8 @@ def _pad_shape(op):
     if dims is None:
         return unknown_shape(len(paddings))
     if len(paddings) != len(dims):
-        raise ValueError(f"{op.type}: {len(paddings)} rows of paddings for a tensor of rank {len(dims)}")
+        raise ValueError(f"{op.type}: {len(paddings)} rows of paddings for a tensor of rank "
+                         f"{len(dims)}")
     return TensorShape([None if d is None else d + int(p.sum()) for d, p in zip(dims, paddings)])
 
 
@@ -63,9 +65,11 @@ class Pad:
     samples = [S(shape, lit(p)) for shape, p in PADDED] + [NO_PADDING]
 
 
-@op("PadV2", inputs="input: T, paddings: Tpaddings, constant_values: T", outputs="output: T", attrs=PADDINGS)
+@op("PadV2", inputs="input: T, paddings: Tpaddings, constant_values: T", outputs="output: T",
+    attrs=PADDINGS)
 class PadV2:
-    """`input` with the scalar `constant_values` around it; no gradient for that value. TF: PadV2."""
+    """`input` with the scalar `constant_values` around it; no gradient for that value. TF:
+    PadV2."""
     shape = _pad_shape
     gradient = _pad_gradient
 
@@ -74,7 +78,8 @@ class PadV2:
     samples = [S(shape, lit(p), lit(7)) for shape, p in PADDED]
 
 
-MIRRORS = [S((2, 3), lit([[1, 1], [2, 0]]), mode="REFLECT"), S((2, 3), lit([[2, 1], [0, 3]]), mode="SYMMETRIC"),
+MIRRORS = [S((2, 3), lit([[1, 1], [2, 0]]), mode="REFLECT"),
+           S((2, 3), lit([[2, 1], [0, 3]]), mode="SYMMETRIC"),
            S((4,), lit([[3, 2]]), mode="REFLECT"), S((4,), lit([[4, 1]]), mode="SYMMETRIC"),
            S((2, 3), lit([[0, 0], [0, 0]]), mode="SYMMETRIC")]
 MIRROR = PADDINGS + ', mode: {"REFLECT", "SYMMETRIC"}'
@@ -82,7 +87,8 @@ MIRROR = PADDINGS + ', mode: {"REFLECT", "SYMMETRIC"}'
 
 @op("MirrorPad", inputs="input: T, paddings: Tpaddings", outputs="output: T", attrs=MIRROR)
 class MirrorPad:
-    """`input` continued by its mirror image, without (REFLECT) or with (SYMMETRIC) the edge. TF: MirrorPad."""
+    """`input` continued by its mirror image, without (REFLECT) or with (SYMMETRIC) the edge. TF:
+    MirrorPad."""
     shape = _pad_shape
 
     def gradient(op, dy):
@@ -124,13 +130,16 @@ class MirrorPadGrad:
 
     def reference(input, paddings, mode): return _fold_mirror(input, paddings, mode)
     samples = [S((4, 5), lit([[1, 1], [2, 0]]), mode="REFLECT"),
-               S((4, 5), lit([[1, 1], [0, 2]]), mode="SYMMETRIC"), S((3,), lit([[0, 0]]), mode="REFLECT")]
+               S((4, 5), lit([[1, 1], [0, 2]]), mode="SYMMETRIC"),
+               S((3,), lit([[0, 0]]), mode="REFLECT")]
 
 
-# -------------------------------------------------------------------- blocks between depth and space
+# -------------------------------------------------------------------- blocks between depth and
+# space
 def _channels_last(op):
     if text(op.get_attr("data_format")) not in ("NHWC", "NCHW"):
-        raise ValueError(f"{op.type}: data_format must be NHWC or NCHW, got {op.get_attr('data_format')}")
+        raise ValueError(f"{op.type}: data_format must be NHWC or NCHW, got "
+                         f"{op.get_attr('data_format')}")
     return text(op.get_attr("data_format")) == "NHWC"
 
 
@@ -139,13 +148,15 @@ def _rearranged_shape(op, to_depth):
     if dims is None:
         return unknown_shape(4)
     if len(dims) != 4:
-        raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape {op.inputs[0].shape}")
+        raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape "
+                         f"{op.inputs[0].shape}")
     c = 3 if _channels_last(op) else 1
     h = 1 if c == 3 else 2
     factors = {h: block, h + 1: block} if to_depth else {c: block * block}
     for i, factor in factors.items():
         if dims[i] is not None and dims[i] % factor:
-            raise ValueError(f"{op.type}: dimension {i} of shape {op.inputs[0].shape} must be a multiple of "
+            raise ValueError(f"{op.type}: dimension {i} of shape {op.inputs[0].shape} must be a "
+                             "multiple of "
                              f"{factor} (block_size {block})")
     grow = {c: block * block} if to_depth else {h: block, h + 1: block}
     return TensorShape([None if d is None else d // factors.get(i, 1) * grow.get(i, 1)
@@ -155,7 +166,8 @@ def _rearranged_shape(op, to_depth):
 def _to_depth(x, b, channels_last):
     x = x if channels_last else np.transpose(x, (0, 2, 3, 1))
     n, h, w, c = x.shape
-    x = x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, b * b * c)
+    x = x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b,
+                                                                                  w // b, b * b * c)
     return x if channels_last else np.transpose(x, (0, 3, 1, 2))
 
 
@@ -176,7 +188,8 @@ class SpaceToDepth:
     def shape(op): return _rearranged_shape(op, True)
 
     def gradient(op, dy):
-        return DepthToSpace(dy, block_size=op.get_attr("block_size"), data_format=op.get_attr("data_format"))
+        return DepthToSpace(dy, block_size=op.get_attr("block_size"),
+                            data_format=op.get_attr("data_format"))
 
     def reference(input, block_size, data_format):
         return _to_depth(input, block_size, text(data_format) == "NHWC")
@@ -190,7 +203,8 @@ class DepthToSpace:
     def shape(op): return _rearranged_shape(op, False)
 
     def gradient(op, dy):
-        return SpaceToDepth(dy, block_size=op.get_attr("block_size"), data_format=op.get_attr("data_format"))
+        return SpaceToDepth(dy, block_size=op.get_attr("block_size"),
+                            data_format=op.get_attr("data_format"))
 
     def reference(input, block_size, data_format):
         return _to_space(input, block_size, text(data_format) == "NHWC")
@@ -198,7 +212,8 @@ class DepthToSpace:
                S((0, 1, 1, 9), block_size=3)]
 
 
-# -------------------------------------------------------------------- blocks between batch and space
+# -------------------------------------------------------------------- blocks between batch and
+# space
 def _batch_shape(op, to_batch):
     dims, block, margins = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
     if dims is None:
@@ -211,14 +226,16 @@ def _batch_shape(op, to_batch):
         result[0] = None if dims[0] is None else dims[0] * total
     elif dims[0] is not None:
         if dims[0] % total:
-            raise ValueError(f"{op.type}: batch {dims[0]} is not a multiple of {total}, the product of "
+            raise ValueError(f"{op.type}: batch {dims[0]} is not a multiple of {total}, the "
+                             "product of "
                              f"block_shape {block.tolist()}")
         result[0] = dims[0] // total
     for i, (b, (before, after)) in enumerate(zip(block.tolist(), margins.tolist()), 1):
         if dims[i] is None:
             continue
         if to_batch and (dims[i] + before + after) % b:
-            raise ValueError(f"{op.type}: padded dimension {i} ({dims[i] + before + after}) is not a "
+            raise ValueError(f"{op.type}: padded dimension {i} ({dims[i] + before + after}) is "
+                             "not a "
                              f"multiple of block {b}")
         result[i] = (dims[i] + before + after) // b if to_batch else dims[i] * b - before - after
     return TensorShape(result)
@@ -250,7 +267,8 @@ def _batch_to_space(x, block, crops):
     return x[(slice(None),) + cut]
 
 
-@op("SpaceToBatchND", inputs="input: T, block_shape: Tblock_shape, paddings: Tpaddings", outputs="output: T",
+@op("SpaceToBatchND", inputs="input: T, block_shape: Tblock_shape, paddings: Tpaddings",
+    outputs="output: T",
     attrs="T: type, Tblock_shape: {int32, int64} = int32, Tpaddings: {int32, int64} = int32")
 class SpaceToBatchND:
     """Pad, then move blocks of the spatial dimensions 1 .. m into the batch. TF: SpaceToBatchND."""
@@ -259,12 +277,15 @@ class SpaceToBatchND:
     def gradient(op, dy):
         return [BatchToSpaceND(dy, op.inputs[1], op.inputs[2]), None, None]
 
-    def reference(input, block_shape, paddings): return _space_to_batch(input, block_shape, paddings)
+    def reference(input, block_shape, paddings):
+        return _space_to_batch(input, block_shape, paddings)
     samples = [S((1, 4, 4, 2), lit([2, 2]), lit([[0, 0], [0, 0]])),
-               S((2, 3, 4, 1), lit([2, 2]), lit([[1, 0], [0, 2]])), S((2, 4), lit([2]), lit([[0, 2]]))]
+               S((2, 3, 4, 1), lit([2, 2]), lit([[1, 0], [0, 2]])),
+               S((2, 4), lit([2]), lit([[0, 2]]))]
 
 
-@op("BatchToSpaceND", inputs="input: T, block_shape: Tblock_shape, crops: Tcrops", outputs="output: T",
+@op("BatchToSpaceND", inputs="input: T, block_shape: Tblock_shape, crops: Tcrops",
+    outputs="output: T",
     attrs="T: type, Tblock_shape: {int32, int64} = int32, Tcrops: {int32, int64} = int32")
 class BatchToSpaceND:
     """Move batch entries back into blocks of space, then crop. TF: BatchToSpaceND."""
@@ -275,10 +296,12 @@ class BatchToSpaceND:
 
     def reference(input, block_shape, crops): return _batch_to_space(input, block_shape, crops)
     samples = [S((4, 2, 2, 1), lit([2, 2]), lit([[0, 0], [0, 0]])),
-               S((8, 2, 2, 1), lit([2, 2]), lit([[1, 0], [0, 2]])), S((4, 3), lit([2]), lit([[0, 2]]))]
+               S((8, 2, 2, 1), lit([2, 2]), lit([[1, 0], [0, 2]])),
+               S((4, 3), lit([2]), lit([[0, 2]]))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
     """`tensor` padded by `paddings` [rank, 2]; mode CONSTANT, REFLECT or SYMMETRIC. TF: tf.pad."""
     mode = mode.upper()
@@ -304,19 +327,22 @@ def depth_to_space(input, block_size, name=None, data_format="NHWC"):
 def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):
     """Square blocks of pixels as batch entries. TF: tf.space_to_batch."""
     block = block_size if block_size is not None else block_shape
-    return SpaceToBatchND(input, int32s([block, block]) if np.ndim(block) == 0 else block, paddings, name=name)
+    return SpaceToBatchND(input, int32s([block, block]) if np.ndim(block) == 0 else block,
+                          paddings, name=name)
 
 
 def batch_to_space(input, crops, block_size, name=None, block_shape=None):
     """Batch entries as square blocks of pixels. TF: tf.batch_to_space."""
     block = block_size if block_size is not None else block_shape
-    return BatchToSpaceND(input, int32s([block, block]) if np.ndim(block) == 0 else block, crops, name=name)
+    return BatchToSpaceND(input, int32s([block, block]) if np.ndim(block) == 0 else block, crops,
+                          name=name)
 
 
 PUBLIC = {
     "pad": pad, "space_to_depth": space_to_depth, "nn.space_to_depth": space_to_depth,
     "depth_to_space": depth_to_space, "nn.depth_to_space": depth_to_space,
     "space_to_batch_nd": SpaceToBatchND, "batch_to_space_nd": BatchToSpaceND,
-    "space_to_batch": space_to_batch, "nn.space_to_batch": space_to_batch, "batch_to_space": batch_to_space,
+    "space_to_batch": space_to_batch, "nn.space_to_batch": space_to_batch,
+    "batch_to_space": batch_to_space,
     "manip.space_to_batch_nd": SpaceToBatchND, "manip.batch_to_space_nd": BatchToSpaceND,
 }

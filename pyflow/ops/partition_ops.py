@@ -1,7 +1,8 @@
 """Parts by index or value: segments, DynamicPartition and Stitch, Unique, ListDiff, TopK, Bincount.
 
 Invariants
-  1. Sorted segment ops want nondecreasing ids from 0; missing ids give the value of an empty segment.
+  1. Sorted segment ops want nondecreasing ids from 0; missing ids give the value of an empty
+     segment.
   2. Unsorted ones take any ids and `num_segments`; a negative id drops its row.
   3. Ops whose output size depends on values have None in their static shape.
 
@@ -19,7 +20,8 @@ from pyflow.ops.common import (at_least_rank, dims_of, int32s, static)
 IDS = "Tindices: {int32, int64}"
 
 
-# ------------------------------------------------------------------------------------ sorted segments
+# ------------------------------------------------------------------------------------ sorted
+# segments
 def _segment_shape(op):
     dims, ids = dims_of(op.inputs[0].shape), static(op.inputs[1])
     if op.inputs[1].shape.ndims not in (None, 1):
@@ -40,11 +42,13 @@ def _segments(function, data, ids, empty):
     return result
 
 
-SEGMENTS = [S((4, 3), lit([0, 0, 1, 1])), S((4,), lit([0, 1, 1, 3])), S((0, 3), lit(np.zeros(0, int))),
+SEGMENTS = [S((4, 3), lit([0, 0, 1, 1])), S((4,), lit([0, 1, 1, 3])),
+            S((0, 3), lit(np.zeros(0, int))),
             S((3, 2, 2), lit([0, 0, 0]))]
 
 
-@op("SegmentSum", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS, T=NUMBERS)
+@op("SegmentSum", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS,
+    T=NUMBERS)
 class SegmentSum:
     """Sums of runs of rows that share a segment id. TF: SegmentSum."""
     shape = _segment_shape
@@ -61,7 +65,8 @@ def _rows(params, indices):
     return gather_ops.GatherV2(params, indices, 0)
 
 
-@op("SegmentMean", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS, T=NUMBERS)
+@op("SegmentMean", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS,
+    T=NUMBERS)
 class SegmentMean:
     """Means of runs of rows that share a segment id. TF: SegmentMean."""
     shape = _segment_shape
@@ -112,7 +117,8 @@ class SegmentMin:
     samples = SEGMENTS
 
 
-# ---------------------------------------------------------------------------------- unsorted segments
+# ---------------------------------------------------------------------------------- unsorted
+# segments
 def _unsorted_shape(op):
     data, ids = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     n = static(op.inputs[2])
@@ -142,7 +148,8 @@ def _dropped(op, dy):
     present = logic_ops.GreaterEqual(ids, array_ops.zeros_like(ids))
     data, k = op.inputs[0].shape.ndims, ids.shape.ndims
     if data is None or k is None:
-        raise ValueError(f"the gradient of '{op.name}' ({op.type}) needs data and ids of known rank")
+        raise ValueError(f"the gradient of '{op.name}' ({op.type}) needs data and ids of known "
+                         "rank")
     for _ in range(data - k):
         present = array_ops.ExpandDims(present, -1)
     return rows, logic_ops.LogicalAnd(present, array_ops.ones_like(rows, dtypes.bool))
@@ -184,7 +191,8 @@ class UnsortedSegmentSum:
 @op("UnsortedSegmentMax", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
     outputs="output: T", attrs=UNSORTED, T=REAL)
 class UnsortedSegmentMax:
-    """Largest of the rows that share a segment id, the lowest value for none. TF: UnsortedSegmentMax."""
+    """Largest of the rows that share a segment id, the lowest value for none. TF:
+    UnsortedSegmentMax."""
     shape = _unsorted_shape
     gradient = _unsorted_extremum_gradient
 
@@ -196,7 +204,8 @@ class UnsortedSegmentMax:
 @op("UnsortedSegmentMin", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
     outputs="output: T", attrs=UNSORTED, T=REAL)
 class UnsortedSegmentMin:
-    """Smallest of the rows that share a segment id, the highest value for none. TF: UnsortedSegmentMin."""
+    """Smallest of the rows that share a segment id, the highest value for none. TF:
+    UnsortedSegmentMin."""
     shape = _unsorted_shape
     gradient = _unsorted_extremum_gradient
 
@@ -205,7 +214,8 @@ class UnsortedSegmentMin:
     samples = UNSORTED_SAMPLES
 
 
-# ------------------------------------------------------------------------- partitioning and stitching
+# ------------------------------------------------------------------------- partitioning and
+# stitching
 def _partition_shape(op):
     data, parts = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     n = op.get_attr("num_partitions")
@@ -233,8 +243,10 @@ class DynamicPartition:
 
     def reference(data, partitions, num_partitions):
         return tuple(data[partitions == i] for i in range(num_partitions))
-    samples = [S((4, 3), lit([0, 1, 0, 2]), num_partitions=3), S((4,), lit([1, 1, 1, 1]), num_partitions=2),
-               S((2, 2, 3), lit([[0, 1], [1, 0]]), num_partitions=2), S((), lit(1), num_partitions=2),
+    samples = [S((4, 3), lit([0, 1, 0, 2]), num_partitions=3),
+               S((4,), lit([1, 1, 1, 1]), num_partitions=2),
+               S((2, 2, 3), lit([[0, 1], [1, 0]]), num_partitions=2),
+               S((), lit(1), num_partitions=2),
                S((0, 3), lit(np.zeros(0, int)), num_partitions=2)]
 
 
@@ -257,7 +269,7 @@ def _stitch_reference(indices, data):
     n = max((int(i.max()) + 1 for i in indices if i.size), default=0)
     result = np.zeros((n,) + data[0].shape[indices[0].ndim:], data[0].dtype)
     for i, d in zip(indices, data):
-        result[i.ravel()] = d.reshape((-1,) + result.shape[1:]) if i.size else d.reshape((0,) + result.shape[1:])
+        result[i.ravel()] = d.reshape((i.size,) + result.shape[1:])
     return result
 
 
@@ -266,7 +278,8 @@ def _stitch_gradient(op, dy):
     return [None] * n + [_rows(dy, i) for i in op.inputs[:n]]
 
 
-STITCHES = [S([lit([0, 2]), lit([1])], [(2, 3), (1, 3)]), S([lit(1), lit([[0, 2]])], [(3,), (1, 2, 3)]),
+STITCHES = [S([lit([0, 2]), lit([1])], [(2, 3), (1, 3)]),
+            S([lit(1), lit([[0, 2]])], [(3,), (1, 2, 3)]),
             S([lit([0, 1])], [(2,)])]
 
 
@@ -292,12 +305,14 @@ class ParallelDynamicStitch:
     samples = STITCHES
 
 
-# ------------------------------------------------------------------------------------ sets and counts
+# ------------------------------------------------------------------------------------ sets and
+# counts
 def _unique(x):
     order = list(dict.fromkeys(x.tolist()))
     where = {v: i for i, v in enumerate(order)}
     index = np.array([where[v] for v in x.tolist()], np.int64)
-    return np.array(order, x.dtype), index, np.bincount(index, minlength=len(order)).astype(np.int64)
+    return np.array(order, x.dtype), index, np.bincount(index,
+                                                        minlength=len(order)).astype(np.int64)
 
 
 def _vector_only(op):
@@ -371,7 +386,8 @@ def _top_shape(op):
     if dims is None:
         return [unknown_shape()] * 2
     if k is not None and dims[-1] is not None and int(k) > dims[-1]:
-        raise ValueError(f"{op.type}: input must have at least k = {int(k)} columns, got {dims[-1]}")
+        raise ValueError(f"{op.type}: input must have at least k = {int(k)} columns, got "
+                         f"{dims[-1]}")
     return [TensorShape(dims[:-1] + [None if k is None else int(k)])] * 2
 
 
@@ -435,12 +451,14 @@ TIES = [[0.1, 0.3, 0.6], [0.5, 0.2, 0.3], [0.4, 0.4, 0.2]]
 @op("InTopK", inputs="predictions: float, targets: T", outputs="precision: bool",
     attrs="k: int, T: {int32, int64} = int32")
 class InTopK:
-    """Whether each row's target class is among its k largest predictions (ties count). TF: InTopK."""
+    """Whether each row's target class is among its k largest predictions (ties count). TF:
+    InTopK."""
     def shape(op): return op.inputs[1].shape
     gradient = None
 
     def reference(predictions, targets, k): return _in_top_reference(predictions, targets, k)
-    samples = [S(lit(TIES), lit([2, 2, 1]), k=1), S((5, 4), ints((5,), 0, 4), k=2), S((0, 4), ints((0,), 0, 4), k=2)]
+    samples = [S(lit(TIES), lit([2, 2, 1]), k=1), S((5, 4), ints((5,), 0, 4), k=2),
+               S((0, 4), ints((0,), 0, 4), k=2)]
 
 
 @op("InTopKV2", inputs="predictions: float, targets: T, k: T", outputs="precision: bool",
@@ -454,7 +472,8 @@ class InTopKV2:
     samples = [S(lit(TIES), lit([2, 2, 1]), lit(1)), S((5, 4), ints((5,), 0, 4), lit(2))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def dynamic_partition(data, partitions, num_partitions, name=None):
     """Rows of `data` sorted into `num_partitions` tensors. TF: tf.dynamic_partition."""
     return DynamicPartition(data, partitions, num_partitions=num_partitions, name=name)

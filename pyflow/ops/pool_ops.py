@@ -1,7 +1,8 @@
 """Pooling over image windows and local response normalisation, with the ops of their gradients.
 
 Invariants
-  1. ksize and strides have four entries in the order of `data_format`; those of batch and channels are 1.
+  1. ksize and strides have four entries in the order of `data_format`; those of batch and channels
+     are 1.
   2. SAME pads with minus infinity for max and leaves padding out of the average's count.
   3. MaxPoolGrad sends each gradient to the first maximum of its window, row-major.
 
@@ -14,7 +15,8 @@ from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
-from pyflow.ops.conv_ops import explicit_padding, four_entries, margins, nchw_to_nhwc, restore_layout, spatial
+from pyflow.ops.conv_ops import (explicit_padding, four_entries, margins, nchw_to_nhwc,
+                                 restore_layout, spatial)
 
 WINDOW = "ksize: list(int) >= 4, strides: list(int) >= 4, "
 MAX_PADDING = 'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
@@ -35,7 +37,8 @@ def _pool_shape(op):
         if len(values) != 4 or any(v < 1 for v in values):
             raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
         if values[0] != 1 or values[c] != 1:
-            raise ValueError(f"{op.type}: pooling over batch or channels is not supported, got {name} {values}")
+            raise ValueError(f"{op.type}: pooling over batch or channels is not supported, got "
+                             f"{name} {values}")
     padding = text(op.get_attr("padding"))
     pairs = list(op.get_attr("explicit_paddings")) if padding == "EXPLICIT" else [0] * 8
     for axis in (h, w):
@@ -44,7 +47,7 @@ def _pool_shape(op):
     return TensorShape(dims)
 
 
-# ------------------------------------------------------------------------------------------- oracles
+# ------------------------------------------------------------------------------------------ oracles
 class _Pools:
     """Windows of a pooling op over one NHWC image batch, for the NumPy oracles."""
 
@@ -107,20 +110,24 @@ def _avg_grad(sizes, dy, ksize, strides, padding, data_format):
 TWO = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1])
 POOLS = [((2, 4, 6, 3), (2, 2, 3, 3), dict(padding="VALID", **TWO)),
          ((1, 5, 5, 2), (1, 3, 3, 2), dict(padding="SAME", **TWO)),
-         ((1, 5, 4, 1), (1, 5, 4, 1), dict(padding="SAME", ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1])),
+         ((1, 5, 4, 1), (1, 5, 4, 1), dict(padding="SAME", ksize=[1, 3, 3, 1],
+                                           strides=[1, 1, 1, 1])),
          ((0, 4, 4, 2), (0, 2, 2, 2), dict(padding="SAME", **TWO)),
-         ((2, 7, 7, 1), (2, 2, 2, 1), dict(padding="VALID", ksize=[1, 3, 3, 1], strides=[1, 4, 4, 1]))]
+         ((2, 7, 7, 1), (2, 2, 2, 1), dict(padding="VALID", ksize=[1, 3, 3, 1],
+                                           strides=[1, 4, 4, 1]))]
 FLOATING = (dtypes.float32, dtypes.float64)
 
 
-# ----------------------------------------------------------------------------------------------- ops
-@op("MaxPool", inputs="input: T", outputs="output: T", attrs=POOLED + WINDOW + MAX_PADDING + MAX_FORMAT)
+# ---------------------------------------------------------------------------------------------- ops
+@op("MaxPool", inputs="input: T", outputs="output: T",
+    attrs=POOLED + WINDOW + MAX_PADDING + MAX_FORMAT)
 class MaxPool:
     """Largest of each window. TF: MaxPool."""
     shape = _pool_shape
 
     def gradient(op, dy):
-        return MaxPoolGrad(op.inputs[0], op.outputs[0], dy, **{n: op.get_attr(n) for n in MAX_NAMES})
+        return MaxPoolGrad(op.inputs[0], op.outputs[0], dy,
+                           **{n: op.get_attr(n) for n in MAX_NAMES})
 
     def reference(input, ksize, strides, padding, explicit_paddings, data_format):
         return _pool(input, np.max, ksize, strides, padding, data_format, explicit_paddings)
@@ -128,7 +135,8 @@ class MaxPool:
 
 
 @op("MaxPoolGrad", inputs="orig_input: T, orig_output: T, grad: T", outputs="output: T",
-    attrs=WINDOW + MAX_PADDING + MAX_FORMAT + ", T: {float, double, int32, uint8, int16, int8, int64, "
+    attrs=WINDOW + MAX_PADDING + MAX_FORMAT
+    + ", T: {float, double, int32, uint8, int16, int8, int64, "
     "bfloat16, uint16, half, uint32, uint64} = float")
 class MaxPoolGrad:
     """Gradient of MaxPool. Its own gradient (MaxPoolGradGrad) is not offered. TF: MaxPoolGrad."""
@@ -137,9 +145,12 @@ class MaxPoolGrad:
 
     def reference(orig_input, grad, ksize, strides, padding, explicit_paddings, data_format):
         return _max_grad(orig_input, grad, ksize, strides, padding, data_format, explicit_paddings)
-    # orig_output is what MaxPool gave: the kernels may compare with it, so samples repeat one value.
-    samples = [S(lit(np.arange(np.prod(x)).reshape(x)), lit(_pool(np.arange(np.prod(x)).reshape(x), np.max,
-                 data_format="NHWC", **attrs)), y, types=FLOATING, **attrs) for x, y, attrs in POOLS]
+    # orig_output is what MaxPool gave: the kernels may compare with it, so samples repeat one
+    # value.
+    samples = [S(lit(np.arange(np.prod(x)).reshape(x)),
+                 lit(_pool(np.arange(np.prod(x)).reshape(x), np.max,
+                 data_format="NHWC", **attrs)), y, types=FLOATING, **attrs) for x, y,
+               attrs in POOLS]
 
 
 @op("AvgPool", inputs="value: T", outputs="output: T", T=FLOATS,
@@ -178,12 +189,14 @@ LRN_NAMES = ("depth_radius", "bias", "alpha", "beta")
 
 def _window_sum(x, radius):
     n = x.shape[-1]
-    return np.stack([x[..., max(i - radius, 0):i + radius + 1].sum(-1) for i in range(n)], -1) if n else x
+    return np.stack([x[..., max(i - radius, 0):i + radius + 1].sum(-1) for i in range(n)],
+                    -1) if n else x
 
 
 @op("LRN", inputs="input: T", outputs="output: T", attrs=LRN_ATTRS)
 class LRN:
-    """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN (Krizhevsky 2012)."""
+    """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN
+    (Krizhevsky 2012)."""
     shape = unchanged
 
     def gradient(op, dy):
@@ -211,8 +224,10 @@ class LRNGrad:
     samples = [S((1, 2, 3, 8), pos((1, 2, 3, 8)), pos((1, 2, 3, 8)))]
 
 
-# ------------------------------------------------------------------------------------ public functions
-def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None, input=None):
+# ------------------------------------------------------------------------------------ public
+# functions
+def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
+             input=None):
     """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool."""
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")
@@ -220,18 +235,21 @@ def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NH
     padding, explicit = explicit_padding(padding, data_format)
     with graph.name_scope(name, "MaxPool", [value]) as scope:
         return MaxPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
-                       strides=four_entries(strides, data_format, "strides"), explicit_paddings=explicit,
+                       strides=four_entries(strides, data_format, "strides"),
+                       explicit_paddings=explicit,
                        data_format=data_format, name=scope)
 
 
-def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None, input=None):
+def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
+             input=None):
     """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool."""
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"
     with graph.name_scope(name, "AvgPool", [value]) as scope:
         return AvgPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
-                       strides=four_entries(strides, data_format, "strides"), data_format=data_format, name=scope)
+                       strides=four_entries(strides, data_format, "strides"),
+                       data_format=data_format, name=scope)
 
 
 def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, name=None):
@@ -240,6 +258,8 @@ def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, bet
 
 
 PUBLIC = {
-    "nn.max_pool": max_pool, "nn.max_pool2d": max_pool, "nn.avg_pool": avg_pool, "nn.avg_pool2d": avg_pool,
-    "nn.local_response_normalization": local_response_normalization, "nn.lrn": local_response_normalization,
+    "nn.max_pool": max_pool, "nn.max_pool2d": max_pool, "nn.avg_pool": avg_pool,
+    "nn.avg_pool2d": avg_pool,
+    "nn.local_response_normalization": local_response_normalization,
+    "nn.lrn": local_response_normalization,
 }

@@ -1,9 +1,11 @@
 """Random tensors: uniform, normal, truncated normal, shuffled, categorical.
 
 Invariants
-  1. The stream of an op depends on its (seed, seed2), its kind and how often it ran in its session, never on the
+  1. The stream of an op depends on its (seed, seed2), its kind and how often it ran in its session,
+     never on the
      number of threads: Philox counters (Salmon et al. 2011), one block per group of outputs.
-  2. `framework.get_seed` gives (seed, seed2) from graph and op seeds by TF's rule; (0, 0) means unseeded.
+  2. `framework.get_seed` gives (seed, seed2) from graph and op seeds by TF's rule; (0, 0) means
+     unseeded.
   3. Not differentiable; shifting and scaling is done by ordinary ops, as in TF's graphs.
 
 Example:  `tf.random_normal([2, 3], stddev=0.1, seed=1)`.
@@ -19,7 +21,8 @@ from pyflow.ops.common import dims_of, int32s, static, static_shape
 SEEDS = "seed: int = 0, seed2: int = 0, "
 DRAWN = "dtype: {half, bfloat16, float, double}, T: {int32, int64}"
 SHAPES = [S(lit([2, 3]), dtype=dtypes.float32), S(lit([0, 3]), dtype=dtypes.float64),
-          S(lit(np.zeros(0, np.int32)), dtype=dtypes.float32), S(lit([100]), dtype=dtypes.float16, seed=1)]
+          S(lit(np.zeros(0, np.int32)), dtype=dtypes.float32),
+          S(lit([100]), dtype=dtypes.float16, seed=1)]
 
 
 def _given_shape(op):
@@ -28,14 +31,16 @@ def _given_shape(op):
 
 @op("RandomUniform", inputs="shape: T", outputs="output: dtype", attrs=SEEDS + DRAWN, stateful=True)
 class RandomUniform:
-    """Uniform numbers in [0, 1). No NumPy oracle: the tests check moments and repeatability. TF: RandomUniform."""
+    """Uniform numbers in [0, 1). No NumPy oracle: the tests check moments and repeatability. TF:
+    RandomUniform."""
     shape = _given_shape
     gradient = None
     reference = None
     samples = SHAPES
 
 
-@op("RandomUniformInt", inputs="shape: T, minval: Tout, maxval: Tout", outputs="output: Tout", stateful=True,
+@op("RandomUniformInt", inputs="shape: T, minval: Tout, maxval: Tout", outputs="output: Tout",
+    stateful=True,
     attrs=SEEDS + "Tout: {int32, int64}, T: {int32, int64}")
 class RandomUniformInt:
     """Uniform integers in [minval, maxval). TF: RandomUniformInt."""
@@ -45,7 +50,8 @@ class RandomUniformInt:
     samples = [S(lit([2, 3]), lit(0), lit(10)), S(lit([0]), lit(-5), lit(5))]
 
 
-@op("RandomStandardNormal", inputs="shape: T", outputs="output: dtype", attrs=SEEDS + DRAWN, stateful=True)
+@op("RandomStandardNormal", inputs="shape: T", outputs="output: dtype", attrs=SEEDS + DRAWN,
+    stateful=True)
 class RandomStandardNormal:
     """Normal numbers, mean 0, deviation 1 (Box-Muller). TF: RandomStandardNormal."""
     shape = _given_shape
@@ -54,7 +60,8 @@ class RandomStandardNormal:
     samples = SHAPES
 
 
-@op("TruncatedNormal", inputs="shape: T", outputs="output: dtype", attrs=SEEDS + DRAWN, stateful=True)
+@op("TruncatedNormal", inputs="shape: T", outputs="output: dtype", attrs=SEEDS + DRAWN,
+    stateful=True)
 class TruncatedNormal:
     """Normal numbers, those beyond two deviations drawn again. TF: TruncatedNormal."""
     shape = _given_shape
@@ -72,8 +79,10 @@ class RandomShuffle:
     samples = [S((5, 2)), S((7,)), S(()), S((0, 3))]
 
 
-@op("Multinomial", inputs="logits: T, num_samples: int32", outputs="output: output_dtype", stateful=True,
-    attrs=SEEDS + "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+@op("Multinomial", inputs="logits: T, num_samples: int32", outputs="output: output_dtype",
+    stateful=True,
+    attrs=SEEDS + "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+                  "uint32, "
     "uint64}, output_dtype: {int32, int64} = int64")
 class Multinomial:
     """`num_samples` classes per row, with probabilities softmax(logits). TF: Multinomial."""
@@ -88,7 +97,8 @@ class Multinomial:
     samples = [S((2, 3), lit(4)), S((1, 2), lit(0)), S((0, 3), lit(2))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def _shape_tensor(shape):
     """An int32 or int64 vector from ints, Dimensions, a TensorShape or a tensor."""
     if isinstance(shape, graph.Tensor):
@@ -131,9 +141,11 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
 
 
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
-    """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers. TF: tf.random_uniform."""
+    """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers. TF:
+    tf.random_uniform."""
     dtype = dtypes.as_dtype(dtype)
-    if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64):
+    if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32,
+                     dtypes.int64):
         raise ValueError(f"Invalid dtype {dtype!r}: tf.random_uniform draws floats, int32 or int64")
     if maxval is None:
         if dtype.is_integer:
@@ -177,14 +189,18 @@ def random_crop(value, size, seed=None, name=None):
         size = graph.convert_to_tensor(size, dtype=dtypes.int32, name="size")
         room = array_ops.shape(value) - size + 1
         top = dtypes.int32.max
-        start = random_uniform(array_ops.shape(room), dtype=dtypes.int32, maxval=top, seed=seed) % room
+        start = random_uniform(array_ops.shape(room), dtype=dtypes.int32, maxval=top,
+                               seed=seed) % room
         return slicing_ops.Slice(value, start, size, name=scope)
 
 
 PUBLIC = {
-    "random_normal": random_normal, "random.normal": random_normal, "truncated_normal": truncated_normal,
+    "random_normal": random_normal, "random.normal": random_normal,
+    "truncated_normal": truncated_normal,
     "random.truncated_normal": truncated_normal, "random_uniform": random_uniform,
-    "random.uniform": random_uniform, "random_shuffle": random_shuffle, "random.shuffle": random_shuffle,
-    "multinomial": multinomial, "random.multinomial": multinomial, "random.categorical": categorical,
+    "random.uniform": random_uniform, "random_shuffle": random_shuffle,
+    "random.shuffle": random_shuffle,
+    "multinomial": multinomial, "random.multinomial": multinomial,
+    "random.categorical": categorical,
     "random_crop": random_crop, "image.random_crop": random_crop,
 }

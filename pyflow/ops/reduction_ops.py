@@ -1,10 +1,12 @@
 """Reductions over axes, running sums and products, arg-extrema; TF 1.x's `reduce_*` functions.
 
 Invariants
-  1. `reduction_indices` is an int32 or int64 scalar or vector; negative axes count from the end; [] reduces
+  1. `reduction_indices` is an int32 or int64 scalar or vector; negative axes count from the end; []
+     reduces
      nothing.  Of an empty range: Sum 0, Prod 1, Mean NaN, Max the lowest and Min the highest value.
   2. Gradients use the static shape where it is known and emit Shape nodes only where it is not.
-  3. The public functions take `axis` and TF's older names (`reduction_indices`, `keep_dims`), not both.
+  3. The public functions take `axis` and TF's older names (`reduction_indices`, `keep_dims`), not
+     both.
 
 Example:  `tf.reduce_mean([[1.0, 2.0], [3.0, 4.0]], axis=0)` -> [2, 3].
 """
@@ -28,7 +30,8 @@ TRUTH_AXES = [S(bools((2, 3)), lit(1)), S(bools((2, 3)), lit([0, 1])), S(bools((
               S(bools((2, 3)), lit(-1), keep_dims=True), S(bools(()), lit(np.zeros(0, np.int32)))]
 
 
-# ------------------------------------------------------------------------------- shapes and gradients
+# ------------------------------------------------------------------------------- shapes and
+# gradients
 def static_axes(op):
     """Sorted axes from the front that a reduction node sums over; None where they are not known."""
     axes, rank = static(op.inputs[1]), op.inputs[0].shape.ndims
@@ -60,7 +63,8 @@ def with_kept_dims(op, tensor):
         return array_ops.Reshape(tensor, _kept_shape(x, op.inputs[1]))
     dims = x.shape.as_list()
     if len(axes) == len(dims) or all(d is not None for i, d in enumerate(dims) if i not in axes):
-        return array_ops.Reshape(tensor, int32s([1 if i in axes else d for i, d in enumerate(dims)]))
+        return array_ops.Reshape(tensor, int32s([1 if i in axes else d for i,
+                                                 d in enumerate(dims)]))
     for axis in axes:
         tensor = array_ops.ExpandDims(tensor, axis)
     return tensor
@@ -95,7 +99,8 @@ def _count(op):
         sizes = [x.shape.as_list()[a] for a in axes]
         if all(s is not None for s in sizes):
             return max(int(np.prod(sizes, dtype=np.int64)), 1)
-    return binary_ops.FloorDiv(array_ops.Size(x), binary_ops.Maximum(array_ops.Size(op.outputs[0]), 1))
+    return binary_ops.FloorDiv(array_ops.Size(x),
+                               binary_ops.Maximum(array_ops.Size(op.outputs[0]), 1))
 
 
 def _extremum_gradient(op, dy):
@@ -110,8 +115,9 @@ def _axes(indices):
     return tuple(int(a) for a in np.ravel(indices))
 
 
-# ----------------------------------------------------------------------------------------------- ops
-@op("Sum", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX, T=NUMBERS)
+# ---------------------------------------------------------------------------------------------- ops
+@op("Sum", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX,
+    T=NUMBERS)
 class Sum:
     """Sum over axes; 0 of none. Integers wrap. TF: Sum."""
     shape = reduced
@@ -124,7 +130,8 @@ class Sum:
     samples = AXES + EMPTY
 
 
-@op("Mean", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX, T=NUMBERS)
+@op("Mean", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX,
+    T=NUMBERS)
 class Mean:
     """Arithmetic mean over axes; NaN of none; integers truncate. TF: Mean."""
     shape = reduced
@@ -148,7 +155,8 @@ class Mean:
 
 
 def _prod_gradient(op, dy):
-    """Products of all the others, by running products from both ends: right with zeros in the input too."""
+    """Products of all the others, by running products from both ends: right with zeros in the input
+    too."""
     from pyflow.ops import array_ops, join_ops, partition_ops
     x = op.inputs[0]
     axes, dy = static_axes(op), with_kept_dims(op, dy)
@@ -173,7 +181,8 @@ def _prod_gradient(op, dy):
     return [dy * conj(back), None]
 
 
-@op("Prod", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX, T=NUMBERS)
+@op("Prod", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX,
+    T=NUMBERS)
 class Prod:
     """Product over axes; 1 of none. TF: Prod."""
     shape = reduced
@@ -195,7 +204,8 @@ def _extreme(function, input, indices, keep):
     return function(input, axes, keepdims=keep)
 
 
-@op("Max", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX, T=REAL)
+@op("Max", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX,
+    T=REAL)
 class Max:
     """Largest element over axes; the lowest value of none. TF: Max."""
     shape = reduced
@@ -206,7 +216,8 @@ class Max:
     samples = AXES + EMPTY
 
 
-@op("Min", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX, T=REAL)
+@op("Min", inputs="input: T, reduction_indices: Tidx", outputs="output: T", attrs=KEEP + TIDX,
+    T=REAL)
 class Min:
     """Smallest element over axes; the highest value of none. TF: Min."""
     shape = reduced
@@ -272,7 +283,8 @@ ARG_SAMPLES = [S((2, 3), lit(1)), S((2, 3), lit(0)), S((2, 3, 4), lit(-2)), S((5
                S(lit([[1, 3, 3], [2, 2, 0]]), lit(1))]
 
 
-@op("ArgMax", inputs="input: T, dimension: Tidx", outputs="output: output_type", T=REAL + (dtypes.bool,),
+@op("ArgMax", inputs="input: T, dimension: Tidx", outputs="output: output_type",
+    T=REAL + (dtypes.bool,),
     attrs="Tidx: {int16, int32, int64} = int32, "
           "output_type: {int16, uint16, int32, int64} = int64")
 class ArgMax:
@@ -284,7 +296,8 @@ class ArgMax:
     samples = ARG_SAMPLES
 
 
-@op("ArgMin", inputs="input: T, dimension: Tidx", outputs="output: output_type", T=REAL + (dtypes.bool,),
+@op("ArgMin", inputs="input: T, dimension: Tidx", outputs="output: output_type",
+    T=REAL + (dtypes.bool,),
     attrs="Tidx: {int32, int64} = int32, output_type: {int32, int64} = int64")
 class ArgMin:
     """Index of the smallest element along one axis; the first of equals. TF: ArgMin."""
@@ -315,13 +328,15 @@ def running(function, x, axis, exclusive, reverse, first):
 
 
 RUNS = [S((2, 3), lit(0)), S((2, 3), lit(-1)), S((4,), lit(0), exclusive=True),
-        S((2, 3), lit(1), reverse=True), S((2, 3), lit(1), exclusive=True, reverse=True), S((0, 3), lit(1))]
+        S((2, 3), lit(1), reverse=True), S((2, 3), lit(1), exclusive=True, reverse=True),
+        S((0, 3), lit(1))]
 RUN_ATTRS = "exclusive: bool = false, reverse: bool = false, "
 
 
 @op("Cumsum", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumsum:
-    """Running sum along one axis; `exclusive` starts at 0, `reverse` runs from the end. TF: Cumsum."""
+    """Running sum along one axis; `exclusive` starts at 0, `reverse` runs from the end. TF:
+    Cumsum."""
     shape = _running_shape
 
     def gradient(op, dy):
@@ -335,7 +350,8 @@ class Cumsum:
 
 @op("Cumprod", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumprod:
-    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x. TF: Cumprod."""
+    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x. TF:
+    Cumprod."""
     shape = _running_shape
 
     def gradient(op, dy):
@@ -350,7 +366,8 @@ class Cumprod:
     samples = RUNS
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def one_of(value, old, name, old_name, default=None):
     """The argument given under its new or its deprecated name; ValueError if both were."""
     if old is not None:
@@ -374,17 +391,20 @@ def reduction_axes(x, axis):
 
 
 def _reduction(opdef, name):
-    def reduce(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None, keep_dims=None):
+    def reduce(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
+               keep_dims=None):
         axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
         keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
         if not isinstance(input_tensor, graph.Tensor):
             input_tensor = graph.convert_to_tensor(input_tensor, name="input_tensor")
-        result = opdef(input_tensor, reduction_axes(input_tensor, axis), keep_dims=bool(keepdims), name=name)
+        result = opdef(input_tensor, reduction_axes(input_tensor, axis), keep_dims=bool(keepdims),
+                       name=name)
         if axis is None and not keepdims:
             result.set_shape([])
         return result
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = (f"{opdef.doc}\n\n    input_tensor: any shape; axis: int, list or tensor of ints, None "
+    reduce.__doc__ = (f"{opdef.doc}\n\n    input_tensor: any shape; axis: int, list or tensor of "
+                      "ints, None "
                       "for all axes; keepdims: keep\n    the reduced dimensions as 1. "
                       "reduction_indices and keep_dims are the older names of the two.")
     return reduce
@@ -453,7 +473,8 @@ def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64
 
 
 def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
-    """Index of the smallest element along `axis` (default 0), the first of equals. TF: tf.argmin."""
+    """Index of the smallest element along `axis` (default 0), the first of equals. TF:
+    tf.argmin."""
     axis = one_of(axis, dimension, "axis", "dimension", 0)
     return ArgMin(input, axis, output_type=output_type, name=name)
 
@@ -484,7 +505,8 @@ _REDUCTIONS = {f.__name__: f for f in (
 _BOTH = {**_REDUCTIONS, "count_nonzero": count_nonzero, "argmax": argmax, "argmin": argmin,
          "cumsum": cumsum, "cumprod": cumprod}
 PUBLIC = {
-    **_BOTH, **{"math." + name: f for name, f in _BOTH.items()}, "arg_max": arg_max, "arg_min": arg_min,
+    **_BOTH, **{"math." + name: f for name, f in _BOTH.items()}, "arg_max": arg_max,
+    "arg_min": arg_min,
     "math.reduce_euclidean_norm": reduce_euclidean_norm, "math.reduce_variance": reduce_variance,
     "math.reduce_std": reduce_std,
 }

@@ -1,7 +1,8 @@
 """Slices: Slice, StridedSlice and its gradient, and the `x[...]` syntax of Tensors.
 
 Invariants
-  1. StridedSlice follows NumPy's basic indexing; its five masks are TF's bit sets over the index list.
+  1. StridedSlice follows NumPy's basic indexing; its five masks are TF's bit sets over the index
+     list.
   2. A slice whose begin, end and strides are constants has a static shape.
   3. `x[1, ..., ::2, tf.newaxis]` builds one StridedSlice node.
 
@@ -19,7 +20,8 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 MASK_ATTRS = ", ".join(f"{m}: int = 0" for m in MASKS)
 
 
-# -------------------------------------------------------------------------------------- plain slices
+# -------------------------------------------------------------------------------------- plain
+# slices
 def _slice_shape(op):
     dims, begin, size = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
     if size is None:
@@ -27,7 +29,8 @@ def _slice_shape(op):
         return unknown_shape(len(dims) if dims is not None else n[0] if n else None)
     size = [int(s) for s in size]
     if dims is not None and len(size) != len(dims):
-        raise ValueError(f"Slice: size {size} has {len(size)} entries, the tensor has rank {len(dims)}")
+        raise ValueError(f"Slice: size {size} has {len(size)} entries, the tensor has rank "
+                         f"{len(dims)}")
     result = []
     for i, s in enumerate(size):
         b = None if begin is None else int(begin[i])
@@ -58,14 +61,16 @@ class Slice:
         return [pad_ops.Pad(dy, join_ops.stack([begin, after], axis=1)), None, None]
 
     def reference(input, begin, size):
-        return input[tuple(slice(int(b), None if s == -1 else int(b + s)) for b, s in zip(begin, size))]
+        return input[tuple(slice(int(b), None if s == -1 else int(b + s)) for b,
+                           s in zip(begin, size))]
     samples = [S((4, 3), lit([1, 0]), lit([2, 2])), S((4, 3), lit([1, 1]), lit([-1, 1])),
                S((5,), lit([2]), lit([0])), S((0, 3), lit([0, 1]), lit([0, 2])),
                S((), lit(np.zeros(0, np.int32)), lit(np.zeros(0, np.int32))),
                S((2, 3, 4), lit([0, 1, 2]), lit([2, -1, 2]))]
 
 
-# ------------------------------------------------------------------------------------- strided slices
+# ------------------------------------------------------------------------------------- strided
+# slices
 def index_of(begin, end, strides, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
              shrink_axis_mask=0):
     """The NumPy index that a StridedSlice with these values stands for."""
@@ -158,7 +163,8 @@ STRIDED = [
 ]
 
 
-@op("StridedSlice", inputs="input: T, begin: Index, end: Index, strides: Index", outputs="output: T",
+@op("StridedSlice", inputs="input: T, begin: Index, end: Index, strides: Index",
+    outputs="output: T",
     attrs="T: type, Index: {int16, int32, int64}, " + MASK_ATTRS)
 class StridedSlice:
     """NumPy's basic slice input[begin:end:strides], with TF's masks. TF: StridedSlice."""
@@ -175,7 +181,8 @@ class StridedSlice:
 
     def reference(input, begin, end, strides, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
                   shrink_axis_mask):
-        return input[index_of(begin, end, strides, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
+        return input[index_of(begin, end, strides, begin_mask, end_mask, ellipsis_mask,
+                              new_axis_mask,
                               shrink_axis_mask)]
     samples = [S(shape, lit(b), lit(e), lit(s), **masks) for shape, b, e, s, masks in STRIDED]
 
@@ -198,7 +205,8 @@ class StridedSliceGrad:
         begin, end, strides = op.inputs[1:4]
         return [None] * 4 + [StridedSlice(dz, begin, end, strides, **_masks(op))]
 
-    def reference(shape, begin, end, strides, dy, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
+    def reference(shape, begin, end, strides, dy, begin_mask, end_mask, ellipsis_mask,
+                  new_axis_mask,
                   shrink_axis_mask):
         result = np.zeros([int(d) for d in shape], dy.dtype)
         result[index_of(begin, end, strides, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
@@ -207,7 +215,8 @@ class StridedSliceGrad:
     samples = _grad_samples()
 
 
-# ------------------------------------------------------------------------------- reversing and rolling
+# ------------------------------------------------------------------------------- reversing and
+# rolling
 def _axis_checked(op):
     shape, axes = op.inputs[0].shape, static(op.inputs[1])
     if axes is not None and shape.ndims is not None:
@@ -227,7 +236,8 @@ class ReverseV2:
         return [ReverseV2(dy, op.inputs[1]), None]
 
     def reference(tensor, axis): return np.flip(tensor, tuple(int(a) for a in axis))
-    samples = [S((2, 3), lit([1])), S((2, 3), lit([-2])), S((2, 3), lit([0, 1])), S((0, 3), lit([1])),
+    samples = [S((2, 3), lit([1])), S((2, 3), lit([-2])), S((2, 3), lit([0, 1])),
+               S((0, 3), lit([1])),
                S((2, 3), lit(np.zeros(0, np.int32)))]
 
 
@@ -240,7 +250,8 @@ class Reverse:
         return [Reverse(dy, op.inputs[1]), None]
 
     def reference(tensor, dims): return np.flip(tensor, tuple(int(i) for i in np.flatnonzero(dims)))
-    samples = [S((2, 3), lit([False, True])), S((2, 3), lit([False, False])), S((0, 3), bools((2,)))]
+    samples = [S((2, 3), lit([False, True])), S((2, 3), lit([False, False])),
+               S((0, 3), bools((2,)))]
 
 
 def _reverse_sequence(x, lengths, seq, batch):
@@ -253,13 +264,15 @@ def _reverse_sequence(x, lengths, seq, batch):
 @op("ReverseSequence", inputs="input: T, seq_lengths: Tlen", outputs="output: T",
     attrs="seq_dim: int, batch_dim: int = 0, T: type, Tlen: {int32, int64} = int64")
 class ReverseSequence:
-    """The first seq_lengths[b] entries along `seq_dim` of each batch entry b turned round. TF: ReverseSequence."""
+    """The first seq_lengths[b] entries along `seq_dim` of each batch entry b turned round. TF:
+    ReverseSequence."""
     def shape(op):
         shape = op.inputs[0].shape
         if shape.ndims is not None:
             for key in ("seq_dim", "batch_dim"):
                 if not 0 <= op.get_attr(key) < shape.ndims:
-                    raise ValueError(f"ReverseSequence: {key} = {op.get_attr(key)} is outside rank {shape.ndims}")
+                    raise ValueError(f"ReverseSequence: {key} = {op.get_attr(key)} is outside "
+                                     f"rank {shape.ndims}")
         return shape
 
     def gradient(op, dy):
@@ -282,11 +295,13 @@ class Roll:
 
     def reference(input, shift, axis):
         return np.roll(input, np.ravel(shift).tolist(), np.ravel(axis).tolist())
-    samples = [S((5,), lit(2), lit(0)), S((2, 3), lit([1, -2]), lit([0, 1])), S((2, 3), lit(-7), lit(1)),
+    samples = [S((5,), lit(2), lit(0)), S((2, 3), lit([1, -2]), lit([0, 1])),
+               S((2, 3), lit(-7), lit(1)),
                S((0, 3), lit(1), lit(0))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def slice_(input_, begin, size, name=None):
     """The block of `size` from `begin`; a size of -1 takes the rest. TF: tf.slice."""
     return Slice(input_, _vector(begin), _vector(size), name=name)
@@ -343,7 +358,8 @@ class _Index:
             self.add(item, item + 1, 1, "shrink_axis_mask")
 
     def add_slice(self, item):
-        masks = [m for m, part in (("begin_mask", item.start), ("end_mask", item.stop)) if part is None]
+        masks = [m for m, part in (("begin_mask", item.start), ("end_mask", item.stop))
+                 if part is None]
         for part in (item.start, item.stop, item.step):
             if part is not None:
                 _check_index(part)
@@ -357,8 +373,10 @@ class _Index:
         tensors = [v for part in parts for v in part if isinstance(v, graph.Tensor)]
         if not tensors:
             wide = any(abs(int(v)) >= 2 ** 31 for part in parts for v in part)
-            return [np.array([int(v) for v in part], np.int64 if wide else np.int32) for part in parts]
-        wide = dtypes.int64 if any(t.dtype.base_dtype == dtypes.int64 for t in tensors) else dtypes.int32
+            return [np.array([int(v) for v in part], np.int64 if wide else np.int32)
+                    for part in parts]
+        wide = dtypes.int64 if any(t.dtype.base_dtype == dtypes.int64
+                                   for t in tensors) else dtypes.int32
         return [join_ops.stack([cast_ops.cast(v, wide) for v in part])
                 if any(isinstance(v, graph.Tensor) for v in part)
                 else np.array([int(v) for v in part], wide.as_numpy_dtype) for part in parts]
@@ -400,7 +418,8 @@ def reverse(tensor, axis, name=None):
 
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None, seq_dim=None,
                      batch_dim=None):
-    """The first seq_lengths[b] entries along `seq_axis` of batch entry b turned round. TF: tf.reverse_sequence."""
+    """The first seq_lengths[b] entries along `seq_axis` of batch entry b turned round. TF:
+    tf.reverse_sequence."""
     from pyflow.ops.reduction_ops import one_of
     seq = one_of(seq_axis, seq_dim, "seq_axis", "seq_dim")
     batch = one_of(batch_axis, batch_dim, "batch_axis", "batch_dim", 0)
@@ -416,5 +435,6 @@ def roll(input, shift, axis, name=None):
 
 PUBLIC = {
     "slice": slice_, "strided_slice": strided_slice, "reverse": reverse, "reverse_v2": reverse,
-    "manip.reverse": reverse, "reverse_sequence": reverse_sequence, "roll": roll, "manip.roll": roll,
+    "manip.reverse": reverse, "reverse_sequence": reverse_sequence, "roll": roll,
+    "manip.roll": roll,
 }

@@ -1,7 +1,8 @@
 """Softmax, cross entropies and the loss functions of tf.nn.
 
 Invariants
-  1. The ops work on the last dimension of a matrix of logits; the public functions move any other axis there.
+  1. The ops work on the last dimension of a matrix of logits; the public functions move any other
+     axis there.
   2. Cross-entropy ops compute their own gradient as a second output; it is not summed twice.
   3. All forms subtract the maximum: large logits do not overflow.
 
@@ -17,7 +18,8 @@ from pyflow.ops import binary_ops, cast_ops, logic_ops, reduction_ops, unary_ops
 from pyflow.ops.common import at_least_rank, dims_of, int32s, stretched_axes, sum_static
 from pyflow.ops.reduction_ops import one_of
 
-LOGITS = [S((2, 3)), S((1, 1)), S((4,)), S((0, 3)), S((2, 3, 4)), S(lit([[1000.0, 0.0], [-1000.0, 0.0]]))]
+LOGITS = [S((2, 3)), S((1, 1)), S((4,)), S((0, 3)), S((2, 3, 4)),
+          S(lit([[1000.0, 0.0], [-1000.0, 0.0]]))]
 
 
 def _vectors(op):
@@ -64,7 +66,8 @@ class LogSoftmax:
 def _cross_shapes(op):
     shape = broadcast_static_shape(op.inputs[0].shape, op.inputs[1].shape)
     if shape.ndims not in (None, 2):
-        raise ValueError(f"{op.type}: logits and labels must be matrices, got {op.inputs[0].shape} and "
+        raise ValueError(f"{op.type}: logits and labels must be matrices, got "
+                         f"{op.inputs[0].shape} and "
                          f"{op.inputs[1].shape}")
     dims = dims_of(shape)
     return [TensorShape([None if dims is None else dims[0]]), shape]
@@ -108,10 +111,12 @@ def _cross_entropy_reference(features, labels):
     return -np.sum(labels * log_p, -1), np.exp(log_p) - labels
 
 
-@op("SoftmaxCrossEntropyWithLogits", inputs="features: T, labels: T", outputs="loss: T, backprop: T",
+@op("SoftmaxCrossEntropyWithLogits", inputs="features: T, labels: T",
+    outputs="loss: T, backprop: T",
     T=FLOATS)
 class SoftmaxCrossEntropyWithLogits:
-    """-sum(labels * log softmax(features)) by row, and softmax - labels. TF: SoftmaxCrossEntropyWithLogits."""
+    """-sum(labels * log softmax(features)) by row, and softmax - labels. TF:
+    SoftmaxCrossEntropyWithLogits."""
     shape = _cross_shapes
 
     def gradient(op, dloss, dbackprop):
@@ -120,14 +125,16 @@ class SoftmaxCrossEntropyWithLogits:
         return [_unbroadcast(rows, op.inputs), _unbroadcast(labels, op.inputs[::-1])]
 
     def reference(features, labels): return _cross_entropy_reference(features, labels)
-    samples = [S((2, 3), pos((2, 3))), S((0, 3), pos((0, 3))), S((2, 3), lit([[0, 1, 0], [0.5, 0.25, 0.25]])),
+    samples = [S((2, 3), pos((2, 3))), S((0, 3), pos((0, 3))),
+               S((2, 3), lit([[0, 1, 0], [0.5, 0.25, 0.25]])),
                S((1, 3), pos((4, 3)))]
 
 
 def _sparse_shapes(op):
     features, labels = op.inputs[0].shape, op.inputs[1].shape
     if features.ndims not in (None, 2) or labels.ndims not in (None, 1):
-        raise ValueError(f"{op.type}: logits must be a matrix and labels a vector, got {features} and {labels}")
+        raise ValueError(f"{op.type}: logits must be a matrix and labels a vector, got {features} "
+                         f"and {labels}")
     dims = dims_of(features) or [None, None]
     rows = TensorShape([dims[0]]).merge_with(labels)
     return [rows, rows.concatenate(TensorShape([dims[1]]))]
@@ -163,7 +170,8 @@ class L2Loss:
     samples = [S((2, 3)), S(()), S((0, 3))]
 
 
-# ------------------------------------------------------------------------------------ public functions
+# ------------------------------------------------------------------------------------ public
+# functions
 def _along_last(x, axis, apply, name):
     """`apply` along `axis` of x, by moving that axis to the end and back."""
     from pyflow.ops import array_ops
@@ -190,9 +198,11 @@ def _softmax_function(opdef, default, summary):
     return function
 
 
-softmax = _softmax_function(Softmax, "softmax", "exp(x) / sum(exp(x)) along `axis` (default last; `dim` is its "
+softmax = _softmax_function(Softmax, "softmax",
+                            "exp(x) / sum(exp(x)) along `axis` (default last; `dim` is its "
                             "older name). TF: nn.softmax.")
-log_softmax = _softmax_function(LogSoftmax, "log_softmax", "x - log(sum(exp(x))) along `axis` (default last). "
+log_softmax = _softmax_function(LogSoftmax, "log_softmax",
+                                "x - log(sum(exp(x))) along `axis` (default last). "
                                 "TF: nn.log_softmax.")
 
 
@@ -205,7 +215,8 @@ def _need_names(sentinel, labels, logits, who):
 
 def _float_pair(labels, logits):
     logits = graph.convert_to_tensor(logits, name="logits")
-    labels = graph.convert_to_tensor(labels, name="labels", dtype=None if isinstance(labels, graph.Tensor)
+    labels = graph.convert_to_tensor(labels, name="labels",
+                                     dtype=None if isinstance(labels, graph.Tensor)
                                      else logits.dtype.base_dtype)
     if labels.dtype.base_dtype != logits.dtype.base_dtype:
         labels = cast_ops.cast(labels, logits.dtype)
@@ -224,9 +235,11 @@ def _flat(x):
     return array_ops.Reshape(x, join_ops.concat([int32s([-1]), array_ops.shape(x)[-1:]], 0))
 
 
-def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=None, axis=None, name=None,
+def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=None, axis=None,
+                                         name=None,
                                          dim=None):
-    """-sum(labels * log softmax(logits)) along `axis`; gradients to both. TF: nn.softmax_cross_entropy_with_logits_v2.
+    """-sum(labels * log softmax(logits)) along `axis`; gradients to both. TF:
+    nn.softmax_cross_entropy_with_logits_v2.
 
     labels: distributions, same shape as logits (float). Returns logits' shape without `axis`.
     """
@@ -276,7 +289,8 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
         if b == 0:
             raise ValueError(f"Logits cannot be scalars - received shape {logits.shape}.")
         if None not in (a, b) and a != b - 1:
-            raise ValueError(f"Rank mismatch: Rank of labels (received {a}) should equal rank of logits minus 1 "
+            raise ValueError(f"Rank mismatch: Rank of labels (received {a}) should equal rank of "
+                             "logits minus 1 "
                              f"(received {b}).")
         if b == 2:
             return SparseSoftmaxCrossEntropyWithLogits(logits, labels)[0]
@@ -288,7 +302,8 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
 
 
 def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
-    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x, labels z. TF: nn.sigmoid_cross_entropy_with_logits."""
+    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x, labels z. TF:
+    nn.sigmoid_cross_entropy_with_logits."""
     from pyflow.ops import array_ops
     _need_names(_sentinel, labels, logits, "sigmoid_cross_entropy_with_logits")
     with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
@@ -299,7 +314,8 @@ def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, 
         positive = logits >= zeros
         above = logic_ops.Select(positive, logits, zeros)
         minus = logic_ops.Select(positive, unary_ops.Neg(logits), logits)
-        return binary_ops.Add(above - logits * labels, unary_ops.Log1p(unary_ops.Exp(minus)), name=scope)
+        return binary_ops.Add(above - logits * labels, unary_ops.Log1p(unary_ops.Exp(minus)),
+                              name=scope)
 
 
 def _same_shape(labels, logits):
@@ -310,8 +326,10 @@ def _same_shape(labels, logits):
                          f"{labels.shape})") from None
 
 
-def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None, name=None, targets=None):
-    """Sigmoid cross entropy, positive examples weighted. TF: nn.weighted_cross_entropy_with_logits."""
+def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None, name=None,
+                                       targets=None):
+    """Sigmoid cross entropy, positive examples weighted. TF:
+    nn.weighted_cross_entropy_with_logits."""
     from pyflow.ops import activation_ops
     labels = one_of(labels, targets, "labels", "targets")
     with graph.name_scope(name, "logistic_loss", [logits, labels]):

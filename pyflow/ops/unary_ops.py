@@ -1,4 +1,5 @@
-"""Element-wise functions of one argument: sign and rounding, powers and roots, exponentials, trigonometry.
+"""Element-wise functions of one argument: sign and rounding, powers and roots, exponentials,
+trigonometry.
 
 Invariants
   1. Output shape = input shape, output dtype = input dtype (the Is* predicates give bool).
@@ -25,7 +26,8 @@ EDGES = S(lit([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.4, -2.6]), types=(dtypes.float
 SPECIAL = S(lit([0.0, -1.0, np.inf, -np.inf, np.nan]), types=(dtypes.float32, dtypes.float64))
 
 
-# ----------------------------------------------------------------------------------- sign and rounding
+# ----------------------------------------------------------------------------------- sign and
+# rounding
 @op("Abs", inputs="x: T", outputs="y: T", T=SIGNED)
 class Abs:
     """Absolute value of real `x`, any shape. Use ComplexAbs for complex. TF: Abs."""
@@ -147,7 +149,8 @@ class Invert:
     samples = ELEMENTWISE
 
 
-# ------------------------------------------------------------------------------------ powers and roots
+# ------------------------------------------------------------------------------------ powers and
+# roots
 @op("Square", inputs="x: T", outputs="y: T", T=NUMBERS)
 class Square:
     """x * x, any shape. TF: Square."""
@@ -260,7 +263,8 @@ class InvGrad:
     samples = SAME_PAIRS
 
 
-# ------------------------------------------------------------------------- exponentials and logarithms
+# ------------------------------------------------------------------------- exponentials and
+# logarithms
 @op("Exp", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Exp:
     """e to the power `x`. TF: Exp."""
@@ -442,7 +446,8 @@ class Atanh:
     samples = WITHIN_ONE
 
 
-# ------------------------------------------------------------------------------------ special functions
+# ------------------------------------------------------------------------------------ special
+# functions
 @op("Erf", inputs="x: T", outputs="y: T", T=FLOATS)
 class Erf:
     """Gauss error function. TF: Erf."""
@@ -486,7 +491,8 @@ def _digamma(x):
         total -= 1.0 / x
         x += 1.0
     inverse = 1.0 / (x * x)
-    series = 1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132)))
+    series = 1 / 12 - inverse * (1 / 120 - inverse
+                                 * (1 / 252 - inverse * (1 / 240 - inverse / 132)))
     return total + math.log(x) - 0.5 / x - inverse * series
 
 

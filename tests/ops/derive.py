@@ -1,6 +1,7 @@
 """Cases derived from the `@op` blocks: nothing about an op is written here that its block says.
 
-A case is one op, one of its samples and one choice of element types.  From cases come the value test (against the
+A case is one op, one of its samples and one choice of element types.  From cases come the value
+test (against the
 block's `reference`), the shape test, the numeric gradient check and the malformed-input test.
 
 Example:  `for case in cases(): case.build(); case.expected()`.
@@ -14,10 +15,13 @@ from pyflow.framework.op import registered_ops
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import text
 
-MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops array_ops identity_ops "
-           "reduction_ops join_ops pad_ops slicing_ops gather_ops partition_ops diag_ops matmul_ops softmax_ops "
+MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops array_ops "
+           "identity_ops "
+           "reduction_ops join_ops pad_ops slicing_ops gather_ops partition_ops diag_ops "
+           "matmul_ops softmax_ops "
            "conv_ops pool_ops norm_ops random_ops").split()
-TRIED = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int32, dtypes.int64,
+TRIED = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int32,
+         dtypes.int64,
          dtypes.uint8, dtypes.bool, dtypes.complex64)
 COUNTERPART = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64,
                dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
@@ -44,7 +48,8 @@ class Case:
 
     def _list_types(self):
         types = dict(self.types)
-        types.update((k, dtypes.as_dtype(v)) for k, v in self.sample.attrs.items() if self._is_type(k))
+        types.update((k, dtypes.as_dtype(v)) for k,
+                     v in self.sample.attrs.items() if self._is_type(k))
         for arg, spec in zip(self.op.inputs, self.sample.inputs):
             if arg.type_list_attr:
                 types[arg.type_list_attr] = [dtypes.float32] * len(spec)
@@ -53,7 +58,8 @@ class Case:
     def attrs(self):
         """Attributes the call needs besides those the inputs decide."""
         found = {k: v for k, v in self.types.items() if k not in self.op.call_plan.inferred}
-        found.update((k, v) for k, v in self.sample.attrs.items() if k not in self.op.call_plan.inferred)
+        found.update((k, v) for k, v in self.sample.attrs.items()
+                     if k not in self.op.call_plan.inferred)
         return found
 
     def feeds(self):
@@ -107,7 +113,8 @@ def _first(value):
 
 
 def _widened(array):
-    return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
+    half = array.dtype.itemsize == 2 and array.dtype.kind in "fV"
+    return array.astype(np.float32) if half else array
 
 
 def primary_attr(op, sample):
@@ -117,7 +124,8 @@ def primary_attr(op, sample):
 
 
 def type_choices(op, sample):
-    """The type attributes of a case: each tried type of the primary attribute, the others settled."""
+    """The type attributes of a case: each tried type of the primary attribute, the others
+    settled."""
     free = [a for a in op.attrs.values() if a.kind == "type" and a.name not in sample.attrs]
     primary = primary_attr(op, sample)
     if primary is None:
@@ -139,7 +147,8 @@ def _settled(attr):
     if attr.has_default:
         return attr.default
     allowed = attr.allowed or (dtypes.float32,)
-    return dtypes.int32 if dtypes.int32 in allowed else dtypes.float32 if dtypes.float32 in allowed else allowed[0]
+    preferred = [t for t in (dtypes.int32, dtypes.float32) if t in allowed]
+    return (preferred or allowed)[0]
 
 
 def cases(ops=None):

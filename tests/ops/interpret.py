@@ -1,6 +1,8 @@
-"""A naive interpreter: computes tensors of a graph from the blocks' NumPy references, without the executor.
+"""A naive interpreter: computes tensors of a graph from the blocks' NumPy references, without the
+executor.
 
-No control flow, no state.  It serves as the oracle of the executor (random graphs) and checks gradient
+No control flow, no state.  It serves as the oracle of the executor (random graphs) and checks
+gradient
 functions without kernels.
 
 Example:  `evaluate([y], {x: array})`.

@@ -1,9 +1,11 @@
-"""Records TensorFlow's OpDefs of the ops pyflow has, into tf_opdefs.json.  Needs TensorFlow, not pyflow.
+"""Records TensorFlow's OpDefs of the ops pyflow has, into tf_opdefs.json.  Needs TensorFlow, not
+pyflow.
 
     python -c "import pyflow, pyflow.framework.op as o; print(*o.registered_ops())" > names
     .venv-tf/bin/python tests/ops/record_opdefs.py $(cat names)
 
-One line of text per op, in the grammar of pyflow's signatures, so that the comparison is by eye too.
+One line of text per op, in the grammar of pyflow's signatures, so that the comparison is by eye
+too.
 """
 import json
 import pathlib
@@ -31,7 +33,8 @@ def value_of(value, types_pb2):
         for field in ("s", "i", "f", "b", "type", "shape"):
             found = list(getattr(items, field))
             if found:
-                return [type_name(v, types_pb2) if field == "type" else v.decode() if field == "s" else v
+                return [type_name(v, types_pb2) if field == "type" else v.decode() if field == "s"
+                        else v
                         for v in found]
         return []
     if kind == "shape":

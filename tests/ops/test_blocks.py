@@ -14,7 +14,8 @@ def test_block_is_complete(op):
     assert op.doc.strip(), f"{op.name} has no documentation"
     assert "TF:" in op.doc, f"{op.name} does not name its source"
     for part in ("shape", "gradient", "reference", "samples"):
-        assert getattr(op, part) is not NOT_GIVEN, f"{op.name}: {part} is neither given nor declined with None"
+        given = getattr(op, part) is not NOT_GIVEN
+        assert given, f"{op.name}: {part} is neither given nor declined with None"
     if op.samples is None:
         assert op.name.startswith("Placeholder"), f"{op.name} has no samples"
         return
@@ -33,12 +34,14 @@ def test_there_are_enough_ops():
 
 @pytest.mark.parametrize("case", WITH_REFERENCE, ids=lambda c: c.id)
 def test_static_shape_is_the_reference_s(case):
-    """With constant inputs every static dimension that is known is right, and values decide most."""
+    """With constant inputs every static dimension that is known is right, and values decide
+    most."""
     node = constant_node(case)
     results = case.expected()
     for tensor, array in zip(node.outputs, results):
         shape = tensor.shape
-        assert shape.is_compatible_with(np.shape(array)), f"static {shape}, reference {np.shape(array)}"
+        fits = shape.is_compatible_with(np.shape(array))
+        assert fits, f"static {shape}, reference {np.shape(array)}"
 
 
 @pytest.mark.parametrize("case", WITH_REFERENCE, ids=lambda c: c.id)

@@ -13,7 +13,8 @@ MOST = 40      # entries of one input that are checked
 
 def _is_checked(case):
     primary = primary_attr(case.op, case.sample)
-    if primary is None or case.op.gradient is None or case.op.reference is None or case.op.name in UNCHECKED:
+    declined = case.op.gradient is None or case.op.reference is None
+    if primary is None or declined or case.op.name in UNCHECKED:
         return False
     double = primary.allowed is None or dtypes.float64 in primary.allowed
     wanted = dtypes.float64 if double else dtypes.float32
@@ -27,17 +28,21 @@ def _float_inputs(case):
 # Gradients that central differences of the reference cannot check, and why.
 UNCHECKED = {
     "Cast": "to integers the derivative is 0 nearly everywhere",
-    "Cholesky": "the reference reads one triangle, the gradient is symmetric: test_gradient_of_cholesky",
+    "Cholesky": "the reference reads one triangle, the gradient is symmetric: "
+                "test_gradient_of_cholesky",
     "IdentityN": "no primary type: test_gradient_of_identity_n",
     "PreventGradient": "asking is an error: test_prevented_gradient",
-    "Complex": "complex outputs", "Real": "complex inputs", "Imag": "complex inputs", "Conj": "complex inputs",
+    "Complex": "complex outputs", "Real": "complex inputs", "Imag": "complex inputs",
+    "Conj": "complex inputs",
     "ComplexAbs": "complex inputs", "Angle": "complex inputs",
 }
-# Samples at a point where the function jumps, or where TF defines a gradient that is not the limit's
+# Samples at a point where the function jumps, or where TF defines a gradient that is not the
+# limit's
 # (cross entropy: softmax - labels, which is the derivative for labels that sum to 1).
 KINKS = {("DivNoNan", 4), ("Xdivy", 4), ("FloorMod", 4), ("FloorMod", 5), ("TopKV2", 4),
          ("SoftmaxCrossEntropyWithLogits", 0), ("SoftmaxCrossEntropyWithLogits", 3)}
-# Only these first outputs carry gradients in TF; the others are reserve spaces and precomputed gradients.
+# Only these first outputs carry gradients in TF; the others are reserve spaces and precomputed
+# gradients.
 LEADING_OUTPUTS = {"FusedBatchNorm": 1, "FusedBatchNormV2": 1, "FusedBatchNormV3": 1,
                    "SoftmaxCrossEntropyWithLogits": 1}
 # Float inputs to which TF sends no gradient.
@@ -54,7 +59,8 @@ def _loss(case, feeds):
         result = case.op.call_reference(feeds, case.native_attrs())
     results = result if isinstance(result, tuple) else (result,)
     results = [np.asarray(r) for r in results[:LEADING_OUTPUTS.get(case.op.name)]]
-    return sum(np.sum(_weights(r) * np.where(np.abs(r) < 1e100, r, 0)) for r in results if r.dtype.kind == "f")
+    return sum(np.sum(_weights(r) * np.where(np.abs(r) < 1e100, r, 0)) for r in results
+               if r.dtype.kind == "f")
 
 
 def numeric_gradient(case, feeds, which, entries):
@@ -74,7 +80,8 @@ def gradient_graph(case, feeds):
     made = []
 
     def make(array):
-        made.append(tf.placeholder(array.dtype, array.shape) if array.dtype.kind == "f" else tf.constant(array))
+        made.append(tf.placeholder(array.dtype, array.shape) if array.dtype.kind == "f"
+                    else tf.constant(array))
         return made[-1]
     node = case.node(make)
     outputs = node.outputs[:LEADING_OUTPUTS.get(case.op.name)]
@@ -99,7 +106,8 @@ def test_gradient(case, by):
         grads, made = gradient_graph(case, feeds)
         for i, which in enumerate(_float_inputs(case)):
             grad = _dense(grads[i])
-            entries = np.unique(np.linspace(0, feeds[which].size - 1, MOST).astype(int)) if feeds[which].size else []
+            entries = np.unique(np.linspace(0, feeds[which].size - 1,
+                                            MOST).astype(int)) if feeds[which].size else []
             expected = numeric_gradient(case, feeds, which, entries)
             if grad is None:
                 assert (case.op.name, which) in NO_FLOW or not np.any(expected), \
@@ -109,7 +117,8 @@ def test_gradient(case, by):
             value = _compute(by, grad, fed)
             assert value.shape == feeds[which].shape
             limit = 2e-5 if made[which].dtype == tf.float64 or by == "references" else 3e-3
-            np.testing.assert_allclose(value.ravel()[list(entries)], expected, rtol=limit, atol=limit)
+            np.testing.assert_allclose(value.ravel()[list(entries)], expected, rtol=limit,
+                                       atol=limit)
 
 
 def _compute(by, tensor, feeds):
@@ -159,7 +168,8 @@ def test_gradient_of_cholesky():
 
 
 def test_gradient_of_identity_n():
-    grads = _gradient_at(lambda x, y: tf.multiply(*tf.identity_n([x, y])), np.full(3, 2.0), np.full(3, 5.0))
+    grads = _gradient_at(lambda x, y: tf.multiply(*tf.identity_n([x, y])), np.full(3, 2.0),
+                         np.full(3, 5.0))
     np.testing.assert_allclose(grads[0], 5 * _weights(np.zeros(3)))
     np.testing.assert_allclose(grads[1], 2 * _weights(np.zeros(3)))
 

@@ -1,4 +1,5 @@
-"""Every op has TensorFlow's OpDef: inputs, outputs, attributes, defaults and statefulness (recorded from TF 2.21)."""
+"""Every op has TensorFlow's OpDef: inputs, outputs, attributes, defaults and statefulness (recorded
+from TF 2.21)."""
 import json
 import pathlib
 
@@ -40,4 +41,4 @@ def test_opdef_is_tensorflow_s(name):
 
 def test_every_op_is_recorded():
     unknown = {n for n in registered_ops() if "." not in n} - set(RECORD) - OURS
-    assert not unknown, f"not among TF's OpDefs: {sorted(unknown)}; record them again or list them as ours"
+    assert not unknown, f"not recorded: {sorted(unknown)}; record again, or list them as OURS"

@@ -33,7 +33,8 @@ def check_close(found, wanted, tensor, tolerance):
     dtype = tensor.dtype.base_dtype
     assert found.dtype == dtype.as_numpy_dtype, f"dtype {found.dtype}, declared {dtype.name}"
     assert found.shape == wanted.shape, f"shape {found.shape}, reference {wanted.shape}"
-    assert tensor.shape.is_compatible_with(found.shape), f"shape {found.shape}, static {tensor.shape}"
+    fits = tensor.shape.is_compatible_with(found.shape)
+    assert fits, f"shape {found.shape}, static {tensor.shape}"
     if dtype.is_floating or dtype.is_complex:
         wide = np.complex128 if dtype.is_complex else np.float64
         np.testing.assert_allclose(found.astype(wide), wanted.astype(wide), **tolerance)
