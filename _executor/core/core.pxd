@@ -16,7 +16,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdint cimport uintptr_t, intmax_t, uintmax_t
 from libc.stdlib cimport malloc, calloc, realloc, free, abort, getenv, strtod, strtoll, qsort
 from libc.string cimport memcpy, memmove, memset, memcmp, strlen, strcmp, strncmp, strchr, strstr, strdup
-from libc.stdio cimport snprintf, FILE, fprintf, stderr, fputs, fflush
+from libc.stdio cimport snprintf, FILE, fprintf, stderr, fputs, fflush, fopen, fread, fclose
 from libc.errno cimport errno
 
 cdef extern from "<pthread.h>" nogil:

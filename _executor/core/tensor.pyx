@@ -351,13 +351,27 @@ cdef pf_tensor* adopt_own(pf_tensor* t, int32_t type) noexcept nogil:
     return v
 
 
+cdef int32_t type_of_dl(DLDataType d) noexcept nogil:
+    """The plain element type of a DLPack code: int8, not qint8."""
+    cdef int32_t i
+    for i in range(1, PF_TYPES):
+        if (pf_type_table[i].size and pf_type_table[i].code == d.code and pf_type_table[i].bits == d.bits
+                and d.code != kDLOpaqueHandle and not PF_QINT8 <= i <= PF_QINT32
+                and i != PF_QINT16 and i != PF_QUINT16):
+            return i
+    return 0
+
+
 cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcept nogil:
     """-> a tensor over `m`, or a compact aligned copy; NULL when `m` is not what `type` says.  `m` is kept or not."""
     cdef DLTensor* d = &m.dl_tensor
     cdef char* data = <char*>d.data + d.byte_offset
     cdef bint host = d.device.device_type in (kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged)
-    cdef int64_t item = pf_type_size(type), bytes
+    cdef int64_t item, bytes
     cdef pf_tensor* t
+    if type == 0:
+        type = type_of_dl(d.dtype)
+    item = pf_type_size(type)
     if d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1 or type == PF_STRING:
         return NULL
     if pf_checked_bytes(type, d.shape, d.ndim, &bytes) != PF_OK or (d.data == NULL and bytes):
