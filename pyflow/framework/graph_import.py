@@ -18,7 +18,7 @@ from pyflow.framework.device import checked_name
 from pyflow.framework.op import find_op
 from pyflow.framework.scopes import _VALID_OP_NAME
 from pyflow.framework.tensor import UNKNOWN_SHAPE, Tensor
-from pyflow.framework.tensor_shape import as_shape
+from pyflow.framework.tensor_shape import TensorShape, as_shape
 
 CONSUMER_VERSION = 2474  # TF 2.21's
 
@@ -320,7 +320,8 @@ class _Import:
             raise ValueError(str(error)) from None
         self.prefix_colocation(node, attrs)
         given = attrs.pop("_output_shapes", None)
-        known = [UNKNOWN_SHAPE] * len(types) if back else None
+        # What comes round a loop may have another shape than what enters it.
+        known = (UNKNOWN_SHAPE, TensorShape(())) if back else None
         node.op = self.graph.add_node(node.op_def, self.names[node.proto.name], tuple(inputs), attrs, types,
                                       known, control, device)
         if given:
