@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.tensor import Tensor
-from pyflow.framework.tensor_shape import TensorShape, as_shape
+from pyflow.framework.tensor_shape import Dimension, as_shape
 
 # NumPy kinds of a Python value that each kind of DType accepts.
 _ACCEPTED_KINDS = {"i": "biu", "u": "biu", "f": "biuf", "c": "biufc", "b": "b", "q": "biu"}
@@ -132,7 +132,7 @@ def _object_array(values, array, dtype):
         if isinstance(item, (list, tuple)):
             raise ValueError(f"Argument must be a dense tensor: {values!r} - its rows differ in length")
         if not isinstance(item, (str, bytes)):
-            sizes = [getattr(i, "value", i) for i in flat]  # Dimensions
+            sizes = [i.value if isinstance(i, Dimension) else i for i in flat]
             if all(isinstance(i, int) for i in sizes):
                 return np.array(sizes, dtype=np.int64).reshape(array.shape)
             raise TypeError(f"Failed to convert object of type {type(item).__name__} to a tensor: "
