@@ -61,8 +61,9 @@ class ResourceVariable(Variable):
         with ops.name_scope("IsInitialized"):
             self._is_initialized_op = handles.VarIsInitializedOp(self._tensor)
         with ops.name_scope("Assign") as assign_scope, self._at_handle():
-            self._initializer_op = handles.AssignVariableOp(
-                self._tensor, initialized_dependencies(node_name, value), name=assign_scope)
+            self._guarded_value = initialized_dependencies(node_name, value)
+            self._initializer_op = handles.AssignVariableOp(self._tensor, self._guarded_value,
+                                                            name=assign_scope)
         with ops.name_scope("Read"), self._at_handle():
             self._graph_element = handles.ReadVariableOp(self._tensor, dtype=self._dtype)
         self._cached_value = None
@@ -82,6 +83,7 @@ class ResourceVariable(Variable):
         self._graph_element = graph.as_graph_element(prefix + variable_def.snapshot_name)
         initial = variable_def.initial_value_name
         self._initial_value = graph.as_graph_element(prefix + initial) if initial else None
+        self._guarded_value = self._initial_value
         self._trainable = getattr(variable_def, "trainable", True)
         self._is_initialized_op = handles.VarIsInitializedOp(self._tensor)
         self._caching_device = self._cached_value = None

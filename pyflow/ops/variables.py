@@ -147,7 +147,7 @@ class Variable(metaclass=_VariableType):
         from pyflow.ops.cond import cond
         with ops.control_dependencies(None):
             return cond(state_ops.is_variable_initialized(self), self.read_value,
-                        lambda: self._initial_value)
+                        lambda: self._guarded_value)
 
     def load(self, value, session=None):
         """Sets the variable in `session` to a NumPy value, without adding to the graph."""
@@ -187,10 +187,6 @@ class Variable(metaclass=_VariableType):
             raise ValueError(f"sparse_delta is not IndexedSlices: {slices}")
         return function(self, slices.indices, slices.values, use_locking=use_locking, name=name)
 
-    def sparse_read(self, indices, name=None):
-        """Rows `indices` of the variable."""
-        return array_ops_gather(self, indices, name=name)
-
     # ------------------------------------------------------------------------------------ operators
     def __iter__(self):
         raise TypeError("'Variable' object is not iterable.")
@@ -208,12 +204,6 @@ for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__
               "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__getitem__",
               "__invert__", "__neg__", "__abs__", "__div__", "__rdiv__"):
     setattr(Variable, _name, _operator(_name))
-
-
-def array_ops_gather(params, indices, name=None):
-    """Rows of a variable's value."""
-    from pyflow.ops import gather_ops
-    return gather_ops.gather(params, indices, name=name)
 
 
 # --------------------------------------------------------------------------------- making variables
@@ -291,9 +281,10 @@ class RefVariable(Variable):
         self._tensor = state_ops.variable_op_v2(as_shape(shape), value.dtype.base_dtype, name=scope)
         if validate_shape:
             require_known_shape(value)
-        guarded = initialized_dependencies(scope[:-1], value)
+        self._guarded_value = initialized_dependencies(scope[:-1], value)
         with ops.colocate_with(self._tensor.op):
-            assigned = state_ops.Assign(self._tensor, guarded, validate_shape=validate_shape)
+            assigned = state_ops.Assign(self._tensor, self._guarded_value,
+                                        validate_shape=validate_shape)
         self._initializer_op = assigned.op
         caching = self._caching_device
         if callable(caching):
@@ -313,6 +304,7 @@ class RefVariable(Variable):
         self._snapshot = graph.as_graph_element(prefix + variable_def.snapshot_name)
         initial = variable_def.initial_value_name
         self._initial_value = graph.as_graph_element(prefix + initial) if initial else None
+        self._guarded_value = self._initial_value
         self._trainable = getattr(variable_def, "trainable", True)
         self._caching_device = self._save_slice_info = self._constraint = None
 
@@ -378,7 +370,7 @@ def install():
 # ------------------------------------------------------ initial values that depend on other
 # variables
 
-_READS = ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp")
+_READS = ("IsVariableInitialized", "VarIsInitializedOp")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 
@@ -411,8 +403,8 @@ def _guarded(name, tensor, copies):
         return copies[op] if isinstance(copies[op], ops.Tensor) else copies[op].outputs[tensor.value_index]
     if op.type in _READS or _is_control_flow(op):
         return tensor
-    if op.type in _VARIABLES:
-        variable = _variable_of(op)
+    if op.type in _VARIABLES or op.type == "ReadVariableOp":
+        variable = _variable_of(op if op.type in _VARIABLES else op.inputs[0].op)
         copies[op] = tensor if variable is None else variable.initialized_value()
         return copies[op]
     inputs = [_guarded(name, t, copies) for t in op.inputs]

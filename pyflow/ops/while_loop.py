@@ -477,7 +477,10 @@ def _with_counter(cond, body, loop_vars, shape_invariants, maximum_iterations, s
         return logic_ops.LogicalAnd(i < limit, inner_cond(lv))
 
     def counted_body(i, lv):
-        return i + 1, inner_body(lv)
+        returned = inner_body(lv)
+        if isinstance(lv, list) and type(returned) is tuple:
+            returned = list(returned)
+        return i + 1, returned
     if shape_invariants is not None:
         invariants = shape_invariants[0] if single else shape_invariants
         shape_invariants = (TensorShape([]), invariants)

@@ -15,7 +15,8 @@ Example:
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
-from pyflow.ops import binary_ops, cast_ops, control_flow_ops as cf, state_ops, variables
+from pyflow.ops import binary_ops, cast_ops, control_flow_ops as cf, init_ops, state_ops, variables
+from pyflow.ops import variable_scope
 from pyflow.train import slot_creator
 
 
@@ -36,14 +37,26 @@ def assign_moving_average(variable, value, decay, zero_debias=True, name=None):
 
 def _unbiased_delta(variable, value, decay):
     """What to subtract so that `variable` becomes the corrected average of values seen so far."""
-    with ops.name_scope(variable.op.name):
-        biased = slot_creator.create_zeros_slot(variable, "biased")
-        count = slot_creator.create_slot(variable, ops.constant(0.0, variable.dtype.base_dtype),
-                                         "local_step")
-        moved = biased.assign_sub((biased - value) * decay)
-        counted = count.assign_add(1)
-        seen = binary_ops.Sub(1.0, binary_ops.Pow(1.0 - decay, ops.convert_to_tensor(counted)))
-        return variable - ops.convert_to_tensor(moved) / seen
+    with variable_scope.variable_scope(variable.op.name) as scope:
+        with ops.colocate_with(variable.op):
+            biased = _zeros(scope, "biased", variable.shape, variable.dtype.base_dtype)
+            count = _zeros(scope, "local_step", [], variable.dtype.base_dtype)
+    moved = biased.assign_sub((biased - value) * decay)
+    counted = count.assign_add(1)
+    with ops.control_dependencies([moved.op, counted.op]):
+        seen = 1 - binary_ops.Pow(1.0 - decay, count.read_value())
+        return variable - biased.read_value() / seen
+
+
+def _zeros(scope, name, shape, dtype):
+    """A new variable of the scope, its name made unique."""
+    taken = {v.op.name for v in variables.global_variables()}
+    unique, n = name, 0
+    while f"{scope.name}/{unique}" in taken:
+        n += 1
+        unique = f"{name}_{n}"
+    return variable_scope.get_variable(unique, shape=shape, dtype=dtype, trainable=False,
+                                       initializer=init_ops.zeros_initializer())
 
 
 class ExponentialMovingAverage:

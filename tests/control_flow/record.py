@@ -7,7 +7,10 @@ import gzip
 import json
 import os
 
+import numpy as np
+
 import flow_programs
+import value_programs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -33,5 +36,25 @@ def record():
             file.write(text)
 
 
+def record_values():
+    """What every fetch of value_programs gives for every feed, as answers.npz."""
+    import tensorflow
+    tf = tensorflow.compat.v1
+    tf.disable_v2_behavior()
+    tf.disable_control_flow_v2()
+    found = {}
+    for name, build in value_programs.PROGRAMS.items():
+        with tf.Graph().as_default():
+            fetches, feeds = build(tf)
+            fetches = {k: v for k, v in fetches.items() if v is not None}
+            with tf.Session() as session:
+                session.run(tf.global_variables_initializer())
+                for i, feed in enumerate(feeds):
+                    for key, value in session.run(fetches, feed).items():
+                        found[f"{name}/{i}/{key}"] = value
+    np.savez_compressed(os.path.join(HERE, "answers.npz"), **found)
+
+
 if __name__ == "__main__":
     record()
+    record_values()
