@@ -3,8 +3,9 @@
 #define PF_TABLES_A(ONCE, ISA) \
   ISA(unary_float) ISA(binary_float) ISA(cast) ISA(reductions) \
   ONCE(elementwise_int) ONCE(elementwise_complex) \
-  ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select)
+  ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
+  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings)
 
 #define PF_TABLES_B(ONCE, ISA) \
-  ONCE(state) ONCE(scatter) \
+  ONCE(state) ONCE(tensor_array_bulk) ONCE(tensor_array) ONCE(stack) ONCE(scatter) \
   ISA(training) ISA(random) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
