@@ -95,6 +95,7 @@ cdef public void pf_plugins_stop() noexcept nogil:
     """Closes devices, then stops plugins, newest first.  Their tables stay: the process is about to end."""
     cdef pf_plugin_entry* p
     cdef pf_device_entry* d
+    cdef void (*stop)(const pf_host*) noexcept nogil
     cdef void* dev
     cdef int32_t i
     for i in range(pf_device_count() - 1, -1, -1):
@@ -107,11 +108,12 @@ cdef public void pf_plugins_stop() noexcept nogil:
             d.vtable.close(dev)
     pthread_mutex_lock(&pf_registry_lock)
     p = reg.plugins
-    reg.plugins = NULL
     pthread_mutex_unlock(&pf_registry_lock)
-    while p != NULL:
-        if p.plugin.stop != NULL:
-            p.plugin.stop(pf_host_table())
+    while p != NULL:                    # the list only grows at its head, once a plugin has started
+        stop = p.plugin.stop
+        p.plugin.stop = NULL
+        if stop != NULL:
+            stop(pf_host_table())
         p = p.next
 
 
