@@ -201,12 +201,25 @@ def _register(plugin):
     from pyflow import _executor
     _preload(plugin.description.get("preload") or ())
     try:
-        problems = _executor.register_plugin(_open(plugin.path), plugin.origin)
+        problems = list(_executor.register_plugin(_open(plugin.path), plugin.origin) or ())
     except PluginError:
         raise
     except Exception as e:
         raise PluginError(f"was refused: {e}") from None
-    return list(problems or ())
+    if problems and not _contributes(plugin, _executor):
+        raise PluginError("; ".join(problems))
+    return problems
+
+
+def _contributes(plugin, executor):
+    """Did anything that the plugin describes get registered?"""
+    wanted = plugin.description
+    if any(k["plugin"] == plugin.id for k in executor.kernels()):
+        return True
+    if not wanted.get("kernels"):
+        ops = {name for name, *_ in executor.plugin_ops()}
+        return bool(wanted.get("devices")) or any(o["name"] in ops for o in wanted.get("ops") or ())
+    return False
 
 
 def _load(distribution, package):
@@ -323,8 +336,10 @@ def _shape_function(name):
         constants = {i: value for i, value in enumerate(map(tensor_util.constant_value, op.inputs))
                      if value is not None}
         inputs = [f"input_{i}" for i in range(len(dims))]
-        node = wire.encode_node_parts(op.name, op.type, inputs, "", op.attrs)
-        graph = wire.encode_graph([node], wire.encode_versions(1))
+        nodes = [wire.encode_node_parts(i, "Placeholder", attrs={"dtype": t.dtype.base_dtype})
+                 for i, t in zip(inputs, op.inputs)]
+        nodes.append(wire.encode_node_parts(op.name, op.type, inputs, "", op.attrs))
+        graph = wire.encode_graph(nodes, wire.encode_versions(1))
         try:
             outputs = _executor.infer_shapes(graph, op.name, dims, constants)
         except _executor.StepError as e:

@@ -34,13 +34,16 @@ static pf_status compute(pf_ctx *c, const void *s) {
   for (int64_t i = 0; i < pf_numel(y); i++) out[i] = (float)(((const state *)s)->factor * x[i]);
   return PF_OK;
 }
-static const pf_op scale = {sizeof(pf_op), 0, "ID.Scale", "x: float -> y: float; factor: float = 2.0", infer, 0, 0,
-                            "factor * x"};
-static const pf_kernel k = {sizeof(pf_kernel), 0, "ID.Scale", 0, "CPU", 0, 0,
-  (const pf_attr *const[]){PF_ATTR(state, PF_ATTR_FLOAT, factor), 0}, 0, sizeof(state), 0, 0, compute};
+static const pf_op scale = {.size = sizeof scale, .name = "ID.Scale", .infer = infer,
+                            .sig = "x: float -> y: float; factor: float = 2.0"};
+static const pf_attr *const attrs[] = {PF_ATTR(state, PF_ATTR_FLOAT, factor), 0};
+static const pf_kernel kernel = {.size = sizeof kernel, .op = "ID.Scale", .device = "CPU", .attrs = attrs,
+                                 .state_size = sizeof(state), .compute = compute};
 static pf_status start(const pf_host *h) { return START; }
-static const pf_plugin plugin = {sizeof(pf_plugin), 0, "com.ID", "1.0", (const pf_op *const[]){&scale, 0},
-  (const pf_kernel *const[]){&k, 0}, 0, start, 0, 0, PF_ABI_MAJOR, PF_ABI_MINOR, 0, 0};
+static const pf_op *const ops[] = {&scale, 0};
+static const pf_kernel *const kernels[] = {&kernel, 0};
+static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.ID", .version = "1.0", .ops = ops,
+                                 .kernels = kernels, .start = start};
 PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { host = h; return RETURN; }
 """
 
@@ -82,7 +85,7 @@ def built(tmp_path_factory):
     return build
 
 
-def install(site, name, library=None, entry=True, **description):
+def install(site, name, binary=None, entry=True, **description):
     """Puts a made-up distribution into the folder `site`."""
     package, info = site / name, site / f"{name}-1.0.dist-info"
     package.mkdir(parents=True)
@@ -101,8 +104,8 @@ def install(site, name, library=None, entry=True, **description):
         **description,
     }
     (package / "plugin.json").write_text(json.dumps(text))
-    if library is not None:
-        shutil.copy(library, package / f"lib{name}.so")
+    if binary is not None:
+        shutil.copy(binary, package / f"lib{name}.so")
     return package
 
 
@@ -131,8 +134,9 @@ def test_a_plugin_is_found_and_used_from_python(tmp_path, built):
             return scale(dy, factor=op.get_attr("factor"))
         x = tf.placeholder(tf.float32, [2, 3])
         y = scale(x, factor=3.0)
-        assert y.shape == [2, 3] and tf.plugin_ops.acme_Scale is scale and tf.plugin_ops.scale is
-        scale dx = tf.gradients(y, x)[0]
+        assert y.shape == [2, 3]
+        assert tf.plugin_ops.acme_Scale is scale and tf.plugin_ops.scale is scale
+        dx = tf.gradients(y, x)[0]
         with tf.Session() as sess:
             got = sess.run([y, dx, scale(x)], {x: np.ones((2, 3))})
         print([float(g.sum()) for g in got])
