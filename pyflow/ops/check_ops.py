@@ -13,10 +13,12 @@ Example:
     with tf.control_dependencies([tf.assert_positive(x)]):
         y = tf.log(x)
 """
-from pyflow.framework import dtypes, graph as ops, tensor_util
+import numpy as np
+
+from pyflow.framework import dtypes, errors, graph as ops, tensor_util
 from pyflow.ops import array_ops, binary_ops, control_flow_ops as cf, logic_ops
 from pyflow.ops import reduction_ops
-from pyflow.ops.logging_ops import Assert, check_false_now
+from pyflow.ops.logging_ops import Assert
 
 
 def _compared(block, name, symbol):
@@ -26,8 +28,8 @@ def _compared(block, name, symbol):
             x = ops.convert_to_tensor(x, name="x")
             y = ops.convert_to_tensor(y, name="y")
             text = _text(message)
+            _check_known(block, x, y, f"{text}Condition x {symbol} y did not hold.")
             condition = reduction_ops.reduce_all(block(x, y))
-            check_false_now(condition, f"{text}Condition x {symbol} y did not hold.")
             if data is None:
                 data = [text, f"Condition x {symbol} y did not hold element-wise:",
                         f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
@@ -36,6 +38,16 @@ def _compared(block, name, symbol):
     check.__doc__ = (f"An Operation that fails unless x {symbol} y for all elements (broadcast). "
                      f"TF: tf.assert_{name}.")
     return check
+
+
+def _check_known(block, x, y, message):
+    """InvalidArgumentError while building if two known tensors do not compare as they should."""
+    known = tensor_util.constant_value(x), tensor_util.constant_value(y)
+    if known[0] is None or known[1] is None:
+        return
+    if not np.all(block.call_reference(list(known), {"T": x.dtype.base_dtype})):
+        raise errors.InvalidArgumentError(
+            None, x.op, f"{message} x ({x.name}) = {known[0]}, y ({y.name}) = {known[1]}")
 
 
 def _text(message):
@@ -91,7 +103,6 @@ def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=N
 
 
 def _epsilon(dtype):
-    import numpy as np
     return float(np.finfo(dtype.as_numpy_dtype).eps)
 
 

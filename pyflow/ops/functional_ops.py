@@ -23,6 +23,8 @@ def _rows(elems, name="elem"):
     flat = [ops.convert_to_tensor(e, name=name) for e in nest.flatten(elems)]
     if not flat:
         raise ValueError("elems must hold at least one tensor")
+    if any(t.shape.ndims == 0 for t in flat):
+        raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
     known = flat[0].shape.with_rank_at_least(1)[:1].as_list()[0] if flat[0].shape.ndims else None
     for tensor in flat[1:]:
         if tensor.shape.ndims:
@@ -62,8 +64,6 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
     Raises TypeError if fn is not callable, ValueError for scalars. TF: tf.map_fn."""
     with _named(fn, name, "map", elems):
         flat, known, count = _rows(elems)
-        if any(t.shape.ndims == 0 for t in flat):
-            raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
         result_types = elems if dtype is None else dtype
         types = ([t.dtype.base_dtype for t in flat] if dtype is None
                  else [dtypes.as_dtype(t) for t in nest.flatten(dtype)])

@@ -10,7 +10,7 @@ No samples, on purpose: these are side effects; tests/control_flow runs them.
 
 Example:  `x = tf.Print(x, [tf.reduce_mean(x)], "mean: ")`
 """
-from pyflow.framework import dtypes, graph as ops, tensor_util
+from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.op import op
 
 
@@ -78,14 +78,6 @@ def Assert(condition, data, summarize=None, name=None):
         def fails():
             return AssertOp(condition, data, summarize=summarize, name="Assert")
         return cond.cond(condition, cf.no_op, fails, name="AssertGuard").op
-
-
-def check_false_now(condition, message):
-    """InvalidArgumentError while building if `condition` is known to be false already."""
-    from pyflow.framework import errors
-    known = tensor_util.constant_value(condition)
-    if known is not None and not known.all():
-        raise errors.InvalidArgumentError(None, condition.op, message)
 
 
 PUBLIC = {"Print": print_tensors, "Assert": Assert, "debugging.Assert": Assert}

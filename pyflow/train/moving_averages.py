@@ -107,7 +107,9 @@ class ExponentialMovingAverage:
 
     def _step(self, var, decay):
         zero_debias = self._zero_debias and not isinstance(var, variables.Variable)
-        update = assign_moving_average(self._averages[_key(var)], var, decay, zero_debias)
+        # A fresh read, so that `with control_dependencies([train]): ema.apply()` sees the new value.
+        value = var.read_value() if isinstance(var, variables.Variable) else var
+        update = assign_moving_average(self._averages[_key(var)], value, decay, zero_debias)
         return update.op
 
     def average(self, var):
