@@ -868,7 +868,7 @@ def infer_shapes(bytes graph_def, str node, list dims, dict consts):
             for k in range(len(shape or ())):
                 own[k] = shape[k]
             if i in consts:
-                a = np.ascontiguousarray(consts[i])
+                a = np.asarray(consts[i], order="C")
                 t = tensor_of(a, sig.in_type[i], hold)
                 hold.append(a)
                 values[i] = &t.m.dl_tensor

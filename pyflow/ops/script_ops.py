@@ -91,7 +91,7 @@ class _Function:
                 raise TypeError(f"{self._token} ({self._name()}) returned {array.dtype}, but the py_func "
                                 f"declares {dtype.name}: return an array of that dtype, or change Tout")
             array = np.asarray(value, dtype=wanted)
-        return np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
 
 
 def py_func(func, inp, Tout, stateful=True, name=None):
