@@ -66,6 +66,9 @@ def apply_op(op_def, args, name, kwargs):
 
     Raises TypeError and ValueError that name the op, the argument, the types and the user's line.
     """
+    plan = op_def.call_plan
+    if name is None and len(args) == len(plan.input_names) + len(plan.attr_order) + 1:
+        *args, name = args                  # TF's generated functions take the name last
     values, attrs = _bind(op_def, args, kwargs)
     graph = graph_of(values)
     name = name or op_def.name
@@ -96,8 +99,9 @@ def _bind(op_def, args, kwargs):
             raise TypeError(f"{op_def.name}() got two values for {attr!r}")
         kwargs[attr] = value
     if len(args) > len(names) + len(plan.attr_order):
-        raise TypeError(f"{op_def.name}() takes at most {len(names) + len(plan.attr_order)} positional "
-                        f"arguments ({', '.join(names + plan.attr_order)}), got {len(args)}")
+        raise TypeError(f"{op_def.name}() takes at most {len(names) + len(plan.attr_order)} "
+                        f"positional arguments ({', '.join(names + plan.attr_order)}), got "
+                        f"{len(args)}")
     for arg_name in names[len(values):]:
         if arg_name in kwargs:
             values.append(kwargs.pop(arg_name))
@@ -138,14 +142,16 @@ def _convert(op_def, graph, name, arg, value, expected, attrs, label=None):
         tensor = _to_tensor_in_scope(graph, name, value, expected, label or arg.name, arg.is_ref, hint)
     except TypeError as error:
         if expected is None or isinstance(value, Tensor):
-            raise TypeError(f"{error} (argument {arg.name!r} of op {op_def.name}; {_here()})") from error
+            raise TypeError(f"{error} (argument {arg.name!r} of op {op_def.name}; "
+                            f"{_here()})") from error
         raise TypeError(
             f"Expected {expected.name} passed to parameter {arg.name!r} of op {op_def.name!r}, got "
-            f"{value!r} of type {type(value).__name__!r} instead. Error: {error} {_here()}") from error
+            f"{value!r} of type {type(value).__name__!r} instead. Error: {error} "
+            f"{_here()}") from error
     except ValueError as error:
         if expected is None:
-            raise ValueError(f"Tried to convert {arg.name!r} to a tensor and failed. Error: {error} "
-                             f"(op {op_def.name}; {_here()})") from error
+            raise ValueError(f"Tried to convert {arg.name!r} to a tensor and failed. Error: "
+                             f"{error} (op {op_def.name}; {_here()})") from error
         raise _mismatch(op_def, arg, value, expected, error) from error
     if arg.is_ref and not tensor.dtype._is_ref_dtype:
         raise TypeError(f"{op_def.name!r} Op requires that input {arg.name!r} be a mutable tensor "
@@ -182,15 +188,16 @@ def _to_tensor_in_scope(graph, name, value, dtype, label, as_ref, hint):
 def _take_list(op_def, graph, name, arg, values, attrs, inputs):
     """Converts a list input: `N * T` (one type) or a list(type) attribute."""
     if not isinstance(values, (list, tuple)):
-        raise TypeError(f"Expected list for {arg.name!r} argument to {op_def.name!r} Op, not {values!r}. "
-                        f"{_here()}")
+        raise TypeError(f"Expected list for {arg.name!r} argument to {op_def.name!r} Op, not "
+                        f"{values!r}. {_here()}")
     if arg.type_list_attr:
         wanted = attrs.get(arg.type_list_attr) or [None] * len(values)
     else:
         wanted = [_common_type(arg, values, attrs)] * len(values)
     if len(wanted) != len(values):
-        raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length {len(values)} "
-                         f"must match length {len(wanted)} of attr {arg.type_list_attr!r}. {_here()}")
+        raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length "
+                         f"{len(values)} must match length {len(wanted)} of attr "
+                         f"{arg.type_list_attr!r}. {_here()}")
     tensors = _convert_list(op_def, graph, name, arg, values, wanted, attrs)
     if arg.number_attr:
         _check_count(op_def, arg, len(tensors), attrs)
@@ -201,13 +208,14 @@ def _take_list(op_def, graph, name, arg, values, attrs, inputs):
         for base in bases:
             check_allowed(op_def, arg.name, attr, base, _here)
         if attr.minimum is not None and len(bases) < attr.minimum:
-            raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length {len(bases)} "
-                             f"shorter than minimum length {attr.minimum}. {_here()}")
+            raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length "
+                             f"{len(bases)} shorter than minimum length {attr.minimum}. {_here()}")
         attrs[arg.type_list_attr] = bases
     elif arg.type_attr and arg.type_attr not in attrs:
         if not bases:
-            raise TypeError(f"Don't know how to infer type variable {arg.type_attr!r} from empty input "
-                            f"list passed to input {arg.name!r} of {op_def.name!r} Op. {_here()}")
+            raise TypeError(f"Don't know how to infer type variable {arg.type_attr!r} from empty "
+                            f"input list passed to input {arg.name!r} of {op_def.name!r} Op. "
+                            f"{_here()}")
         check_allowed(op_def, arg.name, op_def.attrs[arg.type_attr], bases[0], _here)
         attrs[arg.type_attr] = bases[0]
 

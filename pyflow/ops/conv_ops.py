@@ -410,8 +410,10 @@ def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True
 
 def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=None, padding=None,
                           use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
-                          name=None):
+                          name=None, filters=None):
     """Gradient of a convolution with respect to its input. TF: nn.conv2d_backprop_input."""
+    from pyflow.ops.reduction_ops import one_of
+    filter = one_of(filter, filters, "filter", "filters")
     padding, explicit = explicit_padding(padding, data_format)
     return Conv2DBackpropInput(input_sizes, filter, out_backprop, strides=list(strides),
                                padding=padding,

@@ -226,6 +226,16 @@ class Where:
                S(bools((2, 2, 2)))]
 
 
+def equal(x, y, name=None):
+    """x == y element by element, broadcast. TF: tf.equal."""
+    return Equal(x, y, name=name)
+
+
+def not_equal(x, y, name=None):
+    """x != y element by element, broadcast. TF: tf.not_equal."""
+    return NotEqual(x, y, name=name)
+
+
 def where(condition, x=None, y=None, name=None):
     """Indices of the true elements, or with both `x` and `y` a choice between them. TF:
     tf.where."""
@@ -277,7 +287,7 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
 
 
 PUBLIC = {
-    "equal": Equal, "math.equal": Equal, "not_equal": NotEqual, "math.not_equal": NotEqual,
+    "equal": equal, "math.equal": equal, "not_equal": not_equal, "math.not_equal": not_equal,
     "less": Less, "math.less": Less, "less_equal": LessEqual, "math.less_equal": LessEqual,
     "greater": Greater, "math.greater": Greater, "greater_equal": GreaterEqual,
     "math.greater_equal": GreaterEqual, "approximate_equal": ApproximateEqual,

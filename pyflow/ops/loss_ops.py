@@ -59,12 +59,17 @@ def _present(weights, losses):
     if known is not None and known.ndim == 0 and losses.shape.is_fully_defined():
         count = float(losses.shape.num_elements()) if known != 0 else 0.0
         return graph.convert_to_tensor(count, dtype=dtypes.float32)
-    nonzero = cast_ops.cast(logic_ops.NotEqual(weights, array_ops.zeros_like(weights)), dtypes.float32)
+    nonzero = cast_ops.cast(
+        logic_ops.NotEqual(weights, array_ops.zeros_like(weights)), dtypes.float32
+    )
     return reduction_ops.reduce_sum(array_ops.BroadcastTo(nonzero, array_ops.shape(losses)))
 
 
-def compute_weighted_loss(losses, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS):
-    """`losses` times `weights`, reduced; in the dtype of `losses`. TF: losses.compute_weighted_loss."""
+def compute_weighted_loss(
+    losses, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS
+):
+    """`losses` times `weights`, reduced; in the dtype of `losses`. TF:
+    losses.compute_weighted_loss."""
     Reduction.validate(reduction)
     with graph.name_scope(scope, "weighted_loss", [losses, weights]):
         losses = graph.convert_to_tensor(losses)
@@ -157,7 +162,9 @@ def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None, los
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
 
 
-def hinge_loss(labels, logits, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS):
+def hinge_loss(
+    labels, logits, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS
+):
     """max(1 - (2 labels - 1) logits, 0), labels 0 or 1. TF: losses.hinge_loss."""
     with graph.name_scope(scope, "hinge_loss", (logits, labels, weights)) as scope:
         labels, logits = _pair(labels, logits, "hinge_loss")
@@ -236,8 +243,24 @@ def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None, loss_c
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
 
 
-PUBLIC = {"losses." + function.__name__: function for function in (
-    Reduction, compute_weighted_loss, add_loss, get_losses, get_regularization_losses,
-    get_regularization_loss, get_total_loss, absolute_difference, mean_squared_error, cosine_distance,
-    hinge_loss, huber_loss, log_loss, sigmoid_cross_entropy, softmax_cross_entropy,
-    sparse_softmax_cross_entropy)}
+PUBLIC = {
+    "losses." + function.__name__: function
+    for function in (
+        Reduction,
+        compute_weighted_loss,
+        add_loss,
+        get_losses,
+        get_regularization_losses,
+        get_regularization_loss,
+        get_total_loss,
+        absolute_difference,
+        mean_squared_error,
+        cosine_distance,
+        hinge_loss,
+        huber_loss,
+        log_loss,
+        sigmoid_cross_entropy,
+        softmax_cross_entropy,
+        sparse_softmax_cross_entropy,
+    )
+}

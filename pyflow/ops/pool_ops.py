@@ -240,6 +240,11 @@ def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NH
                        data_format=data_format, name=scope)
 
 
+def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+    """Largest of each window of images. TF: nn.max_pool2d."""
+    return max_pool(input, ksize, strides, padding, data_format, name)
+
+
 def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
     """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool."""
@@ -258,7 +263,7 @@ def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, bet
 
 
 PUBLIC = {
-    "nn.max_pool": max_pool, "nn.max_pool2d": max_pool, "nn.avg_pool": avg_pool,
+    "nn.max_pool": max_pool, "nn.max_pool2d": max_pool2d, "nn.avg_pool": avg_pool,
     "nn.avg_pool2d": avg_pool,
     "nn.local_response_normalization": local_response_normalization,
     "nn.lrn": local_response_normalization,
