@@ -1,0 +1,154 @@
+/* scan.c - ArgMax, ArgMin, Cumsum, Cumprod: walks along one axis.
+ * The input is [outer, n, inner] around the axis; half and bfloat16 are computed as float. */
+#include "common.h"
+
+static pf_status widened(pf_ctx *c, const DLTensor *x, int32_t type, const char **data) {
+  int64_t n = pf_numel(x);
+  *data = PF_DATA(const char, x);
+  if (!pf_is_half(type)) return PF_OK;
+  float *wide = (float *)c->host->scratch(c, (uint64_t)n * 4 + 4, 64);
+  PF_EXHAUSTED(wide);
+  pf_half_to_float(type, *data, wide, n);
+  *data = (const char *)wide;
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
+enum { ARG_TILE = 64 };
+typedef void (*arg_loop)(const void *x, int64_t n, int64_t inner, int64_t m, int64_t *at);
+/* m <= ARG_TILE columns of n rows, `inner` elements apart */
+#define ARG(NAME, TAG, T, BETTER) \
+  static void NAME##_##TAG(const void *px, int64_t n, int64_t inner, int64_t m, int64_t *at) { \
+    const T *x = (const T *)px; \
+    T best[ARG_TILE]; \
+    for (int64_t j = 0; j < m; j++) best[j] = x[j], at[j] = 0; \
+    for (int64_t i = 1; i < n; i++) \
+      for (int64_t j = 0; j < m; j++) { \
+        T v = x[i * inner + j]; \
+        if (v BETTER best[j]) best[j] = v, at[j] = i; \
+      } \
+  }
+#define ARGS(TYPE, T, TAG) ARG(argmax, TAG, T, >) ARG(argmin, TAG, T, <)
+PF_EACH_REAL(ARGS)
+#define MAX_ROW(TYPE, T, TAG) [TYPE] = argmax_##TAG,
+#define MIN_ROW(TYPE, T, TAG) [TYPE] = argmin_##TAG,
+static const arg_loop argmax_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MAX_ROW) MAX_ROW(PF_BOOL, , u8)};
+static const arg_loop argmin_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MIN_ROW) MIN_ROW(PF_BOOL, , u8)};
+
+typedef struct {
+  arg_loop loop;
+  const char *x;
+  void *y;
+  int64_t esize, n, inner;
+  int32_t wide;                     /* int64 results */
+} arg_task;
+static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const arg_task *t = (const arg_task *)arg;
+  (void)worker;
+  for (int64_t o = lo; o < hi; o++)
+    for (int64_t j0 = 0; j0 < t->inner; j0 += ARG_TILE) {
+      int64_t at[ARG_TILE], m = PF_MIN(ARG_TILE, t->inner - j0), to = o * t->inner + j0;
+      t->loop(t->x + (o * t->n * t->inner + j0) * t->esize, t->n, t->inner, m, at);
+      for (int64_t j = 0; j < m; j++) {
+        if (t->wide) ((int64_t *)t->y)[to + j] = at[j];
+        else ((int32_t *)t->y)[to + j] = (int32_t)at[j];
+      }
+    }
+}
+static pf_status arg_best(pf_ctx *c, const arg_loop *loops) {
+  const DLTensor *x = c->in[0];
+  int32_t type = c->in_type[0], work = pf_is_half(type) ? PF_FLOAT32 : type, a, nd = 0;
+  int64_t axis, shape[PF_MAX_DIMS];
+  PF_TRY(pf_check_rank(c, x, "input"));
+  PF_TRY(pf_in_scalar(c, 1, "dimension", &axis));
+  if (axis < -x->ndim || axis >= x->ndim)
+    return PF_INVALID(c, "Expected dimension in the range [%d, %d), but got %" PRId64, -x->ndim, x->ndim, axis);
+  a = (int32_t)(axis < 0 ? axis + x->ndim : axis);
+  if (x->shape[a] == 0)
+    return PF_INVALID(c, "Reduction axis %d is empty in shape %s", a, PF_SHAPE(x).s);
+  for (int32_t i = 0; i < x->ndim; i++)
+    if (i != a) shape[nd++] = x->shape[i];
+  DLTensor *y = c->host->output(c, 0, shape, nd);
+  PF_EXHAUSTED(y);
+  arg_task t = {.loop = loops[work], .y = PF_DATA(void, y), .esize = pf_type_size(work), .n = x->shape[a],
+                .inner = pf_product(x->shape, a + 1, x->ndim), .wide = c->out_type[0] == PF_INT64};
+  if (!t.loop) return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s", pf_type_name(type));
+  PF_TRY(widened(c, x, type, &t.x));
+  return pf_parallel(c, pf_numel(y) ? pf_product(x->shape, 0, a) : 0, pf_grain(t.n * t.inner), arg_range, &t);
+}
+static pf_status arg_max(pf_ctx *c, const void *state) { (void)state; return arg_best(c, argmax_loops); }
+static pf_status arg_min(pf_ctx *c, const void *state) { (void)state; return arg_best(c, argmin_loops); }
+
+/* ---------------------------------------------------------------- Cumsum, Cumprod */
+typedef void (*scan_loop)(const void *x, void *y, int64_t n, int64_t inner, int32_t exclusive, int32_t reverse);
+/* one [n, inner]: row i from row i - 1; exclusive results are one row late */
+#define SCAN(NAME, TAG, T, ZERO, JOIN) \
+  static void NAME##_##TAG(const void *px, void *py, int64_t n, int64_t inner, int32_t exclusive, int32_t reverse) { \
+    int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0; \
+    const T *x = (const T *)px + first; T *y = (T *)py + first; \
+    for (int64_t j = 0; j < inner; j++) y[j] = exclusive ? (T)ZERO : x[j]; \
+    for (int64_t i = 1; i < n; i++, x += step, y += step) \
+      for (int64_t j = 0; j < inner; j++) { T a = y[j], b = exclusive ? x[j] : x[j + step]; y[j + step] = (T)(JOIN); } \
+  }
+#define SCAN_FLOAT(TYPE, T, TAG) SCAN(cumsum, TAG, T, 0, a + b) SCAN(cumprod, TAG, T, 1, a * b)
+#define SCAN_INT(T, TAG, U) SCAN(cumsum, TAG, T, 0, (U)a + (U)b) SCAN(cumprod, TAG, T, 1, (U)a * (U)b)
+PF_EACH_FLOAT(SCAN_FLOAT)
+SCAN_FLOAT(, float _Complex, c64)
+SCAN_FLOAT(, double _Complex, c128)
+SCAN_INT(int8_t, i8, uint32_t)
+SCAN_INT(int16_t, i16, uint32_t)
+SCAN_INT(int32_t, i32, uint32_t)
+SCAN_INT(int64_t, i64, uint64_t)
+SCAN_INT(uint8_t, u8, uint32_t)
+SCAN_INT(uint16_t, u16, uint32_t)
+SCAN_INT(uint32_t, u32, uint32_t)
+SCAN_INT(uint64_t, u64, uint64_t)
+#define SUM_ROW(TYPE, T, TAG) [TYPE] = cumsum_##TAG,
+#define PROD_ROW(TYPE, T, TAG) [TYPE] = cumprod_##TAG,
+static const scan_loop cumsum_loops[PF_TYPE_COUNT] = {
+  PF_EACH_REAL(SUM_ROW) SUM_ROW(PF_COMPLEX64, , c64) SUM_ROW(PF_COMPLEX128, , c128)};
+static const scan_loop cumprod_loops[PF_TYPE_COUNT] = {
+  PF_EACH_REAL(PROD_ROW) PROD_ROW(PF_COMPLEX64, , c64) PROD_ROW(PF_COMPLEX128, , c128)};
+
+typedef struct { int32_t exclusive, reverse; } scan_state;
+typedef struct { scan_loop loop; const scan_state *s; const char *x; char *y; int64_t n, inner, bytes; } scan_task;
+static void scan_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const scan_task *t = (const scan_task *)arg;
+  (void)worker;
+  for (int64_t o = lo; o < hi; o++)
+    t->loop(t->x + o * t->bytes, t->y + o * t->bytes, t->n, t->inner, t->s->exclusive, t->s->reverse);
+}
+static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
+  const DLTensor *x = c->in[0];
+  int32_t type = c->in_type[0], half = pf_is_half(type), work = half ? PF_FLOAT32 : type, a;
+  int64_t axis, n = pf_numel(x);
+  PF_TRY(pf_in_scalar(c, 1, "axis", &axis));
+  if (axis < -x->ndim || axis >= x->ndim)
+    return PF_INVALID(c, "ScanOp: Expected scan axis in the range [%d, %d), but got %" PRId64, -x->ndim, x->ndim, axis);
+  a = (int32_t)(axis < 0 ? axis + x->ndim : axis);
+  DLTensor *y = pf_output_like(c, 0, x);
+  PF_EXHAUSTED(y);
+  if (n == 0) return PF_OK;
+  scan_task t = {.loop = loops[work], .s = s, .y = PF_DATA(char, y), .n = x->shape[a],
+                 .inner = pf_product(x->shape, a + 1, x->ndim)};
+  PF_TRY(widened(c, x, type, &t.x));
+  if (half) {
+    t.y = (char *)c->host->scratch(c, (uint64_t)n * 4, 64);
+    PF_EXHAUSTED(t.y);
+  }
+  t.bytes = t.n * t.inner * pf_type_size(work);
+  PF_TRY(pf_parallel(c, pf_product(x->shape, 0, a), pf_grain(t.n * t.inner), scan_range, &t));
+  if (half) pf_float_to_half(type, (const float *)t.y, PF_DATA(void, y), n);
+  return PF_OK;
+}
+static pf_status cumsum(pf_ctx *c, const void *state) { return scan(c, (const scan_state *)state, cumsum_loops); }
+static pf_status cumprod(pf_ctx *c, const void *state) { return scan(c, (const scan_state *)state, cumprod_loops); }
+
+#define SCAN_KERNEL(OP, NAME) PF_CPU(OP, "T=" PF_NUMBERS, .state_size = sizeof(scan_state), .compute = NAME, \
+  .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_BOOL, exclusive), PF_ATTR(scan_state, PF_ATTR_BOOL, reverse)))
+const pf_kernel *const scan_kernels[] = {
+  PF_CPU("ArgMax", "T=" PF_REAL "|bool", .compute = arg_max),
+  PF_CPU("ArgMin", "T=" PF_REAL "|bool", .compute = arg_min),
+  SCAN_KERNEL("Cumsum", cumsum),
+  SCAN_KERNEL("Cumprod", cumprod),
+  NULL};
