@@ -248,12 +248,14 @@ static pf_status gather_points(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- table */
-#define FORMS(name, OP) \
+#define ROW_FORMS(name, OP) \
   static pf_status row_ref_##name(pf_ctx *c, const void *s) { return scatter_rows(c, s, OP, 1); } \
-  static pf_status row_res_##name(pf_ctx *c, const void *s) { return scatter_rows(c, s, OP, 0); } \
+  static pf_status row_res_##name(pf_ctx *c, const void *s) { return scatter_rows(c, s, OP, 0); }
+#define FORMS(name, OP) ROW_FORMS(name, OP) \
   static pf_status nd_ref_##name(pf_ctx *c, const void *s) { return scatter_points(c, s, OP, 1); } \
   static pf_status nd_res_##name(pf_ctx *c, const void *s) { return scatter_points(c, s, OP, 0); }
-FORMS(update, UPDATE) FORMS(add, ADD) FORMS(sub, SUB) FORMS(mul, MUL) FORMS(div, DIV) FORMS(min, MIN) FORMS(max, MAX)
+FORMS(update, UPDATE) FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV)
+ROW_FORMS(min, MIN) ROW_FORMS(max, MAX)
 
 #define ENTRY(op, where, type, fn) PF_CPU(op, where, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, type, PF_ATTR_TYPE, offsetof(scatter_state, T)), \
@@ -269,7 +271,6 @@ const pf_kernel *const scatter_kernels[] = {
   ROWS("Update", ANY, update), ROWS("Add", PF_NUMBERS, add), ROWS("Sub", PF_NUMBERS, sub),
   ROWS("Mul", PF_NUMBERS, mul), ROWS("Div", PF_NUMBERS, div), ROWS("Min", PF_REAL, min), ROWS("Max", PF_REAL, max),
   POINTS("Update", ANY, update), POINTS("Add", PF_NUMBERS, add), POINTS("Sub", PF_NUMBERS, sub),
-  POINTS("Min", PF_REAL, min), POINTS("Max", PF_REAL, max),
   PF_CPU("ResourceGather", NULL,
     .attrs = PF_ATTRS(PF_REF(pf_attr, "dtype", PF_ATTR_TYPE, offsetof(scatter_state, T)),
                       PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices),

@@ -190,10 +190,12 @@ static pf_status apply(pf_ctx *c, const apply_state *st, const apply_op *op, int
 #define FLAG_ATTR(name) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, PF_ATTR_BOOL, offsetof(apply_state, flag)})
 #define HYPER(...) sizeof((int8_t[]){__VA_ARGS__}), {__VA_ARGS__}
-#define DEFINE(name, rule, slots, grad, indices, hyper) \
-  static const apply_op op_##name = {rule##_f32, rule##_f64, slots, grad, indices, hyper}; \
-  static pf_status ref_##name(pf_ctx *c, const void *s) { return apply(c, s, &op_##name, 1); } \
+#define RESOURCE_ONLY(name, rule, slots, grad, indices, ...) \
+  static const apply_op op_##name = {rule##_f32, rule##_f64, slots, grad, indices, __VA_ARGS__}; \
   static pf_status res_##name(pf_ctx *c, const void *s) { return apply(c, s, &op_##name, 0); }
+#define DEFINE(name, rule, slots, grad, indices, ...) \
+  RESOURCE_ONLY(name, rule, slots, grad, indices, __VA_ARGS__) \
+  static pf_status ref_##name(pf_ctx *c, const void *s) { return apply(c, s, &op_##name, 1); }
 
 /*     C name                 rule              slots  grad indices  hyper-parameters */
 DEFINE(gradient_descent, gradient_descent, 1, 2, -1, HYPER(1))
@@ -201,8 +203,8 @@ DEFINE(prox_gd, proximal_gradient_descent, 1, 4, -1, HYPER(1, 2, 3))
 DEFINE(sparse_prox_gd, proximal_gradient_descent, 1, 4, 5, HYPER(1, 2, 3))
 DEFINE(momentum, momentum, 2, 3, -1, HYPER(2, 4))
 DEFINE(sparse_momentum, momentum, 2, 3, 4, HYPER(2, 5))
-DEFINE(keras_momentum, keras_momentum, 2, 3, -1, HYPER(2, 4))
-DEFINE(sparse_keras_momentum, keras_momentum, 2, 3, 4, HYPER(2, 5))
+RESOURCE_ONLY(keras_momentum, keras_momentum, 2, 3, -1, HYPER(2, 4))
+RESOURCE_ONLY(sparse_keras_momentum, keras_momentum, 2, 3, 4, HYPER(2, 5))
 DEFINE(adam, adam, 3, 9, -1, HYPER(3, 4, 5, 6, 7, 8))
 DEFINE(ada_max, ada_max, 3, 8, -1, HYPER(3, 4, 5, 6, 7))
 DEFINE(rms_prop, rms_prop, 3, 7, -1, HYPER(3, 4, 5, 6))
@@ -238,8 +240,9 @@ const pf_kernel *const PF_ISA_NAME(training_kernels)[] = {
   SPARSE("ProximalGradientDescent", sparse_prox_gd),
   DENSE_IF("Momentum", momentum, "use_nesterov"),
   SPARSE_IF("Momentum", sparse_momentum, "use_nesterov"),
-  DENSE_IF("KerasMomentum", keras_momentum, "use_nesterov"),
-  SPARSE_IF("KerasMomentum", sparse_keras_momentum, "use_nesterov"),
+  ENTRY("ResourceApplyKerasMomentum", res_keras_momentum, PF_ATTRS(BASE_ATTRS, FLAG_ATTR("use_nesterov"))),
+  ENTRY("ResourceSparseApplyKerasMomentum", res_sparse_keras_momentum,
+        PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR("use_nesterov"))),
   DENSE_IF("Adam", adam, "use_nesterov"),
   DENSE("AdaMax", ada_max),
   DENSE("RMSProp", rms_prop),
