@@ -28,6 +28,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import sys
 import threading
 
@@ -211,6 +212,16 @@ def _register(plugin):
     return problems
 
 
+def _report(plugin, problems):
+    """A kernel for an op that only other versions have is no fault; any other problem is."""
+    for problem in problems:
+        level = logging.INFO if _UNKNOWN_OP.search(problem) else logging.WARNING
+        log.log(level, "plugin %s: %s", plugin.origin, problem)
+
+
+_UNKNOWN_OP = re.compile(r"no op '[^']*' is known")
+
+
 def _contributes(plugin, executor):
     """Did anything that the plugin describes get registered?"""
     wanted = plugin.description
@@ -231,8 +242,7 @@ def _load(distribution, package):
             raise PluginError(
                 f"another plugin with id '{plugin.id}' is in use already; uninstall one of them"
             )
-        for problem in _register(plugin):
-            log.warning("plugin %s: %s", plugin.origin, problem)
+        _report(plugin, _register(plugin))
     except Exception as e:              # whatever a plugin does, the others and pyflow go on
         plugin.problem = str(e) or type(e).__name__
         log.warning("plugin %s is not used: %s", plugin.origin, plugin.problem)
@@ -283,8 +293,7 @@ def load_library(path):
         plugin = Plugin(path, _beside(path), path)
         if plugin.description:
             check_abi(plugin.description)
-        for problem in _register(plugin):
-            log.warning("plugin %s: %s", path, problem)
+        _report(plugin, _register(plugin))
         _loaded.append(plugin)
         _adopt_ops()
         return OpLibrary([name for name in _plugin_ops if name not in before])
@@ -400,7 +409,6 @@ class OpLibrary:
 
 
 def _snake(name):
-    import re
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

@@ -22,6 +22,8 @@ def to_op_error(failure, graph, origins):
 
     origins: node name -> Operation, for nodes made by passes.
     """
+    if failure.code == errors.CANCELLED and failure.message.startswith("KeyboardInterrupt"):
+        return KeyboardInterrupt()              # Ctrl-C while a py_func ran
     op = origins.get(failure.node) or _operation(graph, failure.node)
     kind = (
         errors.exception_type_from_error_code(failure.code)
