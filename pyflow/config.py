@@ -3,8 +3,9 @@
 Invariants:
 1. A variable is read when it is used, never at import; a malformed value is an error that names the
    variable and what it may be.
-2. Importing is silent. Messages go to the standard logger "pyflow" (children "pyflow.session", ...);
-   pyflow adds a handler only when PYFLOW_DEBUG asks for output and the program configured no logging.
+2. Importing is silent. Messages go to the standard logger "pyflow" (children "pyflow.session",
+   ...); pyflow adds a handler only when PYFLOW_DEBUG asks for output and the program configured no
+   logging.
 
 Read-only apart from the environment; any thread.
 
@@ -28,24 +29,27 @@ class Variable(NamedTuple):
     doc: str
 
 
-_LADDER = ("How much to say: 0 nothing, 1 devices and plugins, 2 node timings, 3 scheduling, 4 shapes and "
-           "values, 5 counters and frames. Each level includes the ones below.")
+_LADDER = ("How much to say: 0 nothing, 1 devices and plugins, 2 node timings, 3 scheduling, 4 "
+           "shapes and values, 5 counters and frames. Each level includes the ones below.")
 
 VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_DEBUG", "int", 0, 0, 5, _LADDER),
     Variable("PYFLOW_DUMP", "path", None, 0, 0,
              "A folder: the graph is written there after each pass, 01-built, 02-pruned, ..."),
     Variable("PYFLOW_TRACE", "path", None, 0, 0,
-             "A JSON file for Perfetto: worker lanes, devices, Send/Recv arrows, frames and iterations."),
+             "A JSON file for Perfetto: worker lanes, devices, Send/Recv arrows, frames and "
+             "iterations."),
     Variable("PYFLOW_THREADS", "int", None, 1, 4096,
-             "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this process may "
-             "use (affinity and cgroup quota)."),
+             "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this "
+             "process may use (affinity and cgroup quota)."),
     Variable("PYFLOW_SCHEDULE", "int", None, 0, 2**63 - 1,
-             "A seed: steps run on one thread in an order drawn from it, to replay scheduling bugs."),
+             "A seed: steps run on one thread in an order drawn from it, to replay scheduling "
+             "bugs."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "str", None, 0, 0,
-             "The instruction set the CPU kernels use, at most what the CPU has: baseline, avx2 or avx512."),
+             "The instruction set the CPU kernels use, at most what the CPU has: baseline, avx2 or "
+             "avx512."),
 )}
 
 logger = logging.getLogger("pyflow")
@@ -76,8 +80,8 @@ def _integer(variable, text):
     except ValueError:
         number = None
     if number is None or not variable.low <= number <= variable.high:
-        raise ValueError(f"{variable.name}={text!r}: expected a whole number from {variable.low} to "
-                         f"{variable.high}. {variable.doc}")
+        raise ValueError(f"{variable.name}={text!r}: expected a whole number from {variable.low} "
+                         f"to {variable.high}. {variable.doc}")
     return number
 
 

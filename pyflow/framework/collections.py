@@ -76,7 +76,8 @@ class GraphCollections:
             self._collections.setdefault(name, []).append(value)
 
     def add_to_collections(self, names, value):
-        """Appends `value` to each collection of `names` (one name or several; repeats count once)."""
+        """Appends `value` to each collection of `names` (one name or several; repeats count
+        once)."""
         for name in (names,) if isinstance(names, str) else dict.fromkeys(names):
             self.add_to_collection(name, value)
 

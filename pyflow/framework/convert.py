@@ -50,8 +50,8 @@ def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_
     """`value` as a Tensor: tensors pass through, variables are read, Python and NumPy values become
     constants.
 
-    dtype: required type (ValueError or TypeError if the value does not fit). preferred_dtype: used if
-    the value fits it, otherwise ignored.
+    dtype: required type (ValueError or TypeError if the value does not fit). preferred_dtype: used
+    if the value fits it, otherwise ignored.
     """
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)
@@ -62,8 +62,8 @@ def to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None):
     """As `convert_to_tensor`; `as_ref` asks variables for their reference."""
     if isinstance(value, Tensor):
         if dtype is not None and not dtype.is_compatible_with(value.dtype):
-            raise ValueError(f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype "
-                             f"{value.dtype.name}: {value!r}. Use tf.cast.")
+            raise ValueError(f"Tensor conversion requested dtype {dtype.name} for Tensor with "
+                             f"dtype {value.dtype.name}: {value!r}. Use tf.cast.")
         return value
     if preferred_dtype is not None and dtype is None:
         try:
@@ -86,14 +86,16 @@ def _check_converted(tensor, value, dtype, function):
                            f"non-Tensor: {tensor!r}")
     if dtype is not None and not dtype.is_compatible_with(tensor.dtype):
         raise RuntimeError(f"Conversion function {function!r} for type {type(value)} returned "
-                           f"incompatible dtype: requested = {dtype.name}, actual = {tensor.dtype.name}")
+                           f"incompatible dtype: requested = {dtype.name}, actual = "
+                           f"{tensor.dtype.name}")
 
 
 def convert_n_to_tensor(values, dtype=None, name=None, preferred_dtype=None):
     """`convert_to_tensor` of each value; names get `_0`, `_1`, ..."""
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"values must be a sequence, got {values!r}")
-    return [convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
+    return [convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}",
+                              preferred_dtype)
             for i, value in enumerate(values)]
 
 
@@ -133,8 +135,8 @@ def graph_of(values, graph=None):
             graph, first = owner, value
         elif owner is not graph:
             said = "the given graph" if first is None else f"{first.name!r}"
-            raise ValueError(f"{getattr(value, 'name', value)!r} must be from the same graph as {said}: "
-                             f"{owner.describe()} against {graph.describe()}")
+            raise ValueError(f"{getattr(value, 'name', value)!r} must be from the same graph as "
+                             f"{said}: {owner.describe()} against {graph.describe()}")
     return graph if graph is not None else get_default_graph()
 
 

@@ -58,11 +58,12 @@ def _get_global_graph():
 
 
 def reset_default_graph():
-    """Replaces the global default graph by an empty one; AssertionError inside a `with graph` block."""
+    """Replaces the global default graph by an empty one; AssertionError inside a `with graph`
+    block."""
     global _global_graph
     if graph_stack.items:
-        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you need "
-                             "a cleared graph, exit the nesting and create a new graph.")
+        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you "
+                             "need a cleared graph, exit the nesting and create a new graph.")
     _global_graph = None
 
 
@@ -94,8 +95,8 @@ def session_for(action, graph, session):
                              f"(session=sess).")
         if session.graph is not graph:
             raise ValueError(f"Cannot use the default session to {action}: its graph is different "
-                             f"from the graph of what you evaluate. Pass an explicit session to the "
-                             f"call (session=sess). {_two_graphs(graph, session.graph)}")
+                             f"from the graph of what you evaluate. Pass an explicit session to "
+                             f"the call (session=sess). {_two_graphs(graph, session.graph)}")
     elif session.graph is not graph:
         raise ValueError(f"Cannot use the given session to {action}: its graph is different from "
                          f"the graph of what you evaluate. {_two_graphs(graph, session.graph)}")

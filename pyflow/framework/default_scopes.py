@@ -21,8 +21,8 @@ class name_scope:  # noqa: N801 - TF's name
         self._name = default_name if name is None else name
         self._values = values
         if self._name is None and values is not None:
-            raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be "
-                             f"provided.")
+            raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) "
+                             f"must be provided.")
         if self._name is not None and not isinstance(self._name, (str, bytes)):
             raise TypeError(f"name for name_scope must be a string, got {self._name!r}")
 
@@ -118,9 +118,9 @@ def set_random_seed(seed):
 def get_seed(op_seed):
     """(graph seed, op seed) for a random op, or (None, None) when neither seed was set.
 
-    With only the graph seed, the op seed is the id of the last op, so that it depends on the position
-    in the program; with only an op seed, the graph seed is 87654321. Never (0, 0), which would mean
-    "not seeded".
+    With only the graph seed, the op seed is the id of the last op, so that it depends on the
+    position in the program; with only an op seed, the graph seed is 87654321. Never (0, 0), which
+    would mean "not seeded".
     """
     graph = get_default_graph()
     if graph.seed is not None:

@@ -3,7 +3,8 @@
 Invariants:
 1. One `DType` object exists per number, so `is` compares types and a DType is a cheap dict key.
 2. Numbers are TensorFlow's DataType (and kernel.h's `PF_*`); reference types are number + 100.
-3. `ml_dtypes` (bfloat16, float8, int4) is imported only when a NumPy type of that kind is asked for.
+3. `ml_dtypes` (bfloat16, float8, int4) is imported only when a NumPy type of that kind is asked
+   for.
 
 Everything here is immutable and safe to use from any thread.
 
@@ -247,7 +248,8 @@ QUANTIZED_DTYPES = frozenset(QUANTIZED)
 def as_dtype(type_value):
     """The `DType` for a DType, TF type number, type name, or anything NumPy takes as a dtype.
 
-    Raises TypeError for anything else. Python's `float` is float32 and `int` is int64, as in TF 1.x.
+    Raises TypeError for anything else. Python's `float` is float32 and `int` is int64, as in TF
+    1.x.
     """
     if isinstance(type_value, DType):
         return type_value

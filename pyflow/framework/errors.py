@@ -28,7 +28,8 @@ UNAUTHENTICATED = 16
 
 
 class OpError(Exception):
-    """A step failed. `op` is the Operation when it is known, `node_def` its NodeDef (built lazily)."""
+    """A step failed. `op` is the Operation when it is known, `node_def` its NodeDef (built
+    lazily)."""
 
     def __init__(self, node_def, op, message, error_code):
         super().__init__(message)
@@ -66,7 +67,8 @@ class OpError(Exception):
         trace = getattr(self._op, "creation_trace", None)
         if trace is None:
             return str(self._message)
-        return f"{self._message}\n\nNode {self._op.name!r} ({self._op.type}) was made here:\n{trace()}"
+        node = f"Node {self._op.name!r} ({self._op.type})"
+        return f"{self._message}\n\n{node} was made here:\n{trace()}"
 
 
 def _rebuild(cls, message, code):

@@ -2,8 +2,8 @@
 
 Invariants:
 1. `_gradient_op_type` on a node (from `gradient_override_map`) beats its type.
-2. A program's `RegisterGradient` for a type that has none or declined one adds it; a second one under
-   the same name is a KeyError.
+2. A program's `RegisterGradient` for a type that has none or declined one adds it; a second one
+   under the same name is a KeyError.
 3. None means "not differentiable, said on purpose"; a missing entry is a LookupError.
 
 Filled while programs are set up, read from any thread.
@@ -15,8 +15,8 @@ _functions = {}
 
 
 class RegisterGradient:
-    """Decorator: registers `function(op, *grads)` as the gradient of an op type, or under a name for
-    `gradient_override_map` (TF 1.x `tf.RegisterGradient`)."""
+    """Decorator: registers `function(op, *grads)` as the gradient of an op type, or under a name
+    for `gradient_override_map` (TF 1.x `tf.RegisterGradient`)."""
 
     def __init__(self, op_type):
         if not isinstance(op_type, str):
@@ -40,13 +40,14 @@ NoGradient = NotDifferentiable
 
 def _register(op_type, function):
     if op_type in _functions or getattr(find_op(op_type), "gradient", None):
-        raise KeyError(f"Registering two gradients with name {op_type!r}. To use another gradient in "
-                       f"one place, register it under a new name and use gradient_override_map.")
+        raise KeyError(f"Registering two gradients with name {op_type!r}. To use another gradient "
+                       f"in one place, register it under a new name and use gradient_override_map.")
     _functions[op_type] = function
 
 
 def gradient_of_type(op_type):
-    """The gradient function of a name or op type, None if declined; LookupError if nobody gave one."""
+    """The gradient function of a name or op type, None if declined; LookupError if nobody gave
+    one."""
     if op_type in _functions:
         return _functions[op_type]
     op_def = find_op(op_type)

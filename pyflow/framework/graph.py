@@ -125,9 +125,9 @@ class Graph(GraphScopes, GraphCollections):
         if strict is None:
             strict = config.value("PYFLOW_STRICT_GRAPH")
         where = _origin.user_frame(_origin.here(2))
-        message = (f"{op_type} node {name!r} is added by {where} after the graph has run. Ops made in a "
-                   f"loop around session.run make every run slower; build them once before the loop, "
-                   f"and call graph.finalize() to be sure.")
+        message = (f"{op_type} node {name!r} is added by {where} after the graph has run. Ops made "
+                   f"in a loop around session.run make every run slower; build them once before "
+                   f"the loop, and call graph.finalize() to be sure.")
         if strict:
             raise RuntimeError(f"Strict graph: {message}")
         if not self._growth_reported:
@@ -234,8 +234,8 @@ class Graph(GraphScopes, GraphCollections):
         return self.as_graph_element(name, allow_operation=False)
 
     def as_graph_element(self, obj, allow_tensor=True, allow_operation=True):
-        """`obj` (Tensor, Operation, name, or an object with `_as_graph_element`) as Tensor or Operation
-        of this graph. ValueError, KeyError or TypeError say why it is none."""
+        """`obj` (Tensor, Operation, name, or an object with `_as_graph_element`) as Tensor or
+        Operation of this graph. ValueError, KeyError or TypeError say why it is none."""
         if type(obj) is Tensor and allow_tensor or type(obj) is Operation and allow_operation:
             self._check_owns(obj)
             return obj
@@ -251,7 +251,8 @@ class Graph(GraphScopes, GraphCollections):
             if ":" in obj:
                 return self._tensor_named(obj, allow_tensor, wanted)
             return self._operation_named(obj, allow_operation, wanted)
-        if isinstance(obj, Tensor) and allow_tensor or isinstance(obj, Operation) and allow_operation:
+        if isinstance(obj, Tensor) and allow_tensor or isinstance(obj,
+                                                                  Operation) and allow_operation:
             self._check_owns(obj)
             return obj
         raise TypeError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
@@ -261,15 +262,18 @@ class Graph(GraphScopes, GraphCollections):
             raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {wanted}.")
         op_name, _, index = name.rpartition(":")
         if not index.isdigit() or ":" in op_name or not op_name:
-            raise ValueError(f"The name {name!r} looks a like a Tensor name, but is not a valid one. "
+            raise ValueError(f"The name {name!r} looks a like a Tensor name, but is not a valid "
+                             f"one. "
                              f'Tensor names must be of the form "<op_name>:<output_index>".')
         op = self._nodes_by_name.get(op_name)
         if op is None:
-            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, "
-                           f"{op_name!r}, does not exist in the graph.{self._suggest(op_name)}")
+            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The "
+                           f"operation, {op_name!r}, does not exist in the "
+                           f"graph.{self._suggest(op_name)}")
         if int(index) >= len(op.outputs):
-            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The operation, "
-                           f"{op_name!r}, exists but only has {len(op.outputs)} outputs.")
+            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The "
+                           f"operation, {op_name!r}, exists but only has {len(op.outputs)} "
+                           f"outputs.")
         return op.outputs[int(index)]
 
     def _operation_named(self, name, allowed, wanted):
@@ -281,7 +285,8 @@ class Graph(GraphScopes, GraphCollections):
             return op
         problem = "refers to an Operation" if op is not None else \
             "looks like an (invalid) Operation name"
-        raise ValueError(f"The name {name!r} {problem}, not a {wanted}. Tensor names must be of the "
+        raise ValueError(f"The name {name!r} {problem}, not a {wanted}. Tensor names must be of "
+                         f"the "
                          f'form "<op_name>:<output_index>".')
 
     def _suggest(self, name):

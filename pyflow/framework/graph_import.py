@@ -1,10 +1,11 @@
-"""`import_graph_def`: adds the nodes of a GraphDef, which may come from anywhere, to the default graph.
+"""`import_graph_def`: adds the nodes of a GraphDef, which may come from anywhere, to the default
+graph.
 
 Invariants:
-1. Everything that can be found before the first node is added is found there: unknown ops, attributes
-   and inputs are listed in one error each, and nothing is added.
-2. Nodes are added in the order of the file as far as their inputs allow. Only edges from NextIteration
-   into Merge may run backwards; other cycles are errors.
+1. Everything that can be found before the first node is added is found there: unknown ops,
+   attributes and inputs are listed in one error each, and nothing is added.
+2. Nodes are added in the order of the file as far as their inputs allow. Only edges from
+   NextIteration into Merge may run backwards; other cycles are errors.
 3. A malformed GraphDef raises ValueError, TypeError or an OpError, whatever its bytes.
 
 States of a node: WAITING (inputs missing) -> READY [in file order] -> ADDED.
@@ -27,10 +28,10 @@ def import_graph_def(graph_def, input_map=None, return_elements=None, name=None,
                      producer_op_list=None):
     """Adds the nodes of `graph_def` to the default graph (TF 1.x `tf.import_graph_def`).
 
-    graph_def: a GraphDef (ours or TensorFlow's) or its bytes. input_map: {"node:0": tensor} replaces
-    tensors of the file. return_elements: names of operations and tensors to return. name: prefix,
-    "import" by default; "" for none. producer_op_list: OpList of the producer, to drop attributes that
-    are newer than our schema and at the producer's default.
+    graph_def: a GraphDef (ours or TensorFlow's) or its bytes. input_map: {"node:0": tensor}
+    replaces tensors of the file. return_elements: names of operations and tensors to return. name:
+    prefix, "import" by default; "" for none. producer_op_list: OpList of the producer, to drop
+    attributes that are newer than our schema and at the producer's default.
 
     Raises NotFoundError that lists every op no plugin knows, ValueError and TypeError as TF does.
     """
@@ -78,9 +79,9 @@ def _checked_map(input_map):
 def _convert_map(input_map, scope):
     from pyflow.framework.convert import convert_to_tensor
     if not scope:
-        raise ValueError("tf.import_graph_def() requires a non-empty `name` if `input_map` contains "
-                         "non-Tensor values. Try calling tf.convert_to_tensor() on `input_map` values "
-                         "before calling tf.import_graph_def().")
+        raise ValueError("tf.import_graph_def() requires a non-empty `name` if `input_map` "
+                         "contains non-Tensor values. Try calling tf.convert_to_tensor() on "
+                         "`input_map` values before calling tf.import_graph_def().")
     with name_scope("_inputs"):
         return {key: value if key.startswith("^") else convert_to_tensor(value)
                 for key, value in input_map.items()}
@@ -96,8 +97,8 @@ def _checked_elements(elements):
 
 def _check_versions(versions):
     if versions.min_consumer > CONSUMER_VERSION:
-        raise ValueError(f"GraphDef min consumer version {versions.min_consumer} above current version "
-                         f"{CONSUMER_VERSION} of this pyflow. Please upgrade pyflow.")
+        raise ValueError(f"GraphDef min consumer version {versions.min_consumer} above current "
+                         f"version {CONSUMER_VERSION} of this pyflow. Please upgrade pyflow.")
     if CONSUMER_VERSION in versions.bad_consumers:
         raise ValueError(f"GraphDef disallows consumer version {CONSUMER_VERSION}.")
 
@@ -182,7 +183,8 @@ class _Import:
             lines.append(f"  {op_type}{why}: node {', '.join(names[:5])}{more}")
         raise errors.NotFoundError(None, None, (
             f"The graph needs {len(missing)} op type(s) not registered here:\n" + "\n".join(lines) +
-            "\nInstall the plugin that declares them (`python -m pyflow check` lists what is missing)."))
+            "\nInstall the plugin that declares them (`python -m pyflow check` lists what is "
+            "missing)."))
 
     def prepare_attrs(self):
         """Native attributes of every node; one error for all attributes the schemas do not know."""
@@ -200,7 +202,8 @@ class _Import:
                     del attrs[key]
             node.op = attrs  # until the node is added
         if unknown:
-            raise ValueError("NodeDef mentions attrs that are not in our ops (is the producer newer?):\n" +
+            raise ValueError("NodeDef mentions attrs that are not in our ops (is the producer "
+                             "newer?):\n" +
                              "\n".join(unknown[:20]))
 
     def may_drop(self, node, key, value):
@@ -208,7 +211,8 @@ class _Import:
         producer = self.producer_ops.get(node.proto.op)
         if producer is not None and key in producer:
             return wire.from_attr_value(producer[key]) == value
-        return value is None or value in (False, 0, 0.0, "", []) if not hasattr(value, "shape") else False
+        return value is None or value in (False, 0, 0.0, "", []) if not hasattr(value,
+                                                                                "shape") else False
 
     def connect(self):
         """Counts what each node waits for; ValueError for inputs that do not exist."""
@@ -284,8 +288,8 @@ class _Import:
                     heapq.heappush(ready, reader.index)
         if added < len(order):
             stuck = [n.proto.name for n in order if n.waiting]
-            raise ValueError(f"{len(stuck)} nodes in a cycle: {', '.join(stuck[:5])}. Only edges from "
-                             f"NextIteration to Merge may run backwards.")
+            raise ValueError(f"{len(stuck)} nodes in a cycle: {', '.join(stuck[:5])}. Only edges "
+                             f"from NextIteration to Merge may run backwards.")
         for node in order:
             for position, source, index in node.back_edges:
                 self.close_loop(node, position, source, index)
@@ -296,8 +300,8 @@ class _Import:
             return found
         outputs = self.nodes[name].op.outputs
         if index >= len(outputs):
-            raise ValueError(f"Node {node.proto.name!r}: Connecting to invalid output {index} of source "
-                             f"node {name} which has {len(outputs)} outputs.")
+            raise ValueError(f"Node {node.proto.name!r}: Connecting to invalid output {index} of "
+                             f"source node {name} which has {len(outputs)} outputs.")
         return outputs[index]
 
     def add(self, node):
@@ -307,7 +311,8 @@ class _Import:
         for position, (name, index) in enumerate(node.inputs):
             if index < 0:
                 replaced = self.mapped(name, index)
-                source = self.nodes[name].op if replaced is None else getattr(replaced, "op", replaced)
+                source = self.nodes[name].op if replaced is None else getattr(replaced, "op",
+                                                                              replaced)
                 if source not in control:
                     control.append(source)
             else:
@@ -322,7 +327,8 @@ class _Import:
         given = attrs.pop("_output_shapes", None)
         # What comes round a loop may have another shape than what enters it.
         known = (UNKNOWN_SHAPE, TensorShape(())) if back else None
-        node.op = self.graph.add_node(node.op_def, self.names[node.proto.name], tuple(inputs), attrs, types,
+        node.op = self.graph.add_node(node.op_def, self.names[node.proto.name], tuple(inputs),
+                                      attrs, types,
                                       known, control, device)
         if given:
             self.refine_shapes(node, given)
@@ -333,7 +339,8 @@ class _Import:
             return inputs
         present = next((t for t in inputs if t is not None), None)
         if present is None:
-            raise ValueError(f"{node.label}: every input is a back edge, so the loop can never start")
+            raise ValueError(f"{node.label}: every input is a back edge, so the loop can never "
+                             f"start")
         return [present if t is None else t for t in inputs]
 
     def close_loop(self, node, position, source, index):
@@ -346,15 +353,17 @@ class _Import:
     def refine_shapes(self, node, given):
         """`_output_shapes` of the producer must agree with ours and may say more."""
         if not isinstance(given, list) or len(given) != len(node.op.outputs):
-            raise ValueError(f"{node.label}: _output_shapes has {given!r} for {len(node.op.outputs)} outputs")
+            raise ValueError(f"{node.label}: _output_shapes has {given!r} for "
+                             f"{len(node.op.outputs)} outputs")
         for i, (tensor, shape) in enumerate(zip(node.op.outputs, given)):
             try:
                 tensor._shape = tensor._shape.merge_with(as_shape(shape))
             except (ValueError, TypeError):
                 if self.graph_def.versions.producer >= 21:
                     raise ValueError(
-                        f"Node {node.proto.name!r} has an _output_shapes attribute inconsistent with the "
-                        f"GraphDef for output #{i}: {shape} against {tensor._shape}") from None
+                        f"Node {node.proto.name!r} has an _output_shapes attribute inconsistent "
+                        f"with the GraphDef for output #{i}: {shape} against "
+                        f"{tensor._shape}") from None
 
     # Afterwards
 
@@ -363,13 +372,14 @@ class _Import:
         if not groups:
             return
         if not isinstance(groups, list) or not all(isinstance(g, str) for g in groups):
-            raise ValueError(f"{node.label}: attr '_class' must be a list of strings, got {groups!r}")
+            raise ValueError(f"{node.label}: attr '_class' must be a list of strings, got "
+                             f"{groups!r}")
         renamed = []
         for group in groups:
             if group.startswith("loc:@"):
                 if group[5:] not in self.names:
-                    raise ValueError(f"Node {node.proto.name!r} expects to be colocated with unknown node "
-                                     f"{group[5:]!r}")
+                    raise ValueError(f"Node {node.proto.name!r} expects to be colocated with "
+                                     f"unknown node {group[5:]!r}")
                 group = "loc:@" + self.names[group[5:]]
             renamed.append(group)
         attrs["_class"] = renamed
@@ -396,9 +406,10 @@ class _Import:
                 library.function.add().CopyFrom(function)
             elif known[name].SerializeToString(deterministic=True) != \
                     function.SerializeToString(deterministic=True):
-                raise ValueError(f"Cannot add function {name!r} because a different function with the same "
-                                 f"name already exists.")
-        library.gradient.extend(g for g in self.graph_def.library.gradient if g not in library.gradient)
+                raise ValueError(f"Cannot add function {name!r} because a different function with "
+                                 f"the same name already exists.")
+        library.gradient.extend(g for g in self.graph_def.library.gradient
+                                if g not in library.gradient)
 
     def returned(self, elements):
         if elements is None:

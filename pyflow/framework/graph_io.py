@@ -1,7 +1,7 @@
 """Graphs to GraphDefs and back: `as_graph_def`, `import_graph_def`, reading and writing files.
 
-The format is TensorFlow's GraphDef (see wire.py and protos.py). `producer` is TF 1.15's version, whose
-op semantics pyflow follows; GraphDefs up to TF 2.21's consumer version are read.
+The format is TensorFlow's GraphDef (see wire.py and protos.py). `producer` is TF 1.15's version,
+whose op semantics pyflow follows; GraphDefs up to TF 2.21's consumer version are read.
 """
 
 from pyflow.framework import wire
@@ -19,8 +19,8 @@ def graph_bytes(graph, from_version=None, add_shapes=False):
     """
     nodes = []
     for op in graph.get_operations()[from_version or 0:]:
-        shapes = {"_output_shapes": [t.shape for t in op.outputs]} if add_shapes and op.outputs else None
-        nodes.append(wire.encode_node(op, shapes))
+        shapes = [t.shape for t in op.outputs] if add_shapes else None
+        nodes.append(wire.encode_node(op, {"_output_shapes": shapes} if shapes else None))
     library = graph._library.SerializeToString() if graph._library is not None else b""
     versions = wire.encode_versions(graph._producer_version, graph._min_consumer)
     return wire.encode_graph(nodes, versions, library)
@@ -34,8 +34,9 @@ def as_graph_def(graph, from_version=None, add_shapes=False):
     from pyflow.framework import protos
     large = sum(op._const_value.nbytes for op in graph.get_operations() if op.type == "Const")
     if large > _MAX_PROTO_BYTES:
-        raise ValueError(f"GraphDef cannot be larger than 2GB; this graph's constants take {large} bytes. "
-                         f"Keep large arrays in variables, fed once through their initializers.")
+        raise ValueError(f"GraphDef cannot be larger than 2GB; this graph's constants take {large} "
+                         f"bytes. Keep large arrays in variables, fed once through their "
+                         f"initializers.")
     return protos.GraphDef.FromString(graph_bytes(graph, from_version, add_shapes))
 
 

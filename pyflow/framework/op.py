@@ -46,8 +46,8 @@ _LAZY = frozenset(("inputs", "outputs", "attrs", "call_plan"))
 class OpDef:
     """An op type: its schema, shape function, gradient, reference and samples.
 
-    .name .inputs .outputs (lists of ArgDef) .attrs (dict of AttrDef) .stateful .doc .shape .gradient
-    .reference .samples .module; other public names of the block become attributes too.
+    .name .inputs .outputs (lists of ArgDef) .attrs (dict of AttrDef) .stateful .doc .shape
+    .gradient .reference .samples .module; other public names of the block become attributes too.
     """
 
     def __init__(self, name, parse, stateful=False, doc="", parts=None, module=None):
@@ -66,7 +66,8 @@ class OpDef:
         self._reference_binding = None
         for key, value in parts.items():
             if hasattr(OpDef, key) or key in _LAZY:
-                raise ValueError(f"op {name}: {key!r} is a name an OpDef uses itself; choose another")
+                raise ValueError(f"op {name}: {key!r} is a name an OpDef uses itself; choose "
+                                 f"another")
             setattr(self, key, value)
 
     def __getattr__(self, key):
@@ -85,13 +86,15 @@ class OpDef:
         return op_schema.format_signature(self.inputs, self.outputs, self.attrs)
 
     def __call__(self, *args, name=None, **kwargs):
-        """Adds a node: inputs, then attributes, by position or name, as TF's generated functions."""
+        """Adds a node: inputs, then attributes, by position or name, as TF's generated
+        functions."""
         return apply_op(self, args, name, kwargs)
 
     # Shapes
 
     def infer_shapes(self, node):
-        """Sets the static shapes of `node`'s outputs; ValueError names node, op, shapes and line."""
+        """Sets the static shapes of `node`'s outputs; ValueError names node, op, shapes and
+        line."""
         if not self.shape or not node.outputs:
             return
         if self._shape_binding is None:
@@ -104,7 +107,8 @@ class OpDef:
             raise _shape_error(node, error) from error
 
     def call_reference(self, arrays, attrs):
-        """The NumPy reference on flat input arrays and native attributes (defaults are filled in)."""
+        """The NumPy reference on flat input arrays and native attributes (defaults are filled
+        in)."""
         if self._reference_binding is None:
             self._reference_binding = _bind(self, self.reference)
         full = {a.name: a.default for a in self.attrs.values() if a.has_default}
@@ -150,7 +154,8 @@ def _bind(op_def, function):
     required = code.co_argcount - len(function.__defaults__ or ())
     binding = []
     for i, param in enumerate(code.co_varnames[:code.co_argcount]):
-        name = param[:-1] if param.endswith("_") and param[:-1] in {**inputs, **op_def.attrs} else param
+        name = param[:-1] if param.endswith("_") and param[:-1] in {**inputs,
+                                                                    **op_def.attrs} else param
         if name in inputs or name not in op_def.attrs and name != "op" and i < len(is_list):
             index = inputs.get(name, i)
             source = "list" if is_list[index] else "span" if any_list else "input"
@@ -246,7 +251,8 @@ def op(name, inputs="", outputs="", attrs="", stateful=False, doc=None, **constr
 def op_from_signature(name, signature, stateful=False, doc="", shape=NOT_GIVEN, gradient=None):
     """An OpDef of an op declared elsewhere (a C plugin) by its signature."""
     parts = {"shape": shape, "gradient": gradient, "reference": None, "samples": []}
-    return OpDef(name, lambda: op_schema.parse_signature(signature, f"op {name}"), stateful, doc, parts)
+    return OpDef(name, lambda: op_schema.parse_signature(signature, f"op {name}"), stateful, doc,
+                 parts)
 
 
 _registry = {}

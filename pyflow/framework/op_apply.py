@@ -123,8 +123,8 @@ def _bind(op_def, args, kwargs):
 def _take_one(op_def, graph, name, arg, value, attrs, inputs):
     """Converts one input, which fixes or must match its type attribute."""
     expected = arg.dtype or attrs.get(arg.type_attr)
-    if type(value) is not Tensor or expected is not None and value.dtype.base_dtype is not expected \
-            or arg.is_ref:
+    if type(value) is not Tensor or arg.is_ref \
+            or expected is not None and value.dtype.base_dtype is not expected:
         value = _convert(op_def, graph, name, arg, value, expected, attrs)
     if value.op.graph is not graph:
         graph._check_owns(value)
@@ -139,7 +139,8 @@ def _convert(op_def, graph, name, arg, value, expected, attrs, label=None):
     """`value` as a tensor of type `expected` (None: any), made inside the node's name scope."""
     hint = op_def.call_plan.type_hints.get(arg.type_attr) if expected is None else None
     try:
-        tensor = _to_tensor_in_scope(graph, name, value, expected, label or arg.name, arg.is_ref, hint)
+        tensor = _to_tensor_in_scope(graph, name, value, expected, label or arg.name, arg.is_ref,
+                                     hint)
     except TypeError as error:
         if expected is None or isinstance(value, Tensor):
             raise TypeError(f"{error} (argument {arg.name!r} of op {op_def.name}; "
@@ -236,7 +237,8 @@ def _convert_list(op_def, graph, name, arg, values, wanted, attrs):
         for i, (value, expected) in enumerate(zip(values, wanted)):
             if type(value) is not Tensor or arg.is_ref \
                     or expected is not None and value.dtype.base_dtype is not expected:
-                value = _convert(op_def, graph, name, arg, value, expected, attrs, f"{arg.name}_{i}")
+                value = _convert(op_def, graph, name, arg, value, expected, attrs,
+                                 f"{arg.name}_{i}")
                 if arg.number_attr and wanted[-1] is None:
                     wanted[:] = [value.dtype.base_dtype] * len(wanted)
             if value.op.graph is not graph:
@@ -244,11 +246,13 @@ def _convert_list(op_def, graph, name, arg, values, wanted, attrs):
             tensors.append(value)
     except (TypeError, ValueError) as error:
         types = ", ".join(_type_name(v) for v in values)
-        prefix = f"Tensors in list passed to {arg.name!r} of {op_def.name!r} Op have types [{types}]"
+        prefix = (f"Tensors in list passed to {arg.name!r} of {op_def.name!r} Op have types "
+                  f"[{types}]")
         if arg.dtype is not None:
             problem = f"that do not match expected type {arg.dtype.name}"
         elif arg.type_attr in attrs:
-            problem = f"that do not match type {attrs[arg.type_attr].name} inferred from earlier arguments"
+            problem = (f"that do not match type {attrs[arg.type_attr].name} inferred from earlier "
+                       f"arguments")
         else:
             problem = "that don't all match" if arg.number_attr else "that are invalid"
         raise TypeError(f"{prefix} {problem}. {_here()} ({error})") from error
@@ -274,13 +278,13 @@ def _check_count(op_def, arg, count, attrs):
     known = attrs.get(arg.number_attr)
     if known is None:
         if attr.minimum is not None and count < attr.minimum:
-            raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length {count} "
-                             f"shorter than minimum length {attr.minimum}. {_here()}")
+            raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length "
+                             f"{count} shorter than minimum length {attr.minimum}. {_here()}")
         attrs[arg.number_attr] = count
     elif known != count:
         first = next(a.name for a in op_def.inputs if a.number_attr == arg.number_attr)
-        raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length {count} must "
-                         f"match length {known} of argument {first!r}. {_here()}")
+        raise ValueError(f"List argument {arg.name!r} to {op_def.name!r} Op with length {count} "
+                         f"must match length {known} of argument {first!r}. {_here()}")
 
 
 def _complete(op_def, attrs):

@@ -1,7 +1,7 @@
 """Attribute values: from what a caller gives to the native form, with TF's checks and errors.
 
-Native forms: str (bytes only if not UTF-8), int, float, bool, DType (base type), TensorShape, ndarray
-(kind tensor), FunctionName (kind func), or a list of these.
+Native forms: str (bytes only if not UTF-8), int, float, bool, DType (base type), TensorShape,
+ndarray (kind tensor), FunctionName (kind func), or a list of these.
 """
 
 import numbers
@@ -24,7 +24,8 @@ class FunctionName:
         self.attrs = attrs or {}
 
     def __eq__(self, other):
-        return isinstance(other, FunctionName) and (self.name, self.attrs) == (other.name, other.attrs)
+        return isinstance(other, FunctionName) and (self.name, self.attrs) == (other.name,
+                                                                               other.attrs)
 
     def __hash__(self):
         return hash(self.name)
@@ -106,8 +107,8 @@ def normalize(op_name, attr, value):
         if attr.allowed is not None:
             check_value_allowed(op_name, attr, value)
         if attr.minimum is not None and value < attr.minimum:
-            raise ValueError(f"Attr {attr.name!r} of {op_name!r} Op passed {value} less than minimum "
-                             f"{attr.minimum}.")
+            raise ValueError(f"Attr {attr.name!r} of {op_name!r} Op passed {value} less than "
+                             f"minimum {attr.minimum}.")
         return value
     if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple, np.ndarray)) \
             and not (hasattr(value, "__iter__") and hasattr(value, "__len__")):
@@ -117,8 +118,8 @@ def normalize(op_name, attr, value):
         for item in values:
             check_value_allowed(op_name, attr, item)
     if attr.minimum is not None and len(values) < attr.minimum:
-        raise ValueError(f"Attr {attr.name!r} of {op_name!r} Op passed list of length {len(values)} less "
-                         f"than minimum {attr.minimum}.")
+        raise ValueError(f"Attr {attr.name!r} of {op_name!r} Op passed list of length "
+                         f"{len(values)} less than minimum {attr.minimum}.")
     return values
 
 

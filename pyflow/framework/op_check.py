@@ -1,7 +1,7 @@
 """Checks a node that arrives as a whole (`create_op`, an imported NodeDef) against its schema.
 
-`complete(op_def, name, inputs, attrs)` fills defaults and types into `attrs` in place and returns the
-output types. Errors are TypeError and ValueError that name the node, the op and what differs.
+`complete(op_def, name, inputs, attrs)` fills defaults and types into `attrs` in place and returns
+the output types. Errors are TypeError and ValueError that name the node, the op and what differs.
 """
 
 from pyflow.framework.op_apply import output_types
@@ -74,11 +74,11 @@ def check_inputs(op_def, name, inputs, attrs):
                          f"{_count(op_def, attrs)}: {op_def.signature()}")
     for tensor, (arg, dtype) in zip(inputs, expected):
         if tensor.dtype.base_dtype is not dtype:
-            raise TypeError(f"In op {name!r} ({op_def.name}), input {arg.name!r} must be {dtype.name}, "
-                            f"but {tensor.name!r} is {tensor.dtype.base_dtype.name}")
+            raise TypeError(f"In op {name!r} ({op_def.name}), input {arg.name!r} must be "
+                            f"{dtype.name}, but {tensor.name!r} is {tensor.dtype.base_dtype.name}")
         if arg.is_ref and not tensor.dtype._is_ref_dtype:
-            raise TypeError(f"In op {name!r} ({op_def.name}), input {arg.name!r} must be a reference (a "
-                            f"variable), but {tensor.name!r} is {tensor.dtype.name}")
+            raise TypeError(f"In op {name!r} ({op_def.name}), input {arg.name!r} must be a "
+                            f"reference (a variable), but {tensor.name!r} is {tensor.dtype.name}")
 
 
 def _count(op_def, attrs):

@@ -1,7 +1,8 @@
-"""Sample inputs of an op: `S(...)` in an `@op` block, from which value, shape and gradient tests come.
+"""Sample inputs of an op: `S(...)` in an `@op` block, from which value, shape and gradient tests
+come.
 
-An input is described by a shape tuple (normal numbers), `pos(shape)`, `unit(shape)`, `ints(shape, lo,
-hi)`, `bools(shape)`, `lit(value, dtype)`, `strs([...])`, or a list of these for a list input.
+An input is described by a shape tuple (normal numbers), `pos(shape)`, `unit(shape)`, `ints(shape,
+lo, hi)`, `bools(shape)`, `lit(value, dtype)`, `strs([...])`, or a list of these for a list input.
 
 Invariant: arrays depend only on the sample, the types chosen and the seed.
 
@@ -111,8 +112,8 @@ def _spec(value):
         return [_spec(v) for v in value]
     if isinstance(value, tuple):
         return normal(value)
-    raise TypeError(f"S: {value!r} is no input spec; give a shape tuple, pos(...), unit(...), ints(...), "
-                    f"bools(...), lit(...), strs(...) or a list of these")
+    raise TypeError(f"S: {value!r} is no input spec; give a shape tuple, pos(...), unit(...), "
+                    f"ints(...), bools(...), lit(...), strs(...) or a list of these")
 
 
 class S:

@@ -67,7 +67,8 @@ class ArgDef:
 
 
 class AttrDef:
-    """One attribute of an op. `kind` is "int", "type", "list(int)", ...; `allowed` a tuple or None."""
+    """One attribute of an op. `kind` is "int", "type", "list(int)", ...; `allowed` a tuple or
+    None."""
 
     __slots__ = ("name", "kind", "element_kind", "is_list", "default", "allowed", "minimum")
 
@@ -192,7 +193,8 @@ def _read_value(reader, kind):
     if kind == "string":
         if reader.kind != "string":
             reader.fail("expected a quoted string")
-        text = re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), reader.token[1:-1])
+        text = re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]),
+                      reader.token[1:-1])
         reader.advance()
         return text
     if kind == "shape":
@@ -287,7 +289,8 @@ def _resolve_args(raw_args, attrs, what):
         elif kind == "list(type)" and number is None:
             args.append(ArgDef(name, None, None, None, first, is_ref))
         else:
-            raise ValueError(f"{what}: argument {name!r} has type {first!r}, which is a {kind} attribute")
+            raise ValueError(f"{what}: argument {name!r} has type {first!r}, which is a {kind} "
+                             f"attribute")
     return args
 
 

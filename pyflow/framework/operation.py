@@ -75,7 +75,8 @@ class Operation:
         return self.attrs.get("value") if self.type == "Const" else None
 
     def attr(self, name):
-        """An attribute as a native value: str, DType, TensorShape, ndarray, ...; ValueError if absent."""
+        """An attribute as a native value: str, DType, TensorShape, ndarray, ...; ValueError if
+        absent."""
         try:
             return self.attrs[name]
         except KeyError:
@@ -159,12 +160,14 @@ class Operation:
             op._control_outputs.append(self)
 
     def _update_input(self, index, tensor):
-        """Replaces input `index` by `tensor`, which must have a compatible type and the same graph."""
+        """Replaces input `index` by `tensor`, which must have a compatible type and the same
+        graph."""
         self._check_new_input(tensor)
         old = self._inputs[index]
         if not old.dtype.base_dtype.is_compatible_with(tensor.dtype.base_dtype):
-            raise TypeError(f"Cannot update edge, incompatible types: input {index} of {self.name!r} is "
-                            f"{old.dtype.name}, {tensor.name!r} is {tensor.dtype.name}")
+            raise TypeError(f"Cannot update edge, incompatible types: input {index} of "
+                            f"{self.name!r} is {old.dtype.name}, {tensor.name!r} is "
+                            f"{tensor.dtype.name}")
         old._consumers.remove(self)
         inputs = list(self._inputs)
         inputs[index] = tensor
@@ -212,7 +215,8 @@ class Operation:
         raise TypeError(f"Operation {self.name!r} belongs to its graph and cannot be copied")
 
     def __reduce__(self):
-        raise TypeError(f"Operation {self.name!r} cannot be pickled; send its name and the GraphDef")
+        raise TypeError(f"Operation {self.name!r} cannot be pickled; send its name and the "
+                        f"GraphDef")
 
     def __repr__(self):
         return f"<tf.Operation {self.name!r} type={self.type}>"

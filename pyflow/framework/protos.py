@@ -1,8 +1,9 @@
-"""Messages wire-compatible with TensorFlow's: GraphDef, NodeDef, AttrValue, TensorProto, ConfigProto, ...
+"""Messages wire-compatible with TensorFlow's: GraphDef, NodeDef, AttrValue, TensorProto,
+ConfigProto, ...
 
 Invariants:
-1. They live in a private descriptor pool under package `pyflow`, so they never clash with an installed
-   TensorFlow; convert between the two by bytes.
+1. They live in a private descriptor pool under package `pyflow`, so they never clash with an
+   installed TensorFlow; convert between the two by bytes.
 2. Only this module (and what it is asked for) imports google.protobuf, and nothing imports it at
    module level: `import pyflow` works without loading protobuf.
 

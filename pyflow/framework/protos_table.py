@@ -1,8 +1,8 @@
 """The schema of every message pyflow reads or writes, one entry per message; see protos.py.
 
-An entry is `Name: number name type [@oneof]; ...`; `*type` is repeated, `<key,value>` a map, a dotted
-name nests. Names and numbers are TensorFlow's, so the bytes are too. DataType comes from dtypes.py.
-Fields that are not listed survive parsing and writing as unknown fields.
+An entry is `Name: number name type [@oneof]; ...`; `*type` is repeated, `<key,value>` a map, a
+dotted name nests. Names and numbers are TensorFlow's, so the bytes are too. DataType comes from
+dtypes.py. Fields that are not listed survive parsing and writing as unknown fields.
 """
 
 TABLE = """

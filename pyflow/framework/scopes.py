@@ -180,7 +180,8 @@ class GraphScopes:
     def colocate_with(self, op, ignore_existing=False):
         """Scope whose ops share the device of `op`; with None and ignore_existing, of nobody."""
         if op is None and not ignore_existing:
-            raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
+            raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not "
+                             "True")
         if op is not None:
             op = self._operation_of(op)
         scopes = self._scopes
@@ -213,8 +214,8 @@ class GraphScopes:
     # Control dependencies and control flow contexts
 
     def control_dependencies(self, control_inputs):
-        """Scope whose ops wait for `control_inputs` (operations and tensors); None clears outer ones,
-        and leaves the control flow context."""
+        """Scope whose ops wait for `control_inputs` (operations and tensors); None clears outer
+        ones, and leaves the control flow context."""
         if control_inputs is None:
             return _ControlScope(self, None)
         current = self._current_control_dependencies()
@@ -240,7 +241,8 @@ class GraphScopes:
         return {op for scope in self._scopes.control for op in scope.ops}
 
     def _control_dependencies_for_inputs(self, input_ops):
-        """Control inputs of a new op with these input ops: a scope whose op feeds it already binds."""
+        """Control inputs of a new op with these input ops: a scope whose op feeds it already
+        binds."""
         found = []
         for scope in self._scopes.control:
             if scope.made.isdisjoint(input_ops):

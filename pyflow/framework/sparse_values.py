@@ -75,7 +75,8 @@ class SparseTensor:
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
             self._indices = convert_to_tensor(indices, name="indices", dtype=dtypes.int64)
             self._values = convert_to_tensor(values, name="values")
-            self._dense_shape = convert_to_tensor(dense_shape, name="dense_shape", dtype=dtypes.int64)
+            self._dense_shape = convert_to_tensor(dense_shape, name="dense_shape",
+                                                  dtype=dtypes.int64)
         indices_shape = self._indices.shape.with_rank(2)
         values_shape = self._values.shape.with_rank(1)
         rank = self._dense_shape.shape.with_rank(1)
@@ -87,7 +88,8 @@ class SparseTensor:
         if isinstance(sparse_tensor_value, SparseTensor):
             return sparse_tensor_value
         if not isinstance(sparse_tensor_value, SparseTensorValue):
-            raise TypeError(f"Neither a SparseTensor nor SparseTensorValue: {sparse_tensor_value!r}.")
+            raise TypeError(f"Neither a SparseTensor nor SparseTensorValue: "
+                            f"{sparse_tensor_value!r}.")
         return cls(*sparse_tensor_value)
 
     indices = property(lambda self: self._indices, doc="Positions [n, rank], int64.")

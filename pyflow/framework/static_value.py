@@ -1,8 +1,10 @@
 """What tensors are known to hold while the graph is built: `constant_value` and its shape form.
 
 Invariants:
-1. Nothing runs: Const nodes, static shapes, and the NumPy references of small stateless ops over them.
-2. A value that a caller got may be built into shapes, so its tensor can no longer be fed (as in TF).
+1. Nothing runs: Const nodes, static shapes, and the NumPy references of small stateless ops over
+   them.
+2. A value that a caller got may be built into shapes, so its tensor can no longer be fed (as in
+   TF).
 3. The search stops at depth 16 and at arrays of 1024 elements, so it costs little on any graph.
 
     constant_value(tf.shape(tf.zeros([2, 3])))      # array([2, 3], dtype=int32)
@@ -16,7 +18,8 @@ _MAX_DEPTH = 16
 _MAX_ELEMENTS = 1024
 _FOLDABLE = frozenset((
     "Add", "AddV2", "Sub", "Mul", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Neg", "Cast",
-    "Concat", "ConcatV2", "Pack", "Range", "Fill", "Equal", "NotEqual", "Less", "Greater", "LessEqual",
+    "Concat", "ConcatV2", "Pack", "Range", "Fill", "Equal", "NotEqual", "Less", "Greater",
+    "LessEqual",
     "GreaterEqual", "LogicalNot", "LogicalAnd", "LogicalOr", "StridedSlice", "Slice", "Gather",
     "GatherV2", "Prod", "Sum", "Max", "Min", "Squeeze", "ExpandDims", "Reshape", "Identity",
     "StopGradient", "ReverseV2", "InvertPermutation", "BroadcastTo", "Tile", "Select", "ZerosLike",
@@ -113,11 +116,11 @@ def constant_value_as_shape(tensor):
     if tensor.shape.ndims == 0:
         value = constant_value(tensor)
         if value is None:
-            raise ValueError("Received a scalar with unknown value as shape; require a statically known "
-                             "scalar with value '-1' to describe an unknown shape.")
+            raise ValueError("Received a scalar with unknown value as shape; require a statically "
+                             "known scalar with value '-1' to describe an unknown shape.")
         if value != -1:
-            raise ValueError(f"Received a scalar value '{value}' as shape; require a statically known "
-                             f"scalar with value '-1' to describe an unknown shape.")
+            raise ValueError(f"Received a scalar value '{value}' as shape; require a statically "
+                             f"known scalar with value '-1' to describe an unknown shape.")
         return unknown_shape()
     return _as_shape(tensor, _MAX_DEPTH)
 
@@ -144,7 +147,8 @@ def _shape_of_pack(op, depth):
     sizes = []
     for scalar in op.inputs:
         value = constant_value(scalar)
-        sizes.append(int(value) if value is not None and value >= 0 else _size_of_scalar(scalar, depth))
+        sizes.append(int(value) if value is not None and value >= 0 else _size_of_scalar(scalar,
+                                                                                         depth))
     return TensorShape(sizes)
 
 

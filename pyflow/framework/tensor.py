@@ -65,8 +65,8 @@ class Tensor:
         try:
             self._shape = self._shape.merge_with(shape)
         except ValueError:
-            raise ValueError(f"set_shape: tensor {self.name!r} has shape {self._shape}, which cannot "
-                             f"be {shape} (made at {self.op.user_frame})") from None
+            raise ValueError(f"set_shape: tensor {self.name!r} has shape {self._shape}, which "
+                             f"cannot be {shape} (made at {self.op.user_frame})") from None
 
     def _shape_as_list(self):
         dims = self._shape.as_tuple()
@@ -99,14 +99,16 @@ class Tensor:
         return (self[i] for i in range(dims[0]))
 
     def __bool__(self):
-        raise TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not None:` "
-                        "instead of `if t:` to test if a tensor is defined, and use TensorFlow ops such "
-                        "as tf.cond to execute subgraphs conditioned on the value of a tensor.")
+        raise TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not "
+                        "None:` instead of `if t:` to test if a tensor is defined, and use "
+                        "TensorFlow ops such as tf.cond to execute subgraphs conditioned on the "
+                        "value of a tensor.")
 
     def __array__(self, dtype=None, copy=None):
         raise NotImplementedError(
-            f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array: it has no value until "
-            f"the graph runs. Use session.run, or the matching tf function instead of NumPy's.")
+            f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array: it has no value "
+            f"until the graph runs. Use session.run, or the matching tf function instead of "
+            f"NumPy's.")
 
     def __copy__(self):
         return self

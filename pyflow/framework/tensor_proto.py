@@ -37,8 +37,8 @@ def _checked_shape(proto, item_bytes):
     if len(shape) > 64:
         raise ValueError(f"a TensorProto has {len(shape)} dimensions; at most 64 are possible")
     if total * item_bytes > max(MAX_EXPANSION, len(proto.tensor_content)):
-        raise ValueError(f"a TensorProto of shape {shape} wants {total * item_bytes} bytes, more than "
-                         f"the {MAX_EXPANSION} a constant may expand to")
+        raise ValueError(f"a TensorProto of shape {shape} wants {total * item_bytes} bytes, more "
+                         f"than the {MAX_EXPANSION} a constant may expand to")
     if not total and any(d >= 1 << 62 for d in shape):
         raise ValueError(f"a TensorProto has an impossible shape: {shape}")
     return tuple(shape), total
@@ -56,7 +56,8 @@ def decode_tensor(proto):
     if proto.tensor_content:
         if len(proto.tensor_content) != total * np_dtype.itemsize:
             raise ValueError(f"a TensorProto of {dtype.name} {list(shape)} needs {total} x "
-                             f"{np_dtype.itemsize} bytes, its content has {len(proto.tensor_content)}")
+                             f"{np_dtype.itemsize} bytes, its content has "
+                             f"{len(proto.tensor_content)}")
         return np.frombuffer(proto.tensor_content, dtype=np_dtype).copy().reshape(shape)
     values = _decode_values(getattr(proto, _VALUE_FIELD[dtype]), dtype, np_dtype)
     if values.size > total:

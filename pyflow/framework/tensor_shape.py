@@ -42,8 +42,8 @@ class Dimension:
 
     def __int__(self):
         if self._value is None:
-            raise TypeError("__int__ returned non-int (this dimension is unknown until the graph runs; "
-                            "use tf.shape)")
+            raise TypeError("__int__ returned non-int (this dimension is unknown until the graph "
+                            "runs; use tf.shape)")
         return self._value
 
     def __index__(self):

@@ -1,8 +1,8 @@
 """Between Python values, NumPy arrays, TensorProtos and the constants of a graph.
 
 Invariants:
-1. `make_array` follows TF 1.x: Python floats become float32, ints int32 where they fit, strings bytes;
-   a Python value that does not fit the requested type is a TypeError, never silently cast.
+1. `make_array` follows TF 1.x: Python floats become float32, ints int32 where they fit, strings
+   bytes; a Python value that does not fit the requested type is a TypeError, never silently cast.
 2. `constant_value` never runs anything: it looks at Const nodes and a few ops over static shapes.
 
 Pure functions; any thread.
@@ -68,7 +68,8 @@ def _from_python(values, dtype):
         raise TypeError(f"Expected a Python or NumPy value, got the tensor {values!r}")
     try:
         # As objects, strings keep trailing zero bytes, which NumPy's own string types drop.
-        natural = np.array(values, dtype=object if isinstance(_first_leaf(values), (str, bytes)) else None)
+        natural = np.array(values, dtype=object if isinstance(_first_leaf(values),
+                                                              (str, bytes)) else None)
     except ValueError as error:
         raise ValueError(f"Argument must be a dense tensor: {values!r} - {error}") from None
     except NotImplementedError as error:  # a symbolic tensor inside a list
@@ -117,7 +118,8 @@ def _check_range(values, array, dtype):
 
 
 def _object_array(values, array, dtype):
-    """An object array is fine if it holds bytes or strings, or objects NumPy can turn into numbers."""
+    """An object array is fine if it holds bytes or strings, or objects NumPy can turn into
+    numbers."""
     flat = array.ravel()
     if dtype is not None and (dtype.is_floating or dtype.is_complex) \
             and all(isinstance(item, (int, float)) for item in flat):
@@ -130,7 +132,8 @@ def _object_array(values, array, dtype):
         if isinstance(item, int) and not isinstance(item, bool):
             raise ValueError(f"{item!r} does not fit 64 bits")
         if isinstance(item, (list, tuple)):
-            raise ValueError(f"Argument must be a dense tensor: {values!r} - its rows differ in length")
+            raise ValueError(f"Argument must be a dense tensor: {values!r} - its rows differ in "
+                             f"length")
         if not isinstance(item, (str, bytes)):
             sizes = [i.value if isinstance(i, Dimension) else i for i in flat]
             if all(isinstance(i, int) for i in sizes):
@@ -147,7 +150,8 @@ def _check_elements(values, types, what):
         if isinstance(value, (list, tuple)):
             stack.extend(value)
         elif not isinstance(value, types) and not (isinstance(value, np.ndarray)):
-            raise TypeError(f"Expected {what}, got {value!r} of type {type(value).__name__!r} instead.")
+            raise TypeError(f"Expected {what}, got {value!r} of type {type(value).__name__!r} "
+                            f"instead.")
 
 
 def _expected(values, dtype, natural):
@@ -172,7 +176,8 @@ def _as_bytes(array, values):
         if isinstance(item, str):
             item = item.encode()
         elif not isinstance(item, bytes):
-            raise TypeError(f"Expected string, got {item!r} of type {type(item).__name__!r} in {values!r}")
+            raise TypeError(f"Expected string, got {item!r} of type {type(item).__name__!r} in "
+                            f"{values!r}")
         target[i] = item
     return result
 

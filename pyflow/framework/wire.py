@@ -1,12 +1,13 @@
-"""GraphDef bytes, written without protobuf; and the step between native attribute values and protos.
+"""GraphDef bytes, written without protobuf; and the step between native attribute values and
+protos.
 
 Field numbers are TensorFlow's (graph, node_def, attr_value, tensor, tensor_shape, versions .proto).
 
 Invariants:
-1. The bytes are what a deterministic protobuf serialisation of the same message gives: fields in order
-   of number, map keys sorted, defaults of plain fields left out.
-2. A value's Python type decides its field: str/bytes s, bool b, int i, float f, DType type, TensorShape
-   shape, ndarray tensor, FunctionName func, list list.
+1. The bytes are what a deterministic protobuf serialisation of the same message gives: fields in
+   order of number, map keys sorted, defaults of plain fields left out.
+2. A value's Python type decides its field: str/bytes s, bool b, int i, float f, DType type,
+   TensorShape shape, ndarray tensor, FunctionName func, list list.
 3. Entries of small attributes are remembered by value, so equal attributes are encoded once.
 
 Pure functions; the memo's entries never change, so any thread may use it.
@@ -79,7 +80,8 @@ def _packed_raw(array):
 
 _VALUE_FIELDS = {
     dtypes.float32: (5, _packed_raw), dtypes.float64: (6, _packed_raw),
-    dtypes.int32: (7, _packed_ints), dtypes.int16: (7, _packed_ints), dtypes.int8: (7, _packed_ints),
+    dtypes.int32: (7, _packed_ints), dtypes.int16: (7, _packed_ints),
+    dtypes.int8: (7, _packed_ints),
     dtypes.uint8: (7, _packed_ints), dtypes.uint16: (7, _packed_ints),
     dtypes.int4: (7, _packed_ints), dtypes.uint4: (7, _packed_ints),
     dtypes.complex64: (9, _packed_raw), dtypes.int64: (10, _packed_ints),
@@ -174,8 +176,9 @@ def encode_attr(value):
         return field(8, encode_tensor(value))
     if kind is FunctionName:
         return field(10, _encode_function(value))
-    raise TypeError(f"{value!r} of type {kind.__name__} cannot be an attribute; native values are str, "
-                    f"bytes, bool, int, float, DType, TensorShape, ndarray, FunctionName and lists")
+    raise TypeError(f"{value!r} of type {kind.__name__} cannot be an attribute; native values are "
+                    f"str, bytes, bool, int, float, DType, TensorShape, ndarray, FunctionName and "
+                    f"lists")
 
 
 def _map_entry(name, value):
@@ -276,8 +279,8 @@ _FROM_PROTO = {"s": _text, "i": int, "f": float, "b": bool, "type": _native_type
 
 
 def from_attr_value(value):
-    """The native form of an AttrValue (ours or TensorFlow's); other values pass through, strings that
-    are UTF-8 as str. ValueError for a malformed AttrValue."""
+    """The native form of an AttrValue (ours or TensorFlow's); other values pass through, strings
+    that are UTF-8 as str. ValueError for a malformed AttrValue."""
     if not hasattr(value, "WhichOneof"):
         return _text(value) if isinstance(value, bytes) else value
     kind = value.WhichOneof("value")
@@ -295,7 +298,8 @@ def from_attr_value(value):
 
 
 def to_tf_value(value):
-    """A native value as TF's `get_attr` returns it: bytes, protos for shapes, tensors and functions."""
+    """A native value as TF's `get_attr` returns it: bytes, protos for shapes, tensors and
+    functions."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, (list, tuple)):

@@ -1,8 +1,8 @@
 """Random programs of nested scopes, run alike on pyflow and on TensorFlow.
 
-A program is a list of steps; `run(tf, program)` builds it and returns, per operation, its name, device,
-inputs, control inputs and colocation groups. `record_scopes.py` keeps TensorFlow's answers in
-scope_answers.json; test_scope_programs.py compares.
+A program is a list of steps; `run(tf, program)` builds it and returns, per operation, its name,
+device, inputs, control inputs and colocation groups. `record_scopes.py` keeps TensorFlow's answers
+in scope_answers.json; test_scope_programs.py compares.
 """
 
 import random
@@ -34,7 +34,8 @@ def make_program(seed, length=40):
         elif kind == "device":
             steps.append(("device", rng.choice(DEVICES)))
         elif kind == "control":
-            steps.append(("control", rng.choice(([rng.randrange(1000)], None, [rng.randrange(1000)] * 2))))
+            steps.append(("control", rng.choice(([rng.randrange(1000)], None,
+                                                 [rng.randrange(1000)] * 2))))
         else:
             steps.append(("colocate", [rng.randrange(1000), rng.random() < 0.3]))
     return steps + [("leave", None)] * depth
@@ -83,5 +84,6 @@ def _describe(op):
         groups = [g.decode() for g in op.get_attr("_class")]
     except ValueError:
         groups = []
-    return [op.name, op.device, [t.name for t in op.inputs], sorted(c.name for c in op.control_inputs),
+    return [op.name, op.device, [t.name for t in op.inputs],
+            sorted(c.name for c in op.control_inputs),
             groups]

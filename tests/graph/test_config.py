@@ -24,7 +24,8 @@ def test_values(monkeypatch):
     assert "now: /tmp/x" in config.table()
 
 
-@pytest.mark.parametrize("name,text", [("PYFLOW_DEBUG", "9"), ("PYFLOW_DEBUG", "a"), ("PYFLOW_THREADS", "0"),
+@pytest.mark.parametrize("name,text", [("PYFLOW_DEBUG", "9"), ("PYFLOW_DEBUG", "a"),
+                                       ("PYFLOW_THREADS", "0"),
                                        ("PYFLOW_THREADS", "-2"), ("PYFLOW_STRICT_GRAPH", "maybe")])
 def test_malformed_values_say_what_is_possible(monkeypatch, name, text):
     monkeypatch.setenv(name, text)
@@ -45,7 +46,8 @@ def test_every_variable_read_is_in_the_table():
     for path in _sources():
         with open(path, encoding="utf-8", errors="replace") as f:
             text = f.read()
-        for name in re.findall(r"""(?:environ|getenv)\W+(?:get\W+)?["'](PYFLOW_[A-Z_]+)["']""", text):
+        for name in re.findall(r"""(?:environ|getenv)\W+(?:get\W+)?["'](PYFLOW_[A-Z_]+)["']""",
+        text):
             if name not in config.VARIABLES:
                 missing[name] = path
     assert not missing

@@ -18,13 +18,14 @@ with open(_PATH) as _f:
     RECORD = [(tuple(case), wanted) for case, wanted in json.load(_f)]
 
 # Where pyflow refuses on purpose: TensorFlow 2.21 wraps integers silently, or reads text as truth.
-STRICTER = {("-1", "uint8"), ("-1", "uint64"), ("2**31", "int32"), ("2**31", "uint8"), ("-2**31", "uint8"),
+STRICTER = {("-1", "uint8"), ("-1", "uint64"), ("2**31", "int32"), ("2**31", "uint8"),
+            ("-2**31", "uint8"),
             ("-2**31", "uint64"), ("2**40", "int32"), ("2**40", "uint8"), ("[1, 2**40]", "int32"),
             ("[1, 2**40]", "uint8"), ("300", "uint8"), ("2**63", "int32"), ("2**63", "int64"),
             ("2**63", "uint8"), ("[2**63]", "int32"), ("[2**63]", "int64"), ("[2**63]", "uint8"),
             ("np.array(['a', 'b'])", "bool"), ("np.array([b'x'], object)", "bool"),
             ("{}", "bool")}
-# Where pyflow takes more (arrays inside lists, ranges, one size as a shape), or reads the bytes right.
+# Where pyflow takes more (arrays inside lists, ranges, one size as a shape), or reads bytes right.
 WIDER = {"[np.arange(2), [3, 4]]", "range(3)", "2**63", "2**64", "[2**63]",
          "np.arange(3, dtype='>i4')", "1"}
 
@@ -57,7 +58,8 @@ def test_no_quiet_exceptions():
     assert STRICTER <= cases and WIDER <= {v for v, _ in cases}
 
 
-@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d is not dtypes.string], ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d is not dtypes.string],
+                         ids=lambda d: d.name)
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 0), (2, 2)])
 def test_tensor_proto_round_trip(dtype, shape):
     rng = np.random.default_rng(0)

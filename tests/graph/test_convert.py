@@ -186,12 +186,14 @@ class TestStaticValues:
         width = _call("StridedSlice", shape, [1], [2], [1], shrink_axis_mask=1)
         tail = _call("StridedSlice", shape, [1], [0], [1], end_mask=1)
         assert constant_value_as_shape(shape).as_list() == [None, 3]
-        assert constant_value_as_shape(_call("Pack", [batch, width, -1, 2])).as_list() == [None, 3, None, 2]
+        assert constant_value_as_shape(_call("Pack", [batch, width, -1, 2])).as_list() == [None, 3,
+                                                                                           None, 2]
         assert constant_value_as_shape(tail).as_list() == [3]
         joined = _call("ConcatV2", [tail, [7]], 0)
         assert constant_value_as_shape(joined).as_list() == [3, 7]
         assert constant_value_as_shape(ops.constant([-1, 4])).as_list() == [None, 4]
-        assert constant_value_as_shape(_call("Placeholder", "int32", shape=[2])).as_list() == [None, None]
+        assert constant_value_as_shape(_call("Placeholder", "int32", shape=[2])).as_list() == [None,
+                                                                                               None]
         assert constant_value_as_shape(_call("Placeholder", "int32")).ndims is None
         assert constant_value_as_shape(ops.constant(-1)).ndims is None
         with pytest.raises(ValueError):

@@ -1,4 +1,5 @@
-"""as_graph_def and import_graph_def: TensorFlow's GraphDefs, prefixes, maps, loops, malformed input."""
+"""as_graph_def and import_graph_def: TensorFlow's GraphDefs, prefixes, maps, loops, malformed
+input."""
 
 import base64
 import json
@@ -50,7 +51,8 @@ def loop_graph():
         cond = get_op("LoopCond")(less, name="cond")
         switch = get_op("Switch")(merge.output, cond, name="switch")
         get_op("Exit")(switch.output_false, name="exit")
-        following = get_op("NextIteration")(Add(switch.output_true, 1.0, name="next_value"), name="next")
+        following = get_op("NextIteration")(Add(switch.output_true, 1.0, name="next_value"),
+                                            name="next")
         merge.output.op._update_input(1, following)
     return g
 
@@ -160,12 +162,14 @@ class TestImport:
         with ops.name_scope("outer"):
             import_graph_def(small, name="in")
         assert [op.name for op in graph.get_operations()] == [
-            f"{p}/{n}" for p in ("import", "import_1", "p/q", "outer/in") for n in ("a", "b/y", "b")]
+            f"{p}/{n}" for p in ("import", "import_1", "p/q", "outer/in") for n in ("a", "b/y",
+                                                                                    "b")]
 
     def test_no_prefix_makes_names_unique(self, graph, small):
         import_graph_def(small, name="")
         import_graph_def(small, name="")
-        assert [op.name for op in graph.get_operations()] == ["a", "b/y", "b", "a_1", "b/y_1", "b_1"]
+        assert [op.name for op in graph.get_operations()] == ["a", "b/y", "b", "a_1", "b/y_1",
+                                                              "b_1"]
         assert [t.name for t in graph.get_operation_by_name("b_1").inputs] == ["a_1:0", "b/y_1:0"]
 
     def test_return_elements(self, graph, small):
@@ -177,7 +181,8 @@ class TestImport:
 
     def test_input_map(self, graph, small):
         c = ops.constant(3.0, name="c")
-        b, mapped = import_graph_def(small, input_map={"a:0": c}, return_elements=["b", "a:0"], name="p")
+        b, mapped = import_graph_def(small, input_map={"a:0": c}, return_elements=["b", "a:0"],
+                                     name="p")
         assert b.inputs[0] is c and mapped is c
         b, = import_graph_def(small, input_map={"a": 5.0}, return_elements=["b"], name="q")
         assert b.inputs[0].name == "q/_inputs/Const:0"
@@ -194,7 +199,8 @@ class TestImport:
             with ops.control_dependencies([a]):
                 ops.constant(2.0, name="b")
         other = ops.constant(5.0, name="other")
-        b, = import_graph_def(g.as_graph_def(), input_map={"^a": other.op}, return_elements=["b"], name="p")
+        b, = import_graph_def(g.as_graph_def(), input_map={"^a": other.op}, return_elements=["b"],
+                              name="p")
         assert b.control_inputs == [other.op]
 
     def test_order_of_the_file_does_not_matter(self, graph, small):
@@ -207,7 +213,7 @@ class TestImport:
     def test_loop_with_back_edge(self, graph):
         g = loop_graph()
         exit_op, merge = import_graph_def(g.as_graph_def(), return_elements=["exit", "merge"])
-        assert merge.inputs[1].op.name == "import/next" and merge.inputs[0].op.name == "import/enter"
+        assert [t.op.name for t in merge.inputs] == ["import/enter", "import/next"]
         assert graph.get_tensor_by_name("import/next:0").consumers() == [merge]
         assert merge.inputs[0].consumers() == [merge]
         again = ops.Graph()
@@ -309,7 +315,8 @@ class TestRefusals:
 
     @pytest.mark.parametrize("change,problem", [
         (lambda d: d.node[2].input.__setitem__(0, "nope"), "Node 'b': Unknown input node 'nope'"),
-        (lambda d: d.node[2].input.__setitem__(0, "a:7"), "invalid output 7 of source node a which has 1"),
+        (lambda d: d.node[2].input.__setitem__(0, "a:7"), "invalid output 7 of source node a which "
+                                                          "has 1"),
         (lambda d: d.node[2].input.append("a"), "has 3 inputs, its schema says 2"),
         (lambda d: d.node[2].input.insert(0, "^a"), "Control dependencies must come after"),
         (lambda d: d.node[2].input.__setitem__(0, "b"), "1 nodes in a cycle: b"),

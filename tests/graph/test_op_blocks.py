@@ -27,7 +27,8 @@ class TAdd:
 
 
 @op("TConv", inputs="input: T", outputs="output: T",
-    attrs='strides: list(int) >= 2, padding: {"SAME", "VALID"}, scale: float = 1.0, flag: bool = false, '
+    attrs='strides: list(int) >= 2, padding: {"SAME", "VALID"}, scale: float = 1.0, flag: bool = '
+          'false, '
           'name_attr: string = "x", out: shape = ?, T: {float, double} = float')
 class TConv:
     def shape(input, strides, padding, op):
@@ -71,7 +72,8 @@ SIGNATURES = [
     " -> y: T; T: type = float, shape: shape = ?",
     "x: T -> ; T: type",
     'x: N * T, r: Ref(T), l: Tl -> y: int32; N: int >= 2, T: type, Tl: list({float, int32}) >= 1, '
-    'l1: list(int) >= 4 = [1, -1], p: {"SAME", "VALID"} = "SAME", s: shape = [2, -1], f: float = -inf',
+    'l1: list(int) >= 4 = [1, -1], p: {"SAME", "VALID"} = "SAME", s: shape = [2, -1], f: float = '
+    '-inf',
     'a: string -> b: bool; q: list(string) = ["a", "b\\"c"], t: list(type) = [float, half]',
 ]
 
@@ -84,16 +86,21 @@ class TestSchema:
     def test_parts(self):
         inputs, outputs, attrs = op_schema.parse_signature(SIGNATURES[3])
         assert [str(a) for a in inputs] == ["x: N * T", "r: Ref(T)", "l: Tl"]
-        assert inputs[0].number_attr == "N" and inputs[1].is_ref and inputs[2].type_list_attr == "Tl"
+        assert inputs[0].number_attr == "N" and inputs[1].is_ref
+        assert inputs[2].type_list_attr == "Tl"
         assert outputs[0].dtype is int32 and attrs["N"].minimum == 2
         assert attrs["s"].default == TensorShape([2, None]) and attrs["f"].default == float("-inf")
         assert attrs["Tl"].allowed == (float32, int32) and attrs["p"].allowed == ("SAME", "VALID")
 
     @pytest.mark.parametrize("bad,problem", [
-        ("a -> b: T", "expected ':'"), ("a: T", "expected '->'"), ("a: T -> b: T; q: bool = 3", "no value of"),
-        ("a: T -> b: T; T: int", "which is a int attribute"), ("a: T -> b: T; q: nonsense", "unknown attribute kind"),
-        ("a: T, a: T -> b: T", "two inputs have one name"), ("a: T -> b: T; x: int, x: int", "declared twice"),
-        ("a: N * T -> b: T; N: float", "not an int"), ("a: T -> b: T; x: int %", "unexpected character")])
+        ("a -> b: T", "expected ':'"), ("a: T", "expected '->'"),
+        ("a: T -> b: T; q: bool = 3", "no value of"),
+        ("a: T -> b: T; T: int", "which is a int attribute"),
+        ("a: T -> b: T; q: nonsense", "unknown attribute kind"),
+        ("a: T, a: T -> b: T", "two inputs have one name"), ("a: T -> b: T; x: int, x: int",
+                                                             "declared twice"),
+        ("a: N * T -> b: T; N: float", "not an int"), ("a: T -> b: T; x: int %", "unexpected "
+                                                                                 "character")])
     def test_mistakes_are_located(self, bad, problem):
         with pytest.raises(ValueError, match=problem):
             op_schema.parse_signature(bad)
@@ -104,7 +111,8 @@ class TestSchema:
             block.signature()
 
     def test_constraints(self):
-        assert TAdd.attrs["T"].allowed == NUMBERS and TAdd.signature().startswith("x: T, y: T -> z: T; T: {half,")
+        assert TAdd.attrs["T"].allowed == NUMBERS and TAdd.signature().startswith("x: T, y: T -> "
+                                                                                  "z: T; T: {half,")
         assert TSink.signature() == "x: T -> ; T: type" and TSink.stateful
 
     def test_block_becomes_an_opdef(self):
@@ -117,7 +125,8 @@ class TestSchema:
 class TestCalling:
     def test_single_output(self, graph):
         z = TAdd(ops.constant([1.0]), [[2.0], [3.0]], name="z")
-        assert z.name == "z:0" and z.dtype is float32 and z.shape == [2, 1] and z.op.get_attr("T") is float32
+        assert z.name == "z:0" and z.dtype is float32 and z.shape == [2, 1]
+        assert z.op.get_attr("T") is float32
 
     def test_attributes_by_position_and_name(self, graph):
         x = ops.constant([1.0])
@@ -168,32 +177,43 @@ class TestCalling:
 class TestRefusals:
     @pytest.mark.parametrize("call,error,problem", [
         (lambda x: TAdd(x), TypeError, "No argument for input 'y' of op TAdd"),
-        (lambda x: TAdd(x, x, z=1), TypeError, "unexpected keyword argument 'z'; it takes x, y, T, name"),
+        (lambda x: TAdd(x, x, z=1), TypeError, "unexpected keyword argument 'z'; it takes x, y, T, "
+                                               "name"),
         (lambda x: TAdd(x, x, x, x), TypeError, "at most 2 positional"),
         (lambda x: TAdd(x, x, x=x), TypeError, "two values for 'x'"),
         (lambda x: TAdd(x, ops.constant(1)), TypeError,
          "Input 'y' of 'TAdd' Op has type int32 that does not match type float32 of argument 'x'"),
-        (lambda x: TAdd(x, "a"), TypeError, "Expected float32 passed to parameter 'y' of op 'TAdd', got 'a'"),
-        (lambda x: TAdd(ops.constant(1), 2.5), TypeError, "Expected int32.*got 2.5 of type 'float'"),
-        (lambda x: TAdd("a", "b"), TypeError, "DataType string not in list of allowed values: float16"),
-        (lambda x: TAdd(None, x), ValueError, "Tried to convert 'x' to a tensor and failed.*None values"),
+        (lambda x: TAdd(x, "a"), TypeError, "Expected float32 passed to parameter 'y' of op "
+                                            "'TAdd', got 'a'"),
+        (lambda x: TAdd(ops.constant(1), 2.5), TypeError, "Expected int32.*got 2.5 of type "
+                                                          "'float'"),
+        (lambda x: TAdd("a", "b"), TypeError, "DataType string not in list of allowed values: "
+                                              "float16"),
+        (lambda x: TAdd(None, x), ValueError, "Tried to convert 'x' to a tensor and failed.*None "
+                                              "values"),
         (lambda x: TConv(x, padding="SAME"), TypeError, "No argument for attr 'strides'"),
         (lambda x: TConv(x, [1], "SAME"), ValueError, "'strides'.*length 1 less than minimum 2"),
         (lambda x: TConv(x, 3, "SAME"), TypeError, "Expected list for attr 'strides'"),
-        (lambda x: TConv(x, [1, "a"], "SAME"), TypeError, "Expected int for argument 'strides' not 'a'"),
+        (lambda x: TConv(x, [1, "a"], "SAME"), TypeError, "Expected int for argument 'strides' not "
+                                                          "'a'"),
         (lambda x: TConv(x, [1, 1.5], "SAME"), TypeError, "Expected int"),
-        (lambda x: TConv(x, [1, 1], "FULL"), ValueError, '"FULL" is not in the list of allowed values: "SAME"'),
+        (lambda x: TConv(x, [1, 1], "FULL"), ValueError, '"FULL" is not in the list of allowed '
+                                                         'values: "SAME"'),
         (lambda x: TConv(x, [1, 1], 3), TypeError, "Expected string for argument 'padding' not 3"),
-        (lambda x: TConv(x, [1, 1], "SAME", flag=1), TypeError, "Expected bool for argument 'flag' not 1"),
+        (lambda x: TConv(x, [1, 1], "SAME", flag=1), TypeError, "Expected bool for argument 'flag' "
+                                                                "not 1"),
         (lambda x: TConv(x, [1, 1], "SAME", scale="a"), TypeError, "Expected float"),
         (lambda x: TConv(x, [1, 1], "SAME", out="a"), TypeError, "Expected TensorShape"),
         (lambda x: TVar("nonsense", []), TypeError, "Expected DataType for argument 'dtype'"),
         (lambda x: TPack(x), TypeError, "Expected list for 'values' argument to 'TPack' Op"),
         (lambda x: TPack([]), ValueError, "length 0 shorter than minimum length 1"),
-        (lambda x: TPack([x, ops.constant(1)]), TypeError, "have types .float32, int32. that don't all match"),
+        (lambda x: TPack([x, ops.constant(1)]), TypeError, "have types .float32, int32. that don't "
+                                                           "all match"),
         (lambda x: TLists([], 1, Tout=[]), ValueError, "length 0 shorter than minimum length 1"),
-        (lambda x: TLists([x], 1.5, Tout=[]), TypeError, "Expected int32 passed to parameter 'last'"),
-        (lambda x: TLists([x], x, Tout=[]), TypeError, "that does not match expected type of int32"),
+        (lambda x: TLists([x], 1.5, Tout=[]), TypeError, "Expected int32 passed to parameter "
+                                                         "'last'"),
+        (lambda x: TLists([x], x, Tout=[]), TypeError, "that does not match expected type of "
+                                                       "int32"),
     ])
     def test_message_names_op_argument_and_line(self, graph, call, error, problem):
         x = ops.constant([1.0])
@@ -273,7 +293,8 @@ class TestSamples:
 
     def test_literals_lists_and_strings(self):
         values, = S([lit([1, 2]), (2,)]).arrays(TPack, {"T": float32})
-        assert values[0].tolist() == [1, 2] and values[0].dtype == np.float32 and values[1].shape == (2,)
+        assert values[0].tolist() == [1, 2] and values[0].dtype == np.float32
+        assert values[1].shape == (2,)
         array, = S(lit([1], "int64")).arrays(TSink)
         assert array.dtype == np.int64
         array, = S(strs(["a", b"\xff"])).arrays(TSink)
@@ -289,7 +310,8 @@ class TestSamples:
 class TestRegistry:
     def test_explicit_and_unique(self):
         assert op_lib.find_op("TAdd") is None
-        with pytest.raises(errors.NotFoundError, match="Op type not registered 'MatMull'.*Did you mean.*MatMul"):
+        with pytest.raises(errors.NotFoundError, match="Op type not registered 'MatMull'.*Did you "
+                                                       "mean.*MatMul"):
             op_lib.get_op("MatMull")
         assert op_lib.get_op("Const").name == "Const"
         const = op_lib.get_op("Const")
@@ -304,7 +326,8 @@ class TestRegistry:
             assert op_schema.format_signature(*op_schema.parse_signature(text)) == text, name
 
     def test_op_from_signature(self, graph):
-        double = op_lib.op_from_signature("MyDouble", SIGNATURES[0].replace(", b: T", ""), shape=lambda a: a)
+        double = op_lib.op_from_signature("MyDouble", SIGNATURES[0].replace(", b: T", ""),
+                                          shape=lambda a: a)
         assert double([1.0], transpose_a=True).shape == [1]
 
 

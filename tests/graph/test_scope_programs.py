@@ -1,4 +1,5 @@
-"""Names, devices, control inputs and colocation of random nested scopes equal TensorFlow's record."""
+"""Names, devices, control inputs and colocation of random nested scopes equal TensorFlow's
+record."""
 
 import json
 import os
@@ -15,8 +16,9 @@ with open(_PATH) as _f:
     ANSWERS = json.load(_f)
 
 TF = types.SimpleNamespace(
-    Graph=ops.Graph, constant=ops.constant, identity=lambda x, name=None: identity_ops.Identity(x, name=name),
-    device=ops.device, control_dependencies=ops.control_dependencies)
+    Graph=ops.Graph, constant=ops.constant, device=ops.device,
+    identity=lambda x, name=None: identity_ops.Identity(x, name=name),
+    control_dependencies=ops.control_dependencies)
 
 
 @pytest.mark.parametrize("seed", range(len(ANSWERS)))

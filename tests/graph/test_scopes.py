@@ -40,13 +40,15 @@ class TestDevice:
         with ops.device(DeviceSpec(job="w", device_type="gpu", device_index=2)):
             assert ops.constant(0).device == "/job:w/device:GPU:2"
 
-    @pytest.mark.parametrize("bad", ["/foo:0", "cpu", "/job", "/task:x", "/device:GPU", "/cpu:0/gpu:0"])
+    @pytest.mark.parametrize("bad", ["/foo:0", "cpu", "/job", "/task:x", "/device:GPU",
+                                     "/cpu:0/gpu:0"])
     def test_malformed(self, graph, bad):
         with pytest.raises(ValueError):
             with ops.device(bad):
                 pass
 
-    @pytest.mark.parametrize("text", ["", "/job:a", "/replica:3", "/job:a/replica:0/task:2/device:TPU:1",
+    @pytest.mark.parametrize("text",
+                             ["", "/job:a", "/replica:3", "/job:a/replica:0/task:2/device:TPU:1",
                                       "/device:GPU:*", "/job:a/task:1"])
     def test_spec_round_trip(self, text):
         assert DeviceSpec.from_string(text).to_string() == text
@@ -155,7 +157,8 @@ class TestAttributeScopes:
             with graph._attr_scope({"_a": None, "_b": b"x"}):
                 inner = ops.constant(0).op
             outer = ops.constant(0).op
-        assert "_a" not in inner.attrs and inner.get_attr("_b") == b"x" and outer.get_attr("_a") == 1
+        assert "_a" not in inner.attrs and inner.get_attr("_b") == b"x"
+        assert outer.get_attr("_a") == 1
 
     def test_kernel_label_map(self, graph):
         with graph._kernel_label_map({"Const": "special"}):

@@ -18,7 +18,11 @@ SHAPES = st.one_of(st.none(), st.lists(DIMS, max_size=4))
 class TestDimension:
     def test_arithmetic(self):
         d, q = Dimension(6), Dimension(None)
-        assert [(d + 1).value, (d - 2).value, (d * 2).value, (d // 4).value, (d % 4).value] == [7, 4, 12, 1, 2]
+        assert [(d + 1).value, (d - 2).value, (d * 2).value, (d // 4).value, (d % 4).value] == [7,
+                                                                                                4,
+                                                                                                12,
+                                                                                                1,
+                                                                                                2]
         assert [(10 - d).value, (13 // d).value, (1 + d).value] == [4, 2, 7]
         assert (d + q).value is None and (q * 3).value is None
         assert d > 5 and d <= 6 and (q > 1) is None and (d == 6) and (d != 5) and (q == 1) is None
@@ -100,7 +104,8 @@ class TestTensorShape:
         assert shape.with_rank_at_least(1) is shape is shape.with_rank_at_most(2)
         for call in (lambda: shape.with_rank(3), lambda: shape.with_rank_at_least(3),
                      lambda: shape.with_rank_at_most(1), lambda: shape.assert_has_rank(0),
-                     lambda: shape.assert_same_rank([1]), lambda: TensorShape([None]).assert_is_fully_defined(),
+                     lambda: shape.assert_same_rank([1]),
+                     lambda: TensorShape([None]).assert_is_fully_defined(),
                      lambda: TensorShape(None).as_list(), lambda: len(TensorShape(None)),
                      lambda: shape.assert_is_compatible_with([2, 4])):
             with pytest.raises(ValueError):
@@ -127,16 +132,19 @@ class TestDType:
     def test_numbers_are_tensorflows(self):
         numbers = {d.name: d.as_datatype_enum for d in dtypes.ALL}
         assert numbers == {
-            "float16": 19, "bfloat16": 14, "float32": 1, "float64": 2, "int8": 6, "int16": 5, "int32": 3,
+            "float16": 19, "bfloat16": 14, "float32": 1, "float64": 2, "int8": 6, "int16": 5,
+            "int32": 3,
             "int64": 9, "uint8": 4, "uint16": 17, "uint32": 22, "uint64": 23, "complex64": 8,
             "complex128": 18, "bool": 10, "string": 7}
         assert dtypes.float32._as_ref.as_datatype_enum == 101
 
     @pytest.mark.parametrize("text,dtype", [
-        ("float", dtypes.float32), ("half", dtypes.float16), ("double", dtypes.float64), (np.int8, dtypes.int8),
+        ("float", dtypes.float32), ("half", dtypes.float16), ("double", dtypes.float64),
+        (np.int8, dtypes.int8),
         (np.dtype("S3"), dtypes.string), (np.str_, dtypes.string), (object, dtypes.string),
         (float, dtypes.float32), (bool, dtypes.bool), (int, dtypes.int64), (9, dtypes.int64),
-        (np.dtype(">f4"), dtypes.float32), (dtypes.int8, dtypes.int8), (101, dtypes.float32._as_ref)])
+        (np.dtype(">f4"), dtypes.float32), (dtypes.int8, dtypes.int8),
+        (101, dtypes.float32._as_ref)])
     def test_as_dtype(self, text, dtype):
         assert dtypes.as_dtype(text) is dtype
 
@@ -170,12 +178,14 @@ class TestDType:
 
     def test_equality(self):
         assert dtypes.float32 == "float32" == dtypes.float32 and dtypes.float32 == np.float32
-        assert dtypes.float32 != "nonsense" and dtypes.float32 != None  # noqa: E711 - the operator is tested
+        assert dtypes.float32 != "nonsense"
+        assert dtypes.float32 != None  # noqa: E711 - the operator is tested
         assert {dtypes.float32: 1}[dtypes.as_dtype("float")] == 1
         assert pickle.loads(pickle.dumps(dtypes.int32)) is dtypes.int32
 
     def test_properties(self):
-        assert dtypes.complex64.real_dtype is dtypes.float32 and dtypes.int32.real_dtype is dtypes.int32
+        assert dtypes.complex64.real_dtype is dtypes.float32
+        assert dtypes.int32.real_dtype is dtypes.int32
         assert dtypes.uint8.is_unsigned and dtypes.uint8.is_integer and not dtypes.bool.is_integer
         assert dtypes.quint8.is_quantized and not dtypes.quint8.is_integer
         assert repr(dtypes.float32) == "tf.float32" and str(dtypes.float32) == "<dtype: 'float32'>"
