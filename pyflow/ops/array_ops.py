@@ -509,7 +509,7 @@ def _filled(shape, value, dtype, name, default):
             if known is not None and int(np.prod(known, dtype=np.int64)) < 1000:
                 return _constant(np.full(known, value, dtype.as_numpy_dtype), dtype, scope)
             shape = graph.convert_to_tensor(int32s(known) if known is not None else shape,
-                                            dtype=dtypes.int32)
+                                            dtype=dtypes.int32, name="shape_as_tensor")
         if not shape.shape.ndims:
             shape = Reshape(shape, int32s([-1]))
         return Fill(shape, _constant(value, dtype, "Const"), name=scope)
@@ -567,7 +567,8 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
     if limit is None:
         start, limit = 0, start
     with graph.name_scope(name, "Range", [start, limit, delta]) as scope:
-        values = [graph.convert_to_tensor(v, dtype=dtype) for v in (start, limit, delta)]
+        values = [graph.convert_to_tensor(v, dtype=dtype, name=part)
+                  for v, part in ((start, "start"), (limit, "limit"), (delta, "delta"))]
         if dtype is None:
             from pyflow.ops import cast_ops
             order = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)

@@ -155,29 +155,31 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
     from pyflow.framework import dtypes
     from pyflow.ops import array_ops, binary_ops, join_ops
     dtype = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
-    with graph.name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
+    with graph.name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as scope:
         columns = num_rows if num_columns is None else num_columns
         batch = [] if batch_shape is None else batch_shape
         numbers = not any(isinstance(v, graph.Tensor) for v in (num_rows, columns, batch))
         if numbers:
             dims, n = list(batch) + [min(num_rows, columns)], (num_rows, columns)
             if n[0] == n[1]:
-                return MatrixDiag(array_ops.ones(dims, dtype))
+                return MatrixDiag(array_ops.ones(dims, dtype), name=scope)
             zeros = array_ops.zeros(list(batch) + list(n), dtype)
-            return MatrixSetDiag(zeros, array_ops.ones(dims, dtype))
+            return MatrixSetDiag(zeros, array_ops.ones(dims, dtype), name=scope)
         batch = graph.convert_to_tensor(np.zeros(0, np.int32) if batch_shape is None else batch,
                                         dtype=dtypes.int32)
         least = binary_ops.Minimum(num_rows, columns)
         diagonal = array_ops.ones(join_ops.concat([batch, [least]], 0), dtype)
         zeros = array_ops.zeros(join_ops.concat([batch, [num_rows], [columns]], 0), dtype)
-        return MatrixSetDiag(zeros, diagonal)
+        return MatrixSetDiag(zeros, diagonal, name=scope)
 
 
 def trace(x, name=None):
     """Sum of the main diagonal of matrices [..., m, n]. TF: tf.trace."""
     from pyflow.ops import reduction_ops
-    with graph.name_scope(name, "Trace", [x]):
-        return reduction_ops.reduce_sum(MatrixDiagPart(graph.convert_to_tensor(x)), [-1])
+    with graph.name_scope(name, "Trace", [x]) as scope:
+        return reduction_ops.reduce_sum(
+            MatrixDiagPart(graph.convert_to_tensor(x)), [-1], name=scope
+        )
 
 
 PUBLIC = {

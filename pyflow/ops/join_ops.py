@@ -321,7 +321,15 @@ def stack(values, axis=0, name="stack"):
     """Tensors of one shape as one of a rank higher, the new dimension at `axis`. TF: tf.stack."""
     if isinstance(values, graph.Tensor):
         values = unstack(values)
+    if axis == 0 and all(isinstance(v, (bool, int, float, np.generic, np.ndarray)) for v in values):
+        return graph.convert_to_tensor(
+            np.asarray(values) if _is_numpy(values) else list(values), name=name
+        )
     return Pack(list(values), axis=axis, name=name)
+
+
+def _is_numpy(values):
+    return all(isinstance(v, (np.generic, np.ndarray)) for v in values)
 
 
 def parallel_stack(values, name="parallel_stack"):
@@ -346,7 +354,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     value = graph.convert_to_tensor(value, name="value")
     if isinstance(num_or_size_splits, (int, np.integer)):
         return Split(axis, value, num_split=int(num_or_size_splits), name=name)
-    sizes = graph.convert_to_tensor(num_or_size_splits, name="size_splits")
+    sizes = graph.convert_to_tensor(num_or_size_splits)
     if sizes.shape.ndims == 0:
         raise ValueError("tf.split: a number of equal parts must be a Python int; a tensor must "
                          "be a "

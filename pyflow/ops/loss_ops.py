@@ -50,7 +50,7 @@ def _check_weights(weights, losses):
 
 
 def _safe_divide(total, count):
-    return binary_ops.DivNoNan(total, count)
+    return binary_ops.DivNoNan(total, count, name="value")
 
 
 def _present(weights, losses):

@@ -12,10 +12,22 @@ import numbers
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.ops import (array_ops, binary_ops, cast_ops, gather_ops, identity_ops, join_ops,
-                        logic_ops,
-                        partition_ops, random_ops, reduction_ops, softmax_ops, unary_ops)
-from pyflow.ops.common import int32s
+from pyflow.ops import (
+    array_ops,
+    binary_ops,
+    cast_ops,
+    complex_ops,
+    gather_ops,
+    identity_ops,
+    join_ops,
+    logic_ops,
+    partition_ops,
+    random_ops,
+    reduction_ops,
+    softmax_ops,
+    unary_ops,
+)
+from pyflow.ops.common import conj, int32s
 from pyflow.ops.reduction_ops import one_of
 
 
@@ -119,9 +131,8 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     with graph.name_scope(name, "embedding_lookup", [ids]) as scope:
         ids = graph.convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
-            return _clipped_rows(gather_ops.gather(shards[0], ids,
-                                                   name=scope if max_norm is None else None),
-                                 ids, max_norm, scope)
+            rows = gather_ops.gather(shards[0], ids, name=scope)
+            return identity_ops.Identity(_clipped_rows(rows, ids, max_norm, None))
         flat = array_ops.reshape(ids, [-1])
         shard, local = _placed(shards, flat, partition_strategy)
         shard = cast_ops.cast(shard, dtypes.int32)
@@ -227,13 +238,14 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """
     values = _values(t_list, "tf.clip_by_global_norm")
     norm = global_norm(t_list, name) if use_norm is None else use_norm
-    with graph.name_scope(name, "clip_by_global_norm"):
+    with graph.name_scope(name, "clip_by_global_norm") as scope:
         one = graph.convert_to_tensor(1.0, dtype=norm.dtype)
         scale = clip_norm * binary_ops.Minimum(1.0 / norm, one / clip_norm)
         finite = unary_ops.IsFinite(norm)
         scale = logic_ops.Select(finite, scale,
                                  graph.convert_to_tensor(float("nan"), dtype=norm.dtype))
-        clipped = [v if v is None else identity_ops.Identity(v * scale) for v in values]
+        clipped = [v if v is None else identity_ops.Identity(v * scale, name=f"{scope}_{i}")
+                   for i, v in enumerate(values)]
         clipped = [graph.IndexedSlices(c, t.indices, t.dense_shape)
                    if isinstance(t, graph.IndexedSlices) else c
                    for c, t in zip(clipped, t_list)]
@@ -260,31 +272,40 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
     matrix = isinstance(axis, (list, tuple)) and len(axis) == 2
     with graph.name_scope(name, "norm", [tensor]):
         x = graph.convert_to_tensor(tensor)
-        from pyflow.ops import complex_ops
-        size = complex_ops.abs(x)
         if ord in ("euclidean", "fro") or ord == 2 and not matrix:
-            total = reduction_ops.reduce_sum(size * size, axis, keepdims=keep)
-            return unary_ops.Sqrt(total)
-        if matrix:
-            return _matrix_norm(size, ord, list(axis), keep)
-        if ord == np.inf:
-            return reduction_ops.reduce_max(size, axis, keepdims=keep)
-        if not isinstance(ord, (int, float)) or ord <= 0:
-            raise ValueError(f"tf.norm: ord {ord!r} is not a vector norm; give 'euclidean', a "
-                             "positive number or inf")
-        if ord == 1:
-            return reduction_ops.reduce_sum(size, axis, keepdims=keep)
-        total = reduction_ops.reduce_sum(binary_ops.Pow(size, float(ord)), axis, keepdims=keep)
-        return binary_ops.Pow(total, 1.0 / ord)
+            result = unary_ops.Sqrt(_squared_sum(x, axis))
+        elif matrix:
+            result = _matrix_norm(complex_ops.abs(x), ord, list(axis))
+        else:
+            result = _vector_norm(complex_ops.abs(x), ord, axis)
+        return result if keep else array_ops.squeeze(result, axis)
 
 
-def _matrix_norm(size, ord, axes, keep):
+def _squared_sum(x, axis):
+    squares = x * conj(x)
+    if x.dtype.is_complex:
+        squares = complex_ops.real(squares)
+    return reduction_ops.reduce_sum(squares, axis, keepdims=True)
+
+
+def _vector_norm(size, ord, axis):
+    if ord == np.inf:
+        return reduction_ops.reduce_max(size, axis, keepdims=True)
+    if not isinstance(ord, (int, float)) or ord <= 0:
+        raise ValueError(f"tf.norm: ord {ord!r} is not a vector norm; give 'euclidean', a positive "
+                         "number or inf")
+    if ord == 1:
+        return reduction_ops.reduce_sum(size, axis, keepdims=True)
+    total = reduction_ops.reduce_sum(binary_ops.Pow(size, float(ord)), axis, keepdims=True)
+    return binary_ops.Pow(total, 1.0 / ord)
+
+
+def _matrix_norm(size, ord, axes):
     if ord not in (1, np.inf):
         raise ValueError(f"tf.norm: matrix norm {ord!r} is not offered; use 'fro', 1 or inf")
     inner, outer = axes if ord == 1 else axes[::-1]
     sums = reduction_ops.reduce_sum(size, inner, keepdims=True)
-    result = reduction_ops.reduce_max(sums, outer, keepdims=True)
-    return result if keep else array_ops.squeeze(result, axes)
+    return reduction_ops.reduce_max(sums, outer, keepdims=True)
 
 
 # ---------------------------------------------------------------------------------------- sequences

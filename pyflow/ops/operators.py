@@ -74,9 +74,9 @@ def _logical_xor(x, y, name):
 
 def _invert(x):
     if x.dtype.base_dtype == dtypes.bool:
-        return logic_ops.LogicalNot(x, name="invert")
+        return logic_ops.LogicalNot(x)
     if x.dtype.is_integer:
-        return unary_ops.Invert(x, name="invert")
+        return unary_ops.Invert(x)
     raise TypeError(f"~ wants a bool or integer tensor, got {x.dtype.name}")
 
 
@@ -84,8 +84,6 @@ def _compare(build):
     def compare(x, y):
         if _sparse(y):
             return NotImplemented
-        if not isinstance(y, graph.Tensor):
-            y = graph.convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
         return build(x, y)
     return compare
 

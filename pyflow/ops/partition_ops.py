@@ -506,7 +506,8 @@ def top_k(input, k=1, sorted=True, name=None):
 
 def in_top_k(predictions, targets, k, name=None):
     """Whether each row's target is among its k largest predictions. TF: nn.in_top_k."""
-    return InTopKV2(predictions, targets, k, name=name or "in_top_k")
+    with graph.name_scope(name, "in_top_k"):
+        return InTopKV2(predictions, targets, k)
 
 
 def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None):

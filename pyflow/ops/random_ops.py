@@ -104,9 +104,9 @@ def _shape_tensor(shape):
     if isinstance(shape, graph.Tensor):
         return shape
     if isinstance(shape, TensorShape):
-        return int32s(shape.as_list())
-    if isinstance(shape, (list, tuple)) and not any(isinstance(d, graph.Tensor) for d in shape):
-        return int32s([int(d) for d in shape])
+        shape = int32s(shape.as_list())
+    elif isinstance(shape, (list, tuple)) and not any(isinstance(d, graph.Tensor) for d in shape):
+        shape = int32s([int(d) for d in shape])
     return graph.convert_to_tensor(shape, name="shape")
 
 
@@ -169,11 +169,11 @@ def random_shuffle(value, seed=None, name=None):
 
 def multinomial(logits, num_samples, seed=None, name=None, output_dtype=None):
     """Classes drawn with probabilities softmax(logits), [rows, num_samples]. TF: tf.multinomial."""
-    with graph.name_scope(name, "multinomial", [logits]) as scope:
+    with graph.name_scope(name, "multinomial", [logits]):
         logits = graph.convert_to_tensor(logits, name="logits")
         seed1, seed2 = graph.get_seed(seed)
         return Multinomial(logits, num_samples, seed=seed1 or 0, seed2=seed2 or 0,
-                           output_dtype=output_dtype or dtypes.int64, name=scope)
+                           output_dtype=output_dtype or dtypes.int64)
 
 
 def categorical(logits, num_samples, dtype=None, seed=None, name=None):

@@ -387,7 +387,9 @@ def reduction_axes(x, axis):
     if isinstance(x, graph.SparseTensor):
         x = x.dense_shape
     rank = rank_of(x)
-    return int32s(list(range(rank))) if isinstance(rank, int) else array_ops.Range(0, rank, 1)
+    if isinstance(rank, int):
+        return graph.constant(int32s(list(range(rank))))
+    return array_ops.range_(0, rank)
 
 
 def _reduction(opdef, name):
@@ -426,16 +428,15 @@ def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reductio
     from pyflow.ops import array_ops, identity_ops
     axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
     keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
-    with graph.name_scope(name, "ReduceLogSumExp", [input_tensor]):
+    with graph.name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
         x = graph.convert_to_tensor(input_tensor)
         top = reduce_max(x, axis, keepdims=True)
         finite = logic_ops.Select(unary_ops.IsFinite(top), top, array_ops.zeros_like(top))
         top = identity_ops.StopGradient(finite)
-        total = reduce_sum(unary_ops.Exp(x - top), axis, keepdims=True)
-        result = unary_ops.Log(total) + top
-        if keepdims:
-            return result
-        return reduce_sum(result, axis)
+        total = unary_ops.Log(reduce_sum(unary_ops.Exp(x - top), axis, keepdims=keepdims))
+        if not keepdims:
+            top = array_ops.Reshape(top, shape_vector(total))
+        return binary_ops.Add(total, top, name=scope)
 
 
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):

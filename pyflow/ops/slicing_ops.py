@@ -407,7 +407,7 @@ def getitem(tensor, item, var=None):
     with graph.name_scope(None, "strided_slice", [tensor]) as scope:
         for one in items:
             index.add_item(one)
-        begin, end, strides = index.packed()
+        begin, end, strides = (graph.convert_to_tensor(v, name="stack") for v in index.packed())
         return strided_slice(tensor, begin, end, strides, var=var, name=scope, **index.masks)
 
 

@@ -332,13 +332,13 @@ def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None
     nn.weighted_cross_entropy_with_logits."""
     from pyflow.ops import activation_ops
     labels = one_of(labels, targets, "labels", "targets")
-    with graph.name_scope(name, "logistic_loss", [logits, labels]):
+    with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = graph.convert_to_tensor(logits, name="logits")
         labels = graph.convert_to_tensor(labels, name="labels", dtype=logits.dtype.base_dtype)
         _same_shape(labels, logits)
         weight = 1 + (pos_weight - 1) * labels
         tail = unary_ops.Log1p(unary_ops.Exp(-unary_ops.Abs(logits))) + activation_ops.Relu(-logits)
-        return (1 - labels) * logits + weight * tail
+        return binary_ops.Add((1 - labels) * logits, weight * tail, name=scope)
 
 
 def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
