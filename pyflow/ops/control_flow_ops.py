@@ -172,15 +172,6 @@ class ControlTrigger:
     samples = None
 
 
-@op("Abort", inputs="", outputs="", attrs="error_msg: string = '', exit_without_error: bool = false")
-class Abort:
-    """Fails the step with ABORTED and `error_msg`, when run. (TF's ends the process.)"""
-    def shape(op): return []
-    gradient = None
-    reference = None
-    samples = None
-
-
 @op("Switch", inputs="data: T, pred: bool", outputs="output_false: T, output_true: T", attrs="T: type")
 class Switch:
     """`data` on the output that the scalar `pred` names, a dead token on the other. TF: Switch."""
@@ -216,16 +207,6 @@ class RefMerge:
     """Merge for references to variables. TF: RefMerge."""
     shape = _merged
     gradient = _merge_gradient
-    reference = None
-    samples = None
-
-
-@op("RefSelect", inputs="index: int32, inputs: Ref(N * T)", outputs="output: Ref(T)",
-    attrs="T: type, N: int >= 1")
-class RefSelect:
-    """The reference at scalar `index` of `inputs`. TF: RefSelect."""
-    def shape(op): return unknown_shape()
-    gradient = None
     reference = None
     samples = None
 

@@ -244,18 +244,6 @@ class ResourceCountUpTo:
     samples = None
 
 
-@op("ResourceStridedSliceAssign", stateful=True,
-    inputs="ref: resource, begin: Index, end: Index, strides: Index, value: T",
-    attrs="T: type, Index: {int32, int64}, begin_mask: int = 0, end_mask: int = 0, "
-          "ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0")
-class ResourceStridedSliceAssign:
-    """Assigns `value` to a strided slice of the variable. TF: ResourceStridedSliceAssign."""
-    shape = _nothing
-    gradient = None
-    reference = None
-    samples = None
-
-
 def variable_shape(handle, out_type=dtypes.int32):
     """Dimensions of the variable behind `handle`: a constant if they are known."""
     known = handle_shape(handle)
