@@ -271,3 +271,17 @@ def test_our_own_kernels_are_a_plugin_like_any_other(caplog):
     with caplog.at_level(logging.WARNING):
         found = [p for p in plugins.load_all() if "pyflow_cpu" in p.origin]
     assert len(found) == 1 and found[0].problem is None and found[0].description["kernels"]
+
+
+def test_deterministic_refuses_kernels_that_do_not_promise_it(tmp_path, built):
+    install(tmp_path, "acme", built())
+    out, _ = python("""
+        import pyflow as tf
+        y = tf.plugins.op("acme.Scale")([1.0], name="careless")
+        with tf.Session(deterministic=True) as sess:
+            try:
+                sess.run(y)
+            except tf.errors.InvalidArgumentError as e:
+                print("'careless' (acme.Scale" in str(e) and "deterministic=True" in str(e))
+        """, tmp_path)
+    assert out == "True"
