@@ -182,10 +182,13 @@ class Graph(GraphScopes, GraphCollections):
         else:
             for tensor, shape in zip(op.outputs, output_shapes):
                 tensor._shape = shape
-        context = scopes.control_flow_context
+        context = op._control_flow_context = scopes.control_flow_context
+        for tensor in inputs:
+            inner = tensor.op._control_flow_context
+            if inner is not None and inner is not context:
+                inner.check_use(op, tensor.op)
         with self._lock:
             self._register(op)
-        op._control_flow_context = context
         if context is not None:
             context.add_op(op)
         if scopes.control:

@@ -125,6 +125,22 @@ class ControlFlowContext(abc.ABC):
     def add_value(self, value):
         """The tensor that stands inside for `value`."""
 
+    def check_use(self, op, source):
+        """ValueError if `op`, elsewhere, uses the output of `source`, which is here, and may not.
+
+        A value inside a loop exists once per iteration, so there is nothing to use outside."""
+        loop = while_context_of(op)
+        context = cf.output_context(source)
+        source_loop = context.while_context() if context is not None else None
+        if source_loop is None or is_containing(source_loop, loop):
+            return
+        if _may_cross(op, source, source_loop, loop):
+            return
+        raise ValueError(
+            f"Cannot use '{source.name}' as input to '{op.name}' because '{source.name}' is in a while "
+            f"loop ({source_loop.name}). Return it from the loop's body as a loop variable, and use "
+            f"the result of tf.while_loop. ({op.user_frame})")
+
     def add_inner_op(self, op):
         """Tells this context of an operation added to a context inside it."""
         if self._outer_context:
@@ -206,24 +222,6 @@ def constant_enter(value):
     while op.type in ("Identity", "RefIdentity", "Switch", "RefSwitch"):
         op = op.inputs[0].op
     return op if op.type in ("Enter", "RefEnter") and op.get_attr("is_constant") else None
-
-
-def check_input(op, input_op):
-    """ValueError if `op` uses a value from a loop or branch that does not enclose it.
-
-    Such a value exists once per iteration, or on one branch only, so there is nothing to use
-    outside."""
-    loop = while_context_of(op)
-    source = cf.output_context(input_op)
-    source_loop = source.while_context() if source is not None else None
-    if source_loop is None or is_containing(source_loop, loop):
-        return
-    if _may_cross(op, input_op, source_loop, loop):
-        return
-    raise ValueError(
-        f"Cannot use '{input_op.name}' as input to '{op.name}' because '{input_op.name}' is in a while "
-        f"loop ({source_loop.name}). Return it from the loop's body as a loop variable, and use the "
-        "result of tf.while_loop.")
 
 
 def _may_cross(op, input_op, source_loop, loop):

@@ -157,3 +157,25 @@ def test_assert_family_while_building():
         tf.assert_integer(placeholder())
     with pytest.raises(TypeError, match="must be of type"):
         tf.assert_type(placeholder(), tf.int32)
+
+
+def test_tensor_of_a_loop_cannot_be_used_outside(graph):
+    inside = []
+
+    def body(i):
+        inside.append(i * 2)
+        return i + 1
+    tf.while_loop(lambda i: i < 3, body, [tf.constant(0)])
+    before = len(graph.get_operations())
+    with pytest.raises(ValueError, match=r"Cannot use 'while/mul' as input to 'outside'.*test_errors.py"):
+        tf.add(inside[0], inside[0], name="outside")
+    assert len(graph.get_operations()) == before
+    with pytest.raises(ValueError, match="is in a while loop"):
+        tf.while_loop(lambda i: i < 3, lambda i: i + inside[0], [tf.constant(0)])
+    assert graph._get_control_flow_context() is None
+
+
+def test_inner_loop_may_use_the_outer_ones_tensors():
+    def outer(i):
+        return i + tf.while_loop(lambda j: j < i, lambda j: j + i + 1, [tf.constant(0)])
+    tf.while_loop(lambda i: i < 3, outer, [tf.constant(1)])
