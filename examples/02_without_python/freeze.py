@@ -25,14 +25,14 @@ def train_and_freeze(path):
     train, test = datasets.digits(seed=0)
     with tf.Graph().as_default() as graph, tf.Session() as session:
         x, y = tf.placeholder(tf.float32, [None, 8, 8, 1], name="x"), tf.placeholder(tf.int64, [None])
-        logits = tf.identity(models.convnet(x, 1.0), name="logits")
+        logits = tf.identity(models.convnet(x, 1.0), name="scores")
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
         step = tf.train.AdamOptimizer(2e-3).minimize(loss)
         session.run(tf.global_variables_initializer())
         for epoch in range(15):
             for images, labels in datasets.batches(train, 50, epoch):
                 session.run(step, {x: images, y: labels})
-        frozen = tf.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["logits"])
+        frozen = tf.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["scores"])
         path.write_bytes(frozen.SerializeToString())
         return test[0], test[1], session.run(logits, {x: test[0]})
 

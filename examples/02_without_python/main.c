@@ -14,7 +14,7 @@ static void must(pf_status st, const char *what) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const feeds[] = {"x", 0}, *const fetches[] = {"logits", 0};
+  static const char *const feeds[] = {"x", 0}, *const fetches[] = {"scores", 0};
   pf_model *model;
   if (argc != 6) return 2;
   must(pf_rt_plugin(argv[1], why, sizeof why), "plugin");

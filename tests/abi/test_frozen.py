@@ -34,7 +34,7 @@ def frozen(digits, tmp_path_factory):
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(0)
         x, y = tf.placeholder(tf.float32, [None, 8, 8, 1], name="x"), tf.placeholder(tf.int64, [None])
-        logits = tf.identity(models.convnet(x, 1.0), name="logits")
+        logits = tf.identity(models.convnet(x, 1.0), name="scores")
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
         step = tf.train.AdamOptimizer(2e-3).minimize(loss)
         with tf.Session() as session:
@@ -42,7 +42,7 @@ def frozen(digits, tmp_path_factory):
             for epoch in range(10):
                 for images, labels in datasets.batches(train, 50, epoch):
                     session.run(step, {x: images, y: labels})
-            graph_def = tf.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["logits"])
+            graph_def = tf.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["scores"])
             found = session.run(logits, {x: test[0]})
     (folder / "digits.pb").write_bytes(graph_def.SerializeToString())
     (folder / "images.bin").write_bytes(test[0].tobytes())
@@ -69,7 +69,7 @@ def test_the_frozen_graph_has_no_variables_and_runs_in_a_session(frozen):
     graph_def = tf.GraphDef.FromString((folder / "digits.pb").read_bytes())
     assert not {n.op for n in graph_def.node} & {"VariableV2", "VarHandleOp", "Assign"}
     with tf.Graph().as_default():
-        logits, = tf.import_graph_def(graph_def, return_elements=["logits:0"], name="")
+        logits, = tf.import_graph_def(graph_def, return_elements=["scores:0"], name="")
         with tf.Session() as session:
             np.testing.assert_array_equal(session.run(logits, {"x:0": images}), wanted)
 

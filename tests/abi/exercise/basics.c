@@ -223,7 +223,7 @@ const pf_kernel *const basic_kernels[] = {
   KERNEL("exercise.Choice", first_choice, .priority = 5, .init = decline_vectors, .state_size = sizeof(rank_attr),
          .attrs = TABLE(pf_attr, PF_ATTR(rank_attr, PF_ATTR_INT, rank))),
   KERNEL("exercise.Choice", second_choice),
-  KERNEL("exercise.Choice", refuse, .priority = 9, .needs = "an_isa_nobody_has"),
+  KERNEL("exercise.Choice", refuse, .priority = 9, .needs = "avx2,neon"),
   KERNEL("exercise.ParallelSum", parallel_sum, .flags = PF_KERNEL_EXPENSIVE),
   KERNEL("exercise.WhereAmI", where_am_i),
   KERNEL("exercise.Repeat", repeat, .cost = repeat_cost),
