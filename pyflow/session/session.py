@@ -280,17 +280,10 @@ class BaseSession:
             return step.run(values, timeout)
         if step.fed_fetches or timeout or step.compiled.may_block:
             return checked
-        try:
-            fast = runtime.executor().Callable(
-                step.compiled.plan,
-                step.leaf,
-                None if step.leaf else step.mapper.build,
-                checked,
-                step.compiled.explain,
-            )
-            self._callables.add(fast)
-        except TypeError:
-            return checked
+        finish = None if step.leaf else step.mapper.build
+        fast = runtime.executor().Callable(
+            step.compiled.plan, step.leaf, finish, checked, step.compiled.explain)
+        self._callables.add(fast)
         return fast
 
     def partial_run_setup(self, fetches, feeds=None):
@@ -340,7 +333,7 @@ class BaseSession:
             self._steps.clear()
             self._partial_runs.clear()
             for call in list(self._callables):
-                call.stop()
+                call.close()
             for token in list(self._running):
                 token.cancel("the session was closed")
         self._state.close()
