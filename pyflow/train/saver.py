@@ -1,7 +1,7 @@
 """tf.train.Saver: saves and restores variables through SaveV2 and RestoreV2 nodes.
 
 The Saver only builds nodes, keeps the list of recent checkpoints and explains failures; the kernels
-do the writing and reading (file format: README, "Checkpoints").  Nodes, with TF's names (scope
+do the writing and reading (file format: checkpoint.py).  Nodes, with TF's names (scope
 `save`):
 
     Const (the prefix, fed) --> SaveV2 --> control_dependency (Identity of the prefix, after SaveV2)
