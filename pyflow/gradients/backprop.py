@@ -220,22 +220,31 @@ class _Backward:
             self.loops.close_back_edges()
 
     def _visit(self, op):
+        loops = self.loops
         with self._placed(op):
-            with self._loop(op, before=True):
-                out_grads = [self.summed(t) for t in op.outputs]
-            function = None
-            if any(g is not None for g in out_grads) and op not in self.stop_ops:
-                function = gradient_function(op)
-            with self._loop(op, before=False):
-                in_grads = [None] * len(op.inputs)
-                if function is not None:
-                    self._reject_initial_value(op)
-                    in_grads = self._differentiate(op, function, out_grads)
-                for tensor, grad in zip(op.inputs, in_grads):
-                    if grad is not None:
-                        _set_static_shape(tensor, grad, op)
-                        self.add(tensor, grad)
+            if loops:
+                loops.enter(op, before=True)
+            out_grads = [self.summed(t) for t in op.outputs]
+            if loops:
+                loops.exit(op, before=True)
+                loops.enter(op, before=False)
+            self._pass_on(op, out_grads)
+            if loops:
+                loops.exit(op, before=False)
         self._release_inputs(op)
+
+    def _pass_on(self, op, out_grads):
+        """Gives the inputs of `op` the gradients that its gradient function makes."""
+        if op in self.stop_ops or all(grad is None for grad in out_grads):
+            return
+        function = gradient_function(op)
+        if function is None:
+            return
+        self._reject_initial_value(op)
+        for tensor, grad in zip(op.inputs, self._differentiate(op, function, out_grads)):
+            if grad is not None:
+                _set_static_shape(tensor, grad, op)
+                self.add(tensor, grad)
 
     def _differentiate(self, op, function, out_grads):
         for i, grad in enumerate(out_grads):
@@ -293,14 +302,6 @@ class _Backward:
         if not self.colocate:
             return contextlib.nullcontext()
         return ops.get_default_graph()._colocate_with_for_gradient(op, self.uid)
-
-    @contextlib.contextmanager
-    def _loop(self, op, before):
-        if self.loops:
-            self.loops.enter(op, before)
-        yield
-        if self.loops:
-            self.loops.exit(op, before)
 
 
 def _any_gradient(parts):

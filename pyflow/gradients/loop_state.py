@@ -41,7 +41,7 @@ class LoopState:
         self._forward_sync = None
         self._grad_sync = None
         outer = outer_grad_state.forward_context if outer_grad_state else forward_context.outer_context
-        with forward_context.graph.as_default(), entered(outer):
+        with entered(outer):
             count, self.forward_index = forward_context.add_forward_counter(outer_grad_state)
         if outer_grad_state:
             self._make_nested_grad_context(count, outer)
@@ -95,16 +95,14 @@ class LoopState:
     # --------------------------------------------------------------------------------- saving values
     def save(self, value, dead_branch=False):
         """Pushes forward tensor `value` on a new stack in each iteration. Returns the stack's handle."""
-        with self.forward_index.graph.as_default():
-            current = ops.get_default_graph()._get_control_flow_context()
-            with ops.control_dependencies(None):
-                with entered(current), ops.colocate_with(value):
-                    unlimited = ops.constant(-1, "int32")
-                    stack = data_flow_ops.StackV2(unlimited, elem_type=value.dtype.base_dtype,
-                                                  name="f_acc")
-                push = self._push(self.forward_context.add_value(stack), value, dead_branch)
-                counter_add = self.forward_index.op.inputs[0].op
-                push.op._add_control_input(counter_add)
+        current = ops.get_default_graph()._get_control_flow_context()
+        with ops.control_dependencies(None):
+            with entered(current), ops.colocate_with(value):
+                unlimited = ops.constant(-1, dtypes.int32)
+                stack = data_flow_ops.StackV2(unlimited, elem_type=value.dtype.base_dtype,
+                                              name="f_acc")
+            push = self._push(self.forward_context.add_value(stack), value, dead_branch)
+            push.op._add_control_input(self.forward_index.op.inputs[0].op)
         return stack
 
     def _push(self, stack, value, dead_branch):
