@@ -1,13 +1,17 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
-"""Attribute values of a GraphDef: numbers, strings, shapes, tensors, lists (attr_value.proto, tensor.proto).
+"""Attribute values of a GraphDef: numbers, strings, shapes, tensors, lists (attr_value.proto,
+tensor.proto).
 
 Invariants
 1. Everything kept is copied into the graph's arena, or is a tensor listed in `graph.tensors`.
-2. Before memory is taken it is counted: arena and tensors together never pass `cap`, whatever a shape claims.
+2. Before memory is taken it is counted: arena and tensors together never pass `cap`, whatever a
+   shape claims.
 3. A TensorProto's values fill its shape exactly; only the last one may stand for the rest.
 
-Field numbers are written beside the code that reads them; unknown fields are skipped, as protobuf does.
+Field numbers are written beside the code that reads them; unknown fields are skipped, as protobuf
+does.
 """
 from core cimport *
 from tensor_api cimport *
@@ -20,7 +24,8 @@ cdef public pf_status pf_malformed(pf_load* l, const char* what) noexcept nogil:
 
 
 cdef public pf_status pf_over_cap(pf_load* l) noexcept nogil:
-    return pf_error_set(l.err, PF_RESOURCE_EXHAUSTED, b"the graph needs more than %ju MB of memory once read; "
+    return pf_error_set(l.err, PF_RESOURCE_EXHAUSTED, b"the graph needs more than %ju MB of "
+                        b"memory once read; "
                         b"feed large tensors or keep them in variables instead of constants",
                         <uintmax_t>(l.cap >> 20))
 
@@ -47,7 +52,8 @@ cdef public int pf_load_keep(pf_load* l, pf_str s, pf_str* out) noexcept nogil:
     return out.data != NULL
 
 
-# ---------------------------------------------------------------- TensorShapeProto: dim=2 {size=1}, unknown_rank=3
+# ---------------------------------------------------------------- TensorShapeProto
+# dim=2 {size=1}, unknown_rank=3
 cdef pf_status read_dim(pf_load* l, pf_str bytes, int64_t* size) noexcept nogil:
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f
@@ -58,7 +64,8 @@ cdef pf_status read_dim(pf_load* l, pf_str bytes, int64_t* size) noexcept nogil:
     if r.bad:
         return pf_malformed(l, b"a TensorShapeProto")
     if size[0] < -1:
-        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a shape has dimension %jd; expected -1 (unknown) or more",
+        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a shape has dimension %jd; expected -1 "
+                            b"(unknown) or more",
                             <intmax_t>size[0])
     return PF_OK
 
@@ -73,7 +80,8 @@ cdef pf_status read_shape(pf_load* l, pf_str bytes, pf_shape* out) noexcept nogi
     while pf_next_field(&r, &f):
         if f.number == 2 and f.wire == PF_WIRE_BYTES:
             if n >= PF_MAX_NDIM:
-                return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a shape has more than %d dimensions", PF_MAX_NDIM)
+                return pf_error_set(l.err, PF_INVALID_ARGUMENT,
+                                    b"a shape has more than %d dimensions", PF_MAX_NDIM)
             if read_dim(l, f.bytes, &dims[n]) != PF_OK:
                 return l.err.code
             n += 1
@@ -105,7 +113,7 @@ cdef Values values_of(int32_t type) noexcept nogil:
     cdef Values v
     v.unit = pf_type_size(type)
     v.wire = PF_WIRE_VARINT
-    v.field = 7                                     # int_val: all integers without a field of their own
+    v.field = 7             # int_val: all integers without a field of their own
     if type == PF_FLOAT16 or type == PF_BFLOAT16:
         v.field = 13
     elif type == PF_FLOAT32 or type == PF_COMPLEX64:
@@ -130,7 +138,8 @@ cdef Values values_of(int32_t type) noexcept nogil:
 
 
 cdef pf_status too_many(pf_load* l, int64_t n) noexcept nogil:
-    return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto holds more values than its shape has elements (%jd)",
+    return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto holds more values than its "
+                        b"shape has elements (%jd)",
                         <intmax_t>n)
 
 
@@ -196,7 +205,8 @@ cdef pf_status fill_values(pf_load* l, pf_tensor* t, pf_str bytes) noexcept nogi
         elif f.wire == v.wire and not put(l, t, v, &n, f.value):
             return l.err.code
     if (n * v.unit) % item:
-        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto of type %s ends within a number",
+        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto of type %s ends within "
+                            b"a number",
                             pf_type_name(t.type))
     if t.nbytes:
         repeat_last(t, n * v.unit)
@@ -207,7 +217,7 @@ cdef pf_status fill_strings(pf_load* l, pf_tensor* t, pf_str bytes) noexcept nog
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f
     cdef pf_str last
-    cdef int64_t i = 0, n = t.nbytes // <int64_t>sizeof(pf_str)
+    cdef int64_t room, i = 0, n = t.nbytes // <int64_t>sizeof(pf_str)
     last.data = NULL
     last.len = 0
     while pf_next_field(&r, &f):
@@ -219,7 +229,10 @@ cdef pf_status fill_strings(pf_load* l, pf_tensor* t, pf_str bytes) noexcept nog
             if pf_tensor_str_set(&t.m.dl_tensor, i, last) != PF_OK:
                 return pf_over_cap(l)
             i += 1
-    if l.tensor_bytes > l.cap or last.len and (n - i) > <int64_t>((l.cap - l.tensor_bytes) // <uint64_t>(last.len + 32)):
+    if l.tensor_bytes > l.cap:
+        return pf_over_cap(l)
+    room = <int64_t>((l.cap - l.tensor_bytes) // <uint64_t>(last.len + 32))
+    if last.len and n - i > room:
         return pf_over_cap(l)
     while last.len and i < n:
         l.tensor_bytes += <uint64_t>last.len
@@ -234,7 +247,8 @@ cdef pf_status fill_content(pf_load* l, pf_tensor* t, pf_str content) noexcept n
     cdef int64_t i
     if content.len != t.nbytes or t.type == PF_STRING:
         return pf_error_set(l.err, PF_INVALID_ARGUMENT,
-                            b"a TensorProto's tensor_content has %jd bytes; its type %s and shape need %jd",
+                            b"a TensorProto's tensor_content has %jd bytes; its type %s and shape "
+                            b"need %jd",
                             <intmax_t>content.len, pf_type_name(t.type), <intmax_t>t.nbytes)
     if content.len:
         memcpy(b, content.data, <size_t>content.len)
@@ -262,7 +276,8 @@ cdef bint own_tensor(pf_load* l, pf_tensor* t) noexcept nogil:
     return True
 
 
-cdef pf_status new_tensor(pf_load* l, int32_t type, const pf_shape* shape, pf_tensor** out) noexcept nogil:
+cdef pf_status new_tensor(pf_load* l, int32_t type, const pf_shape* shape,
+                          pf_tensor** out) noexcept nogil:
     """An empty tensor of the graph's, after checking type, shape and memory."""
     cdef int64_t bytes
     cdef int32_t i
@@ -270,13 +285,16 @@ cdef pf_status new_tensor(pf_load* l, int32_t type, const pf_shape* shape, pf_te
         return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto has element type %d (%s), "
                             b"which no constant can have", type, pf_type_name(type))
     if shape.ndim < 0:
-        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto has a shape of unknown rank")
+        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto has a shape of "
+                            b"unknown rank")
     for i in range(shape.ndim):
         if shape.dims[i] < 0:
-            return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto has negative dimension %jd",
+            return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto has negative "
+                                b"dimension %jd",
                                 <intmax_t>shape.dims[i])
     if pf_checked_bytes(type, shape.dims, shape.ndim, &bytes) != PF_OK:
-        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto's shape has too many elements")
+        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto's shape has too many "
+                            b"elements")
     if <uint64_t>bytes + l.tensor_bytes + l.graph.arena.total > l.cap:
         return pf_over_cap(l)
     out[0] = pf_tensor_new(type, shape.dims, shape.ndim)
@@ -287,7 +305,8 @@ cdef pf_status new_tensor(pf_load* l, int32_t type, const pf_shape* shape, pf_te
 
 
 cdef pf_status read_tensor(pf_load* l, pf_str bytes, pf_tensor** out) noexcept nogil:
-    """dtype=1, tensor_shape=2, tensor_content=4, and one *_val field per type; the graph owns the result."""
+    """dtype=1, tensor_shape=2, tensor_content=4, and one *_val field per type; the graph owns the
+    result."""
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f
     cdef int32_t type = 0
@@ -326,7 +345,8 @@ cdef pf_status read_func(pf_load* l, pf_str bytes, pf_str* name) noexcept nogil:
 
 
 cdef int32_t list_kind(uint32_t field) noexcept nogil:
-    """AttrValue and its ListValue share the numbers 2 to 8; func is 10 in one and 9 in the other."""
+    """AttrValue and its ListValue share the numbers 2 to 8; func is 10 in one and 9 in the
+    other."""
     if field == 2:
         return PF_ATTR_STRING
     if field == 3:
@@ -371,7 +391,8 @@ cdef void put_number(int32_t kind, void* items, int64_t i, uint64_t value) noexc
         (<int32_t*>items)[i] = <int32_t>value
 
 
-cdef pf_status put_message(pf_load* l, int32_t kind, void* items, int64_t i, pf_str bytes) noexcept nogil:
+cdef pf_status put_message(pf_load* l, int32_t kind, void* items, int64_t i,
+                           pf_str bytes) noexcept nogil:
     cdef pf_tensor* t = NULL
     if kind == PF_ATTR_STRING:
         return PF_OK if pf_load_keep(l, bytes, <pf_str*>items + i) else l.err.code
@@ -389,7 +410,8 @@ cdef pf_status put_message(pf_load* l, int32_t kind, void* items, int64_t i, pf_
 cdef int64_t count_items(const pf_field* f, int32_t kind) noexcept nogil:
     """Items of one field of a ListValue; -1: malformed."""
     cdef int64_t i, n = 0
-    if f.wire != PF_WIRE_BYTES or kind in (PF_ATTR_STRING, PF_ATTR_SHAPE, PF_ATTR_TENSOR, PF_ATTR_FUNC):
+    if f.wire != PF_WIRE_BYTES or kind in (PF_ATTR_STRING, PF_ATTR_SHAPE, PF_ATTR_TENSOR,
+                                           PF_ATTR_FUNC):
         return 1
     if kind == PF_ATTR_FLOAT:
         return f.bytes.len // 4 if f.bytes.len % 4 == 0 else -1
@@ -410,7 +432,8 @@ cdef pf_status count_list(pf_load* l, pf_str bytes, int32_t* kind, int64_t* n) n
         if k == 0:
             continue
         if kind[0] and k != kind[0]:
-            return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"an attribute's list mixes kinds of values")
+            return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"an attribute's list mixes kinds "
+                                b"of values")
         kind[0] = k
         more = count_items(&f, k)
         if more < 0:
@@ -446,7 +469,8 @@ cdef pf_status read_list(pf_load* l, pf_str bytes, pf_attr_value* out) noexcept 
         else:
             packed = pf_reader_of(f.bytes)
             while packed.at < packed.end and i < n:
-                if not (pf_read_fixed(&packed, 4, &value) if kind == PF_ATTR_FLOAT else pf_read_varint(&packed, &value)):
+                if not (pf_read_fixed(&packed, 4, &value) if kind == PF_ATTR_FLOAT
+                        else pf_read_varint(&packed, &value)):
                     return pf_malformed(l, b"an attribute's list")
                 put_number(kind, items, i, value)
                 i += 1
@@ -457,13 +481,16 @@ cdef pf_status read_list(pf_load* l, pf_str bytes, pf_attr_value* out) noexcept 
 
 
 cdef pf_status read_attr_value(pf_load* l, pf_str bytes, pf_attr_value* out) noexcept nogil:
-    """list=1, s=2, i=3, f=4, b=5, type=6, shape=7, tensor=8, func=10; the last one counts (a oneof)."""
+    """list=1, s=2, i=3, f=4, b=5, type=6, shape=7, tensor=8, func=10; the last one counts (a
+    oneof)."""
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f, last
     cdef int32_t kind
+    cdef bint number
     memset(&last, 0, sizeof(last))
     while pf_next_field(&r, &f):
-        if (f.number <= 8 or f.number == 10) and (f.wire == PF_WIRE_BYTES) == (f.number not in (3, 4, 5, 6)):
+        number = 3 <= f.number <= 6     # these are numbers, the others are messages or bytes
+        if (f.number <= 8 or f.number == 10) and (f.wire == PF_WIRE_BYTES) != number:
             last = f
     if r.bad:
         return pf_malformed(l, b"an AttrValue")

@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""The core's C headers as Cython sees them: pyflow/tensor.h, pyflow/kernel.h, pf_atomic.h and the types and inline
-functions of pf_core.h.
+"""The core's C headers as Cython sees them: pyflow/tensor.h, pyflow/kernel.h, pf_atomic.h and the
+types and inline functions of pf_core.h.
 
-The functions that one core module defines and the others call are declared beside this file, one small
-.pxd per defining module (tensor_api, proto_api, sig_api, registry_api, state_api, rendezvous_api): a module must
-not cimport the declarations of what it defines itself.
+The functions that one core module defines and the others call are declared beside this file, one
+small .pxd per defining module (tensor_api, proto_api, sig_api, registry_api, state_api,
+rendezvous_api): a module must not cimport the declarations of what it defines itself.
 
     from core cimport pf_tensor, pf_status, PF_OK
     from tensor_api cimport pf_tensor_new
@@ -15,7 +15,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdint cimport uintptr_t, intmax_t, uintmax_t
 from libc.stdlib cimport malloc, calloc, realloc, free, abort, getenv, strtod, strtoll, qsort
-from libc.string cimport memcpy, memmove, memset, memcmp, strlen, strcmp, strncmp, strchr, strstr, strdup
+from libc.string cimport memcpy, memmove, memset, memcmp, strlen, strcmp, strncmp, strchr
+from libc.string cimport strstr, strdup
 from libc.stdio cimport snprintf, FILE, fprintf, stderr, fputs, fflush, fopen, fread, fclose
 from libc.errno cimport errno
 
@@ -30,7 +31,8 @@ cdef extern from "<pthread.h>" nogil:
         pass
     ctypedef struct pthread_key_t:
         pass
-    int pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*) noexcept nogil, void*) noexcept
+    int pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*) noexcept nogil,
+                       void*) noexcept
     int pthread_join(pthread_t, void**) noexcept
     int pthread_detach(pthread_t) noexcept
     pthread_t pthread_self() noexcept
@@ -46,7 +48,8 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_cond_timedwait(pthread_cond_t*, pthread_mutex_t*, const timespec*) noexcept
     int pthread_cond_signal(pthread_cond_t*) noexcept
     int pthread_cond_broadcast(pthread_cond_t*) noexcept
-    int pthread_atfork(void (*)() noexcept nogil, void (*)() noexcept nogil, void (*)() noexcept nogil) noexcept
+    int pthread_atfork(void (*)() noexcept nogil, void (*)() noexcept nogil,
+                       void (*)() noexcept nogil) noexcept
     int pthread_attr_init(pthread_attr_t*) noexcept
     int pthread_attr_destroy(pthread_attr_t*) noexcept
     int pthread_attr_setstacksize(pthread_attr_t*, size_t) noexcept
@@ -103,7 +106,8 @@ cdef extern from "pf_atomic.h" nogil:
 # ---------------------------------------------------------------- pyflow/tensor.h
 cdef extern from "pyflow/tensor.h" nogil:
     enum:
-        kDLCPU, kDLCUDA, kDLCUDAHost, kDLOpenCL, kDLVulkan, kDLMetal, kDLROCM, kDLROCMHost, kDLExtDev, kDLCUDAManaged
+        kDLCPU, kDLCUDA, kDLCUDAHost, kDLOpenCL, kDLVulkan, kDLMetal, kDLROCM, kDLROCMHost
+        kDLExtDev, kDLCUDAManaged
     enum:
         kDLInt, kDLUInt, kDLFloat, kDLOpaqueHandle, kDLBfloat, kDLComplex, kDLBool
     ctypedef struct DLDevice:
@@ -135,12 +139,16 @@ cdef extern from "pyflow/kernel.h" nogil:
         PF_ABI_MAJOR, PF_ABI_MINOR
     enum:
         PF_OK, PF_CANCELLED, PF_UNKNOWN, PF_INVALID_ARGUMENT, PF_DEADLINE_EXCEEDED, PF_NOT_FOUND
-        PF_ALREADY_EXISTS, PF_PERMISSION_DENIED, PF_RESOURCE_EXHAUSTED, PF_FAILED_PRECONDITION, PF_ABORTED
-        PF_OUT_OF_RANGE, PF_UNIMPLEMENTED, PF_INTERNAL, PF_UNAVAILABLE, PF_DATA_LOSS, PF_UNAUTHENTICATED
+        PF_ALREADY_EXISTS, PF_PERMISSION_DENIED, PF_RESOURCE_EXHAUSTED, PF_FAILED_PRECONDITION
+        PF_ABORTED
+        PF_OUT_OF_RANGE, PF_UNIMPLEMENTED, PF_INTERNAL, PF_UNAVAILABLE, PF_DATA_LOSS
+        PF_UNAUTHENTICATED
         PF_PENDING, PF_DECLINE
     enum:
-        PF_INVALID_TYPE, PF_FLOAT32, PF_FLOAT64, PF_INT32, PF_UINT8, PF_INT16, PF_INT8, PF_STRING, PF_COMPLEX64
-        PF_INT64, PF_BOOL, PF_QINT8, PF_QUINT8, PF_QINT32, PF_BFLOAT16, PF_QINT16, PF_QUINT16, PF_UINT16
+        PF_INVALID_TYPE, PF_FLOAT32, PF_FLOAT64, PF_INT32, PF_UINT8, PF_INT16, PF_INT8, PF_STRING
+        PF_COMPLEX64
+        PF_INT64, PF_BOOL, PF_QINT8, PF_QUINT8, PF_QINT32, PF_BFLOAT16, PF_QINT16, PF_QUINT16
+        PF_UINT16
         PF_COMPLEX128, PF_FLOAT16, PF_RESOURCE, PF_VARIANT, PF_UINT32, PF_UINT64, PF_FLOAT8_E5M2
         PF_FLOAT8_E4M3FN, PF_INT4, PF_UINT4
     ctypedef struct pf_str:
@@ -155,7 +163,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pass
 
     enum:
-        PF_ATTR_INT, PF_ATTR_FLOAT, PF_ATTR_BOOL, PF_ATTR_STRING, PF_ATTR_TYPE, PF_ATTR_SHAPE, PF_ATTR_TENSOR
+        PF_ATTR_INT, PF_ATTR_FLOAT, PF_ATTR_BOOL, PF_ATTR_STRING, PF_ATTR_TYPE, PF_ATTR_SHAPE
+        PF_ATTR_TENSOR
         PF_ATTR_FUNC, PF_ATTR_LIST
     ctypedef struct pf_shape:
         const int64_t* dims
@@ -204,7 +213,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*cost)(pf_infer*, double*, double*) noexcept nogil
         const char* needs
     enum:
-        PF_KERNEL_EXPENSIVE, PF_KERNEL_DETERMINISTIC, PF_KERNEL_ASYNC, PF_KERNEL_BLOCKING, PF_KERNEL_URGENT
+        PF_KERNEL_EXPENSIVE, PF_KERNEL_DETERMINISTIC, PF_KERNEL_ASYNC, PF_KERNEL_BLOCKING
+        PF_KERNEL_URGENT
         PF_KERNEL_STRIDED, PF_KERNEL_DEAD, PF_KERNEL_COLLECTIVE, PF_FLAG_CRITICAL_MASK
     ctypedef struct pf_plugin:
         uint32_t size, flags
@@ -266,15 +276,19 @@ cdef extern from "pyflow/kernel.h" nogil:
         void (*done)(uint64_t, pf_status) noexcept nogil
         pf_ctx* (*pending)(uint64_t) noexcept nogil
         int32_t (*cancelled)(pf_ctx*) noexcept nogil
-        pf_status (*on_cancel)(pf_ctx*, uint64_t, void (*)(void*) noexcept nogil, void*) noexcept nogil
+        pf_status (*on_cancel)(pf_ctx*, uint64_t, void (*)(void*) noexcept nogil,
+                               void*) noexcept nogil
         int32_t (*off_cancel)(uint64_t) noexcept nogil
-        pf_status (*after)(pf_ctx*, pf_status (*)(pf_ctx*, void*) noexcept nogil, void*) noexcept nogil
+        pf_status (*after)(pf_ctx*, pf_status (*)(pf_ctx*, void*) noexcept nogil,
+                           void*) noexcept nogil
         pf_status (*parallel_for)(pf_ctx*, int64_t, int64_t,
                                   void (*)(void*, int64_t, int64_t, int32_t) noexcept nogil,
                                   void*) noexcept nogil
         int32_t (*workers)(pf_ctx*) noexcept nogil
-        pf_status (*post)(const pf_host*, int32_t, void (*)(void*) noexcept nogil, void*) noexcept nogil
-        DLManagedTensorVersioned* (*tensor_new)(const pf_host*, void*, int32_t, int32_t, const int64_t*,
+        pf_status (*post)(const pf_host*, int32_t, void (*)(void*) noexcept nogil,
+                          void*) noexcept nogil
+        DLManagedTensorVersioned* (*tensor_new)(const pf_host*, void*, int32_t, int32_t,
+                                                const int64_t*,
                                                 int32_t) noexcept nogil
         DLManagedTensorVersioned* (*retain)(pf_ctx*, int32_t) noexcept nogil
         int32_t (*type_of)(const DLManagedTensorVersioned*) noexcept nogil
@@ -289,7 +303,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*var_handle)(pf_ctx*, int32_t, pf_str, pf_str, int32_t, pf_shape) noexcept nogil
         pf_status (*resource)(pf_ctx*, int32_t, pf_str, pf_str, const pf_type*, pf_make_fn, void*,
                               void**) noexcept nogil
-        pf_status (*resource_handle)(pf_ctx*, int32_t, int32_t, const pf_type*, void*) noexcept nogil
+        pf_status (*resource_handle)(pf_ctx*, int32_t, int32_t, const pf_type*,
+                                     void*) noexcept nogil
         pf_status (*resource_get)(pf_ctx*, int32_t, const pf_type*, void**) noexcept nogil
         pf_status (*resource_delete)(pf_ctx*, int32_t) noexcept nogil
         pf_status (*rng)(pf_ctx*, uint64_t, uint64_t*, uint64_t*) noexcept nogil
@@ -308,7 +323,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*infer_fail)(pf_infer*, const char*, int64_t) noexcept nogil
         const void* (*extension)(const char*) noexcept nogil
         pf_status (*post_caller)(pf_ctx*, void (*)(void*) noexcept nogil, void*) noexcept nogil
-        pf_status (*resource_output)(pf_ctx*, int32_t, pf_str, pf_str, const pf_type*, pf_make_fn, void*) noexcept nogil
+        pf_status (*resource_output)(pf_ctx*, int32_t, pf_str, pf_str, const pf_type*, pf_make_fn,
+                                     void*) noexcept nogil
 
     ctypedef struct pf_device:
         uint32_t size, flags
@@ -325,7 +341,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*event_record)(void*, void*, void**) noexcept nogil
         pf_status (*event_wait)(void*, void*, void*) noexcept nogil
         void (*event_del)(void*, void*) noexcept nogil
-        pf_status (*when)(void*, void*, void (*)(void*, pf_status) noexcept nogil, void*) noexcept nogil
+        pf_status (*when)(void*, void*, void (*)(void*, pf_status) noexcept nogil,
+                          void*) noexcept nogil
         pf_status (*copy)(void*, void*, const DLTensor*, DLTensor*) noexcept nogil
         pf_status (*peer_copy)(void*, void*, void*, const DLTensor*, DLTensor*) noexcept nogil
         int32_t (*can_peer)(void*, const char*, void*) noexcept nogil
@@ -336,7 +353,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         uint32_t size, flags
         pf_status (*send)(pf_ctx*, pf_str, DLManagedTensorVersioned*, int32_t) noexcept nogil
         pf_status (*recv)(pf_ctx*, pf_str,
-                          void (*)(void*, pf_status, DLManagedTensorVersioned*, int32_t) noexcept nogil,
+                          void (*)(void*, pf_status, DLManagedTensorVersioned*,
+                                   int32_t) noexcept nogil,
                           void*) noexcept nogil
         pf_status (*abort)(pf_ctx*, pf_status, const char*, int64_t) noexcept nogil
         uint64_t (*incarnation)(pf_ctx*) noexcept nogil
@@ -350,7 +368,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         int32_t (*n_inputs)(const pf_group*, int32_t) noexcept nogil
         int32_t (*input)(const pf_group*, int32_t, int32_t, int32_t*) noexcept nogil
         int32_t (*type)(const pf_group*, int32_t, int32_t) noexcept nogil
-        pf_status (*dims)(const pf_group*, int32_t, int32_t, const int64_t**, int32_t*) noexcept nogil
+        pf_status (*dims)(const pf_group*, int32_t, int32_t, const int64_t**,
+                          int32_t*) noexcept nogil
         const DLTensor* (*constant)(const pf_group*, int32_t) noexcept nogil
         pf_status (*attr)(const pf_group*, int32_t, const char*, int32_t, void*) noexcept nogil
         int32_t (*n_results)(const pf_group*) noexcept nogil
@@ -359,14 +378,15 @@ cdef extern from "pyflow/kernel.h" nogil:
         uint32_t size, flags
         const char* device
         int32_t (*supports)(const pf_group_api*, const pf_group*, int32_t) noexcept nogil
-        pf_status (*compile)(const pf_host*, const pf_group_api*, const pf_group*, void**) noexcept nogil
+        pf_status (*compile)(const pf_host*, const pf_group_api*, const pf_group*,
+                             void**) noexcept nogil
         pf_status (*run)(pf_ctx*, const void*) noexcept nogil
         void (*release)(void*) noexcept nogil
     int64_t pf_numel(const DLTensor*) noexcept
     pf_status pf_fail(pf_ctx*, pf_status, const char*) noexcept
     DLTensor* pf_output_like(pf_ctx*, int32_t, const DLTensor*) noexcept
 
-# ---------------------------------------------------------------- pf_core.h: types and inline functions
+# ---------------------------------------------------------------- pf_core.h
 cdef extern from "pf_core.h" nogil:
     ctypedef struct pf_error:
         pf_status code

@@ -1,16 +1,22 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """Memory of the core: cached blocks of size classes, exact counts, a cap.
 
 Invariants
-1. A block is a pf_tensor header and the data of one size class behind it, from pf_mem_alloc or pf_tensor_new alike.
-2. A free block's header is in its standard state: inline data, dims inside, host memory, `pf_block_release`.
-3. `in_use` of the heap plus all threads' `delta` is the exact number of bytes in live blocks (and strings).  The
-   peak is taken whenever a thread adds its delta: at every large block, and every 64 KB of small ones.
-4. Blocks freed on a thread go to that thread's list; full lists overflow by halves into the shared ones.  The
-   shared ones hold no more than 256 MB, or what fits below the peak: a loop touches its pages once.
+1. A block is a pf_tensor header and the data of one size class behind it, from pf_mem_alloc or
+   pf_tensor_new alike.
+2. A free block's header is in its standard state: inline data, dims inside, host memory,
+   `pf_block_release`.
+3. `in_use` of the heap plus all threads' `delta` is the exact number of bytes in live blocks (and
+   strings).  The peak is taken whenever a thread adds its delta: at every large block, and every
+   64 KB of small ones.
+4. Blocks freed on a thread go to that thread's list; full lists overflow by halves into the shared
+   ones.  The shared ones hold no more than 256 MB, or what fits below the peak: a loop touches its
+   pages once.
 
-Threads: any.  The lists of a thread are written by it alone; the heap's lock guards the shared ones and is innermost.
+Threads: any.  The lists of a thread are written by it alone; the heap's lock guards the shared
+ones and is innermost.
 
     float *scratch = pf_mem_alloc(1 << 20);
     pf_mem_free(scratch);

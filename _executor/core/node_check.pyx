@@ -1,14 +1,16 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """Checks one node against its op: attributes, number and types of inputs and outputs.
 
 Invariants
-1. After PF_OK every attribute the op declares has a value of the declared kind, within its allowed values.
+1. After PF_OK every attribute the op declares has a value of the declared kind, within its allowed
+   values.
 2. `pf_signature` lists inputs and outputs flat; argument a covers [start[a], start[a+1]).
 3. Counts taken from attributes are bounded: inputs by the node's own, outputs by MAX_OUTPUTS.
 
-Attributes starting with '_' belong to passes and are not looked at; other undeclared ones are tolerated, as a newer
-producer may have written them.
+Attributes starting with '_' belong to passes and are not looked at; other undeclared ones are
+tolerated, as a newer producer may have written them.
 
 Threads: any, one per graph (the arena).
 """
@@ -60,7 +62,8 @@ cdef pf_status blame(const pf_node* n, pf_error* err) noexcept nogil:
     pf_copy_text(err.node, sizeof(err.node), n.name.data, n.name.len)
     pf_copy_text(err.op, sizeof(err.op), n.op.data, n.op.len)
     memcpy(text, err.message, sizeof(text))
-    snprintf(err.message, sizeof(err.message), b"node '%s' (op %s): %.3400s", err.node, err.op, text)
+    snprintf(err.message, sizeof(err.message), b"node '%s' (op %s): %.3400s", err.node, err.op,
+             text)
     return err.code
 
 
@@ -80,10 +83,12 @@ cdef void list_allowed(const pf_attr_def* a, char* text, size_t room) noexcept n
         between = b", "
 
 
-cdef pf_status refuse(const pf_attr_def* a, const char* got, int32_t len, pf_error* err) noexcept nogil:
+cdef pf_status refuse(const pf_attr_def* a, const char* got, int32_t len,
+                      pf_error* err) noexcept nogil:
     cdef char allowed[1024]
     list_allowed(a, allowed, sizeof(allowed))
-    return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' is '%.*s'; allowed are: %s", a.name.data,
+    return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' is '%.*s'; allowed are: %s",
+                        a.name.data,
                         <int>(len if len < 200 else 200), got, allowed)
 
 
@@ -94,7 +99,8 @@ cdef pf_status check_type(const pf_attr_def* a, int32_t type, pf_error* err) noe
     if a.n_allowed == 0:
         if pf_type_size(type):
             return PF_OK
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' is element type %d, which is unknown",
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' is element type %d, which "
+                            b"is unknown",
                             a.name.data, type)
     for i in range(a.n_allowed):
         if a.allowed_types[i] == type:
@@ -112,29 +118,36 @@ cdef pf_status check_string(const pf_attr_def* a, pf_str s, pf_error* err) noexc
     return refuse(a, s.data, <int32_t>(s.len if s.len < 200 else 200), err)
 
 
-cdef pf_status check_value(const pf_attr_def* a, const pf_attr_value* v, pf_error* err) noexcept nogil:
+cdef pf_status check_value(const pf_attr_def* a, const pf_attr_value* v,
+                           pf_error* err) noexcept nogil:
     cdef int32_t kind = a.kind & ~PF_ATTR_LIST
     cdef int64_t i, n
+    cdef const char* what = b"is"
     if v.kind == PF_ATTR_LIST and a.kind & PF_ATTR_LIST:
         n = 0                           # an empty list does not say of what
     elif v.kind != a.kind:
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' must be %s; the node has %s", a.name.data,
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' must be %s; the "
+                            b"node has %s", a.name.data,
                             pf_attr_kind_name(a.kind), pf_attr_kind_name(v.kind))
     else:
         n = v.list.n if a.kind & PF_ATTR_LIST else v.i
+    if a.kind & PF_ATTR_LIST:
+        what = b"has length"
     if a.has_min and n < a.min:
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' %s %jd; at least %jd needed", a.name.data,
-                            <const char*>b"has length" if a.kind & PF_ATTR_LIST else <const char*>b"is",
-                            <intmax_t>n, <intmax_t>a.min)
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' %s %jd; at least "
+                            b"%jd needed", a.name.data,
+                            what, <intmax_t>n, <intmax_t>a.min)
     if a.kind == PF_ATTR_TYPE:
         return check_type(a, v.type, err)
     if a.kind == PF_ATTR_STRING:
         return check_string(a, v.s, err)
     if a.kind & PF_ATTR_LIST:
         for i in range(n):
-            if kind == PF_ATTR_TYPE and check_type(a, (<const int32_t*>v.list.items)[i], err) != PF_OK:
+            if kind == PF_ATTR_TYPE and check_type(a, (<const int32_t*>v.list.items)[i],
+                                                   err) != PF_OK:
                 return err.code
-            if kind == PF_ATTR_STRING and check_string(a, (<const pf_str*>v.list.items)[i], err) != PF_OK:
+            if kind == PF_ATTR_STRING and check_string(a, (<const pf_str*>v.list.items)[i],
+                                                       err) != PF_OK:
                 return err.code
     return PF_OK
 
@@ -145,10 +158,13 @@ cdef pf_status check_attrs(const pf_node* n, const pf_op_def* op, pf_error* err)
     for i in range(op.n_attrs):
         v = pf_node_attr_find(n, op.attrs[i].name.data)
         if v == NULL:
-            # large constants come beside the graph, not inside it
-            if op.attrs[i].has_default or op.attrs[i].kind == PF_ATTR_TENSOR and pf_str_is(op.name, b"Const"):
+            if op.attrs[i].has_default:
                 continue
-            return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' (%s) is missing, and the op gives no "
+            # large constants come beside the graph, not inside it
+            if op.attrs[i].kind == PF_ATTR_TENSOR and pf_str_is(op.name, b"Const"):
+                continue
+            return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' (%s) is missing, and "
+                                b"the op gives no "
                                 b"default; set it where the node is made", op.attrs[i].name.data,
                                 pf_attr_kind_name(op.attrs[i].kind))
         if check_value(&op.attrs[i], v, err) != PF_OK:
@@ -157,7 +173,8 @@ cdef pf_status check_attrs(const pf_node* n, const pf_op_def* op, pf_error* err)
 
 
 # ---------------------------------------------------------------- arguments
-cdef const pf_attr_value* value_of(const pf_node* n, const pf_op_def* op, int32_t attr) noexcept nogil:
+cdef const pf_attr_value* value_of(const pf_node* n, const pf_op_def* op,
+                                   int32_t attr) noexcept nogil:
     cdef const pf_attr_value* v = pf_node_attr_find(n, op.attrs[attr].name.data)
     return v if v != NULL else &op.attrs[attr].value
 
@@ -169,7 +186,8 @@ cdef int64_t width(const pf_node* n, const pf_op_def* op, const pf_arg_def* a) n
     return value_of(n, op, a.list_attr).list.n if a.list_attr >= 0 else 1
 
 
-cdef int32_t type_at(const pf_node* n, const pf_op_def* op, const pf_arg_def* a, int64_t i) noexcept nogil:
+cdef int32_t type_at(const pf_node* n, const pf_op_def* op, const pf_arg_def* a,
+                     int64_t i) noexcept nogil:
     cdef int32_t type = a.type
     if a.type_attr >= 0:
         type = value_of(n, op, a.type_attr).type
@@ -178,24 +196,28 @@ cdef int32_t type_at(const pf_node* n, const pf_op_def* op, const pf_arg_def* a,
     return type - 100 if type > 100 else type
 
 
-cdef pf_status count_all(const pf_node* n, const pf_op_def* op, const pf_arg_def* args, int32_t n_args,
+cdef pf_status count_all(const pf_node* n, const pf_op_def* op, const pf_arg_def* args,
+                         int32_t n_args,
                          int64_t cap, int32_t* total, pf_error* err) noexcept nogil:
     cdef int64_t k, sum = 0
     cdef int32_t i
     for i in range(n_args):
         k = width(n, op, &args[i])
         if k < 0 or k > cap:
-            return pf_error_set(err, PF_INVALID_ARGUMENT, b"argument '%s' stands for %jd tensors; at most %jd "
+            return pf_error_set(err, PF_INVALID_ARGUMENT, b"argument '%s' stands for %jd tensors; "
+                                b"at most %jd "
                                 b"are possible here", args[i].name.data, <intmax_t>k, <intmax_t>cap)
         sum += k
     if sum > cap:
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"the op's signature needs %jd tensors; at most %jd are possible "
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"the op's signature needs %jd tensors; at "
+                            b"most %jd are possible "
                             b"here. Signature: %.900s", <intmax_t>sum, <intmax_t>cap, op.sig.data)
     total[0] = <int32_t>sum
     return PF_OK
 
 
-cdef bint lay_out(pf_graph* g, const pf_node* n, const pf_op_def* op, const pf_arg_def* args, int32_t n_args,
+cdef bint lay_out(pf_graph* g, const pf_node* n, const pf_op_def* op, const pf_arg_def* args,
+                  int32_t n_args,
                   int32_t total, int32_t** types, int32_t** starts, uint8_t** refs) noexcept nogil:
     cdef int32_t a, k = 0
     cdef int64_t i
@@ -222,7 +244,8 @@ cdef pf_status resolve(pf_graph* g, const pf_node* n, const pf_op_def* op, pf_si
     if count_all(n, op, op.ins, op.n_in, (<int64_t>1 << 30), &n_in, err) != PF_OK:
         return err.code
     if n_in != n.n_in:
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"the op takes %d inputs, the node has %d. Signature: %.900s",
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"the op takes %d inputs, the node has %d. "
+                            b"Signature: %.900s",
                             n_in, n.n_in, op.sig.data)
     if count_all(n, op, op.out, op.n_out, MAX_OUTPUTS, &out.n_out, err) != PF_OK:
         return err.code
@@ -230,12 +253,15 @@ cdef pf_status resolve(pf_graph* g, const pf_node* n, const pf_op_def* op, pf_si
     out.n_in_args = op.n_in
     out.n_out_args = op.n_out
     if not (lay_out(g, n, op, op.ins, op.n_in, n_in, &out.in_type, &out.in_start, &out.in_ref)
-            and lay_out(g, n, op, op.out, op.n_out, out.n_out, &out.out_type, &out.out_start, &out.out_ref)):
-        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"the graph needs more memory than its size allows")
+            and lay_out(g, n, op, op.out, op.n_out, out.n_out, &out.out_type, &out.out_start,
+                        &out.out_ref)):
+        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"the graph needs more memory than its "
+                            b"size allows")
     return PF_OK
 
 
-cdef public pf_status pf_node_resolve(pf_graph* g, const pf_node* n, const pf_op_def* op, pf_signature* out,
+cdef public pf_status pf_node_resolve(pf_graph* g, const pf_node* n, const pf_op_def* op,
+                                      pf_signature* out,
                                       pf_error* err) noexcept nogil:
     memset(out, 0, sizeof(pf_signature))
     if resolve(g, n, op, out, err) != PF_OK:

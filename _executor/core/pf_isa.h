@@ -1,4 +1,4 @@
-/* What the processor offers, by the names kernels use in `needs`.  -1: a name this host does not know. */
+/* What the processor offers, by the names kernels use in `needs`.  -1: an unknown name. */
 #ifndef PF_ISA_H
 #define PF_ISA_H
 #include <string.h>

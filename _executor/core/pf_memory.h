@@ -1,8 +1,7 @@
-/* Memory of the core: the tables and thread-local pointer behind memory.pyx and tensor.pyx.  Included by
- * those modules alone.
+/* Memory of the core: tables and thread-local pointer of memory.pyx and tensor.pyx, for them alone.
  *
- * A block is a 192-byte pf_tensor header and the data of one size class right behind it.  Free blocks keep the header's
- * constant fields, so that taking one writes only what differs between tensors.
+ * A block is a 192-byte pf_tensor header and the data of one size class behind it.  Free blocks
+ * keep the header's constant fields, so that taking one writes only what differs between tensors.
  */
 #ifndef PF_MEMORY_H
 #define PF_MEMORY_H
@@ -15,23 +14,23 @@ enum {
   PF_SMALL_CLASSES = 7,                 /* 64, 128, ... 4096 bytes of data */
   PF_THREAD_CLASSES = 7 + 4 * 6,        /* then quarter steps: kept per thread up to 256 KB */
   PF_CLASSES = 7 + 4 * 35,              /* ... and shared up to 128 TB */
-  PF_FLUSH_BYTES = 65536,               /* a thread's count of bytes in use may differ from the total by this */
+  PF_FLUSH_BYTES = 65536,               /* how far a thread's count may run ahead of the heap's */
   PF_HUGE_BYTES = 4 << 20,              /* from here on blocks ask for huge pages */
   PF_HEADER = (int)sizeof(pf_tensor)
 };
 #if defined(__SANITIZE_ADDRESS__) || defined(PF_NO_BLOCK_CACHE)
-enum { PF_CACHE_BLOCKS = 0 };           /* every free reaches free(): the sanitizer sees each use after it */
+enum { PF_CACHE_BLOCKS = 0 };           /* the sanitizer sees each use after free */
 #else
 enum { PF_CACHE_BLOCKS = 1 };
 #endif
-static const int64_t PF_SHARED_BYTES = (int64_t)256 << 20; /* cached beyond what the peak justifies */
+static const int64_t PF_SHARED_BYTES = (int64_t)256 << 20; /* cached in any case */
 
 /* Free blocks of one thread; only that thread writes it, others read the counts. */
 typedef struct pf_cache {
   pf_tensor *free[PF_THREAD_CLASSES];   /* linked through pf_tensor.owner */
   pf_a32 count[PF_THREAD_CLASSES];
   int32_t max[PF_THREAD_CLASSES];
-  pf_a64 delta, allocs;                 /* bytes in use and allocations not yet added to the heap's */
+  pf_a64 delta, allocs;                 /* bytes in use, allocations: not yet the heap's */
   struct pf_cache *next, *prev;
 } pf_cache;
 
@@ -79,7 +78,9 @@ static inline int64_t pf_class_bytes(int32_t k) {
   k -= PF_SMALL_CLASSES;
   return (int64_t)(5 + (k & 3)) << (10 + k / 4);
 }
-static inline int pf_mul_overflows(int64_t a, int64_t b, int64_t *r) { return __builtin_mul_overflow(a, b, r); }
+static inline int pf_mul_overflows(int64_t a, int64_t b, int64_t *r) {
+  return __builtin_mul_overflow(a, b, r);
+}
 
 /* The hit in the thread's own list; everything else is slow. */
 static inline pf_tensor *pf_block_new(int32_t k) {
@@ -100,7 +101,10 @@ static inline void pf_block_release(pf_tensor *t) {
   if (__builtin_expect(!c || k >= PF_THREAD_CLASSES, 0)) { pf_block_free_slow(t); return; }
   int64_t delta = pf_a64_load_rlx(&c->delta) - pf_class_bytes(k) - PF_HEADER;
   n = pf_a32_load_rlx(&c->count[k]);
-  if (__builtin_expect(n >= c->max[k] || delta < -PF_FLUSH_BYTES, 0)) { pf_block_free_slow(t); return; }
+  if (__builtin_expect(n >= c->max[k] || delta < -PF_FLUSH_BYTES, 0)) {
+    pf_block_free_slow(t);
+    return;
+  }
   t->owner = c->free[k];
   c->free[k] = t;
   pf_a64_store_rlx(&c->delta, delta);

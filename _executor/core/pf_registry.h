@@ -4,7 +4,7 @@
 #include "pf_core.h"
 #include "pf_isa.h"
 
-typedef struct { pf_str attr; int32_t n, pad; const int32_t *types; } pf_constraint; /* attr is one of types */
+typedef struct { pf_str attr; int32_t n, pad; const int32_t *types; } pf_constraint;
 typedef struct { int32_t n, pad; pf_constraint *all; const char *text; } pf_where;
 
 typedef struct pf_plugin_entry {
@@ -15,7 +15,7 @@ typedef struct pf_plugin_entry {
 } pf_plugin_entry;
 
 /* registry.pyx */
-pf_status pf_registry_claim(pf_plugin_entry *p, pf_error *err);   /* the id is this plugin's from now on */
+pf_status pf_registry_claim(pf_plugin_entry *p, pf_error *err);   /* the id is this plugin's now */
 void pf_registry_forget(pf_plugin_entry *p);
 pf_status pf_registry_add_kernel(pf_kernel_entry *e);
 pf_status pf_registry_add_device(const pf_device *d, int32_t ordinal);

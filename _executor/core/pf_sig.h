@@ -1,14 +1,15 @@
-/* What sig.pyx and sig_parse.pyx share, and the signatures of the ops that the core itself carries out.
+/* What sig.pyx and sig_parse.pyx share, and signatures of the ops the core itself carries out.
  *
- * The table generated from Python's @op blocks comes first; these fill in what it lacks, so that a core built
- * without Python can run loops, variables and feeds.  Names and orders are TensorFlow's OpDefs.
+ * The table generated from Python's @op blocks comes first; these fill in what it lacks, so that a
+ * The table generated from Python's @op blocks comes first; these fill in what it lacks, so that
  */
 #ifndef PF_SIG_H
 #define PF_SIG_H
 #include "pf_core.h"
 
 /* sig_parse.pyx: parses `sig` into `out`; everything is copied into the arena. */
-pf_status pf_sig_parse(const char *name, const char *sig, pf_arena *arena, pf_op_def *out, pf_error *err);
+pf_status pf_sig_parse(const char *name, const char *sig, pf_arena *arena, pf_op_def *out,
+                       pf_error *err);
 /* sig.pyx: "int", "list(type)", ... */
 const char *pf_attr_kind_name(int32_t kind);
 
@@ -16,9 +17,12 @@ const char *pf_attr_kind_name(int32_t kind);
 #define PF_SAME_REF "input: Ref(T) -> output: Ref(T); T: type"
 #define PF_DATA_SAME "data: T -> output: T; T: type"
 #define PF_DATA_REF "data: Ref(T) -> output: Ref(T); T: type"
-#define PF_FRAME "; T: type, frame_name: string, is_constant: bool = false, parallel_iterations: int = 10"
-#define PF_VAR_ATTRS "shape: shape, dtype: type, container: string = \"\", shared_name: string = \"\""
-#define PF_CALL "input: Tin -> output: Tout; token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"
+#define PF_FRAME "; T: type, frame_name: string, is_constant: bool = false, " \
+                 "parallel_iterations: int = 10"
+#define PF_VAR_ATTRS "shape: shape, dtype: type, container: string = \"\", " \
+                     "shared_name: string = \"\""
+#define PF_CALL "input: Tin -> output: Tout; token: string, Tin: list(type) >= 0, " \
+                "Tout: list(type) >= 0"
 #define PF_ENDS "tensor_name: string, send_device: string, send_device_incarnation: int, " \
                 "recv_device: string, client_terminated: bool = false"
 
@@ -52,11 +56,13 @@ static const pf_op_sig pf_builtin_ops[] = {
   {"LoopCond", "input: bool -> output: bool", 0},
   {"VariableV2", " -> ref: Ref(dtype); " PF_VAR_ATTRS, PF_OP_STATEFUL},
   {"Variable", " -> ref: Ref(dtype); " PF_VAR_ATTRS, PF_OP_STATEFUL},
-  {"TemporaryVariable", " -> ref: Ref(dtype); shape: shape, dtype: type, var_name: string = \"\"", PF_OP_STATEFUL},
+  {"TemporaryVariable", " -> ref: Ref(dtype); shape: shape, dtype: type, var_name: string = \"\"",
+   PF_OP_STATEFUL},
   {"DestroyTemporaryVariable", "ref: Ref(T) -> value: T; T: type, var_name: string", 0},
-  {"VarHandleOp", " -> resource: resource; container: string = \"\", shared_name: string = \"\", dtype: type, "
-   "shape: shape", PF_OP_STATEFUL},
-  {"IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool; dtype: type", PF_OP_ALLOWS_UNINITIALIZED},
+  {"VarHandleOp", " -> resource: resource; container: string = \"\", shared_name: string = \"\", "
+   "dtype: type, shape: shape", PF_OP_STATEFUL},
+  {"IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool; dtype: type",
+   PF_OP_ALLOWS_UNINITIALIZED},
   {"VarIsInitializedOp", "resource: resource -> is_initialized: bool", PF_OP_STATEFUL},
   {"ReadVariableOp", "resource: resource -> value: dtype; dtype: type", PF_OP_STATEFUL},
   {"PyFunc", PF_CALL, PF_OP_STATEFUL},

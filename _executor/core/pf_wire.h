@@ -1,6 +1,6 @@
-/* Protobuf's wire format, bounds-checked, for proto.pyx and attr_value.pyx.  Included by those modules alone.
+/* Protobuf's wire format, bounds-checked, for proto.pyx and attr_value.pyx alone.
  *
- * A message is a range of bytes; a sub-message is a sub-range: reading needs neither recursion nor allocation.
+ * A message is a range of bytes, a sub-message a sub-range: no recursion, no allocation.
  */
 #ifndef PF_WIRE_H
 #define PF_WIRE_H
@@ -20,7 +20,7 @@ typedef struct pf_load {                /* one pf_graph_read */
   pf_error *err;
   uint64_t cap, tensor_bytes;           /* arena.total + tensor_bytes <= cap */
   uint64_t seed, mask;
-  pf_arena scratch;                     /* input names and the hash table, until all nodes are known */
+  pf_arena scratch;                     /* input names, hash table: until all nodes are known */
   pf_str **input_names;
   int32_t *table;
 } pf_load;
@@ -57,7 +57,8 @@ static inline int pf_next_field(pf_reader *r, pf_field *f) {
   else if (f->wire == PF_WIRE_VARINT) pf_read_varint(r, &f->value);
   else if (f->wire == PF_WIRE_FIXED64) pf_read_fixed(r, 8, &f->value);
   else if (f->wire == PF_WIRE_FIXED32) pf_read_fixed(r, 4, &f->value);
-  else if (f->wire == PF_WIRE_BYTES && pf_read_varint(r, &f->value) && f->value <= (uint64_t)(r->end - r->at)) {
+  else if (f->wire == PF_WIRE_BYTES && pf_read_varint(r, &f->value) &&
+           f->value <= (uint64_t)(r->end - r->at)) {
     f->bytes.data = (const char *)r->at;
     f->bytes.len = (int64_t)f->value;
     r->at += f->value;

@@ -1,10 +1,14 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
-"""Reads a serialised GraphDef (protobuf wire format, TensorFlow's field numbers) of untrusted bytes.
+"""Reads a serialised GraphDef (protobuf wire format, TensorFlow's field numbers) of untrusted
+bytes.
 
 Invariants
-1. Nothing is read outside the given bytes; a message is a sub-range of its parent's, so nesting needs no recursion.
-2. Everything the graph keeps is copied: strings and lists into its arena, tensors into pf_tensors it lists.
+1. Nothing is read outside the given bytes; a message is a sub-range of its parent's, so nesting
+   needs no recursion.
+2. Everything the graph keeps is copied: strings and lists into its arena, tensors into pf_tensors
+   it lists.
 3. Arena and tensors together stay below the smaller of 1 GB and 64 times the input + 64 MB.
 4. Time is linear in the input: names are found through a hash table with a per-call seed.
 
@@ -30,7 +34,8 @@ cdef enum:
     MAX_ATTRS = 1024    # of one node; TensorFlow's ops have fewer than 50
 
 
-# ---------------------------------------------------------------- NodeDef: name=1, op=2, input=3, device=4, attr=5
+# ---------------------------------------------------------------- NodeDef
+# name=1, op=2, input=3, device=4, attr=5
 cdef pf_status count_node(pf_load* l, pf_str bytes, pf_node* node) noexcept nogil:
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f
@@ -50,7 +55,8 @@ cdef pf_status count_node(pf_load* l, pf_str bytes, pf_node* node) noexcept nogi
     if r.bad:
         return pf_malformed(l, b"a NodeDef")
     if n_attrs > MAX_ATTRS:
-        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"the node has %jd attributes; at most %d are allowed",
+        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"the node has %jd attributes; at most %d "
+                            b"are allowed",
                             <intmax_t>n_attrs, MAX_ATTRS)
     node.n_in = <int32_t>n_in
     node.n_attrs = <int32_t>n_attrs
@@ -60,12 +66,13 @@ cdef pf_status count_node(pf_load* l, pf_str bytes, pf_node* node) noexcept nogi
 cdef pf_status check_names(pf_load* l, const pf_node* node) noexcept nogil:
     cdef int64_t i
     if node.name.len == 0 or node.op.len == 0:
-        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"the node has no %s", b"op" if node.name.len else b"name")
+        return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"the node has no name, or no op")
     if node.name.data[0] == b'^':
         return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a node's name must not start with '^'")
     for i in range(node.name.len):
         if node.name.data[i] == b':' or node.name.data[i] == 0:
-            return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a node's name must not contain ':' or a zero byte")
+            return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a node's name must not contain ':' "
+                                b"or a zero byte")
     return PF_OK
 
 
@@ -91,7 +98,8 @@ cdef pf_status read_node(pf_load* l, pf_str bytes, int32_t index) noexcept nogil
             if pf_read_attr(l, f.bytes, node.attrs + n_attrs) != PF_OK:
                 return l.err.code
             n_attrs += 1
-    if not (pf_load_keep(l, node.name, &node.name) and pf_load_keep(l, node.op, &node.op) and pf_load_keep(l, node.device, &node.device)):
+    if not (pf_load_keep(l, node.name, &node.name) and pf_load_keep(l, node.op, &node.op)
+            and pf_load_keep(l, node.device, &node.device)):
         return l.err.code
     return PF_OK
 
@@ -125,7 +133,8 @@ cdef pf_status index_names(pf_load* l) noexcept nogil:
     for i in range(l.graph.n_nodes):
         slot = slot_of(l, l.graph.nodes[i].name)
         if slot[0]:
-            pf_error_set(l.err, PF_INVALID_ARGUMENT, b"two nodes have this name; names must be unique in a graph")
+            pf_error_set(l.err, PF_INVALID_ARGUMENT, b"two nodes have this name; names must be "
+                         b"unique in a graph")
             return blame(l, &l.graph.nodes[i])
         slot[0] = i + 1
     return PF_OK
@@ -147,7 +156,8 @@ cdef pf_status resolve_input(pf_load* l, pf_node* node, int32_t i, pf_str text) 
                 output = read_number(text, k + 1)
     slot = slot_of(l, name)
     if output < -1 or slot[0] == 0:
-        pf_error_set(l.err, PF_INVALID_ARGUMENT, b"input %d is '%.*s', but the graph has no such %s; "
+        pf_error_set(l.err, PF_INVALID_ARGUMENT, b"input %d is '%.*s', but the graph has no "
+                     b"such %s; "
                      b"was the graph pruned or cut at the wrong place?", i,
                      <int>(text.len if text.len < 400 else 400), text.data,
                      b"output (expected name:number)" if output < -1 else b"node")
@@ -189,14 +199,16 @@ cdef pf_status resolve_node(pf_load* l, int32_t index) noexcept nogil:
     return PF_OK
 
 
-# ---------------------------------------------------------------- GraphDef: node=1, library=2, versions=4
+# ---------------------------------------------------------------- GraphDef
+# node=1, library=2, versions=4
 cdef pf_status blame(pf_load* l, const pf_node* node) noexcept nogil:
     """Puts the node into the error."""
     cdef char text[4096]
     pf_copy_text(l.err.node, sizeof(l.err.node), node.name.data, node.name.len)
     pf_copy_text(l.err.op, sizeof(l.err.op), node.op.data, node.op.len)
     memcpy(text, l.err.message, sizeof(text))
-    snprintf(l.err.message, sizeof(l.err.message), b"node '%s' (op %s): %.3400s", l.err.node, l.err.op, text)
+    snprintf(l.err.message, sizeof(l.err.message), b"node '%s' (op %s): %.3400s", l.err.node,
+             l.err.op, text)
     return l.err.code
 
 
@@ -242,13 +254,15 @@ cdef pf_status read_graph(pf_load* l, pf_str bytes) noexcept nogil:
     return PF_OK
 
 
-cdef public pf_status pf_graph_read(const void* bytes, int64_t n, pf_graph** out, pf_error* err) noexcept nogil:
+cdef public pf_status pf_graph_read(const void* bytes, int64_t n, pf_graph** out,
+                                    pf_error* err) noexcept nogil:
     cdef pf_load l
     cdef pf_str all
     cdef timespec now
     out[0] = NULL
     if n < 0 or n >= (<int64_t>1 << 31):
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"a GraphDef of %jd bytes: protobuf allows less than 2 GB",
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"a GraphDef of %jd bytes: protobuf allows "
+                            b"less than 2 GB",
                             <intmax_t>n)
     memset(&l, 0, sizeof(l))
     l.err = err
@@ -283,7 +297,8 @@ cdef public void pf_graph_free(pf_graph* g) noexcept nogil:
     free(g)
 
 
-cdef public const pf_attr_value* pf_node_attr_find(const pf_node* n, const char* name) noexcept nogil:
+cdef public const pf_attr_value* pf_node_attr_find(const pf_node* n,
+                                                   const char* name) noexcept nogil:
     cdef pf_str wanted = pf_str_of(name)
     cdef int32_t i
     for i in range(n.n_attrs - 1, -1, -1):          # a map's last entry of a key counts

@@ -1,11 +1,14 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
-"""Takes a plugin in: checks its tables against kernel.h's rules of growth and against the signatures.
+"""Takes a plugin in: checks its tables against kernel.h's rules of growth and against the
+signatures.
 
 Invariants
 1. A struct of the plugin is read once, into a full-size copy: min(its size, ours), the rest zero.
-2. A problem with one op, kernel or device leaves that one out and is reported; a problem with the plugin itself
-   (version, critical flags, id, `start`) leaves the whole plugin out and is the function's status.
+2. A problem with one op, kernel or device leaves that one out and is reported; a problem with the
+   plugin itself (version, critical flags, id, `start`) leaves the whole plugin out and is the
+   function's status.
 3. Ops come first: a plugin's kernels may implement its own ops.
 4. Plugin functions (`start`, `count`) and the report callback are called with no lock held.
 
@@ -53,14 +56,16 @@ cdef struct Registering:
 cdef void report(Registering* r, const char* what, const char* name) noexcept nogil:
     """Tells `r.error` about one object, and forgets it."""
     cdef char text[4500]
-    snprintf(text, sizeof(text), b"plugin '%s' (%s): %s '%.100s' left out: %s", r.entry.plugin.id, r.entry.origin, what,
+    snprintf(text, sizeof(text), b"plugin '%s' (%s): %s '%.100s' left out: %s", r.entry.plugin.id,
+             r.entry.origin, what,
              name, r.error.message)
     r.error.code = PF_OK
     if r.problem != NULL:
         r.problem(r.arg, text)
 
 
-cdef pf_status wrong(Registering* r, const char* format, const char* a, const char* b) noexcept nogil:
+cdef pf_status wrong(Registering* r, const char* format, const char* a,
+                     const char* b) noexcept nogil:
     cdef char text[2000]
     snprintf(text, sizeof(text), format, a, b)
     return pf_error_set(&r.error, PF_INVALID_ARGUMENT, b"%s", text)
@@ -90,14 +95,17 @@ cdef void* full_copy(Registering* r, const void* src, size_t own) noexcept nogil
     return copy
 
 
-cdef pf_status check_versions(Registering* r, uint32_t flags, uint32_t known, uint32_t min_minor) noexcept nogil:
+cdef pf_status check_versions(Registering* r, uint32_t flags, uint32_t known,
+                              uint32_t min_minor) noexcept nogil:
     """Rules 2 and 4: unknown critical flags, and the minor version the object needs."""
     cdef uint32_t unknown = flags & <uint32_t>PF_FLAG_CRITICAL_MASK & ~known
     if min_minor > PF_ABI_MINOR:
-        return pf_error_set(&r.error, PF_FAILED_PRECONDITION, b"needs v%d.%u, this host offers v%d.%d; update pyflow",
+        return pf_error_set(&r.error, PF_FAILED_PRECONDITION, b"needs v%d.%u, this host offers "
+                            b"v%d.%d; update pyflow",
                             PF_ABI_MAJOR, min_minor, PF_ABI_MAJOR, PF_ABI_MINOR)
     if unknown:
-        return pf_error_set(&r.error, PF_FAILED_PRECONDITION, b"has critical flag 0x%x, which this host (v%d.%d) "
+        return pf_error_set(&r.error, PF_FAILED_PRECONDITION, b"has critical flag 0x%x, which "
+                            b"this host (v%d.%d) "
                             b"does not know; update pyflow", unknown, PF_ABI_MAJOR, PF_ABI_MINOR)
     return PF_OK
 
@@ -107,9 +115,11 @@ cdef pf_status check_op_name(Registering* r, const char* name) noexcept nogil:
     """Ops outside pyflow carry a prefix, so that two vendors' ops cannot meet."""
     if pf_op_find(pf_str_of(name)) != NULL or strchr(name, b'.') != NULL or name[0] == b'_':
         return PF_OK
-    if not strncmp(r.entry.plugin.id, b"pyflow", 6) or not strncmp(r.entry.plugin.id, b"org.pyflow", 10):
+    if (not strncmp(r.entry.plugin.id, b"pyflow", 6)
+            or not strncmp(r.entry.plugin.id, b"org.pyflow", 10)):
         return PF_OK
-    return wrong(r, b"an op outside pyflow carries a prefix and a dot, such as 'acme.%s'%s", name, b"")
+    return wrong(r, b"an op outside pyflow carries a prefix and a dot, such as 'acme.%s'%s", name,
+                 b"")
 
 
 cdef pf_status register_op(Registering* r, const pf_op* source) noexcept nogil:
@@ -118,7 +128,8 @@ cdef pf_status register_op(Registering* r, const pf_op* source) noexcept nogil:
         return wrong(r, b"the struct is too small, or has no name or signature%s%s", b"", b"")
     if check_versions(r, o.flags, 0, o.min_minor) != PF_OK or check_op_name(r, o.name) != PF_OK:
         return r.error.code
-    return pf_op_register(o.name, o.sig, <int32_t>o.flags, o.infer, o.doc, r.entry.plugin.id, &r.error)
+    return pf_op_register(o.name, o.sig, <int32_t>o.flags, o.infer, o.doc, r.entry.plugin.id,
+                          &r.error)
 
 
 cdef void register_ops(Registering* r) noexcept nogil:
@@ -131,7 +142,7 @@ cdef void register_ops(Registering* r) noexcept nogil:
             report(r, b"op", or_unnamed(o[i].name if o[i].size >= 16 else NULL))
 
 
-# ---------------------------------------------------------------- constraints: "T=float|double, Tidx=int32"
+# ---------------------------------------------------------------- constraints: "T=float|double"
 cdef int32_t attr_index(const pf_op_def* op, pf_str name) noexcept nogil:
     cdef int32_t i
     for i in range(op.n_attrs):
@@ -163,16 +174,19 @@ cdef pf_status parse_constraint(Registering* r, const pf_op_def* op, const char*
     c.attr = pf_arena_str(&r.entry.arena, name)
     i = attr_index(op, name)
     if i < 0 or op.attrs[i].kind & ~PF_ATTR_LIST != PF_ATTR_TYPE:
-        return wrong(r, b"`where` names '%s', which is no type attribute of the op. Signature: %.900s",
+        return wrong(r, b"`where` names '%s', which is no type attribute of the op. "
+                     b"Signature: %.900s",
                      c.attr.data, op.sig.data)
     if at[0][0] != b'=':
-        return wrong(r, b"`where` needs '=' after '%s', as in \"T=float|double, Tidx=int32\"%s", c.attr.data, b"")
+        return wrong(r, b"`where` needs '=' after '%s', as in \"T=float|double, Tidx=int32\"%s",
+                     c.attr.data, b"")
     while at[0][0] == b'=' or at[0][0] == b'|':
         at[0] += 1
         name = next_word(at)
         types[c.n] = pf_type_from_name(name)
         if types[c.n] == 0:
-            return wrong(r, b"`where` gives '%s' an unknown element type at '%.40s'", c.attr.data, name.data)
+            return wrong(r, b"`where` gives '%s' an unknown element type at '%.40s'", c.attr.data,
+                         name.data)
         c.n += 1
         if c.n == 32:
             return wrong(r, b"`where` lists too many types for '%s'%s", c.attr.data, b"")
@@ -183,7 +197,8 @@ cdef pf_status parse_constraint(Registering* r, const pf_op_def* op, const char*
     return PF_OK if kept != NULL else PF_RESOURCE_EXHAUSTED
 
 
-cdef pf_status parse_where(Registering* r, const pf_op_def* op, const char* text, pf_where** out) noexcept nogil:
+cdef pf_status parse_where(Registering* r, const pf_op_def* op, const char* text,
+                           pf_where** out) noexcept nogil:
     cdef pf_constraint found[16]
     cdef pf_where* w
     cdef const char* at = text
@@ -216,7 +231,7 @@ cdef pf_status parse_where(Registering* r, const pf_op_def* op, const char* text
     return PF_OK
 
 
-# ---------------------------------------------------------------- kernels: attributes, arguments, needs
+# ---------------------------------------------------------------- kernels
 cdef int32_t kind_size(int32_t kind) noexcept nogil:
     """Of the C type of an attribute; 0: no such kind."""
     cdef int32_t base = kind & ~PF_ATTR_LIST
@@ -233,8 +248,9 @@ cdef int32_t kind_size(int32_t kind) noexcept nogil:
     return sizeof(pf_const) if kind == PF_ATTR_TENSOR else sizeof(pf_str)
 
 
-cdef pf_status check_attr(Registering* r, const pf_op_def* op, const pf_kernel* k, const pf_attr* a) noexcept nogil:
-    cdef int32_t i, size
+cdef pf_status check_attr(Registering* r, const pf_op_def* op, const pf_kernel* k,
+                          const pf_attr* a) noexcept nogil:
+    cdef int32_t i, size, align
     if a == NULL or a.name == NULL:
         return wrong(r, b"an attribute's struct is too small, or has no name%s%s", b"", b"")
     if check_versions(r, a.flags, 0, 0) != PF_OK:
@@ -244,13 +260,19 @@ cdef pf_status check_attr(Registering* r, const pf_op_def* op, const pf_kernel* 
         return wrong(r, b"attribute '%s' has an unknown kind%s", a.name, b"")
     i = attr_index(op, pf_str_of(a.name))
     if i < 0 and not a.flags & PF_ATTR_OPTIONAL:
-        return wrong(r, b"attribute '%s' is not declared by the op. Signature: %.900s", a.name, op.sig.data)
+        return wrong(r, b"attribute '%s' is not declared by the op. Signature: %.900s", a.name,
+                     op.sig.data)
     if i >= 0 and op.attrs[i].kind != a.kind:
-        return wrong(r, b"attribute '%s' is %s in the op's signature, the kernel takes another kind", a.name,
+        return wrong(r, b"attribute '%s' is %s in the op's signature, the kernel takes "
+                     b"another kind", a.name,
                      pf_attr_kind_name(op.attrs[i].kind))
-    if a.offset < 0 or <uint64_t>a.offset + <uint64_t>size > k.state_size or a.offset % (4 if size == 4 else 8):
-        return pf_error_set(&r.error, PF_INVALID_ARGUMENT, b"attribute '%s' of %d bytes at offset %d is misaligned or "
-                            b"beyond the state's %ju bytes", a.name, size, a.offset, <uintmax_t>k.state_size)
+    align = 4 if size == 4 else 8
+    if (a.offset < 0 or a.offset % align
+            or <uint64_t>a.offset + <uint64_t>size > k.state_size):
+        return pf_error_set(&r.error, PF_INVALID_ARGUMENT, b"attribute '%s' of %d bytes at offset "
+                            b"%d is misaligned or "
+                            b"beyond the state's %ju bytes", a.name, size, a.offset,
+                            <uintmax_t>k.state_size)
     return PF_OK
 
 
@@ -268,9 +290,11 @@ cdef pf_status check_arg(Registering* r, const pf_op_def* op, const pf_arg* a) n
     if check_versions(r, a.flags, 0, 0) != PF_OK:
         return r.error.code
     if not is_arg(op.ins, op.n_in, a.name) and not is_arg(op.out, op.n_out, a.name):
-        return wrong(r, b"argument '%s' is not declared by the op. Signature: %.900s", a.name, op.sig.data)
+        return wrong(r, b"argument '%s' is not declared by the op. Signature: %.900s", a.name,
+                     op.sig.data)
     if a.mem < PF_MEM_DEVICE or a.mem > PF_MEM_REGISTERED or a.reuse < 0:
-        return wrong(r, b"argument '%s' has an unknown memory kind or a negative reuse%s", a.name, b"")
+        return wrong(r, b"argument '%s' has an unknown memory kind or a negative reuse%s", a.name,
+                     b"")
     return PF_OK
 
 
@@ -283,7 +307,8 @@ cdef int32_t table_length(const void** table) noexcept nogil:
 
 cdef pf_status copy_attrs(Registering* r, const pf_op_def* op, pf_kernel* k) noexcept nogil:
     cdef int32_t i, n = table_length(<const void**>k.attrs)
-    cdef const pf_attr** copies = <const pf_attr**>pf_arena_alloc(&r.entry.arena, (n + 1) * sizeof(void*))
+    cdef const pf_attr** copies = <const pf_attr**>pf_arena_alloc(&r.entry.arena,
+                                                                  (n + 1) * sizeof(void*))
     if copies == NULL:
         return wrong(r, b"no memory%s%s", b"", b"")
     for i in range(n):
@@ -296,7 +321,8 @@ cdef pf_status copy_attrs(Registering* r, const pf_op_def* op, pf_kernel* k) noe
 
 cdef pf_status copy_args(Registering* r, const pf_op_def* op, pf_kernel* k) noexcept nogil:
     cdef int32_t i, n = table_length(<const void**>k.args)
-    cdef const pf_arg** copies = <const pf_arg**>pf_arena_alloc(&r.entry.arena, (n + 1) * sizeof(void*))
+    cdef const pf_arg** copies = <const pf_arg**>pf_arena_alloc(&r.entry.arena,
+                                                                (n + 1) * sizeof(void*))
     if copies == NULL:
         return wrong(r, b"no memory%s%s", b"", b"")
     for i in range(n):
@@ -381,7 +407,8 @@ cdef pf_status register_device(Registering* r, const pf_device* source) noexcept
     cdef pf_device* d = <pf_device*>full_copy(r, source, sizeof(pf_device))
     cdef int32_t i, n
     if d == NULL or d.type == NULL or not d.type[0] or strlen(d.type) > 23:
-        return wrong(r, b"the struct is too small, or its type is empty or over 23 bytes%s%s", b"", b"")
+        return wrong(r, b"the struct is too small, or its type is empty or over 23 bytes%s%s",
+                     b"", b"")
     if check_versions(r, d.flags, 0, 0) != PF_OK:
         return r.error.code
     if not strcmp(d.type, b"CPU"):
@@ -391,7 +418,8 @@ cdef pf_status register_device(Registering* r, const pf_device* source) noexcept
     n = d.count(d.self) if d.count != NULL else 1
     for i in range(n if n < 64 else <int32_t>64):
         if pf_registry_add_device(d, i) != PF_OK:
-            return wrong(r, b"device type '%s' is taken by another plugin, or there are too many%s", d.type, b"")
+            return wrong(r, b"device type '%s' is taken by another plugin, or there are "
+                         b"too many%s", d.type, b"")
     return PF_OK
 
 
@@ -416,10 +444,13 @@ cdef pf_status refuse(Registering* r) noexcept nogil:
 cdef pf_status check_plugin(Registering* r) noexcept nogil:
     cdef pf_plugin* p = &r.entry.plugin
     if p.id == NULL or not p.id[0]:
-        return wrong(r, b"it has no id; a reverse domain name such as 'com.acme.leaky' is expected%s%s", b"", b"")
+        return wrong(r, b"it has no id; a reverse domain name such as 'com.acme.leaky' is "
+                     b"expected%s%s", b"", b"")
     if p.abi_major != PF_ABI_MAJOR:
-        return pf_error_set(&r.error, PF_FAILED_PRECONDITION, b"built for ABI v%u.%u, this host offers v%d.%d; "
-                            b"install a build of the plugin for it", p.abi_major, p.abi_minor, PF_ABI_MAJOR,
+        return pf_error_set(&r.error, PF_FAILED_PRECONDITION, b"built for ABI v%u.%u, this host "
+                            b"offers v%d.%d; "
+                            b"install a build of the plugin for it", p.abi_major, p.abi_minor,
+                            PF_ABI_MAJOR,
                             PF_ABI_MINOR)
     return check_versions(r, p.flags, 0, p.min_minor)
 
@@ -430,7 +461,8 @@ cdef pf_status start(Registering* r) noexcept nogil:
     if r.entry.plugin.start != NULL:
         s = r.entry.plugin.start(pf_host_table())
     if s != PF_OK:
-        pf_error_set(&r.error, s if s > 0 else PF_INTERNAL, b"its start function returned status %d; the plugin is "
+        pf_error_set(&r.error, s if s > 0 else PF_INTERNAL, b"its start function returned status "
+                     b"%d; the plugin is "
                      b"not used", s)
     return s
 
@@ -453,12 +485,14 @@ cdef void entry_free(pf_plugin_entry* e) noexcept nogil:
 
 
 cdef public pf_status pf_plugin_register(const pf_plugin* p, const char* origin,
-                                         void (*problem)(void*, const char*) noexcept nogil, void* arg,
+                                         void (*problem)(void*, const char*) noexcept nogil,
+                                         void* arg,
                                          pf_error* err) noexcept nogil:
     cdef Registering r
     cdef pf_status s
     if p == NULL or p.size < 16:
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"plugin from %s: its entry function returned no usable "
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"plugin from %s: its entry function "
+                            b"returned no usable "
                             b"pf_plugin", or_unnamed(origin))
     memset(&r, 0, sizeof(r))
     r.entry = entry_new(p, origin)

@@ -1,15 +1,16 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """Kernels, devices and plugins: the tables, and the choice of a kernel for a node.
 
 Invariants
-1. Entries are never moved or freed (plugins are never unloaded); a chain of one op's kernels is kept best first:
-   higher priority, then lower plugin id, then the plugin's own order.
+1. Entries are never moved or freed (plugins are never unloaded); a chain of one op's kernels is
+   kept best first: higher priority, then lower plugin id, then the plugin's own order.
 2. What enters has been checked by register.pyx.
 3. A device is opened once, on first use; "CPU" needs no plugin and has every ordinal.
 
-Threads: any.  `pf_registry_lock` guards the tables; no plugin function is called under it.  Opening devices has a lock
-of its own.
+Threads: any.  `pf_registry_lock` guards the tables; no plugin function is called under it.
+Opening devices has a lock of its own.
 
     const pf_kernel_entry *k;
     pf_kernel_select(node, op, &sig, "CPU", NULL, &k, &err);
@@ -75,7 +76,8 @@ cdef public pf_status pf_registry_claim(pf_plugin_entry* p, pf_error* err) noexc
         reg.plugins = p
     pthread_mutex_unlock(&pf_registry_lock)
     if q != NULL:
-        return pf_error_set(err, PF_ALREADY_EXISTS, b"plugin '%s' from %s is loaded already, from %s; "
+        return pf_error_set(err, PF_ALREADY_EXISTS, b"plugin '%s' from %s is loaded already, "
+                            b"from %s; "
                             b"uninstall one of the two", p.plugin.id, p.origin, q.origin)
     return PF_OK
 
@@ -92,7 +94,8 @@ cdef public void pf_registry_forget(pf_plugin_entry* p) noexcept nogil:
 
 
 cdef public void pf_plugins_stop() noexcept nogil:
-    """Closes devices, then stops plugins, newest first.  Their tables stay: the process is about to end."""
+    """Closes devices, then stops plugins, newest first.  Their tables stay: the process is about
+    to end."""
     cdef pf_plugin_entry* p
     cdef pf_device_entry* d
     cdef void (*stop)(const pf_host*) noexcept nogil
@@ -252,7 +255,8 @@ cdef void describe_types(const pf_node* n, const pf_op_def* op, Text* t) noexcep
             add_text(t, snprintf(t.at, t.room, b"%s", pf_type_name(v.type % 100)))
         many = v.list.n if v.kind & PF_ATTR_LIST else 0
         for k in range(many if many < 16 else <int64_t>16):
-            add_text(t, snprintf(t.at, t.room, b"%s ", pf_type_name((<const int32_t*>v.list.items)[k] % 100)))
+            add_text(t, snprintf(t.at, t.room, b"%s ",
+                                 pf_type_name((<const int32_t*>v.list.items)[k] % 100)))
         between = b", "
 
 
@@ -264,7 +268,8 @@ cdef void describe_kernels(const Chain* chain, Text* t) noexcept nogil:
         where = b"any type"
         if e.where != NULL:
             where = (<const pf_where*>e.where).text
-        add_text(t, snprintf(t.at, t.room, b"%s%s {%.120s} (%s)", between, e.kernel.device, where, e.plugin_id))
+        add_text(t, snprintf(t.at, t.room, b"%s%s {%.120s} (%s)", between, e.kernel.device, where,
+                             e.plugin_id))
         between = b"; "
         e = e.next
 
@@ -277,16 +282,19 @@ cdef pf_status no_kernel(const pf_node* n, const pf_op_def* op, const char* devi
     t.at = text
     t.room = sizeof(text)
     add_text(&t, snprintf(t.at, t.room, b"node '%.*s': no kernel for op %s on device type %s",
-                          <int>(n.name.len if n.name.len < 400 else 400), n.name.data, op.name.data, device_type))
+                          <int>(n.name.len if n.name.len < 400 else 400), n.name.data,
+                          op.name.data, device_type))
     describe_types(n, op, &t)
     if chain != NULL and chain.first != NULL:
         add_text(&t, snprintf(t.at, t.room, b". Kernels there are: "))
         describe_kernels(chain, &t)
-        add_text(&t, snprintf(t.at, t.room, b". Cast the inputs, place the node on another device, or install a "
+        add_text(&t, snprintf(t.at, t.room, b". Cast the inputs, place the node on another "
+                              b"device, or install a "
                               b"plugin that has the kernel"))
     else:
         code = PF_UNIMPLEMENTED
-        add_text(&t, snprintf(t.at, t.room, b". No loaded plugin has a kernel for this op; install one that does, "
+        add_text(&t, snprintf(t.at, t.room, b". No loaded plugin has a kernel for this op; "
+                              b"install one that does, "
                               b"such as pyflow-cpu"))
     pf_copy_text(err.node, sizeof(err.node), n.name.data, n.name.len)
     pf_copy_text(err.op, sizeof(err.op), op.name.data, op.name.len)
@@ -294,7 +302,8 @@ cdef pf_status no_kernel(const pf_node* n, const pf_op_def* op, const char* devi
     return pf_error_set(err, code, b"%s", text)
 
 
-cdef public pf_status pf_kernel_select(const pf_node* n, const pf_op_def* op, const pf_signature* sig,
+cdef public pf_status pf_kernel_select(const pf_node* n, const pf_op_def* op,
+                                       const pf_signature* sig,
                                        const char* device_type, const pf_kernel_entry* after,
                                        const pf_kernel_entry** out, pf_error* err) noexcept nogil:
     cdef Chain* chain
@@ -313,7 +322,7 @@ cdef public pf_status pf_kernel_select(const pf_node* n, const pf_op_def* op, co
     return s
 
 
-# ---------------------------------------------------------------- kernel state: attributes as C values
+# ---------------------------------------------------------------- kernel state
 cdef bint copy_str(pf_arena* arena, pf_str from_, pf_str* to) noexcept nogil:
     to[0] = pf_arena_str(arena, from_)
     return to.data != NULL
@@ -355,12 +364,14 @@ cdef bint copy_list(pf_arena* arena, int32_t kind, pf_list from_, pf_list* to) n
         if kind == PF_ATTR_STRING or kind == PF_ATTR_FUNC:
             if not copy_str(arena, (<pf_str*>items)[i], <pf_str*>items + i):
                 return False
-        elif kind == PF_ATTR_SHAPE and not copy_shape(arena, (<pf_shape*>items)[i], <pf_shape*>items + i):
+        elif kind == PF_ATTR_SHAPE and not copy_shape(arena, (<pf_shape*>items)[i],
+                                                      <pf_shape*>items + i):
             return False
     return True
 
 
-cdef bint write_attr(pf_arena* arena, const pf_attr* a, const pf_attr_value* v, char* at) noexcept nogil:
+cdef bint write_attr(pf_arena* arena, const pf_attr* a, const pf_attr_value* v,
+                     char* at) noexcept nogil:
     if a.kind & PF_ATTR_LIST:
         return copy_list(arena, a.kind & ~PF_ATTR_LIST, v.list, <pf_list*>at)
     if a.kind == PF_ATTR_INT:
@@ -386,18 +397,22 @@ cdef pf_status attr_problem(const pf_attr* a, const pf_attr_value* v, const pf_n
     cdef const char* got = b"nothing"
     if v != NULL:
         got = pf_attr_kind_name(v.kind)
-    return pf_error_set(err, PF_INVALID_ARGUMENT, b"node '%.*s' (op %s): the kernel of plugin '%s' needs attribute '%s' "
-                        b"of kind %s; the node has %s", <int>(n.name.len if n.name.len < 400 else 400), n.name.data,
+    return pf_error_set(err, PF_INVALID_ARGUMENT, b"node '%.*s' (op %s): the kernel of plugin "
+                        b"'%s' needs attribute '%s' "
+                        b"of kind %s; the node has %s", <int>(n.name.len if n.name.len < 400
+                                                              else 400), n.name.data,
                         k.kernel.op, k.plugin_id, a.name, pf_attr_kind_name(a.kind), got)
 
 
-cdef public pf_status pf_kernel_state(const pf_kernel_entry* k, const pf_node* n, const pf_op_def* op,
+cdef public pf_status pf_kernel_state(const pf_kernel_entry* k, const pf_node* n,
+                                      const pf_op_def* op,
                                       pf_arena* arena, void** state, pf_error* err) noexcept nogil:
     cdef const pf_attr** a = k.kernel.attrs
     cdef const pf_attr_value* v
     state[0] = pf_arena_alloc(arena, k.kernel.state_size + 1)
     if state[0] == NULL:
-        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"no memory for the state of kernel '%s'", k.kernel.op)
+        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"no memory for the state of kernel '%s'",
+                            k.kernel.op)
     while a != NULL and a[0] != NULL:
         v = pf_attr_or_default(n, op, a[0].name)
         if v == NULL:
@@ -406,13 +421,15 @@ cdef public pf_status pf_kernel_state(const pf_kernel_entry* k, const pf_node* n
         elif v.kind != a[0].kind and not (v.kind == PF_ATTR_LIST and a[0].kind & PF_ATTR_LIST):
             return attr_problem(a[0], v, n, k, err)
         elif not write_attr(arena, a[0], v, <char*>state[0] + a[0].offset):
-            return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"no memory for attribute '%s'", a[0].name)
+            return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"no memory for attribute '%s'",
+                                a[0].name)
         a += 1
     return PF_OK
 
 
 # ---------------------------------------------------------------- devices
-cdef pf_device_entry* device_new(const pf_device* vtable, const char* type, int32_t ordinal) noexcept nogil:
+cdef pf_device_entry* device_new(const pf_device* vtable, const char* type,
+                                 int32_t ordinal) noexcept nogil:
     """With the lock held."""
     cdef pf_device_entry* d
     if reg.n_devices == MAX_DEVICES:
@@ -460,7 +477,8 @@ cdef bint open_device(pf_device_entry* d) noexcept nogil:
         return True
     pthread_mutex_lock(&pf_opening_lock)
     text[0] = 0
-    if d.dev == NULL and d.vtable.open(pf_host_table(), d.vtable.self, d.ordinal, &dev, text, sizeof(text)) == PF_OK:
+    if d.dev == NULL and d.vtable.open(pf_host_table(), d.vtable.self, d.ordinal, &dev, text,
+                                       sizeof(text)) == PF_OK:
         d.dev = dev
     elif d.dev == NULL:
         text[511] = 0

@@ -3,13 +3,15 @@
 from core cimport *
 
 cdef extern from "pf_core.h" nogil:
-    pf_status pf_plugin_register(const pf_plugin* p, const char* origin, pf_problem_fn problem, void* arg,
+    pf_status pf_plugin_register(const pf_plugin* p, const char* origin, pf_problem_fn problem,
+                                 void* arg,
                                  pf_error* err) noexcept
     void pf_plugins_stop() noexcept
     pf_status pf_kernel_select(const pf_node* n, const pf_op_def* op, const pf_signature* sig,
                                const char* device_type, const pf_kernel_entry* after,
                                const pf_kernel_entry** out, pf_error* err) noexcept
-    pf_status pf_kernel_state(const pf_kernel_entry* k, const pf_node* n, const pf_op_def* op, pf_arena* arena,
+    pf_status pf_kernel_state(const pf_kernel_entry* k, const pf_node* n, const pf_op_def* op,
+                              pf_arena* arena,
                               void** state, pf_error* err) noexcept
     int32_t pf_kernel_count() noexcept
     const pf_kernel_entry* pf_kernel_at(int32_t i) noexcept

@@ -1,12 +1,16 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """Rendezvous: where a Send's tensor meets its Recv, by key, within one step.
 
-A key is ABSENT -> SENT [send] -> ABSENT [recv takes it], or ABSENT -> WAITING [recv] -> ABSENT [send hands it over].
+A key is ABSENT -> SENT [send] -> ABSENT [recv takes it], or ABSENT -> WAITING [recv] -> ABSENT
+[send hands it over].
 
 Invariants
-1. An entry exists only while one side waits for the other; loops of any length leave nothing behind.
-2. A receiver's function is called exactly once, with no lock held, unless recv itself returned an error.
+1. An entry exists only while one side waits for the other; loops of any length leave nothing
+   behind.
+2. A receiver's function is called exactly once, with no lock held, unless recv itself returned an
+   error.
 3. After abort nothing waits and nothing is kept; send and recv return the reason.
 
 Threads: any.  `lock` guards table, count and status.
@@ -124,13 +128,16 @@ cdef Entry* put(Rendezvous* r, pf_str key, uint64_t hash, int32_t kind) noexcept
 cdef pf_status send_problem(pf_status s, pf_str key, pf_error* err) noexcept nogil:
     cdef int len = <int>(key.len if key.len < 400 else 400)
     if s == PF_ALREADY_EXISTS:
-        return pf_error_set(err, s, b"a tensor was sent twice under key '%.*s' in one step", len, key.data)
+        return pf_error_set(err, s, b"a tensor was sent twice under key '%.*s' in one step", len,
+                            key.data)
     if s == PF_RESOURCE_EXHAUSTED:
         return pf_error_set(err, s, b"no memory to send under key '%.*s'", len, key.data)
-    return pf_error_set(err, s, b"the step's rendezvous was aborted before key '%.*s' was sent", len, key.data)
+    return pf_error_set(err, s, b"the step's rendezvous was aborted before key '%.*s' was sent",
+                        len, key.data)
 
 
-cdef public pf_status pf_rendezvous_send(pf_rendezvous* rendezvous, pf_str key, pf_tensor* take_tensor,
+cdef public pf_status pf_rendezvous_send(pf_rendezvous* rendezvous, pf_str key,
+                                         pf_tensor* take_tensor,
                                          int32_t dead, pf_error* err) noexcept nogil:
     cdef Rendezvous* r = <Rendezvous*>rendezvous
     cdef uint64_t hash = pf_str_hash(key)

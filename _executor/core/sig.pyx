@@ -1,11 +1,14 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """The table of ops: signatures from the build, from the core itself and from plugins, by name.
 
 Invariants
-1. An entry is never moved or freed; its definition is parsed once, on first use, and immutable then (but for `infer`,
-   which may come later than the signature, when Python declared the op first).
-2. Order of the table: the build's ops, the core's own (pf_sig.h) where those lack one, then registrations.
+1. An entry is never moved or freed; its definition is parsed once, on first use, and immutable
+   then (but for `infer`, which may come later than the signature, when Python declared the op
+   first).
+2. Order of the table: the build's ops, the core's own (pf_sig.h) where those lack one, then
+   registrations.
 3. A name has one signature for ever; saying it again in other words is an error.
 
 Threads: any; one lock guards the table, no call leaves this module (but parsing) under it.
@@ -172,13 +175,15 @@ cdef const char* arena_text(const char* text) noexcept nogil:
     return pf_arena_str(&ops.arena, pf_str_of(text)).data if text != NULL else NULL
 
 
-cdef pf_status register_again(Entry* e, const char* sig, pf_status (*infer)(pf_infer*) noexcept nogil,
+cdef pf_status register_again(Entry* e, const char* sig,
+                              pf_status (*infer)(pf_infer*) noexcept nogil,
                               const char* doc, const char* plugin, pf_error* err) noexcept nogil:
     cdef const char* owner = e.op.plugin
     if not same_text(e.sig, sig):
         if owner == NULL:
             owner = b"pyflow"
-        return pf_error_set(err, PF_ALREADY_EXISTS, b"op '%s' already has another signature, from %s: '%.900s'; "
+        return pf_error_set(err, PF_ALREADY_EXISTS, b"op '%s' already has another signature, from "
+                            b"%s: '%.900s'; "
                             b"got '%.900s'. Give the op a prefix of its own, such as 'acme.%s'",
                             e.name.data, owner, e.sig, sig, e.name.data)
     if parsed(e, err) == NULL:
@@ -193,7 +198,8 @@ cdef pf_status register_again(Entry* e, const char* sig, pf_status (*infer)(pf_i
 
 
 cdef pf_status register_new(const char* name, const char* sig, int32_t flags,
-                            pf_status (*infer)(pf_infer*) noexcept nogil, const char* doc, const char* plugin,
+                            pf_status (*infer)(pf_infer*) noexcept nogil, const char* doc,
+                            const char* plugin,
                             pf_error* err) noexcept nogil:
     cdef pf_op_def op
     cdef Entry* e

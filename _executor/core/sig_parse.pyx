@@ -1,6 +1,7 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
-"""Parses op signatures: "x: T, y: N * T -> z: T; alpha: float = 0.2, N: int >= 1, T: {float, double} = float".
+"""Parses op signatures: "x: T, y: N * T -> z: T; alpha: float = 0.2, N: int >= 1, T: type".
 
     signature := args "->" args [";" attrs]
     arg       := name ":" (type | "Ref(" type ")");  type := TYPE | attr | N "*" (TYPE | attr)
@@ -38,7 +39,8 @@ cdef bint expected(Parse* p, const char* what) noexcept nogil:
     cdef const char* rest = p.at
     if not rest[0]:
         rest = b"(end)"
-    pf_error_set(p.err, PF_INVALID_ARGUMENT, b"signature of op '%s': expected %s at '%.60s'", p.op, what, rest)
+    pf_error_set(p.err, PF_INVALID_ARGUMENT, b"signature of op '%s': expected %s at '%.60s'",
+                 p.op, what, rest)
     return False
 
 
@@ -167,7 +169,9 @@ cdef bint bool_value(Parse* p, int64_t* out) noexcept nogil:
     if not word(p, &s, b"true or false"):
         return False
     out[0] = pf_str_is(s, b"true") or pf_str_is(s, b"True")
-    return out[0] != 0 or pf_str_is(s, b"false") or pf_str_is(s, b"False") or expected(p, b"true or false")
+    if out[0] or pf_str_is(s, b"false") or pf_str_is(s, b"False"):
+        return True
+    return expected(p, b"true or false")
 
 
 cdef bint scalar_value(Parse* p, int32_t kind, pf_attr_value* out) noexcept nogil:
@@ -278,7 +282,8 @@ cdef bint attr_kind(Parse* p, pf_attr_def* a) noexcept nogil:
         a.kind = kind_from_name(s)
         if a.kind == 0:
             p.at = start
-            return expected(p, b"int, float, bool, string, type, shape, tensor, func, {values} or list(kind)")
+            return expected(p, b"int, float, bool, string, type, shape, tensor, func, {values} or "
+                            b"list(kind)")
     if is_list:
         a.kind |= PF_ATTR_LIST
         return demand(p, b")", b"')' after the list's kind")
@@ -332,7 +337,8 @@ cdef struct Arg:
 
 cdef bint argument(Parse* p, Arg* a) noexcept nogil:
     memset(a, 0, sizeof(Arg))
-    if not (word(p, &a.name, b"an argument's name") and demand(p, b":", b"':' after the argument's name")):
+    if not (word(p, &a.name, b"an argument's name")
+            and demand(p, b":", b"':' after the argument's name")):
         return False
     a.is_ref = accept(p, b"Ref(")
     if not word(p, &a.type, b"a type or an attribute's name"):
@@ -378,8 +384,10 @@ cdef bint resolve(Parse* p, const pf_op_def* op, const Arg* a, pf_arg_def* out) 
     elif i >= 0 and op.attrs[i].kind == (PF_ATTR_LIST | PF_ATTR_TYPE) and a.number.len == 0:
         out.list_attr = i
     elif i >= 0 or pf_type_from_name(a.type) == 0:
-        pf_error_set(p.err, PF_INVALID_ARGUMENT, b"signature of op '%s': argument '%s' has type '%.*s', which is "
-                     b"neither an element type nor a declared attribute of kind type or list(type)", p.op,
+        pf_error_set(p.err, PF_INVALID_ARGUMENT, b"signature of op '%s': argument '%s' has type "
+                     b"'%.*s', which is "
+                     b"neither an element type nor a declared attribute of kind type or "
+                     b"list(type)", p.op,
                      out.name.data, <int>a.type.len, a.type.data)
         return False
     else:
@@ -389,13 +397,15 @@ cdef bint resolve(Parse* p, const pf_op_def* op, const Arg* a, pf_arg_def* out) 
     out.number_attr = attr_index(op, a.number)
     if out.number_attr >= 0 and op.attrs[out.number_attr].kind == PF_ATTR_INT:
         return True
-    pf_error_set(p.err, PF_INVALID_ARGUMENT, b"signature of op '%s': argument '%s' is repeated '%.*s' times, "
+    pf_error_set(p.err, PF_INVALID_ARGUMENT, b"signature of op '%s': argument '%s' is repeated "
+                 b"'%.*s' times, "
                  b"which is not a declared attribute of kind int", p.op, out.name.data,
                  <int>a.number.len, a.number.data)
     return False
 
 
-cdef pf_arg_def* resolve_all(Parse* p, const pf_op_def* op, const Arg* args, int32_t n) noexcept nogil:
+cdef pf_arg_def* resolve_all(Parse* p, const pf_op_def* op, const Arg* args,
+                             int32_t n) noexcept nogil:
     cdef pf_arg_def* out = <pf_arg_def*>pf_arena_alloc(p.arena, n * sizeof(pf_arg_def) + 1)
     cdef int32_t i
     if out == NULL:
@@ -407,7 +417,8 @@ cdef pf_arg_def* resolve_all(Parse* p, const pf_op_def* op, const Arg* args, int
     return out
 
 
-cdef public pf_status pf_sig_parse(const char* name, const char* sig, pf_arena* arena, pf_op_def* out,
+cdef public pf_status pf_sig_parse(const char* name, const char* sig, pf_arena* arena,
+                                   pf_op_def* out,
                                    pf_error* err) noexcept nogil:
     cdef Arg ins[64]
     cdef Arg outs[64]
@@ -419,7 +430,8 @@ cdef public pf_status pf_sig_parse(const char* name, const char* sig, pf_arena* 
     if not keep(&p, pf_str_of(name), &out.name) or not keep(&p, pf_str_of(sig), &out.sig):
         return err.code
     p.at = out.sig.data
-    if not (arguments(&p, ins, &out.n_in) and demand(&p, b"->", b"'->'") and arguments(&p, outs, &out.n_out)):
+    if not (arguments(&p, ins, &out.n_in) and demand(&p, b"->", b"'->'")
+            and arguments(&p, outs, &out.n_out)):
         return err.code
     accept(&p, b";")
     if not attributes(&p, out):

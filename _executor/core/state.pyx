@@ -1,17 +1,21 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """State that outlives a step: containers of variables and resources, random streams.
 
-A session has a container of its own (name ""); named ones belong to the process until they are reset.
+A session has a container of its own (name ""); named ones belong to the process until they are
+reset.
 
 Invariants
 1. A container holds one reference to each object; handles, calls and plans hold their own.
-2. An object's name is unique in its container per kind; a resource is made once: MAKING -> there, or forgotten.
-3. A variable's value is written in place only while nobody else holds it; else the writer gets a copy, so that what was
-   read or fetched never changes.
+2. An object's name is unique in its container per kind; a resource is made once: MAKING -> there,
+   or forgotten.
+3. A variable's value is written in place only while nobody else holds it; else the writer gets a
+   copy, so that what was read or fetched never changes.
 4. Kernels' functions (make, abort, unref) are called with no lock held.
 
-Threads: any.  Lock order: the list of containers, one container; a variable's lock is taken with neither held.
+Threads: any.  Lock order: the list of containers, one container; a variable's lock is taken with
+neither held.
 
     pf_state *s = pf_state_new("");
     pf_state_variable(s, pf_str_of(""), pf_str_of("w"), PF_FLOAT32, shape, &v, &err);
@@ -26,7 +30,7 @@ cdef extern from *:
     pthread_mutex_t pf_containers_lock
 
 cdef enum:
-    BUCKETS = 256       # of a container; chains grow with thousands of variables, lookups happen once per plan
+    BUCKETS = 256       # of a container; lookups happen once per plan
     STREAM = 3          # an entry's kind beside PF_OBJ_VARIABLE and PF_OBJ_RESOURCE
 
 cdef struct Stream:     # one node's random numbers
@@ -103,7 +107,8 @@ cdef Entry** find(Container* c, int32_t kind, pf_str name) noexcept nogil:
     """With the lock held: where the entry hangs, or NULL hangs for a new one."""
     cdef uint64_t hash = pf_str_hash(name) + <uint64_t>kind
     cdef Entry** at = &c.table[hash % BUCKETS]
-    while at[0] != NULL and not (at[0].hash == hash and at[0].kind == kind and pf_str_eq(at[0].name, name)):
+    while at[0] != NULL and not (at[0].hash == hash and at[0].kind == kind
+                                 and pf_str_eq(at[0].name, name)):
         at = &at[0].next
     return at
 
@@ -255,7 +260,8 @@ cdef bint object_init(pf_object* o, int32_t kind, pf_str container, pf_str name,
     return o.container != NULL and o.name != NULL
 
 
-cdef pf_variable* variable_new(int32_t type, pf_shape shape, pf_str container, pf_str name) noexcept nogil:
+cdef pf_variable* variable_new(int32_t type, pf_shape shape, pf_str container,
+                               pf_str name) noexcept nogil:
     cdef pf_variable* v = <pf_variable*>calloc(1, sizeof(pf_variable))
     if v == NULL:
         return NULL
@@ -291,7 +297,8 @@ cdef pf_variable* find_or_make(Container* c, pf_str container, pf_str name, int3
     return v
 
 
-cdef public pf_status pf_state_variable(pf_state* s, pf_str container, pf_str name, int32_t type, pf_shape shape,
+cdef public pf_status pf_state_variable(pf_state* s, pf_str container, pf_str name, int32_t type,
+                                        pf_shape shape,
                                         pf_variable** out, pf_error* err) noexcept nogil:
     cdef Container* c = container_of(s, container)
     cdef pf_variable* v = NULL
@@ -313,8 +320,10 @@ cdef public pf_status pf_state_variable(pf_state* s, pf_str container, pf_str na
     if v == NULL:
         return no_memory(name, err)
     if v.type != type:
-        pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' holds %s, but is asked for as %s; two variables share this "
-                     b"name: give one another name or shared_name", v.base.name, pf_type_name(v.type),
+        pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' holds %s, but is asked for as %s; "
+                     b"two variables share this "
+                     b"name: give one another name or shared_name", v.base.name,
+                     pf_type_name(v.type),
                      pf_type_name(type))
         pf_object_unref(&v.base)
         return err.code
@@ -380,21 +389,24 @@ cdef bint shape_fits(const pf_variable* v, const DLTensor* t) noexcept nogil:
 
 
 cdef pf_status check_value(const pf_variable* v, const pf_tensor* t, pf_error* err) noexcept nogil:
-    """The declared shape binds the first value only: Assign with validate_shape=False may change it later."""
+    """The declared shape binds the first value; Assign with validate_shape=False may change it."""
     cdef char want[256]
     cdef char got[256]
     if v.type and t.type != v.type:
-        return pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' holds %s, the new value is %s", v.base.name,
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' holds %s, the new "
+                            b"value is %s", v.base.name,
                             pf_type_name(v.type), pf_type_name(t.type))
     if v.value != NULL or shape_fits(v, &t.m.dl_tensor):
         return PF_OK
     shape_text(v.dims, v.ndim, want, sizeof(want))
     shape_text(t.m.dl_tensor.shape, t.m.dl_tensor.ndim, got, sizeof(got))
-    return pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' has shape %s, its first value has shape %s", v.base.name,
+    return pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' has shape %s, its first value "
+                        b"has shape %s", v.base.name,
                         want, got)
 
 
-cdef public pf_status pf_variable_set(pf_variable* v, pf_tensor* take, pf_error* err) noexcept nogil:
+cdef public pf_status pf_variable_set(pf_variable* v, pf_tensor* take,
+                                      pf_error* err) noexcept nogil:
     cdef pf_tensor* own
     if check_value(v, take, err) != PF_OK:
         pf_tensor_unref(take)
@@ -403,7 +415,8 @@ cdef public pf_status pf_variable_set(pf_variable* v, pf_tensor* take, pf_error*
         own = pf_tensor_copy(take)
         pf_tensor_unref(take)
         if own == NULL:
-            return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"no memory for the value of variable '%s'", v.base.name)
+            return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"no memory for the value of "
+                                b"variable '%s'", v.base.name)
         take = own
     own = v.value
     v.value = take
@@ -421,7 +434,8 @@ cdef void resource_destroy(pf_object* o) noexcept nogil:
     free(r)
 
 
-cdef public pf_resource* pf_resource_new(const pf_type* type, void* steal, int32_t scope, pf_str container,
+cdef public pf_resource* pf_resource_new(const pf_type* type, void* steal, int32_t scope,
+                                         pf_str container,
                                          pf_str name) noexcept nogil:
     """NULL: no memory; `steal` is let go then, too."""
     cdef pf_resource* r = <pf_resource*>calloc(1, sizeof(pf_resource))
@@ -470,7 +484,8 @@ cdef pf_status lookup(Container* c, pf_str name, const void* maker, bint make, p
 
 
 cdef void settle(Container* c, pf_str name, const void* maker, pf_resource* r) noexcept nogil:
-    """The maker is done: with `r`, which the container keeps unless it was reset meanwhile, or with nothing."""
+    """The maker is done: with `r`, which the container keeps unless it was reset meanwhile, or
+    with nothing."""
     cdef Entry** at
     cdef Entry* e = NULL
     pthread_mutex_lock(&c.lock)
@@ -490,12 +505,14 @@ cdef void settle(Container* c, pf_str name, const void* maker, pf_resource* r) n
 
 cdef pf_status explain(pf_status s, pf_str name, const pf_type* type, pf_error* err) noexcept nogil:
     if s == PF_NOT_FOUND:
-        return pf_error_set(err, s, b"there is no %s named '%.*s'; was it made, or its container reset?", type.id,
+        return pf_error_set(err, s, b"there is no %s named '%.*s'; was it made, or its "
+                            b"container reset?", type.id,
                             <int>(name.len if name.len < 400 else 400), name.data)
     return closed(name, err) if s == PF_CANCELLED else no_memory(name, err)
 
 
-cdef pf_status make_it(Container* c, pf_str container, pf_str name, const pf_type* type, pf_make_fn make,
+cdef pf_status make_it(Container* c, pf_str container, pf_str name, const pf_type* type,
+                       pf_make_fn make,
                        pf_ctx* ctx, void* arg, pf_resource** out, pf_error* err) noexcept nogil:
     cdef void* obj = NULL
     cdef pf_status s = make(ctx, arg, &obj)
@@ -510,8 +527,10 @@ cdef pf_status make_it(Container* c, pf_str container, pf_str name, const pf_typ
     return s
 
 
-cdef public pf_status pf_state_resource(pf_state* s, pf_str container, pf_str name, const pf_type* type,
-                                        pf_status (*make)(pf_ctx*, void*, void**) noexcept nogil, pf_ctx* ctx,
+cdef public pf_status pf_state_resource(pf_state* s, pf_str container, pf_str name,
+                                        const pf_type* type,
+                                        pf_status (*make)(pf_ctx*, void*, void**) noexcept nogil,
+                                        pf_ctx* ctx,
                                         void* arg, pf_resource** out, pf_error* err) noexcept nogil:
     cdef Container* c = container_of(s, container)
     cdef bint mine = False
@@ -525,7 +544,8 @@ cdef public pf_status pf_state_resource(pf_state* s, pf_str container, pf_str na
     if mine:
         return make_it(c, container, name, type, make, ctx, arg, out, err)
     if strcmp(out[0].type.id, type.id):
-        pf_error_set(err, PF_INVALID_ARGUMENT, b"'%s' is a %s, but is asked for as %s; give one another shared_name",
+        pf_error_set(err, PF_INVALID_ARGUMENT, b"'%s' is a %s, but is asked for as %s; give one "
+                     b"another shared_name",
                      out[0].base.name, out[0].type.id, type.id)
         pf_object_unref(&out[0].base)
         out[0] = NULL
@@ -561,7 +581,8 @@ cdef void seed_stream(Stream* r, uint64_t seed, uint64_t seed2) noexcept nogil:
     r.high = seed2
 
 
-cdef public void pf_state_rng(pf_state* s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n, uint64_t* key,
+cdef public void pf_state_rng(pf_state* s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n,
+                              uint64_t* key,
                               uint64_t* counter) noexcept nogil:
     cdef Container* c = &(<State*>s).own
     cdef Entry** at

@@ -1,12 +1,16 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """Tensors: element types, headers, data, strings, DLPack.
 
 Invariants
-1. Data of a tensor made here lies behind its header in the same block, 64-aligned, compact, row-major.
-2. A tensor that differs from a free block's standard header (view, foreign memory, strings, handle, more than 8 dims)
-   has a release of its own, which restores that header (memory.pyx, invariant 2).
-3. `refs` is the only owner count; m.deleter drops one, so that a tensor travels as DLPack without a wrapper.
+1. Data of a tensor made here lies behind its header in the same block, 64-aligned, compact,
+   row-major.
+2. A tensor that differs from a free block's standard header (view, foreign memory, strings,
+   handle, more than 8 dims) has a release of its own, which restores that header (memory.pyx,
+   invariant 2).
+3. `refs` is the only owner count; m.deleter drops one, so that a tensor travels as DLPack without
+   a wrapper.
 
 Threads: any; a tensor is written only while its writer holds the sole reference, or is its maker.
 
@@ -155,7 +159,9 @@ cdef pf_tensor* tensor_new_slow(int32_t type, const int64_t* shape, int32_t ndim
     """Strings, many dims, and what must be refused."""
     cdef int64_t bytes
     cdef pf_tensor* t
-    if pf_checked_bytes(type, shape, ndim, &bytes) != PF_OK or type == PF_RESOURCE or type == PF_VARIANT:
+    if type == PF_RESOURCE or type == PF_VARIANT:
+        return NULL                     # these are pf_tensor_handle's
+    if pf_checked_bytes(type, shape, ndim, &bytes) != PF_OK:
         return NULL
     if ndim > PF_INLINE_DIMS:
         t = deep_header(shape, ndim, bytes)
@@ -171,7 +177,8 @@ cdef pf_tensor* tensor_new_slow(int32_t type, const int64_t* shape, int32_t ndim
     return t
 
 
-cdef public pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape, int32_t ndim) noexcept nogil:
+cdef public pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape,
+                                     int32_t ndim) noexcept nogil:
     cdef int64_t n, d
     cdef int32_t i
     cdef pf_tensor* t
@@ -210,7 +217,8 @@ cdef void handle_release(pf_tensor* t) noexcept nogil:
 
 cdef pf_tensor* header_over(int32_t type, const int64_t* shape, int32_t ndim, void* data,
                             uint32_t flags) noexcept nogil:
-    """A header whose data lies elsewhere.  The first 64 bytes of its own block stay free; then come long dims."""
+    """A header whose data lies elsewhere.  The first 64 bytes of its own block stay free; then
+    come long dims."""
     cdef int64_t bytes
     cdef pf_tensor* t
     if pf_checked_bytes(type, shape, ndim, &bytes) != PF_OK:
@@ -240,7 +248,8 @@ cdef public pf_tensor* pf_tensor_wrap(int32_t type, const int64_t* shape, int32_
     return t
 
 
-cdef public pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape, int32_t ndim) noexcept nogil:
+cdef public pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape,
+                                      int32_t ndim) noexcept nogil:
     cdef pf_tensor* root = <pf_tensor*>src.owner if src.flags & PF_T_VIEW else src
     cdef pf_tensor* t = header_over(src.type, shape, ndim, src.m.dl_tensor.data, 0)
     if t == NULL:
@@ -334,7 +343,8 @@ cdef void managed_release(void* owner) noexcept nogil:
 
 
 cdef pf_tensor* adopt_own(pf_tensor* t, int32_t type) noexcept nogil:
-    """Our own tensor comes back; under another element type of the same size if the signature says so."""
+    """Our own tensor comes back; under another element type of the same size if the signature says
+    so."""
     cdef pf_tensor* v
     if type == t.type or not type:
         return t
@@ -355,7 +365,8 @@ cdef int32_t type_of_dl(DLDataType d) noexcept nogil:
     """The plain element type of a DLPack code: int8, not qint8."""
     cdef int32_t i
     for i in range(1, PF_TYPES):
-        if (pf_type_table[i].size and pf_type_table[i].code == d.code and pf_type_table[i].bits == d.bits
+        if (pf_type_table[i].size and pf_type_table[i].code == d.code
+            and pf_type_table[i].bits == d.bits
                 and d.code != kDLOpaqueHandle and not PF_QINT8 <= i <= PF_QINT32
                 and i != PF_QINT16 and i != PF_QUINT16):
             return i
@@ -363,7 +374,8 @@ cdef int32_t type_of_dl(DLDataType d) noexcept nogil:
 
 
 cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcept nogil:
-    """-> a tensor over `m`, or a compact aligned copy; NULL when `m` is not what `type` says.  `m` is kept or not."""
+    """-> a tensor over `m`, or a compact aligned copy; NULL when `m` is not what `type` says.  `m`
+    is kept or not."""
     cdef DLTensor* d = &m.dl_tensor
     cdef char* data = <char*>d.data + d.byte_offset
     cdef bint host = d.device.device_type in (kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged)
@@ -372,7 +384,8 @@ cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcep
     if type == 0:
         type = type_of_dl(d.dtype)
     item = pf_type_size(type)
-    if d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1 or type == PF_STRING:
+    if (d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1
+            or type == PF_STRING):
         return NULL
     if pf_checked_bytes(type, d.shape, d.ndim, &bytes) != PF_OK or (d.data == NULL and bytes):
         return NULL
@@ -392,7 +405,8 @@ cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcep
     return t
 
 
-cdef public pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal, int32_t type) noexcept nogil:
+cdef public pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal,
+                                       int32_t type) noexcept nogil:
     cdef pf_tensor* t
     if steal == NULL:
         return NULL

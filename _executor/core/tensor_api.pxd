@@ -7,9 +7,11 @@ cdef extern from "pf_core.h" nogil:
     DLDataType pf_type_dl(int32_t type) noexcept
     const char* pf_type_name(int32_t type) noexcept
     int32_t pf_type_from_name(pf_str name) noexcept
-    pf_status pf_checked_bytes(int32_t type, const int64_t* shape, int32_t ndim, int64_t* bytes) noexcept
+    pf_status pf_checked_bytes(int32_t type, const int64_t* shape, int32_t ndim,
+                               int64_t* bytes) noexcept
     pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape, int32_t ndim) noexcept
-    pf_tensor* pf_tensor_wrap(int32_t type, const int64_t* shape, int32_t ndim, void* data, uint32_t flags,
+    pf_tensor* pf_tensor_wrap(int32_t type, const int64_t* shape, int32_t ndim, void* data,
+                              uint32_t flags,
                               void (*release_owner)(void*) noexcept nogil, void* owner) noexcept
     pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal, int32_t type) noexcept
     pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape, int32_t ndim) noexcept
