@@ -12,6 +12,7 @@
 
 #define BOTH_SIGNS(T, TAG, U) \
   UNARY(Copy, TAG, T, T, x) \
+  UNARY(Neg, TAG, T, T, (U)0 - (U)x) \
   UNARY(Square, TAG, T, T, (U)x * (U)x) \
   UNARY(Invert, TAG, T, T, ~(U)x) \
   UNARY(Relu, TAG, T, T, x > 0 ? x : 0) \
@@ -48,7 +49,6 @@
 
 #define SIGNED_ONLY(T, TAG, U) \
   UNARY(Abs, TAG, T, T, x < 0 ? (U)0 - (U)x : (U)x) \
-  UNARY(Neg, TAG, T, T, (U)0 - (U)x) \
   UNARY(Sign, TAG, T, T, (x > 0) - (x < 0)) \
   PF_INLINE T divide_##TAG(T a, T b, int32_t *fault) { \
     if (b == 0) return *fault |= PF_FAULT_DIVIDE, 0; \
@@ -93,7 +93,7 @@ BINARY(LogicalOr, bool, uint8_t, uint8_t, a | b)
 #define B(NAME) [PF_BOOL] = NAME##_bool
 
 UNARY_INIT(Abs, S(Abs), U(Copy))
-UNARY_INIT(Neg, S(Neg))
+UNARY_INIT(Neg, SU(Neg))
 UNARY_INIT(Sign, SU(Sign))
 UNARY_INIT(Round, SU(Copy))
 UNARY_INIT(LogicalNot, B(LogicalNot))
@@ -127,7 +127,7 @@ const pf_kernel *const elementwise_int_kernels[] = {
   EACH_UNARY(UNARY_ENTRY)
   EACH_BINARY(BINARY_ENTRY)
   UNARY_KERNEL("Abs", Abs, T_INTS),
-  UNARY_KERNEL("Neg", Neg, "T=" PF_SIGNED),
+  UNARY_KERNEL("Neg", Neg, T_INTS),
   UNARY_KERNEL("Sign", Sign, T_INTS),
   UNARY_KERNEL("Round", Round, T_INTS),
   UNARY_KERNEL("Rint", Round, T_INTS),

@@ -190,6 +190,55 @@ static pf_status scatter_nd(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
+/* TensorScatterUpdate, Add, Sub: a copy of input 0 with rows replaced or changed */
+enum { UPDATE, ADD, SUB };
+#define SUB_RUN(TYPE, T) case TYPE: for (int64_t j = 0; j < n; j++) ((T *)y)[j] = (T)(((T *)y)[j] - ((const T *)x)[j]); break;
+static pf_status sub_run(pf_ctx *c, int32_t type, void *y, const void *x, int64_t n) {
+  switch (type) {
+    SUB_RUN(PF_FLOAT32, float) SUB_RUN(PF_FLOAT64, double)
+    SUB_RUN(PF_COMPLEX64, float _Complex) SUB_RUN(PF_COMPLEX128, double _Complex)
+    SUB_RUN(PF_INT8, uint8_t) SUB_RUN(PF_UINT8, uint8_t) SUB_RUN(PF_INT16, uint16_t) SUB_RUN(PF_UINT16, uint16_t)
+    SUB_RUN(PF_INT32, uint32_t) SUB_RUN(PF_UINT32, uint32_t) SUB_RUN(PF_INT64, uint64_t) SUB_RUN(PF_UINT64, uint64_t)
+    case PF_FLOAT16: case PF_BFLOAT16:
+      for (int64_t j = 0; j < n; j++) {                      /* x + -y: flip the sign bit */
+        uint16_t minus = ((const uint16_t *)x)[j] ^ 0x8000u;
+        PF_TRY(add_run(c, type, (uint16_t *)y + j, &minus, 1));
+      }
+      break;
+    default: return pf_failf(c, PF_UNIMPLEMENTED, "TensorScatterSub is not defined for %s", pf_type_name(type));
+  }
+  return PF_OK;
+}
+static pf_status tensor_scatter(pf_ctx *c, int32_t op) {
+  const DLTensor *x = c->in[0], *index = c->in[1], *updates = c->in[2];
+  int32_t type = c->in_type[0], outer = index->ndim - 1;
+  int64_t esize = pf_type_size(type);
+  PF_TRY(pf_check_rank(c, x, "tensor"));
+  PF_TRY(pf_check_rank(c, index, "indices"));
+  if (outer < 0) return PF_INVALID(c, "Indices shape must have rank at least one. Found: %s", PF_SHAPE(index).s);
+  int64_t k = index->shape[outer];
+  if (k > x->ndim || updates->ndim != outer + x->ndim - k || !pf_same_dims(index->shape, outer, updates->shape, outer) ||
+      !pf_same_dims(x->shape + k, x->ndim - (int32_t)k, updates->shape + outer, updates->ndim - outer))
+    return PF_INVALID(c, "Must have updates.shape = indices.shape[:-1] + tensor.shape[indices.shape[-1]:], got updates.shape "
+                         "%s, indices.shape %s, tensor.shape %s", PF_SHAPE(updates).s, PF_SHAPE(index).s, PF_SHAPE(x).s);
+  DLTensor *y = esize ? c->host->forward(c, 0, 0, x->shape, x->ndim) : pf_output_like(c, 0, x);
+  PF_EXHAUSTED(y);
+  if (y->data != x->data) PF_TRY(pf_copy_run(c, y, 0, x, 0, pf_numel(x), esize));
+  int64_t m = pf_product(index->shape, 0, outer), run = pf_product(x->shape, (int32_t)k, x->ndim);
+  for (int64_t i = 0; i < m; i++) {
+    int64_t at = flat_index(c, 1, i, k, x->shape);
+    if (at < 0) return bad_vector(c, 1, i, k, "shape", x->shape, x->ndim);
+    if (op == UPDATE) { PF_TRY(pf_copy_run(c, y, at * run, updates, i * run, run, esize)); continue; }
+    char *to = PF_DATA(char, y) + at * run * esize;
+    const char *from = PF_DATA(const char, updates) + i * run * esize;
+    if (run) PF_TRY(op == ADD ? add_run(c, type, to, from, run) : sub_run(c, type, to, from, run));
+  }
+  return PF_OK;
+}
+static pf_status tensor_scatter_update(pf_ctx *c, const void *state) { (void)state; return tensor_scatter(c, UPDATE); }
+static pf_status tensor_scatter_add(pf_ctx *c, const void *state) { (void)state; return tensor_scatter(c, ADD); }
+static pf_status tensor_scatter_sub(pf_ctx *c, const void *state) { (void)state; return tensor_scatter(c, SUB); }
+
 /* ---------------------------------------------------------------- OneHot */
 typedef struct { int64_t axis; } axis_state;
 static int64_t small_index(const DLTensor *t, int32_t type, int64_t i) {
@@ -348,6 +397,9 @@ const pf_kernel *const gather_kernels[] = {
          .attrs = PF_ATTRS(PF_ATTR(gather_state, PF_ATTR_INT, batch_dims))),
   PF_CPU("GatherNd", NULL, .compute = gather_nd),
   PF_CPU("ScatterNd", NULL, .compute = scatter_nd),
+  PF_CPU("TensorScatterUpdate", NULL, .compute = tensor_scatter_update),
+  PF_CPU("TensorScatterAdd", "T=" PF_NUMBERS, .compute = tensor_scatter_add),
+  PF_CPU("TensorScatterSub", "T=" PF_NUMBERS, .compute = tensor_scatter_sub),
   PF_CPU("OneHot", NULL, .state_size = sizeof(axis_state), .compute = one_hot,
          .attrs = PF_ATTRS(PF_ATTR(axis_state, PF_ATTR_INT, axis))),
   PF_CPU("DynamicPartition", NULL, .compute = dynamic_partition),

@@ -70,7 +70,8 @@ typedef struct {
   REDUCE(Sum, TAG, T, 0, v, (T)((U)a + (U)b)) \
   REDUCE(Prod, TAG, T, 1, v, (T)((U)a * (U)b)) \
   REDUCE(Max, TAG, T, LEAST, v, a > b ? a : b) \
-  REDUCE(Min, TAG, T, GREATEST, v, a < b ? a : b)
+  REDUCE(Min, TAG, T, GREATEST, v, a < b ? a : b) \
+  REDUCE(SquareSum, TAG, T, 0, (T)((U)v * (U)v), (T)((U)a + (U)b))
 PF_EACH_FLOAT(FLOATS)
 INTS(PF_INT8, int8_t, i8, uint32_t, INT8_MIN, INT8_MAX)
 INTS(PF_INT16, int16_t, i16, uint32_t, INT16_MIN, INT16_MAX)
@@ -86,6 +87,8 @@ REDUCE(Sum, c64, c64, 0, v, a + b)
 REDUCE(Sum, c128, c128, 0, v, a + b)
 REDUCE(Prod, c64, c64, 1, v, a * b)
 REDUCE(Prod, c128, c128, 1, v, a * b)
+REDUCE(SquareSum, c64, c64, 0, v * ~v, a + b)                /* ~ is GNU C's conjugate */
+REDUCE(SquareSum, c128, c128, 0, v * ~v, a + b)
 REDUCE(All, u8, uint8_t, 1, v, a & b)
 REDUCE(Any, u8, uint8_t, 0, v, a | b)
 
@@ -98,7 +101,7 @@ REDUCE(Any, u8, uint8_t, 0, v, a | b)
 enum { SUM, MEAN, PROD, MAX_OP, MIN_OP, NORM, ALL, ANY, OPS };
 static const loops first_pass[OPS][PF_TYPE_COUNT] = {
   [SUM] = {NUMBER_ROW(Sum)}, [MEAN] = {NUMBER_ROW(Sum)}, [PROD] = {NUMBER_ROW(Prod)}, [MAX_OP] = {REAL_ROW(Max)},
-  [MIN_OP] = {REAL_ROW(Min)}, [NORM] = {FLOAT_ROW(SquareSum)}, [ALL] = {[PF_BOOL] = PAIR(All, u8)},
+  [MIN_OP] = {REAL_ROW(Min)}, [NORM] = {NUMBER_ROW(SquareSum)}, [ALL] = {[PF_BOOL] = PAIR(All, u8)},
   [ANY] = {[PF_BOOL] = PAIR(Any, u8)}};
 
 /* ---------------------------------------------------------------- one pass */
@@ -196,6 +199,13 @@ static void divide(int32_t type, void *y, int64_t n, int64_t count) {
     DIVIDE_INT(PF_UINT8, uint8_t, u8) DIVIDE_INT(PF_UINT16, uint16_t, u16) DIVIDE_INT(PF_UINT32, uint32_t, u32)
   }
 }
+#define ROOT(TYPE, T, TAG) case TYPE: for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)sqrt((double)((T *)y)[i]); break;
+static void root(int32_t type, void *y, int64_t n) {            /* of sums of squares: real and not negative */
+  switch (type) {
+    PF_EACH_REAL(ROOT)
+    ROOT(PF_COMPLEX64, c64, c64) ROOT(PF_COMPLEX128, c128, c128)
+  }
+}
 /* reduces input 0 along `flags` into output 0 of that shape */
 static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const int64_t *shape, int32_t nd) {
   const DLTensor *x = c->in[0];
@@ -221,8 +231,7 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
   if (n == 0) f->rows(from, to, m, 0);
   else PF_TRY(run_passes(c, &g, f, op == NORM ? &first_pass[SUM][work] : f, from, to, esize));
   if (op == MEAN) divide(work, to, m, count);
-  if (op == NORM && work == PF_FLOAT32) for (int64_t i = 0; i < m; i++) ((float *)to)[i] = sqrtf(((float *)to)[i]);
-  if (op == NORM && work == PF_FLOAT64) for (int64_t i = 0; i < m; i++) ((double *)to)[i] = sqrt(((double *)to)[i]);
+  if (op == NORM) root(work, to, m);
   if (half) pf_float_to_half(type, (const float *)to, PF_DATA(void, out), m);
   return PF_OK;
 }
@@ -264,7 +273,7 @@ static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)))
 const pf_kernel *const PF_ISA_NAME(reductions_kernels)[] = {
   ENTRY("Sum", sum, "T=" PF_NUMBERS), ENTRY("Mean", mean, "T=" PF_NUMBERS), ENTRY("Prod", prod, "T=" PF_NUMBERS),
-  ENTRY("Max", max_, "T=" PF_REAL), ENTRY("Min", min_, "T=" PF_REAL), ENTRY("EuclideanNorm", norm, "T=" PF_FLOATS),
+  ENTRY("Max", max_, "T=" PF_REAL), ENTRY("Min", min_, "T=" PF_REAL), ENTRY("EuclideanNorm", norm, "T=" PF_NUMBERS),
   ENTRY("All", all, NULL), ENTRY("Any", any, NULL),
   PF_CPU("BiasAddGrad", "T=" PF_NUMBERS, .state_size = sizeof(format_state), .compute = bias_add_grad,
          .attrs = PF_ATTRS(PF_ATTR(format_state, PF_ATTR_STRING, data_format))),

@@ -130,6 +130,10 @@ static pf_status unsorted(pf_ctx *c, int32_t op) {
   PF_TRY(begin(c, op, shape, nd, pf_product(x->shape, ids->ndim, x->ndim), &j));
   int64_t bytes = j.run * j.esize;
   j.f->fill(j.y, rows * j.run);
+  if (j.type != j.work && (op == MAX_OP || op == MIN_OP)) {    /* the half types' own lowest and highest */
+    float limit = j.type == PF_FLOAT16 ? 65504.0f : 0x1.fep127f;
+    for (int64_t i = 0; i < rows * j.run; i++) ((float *)j.y)[i] = op == MAX_OP ? -limit : limit;
+  }
   for (int64_t i = 0; i < n; i++) {
     int64_t id = pf_in_index(c, 1, i);
     if (id >= 0) j.f->join(j.y + id * bytes, j.x + i * bytes, j.run);

@@ -279,6 +279,19 @@ static pf_status range_size(pf_ctx *c, double start, double limit, double delta,
   *size = (int64_t)n;
   return PF_OK;
 }
+static pf_status range_half(pf_ctx *c) {                         /* computed as float, each value rounded once */
+  float v[3];
+  int64_t n;
+  for (int32_t i = 0; i < 3; i++) pf_half_to_float(c->out_type[0], PF_DATA(const void, c->in[i]), &v[i], 1);
+  PF_TRY(range_size(c, v[0], v[1], v[2], ceil(fabs(((double)v[1] - v[0]) / v[2])), &n));
+  DLTensor *y = c->host->output(c, 0, &n, 1);
+  PF_EXHAUSTED(y);
+  for (int64_t i = 0; i < n; i++) {
+    float x = v[0] + (float)i * v[2];
+    pf_float_to_half(c->out_type[0], &x, PF_DATA(uint16_t, y) + i, 1);
+  }
+  return PF_OK;
+}
 static pf_status range(pf_ctx *c, const void *state) {
   int64_t n;
   (void)state;
@@ -289,11 +302,21 @@ static pf_status range(pf_ctx *c, const void *state) {
   switch (c->out_type[0]) {
     case PF_FLOAT32: RANGE_FLOAT(float)
     case PF_FLOAT64: RANGE_FLOAT(double)
+    case PF_FLOAT16: case PF_BFLOAT16: return range_half(c);
     case PF_INT8: RANGE_INT(int8_t, uint32_t)
     case PF_INT16: RANGE_INT(int16_t, uint32_t)
     case PF_INT32: RANGE_INT(int32_t, uint32_t)
     default: RANGE_INT(int64_t, uint64_t)
   }
+}
+static pf_status lin_space_half(pf_ctx *c, DLTensor *y, int64_t n) {
+  float v[2];
+  for (int32_t i = 0; i < 2; i++) pf_half_to_float(c->out_type[0], PF_DATA(const void, c->in[i]), &v[i], 1);
+  for (int64_t i = 0; i < n; i++) {
+    float x = n > 1 && i == n - 1 ? v[1] : n > 1 ? v[0] + (v[1] - v[0]) / (float)(n - 1) * (float)i : v[0];
+    pf_float_to_half(c->out_type[0], &x, PF_DATA(uint16_t, y) + i, 1);
+  }
+  return PF_OK;
 }
 static pf_status lin_space(pf_ctx *c, const void *state) {
   int64_t n;
@@ -309,6 +332,7 @@ static pf_status lin_space(pf_ctx *c, const void *state) {
     T a = *PF_DATA(T, c->in[0]), b = *PF_DATA(T, c->in[1]), step = n > 1 ? (b - a) / (T)(n - 1) : 0; \
     for (int64_t i = 0; i < n; i++) PF_DATA(T, y)[i] = a + step * (T)i; \
     if (n > 1) PF_DATA(T, y)[n - 1] = b; }
+  if (pf_is_half(c->out_type[0])) return lin_space_half(c, y, n);
   if (c->out_type[0] == PF_FLOAT32) LINSPACE(float) else LINSPACE(double)
   return PF_OK;
 }
@@ -358,8 +382,8 @@ const pf_kernel *const shape_kernels[] = {
   PF_CPU("OnesLike", NULL, .compute = ones_like),
   PF_CPU("Empty", NULL, .state_size = sizeof(empty_state), .compute = empty,
          .attrs = PF_ATTRS(PF_ATTR(empty_state, PF_ATTR_BOOL, init))),
-  PF_CPU("Range", "Tidx=float|double|int8|int16|int32|int64", .compute = range),
-  PF_CPU("LinSpace", "T=float|double", .compute = lin_space),
+  PF_CPU("Range", "Tidx=" PF_FLOATS "|" PF_SIGNED, .compute = range),
+  PF_CPU("LinSpace", "T=" PF_FLOATS, .compute = lin_space),
   PF_CPU("CheckNumerics", "T=" PF_FLOATS, .state_size = sizeof(check_state), .compute = check_numerics,
          .attrs = PF_ATTRS(PF_ATTR(check_state, PF_ATTR_STRING, message))),
   NULL};

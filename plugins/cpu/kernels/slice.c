@@ -261,7 +261,10 @@ static pf_status mirror_pad_grad(pf_ctx *c, const void *state) {
   PF_TRY(pf_zero(c, x, 0, m, pf_type_size(type)));
   switch (type) {
     FOLD(PF_FLOAT32, float, f32) FOLD(PF_FLOAT64, double, f64)
-    FOLD(PF_INT32, uint32_t, u32) FOLD(PF_INT64, uint64_t, u64)
+    FOLD(PF_COMPLEX64, float _Complex, c64) FOLD(PF_COMPLEX128, double _Complex, c128)
+    FOLD(PF_INT8, uint8_t, u8) FOLD(PF_INT16, uint16_t, u16) FOLD(PF_INT32, uint32_t, u32) FOLD(PF_INT64, uint64_t, u64)
+    FOLD(PF_UINT8, uint8_t, u8) FOLD(PF_UINT16, uint16_t, u16) FOLD(PF_UINT32, uint32_t, u32) FOLD(PF_UINT64, uint64_t, u64)
+    case PF_BOOL: for (int64_t k = 0; k < n; k++) ((uint8_t *)dx)[at[k]] |= ((const uint8_t *)dy)[k]; break;
     default: return pf_failf(c, PF_UNIMPLEMENTED, "MirrorPadGrad is not defined for %s", pf_type_name(type));
   }
   return PF_OK;

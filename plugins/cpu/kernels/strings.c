@@ -91,7 +91,7 @@ typedef struct {
   int64_t precision, width;
   int32_t scientific, shortest;
   pf_str fill;
-  char format[32];
+  char format[64];
 } as_state;
 static pf_status as_string_init(pf_ctx *c, void *state) {
   as_state *s = (as_state *)state;
