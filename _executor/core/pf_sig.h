@@ -1,7 +1,7 @@
 /* What sig.pyx and sig_parse.pyx share, and signatures of the ops the core itself carries out.
  *
  * The table generated from Python's @op blocks comes first; these fill in what it lacks, so that a
- * The table generated from Python's @op blocks comes first; these fill in what it lacks, so that
+ * core built without Python can run loops, variables and feeds.
  */
 #ifndef PF_SIG_H
 #define PF_SIG_H
