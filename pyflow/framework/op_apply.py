@@ -13,6 +13,8 @@ from pyflow.framework.convert import graph_of, to_tensor
 from pyflow.framework.op_attrs import check_allowed, normalize
 from pyflow.framework.tensor import Tensor
 
+_MAX_OUTPUTS = 1 << 20  # of one list output: a count from a file must not exhaust memory
+
 
 class CallPlan:
     """What calling an op needs to know about its schema, worked out once."""
@@ -55,7 +57,11 @@ def output_types(op_def, attrs):
             if arg.is_ref:
                 dtype = dtype._as_ref
         if arg.number_attr:
-            types.extend([dtype] * attrs[arg.number_attr])
+            count = attrs[arg.number_attr]
+            if count > _MAX_OUTPUTS:
+                raise ValueError(f"{op_def.name}: {arg.number_attr}={count} asks for more than "
+                                 f"{_MAX_OUTPUTS} outputs")
+            types.extend([dtype] * count)
         else:
             types.append(dtype)
     return types
@@ -311,7 +317,7 @@ def _result(op_def, node):
     plan = op_def.call_plan
     if plan.result_type is None:
         from collections import namedtuple
-        plan.result_type = namedtuple(op_def.name, [a.name for a in outputs], rename=True)
+        plan.result_type = namedtuple(op_def.name.replace(".", "_"), [a.name for a in outputs], rename=True)
     spans = op_def.output_spans(node.attrs)
     return plan.result_type(*(node.outputs[start:stop] if arg.is_list else node.outputs[start]
                               for arg, (start, stop) in zip(outputs, spans)))

@@ -112,7 +112,7 @@ class Operation:
         return _origin.user_frame(self.origin)
 
     def creation_trace(self):
-        """The recorded stack as text."""
+        """The innermost recorded frames as text, as Python prints a stack."""
         return _origin.format_trace(self.origin)
 
     def describe(self):

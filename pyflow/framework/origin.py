@@ -97,10 +97,11 @@ def summaries(origin):
             for f in reversed(frames(origin))]
 
 
-def format_trace(origin):
-    """The recorded stack as Python prints one, outermost first."""
+def format_trace(origin, limit=8):
+    """The innermost `limit` recorded frames as Python prints a stack, outermost first."""
     shown = [f for f in frames(origin) if "importlib._bootstrap" not in f.filename]
-    text = []
+    text = ["  ..."] if len(shown) > limit else []
+    shown = shown[:limit]
     for frame in reversed(shown):
         text.append(f'  File "{frame.filename}", line {frame.lineno}, in {frame.function}')
         if frame.line:

@@ -341,6 +341,14 @@ class TestRefusals:
         with pytest.raises(ValueError, match=problem):
             import_graph_def(small, name="")
 
+    def test_absurd_counts(self, graph):
+        with ops.Graph().as_default() as g:
+            get_op("Split")(0, [1.0, 2.0], num_split=2, name="split")
+        graph_def = g.as_graph_def()
+        graph_def.node[-1].attr["num_split"].i = 1 << 60
+        with pytest.raises(ValueError, match="asks for more than"):
+            import_graph_def(graph_def)
+
     def test_loop_without_entry(self, graph):
         graph_def = loop_graph().as_graph_def()
         merge = next(n for n in graph_def.node if n.name == "merge")
