@@ -14,7 +14,7 @@ import sys
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.passes import partition, place, printer, wire
-from pyflow.session import failures, missing, runtime
+from pyflow.session import debug, failures, missing, runtime
 
 
 class Compiler:
@@ -22,11 +22,8 @@ class Compiler:
 
     def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options):
         self.graph, self.state, self.pool, self.devices = graph, state, pool, devices
-        self.soft_placement, self.log_placement, self.options = (
-            soft_placement,
-            log_placement,
-            options,
-        )
+        self.soft_placement, self.log_placement = soft_placement, log_placement
+        self.options = options
         self.deterministic = options.get("deterministic", False)
 
     def compile(self, tensors, targets, feeds):
@@ -61,9 +58,8 @@ class Compiler:
             plan = executor.compile(data, consts, self.state, self.pool, self.options)
         except executor.StepError as failure:
             raise self._explain(failure, graph, origins) from None
-        return Compiled(
-            plan, self.graph, origins, data, any(n.op in _MAY_BLOCK for n in graph.nodes)
-        )
+        may_block = any(n.op in _MAY_BLOCK for n in graph.nodes)
+        return Compiled(plan, self.graph, origins, data, may_block, self.options.get("debug", 0))
 
     def _explain(self, failure, graph, origins):
         if failure.code in (errors.NOT_FOUND, errors.UNIMPLEMENTED):
@@ -85,21 +81,16 @@ _MAY_BLOCK = frozenset(("Enter", "RefEnter", "PyFunc", "PyFuncStateless", "Eager
 class Compiled:
     """A core Plan with what is needed to explain its failures."""
 
-    __slots__ = ("plan", "run", "graph", "origins", "data", "may_block")
+    __slots__ = ("plan", "run", "graph", "origins", "data", "may_block", "observed")
 
-    def __init__(self, plan, graph, origins, data, may_block):
-        self.plan, self.run, self.graph, self.origins, self.data = (
-            plan,
-            plan.run,
-            graph,
-            origins,
-            data,
-        )
-        self.may_block = may_block
+    def __init__(self, plan, graph, origins, data, may_block, debug_level):
+        self.plan, self.graph, self.origins, self.data = plan, graph, origins, data
+        self.may_block, self.observed = may_block, debug_level >= 2
+        self.run = debug.observed_run(plan, debug_level) if self.observed else plan.run
 
     def cancellable_run(self, running):
         """`run` with a cancel token that is in the set `running` as long as the step runs."""
-        run, new_token = self.plan.run, runtime.executor().CancelToken
+        run, new_token = self.run, runtime.executor().CancelToken
 
         def run_with_token(feeds, timeout_ms=0):
             token = new_token()

@@ -278,7 +278,7 @@ class BaseSession:
                     f" {len(values)}"
                 )
             return step.run(values, timeout)
-        if step.fed_fetches or timeout or step.compiled.may_block:
+        if step.fed_fetches or timeout or step.compiled.may_block or step.compiled.observed:
             return checked
         finish = None if step.leaf else step.mapper.build
         fast = runtime.executor().Callable(

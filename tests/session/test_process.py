@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -280,3 +281,21 @@ def test_multiprocessing_fork_pool():
             print(pool.map(work, range(4)))
         """)
     assert out == str([64.0 ** 3 * k * k for k in range(4)])
+
+
+def test_close_ends_a_running_step(graph):
+    """A step that another thread is blocked in ends with CancelledError when its session is closed."""
+    y = tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 1000, [tf.constant(0)])
+    sess, caught = tf.Session(), []
+
+    def work():
+        try:
+            sess.run(y)
+        except tf.errors.CancelledError as e:
+            caught.append(str(e))
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.3)
+    sess.close()
+    thread.join(5)
+    assert caught and "closed" in caught[0]

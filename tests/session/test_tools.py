@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -110,11 +111,25 @@ def test_bench():
     assert "session.run" in text and "GFLOP/s" in text
 
 
-def test_debug_ladder_says_devices_and_plugins():
-    done = subprocess.run(
-        [sys.executable, "-c", "import pyflow as tf; tf.Session()"],
-        text=True,
-        capture_output=True,
-        env=dict(os.environ, PYFLOW_DEBUG="1"),
-    )
-    assert "devices: CPU:0" in done.stderr and "pyflow_cpu" in done.stderr
+def debug_output(level):
+    code = """
+        import numpy as np, pyflow as tf
+        x = tf.placeholder(tf.float32, [None], name="x")
+        y = tf.add(x, 1.0)
+        with tf.Session() as sess:
+            sess.run(y, {x: np.arange(100)})
+            sess.make_callable(y, [x])([1.0, 2.0])
+        """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], text=True,
+                          capture_output=True, env=dict(os.environ, PYFLOW_DEBUG=str(level)))
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_the_debug_ladder():
+    assert debug_output(0) == ""
+    one, two, five = debug_output(1), debug_output(2), debug_output(5)
+    assert "devices: CPU:0" in one and "pyflow_cpu" in one and " us, " not in one
+    assert two.count(" us, ") == 2 and "Add" not in two
+    assert "feed x:0 = float32[100] mean 49.5" in five or "mean 49.5" in five
+    assert "result 0 = float32[2] [2.0, 3.0]" in five and "Add" in five and "'nodes'" in five
