@@ -45,6 +45,11 @@ def _register(op_type, function):
     _functions[op_type] = function
 
 
+def registered(op_type):
+    """The function a program registered for a type or name, or None."""
+    return _functions.get(op_type)
+
+
 def gradient_of_type(op_type):
     """The gradient function of a name or op type, None if declined; LookupError if nobody gave
     one."""

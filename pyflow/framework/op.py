@@ -90,6 +90,11 @@ class OpDef:
         functions."""
         return apply_op(self, args, name, kwargs)
 
+    def as_proto(self):
+        """The schema as a TensorFlow OpDef message."""
+        from pyflow.framework.op_proto import op_def_proto
+        return op_def_proto(self)
+
     # Shapes
 
     def infer_shapes(self, node):

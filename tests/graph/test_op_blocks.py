@@ -331,6 +331,30 @@ class TestRegistry:
         assert double([1.0], transpose_a=True).shape == [1]
 
 
+class TestOpDefProto:
+    def test_fields(self):
+        proto = TPack.as_proto()
+        assert (proto.name, proto.is_stateful) == ("TPack", False) and TSink.as_proto().is_stateful
+        values = proto.input_arg[0]
+        assert (values.name, values.type_attr, values.number_attr) == ("values", "T", "N")
+        attrs = {a.name: a for a in proto.attr}
+        assert attrs["axis"].type == "int" and attrs["axis"].default_value.i == 0
+        assert attrs["N"].has_minimum and attrs["N"].minimum == 1
+        assert attrs["T"].type == "type" and not attrs["T"].HasField("default_value")
+        ref = TRef.as_proto()
+        assert ref.input_arg[0].is_ref and ref.output_arg[0].is_ref
+        conv = {a.name: a for a in TConv.as_proto().attr}
+        assert list(conv["padding"].allowed_values.list.s) == [b"SAME", b"VALID"]
+        assert list(conv["T"].allowed_values.list.type) == [1, 2]
+
+    def test_every_shipped_op(self):
+        from pyflow.framework import protos
+        for name, op_def in op_lib.registered_ops().items():
+            proto = op_def.as_proto()
+            again = protos.OpDef.FromString(proto.SerializeToString())
+            assert again.name == name and len(again.input_arg) == len(op_def.inputs)
+
+
 class TestCreateOp:
     def test_native_and_proto_attributes(self, graph):
         from pyflow.framework import protos
