@@ -124,6 +124,10 @@ def _object_array(values, array, dtype):
     if dtype is not None and (dtype.is_floating or dtype.is_complex) \
             and all(isinstance(item, (int, float)) for item in flat):
         return array.astype(np.float64)  # integers beyond 64 bits
+    if any(isinstance(item, Dimension) for item in flat):
+        sizes = [i.value if isinstance(i, Dimension) else i for i in flat]
+        if all(isinstance(i, int) for i in sizes):
+            return np.array(sizes, dtype=np.int64).reshape(array.shape)
     for item in flat:
         if item is None:
             raise TypeError(f"Failed to convert {values!r} to a tensor: None values not supported.")
@@ -135,9 +139,6 @@ def _object_array(values, array, dtype):
             raise ValueError(f"Argument must be a dense tensor: {values!r} - its rows differ in "
                              f"length")
         if not isinstance(item, (str, bytes)):
-            sizes = [i.value if isinstance(i, Dimension) else i for i in flat]
-            if all(isinstance(i, int) for i in sizes):
-                return np.array(sizes, dtype=np.int64).reshape(array.shape)
             raise TypeError(f"Failed to convert object of type {type(item).__name__} to a tensor: "
                             f"{values!r}. Consider casting elements to a supported type.")
     return array

@@ -144,9 +144,10 @@ class LeakyRelu:
     shape = unchanged
 
     def gradient(op, dy):
-        return LeakyReluGrad(dy, op.inputs[0], alpha=op.get_attr("alpha"))
+        return LeakyReluGrad(dy, op.inputs[0], alpha=op.attr("alpha"))
 
-    def reference(features, alpha): return np.where(features > 0, features, alpha * features)
+    def reference(features, alpha):
+        return np.where(features > 0, features, np.float32(alpha) * features)
     samples = ELEMENTWISE + [NEAR_KINKS, S((2, 3), alpha=0.5), S((3,), alpha=1.5)]
 
 
@@ -158,10 +159,10 @@ class LeakyReluGrad:
 
     def gradient(op, dz):
         features = op.inputs[1]
-        return [LeakyReluGrad(dz, features, alpha=op.get_attr("alpha")), _zeros(features)]
+        return [LeakyReluGrad(dz, features, alpha=op.attr("alpha")), _zeros(features)]
 
     def reference(gradients, features, alpha):
-        return np.where(features > 0, gradients, alpha * gradients)
+        return np.where(features > 0, gradients, np.float32(alpha) * gradients)
     samples = SAME_PAIRS + [GRAD_KINKS]
 
 

@@ -160,7 +160,7 @@ def _squeeze_shape(op):
     dims = dims_of(op.inputs[0].shape)
     if dims is None:
         return unknown_shape()
-    axes = [normal_axis(a, len(dims), "squeeze dimension") for a in op.get_attr("squeeze_dims")]
+    axes = [normal_axis(a, len(dims), "squeeze dimension") for a in op.attr("squeeze_dims")]
     for a in axes:
         if dims[a] not in (1, None):
             raise ValueError(f"Squeeze: dimension {a} of shape {op.inputs[0].shape} is {dims[a]}, "
@@ -494,11 +494,6 @@ def matrix_transpose(a, name="matrix_transpose", conjugate=False):
         return transpose(a, list(range(n - 2)) + [n - 1, n - 2], conjugate=conjugate)
 
 
-def broadcast_dynamic_shape(shape_x, shape_y):
-    """The shape two shape vectors broadcast to, in the step. TF: tf.broadcast_dynamic_shape."""
-    return BroadcastArgs(shape_x, shape_y)
-
-
 def _filled(shape, value, dtype, name, default):
     dtype = dtypes.as_dtype(dtype).base_dtype
     with graph.name_scope(name, default, [shape]) as scope:
@@ -516,10 +511,16 @@ def _filled(shape, value, dtype, name, default):
 
 
 def _known_dims(shape):
+    """Dimensions given as numbers, or None where a tensor is among them."""
     if isinstance(shape, TensorShape):
-        return shape.as_list()
+        return shape.as_list() if shape.is_fully_defined() else None
+    if isinstance(shape, np.ndarray):
+        return [int(d) for d in shape.ravel()]
+    items = shape if isinstance(shape, (list, tuple)) else [shape]
+    if any(graph.is_dense_tensor_like(d) for d in items):
+        return None
     try:
-        return [int(d) for d in np.ravel(np.asarray(shape, np.int64))]
+        return [int(d) for d in items]
     except (TypeError, ValueError):
         return None
 
@@ -589,7 +590,7 @@ PUBLIC = {
     "matrix_transpose": matrix_transpose, "linalg.transpose": matrix_transpose,
     "linalg.matrix_transpose": matrix_transpose, "invert_permutation": InvertPermutation,
     "math.invert_permutation": InvertPermutation, "broadcast_to": BroadcastTo,
-    "broadcast_dynamic_shape": broadcast_dynamic_shape,
+    "broadcast_dynamic_shape": BroadcastArgs,
     "broadcast_static_shape": broadcast_static_shape,
     "zeros": zeros, "ones": ones, "fill": fill, "zeros_like": zeros_like, "ones_like": ones_like,
     "range": range_, "linspace": linspace, "lin_space": linspace, 

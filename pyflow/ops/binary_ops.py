@@ -419,7 +419,7 @@ class AddN:
     T=NUMBERS)
 class AccumulateNV2:
     """Sum of tensors of the one shape the attribute names. TF: AccumulateNV2."""
-    def shape(op): return op.get_attr("shape")
+    def shape(op): return op.attr("shape")
     gradient = _sum_gradient
 
     def reference(inputs): return _sum_reference(inputs)

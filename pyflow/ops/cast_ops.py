@@ -48,7 +48,7 @@ class Cast:
 
 
 def _bitcast_dims(op):
-    shape, source, target = op.inputs[0].shape, op.inputs[0].dtype.size, op.get_attr("type")
+    shape, source, target = op.inputs[0].shape, op.inputs[0].dtype.size, op.attr("type")
     target = dtypes.as_dtype(target).size
     if shape.ndims is None or source == target:
         return shape
@@ -57,7 +57,7 @@ def _bitcast_dims(op):
         return TensorShape(dims + [source // target])
     if not dims or dims[-1] not in (None, target // source):
         raise ValueError(f"Bitcast of {op.inputs[0].dtype.name}{shape} to "
-                         f"{dtypes.as_dtype(op.get_attr('type')).name}: the last dimension must be "
+                         f"{dtypes.as_dtype(op.attr('type')).name}: the last dimension must be "
                          f"{target // source}")
     return TensorShape(dims[:-1])
 

@@ -53,7 +53,7 @@ def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
 def _check_four(op, values, what):
     if len(values) != 4:
         raise ValueError(f"{op.type}: {what} must have 4 entries, one per dimension, got {values}")
-    n, c = 0, spatial(op.get_attr("data_format"))[2]
+    n, c = 0, spatial(op.attr("data_format"))[2]
     if values[n] != 1 or values[c] != 1:
         raise ValueError(f"{op.type}: {what} over the batch and channel dimensions must be 1, got "
                          f"{values}")
@@ -74,14 +74,14 @@ def _explicit(attr):
 
 def _out_sizes(op, image, window):
     """Static output height and width of a window op."""
-    strides, dilations = op.get_attr("strides"), op.get_attr("dilations")
+    strides, dilations = op.attr("strides"), op.attr("dilations")
     _check_four(op, strides, "strides")
     _check_four(op, dilations, "dilations")
-    padding, pairs = text(op.get_attr("padding")), _explicit(op.get_attr)
-    if padding == "EXPLICIT" and len(op.get_attr("explicit_paddings")) != 8:
+    padding, pairs = text(op.attr("padding")), _explicit(op.attr)
+    if padding == "EXPLICIT" and len(op.attr("explicit_paddings")) != 8:
         raise ValueError(f"{op.type}: padding EXPLICIT needs 8 explicit_paddings")
     sizes = []
-    for axis, k in zip(spatial(op.get_attr("data_format"))[:2], window):
+    for axis, k in zip(spatial(op.attr("data_format"))[:2], window):
         sizes.append(None if k is None else
                      margins(image[axis], k, strides[axis], dilations[axis], padding,
                              pairs[axis])[0])
@@ -91,7 +91,7 @@ def _out_sizes(op, image, window):
 def _conv_shape(op, depthwise=False):
     image = _image(op, op.inputs[0].shape, "input")
     kernel = _image(op, op.inputs[1].shape, "filter")
-    h, w, c = spatial(op.get_attr("data_format"))
+    h, w, c = spatial(op.attr("data_format"))
     if None not in (image[c], kernel[2]):
         wrong = image[c] != kernel[2] if depthwise else not kernel[2] or image[c] % kernel[2]
         if wrong:
@@ -107,7 +107,7 @@ def _conv_shape(op, depthwise=False):
 
 
 def _settings(op, names):
-    return {name: op.get_attr(name) for name in names}
+    return {name: op.attr(name) for name in names}
 
 
 CONV_NAMES = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format",
@@ -303,7 +303,7 @@ def _sizes_shape(op, which):
     if shape.ndims not in (None, 4):
         raise ValueError(f"{op.type}: {'filter_sizes' if which else 'input_sizes'} must have 4 "
                          "entries")
-    _check_four(op, op.get_attr("strides"), "strides")
+    _check_four(op, op.attr("strides"), "strides")
     return shape if shape.ndims else TensorShape([None] * 4)
 
 

@@ -70,7 +70,7 @@ def _gather_v2_shape(op):
     axis = static(op.inputs[2])
     if params is not None and not params:
         raise ValueError("GatherV2: params must have at least one dimension, got a scalar")
-    batch = op.get_attr("batch_dims")
+    batch = op.attr("batch_dims")
     if params is None or indices is None:
         return unknown_shape()
     if batch < 0:
@@ -98,7 +98,7 @@ def _take(params, indices, axis, batch_dims):
 def _gather_v2_gradient(op, dy):
     from pyflow.ops import array_ops, partition_ops
     params, indices = op.inputs[0], op.inputs[1]
-    axis, batch = static(op.inputs[2]), op.get_attr("batch_dims")
+    axis, batch = static(op.inputs[2]), op.attr("batch_dims")
     rank, index_rank = params.shape.ndims, indices.shape.ndims
     if axis is not None and int(axis) == 0 and not batch:
         return [_row_slices(params, indices, dy), None, None]
@@ -237,7 +237,7 @@ def _one_hot_shape(op):
     dims, depth = dims_of(op.inputs[0].shape), static(op.inputs[1])
     if dims is None:
         return unknown_shape()
-    at = normal_axis(op.get_attr("axis"), len(dims) + 1)
+    at = normal_axis(op.attr("axis"), len(dims) + 1)
     return TensorShape(dims[:at] + [None if depth is None else int(depth)] + dims[at:])
 
 

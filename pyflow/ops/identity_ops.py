@@ -62,7 +62,7 @@ class StopGradient:
 
 
 def _prevented(op, dy):
-    message = op.get_attr("message")
+    message = op.attr("message")
     message = message.decode() if isinstance(message, bytes) else message
     raise LookupError(f"Gradient explicitly disabled at '{op.name}'. Reason: "
                       f"{message or 'not given'}")
@@ -84,7 +84,7 @@ class PreventGradient:
 class EnsureShape:
     """`input` itself, checked in the step to have a shape compatible with `shape`. TF:
     EnsureShape."""
-    def shape(op): return op.inputs[0].shape.merge_with(op.get_attr("shape"))
+    def shape(op): return op.inputs[0].shape.merge_with(op.attr("shape"))
     gradient = _passes
 
     def reference(input): return input
@@ -109,7 +109,7 @@ class CheckNumerics:
 
 
 def _declared_shape(op):
-    return op.get_attr("shape")
+    return op.attr("shape")
 
 
 @op("Placeholder", outputs="output: dtype", attrs="dtype: type, shape: shape = ?")
@@ -134,7 +134,7 @@ class PlaceholderV2:
     attrs="dtype: type, shape: shape")
 class PlaceholderWithDefault:
     """`input`, or what is fed in its place. TF: PlaceholderWithDefault."""
-    def shape(op): return TensorShape(op.get_attr("shape"))
+    def shape(op): return TensorShape(op.attr("shape"))
     gradient = _passes
 
     def reference(input): return input

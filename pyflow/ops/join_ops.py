@@ -127,7 +127,7 @@ def _pack_shape(op):
     dims = dims_of(shape)
     if dims is None:
         return unknown_shape()
-    at = normal_axis(op.get_attr("axis"), len(dims) + 1)
+    at = normal_axis(op.attr("axis"), len(dims) + 1)
     return TensorShape(dims[:at] + [len(op.inputs)] + dims[at:])
 
 
@@ -138,7 +138,7 @@ class Pack:
     shape = _pack_shape
 
     def gradient(op, dy):
-        return list(Unpack(dy, num=len(op.inputs), axis=op.get_attr("axis")))
+        return list(Unpack(dy, num=len(op.inputs), axis=op.attr("axis")))
 
     def reference(values, axis): return np.stack(values, axis)
     samples = [S([(2, 3), (2, 3)]), S([(2, 3), (2, 3)], axis=1), S([(2, 3)], axis=-1),
@@ -147,10 +147,10 @@ class Pack:
 
 
 def _unpack_shape(op):
-    dims, num = dims_of(op.inputs[0].shape), op.get_attr("num")
+    dims, num = dims_of(op.inputs[0].shape), op.attr("num")
     if dims is None:
         return [unknown_shape()] * num
-    at = normal_axis(op.get_attr("axis"), len(dims))
+    at = normal_axis(op.attr("axis"), len(dims))
     if dims[at] not in (None, num):
         raise ValueError(f"Unpack: axis {at} of shape {op.inputs[0].shape} has {dims[at]} entries, "
                          f"num is {num}")
@@ -164,7 +164,7 @@ class Unpack:
     shape = _unpack_shape
 
     def gradient(op, *dys):
-        return Pack(_filled(op, dys), axis=op.get_attr("axis"))
+        return Pack(_filled(op, dys), axis=op.attr("axis"))
 
     def reference(value, axis): return tuple(np.moveaxis(value, axis, 0))
     samples = [S((2, 3), num=2), S((2, 3), num=3, axis=1), S((2, 3), num=3, axis=-1),
@@ -179,7 +179,7 @@ def _filled(op, dys):
 
 # ---------------------------------------------------------------------------------------- splitting
 def _split_shape(op):
-    dims, axis, n = dims_of(op.inputs[1].shape), static(op.inputs[0]), op.get_attr("num_split")
+    dims, axis, n = dims_of(op.inputs[1].shape), static(op.inputs[0]), op.attr("num_split")
     if dims is None:
         return [unknown_shape()] * n
     if axis is None:
@@ -213,7 +213,7 @@ class Split:
 
 def _splitv_shape(op):
     dims, sizes, axis = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
-    n = op.get_attr("num_split")
+    n = op.attr("num_split")
     if dims is None:
         return [unknown_shape()] * n
     if axis is None:
@@ -397,6 +397,39 @@ def meshgrid(*args, **kwargs):
                  for i, v in enumerate(vectors)]
         dims = stack([sizes[place.index(j)] for j in range(n)]) if n else int32s([])
         return [array_ops.BroadcastTo(v, dims) for v in views]
+
+
+def _first_tensor(values):
+    """Some Tensor (or what converts to one, such as a variable) inside nested lists, or None."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            value = _first_tensor(value)
+        if isinstance(value, graph.Tensor) or graph.is_dense_tensor_like(value):
+            return value
+    return None
+
+
+def _packed(values, dtype, name=None):
+    """Nested lists with tensors inside as one tensor of `dtype`."""
+    parts = [_packed(v, dtype) if isinstance(v, (list, tuple)) and _first_tensor(v) is not None
+             else graph.convert_to_tensor(v, dtype=dtype) for v in values]
+    return Pack(parts, name=name)
+
+
+def _autopack(values, dtype=None, name=None, as_ref=False):
+    """Lists that hold tensors convert by Pack, as `tf.reshape(x, [tf.shape(x)[0], -1])` needs."""
+    first = _first_tensor(values)
+    if first is None:
+        return NotImplemented
+    own = first.dtype.base_dtype
+    if dtype is not None and dtype.base_dtype != own:
+        return NotImplemented
+    return _packed(values, own, name=name or "packed")
+
+
+def install():
+    """Lets lists with tensors inside stand where a tensor is wanted."""
+    graph.register_tensor_conversion_function((list, tuple), _autopack, 99)
 
 
 PUBLIC = {

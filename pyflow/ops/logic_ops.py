@@ -24,7 +24,7 @@ TRUTHS = [S(bools((2, 3)), bools((2, 3))), S(bools((2, 3)), bools((3,))),
 
 # -------------------------------------------------------------------------------------- comparisons
 def _equality_shape(op):
-    if op.get_attr("incompatible_shape_error"):
+    if op.attr("incompatible_shape_error"):
         return broadcast(op)
     try:
         return broadcast(op)

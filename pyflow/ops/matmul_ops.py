@@ -51,7 +51,7 @@ class MatMul:
 
     def gradient(op, dy):
         a, b = conj(op.inputs[0]), conj(op.inputs[1])
-        ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+        ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
         if not ta and not tb:
             return [MatMul(dy, b, transpose_b=True), MatMul(a, dy, transpose_a=True)]
         if not ta:
@@ -76,13 +76,13 @@ def _batched_dims(op):
     if x.ndims is None or y.ndims is None:
         return None, None, None
     a, b = x.as_list(), y.as_list()
-    m, inner = (a[-1], a[-2]) if op.get_attr("adj_x") else (a[-2], a[-1])
-    other, n = (b[-1], b[-2]) if op.get_attr("adj_y") else (b[-2], b[-1])
+    m, inner = (a[-1], a[-2]) if op.attr("adj_x") else (a[-2], a[-1])
+    other, n = (b[-1], b[-2]) if op.attr("adj_y") else (b[-2], b[-1])
     if None not in (inner, other) and inner != other:
         raise ValueError(f"{op.type}: inner dimensions must be equal, got {inner} and {other} "
                          "(shapes "
-                         f"{x} and {y}, adj_x={op.get_attr('adj_x')}, "
-                         f"adj_y={op.get_attr('adj_y')})")
+                         f"{x} and {y}, adj_x={op.attr('adj_x')}, "
+                         f"adj_y={op.attr('adj_y')})")
     return TensorShape(a[:-2]), TensorShape(b[:-2]), [m, n]
 
 
@@ -98,7 +98,7 @@ def _batch_v2_shape(op):
 
 def _batch_gradients(product, op, dy):
     x, y = op.inputs
-    ax, ay = op.get_attr("adj_x"), op.get_attr("adj_y")
+    ax, ay = op.attr("adj_x"), op.attr("adj_y")
     if not ax and not ay:
         return [product(dy, y, adj_y=True), product(x, dy, adj_x=True)]
     if not ax:
@@ -183,7 +183,7 @@ class MatrixInverse:
     def shape(op): return _square(op)
 
     def gradient(op, dy):
-        y, adjoint = op.outputs[0], op.get_attr("adjoint")
+        y, adjoint = op.outputs[0], op.attr("adjoint")
         if adjoint:
             return -matmul(y, matmul(dy, y, adjoint_a=True))
         return -matmul(y, matmul(dy, y, adjoint_b=True), adjoint_a=True)
@@ -237,7 +237,7 @@ class MatrixSolve:
         return at_least_rank(op.inputs[1].shape, 2, "MatrixSolve: rhs")
 
     def gradient(op, dy):
-        adjoint, x = op.get_attr("adjoint"), op.outputs[0]
+        adjoint, x = op.attr("adjoint"), op.outputs[0]
         d_rhs = MatrixSolve(op.inputs[0], dy, adjoint=not adjoint)
         if adjoint:
             return [-matmul(x, d_rhs, adjoint_b=True), d_rhs]

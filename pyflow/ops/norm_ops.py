@@ -37,7 +37,7 @@ def _bias_shape(op):
     if value.ndims < 2:
         raise ValueError(f"{op.type}: value must have rank at least 2, got shape {value}")
     dims = dims_of(value)
-    at = _channel_axis("NHWC" if op.type == "BiasAddV1" else op.get_attr("data_format"), len(dims))
+    at = _channel_axis("NHWC" if op.type == "BiasAddV1" else op.attr("data_format"), len(dims))
     channels = TensorShape([dims[at]]).merge_with(bias).as_list()[0]
     return TensorShape(dims[:at] + [channels] + dims[at + 1:])
 
@@ -55,7 +55,7 @@ class BiasAdd:
     shape = _bias_shape
 
     def gradient(op, dy):
-        return [dy, BiasAddGrad(dy, data_format=op.get_attr("data_format"))]
+        return [dy, BiasAddGrad(dy, data_format=op.attr("data_format"))]
 
     def reference(value, bias, data_format):
         return value + _as_channels(bias, value.ndim, data_format)
@@ -86,12 +86,12 @@ class BiasAddGrad:
         if len(dims) < 2:
             raise ValueError(f"BiasAddGrad: expected rank at least 2, got shape "
                              f"{op.inputs[0].shape}")
-        return TensorShape([dims[_channel_axis(op.get_attr("data_format"), len(dims))]])
+        return TensorShape([dims[_channel_axis(op.attr("data_format"), len(dims))]])
 
     def gradient(op, dz):
         from pyflow.ops import array_ops
         x = op.inputs[0]
-        if text(op.get_attr("data_format")) == "NCHW":
+        if text(op.attr("data_format")) == "NCHW":
             if x.shape.ndims is None:
                 raise ValueError(f"the gradient of '{op.name}' (BiasAddGrad, NCHW) needs a known "
                                  "rank")
@@ -114,7 +114,7 @@ def _norm_shapes(op):
     dims = dims_of(shape)
     channels = TensorShape([None])
     if dims is not None:
-        channels = TensorShape([dims[_channel_axis(op.get_attr("data_format"), len(dims))]])
+        channels = TensorShape([dims[_channel_axis(op.attr("data_format"), len(dims))]])
     for x in op.inputs[1:3]:
         channels = channels.merge_with(x.shape)
     shapes = [shape, channels, channels, channels, channels]
@@ -146,7 +146,7 @@ def _normalize(x, scale, offset, mean, variance, epsilon, factor, data_format, i
 def _norm_gradient(grad_op, extra):
     """Gradient function of one generation of FusedBatchNorm."""
     def gradient(op, dy, *unused):
-        attrs = {n: op.get_attr(n) for n in ("epsilon", "data_format", "is_training")}
+        attrs = {n: op.attr(n) for n in ("epsilon", "data_format", "is_training")}
         x, scale = op.inputs[0], op.inputs[1]
         if attrs["is_training"]:
             reserved = list(op.outputs[3:5 + extra])

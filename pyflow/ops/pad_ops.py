@@ -11,9 +11,10 @@ Example:  `tf.pad([[1, 2]], [[0, 0], [1, 1]])` -> [[0, 1, 2, 0]].
 import numpy as np
 
 from pyflow.framework import graph
+from pyflow.framework.dtypes import FLOATS, int32, int64
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import dims_of, int32s, shape_vector, static, text
+from pyflow.ops.common import dims_of, int32s, only, shape_vector, static, text
 
 PADDINGS = "T: type, Tpaddings: {int32, int64} = int32"
 PADDED = [((2, 3), [[1, 0], [0, 2]]), ((2, 3), [[0, 0], [0, 0]]), ((0, 3), [[1, 1], [0, 0]]),
@@ -92,7 +93,7 @@ class MirrorPad:
     shape = _pad_shape
 
     def gradient(op, dy):
-        return [MirrorPadGrad(dy, op.inputs[1], mode=op.get_attr("mode")), None]
+        return [MirrorPadGrad(dy, op.inputs[1], mode=op.attr("mode")), None]
 
     def reference(input, paddings, mode):
         return np.pad(input, paddings, mode=text(mode).lower())
@@ -126,25 +127,26 @@ class MirrorPadGrad:
     shape = _unpadded_shape
 
     def gradient(op, dz):
-        return [MirrorPad(dz, op.inputs[1], mode=op.get_attr("mode")), None]
+        return [MirrorPad(dz, op.inputs[1], mode=op.attr("mode")), None]
 
     def reference(input, paddings, mode): return _fold_mirror(input, paddings, mode)
     samples = [S((4, 5), lit([[1, 1], [2, 0]]), mode="REFLECT"),
                S((4, 5), lit([[1, 1], [0, 2]]), mode="SYMMETRIC"),
                S((3,), lit([[0, 0]]), mode="REFLECT")]
+    samples = only(FLOATS + (int32, int64), samples)
 
 
 # -------------------------------------------------------------------- blocks between depth and
 # space
 def _channels_last(op):
-    if text(op.get_attr("data_format")) not in ("NHWC", "NCHW"):
+    if text(op.attr("data_format")) not in ("NHWC", "NCHW"):
         raise ValueError(f"{op.type}: data_format must be NHWC or NCHW, got "
-                         f"{op.get_attr('data_format')}")
-    return text(op.get_attr("data_format")) == "NHWC"
+                         f"{op.attr('data_format')}")
+    return text(op.attr("data_format")) == "NHWC"
 
 
 def _rearranged_shape(op, to_depth):
-    dims, block = dims_of(op.inputs[0].shape), op.get_attr("block_size")
+    dims, block = dims_of(op.inputs[0].shape), op.attr("block_size")
     if dims is None:
         return unknown_shape(4)
     if len(dims) != 4:
@@ -188,8 +190,8 @@ class SpaceToDepth:
     def shape(op): return _rearranged_shape(op, True)
 
     def gradient(op, dy):
-        return DepthToSpace(dy, block_size=op.get_attr("block_size"),
-                            data_format=op.get_attr("data_format"))
+        return DepthToSpace(dy, block_size=op.attr("block_size"),
+                            data_format=op.attr("data_format"))
 
     def reference(input, block_size, data_format):
         return _to_depth(input, block_size, text(data_format) == "NHWC")
@@ -203,8 +205,8 @@ class DepthToSpace:
     def shape(op): return _rearranged_shape(op, False)
 
     def gradient(op, dy):
-        return SpaceToDepth(dy, block_size=op.get_attr("block_size"),
-                            data_format=op.get_attr("data_format"))
+        return SpaceToDepth(dy, block_size=op.attr("block_size"),
+                            data_format=op.attr("data_format"))
 
     def reference(input, block_size, data_format):
         return _to_space(input, block_size, text(data_format) == "NHWC")

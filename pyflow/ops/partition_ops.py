@@ -135,11 +135,6 @@ def _unsorted(ufunc, data, ids, n, empty):
     return result
 
 
-def _lowest(dtype, sign):
-    info = np.iinfo(dtype) if np.issubdtype(dtype, np.integer) else np.finfo(dtype)
-    return info.min if sign < 0 else info.max
-
-
 def _dropped(op, dy):
     """Rows of `dy` by segment id, and where an id is negative zero."""
     from pyflow.ops import array_ops
@@ -196,8 +191,8 @@ class UnsortedSegmentMax:
     shape = _unsorted_shape
     gradient = _unsorted_extremum_gradient
 
-    def reference(data, segment_ids, num_segments):
-        return _unsorted(np.maximum, data, segment_ids, num_segments, _lowest(data.dtype, -1))
+    def reference(data, segment_ids, num_segments, T):
+        return _unsorted(np.maximum, data, segment_ids, num_segments, T.min)
     samples = UNSORTED_SAMPLES
 
 
@@ -209,8 +204,8 @@ class UnsortedSegmentMin:
     shape = _unsorted_shape
     gradient = _unsorted_extremum_gradient
 
-    def reference(data, segment_ids, num_segments):
-        return _unsorted(np.minimum, data, segment_ids, num_segments, _lowest(data.dtype, 1))
+    def reference(data, segment_ids, num_segments, T):
+        return _unsorted(np.minimum, data, segment_ids, num_segments, T.max)
     samples = UNSORTED_SAMPLES
 
 
@@ -218,7 +213,7 @@ class UnsortedSegmentMin:
 # stitching
 def _partition_shape(op):
     data, parts = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
-    n = op.get_attr("num_partitions")
+    n = op.attr("num_partitions")
     if data is None or parts is None:
         return [unknown_shape()] * n
     TensorShape(data[:len(parts)]).merge_with(TensorShape(parts))
@@ -251,7 +246,7 @@ class DynamicPartition:
 
 
 def _stitch_shape(op):
-    n = op.get_attr("N")
+    n = op.attr("N")
     indices, data = op.inputs[:n], op.inputs[n:]
     tail = None
     for i, d in zip(indices, data):
@@ -274,7 +269,7 @@ def _stitch_reference(indices, data):
 
 
 def _stitch_gradient(op, dy):
-    n = op.get_attr("N")
+    n = op.attr("N")
     return [None] * n + [_rows(dy, i) for i in op.inputs[:n]]
 
 
@@ -382,7 +377,7 @@ class Bincount:
 
 def _top_shape(op):
     dims = dims_of(at_least_rank(op.inputs[0].shape, 1))
-    k = static(op.inputs[1]) if len(op.inputs) > 1 else op.get_attr("k")
+    k = static(op.inputs[1]) if len(op.inputs) > 1 else op.attr("k")
     if dims is None:
         return [unknown_shape()] * 2
     if k is not None and dims[-1] is not None and int(k) > dims[-1]:

@@ -31,16 +31,16 @@ def _pool_shape(op):
     if shape.ndims not in (None, 4):
         raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape {shape}")
     dims = dims_of(shape) or [None] * 4
-    ksize, strides = op.get_attr("ksize"), op.get_attr("strides")
-    h, w, c = spatial(op.get_attr("data_format"))
+    ksize, strides = op.attr("ksize"), op.attr("strides")
+    h, w, c = spatial(op.attr("data_format"))
     for name, values in (("ksize", ksize), ("strides", strides)):
         if len(values) != 4 or any(v < 1 for v in values):
             raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
         if values[0] != 1 or values[c] != 1:
             raise ValueError(f"{op.type}: pooling over batch or channels is not supported, got "
                              f"{name} {values}")
-    padding = text(op.get_attr("padding"))
-    pairs = list(op.get_attr("explicit_paddings")) if padding == "EXPLICIT" else [0] * 8
+    padding = text(op.attr("padding"))
+    pairs = list(op.attr("explicit_paddings")) if padding == "EXPLICIT" else [0] * 8
     for axis in (h, w):
         dims[axis] = margins(dims[axis], ksize[axis], strides[axis], 1, padding,
                              tuple(pairs[2 * axis:2 * axis + 2]))[0]
@@ -127,7 +127,7 @@ class MaxPool:
 
     def gradient(op, dy):
         return MaxPoolGrad(op.inputs[0], op.outputs[0], dy,
-                           **{n: op.get_attr(n) for n in MAX_NAMES})
+                           **{n: op.attr(n) for n in MAX_NAMES})
 
     def reference(input, ksize, strides, padding, explicit_paddings, data_format):
         return _pool(input, np.max, ksize, strides, padding, data_format, explicit_paddings)
@@ -160,7 +160,7 @@ class AvgPool:
     shape = _pool_shape
 
     def gradient(op, dy):
-        return AvgPoolGrad(shape_vector(op.inputs[0]), dy, **{n: op.get_attr(n) for n in AVG_NAMES})
+        return AvgPoolGrad(shape_vector(op.inputs[0]), dy, **{n: op.attr(n) for n in AVG_NAMES})
 
     def reference(value, ksize, strides, padding, data_format):
         return _pool(value, np.mean, ksize, strides, padding, data_format)
@@ -174,7 +174,7 @@ class AvgPoolGrad:
     def shape(op): return static_shape(op.inputs[0])
 
     def gradient(op, dz):
-        return [None, AvgPool(dz, **{n: op.get_attr(n) for n in AVG_NAMES})]
+        return [None, AvgPool(dz, **{n: op.attr(n) for n in AVG_NAMES})]
 
     def reference(orig_input_shape, grad, ksize, strides, padding, data_format):
         return _avg_grad(orig_input_shape, grad, ksize, strides, padding, data_format)
@@ -200,7 +200,7 @@ class LRN:
     shape = unchanged
 
     def gradient(op, dy):
-        return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.get_attr(n) for n in LRN_NAMES})
+        return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.attr(n) for n in LRN_NAMES})
 
     def reference(input, depth_radius, bias, alpha, beta):
         return input / (bias + alpha * _window_sum(input * input, depth_radius)) ** beta

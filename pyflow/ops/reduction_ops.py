@@ -43,7 +43,7 @@ def static_axes(op):
 def reduced(op):
     """Static shape of a reduction node."""
     dims, axes = dims_of(op.inputs[0].shape), static_axes(op)
-    keep = op.get_attr("keep_dims")
+    keep = op.attr("keep_dims")
     if dims is None:
         return unknown_shape()
     if axes is None:
@@ -56,7 +56,7 @@ def reduced(op):
 def with_kept_dims(op, tensor):
     """A tensor of the reduction's output shape, with the reduced dimensions put back as 1."""
     from pyflow.ops import array_ops
-    if op.get_attr("keep_dims"):
+    if op.attr("keep_dims"):
         return tensor
     x, axes = op.inputs[0], static_axes(op)
     if axes is None:
@@ -86,7 +86,7 @@ def spread(op, grad):
     x, axes = op.inputs[0], static_axes(op)
     if axes == []:
         return grad
-    if axes is None or axes != list(range(len(axes))) or op.get_attr("keep_dims"):
+    if axes is None or axes != list(range(len(axes))) or op.attr("keep_dims"):
         grad = with_kept_dims(op, grad)
     return array_ops.BroadcastTo(grad, shape_vector(x))
 
@@ -340,8 +340,8 @@ class Cumsum:
     shape = _running_shape
 
     def gradient(op, dy):
-        return [Cumsum(dy, op.inputs[1], exclusive=op.get_attr("exclusive"),
-                       reverse=not op.get_attr("reverse")), None]
+        return [Cumsum(dy, op.inputs[1], exclusive=op.attr("exclusive"),
+                       reverse=not op.attr("reverse")), None]
 
     def reference(x, axis, exclusive, reverse):
         return running(np.cumsum, x, axis, exclusive, reverse, 0)
@@ -357,8 +357,8 @@ class Cumprod:
     def gradient(op, dy):
         x, axis = op.inputs
         product = op.outputs[0] * dy
-        total = Cumsum(product, axis, exclusive=op.get_attr("exclusive"),
-                       reverse=not op.get_attr("reverse"))
+        total = Cumsum(product, axis, exclusive=op.attr("exclusive"),
+                       reverse=not op.attr("reverse"))
         return [total / x, None]
 
     def reference(x, axis, exclusive, reverse):

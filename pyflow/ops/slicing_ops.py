@@ -91,7 +91,7 @@ def index_of(begin, end, strides, begin_mask=0, end_mask=0, ellipsis_mask=0, new
 
 
 def _masks(op):
-    return {m: op.get_attr(m) for m in MASKS}
+    return {m: op.attr(m) for m in MASKS}
 
 
 def _strided_dims(dims, begin, end, strides, masks):
@@ -270,14 +270,14 @@ class ReverseSequence:
         shape = op.inputs[0].shape
         if shape.ndims is not None:
             for key in ("seq_dim", "batch_dim"):
-                if not 0 <= op.get_attr(key) < shape.ndims:
-                    raise ValueError(f"ReverseSequence: {key} = {op.get_attr(key)} is outside "
+                if not 0 <= op.attr(key) < shape.ndims:
+                    raise ValueError(f"ReverseSequence: {key} = {op.attr(key)} is outside "
                                      f"rank {shape.ndims}")
         return shape
 
     def gradient(op, dy):
-        return [ReverseSequence(dy, op.inputs[1], seq_dim=op.get_attr("seq_dim"),
-                                batch_dim=op.get_attr("batch_dim")), None]
+        return [ReverseSequence(dy, op.inputs[1], seq_dim=op.attr("seq_dim"),
+                                batch_dim=op.attr("batch_dim")), None]
 
     def reference(input, seq_lengths, seq_dim, batch_dim):
         return _reverse_sequence(input, seq_lengths, seq_dim, batch_dim)
