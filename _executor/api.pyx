@@ -171,6 +171,9 @@ cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
         raise TypeError("a resource is fed with the handle that a step returned, got %s" % type_name(value))
     if isinstance(value, cnp.ndarray) and usable(value, type):
         return tensor_of_array(value, type)
+    if not isinstance(value, (cnp.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
+        value = np.from_dlpack(value)
+        hold.append(value)
     a = np.array(value, dtype=dtype_of(type), order="C", copy=None, ndmin=0)
     if not cnp.PyArray_ISCARRAY_RO(a):
         a = np.array(a, dtype=dtype_of(type), order="C")
@@ -713,58 +716,85 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
 cdef class Callable:
     """plan.run as a function of its arguments: the short way for make_callable.
 
-    single: return the one result instead of a list.  finish: None, or a function of the list of results.
+    single: return the one result instead of a list.  finish: None, or a function of the list of results.  slow: called
+    with the arguments when one is not an array of the right type and shape (or the callable is closed), to convert or
+    refuse it.  explain: StepError -> the exception to raise.
     """
     cdef Plan plan
-    cdef bint single
-    cdef object finish
+    cdef bint single, closed
+    cdef object finish, slow, explain
+    cdef object __weakref__
 
-    def __init__(self, Plan plan, bint single=False, finish=None):
+    def __init__(self, Plan plan, bint single=False, finish=None, slow=None, explain=None):
         self.plan = plan
         self.single = single
         self.finish = finish
+        self.slow = slow
+        self.explain = explain
+
+    def close(self):
+        """From now on every call goes to `slow`."""
+        self.closed = True
 
     def __call__(self, *args):
-        cdef pf_run_options o
-        cdef Interrupt interrupt
         cdef Plan plan = self.plan
         cdef list out
-        if len(args) != plan.n_args:
-            raise ValueError("expected %d arguments, got %d" % (plan.n_args, len(args)))
-        if plan.tiny and plan.n_args <= MAX_INLINE_ARGS and self.single and self.finish is None:
-            return run_tiny(plan, args)
-        memset(&o, 0, sizeof(o))
-        memset(&interrupt, 0, sizeof(interrupt))
-        o.poll = check_signals
-        o.poll_arg = &interrupt
-        out = run_plan(plan, args, &o, &interrupt)
-        if self.finish is not None:
-            return self.finish(out)
-        return out[0] if self.single else out
+        if self.closed or len(args) != plan.n_args or not all_usable(plan, args):
+            if self.slow is not None:
+                return self.slow(*args)
+            if len(args) != plan.n_args:
+                raise ValueError("expected %d arguments, got %d" % (plan.n_args, len(args)))
+        try:
+            if plan.tiny and self.single and self.finish is None and plan.n_args <= MAX_INLINE_ARGS:
+                return run_tiny(plan, args)
+            out = plan.run(args)
+        except StepError as e:
+            if self.explain is None:
+                raise
+            error = self.explain(e)
+        else:
+            if self.finish is not None:
+                return self.finish(out)
+            return out[0] if self.single else out
+        raise error from None
+
+cdef bint all_usable(Plan plan, tuple args):
+    """Every argument is an array that can be lent as it is."""
+    cdef int32_t k, i
+    cdef cnp.ndarray a
+    cdef pf_shape* s
+    for k in range(plan.n_args):
+        value = args[k]
+        if type(value) is not cnp.ndarray:
+            return False
+        a = <cnp.ndarray>value
+        if not usable(a, plan.p.arg_type[k]):
+            return False
+        s = plan.p.arg_shape + k
+        if s.ndim >= 0:
+            if s.ndim != cnp.PyArray_NDIM(a):
+                return False
+            for i in range(s.ndim):
+                if s.dims[i] >= 0 and s.dims[i] != cnp.PyArray_DIMS(a)[i]:
+                    return False
+    return True
 
 cdef object run_tiny(Plan plan, tuple values):
-    """One result, few small arguments: no lists, the GIL stays."""
+    """One result, few arguments: no lists; the GIL stays while they are small."""
     cdef pf_tensor* args[MAX_INLINE_ARGS]
     cdef pf_tensor* result
-    cdef int32_t k, n = plan.n_args
+    cdef int32_t k = 0, n = plan.n_args
     cdef int64_t bytes_in = 0
     cdef pf_error err
     cdef pf_status st
-    cdef list hold = None
-    k = 0
+    cdef list hold = []
     try:
         while k < n:
-            value = values[k]
-            if type(value) is cnp.ndarray and usable(<cnp.ndarray>value, plan.p.arg_type[k]):
-                args[k] = tensor_of_array(<cnp.ndarray>value, plan.p.arg_type[k])
-            else:
-                if hold is None:
-                    hold = []
-                args[k] = tensor_of(value, plan.p.arg_type[k], hold)
+            args[k] = tensor_of(values[k], plan.p.arg_type[k], hold)
+            bytes_in += args[k].nbytes
             k += 1
             if not fits(plan.p.arg_shape + k - 1, args[k - 1]):
                 wrong_shape(plan, k - 1, args[k - 1])
-            bytes_in += args[k - 1].nbytes
     except BaseException:
         while k > 0:
             k -= 1

@@ -700,12 +700,17 @@ cdef pf_status t_recv(pf_ctx* ctx, pf_str key, managed_fn fn, void* arg) noexcep
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_rendezvous* rv = pf_step_rendezvous(c.step) if c.step != NULL else NULL
     cdef Receiver* r = <Receiver*>malloc(sizeof(Receiver))
+    cdef pf_status st
     if rv == NULL or r == NULL:
         free(r)
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
     r.fn = fn
     r.arg = arg
-    return pf_rendezvous_recv(rv, key, received, r)
+    st = pf_rendezvous_recv(rv, key, received, r)
+    if st:
+        free(r)
+        return pf_fail(ctx, st, b"the step was aborted while it waited for a tensor")
+    return PF_OK
 
 cdef pf_status t_abort(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx

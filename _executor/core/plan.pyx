@@ -17,6 +17,7 @@ from proto_api cimport pf_graph_free, pf_node_attr_find
 from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
+from infer_api cimport pf_infer_call
 
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
@@ -478,36 +479,39 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
             c.flags[i] |= PF_N_EXPENSIVE
     return PF_OK
 
-cdef bint known_size(const pf_attr_value* shapes, int32_t output, int64_t* n) noexcept nogil:
-    """Elements of an output by its node's _output_shapes; False: not known."""
-    cdef const pf_shape* s
-    cdef int32_t d
-    if shapes == NULL or not shapes.kind & PF_ATTR_LIST or output >= shapes.list.n:
-        return False
-    s = <const pf_shape*>shapes.list.items + output
-    if s.ndim < 0:
-        return False
-    n[0] = 1
-    for d in range(s.ndim):
-        if s.dims[d] < 0 or s.dims[d] > 1 << 20:
-            return False
-        n[0] *= s.dims[d]
-        if n[0] > 1 << 30:
-            return False
-    return True
+cdef enum:
+    CHEAP_FLOPS = 60000         # a few microseconds
 
 cdef bint pf_node_is_small(pf_comp* c, int32_t i) noexcept nogil:
-    """An EXPENSIVE kernel whose known shapes bound its work to a few microseconds: product of all sizes <= 2^17."""
+    """An EXPENSIVE kernel whose own cost function says, for the shapes known while planning, that it is cheap here."""
     cdef pf_node* nd = c.g.nodes + i
-    cdef int64_t n, work = 1
+    cdef pf_infer_call call
+    cdef pf_error ignored
+    cdef const pf_attr_value* shapes
+    cdef pf_shape* in_shapes
+    cdef double flops = 0, traffic = 0
     cdef int32_t k
+    if c.plan.nodes[i].kernel == NULL or c.plan.nodes[i].kernel.kernel.cost == NULL:
+        return False
+    memset(&call, 0, sizeof(call))
+    in_shapes = <pf_shape*>grab(c, nd.n_in, sizeof(pf_shape))
+    if in_shapes == NULL:
+        return False
     for k in range(nd.n_in):
-        if not known_size(pf_node_attr_find(c.g.nodes + nd.inputs[k].node, b"_output_shapes"), nd.inputs[k].output, &n):
-            return False
-        work = work * max(n, 1)
-        if work > 1 << 17:
-            return False
-    return nd.n_in > 0
+        in_shapes[k].ndim = -1
+        shapes = pf_node_attr_find(c.g.nodes + nd.inputs[k].node, b"_output_shapes")
+        if shapes != NULL and shapes.kind == PF_ATTR_SHAPE | PF_ATTR_LIST and nd.inputs[k].output < shapes.list.n:
+            in_shapes[k] = (<const pf_shape*>shapes.list.items)[nd.inputs[k].output]
+    ignored.code = 0
+    call.node = nd
+    call.def_ = c.def_[i]
+    call.sig = c.sig + i
+    call.in_shapes = in_shapes
+    call.arena = &c.work
+    call.err = &ignored
+    if c.plan.nodes[i].kernel.kernel.cost(<pf_infer*>&call, &flops, &traffic):
+        return False
+    return 0 < flops <= CHEAP_FLOPS
 
 cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_node_info* info = c.plan.nodes + i

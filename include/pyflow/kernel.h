@@ -348,7 +348,7 @@ typedef struct {
       /* [compute] put a tensor (NULL when dead) under key, once per key and step */
   pf_status (*recv)(pf_ctx *, pf_str key,
                     void (*fn)(void *arg, pf_status, DLManagedTensorVersioned *take, int32_t dead), void *arg);
-      /* [compute] fn is called once, perhaps at once, perhaps from the sender's thread; `take` is the caller's */
+      /* [compute] fn is called once, perhaps at once, perhaps from the sender's thread; `take` is the caller's; an error returned: fn is not called */
   pf_status (*abort)(pf_ctx *, pf_status, const char *msg, int64_t len); /* wakes every waiter of this step */
   uint64_t (*incarnation)(pf_ctx *);    /* of this task: a peer's message with another one is PF_ABORTED */
   pf_status (*inject)(const pf_host *, int64_t step, uint64_t incarnation, pf_str key,

@@ -63,6 +63,8 @@ class Feed:
         if isinstance(value, np.ndarray) and value.dtype == self.dtype:
             return value
         try:
+            if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
+                value = np.from_dlpack(value)       # another library's array, without a copy
             array = np.asarray(value)
             if array.dtype == object:
                 return np.asarray(value, dtype=self.dtype)  # ragged lists: NumPy's error says where
@@ -90,7 +92,7 @@ class Feed:
         return cast
 
     def _strings(self, value):
-        array = np.asarray(value)
+        array = np.asarray(value, dtype=None if isinstance(value, np.ndarray) else object)
         if array.dtype.kind == "S" and isinstance(value, np.ndarray):
             return array.astype(object)
         if array.dtype.kind not in "USO" and array.size:

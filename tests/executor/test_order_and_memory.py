@@ -1,0 +1,164 @@
+"""Cheap nodes run in construction order, so temporaries die young; buffers are forwarded; fed and fetched arrays are safe."""
+import numpy as np
+import pytest
+
+import pyflow as tf
+from pyflow import _executor
+
+MB = 1 << 20
+
+
+def peak_of(session, fetch, feeds):
+    session.run(fetch, feeds)
+    _executor.reset_peak()
+    before = _executor.memory_stats()["in_use"]
+    session.run(fetch, feeds)
+    return _executor.memory_stats()["peak"] - before
+
+
+def test_temporaries_die_young():
+    x = tf.placeholder(tf.float32, [MB // 4])
+    total = tf.reduce_sum(x)
+    for k in range(50):
+        wide = tf.concat([x, x + float(k)], 0)          # 2 MB, read once
+        total = total + tf.reduce_sum(wide)
+    fed = np.ones(MB // 4, np.float32)
+    for threads in (1, 2):
+        with tf.Session(threads=threads) as session:
+            peak = peak_of(session, total, {x: fed})
+        assert peak < 5 * MB, f"{threads} threads: {peak / MB:.1f} MB at once; all temporaries together are 150"
+
+
+def test_a_frugal_order_is_kept():
+    x = tf.placeholder(tf.float32, [MB // 4])
+    partial = []
+    for k in range(30):                                  # built branch after branch: one branch alive at a time
+        branch = tf.tile(x, [4]) * float(k)
+        partial.append(tf.reduce_max(tf.tanh(branch)))
+    with tf.Session(threads=1) as session:
+        assert peak_of(session, tf.add_n(partial), {x: np.ones(MB // 4, np.float32)}) < 10 * MB
+
+
+def test_chains_run_in_place():
+    x = tf.placeholder(tf.float32, [MB // 4])
+    y = tf.identity(x * 2.0)
+    for _ in range(20):
+        y = tf.negative(tf.exp(y * 0.5) - 1.0)
+    with tf.Session(threads=1) as session:
+        assert peak_of(session, tf.reduce_sum(y), {x: np.zeros(MB // 4, np.float32)}) < 2.5 * MB
+
+
+def test_memory_comes_back():
+    x = tf.placeholder(tf.float32, [None, 100])
+    y = tf.matmul(x, x, transpose_b=True)
+    with tf.Session() as session:
+        session.run(y, {x: np.ones((300, 100), np.float32)})
+        before = _executor.memory_stats()["in_use"]
+        for _ in range(20):
+            session.run(y, {x: np.ones((300, 100), np.float32)})
+        assert _executor.memory_stats()["in_use"] == before
+
+
+def test_fed_arrays_are_never_written():
+    x = tf.placeholder(tf.float32, [1000])
+    y = tf.negative(tf.identity(tf.reshape(tf.identity(x), [10, 100])))
+    fed = np.arange(1000, dtype=np.float32)
+    keep = fed.copy()
+    with tf.Session() as session:
+        session.run([y, tf.sqrt(x), tf.exp(x * 0.0)], {x: fed})
+    np.testing.assert_array_equal(fed, keep)
+
+
+def test_read_only_arrays_are_fed_without_a_copy():
+    x = tf.placeholder(tf.float32, [4 * MB])
+    y = tf.reduce_max(x)
+    fed = np.zeros(4 * MB, np.float32)
+    fed.setflags(write=False)
+    with tf.Session(threads=1) as session:
+        assert peak_of(session, y, {x: fed}) < MB
+
+
+def test_a_fetched_array_never_changes():
+    v = tf.Variable(tf.zeros([3000]))
+    bump = tf.assign_add(v, tf.ones([3000]))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first, alias = session.run([v, v.value()])
+        session.run(bump.op)
+        assert first.max() == 0 and alias.max() == 0
+        first += 5
+        np.testing.assert_array_equal(session.run(v), np.ones(3000))
+
+
+def test_a_fed_array_given_to_a_variable_is_copied():
+    x = tf.placeholder(tf.float32, [3000])
+    v = tf.Variable(tf.zeros([3000]))
+    with tf.Session() as session:
+        fed = np.ones(3000, np.float32)
+        session.run(tf.assign(v, x).op, {x: fed})
+        fed[:] = 7
+        np.testing.assert_array_equal(session.run(v), np.ones(3000))
+
+
+def test_a_fetched_feed_is_the_callers_own():
+    x = tf.placeholder(tf.float32, [3000])
+    with tf.Session() as session:
+        fed = np.ones(3000, np.float32)
+        got = session.run(tf.identity(x), {x: fed})
+        fed[:] = 7
+        assert got.max() == 1
+
+
+@pytest.mark.parametrize("make", [lambda a: a.T, lambda a: a[::2], lambda a: a[:, 1:], lambda a: np.asfortranarray(a),
+                                  lambda a: a.astype(">f4"), lambda a: a[1:2], lambda a: np.broadcast_to(a[0], (4, 5))])
+def test_any_layout_can_be_fed(make):
+    array = make(np.arange(20, dtype=np.float32).reshape(4, 5))
+    x = tf.placeholder(tf.float32, array.shape)
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(x + 0.0, {x: array}), array.astype(np.float32))
+
+
+def test_unaligned_memory_can_be_fed():
+    raw = np.zeros(4 * 1000 + 1, np.uint8)[1:].view(np.uint8)
+    array = np.frombuffer(raw.data, np.float32)
+    x = tf.placeholder(tf.float32, [1000])
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(x + 1.0, {x: array}), array + 1)
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+                                  "float32", "float64", "complex64", "complex128", "bfloat16"])
+def test_every_element_type_goes_in_and_out(name):
+    dtype = tf.as_dtype(name)
+    values = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype.as_numpy_dtype)
+    x = tf.placeholder(dtype, [2, 3])
+    with tf.Session() as session:
+        got, scalar = session.run([tf.identity(x), x[0, 1]], {x: values})
+    assert got.dtype == values.dtype and scalar.dtype == values.dtype
+    np.testing.assert_array_equal(got, values)
+
+
+def test_strings_go_in_and_out():
+    x = tf.placeholder(tf.string, [None])
+    with tf.Session() as session:
+        got = session.run(tf.identity(x), {x: ["", "abc", b"\x00\xff", "é"]})
+    assert got.tolist() == [b"", b"abc", b"\x00\xff", "é".encode()]
+
+
+def test_dlpack_goes_both_ways():
+    class Exported:
+        """An array that only speaks DLPack."""
+
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = tf.placeholder(tf.float32, [2, 3])
+    with tf.Session() as session:
+        got = session.run(x * 2.0, {x: Exported(array)})
+    np.testing.assert_array_equal(np.from_dlpack(got), array * 2)
