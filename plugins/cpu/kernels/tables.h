@@ -7,5 +7,5 @@
   ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings)
 
 #define PF_TABLES_B(ONCE, ISA) \
-  ONCE(state) ONCE(tensor_array_bulk) ONCE(tensor_array) ONCE(stack) ONCE(scatter) \
+  ONCE(state) ONCE(checkpoint_restore) ONCE(checkpoint_save) ONCE(sendrecv) ONCE(logging) ONCE(tensor_array_bulk) ONCE(tensor_array) ONCE(stack) ONCE(scatter) \
   ISA(training) ISA(random) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
