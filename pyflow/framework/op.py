@@ -24,6 +24,7 @@ Blocks are defined while modules load; afterwards everything is read-only and sa
 from pyflow.framework import dtypes, errors, op_schema
 from pyflow.framework.op_apply import CallPlan, apply_op
 from pyflow.framework.op_samples import S, bools, ints, lit, normal, pos, strs, unit
+from pyflow.framework.static_value import inference
 from pyflow.framework.tensor_shape import TensorShape, as_shape
 
 __all__ = ["op", "OpDef", "S", "normal", "pos", "unit", "ints", "bools", "lit", "strs", "apply_op",
@@ -104,12 +105,15 @@ class OpDef:
             return
         if self._shape_binding is None:
             self._shape_binding = _bind(self, self.shape)
+        inference.active = True
         try:
             inputs = [t._shape for t in node._inputs]
             result = self.shape(*_arguments(self, self._shape_binding, inputs, node.attrs, node))
             _set_shapes(node, result)
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             raise _shape_error(node, error) from error
+        finally:
+            inference.active = False
 
     def call_reference(self, arrays, attrs):
         """The NumPy reference on flat input arrays and native attributes (defaults are filled

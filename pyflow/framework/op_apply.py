@@ -317,7 +317,8 @@ def _result(op_def, node):
     plan = op_def.call_plan
     if plan.result_type is None:
         from collections import namedtuple
-        plan.result_type = namedtuple(op_def.name.replace(".", "_"), [a.name for a in outputs], rename=True)
+        plan.result_type = namedtuple(op_def.name.replace(".", "_"),
+                                      [a.name for a in outputs], rename=True)
     spans = op_def.output_spans(node.attrs)
     return plan.result_type(*(node.outputs[start:stop] if arg.is_list else node.outputs[start]
                               for arg, (start, stop) in zip(outputs, spans)))

@@ -3,12 +3,14 @@
 Invariants:
 1. Nothing runs: Const nodes, static shapes, and the NumPy references of small stateless ops over
    them.
-2. A value that a caller got may be built into shapes, so its tensor can no longer be fed (as in
-   TF).
+2. A value that a program got may be built into its graph, so its tensor can no longer be fed (as in
+   TF). Shape functions only look: what they read can still be fed.
 3. The search stops at depth 16 and at arrays of 1024 elements, so it costs little on any graph.
 
     constant_value(tf.shape(tf.zeros([2, 3])))      # array([2, 3], dtype=int32)
 """
+
+import threading
 
 import numpy as np
 
@@ -26,18 +28,32 @@ _FOLDABLE = frozenset((
     "OnesLike"))
 
 
+class _Inference(threading.local):
+    """Whether this thread is inside a shape function."""
+
+    active = False
+
+
+inference = _Inference()
+
+
+def _forbid_feeding(tensor):
+    if not inference.active:
+        tensor.graph.prevent_feeding(tensor)
+
+
 def constant_value(tensor, partial=False):
     """The ndarray that `tensor` will hold, or None if it is not known yet.
 
     partial: a Pack of scalars, some unknown, gives an object array with None for these.
     """
-    if tensor.op.type == "Const":  # no need to forbid feeding what nobody computes with
+    if tensor.op.type == "Const":
         value = tensor.op.attrs["value"]
-        tensor.graph.prevent_feeding(tensor)
+        _forbid_feeding(tensor)
         return value
     value = _value(tensor, _MAX_DEPTH)
     if value is not None:
-        tensor.graph.prevent_feeding(tensor)
+        _forbid_feeding(tensor)
         return value
     if partial and tensor.op.type == "Pack" and all(t.shape.ndims == 0 for t in tensor.op.inputs):
         parts = [constant_value(t) for t in tensor.op.inputs]

@@ -162,6 +162,11 @@ class TestStaticValues:
         constant_value(shape)
         assert not graph.is_feedable(shape)
 
+    def test_shape_functions_only_look(self, graph):
+        shape = ops.constant([2, 3])
+        assert _call("Reshape", ops.constant(np.zeros(6)), shape).shape == [2, 3]
+        assert graph.is_feedable(shape)
+
     def test_big_and_deep_values_are_left_alone(self, graph):
         assert constant_value(_call("Fill", [2000, 2000], 1.0)) is None
         assert constant_value(_call("Range", 0, 10**9, 1)) is None
