@@ -1,9 +1,7 @@
 """Random graphs - data and control edges, cond and while_loop nested, dead branches, py_func - on the executor and on the
 naive interpreter: equal results, in every mode of the plan (inline loops, loops in slabs, single-node blocks, threads).
 """
-import pathlib
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -11,8 +9,7 @@ import pytest
 import pyflow as tf
 from pyflow.framework import tensor_util
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import naive_interpreter as naive  # noqa: E402
+import naive_interpreter as naive
 
 GRAPHS = 60
 
