@@ -1,7 +1,7 @@
 /* devices.c - a make-believe accelerator with its own memory and streams, host-memory arguments, and a Send/Recv pair. */
 #include "exercise.h"
 
-/* ---------------------------------------------------------------- device "TOY": two of them, memory with a tag before it */
+/* ---------------------------------------------------------------- device "TOY": two of them, sharing the host's memory */
 typedef struct { int32_t ordinal; atomic_int live, streams, copies; } toy;
 static toy toys[2];
 
@@ -53,7 +53,7 @@ static pf_status info(void *dev, const char *key, char *out, int32_t len) {
 static const void *native(void *dev, void *stream, const char *what) { return strcmp(what, "toy.device") ? NULL : dev; }
 
 static const pf_device toy_device = {
-  .size = sizeof toy_device, .type = "TOY", .dl_type = kDLExtDev, .priority = 1, .count = count, .open = open_toy,
+  .size = sizeof toy_device, .type = "TOY", .dl_type = kDLCPU, .priority = 1, .count = count, .open = open_toy,
   .close = close_toy, .alloc = toy_alloc, .free = toy_free, .stream_new = stream_new, .stream_del = stream_del,
   .event_record = event_record, .event_wait = event_wait, .event_del = event_del, .when = when, .copy = toy_copy,
   .peer_copy = peer_copy, .can_peer = can_peer, .info = info, .native = native };
@@ -62,10 +62,9 @@ const pf_device *const exercise_devices[] = { &toy_device, 0 };
 /* A kernel on the toy whose second argument is read on the host, and whose second output is left there. */
 static pf_status toy_fill(pf_ctx *c, const void *s) {
   if (c->in[1]->device.device_type != kDLCPU) return pf_fail(c, PF_INTERNAL, "dims are not in host memory");
-  if (c->in[0]->device.device_type != kDLExtDev) return pf_fail(c, PF_INTERNAL, "the value is not in device memory");
   int64_t n = *PF_DATA(int32_t, c->in[1]);
   DLTensor *y = c->host->output(c, 0, &n, 1);
-  if (!y || !c->dev || !c->stream) return y ? pf_fail(c, PF_INTERNAL, "no device or stream") : PF_RESOURCE_EXHAUSTED;
+  if (!y || !c->dev) return y ? pf_fail(c, PF_INTERNAL, "no device") : PF_RESOURCE_EXHAUSTED;
   for (int64_t i = 0; i < n; i++) PF_DATA(float, y)[i] = *PF_DATA(float, c->in[0]);
   return scalar_int(c, 1, ((toy *)c->dev)->ordinal);
 }
@@ -111,7 +110,7 @@ static pf_status recv(pf_ctx *c, const void *s) {
   const pf_transport *t = c->host->extension("pyflow.transport/1");
   char room[2048];
   waiting *w = malloc(sizeof *w);
-  w->host = c->host;
+  *w = (waiting){c->host, 0};
   c = c->host->defer(c, &w->ticket);
   pf_status st = t ? t->recv(c, edge_key(c, s, room, sizeof room), arrived, w) : PF_INTERNAL;
   if (st) { c->host->done(w->ticket, st); free(w); }
@@ -130,7 +129,7 @@ static void *progress(void *arg) {
 }
 static pf_status from_afar(pf_ctx *c, const void *s) {
   const pf_transport *t = c->host->extension("pyflow.transport/1");
-  waiting *w = malloc(sizeof *w);
+  waiting *w = calloc(1, sizeof *w);
   message *m = malloc(sizeof *m);
   pthread_t id;
   *m = (message){c->host, c->step, t->incarnation(c)};
@@ -144,7 +143,7 @@ static pf_status from_afar(pf_ctx *c, const void *s) {
 }
 static pf_status give_up(pf_ctx *c, const void *s) {
   const pf_transport *t = c->host->extension("pyflow.transport/1");
-  waiting *w = malloc(sizeof *w);
+  waiting *w = calloc(1, sizeof *w);
   w->host = c->host;
   c = c->host->defer(c, &w->ticket);
   pf_status st = t->recv(c, (pf_str){"never sent", 10}, arrived, w);
@@ -167,14 +166,16 @@ const pf_op *const device_ops[] = {
   OP("exercise.Transferred", " -> n: int64", .flags = PF_OP_STATEFUL),
   0 };
 
+#define TOY(op_, compute_, ...) \
+  (&(const pf_kernel){.size = sizeof(pf_kernel), .op = op_, .device = "TOY", .compute = compute_, __VA_ARGS__})
+#define SEND .flags = PF_KERNEL_DEAD | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)
+#define RECV .flags = PF_KERNEL_DEAD | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)
 const pf_kernel *const device_kernels[] = {
-  &(const pf_kernel){.size = sizeof(pf_kernel), .op = "exercise.ToyFill", .device = "TOY", .compute = toy_fill,
-    .args = TABLE(pf_arg, PF_REF(pf_arg, "n", PF_MEM_HOST, 0), PF_REF(pf_arg, "ordinal", PF_MEM_HOST, 0))},
-  &(const pf_kernel){.size = sizeof(pf_kernel), .op = "exercise.ToyNegate", .device = "TOY", .compute = toy_negate, .flags = PF_KERNEL_ASYNC},
+  TOY("exercise.ToyFill", toy_fill, .args = TABLE(pf_arg, PF_REF(pf_arg, "n", PF_MEM_HOST, 0), PF_REF(pf_arg, "ordinal", PF_MEM_HOST, 0))),
+  TOY("exercise.ToyNegate", toy_negate, .flags = PF_KERNEL_ASYNC),
   KERNEL("exercise.FromAfar", from_afar, .flags = PF_KERNEL_ASYNC),
   KERNEL("exercise.GiveUp", give_up, .flags = PF_KERNEL_ASYNC),
   KERNEL("exercise.Transferred", transferred),
-  KERNEL("exercise.Send", send, .flags = PF_KERNEL_DEAD | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)),
-  KERNEL("exercise.Recv", recv, .flags = PF_KERNEL_DEAD | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .attrs = edge_attrs,
-         .state_size = sizeof(edge)),
+  KERNEL("exercise.Send", send, SEND), TOY("exercise.Send", send, SEND),
+  KERNEL("exercise.Recv", recv, RECV), TOY("exercise.Recv", recv, RECV),
   0 };
