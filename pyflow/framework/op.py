@@ -25,7 +25,7 @@ from pyflow.framework import dtypes, errors, op_schema
 from pyflow.framework.op_apply import CallPlan, apply_op
 from pyflow.framework.op_samples import S, bools, ints, lit, normal, pos, strs, unit
 from pyflow.framework.static_value import inference
-from pyflow.framework.tensor_shape import TensorShape, as_shape
+from pyflow.framework.tensor_shape import BroadcastError, TensorShape, as_shape
 
 __all__ = ["op", "OpDef", "S", "normal", "pos", "unit", "ints", "bools", "lit", "strs", "apply_op",
            "register", "get_op", "find_op", "registered_ops", "op_from_signature", "NOT_GIVEN"]
@@ -227,6 +227,8 @@ def _flat_shapes(result):
 
 
 def _shape_error(node, error):
+    if isinstance(error, BroadcastError):
+        error = "Dimensions must be equal, but are {} and {}".format(*error.sizes)  # TF's words
     shapes = ", ".join(_brackets(t.shape) for t in node.inputs)
     return ValueError(f"{error} for '{node.name}' (op: '{node.type}') with input shapes: "
                       f"{shapes or 'none'}. ({node.user_frame})")

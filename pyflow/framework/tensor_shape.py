@@ -383,6 +383,14 @@ def dimension_value(dimension):
     return dimension._value if isinstance(dimension, Dimension) else dimension
 
 
+class BroadcastError(ValueError):
+    """Two shapes do not broadcast; `sizes` are the two that differ."""
+
+    def __init__(self, message, sizes):
+        super().__init__(message)
+        self.sizes = sizes
+
+
 def broadcast_static_shape(shape_x, shape_y):
     """The shape two shapes broadcast to, by NumPy's rule; ValueError if they do not broadcast."""
     shape_x, shape_y = as_shape(shape_x), as_shape(shape_y)
@@ -404,5 +412,6 @@ def broadcast_static_shape(shape_x, shape_y):
         elif a is None or b is None:
             sizes.append(b if a is None else a)
         else:
-            raise ValueError(f"Incompatible shapes for broadcasting: {shape_x} and {shape_y}")
+            raise BroadcastError(
+                f"Incompatible shapes for broadcasting: {shape_x} and {shape_y}", (a, b))
     return TensorShape(tuple(sizes))

@@ -160,6 +160,7 @@ def test_shape_error_says_where(graph):
     with pytest.raises(ValueError) as caught:
         Add(ops.constant([1.0, 2.0]), ops.constant([1.0, 2.0, 3.0]), name="bad")
     text = str(caught.value)
+    assert text.startswith("Dimensions must be equal, but are 2 and 3 for 'bad'")
     assert "'bad' (op: 'Add') with input shapes: [2], [3]" in text and "test_graph.py:" in text
 
 
