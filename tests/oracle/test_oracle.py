@@ -55,10 +55,25 @@ def test_op(name):
         check(array, ANSWERS[f"{name}/{key}"], key)
 
 
+# Op types that TensorFlow 1.x did not write and pyflow does not know: a graph with one of them is refused, by its name.
+NEWER = {"MatrixDiagV3", "MatrixSetDiagV3", "MatrixDiagPartV3", "DenseBincount"}
+
+
+def refused(graph_def):
+    """True, after checking the message, if the graph has op types of NEWER."""
+    newer = {node.op for node in graph_def.node} & NEWER
+    if newer:
+        with tf.Graph().as_default(), pytest.raises(tf.errors.NotFoundError, match="|".join(newer)):
+            tf.import_graph_def(graph_def, name="")
+    return bool(newer)
+
+
 @pytest.mark.parametrize("name", BY_NAME)
 def test_graph_from_tensorflow(name):
     """The GraphDef that TensorFlow wrote, loaded and run."""
     graph_def = tf.GraphDef.FromString(GRAPHS[name].tobytes())
+    if refused(graph_def):
+        return
     with tf.Graph().as_default():
         tf.import_graph_def(graph_def, name="")
         feeds = {f"x{i}:0": array for i, array in enumerate(cases.arrays(BY_NAME[name]))}
@@ -80,8 +95,10 @@ def test_script(name):
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_graph_from_tensorflow(name):
     """Graphs of whole programs load too: every op and attribute is known."""
+    graph_def = tf.GraphDef.FromString(GRAPHS[name].tobytes())
+    if refused(graph_def):
+        return
     with tf.Graph().as_default() as graph:
-        graph_def = tf.GraphDef.FromString(GRAPHS[name].tobytes())
         tf.import_graph_def(graph_def, name="")
         assert len(graph.get_operations()) == len(graph_def.node)
 
