@@ -203,6 +203,30 @@ def replace_file(path, data):
             pass
         raise
     sync_folder(os.path.dirname(path) or ".")
+    _remove_leftovers(path)
+
+
+def _remove_leftovers(path):
+    """Temporary files of writers of `path` that were killed."""
+    folder, base = os.path.split(path)
+    for name in os.listdir(folder or "."):
+        if name.startswith(base + ".tmp-"):
+            pid = name[len(base) + 5:].partition("-")[0]
+            if pid.isdigit() and not _is_alive(int(pid)):
+                try:
+                    os.unlink(os.path.join(folder, name))
+                except OSError:
+                    pass
+
+
+def _is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def sync_folder(folder):

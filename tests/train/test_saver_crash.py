@@ -88,24 +88,23 @@ def kill_one(helper, first, pause):
 
 
 def test_kill_while_saving(tmp_path):
-    folder, rng, done, most_files = str(tmp_path), random.Random(7), 0, 0
-    helper = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    folder, rng = str(tmp_path), random.Random(7)
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), folder]
+    helper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    done = max(kill_one(helper, 1, 2.0))
+    one_save, most_parts, completed = min(2.0 / done, 0.1), 0, 0
     for _ in range(KILLS):
-        done = max([done] + kill_one(helper, done + 1, rng.random() * 0.04))
-        if done:
-            found = newest(folder)
-            assert (
-                found >= done
-            ), f"save {done} was complete, but the newest checkpoint is of {found}"
-            done = found
-        most_files = max(most_files, len(os.listdir(folder)))
+        saves = kill_one(helper, done + 1, rng.random() * 2.5 * one_save)
+        completed += len(saves)
+        done = max([done] + saves)
+        found = newest(folder)
+        assert found >= done, f"save {done} was complete, but the newest is {found}"
+        done = found
+        most_parts = max(most_parts, sum(".tmp-" in name for name in os.listdir(folder)))
     helper.stdin.close()
     helper.wait()
-    assert done > 20, "saves were completed between the kills"
+    assert 20 < completed < 4 * KILLS, "kills hit saves at every stage"
+    assert most_parts < 10, "what the dead left is cleaned up"
     with tf.Graph().as_default():
         variables = [tf.Variable(tf.zeros([n]), name=f"v{n}") for n in SIZES]
         with tf.Session() as sess:
