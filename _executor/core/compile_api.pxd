@@ -43,6 +43,7 @@ cdef extern from "pf_compile.h" nogil:
         uint8_t* flags
         int32_t* frame
         int32_t* out_frame
+        int32_t* topo
         int32_t* out_begin
         int32_t* out_node
         int32_t* out_port

@@ -236,7 +236,7 @@ cdef int32_t dead_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef char text[400]
     c.instr = ins
     c.node = c.plan.nodes + ins.node
-    snprintf(text, 400, b"Retval[%u] does not have value: the fetched tensor lies on a branch of a tf.cond (or in a loop) that "
+    snprintf(text, 400, b"Retval[%u] does not have value: the fetched tensor is dead, it lies on a branch of a tf.cond (or in a loop) that "
              b"did not run in this step", ins.aux)
     return after_call(c, ins, pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text))
 

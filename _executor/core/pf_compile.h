@@ -43,7 +43,7 @@ typedef struct pf_comp {
   void **state;
   DLTensor **value;         /* prefilled: constants and handles */
   uint8_t *cls, *flags;
-  int32_t *frame, *out_frame;
+  int32_t *frame, *out_frame, *topo;
   int32_t *out_begin, *out_node, *out_port; /* consumers: node, and the output it reads (-1: control) */
   int32_t n_frames, frames_room;
   pf_comp_frame *frames;

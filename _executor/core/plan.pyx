@@ -265,6 +265,7 @@ cdef pf_status assign_frames(pf_comp* c) noexcept nogil:
         i = pf_ints_pop(ready, &n_ready)
         if place_in_frame(c, i):
             return c.err.code
+        c.topo[placed] = i
         placed += 1
         for k in range(c.out_begin[i], c.out_begin[i + 1]):
             d = c.out_node[k]
@@ -584,7 +585,21 @@ cdef pf_status make_values(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     for i in range(c.n):
         if c.cls[i] == PF_C_KERNEL and choose_kernel(c, i):
             return c.err.code
+    spread_deadness(c)
     return PF_OK
+
+cdef void spread_deadness(pf_comp* c) noexcept nogil:
+    """Kernels that handle dead tokens (Recv) may make them too: whatever reads such an output may be dead."""
+    cdef int32_t j, i, k
+    cdef pf_node* nd
+    for j in range(c.n):
+        i = c.topo[j]
+        nd = c.g.nodes + i
+        if c.kernel[i] != NULL and c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_DEAD:
+            c.flags[i] |= PF_N_MAYBE_DEAD
+        for k in range(nd.n_in + nd.n_ctl):
+            if c.flags[nd.inputs[k].node] & PF_N_MAYBE_DEAD and c.cls[nd.inputs[k].node] != PF_C_NEXT:
+                c.flags[i] |= PF_N_MAYBE_DEAD
 
 # ---------------------------------------------------------------- signature of the step
 cdef pf_status number_of(pf_comp* c, int32_t i, int32_t* out) noexcept nogil:
@@ -648,6 +663,7 @@ cdef pf_status allocate(pf_comp* c) noexcept nogil:
     c.frame = <int32_t*>grab(c, n, sizeof(int32_t))
     c.out_frame = <int32_t*>grab(c, n, sizeof(int32_t))
     c.out_begin = <int32_t*>grab(c, n + 1, sizeof(int32_t))
+    c.topo = <int32_t*>grab(c, n, sizeof(int32_t))
     c.block = <int32_t*>grab(c, n, sizeof(int32_t))
     c.slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
     c.inner_slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
