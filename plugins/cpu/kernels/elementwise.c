@@ -238,6 +238,12 @@ static int can_broadcast(const DLTensor *a, const DLTensor *b) {
 pf_status pf_binary_compute(pf_ctx *c, const void *state) {
   const pf_binary_state *s = (const pf_binary_state *)state;
   const DLTensor *a = c->in[0], *b = c->in[1];
+  if ((a->ndim | b->ndim) == 0) {                               /* two scalars: the cost of a step is counted in them */
+    DLTensor *z = make_output(c, s, 0, a->shape, 0);
+    PF_EXHAUSTED(z);
+    int32_t faults = run_loop(s, PF_DATA(const char, a), PF_DATA(const char, b), PF_DATA(char, z), 1, PF_VV);
+    return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
+  }
   if (pf_same_shape(a, b)) return run_flat(c, s, a, 0, pf_numel(a), PF_VV);
   if (s->same_shape) return unequal_shapes(c, s);
   int64_t na = pf_numel(a), nb = pf_numel(b);

@@ -62,11 +62,13 @@ pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, in
 #define UNARY(NAME, TAG, TX, TY, EXPR) \
   static void NAME##_##TAG(const void *px, void *py, int64_t n, double p) { \
     const TX *xs = (const TX *)px; TY *ys = (TY *)py; (void)p; \
+    if (n == 1) { TX x = *xs; *ys = (TY)(EXPR); return; } \
     PF_IVDEP for (int64_t i = 0; i < n; i++) { TX x = xs[i]; ys[i] = (TY)(EXPR); } \
   }
 #define BINARY(NAME, TAG, TX, TY, EXPR) \
   static int32_t NAME##_##TAG(const void *pa, const void *pb, void *pz, int64_t n, int32_t mode, double p) { \
     const TX *as = (const TX *)pa, *bs = (const TX *)pb; TY *zs = (TY *)pz; (void)p; \
+    if (n == 1) { TX a = *as, b = *bs; *zs = (TY)(EXPR); return 0; }          /* scalars skip the vector set-up */ \
     if (mode == PF_VV) { \
       PF_IVDEP for (int64_t i = 0; i < n; i++) { TX a = as[i], b = bs[i]; zs[i] = (TY)(EXPR); } \
     } else if (mode == PF_SV) { \

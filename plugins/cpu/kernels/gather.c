@@ -262,10 +262,13 @@ static pf_status one_hot(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   PF_TRY(pf_fill(c, y, 0, pf_numel(y), c->in[3], 0, esize));
   int64_t outer = pf_product(x->shape, 0, a), inner = pf_product(x->shape, a, x->ndim);
+  const uint32_t *on = esize == 4 ? PF_DATA(const uint32_t, c->in[2]) : NULL;
   for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < inner; i++) {
       int64_t v = small_index(x, c->in_type[0], o * inner + i);
-      if (v >= 0 && v < depth) PF_TRY(pf_copy_run(c, y, (o * depth + v) * inner + i, c->in[2], 0, 1, esize));
+      if (v < 0 || v >= depth) continue;
+      if (on) PF_DATA(uint32_t, y)[(o * depth + v) * inner + i] = *on;
+      else PF_TRY(pf_copy_run(c, y, (o * depth + v) * inner + i, c->in[2], 0, 1, esize));
     }
   return PF_OK;
 }

@@ -6,8 +6,12 @@
 /* `n` of `whole` axis positions from `first` on <-> the tensor `part`, with `outer` and `inner` around the axis */
 static pf_status copy_part(pf_ctx *c, DLTensor *dst, const DLTensor *src, int to_whole, int64_t outer, int64_t whole,
                            int64_t first, int64_t n, int64_t inner, int64_t esize) {
-  pf_box b = {.esize = esize, .nd = 2, .shape = {outer, n * inner}, .dst_stride = {n * inner, 1},
-              .src_stride = {n * inner, 1}};
+  int64_t run[2] = {outer, n * inner}, bytes = run[1] * esize, dst_at = to_whole ? first * inner : 0;
+  if (outer == 1 && bytes <= 4096 && esize) {                 /* short: cheaper than planning */
+    memcpy(PF_DATA(char, dst) + dst_at * esize, PF_DATA(const char, src) + (to_whole ? 0 : first * inner) * esize, (size_t)bytes);
+    return PF_OK;
+  }
+  pf_box b = pf_box_of(esize, run, 2);
   if (to_whole) b.dst_stride[0] = whole * inner, b.dst_at = first * inner;
   else b.src_stride[0] = whole * inner, b.src_at = first * inner;
   return pf_box_copy(c, &b, dst, src);
@@ -165,7 +169,8 @@ static pf_status diag(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_checked(c, 0, shape, 2 * x->ndim);
   PF_EXHAUSTED(y);
   PF_TRY(pf_zero(c, y, 0, pf_numel(y), esize));
-  pf_box b = {.esize = esize, .nd = 1, .shape = {n}, .dst_stride = {n + 1}, .src_stride = {1}};
+  pf_box b = pf_box_of(esize, &n, 1);
+  b.dst_stride[0] = n + 1;
   return pf_box_copy(c, &b, y, x);
 }
 static pf_status diag_part(pf_ctx *c, const void *state) {
@@ -178,13 +183,14 @@ static pf_status diag_part(pf_ctx *c, const void *state) {
   DLTensor *y = c->host->output(c, 0, x->shape, half);
   PF_EXHAUSTED(y);
   int64_t n = pf_numel(y);
-  pf_box b = {.esize = pf_type_size(c->in_type[0]), .nd = 1, .shape = {n}, .dst_stride = {1}, .src_stride = {n + 1}};
+  pf_box b = pf_box_of(pf_type_size(c->in_type[0]), &n, 1);
+  b.src_stride[0] = n + 1;
   return pf_box_copy(c, &b, y, x);
 }
 /* the diagonals of a batch of [rows, cols] matrices in `t` <-> a compact [batch, min(rows, cols)] */
 static pf_box diagonals(int64_t esize, int64_t batch, int64_t rows, int64_t cols, int write) {
-  int64_t n = PF_MIN(rows, cols);
-  pf_box b = {.esize = esize, .nd = 2, .shape = {batch, n}, .dst_stride = {n, 1}, .src_stride = {n, 1}};
+  int64_t shape[2] = {batch, PF_MIN(rows, cols)};
+  pf_box b = pf_box_of(esize, shape, 2);
   int64_t *stride = write ? b.dst_stride : b.src_stride;
   stride[0] = rows * cols, stride[1] = cols + 1;
   return b;

@@ -96,7 +96,8 @@ static pf_status tile(pf_ctx *c, const void *state) {
   if (pf_numel(y) == 0) return PF_OK;
   pf_row_major(x->shape, n, src);
   pf_row_major(shape, n, dst);
-  pf_box b = {.esize = pf_type_size(c->in_type[0]), .nd = 2 * n};
+  pf_box b;
+  b.esize = pf_type_size(c->in_type[0]), b.nd = 2 * n, b.dst_at = b.src_at = 0;
   for (int32_t i = 0; i < n; i++) {                     /* each dimension: copies, then elements */
     b.shape[2 * i] = by[i], b.dst_stride[2 * i] = dst[i] * x->shape[i], b.src_stride[2 * i] = 0;
     b.shape[2 * i + 1] = x->shape[i], b.dst_stride[2 * i + 1] = dst[i], b.src_stride[2 * i + 1] = src[i];
@@ -172,7 +173,8 @@ static pf_status exchange(pf_ctx *c, const batch_plan *p, const int64_t *space, 
   pf_row_major(space, nd, ss);
   pf_row_major(batch, nd, bs);
   for (int64_t k = 0; k < p->blocks; k++) {
-    pf_box b = {.esize = pf_type_size(c->in_type[0]), .nd = nd};
+    pf_box b;
+    b.esize = pf_type_size(c->in_type[0]), b.nd = nd;
     int64_t rest = k, sat = 0, bat = k * n * bs[0];
     for (int32_t i = 0; i < nd; i++) b.shape[i] = space[i], b.dst_stride[i] = ss[i], b.src_stride[i] = bs[i];
     for (int32_t i = p->m; i >= 1; i--) {

@@ -20,6 +20,12 @@ typedef void (*arg_loop)(const void *x, int64_t n, int64_t inner, int64_t m, int
 #define ARG(NAME, TAG, T, BETTER) \
   static void NAME##_##TAG(const void *px, int64_t n, int64_t inner, int64_t m, int64_t *at) { \
     const T *x = (const T *)px; \
+    if (m == 1) { \
+      T top = x[0]; int64_t k = 0; \
+      for (int64_t i = 1; i < n; i++) { T v = x[i * inner]; if (v BETTER top) top = v, k = i; } \
+      at[0] = k; \
+      return; \
+    } \
     T best[ARG_TILE]; \
     for (int64_t j = 0; j < m; j++) best[j] = x[j], at[j] = 0; \
     for (int64_t i = 1; i < n; i++) \

@@ -9,19 +9,17 @@
 enum { TILE = 32 };
 typedef struct { char b[16]; } e16;
 
-/* drops dimensions of size 1 and merges neighbours that lie together on both sides; 0: nothing to copy */
-static int normalise(pf_box *b) {
+/* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0: nothing to copy */
+static int normalise(const pf_box *a, pf_box *b) {
   int32_t k = 0;
-  for (int32_t i = 0; i < b->nd; i++) {
-    if (b->shape[i] == 0) return 0;
-    if (b->shape[i] == 1) continue;
-    if (k > 0 && b->dst_stride[k - 1] == b->dst_stride[i] * b->shape[i] &&
-        b->src_stride[k - 1] == b->src_stride[i] * b->shape[i]) {
-      b->shape[k - 1] *= b->shape[i];
-      b->dst_stride[k - 1] = b->dst_stride[i], b->src_stride[k - 1] = b->src_stride[i];
-      continue;
-    }
-    b->shape[k] = b->shape[i], b->dst_stride[k] = b->dst_stride[i], b->src_stride[k] = b->src_stride[i];
+  b->esize = a->esize, b->dst_at = a->dst_at, b->src_at = a->src_at;
+  for (int32_t i = 0; i < a->nd; i++) {
+    int64_t n = a->shape[i], d = a->dst_stride[i], s = a->src_stride[i];
+    if (n == 0) return 0;
+    if (n == 1) continue;
+    if (k > 0 && b->dst_stride[k - 1] == d * n && b->src_stride[k - 1] == s * n) b->shape[--k] *= n;
+    else b->shape[k] = n;
+    b->dst_stride[k] = d, b->src_stride[k] = s;
     k++;
   }
   if (k == 0) b->shape[0] = b->dst_stride[0] = b->src_stride[0] = 1, k = 1;
@@ -134,11 +132,12 @@ static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTensor *src) {
-  pf_box b = *box;
-  if (!normalise(&b)) return PF_OK;
+  pf_box b;
+  if (!normalise(box, &b)) return PF_OK;
   if (b.esize == 0) return copy_strings(c, &b, dst, src);
   widen(&b);
-  copy_task t = {.b = &b, .dst = PF_DATA(char, dst), .src = PF_DATA(const char, src), .tiles = 1};
+  copy_task t;
+  t.b = &b, t.dst = PF_DATA(char, dst), t.src = PF_DATA(const char, src), t.tiles = 1, t.nj = 0, t.n_outer = 0;
   int32_t inner = b.nd - 1, second = -1;
   for (int32_t i = 0; i < b.nd; i++)               /* write along dst's contiguous dimension */
     if (b.dst_stride[i] == 1) inner = i;
@@ -170,6 +169,7 @@ pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize
 }
 
 pf_status pf_fill(pf_ctx *c, DLTensor *dst, int64_t di, int64_t n, const DLTensor *src, int64_t si, int64_t esize) {
-  pf_box b = {.esize = esize, .nd = 1, .dst_at = di, .src_at = si, .shape = {n}, .dst_stride = {1}, .src_stride = {0}};
+  pf_box b = pf_box_of(esize, &n, 1);
+  b.dst_at = di, b.src_at = si, b.src_stride[0] = 0;
   return pf_box_copy(c, &b, dst, src);
 }
