@@ -1,8 +1,8 @@
 """The ops pyflow ships: an explicit list of modules, and what importing this package registers.
 
 Invariants:
-1. Every OpDef found in a listed module is registered under its name, once; two ops of one name are an
-   error. Nothing else registers ops, and no listed module may be missing.
+1. Every OpDef found in a listed module is registered under its name, once; two ops of one name are
+   an error. Nothing else registers ops, and no listed module may be missing.
 2. A module that has to hook into the graph layer (operators, conversions) does so in a function
    `install()`, which is called once, in the order of the list.
 
@@ -18,9 +18,9 @@ from pyflow.framework.op import OpDef, register
 MODULES = (
     "identity_ops", "array_ops", "cast_ops", "unary_ops", "binary_ops", "logic_ops",
     "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
-    "partition_ops", "diag_ops", "matmul_ops", "activation_ops", "softmax_ops", "conv_ops",
-    "pool_ops", "norm_ops", "random_ops", "nn_ops", "loss_ops", "operators",
-    "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
+    "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops", "activation_ops",
+    "softmax_ops", "conv_ops", "pool_ops", "norm_ops", "random_ops", "nn_ops", "loss_ops",
+    "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
     "script_ops", "logging_ops", "training_ops", "init_ops", "variable_scope", "functional_ops",
     "check_ops", "nest", "packing",

@@ -325,6 +325,19 @@ class TestRegistry:
             text = op_def.signature()
             assert op_schema.format_signature(*op_schema.parse_signature(text)) == text, name
 
+    def test_no_module_is_forgotten(self):
+        import importlib
+        import pkgutil
+
+        import pyflow.ops
+        for info in pkgutil.iter_modules(pyflow.ops.__path__):
+            module = importlib.import_module(f"pyflow.ops.{info.name}")
+            mine = [v.name for v in vars(module).values()
+                    if isinstance(v, op_lib.OpDef) and v.module == module.__name__]
+            if mine or hasattr(module, "PUBLIC") or hasattr(module, "install"):
+                assert info.name in pyflow.ops.MODULES, f"{info.name} is not in pyflow.ops.MODULES"
+            assert all(op_lib.find_op(name) for name in mine)
+
     def test_op_from_signature(self, graph):
         double = op_lib.op_from_signature("MyDouble", SIGNATURES[0].replace(", b: T", ""),
                                           shape=lambda a: a)
