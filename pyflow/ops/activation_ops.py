@@ -34,8 +34,7 @@ def _zeros(x):
     return array_ops.zeros_like(x)
 
 
-# ------------------------------------------------------------------------------------ sigmoid and
-# tanh
+# --------------------------------------------------------------------------------- sigmoid and tanh
 @op("Sigmoid", inputs="x: T", outputs="y: T", T=FLOATS + COMPLEX)
 class Sigmoid:
     """1 / (1 + exp(-x)), without overflow. TF: Sigmoid."""
@@ -166,8 +165,7 @@ class LeakyReluGrad:
     samples = SAME_PAIRS + [GRAD_KINKS]
 
 
-# ----------------------------------------------------------------------------------- exponential
-# units
+# -------------------------------------------------------------------------------- exponential units
 @op("Elu", inputs="features: T", outputs="activations: T", T=FLOATS)
 class Elu:
     """exp(features) - 1 below zero, features above. TF: Elu (Clevert et al. 2015)."""

@@ -23,8 +23,7 @@ ANY_SHAPE = [S((2, 3)), S(()), S((0, 3)), S((2, 1, 4))]
 NO_AXES = np.zeros(0, np.int32)
 
 
-# ----------------------------------------------------------------------------------- asking for
-# shapes
+# -------------------------------------------------------------------------------- asking for shapes
 def _rank_vector(op):
     return TensorShape([op.inputs[0].shape.ndims])
 
@@ -112,8 +111,7 @@ class BroadcastGradientArgs:
                S(lit(NO_AXES), lit([4, 2]))]
 
 
-# --------------------------------------------------------------------------------- changing the
-# shape
+# ------------------------------------------------------------------------------- changing the shape
 def _reshape_shape(op):
     before, after = op.inputs[0].shape, static_shape(op.inputs[1])
     dims = dims_of(after)
@@ -301,8 +299,7 @@ class BroadcastTo:
                S((2, 3), lit([2, 3]))]
 
 
-# -------------------------------------------------------------------------------- tensors from
-# nothing
+# ----------------------------------------------------------------------------- tensors from nothing
 @op("Fill", inputs="dims: index_type, value: T", outputs="output: T",
     attrs="T: type, index_type: {int32, int64} = int32")
 class Fill:
@@ -385,8 +382,7 @@ class LinSpace:
                S(lit(1.5), lit(9.0), lit(1))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape."""
     return shape_internal(input, name, out_type=out_type)

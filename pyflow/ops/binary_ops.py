@@ -218,8 +218,7 @@ class TruncateMod:
     samples = BY_POSITIVE + SIGNS
 
 
-# ------------------------------------------------------------------------ powers, logarithms,
-# angles
+# ----------------------------------------------------------------------- powers, logarithms, angles
 @op("Pow", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class Pow:
     """x to the power y, broadcast; integers to a negative power are an error. TF: Pow."""
@@ -302,8 +301,7 @@ class Atan2:
     samples = PAIRS
 
 
-# -------------------------------------------------------------------------------- maximum and
-# minimum
+# ------------------------------------------------------------------------------ maximum and minimum
 def _extremum_gradient(op, dz, chosen):
     zeros = _zeros(dz)
     return sum_to_operands(op, _select(chosen, dz, zeros), _select(chosen, zeros, dz))
@@ -333,8 +331,7 @@ class Minimum:
     samples = PAIRS
 
 
-# --------------------------------------------------------------------------------------- bits of
-# ints
+# ------------------------------------------------------------------------------------- bits of ints
 @op("BitwiseAnd", inputs="x: T, y: T", outputs="z: T", T=INTS)
 class BitwiseAnd:
     """Bitwise and, broadcast. TF: BitwiseAnd."""
@@ -461,8 +458,7 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     return AccumulateNV2(inputs, shape=known, name=name)
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def _pair(x, y):
     x = graph.convert_to_tensor(x, name="x")
     return x, graph.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)

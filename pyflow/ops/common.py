@@ -31,8 +31,7 @@ def only(types, samples):
     return [S(*s.inputs, types=types, **s.attrs) for s in samples]
 
 
-# ------------------------------------------------------------------------------------- static
-# values
+# ------------------------------------------------------------------------------------ static values
 def static(tensor):
     """The ndarray a tensor is known to hold while the graph is built, or None."""
     return tensor_util.constant_value(tensor)
@@ -70,8 +69,7 @@ def rank_of(tensor):
     return array_ops.Rank(tensor)
 
 
-# ----------------------------------------------------------------------------------- shape
-# functions
+# ---------------------------------------------------------------------------------- shape functions
 def unchanged(op):
     """The first input's shape."""
     return op.inputs[0].shape

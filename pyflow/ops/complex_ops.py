@@ -105,8 +105,7 @@ def _zero(like):
     return graph.convert_to_tensor(0, dtype=like.dtype)
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def complex(real, imag, name=None):
     """real + i imag from float32 or float64 parts of one dtype. TypeError otherwise. TF:
     tf.complex."""

@@ -369,8 +369,7 @@ class DepthwiseConv2dNativeBackpropFilter:
     samples = _conv_samples("w", depthwise=True)
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def explicit_padding(padding, data_format):
     """(padding, explicit_paddings) of an argument that is a name or a list of pairs."""
     if isinstance(padding, (list, tuple)):

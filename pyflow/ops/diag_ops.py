@@ -148,8 +148,7 @@ class Cross:
     samples = [S((3,), (3,)), S((2, 3), (2, 3)), S((0, 3), (0, 3))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
     """Identity matrices [batch_shape..., rows, columns]. TF: tf.eye."""
     from pyflow.framework import dtypes

@@ -96,7 +96,7 @@ def _take(params, indices, axis, batch_dims):
 
 
 def _gather_v2_gradient(op, dy):
-    from pyflow.ops import array_ops, partition_ops
+    from pyflow.ops import array_ops, segment_ops
     params, indices = op.inputs[0], op.inputs[1]
     axis, batch = static(op.inputs[2]), op.attr("batch_dims")
     rank, index_rank = params.shape.ndims, indices.shape.ndims
@@ -114,14 +114,14 @@ def _gather_v2_gradient(op, dy):
     front = list(range(at, at + k)) + list(range(at)) + list(range(at + k, n + k - 1))
     moved = array_ops.Transpose(dy, int32s(front))
     rows = array_ops.shape(params)[at]
-    total = partition_ops.UnsortedSegmentSum(moved, indices, rows)
+    total = segment_ops.UnsortedSegmentSum(moved, indices, rows)
     back = list(range(1, at + 1)) + [0] + list(range(at + 1, n))
     return [array_ops.Transpose(total, int32s(back)), None, None]
 
 
 def _batched_gradient(params, indices, dy, axis, batch):
     """Gather with batch_dims as one gather over rows numbered by batch and axis."""
-    from pyflow.ops import array_ops, join_ops, partition_ops, reduction_ops
+    from pyflow.ops import array_ops, join_ops, reduction_ops, segment_ops
     n, k = params.shape.ndims, indices.shape.ndims - batch
     order = list(range(batch)) + list(range(axis, axis + k)) + list(range(batch, axis))
     order += list(range(axis + k, n + k - 1))
@@ -133,7 +133,7 @@ def _batched_gradient(params, indices, dy, axis, batch):
     starts = array_ops.Reshape(starts, join_ops.concat([index_dims[:batch], ones], 0))
     from pyflow.ops import cast_ops
     rows = cast_ops.cast(indices, dtypes.int32) + starts
-    total = partition_ops.UnsortedSegmentSum(moved, rows, groups * dims[axis])
+    total = segment_ops.UnsortedSegmentSum(moved, rows, groups * dims[axis])
     inner = [dims[:batch], dims[axis:axis + 1], dims[batch:axis], dims[axis + 1:]]
     total = array_ops.Reshape(total, join_ops.concat(inner, 0))
     back = list(range(batch)) + list(range(batch + 1, axis + 1)) + [batch] + list(range(axis + 1,
@@ -288,8 +288,7 @@ class SparseToDense:
                S(lit([1, 3]), lit([5]), (), ()), S(lit(2), lit([4]), (), ())]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):
     """Slices of `params` along `axis` by index. TF: tf.gather."""
     if axis is None:
@@ -368,7 +367,7 @@ def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, 
 
 def _dense(value, dtype=None, name=None, as_ref=False):
     """IndexedSlices as a tensor: repeated rows are added."""
-    from pyflow.ops import cast_ops, partition_ops
+    from pyflow.ops import cast_ops, segment_ops
     if dtype is not None and not dtype.is_compatible_with(value.dtype):
         raise ValueError(f"IndexedSlices of {value.dtype.name} do not convert to {dtype.name}")
     if value.dense_shape is None:
@@ -377,7 +376,7 @@ def _dense(value, dtype=None, name=None, as_ref=False):
     known = static_shape(value.dense_shape)
     if known.is_fully_defined():
         rows = known.as_list()[0]
-    return partition_ops.UnsortedSegmentSum(value.values, value.indices, rows, name=name)
+    return segment_ops.UnsortedSegmentSum(value.values, value.indices, rows, name=name)
 
 
 def install():

@@ -1,4 +1,4 @@
-"""Ops that pass their input on, and placeholders.
+"""Ops that pass their input on, placeholders, and uninitialised tensors.
 
 Invariants
   1. The identities forward the buffer; only their gradients, checks or names differ.
@@ -6,11 +6,13 @@ Invariants
 
 Example:  `x = tf.placeholder(tf.float32, [None, 784])`.
 """
+import numpy as np
+
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
-from pyflow.framework.op import S, op
+from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import unchanged
+from pyflow.ops.common import static_shape, unchanged
 
 ANY = "T: type"
 ANY_SHAPE = [S((2, 3)), S(()), S((0, 3)), S((2, 1, 4))]
@@ -108,6 +110,17 @@ class CheckNumerics:
     samples = [S((2, 3), message="bad"), S((), message="bad"), S((0, 3), message="")]
 
 
+@op("Empty", inputs="shape: int32", outputs="output: dtype", stateful=True,
+    attrs="dtype: type, init: bool = false")
+class Empty:
+    """A tensor of shape `shape`, zeros with `init`, else whatever was there. TF: Empty."""
+    def shape(op): return static_shape(op.inputs[0])
+    gradient = None
+
+    def reference(shape, dtype): return np.zeros([int(d) for d in shape], dtype.as_numpy_dtype)
+    samples = [S(lit([2, 3]), dtype=dtypes.float32, init=True), S(lit([0]), dtype=dtypes.int32)]
+
+
 def _declared_shape(op):
     return op.attr("shape")
 
@@ -141,8 +154,7 @@ class PlaceholderWithDefault:
     samples = [S((2, 3), shape=[2, 3]), S((2, 3), shape=[None, 3])]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def identity(input, name=None):
     """A tensor of the same value. TF: tf.identity."""
     if isinstance(input, graph.IndexedSlices):

@@ -118,8 +118,7 @@ class ConcatOffset:
                S(lit(0), [lit([4]), lit([0])])]
 
 
-# -------------------------------------------------------------------------------- packing and
-# unpacking
+# ---------------------------------------------------------------------------- packing and unpacking
 def _pack_shape(op):
     shape = op.inputs[0].shape
     for x in op.inputs[1:]:
@@ -301,8 +300,7 @@ class Tile:
                S((2,), lit([0])), S((0, 2), lit([2, 2])), S((2, 1, 2), lit([1, 2, 2]))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def concat(values, axis, name="concat"):
     """The tensors of a list end to end along `axis`. TF: tf.concat."""
     if not isinstance(values, (list, tuple)):

@@ -161,8 +161,7 @@ class BatchMatMulV2:
     samples = BATCHES + [S((2, 3), (5, 3, 4)), S((4, 1, 2, 3), (5, 3, 2)), S((1, 2, 3), (5, 3, 1))]
 
 
-# ------------------------------------------------------------------------------------ linear
-# algebra
+# ----------------------------------------------------------------------------------- linear algebra
 def _square(op, rank=2):
     shape = at_least_rank(op.inputs[0].shape, rank, f"{op.type}: input")
     dims = dims_of(shape)
@@ -253,8 +252,7 @@ def matrix_transpose(x):
     return array_ops.matrix_transpose(x)
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
            a_is_sparse=False, b_is_sparse=False, name=None):
     """Product of matrices, or of batches of them with broadcast batch dimensions. TF: tf.matmul.

@@ -24,6 +24,7 @@ from pyflow.ops import (
     partition_ops,
     random_ops,
     reduction_ops,
+    segment_ops,
     softmax_ops,
     unary_ops,
 )
@@ -180,8 +181,7 @@ def _clipped_rows(rows, ids, max_norm, name):
     return clip_by_norm(rows, max_norm, axes=axes, name=name)
 
 
-# ---------------------------------------------------------------------------------- clipping and
-# norms
+# ------------------------------------------------------------------------------- clipping and norms
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows. TF:
     tf.clip_by_value."""
@@ -338,7 +338,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, na
         place = unary_ops.Floor((values - span[0]) / (span[1] - span[0]) * count)
         place = clip_by_value(cast_ops.cast(place, dtypes.int32), 0, nbins - 1)
         ones = array_ops.ones_like(place, dtype)
-        return partition_ops.UnsortedSegmentSum(ones, place, nbins)
+        return segment_ops.UnsortedSegmentSum(ones, place, nbins)
 
 
 PUBLIC = {

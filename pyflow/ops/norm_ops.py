@@ -105,8 +105,7 @@ class BiasAddGrad:
     samples = [S((2, 3)), S((2, 4, 4, 3)), S((2, 3, 4, 4), data_format="NCHW"), S((0, 3))]
 
 
-# ----------------------------------------------------------------------------- fused batch
-# normalisation
+# ------------------------------------------------------------------------ fused batch normalisation
 def _norm_shapes(op):
     shape = op.inputs[0].shape
     if shape.ndims not in (None, 4, 5):
@@ -298,8 +297,7 @@ class FusedBatchNormGradV3:
     samples = [S(*s.inputs, NONE, types=SINGLE, **s.attrs) for s in GRADS]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def bias_add(value, bias, data_format=None, name=None):
     """`value` plus a vector along its channels. TF: nn.bias_add."""
     layout = {None: "NHWC", "NHWC": "NHWC", "NCHW": "NCHW"}.get(data_format)

@@ -136,8 +136,7 @@ class MirrorPadGrad:
     samples = only(FLOATS + (int32, int64), samples)
 
 
-# -------------------------------------------------------------------- blocks between depth and
-# space
+# ------------------------------------------------------------------- blocks between depth and space
 def _channels_last(op):
     if text(op.attr("data_format")) not in ("NHWC", "NCHW"):
         raise ValueError(f"{op.type}: data_format must be NHWC or NCHW, got "
@@ -214,8 +213,7 @@ class DepthToSpace:
                S((0, 1, 1, 9), block_size=3)]
 
 
-# -------------------------------------------------------------------- blocks between batch and
-# space
+# ------------------------------------------------------------------- blocks between batch and space
 def _batch_shape(op, to_batch):
     dims, block, margins = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
     if dims is None:
@@ -302,8 +300,53 @@ class BatchToSpaceND:
                S((4, 3), lit([2]), lit([[0, 2]]))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+def _square_block_shape(op, to_batch):
+    dims, margins, block = dims_of(op.inputs[0].shape), static(op.inputs[1]), op.attr("block_size")
+    if dims is None:
+        return unknown_shape(4)
+    if len(dims) != 4:
+        raise ValueError(f"{op.type}: expected rank 4, got shape {op.inputs[0].shape}")
+    if margins is None:
+        return TensorShape([None] * 3 + dims[3:])
+    total = block * block
+    batch = None if dims[0] is None else dims[0] * total if to_batch else dims[0] // total
+    sides = []
+    for d, margin in zip(dims[1:3], margins.sum(1).tolist()):
+        known = d is not None
+        sides.append(((d + margin) // block if to_batch else d * block - margin) if known else None)
+    return TensorShape([batch] + sides + dims[3:])
+
+
+@op("SpaceToBatch", inputs="input: T, paddings: Tpaddings", outputs="output: T",
+    attrs="T: type, Tpaddings: {int32, int64} = int32, block_size: int >= 2")
+class SpaceToBatch:
+    """SpaceToBatchND for images and square blocks, the older form. TF: SpaceToBatch."""
+    def shape(op): return _square_block_shape(op, True)
+
+    def gradient(op, dy):
+        return [BatchToSpace(dy, op.inputs[1], block_size=op.attr("block_size")), None]
+
+    def reference(input, paddings, block_size):
+        return _space_to_batch(input, [block_size] * 2, paddings)
+    samples = [S((1, 4, 4, 2), lit([[0, 0], [0, 0]]), block_size=2),
+               S((2, 3, 4, 1), lit([[1, 0], [0, 2]]), block_size=2)]
+
+
+@op("BatchToSpace", inputs="input: T, crops: Tidx", outputs="output: T",
+    attrs="T: type, block_size: int >= 2, Tidx: {int32, int64} = int32")
+class BatchToSpace:
+    """BatchToSpaceND for images and square blocks, the older form. TF: BatchToSpace."""
+    def shape(op): return _square_block_shape(op, False)
+
+    def gradient(op, dy):
+        return [SpaceToBatch(dy, op.inputs[1], block_size=op.attr("block_size")), None]
+
+    def reference(input, crops, block_size): return _batch_to_space(input, [block_size] * 2, crops)
+    samples = [S((4, 2, 2, 1), lit([[0, 0], [0, 0]]), block_size=2),
+               S((8, 2, 2, 1), lit([[1, 0], [0, 2]]), block_size=2)]
+
+
+# --------------------------------------------------------------------------------- public functions
 def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
     """`tensor` padded by `paddings` [rank, 2]; mode CONSTANT, REFLECT or SYMMETRIC. TF: tf.pad."""
     mode = mode.upper()

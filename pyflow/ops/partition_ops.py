@@ -1,216 +1,22 @@
-"""Parts by index or value: segments, DynamicPartition and Stitch, Unique, ListDiff, TopK, Bincount.
+"""Parts by index or value: DynamicPartition and Stitch, Unique, ListDiff, TopK, Bincount.
 
 Invariants
-  1. Sorted segment ops want nondecreasing ids from 0; missing ids give the value of an empty
-     segment.
-  2. Unsorted ones take any ids and `num_segments`; a negative id drops its row.
-  3. Ops whose output size depends on values have None in their static shape.
+  1. Ops whose output size depends on values have None in their static shape.
+  2. Of equal values TopK takes the lower index first; Unique keeps the order of first appearance.
 
-Example:  `tf.segment_sum([[1, 2], [3, 4], [5, 6]], [0, 0, 1])` -> [[4, 6], [5, 6]].
+Example:  `tf.unique([7, 7, 9])` -> ([7, 9], [0, 0, 1]).
 """
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.dtypes import NUMBERS, REAL
+from pyflow.framework.dtypes import REAL
 from pyflow.framework.op import S, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops import binary_ops, cast_ops, logic_ops
-from pyflow.ops.common import (at_least_rank, dims_of, int32s, static)
-
-IDS = "Tindices: {int32, int64}"
+from pyflow.ops import binary_ops, cast_ops
+from pyflow.ops.common import at_least_rank, dims_of, int32s, static
 
 
-# ------------------------------------------------------------------------------------ sorted
-# segments
-def _segment_shape(op):
-    dims, ids = dims_of(op.inputs[0].shape), static(op.inputs[1])
-    if op.inputs[1].shape.ndims not in (None, 1):
-        raise ValueError(f"{op.type}: segment_ids must be a vector, got {op.inputs[1].shape}")
-    if dims is None:
-        return unknown_shape()
-    rows = None if ids is None else int(ids[-1]) + 1 if len(ids) else 0
-    return TensorShape([rows] + dims[1:])
-
-
-def _segments(function, data, ids, empty):
-    n = int(ids[-1]) + 1 if len(ids) else 0
-    result = np.full((n,) + data.shape[1:], empty, data.dtype)
-    for i in range(n):
-        rows = data[ids == i]
-        if len(rows):
-            result[i] = function(rows, 0)
-    return result
-
-
-SEGMENTS = [S((4, 3), lit([0, 0, 1, 1])), S((4,), lit([0, 1, 1, 3])),
-            S((0, 3), lit(np.zeros(0, int))),
-            S((3, 2, 2), lit([0, 0, 0]))]
-
-
-@op("SegmentSum", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS,
-    T=NUMBERS)
-class SegmentSum:
-    """Sums of runs of rows that share a segment id. TF: SegmentSum."""
-    shape = _segment_shape
-
-    def gradient(op, dy):
-        return [_rows(dy, op.inputs[1]), None]
-
-    def reference(data, segment_ids): return _segments(np.sum, data, segment_ids, 0)
-    samples = SEGMENTS
-
-
-def _rows(params, indices):
-    from pyflow.ops import gather_ops
-    return gather_ops.GatherV2(params, indices, 0)
-
-
-@op("SegmentMean", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS,
-    T=NUMBERS)
-class SegmentMean:
-    """Means of runs of rows that share a segment id. TF: SegmentMean."""
-    shape = _segment_shape
-
-    def gradient(op, dy):
-        from pyflow.ops import array_ops
-        data, ids = op.inputs
-        ones = array_ops.ones_like(cast_ops.cast(ids, dy.dtype))
-        scaled = _rows(dy, ids)
-        counts = _rows(SegmentSum(ones, ids), ids)
-        extra = data.shape.ndims
-        if extra is None:
-            raise ValueError(f"the gradient of '{op.name}' (SegmentMean) needs data of known rank")
-        for _ in range(extra - 1):
-            counts = array_ops.ExpandDims(counts, -1)
-        return [scaled / counts, None]
-
-    def reference(data, segment_ids): return _segments(np.mean, data, segment_ids, 0)
-    samples = [S(*s.inputs, types=(dtypes.float32, dtypes.float64)) for s in SEGMENTS]
-
-
-def _segment_extremum_gradient(op, dy):
-    """Shared equally among the rows that attain the extremum of their segment."""
-    data, ids = op.inputs
-    chosen = logic_ops.Equal(data, _rows(op.outputs[0], ids))
-    ones = cast_ops.cast(chosen, dy.dtype)
-    share = dy / SegmentSum(ones, ids)
-    return [ones * _rows(share, ids), None]
-
-
-@op("SegmentMax", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS, T=REAL)
-class SegmentMax:
-    """Largest of runs of rows that share a segment id; 0 for a missing id. TF: SegmentMax."""
-    shape = _segment_shape
-    gradient = _segment_extremum_gradient
-
-    def reference(data, segment_ids): return _segments(np.max, data, segment_ids, 0)
-    samples = SEGMENTS
-
-
-@op("SegmentMin", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS, T=REAL)
-class SegmentMin:
-    """Smallest of runs of rows that share a segment id; 0 for a missing id. TF: SegmentMin."""
-    shape = _segment_shape
-    gradient = _segment_extremum_gradient
-
-    def reference(data, segment_ids): return _segments(np.min, data, segment_ids, 0)
-    samples = SEGMENTS
-
-
-# ---------------------------------------------------------------------------------- unsorted
-# segments
-def _unsorted_shape(op):
-    data, ids = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
-    n = static(op.inputs[2])
-    if data is None or ids is None:
-        return unknown_shape()
-    TensorShape(data[:len(ids)]).merge_with(TensorShape(ids))
-    return TensorShape([None if n is None else int(n)] + data[len(ids):])
-
-
-def _unsorted(ufunc, data, ids, n, empty):
-    result = np.full((int(n),) + data.shape[ids.ndim:], empty, data.dtype)
-    keep = ids >= 0
-    ufunc.at(result, ids[keep], data[keep])
-    return result
-
-
-def _dropped(op, dy):
-    """Rows of `dy` by segment id, and where an id is negative zero."""
-    from pyflow.ops import array_ops
-    ids = op.inputs[1]
-    rows = _rows(dy, binary_ops.Maximum(ids, array_ops.zeros_like(ids)))
-    present = logic_ops.GreaterEqual(ids, array_ops.zeros_like(ids))
-    data, k = op.inputs[0].shape.ndims, ids.shape.ndims
-    if data is None or k is None:
-        raise ValueError(f"the gradient of '{op.name}' ({op.type}) needs data and ids of known "
-                         "rank")
-    for _ in range(data - k):
-        present = array_ops.ExpandDims(present, -1)
-    return rows, logic_ops.LogicalAnd(present, array_ops.ones_like(rows, dtypes.bool))
-
-
-def _unsorted_extremum_gradient(op, dy):
-    from pyflow.ops import array_ops
-    data, ids, n = op.inputs
-    rows, present = _dropped(op, op.outputs[0])
-    chosen = logic_ops.LogicalAnd(logic_ops.Equal(data, rows), present)
-    ones = cast_ops.cast(chosen, dy.dtype)
-    share = dy / binary_ops.Maximum(UnsortedSegmentSum(ones, ids, n), array_ops.ones_like(dy))
-    return [ones * _dropped(op, share)[0], None, None]
-
-
-UNSORTED = "Tindices: {int32, int64}, Tnumsegments: {int32, int64} = int32"
-UNSORTED_SAMPLES = [
-    S((4, 3), lit([2, 0, 2, 1]), lit(3)), S((4,), lit([0, -1, 1, 0]), lit(3)),
-    S((2, 2, 3), lit([[0, 1], [1, 4]]), lit(5)), S((0, 3), lit(np.zeros(0, int)), lit(2))]
-
-
-@op("UnsortedSegmentSum", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
-    outputs="output: T", T=NUMBERS,
-    attrs="Tindices: {int16, int32, int64}, Tnumsegments: {int32, int64} = int32")
-class UnsortedSegmentSum:
-    """Sums of the rows that share a segment id, 0 for none. TF: UnsortedSegmentSum."""
-    shape = _unsorted_shape
-
-    def gradient(op, dy):
-        from pyflow.ops import array_ops
-        rows, present = _dropped(op, dy)
-        return [logic_ops.Select(present, rows, array_ops.zeros_like(rows)), None, None]
-
-    def reference(data, segment_ids, num_segments):
-        return _unsorted(np.add, data, segment_ids, num_segments, 0)
-    samples = UNSORTED_SAMPLES
-
-
-@op("UnsortedSegmentMax", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
-    outputs="output: T", attrs=UNSORTED, T=REAL)
-class UnsortedSegmentMax:
-    """Largest of the rows that share a segment id, the lowest value for none. TF:
-    UnsortedSegmentMax."""
-    shape = _unsorted_shape
-    gradient = _unsorted_extremum_gradient
-
-    def reference(data, segment_ids, num_segments, T):
-        return _unsorted(np.maximum, data, segment_ids, num_segments, T.min)
-    samples = UNSORTED_SAMPLES
-
-
-@op("UnsortedSegmentMin", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
-    outputs="output: T", attrs=UNSORTED, T=REAL)
-class UnsortedSegmentMin:
-    """Smallest of the rows that share a segment id, the highest value for none. TF:
-    UnsortedSegmentMin."""
-    shape = _unsorted_shape
-    gradient = _unsorted_extremum_gradient
-
-    def reference(data, segment_ids, num_segments, T):
-        return _unsorted(np.minimum, data, segment_ids, num_segments, T.max)
-    samples = UNSORTED_SAMPLES
-
-
-# ------------------------------------------------------------------------- partitioning and
-# stitching
+# ----------------------------------------------------------------------- partitioning and stitching
 def _partition_shape(op):
     data, parts = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     n = op.attr("num_partitions")
@@ -269,8 +75,9 @@ def _stitch_reference(indices, data):
 
 
 def _stitch_gradient(op, dy):
+    from pyflow.ops import gather_ops
     n = op.attr("N")
-    return [None] * n + [_rows(dy, i) for i in op.inputs[:n]]
+    return [None] * n + [gather_ops.GatherV2(dy, i, 0) for i in op.inputs[:n]]
 
 
 STITCHES = [S([lit([0, 2]), lit([1])], [(2, 3), (1, 3)]),
@@ -300,8 +107,7 @@ class ParallelDynamicStitch:
     samples = STITCHES
 
 
-# ------------------------------------------------------------------------------------ sets and
-# counts
+# ---------------------------------------------------------------------------------- sets and counts
 def _unique(x):
     order = list(dict.fromkeys(x.tolist()))
     where = {v: i for i, v in enumerate(order)}
@@ -330,6 +136,17 @@ class Unique:
 
     def reference(x): return _unique(x)[:2]
     samples = UNIQUES
+
+
+@op("UniqueV2", inputs="x: T, axis: Taxis", outputs="y: T, idx: out_idx",
+    attrs="T: type, Taxis: {int32, int64} = int64, out_idx: {int32, int64} = int32")
+class UniqueV2:
+    """Unique of a vector; `axis` is [0] or []. TF: UniqueV2, there for any axis."""
+    def shape(op): return [TensorShape([None]), _vector_only(op)]
+    gradient = None
+
+    def reference(x): return _unique(x)[:2]
+    samples = [S(lit([1, 1, 2, 4, 4, 1, 8]), lit([0])), S(ints((9,), 0, 4), lit(np.zeros(0, int)))]
 
 
 @op("UniqueWithCounts", inputs="x: T", outputs="y: T, idx: out_idx, count: out_idx",
@@ -467,8 +284,7 @@ class InTopKV2:
     samples = [S(lit(TIES), lit([2, 2, 1]), lit(1)), S((5, 4), ints((5,), 0, 4), lit(2))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def dynamic_partition(data, partitions, num_partitions, name=None):
     """Rows of `data` sorted into `num_partitions` tensors. TF: tf.dynamic_partition."""
     return DynamicPartition(data, partitions, num_partitions=num_partitions, name=name)
@@ -524,12 +340,6 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int
 
 
 PUBLIC = {
-    "segment_sum": SegmentSum, "segment_mean": SegmentMean, "segment_max": SegmentMax,
-    "segment_min": SegmentMin, "math.segment_sum": SegmentSum, "math.segment_mean": SegmentMean,
-    "math.segment_max": SegmentMax, "math.segment_min": SegmentMin,
-    "unsorted_segment_sum": UnsortedSegmentSum, "math.unsorted_segment_sum": UnsortedSegmentSum,
-    "unsorted_segment_max": UnsortedSegmentMax, "math.unsorted_segment_max": UnsortedSegmentMax,
-    "unsorted_segment_min": UnsortedSegmentMin, "math.unsorted_segment_min": UnsortedSegmentMin,
     "dynamic_partition": dynamic_partition, "dynamic_stitch": DynamicStitch,
     "unique": unique,
     "unique_with_counts": unique_with_counts, "setdiff1d": setdiff1d, "listdiff": listdiff,

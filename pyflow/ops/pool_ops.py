@@ -11,7 +11,7 @@ Example:  `tf.nn.max_pool(x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.dtypes import FLOATS
+from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
@@ -26,13 +26,17 @@ MAX_NAMES = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
 AVG_NAMES = ("ksize", "strides", "padding", "data_format")
 
 
-def _pool_shape(op):
+def _nhwc_pool_shape(op):
+    return _pool_shape(op, "NHWC")
+
+
+def _pool_shape(op, data_format=None):
     shape = op.inputs[0].shape
     if shape.ndims not in (None, 4):
         raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape {shape}")
     dims = dims_of(shape) or [None] * 4
     ksize, strides = op.attr("ksize"), op.attr("strides")
-    h, w, c = spatial(op.attr("data_format"))
+    h, w, c = spatial(data_format or op.attr("data_format"))
     for name, values in (("ksize", ksize), ("strides", strides)):
         if len(values) != 4 or any(v < 1 for v in values):
             raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
@@ -153,6 +157,66 @@ class MaxPoolGrad:
                attrs in POOLS]
 
 
+ARGMAX = WINDOW + 'padding: {"SAME", "VALID"}, include_batch_in_index: bool = false, '
+
+
+def _max_places(x, ksize, strides, padding, with_batch):
+    """(maxima, their flat indices) of each window of an NHWC batch."""
+    pools = _Pools(x.shape, ksize, strides, padding, (), "NHWC")
+    y = pools.output(x.dtype)
+    places = pools.output(np.int64)
+    flat = np.arange(x.size, dtype=np.int64).reshape(x.shape)
+    if not with_batch and len(x):
+        flat = flat % (x.size // len(x))
+    for i, j, at in pools.windows():
+        rows = x[at].reshape(len(x), at[1].stop - at[1].start, -1, x.shape[3]) if len(x) else x[at]
+        first = rows.reshape(len(x), rows.shape[1] * rows.shape[2], x.shape[3]).argmax(1)[:, None]
+        numbers = flat[at].reshape(len(x), rows.shape[1] * rows.shape[2], x.shape[3])
+        places[:, i, j] = np.take_along_axis(numbers, first, 1)[:, 0]
+        y[:, i, j] = x[at].max((1, 2))
+    return y, places
+
+
+@op("MaxPoolWithArgmax", inputs="input: T", outputs="output: T, argmax: Targmax", T=REAL,
+    attrs=WINDOW + 'Targmax: {int32, int64} = int64, padding: {"SAME", "VALID"}, '
+    "include_batch_in_index: bool = false")
+class MaxPoolWithArgmax:
+    """MaxPool, and the flat index of each maximum within its image. TF: MaxPoolWithArgmax."""
+    def shape(op): return [_nhwc_pool_shape(op)] * 2
+
+    def gradient(op, dy, dargmax):
+        names = ("ksize", "strides", "padding", "include_batch_in_index")
+        return MaxPoolGradWithArgmax(op.inputs[0], dy, op.outputs[1],
+                                     **{n: op.attr(n) for n in names})
+
+    def reference(input, ksize, strides, padding, include_batch_in_index):
+        return _max_places(input, ksize, strides, padding, include_batch_in_index)
+    samples = [S(x, types=FLOATING, **attrs) for x, _, attrs in POOLS[:3]] + [
+        S(POOLS[0][0], types=FLOATING, include_batch_in_index=True, **POOLS[0][2])]
+
+
+def _scattered(shape, grad, argmax, with_batch):
+    result = np.zeros(shape, grad.dtype)
+    image = result.size // max(len(result), 1)
+    for b in range(len(result)):
+        start = 0 if with_batch else b * image
+        np.add.at(result.reshape(-1), argmax[b].ravel() + start, grad[b].ravel())
+    return result
+
+
+@op("MaxPoolGradWithArgmax", inputs="input: T, grad: T, argmax: Targmax", outputs="output: T",
+    T=REAL, attrs=ARGMAX + "Targmax: {int32, int64}")
+class MaxPoolGradWithArgmax:
+    """Gradient of MaxPoolWithArgmax. Its own is not offered. TF: MaxPoolGradWithArgmax."""
+    shape = unchanged
+    gradient = None
+
+    def reference(input, grad, argmax, include_batch_in_index):
+        return _scattered(input.shape, grad, argmax, include_batch_in_index)
+    samples = [S((1, 2, 4, 1), (1, 1, 2, 1), lit([[[[4], [3]]]]), types=FLOATING, padding="VALID",
+                 **TWO)]
+
+
 @op("AvgPool", inputs="value: T", outputs="output: T", T=FLOATS,
     attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
 class AvgPool:
@@ -224,8 +288,17 @@ class LRNGrad:
     samples = [S((1, 2, 3, 8), pos((1, 2, 3, 8)), pos((1, 2, 3, 8)))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
+def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, name=None,
+                         data_format="NHWC", output_dtype=None, include_batch_in_index=False):
+    """Maxima of windows and their flat indices. TF: nn.max_pool_with_argmax."""
+    if data_format != "NHWC":
+        raise ValueError(f"nn.max_pool_with_argmax: data_format must be NHWC, got {data_format!r}")
+    return MaxPoolWithArgmax(input, ksize=list(ksize), strides=list(strides), padding=padding,
+                             Targmax=output_dtype or Targmax, name=name,
+                             include_batch_in_index=include_batch_in_index)
+
+
 def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
     """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool."""
@@ -263,7 +336,8 @@ def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, bet
 
 
 PUBLIC = {
-    "nn.max_pool": max_pool, "nn.max_pool2d": max_pool2d, "nn.avg_pool": avg_pool,
+    "nn.max_pool_with_argmax": max_pool_with_argmax, "nn.max_pool": max_pool,
+    "nn.max_pool2d": max_pool2d, "nn.avg_pool": avg_pool,
     "nn.avg_pool2d": avg_pool,
     "nn.local_response_normalization": local_response_normalization,
     "nn.lrn": local_response_normalization,

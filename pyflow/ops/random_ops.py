@@ -97,8 +97,7 @@ class Multinomial:
     samples = [S((2, 3), lit(4)), S((1, 2), lit(0)), S((0, 3), lit(2))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def _shape_tensor(shape):
     """An int32 or int64 vector from ints, Dimensions, a TensorShape or a tensor."""
     if isinstance(shape, graph.Tensor):

@@ -30,8 +30,7 @@ TRUTH_AXES = [S(bools((2, 3)), lit(1)), S(bools((2, 3)), lit([0, 1])), S(bools((
               S(bools((2, 3)), lit(-1), keep_dims=True), S(bools(()), lit(np.zeros(0, np.int32)))]
 
 
-# ------------------------------------------------------------------------------- shapes and
-# gradients
+# ----------------------------------------------------------------------------- shapes and gradients
 def static_axes(op):
     """Sorted axes from the front that a reduction node sums over; None where they are not known."""
     axes, rank = static(op.inputs[1]), op.inputs[0].shape.ndims
@@ -366,8 +365,7 @@ class Cumprod:
     samples = RUNS
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def one_of(value, old, name, old_name, default=None):
     """The argument given under its new or its deprecated name; ValueError if both were."""
     if old is not None:

@@ -20,8 +20,7 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 MASK_ATTRS = ", ".join(f"{m}: int = 0" for m in MASKS)
 
 
-# -------------------------------------------------------------------------------------- plain
-# slices
+# ------------------------------------------------------------------------------------- plain slices
 def _slice_shape(op):
     dims, begin, size = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
     if size is None:
@@ -69,8 +68,7 @@ class Slice:
                S((2, 3, 4), lit([0, 1, 2]), lit([2, -1, 2]))]
 
 
-# ------------------------------------------------------------------------------------- strided
-# slices
+# ----------------------------------------------------------------------------------- strided slices
 def index_of(begin, end, strides, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
              shrink_axis_mask=0):
     """The NumPy index that a StridedSlice with these values stands for."""
@@ -215,8 +213,7 @@ class StridedSliceGrad:
     samples = _grad_samples()
 
 
-# ------------------------------------------------------------------------------- reversing and
-# rolling
+# ---------------------------------------------------------------------------- reversing and rolling
 def _axis_checked(op):
     shape, axes = op.inputs[0].shape, static(op.inputs[1])
     if axes is not None and shape.ndims is not None:
@@ -300,8 +297,7 @@ class Roll:
                S((0, 3), lit(1), lit(0))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def slice_(input_, begin, size, name=None):
     """The block of `size` from `begin`; a size of -1 takes the rest. TF: tf.slice."""
     return Slice(input_, _vector(begin), _vector(size), name=name)

@@ -170,8 +170,7 @@ class L2Loss:
     samples = [S((2, 3)), S(()), S((0, 3))]
 
 
-# ------------------------------------------------------------------------------------ public
-# functions
+# --------------------------------------------------------------------------------- public functions
 def _along_last(x, axis, apply, name):
     """`apply` along `axis` of x, by moving that axis to the end and back."""
     from pyflow.ops import array_ops

@@ -26,8 +26,7 @@ EDGES = S(lit([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.4, -2.6]), types=(dtypes.float
 SPECIAL = S(lit([0.0, -1.0, np.inf, -np.inf, np.nan]), types=(dtypes.float32, dtypes.float64))
 
 
-# ----------------------------------------------------------------------------------- sign and
-# rounding
+# -------------------------------------------------------------------------------- sign and rounding
 @op("Abs", inputs="x: T", outputs="y: T", T=SIGNED)
 class Abs:
     """Absolute value of real `x`, any shape. Use ComplexAbs for complex. TF: Abs."""
@@ -149,8 +148,7 @@ class Invert:
     samples = ELEMENTWISE
 
 
-# ------------------------------------------------------------------------------------ powers and
-# roots
+# --------------------------------------------------------------------------------- powers and roots
 @op("Square", inputs="x: T", outputs="y: T", T=NUMBERS)
 class Square:
     """x * x, any shape. TF: Square."""
@@ -263,8 +261,7 @@ class InvGrad:
     samples = SAME_PAIRS
 
 
-# ------------------------------------------------------------------------- exponentials and
-# logarithms
+# ---------------------------------------------------------------------- exponentials and logarithms
 @op("Exp", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Exp:
     """e to the power `x`. TF: Exp."""
@@ -446,8 +443,7 @@ class Atanh:
     samples = WITHIN_ONE
 
 
-# ------------------------------------------------------------------------------------ special
-# functions
+# -------------------------------------------------------------------------------- special functions
 @op("Erf", inputs="x: T", outputs="y: T", T=FLOATS)
 class Erf:
     """Gauss error function. TF: Erf."""

@@ -367,8 +367,7 @@ def install():
     register_tensor_conversion_function(RefVariable, _convert_ref_variable)
 
 
-# ------------------------------------------------------ initial values that depend on other
-# variables
+# ---------------------------------------------------- initial values that depend on other variables
 
 _READS = ("IsVariableInitialized", "VarIsInitializedOp")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")

@@ -17,7 +17,8 @@ from pyflow.ops.common import text
 
 MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops array_ops "
            "identity_ops "
-           "reduction_ops join_ops pad_ops slicing_ops gather_ops partition_ops diag_ops "
+           "reduction_ops join_ops pad_ops slicing_ops gather_ops segment_ops partition_ops "
+           "string_ops diag_ops "
            "matmul_ops softmax_ops "
            "conv_ops pool_ops norm_ops random_ops").split()
 TRIED = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int32,
