@@ -26,6 +26,13 @@ pf_status PF_ISA_NAME(pf_conv_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_filter_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_filter_f64)(pf_ctx *c, const pf_conv_call *call);
 
+pf_status PF_ISA_NAME(pf_depth_forward_f32)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_depth_forward_f64)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_depth_input_f32)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_depth_input_f64)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_depth_filter_f32)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_depth_filter_f64)(pf_ctx *c, const pf_conv_call *call);
+
 PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 /* Copies rows [h0, h0 + rows) and columns [w0, w0 + cols) of an image [h, w, bytes per pixel]; zeros outside. */
