@@ -8,4 +8,4 @@
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(checkpoint_restore) ONCE(checkpoint_save) ONCE(sendrecv) ONCE(logging) ONCE(tensor_array_bulk) ONCE(tensor_array) ONCE(stack) ONCE(scatter) \
-  ISA(training) ISA(random) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
+  ISA(training) ISA(lrn) ISA(norm) ISA(random) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
