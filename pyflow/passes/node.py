@@ -37,6 +37,11 @@ class Node:
         self.attrs = attrs if attrs is not None else {}
         self.types, self.origin, self.shapes = types, origin, shapes
 
+    def copy_without_edges(self):
+        """A node that is equal except for its inputs and control inputs."""
+        return Node(self.name, self.op, (), (), self.attrs, self.device, self.types, self.origin,
+                    self.shapes)
+
     def __repr__(self):
         return f"<Node {self.name} = {self.op}>"
 

@@ -154,52 +154,42 @@ def _invalid(text):
     return errors.InvalidArgumentError(None, None, text)
 
 
+class _KeptEdges:
+    """The `_Arg` nodes of one stage, made for the kept tensors it reads; `edges` in their order."""
+
+    def __init__(self):
+        self.edges, self._args = [], {}
+
+    @property
+    def args(self):
+        return list(self._args.values())
+
+    def arg_for(self, edge):
+        if edge not in self._args:
+            source, index = edge
+            dtype, number = source.types[index].base_dtype, len(self.edges)
+            self._args[edge] = node_lib.Node(
+                f"_arg_{source.name}_{index}_{number}", "_Arg",
+                attrs={"T": dtype, "index": number}, types=(dtype,), origin=source.origin)
+            self.edges.append(edge)
+        return self._args[edge], 0
+
+
 def _stage_graph(nodes, now, kept, values):
     """Pass graph of the nodes `now`, fed with kept values; returns it and the edges behind its
     feeds."""
-    copies, args, fed_edges, in_order = {}, {}, [], []
-
-    def arg_for(edge):
-        if edge not in args:
-            source, index = edge
-            dtype = source.types[index].base_dtype
-            args[edge] = node_lib.Node(f"_arg_{source.name}_{index}_{len(args)}", "_Arg",
-                                       attrs={"T": dtype, "index": len(args)}, types=(dtype,),
-                                       origin=source.origin)
-            fed_edges.append(edge)
-        return args[edge], 0
-
-    def edge_for(edge):
-        if edge in values:
-            return arg_for(edge)
-        return copies[edge[0]], edge[1]
-
     needed = now | {e[0] for e in kept} | {s for n in now for s, _ in n.inputs if s.op in _COPIED}
-    for node in nodes:
-        if node in needed:
-            copy = node_lib.Node(
-                node.name,
-                node.op,
-                (),
-                (),
-                node.attrs,
-                node.device,
-                node.types,
-                node.origin,
-                node.shapes,
-            )
-            copies[node] = copy
-            in_order.append(copy)
+    copies = {n: n.copy_without_edges() for n in nodes if n in needed}
+    feeds = _KeptEdges()
     for node, copy in copies.items():
-        copy.inputs = [edge_for(e) for e in node.inputs]
+        copy.inputs = [feeds.arg_for(e) if e in values else (copies[e[0]], e[1])
+                       for e in node.inputs]
         copy.controls = [copies[c] for c in node.controls if c in copies]  # earlier stages are over
     rets = [node_lib.Node(f"_retval_{n.name}_{i}_{k}", "_Retval", [(copies[n], i)],
                           attrs={"T": n.types[i].base_dtype, "index": k}, origin=n.origin)
             for k, (n, i) in enumerate(kept)]
-    return (
-        node_lib.Graph(list(args.values()) + in_order + rets, list(args.values()), rets),
-        fed_edges,
-    )
+    graph = node_lib.Graph(feeds.args + list(copies.values()) + rets, feeds.args, rets)
+    return graph, feeds.edges
 
 
 # ---------------------------------------------------------------- what each node needs

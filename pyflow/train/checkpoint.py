@@ -14,11 +14,11 @@ The index is `{"crc32":"xxxxxxxx"` (19 bytes; the CRC covers everything after th
      "tensors":{"W":{"file":0,"dtype":"float32","shape":[784,10],"begin":0,"end":31360,
                      "crc32":"..."}, ...}}
 
-where begin and end are safetensors' data offsets and each tensor's CRC-32 (zlib's) covers its bytes.
-Saving over a prefix writes `<prefix>.data-00000-of-00001.g<N>.safetensors` and removes the old data
-file after the new index is in place.  Complex numbers are stored as pairs of floats, strings as n
-64-bit lengths and the bytes back to back, quantised types as their integers; the index has the true
-types and shapes.
+where begin and end are safetensors' data offsets and each tensor's CRC-32 (zlib's) covers its
+bytes. Saving over a prefix writes `<prefix>.data-00000-of-00001.g<N>.safetensors` and removes the
+old data file after the new index is in place.  Complex numbers are stored as pairs of floats,
+strings as n 64-bit lengths and the bytes back to back, quantised types as their integers; the index
+has the true types and shapes.
 
 Invariants
     1. The index is renamed into place after its data file is complete and synced: a readable index

@@ -37,13 +37,13 @@ static pf_status compute(pf_ctx *c, const void *s) {
 static const pf_op scale = {.size = sizeof scale, .name = "ID.Scale", .infer = infer,
                             .sig = "x: float -> y: float; factor: float = 2.0"};
 static const pf_attr *const attrs[] = {PF_ATTR(state, PF_ATTR_FLOAT, factor), 0};
-static const pf_kernel kernel = {.size = sizeof kernel, .op = "ID.Scale", .device = "CPU", .attrs = attrs,
-                                 .state_size = sizeof(state), .compute = compute};
+static const pf_kernel kernel = {.size = sizeof kernel, .op = "ID.Scale", .device = "CPU",
+                                 .attrs = attrs, .state_size = sizeof(state), .compute = compute};
 static pf_status start(const pf_host *h) { return START; }
 static const pf_op *const ops[] = {&scale, 0};
 static const pf_kernel *const kernels[] = {&kernel, 0};
-static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.ID", .version = "1.0", .ops = ops,
-                                 .kernels = kernels, .start = start};
+static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.ID", .version = "1.0",
+                                 .ops = ops, .kernels = kernels, .start = start};
 PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { host = h; return RETURN; }
 """
 

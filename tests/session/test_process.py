@@ -284,7 +284,8 @@ def test_multiprocessing_fork_pool():
 
 
 def test_close_ends_a_running_step(graph):
-    """A step that another thread is blocked in ends with CancelledError when its session is closed."""
+    """A step that another thread is blocked in ends with CancelledError when its session is
+    closed."""
     y = tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 1000, [tf.constant(0)])
     sess, caught = tf.Session(), []
 

@@ -43,7 +43,8 @@ def test_make_callable_of_one_op(one_op):
 
 
 def test_big_feeds_are_not_copied(one_op):
-    """80 MB in, a scalar out: also read-only and sliced arrays; a copy alone would take over 10 ms."""
+    """80 MB in, a scalar out: also read-only and sliced arrays; a copy alone would take over 10
+    ms."""
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, [None, 1000])
         y = tf.shape(x)
