@@ -5,7 +5,8 @@ Invariants
     1. Variables come back as variable objects in the collections they were in; tensors and
        operations by name; strings, ints and floats as they were.
     2. A collection that cannot be written is left out with a warning, never a failure.
-    3. The file appears complete or not at all (temp file, fsync, rename).
+    3. The places where operations were made are kept (saved_origins.py).
+    4. The file appears complete or not at all (temp file, fsync, rename).
 
 Threads: the one that builds the graph.
 
@@ -17,7 +18,7 @@ import os
 
 from pyflow.framework import errors
 from pyflow.framework import graph as graph_lib
-from pyflow.train import checkpoint_state
+from pyflow.train import checkpoint_state, saved_origins
 
 _SAVER_FIELDS = (
     "filename_tensor_name",
@@ -68,6 +69,9 @@ def export_meta_graph(
         if name == graph_lib.GraphKeys.SAVERS and clear_extraneous_savers:
             continue
         _export_collection(message, graph, name, export_scope)
+    if not export_scope:
+        items = saved_origins.items_of(graph.get_operations())
+        message.collection_def[saved_origins.COLLECTION].bytes_list.value.extend(items)
     if filename:
         _write(message, os.fspath(filename), as_text)
     return message
@@ -200,7 +204,12 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
     graph_io.import_graph_def(graph_def, name=import_scope or "", **_import_options(kwargs))
     scope = import_scope or ""
     graph = graph_lib.get_default_graph()
+    origins = message.collection_def.get(saved_origins.COLLECTION)
+    if origins is not None:
+        saved_origins.restore(graph, origins.bytes_list.value, scope)
     for name in sorted(message.collection_def):
+        if name == saved_origins.COLLECTION:
+            continue
         _import_collection(graph, name, message.collection_def[name], scope)
     if message.HasField("saver_def"):
         return Saver.from_proto(message.saver_def, import_scope=scope or None)

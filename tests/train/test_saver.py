@@ -418,6 +418,25 @@ def test_meta_graph_text_and_devices(tmp_path):
         tf.train.import_meta_graph(str(tmp_path / "none.meta"))
 
 
+def test_errors_of_a_restored_graph_name_the_line_that_built_it(tmp_path):
+    x = tf.placeholder(tf.float32, [None, None], name="x")
+    y = tf.matmul(x, tf.Variable(tf.ones([3, 3])), name="y")
+    path = str(tmp_path / "m.meta")
+    tf.train.export_meta_graph(path)
+    for scope in (None, "copy"):
+        with tf.Graph().as_default() as g, tf.Session() as sess:
+            tf.train.import_meta_graph(path, import_scope=scope)
+            sess.run(tf.global_variables_initializer())
+            prefix = f"{scope}/" if scope else ""
+            again = g.get_operation_by_name(prefix + "y")
+            assert str(again.user_frame) == str(y.op.user_frame)
+            with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+                sess.run(again.outputs[0], {prefix + "x:0": [[1.0, 2.0]]})
+            assert f"{os.path.basename(__file__)}:{y.op.user_frame.lineno}" in str(caught.value)
+            assert "import_meta_graph" in str(caught.value)
+    assert tf.get_collection("pyflow.origins") == []
+
+
 def test_saver_from_proto(tmp_path):
     v = tf.Variable(1.0)
     definition = tf.train.Saver(max_to_keep=7).to_proto()
