@@ -132,6 +132,32 @@ static pf_status strided_slice_grad(pf_ctx *c, const void *state) {
   return pf_box_copy(c, &b, y, dy);
 }
 
+/* x[begin:end:strides] = value, in a variable; a scalar value fills the slice */
+static pf_status strided_slice_assign(pf_ctx *c, const void *state, int is_ref) {
+  pf_var lock = {0, PF_VAR_UPDATE};
+  slice_plan p;
+  const DLTensor *value = c->in[4];
+  PF_TRY(c->host->var_lock(c, &lock, 1));
+  DLTensor *x = c->host->var_get(c, 0);
+  PF_EXHAUSTED(x);
+  PF_TRY(pf_check_rank(c, x, "variable"));
+  PF_TRY(plan_slice(c, (const slice_state *)state, 1, x->shape, x->ndim, &p));
+  int spread = value->ndim == 0;
+  if (!spread && !pf_same_dims(p.shape, p.nd, value->shape, value->ndim))
+    return PF_INVALID(c, "slice l-value shape = %s does not match r-value shape = %s. Automatic broadcasting not yet "
+                         "implemented.", pf_shape_text(p.shape, p.nd).s, PF_SHAPE(value).s);
+  pf_box b = pf_box_of(pf_type_size(c->in_type[4]), p.size, x->ndim);
+  pf_row_major(x->shape, x->ndim, b.dst_stride);
+  for (int32_t i = 0; i < x->ndim; i++) {
+    b.dst_at += p.begin[i] * b.dst_stride[i], b.dst_stride[i] *= p.stride[i];
+    if (spread) b.src_stride[i] = 0;
+  }
+  PF_TRY(pf_box_copy(c, &b, x, value));
+  return is_ref ? c->host->alias(c, 0, 0, NULL, 0) : PF_OK;
+}
+static pf_status strided_slice_assign_ref(pf_ctx *c, const void *s) { return strided_slice_assign(c, s, 1); }
+static pf_status strided_slice_assign_resource(pf_ctx *c, const void *s) { return strided_slice_assign(c, s, 0); }
+
 /* ---------------------------------------------------------------- Pad */
 typedef struct { int64_t lo[PF_MAX_DIMS], hi[PF_MAX_DIMS], shape[PF_MAX_DIMS]; } pad_plan;
 /* shape = dims + sign * (lo + hi) */
@@ -347,6 +373,9 @@ const pf_kernel *const slice_kernels[] = {
   PF_CPU("Slice", NULL, .compute = slice),
   PF_CPU("StridedSlice", NULL, .state_size = sizeof(slice_state), .compute = strided_slice, .attrs = MASKS),
   PF_CPU("StridedSliceGrad", NULL, .state_size = sizeof(slice_state), .compute = strided_slice_grad, .attrs = MASKS),
+  PF_CPU("StridedSliceAssign", NULL, .state_size = sizeof(slice_state), .compute = strided_slice_assign_ref, .attrs = MASKS),
+  PF_CPU("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
+         .compute = strided_slice_assign_resource, .attrs = MASKS),
   PF_CPU("Pad", NULL, .compute = pad),
   PF_CPU("PadV2", NULL, .compute = pad),
   PF_CPU("MirrorPad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init, .compute = mirror_pad, .attrs = MODE),
