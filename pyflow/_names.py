@@ -6,6 +6,7 @@ Invariants
     2. LAZY names cost nothing until used: (module, attribute), attribute None for the module
        itself.
 """
+import functools
 import importlib
 import sys
 import types
@@ -82,6 +83,21 @@ LAZY.update({
     "plugins": ("pyflow.plugins", None),
 })
 
+_V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
+NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
+    "function": f"{_V2}; build the graph once and keep session.make_callable(fetches, feeds)",
+    "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
+    "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
+    "keras": "not in this version; write layers with tf.get_variable and tf.nn",
+    "layers": "not in this version; write layers with tf.get_variable and tf.nn",
+    "estimator": "not in this version; write the loop with tf.Session and tf.train",
+    "data": "not in this version; feed batches through placeholders",
+    "summary": "not in this version; fetch the values and log them",
+    "distribute": "not in this version, which runs in one process",
+    "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
+    "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
+}
+
 
 # ---------------------------------------------------------------- assembling
 
@@ -138,6 +154,8 @@ def _place(root, name, value):
         if not isinstance(inner, types.ModuleType):
             inner = _namespace(".".join([root.__name__, *path[:i + 1]]))
             setattr(at, part, inner)
+        if "__getattr__" not in inner.__dict__:
+            inner.__getattr__ = functools.partial(unknown, inner)
         at = inner
     setattr(at, last, value)
 
@@ -177,7 +195,7 @@ def load_lazily(root, name):
     unknown one."""
     found = LAZY.get(name)
     if found is None:
-        raise AttributeError(f"module 'pyflow' has no attribute {name!r}{_near(root, name)}")
+        unknown(root, name)
     module, attribute = found
     value = importlib.import_module(module)
     if attribute is not None:
@@ -186,9 +204,34 @@ def load_lazily(root, name):
     return value
 
 
-def _near(root, name):
+def unknown(module, name):
+    """Raises the AttributeError of a name that `module`, tf or a namespace of it, lacks."""
+    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}"
+                         f"{_near(module, name)}")
+
+
+def _near(module, name):
+    """What may have been meant: near names here, the same name elsewhere, or why it is missing."""
     if name.startswith("_"):
         return ""
-    import difflib
-    close = difflib.get_close_matches(name, [n for n in dir(root) if not n.startswith("_")], n=3)
-    return f"; did you mean {' or '.join('tf.' + c for c in close)}?" if close else ""
+    prefix = ("tf" + module.__name__.removeprefix("pyflow") + ".")
+    if prefix == "tf." and name in NOT_HERE:
+        return f": {NOT_HERE[name]}"
+    close = [path for path in _everywhere(sys.modules["pyflow"], "tf") if
+             path.rpartition(".")[2] == name][:3]
+    if not close:
+        import difflib
+        here = [n for n in dir(module) if not n.startswith("_")]
+        close = [prefix + n for n in difflib.get_close_matches(name, here, n=3, cutoff=0.78)]
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _everywhere(module, prefix):
+    """'tf.nn.relu', ...: the dotted names of all namespaces."""
+    for name, value in list(vars(module).items()):
+        if name.startswith("_"):
+            continue
+        yield f"{prefix}.{name}"
+        is_namespace = isinstance(value, types.ModuleType) and "__getattr__" in vars(value)
+        if is_namespace and name not in ("compat", "pyflow"):
+            yield from _everywhere(value, f"{prefix}.{name}")

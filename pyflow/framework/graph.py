@@ -262,7 +262,9 @@ class Graph(GraphScopes, GraphCollections):
 
     def _tensor_named(self, name, allowed, wanted):
         if not allowed:
-            raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {wanted}.")
+            known = name.rpartition(":")[0]
+            hint = f" Did you mean {known!r}?" if known in self._nodes_by_name else ""
+            raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a {wanted}.{hint}")
         op_name, _, index = name.rpartition(":")
         if not index.isdigit() or ":" in op_name or not op_name:
             raise ValueError(f"The name {name!r} looks a like a Tensor name, but is not a valid "
@@ -288,9 +290,10 @@ class Graph(GraphScopes, GraphCollections):
             return op
         problem = "refers to an Operation" if op is not None else \
             "looks like an (invalid) Operation name"
+        hint = f" Did you mean '{name}:0'?" if op is not None and op.outputs else \
+            self._suggest(name)
         raise ValueError(f"The name {name!r} {problem}, not a {wanted}. Tensor names must be of "
-                         f"the "
-                         f'form "<op_name>:<output_index>".')
+                         f'the form "<op_name>:<output_index>".{hint}')
 
     def _suggest(self, name):
         names = list(self._nodes_by_name)[:20000]

@@ -116,7 +116,8 @@ def _initial_value(initializer, shape, dtype, name):
         raise ValueError(
             f"The initializer passed for {name} is not valid. It should be a callable with no "
             "arguments and the shape should not be provided or an instance of "
-            "`tf.keras.initializers.*' and `shape` should be fully defined.")
+            "`tf.keras.initializers.*' and `shape` should be fully defined. Give the shape: "
+            f"tf.get_variable({name!r}, [2, 3]).")
     return initializer, None
 
 

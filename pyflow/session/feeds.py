@@ -46,6 +46,9 @@ class Feed:
                 f" the tensor object was {value} which was passed to the feed with key"
                 f" {self.tensor}. Fetch its value first, or build the graph with it."
             )
+        if value is None:
+            raise TypeError(f"The value fed for {self._name()} is None. Leave the tensor out of "
+                            "feed_dict, or feed an array")
         if self._is_handle:
             return value                      # what a step returned for it; the executor checks
         array = self._strings(value) if self._is_string else self._numbers(value)

@@ -25,7 +25,7 @@ import weakref
 import numpy as np
 
 from pyflow import config as env
-from pyflow.framework import errors
+from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
 from pyflow.passes.place import Devices
 from pyflow.session import feeds as feeds_lib
@@ -79,7 +79,7 @@ class BaseSession:
     """A session on the operations of one graph; see `Session`."""
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
-        self._closed = True                       # until everything below worked
+        self._closed, self._closed_at = True, None      # until everything below worked
         self._graph = graph_lib.get_default_graph() if graph is None else graph
         if not isinstance(self._graph, graph_lib.Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
@@ -271,7 +271,7 @@ class BaseSession:
         def checked(*values):
             """The way for values that need converting, and for the first call."""
             if self._closed:
-                raise RuntimeError("Attempted to use a closed Session.")
+                raise RuntimeError(self._closed_message())
             if len(values) != count:
                 raise TypeError(
                     f"this callable takes {count} values, one per entry of feed_list; got"
@@ -330,6 +330,7 @@ class BaseSession:
             if self._closed:
                 return
             self._closed = True
+            self._closed_at = origin.here()
             self._steps.clear()
             self._partial_runs.clear()
             for call in list(self._callables):
@@ -338,9 +339,13 @@ class BaseSession:
                 token.cancel("the session was closed")
         self._state.close()
 
+    def _closed_message(self):
+        at = f" It was closed at {origin.user_frame(self._closed_at)};" if self._closed_at else ""
+        return f"Attempted to use a closed Session.{at} make a new one with tf.Session()."
+
     def _require_open(self):
         if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+            raise RuntimeError(self._closed_message())
 
     def __del__(self):
         try:

@@ -1,5 +1,6 @@
 """python -m pyflow explain FILE [--dot]: a graph, checkpoint or error code in readable form."""
 import argparse
+import difflib
 import os
 import sys
 
@@ -52,6 +53,12 @@ def main(argv):
     if args.file.upper() in CODES and not os.path.exists(args.file):
         print(f"{args.file.upper()}: {CODES[args.file.upper()]}")
         return 0
+    if not os.path.exists(args.file) and args.file.isidentifier():
+        near = difflib.get_close_matches(args.file.upper(), CODES, n=2)
+        if near:
+            print(f"{args.file}: no such file or error code; did you mean {' or '.join(near)}?",
+                  file=sys.stderr)
+            return 1
     from pyflow.train import checkpoint, checkpoint_state
     path = args.file
     if os.path.isdir(path):

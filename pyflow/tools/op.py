@@ -36,10 +36,9 @@ def _not_found(name, names):
     matches = [n for n in names if name.lower() in n.lower()] or difflib.get_close_matches(
         name, names, n=5
     )
-    print(
-        f"no op is called {name!r}" + (f"; there are: {', '.join(matches)}" if matches else ""),
-        file=sys.stderr,
-    )
+    there = f"; there are: {', '.join(matches)}" if matches else (
+        f"; python -m pyflow op lists all {len(names)}")
+    print(f"no op is called {name!r}{there}", file=sys.stderr)
     return 1
 
 

@@ -4,6 +4,7 @@ Modules listed in MODULES bring tables PUBLIC, as ops modules do.  LAZY names ar
 first use, so that `import pyflow` stays fast.
 """
 import importlib
+import sys
 
 MODULES = (
     "optimizer",
@@ -41,7 +42,8 @@ for _name in MODULES:
 
 def __getattr__(name):
     if name not in LAZY:
-        raise AttributeError(f"module 'pyflow.train' has no attribute {name!r}")
+        from pyflow import _names
+        _names.unknown(sys.modules[__name__], name)
     value = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
     return value
 

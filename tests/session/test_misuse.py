@@ -226,6 +226,34 @@ def test_dtype_mismatch_when_building():
 def test_typos_in_names():
     with pytest.raises(AttributeError, match="tf.placeholder"):
         tf.placehoder
+    with pytest.raises(AttributeError, match="did you mean tf.nn.relu"):
+        tf.nn.rellu
+    with pytest.raises(AttributeError, match="did you mean tf.nn.relu"):
+        tf.relu
+    with pytest.raises(AttributeError, match="tf.train.AdamOptimizer"):
+        tf.train.AdamOptimzer
+    with pytest.raises(AttributeError, match="MatMul"):
+        tf.raw_ops.MatMull
+    with pytest.raises(AttributeError, match="make_callable"):
+        tf.function
+
+
+def test_names_that_lack_their_index(graph, sess):
+    x = tf.placeholder(tf.float32, [], name="x")
+    assert "Did you mean 'x:0'" in message(TypeError, lambda: sess.run(x + 1, {"x": 1}))
+    assert "Did you mean 'x'" in message(ValueError, lambda: graph.get_operation_by_name("x:0"))
+
+
+def test_feeding_none(sess):
+    x = tf.placeholder(tf.float32, [], name="x")
+    assert "is None" in message(TypeError, lambda: sess.run(x + 1, {x: None}))
+
+
+def test_closed_session_says_where(graph):
+    with tf.Session() as sess:
+        pass
+    text = message(RuntimeError, lambda: sess.run(tf.constant(1)))
+    assert f"closed at {__file__}" in text and "tf.Session()" in text
 
 
 # ---------------------------------------------------------------- loops and conditionals
