@@ -14,12 +14,24 @@ static pf_status widened(pf_ctx *c, const DLTensor *x, int32_t type, const char 
 }
 
 /* ---------------------------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
-enum { ARG_TILE = 64 };
+enum { ARG_TILE = 64, LANES = 32 };
 typedef void (*arg_loop)(const void *x, int64_t n, int64_t inner, int64_t m, int64_t *at);
 /* m <= ARG_TILE columns of n rows, `inner` elements apart */
 #define ARG(NAME, TAG, T, BETTER) \
   static void NAME##_##TAG(const void *px, int64_t n, int64_t inner, int64_t m, int64_t *at) { \
     const T *x = (const T *)px; \
+    if (inner == 1 && n >= 2 * LANES) { /* the best value by lanes, then its first place */ \
+      T lane[LANES]; int64_t i, k = 0; \
+      for (int j = 0; j < LANES; j++) lane[j] = x[0]; \
+      for (i = 0; i + LANES <= n; i += LANES) \
+        for (int j = 0; j < LANES; j++) { T v = x[i + j]; lane[j] = v BETTER lane[j] ? v : lane[j]; } \
+      T top = x[0]; \
+      for (int j = 0; j < LANES; j++) top = lane[j] BETTER top ? lane[j] : top; \
+      for (; i < n; i++) top = x[i] BETTER top ? x[i] : top; \
+      while (k < n && x[k] != top) k++; \
+      at[0] = k < n ? k : 0;                                    /* NaN first: nothing is better */ \
+      return; \
+    } \
     if (m == 1) { \
       T top = x[0]; int64_t k = 0; \
       for (int64_t i = 1; i < n; i++) { T v = x[i * inner]; if (v BETTER top) top = v, k = i; } \

@@ -1,7 +1,7 @@
 /* strided.c - box copies: normalise, choose an inner loop, run the rest as an odometer over threads.
  *
  *   runs       innermost dimension contiguous on both sides   memcpy; runs of 2, 4, 8, 16 bytes become one element
- *   transpose  dst contiguous in one dimension, src in another  tiles of 32 x 32
+ *   transpose  dst contiguous in one dimension, src in another  tiles of 32 x 32, staged so that power-of-two strides do not thrash the cache
  *   strided    anything else, zero strides (broadcast) included
  */
 #include "strided.h"
@@ -50,10 +50,14 @@ static void widen(pf_box *b) {
     else for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
   } \
   static void transpose_##NAME(char *dst, const char *src, int64_t ni, int64_t nj, int64_t dj, int64_t si) { \
-    T *d = (T *)dst; const T *s = (const T *)src; \
-    for (int64_t i0 = 0; i0 < ni; i0 += TILE) \
+    T *d = (T *)dst, tile[TILE][TILE]; const T *s = (const T *)src; /* whole lines in, whole lines out */ \
+    for (int64_t i0 = 0; i0 < ni; i0 += TILE) { \
+      int64_t m = PF_MIN(ni - i0, TILE); \
+      for (int64_t i = 0; i < m; i++) \
+        for (int64_t j = 0; j < nj; j++) tile[i][j] = s[(i0 + i) * si + j]; \
       for (int64_t j = 0; j < nj; j++) \
-        for (int64_t i = i0; i < PF_MIN(ni, i0 + TILE); i++) d[j * dj + i] = s[i * si + j]; \
+        for (int64_t i = 0; i < m; i++) d[j * dj + i0 + i] = tile[i][j]; \
+    } \
   }
 STRIDED(uint8_t, 1)
 STRIDED(uint16_t, 2)
