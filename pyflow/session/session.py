@@ -30,7 +30,8 @@ from pyflow.framework import graph as graph_lib
 from pyflow.passes.place import Devices
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import partial_run, plans, runtime, threads as threads_lib
+from pyflow.session import partial_run, partial_stages, plans, runtime
+from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
 _live = weakref.WeakSet()
@@ -88,7 +89,8 @@ class BaseSession:
         self._threads = threads_lib.choose(threads, config)
         self._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
         self._lock = threading.RLock()
-        self._steps, self._partial_runs, self._handle_numbers = {}, {}, itertools.count()
+        self._steps, self._partial_graphs = {}, {}
+        self._partial_runs, self._handle_numbers = {}, itertools.count()
         self._callables, self._running = weakref.WeakSet(), set()
         self._default_session = None
         self._open(deterministic)
@@ -233,6 +235,7 @@ class BaseSession:
         changes = self._count_changes()
         if changes != self._changes:
             self._steps.clear()
+            self._partial_graphs.clear()
             self._changes = changes
 
     # ------------------------------------------------------------ callables and partial runs
@@ -293,7 +296,14 @@ class BaseSession:
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         tensors = feeds_lib.partial_feeds(self._graph, feeds or [])
         with self._lock:
-            run = partial_run.PartialRun(self._compiler, self._step_error, mapper, tensors)
+            self._require_open()
+            self._drop_stale_plans()
+            key = (fetches_lib.signature(fetches), *tensors)
+            if key not in self._partial_graphs:
+                self._partial_graphs[key] = partial_stages.PartialGraph(
+                    self._compiler, mapper, tensors)
+            run = partial_run.PartialRun(self._partial_graphs[key], self._step_error, mapper,
+                                         tensors)
             handle = f"partial_run_{next(self._handle_numbers)}"
             self._partial_runs[handle] = run
         self._graph.mark_run()
@@ -332,6 +342,7 @@ class BaseSession:
             self._closed = True
             self._closed_at = origin.here()
             self._steps.clear()
+            self._partial_graphs.clear()
             self._partial_runs.clear()
             for call in list(self._callables):
                 call.close()
