@@ -392,7 +392,7 @@ cdef public int32_t pf_run_range(pf_call* c, uint32_t begin, uint32_t end) noexc
 # ---------------------------------------------------------------- blocks
 cdef public void pf_make_ready(pf_worker* w, pf_item* item) noexcept nogil:
     if w.pool.n > 1 and item.slab.step.plan.blocks[item.block].flags & PF_B_EXPENSIVE:
-        item.slab.step.shared = 1
+        pf_share(item.slab.step)
         pf_pool_publish(w, item)
     elif not pf_heap_push(&w.ready, item):
         pf_run_item(w, item)        # no memory for the list: run it now
@@ -402,7 +402,7 @@ cdef public int32_t pf_block_count_down(pf_worker* w, pf_slab* s, uint32_t block
     cdef const pf_block* b = plan.blocks + block
     cdef uint32_t k
     cdef pf_item* item
-    cdef int32_t shared = s.step.shared, left
+    cdef int32_t shared = pf_a32_load_rlx(&s.step.shared), left
     for k in range(b.succ_begin, b.succ_end):
         item = s.items + (plan.succs[k] - s.def_.block_begin)
         if shared:
@@ -412,7 +412,7 @@ cdef public int32_t pf_block_count_down(pf_worker* w, pf_slab* s, uint32_t block
             pf_a32_store_rlx(&item.pending, left)
         if left == 0:
             pf_make_ready(w, item)
-    if s.step.shared:
+    if pf_a32_load_rlx(&s.step.shared):
         return pf_a32_add(&s.blocks_left, -1) == 1
     left = pf_a32_load_rlx(&s.blocks_left) - 1
     pf_a32_store_rlx(&s.blocks_left, left)
@@ -430,7 +430,7 @@ cdef void share_ready(pf_worker* w) noexcept nogil:
     cdef pf_item* item
     while w.ready.n:
         item = pf_heap_take(&w.ready, w.ready.n - 1)
-        item.slab.step.shared = 1
+        pf_share(item.slab.step)
         pf_pool_publish(w, item)
 
 cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:

@@ -130,7 +130,7 @@ cdef extern from "pf_core.h" nogil:
         pf_slab root
         DLTensor** rets
         pf_a32 cancelled, done
-        int32_t shared
+        pf_a32 shared
         pf_a32 caller_waits
         pthread_mutex_t lock
         pthread_cond_t cond
@@ -257,7 +257,8 @@ cdef extern from "pf_core.h" nogil:
         pthread_t thread
     ctypedef struct pf_pool:
         pf_a32 refs
-        int32_t n, fork_gen, started
+        int32_t n, fork_gen
+        pf_a32 started
         pthread_mutex_t lock
         pthread_cond_t cond
         pf_lane* lanes
@@ -293,6 +294,7 @@ cdef extern from "pf_core.h" nogil:
     void pf_run_item(pf_worker*, pf_item*) noexcept
     void pf_cond_init(pthread_cond_t*) noexcept
     void pf_cond_wait_until(pthread_cond_t*, pthread_mutex_t*, int64_t) noexcept
+    void pf_share(pf_step*) noexcept
     int64_t pf_now_ns() noexcept
     bint pf_heap_push(pf_heap*, pf_item*) noexcept
     pf_item* pf_heap_take(pf_heap*, int32_t) noexcept

@@ -336,7 +336,7 @@ cdef public int32_t pf_start_frame(pf_call* c, const pf_instr* ins) noexcept nog
         pf_step_fail(c.step, c.plan.nodes + ins.node, PF_RESOURCE_EXHAUSTED, b"out of memory for a loop")
         return PF_RUN_STOP
     if c.worker.pool.n > 1:
-        c.step.shared = 1
+        pf_share(c.step)
     fr.parent = c.slab
     fr.item = c.item
     fr.oldest = 0

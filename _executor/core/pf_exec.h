@@ -182,7 +182,7 @@ typedef struct pf_step {
   DLTensor **rets;                  /* n_rets; taken by the caller */
   pf_a32 cancelled;
   pf_a32 done;
-  int32_t shared;                   /* other threads may work on this step */
+  pf_a32 shared;                    /* other threads may work on this step; 0 -> 1 by the only one that does, before it publishes */
   pf_a32 caller_waits;
   pthread_mutex_t lock;             /* guards error, cancels, frames, posts */
   pthread_cond_t cond;              /* the caller sleeps here, with pool->lock */
@@ -319,7 +319,8 @@ typedef struct pf_worker {
 typedef struct pf_pool {
   pf_a32 refs;
   int32_t n;                        /* threads, the caller's included */
-  int32_t fork_gen, started;
+  int32_t fork_gen;
+  pf_a32 started;                   /* written under lock */
   pthread_mutex_t lock;
   pthread_cond_t cond;
   pf_lane *lanes;                   /* PF_MAX_LANES; workers own 1..n-1, callers take a free one */
@@ -367,6 +368,9 @@ static inline void pf_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *m, int
   ts.tv_sec = ns / 1000000000ll;
   ts.tv_nsec = ns % 1000000000ll;
   pthread_cond_timedwait(c, m, &ts);
+}
+static inline void pf_share(pf_step *s) {
+  if (!pf_a32_load_rlx(&s->shared)) pf_a32_store_rlx(&s->shared, 1);
 }
 static inline int64_t pf_now_ns(void) {
   struct timespec ts;

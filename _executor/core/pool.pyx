@@ -74,7 +74,7 @@ cdef public void pf_pool_unref(pf_pool* p) noexcept nogil:
     cdef int32_t i
     if p == NULL or not pf_a32_dec_last(&p.refs):
         return
-    if p.started and p.fork_gen == fork_generation:
+    if pf_a32_load(&p.started) and p.fork_gen == fork_generation:
         pthread_mutex_lock(&p.lock)
         pf_a32_store(&p.stop, 1)
         pthread_cond_broadcast(&p.cond)
@@ -155,25 +155,25 @@ cdef void rebuild(pf_pool* p) noexcept nogil:
     pf_a32_store(&p.n_posts, 0)
     pf_a32_store(&p.idle, 0)
     pf_a32_store(&p.waiting_callers, 0)
-    p.started = 0
+    pf_a32_store(&p.started, 0)
     p.fork_gen = fork_generation
 
 cdef void start_threads(pf_pool* p) noexcept nogil:
     cdef int32_t i
     pthread_mutex_lock(&p.lock)
-    if not p.started:
+    if not pf_a32_load(&p.started):
         for i in range(1, p.n):
             if pthread_create(&p.workers[i].thread, NULL, thread_main, p.workers + i):
                 p.n = i             # fewer threads than asked for
                 break
-        p.started = 1
+        pf_a32_store(&p.started, 1)
     pthread_mutex_unlock(&p.lock)
 
 cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexcept nogil:
     cdef int32_t i
     if p.fork_gen != fork_generation:
         rebuild(p)
-    if p.n > 1 and not p.started:
+    if p.n > 1 and not pf_a32_load(&p.started):
         start_threads(p)
     caller.pool = p
     caller.step = s
@@ -444,7 +444,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int6
         return PF_OK
     if p.fork_gen != fork_generation:
         rebuild(p)
-    if not p.started:
+    if not pf_a32_load(&p.started):
         start_threads(p)
     memset(&l, 0, sizeof(l))
     l.fn = fn
@@ -550,7 +550,7 @@ cdef public pf_status pf_pool_post(pf_pool* p, int32_t lane, void (*fn)(void*) n
     if p.fork_gen != fork_generation:
         rebuild(p)
     pthread_mutex_lock(&p.lock)
-    if lane == PF_LANE_BLOCKING or p.n == 1 or not p.started:
+    if lane == PF_LANE_BLOCKING or p.n == 1 or not pf_a32_load(&p.started):
         post_slow(p, post)
     else:
         if p.posts_tail != NULL:

@@ -128,7 +128,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
             return NULL
     s.id = pf_a64_add_rlx(&step_ids, 1) + 1
     s.error.code = PF_OK
-    s.shared = 0
+    pf_a32_store_rlx(&s.shared, 0)
     s.deadline_ns = 0
     s.next_poll_ns = 0
     pf_a32_store_rlx(&s.cancelled, 0)
@@ -452,7 +452,7 @@ cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
     ticket[0] = h.ticket
     c.moved = h
     if c.step.pool.n > 1:
-        c.step.shared = 1
+        pf_share(c.step)
     pthread_mutex_lock(&c.step.lock)
     h.prev_cancel = NULL
     h.next_cancel = c.step.deferred
