@@ -126,6 +126,7 @@ def assemble(root):
         setattr(root, name, _nothing)
     root.executing_eagerly = _never
     root.newaxis = None
+    importlib.import_module("pyflow.framework.op").on_unknown = _load_plugins
     root.errors = importlib.import_module("pyflow.framework.errors")
     root.VERSION = root.__version__
 
@@ -179,6 +180,11 @@ def _add_compat(root):
     compat.v1 = root
     root.compat = compat
     sys.modules[root.__name__ + ".compat.v1"] = root
+
+
+def _load_plugins():
+    """An op nobody knows yet may be a plugin's: an imported GraphDef, tf.raw_ops."""
+    importlib.import_module("pyflow.plugins").load_all()
 
 
 def _nothing(*unused):

@@ -278,14 +278,23 @@ def register(op_def):
     return op_def
 
 
+on_unknown = None   # what to call when a name is not found, once: loads plugins, which declare ops
+
+
 def find_op(name):
     """The OpDef called `name`, or None."""
-    return _registry.get(name)
+    global on_unknown
+    found = _registry.get(name)
+    if found is None and on_unknown is not None:
+        declare_more, on_unknown = on_unknown, None
+        declare_more()
+        found = _registry.get(name)
+    return found
 
 
 def get_op(name):
     """The OpDef called `name`; NotFoundError with near names if there is none."""
-    found = _registry.get(name)
+    found = find_op(name)
     if found is None:
         import difflib
         close = difflib.get_close_matches(name, _registry, n=3)

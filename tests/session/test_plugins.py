@@ -285,3 +285,21 @@ def test_deterministic_refuses_kernels_that_do_not_promise_it(tmp_path, built):
                 print("'careless' (acme.Scale" in str(e) and "deterministic=True" in str(e))
         """, tmp_path)
     assert out == "True"
+
+
+def test_an_imported_graph_finds_plugin_ops_before_any_session(tmp_path, built):
+    install(tmp_path, "acme", built())
+    out, _ = python("""
+        import pyflow as tf
+        with tf.Graph().as_default() as g:
+            tf.plugins.op("acme.Scale")([1.0, 2.0], name="y")
+        open("g.pb", "wb").write(g.as_graph_def().SerializeToString())
+        """, tmp_path, cwd=tmp_path)
+    out, _ = python("""
+        import pyflow as tf
+        definition = tf.GraphDef.FromString(open("g.pb", "rb").read())
+        (y,) = tf.import_graph_def(definition, return_elements=["y:0"], name="")
+        with tf.Session() as sess:
+            print(sess.run(y).tolist(), tf.raw_ops.Add is not None)
+        """, tmp_path, cwd=tmp_path)
+    assert out == "[2.0, 4.0] True"
