@@ -81,10 +81,78 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, in
   }
 }
 
+/* ---------------------------------------------------------------- few output channels: sums along the source's */
+/* DOTS pixels times one channel: filters [channel][runs * len], vectors along the run. */
+static void TILE(dot_pixels)(const TILE(phase) *ph, const T *const *a, const T *f, T *sums) {
+  V acc[DOTS] = {{0}};
+  for (int64_t u = 0; u < ph->runs; u++, f += ph->len) {
+    const int64_t off = ph->off[u];
+    int64_t i = 0;
+    for (; i + VL <= ph->len; i += VL) {
+      V w = V_LOAD(f + i);
+#pragma GCC unroll 8
+      for (int r = 0; r < DOTS; r++) acc[r] = V_FMA(V_LOAD(a[r] + off + i), w, acc[r]);
+    }
+    if (i < ph->len) {
+      const int left = (int)(ph->len - i);
+      V w = V_LOAD_PART(f + i, left);
+#pragma GCC unroll 8
+      for (int r = 0; r < DOTS; r++) acc[r] = V_FMA(V_LOAD_PART(a[r] + off + i, left), w, acc[r]);
+    }
+  }
+  for (int r = 0; r < DOTS; r++) {
+    T lane[VL];
+    V_STORE(lane, acc[r]);
+    for (int half = VL / 2; half > 0; half /= 2)
+      for (int v = 0; v < half; v++) lane[v] += lane[v + half];
+    sums[r] = lane[0];
+  }
+}
+
+static void TILE(run_dots)(const TILE(patch) *p) {
+  const TILE(slide) *s = p->s;
+  const TILE(phase) *ph = p->ph;
+  int64_t total = p->nrow * p->ncol, x = 0, y = 0;
+  T *dst = p->image + ((p->r0 + ph->y0) * s->ow + ph->x0) * s->oc;
+  for (int64_t at = 0; at < total; at += DOTS) {
+    const T *a[DOTS];
+    T *c[DOTS], sums[DOTS];
+    int n = (int)PF_MIN(DOTS, total - at);
+    for (int r = 0; r < DOTS; r++) {
+      if (r >= n) {
+        a[r] = a[0];
+        continue;
+      }
+      a[r] = p->strip + y * s->s_step_h * p->pitch + x * s->s_step_w * s->sc;
+      c[r] = dst + (y * s->o_step_h * s->ow + x * s->o_step_w) * s->oc;
+      if (++x == p->ncol) x = 0, y++;
+    }
+    for (int64_t k = 0; k < s->goc; k++) {
+      TILE(dot_pixels)(ph, a, ph->packed + k * ph->runs * ph->len, sums);
+      for (int r = 0; r < n; r++) c[r][k] = sums[r];
+    }
+  }
+}
+
+/* Dots pay where tiles would leave most of a vector empty and runs fill one. */
+static int TILE(use_dots)(int64_t groups, int64_t goc, int64_t len) { return groups == 1 && goc <= MAX_DOTS && len >= VL; }
+
+/* Filters for dots: element (i, k) of run u at f[run_at[u] + i * k_step + k * n_step]. */
+static void TILE(pack_dots)(const T *f, const int64_t *run_at, int64_t runs, int64_t len, int64_t k_step, int64_t n_step,
+                            int64_t n, T *p) {
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t u = 0; u < runs; u++)
+      for (int64_t i = 0; i < len; i++) *p++ = f[run_at[u] + i * k_step + k * n_step];
+}
+
 static void TILE(run_phase)(const TILE(patch) *p) {
   const TILE(slide) *s = p->s;
   const TILE(phase) *ph = p->ph;
   const T *panel = ph->packed;
+  if (TILE(use_dots)(s->groups, s->goc, ph->len)) {
+    TILE(run_dots)(p);
+    return;
+  }
   for (int64_t g = 0; g < s->groups; g++) {
     for (int64_t j = 0; j < s->goc;) {
       int nv = TILE(tile_nv)(s->goc, j);
@@ -179,7 +247,9 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
     at[u] = u * ph.len * g->oc;
   }
   T *p = packed;
-  for (int64_t i = 0; i < g->groups; i++)
+  if (TILE(use_dots)(g->groups, goc, ph.len))
+    TILE(pack_dots)(call->f, at, runs, ph.len, g->oc, 1, goc, packed);
+  else for (int64_t i = 0; i < g->groups; i++)
     p = TILE(pack_filters)((const T *)call->f + i * goc, at, runs, ph.len, g->oc, 1, goc, p);
   TILE(slide) s = {.src = call->x, .out = call->out, .sh = g->h, .sw = g->w, .sc = g->c, .oh = g->oh, .ow = g->ow,
     .oc = g->oc, .groups = g->groups, .gsc = g->fc, .goc = goc, .o_step_h = 1, .o_step_w = 1, .s_step_h = g->sh,
@@ -206,7 +276,9 @@ static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, i
   }
   int64_t goc = g->oc / g->groups;
   *ph = (TILE(phase)){.runs = runs, .len = goc, .off = off, .y0 = y0, .x0 = x0, .packed = packed};
-  for (int64_t i = 0; i < g->groups; i++)
+  if (TILE(use_dots)(g->groups, g->fc, goc))
+    TILE(pack_dots)(call->f, at, runs, goc, 1, g->oc, g->fc, packed);
+  else for (int64_t i = 0; i < g->groups; i++)
     packed = TILE(pack_filters)((const T *)call->f + i * goc, at, runs, goc, 1, g->oc, g->fc, packed);
 }
 
