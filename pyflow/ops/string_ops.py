@@ -44,14 +44,14 @@ class StringJoin:
 @op("ReduceJoin", inputs="inputs: string, reduction_indices: int32", outputs="output: string",
     attrs='keep_dims: bool = false, separator: string = ""')
 class ReduceJoin:
-    """Strings joined over axes, in the order the axes are given. TF: ReduceJoin."""
+    """Strings joined over the first axis given, then over the next. TF: ReduceJoin."""
     shape = reduced
     gradient = None
 
     def reference(inputs, reduction_indices, keep_dims, separator):
         axes = [int(a) % inputs.ndim for a in np.ravel(reduction_indices)]
         kept = [i for i in range(inputs.ndim) if i not in axes]
-        moved = np.transpose(inputs, kept + axes)
+        moved = np.transpose(inputs, kept + axes[::-1])
         rows = moved.reshape([inputs.shape[i] for i in kept] + [-1])
         result = np.empty(rows.shape[:-1], object)
         for index in np.ndindex(result.shape):

@@ -1,12 +1,17 @@
 """Every block's kernel against its reference: all samples, all element types, through a Session."""
 import numpy as np
 import pytest
-from derive import cases
+from derive import cases, own_ops
+from kernel_table import has_kernel, table
 
 import pyflow as tf
 from pyflow.framework import dtypes
+from pyflow.framework.op import registered_ops
+from pyflow.session import runtime
 
-CASES = [c for c in cases() if c.op.reference is not None]
+# As in TF, the schema may allow a type that no kernel takes (test_every_op_has_a_kernel, below).
+RUNNABLE = [c for c in cases() if has_kernel(c)]
+CASES = [c for c in RUNNABLE if c.op.reference is not None]
 # Outputs TF leaves unspecified: reserve spaces of the fused batch norm gradients.
 UNSPECIFIED = {"FusedBatchNormGrad": 3, "FusedBatchNormGradV2": 3, "FusedBatchNormGradV3": 3,
                "FusedBatchNormV3": 5}
@@ -27,9 +32,14 @@ def run_case(case):
             return node.outputs, session.run(list(node.outputs), feeds)
 
 
+def fetched(value):
+    """A fetched value as an array; a scalar string is fetched as bytes."""
+    return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
+
+
 def check_close(found, wanted, tensor, tolerance):
     """Equal dtype and shape; equal values, up to `tolerance` for floats."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
+    found, wanted = fetched(found), np.asarray(wanted)
     dtype = tensor.dtype.base_dtype
     assert found.dtype == dtype.as_numpy_dtype, f"dtype {found.dtype}, declared {dtype.name}"
     assert found.shape == wanted.shape, f"shape {found.shape}, reference {wanted.shape}"
@@ -50,7 +60,7 @@ def test_value(case):
         check_close(got, wanted, tensor, case.tolerance())
 
 
-NO_REFERENCE = [c for c in cases() if c.op.reference is None]
+NO_REFERENCE = [c for c in RUNNABLE if c.op.reference is None]
 
 
 @pytest.mark.parametrize("case", NO_REFERENCE, ids=lambda c: c.id)
@@ -59,3 +69,20 @@ def test_runs_with_the_declared_shape(case):
     for tensor, got in zip(outputs, found):
         assert np.asarray(got).dtype == tensor.dtype.base_dtype.as_numpy_dtype
         assert tensor.shape.is_compatible_with(np.shape(got))
+
+
+def test_every_op_has_a_kernel():
+    runnable = {c.op.name for c in RUNNABLE}
+    left = {name for name, op in own_ops().items() if op.samples} - runnable
+    assert not left, f"no kernel takes any type of: {sorted(left)}"
+
+
+def test_every_kernel_has_a_schema():
+    known = set(registered_ops()) | set(plugin_op_names())
+    left = {name for name in table() if not name.startswith("_")} - known
+    assert not left, f"kernels of ops nobody declares: {sorted(left)}"
+
+
+def plugin_op_names():
+    """Ops that plugins declare in C."""
+    return [entry[0] for entry in runtime.start().plugin_ops()]
