@@ -129,7 +129,7 @@ class FetchMapper:
         keys, parts, kind = list(fetch), [self._map(f) for f in fetch.values()], type(fetch)
 
         def build(values):
-            result = kind() if kind is not collections.defaultdict else {}
+            result = kind()
             for key, part in zip(keys, parts):
                 result[key] = part(values)
             return result
