@@ -63,6 +63,8 @@ def require_deterministic(graph):
     bad = []
     for node in graph.nodes:
         if node.op in CORE_OPS:
+            if node.op in ("PyFunc", "EagerPyFunc"):     # stateless ones promise it
+                bad.append(node)
             continue
         kernel = _best_kernel(executor, node.op, _device_type(node.device), _types(node, op_lib))
         if kernel is not None and not kernel["flags"] & DETERMINISTIC:
@@ -76,8 +78,8 @@ def require_deterministic(graph):
             None,
             bad[0].origin,
             "deterministic=True, but these kernels do not promise equal bits for any thread count:"
-            f" {shown}{' ...' if len(bad) > 10 else ''}. Replace the ops, or run without"
-            " deterministic=True.",
+            f" {shown}{' ...' if len(bad) > 10 else ''}. Replace the ops (a py_func"
+            " promises it with stateful=False), or run without deterministic=True.",
         )
 
 
