@@ -1,8 +1,9 @@
 """Partial runs: one run whose feeds arrive, and whose fetches leave, in several calls.
 
 Each call runs a plan of its own: the nodes whose feeds have all arrived by now and that have not
-run yet (partial_stages.py).  Tensors that later nodes still need are fetched and fed on.  So nothing
-blocks a thread, an abandoned partial run costs nothing, and every operation runs at most once.
+run yet (partial_stages.py).  Tensors that later nodes still need are fetched and fed on.  So
+nothing blocks a thread, an abandoned partial run costs nothing, and every operation runs at most
+once.
 
 Invariant: a feed is given once, a fetch taken once; after a failure every call is refused.
 
