@@ -318,7 +318,13 @@ cdef void do_exit(pf_call* c, const pf_instr* ins) noexcept nogil:
         pf_dl_unref(old)
 
 cdef void do_next(pf_call* c, const pf_instr* ins) noexcept nogil:
-    cdef DLTensor* t = pf_take_input(c.slab, c.plan.ins[ins.in_begin])
+    cdef DLTensor* t
+    if ins.n_ctl and any_dead(c.slab, ins):     # a constant Enter's value, in an iteration whose body does not run
+        pf_release_inputs(c.slab, ins)
+        if not ins.aux2 & 1:
+            c.slab.slots[ins.out_slot] = PF_DEAD
+        return
+    t = pf_take_input(c.slab, c.plan.ins[ins.in_begin])
     if ins.aux2 & 1:
         if pf_alive(t):
             pf_frame_next(c.worker, c.slab, ins.aux, t)
