@@ -272,10 +272,10 @@ def _reasons(loss, var_list):
 
 def summed_rows(values, indices):
     """(values, indices) with each index once, its rows summed."""
-    from pyflow.ops import partition_ops
+    from pyflow.ops import partition_ops, segment_ops
     unique, position = partition_ops.unique(indices)[:2]
     count = array_ops.shape(unique)[0]
-    return partition_ops.UnsortedSegmentSum(values, position, count), unique
+    return segment_ops.UnsortedSegmentSum(values, position, count), unique
 
 
 def hyperparameter(value, name):

@@ -124,6 +124,23 @@ def while_unused_variable(tf):
 
 
 @program
+def while_passes_an_outside_value(tf):
+    """A constant Enter feeds NextIteration directly; in the last iteration only a control edge is dead."""
+    x = tf.placeholder(tf.float32)
+    fetches = {}
+    for k in (1, 10):
+        y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, x), [0, x * 2.0],
+                          parallel_iterations=k,
+                          shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])[1]
+        z = tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, tf.tanh(x)), [0, x * 2.0],
+                          parallel_iterations=k,
+                          shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])[1]
+        fetches.update({f"y{k}": y, f"z{k}": z, f"dy{k}": tf.gradients(y, x)[0],
+                        f"dz{k}": tf.gradients(z, x)[0]})
+    return fetches, [{x: [1.0, 2.0, 3.0]}]
+
+
+@program
 def while_zero_iterations(tf):
     x, w, n = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.float32), tf.placeholder(tf.int32, [])
     y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.reshape(y * w, [3])), [0, x])[1]
