@@ -1,4 +1,5 @@
 """partial_run: feeds arrive and fetches leave in several calls; each once."""
+import random
 import threading
 
 import numpy as np
@@ -179,3 +180,51 @@ def test_nothing_to_fetch(sess):
     a = tf.placeholder(tf.float32, [])
     h = sess.partial_run_setup([], [a])
     assert sess.partial_run(h, [], {a: 3.0}) == []
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_random_graphs_give_what_one_run_gives(sess, seed):
+    """Random graphs with conditionals, loops and side effects, fed in a random order."""
+    rng, calls = random.Random(seed), []
+
+    def effect(x):
+        calls.append(1)
+        return x
+    feeds = [tf.placeholder(tf.float32, [], name=f"feed{i}") for i in range(5)]
+    tensors = list(feeds) + [tf.constant(2.0)]
+    for _ in range(25):
+        a, b = rng.choice(tensors), rng.choice(tensors)
+        kind = rng.randrange(6)
+        if kind == 0:
+            y = tf.cond(a < b, lambda: a * 0.5 + b, lambda: a - b)
+        elif kind == 1:
+            y = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * 0.5 + a), [0, b])[1]
+        elif kind == 2:
+            y = tf.py_func(effect, [a - b], tf.float32)
+            y.set_shape([])
+        else:
+            y = (a + b if kind == 3 else a - b) * 0.5
+        tensors.append(y)
+    fetches = rng.sample(tensors[6:], 6)
+    values = {f: rng.uniform(-1, 1) for f in feeds}
+    want = dict(zip(fetches, sess.run(fetches, values)))
+    effects = len(calls)
+    del calls[:]
+    h = sess.partial_run_setup(fetches, feeds)
+    order, waiting = rng.sample(feeds, len(feeds)), list(fetches)
+    for i, feed in enumerate(order):
+        fed = {feed: values[feed]}
+        for fetch in list(waiting) if i < 4 else []:
+            try:
+                got = sess.partial_run(h, fetch, fed)
+            except tf.errors.InvalidArgumentError as e:
+                assert "can't be computed" in str(e)
+            else:
+                assert got == want[fetch]
+                waiting.remove(fetch)
+            fed = {}
+        if fed:
+            got = sess.partial_run(h, waiting, fed)
+            assert got == [want[w] for w in waiting]
+            waiting = []
+    assert not waiting and len(calls) == effects

@@ -1,5 +1,6 @@
 """Passes: pruning, placement, partition, bytes; the printed form is compared as text."""
 import os
+import random
 
 import numpy as np
 import pytest
@@ -266,3 +267,44 @@ def test_building_bytes_is_linear_and_fast():
     graph = place.place(pruned([x]), devices(1))
     wire.graph_bytes(partition.cut(graph))
     assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_random_graphs_give_the_same_on_any_devices(seed):
+    """Random graphs with conditionals and loops, every node on a random one of three devices."""
+    def build():
+        rng = random.Random(seed)
+
+        def somewhere():
+            return tf.device(f"/cpu:{rng.randrange(3)}")
+        x = tf.placeholder(tf.float32, [], name="x")
+        tensors = [x, tf.constant(0.25)]
+        for _ in range(20):
+            a, b, kind = rng.choice(tensors), rng.choice(tensors), rng.randrange(4)
+            with somewhere():
+                if kind == 0:
+                    def one():
+                        with somewhere():
+                            return a * 0.5 + b
+
+                    def other():
+                        with somewhere():
+                            return a - b
+                    y = tf.cond(a < b, one, other)
+                elif kind == 1:
+                    def body(i, s):
+                        with somewhere():
+                            t = s * 0.5
+                        with somewhere():
+                            return i + 1, t + a
+                    y = tf.while_loop(lambda i, s: i < 4, body, [0, b])[1]
+                else:
+                    y = (a + b if kind == 2 else a - b) * 0.5
+            tensors.append(y)
+        return x, tensors[2:]
+    x, tensors = build()
+    one = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))
+    three = tf.Session(config=tf.ConfigProto(device_count={"CPU": 3}), threads=2)
+    with one, three:
+        for value in (-1.0, 0.5, 2.0):
+            assert one.run(tensors, {x: value}) == three.run(tensors, {x: value})
