@@ -31,7 +31,7 @@ def _gather_shape(op):
 
 def _row_slices(params, indices, dy):
     """IndexedSlices for rows of `params`; indices and values flattened to vectors of rows."""
-    from pyflow.ops import array_ops, cast_ops, join_ops, slicing_ops
+    from pyflow.ops import array_ops, join_ops, slicing_ops
     dims = dims_of(params.shape)
     count = dims_of(indices.shape)
     flat = array_ops.Reshape(indices, int32s([-1])) if count is None or len(count) != 1 else indices
@@ -40,14 +40,10 @@ def _row_slices(params, indices, dy):
         if count is None or len(count) != 1:
             rows = -1 if count is None or None in count else int(np.prod(count, dtype=np.int64))
             values = array_ops.Reshape(dy, int32s([rows] + dims[1:]))
-        whole = graph.convert_to_tensor(np.array(dims)) if None not in dims else \
-            array_ops.Shape(params, out_type=dtypes.int64)
-        if None not in dims:
-            whole = cast_ops.cast(whole, dtypes.int64)
-        return graph.IndexedSlices(values, flat, whole)
-    whole = array_ops.Shape(params, out_type=dtypes.int64)
+        return graph.IndexedSlices(values, flat, graph.convert_to_tensor(shape_vector(params)))
+    whole = array_ops.Shape(params)
     tail = slicing_ops.StridedSlice(whole, [1], [0], [1], end_mask=1)
-    rows = array_ops.Reshape(array_ops.Size(indices, out_type=dtypes.int64), int32s([1]))
+    rows = array_ops.Reshape(array_ops.Size(indices), int32s([1]))
     return graph.IndexedSlices(array_ops.Reshape(dy, join_ops.concat([rows, tail], 0)), flat, whole)
 
 

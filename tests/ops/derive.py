@@ -113,6 +113,11 @@ def _first(value):
     return value
 
 
+def fetched(value):
+    """A fetched value as an array; a scalar string is fetched as bytes."""
+    return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
+
+
 def _widened(array):
     half = array.dtype.itemsize == 2 and array.dtype.kind in "fV"
     return array.astype(np.float32) if half else array

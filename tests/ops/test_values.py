@@ -1,7 +1,7 @@
 """Every block's kernel against its reference: all samples, all element types, through a Session."""
 import numpy as np
 import pytest
-from derive import cases, own_ops
+from derive import cases, fetched, own_ops
 from kernel_table import has_kernel, table
 
 import pyflow as tf
@@ -30,11 +30,6 @@ def run_case(case):
         node = case.node(make)
         with tf.Session() as session:
             return node.outputs, session.run(list(node.outputs), feeds)
-
-
-def fetched(value):
-    """A fetched value as an array; a scalar string is fetched as bytes."""
-    return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
 
 
 def check_close(found, wanted, tensor, tolerance):
