@@ -7,7 +7,8 @@ Rules, in order
     2. What a node asks for is completed with job, replica and task of this process and device
        CPU:0.
     3. An unknown device is an InvalidArgumentError naming node, line and the devices there are;
-       with soft placement the node goes to CPU:0 instead.
+       with soft placement the node goes to CPU:0 instead, and so does a node whose op has no kernel
+       for the device it asked for.
 
 Invariant: after `place`, `node.device` of every node is one of `devices.names`.
 
@@ -24,14 +25,15 @@ LOCAL = "/job:localhost/replica:0/task:0"
 class Devices:
     """The devices a session may use.  `names` in order; the first is the default."""
 
-    def __init__(self, names, prefix=LOCAL):
+    def __init__(self, names, prefix=LOCAL, kernel_types=None):
+        """kernel_types: op -> device types that have a kernel for it; None: not known."""
         self.names = list(dict.fromkeys(names))
-        self.prefix = prefix
+        self.prefix, self._kernel_types = prefix, kernel_types
         self._known, self._resolved = set(self.names), {"": self.names[0]}
         self._local = DeviceSpec.from_string(prefix)
 
     @classmethod
-    def of_process(cls, device_count=None, found=()):
+    def of_process(cls, device_count=None, found=(), kernel_types=None):
         """CPUs as in ConfigProto.device_count (default 1); other types as found, at most as many as
         counted."""
         counts = dict(device_count or {})
@@ -39,7 +41,12 @@ class Devices:
         for kind, ordinal, _ in found:
             if kind != "CPU" and ordinal < counts.get(kind, ordinal + 1):
                 names.append(f"{LOCAL}/device:{kind}:{ordinal}")
-        return cls(names)
+        return cls(names, kernel_types=kernel_types)
+
+    def lacks_kernel(self, name, op):
+        """True if it is known that the type of device `name` has no kernel for `op`."""
+        types = self._kernel_types.get(op) if self._kernel_types is not None else None
+        return types is not None and not types & {DeviceSpec.from_string(name).device_type, "*"}
 
     @property
     def default(self):
@@ -87,6 +94,8 @@ def place(graph, devices, soft=False, log=None):
 
 def _merge(node, device, devices, soft):
     name = devices.resolve(node.device)
+    if soft and name is not None and devices.lacks_kernel(name, node.op):
+        return device or devices.default
     if name is None:
         if soft:
             return device or devices.default

@@ -103,7 +103,7 @@ class BaseSession:
         self._step_error = executor.StepError
         self._state = executor.State(f"session_{id(self):x}")
         devices = Devices.of_process(dict(config.device_count) if config is not None else None,
-                                     executor.devices())
+                                     executor.devices(), runtime.kernel_types())
         options = {"threads": self._threads, "deterministic": bool(deterministic),
                    "debug": env.value("PYFLOW_DEBUG"), "trace": env.value("PYFLOW_TRACE") or "",
                    "schedule": env.value("PYFLOW_SCHEDULE")}

@@ -145,6 +145,21 @@ def test_conflicts_and_unknown_devices_are_explained():
         place.place(pruned([far]), devices())
 
 
+def test_soft_placement_follows_the_kernels():
+    there = place.Devices.of_process({}, [("NPU", 0, "npu")], {"Add": {"CPU", "NPU"},
+                                                               "AddV2": {"CPU", "NPU"},
+                                                               "Neg": {"CPU"}, "NoOp": {"*"}})
+    with tf.device("/device:NPU:0"):
+        x = tf.placeholder(tf.float32, [])
+        y, n = tf.negative(x + x, name="y"), tf.no_op(name="n")
+    graph = place.place(pruned([y], [n], [x]), there, soft=True)
+    got = {node.op: node.device[-5:] for node in graph.nodes}
+    assert got["Neg"] == got["_Arg"] == "CPU:0" and got["NoOp"] == "NPU:0"
+    assert got.get("Add", got.get("AddV2")) == "NPU:0"
+    hard = place.place(pruned([y], [n], [x]), there)
+    assert {node.device[-5:] for node in hard.nodes if node.op == "Neg"} == {"NPU:0"}
+
+
 def test_log_device_placement():
     lines = []
     place.place(pruned([tf.constant(1.0, name="a")]), devices(), log=lines.append)
