@@ -23,7 +23,7 @@ class _Input:
         self.make = make
 
     def __repr__(self):
-        return self._text
+        return self._text if isinstance(self._text, str) else self._text()
 
 
 def _as(array, dtype):
@@ -89,7 +89,7 @@ def lit(value, dtype=None):
         if chosen is dtypes.string:
             return np.array(value, dtype=object)
         return np.array(value).astype(chosen.as_numpy_dtype)
-    spec = _Input(f"lit({value!r})", make)
+    spec = _Input(lambda: f"lit({value!r})", make)
     spec.dtype = None if dtype is None else dtypes.as_dtype(dtype)
     return spec
 

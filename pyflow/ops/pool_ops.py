@@ -149,12 +149,8 @@ class MaxPoolGrad:
 
     def reference(orig_input, grad, ksize, strides, padding, explicit_paddings, data_format):
         return _max_grad(orig_input, grad, ksize, strides, padding, data_format, explicit_paddings)
-    # orig_output is what MaxPool gave: the kernels may compare with it, so samples repeat one
-    # value.
-    samples = [S(lit(np.arange(np.prod(x)).reshape(x)),
-                 lit(_pool(np.arange(np.prod(x)).reshape(x), np.max,
-                 data_format="NHWC", **attrs)), y, types=FLOATING, **attrs) for x, y,
-               attrs in POOLS]
+    samples = [S(lit(_ascending(x)), lit(_largest(x, **attrs)), y, types=FLOATING, **attrs)
+               for x, y, attrs in POOLS]
 
 
 ARGMAX = WINDOW + 'padding: {"SAME", "VALID"}, include_batch_in_index: bool = false, '
