@@ -1,5 +1,5 @@
-"""Records TensorFlow's nodes for flow_programs.py (run in an environment that has TensorFlow;
-`make oracle`).
+"""Records TensorFlow's nodes for flow_programs.py, and its answers for value_programs.py and
+random_programs.py.  Run in an environment that has TensorFlow (`make oracle`).
 
 Each node is kept as "name type input input ^control": what test_structure.py compares.
 """
@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 import flow_programs
+import random_programs
 import value_programs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -55,6 +56,27 @@ def record_values():
     np.savez_compressed(os.path.join(HERE, "answers.npz"), **found)
 
 
+def record_random():
+    """The results of random_programs, as random_answers.npz; programs that fetch dead tensors are left out."""
+    import tensorflow
+    tf = tensorflow.compat.v1
+    tf.disable_v2_behavior()
+    tf.disable_control_flow_v2()
+    found = {}
+    for seed in random_programs.SEEDS:
+        with tf.Graph().as_default():
+            fetches, feeds = random_programs.build(tf, seed)
+            with tf.Session() as session:
+                session.run(tf.global_variables_initializer())
+                try:
+                    results = [session.run(fetches, feed) for feed in feeds]
+                except tf.errors.InvalidArgumentError:
+                    continue
+        found[str(seed)] = random_programs.flat(results)
+    np.savez_compressed(os.path.join(HERE, "random_answers.npz"), **found)
+
+
 if __name__ == "__main__":
     record()
     record_values()
+    record_random()
