@@ -1,7 +1,8 @@
-/* binary_float.c - ops of two float, double, half or bfloat16 tensors: arithmetic, comparison, gradients.
+/* binary_float.c - ops of two float, double, half or bfloat16 tensors: arithmetic, comparison,
+ * gradients.
  *
- * Arithmetic and comparison broadcast as NumPy does; the *Grad ops need equal shapes.  half and bfloat16 are
- * computed as float (elementwise.c).  Compiled once per instruction set.
+ * Arithmetic and comparison broadcast as NumPy does; the *Grad ops need equal shapes.  half and
+ * bfloat16 are computed as float (elementwise.c).  Compiled once per instruction set.
  */
 #include "elementwise.h"
 #include "vmath.h"
@@ -59,11 +60,16 @@ LOOPS(double, f64, )
 
 /* a scalar exponent of 2, 1, 0.5 or -1 needs no pow */
 #define POW(T, TAG, F) \
-  static int32_t Pow_##TAG(const void *pa, const void *pb, void *pz, int64_t n, int32_t mode, double p) { \
+  static int32_t Pow_##TAG(const void *pa, const void *pb, void *pz, int64_t n, int32_t mode, \
+                           double p) { \
     const T *as = (const T *)pa; T *zs = (T *)pz; T e = *(const T *)pb; \
-    if (mode == PF_VS && e == 2) { PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = as[i] * as[i]; } \
+    if (mode == PF_VS && e == 2) { \
+      PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = as[i] * as[i]; \
+    } \
     else if (mode == PF_VS && e == 1) { PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = as[i]; } \
-    else if (mode == PF_VS && e == -1) { PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = (T)1 / as[i]; } \
+    else if (mode == PF_VS && e == -1) { \
+      PF_IVDEP for (int64_t i = 0; i < n; i++) zs[i] = (T)1 / as[i]; \
+    } \
     else if (mode == PF_VS && e == (T)0.5) { /* pow(-0, .5) is +0 and pow(-inf, .5) is inf */ \
       PF_IVDEP for (int64_t i = 0; i < n; i++) \
         zs[i] = as[i] == (T)-INFINITY ? (T)INFINITY : sqrt##F(as[i]) + (T)0; \
@@ -75,7 +81,8 @@ POW(double, f64, )
 
 #define INIT(NAME) BINARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
 #define EACH_BROADCAST(X) \
-  X(Sub) X(Mul) X(Div) X(FloorDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) X(SquaredDifference) \
+  X(Sub) X(Mul) X(Div) X(FloorDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) \
+  X(SquaredDifference) \
   X(Atan2) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy) X(Less) X(LessEqual) X(Greater) X(GreaterEqual)
 #define EACH_GRAD(X) \
   X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ReluGrad) X(Relu6Grad) \
@@ -102,7 +109,8 @@ const pf_kernel *const PF_ISA_NAME(binary_float_kernels)[] = {
   EACH_BROADCAST(ENTRY)
   BINARY_KERNEL("Equal", EqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
-  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, "T=" PF_FLOATS, .attrs = P_ATTR("tolerance")),
+  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, "T=" PF_FLOATS,
+                .attrs = P_ATTR("tolerance")),
   BINARY_KERNEL("LeakyReluGrad", LeakyReluGradStrict, "T=" PF_FLOATS, .attrs = P_ATTR("alpha")),
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, "T=" PF_FLOATS),
   EACH_GRAD(STRICT_ENTRY)

@@ -1,9 +1,9 @@
 /* cast.c - Cast between all numeric types, and Bitcast.
  *
- * A cast is a chain of at most three loops over one block: into a hub type (half -> float, complex -> real),
- * from hub to hub, out of it (float -> bfloat16, real -> complex).  One loop needs no block.
- * Float to integer truncates; what does not fit gives the smallest integer, as x86 and TF do, never
- * undefined behaviour.  Compiled once per instruction set.
+ * A cast is a chain of at most three loops over one block: into a hub type (half -> float, complex
+ * -> real), from hub to hub, out of it (float -> bfloat16, real -> complex).  One loop needs no
+ * block.  Float to integer truncates; what does not fit gives the smallest integer, as x86 and TF
+ * do, never undefined behaviour.  Compiled once per instruction set.
  */
 #include "elementwise.h"
 
@@ -15,10 +15,18 @@ typedef struct {
   int32_t size[MAX_CHAIN + 1];         /* element sizes before, between and after the loops */
 } cast_state;
 
-PF_INLINE int32_t float_i32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
-PF_INLINE int32_t double_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
-PF_INLINE int64_t float_i64(float x) { return x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN; }
-PF_INLINE int64_t double_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+PF_INLINE int32_t float_i32(float x) {
+  return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN;
+}
+PF_INLINE int32_t double_i32(double x) {
+  return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN;
+}
+PF_INLINE int64_t float_i64(float x) {
+  return x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN;
+}
+PF_INLINE int64_t double_i64(double x) {
+  return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
 PF_INLINE uint64_t float_u64(float x) {
   return x >= 0x1p63f ? x < 0x1p64f ? (uint64_t)x : (uint64_t)1 << 63 : (uint64_t)float_i64(x);
 }
@@ -44,17 +52,31 @@ PF_INLINE int64_t same_i64(int64_t x) { return x; }
   UNARY(cast_##TAG, f64, T, double, x) \
   UNARY(cast_##TAG, bool, T, uint8_t, x != 0)
 #define ROW(TYPE, T, TAG) \
-  [TYPE] = {[PF_INT8] = cast_##TAG##_i8, [PF_INT16] = cast_##TAG##_i16, [PF_INT32] = cast_##TAG##_i32, \
-            [PF_INT64] = cast_##TAG##_i64, [PF_UINT8] = cast_##TAG##_u8, [PF_UINT16] = cast_##TAG##_u16, \
-            [PF_UINT32] = cast_##TAG##_u32, [PF_UINT64] = cast_##TAG##_u64, [PF_FLOAT32] = cast_##TAG##_f32, \
-            [PF_FLOAT64] = cast_##TAG##_f64, [PF_BOOL] = cast_##TAG##_bool},
+  [TYPE] = {[PF_INT8] = cast_##TAG##_i8,     [PF_INT16] = cast_##TAG##_i16, \
+            [PF_INT32] = cast_##TAG##_i32,   [PF_INT64] = cast_##TAG##_i64, \
+            [PF_UINT8] = cast_##TAG##_u8,    [PF_UINT16] = cast_##TAG##_u16, \
+            [PF_UINT32] = cast_##TAG##_u32,  [PF_UINT64] = cast_##TAG##_u64, \
+            [PF_FLOAT32] = cast_##TAG##_f32, [PF_FLOAT64] = cast_##TAG##_f64, \
+            [PF_BOOL] = cast_##TAG##_bool},
 PF_EACH_REAL(FROM)
 typedef struct { float re, im; } c64;
 typedef struct { double re, im; } c128;
-static void half_f32(const void *x, void *y, int64_t n, double p) { (void)p; pf_half_to_float(PF_FLOAT16, x, (float *)y, n); }
-static void bf16_f32(const void *x, void *y, int64_t n, double p) { (void)p; pf_half_to_float(PF_BFLOAT16, x, (float *)y, n); }
-static void f32_half(const void *x, void *y, int64_t n, double p) { (void)p; pf_float_to_half(PF_FLOAT16, (const float *)x, y, n); }
-static void f32_bf16(const void *x, void *y, int64_t n, double p) { (void)p; pf_float_to_half(PF_BFLOAT16, (const float *)x, y, n); }
+static void half_f32(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  pf_half_to_float(PF_FLOAT16, x, (float *)y, n);
+}
+static void bf16_f32(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  pf_half_to_float(PF_BFLOAT16, x, (float *)y, n);
+}
+static void f32_half(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  pf_float_to_half(PF_FLOAT16, (const float *)x, y, n);
+}
+static void f32_bf16(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  pf_float_to_half(PF_BFLOAT16, (const float *)x, y, n);
+}
 UNARY(c64, f32, c64, float, x.re)
 UNARY(c128, f64, c128, double, x.re)
 #define COMPLEX_LOOP(NAME, TX, TY, RE, IM) \
@@ -78,7 +100,9 @@ static pf_unary_loop from_hub(int32_t to) {
        : to == PF_COMPLEX128 ? f64_c128 : NULL;
 }
 static int32_t hub(int32_t type) {
-  return pf_is_half(type) || type == PF_COMPLEX64 ? PF_FLOAT32 : type == PF_COMPLEX128 ? PF_FLOAT64 : type;
+  return pf_is_half(type) || type == PF_COMPLEX64 ? PF_FLOAT32
+         : type == PF_COMPLEX128                  ? PF_FLOAT64
+                                                  : type;
 }
 static void append(cast_state *s, pf_unary_loop loop, int32_t to) {
   s->loop[s->length++] = loop;
@@ -95,7 +119,8 @@ static pf_status cast_init(pf_ctx *c, void *state) {
   if (from != mid && loops[from][mid]) append(s, loops[from][mid], mid), from = mid;
   if (mid != to && from == mid) append(s, from_hub(to), to), from = to;
   if (from == to) return PF_OK;
-  return pf_failf(c, PF_UNIMPLEMENTED, "Cast %s to %s is not supported", pf_type_name(s->from), pf_type_name(to));
+  return pf_failf(c, PF_UNIMPLEMENTED, "Cast %s to %s is not supported", pf_type_name(s->from),
+                  pf_type_name(to));
 }
 
 typedef struct { const cast_state *s; const char *x; char *y; } cast_task;
@@ -119,8 +144,9 @@ static pf_status cast(pf_ctx *c, const void *state) {
   const cast_state *s = (const cast_state *)state;
   const DLTensor *x = c->in[0];
   if (!s->length) return c->host->alias(c, 0, 0, x->shape, x->ndim);
-  DLTensor *y = s->length == 1 && s->size[0] == s->size[1] ? c->host->forward(c, 0, 0, x->shape, x->ndim)
-                                                           : pf_output_like(c, 0, x);
+  DLTensor *y = s->length == 1 && s->size[0] == s->size[1]
+                    ? c->host->forward(c, 0, 0, x->shape, x->ndim)
+                    : pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   cast_task t = {s, PF_DATA(const char, x), PF_DATA(char, y)};
   return pf_parallel(c, pf_numel(x), PF_GRAIN, cast_range, &t);
@@ -134,12 +160,14 @@ static pf_status bitcast(pf_ctx *c, const void *state) {
   int32_t nd = x->ndim;
   PF_TRY(pf_check_rank(c, x, "input"));
   if (!a || !b)
-    return PF_INVALID(c, "Cannot bitcast from %s to %s", pf_type_name(s->from), pf_type_name(s->to));
+    return PF_INVALID(c, "Cannot bitcast from %s to %s", pf_type_name(s->from),
+                      pf_type_name(s->to));
   memcpy(shape, x->shape, sizeof(int64_t) * (size_t)nd);
   if (a > b) shape[nd++] = a / b;
   if (a < b && (nd == 0 || shape[--nd] != b / a))
-    return PF_INVALID(c, "Cannot bitcast from %s to %s: the last dimension must be %" PRId64 ", got shape %s",
-                      pf_type_name(s->from), pf_type_name(s->to), b / a, PF_SHAPE(x).s);
+    return PF_INVALID(
+        c, "Cannot bitcast from %s to %s: the last dimension must be %" PRId64 ", got shape %s",
+        pf_type_name(s->from), pf_type_name(s->to), b / a, PF_SHAPE(x).s);
   DLTensor *y = c->host->forward(c, 0, 0, shape, nd);
   PF_EXHAUSTED(y);
   if (pf_numel(x) && y->data != x->data)

@@ -1,4 +1,5 @@
-/* common.h - what every CPU kernel file shares: errors, shapes, element types, half floats, table macros.
+/* common.h - what every CPU kernel file shares: errors, shapes, element types, half floats, table
+ * macros.
  *
  * Invariants
  *   1. Nothing here calls the host except through the `pf_ctx` it is given.
@@ -11,7 +12,8 @@
  *       if (x->ndim != 1) return PF_INVALID(c, "x must be a vector, got rank %d", x->ndim);
  *       ...
  *     }
- *     const pf_kernel *const pf_kernels_twice[] = {PF_CPU("Twice", "T=float", .compute = twice), NULL};
+ *     const pf_kernel *const twice_kernels[] = {
+ *       PF_CPU("Twice", "T=float", .compute = twice), NULL};
  */
 #ifndef PF_CPU_COMMON_H
 #define PF_CPU_COMMON_H
@@ -31,7 +33,8 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
 #if defined(__clang__)
 #define PF_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
-#define PF_IVDEP _Pragma("GCC ivdep")   /* an output may be the input itself: no dependence between elements */
+#define PF_IVDEP \
+  _Pragma("GCC ivdep") /* an output may be the input itself: no dependence between elements */
 #else
 #define PF_IVDEP
 #endif
@@ -84,15 +87,17 @@ PF_LOCAL pf_text pf_shape_text(const int64_t *shape, int32_t ndim) {
 /* ---------------------------------------------------------------- element types */
 PF_LOCAL const char *pf_type_name(int32_t type) {
   static const char *const names[PF_TYPE_COUNT] = {
-    "invalid", "float", "double", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool",
-    "qint8", "quint8", "qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "half", "resource",
-    "variant", "uint32", "uint64", "float8_e5m2", "float8_e4m3fn"};
+      "invalid",  "float",     "double",  "int32",       "uint8",        "int16",  "int8",
+      "string",   "complex64", "int64",   "bool",        "qint8",        "quint8", "qint32",
+      "bfloat16", "qint16",    "quint16", "uint16",      "complex128",   "half",   "resource",
+      "variant",  "uint32",    "uint64",  "float8_e5m2", "float8_e4m3fn"};
   return type >= 0 && type < PF_TYPE_COUNT && names[type] ? names[type] : "unknown";
 }
-/* bytes of one element; 0 for types whose elements are not plain bytes (string, resource, variant) */
+/* bytes of one element; 0 for types whose elements are not plain bytes (string, resource, variant)
+ * */
 PF_LOCAL int64_t pf_type_size(int32_t type) {
-  static const uint8_t size[PF_TYPE_COUNT] = {0, 4, 8, 4, 1, 2, 1, 0, 8, 8, 1, 1, 1, 4, 2, 2, 2, 2, 16, 2,
-                                              0, 0, 4, 8, 1, 1};
+  static const uint8_t size[PF_TYPE_COUNT] = {0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
+                                              4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1};
   return type >= 0 && type < PF_TYPE_COUNT ? size[type] : 0;
 }
 
@@ -135,14 +140,16 @@ PF_INLINE int64_t pf_index_at(const DLTensor *t, int32_t type, int64_t i) {
 PF_INLINE int64_t pf_in_index(pf_ctx *c, int32_t in, int64_t i) {
   return pf_index_at(c->in[in], c->in_type[in], i);
 }
-/* the numbers of a vector (or scalar) input: axes, sizes, a shape.  *n <= PF_MAX_DIMS values go to `out` */
+/* the numbers of a vector (or scalar) input: axes, sizes, a shape.  *n <= PF_MAX_DIMS values go to
+ * `out` */
 PF_LOCAL pf_status pf_in_vector(pf_ctx *c, int32_t in, const char *name, int64_t *out, int32_t *n) {
   const DLTensor *t = c->in[in];
   if (t->ndim > 1)
     return PF_INVALID(c, "%s must be a vector, got shape %s", name, PF_SHAPE(t).s);
   int64_t count = pf_numel(t);
   if (count > PF_MAX_DIMS)
-    return PF_INVALID(c, "%s has %" PRId64 " elements, at most %d are supported", name, count, PF_MAX_DIMS);
+    return PF_INVALID(c, "%s has %" PRId64 " elements, at most %d are supported", name, count,
+                      PF_MAX_DIMS);
   for (int64_t i = 0; i < count; i++) out[i] = pf_in_index(c, in, i);
   *n = (int32_t)count;
   return PF_OK;
@@ -164,7 +171,8 @@ PF_LOCAL pf_status pf_axis(pf_ctx *c, int64_t axis, int32_t ndim, const char *na
 }
 PF_LOCAL pf_status pf_check_rank(pf_ctx *c, const DLTensor *t, const char *name) {
   if (t->ndim <= PF_MAX_DIMS) return PF_OK;
-  return pf_failf(c, PF_UNIMPLEMENTED, "%s has rank %d, at most %d is supported", name, t->ndim, PF_MAX_DIMS);
+  return pf_failf(c, PF_UNIMPLEMENTED, "%s has rank %d, at most %d is supported", name, t->ndim,
+                  PF_MAX_DIMS);
 }
 /* output i with a checked shape */
 PF_LOCAL DLTensor *pf_output_checked(pf_ctx *c, int32_t i, const int64_t *shape, int32_t ndim) {
@@ -191,9 +199,11 @@ PF_INLINE pf_status pf_parallel(pf_ctx *c, int64_t n, int64_t grain, pf_range fn
   return PF_OK;
 }
 /* a grain so that one chunk is about PF_GRAIN elements of work */
-PF_INLINE int64_t pf_grain(int64_t work_per_item) { return 1 + PF_GRAIN / PF_MAX(work_per_item, 1); }
+PF_INLINE int64_t pf_grain(int64_t work_per_item) {
+  return 1 + PF_GRAIN / PF_MAX(work_per_item, 1);
+}
 
-/* ---------------------------------------------------------------- half and bfloat16, round to nearest even */
+/* ----------------------------------------------------- half and bfloat16, round to nearest even */
 PF_INLINE uint32_t pf_float_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 PF_INLINE float pf_bits_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 PF_INLINE uint64_t pf_double_bits(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
@@ -201,13 +211,14 @@ PF_INLINE double pf_bits_double(uint64_t u) { double x; memcpy(&x, &u, 8); retur
 
 PF_INLINE float pf_from_half(uint16_t h) {
   uint32_t w = (uint32_t)h << 16, sign = w & 0x80000000u, two = w + w;
-  float normal = pf_bits_float((two >> 4) + (0xE0u << 23)) * 0x1.0p-112f;     /* exponent moved, inf/nan kept */
+  float normal =
+      pf_bits_float((two >> 4) + (0xE0u << 23)) * 0x1.0p-112f; /* exponent moved, inf/nan kept */
   float denormal = pf_bits_float((two >> 17) | (126u << 23)) - 0.5f;
   return pf_bits_float(sign | pf_float_bits(two < (1u << 27) ? denormal : normal));
 }
 PF_INLINE uint16_t pf_to_half(float f) {
   uint32_t w = pf_float_bits(f), sign = (w >> 16) & 0x8000u, a = w & 0x7fffffffu;
-  uint32_t normal = a + 0xc8000fffu + ((a >> 13) & 1);                        /* rebias, round half to even */
+  uint32_t normal = a + 0xc8000fffu + ((a >> 13) & 1); /* rebias, round half to even */
   uint32_t denormal = pf_float_bits(pf_bits_float(a) + 0.5f) - 0x3f000000u;
   uint32_t half = a >= 0x477ff000u ? 0x7c00u : a < 0x38800000u ? denormal : normal >> 13;
   return (uint16_t)(sign | (a > 0x7f800000u ? 0x7e00u : half));
@@ -230,21 +241,25 @@ PF_LOCAL void pf_float_to_half(int32_t type, const float *x, void *y, int64_t n)
   else for (int64_t i = 0; i < n; i++) h[i] = pf_to_half(x[i]);
 }
 
-/* ---------------------------------------------------------------- lists of element types, X(number, C type, tag) */
-#define PF_EACH_SIGNED(X) X(PF_INT8, int8_t, i8) X(PF_INT16, int16_t, i16) X(PF_INT32, int32_t, i32) \
-  X(PF_INT64, int64_t, i64)
-#define PF_EACH_UNSIGNED(X) X(PF_UINT8, uint8_t, u8) X(PF_UINT16, uint16_t, u16) X(PF_UINT32, uint32_t, u32) \
-  X(PF_UINT64, uint64_t, u64)
+/* ----------------------------------------------- lists of element types, X(number, C type, tag) */
+#define PF_EACH_SIGNED(X) \
+  X(PF_INT8, int8_t, i8) \
+  X(PF_INT16, int16_t, i16) X(PF_INT32, int32_t, i32) X(PF_INT64, int64_t, i64)
+#define PF_EACH_UNSIGNED(X) \
+  X(PF_UINT8, uint8_t, u8) \
+  X(PF_UINT16, uint16_t, u16) X(PF_UINT32, uint32_t, u32) X(PF_UINT64, uint64_t, u64)
 #define PF_EACH_INT(X) PF_EACH_SIGNED(X) PF_EACH_UNSIGNED(X)
 #define PF_EACH_FLOAT(X) X(PF_FLOAT32, float, f32) X(PF_FLOAT64, double, f64)
 #define PF_EACH_REAL(X) PF_EACH_FLOAT(X) PF_EACH_INT(X)
 
-/* ---------------------------------------------------------------- copies of elements, strings included */
+/* --------------------------------------------------------- copies of elements, strings included */
 /* n elements; esize 0: strings */
-PF_LOCAL pf_status pf_copy_run(pf_ctx *c, DLTensor *dst, int64_t di, const DLTensor *src, int64_t si, int64_t n,
-                               int64_t esize) {
+PF_LOCAL pf_status pf_copy_run(pf_ctx *c, DLTensor *dst, int64_t di, const DLTensor *src,
+                               int64_t si, int64_t n, int64_t esize) {
   if (esize) {
-    if (n) memcpy(PF_DATA(char, dst) + di * esize, PF_DATA(const char, src) + si * esize, (size_t)(n * esize));
+    if (n)
+      memcpy(PF_DATA(char, dst) + di * esize, PF_DATA(const char, src) + si * esize,
+             (size_t)(n * esize));
     return PF_OK;
   }
   for (int64_t i = 0; i < n; i++) {

@@ -3,7 +3,8 @@
  * Paths of a binary op, the cheap ones first:
  *   both one element, or equal shapes   one loop, vector-vector
  *   one side one element                one loop, scalar-vector or vector-scalar
- *   else                                neighbouring dimensions that broadcast alike are merged; the innermost
+ *   else                                neighbouring dimensions that broadcast alike are merged;
+ *   the innermost
  *                                       one runs as a loop, the others as an odometer
  */
 #include "elementwise.h"
@@ -72,12 +73,15 @@ pf_status pf_fault_error(pf_ctx *c, int32_t faults) {
   return PF_OK;
 }
 
-pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, int64_t *shape, int32_t *ndim) {
+pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, int64_t *shape,
+                             int32_t *ndim) {
   int32_t nd = PF_MAX(a->ndim, b->ndim);
   if (nd > PF_MAX_DIMS)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Broadcast of rank %d; at most %d is supported", nd, PF_MAX_DIMS);
+    return pf_failf(c, PF_UNIMPLEMENTED, "Broadcast of rank %d; at most %d is supported", nd,
+                    PF_MAX_DIMS);
   for (int32_t i = 1; i <= nd; i++) {
-    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1, db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1,
+            db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
     if (da != db && da != 1 && db != 1)
       return PF_INVALID(c, "Incompatible shapes: %s vs. %s", PF_SHAPE(a).s, PF_SHAPE(b).s);
     shape[nd - i] = da == 1 ? db : da;
@@ -86,7 +90,8 @@ pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, in
   return PF_OK;
 }
 
-static int32_t binary_half(const pf_binary_state *s, const char *a, const char *b, char *z, int64_t n, int32_t mode) {
+static int32_t binary_half(const pf_binary_state *s, const char *a, const char *b, char *z,
+                           int64_t n, int32_t mode) {
   float fa[HALF_BLOCK], fb[HALF_BLOCK];
   int32_t faults = 0;
   if (mode == PF_SV) pf_half_to_float(s->type, a, fa, 1);
@@ -95,14 +100,14 @@ static int32_t binary_half(const pf_binary_state *s, const char *a, const char *
     int64_t k = PF_MIN(n - i, HALF_BLOCK);
     if (mode != PF_SV) pf_half_to_float(s->type, a + 2 * i, fa, k);
     if (mode != PF_VS) pf_half_to_float(s->type, b + 2 * i, fb, k);
-    float *out = mode == PF_SV ? fb : fa;                       /* the other one still holds the scalar */
+    float *out = mode == PF_SV ? fb : fa; /* the other one still holds the scalar */
     faults |= s->loop(fa, fb, s->half_out ? (void *)out : z + i * s->out_size, k, mode, s->p);
     if (s->half_out) pf_float_to_half(s->type, out, z + 2 * i, k);
   }
   return faults;
 }
-static inline int32_t run_loop(const pf_binary_state *s, const char *a, const char *b, char *z, int64_t n,
-                               int32_t mode) {
+static inline int32_t run_loop(const pf_binary_state *s, const char *a, const char *b, char *z,
+                               int64_t n, int32_t mode) {
   return pf_is_half(s->type) ? binary_half(s, a, b, z, n, mode) : s->loop(a, b, z, n, mode, s->p);
 }
 
@@ -121,7 +126,8 @@ static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pf_binary_state *s = t->s;
   (void)worker;
   int32_t f = run_loop(s, t->mode == PF_SV ? t->a : t->a + lo * s->in_size,
-                       t->mode == PF_VS ? t->b : t->b + lo * s->in_size, t->z + lo * s->out_size, hi - lo, t->mode);
+                       t->mode == PF_VS ? t->b : t->b + lo * s->in_size, t->z + lo * s->out_size,
+                       hi - lo, t->mode);
   if (f) __atomic_fetch_or(&t->faults, f, __ATOMIC_RELAXED);
 }
 
@@ -138,7 +144,8 @@ static void broadcast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   while (lo < hi) {
     int64_t n = PF_MIN(t->inner - col, hi - lo);
     faults |= run_loop(s, t->a + (oa + (t->mode == PF_SV ? 0 : col)) * s->in_size,
-                       t->b + (ob + (t->mode == PF_VS ? 0 : col)) * s->in_size, t->z + lo * s->out_size, n, t->mode);
+                       t->b + (ob + (t->mode == PF_VS ? 0 : col)) * s->in_size,
+                       t->z + lo * s->out_size, n, t->mode);
     lo += n, col = 0;
     for (int32_t d = t->nd - 1; d >= 0; d--) {
       oa += t->sa[d], ob += t->sb[d];
@@ -150,14 +157,16 @@ static void broadcast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* merges neighbouring dimensions that broadcast alike; the last one becomes `inner` and `mode` */
-static void plan_broadcast(binary_task *t, const DLTensor *a, const DLTensor *b, const int64_t *shape, int32_t nd) {
+static void plan_broadcast(binary_task *t, const DLTensor *a, const DLTensor *b,
+                           const int64_t *shape, int32_t nd) {
   int32_t kind_before = -1, k = -1;
   int64_t sa = 1, sb = 1, wa = 0, wb = 0;
   int64_t dims[PF_MAX_DIMS], xa[PF_MAX_DIMS], xb[PF_MAX_DIMS];
   int32_t kinds[PF_MAX_DIMS];
   for (int32_t i = 1; i <= nd; i++) {                           /* from the innermost outwards */
     int64_t n = shape[nd - i];
-    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1, db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1,
+            db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
     int32_t kind = da == db ? PF_VV : da == 1 ? PF_SV : PF_VS;
     wa = sa, wb = sb, sa *= da, sb *= db;
     if (n == 1) continue;
@@ -176,15 +185,15 @@ static void plan_broadcast(binary_task *t, const DLTensor *a, const DLTensor *b,
 }
 
 /* a buffer for the output: an input's own when the kernel may overwrite it */
-static inline DLTensor *make_output(pf_ctx *c, const pf_binary_state *s, int32_t in, const int64_t *shape,
-                                    int32_t nd) {
+static inline DLTensor *make_output(pf_ctx *c, const pf_binary_state *s, int32_t in,
+                                    const int64_t *shape, int32_t nd) {
   return in >= 0 && s->in_size == s->out_size ? c->host->forward(c, in, 0, shape, nd)
                                               : c->host->output(c, 0, shape, nd);
 }
 
 /* a and b are inputs 0 and 1, perhaps seen with another shape */
-static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *shaped, int32_t in, int64_t n,
-                          int32_t mode) {
+static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *shaped, int32_t in,
+                          int64_t n, int32_t mode) {
   DLTensor *z = make_output(c, s, in, shaped->shape, shaped->ndim);
   PF_EXHAUSTED(z);
   const char *a = PF_DATA(const char, c->in[0]), *b = PF_DATA(const char, c->in[1]);
@@ -199,15 +208,18 @@ static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *s
   return pf_fault_error(c, t.faults);
 }
 
-__attribute__((noinline))
-static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s, const DLTensor *a, const DLTensor *b) {
+__attribute__((noinline)) static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s,
+                                                         const DLTensor *a, const DLTensor *b) {
   binary_task t;
   int64_t shape[PF_MAX_DIMS], n;
   int32_t nd;
   PF_TRY(pf_broadcast_shape(c, a, b, shape, &nd));
   if (!pf_shape_numel(shape, nd, &n) || n > INT64_MAX / 16)
-    return PF_INVALID(c, "Broadcast of %s and %s has too many elements", PF_SHAPE(a).s, PF_SHAPE(b).s);
-  int32_t in = pf_same_dims(a->shape, a->ndim, shape, nd) ? 0 : pf_same_dims(b->shape, b->ndim, shape, nd) ? 1 : -1;
+    return PF_INVALID(c, "Broadcast of %s and %s has too many elements", PF_SHAPE(a).s,
+                      PF_SHAPE(b).s);
+  int32_t in = pf_same_dims(a->shape, a->ndim, shape, nd)   ? 0
+               : pf_same_dims(b->shape, b->ndim, shape, nd) ? 1
+                                                            : -1;
   DLTensor *z = make_output(c, s, in, shape, nd);
   PF_EXHAUSTED(z);
   if (n == 0) return PF_OK;
@@ -221,7 +233,8 @@ static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s, const DLTens
 static pf_status unequal_shapes(pf_ctx *c, const pf_binary_state *s) {
   const DLTensor *a = c->in[0], *b = c->in[1];
   if (!s->allow_unequal)
-    return PF_INVALID(c, "Inputs must have the same shape: got %s and %s", PF_SHAPE(a).s, PF_SHAPE(b).s);
+    return PF_INVALID(c, "Inputs must have the same shape: got %s and %s", PF_SHAPE(a).s,
+                      PF_SHAPE(b).s);
   DLTensor *z = c->host->output(c, 0, NULL, 0);                  /* one bool: they differ */
   PF_EXHAUSTED(z);
   *PF_DATA(uint8_t, z) = s->allow_unequal == 2;
@@ -238,10 +251,11 @@ static int can_broadcast(const DLTensor *a, const DLTensor *b) {
 pf_status pf_binary_compute(pf_ctx *c, const void *state) {
   const pf_binary_state *s = (const pf_binary_state *)state;
   const DLTensor *a = c->in[0], *b = c->in[1];
-  if ((a->ndim | b->ndim) == 0) {                               /* two scalars: the cost of a step is counted in them */
+  if ((a->ndim | b->ndim) == 0) { /* two scalars: the cost of a step is counted in them */
     DLTensor *z = make_output(c, s, 0, a->shape, 0);
     PF_EXHAUSTED(z);
-    int32_t faults = run_loop(s, PF_DATA(const char, a), PF_DATA(const char, b), PF_DATA(char, z), 1, PF_VV);
+    int32_t faults =
+        run_loop(s, PF_DATA(const char, a), PF_DATA(const char, b), PF_DATA(char, z), 1, PF_VV);
     return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
   }
   if (pf_same_shape(a, b)) return run_flat(c, s, a, 0, pf_numel(a), PF_VV);
@@ -253,7 +267,7 @@ pf_status pf_binary_compute(pf_ctx *c, const void *state) {
   return run_broadcast(c, s, a, b);
 }
 
-/* ---------------------------------------------------------------- BiasAdd, AddN: other uses of the Add loops */
+/* --------------------------------------------------- BiasAdd, AddN: other uses of the Add loops */
 pf_status pf_bias_compute(pf_ctx *c, const void *state) {
   const pf_bias_state *s = (const pf_bias_state *)state;
   const DLTensor *x = c->in[0], *bias = c->in[1];
@@ -263,8 +277,11 @@ pf_status pf_bias_compute(pf_ctx *c, const void *state) {
   if (bias->ndim != 1) return PF_INVALID(c, "Biases must be 1D: %s", PF_SHAPE(bias).s);
   int32_t channel = nchw ? 1 : x->ndim - 1;
   if (bias->shape[0] != x->shape[channel])
-    return PF_INVALID(c, "Must provide as many biases as the channel dimension of the input tensor: %s vs. %" PRId64
-                         " in %s", PF_SHAPE(bias).s, x->shape[channel], PF_SHAPE(x).s);
+    return PF_INVALID(
+        c,
+        "Must provide as many biases as the channel dimension of the input tensor: %s vs. %" PRId64
+        " in %s",
+        PF_SHAPE(bias).s, x->shape[channel], PF_SHAPE(x).s);
   int64_t shape[PF_MAX_DIMS];
   DLTensor b = *bias;                                           /* [C, 1, 1, ...] */
   b.ndim = x->ndim - channel, b.shape = shape;
@@ -277,7 +294,7 @@ typedef struct { pf_ctx *c; const pf_binary_state *s; char *z; } addn_task;
 static void addn_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const addn_task *t = (const addn_task *)arg;
   (void)worker;
-  for (int64_t i = lo; i < hi; i += ADDN_BLOCK) {               /* a block of the sum stays in cache */
+  for (int64_t i = lo; i < hi; i += ADDN_BLOCK) { /* a block of the sum stays in cache */
     int64_t n = PF_MIN(ADDN_BLOCK, hi - i), at = i * t->s->in_size;
     const char *sum = PF_DATA(const char, t->c->in[0]) + at;
     for (int32_t k = 1; k < t->c->n_in; k++, sum = t->z + at)
@@ -288,8 +305,9 @@ pf_status pf_addn_compute(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   for (int32_t i = 1; i < c->n_in; i++)
     if (!pf_same_shape(x, c->in[i]))
-      return PF_INVALID(c, "Inputs to operation must have the same size and shape.  Input 0: %s != input %d: %s",
-                        PF_SHAPE(x).s, i, PF_SHAPE(c->in[i]).s);
+      return PF_INVALID(
+          c, "Inputs to operation must have the same size and shape.  Input 0: %s != input %d: %s",
+          PF_SHAPE(x).s, i, PF_SHAPE(c->in[i]).s);
   if (c->n_in == 1) return c->host->alias(c, 0, 0, x->shape, x->ndim);
   DLTensor *z = c->host->forward(c, 0, 0, x->shape, x->ndim);
   PF_EXHAUSTED(z);

@@ -1,20 +1,31 @@
-/* elementwise_complex.c - ops of complex64 and complex128 tensors, and the string forms of Add and Equal. */
+/* elementwise_complex.c - ops of complex64 and complex128 tensors, and the string forms of Add and
+ * Equal. */
 #include <complex.h>
 #undef I
 #include "elementwise.h"
 
 typedef float _Complex c64;
 typedef double _Complex c128;
-static inline c64 make_c64(float re, float im) { float p[2] = {re, im}; c64 z; memcpy(&z, p, 8); return z; }
-static inline c128 make_c128(double re, double im) { double p[2] = {re, im}; c128 z; memcpy(&z, p, 16); return z; }
+static inline c64 make_c64(float re, float im) {
+  float parts[2] = {re, im};
+  c64 z;
+  memcpy(&z, parts, sizeof z);
+  return z;
+}
+static inline c128 make_c128(double re, double im) {
+  double parts[2] = {re, im};
+  c128 z;
+  memcpy(&z, parts, sizeof z);
+  return z;
+}
 
 /* C: the complex type, R: its real type, TAG: c64 or c128, F: libm's suffix */
 #define LOOPS(C, R, TAG, F) \
   static inline C inverse_##TAG(C x) { return (R)1 / x; } \
   static inline C log1p_##TAG(C x) { \
     R re = creal##F(x), im = cimag##F(x), m = re * ((R)2 + re) + im * im; /* |1+x|^2 - 1 */ \
-    return make_##TAG(m > (R)-0.5 && m < 1 ? (R)0.5 * log1p##F(m) : log##F(hypot##F((R)1 + re, im)), \
-                      atan2##F(im, (R)1 + re)); \
+    R mod = m > (R)-0.5 && m < 1 ? (R)0.5 * log1p##F(m) : log##F(hypot##F((R)1 + re, im)); \
+    return make_##TAG(mod, atan2##F(im, (R)1 + re)); \
   } \
   static inline C expm1_##TAG(C x) { \
     R re = creal##F(x), im = cimag##F(x), s = sin##F(im / 2), e = expm1##F(re); \
@@ -73,12 +84,15 @@ LOOPS(c64, float, c64, f)
 LOOPS(c128, double, c128, )
 
 #define EACH_UNARY(X) \
-  X(Neg) X(Square) X(Sign) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Exp) X(Expm1) X(Log) X(Log1p) X(Sigmoid) X(Tanh) \
-  X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Round) X(Conj) \
+  X(Neg) X(Square) X(Sign) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Exp) X(Expm1) X(Log) X(Log1p) \
+  X(Sigmoid) X(Tanh) \
+  X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) \
+  X(Round) X(Conj) \
   X(Real) X(Imag) X(ComplexAbs) X(Angle)
 #define EACH_BINARY(X) \
   X(Sub) X(Mul) X(Div) X(Pow) X(SquaredDifference) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy)
-#define EACH_STRICT(X) X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ApproximateEqual)
+#define EACH_STRICT(X) \
+  X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ApproximateEqual)
 #define UINIT(NAME) UNARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define BINIT(NAME) BINARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define SINIT(NAME) BINIT(NAME) STRICT_INIT(NAME)
@@ -92,9 +106,13 @@ EQUALITY_INIT(Equal, 1)
 EQUALITY_INIT(NotEqual, 2)
 BINARY_INIT(Complex, [PF_FLOAT32] = Complex_c64, [PF_FLOAT64] = Complex_c128)
 
-/* ---------------------------------------------------------------- strings: Add joins, Equal compares bytes */
+/* ----------------------------------------------------- strings: Add joins, Equal compares bytes */
 typedef struct { int32_t shape_error, equal; } string_state;
-static pf_status string_equal_init(pf_ctx *c, void *state) { (void)c; ((string_state *)state)->equal = 1; return PF_OK; }
+static pf_status string_equal_init(pf_ctx *c, void *state) {
+  (void)c;
+  ((string_state *)state)->equal = 1;
+  return PF_OK;
+}
 
 /* element of `t` that broadcasts to flat position `i` of `shape` */
 static int64_t broadcast_position(const DLTensor *t, const int64_t *shape, int32_t nd, int64_t i) {
@@ -169,10 +187,10 @@ const pf_kernel *const elementwise_complex_kernels[] = {
   BINARY_KERNEL("Complex", Complex, "T=float|double"),
   BINARY_KERNEL("Equal", EqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
-  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_COMPLEX, .attrs = ((const pf_attr *const[]){
-    PF_REF(pf_attr, "tolerance", PF_ATTR_FLOAT, offsetof(pf_binary_state, p)), NULL})),
+  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_COMPLEX, .attrs = PF_TOLERANCE),
   PF_CPU("Add", "T=string", .compute = string_add),
   PF_CPU("AddV2", "T=string", .compute = string_add),
-  PF_CPU("Equal", "T=string", .state_size = sizeof(string_state), .init = string_equal_init, .compute = string_equal),
+  PF_CPU("Equal", "T=string", .state_size = sizeof(string_state), .init = string_equal_init,
+         .compute = string_equal),
   PF_CPU("NotEqual", "T=string", .state_size = sizeof(string_state), .compute = string_equal),
   NULL};

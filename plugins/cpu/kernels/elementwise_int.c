@@ -1,12 +1,13 @@
 /* elementwise_int.c - ops of one or two integer or bool tensors.
  *
- * Arithmetic wraps: it is done in an unsigned type U of at least 32 bits, so nothing overflows in C's sense.
- * Division by zero, and a negative power, are faults that become InvalidArgument; the smallest integer divided
- * by -1 wraps.
+ * Arithmetic wraps: it is done in an unsigned type U of at least 32 bits, so nothing overflows in
+ * C's sense.  Division by zero, and a negative power, are faults that become InvalidArgument; the
+ * smallest integer divided by -1 wraps.
  */
 #include "elementwise.h"
 
-#define EACH_S(X) X(int8_t, i8, uint32_t) X(int16_t, i16, uint32_t) X(int32_t, i32, uint32_t) X(int64_t, i64, uint64_t)
+#define EACH_S(X) X(int8_t, i8, uint32_t) X(int16_t, i16, uint32_t) X(int32_t, i32, uint32_t) \
+  X(int64_t, i64, uint64_t)
 #define EACH_U(X) X(uint8_t, u8, uint32_t) X(uint16_t, u16, uint32_t) X(uint32_t, u32, uint32_t) \
   X(uint64_t, u64, uint64_t)
 
@@ -36,7 +37,9 @@
   BINARY(ReluGrad, TAG, T, T, b > 0 ? a : 0) \
   BINARY(Relu6Grad, TAG, T, T, b > 0 && b < 6 ? a : 0) \
   /* a shift outside [0, bits) acts as the nearest one inside */ \
-  PF_INLINE uint32_t shift_##TAG(T b) { return b < 0 ? 0 : b > (T)(sizeof(T) * 8 - 1) ? sizeof(T) * 8 - 1 : (uint32_t)b; } \
+  PF_INLINE uint32_t shift_##TAG(T b) { \
+    return b < 0 ? 0 : b > (T)(sizeof(T) * 8 - 1) ? sizeof(T) * 8 - 1 : (uint32_t)b; \
+  } \
   BINARY(LeftShift, TAG, T, T, (U)a << shift_##TAG(b)) \
   BINARY(RightShift, TAG, T, T, a >> shift_##TAG(b)) \
   PF_INLINE T power_##TAG(T base, T exponent, int32_t *fault) { \
@@ -87,8 +90,10 @@ UNARY(LogicalNot, bool, uint8_t, uint8_t, !x)
 BINARY(LogicalAnd, bool, uint8_t, uint8_t, a & b)
 BINARY(LogicalOr, bool, uint8_t, uint8_t, a | b)
 
-#define S(NAME) [PF_INT8] = NAME##_i8, [PF_INT16] = NAME##_i16, [PF_INT32] = NAME##_i32, [PF_INT64] = NAME##_i64
-#define U(NAME) [PF_UINT8] = NAME##_u8, [PF_UINT16] = NAME##_u16, [PF_UINT32] = NAME##_u32, [PF_UINT64] = NAME##_u64
+#define S(NAME) [PF_INT8] = NAME##_i8, [PF_INT16] = NAME##_i16, [PF_INT32] = NAME##_i32, \
+  [PF_INT64] = NAME##_i64
+#define U(NAME) [PF_UINT8] = NAME##_u8, [PF_UINT16] = NAME##_u16, [PF_UINT32] = NAME##_u32, \
+  [PF_UINT64] = NAME##_u64
 #define SU(NAME) S(NAME), U(NAME)
 #define B(NAME) [PF_BOOL] = NAME##_bool
 
@@ -107,7 +112,8 @@ BINARY_INIT(FloorDiv, S(FloorDiv), U(Div))
 BINARY_INIT(FloorMod, S(FloorMod), U(Mod))
 #define EACH_UNARY(X) X(Square) X(Invert) X(Relu) X(Relu6)
 #define EACH_BINARY(X) \
-  X(Sub) X(Mul) X(Div) X(Mod) X(SquaredDifference) X(Maximum) X(Minimum) X(BitwiseAnd) X(BitwiseOr) \
+  X(Sub) X(Mul) X(Div) X(Mod) X(SquaredDifference) X(Maximum) X(Minimum) X(BitwiseAnd) \
+  X(BitwiseOr) \
   X(BitwiseXor) X(Less) X(LessEqual) X(Greater) X(GreaterEqual) X(LeftShift) X(RightShift) X(Pow)
 #define EACH_STRICT(X) X(ApproximateEqual) X(ReluGrad) X(Relu6Grad)
 #define UNARY_INIT_SU(NAME) UNARY_INIT(NAME, SU(NAME))
@@ -141,8 +147,7 @@ const pf_kernel *const elementwise_int_kernels[] = {
   BINARY_KERNEL("TruncateMod", Mod, T_INTS),
   BINARY_KERNEL("FloorDiv", FloorDiv, T_INTS),
   BINARY_KERNEL("FloorMod", FloorMod, T_INTS),
-  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_INTS, .attrs = ((const pf_attr *const[]){
-    PF_REF(pf_attr, "tolerance", PF_ATTR_FLOAT, offsetof(pf_binary_state, p)), NULL})),
+  BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_INTS, .attrs = PF_TOLERANCE),
   STRICT_ENTRY(ReluGrad)
   STRICT_ENTRY(Relu6Grad)
   NULL};

@@ -1,15 +1,18 @@
 /* reductions.c - Sum, Mean, Prod, Max, Min, EuclideanNorm, All, Any, and BiasAddGrad.
  *
- * The input is seen as groups of neighbouring dimensions that are all kept or all reduced; each reduced group,
- * from the innermost on, is one pass [outer, n, inner] -> [outer, inner] by one of two loops:
+ * The input is seen as groups of neighbouring dimensions that are all kept or all reduced; each
+ * reduced group, from the innermost on, is one pass [outer, n, inner] -> [outer, inner] by one of
+ * two loops:
  *
  *   rows   inner == 1: 32 running partial results per row, then a tree over them
  *   cols   inner > 1: whole rows are added to a tile of columns
  *
  * Invariants
- *   1. Long reductions are cut into pieces of a fixed length and the pieces are reduced again: accurate, and
- *      the same bits for any number of threads.  The lanes are 32 on every instruction set.
- *   2. Integers wrap; half and bfloat16 are reduced as float and rounded once; max and min keep NaN.
+ *   1. Long reductions are cut into pieces of a fixed length and the pieces are reduced again:
+ *      accurate, and the same bits for any number of threads.  The lanes are 32 on every
+ *      instruction set.
+ *   2. Integers wrap; half and bfloat16 are reduced as float and rounded once; max and min keep
+ *      NaN.
  * Compiled once per instruction set.
  */
 #include "common.h"
@@ -25,26 +28,45 @@ typedef struct {
 /* LOAD is an expression of v, JOIN of a and b, both of type T; ZERO is JOIN's neutral element */
 #define REDUCE(NAME, TAG, T, ZERO, LOAD, JOIN) \
   static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n) { \
-    const T *x = (const T *)px; T *y = (T *)py; \
+    const T *x = (const T *)px; \
+    T *y = (T *)py; \
     for (int64_t r = 0; r < rows; r++, x += n) { \
-      T acc[LANES]; int64_t i = 0; \
+      T acc[LANES]; \
+      int64_t i = 0; \
       if (n < LANES) { \
         T a = ZERO; \
-        for (; i < n; i++) { T v = x[i], b = LOAD; a = JOIN; } \
+        for (; i < n; i++) { \
+          T v = x[i], b = LOAD; \
+          a = JOIN; \
+        } \
         y[r] = a; \
         continue; \
       } \
-      for (int k = 0; k < LANES; k++) { T v = x[k]; acc[k] = LOAD; } \
+      for (int k = 0; k < LANES; k++) { \
+        T v = x[k]; \
+        acc[k] = LOAD; \
+      } \
       for (i = LANES; i + LANES <= n; i += LANES) \
-        for (int k = 0; k < LANES; k++) { T v = x[i + k], b = LOAD, a = acc[k]; acc[k] = JOIN; } \
-      for (int64_t k = 0, left = n - i; k < left && k < LANES; k++) { T v = x[i + k], b = LOAD, a = acc[k]; acc[k] = JOIN; } \
+        for (int k = 0; k < LANES; k++) { \
+          T v = x[i + k], b = LOAD, a = acc[k]; \
+          acc[k] = JOIN; \
+        } \
+      for (int64_t k = 0, left = n - i; k < left && k < LANES; k++) { \
+        T v = x[i + k], b = LOAD, a = acc[k]; \
+        acc[k] = JOIN; \
+      } \
       for (int w = LANES / 2; w; w /= 2) \
-        for (int k = 0; k < w; k++) { T a = acc[k], b = acc[k + w]; acc[k] = JOIN; } \
+        for (int k = 0; k < w; k++) { \
+          T a = acc[k], b = acc[k + w]; \
+          acc[k] = JOIN; \
+        } \
       y[r] = acc[0]; \
     } \
   } \
-  static void NAME##_##TAG##_cols(const void *px, void *py, int64_t n, int64_t stride, int64_t m) { \
-    const T *x = (const T *)px; T *y = (T *)py, acc[TILE]; \
+  static void NAME##_##TAG##_cols(const void *px, void *py, int64_t n, int64_t stride, \
+                                  int64_t m) { \
+    const T *x = (const T *)px; \
+    T *y = (T *)py, acc[TILE]; \
     for (int64_t j0 = 0; j0 < m; j0 += TILE) { \
       int64_t w = PF_MIN(m - j0, TILE); \
       for (int64_t j = 0; j < w; j++) y[j0 + j] = ZERO; \
@@ -52,9 +74,15 @@ typedef struct {
         for (int64_t j = 0; j < w; j++) acc[j] = ZERO; \
         for (int64_t r = r0; r < PF_MIN(n, r0 + COL_BLOCK); r++) { \
           const T *row = x + r * stride + j0; \
-          for (int64_t j = 0; j < w; j++) { T v = row[j], b = LOAD, a = acc[j]; acc[j] = JOIN; } \
+          for (int64_t j = 0; j < w; j++) { \
+            T v = row[j], b = LOAD, a = acc[j]; \
+            acc[j] = JOIN; \
+          } \
         } \
-        for (int64_t j = 0; j < w; j++) { T a = y[j0 + j], b = acc[j]; y[j0 + j] = JOIN; } \
+        for (int64_t j = 0; j < w; j++) { \
+          T a = y[j0 + j], b = acc[j]; \
+          y[j0 + j] = JOIN; \
+        } \
       } \
     } \
   }
@@ -97,10 +125,12 @@ REDUCE(Any, u8, uint8_t, 0, v, a | b)
 #define REAL_ROW(NAME) FLOAT_ROW(NAME), [PF_INT8] = PAIR(NAME, i8), [PF_INT16] = PAIR(NAME, i16), \
   [PF_INT32] = PAIR(NAME, i32), [PF_INT64] = PAIR(NAME, i64), [PF_UINT8] = PAIR(NAME, u8), \
   [PF_UINT16] = PAIR(NAME, u16), [PF_UINT32] = PAIR(NAME, u32), [PF_UINT64] = PAIR(NAME, u64)
-#define NUMBER_ROW(NAME) REAL_ROW(NAME), [PF_COMPLEX64] = PAIR(NAME, c64), [PF_COMPLEX128] = PAIR(NAME, c128)
+#define NUMBER_ROW(NAME) \
+  REAL_ROW(NAME), [PF_COMPLEX64] = PAIR(NAME, c64), [PF_COMPLEX128] = PAIR(NAME, c128)
 enum { SUM, MEAN, PROD, MAX_OP, MIN_OP, NORM, ALL, ANY, OPS };
 static const loops first_pass[OPS][PF_TYPE_COUNT] = {
-  [SUM] = {NUMBER_ROW(Sum)}, [MEAN] = {NUMBER_ROW(Sum)}, [PROD] = {NUMBER_ROW(Prod)}, [MAX_OP] = {REAL_ROW(Max)},
+  [SUM] = {NUMBER_ROW(Sum)}, [MEAN] = {NUMBER_ROW(Sum)}, [PROD] = {NUMBER_ROW(Prod)},
+  [MAX_OP] = {REAL_ROW(Max)},
   [MIN_OP] = {REAL_ROW(Min)}, [NORM] = {NUMBER_ROW(SquareSum)}, [ALL] = {[PF_BOOL] = PAIR(All, u8)},
   [ANY] = {[PF_BOOL] = PAIR(Any, u8)}};
 
@@ -121,24 +151,33 @@ static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
   for (int64_t i = lo; i < hi; i++) {
     int64_t at = i % t->pieces * t->piece;
-    t->f->rows(t->x + (i / t->pieces * t->n + at) * t->esize, t->y + i * t->esize, 1, PF_MIN(t->piece, t->n - at));
+    t->f->rows(t->x + (i / t->pieces * t->n + at) * t->esize, t->y + i * t->esize, 1,
+               PF_MIN(t->piece, t->n - at));
   }
 }
 static void cols_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pass_task *t = (const pass_task *)arg;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
-    int64_t tile = i % t->tiles, row = i / t->tiles, at = row % t->pieces * t->piece, outer = row / t->pieces;
+    int64_t tile = i % t->tiles, row = i / t->tiles, at = row % t->pieces * t->piece,
+            outer = row / t->pieces;
     int64_t j = tile * TILE, w = PF_MIN(TILE, t->inner - j);
-    t->f->cols(t->x + ((outer * t->n + at) * t->inner + j) * t->esize, t->y + (row * t->inner + j) * t->esize,
-               PF_MIN(t->piece, t->n - at), t->inner, w);
+    t->f->cols(t->x + ((outer * t->n + at) * t->inner + j) * t->esize,
+               t->y + (row * t->inner + j) * t->esize, PF_MIN(t->piece, t->n - at), t->inner, w);
   }
 }
 /* x [outer, n, inner] -> y [outer, inner]; `next` joins the pieces */
-static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const char *x, char *y, int64_t esize,
-                          int64_t outer, int64_t n, int64_t inner) {
+static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const char *x, char *y,
+                          int64_t esize, int64_t outer, int64_t n, int64_t inner) {
   int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, COL_BLOCK), 4096);
-  pass_task t = {.f = f, .x = x, .y = y, .esize = esize, .n = n, .inner = inner, .piece = PF_MAX(n, 1), .pieces = 1};
+  pass_task t = {.f = f,
+                 .x = x,
+                 .y = y,
+                 .esize = esize,
+                 .n = n,
+                 .inner = inner,
+                 .piece = PF_MAX(n, 1),
+                 .pieces = 1};
   if (n > limit) {
     t.piece = limit, t.pieces = (n + limit - 1) / limit;
     t.y = (char *)c->host->scratch(c, (uint64_t)(outer * t.pieces * inner * esize), 64);
@@ -146,7 +185,9 @@ static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const ch
   }
   t.tiles = (inner + TILE - 1) / TILE;
   if (inner == 1) PF_TRY(pf_parallel(c, outer * t.pieces, pf_grain(t.piece), rows_range, &t));
-  else PF_TRY(pf_parallel(c, outer * t.pieces * t.tiles, pf_grain(t.piece * PF_MIN(inner, TILE)), cols_range, &t));
+  else
+    PF_TRY(pf_parallel(c, outer * t.pieces * t.tiles, pf_grain(t.piece * PF_MIN(inner, TILE)),
+                       cols_range, &t));
   return t.pieces > 1 ? run_pass(c, next, next, t.y, y, esize, outer, t.pieces, inner) : PF_OK;
 }
 
@@ -162,8 +203,8 @@ static groups group_dims(const DLTensor *x, const int32_t *reduce) {
   }
   return g;
 }
-static pf_status run_passes(pf_ctx *c, groups *g, const loops *f, const loops *next, const char *x, char *y,
-                            int64_t esize) {
+static pf_status run_passes(pf_ctx *c, groups *g, const loops *f, const loops *next, const char *x,
+                            char *y, int64_t esize) {
   int32_t left = 0;
   for (int32_t i = 0; i < g->n; i++) left += g->reduced[i];
   if (!left) g->size[g->n] = 1, g->reduced[g->n++] = 1, left = 1;
@@ -187,7 +228,10 @@ static void widen_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   (void)worker;
   pf_half_to_float(t->type, (const uint16_t *)t->x + lo, t->y + lo, hi - lo);
 }
-#define DIVIDE(TYPE, T, TAG) case TYPE: for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)(((T *)y)[i] / (T)count); break;
+#define DIVIDE(TYPE, T, TAG) \
+  case TYPE: \
+    for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)(((T *)y)[i] / (T)count); \
+    break;
 #define DIVIDE_INT(TYPE, T, TAG) \
   case TYPE: for (int64_t i = 0; i < n && count; i++) ((T *)y)[i] = (T)(((T *)y)[i] / count); break;
 static void divide(int32_t type, void *y, int64_t n, int64_t count) {
@@ -195,19 +239,26 @@ static void divide(int32_t type, void *y, int64_t n, int64_t count) {
     PF_EACH_FLOAT(DIVIDE)
     DIVIDE(PF_COMPLEX64, c64, c64) DIVIDE(PF_COMPLEX128, c128, c128)
     PF_EACH_SIGNED(DIVIDE_INT)
-    case PF_UINT64: for (int64_t i = 0; i < n && count; i++) ((uint64_t *)y)[i] /= (uint64_t)count; break;
-    DIVIDE_INT(PF_UINT8, uint8_t, u8) DIVIDE_INT(PF_UINT16, uint16_t, u16) DIVIDE_INT(PF_UINT32, uint32_t, u32)
+    case PF_UINT64:
+      for (int64_t i = 0; i < n && count; i++) ((uint64_t *)y)[i] /= (uint64_t)count;
+      break;
+    DIVIDE_INT(PF_UINT8, uint8_t, u8) DIVIDE_INT(PF_UINT16, uint16_t, u16)
+    DIVIDE_INT(PF_UINT32, uint32_t, u32)
   }
 }
-#define ROOT(TYPE, T, TAG) case TYPE: for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)sqrt((double)((T *)y)[i]); break;
-static void root(int32_t type, void *y, int64_t n) {            /* of sums of squares: real and not negative */
+#define ROOT(TYPE, T, TAG) \
+  case TYPE: \
+    for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)sqrt((double)((T *)y)[i]); \
+    break;
+static void root(int32_t type, void *y, int64_t n) { /* of sums of squares: real and not negative */
   switch (type) {
     PF_EACH_REAL(ROOT)
     ROOT(PF_COMPLEX64, c64, c64) ROOT(PF_COMPLEX128, c128, c128)
   }
 }
 /* reduces input 0 along `flags` into output 0 of that shape */
-static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const int64_t *shape, int32_t nd) {
+static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const int64_t *shape,
+                              int32_t nd) {
   const DLTensor *x = c->in[0];
   int32_t type = c->in_type[0], half = pf_is_half(type), work = half ? PF_FLOAT32 : type;
   groups g = group_dims(x, flags);
@@ -245,7 +296,8 @@ static pf_status reduce(pf_ctx *c, const void *state, int32_t op) {
   for (int64_t i = 0; i < n; i++) {
     int64_t a = pf_in_index(c, 1, i);
     if (a < -x->ndim || a >= x->ndim)
-      return PF_INVALID(c, "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)", a, x->ndim);
+      return PF_INVALID(
+          c, "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)", a, x->ndim);
     flags[a < 0 ? a + x->ndim : a] = 1;
   }
   for (int32_t i = 0; i < x->ndim; i++) {
@@ -254,8 +306,10 @@ static pf_status reduce(pf_ctx *c, const void *state, int32_t op) {
   }
   return reduce_flags(c, op, flags, shape, nd);
 }
-#define OP(NAME, OP) static pf_status NAME(pf_ctx *c, const void *state) { return reduce(c, state, OP); }
-OP(sum, SUM) OP(mean, MEAN) OP(prod, PROD) OP(max_, MAX_OP) OP(min_, MIN_OP) OP(norm, NORM) OP(all, ALL) OP(any, ANY)
+#define OP(NAME, OP) \
+  static pf_status NAME(pf_ctx *c, const void *state) { return reduce(c, state, OP); }
+OP(sum, SUM) OP(mean, MEAN) OP(prod, PROD) OP(max_, MAX_OP) OP(min_, MIN_OP) OP(norm, NORM)
+OP(all, ALL) OP(any, ANY)
 
 typedef struct { pf_str data_format; } format_state;
 static pf_status bias_add_grad(pf_ctx *c, const void *state) {
@@ -269,12 +323,19 @@ static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   return reduce_flags(c, SUM, flags, &x->shape[channel], 1);
 }
 
-#define ENTRY(OP, NAME, WHERE) PF_CPU(OP, WHERE, .state_size = sizeof(reduce_state), .compute = NAME, \
-  .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)))
+#define ENTRY(OP, NAME, WHERE) \
+  PF_CPU(OP, WHERE, .state_size = sizeof(reduce_state), .compute = NAME, \
+         .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)))
 const pf_kernel *const PF_ISA_NAME(reductions_kernels)[] = {
-  ENTRY("Sum", sum, "T=" PF_NUMBERS), ENTRY("Mean", mean, "T=" PF_NUMBERS), ENTRY("Prod", prod, "T=" PF_NUMBERS),
-  ENTRY("Max", max_, "T=" PF_REAL), ENTRY("Min", min_, "T=" PF_REAL), ENTRY("EuclideanNorm", norm, "T=" PF_NUMBERS),
-  ENTRY("All", all, NULL), ENTRY("Any", any, NULL),
-  PF_CPU("BiasAddGrad", "T=" PF_NUMBERS, .state_size = sizeof(format_state), .compute = bias_add_grad,
-         .attrs = PF_ATTRS(PF_ATTR(format_state, PF_ATTR_STRING, data_format))),
-  NULL};
+    ENTRY("Sum", sum, "T=" PF_NUMBERS),
+    ENTRY("Mean", mean, "T=" PF_NUMBERS),
+    ENTRY("Prod", prod, "T=" PF_NUMBERS),
+    ENTRY("Max", max_, "T=" PF_REAL),
+    ENTRY("Min", min_, "T=" PF_REAL),
+    ENTRY("EuclideanNorm", norm, "T=" PF_NUMBERS),
+    ENTRY("All", all, NULL),
+    ENTRY("Any", any, NULL),
+    PF_CPU("BiasAddGrad", "T=" PF_NUMBERS, .state_size = sizeof(format_state),
+           .compute = bias_add_grad,
+           .attrs = PF_ATTRS(PF_ATTR(format_state, PF_ATTR_STRING, data_format))),
+    NULL};

@@ -13,7 +13,7 @@ static pf_status widened(pf_ctx *c, const DLTensor *x, int32_t type, const char 
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
+/* --------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
 enum { ARG_TILE = 64, LANES = 32 };
 typedef void (*arg_loop)(const void *x, int64_t n, int64_t inner, int64_t m, int64_t *at);
 /* m <= ARG_TILE columns of n rows, `inner` elements apart */
@@ -21,20 +21,28 @@ typedef void (*arg_loop)(const void *x, int64_t n, int64_t inner, int64_t m, int
   static void NAME##_##TAG(const void *px, int64_t n, int64_t inner, int64_t m, int64_t *at) { \
     const T *x = (const T *)px; \
     if (inner == 1 && n >= 2 * LANES) { /* the best value by lanes, then its first place */ \
-      T lane[LANES]; int64_t i, k = 0; \
+      T lane[LANES]; \
+      int64_t i, k = 0; \
       for (int j = 0; j < LANES; j++) lane[j] = x[0]; \
       for (i = 0; i + LANES <= n; i += LANES) \
-        for (int j = 0; j < LANES; j++) { T v = x[i + j]; lane[j] = v BETTER lane[j] ? v : lane[j]; } \
+        for (int j = 0; j < LANES; j++) { \
+          T v = x[i + j]; \
+          lane[j] = v BETTER lane[j] ? v : lane[j]; \
+        } \
       T top = x[0]; \
       for (int j = 0; j < LANES; j++) top = lane[j] BETTER top ? lane[j] : top; \
       for (; i < n; i++) top = x[i] BETTER top ? x[i] : top; \
       while (k < n && x[k] != top) k++; \
-      at[0] = k < n ? k : 0;                                    /* NaN first: nothing is better */ \
+      at[0] = k < n ? k : 0; /* NaN first: nothing is better */ \
       return; \
     } \
     if (m == 1) { \
-      T top = x[0]; int64_t k = 0; \
-      for (int64_t i = 1; i < n; i++) { T v = x[i * inner]; if (v BETTER top) top = v, k = i; } \
+      T top = x[0]; \
+      int64_t k = 0; \
+      for (int64_t i = 1; i < n; i++) { \
+        T v = x[i * inner]; \
+        if (v BETTER top) top = v, k = i; \
+      } \
       at[0] = k; \
       return; \
     } \
@@ -80,7 +88,8 @@ static pf_status arg_best(pf_ctx *c, const arg_loop *loops) {
   PF_TRY(pf_check_rank(c, x, "input"));
   PF_TRY(pf_in_scalar(c, 1, "dimension", &axis));
   if (axis < -x->ndim || axis >= x->ndim)
-    return PF_INVALID(c, "Expected dimension in the range [%d, %d), but got %" PRId64, -x->ndim, x->ndim, axis);
+    return PF_INVALID(c, "Expected dimension in the range [%d, %d), but got %" PRId64, -x->ndim,
+                      x->ndim, axis);
   a = (int32_t)(axis < 0 ? axis + x->ndim : axis);
   if (x->shape[a] == 0)
     return PF_INVALID(c, "Reduction axis %d is empty in shape %s", a, PF_SHAPE(x).s);
@@ -88,28 +97,48 @@ static pf_status arg_best(pf_ctx *c, const arg_loop *loops) {
     if (i != a) shape[nd++] = x->shape[i];
   DLTensor *y = c->host->output(c, 0, shape, nd);
   PF_EXHAUSTED(y);
-  arg_task t = {.loop = loops[work], .y = PF_DATA(void, y), .esize = pf_type_size(work), .n = x->shape[a],
-                .inner = pf_product(x->shape, a + 1, x->ndim), .wide = c->out_type[0] == PF_INT64};
-  if (!t.loop) return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s", pf_type_name(type));
+  arg_task t = {.loop = loops[work],
+                .y = PF_DATA(void, y),
+                .esize = pf_type_size(work),
+                .n = x->shape[a],
+                .inner = pf_product(x->shape, a + 1, x->ndim),
+                .wide = c->out_type[0] == PF_INT64};
+  if (!t.loop)
+    return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
+                    pf_type_name(type));
   PF_TRY(widened(c, x, type, &t.x));
-  return pf_parallel(c, pf_numel(y) ? pf_product(x->shape, 0, a) : 0, pf_grain(t.n * t.inner), arg_range, &t);
+  return pf_parallel(c, pf_numel(y) ? pf_product(x->shape, 0, a) : 0, pf_grain(t.n * t.inner),
+                     arg_range, &t);
 }
-static pf_status arg_max(pf_ctx *c, const void *state) { (void)state; return arg_best(c, argmax_loops); }
-static pf_status arg_min(pf_ctx *c, const void *state) { (void)state; return arg_best(c, argmin_loops); }
+static pf_status arg_max(pf_ctx *c, const void *state) {
+  (void)state;
+  return arg_best(c, argmax_loops);
+}
+static pf_status arg_min(pf_ctx *c, const void *state) {
+  (void)state;
+  return arg_best(c, argmin_loops);
+}
 
 /* ---------------------------------------------------------------- Cumsum, Cumprod */
-typedef void (*scan_loop)(const void *x, void *y, int64_t n, int64_t inner, int32_t exclusive, int32_t reverse);
+typedef void (*scan_loop)(const void *x, void *y, int64_t n, int64_t inner, int32_t exclusive,
+                          int32_t reverse);
 /* one [n, inner]: row i from row i - 1; exclusive results are one row late */
 #define SCAN(NAME, TAG, T, ZERO, JOIN) \
-  static void NAME##_##TAG(const void *px, void *py, int64_t n, int64_t inner, int32_t exclusive, int32_t reverse) { \
+  static void NAME##_##TAG(const void *px, void *py, int64_t n, int64_t inner, int32_t exclusive, \
+                           int32_t reverse) { \
     int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0; \
-    const T *x = (const T *)px + first; T *y = (T *)py + first; \
+    const T *x = (const T *)px + first; \
+    T *y = (T *)py + first; \
     for (int64_t j = 0; j < inner; j++) y[j] = exclusive ? (T)ZERO : x[j]; \
     for (int64_t i = 1; i < n; i++, x += step, y += step) \
-      for (int64_t j = 0; j < inner; j++) { T a = y[j], b = exclusive ? x[j] : x[j + step]; y[j + step] = (T)(JOIN); } \
+      for (int64_t j = 0; j < inner; j++) { \
+        T a = y[j], b = exclusive ? x[j] : x[j + step]; \
+        y[j + step] = (T)(JOIN); \
+      } \
   }
 #define SCAN_FLOAT(TYPE, T, TAG) SCAN(cumsum, TAG, T, 0, a + b) SCAN(cumprod, TAG, T, 1, a * b)
-#define SCAN_INT(T, TAG, U) SCAN(cumsum, TAG, T, 0, (U)a + (U)b) SCAN(cumprod, TAG, T, 1, (U)a * (U)b)
+#define SCAN_INT(T, TAG, U) \
+  SCAN(cumsum, TAG, T, 0, (U)a + (U)b) SCAN(cumprod, TAG, T, 1, (U)a *(U)b)
 PF_EACH_FLOAT(SCAN_FLOAT)
 SCAN_FLOAT(, float _Complex, c64)
 SCAN_FLOAT(, double _Complex, c128)
@@ -129,12 +158,19 @@ static const scan_loop cumprod_loops[PF_TYPE_COUNT] = {
   PF_EACH_REAL(PROD_ROW) PROD_ROW(PF_COMPLEX64, , c64) PROD_ROW(PF_COMPLEX128, , c128)};
 
 typedef struct { int32_t exclusive, reverse; } scan_state;
-typedef struct { scan_loop loop; const scan_state *s; const char *x; char *y; int64_t n, inner, bytes; } scan_task;
+typedef struct {
+  scan_loop loop;
+  const scan_state *s;
+  const char *x;
+  char *y;
+  int64_t n, inner, bytes;
+} scan_task;
 static void scan_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const scan_task *t = (const scan_task *)arg;
   (void)worker;
   for (int64_t o = lo; o < hi; o++)
-    t->loop(t->x + o * t->bytes, t->y + o * t->bytes, t->n, t->inner, t->s->exclusive, t->s->reverse);
+    t->loop(t->x + o * t->bytes, t->y + o * t->bytes, t->n, t->inner, t->s->exclusive,
+            t->s->reverse);
 }
 static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
   const DLTensor *x = c->in[0];
@@ -142,7 +178,8 @@ static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
   int64_t axis, n = pf_numel(x);
   PF_TRY(pf_in_scalar(c, 1, "axis", &axis));
   if (axis < -x->ndim || axis >= x->ndim)
-    return PF_INVALID(c, "ScanOp: Expected scan axis in the range [%d, %d), but got %" PRId64, -x->ndim, x->ndim, axis);
+    return PF_INVALID(c, "ScanOp: Expected scan axis in the range [%d, %d), but got %" PRId64,
+                      -x->ndim, x->ndim, axis);
   a = (int32_t)(axis < 0 ? axis + x->ndim : axis);
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
@@ -159,11 +196,17 @@ static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
   if (half) pf_float_to_half(type, (const float *)t.y, PF_DATA(void, y), n);
   return PF_OK;
 }
-static pf_status cumsum(pf_ctx *c, const void *state) { return scan(c, (const scan_state *)state, cumsum_loops); }
-static pf_status cumprod(pf_ctx *c, const void *state) { return scan(c, (const scan_state *)state, cumprod_loops); }
+static pf_status cumsum(pf_ctx *c, const void *state) {
+  return scan(c, (const scan_state *)state, cumsum_loops);
+}
+static pf_status cumprod(pf_ctx *c, const void *state) {
+  return scan(c, (const scan_state *)state, cumprod_loops);
+}
 
-#define SCAN_KERNEL(OP, NAME) PF_CPU(OP, "T=" PF_NUMBERS, .state_size = sizeof(scan_state), .compute = NAME, \
-  .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_BOOL, exclusive), PF_ATTR(scan_state, PF_ATTR_BOOL, reverse)))
+#define SCAN_KERNEL(OP, NAME) \
+  PF_CPU(OP, "T=" PF_NUMBERS, .state_size = sizeof(scan_state), .compute = NAME, \
+         .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_BOOL, exclusive), \
+                           PF_ATTR(scan_state, PF_ATTR_BOOL, reverse)))
 const pf_kernel *const scan_kernels[] = {
   PF_CPU("ArgMax", "T=" PF_REAL "|bool", .compute = arg_max),
   PF_CPU("ArgMin", "T=" PF_REAL "|bool", .compute = arg_min),

@@ -1,8 +1,11 @@
-/* search.c - Unique, ListDiff (hash tables over elements) and TopK, InTopK (the best few of each row). */
+/* search.c - Unique, ListDiff (hash tables over elements) and TopK, InTopK (the best few of each
+ * row). */
 #include "common.h"
 
-/* ---------------------------------------------------------------- a set of elements, in order of first appearance
- * Open addressing; slots hold 1 + the rank of a distinct element.  Elements compare by bytes, except that -0 is 0. */
+/* ---------------------------------------------------------------- a set of elements, in order of
+ * first appearance
+ * Open addressing; slots hold 1 + the rank of a distinct element.  Elements compare by bytes,
+ * except that -0 is 0. */
 typedef struct {
   pf_ctx *c;
   int64_t esize, n, mask;
@@ -26,13 +29,15 @@ static pf_str element(const set *s, const DLTensor *t, int64_t i) {
   pf_str e = {"", 0};
   if (!s->esize) { s->c->host->str_get(t, i, &e); return e; }
   e = (pf_str){PF_DATA(const char, t) + i * s->esize, s->esize};
-  if ((s->type == PF_FLOAT32 && *(const float *)e.data == 0) || (s->type == PF_FLOAT64 && *(const double *)e.data == 0))
+  if ((s->type == PF_FLOAT32 && *(const float *)e.data == 0) ||
+      (s->type == PF_FLOAT64 && *(const double *)e.data == 0))
     e.data = zero;
   return e;
 }
 static uint64_t hash(pf_str e) {
   uint64_t h = 0x9e3779b97f4a7c15u ^ (uint64_t)e.len, w;
-  for (; e.len >= 8; e.data += 8, e.len -= 8) memcpy(&w, e.data, 8), h = (h ^ w) * 0xff51afd7ed558ccdu, h ^= h >> 32;
+  for (; e.len >= 8; e.data += 8, e.len -= 8)
+    memcpy(&w, e.data, 8), h = (h ^ w) * 0xff51afd7ed558ccdu, h ^= h >> 32;
   w = 0;
   if (e.len) memcpy(&w, e.data, (size_t)e.len);
   h = (h ^ w) * 0xff51afd7ed558ccdu;
@@ -61,7 +66,8 @@ static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWit
   const DLTensor *x = c->in[0];
   int64_t n = pf_numel(x);
   set s;
-  if (x->ndim != 1) return PF_INVALID(c, "unique expects a 1D vector, got shape %s.", PF_SHAPE(x).s);
+  if (x->ndim != 1)
+    return PF_INVALID(c, "unique expects a 1D vector, got shape %s.", PF_SHAPE(x).s);
   PF_TRY(set_new(c, x, c->in_type[0], &s));
   DLTensor *idx = pf_output_like(c, 1, x);
   PF_EXHAUSTED(idx);
@@ -86,7 +92,8 @@ static pf_status unique_v2(pf_ctx *c, const void *state) {
   (void)state;
   PF_TRY(pf_in_vector(c, 1, "axis", axis, &n));
   if (n > 1 || (n == 1 && axis[0] != 0 && axis[0] != -1) || c->in[0]->ndim != 1)
-    return pf_failf(c, PF_UNIMPLEMENTED, "UniqueV2 is only implemented for vectors, got shape %s", PF_SHAPE(c->in[0]).s);
+    return pf_failf(c, PF_UNIMPLEMENTED, "UniqueV2 is only implemented for vectors, got shape %s",
+                    PF_SHAPE(c->in[0]).s);
   return unique_vector(c);
 }
 static pf_status list_diff(pf_ctx *c, const void *state) {
@@ -113,11 +120,14 @@ static pf_status list_diff(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- TopK: a heap of k, its worst on top
+/* ---------------------------------------------------------------- TopK: a heap of k, its worst on
+ * top
  * Equal values: the lower index is better. */
 typedef void (*top_loop)(const void *x, int64_t n, int64_t k, void *values, int32_t *at);
 #define TOP(TYPE, T, TAG) \
-  static inline int better_##TAG(const T *x, int32_t i, int32_t j) { return x[i] > x[j] || (!(x[j] > x[i]) && i < j); } \
+  static inline int better_##TAG(const T *x, int32_t i, int32_t j) { \
+    return x[i] > x[j] || (!(x[j] > x[i]) && i < j); \
+  } \
   static void sink_##TAG(const T *x, int32_t *h, int64_t n, int64_t i) { \
     int32_t v = h[i]; \
     for (int64_t kid; (kid = 2 * i + 1) < n; i = kid) { \
@@ -133,18 +143,29 @@ typedef void (*top_loop)(const void *x, int64_t n, int64_t k, void *values, int3
     for (int64_t i = k / 2 - 1; i >= 0; i--) sink_##TAG(x, h, k, i); \
     for (int64_t i = k; i < n && k; i++) \
       if (better_##TAG(x, (int32_t)i, h[0])) h[0] = (int32_t)i, sink_##TAG(x, h, k, 0); \
-    for (int64_t m = k - 1; m > 0; m--) { int32_t v = h[0]; h[0] = h[m], h[m] = v; sink_##TAG(x, h, m, 0); } \
+    for (int64_t m = k - 1; m > 0; m--) { \
+      int32_t v = h[0]; \
+      h[0] = h[m], h[m] = v; \
+      sink_##TAG(x, h, m, 0); \
+    } \
     for (int64_t i = 0; i < k; i++) ((T *)pv)[i] = x[h[i]]; \
   }
 PF_EACH_REAL(TOP)
 #define TOP_ROW(TYPE, T, TAG) [TYPE] = top_##TAG,
 static const top_loop top_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(TOP_ROW)};
-typedef struct { top_loop loop; const char *x; char *values; int32_t *at; int64_t n, k, esize; } top_task;
+typedef struct {
+  top_loop loop;
+  const char *x;
+  char *values;
+  int32_t *at;
+  int64_t n, k, esize;
+} top_task;
 static void top_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const top_task *t = (const top_task *)arg;
   (void)worker;
   for (int64_t r = lo; r < hi; r++)
-    t->loop(t->x + r * t->n * t->esize, t->n, t->k, t->values + r * t->k * t->esize, t->at + r * t->k);
+    t->loop(t->x + r * t->n * t->esize, t->n, t->k, t->values + r * t->k * t->esize,
+            t->at + r * t->k);
 }
 static pf_status top_rows(pf_ctx *c, int64_t k) {
   const DLTensor *x = c->in[0];
@@ -154,8 +175,12 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
   if (k < 0) return PF_INVALID(c, "Need k >= 0, got %" PRId64, k);
   if (x->ndim < 1) return PF_INVALID(c, "input must be >= 1-D, got shape %s", PF_SHAPE(x).s);
   int64_t cols = x->shape[x->ndim - 1];
-  if (cols < k) return PF_INVALID(c, "input must have at least k columns. Had %" PRId64 ", needed %" PRId64, cols, k);
-  if (cols > INT32_MAX) return pf_failf(c, PF_UNIMPLEMENTED, "input has %" PRId64 " columns, more than int32 indices hold", cols);
+  if (cols < k)
+    return PF_INVALID(c, "input must have at least k columns. Had %" PRId64 ", needed %" PRId64,
+                      cols, k);
+  if (cols > INT32_MAX)
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "input has %" PRId64 " columns, more than int32 indices hold", cols);
   memcpy(shape, x->shape, sizeof(int64_t) * (size_t)x->ndim);
   shape[x->ndim - 1] = k;
   DLTensor *values = pf_output_checked(c, 0, shape, x->ndim);
@@ -163,7 +188,13 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
   DLTensor *at = c->host->output(c, 1, shape, x->ndim);
   PF_EXHAUSTED(at);
   if (k == 0 || n == 0) return PF_OK;
-  top_task t = {top_loops[work], PF_DATA(const char, x), PF_DATA(char, values), PF_DATA(int32_t, at), cols, k, pf_type_size(work)};
+  top_task t = {top_loops[work],
+                PF_DATA(const char, x),
+                PF_DATA(char, values),
+                PF_DATA(int32_t, at),
+                cols,
+                k,
+                pf_type_size(work)};
   int64_t m = pf_numel(values);
   if (half) {
     float *wide = (float *)c->host->scratch(c, (uint64_t)(n + m) * 4, 64);
@@ -176,23 +207,30 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
   return PF_OK;
 }
 typedef struct { int64_t k; } k_state;
-static pf_status top_k(pf_ctx *c, const void *state) { return top_rows(c, ((const k_state *)state)->k); }
+static pf_status top_k(pf_ctx *c, const void *state) {
+  return top_rows(c, ((const k_state *)state)->k);
+}
 static pf_status top_k_v2(pf_ctx *c, const void *state) {
   int64_t k;
   (void)state;
-  if (c->in[1]->ndim != 0) return PF_INVALID(c, "k must be scalar, got shape %s", PF_SHAPE(c->in[1]).s);
+  if (c->in[1]->ndim != 0)
+    return PF_INVALID(c, "k must be scalar, got shape %s", PF_SHAPE(c->in[1]).s);
   PF_TRY(pf_in_scalar(c, 1, "k", &k));
   return top_rows(c, k);
 }
 
-/* ---------------------------------------------------------------- InTopK: fewer than k classes beat the target */
+/* ------------------------------------------------- InTopK: fewer than k classes beat the target */
 static pf_status in_top(pf_ctx *c, int64_t k) {
   const DLTensor *x = c->in[0], *target = c->in[1];
-  if (x->ndim != 2) return PF_INVALID(c, "predictions must be 2-dimensional, got shape %s", PF_SHAPE(x).s);
-  if (target->ndim != 1) return PF_INVALID(c, "targets must be 1-dimensional, got shape %s", PF_SHAPE(target).s);
+  if (x->ndim != 2)
+    return PF_INVALID(c, "predictions must be 2-dimensional, got shape %s", PF_SHAPE(x).s);
+  if (target->ndim != 1)
+    return PF_INVALID(c, "targets must be 1-dimensional, got shape %s", PF_SHAPE(target).s);
   int64_t rows = x->shape[0], cols = x->shape[1];
   if (target->shape[0] != rows)
-    return PF_INVALID(c, "First dimension of predictions %" PRId64 " must match length of targets %" PRId64, rows, target->shape[0]);
+    return PF_INVALID(
+        c, "First dimension of predictions %" PRId64 " must match length of targets %" PRId64, rows,
+        target->shape[0]);
   DLTensor *y = c->host->output(c, 0, &rows, 1);
   PF_EXHAUSTED(y);
   for (int64_t r = 0; r < rows; r++) {
@@ -207,7 +245,9 @@ static pf_status in_top(pf_ctx *c, int64_t k) {
   }
   return PF_OK;
 }
-static pf_status in_top_k(pf_ctx *c, const void *state) { return in_top(c, ((const k_state *)state)->k); }
+static pf_status in_top_k(pf_ctx *c, const void *state) {
+  return in_top(c, ((const k_state *)state)->k);
+}
 static pf_status in_top_k_v2(pf_ctx *c, const void *state) {
   int64_t k;
   (void)state;

@@ -1,16 +1,26 @@
-/* segment.c - rows joined by segment: SegmentSum ..., UnsortedSegmentSum ..., and Bincount.
- * Rows are joined in the order of the data, so results do not depend on threads; half and bfloat16 are joined as
- * float and rounded once. */
+/* segment.c - rows joined by segment: SegmentSum ..., UnsortedSegmentSum ..., and Bincount.  Rows
+ * are joined in the order of the data, so results do not depend on threads; half and bfloat16 are
+ * joined as float and rounded once. */
 #include "common.h"
 
 enum { SUM, MEAN, PROD, MAX_OP, MIN_OP };
-typedef struct { void (*fill)(void *y, int64_t n); void (*join)(void *y, const void *x, int64_t n); } loops;
+typedef struct {
+  void (*fill)(void *y, int64_t n);
+  void (*join)(void *y, const void *x, int64_t n);
+} loops;
 
 #define SEGMENT(NAME, TAG, T, START, JOIN) \
-  static void NAME##_fill_##TAG(void *py, int64_t n) { T *y = (T *)py; for (int64_t i = 0; i < n; i++) y[i] = START; } \
+  static void NAME##_fill_##TAG(void *py, int64_t n) { \
+    T *y = (T *)py; \
+    for (int64_t i = 0; i < n; i++) y[i] = START; \
+  } \
   static void NAME##_join_##TAG(void *py, const void *px, int64_t n) { \
-    T *y = (T *)py; const T *x = (const T *)px; \
-    for (int64_t i = 0; i < n; i++) { T a = y[i], b = x[i]; y[i] = (T)(JOIN); } \
+    T *y = (T *)py; \
+    const T *x = (const T *)px; \
+    for (int64_t i = 0; i < n; i++) { \
+      T a = y[i], b = x[i]; \
+      y[i] = (T)(JOIN); \
+    } \
   }
 #define ALL_FOUR(T, TAG, U, LEAST, GREATEST) \
   SEGMENT(sum, TAG, T, 0, (U)a + (U)b) \
@@ -33,21 +43,35 @@ SEGMENT(prod, c64, float _Complex, 1, a * b)
 SEGMENT(prod, c128, double _Complex, 1, a * b)
 
 #define CELL(NAME, TAG) {NAME##_fill_##TAG, NAME##_join_##TAG}
-#define ROW(NAME) [PF_FLOAT32] = CELL(NAME, f32), [PF_FLOAT64] = CELL(NAME, f64), [PF_INT8] = CELL(NAME, i8), \
+#define ROW(NAME) \
+  [PF_FLOAT32] = CELL(NAME, f32), [PF_FLOAT64] = CELL(NAME, f64), [PF_INT8] = CELL(NAME, i8), \
   [PF_INT16] = CELL(NAME, i16), [PF_INT32] = CELL(NAME, i32), [PF_INT64] = CELL(NAME, i64), \
-  [PF_UINT8] = CELL(NAME, u8), [PF_UINT16] = CELL(NAME, u16), [PF_UINT32] = CELL(NAME, u32), [PF_UINT64] = CELL(NAME, u64)
+  [PF_UINT8] = CELL(NAME, u8), [PF_UINT16] = CELL(NAME, u16), [PF_UINT32] = CELL(NAME, u32), \
+  [PF_UINT64] = CELL(NAME, u64)
 #define COMPLEX_ROW(NAME) [PF_COMPLEX64] = CELL(NAME, c64), [PF_COMPLEX128] = CELL(NAME, c128)
 static const loops table[][PF_TYPE_COUNT] = {
-  [SUM] = {ROW(sum), COMPLEX_ROW(sum)}, [MEAN] = {ROW(sum), COMPLEX_ROW(sum)}, [PROD] = {ROW(prod), COMPLEX_ROW(prod)},
-  [MAX_OP] = {ROW(max)}, [MIN_OP] = {ROW(min)}};
+  [SUM] = {ROW(sum), COMPLEX_ROW(sum)},
+  [MEAN] = {ROW(sum), COMPLEX_ROW(sum)},
+  [PROD] = {ROW(prod), COMPLEX_ROW(prod)},
+  [MAX_OP] = {ROW(max)},
+  [MIN_OP] = {ROW(min)}};
 
 /* data and result as the type that is computed in: float for halves */
-typedef struct { const loops *f; const char *x; char *y; int64_t esize, rows, run; int32_t type, work; DLTensor *out; } job;
-static pf_status begin(pf_ctx *c, int32_t op, const int64_t *shape, int32_t nd, int64_t run, job *j) {
+typedef struct {
+  const loops *f;
+  const char *x;
+  char *y;
+  int64_t esize, rows, run;
+  int32_t type, work;
+  DLTensor *out;
+} job;
+static pf_status begin(pf_ctx *c, int32_t op, const int64_t *shape, int32_t nd, int64_t run,
+                       job *j) {
   const DLTensor *x = c->in[0];
   j->type = c->in_type[0], j->work = pf_is_half(j->type) ? PF_FLOAT32 : j->type;
   j->f = &table[op][j->work], j->esize = pf_type_size(j->work), j->rows = shape[0], j->run = run;
-  if (!j->f->join) return pf_failf(c, PF_UNIMPLEMENTED, "segment op is not defined for %s", pf_type_name(j->type));
+  if (!j->f->join)
+    return pf_failf(c, PF_UNIMPLEMENTED, "segment op is not defined for %s", pf_type_name(j->type));
   j->out = pf_output_checked(c, 0, shape, nd);
   PF_EXHAUSTED(j->out);
   j->x = PF_DATA(const char, x), j->y = PF_DATA(char, j->out);
@@ -61,11 +85,15 @@ static pf_status begin(pf_ctx *c, int32_t op, const int64_t *shape, int32_t nd, 
   return PF_OK;
 }
 static void end(const job *j) {
-  if (j->type != j->work) pf_float_to_half(j->type, (const float *)j->y, PF_DATA(void, j->out), j->rows * j->run);
+  if (j->type != j->work)
+    pf_float_to_half(j->type, (const float *)j->y, PF_DATA(void, j->out), j->rows * j->run);
 }
 
-/* ---------------------------------------------------------------- sorted segments: empty ones are 0 (Prod: 1) */
-#define MEAN_ROW(TYPE, T) case TYPE: for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)(((T *)y)[i] / (T)count); break;
+/* -------------------------------------------------- sorted segments: empty ones are 0 (Prod: 1) */
+#define MEAN_ROW(TYPE, T) \
+  case TYPE: \
+    for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)(((T *)y)[i] / (T)count); \
+    break;
 static void divide_row(int32_t type, void *y, int64_t n, int64_t count) {
   switch (type) {
     MEAN_ROW(PF_FLOAT32, float) MEAN_ROW(PF_FLOAT64, double) MEAN_ROW(PF_COMPLEX64, float _Complex)
@@ -77,9 +105,12 @@ static pf_status segment(pf_ctx *c, int32_t op) {
   int64_t shape[PF_MAX_DIMS], before = 0, count = 0;
   job j;
   PF_TRY(pf_check_rank(c, x, "data"));
-  if (ids->ndim != 1) return PF_INVALID(c, "segment_ids should be a vector, got shape %s", PF_SHAPE(ids).s);
+  if (ids->ndim != 1)
+    return PF_INVALID(c, "segment_ids should be a vector, got shape %s", PF_SHAPE(ids).s);
   if (x->ndim < 1 || x->shape[0] != ids->shape[0])
-    return PF_INVALID(c, "segment_ids should be the same size as dimension 0 of input %s, got %" PRId64, PF_SHAPE(x).s, ids->shape[0]);
+    return PF_INVALID(
+        c, "segment_ids should be the same size as dimension 0 of input %s, got %" PRId64,
+        PF_SHAPE(x).s, ids->shape[0]);
   int64_t n = ids->shape[0], rows = n ? pf_in_index(c, 1, n - 1) + 1 : 0;
   for (int64_t i = 0; i < n; i++) {
     int64_t id = pf_in_index(c, 1, i);
@@ -109,20 +140,24 @@ static pf_status segment(pf_ctx *c, int32_t op) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- unsorted: ids of any shape, negative ones dropped */
+/* -------------------------------------------- unsorted: ids of any shape, negative ones dropped */
 static pf_status unsorted(pf_ctx *c, int32_t op) {
   const DLTensor *x = c->in[0], *ids = c->in[1];
   int64_t rows, shape[PF_MAX_DIMS + 1], n = pf_numel(ids);
   job j;
   PF_TRY(pf_check_rank(c, x, "data"));
   PF_TRY(pf_in_scalar(c, 2, "num_segments", &rows));
-  if (rows < 0) return PF_INVALID(c, "Input num_segments == %" PRId64 " must not be negative.", rows);
+  if (rows < 0)
+    return PF_INVALID(c, "Input num_segments == %" PRId64 " must not be negative.", rows);
   if (ids->ndim > x->ndim || !pf_same_dims(ids->shape, ids->ndim, x->shape, ids->ndim))
-    return PF_INVALID(c, "data.shape = %s does not start with segment_ids.shape = %s", PF_SHAPE(x).s, PF_SHAPE(ids).s);
+    return PF_INVALID(c, "data.shape = %s does not start with segment_ids.shape = %s",
+                      PF_SHAPE(x).s, PF_SHAPE(ids).s);
   for (int64_t i = 0; i < n; i++) {
     int64_t id = pf_in_index(c, 1, i);
     if (id >= rows)
-      return PF_INVALID(c, "segment_ids[%" PRId64 "] = %" PRId64 " is out of range [0, %" PRId64 ")", i, id, rows);
+      return PF_INVALID(c,
+                        "segment_ids[%" PRId64 "] = %" PRId64 " is out of range [0, %" PRId64 ")",
+                        i, id, rows);
   }
   int32_t nd = x->ndim - ids->ndim + 1;
   shape[0] = rows;
@@ -130,7 +165,8 @@ static pf_status unsorted(pf_ctx *c, int32_t op) {
   PF_TRY(begin(c, op, shape, nd, pf_product(x->shape, ids->ndim, x->ndim), &j));
   int64_t bytes = j.run * j.esize;
   j.f->fill(j.y, rows * j.run);
-  if (j.type != j.work && (op == MAX_OP || op == MIN_OP)) {    /* the half types' own lowest and highest */
+  if (j.type != j.work &&
+      (op == MAX_OP || op == MIN_OP)) { /* the half types' own lowest and highest */
     float limit = j.type == PF_FLOAT16 ? 65504.0f : 0x1.fep127f;
     for (int64_t i = 0; i < rows * j.run; i++) ((float *)j.y)[i] = op == MAX_OP ? -limit : limit;
   }
@@ -142,17 +178,29 @@ static pf_status unsorted(pf_ctx *c, int32_t op) {
   return PF_OK;
 }
 #define OPS(NAME, OP) \
-  static pf_status segment_##NAME(pf_ctx *c, const void *state) { (void)state; return segment(c, OP); } \
-  static pf_status unsorted_##NAME(pf_ctx *c, const void *state) { (void)state; return unsorted(c, OP); }
-static pf_status segment_mean(pf_ctx *c, const void *state) { (void)state; return segment(c, MEAN); }
+  static pf_status segment_##NAME(pf_ctx *c, const void *state) { \
+    (void)state; \
+    return segment(c, OP); \
+  } \
+  static pf_status unsorted_##NAME(pf_ctx *c, const void *state) { \
+    (void)state; \
+    return unsorted(c, OP); \
+  }
+static pf_status segment_mean(pf_ctx *c, const void *state) {
+  (void)state;
+  return segment(c, MEAN);
+}
 OPS(sum, SUM) OPS(prod, PROD) OPS(max, MAX_OP) OPS(min, MIN_OP)
 
 /* ---------------------------------------------------------------- Bincount */
-#define BINCOUNT(TYPE, T, U) case TYPE: \
-  for (int64_t i = 0; i < n; i++) { \
-    int32_t v = a[i]; \
-    if (v < size) PF_DATA(T, y)[v] = (T)((U)PF_DATA(T, y)[v] + (U)(weighted ? PF_DATA(const T, w)[i] : 1)); \
-  } break;
+#define BINCOUNT(TYPE, T, U) \
+  case TYPE: \
+    for (int64_t i = 0; i < n; i++) { \
+      int32_t v = a[i]; \
+      if (v < size) \
+        PF_DATA(T, y)[v] = (T)((U)PF_DATA(T, y)[v] + (U)(weighted ? PF_DATA(const T, w)[i] : 1)); \
+    } \
+    break;
 static pf_status bincount(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *w = c->in[2];
   int64_t size, n = pf_numel(x), weighted = pf_numel(w);
@@ -161,7 +209,8 @@ static pf_status bincount(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_scalar(c, 1, "size", &size));
   if (size < 0) return PF_INVALID(c, "size (%" PRId64 ") must be non-negative", size);
   if (weighted && weighted != n)
-    return PF_INVALID(c, "weights must be empty or of arr's size %" PRId64 ", got shape %s", n, PF_SHAPE(w).s);
+    return PF_INVALID(c, "weights must be empty or of arr's size %" PRId64 ", got shape %s", n,
+                      PF_SHAPE(w).s);
   for (int64_t i = 0; i < n; i++)
     if (a[i] < 0) return PF_INVALID(c, "Input arr must be non-negative!");
   DLTensor *y = pf_output_checked(c, 0, &size, 1);
@@ -170,7 +219,9 @@ static pf_status bincount(pf_ctx *c, const void *state) {
   switch (c->out_type[0]) {
     BINCOUNT(PF_FLOAT32, float, float) BINCOUNT(PF_FLOAT64, double, double)
     BINCOUNT(PF_INT32, int32_t, uint32_t) BINCOUNT(PF_INT64, int64_t, uint64_t)
-    default: return pf_failf(c, PF_UNIMPLEMENTED, "Bincount is not defined for %s", pf_type_name(c->out_type[0]));
+    default:
+      return pf_failf(c, PF_UNIMPLEMENTED, "Bincount is not defined for %s",
+                      pf_type_name(c->out_type[0]));
   }
   return PF_OK;
 }

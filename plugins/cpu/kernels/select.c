@@ -1,12 +1,18 @@
-/* select.c - Select, SelectV2 (choose by a condition), Where (coordinates of what is true), Cross. */
+/* select.c - Select, SelectV2 (choose by a condition), Where (coordinates of what is true), Cross.
+ * */
 #include "strided.h"
 #include "elementwise.h"
 
 typedef struct { char b[16]; } e16;
 #define CHOOSE(T, NAME) \
-  static void choose_##NAME(const uint8_t *cond, const void *pa, const void *pb, void *pz, int64_t n) { \
-    const T *a = (const T *)pa, *b = (const T *)pb; T *z = (T *)pz; \
-    PF_IVDEP for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; z[i] = cond[i] ? x : y; } \
+  static void choose_##NAME(const uint8_t *cond, const void *pa, const void *pb, void *pz, \
+                            int64_t n) { \
+    const T *a = (const T *)pa, *b = (const T *)pb; \
+    T *z = (T *)pz; \
+    PF_IVDEP for (int64_t i = 0; i < n; i++) { \
+      T x = a[i], y = b[i]; \
+      z[i] = cond[i] ? x : y; \
+    } \
   }
 CHOOSE(uint8_t, 1)
 CHOOSE(uint16_t, 2)
@@ -15,13 +21,18 @@ CHOOSE(uint64_t, 8)
 CHOOSE(e16, 16)
 typedef void (*choose_loop)(const uint8_t *, const void *, const void *, void *, int64_t);
 static choose_loop choose(int64_t esize) {
-  return esize == 1 ? choose_1 : esize == 2 ? choose_2 : esize == 4 ? choose_4 : esize == 8 ? choose_8 : choose_16;
+  return esize == 1   ? choose_1
+         : esize == 2 ? choose_2
+         : esize == 4 ? choose_4
+         : esize == 8 ? choose_8
+                      : choose_16;
 }
 typedef struct { const uint8_t *cond; const char *a, *b; char *z; int64_t esize; } choose_task;
 static void choose_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const choose_task *t = (const choose_task *)arg;
   (void)worker;
-  choose(t->esize)(t->cond + lo, t->a + lo * t->esize, t->b + lo * t->esize, t->z + lo * t->esize, hi - lo);
+  choose(t->esize)(t->cond + lo, t->a + lo * t->esize, t->b + lo * t->esize, t->z + lo * t->esize,
+                   hi - lo);
 }
 /* all three of one shape */
 static pf_status select_same(pf_ctx *c, int64_t esize) {
@@ -40,18 +51,22 @@ static pf_status select_v1(pf_ctx *c, const void *state) {
   int64_t esize = pf_type_size(c->in_type[1]);
   (void)state;
   if (!pf_same_shape(a, b))
-    return PF_INVALID(c, "'then' and 'else' must have the same size.  but received: %s vs. %s", PF_SHAPE(a).s, PF_SHAPE(b).s);
+    return PF_INVALID(c, "'then' and 'else' must have the same size.  but received: %s vs. %s",
+                      PF_SHAPE(a).s, PF_SHAPE(b).s);
   if (pf_same_shape(cond, a)) return select_same(c, esize);
   if (cond->ndim == 0)
     return c->host->alias(c, *PF_DATA(const uint8_t, cond) ? 1 : 2, 0, a->shape, a->ndim);
   if (cond->ndim != 1 || a->ndim < 1 || cond->shape[0] != a->shape[0])
-    return PF_INVALID(c, "'cond' must be a scalar, of the shape of 'then' %s, or a vector of its first dimension, got %s",
+    return PF_INVALID(c,
+                      "'cond' must be a scalar, of the shape of 'then' %s, or a vector of its "
+                      "first dimension, got %s",
                       PF_SHAPE(a).s, PF_SHAPE(cond).s);
   DLTensor *z = pf_output_like(c, 0, a);
   PF_EXHAUSTED(z);
   int64_t row = pf_product(a->shape, 1, a->ndim);
   for (int64_t i = 0; i < a->shape[0]; i++)
-    PF_TRY(pf_copy_run(c, z, i * row, PF_DATA(const uint8_t, cond)[i] ? a : b, i * row, row, esize));
+    PF_TRY(
+        pf_copy_run(c, z, i * row, PF_DATA(const uint8_t, cond)[i] ? a : b, i * row, row, esize));
   return PF_OK;
 }
 /* element strides with which `t` walks a broadcast shape */
@@ -79,17 +94,22 @@ static pf_status select_v2(pf_ctx *c, const void *state) {
   if (pf_numel(z) == 0) return PF_OK;
   for (int32_t k = 0; k < 3; k++) broadcast_strides(in[k], nd, stride[k]);
   int64_t inner = nd ? with_cond[nd - 1] : 1, n = pf_numel(z);
-  int64_t s0 = nd ? stride[0][nd - 1] : 0, s1 = nd ? stride[1][nd - 1] : 0, s2 = nd ? stride[2][nd - 1] : 0;
+  int64_t s0 = nd ? stride[0][nd - 1] : 0, s1 = nd ? stride[1][nd - 1] : 0,
+          s2 = nd ? stride[2][nd - 1] : 0;
   for (int64_t done = 0; done < n; done += inner) {
     const uint8_t *p = PF_DATA(const uint8_t, in[0]) + pos[0];
-    const char *a = PF_DATA(const char, in[1]) + pos[1] * esize, *b = PF_DATA(const char, in[2]) + pos[2] * esize;
+    const char *a = PF_DATA(const char, in[1]) + pos[1] * esize,
+               *b = PF_DATA(const char, in[2]) + pos[2] * esize;
     char *y = PF_DATA(char, z) + done * esize;
     if (s0 && s1 && s2 && esize) choose(esize)(p, a, b, y, inner);
     else
       for (int64_t j = 0; j < inner; j++) {
         int32_t yes = p[j * s0];
-        if (esize) memcpy(y + j * esize, yes ? a + j * s1 * esize : b + j * s2 * esize, (size_t)esize);
-        else PF_TRY(pf_copy_run(c, z, done + j, yes ? in[1] : in[2], yes ? pos[1] + j * s1 : pos[2] + j * s2, 1, 0));
+        if (esize)
+          memcpy(y + j * esize, yes ? a + j * s1 * esize : b + j * s2 * esize, (size_t)esize);
+        else
+          PF_TRY(pf_copy_run(c, z, done + j, yes ? in[1] : in[2],
+                             yes ? pos[1] + j * s1 : pos[2] + j * s2, 1, 0));
       }
     for (int32_t d = nd - 2; d >= 0; d--) {
       for (int32_t k = 0; k < 3; k++) pos[k] += stride[k][d];
@@ -122,7 +142,8 @@ static int64_t true_half(const void *px, int64_t n, int64_t *at) { /* both zeros
 typedef int64_t (*true_loop)(const void *, int64_t, int64_t *);
 #define TRUE_ROW(TYPE, T, TAG) [TYPE] = true_##TAG,
 static const true_loop true_loops[PF_TYPE_COUNT] = {
-  PF_EACH_REAL(TRUE_ROW) TRUE_ROW(PF_BOOL, , u8) TRUE_ROW(PF_COMPLEX64, , c64) TRUE_ROW(PF_COMPLEX128, , c128)
+  PF_EACH_REAL(TRUE_ROW) TRUE_ROW(PF_BOOL, , u8) TRUE_ROW(PF_COMPLEX64, , c64)
+  TRUE_ROW(PF_COMPLEX128, , c128)
   TRUE_ROW(PF_FLOAT16, , half) TRUE_ROW(PF_BFLOAT16, , half)};
 
 static pf_status where(pf_ctx *c, const void *state) {
@@ -130,12 +151,15 @@ static pf_status where(pf_ctx *c, const void *state) {
   true_loop loop = true_loops[c->in_type[0]];
   int64_t n = pf_numel(x), shape[2];
   (void)state;
-  if (!loop) return pf_failf(c, PF_UNIMPLEMENTED, "Where is not defined for %s", pf_type_name(c->in_type[0]));
+  if (!loop)
+    return pf_failf(c, PF_UNIMPLEMENTED, "Where is not defined for %s",
+                    pf_type_name(c->in_type[0]));
   shape[0] = loop(PF_DATA(const void, x), n, NULL), shape[1] = x->ndim;
   DLTensor *y = pf_output_checked(c, 0, shape, 2);
   PF_EXHAUSTED(y);
   if (shape[0] == 0 || x->ndim == 0) return PF_OK;
-  int64_t *at = (int64_t *)c->host->scratch(c, (uint64_t)shape[0] * 8, 64), *out = PF_DATA(int64_t, y);
+  int64_t *at = (int64_t *)c->host->scratch(c, (uint64_t)shape[0] * 8, 64),
+          *out = PF_DATA(int64_t, y);
   PF_EXHAUSTED(at);
   loop(PF_DATA(const void, x), n, at);
   for (int64_t k = 0; k < shape[0]; k++, out += x->ndim) {
@@ -147,39 +171,51 @@ static pf_status where(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- Cross */
-#define CROSS(TYPE, T, U) case TYPE: \
-  for (int64_t i = 0; i < n; i += 3) { \
-    const T *a = PF_DATA(const T, c->in[0]) + i, *b = PF_DATA(const T, c->in[1]) + i; T *z = PF_DATA(T, y) + i; \
-    for (int k = 0; k < 3; k++) { \
-      int p = (k + 1) % 3, q = (k + 2) % 3; \
-      z[k] = (T)((U)a[p] * (U)b[q] - (U)a[q] * (U)b[p]); \
+#define CROSS(TYPE, T, U) \
+  case TYPE: \
+    for (int64_t i = 0; i < n; i += 3) { \
+      const T *a = PF_DATA(const T, c->in[0]) + i, *b = PF_DATA(const T, c->in[1]) + i; \
+      T *z = PF_DATA(T, y) + i; \
+      for (int k = 0; k < 3; k++) { \
+        int p = (k + 1) % 3, q = (k + 2) % 3; \
+        z[k] = (T)((U)a[p] * (U)b[q] - (U)a[q] * (U)b[p]); \
+      } \
     } \
-  } break;
-#define CROSS_HALF(TYPE) case TYPE: \
-  for (int64_t i = 0; i < n; i += 3) { \
-    float a[3], b[3], z[3]; \
-    pf_half_to_float(TYPE, PF_DATA(const uint16_t, c->in[0]) + i, a, 3); \
-    pf_half_to_float(TYPE, PF_DATA(const uint16_t, c->in[1]) + i, b, 3); \
-    for (int k = 0; k < 3; k++) z[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3]; \
-    pf_float_to_half(TYPE, z, PF_DATA(uint16_t, y) + i, 3); \
-  } break;
+    break;
+#define CROSS_HALF(TYPE) \
+  case TYPE: \
+    for (int64_t i = 0; i < n; i += 3) { \
+      float a[3], b[3], z[3]; \
+      pf_half_to_float(TYPE, PF_DATA(const uint16_t, c->in[0]) + i, a, 3); \
+      pf_half_to_float(TYPE, PF_DATA(const uint16_t, c->in[1]) + i, b, 3); \
+      for (int k = 0; k < 3; k++) \
+        z[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3]; \
+      pf_float_to_half(TYPE, z, PF_DATA(uint16_t, y) + i, 3); \
+    } \
+    break;
 static pf_status cross(pf_ctx *c, const void *state) {
   const DLTensor *a = c->in[0];
   (void)state;
   if (!pf_same_shape(a, c->in[1]))
-    return PF_INVALID(c, "Both inputs must be of same shape: %s vs. %s", PF_SHAPE(a).s, PF_SHAPE(c->in[1]).s);
+    return PF_INVALID(c, "Both inputs must be of same shape: %s vs. %s", PF_SHAPE(a).s,
+                      PF_SHAPE(c->in[1]).s);
   if (a->ndim < 1 || a->shape[a->ndim - 1] != 3)
-    return PF_INVALID(c, "Cross-products are only defined for 3-element vectors, got shape %s", PF_SHAPE(a).s);
+    return PF_INVALID(c, "Cross-products are only defined for 3-element vectors, got shape %s",
+                      PF_SHAPE(a).s);
   DLTensor *y = pf_output_like(c, 0, a);
   PF_EXHAUSTED(y);
   int64_t n = pf_numel(a);
   switch (c->in_type[0]) {
     CROSS(PF_FLOAT32, float, float) CROSS(PF_FLOAT64, double, double)
-    CROSS(PF_INT8, int8_t, uint32_t) CROSS(PF_INT16, int16_t, uint32_t) CROSS(PF_INT32, int32_t, uint32_t)
-    CROSS(PF_INT64, int64_t, uint64_t) CROSS(PF_UINT8, uint8_t, uint32_t) CROSS(PF_UINT16, uint16_t, uint32_t)
+    CROSS(PF_INT8, int8_t, uint32_t) CROSS(PF_INT16, int16_t, uint32_t)
+    CROSS(PF_INT32, int32_t, uint32_t)
+    CROSS(PF_INT64, int64_t, uint64_t) CROSS(PF_UINT8, uint8_t, uint32_t)
+    CROSS(PF_UINT16, uint16_t, uint32_t)
     CROSS(PF_UINT32, uint32_t, uint32_t) CROSS(PF_UINT64, uint64_t, uint64_t)
     CROSS_HALF(PF_FLOAT16) CROSS_HALF(PF_BFLOAT16)
-    default: return pf_failf(c, PF_UNIMPLEMENTED, "Cross is not defined for %s", pf_type_name(c->in_type[0]));
+    default:
+      return pf_failf(c, PF_UNIMPLEMENTED, "Cross is not defined for %s",
+                      pf_type_name(c->in_type[0]));
   }
   return PF_OK;
 }

@@ -1,5 +1,5 @@
-/* shape.c - ops about shapes (Shape, Reshape, BroadcastGradientArgs, ...) and tensors made from a shape
- * (Fill, ZerosLike, Range, ...).  Reshape and its like are aliases: no element is copied. */
+/* shape.c - ops about shapes (Shape, Reshape, BroadcastGradientArgs, ...) and tensors made from a
+ * shape (Fill, ZerosLike, Range, ...).  Reshape and its like are aliases: no element is copied. */
 #include "strided.h"
 
 static void put_index(DLTensor *t, int32_t type, int64_t i, int64_t v) {
@@ -20,7 +20,8 @@ static pf_status index_scalar(pf_ctx *c, int64_t v) {
   DLTensor *y = c->host->output(c, 0, NULL, 0);
   PF_EXHAUSTED(y);
   if (c->out_type[0] == PF_INT32 && v > INT32_MAX)
-    return PF_INVALID(c, "Number of elements %" PRId64 " is larger than int32 max; use out_type=int64", v);
+    return PF_INVALID(
+        c, "Number of elements %" PRId64 " is larger than int32 max; use out_type=int64", v);
   put_index(y, c->out_type[0], 0, v);
   return PF_OK;
 }
@@ -29,10 +30,16 @@ static pf_status shape(pf_ctx *c, const void *state) {  /* Shape, ShapeN */
   for (int32_t i = 0; i < c->n_in; i++) PF_TRY(index_vector(c, i, c->in[i]->shape, c->in[i]->ndim));
   return PF_OK;
 }
-static pf_status rank(pf_ctx *c, const void *state) { (void)state; return index_scalar(c, c->in[0]->ndim); }
-static pf_status size(pf_ctx *c, const void *state) { (void)state; return index_scalar(c, pf_numel(c->in[0])); }
+static pf_status rank(pf_ctx *c, const void *state) {
+  (void)state;
+  return index_scalar(c, c->in[0]->ndim);
+}
+static pf_status size(pf_ctx *c, const void *state) {
+  (void)state;
+  return index_scalar(c, pf_numel(c->in[0]));
+}
 
-/* ---------------------------------------------------------------- the same elements under another shape */
+/* -------------------------------------------------------- the same elements under another shape */
 static pf_status reshape(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   int64_t dims[PF_MAX_DIMS], known = 1, total = pf_numel(x);
@@ -44,21 +51,29 @@ static pf_status reshape(pf_ctx *c, const void *state) {
   for (int32_t i = 0; i < nd; i++) {
     if (dims[i] == -1 && unknown >= 0)
       return PF_INVALID(c, "Only one input size may be -1, not both %d and %d", unknown, i);
-    if (dims[i] < -1) return PF_INVALID(c, "Size %d must be non-negative, not %" PRId64, i, dims[i]);
+    if (dims[i] < -1)
+      return PF_INVALID(c, "Size %d must be non-negative, not %" PRId64, i, dims[i]);
     if (dims[i] == -1) unknown = i;
     else if (!pf_mul(known, dims[i], &known))
       return PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(dims, nd).s);
   }
   if (unknown >= 0) {
     if (known == 0)
-      return PF_INVALID(c, "reshape cannot infer the missing input size for an empty tensor unless all "
-                           "specified input sizes are non-zero");
+      return PF_INVALID(
+          c,
+          "reshape cannot infer the missing input size for an empty tensor unless all "
+          "specified input sizes are non-zero");
     if (total % known)
-      return PF_INVALID(c, "Input to reshape is a tensor with %" PRId64 " values, but the requested shape requires "
-                           "a multiple of %" PRId64, total, known);
+      return PF_INVALID(c,
+                        "Input to reshape is a tensor with %" PRId64
+                        " values, but the requested shape requires "
+                        "a multiple of %" PRId64,
+                        total, known);
     dims[unknown] = total / known;
   } else if (known != total) {
-    return PF_INVALID(c, "Input to reshape is a tensor with %" PRId64 " values, but the requested shape has %" PRId64,
+    return PF_INVALID(c,
+                      "Input to reshape is a tensor with %" PRId64
+                      " values, but the requested shape has %" PRId64,
                       total, known);
   }
   return c->host->alias(c, 0, 0, dims, nd);
@@ -72,9 +87,11 @@ static pf_status expand_dims(pf_ctx *c, const void *state) {
   PF_TRY(pf_check_rank(c, x, "input"));
   PF_TRY(pf_in_scalar(c, 1, "dim", &axis));
   if (axis < -1 - x->ndim || axis > x->ndim)
-    return PF_INVALID(c, "Tried to expand dim index %" PRId64 " for tensor with %d dimensions.", axis, x->ndim);
+    return PF_INVALID(c, "Tried to expand dim index %" PRId64 " for tensor with %d dimensions.",
+                      axis, x->ndim);
   a = (int32_t)(axis < 0 ? axis + x->ndim + 1 : axis);
-  for (int32_t i = 0; i <= x->ndim; i++) dims[i] = i < a ? x->shape[i] : i == a ? 1 : x->shape[i - 1];
+  for (int32_t i = 0; i <= x->ndim; i++)
+    dims[i] = i < a ? x->shape[i] : i == a ? 1 : x->shape[i - 1];
   return c->host->alias(c, 0, 0, dims, x->ndim + 1);
 }
 
@@ -88,10 +105,12 @@ static pf_status squeeze(pf_ctx *c, const void *state) {
   PF_TRY(pf_check_rank(c, x, "input"));
   for (int64_t i = 0; i < s->squeeze_dims.n; i++) {
     if (axes[i] < -x->ndim || axes[i] >= x->ndim)
-      return PF_INVALID(c, "Tried to squeeze dim index %" PRId64 " for tensor with %d dimensions.", axes[i], x->ndim);
+      return PF_INVALID(c, "Tried to squeeze dim index %" PRId64 " for tensor with %d dimensions.",
+                        axes[i], x->ndim);
     int32_t a = (int32_t)(axes[i] < 0 ? axes[i] + x->ndim : axes[i]);
     if (x->shape[a] != 1)
-      return PF_INVALID(c, "Can not squeeze dim[%d], expected a dimension of 1, got %" PRId64, a, x->shape[a]);
+      return PF_INVALID(c, "Can not squeeze dim[%d], expected a dimension of 1, got %" PRId64, a,
+                        x->shape[a]);
     drop[a] = 1;
   }
   for (int32_t i = 0; i < x->ndim; i++)
@@ -108,10 +127,11 @@ static pf_status ensure_shape(pf_ctx *c, const void *state) {
   const pf_shape *want = &((const ensure_state *)state)->shape;
   const DLTensor *x = c->in[0];
   int32_t ok = want->ndim < 0 || want->ndim == x->ndim;
-  for (int32_t i = 0; ok && i < want->ndim; i++) ok = want->dims[i] < 0 || want->dims[i] == x->shape[i];
+  for (int32_t i = 0; ok && i < want->ndim; i++)
+    ok = want->dims[i] < 0 || want->dims[i] == x->shape[i];
   if (!ok)
-    return PF_INVALID(c, "Shape of tensor %s is not compatible with expected shape %s.", PF_SHAPE(x).s,
-                      pf_shape_text(want->dims, want->ndim).s);
+    return PF_INVALID(c, "Shape of tensor %s is not compatible with expected shape %s.",
+                      PF_SHAPE(x).s, pf_shape_text(want->dims, want->ndim).s);
   return same(c, state);
 }
 
@@ -125,7 +145,8 @@ static pf_status broadcast_args(pf_ctx *c, const void *state) {
   for (int32_t i = 1; i <= nd; i++) {
     int64_t a = i <= n[0] ? s[0][n[0] - i] : 1, b = i <= n[1] ? s[1][n[1] - i] : 1;
     if (a != b && a != 1 && b != 1)
-      return PF_INVALID(c, "Incompatible shapes: %s vs. %s", pf_shape_text(s[0], n[0]).s, pf_shape_text(s[1], n[1]).s);
+      return PF_INVALID(c, "Incompatible shapes: %s vs. %s", pf_shape_text(s[0], n[0]).s,
+                        pf_shape_text(s[1], n[1]).s);
     out[nd - i] = a == 1 ? b : a;
   }
   return index_vector(c, 0, out, nd);
@@ -142,9 +163,10 @@ static pf_status broadcast_gradient_args(pf_ctx *c, const void *state) {
     int64_t d[2];
     for (int32_t k = 0; k < 2; k++) d[k] = i - (nd - n[k]) >= 0 ? s[k][i - (nd - n[k])] : 1;
     if (d[0] != d[1] && d[0] != 1 && d[1] != 1)
-      return PF_INVALID(c, "Incompatible shapes: %s vs. %s", pf_shape_text(s[0], n[0]).s, pf_shape_text(s[1], n[1]).s);
+      return PF_INVALID(c, "Incompatible shapes: %s vs. %s", pf_shape_text(s[0], n[0]).s,
+                        pf_shape_text(s[1], n[1]).s);
     for (int32_t k = 0; k < 2; k++)
-      if (d[k] == 1) r[k][nr[k]++] = i;          /* both 1: listed for both, summing one element is free */
+      if (d[k] == 1) r[k][nr[k]++] = i; /* both 1: listed for both, summing one element is free */
   }
   PF_TRY(index_vector(c, 0, r[0], nr[0]));
   return index_vector(c, 1, r[1], nr[1]);
@@ -160,11 +182,15 @@ static pf_status concat_offset(pf_ctx *c, const void *state) {
       memcpy(first, dims, sizeof first), nd = n;
       PF_TRY(pf_axis(c, axis, nd, "Concat dim", &a));
     }
-    if (n != nd) return PF_INVALID(c, "input %d should contain %d elements, but got %d", i - 1, nd, n);
+    if (n != nd)
+      return PF_INVALID(c, "input %d should contain %d elements, but got %d", i - 1, nd, n);
     for (int32_t d = 0; d < nd; d++)
       if (d != a && dims[d] != first[d])
-        return PF_INVALID(c, "All dimensions except %d must match. Input %d has shape %s and doesn't match input 0 "
-                             "with shape %s.", a, i - 1, pf_shape_text(dims, nd).s, pf_shape_text(first, nd).s);
+        return PF_INVALID(
+            c,
+            "All dimensions except %d must match. Input %d has shape %s and doesn't match input 0 "
+            "with shape %s.",
+            a, i - 1, pf_shape_text(dims, nd).s, pf_shape_text(first, nd).s);
     int64_t offset[PF_MAX_DIMS] = {0};
     offset[a] = at;
     at += dims[a];
@@ -175,7 +201,8 @@ static pf_status concat_offset(pf_ctx *c, const void *state) {
 static pf_status invert_permutation(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   (void)state;
-  if (x->ndim != 1) return PF_INVALID(c, "invert_permutation expects a 1D vector, got shape %s.", PF_SHAPE(x).s);
+  if (x->ndim != 1)
+    return PF_INVALID(c, "invert_permutation expects a 1D vector, got shape %s.", PF_SHAPE(x).s);
   int64_t n = x->shape[0];
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
@@ -183,7 +210,8 @@ static pf_status invert_permutation(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < n; i++) {
     int64_t v = pf_in_index(c, 0, i);
     if (v < 0 || v >= n) return PF_INVALID(c, "%" PRId64 " is not between 0 and %" PRId64, v, n);
-    if (pf_index_at(y, c->out_type[0], v) != -1) return PF_INVALID(c, "%" PRId64 " is duplicated in the input.", v);
+    if (pf_index_at(y, c->out_type[0], v) != -1)
+      return PF_INVALID(c, "%" PRId64 " is duplicated in the input.", v);
     put_index(y, c->out_type[0], v, i);
   }
   return PF_OK;
@@ -192,9 +220,10 @@ static pf_status invert_permutation(pf_ctx *c, const void *state) {
 /* ---------------------------------------------------------------- filled tensors */
 static pf_status shape_input(pf_ctx *c, int32_t in, const char *name, int64_t *dims, int32_t *nd) {
   PF_TRY(pf_in_vector(c, in, name, dims, nd));
-  if (c->in[in]->ndim == 0) *nd = 1;                   /* TF lets a scalar stand for a vector of one */
+  if (c->in[in]->ndim == 0) *nd = 1; /* TF lets a scalar stand for a vector of one */
   for (int32_t i = 0; i < *nd; i++)
-    if (dims[i] < 0) return PF_INVALID(c, "Dimension %d of %s must be >= 0, got %" PRId64, i, name, dims[i]);
+    if (dims[i] < 0)
+      return PF_INVALID(c, "Dimension %d of %s must be >= 0, got %" PRId64, i, name, dims[i]);
   return PF_OK;
 }
 static pf_status fill(pf_ctx *c, const void *state) {
@@ -235,7 +264,8 @@ static pf_status ones_like(pf_ctx *c, const void *state) {
   _Alignas(16) char one[16];
   (void)state;
   if (!one_of(c->out_type[0], one))
-    return pf_failf(c, PF_UNIMPLEMENTED, "OnesLike is not defined for %s", pf_type_name(c->out_type[0]));
+    return pf_failf(c, PF_UNIMPLEMENTED, "OnesLike is not defined for %s",
+                    pf_type_name(c->out_type[0]));
   DLTensor *y = pf_output_like(c, 0, c->in[0]), value = {.data = one};
   PF_EXHAUSTED(y);
   return pf_fill(c, y, 0, pf_numel(y), &value, 0, pf_type_size(c->out_type[0]));
@@ -248,7 +278,8 @@ static pf_status empty(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_checked(c, 0, dims, nd);
   PF_EXHAUSTED(y);
   int64_t esize = pf_type_size(c->out_type[0]);
-  return ((const empty_state *)state)->init || !esize ? pf_zero(c, y, 0, pf_numel(y), esize) : PF_OK;
+  return ((const empty_state *)state)->init || !esize ? pf_zero(c, y, 0, pf_numel(y), esize)
+                                                      : PF_OK;
 }
 
 /* ---------------------------------------------------------------- sequences */
@@ -260,16 +291,21 @@ static pf_status empty(pf_ctx *c, const void *state) {
     PF_EXHAUSTED(y); \
     for (int64_t i = 0; i < n; i++) PF_DATA(T, y)[i] = start + (T)i * delta; \
     return PF_OK; }
-#define RANGE_INT(T, U) { \
+#define RANGE_INT(T, U) \
+  { \
     T start = *PF_DATA(T, c->in[0]), limit = *PF_DATA(T, c->in[1]), delta = *PF_DATA(T, c->in[2]); \
-    uint64_t span = limit > start ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit; \
+    uint64_t span = \
+        limit > start ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit; \
     uint64_t step = delta < 0 ? 0 - (uint64_t)delta : (uint64_t)delta; \
-    PF_TRY(range_size(c, (double)start, (double)limit, (double)delta, step ? (double)(span / step) + (span % step != 0) : 0, &n)); \
+    PF_TRY(range_size(c, (double)start, (double)limit, (double)delta, \
+                      step ? (double)(span / step) + (span % step != 0) : 0, &n)); \
     DLTensor *y = c->host->output(c, 0, &n, 1); \
     PF_EXHAUSTED(y); \
     for (int64_t i = 0; i < n; i++) PF_DATA(T, y)[i] = (T)((U)start + (U)i * (U)delta); \
-    return PF_OK; }
-static pf_status range_size(pf_ctx *c, double start, double limit, double delta, double n, int64_t *size) {
+    return PF_OK; \
+  }
+static pf_status range_size(pf_ctx *c, double start, double limit, double delta, double n,
+                            int64_t *size) {
   if (delta == 0) return PF_INVALID(c, "Requires delta != 0: 0");
   if (delta > 0 && start > limit)
     return PF_INVALID(c, "Requires start <= limit when delta > 0: %g/%g", start, limit);
@@ -279,10 +315,11 @@ static pf_status range_size(pf_ctx *c, double start, double limit, double delta,
   *size = (int64_t)n;
   return PF_OK;
 }
-static pf_status range_half(pf_ctx *c) {                         /* computed as float, each value rounded once */
+static pf_status range_half(pf_ctx *c) { /* computed as float, each value rounded once */
   float v[3];
   int64_t n;
-  for (int32_t i = 0; i < 3; i++) pf_half_to_float(c->out_type[0], PF_DATA(const void, c->in[i]), &v[i], 1);
+  for (int32_t i = 0; i < 3; i++)
+    pf_half_to_float(c->out_type[0], PF_DATA(const void, c->in[i]), &v[i], 1);
   PF_TRY(range_size(c, v[0], v[1], v[2], ceil(fabs(((double)v[1] - v[0]) / v[2])), &n));
   DLTensor *y = c->host->output(c, 0, &n, 1);
   PF_EXHAUSTED(y);
@@ -297,7 +334,10 @@ static pf_status range(pf_ctx *c, const void *state) {
   (void)state;
   for (int32_t i = 0; i < 3; i++)
     if (pf_numel(c->in[i]) != 1)
-      return PF_INVALID(c, "%s must be a scalar, not shape %s", i == 0 ? "start" : i == 1 ? "limit" : "delta",
+      return PF_INVALID(c, "%s must be a scalar, not shape %s",
+                        i == 0   ? "start"
+                        : i == 1 ? "limit"
+                                 : "delta",
                         PF_SHAPE(c->in[i]).s);
   switch (c->out_type[0]) {
     case PF_FLOAT32: RANGE_FLOAT(float)
@@ -311,9 +351,12 @@ static pf_status range(pf_ctx *c, const void *state) {
 }
 static pf_status lin_space_half(pf_ctx *c, DLTensor *y, int64_t n) {
   float v[2];
-  for (int32_t i = 0; i < 2; i++) pf_half_to_float(c->out_type[0], PF_DATA(const void, c->in[i]), &v[i], 1);
+  for (int32_t i = 0; i < 2; i++)
+    pf_half_to_float(c->out_type[0], PF_DATA(const void, c->in[i]), &v[i], 1);
   for (int64_t i = 0; i < n; i++) {
-    float x = n > 1 && i == n - 1 ? v[1] : n > 1 ? v[0] + (v[1] - v[0]) / (float)(n - 1) * (float)i : v[0];
+    float x = n > 1 && i == n - 1 ? v[1]
+              : n > 1             ? v[0] + (v[1] - v[0]) / (float)(n - 1) * (float)i
+                                  : v[0];
     pf_float_to_half(c->out_type[0], &x, PF_DATA(uint16_t, y) + i, 1);
   }
   return PF_OK;
@@ -323,15 +366,19 @@ static pf_status lin_space(pf_ctx *c, const void *state) {
   (void)state;
   for (int32_t i = 0; i < 2; i++)
     if (pf_numel(c->in[i]) != 1)
-      return PF_INVALID(c, "%s must be a scalar, not shape %s", i ? "stop" : "start", PF_SHAPE(c->in[i]).s);
+      return PF_INVALID(c, "%s must be a scalar, not shape %s", i ? "stop" : "start",
+                        PF_SHAPE(c->in[i]).s);
   PF_TRY(pf_in_scalar(c, 2, "num", &n));
   if (n <= 0) return PF_INVALID(c, "Requires num > 0: %" PRId64, n);
   DLTensor *y = pf_output_checked(c, 0, &n, 1);
   PF_EXHAUSTED(y);
-#define LINSPACE(T) { \
-    T a = *PF_DATA(T, c->in[0]), b = *PF_DATA(T, c->in[1]), step = n > 1 ? (b - a) / (T)(n - 1) : 0; \
+#define LINSPACE(T) \
+  { \
+    T a = *PF_DATA(T, c->in[0]), b = *PF_DATA(T, c->in[1]), \
+      step = n > 1 ? (b - a) / (T)(n - 1) : 0; \
     for (int64_t i = 0; i < n; i++) PF_DATA(T, y)[i] = a + step * (T)i; \
-    if (n > 1) PF_DATA(T, y)[n - 1] = b; }
+    if (n > 1) PF_DATA(T, y)[n - 1] = b; \
+  }
   if (pf_is_half(c->out_type[0])) return lin_space_half(c, y, n);
   if (c->out_type[0] == PF_FLOAT32) LINSPACE(float) else LINSPACE(double)
   return PF_OK;
@@ -356,34 +403,38 @@ static pf_status check_numerics(pf_ctx *c, const void *state) {
     for (int64_t i = 0; i < n; i++) nan |= (v[i] & 0x7fff) > top, inf |= (v[i] & 0x7fff) == top;
   }
   if (nan || inf)
-    return PF_INVALID(c, "%.*s : Tensor had %s values", (int)PF_MIN(m.len, 800), m.len ? m.data : "",
-                      nan && inf ? "Inf and NaN" : nan ? "NaN" : "Inf");
+    return PF_INVALID(c, "%.*s : Tensor had %s values", (int)PF_MIN(m.len, 800),
+                      m.len ? m.data : "",
+                      nan && inf ? "Inf and NaN"
+                      : nan      ? "NaN"
+                                 : "Inf");
   return same(c, state);
 }
 
 const pf_kernel *const shape_kernels[] = {
-  PF_CPU("Shape", NULL, .compute = shape),
-  PF_CPU("ShapeN", NULL, .compute = shape),
-  PF_CPU("Rank", NULL, .compute = rank),
-  PF_CPU("Size", NULL, .compute = size),
-  PF_CPU("Reshape", NULL, .compute = reshape),
-  PF_CPU("ExpandDims", NULL, .compute = expand_dims),
-  PF_CPU("Squeeze", NULL, .state_size = sizeof(squeeze_state), .compute = squeeze,
-         .attrs = PF_ATTRS(PF_ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT, squeeze_dims))),
-  PF_CPU("EnsureShape", NULL, .state_size = sizeof(ensure_state), .compute = ensure_shape,
-         .attrs = PF_ATTRS(PF_ATTR(ensure_state, PF_ATTR_SHAPE, shape))),
-  PF_CPU("PlaceholderWithDefault", NULL, .compute = same),
-  PF_CPU("BroadcastArgs", NULL, .compute = broadcast_args),
-  PF_CPU("BroadcastGradientArgs", NULL, .compute = broadcast_gradient_args),
-  PF_CPU("ConcatOffset", NULL, .compute = concat_offset),
-  PF_CPU("InvertPermutation", NULL, .compute = invert_permutation),
-  PF_CPU("Fill", NULL, .compute = fill),
-  PF_CPU("ZerosLike", NULL, .compute = zeros_like),
-  PF_CPU("OnesLike", NULL, .compute = ones_like),
-  PF_CPU("Empty", NULL, .state_size = sizeof(empty_state), .compute = empty,
-         .attrs = PF_ATTRS(PF_ATTR(empty_state, PF_ATTR_BOOL, init))),
-  PF_CPU("Range", "Tidx=" PF_FLOATS "|" PF_SIGNED, .compute = range),
-  PF_CPU("LinSpace", "T=" PF_FLOATS, .compute = lin_space),
-  PF_CPU("CheckNumerics", "T=" PF_FLOATS, .state_size = sizeof(check_state), .compute = check_numerics,
-         .attrs = PF_ATTRS(PF_ATTR(check_state, PF_ATTR_STRING, message))),
-  NULL};
+    PF_CPU("Shape", NULL, .compute = shape),
+    PF_CPU("ShapeN", NULL, .compute = shape),
+    PF_CPU("Rank", NULL, .compute = rank),
+    PF_CPU("Size", NULL, .compute = size),
+    PF_CPU("Reshape", NULL, .compute = reshape),
+    PF_CPU("ExpandDims", NULL, .compute = expand_dims),
+    PF_CPU("Squeeze", NULL, .state_size = sizeof(squeeze_state), .compute = squeeze,
+           .attrs = PF_ATTRS(PF_ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT, squeeze_dims))),
+    PF_CPU("EnsureShape", NULL, .state_size = sizeof(ensure_state), .compute = ensure_shape,
+           .attrs = PF_ATTRS(PF_ATTR(ensure_state, PF_ATTR_SHAPE, shape))),
+    PF_CPU("PlaceholderWithDefault", NULL, .compute = same),
+    PF_CPU("BroadcastArgs", NULL, .compute = broadcast_args),
+    PF_CPU("BroadcastGradientArgs", NULL, .compute = broadcast_gradient_args),
+    PF_CPU("ConcatOffset", NULL, .compute = concat_offset),
+    PF_CPU("InvertPermutation", NULL, .compute = invert_permutation),
+    PF_CPU("Fill", NULL, .compute = fill),
+    PF_CPU("ZerosLike", NULL, .compute = zeros_like),
+    PF_CPU("OnesLike", NULL, .compute = ones_like),
+    PF_CPU("Empty", NULL, .state_size = sizeof(empty_state), .compute = empty,
+           .attrs = PF_ATTRS(PF_ATTR(empty_state, PF_ATTR_BOOL, init))),
+    PF_CPU("Range", "Tidx=" PF_FLOATS "|" PF_SIGNED, .compute = range),
+    PF_CPU("LinSpace", "T=" PF_FLOATS, .compute = lin_space),
+    PF_CPU("CheckNumerics", "T=" PF_FLOATS, .state_size = sizeof(check_state),
+           .compute = check_numerics,
+           .attrs = PF_ATTRS(PF_ATTR(check_state, PF_ATTR_STRING, message))),
+    NULL};

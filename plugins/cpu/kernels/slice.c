@@ -1,5 +1,6 @@
-/* slice.c - parts of a tensor and tensors with borders: Slice, StridedSlice(Grad), Pad, MirrorPad(Grad), Reverse, Roll.
- * Each computes offsets and strides; the copying is strided.c's. */
+/* slice.c - parts of a tensor and tensors with borders: Slice, StridedSlice(Grad), Pad,
+ * MirrorPad(Grad), Reverse, Roll.  Each computes offsets and strides; the copying is strided.c's.
+ * */
 #include "strided.h"
 
 static pf_status slice(pf_ctx *c, const void *state) {
@@ -11,14 +12,19 @@ static pf_status slice(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_vector(c, 1, "begin", begin, &nb));
   PF_TRY(pf_in_vector(c, 2, "size", size, &ns));
   if (nb != x->ndim || ns != x->ndim || c->in[1]->ndim != 1 || c->in[2]->ndim != 1)
-    return PF_INVALID(c, "Expected begin and size arguments to be 1-D tensors of size %d, but got shapes %s and %s "
-                         "instead.", x->ndim, PF_SHAPE(c->in[1]).s, PF_SHAPE(c->in[2]).s);
+    return PF_INVALID(
+        c,
+        "Expected begin and size arguments to be 1-D tensors of size %d, but got shapes %s and %s "
+        "instead.",
+        x->ndim, PF_SHAPE(c->in[1]).s, PF_SHAPE(c->in[2]).s);
   for (int32_t i = 0; i < nb; i++) {
     if (begin[i] < 0 || begin[i] > x->shape[i])
-      return PF_INVALID(c, "Expected begin[%d] in [0, %" PRId64 "], but got %" PRId64, i, x->shape[i], begin[i]);
+      return PF_INVALID(c, "Expected begin[%d] in [0, %" PRId64 "], but got %" PRId64, i,
+                        x->shape[i], begin[i]);
     if (size[i] == -1) size[i] = x->shape[i] - begin[i];
     if (size[i] < 0 || size[i] > x->shape[i] - begin[i])
-      return PF_INVALID(c, "Expected size[%d] in [0, %" PRId64 "], but got %" PRId64, i, x->shape[i] - begin[i], size[i]);
+      return PF_INVALID(c, "Expected size[%d] in [0, %" PRId64 "], but got %" PRId64, i,
+                        x->shape[i] - begin[i], size[i]);
     whole &= size[i] == x->shape[i];
   }
   if (whole) return c->host->alias(c, 0, 0, x->shape, x->ndim);
@@ -31,7 +37,9 @@ static pf_status slice(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- StridedSlice */
-typedef struct { int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask; } slice_state;
+typedef struct {
+  int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask;
+} slice_state;
 typedef struct {
   int64_t begin[PF_MAX_DIMS], stride[PF_MAX_DIMS], size[PF_MAX_DIMS];  /* per input dimension */
   int64_t shape[2 * PF_MAX_DIMS];                                      /* of the result */
@@ -39,8 +47,8 @@ typedef struct {
 } slice_plan;
 
 /* one dimension of `dim` elements cut by begin:end:stride */
-static void cut(slice_plan *p, int32_t d, int64_t dim, int64_t begin, int64_t end, int64_t stride, int no_begin,
-                int no_end) {
+static void cut(slice_plan *p, int32_t d, int64_t dim, int64_t begin, int64_t end, int64_t stride,
+                int no_begin, int no_end) {
   int64_t lo = stride > 0 ? 0 : -1, hi = stride > 0 ? dim : dim - 1;
   begin = begin < 0 ? begin + dim : begin, end = end < 0 ? end + dim : end;
   begin = no_begin ? stride > 0 ? lo : hi : PF_MIN(PF_MAX(begin, lo), hi);
@@ -51,16 +59,20 @@ static void cut(slice_plan *p, int32_t d, int64_t dim, int64_t begin, int64_t en
   if (p->size[d] <= 1) p->stride[d] = 1;
 }
 
-static pf_status plan_slice(pf_ctx *c, const slice_state *s, int32_t first, const int64_t *dims, int32_t nd,
-                            slice_plan *p) {
+static pf_status plan_slice(pf_ctx *c, const slice_state *s, int32_t first, const int64_t *dims,
+                            int32_t nd, slice_plan *p) {
   int64_t begin[PF_MAX_DIMS], end[PF_MAX_DIMS], stride[PF_MAX_DIMS];
   int32_t n, ne, nst, d = 0, axes_left = 0, ellipsis = -1;
   PF_TRY(pf_in_vector(c, first, "begin", begin, &n));
   PF_TRY(pf_in_vector(c, first + 1, "end", end, &ne));
   PF_TRY(pf_in_vector(c, first + 2, "strides", stride, &nst));
   if (n != ne || n != nst)
-    return PF_INVALID(c, "Expected begin, end, and strides to be 1D equal size tensors, but got shapes %s, %s, and %s "
-                         "instead.", PF_SHAPE(c->in[first]).s, PF_SHAPE(c->in[first + 1]).s, PF_SHAPE(c->in[first + 2]).s);
+    return PF_INVALID(c,
+                      "Expected begin, end, and strides to be 1D equal size tensors, but got "
+                      "shapes %s, %s, and %s "
+                      "instead.",
+                      PF_SHAPE(c->in[first]).s, PF_SHAPE(c->in[first + 1]).s,
+                      PF_SHAPE(c->in[first + 2]).s);
   for (int32_t i = 0; i < n; i++) {
     int64_t bit = (int64_t)1 << i;
     if (s->ellipsis_mask & bit) {
@@ -77,7 +89,8 @@ static pf_status plan_slice(pf_ctx *c, const slice_state *s, int32_t first, cons
       continue;
     }
     if (s->new_axis_mask & bit) { p->shape[p->nd++] = 1; continue; }
-    if (d >= nd) return PF_INVALID(c, "Index out of range using input dim %d; input has only %d dims", d, nd);
+    if (d >= nd)
+      return PF_INVALID(c, "Index out of range using input dim %d; input has only %d dims", d, nd);
     if (stride[i] == 0) return PF_INVALID(c, "strides[%d] must be non-zero", i);
     if (s->shrink_axis_mask & bit) {
       int64_t at = begin[i] < 0 ? begin[i] + dims[d] : begin[i];
@@ -86,7 +99,8 @@ static pf_status plan_slice(pf_ctx *c, const slice_state *s, int32_t first, cons
         return PF_INVALID(c, "slice index %" PRId64 " of dimension %d out of bounds.", begin[i], d);
       p->begin[d] = at, p->stride[d] = 1, p->size[d] = 1;
     } else {
-      cut(p, d, dims[d], begin[i], end[i], stride[i], (s->begin_mask & bit) != 0, (s->end_mask & bit) != 0);
+      cut(p, d, dims[d], begin[i], end[i], stride[i], (s->begin_mask & bit) != 0,
+          (s->end_mask & bit) != 0);
       p->shape[p->nd++] = p->size[d];
     }
     d++;
@@ -108,7 +122,8 @@ static pf_status strided_slice(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   pf_box b = pf_box_of(pf_type_size(c->in_type[0]), p.size, x->ndim);
   pf_row_major(x->shape, x->ndim, b.src_stride);
-  for (int32_t i = 0; i < x->ndim; i++) b.src_at += p.begin[i] * b.src_stride[i], b.src_stride[i] *= p.stride[i];
+  for (int32_t i = 0; i < x->ndim; i++)
+    b.src_at += p.begin[i] * b.src_stride[i], b.src_stride[i] *= p.stride[i];
   return pf_box_copy(c, &b, y, x);
 }
 static pf_status strided_slice_grad(pf_ctx *c, const void *state) {
@@ -118,17 +133,20 @@ static pf_status strided_slice_grad(pf_ctx *c, const void *state) {
   const DLTensor *dy = c->in[4];
   PF_TRY(pf_in_vector(c, 0, "shape", dims, &nd));
   for (int32_t i = 0; i < nd; i++)
-    if (dims[i] < 0) return PF_INVALID(c, "Dimension %d of shape must be >= 0, got %" PRId64, i, dims[i]);
+    if (dims[i] < 0)
+      return PF_INVALID(c, "Dimension %d of shape must be >= 0, got %" PRId64, i, dims[i]);
   PF_TRY(plan_slice(c, (const slice_state *)state, 1, dims, nd, &p));
   if (!pf_same_dims(p.shape, p.nd, dy->shape, dy->ndim))
-    return PF_INVALID(c, "shape of dy was %s instead of %s", PF_SHAPE(dy).s, pf_shape_text(p.shape, p.nd).s);
+    return PF_INVALID(c, "shape of dy was %s instead of %s", PF_SHAPE(dy).s,
+                      pf_shape_text(p.shape, p.nd).s);
   DLTensor *y = pf_output_checked(c, 0, dims, nd);
   PF_EXHAUSTED(y);
   int64_t esize = pf_type_size(c->in_type[4]);
   PF_TRY(pf_zero(c, y, 0, pf_numel(y), esize));
   pf_box b = pf_box_of(esize, p.size, nd);
   pf_row_major(dims, nd, b.dst_stride);
-  for (int32_t i = 0; i < nd; i++) b.dst_at += p.begin[i] * b.dst_stride[i], b.dst_stride[i] *= p.stride[i];
+  for (int32_t i = 0; i < nd; i++)
+    b.dst_at += p.begin[i] * b.dst_stride[i], b.dst_stride[i] *= p.stride[i];
   return pf_box_copy(c, &b, y, dy);
 }
 
@@ -144,8 +162,11 @@ static pf_status strided_slice_assign(pf_ctx *c, const void *state, int is_ref) 
   PF_TRY(plan_slice(c, (const slice_state *)state, 1, x->shape, x->ndim, &p));
   int spread = value->ndim == 0;
   if (!spread && !pf_same_dims(p.shape, p.nd, value->shape, value->ndim))
-    return PF_INVALID(c, "slice l-value shape = %s does not match r-value shape = %s. Automatic broadcasting not yet "
-                         "implemented.", pf_shape_text(p.shape, p.nd).s, PF_SHAPE(value).s);
+    return PF_INVALID(c,
+                      "slice l-value shape = %s does not match r-value shape = %s. Automatic "
+                      "broadcasting not yet "
+                      "implemented.",
+                      pf_shape_text(p.shape, p.nd).s, PF_SHAPE(value).s);
   pf_box b = pf_box_of(pf_type_size(c->in_type[4]), p.size, x->ndim);
   pf_row_major(x->shape, x->ndim, b.dst_stride);
   for (int32_t i = 0; i < x->ndim; i++) {
@@ -155,8 +176,12 @@ static pf_status strided_slice_assign(pf_ctx *c, const void *state, int is_ref) 
   PF_TRY(pf_box_copy(c, &b, x, value));
   return is_ref ? c->host->alias(c, 0, 0, NULL, 0) : PF_OK;
 }
-static pf_status strided_slice_assign_ref(pf_ctx *c, const void *s) { return strided_slice_assign(c, s, 1); }
-static pf_status strided_slice_assign_resource(pf_ctx *c, const void *s) { return strided_slice_assign(c, s, 0); }
+static pf_status strided_slice_assign_ref(pf_ctx *c, const void *s) {
+  return strided_slice_assign(c, s, 1);
+}
+static pf_status strided_slice_assign_resource(pf_ctx *c, const void *s) {
+  return strided_slice_assign(c, s, 0);
+}
 
 /* ---------------------------------------------------------------- Pad */
 typedef struct { int64_t lo[PF_MAX_DIMS], hi[PF_MAX_DIMS], shape[PF_MAX_DIMS]; } pad_plan;
@@ -167,13 +192,15 @@ static pf_status plan_pad(pf_ctx *c, int32_t sign, pad_plan *p) {
   if (pads->ndim != 2 || pads->shape[1] != 2)
     return PF_INVALID(c, "paddings must be a matrix with 2 columns: %s", PF_SHAPE(pads).s);
   if (pads->shape[0] != x->ndim)
-    return PF_INVALID(c, "The first dimension of paddings must be the rank of inputs%s %s", PF_SHAPE(pads).s, PF_SHAPE(x).s);
+    return PF_INVALID(c, "The first dimension of paddings must be the rank of inputs%s %s",
+                      PF_SHAPE(pads).s, PF_SHAPE(x).s);
   for (int32_t i = 0; i < x->ndim; i++) {
     p->lo[i] = pf_in_index(c, 1, 2 * i), p->hi[i] = pf_in_index(c, 1, 2 * i + 1);
     int64_t sum;
     if (p->lo[i] < 0 || p->hi[i] < 0 || __builtin_add_overflow(p->lo[i], p->hi[i], &sum) ||
         __builtin_add_overflow(x->shape[i], sign * sum, &p->shape[i]))
-      return PF_INVALID(c, "Paddings must be non-negative and fit the shape: %" PRId64 " %" PRId64, p->lo[i], p->hi[i]);
+      return PF_INVALID(c, "Paddings must be non-negative and fit the shape: %" PRId64 " %" PRId64,
+                        p->lo[i], p->hi[i]);
   }
   return PF_OK;
 }
@@ -203,19 +230,23 @@ static pf_status mirror_init(pf_ctx *c, void *state) {
   mirror_state *s = (mirror_state *)state;
   s->reflect = s->mode.len == 7 && !memcmp(s->mode.data, "REFLECT", 7);
   if (!s->reflect && !(s->mode.len == 9 && !memcmp(s->mode.data, "SYMMETRIC", 9)))
-    return PF_INVALID(c, "mode must be REFLECT or SYMMETRIC, not %.*s", (int)PF_MIN(s->mode.len, 80), s->mode.data);
+    return PF_INVALID(c, "mode must be REFLECT or SYMMETRIC, not %.*s",
+                      (int)PF_MIN(s->mode.len, 80), s->mode.data);
   return PF_OK;
 }
-static pf_status check_mirror(pf_ctx *c, const pad_plan *p, const int64_t *dims, int32_t nd, int32_t reflect) {
+static pf_status check_mirror(pf_ctx *c, const pad_plan *p, const int64_t *dims, int32_t nd,
+                              int32_t reflect) {
   for (int32_t i = 0; i < nd; i++)
     if (p->lo[i] > dims[i] - reflect || p->hi[i] > dims[i] - reflect)
       if (p->lo[i] || p->hi[i])
-        return PF_INVALID(c, "paddings must be %s the dimension size: %" PRId64 ", %" PRId64 " not %s %" PRId64,
-                          reflect ? "less than" : "no greater than", p->lo[i], p->hi[i],
-                          reflect ? "less than" : "no greater than", dims[i]);
+        return PF_INVALID(
+            c, "paddings must be %s the dimension size: %" PRId64 ", %" PRId64 " not %s %" PRId64,
+            reflect ? "less than" : "no greater than", p->lo[i], p->hi[i],
+            reflect ? "less than" : "no greater than", dims[i]);
   return PF_OK;
 }
-/* the interior first; then, from the last dimension to the first, each border is a mirrored copy within y */
+/* the interior first; then, from the last dimension to the first, each border is a mirrored copy
+ * within y */
 static pf_status mirror_pad(pf_ctx *c, const void *state) {
   int32_t reflect = ((const mirror_state *)state)->reflect;
   const DLTensor *x = c->in[0];
@@ -248,7 +279,10 @@ static int64_t mirrored(int64_t i, int64_t lo, int64_t n, int32_t reflect) {
   if (i < 0) i = -i - !reflect;
   return i >= n ? 2 * n - 1 - reflect - i : i;
 }
-#define FOLD(TYPE, T, TAG) case TYPE: for (int64_t k = 0; k < n; k++) ((T *)dx)[at[k]] += ((const T *)dy)[k]; break;
+#define FOLD(TYPE, T, TAG) \
+  case TYPE: \
+    for (int64_t k = 0; k < n; k++) ((T *)dx)[at[k]] += ((const T *)dy)[k]; \
+    break;
 static pf_status mirror_pad_grad(pf_ctx *c, const void *state) {
   int32_t reflect = ((const mirror_state *)state)->reflect, type = c->in_type[0];
   const DLTensor *g = c->in[0];
@@ -256,8 +290,9 @@ static pf_status mirror_pad_grad(pf_ctx *c, const void *state) {
   int64_t n = pf_numel(g), stride[PF_MAX_DIMS];
   PF_TRY(plan_pad(c, -1, &p));
   for (int32_t i = 0; i < g->ndim; i++)
-    if (p.shape[i] < 0) return PF_INVALID(c, "Paddings %" PRId64 " %" PRId64 " are larger than dimension %d of %s",
-                                          p.lo[i], p.hi[i], i, PF_SHAPE(g).s);
+    if (p.shape[i] < 0)
+      return PF_INVALID(c, "Paddings %" PRId64 " %" PRId64 " are larger than dimension %d of %s",
+                        p.lo[i], p.hi[i], i, PF_SHAPE(g).s);
   PF_TRY(check_mirror(c, &p, p.shape, g->ndim, reflect));
   DLTensor *x = pf_output_checked(c, 0, p.shape, g->ndim);
   PF_EXHAUSTED(x);
@@ -288,10 +323,16 @@ static pf_status mirror_pad_grad(pf_ctx *c, const void *state) {
   switch (type) {
     FOLD(PF_FLOAT32, float, f32) FOLD(PF_FLOAT64, double, f64)
     FOLD(PF_COMPLEX64, float _Complex, c64) FOLD(PF_COMPLEX128, double _Complex, c128)
-    FOLD(PF_INT8, uint8_t, u8) FOLD(PF_INT16, uint16_t, u16) FOLD(PF_INT32, uint32_t, u32) FOLD(PF_INT64, uint64_t, u64)
-    FOLD(PF_UINT8, uint8_t, u8) FOLD(PF_UINT16, uint16_t, u16) FOLD(PF_UINT32, uint32_t, u32) FOLD(PF_UINT64, uint64_t, u64)
-    case PF_BOOL: for (int64_t k = 0; k < n; k++) ((uint8_t *)dx)[at[k]] |= ((const uint8_t *)dy)[k]; break;
-    default: return pf_failf(c, PF_UNIMPLEMENTED, "MirrorPadGrad is not defined for %s", pf_type_name(type));
+    FOLD(PF_INT8, uint8_t, u8) FOLD(PF_INT16, uint16_t, u16) FOLD(PF_INT32, uint32_t, u32)
+    FOLD(PF_INT64, uint64_t, u64)
+    FOLD(PF_UINT8, uint8_t, u8) FOLD(PF_UINT16, uint16_t, u16) FOLD(PF_UINT32, uint32_t, u32)
+    FOLD(PF_UINT64, uint64_t, u64)
+    case PF_BOOL:
+      for (int64_t k = 0; k < n; k++) ((uint8_t *)dx)[at[k]] |= ((const uint8_t *)dy)[k];
+      break;
+    default:
+      return pf_failf(c, PF_UNIMPLEMENTED, "MirrorPadGrad is not defined for %s",
+                      pf_type_name(type));
   }
   return PF_OK;
 }
@@ -303,7 +344,8 @@ static pf_status reverse_axes(pf_ctx *c, const int32_t *flip) {
   PF_EXHAUSTED(y);
   pf_box b = pf_box_of(pf_type_size(c->in_type[0]), x->shape, x->ndim);
   for (int32_t i = 0; i < x->ndim; i++)
-    if (flip[i]) b.src_at += (x->shape[i] - 1) * b.src_stride[i], b.src_stride[i] = -b.src_stride[i];
+    if (flip[i])
+      b.src_at += (x->shape[i] - 1) * b.src_stride[i], b.src_stride[i] = -b.src_stride[i];
   return pf_box_copy(c, &b, y, x);
 }
 static pf_status reverse(pf_ctx *c, const void *state) {
@@ -312,7 +354,8 @@ static pf_status reverse(pf_ctx *c, const void *state) {
   (void)state;
   PF_TRY(pf_check_rank(c, x, "tensor"));
   if (dims->ndim != 1 || dims->shape[0] != x->ndim)
-    return PF_INVALID(c, "dims %s must be a vector of the rank of tensor, %d", PF_SHAPE(dims).s, x->ndim);
+    return PF_INVALID(c, "dims %s must be a vector of the rank of tensor, %d", PF_SHAPE(dims).s,
+                      x->ndim);
   for (int32_t i = 0; i < x->ndim; i++) flip[i] = PF_DATA(const uint8_t, dims)[i];
   return reverse_axes(c, flip);
 }
@@ -324,7 +367,8 @@ static pf_status reverse_v2(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_vector(c, 1, "axis", axes, &n));
   for (int32_t i = 0; i < n; i++) {
     if (axes[i] < -c->in[0]->ndim || axes[i] >= c->in[0]->ndim)
-      return PF_INVALID(c, "'axis'[%d] = %" PRId64 " is out of valid range [0, %d", i, axes[i], c->in[0]->ndim - 1);
+      return PF_INVALID(c, "'axis'[%d] = %" PRId64 " is out of valid range [0, %d", i, axes[i],
+                        c->in[0]->ndim - 1);
     a = (int32_t)(axes[i] < 0 ? axes[i] + c->in[0]->ndim : axes[i]);
     if (flip[a]) return PF_INVALID(c, "axis %d specified more than once.", a);
     flip[a] = 1;
@@ -364,24 +408,31 @@ static pf_status roll(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-#define MASKS PF_ATTRS(PF_ATTR(slice_state, PF_ATTR_INT, begin_mask), PF_ATTR(slice_state, PF_ATTR_INT, end_mask), \
-  PF_ATTR(slice_state, PF_ATTR_INT, ellipsis_mask), PF_ATTR(slice_state, PF_ATTR_INT, new_axis_mask), \
-  PF_ATTR(slice_state, PF_ATTR_INT, shrink_axis_mask))
+#define MASKS \
+  PF_ATTRS(PF_ATTR(slice_state, PF_ATTR_INT, begin_mask), \
+           PF_ATTR(slice_state, PF_ATTR_INT, end_mask), \
+           PF_ATTR(slice_state, PF_ATTR_INT, ellipsis_mask), \
+           PF_ATTR(slice_state, PF_ATTR_INT, new_axis_mask), \
+           PF_ATTR(slice_state, PF_ATTR_INT, shrink_axis_mask))
 #define MODE PF_ATTRS(PF_ATTR(mirror_state, PF_ATTR_STRING, mode))
 
 const pf_kernel *const slice_kernels[] = {
-  PF_CPU("Slice", NULL, .compute = slice),
-  PF_CPU("StridedSlice", NULL, .state_size = sizeof(slice_state), .compute = strided_slice, .attrs = MASKS),
-  PF_CPU("StridedSliceGrad", NULL, .state_size = sizeof(slice_state), .compute = strided_slice_grad, .attrs = MASKS),
-  PF_CPU("StridedSliceAssign", NULL, .state_size = sizeof(slice_state), .compute = strided_slice_assign_ref, .attrs = MASKS),
-  PF_CPU("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
-         .compute = strided_slice_assign_resource, .attrs = MASKS),
-  PF_CPU("Pad", NULL, .compute = pad),
-  PF_CPU("PadV2", NULL, .compute = pad),
-  PF_CPU("MirrorPad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init, .compute = mirror_pad, .attrs = MODE),
-  PF_CPU("MirrorPadGrad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init, .compute = mirror_pad_grad,
-         .attrs = MODE),
-  PF_CPU("Reverse", NULL, .compute = reverse),
-  PF_CPU("ReverseV2", NULL, .compute = reverse_v2),
-  PF_CPU("Roll", NULL, .compute = roll),
-  NULL};
+    PF_CPU("Slice", NULL, .compute = slice),
+    PF_CPU("StridedSlice", NULL, .state_size = sizeof(slice_state), .compute = strided_slice,
+           .attrs = MASKS),
+    PF_CPU("StridedSliceGrad", NULL, .state_size = sizeof(slice_state),
+           .compute = strided_slice_grad, .attrs = MASKS),
+    PF_CPU("StridedSliceAssign", NULL, .state_size = sizeof(slice_state),
+           .compute = strided_slice_assign_ref, .attrs = MASKS),
+    PF_CPU("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
+           .compute = strided_slice_assign_resource, .attrs = MASKS),
+    PF_CPU("Pad", NULL, .compute = pad),
+    PF_CPU("PadV2", NULL, .compute = pad),
+    PF_CPU("MirrorPad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init,
+           .compute = mirror_pad, .attrs = MODE),
+    PF_CPU("MirrorPadGrad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init,
+           .compute = mirror_pad_grad, .attrs = MODE),
+    PF_CPU("Reverse", NULL, .compute = reverse),
+    PF_CPU("ReverseV2", NULL, .compute = reverse_v2),
+    PF_CPU("Roll", NULL, .compute = roll),
+    NULL};

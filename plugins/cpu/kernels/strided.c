@@ -1,7 +1,10 @@
-/* strided.c - box copies: normalise, choose an inner loop, run the rest as an odometer over threads.
+/* strided.c - box copies: normalise, choose an inner loop, run the rest as an odometer over
+ * threads.
  *
- *   runs       innermost dimension contiguous on both sides   memcpy; runs of 2, 4, 8, 16 bytes become one element
- *   transpose  dst contiguous in one dimension, src in another  tiles of 32 x 32, staged so that power-of-two strides do not thrash the cache
+ *   runs       innermost dimension contiguous on both sides: memcpy; runs of 2, 4, 8, 16 bytes
+ *              become one element
+ *   transpose  dst contiguous in one dimension, src in another: tiles of 32 x 32, staged so that
+ *              power-of-two strides do not thrash the cache
  *   strided    anything else, zero strides (broadcast) included
  */
 #include "strided.h"
@@ -9,7 +12,8 @@
 enum { TILE = 32 };
 typedef struct { char b[16]; } e16;
 
-/* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0: nothing to copy */
+/* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
+ * nothing to copy */
 static int normalise(const pf_box *a, pf_box *b) {
   int32_t k = 0;
   b->esize = a->esize, b->dst_at = a->dst_at, b->src_at = a->src_at;
@@ -43,14 +47,22 @@ static void widen(pf_box *b) {
 /* ---------------------------------------------------------------- inner loops, by element size */
 #define STRIDED(T, NAME) \
   static void strided_##NAME(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss) { \
-    T *d = (T *)dst; const T *s = (const T *)src; \
-    if (ds == 1 && ss == 0) { T v = *s; for (int64_t i = 0; i < n; i++) d[i] = v; } \
-    else if (ds == 1 && ss == 2) { PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[2 * i]; } \
-    else if (ds == 1 && ss == -1) { PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[-i]; } \
-    else for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
+    T *d = (T *)dst; \
+    const T *s = (const T *)src; \
+    if (ds == 1 && ss == 0) { \
+      T v = *s; \
+      for (int64_t i = 0; i < n; i++) d[i] = v; \
+    } else if (ds == 1 && ss == 2) { \
+      PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[2 * i]; \
+    } else if (ds == 1 && ss == -1) { \
+      PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[-i]; \
+    } else \
+      for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
   } \
-  static void transpose_##NAME(char *dst, const char *src, int64_t ni, int64_t nj, int64_t dj, int64_t si) { \
-    T *d = (T *)dst, tile[TILE][TILE]; const T *s = (const T *)src; /* whole lines in, whole lines out */ \
+  static void transpose_##NAME(char *dst, const char *src, int64_t ni, int64_t nj, int64_t dj, \
+                               int64_t si) { \
+    T *d = (T *)dst, tile[TILE][TILE]; \
+    const T *s = (const T *)src; /* whole lines in, whole lines out */ \
     for (int64_t i0 = 0; i0 < ni; i0 += TILE) { \
       int64_t m = PF_MIN(ni - i0, TILE); \
       for (int64_t i = 0; i < m; i++) \
@@ -95,8 +107,8 @@ static void copy_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   while (lo < hi) {
     if (t->nj) {
       int64_t j = tile * TILE;
-      BY_SIZE(transpose, b->esize, t->dst + (d + j * t->dj) * b->esize, t->src + (s + j) * b->esize, t->n,
-              PF_MIN(TILE, t->nj - j), t->dj, t->ss);
+      BY_SIZE(transpose, b->esize, t->dst + (d + j * t->dj) * b->esize, t->src + (s + j) * b->esize,
+              t->n, PF_MIN(TILE, t->nj - j), t->dj, t->ss);
     } else if (t->ds == 1 && t->ss == 1) {
       memcpy(t->dst + d * b->esize, t->src + s * b->esize, (size_t)(t->n * b->esize));
     } else {
@@ -141,7 +153,8 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   if (b.esize == 0) return copy_strings(c, &b, dst, src);
   widen(&b);
   copy_task t;
-  t.b = &b, t.dst = PF_DATA(char, dst), t.src = PF_DATA(const char, src), t.tiles = 1, t.nj = 0, t.n_outer = 0;
+  t.b = &b, t.dst = PF_DATA(char, dst), t.src = PF_DATA(const char, src), t.tiles = 1, t.nj = 0,
+  t.n_outer = 0;
   int32_t inner = b.nd - 1, second = -1;
   for (int32_t i = 0; i < b.nd; i++)               /* write along dst's contiguous dimension */
     if (b.dst_stride[i] == 1) inner = i;
@@ -172,7 +185,8 @@ pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize
   return PF_OK;
 }
 
-pf_status pf_fill(pf_ctx *c, DLTensor *dst, int64_t di, int64_t n, const DLTensor *src, int64_t si, int64_t esize) {
+pf_status pf_fill(pf_ctx *c, DLTensor *dst, int64_t di, int64_t n, const DLTensor *src, int64_t si,
+                  int64_t esize) {
   pf_box b = pf_box_of(esize, &n, 1);
   b.dst_at = di, b.src_at = si, b.src_stride[0] = 0;
   return pf_box_copy(c, &b, dst, src);

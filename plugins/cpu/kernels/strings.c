@@ -26,7 +26,8 @@ static pf_status string_join(pf_ctx *c, const void *state) {
   for (int32_t k = 0; k < c->n_in; k++) {
     if (c->in[k]->ndim == 0) continue;
     if (shaped && !pf_same_shape(shaped, c->in[k]))
-      return PF_INVALID(c, "Input shapes do not match: %s vs. %s", PF_SHAPE(shaped).s, PF_SHAPE(c->in[k]).s);
+      return PF_INVALID(c, "Input shapes do not match: %s vs. %s", PF_SHAPE(shaped).s,
+                        PF_SHAPE(c->in[k]).s);
     shaped = c->in[k];
   }
   DLTensor *y = c->host->output(c, 0, shaped ? shaped->shape : NULL, shaped ? shaped->ndim : 0);
@@ -58,7 +59,7 @@ static pf_status reduce_join(pf_ctx *c, const void *state) {
     if (joined[order[i]]) return PF_INVALID(c, "Duplicate reduction dimension %" PRId64, axes[i]);
     joined[order[i]] = 1;
   }
-  if (n == 0)                                              /* no axes: all of them, in linear order */
+  if (n == 0) /* no axes: all of them, in linear order */
     for (; n < x->ndim; n++) order[n] = x->ndim - 1 - n, joined[n] = 1;
   int64_t groups = 1, members = 1;
   for (int32_t i = 0; i < x->ndim; i++) {
@@ -71,11 +72,13 @@ static pf_status reduce_join(pf_ctx *c, const void *state) {
   pf_row_major(x->shape, x->ndim, stride);
   for (int64_t g = 0; g < groups; g++) {
     int64_t base = 0, rest = g;
-    for (int32_t k = nk - 1; k >= 0; k--) base += rest % x->shape[kept[k]] * stride[kept[k]], rest /= x->shape[kept[k]];
+    for (int32_t k = nk - 1; k >= 0; k--)
+      base += rest % x->shape[kept[k]] * stride[kept[k]], rest /= x->shape[kept[k]];
     t.len = 0;
     for (int64_t m = 0; m < members; m++) {
       int64_t at = base, left = m;
-      for (int32_t k = 0; k < n; k++) at += left % x->shape[order[k]] * stride[order[k]], left /= x->shape[order[k]];
+      for (int32_t k = 0; k < n; k++)
+        at += left % x->shape[order[k]] * stride[order[k]], left /= x->shape[order[k]];
       pf_str e;
       PF_TRY(c->host->str_get(x, at, &e));
       if (m) PF_TRY(append(&t, s->separator.data, s->separator.len));
@@ -95,24 +98,36 @@ typedef struct {
 } as_state;
 static pf_status as_string_init(pf_ctx *c, void *state) {
   as_state *s = (as_state *)state;
-  int32_t type = c->in_type[0], real = type == PF_FLOAT32 || type == PF_FLOAT64 || pf_is_half(type) ||
-                                       type == PF_COMPLEX64 || type == PF_COMPLEX128;
+  int32_t type = c->in_type[0], real = type == PF_FLOAT32 || type == PF_FLOAT64 ||
+                                       pf_is_half(type) || type == PF_COMPLEX64 ||
+                                       type == PF_COMPLEX128;
   char flag = s->fill.len ? s->fill.data[0] : 0, width[16] = "", precision[16] = "";
   if (s->fill.len > 1) return PF_INVALID(c, "Fill string must be one or fewer characters");
-  if (flag && !strchr(" +-0#", flag)) return PF_INVALID(c, "Fill argument not supported: \"%c\"", flag);
-  if (s->scientific && s->shortest) return PF_INVALID(c, "Cannot select both scientific and shortest notation");
-  if (s->width > 1000 || s->precision > 1000) return PF_INVALID(c, "width and precision must be at most 1000");
+  if (flag && !strchr(" +-0#", flag))
+    return PF_INVALID(c, "Fill argument not supported: \"%c\"", flag);
+  if (s->scientific && s->shortest)
+    return PF_INVALID(c, "Cannot select both scientific and shortest notation");
+  if (s->width > 1000 || s->precision > 1000)
+    return PF_INVALID(c, "width and precision must be at most 1000");
   if (s->width > 0) snprintf(width, sizeof width, "%d", (int)s->width);
   if (s->precision >= 0 && real) snprintf(precision, sizeof precision, ".%d", (int)s->precision);
-  if (s->precision >= 0 && !real) return PF_INVALID(c, "precision not supported for %s", pf_type_name(type));
-  const char *kind = real ? s->scientific ? "e" : s->shortest ? "g" : "f"
-                   : type == PF_UINT8 || type == PF_UINT16 || type == PF_UINT32 || type == PF_UINT64 ? PRIu64 : PRId64;
-  snprintf(s->format, sizeof s->format, "%%%.1s%s%s%s", flag ? s->fill.data : "", width, precision, kind);
+  if (s->precision >= 0 && !real)
+    return PF_INVALID(c, "precision not supported for %s", pf_type_name(type));
+  const char *kind =
+      real ? s->scientific ? "e"
+             : s->shortest ? "g"
+                           : "f"
+      : type == PF_UINT8 || type == PF_UINT16 || type == PF_UINT32 || type == PF_UINT64 ? PRIu64
+                                                                                        : PRId64;
+  snprintf(s->format, sizeof s->format, "%%%.1s%s%s%s", flag ? s->fill.data : "", width, precision,
+           kind);
   return PF_OK;
 }
-#define FROM_INT(TYPE, T, TAG) case TYPE: return snprintf(out, room, s->format, (int64_t)PF_DATA(const T, x)[i]);
+#define FROM_INT(TYPE, T, TAG) \
+  case TYPE: return snprintf(out, room, s->format, (int64_t)PF_DATA(const T, x)[i]);
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static int print_number(const as_state *s, const DLTensor *x, int32_t type, int64_t i, char *out, size_t room) {
+static int print_number(const as_state *s, const DLTensor *x, int32_t type, int64_t i, char *out,
+                        size_t room) {
   float f;
   double d[2];
   switch (type) {
@@ -123,7 +138,10 @@ static int print_number(const as_state *s, const DLTensor *x, int32_t type, int6
     case PF_FLOAT16: case PF_BFLOAT16:
       pf_half_to_float(type, PF_DATA(const uint16_t, x) + i, &f, 1);
       return snprintf(out, room, s->format, (double)f);
-    case PF_COMPLEX64: d[0] = (double)PF_DATA(const float, x)[2 * i], d[1] = (double)PF_DATA(const float, x)[2 * i + 1]; break;
+    case PF_COMPLEX64:
+      d[0] = (double)PF_DATA(const float, x)[2 * i],
+      d[1] = (double)PF_DATA(const float, x)[2 * i + 1];
+      break;
     default: d[0] = PF_DATA(const double, x)[2 * i], d[1] = PF_DATA(const double, x)[2 * i + 1];
   }
   int n = snprintf(out, room, "(");
@@ -170,19 +188,23 @@ static pf_status string_to_number(pf_ctx *c, const void *state) {
       else PF_DATA(int32_t, y)[i] = (int32_t)v;
     }
     if (!ok || !blank(end))
-      return PF_INVALID(c, "StringToNumberOp could not correctly convert string: %.*s", (int)PF_MIN(s.len, 400), s.len ? s.data : "");
+      return PF_INVALID(c, "StringToNumberOp could not correctly convert string: %.*s",
+                        (int)PF_MIN(s.len, 400), s.len ? s.data : "");
   }
   return PF_OK;
 }
 
 const pf_kernel *const strings_kernels[] = {
-  PF_CPU("StringJoin", NULL, .state_size = sizeof(join_state), .compute = string_join,
-         .attrs = PF_ATTRS(PF_ATTR(join_state, PF_ATTR_STRING, separator))),
-  PF_CPU("ReduceJoin", NULL, .state_size = sizeof(reduce_state), .compute = reduce_join,
-         .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_STRING, separator), PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims))),
-  PF_CPU("AsString", "T=" PF_NUMBERS "|bool", .state_size = sizeof(as_state), .init = as_string_init, .compute = as_string,
-         .attrs = PF_ATTRS(PF_ATTR(as_state, PF_ATTR_INT, precision), PF_ATTR(as_state, PF_ATTR_INT, width),
-                           PF_ATTR(as_state, PF_ATTR_BOOL, scientific), PF_ATTR(as_state, PF_ATTR_BOOL, shortest),
-                           PF_ATTR(as_state, PF_ATTR_STRING, fill))),
-  PF_CPU("StringToNumber", "out_type=float|double|int32|int64", .compute = string_to_number),
-  NULL};
+    PF_CPU("StringJoin", NULL, .state_size = sizeof(join_state), .compute = string_join,
+           .attrs = PF_ATTRS(PF_ATTR(join_state, PF_ATTR_STRING, separator))),
+    PF_CPU("ReduceJoin", NULL, .state_size = sizeof(reduce_state), .compute = reduce_join,
+           .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_STRING, separator),
+                             PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims))),
+    PF_CPU("AsString", "T=" PF_NUMBERS "|bool", .state_size = sizeof(as_state),
+           .init = as_string_init, .compute = as_string,
+           .attrs = PF_ATTRS(
+               PF_ATTR(as_state, PF_ATTR_INT, precision), PF_ATTR(as_state, PF_ATTR_INT, width),
+               PF_ATTR(as_state, PF_ATTR_BOOL, scientific),
+               PF_ATTR(as_state, PF_ATTR_BOOL, shortest), PF_ATTR(as_state, PF_ATTR_STRING, fill))),
+    PF_CPU("StringToNumber", "out_type=float|double|int32|int64", .compute = string_to_number),
+    NULL};

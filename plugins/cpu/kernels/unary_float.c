@@ -1,7 +1,8 @@
 /* unary_float.c - ops of one float, double, half or bfloat16 tensor.
  *
- * The hot functions come from vmath.h and are vectorised by the compiler; the rest call libm per element.
- * half and bfloat16 are computed as float (elementwise.c).  Compiled once per instruction set.
+ * The hot functions come from vmath.h and are vectorised by the compiler; the rest call libm per
+ * element.  half and bfloat16 are computed as float (elementwise.c).  Compiled once per instruction
+ * set.
  */
 #define _DEFAULT_SOURCE 1                       /* lgamma_r: lgamma writes a global */
 #include "elementwise.h"
@@ -10,7 +11,8 @@
 enum { SIN_BLOCK = 256 };
 #define SIN_LIMIT 8192.0f
 
-/* sin and cos: the vector path holds up to SIN_LIMIT; a block with a larger argument takes libm's */
+/* sin and cos: the vector path holds up to SIN_LIMIT; a block with a larger argument takes libm's
+ * */
 #define SINCOS(NAME, VECTOR, LIBM) \
   static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \
     const float *xs = (const float *)px; float *ys = (float *)py; (void)p; \
@@ -29,7 +31,8 @@ UNARY(Cos, f64, double, double, cos(x))
 UNARY(Erf, f32, float, float, pf_erf_f32(x))
 UNARY(Erf, f64, double, double, erf(x))
 
-static double digamma(double x) {               /* recurrence to x >= 10, then the asymptotic series */
+/* recurrence to x >= 10, then the asymptotic series */
+static double digamma(double x) {
   if (x <= 0.0) {
     if (x == floor(x)) return NAN;
     double r = x - floor(x);                    /* reflection; the fraction keeps tan exact */
@@ -39,7 +42,8 @@ static double digamma(double x) {               /* recurrence to x >= 10, then t
   double y = 0.0;
   for (; x < 10.0; x += 1.0) y -= 1.0 / x;
   double z = 1.0 / (x * x);
-  double s = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * 691.0 / 32760)))));
+  double s = 1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * 691.0 / 32760));
+  s = z * (1.0 / 12 - z * (1.0 / 120 - z * s));
   return y + log(x) - 0.5 / x - s;
 }
 static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
@@ -91,9 +95,12 @@ LOOPS(float, f32, f)
 LOOPS(double, f64, )
 
 #define EACH_OP(X) \
-  X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) X(Exp) X(Expm1) \
-  X(Log) X(Log1p) X(Tanh) X(Sigmoid) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) X(Sin) X(Cos) \
-  X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Erf) X(Erfc) X(Lgamma) \
+  X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \
+  X(Exp) X(Expm1) \
+  X(Log) X(Log1p) X(Tanh) X(Sigmoid) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) \
+  X(Sin) X(Cos) \
+  X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Erf) X(Erfc) \
+  X(Lgamma) \
   X(Digamma) X(IsNan) X(IsInf) X(IsFinite)
 #define INIT(NAME) UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
 #define ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),

@@ -1,16 +1,18 @@
 /* vmath.h - branch-free transcendental functions that a C compiler turns into vector code.
  *
- * Each is a few integer and float operations and one polynomial, without calls, branches or tables, so that
- * `for (i) y[i] = pf_exp_f32(x[i])` is vectorised for whatever ISA the including file is compiled for.
- * The polynomials are our own near-minimax fits (Lawson-weighted least squares in 80-bit arithmetic).
- * Greatest error seen against libm in higher precision, 4 million arguments each (ulp; with / without FMA):
+ * Each is a few integer and float operations and one polynomial, without calls, branches or tables,
+ * so that `for (i) y[i] = pf_exp_f32(x[i])` is vectorised for whatever ISA the including file is
+ * compiled for.  The polynomials are our own near-minimax fits (Lawson-weighted least squares in
+ * 80-bit arithmetic). Greatest error seen against libm in higher precision, 4 million arguments
+ * each (ulp; with / without FMA; |x| < 8192 for sin and cos):
  *
  *     exp_f32 1.0/1.1   expm1_f32 1.4/1.5   log_f32 0.8/0.8   log1p_f32 1.4/1.4   tanh_f32 5.3/5.8
- *     sigmoid_f32 2.4/2.4   softplus_f32 2.0/2.0   erf_f32 1.7/1.9   sin_f32, cos_f32 2.3/2.3 (|x| < 8192)
- *     exp_f64 1.0/1.0   expm1_f64 1.9/2.0   log_f64 0.8/0.8   tanh_f64 2.5/2.4   sigmoid_f64 2.2/2.2
+ *     sigmoid_f32 2.4/2.4   softplus_f32 2.0/2.0   erf_f32 1.7/1.9   sin_f32, cos_f32 2.3/2.3
+ *     exp_f64 1.0/1.0   expm1_f64 1.9/2.0   log_f64 0.8/0.8   tanh_f64 2.5/2.4
+ *     sigmoid_f64 2.2/2.2
  *
- * Infinities, NaN, signed zero, overflow and denormal results are libm's, except that sigmoid of a very
- * negative number is 0 where the exact result is denormal.
+ * Infinities, NaN, signed zero, overflow and denormal results are libm's, except that sigmoid of a
+ * very negative number is 0 where the exact result is denormal.
  */
 #ifndef PF_CPU_VMATH_H
 #define PF_CPU_VMATH_H
@@ -22,11 +24,13 @@
 #define PF_MAGIC_F64 6755399441055744.0        /* 1.5 * 2^52 */
 PF_INLINE float pf_scale_f32(float y, float n) {
   float h = n * 0.5f + PF_MAGIC_F32, k = n - (h - PF_MAGIC_F32) + PF_MAGIC_F32;
-  return y * pf_bits_float((pf_float_bits(h) + 127u) << 23) * pf_bits_float((pf_float_bits(k) + 127u) << 23);
+  return y * pf_bits_float((pf_float_bits(h) + 127u) << 23) *
+         pf_bits_float((pf_float_bits(k) + 127u) << 23);
 }
 PF_INLINE double pf_scale_f64(double y, double n) {
   double h = n * 0.5 + PF_MAGIC_F64, k = n - (h - PF_MAGIC_F64) + PF_MAGIC_F64;
-  return y * pf_bits_double((pf_double_bits(h) + 1023u) << 52) * pf_bits_double((pf_double_bits(k) + 1023u) << 52);
+  return y * pf_bits_double((pf_double_bits(h) + 1023u) << 52) *
+         pf_bits_double((pf_double_bits(k) + 1023u) << 52);
 }
 PF_INLINE float pf_clamp_f32(float x, float lo, float hi) { /* NaN stays */
   x = x < lo ? lo : x;
@@ -103,7 +107,8 @@ PF_INLINE float pf_split_f32(float x, float *e) {
 PF_INLINE double pf_split_f64(double x, double *e) {
   int tiny = x < 0x1p-1022;
   uint64_t u = pf_double_bits(tiny ? x * 0x1p52 : x) - 0x3fe6a09e667f3bcdull + (2048ull << 52 >> 1);
-  double k = pf_bits_double(u >> 52 | 0x4330000000000000ull) - (0x1p52 + 1024.0);  /* integer to double */
+  double k =
+      pf_bits_double(u >> 52 | 0x4330000000000000ull) - (0x1p52 + 1024.0); /* integer to double */
   *e = k - (tiny ? 52.0 : 0.0);
   return pf_bits_double((u & 0xfffffffffffffull) + 0x3fe6a09e667f3bcdull) - 1.0;
 }
@@ -168,8 +173,12 @@ PF_INLINE double pf_tanh_f64(double x) {
 }
 PF_INLINE float pf_sigmoid_f32(float x) { return 1.0f / (1.0f + pf_exp_f32(-x)); }
 PF_INLINE double pf_sigmoid_f64(double x) { return 1.0 / (1.0 + pf_exp_f64(-x)); }
-PF_INLINE float pf_softplus_f32(float x) { return (x < 0.0f ? 0.0f : x) + pf_log1p_f32(pf_exp_f32(-fabsf(x))); }
-PF_INLINE double pf_softplus_f64(double x) { return (x < 0.0 ? 0.0 : x) + pf_log1p_f64(pf_exp_f64(-fabs(x))); }
+PF_INLINE float pf_softplus_f32(float x) {
+  return (x < 0.0f ? 0.0f : x) + pf_log1p_f32(pf_exp_f32(-fabsf(x)));
+}
+PF_INLINE double pf_softplus_f64(double x) {
+  return (x < 0.0 ? 0.0 : x) + pf_log1p_f64(pf_exp_f64(-fabs(x)));
+}
 
 PF_INLINE float pf_erf_f32(float x) {
   float a = fabsf(x), z = x * x, s = 7.8891193e-05f;
@@ -179,7 +188,7 @@ PF_INLINE float pf_erf_f32(float x) {
   s = PF_FMA(s, z, 0.112836003f);
   s = PF_FMA(s, z, -0.37612626f);
   s = PF_FMA(s, z, 0.12837911f);
-  s = PF_FMA(s, x, x);                              /* 2/sqrt(pi) = 1 + 0.128...: one rounding less */
+  s = PF_FMA(s, x, x); /* 2/sqrt(pi) = 1 + 0.128...: one rounding less */
   float t = a > 4.0f ? 4.0f : a, g = -2.16868411e-05f;
   g = PF_FMA(g, t, 0.000441336248f);
   g = PF_FMA(g, t, -0.004204561f);
