@@ -29,7 +29,7 @@ oracle: .venv/installed .venv-tf/ready
 
 dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
-	$(PIP) install --no-build-isolation -e ".[test]"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"
 
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'
