@@ -21,6 +21,7 @@ from pyflow.framework.tensor_shape import unknown_shape
 
 _tokens = itertools.count()
 _KEPT = ("__py_functions",)
+_PYTHON_VALUES = (int, float, bool, complex, list, tuple)       # take the declared dtype
 _ATTRS = "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"
 
 
@@ -74,8 +75,8 @@ class _Function:
         if not isinstance(returned, (list, tuple)):
             returned = [returned]
         if len(returned) != len(self._types):
-            raise ValueError(f"{self._token} ({self._name()}) returns {len(returned)} values, but expects "
-                             f"to see {len(self._types)} values.")
+            raise ValueError(f"{self._token} ({self._name()}) returns {len(returned)} values, but "
+                             f"expects to see {len(self._types)} values.")
         return [self._array(value, dtype) for value, dtype in zip(returned, self._types)]
 
     def _name(self):
@@ -87,9 +88,10 @@ class _Function:
         wanted = dtype.as_numpy_dtype
         array = np.asarray(value)
         if array.dtype != wanted:
-            if array.dtype == object or not isinstance(value, (int, float, bool, complex, list, tuple)):
-                raise TypeError(f"{self._token} ({self._name()}) returned {array.dtype}, but the py_func "
-                                f"declares {dtype.name}: return an array of that dtype, or change Tout")
+            if array.dtype == object or type(value) not in _PYTHON_VALUES:
+                raise TypeError(
+                    f"{self._token} ({self._name()}) returned {array.dtype}, but the py_func declares "
+                    f"{dtype.name}: return an array of that dtype, or change Tout")
             array = np.asarray(value, dtype=wanted)
         return np.asarray(array, order="C")
 
@@ -110,11 +112,12 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     _register(token, function)
     inp = list(inp) if isinstance(inp, (list, tuple)) else [inp]
     block = PyFunc if stateful else PyFuncStateless
-    result = block(inp, token=token, Tout=types, name=name)
-    if isinstance(result, ops.Operation):
-        result.graph.get_collection_ref(_KEPT).append(function)
-        return result
-    ops.get_default_graph().get_collection_ref(_KEPT).append(function)
+    with ops.name_scope(name, block.name, inp) as scope:
+        graph = ops.get_default_graph()
+        result = block(inp, token=token, Tout=types, name=scope)
+    graph.get_collection_ref(_KEPT).append(function)
+    if not types:
+        return graph.get_operation_by_name(scope[:-1])
     return result[0] if single else list(result)
 
 
