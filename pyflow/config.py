@@ -36,15 +36,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_DEBUG", "int", 0, 0, 5, _LADDER),
     Variable("PYFLOW_DUMP", "path", None, 0, 0,
              "A folder: the graph is written there after each pass, 01-built, 02-pruned, ..."),
-    Variable("PYFLOW_TRACE", "path", None, 0, 0,
-             "A JSON file for Perfetto: worker lanes, devices, Send/Recv arrows, frames and "
-             "iterations."),
     Variable("PYFLOW_THREADS", "int", None, 1, 4096,
              "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this "
              "process may use (affinity and cgroup quota)."),
-    Variable("PYFLOW_SCHEDULE", "int", None, 0, 2**63 - 1,
-             "A seed: steps run on one thread in an order drawn from it, to replay scheduling "
-             "bugs."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "str", None, 0, 0,

@@ -105,9 +105,7 @@ class BaseSession:
         devices = Devices.of_process(dict(config.device_count) if config is not None else None,
                                      executor.devices(), runtime.kernel_types())
         options = {"threads": self._threads, "deterministic": bool(deterministic),
-                   "debug": env.value("PYFLOW_DEBUG"), "trace": env.value("PYFLOW_TRACE") or "",
-                   "schedule": env.value("PYFLOW_SCHEDULE")}
-        options = {key: value for key, value in options.items() if value not in (None, "")}
+                   "debug": env.value("PYFLOW_DEBUG")}
         self._compiler = plans.Compiler(
             self._graph, self._state, runtime.pool(self._threads), devices,
             bool(getattr(config, "allow_soft_placement", False)),
