@@ -22,7 +22,7 @@ class Variable(NamedTuple):
     """One environment variable: how to read it and what it does."""
 
     name: str
-    kind: str       # int, bool, str or path
+    kind: str       # int, bool, path, or the words allowed: a|b|c
     default: object
     low: int
     high: int
@@ -41,7 +41,7 @@ VARIABLES = {v.name: v for v in (
              "process may use (affinity and cgroup quota)."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
-    Variable("PYFLOW_CPU_ISA", "str", None, 0, 0,
+    Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,
              "The instruction set the CPU kernels use, at most what the CPU has: baseline, avx2 or "
              "avx512."),
 )}
@@ -61,6 +61,8 @@ def value(name):
         if text.lower() not in _TRUTH:
             raise ValueError(f"{name}={text!r}: expected 0 or 1. {variable.doc}")
         return _TRUTH[text.lower()]
+    if "|" in variable.kind and text not in variable.kind.split("|"):
+        raise ValueError(f"{name}={text!r}: expected {variable.kind}. {variable.doc}")
     return text
 
 

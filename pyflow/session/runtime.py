@@ -35,6 +35,7 @@ def start():
     from pyflow import config, plugins
     global _started
     module = executor()
+    config.value("PYFLOW_CPU_ISA")          # read by the CPU plugin, which cannot complain
     found = plugins.load_all()
     if not _started:
         _started = True

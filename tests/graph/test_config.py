@@ -26,7 +26,8 @@ def test_values(monkeypatch):
 
 @pytest.mark.parametrize("name,text", [("PYFLOW_DEBUG", "9"), ("PYFLOW_DEBUG", "a"),
                                        ("PYFLOW_THREADS", "0"),
-                                       ("PYFLOW_THREADS", "-2"), ("PYFLOW_STRICT_GRAPH", "maybe")])
+                                       ("PYFLOW_THREADS", "-2"), ("PYFLOW_STRICT_GRAPH", "maybe"),
+                                       ("PYFLOW_CPU_ISA", "sse9")])
 def test_malformed_values_say_what_is_possible(monkeypatch, name, text):
     monkeypatch.setenv(name, text)
     with pytest.raises(ValueError, match=f"{name}={text!r}: expected"):
