@@ -243,8 +243,8 @@ def test_random_shuffle_and_crop():
     shuffled = run(tf.random_shuffle(tf.range(50), seed=1))
     assert sorted(shuffled) == list(range(50)) and list(shuffled) != list(range(50))
     block = run(tf.random_crop(tf.reshape(tf.range(100), [10, 10]), [3, 4], seed=1))
-    assert block.shape == (3, 4) and (np.diff(block, axis=1) == 1).all() and (np.diff(block,
-                                                                                      axis=0) == 10).all()
+    assert block.shape == (3, 4)
+    assert (np.diff(block, axis=1) == 1).all() and (np.diff(block, axis=0) == 10).all()
 
 
 # ------------------------------------------------------------------------------------------- losses
