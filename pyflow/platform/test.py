@@ -98,6 +98,8 @@ class TestCase(unittest.TestCase):
         with context(graph=graph, config=config) as sess:
             yield sess
 
+    test_session.__test__ = False        # not a test, whatever its name says
+
     def evaluate(self, tensors):
         """Their values in the default session."""
         sess = graph_lib.get_default_session()
