@@ -27,10 +27,8 @@ def main(argv):
             print(f"  {plugin.origin}: NOT USED: {plugin.problem}")
         else:
             kernels = sum(k["plugin"] == plugin.id for k in executor.kernels())
-            print(
-                f"  {plugin.id} {plugin.version} from {plugin.origin}: {kernels} kernels\n   "
-                f" {plugin.path}"
-            )
+            count = f"{kernels} kernel{'s' * (kernels != 1)}"
+            print(f"  {plugin.id} {plugin.version} from {plugin.origin}: {count}\n    {plugin.path}")
     if not plugins.load_all():
         print("  none: no installed distribution has an entry point in the group 'pyflow.plugins'")
     return 0

@@ -27,7 +27,7 @@ def main(argv):
         return _not_found(name, names)
     _print_schema(op_def)
     _print_kernels(op_def, executor)
-    _print_gradient(op_def)
+    _print_gradient(op_def, op_def.name in {name for name, *_ in executor.plugin_ops()})
     _print_source(op_def)
     return 0
 
@@ -68,7 +68,7 @@ def _print_kernels(op_def, executor):
         print("  in the executor itself" if op_def.name in CORE_OPS else "  none")
 
 
-def _print_gradient(op_def):
+def _print_gradient(op_def, from_plugin):
     from pyflow.framework import gradient_registry
     gradient = (
         gradient_registry.registered(op_def.name)
@@ -76,7 +76,9 @@ def _print_gradient(op_def):
         else None
     )
     gradient = gradient or op_def.gradient
-    if gradient is None:
+    if not gradient and from_plugin:
+        print("gradient\n  none here; the plugin's package may register one when it is imported")
+    elif gradient is None:
         print("gradient\n  none, on purpose: it stops here")
     elif not gradient:
         print("gradient\n  not given")
