@@ -38,7 +38,7 @@ def train_and_freeze(path):
 
 
 def compile_program(target):
-    lib = importlib.resources.files("pyflow") / "lib"
+    lib = (importlib.resources.files("pyflow") / "lib" / "libpyflow_rt.so").parent
     subprocess.run(["cc", "-std=c11", "-O1", "-I", tf.sysconfig.get_include(), HERE / "main.c", "-L", lib, "-lpyflow_rt",
                     f"-Wl,-rpath,{lib}", "-o", target], check=True)
 

@@ -52,7 +52,7 @@ def frozen(digits, tmp_path_factory):
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     target = tmp_path_factory.mktemp("program") / "main"
-    lib = importlib.resources.files("pyflow") / "lib"
+    lib = (importlib.resources.files("pyflow") / "lib" / "libpyflow_rt.so").parent
     command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-I", ROOT / "include", ROOT / "examples/02_without_python/main.c",
                "-L", lib, "-lpyflow_rt", f"-Wl,-rpath,{lib}", "-o", target]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
