@@ -100,13 +100,8 @@ static void TILE(dot_pixels)(const TILE(phase) *ph, const T *const *a, const T *
       for (int r = 0; r < DOTS; r++) acc[r] = V_FMA(V_LOAD_PART(a[r] + off + i, left), w, acc[r]);
     }
   }
-  for (int r = 0; r < DOTS; r++) {
-    T lane[VL];
-    V_STORE(lane, acc[r]);
-    for (int half = VL / 2; half > 0; half /= 2)
-      for (int v = 0; v < half; v++) lane[v] += lane[v + half];
-    sums[r] = lane[0];
-  }
+#pragma GCC unroll 8
+  for (int r = 0; r < DOTS; r++) sums[r] = V_SUM(acc[r]);
 }
 
 static void TILE(run_dots)(const TILE(patch) *p) {
@@ -119,10 +114,8 @@ static void TILE(run_dots)(const TILE(patch) *p) {
     T *c[DOTS], sums[DOTS];
     int n = (int)PF_MIN(DOTS, total - at);
     for (int r = 0; r < DOTS; r++) {
-      if (r >= n) {
-        a[r] = a[0];
-        continue;
-      }
+      a[r] = p->strip;                 /* unused pixels read something valid */
+      if (r >= n) continue;
       a[r] = p->strip + y * s->s_step_h * p->pitch + x * s->s_step_w * s->sc;
       c[r] = dst + (y * s->o_step_h * s->ow + x * s->o_step_w) * s->oc;
       if (++x == p->ncol) x = 0, y++;

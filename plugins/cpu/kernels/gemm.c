@@ -8,7 +8,7 @@
 #include "gemm.h"
 #include "tile_types.h"
 
-enum { BLOCK_K = 256, BLOCK_N = 1024, BLOCK_M = 192, THIN_ROWS = 2 };
+enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, THIN_ROWS = 2, PACK_ROWS = 8 };
 enum { FAR_ROWS = 2048 };          /* bytes: rows this far apart share cache sets, so a block of them is copied */
 
 static int swap_sides(const pf_gemm *g) { return g->n > g->m; }

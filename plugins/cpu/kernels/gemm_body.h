@@ -62,14 +62,30 @@ static void TILE(panel_rows)(const TILE(block) *b, const T *a, int64_t lda, int6
   }
 }
 
+/* All panels of a block, by stretches of rows: long contiguous reads of b, which the hardware prefetches. */
+static void TILE(pack_block)(const TILE(block) *b, T *panels) {
+  const pf_gemm *g = b->g;
+  const T *src = (const T *)g->b + b->k0 * g->b_row;
+  for (int64_t k = 0; k < b->kn; k += PACK_ROWS) {
+    int64_t rows = PF_MIN(PACK_ROWS, b->kn - k);
+    T *panel = panels;
+    for (int64_t j = b->j0; j < b->j0 + b->jn;) {
+      int nv = TILE(tile_nv)(g->n, j);
+      TILE(pack_rows)(src + k * g->b_row, g->b_row, rows, g->n, j, nv, panel + k * nv * VL);
+      panel += b->kn * nv * VL;
+      j += nv * VL;
+    }
+  }
+}
+
 static void TILE(run_block)(TILE(block) *b) {
   const pf_gemm *g = b->g;
   T *panel = (T *)b->panels;
   const T *src = (const T *)g->b;
-  for (int64_t j = b->j0; j < b->j0 + b->jn;) {
+  if (g->b_col == 1) TILE(pack_block)(b, panel);
+  else for (int64_t j = b->j0; j < b->j0 + b->jn;) {
     int nv = TILE(tile_nv)(g->n, j);
-    if (g->b_col == 1) TILE(pack_rows)(src + b->k0 * g->b_row, g->b_row, b->kn, g->n, j, nv, panel);
-    else TILE(pack_columns)(src + b->k0, g->b_col, b->kn, g->n, j, nv, panel);
+    TILE(pack_columns)(src + b->k0, g->b_col, b->kn, g->n, j, nv, panel);
     panel += b->kn * nv * VL;
     j += nv * VL;
   }
@@ -133,9 +149,7 @@ static void TILE(dots)(const pf_gemm *g, const T *a, T *c) {
       int left = (int)PF_MIN(VL, g->k - p);
       s0 = V_FMA(V_LOAD_PART(a + p, left), V_LOAD_PART(b + p, left), s0);
     }
-    T lane[VL], sum = 0;
-    V_STORE(lane, (s0 + s1) + (s2 + s3));
-    for (int v = 0; v < VL; v++) sum += lane[v];
+    T sum = V_SUM((s0 + s1) + (s2 + s3));
     c[j] = g->add ? c[j] + sum : sum;
   }
 }

@@ -57,6 +57,33 @@ PF_INLINE pf_vf pf_vf_set(float x) { return (pf_vf){x, x, x, x}; }
 PF_INLINE pf_vd pf_vd_set(double x) { return (pf_vd){x, x}; }
 #endif
 
+/* The sum of all lanes, halves first. */
+#if defined(__AVX2__) && defined(__FMA__)
+PF_INLINE float pf_sum_256(__m256 x) {
+  __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+  return _mm_cvtss_f32(_mm_add_ss(y, _mm_shuffle_ps(y, y, 1)));
+}
+PF_INLINE double pf_sum_256d(__m256d x) {
+  __m128d y = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(y, _mm_unpackhi_pd(y, y)));
+}
+#endif
+#if defined(__AVX512F__)
+PF_INLINE float pf_vf_sum(pf_vf v) {
+  return pf_sum_256(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+PF_INLINE double pf_vd_sum(pf_vd v) {
+  return pf_sum_256d(_mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd(v, 1)));
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+PF_INLINE float pf_vf_sum(pf_vf v) { return pf_sum_256(v); }
+PF_INLINE double pf_vd_sum(pf_vd v) { return pf_sum_256d(v); }
+#else
+PF_INLINE float pf_vf_sum(pf_vf v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+PF_INLINE double pf_vd_sum(pf_vd v) { return v[0] + v[1]; }
+#endif
+
 /* The first n elements, 0 <= n; the rest reads as zero and is not written. */
 #if defined(__AVX512F__)
 PF_INLINE pf_vf pf_vf_load_part(const float *p, int n) {

@@ -9,6 +9,7 @@
 #define V_LOAD pf_vf_load
 #define V_STORE pf_vf_store
 #define V_SET pf_vf_set
+#define V_SUM pf_vf_sum
 #define V_LOAD_PART pf_vf_load_part
 #define V_STORE_PART pf_vf_store_part
 #define V_FMA PF_VF_FMA
@@ -22,6 +23,7 @@
 #define V_LOAD pf_vd_load
 #define V_STORE pf_vd_store
 #define V_SET pf_vd_set
+#define V_SUM pf_vd_sum
 #define V_LOAD_PART pf_vd_load_part
 #define V_STORE_PART pf_vd_store_part
 #define V_FMA PF_VD_FMA

@@ -9,6 +9,7 @@
 #undef V_LOAD
 #undef V_STORE
 #undef V_SET
+#undef V_SUM
 #undef V_LOAD_PART
 #undef V_STORE_PART
 #undef V_FMA
