@@ -142,7 +142,7 @@ def _checked_gradient(grad, y, i):
         except ValueError as error:
             raise ValueError(f"grad_ys[{i}] does not fit {y.name}: {error}") from None
         return identity_ops.Identity(grad, name=f"grad_ys_{i}")
-    return grad
+    return cf.identity_of(grad, name=f"grad_ys_{i}")
 
 
 class _Backward:

@@ -186,6 +186,30 @@ class CountUpTo:
     samples = None
 
 
+SLICE_ATTRS = ("T: type, Index: {int32, int64}, begin_mask: int = 0, end_mask: int = 0, "
+               "ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0")
+
+
+@op("StridedSliceAssign", inputs="ref: Ref(T), begin: Index, end: Index, strides: Index, value: T",
+    outputs="output_ref: Ref(T)", attrs=SLICE_ATTRS)
+class StridedSliceAssign:
+    """Sets a strided slice of the variable to `value`, of the slice's shape. TF: StridedSliceAssign."""
+    shape = _same
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("ResourceStridedSliceAssign", stateful=True, attrs=SLICE_ATTRS,
+    inputs="ref: resource, begin: Index, end: Index, strides: Index, value: T")
+class ResourceStridedSliceAssign:
+    """StridedSliceAssign of a variable behind a handle. TF: ResourceStridedSliceAssign."""
+    def shape(op): return []
+    gradient = None
+    reference = None
+    samples = None
+
+
 # -------------------------------------------------------------------------------- public functions
 
 
@@ -270,6 +294,19 @@ scatter_max = _scatter_function("max", ScatterMax, "= max(row, `updates`)")
 scatter_nd_update = _scatter_function("nd_update", ScatterNdUpdate, "= `updates`", nd=True)
 scatter_nd_add = _scatter_function("nd_add", ScatterNdAdd, "+= `updates`", nd=True)
 scatter_nd_sub = _scatter_function("nd_sub", ScatterNdSub, "-= `updates`", nd=True)
+
+
+def strided_slice_assign(ref, begin, end, strides, value, begin_mask=0, end_mask=0, ellipsis_mask=0,
+                         new_axis_mask=0, shrink_axis_mask=0, name=None):
+    """Sets `ref[begin:end:strides]` to `value`; returns the variable afterwards: `v[1:3].assign(x)`."""
+    masks = {"begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask,
+             "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask}
+    value = ops.convert_to_tensor(value, dtype=ref.dtype.base_dtype)
+    tensor = _reference(ref)
+    if tensor is not None:
+        return StridedSliceAssign(tensor, begin, end, strides, value, name=name, **masks)
+    return ref._after(ResourceStridedSliceAssign(ref.handle, begin, end, strides, value, name=name,
+                                                 **masks))
 
 
 def count_up_to(ref, limit, name=None):

@@ -191,6 +191,11 @@ class Variable(metaclass=_VariableType):
     def __iter__(self):
         raise TypeError("'Variable' object is not iterable.")
 
+    def __getitem__(self, item):
+        """A slice of the value; its `assign(value)` sets that slice of the variable."""
+        from pyflow.ops import slicing_ops
+        return slicing_ops.getitem(self.value(), item, var=self)
+
     def __bool__(self):
         return bool(self.value())
 
@@ -201,7 +206,7 @@ class Variable(metaclass=_VariableType):
 for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
               "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__",
               "__rpow__", "__matmul__", "__rmatmul__", "__lt__", "__le__", "__gt__", "__ge__",
-              "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__getitem__",
+              "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__",
               "__invert__", "__neg__", "__abs__", "__div__", "__rdiv__"):
     setattr(Variable, _name, _operator(_name))
 

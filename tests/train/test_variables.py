@@ -76,6 +76,19 @@ def test_scatters(session, use_resource):
 
 
 @KINDS
+def test_slices_are_assigned(session, use_resource):
+    v = tf.Variable(np.zeros([3, 4], np.float32), use_resource=use_resource)
+    session.run(tf.global_variables_initializer())
+    want = np.zeros([3, 4], np.float32)
+    for change, index, value in ((v[1, 2:].assign([5.0, 6.0]), np.s_[1, 2:], [5.0, 6.0]),
+                                 (v[::2, 0].assign([1.0, 2.0]), np.s_[::2, 0], [1.0, 2.0]),
+                                 (v[..., 3].assign([7.0, 8.0, 9.0]), np.s_[..., 3], [7.0, 8.0, 9.0])):
+        want[index] = value
+        np.testing.assert_allclose(session.run(change), want)
+    np.testing.assert_allclose(session.run(v[1]), want[1])
+
+
+@KINDS
 def test_count_up_to(session, use_resource):
     v = tf.Variable(0, use_resource=use_resource)
     session.run(tf.global_variables_initializer())
