@@ -36,6 +36,7 @@ cdef extern from "pf_compile.h" nogil:
         int32_t n
         const pf_op_def** def_ "def"
         pf_signature* sig
+        pf_call_info** infos
         const pf_kernel_entry** kernel
         void** state
         DLTensor** value

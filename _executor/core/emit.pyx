@@ -192,6 +192,8 @@ cdef pf_status emit_node(pf_comp* c, int32_t i, int32_t block) noexcept nogil:
     if ins == NULL:
         return c.err.code
     ins.node = <uint32_t>i
+    ins.about = c.plan.nodes + i
+    ins.info = c.plan.nodes[i].call
     ins.out_slot = c.slot[i]
     ins.n_out = <uint32_t>c.sig[i].n_out
     if c.flags[i] & PF_N_MAYBE_DEAD:
@@ -210,6 +212,8 @@ cdef pf_status emit_loop(pf_comp* c, int32_t f, int32_t block) noexcept nogil:
     ins.kind = PF_I_LOOP if fr.inlined else PF_I_FRAME
     ins.aux = <uint32_t>f
     ins.node = <uint32_t>fr.enters[0]
+    ins.about = c.plan.nodes + ins.node
+    ins.info = ins.about.call
     ins.n_in = <uint32_t>fr.n_enters
     for k in range(fr.n_enters):
         if add_in(c, c.slot[fr.enters[k]]):

@@ -120,8 +120,10 @@ cdef inline void prepare(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef DLTensor* t
     cdef uint32_t k
     c.instr = ins
-    c.node = c.plan.nodes + ins.node
-    memcpy(&c.ctx.in_type, c.node, 56)
+    c.node = ins.about
+    if c.info != ins.info:
+        c.info = ins.info
+        memcpy(&c.ctx.in_type, ins.info, sizeof(pf_call_info))
     c.ctx.out = slots + ins.out_slot
     for k in range(ins.n_in):
         t = slots[e[k] & <uint32_t>PF_IN_SLOT]
@@ -207,7 +209,7 @@ cdef int32_t do_identity(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef pf_tensor* t
     if e & <uint32_t>PF_IN_DEREF:
         c.instr = ins
-        c.node = c.plan.nodes + ins.node
+        c.node = ins.about
         if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
             return after_call(c, ins, PF_FAILED_PRECONDITION)
         c.slab.slots[ins.out_slot] = pf_dl(t)
@@ -222,7 +224,7 @@ cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef uint32_t e = c.plan.ins[ins.in_begin]
     cdef pf_tensor* t
     c.instr = ins
-    c.node = c.plan.nodes + ins.node
+    c.node = ins.about
     if e & <uint32_t>PF_IN_DEREF:
         if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
             return after_call(c, ins, PF_FAILED_PRECONDITION)
@@ -235,7 +237,7 @@ cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
 cdef int32_t dead_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef char text[400]
     c.instr = ins
-    c.node = c.plan.nodes + ins.node
+    c.node = ins.about
     snprintf(text, 400, b"Retval[%u] does not have value: the fetched tensor is dead, it lies on a branch of a tf.cond (or in a loop) that "
              b"did not run in this step", ins.aux)
     return after_call(c, ins, pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text))
@@ -355,12 +357,14 @@ cdef public int32_t pf_run_range(pf_call* c, uint32_t begin, uint32_t end) noexc
     cdef int32_t r, skipped = 0
     while ins < last:
         if ins.kind == PF_I_CALL0 and not ins.flags:
+            if c.info != NULL:
+                c.info = NULL
+                c.ctx.n_in = 0
+                c.ctx.n_out = 0
             c.instr = ins
-            c.ctx.n_in = 0
-            c.ctx.n_out = 0
             r = ins.compute(&c.ctx, ins.state)
             if r != 0 or c.dirty:
-                c.node = c.plan.nodes + ins.node
+                c.node = ins.about
                 r = after_call(c, ins, r)
                 if r:
                     return r

@@ -12,13 +12,17 @@ cdef extern from "pf_core.h" nogil:
         PF_I_EXIT, PF_I_LOOP, PF_I_FRAME, PF_I_NOOP
     enum:
         PF_F_MAYBE_DEAD, PF_F_DEREF, PF_F_UNUSED_OUT, PF_F_ASYNC, PF_F_DEAD_OK, PF_F_CTL_OUT
+    ctypedef struct pf_call_info
+    ctypedef struct pf_node_info
     ctypedef struct pf_instr:
         pf_status (*compute)(pf_ctx*, const void*) noexcept nogil
         const void* state
-        uint32_t in_begin, out_slot, n_in, n_out, n_ctl, node, aux
+        const pf_call_info* info
+        const pf_node_info* about
+        uint32_t in_begin, out_slot, n_in, n_out, n_ctl, aux, node
         uint8_t kind, flags
         uint16_t aux2
-    ctypedef struct pf_node_info:
+    ctypedef struct pf_call_info:
         const int32_t* in_type
         const int32_t* out_type
         int32_t n_in, n_out
@@ -26,6 +30,8 @@ cdef extern from "pf_core.h" nogil:
         const int32_t* out_start
         int32_t n_in_args, n_out_args
         void* opened
+    ctypedef struct pf_node_info:
+        const pf_call_info* call
         pf_str name, op, device
         const uint8_t* dropped
         const pf_op_def* def_ "def"
@@ -159,6 +165,7 @@ cdef extern from "pf_core.h" nogil:
         pf_plan* plan
         const pf_instr* instr
         const pf_node_info* node
+        const pf_call_info* info
         pf_item* item
         pf_worker* worker
         DLTensor** ins "in"

@@ -108,7 +108,7 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
 cdef inline bint plain(pf_tensor* t) noexcept nogil:
     return not t.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN)
 
-cdef bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
+cdef inline bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
     """Input i is read for the last time, by nobody else, and its buffer is ours."""
     cdef uint32_t e
     cdef pf_tensor* t

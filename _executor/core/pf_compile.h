@@ -39,6 +39,7 @@ typedef struct pf_comp {
   int32_t n;
   const pf_op_def **def;
   pf_signature *sig;
+  pf_call_info **infos;     /* by hash of the types: the last one made */
   const pf_kernel_entry **kernel;
   void **state;
   DLTensor **value;         /* prefilled: constants and handles */

@@ -38,22 +38,30 @@ enum {                      /* pf_instr.flags */
 typedef struct pf_instr {
   pf_status (*compute)(pf_ctx *, const void *);
   const void *state;
+  const struct pf_call_info *info;
+  const struct pf_node_info *about;
   uint32_t in_begin;        /* plan->ins: n_in data inputs, then n_ctl control slots */
   uint32_t out_slot;        /* outputs are contiguous */
   uint32_t n_in, n_out, n_ctl;
-  uint32_t node;            /* plan->nodes */
   uint32_t aux;             /* RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
+  uint32_t node;            /* plan->nodes */
   uint8_t kind, flags;
   uint16_t aux2;
 } pf_instr;
-_Static_assert(sizeof(void *) != 8 || sizeof(pf_instr) == 48, "pf_instr");
+_Static_assert(sizeof(void *) != 8 || sizeof(pf_instr) == 64, "an instruction is one cache line");
 
-typedef struct pf_node_info {       /* what a call needs beside the instruction; layout follows pf_ctx */
+typedef struct pf_call_info {       /* copied into pf_ctx when it changes; equal ones are shared between nodes */
   const int32_t *in_type, *out_type;
   int32_t n_in, n_out;
   const int32_t *in_start, *out_start;
   int32_t n_in_args, n_out_args;
-  void *opened;             /* dev->dev: ends the part copied into pf_ctx at each call */
+  void *opened;             /* the device */
+} pf_call_info;
+_Static_assert(sizeof(pf_call_info) == offsetof(pf_ctx, dev) + sizeof(void *) - offsetof(pf_ctx, in_type),
+               "pf_call_info is pf_ctx from in_type to dev");
+
+typedef struct pf_node_info {
+  const pf_call_info *call;
   pf_str name, op, device;
   const uint8_t *dropped;   /* inputs the kernel dropped at init; NULL: none */
   const pf_op_def *def;
@@ -64,9 +72,6 @@ typedef struct pf_node_info {       /* what a call needs beside the instruction;
   pf_str container, shared_name;
   int32_t frame, origin;
 } pf_node_info;
-
-_Static_assert(offsetof(pf_node_info, opened) == offsetof(pf_ctx, dev) - offsetof(pf_ctx, in_type),
-               "pf_node_info starts like pf_ctx from in_type to dev");
 
 enum { PF_B_EXPENSIVE = 1, PF_B_ASYNC = 2, PF_B_URGENT = 4, PF_B_EVENT = 8 /* a loop variable's arrival: no instructions */ };
 typedef struct pf_block {
@@ -210,6 +215,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   pf_plan *plan;
   const pf_instr *instr;
   const pf_node_info *node;
+  const pf_call_info *info;         /* what ctx holds now */
   pf_item *item;
   struct pf_worker *worker;
   DLTensor **in;                    /* what ctx.in points to */

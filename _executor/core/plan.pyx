@@ -21,6 +21,7 @@ from infer_api cimport pf_infer_call
 
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
+    INFO_BUCKETS = 1024
 
 cdef int32_t class_of(pf_str op) noexcept nogil:
     if op.len < 2:
@@ -379,17 +380,52 @@ cdef void device_of(pf_str device, char* kind, int32_t* ordinal) noexcept nogil:
 cdef void strcpy_(char* to, const char* text) noexcept nogil:
     pf_copy_text(to, 24, text, <int64_t>strlen(text))
 
-cdef void fill_info(pf_comp* c, int32_t i, pf_node_info* info) noexcept nogil:
+cdef pf_status share_call_info(pf_comp* c, int32_t i, pf_node_info* info, void* opened) noexcept nogil:
+    """Nodes with equal argument types share one pf_call_info: it stays in the cache."""
     cdef pf_signature* s = c.sig + i
+    cdef pf_call_info want
+    cdef pf_call_info* have
+    cdef uint64_t h = 1469598103934665603ULL
+    cdef int32_t k
+    cdef uint32_t at
+    want.in_type = s.in_type
+    want.out_type = s.out_type
+    want.n_in = s.n_in
+    want.n_out = s.n_out
+    want.in_start = s.in_start
+    want.out_start = s.out_start
+    want.n_in_args = s.n_in_args
+    want.n_out_args = s.n_out_args
+    want.opened = opened
+    for k in range(s.n_in):
+        h = (h ^ <uint64_t>s.in_type[k]) * <uint64_t>1099511628211ULL
+    for k in range(s.n_out):
+        h = (h ^ <uint64_t>(s.out_type[k] + 64)) * <uint64_t>1099511628211ULL
+    at = <uint32_t>((h ^ (h >> 29)) & <uint64_t>(INFO_BUCKETS - 1))
+    have = c.infos[at]
+    if have == NULL or not same_info(have, &want):
+        have = <pf_call_info*>keep(c, 1, sizeof(pf_call_info))
+        if have == NULL:
+            return c.err.code
+        have[0] = want
+        c.infos[at] = have
+    info.call = have
+    return PF_OK
+
+cdef bint same_ints(const int32_t* a, const int32_t* b, int32_t n) noexcept nogil:
+    return n <= 0 or a == b or memcmp(a, b, sizeof(int32_t) * n) == 0
+
+cdef bint same_info(const pf_call_info* a, const pf_call_info* b) noexcept nogil:
+    if (a.n_in != b.n_in or a.n_out != b.n_out or a.n_in_args != b.n_in_args or a.n_out_args != b.n_out_args
+            or a.opened != b.opened):
+        return False
+    return (same_ints(a.in_type, b.in_type, a.n_in) and same_ints(a.out_type, b.out_type, a.n_out)
+            and same_ints(a.in_start, b.in_start, a.n_in_args + 1)
+            and same_ints(a.out_start, b.out_start, a.n_out_args + 1))
+
+cdef void fill_info(pf_comp* c, int32_t i, pf_node_info* info) noexcept nogil:
     cdef const pf_attr_value* a
-    info.in_type = s.in_type
-    info.out_type = s.out_type
-    info.n_in = s.n_in
-    info.n_out = s.n_out
-    info.in_start = s.in_start
-    info.out_start = s.out_start
-    info.n_in_args = s.n_in_args
-    info.n_out_args = s.n_out_args
+    share_call_info(c, i, info, NULL)
     info.name = c.g.nodes[i].name
     info.op = c.g.nodes[i].op
     info.device = c.g.nodes[i].device
@@ -412,11 +448,11 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     cdef pf_call call
     cdef pf_status st
     cdef int32_t j
-    cdef const DLTensor** constants = <const DLTensor**>grab(c, info.n_in, sizeof(void*))
-    cdef uint8_t* dropped = <uint8_t*>keep(c, info.n_in, 1)
+    cdef const DLTensor** constants = <const DLTensor**>grab(c, info.call.n_in, sizeof(void*))
+    cdef uint8_t* dropped = <uint8_t*>keep(c, info.call.n_in, 1)
     if constants == NULL or dropped == NULL:
         return c.err.code
-    for j in range(info.n_in):
+    for j in range(info.call.n_in):
         if c.cls[c.g.nodes[i].inputs[j].node] == PF_C_CONST:
             constants[j] = c.value[c.g.nodes[i].inputs[j].node]
     memset(&call, 0, sizeof(call))
@@ -425,15 +461,8 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     call.node = info
     call.constants = constants
     call.dropped = dropped
-    call.ctx.in_type = info.in_type
-    call.ctx.out_type = info.out_type
-    call.ctx.n_in = info.n_in
-    call.ctx.n_out = info.n_out
-    call.ctx.in_start = info.in_start
-    call.ctx.out_start = info.out_start
-    call.ctx.n_in_args = info.n_in_args
-    call.ctx.n_out_args = info.n_out_args
-    call.ctx.dev = info.dev.dev if info.dev != NULL else NULL
+    call.info = info.call
+    memcpy(&call.ctx.in_type, info.call, sizeof(pf_call_info))
     st = k.kernel.init(&call.ctx, info.state)
     if st == PF_OK:
         info.dropped = dropped
@@ -453,11 +482,11 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_status st
     device_of(c.g.nodes[i].device, kind, &ordinal)
     info.dev = pf_device_find(kind, ordinal)
-    if info.dev != NULL:
-        info.opened = info.dev.dev
-    else:
+    if info.dev == NULL:
         pf_error_set(c.err, PF_INVALID_ARGUMENT, b"no device %s:%d in this process", kind, ordinal)
         return pf_comp_fail(c, i, c.err.code, NULL)
+    if info.dev.dev != NULL and share_call_info(c, i, info, info.dev.dev):
+        return c.err.code
     while True:
         if pf_kernel_select(c.g.nodes + i, c.def_[i], c.sig + i, kind, k, &k, c.err) or k == NULL:
             return pf_comp_fail(c, i, c.err.code if c.err.code else PF_NOT_FOUND, b"no kernel")
@@ -655,6 +684,7 @@ cdef pf_status list_arguments(pf_comp* c) noexcept nogil:
 cdef pf_status allocate(pf_comp* c) noexcept nogil:
     cdef int32_t n = c.n
     c.def_ = <const pf_op_def**>grab(c, n, sizeof(void*))
+    c.infos = <pf_call_info**>grab(c, INFO_BUCKETS, sizeof(void*))
     c.sig = <pf_signature*>grab(c, n, sizeof(pf_signature))
     c.kernel = <const pf_kernel_entry**>grab(c, n, sizeof(void*))
     c.value = <DLTensor**>grab(c, n, sizeof(void*))

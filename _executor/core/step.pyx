@@ -325,6 +325,9 @@ cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept 
     c.lent_room = 6
     c.lent = c.lent_inline
     c.message = NULL
+    c.info = NULL
+    c.ctx.n_in = 0
+    c.ctx.n_out = 0
     c.loop = NULL
     c.moved = NULL
     c.deferred = 0
