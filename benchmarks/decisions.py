@@ -29,7 +29,7 @@ print(json.dumps(decisions.{function}()))
 """
 
 
-def best(function, seconds=0.5):
+def best(function, seconds=2.0):
     """Seconds per call, best of several batches."""
     function()
     count, found, end = 1, float("inf"), time.perf_counter() + seconds

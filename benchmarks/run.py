@@ -121,6 +121,14 @@ def spin_speedups(rounds):
         return {"error": f"{type(error).__name__}: {error}"}
 
 
+def floors():
+    """What the work costs at least, in C (floors.c) -> {what: ns}."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "floors")
+        subprocess.run(["cc", "-std=gnu11", "-O3", str(HERE / "floors.c"), "-o", program], check=True)
+        return json.loads(subprocess.check_output([program], text=True))
+
+
 def machine():
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
     return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg(), "system": platform.platform(),
@@ -140,7 +148,9 @@ def main():
 
     wanted = {"pyflow": sys.executable, "tf": asked.tf, "tf_single": asked.tf, "torch": asked.torch, "numpy": sys.executable}
     peers = [Peer(name, python) for name, python in wanted.items() if python and name not in asked.without]
-    report = {"machine": machine(), "versions": {p.name: p.version for p in peers}, "rounds": asked.rounds, "cases": {}}
+    report = {"machine": machine(), "versions": {p.name: p.version for p in peers}, "rounds": asked.rounds, "cases": {},
+              "floors_ns": floors()}
+    print("floors in C, ns:", report["floors_ns"])
     print("  ".join(f"{p.name} {p.version}" for p in peers), "| time per unit, best of", asked.rounds, "rounds")
     for name, (unit, _) in TARGETS.items():
         if not any(part in name for part in asked.only):
