@@ -331,6 +331,30 @@ class Minimum:
     samples = PAIRS
 
 
+@op("ClipByValue", inputs="t: T, clip_value_min: T, clip_value_max: T", outputs="output: T",
+    T=NUMBERS)
+class ClipByValue:
+    """max(min(t, clip_value_max), clip_value_min); scalar bounds or of the shape of t. TF:
+    ClipByValue."""
+    def shape(op): return op.inputs[0].shape
+
+    def gradient(op, dy):
+        from pyflow.ops import reduction_ops
+        t, low, high = op.inputs
+        zeros = _zeros(dy)
+        below, above = _select(t < low, dy, zeros), _select(t > high, dy, zeros)
+        inside = dy - below - above
+        totals = [g if bound.shape.ndims else reduction_ops.reduce_sum(g)
+                  for g, bound in ((below, low), (above, high))]
+        return [inside] + totals
+
+    def reference(t, clip_value_min, clip_value_max):
+        return np.maximum(np.minimum(t, clip_value_max), clip_value_min)
+    samples = only((dtypes.float32, dtypes.float64, dtypes.int32), [
+        S((2, 3), lit(-1), lit(1)), S((4,), lit([-1, -1, -2, 0]), lit([1, 0, 2, 3])),
+        S((0, 3), lit(0), lit(1)), S((), lit(-1), lit(2))])
+
+
 # ------------------------------------------------------------------------------------- bits of ints
 @op("BitwiseAnd", inputs="x: T, y: T", outputs="z: T", T=INTS)
 class BitwiseAnd:

@@ -14,11 +14,11 @@ import math
 
 import numpy as np
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
 from pyflow.framework.op import S, lit, op, pos
-from pyflow.ops.common import (ELEMENTWISE, POSITIVE, SAME_PAIRS, WITHIN_ONE, conj, unchanged,
-                               vectorized)
+from pyflow.ops.common import (ELEMENTWISE, POSITIVE, SAME_PAIRS, WITHIN_ONE, broadcast, conj,
+                               sum_to_operands, unchanged, vectorized)
 
 SIGNED = FLOATS + (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
 CONTINUOUS = FLOATS + COMPLEX
@@ -492,32 +492,63 @@ def _digamma(x):
     return total + math.log(x) - 0.5 / x - inverse * series
 
 
-def _trigamma(x):
-    """Second derivative of log gamma, as a graph: reflection below 1/2, recurrence by 8, then the
-    asymptotic series (Abramowitz and Stegun 6.4.7, 6.4.6, 6.4.12)."""
-    from pyflow.ops import logic_ops
-    small = x < 0.5
-    y = logic_ops.Select(small, 1.0 - x, x)
-    total = Reciprocal(Square(y))
-    for k in range(1, 8):
-        total = total + Reciprocal(Square(y + float(k)))
-    inverse = Reciprocal(y + 8.0)
-    power, series = Square(inverse), inverse + 0.5 * Square(inverse)
-    for factor in (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66):
-        inverse = inverse * power
-        series = series + factor * inverse
-    total = total + series
-    mirrored = Square(math.pi * Reciprocal(Sin(math.pi * y))) - total
-    return logic_ops.Select(small, mirrored, total)
+def _zeta(x, q):
+    """sum of 1 / (q + k)^x: 12 terms, then Euler and Maclaurin's formula (q > 0)."""
+    total = 0.0
+    while q < 12:
+        total += q ** -x
+        q += 1
+    power = q ** -x
+    total += power * q / (x - 1) + 0.5 * power
+    rise, term = x, power / q
+    for j, factor in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)):
+        total += factor * rise * term
+        rise *= (x + 2 * j + 1) * (x + 2 * j + 2)
+        term /= q * q
+    return total
+
+
+@op("Zeta", inputs="x: T, q: T", outputs="z: T", attrs="T: {float, double}")
+class Zeta:
+    """Hurwitz zeta, the sum over k >= 0 of 1 / (q + k)^x, x > 1; no gradient to x. TF: Zeta."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, q = op.inputs
+        return [None, sum_to_operands(op, None, dz * -x * Zeta(x + 1.0, q))[1]]
+
+    def reference(x, q): return np.vectorize(_zeta, otypes=[np.float64])(x, q)
+    samples = [S(lit([2.0, 3.5, 6.0]), lit([1.0, 0.5, 7.0])), S(lit(2.0), pos((2, 3))),
+               S((0, 2), (1, 2))]
+
+
+def _polygamma(a, x):
+    if a == 0:
+        return _digamma(x)
+    return (-1) ** (int(a) + 1) * math.factorial(int(a)) * _zeta(a + 1, x)
+
+
+@op("Polygamma", inputs="a: T, x: T", outputs="z: T", attrs="T: {float, double}")
+class Polygamma:
+    """Derivative number `a` (0, 1, 2, ...) of Digamma; no gradient to a. TF: Polygamma."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        a, x = op.inputs
+        return [None, sum_to_operands(op, None, dz * Polygamma(a + 1.0, x))[1]]
+
+    def reference(a, x): return np.vectorize(_polygamma, otypes=[np.float64])(a, x)
+    samples = [S(lit([0.0, 1.0, 3.0]), lit([1.5, 1.0, 0.75])), S(lit(1.0), pos((2, 3))),
+               S((0, 2), (1, 2))]
 
 
 @op("Digamma", inputs="x: T", outputs="y: T", T=FLOATS)
 class Digamma:
-    """Derivative of log gamma. TF: Digamma; the gradient is a graph, where TF has op Polygamma."""
+    """Derivative of log gamma. TF: Digamma."""
     shape = unchanged
 
     def gradient(op, dy):
-        return dy * _trigamma(op.inputs[0])
+        return dy * Polygamma(graph.convert_to_tensor(1, dtype=dy.dtype), op.inputs[0])
 
     def reference(x): return vectorized(_digamma)(x)
     samples = POSITIVE
@@ -530,6 +561,7 @@ PUBLIC = {
     "exp": Exp, "expm1": Expm1, "log": Log, "log1p": Log1p,
     "sin": Sin, "cos": Cos, "tan": Tan, "asin": Asin, "acos": Acos, "atan": Atan,
     "sinh": Sinh, "cosh": Cosh, "asinh": Asinh, "acosh": Acosh, "atanh": Atanh,
+    "zeta": Zeta, "math.zeta": Zeta, "polygamma": Polygamma, "math.polygamma": Polygamma,
     "erf": Erf, "erfc": Erfc, "lgamma": Lgamma, "digamma": Digamma,
     "math.negative": Neg, "math.sign": Sign, "math.floor": Floor, "math.ceil": Ceil,
     "math.rint": Rint, "math.is_nan": IsNan, "math.is_inf": IsInf, "math.is_finite": IsFinite,

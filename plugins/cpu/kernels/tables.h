@@ -4,7 +4,7 @@
   ISA(unary_float) ISA(binary_float) ISA(cast) ISA(reductions) \
   ONCE(elementwise_int) ONCE(elementwise_complex) \
   ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
-  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings)
+  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings) ONCE(linalg) ONCE(special)
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(checkpoint_restore) ONCE(checkpoint_save) ONCE(sendrecv) ONCE(logging) ONCE(tensor_array_bulk) ONCE(tensor_array) ONCE(stack) ONCE(scatter) \

@@ -1,0 +1,122 @@
+/* special.c - ClipByValue, and the special functions of two arguments Zeta and Polygamma.
+ *
+ * Zeta is the Hurwitz function sum 1 / (q + k)^x by Euler and Maclaurin's formula; Polygamma(a,
+ * x) is
+ * (-1)^(a + 1) a! zeta(a + 1, x) (Abramowitz and Stegun 6.4.10), Digamma for a = 0 by its
+ * asymptotic series.
+ * Both are computed as double and rounded once.
+ */
+#include "common.h"
+
+/* ---------------------------------------------------------------- ClipByValue: bounds are
+ * scalars or of the same shape */
+#define CLIP(TYPE, T, TAG) \
+  static void clip_##TAG(const void *px, const void *plo, const void *phi, void *py, int64_t n, \
+      int64_t dlo, int64_t dhi) { \
+    const T *x = (const T *)px, *lo = (const T *)plo, *hi = (const T *)phi; T *y = (T *)py; \
+    for (int64_t i = 0; i < n; i++) { \
+      T v = x[i] < hi[i * dhi] ? x[i] : hi[i * dhi]; \
+      y[i] = v > lo[i * dlo] ? v : lo[i * dlo]; \
+    } \
+  }
+PF_EACH_REAL(CLIP)
+typedef void (*clip_loop)(const void *, const void *, const void *, void *, int64_t, int64_t,
+    int64_t);
+#define CLIP_ROW(TYPE, T, TAG) [TYPE] = clip_##TAG,
+static const clip_loop clip_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(CLIP_ROW)};
+
+static pf_status clip(pf_ctx *c, const void *state) {
+  const DLTensor *x = c->in[0];
+  (void)state;
+  for (int i = 1; i < 3; i++)
+    if (c->in[i]->ndim && !pf_same_shape(c->in[i], x))
+      return PF_INVALID(c,
+          "clip_value_min and clip_value_max must be either of the same shape as input, "
+          "or a scalar. "
+                        "input %s, clip_value_%s %s", PF_SHAPE(x).s, i == 1 ? "min" : "max",
+                            PF_SHAPE(c->in[i]).s);
+  DLTensor *y = c->host->output(c, 0, x->shape, x->ndim);
+  PF_EXHAUSTED(y);
+  clip_loops[c->in_type[0]](PF_DATA(const char, x), PF_DATA(const char, c->in[1]),
+      PF_DATA(const char, c->in[2]),
+                            PF_DATA(char, y), pf_numel(x), c->in[1]->ndim > 0, c->in[2]->ndim > 0);
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- Zeta, Polygamma */
+static double zeta(double x, double q) {
+  /* B_2j / (2j)! */
+  static const double factor[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
+                                  -691.0 / 1307674368000.0, 1.0 / 74724249600.0,
+                                      -3617.0 / 10670622842880000.0};
+  if (x == 1) return INFINITY;
+  if (!(x > 1) || q != q) return NAN;
+  if (q <= 0 && (q == floor(q) || x != floor(x))) return q == floor(q) ? INFINITY : NAN;
+  double sum = 0;
+  for (; q < 12; q += 1) sum += pow(q, -x);
+  double power = pow(q, -x), rise = x, square = 1 / (q * q), term = power / q;
+  sum += power * q / (x - 1) + 0.5 * power;
+  for (int j = 0; j < PF_LEN(factor); j++) {
+    sum += factor[j] * rise * term;
+    rise *= (x + 2 * j + 1) * (x + 2 * j + 2);
+    term *= square;
+  }
+  return sum;
+}
+static double digamma(double x) {
+  double sum = 0;
+  if (x <= 0) {
+    if (x == floor(x)) return NAN;
+    return digamma(1 - x) - 3.14159265358979323846 / tan(3.14159265358979323846 * x);
+  }
+  for (; x < 10; x += 1) sum -= 1 / x;
+  double s = 1 / (x * x);
+  return sum + log(x) - 0.5 / x - s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252
+      - s * (1.0 / 240 - s / 132))));
+}
+static double polygamma(double a, double x) {
+  if (a < 0 || a != floor(a)) return NAN;
+  if (a == 0) return digamma(x);
+  return (fmod(a, 2) == 0 ? -1 : 1) * tgamma(a + 1) * zeta(a + 1, x);
+}
+
+/* f over two operands that broadcast; element by element, as the functions are dear */
+static pf_status pairwise(pf_ctx *c, double (*f)(double, double)) {
+  const DLTensor *a = c->in[0], *b = c->in[1];
+  int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS], at[PF_MAX_DIMS] = {0}, na = 1,
+      nb = 1, i = 0, j = 0;
+  int32_t nd = PF_MAX(a->ndim, b->ndim), type = c->in_type[0];
+  PF_TRY(pf_check_rank(c, a, "the first input"));
+  PF_TRY(pf_check_rank(c, b, "the second input"));
+  for (int32_t d = nd - 1; d >= 0; d--) {
+    int64_t da = d >= nd - a->ndim ? a->shape[d - nd + a->ndim] : 1,
+        db = d >= nd - b->ndim ? b->shape[d - nd + b->ndim] : 1;
+    if (da != db && da != 1 && db != 1)
+      return PF_INVALID(c, "Incompatible shapes: %s vs. %s", PF_SHAPE(a).s, PF_SHAPE(b).s);
+    shape[d] = da == 1 ? db : da;
+    sa[d] = da == 1 ? 0 : na, sb[d] = db == 1 ? 0 : nb;
+    na *= da, nb *= db;
+  }
+  DLTensor *y = pf_output_checked(c, 0, shape, nd);
+  PF_EXHAUSTED(y);
+  for (int64_t k = 0, n = pf_numel(y); k < n; k++) {
+    if (type == PF_FLOAT64) PF_DATA(double, y)[k] = f(PF_DATA(const double, a)[i],
+        PF_DATA(const double, b)[j]);
+    else PF_DATA(float, y)[k] = (float)f(PF_DATA(const float, a)[i], PF_DATA(const float, b)[j]);
+    for (int32_t d = nd - 1; d >= 0; d--) {
+      i += sa[d], j += sb[d];
+      if (++at[d] < shape[d]) break;
+      i -= sa[d] * shape[d], j -= sb[d] * shape[d], at[d] = 0;
+    }
+  }
+  return PF_OK;
+}
+static pf_status zetas(pf_ctx *c, const void *state) { (void)state; return pairwise(c, zeta); }
+static pf_status polygammas(pf_ctx *c, const void *state) { (void)state; return pairwise(c,
+    polygamma); }
+
+const pf_kernel *const special_kernels[] = {
+  PF_CPU("ClipByValue", "T=float|double|" PF_INTS, .compute = clip),
+  PF_CPU("Zeta", "T=float|double", .compute = zetas),
+  PF_CPU("Polygamma", "T=float|double", .compute = polygammas),
+  NULL};
