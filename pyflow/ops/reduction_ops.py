@@ -98,6 +98,8 @@ def _count(op):
         sizes = [x.shape.as_list()[a] for a in axes]
         if all(s is not None for s in sizes):
             return max(int(np.prod(sizes, dtype=np.int64)), 1)
+    if op.outputs[0].shape.num_elements() == 1:
+        return array_ops.Size(x)
     return binary_ops.FloorDiv(array_ops.Size(x),
                                binary_ops.Maximum(array_ops.Size(op.outputs[0]), 1))
 

@@ -1,15 +1,13 @@
 /* special.c - ClipByValue, and the special functions of two arguments Zeta and Polygamma.
  *
- * Zeta is the Hurwitz function sum 1 / (q + k)^x by Euler and Maclaurin's formula; Polygamma(a,
- * x) is
- * (-1)^(a + 1) a! zeta(a + 1, x) (Abramowitz and Stegun 6.4.10), Digamma for a = 0 by its
- * asymptotic series.
- * Both are computed as double and rounded once.
+ * Zeta is the Hurwitz function sum 1 / (q + k)^x by Euler and Maclaurin's formula; Polygamma(a, x)
+ * is (-1)^(a + 1) a! zeta(a + 1, x) (Abramowitz and Stegun 6.4.10), Digamma for a = 0 by its
+ * asymptotic series.  Both are computed as double and rounded once.
  */
 #include "common.h"
 
-/* ---------------------------------------------------------------- ClipByValue: bounds are
- * scalars or of the same shape */
+/* ---------------------------------------------------------------- ClipByValue
+ * The bounds are scalars or have the input's shape. */
 #define CLIP(TYPE, T, TAG) \
   static void clip_##TAG(const void *px, const void *plo, const void *phi, void *py, int64_t n, \
       int64_t dlo, int64_t dhi) { \
@@ -30,11 +28,9 @@ static pf_status clip(pf_ctx *c, const void *state) {
   (void)state;
   for (int i = 1; i < 3; i++)
     if (c->in[i]->ndim && !pf_same_shape(c->in[i], x))
-      return PF_INVALID(c,
-          "clip_value_min and clip_value_max must be either of the same shape as input, "
-          "or a scalar. "
-                        "input %s, clip_value_%s %s", PF_SHAPE(x).s, i == 1 ? "min" : "max",
-                            PF_SHAPE(c->in[i]).s);
+      return PF_INVALID(c, "clip_value_min and clip_value_max must be either of the same shape as "
+                        "input, or a scalar. input %s, clip_value_%s %s", PF_SHAPE(x).s,
+                        i == 1 ? "min" : "max", PF_SHAPE(c->in[i]).s);
   DLTensor *y = c->host->output(c, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
   clip_loops[c->in_type[0]](PF_DATA(const char, x), PF_DATA(const char, c->in[1]),
