@@ -41,7 +41,8 @@ def total(grads, method=None):
 
 def _is_small_dense(grads):
     """A mix with a dense gradient: dense wins, for it has every row already."""
-    return all(grad.dense_shape is not None for grad in grads if isinstance(grad, ops.IndexedSlices))
+    return all(grad.dense_shape is not None for grad in grads
+               if isinstance(grad, ops.IndexedSlices))
 
 
 def _pairwise_sum(grads):

@@ -54,7 +54,8 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     unconnected_gradients = _unconnected_value(unconnected_gradients)
-    with ops.name_scope(name, "gradients", ys + xs + stop_gradients + [g for g in grad_ys if g is not None]):
+    values = ys + xs + stop_gradients + [grad for grad in grad_ys if grad is not None]
+    with ops.name_scope(name, "gradients", values):
         ys = _as_tensors(ys, "y")
         xs = [_source_tensor(x) for x in xs]
         stop_gradients = _as_tensors(stop_gradients, "stop_gradients")
@@ -68,14 +69,16 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     if explain:
         _require_connected(ys, xs, results)
     if unconnected_gradients == UnconnectedGradients.ZERO:
-        results = [array_ops.zeros_like(x) if grad is None else grad for x, grad in zip(xs, results)]
+        results = [array_ops.zeros_like(x) if grad is None else grad
+                   for x, grad in zip(xs, results)]
     return results
 
 
 def _unconnected_value(value):
     value = getattr(value, "value", value)
     if value not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
-        raise ValueError(f"Unknown value for unconnected_gradients: {value!r}; expected 'none' or 'zero'")
+        raise ValueError(f"Unknown value for unconnected_gradients: {value!r}; expected 'none' or "
+                         f"'zero'")
     return value
 
 
@@ -96,9 +99,10 @@ def _as_tensors(values, name):
 
 
 def _source_tensor(x):
-    """The tensor that stands for x: a resource variable's handle, a reference variable's reference."""
+    """The tensor that stands for x: a resource variable's handle, a reference variable's
+    reference."""
     handle = getattr(x, "handle", None)
-    if isinstance(handle, ops.Tensor) and handle.dtype == dtypes.resource and hasattr(x, "initializer"):
+    if isinstance(handle, ops.Tensor) and hasattr(x, "initializer"):
         return handle
     if isinstance(x, ops.IndexedSlices):
         return x.values
@@ -123,18 +127,20 @@ def _initial_gradients(grad_ys, ys, colocate):
 
 def _ones_like_y(y, i):
     if y.dtype.is_complex:
-        raise TypeError(f"Gradients of complex tensors ({y.name}, {y.dtype.name}) must set grad_ys")
+        raise TypeError(f"Gradients of complex tensors ({y.name}, {y.dtype.name}) must set "
+                        f"grad_ys")
     return array_ops.ones(array_ops.shape(y), dtype=y.dtype.base_dtype, name=f"grad_ys_{i}")
 
 
 def _checked_gradient(grad, y, i):
     if not isinstance(grad, ops.IndexedSlices):
-        grad = ops.convert_to_tensor(grad, dtype=None if isinstance(grad, ops.Tensor) else y.dtype.base_dtype,
-                                     name=f"grad_y_{i}")
+        dtype = None if isinstance(grad, ops.Tensor) else y.dtype.base_dtype
+        grad = ops.convert_to_tensor(grad, dtype=dtype, name=f"grad_y_{i}")
     y_type, grad_type = y.dtype.base_dtype, grad.dtype.base_dtype
     for kind in ("is_floating", "is_integer", "is_complex"):
         if getattr(y_type, kind) and not getattr(grad_type, kind):
-            raise TypeError(f"Gradient type {grad_type.name} generated for {kind[3:]}-valued tensor {y.name} of type "
+            raise TypeError(f"Gradient type {grad_type.name} generated for {kind[3:]}-valued "
+                            f"tensor {y.name} of type "
                             f"{y_type.name} must be {kind[3:]}")
     if isinstance(grad, ops.Tensor):
         try:
@@ -266,7 +272,8 @@ class _Backward:
                 ops.get_default_graph()._get_control_flow_context()):
             names = ", ".join(x.name for x in self.xs)
             raise ValueError(f"Cannot compute gradient inside while loop with respect to {names}: "
-                             "call tf.gradients outside the loop, or with respect to the loop variable")
+                             "call tf.gradients outside the loop, or with respect to the loop "
+                             "variable")
 
     def _release_inputs(self, op):
         """Counts this visit down at the producers. A loop's Switch is ready twice: after Exit,
@@ -359,14 +366,17 @@ def gradient_function(op):
     try:
         return get_gradient_function(op)
     except LookupError as error:
-        raise LookupError(f"No gradient defined for operation '{op.name}' (op type: {op.type}, made at "
+        raise LookupError(f"No gradient defined for operation '{op.name}' (op type: {op.type}, "
+                          f"made at "
                           f"{op.user_frame}). {error}") from None
 
 
 def _check_generated(op, in_grads):
     if len(in_grads) != len(op.inputs):
-        raise ValueError(f"Num gradients {len(in_grads)} generated for op {op.name} (type {op.type}) do not match "
-                         f"num inputs {len(op.inputs)}: its gradient function must return one per input, "
+        raise ValueError(f"Num gradients {len(in_grads)} generated for op {op.name} (type "
+                         f"{op.type}) do not match "
+                         f"num inputs {len(op.inputs)}: its gradient function must return one per "
+                         f"input, "
                          "None where there is none")
 
 
@@ -378,8 +388,10 @@ def _set_static_shape(tensor, grad, op):
         grad.set_shape(tensor.shape)
     except ValueError:
         raise ValueError(
-            f"Incompatible shapes between op input and calculated input gradient. Forward operation: {op.name}. "
-            f"Input: {tensor.name} with shape {tensor.shape}. Calculated gradient: {grad.name} with shape "
+            f"Incompatible shapes between op input and calculated input gradient. Forward "
+            f"operation: {op.name}. "
+            f"Input: {tensor.name} with shape {tensor.shape}. Calculated gradient: {grad.name} "
+            f"with shape "
             f"{grad.shape}") from None
 
 

@@ -30,7 +30,8 @@ def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gr
     options = {"colocate_gradients_with_ops": colocate_gradients_with_ops,
                "gate_gradients": gate_gradients, "aggregation_method": aggregation_method}
     firsts = gradients(ys, xs, **options)
-    return [_hessian(first, ops.convert_to_tensor(x), options, name) for first, x in zip(firsts, xs)]
+    return [_hessian(first, ops.convert_to_tensor(x), options, name)
+            for first, x in zip(firsts, xs)]
 
 
 def _hessian(first, x, options, name):
@@ -75,7 +76,8 @@ def _with_gradient(f, args, kwargs):
     variables = _variables_read(graph.get_operations()[first_new:], graph)
     if variables and "variables" not in inspect.signature(grad_fn).parameters:
         names = ", ".join(v.name for v in variables)
-        raise TypeError(f"custom_gradient: {f.__name__} uses the variables {names}; its gradient function "
+        raise TypeError(f"custom_gradient: {f.__name__} uses the variables {names}; its gradient "
+                        f"function "
                         "must accept the keyword argument `variables`")
     name = f"CustomGradient-{next(_serial)}"
 

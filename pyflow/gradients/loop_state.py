@@ -8,18 +8,24 @@ The gradient of a loop is another loop that runs as many times, backwards:
     invariant c                                 accumulator: sum of dc over the iterations
 
 Invariants
-  1. One LoopState per forward loop and call of `gradients`; loops inside loops have `outer_grad_state`.
-  2. Pushes of iteration i happen before those of i+1: each push is a control input of the forward counter
-     (directly, or through `forward_sync` for a value of a conditional).  Pops likewise, through `grad_sync`.
-  3. A value is saved once however often it is used; constants and loop invariants are not saved at all.
-  4. A saved value of a conditional inside the loop is popped under a Switch on the saved predicate, because
-     nothing was pushed when the other branch was taken.
+  1. One LoopState per forward loop and call of `gradients`; loops inside loops have
+     `outer_grad_state`.
+  2. Pushes of iteration i happen before those of i+1: each push is a control input of the forward
+     counter (directly, or through `forward_sync` for a value of a conditional).  Pops likewise,
+     through `grad_sync`.
+  3. A value is saved once however often it is used; constants and loop invariants are not saved at
+     all.
+  4. A saved value of a conditional inside the loop is popped under a Switch on the saved predicate,
+     because nothing was pushed when the other branch was taken.
 
-Who calls it: backprop, WhileContext, gradients of control flow ops.  Thread: the one building the graph.
-Source: "Dynamic Control Flow in Large-Scale Machine Learning", section 5; TF 1.x control_flow_state.
+Who calls it: backprop, WhileContext, gradients of control flow ops.  Thread: the one building the
+graph.
+Source: "Dynamic Control Flow in Large-Scale Machine Learning", section 5; TF 1.x
+control_flow_state.
 """
 from pyflow.framework import dtypes, graph as ops, tensor_util
-from pyflow.ops import array_ops, control_flow_ops as cf, identity_ops, data_flow_ops, resource_handles
+from pyflow.ops import (array_ops, control_flow_ops as cf, data_flow_ops, identity_ops,
+                        resource_handles)
 from pyflow.ops.control_flow_context import (constant_enter, is_loop_switch, is_switch,
                                              while_context_of)
 from pyflow.ops.while_loop import WhileContext, entered
@@ -33,14 +39,15 @@ class LoopState:
         self.outer_grad_state = outer_grad_state
         self.grad_context = None
         self.switch_merges = {}             # forward Switch -> Merge of the gradient loop
-        self.history = {}                   # name of a forward tensor -> its value in the gradient loop
+        self.history = {}                   # name of a forward tensor -> value in the gradient loop
         self.unused_exits = []
         self.deferred_exits = []
         self.forward_exits = list(forward_context.loop_exits)
         self.pending_exits = len(forward_context.loop_exits)
         self._forward_sync = None
         self._grad_sync = None
-        outer = outer_grad_state.forward_context if outer_grad_state else forward_context.outer_context
+        outer = (outer_grad_state.forward_context if outer_grad_state
+                 else forward_context.outer_context)
         with entered(outer):
             count, self.forward_index = forward_context.add_forward_counter(outer_grad_state)
         if outer_grad_state:
@@ -66,7 +73,7 @@ class LoopState:
         with entered(outer.grad_context):
             self._make_grad_context(lambda: outer.restore(history, count))
 
-    # ------------------------------------------------------------------------------- ordering points
+    # ---------------------------------------------------------------------------- ordering points
     @property
     def forward_sync(self):
         """A ControlTrigger of the forward loop that the next iteration's pushes wait for."""
@@ -92,9 +99,10 @@ class LoopState:
         sync._set_control_flow_context(context)
         return sync
 
-    # --------------------------------------------------------------------------------- saving values
+    # ------------------------------------------------------------------------------ saving values
     def save(self, value, dead_branch=False):
-        """Pushes forward tensor `value` on a new stack in each iteration. Returns the stack's handle."""
+        """Pushes forward tensor `value` on a new stack in each iteration. Returns the stack's
+        handle."""
         current = ops.get_default_graph()._get_control_flow_context()
         with ops.control_dependencies(None):
             with entered(current), ops.colocate_with(value):
@@ -148,9 +156,11 @@ class LoopState:
         return cf.switch_ref_or_tensor(stack, branch.pred if pred is None else pred)[side]
 
     def real_value(self, value):
-        """The gradient loop's counterpart of forward tensor `value`. Call while `grad_context` is current."""
+        """The gradient loop's counterpart of forward tensor `value`. Call while `grad_context` is
+        current."""
         if value.op.type in ("Variable", "VariableV2"):
-            raise TypeError(f"The reference '{value.name}' of a variable cannot be saved per iteration: "
+            raise TypeError(f"The reference '{value.name}' of a variable cannot be saved per "
+                            f"iteration: "
                             "read the variable inside the loop instead")
         known = self.history.get(value.name)
         if known is None:
@@ -175,7 +185,8 @@ class LoopState:
         return popped if state is self else self.grad_context.add_value(popped)
 
     def recorded_predicate(self, pred):
-        """The predicate of a conditional inside the loop, as it was in the iteration being undone."""
+        """The predicate of a conditional inside the loop, as it was in the iteration being
+        undone."""
         known = self.history.get(pred.name)
         if known is None:
             context = self.grad_context
@@ -204,7 +215,8 @@ class LoopStates:
         self._states = {}
 
     def of(self, op, before):
-        """The state for `op`; for an Exit the loop it leaves (`before`: the one around it). None outside."""
+        """The state for `op`; for an Exit the loop it leaves (`before`: the one around it). None
+        outside."""
         if before and cf.is_loop_exit(op):
             context = op._get_control_flow_context().outer_context
             context = context.while_context() if context is not None else None
@@ -225,7 +237,8 @@ class LoopStates:
             state.grad_context.exit()
 
     def add_loop(self, op, between_list, between):
-        """Makes the state of `op`'s loop and takes all its exits into the differentiated subgraph."""
+        """Makes the state of `op`'s loop and takes all its exits into the differentiated
+        subgraph."""
         forward = while_context_of(op)
         if forward in self._states:
             return
@@ -254,13 +267,14 @@ class LoopStates:
         return ready
 
     def close_back_edges(self):
-        """A loop variable that does not depend on its last value has gradient zero in earlier iterations."""
+        """A loop variable that does not depend on its last value has gradient zero in earlier
+        iterations."""
         for state in self._states.values():
             for merged in state.switch_merges.values():
                 if merged.op.inputs[0] is merged.op.inputs[1]:
                     merged.op._update_input(1, _next_zeros(state.grad_context, merged))
 
-    # ----------------------------------------------------------------------------------------- zeros
+    # -------------------------------------------------------------------------------------- zeros
     def zeros_for_exit(self, value):
         """Zeros like the unused Exit `value`, in the gradient context around its loop."""
         around = value.op._get_control_flow_context().outer_context
@@ -280,7 +294,8 @@ class LoopStates:
             return array_ops.zeros(outer.restore(history, shape), value.dtype)
 
     def zeros_like(self, op, index):
-        """Zeros for output `index` of `op`, which no gradient reached. None for a loop's own Switch."""
+        """Zeros for output `index` of `op`, which no gradient reached. None for a loop's own
+        Switch."""
         if is_loop_switch(op):
             return None
         loop = while_context_of(op)
@@ -303,7 +318,8 @@ class LoopStates:
 
     @staticmethod
     def _recorded_zeros(state, op, value):
-        """Saves the shape in each iteration; for a conditional's Switch, on the branch not taken."""
+        """Saves the shape in each iteration; for a conditional's Switch, on the branch not
+        taken."""
         context, dead = op._get_control_flow_context(), is_switch(op)
         if dead:
             with entered(context.outer_context):
@@ -335,7 +351,8 @@ def _next_zeros(grad_context, merged):
 
 
 def zeros_like_output(op, index):
-    """Zeros for an output outside loops; for a conditional's Switch, made only on the branch not taken."""
+    """Zeros for an output outside loops; for a conditional's Switch, made only on the branch not
+    taken."""
     value = op.outputs[index]
     context = op._get_control_flow_context()
     if not is_switch(op) or context is None:

@@ -95,7 +95,8 @@ def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=N
         atol = ops.convert_to_tensor(eps if atol is None else atol, dtype=x.dtype.base_dtype)
         from pyflow.ops import unary_ops
         bound = binary_ops.Add(atol, binary_ops.Mul(rtol, unary_ops.Abs(y)))
-        condition = reduction_ops.reduce_all(logic_ops.Less(unary_ops.Abs(binary_ops.Sub(x, y)), bound))
+        distance = unary_ops.Abs(binary_ops.Sub(x, y))
+        condition = reduction_ops.reduce_all(logic_ops.Less(distance, bound))
         if data is None:
             data = [_text(message), "x and y not equal to tolerance:", f"x ({x.name}) = ", x,
                     f"y ({y.name}) = ", y]
@@ -120,21 +121,25 @@ def _ranked(name, holds, symbol):
                 raise ValueError(f"{text}Rank must be a scalar, got shape {wanted.shape}")
             if wanted is not None and x.shape.ndims is not None:
                 if not holds(x.shape.ndims, int(wanted)):
-                    raise ValueError(f"{text}Tensor {x.name} must have rank {symbol}{int(wanted)}. "
+                    raise ValueError(f"{text}Tensor {x.name} must have rank "
+                                     f"{symbol}{int(wanted)}. "
                                      f"Received rank {x.shape.ndims}, shape {x.shape}")
                 return cf.no_op("static_checks_determined_all_ok")
             actual = array_ops.Rank(x)
-            condition = {"": logic_ops.Equal, "at least ": logic_ops.GreaterEqual}[symbol](actual, rank)
-            return Assert(condition, data or [text, f"Tensor {x.name} must have rank {symbol}", rank,
-                                              "Received shape: ", array_ops.Shape(x)], summarize)
+            compare = logic_ops.GreaterEqual if symbol else logic_ops.Equal
+            data = data or [text, f"Tensor {x.name} must have rank {symbol}", rank,
+                            "Received shape: ", array_ops.Shape(x)]
+            return Assert(compare(actual, rank), data, summarize)
     check.__name__ = check.__qualname__ = f"assert_{name}"
-    check.__doc__ = (f"An Operation that fails unless x has rank {symbol}`rank`; ValueError if known "
+    check.__doc__ = (f"An Operation that fails unless x has rank {symbol}`rank`; ValueError if "
+                     f"known "
                      f"not to. TF: tf.assert_{name}.")
     return check
 
 
 assert_rank = _ranked("rank", lambda actual, wanted: actual == wanted, "")
-assert_rank_at_least = _ranked("rank_at_least", lambda actual, wanted: actual >= wanted, "at least ")
+assert_rank_at_least = _ranked("rank_at_least", lambda actual, wanted: actual >= wanted,
+                               "at least ")
 
 
 def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None):
@@ -143,12 +148,14 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
         x = ops.convert_to_tensor(x, name="x")
         if x.shape.ndims is not None:
             if x.shape.ndims not in tuple(ranks):
-                raise ValueError(f"{_text(message)}Tensor {x.name} must have rank in {tuple(ranks)}. "
+                raise ValueError(f"{_text(message)}Tensor {x.name} must have rank in "
+                                 f"{tuple(ranks)}. "
                                  f"Received rank {x.shape.ndims}, shape {x.shape}")
             return cf.no_op("static_checks_determined_all_ok")
         condition = reduction_ops.reduce_any(logic_ops.Equal(array_ops.Rank(x), list(ranks)))
-        return Assert(condition, data or [_text(message), f"Tensor {x.name} must have rank in",
-                                          list(ranks), "Received shape: ", array_ops.Shape(x)], summarize)
+        data = data or [_text(message), f"Tensor {x.name} must have rank in", list(ranks),
+                        "Received shape: ", array_ops.Shape(x)]
+        return Assert(condition, data, summarize)
 
 
 def assert_scalar(tensor, name=None, message=None):
@@ -156,7 +163,8 @@ def assert_scalar(tensor, name=None, message=None):
     with ops.name_scope(name, "assert_scalar", [tensor]) as scope:
         tensor = ops.convert_to_tensor(tensor, name=scope)
         if tensor.shape.ndims not in (None, 0):
-            raise ValueError(f"{_text(message)}Expected scalar shape for {tensor.name}, saw shape: "
+            raise ValueError(f"{_text(message)}Expected scalar shape for {tensor.name}, saw "
+                             f"shape: "
                              f"{tensor.shape}.")
         return tensor
 
@@ -170,7 +178,8 @@ def assert_same_float_dtype(tensors=None, dtype=None):
             continue
         actual = tensor.dtype.base_dtype
         if found is not None and actual != found:
-            raise ValueError(f"Tensor {tensor.name}: expected dtype {found.name}, got {actual.name}")
+            raise ValueError(f"Tensor {tensor.name}: expected dtype {found.name}, got "
+                             f"{actual.name}")
         found = actual
     found = found or dtypes.float32
     if not found.is_floating:
@@ -183,7 +192,8 @@ def assert_type(tensor, tf_type, message=None, name=None):
     with ops.name_scope(name, "assert_type", [tensor]):
         tensor = ops.convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype != dtypes.as_dtype(tf_type):
-            raise TypeError(f"{_text(message)}{tensor.name} must be of type {dtypes.as_dtype(tf_type).name}, "
+            raise TypeError(f"{_text(message)}{tensor.name} must be of type "
+                            f"{dtypes.as_dtype(tf_type).name}, "
                             f"got {tensor.dtype.base_dtype.name}")
         return cf.no_op("statically_determined_correct_type")
 
@@ -193,7 +203,8 @@ def assert_integer(x, message=None, name=None):
     with ops.name_scope(name, "assert_integer", [x]):
         x = ops.convert_to_tensor(x, name="x")
         if not x.dtype.is_integer:
-            raise TypeError(f"{_text(message)}Expected \"x\" to be integer type. Found: {x.dtype.name}, "
+            raise TypeError(f"{_text(message)}Expected \"x\" to be integer type. Found: "
+                            f"{x.dtype.name}, "
                             f"{x.name}")
         return cf.no_op("statically_determined_was_integer")
 
@@ -257,7 +268,8 @@ def add_check_numerics_ops():
             if node._get_control_flow_context() is not None:
                 raise ValueError(
                     "`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow "
-                    f"operations such as `tf.cond()` or `tf.while_loop()` ('{node.name}'); run the "
+                    f"operations such as `tf.cond()` or `tf.while_loop()` ('{node.name}'); run "
+                    f"the "
                     "session with its numerics check instead.")
             with ops.control_dependencies(checks):
                 checks = [identity_ops.CheckNumerics(output, message=output.name)]

@@ -157,8 +157,10 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         if isinstance(pred, bool):
             raise TypeError("pred must not be a Python bool: pass a tensor, or use a Python `if`")
         pred, pivot_true, pivot_false = _predicate(pred)
-        returned_true, true_result = _build(CondContext(pred, pivot_true, 1), true_fn, "true_fn")
-        returned_false, false_result = _build(CondContext(pred, pivot_false, 0), false_fn, "false_fn")
+        on_true = CondContext(pred, pivot_true, 1)
+        returned_true, true_result = _build(on_true, true_fn, "true_fn")
+        on_false = CondContext(pred, pivot_false, 0)
+        returned_false, false_result = _build(on_false, false_fn, "false_fn")
         if not strict:
             returned_true, returned_false = _unpacked(returned_true), _unpacked(returned_false)
         _require_same_structure(returned_true, returned_false)
@@ -317,7 +319,8 @@ def _assert_at_most_one(preds):
     names = ", ".join(pred.name for pred in preds)
     return logging_ops.Assert(
         logic_ops.Less(count, 2, name="at_most_1_true_cond"),
-        [f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:", stacked])
+        [f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:",
+         stacked])
 
 
 PUBLIC = {"cond": cond, "case": case}

@@ -137,8 +137,10 @@ class ControlFlowContext(abc.ABC):
         if _may_cross(op, source, source_loop, loop):
             return
         raise ValueError(
-            f"Cannot use '{source.name}' as input to '{op.name}' because '{source.name}' is in a while "
-            f"loop ({source_loop.name}). Return it from the loop's body as a loop variable, and use "
+            f"Cannot use '{source.name}' as input to '{op.name}' because '{source.name}' is in a "
+            f"while "
+            f"loop ({source_loop.name}). Return it from the loop's body as a loop variable, and "
+            f"use "
             f"the result of tf.while_loop. ({op.user_frame})")
 
     def add_inner_op(self, op):
@@ -175,7 +177,8 @@ class ControlFlowContext(abc.ABC):
         return kept, dropped
 
     def protect(self, op):
-        """An operation inside cannot be fetched; it would be dead or have one value per iteration."""
+        """An operation inside cannot be fetched; it would be dead or have one value per
+        iteration."""
         if self._outer_context or not cf.is_loop_exit(op):
             op.graph.prevent_fetching(op)
 

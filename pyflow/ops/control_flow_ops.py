@@ -44,7 +44,8 @@ def _merged(op):
 
 
 def _entered(op):
-    """A constant keeps its shape; a loop variable's may change, so `enter` sets what is promised."""
+    """A constant keeps its shape; a loop variable's may change, so `enter` sets what is
+    promised."""
     return op.inputs[0].shape if op.get_attr("is_constant") else unknown_shape()
 
 
@@ -108,7 +109,8 @@ def _merge_gradient(op, grad, _):
             pred = gradient_context.grad_state.recorded_predicate(pred)
         return list(switch_ref_or_tensor(grad, pred, name="cond_grad"))
     chosen = op.outputs[1]
-    return [switch_ref_or_tensor(grad, logic_ops.Equal(chosen, i))[1] for i in range(len(op.inputs))]
+    return [switch_ref_or_tensor(grad, logic_ops.Equal(chosen, i))[1]
+            for i in range(len(op.inputs))]
 
 
 def _enter_gradient(op, grad):
@@ -172,7 +174,8 @@ class ControlTrigger:
     samples = None
 
 
-@op("Switch", inputs="data: T, pred: bool", outputs="output_false: T, output_true: T", attrs="T: type")
+@op("Switch", inputs="data: T, pred: bool", outputs="output_false: T, output_true: T",
+    attrs="T: type")
 class Switch:
     """`data` on the output that the scalar `pred` names, a dead token on the other. TF: Switch."""
     shape = _both
@@ -307,7 +310,9 @@ def _per_component(make, composite, name):
         values = make(composite.values, name)
         indices = make(composite.indices, "indices")
         dense = composite.dense_shape
-        return ops.IndexedSlices(values, indices, None if dense is None else make(dense, "dense_shape"))
+        if dense is not None:
+            dense = make(dense, "dense_shape")
+        return ops.IndexedSlices(values, indices, dense)
     return ops.SparseTensor(make(composite.indices, "indices"), make(composite.values, name),
                             make(composite.dense_shape, "dense_shape"))
 
@@ -447,8 +452,10 @@ def require_invariant_shape(merged, following):
         return
     entered = merged.op.inputs[0].op
     raise ValueError(
-        f"Input tensor '{entered.inputs[0].name}' enters the loop with shape {merged.shape}, but has "
-        f"shape {following.shape} after one iteration. To allow the shape to vary across iterations, "
+        f"Input tensor '{entered.inputs[0].name}' enters the loop with shape {merged.shape}, but "
+        f"has "
+        f"shape {following.shape} after one iteration. To allow the shape to vary across "
+        f"iterations, "
         "use the `shape_invariants` argument of tf.while_loop to specify a less-specific shape.")
 
 
@@ -492,7 +499,8 @@ def group(*inputs, name=None, **kwargs):
         by_device = {}
         for element in nest.flatten(inputs, expand_composites=True):
             if not hasattr(element, "device"):
-                raise TypeError("Expected tf.group() expected Tensor objects not None or callables: "
+                raise TypeError("Expected tf.group() expected Tensor objects not None or "
+                                "callables: "
                                 f"got '{element}' of type '{type(element)}'")
             by_device.setdefault(element.device, []).append(element)
         if not by_device:

@@ -68,13 +68,15 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
         types = ([t.dtype.base_dtype for t in flat] if dtype is None
                  else [dtypes.as_dtype(t) for t in nest.flatten(dtype)])
         sources = _unstacked(flat, count)
-        results = [TensorArray(t, count, dynamic_size=False, infer_shape=infer_shape) for t in types]
+        results = [TensorArray(t, count, dynamic_size=False, infer_shape=infer_shape)
+                   for t in types]
 
         def body(i, arrays):
             row = nest.pack_sequence_as(elems, [source.read(i) for source in sources])
             values = fn(row)
             nest.assert_same_structure(result_types, values)
-            values = [ops.convert_to_tensor(v, dtype=t) for v, t in zip(nest.flatten(values), types)]
+            values = [ops.convert_to_tensor(v, dtype=t)
+                      for v, t in zip(nest.flatten(values), types)]
             return i + 1, [array.write(i, value) for array, value in zip(arrays, values)]
         start = ops.constant(0)
         _, arrays = while_loop(lambda i, _: i < count, body, (start, results),
@@ -146,7 +148,8 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
         else:
             value = nest.map_structure(ops.convert_to_tensor, initializer)
             done = 0
-        results = [TensorArray(v.dtype.base_dtype, count, dynamic_size=False, infer_shape=infer_shape,
+        results = [TensorArray(v.dtype.base_dtype, count, dynamic_size=False,
+                               infer_shape=infer_shape,
                                element_shape=v.shape if infer_shape else None)
                    for v in nest.flatten(value)]
         start = count - 1 - done if reverse else done

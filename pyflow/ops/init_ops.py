@@ -71,7 +71,8 @@ class Constant(Initializer):
 
     def __init__(self, value=0, dtype=dtypes.float32, verify_shape=False):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
-            raise TypeError(f"Invalid type for initial value: {type(value)} (expected Python scalar, "
+            raise TypeError(f"Invalid type for initial value: {type(value)} (expected Python "
+                            f"scalar, "
                             "list or tuple of values, or numpy.ndarray).")
         self.value = value
         self.dtype = dtypes.as_dtype(dtype)
@@ -153,7 +154,8 @@ class VarianceScaling(Initializer):
         if scale <= 0.0:
             raise ValueError(f"`scale` must be positive float, got {scale}")
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"Invalid `mode` argument: {mode}; expected fan_in, fan_out or fan_avg")
+            raise ValueError(f"Invalid `mode` argument: {mode}; expected fan_in, fan_out or "
+                             f"fan_avg")
         distribution = distribution.lower()
         if distribution not in self._DISTRIBUTIONS:
             raise ValueError(f"Invalid `distribution` argument: {distribution}; expected one of "
@@ -205,7 +207,8 @@ class Orthogonal(Initializer):
         rows, columns = int(np.prod(shape[:-1])), shape[-1]
         graph_seed, op_seed = ops.get_seed(self.seed)
         seed = None if graph_seed is None else [graph_seed, op_seed]
-        normal = np.random.default_rng(seed).standard_normal((max(rows, columns), min(rows, columns)))
+        sizes = (max(rows, columns), min(rows, columns))
+        normal = np.random.default_rng(seed).standard_normal(sizes)
         q, r = np.linalg.qr(normal)
         q = q * np.sign(np.diag(r))
         q = q.T if rows < columns else q

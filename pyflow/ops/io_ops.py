@@ -37,7 +37,8 @@ class SaveV2:
 @op("RestoreV2", stateful=True, attrs="dtypes: list(type) >= 1", outputs="tensors: dtypes",
     inputs="prefix: string, tensor_names: string, shape_and_slices: string")
 class RestoreV2:
-    """The named tensors of the checkpoint `prefix`. NotFoundError if one is missing. TF: RestoreV2."""
+    """The named tensors of the checkpoint `prefix`. NotFoundError if one is missing. TF:
+    RestoreV2."""
     shape = _restored
     gradient = None
     reference = None

@@ -27,7 +27,8 @@ def _print_gradient(op, grad):
 
 
 @op("Print", inputs="input: T, data: U", outputs="output: T", stateful=True,
-    attrs="T: type, U: list(type) >= 0, message: string = '', first_n: int = -1, summarize: int = 3")
+    attrs="T: type, U: list(type) >= 0, message: string = '', first_n: int = -1, summarize: int = "
+          "3")
 class Print:
     """`input` itself; prints `message` and `data` to stderr. TF: Print."""
     shape = _unchanged
@@ -60,7 +61,8 @@ def print_tensors(input_, data, message=None, first_n=None, summarize=None, name
     """`input_` itself; prints `message` and the first `summarize` elements of each of `data`.
 
     Only the first `first_n` evaluations print (all if None). TF: tf.Print."""
-    return Print(input_, list(data), message=message, first_n=first_n, summarize=summarize, name=name)
+    return Print(input_, list(data), message=message, first_n=first_n, summarize=summarize,
+                 name=name)
 
 
 def Assert(condition, data, summarize=None, name=None):

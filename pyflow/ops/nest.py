@@ -45,7 +45,8 @@ def _sorted_keys(mapping):
     try:
         return sorted(mapping)
     except TypeError as error:
-        raise TypeError(f"nest only supports dicts with sortable keys, got {list(mapping)}") from error
+        raise TypeError("nest only supports dicts with sortable keys, "
+                        f"got {list(mapping)}") from error
 
 
 def _rebuild(structure, elements):
@@ -82,7 +83,8 @@ def pack_sequence_as(structure, flat_sequence, expand_composites=False):
     if count != len(flat_sequence):
         raise ValueError(
             f"Could not pack sequence. Structure had {count} elements, but flat_sequence had "
-            f"{len(flat_sequence)} elements. Structure: {structure}, flat_sequence: {flat_sequence}.")
+            f"{len(flat_sequence)} elements. Structure: {structure}, flat_sequence: "
+            f"{flat_sequence}.")
     leaves = iter(flat_sequence)
 
     def pack(part):
@@ -121,15 +123,19 @@ def _check_same(a, b, check_types, expand_composites):
     nested_a, nested_b = is_nested(a, expand_composites), is_nested(b, expand_composites)
     if nested_a != nested_b:
         one, other = (a, b) if nested_a else (b, a)
-        raise ValueError(f"Substructure \"type={type(one).__name__} str={one}\" is a sequence, while "
+        raise ValueError(f"Substructure \"type={type(one).__name__} str={one}\" is a sequence, "
+                         f"while "
                          f"substructure \"type={type(other).__name__} str={other}\" is not")
     if not nested_a:
         return
     if check_types and not _same_kind(a, b):
-        raise TypeError("The two structures don't have the same sequence type. First structure has "
-                        f"type {type(a).__name__}, while second structure has type {type(b).__name__}.")
+        raise TypeError("The two structures don't have the same sequence type. First structure "
+                        "has "
+                        f"type {type(a).__name__}, while second structure has type "
+                        f"{type(b).__name__}.")
     if isinstance(a, abc.Mapping) and isinstance(b, abc.Mapping) and set(a) != set(b):
-        raise ValueError("The two dictionaries don't have the same set of keys. First structure has "
+        raise ValueError("The two dictionaries don't have the same set of keys. First structure "
+                         "has "
                          f"keys {list(a)}, while second structure has keys {list(b)}.")
     parts_a, parts_b = _elements(a), _elements(b)
     if len(parts_a) != len(parts_b):

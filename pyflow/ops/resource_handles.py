@@ -172,7 +172,8 @@ class DestroyResourceOp:
     attrs="batch_dims: int = 0, validate_indices: bool = true, dtype: type, " + INDICES,
     stateful=True)
 class ResourceGather:
-    """Rows `indices` of the variable: shape indices.shape + variable.shape[1:]. TF: ResourceGather."""
+    """Rows `indices` of the variable: shape indices.shape + variable.shape[1:]. TF:
+    ResourceGather."""
     shape = _slice_shape
     gradient = _gather_gradient
     reference = None
@@ -219,7 +220,8 @@ ResourceScatterUpdate = _scatter("ResourceScatterUpdate", "= `updates`")
 def _scatter_nd(name, what):
     """The op block of one ResourceScatterNd* op."""
     @op(name, inputs="ref: resource, indices: Tindices, updates: T", stateful=True,
-        attrs="T: type, " + INDICES + ", use_locking: bool = true, bad_indices_policy: string = ''",
+        attrs="T: type, " + INDICES + ", use_locking: bool = true, bad_indices_policy: string = "
+                                      "''",
         doc=f"Slices of the variable at coordinates `indices[..., :]` {what}. TF: {name}.")
     class Block:
         shape = _nothing

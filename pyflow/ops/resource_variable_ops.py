@@ -166,7 +166,8 @@ class ResourceVariable(Variable):
         return self._done(handles.AssignAddVariableOp(self._tensor, delta, name=name), read_value)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
-        """Subtracts `delta`; returns the variable afterwards (the Operation unless `read_value`)."""
+        """Subtracts `delta`; returns the variable afterwards (the Operation unless
+        `read_value`)."""
         delta = ops.convert_to_tensor(delta, dtype=self._dtype)
         return self._done(handles.AssignSubVariableOp(self._tensor, delta, name=name), read_value)
 
@@ -203,7 +204,8 @@ class _AssignedVariable(ResourceVariable):
 
 def _convert(variable, dtype=None, name=None, as_ref=False):
     if dtype is not None and not dtype.is_compatible_with(variable.dtype):
-        raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for variable "
+        raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for "
+                         f"variable "
                          f"of type '{variable.dtype.name}'. Use tf.cast.")
     return variable.value()
 

@@ -77,7 +77,8 @@ class Variable:
 @op("TemporaryVariable", outputs="ref: Ref(dtype)", stateful=True,
     attrs="shape: shape, dtype: type, var_name: string = ''")
 class TemporaryVariable:
-    """A variable that lives within the step, until DestroyTemporaryVariable. TF: TemporaryVariable."""
+    """A variable that lives within the step, until DestroyTemporaryVariable. TF:
+    TemporaryVariable."""
     shape = _declared
     gradient = None
     reference = None
@@ -137,7 +138,8 @@ class AssignSub:
 def _scatter(name, what, types=None, locking="false"):
     """The op block of one Scatter* op."""
     @op(name, inputs="ref: Ref(T), indices: Tindices, updates: T", outputs="output_ref: Ref(T)",
-        attrs=("T: type, " if types is None else "") + INDICES + f", use_locking: bool = {locking}",
+        attrs=("T: type, " if types is None else "") + INDICES + f", use_locking: bool = "
+                                                                 f"{locking}",
         doc=f"Rows `indices` of the variable {what}. TF: {name}.",
         **({} if types is None else {"T": types}))
     class Block:
@@ -193,7 +195,8 @@ SLICE_ATTRS = ("T: type, Index: {int32, int64}, begin_mask: int = 0, end_mask: i
 @op("StridedSliceAssign", inputs="ref: Ref(T), begin: Index, end: Index, strides: Index, value: T",
     outputs="output_ref: Ref(T)", attrs=SLICE_ATTRS)
 class StridedSliceAssign:
-    """Sets a strided slice of the variable to `value`, of the slice's shape. TF: StridedSliceAssign."""
+    """Sets a strided slice of the variable to `value`, of the slice's shape. TF:
+    StridedSliceAssign."""
     shape = _same
     gradient = None
     reference = None
@@ -228,7 +231,8 @@ def _reference(ref):
         return tensor
     if hasattr(ref, "handle"):
         return None
-    raise TypeError(f"'{tensor.name}' is not a variable: assignments need a tf.Variable, or a tensor "
+    raise TypeError(f"'{tensor.name}' is not a variable: assignments need a tf.Variable, or a "
+                    f"tensor "
                     "that refers to one")
 
 
@@ -279,7 +283,8 @@ def _scatter_function(kind, block, what, nd=False):
         updates = ops.convert_to_tensor(updates, ref.dtype)
         return ref._after(twin(ref.handle, indices, updates, name=name))
     scatter.__name__ = scatter.__qualname__ = "scatter_" + kind
-    scatter.__doc__ = (f"{'Slices' if nd else 'Rows'} `indices` of variable `ref` {what}; returns the "
+    scatter.__doc__ = (f"{'Slices' if nd else 'Rows'} `indices` of variable `ref` {what}; returns "
+                       f"the "
                        f"variable afterwards. TF: tf.scatter_{kind}.")
     return scatter
 
@@ -298,7 +303,8 @@ scatter_nd_sub = _scatter_function("nd_sub", ScatterNdSub, "-= `updates`", nd=Tr
 
 def strided_slice_assign(ref, begin, end, strides, value, begin_mask=0, end_mask=0, ellipsis_mask=0,
                          new_axis_mask=0, shrink_axis_mask=0, name=None):
-    """Sets `ref[begin:end:strides]` to `value`; returns the variable afterwards: `v[1:3].assign(x)`."""
+    """Sets `ref[begin:end:strides]` to `value`; returns the variable afterwards:
+    `v[1:3].assign(x)`."""
     masks = {"begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask,
              "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask}
     value = ops.convert_to_tensor(value, dtype=ref.dtype.base_dtype)
@@ -310,7 +316,8 @@ def strided_slice_assign(ref, begin, end, strides, value, begin_mask=0, end_mask
 
 
 def count_up_to(ref, limit, name=None):
-    """The scalar variable `ref`, then adds 1 to it; OutOfRangeError at `limit`. TF: tf.count_up_to."""
+    """The scalar variable `ref`, then adds 1 to it; OutOfRangeError at `limit`. TF:
+    tf.count_up_to."""
     tensor = _reference(ref)
     if tensor is None:
         return ref.count_up_to(limit)

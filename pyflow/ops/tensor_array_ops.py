@@ -1,12 +1,14 @@
 """TensorArray: an array of tensors, written and read by index; what loops collect results in.
 
 Invariants
-  1. The array belongs to the step. Its `flow`, a float scalar, carries no value: it orders writes before
-     reads, so each write returns a new TensorArray with the new flow, and that one must be used.
+  1. The array belongs to the step. Its `flow`, a float scalar, carries no value: it orders writes
+     before reads, so each write returns a new TensorArray with the new flow, and that one must be
+     used.
   2. An element is written once (gradients add up instead) and, with clear_after_read, read once.
   3. The gradient of an array is another array, found by (handle, `source`).
 
-No samples and no reference, on purpose: state has no NumPy counterpart; tests/control_flow runs them.
+No samples and no reference, on purpose: state has no NumPy counterpart; tests/control_flow runs
+them.
 Thread: the one building the graph.  Source: TF 1.x TensorArrayV3.
 
 Example:
@@ -21,11 +23,12 @@ from pyflow.framework.op import op
 from pyflow.framework.tensor_shape import TensorShape, as_shape, unknown_shape
 from pyflow.ops import array_ops, identity_ops
 
-# ------------------------------------------------------------------------------------------ gradients
+# -------------------------------------------------------------------------------------- gradients
 
 
 def _source_of(tensor):
-    """Which call of `gradients` a gradient tensor belongs to: its scope up to the last "gradients"."""
+    """Which call of `gradients` a gradient tensor belongs to: its scope up to the last
+    "gradients"."""
     parts = tensor.name.split("/")
     for i in range(len(parts) - 1, -1, -1):
         if parts[i].startswith("gradients"):
@@ -87,7 +90,7 @@ def _split_gradient(op, flow):
     return [None, grad, None, flow]
 
 
-# ------------------------------------------------------------------------------------------ op blocks
+# -------------------------------------------------------------------------------------- op blocks
 
 
 def _scalar(op):
@@ -128,7 +131,8 @@ class TensorArrayV3:
 @op("TensorArrayGradV3", inputs="handle: resource, flow_in: float", stateful=True,
     outputs="grad_handle: resource, flow_out: float", attrs="source: string")
 class TensorArrayGradV3:
-    """The array of gradients of array `handle`, made once for each `source`. TF: TensorArrayGradV3."""
+    """The array of gradients of array `handle`, made once for each `source`. TF:
+    TensorArrayGradV3."""
     shape = _two_scalars
     gradient = None
     reference = None
@@ -199,7 +203,8 @@ class TensorArrayConcatV3:
 @op("TensorArraySplitV3", inputs="handle: resource, value: T, lengths: int64, flow_in: float",
     outputs="flow_out: float", attrs="T: type", stateful=True)
 class TensorArraySplitV3:
-    """Writes consecutive rows of `value`, `lengths[i]` of them to element i. TF: TensorArraySplitV3."""
+    """Writes consecutive rows of `value`, `lengths[i]` of them to element i. TF:
+    TensorArraySplitV3."""
     shape = _scalar
     gradient = _split_gradient
     reference = None
@@ -225,15 +230,15 @@ class TensorArrayCloseV3:
     samples = None
 
 
-# --------------------------------------------------------------------------------------- TensorArray
+# ------------------------------------------------------------------------------------ TensorArray
 
 
 class TensorArray:
     """An array of `size` tensors of `dtype` (it grows with dynamic_size=True).
 
-    element_shape: what all elements' shapes fit; with `infer_shape` it is learnt from the first write
-    and all must be equal. handle and flow: an existing array's. Raises ValueError for a handle together
-    with a size or name. TF: tf.TensorArray."""
+    element_shape: what all elements' shapes fit; with `infer_shape` it is learnt from the first
+    write and all must be equal. handle and flow: an existing array's. Raises ValueError for a
+    handle together with a size or name. TF: tf.TensorArray."""
 
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None,
                  tensor_array_name=None, handle=None, flow=None, infer_shape=True,
@@ -253,7 +258,7 @@ class TensorArray:
         self._colocate = colocate_with_first_write_call
         self._colocated_with = None
         self._infer_shape = infer_shape or element_shape is not None
-        self._element_shape = [as_shape(element_shape)]     # shared by arrays that differ in flow only
+        self._element_shape = [as_shape(element_shape)]     # shared by arrays with other flows
         self._size = size if isinstance(size, int) else None
         with ops.name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
@@ -262,7 +267,8 @@ class TensorArray:
                     with ops.colocate_with(handle):
                         self._flow = ops.constant(0, dtype=dtypes.float32, name="flow")
             else:
-                self._handle, self._flow = self._make(size, clear_after_read, tensor_array_name, scope)
+                made = self._make(size, clear_after_read, tensor_array_name, scope)
+                self._handle, self._flow = made
 
     def _make(self, size, clear_after_read, tensor_array_name, scope):
         def create():
@@ -313,7 +319,8 @@ class TensorArray:
         if not self._infer_shape:
             return
         if not self._element_shape[0].is_compatible_with(shape):
-            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self._element_shape[0]} "
+            raise ValueError(f"Inconsistent shapes: saw {shape} but expected "
+                             f"{self._element_shape[0]} "
                              "(and infer_shape=True)")
         self._element_shape[0] = self._element_shape[0].merge_with(shape)
 
@@ -345,7 +352,8 @@ class TensorArray:
                 handle, _ = TensorArrayGradV3(self._handle, flow, source=source)
                 with ops.control_dependencies([handle]):
                     flow = identity_ops.Identity(flow, name="gradient_flow")
-                g = TensorArray(self._dtype, handle=handle, flow=flow, infer_shape=self._infer_shape,
+                g = TensorArray(self._dtype, handle=handle, flow=flow,
+                                infer_shape=self._infer_shape,
                                 colocate_with_first_write_call=False)
                 g._element_shape = self._element_shape
                 return g
@@ -376,7 +384,8 @@ class TensorArray:
                 if self._element_shape[0].ndims is not None and not self._dynamic_size:
                     count = tensor_util.constant_value(_size_input(self._handle))
                     if count is not None:
-                        value.set_shape(TensorShape([int(count)]).concatenate(self._element_shape[0]))
+                        rows = TensorShape([int(count)])
+                        value.set_shape(rows.concatenate(self._element_shape[0]))
                 return value
 
     def gather(self, indices, name=None):

@@ -133,7 +133,8 @@ ApplyFtrl, ResourceApplyFtrl = _dense(
 SparseApplyFtrl, ResourceSparseApplyFtrl = _sparse(
     "Ftrl", "var accum linear grad:T indices:Tindices lr:T l1:T l2:T lr_power:T", _FTRL, _BY_LR)
 
-_PROXIMAL = "var = prox(var - alpha delta), where prox applies the L1 and L2 penalties of weight alpha."
+_PROXIMAL = ("var = prox(var - alpha delta), where prox applies the L1 and L2 penalties of weight "
+             "alpha.")
 ApplyProximalGradientDescent, ResourceApplyProximalGradientDescent = _dense(
     "ProximalGradientDescent", "var alpha:T l1:T l2:T delta:T", _PROXIMAL)
 

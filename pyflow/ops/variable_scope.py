@@ -56,10 +56,12 @@ class VariableStore:
             return _checked_reuse(found, name, shape, dtype, reuse)
         if reuse is True:
             raise ValueError(
-                f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you "
+                f"Variable {name} does not exist, or was not created with tf.get_variable(). Did "
+                f"you "
                 "mean to set reuse=tf.AUTO_REUSE in VarScope?" + _near(name, self._vars))
         if shape is not None and not shape.is_fully_defined() and not from_value:
-            raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but instead was "
+            raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but "
+                             f"instead was "
                              f"{shape}.")
         if initializer is None:
             initializer = _default_initializer(name, dtype)
@@ -80,10 +82,12 @@ def _checked_reuse(found, name, shape, dtype, reuse):
             f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "
             f"reuse=tf.AUTO_REUSE in VarScope? Originally defined at:\n\n{found.op.user_frame}")
     if shape is not None and not shape.is_compatible_with(found.shape):
-        raise ValueError(f"Trying to share variable {name}, but specified shape {shape} and found shape "
+        raise ValueError(f"Trying to share variable {name}, but specified shape {shape} and found "
+                         f"shape "
                          f"{found.shape}.")
     if dtype is not None and not dtype.is_compatible_with(found.dtype):
-        raise ValueError(f"Trying to share variable {name}, but specified dtype {dtype.name} and found "
+        raise ValueError(f"Trying to share variable {name}, but specified dtype {dtype.name} and "
+                         f"found "
                          f"dtype {found.dtype.base_dtype.name}.")
     return found
 
@@ -246,8 +250,9 @@ def _plain_getter(store, name, shape=None, dtype=dtypes.float32, initializer=Non
                   reuse=None, trainable=None, collections=None, caching_device=None,
                   validate_shape=True, use_resource=None, constraint=None, **unused):
     """The getter a custom getter is given."""
-    return store.get(name, shape, dtypes.as_dtype(dtype), initializer, regularizer, reuse, trainable,
-                     collections, caching_device, validate_shape, use_resource, constraint)
+    return store.get(name, shape, dtypes.as_dtype(dtype), initializer, regularizer, reuse,
+                     trainable, collections, caching_device, validate_shape, use_resource,
+                     constraint)
 
 
 def _require_one_part(partitioner, name, shape, dtype):
@@ -256,7 +261,8 @@ def _require_one_part(partitioner, name, shape, dtype):
         return
     parts = partitioner(shape=TensorShape(shape), dtype=dtypes.as_dtype(dtype))
     if any(int(part) != 1 for part in parts):
-        raise ValueError(f"Variable {name}: the partitioner asks for {list(parts)} parts, but variables "
+        raise ValueError(f"Variable {name}: the partitioner asks for {list(parts)} parts, but "
+                         f"variables "
                          "have one part; remove the partitioner")
 
 
@@ -266,7 +272,8 @@ def _check_initializer_dtype(initializer, dtype):
     dtype = dtypes.as_dtype(dtype)
     found = ops.convert_to_tensor(initializer).dtype.base_dtype
     if found != dtype:
-        raise ValueError(f"Initializer type '{found.name}' and explicit dtype '{dtype.name}' don't "
+        raise ValueError(f"Initializer type '{found.name}' and explicit dtype '{dtype.name}' "
+                         f"don't "
                          "match.")
 
 

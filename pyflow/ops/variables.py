@@ -153,7 +153,8 @@ class Variable(metaclass=_VariableType):
         """Sets the variable in `session` to a NumPy value, without adding to the graph."""
         session = session or ops.get_default_session()
         if session is None:
-            raise ValueError("Either session argument should be provided or default session should be "
+            raise ValueError("Either session argument should be provided or default session "
+                             "should be "
                              "established")
         session.run(self._initializer_op, {self._initializer_op.inputs[1]: value})
 
@@ -200,7 +201,8 @@ class Variable(metaclass=_VariableType):
         return bool(self.value())
 
     def __array__(self, dtype=None, copy=None):
-        raise TypeError(f"Variable '{self.name}' is symbolic: use session.run or eval to get its value")
+        raise TypeError(f"Variable '{self.name}' is symbolic: use session.run or eval to get its "
+                        f"value")
 
 
 for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
@@ -219,7 +221,8 @@ def checked_collections(collections, trainable):
     if collections is None:
         collections = [GraphKeys.GLOBAL_VARIABLES]
     if not isinstance(collections, (list, tuple, set)):
-        raise ValueError("collections argument to Variable constructor must be a list, tuple, or set. "
+        raise ValueError("collections argument to Variable constructor must be a list, tuple, or "
+                         "set. "
                          f"Got {collections} of type {type(collections)}")
     if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
         collections = list(collections) + [GraphKeys.TRAINABLE_VARIABLES]
@@ -244,7 +247,8 @@ def built_initial_value(initial_value, dtype):
 def require_known_shape(tensor):
     """ValueError if the shape of an initial value is not known."""
     if not tensor.shape.is_fully_defined():
-        raise ValueError(f"initial_value must have a shape specified: {tensor}. Set its shape, or pass "
+        raise ValueError(f"initial_value must have a shape specified: {tensor}. Set its shape, or "
+                         f"pass "
                          "validate_shape=False")
 
 
@@ -343,7 +347,8 @@ class RefVariable(Variable):
         return state_ops.is_variable_initialized(self, name)
 
     def assign(self, value, use_locking=False, name=None, read_value=True):
-        """Sets the variable; returns its reference afterwards (the Operation unless `read_value`)."""
+        """Sets the variable; returns its reference afterwards (the Operation unless
+        `read_value`)."""
         return _result(state_ops.assign(self._tensor, value, use_locking=use_locking, name=name),
                        read_value)
 
@@ -352,7 +357,8 @@ class RefVariable(Variable):
         return _result(state_ops.assign_add(self._tensor, delta, use_locking, name), read_value)
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
-        """Subtracts `delta`; returns the reference afterwards (the Operation unless `read_value`)."""
+        """Subtracts `delta`; returns the reference afterwards (the Operation unless
+        `read_value`)."""
         return _result(state_ops.assign_sub(self._tensor, delta, use_locking, name), read_value)
 
 
@@ -362,7 +368,8 @@ def _result(tensor, read_value):
 
 def _convert_ref_variable(variable, dtype=None, name=None, as_ref=False):
     if dtype is not None and not dtype.is_compatible_with(variable.dtype):
-        raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for variable "
+        raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for "
+                         f"variable "
                          f"of type '{variable.dtype.name}'. Use tf.cast.")
     return variable._ref() if as_ref else variable.value()
 
@@ -404,7 +411,8 @@ def _depends_on_variable(start):
 def _guarded(name, tensor, copies):
     op = tensor.op
     if op in copies:
-        return copies[op] if isinstance(copies[op], ops.Tensor) else copies[op].outputs[tensor.value_index]
+        known = copies[op]
+        return known if isinstance(known, ops.Tensor) else known.outputs[tensor.value_index]
     if op.type in _READS or _is_control_flow(op):
         return tensor
     if op.type in _VARIABLES or op.type == "ReadVariableOp":
@@ -472,7 +480,8 @@ def local_variables_initializer():
 
 
 def report_uninitialized_variables(var_list=None, name="report_uninitialized_variables"):
-    """A 1-D string tensor: names of variables without value. TF: tf.report_uninitialized_variables."""
+    """A 1-D string tensor: names of variables without value. TF:
+    tf.report_uninitialized_variables."""
     from pyflow.ops import join_ops, logic_ops
     if var_list is None:
         var_list = global_variables() + local_variables()

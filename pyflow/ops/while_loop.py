@@ -9,10 +9,11 @@ One loop variable:
 
 Invariants
   1. A value from outside enters as a constant Enter, once per loop, through every loop between.
-  2. An operation inside that has no input from this iteration waits on the control pivot: the first Merge while
-     the predicate is built, the first body Identity after; so it runs once per iteration and never one too many.
-  3. In a gradient loop (`grad_state` set) a value of the forward loop comes from `grad_state`, which saves it on
-     a stack; see gradients/loop_state.py.
+  2. An operation inside that has no input from this iteration waits on the control pivot: the first
+     Merge while the predicate is built, the first body Identity after; so it runs once per
+     iteration and never one too many.
+  3. In a gradient loop (`grad_state` set) a value of the forward loop comes from `grad_state`,
+     which saves it on a stack; see gradients/loop_state.py.
   4. Shapes of loop variables hold for all iterations, or `shape_invariants` says what does.
 
 Thread: the one building the graph.  Source: TF 1.x while_loop; EuroSys 2018 (see control_flow_ops).
@@ -132,7 +133,8 @@ class WhileContext(ControlFlowContext):
         self._add_member(op)
 
     def _moved_to_forward(self, op):
-        """Takes a forward tensor's shape in the forward loop, so that the shape is saved, not the tensor."""
+        """Takes a forward tensor's shape in the forward loop, so that the shape is saved, not the
+        tensor."""
         current = ops.get_default_graph()._get_control_flow_context()
         loop = current.while_context() if current is not None else None
         if loop is None or loop.grad_state is None:
@@ -163,7 +165,8 @@ class WhileContext(ControlFlowContext):
         self._protect_member(op)
 
     def _reattach(self, op, dropped):
-        """Keeps the order after outside operations: their data enters, and its Identity is waited for."""
+        """Keeps the order after outside operations: their data enters, and its Identity is waited
+        for."""
         sources = [source for source in dropped if source.outputs]
         if not sources:
             return
@@ -253,9 +256,10 @@ class WhileContext(ControlFlowContext):
         self.pivot_for_pred = merges[0]
         return merges
 
-    # --------------------------------------------------------------------------- loops for gradients
+    # ------------------------------------------------------------------------ loops for gradients
     def _loop_variable(self, initial, name, merge_name=None, use_input_shape=True):
-        """Enter and Merge of one more variable of this loop; call while entered. Returns (entered, merged)."""
+        """Enter and Merge of one more variable of this loop; call while entered. Returns (entered,
+        merged)."""
         self.add_name(initial.name)
         value = cf.enter(initial, self._name, is_constant=False, use_input_shape=use_input_shape,
                          parallel_iterations=self.parallel_iterations, name=name)
@@ -271,7 +275,7 @@ class WhileContext(ControlFlowContext):
     def add_forward_counter(self, outer_grad_state):
         """Counts this loop's iterations. Returns (total, counter's NextIteration)."""
         start = ops.constant(0, name="f_count")
-        if outer_grad_state is not None:        # pushes of one execution come before those of the next
+        if outer_grad_state is not None:    # pushes of one execution come before those of the next
             start.op._add_control_input(outer_grad_state.forward_index.op.inputs[0].op)
         self.enter()
         _, merged = self._loop_variable(start, "f_count")
@@ -296,14 +300,15 @@ class WhileContext(ControlFlowContext):
         following = cf.next_iteration(index)
         merged.op._update_input(1, following)
         final = self._loop_result(done, "b_count")
-        if outer_grad_state is not None:        # pops of one execution come before those of the next
+        if outer_grad_state is not None:    # pops of one execution come before those of the next
             outer_grad_state.grad_sync._add_control_input(final.op)
         self.exit_result([final])
         self.exit()
         return following
 
     def accumulate(self, enter_op, grad):
-        """Sums the gradient of a loop invariant over the iterations. Called and left while entered."""
+        """Sums the gradient of a loop invariant over the iterations. Called and left while
+        entered."""
         self.exit()
         initial = self._zeros_like_invariant(enter_op.inputs[0], grad)
         self.enter()
@@ -335,7 +340,8 @@ class WhileContext(ControlFlowContext):
         return self.grad_state.outer_grad_state.restore(history, shape)
 
     def accumulate_slices(self, enter_op, grad):
-        """Concatenates the IndexedSlices gradients of a loop invariant. Called and left while entered."""
+        """Concatenates the IndexedSlices gradients of a loop invariant. Called and left while
+        entered."""
         self.exit()
         with entered(self._outer_context):
             initial = self._empty_slices(enter_op.inputs[0], grad)
@@ -357,7 +363,8 @@ class WhileContext(ControlFlowContext):
         return ops.IndexedSlices(exits[1], exits[0], exits[2] if len(exits) == 3 else None)
 
     def _empty_slices(self, value, grad):
-        """[indices, values, dense_shape?] of one zero row: slices cannot have zero rows everywhere."""
+        """[indices, values, dense_shape?] of one zero row: slices cannot have zero rows
+        everywhere."""
         shape = grad.values.shape
         if shape.ndims is not None and shape[1:].is_fully_defined():
             values = ops.constant(0, grad.values.dtype, name="b_acc",
@@ -400,7 +407,8 @@ def _require_same_dtype(merged, value):
     if merged.dtype.base_dtype != value.dtype.base_dtype:
         source = merged.op.inputs[0].op.inputs[0]
         raise TypeError(
-            f"The loop variable that starts as '{source.name}' has dtype {merged.dtype.base_dtype.name}, "
+            f"The loop variable that starts as '{source.name}' has dtype "
+            f"{merged.dtype.base_dtype.name}, "
             f"but the body returned '{value.name}' of dtype {value.dtype.base_dtype.name} for it. "
             "Cast the returned value, or start with the other dtype.")
 
@@ -416,8 +424,10 @@ def _invariant_shapes(loop_vars, tensors, shape_invariants):
     for tensor, shape in zip(tensors, shapes):
         if not cf.is_less_specific(shape, tensor.shape):
             raise ValueError(
-                f"The shape invariant specified for {tensor.name} is not compatible with the initial "
-                f"shape of the loop variable. It enters the loop with shape {tensor.shape}, but the "
+                f"The shape invariant specified for {tensor.name} is not compatible with the "
+                f"initial "
+                f"shape of the loop variable. It enters the loop with shape {tensor.shape}, but "
+                f"the "
                 f"specified shape invariant is {shape}.")
     return shapes
 
@@ -432,19 +442,20 @@ def _component_shapes(variable, shape):
     return [shape]
 
 
-# ---------------------------------------------------------------------------------------- while_loop
+# ------------------------------------------------------------------------------------- while_loop
 
 
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True,
                swap_memory=False, name=None, maximum_iterations=None, return_same_structure=False):
     """Repeats `body` while `cond` is true, and returns the loop variables' last values.
 
-    `cond` and `body` take as many arguments as `loop_vars` has elements: tensors, TensorArrays, sparse tensors,
-    or nests of them; `body` returns the same structure. `shape_invariants` (same structure, of TensorShapes)
-    lets shapes vary. At most `parallel_iterations` iterations run at once and at most `maximum_iterations` in
-    all. One loop variable comes back unpacked unless `return_same_structure`.
-    Raises TypeError if cond or body is not callable or a dtype changes, ValueError for empty loop_vars or a shape
-    that varies. TF: tf.while_loop."""
+    `cond` and `body` take as many arguments as `loop_vars` has elements: tensors, TensorArrays,
+    sparse tensors, or nests of them; `body` returns the same structure. `shape_invariants` (same
+    structure, of TensorShapes) lets shapes vary. At most `parallel_iterations` iterations run at
+    once and at most `maximum_iterations` in all. One loop variable comes back unpacked unless
+    `return_same_structure`.
+    Raises TypeError if cond or body is not callable or a dtype changes, ValueError for empty
+    loop_vars or a shape that varies. TF: tf.while_loop."""
     if not callable(cond):
         raise TypeError("cond must be callable.")
     if not callable(body):
@@ -484,7 +495,8 @@ def _with_counter(cond, body, loop_vars, shape_invariants, maximum_iterations, s
     if shape_invariants is not None:
         invariants = shape_invariants[0] if single else shape_invariants
         shape_invariants = (TensorShape([]), invariants)
-    return counted_cond, counted_body, (counter, loop_vars[0] if single else loop_vars), shape_invariants
+    loop_vars = (counter, loop_vars[0] if single else loop_vars)
+    return counted_cond, counted_body, loop_vars, shape_invariants
 
 
 PUBLIC = {"while_loop": while_loop}

@@ -46,8 +46,8 @@ class AdamOptimizer(Optimizer):
 
     def _scalars(self, var):
         power1, power2 = self._powers()
-        return [cast_like(x, var) for x in (power1, power2, self._lr_t, self._beta1_t, self._beta2_t,
-                                            self._epsilon_t)]
+        scalars = (power1, power2, self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
+        return [cast_like(scalar, var) for scalar in scalars]
 
     def _apply_dense(self, grad, var):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")

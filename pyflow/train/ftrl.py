@@ -18,11 +18,13 @@ class FtrlOptimizer(Optimizer):
             raise ValueError(f"initial_accumulator_value {initial_accumulator_value} needs to be "
                              "positive or zero")
         if learning_rate_power > 0.0:
-            raise ValueError(f"learning_rate_power {learning_rate_power} needs to be negative or zero")
+            raise ValueError(f"learning_rate_power {learning_rate_power} needs to be negative or "
+                             f"zero")
         for what, value in (("l1", l1_regularization_strength), ("l2", l2_regularization_strength),
                             ("l2_shrinkage", l2_shrinkage_regularization_strength)):
             if value < 0.0:
-                raise ValueError(f"{what}_regularization_strength {value} needs to be positive or zero")
+                raise ValueError(f"{what}_regularization_strength {value} needs to be positive or "
+                                 f"zero")
         self._learning_rate, self._power = learning_rate, learning_rate_power
         self._initial = initial_accumulator_value
         self._l1, self._l2 = l1_regularization_strength, l2_regularization_strength

@@ -31,7 +31,8 @@ def _progress(global_step, decay_steps, staircase):
     return unary_ops.Floor(done) if staircase else done
 
 
-def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
+def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
+                      name=None):
     """learning_rate * decay_rate ^ (global_step / decay_steps). TF: tf.train.exponential_decay."""
     with _prepared(name, "ExponentialDecay", [learning_rate, decay_steps, decay_rate],
                    global_step) as scope:
@@ -40,15 +41,18 @@ def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, stair
         return binary_ops.Mul(rate, factor, name=scope)
 
 
-def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
-    """learning_rate * exp(-decay_rate * global_step / decay_steps). TF: tf.train.natural_exp_decay."""
+def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
+                      name=None):
+    """learning_rate * exp(-decay_rate * global_step / decay_steps). TF:
+    tf.train.natural_exp_decay."""
     with _prepared(name, "NaturalExpDecay", [learning_rate, decay_rate], global_step) as scope:
         rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
         exponent = -decay * _progress(step, steps, staircase)
         return binary_ops.Mul(rate, unary_ops.Exp(exponent), name=scope)
 
 
-def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
+def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
+                       name=None):
     """learning_rate / (1 + decay_rate * global_step / decay_steps). TF:
     tf.train.inverse_time_decay."""
     with _prepared(name, "InverseTimeDecay", [learning_rate, decay_rate], global_step) as scope:
@@ -69,7 +73,8 @@ def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=
                                                    end_learning_rate, power)
         if cycle:
             turns = unary_ops.Ceil(step / steps)
-            steps = steps * logic_ops.where(logic_ops.Equal(step, 0), array_ops.ones_like(turns), turns)
+            first = logic_ops.Equal(step, 0)
+            steps = steps * logic_ops.where(first, array_ops.ones_like(turns), turns)
         else:
             step = binary_ops.Minimum(step, steps)
         left = binary_ops.Pow(1 - step / steps, power)

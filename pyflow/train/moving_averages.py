@@ -107,7 +107,8 @@ class ExponentialMovingAverage:
 
     def _step(self, var, decay):
         zero_debias = self._zero_debias and not isinstance(var, variables.Variable)
-        # A fresh read, so that `with control_dependencies([train]): ema.apply()` sees the new value.
+        # A fresh read, so that `with control_dependencies([train]): ema.apply()` sees the new
+        # value.
         value = var.read_value() if isinstance(var, variables.Variable) else var
         update = assign_moving_average(self._averages[_key(var)], value, decay, zero_debias)
         return update.op
@@ -121,7 +122,8 @@ class ExponentialMovingAverage:
         known = self._averages.get(_key(var))
         if known is not None:
             return known.op.name
-        return ops.get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
+        name = f"{var.op.name}/{self._name}"
+        return ops.get_default_graph().unique_name(name, mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables=None):
         """{name in a checkpoint: variable}, averaged variables under their averages' names."""

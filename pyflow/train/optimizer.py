@@ -60,18 +60,21 @@ class Optimizer(abc.ABC):
             colocate_gradients_with_ops=colocate_gradients_with_ops)
         if all(grad is None for grad, _ in pairs):
             raise ValueError(
-                "No gradients provided for any variable, check your graph for ops that do not support "
+                "No gradients provided for any variable, check your graph for ops that do not "
+                "support "
                 f"gradients, between variables {[str(v) for _, v in pairs]} and loss {loss}."
                 + _reasons(loss, [v for _, v in pairs]))
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 
-    def compute_gradients(self, loss, var_list=None, gate_gradients=GATE_OP, aggregation_method=None,
-                          colocate_gradients_with_ops=False, grad_loss=None):
+    def compute_gradients(self, loss, var_list=None, gate_gradients=GATE_OP,
+                          aggregation_method=None, colocate_gradients_with_ops=False,
+                          grad_loss=None):
         """[(gradient or None, variable)] of `loss`, a tensor or a function that makes it."""
         if callable(loss):
             loss = loss()
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
-            raise ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
+            raise ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, "
+                             "Optimizer.GATE_OP, "
                              f"Optimizer.GATE_GRAPH.  Not {gate_gradients}")
         self._assert_valid_dtypes([loss] + ([] if grad_loss is None else [grad_loss]))
         if var_list is None:
@@ -88,7 +91,8 @@ class Optimizer(abc.ABC):
         if gate_gradients == self.GATE_GRAPH:
             grads = cf.gated_tuple(grads)
         pairs = list(zip(grads, var_list))
-        self._assert_valid_dtypes([v for g, v in pairs if g is not None and v.dtype != dtypes.resource])
+        self._assert_valid_dtypes([v for grad, v in pairs
+                                   if grad is not None and v.dtype != dtypes.resource])
         return pairs
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
@@ -106,11 +110,8 @@ class Optimizer(abc.ABC):
             self._create_slots(targets)
         with ops.name_scope(name, self._name) as scope:
             self._prepare()
-            updates = []
-            for grad, variable in pairs:
-                if grad is not None:
-                    with ops.name_scope("update_" + variable.op.name), ops.colocate_with(variable.op):
-                        updates.append(self._update(grad, variable))
+            updates = [self._placed_update(grad, variable) for grad, variable in pairs
+                       if grad is not None]
             train_op = self._counted(updates, global_step, scope)
         collection = ops.get_collection_ref(GraphKeys.TRAIN_OP)
         if train_op not in collection:
@@ -128,16 +129,22 @@ class Optimizer(abc.ABC):
                     return resource_handles.AssignAddVariableOp(global_step.handle, one, name=scope)
                 return state_ops.assign_add(global_step, 1, name=scope).op
 
+    def _placed_update(self, grad, variable):
+        with ops.name_scope("update_" + variable.op.name), ops.colocate_with(variable.op):
+            return self._update(grad, variable)
+
     def _update(self, grad, variable):
         """The step of one variable, its constraint included."""
         sparse = isinstance(grad, ops.IndexedSlices)
         if sparse and variable.constraint is not None:
             raise RuntimeError("Cannot use a constraint function on a sparse variable.")
         if not isinstance(variable, variables.Variable):
-            raise TypeError(f"Trying to optimize unsupported type {variable!r}; expected a tf.Variable")
+            raise TypeError(f"Trying to optimize unsupported type {variable!r}; expected a "
+                            f"tf.Variable")
         if is_resource_variable(variable):
             if sparse:
-                return self._resource_apply_sparse_duplicate_indices(grad.values, variable, grad.indices)
+                return self._resource_apply_sparse_duplicate_indices(grad.values, variable,
+                                                                     grad.indices)
             update = self._resource_apply_dense(grad, variable)
         else:
             if sparse:
@@ -216,7 +223,8 @@ class Optimizer(abc.ABC):
     def _get_or_make_slot(self, var, val, slot_name, op_name):
         return self._slot(var, slot_name, lambda: slot_creator.create_slot(var, val, op_name))
 
-    def _get_or_make_slot_with_initializer(self, var, initializer, shape, dtype, slot_name, op_name):
+    def _get_or_make_slot_with_initializer(self, var, initializer, shape, dtype, slot_name,
+                                           op_name):
         return self._slot(var, slot_name, lambda: slot_creator.create_slot_with_initializer(
             var, initializer, shape, dtype, op_name))
 

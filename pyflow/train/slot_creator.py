@@ -31,8 +31,8 @@ def create_zeros_slot(primary, name, dtype=None, colocate_with_primary=True):
     """The slot `name` of `primary`, filled with zeros."""
     dtype = (primary.dtype if dtype is None else dtype).base_dtype
     if primary.shape.is_fully_defined():
-        return create_slot_with_initializer(primary, init_ops.zeros_initializer(), primary.shape, dtype,
-                                            name, colocate_with_primary)
+        return create_slot_with_initializer(primary, init_ops.zeros_initializer(), primary.shape,
+                                            dtype, name, colocate_with_primary)
     source = primary.initialized_value() if isinstance(primary, variables.Variable) else primary
     zeros = array_ops.zeros(array_ops.shape(source), dtype=dtype)
     return create_slot(primary, zeros, name, colocate_with_primary)

@@ -46,7 +46,8 @@ def get_or_create_global_step(graph=None):
 
 
 def assert_global_step(global_step_tensor):
-    """TypeError unless it is an integer scalar variable or tensor. TF: tf.train.assert_global_step."""
+    """TypeError unless it is an integer scalar variable or tensor. TF:
+    tf.train.assert_global_step."""
     if not isinstance(global_step_tensor, (variables.Variable, ops.Tensor)):
         raise TypeError("Existing \"global_step\" must be a Variable or Tensor: "
                         f"{global_step_tensor}.")

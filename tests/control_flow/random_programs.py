@@ -1,7 +1,7 @@
 """Random programs of nested conditionals and loops, with their gradients: `build(tf, seed)`.
 
-The same seed builds the same program under TensorFlow (record.py keeps its answers) and under pyflow
-(test_random.py). Shapes are static in some programs and unknown in others; loops differ in
+The same seed builds the same program under TensorFlow (record.py keeps its answers) and under
+pyflow (test_random.py). Shapes are static in some programs and unknown in others; loops differ in
 parallel_iterations, in what they capture, and in what they pass on unchanged.
 """
 import random

@@ -57,7 +57,8 @@ def record_values():
 
 
 def record_random():
-    """The results of random_programs, as random_answers.npz; programs that fetch dead tensors are left out."""
+    """The results of random_programs, as random_answers.npz; programs that fetch dead tensors are
+    left out."""
     import tensorflow
     tf = tensorflow.compat.v1
     tf.disable_v2_behavior()

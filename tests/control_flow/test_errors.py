@@ -1,4 +1,5 @@
-"""What goes wrong while control flow is built: error types as in TF 1.x, messages that say what to do."""
+"""What goes wrong while control flow is built: error types as in TF 1.x, messages that say what to
+do."""
 import pytest
 
 import pyflow as tf
@@ -167,7 +168,8 @@ def test_tensor_of_a_loop_cannot_be_used_outside(graph):
         return i + 1
     tf.while_loop(lambda i: i < 3, body, [tf.constant(0)])
     before = len(graph.get_operations())
-    with pytest.raises(ValueError, match=r"Cannot use 'while/mul' as input to 'outside'.*test_errors.py"):
+    with pytest.raises(ValueError, match=r"Cannot use 'while/mul' as input to "
+                                         r"'outside'.*test_errors.py"):
         tf.add(inside[0], inside[0], name="outside")
     assert len(graph.get_operations()) == before
     with pytest.raises(ValueError, match="is in a while loop"):

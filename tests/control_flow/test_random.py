@@ -1,4 +1,5 @@
-"""Random nested control flow and its gradients give TensorFlow's values, on one thread and on several."""
+"""Random nested control flow and its gradients give TensorFlow's values, on one thread and on
+several."""
 import os
 import sys
 

@@ -11,7 +11,8 @@ def session():
         yield s
 
 
-# --------------------------------------------------------------------------------------------- Print
+# ---------------------------------------------------------------------------------------------
+# Print
 
 
 def test_print_goes_to_stderr_and_passes_its_input_on(session, capfd):
@@ -36,7 +37,8 @@ def test_print_in_a_loop_and_its_gradient(session, capfd):
     assert capfd.readouterr().err.count("turn [") == 3
 
 
-# -------------------------------------------------------------------------------------------- Assert
+# --------------------------------------------------------------------------------------------
+# Assert
 
 
 def test_assert_stops_the_step_and_shows_the_data(session):
@@ -44,7 +46,8 @@ def test_assert_stops_the_step_and_shows_the_data(session):
     with tf.control_dependencies([tf.Assert(tf.reduce_all(x > 0), ["not positive:", x])]):
         y = tf.identity(x)
     assert session.run(y, {x: [1, 2, 3]}).tolist() == [1, 2, 3]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[not positive:\] \[1 -2 3\]"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"assertion failed: \[not "
+                                                             r"positive:\] \[1 -2 3\]"):
         session.run(y, {x: [1, -2, 3]})
 
 
@@ -82,7 +85,8 @@ def test_assert_family_fails_in_the_step(session, name):
 def test_assert_family_messages(session):
     x = tf.placeholder(tf.float32, [3], name="x")
     check = tf.assert_less(x, 3.0, message="too large")
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"too large.*x \(x:0\) = \] \[1 2 3\]"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"too large.*x \(x:0\) = \] \[1 2 "
+                                                             r"3\]"):
         session.run(check, {x: [1, 2, 3]})
 
 
@@ -98,7 +102,8 @@ def test_order_predicates(session):
     assert results == [True, False, True, False]
 
 
-# ------------------------------------------------------------------------------------------ numerics
+# ------------------------------------------------------------------------------------------
+# numerics
 
 
 def test_verify_and_add_check_numerics(session):
@@ -120,7 +125,8 @@ def test_add_check_numerics_refuses_loops():
             tf.add_check_numerics_ops()
 
 
-# ------------------------------------------------------------------------------------------- py_func
+# -------------------------------------------------------------------------------------------
+# py_func
 
 
 def test_py_func_results(session):
@@ -183,7 +189,8 @@ def test_py_func_with_its_own_gradient(session):
     np.testing.assert_allclose(session.run(tf.gradients(y, x)[0]), np.cosh([0.5, 1.0]), rtol=1e-6)
 
 
-# -------------------------------------------------------------------------------------------- stacks
+# --------------------------------------------------------------------------------------------
+# stacks
 
 
 def test_stack_ops(session):

@@ -1,4 +1,5 @@
-"""Control flow, gradients, variables and optimizers give TensorFlow's values (answers.npz, by record.py)."""
+"""Control flow, gradients, variables and optimizers give TensorFlow's values (answers.npz, by
+record.py)."""
 import os
 import sys
 

@@ -1,7 +1,8 @@
-"""Programs whose values are compared with TensorFlow's: each takes `tf` and returns (fetches, feeds).
+"""Programs whose values are compared with TensorFlow's: each takes `tf` and returns (fetches,
+feeds).
 
-`fetches` is a dict of tensors, `feeds` a list of feed dicts; every one is run with every feed, after
-the initialiser of global variables.  record.py keeps TensorFlow's answers.
+`fetches` is a dict of tensors, `feeds` a list of feed dicts; every one is run with every feed,
+after the initialiser of global variables.  record.py keeps TensorFlow's answers.
 """
 import numpy as np
 
@@ -115,7 +116,8 @@ def while_in_cond(tf):
 
 @program
 def while_unused_variable(tf):
-    """A loop variable whose gradient does not depend on its last value, and one that is not used."""
+    """A loop variable whose gradient does not depend on its last value, and one that is not
+    used."""
     x, w = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.float32, [3])
     _, y, z = tf.while_loop(lambda i, y, z: i < 3, lambda i, y, z: (i + 1, tf.tanh(w), z * w), [0, x, x])
     dx, dw = tf.gradients(y, [x, w])
@@ -125,7 +127,8 @@ def while_unused_variable(tf):
 
 @program
 def while_passes_an_outside_value(tf):
-    """A constant Enter feeds NextIteration directly; in the last iteration only a control edge is dead."""
+    """A constant Enter feeds NextIteration directly; in the last iteration only a control edge is
+    dead."""
     x = tf.placeholder(tf.float32)
     fetches = {}
     for k in (1, 10):

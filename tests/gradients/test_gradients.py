@@ -24,7 +24,8 @@ def test_explained_missing_gradients():
     with pytest.raises(ValueError, match="y:0.*does not depend on it"):
         tf.gradients(x, y, explain=True)
     loss = tf.reduce_sum(tf.cast(tf.argmax(x, name="picked"), tf.float32), name="loss")
-    with pytest.raises(ValueError, match=r"x:0: the path to loss:0 ends at 'picked' \(op ArgMax.*int64"):
+    with pytest.raises(ValueError, match=r"x:0: the path to loss:0 ends at 'picked' \(op "
+                                         r"ArgMax.*int64"):
         tf.gradients(loss, x, explain=True)
     with pytest.raises(ValueError, match="'cut'.*stops gradients on purpose"):
         tf.gradients(tf.stop_gradient(x, name="cut") * 2.0, x, explain=True)

@@ -1,4 +1,5 @@
-"""Optimizers: errors, slots, gates, constraints, global step. Values: tests/control_flow/test_values.py."""
+"""Optimizers: errors, slots, gates, constraints, global step. Values:
+tests/control_flow/test_values.py."""
 import numpy as np
 import pytest
 
