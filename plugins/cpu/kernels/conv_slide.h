@@ -5,7 +5,7 @@
  * it needs, padded, into a strip that stays in L2, and every tile of the task reads only the strip.
  */
 typedef struct {
-  int64_t runs, len, *off;             /* source runs of one output pixel, relative to its base */
+  int64_t runs, len, *off, *row;       /* source runs of one output pixel, relative to its base; their rows, ascending */
   int64_t y0, x0, ny_step;             /* first output row and column of the phase, relative to the task's */
   T *packed;                           /* [group][panel][runs * len][panel width] */
 } TILE(phase);
@@ -51,7 +51,15 @@ typedef struct {
   T *image;                            /* output image */
   int64_t pitch;                       /* source elements from row to row of the strip */
   int64_t r0, nrow, ncol;              /* first output row of the task; pixels of the phase */
+  int64_t top;                         /* source row of the strip's first */
 } TILE(patch);
+
+/* Runs in [u0, u1) that meet the source for some pixel of rows y0 .. y1; the rest would only add zeros. */
+PF_INLINE void TILE(useful_runs)(const TILE(patch) *p, int64_t y0, int64_t y1, int64_t *u0, int64_t *u1) {
+  const int64_t *row = p->ph->row, first = p->top + y0 * p->s->s_step_h, last = p->top + y1 * p->s->s_step_h;
+  while (*u0 < *u1 && last + row[*u0] < 0) ++*u0;
+  while (*u0 < *u1 && first + row[*u1 - 1] >= p->s->sh) --*u1;
+}
 
 static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, int64_t u1, int64_t src_ch,
                             int64_t dst_ch, int64_t j, int nv) {
@@ -59,13 +67,13 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, in
   const int mr = tile_rows(nv), w = nv * VL;
   const T *a[TILE_MAX_ROWS];
   T *c[TILE_MAX_ROWS];
-  TILE(tile) t = {.a = a, .c = c, .b = panel + u0 * p->ph->len * w, .a_off = p->ph->off + u0, .runs = u1 - u0,
-                  .len = p->ph->len, .a_step = 1, .b_step = w, .b_run = p->ph->len * w,
+  TILE(tile) t = {.a = a, .c = c, .len = p->ph->len, .a_step = 1, .b_step = w, .b_run = p->ph->len * w,
                   .cols = (int)PF_MIN(w, s->goc - j), .add = u0 > 0};
   int64_t total = p->nrow * p->ncol, x = 0, y = 0;
   const T *src = p->strip + src_ch;
   T *dst = p->image + ((p->r0 + p->ph->y0) * s->ow + p->ph->x0) * s->oc + dst_ch + j;
   for (int64_t at = 0; at < total; at += mr) {
+    int64_t y_first = y, v0 = u0, v1 = u1;
     t.rows = (int)PF_MIN(mr, total - at);
     for (int r = 0; r < mr; r++) {
       if (r >= t.rows) {
@@ -77,6 +85,10 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, in
       c[r] = dst + (y * s->o_step_h * s->ow + x * s->o_step_w) * s->oc;
       if (++x == p->ncol) x = 0, y++;
     }
+    TILE(useful_runs)(p, y_first, y - (x == 0), &v0, &v1);
+    t.a_off = p->ph->off + v0;
+    t.b = panel + v0 * p->ph->len * w;
+    t.runs = v1 - v0;
     TILE(tile_run)(&t, nv);
   }
 }
@@ -167,7 +179,7 @@ static void TILE(slide_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker)
     int64_t image = task / s->tasks_per_image, r0 = task % s->tasks_per_image * s->rows;
     int64_t r1 = PF_MIN(r0 + s->rows, s->oh), top = s->row0(s->g, r0);
     const T *src = s->src + image * s->sh * s->sw * s->sc;
-    TILE(patch) p = {.s = s, .image = s->out + image * s->oh * s->ow * s->oc, .r0 = r0};
+    TILE(patch) p = {.s = s, .image = s->out + image * s->oh * s->ow * s->oc, .r0 = r0, .top = top};
     if (s->strips) {
       T *strip = s->strips + worker * s->strip_size;
       pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top, s->row1(s->g, r1 - 1) - top + 1,
@@ -219,6 +231,7 @@ static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
   int64_t pitch = (s->strips ? s->strip_cols : s->sw) * s->sc;
   for (int64_t k = 0; k < s->phases; k++) {   /* offsets came as (row << 32 | column), now that the pitch is known */
     TILE(phase) *ph = &s->phase[k];
+    for (int64_t u = 0; u < ph->runs; u++) ph->row[u] = ph->off[u] >> 32;
     for (int64_t u = 0; u < ph->runs; u++) ph->off[u] = (ph->off[u] >> 32) * pitch + (ph->off[u] & 0xffffffff) * s->sc;
   }
   return c->host->parallel_for(c, s->g->n * s->tasks_per_image, 1, TILE(slide_tasks), s);
@@ -231,9 +244,10 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
   int64_t goc = g->oc / g->groups, k = g->kh * g->kw * g->fc, runs = g->kh * (merge ? 1 : g->kw);
   int64_t width = TILE(panels_width)(goc);
   T *packed = c->host->scratch(c, (uint64_t)(k * width * g->groups) * sizeof(T), 64);
-  int64_t *off = c->host->scratch(c, (uint64_t)runs * 16, 64), *at = off + runs;
+  int64_t *off = c->host->scratch(c, (uint64_t)runs * 16, 64), *at = off + runs; /* `at` is free after packing */
   if (!packed || !off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
-  TILE(phase) ph = {.runs = runs, .len = merge ? g->kw * g->fc : g->fc, .off = off, .packed = packed};
+  TILE(phase) ph = {.runs = runs, .len = merge ? g->kw * g->fc : g->fc, .off = off, .row = at,
+                    .packed = packed};
   for (int64_t u = 0; u < runs; u++) {
     int64_t kh = merge ? u : u / g->kw, kw = merge ? 0 : u % g->kw;
     off[u] = (kh * g->dh) << 32 | (kw * g->dw);
@@ -253,8 +267,8 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
 
 /* ---------------------------------------------------------------- gradient of the input */
 /* Phase (y0, x0): input pixels y0 + i * sh, x0 + j * sw.  Only some taps meet them; each tap is in one phase. */
-static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, int64_t *off, int64_t *at, T *packed,
-                             TILE(phase) *ph) {
+static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, int64_t *off, int64_t *row, int64_t *at,
+                             T *packed, TILE(phase) *ph) {
   const pf_conv *g = call->g;
   int64_t runs = 0, top = input_row0(g, 0), left = input_column0(g);
   for (int64_t kh = g->kh - 1; kh >= 0; kh--) {      /* from the last tap: source rows ascend */
@@ -268,7 +282,7 @@ static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, i
     }
   }
   int64_t goc = g->oc / g->groups;
-  *ph = (TILE(phase)){.runs = runs, .len = goc, .off = off, .y0 = y0, .x0 = x0, .packed = packed};
+  *ph = (TILE(phase)){.runs = runs, .len = goc, .off = off, .row = row, .y0 = y0, .x0 = x0, .packed = packed};
   if (TILE(use_dots)(g->groups, g->fc, goc))
     TILE(pack_dots)(call->f, at, runs, goc, 1, g->oc, g->fc, packed);
   else for (int64_t i = 0; i < g->groups; i++)
@@ -281,10 +295,11 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
   int64_t width = TILE(panels_width)(g->fc), phases = PF_MIN(g->sh, g->h) * nx;
   T *packed = c->host->scratch(c, (uint64_t)(taps * goc * width * g->groups) * sizeof(T) + 64, 64);
   TILE(phase) *ph = c->host->scratch(c, (uint64_t)phases * sizeof *ph, 64);
-  int64_t *off = c->host->scratch(c, (uint64_t)taps * 16, 64), used = 0;
+  int64_t *off = c->host->scratch(c, (uint64_t)taps * 24, 64), used = 0;
   if (!packed || !ph || !off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
   for (int64_t i = 0; i < phases; i++) {
-    TILE(make_phase)(call, i / nx, i % nx, off + used, off + taps, packed + used * goc * width * g->groups, &ph[i]);
+    TILE(make_phase)(call, i / nx, i % nx, off + used, off + taps + used, off + 2 * taps,
+                     packed + used * goc * width * g->groups, &ph[i]);
     used += ph[i].runs;
   }
   TILE(slide) s = {.src = call->dy, .out = call->out, .sh = g->oh, .sw = g->ow, .sc = g->oc, .oh = g->h, .ow = g->w,

@@ -20,14 +20,14 @@ typedef struct {
 } TILE(weights);
 
 /* One strip as seen by tiles. */
-typedef struct { const T *x, *dy; int64_t nrow, dy_pitch; } TILE(view);
+typedef struct { const T *x, *dy; int64_t nrow, dy_pitch, top; } TILE(view);
 
 static TILE(view) TILE(open_strip)(const TILE(weights) *s, int64_t strip, int32_t worker) {
   const pf_conv *g = s->g;
   int64_t image = strip / s->strips_per_image, r0 = strip % s->strips_per_image * s->rows;
   int64_t r1 = PF_MIN(r0 + s->rows, g->oh), top = r0 * g->sh - g->pt;
   const T *x = s->x + image * g->h * g->w * g->c, *dy = s->dy + (image * g->oh + r0) * g->ow * g->oc;
-  TILE(view) v = {.nrow = r1 - r0, .dy_pitch = g->oc};
+  TILE(view) v = {.nrow = r1 - r0, .dy_pitch = g->oc, .top = top};
   if (s->copy_x) {
     T *to = s->x_copy + worker * s->x_size;
     pf_copy_strip((const char *)x, g->h, g->w, g->c * (int64_t)sizeof(T), top,
@@ -50,6 +50,20 @@ static TILE(view) TILE(open_strip)(const TILE(weights) *s, int64_t strip, int32_
   return v;
 }
 
+/* The part of the strip that k in [k0, k1) of the filter looks at: rows [r0, r1) and columns [c0, c1) of output. */
+typedef struct { int64_t r0, r1, c0, c1; } TILE(part);
+static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0, int64_t k1) {
+  const pf_conv *g = s->g;
+  int64_t span = g->kw * g->fc, h0 = k0 / span, h1 = (k1 - 1) / span;
+  int64_t w0 = h0 == h1 ? k0 % span / g->fc : 0, w1 = h0 == h1 ? (k1 - 1) % span / g->fc : g->kw - 1;
+  TILE(part) p = {0, v->nrow, 0, g->ow};
+  while (p.r0 < p.r1 && v->top + p.r0 * g->sh + h1 * g->dh < 0) p.r0++;
+  while (p.r0 < p.r1 && v->top + (p.r1 - 1) * g->sh + h0 * g->dh >= g->h) p.r1--;
+  while (p.c0 < p.c1 && p.c0 * g->sw - g->pl + w1 * g->dw < 0) p.c0++;
+  while (p.c0 < p.c1 && (p.c1 - 1) * g->sw - g->pl + w0 * g->dw >= g->w) p.c1--;
+  return p;
+}
+
 /* Tile number -> group, panel column, first k. */
 static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v, const int64_t *row_off, int64_t tile,
                                   T *out, int add) {
@@ -60,14 +74,20 @@ static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v, c
   int nv = TILE(tile_nv)(s->goc, j), mr = tile_rows(nv);
   const T *a[TILE_MAX_ROWS];
   T *c[TILE_MAX_ROWS];
-  TILE(tile) t = {.a = a, .c = c, .a_off = row_off, .runs = v->nrow, .len = g->ow, .a_step = g->sw * g->c,
+  TILE(tile) t = {.a = a, .c = c, .a_step = g->sw * g->c,
                   .b_step = v->dy_pitch, .b_run = g->ow * v->dy_pitch, .cols = (int)PF_MIN(nv * VL, s->goc - j),
                   .add = add, .b = v->dy + group * (s->copy_dy ? s->width : s->goc) + j};
+  const T *dy = t.b;
   for (; k0 < k1; k0 += mr) {
     t.rows = (int)PF_MIN(mr, k1 - k0);
+    TILE(part) p = TILE(useful_part)(s, v, k0, k0 + t.rows);
+    t.runs = p.r1 - p.r0;
+    t.len = p.c1 - p.c0;
+    t.a_off = row_off + p.r0;
+    t.b = dy + p.r0 * t.b_run + p.c0 * t.b_step;
     for (int r = 0; r < mr; r++) {
       int64_t k = k0 + PF_MIN(r, t.rows - 1);
-      a[r] = v->x + s->off[k] + group * g->fc;
+      a[r] = v->x + s->off[k] + group * g->fc + p.c0 * t.a_step;
       c[r] = out + k * g->oc + group * s->goc + j;
     }
     TILE(tile_run)(&t, nv);
