@@ -25,7 +25,7 @@ from pyflow.framework.convert import to_tensor
 from pyflow.framework.gradient_registry import get_gradient_function
 from pyflow.gradients import aggregate, loop_state
 from pyflow.gradients.explain import missing_gradient
-from pyflow.ops import array_ops, control_flow_ops as cf, identity_ops
+from pyflow.ops import array_ops, control_flow_ops as cf, identity_ops, resource_handles
 from pyflow.ops.control_flow_context import is_loop_switch
 
 _TRAINABLE = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
@@ -140,8 +140,7 @@ def _checked_gradient(grad, y, i):
     for kind in ("is_floating", "is_integer", "is_complex"):
         if getattr(y_type, kind) and not getattr(grad_type, kind):
             raise TypeError(f"Gradient type {grad_type.name} generated for {kind[3:]}-valued "
-                            f"tensor {y.name} of type "
-                            f"{y_type.name} must be {kind[3:]}")
+                            f"tensor {y.name} of type {y_type.name} must be {kind[3:]}")
     if isinstance(grad, ops.Tensor):
         try:
             y.shape.assert_is_compatible_with(grad.shape)
@@ -367,32 +366,28 @@ def gradient_function(op):
         return get_gradient_function(op)
     except LookupError as error:
         raise LookupError(f"No gradient defined for operation '{op.name}' (op type: {op.type}, "
-                          f"made at "
-                          f"{op.user_frame}). {error}") from None
+                          f"made at {op.user_frame}). {error}") from None
 
 
 def _check_generated(op, in_grads):
     if len(in_grads) != len(op.inputs):
         raise ValueError(f"Num gradients {len(in_grads)} generated for op {op.name} (type "
-                         f"{op.type}) do not match "
-                         f"num inputs {len(op.inputs)}: its gradient function must return one per "
-                         f"input, "
-                         "None where there is none")
+                         f"{op.type}) do not match num inputs {len(op.inputs)}: its gradient "
+                         "function must return one per input, None where there is none")
 
 
 def _set_static_shape(tensor, grad, op):
     """A gradient has its tensor's shape."""
-    if not isinstance(grad, ops.Tensor) or tensor.dtype.base_dtype == dtypes.resource:
+    if not isinstance(grad, ops.Tensor):
         return
+    is_handle = tensor.dtype.base_dtype == dtypes.resource
     try:
-        grad.set_shape(tensor.shape)
+        grad.set_shape(resource_handles.handle_shape(tensor) if is_handle else tensor.shape)
     except ValueError:
         raise ValueError(
-            f"Incompatible shapes between op input and calculated input gradient. Forward "
-            f"operation: {op.name}. "
-            f"Input: {tensor.name} with shape {tensor.shape}. Calculated gradient: {grad.name} "
-            f"with shape "
-            f"{grad.shape}") from None
+            "Incompatible shapes between op input and calculated input gradient. Forward "
+            f"operation: {op.name}. Input: {tensor.name} with shape {tensor.shape}. Calculated "
+            f"gradient: {grad.name} with shape {grad.shape}") from None
 
 
 PUBLIC = {"gradients": gradients, "AggregationMethod": aggregate.AggregationMethod,

@@ -27,8 +27,7 @@ def missing_gradient(ys, x):
     breaks = _breaks(source.op, onward)
     if not breaks:
         return (f"{name}: every op between it and {targets} has a gradient function, but one "
-                f"returned None "
-                "for this input")
+                "returned None for this input")
     return f"{name}: the path to {targets} ends at " + "; and at ".join(
         f"{_where(op)}: {reason}" for op, reason in breaks[:3])
 

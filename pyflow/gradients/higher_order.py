@@ -77,8 +77,7 @@ def _with_gradient(f, args, kwargs):
     if variables and "variables" not in inspect.signature(grad_fn).parameters:
         names = ", ".join(v.name for v in variables)
         raise TypeError(f"custom_gradient: {f.__name__} uses the variables {names}; its gradient "
-                        f"function "
-                        "must accept the keyword argument `variables`")
+                        "function must accept the keyword argument `variables`")
     name = f"CustomGradient-{next(_serial)}"
 
     def gradient(op, *result_grads):

@@ -160,8 +160,7 @@ class LoopState:
         current."""
         if value.op.type in ("Variable", "VariableV2"):
             raise TypeError(f"The reference '{value.name}' of a variable cannot be saved per "
-                            f"iteration: "
-                            "read the variable inside the loop instead")
+                            "iteration: read the variable inside the loop instead")
         known = self.history.get(value.name)
         if known is None:
             known = self.history[value.name] = self._real_value(value)
@@ -240,6 +239,11 @@ class LoopStates:
         """Makes the state of `op`'s loop and takes all its exits into the differentiated
         subgraph."""
         forward = while_context_of(op)
+        if forward is None:
+            raise ValueError(
+                f"The gradient goes through the loop that '{op.name}' ({op.type}) leaves, but the "
+                "graph does not know that loop: it was imported. Build the loop with tf.while_loop "
+                "in this program, or import a graph that has the gradients already")
         if forward in self._states:
             return
         outer = forward.outer_context.while_context() if forward.outer_context else None
@@ -324,12 +328,12 @@ class LoopStates:
         if dead:
             with entered(context.outer_context):
                 value = cf.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
-                shape = _shape_of(value)
+                shape = resource_handles.value_shape(value)
             value.op._set_control_flow_context(context)
             shape.op._set_control_flow_context(context)
         else:
             with entered(context):
-                shape = _shape_of(value)
+                shape = resource_handles.value_shape(value)
         state.grad_context.exit()
         history = state.save(shape, dead_branch=dead)
         state.grad_context.enter()
@@ -357,23 +361,16 @@ def zeros_like_output(op, index):
     context = op._get_control_flow_context()
     if not is_switch(op) or context is None:
         if value.dtype.base_dtype == dtypes.resource:
-            return array_ops.zeros(_shape_of(value), _dtype_of(value))
+            return array_ops.zeros(resource_handles.value_shape(value), _dtype_of(value))
         return array_ops.zeros_like(value, optimize=False)
     other = cf.switch(op.inputs[0], context.pred)[1 - context.branch]
     pivot = identity_ops.Identity(other)
     if value.dtype.base_dtype == dtypes.resource:
         with ops.control_dependencies([pivot]):
-            return array_ops.zeros(_shape_of(other), _dtype_of(value))
+            return array_ops.zeros(resource_handles.value_shape(other), _dtype_of(value))
     shape = array_ops.Shape(other)
     with ops.control_dependencies([pivot]):
         return array_ops.zeros(shape, value.dtype.base_dtype)
-
-
-def _shape_of(value):
-    """The run-time shape of a tensor, or of the variable behind a handle."""
-    if value.dtype.base_dtype == dtypes.resource:
-        return resource_handles.VariableShape(value)
-    return array_ops.Shape(value)
 
 
 def _dtype_of(value):

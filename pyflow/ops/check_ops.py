@@ -122,8 +122,8 @@ def _ranked(name, holds, symbol):
             if wanted is not None and x.shape.ndims is not None:
                 if not holds(x.shape.ndims, int(wanted)):
                     raise ValueError(f"{text}Tensor {x.name} must have rank "
-                                     f"{symbol}{int(wanted)}. "
-                                     f"Received rank {x.shape.ndims}, shape {x.shape}")
+                                     f"{symbol}{int(wanted)}. Received rank {x.shape.ndims}, "
+                                     f"shape {x.shape}")
                 return cf.no_op("static_checks_determined_all_ok")
             actual = array_ops.Rank(x)
             compare = logic_ops.GreaterEqual if symbol else logic_ops.Equal
@@ -132,8 +132,7 @@ def _ranked(name, holds, symbol):
             return Assert(compare(actual, rank), data, summarize)
     check.__name__ = check.__qualname__ = f"assert_{name}"
     check.__doc__ = (f"An Operation that fails unless x has rank {symbol}`rank`; ValueError if "
-                     f"known "
-                     f"not to. TF: tf.assert_{name}.")
+                     f"known not to. TF: tf.assert_{name}.")
     return check
 
 
@@ -149,8 +148,7 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
         if x.shape.ndims is not None:
             if x.shape.ndims not in tuple(ranks):
                 raise ValueError(f"{_text(message)}Tensor {x.name} must have rank in "
-                                 f"{tuple(ranks)}. "
-                                 f"Received rank {x.shape.ndims}, shape {x.shape}")
+                                 f"{tuple(ranks)}. Received rank {x.shape.ndims}, shape {x.shape}")
             return cf.no_op("static_checks_determined_all_ok")
         condition = reduction_ops.reduce_any(logic_ops.Equal(array_ops.Rank(x), list(ranks)))
         data = data or [_text(message), f"Tensor {x.name} must have rank in", list(ranks),
@@ -164,8 +162,7 @@ def assert_scalar(tensor, name=None, message=None):
         tensor = ops.convert_to_tensor(tensor, name=scope)
         if tensor.shape.ndims not in (None, 0):
             raise ValueError(f"{_text(message)}Expected scalar shape for {tensor.name}, saw "
-                             f"shape: "
-                             f"{tensor.shape}.")
+                             f"shape: {tensor.shape}.")
         return tensor
 
 
@@ -193,8 +190,7 @@ def assert_type(tensor, tf_type, message=None, name=None):
         tensor = ops.convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype != dtypes.as_dtype(tf_type):
             raise TypeError(f"{_text(message)}{tensor.name} must be of type "
-                            f"{dtypes.as_dtype(tf_type).name}, "
-                            f"got {tensor.dtype.base_dtype.name}")
+                            f"{dtypes.as_dtype(tf_type).name}, got {tensor.dtype.base_dtype.name}")
         return cf.no_op("statically_determined_correct_type")
 
 
@@ -204,8 +200,7 @@ def assert_integer(x, message=None, name=None):
         x = ops.convert_to_tensor(x, name="x")
         if not x.dtype.is_integer:
             raise TypeError(f"{_text(message)}Expected \"x\" to be integer type. Found: "
-                            f"{x.dtype.name}, "
-                            f"{x.name}")
+                            f"{x.dtype.name}, {x.name}")
         return cf.no_op("statically_determined_was_integer")
 
 
@@ -269,8 +264,7 @@ def add_check_numerics_ops():
                 raise ValueError(
                     "`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow "
                     f"operations such as `tf.cond()` or `tf.while_loop()` ('{node.name}'); run "
-                    f"the "
-                    "session with its numerics check instead.")
+                    "the session with its numerics check instead.")
             with ops.control_dependencies(checks):
                 checks = [identity_ops.CheckNumerics(output, message=output.name)]
     return cf.group(*checks)

@@ -138,10 +138,8 @@ class ControlFlowContext(abc.ABC):
             return
         raise ValueError(
             f"Cannot use '{source.name}' as input to '{op.name}' because '{source.name}' is in a "
-            f"while "
-            f"loop ({source_loop.name}). Return it from the loop's body as a loop variable, and "
-            f"use "
-            f"the result of tf.while_loop. ({op.user_frame})")
+            f"while loop ({source_loop.name}). Return it from the loop's body as a loop variable, "
+            f"and use the result of tf.while_loop. ({op.user_frame})")
 
     def add_inner_op(self, op):
         """Tells this context of an operation added to a context inside it."""

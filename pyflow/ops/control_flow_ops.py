@@ -453,10 +453,9 @@ def require_invariant_shape(merged, following):
     entered = merged.op.inputs[0].op
     raise ValueError(
         f"Input tensor '{entered.inputs[0].name}' enters the loop with shape {merged.shape}, but "
-        f"has "
-        f"shape {following.shape} after one iteration. To allow the shape to vary across "
-        f"iterations, "
-        "use the `shape_invariants` argument of tf.while_loop to specify a less-specific shape.")
+        f"has shape {following.shape} after one iteration. To allow the shape to vary across "
+        "iterations, use the `shape_invariants` argument of tf.while_loop to specify a "
+        "less-specific shape.")
 
 
 def is_loop_exit(op):
@@ -500,8 +499,7 @@ def group(*inputs, name=None, **kwargs):
         for element in nest.flatten(inputs, expand_composites=True):
             if not hasattr(element, "device"):
                 raise TypeError("Expected tf.group() expected Tensor objects not None or "
-                                "callables: "
-                                f"got '{element}' of type '{type(element)}'")
+                                f"callables: got '{element}' of type '{type(element)}'")
             by_device.setdefault(element.device, []).append(element)
         if not by_device:
             return no_op(name=name)

@@ -72,8 +72,7 @@ class Constant(Initializer):
     def __init__(self, value=0, dtype=dtypes.float32, verify_shape=False):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
             raise TypeError(f"Invalid type for initial value: {type(value)} (expected Python "
-                            f"scalar, "
-                            "list or tuple of values, or numpy.ndarray).")
+                            "scalar, list or tuple of values, or numpy.ndarray).")
         self.value = value
         self.dtype = dtypes.as_dtype(dtype)
         self._verify_shape = verify_shape

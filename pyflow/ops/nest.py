@@ -124,19 +124,16 @@ def _check_same(a, b, check_types, expand_composites):
     if nested_a != nested_b:
         one, other = (a, b) if nested_a else (b, a)
         raise ValueError(f"Substructure \"type={type(one).__name__} str={one}\" is a sequence, "
-                         f"while "
-                         f"substructure \"type={type(other).__name__} str={other}\" is not")
+                         f"while substructure \"type={type(other).__name__} str={other}\" is not")
     if not nested_a:
         return
     if check_types and not _same_kind(a, b):
         raise TypeError("The two structures don't have the same sequence type. First structure "
-                        "has "
-                        f"type {type(a).__name__}, while second structure has type "
+                        f"has type {type(a).__name__}, while second structure has type "
                         f"{type(b).__name__}.")
     if isinstance(a, abc.Mapping) and isinstance(b, abc.Mapping) and set(a) != set(b):
         raise ValueError("The two dictionaries don't have the same set of keys. First structure "
-                         "has "
-                         f"keys {list(a)}, while second structure has keys {list(b)}.")
+                         f"has keys {list(a)}, while second structure has keys {list(b)}.")
     parts_a, parts_b = _elements(a), _elements(b)
     if len(parts_a) != len(parts_b):
         raise ValueError("The two structures don't have the same number of elements. "

@@ -254,4 +254,11 @@ def variable_shape(handle, out_type=dtypes.int32):
     return VariableShape(handle, out_type=out_type)
 
 
+def value_shape(value):
+    """The run-time shape of a tensor, or of the variable behind a handle."""
+    if value.dtype.base_dtype == dtypes.resource:
+        return VariableShape(value)
+    return array_ops.Shape(value)
+
+
 PUBLIC = {}

@@ -205,8 +205,7 @@ class _AssignedVariable(ResourceVariable):
 def _convert(variable, dtype=None, name=None, as_ref=False):
     if dtype is not None and not dtype.is_compatible_with(variable.dtype):
         raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for "
-                         f"variable "
-                         f"of type '{variable.dtype.name}'. Use tf.cast.")
+                         f"variable of type '{variable.dtype.name}'. Use tf.cast.")
     return variable.value()
 
 

@@ -91,8 +91,7 @@ class _Function:
             if array.dtype == object or type(value) not in _PYTHON_VALUES:
                 raise TypeError(
                     f"{self._token} ({self._name()}) returned {array.dtype}, but the py_func "
-                    f"declares "
-                    f"{dtype.name}: return an array of that dtype, or change Tout")
+                    f"declares {dtype.name}: return an array of that dtype, or change Tout")
             array = np.asarray(value, dtype=wanted)
         return np.asarray(array, order="C")
 

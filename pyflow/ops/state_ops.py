@@ -232,8 +232,7 @@ def _reference(ref):
     if hasattr(ref, "handle"):
         return None
     raise TypeError(f"'{tensor.name}' is not a variable: assignments need a tf.Variable, or a "
-                    f"tensor "
-                    "that refers to one")
+                    "tensor that refers to one")
 
 
 def is_variable_initialized(ref, name=None):
@@ -284,8 +283,7 @@ def _scatter_function(kind, block, what, nd=False):
         return ref._after(twin(ref.handle, indices, updates, name=name))
     scatter.__name__ = scatter.__qualname__ = "scatter_" + kind
     scatter.__doc__ = (f"{'Slices' if nd else 'Rows'} `indices` of variable `ref` {what}; returns "
-                       f"the "
-                       f"variable afterwards. TF: tf.scatter_{kind}.")
+                       f"the variable afterwards. TF: tf.scatter_{kind}.")
     return scatter
 
 

@@ -320,8 +320,7 @@ class TensorArray:
             return
         if not self._element_shape[0].is_compatible_with(shape):
             raise ValueError(f"Inconsistent shapes: saw {shape} but expected "
-                             f"{self._element_shape[0]} "
-                             "(and infer_shape=True)")
+                             f"{self._element_shape[0]} (and infer_shape=True)")
         self._element_shape[0] = self._element_shape[0].merge_with(shape)
 
     @contextlib.contextmanager

@@ -61,8 +61,7 @@ class VariableStore:
                 "mean to set reuse=tf.AUTO_REUSE in VarScope?" + _near(name, self._vars))
         if shape is not None and not shape.is_fully_defined() and not from_value:
             raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but "
-                             f"instead was "
-                             f"{shape}.")
+                             f"instead was {shape}.")
         if initializer is None:
             initializer = _default_initializer(name, dtype)
         value, value_dtype = _initial_value(initializer, shape, dtype, name)
@@ -83,12 +82,10 @@ def _checked_reuse(found, name, shape, dtype, reuse):
             f"reuse=tf.AUTO_REUSE in VarScope? Originally defined at:\n\n{found.op.user_frame}")
     if shape is not None and not shape.is_compatible_with(found.shape):
         raise ValueError(f"Trying to share variable {name}, but specified shape {shape} and found "
-                         f"shape "
-                         f"{found.shape}.")
+                         f"shape {found.shape}.")
     if dtype is not None and not dtype.is_compatible_with(found.dtype):
         raise ValueError(f"Trying to share variable {name}, but specified dtype {dtype.name} and "
-                         f"found "
-                         f"dtype {found.dtype.base_dtype.name}.")
+                         f"found dtype {found.dtype.base_dtype.name}.")
     return found
 
 
@@ -262,8 +259,7 @@ def _require_one_part(partitioner, name, shape, dtype):
     parts = partitioner(shape=TensorShape(shape), dtype=dtypes.as_dtype(dtype))
     if any(int(part) != 1 for part in parts):
         raise ValueError(f"Variable {name}: the partitioner asks for {list(parts)} parts, but "
-                         f"variables "
-                         "have one part; remove the partitioner")
+                         "variables have one part; remove the partitioner")
 
 
 def _check_initializer_dtype(initializer, dtype):
@@ -273,8 +269,7 @@ def _check_initializer_dtype(initializer, dtype):
     found = ops.convert_to_tensor(initializer).dtype.base_dtype
     if found != dtype:
         raise ValueError(f"Initializer type '{found.name}' and explicit dtype '{dtype.name}' "
-                         f"don't "
-                         "match.")
+                         "don't match.")
 
 
 class _ScopeStore:

@@ -154,8 +154,7 @@ class Variable(metaclass=_VariableType):
         session = session or ops.get_default_session()
         if session is None:
             raise ValueError("Either session argument should be provided or default session "
-                             "should be "
-                             "established")
+                             "should be established")
         session.run(self._initializer_op, {self._initializer_op.inputs[1]: value})
 
     def count_up_to(self, limit):
@@ -222,8 +221,7 @@ def checked_collections(collections, trainable):
         collections = [GraphKeys.GLOBAL_VARIABLES]
     if not isinstance(collections, (list, tuple, set)):
         raise ValueError("collections argument to Variable constructor must be a list, tuple, or "
-                         "set. "
-                         f"Got {collections} of type {type(collections)}")
+                         f"set. Got {collections} of type {type(collections)}")
     if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
         collections = list(collections) + [GraphKeys.TRAINABLE_VARIABLES]
     return collections
@@ -248,8 +246,7 @@ def require_known_shape(tensor):
     """ValueError if the shape of an initial value is not known."""
     if not tensor.shape.is_fully_defined():
         raise ValueError(f"initial_value must have a shape specified: {tensor}. Set its shape, or "
-                         f"pass "
-                         "validate_shape=False")
+                         "pass validate_shape=False")
 
 
 class RefVariable(Variable):
@@ -369,8 +366,7 @@ def _result(tensor, read_value):
 def _convert_ref_variable(variable, dtype=None, name=None, as_ref=False):
     if dtype is not None and not dtype.is_compatible_with(variable.dtype):
         raise ValueError(f"Incompatible type conversion requested to type '{dtype.name}' for "
-                         f"variable "
-                         f"of type '{variable.dtype.name}'. Use tf.cast.")
+                         f"variable of type '{variable.dtype.name}'. Use tf.cast.")
     return variable._ref() if as_ref else variable.value()
 
 

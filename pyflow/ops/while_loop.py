@@ -23,7 +23,7 @@ Example:  `tf.while_loop(lambda i, x: i < 10, lambda i, x: (i + 1, x * 2.0), (0,
 from pyflow.framework import graph as ops
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import (array_ops, binary_ops, control_flow_ops as cf, identity_ops, join_ops,
-                        logic_ops, nest)
+                        logic_ops, nest, resource_handles)
 from pyflow.ops.cond import flows_to_tensor_arrays, is_tensor_array
 from pyflow.ops.control_flow_context import ControlFlowContext, while_context_of
 
@@ -331,10 +331,10 @@ class WhileContext(ControlFlowContext):
         """The run-time shape of `value`, valid around this gradient loop, where this is called."""
         outer = self._outer_context
         if outer is None or not outer.is_while_context() or outer.grad_state is None:
-            return array_ops.Shape(value)
+            return resource_handles.value_shape(value)
         outer.exit()
         with entered(self.grad_state.forward_context.outer_context):
-            shape = array_ops.Shape(value)
+            shape = resource_handles.value_shape(value)
         history = self.grad_state.outer_grad_state.save(shape)
         outer.enter()
         return self.grad_state.outer_grad_state.restore(history, shape)
@@ -408,9 +408,9 @@ def _require_same_dtype(merged, value):
         source = merged.op.inputs[0].op.inputs[0]
         raise TypeError(
             f"The loop variable that starts as '{source.name}' has dtype "
-            f"{merged.dtype.base_dtype.name}, "
-            f"but the body returned '{value.name}' of dtype {value.dtype.base_dtype.name} for it. "
-            "Cast the returned value, or start with the other dtype.")
+            f"{merged.dtype.base_dtype.name}, but the body returned '{value.name}' of dtype "
+            f"{value.dtype.base_dtype.name} for it. Cast the returned value, or start with the "
+            "other dtype.")
 
 
 def _invariant_shapes(loop_vars, tensors, shape_invariants):
@@ -425,10 +425,8 @@ def _invariant_shapes(loop_vars, tensors, shape_invariants):
         if not cf.is_less_specific(shape, tensor.shape):
             raise ValueError(
                 f"The shape invariant specified for {tensor.name} is not compatible with the "
-                f"initial "
-                f"shape of the loop variable. It enters the loop with shape {tensor.shape}, but "
-                f"the "
-                f"specified shape invariant is {shape}.")
+                "initial shape of the loop variable. It enters the loop with shape "
+                f"{tensor.shape}, but the specified shape invariant is {shape}.")
     return shapes
 
 

@@ -61,8 +61,8 @@ class Optimizer(abc.ABC):
         if all(grad is None for grad, _ in pairs):
             raise ValueError(
                 "No gradients provided for any variable, check your graph for ops that do not "
-                "support "
-                f"gradients, between variables {[str(v) for _, v in pairs]} and loss {loss}."
+                f"support gradients, between variables {[str(v) for _, v in pairs]} and loss "
+                f"{loss}."
                 + _reasons(loss, [v for _, v in pairs]))
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 
@@ -74,8 +74,7 @@ class Optimizer(abc.ABC):
             loss = loss()
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError("gate_gradients must be one of: Optimizer.GATE_NONE, "
-                             "Optimizer.GATE_OP, "
-                             f"Optimizer.GATE_GRAPH.  Not {gate_gradients}")
+                             f"Optimizer.GATE_OP, Optimizer.GATE_GRAPH.  Not {gate_gradients}")
         self._assert_valid_dtypes([loss] + ([] if grad_loss is None else [grad_loss]))
         if var_list is None:
             var_list = (variables.trainable_variables()

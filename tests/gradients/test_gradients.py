@@ -132,3 +132,13 @@ def test_unrelated_graph_costs_nothing():
     start = time.perf_counter()
     tf.gradients(tf.tanh(x), x)
     assert time.perf_counter() - start < 0.2
+
+
+def test_loops_of_imported_graphs_are_refused():
+    with tf.Graph().as_default() as g:
+        x = tf.placeholder(tf.float32, [], name="x")
+        tf.identity(tf.while_loop(lambda y: y < 9.0, lambda y: y * 2.0, [x]), name="y")
+        definition = g.as_graph_def()
+    x, y = tf.import_graph_def(definition, return_elements=["x:0", "y:0"])
+    with pytest.raises(ValueError, match="does not know that loop"):
+        tf.gradients(y, x)

@@ -262,3 +262,50 @@ def test_orthogonal_and_random_initialisers(session):
     assert abs(u).max() <= bound and u.std() == pytest.approx(bound / np.sqrt(3), rel=0.05)
     assert abs(n).max() <= 1.0 and n.std() == pytest.approx(0.5 * 0.8796, rel=0.05)
     assert h.std() == pytest.approx(np.sqrt(2 / 200), rel=0.05)
+
+
+@KINDS
+def test_assignments_inside_loops_and_branches(session, use_resource):
+    v = tf.Variable(1.0, use_resource=use_resource)
+    p = tf.placeholder(tf.bool, [])
+
+    def body(i):
+        with tf.control_dependencies([tf.assign_add(v, tf.cast(i, tf.float32)).op]):
+            return i + 1
+    loop = tf.while_loop(lambda i: i < 4, body, [tf.constant(1)], parallel_iterations=1)
+    branch = tf.cond(p, lambda: tf.assign(v, 10.0).op, lambda: tf.assign_sub(v, 1.0).op)
+    session.run(tf.global_variables_initializer())
+    assert session.run(loop) == 4 and session.run(v) == 7.0
+    session.run(branch, {p: False})
+    assert session.run(v) == 6.0
+    session.run(branch, {p: True})
+    assert session.run(v) == 10.0
+
+
+@KINDS
+def test_reads_inside_loops_see_assignments(session, use_resource):
+    v = tf.Variable(0.0, use_resource=use_resource)
+
+    def body(i, total):
+        with tf.control_dependencies([tf.assign_add(v, 1.0).op]):
+            return i + 1, total + v.read_value()
+    total = tf.while_loop(lambda i, t: i < 4, body, [0, 0.0], parallel_iterations=1)[1]
+    session.run(tf.global_variables_initializer())
+    assert session.run(total) == 10.0
+
+
+@KINDS
+def test_gradient_of_a_variable_used_in_a_loop_and_a_branch(session, use_resource):
+    v = tf.Variable([2.0, 3.0], use_resource=use_resource)
+    p = tf.placeholder(tf.bool, [])
+
+    def body(i, y):
+        return i + 1, tf.cond(tf.equal(i, 1), lambda: y * v, lambda: y + v)
+    y = tf.while_loop(lambda i, y: i < 3, body, [0, tf.ones([2])])[1]
+    z = tf.cond(p, lambda: y * v, lambda: y)
+    grad = tf.gradients(z, v)[0]
+    session.run(tf.global_variables_initializer())
+    w = np.array([2.0, 3.0])
+    # y = (1 + v) v + v = v^2 + 2 v
+    np.testing.assert_allclose(session.run(grad, {p: False}), 2 * w + 2)
+    np.testing.assert_allclose(session.run(grad, {p: True}), 3 * w ** 2 + 4 * w)
