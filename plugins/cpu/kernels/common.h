@@ -133,9 +133,25 @@ PF_LOCAL int64_t pf_product(const int64_t *shape, int32_t lo, int32_t hi) {
   for (int32_t i = lo; i < hi; i++) n *= shape[i];
   return n;
 }
-/* element i of an int32 or int64 tensor */
+/* element i of an integer tensor: an index, a size, an axis */
 PF_INLINE int64_t pf_index_at(const DLTensor *t, int32_t type, int64_t i) {
-  return type == PF_INT64 ? PF_DATA(const int64_t, t)[i] : PF_DATA(const int32_t, t)[i];
+  switch (type) {
+    case PF_INT32: return PF_DATA(const int32_t, t)[i];
+    case PF_INT16: return PF_DATA(const int16_t, t)[i];
+    case PF_INT8: return PF_DATA(const int8_t, t)[i];
+    case PF_UINT8: return PF_DATA(const uint8_t, t)[i];
+    case PF_UINT16: return PF_DATA(const uint16_t, t)[i];
+    case PF_UINT32: return PF_DATA(const uint32_t, t)[i];
+    default: return PF_DATA(const int64_t, t)[i];
+  }
+}
+PF_INLINE void pf_put_index(DLTensor *t, int32_t type, int64_t i, int64_t v) {
+  switch (pf_type_size(type)) {
+    case 4: PF_DATA(int32_t, t)[i] = (int32_t)v; break;
+    case 8: PF_DATA(int64_t, t)[i] = v; break;
+    case 2: PF_DATA(int16_t, t)[i] = (int16_t)v; break;
+    default: PF_DATA(int8_t, t)[i] = (int8_t)v;
+  }
 }
 PF_INLINE int64_t pf_in_index(pf_ctx *c, int32_t in, int64_t i) {
   return pf_index_at(c->in[in], c->in_type[in], i);

@@ -87,8 +87,7 @@ LOOPS(c128, double, c128, )
   X(Neg) X(Square) X(Sign) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Exp) X(Expm1) X(Log) X(Log1p) \
   X(Sigmoid) X(Tanh) \
   X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) \
-  X(Round) X(Conj) \
-  X(Real) X(Imag) X(ComplexAbs) X(Angle)
+  X(Round) X(Conj)
 #define EACH_BINARY(X) \
   X(Sub) X(Mul) X(Div) X(Pow) X(SquaredDifference) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy)
 #define EACH_STRICT(X) \
@@ -96,7 +95,9 @@ LOOPS(c128, double, c128, )
 #define UINIT(NAME) UNARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define BINIT(NAME) BINARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define SINIT(NAME) BINIT(NAME) STRICT_INIT(NAME)
+#define EACH_TO_REAL(X) X(Real) X(Imag) X(ComplexAbs) X(Angle)
 EACH_UNARY(UINIT)
+EACH_TO_REAL(UINIT)
 BINIT(Add)
 EACH_BINARY(BINIT)
 EACH_STRICT(SINIT)
@@ -172,6 +173,9 @@ static pf_status string_equal(pf_ctx *c, const void *state) {
 
 #define T_COMPLEX "T=" PF_COMPLEX
 #define UNARY_ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, T_COMPLEX),
+#define TO_REAL_ENTRY(NAME) \
+  UNARY_KERNEL(#NAME, NAME, "T=complex64, Tout=float"), \
+  UNARY_KERNEL(#NAME, NAME, "T=complex128, Tout=double"),
 #define BINARY_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME, T_COMPLEX),
 #define STRICT_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME##Strict, T_COMPLEX),
 #define STRICT_PLAIN(X) X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad)
@@ -184,7 +188,9 @@ const pf_kernel *const elementwise_complex_kernels[] = {
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, T_COMPLEX),
   ADD_FAMILY(T_COMPLEX),
   BINARY_KERNEL("RealDiv", Div, T_COMPLEX),
-  BINARY_KERNEL("Complex", Complex, "T=float|double"),
+  EACH_TO_REAL(TO_REAL_ENTRY)
+  BINARY_KERNEL("Complex", Complex, "T=float, Tout=complex64"),
+  BINARY_KERNEL("Complex", Complex, "T=double, Tout=complex128"),
   BINARY_KERNEL("Equal", EqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_COMPLEX, .attrs = PF_TOLERANCE),

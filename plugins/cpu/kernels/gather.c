@@ -303,11 +303,6 @@ static pf_status tensor_scatter_sub(pf_ctx *c, const void *state) {
 
 /* ---------------------------------------------------------------- OneHot */
 typedef struct { int64_t axis; } axis_state;
-static int64_t small_index(const DLTensor *t, int32_t type, int64_t i) {
-  return type == PF_UINT8  ? PF_DATA(const uint8_t, t)[i]
-         : type == PF_INT8 ? PF_DATA(const int8_t, t)[i]
-                           : pf_index_at(t, type, i);
-}
 static pf_status one_hot(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   int64_t axis = ((const axis_state *)state)->axis, depth, shape[PF_MAX_DIMS + 1];
@@ -332,7 +327,7 @@ static pf_status one_hot(pf_ctx *c, const void *state) {
   const uint32_t *on = esize == 4 ? PF_DATA(const uint32_t, c->in[2]) : NULL;
   for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < inner; i++) {
-      int64_t v = small_index(x, c->in_type[0], o * inner + i);
+      int64_t v = pf_in_index(c, 0, o * inner + i);
       if (v < 0 || v >= depth) continue;
       if (on) PF_DATA(uint32_t, y)[(o * depth + v) * inner + i] = *on;
       else PF_TRY(pf_copy_run(c, y, (o * depth + v) * inner + i, c->in[2], 0, 1, esize));

@@ -64,9 +64,9 @@ static const arg_loop argmin_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MIN_ROW) MIN_R
 typedef struct {
   arg_loop loop;
   const char *x;
-  void *y;
+  DLTensor *y;
   int64_t esize, n, inner;
-  int32_t wide;                     /* int64 results */
+  int32_t out_type;
 } arg_task;
 static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const arg_task *t = (const arg_task *)arg;
@@ -75,10 +75,7 @@ static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     for (int64_t j0 = 0; j0 < t->inner; j0 += ARG_TILE) {
       int64_t at[ARG_TILE], m = PF_MIN(ARG_TILE, t->inner - j0), to = o * t->inner + j0;
       t->loop(t->x + (o * t->n * t->inner + j0) * t->esize, t->n, t->inner, m, at);
-      for (int64_t j = 0; j < m; j++) {
-        if (t->wide) ((int64_t *)t->y)[to + j] = at[j];
-        else ((int32_t *)t->y)[to + j] = (int32_t)at[j];
-      }
+      for (int64_t j = 0; j < m; j++) pf_put_index(t->y, t->out_type, to + j, at[j]);
     }
 }
 static pf_status arg_best(pf_ctx *c, const arg_loop *loops) {
@@ -98,11 +95,11 @@ static pf_status arg_best(pf_ctx *c, const arg_loop *loops) {
   DLTensor *y = c->host->output(c, 0, shape, nd);
   PF_EXHAUSTED(y);
   arg_task t = {.loop = loops[work],
-                .y = PF_DATA(void, y),
+                .y = y,
                 .esize = pf_type_size(work),
                 .n = x->shape[a],
                 .inner = pf_product(x->shape, a + 1, x->ndim),
-                .wide = c->out_type[0] == PF_INT64};
+                .out_type = c->out_type[0]};
   if (!t.loop)
     return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
                     pf_type_name(type));

@@ -57,10 +57,6 @@ static int64_t set_find(set *s, const DLTensor *t, int64_t i, int add) {
     if (o.len == e.len && (!e.len || !memcmp(o.data, e.data, (size_t)e.len))) return *slot - 1;
   }
 }
-static void put_index(DLTensor *t, int32_t type, int64_t i, int64_t v) {
-  if (type == PF_INT64) PF_DATA(int64_t, t)[i] = v;
-  else PF_DATA(int32_t, t)[i] = (int32_t)v;
-}
 
 static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWithCounts, count */
   const DLTensor *x = c->in[0];
@@ -71,17 +67,17 @@ static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWit
   PF_TRY(set_new(c, x, c->in_type[0], &s));
   DLTensor *idx = pf_output_like(c, 1, x);
   PF_EXHAUSTED(idx);
-  for (int64_t i = 0; i < n; i++) put_index(idx, c->out_type[1], i, set_find(&s, x, i, 1));
+  for (int64_t i = 0; i < n; i++) pf_put_index(idx, c->out_type[1], i, set_find(&s, x, i, 1));
   DLTensor *y = c->host->output(c, 0, &s.n, 1);
   PF_EXHAUSTED(y);
   for (int64_t k = 0; k < s.n; k++) PF_TRY(pf_copy_run(c, y, k, x, s.first[k], 1, s.esize));
   if (c->n_out < 3) return PF_OK;
   DLTensor *count = c->host->output(c, 2, &s.n, 1);
   PF_EXHAUSTED(count);
-  for (int64_t k = 0; k < s.n; k++) put_index(count, c->out_type[2], k, 0);
+  for (int64_t k = 0; k < s.n; k++) pf_put_index(count, c->out_type[2], k, 0);
   for (int64_t i = 0; i < n; i++) {
     int64_t k = pf_index_at(idx, c->out_type[1], i);
-    put_index(count, c->out_type[2], k, pf_index_at(count, c->out_type[2], k) + 1);
+    pf_put_index(count, c->out_type[2], k, pf_index_at(count, c->out_type[2], k) + 1);
   }
   return PF_OK;
 }
@@ -115,7 +111,7 @@ static pf_status list_diff(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(idx);
   for (int64_t i = 0; i < m; i++) {
     PF_TRY(pf_copy_run(c, out, i, x, kept[i], 1, s.esize));
-    put_index(idx, c->out_type[1], i, kept[i]);
+    pf_put_index(idx, c->out_type[1], i, kept[i]);
   }
   return PF_OK;
 }

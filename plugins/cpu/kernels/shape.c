@@ -2,17 +2,13 @@
  * shape (Fill, ZerosLike, Range, ...).  Reshape and its like are aliases: no element is copied. */
 #include "strided.h"
 
-static void put_index(DLTensor *t, int32_t type, int64_t i, int64_t v) {
-  if (type == PF_INT64) PF_DATA(int64_t, t)[i] = v;
-  else PF_DATA(int32_t, t)[i] = (int32_t)v;
-}
 static pf_status index_vector(pf_ctx *c, int32_t out, const int64_t *v, int64_t n) {
   DLTensor *y = c->host->output(c, out, &n, 1);
   PF_EXHAUSTED(y);
   for (int64_t i = 0; i < n; i++) {
     if (c->out_type[out] == PF_INT32 && v[i] > INT32_MAX)
       return PF_INVALID(c, "%" PRId64 " does not fit int32; use out_type=int64", v[i]);
-    put_index(y, c->out_type[out], i, v[i]);
+    pf_put_index(y, c->out_type[out], i, v[i]);
   }
   return PF_OK;
 }
@@ -22,7 +18,7 @@ static pf_status index_scalar(pf_ctx *c, int64_t v) {
   if (c->out_type[0] == PF_INT32 && v > INT32_MAX)
     return PF_INVALID(
         c, "Number of elements %" PRId64 " is larger than int32 max; use out_type=int64", v);
-  put_index(y, c->out_type[0], 0, v);
+  pf_put_index(y, c->out_type[0], 0, v);
   return PF_OK;
 }
 static pf_status shape(pf_ctx *c, const void *state) {  /* Shape, ShapeN */
@@ -206,13 +202,13 @@ static pf_status invert_permutation(pf_ctx *c, const void *state) {
   int64_t n = x->shape[0];
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
-  for (int64_t i = 0; i < n; i++) put_index(y, c->out_type[0], i, -1);
+  for (int64_t i = 0; i < n; i++) pf_put_index(y, c->out_type[0], i, -1);
   for (int64_t i = 0; i < n; i++) {
     int64_t v = pf_in_index(c, 0, i);
     if (v < 0 || v >= n) return PF_INVALID(c, "%" PRId64 " is not between 0 and %" PRId64, v, n);
     if (pf_index_at(y, c->out_type[0], v) != -1)
       return PF_INVALID(c, "%" PRId64 " is duplicated in the input.", v);
-    put_index(y, c->out_type[0], v, i);
+    pf_put_index(y, c->out_type[0], v, i);
   }
   return PF_OK;
 }
