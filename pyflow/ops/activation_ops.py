@@ -272,8 +272,8 @@ class SoftsignGrad:
 
 
 def leaky_relu(features, alpha=0.2, name=None):
-    """`features` where positive, else `alpha` times it; integers become float32. TF:
-    nn.leaky_relu."""
+    """`features` where positive, else `alpha` times it; integers become float32.
+    TF: nn.leaky_relu."""
     from pyflow.ops import cast_ops
     features = graph.convert_to_tensor(features, name="features")
     if features.dtype.is_integer:

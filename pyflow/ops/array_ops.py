@@ -459,8 +459,8 @@ def expand_dims(input, axis=None, name=None, dim=None):
 
 
 def transpose(a, perm=None, name="transpose", conjugate=False):
-    """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`. TF:
-    tf.transpose."""
+    """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`.
+    TF: tf.transpose."""
     with graph.name_scope(name, "transpose", [a]) as scope:
         a = graph.convert_to_tensor(a, name="a")
         build = ConjugateTranspose if conjugate and a.dtype.is_complex else Transpose

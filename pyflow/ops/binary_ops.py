@@ -334,8 +334,8 @@ class Minimum:
 @op("ClipByValue", inputs="t: T, clip_value_min: T, clip_value_max: T", outputs="output: T",
     T=NUMBERS)
 class ClipByValue:
-    """max(min(t, clip_value_max), clip_value_min); scalar bounds or of the shape of t. TF:
-    ClipByValue."""
+    """max(min(t, clip_value_max), clip_value_min); scalar bounds or of the shape of t.
+    TF: ClipByValue."""
     def shape(op): return op.inputs[0].shape
 
     def gradient(op, dy):
@@ -455,8 +455,8 @@ def _checked_inputs(inputs, who):
 
 
 def add_n(inputs, name=None):
-    """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype. TF:
-    tf.add_n."""
+    """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype.
+    TF: tf.add_n."""
     inputs = [graph.convert_to_tensor(x) for x in _checked_inputs(inputs, "tf.add_n")]
     if len(inputs) == 1:
         if name:
@@ -489,8 +489,8 @@ def _pair(x, y):
 
 
 def truediv(x, y, name=None):
-    """x / y as Python 3 divides: small integers become float32, int32 and wider float64. TF:
-    tf.truediv."""
+    """x / y as Python 3 divides: small integers become float32, int32 and wider float64.
+    TF: tf.truediv."""
     from pyflow.ops import cast_ops
     wider = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32,
              dtypes.uint16: dtypes.float32,

@@ -72,8 +72,8 @@ def _bitcast_reference(input, type):
 
 @op("Bitcast", inputs="input: T", outputs="output: type", attrs="T: type, type: type", T=BITS)
 class Bitcast:
-    """The same bytes read as dtype `type`; a size ratio n adds or removes a last dimension n. TF:
-    Bitcast."""
+    """The same bytes read as dtype `type`; a size ratio n adds or removes a last dimension n.
+    TF: Bitcast."""
     shape = _bitcast_dims
     gradient = None
 
@@ -85,8 +85,8 @@ class Bitcast:
 
 
 def cast(x, dtype, name=None):
-    """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape. TF:
-    tf.cast."""
+    """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape.
+    TF: tf.cast."""
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, graph.Tensor) and x.dtype.base_dtype == base:
         return x

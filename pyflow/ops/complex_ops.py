@@ -107,8 +107,8 @@ def _zero(like):
 
 # --------------------------------------------------------------------------------- public functions
 def complex(real, imag, name=None):
-    """real + i imag from float32 or float64 parts of one dtype. TypeError otherwise. TF:
-    tf.complex."""
+    """real + i imag from float32 or float64 parts of one dtype. TypeError otherwise.
+    TF: tf.complex."""
     real = graph.convert_to_tensor(real, name="real")
     imag = graph.convert_to_tensor(imag, dtype=real.dtype, name="imag")
     pairs = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}

@@ -32,8 +32,7 @@ def spatial(data_format):
 
 
 def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
-    """(out, before, after) of one dimension; `size` may be None (out None where it depends on
-    it)."""
+    """(out, before, after) of one dimension; of an unknown `size`, None what depends on it."""
     reach = (window - 1) * dilation + 1
     if padding == "SAME":
         if size is None:
@@ -257,8 +256,8 @@ class Conv2D:
     outputs="output: T",
     attrs=CONV, T=CONVOLVED)
 class Conv2DBackpropInput:
-    """Gradient of Conv2D with respect to its input; a transposed convolution. TF:
-    Conv2DBackpropInput."""
+    """Gradient of Conv2D with respect to its input; a transposed convolution.
+    TF: Conv2DBackpropInput."""
     def shape(op): return _sizes_shape(op, 0)
 
     def gradient(op, dz):
@@ -450,8 +449,8 @@ def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None, p
 
 def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data_format=None,
                      dilations=None):
-    """Each channel with its own filters [height, width, in, multiplier]. TF:
-    nn.depthwise_conv2d."""
+    """Each channel with its own filters [height, width, in, multiplier].
+    TF: nn.depthwise_conv2d."""
     data_format = data_format or "NHWC"
     rates = four_entries(dilations if dilations is not None else rate, data_format, "rate")
     with graph.name_scope(name, "depthwise", [input, filter]) as scope:
@@ -489,8 +488,8 @@ def atrous_conv2d(value, filters, rate, padding, name=None):
 def convolution(input, filter, padding, strides=None, dilation_rate=None, name=None,
                 data_format=None,
                 filters=None, dilations=None):
-    """Convolution of images (rank 4) with strides or dilations per dimension. TF:
-    nn.convolution."""
+    """Convolution of images (rank 4) with strides or dilations per dimension.
+    TF: nn.convolution."""
     from pyflow.ops.reduction_ops import one_of
     filter = one_of(filter, filters, "filter", "filters")
     rates = one_of(dilations, dilation_rate, "dilations", "dilation_rate")

@@ -112,8 +112,8 @@ class MatrixSetDiag:
 @op("MatrixBandPart", inputs="input: T, num_lower: Tindex, num_upper: Tindex", outputs="band: T",
     attrs="T: type, Tindex: {int32, int64} = int64")
 class MatrixBandPart:
-    """`input` with zeros outside a band about the diagonal; -1 keeps the triangle. TF:
-    MatrixBandPart."""
+    """`input` with zeros outside a band about the diagonal; -1 keeps the triangle.
+    TF: MatrixBandPart."""
     def shape(op): return at_least_rank(op.inputs[0].shape, 2)
 
     def gradient(op, dy):

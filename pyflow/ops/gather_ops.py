@@ -141,8 +141,8 @@ def _batched_gradient(params, indices, dy, axis, batch):
     attrs="batch_dims: int = 0, Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, "
           "int64}")
 class GatherV2:
-    """Slices of `params` along `axis` by index, `batch_dims` leading dimensions paired. TF:
-    GatherV2."""
+    """Slices of `params` along `axis` by index, `batch_dims` leading dimensions paired.
+    TF: GatherV2."""
     shape = _gather_v2_shape
     gradient = _gather_v2_gradient
 
@@ -171,8 +171,8 @@ def _gather_nd_shape(op):
 @op("GatherNd", inputs="params: Tparams, indices: Tindices", outputs="output: Tparams",
     attrs='Tparams: type, Tindices: {int16, int32, int64}, bad_indices_policy: string = ""')
 class GatherNd:
-    """Slices of `params` at the index vectors along the last dimension of `indices`. TF:
-    GatherNd."""
+    """Slices of `params` at the index vectors along the last dimension of `indices`.
+    TF: GatherNd."""
     shape = _gather_nd_shape
 
     def gradient(op, dy):
@@ -211,8 +211,8 @@ class ScatterNd:
 @op("TensorScatterUpdate", inputs="tensor: T, indices: Tindices, updates: T", outputs="output: T",
     attrs='T: type, Tindices: {int16, int32, int64, uint16}, bad_indices_policy: string = ""')
 class TensorScatterUpdate:
-    """`tensor` with `updates` in place of what stood at `indices` (each given once). TF:
-    TensorScatterUpdate."""
+    """`tensor` with `updates` in place of what stood at `indices` (each given once).
+    TF: TensorScatterUpdate."""
     def shape(op): return op.inputs[0].shape
 
     def gradient(op, dy):
@@ -296,8 +296,8 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
 
 
 def batch_gather(params, indices, name=None):
-    """`tf.gather` along the last dimension of `indices`, the ones before paired. TF:
-    tf.batch_gather."""
+    """`tf.gather` along the last dimension of `indices`, the ones before paired.
+    TF: tf.batch_gather."""
     indices = graph.convert_to_tensor(indices, name="indices")
     if indices.shape.ndims is None:
         raise ValueError("tf.batch_gather: indices must have a known rank")
@@ -325,8 +325,8 @@ def tensor_scatter_update(tensor, indices, updates, name=None):
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0. TF:
-    tf.one_hot."""
+    """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0.
+    TF: tf.one_hot."""
     with graph.name_scope(name, "one_hot", [indices, depth]) as scope:
         given = [graph.convert_to_tensor(v, dtype=dtype).dtype.base_dtype
                  for v in (on_value, off_value) if v is not None]

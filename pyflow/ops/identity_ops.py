@@ -73,8 +73,8 @@ def _prevented(op, dy):
 @op("PreventGradient", inputs="input: T", outputs="output: T",
     attrs='T: type, message: string = ""')
 class PreventGradient:
-    """`input` itself; asking for its gradient is a LookupError with `message`. TF:
-    PreventGradient."""
+    """`input` itself; asking for its gradient is a LookupError with `message`.
+    TF: PreventGradient."""
     shape = unchanged
     gradient = _prevented
 
@@ -84,8 +84,8 @@ class PreventGradient:
 
 @op("EnsureShape", inputs="input: T", outputs="output: T", attrs="shape: shape, T: type")
 class EnsureShape:
-    """`input` itself, checked in the step to have a shape compatible with `shape`. TF:
-    EnsureShape."""
+    """`input` itself, checked in the step to have a shape compatible with `shape`.
+    TF: EnsureShape."""
     def shape(op): return op.inputs[0].shape.merge_with(op.attr("shape"))
     gradient = _passes
 
@@ -98,8 +98,8 @@ class EnsureShape:
     stateful=True,
     T=FLOATS)
 class CheckNumerics:
-    """`tensor` itself; the step fails with `message` if an element is infinite or NaN. TF:
-    CheckNumerics."""
+    """`tensor` itself; the step fails with `message` if an element is infinite or NaN.
+    TF: CheckNumerics."""
     shape = unchanged
 
     def gradient(op, dy):
@@ -168,21 +168,21 @@ def identity_n(input, name=None):
 
 
 def placeholder(dtype, shape=None, name=None):
-    """A tensor of `dtype` to be fed; `shape` None means any, None inside any size. TF:
-    tf.placeholder."""
+    """A tensor of `dtype` to be fed; `shape` None means any, None inside any size.
+    TF: tf.placeholder."""
     shape = unknown_shape() if shape is None else TensorShape(shape)
     return Placeholder(dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
 
 
 def placeholder_with_default(input, shape, name=None):
-    """`input`, or what is fed in its place, of a shape compatible with `shape`. TF:
-    tf.placeholder_with_default."""
+    """`input`, or what is fed in its place, of a shape compatible with `shape`.
+    TF: tf.placeholder_with_default."""
     return PlaceholderWithDefault(input, shape=TensorShape(shape), name=name)
 
 
 def sparse_placeholder(dtype, shape=None, name=None):
-    """A SparseTensor to be fed a SparseTensorValue or (indices, values, shape). TF:
-    tf.sparse_placeholder."""
+    """A SparseTensor to be fed a SparseTensorValue or (indices, values, shape).
+    TF: tf.sparse_placeholder."""
     prefix = name or "Placeholder"
     rank = None
     if shape is None:
@@ -212,8 +212,8 @@ def ensure_shape(x, shape, name=None):
 
 
 def check_numerics(tensor, message, name=None):
-    """`tensor` itself; an InvalidArgumentError with `message` where infinite or NaN. TF:
-    tf.check_numerics."""
+    """`tensor` itself; an InvalidArgumentError with `message` where infinite or NaN.
+    TF: tf.check_numerics."""
     return CheckNumerics(tensor, message=message, name=name)
 
 

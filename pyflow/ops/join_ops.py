@@ -101,8 +101,8 @@ class ConcatV2:
     outputs="offset: N * shape_type",
     attrs="N: int >= 2, shape_type: {int32, int64} = int32")
 class ConcatOffset:
-    """Where each of N tensors of the given shapes starts in their concatenation. TF:
-    ConcatOffset."""
+    """Where each of N tensors of the given shapes starts in their concatenation.
+    TF: ConcatOffset."""
     def shape(op): return [x.shape for x in op.inputs[1:]]
     gradient = None
 
@@ -238,8 +238,8 @@ def _splitv_shape(op):
     outputs="output: num_split * T",
     attrs="num_split: int >= 1, T: type, Tlen: {int8, int32, int64} = int64")
 class SplitV:
-    """`value` cut along `split_dim` into parts of the sizes given; one may be -1, the rest. TF:
-    SplitV."""
+    """`value` cut along `split_dim` into parts of the sizes given; one may be -1, the rest.
+    TF: SplitV."""
     shape = _splitv_shape
 
     def gradient(op, *dys):

@@ -166,8 +166,8 @@ def _rows(condition, like):
 
 @op("Select", inputs="condition: bool, t: T, e: T", outputs="output: T", attrs="T: type")
 class Select:
-    """`t` where condition holds, else `e`: one shape, or a scalar or row-wise vector condition. TF:
-    Select."""
+    """`t` where condition holds, else `e`: one shape, or a scalar or row-wise vector condition.
+    TF: Select."""
     shape = _select_shape
 
     def gradient(op, dy):
@@ -237,8 +237,8 @@ def not_equal(x, y, name=None):
 
 
 def where(condition, x=None, y=None, name=None):
-    """Indices of the true elements, or with both `x` and `y` a choice between them. TF:
-    tf.where."""
+    """Indices of the true elements, or with both `x` and `y` a choice between them.
+    TF: tf.where."""
     if (x is None) != (y is None):
         raise ValueError("tf.where: give both x and y, or neither")
     if x is None:

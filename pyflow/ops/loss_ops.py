@@ -68,8 +68,8 @@ def _present(weights, losses):
 def compute_weighted_loss(
     losses, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS
 ):
-    """`losses` times `weights`, reduced; in the dtype of `losses`. TF:
-    losses.compute_weighted_loss."""
+    """`losses` times `weights`, reduced; in the dtype of `losses`.
+    TF: losses.compute_weighted_loss."""
     Reduction.validate(reduction)
     with graph.name_scope(scope, "weighted_loss", [losses, weights]):
         losses = graph.convert_to_tensor(losses)

@@ -45,8 +45,8 @@ def _matmul_shape(a, b, transpose_a, transpose_b):
     attrs="transpose_a: bool = false, transpose_b: bool = false, T: type, "
           "grad_a: bool = false, grad_b: bool = false")
 class MatMul:
-    """Matrix product of `a` [m, k] and `b` [k, n] -> [m, n], either one transposed first. TF:
-    MatMul."""
+    """Matrix product of `a` [m, k] and `b` [k, n] -> [m, n], either one transposed first.
+    TF: MatMul."""
     shape = _matmul_shape
 
     def gradient(op, dy):
@@ -122,8 +122,8 @@ BATCHES = [S((5, 2, 3), (5, 3, 4)), S((2, 3), (3, 4)), S((0, 2, 3), (0, 3, 4)),
 @op("BatchMatMul", inputs="x: T, y: T", outputs="output: T", T=PRODUCTS,
     attrs="T: type, " + ADJOINTS)
 class BatchMatMul:
-    """Products of matrices [..., m, k] and [..., k, n] of equal batch dimensions. TF:
-    BatchMatMul."""
+    """Products of matrices [..., m, k] and [..., k, n] of equal batch dimensions.
+    TF: BatchMatMul."""
     shape = _batch_shape
 
     def gradient(op, dy):
@@ -152,8 +152,8 @@ def _batch_v2_gradient(op, dy):
 @op("BatchMatMulV2", inputs="x: T, y: T", outputs="output: T", T=PRODUCTS,
     attrs="T: type, " + ADJOINTS)
 class BatchMatMulV2:
-    """Products of matrices [..., m, k] and [..., k, n], batch dimensions broadcast. TF:
-    BatchMatMulV2."""
+    """Products of matrices [..., m, k] and [..., k, n], batch dimensions broadcast.
+    TF: BatchMatMulV2."""
     shape = _batch_v2_shape
     gradient = _batch_v2_gradient
 

@@ -34,12 +34,11 @@ from pyflow.ops.reduction_ops import one_of
 
 # ------------------------------------------------------------------------------------------ layers
 def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None):
-    """Each element of float `x` kept with probability 1 - rate and scaled by 1 / (1 - rate), else
-    0.
+    """Each element of float `x` kept with probability 1 - rate, scaled by 1 / (1 - rate), else 0.
 
     Give `rate` or the older `keep_prob` (= 1 - rate), a number or scalar tensor. noise_shape: where
-    decisions are shared (1 broadcasts). ValueError for integers or a rate outside [0, 1). TF:
-    nn.dropout.
+    decisions are shared (1 broadcasts). ValueError for integers or a rate outside [0, 1).
+    TF: nn.dropout.
     """
     if keep_prob is not None:
         kept = 1 - keep_prob
@@ -98,8 +97,8 @@ def zero_fraction(value, name=None):
 
 
 def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdims=None):
-    """Count, sum, sum of squares (about `shift`) of `x` over `axes`, and shift. TF:
-    nn.sufficient_statistics."""
+    """Count, sum, sum of squares (about `shift`) of `x` over `axes`, and shift.
+    TF: nn.sufficient_statistics."""
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     axes = list(np.ravel(axes))
     with graph.name_scope(name, "sufficient_statistics", [x, shift]):
@@ -183,8 +182,8 @@ def _clipped_rows(rows, ids, max_norm, name):
 
 # ------------------------------------------------------------------------------- clipping and norms
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
-    """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows. TF:
-    tf.clip_by_value."""
+    """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows.
+    TF: tf.clip_by_value."""
     with graph.name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
         values = t.values if isinstance(t, graph.IndexedSlices) else graph.convert_to_tensor(t)
         low = binary_ops.Minimum(values, clip_value_max)
@@ -221,8 +220,8 @@ def _values(tensors, who):
 
 
 def global_norm(t_list, name=None):
-    """sqrt(sum of the squared L2 norms) of a list of tensors; None is skipped. TF:
-    tf.global_norm."""
+    """sqrt(sum of the squared L2 norms) of a list of tensors; None is skipped.
+    TF: tf.global_norm."""
     with graph.name_scope(name, "global_norm"):
         halves = [softmax_ops.L2Loss(v) for v in _values(t_list, "tf.global_norm") if v is not None]
         total = reduction_ops.reduce_sum(join_ops.stack(halves))
@@ -253,8 +252,8 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 
 
 def clip_by_average_norm(t, clip_norm, name=None):
-    """`t` scaled so that its L2 norm over its size is at most `clip_norm`. TF:
-    tf.clip_by_average_norm."""
+    """`t` scaled so that its L2 norm over its size is at most `clip_norm`.
+    TF: tf.clip_by_average_norm."""
     with graph.name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = graph.convert_to_tensor(t, name="t")
         count = cast_ops.cast(array_ops.size(t), t.dtype)

@@ -249,8 +249,8 @@ GRAD_OUT = "x_backprop: {0}, scale_backprop: {1}, offset_backprop: {1}, "
     outputs=GRAD_OUT.format("T", "T") + "reserve_space_3: T, reserve_space_4: T",
     attrs="T: {float}, " + GRAD)
 class FusedBatchNormGrad:
-    """Gradient of FusedBatchNorm; the reserve spaces of the result hold nothing. TF:
-    FusedBatchNormGrad."""
+    """Gradient of FusedBatchNorm; the reserve spaces of the result hold nothing.
+    TF: FusedBatchNormGrad."""
     shape = _norm_grad_shapes
     gradient = None
 
@@ -327,8 +327,8 @@ def relu_layer(x, weights, biases, name=None):
 
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
-    """Mean and (biased) variance of `x` over `axes`; float16 is computed in float32. TF:
-    nn.moments."""
+    """Mean and (biased) variance of `x` over `axes`; float16 is computed in float32.
+    TF: nn.moments."""
     from pyflow.ops import array_ops, identity_ops
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     with graph.name_scope(name, "moments", [x, axes]):
@@ -352,8 +352,8 @@ def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
 
 
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, all broadcast. TF:
-    nn.batch_normalization."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, all broadcast.
+    TF: nn.batch_normalization."""
     with graph.name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         inverse = unary_ops.Rsqrt(variance + variance_epsilon)
         if scale is not None:

@@ -69,8 +69,8 @@ class Pad:
 @op("PadV2", inputs="input: T, paddings: Tpaddings, constant_values: T", outputs="output: T",
     attrs=PADDINGS)
 class PadV2:
-    """`input` with the scalar `constant_values` around it; no gradient for that value. TF:
-    PadV2."""
+    """`input` with the scalar `constant_values` around it; no gradient for that value.
+    TF: PadV2."""
     shape = _pad_shape
     gradient = _pad_gradient
 
@@ -88,8 +88,8 @@ MIRROR = PADDINGS + ', mode: {"REFLECT", "SYMMETRIC"}'
 
 @op("MirrorPad", inputs="input: T, paddings: Tpaddings", outputs="output: T", attrs=MIRROR)
 class MirrorPad:
-    """`input` continued by its mirror image, without (REFLECT) or with (SYMMETRIC) the edge. TF:
-    MirrorPad."""
+    """`input` continued by its mirror image, without (REFLECT) or with (SYMMETRIC) the edge.
+    TF: MirrorPad."""
     shape = _pad_shape
 
     def gradient(op, dy):

@@ -263,8 +263,8 @@ TIES = [[0.1, 0.3, 0.6], [0.5, 0.2, 0.3], [0.4, 0.4, 0.2]]
 @op("InTopK", inputs="predictions: float, targets: T", outputs="precision: bool",
     attrs="k: int, T: {int32, int64} = int32")
 class InTopK:
-    """Whether each row's target class is among its k largest predictions (ties count). TF:
-    InTopK."""
+    """Whether each row's target class is among its k largest predictions (ties count).
+    TF: InTopK."""
     def shape(op): return op.inputs[1].shape
     gradient = None
 

@@ -31,8 +31,8 @@ def _given_shape(op):
 
 @op("RandomUniform", inputs="shape: T", outputs="output: dtype", attrs=SEEDS + DRAWN, stateful=True)
 class RandomUniform:
-    """Uniform numbers in [0, 1). No NumPy oracle: the tests check moments and repeatability. TF:
-    RandomUniform."""
+    """Uniform numbers in [0, 1). No NumPy oracle: the tests check moments and repeatability.
+    TF: RandomUniform."""
     shape = _given_shape
     gradient = None
     reference = None
@@ -140,8 +140,8 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
 
 
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
-    """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers. TF:
-    tf.random_uniform."""
+    """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers.
+    TF: tf.random_uniform."""
     dtype = dtypes.as_dtype(dtype)
     if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32,
                      dtypes.int64):

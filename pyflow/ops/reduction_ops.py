@@ -336,8 +336,8 @@ RUN_ATTRS = "exclusive: bool = false, reverse: bool = false, "
 
 @op("Cumsum", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumsum:
-    """Running sum along one axis; `exclusive` starts at 0, `reverse` runs from the end. TF:
-    Cumsum."""
+    """Running sum along one axis; `exclusive` starts at 0, `reverse` runs from the end.
+    TF: Cumsum."""
     shape = _running_shape
 
     def gradient(op, dy):
@@ -351,8 +351,8 @@ class Cumsum:
 
 @op("Cumprod", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumprod:
-    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x. TF:
-    Cumprod."""
+    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x.
+    TF: Cumprod."""
     shape = _running_shape
 
     def gradient(op, dy):
@@ -474,8 +474,8 @@ def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64
 
 
 def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
-    """Index of the smallest element along `axis` (default 0), the first of equals. TF:
-    tf.argmin."""
+    """Index of the smallest element along `axis` (default 0), the first of equals.
+    TF: tf.argmin."""
     axis = one_of(axis, dimension, "axis", "dimension", 0)
     return ArgMin(input, axis, output_type=output_type, name=name)
 

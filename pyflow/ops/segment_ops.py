@@ -195,8 +195,8 @@ class UnsortedSegmentSum:
 @op("UnsortedSegmentMax", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
     outputs="output: T", attrs=UNSORTED, T=REAL)
 class UnsortedSegmentMax:
-    """Largest of the rows that share a segment id, the lowest value for none. TF:
-    UnsortedSegmentMax."""
+    """Largest of the rows that share a segment id, the lowest value for none.
+    TF: UnsortedSegmentMax."""
     shape = _unsorted_shape
     gradient = _unsorted_extremum_gradient
 
@@ -208,8 +208,8 @@ class UnsortedSegmentMax:
 @op("UnsortedSegmentMin", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
     outputs="output: T", attrs=UNSORTED, T=REAL)
 class UnsortedSegmentMin:
-    """Smallest of the rows that share a segment id, the highest value for none. TF:
-    UnsortedSegmentMin."""
+    """Smallest of the rows that share a segment id, the highest value for none.
+    TF: UnsortedSegmentMin."""
     shape = _unsorted_shape
     gradient = _unsorted_extremum_gradient
 

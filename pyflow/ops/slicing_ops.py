@@ -261,8 +261,8 @@ def _reverse_sequence(x, lengths, seq, batch):
 @op("ReverseSequence", inputs="input: T, seq_lengths: Tlen", outputs="output: T",
     attrs="seq_dim: int, batch_dim: int = 0, T: type, Tlen: {int32, int64} = int64")
 class ReverseSequence:
-    """The first seq_lengths[b] entries along `seq_dim` of each batch entry b turned round. TF:
-    ReverseSequence."""
+    """The first seq_lengths[b] entries along `seq_dim` of each batch entry b turned round.
+    TF: ReverseSequence."""
     def shape(op):
         shape = op.inputs[0].shape
         if shape.ndims is not None:
@@ -414,8 +414,8 @@ def reverse(tensor, axis, name=None):
 
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None, seq_dim=None,
                      batch_dim=None):
-    """The first seq_lengths[b] entries along `seq_axis` of batch entry b turned round. TF:
-    tf.reverse_sequence."""
+    """The first seq_lengths[b] entries along `seq_axis` of batch entry b turned round.
+    TF: tf.reverse_sequence."""
     from pyflow.ops.reduction_ops import one_of
     seq = one_of(seq_axis, seq_dim, "seq_axis", "seq_dim")
     batch = one_of(batch_axis, batch_dim, "batch_axis", "batch_dim", 0)

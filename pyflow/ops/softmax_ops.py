@@ -115,8 +115,8 @@ def _cross_entropy_reference(features, labels):
     outputs="loss: T, backprop: T",
     T=FLOATS)
 class SoftmaxCrossEntropyWithLogits:
-    """-sum(labels * log softmax(features)) by row, and softmax - labels. TF:
-    SoftmaxCrossEntropyWithLogits."""
+    """-sum(labels * log softmax(features)) by row, and softmax - labels.
+    TF: SoftmaxCrossEntropyWithLogits."""
     shape = _cross_shapes
 
     def gradient(op, dloss, dbackprop):
@@ -301,8 +301,8 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
 
 
 def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
-    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x, labels z. TF:
-    nn.sigmoid_cross_entropy_with_logits."""
+    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x, labels z.
+    TF: nn.sigmoid_cross_entropy_with_logits."""
     from pyflow.ops import array_ops
     _need_names(_sentinel, labels, logits, "sigmoid_cross_entropy_with_logits")
     with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
@@ -327,8 +327,8 @@ def _same_shape(labels, logits):
 
 def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None, name=None,
                                        targets=None):
-    """Sigmoid cross entropy, positive examples weighted. TF:
-    nn.weighted_cross_entropy_with_logits."""
+    """Sigmoid cross entropy, positive examples weighted.
+    TF: nn.weighted_cross_entropy_with_logits."""
     from pyflow.ops import activation_ops
     labels = one_of(labels, targets, "labels", "targets")
     with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
