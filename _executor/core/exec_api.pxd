@@ -3,6 +3,7 @@
 from core cimport *
 
 cdef extern from "pf_core.h" nogil:
+    int PF_CHECKS
     DLTensor* PF_DEAD
     bint pf_alive(const DLTensor*) noexcept
     enum:

@@ -15,6 +15,9 @@
 #ifndef PF_EXEC_H
 #define PF_EXEC_H
 
+#ifndef PF_CHECKS
+#define PF_CHECKS 0                 /* -Dchecks=true: invariants are verified after every step */
+#endif
 #define PF_DEAD ((DLTensor *)(uintptr_t)1)
 static inline int pf_alive(const DLTensor *t) { return (uintptr_t)t > 1; }
 

@@ -205,6 +205,28 @@ cdef public pf_rendezvous* pf_step_rendezvous(pf_step* s) noexcept nogil:
         list_step(s)
     return s.rendezvous
 
+cdef void check_slab(pf_slab* s, pf_plan* plan) noexcept nogil:
+    """Invariant 4 of pf_exec.h after a step without error: every value was released by its last reader."""
+    cdef uint32_t k
+    cdef char text[200]
+    if s.slots == NULL:
+        return
+    for k in range(1, s.def_.n_slots):
+        if pf_alive(s.slots[k]) and plan.slot_use[s.def_.slot_base + k] != PF_SLOT_LENT:
+            snprintf(text, 200, b"check failed: slot %u of frame '%.*s' still holds a tensor after its step", k,
+                     <int>s.def_.name.len, s.def_.name.data)
+            pf_host_table().log(PF_LOG_ERROR, text, <int64_t>strlen(text))
+            return
+
+cdef void check_slots(pf_step* s) noexcept nogil:
+    cdef pf_frame* f = s.all_frames
+    cdef int32_t k
+    check_slab(&s.root, s.plan)
+    while f != NULL:
+        for k in range(f.n_ring):
+            check_slab(f.ring + k, s.plan)
+        f = f.next_all
+
 cdef void clean_up(pf_step* s) noexcept nogil:
     """After the step: what an error left behind, its resources, its rendezvous."""
     cdef pf_frame* f
@@ -615,6 +637,8 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
     if st or s.n_owned or s.rendezvous != NULL:
         clean_up(s)
     if not st:
+        if PF_CHECKS:
+            check_slots(s)
         for k in range(plan.n_rets):
             rets[k] = pf_tensor_of(s.rets[k])
             s.rets[k] = NULL

@@ -147,7 +147,7 @@ enum {                                  /* pf_kernel.flags: hints ... */
   PF_KERNEL_EXPENSIVE = 1,              /* worth its own task on another thread (about 10 us and more) */
   PF_KERNEL_DETERMINISTIC = 2,          /* equal inputs give equal bits for any thread count */
   PF_KERNEL_ASYNC = 4,                  /* may return PF_PENDING */
-  PF_KERNEL_BLOCKING = 8,               /* may block its thread (file I/O): run on the BLOCKING lane */
+  PF_KERNEL_BLOCKING = 8,               /* may block its thread (file I/O): never shares a task with other nodes */
   PF_KERNEL_URGENT = 16,                /* start as early as possible (Send, copies) */
   /* ... and critical ones */
   PF_KERNEL_STRIDED = 1 << 16,          /* accepts inputs with strides and any alignment */
