@@ -14,6 +14,7 @@ MODULES = (
     "rmsprop",
     "adagrad",
     "ftrl",
+    "proximal",
     "training_util",
     "learning_rate_decay",
     "moving_averages",

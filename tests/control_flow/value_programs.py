@@ -328,6 +328,10 @@ _OPTIMIZERS = {
     "ftrl": lambda tf: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01,
                                               l2_regularization_strength=0.02),
 }
+_OPTIMIZERS["proximal_gradient_descent"] = lambda tf: tf.train.ProximalGradientDescentOptimizer(
+    0.1, l1_regularization_strength=0.1, l2_regularization_strength=0.2)
+_OPTIMIZERS["proximal_adagrad"] = lambda tf: tf.train.ProximalAdagradOptimizer(
+    0.1, l1_regularization_strength=0.1, l2_regularization_strength=0.2)
 for _name, _make in _OPTIMIZERS.items():
     _training(_name, _make)
     _training(_name, _make, sparse=True)

@@ -309,3 +309,19 @@ def test_gradient_of_a_variable_used_in_a_loop_and_a_branch(session, use_resourc
     # y = (1 + v) v + v = v^2 + 2 v
     np.testing.assert_allclose(session.run(grad, {p: False}), 2 * w + 2)
     np.testing.assert_allclose(session.run(grad, {p: True}), 3 * w ** 2 + 4 * w)
+
+
+def test_regularizers(session):
+    layers = tf.contrib.layers
+    w = tf.get_variable("w", initializer=np.float32([1.0, -2.0]),
+                        regularizer=layers.l1_l2_regularizer(0.5, 0.25))
+    tf.get_variable("b", [2], regularizer=layers.l2_regularizer(0.0))
+    losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+    assert len(losses) == 1
+    session.run(w.initializer)
+    assert session.run(losses[0]) == pytest.approx(0.5 * 3 + 0.25 * 5 / 2)
+    assert session.run(layers.apply_regularization(layers.l1_regularizer(0.1), [w])) == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="less than 0"):
+        layers.l2_regularizer(-1.0)
+    with pytest.raises(ValueError, match="cannot be an integer"):
+        layers.l1_regularizer(1)
