@@ -198,7 +198,13 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
     pf_half_to_float(type, t.x, wide, n);
     t.x = (const char *)wide, t.values = (char *)(wide + n);
   }
+  if (c->out_type[1] != PF_INT32) {                            /* index_type: int16 or int64 */
+    t.at = (int32_t *)c->host->scratch(c, (uint64_t)m * 4, 64);
+    PF_EXHAUSTED(t.at);
+  }
   PF_TRY(pf_parallel(c, n / cols, pf_grain(cols), top_range, &t));
+  for (int64_t i = 0; c->out_type[1] != PF_INT32 && i < m; i++)
+    pf_put_index(at, c->out_type[1], i, t.at[i]);
   if (half) pf_float_to_half(type, (const float *)t.values, PF_DATA(void, values), m);
   return PF_OK;
 }
