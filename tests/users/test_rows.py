@@ -126,15 +126,18 @@ def test_row_1_a_missing_gradient_names_the_op_that_breaks_the_path():
     assert "ends at 'to_int' (op Cast" in text and "int32" in text and HERE in text
 
 
-def test_row_1_lines_survive_a_saved_graph(tmp_path):
-    """An imported node fails at the line that imported it, under its own name."""
-    tf.check_numerics(tf.placeholder(tf.float32, name="x"), "bad", name="check")
-    data = tf.get_default_graph().as_graph_def()
+def test_row_1_lines_survive_saving_and_importing(tmp_path):
+    x = tf.placeholder(tf.float32, name="x")
+    check = tf.check_numerics(x * tf.Variable(1.0), "bad", name="check")
+    line = f"made at {__file__}:{check.op.user_frame.lineno}"
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(sess, str(tmp_path / "m"))
     with tf.Graph().as_default(), tf.Session() as sess:
-        tf.import_graph_def(data, name="m")
+        tf.train.import_meta_graph(path + ".meta").restore(sess, path)
         text = message(tf.errors.InvalidArgumentError,
-                       lambda: sess.run("m/check:0", {"m/x:0": np.float32("nan")}))
-    assert text.startswith("CheckNumerics node 'm/check' made at") and HERE in text
+                       lambda: sess.run("check:0", {"x:0": np.float32("nan")}))
+    assert text.startswith("CheckNumerics node 'check'") and line in text.split("\n")[0]
 
 
 # ---------------------------------------------------------------- row 3: Ctrl-C
