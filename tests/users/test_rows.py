@@ -433,11 +433,17 @@ def build(n):
 
 
 def test_row_18_building_gradients_and_the_first_run_are_linear():
+    """Four times the ops in less than six times the time (a quadratic step would take sixteen);
+    best of up to eight rounds, as machines are busy."""
     build(100)
-    small = [min(t) for t in zip(*(build(2000) for _ in range(3)))]
-    large = [min(t) for t in zip(*(build(8000) for _ in range(3)))]
-    for what, a, b in zip(("building", "gradients", "first run"), small, large):
-        assert b < 6 * a, f"{what}: {a:.3f} s for 2,000 ops, {b:.3f} s for 8,000"
+    small = large = [float("inf")] * 3
+    for _ in range(8):
+        small = [min(pair) for pair in zip(small, build(2000))]
+        large = [min(pair) for pair in zip(large, build(8000))]
+        if all(b < 6 * a for a, b in zip(small, large)):
+            return
+    raise AssertionError(f"building, gradients, first run: {small} s for 2,000 ops, "
+                         f"{large} s for 8,000")
 
 
 # ---------------------------------------------------------------- row 19: equal bits
