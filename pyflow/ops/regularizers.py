@@ -22,14 +22,17 @@ def _checked(scale, name):
 
 
 def l1_regularizer(scale, scope=None):
-    """scale * sum |w|. ValueError for a negative or integer scale. TF: tf.contrib.layers.l1_regularizer."""
+    """scale * sum |w|. ValueError for a negative or integer scale.
+
+    TF: tf.contrib.layers.l1_regularizer."""
     if _checked(scale, "l1_regularizer") == 0.0:
         return variable_scope.no_regularizer
 
     def l1(weights, name=None):
         with ops.name_scope(scope, "l1_regularizer", [weights]) as name:
             factor = ops.convert_to_tensor(scale, dtype=weights.dtype.base_dtype, name="scale")
-            return binary_ops.Mul(factor, reduction_ops.reduce_sum(unary_ops.Abs(weights)), name=name)
+            size = reduction_ops.reduce_sum(unary_ops.Abs(weights))
+            return binary_ops.Mul(factor, size, name=name)
     return l1
 
 

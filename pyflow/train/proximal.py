@@ -13,8 +13,9 @@ _NAMES = ("learning_rate", "l1_regularization_strength", "l2_regularization_stre
 class ProximalGradientDescentOptimizer(Optimizer):
     """var = prox(var - learning_rate * gradient), with both penalties weighted by the rate."""
 
-    def __init__(self, learning_rate, l1_regularization_strength=0.0, l2_regularization_strength=0.0,
-                 use_locking=False, name="ProximalGradientDescent"):
+    def __init__(self, learning_rate, l1_regularization_strength=0.0,
+                 l2_regularization_strength=0.0, use_locking=False,
+                 name="ProximalGradientDescent"):
         super().__init__(use_locking, name)
         self._values = (learning_rate, l1_regularization_strength, l2_regularization_strength)
 

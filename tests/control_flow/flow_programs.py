@@ -14,6 +14,10 @@ def program(function):
     return function
 
 
+def _pair(tf, shape=None):
+    return tf.placeholder(tf.float32, shape, name="x"), tf.placeholder(tf.float32, shape, name="w")
+
+
 @program
 def cond_simple(tf):
     x, y = tf.placeholder(tf.float32, [], name="x"), tf.placeholder(tf.float32, [], name="y")
@@ -65,8 +69,8 @@ def while_counter(tf):
 @program
 def while_maximum(tf):
     x = tf.placeholder(tf.float32, [2], name="x")
-    tf.while_loop(lambda x: tf.less(tf.reduce_sum(x, axis=0), 9.0), lambda x: tf.multiply(x, 2.0), [x],
-                  maximum_iterations=5)
+    tf.while_loop(lambda x: tf.less(tf.reduce_sum(x, axis=0), 9.0), lambda x: tf.multiply(x, 2.0),
+                  [x], maximum_iterations=5)
 
 
 @program
@@ -79,7 +83,7 @@ def while_shapes(tf):
 
 @program
 def while_gradient(tf):
-    x, w = tf.placeholder(tf.float32, [2, 2], name="x"), tf.placeholder(tf.float32, [2, 2], name="w")
+    x, w = _pair(tf, [2, 2])
     y = tf.while_loop(lambda i, y: tf.less(i, 5), lambda i, y: (tf.add(i, 1), tf.matmul(y, w)),
                       [tf.constant(0), x])
     tf.gradients(y[1], [x, w])
@@ -88,18 +92,18 @@ def while_gradient(tf):
 @program
 def while_gradient_unknown_shape(tf):
     x, w = tf.placeholder(tf.float32, name="x"), tf.placeholder(tf.float32, name="w")
-    y = tf.while_loop(lambda i, y: tf.less(i, 5), lambda i, y: (tf.add(i, 1), tf.tanh(tf.identity(w))),
-                      [tf.constant(0), x])
+    y = tf.while_loop(lambda i, y: tf.less(i, 5),
+                      lambda i, y: (tf.add(i, 1), tf.tanh(tf.identity(w))), [tf.constant(0), x])
     tf.gradients(y[1], [x, w])
 
 
 @program
 def while_gradient_nested(tf):
-    x, w = tf.placeholder(tf.float32, [2, 2], name="x"), tf.placeholder(tf.float32, [2, 2], name="w")
+    x, w = _pair(tf, [2, 2])
 
     def outer(i, y):
-        inner = tf.while_loop(lambda j, z: tf.less(j, i), lambda j, z: (tf.add(j, 1), tf.matmul(z, w)),
-                              [tf.constant(0), y])
+        inner = tf.while_loop(lambda j, z: tf.less(j, i),
+                              lambda j, z: (tf.add(j, 1), tf.matmul(z, w)), [tf.constant(0), y])
         return tf.add(i, 1), inner[1]
     y = tf.while_loop(lambda i, y: tf.less(i, 3), outer, [tf.constant(0), x])
     tf.gradients(y[1], [x, w])
@@ -107,7 +111,7 @@ def while_gradient_nested(tf):
 
 @program
 def cond_in_while_gradient(tf):
-    x, w = tf.placeholder(tf.float32, [2, 2], name="x"), tf.placeholder(tf.float32, [2, 2], name="w")
+    x, w = _pair(tf, [2, 2])
 
     def body(i, y):
         return tf.add(i, 1), tf.cond(tf.less(i, 2), lambda: tf.matmul(y, w), lambda: tf.tanh(y))
@@ -117,12 +121,12 @@ def cond_in_while_gradient(tf):
 
 @program
 def while_in_cond(tf):
-    x, w = tf.placeholder(tf.float32, [2, 2], name="x"), tf.placeholder(tf.float32, [2, 2], name="w")
+    x, w = _pair(tf, [2, 2])
     p = tf.placeholder(tf.bool, [], name="p")
 
     def loop():
-        return tf.while_loop(lambda i, y: tf.less(i, 4), lambda i, y: (tf.add(i, 1), tf.matmul(y, w)),
-                             [tf.constant(0), x])[1]
+        return tf.while_loop(lambda i, y: tf.less(i, 4),
+                             lambda i, y: (tf.add(i, 1), tf.matmul(y, w)), [tf.constant(0), x])[1]
     y = tf.cond(p, loop, lambda: tf.identity(x))
     tf.gradients(y, [x, w])
 

@@ -24,4 +24,5 @@ def test_same_values_as_tensorflow(seed, threads):
             session.run(tf.global_variables_initializer())
             options = tf.RunOptions(timeout_in_ms=20000)
             results = [session.run(fetches, feed, options=options) for feed in feeds]
-    np.testing.assert_allclose(random_programs.flat(results), ANSWERS[str(seed)], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(random_programs.flat(results), ANSWERS[str(seed)], rtol=1e-3,
+                               atol=1e-4)

@@ -32,7 +32,8 @@ def test_print_first_n(session, capfd):
 
 def test_print_in_a_loop_and_its_gradient(session, capfd):
     x = tf.constant(2.0)
-    y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.Print(y * x, [i], "turn ")), [0, 1.0])[1]
+    y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.Print(y * x, [i], "turn ")),
+                      [0, 1.0])[1]
     assert session.run([y, tf.gradients(y, x)[0]]) == [8.0, 12.0]
     assert capfd.readouterr().err.count("turn [") == 3
 

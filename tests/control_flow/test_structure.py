@@ -29,7 +29,8 @@ def built(build):
     lines = []
     for op in graph.get_operations():
         inputs = [t.op.name if t.value_index == 0 else t.name for t in op.inputs]
-        lines.append(" ".join([op.name, op.type, *inputs, *("^" + c.name for c in op.control_inputs)]))
+        controls = ["^" + control.name for control in op.control_inputs]
+        lines.append(" ".join([op.name, op.type, *inputs, *controls]))
     return lines
 
 

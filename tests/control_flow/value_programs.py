@@ -58,8 +58,8 @@ def while_nested_gradients(tf):
     x, w = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3, 3])
 
     def outer(i, y):
-        return i + 1, tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 1, tf.tanh(tf.matmul(z, w))),
-                                    [0, y + 0.1])[1]
+        return i + 1, tf.while_loop(lambda j, z: j < i,
+                                    lambda j, z: (j + 1, tf.tanh(tf.matmul(z, w))), [0, y + 0.1])[1]
     y = tf.while_loop(lambda i, y: i < 4, outer, [0, x])[1]
     dx, dw = tf.gradients(tf.reduce_sum(y * y), [x, w])
     return {"y": y, "dx": dx, "dw": dw}, [{x: X, w: W}]
@@ -104,8 +104,8 @@ def cond_in_while_unknown_shapes(tf):
 
 @program
 def while_in_cond(tf):
-    x, w, p = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3, 3]), tf.placeholder(
-        tf.bool, [])
+    x, w = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3, 3])
+    p = tf.placeholder(tf.bool, [])
 
     def loop():
         return tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, tf.matmul(y, w)), [0, x])[1]
@@ -119,10 +119,12 @@ def while_unused_variable(tf):
     """A loop variable whose gradient does not depend on its last value, and one that is not
     used."""
     x, w = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.float32, [3])
-    _, y, z = tf.while_loop(lambda i, y, z: i < 3, lambda i, y, z: (i + 1, tf.tanh(w), z * w), [0, x, x])
+    _, y, z = tf.while_loop(lambda i, y, z: i < 3, lambda i, y, z: (i + 1, tf.tanh(w), z * w),
+                            [0, x, x])
     dx, dw = tf.gradients(y, [x, w])
     ex, ew = tf.gradients(z, [x, w])
-    return {"y": y, "z": z, "dx": dx, "dw": dw, "ex": ex, "ew": ew}, [{x: [1, 2, 3], w: [0.1, 0.2, 0.3]}]
+    return {"y": y, "z": z, "dx": dx, "dw": dw, "ex": ex, "ew": ew}, [
+        {x: [1, 2, 3], w: [0.1, 0.2, 0.3]}]
 
 
 @program
@@ -145,10 +147,12 @@ def while_passes_an_outside_value(tf):
 
 @program
 def while_zero_iterations(tf):
-    x, w, n = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.float32), tf.placeholder(tf.int32, [])
+    x, w = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.float32)
+    n = tf.placeholder(tf.int32, [])
     y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.reshape(y * w, [3])), [0, x])[1]
     dx, dw = tf.gradients(y, [x, w])
-    return {"y": y, "dx": dx, "dw": dw}, [{x: [1, 2, 3], w: [0.1, 0.2, 0.3], n: k} for k in (0, 1, 3)]
+    feeds = [{x: [1, 2, 3], w: [0.1, 0.2, 0.3], n: k} for k in (0, 1, 3)]
+    return {"y": y, "dx": dx, "dw": dw}, feeds
 
 
 @program
@@ -173,7 +177,8 @@ def while_shape_invariants(tf):
 def while_maximum_iterations(tf):
     x, n = tf.placeholder(tf.float32, []), tf.placeholder(tf.int32, [])
     y = tf.while_loop(lambda y: y < 100.0, lambda y: y * 2.0, [x], maximum_iterations=n)
-    return {"y": y, "dx": tf.gradients(y, x)[0]}, [{x: 1.0, n: 3}, {x: 1.0, n: 20}, {x: 200.0, n: 5}]
+    feeds = [{x: 1.0, n: 3}, {x: 1.0, n: 20}, {x: 200.0, n: 5}]
+    return {"y": y, "dx": tf.gradients(y, x)[0]}, feeds
 
 
 @program
@@ -191,9 +196,11 @@ def while_parallel_iterations(tf):
 def while_structures(tf):
     x = tf.placeholder(tf.float32, [])
     state = {"i": tf.constant(0), "pair": (x, [x + 1.0])}
-    out = tf.while_loop(lambda s: s["i"] < 3,
-                        lambda s: [{"i": s["i"] + 1, "pair": (s["pair"][0] * 2.0, [s["pair"][1][0] + s["pair"][0]])}],
-                        [state])[0]
+
+    def body(s):
+        a, b = s["pair"]
+        return [{"i": s["i"] + 1, "pair": (a * 2.0, [b[0] + a])}]
+    out = tf.while_loop(lambda s: s["i"] < 3, body, [state])[0]
     return {"i": out["i"], "a": out["pair"][0], "b": out["pair"][1][0],
             "dx": tf.gradients(out["pair"][1][0], x)[0]}, [{x: 1.5}]
 
@@ -203,7 +210,8 @@ def grad_ys_and_stops(tf):
     x, g = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.float32, [3])
     y = x * x
     z = tf.exp(y) + y
-    return {"a": tf.gradients(z, x, grad_ys=[g])[0], "b": tf.gradients(z, [x, y], stop_gradients=[y])[1],
+    return {"a": tf.gradients(z, x, grad_ys=[g])[0],
+            "b": tf.gradients(z, [x, y], stop_gradients=[y])[1],
             "c": tf.gradients([y, z], x)[0], "d": tf.gradients(tf.stop_gradient(y) * x, x)[0],
             }, [{x: [1.0, 0.5, -1.0], g: [1.0, 2.0, 3.0]}]
 
@@ -213,7 +221,8 @@ def gradients_of_gradients(tf):
     x = tf.placeholder(tf.float32, [3])
     first = tf.gradients(tf.sin(x) * x * x, x)[0]
     return {"first": first, "second": tf.gradients(first, x)[0],
-            "hessian": tf.hessians(tf.reduce_sum(tf.sin(x)) * tf.reduce_sum(x * x), x)[0]}, [{x: [1, 2, 3]}]
+            "hessian": tf.hessians(tf.reduce_sum(tf.sin(x)) * tf.reduce_sum(x * x), x)[0],
+            }, [{x: [1, 2, 3]}]
 
 
 @program
@@ -225,20 +234,23 @@ def tensor_array_gradients(tf):
         return i + 1, out.write(3 - i, tf.tanh(source.read(i) * w))
     out = tf.while_loop(lambda i, out: i < 4, body, [0, tf.TensorArray(tf.float32, 4)])[1].stack()
     dx, dw = tf.gradients(out * out, [x, w])
-    return {"out": out, "dx": dx, "dw": dw}, [{x: np.arange(12).reshape(4, 3) / 6.0, w: [0.1, 0.2, 0.3]}]
+    feed = {x: np.arange(12).reshape(4, 3) / 6.0, w: [0.1, 0.2, 0.3]}
+    return {"out": out, "dx": dx, "dw": dw}, [feed]
 
 
 @program
 def tensor_array_methods(tf):
     x = tf.placeholder(tf.float32, [6, 2])
-    split = tf.TensorArray(tf.float32, 3, infer_shape=False, clear_after_read=False).split(x, [1, 2, 3])
+    split = tf.TensorArray(tf.float32, 3, infer_shape=False, clear_after_read=False)
+    split = split.split(x, [1, 2, 3])
     read, whole = split.read(1), split.concat()
     gathered = tf.TensorArray(tf.float32, 6).unstack(x).gather([4, 0])
     scattered = tf.TensorArray(tf.float32, 2).scatter([1, 0], x[:2]).stack()
     grown = tf.TensorArray(tf.float32, 1, dynamic_size=True).write(0, x[0]).write(3, x[1])
     return {"read": read, "whole": whole, "gathered": gathered, "scattered": scattered,
             "size": grown.size(), "dread": tf.gradients(read * read, x)[0],
-            "dwhole": tf.gradients(whole * whole, x)[0], "dgathered": tf.gradients(gathered * 3.0, x)[0],
+            "dwhole": tf.gradients(whole * whole, x)[0],
+            "dgathered": tf.gradients(gathered * 3.0, x)[0],
             "dscattered": tf.gradients(scattered * scattered, x)[0],
             }, [{x: np.arange(12).reshape(6, 2)}]
 
@@ -264,8 +276,9 @@ def gather_gradients(tf):
     w = tf.placeholder(tf.float32, [5, 2])
     a, b = tf.gather(w, [0, 2, 0]), tf.gather(w, [[4, 1]])
     total = tf.reduce_sum(a * a) + tf.reduce_sum(b) + tf.reduce_sum(w)
+    slices = tf.gradients(tf.reduce_sum(a) + tf.reduce_sum(b * b), w)[0]
     return {"dw": tf.convert_to_tensor(tf.gradients(total, w)[0]),
-            "sparse": tf.convert_to_tensor(tf.gradients(tf.reduce_sum(a) + tf.reduce_sum(b * b), w)[0]),
+            "sparse": tf.convert_to_tensor(slices),
             }, [{w: np.arange(10).reshape(5, 2)}]
 
 
@@ -307,7 +320,8 @@ def _training(name, make, sparse=False):
     for use_resource in (False, True):
         def build(tf, use_resource=use_resource):
             w = tf.get_variable("w", initializer=W, use_resource=use_resource)
-            b = tf.get_variable("b", initializer=np.float32([0.1, 0.2, 0.3]), use_resource=use_resource)
+            b = tf.get_variable("b", initializer=np.float32([0.1, 0.2, 0.3]),
+                                use_resource=use_resource)
             rows = tf.gather(w, [2, 0, 2]) if sparse else w
             loss = tf.reduce_sum(tf.square(tf.matmul(X, rows) + b))
             step = make(tf).minimize(loss)

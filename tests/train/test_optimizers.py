@@ -51,7 +51,8 @@ def test_slots():
     assert optimizer.get_slot(v, "m").op.name == "v/Adam"
     assert optimizer.get_slot(v, "v").op.name == "v/Adam_1"
     assert optimizer.get_slot(v, "other") is None
-    assert [x.op.name for x in optimizer.variables()] == ["beta1_power", "beta2_power", "v/Adam", "v/Adam_1"]
+    assert [x.op.name for x in optimizer.variables()] == ["beta1_power", "beta2_power", "v/Adam",
+                                                         "v/Adam_1"]
     assert len(tf.trainable_variables()) == 1 and len(tf.get_collection("train_op")) == 1
 
 
@@ -72,7 +73,8 @@ def test_global_step_counts():
 
 @pytest.mark.parametrize("use_resource", [False, True])
 def test_constraint_is_applied(use_resource):
-    v = tf.Variable([1.0, -1.0], use_resource=use_resource, constraint=lambda x: tf.clip_by_value(x, 0.0, 0.5))
+    v = tf.Variable([1.0, -1.0], use_resource=use_resource,
+                    constraint=lambda x: tf.clip_by_value(x, 0.0, 0.5))
     train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(v * v))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -84,7 +86,8 @@ def test_constraint_is_applied(use_resource):
                                   tf.train.Optimizer.GATE_GRAPH])
 def test_gates_give_the_same_step(gate):
     v, w = tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])
-    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(v * w), gate_gradients=gate)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    train = optimizer.minimize(tf.reduce_sum(v * w), gate_gradients=gate)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         session.run(train)
