@@ -60,11 +60,15 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
                                  f"got {rate:g}")
             if rate == 0:
                 return x
-        rate = graph.convert_to_tensor(rate, dtype=x.dtype, name="rate")
+        else:
+            rate = graph.convert_to_tensor(rate, dtype=x.dtype, name="rate")
         shape = array_ops.shape(x) if noise_shape is None else _noise_shape(x, noise_shape)
         noise = random_ops.random_uniform(shape, seed=seed, dtype=x.dtype)
-        keep = noise >= rate
-        result = x * (1 / (1 - rate)) * cast_ops.cast(keep, x.dtype)
+        scaled = x * (1 / (1 - rate))
+        if noise_shape is None:     # one shape: the gradient needs no sums over stretched axes
+            return logic_ops.Select(noise >= rate, scaled, array_ops.zeros_like(scaled))
+        zero = graph.convert_to_tensor(0, dtype=x.dtype)
+        result = logic_ops.SelectV2(noise >= rate, scaled, zero)
         result.set_shape(x.shape)
         return result
 

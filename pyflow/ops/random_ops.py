@@ -139,6 +139,10 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
         return _scaled(_drawn(TruncatedNormal, shape, dtype, seed), stddev, mean, scope)
 
 
+def _is_number(value, number):
+    return isinstance(value, (int, float)) and value == number
+
+
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
     """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers.
     TF: tf.random_uniform."""
@@ -152,6 +156,8 @@ def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None
         maxval = 1
     with graph.name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         shape = _shape_tensor(shape)
+        if dtype.is_floating and _is_number(minval, 0) and _is_number(maxval, 1):
+            return _drawn(RandomUniform, shape, dtype, seed)
         low = graph.convert_to_tensor(minval, dtype=dtype, name="min")
         high = graph.convert_to_tensor(maxval, dtype=dtype, name="max")
         if dtype.is_integer:
