@@ -1,9 +1,11 @@
-/* apply_rules.h - one loop per optimiser, for the element type T; RULE(name) gives the function its suffix.
+/* apply_rules.h - one loop per optimiser, for the element type T; RULE(name) gives the function its
+ * suffix.
  *
  * Included twice by training.c.  Every rule has the form
  *     void rule(T *const *s, const T *g, const double *h, int flag, int64_t n)
- * s: the variable and its slots, in input order; g: gradient; h: hyper-parameters in the order written above
- * the rule; flag: use_nesterov, update_slots or multiply_linear_by_lr.  The formulas are those of the TF ops.
+ * s: the variable and its slots, in input order; g: gradient; h: hyper-parameters in the order
+ * written above the rule; flag: use_nesterov, update_slots or multiply_linear_by_lr.  The formulas
+ * are those of the TF ops.
  */
 #define RULE_ARGS T *const *s, const T *restrict g, const double *h, int flag, int64_t n
 #define SLOT(name, i) T *restrict name = s[i]
@@ -60,7 +62,8 @@ static void RULE(keras_momentum)(RULE_ARGS) {
   }
 }
 
-/* beta1_power, beta2_power, lr, beta1, beta2, epsilon: Kingma & Ba, with epsilon outside the correction */
+/* beta1_power, beta2_power, lr, beta1, beta2, epsilon: Kingma & Ba, with epsilon outside the
+ * correction */
 static void RULE(adam)(RULE_ARGS) {
   SLOT(var, 0);
   SLOT(m, 1);
@@ -194,7 +197,8 @@ static void RULE(ftrl)(RULE_ARGS) {
   SLOT(lin, 2);
   const T lr = (T)h[0], l1 = (T)h[1], l2 = (T)h[2], p = -(T)h[3], shrink = (T)h[4];
   const int by_root = p == (T)0.5;
-  const T scale = flag ? lr : (T)1;      /* multiply_linear_by_lr: the linear slot is kept times lr */
+  /* multiply_linear_by_lr: the linear slot is kept times lr */
+  const T scale = flag ? lr : (T)1;
   for (int64_t i = 0; i < n; i++) {
     T gs = g[i] + 2 * shrink * var[i], a = acc[i] + g[i] * g[i];
     T rn = by_root ? SQRT(a) : POW(a, p), ro = by_root ? SQRT(acc[i]) : POW(acc[i], p);

@@ -1,4 +1,5 @@
-/* blas.c - finds OpenBLAS in the process (blas.h says why and when).  Threads: pf_blas_find by one thread, at start. */
+/* blas.c - finds OpenBLAS in the process (blas.h says why and when).  Threads: pf_blas_find by one
+ * thread, at start. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                   /* RTLD_DEFAULT */
 #endif

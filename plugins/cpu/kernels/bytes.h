@@ -1,7 +1,7 @@
 /* bytes.h - a growing run of bytes, for messages and files.
  *
- * Invariants: a failed append sets `failed` and drops the text; later appends do nothing, so one check at the end is
- * enough.  Threads: one owner.
+ * Invariants: a failed append sets `failed` and drops the text; later appends do nothing, so one
+ * check at the end is enough.  Threads: one owner.
  *
  *     pf_bytes b = {0};
  *     pf_bytes_printf(&b, "%d of %d", i, n);
@@ -38,7 +38,9 @@ PF_LOCAL void pf_bytes_add(pf_bytes *b, const char *x, int64_t n) {
   b->n += n;
   b->data[b->n] = 0;
 }
-PF_LOCAL void pf_bytes_text(pf_bytes *b, const char *text) { pf_bytes_add(b, text, (int64_t)strlen(text)); }
+PF_LOCAL void pf_bytes_text(pf_bytes *b, const char *text) {
+  pf_bytes_add(b, text, (int64_t)strlen(text));
+}
 __attribute__((format(printf, 2, 3), unused))
 static void pf_bytes_printf(pf_bytes *b, const char *format, ...) {
   char text[512];

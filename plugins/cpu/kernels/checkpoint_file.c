@@ -1,6 +1,8 @@
-/* checkpoint_file.c - files of checkpoints: whole reads and writes, temporary files, commits, CRC-32.
+/* checkpoint_file.c - files of checkpoints: whole reads and writes, temporary files, commits,
+ * CRC-32.
  *
- * Invariants: short reads and writes and EINTR are looped over; every failure names the path and the reason.
+ * Invariants: short reads and writes and EINTR are looped over; every failure names the path and
+ * the reason.
  * Threads: any; two writers of one path are told apart by their temporary names.
  */
 #include "checkpoint.h"
@@ -20,7 +22,8 @@ static void fill_table(void) {
     table[0][i] = x;
   }
   for (int t = 1; t < 16; t++)
-    for (int i = 0; i < 256; i++) table[t][i] = table[t - 1][i] >> 8 ^ table[0][table[t - 1][i] & 255];
+    for (int i = 0; i < 256; i++)
+      table[t][i] = table[t - 1][i] >> 8 ^ table[0][table[t - 1][i] & 255];
 }
 
 uint32_t ck_crc(uint32_t crc, const void *data, int64_t n) {
@@ -97,7 +100,8 @@ pf_status ck_read_at(pf_ctx *c, int fd, const char *path, void *data, int64_t n,
 pf_status ck_create(pf_ctx *c, const char *path, char *temporary, int *fd) {
   static atomic_uint serial;
   for (int tries = 0; tries < 100; tries++) {
-    int n = snprintf(temporary, CK_PATH, "%s.tmp-%ld-%u", path, (long)getpid(), atomic_fetch_add(&serial, 1));
+    int n = snprintf(temporary, CK_PATH, "%s.tmp-%ld-%u", path, (long)getpid(),
+                     atomic_fetch_add(&serial, 1));
     if (n <= 0 || n >= CK_PATH) return PF_INVALID(c, "path is too long: %s", path);
     *fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (*fd >= 0) return PF_OK;
@@ -125,7 +129,8 @@ pf_status ck_sync_folder(pf_ctx *c, const char *prefix) {
   ck_folder(prefix, folder);
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return ck_errno(c, "open", folder);
-  pf_status r = fsync(fd) && errno != EINVAL && errno != EROFS ? ck_errno(c, "fsync", folder) : PF_OK;
+  pf_status r =
+      fsync(fd) && errno != EINVAL && errno != EROFS ? ck_errno(c, "fsync", folder) : PF_OK;
   close(fd);
   return r;
 }

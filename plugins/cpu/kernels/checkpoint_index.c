@@ -1,10 +1,11 @@
 /* checkpoint_index.c - the index of a checkpoint: JSON to memory and back.
  *
  * Invariants
- *   1. The reader accepts any JSON white space and unknown members, nests at most DEPTH deep, and reads no byte
- *      outside its text; numbers are non-negative integers below 2^63.
+ *   1. The reader accepts any JSON white space and unknown members, nests at most DEPTH deep, and
+ *      reads no byte outside its text; numbers are non-negative integers below 2^63.
  *   2. Strings are decoded in place: a decoded string is never longer than its source.
- *   3. After ck_index_read, files and tensors are checked: bare file names, begin <= end, known types, unique names.
+ *   3. After ck_index_read, files and tensors are checked: bare file names, begin <= end, known
+ *      types, unique names.
  * Threads: one owner per index.
  */
 #include "checkpoint.h"
@@ -17,14 +18,19 @@ enum { DEPTH = 32, CRC_HEAD = 19 };    /* {"crc32":"xxxxxxxx" */
 
 /* ---------------------------------------------------------------- type names */
 static const struct { int32_t type; const char *name, *safe; } TYPES[] = {
-  {PF_FLOAT32, "float32", "F32"}, {PF_FLOAT64, "float64", "F64"}, {PF_FLOAT16, "float16", "F16"},
-  {PF_BFLOAT16, "bfloat16", "BF16"}, {PF_INT8, "int8", "I8"}, {PF_INT16, "int16", "I16"}, {PF_INT32, "int32", "I32"},
-  {PF_INT64, "int64", "I64"}, {PF_UINT8, "uint8", "U8"}, {PF_UINT16, "uint16", "U16"}, {PF_UINT32, "uint32", "U32"},
-  {PF_UINT64, "uint64", "U64"}, {PF_BOOL, "bool", "BOOL"}, {PF_STRING, "string", "U8"},
-  {PF_COMPLEX64, "complex64", "F32"}, {PF_COMPLEX128, "complex128", "F64"}, {PF_QINT8, "qint8", "I8"},
-  {PF_QUINT8, "quint8", "U8"}, {PF_QINT16, "qint16", "I16"}, {PF_QUINT16, "quint16", "U16"},
+  {PF_FLOAT32, "float32", "F32"}, {PF_FLOAT64, "float64", "F64"},
+  {PF_FLOAT16, "float16", "F16"}, {PF_BFLOAT16, "bfloat16", "BF16"},
+  {PF_INT8, "int8", "I8"}, {PF_INT16, "int16", "I16"},
+  {PF_INT32, "int32", "I32"}, {PF_INT64, "int64", "I64"},
+  {PF_UINT8, "uint8", "U8"}, {PF_UINT16, "uint16", "U16"},
+  {PF_UINT32, "uint32", "U32"}, {PF_UINT64, "uint64", "U64"},
+  {PF_BOOL, "bool", "BOOL"}, {PF_STRING, "string", "U8"},
+  {PF_COMPLEX64, "complex64", "F32"}, {PF_COMPLEX128, "complex128", "F64"},
+  {PF_QINT8, "qint8", "I8"}, {PF_QUINT8, "quint8", "U8"},
+  {PF_QINT16, "qint16", "I16"}, {PF_QUINT16, "quint16", "U16"},
   {PF_QINT32, "qint32", "I32"}, {PF_FLOAT8_E5M2, "float8_e5m2", "F8_E5M2"},
-  {PF_FLOAT8_E4M3FN, "float8_e4m3fn", "F8_E4M3"}};
+  {PF_FLOAT8_E4M3FN, "float8_e4m3fn", "F8_E4M3"},
+};
 
 const char *ck_type_name(int32_t type) {
   for (int i = 0; i < PF_LEN(TYPES); i++) if (TYPES[i].type == type) return TYPES[i].name;
@@ -36,19 +42,21 @@ const char *ck_safe_type(int32_t type) {
 }
 int32_t ck_type_of(const char *name, int64_t len) {
   for (int i = 0; i < PF_LEN(TYPES); i++)
-    if ((int64_t)strlen(TYPES[i].name) == len && !memcmp(TYPES[i].name, name, (size_t)len)) return TYPES[i].type;
+    if ((int64_t)strlen(TYPES[i].name) == len && !memcmp(TYPES[i].name, name, (size_t)len))
+      return TYPES[i].type;
   return 0;
 }
 
 int ck_utf8(const char *s, int64_t n) {
   for (int64_t i = 0; i < n;) {
     unsigned char ch = (unsigned char)s[i];
-    int more = ch < 0x80 ? 0 : ch >= 0xC2 && ch < 0xE0 ? 1 : ch >= 0xE0 && ch < 0xF0 ? 2 : ch >= 0xF0 && ch < 0xF5 ? 3 : -1;
+    int more = ch < 0x80 ? 0 : ch < 0xC2 ? -1 : ch < 0xE0 ? 1 : ch < 0xF0 ? 2 : ch < 0xF5 ? 3 : -1;
     if (more < 0 || ch == 0 || i + more >= n) return 0;
     for (int k = 1; k <= more; k++) if (((unsigned char)s[i + k] & 0xC0) != 0x80) return 0;
     unsigned char next = more ? (unsigned char)s[i + 1] : 0;
-    if ((ch == 0xE0 && next < 0xA0) || (ch == 0xED && next >= 0xA0) || (ch == 0xF0 && next < 0x90) ||
-        (ch == 0xF4 && next >= 0x90)) return 0;
+    if ((ch == 0xE0 && next < 0xA0) || (ch == 0xED && next >= 0xA0) ||
+        (ch == 0xF0 && next < 0x90) || (ch == 0xF4 && next >= 0x90))
+      return 0;
     i += 1 + more;
   }
   return 1;
@@ -65,7 +73,7 @@ void ck_add_json(pf_bytes *b, const char *s, int64_t n) {
   pf_bytes_add(b, "\"", 1);
 }
 
-/* ---------------------------------------------------------------- JSON reader: `bad` ends everything */
+/* ----------------------------------------------------------- JSON reader: `bad` ends everything */
 typedef struct { char *p, *end; int bad; } reader;
 
 static void skip_space(reader *r) {
@@ -87,7 +95,8 @@ static uint32_t hex4(reader *r) {
   if (r->end - r->p < 4) return r->bad = 1, 0;
   for (int i = 0; i < 4; i++) {
     char ch = *r->p++;
-    int d = ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1;
+    int d = ch >= '0' && ch <= '9' ? ch - '0' : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+    if (ch >= 'A' && ch <= 'F') d = ch - 'A' + 10;
     if (d < 0) r->bad = 1;
     x = x << 4 | (uint32_t)(d & 15);
   }
@@ -96,9 +105,12 @@ static uint32_t hex4(reader *r) {
 static char *put_utf8(char *to, uint32_t x) {
   if (x < 0x80) *to++ = (char)x;
   else if (x < 0x800) *to++ = (char)(0xC0 | x >> 6), *to++ = (char)(0x80 | (x & 63));
-  else if (x < 0x10000) *to++ = (char)(0xE0 | x >> 12), *to++ = (char)(0x80 | (x >> 6 & 63)), *to++ = (char)(0x80 | (x & 63));
-  else *to++ = (char)(0xF0 | x >> 18), *to++ = (char)(0x80 | (x >> 12 & 63)), *to++ = (char)(0x80 | (x >> 6 & 63)),
-       *to++ = (char)(0x80 | (x & 63));
+  else if (x < 0x10000)
+    *to++ = (char)(0xE0 | x >> 12), *to++ = (char)(0x80 | (x >> 6 & 63)),
+    *to++ = (char)(0x80 | (x & 63));
+  else
+    *to++ = (char)(0xF0 | x >> 18), *to++ = (char)(0x80 | (x >> 12 & 63)),
+    *to++ = (char)(0x80 | (x >> 6 & 63)), *to++ = (char)(0x80 | (x & 63));
   return to;
 }
 static char *unescape(reader *r, char *to) {
@@ -200,7 +212,14 @@ static void *grown(void *items, int64_t n, int64_t *room, size_t size) {
   return p;
 }
 #define GROW(list, n, room) \
-  do { void *p_ = grown(list, n, &(room), sizeof *(list)); if (!p_) { r->bad = 2; return; } list = p_; } while (0)
+  do { \
+    void *p_ = grown(list, n, &(room), sizeof *(list)); \
+    if (!p_) { \
+      r->bad = 2; \
+      return; \
+    } \
+    list = p_; \
+  } while (0)
 
 static int is(const char *key, int64_t len, const char *want) {
   return (int64_t)strlen(want) == len && !memcmp(key, want, (size_t)len);
@@ -221,7 +240,8 @@ static void read_files(reader *r, ck_index *x) {
     ck_file f = {NULL, -1};
     read_object(r, x, &f, file_member);
     if (r->bad) return;
-    if (!f.name || f.size < 0 || !f.name[0] || strchr(f.name, '/') || !strcmp(f.name, "..") || !strcmp(f.name, ".")) {
+    if (!f.name || f.size < 0 || !f.name[0] || strchr(f.name, '/') || !strcmp(f.name, "..") ||
+        !strcmp(f.name, ".")) {
       r->bad = 1;
       return;
     }
@@ -306,7 +326,8 @@ static int check_index(const ck_index *x) {
   return 1;
 }
 
-static pf_status load_text(pf_ctx *c, const char *prefix, const char *path, char **text, int64_t *n) {
+static pf_status load_text(pf_ctx *c, const char *prefix, const char *path, char **text,
+                           int64_t *n) {
   struct stat st;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT)
@@ -315,7 +336,8 @@ static pf_status load_text(pf_ctx *c, const char *prefix, const char *path, char
   pf_status r = fstat(fd, &st) ? ck_errno(c, "stat", path) : PF_OK;
   if (r == PF_OK && !S_ISREG(st.st_mode)) r = PF_INVALID(c, "%s is not a file", path);
   *n = r == PF_OK ? (int64_t)st.st_size : 0;
-  if (r == PF_OK && *n > CK_INDEX_LIMIT) r = pf_failf(c, PF_DATA_LOSS, "%s is too large: %" PRId64 " bytes", path, *n);
+  if (r == PF_OK && *n > CK_INDEX_LIMIT)
+    r = pf_failf(c, PF_DATA_LOSS, "%s is too large: %" PRId64 " bytes", path, *n);
   *text = r == PF_OK ? malloc((size_t)*n + 1) : NULL;
   if (r == PF_OK && !*text) r = pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for %s", path);
   if (r == PF_OK) r = ck_read_at(c, fd, path, *text, *n, 0);
@@ -328,7 +350,8 @@ pf_status ck_index_read(pf_ctx *c, const char *prefix, ck_index *x) {
   char path[CK_PATH];
   int64_t n = 0;
   *x = (ck_index){0};
-  if (snprintf(path, sizeof path, "%s.index", prefix) >= (int)sizeof path) return PF_INVALID(c, "path is too long: %s", prefix);
+  if (snprintf(path, sizeof path, "%s.index", prefix) >= (int)sizeof path)
+    return PF_INVALID(c, "path is too long: %s", prefix);
   PF_TRY(load_text(c, prefix, path, &x->text, &n));
   uint32_t said = 0, is_crc;
   char digits[9] = {0}, *end = digits;
@@ -337,19 +360,25 @@ pf_status ck_index_read(pf_ctx *c, const char *prefix, ck_index *x) {
     said = (uint32_t)strtoul(digits, &end, 16);
   }
   if (end != digits + 8)
-    return pf_failf(c, PF_DATA_LOSS, "%s is not the index of a pyflow checkpoint, or is damaged", path);
+    return pf_failf(c, PF_DATA_LOSS, "%s is not the index of a pyflow checkpoint, or is damaged",
+                    path);
   is_crc = ck_crc(0, x->text + CRC_HEAD, n - CRC_HEAD);
   if (is_crc != said)
-    return pf_failf(c, PF_DATA_LOSS, "%s is damaged: its CRC is %08x, expected %08x", path, is_crc, said);
+    return pf_failf(c, PF_DATA_LOSS, "%s is damaged: its CRC is %08x, expected %08x", path, is_crc,
+                    said);
   reader r = {x->text, x->text + n, 0};
   top t = {0};
   read_object(&r, x, &t, top_member);
   if (!r.bad && peek(&r) != -1) r.bad = 1;
   if (r.bad == 2) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for %s", path);
-  if (r.bad) return pf_failf(c, PF_DATA_LOSS, "%s is not a valid index (at byte %" PRId64 ")", path, (int64_t)(r.p - x->text));
+  if (r.bad)
+    return pf_failf(c, PF_DATA_LOSS, "%s is not a valid index (at byte %" PRId64 ")", path,
+                    (int64_t)(r.p - x->text));
   if (!t.format) return pf_failf(c, PF_DATA_LOSS, "%s is not of format " CK_FORMAT, path);
   if (x->n_tensors) qsort(x->tensors, (size_t)x->n_tensors, sizeof *x->tensors, by_name);
-  if (!check_index(x)) return pf_failf(c, PF_DATA_LOSS, "%s names a tensor twice or a file that it does not list", path);
+  if (!check_index(x))
+    return pf_failf(c, PF_DATA_LOSS, "%s names a tensor twice or a file that it does not list",
+                    path);
   return PF_OK;
 }
 
@@ -380,15 +409,18 @@ const ck_tensor *ck_index_find(const ck_index *x, const char *name, int64_t len)
 static void add_tensor(pf_bytes *b, const ck_index *x, const ck_tensor *t) {
   ck_add_json(b, t->name, (int64_t)strlen(t->name));
   pf_bytes_printf(b, ":{\"file\":%d,\"dtype\":\"%s\",\"shape\":[", t->file, ck_type_name(t->type));
-  for (int32_t d = 0; d < t->ndim; d++) pf_bytes_printf(b, d ? ",%" PRId64 : "%" PRId64, x->dims[t->dims_at + d]);
-  pf_bytes_printf(b, "],\"begin\":%" PRId64 ",\"end\":%" PRId64 ",\"crc32\":\"%08x\"}", t->begin, t->end, t->crc);
+  for (int32_t d = 0; d < t->ndim; d++)
+    pf_bytes_printf(b, d ? ",%" PRId64 : "%" PRId64, x->dims[t->dims_at + d]);
+  pf_bytes_printf(b, "],\"begin\":%" PRId64 ",\"end\":%" PRId64 ",\"crc32\":\"%08x\"}", t->begin,
+                  t->end, t->crc);
 }
 
 pf_status ck_index_write(pf_ctx *c, const char *prefix, ck_index *x) {
   char path[CK_PATH], temporary[CK_PATH], head[32];
   pf_bytes b = {0};
   int fd = -1;
-  if (snprintf(path, sizeof path, "%s.index", prefix) >= (int)sizeof path) return PF_INVALID(c, "path is too long: %s", prefix);
+  if (snprintf(path, sizeof path, "%s.index", prefix) >= (int)sizeof path)
+    return PF_INVALID(c, "path is too long: %s", prefix);
   if (x->n_tensors) qsort(x->tensors, (size_t)x->n_tensors, sizeof *x->tensors, by_name);
   pf_bytes_text(&b, "{\"crc32\":\"00000000\",\"format\":\"" CK_FORMAT "\",\"files\":[");
   for (int64_t i = 0; i < x->n_files; i++) {

@@ -1,7 +1,8 @@
 /* checkpoint_restore.c - RestoreV2.
  *
  * Invariants
- *   1. Files are untrusted: every size is checked against the file's real length before memory is taken for it.
+ *   1. Files are untrusted: every size is checked against the file's real length before memory is
+ *      taken for it.
  *   2. All missing names, or all types that differ, are told in one message.
  *   3. A tensor whose CRC differs is never given out.
  * Threads: the host's BLOCKING lane.
@@ -82,7 +83,8 @@ static pf_status find_all(pf_ctx *c, restoring *s) {
     if (s->want[i]->type == c->out_type[i]) continue;
     pf_bytes_text(&b, comma);
     pf_bytes_text(&b, s->want[i]->name);
-    pf_bytes_printf(&b, " is %s there, %s was asked for", ck_type_name(s->want[i]->type), pf_type_name(c->out_type[i]));
+    pf_bytes_printf(&b, " is %s there, %s was asked for", ck_type_name(s->want[i]->type),
+                    pf_type_name(c->out_type[i]));
     comma = "; ";
   }
   return report(c, PF_INVALID_ARGUMENT, &b);
@@ -99,28 +101,34 @@ static pf_status open_file(pf_ctx *c, restoring *s, int32_t i, const char *path)
   s->fd[i] = fd;
   if (fstat(fd, &st)) return ck_errno(c, "stat", path);
   if (!S_ISREG(st.st_mode) || (int64_t)st.st_size != s->x.files[i].size || st.st_size < 8)
-    return pf_failf(c, PF_DATA_LOSS, "%s has %lld bytes, its index says %" PRId64, path, (long long)st.st_size,
-                    s->x.files[i].size);
+    return pf_failf(c, PF_DATA_LOSS, "%s has %lld bytes, its index says %" PRId64, path,
+                    (long long)st.st_size, s->x.files[i].size);
   PF_TRY(ck_read_at(c, fd, path, head, 8, 0));
   for (int k = 7; k >= 0; k--) header = header << 8 | head[k];
   if (header > (uint64_t)CK_INDEX_LIMIT || (int64_t)header > (int64_t)st.st_size - 8)
-    return pf_failf(c, PF_DATA_LOSS, "%s is not a safetensors file: header of %" PRIu64 " bytes", path, header);
+    return pf_failf(c, PF_DATA_LOSS, "%s is not a safetensors file: header of %" PRIu64 " bytes",
+                    path, header);
   s->start[i] = 8 + (int64_t)header;
   s->length[i] = (int64_t)st.st_size - s->start[i];
   return PF_OK;
 }
 
-static pf_status check_tensor(pf_ctx *c, const restoring *s, const ck_tensor *t, const char *path, int64_t *count) {
+static pf_status check_tensor(pf_ctx *c, const restoring *s, const ck_tensor *t, const char *path,
+                              int64_t *count) {
   int64_t bytes = 0, size = pf_type_size(t->type), held = t->end - t->begin;
   int ok = pf_shape_numel(s->x.dims + t->dims_at, t->ndim, count);
   if (ok && t->type != PF_STRING) ok = pf_mul(*count, size, &bytes) && bytes == held;
-  if (ok && t->type == PF_STRING) ok = pf_mul(*count, 8, &bytes) && bytes <= held && (*count > 0 || held == 0);
+  if (ok && t->type == PF_STRING)
+    ok = pf_mul(*count, 8, &bytes) && bytes <= held && (*count > 0 || held == 0);
   if (ok && t->end <= s->length[t->file]) return PF_OK;
-  return pf_failf(c, PF_DATA_LOSS, "tensor '%s' of shape %s does not fit bytes %" PRId64 " to %" PRId64 " of %s", t->name,
-                  pf_shape_text(s->x.dims + t->dims_at, t->ndim).s, t->begin, t->end, path);
+  return pf_failf(c, PF_DATA_LOSS,
+                  "tensor '%s' of shape %s does not fit bytes %" PRId64 " to %" PRId64 " of %s",
+                  t->name, pf_shape_text(s->x.dims + t->dims_at, t->ndim).s, t->begin, t->end,
+                  path);
 }
 
-static pf_status read_checked(pf_ctx *c, const restoring *s, const ck_tensor *t, const char *path, char *to) {
+static pf_status read_checked(pf_ctx *c, const restoring *s, const ck_tensor *t, const char *path,
+                              char *to) {
   uint32_t crc = 0;
   int64_t n = t->end - t->begin, at = s->start[t->file] + t->begin;
   for (int64_t done = 0; done < n; done += 1 << 20) {
@@ -129,17 +137,19 @@ static pf_status read_checked(pf_ctx *c, const restoring *s, const ck_tensor *t,
     crc = ck_crc(crc, to + done, m);
   }
   if (crc == t->crc) return PF_OK;
-  return pf_failf(c, PF_DATA_LOSS, "tensor '%s' in '%s' is damaged: CRC %08x, expected %08x", t->name, path, crc, t->crc);
+  return pf_failf(c, PF_DATA_LOSS, "tensor '%s' in '%s' is damaged: CRC %08x, expected %08x",
+                  t->name, path, crc, t->crc);
 }
 
-static pf_status set_strings(pf_ctx *c, DLTensor *out, int64_t n, const char *bytes, int64_t held, const ck_tensor *t,
-                             const char *path) {
+static pf_status set_strings(pf_ctx *c, DLTensor *out, int64_t n, const char *bytes, int64_t held,
+                             const ck_tensor *t, const char *path) {
   uint64_t at = (uint64_t)n * 8;
   for (int64_t i = 0; i < n; i++) {
     uint64_t len = 0;
     for (int k = 7; k >= 0; k--) len = len << 8 | (unsigned char)bytes[i * 8 + k];
     if (len > (uint64_t)held - at)
-      return pf_failf(c, PF_DATA_LOSS, "strings of tensor '%s' in '%s' do not add up", t->name, path);
+      return pf_failf(c, PF_DATA_LOSS, "strings of tensor '%s' in '%s' do not add up", t->name,
+                      path);
     PF_TRY(c->host->str_set(out, i, (pf_str){bytes + at, (int64_t)len}));
     at += len;
   }
@@ -172,7 +182,8 @@ static pf_status open_wanted(pf_ctx *c, restoring *s) {
   s->fd = malloc(sizeof *s->fd * (size_t)(s->x.n_files + 1));
   s->start = calloc((size_t)s->x.n_files + 1, 8);
   s->length = calloc((size_t)s->x.n_files + 1, 8);
-  if (!s->want || !s->fd || !s->start || !s->length) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to restore");
+  if (!s->want || !s->fd || !s->start || !s->length)
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to restore");
   for (int64_t i = 0; i < s->x.n_files; i++) s->fd[i] = -1;
   PF_TRY(find_all(c, s));
   for (int64_t i = 0; i < s->n; i++) {
@@ -193,8 +204,10 @@ static pf_status restore_steps(pf_ctx *c, restoring *s) {
   for (int64_t i = 0; i < s->n; i++) {
     pf_str slice;
     PF_TRY(c->host->str_get(c->in[2], i, &slice));
-    if (slice.len) return pf_failf(c, PF_UNIMPLEMENTED, "partitioned variables are not restored in version 1 of the "
-                                   "checkpoint format");
+    if (slice.len)
+      return pf_failf(c, PF_UNIMPLEMENTED,
+                      "partitioned variables are not restored in version 1 of the "
+                      "checkpoint format");
   }
   pf_status r = open_wanted(c, s);
   if (r == PF_NOT_FOUND && s->fd) {      /* a file went away: saved over meanwhile? */
@@ -215,6 +228,7 @@ static pf_status restore(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const checkpoint_restore_kernels[] = {
-  PF_CPU_FLAGS("RestoreV2", NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE, .compute = restore),
-  NULL
-};
+    PF_CPU_FLAGS("RestoreV2", NULL,
+                 PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE,
+                 .compute = restore),
+    NULL};

@@ -1,8 +1,9 @@
 /* checkpoint_save.c - SaveV2, MergeV2Checkpoints, ShardedFilename, ShardedFilespec.
  *
  * Invariants
- *   1. A data file is complete and synced before an index names it; the index's rename commits; only then do older
- *      files of the same prefix go.  A crash at any moment leaves the last committed checkpoint whole.
+ *   1. A data file is complete and synced before an index names it; the index's rename commits;
+ *      only then do older files of the same prefix go.  A crash at any moment leaves the last
+ *      committed checkpoint whole.
  *   2. An error removes what this call made.
  * Threads: the host's BLOCKING lane; two writers of one prefix at once are not supported.
  */
@@ -12,7 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct { const char *name; const DLTensor *t; int32_t type; int64_t unit, bytes, begin; uint32_t crc; } item;
+typedef struct {
+  const char *name;
+  const DLTensor *t;
+  int32_t type;
+  int64_t unit, bytes, begin;
+  uint32_t crc;
+} item;
 typedef struct {
   char prefix[CK_PATH], folder[CK_PATH], data[CK_PATH], temporary[CK_PATH];
   item *items;
@@ -26,11 +33,13 @@ pf_status ck_prefix(pf_ctx *c, const DLTensor *t, char *out) {
   pf_str s;
   if (t->ndim != 0) return PF_INVALID(c, "prefix must be a scalar, got shape %s", PF_SHAPE(t).s);
   PF_TRY(c->host->str_get(t, 0, &s));
-  if (s.len == 0 || s.len > CK_PATH - 128) return PF_INVALID(c, "prefix must have 1 to %d bytes, got %" PRId64, CK_PATH - 128, s.len);
+  if (s.len == 0 || s.len > CK_PATH - 128)
+    return PF_INVALID(c, "prefix must have 1 to %d bytes, got %" PRId64, CK_PATH - 128, s.len);
   if (memchr(s.data, 0, (size_t)s.len)) return PF_INVALID(c, "prefix must not contain a zero byte");
   memcpy(out, s.data, (size_t)s.len);
   out[s.len] = 0;
-  if (!*ck_base(out)) return PF_INVALID(c, "prefix '%s' names a folder, not a checkpoint in one", out);
+  if (!*ck_base(out))
+    return PF_INVALID(c, "prefix '%s' names a folder, not a checkpoint in one", out);
   return PF_OK;
 }
 
@@ -42,8 +51,11 @@ static pf_status check_names(pf_ctx *c, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     pf_str s;
     PF_TRY(c->host->str_get(c->in[2], i, &s));
-    if (s.len) return pf_failf(c, PF_UNIMPLEMENTED, "shape_and_slices[%" PRId64 "] is '%.*s': partitioned variables are "
-                               "not saved in version 1 of the checkpoint format", i, (int)PF_MIN(s.len, 100), s.data);
+    if (s.len)
+      return pf_failf(c, PF_UNIMPLEMENTED,
+                      "shape_and_slices[%" PRId64 "] is '%.*s': partitioned variables are "
+                      "not saved in version 1 of the checkpoint format",
+                      i, (int)PF_MIN(s.len, 100), s.data);
   }
   return PF_OK;
 }
@@ -59,13 +71,16 @@ static pf_status string_bytes(pf_ctx *c, const DLTensor *t, int64_t *bytes) {
   return PF_OK;
 }
 
-/* Larger elements first, then by name: everything is aligned to its element and nothing is padded. */
+/* Larger elements first, then by name: everything is aligned to its element and nothing is padded.
+ * */
 static int by_layout(const void *a, const void *b) {
   const item *x = a, *y = b;
   if (x->unit != y->unit) return x->unit > y->unit ? -1 : 1;
   return strcmp(x->name, y->name);
 }
-static int item_by_name(const void *a, const void *b) { return strcmp(((const item *)a)->name, ((const item *)b)->name); }
+static int item_by_name(const void *a, const void *b) {
+  return strcmp(((const item *)a)->name, ((const item *)b)->name);
+}
 
 static pf_status take_items(pf_ctx *c, saving *s) {
   int64_t total = 0, at = 0;
@@ -76,19 +91,25 @@ static pf_status take_items(pf_ctx *c, saving *s) {
   }
   s->items = calloc((size_t)s->n + 1, sizeof *s->items);
   s->names = malloc((size_t)total + 1);
-  if (!s->items || !s->names) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to lay out a checkpoint");
+  if (!s->items || !s->names)
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to lay out a checkpoint");
   for (int64_t i = 0; i < s->n; i++) {
     item *it = &s->items[i];
     PF_TRY(c->host->str_get(c->in[1], i, &name));
-    if (!ck_utf8(name.data, name.len)) return PF_INVALID(c, "tensor_names[%" PRId64 "] is not valid UTF-8", i);
+    if (!ck_utf8(name.data, name.len))
+      return PF_INVALID(c, "tensor_names[%" PRId64 "] is not valid UTF-8", i);
     it->name = memcpy(s->names + at, name.data, (size_t)name.len);
     s->names[at + name.len] = 0;
     at += name.len + 1;
     it->t = c->in[3 + i];
     it->type = c->in_type[3 + i];
     if (!ck_type_name(it->type))
-      return pf_failf(c, PF_UNIMPLEMENTED, "tensor '%s' of type %s cannot be saved", it->name, pf_type_name(it->type));
-    it->unit = it->type == PF_STRING ? 1 : it->type == PF_COMPLEX64 ? 4 : it->type == PF_COMPLEX128 ? 8 : pf_type_size(it->type);
+      return pf_failf(c, PF_UNIMPLEMENTED, "tensor '%s' of type %s cannot be saved", it->name,
+                      pf_type_name(it->type));
+    it->unit = it->type == PF_STRING       ? 1
+               : it->type == PF_COMPLEX64  ? 4
+               : it->type == PF_COMPLEX128 ? 8
+                                           : pf_type_size(it->type);
     if (it->type == PF_STRING) PF_TRY(string_bytes(c, it->t, &it->bytes));
     else it->bytes = pf_numel(it->t) * pf_type_size(it->type);
   }
@@ -110,13 +131,18 @@ static void add_entry(pf_bytes *b, const item *it) {
   if (it->type == PF_STRING) {
     pf_bytes_printf(b, "%" PRId64, it->bytes);
   } else {
-    for (int32_t d = 0; d < it->t->ndim; d++) pf_bytes_printf(b, d ? ",%" PRId64 : "%" PRId64, it->t->shape[d]);
-    if (it->type == PF_COMPLEX64 || it->type == PF_COMPLEX128) pf_bytes_text(b, it->t->ndim ? ",2" : "2");
+    for (int32_t d = 0; d < it->t->ndim; d++)
+      pf_bytes_printf(b, d ? ",%" PRId64 : "%" PRId64, it->t->shape[d]);
+    if (it->type == PF_COMPLEX64 || it->type == PF_COMPLEX128)
+      pf_bytes_text(b, it->t->ndim ? ",2" : "2");
   }
-  pf_bytes_printf(b, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", it->begin, it->begin + it->bytes);
+  pf_bytes_printf(b, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", it->begin,
+                  it->begin + it->bytes);
 }
 
-static void put_u64(char *p, uint64_t x) { for (int i = 0; i < 8; i++) p[i] = (char)(x >> (8 * i)); }
+static void put_u64(char *p, uint64_t x) {
+  for (int i = 0; i < 8; i++) p[i] = (char)(x >> (8 * i));
+}
 
 static pf_status make_header(pf_ctx *c, saving *s) {
   pf_bytes *b = &s->head;
@@ -125,13 +151,15 @@ static pf_status make_header(pf_ctx *c, saving *s) {
   for (int64_t i = 0; i < s->n; i++) add_entry(b, &s->items[i]);
   pf_bytes_add(b, "}", 1);
   while (!b->failed && b->n % 64) pf_bytes_add(b, " ", 1);
-  if (b->failed) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the header of a checkpoint");
+  if (b->failed)
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the header of a checkpoint");
   put_u64(b->data, (uint64_t)b->n - 8);
   return PF_OK;
 }
 
 /* In pieces that stay in cache between the CRC and the write. */
-static pf_status write_counted(pf_ctx *c, int fd, const char *path, const char *data, int64_t n, uint32_t *crc) {
+static pf_status write_counted(pf_ctx *c, int fd, const char *path, const char *data, int64_t n,
+                               uint32_t *crc) {
   for (int64_t at = 0; at < n; at += 1 << 20) {
     int64_t m = PF_MIN(1 << 20, n - at);
     *crc = ck_crc(*crc, data + at, m);
@@ -180,15 +208,17 @@ static pf_status write_data(pf_ctx *c, saving *s) {
 static pf_status pick_data(pf_ctx *c, const char *prefix, int shard, int shards, char *out) {
   struct stat st;
   for (int64_t g = 0; g < 1000000; g++) {
-    int n = g == 0 ? snprintf(out, CK_PATH, "%s.data-%05d-of-%05d.safetensors", prefix, shard, shards)
-                   : snprintf(out, CK_PATH, "%s.data-%05d-of-%05d.g%" PRId64 ".safetensors", prefix, shard, shards, g);
+    int n = g == 0
+                ? snprintf(out, CK_PATH, "%s.data-%05d-of-%05d.safetensors", prefix, shard, shards)
+                : snprintf(out, CK_PATH, "%s.data-%05d-of-%05d.g%" PRId64 ".safetensors", prefix,
+                           shard, shards, g);
     if (n >= CK_PATH) return PF_INVALID(c, "path is too long: %s", prefix);
     if (lstat(out, &st) && errno == ENOENT) return PF_OK;
   }
   return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no free data file name for %s", prefix);
 }
 
-/* ---------------------------------------------------------------- the index, and what it makes obsolete */
+/* -------------------------------------------------------- the index, and what it makes obsolete */
 static int starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 static int ends(const char *s, const char *with) {
   size_t n = strlen(s), m = strlen(with);
@@ -209,7 +239,8 @@ static void remove_obsolete(const char *prefix, const ck_index *x) {
   DIR *d = opendir(folder);
   if (!d) return;
   for (struct dirent *e; (e = readdir(d));) {
-    int old = starts(e->d_name, data) && (ends(e->d_name, ".safetensors") || strstr(e->d_name, ".tmp-"));
+    int old =
+        starts(e->d_name, data) && (ends(e->d_name, ".safetensors") || strstr(e->d_name, ".tmp-"));
     if ((!old && !starts(e->d_name, index)) || kept(x, e->d_name)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     unlink(path);
@@ -224,11 +255,18 @@ static pf_status commit(pf_ctx *c, saving *s) {
   ck_index x = {.files = &file, .n_files = 1, .n_tensors = s->n};
   x.tensors = calloc((size_t)s->n + 1, sizeof *x.tensors);
   x.dims = malloc(sizeof(int64_t) * (size_t)(n_dims + 1));
-  pf_status r = x.tensors && x.dims ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the index of a checkpoint");
+  pf_status r = x.tensors && x.dims
+                    ? PF_OK
+                    : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the index of a checkpoint");
   for (int64_t i = 0; i < s->n && r == PF_OK; i++) {
     const item *it = &s->items[i];
-    x.tensors[i] = (ck_tensor){.name = it->name, .type = it->type, .ndim = it->t->ndim, .crc = it->crc, .dims_at = k,
-                               .begin = it->begin, .end = it->begin + it->bytes};
+    x.tensors[i] = (ck_tensor){.name = it->name,
+                               .type = it->type,
+                               .ndim = it->t->ndim,
+                               .crc = it->crc,
+                               .dims_at = k,
+                               .begin = it->begin,
+                               .end = it->begin + it->bytes};
     for (int32_t d = 0; d < it->t->ndim; d++) x.dims[k++] = it->t->shape[d];
   }
   if (r == PF_OK) r = ck_index_write(c, s->prefix, &x);
@@ -262,7 +300,12 @@ static pf_status save(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- MergeV2Checkpoints */
-typedef struct { ck_index *shards, all; int64_t n; char (*moved)[CK_PATH], (*from)[CK_PATH]; int64_t n_moved; } merging;
+typedef struct {
+  ck_index *shards, all;
+  int64_t n;
+  char (*moved)[CK_PATH], (*from)[CK_PATH];
+  int64_t n_moved;
+} merging;
 
 /* One index over all shards; names of files are where their bytes will be. */
 static pf_status join_indexes(pf_ctx *c, merging *m, const char *prefix) {
@@ -318,7 +361,8 @@ static pf_status merge_steps(pf_ctx *c, merging *m, int delete_old) {
   for (int64_t i = 1; i < m->all.n_tensors; i++)
     if (!strcmp(m->all.tensors[i - 1].name, m->all.tensors[i].name))
       return PF_INVALID(c, "tensor '%s' is in two of the checkpoints", m->all.tensors[i].name);
-  for (int64_t i = 0; i < m->n; i++) {           /* hard links first: the shards stay whole until the commit */
+  for (int64_t i = 0; i < m->n;
+       i++) { /* hard links first: the shards stay whole until the commit */
     PF_TRY(c->host->str_get(c->in[0], i, &s));
     memcpy(part, s.data, (size_t)s.len);
     part[s.len] = 0;
@@ -351,10 +395,13 @@ static pf_status merge_steps(pf_ctx *c, merging *m, int delete_old) {
 typedef struct { int32_t delete_old_dirs; } merge_state;
 static pf_status merge(pf_ctx *c, const void *state) {
   const merge_state *s = state;
-  if (c->in[0]->ndim != 1) return PF_INVALID(c, "checkpoint_prefixes must be a vector, got shape %s", PF_SHAPE(c->in[0]).s);
+  if (c->in[0]->ndim != 1)
+    return PF_INVALID(c, "checkpoint_prefixes must be a vector, got shape %s",
+                      PF_SHAPE(c->in[0]).s);
   merging m = {.n = c->in[0]->shape[0]};
   m.shards = calloc((size_t)m.n + 1, sizeof *m.shards);
-  pf_status r = m.shards ? merge_steps(c, &m, s->delete_old_dirs) : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to merge");
+  pf_status r = m.shards ? merge_steps(c, &m, s->delete_old_dirs)
+                         : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to merge");
   for (int64_t i = 0; i < m.n_moved; i++) {       /* it failed: back to how it was */
     struct stat st;
     if (lstat(m.from[i], &st)) rename(m.moved[i], m.from[i]);
@@ -374,13 +421,15 @@ static pf_status merge(pf_ctx *c, const void *state) {
 static pf_status sharded(pf_ctx *c, const char *shard, int64_t shards) {
   pf_str base;
   pf_bytes b = {0};
-  if (c->in[0]->ndim != 0) return PF_INVALID(c, "basename must be a scalar, got shape %s", PF_SHAPE(c->in[0]).s);
+  if (c->in[0]->ndim != 0)
+    return PF_INVALID(c, "basename must be a scalar, got shape %s", PF_SHAPE(c->in[0]).s);
   PF_TRY(c->host->str_get(c->in[0], 0, &base));
   DLTensor *out = c->host->output(c, 0, NULL, 0);
   PF_EXHAUSTED(out);
   pf_bytes_add(&b, base.data, base.len);
   pf_bytes_printf(&b, "-%s-of-%05" PRId64, shard, shards);
-  pf_status r = b.failed ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a name") : c->host->str_set(out, 0, (pf_str){b.data, b.n});
+  pf_status r = b.failed ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a name")
+                         : c->host->str_set(out, 0, (pf_str){b.data, b.n});
   pf_bytes_free(&b);
   return r;
 }
@@ -402,10 +451,9 @@ static pf_status sharded_filespec(pf_ctx *c, const void *state) {
 
 enum { FLAGS = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE };
 const pf_kernel *const checkpoint_save_kernels[] = {
-  PF_CPU_FLAGS("SaveV2", NULL, FLAGS, .compute = save),
-  PF_CPU_FLAGS("MergeV2Checkpoints", NULL, FLAGS, .attrs = PF_ATTRS(PF_ATTR(merge_state, PF_ATTR_BOOL, delete_old_dirs)),
-               .state_size = sizeof(merge_state), .compute = merge),
-  PF_CPU("ShardedFilename", NULL, .compute = sharded_filename),
-  PF_CPU("ShardedFilespec", NULL, .compute = sharded_filespec),
-  NULL
-};
+    PF_CPU_FLAGS("SaveV2", NULL, FLAGS, .compute = save),
+    PF_CPU_FLAGS("MergeV2Checkpoints", NULL, FLAGS,
+                 .attrs = PF_ATTRS(PF_ATTR(merge_state, PF_ATTR_BOOL, delete_old_dirs)),
+                 .state_size = sizeof(merge_state), .compute = merge),
+    PF_CPU("ShardedFilename", NULL, .compute = sharded_filename),
+    PF_CPU("ShardedFilespec", NULL, .compute = sharded_filespec), NULL};

@@ -1,7 +1,9 @@
-/* conv.c - the arithmetic of Conv2D and Conv2DBackpropInput (conv_slide.h), one copy per instruction set.
+/* conv.c - the arithmetic of Conv2D and Conv2DBackpropInput (conv_slide.h), one copy per
+ * instruction set.
  *
  * Invariants
- *   1. Every output pixel is summed in the order of filter rows, columns and channels, whatever the tasks.
+ *   1. Every output pixel is summed in the order of filter rows, columns and channels, whatever the
+ *      tasks.
  *   2. Sizes were checked by conv_layout.c: nothing here can overflow or read outside its arrays.
  * Threads: parallel_for over (image, rows); a worker has its own strip.
  */
@@ -12,12 +14,18 @@ enum { STRIP_BYTES = 192 * 1024, PANEL_BYTES = 256 * 1024, MIN_TASKS = 16, MIN_P
 enum { DOTS = 8, MAX_DOTS = 4 };      /* pixels side by side; most output channels for that form */
 
 static int64_t forward_row0(const pf_conv *g, int64_t row) { return row * g->sh - g->pt; }
-static int64_t forward_row1(const pf_conv *g, int64_t row) { return row * g->sh - g->pt + (g->kh - 1) * g->dh; }
+static int64_t forward_row1(const pf_conv *g, int64_t row) {
+  return row * g->sh - g->pt + (g->kh - 1) * g->dh;
+}
 static int64_t input_row0(const pf_conv *g, int64_t row) {
   return pf_floor_div(row + g->pt - (g->kh - 1) * g->dh, g->sh);
 }
-static int64_t input_column0(const pf_conv *g) { return pf_floor_div(g->pl - (g->kw - 1) * g->dw, g->sw); }
-static int64_t input_row1(const pf_conv *g, int64_t row) { return pf_floor_div(row + g->pt, g->sh); }
+static int64_t input_column0(const pf_conv *g) {
+  return pf_floor_div(g->pl - (g->kw - 1) * g->dw, g->sw);
+}
+static int64_t input_row1(const pf_conv *g, int64_t row) {
+  return pf_floor_div(row + g->pt, g->sh);
+}
 
 #define TILE_F32
 #include "tile_begin.h"

@@ -1,7 +1,8 @@
 /* conv.h - one convolution's sizes, checked, and the three passes over it.
  *
- * In NHWC:  y[n, oh, ow, o] = sum over kh, kw, c of x[n, oh*sh + kh*dh - pt, ow*sw + kw*dw - pl, c] * f[kh, kw, c, o].
- * Passes get compact NHWC float or double arrays; conv_layout.c turns NCHW and halves into that and back.
+ * In NHWC:  y[n, oh, ow, o] = sum over kh, kw, c of x[n, oh*sh + kh*dh - pt, ow*sw + kw*dw - pl, c]
+ * * f[kh, kw, c, o]. Passes get compact NHWC float or double arrays; conv_layout.c turns NCHW and
+ * halves into that and back.
  */
 #ifndef PF_CPU_CONV_H
 #define PF_CPU_CONV_H
@@ -33,11 +34,14 @@ pf_status PF_ISA_NAME(pf_depth_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_filter_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_filter_f64)(pf_ctx *c, const pf_conv_call *call);
 
-PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
 
-/* Copies rows [h0, h0 + rows) and columns [w0, w0 + cols) of an image [h, w, bytes per pixel]; zeros outside. */
-PF_LOCAL void pf_copy_strip(const char *x, int64_t h, int64_t w, int64_t pixel, int64_t h0, int64_t rows, int64_t w0,
-                            int64_t cols, char *to) {
+/* Copies rows [h0, h0 + rows) and columns [w0, w0 + cols) of an image [h, w, bytes per pixel];
+ * zeros outside. */
+PF_LOCAL void pf_copy_strip(const char *x, int64_t h, int64_t w, int64_t pixel, int64_t h0,
+                            int64_t rows, int64_t w0, int64_t cols, char *to) {
   int64_t left = PF_MIN(PF_MAX(-w0, 0), cols), from = PF_MAX(w0, 0);
   int64_t mid = PF_MAX(PF_MIN(w - from, cols - left), 0), right = cols - left - mid;
   for (int64_t r = h0; r < h0 + rows; r++, to += cols * pixel) {

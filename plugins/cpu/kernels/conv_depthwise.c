@@ -1,7 +1,8 @@
-/* conv_depthwise.c - the arithmetic of DepthwiseConv2dNative and its gradients (depthwise.h), per instruction set.
+/* conv_depthwise.c - the arithmetic of DepthwiseConv2dNative and its gradients (depthwise.h), per
+ * instruction set.
  *
- * Invariants: every number is one sum in a fixed order, for any number of threads.  Sizes were checked by
- * conv_layout.c.  Threads: parallel_for over rows, or over filter taps.
+ * Invariants: every number is one sum in a fixed order, for any number of threads.  Sizes were
+ * checked by conv_layout.c.  Threads: parallel_for over rows, or over filter taps.
  */
 #include "conv.h"
 #include "tile_types.h"

@@ -1,9 +1,11 @@
-/* conv_grad.c - the arithmetic of Conv2DBackpropFilter (conv_weights.h), one copy per instruction set.
+/* conv_grad.c - the arithmetic of Conv2DBackpropFilter (conv_weights.h), one copy per instruction
+ * set.
  *
  * Invariants
  *   1. The order of every sum follows from the sizes alone: equal bits for any number of threads.
  *   2. Sizes were checked by conv_layout.c.
- * Threads: parallel_for over tiles of the filter, or over fixed parts of the batch; a worker has its own strips.
+ * Threads: parallel_for over tiles of the filter, or over fixed parts of the batch; a worker has
+ * its own strips.
  */
 #include "conv.h"
 #include "tile_types.h"

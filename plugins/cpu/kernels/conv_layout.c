@@ -1,8 +1,10 @@
-/* conv_layout.c - Conv2D, DepthwiseConv2dNative and the gradients of both: checks, data formats and halves.
+/* conv_layout.c - Conv2D, DepthwiseConv2dNative and the gradients of both: checks, data formats and
+ * halves.
  *
  * Invariants
  *   1. A pass runs only on sizes that conv_sizes has checked; empty tensors never reach it.
- *   2. A depthwise channel multiplier m becomes m copies of each channel, which have one filter each.
+ *   2. A depthwise channel multiplier m becomes m copies of each channel, which have one filter
+ *      each.
  *   3. NCHW is transposed to NHWC and back; halves are summed as float and rounded once.
  * Threads: compute is concurrent; the passes use parallel_for.
  */
@@ -15,26 +17,42 @@ enum { FORWARD, INPUT, FILTER, DEPTH_FORWARD, DEPTH_INPUT, DEPTH_FILTER };
 static pf_status conv_init(pf_ctx *c, void *state) { return pf_window_init(c, state); }
 
 /* All sizes of the convolution of x [n, h, w, c] with f [kh, kw, fc, oc]. */
-static pf_status conv_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, const int64_t *f, pf_conv *g) {
-  *g = (pf_conv){.n = x[0], .h = x[1], .w = x[2], .c = x[3], .kh = f[0], .kw = f[1], .fc = f[2], .oc = f[3],
-                 .sh = s->sh, .sw = s->sw, .dh = s->dh, .dw = s->dw};
+static pf_status conv_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, const int64_t *f,
+                            pf_conv *g) {
+  *g = (pf_conv){.n = x[0],
+                 .h = x[1],
+                 .w = x[2],
+                 .c = x[3],
+                 .kh = f[0],
+                 .kw = f[1],
+                 .fc = f[2],
+                 .oc = f[3],
+                 .sh = s->sh,
+                 .sw = s->sw,
+                 .dh = s->dh,
+                 .dw = s->dw};
   int64_t room, rows, cols;
   if (g->fc < 1 || g->kh < 1 || g->kw < 1 || g->oc < 0)
-    return PF_INVALID(c, "filter must not have zero elements (i.e. all dimensions must be non-zero): %s",
-                      pf_shape_text(f, 4).s);
+    return PF_INVALID(
+        c, "filter must not have zero elements (i.e. all dimensions must be non-zero): %s",
+        pf_shape_text(f, 4).s);
   if (g->c % g->fc)
-    return PF_INVALID(c, "input depth must be evenly divisible by filter depth: %" PRId64 " vs %" PRId64, g->c, g->fc);
+    return PF_INVALID(
+        c, "input depth must be evenly divisible by filter depth: %" PRId64 " vs %" PRId64, g->c,
+        g->fc);
   g->groups = PF_MAX(g->c / g->fc, 1);
   if (g->oc % g->groups)
-    return PF_INVALID(c, "output depth must be evenly divisible by number of groups: %" PRId64 " vs %" PRId64, g->oc,
-                      g->groups);
+    return PF_INVALID(
+        c, "output depth must be evenly divisible by number of groups: %" PRId64 " vs %" PRId64,
+        g->oc, g->groups);
   PF_TRY(pf_window_size(c, s, 0, g->h, g->kh, &g->oh, &g->pt));
   PF_TRY(pf_window_size(c, s, 1, g->w, g->kw, &g->ow, &g->pl));
   rows = g->h + g->pt * 2 + (g->kh + 1) * g->dh;
   cols = g->w + g->pl * 2 + (g->kw + 1) * g->dw;
   if (rows > INT32_MAX || cols > INT32_MAX || !pf_mul(rows, cols, &room) ||
       !pf_mul(room, 64 * PF_MAX(g->c, PF_MAX(g->oc, 1)), &room))
-    return PF_INVALID(c, "convolution of %s with filter %s is too large", pf_shape_text(x, 4).s, pf_shape_text(f, 4).s);
+    return PF_INVALID(c, "convolution of %s with filter %s is too large", pf_shape_text(x, 4).s,
+                      pf_shape_text(f, 4).s);
   return PF_OK;
 }
 
@@ -44,7 +62,8 @@ static pf_status conv_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, con
   static void transpose_##tag(const T *x, int64_t rows, int64_t cols, T *y) { \
     int64_t i = 0, j; \
     for (; i + 4 <= rows; i += 4) { \
-      for (j = 0; j + 4 <= cols; j += 4) transpose_4x4_##tag(x + i * cols + j, cols, y + j * rows + i, rows); \
+      for (j = 0; j + 4 <= cols; j += 4) \
+        transpose_4x4_##tag(x + i * cols + j, cols, y + j * rows + i, rows); \
       for (; j < cols; j++) for (int64_t r = i; r < i + 4; r++) y[j * rows + r] = x[r * cols + j]; \
     } \
     for (; i < rows; i++) for (j = 0; j < cols; j++) y[j * rows + i] = x[i * cols + j]; \
@@ -58,18 +77,23 @@ static void transpose_images(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     int64_t at = i * p->rows * p->cols * p->size;
-    if (p->size == 4) transpose_f32((const float *)(const void *)(p->x + at), p->rows, p->cols, (float *)(void *)(p->y + at));
-    else transpose_f64((const double *)(const void *)(p->x + at), p->rows, p->cols, (double *)(void *)(p->y + at));
+    if (p->size == 4)
+      transpose_f32((const float *)(const void *)(p->x + at), p->rows, p->cols,
+                    (float *)(void *)(p->y + at));
+    else
+      transpose_f64((const double *)(const void *)(p->x + at), p->rows, p->cols,
+                    (double *)(void *)(p->y + at));
   }
 }
-static pf_status transpose_all(pf_ctx *c, const void *x, void *y, int64_t n, int64_t rows, int64_t cols, int64_t size) {
+static pf_status transpose_all(pf_ctx *c, const void *x, void *y, int64_t n, int64_t rows,
+                               int64_t cols, int64_t size) {
   planes p = {x, y, rows, cols, size};
   return pf_parallel(c, n, pf_grain(rows * cols), transpose_images, &p);
 }
 
 /* An operand as compact NHWC float or double; `image` false for filters, which have one layout. */
-static pf_status load(pf_ctx *c, const pf_window *s, const DLTensor *t, int64_t pixels, int64_t ch, int image,
-                      const void **out) {
+static pf_status load(pf_ctx *c, const pf_window *s, const DLTensor *t, int64_t pixels, int64_t ch,
+                      int image, const void **out) {
   int64_t n = pf_numel(t), size = s->T == PF_FLOAT64 ? 8 : 4;
   const void *x = PF_DATA(const void, t);
   if (pf_is_half(s->T)) {
@@ -113,10 +137,12 @@ static pf_status store(pf_ctx *c, const pf_window *s, const result *r) {
 
 static pf_status run_pass(pf_ctx *c, const pf_window *s, int which, pf_conv_call *call, result *r) {
   static const pass passes[2][6] = {
-    {PF_ISA_NAME(pf_conv_forward_f32), PF_ISA_NAME(pf_conv_input_f32), PF_ISA_NAME(pf_conv_filter_f32),
-     PF_ISA_NAME(pf_depth_forward_f32), PF_ISA_NAME(pf_depth_input_f32), PF_ISA_NAME(pf_depth_filter_f32)},
-    {PF_ISA_NAME(pf_conv_forward_f64), PF_ISA_NAME(pf_conv_input_f64), PF_ISA_NAME(pf_conv_filter_f64),
-     PF_ISA_NAME(pf_depth_forward_f64), PF_ISA_NAME(pf_depth_input_f64), PF_ISA_NAME(pf_depth_filter_f64)}};
+      {PF_ISA_NAME(pf_conv_forward_f32), PF_ISA_NAME(pf_conv_input_f32),
+       PF_ISA_NAME(pf_conv_filter_f32), PF_ISA_NAME(pf_depth_forward_f32),
+       PF_ISA_NAME(pf_depth_input_f32), PF_ISA_NAME(pf_depth_filter_f32)},
+      {PF_ISA_NAME(pf_conv_forward_f64), PF_ISA_NAME(pf_conv_input_f64),
+       PF_ISA_NAME(pf_conv_filter_f64), PF_ISA_NAME(pf_depth_forward_f64),
+       PF_ISA_NAME(pf_depth_input_f64), PF_ISA_NAME(pf_depth_filter_f64)}};
   PF_TRY(open_result(c, s, r));
   call->out = r->at;
   PF_TRY(passes[s->T == PF_FLOAT64][which](c, call));
@@ -144,7 +170,8 @@ static pf_status conv2d(pf_ctx *c, const void *state) {
   PF_TRY(filter_dims(c, f->shape, f->ndim));
   PF_TRY(conv_sizes(c, s, xd, f->shape, &g));
   pf_window_shape(s, g.n, g.oh, g.ow, g.oc, shape);
-  result r = {.t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
+  result r = {
+      .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
@@ -159,7 +186,8 @@ static pf_status sizes_input(pf_ctx *c, int32_t in, const char *name, int64_t *s
   PF_TRY(pf_in_vector(c, in, name, shape, &n));
   if (n != 4) return PF_INVALID(c, "%s must be a vector of 4 sizes, got %d", name, n);
   for (int i = 0; i < 4; i++)
-    if (shape[i] < 0) return PF_INVALID(c, "%s must be non-negative, got %s", name, pf_shape_text(shape, 4).s);
+    if (shape[i] < 0)
+      return PF_INVALID(c, "%s must be non-negative, got %s", name, pf_shape_text(shape, 4).s);
   int64_t total;
   if (!pf_shape_numel(shape, 4, &total) || total > INT64_MAX / 64)
     return PF_INVALID(c, "%s %s has too many elements", name, pf_shape_text(shape, 4).s);
@@ -173,8 +201,8 @@ static pf_status check_dy(pf_ctx *c, const pf_window *s, const pf_conv *g) {
   if (d[0] == g->n && d[1] == g->oh && d[2] == g->ow && d[3] == g->oc) return PF_OK;
   int64_t want[4];
   pf_window_shape(s, g->n, g->oh, g->ow, g->oc, want);
-  return PF_INVALID(c, "Size of out_backprop doesn't match computed: actual = %s, computed = %s", PF_SHAPE(dy).s,
-                    pf_shape_text(want, 4).s);
+  return PF_INVALID(c, "Size of out_backprop doesn't match computed: actual = %s, computed = %s",
+                    PF_SHAPE(dy).s, pf_shape_text(want, 4).s);
 }
 
 static pf_status conv2d_backprop_input(pf_ctx *c, const void *state) {
@@ -215,21 +243,27 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- depthwise */
-/* Sizes of x [n, h, w, c] with filters [kh, kw, c, m]: as a convolution of c * m channels, one filter each. */
-static pf_status depth_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, const int64_t *f, pf_conv *g, int64_t *m) {
+/* Sizes of x [n, h, w, c] with filters [kh, kw, c, m]: as a convolution of c * m channels, one
+ * filter each. */
+static pf_status depth_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, const int64_t *f,
+                             pf_conv *g, int64_t *m) {
   int64_t flat[4] = {f[0], f[1], 1, 0}, wide[4] = {x[0], x[1], x[2], 0};
   *m = f[3];
   if (f[2] != x[3])
-    return PF_INVALID(c, "input and filter must have the same depth: %" PRId64 " vs %" PRId64, x[3], f[2]);
+    return PF_INVALID(c, "input and filter must have the same depth: %" PRId64 " vs %" PRId64, x[3],
+                      f[2]);
   if (!pf_mul(f[2], f[3], &wide[3]) || !pf_mul(PF_MAX(x[0], 1), PF_MAX(wide[3], 1), &flat[3]))
     return PF_INVALID(c, "filter %s is too large", pf_shape_text(f, 4).s);
   flat[3] = wide[3];                    /* conv_sizes sees one group per channel */
-  if (*m < 1) return PF_INVALID(c, "the channel multiplier must be positive: filter %s", pf_shape_text(f, 4).s);
+  if (*m < 1)
+    return PF_INVALID(c, "the channel multiplier must be positive: filter %s",
+                      pf_shape_text(f, 4).s);
   return conv_sizes(c, s, wide, flat, g);
 }
 
 /* y = each channel of x, m times in a row; or x as it is. */
-static pf_status spread(pf_ctx *c, const pf_window *s, const void **x, int64_t pixels, int64_t ch, int64_t m) {
+static pf_status spread(pf_ctx *c, const pf_window *s, const void **x, int64_t pixels, int64_t ch,
+                        int64_t m) {
   int64_t bytes;
   if (m == 1) return PF_OK;
   if (!pf_mul(pixels, ch * m * 8, &bytes)) return PF_INVALID(c, "tensors are too large");
@@ -264,7 +298,8 @@ static pf_status depthwise(pf_ctx *c, const void *state) {
 }
 
 /* Sums of m neighbouring channels, into the result. */
-static pf_status gather_channels(pf_ctx *c, const pf_window *s, const void *x, int64_t m, result *r) {
+static pf_status gather_channels(pf_ctx *c, const pf_window *s, const void *x, int64_t m,
+                                 result *r) {
   int64_t n = pf_numel(r->t);
   PF_TRY(open_result(c, s, r));
   for (int64_t i = 0; i < n; i++) {
@@ -302,7 +337,8 @@ static pf_status depthwise_backprop_input(pf_ctx *c, const void *state) {
   if (!pf_mul(g.n * g.h * g.w, g.c * 8, &bytes)) return PF_INVALID(c, "tensors are too large");
   call.out = c->host->scratch(c, (uint64_t)bytes, 64);
   if (!call.out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for repeated channels");
-  PF_TRY(s->T == PF_FLOAT64 ? PF_ISA_NAME(pf_depth_input_f64)(c, &call) : PF_ISA_NAME(pf_depth_input_f32)(c, &call));
+  PF_TRY(s->T == PF_FLOAT64 ? PF_ISA_NAME(pf_depth_input_f64)(c, &call)
+                            : PF_ISA_NAME(pf_depth_input_f32)(c, &call));
   return gather_channels(c, s, call.out, m, &r);
 }
 
@@ -327,9 +363,12 @@ static pf_status depthwise_backprop_filter(pf_ctx *c, const void *state) {
 
 #define OPTIONAL(name, kind) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, #name, kind, offsetof(pf_window, name)})
-#define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=" PF_FLOATS, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
-  .attrs = PF_ATTRS(PF_ATTR(pf_window, PF_ATTR_TYPE, T), PF_ATTR(pf_window, PF_ATTR_LIST | PF_ATTR_INT, strides), \
-                    PF_ATTR(pf_window, PF_ATTR_STRING, padding), OPTIONAL(data_format, PF_ATTR_STRING), \
+#define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
+#define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=" PF_FLOATS, FLAGS, \
+  .attrs = PF_ATTRS(PF_ATTR(pf_window, PF_ATTR_TYPE, T), \
+                    PF_ATTR(pf_window, PF_ATTR_LIST | PF_ATTR_INT, strides), \
+                    PF_ATTR(pf_window, PF_ATTR_STRING, padding), \
+                    OPTIONAL(data_format, PF_ATTR_STRING), \
                     OPTIONAL(dilations, PF_ATTR_LIST | PF_ATTR_INT), \
                     OPTIONAL(explicit_paddings, PF_ATTR_LIST | PF_ATTR_INT)), \
   .state_size = sizeof(pf_window), .init = conv_init, .compute = fn)

@@ -1,12 +1,15 @@
 /* conv_slide.h - forward convolution and the gradient of its input, for the element type of tile.h.
  *
- * Both are the same motion: for groups of output pixels ("phases", one per stride remainder; forward has one), sum
- * runs of source pixels against packed filters.  A task is some output rows of one image: it copies the source rows
- * it needs, padded, into a strip that stays in L2, and every tile of the task reads only the strip.
+ * Both are the same motion: for groups of output pixels ("phases", one per stride remainder;
+ * forward has one), sum runs of source pixels against packed filters.  A task is some output rows
+ * of one image: it copies the source rows it needs, padded, into a strip that stays in L2, and
+ * every tile of the task reads only the strip.
  */
 typedef struct {
-  int64_t runs, len, *off, *row;       /* source runs of one output pixel, relative to its base; their rows, ascending */
-  int64_t y0, x0, ny_step;             /* first output row and column of the phase, relative to the task's */
+  /* source runs of one output pixel, relative to its base; their rows, ascending */
+  int64_t runs, len, *off, *row;
+  /* first output row and column of the phase, relative to the task's */
+  int64_t y0, x0;
   T *packed;                           /* [group][panel][runs * len][panel width] */
 } TILE(phase);
 
@@ -29,9 +32,10 @@ typedef struct {
   int64_t strip_size;
 } TILE(slide);
 
-/* Filters [k][n] with element (k, n) at f[run_at[u] + i * k_step + n * n_step] -> panels.  n_step or k_step is 1. */
-static T *TILE(pack_filters)(const T *f, const int64_t *run_at, int64_t runs, int64_t len, int64_t k_step,
-                             int64_t n_step, int64_t n, T *p) {
+/* Filters [k][n] with element (k, n) at f[run_at[u] + i * k_step + n * n_step] -> panels.  n_step
+ * or k_step is 1. */
+static T *TILE(pack_filters)(const T *f, const int64_t *run_at, int64_t runs, int64_t len,
+                             int64_t k_step, int64_t n_step, int64_t n, T *p) {
   for (int64_t j = 0; j < n;) {
     int nv = TILE(tile_nv)(n, j);
     for (int64_t u = 0; u < runs; u++) {
@@ -54,21 +58,30 @@ typedef struct {
   int64_t top;                         /* source row of the strip's first */
 } TILE(patch);
 
-/* Runs in [u0, u1) that meet the source for some pixel of rows y0 .. y1; the rest would only add zeros. */
-PF_INLINE void TILE(useful_runs)(const TILE(patch) *p, int64_t y0, int64_t y1, int64_t *u0, int64_t *u1) {
-  const int64_t *row = p->ph->row, first = p->top + y0 * p->s->s_step_h, last = p->top + y1 * p->s->s_step_h;
+/* Runs in [u0, u1) that meet the source for some pixel of rows y0 .. y1; the rest would only add
+ * zeros. */
+PF_INLINE void TILE(useful_runs)(const TILE(patch) *p, int64_t y0, int64_t y1, int64_t *u0,
+                                 int64_t *u1) {
+  const int64_t *row = p->ph->row, first = p->top + y0 * p->s->s_step_h,
+                last = p->top + y1 * p->s->s_step_h;
   while (*u0 < *u1 && last + row[*u0] < 0) ++*u0;
   while (*u0 < *u1 && first + row[*u1 - 1] >= p->s->sh) --*u1;
 }
 
-static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, int64_t u1, int64_t src_ch,
-                            int64_t dst_ch, int64_t j, int nv) {
+static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, int64_t u1,
+                            int64_t src_ch, int64_t dst_ch, int64_t j, int nv) {
   const TILE(slide) *s = p->s;
   const int mr = tile_rows(nv), w = nv * VL;
   const T *a[TILE_MAX_ROWS];
   T *c[TILE_MAX_ROWS];
-  TILE(tile) t = {.a = a, .c = c, .len = p->ph->len, .a_step = 1, .b_step = w, .b_run = p->ph->len * w,
-                  .cols = (int)PF_MIN(w, s->goc - j), .add = u0 > 0};
+  TILE(tile) t = {.a = a,
+       .c = c,
+       .len = p->ph->len,
+       .a_step = 1,
+       .b_step = w,
+       .b_run = p->ph->len * w,
+       .cols = (int)PF_MIN(w, s->goc - j),
+       .add = u0 > 0};
   int64_t total = p->nrow * p->ncol, x = 0, y = 0;
   const T *src = p->strip + src_ch;
   T *dst = p->image + ((p->r0 + p->ph->y0) * s->ow + p->ph->x0) * s->oc + dst_ch + j;
@@ -93,7 +106,7 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, in
   }
 }
 
-/* ---------------------------------------------------------------- few output channels: sums along the source's */
+/* ------------------------------------------------- few output channels: sums along the source's */
 /* DOTS pixels times one channel: filters [channel][runs * len], vectors along the run. */
 static void TILE(dot_pixels)(const TILE(phase) *ph, const T *const *a, const T *f, T *sums) {
   V acc[DOTS] = {{0}};
@@ -140,11 +153,13 @@ static void TILE(run_dots)(const TILE(patch) *p) {
 }
 
 /* Dots pay where tiles would leave most of a vector empty and runs fill one. */
-static int TILE(use_dots)(int64_t groups, int64_t goc, int64_t len) { return groups == 1 && goc <= MAX_DOTS && len >= VL; }
+static int TILE(use_dots)(int64_t groups, int64_t goc, int64_t len) {
+  return groups == 1 && goc <= MAX_DOTS && len >= VL;
+}
 
 /* Filters for dots: element (i, k) of run u at f[run_at[u] + i * k_step + k * n_step]. */
-static void TILE(pack_dots)(const T *f, const int64_t *run_at, int64_t runs, int64_t len, int64_t k_step, int64_t n_step,
-                            int64_t n, T *p) {
+static void TILE(pack_dots)(const T *f, const int64_t *run_at, int64_t runs, int64_t len,
+                            int64_t k_step, int64_t n_step, int64_t n, T *p) {
   for (int64_t k = 0; k < n; k++)
     for (int64_t u = 0; u < runs; u++)
       for (int64_t i = 0; i < len; i++) *p++ = f[run_at[u] + i * k_step + k * n_step];
@@ -161,7 +176,8 @@ static void TILE(run_phase)(const TILE(patch) *p) {
   for (int64_t g = 0; g < s->groups; g++) {
     for (int64_t j = 0; j < s->goc;) {
       int nv = TILE(tile_nv)(s->goc, j);
-      int64_t block = PF_MAX(PANEL_BYTES / ((int64_t)sizeof(T) * nv * VL * PF_MAX(ph->len, 1)), 1), u = 0;
+      int64_t block = PF_MAX(PANEL_BYTES / ((int64_t)sizeof(T) * nv * VL * PF_MAX(ph->len, 1)), 1),
+              u = 0;
       do {
         int64_t end = PF_MIN(u + block, ph->runs);
         TILE(run_panel)(p, panel, u, end, g * s->gsc, g * s->goc, j, nv);
@@ -182,8 +198,8 @@ static void TILE(slide_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker)
     TILE(patch) p = {.s = s, .image = s->out + image * s->oh * s->ow * s->oc, .r0 = r0, .top = top};
     if (s->strips) {
       T *strip = s->strips + worker * s->strip_size;
-      pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top, s->row1(s->g, r1 - 1) - top + 1,
-                    s->strip_w0, s->strip_cols, (char *)strip);
+      pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top,
+                    s->row1(s->g, r1 - 1) - top + 1, s->strip_w0, s->strip_cols, (char *)strip);
       p.strip = strip;
       p.pitch = s->strip_cols * s->sc;
     } else {
@@ -200,13 +216,15 @@ static void TILE(slide_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker)
   }
 }
 
-/* Output rows of a task: a strip of at most STRIP_BYTES, whole periods of the phases, tasks enough for threads. */
+/* Output rows of a task: a strip of at most STRIP_BYTES, whole periods of the phases, tasks enough
+ * for threads. */
 static void TILE(size_tasks)(TILE(slide) *s) {
   int64_t period = s->o_step_h, images = PF_MAX(s->g->n, 1);
   int64_t rows = PF_MAX((s->oh + period - 1) / period, 1);
   while (rows > 1) {
     int64_t last = PF_MIN(rows * period, s->oh) - 1;
-    int64_t bytes = (s->row1(s->g, last) - s->row0(s->g, 0) + 1) * s->strip_cols * s->sc * (int64_t)sizeof(T);
+    int64_t bytes =
+        (s->row1(s->g, last) - s->row0(s->g, 0) + 1) * s->strip_cols * s->sc * (int64_t)sizeof(T);
     int64_t tasks = images * ((s->oh + rows * period - 1) / (rows * period));
     if (bytes <= STRIP_BYTES && tasks >= MIN_TASKS) break;
     if (bytes <= STRIP_BYTES && rows * s->ow <= MIN_PIXELS) break;
@@ -225,14 +243,16 @@ static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
   TILE(size_tasks)(s);
   if (top < 0 || bottom >= s->sh || s->strip_w0 < 0 || s->strip_w0 + s->strip_cols > s->sw) {
     s->strip_size = (s->strip_rows * s->strip_cols * s->sc + 15) / 16 * 16;
-    s->strips = c->host->scratch(c, (uint64_t)(s->strip_size * c->host->workers(c)) * sizeof(T), 64);
+    s->strips =
+        c->host->scratch(c, (uint64_t)(s->strip_size * c->host->workers(c)) * sizeof(T), 64);
     if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
   }
   int64_t pitch = (s->strips ? s->strip_cols : s->sw) * s->sc;
-  for (int64_t k = 0; k < s->phases; k++) {   /* offsets came as (row << 32 | column), now that the pitch is known */
+  for (int64_t k = 0; k < s->phases; k++) { /* offsets came as (row << 32 | column) */
     TILE(phase) *ph = &s->phase[k];
     for (int64_t u = 0; u < ph->runs; u++) ph->row[u] = ph->off[u] >> 32;
-    for (int64_t u = 0; u < ph->runs; u++) ph->off[u] = (ph->off[u] >> 32) * pitch + (ph->off[u] & 0xffffffff) * s->sc;
+    for (int64_t u = 0; u < ph->runs; u++)
+      ph->off[u] = (ph->off[u] >> 32) * pitch + (ph->off[u] & 0xffffffff) * s->sc;
   }
   return c->host->parallel_for(c, s->g->n * s->tasks_per_image, 1, TILE(slide_tasks), s);
 }
@@ -240,11 +260,13 @@ static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
 /* ---------------------------------------------------------------- forward */
 pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = call->g;
-  int merge = g->dw == 1 && g->groups == 1;   /* a filter row is one run of contiguous source pixels */
+  /* a filter row is one run of contiguous source pixels */
+  int merge = g->dw == 1 && g->groups == 1;
   int64_t goc = g->oc / g->groups, k = g->kh * g->kw * g->fc, runs = g->kh * (merge ? 1 : g->kw);
   int64_t width = TILE(panels_width)(goc);
   T *packed = c->host->scratch(c, (uint64_t)(k * width * g->groups) * sizeof(T), 64);
-  int64_t *off = c->host->scratch(c, (uint64_t)runs * 16, 64), *at = off + runs; /* `at` is free after packing */
+  /* `at` is free after packing */
+  int64_t *off = c->host->scratch(c, (uint64_t)runs * 16, 64), *at = off + runs;
   if (!packed || !off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
   TILE(phase) ph = {.runs = runs, .len = merge ? g->kw * g->fc : g->fc, .off = off, .row = at,
                     .packed = packed};
@@ -258,17 +280,36 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
     TILE(pack_dots)(call->f, at, runs, ph.len, g->oc, 1, goc, packed);
   else for (int64_t i = 0; i < g->groups; i++)
     p = TILE(pack_filters)((const T *)call->f + i * goc, at, runs, ph.len, g->oc, 1, goc, p);
-  TILE(slide) s = {.src = call->x, .out = call->out, .sh = g->h, .sw = g->w, .sc = g->c, .oh = g->oh, .ow = g->ow,
-    .oc = g->oc, .groups = g->groups, .gsc = g->fc, .goc = goc, .o_step_h = 1, .o_step_w = 1, .s_step_h = g->sh,
-    .s_step_w = g->sw, .strip_w0 = -g->pl, .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1,
-    .row0 = forward_row0, .row1 = forward_row1, .g = g, .phase = &ph, .phases = 1};
+  TILE(slide) s = {.src = call->x,
+       .out = call->out,
+       .sh = g->h,
+       .sw = g->w,
+       .sc = g->c,
+       .oh = g->oh,
+       .ow = g->ow,
+       .oc = g->oc,
+       .groups = g->groups,
+       .gsc = g->fc,
+       .goc = goc,
+       .o_step_h = 1,
+       .o_step_w = 1,
+       .s_step_h = g->sh,
+       .s_step_w = g->sw,
+       .strip_w0 = -g->pl,
+       .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1,
+       .row0 = forward_row0,
+       .row1 = forward_row1,
+       .g = g,
+       .phase = &ph,
+       .phases = 1};
   return TILE(run_slide)(c, &s);
 }
 
 /* ---------------------------------------------------------------- gradient of the input */
-/* Phase (y0, x0): input pixels y0 + i * sh, x0 + j * sw.  Only some taps meet them; each tap is in one phase. */
-static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, int64_t *off, int64_t *row, int64_t *at,
-                             T *packed, TILE(phase) *ph) {
+/* Phase (y0, x0): input pixels y0 + i * sh, x0 + j * sw.  Only some taps meet them; each tap is in
+ * one phase. */
+static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, int64_t *off,
+                             int64_t *row, int64_t *at, T *packed, TILE(phase) *ph) {
   const pf_conv *g = call->g;
   int64_t runs = 0, top = input_row0(g, 0), left = input_column0(g);
   for (int64_t kh = g->kh - 1; kh >= 0; kh--) {      /* from the last tap: source rows ascend */
@@ -282,29 +323,51 @@ static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, i
     }
   }
   int64_t goc = g->oc / g->groups;
-  *ph = (TILE(phase)){.runs = runs, .len = goc, .off = off, .row = row, .y0 = y0, .x0 = x0, .packed = packed};
+  *ph = (TILE(phase)){
+      .runs = runs, .len = goc, .off = off, .row = row, .y0 = y0, .x0 = x0, .packed = packed};
   if (TILE(use_dots)(g->groups, g->fc, goc))
     TILE(pack_dots)(call->f, at, runs, goc, 1, g->oc, g->fc, packed);
   else for (int64_t i = 0; i < g->groups; i++)
-    packed = TILE(pack_filters)((const T *)call->f + i * goc, at, runs, goc, 1, g->oc, g->fc, packed);
+      packed =
+          TILE(pack_filters)((const T *)call->f + i * goc, at, runs, goc, 1, g->oc, g->fc, packed);
 }
 
 pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = call->g;
-  int64_t goc = g->oc / g->groups, taps = g->kh * g->kw, nx = PF_MIN(g->sw, g->w), left = input_column0(g);
+  int64_t goc = g->oc / g->groups, taps = g->kh * g->kw, nx = PF_MIN(g->sw, g->w),
+          left = input_column0(g);
   int64_t width = TILE(panels_width)(g->fc), phases = PF_MIN(g->sh, g->h) * nx;
   T *packed = c->host->scratch(c, (uint64_t)(taps * goc * width * g->groups) * sizeof(T) + 64, 64);
   TILE(phase) *ph = c->host->scratch(c, (uint64_t)phases * sizeof *ph, 64);
   int64_t *off = c->host->scratch(c, (uint64_t)taps * 24, 64), used = 0;
-  if (!packed || !ph || !off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
+  if (!packed || !ph || !off)
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
   for (int64_t i = 0; i < phases; i++) {
     TILE(make_phase)(call, i / nx, i % nx, off + used, off + taps + used, off + 2 * taps,
                      packed + used * goc * width * g->groups, &ph[i]);
     used += ph[i].runs;
   }
-  TILE(slide) s = {.src = call->dy, .out = call->out, .sh = g->oh, .sw = g->ow, .sc = g->oc, .oh = g->h, .ow = g->w,
-    .oc = g->c, .groups = g->groups, .gsc = goc, .goc = g->fc, .o_step_h = g->sh, .o_step_w = g->sw, .s_step_h = 1,
-    .s_step_w = 1, .strip_w0 = left, .strip_cols = pf_floor_div(g->w - 1 + g->pl, g->sw) - left + 1,
-    .row0 = input_row0, .row1 = input_row1, .g = g, .phase = ph, .phases = phases};
+  TILE(slide) s = {.src = call->dy,
+       .out = call->out,
+       .sh = g->oh,
+       .sw = g->ow,
+       .sc = g->oc,
+       .oh = g->h,
+       .ow = g->w,
+       .oc = g->c,
+       .groups = g->groups,
+       .gsc = goc,
+       .goc = g->fc,
+       .o_step_h = g->sh,
+       .o_step_w = g->sw,
+       .s_step_h = 1,
+       .s_step_w = 1,
+       .strip_w0 = left,
+       .strip_cols = pf_floor_div(g->w - 1 + g->pl, g->sw) - left + 1,
+       .row0 = input_row0,
+       .row1 = input_row1,
+       .g = g,
+       .phase = ph,
+       .phases = phases};
   return TILE(run_slide)(c, &s);
 }

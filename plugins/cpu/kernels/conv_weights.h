@@ -1,16 +1,19 @@
 /* conv_weights.h - the gradient of a convolution's filter, for the element type of tile.h.
  *
- *     df[k, o] = sum over images and output pixels p of x[base(p) + offset(k)] * dy[p, o],    k = (kh, kw, c)
+ *     df[k, o] = sum over images and output pixels p of x[base(p) + offset(k)] * dy[p, o],    k =
+ *     (kh, kw, c)
  *
- * A strip is some output rows of one image, with the padded input rows they look at; both stay in L2 while every tile
- * of df adds its share.  Large filters: threads share out the tiles, each going through all strips.  Small ones:
- * threads share out the strips in a fixed number of parts, whose sums are then added in order.
+ * A strip is some output rows of one image, with the padded input rows they look at; both stay in
+ * L2 while every tile of df adds its share.  Large filters: threads share out the tiles, each going
+ * through all strips.  Small ones: threads share out the strips in a fixed number of parts, whose
+ * sums are then added in order.
  */
 typedef struct {
   const pf_conv *g;
   const T *x, *dy;
   int64_t rows, strips_per_image, strips;      /* output rows of a strip */
-  int64_t strip_rows, strip_cols, k, goc, width, *off;  /* off: source offset of each k, in the strip */
+  /* off: source offset of each k, in the strip */
+  int64_t strip_rows, strip_cols, k, goc, width, *off;
   int copy_x, copy_dy;
   T *x_copy, *dy_copy;                         /* per worker */
   int64_t x_size, dy_size;
@@ -26,12 +29,14 @@ static TILE(view) TILE(open_strip)(const TILE(weights) *s, int64_t strip, int32_
   const pf_conv *g = s->g;
   int64_t image = strip / s->strips_per_image, r0 = strip % s->strips_per_image * s->rows;
   int64_t r1 = PF_MIN(r0 + s->rows, g->oh), top = r0 * g->sh - g->pt;
-  const T *x = s->x + image * g->h * g->w * g->c, *dy = s->dy + (image * g->oh + r0) * g->ow * g->oc;
+  const T *x = s->x + image * g->h * g->w * g->c,
+          *dy = s->dy + (image * g->oh + r0) * g->ow * g->oc;
   TILE(view) v = {.nrow = r1 - r0, .dy_pitch = g->oc, .top = top};
   if (s->copy_x) {
     T *to = s->x_copy + worker * s->x_size;
     pf_copy_strip((const char *)x, g->h, g->w, g->c * (int64_t)sizeof(T), top,
-                  (r1 - 1 - r0) * g->sh + (g->kh - 1) * g->dh + 1, -g->pl, s->strip_cols, (char *)to);
+                  (r1 - 1 - r0) * g->sh + (g->kh - 1) * g->dh + 1, -g->pl, s->strip_cols,
+                  (char *)to);
     v.x = to;
   } else {
     v.x = x + (top * g->w - g->pl) * g->c;
@@ -50,12 +55,15 @@ static TILE(view) TILE(open_strip)(const TILE(weights) *s, int64_t strip, int32_
   return v;
 }
 
-/* The part of the strip that k in [k0, k1) of the filter looks at: rows [r0, r1) and columns [c0, c1) of output. */
+/* The part of the strip that k in [k0, k1) of the filter looks at: rows [r0, r1) and columns [c0,
+ * c1) of output. */
 typedef struct { int64_t r0, r1, c0, c1; } TILE(part);
-static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0, int64_t k1) {
+static TILE(part)
+    TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0, int64_t k1) {
   const pf_conv *g = s->g;
   int64_t span = g->kw * g->fc, h0 = k0 / span, h1 = (k1 - 1) / span;
-  int64_t w0 = h0 == h1 ? k0 % span / g->fc : 0, w1 = h0 == h1 ? (k1 - 1) % span / g->fc : g->kw - 1;
+  int64_t w0 = h0 == h1 ? k0 % span / g->fc : 0,
+          w1 = h0 == h1 ? (k1 - 1) % span / g->fc : g->kw - 1;
   TILE(part) p = {0, v->nrow, 0, g->ow};
   while (p.r0 < p.r1 && v->top + p.r0 * g->sh + h1 * g->dh < 0) p.r0++;
   while (p.r0 < p.r1 && v->top + (p.r1 - 1) * g->sh + h0 * g->dh >= g->h) p.r1--;
@@ -65,18 +73,24 @@ static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v,
 }
 
 /* Tile number -> group, panel column, first k. */
-static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v, const int64_t *row_off, int64_t tile,
-                                  T *out, int add) {
+static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v,
+                                  const int64_t *row_off, int64_t tile, T *out, int add) {
   const pf_conv *g = s->g;
-  int64_t k_tiles = (s->k + s->tile_k - 1) / s->tile_k, panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t k_tiles = (s->k + s->tile_k - 1) / s->tile_k,
+          panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
   int64_t k0 = tile % k_tiles * s->tile_k, j = tile / k_tiles % panels * (TILE_NV * VL);
   int64_t group = tile / (k_tiles * panels), k1 = PF_MIN(k0 + s->tile_k, s->k);
   int nv = TILE(tile_nv)(s->goc, j), mr = tile_rows(nv);
   const T *a[TILE_MAX_ROWS];
   T *c[TILE_MAX_ROWS];
-  TILE(tile) t = {.a = a, .c = c, .a_step = g->sw * g->c,
-                  .b_step = v->dy_pitch, .b_run = g->ow * v->dy_pitch, .cols = (int)PF_MIN(nv * VL, s->goc - j),
-                  .add = add, .b = v->dy + group * (s->copy_dy ? s->width : s->goc) + j};
+  TILE(tile) t = {.a = a,
+       .c = c,
+       .a_step = g->sw * g->c,
+       .b_step = v->dy_pitch,
+       .b_run = g->ow * v->dy_pitch,
+       .cols = (int)PF_MIN(nv * VL, s->goc - j),
+       .add = add,
+       .b = v->dy + group * (s->copy_dy ? s->width : s->goc) + j};
   const T *dy = t.b;
   for (; k0 < k1; k0 += mr) {
     t.rows = (int)PF_MIN(mr, k1 - k0);
@@ -118,7 +132,8 @@ static void TILE(weights_by_part)(void *arg, int64_t lo, int64_t hi, int32_t wor
     T *out = s->out + part * s->k * s->g->oc;
     for (int64_t strip = first; strip < last; strip++) {
       TILE(view) v = TILE(open_strip)(s, strip, worker);
-      for (int64_t t = 0; t < s->tiles; t++) TILE(run_weight_tile)(s, &v, row_off, t, out, strip > first);
+      for (int64_t t = 0; t < s->tiles; t++)
+        TILE(run_weight_tile)(s, &v, row_off, t, out, strip > first);
     }
   }
 }
@@ -145,7 +160,8 @@ static pf_status TILE(take_copies)(pf_ctx *c, TILE(weights) *s) {
   int64_t total = (s->x_size + s->dy_size) * workers + s->k;
   s->x_copy = c->host->scratch(c, (uint64_t)total * sizeof(T) + 64, 64);
   s->off = c->host->scratch(c, (uint64_t)s->k * 8, 64);
-  if (!s->x_copy || !s->off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
+  if (!s->x_copy || !s->off)
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
   s->dy_copy = s->x_copy + s->x_size * workers;
   int64_t cols = s->copy_x ? s->strip_cols : g->w;
   for (int64_t k = 0; k < s->k; k++)
@@ -155,14 +171,22 @@ static pf_status TILE(take_copies)(pf_ctx *c, TILE(weights) *s) {
 
 pf_status TILE_NAME(pf_conv_filter)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = call->g;
-  TILE(weights) s = {.g = g, .x = call->x, .dy = call->dy, .k = g->kh * g->kw * g->fc, .goc = g->oc / g->groups,
-                     .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1, .out = call->out, .parts = 1};
+  TILE(weights) s = {.g = g,
+       .x = call->x,
+       .dy = call->dy,
+       .k = g->kh * g->kw * g->fc,
+       .goc = g->oc / g->groups,
+       .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1,
+       .out = call->out,
+       .parts = 1};
   s.width = TILE(panels_width)(s.goc);
   TILE(size_strips)(&s);
   PF_TRY(TILE(take_copies)(c, &s));
   s.tile_k = 24;                               /* whole tiles for every number of rows */
-  s.tiles = (s.k + s.tile_k - 1) / s.tile_k * ((s.goc + TILE_NV * VL - 1) / (TILE_NV * VL)) * g->groups;
-  if (s.tiles >= MANY_TILES) return c->host->parallel_for(c, s.tiles, PF_MAX(s.tiles / 16, 1), TILE(weights_by_tile), &s);
+  s.tiles =
+      (s.k + s.tile_k - 1) / s.tile_k * ((s.goc + TILE_NV * VL - 1) / (TILE_NV * VL)) * g->groups;
+  if (s.tiles >= MANY_TILES)
+    return c->host->parallel_for(c, s.tiles, PF_MAX(s.tiles / 16, 1), TILE(weights_by_tile), &s);
   s.parts = PF_MIN(MAX_PARTS, s.strips);
   int64_t size = s.k * g->oc;
   T *sums = c->host->scratch(c, (uint64_t)(s.parts * size) * sizeof(T), 64);

@@ -1,8 +1,9 @@
 /* depthwise.h - depthwise convolution and its gradients, for the element type of tile_begin.h.
  *
- * One filter plane per channel (a channel multiplier was spread over channels before): arrays are NHWC with g->c
- * channels everywhere, the filter is [kh, kw, c].  Each output number is one sum in registers, four vectors of
- * channels at a time; for the filter's gradient the sum runs over the whole batch.
+ * One filter plane per channel (a channel multiplier was spread over channels before): arrays are
+ * NHWC with g->c channels everywhere, the filter is [kh, kw, c].  Each output number is one sum in
+ * registers, four vectors of channels at a time; for the filter's gradient the sum runs over the
+ * whole batch.
  */
 #define BLOCK (4 * VL)
 
@@ -18,7 +19,8 @@ PF_INLINE void TILE(fma_block)(V acc[4], const T *x, const T *f, int left) {
 #pragma GCC unroll 4
   for (int v = 0; v < 4; v++) {
     int n = PF_MAX(left - v * VL, 0);
-    acc[v] = V_FMA(V_LOAD_PART(x + v * VL, PF_MIN(n, VL)), V_LOAD_PART(f + v * VL, PF_MIN(n, VL)), acc[v]);
+    acc[v] = V_FMA(V_LOAD_PART(x + v * VL, PF_MIN(n, VL)), V_LOAD_PART(f + v * VL, PF_MIN(n, VL)),
+                   acc[v]);
   }
 }
 PF_INLINE void TILE(store_block)(T *out, const V acc[4], int left) {
@@ -51,7 +53,8 @@ static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worke
                             (int)PF_MIN(g->c - c, BLOCK));
           }
         }
-        TILE(store_block)(d->out + (row * g->ow + ow) * g->c + c, acc, (int)PF_MIN(g->c - c, BLOCK));
+        TILE(store_block)(d->out + (row * g->ow + ow) * g->c + c, acc,
+                          (int)PF_MIN(g->c - c, BLOCK));
       }
     }
   }
@@ -74,8 +77,8 @@ static void TILE(depth_input)(void *arg, int64_t lo, int64_t hi, int32_t worker)
           for (int64_t kw = 0; kw < g->kw; kw++) {
             int64_t z = w + g->pl - kw * g->dw;
             if (z < 0 || z % g->sw || z / g->sw >= g->ow) continue;
-            TILE(fma_block)(acc, dy + (y / g->sh * g->ow + z / g->sw) * g->c + c, d->f + (kh * g->kw + kw) * g->c + c,
-                            (int)PF_MIN(g->c - c, BLOCK));
+            TILE(fma_block)(acc, dy + (y / g->sh * g->ow + z / g->sw) * g->c + c,
+                            d->f + (kh * g->kw + kw) * g->c + c, (int)PF_MIN(g->c - c, BLOCK));
           }
         }
         TILE(store_block)(d->out + (row * g->w + w) * g->c + c, acc, (int)PF_MIN(g->c - c, BLOCK));
@@ -96,7 +99,8 @@ static void TILE(depth_filter)(void *arg, int64_t lo, int64_t hi, int32_t worker
     for (int64_t row = 0; row < g->n * g->oh; row++) {
       int64_t y = row % g->oh * g->sh - g->pt + kh * g->dh;
       if (y < 0 || y >= g->h) continue;
-      const T *x = d->x + (row / g->oh * g->h + y) * g->w * g->c + c, *dy = d->f + row * g->ow * g->c + c;
+      const T *x = d->x + (row / g->oh * g->h + y) * g->w * g->c + c,
+              *dy = d->f + row * g->ow * g->c + c;
       for (int64_t ow = 0; ow < g->ow; ow++) {
         int64_t z = ow * g->sw - g->pl + kw * g->dw;
         if (z >= 0 && z < g->w) TILE(fma_block)(acc, x + z * g->c, dy + ow * g->c, n);
@@ -108,18 +112,20 @@ static void TILE(depth_filter)(void *arg, int64_t lo, int64_t hi, int32_t worker
 
 pf_status TILE_NAME(pf_depth_forward)(pf_ctx *c, const pf_conv_call *call) {
   TILE(depth) d = {call->g, call->x, call->f, call->out};
-  return pf_parallel(c, call->g->n * call->g->oh, pf_grain(call->g->ow * call->g->c * call->g->kh * call->g->kw),
+  return pf_parallel(c, call->g->n * call->g->oh,
+                     pf_grain(call->g->ow * call->g->c * call->g->kh * call->g->kw),
                      TILE(depth_forward), &d);
 }
 pf_status TILE_NAME(pf_depth_input)(pf_ctx *c, const pf_conv_call *call) {
   TILE(depth) d = {call->g, call->dy, call->f, call->out};
-  return pf_parallel(c, call->g->n * call->g->h, pf_grain(call->g->w * call->g->c * call->g->kh * call->g->kw),
+  return pf_parallel(c, call->g->n * call->g->h,
+                     pf_grain(call->g->w * call->g->c * call->g->kh * call->g->kw),
                      TILE(depth_input), &d);
 }
 pf_status TILE_NAME(pf_depth_filter)(pf_ctx *c, const pf_conv_call *call) {
   TILE(depth) d = {call->g, call->x, call->dy, call->out};
   const pf_conv *g = call->g;
-  return pf_parallel(c, g->kh * g->kw * ((g->c + BLOCK - 1) / BLOCK), pf_grain(g->n * g->oh * g->ow * BLOCK),
-                     TILE(depth_filter), &d);
+  return pf_parallel(c, g->kh * g->kw * ((g->c + BLOCK - 1) / BLOCK),
+                     pf_grain(g->n * g->oh * g->ow * BLOCK), TILE(depth_filter), &d);
 }
 #undef BLOCK

@@ -9,14 +9,16 @@
 #include "tile_types.h"
 
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, THIN_ROWS = 2, PACK_ROWS = 8 };
-enum { FAR_ROWS = 2048 };          /* bytes: rows this far apart share cache sets, so a block of them is copied */
+/* bytes: rows this far apart share cache sets, so a block of them is copied */
+enum { FAR_ROWS = 2048 };
 
 static int swap_sides(const pf_gemm *g) { return g->n > g->m; }
 
 uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size) {
   int64_t n = PF_MAX(g->n, 1), w = TILE_NV * PF_VF;
   if (g->b_col != 1 && swap_sides(g)) n = PF_MAX(g->m, 1);
-  int64_t a_pack = PF_MIN(g->k, BLOCK_K) * PF_MIN(PF_MAX(g->m, g->n), BLOCK_M);   /* a transposed a, or one with far rows */
+  /* a transposed a, or one with far rows */
+  int64_t a_pack = PF_MIN(g->k, BLOCK_K) * PF_MIN(PF_MAX(g->m, g->n), BLOCK_M);
   n = PF_MIN((n + w - 1) / w * w, BLOCK_N + w);
   return (uint64_t)((n * PF_MIN(g->k, BLOCK_K) + a_pack) * element_size + 64);
 }
@@ -61,7 +63,8 @@ PLAIN(c128_ab, double _Complex, CONJ_D, CONJ_D)
 
 void PF_ISA_NAME(pf_gemm_plain)(const pf_gemm *g, int32_t type, int conj_a, int conj_b) {
   static void (*const c64[])(const pf_gemm *) = {plain_c64, plain_c64_a, plain_c64_b, plain_c64_ab};
-  static void (*const c128[])(const pf_gemm *) = {plain_c128, plain_c128_a, plain_c128_b, plain_c128_ab};
+  static void (*const c128[])(const pf_gemm *) = {plain_c128, plain_c128_a, plain_c128_b,
+                                                  plain_c128_ab};
   int form = (conj_a ? 1 : 0) + (conj_b ? 2 : 0);
   switch (type) {
     case PF_INT32: case PF_UINT32: plain_i32(g); break;

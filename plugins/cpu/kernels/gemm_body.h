@@ -1,8 +1,9 @@
 /* gemm_body.h - the blocked product of gemm.c, for the element type of tile.h (T, TILE, VL).
  *
- * Loops: blocks of k (BLOCK_K), blocks of n (BLOCK_N) packed into panels, blocks of m (BLOCK_M), panels, tiles.
- * A packed panel [BLOCK_K][nv * VL] stays in L1 or L2 while every tile of the block of m reads it; rows of a are
- * read where they are, or from a small packed copy when a is transposed.
+ * Loops: blocks of k (BLOCK_K), blocks of n (BLOCK_N) packed into panels, blocks of m (BLOCK_M),
+ * panels, tiles. A packed panel [BLOCK_K][nv * VL] stays in L1 or L2 while every tile of the block
+ * of m reads it; rows of a are read where they are, or from a small packed copy when a is
+ * transposed.
  */
 
 /* Row pointers of one tile; the last valid row fills up. */
@@ -32,8 +33,8 @@ typedef struct {
 } TILE(block);
 
 /* A tile of c^T goes through a small buffer. */
-static void TILE(store_swapped)(const TILE(block) *b, const T *buf, int64_t ldb, int64_t i, int rows, int64_t j,
-                                int cols) {
+static void TILE(store_swapped)(const TILE(block) *b, const T *buf, int64_t ldb, int64_t i,
+                                int rows, int64_t j, int cols) {
   const pf_gemm *g = b->g;
   int add = g->add || b->k0 > 0;
   for (int q = 0; q < cols; q++) {
@@ -43,26 +44,37 @@ static void TILE(store_swapped)(const TILE(block) *b, const T *buf, int64_t ldb,
   }
 }
 
-/* All tiles of rows [i0, i1), which begin at `a` with a row step of lda, against one packed panel at column j. */
-static void TILE(panel_rows)(const TILE(block) *b, const T *a, int64_t lda, int64_t i0, int64_t i1, int64_t j, int nv,
-                             const T *panel) {
+/* All tiles of rows [i0, i1), which begin at `a` with a row step of lda, against one packed panel
+ * at column j. */
+static void TILE(panel_rows)(const TILE(block) *b, const T *a, int64_t lda, int64_t i0, int64_t i1,
+                             int64_t j, int nv, const T *panel) {
   const pf_gemm *g = b->g;
   const int mr = tile_rows(nv), w = nv * VL;
   const T *rows[TILE_MAX_ROWS];
   T *c[TILE_MAX_ROWS], buf[TILE_MAX_ROWS * TILE_NV * VL];
   static const int64_t zero = 0;
-  TILE(tile) t = {.a = rows, .b = panel, .a_off = &zero, .runs = 1, .len = b->kn, .a_step = 1,
-                  .b_step = w, .c = c, .cols = (int)PF_MIN(w, g->n - j), .add = !b->swapped && (g->add || b->k0 > 0)};
+  TILE(tile) t = {.a = rows,
+       .b = panel,
+       .a_off = &zero,
+       .runs = 1,
+       .len = b->kn,
+       .a_step = 1,
+       .b_step = w,
+       .c = c,
+       .cols = (int)PF_MIN(w, g->n - j),
+       .add = !b->swapped && (g->add || b->k0 > 0)};
   for (int64_t i = i0; i < i1; i += mr, a += mr * lda) {
     t.rows = (int)PF_MIN(mr, i1 - i);
     TILE(fill_rows)(rows, a, lda, t.rows, mr);
-    for (int r = 0; r < t.rows; r++) c[r] = b->swapped ? buf + r * w : (T *)g->c + (i + r) * g->ldc + j;
+    for (int r = 0; r < t.rows; r++)
+      c[r] = b->swapped ? buf + r * w : (T *)g->c + (i + r) * g->ldc + j;
     TILE(tile_run)(&t, nv);
     if (b->swapped) TILE(store_swapped)(b, buf, w, i, t.rows, j, t.cols);
   }
 }
 
-/* All panels of a block, by stretches of rows: long contiguous reads of b, which the hardware prefetches. */
+/* All panels of a block, by stretches of rows: long contiguous reads of b, which the hardware
+ * prefetches. */
 static void TILE(pack_block)(const TILE(block) *b, T *panels) {
   const pf_gemm *g = b->g;
   const T *src = (const T *)g->b + b->k0 * g->b_row;
@@ -97,7 +109,8 @@ static void TILE(run_block)(TILE(block) *b) {
       a = b->a_pack;
       lda = b->kn;
     } else if (b->jn > 2 * TILE_NV * VL && lda * (int64_t)sizeof(T) >= FAR_ROWS) {
-      for (int64_t r = i; r < end; r++, a += lda) memcpy(b->a_pack + (r - i) * b->kn, a, sizeof(T) * (size_t)b->kn);
+      for (int64_t r = i; r < end; r++, a += lda)
+        memcpy(b->a_pack + (r - i) * b->kn, a, sizeof(T) * (size_t)b->kn);
       a = b->a_pack;
       lda = b->kn;
     }
@@ -127,7 +140,8 @@ static void TILE(thin)(const pf_gemm *g, const T *a, T *c) {
   for (; j < g->n; j += VL, c += VL) {
     int left = (int)PF_MIN(VL, g->n - j);
     V acc = {0};
-    for (int64_t p = 0; p < g->k; p++) acc = V_FMA(V_SET(a[p]), V_LOAD_PART(b + p * g->b_row + j, left), acc);
+    for (int64_t p = 0; p < g->k; p++)
+      acc = V_FMA(V_SET(a[p]), V_LOAD_PART(b + p * g->b_row + j, left), acc);
     if (g->add) acc += V_LOAD_PART(c, left);
     V_STORE_PART(c, acc, left);
   }
@@ -157,7 +171,9 @@ static void TILE(dots)(const pf_gemm *g, const T *a, T *c) {
 static void TILE(multiply)(const pf_gemm *g, int swapped) {
   TILE(block) b = {.g = g, .panels = (const T *)g->work, .swapped = swapped};
   int64_t block_n = BLOCK_N / (TILE_NV * VL) * (TILE_NV * VL);
-  b.a_pack = (T *)g->work + PF_MIN(g->k, BLOCK_K) * PF_MIN(block_n, (g->n + TILE_NV * VL - 1) / (TILE_NV * VL) * (TILE_NV * VL));
+  b.a_pack = (T *)g->work +
+             PF_MIN(g->k, BLOCK_K) *
+                 PF_MIN(block_n, (g->n + TILE_NV * VL - 1) / (TILE_NV * VL) * (TILE_NV * VL));
   for (b.j0 = 0; b.j0 < g->n; b.j0 += block_n) {
     b.jn = PF_MIN(block_n, g->n - b.j0);
     for (b.k0 = 0; b.k0 < g->k; b.k0 += BLOCK_K) {
@@ -167,16 +183,31 @@ static void TILE(multiply)(const pf_gemm *g, int swapped) {
   }
 }
 
-/* Transposing b while packing costs n * k moves; when b is the larger side, c^T = op(b)^T op(a)^T moves m * k. */
+/* Transposing b while packing costs n * k moves; when b is the larger side, c^T = op(b)^T op(a)^T
+ * moves m * k. */
 void TILE_NAME(pf_gemm)(const pf_gemm *g) {
   if (g->m == 0 || g->n == 0) return;
   if (g->k == 0) {
-    if (!g->add) for (int64_t i = 0; i < g->m; i++) memset((T *)g->c + i * g->ldc, 0, sizeof(T) * (size_t)g->n);
+    if (!g->add)
+      for (int64_t i = 0; i < g->m; i++)
+        memset((T *)g->c + i * g->ldc, 0, sizeof(T) * (size_t)g->n);
     return;
   }
-  if (g->n == 1 && g->m > 1 && !g->block && g->b_row == 1 && g->ldc == 1) { /* a column is the row of the transposed product */
-    pf_gemm s = {.m = 1, .n = g->m, .k = g->k, .a = g->b, .b = g->a, .a_row = g->k, .a_col = 1,
-                 .b_row = g->a_col, .b_col = g->a_row, .c = g->c, .ldc = g->m, .add = g->add, .work = g->work};
+  if (g->n == 1 && g->m > 1 && !g->block && g->b_row == 1 &&
+      g->ldc == 1) { /* a column is the row of the transposed product */
+    pf_gemm s = {.m = 1,
+                 .n = g->m,
+                 .k = g->k,
+                 .a = g->b,
+                 .b = g->a,
+                 .a_row = g->k,
+                 .a_col = 1,
+                 .b_row = g->a_col,
+                 .b_col = g->a_row,
+                 .c = g->c,
+                 .ldc = g->m,
+                 .add = g->add,
+                 .work = g->work};
     TILE_NAME(pf_gemm)(&s);
     return;
   }
@@ -190,8 +221,19 @@ void TILE_NAME(pf_gemm)(const pf_gemm *g) {
     return;
   }
   if (g->b_col != 1 && swap_sides(g)) {
-    pf_gemm s = {.m = g->n, .n = g->m, .k = g->k, .a = g->b, .b = g->a, .a_row = g->b_col, .a_col = g->b_row,
-                 .b_row = g->a_col, .b_col = g->a_row, .c = g->c, .ldc = g->ldc, .add = g->add, .work = g->work};
+    pf_gemm s = {.m = g->n,
+                 .n = g->m,
+                 .k = g->k,
+                 .a = g->b,
+                 .b = g->a,
+                 .a_row = g->b_col,
+                 .a_col = g->b_row,
+                 .b_row = g->a_col,
+                 .b_col = g->a_row,
+                 .c = g->c,
+                 .ldc = g->ldc,
+                 .add = g->add,
+                 .work = g->work};
     TILE(multiply)(&s, 1);
     return;
   }

@@ -55,16 +55,19 @@ static void add_element(pf_ctx *c, pf_bytes *b, const DLTensor *t, int32_t type,
     case PF_FLOAT16: add_float(b, pf_from_half(PF_DATA(const uint16_t, t)[i]), 0); break;
     case PF_BFLOAT16: add_float(b, pf_from_bf16(PF_DATA(const uint16_t, t)[i]), 0); break;
     case PF_BOOL: pf_bytes_text(b, PF_DATA(const uint8_t, t)[i] ? "1" : "0"); break;
-#define SIGNED(num, T, tag) case num: pf_bytes_printf(b, "%" PRId64, (int64_t)PF_DATA(const T, t)[i]); break;
-#define UNSIGNED(num, T, tag) case num: pf_bytes_printf(b, "%" PRIu64, (uint64_t)PF_DATA(const T, t)[i]); break;
-    PF_EACH_SIGNED(SIGNED)
-    PF_EACH_UNSIGNED(UNSIGNED)
+#define SIGNED(num, T, tag) \
+  case num: pf_bytes_printf(b, "%" PRId64, (int64_t)PF_DATA(const T, t)[i]); break;
+#define UNSIGNED(num, T, tag) \
+  case num: pf_bytes_printf(b, "%" PRIu64, (uint64_t)PF_DATA(const T, t)[i]); break;
+      PF_EACH_SIGNED(SIGNED)
+      PF_EACH_UNSIGNED(UNSIGNED)
     case PF_COMPLEX64: case PF_COMPLEX128: {
       int wide = type == PF_COMPLEX128;
       pf_bytes_text(b, "(");
       add_float(b, wide ? PF_DATA(const double, t)[2 * i] : PF_DATA(const float, t)[2 * i], wide);
       pf_bytes_text(b, ",");
-      add_float(b, wide ? PF_DATA(const double, t)[2 * i + 1] : PF_DATA(const float, t)[2 * i + 1], wide);
+      add_float(b, wide ? PF_DATA(const double, t)[2 * i + 1] : PF_DATA(const float, t)[2 * i + 1],
+                wide);
       pf_bytes_text(b, ")");
       break;
     }
@@ -76,7 +79,8 @@ static void add_element(pf_ctx *c, pf_bytes *b, const DLTensor *t, int32_t type,
 }
 
 /* Up to `limit` elements, from dimension d on; `at` counts them. */
-static void add_dimension(pf_ctx *c, pf_bytes *b, const DLTensor *t, int32_t type, int32_t d, int64_t limit, int64_t *at) {
+static void add_dimension(pf_ctx *c, pf_bytes *b, const DLTensor *t, int32_t type, int32_t d,
+                          int64_t limit, int64_t *at) {
   if (*at >= limit) return;
   if (d == t->ndim - 1) {
     for (int64_t i = 0; i < t->shape[d]; i++) {
@@ -138,7 +142,11 @@ static pf_status print_v2(pf_ctx *c, const void *state) {
   PF_TRY(c->host->str_get(c->in[0], 0, &text));
   pf_bytes_add(&b, text.data, text.len);
   if (TO("log(info)") || TO("log(warning)") || TO("log(error)")) {
-    if (!b.failed) c->host->log(TO("log(info)") ? PF_LOG_INFO : TO("log(error)") ? PF_LOG_ERROR : PF_LOG_WARNING, b.data, b.n);
+    if (!b.failed)
+      c->host->log(TO("log(info)")    ? PF_LOG_INFO
+                   : TO("log(error)") ? PF_LOG_ERROR
+                                      : PF_LOG_WARNING,
+                   b.data, b.n);
     pf_bytes_free(&b);
     return PF_OK;
   }
@@ -152,8 +160,12 @@ static pf_status print_v2(pf_ctx *c, const void *state) {
   }
   if (f && !b.failed) fwrite(b.data, 1, (size_t)b.n, f);
   pf_bytes_free(&b);
-  if (!f) return PF_INVALID(c, "cannot print to '%.*s': use stdout, stderr, log(info), log(warning), log(error) or "
-                               "file://PATH", (int)to.len, to.data);
+  if (!f)
+    return PF_INVALID(
+        c,
+        "cannot print to '%.*s': use stdout, stderr, log(info), log(warning), log(error) or "
+        "file://PATH",
+        (int)to.len, to.data);
   if (f == stdout) fflush(f);
   else if (f != stderr) fclose(f);
   return PF_OK;
@@ -179,12 +191,16 @@ static pf_status assert_true(pf_ctx *c, const void *state) {
 #define OPTIONAL(name_, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name_, kind, offsetof(log_state, field)})
 const pf_kernel *const logging_kernels[] = {
-  PF_CPU("Print", NULL, .attrs = PF_ATTRS(OPTIONAL("message", PF_ATTR_STRING, message),
-           OPTIONAL("first_n", PF_ATTR_INT, first_n), OPTIONAL("summarize", PF_ATTR_INT, summarize)),
-         .state_size = sizeof(log_state), .init = print_init, .fini = print_fini, .compute = print),
-  PF_CPU("PrintV2", NULL, .attrs = PF_ATTRS(OPTIONAL("output_stream", PF_ATTR_STRING, stream),
-           OPTIONAL("end", PF_ATTR_STRING, end)), .state_size = sizeof(log_state), .compute = print_v2),
-  PF_CPU("Assert", NULL, .attrs = PF_ATTRS(OPTIONAL("summarize", PF_ATTR_INT, summarize)),
-         .state_size = sizeof(log_state), .compute = assert_true),
-  NULL
-};
+    PF_CPU("Print", NULL,
+           .attrs = PF_ATTRS(OPTIONAL("message", PF_ATTR_STRING, message),
+                             OPTIONAL("first_n", PF_ATTR_INT, first_n),
+                             OPTIONAL("summarize", PF_ATTR_INT, summarize)),
+           .state_size = sizeof(log_state), .init = print_init, .fini = print_fini,
+           .compute = print),
+    PF_CPU("PrintV2", NULL,
+           .attrs = PF_ATTRS(OPTIONAL("output_stream", PF_ATTR_STRING, stream),
+                             OPTIONAL("end", PF_ATTR_STRING, end)),
+           .state_size = sizeof(log_state), .compute = print_v2),
+    PF_CPU("Assert", NULL, .attrs = PF_ATTRS(OPTIONAL("summarize", PF_ATTR_INT, summarize)),
+           .state_size = sizeof(log_state), .compute = assert_true),
+    NULL};

@@ -1,8 +1,10 @@
 /* lrn.c - LRN and LRNGrad: local response normalisation over channels (Krizhevsky et al., 2012).
  *
- *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2 over |j - k| <= depth_radius
+ *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2 over |j - k| <=
+ *     depth_radius
  *
- * Invariants: every output is one sum in a fixed order; halves are computed as float and rounded once.
+ * Invariants: every output is one sum in a fixed order; halves are computed as float and rounded
+ * once.
  * Threads: parallel_for over pixels; a pixel is handled by one thread.
  */
 #include "common.h"
@@ -81,8 +83,10 @@ static pf_status run(pf_ctx *c, const lrn_state *s, const DLTensor *x, pf_range 
 }
 
 static pf_status check(pf_ctx *c, const lrn_state *s, const DLTensor *x, const char *name) {
-  if (x->ndim != 4) return PF_INVALID(c, "%s must be 4-dimensional, got shape %s", name, PF_SHAPE(x).s);
-  if (s->radius < 0 || s->radius > INT32_MAX) return PF_INVALID(c, "depth_radius must be in [0, 2^31), got %" PRId64, s->radius);
+  if (x->ndim != 4)
+    return PF_INVALID(c, "%s must be 4-dimensional, got shape %s", name, PF_SHAPE(x).s);
+  if (s->radius < 0 || s->radius > INT32_MAX)
+    return PF_INVALID(c, "depth_radius must be in [0, 2^31), got %" PRId64, s->radius);
   return PF_OK;
 }
 static pf_status lrn_forward(pf_ctx *c, const void *state) {
@@ -96,8 +100,8 @@ static pf_status lrn_grad(pf_ctx *c, const void *state) {
   lrn p = {0};
   PF_TRY(check(c, s, c->in[1], "input_image"));
   if (!pf_same_shape(c->in[0], c->in[1]) || !pf_same_shape(c->in[1], c->in[2]))
-    return PF_INVALID(c, "input_grads, input_image and output_image must have one shape: %s %s %s", PF_SHAPE(c->in[0]).s,
-                      PF_SHAPE(c->in[1]).s, PF_SHAPE(c->in[2]).s);
+    return PF_INVALID(c, "input_grads, input_image and output_image must have one shape: %s %s %s",
+                      PF_SHAPE(c->in[0]).s, PF_SHAPE(c->in[1]).s, PF_SHAPE(c->in[2]).s);
   PF_TRY(operand(c, s->T, c->in[0], &p.dy));
   PF_TRY(operand(c, s->T, c->in[1], &p.x));
   PF_TRY(operand(c, s->T, c->in[2], &p.y));
@@ -105,7 +109,8 @@ static pf_status lrn_grad(pf_ctx *c, const void *state) {
 }
 
 #define FIELD(name_, kind, field) PF_REF(pf_attr, name_, kind, offsetof(lrn_state, field))
-#define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=half|bfloat16|float", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
+#define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
+#define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=half|bfloat16|float", FLAGS, \
   .attrs = PF_ATTRS(FIELD("T", PF_ATTR_TYPE, T), FIELD("depth_radius", PF_ATTR_INT, radius), \
                     FIELD("bias", PF_ATTR_FLOAT, bias), FIELD("alpha", PF_ATTR_FLOAT, alpha), \
                     FIELD("beta", PF_ATTR_FLOAT, beta)), \

@@ -1,12 +1,15 @@
-/* matmul.c - MatMul, BatchMatMul, BatchMatMulV2 and V3: float, double, half, bfloat16, int32, int64, complex.
+/* matmul.c - MatMul, BatchMatMul, BatchMatMulV2 and V3: float, double, half, bfloat16, int32,
+ * int64, complex.
  *
  * Invariants
  *   1. A zero inner dimension gives zeros; a zero outer one an empty result.
  *   2. The result is cut by its sizes alone: equal inputs give equal bits on any number of threads.
  *   3. Halves are multiplied as float and rounded once.
- * Threads: parallel_for over blocks of the result, or over the batch; OpenBLAS, if present, runs inside a block.
+ * Threads: parallel_for over blocks of the result, or over the batch; OpenBLAS, if present, runs
+ * inside a block.
  *
- * Small products stay here (an OpenBLAS call costs more than a 10 x 10 product); large ones go to OpenBLAS.
+ * Small products stay here (an OpenBLAS call costs more than a 10 x 10 product); large ones go to
+ * OpenBLAS.
  */
 #include "gemm.h"
 #include "blas.h"
@@ -29,14 +32,16 @@ typedef struct {
 } product;
 
 static void blas_gemm(const product *p, const pf_gemm *g) {
-  int ta = g->a_col == 1 ? PF_BLAS_PLAIN : PF_BLAS_TRANSPOSED, tb = g->b_col == 1 ? PF_BLAS_PLAIN : PF_BLAS_TRANSPOSED;
-  int lda = (int)(g->a_col == 1 ? g->a_row : g->a_col), ldb = (int)(g->b_col == 1 ? g->b_row : g->b_col);
+  int ta = g->a_col == 1 ? PF_BLAS_PLAIN : PF_BLAS_TRANSPOSED,
+      tb = g->b_col == 1 ? PF_BLAS_PLAIN : PF_BLAS_TRANSPOSED;
+  int lda = (int)(g->a_col == 1 ? g->a_row : g->a_col),
+      ldb = (int)(g->b_col == 1 ? g->b_row : g->b_col);
   if (p->type == PF_FLOAT32)
-    pf_blas_sgemm(PF_BLAS_ROW_MAJOR, ta, tb, (int)g->m, (int)g->n, (int)g->k, 1, g->a, lda, g->b, ldb, 0, g->c,
-                  (int)g->ldc);
+    pf_blas_sgemm(PF_BLAS_ROW_MAJOR, ta, tb, (int)g->m, (int)g->n, (int)g->k, 1, g->a, lda, g->b,
+                  ldb, 0, g->c, (int)g->ldc);
   else
-    pf_blas_dgemm(PF_BLAS_ROW_MAJOR, ta, tb, (int)g->m, (int)g->n, (int)g->k, 1, g->a, lda, g->b, ldb, 0, g->c,
-                  (int)g->ldc);
+    pf_blas_dgemm(PF_BLAS_ROW_MAJOR, ta, tb, (int)g->m, (int)g->n, (int)g->k, 1, g->a, lda, g->b,
+                  ldb, 0, g->c, (int)g->ldc);
 }
 
 static void run_gemm(const product *p, const pf_gemm *g) {
@@ -72,7 +77,8 @@ static void run_part(const product *p, pf_gemm g, int64_t lo, int64_t hi) {
 static void run_units(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const product *p = arg;
   pf_gemm g = p->g;
-  int64_t size = p->by_rows ? g.m : g.n, step = p->use_blas ? 1 : hi - lo; /* our own sums do not depend on the cut */
+  /* our own sums do not depend on the cut */
+  int64_t size = p->by_rows ? g.m : g.n, step = p->use_blas ? 1 : hi - lo;
   g.work = p->work + p->work_bytes * (uint64_t)worker;
   for (int64_t i = lo; i < hi; i += step)
     run_part(p, g, i * p->unit, PF_MIN((i + step) * p->unit, size));
@@ -87,7 +93,9 @@ static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
 }
 
-static double flops_of(const pf_gemm *g) { return 2.0 * (double)g->m * (double)g->n * (double)g->k; }
+static double flops_of(const pf_gemm *g) {
+  return 2.0 * (double)g->m * (double)g->n * (double)g->k;
+}
 
 static int wants_blas(const product *p) {
   const pf_gemm *g = &p->g;
@@ -152,7 +160,8 @@ static pf_status run_halves(pf_ctx *c, product *p, int64_t na, int64_t nb, int64
   return PF_OK;
 }
 
-static pf_status run_typed(pf_ctx *c, product *p, const DLTensor *x, const DLTensor *y, DLTensor *out) {
+static pf_status run_typed(pf_ctx *c, product *p, const DLTensor *x, const DLTensor *y,
+                           DLTensor *out) {
   p->g.a = PF_DATA(const void, x);
   p->g.b = PF_DATA(const void, y);
   p->g.c = PF_DATA(void, out);
@@ -173,15 +182,18 @@ static void set_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t b_col
 static pf_status matmul(pf_ctx *c, const void *state) {
   const matmul_state *s = state;
   const DLTensor *x = c->in[0], *y = c->in[1];
-  if (x->ndim != 2) return PF_INVALID(c, "In[0] is not a matrix. Instead it has shape %s", PF_SHAPE(x).s);
-  if (y->ndim != 2) return PF_INVALID(c, "In[1] is not a matrix. Instead it has shape %s", PF_SHAPE(y).s);
+  if (x->ndim != 2)
+    return PF_INVALID(c, "In[0] is not a matrix. Instead it has shape %s", PF_SHAPE(x).s);
+  if (y->ndim != 2)
+    return PF_INVALID(c, "In[1] is not a matrix. Instead it has shape %s", PF_SHAPE(y).s);
   product p = {.type = s->T, .size = pf_type_size(s->T), .batches = 1};
   p.g.m = x->shape[s->ta ? 1 : 0];
   p.g.k = x->shape[s->ta ? 0 : 1];
   p.g.n = y->shape[s->tb ? 0 : 1];
   if (p.g.k != y->shape[s->tb ? 1 : 0])
-    return PF_INVALID(c, "Matrix size-incompatible: In[0]: %s, In[1]: %s (transpose_a=%s, transpose_b=%s)",
-                      PF_SHAPE(x).s, PF_SHAPE(y).s, s->ta ? "true" : "false", s->tb ? "true" : "false");
+    return PF_INVALID(
+        c, "Matrix size-incompatible: In[0]: %s, In[1]: %s (transpose_a=%s, transpose_b=%s)",
+        PF_SHAPE(x).s, PF_SHAPE(y).s, s->ta ? "true" : "false", s->tb ? "true" : "false");
   set_layout(&p.g, s->ta, s->tb, x->shape[1], y->shape[1]);
   int64_t shape[2] = {p.g.m, p.g.n};
   DLTensor *out = pf_output_checked(c, 0, shape, 2);
@@ -191,21 +203,23 @@ static pf_status matmul(pf_ctx *c, const void *state) {
 
 /* ---------------------------------------------------------------- batches */
 /* Broadcasts the leading dimensions; `shape` takes them, without the last two. */
-static pf_status batch_shape(pf_ctx *c, const DLTensor *x, const DLTensor *y, int64_t *shape, int32_t *nd) {
+static pf_status batch_shape(pf_ctx *c, const DLTensor *x, const DLTensor *y, int64_t *shape,
+                             int32_t *nd) {
   *nd = PF_MAX(x->ndim, y->ndim) - 2;
   for (int32_t d = 0; d < *nd; d++) {
     int32_t dx = d - (*nd - (x->ndim - 2)), dy = d - (*nd - (y->ndim - 2));
     int64_t a = dx < 0 ? 1 : x->shape[dx], b = dy < 0 ? 1 : y->shape[dy];
     if (a != b && a != 1 && b != 1)
-      return PF_INVALID(c, "In[0] and In[1] must have compatible batch dimensions: %s vs. %s", PF_SHAPE(x).s,
-                        PF_SHAPE(y).s);
+      return PF_INVALID(c, "In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
+                        PF_SHAPE(x).s, PF_SHAPE(y).s);
     shape[d] = a == 1 ? b : a;
   }
   return PF_OK;
 }
 
 /* Element offset of every batch entry of t, broadcast to `shape`. */
-static void batch_offsets(const DLTensor *t, const int64_t *shape, int32_t nd, int64_t n, int64_t *at) {
+static void batch_offsets(const DLTensor *t, const int64_t *shape, int32_t nd, int64_t n,
+                          int64_t *at) {
   int64_t matrix = t->shape[t->ndim - 2] * t->shape[t->ndim - 1];
   for (int64_t i = 0; i < n; i++) {
     int64_t rest = i, step = matrix, sum = 0;
@@ -239,9 +253,10 @@ static pf_status batch_matmul(pf_ctx *c, const void *state) {
   p.g.k = xs[s->ta ? 0 : 1];
   p.g.n = ys[s->tb ? 0 : 1];
   if (p.g.k != ys[s->tb ? 1 : 0])
-    return PF_INVALID(c, "In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64 ": %s %s adj_x=%s adj_y=%s", p.g.k,
-                      ys[s->tb ? 1 : 0], PF_SHAPE(x).s, PF_SHAPE(y).s, s->ta ? "true" : "false",
-                      s->tb ? "true" : "false");
+    return PF_INVALID(
+        c, "In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64 ": %s %s adj_x=%s adj_y=%s",
+        p.g.k, ys[s->tb ? 1 : 0], PF_SHAPE(x).s, PF_SHAPE(y).s, s->ta ? "true" : "false",
+        s->tb ? "true" : "false");
   set_layout(&p.g, s->ta, s->tb, xs[1], ys[1]);
   p.batches = pf_product(shape, 0, nd);
   shape[nd] = p.g.m;
@@ -249,7 +264,8 @@ static pf_status batch_matmul(pf_ctx *c, const void *state) {
   DLTensor *out = pf_output_checked(c, 0, shape, nd + 2);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
-  if (!s->ta && pf_product(y->shape, 0, y->ndim - 2) == 1) { /* one right side: a single tall product */
+  if (!s->ta &&
+      pf_product(y->shape, 0, y->ndim - 2) == 1) { /* one right side: a single tall product */
     p.g.m *= p.batches;
     p.batches = 1;
   } else if (p.batches > 1) {
@@ -291,7 +307,8 @@ static pf_status batch_cost(pf_infer *f, double *flops, double *bytes) {
 }
 
 #define ENTRY(op, ta_, tb_, fn, cost_) \
-  PF_CPU_FLAGS(op, "T=" PF_FLOATS "|int32|int64|" PF_COMPLEX, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
+  PF_CPU_FLAGS(op, "T=" PF_FLOATS "|int32|int64|" PF_COMPLEX, \
+    PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
     .attrs = PF_ATTRS(PF_ATTR(matmul_state, PF_ATTR_TYPE, T), \
                       PF_REF(pf_attr, ta_, PF_ATTR_BOOL, offsetof(matmul_state, ta)), \
                       PF_REF(pf_attr, tb_, PF_ATTR_BOOL, offsetof(matmul_state, tb))), \

@@ -1,12 +1,14 @@
 /* norm.c - FusedBatchNorm V1 to V3 with gradients, LRN and LRNGrad.
  *
  * Invariants
- *   1. Statistics are summed in PARTS fixed parts of the rows, then in double in their order: equal bits for any
- *      number of threads.  The variance is taken around the mean, in a second pass.
- *   2. Everything is computed as float (double for LRN's double); halves are rounded once, at the end.
+ *   1. Statistics are summed in PARTS fixed parts of the rows, then in double in their order: equal
+ *      bits for any number of threads.  The variance is taken around the mean, in a second pass.
+ *   2. Everything is computed as float (double for LRN's double); halves are rounded once, at the
+ *      end.
  * Threads: parallel_for over parts of the rows.
  *
- * Rows: NHWC has n * h * w rows of c channels.  NCHW has n * c rows of one channel each, h * w long.
+ * Rows: NHWC has n * h * w rows of c channels.  NCHW has n * c rows of one channel each, h * w
+ * long.
  */
 #include "common.h"
 #include "isa.h"
@@ -75,7 +77,8 @@ static void apply_forward(void *arg, int64_t from, int64_t to, int32_t worker) {
     for (int64_t k = 0; k < (p->inner == 1 ? 1 : p->c); k++) {
       int64_t at = (r * p->c + k) * p->inner;
       if (p->inner == 1) {
-        PF_IVDEP for (int64_t j = 0; j < p->c; j++) p->out[at + j] = (p->x[at + j] - p->mean[j]) * p->a[j] + p->offset[j];
+        PF_IVDEP for (int64_t j = 0; j < p->c; j++) p->out[at + j] =
+            (p->x[at + j] - p->mean[j]) * p->a[j] + p->offset[j];
       } else {
         float m = p->mean[k], a = p->a[k], b = p->offset[k];
         PF_IVDEP for (int64_t j = 0; j < p->inner; j++) p->out[at + j] = (p->x[at + j] - m) * a + b;
@@ -89,11 +92,12 @@ static void apply_backward(void *arg, int64_t from, int64_t to, int32_t worker) 
     for (int64_t k = 0; k < (p->inner == 1 ? 1 : p->c); k++) {
       int64_t at = (r * p->c + k) * p->inner;
       if (p->inner == 1) {
-        PF_IVDEP for (int64_t j = 0; j < p->c; j++)
-          p->out[at + j] = p->a[j] * p->dy[at + j] - p->b[j] * (p->x[at + j] - p->mean[j]) - p->offset[j];
+        PF_IVDEP for (int64_t j = 0; j < p->c; j++) p->out[at + j] =
+            p->a[j] * p->dy[at + j] - p->b[j] * (p->x[at + j] - p->mean[j]) - p->offset[j];
       } else {
         float m = p->mean[k], a = p->a[k], b = p->b[k], o = p->offset[k];
-        PF_IVDEP for (int64_t j = 0; j < p->inner; j++) p->out[at + j] = a * p->dy[at + j] - b * (p->x[at + j] - m) - o;
+        PF_IVDEP for (int64_t j = 0; j < p->inner; j++) p->out[at + j] =
+            a * p->dy[at + j] - b * (p->x[at + j] - m) - o;
       }
     }
 }
@@ -102,7 +106,8 @@ static pf_status reduce(pf_ctx *c, norm *p, pf_range fn, double *first, double *
   PF_TRY(pf_parallel(c, p->parts, p->outer * p->inner * p->c > 2 * PF_GRAIN ? 1 : p->parts, fn, p));
   for (int64_t k = 0; k < p->c; k++) {
     first[k] = second[k] = 0;
-    for (int64_t i = 0; i < p->parts; i++) first[k] += p->part[i * p->c + k], second[k] += p->part2[i * p->c + k];
+    for (int64_t i = 0; i < p->parts; i++)
+      first[k] += p->part[i * p->c + k], second[k] += p->part2[i * p->c + k];
   }
   return PF_OK;
 }
@@ -112,7 +117,9 @@ static pf_status norm_init(pf_ctx *c, void *state) {
   norm_state *s = state;
   if (s->data_format.len == 0 || pf_str_is(s->data_format, "NHWC")) s->nchw = 0;
   else if (pf_str_is(s->data_format, "NCHW")) s->nchw = 1;
-  else return PF_INVALID(c, "data_format must be NHWC or NCHW, got '%.*s'", (int)s->data_format.len, s->data_format.data);
+  else
+    return PF_INVALID(c, "data_format must be NHWC or NCHW, got '%.*s'", (int)s->data_format.len,
+                      s->data_format.data);
   return PF_OK;
 }
 
@@ -127,8 +134,9 @@ static pf_status norm_open(pf_ctx *c, const norm_state *s, const DLTensor *x, no
 static pf_status check_channels(pf_ctx *c, int32_t in, const char *name, int64_t channels) {
   const DLTensor *t = c->in[in];
   if (t->ndim == 1 && t->shape[0] == channels) return PF_OK;
-  return PF_INVALID(c, "%s must have the same number of elements as the channels of x, got %s and %" PRId64, name,
-                    PF_SHAPE(t).s, channels);
+  return PF_INVALID(
+      c, "%s must have the same number of elements as the channels of x, got %s and %" PRId64, name,
+      PF_SHAPE(t).s, channels);
 }
 static float *room(pf_ctx *c, int64_t floats) {
   float *p = floats > INT64_MAX / 8 ? NULL : c->host->scratch(c, (uint64_t)floats * 4 + 64, 64);
@@ -226,7 +234,8 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- gradient */
-static pf_status gradient_coefficients(pf_ctx *c, const norm_state *s, norm *p, float *coef, float *d_scale, float *d_offset) {
+static pf_status gradient_coefficients(pf_ctx *c, const norm_state *s, norm *p, float *coef,
+                                       float *d_scale, float *d_offset) {
   double *sum = c->host->scratch(c, (uint64_t)p->c * 16 + 64, 64), *dot = sum + p->c;
   if (!sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
   const float *var = PF_DATA(const float, c->in[4]), *scale = PF_DATA(const float, c->in[2]);
@@ -254,17 +263,21 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
   int64_t none = 0;
   PF_TRY(norm_open(c, s, x, &p));
   if (!pf_same_shape(dy, x))
-    return PF_INVALID(c, "x and y_backprop must have same shape, but x has shape %s and y_backprop has shape %s",
-                      PF_SHAPE(x).s, PF_SHAPE(dy).s);
+    return PF_INVALID(
+        c, "x and y_backprop must have same shape, but x has shape %s and y_backprop has shape %s",
+        PF_SHAPE(x).s, PF_SHAPE(dy).s);
   PF_TRY(check_channels(c, 2, "scale", p.c));
   PF_TRY(check_channels(c, 3, "reserve_space_1", p.c));
   PF_TRY(check_channels(c, 4, "reserve_space_2", p.c));
-  DLTensor *dx = c->host->output(c, 0, x->shape, x->ndim), *ds = dx ? c->host->output(c, 1, &p.c, 1) : NULL;
+  DLTensor *dx = c->host->output(c, 0, x->shape, x->ndim),
+           *ds = dx ? c->host->output(c, 1, &p.c, 1) : NULL;
   DLTensor *d_offset = ds ? c->host->output(c, 2, &p.c, 1) : NULL;
   PF_EXHAUSTED(d_offset);
   for (int32_t i = 3; i < c->n_out; i++) PF_EXHAUSTED(c->host->output(c, i, &none, 1));
   if (pf_numel(x) == 0) {
-    if (p.c) memset(PF_DATA(void, ds), 0, 4 * (size_t)p.c), memset(PF_DATA(void, d_offset), 0, 4 * (size_t)p.c);
+    if (p.c)
+      memset(PF_DATA(void, ds), 0, 4 * (size_t)p.c),
+          memset(PF_DATA(void, d_offset), 0, 4 * (size_t)p.c);
     return PF_OK;
   }
   p.x = wide(c, s->T, x);
@@ -274,7 +287,8 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
   p.out = pf_is_half(s->T) ? room(c, pf_numel(x)) : PF_DATA(float, dx);
   if (!p.x || !p.dy || !p.part || !p.out) return PF_RESOURCE_EXHAUSTED;
   p.part2 = p.part + p.c * p.parts;
-  PF_TRY(gradient_coefficients(c, s, &p, p.part + 2 * p.c * p.parts, PF_DATA(float, ds), PF_DATA(float, d_offset)));
+  PF_TRY(gradient_coefficients(c, s, &p, p.part + 2 * p.c * p.parts, PF_DATA(float, ds),
+                               PF_DATA(float, d_offset)));
   PF_TRY(pf_parallel(c, p.outer, pf_grain(p.c * p.inner), apply_backward, &p));
   if (pf_is_half(s->T)) pf_float_to_half(s->T, p.out, PF_DATA(void, dx), pf_numel(x));
   return PF_OK;
@@ -283,8 +297,10 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
 #define FIELD(kind, name) PF_ATTR(norm_state, kind, name)
 #define OPTIONAL(name_, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name_, kind, offsetof(norm_state, field)})
-#define ENTRY(op, where, fn) PF_CPU_FLAGS(op, where, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
-  .attrs = PF_ATTRS(FIELD(PF_ATTR_TYPE, T), FIELD(PF_ATTR_FLOAT, epsilon), OPTIONAL("data_format", PF_ATTR_STRING, data_format), \
+#define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
+#define ENTRY(op, where, fn) PF_CPU_FLAGS(op, where, FLAGS, \
+  .attrs = PF_ATTRS(FIELD(PF_ATTR_TYPE, T), FIELD(PF_ATTR_FLOAT, epsilon), \
+                    OPTIONAL("data_format", PF_ATTR_STRING, data_format), \
                     OPTIONAL("is_training", PF_ATTR_BOOL, training), \
                     OPTIONAL("exponential_avg_factor", PF_ATTR_FLOAT, average)), \
   .state_size = sizeof(norm_state), .init = norm_init, .compute = fn)

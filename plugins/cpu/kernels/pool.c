@@ -48,7 +48,8 @@ PF_EACH_REAL(MAX_POOL)
 #define FLOAT_POOL(num, T, tag) \
 static void argmax_##tag(const pool *p, int64_t image) { \
   const T *x = (const T *)p->x + image * p->h * p->w * p->c; \
-  int64_t at = image * p->oh * p->ow * p->c, base = p->s->with_batch ? image * p->h * p->w * p->c : 0; \
+  int64_t at = image * p->oh * p->ow * p->c; \
+  int64_t base = p->s->with_batch ? image * p->h * p->w * p->c : 0; \
   T *out = (T *)p->out + at; \
   int64_t *arg = p->argmax + at; \
   for (int64_t i = 0; i < p->oh * p->ow; i++, out += p->c, arg += p->c) { \
@@ -144,7 +145,8 @@ static pf_status pool_init(pf_ctx *c, void *state) {
   pool_state *s = state;
   PF_TRY(pf_window_init(c, &s->w));
   if (s->w.kc != 1)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Pooling over depth (ksize %" PRId64 " there) is not supported", s->w.kc);
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "Pooling over depth (ksize %" PRId64 " there) is not supported", s->w.kc);
   if (s->w.pad == PF_PAD_EXPLICIT &&
       (PF_MAX(s->w.pt, s->w.pb) >= s->w.kh || PF_MAX(s->w.pl, s->w.pr) >= s->w.kw))
     return PF_INVALID(c, "explicit padding must be smaller than the window (ksize)");
@@ -152,8 +154,8 @@ static pf_status pool_init(pf_ctx *c, void *state) {
 }
 
 /* Sizes of pooling a tensor of this shape; `out_shape` in the tensor's own layout. */
-static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape, int32_t ndim, pool *p,
-                            int64_t *out_shape) {
+static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape, int32_t ndim,
+                            pool *p, int64_t *out_shape) {
   int64_t d[4] = {0};
   PF_TRY(pf_window_dims(c, &s->w, shape, ndim, "tensor_in", d));
   *p = (pool){.n = d[0], .h = d[1], .w = d[2], .c = d[3], .s = s, .type = s->w.T};
@@ -161,7 +163,8 @@ static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape
   PF_TRY(pf_window_size(c, &s->w, 1, p->w, s->w.kw, &p->ow, &p->pl));
   pf_window_shape(&s->w, p->n, p->oh, p->ow, p->c, out_shape);
   if (s->w.nchw) {
-    if (!pf_mul(p->n, p->c, &p->n)) return PF_INVALID(c, "shape %s has too many elements", pf_shape_text(shape, ndim).s);
+    if (!pf_mul(p->n, p->c, &p->n))
+      return PF_INVALID(c, "shape %s has too many elements", pf_shape_text(shape, ndim).s);
     p->c = 1;
   }
   return PF_OK;
@@ -208,14 +211,16 @@ static pf_status max_pool_argmax(pf_ctx *c, const void *state) {
   pool p;
   PF_TRY(pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, &p, shape));
   if (s->w.nchw) return pf_failf(c, PF_UNIMPLEMENTED, "MaxPoolWithArgmax supports NHWC only");
-  DLTensor *out = pf_output_checked(c, 0, shape, 4), *arg = out ? pf_output_checked(c, 1, shape, 4) : NULL;
+  DLTensor *out = pf_output_checked(c, 0, shape, 4),
+           *arg = out ? pf_output_checked(c, 1, shape, 4) : NULL;
   PF_EXHAUSTED(arg);
   int64_t n = pf_numel(out);
   if (n == 0) return PF_OK;
   PF_TRY(wide_in(c, p.type, c->in[0], &p.x));
   p.argmax = PF_DATA(int64_t, arg);
   if (s->Targmax == PF_INT32) {
-    if (pf_numel(c->in[0]) > INT32_MAX) return PF_INVALID(c, "input is too large for int32 indices: use Targmax=int64");
+    if (pf_numel(c->in[0]) > INT32_MAX)
+      return PF_INVALID(c, "input is too large for int32 indices: use Targmax=int64");
     p.argmax = c->host->scratch(c, (uint64_t)n * 8, 64);
     if (!p.argmax) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for indices");
   }
@@ -228,7 +233,8 @@ static pf_status max_pool_argmax(pf_ctx *c, const void *state) {
 /* ---------------------------------------------------------------- gradients */
 static pf_status check_grad(pf_ctx *c, const DLTensor *dy, const int64_t *shape) {
   if (pf_same_dims(dy->shape, dy->ndim, shape, 4)) return PF_OK;
-  return PF_INVALID(c, "Expected grad shape to be %s, but got %s", pf_shape_text(shape, 4).s, PF_SHAPE(dy).s);
+  return PF_INVALID(c, "Expected grad shape to be %s, but got %s", pf_shape_text(shape, 4).s,
+                    PF_SHAPE(dy).s);
 }
 
 static pf_status max_pool_grad(pf_ctx *c, const void *state) {
@@ -237,8 +243,8 @@ static pf_status max_pool_grad(pf_ctx *c, const void *state) {
   pool p;
   PF_TRY(pool_sizes(c, state, x->shape, x->ndim, &p, shape));
   if (!pf_same_dims(c->in[1]->shape, c->in[1]->ndim, shape, 4))
-    return PF_INVALID(c, "Expected orig_output shape to be %s, but got %s", pf_shape_text(shape, 4).s,
-                      PF_SHAPE(c->in[1]).s);
+    return PF_INVALID(c, "Expected orig_output shape to be %s, but got %s",
+                      pf_shape_text(shape, 4).s, PF_SHAPE(c->in[1]).s);
   PF_TRY(check_grad(c, dy, shape));
   DLTensor *out = c->host->output(c, 0, x->shape, x->ndim);
   PF_EXHAUSTED(out);
@@ -256,7 +262,9 @@ static pf_status avg_pool_grad(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_vector(c, 0, "orig_input_shape", in_shape, &n));
   if (n != 4) return PF_INVALID(c, "orig_input_shape must be a vector of 4 sizes, got %d", n);
   for (int d = 0; d < 4; d++)
-    if (in_shape[d] < 0) return PF_INVALID(c, "orig_input_shape must be non-negative, got %s", pf_shape_text(in_shape, 4).s);
+    if (in_shape[d] < 0)
+      return PF_INVALID(c, "orig_input_shape must be non-negative, got %s",
+                        pf_shape_text(in_shape, 4).s);
   if (!pf_shape_numel(in_shape, 4, &total))
     return PF_INVALID(c, "orig_input_shape %s has too many elements", pf_shape_text(in_shape, 4).s);
   PF_TRY(pool_sizes(c, state, in_shape, 4, &p, shape));
@@ -273,8 +281,10 @@ static pf_status argmax_grad(pf_ctx *c, const void *state) {
   const pool_state *s = state;
   const DLTensor *x = c->in[0], *dy = c->in[1], *arg = c->in[2];
   int64_t n = pf_numel(dy), size = pf_numel(x), images = x->ndim ? PF_MAX(x->shape[0], 1) : 1;
-  if (x->ndim != 4 || dy->ndim != 4 || !pf_same_shape(dy, arg) || (n && dy->shape[0] != x->shape[0]))
-    return PF_INVALID(c, "input, grad and argmax do not fit: %s %s %s", PF_SHAPE(x).s, PF_SHAPE(dy).s, PF_SHAPE(arg).s);
+  if (x->ndim != 4 || dy->ndim != 4 || !pf_same_shape(dy, arg) ||
+      (n && dy->shape[0] != x->shape[0]))
+    return PF_INVALID(c, "input, grad and argmax do not fit: %s %s %s", PF_SHAPE(x).s,
+                      PF_SHAPE(dy).s, PF_SHAPE(arg).s);
   int64_t per_in = size / images, per_out = PF_MAX(n / images, 1);
   for (int64_t i = 0; i < n; i++) {
     int64_t at = pf_index_at(arg, s->Targmax, i) + (s->with_batch ? 0 : i / per_out * per_in);
@@ -296,13 +306,17 @@ static pf_status argmax_grad(pf_ctx *c, const void *state) {
 #define FIELD(name, kind) PF_REF(pf_attr, #name, kind, offsetof(pool_state, w.name))
 #define OPTIONAL(name, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, kind, offsetof(pool_state, field)})
-#define ENTRY(op, types, fn, ...) PF_CPU_FLAGS(op, types, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
+#define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
+#define ENTRY(op, types, fn, ...) PF_CPU_FLAGS(op, types, FLAGS, \
   .attrs = PF_ATTRS(FIELD(T, PF_ATTR_TYPE), FIELD(strides, PF_ATTR_LIST | PF_ATTR_INT), \
                     FIELD(ksize, PF_ATTR_LIST | PF_ATTR_INT), FIELD(padding, PF_ATTR_STRING), \
                     OPTIONAL("data_format", PF_ATTR_STRING, w.data_format), \
-                    OPTIONAL("explicit_paddings", PF_ATTR_LIST | PF_ATTR_INT, w.explicit_paddings), ##__VA_ARGS__), \
+                    OPTIONAL("explicit_paddings", PF_ATTR_LIST | PF_ATTR_INT, \
+                             w.explicit_paddings), ##__VA_ARGS__), \
   .state_size = sizeof(pool_state), .init = pool_init, .compute = fn)
-#define ARGMAX OPTIONAL("Targmax", PF_ATTR_TYPE, Targmax), OPTIONAL("include_batch_in_index", PF_ATTR_BOOL, with_batch)
+#define ARGMAX \
+  OPTIONAL("Targmax", PF_ATTR_TYPE, Targmax), \
+      OPTIONAL("include_batch_in_index", PF_ATTR_BOOL, with_batch)
 const pf_kernel *const PF_ISA_NAME(pool_kernels)[] = {
   ENTRY("MaxPool", "T=" PF_REAL, max_pool),
   ENTRY("AvgPool", "T=" PF_FLOATS, avg_pool),

@@ -1,19 +1,24 @@
-/* random.c - RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal, RandomShuffle, Multinomial.
+/* random.c - RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal, RandomShuffle,
+ * Multinomial.
  *
- * Method: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).  The host gives every
- * call its own range of 128-bit counters; element i depends on the key, its counter and nothing else.  Counters, bits
- * and reservations are laid out as TF's CPU kernels do, so equal seeds give TF's numbers (normals to rounding).
+ * Method: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).  The
+ * host gives every call its own range of 128-bit counters; element i depends on the key, its
+ * counter and nothing else.  Counters, bits and reservations are laid out as TF's CPU kernels do,
+ * so equal seeds give TF's numbers (normals to rounding).
  *
  * Invariants
- *   1. The same numbers for any number of threads: element groups are addressed by counter, never drawn in turn.
- *   2. A call reserves RESERVED counters per element, as TF does; truncated normals use at most that many.
+ *   1. The same numbers for any number of threads: element groups are addressed by counter, never
+ *      drawn in turn.
+ *   2. A call reserves RESERVED counters per element, as TF does; truncated normals use at most
+ *      that many.
  * Threads: parallel_for over groups of elements.
  */
 #include "common.h"
 #include "isa.h"
 #include "vmath.h"
 
-enum { WIDE = 16, RESERVED = 256 };    /* counters computed side by side; counters reserved per element */
+/* counters computed side by side; counters reserved per element */
+enum { WIDE = 16, RESERVED = 256 };
 typedef struct { int32_t dtype, T; } random_state;
 typedef struct { uint64_t key, lo, hi; } stream;   /* the next counter is hi:lo */
 
@@ -65,8 +70,12 @@ PF_INLINE float unit_f32(uint32_t x) { return pf_bits_float((x & 0x7fffffu) | 0x
 PF_INLINE double unit_f64(uint32_t hi, uint32_t lo) {
   return pf_bits_double((uint64_t)(hi & 0xfffffu) << 32 | lo | 0x3ff0000000000000u) - 1.0;
 }
-PF_INLINE float unit_half(uint32_t x) { return pf_from_half((uint16_t)((x & 0x3ffu) | 0x3c00u)) - 1.0f; }
-PF_INLINE float unit_bf16(uint32_t x) { return pf_from_bf16((uint16_t)((x & 0x7fu) | 0x3f80u)) - 1.0f; }
+PF_INLINE float unit_half(uint32_t x) {
+  return pf_from_half((uint16_t)((x & 0x3ffu) | 0x3c00u)) - 1.0f;
+}
+PF_INLINE float unit_bf16(uint32_t x) {
+  return pf_from_bf16((uint16_t)((x & 0x7fu) | 0x3f80u)) - 1.0f;
+}
 
 /* Box and Muller: two uniforms to two normals */
 PF_INLINE void normals_f32(uint32_t a, uint32_t b, float *p, float *q) {
@@ -84,7 +93,7 @@ static void normals_f64(const uint32_t *x, double *p, double *q) {
   *q = cos(v) * r;
 }
 
-/* ---------------------------------------------------------------- elements of one batch of WIDE counters */
+/* ------------------------------------------------------- elements of one batch of WIDE counters */
 typedef struct job {
   stream s;
   int32_t type;
@@ -97,7 +106,9 @@ typedef struct job {
 static void floats_of(const uint32_t x[4][WIDE], float *y, int32_t type) {
   for (int l = 0; l < WIDE; l++)
     for (int i = 0; i < 4; i++)
-      y[l * 4 + i] = type == PF_FLOAT32 ? unit_f32(x[i][l]) : type == PF_FLOAT16 ? unit_half(x[i][l]) : unit_bf16(x[i][l]);
+      y[l * 4 + i] = type == PF_FLOAT32   ? unit_f32(x[i][l])
+                     : type == PF_FLOAT16 ? unit_half(x[i][l])
+                                          : unit_bf16(x[i][l]);
 }
 static void normals_of(const uint32_t x[4][WIDE], float *y) {
   float z[4][WIDE];
@@ -141,8 +152,8 @@ static void normal_doubles(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   })
 }
 static void uniform_int32(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  BATCHES(4, for (int64_t i = 0; i < n; i++)
-    ((int32_t *)j->out)[at + i] = (int32_t)((uint32_t)j->low + x[i % 4][i / 4] % (uint32_t)j->range);)
+  BATCHES(4, for (int64_t i = 0; i < n; i++)((int32_t *)j->out)[at + i] =
+                 (int32_t)((uint32_t)j->low + x[i % 4][i / 4] % (uint32_t)j->range);)
 }
 static void uniform_int64(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   BATCHES(2, for (int64_t i = 0; i < n; i++) {
@@ -151,7 +162,8 @@ static void uniform_int64(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   })
 }
 
-/* Groups of one counter's elements; each has RESERVED counters per element and draws until it is full. */
+/* Groups of one counter's elements; each has RESERVED counters per element and draws until it is
+ * full. */
 PF_INLINE int keep_inside(const float *f, int n, float *y, int have, int last) {
   for (int i = 0; i < n; i++)
     if (have < last && fabsf(f[i]) < 2.0f) y[have++] = f[i];
@@ -181,7 +193,8 @@ static void truncated_floats(void *arg, int64_t lo, int64_t hi, int32_t worker) 
       philox_apart(skip(j->s, (uint64_t)first * RESERVED + (uint64_t)turn), RESERVED, x);
       normals_of(x, f);
       for (int l = 0; l < WIDE; l++)
-        have[l] = keep_inside(f + 4 * l, 4, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
+        have[l] =
+            keep_inside(f + 4 * l, 4, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
     }
     for (int l = 0; l < WIDE; l++)
       finish_group(j, first + l, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
@@ -217,21 +230,24 @@ static pf_status reserve(pf_ctx *c, uint64_t counters, stream *s) {
 static pf_status shaped_output(pf_ctx *c, DLTensor **out) {
   int64_t shape[PF_MAX_DIMS];
   int32_t n = 0;
-  if (c->in[0]->ndim != 1) return PF_INVALID(c, "shape must be a vector, got shape %s", PF_SHAPE(c->in[0]).s);
+  if (c->in[0]->ndim != 1)
+    return PF_INVALID(c, "shape must be a vector, got shape %s", PF_SHAPE(c->in[0]).s);
   PF_TRY(pf_in_vector(c, 0, "shape", shape, &n));
   *out = pf_output_checked(c, 0, shape, n);
   return *out ? PF_OK : PF_INVALID_ARGUMENT;
 }
 
 /* `per` elements to an item of the loop, items of about 64 elements */
-static pf_status fill(pf_ctx *c, const random_state *s, pf_range floats, pf_range doubles, int64_t per_f, int64_t per_d) {
+static pf_status fill(pf_ctx *c, const random_state *s, pf_range floats, pf_range doubles,
+                      int64_t per_f, int64_t per_d) {
   DLTensor *out = NULL;
   PF_TRY(shaped_output(c, &out));
   job j = {.type = s->dtype, .out = PF_DATA(void, out), .n = pf_numel(out)};
   if (j.n == 0) return PF_OK;
   PF_TRY(reserve(c, (uint64_t)j.n * RESERVED, &j.s));
   int64_t per = s->dtype == PF_FLOAT64 ? per_d : per_f;
-  return pf_parallel(c, (j.n + per - 1) / per, pf_grain(per * 8), s->dtype == PF_FLOAT64 ? doubles : floats, &j);
+  return pf_parallel(c, (j.n + per - 1) / per, pf_grain(per * 8),
+                     s->dtype == PF_FLOAT64 ? doubles : floats, &j);
 }
 static pf_status random_uniform(pf_ctx *c, const void *s) {
   return fill(c, s, uniform_floats, uniform_doubles, 4 * WIDE, 2 * WIDE);
@@ -250,12 +266,16 @@ static pf_status random_uniform_int(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_scalar(c, 1, "minval", &lo));
   PF_TRY(pf_in_scalar(c, 2, "maxval", &hi));
   PF_TRY(shaped_output(c, &out));
-  job j = {.out = PF_DATA(void, out), .n = pf_numel(out), .low = lo, .range = (uint64_t)hi - (uint64_t)lo};
+  job j = {.out = PF_DATA(void, out),
+           .n = pf_numel(out),
+           .low = lo,
+           .range = (uint64_t)hi - (uint64_t)lo};
   if (j.n == 0) return PF_OK;
   if (lo >= hi) return PF_INVALID(c, "Need minval < maxval, got %" PRId64 " >= %" PRId64, lo, hi);
   PF_TRY(reserve(c, (uint64_t)j.n * RESERVED, &j.s));
   int64_t per = s->dtype == PF_INT64 ? 2 * WIDE : 4 * WIDE;
-  return pf_parallel(c, (j.n + per - 1) / per, pf_grain(per * 8), s->dtype == PF_INT64 ? uniform_int64 : uniform_int32, &j);
+  return pf_parallel(c, (j.n + per - 1) / per, pf_grain(per * 8),
+                     s->dtype == PF_INT64 ? uniform_int64 : uniform_int32, &j);
 }
 
 /* Fisher and Yates, from the front: element i changes places with one of i, i + 1, ..., n - 1. */
@@ -266,7 +286,8 @@ static pf_status random_shuffle(pf_ctx *c, const void *state) {
   DLTensor *out = c->host->output(c, 0, x->shape, x->ndim);
   PF_EXHAUSTED(out);
   int64_t n = x->shape[0], inner = pf_product(x->shape, 1, x->ndim);
-  if (n > UINT32_MAX) return PF_INVALID(c, "at most 2^32 - 1 rows can be shuffled, got %" PRId64, n);
+  if (n > UINT32_MAX)
+    return PF_INVALID(c, "at most 2^32 - 1 rows can be shuffled, got %" PRId64, n);
   int64_t *order = c->host->scratch(c, (uint64_t)n * 8, 64);
   if (!order) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a permutation");
   stream st = {0};
@@ -279,7 +300,8 @@ static pf_status random_shuffle(pf_ctx *c, const void *state) {
     order[i] = order[k];
     order[k] = t;
   }
-  for (int64_t i = 0; i < n; i++) PF_TRY(pf_copy_run(c, out, i * inner, x, order[i] * inner, inner, pf_type_size(s->T)));
+  for (int64_t i = 0; i < n; i++)
+    PF_TRY(pf_copy_run(c, out, i * inner, x, order[i] * inner, inner, pf_type_size(s->T)));
   return PF_OK;
 }
 

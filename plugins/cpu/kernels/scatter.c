@@ -1,21 +1,27 @@
 /* scatter.c - ScatterX, ScatterNdX, their resource forms, and gathers from resource variables.
  *
  * Invariants
- *   1. All shapes and all indices are checked before the first write: a failed call changes nothing.
- *   2. Updates are applied in index order on one thread: repeated indices give the same bits every time.
+ *   1. All shapes and all indices are checked before the first write: a failed call changes
+ *      nothing.
+ *   2. Updates are applied in index order on one thread: repeated indices give the same bits every
+ *      time.
  *   3. Variables of strings are scattered through the host's accessors, never as bytes.
  * Threads: compute is concurrent; the host's lock orders writers of one variable.
  */
 #include "common.h"
 
 enum { UPDATE, ADD, SUB, MUL, DIV, MIN, MAX };
-static const char *const OP_NAMES[] = {"ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv",
-                                       "ScatterMin", "ScatterMax"};
+static const char *const OP_NAMES[] = {"ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul",
+                                       "ScatterDiv",    "ScatterMin", "ScatterMax"};
 typedef struct { int32_t T, Tindices; int64_t batch_dims; } scatter_state;
 
 /* ---------------------------------------------------------------- x[i] = x[i] op y[i * step] */
 typedef void (*combine)(void *x, const void *y, int64_t n, int64_t step);
-#define LOOP(expr) for (int64_t i = 0; i < n; i++) { T a = x[i], b = y[i * step]; x[i] = (T)(expr); }
+#define LOOP(expr) \
+  for (int64_t i = 0; i < n; i++) { \
+    T a = x[i], b = y[i * step]; \
+    x[i] = (T)(expr); \
+  }
 #define ORDERED(tag, T_) \
   static void min_##tag(void *p, const void *q, int64_t n, int64_t step) { \
     typedef T_ T; T *x = p; const T *y = q; LOOP(b < a ? b : a) } \
@@ -31,7 +37,8 @@ typedef void (*combine)(void *x, const void *y, int64_t n, int64_t step);
   static void div_##tag(void *p, const void *q, int64_t n, int64_t step) { \
     typedef T_ T; T *x = p; const T *y = q; LOOP(div) }
 /* a signed minimum divided by -1 wraps; divisors of zero are refused before */
-#define SIGNED(num, T, tag) ARITHMETIC(tag, T, uint64_t, b == (T)-1 ? (T)(0 - (uint64_t)a) : a / b) ORDERED(tag, T)
+#define SIGNED(num, T, tag) \
+  ARITHMETIC(tag, T, uint64_t, b == (T) - 1 ? (T)(0 - (uint64_t)a) : a / b) ORDERED(tag, T)
 #define UNSIGNED(num, T, tag) ARITHMETIC(tag, T, uint64_t, a / b) ORDERED(tag, T)
 #define FLOATING(num, T, tag) ARITHMETIC(tag, T, T, a / b) ORDERED(tag, T)
 PF_EACH_SIGNED(SIGNED)
@@ -42,30 +49,42 @@ ARITHMETIC(c128, double _Complex, double _Complex, a / b)
 
 #define HALF_LOOP(from, to, expr) for (int64_t i = 0; i < n; i++) { \
     float a = from(x[i]), b = from(y[i * step]); x[i] = to(expr); }
-#define HALF_FN(name, from, to, expr) static void name(void *p, const void *q, int64_t n, int64_t step) { \
+#define HALF_FN(name, from, to, expr) \
+  static void name(void *p, const void *q, int64_t n, int64_t step) { \
     uint16_t *x = p; const uint16_t *y = q; HALF_LOOP(from, to, expr) }
-#define HALVES(tag, from, to) HALF_FN(add_##tag, from, to, a + b) HALF_FN(sub_##tag, from, to, a - b) \
+#define HALVES(tag, from, to) \
+  HALF_FN(add_##tag, from, to, a + b) HALF_FN(sub_##tag, from, to, a - b) \
   HALF_FN(mul_##tag, from, to, a * b) HALF_FN(div_##tag, from, to, a / b) \
   HALF_FN(min_##tag, from, to, b < a ? b : a) HALF_FN(max_##tag, from, to, b > a ? b : a)
 HALVES(f16, pf_from_half, pf_to_half)
 HALVES(bf16, pf_from_bf16, pf_to_bf16)
 
 static combine combine_of(int32_t type, int op) {
-#define ALL(num, T, tag) case num: { \
-    static const combine f[] = {0, add_##tag, sub_##tag, mul_##tag, div_##tag, min_##tag, max_##tag}; return f[op]; }
+#define ALL(num, T, tag) \
+  case num: { \
+    static const combine f[] = {0,         add_##tag, sub_##tag, mul_##tag, \
+                                div_##tag, min_##tag, max_##tag}; \
+    return f[op]; \
+  }
   switch (type) {
     PF_EACH_REAL(ALL)
     ALL(PF_FLOAT16, 0, f16)
     ALL(PF_BFLOAT16, 0, bf16)
-    case PF_COMPLEX64: { static const combine f[] = {0, add_c64, sub_c64, mul_c64, div_c64, 0, 0}; return f[op]; }
-    case PF_COMPLEX128: { static const combine f[] = {0, add_c128, sub_c128, mul_c128, div_c128, 0, 0}; return f[op]; }
+    case PF_COMPLEX64: {
+      static const combine f[] = {0, add_c64, sub_c64, mul_c64, div_c64, 0, 0};
+      return f[op];
+    }
+    case PF_COMPLEX128: {
+      static const combine f[] = {0, add_c128, sub_c128, mul_c128, div_c128, 0, 0};
+      return f[op];
+    }
     default: return NULL;
   }
 }
 
 static int is_integer(int32_t type) {
-  return type == PF_INT8 || type == PF_INT16 || type == PF_INT32 || type == PF_INT64 || type == PF_UINT8 ||
-         type == PF_UINT16 || type == PF_UINT32 || type == PF_UINT64;
+  return type == PF_INT8 || type == PF_INT16 || type == PF_INT32 || type == PF_INT64 ||
+         type == PF_UINT8 || type == PF_UINT16 || type == PF_UINT32 || type == PF_UINT64;
 }
 static int has_zero(const DLTensor *t, int32_t type) {
   int64_t n = pf_numel(t), size = pf_type_size(type);
@@ -75,8 +94,15 @@ static int has_zero(const DLTensor *t, int32_t type) {
   return 0;
 }
 
-/* One slice of `inner` elements: variable from element `at`, updates from `from`; a scalar update is spread. */
-typedef struct { DLTensor *var; const DLTensor *upd; combine fn; int64_t size, inner; int scalar; } target;
+/* One slice of `inner` elements: variable from element `at`, updates from `from`; a scalar update
+ * is spread. */
+typedef struct {
+  DLTensor *var;
+  const DLTensor *upd;
+  combine fn;
+  int64_t size, inner;
+  int scalar;
+} target;
 static pf_status put(pf_ctx *c, const target *t, int64_t at, int64_t from) {
   char *x = PF_DATA(char, t->var) + at * t->size;
   const char *y = PF_DATA(const char, t->upd) + (t->scalar ? 0 : from) * t->size;
@@ -85,7 +111,8 @@ static pf_status put(pf_ctx *c, const target *t, int64_t at, int64_t from) {
     return PF_OK;
   }
   if (!t->scalar) return pf_copy_run(c, t->var, at, t->upd, from, t->inner, t->size);
-  for (int64_t i = 0; i < t->inner; i++) PF_TRY(pf_copy_run(c, t->var, at + i, t->upd, 0, 1, t->size));
+  for (int64_t i = 0; i < t->inner; i++)
+    PF_TRY(pf_copy_run(c, t->var, at + i, t->upd, 0, 1, t->size));
   return PF_OK;
 }
 
@@ -99,22 +126,26 @@ static pf_status open_target(pf_ctx *c, const scatter_state *s, int op, target *
   t->fn = op == UPDATE ? NULL : combine_of(s->T, op);
   if (op != UPDATE && !t->fn)
     return pf_failf(c, PF_UNIMPLEMENTED, "%s of type %s", OP_NAMES[op], pf_type_name(s->T));
-  if (op == DIV && is_integer(s->T) && has_zero(t->upd, s->T)) return PF_INVALID(c, "Integer division by zero");
+  if (op == DIV && is_integer(s->T) && has_zero(t->upd, s->T))
+    return PF_INVALID(c, "Integer division by zero");
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- rows: ScatterX, ResourceScatterX */
+/* ------------------------------------------------------------- rows: ScatterX, ResourceScatterX */
 static pf_status check_rows(pf_ctx *c, const target *t, const DLTensor *idx) {
   const DLTensor *var = t->var, *upd = t->upd;
-  if (var->ndim < 1) return PF_INVALID(c, "params must be at least 1-D, got shape %s", PF_SHAPE(var).s);
+  if (var->ndim < 1)
+    return PF_INVALID(c, "params must be at least 1-D, got shape %s", PF_SHAPE(var).s);
   if (t->scalar) return PF_OK;
   int ok = upd->ndim == idx->ndim + var->ndim - 1;
   for (int32_t d = 0; ok && d < upd->ndim; d++)
     ok = upd->shape[d] == (d < idx->ndim ? idx->shape[d] : var->shape[d - idx->ndim + 1]);
   if (ok) return PF_OK;
-  return PF_INVALID(c, "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], "
-                       "got updates.shape %s, indices.shape %s, params.shape %s",
-                    PF_SHAPE(upd).s, PF_SHAPE(idx).s, PF_SHAPE(var).s);
+  return PF_INVALID(
+      c,
+      "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], "
+      "got updates.shape %s, indices.shape %s, params.shape %s",
+      PF_SHAPE(upd).s, PF_SHAPE(idx).s, PF_SHAPE(var).s);
 }
 
 static pf_status scatter_rows(pf_ctx *c, const scatter_state *s, int op, int is_ref) {
@@ -128,31 +159,36 @@ static pf_status scatter_rows(pf_ctx *c, const scatter_state *s, int op, int is_
   for (int64_t i = 0; i < n; i++) {
     int64_t row = pf_index_at(idx, s->Tindices, i);
     if (row < 0 || row >= rows)
-      return PF_INVALID(c, "indices[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", i, row, rows);
+      return PF_INVALID(c, "indices[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", i, row,
+                        rows);
   }
   for (int64_t i = 0; i < n; i++)
     PF_TRY(put(c, &t, pf_index_at(idx, s->Tindices, i) * t.inner, i * t.inner));
   return is_ref ? c->host->alias(c, 0, 0, NULL, 0) : PF_OK;
 }
 
-/* ---------------------------------------------------------------- points: ScatterNdX, ResourceScatterNdX */
+/* ------------------------------------------------------- points: ScatterNdX, ResourceScatterNdX */
 /* indices [..., depth]: `depth` leading coordinates of the variable */
 static pf_status nd_depth(pf_ctx *c, const DLTensor *idx, const DLTensor *var, int64_t *depth) {
-  if (idx->ndim < 1) return PF_INVALID(c, "indices must be at least a vector, got shape %s", PF_SHAPE(idx).s);
+  if (idx->ndim < 1)
+    return PF_INVALID(c, "indices must be at least a vector, got shape %s", PF_SHAPE(idx).s);
   *depth = idx->shape[idx->ndim - 1];
   if (*depth > var->ndim)
-    return PF_INVALID(c, "index innermost dimension length must be <= params rank; saw: %" PRId64 " vs. %d",
-                      *depth, var->ndim);
+    return PF_INVALID(
+        c, "index innermost dimension length must be <= params rank; saw: %" PRId64 " vs. %d",
+        *depth, var->ndim);
   return PF_OK;
 }
 
-static pf_status nd_offset(pf_ctx *c, const DLTensor *idx, int32_t type, int64_t i, const DLTensor *var,
-                           int64_t depth, int64_t *at) {
+static pf_status nd_offset(pf_ctx *c, const DLTensor *idx, int32_t type, int64_t i,
+                           const DLTensor *var, int64_t depth, int64_t *at) {
   *at = 0;
   for (int64_t d = 0; d < depth; d++) {
     int64_t k = pf_index_at(idx, type, i * depth + d);
     if (k < 0 || k >= var->shape[d])
-      return PF_INVALID(c, "indices[%" PRId64 "] does not index into shape %s: coordinate %" PRId64 " is %" PRId64,
+      return PF_INVALID(c,
+                        "indices[%" PRId64 "] does not index into shape %s: coordinate %" PRId64
+                        " is %" PRId64,
                         i, PF_SHAPE(var).s, d, k);
     *at = *at * var->shape[d] + k;
   }
@@ -166,8 +202,9 @@ static pf_status check_points(pf_ctx *c, const target *t, const DLTensor *idx, i
   for (int32_t d = 0; ok && d < upd->ndim; d++)
     ok = upd->shape[d] == (d < outer ? idx->shape[d] : var->shape[d - outer + (int32_t)depth]);
   if (ok) return PF_OK;
-  return PF_INVALID(c, "updates must have shape indices.shape[:-1] + ref.shape[indices.shape[-1]:], "
-                       "got updates.shape %s, indices.shape %s, ref.shape %s",
+  return PF_INVALID(c,
+                    "updates must have shape indices.shape[:-1] + ref.shape[indices.shape[-1]:], "
+                    "got updates.shape %s, indices.shape %s, ref.shape %s",
                     PF_SHAPE(upd).s, PF_SHAPE(idx).s, PF_SHAPE(var).s);
 }
 
@@ -188,7 +225,7 @@ static pf_status scatter_points(pf_ctx *c, const scatter_state *s, int op, int i
   return is_ref ? c->host->alias(c, 0, 0, NULL, 0) : PF_OK;
 }
 
-/* ---------------------------------------------------------------- ResourceGather, ResourceGatherNd */
+/* ------------------------------------------------------------- ResourceGather, ResourceGatherNd */
 static pf_status read_lock(pf_ctx *c, const DLTensor **var) {
   pf_var v = {0, PF_VAR_READ};
   PF_TRY(c->host->var_lock(c, &v, 1));
@@ -207,23 +244,27 @@ static pf_status gather_rows(pf_ctx *c, const void *state) {
   if (b < 0) b += idx->ndim;
   if (var->ndim < 1) return PF_INVALID(c, "params must be at least 1 dimensional");
   if (b < 0 || b > idx->ndim || b >= var->ndim)
-    return PF_INVALID(c, "batch_dims (%" PRId64 ") must be in [0, %d] and less than params rank %d", s->batch_dims,
-                      idx->ndim, var->ndim);
+    return PF_INVALID(c, "batch_dims (%" PRId64 ") must be in [0, %d] and less than params rank %d",
+                      s->batch_dims, idx->ndim, var->ndim);
   for (int32_t d = 0; d < b; d++)
     if (var->shape[d] != idx->shape[d])
-      return PF_INVALID(c, "params.shape[%d]: %" PRId64 " should be equal to indices.shape[%d]: %" PRId64, d,
-                        var->shape[d], d, idx->shape[d]);
+      return PF_INVALID(
+          c, "params.shape[%d]: %" PRId64 " should be equal to indices.shape[%d]: %" PRId64, d,
+          var->shape[d], d, idx->shape[d]);
   for (int32_t d = 0; d < idx->ndim; d++) shape[nd++] = idx->shape[d];
   for (int32_t d = (int32_t)b + 1; d < var->ndim; d++) shape[nd++] = var->shape[d];
   DLTensor *out = pf_output_checked(c, 0, shape, nd);
   PF_EXHAUSTED(out);
-  int64_t batches = pf_product(idx->shape, 0, (int32_t)b), n = pf_product(idx->shape, (int32_t)b, idx->ndim);
+  int64_t batches = pf_product(idx->shape, 0, (int32_t)b),
+          n = pf_product(idx->shape, (int32_t)b, idx->ndim);
   int64_t rows = var->shape[b], inner = pf_product(var->shape, (int32_t)b + 1, var->ndim);
   for (int64_t i = 0; i < batches * n; i++) {
     int64_t row = pf_index_at(idx, s->Tindices, i), batch = i / n;
     if (row < 0 || row >= rows)
-      return PF_INVALID(c, "indices[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", i, row, rows);
-    PF_TRY(pf_copy_run(c, out, i * inner, var, (batch * rows + row) * inner, inner, pf_type_size(s->T)));
+      return PF_INVALID(c, "indices[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", i, row,
+                        rows);
+    PF_TRY(pf_copy_run(c, out, i * inner, var, (batch * rows + row) * inner, inner,
+                       pf_type_size(s->T)));
   }
   return PF_OK;
 }
@@ -239,7 +280,8 @@ static pf_status gather_points(pf_ctx *c, const void *state) {
   for (int32_t d = (int32_t)depth; d < var->ndim; d++) shape[nd++] = var->shape[d];
   DLTensor *out = pf_output_checked(c, 0, shape, nd);
   PF_EXHAUSTED(out);
-  int64_t n = pf_product(idx->shape, 0, idx->ndim - 1), inner = pf_product(var->shape, (int32_t)depth, var->ndim);
+  int64_t n = pf_product(idx->shape, 0, idx->ndim - 1),
+          inner = pf_product(var->shape, (int32_t)depth, var->ndim);
   for (int64_t i = 0; i < n; i++) {
     PF_TRY(nd_offset(c, idx, s->Tindices, i, var, depth, &at));
     PF_TRY(pf_copy_run(c, out, i * inner, var, at * inner, inner, pf_type_size(s->T)));
@@ -254,8 +296,9 @@ static pf_status gather_points(pf_ctx *c, const void *state) {
 #define FORMS(name, OP) ROW_FORMS(name, OP) \
   static pf_status nd_ref_##name(pf_ctx *c, const void *s) { return scatter_points(c, s, OP, 1); } \
   static pf_status nd_res_##name(pf_ctx *c, const void *s) { return scatter_points(c, s, OP, 0); }
-FORMS(update, UPDATE) FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV)
-ROW_FORMS(min, MIN) ROW_FORMS(max, MAX)
+FORMS(update, UPDATE)
+FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV) ROW_FORMS(min, MIN)
+    ROW_FORMS(max, MAX)
 
 #define ENTRY(op, where, type, fn) PF_CPU(op, where, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, type, PF_ATTR_TYPE, offsetof(scatter_state, T)), \
@@ -267,16 +310,23 @@ ROW_FORMS(min, MIN) ROW_FORMS(max, MAX)
   ENTRY("ResourceScatterNd" op, "T=" types, "T", nd_res_##fn)
 #define ANY PF_NUMBERS "|bool|string"
 
-const pf_kernel *const scatter_kernels[] = {
-  ROWS("Update", ANY, update), ROWS("Add", PF_NUMBERS, add), ROWS("Sub", PF_NUMBERS, sub),
-  ROWS("Mul", PF_NUMBERS, mul), ROWS("Div", PF_NUMBERS, div), ROWS("Min", PF_REAL, min), ROWS("Max", PF_REAL, max),
-  POINTS("Update", ANY, update), POINTS("Add", PF_NUMBERS, add), POINTS("Sub", PF_NUMBERS, sub),
-  PF_CPU("ResourceGather", NULL,
-    .attrs = PF_ATTRS(PF_REF(pf_attr, "dtype", PF_ATTR_TYPE, offsetof(scatter_state, T)),
-                      PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices),
-                      &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "batch_dims", PF_ATTR_INT,
-                                       offsetof(scatter_state, batch_dims)}),
-    .state_size = sizeof(scatter_state), .compute = gather_rows),
-  ENTRY("ResourceGatherNd", NULL, "dtype", gather_points),
-  NULL
-};
+        const pf_kernel *const scatter_kernels[] = {
+            ROWS("Update", ANY, update),
+            ROWS("Add", PF_NUMBERS, add),
+            ROWS("Sub", PF_NUMBERS, sub),
+            ROWS("Mul", PF_NUMBERS, mul),
+            ROWS("Div", PF_NUMBERS, div),
+            ROWS("Min", PF_REAL, min),
+            ROWS("Max", PF_REAL, max),
+            POINTS("Update", ANY, update),
+            POINTS("Add", PF_NUMBERS, add),
+            POINTS("Sub", PF_NUMBERS, sub),
+            PF_CPU("ResourceGather", NULL,
+                   .attrs =
+                       PF_ATTRS(PF_REF(pf_attr, "dtype", PF_ATTR_TYPE, offsetof(scatter_state, T)),
+                                PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices),
+                                &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "batch_dims",
+                                                 PF_ATTR_INT, offsetof(scatter_state, batch_dims)}),
+                   .state_size = sizeof(scatter_state), .compute = gather_rows),
+            ENTRY("ResourceGatherNd", NULL, "dtype", gather_points),
+            NULL};

@@ -1,9 +1,12 @@
-/* sendrecv.c - _Send and _Recv between devices of one task, over the step's rendezvous ("pyflow.transport/1").
+/* sendrecv.c - _Send and _Recv between devices of one task, over the step's rendezvous
+ * ("pyflow.transport/1").
  *
  * Invariants
- *   1. A key is "send device;incarnation;receive device;tensor;frame:iteration": one tensor per key and step.
+ *   1. A key is "send device;incarnation;receive device;tensor;frame:iteration": one tensor per key
+ *      and step.
  *   2. Dead values travel as such; a dead control input makes a Send send deadness.
- *   3. _Recv ends exactly once: by the callback of recv, which may run at once or on the sender's thread.
+ *   3. _Recv ends exactly once: by the callback of recv, which may run at once or on the sender's
+ *      thread.
  * Threads: compute is concurrent; `arrived` runs on any thread.
  */
 #include "bytes.h"
@@ -87,9 +90,11 @@ static pf_status recv(pf_ctx *c, const void *state) {
 }
 
 #define STRING(field) PF_ATTR(ends, PF_ATTR_STRING, field)
-#define ENTRY(op, flags, fn) PF_CPU_FLAGS(op, NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_URGENT | PF_KERNEL_DEAD | (flags), \
+#define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_URGENT | PF_KERNEL_DEAD)
+#define ENTRY(op, flags, fn) PF_CPU_FLAGS(op, NULL, FLAGS | (flags), \
   .attrs = PF_ATTRS(STRING(tensor_name), STRING(send_device), STRING(recv_device), \
-                    PF_REF(pf_attr, "send_device_incarnation", PF_ATTR_INT, offsetof(ends, incarnation))), \
+                    PF_REF(pf_attr, "send_device_incarnation", PF_ATTR_INT, \
+                           offsetof(ends, incarnation))), \
   .state_size = sizeof(ends), .compute = fn)
 const pf_kernel *const sendrecv_kernels[] = {
   ENTRY("_Send", 0, send),

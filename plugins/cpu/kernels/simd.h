@@ -1,4 +1,5 @@
-/* simd.h - the widest vectors of the instruction set this file is compiled for, with a fused multiply-add.
+/* simd.h - the widest vectors of the instruction set this file is compiled for, with a fused
+ * multiply-add.
  *
  * Invariants
  *   1. Vectors are the compiler's generic ones: + - * work on them, whatever the machine.
@@ -105,10 +106,18 @@ PF_INLINE __m256i pf_lanes_32(int n) {
 PF_INLINE __m256i pf_lanes_64(int n) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
-PF_INLINE pf_vf pf_vf_load_part(const float *p, int n) { return _mm256_maskload_ps(p, pf_lanes_32(n)); }
-PF_INLINE void pf_vf_store_part(float *p, pf_vf v, int n) { _mm256_maskstore_ps(p, pf_lanes_32(n), v); }
-PF_INLINE pf_vd pf_vd_load_part(const double *p, int n) { return _mm256_maskload_pd(p, pf_lanes_64(n)); }
-PF_INLINE void pf_vd_store_part(double *p, pf_vd v, int n) { _mm256_maskstore_pd(p, pf_lanes_64(n), v); }
+PF_INLINE pf_vf pf_vf_load_part(const float *p, int n) {
+  return _mm256_maskload_ps(p, pf_lanes_32(n));
+}
+PF_INLINE void pf_vf_store_part(float *p, pf_vf v, int n) {
+  _mm256_maskstore_ps(p, pf_lanes_32(n), v);
+}
+PF_INLINE pf_vd pf_vd_load_part(const double *p, int n) {
+  return _mm256_maskload_pd(p, pf_lanes_64(n));
+}
+PF_INLINE void pf_vd_store_part(double *p, pf_vd v, int n) {
+  _mm256_maskstore_pd(p, pf_lanes_64(n), v);
+}
 #else
 PF_INLINE pf_vf pf_vf_load_part(const float *p, int n) {
   float t[PF_VF] = {0};

@@ -17,14 +17,16 @@ typedef struct { int32_t T, Tlabels; } softmax_state;
 typedef struct {
   int what;
   int32_t type, label_type;
-  int64_t cols, x_row, y_row, x_col, y_col; /* strides of logits and labels: 0 where they are broadcast */
+  /* strides of logits and labels: 0 where they are broadcast */
+  int64_t cols, x_row, y_row, x_col, y_col;
   const void *x, *labels;
   void *loss, *out;
 } rows;
 
 /* 0 <= label < cols; anything else was refused before */
 static int64_t label_at(const rows *r, int64_t i) {
-  return r->label_type == PF_INT32 ? ((const int32_t *)r->labels)[i] : ((const int64_t *)r->labels)[i];
+  return r->label_type == PF_INT32 ? ((const int32_t *)r->labels)[i]
+                                   : ((const int64_t *)r->labels)[i];
 }
 
 #define DEFINE(T, tag) \
@@ -99,7 +101,10 @@ static void dense_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
       int64_t m = PF_MIN(BLOCK, r->cols - at); \
       T *o = out + at; \
       const T *q = y + at * r->y_col; \
-      for (int64_t j = 0; j < m; j++) { T p = q[j * r->y_col]; buf[j] = p == 0 ? (T)0 : p * (l - o[j]); } \
+      for (int64_t j = 0; j < m; j++) { \
+        T p = q[j * r->y_col]; \
+        buf[j] = p == 0 ? (T)0 : p * (l - o[j]); \
+      } \
       loss += sum_##tag(buf, m); \
       exp_##tag(o, o, m); \
       for (int64_t j = 0; j < m; j++) o[j] = o[j] * scale - q[j * r->y_col]; \
@@ -200,12 +205,15 @@ static pf_status cross_entropy(pf_ctx *c, const void *state) {
     shape[d] = x->shape[d] == 1 ? y->shape[d] : x->shape[d];
   }
   if (!ok)
-    return PF_INVALID(c, "logits and labels must be broadcastable 2-dimensional: logits_size=%s labels_size=%s",
-                      PF_SHAPE(x).s, PF_SHAPE(y).s);
-  DLTensor *loss = pf_output_checked(c, 0, shape, 1), *out = loss ? pf_output_checked(c, 1, shape, 2) : NULL;
+    return PF_INVALID(
+        c, "logits and labels must be broadcastable 2-dimensional: logits_size=%s labels_size=%s",
+        PF_SHAPE(x).s, PF_SHAPE(y).s);
+  DLTensor *loss = pf_output_checked(c, 0, shape, 1),
+           *out = loss ? pf_output_checked(c, 1, shape, 2) : NULL;
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return zero_losses(loss, s->T);
-  rows r = {.what = DENSE_LABELS, .cols = shape[1], .x = widen(c, s->T, x), .labels = widen(c, s->T, y)};
+  rows r = {
+      .what = DENSE_LABELS, .cols = shape[1], .x = widen(c, s->T, x), .labels = widen(c, s->T, y)};
   if (!r.x || !r.labels) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
   r.x_row = x->shape[0] == 1 ? 0 : x->shape[1];
   r.y_row = y->shape[0] == 1 ? 0 : y->shape[1];
@@ -221,25 +229,37 @@ static pf_status sparse_cross_entropy(pf_ctx *c, const void *state) {
   if (y->ndim != 1) return PF_INVALID(c, "labels must be 1-D, but got shape %s", PF_SHAPE(y).s);
   int64_t n = x->shape[0], cols = x->shape[1];
   if (y->shape[0] != n)
-    return PF_INVALID(c, "logits and labels must have the same first dimension, got logits shape %s and labels shape %s",
+    return PF_INVALID(c,
+                      "logits and labels must have the same first dimension, got logits shape %s "
+                      "and labels shape %s",
                       PF_SHAPE(x).s, PF_SHAPE(y).s);
-  if (cols < 1 && n > 0) return PF_INVALID(c, "Must have at least one class, but got logits shape %s", PF_SHAPE(x).s);
+  if (cols < 1 && n > 0)
+    return PF_INVALID(c, "Must have at least one class, but got logits shape %s", PF_SHAPE(x).s);
   for (int64_t i = 0; i < n; i++) {
     int64_t label = pf_index_at(y, s->Tlabels, i);
     if (label < 0 || label >= cols)
-      return PF_INVALID(c, "Received a label value of %" PRId64 " (at index %" PRId64 ") which is outside the valid "
-                           "range of [0, %" PRId64 ")", label, i, cols);
+      return PF_INVALID(c,
+                        "Received a label value of %" PRId64 " (at index %" PRId64
+                        ") which is outside the valid "
+                        "range of [0, %" PRId64 ")",
+                        label, i, cols);
   }
-  DLTensor *loss = c->host->output(c, 0, &n, 1), *out = loss ? c->host->output(c, 1, x->shape, 2) : NULL;
+  DLTensor *loss = c->host->output(c, 0, &n, 1),
+           *out = loss ? c->host->output(c, 1, x->shape, 2) : NULL;
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return zero_losses(loss, s->T);
-  rows r = {.what = SPARSE_LABELS, .cols = cols, .x_row = cols, .x_col = 1, .label_type = s->Tlabels,
-            .x = widen(c, s->T, x), .labels = PF_DATA(const void, y)};
+  rows r = {.what = SPARSE_LABELS,
+            .cols = cols,
+            .x_row = cols,
+            .x_col = 1,
+            .label_type = s->Tlabels,
+            .x = widen(c, s->T, x),
+            .labels = PF_DATA(const void, y)};
   if (!r.x) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
   return run(c, &r, s->T, n, out, loss);
 }
 
-/* ---------------------------------------------------------------- L2Loss: half the sum of squares, in double */
+/* --------------------------------------------------- L2Loss: half the sum of squares, in double */
 #define SQUARES(T, tag) static double squares_##tag(const T *x, int64_t n) { \
     double s[LANES] = {0}, all = 0; \
     int64_t i = 0; \
@@ -273,10 +293,10 @@ static pf_status l2_loss(pf_ctx *c, const void *state) {
 #define ENTRY(op, fn, ...) PF_CPU(op, "T=" PF_FLOATS, .attrs = PF_ATTRS(__VA_ARGS__), \
   .state_size = sizeof(softmax_state), .compute = fn)
 const pf_kernel *const PF_ISA_NAME(softmax_kernels)[] = {
-  ENTRY("Softmax", softmax, TYPE),
-  ENTRY("LogSoftmax", log_softmax, TYPE),
-  ENTRY("SoftmaxCrossEntropyWithLogits", cross_entropy, TYPE),
-  ENTRY("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy, TYPE, PF_ATTR(softmax_state, PF_ATTR_TYPE, Tlabels)),
-  ENTRY("L2Loss", l2_loss, TYPE),
-  NULL
-};
+    ENTRY("Softmax", softmax, TYPE),
+    ENTRY("LogSoftmax", log_softmax, TYPE),
+    ENTRY("SoftmaxCrossEntropyWithLogits", cross_entropy, TYPE),
+    ENTRY("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy, TYPE,
+          PF_ATTR(softmax_state, PF_ATTR_TYPE, Tlabels)),
+    ENTRY("L2Loss", l2_loss, TYPE),
+    NULL};

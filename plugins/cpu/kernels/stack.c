@@ -1,4 +1,5 @@
-/* stack.c - StackV2, StackPushV2, StackPopV2, StackCloseV2: what loop gradients keep forward values in.
+/* stack.c - StackV2, StackPushV2, StackPopV2, StackCloseV2: what loop gradients keep forward values
+ * in.
  *
  * Invariants
  *   1. A stack lives as long as its step; values left over are released with it, on error too.
@@ -19,7 +20,9 @@ typedef struct {
 } stack;
 typedef struct { int32_t T; pf_str name; } stack_state;
 
-static void lock(stack *s) { while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire)) {} }
+static void lock(stack *s) {
+  while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire)) {}
+}
 static void unlock(stack *s) { atomic_flag_clear_explicit(&s->lock, memory_order_release); }
 
 static void stack_free(void *obj) {
@@ -33,7 +36,8 @@ static const pf_type STACK = {.size = sizeof(pf_type), .id = "pyflow.Stack", .un
 static pf_status stack_new(pf_ctx *c, const void *state) {
   const stack_state *st = state;
   const DLTensor *max = c->in[0];
-  if (max->ndim != 0) return PF_INVALID(c, "Stack size must be a scalar, but had shape: %s", PF_SHAPE(max).s);
+  if (max->ndim != 0)
+    return PF_INVALID(c, "Stack size must be a scalar, but had shape: %s", PF_SHAPE(max).s);
   stack *s = calloc(1, sizeof *s);
   if (!s) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a stack");
   atomic_flag_clear(&s->lock);
@@ -61,17 +65,20 @@ static pf_status stack_push(pf_ctx *c, const void *state) {
   PF_TRY(c->host->resource_get(c, 0, &STACK, &obj));
   stack *s = obj;
   if (s->type != st->T)
-    return PF_INVALID(c, "Stack[%s]: must have type %s but got %s", s->name, pf_type_name(s->type), pf_type_name(st->T));
+    return PF_INVALID(c, "Stack[%s]: must have type %s but got %s", s->name, pf_type_name(s->type),
+                      pf_type_name(st->T));
   DLManagedTensorVersioned *item = c->host->retain(c, 1);
   if (!item) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to keep a value");
   lock(s);
-  int closed = s->closed, full = s->max >= 0 && s->n >= s->max, room = !closed && !full && make_room(s);
+  int closed = s->closed, full = s->max >= 0 && s->n >= s->max,
+      room = !closed && !full && make_room(s);
   if (room) s->items[s->n++] = item;
   unlock(s);
   if (room) return c->host->alias(c, 1, 0, c->in[1]->shape, c->in[1]->ndim);
   item->deleter(item);
   if (closed) return PF_INVALID(c, "Stack[%s] has already been closed.", s->name);
-  if (full) return PF_INVALID(c, "Stack[%s] overflowed its max_size (%" PRId64 ")", s->name, s->max);
+  if (full)
+    return PF_INVALID(c, "Stack[%s] overflowed its max_size (%" PRId64 ")", s->name, s->max);
   return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for Stack[%s]", s->name);
 }
 
@@ -81,7 +88,8 @@ static pf_status stack_pop(pf_ctx *c, const void *state) {
   PF_TRY(c->host->resource_get(c, 0, &STACK, &obj));
   stack *s = obj;
   if (s->type != st->T)
-    return PF_INVALID(c, "Stack[%s]: must have type %s but got %s", s->name, pf_type_name(s->type), pf_type_name(st->T));
+    return PF_INVALID(c, "Stack[%s]: must have type %s but got %s", s->name, pf_type_name(s->type),
+                      pf_type_name(st->T));
   lock(s);
   int closed = s->closed;
   DLManagedTensorVersioned *item = s->n > 0 && !closed ? s->items[--s->n] : NULL;
@@ -110,12 +118,13 @@ static pf_status stack_close(pf_ctx *c, const void *state) {
 
 #define TYPE(name_) PF_REF(pf_attr, name_, PF_ATTR_TYPE, offsetof(stack_state, T))
 const pf_kernel *const stack_kernels[] = {
-  PF_CPU("StackV2", NULL, .attrs = PF_ATTRS(TYPE("elem_type"),
-           &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name", PF_ATTR_STRING, offsetof(stack_state, name)}),
-         .state_size = sizeof(stack_state), .compute = stack_new),
-  PF_CPU("StackPushV2", NULL, .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state), .compute = stack_push),
-  PF_CPU("StackPopV2", NULL, .attrs = PF_ATTRS(TYPE("elem_type")), .state_size = sizeof(stack_state),
-         .compute = stack_pop),
-  PF_CPU("StackCloseV2", NULL, .compute = stack_close),
-  NULL
-};
+    PF_CPU("StackV2", NULL,
+           .attrs = PF_ATTRS(TYPE("elem_type"),
+                             &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
+                                              PF_ATTR_STRING, offsetof(stack_state, name)}),
+           .state_size = sizeof(stack_state), .compute = stack_new),
+    PF_CPU("StackPushV2", NULL, .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+           .compute = stack_push),
+    PF_CPU("StackPopV2", NULL, .attrs = PF_ATTRS(TYPE("elem_type")),
+           .state_size = sizeof(stack_state), .compute = stack_pop),
+    PF_CPU("StackCloseV2", NULL, .compute = stack_close), NULL};

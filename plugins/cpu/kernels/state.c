@@ -1,4 +1,5 @@
-/* state.c - Assign and its relatives, on ref variables (VariableV2) and resource variables (VarHandleOp).
+/* state.c - Assign and its relatives, on ref variables (VariableV2) and resource variables
+ * (VarHandleOp).
  *
  * Invariants
  *   1. A variable is touched only between var_lock and the end of the call.
@@ -15,7 +16,9 @@ static pf_status lock_one(pf_ctx *c, int32_t mode) {
   pf_var v = {0, mode};
   return c->host->var_lock(c, &v, 1);
 }
-static pf_status same_ref(pf_ctx *c, int is_ref) { return is_ref ? c->host->alias(c, 0, 0, NULL, 0) : PF_OK; }
+static pf_status same_ref(pf_ctx *c, int is_ref) {
+  return is_ref ? c->host->alias(c, 0, 0, NULL, 0) : PF_OK;
+}
 
 /* ---------------------------------------------------------------- Assign, AssignVariableOp */
 static pf_status assign_to(pf_ctx *c, const assign_state *s, int is_ref) {
@@ -23,8 +26,9 @@ static pf_status assign_to(pf_ctx *c, const assign_state *s, int is_ref) {
   if (s->flag) {
     const DLTensor *old = c->host->var_get(c, 0);
     if (old && !pf_same_shape(old, c->in[1]))
-      return PF_INVALID(c, "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
-                        PF_SHAPE(old).s, PF_SHAPE(c->in[1]).s);
+      return PF_INVALID(
+          c, "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+          PF_SHAPE(old).s, PF_SHAPE(c->in[1]).s);
   }
   PF_TRY(c->host->var_assign(c, 0, 1));
   return same_ref(c, is_ref);
@@ -38,12 +42,16 @@ typedef struct { int32_t type, op; void *x; const void *y; } pair;
 #define STEP(T, expr) do { \
     T *x = (T *)p->x; const T *y = (const T *)p->y; \
     for (int64_t i = lo; i < hi; i++) x[i] = (T)(expr); } while (0)
-#define INT_CASE(num, T, tag) case num: \
-    if (p->op == ADD) STEP(T, (uint64_t)x[i] + (uint64_t)y[i]); else STEP(T, (uint64_t)x[i] - (uint64_t)y[i]); break;
+#define INT_CASE(num, T, tag) \
+  case num: \
+    if (p->op == ADD) STEP(T, (uint64_t)x[i] + (uint64_t)y[i]); \
+    else STEP(T, (uint64_t)x[i] - (uint64_t)y[i]); \
+    break;
 #define FLOAT_CASE(num, T, tag) case num: \
     if (p->op == ADD) STEP(T, x[i] + y[i]); else STEP(T, x[i] - y[i]); break;
 #define HALF_CASE(num, from, to) case num: \
-    if (p->op == ADD) STEP(uint16_t, to(from(x[i]) + from(y[i]))); else STEP(uint16_t, to(from(x[i]) - from(y[i]))); \
+    if (p->op == ADD) STEP(uint16_t, to(from(x[i]) + from(y[i]))); \
+    else STEP(uint16_t, to(from(x[i]) - from(y[i]))); \
     break;
 
 static void add_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -66,8 +74,9 @@ static pf_status assign_step(pf_ctx *c, const assign_state *s, int op, int is_re
   PF_EXHAUSTED(x);
   const DLTensor *y = c->in[1];
   if (!pf_same_shape(x, y))
-    return PF_INVALID(c, "Assign%s requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
-                      op == ADD ? "Add" : "Sub", PF_SHAPE(x).s, PF_SHAPE(y).s);
+    return PF_INVALID(
+        c, "Assign%s requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+        op == ADD ? "Add" : "Sub", PF_SHAPE(x).s, PF_SHAPE(y).s);
   pair p = {s->T, op, PF_DATA(void, x), PF_DATA(const void, y)};
   PF_TRY(pf_parallel(c, pf_numel(x), 2 * PF_GRAIN, add_range, &p));
   return same_ref(c, is_ref);
@@ -98,7 +107,7 @@ static pf_status count_up_to(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- VariableShape, DestroyResourceOp */
+/* ------------------------------------------------------------- VariableShape, DestroyResourceOp */
 static pf_status variable_shape(pf_ctx *c, const void *state) {
   const assign_state *s = state;
   PF_TRY(lock_one(c, PF_VAR_READ));
@@ -110,7 +119,8 @@ static pf_status variable_shape(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < n; i++) {
     if (s->T == PF_INT64) PF_DATA(int64_t, y)[i] = x->shape[i];
     else if (x->shape[i] > INT32_MAX)
-      return PF_INVALID(c, "dimension %" PRId64 " of shape %s does not fit int32", i, PF_SHAPE(x).s);
+      return PF_INVALID(c, "dimension %" PRId64 " of shape %s does not fit int32", i,
+                        PF_SHAPE(x).s);
     else PF_DATA(int32_t, y)[i] = (int32_t)x->shape[i];
   }
   return PF_OK;
@@ -132,21 +142,23 @@ static pf_status destroy_temporary(pf_ctx *c, const void *state) {
 
 #define TYPE(name) PF_REF(pf_attr, name, PF_ATTR_TYPE, offsetof(assign_state, T))
 #define FLAG(name) \
-  (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, PF_ATTR_BOOL, offsetof(assign_state, flag)})
+  (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, PF_ATTR_BOOL, \
+                    offsetof(assign_state, flag)})
 #define ENTRY(op, where, fn, ...) PF_CPU(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
   .state_size = sizeof(assign_state), .compute = fn)
 
 const pf_kernel *const state_kernels[] = {
-  ENTRY("Assign", NULL, assign_ref, TYPE("T"), FLAG("validate_shape")),
-  ENTRY("AssignAdd", "T=" PF_NUMBERS, assign_add, TYPE("T")),
-  ENTRY("AssignSub", "T=" PF_NUMBERS, assign_sub, TYPE("T")),
-  ENTRY("AssignVariableOp", NULL, assign_resource, TYPE("dtype"), FLAG("validate_shape")),
-  ENTRY("AssignAddVariableOp", "dtype=" PF_NUMBERS, assign_add_resource, TYPE("dtype")),
-  ENTRY("AssignSubVariableOp", "dtype=" PF_NUMBERS, assign_sub_resource, TYPE("dtype")),
-  ENTRY("CountUpTo", "T=int32|int64", count_up_to, TYPE("T"), PF_ATTR(assign_state, PF_ATTR_INT, limit)),
-  ENTRY("ResourceCountUpTo", "T=int32|int64", count_up_to, TYPE("T"), PF_ATTR(assign_state, PF_ATTR_INT, limit)),
-  ENTRY("VariableShape", "out_type=int32|int64", variable_shape, TYPE("out_type")),
-  ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
-  ENTRY("DestroyTemporaryVariable", NULL, destroy_temporary, TYPE("T")),
-  NULL
-};
+    ENTRY("Assign", NULL, assign_ref, TYPE("T"), FLAG("validate_shape")),
+    ENTRY("AssignAdd", "T=" PF_NUMBERS, assign_add, TYPE("T")),
+    ENTRY("AssignSub", "T=" PF_NUMBERS, assign_sub, TYPE("T")),
+    ENTRY("AssignVariableOp", NULL, assign_resource, TYPE("dtype"), FLAG("validate_shape")),
+    ENTRY("AssignAddVariableOp", "dtype=" PF_NUMBERS, assign_add_resource, TYPE("dtype")),
+    ENTRY("AssignSubVariableOp", "dtype=" PF_NUMBERS, assign_sub_resource, TYPE("dtype")),
+    ENTRY("CountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
+          PF_ATTR(assign_state, PF_ATTR_INT, limit)),
+    ENTRY("ResourceCountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
+          PF_ATTR(assign_state, PF_ATTR_INT, limit)),
+    ENTRY("VariableShape", "out_type=int32|int64", variable_shape, TYPE("out_type")),
+    ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
+    ENTRY("DestroyTemporaryVariable", NULL, destroy_temporary, TYPE("T")),
+    NULL};

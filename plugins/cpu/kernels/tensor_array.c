@@ -1,4 +1,5 @@
-/* tensor_array.c - TensorArrayV3, GradV3, WriteV3, ReadV3, SizeV3, CloseV3 (tensor_array.h holds the rules).
+/* tensor_array.c - TensorArrayV3, GradV3, WriteV3, ReadV3, SizeV3, CloseV3 (tensor_array.h holds
+ * the rules).
  *
  * Threads: compute is concurrent; each array has a lock.
  */
@@ -61,7 +62,8 @@ static void array_unref(void *obj) {
   free(a->slots);
   free(a);
 }
-const pf_type PF_TENSOR_ARRAY = {.size = sizeof(pf_type), .id = "pyflow.TensorArray", .unref = array_unref};
+const pf_type PF_TENSOR_ARRAY = {
+    .size = sizeof(pf_type), .id = "pyflow.TensorArray", .unref = array_unref};
 
 static int set_size(tensor_array *a, int64_t n) {
   if (n > a->room) {
@@ -94,21 +96,25 @@ pf_status array_open(pf_ctx *c, int32_t type, tensor_array **out) {
   PF_TRY(c->host->resource_get(c, 0, &PF_TENSOR_ARRAY, &obj));
   tensor_array *a = obj;
   if (type && a->type != type)
-    return PF_INVALID(c, "TensorArray %s: dtype is %s but Op requested dtype %s.", a->name, pf_type_name(a->type),
-                      pf_type_name(type));
+    return PF_INVALID(c, "TensorArray %s: dtype is %s but Op requested dtype %s.", a->name,
+                      pf_type_name(a->type), pf_type_name(type));
   pthread_mutex_lock(&a->lock);
   *out = a;
-  if (a->closed) return array_done(a, PF_INVALID(c, "TensorArray %s has already been closed.", a->name));
+  if (a->closed)
+    return array_done(a, PF_INVALID(c, "TensorArray %s has already been closed.", a->name));
   return PF_OK;
 }
 
 pf_status array_grow(pf_ctx *c, tensor_array *a, int64_t n) {
   if (n <= a->n) return PF_OK;
   if (!a->dynamic)
-    return PF_INVALID(c, "TensorArray %s: Tried to write to index %" PRId64 " but array is not resizeable and size is: %"
-                         PRId64, a->name, n - 1, a->n);
+    return PF_INVALID(c,
+                      "TensorArray %s: Tried to write to index %" PRId64
+                      " but array is not resizeable and size is: %" PRId64,
+                      a->name, n - 1, a->n);
   if (n > INT32_MAX || !set_size(a, n))
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for %" PRId64 " elements of TensorArray %s", n, a->name);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                    "no memory for %" PRId64 " elements of TensorArray %s", n, a->name);
   return PF_OK;
 }
 
@@ -142,29 +148,31 @@ static int add_values(int32_t type, const DLTensor *x, const DLTensor *y, DLTens
   if (type == PF_COMPLEX128) n *= 2, type = PF_FLOAT64;
   switch (type) {
     PF_EACH_FLOAT(ADD)                 /* signed integers wrap, as unsigned ones of their size */
-    ADD(PF_INT8, uint8_t, ) ADD(PF_INT16, uint16_t, ) ADD(PF_INT32, uint32_t, ) ADD(PF_INT64, uint64_t, )
-    PF_EACH_UNSIGNED(ADD)
-    ADD_HALF(PF_FLOAT16, pf_from_half, pf_to_half)
-    ADD_HALF(PF_BFLOAT16, pf_from_bf16, pf_to_bf16)
-    default: return 0;
+    ADD(PF_INT8, uint8_t, )
+    ADD(PF_INT16, uint16_t, ) ADD(PF_INT32, uint32_t, ) ADD(PF_INT64, uint64_t, )
+        PF_EACH_UNSIGNED(ADD) ADD_HALF(PF_FLOAT16, pf_from_half, pf_to_half)
+            ADD_HALF(PF_BFLOAT16, pf_from_bf16, pf_to_bf16) default : return 0;
   }
 }
 
 /* slot = slot + t, a new tensor: the old one may be someone's output */
-static pf_status aggregate(pf_ctx *c, tensor_array *a, slot *s, int64_t index, DLManagedTensorVersioned *t) {
+static pf_status aggregate(pf_ctx *c, tensor_array *a, slot *s, int64_t index,
+                           DLManagedTensorVersioned *t) {
   const DLTensor *old = &s->v->t->dl_tensor, *add = &t->dl_tensor;
   if (!pf_same_shape(old, add))
     return PF_INVALID(c, "TensorArray %s: Could not aggregate to TensorArray index %" PRId64
                          " because the existing shape is %s but the new input shape is %s.",
                       a->name, index, PF_SHAPE(old).s, PF_SHAPE(add).s);
-  DLManagedTensorVersioned *sum = c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, a->type, old->shape, old->ndim);
+  DLManagedTensorVersioned *sum =
+      c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, a->type, old->shape, old->ndim);
   if (!sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to add gradients");
   int ok = add_values(a->type, old, add, &sum->dl_tensor);
   value *v = value_new(sum);
   if (!v) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to add gradients");
   if (!ok) {
     value_release(v);
-    return pf_failf(c, PF_UNIMPLEMENTED, "TensorArray %s: cannot add values of type %s", a->name, pf_type_name(a->type));
+    return pf_failf(c, PF_UNIMPLEMENTED, "TensorArray %s: cannot add values of type %s", a->name,
+                    pf_type_name(a->type));
   }
   value_release(s->v);
   s->v = v;
@@ -173,8 +181,9 @@ static pf_status aggregate(pf_ctx *c, tensor_array *a, slot *s, int64_t index, D
 
 static pf_status write_problem(pf_ctx *c, tensor_array *a, int64_t index, const DLTensor *t) {
   if (index < 0)
-    return PF_INVALID(c, "TensorArray %s: Tried to write to index %" PRId64 " but array size is: %" PRId64, a->name,
-                      index, a->n);
+    return PF_INVALID(
+        c, "TensorArray %s: Tried to write to index %" PRId64 " but array size is: %" PRId64,
+        a->name, index, a->n);
   PF_TRY(array_grow(c, a, index + 1));
   const slot *s = &a->slots[index];
   if (s->read || s->cleared)
@@ -184,9 +193,13 @@ static pf_status write_problem(pf_ctx *c, tensor_array *a, int64_t index, const 
     return PF_INVALID(c, "TensorArray %s: Could not write to TensorArray index %" PRId64
                          " because it has already been written to.", a->name, index);
   if (!shape_fits(a, t))
-    return PF_INVALID(c, "TensorArray %s: Could not write to TensorArray index %" PRId64 " because the value shape is %s "
-                         "which is incompatible with the TensorArray's inferred element shape: %s (consider setting "
-                         "infer_shape=False).", a->name, index, PF_SHAPE(t).s, pf_shape_text(a->dims, a->ndim).s);
+    return PF_INVALID(
+        c,
+        "TensorArray %s: Could not write to TensorArray index %" PRId64
+        " because the value shape is %s "
+        "which is incompatible with the TensorArray's inferred element shape: %s (consider setting "
+        "infer_shape=False).",
+        a->name, index, PF_SHAPE(t).s, pf_shape_text(a->dims, a->ndim).s);
   return PF_OK;
 }
 
@@ -216,19 +229,27 @@ static int known(const int64_t *dims, int32_t ndim) {
   return 1;
 }
 
-static pf_status take_zeros(pf_ctx *c, tensor_array *a, int64_t index, const pf_shape *want, value **v) {
+static pf_status take_zeros(pf_ctx *c, tensor_array *a, int64_t index, const pf_shape *want,
+                            value **v) {
   const slot *s = &a->slots[index];
   const int64_t *dims = s->shape ? s->shape : a->dims;
   int32_t ndim = s->shape ? s->ndim : a->ndim;
-  if (!known(dims, ndim) && want && known(want->dims, want->ndim)) dims = want->dims, ndim = want->ndim;
+  if (!known(dims, ndim) && want && known(want->dims, want->ndim))
+    dims = want->dims, ndim = want->ndim;
   if (!known(dims, ndim))
-    return PF_INVALID(c, "TensorArray %s: Could not read from TensorArray index %" PRId64 " because it has not been "
-                         "written to. Furthermore, the element shape is not fully defined: %s. It is possible you are "
-                         "working with a resizeable TensorArray and stop_gradients is not allowing the gradients to be "
-                         "written. If you set the full element_shape property on the forward TensorArray, the proper "
-                         "all-zeros tensor will be returned instead of incurring this error.",
+    return PF_INVALID(c,
+                      "TensorArray %s: Could not read from TensorArray index %" PRId64
+                      " because it has not been "
+                      "written to. Furthermore, the element shape is not fully defined: %s. It is "
+                      "possible you are "
+                      "working with a resizeable TensorArray and stop_gradients is not allowing "
+                      "the gradients to be "
+                      "written. If you set the full element_shape property on the forward "
+                      "TensorArray, the proper "
+                      "all-zeros tensor will be returned instead of incurring this error.",
                       a->name, index, ndim < 0 ? "<unknown>" : pf_shape_text(dims, ndim).s);
-  DLManagedTensorVersioned *t = c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, a->type, dims, ndim);
+  DLManagedTensorVersioned *t =
+      c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, a->type, dims, ndim);
   if (t && pf_type_size(a->type)) {
     int64_t bytes = pf_numel(&t->dl_tensor) * pf_type_size(a->type);
     if (bytes) memset(PF_DATA(void, &t->dl_tensor), 0, (size_t)bytes);
@@ -239,12 +260,16 @@ static pf_status take_zeros(pf_ctx *c, tensor_array *a, int64_t index, const pf_
 
 pf_status array_take(pf_ctx *c, tensor_array *a, int64_t index, const pf_shape *want, value **v) {
   if (index < 0 || index >= a->n)
-    return PF_INVALID(c, "TensorArray %s: Tried to read from index %" PRId64 " but array size is: %" PRId64, a->name,
-                      index, a->n);
+    return PF_INVALID(
+        c, "TensorArray %s: Tried to read from index %" PRId64 " but array size is: %" PRId64,
+        a->name, index, a->n);
   slot *s = &a->slots[index];
   if (s->cleared)
-    return PF_INVALID(c, "TensorArray %s: Could not read index %" PRId64 " twice because it was cleared after a previous "
-                         "read (perhaps try setting clear_after_read = false?).", a->name, index);
+    return PF_INVALID(c,
+                      "TensorArray %s: Could not read index %" PRId64
+                      " twice because it was cleared after a previous "
+                      "read (perhaps try setting clear_after_read = false?).",
+                      a->name, index);
   if (!s->written) return take_zeros(c, a, index, want, v);
   s->read = 1;
   *v = s->v;
@@ -252,7 +277,7 @@ pf_status array_take(pf_ctx *c, tensor_array *a, int64_t index, const pf_shape *
     atomic_fetch_add(&s->v->refs, 1);
     return PF_OK;
   }
-  if (!s->shape && s->v->t->dl_tensor.ndim > 0) {    /* a gradient array may still ask for the shape */
+  if (!s->shape && s->v->t->dl_tensor.ndim > 0) { /* a gradient array may still ask for the shape */
     const DLTensor *t = &s->v->t->dl_tensor;
     s->shape = malloc(sizeof(int64_t) * (size_t)t->ndim);
     if (s->shape) memcpy(s->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim);
@@ -274,7 +299,8 @@ static pf_status array_create(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_scalar(c, 0, "size", &n));
   if (n < 0) return PF_INVALID(c, "Size should be >= 0, got %" PRId64, n);
   if (s->element_shape.ndim > PF_MAX_DIMS)
-    return PF_INVALID(c, "element_shape has rank %d, at most %d is supported", s->element_shape.ndim, PF_MAX_DIMS);
+    return PF_INVALID(c, "element_shape has rank %d, at most %d is supported",
+                      s->element_shape.ndim, PF_MAX_DIMS);
   DLTensor *flow = c->host->output(c, 1, NULL, 0);
   PF_EXHAUSTED(flow);
   PF_DATA(float, flow)[0] = 0;
@@ -288,8 +314,10 @@ static pf_status array_create(pf_ctx *c, const void *state) {
   return c->host->resource_handle(c, 0, PF_SCOPE_STEP, &PF_TENSOR_ARRAY, a);
 }
 
-/* A gradient slot knows the shape of the forward value, so that what is never written reads as zeros. */
-static int copy_shapes(const tensor_array *a, tensor_array *g, const int64_t *prepend, int32_t n_prepend) {
+/* A gradient slot knows the shape of the forward value, so that what is never written reads as
+ * zeros. */
+static int copy_shapes(const tensor_array *a, tensor_array *g, const int64_t *prepend,
+                       int32_t n_prepend) {
   for (int64_t i = 0; i < a->n; i++) {
     const slot *s = &a->slots[i];
     if (!s->written) continue;
@@ -304,9 +332,11 @@ static int copy_shapes(const tensor_array *a, tensor_array *g, const int64_t *pr
   return 1;
 }
 
-static tensor_array *gradient_new(tensor_array *a, pf_str source, const int64_t *prepend, int32_t n_prepend) {
+static tensor_array *gradient_new(tensor_array *a, pf_str source, const int64_t *prepend,
+                                  int32_t n_prepend) {
   char name[sizeof a->name + sizeof a->source];
-  int n = snprintf(name, sizeof name, "%s@%.*s", a->name, (int)PF_MIN(source.len, 100), source.data);
+  int n =
+      snprintf(name, sizeof name, "%s@%.*s", a->name, (int)PF_MIN(source.len, 100), source.data);
   tensor_array *g = array_new(a->type, a->n, (pf_str){name, n});
   if (!g) return NULL;
   g->aggregate = 1;
@@ -327,13 +357,16 @@ static tensor_array *gradient_new(tensor_array *a, pf_str source, const int64_t 
   return g;
 }
 
-static pf_status gradient(pf_ctx *c, const array_state *s, const int64_t *prepend, int32_t n_prepend) {
+static pf_status gradient(pf_ctx *c, const array_state *s, const int64_t *prepend,
+                          int32_t n_prepend) {
   tensor_array *a, *g;
   if (s->name.len >= (int64_t)sizeof a->source)
     return PF_INVALID(c, "source is too long: %" PRId64 " bytes", s->name.len);
   PF_TRY(array_open(c, 0, &a));
   for (g = a->grad; g; g = g->next)
-    if ((int64_t)strlen(g->source) == s->name.len && !memcmp(g->source, s->name.data, (size_t)s->name.len)) break;
+    if ((int64_t)strlen(g->source) == s->name.len &&
+        !memcmp(g->source, s->name.data, (size_t)s->name.len))
+      break;
   if (!g) g = gradient_new(a, s->name, prepend, n_prepend);
   if (g) atomic_fetch_add(&g->refs, 1);
   array_done(a, PF_OK);
@@ -398,19 +431,21 @@ static pf_status array_close(pf_ctx *c, const void *state) {
 #define TYPE(name_) PF_REF(pf_attr, name_, PF_ATTR_TYPE, offsetof(array_state, T))
 #define OPTIONAL(name_, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name_, kind, offsetof(array_state, field)})
-#define ENTRY(op, fn, ...) PF_CPU(op, NULL, .attrs = PF_ATTRS(__VA_ARGS__), .state_size = sizeof(array_state), \
-  .compute = fn)
+#define ENTRY(op, fn, ...) PF_CPU(op, NULL, .attrs = PF_ATTRS(__VA_ARGS__), \
+  .state_size = sizeof(array_state), .compute = fn)
 const pf_kernel *const tensor_array_kernels[] = {
-  ENTRY("TensorArrayV3", array_create, TYPE("dtype"), OPTIONAL("dynamic_size", PF_ATTR_BOOL, dynamic_size),
-        OPTIONAL("clear_after_read", PF_ATTR_BOOL, clear_after_read),
-        OPTIONAL("identical_element_shapes", PF_ATTR_BOOL, identical_element_shapes),
-        PF_ATTR(array_state, PF_ATTR_SHAPE, element_shape), OPTIONAL("tensor_array_name", PF_ATTR_STRING, name)),
-  ENTRY("TensorArrayGradV3", array_grad, PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
-  ENTRY("TensorArrayGradWithShape", array_grad_with_shape,
-        PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
-  ENTRY("TensorArrayWriteV3", array_write_one, TYPE("T")),
-  ENTRY("TensorArrayReadV3", array_read_one, TYPE("dtype")),
-  PF_CPU("TensorArraySizeV3", NULL, .compute = array_size),
-  PF_CPU("TensorArrayCloseV3", NULL, .compute = array_close),
-  NULL
-};
+    ENTRY("TensorArrayV3", array_create, TYPE("dtype"),
+          OPTIONAL("dynamic_size", PF_ATTR_BOOL, dynamic_size),
+          OPTIONAL("clear_after_read", PF_ATTR_BOOL, clear_after_read),
+          OPTIONAL("identical_element_shapes", PF_ATTR_BOOL, identical_element_shapes),
+          PF_ATTR(array_state, PF_ATTR_SHAPE, element_shape),
+          OPTIONAL("tensor_array_name", PF_ATTR_STRING, name)),
+    ENTRY("TensorArrayGradV3", array_grad,
+          PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
+    ENTRY("TensorArrayGradWithShape", array_grad_with_shape,
+          PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
+    ENTRY("TensorArrayWriteV3", array_write_one, TYPE("T")),
+    ENTRY("TensorArrayReadV3", array_read_one, TYPE("dtype")),
+    PF_CPU("TensorArraySizeV3", NULL, .compute = array_size),
+    PF_CPU("TensorArrayCloseV3", NULL, .compute = array_close),
+    NULL};

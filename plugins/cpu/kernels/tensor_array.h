@@ -6,8 +6,10 @@
  *
  * Invariants
  *   1. `lock` guards everything behind it; the fields before it never change after creation.
- *   2. A `value` is shared by its slot and by outputs that were read from it; it is written only while unshared.
- *   3. Gradient arrays hang off their forward array by source name and have its size when first asked for.
+ *   2. A `value` is shared by its slot and by outputs that were read from it; it is written only
+ *      while unshared.
+ *   3. Gradient arrays hang off their forward array by source name and have its size when first
+ *      asked for.
  * Threads: any.
  */
 #ifndef PF_CPU_TENSOR_ARRAY_H
@@ -47,7 +49,8 @@ typedef struct {                       /* state of every TensorArray kernel */
   pf_str name;                         /* tensor_array_name, or the source of a gradient */
 } array_state;
 
-/* The array behind input 0, locked, open and of element type `type` (0: any).  Ends with array_done. */
+/* The array behind input 0, locked, open and of element type `type` (0: any).  Ends with
+ * array_done. */
 pf_status array_open(pf_ctx *c, int32_t type, tensor_array **a);
 static inline pf_status array_done(tensor_array *a, pf_status s) {
   pthread_mutex_unlock(&a->lock);
@@ -55,7 +58,8 @@ static inline pf_status array_done(tensor_array *a, pf_status s) {
 }
 /* Slot `index` takes `t` (stolen, on failure too). */
 pf_status array_write(pf_ctx *c, tensor_array *a, int64_t index, DLManagedTensorVersioned *t);
-/* The value of slot `index`: one reference, ended with value_release.  Zeros are made where TF gives zeros. */
+/* The value of slot `index`: one reference, ended with value_release.  Zeros are made where TF
+ * gives zeros. */
 pf_status array_take(pf_ctx *c, tensor_array *a, int64_t index, const pf_shape *want, value **v);
 void value_release(value *v);
 /* Grows a dynamic array to n slots; PF_OK if it has as many. */

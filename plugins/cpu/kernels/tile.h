@@ -2,18 +2,23 @@
  *
  * A tile is `rows` x `cols` numbers of a result, held in registers while the sum over k runs:
  *
- *     c[r][j] (+)= sum over runs u, i < len:  a[r][a_off[u] + i * a_step] * b[u * b_run + i * b_step + j]
+ *     c[r][j] (+)= sum over runs u, i < len:  a[r][a_off[u] + i * a_step] * b[u * b_run + i *
+ *     b_step + j]
  *
- * A matrix product is one run; a convolution is one run per filter row; a filter gradient is one run per row of
- * the image.  `a` is broadcast, `b` is read in vectors, so only b is ever packed.
+ * A matrix product is one run; a convolution is one run per filter row; a filter gradient is one
+ * run per row of the image.  `a` is broadcast, `b` is read in vectors, so only b is ever packed.
  *
  * Invariants
- *   1. b is readable for TILE_NV vectors past every u * b_run + i * b_step (packed panels are padded with zeros).
- *   2. rows <= tile_rows(nv); row pointers a[rows ..] exist and are readable (they repeat a valid row).
- *   3. The order of additions into one c does not depend on rows, cols or nv: results do not depend on blocking.
+ *   1. b is readable for TILE_NV vectors past every u * b_run + i * b_step (packed panels are
+ *      padded with zeros).
+ *   2. rows <= tile_rows(nv); row pointers a[rows ..] exist and are readable (they repeat a valid
+ *      row).
+ *   3. The order of additions into one c does not depend on rows, cols or nv: results do not depend
+ *      on blocking.
  * Threads: pure; writes only c.
  *
- * Included once per type by tile_types.h, which sets T, TILE(name), V, VL and the V_ operations (tile_begin.h).
+ * Included once per type by tile_types.h, which sets T, TILE(name), V, VL and the V_ operations
+ * (tile_begin.h).
  */
 #ifndef PF_CPU_TILE_H
 #define PF_CPU_TILE_H
@@ -90,15 +95,25 @@ PF_INLINE void TILE(tile_body)(const TILE(tile) *t, const int nv, const int mr) 
     if (r < t->rows) TILE(tile_store)(t->c[r], acc[r], nv, t->cols, t->add);
 }
 
-__attribute__((noinline)) static void TILE(tile_1)(const TILE(tile) *t) { TILE(tile_body)(t, 1, tile_rows(1)); }
-__attribute__((noinline)) static void TILE(tile_2)(const TILE(tile) *t) { TILE(tile_body)(t, 2, tile_rows(2)); }
+__attribute__((noinline)) static void TILE(tile_1)(const TILE(tile) *t) {
+  TILE(tile_body)(t, 1, tile_rows(1));
+}
+__attribute__((noinline)) static void TILE(tile_2)(const TILE(tile) *t) {
+  TILE(tile_body)(t, 2, tile_rows(2));
+}
 #if defined(__AVX512F__) || defined(__aarch64__)
-__attribute__((noinline)) static void TILE(tile_3)(const TILE(tile) *t) { TILE(tile_body)(t, 3, tile_rows(3)); }
-__attribute__((noinline)) static void TILE(tile_4)(const TILE(tile) *t) { TILE(tile_body)(t, 4, tile_rows(4)); }
+__attribute__((noinline)) static void TILE(tile_3)(const TILE(tile) *t) {
+  TILE(tile_body)(t, 3, tile_rows(3));
+}
+__attribute__((noinline)) static void TILE(tile_4)(const TILE(tile) *t) {
+  TILE(tile_body)(t, 4, tile_rows(4));
+}
 #endif
 
 /* One row against b where it lies: no other row pays for it. */
-__attribute__((noinline)) static void TILE(tile_thin)(const TILE(tile) *t) { TILE(tile_body)(t, TILE_NV, 1); }
+__attribute__((noinline)) static void TILE(tile_thin)(const TILE(tile) *t) {
+  TILE(tile_body)(t, TILE_NV, 1);
+}
 
 PF_INLINE void TILE(tile_run)(const TILE(tile) *t, int nv) {
   switch (nv) {
@@ -124,20 +139,24 @@ PF_LOCAL int64_t TILE(panels_width)(int64_t n) {
   return w;
 }
 
-/* b [k, n] (row stride ldb, element stride 1) -> panel [k][nv * VL] of columns j .., zero beyond n. */
-PF_LOCAL void TILE(pack_rows)(const T *b, int64_t ldb, int64_t k, int64_t n, int64_t j, int nv, T *p) {
+/* b [k, n] (row stride ldb, element stride 1) -> panel [k][nv * VL] of columns j .., zero beyond n.
+ * */
+PF_LOCAL void TILE(pack_rows)(const T *b, int64_t ldb, int64_t k, int64_t n, int64_t j, int nv,
+                              T *p) {
   int64_t w = (int64_t)nv * VL, cols = PF_MIN(w, n - j);
   for (int64_t i = 0; i < k; i++, p += w, b += ldb) {
     if (cols == w) {
       for (int v = 0; v < nv; v++) V_STORE(p + v * VL, V_LOAD(b + j + v * VL));
     } else {
-      for (int v = 0; v < nv; v++) V_STORE(p + v * VL, V_LOAD_PART(b + j + v * VL, (int)PF_MAX(cols - v * VL, 0)));
+      for (int v = 0; v < nv; v++)
+        V_STORE(p + v * VL, V_LOAD_PART(b + j + v * VL, (int)PF_MAX(cols - v * VL, 0)));
     }
   }
 }
 
 /* The same from the transpose: b [n, k], row stride ldb. */
-PF_LOCAL void TILE(pack_columns)(const T *b, int64_t ldb, int64_t k, int64_t n, int64_t j, int nv, T *p) {
+PF_LOCAL void TILE(pack_columns)(const T *b, int64_t ldb, int64_t k, int64_t n, int64_t j, int nv,
+                                 T *p) {
   int64_t w = (int64_t)nv * VL, cols = PF_MIN(w, n - j);
   for (int64_t c = 0; c < w; c += 4) {
     const T *row = b + (j + c) * ldb;

@@ -1,4 +1,5 @@
-/* tile_begin.h - names of the element type for the code between this and tile_end.h; TILE_F32 or TILE_F64 says which.
+/* tile_begin.h - names of the element type for the code between this and tile_end.h; TILE_F32 or
+ * TILE_F64 says which.
  * PF_ISA_NAME-d names of the type: TILE_NAME(f) is f_f32_<isa>. */
 #ifdef TILE_F32
 #define T float

@@ -6,7 +6,8 @@
 /* y[j * ldy + i] = x[i * ldx + j], 4 x 4 */
 PF_INLINE void transpose_4x4_f32(const float *x, int64_t ldx, float *y, int64_t ldy) {
 #if defined(__SSE__)
-  __m128 a = _mm_loadu_ps(x), b = _mm_loadu_ps(x + ldx), c = _mm_loadu_ps(x + 2 * ldx), d = _mm_loadu_ps(x + 3 * ldx);
+  __m128 a = _mm_loadu_ps(x), b = _mm_loadu_ps(x + ldx), c = _mm_loadu_ps(x + 2 * ldx),
+         d = _mm_loadu_ps(x + 3 * ldx);
   _MM_TRANSPOSE4_PS(a, b, c, d);
   _mm_storeu_ps(y, a);
   _mm_storeu_ps(y + ldy, b);

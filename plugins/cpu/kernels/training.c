@@ -1,10 +1,13 @@
-/* training.c - ApplyX, ResourceApplyX, SparseApplyX, ResourceSparseApplyX: one optimiser step on variables.
+/* training.c - ApplyX, ResourceApplyX, SparseApplyX, ResourceSparseApplyX: one optimiser step on
+ * variables.
  *
  * Invariants
  *   1. All slots of a call are locked together, in the host's order, before any is read.
- *   2. Every shape and every index is checked before the first write: a failed call changes nothing.
+ *   2. Every shape and every index is checked before the first write: a failed call changes
+ *      nothing.
  *   3. Sparse rows are applied in order on one thread, so repeated indices accumulate as written.
- * Threads: compute is concurrent; dense updates run on parallel_for in disjoint ranges (deterministic).
+ * Threads: compute is concurrent; dense updates run on parallel_for in disjoint ranges
+ * (deterministic).
  *
  * A rule (apply_rules.h) is the arithmetic; an `apply_op` says where one op keeps its arguments.
  */
@@ -65,7 +68,8 @@ static void apply_halves(const update *u, char *const *slot, const char *grad, i
       pf_half_to_float(u->type, (const uint16_t *)slot[k] + at, s[k], m);
     }
     u->op->f32(s, g, u->h, u->flag, m);
-    for (int k = 0; k < u->op->slots; k++) pf_float_to_half(u->type, s[k], (uint16_t *)slot[k] + at, m);
+    for (int k = 0; k < u->op->slots; k++)
+      pf_float_to_half(u->type, s[k], (uint16_t *)slot[k] + at, m);
   }
 }
 
@@ -152,8 +156,10 @@ static pf_status apply_sparse(pf_ctx *c, update *u, const DLTensor *var, const D
   if (idx->ndim != 1)
     return PF_INVALID(c, "indices must be one-dimensional, got shape %s", PF_SHAPE(idx).s);
   if (grad->ndim != var->ndim || grad->shape[0] != idx->shape[0])
-    return PF_INVALID(c, "grad must be the same size as indices in the first dimension: grad %s, indices %s, var %s",
-                    PF_SHAPE(grad).s, PF_SHAPE(idx).s, PF_SHAPE(var).s);
+    return PF_INVALID(
+        c,
+        "grad must be the same size as indices in the first dimension: grad %s, indices %s, var %s",
+        PF_SHAPE(grad).s, PF_SHAPE(idx).s, PF_SHAPE(var).s);
   int64_t inner = 1, rows = var->shape[0], n = idx->shape[0];
   for (int32_t d = 1; d < var->ndim; d++) {
     if (var->shape[d] != grad->shape[d])
@@ -188,7 +194,8 @@ static pf_status apply(pf_ctx *c, const apply_state *st, const apply_op *op, int
 #define BASE_ATTRS PF_ATTR(apply_state, PF_ATTR_TYPE, T)
 #define INDEX_ATTR PF_ATTR(apply_state, PF_ATTR_TYPE, Tindices)
 #define FLAG_ATTR(name) \
-  (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, PF_ATTR_BOOL, offsetof(apply_state, flag)})
+  (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, PF_ATTR_BOOL, \
+                    offsetof(apply_state, flag)})
 #define HYPER(...) sizeof((int8_t[]){__VA_ARGS__}), {__VA_ARGS__}
 #define RESOURCE_ONLY(name, rule, slots, grad, indices, ...) \
   static const apply_op op_##name = {rule##_f32, rule##_f64, slots, grad, indices, __VA_ARGS__}; \
@@ -232,36 +239,37 @@ DEFINE(power_sign, power_sign, 2, 6, -1, HYPER(2, 3, 4, 5))
 #define DENSE(op, fn) PAIR("Apply" op, fn, PF_ATTRS(BASE_ATTRS))
 #define DENSE_IF(op, fn, flag) PAIR("Apply" op, fn, PF_ATTRS(BASE_ATTRS, FLAG_ATTR(flag)))
 #define SPARSE(op, fn) PAIR("SparseApply" op, fn, PF_ATTRS(BASE_ATTRS, INDEX_ATTR))
-#define SPARSE_IF(op, fn, flag) PAIR("SparseApply" op, fn, PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR(flag)))
+#define SPARSE_IF(op, fn, flag) \
+  PAIR("SparseApply" op, fn, PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR(flag)))
 
 const pf_kernel *const PF_ISA_NAME(training_kernels)[] = {
-  DENSE("GradientDescent", gradient_descent),
-  DENSE("ProximalGradientDescent", prox_gd),
-  SPARSE("ProximalGradientDescent", sparse_prox_gd),
-  DENSE_IF("Momentum", momentum, "use_nesterov"),
-  SPARSE_IF("Momentum", sparse_momentum, "use_nesterov"),
-  ENTRY("ResourceApplyKerasMomentum", res_keras_momentum, PF_ATTRS(BASE_ATTRS, FLAG_ATTR("use_nesterov"))),
-  ENTRY("ResourceSparseApplyKerasMomentum", res_sparse_keras_momentum,
-        PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR("use_nesterov"))),
-  DENSE_IF("Adam", adam, "use_nesterov"),
-  DENSE("AdaMax", ada_max),
-  DENSE("RMSProp", rms_prop),
-  SPARSE("RMSProp", sparse_rms_prop),
-  DENSE("CenteredRMSProp", centered_rms_prop),
-  SPARSE("CenteredRMSProp", sparse_centered_rms_prop),
-  DENSE_IF("Adagrad", adagrad, "update_slots"),
-  SPARSE_IF("Adagrad", sparse_adagrad, "update_slots"),
-  DENSE_IF("AdagradV2", adagrad_v2, "update_slots"),
-  SPARSE_IF("AdagradV2", sparse_adagrad_v2, "update_slots"),
-  DENSE("ProximalAdagrad", prox_adagrad),
-  SPARSE("ProximalAdagrad", sparse_prox_adagrad),
-  DENSE("Adadelta", adadelta),
-  SPARSE("Adadelta", sparse_adadelta),
-  DENSE_IF("Ftrl", ftrl, "multiply_linear_by_lr"),
-  SPARSE_IF("Ftrl", sparse_ftrl, "multiply_linear_by_lr"),
-  DENSE_IF("FtrlV2", ftrl_v2, "multiply_linear_by_lr"),
-  SPARSE_IF("FtrlV2", sparse_ftrl_v2, "multiply_linear_by_lr"),
-  DENSE("AddSign", add_sign),
-  DENSE("PowerSign", power_sign),
-  NULL
-};
+    DENSE("GradientDescent", gradient_descent),
+    DENSE("ProximalGradientDescent", prox_gd),
+    SPARSE("ProximalGradientDescent", sparse_prox_gd),
+    DENSE_IF("Momentum", momentum, "use_nesterov"),
+    SPARSE_IF("Momentum", sparse_momentum, "use_nesterov"),
+    ENTRY("ResourceApplyKerasMomentum", res_keras_momentum,
+          PF_ATTRS(BASE_ATTRS, FLAG_ATTR("use_nesterov"))),
+    ENTRY("ResourceSparseApplyKerasMomentum", res_sparse_keras_momentum,
+          PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR("use_nesterov"))),
+    DENSE_IF("Adam", adam, "use_nesterov"),
+    DENSE("AdaMax", ada_max),
+    DENSE("RMSProp", rms_prop),
+    SPARSE("RMSProp", sparse_rms_prop),
+    DENSE("CenteredRMSProp", centered_rms_prop),
+    SPARSE("CenteredRMSProp", sparse_centered_rms_prop),
+    DENSE_IF("Adagrad", adagrad, "update_slots"),
+    SPARSE_IF("Adagrad", sparse_adagrad, "update_slots"),
+    DENSE_IF("AdagradV2", adagrad_v2, "update_slots"),
+    SPARSE_IF("AdagradV2", sparse_adagrad_v2, "update_slots"),
+    DENSE("ProximalAdagrad", prox_adagrad),
+    SPARSE("ProximalAdagrad", sparse_prox_adagrad),
+    DENSE("Adadelta", adadelta),
+    SPARSE("Adadelta", sparse_adadelta),
+    DENSE_IF("Ftrl", ftrl, "multiply_linear_by_lr"),
+    SPARSE_IF("Ftrl", sparse_ftrl, "multiply_linear_by_lr"),
+    DENSE_IF("FtrlV2", ftrl_v2, "multiply_linear_by_lr"),
+    SPARSE_IF("FtrlV2", sparse_ftrl_v2, "multiply_linear_by_lr"),
+    DENSE("AddSign", add_sign),
+    DENSE("PowerSign", power_sign),
+    NULL};
