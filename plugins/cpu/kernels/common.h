@@ -106,12 +106,18 @@ PF_LOCAL int64_t pf_type_size(int32_t type) {
 PF_INLINE int pf_mul(int64_t a, int64_t b, int64_t *out) {
   return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, out);
 }
+/* elements of a shape; 0 when the product of its non-zero sizes overflows, even beside a zero: kernels
+ * multiply parts of a shape */
 PF_LOCAL int pf_shape_numel(const int64_t *shape, int32_t ndim, int64_t *out) {
-  *out = 1;
-  for (int32_t i = 0; i < ndim; i++)
-    if (shape[i] == 0) return *out = 0, 1;
-  for (int32_t i = 0; i < ndim; i++)
-    if (!pf_mul(*out, shape[i], out)) return 0;
+  int64_t n = 1, empty = 0;
+  for (int32_t i = 0; i < ndim; i++) {
+    if (shape[i] == 0) empty = 1;
+    else if (!pf_mul(n, shape[i], &n)) return 0;
+  }
+  *out = n;
+  int64_t bytes;
+  if (!pf_mul(n, 16, &bytes)) return 0;
+  if (empty) *out = 0;
   return 1;
 }
 PF_INLINE int pf_same_dims(const int64_t *a, int32_t na, const int64_t *b, int32_t nb) {
@@ -198,7 +204,7 @@ PF_LOCAL DLTensor *pf_output_checked(pf_ctx *c, int32_t i, const int64_t *shape,
       (void)PF_INVALID(c, "Dimension %d must be >= 0, got %" PRId64, d, shape[d]);
       return NULL;
     }
-  if (!pf_shape_numel(shape, ndim, &n) || !pf_mul(n, 16, &n)) {
+  if (!pf_shape_numel(shape, ndim, &n)) {
     (void)PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(shape, ndim).s);
     return NULL;
   }

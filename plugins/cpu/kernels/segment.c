@@ -111,13 +111,15 @@ static pf_status segment(pf_ctx *c, int32_t op) {
     return PF_INVALID(
         c, "segment_ids should be the same size as dimension 0 of input %s, got %" PRId64,
         PF_SHAPE(x).s, ids->shape[0]);
-  int64_t n = ids->shape[0], rows = n ? pf_in_index(c, 1, n - 1) + 1 : 0;
+  int64_t n = ids->shape[0], last = n ? pf_in_index(c, 1, n - 1) : -1;
   for (int64_t i = 0; i < n; i++) {
     int64_t id = pf_in_index(c, 1, i);
     if (id < 0) return PF_INVALID(c, "segment ids must be >= 0");
     if (id < before) return PF_INVALID(c, "segment ids are not increasing");
     before = id;
   }
+  if (last == INT64_MAX) return PF_INVALID(c, "segment id %" PRId64 " is too large", last);
+  int64_t rows = last + 1;
   memcpy(shape, x->shape, sizeof(int64_t) * (size_t)x->ndim);
   shape[0] = rows;
   PF_TRY(begin(c, op, shape, x->ndim, pf_product(x->shape, 1, x->ndim), &j));

@@ -72,6 +72,8 @@ static pf_status reshape(pf_ctx *c, const void *state) {
                       " values, but the requested shape has %" PRId64,
                       total, known);
   }
+  if (!pf_shape_numel(dims, nd, &known))
+    return PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(dims, nd).s);
   return c->host->alias(c, 0, 0, dims, nd);
 }
 
@@ -189,7 +191,7 @@ static pf_status concat_offset(pf_ctx *c, const void *state) {
             a, i - 1, pf_shape_text(dims, nd).s, pf_shape_text(first, nd).s);
     int64_t offset[PF_MAX_DIMS] = {0};
     offset[a] = at;
-    at += dims[a];
+    if (__builtin_add_overflow(at, dims[a], &at)) return PF_INVALID(c, "Offsets overflow int64");
     PF_TRY(index_vector(c, i - 1, offset, nd));
   }
   return PF_OK;
