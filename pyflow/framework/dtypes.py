@@ -245,6 +245,15 @@ QUANTIZED = (qint8, quint8, qint16, quint16, qint32)
 QUANTIZED_DTYPES = frozenset(QUANTIZED)
 
 
+def _near(name):
+    """The type a misspelt name may mean."""
+    import difflib
+    if not isinstance(name, str):
+        return ""
+    close = difflib.get_close_matches(name, [n for n in _BY_NAME if isinstance(n, str)], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
 def as_dtype(type_value):
     """The `DType` for a DType, TF type number, type name, or anything NumPy takes as a dtype.
 
@@ -265,7 +274,8 @@ def as_dtype(type_value):
         return found
     found = None if isinstance(type_value, int) else _from_numpy(type_value)
     if found is None:
-        raise TypeError(f"Cannot convert value {type_value!r} to a TensorFlow DType.")
+        raise TypeError(f"Cannot convert value {type_value!r} to a TensorFlow DType."
+                        f"{_near(type_value)}")
     return found
 
 

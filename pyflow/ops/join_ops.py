@@ -303,6 +303,9 @@ class Tile:
 # --------------------------------------------------------------------------------- public functions
 def concat(values, axis, name="concat"):
     """The tensors of a list end to end along `axis`. TF: tf.concat."""
+    if isinstance(axis, (list, tuple)) and isinstance(values, int):
+        raise TypeError("tf.concat takes the tensors first, then the axis (since TF 1.0): "
+                        f"tf.concat(values, {values})")
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) > 1:

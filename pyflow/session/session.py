@@ -162,9 +162,9 @@ class BaseSession:
         try:
             step = self._steps[key]
         except (KeyError, TypeError):
-            return self._first_run(fetches, feed_dict)
+            step = None                         # run outside: a failure has no context here
         graph = self._graph
-        if graph.revision - len(graph._nodes_by_id) != self._changes:
+        if step is None or graph.revision - len(graph._nodes_by_id) != self._changes:
             return self._first_run(fetches, feed_dict)
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
 

@@ -16,6 +16,8 @@ def main(argv):
         "--threads", type=int, help="compute threads (default: all that are granted)"
     )
     args = parser.parse_args(argv)
+    if args.threads is not None and args.threads < 1:
+        parser.error(f"--threads must be at least 1, got {args.threads}")
     for title, value in measurements(args.threads):
         print(f"{title:52}{value}")
     return 0

@@ -18,16 +18,22 @@ def main(argv):
     import numpy as np
     import pyflow as tf
     from pyflow.tools import files
+    from pyflow.train import saved_origins
     try:
         message, _ = files.read_graph(args.model)
         with tf.Graph().as_default() as graph:
             tf.import_graph_def(message, name="")
-        fetches = args.fetch or _leaves(graph)
+        place = saved_origins.SavedPlace(args.model, 1, "graph")
+        for op in graph.get_operations():
+            op.origin = (place, 0)              # errors name the file, not this program
+        fetches = [_tensor_name(graph, name) for name in args.fetch] or _leaves(graph)
         feeds = dict(_feed(text) for text in args.feed)
         with tf.Session(graph=graph) as sess:
             values = sess.run(fetches, feeds)
     except (files.UnreadableModel, ValueError, TypeError, KeyError, tf.OpError) as e:
         print(e, file=sys.stderr)
+        if "You must feed a value" in str(e):
+            print("Feed it with --feed NAME=VALUE or --feed NAME=FILE.npy", file=sys.stderr)
         return 1
     if args.save:
         np.savez(
@@ -37,6 +43,12 @@ def main(argv):
     for name, value in zip(fetches, values):
         print(f"{name} = {value}")
     return 0
+
+
+def _tensor_name(graph, name):
+    """`y` is short for `y:0` where y has an output."""
+    op = graph._nodes_by_name.get(name)
+    return f"{name}:0" if op is not None and op.outputs else name
 
 
 def _leaves(graph):
@@ -51,7 +63,10 @@ def _feed(text):
         raise ValueError(f"--feed {text}: expected TENSOR=FILE.npy or TENSOR=VALUE")
     name = name if ":" in name else name + ":0"
     if value.endswith(".npy"):
-        return name, np.load(value, allow_pickle=False)
+        try:
+            return name, np.load(value, allow_pickle=False)
+        except OSError as e:
+            raise ValueError(f"--feed {text}: {e.strerror or e}") from None
     import json
     try:
         return name, np.asarray(json.loads(value))

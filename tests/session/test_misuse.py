@@ -244,6 +244,20 @@ def test_names_that_lack_their_index(graph, sess):
     assert "Did you mean 'x'" in message(ValueError, lambda: graph.get_operation_by_name("x:0"))
 
 
+def test_concat_with_the_arguments_of_tf_0():
+    assert "tensors first" in message(TypeError, lambda: tf.concat(0, [tf.ones([1])]))
+
+
+def test_misspelt_type():
+    assert "'float32'" in message(TypeError, lambda: tf.placeholder("flot32"))
+
+
+def test_traceback_of_a_py_func_is_the_users(sess):
+    y = tf.py_func(lambda: 1 / 0, [], tf.float32)
+    text = message(tf.errors.OpError, lambda: sess.run(y))
+    assert "ZeroDivisionError" in text and HERE in text and "KeyError" not in text
+
+
 def test_feeding_none(sess):
     x = tf.placeholder(tf.float32, [], name="x")
     assert "is None" in message(TypeError, lambda: sess.run(x + 1, {x: None}))

@@ -52,6 +52,7 @@ def test_op():
     for part in ("transpose_a: bool = false", "product: T", "CPU", "gradient", "matmul_ops"):
         assert part in text, part
     assert "MatMul" in run("op", "Matmul", status=1)
+    assert "lists all" in run("op", "xyzzy", status=1)
     assert "Conv2D" in run("op").split()
 
 
@@ -60,6 +61,7 @@ def test_explain(model):
     assert "%y = MatMul(%x, %W)" in text and "# GraphDef, 3 nodes" in text
     assert run("explain", model, "--dot").startswith("digraph")
     assert "value, shape or type" in run("explain", "INVALID_ARGUMENT")
+    assert "did you mean INVALID_ARGUMENT" in run("explain", "INVALID", status=1)
     assert "is not a graph" in run("explain", __file__, status=1)
     assert "No such file" in run("explain", "/nowhere.pb", status=1)
 
@@ -103,12 +105,17 @@ def test_run(model, tmp_path):
     assert "[[5.]]" in run("run", model, "--feed", "x=[[1, 2]]", "--fetch", "y:0")
     run("run", model, "--feed", "x=[[1, 2]]", "--save", tmp_path / "out.npz")
     assert np.load(tmp_path / "out.npz")["y:0"] == [[5]]
-    assert "Cannot feed value of shape" in run("run", model, "--feed", "x=[1, 2, 3]", status=1)
+    assert "[[5.]]" in run("run", model, "--feed", "x=[[1, 2]]", "--fetch", "y")
+    text = run("run", model, "--feed", "x=[1, 2, 3]", status=1)
+    assert "Cannot feed value of shape" in text and "made at " + str(model) in text
+    assert "--feed NAME=VALUE" in run("run", model, status=1)
+    assert "No such file" in run("run", model, "--feed", "x=nowhere.npy", status=1)
 
 
 def test_bench():
     text = run("bench")
     assert "session.run" in text and "GFLOP/s" in text
+    assert "at least 1" in run("bench", "--threads", "0", status=2)
 
 
 def debug_output(level):
