@@ -55,11 +55,11 @@ static TILE(view) TILE(open_strip)(const TILE(weights) *s, int64_t strip, int32_
   return v;
 }
 
-/* The part of the strip that k in [k0, k1) of the filter looks at: rows [r0, r1) and columns [c0,
- * c1) of output. */
+/* The part of the strip that k in [k0, k1) of the filter looks at: output rows r0 .. r1 - 1 and
+ * columns c0 .. c1 - 1. */
 typedef struct { int64_t r0, r1, c0, c1; } TILE(part);
-static TILE(part)
-    TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0, int64_t k1) {
+static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0,
+                                    int64_t k1) {
   const pf_conv *g = s->g;
   int64_t span = g->kw * g->fc, h0 = k0 / span, h1 = (k1 - 1) / span;
   int64_t w0 = h0 == h1 ? k0 % span / g->fc : 0,
