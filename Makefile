@@ -18,7 +18,7 @@ demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
 
 test: .venv/installed-tests
-	$(BIN)/python -P -m pytest tests
+	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests  # the installed package is tested, never the tree's
 
 bench: .venv/installed .venv-tf/ready .venv-torch/ready
 	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python
