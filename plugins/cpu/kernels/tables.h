@@ -7,5 +7,6 @@
   ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings) ONCE(linalg) ONCE(special)
 
 #define PF_TABLES_B(ONCE, ISA) \
-  ONCE(state) ONCE(checkpoint_restore) ONCE(checkpoint_save) ONCE(sendrecv) ONCE(logging) ONCE(tensor_array_bulk) ONCE(tensor_array) ONCE(stack) ONCE(scatter) \
-  ISA(training) ISA(lrn) ISA(norm) ISA(random) ISA(pool) ISA(softmax) ISA(conv_layout) ISA(matmul)
+  ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) \
+  ONCE(logging) ONCE(sendrecv) ONCE(checkpoint_save) ONCE(checkpoint_restore) \
+  ISA(matmul) ISA(conv_layout) ISA(pool) ISA(softmax) ISA(norm) ISA(lrn) ISA(random) ISA(training)
