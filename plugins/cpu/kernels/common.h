@@ -106,8 +106,8 @@ PF_LOCAL int64_t pf_type_size(int32_t type) {
 PF_INLINE int pf_mul(int64_t a, int64_t b, int64_t *out) {
   return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, out);
 }
-/* elements of a shape; 0 when the product of its non-zero sizes overflows, even beside a zero: kernels
- * multiply parts of a shape */
+/* elements of a shape; 0 when the product of its non-zero sizes overflows, even beside a zero:
+ * kernels multiply parts of a shape */
 PF_LOCAL int pf_shape_numel(const int64_t *shape, int32_t ndim, int64_t *out) {
   int64_t n = 1, empty = 0;
   for (int32_t i = 0; i < ndim; i++) {

@@ -1,7 +1,7 @@
 /* elementwise.h - loops over arrays and the two calls that run them: one input, or two with
  * broadcasting.
  *
- * A loop file (unary_float.c, binary_int.c, ...) writes one C loop per op and element type and
+ * A loop file (unary_float.c, elementwise_int.c, ...) writes one C loop per op and element type and
  * lists them:
  *
  *     UNARY(Square, f32, float, float, x * x)

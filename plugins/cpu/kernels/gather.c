@@ -227,33 +227,9 @@ static pf_status scatter_nd(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* TensorScatterUpdate, Add, Sub: a copy of input 0 with rows replaced or changed */
-enum { UPDATE, ADD, SUB };
-#define SUB_RUN(TYPE, T) \
-  case TYPE: \
-    for (int64_t j = 0; j < n; j++) ((T *)y)[j] = (T)(((T *)y)[j] - ((const T *)x)[j]); \
-    break;
-static pf_status sub_run(pf_ctx *c, int32_t type, void *y, const void *x, int64_t n) {
-  switch (type) {
-    SUB_RUN(PF_FLOAT32, float) SUB_RUN(PF_FLOAT64, double)
-    SUB_RUN(PF_COMPLEX64, float _Complex) SUB_RUN(PF_COMPLEX128, double _Complex)
-    SUB_RUN(PF_INT8, uint8_t) SUB_RUN(PF_UINT8, uint8_t) SUB_RUN(PF_INT16, uint16_t)
-    SUB_RUN(PF_UINT16, uint16_t)
-    SUB_RUN(PF_INT32, uint32_t) SUB_RUN(PF_UINT32, uint32_t) SUB_RUN(PF_INT64, uint64_t)
-    SUB_RUN(PF_UINT64, uint64_t)
-    case PF_FLOAT16: case PF_BFLOAT16:
-      for (int64_t j = 0; j < n; j++) {                      /* x + -y: flip the sign bit */
-        uint16_t minus = ((const uint16_t *)x)[j] ^ 0x8000u;
-        PF_TRY(add_run(c, type, (uint16_t *)y + j, &minus, 1));
-      }
-      break;
-    default:
-      return pf_failf(c, PF_UNIMPLEMENTED, "TensorScatterSub is not defined for %s",
-                      pf_type_name(type));
-  }
-  return PF_OK;
-}
-static pf_status tensor_scatter(pf_ctx *c, int32_t op) {
+/* TensorScatterUpdate: a copy of input 0 with rows replaced */
+static pf_status tensor_scatter_update(pf_ctx *c, const void *state) {
+  (void)state;
   const DLTensor *x = c->in[0], *index = c->in[1], *updates = c->in[2];
   int32_t type = c->in_type[0], outer = index->ndim - 1;
   int64_t esize = pf_type_size(type);
@@ -278,27 +254,9 @@ static pf_status tensor_scatter(pf_ctx *c, int32_t op) {
   for (int64_t i = 0; i < m; i++) {
     int64_t at = flat_index(c, 1, i, k, x->shape);
     if (at < 0) return bad_vector(c, 1, i, k, "shape", x->shape, x->ndim);
-    if (op == UPDATE) {
-      PF_TRY(pf_copy_run(c, y, at * run, updates, i * run, run, esize));
-      continue;
-    }
-    char *to = PF_DATA(char, y) + at * run * esize;
-    const char *from = PF_DATA(const char, updates) + i * run * esize;
-    if (run) PF_TRY(op == ADD ? add_run(c, type, to, from, run) : sub_run(c, type, to, from, run));
+    PF_TRY(pf_copy_run(c, y, at * run, updates, i * run, run, esize));
   }
   return PF_OK;
-}
-static pf_status tensor_scatter_update(pf_ctx *c, const void *state) {
-  (void)state;
-  return tensor_scatter(c, UPDATE);
-}
-static pf_status tensor_scatter_add(pf_ctx *c, const void *state) {
-  (void)state;
-  return tensor_scatter(c, ADD);
-}
-static pf_status tensor_scatter_sub(pf_ctx *c, const void *state) {
-  (void)state;
-  return tensor_scatter(c, SUB);
 }
 
 /* ---------------------------------------------------------------- OneHot */
@@ -484,8 +442,6 @@ const pf_kernel *const gather_kernels[] = {
     PF_CPU("GatherNd", NULL, .compute = gather_nd),
     PF_CPU("ScatterNd", NULL, .compute = scatter_nd),
     PF_CPU("TensorScatterUpdate", NULL, .compute = tensor_scatter_update),
-    PF_CPU("TensorScatterAdd", "T=" PF_NUMBERS, .compute = tensor_scatter_add),
-    PF_CPU("TensorScatterSub", "T=" PF_NUMBERS, .compute = tensor_scatter_sub),
     PF_CPU("OneHot", NULL, .state_size = sizeof(axis_state), .compute = one_hot,
            .attrs = PF_ATTRS(PF_ATTR(axis_state, PF_ATTR_INT, axis))),
     PF_CPU("DynamicPartition", NULL, .compute = dynamic_partition),
