@@ -31,13 +31,13 @@ def answer_op(case):
         with tf.Session() as session:
             values = session.run(outputs + gradients, dict(zip(inputs, cases.arrays(case))))
         names = [f"out{i}" for i in range(len(outputs))] + [f"grad{i}" for i in range(len(gradients))]
-        return {f"{case.name}/{n}": as_array(v) for n, v in zip(names, values)}, graph.as_graph_def().SerializeToString()
+        return {f"{case.name}/{n}": as_array(v) for n, v in zip(names, values)}, graph.as_graph_def().SerializeToString(deterministic=True)
 
 
 def answer_script(case):
     with tf.Graph().as_default() as graph:
         found = case.function(tf)
-        return {f"{case.name}/{key}": as_array(v) for key, v in found.items()}, graph.as_graph_def().SerializeToString()
+        return {f"{case.name}/{key}": as_array(v) for key, v in found.items()}, graph.as_graph_def().SerializeToString(deterministic=True)
 
 
 def as_array(value):
