@@ -33,7 +33,7 @@ LOW_PRECISION = {dtypes.float16: 2e-3, dtypes.bfloat16: 2e-2}
 def own_ops():
     """The OpDefs of the modules this folder tests, by name."""
     return {name: op for name, op in registered_ops().items()
-            if op.module.rpartition(".")[2] in MODULES}
+            if (op.module or "").rpartition(".")[2] in MODULES}
 
 
 class Case:
