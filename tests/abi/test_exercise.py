@@ -177,8 +177,9 @@ def test_pending_kernels_in_a_loop():
 
 def test_a_late_failure_and_cancellation():
     before = run(op("CancelledCount")())
+    waiting = [op("WaitForCancel")(tf.constant(1.0)), op("WaitForCancel")(tf.constant(2.0))]  # built first, so begun first
     with pytest.raises(tf.errors.UnavailableError, match="failed after a while"):
-        run([op("FailLater")(tf.constant(1.0)), op("WaitForCancel")(tf.constant(1.0)), op("WaitForCancel")(tf.constant(2.0))])
+        run([*waiting, op("FailLater")(tf.constant(1.0))])
     assert run(op("CancelledCount")()) == before + 2
     assert run(op("ChangeOfMind")()) == 1
 

@@ -1,0 +1,192 @@
+"""Part of api.pyx: element types; NumPy arrays to tensors and back."""
+
+# ---------------------------------------------------------------- element types
+cdef int32_t pf_of_npy[32]
+cdef int npy_of_pf[32]
+cdef dict extra_dtypes = {}         # PF type -> numpy dtype, from ml_dtypes
+cdef dict extra_types = {}          # numpy dtype -> PF type
+
+cdef void fill_types():
+    cdef int k
+    for k in range(32):
+        pf_of_npy[k] = 0
+        npy_of_pf[k] = -1
+    pairs = [(cnp.NPY_FLOAT32, PF_FLOAT32), (cnp.NPY_FLOAT64, PF_FLOAT64), (cnp.NPY_INT32, PF_INT32),
+             (cnp.NPY_UINT8, PF_UINT8), (cnp.NPY_INT16, PF_INT16), (cnp.NPY_INT8, PF_INT8),
+             (cnp.NPY_COMPLEX64, PF_COMPLEX64), (cnp.NPY_INT64, PF_INT64), (cnp.NPY_BOOL, PF_BOOL),
+             (cnp.NPY_UINT16, PF_UINT16), (cnp.NPY_COMPLEX128, PF_COMPLEX128), (cnp.NPY_FLOAT16, PF_FLOAT16),
+             (cnp.NPY_UINT32, PF_UINT32), (cnp.NPY_UINT64, PF_UINT64)]
+    for npy, pf in pairs:
+        pf_of_npy[npy] = pf
+        npy_of_pf[pf] = npy
+    for npy in (cnp.NPY_LONGLONG, cnp.NPY_LONG):
+        if not pf_of_npy[npy]:
+            pf_of_npy[npy] = PF_INT64 if np.dtype(int).itemsize == 8 or npy == cnp.NPY_LONGLONG else PF_INT32
+    for npy in (cnp.NPY_ULONGLONG, cnp.NPY_ULONG):
+        if not pf_of_npy[npy]:
+            pf_of_npy[npy] = PF_UINT64
+    for pf, same in ((PF_QINT8, PF_INT8), (PF_QUINT8, PF_UINT8), (PF_QINT32, PF_INT32), (PF_QINT16, PF_INT16),
+                     (PF_QUINT16, PF_UINT16)):
+        npy_of_pf[pf] = npy_of_pf[same]
+
+fill_types()
+
+def register_dtype(int number, dtype):
+    """Makes a NumPy extension dtype (ml_dtypes' bfloat16, float8) known under an element-type number."""
+    extra_dtypes[number] = np.dtype(dtype)
+    extra_types[np.dtype(dtype)] = number
+
+cdef object dtype_of(int32_t type):
+    if 0 <= type < 32 and npy_of_pf[type] >= 0:
+        return cnp.PyArray_DescrFromType(npy_of_pf[type])
+    if type == PF_STRING:
+        return np.dtype(object)
+    if type not in extra_dtypes and type in (PF_BFLOAT16, PF_FLOAT8_E5M2, PF_FLOAT8_E4M3FN):
+        import ml_dtypes
+        register_dtype(PF_BFLOAT16, ml_dtypes.bfloat16)
+        register_dtype(PF_FLOAT8_E5M2, ml_dtypes.float8_e5m2)
+        register_dtype(PF_FLOAT8_E4M3FN, ml_dtypes.float8_e4m3fn)
+    return extra_dtypes[type]
+
+# ---------------------------------------------------------------- tensors in
+cdef pf_tensor* string_tensor(object value) except NULL:
+    cdef cnp.ndarray a = np.asarray(value, dtype=object)
+    cdef pf_tensor* t = pf_tensor_new(PF_STRING, <int64_t*>cnp.PyArray_DIMS(a), cnp.PyArray_NDIM(a))
+    cdef int64_t i = 0
+    if t == NULL:
+        raise MemoryError("a string tensor")
+    try:
+        for x in a.flat:
+            b = x if type(x) is bytes else x.encode("utf-8") if isinstance(x, str) else bytes(x)
+            if pf_tensor_str_set(&t.m.dl_tensor, i, borrow(b)):
+                raise MemoryError("a string tensor")
+            i += 1
+    except BaseException:
+        pf_tensor_unref(t)
+        raise
+    return t
+
+cdef pf_tensor* tensor_of_array(cnp.ndarray a, int32_t type) except NULL:
+    """A borrowed tensor over the array's memory: the caller keeps the array alive.  C-contiguous, native, aligned."""
+    cdef pf_tensor* t = pf_tensor_wrap(type, <int64_t*>cnp.PyArray_DIMS(a), cnp.PyArray_NDIM(a), cnp.PyArray_DATA(a),
+                                       PF_T_BORROWED, NULL, NULL)
+    if t == NULL:
+        raise MemoryError("a tensor's header")
+    return t
+
+cdef inline int32_t type_of_array(cnp.ndarray a):
+    cdef int n = cnp.PyArray_TYPE(a)
+    if 0 <= n < 32:
+        return pf_of_npy[n]
+    return extra_types.get(a.dtype, 0)
+
+cdef inline bint usable(cnp.ndarray a, int32_t type):
+    """As it is: the right type, compact, aligned, native byte order."""
+    return type_of_array(a) == type and cnp.PyArray_ISCARRAY_RO(a)
+
+cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
+    """A tensor of the type: borrowed where possible; `hold` keeps what was converted."""
+    cdef cnp.ndarray a
+    if type == PF_STRING:
+        return string_tensor(value)
+    if type == PF_RESOURCE or type == PF_VARIANT:
+        if isinstance(value, Handle):
+            pf_tensor_ref((<Handle>value).t)
+            return (<Handle>value).t
+        raise TypeError("a resource is fed with the handle that a step returned, got %s" % type_name(value))
+    if isinstance(value, cnp.ndarray) and usable(value, type):
+        return tensor_of_array(value, type)
+    if not isinstance(value, (cnp.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
+        value = np.from_dlpack(value)
+        hold.append(value)
+    a = np.array(value, dtype=dtype_of(type), order="C", copy=None, ndmin=0)
+    if not cnp.PyArray_ISCARRAY_RO(a):
+        a = np.array(a, dtype=dtype_of(type), order="C")
+    hold.append(a)
+    return tensor_of_array(a, type)
+
+cdef str type_name(object value):
+    return type(value).__name__
+
+# ---------------------------------------------------------------- tensors out
+@cython.final
+@cython.no_gc
+cdef class Buffer:
+    """Keeps a tensor alive for the array over it."""
+    cdef pf_tensor* t
+
+    def __dealloc__(self):
+        pf_tensor_unref(self.t)
+
+@cython.final
+cdef class Handle:
+    """A resource handle outside of a step: opaque, can be fed again."""
+    cdef pf_tensor* t
+
+    def __dealloc__(self):
+        pf_tensor_unref(self.t)
+
+    def __repr__(self):
+        cdef pf_object* o = <pf_object*>self.t.m.dl_tensor.data
+        return "<pyflow resource %s>" % (o.name.decode("utf-8", "replace") if o != NULL and o.name != NULL else "")
+
+cdef object strings_of(pf_tensor* t):
+    cdef int64_t i, n = pf_numel(&t.m.dl_tensor)
+    cdef pf_str s
+    cdef list flat = []
+    for i in range(n):
+        s.len = 0
+        pf_tensor_str_get(&t.m.dl_tensor, i, &s)
+        flat.append(PyBytes_FromStringAndSize(s.data, s.len) if s.len else b"")
+    if t.m.dl_tensor.ndim == 0:
+        return flat[0]
+    out = np.empty(n, dtype=object)
+    out[:] = flat
+    return out.reshape([t.m.dl_tensor.shape[k] for k in range(t.m.dl_tensor.ndim)])
+
+cdef bint callers_memory(pf_tensor* t):
+    while t.flags & PF_T_VIEW:
+        t = <pf_tensor*>t.owner
+        if not pf_tensor_unique(t):
+            return True
+    return t.flags & PF_T_BORROWED != 0
+
+cdef object array_of(pf_tensor* take):
+    """The array (or NumPy scalar, bytes, Handle) of a tensor; takes the reference."""
+    cdef Buffer keep
+    cdef Handle handle
+    cdef cnp.ndarray a
+    cdef int npy = npy_of_pf[take.type] if 0 <= take.type < 32 else -1
+    if take.flags & PF_T_HANDLE:
+        handle = Handle.__new__(Handle)
+        handle.t = take
+        return handle
+    if take.type == PF_STRING or npy < 0:
+        try:
+            return strings_of(take) if take.type == PF_STRING else extension_array(take)
+        finally:
+            pf_tensor_unref(take)
+    if take.m.dl_tensor.ndim == 0:
+        try:
+            return PyArray_Scalar(take.m.dl_tensor.data, cnp.PyArray_DescrFromType(npy), None)
+        finally:
+            pf_tensor_unref(take)
+    if take.nbytes > SMALL_RESULT and pf_tensor_unique(take) and not callers_memory(take):
+        a = cnp.PyArray_SimpleNewFromData(take.m.dl_tensor.ndim, <cnp.npy_intp*>take.m.dl_tensor.shape, npy,
+                                          take.m.dl_tensor.data)
+        keep = Buffer.__new__(Buffer)
+        keep.t = take
+        PyArray_SetBaseObject(a, keep)
+        Py_INCREF(keep)             # SetBaseObject steals a reference
+        return a
+    a = cnp.PyArray_SimpleNew(take.m.dl_tensor.ndim, <cnp.npy_intp*>take.m.dl_tensor.shape, npy)
+    if take.nbytes:
+        memcpy(cnp.PyArray_DATA(a), take.m.dl_tensor.data, <size_t>take.nbytes)
+    pf_tensor_unref(take)
+    return a
+
+cdef object extension_array(pf_tensor* t):
+    cdef cnp.ndarray a = np.empty([t.m.dl_tensor.shape[k] for k in range(t.m.dl_tensor.ndim)], dtype=dtype_of(t.type))
+    if t.nbytes:
+        memcpy(cnp.PyArray_DATA(a), t.m.dl_tensor.data, <size_t>t.nbytes)
+    return a if a.ndim else a[()]

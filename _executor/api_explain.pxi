@@ -1,0 +1,110 @@
+"""Part of api.pyx: plans as text; shapes of ops declared in C."""
+
+# ---------------------------------------------------------------- explain
+cdef str explain_plan(pf_plan* p):
+    cdef uint32_t f, b, i
+    kinds = ["call", "call", "route", "const", "retval", "switch", "merge", "next", "exit", "loop", "frame", "noop"]
+    out = ["plan: %d nodes, %d instructions, %d blocks, %d frames" % (p.n_nodes, p.n_instrs, p.n_blocks, p.n_frames)]
+    for f in range(p.n_frames):
+        if p.frames[f].inlined:
+            out.append("loop %s (inline in frame %d), %d variables" % (text_of(p.frames[f].name), p.frames[f].parent,
+                                                                       p.frames[f].n_vars))
+            for i in range(p.frames[f].body_begin, p.frames[f].body_end):
+                out.append("    " + explain_instr(p, i, kinds))
+            continue
+        out.append("frame %d %s: %d slots" % (f, text_of(p.frames[f].name) if f else "(root)", p.frames[f].n_slots))
+        for b in range(p.frames[f].block_begin, p.frames[f].block_begin + p.frames[f].n_blocks):
+            flags = [n for bit, n in ((PF_B_EXPENSIVE, "expensive"), (PF_B_ASYNC, "async"), (PF_B_URGENT, "urgent"),
+                                      (PF_B_EVENT, "event")) if p.blocks[b].flags & bit]
+            succ = [p.succs[i] for i in range(p.blocks[b].succ_begin, p.blocks[b].succ_end)]
+            out.append("  block %d: waits for %d%s -> %s" % (b, p.blocks[b].pending, " [%s]" % " ".join(flags) if flags else "",
+                                                            succ))
+            for i in range(p.blocks[b].begin, p.blocks[b].end):
+                out.append("    " + explain_instr(p, i, kinds))
+    return "\n".join(out)
+
+cdef str explain_instr(pf_plan* p, uint32_t i, list kinds):
+    cdef pf_instr* ins = p.instrs + i
+    cdef uint32_t k
+    reads = []
+    for k in range(ins.in_begin, ins.in_begin + ins.n_in):
+        reads.append("%d%s" % (p.ins[k] & <uint32_t>PF_IN_SLOT, "".join(
+            c for bit, c in ((<uint32_t>PF_IN_LAST, "!"), (<uint32_t>PF_IN_SHARED, "~"), (<uint32_t>PF_IN_DEREF, "*"))
+            if p.ins[k] & bit)))
+    name = text_of(p.nodes[ins.node].name)
+    if ins.kind == PF_I_LOOP or ins.kind == PF_I_FRAME:
+        return "%s %s(%s)" % (kinds[ins.kind], text_of(p.frames[ins.aux].name), ", ".join(reads))
+    outs = ["%d" % (ins.out_slot + k) for k in range(ins.n_out)]
+    kernel = p.nodes[ins.node].kernel
+    return "%s = %s %s(%s)%s%s" % (", ".join(outs) or "()", text_of(p.nodes[ins.node].op), name, ", ".join(reads),
+                                   " maybe-dead" if ins.flags & PF_F_MAYBE_DEAD else "",
+                                   " by " + kernel.plugin_id.decode() if kernel != NULL else "")
+
+# ---------------------------------------------------------------- shapes of ops declared in C
+def infer_shapes(bytes graph_def, str node, list dims, dict consts):
+    """Shapes of the outputs of `node` in a graph whose inputs have the given dims (None: unknown rank; -1: unknown size).
+
+    Returns a list of lists or None.  Raises StepError when the op's shape function refuses.
+    """
+    cdef pf_error err
+    cdef pf_graph* g = NULL
+    cdef const char* data = graph_def
+    cdef Py_ssize_t n = len(graph_def)
+    cdef pf_infer_call call
+    cdef pf_signature sig
+    cdef pf_node* nd = NULL
+    cdef int32_t i, k
+    cdef list hold = []
+    err.code = 0
+    err.node[0] = 0
+    err.op[0] = 0
+    err.device[0] = 0
+    if pf_graph_read(data, n, &g, &err):
+        raise_error(&err)
+    memset(&call, 0, sizeof(call))
+    values = <const DLTensor**>calloc(len(dims) + 1, sizeof(void*))
+    try:
+        for i in range(g.n_nodes):
+            if text_of(g.nodes[i].name) == node:
+                nd = g.nodes + i
+        call.def_ = pf_op_find(nd.op) if nd != NULL else NULL
+        if call.def_ == NULL:
+            raise ValueError("no such node or op: %s" % node)
+        if pf_node_resolve(g, nd, call.def_, &sig, &err):
+            raise_error(&err)
+        if call.def_.infer == NULL:
+            return [None] * sig.n_out
+        call.node = nd
+        call.sig = &sig
+        call.arena = &g.arena
+        call.err = &err
+        call.in_shapes = <pf_shape*>pf_arena_alloc(&g.arena, sizeof(pf_shape) * (sig.n_in + 1))
+        call.out_shapes = <pf_shape*>pf_arena_alloc(&g.arena, sizeof(pf_shape) * (sig.n_out + 1))
+        for i in range(sig.n_in):
+            shape = dims[i]
+            (<pf_shape*>call.in_shapes)[i].ndim = -1 if shape is None else <int32_t>len(shape)
+            own = <int64_t*>pf_arena_alloc(&g.arena, 8 * (len(shape or ()) + 1))
+            (<pf_shape*>call.in_shapes)[i].dims = own
+            for k in range(len(shape or ())):
+                own[k] = shape[k]
+            if i in consts:
+                a = np.asarray(consts[i], order="C")
+                t = tensor_of(a, sig.in_type[i], hold)
+                hold.append(a)
+                values[i] = &t.m.dl_tensor
+        for i in range(sig.n_out):
+            call.out_shapes[i].ndim = -1
+        call.in_values = values
+        if call.def_.infer(<pf_infer*>&call):
+            if not err.code:
+                err.code = PF_INVALID_ARGUMENT
+                err.message[0] = 0
+            raise_error(&err)
+        return [None if call.out_shapes[i].ndim < 0 else
+                [call.out_shapes[i].dims[k] for k in range(call.out_shapes[i].ndim)] for i in range(sig.n_out)]
+    finally:
+        for i in range(len(dims)):
+            if values[i] != NULL:
+                pf_tensor_unref(pf_tensor_of(values[i]))
+        free(values)
+        pf_graph_free(g)

@@ -1,0 +1,154 @@
+"""Part of api.pyx: plugins, ops, kernels, devices, memory, pools and states."""
+
+# ---------------------------------------------------------------- process-wide tables
+def host_address():
+    """Address of the pf_host table that plugins are given."""
+    return <uintptr_t>pf_host_table()
+
+cdef void collect_problem(void* arg, const char* text) noexcept nogil:
+    with gil:
+        (<list>arg).append(text.decode("utf-8", "replace"))
+
+def register_plugin(uintptr_t address, str origin):
+    """Takes the tables of a pf_plugin at `address`; returns a list of problems, one string each."""
+    cdef pf_error err
+    cdef list problems = []
+    cdef bytes where = origin.encode()
+    cdef const char* where_c = where
+    err.code = 0
+    err.message[0] = 0
+    with nogil:
+        pf_plugin_register(<const pf_plugin*>address, where_c, collect_problem, <void*>problems, &err)
+    if err.code:
+        problems.insert(0, err.message.decode("utf-8", "replace"))
+    return problems
+
+def set_ops(ops):
+    """Makes ops declared in Python known to the core: (name, signature, flags) each."""
+    cdef pf_error err
+    cdef bytes n, s
+    for name, signature, flags in ops:
+        n = name.encode()
+        s = signature.encode()
+        err.code = 0
+        if pf_op_register(n, s, flags, NULL, NULL, NULL, &err):
+            raise ValueError("op %s: %s" % (name, err.message.decode("utf-8", "replace")))
+
+def plugin_ops():
+    """Ops that plugins declared: (name, signature, flags, doc)."""
+    cdef const pf_op_def* d
+    cdef int32_t k
+    out = []
+    for k in range(pf_op_count()):
+        d = pf_op_at(k)
+        if d != NULL and d.plugin != NULL:
+            out.append((text_of(d.name), text_of(d.sig), d.flags, d.doc.decode() if d.doc != NULL else ""))
+    return out
+
+def known_ops():
+    """Names of all ops the core knows."""
+    cdef int32_t k
+    return [text_of(pf_op_at(k).name) for k in range(pf_op_count()) if pf_op_at(k) != NULL]
+
+def kernels(op=None):
+    """Registered kernels, best first for each op: dicts of op, device, where, priority, plugin, origin, flags."""
+    cdef const pf_kernel_entry* e
+    cdef int32_t k
+    out = []
+    for k in range(pf_kernel_count()):
+        e = pf_kernel_at(k)
+        name = e.kernel.op.decode()
+        if op is None or op == name:
+            out.append(dict(op=name, device=e.kernel.device.decode(), priority=e.kernel.priority,
+                            where=e.kernel.where.decode() if e.kernel.where != NULL else "",
+                            plugin=e.plugin_id.decode(), origin=e.origin.decode() if e.origin != NULL else "",
+                            flags=e.kernel.flags))
+    return out
+
+def devices():
+    """(type, ordinal, name) of the devices opened so far."""
+    cdef pf_device_entry* d
+    cdef int32_t k
+    out = []
+    for k in range(pf_device_count()):
+        d = pf_device_at(k)
+        out.append((d.type.decode(), d.ordinal, d.name.decode()))
+    return out
+
+def memory_stats():
+    """Host allocator: bytes in use, their peak, bytes cached, number of allocations, cap (0: none)."""
+    cdef pf_mem_stats m
+    pf_mem_get_stats(&m)
+    return dict(in_use=m.in_use, peak=m.peak, cached=m.cached, allocs=m.allocs, cap=m.cap)
+
+def reset_peak():
+    """Starts a new peak measurement of the host allocator."""
+    pf_mem_reset_peak()
+
+def release_memory():
+    """Gives cached host memory back to the system."""
+    pf_mem_trim()
+
+def set_memory_cap(int64_t n):
+    """Most bytes the host allocator hands out; 0: no cap."""
+    pf_mem_set_cap(n)
+
+def reset_containers(names=()):
+    """Forgets the process's named containers; all of them when no name is given."""
+    cdef list encoded = [n.encode() for n in names]
+    cdef const char** c = <const char**>malloc(sizeof(char*) * (len(encoded) + 1))
+    cdef int32_t k
+    if c == NULL:
+        raise MemoryError()
+    for k in range(len(encoded)):
+        c[k] = encoded[k]
+    pf_containers_reset(c, <int32_t>len(encoded))
+    free(c)
+
+@cython.final
+cdef class Pool:
+    """A pool of `threads` threads, the caller's own included."""
+    cdef pf_pool* p
+    cdef readonly int threads
+
+    def __init__(self, int threads):
+        self.p = pf_pool_new(threads)
+        if self.p == NULL:
+            raise MemoryError()
+        self.threads = self.p.n
+
+    def __dealloc__(self):
+        cdef pf_pool* p = self.p
+        if p != NULL:
+            with nogil:
+                pf_pool_unref(p)
+
+cdef dict pools = {}
+
+def default_pool(int threads):
+    """The process's shared pool of that many threads."""
+    pool = pools.get(threads)
+    if pool is None:
+        pool = pools.setdefault(threads, Pool(threads))
+    return pool
+
+@cython.final
+cdef class State:
+    """A session's variables, resources and random streams."""
+    cdef pf_state* s
+
+    def __init__(self, str name=""):
+        self.s = pf_state_new(name.encode())
+        if self.s == NULL:
+            raise MemoryError()
+
+    def close(self):
+        """Aborts and forgets everything in the session's own container."""
+        cdef pf_state* s = self.s
+        if s != NULL:
+            with nogil:
+                pf_state_close(s, PF_CANCELLED)
+
+    def __dealloc__(self):
+        if self.s != NULL:
+            pf_state_unref(self.s)

@@ -1,0 +1,290 @@
+"""Part of host.pyx: variables, resources and random streams for kernels."""
+
+# ---------------------------------------------------------------- variables
+cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
+    cdef pf_tensor* t
+    cdef pf_object* o
+    cdef char text[200]
+    if 0 <= i < c.ctx.n_in and c.ins[i] != NULL:
+        t = pf_tensor_of(c.ins[i])
+        o = <pf_object*>t.m.dl_tensor.data
+        if t.flags & PF_T_HANDLE and o != NULL and o.kind == PF_OBJ_VARIABLE:
+            return <pf_variable*>o
+    snprintf(text, 200, b"input %d is not a variable", i)
+    pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text)
+    return NULL
+
+cdef pf_status uninitialized(pf_call* c, pf_variable* v) noexcept nogil:
+    cdef char text[700]
+    snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
+             b"for example tf.global_variables_initializer().", v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
+    return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
+
+cdef int32_t lock_of(pf_call* c, pf_variable* v) noexcept nogil:
+    """The entry of a lock this call holds; -1."""
+    cdef int32_t k
+    for k in range(c.n_lent):
+        if c.lent[k].kind & 255 == LENT_LOCK and c.lent[k].p == <void*>v:
+            return k
+    return -1
+
+cdef pf_status lock_one(pf_call* c, pf_variable* v, int32_t mode) noexcept nogil:
+    cdef int32_t k = lock_of(c, v)
+    if k >= 0:
+        c.lent[k].kind = LENT_LOCK | (max(mode, c.lent[k].kind >> 8) << 8)
+        return PF_OK
+    pthread_mutex_lock(&v.lock)
+    return pf_call_lend(c, LENT_LOCK | (mode << 8), v)
+
+cdef pf_status h_var_lock(pf_ctx* ctx, const pf_var* vars, int32_t n) noexcept nogil:
+    """In the order of the variables' ids: selection of the least remaining, n is small."""
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v
+    cdef pf_variable* best
+    cdef int32_t k, round_, mode = 0
+    cdef uint64_t last = 0
+    for k in range(n):
+        if variable_behind(c, vars[k].ins) == NULL:
+            return PF_INVALID_ARGUMENT
+    for round_ in range(n):
+        best = NULL
+        for k in range(n):
+            v = variable_behind(c, vars[k].ins)
+            if v.id > last and (best == NULL or v.id < best.id):
+                best = v
+        if best == NULL:
+            break
+        last = best.id
+        mode = PF_VAR_READ
+        for k in range(n):
+            if variable_behind(c, vars[k].ins) == best:
+                mode = max(mode, vars[k].mode)
+        if lock_one(c, best, mode):
+            return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory")
+    for k in range(n):
+        v = variable_behind(c, vars[k].ins)
+        if vars[k].mode != PF_VAR_REPLACE and v.value == NULL:
+            return uninitialized(c, v)
+    return PF_OK
+
+cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    cdef int32_t k
+    if v == NULL:
+        return NULL
+    k = lock_of(c, v)
+    if k < 0:
+        pf_fail(ctx, PF_INTERNAL, b"var_get without var_lock")
+        return NULL
+    if c.lent[k].kind >> 8 != PF_VAR_UPDATE:
+        return pf_dl(v.value) if v.value != NULL else NULL
+    t = pf_variable_writable(v)
+    if t == NULL:
+        pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a variable's own copy")
+        return NULL
+    return pf_dl(t)
+
+cdef pf_status set_variable(pf_call* c, pf_variable* v, pf_tensor* take) noexcept nogil:
+    cdef pf_error err
+    err.code = PF_OK
+    if pf_variable_set(v, take, &err):
+        return pf_fail(&c.ctx, err.code, err.message)
+    return PF_OK
+
+cdef pf_status h_var_swap(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    if steal == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"var_swap of no tensor")
+    t = pf_tensor_adopt(steal, v.type if v != NULL else 0)
+    if t == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory")
+    if v == NULL or lock_of(c, v) < 0:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_INTERNAL, b"var_swap without var_lock")
+    return set_variable(c, v, t)
+
+cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    cdef uint32_t e
+    if v == NULL:
+        return PF_INVALID_ARGUMENT
+    if lock_of(c, v) < 0 or not 0 <= value < ctx.n_in or c.ins[value] == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"var_assign without var_lock, or of an input that is not there")
+    t = pf_tensor_of(c.ins[value])
+    if owned_alone(c, value):
+        e = c.plan.ins[c.instr.in_begin + <uint32_t>value]
+        c.slab.slots[e & <uint32_t>PF_IN_SLOT] = NULL
+        # the header must outlive this call's pointers: the variable holds it, and so does the call
+        pf_tensor_ref(t)
+        if pf_call_lend(c, LENT_TENSOR, t):
+            return PF_RESOURCE_EXHAUSTED
+    elif plain(t):
+        pf_tensor_ref(t)            # shared: whoever writes first copies
+    else:
+        t = pf_tensor_copy(t)
+        if t == NULL:
+            return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a variable's value")
+    return set_variable(c, v, t)
+
+cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    if v == NULL or no_output(c, o):
+        return PF_INVALID_ARGUMENT
+    t = pf_variable_read(v)
+    if t == NULL:
+        return uninitialized(c, v)
+    if t.type != ctx.out_type[o]:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"Trying to read a variable with the wrong dtype")
+    set_slot(c, o, t)
+    return PF_OK
+
+cdef int32_t h_var_initialized(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_tensor* t
+    if v == NULL:
+        return 0
+    t = pf_variable_read(v)
+    if t == NULL:
+        return 0
+    pf_tensor_unref(t)
+    return 1
+
+cdef pf_str named(pf_call* c, pf_str name) noexcept nogil:
+    if name.len:
+        return name
+    return c.node.shared_name if c.node.shared_name.len else c.node.name
+
+cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil:
+    cdef pf_tensor* t
+    if no_output(c, o):
+        pf_object_unref(take)
+        return PF_INTERNAL
+    t = pf_tensor_handle(take)
+    if t == NULL:
+        return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a handle")
+    set_slot(c, o, t)
+    return PF_OK
+
+cdef pf_status h_var_handle(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, int32_t type,
+                            pf_shape shape) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_variable* v = NULL
+    cdef pf_error err
+    err.code = PF_OK
+    if pf_state_variable(c.plan.state, container, named(c, name), type, shape, &v, &err):
+        return pf_fail(ctx, err.code, err.message)
+    return put_handle(c, o, <pf_object*>v)
+
+# ---------------------------------------------------------------- resources
+cdef pf_resource* owned_by_step(pf_step* s, pf_str name, const pf_type* type) noexcept nogil:
+    cdef int32_t k
+    cdef pf_resource* r = NULL
+    pthread_mutex_lock(&s.lock)
+    for k in range(s.n_owned):
+        if (s.owned[k].base.name != NULL and pf_str_is(name, s.owned[k].base.name)
+                and strcmp(s.owned[k].type.id, type.id) == 0):
+            r = s.owned[k]
+            break
+    pthread_mutex_unlock(&s.lock)
+    return r
+
+cdef pf_status step_resource(pf_call* c, pf_str name, const pf_type* type, pf_make_fn make, void* arg,
+                             void** obj) noexcept nogil:
+    cdef pf_resource* r = owned_by_step(c.step, name, type)
+    cdef pf_status st
+    cdef pf_str nowhere
+    nowhere.data = NULL
+    nowhere.len = 0
+    if r == NULL:
+        if make == NULL:
+            return pf_fail(&c.ctx, PF_NOT_FOUND, b"no such resource in this step")
+        st = make(&c.ctx, arg, obj)
+        if st:
+            return st
+        r = pf_resource_new(type, obj[0], PF_SCOPE_STEP, nowhere, name)
+        if r == NULL:
+            return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a resource")
+        pf_step_own(c.step, r)
+    obj[0] = r.obj
+    return PF_OK
+
+cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str name, const pf_type* type,
+                          pf_make_fn make, void* arg, void** obj) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_resource* r = NULL
+    cdef pf_error err
+    if scope == PF_SCOPE_STEP:
+        return step_resource(c, named(c, name), type, make, arg, obj)
+    err.code = PF_OK
+    if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
+        return pf_fail(ctx, err.code, err.message)
+    obj[0] = r.obj
+    return pf_call_lend(c, LENT_OBJECT, r)
+
+cdef pf_status h_resource_output(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, const pf_type* type,
+                                 pf_make_fn make, void* arg) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_resource* r = NULL
+    cdef pf_error err
+    err.code = PF_OK
+    if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
+        return pf_fail(ctx, err.code, err.message)
+    return put_handle(c, o, <pf_object*>r)
+
+cdef pf_status h_resource_handle(pf_ctx* ctx, int32_t o, int32_t scope, const pf_type* type, void* steal) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_resource* r
+    cdef pf_str nothing
+    nothing.data = NULL
+    nothing.len = 0
+    r = pf_resource_new(type, steal, scope, nothing, nothing)
+    if r == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a resource")
+    if scope == PF_SCOPE_STEP and c.step != NULL:
+        pf_object_ref(<pf_object*>r)
+        pf_step_own(c.step, r)
+    return put_handle(c, o, <pf_object*>r)
+
+cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void** obj) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    cdef pf_resource* r
+    cdef char text[300]
+    if 0 <= i < ctx.n_in and c.ins[i] != NULL:
+        t = pf_tensor_of(c.ins[i])
+        r = <pf_resource*>t.m.dl_tensor.data
+        if t.flags & PF_T_HANDLE and r != NULL and r.base.kind == PF_OBJ_RESOURCE:
+            if r.type.id == type.id or strcmp(r.type.id, type.id) == 0:
+                obj[0] = r.obj
+                return PF_OK
+            snprintf(text, 300, b"input %d is a resource of type %s, expected %s", i, r.type.id, type.id)
+            return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+    snprintf(text, 300, b"input %d is not a resource handle, expected %s", i, type.id)
+    return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+
+cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    if not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"no such input")
+    t = pf_tensor_of(c.ins[i])
+    if not t.flags & PF_T_HANDLE or t.m.dl_tensor.data == NULL:
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"the input is not a resource handle")
+    return pf_state_delete(c.plan.state, <pf_object*>t.m.dl_tensor.data)
+
+cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    if c.plan == NULL or c.node == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step")
+    pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, n, key, counter)
+    return PF_OK

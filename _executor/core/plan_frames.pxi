@@ -1,0 +1,183 @@
+"""Part of plan.pyx: which loop each node belongs to."""
+
+# ---------------------------------------------------------------- frames
+cdef int32_t child_frame(pf_comp* c, int32_t parent, int32_t node) noexcept nogil:
+    """The frame an Enter opens; -1: an error is set."""
+    cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + node, c.def_[node], b"frame_name")
+    cdef const pf_attr_value* par = pf_attr_or_default(c.g.nodes + node, c.def_[node], b"parallel_iterations")
+    cdef pf_comp_frame* grown
+    cdef int32_t f
+    if a == NULL:
+        pf_comp_fail(c, node, PF_INVALID_ARGUMENT, b"Enter without a frame_name")
+        return -1
+    for f in range(c.n_frames):
+        if c.frames[f].parent == parent and f > 0 and pf_str_eq(c.frames[f].name, a.s):
+            return f
+    if c.n_frames == c.frames_room:
+        grown = <pf_comp_frame*>grab(c, c.frames_room * 2, sizeof(pf_comp_frame))
+        if grown == NULL:
+            return -1
+        memcpy(grown, c.frames, sizeof(pf_comp_frame) * c.n_frames)
+        c.frames = grown
+        c.frames_room *= 2
+    f = c.n_frames
+    c.n_frames += 1
+    memset(&c.frames[f], 0, sizeof(pf_comp_frame))
+    c.frames[f].parent = parent
+    c.frames[f].name = a.s
+    c.frames[f].block = -1
+    c.frames[f].parallel = <int32_t>min(max(par.i if par != NULL else 10, 1), 1024)
+    return f
+
+cdef pf_status place_in_frame(pf_comp* c, int32_t i) noexcept nogil:
+    """frame and out_frame of a node whose predecessors (but NextIteration ones) are placed."""
+    cdef pf_node* nd = c.g.nodes + i
+    cdef int32_t k, src, f = -1, dead = 0, loop = 0
+    cdef char text[900]
+    for k in range(nd.n_in + nd.n_ctl):
+        src = nd.inputs[k].node
+        if c.cls[i] == PF_C_MERGE and c.cls[src] == PF_C_NEXT and k < nd.n_in:
+            loop = 1
+            continue
+        if f < 0:
+            f = c.out_frame[src]
+        elif f != c.out_frame[src]:
+            snprintf(text, 900, b"its inputs come from different loops ('%.*s' and '%.*s'): a value crosses into a loop "
+                     b"through Enter and leaves it through Exit", <int>min(c.frames[f].name.len, 200), c.frames[f].name.data,
+                     <int>min(c.frames[c.out_frame[src]].name.len, 200), c.frames[c.out_frame[src]].name.data)
+            return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
+        if c.flags[src] & PF_N_MAYBE_DEAD:
+            dead = 1
+    if f < 0:
+        f = 0
+    c.frame[i] = f
+    c.out_frame[i] = f
+    c.frames[f].n_nodes += 1
+    if dead:
+        c.flags[i] |= PF_N_MAYBE_DEAD
+    if loop:
+        c.flags[i] |= PF_N_LOOP_MERGE
+        c.frames[f].n_vars += 1
+    if c.cls[i] == PF_C_SWITCH:
+        c.flags[i] |= PF_N_MAYBE_DEAD
+    elif c.cls[i] == PF_C_ENTER:
+        c.out_frame[i] = child_frame(c, f, i)
+        if c.out_frame[i] < 0:
+            return c.err.code
+        c.frames[c.out_frame[i]].n_enters += 1
+    elif c.cls[i] == PF_C_EXIT or c.cls[i] == PF_C_NEXT or loop:
+        if f == 0:
+            return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"it belongs inside a while loop, but no Enter leads to it")
+        if c.cls[i] == PF_C_EXIT:
+            c.out_frame[i] = c.frames[f].parent
+            c.frames[f].n_exits += 1
+    return PF_OK
+
+cdef pf_status assign_frames(pf_comp* c) noexcept nogil:
+    cdef int32_t* waits = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    cdef int32_t* ready = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    cdef int32_t n_ready = 0, i, k, d, placed = 0
+    cdef pf_node* nd
+    c.frames_room = 16
+    c.frames = <pf_comp_frame*>grab(c, c.frames_room, sizeof(pf_comp_frame))
+    if waits == NULL or ready == NULL or c.frames == NULL:
+        return c.err.code
+    c.n_frames = 1
+    c.frames[0].parent = -1
+    c.frames[0].parallel = 1
+    c.frames[0].block = -1
+    for i in range(c.n):
+        nd = c.g.nodes + i
+        waits[i] = nd.n_in + nd.n_ctl
+        if c.cls[i] == PF_C_MERGE:
+            for k in range(nd.n_in):
+                if c.cls[nd.inputs[k].node] == PF_C_NEXT:
+                    waits[i] -= 1
+        if waits[i] == 0:
+            pf_ints_push(ready, &n_ready, i)
+    while n_ready:
+        i = pf_ints_pop(ready, &n_ready)
+        if place_in_frame(c, i):
+            return c.err.code
+        c.topo[placed] = i
+        placed += 1
+        for k in range(c.out_begin[i], c.out_begin[i + 1]):
+            d = c.out_node[k]
+            if c.cls[i] == PF_C_NEXT and c.cls[d] == PF_C_MERGE and c.out_port[k] >= 0:
+                continue
+            waits[d] -= 1
+            if waits[d] == 0:
+                pf_ints_push(ready, &n_ready, d)
+    if placed < c.n:
+        for i in range(c.n):
+            if waits[i] > 0:
+                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                                    b"the graph has a cycle through this node that is not a while loop")
+    return PF_OK
+
+cdef pf_status collect_loops(pf_comp* c) noexcept nogil:
+    """enters, exits, and (Merge, NextIteration) pairs per frame, checked."""
+    cdef int32_t i, f, k, src, enter, nxt
+    cdef pf_node* nd
+    cdef pf_comp_frame* fr
+    for f in range(c.n_frames):
+        fr = c.frames + f
+        fr.enters = <int32_t*>grab(c, fr.n_enters, sizeof(int32_t))
+        fr.exits = <int32_t*>grab(c, fr.n_exits, sizeof(int32_t))
+        fr.merges = <int32_t*>grab(c, fr.n_vars, sizeof(int32_t))
+        fr.nexts = <int32_t*>grab(c, fr.n_vars, sizeof(int32_t))
+        if fr.enters == NULL or fr.exits == NULL or fr.merges == NULL or fr.nexts == NULL:
+            return c.err.code
+        fr.n_enters = 0
+        fr.n_exits = 0
+        fr.n_vars = 0
+    for i in range(c.n):
+        nd = c.g.nodes + i
+        if c.cls[i] == PF_C_ENTER:
+            fr = c.frames + c.out_frame[i]
+            fr.enters[fr.n_enters] = i
+            fr.n_enters += 1
+            k = 1
+            for src in range(c.out_begin[i], c.out_begin[i + 1]):
+                if c.out_port[src] >= 0 and not c.flags[c.out_node[src]] & PF_N_LOOP_MERGE:
+                    k = 0
+            if not k or c.out_begin[i] == c.out_begin[i + 1]:
+                c.flags[i] |= PF_N_CONST_ENTER
+        elif c.cls[i] == PF_C_EXIT:
+            fr = c.frames + c.frame[i]
+            fr.exits[fr.n_exits] = i
+            fr.n_exits += 1
+        elif c.flags[i] & PF_N_LOOP_MERGE:
+            fr = c.frames + c.frame[i]
+            enter = -1
+            nxt = -1
+            for k in range(nd.n_in):
+                src = nd.inputs[k].node
+                if c.cls[src] == PF_C_NEXT and c.frame[src] == c.frame[i]:
+                    nxt = src
+                elif c.cls[src] == PF_C_ENTER:
+                    enter = src
+            if nd.n_in != 2 or enter < 0 or nxt < 0:
+                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                                    b"a loop's Merge joins exactly one Enter and one NextIteration of its own loop")
+            fr.merges[fr.n_vars] = i
+            fr.nexts[fr.n_vars] = nxt
+            fr.n_vars += 1
+    for i in range(c.n):
+        if c.cls[i] == PF_C_NEXT:
+            for k in range(c.out_begin[i], c.out_begin[i + 1]):
+                if not c.flags[c.out_node[k]] & PF_N_LOOP_MERGE or c.frame[c.out_node[k]] != c.frame[i]:
+                    return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"NextIteration feeds something else than its loop's Merge")
+    for i in range(c.n):
+        if c.cls[i] == PF_C_ENTER and c.flags[i] & PF_N_CONST_ENTER:
+            const_enter_ok(c, i)
+            if c.err.code:
+                return c.err.code
+    return PF_OK
+
+cdef void const_enter_ok(pf_comp* c, int32_t i) noexcept nogil:
+    cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"is_constant")
+    if (a == NULL or not a.i) and c.out_begin[i] != c.out_begin[i + 1]:
+        pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                     b"an Enter with is_constant=false feeds a node that is not a Merge: its value would exist in the "
+                     b"first iteration only")

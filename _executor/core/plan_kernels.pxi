@@ -1,0 +1,282 @@
+"""Part of plan.pyx: kernels, constants and variable handles of a plan's nodes."""
+
+# ---------------------------------------------------------------- kernels
+cdef void device_of(pf_str device, char* kind, int32_t* ordinal) noexcept nogil:
+    """'/job:x/device:GPU:1' -> GPU, 1; '' -> CPU, 0.  kind has room for 24."""
+    cdef int64_t i = device.len - 1, end = device.len
+    cdef int32_t number = 0, k
+    strcpy_(kind, b"CPU")
+    ordinal[0] = 0
+    while i >= 0 and device.data[i] != c':' and device.data[i] != c'/':
+        i -= 1
+    if i < 0 or device.data[i] != c':' or end - i > 8:
+        return
+    for k in range(<int32_t>(i + 1), <int32_t>end):
+        if device.data[k] < c'0' or device.data[k] > c'9':
+            return
+        number = number * 10 + (device.data[k] - c'0')
+    end = i
+    i -= 1
+    while i >= 0 and device.data[i] != c':' and device.data[i] != c'/':
+        i -= 1
+    if i < 0 or end - i - 1 <= 0 or end - i - 1 > 23:
+        return
+    pf_copy_text(kind, 24, device.data + i + 1, end - i - 1)
+    if strcmp(kind, b"cpu") == 0:
+        strcpy_(kind, b"CPU")
+    elif strcmp(kind, b"gpu") == 0:
+        strcpy_(kind, b"GPU")
+    ordinal[0] = number
+
+cdef void strcpy_(char* to, const char* text) noexcept nogil:
+    pf_copy_text(to, 24, text, <int64_t>strlen(text))
+
+cdef pf_status share_call_info(pf_comp* c, int32_t i, pf_node_info* info, void* opened) noexcept nogil:
+    """Nodes with equal argument types share one pf_call_info: it stays in the cache."""
+    cdef pf_signature* s = c.sig + i
+    cdef pf_call_info want
+    cdef pf_call_info* have
+    cdef uint64_t h = 1469598103934665603ULL
+    cdef int32_t k
+    cdef uint32_t at
+    want.in_type = s.in_type
+    want.out_type = s.out_type
+    want.n_in = s.n_in
+    want.n_out = s.n_out
+    want.in_start = s.in_start
+    want.out_start = s.out_start
+    want.n_in_args = s.n_in_args
+    want.n_out_args = s.n_out_args
+    want.opened = opened
+    for k in range(s.n_in):
+        h = (h ^ <uint64_t>s.in_type[k]) * <uint64_t>1099511628211ULL
+    for k in range(s.n_out):
+        h = (h ^ <uint64_t>(s.out_type[k] + 64)) * <uint64_t>1099511628211ULL
+    at = <uint32_t>((h ^ (h >> 29)) & <uint64_t>(INFO_BUCKETS - 1))
+    have = c.infos[at]
+    if have == NULL or not same_info(have, &want):
+        have = <pf_call_info*>keep(c, 1, sizeof(pf_call_info))
+        if have == NULL:
+            return c.err.code
+        have[0] = want
+        c.infos[at] = have
+    info.call = have
+    return PF_OK
+
+cdef bint same_ints(const int32_t* a, const int32_t* b, int32_t n) noexcept nogil:
+    return n <= 0 or a == b or memcmp(a, b, sizeof(int32_t) * n) == 0
+
+cdef bint same_info(const pf_call_info* a, const pf_call_info* b) noexcept nogil:
+    if (a.n_in != b.n_in or a.n_out != b.n_out or a.n_in_args != b.n_in_args or a.n_out_args != b.n_out_args
+            or a.opened != b.opened):
+        return False
+    return (same_ints(a.in_type, b.in_type, a.n_in) and same_ints(a.out_type, b.out_type, a.n_out)
+            and same_ints(a.in_start, b.in_start, a.n_in_args + 1)
+            and same_ints(a.out_start, b.out_start, a.n_out_args + 1))
+
+cdef void fill_info(pf_comp* c, int32_t i, pf_node_info* info) noexcept nogil:
+    cdef const pf_attr_value* a
+    share_call_info(c, i, info, NULL)
+    info.name = c.g.nodes[i].name
+    info.op = c.g.nodes[i].op
+    info.device = c.g.nodes[i].device
+    info.def_ = c.def_[i]
+    info.frame = c.frame[i]
+    info.origin = i
+    a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"seed")
+    info.seed = <uint64_t>a.i if a != NULL else 0
+    a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"seed2")
+    info.seed2 = <uint64_t>a.i if a != NULL else 0
+    a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"container")
+    if a != NULL:
+        info.container = a.s
+    a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"shared_name")
+    if a != NULL:
+        info.shared_name = a.s
+
+cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_node_info* info) noexcept nogil:
+    """Calls the kernel's init with the constants it may see."""
+    cdef pf_call call
+    cdef pf_status st
+    cdef int32_t j
+    cdef const DLTensor** constants = <const DLTensor**>grab(c, info.call.n_in, sizeof(void*))
+    cdef uint8_t* dropped = <uint8_t*>keep(c, info.call.n_in, 1)
+    if constants == NULL or dropped == NULL:
+        return c.err.code
+    for j in range(info.call.n_in):
+        if c.cls[c.g.nodes[i].inputs[j].node] == PF_C_CONST:
+            constants[j] = c.value[c.g.nodes[i].inputs[j].node]
+    memset(&call, 0, sizeof(call))
+    pf_call_init(&call, NULL, NULL)
+    call.plan = c.plan
+    call.node = info
+    call.constants = constants
+    call.dropped = dropped
+    call.info = info.call
+    memcpy(&call.ctx.in_type, info.call, sizeof(pf_call_info))
+    st = k.kernel.init(&call.ctx, info.state)
+    if st == PF_OK:
+        info.dropped = dropped
+    if st != PF_OK and st != PF_DECLINE:
+        if call.message != NULL:
+            pf_comp_fail(c, i, st, call.message)
+        else:
+            pf_comp_fail(c, i, st, b"the kernel's init failed without a message")
+    pf_call_cleanup(&call)
+    return st
+
+cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
+    cdef char kind[24]
+    cdef int32_t ordinal
+    cdef const pf_kernel_entry* k = NULL
+    cdef pf_node_info* info = c.plan.nodes + i
+    cdef pf_status st
+    device_of(c.g.nodes[i].device, kind, &ordinal)
+    info.dev = pf_device_find(kind, ordinal)
+    if info.dev == NULL:
+        pf_error_set(c.err, PF_INVALID_ARGUMENT, b"no device %s:%d in this process", kind, ordinal)
+        return pf_comp_fail(c, i, c.err.code, NULL)
+    if info.dev.dev != NULL and share_call_info(c, i, info, info.dev.dev):
+        return c.err.code
+    while True:
+        if pf_kernel_select(c.g.nodes + i, c.def_[i], c.sig + i, kind, k, &k, c.err) or k == NULL:
+            return pf_comp_fail(c, i, c.err.code if c.err.code else PF_NOT_FOUND, b"no kernel")
+        if pf_kernel_state(k, c.g.nodes + i, c.def_[i], &c.plan.arena, &info.state, c.err):
+            return pf_comp_fail(c, i, c.err.code, NULL)
+        st = init_kernel(c, i, k, info) if k.kernel.init != NULL else PF_OK
+        if st == PF_OK:
+            break
+        if st != PF_DECLINE:
+            return st
+    info.kernel = k
+    c.kernel[i] = k
+    if k.kernel.flags & <uint32_t>PF_KERNEL_ASYNC:
+        c.flags[i] |= PF_N_ASYNC
+        c.plan.has_async = 1
+    if k.kernel.flags & <uint32_t>PF_KERNEL_URGENT:
+        c.flags[i] |= PF_N_URGENT
+    if k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not c.plan.solo:
+        if not (k.kernel.flags & <uint32_t>PF_KERNEL_EXPENSIVE) or not pf_node_is_small(c, i):
+            c.flags[i] |= PF_N_EXPENSIVE
+    return PF_OK
+
+cdef enum:
+    CHEAP_FLOPS = 60000         # a few microseconds
+
+cdef bint pf_node_is_small(pf_comp* c, int32_t i) noexcept nogil:
+    """An EXPENSIVE kernel whose own cost function says, for the shapes known while planning, that it is cheap here."""
+    cdef pf_node* nd = c.g.nodes + i
+    cdef pf_infer_call call
+    cdef pf_error ignored
+    cdef const pf_attr_value* shapes
+    cdef pf_shape* in_shapes
+    cdef double flops = 0, traffic = 0
+    cdef int32_t k
+    if c.plan.nodes[i].kernel == NULL or c.plan.nodes[i].kernel.kernel.cost == NULL:
+        return False
+    memset(&call, 0, sizeof(call))
+    in_shapes = <pf_shape*>grab(c, nd.n_in, sizeof(pf_shape))
+    if in_shapes == NULL:
+        return False
+    for k in range(nd.n_in):
+        in_shapes[k].ndim = -1
+        shapes = pf_node_attr_find(c.g.nodes + nd.inputs[k].node, b"_output_shapes")
+        if shapes != NULL and shapes.kind == PF_ATTR_SHAPE | PF_ATTR_LIST and nd.inputs[k].output < shapes.list.n:
+            in_shapes[k] = (<const pf_shape*>shapes.list.items)[nd.inputs[k].output]
+    ignored.code = 0
+    call.node = nd
+    call.def_ = c.def_[i]
+    call.sig = c.sig + i
+    call.in_shapes = in_shapes
+    call.arena = &c.work
+    call.err = &ignored
+    if c.plan.nodes[i].kernel.kernel.cost(<pf_infer*>&call, &flops, &traffic):
+        return False
+    return 0 < flops <= CHEAP_FLOPS
+
+cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
+    cdef pf_node_info* info = c.plan.nodes + i
+    cdef const pf_attr_value* t = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"dtype")
+    cdef const pf_attr_value* s = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"shape")
+    cdef pf_shape anything
+    cdef pf_variable* v = NULL
+    cdef pf_tensor* h
+    cdef pf_str name = info.shared_name
+    memset(&anything, 0, sizeof(anything))
+    anything.ndim = -1
+    if t == NULL:
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"a variable without dtype")
+    if name.len == 0:
+        name = info.name
+    if s != NULL:
+        anything = s.shape
+    if pf_str_is(c.g.nodes[i].op, b"Variable") and anything.ndim == 0:
+        anything.ndim = -1          # version 1 writes an unknown shape as a scalar's
+    if pf_state_variable(c.plan.state, info.container, name, t.type, anything, &v, c.err):
+        return pf_comp_fail(c, i, c.err.code, NULL)
+    h = pf_tensor_handle(<pf_object*>v)
+    if h == NULL:
+        return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory")
+    return own_value(c, i, h)
+
+cdef pf_status own_value(pf_comp* c, int32_t i, pf_tensor* take) noexcept nogil:
+    c.plan.const_tensors[c.plan.n_const_tensors] = take
+    c.plan.n_const_tensors += 1
+    c.value[i] = pf_dl(take)
+    return PF_OK
+
+cdef pf_status make_constant(pf_comp* c, int32_t i, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+    cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"value")
+    cdef int32_t k
+    cdef pf_tensor* t = NULL
+    if a != NULL and a.tensor != NULL:
+        t = a.tensor
+    for k in range(n_consts):
+        if pf_str_eq(consts[k].name, c.g.nodes[i].name):
+            t = consts[k].tensor
+            break
+    if t == NULL:
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"a Const without a value")
+    if t.type != c.sig[i].out_type[0]:
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"the constant's value is not of the type its dtype says")
+    if t.flags & PF_T_BORROWED:
+        t = pf_tensor_copy(t)
+        if t == NULL:
+            return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory for a constant")
+    else:
+        pf_tensor_ref(t)
+    return own_value(c, i, t)
+
+cdef pf_status make_values(pf_comp* c, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+    cdef int32_t i
+    for i in range(c.n):
+        fill_info(c, i, c.plan.nodes + i)
+        if c.cls[i] == PF_C_CONST:
+            if make_constant(c, i, consts, n_consts):
+                return c.err.code
+            if c.g.nodes[i].n_ctl == 0:
+                c.flags[i] |= PF_N_PREFILLED
+        elif c.cls[i] == PF_C_VARIABLE:
+            if make_variable(c, i):
+                return c.err.code
+            c.flags[i] |= PF_N_PREFILLED
+        elif c.cls[i] == PF_C_ARG:
+            c.flags[i] |= PF_N_PREFILLED
+    for i in range(c.n):
+        if c.cls[i] == PF_C_KERNEL and choose_kernel(c, i):
+            return c.err.code
+    spread_deadness(c)
+    return PF_OK
+
+cdef void spread_deadness(pf_comp* c) noexcept nogil:
+    """Kernels that handle dead tokens (Recv) may make them too: whatever reads such an output may be dead."""
+    cdef int32_t j, i, k
+    cdef pf_node* nd
+    for j in range(c.n):
+        i = c.topo[j]
+        nd = c.g.nodes + i
+        if c.kernel[i] != NULL and c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_DEAD:
+            c.flags[i] |= PF_N_MAYBE_DEAD
+        for k in range(nd.n_in + nd.n_ctl):
+            if c.flags[nd.inputs[k].node] & PF_N_MAYBE_DEAD and c.cls[nd.inputs[k].node] != PF_C_NEXT:
+                c.flags[i] |= PF_N_MAYBE_DEAD
