@@ -80,7 +80,7 @@ def _search_path():
     """sys.path without the working directory."""
     here = os.path.realpath(os.getcwd()) if os.path.isdir(os.curdir) else None
     path = list(sys.path)
-    if path and here and os.path.realpath(path[0] or os.curdir) == here:
+    if not sys.flags.safe_path and path and here and os.path.realpath(path[0] or os.curdir) == here:
         del path[0]                  # put there by -m, -c or a script in this folder
     return [p for p in path if p]
 

@@ -228,6 +228,7 @@ def test_other_signal_handlers_run_during_a_step():
         def handler(*unused):
             hits.append(1)
             if len(hits) == 3:
+                signal.setitimer(signal.ITIMER_REAL, 0)
                 raise RuntimeError("third")
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
