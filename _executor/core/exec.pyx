@@ -211,6 +211,7 @@ cdef int32_t do_identity(pf_call* c, const pf_instr* ins) noexcept nogil:
         c.instr = ins
         c.node = ins.about
         if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
+            c.info = NULL           # its inputs were not gathered: nothing to describe
             return after_call(c, ins, PF_FAILED_PRECONDITION)
         c.slab.slots[ins.out_slot] = pf_dl(t)
         release_input(c.slab, e)
@@ -227,6 +228,7 @@ cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
     c.node = ins.about
     if e & <uint32_t>PF_IN_DEREF:
         if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
+            c.info = NULL
             return after_call(c, ins, PF_FAILED_PRECONDITION)
         c.step.rets[ins.aux] = pf_dl(t)
         release_input(c.slab, e)
@@ -240,6 +242,7 @@ cdef int32_t dead_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
     c.node = ins.about
     snprintf(text, 400, b"Retval[%u] does not have value: the fetched tensor is dead, it lies on a branch of a tf.cond (or in a loop) that "
              b"did not run in this step", ins.aux)
+    c.info = NULL
     return after_call(c, ins, pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text))
 
 cdef int32_t do_switch(pf_call* c, const pf_instr* ins) noexcept nogil:

@@ -396,13 +396,45 @@ cdef public void pf_call_cleanup(pf_call* c) noexcept nogil:
     c.message = NULL
     c.dirty = 0
 
+cdef int32_t add_shape(char* text, int32_t used, int32_t room, const DLTensor* t) noexcept nogil:
+    cdef int32_t k
+    used += snprintf(text + used, room - used, b"%s[", pf_type_name(pf_tensor_of(t).type))
+    for k in range(min(t.ndim, 8)):
+        used += snprintf(text + used, room - used, b",%jd" if k else b"%jd", <intmax_t>t.shape[k])
+    return used + snprintf(text + used, room - used, b"]")
+
+cdef void describe_inputs(pf_call* c, char* text, int32_t room) noexcept nogil:
+    """What the failing call was given: " (inputs: float[2,3], float[4,5])"."""
+    cdef int32_t used = 0, k
+    text[0] = 0
+    if c.slab == NULL or c.instr.n_in == 0 or c.info == NULL:
+        return
+    used = snprintf(text, room, b" (inputs:")
+    for k in range(<int32_t>min(c.instr.n_in, <uint32_t>6)):
+        if used > room - 200:
+            break
+        text[used] = c',' if k else c' '
+        used += 1
+        if k:
+            text[used] = c' '
+            used += 1
+        if c.ins[k] == NULL:
+            used += snprintf(text + used, room - used, b"none")
+        elif pf_tensor_of(c.ins[k]).flags & PF_T_HANDLE:
+            used += snprintf(text + used, room - used, b"handle")
+        else:
+            used = add_shape(text, used, room, c.ins[k])
+    snprintf(text + used, room - used, b", ...)" if c.instr.n_in > 6 else b")")
+
 cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
-    cdef char text[200]
+    cdef char text[5200]
+    cdef char given[1024]
+    describe_inputs(c, given, 1024)
     if c.message != NULL:
-        pf_step_fail(c.step, c.node, st, c.message)
+        snprintf(text, 5200, b"%.4000s%s", c.message, given)
     else:
-        snprintf(text, 200, b"the kernel failed with status %d and no message", st)
-        pf_step_fail(c.step, c.node, st, text)
+        snprintf(text, 5200, b"the kernel failed with status %d and no message%s", st, given)
+    pf_step_fail(c.step, c.node, st, text)
     return st
 
 # ---------------------------------------------------------------- tickets
