@@ -48,13 +48,4 @@ def main(output, depfile):
 
 
 if __name__ == "__main__":
-    import os, traceback  # PF_DEV (dev.sh only): a broken ops module keeps the last table
-    try:
-        main(*sys.argv[1:])
-    except Exception:
-        if not os.environ.get("PF_DEV"):
-            raise
-        traceback.print_exc(limit=-3)
-        output = pathlib.Path(sys.argv[1])
-        output.write_text(output.read_text() if output.exists() else c_table([]))
-        pathlib.Path(sys.argv[2]).write_text(f"{output}:" + "".join(f" {p}" for p in ROOT.glob("pyflow/[fo]*/*.py")) + "\n")
+    main(*sys.argv[1:])
