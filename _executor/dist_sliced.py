@@ -1,8 +1,11 @@
 """Puts the sliced C of the core into a source distribution, for those who build without Cython.
 
-Run by `meson dist` (so by `python -m build --sdist`): slices every core module into _executor/sliced/ of the archive's tree and
-writes op_table.c beside them.  Then `meson setup build -Dpython=false -Dsliced=_executor/sliced` needs neither Cython nor NumPy.
+Run by `meson dist` (so by `python -m build --sdist`): slices every core module into
+_executor/sliced/ of the archive's tree and
+writes op_table.c beside them.  Then `meson setup build -Dpython=false -Dsliced=_executor/sliced`
+needs neither Cython nor NumPy.
 """
+
 import os
 import pathlib
 import subprocess
@@ -16,9 +19,21 @@ def main(modules):
     target.mkdir(exist_ok=True)
     core = HERE / "core"
     for module in modules:
-        subprocess.run([sys.executable, str(HERE / "slice.py"), str(core / f"{module}.pyx"), str(target / f"{module}.c"),
-                        "-I", str(core)], check=True)
-    subprocess.run([sys.executable, str(HERE / "gen_op_table.py"), str(target / "op_table.c"), os.devnull], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                str(HERE / "slice.py"),
+                str(core / f"{module}.pyx"),
+                str(target / f"{module}.c"),
+                "-I",
+                str(core),
+            ],
+            check=True,
+        )
+    subprocess.run(
+        [sys.executable, str(HERE / "gen_op_table.py"), str(target / "op_table.c"), os.devnull],
+        check=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,21 @@
-"""The measured work in the TensorFlow 1.x API: the same code runs pyflow and TensorFlow's `compat.v1`.
+"""The measured work in the TensorFlow 1.x API: the same code runs pyflow and TensorFlow's
+`compat.v1`.
 
-Each case is a function of `tf` that returns a Work.  Rewrites that would remove the work are off (`config`), loop bounds
-and operands are fed, and `Work.kernels` says how many kernels one run executes, counted by the system itself, to be
+Each case is a function of `tf` that returns a Work.  Rewrites that would remove the work are off
+(`config`), loop bounds
+and operands are fed, and `Work.kernels` says how many kernels one run executes, counted by the
+system itself, to be
 compared with `Work.expected`.
 """
+
 import collections
 
 import numpy as np
 
-# run: does the work once.  units: what `per_unit` figures divide by (ops, iterations, steps).  expected: kernels of one run
-# that do the measured work (feeds, fetches and constants come on top).  count() -> {op type: executions} of one run, or None.
+# run: does the work once.  units: what `per_unit` figures divide by (ops, iterations, steps). 
+# expected: kernels of one run
+# that do the measured work (feeds, fetches and constants come on top).  count() -> {op type:
+# executions} of one run, or None.
 Work = collections.namedtuple("Work", "run units expected count")
 CASES = {}
 EXECUTOR = ""  # TensorFlow's experimental.executor_type
@@ -21,7 +27,9 @@ def case(function):
 
 
 def config(tf, threads=1):
-    found = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+    found = tf.ConfigProto(
+        intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
+    )
     if "rewrite_options" in found.graph_options.DESCRIPTOR.fields_by_name:
         found.graph_options.rewrite_options.disable_meta_optimizer = True
     found.graph_options.optimizer_options.opt_level = -1
@@ -31,7 +39,9 @@ def config(tf, threads=1):
 
 
 def counter(tf, session, fetches, feeds):
-    """-> a function that runs once and counts kernels: by op type (TensorFlow's full trace), or all (pyflow's plan)."""
+    """-> a function that runs once and counts kernels: by op type (TensorFlow's full trace), or
+    all (pyflow's plan)."""
+
     def count_all():
         step, values = session._step_for(fetches, feeds)
         stats = {}
@@ -40,7 +50,12 @@ def counter(tf, session, fetches, feeds):
 
     def count():
         metadata = tf.RunMetadata()
-        session.run(fetches, feeds, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+        session.run(
+            fetches,
+            feeds,
+            options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+            run_metadata=metadata,
+        )
         types = {op.name: op.type for op in session.graph.get_operations()}
         found = collections.Counter()
         for device in metadata.step_stats.dev_stats:
@@ -48,6 +63,7 @@ def counter(tf, session, fetches, feeds):
                 name = node.node_name.split(":")[0]
                 found[types.get(name, name)] += 1
         return dict(found)
+
     return count_all if hasattr(session, "_step_for") else count
 
 
@@ -59,7 +75,8 @@ def work(tf, fetch, feeds, units, expected, threads=1):
     return Work(lambda: call(*values), units, expected, counter(tf, session, fetch, feeds))
 
 
-# ---------------------------------------------------------------- 10,000 no-ops, and 10,000 scalar adds
+# ---------------------------------------------------------------- 10,000 no-ops, and 10,000 scalar
+# adds
 
 N, WIDTH = 10_000, 100
 
@@ -92,7 +109,10 @@ def noop_layered(tf):
     with tf.Graph().as_default():
         layer = [tf.no_op() for _ in range(WIDTH)]
         for _ in range(N // WIDTH - 1):
-            layer = [after(tf, [layer[j], layer[(j + 1) % WIDTH], layer[(j + 7) % WIDTH]], tf.no_op) for j in range(WIDTH)]
+            layer = [
+                after(tf, [layer[j], layer[(j + 1) % WIDTH], layer[(j + 7) % WIDTH]], tf.no_op)
+                for j in range(WIDTH)
+            ]
         return work(tf, after(tf, layer, tf.no_op), {}, N, {"NoOp": N + 1})
 
 
@@ -111,7 +131,9 @@ def add_fan_out(tf):
     with tf.Graph().as_default():
         x, one = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
         leaves = [(x + one).op for _ in range(N)]
-        return work(tf, after(tf, leaves, tf.no_op), {x: np.float32(0), one: np.float32(1)}, N, {"Add": N})
+        return work(
+            tf, after(tf, leaves, tf.no_op), {x: np.float32(0), one: np.float32(1)}, N, {"Add": N}
+        )
 
 
 @case
@@ -122,7 +144,13 @@ def add_layered(tf):
         layer = [x + one for _ in range(WIDTH)]
         for _ in range(N // WIDTH - 1):
             layer = [layer[j] + layer[(j + 7) % WIDTH] for j in range(WIDTH)]
-        return work(tf, after(tf, [y.op for y in layer], tf.no_op), {x: np.float32(0), one: np.float32(0)}, N, {"Add": N})
+        return work(
+            tf,
+            after(tf, [y.op for y in layer], tf.no_op),
+            {x: np.float32(0), one: np.float32(0)},
+            N,
+            {"Add": N},
+        )
 
 
 # ---------------------------------------------------------------- one op
@@ -132,9 +160,11 @@ TEN = np.arange(10, dtype=np.float32)
 
 def repeated(call, times=200):
     """One call is too short to time alone."""
+
     def run():
         for _ in range(times):
             call()
+
     return run
 
 
@@ -165,6 +195,7 @@ def null_callable(tf):
 
 # ---------------------------------------------------------------- loops
 
+
 @case
 def while_counter(tf, steps=10_000):
     with tf.Graph().as_default():
@@ -176,16 +207,30 @@ def while_counter(tf, steps=10_000):
 @case
 def while_matmul(tf, steps=5_000):
     with tf.Graph().as_default():
-        n, x, w = tf.placeholder(tf.int32, []), tf.placeholder(tf.float32, [10, 10]), tf.placeholder(tf.float32, [10, 10])
-        _, y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.matmul(y, w)), [tf.constant(0), x])
-        feeds = {n: np.int32(steps), x: np.eye(10, dtype=np.float32), w: np.eye(10, dtype=np.float32)}
+        n, x, w = (
+            tf.placeholder(tf.int32, []),
+            tf.placeholder(tf.float32, [10, 10]),
+            tf.placeholder(tf.float32, [10, 10]),
+        )
+        _, y = tf.while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, tf.matmul(y, w)), [tf.constant(0), x]
+        )
+        feeds = {
+            n: np.int32(steps),
+            x: np.eye(10, dtype=np.float32),
+            w: np.eye(10, dtype=np.float32),
+        }
         return work(tf, y, feeds, steps, {"MatMul": steps, "Add": steps})
 
 
 @case
 def while_gradient(tf, steps=1_000):
     with tf.Graph().as_default():
-        n, x, w = tf.placeholder(tf.int32, []), tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+        n, x, w = (
+            tf.placeholder(tf.int32, []),
+            tf.placeholder(tf.float32, []),
+            tf.placeholder(tf.float32, []),
+        )
         _, y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * w), [tf.constant(0), x])
         g = tf.gradients(y, [x, w])
         feeds = {n: np.int32(steps), x: np.float32(1), w: np.float32(1.0001)}
@@ -194,22 +239,33 @@ def while_gradient(tf, steps=1_000):
 
 # ---------------------------------------------------------------- training steps, one thread
 
+
 def training(tf, build, batch, rate=0.01):
     rng = np.random.default_rng(0)
     images, labels = rng.random((batch, 784)).astype(np.float32), rng.integers(0, 10, batch)
     with tf.Graph().as_default():
         tf.set_random_seed(0)
         x, y = tf.placeholder(tf.float32, [batch, 784]), tf.placeholder(tf.int64, [batch])
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=build(tf, x)))
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=build(tf, x))
+        )
         step = tf.train.GradientDescentOptimizer(rate).minimize(loss)
         session = tf.Session(config=config(tf))
         session.run(tf.global_variables_initializer())
         call = session.make_callable([loss, step], [x, y])
-        return Work(lambda: call(images, labels), 1, None, counter(tf, session, [loss, step], {x: images, y: labels}))
+        return Work(
+            lambda: call(images, labels),
+            1,
+            None,
+            counter(tf, session, [loss, step], {x: images, y: labels}),
+        )
 
 
 def weights(tf, *shape):
-    return (tf.Variable(tf.truncated_normal(shape, stddev=(2 / np.prod(shape[:-1])) ** 0.5)), tf.Variable(tf.zeros(shape[-1:])))
+    return (
+        tf.Variable(tf.truncated_normal(shape, stddev=(2 / np.prod(shape[:-1])) ** 0.5)),
+        tf.Variable(tf.zeros(shape[-1:])),
+    )
 
 
 @case
@@ -217,6 +273,7 @@ def train_softmax(tf):
     def build(tf, x):
         w, b = weights(tf, 784, 10)
         return tf.matmul(x, w) + b
+
     return training(tf, build, 100)
 
 
@@ -226,6 +283,7 @@ def train_mlp(tf):
         w, b = weights(tf, 784, 100)
         v, c = weights(tf, 100, 10)
         return tf.matmul(tf.nn.relu(tf.matmul(x, w) + b), v) + c
+
     return training(tf, build, 100)
 
 
@@ -235,30 +293,37 @@ def train_lenet(tf):
         x = tf.reshape(x, [-1, 28, 28, 1])
         for shape in ((5, 5, 1, 32), (5, 5, 32, 64)):
             w, b = weights(tf, *shape)
-            x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, strides=[1, 1, 1, 1], padding="SAME"), b))
+            x = tf.nn.relu(
+                tf.nn.bias_add(tf.nn.conv2d(x, w, strides=[1, 1, 1, 1], padding="SAME"), b)
+            )
             x = tf.nn.max_pool(x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
         w, b = weights(tf, 7 * 7 * 64, 1024)
         v, c = weights(tf, 1024, 10)
         return tf.matmul(tf.nn.relu(tf.matmul(tf.reshape(x, [-1, 7 * 7 * 64]), w) + b), v) + c
+
     return training(tf, build, 64)
 
 
 # ---------------------------------------------------------------- building
 
+
 @case
 def build_graph(tf):
     """10,000 adds, from nothing, without running them."""
+
     def run():
         with tf.Graph().as_default():
             y = x = tf.placeholder(tf.float32, [])
             for _ in range(N):
                 y = y + x
+
     return Work(run, N, None, None)
 
 
 @case
 def first_run(tf):
-    """The first run of a new session of a 10,000-op graph: prune, optimise, place, compile, execute."""
+    """The first run of a new session of a 10,000-op graph: prune, optimise, place, compile,
+    execute."""
     with tf.Graph().as_default() as graph:
         y = x = tf.placeholder(tf.float32, [])
         for _ in range(N):
@@ -267,4 +332,5 @@ def first_run(tf):
     def run():
         with tf.Session(graph=graph, config=config(tf)) as session:
             session.run(y, {x: np.float32(0)})
+
     return Work(run, N, None, None)

@@ -1,4 +1,5 @@
 """NumPy itself: the floor of one add, and of a training step's arithmetic."""
+
 import numpy as np
 
 from cases import TEN, Work, repeated
@@ -37,4 +38,5 @@ def train_mlp():
         dh = (d @ v.T) * (hidden > 0)
         np.subtract(v, 0.01 * (hidden.T @ d), out=v)
         np.subtract(w, 0.01 * (x.T @ dh), out=w)
+
     return Work(run, 1, None, None)

@@ -1,7 +1,8 @@
 """A results file of run.py as a Markdown table.
 
-    python benchmarks/report.py benchmarks/results/NAME.json
+python benchmarks/report.py benchmarks/results/NAME.json
 """
+
 import json
 import sys
 
@@ -23,8 +24,10 @@ def table(report):
         yield f"| {name}, {case['unit']} | " + " | ".join(cells) + f" | {case['verdict']} |"
     if "ratio" in report.get("wide_graph", {}):
         wide = report["wide_graph"]
-        yield (f"\n64 kernels of {wide['kernel_ms']:.2f} ms on two threads against one: C threads {wide['c_speedup']:.3f}x, "
-               f"pyflow {wide['pyflow_speedup']:.3f}x: {wide['ratio']:.3f} of it (wanted 0.95).")
+        yield (
+            f"\n64 kernels of {wide['kernel_ms']:.2f} ms on two threads against one: C threads {wide['c_speedup']:.3f}x, "
+            f"pyflow {wide['pyflow_speedup']:.3f}x: {wide['ratio']:.3f} of it (wanted 0.95)."
+        )
     yield f"\nFloors in C, ns: {report['floors_ns']}.  Machine: {report['machine']['cpu']}, {report['machine']['cores']} cores, "
     yield f"load {report['machine']['load'][0]:.1f} before and {report['machine']['load_after'][0]:.1f} after; {report['versions']}."
 

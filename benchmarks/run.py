@@ -1,11 +1,15 @@
 """pyflow beside its peers, in one run: best of many, interleaved, kept as JSON.
 
-    python benchmarks/run.py --tf TF_PYTHON --torch TORCH_PYTHON [--only noop while] [--rounds 8] [--seconds 0.25]
+    python benchmarks/run.py --tf TF_PYTHON --torch TORCH_PYTHON [--only noop while] [--rounds 8]
+    [--seconds 0.25]
     python benchmarks/run.py --only one_add                 # without peers: pyflow and NumPy
 
-Every peer is one process that stays alive; a round asks each of them in turn, and the best of all rounds counts.  Figures are
-time per unit (op, iteration, step, call).  The count of kernels executed is printed beside what it must be.
+Every peer is one process that stays alive; a round asks each of them in turn, and the best of all
+rounds counts.  Figures are
+time per unit (op, iteration, step, call).  The count of kernels executed is printed beside what it
+must be.
 """
+
 import argparse
 import datetime
 import json
@@ -20,14 +24,23 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 # case -> (unit, [(peer, wanted)]): pyflow's time must be at most the peer's divided by `wanted`.
 TARGETS = {
-    "noop_chain": ("op", [("tf", 2.5)]), "noop_fan_out": ("op", [("tf", 2)]), "noop_layered": ("op", [("tf", 1.5)]),
-    "add_chain": ("op", [("tf", 8)]), "add_fan_out": ("op", [("tf", 8)]), "add_layered": ("op", [("tf", 8)]),
-    "one_add_callable": ("call", [("numpy", 0.4)]), "one_add_run": ("call", []), "null_callable": ("call", []),
-    "while_counter": ("iteration", [("tf", 8)]), "while_matmul": ("iteration", [("tf", 5)]),
+    "noop_chain": ("op", [("tf", 2.5)]),
+    "noop_fan_out": ("op", [("tf", 2)]),
+    "noop_layered": ("op", [("tf", 1.5)]),
+    "add_chain": ("op", [("tf", 8)]),
+    "add_fan_out": ("op", [("tf", 8)]),
+    "add_layered": ("op", [("tf", 8)]),
+    "one_add_callable": ("call", [("numpy", 0.4)]),
+    "one_add_run": ("call", []),
+    "null_callable": ("call", []),
+    "while_counter": ("iteration", [("tf", 8)]),
+    "while_matmul": ("iteration", [("tf", 5)]),
     "while_gradient": ("iteration", [("tf", 5)]),
-    "train_softmax": ("step", [("tf", 1), ("torch", 1)]), "train_mlp": ("step", [("tf", 1), ("torch", 1)]),
+    "train_softmax": ("step", [("tf", 1), ("torch", 1)]),
+    "train_mlp": ("step", [("tf", 1), ("torch", 1)]),
     "train_lenet": ("step", [("tf", 1), ("torch", 1)]),
-    "build_graph": ("op", []), "first_run": ("op", []),
+    "build_graph": ("op", []),
+    "first_run": ("op", []),
 }
 SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
 
@@ -35,8 +48,13 @@ SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
 class Peer:
     def __init__(self, name, python):
         self.name = name
-        self.process = subprocess.Popen([python, str(HERE / "server.py"), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=tempfile.TemporaryFile(), text=True)
+        self.process = subprocess.Popen(
+            [python, str(HERE / "server.py"), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=tempfile.TemporaryFile(),
+            text=True,
+        )
         line = self.process.stdout.readline()
         self.version = json.loads(line)["version"] if line else None
 
@@ -72,14 +90,17 @@ def measure_case(name, peers, rounds, seconds):
                 continue
             found = peer.ask(case=name, seconds=seconds)
             if "best" in found:
-                best[peer.name] = min(best.get(peer.name, float("inf")), found["best"] / found["units"])
+                best[peer.name] = min(
+                    best.get(peer.name, float("inf")), found["best"] / found["units"]
+                )
             elif "error" in found:
                 problems[peer.name] = found["error"]
     return best, problems
 
 
 def check_counts(name, peers):
-    """Kernels executed in one run, by the system's own trace -> {peer: {op: n}}, sentences about what is off."""
+    """Kernels executed in one run, by the system's own trace -> {peer: {op: n}}, sentences about
+    what is off."""
     counts, remarks = {}, []
     for peer in peers:
         if peer.name not in ("pyflow", "tf"):
@@ -108,7 +129,9 @@ def verdicts(name, best):
         if peer in best and "pyflow" in best:
             ratio = best[peer] / best["pyflow"]
             ok &= ratio >= wanted
-            lines.append(f"{ratio:.2f}x {peer} (wanted {wanted}x{'' if ratio >= wanted else ': MISSED'})")
+            lines.append(
+                f"{ratio:.2f}x {peer} (wanted {wanted}x{'' if ratio >= wanted else ': MISSED'})"
+            )
     return ", ".join(lines), ok
 
 
@@ -116,6 +139,7 @@ def spin_speedups(rounds):
     """Two threads against one: pyflow's wide graph of 1 ms kernels, and plain C threads."""
     try:
         import spin
+
         return spin.measure(rounds)
     except Exception as error:  # noqa: BLE001  the other figures are worth having
         return {"error": f"{type(error).__name__}: {error}"}
@@ -125,46 +149,93 @@ def floors():
     """What the work costs at least, in C (floors.c) -> {what: ns}."""
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "floors")
-        subprocess.run(["cc", "-std=gnu11", "-O3", str(HERE / "floors.c"), "-o", program], check=True)
+        subprocess.run(
+            ["cc", "-std=gnu11", "-O3", str(HERE / "floors.c"), "-o", program], check=True
+        )
         return json.loads(subprocess.check_output([program], text=True))
 
 
 def machine():
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
-    return {"cpu": model, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg(), "system": platform.platform(),
-            "python": platform.python_version(), "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+    model = next(
+        (
+            line.split(":")[1].strip()
+            for line in open("/proc/cpuinfo")
+            if line.startswith("model name")
+        ),
+        "?",
+    )
+    return {
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tf", metavar="PYTHON", help="a Python with TensorFlow")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python with torch")
-    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name contains one of these")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="cases whose name contains one of these"
+    )
     parser.add_argument("--without", nargs="+", default=[], help="peers to leave out")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.25, help="per case, peer and round")
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("bench-results.json"))
     asked = parser.parse_args()
 
-    wanted = {"pyflow": sys.executable, "tf": asked.tf, "tf_single": asked.tf, "torch": asked.torch, "numpy": sys.executable}
-    peers = [Peer(name, python) for name, python in wanted.items() if python and name not in asked.without]
-    report = {"machine": machine(), "versions": {p.name: p.version for p in peers}, "rounds": asked.rounds, "cases": {},
-              "floors_ns": floors()}
+    wanted = {
+        "pyflow": sys.executable,
+        "tf": asked.tf,
+        "tf_single": asked.tf,
+        "torch": asked.torch,
+        "numpy": sys.executable,
+    }
+    peers = [
+        Peer(name, python)
+        for name, python in wanted.items()
+        if python and name not in asked.without
+    ]
+    report = {
+        "machine": machine(),
+        "versions": {p.name: p.version for p in peers},
+        "rounds": asked.rounds,
+        "cases": {},
+        "floors_ns": floors(),
+    }
     print("floors in C, ns:", report["floors_ns"])
-    print("  ".join(f"{p.name} {p.version}" for p in peers), "| time per unit, best of", asked.rounds, "rounds")
+    print(
+        "  ".join(f"{p.name} {p.version}" for p in peers),
+        "| time per unit, best of",
+        asked.rounds,
+        "rounds",
+    )
     for name, (unit, _) in TARGETS.items():
         if not any(part in name for part in asked.only):
             continue
         best, problems = measure_case(name, peers, asked.rounds, asked.seconds)
         counts, remarks = check_counts(name, peers)
         verdict, ok = verdicts(name, best)
-        print(f"{name:18s} per {unit:9s} " + "  ".join(f"{p} {human(s)}" for p, s in best.items()) + ("  -> " + verdict if verdict else ""))
+        print(
+            f"{name:18s} per {unit:9s} "
+            + "  ".join(f"{p} {human(s)}" for p, s in best.items())
+            + ("  -> " + verdict if verdict else "")
+        )
         for line in remarks + [f"{p}: {e}" for p, e in problems.items()]:
             print("    ", line)
         if counts:
             print("     kernels executed:", counts)
-        report["cases"][name] = {"unit": unit, "seconds": best, "kernels": counts, "verdict": verdict, "ok": ok,
-                                 "problems": {**problems, **({"counts": remarks} if remarks else {})}}
+        report["cases"][name] = {
+            "unit": unit,
+            "seconds": best,
+            "kernels": counts,
+            "verdict": verdict,
+            "ok": ok,
+            "problems": {**problems, **({"counts": remarks} if remarks else {})},
+        }
         sys.stdout.flush()
     if any(part in "wide_graph_two_threads" for part in asked.only):
         report["wide_graph"] = found = spin_speedups(asked.rounds)

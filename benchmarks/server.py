@@ -2,11 +2,15 @@
 
     python server.py pyflow|tf|tf_single|torch|numpy
 
-tf_single is TensorFlow with its SINGLE_THREADED_EXECUTOR, which knows no control flow: for information.
+tf_single is TensorFlow with its SINGLE_THREADED_EXECUTOR, which knows no control flow: for
+information.
 
-Reads one JSON request a line, {"case": name, "seconds": s} or {"case": name, "count": true}, and answers one JSON line:
-{"best": seconds of the best run, "runs": how many, "units": n}, {"kernels": {op: n}, "expected": {...}}, or {"error": text}.
+Reads one JSON request a line, {"case": name, "seconds": s} or {"case": name, "count": true}, and
+answers one JSON line:
+{"best": seconds of the best run, "runs": how many, "units": n}, {"kernels": {op: n}, "expected":
+{...}}, or {"error": text}.
 """
+
 import gc
 import json
 import os
@@ -14,9 +18,13 @@ import sys
 import time
 
 PEER = sys.argv[1]
-ANSWERS = os.fdopen(os.dup(1), "w")  # the protocol has its own stream: libraries print what they like
+ANSWERS = os.fdopen(
+    os.dup(1), "w"
+)  # the protocol has its own stream: libraries print what they like
 os.dup2(2, 1)
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3")
+os.environ.update(
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3"
+)
 
 
 def load():
@@ -25,18 +33,27 @@ def load():
         module = __import__(PEER + "_cases")
         return module.CASES, __import__(PEER).__version__
     import cases
+
     if PEER == "pyflow":
         import pyflow as tf
     else:
         import logging
+
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         import tensorflow.compat.v1 as tf
+
         tf.disable_v2_behavior()
         tf.logging.set_verbosity(tf.logging.ERROR)
     if PEER == "tf_single":
         cases.EXECUTOR = "SINGLE_THREADED_EXECUTOR"
-        cases.CASES = {name: make for name, make in cases.CASES.items() if name.startswith(("noop", "add", "one", "null"))}
-    return {name: (lambda make=make: make(tf)) for name, make in cases.CASES.items()}, tf.__version__
+        cases.CASES = {
+            name: make
+            for name, make in cases.CASES.items()
+            if name.startswith(("noop", "add", "one", "null"))
+        }
+    return {
+        name: (lambda make=make: make(tf)) for name, make in cases.CASES.items()
+    }, tf.__version__
 
 
 def measure(work, seconds):

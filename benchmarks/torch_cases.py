@@ -1,4 +1,5 @@
 """The same work in torch, eager, one thread."""
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,7 @@ def add_chain():
         y = x
         for _ in range(10_000):
             y = y + one
+
     return Work(run, 10_000, None, None)
 
 
@@ -34,7 +36,9 @@ def one_add_callable():
 @case
 def one_add_run():
     """From and to NumPy."""
-    return Work(repeated(lambda: (torch.from_numpy(TEN) + torch.from_numpy(TEN)).numpy()), 200, None, None)
+    return Work(
+        repeated(lambda: (torch.from_numpy(TEN) + torch.from_numpy(TEN)).numpy()), 200, None, None
+    )
 
 
 @case
@@ -43,6 +47,7 @@ def while_counter(steps=10_000):
         i = torch.zeros((), dtype=torch.int32)
         while i < steps:
             i = i + 1
+
     return Work(run, steps, None, None)
 
 
@@ -54,6 +59,7 @@ def while_matmul(steps=5_000):
         y = x
         for _ in range(steps):
             y = y @ w
+
     return Work(run, steps, None, None)
 
 
@@ -66,6 +72,7 @@ def while_gradient(steps=1_000):
         for _ in range(steps):
             y = y * w
         torch.autograd.grad(y, [x, w])
+
     return Work(run, steps, None, None)
 
 
@@ -82,6 +89,7 @@ def training(model, batch, rate=0.01):
         loss.backward()
         optimizer.step()
         return loss.item()
+
     return Work(run, 1, None, None)
 
 
@@ -92,13 +100,30 @@ def train_softmax():
 
 @case
 def train_mlp():
-    return training(lambda: torch.nn.Sequential(torch.nn.Linear(784, 100), torch.nn.ReLU(), torch.nn.Linear(100, 10)), 100)
+    return training(
+        lambda: torch.nn.Sequential(
+            torch.nn.Linear(784, 100), torch.nn.ReLU(), torch.nn.Linear(100, 10)
+        ),
+        100,
+    )
 
 
 @case
 def train_lenet():
     nn = torch.nn
-    return training(lambda: nn.Sequential(
-        nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(7 * 7 * 64, 1024), nn.ReLU(), nn.Linear(1024, 10)), 64)
+    return training(
+        lambda: nn.Sequential(
+            nn.Unflatten(1, (1, 28, 28)),
+            nn.Conv2d(1, 32, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(7 * 7 * 64, 1024),
+            nn.ReLU(),
+            nn.Linear(1024, 10),
+        ),
+        64,
+    )

@@ -4,11 +4,15 @@
 
 It lies beside kernel.h, and with it is all that building a plugin needs.
 
-The library is opened and `pyflow_plugin_v0` called with a host of zeros: a plugin may look at its host in `start` and
-later, never while it hands over its tables.  Fields: id, version, abi, min_minor, library, preload, ops, kernels, devices.
-`preload` names libraries (distribution:path inside its package) which the loader opens first, with global symbols, and
+The library is opened and `pyflow_plugin_v0` called with a host of zeros: a plugin may look at its
+host in `start` and
+later, never while it hands over its tables.  Fields: id, version, abi, min_minor, library,
+preload, ops, kernels, devices.
+`preload` names libraries (distribution:path inside its package) which the loader opens first, with
+global symbols, and
 does without where they are absent.
 """
+
 import argparse
 import json
 import pathlib
@@ -47,11 +51,20 @@ def describe(library):
         return None if pointer == ffi.NULL else ffi.string(pointer).decode()
 
     return {
-        "id": text(plugin.id), "version": text(plugin.version),
-        "abi": [plugin.abi_major, plugin.abi_minor], "min_minor": plugin.min_minor,
+        "id": text(plugin.id),
+        "version": text(plugin.version),
+        "abi": [plugin.abi_major, plugin.abi_minor],
+        "min_minor": plugin.min_minor,
         "ops": [{"name": text(o.name), "sig": text(o.sig)} for o in table(ffi, plugin.ops)],
-        "kernels": [{"op": text(k.op), "where": text(k.where), "device": text(k.device), "needs": text(k.needs)}
-                    for k in table(ffi, plugin.kernels)],
+        "kernels": [
+            {
+                "op": text(k.op),
+                "where": text(k.where),
+                "device": text(k.device),
+                "needs": text(k.needs),
+            }
+            for k in table(ffi, plugin.kernels)
+        ],
         "devices": [text(d.type) for d in table(ffi, plugin.devices)],
     }
 

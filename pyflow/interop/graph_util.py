@@ -1,15 +1,22 @@
 """tf.graph_util: sub-graphs and freezing of GraphDefs.
 
     frozen = convert_variables_to_constants(session, graph.as_graph_def(), ["logits"])
-    open("model.pb", "wb").write(frozen.SerializeToString())      # runs under libpyflow_rt, pyflow and TensorFlow
+    open("model.pb", "wb").write(frozen.SerializeToString())      # runs under libpyflow_rt, pyflow
+    and TensorFlow
 
-Pure functions from GraphDef to GraphDef; only `convert_variables_to_constants` runs the session, once, to read values.
+Pure functions from GraphDef to GraphDef; only `convert_variables_to_constants` runs the session,
+once, to read values.
 """
+
 from pyflow.framework import dtypes
 
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 _READS = ("ReadVariableOp", "ResourceGather")
-_PASSED_ON = ("Identity", "Enter", "Switch")        # ops a variable's handle may go through before it is read
+_PASSED_ON = (
+    "Identity",
+    "Enter",
+    "Switch",
+)  # ops a variable's handle may go through before it is read
 
 
 def node_name(tensor_name):
@@ -38,6 +45,7 @@ def _needed(nodes, wanted):
 def _like(graph_def, nodes):
     """A GraphDef of `nodes` with `graph_def`'s versions and functions."""
     from pyflow.framework import protos  # here and below: protobuf is dear to import
+
     made = protos.GraphDef()
     made.node.extend(nodes)
     made.versions.CopyFrom(graph_def.versions)
@@ -57,13 +65,17 @@ def extract_sub_graph(graph_def, dest_nodes):
 
 
 def remove_training_nodes(input_graph, protected_nodes=None):
-    """Without CheckNumerics, and Identity nodes spliced out where nothing but data passes through them."""
+    """Without CheckNumerics, and Identity nodes spliced out where nothing but data passes through
+    them."""
     from pyflow.framework import protos
+
     protected = set(protected_nodes or ())
     controls = {node_name(i) for node in input_graph.node for i in node.input if i.startswith("^")}
     source = {}
     for node in input_graph.node:
-        plain = len(node.input) == 1 and not node.input[0].startswith("^") and node.name not in controls
+        plain = (
+            len(node.input) == 1 and not node.input[0].startswith("^") and node.name not in controls
+        )
         if node.op in ("Identity", "CheckNumerics") and plain and node.name not in protected:
             source[node.name] = node.input[0]
 
@@ -71,6 +83,7 @@ def remove_training_nodes(input_graph, protected_nodes=None):
         while name in source:
             name = source[name]
         return name
+
     kept = []
     for node in input_graph.node:
         if node.name not in source:
@@ -83,7 +96,8 @@ def remove_training_nodes(input_graph, protected_nodes=None):
 
 
 def _handle(nodes, name):
-    """The VarHandleOp behind an input, through the ops that pass handles on; None: something else."""
+    """The VarHandleOp behind an input, through the ops that pass handles on; None: something
+    else."""
     node = nodes[node_name(name)]
     while node.op in _PASSED_ON and node.input:
         node = nodes[node_name(node.input[0])]
@@ -92,14 +106,18 @@ def _handle(nodes, name):
 
 def _constant(name, value, dtype):
     from pyflow.framework import protos, tensor_util
+
     node = protos.NodeDef(name=name, op="Const")
     node.attr["dtype"].type = dtype.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value, dtype=dtype, shape=value.shape))
+    node.attr["value"].tensor.CopyFrom(
+        tensor_util.make_tensor_proto(value, dtype=dtype, shape=value.shape)
+    )
     return node
 
 
 def _read_as_identity(node, dtype):
     from pyflow.framework import protos
+
     made = protos.NodeDef(name=node.name, op="Identity", device=node.device)
     made.input.extend(node.input)
     made.attr["T"].type = dtype.as_datatype_enum
@@ -112,36 +130,63 @@ def _values(session, chosen):
     for node in chosen:
         if node.op == "VarHandleOp":
             dtype = dtypes.as_dtype(node.attr["dtype"].type)
-            reader = next((op for op in session.graph.get_operations()
-                           if op.type == "ReadVariableOp" and op.inputs[0].op.name == node.name), None)
+            reader = next(
+                (
+                    op
+                    for op in session.graph.get_operations()
+                    if op.type == "ReadVariableOp" and op.inputs[0].op.name == node.name
+                ),
+                None,
+            )
             if reader is None:
-                raise ValueError(f"variable '{node.name}' ({dtype.name}) is never read in the session's graph")
+                raise ValueError(
+                    f"variable '{node.name}' ({dtype.name}) is never read in the session's graph"
+                )
             fetches[node.name] = reader.outputs[0]
         else:
             fetches[node.name] = session.graph.get_tensor_by_name(node.name + ":0")
     return session.run(fetches) if fetches else {}
 
 
-def convert_variables_to_constants(sess, input_graph_def, output_node_names, variable_names_whitelist=None,
-                                   variable_names_blacklist=None):
-    """`input_graph_def` reduced to what `output_node_names` need, each variable a Const with its value in `sess`.
+def convert_variables_to_constants(
+    sess,
+    input_graph_def,
+    output_node_names,
+    variable_names_whitelist=None,
+    variable_names_blacklist=None,
+):
+    """`input_graph_def` reduced to what `output_node_names` need, each variable a Const with its
+    value in `sess`.
 
-    Args as in TensorFlow 1.x; the lists name variables to convert, or to leave alone.  Raises FailedPreconditionError for an
+    Args as in TensorFlow 1.x; the lists name variables to convert, or to leave alone.  Raises
+    FailedPreconditionError for an
     uninitialised variable, AssertionError for an output that is not in the graph.
     """
     graph_def = extract_sub_graph(input_graph_def, output_node_names)
     nodes = _by_name(graph_def)
-    chosen = [node for node in graph_def.node if node.op in _VARIABLES
-              and (variable_names_whitelist is None or node.name in variable_names_whitelist)
-              and node.name not in (variable_names_blacklist or ())]
+    chosen = [
+        node
+        for node in graph_def.node
+        if node.op in _VARIABLES
+        and (variable_names_whitelist is None or node.name in variable_names_whitelist)
+        and node.name not in (variable_names_blacklist or ())
+    ]
     values = _values(sess, chosen)
     made = []
     for node in graph_def.node:
         if node.name in values:
-            made.append(_constant(node.name, values[node.name], dtypes.as_dtype(node.attr["dtype"].type)))
-        elif node.op in _READS and (handle := _handle(nodes, node.input[0])) is not None and handle.name in values:
+            made.append(
+                _constant(node.name, values[node.name], dtypes.as_dtype(node.attr["dtype"].type))
+            )
+        elif (
+            node.op in _READS
+            and (handle := _handle(nodes, node.input[0])) is not None
+            and handle.name in values
+        ):
             if node.op != "ReadVariableOp":
-                raise NotImplementedError(f"node '{node.name}': cannot freeze {node.op}; read the variable and gather from that")
+                raise NotImplementedError(
+                    f"node '{node.name}': cannot freeze {node.op}; read the variable and gather from that"
+                )
             made.append(_read_as_identity(node, dtypes.as_dtype(handle.attr["dtype"].type)))
         else:
             made.append(node)
@@ -150,4 +195,6 @@ def convert_variables_to_constants(sess, input_graph_def, output_node_names, var
 
 def tensor_shape_from_node_def_name(graph, input_name):
     """The shape of a node's output, as a list; an old TensorFlow name."""
-    return graph.get_tensor_by_name(input_name if ":" in input_name else input_name + ":0").get_shape()
+    return graph.get_tensor_by_name(
+        input_name if ":" in input_name else input_name + ":0"
+    ).get_shape()

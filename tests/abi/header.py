@@ -1,7 +1,10 @@
-"""kernel.h and tensor.h as cffi sees them, and their golden table: every constant, every struct's size and offsets.
+"""kernel.h and tensor.h as cffi sees them, and their golden table: every constant, every struct's
+size and offsets.
 
-    python tests/abi/header.py > tests/abi/golden_v0.txt        # after a change of the header that was meant
+python tests/abi/header.py > tests/abi/golden_v0.txt        # after a change of the header that was
+meant
 """
+
 import pathlib
 import re
 
@@ -37,7 +40,11 @@ def structs(ffi):
 def constants():
     """-> {name: value}, in the header's order."""
     text = re.sub(r"/\*.*?\*/", "", declarations(), flags=re.S)
-    names = [n for body in re.findall(r"enum\s*\w*\s*\{(.*?)\}", text, re.S) for n in re.findall(r"(\w+)\s*=", body)]
+    names = [
+        n
+        for body in re.findall(r"enum\s*\w*\s*\{(.*?)\}", text, re.S)
+        for n in re.findall(r"(\w+)\s*=", body)
+    ]
     library = parsed().dlopen(None)
     return {name: getattr(library, name) for name in names}
 

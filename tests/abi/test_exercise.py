@@ -1,7 +1,9 @@
-"""Every function of kernel.h, called by a C plugin (exercise/) that is built here and loaded by path.
+"""Every function of kernel.h, called by a C plugin (exercise/) that is built here and loaded by
+path.
 
 One test per group of functions; what each kernel does is told beside it in exercise/*.c.
 """
+
 import contextlib
 import pathlib
 import subprocess
@@ -21,9 +23,26 @@ HERE = pathlib.Path(__file__).resolve().parent
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     target = tmp_path_factory.mktemp("exercise") / "libexercise.so"
-    command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-g",
-               "-shared", "-fPIC", "-fvisibility=hidden", "-I", HERE.parents[1] / "include", *sorted((HERE / "exercise").glob("*.c")),
-               "-o", target, "-pthread"]
+    command = [
+        "cc",
+        "-std=gnu11",
+        "-D_GNU_SOURCE",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unused-parameter",
+        "-Wno-missing-field-initializers",
+        "-g",
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-I",
+        HERE.parents[1] / "include",
+        *sorted((HERE / "exercise").glob("*.c")),
+        "-o",
+        target,
+        "-pthread",
+    ]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     undefined = subprocess.check_output(["nm", "-D", "--undefined-only", str(target)], text=True)
@@ -53,6 +72,7 @@ def floats(*values):
 
 # ---------------------------------------------------------------- basics.c
 
+
 def test_output_and_scratch():
     x = np.random.default_rng(0).standard_normal((3, 50)).astype(np.float32)
     np.testing.assert_array_equal(run(op("Copy")(tf.constant(x))), x)
@@ -64,7 +84,9 @@ def test_forward_reuses_what_nobody_else_sees():
     private = op("Twice")(op("Copy")(x))
     shared = op("Copy")(x)
     of_shared, of_fed = op("Twice")(shared), op("Twice")(x)
-    found = run([private.y, private.in_place, of_shared.y, shared, of_fed.y, of_fed.in_place], {x: fed})
+    found = run(
+        [private.y, private.in_place, of_shared.y, shared, of_fed.y, of_fed.in_place], {x: fed}
+    )
     assert found[1] == 1
     assert found[5] == 0, "a fed buffer is never written"
     np.testing.assert_array_equal(found[0], 2 * fed)
@@ -74,7 +96,9 @@ def test_forward_reuses_what_nobody_else_sees():
 
 
 def test_alias():
-    found = run([op("Flatten")(tf.constant([[1.0, 2.0], [3.0, 4.0]])), op("Flatten")(tf.zeros([2, 0, 3]))])
+    found = run(
+        [op("Flatten")(tf.constant([[1.0, 2.0], [3.0, 4.0]])), op("Flatten")(tf.zeros([2, 0, 3]))]
+    )
     assert found[0].tolist() == [1, 2, 3, 4] and found[1].shape == (0,)
 
 
@@ -84,28 +108,57 @@ def test_set_output_and_retain():
 
 
 def test_a_failure_names_op_node_and_line():
-    with pytest.raises(tf.errors.FailedPreconditionError, match="exercise refuses on purpose") as caught:
+    with pytest.raises(
+        tf.errors.FailedPreconditionError, match="exercise refuses on purpose"
+    ) as caught:
         run(op("Refuse")(tf.constant(1.0), name="mine"))
-    assert "mine" in str(caught.value) and "exercise.Refuse" in str(caught.value) and "test_exercise.py" in str(caught.value)
+    assert (
+        "mine" in str(caught.value)
+        and "exercise.Refuse" in str(caught.value)
+        and "test_exercise.py" in str(caught.value)
+    )
 
 
 def test_attributes_of_every_kind():
-    text = run(op("Describe")(
-        i=-7, f=0.5, b=True, s="s p", t=tf.int64, sh=[2, None], te=np.float32([1, 2.5, 3]), fn="my_function", li=[1, -2], lf=[0.25],
-        lb=[True, False], ls=["a", "", "bc"], lt=[tf.float32, tf.string], lsh=[[1], [], None]))
-    assert text.decode() == ("i=-7 f=0.5 b=1 s=s p t=9 sh=[2,-1] te=1:3:2.5 fn=my_function li=1,-2, lf=0.25, lb=1,0, ls=a,,bc, "
-                             "lt=1,7, lsh=[1][][?] d=42")
+    text = run(
+        op("Describe")(
+            i=-7,
+            f=0.5,
+            b=True,
+            s="s p",
+            t=tf.int64,
+            sh=[2, None],
+            te=np.float32([1, 2.5, 3]),
+            fn="my_function",
+            li=[1, -2],
+            lf=[0.25],
+            lb=[True, False],
+            ls=["a", "", "bc"],
+            lt=[tf.float32, tf.string],
+            lsh=[[1], [], None],
+        )
+    )
+    assert text.decode() == (
+        "i=-7 f=0.5 b=1 s=s p t=9 sh=[2,-1] te=1:3:2.5 fn=my_function li=1,-2, lf=0.25, lb=1,0, ls=a,,bc, "
+        "lt=1,7, lsh=[1][][?] d=42"
+    )
 
 
 def test_lists_of_arguments():
-    ys, types = op("Reversed")([tf.constant(1.0), tf.constant([2.0]), tf.constant([[3.0]])], [tf.constant(1), tf.constant("s")])
+    ys, types = op("Reversed")(
+        [tf.constant(1.0), tf.constant([2.0]), tf.constant([[3.0]])],
+        [tf.constant(1), tf.constant("s")],
+    )
     found = run([*ys, types])
     assert [v.tolist() for v in found[:3]] == [[[3]], [2], 1] and found[3] == 3 * 100 + 7
 
 
 def test_strings():
     long = "x" * 1000
-    assert run(op("Shout")(tf.constant([["abc", ""], [long, "é"]]))).tolist() == [[b"ABC", b""], [b"X" * 1000, "é".encode()]]
+    assert run(op("Shout")(tf.constant([["abc", ""], [long, "é"]]))).tolist() == [
+        [b"ABC", b""],
+        [b"X" * 1000, "é".encode()],
+    ]
 
 
 def test_constants_are_seen_in_init_and_dropped():
@@ -124,7 +177,14 @@ def test_selection_declines_and_needs():
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_parallel_for(threads):
     x = np.ones(100_000, np.float32)
-    assert run(op("ParallelSum")(tf.constant(x)), intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads) == 1e5
+    assert (
+        run(
+            op("ParallelSum")(tf.constant(x)),
+            intra_op_parallelism_threads=threads,
+            inter_op_parallelism_threads=threads,
+        )
+        == 1e5
+    )
     assert run(op("ParallelSum")(tf.zeros([0]))) == 0
 
 
@@ -132,12 +192,19 @@ def test_node_name_and_iteration():
     def body(i, seen):
         here = op("WhereAmI")(tf.cast(i, tf.float32), name="here")
         return i + 1, tf.concat([seen, [here]], 0)
-    _, seen = tf.while_loop(lambda i, s: i < 3, body, [0, tf.constant([""])],
-                            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])
+
+    _, seen = tf.while_loop(
+        lambda i, s: i < 3,
+        body,
+        [0, tf.constant([""])],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])],
+    )
     found = run([op("WhereAmI")(tf.constant(1.0), name="there"), seen])
     assert found[0].decode().startswith("there|0")
     parts = [v.decode().split("|") for v in found[1][1:]]
-    assert [p[1] for p in parts] == ["0", "1", "2"] and all(p[0].endswith("here") and p[2] == "1" for p in parts)
+    assert [p[1] for p in parts] == ["0", "1", "2"] and all(
+        p[0].endswith("here") and p[2] == "1" for p in parts
+    )
 
 
 def test_shape_functions():
@@ -152,9 +219,15 @@ def test_shape_functions():
 
 # ---------------------------------------------------------------- async.c
 
+
 def test_pending_kernels():
     x = tf.constant(10.0)
-    assert run([op("Later")(x), op("DoneFirst")(x), op("After")(x), op("Post")(x)]) == [11, 12, 14, 11]
+    assert run([op("Later")(x), op("DoneFirst")(x), op("After")(x), op("Post")(x)]) == [
+        11,
+        12,
+        14,
+        11,
+    ]
     chain = x
     for _ in range(20):
         chain = op("DoneFirst")(op("Later")(chain, ms=0))
@@ -170,14 +243,21 @@ def test_many_pending_at_once_take_the_time_of_one():
 
 def test_pending_kernels_in_a_loop():
     any_shape = [tf.TensorShape([]), tf.TensorShape(None)]  # the two ops have no shape function
-    _, x = tf.while_loop(lambda i, x: i < 30, lambda i, x: (i + 1, op("Later")(op("DoneFirst")(x), ms=0)), [0, tf.constant(0.0)],
-                         shape_invariants=any_shape)
+    _, x = tf.while_loop(
+        lambda i, x: i < 30,
+        lambda i, x: (i + 1, op("Later")(op("DoneFirst")(x), ms=0)),
+        [0, tf.constant(0.0)],
+        shape_invariants=any_shape,
+    )
     assert run(x) == 90
 
 
 def test_a_late_failure_and_cancellation():
     before = run(op("CancelledCount")())
-    waiting = [op("WaitForCancel")(tf.constant(1.0)), op("WaitForCancel")(tf.constant(2.0))]  # built first, so begun first
+    waiting = [
+        op("WaitForCancel")(tf.constant(1.0)),
+        op("WaitForCancel")(tf.constant(2.0)),
+    ]  # built first, so begun first
     with pytest.raises(tf.errors.UnavailableError, match="failed after a while"):
         run([*waiting, op("FailLater")(tf.constant(1.0))])
     assert run(op("CancelledCount")()) == before + 2
@@ -193,8 +273,10 @@ def test_post_caller_runs_on_the_thread_of_run():
     found = []
     fetch = op("Caller")()
     with tf.Session() as session:
+
         def work():
-            found.append((int(session.run(fetch)) & (2 ** 64 - 1), threading.get_ident()))
+            found.append((int(session.run(fetch)) & (2**64 - 1), threading.get_ident()))
+
         for _ in range(3):
             thread = threading.Thread(target=work)
             thread.start()
@@ -217,6 +299,7 @@ def test_dead_tokens():
 
 
 # ---------------------------------------------------------------- state.c
+
 
 def variable(name, value):
     v = tf.get_variable(name, initializer=np.float32(value), use_resource=True)
@@ -256,7 +339,10 @@ def test_concurrent_updates_of_two_variables():
     bump = tf.group(op("VarBump")(a[1], tf.constant(1.0)), op("VarBump")(b[1], tf.constant(1.0)))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        threads = [threading.Thread(target=lambda f=f: [session.run(f) for _ in range(50)]) for f in (one, two, bump, bump)]
+        threads = [
+            threading.Thread(target=lambda f=f: [session.run(f) for _ in range(50)])
+            for f in (one, two, bump, bump)
+        ]
         for t in threads:
             t.start()
         for t in threads:
@@ -269,7 +355,10 @@ def test_resources():
     with tf.Session() as session:
         assert [int(session.run(counter)) for _ in range(3)] == [1, 2, 3]
         assert [int(session.run(step_counter)) for _ in range(3)] == [101, 101, 101]
-        assert sorted(session.run([step_counter, op("StepCounter")()])) == [101, 102], "one step shares it"
+        assert sorted(session.run([step_counter, op("StepCounter")()])) == [
+            101,
+            102,
+        ], "one step shares it"
         assert session.run(missing) == tf.errors.NOT_FOUND
         with pytest.raises(tf.errors.InvalidArgumentError, match="exercise.(Box|Other)"):
             session.run(op("WrongType")())
@@ -293,8 +382,12 @@ def test_resource_handles():
 
 def test_reserved_random_counters_never_overlap():
     seeded = op("Reserve")(seed=1, seed2=2)
-    _, loop = tf.while_loop(lambda i, r: i < 5, lambda i, r: (i + 1, tf.concat([r, op("Reserve")(seed=3, seed2=4)[2:3]], 0)),
-                            [0, tf.zeros([0], tf.uint64)], shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])
+    _, loop = tf.while_loop(
+        lambda i, r: i < 5,
+        lambda i, r: (i + 1, tf.concat([r, op("Reserve")(seed=3, seed2=4)[2:3]], 0)),
+        [0, tf.zeros([0], tf.uint64)],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])],
+    )
     with tf.Session() as session:
         rows = [session.run(seeded) for _ in range(3)]
         iterations = session.run(loop)
@@ -303,15 +396,20 @@ def test_reserved_random_counters_never_overlap():
     assert all(b - a >= 10 for a, b in zip(starts, starts[1:]))
     assert len(set(iterations.tolist())) == 5
     with tf.Session() as session:
-        assert session.run(seeded).tolist() == rows[0].tolist(), "the same seeds begin anew in another session"
+        assert (
+            session.run(seeded).tolist() == rows[0].tolist()
+        ), "the same seeds begin anew in another session"
 
 
 # ---------------------------------------------------------------- devices.c
 
+
 @contextlib.contextmanager
 def own_transport(*ends):
     """Edges between these types of devices go through exercise.Send and exercise.Recv."""
-    old = {end: partition.register_transport(*end, "exercise.Send", "exercise.Recv") for end in ends}
+    old = {
+        end: partition.register_transport(*end, "exercise.Send", "exercise.Recv") for end in ends
+    }
     try:
         yield
     finally:
@@ -320,7 +418,8 @@ def own_transport(*ends):
 
 
 def test_send_and_recv_are_ordinary_kernels():
-    """A pair of kernels written with kernel.h alone, chosen by the partitioner for edges between two CPU devices."""
+    """A pair of kernels written with kernel.h alone, chosen by the partitioner for edges between
+    two CPU devices."""
     with own_transport(("CPU", "CPU")):
         with tf.device("/cpu:1"):
             x = tf.placeholder(tf.float32, [3])
@@ -333,10 +432,16 @@ def test_send_and_recv_are_ordinary_kernels():
         assert run(w, {x: [1, 2, 3]}, device_count={"CPU": 2}).tolist() == [12, 12, 12]
         moved = int(run(op("Transferred")())) - before
         assert moved >= 2002, "both edges went through the pair"
-        dead = tf.cond(tf.placeholder_with_default(False, []), lambda: two_devices(tf.constant(1.0)), lambda: tf.constant(3.0))
+        dead = tf.cond(
+            tf.placeholder_with_default(False, []),
+            lambda: two_devices(tf.constant(1.0)),
+            lambda: tf.constant(3.0),
+        )
         assert run(dead, device_count={"CPU": 2}) == 3, "dead tokens travel too"
-        _, v = tf.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, two_devices(v)), [0, tf.constant(1.0)])
-        assert run(v, device_count={"CPU": 2}) == 2 ** 5, "a key of its own for each iteration"
+        _, v = tf.while_loop(
+            lambda i, v: i < 5, lambda i, v: (i + 1, two_devices(v)), [0, tf.constant(1.0)]
+        )
+        assert run(v, device_count={"CPU": 2}) == 2**5, "a key of its own for each iteration"
 
 
 def two_devices(x):
@@ -360,7 +465,12 @@ def test_a_device_with_host_arguments():
         total = tf.reduce_sum(z)
     with own_transport(("CPU", "TOY"), ("TOY", "CPU")):
         found = run([y, ordinal, z, total])
-    assert found[0].tolist() == [2.5] * 4 and found[1] == 1 and found[2].tolist() == [-2.5] * 4 and found[3] == -10
+    assert (
+        found[0].tolist() == [2.5] * 4
+        and found[1] == 1
+        and found[2].tolist() == [-2.5] * 4
+        and found[3] == -10
+    )
 
 
 def test_an_unknown_device_is_named():

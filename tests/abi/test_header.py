@@ -1,4 +1,6 @@
-"""The plugin ABI's header: compiles as C11 and C++17 without a warning, parses as a cffi cdef, and keeps its layout."""
+"""The plugin ABI's header: compiles as C11 and C++17 without a warning, parses as a cffi cdef, and
+keeps its layout."""
+
 import ctypes
 import importlib.util
 import pathlib
@@ -19,8 +21,10 @@ def load(name):
 
 
 header = load("header")
-USE = '#include <pyflow/kernel.h>\n#include <pyflow/kernel.h>\nPF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h)' \
-      ' { (void)h; return 0; }\n'
+USE = (
+    '#include <pyflow/kernel.h>\n#include <pyflow/kernel.h>\nPF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h)'
+    ' { (void)h; return 0; }\n'
+)
 
 
 def compile_text(tmp_path, text, compiler, suffix, *flags):
@@ -28,25 +32,44 @@ def compile_text(tmp_path, text, compiler, suffix, *flags):
         pytest.fail(f"the tests need {compiler}")
     source, output = tmp_path / ("use" + suffix), tmp_path / "use.out"
     source.write_text(text, encoding="utf-8")
-    command = [compiler, *flags, "-Wall", "-Wextra", "-Werror", "-I", str(header.INCLUDE), str(source), "-o", str(output)]
+    command = [
+        compiler,
+        *flags,
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I",
+        str(header.INCLUDE),
+        str(source),
+        "-o",
+        str(output),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return output
 
 
-@pytest.mark.parametrize("compiler, suffix, standard", [("cc", ".c", "-std=c11"), ("c++", ".cc", "-std=c++17"),
-                                                        ("c++", ".cc", "-std=c++20")])
+@pytest.mark.parametrize(
+    "compiler, suffix, standard",
+    [("cc", ".c", "-std=c11"), ("c++", ".cc", "-std=c++17"), ("c++", ".cc", "-std=c++20")],
+)
 def test_compiles_without_warning(tmp_path, compiler, suffix, standard):
     compile_text(tmp_path, USE, compiler, suffix, standard, "-pedantic", "-shared", "-fPIC")
 
 
 def test_layout_is_the_golden_one():
     golden = (HERE / "golden_v0.txt").read_text(encoding="utf-8")
-    assert header.golden() == golden, "the ABI changed: append fields only, then write the table anew (see header.py)"
+    assert (
+        header.golden() == golden
+    ), "the ABI changed: append fields only, then write the table anew (see header.py)"
 
 
 def test_the_compiler_agrees_with_cffi(tmp_path):
-    ffi, lines = header.parsed(), ["#include <stdio.h>", "#include <pyflow/kernel.h>", "int main(void) {"]
+    ffi, lines = header.parsed(), [
+        "#include <stdio.h>",
+        "#include <pyflow/kernel.h>",
+        "int main(void) {",
+    ]
     expected = []
     for name, kind in header.structs(ffi).items():
         lines.append(f'printf("%zu\\n", sizeof({name}));')

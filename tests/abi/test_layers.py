@@ -1,4 +1,5 @@
 """Dependencies run one way: parses every import, cimport and #include of the tree."""
+
 import ast
 import pathlib
 import re
@@ -19,7 +20,9 @@ ALLOWED = {
     "plugins": FRAMEWORK | {"plugins", "_executor", "_plugin_entry"},
     "session": OPS | {"session", "passes", "plugins", "_executor"},
 }
-EXCEPTIONS = {("script_ops", "_executor"): "py_func hands its callables to the executor, when a node is made"}
+EXCEPTIONS = {
+    ("script_ops", "_executor"): "py_func hands its callables to the executor, when a node is made"
+}
 ONLY_IN_DISTRIBUTED = {"grpc", "ray"}
 
 
@@ -36,7 +39,7 @@ def imported(path):
             for alias in node.names:
                 yield alias.name, node.lineno
         elif isinstance(node, ast.ImportFrom):
-            base = list(package[:len(package) - node.level + 1]) if node.level else []
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
             module = ".".join(base + ([node.module] if node.module else []))
             yield module, node.lineno
             for alias in node.names:
@@ -58,7 +61,12 @@ def test_python_layers(path):
         if top in ONLY_IN_DISTRIBUTED and own != "distributed":
             problems.append(f"line {line}: {top} belongs to pyflow.distributed and plugins/")
         used = layer(module)
-        if own in ALLOWED and used in layers and used not in ALLOWED[own] and (path.stem, used) not in EXCEPTIONS:
+        if (
+            own in ALLOWED
+            and used in layers
+            and used not in ALLOWED[own]
+            and (path.stem, used) not in EXCEPTIONS
+        ):
             problems.append(f"line {line}: {own} imports {used}")
     assert not problems, "\n".join(problems)
 
@@ -72,7 +80,9 @@ def test_the_executor_never_imports_pyflow():
 def test_the_core_has_no_python():
     for path in sorted((ROOT / "_executor" / "core").iterdir()):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        assert not re.search(r"#include\s*[<\"](Python|numpy)|cimport\s+(cpython|numpy)|from\s+cpython", text), path
+        assert not re.search(
+            r"#include\s*[<\"](Python|numpy)|cimport\s+(cpython|numpy)|from\s+cpython", text
+        ), path
 
 
 def test_core_modules_meet_in_headers_only():
@@ -80,13 +90,19 @@ def test_core_modules_meet_in_headers_only():
     core = ROOT / "_executor" / "core"
     modules = {p.stem for p in core.glob("*.pyx")}
     for path in sorted(core.glob("*.p[yx][xd]")):
-        for name in re.findall(r"^\s*(?:from|cimport)\s+(\w+)", path.read_text(encoding="utf-8"), re.M):
+        for name in re.findall(
+            r"^\s*(?:from|cimport)\s+(\w+)", path.read_text(encoding="utf-8"), re.M
+        ):
             assert name not in modules, f"{path.name} cimports module {name}"
 
 
 def test_plugins_use_nothing_but_the_header():
     for path in sorted((ROOT / "plugins").rglob("*.[ch]")):
         for include in re.findall(r'#\s*include\s*["<]([^">]+)', path.read_text(encoding="utf-8")):
-            assert "pf_core" not in include and "runtime.h" not in include and "Python.h" not in include, f"{path}: {include}"
+            assert (
+                "pf_core" not in include
+                and "runtime.h" not in include
+                and "Python.h" not in include
+            ), f"{path}: {include}"
             if include.startswith("pyflow/"):
                 assert include in ("pyflow/kernel.h", "pyflow/tensor.h"), f"{path}: {include}"

@@ -1,4 +1,6 @@
-"""examples/plugin_hello really built as a py3-none wheel, installed by pip beside pyflow, and used from a new process."""
+"""examples/plugin_hello really built as a py3-none wheel, installed by pip beside pyflow, and used
+from a new process."""
+
 import os
 import pathlib
 import subprocess
@@ -25,16 +27,29 @@ print("hello from C")
 
 
 def run(*command, cwd=None, **variables):
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # meson and ninja of this environment
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=cwd,
-                          env={**os.environ, "PATH": path, **variables})
+    path = os.pathsep.join(
+        [os.path.dirname(sys.executable), os.environ["PATH"]]
+    )  # meson and ninja of this environment
+    done = subprocess.run(
+        [str(c) for c in command],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PATH": path, **variables},
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 def isolation():
-    """Build with what is installed when that is enough, else let pip fetch the build dependencies."""
-    have = subprocess.run([sys.executable, "-c", "import mesonpy, cffi"], capture_output=True).returncode == 0
+    """Build with what is installed when that is enough, else let pip fetch the build
+    dependencies."""
+    have = (
+        subprocess.run(
+            [sys.executable, "-c", "import mesonpy, cffi"], capture_output=True
+        ).returncode
+        == 0
+    )
     return ["--no-build-isolation"] if have else []
 
 
@@ -44,9 +59,20 @@ def installed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hello")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     run(*pip, "wheel", HELLO, "--no-deps", *isolation(), "-w", folder / "dist")
-    wheel, = (folder / "dist").glob("*.whl")
-    run(sys.executable, "-m", "wheel", "tags", "--python-tag", "py3", "--abi-tag", "none", "--remove", wheel)
-    wheel, = (folder / "dist").glob("pyflow_hello-1.0-py3-none-*.whl")
+    (wheel,) = (folder / "dist").glob("*.whl")
+    run(
+        sys.executable,
+        "-m",
+        "wheel",
+        "tags",
+        "--python-tag",
+        "py3",
+        "--abi-tag",
+        "none",
+        "--remove",
+        wheel,
+    )
+    (wheel,) = (folder / "dist").glob("pyflow_hello-1.0-py3-none-*.whl")
     assert not wheel.name.endswith("-any.whl")
     run(*pip, "install", "--no-deps", "--no-index", "--target", folder / "site", wheel)
     return folder / "site"
@@ -64,4 +90,6 @@ def test_the_kernel_is_thirty_lines():
 
 def test_it_needs_no_header_but_pyflows():
     text = (HELLO / "hello.c").read_text(encoding="utf-8")
-    assert [line for line in text.splitlines() if line.startswith("#include")] == ["#include <pyflow/kernel.h>"]
+    assert [line for line in text.splitlines() if line.startswith("#include")] == [
+        "#include <pyflow/kernel.h>"
+    ]

@@ -1,4 +1,6 @@
-"""libpyflow_rt, the Python-free runtime: no symbol of Python's, none undefined but the C library's."""
+"""libpyflow_rt, the Python-free runtime: no symbol of Python's, none undefined but the C
+library's."""
+
 import importlib.resources
 import re
 import subprocess
@@ -18,14 +20,20 @@ def symbols(path, *flags):
 
 
 def test_no_python_symbol(library):
-    found = [line for line in symbols(library) + symbols(library, "-D") if re.search(r"\b_?Py[A-Z_]", line)]
+    found = [
+        line
+        for line in symbols(library) + symbols(library, "-D")
+        if re.search(r"\b_?Py[A-Z_]", line)
+    ]
     assert not found, found
 
 
 def test_needs_only_the_c_library(library):
     text = subprocess.check_output(["readelf", "-d", str(library)], text=True)
     needed = re.findall(r"NEEDED.*\[(.*?)\]", text)
-    assert all(re.match(r"(libc|libm|libdl|libpthread|ld-linux.*)\.so", name) for name in needed), needed
+    assert all(
+        re.match(r"(libc|libm|libdl|libpthread|ld-linux.*)\.so", name) for name in needed
+    ), needed
 
 
 def test_exports_only_pf_names(library):

@@ -1,4 +1,6 @@
-"""_executor/slice.py: what it keeps compiles without Python, what needs Python or would silently read 0 is refused."""
+"""_executor/slice.py: what it keeps compiles without Python, what needs Python or would silently
+read 0 is refused."""
+
 import pathlib
 import subprocess
 import sys
@@ -67,8 +69,18 @@ def toy(tmp_path):
 
     def build(name, text):
         (tmp_path / (name + ".pyx")).write_text(text, encoding="utf-8")
-        command = [sys.executable, str(SLICE), name + ".pyx", name + ".c", "-I", ".", "--depfile", name + ".d"]
+        command = [
+            sys.executable,
+            str(SLICE),
+            name + ".pyx",
+            name + ".c",
+            "-I",
+            ".",
+            "--depfile",
+            name + ".d",
+        ]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
     build.folder = tmp_path
     return build
 
@@ -77,7 +89,18 @@ def test_two_modules_link_without_python(toy):
     for name, text in {"summing": SUM, "counting": LENGTH}.items():
         done = toy(name, text)
         assert done.returncode == 0 and not done.stderr, done.stderr
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "main.c", "summing.c", "counting.c", "-o", "main"]
+    command = [
+        "cc",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "main.c",
+        "summing.c",
+        "counting.c",
+        "-o",
+        "main",
+    ]
     done = subprocess.run(command, cwd=toy.folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([toy.folder / "main"]).returncode == 0
@@ -85,13 +108,19 @@ def test_two_modules_link_without_python(toy):
     assert "Python" not in (toy.folder / "summing.c").read_text(encoding="utf-8").split("*/", 1)[1]
 
 
-@pytest.mark.parametrize("line, message", [
-    ("cdef int limit = 5", "bad.pyx:3: module-level statement `cdef int limit = 5`"),
-    ("print('hello')", "bad.pyx:3: module-level statement"),
-    ("cdef int half(int x) noexcept nogil:\n    return 7 // x", "bad.pyx:4: needs Python"),
-    ("cdef double power(double x, int n) noexcept nogil:\n    assert x > 0\n    return x", "bad.pyx:4: needs Python"),
-    ("def f(): return 1", "module-level statement"),
-])
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("cdef int limit = 5", "bad.pyx:3: module-level statement `cdef int limit = 5`"),
+        ("print('hello')", "bad.pyx:3: module-level statement"),
+        ("cdef int half(int x) noexcept nogil:\n    return 7 // x", "bad.pyx:4: needs Python"),
+        (
+            "cdef double power(double x, int n) noexcept nogil:\n    assert x > 0\n    return x",
+            "bad.pyx:4: needs Python",
+        ),
+        ("def f(): return 1", "module-level statement"),
+    ],
+)
 def test_what_needs_python_is_refused_with_its_line(toy, line, message):
     done = toy("bad", "\nfrom libc.stdint cimport int32_t\n" + line + "\n")
     assert done.returncode == 1

@@ -1,12 +1,16 @@
 """What is asked of TensorFlow and of pyflow: the same code, run by both.
 
-`OPS` is a table of single expressions: name, function of (tf, *inputs), inputs; each is evaluated, and
-differentiated with respect to its float inputs with `grad_ys` of -2, -1, 0, 1, 2, ....  `SCRIPTS` are functions of (tf) that build a graph,
+`OPS` is a table of single expressions: name, function of (tf, *inputs), inputs; each is evaluated,
+and
+differentiated with respect to its float inputs with `grad_ys` of -2, -1, 0, 1, 2, ....  `SCRIPTS`
+are functions of (tf) that build a graph,
 run sessions, and return named arrays: control flow, variables, optimisers.
 
-`record.py` runs them under TensorFlow 2.21's `compat.v1` and keeps the answers in answers.npz; test_oracle.py runs them
+`record.py` runs them under TensorFlow 2.21's `compat.v1` and keeps the answers in answers.npz;
+test_oracle.py runs them
 under pyflow and compares.  Inputs are made from a seed, so that nothing but answers has to be kept.
 """
+
 import collections
 import zlib
 
@@ -63,7 +67,8 @@ def arrays(case):
 
 
 def build(tf, case):
-    """-> (placeholders, outputs, gradients) of an Op in the current graph.  Outputs and gradients are named."""
+    """-> (placeholders, outputs, gradients) of an Op in the current graph.  Outputs and gradients
+    are named."""
     inputs = [tf.placeholder(x.dtype, x.shape, name=f"x{i}") for i, x in enumerate(arrays(case))]
     found = case.function(tf, *inputs)
     outputs = list(found) if isinstance(found, (list, tuple)) else [found]
@@ -73,7 +78,10 @@ def build(tf, case):
         smooth = [y for y in outputs if y.dtype.is_floating or y.dtype.is_complex]
         if wanted and smooth:
             with tf.name_scope("differentiate"):
-                weights = [tf.cast(tf.reshape(tf.range(tf.size(y)), tf.shape(y)) % 5 - 2, y.dtype) for y in smooth]
+                weights = [
+                    tf.cast(tf.reshape(tf.range(tf.size(y)), tf.shape(y)) % 5 - 2, y.dtype)
+                    for y in smooth
+                ]
             gradients = [g for g in tf.gradients(smooth, wanted, grad_ys=weights) if g is not None]
     gradients = [tf.convert_to_tensor(g) for g in gradients]
     outputs = [tf.identity(y, name=f"out{i}") for i, y in enumerate(outputs)]
@@ -82,7 +90,8 @@ def build(tf, case):
 
 
 def load_all():
-    """Fills OPS and SCRIPTS.  The modules are imported by whichever `tf` there is; they never import one."""
+    """Fills OPS and SCRIPTS.  The modules are imported by whichever `tf` there is; they never
+    import one."""
     if not OPS:
         import cases_arrays, cases_flow, cases_math, cases_nn, scripts  # noqa: F401
     return OPS, SCRIPTS

@@ -1,7 +1,8 @@
 """Writes the GraphDef that pyflow makes of every Op case, for TensorFlow to load and run.
 
-    python tests/oracle/export.py FILE.npz          # by pyflow, in `make oracle`
+python tests/oracle/export.py FILE.npz          # by pyflow, in `make oracle`
 """
+
 import hashlib
 import pathlib
 import sys
@@ -33,6 +34,7 @@ def graph_of(tf, case):
 
 def main(path):
     import pyflow as tf
+
     graphs = {}
     for case in cases.load_all()[0]:
         try:

@@ -1,10 +1,12 @@
 """Records TensorFlow's answers, and whether TensorFlow loads and runs pyflow's graphs.
 
     .venv-tf/bin/python tests/oracle/record.py                     # writes answers.npz, graphs.npz
-    .venv-tf/bin/python tests/oracle/record.py --ours FILE.npz     # also runs the graphs that export.py wrote: ours.json
+    .venv-tf/bin/python tests/oracle/record.py --ours FILE.npz     # also runs the graphs that
+    export.py wrote: ours.json
 
 Run by `make oracle`, in an environment that has TensorFlow 2.21 and not pyflow.
 """
+
 import argparse
 import json
 import os
@@ -30,14 +32,20 @@ def answer_op(case):
         inputs, outputs, gradients = cases.build(tf, case)
         with tf.Session() as session:
             values = session.run(outputs + gradients, dict(zip(inputs, cases.arrays(case))))
-        names = [f"out{i}" for i in range(len(outputs))] + [f"grad{i}" for i in range(len(gradients))]
-        return {f"{case.name}/{n}": as_array(v) for n, v in zip(names, values)}, graph.as_graph_def().SerializeToString(deterministic=True)
+        names = [f"out{i}" for i in range(len(outputs))] + [
+            f"grad{i}" for i in range(len(gradients))
+        ]
+        return {
+            f"{case.name}/{n}": as_array(v) for n, v in zip(names, values)
+        }, graph.as_graph_def().SerializeToString(deterministic=True)
 
 
 def answer_script(case):
     with tf.Graph().as_default() as graph:
         found = case.function(tf)
-        return {f"{case.name}/{key}": as_array(v) for key, v in found.items()}, graph.as_graph_def().SerializeToString(deterministic=True)
+        return {
+            f"{case.name}/{key}": as_array(v) for key, v in found.items()
+        }, graph.as_graph_def().SerializeToString(deterministic=True)
 
 
 def as_array(value):
@@ -50,7 +58,9 @@ def record():
     answers, graphs, broken = {}, {}, []
     for case in ops + [cases.Op(name, f, (), None) for name, f in scripts.items()]:
         try:
-            found, graphs[case.name] = answer_script(case) if case.gradient is None else answer_op(case)
+            found, graphs[case.name] = (
+                answer_script(case) if case.gradient is None else answer_op(case)
+            )
         except Exception as error:  # noqa: BLE001  all broken cases are told at once
             broken.append(f"{case.name}: {type(error).__name__}: {error}")
         else:
@@ -59,13 +69,18 @@ def record():
         raise SystemExit("TensorFlow itself fails on\n" + "\n".join(broken))
     answers["versions"] = np.array([tf.__version__, np.__version__])
     np.savez_compressed(HERE / "answers.npz", **answers)
-    np.savez_compressed(HERE / "graphs.npz", **{k: np.frombuffer(g, np.uint8) for k, g in graphs.items()})
-    print(f"{len(ops)} ops, {len(scripts)} scripts, {len(answers)} arrays recorded with TensorFlow {tf.__version__}")
+    np.savez_compressed(
+        HERE / "graphs.npz", **{k: np.frombuffer(g, np.uint8) for k, g in graphs.items()}
+    )
+    print(
+        f"{len(ops)} ops, {len(scripts)} scripts, {len(answers)} arrays recorded with TensorFlow {tf.__version__}"
+    )
 
 
 def run_ours(path):
     """TensorFlow loads each GraphDef that pyflow wrote and must find its own answers in it."""
     import export
+
     answers, results = np.load(HERE / "answers.npz"), {}
     ours = np.load(path)
     for case in cases.load_all()[0]:
@@ -77,7 +92,9 @@ def run_ours(path):
         try:
             with tf.Graph().as_default():
                 tf.import_graph_def(graph_def, name="")
-                wanted = [k.split("/", 1)[1] for k in answers.files if k.startswith(case.name + "/")]
+                wanted = [
+                    k.split("/", 1)[1] for k in answers.files if k.startswith(case.name + "/")
+                ]
                 feeds = {f"x{i}:0": x for i, x in enumerate(cases.arrays(case))}
                 with tf.Session() as session:
                     found = session.run([w + ":0" for w in wanted], feeds)
@@ -86,9 +103,13 @@ def run_ours(path):
         except Exception as error:  # noqa: BLE001  the record says what happened
             result["error"] = f"{type(error).__name__}: {str(error)[:300]}"
         results[case.name] = result
-    (HERE / "ours.json").write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    (HERE / "ours.json").write_text(
+        json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+    )
     bad = {k: r for k, r in results.items() if "ok" not in r}
-    print(f"TensorFlow ran {len(results) - len(bad)} of pyflow's {len(results)} graphs to its own answers")
+    print(
+        f"TensorFlow ran {len(results) - len(bad)} of pyflow's {len(results)} graphs to its own answers"
+    )
     for name, result in bad.items():
         print(" ", name, result)
 

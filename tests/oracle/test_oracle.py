@@ -1,4 +1,6 @@
-"""pyflow against TensorFlow's recorded answers (record.py): values, gradients, whole programs, and GraphDefs both ways."""
+"""pyflow against TensorFlow's recorded answers (record.py): values, gradients, whole programs, and
+GraphDefs both ways."""
+
 import json
 import pathlib
 import sys
@@ -23,7 +25,13 @@ for _key in ANSWERS.files:
 BY_NAME = {case.name: case for case in OPS}
 
 # Relative and absolute tolerance by the answer's type: rounding, not method, may differ.
-TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
+TOLERANCE = {
+    "float16": 4e-3,
+    "float32": 2e-5,
+    "float64": 1e-10,
+    "complex64": 2e-5,
+    "complex128": 1e-10,
+}
 
 
 def check(found, wanted, what):
@@ -47,7 +55,9 @@ def test_op(name):
     case = BY_NAME[name]
     with tf.Graph().as_default():
         inputs, outputs, gradients = cases.build(tf, case)
-        keys = [f"out{i}" for i in range(len(outputs))] + [f"grad{i}" for i in range(len(gradients))]
+        keys = [f"out{i}" for i in range(len(outputs))] + [
+            f"grad{i}" for i in range(len(gradients))
+        ]
         assert sorted(keys) == sorted(KEYS[name])
         with tf.Session() as session:
             found = session.run(outputs + gradients, dict(zip(inputs, cases.arrays(case))))
@@ -55,7 +65,8 @@ def test_op(name):
         check(array, ANSWERS[f"{name}/{key}"], key)
 
 
-# Op types that TensorFlow 1.x did not write and pyflow does not know: a graph with one of them is refused, by its name.
+# Op types that TensorFlow 1.x did not write and pyflow does not know: a graph with one of them is
+# refused, by its name.
 NEWER = {"MatrixDiagV3", "MatrixSetDiagV3", "MatrixDiagPartV3", "DenseBincount"}
 
 
@@ -105,8 +116,11 @@ def test_script_graph_from_tensorflow(name):
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_graph_for_tensorflow(name):
-    """TensorFlow 2.21 loaded and ran the very graph that pyflow writes today (recorded in ours.json by `make oracle`)."""
+    """TensorFlow 2.21 loaded and ran the very graph that pyflow writes today (recorded in
+    ours.json by `make oracle`)."""
     record = json.loads((HERE / "ours.json").read_text(encoding="utf-8"))
     assert record.get(name, {}).get("ok"), record.get(name)
     today = export.fingerprint(export.graph_of(tf, BY_NAME[name]))
-    assert record[name]["graph"] == today, "pyflow's graph of this case has changed: `make oracle` asks TensorFlow again"
+    assert (
+        record[name]["graph"] == today
+    ), "pyflow's graph of this case has changed: `make oracle` asks TensorFlow again"
