@@ -121,7 +121,7 @@ typedef struct {
   uint32_t size, flags;
   const char *name;                     /* "acme.LeakyRelu"; ops outside pyflow carry a prefix and a dot */
   const char *sig;                      /* "x: T -> y: T; alpha: float = 0.2, T: {float, double}" (README, "Signatures") */
-  pf_status (*infer)(pf_infer *);       /* may be NULL: outputs of unknown shape */
+  pf_status (*infer)(pf_infer *);       /* may be NULL: outputs of unknown shape; the host is the one `start` got */
   uint32_t min_minor, pad;
   const char *doc;
 } pf_op;

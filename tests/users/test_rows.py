@@ -441,9 +441,15 @@ BUILD = """
 
 def test_row_18_building_gradients_and_the_first_run_are_linear():
     """Four times the ops take less than six times the CPU time (a quadratic step: sixteen)."""
-    (small, large), _ = python(BUILD)
-    for what, a, b in zip(("building", "gradients", "first run"), small, large):
-        assert b < 6 * a, f"{what}: {a:.3f} s for 2,000 ops, {b:.3f} s for 8,000"
+    best = None
+    for _ in range(4):          # noise only adds: the least of up to four processes counts
+        (small, large), _ = python(BUILD)
+        best = [small, large] if best is None else [[*map(min, *pair)] for pair in zip(best, (small, large))]
+        grown = [(what, a, b) for what, a, b in zip(("building", "gradients", "first run"), *best) if b >= 6 * a]
+        if not grown:
+            return
+    for what, a, b in grown:
+        raise AssertionError(f"{what}: {a:.3f} s for 2,000 ops, {b:.3f} s for 8,000")
 
 
 # ---------------------------------------------------------------- row 19: equal bits
