@@ -1,17 +1,28 @@
 """Device names: `DeviceSpec`, a possibly partial `/job:worker/replica:0/task:1/device:GPU:0`.
 
-Invariants: a field that is None is unspecified; merging prefers the specified field; device types
-are upper case; `/cpu:0` and `/gpu:1` are old spellings of `/device:CPU:0` and `/device:GPU:1`.
+Invariants
+    1. A field that is None is unspecified; merging takes each field from the spec that wins and
+       says something about it (so `/gpu:1` inside `/cpu:0` is `/device:GPU:1`, and `/gpu:*` inside
+       `/cpu:1` is `/device:GPU:1`: the index was open).
+    2. `/cpu:0`, `/gpu:1`, `/gpu` are old spellings of `/device:CPU:0`, `/device:GPU:1`,
+       `/device:GPU:*`; of all device types only cpu and gpu may be lower case.
 
-    >>> DeviceSpec.from_string("/job:ps/cpu:0").merged_with(DeviceSpec(task=3)).to_string()
+Threads: a spec is for one thread; the functions below may be called from any.
+
+    >>> DeviceSpec.from_string("/job:ps/cpu:0").make_merged_spec(DeviceSpec(task=3)).to_string()
     '/job:ps/task:3/device:CPU:0'
 """
 
 _cache = {}
+_SHORT_TYPES = frozenset(("CPU", "GPU", "TPU", "CUSTOM", "EPU"))    # may stand without "device:"
 
 
 class DeviceSpec:
-    """A partially specified device (TF 1.x `tf.DeviceSpec`)."""
+    """A partially specified device (TF 1.x `tf.DeviceSpec`).
+
+    job: string; replica, task: int; device_type: string ("CPU", "GPU", a plugin's); device_index:
+    int, None for any.  Every field may be None: unspecified, and may be assigned.
+    """
 
     __slots__ = ("_job", "_replica", "_task", "_device_type", "_device_index", "_text")
 
@@ -24,51 +35,62 @@ class DeviceSpec:
         self.device_index = device_index
 
     def parse_from_string(self, spec):
-        """Sets the fields from `spec`; ValueError names the part that is no device part."""
+        """Sets all fields from `spec` and returns self; ValueError names the part that is no device
+        part."""
         self.__init__()
-        for part in spec.split("/"):
+        for part in (spec or "").split("/"):
             if part:
                 self._set_part(part, spec)
         return self
 
     def _set_part(self, part, spec):
         words = part.split(":")
-        key, number = words[0], words[-1]
-        if len(words) == 3 and key.lower() == "device":
-            key, words = words[1], words[1:]
-            is_device = True
-        else:
-            is_device = key.lower() in ("cpu", "gpu")
-        if len(words) == 2 and key == "job" and not is_device:
-            self.job = number
-        elif len(words) == 2 and key in ("replica", "task") and not is_device and number.isdigit():
-            setattr(self, key, int(number))
-        elif is_device and len(words) == 2 and (number.isdigit() or number == "*") and key:
-            if self._device_type is not None and self._device_type != key.upper():
-                raise ValueError(f"Cannot specify multiple device types: {spec!r}")
-            self.device_type = key
-            self.device_index = None if number == "*" else int(number)
-        else:
-            raise ValueError(f"Unknown attribute: {part!r} in device {spec!r}. A device looks like "
-                             f"'/job:worker/replica:0/task:1/device:GPU:0' or '/cpu:0'; every part "
-                             f"is optional.")
+        key = words[0]
+        try:
+            if len(words) == 2 and key == "job":
+                self.job = words[1]
+            elif len(words) == 2 and key in ("replica", "task"):
+                setattr(self, key, words[1])
+            elif len(words) <= 2 and key.upper() in _SHORT_TYPES:
+                self._set_type(key.upper(), words[1] if len(words) == 2 else "*", spec)
+            elif len(words) == 3 and key == "device":
+                self._set_type(words[1], words[2], spec)
+            elif key:
+                raise ValueError(f"Unknown attribute: {part!r}")
+        except ValueError as e:
+            raise ValueError(
+                f"{e} in device {spec!r}. A device looks like"
+                " '/job:worker/replica:0/task:1/device:GPU:0' or '/cpu:0'; every part is optional."
+            ) from None
+
+    def _set_type(self, kind, index, spec):
+        if self._device_type is not None:
+            raise ValueError("Cannot specify multiple device types")
+        self.device_type = kind
+        self.device_index = None if index == "*" else index
 
     def merge_from(self, dev):
         """Takes over every field that `dev` specifies."""
         self._text = None
-        for field in ("_job", "_replica", "_task", "_device_type", "_device_index"):
+        for field in _FIELDS:
             value = getattr(dev, field)
             if value is not None:
                 setattr(self, field, value)
 
-    def merged_with(self, dev):
+    def make_merged_spec(self, dev):
         """A new spec: this one, with every field that `dev` specifies taken from `dev`."""
         merged = DeviceSpec(self._job, self._replica, self._task, self._device_type,
                             self._device_index)
         merged.merge_from(dev)
         return merged
 
-    make_merged_spec = merged_with
+    merged_with = make_merged_spec
+
+    def replace(self, **fields):
+        """A new spec with these fields (constructor arguments) replaced; None unsets one."""
+        mine = {field[1:]: getattr(self, field) for field in _FIELDS}
+        mine.update(fields)
+        return DeviceSpec(**mine)
 
     def to_string(self):
         """The canonical name, with unspecified parts left out."""
@@ -82,10 +104,14 @@ class DeviceSpec:
             self._text = "".join(parts)
         return self._text
 
-    @staticmethod
-    def from_string(spec):
-        """The DeviceSpec that `spec` names."""
-        return DeviceSpec().parse_from_string(spec)
+    @classmethod
+    def from_string(cls, spec):
+        """The DeviceSpec that `spec` names; ValueError if it is no device name."""
+        return cls().parse_from_string(spec)
+
+    def allows(self, other):
+        """True if every field that this spec specifies is equal in `other`, a DeviceSpec."""
+        return all(getattr(self, field) in (None, getattr(other, field)) for field in _FIELDS)
 
     def __eq__(self, other):
         return isinstance(other, DeviceSpec) and self.to_string() == other.to_string()
@@ -100,6 +126,9 @@ class DeviceSpec:
         return f"DeviceSpec.from_string({self.to_string()!r})"
 
 
+_FIELDS = ("_job", "_replica", "_task", "_device_type", "_device_index")
+
+
 def _field(name, convert):
     def get(self):
         return getattr(self, name)
@@ -111,14 +140,19 @@ def _field(name, convert):
     return property(get, put)
 
 
+def _kind(text):
+    return text.upper() if text in ("cpu", "gpu") else str(text)
+
+
 DeviceSpec.job = _field("_job", str)
 DeviceSpec.replica = _field("_replica", int)
 DeviceSpec.task = _field("_task", int)
-DeviceSpec.device_type = _field("_device_type", lambda t: str(t).upper())
+DeviceSpec.device_type = _field("_device_type", _kind)
 DeviceSpec.device_index = _field("_device_index", int)
 
 
-def _parsed(spec):
+def parsed(spec):
+    """The DeviceSpec of a name, shared: not to be changed.  ValueError if it is no device name."""
     found = _cache.get(spec)
     if found is None:
         found = _cache[spec] = DeviceSpec.from_string(spec)
@@ -130,7 +164,7 @@ def merge_names(inner, outer):
     key = (inner, outer)
     found = _cache.get(key)
     if found is None:
-        found = _cache[key] = _parsed(outer).merged_with(_parsed(inner)).to_string()
+        found = _cache[key] = parsed(outer).make_merged_spec(parsed(inner)).to_string()
     return found
 
 
@@ -140,7 +174,7 @@ def canonical_name(device):
         return ""
     if isinstance(device, DeviceSpec):
         return device.to_string()
-    return _parsed(str(device)).to_string()
+    return parsed(str(device)).to_string()
 
 
 def checked_name(device):

@@ -8,6 +8,13 @@ dtypes.py. Fields that are not listed survive parsing and writing as unknown fie
 TABLE = """
 enum OptimizerOptions.GlobalJitLevel: 0 DEFAULT; -1 OFF; 1 ON_1; 2 ON_2
 enum OptimizerOptions.Level: 0 L1; -1 L0
+enum RewriterConfig.CpuLayout: 0 NO_CONVERSION_ON_CPU; 1 NCHW_TO_NHWC; 2 NHWC_TO_NCHW
+enum RewriterConfig.MemOptType: 0 DEFAULT_MEM_OPT; 1 NO_MEM_OPT; 2 MANUAL; 3 HEURISTICS; 4
+    SWAPPING_HEURISTICS; 5 RECOMPUTATION_HEURISTICS; 6 SCHEDULING_HEURISTICS
+enum RewriterConfig.NumIterationsType: 0 DEFAULT_NUM_ITERS; 1 ONE; 2 TWO
+enum RewriterConfig.Toggle: 0 DEFAULT; 1 ON; 2 OFF; 3 AGGRESSIVE; 4 EXPERIMENTAL_MLIR; 5
+    EXPERIMENTAL_BOTH
+enum VerifierConfig.Toggle: 0 DEFAULT; 1 ON; 2 OFF
 enum RunOptions.TraceLevel: 0 NO_TRACE; 1 SOFTWARE_TRACE; 2 HARDWARE_TRACE; 3 FULL_TRACE
 enum SaverDef.CheckpointFormatVersion: 0 LEGACY; 1 V1; 2 V2
 enum SessionLog.SessionStatus: 0 STATUS_UNSPECIFIED; 1 START; 2 STOP; 3 CHECKPOINT
@@ -66,16 +73,57 @@ ConfigProto: 1 device_count <string,int32>; 2 intra_op_parallelism_threads int32
     placement_period int32; 4 device_filters *string; 5 inter_op_parallelism_threads int32; 6
     gpu_options GPUOptions; 7 allow_soft_placement bool; 8 log_device_placement bool; 9
     use_per_session_threads bool; 10 graph_options GraphOptions; 11 operation_timeout_in_ms int64;
-    12 session_inter_op_thread_pool *ThreadPoolOptionProto; 14 cluster_def ClusterDef; 15
-    isolate_session_state bool; 17 share_cluster_devices_in_session bool; 18
+    12 session_inter_op_thread_pool *ThreadPoolOptionProto; 13 rpc_options RPCOptions; 14
+    cluster_def ClusterDef; 15 isolate_session_state bool; 16 experimental
+    ConfigProto.Experimental; 17 share_cluster_devices_in_session bool; 18
     pluggable_device_options GPUOptions
+ConfigProto.Experimental: 1 collective_group_leader string; 3 executor_type string; 4
+    recv_buf_max_chunk int32; 5 use_numa_affinity bool; 6
+    collective_deterministic_sequential_execution bool; 7 collective_nccl bool; 8
+    share_session_state_in_clusterspec_propagation bool; 9 disable_thread_spinning bool; 10
+    share_cluster_devices_in_session bool; 11 session_metadata SessionMetadata; 12
+    optimize_for_static_graph bool; 13 enable_mlir_bridge bool; 14 disable_output_partition_graphs
+    bool; 15 xla_fusion_autotuner_thresh int64; 16 enable_mlir_graph_optimization bool; 18
+    use_tfrt bool; 21 disable_functional_ops_lowering bool; 22 xla_prefer_single_graph_cluster bool
+SessionMetadata: 1 name string; 2 version int64
+RPCOptions: 1 use_rpc_for_inprocess_master bool; 2 compression_algorithm string; 3
+    compression_level int32; 4 cache_rpc_response bool; 5 disable_session_connection_sharing bool;
+    6 num_channels_per_target int32
 GPUOptions: 1 per_process_gpu_memory_fraction double; 2 allocator_type string; 3
     deferred_deletion_bytes int64; 4 allow_growth bool; 5 visible_device_list string; 6
     polling_active_delay_usecs int32; 7 polling_inactive_delay_msecs int32; 8 force_gpu_compatible
-    bool
+    bool; 9 experimental GPUOptions.Experimental
+GPUOptions.Experimental: 1 virtual_devices *GPUOptions.Experimental.VirtualDevices; 2
+    use_unified_memory bool; 3 num_dev_to_dev_copy_streams int32; 4 collective_ring_order string; 5
+    timestamped_allocator bool; 7 kernel_tracker_max_interval int32; 8 kernel_tracker_max_bytes
+    int32; 9 kernel_tracker_max_pending int32; 10 internal_fragmentation_fraction double; 11
+    use_cuda_malloc_async bool; 12 disallow_retry_on_allocation_failure bool
+GPUOptions.Experimental.VirtualDevices: 1 memory_limit_mb *float; 2 priority *int32
 GraphOptions: 2 enable_recv_scheduling bool; 3 optimizer_options OptimizerOptions; 4
     build_cost_model int64; 5 infer_shapes bool; 6 place_pruned_graph bool; 7
-    enable_bfloat16_sendrecv bool; 8 timeline_step int32; 9 build_cost_model_after int64
+    enable_bfloat16_sendrecv bool; 8 timeline_step int32; 9 build_cost_model_after int64; 10
+    rewrite_options RewriterConfig
+RewriterConfig: 1 layout_optimizer RewriterConfig.Toggle; 2 disable_model_pruning bool; 3
+    constant_folding RewriterConfig.Toggle; 4 memory_optimization RewriterConfig.MemOptType; 5
+    auto_parallel AutoParallelOptions; 6 memory_optimizer_target_node_name_scope string; 7
+    arithmetic_optimization RewriterConfig.Toggle; 8 dependency_optimization
+    RewriterConfig.Toggle; 9 loop_optimization RewriterConfig.Toggle; 10 function_optimization
+    RewriterConfig.Toggle; 11 debug_stripper RewriterConfig.Toggle; 12 meta_optimizer_iterations
+    RewriterConfig.NumIterationsType; 13 shape_optimization RewriterConfig.Toggle; 14 remapping
+    RewriterConfig.Toggle; 15 scoped_allocator_optimization RewriterConfig.Toggle; 16
+    scoped_allocator_opts ScopedAllocatorOptions; 17 min_graph_nodes int32; 18
+    pin_to_host_optimization RewriterConfig.Toggle; 19 disable_meta_optimizer bool; 20
+    meta_optimizer_timeout_ms int64; 21 fail_on_optimizer_errors bool; 22 implementation_selector
+    RewriterConfig.Toggle; 23 auto_mixed_precision RewriterConfig.Toggle; 24
+    common_subgraph_elimination RewriterConfig.Toggle; 25 auto_mixed_precision_mkl
+    RewriterConfig.Toggle; 28 use_plugin_optimizers RewriterConfig.Toggle; 50
+    cpu_layout_conversion RewriterConfig.CpuLayout; 100 optimizers *string; 200 custom_optimizers
+    *RewriterConfig.CustomGraphOptimizer; 300 inter_optimizer_verifier_config VerifierConfig; 301
+    post_optimization_verifier_config VerifierConfig
+RewriterConfig.CustomGraphOptimizer: 1 name string; 2 parameter_map <string,AttrValue>
+AutoParallelOptions: 1 enable bool; 2 num_replicas int32
+ScopedAllocatorOptions: 1 enable_op *string
+VerifierConfig: 1 verification_timeout_in_ms int64; 2 structure_verifier VerifierConfig.Toggle
 OptimizerOptions: 1 do_common_subexpression_elimination bool; 2 do_constant_folding bool; 3
     opt_level OptimizerOptions.Level; 4 do_function_inlining bool; 5 global_jit_level
     OptimizerOptions.GlobalJitLevel; 6 max_folded_constant_in_bytes int64; 7 cpu_global_jit bool
@@ -84,7 +132,8 @@ ClusterDef: 1 job *JobDef
 JobDef: 1 name string; 2 tasks <int32,string>
 RunOptions: 1 trace_level RunOptions.TraceLevel; 2 timeout_in_ms int64; 3 inter_op_thread_pool
     int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7
-    report_tensor_allocations_upon_oom bool
+    report_tensor_allocations_upon_oom bool; 8 experimental RunOptions.Experimental
+RunOptions.Experimental: 1 collective_graph_key int64; 2 use_run_handler_pool bool
 DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64; 11
     reset_disk_byte_usage bool
 DebugTensorWatch: 1 node_name string; 2 output_slot int32; 3 debug_ops *string; 4 debug_urls
