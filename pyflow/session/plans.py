@@ -1,11 +1,15 @@
 """From (fetches, targets, feeds) to a Plan: the passes in order, then the core's compiler.
 
-    built -> pruned -> placed -> cut -> bytes -> Plan          (PYFLOW_DUMP writes each)
+    built -> pruned -> placed -> folded -> cse -> arithmetic -> cut -> bytes -> Plan
+
+PYFLOW_DUMP writes the graph after each.
 
 Invariants
     1. A plan is compiled from the graph as it is at that moment; sessions drop plans when
        operations are changed.
     2. If kernels or ops are missing, one error lists all of them.
+    3. With partitions="device" a graph on several devices becomes a plan per device, which run as
+       one step; else it is one plan, with a Send and a Recv where an edge joins two devices.
 
 Threads: `Compiler.compile` is called under the session's lock.
 """
@@ -13,18 +17,22 @@ import sys
 
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
-from pyflow.passes import partition, place, printer, wire
-from pyflow.session import debug, failures, missing, runtime
+from pyflow.passes import partition, partition_split, place, printer, rewrite, wire
+from pyflow.session import debug, evaluate, failures, missing, runtime
 
 
 class Compiler:
     """Compiles plans for one session: its graph, state, pool, devices and options."""
 
-    def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options):
+    def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options,
+                 rewrites=None):
+        """rewrites: rewrite.Options; default: none."""
         self.graph, self.state, self.pool, self.devices = graph, state, pool, devices
         self.soft_placement, self.log_placement = soft_placement, log_placement
         self.options = options
         self.deterministic = options.get("deterministic", False)
+        self.rewrites = rewrites or rewrite.Options.none()
+        self._evaluate = evaluate.Evaluator(pool, devices, options)
 
     def compile(self, tensors, targets, feeds):
         """A `Compiled` plan.  Raises tf.errors exceptions for what does not fit."""
@@ -41,11 +49,37 @@ class Compiler:
         place.place(graph, self.devices, self.soft_placement, report)
         if dump:
             dump("placed", graph)
+        if self.deterministic:
+            missing.require_deterministic(graph)
+        counts = rewrite.rewrite(graph, self.rewrites, self._evaluate, dump)
+        if self.options.get("debug", 0) >= 3:
+            debug.log.debug("rewrites:\n%s", rewrite.report(counts))
+        if self.options.get("partitions", "one") == "device":
+            parts = partition_split.split(graph, "device")
+            if len(parts) > 1:
+                return self._compile_parts(parts, dump)
         graph = partition.cut(graph)
         if dump:
             dump("cut", graph)
-        if self.deterministic:
-            missing.require_deterministic(graph)
+        plan, data, origins = self._compile_plan(graph)
+        return Compiled(plan, self.graph, origins, data, may_block(graph),
+                        self.options.get("debug", 0))
+
+    def _compile_parts(self, parts, dump):
+        plans, graphs, origins = [], [], {}
+        for number, part in enumerate(parts):
+            if dump:
+                dump(f"part-{number}", part.graph)
+            plan, data, own_origins = self._compile_plan(part.graph)
+            plans.append(plan)
+            graphs.append(data)
+            origins.update(own_origins)
+        whole = runtime.executor().Parts(plans, [p.args for p in parts], [p.rets for p in parts])
+        return Compiled(whole, self.graph, origins, graphs[0], True, self.options.get("debug", 0),
+                        graphs)
+
+    def _compile_plan(self, graph):
+        """(core Plan, GraphDef bytes, {name of a node made by a pass: Operation it serves})."""
         data, consts = wire.graph_bytes(graph)
         runtime.declare_ops()
         executor = runtime.executor()
@@ -58,8 +92,7 @@ class Compiler:
             plan = executor.compile(data, consts, self.state, self.pool, self.options)
         except executor.StepError as failure:
             raise self._explain(failure, graph, origins) from None
-        may_block = any(n.op in _MAY_BLOCK for n in graph.nodes)
-        return Compiled(plan, self.graph, origins, data, may_block, self.options.get("debug", 0))
+        return plan, data, origins
 
     def _explain(self, failure, graph, origins):
         if failure.code in (errors.NOT_FOUND, errors.UNIMPLEMENTED):
@@ -78,13 +111,22 @@ class Compiler:
 _MAY_BLOCK = frozenset(("Enter", "RefEnter", "PyFunc", "PyFuncStateless", "EagerPyFunc", "_Recv"))
 
 
+def may_block(graph):
+    """True if a step of this pass graph can last: it has a loop, a py_func or waits for others."""
+    return any(n.op in _MAY_BLOCK for n in graph.nodes)
+
+
 class Compiled:
-    """A core Plan with what is needed to explain its failures."""
+    """A core Plan, or several that run as one step, with what is needed to explain failures.
 
-    __slots__ = ("plan", "run", "graph", "origins", "data", "may_block", "observed")
+    data: GraphDef bytes of the (first) plan; graphs: those of all plans.
+    """
 
-    def __init__(self, plan, graph, origins, data, may_block, debug_level):
+    __slots__ = ("plan", "run", "graph", "origins", "data", "may_block", "observed", "graphs")
+
+    def __init__(self, plan, graph, origins, data, may_block, debug_level, graphs=None):
         self.plan, self.graph, self.origins, self.data = plan, graph, origins, data
+        self.graphs = [data] if graphs is None else graphs
         self.may_block, self.observed = may_block, debug_level >= 2
         self.run = debug.observed_run(plan, debug_level) if self.observed else plan.run
 

@@ -28,6 +28,7 @@ from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
 from pyflow.passes.place import Devices
+from pyflow.passes.rewrite import Options as Rewrites
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import partial_run, partial_stages, plans, runtime
@@ -79,7 +80,8 @@ class Step:
 class BaseSession:
     """A session on the operations of one graph; see `Session`."""
 
-    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
+    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
+                 partitions=None):
         self._closed, self._closed_at = True, None      # until everything below worked
         self._graph = graph_lib.get_default_graph() if graph is None else graph
         if not isinstance(self._graph, graph_lib.Graph):
@@ -93,11 +95,11 @@ class BaseSession:
         self._partial_runs, self._handle_numbers = {}, itertools.count()
         self._callables, self._running = weakref.WeakSet(), set()
         self._default_session = None
-        self._open(deterministic)
+        self._open(deterministic, _check_partitions(partitions))
         self._closed = False
         _live.add(self)
 
-    def _open(self, deterministic):
+    def _open(self, deterministic, partitions):
         executor = runtime.start()
         config = self._config
         self._step_error = executor.StepError
@@ -105,11 +107,11 @@ class BaseSession:
         devices = Devices.of_process(dict(config.device_count) if config is not None else None,
                                      executor.devices(), runtime.kernel_types())
         options = {"threads": self._threads, "deterministic": bool(deterministic),
-                   "debug": env.value("PYFLOW_DEBUG")}
+                   "partitions": partitions, "debug": env.value("PYFLOW_DEBUG")}
         self._compiler = plans.Compiler(
             self._graph, self._state, runtime.pool(self._threads), devices,
             bool(getattr(config, "allow_soft_placement", False)),
-            bool(getattr(config, "log_device_placement", False)), options)
+            bool(getattr(config, "log_device_placement", False)), options, Rewrites.of(config))
         self._changes = self._count_changes()
 
     # ------------------------------------------------------------ properties
@@ -179,7 +181,8 @@ class BaseSession:
             return step.run(values, timeout)
         finally:
             if run_metadata is not None and getattr(options, "output_partition_graphs", False):
-                run_metadata.partition_graphs.add().ParseFromString(step.compiled.data)
+                for data in step.compiled.graphs:
+                    run_metadata.partition_graphs.add().ParseFromString(data)
 
     def _step_for(self, fetches, feed_dict):
         """The Step for these fetches and feeds, and the values in its order."""
@@ -386,6 +389,16 @@ def _check_target(target):
     return target
 
 
+def _check_partitions(partitions):
+    """"one" or "device", as asked for or as PYFLOW_PARTITIONS says."""
+    if partitions is None:
+        return env.value("PYFLOW_PARTITIONS")
+    if partitions in ("one", "device"):
+        return partitions
+    raise ValueError(f"partitions must be 'one' (a single plan) or 'device' (a plan per device), "
+                     f"but got {partitions!r}")
+
+
 def _check_config(config):
     if config is None or hasattr(config, "device_count"):
         return config
@@ -413,13 +426,17 @@ class Session(BaseSession):
     threads: compute threads; default what affinity and cgroup allow (see session/threads.py).
     deterministic: True gives equal bits for any thread count, or an error naming the op that
         cannot.
+    partitions: "one", the graph is one plan whatever its devices; "device", it is cut into a plan
+        per device, as it would be for several processes, and they run as one step: same results,
+        some microseconds more per edge between devices.  Default: PYFLOW_PARTITIONS, else "one".
 
     As a context manager it is the default session and its graph the default graph; leaving closes
     it.
     """
 
-    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
-        super().__init__(target, graph, config, threads, deterministic)
+    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
+                 partitions=None):
+        super().__init__(target, graph, config, threads, deterministic, partitions)
         self._contexts = []
 
     def __enter__(self):
@@ -449,8 +466,9 @@ class Session(BaseSession):
 class InteractiveSession(BaseSession):
     """A session that is the default one from its making until `close`, for interactive work."""
 
-    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False):
-        super().__init__(target, graph, config, threads, deterministic)
+    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
+                 partitions=None):
+        super().__init__(target, graph, config, threads, deterministic, partitions)
         self._contexts = [self.as_default()]
         if graph is not None:
             self._contexts.append(self._graph.as_default())
