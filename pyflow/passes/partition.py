@@ -11,9 +11,13 @@ Invariants
     2. After `cut` every data edge joins nodes of one device, send and receive pairs excepted.
     3. The two nodes of a pair sit in one plan.  With control flow a control edge from send to
        receive keeps them in one frame, runs the receive once per iteration and passes deadness on.
-    4. Control edges between devices stay: one plan orders them.
+    4. What enters a loop is sent once, not once per iteration (partition_routing.py).
+    5. Control edges between devices stay: one plan orders them.
+
+`cut` keeps everything in one plan; partition_split.py makes a graph per device or task.
 """
 from pyflow.framework.device import DeviceSpec
+from pyflow.passes import partition_routing
 from pyflow.passes.node import Graph, Node
 
 _transports = {}
@@ -39,25 +43,32 @@ def cut(graph):
     if len({n.device for n in graph.nodes}) < 2:
         return graph
     in_order, pairs, tied = [], {}, graph.has_control_flow()
-    for node in graph.nodes:
+    for node in partition_routing.settle(graph.nodes, str) if tied else graph.nodes:
         for i, (source, index) in enumerate(node.inputs):
             if source.device != node.device:
                 key = (source, index, node.device)
                 if key not in pairs:
-                    pairs[key] = _pair(source, index, node.device, tied, len(pairs))
+                    pairs[key] = pair(source, index, node.device, len(pairs))
+                    if tied:
+                        pairs[key][1].controls.append(pairs[key][0])
                     in_order.extend(pairs[key])
                 node.inputs[i] = (pairs[key][1], 0)
         in_order.append(node)
     return Graph(in_order, graph.args, graph.rets)
 
 
-def _pair(source, index, destination, tied, number):
+def pair(source, index, destination, number, stem=""):
+    """(send node, receive node) that carry an output to the device `destination`.
+
+    number: distinguishes the pairs of one step; stem: pairs of different passes.
+    """
     dtype = source.types[index].base_dtype
-    attrs = {"tensor_name": f"edge_{number}_{source.name}:{index}", "send_device": source.device,
-             "send_device_incarnation": 1, "recv_device": destination, "client_terminated": False}
+    attrs = {"tensor_name": f"{stem}edge_{number}_{source.name}:{index}",
+             "send_device": source.device, "send_device_incarnation": 1,
+             "recv_device": destination, "client_terminated": False}
     send_op, recv_op = transport(_kind(source.device), _kind(destination))
     send = Node(
-        f"{source.name}/_send_{number}",
+        f"{source.name}/_{stem}send_{number}",
         send_op,
         [(source, index)],
         attrs={"T": dtype, **attrs},
@@ -65,9 +76,8 @@ def _pair(source, index, destination, tied, number):
         origin=source.origin,
     )
     recv = Node(
-        f"{source.name}/_recv_{number}",
+        f"{source.name}/_{stem}recv_{number}",
         recv_op,
-        controls=[send] if tied else (),
         attrs={"tensor_type": dtype, **attrs},
         device=destination,
         types=(dtype,),

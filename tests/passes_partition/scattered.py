@@ -1,0 +1,78 @@
+"""Random graphs with every node on a random device.
+
+    python tests/passes_partition/scattered.py 2000 [first seed]     # offline: many of them
+
+The graphs are those of tests/executor (data and control edges, cond and while_loop nested, dead
+branches, py_func); then each operation, routing nodes of loops included, is put on one of the
+devices.
+"""
+import random
+
+import numpy as np
+
+import pyflow as tf
+import test_random_graphs as executor_tests
+
+DEVICES = ("/device:CPU:0", "/device:CPU:1", "/device:CPU:2")
+CONFIG = tf.ConfigProto(device_count={"CPU": 3})
+
+
+def scatter(graph, rng, devices=DEVICES):
+    """Every operation on a random device; sometimes whole name scopes, so that borders lie at loops
+    and branches.  What is colocated stays so, or its colocation is forgotten."""
+    by_scope, forget = rng.random() < 0.3, rng.random() < 0.5
+    chosen = {}
+    for op in graph.get_operations():
+        target = op
+        while target.attrs.get("_class") and not forget:
+            label = target.attrs["_class"][0]
+            label = label.decode() if isinstance(label, bytes) else label
+            target = graph.get_operation_by_name(label.removeprefix("loc:@"))
+        if forget:
+            op.attrs.pop("_class", None)
+        key = target.name.rpartition("/")[0] if by_scope else target.name
+        if key not in chosen:
+            chosen[key] = rng.choice(devices)
+        op._set_device(chosen[key])
+
+
+class Program:
+    """A random graph, its feeds, what the naive interpreter computes."""
+
+    def __init__(self, seed, devices=DEVICES):
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            builder = executor_tests.Builder(seed, py_funcs=seed % 3 == 0)
+            self.fetches = builder.graph()
+            self.feeds = {p: np.float64(v) for p, v in zip(
+                builder.placeholders, (0.75 - seed % 3, seed % 5 - 2.0))}
+        scatter(self.graph, random.Random(seed), devices)
+        self.want = executor_tests.expected(self.graph, {p.op: v for p, v in self.feeds.items()})
+
+    def check(self, session, runs=2):
+        """Every fetch of every run is what the interpreter says."""
+        for _ in range(runs):
+            got = session.run(self.fetches, self.feeds, options=tf.RunOptions(timeout_in_ms=20000))
+            for tensor, value in zip(self.fetches, got):
+                np.testing.assert_array_equal(value, self.want[tensor.name], err_msg=tensor.name)
+
+
+def check(seed, threads, runs=2):
+    """One program: in one plan and in a plan per device."""
+    program = Program(seed)
+    for partitions in ("one", "device"):
+        with tf.Session(graph=program.graph, config=CONFIG, threads=threads,
+                        partitions=partitions) as session:
+            program.check(session, runs)
+
+
+def main(count, first=0):
+    for seed in range(first, first + count):
+        check(seed, threads=1 + seed % 3)
+        if seed % 100 == 99:
+            print(f"seeds {first}..{seed}: equal", flush=True)
+
+
+if __name__ == "__main__":
+    import sys
+    main(*map(int, sys.argv[1:]))
