@@ -21,7 +21,7 @@ cimport numpy as cnp
 from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
-from proto_api cimport pf_graph_read, pf_graph_free
+from proto_api cimport pf_graph_read, pf_graph_free, pf_node_attr_find
 from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
@@ -78,6 +78,8 @@ cdef pf_str borrow(bytes b):
 include "api_arrays.pxi"
 
 include "api_tables.pxi"
+
+include "api_devices.pxi"
 
 # ---------------------------------------------------------------- plans
 cdef struct Interrupt:
@@ -470,7 +472,11 @@ cdef object run_tiny(Plan plan, tuple values):
         raise_error(&err)
     return array_of(result)
 
+include "api_parts.pxi"
+
 include "api_explain.pxi"
+
+include "api_costs.pxi"
 
 include "api_py_func.pxi"
 

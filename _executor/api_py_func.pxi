@@ -6,8 +6,11 @@ cdef extern from *:
     typedef struct { pf_str token; } pf_pyfunc_state;
     static pf_status pf_pyfunc_compute(pf_ctx *c, const void *state);
     static const pf_attr *const pf_pyfunc_attrs[] = {PF_ATTR(pf_pyfunc_state, PF_ATTR_STRING, token), 0};
+    static const pf_arg pf_pyfunc_in = {sizeof(pf_arg), 0, "input", PF_MEM_HOST, 0};
+    static const pf_arg pf_pyfunc_out = {sizeof(pf_arg), PF_ARG_WRITTEN, "output", PF_MEM_HOST, 0};
+    static const pf_arg *const pf_pyfunc_args[] = {&pf_pyfunc_in, &pf_pyfunc_out, 0};
     #define PF_PYFUNC(NAME) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_ASYNC, .op = NAME, .device = "*", \
-      .attrs = pf_pyfunc_attrs, .state_size = sizeof(pf_pyfunc_state), .compute = pf_pyfunc_compute}
+      .args = pf_pyfunc_args, .attrs = pf_pyfunc_attrs, .state_size = sizeof(pf_pyfunc_state), .compute = pf_pyfunc_compute}
     static const pf_kernel pf_pyfunc_1 = PF_PYFUNC("PyFunc"), pf_pyfunc_2 = PF_PYFUNC("PyFuncStateless"),
       pf_pyfunc_3 = PF_PYFUNC("EagerPyFunc");
     static const pf_kernel *const pf_pyfunc_kernels[] = {&pf_pyfunc_1, &pf_pyfunc_2, &pf_pyfunc_3, 0};

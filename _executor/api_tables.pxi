@@ -86,8 +86,15 @@ def reset_peak():
     pf_mem_reset_peak()
 
 def release_memory():
-    """Gives cached host memory back to the system."""
-    pf_mem_trim()
+    """Gives cached memory, the host's and the opened devices', back to the system."""
+    cdef pf_device_entry* d
+    cdef int32_t k
+    with nogil:
+        pf_mem_trim()
+        for k in range(pf_device_count()):
+            d = pf_device_at(k)
+            if d.dev != NULL and d.vtable.trim != NULL:
+                d.vtable.trim(d.dev)
 
 def set_memory_cap(int64_t n):
     """Most bytes the host allocator hands out; 0: no cap."""

@@ -19,6 +19,19 @@ cdef public pf_status pf_k_identity_n(pf_ctx* c, const void* state) noexcept nog
             return st
     return PF_OK
 
+cdef public pf_status pf_k_copy(pf_ctx* c, const void* state) noexcept nogil:
+    """Ends here, or with the copy."""
+    cdef uint64_t ticket
+    cdef DLManagedTensorVersioned* value = c.host.retain(c, 0)
+    cdef pf_ctx* kept
+    if value == NULL:
+        return PF_RESOURCE_EXHAUSTED
+    kept = c.host.defer(c, &ticket)
+    if kept == NULL:
+        value.deleter(value)
+        return PF_RESOURCE_EXHAUSTED
+    return c.host.bring_output(kept, 0, value)
+
 cdef public pf_status pf_k_read_variable(pf_ctx* c, const void* state) noexcept nogil:
     return c.host.var_read(c, 0, 0)
 

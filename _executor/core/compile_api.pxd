@@ -40,6 +40,9 @@ cdef extern from "pf_compile.h" nogil:
         const pf_kernel_entry** kernel
         void** state
         DLTensor** value
+        int32_t* mem_at
+        uint8_t* mem
+        int32_t again
         uint8_t* cls
         uint8_t* flags
         int32_t* frame

@@ -182,7 +182,7 @@ cdef extern from "pyflow/kernel.h" nogil:
     enum:
         PF_ATTR_OPTIONAL
     enum:
-        PF_MEM_DEVICE, PF_MEM_HOST, PF_MEM_PINNED, PF_MEM_REGISTERED
+        PF_MEM_DEVICE, PF_MEM_HOST, PF_MEM_PINNED, PF_MEM_REGISTERED, PF_MEM_ANY, PF_ARG_WRITTEN
     ctypedef struct pf_arg:
         uint32_t size, flags
         const char* name
@@ -325,6 +325,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*post_caller)(pf_ctx*, void (*)(void*) noexcept nogil, void*) noexcept nogil
         pf_status (*resource_output)(pf_ctx*, int32_t, pf_str, pf_str, const pf_type*, pf_make_fn,
                                      void*) noexcept nogil
+        int32_t (*can_forward)(pf_ctx*, int32_t) noexcept nogil
+        pf_status (*bring_output)(pf_ctx*, int32_t, DLManagedTensorVersioned*) noexcept nogil
 
     ctypedef struct pf_device:
         uint32_t size, flags
@@ -348,6 +350,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         int32_t (*can_peer)(void*, const char*, void*) noexcept nogil
         pf_status (*info)(void*, const char*, char*, int32_t) noexcept nogil
         const void* (*native)(void*, void*, const char*) noexcept nogil
+        pf_status (*event_time)(void*, void*, int64_t*) noexcept nogil
+        void (*trim)(void*) noexcept nogil
 
     ctypedef struct pf_transport:
         uint32_t size, flags
@@ -502,9 +506,15 @@ cdef extern from "pf_core.h" nogil:
     ctypedef struct pf_device_entry:
         const pf_device* vtable
         void* dev
-        int32_t ordinal
+        int32_t ordinal, own_memory
         char name[64]
         char type[24]
+        void* stream
+        void* ins "in"
+        void* out
+        pf_a32 ready
+        pf_a64 in_use, peak, limit, allocs
+    const char* pf_device_name(const void*, const char*) noexcept nogil
     ctypedef void (*pf_problem_fn)(void*, const char*) noexcept nogil
 
     # state

@@ -146,7 +146,8 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     cdef int32_t slab = not c.frames[c.frame[i]].inlined
     if cls == PF_C_KERNEL:
         ins.kind = PF_I_CALL
-        if c.sig[i].n_in == 0 and c.sig[i].n_out == 0 and not c.flags[i] & PF_N_ASYNC:
+        if (c.sig[i].n_in == 0 and c.sig[i].n_out == 0 and not c.flags[i] & PF_N_ASYNC
+                and c.plan.nodes[i].call.opened == NULL):
             ins.kind = PF_I_CALL0
         ins.compute = c.kernel[i].kernel.compute
         ins.state = c.plan.nodes[i].state

@@ -16,6 +16,7 @@ from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
 from state_api cimport *
+from device_api cimport pf_job_run, pf_step_drain, pf_after_stream
 
 cdef enum:
     INLINE_INPUTS = 64
@@ -62,8 +63,8 @@ cdef void drop_unused(pf_slab* s, const pf_instr* ins) noexcept nogil:
     for k in range(ins.n_out):
         if use[k] == PF_SLOT_UNUSED:
             t = s.slots[ins.out_slot + k]
-            s.slots[ins.out_slot + k] = NULL
-            if pf_alive(t):
+            if pf_alive(t):             # a dead one stays: control edges look at it
+                s.slots[ins.out_slot + k] = NULL
                 pf_dl_unref(t)
 
 cdef inline bint any_dead(pf_slab* s, const pf_instr* ins) noexcept nogil:
@@ -84,6 +85,19 @@ cdef void kill(pf_slab* s, const pf_instr* ins) noexcept nogil:
     pf_release_inputs(s, ins)
 
 # ---------------------------------------------------------------- kernels
+cdef public pf_status pf_same_memory(pf_call* c, pf_variable* v, pf_tensor** t) noexcept nogil:
+    """The variable's value *t lies where this node's plan expects it; else *t is given back."""
+    cdef char text[700]
+    if t[0].device == <void*>c.node.home or t[0].type == PF_STRING:
+        return PF_OK
+    snprintf(text, 700, b"variable %s holds its value %s %s, but this node runs on %.*s: put the variable and the operations that "
+             b"use its reference on one device", v.base.name, b"on" if t[0].device != NULL else b"in host memory",
+             pf_device_name(t[0].device, b""), <int>min(c.node.device.len, 100),
+             c.node.device.data)
+    pf_tensor_unref(t[0])
+    t[0] = NULL
+    return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
+
 cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) noexcept nogil:
     cdef pf_tensor* h = pf_tensor_of(handle)
     cdef pf_variable* v = <pf_variable*>h.m.dl_tensor.data
@@ -94,7 +108,7 @@ cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) no
         return PF_OK
     out[0] = pf_variable_read(v)
     if out[0] != NULL:
-        return PF_OK
+        return pf_same_memory(c, v, out)
     snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
              b"for example tf.global_variables_initializer().", v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
     return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
@@ -177,11 +191,31 @@ cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
         return pf_async_returned(c, st)
     return after_call(c, ins, st)
 
+cdef pf_status nothing_more(pf_ctx* ctx, void* arg) noexcept nogil:
+    return PF_OK
+
+cdef pf_call* await_stream(pf_call* c) noexcept nogil:
+    """The call goes on until its stream has written the outputs that lie in host memory; NULL: failed."""
+    cdef uint64_t ticket
+    cdef pf_call* h = pf_ticket_new(c, &ticket)
+    cdef pf_status st
+    c.moved = NULL
+    if h == NULL:
+        pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for an asynchronous call")
+        return NULL
+    st = pf_after_stream(h, nothing_more, NULL)
+    if st != PF_PENDING and pf_ticket_take(ticket) != NULL:
+        pf_call_done(h, st)
+    return h
+
 cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
     """compute of an asynchronous kernel came back; `done` may have come before, may come now, or later."""
     cdef pf_call* h = c.moved
     cdef pf_worker* w = c.worker
     c.moved = NULL
+    if h == NULL and st == PF_OK and c.node.waits:
+        h = await_stream(c)
+        st = PF_PENDING if h != NULL else PF_RESOURCE_EXHAUSTED
     if h == NULL:
         if st == PF_PENDING:
             st = pf_fail(&c.ctx, PF_INTERNAL, b"the kernel returned PF_PENDING without calling defer")
@@ -435,7 +469,7 @@ cdef public void pf_block_done(pf_worker* w, pf_slab* s, uint32_t block) noexcep
     if pf_block_count_down(w, s, block):
         if s.frame != NULL:
             pf_frame_slab_over(w, s)
-        else:
+        elif not pf_step_drain(s.step):
             pf_pool_step_over(s.step)
 
 cdef void share_ready(pf_worker* w) noexcept nogil:
@@ -473,6 +507,9 @@ cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
 cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
     cdef pf_step* step = item.slab.step
     cdef pf_call* call = item.call
+    if item.block == <uint32_t>PF_JOB_BLOCK:
+        pf_job_run(w, <pf_job*>item)
+        return
     if call != NULL:
         item.call = NULL
         pf_call_finish(w, call)

@@ -31,6 +31,7 @@ cdef extern from "pf_core.h" nogil:
         const int32_t* out_start
         int32_t n_in_args, n_out_args
         void* opened
+        void* stream
     ctypedef struct pf_node_info:
         const pf_call_info* call
         pf_str name, op, device
@@ -38,6 +39,9 @@ cdef extern from "pf_core.h" nogil:
         const pf_op_def* def_ "def"
         const pf_kernel_entry* kernel
         pf_device_entry* dev
+        pf_device_entry* home
+        const uint8_t* out_mem
+        int32_t waits
         void* state
         uint64_t seed, seed2
         pf_str container, shared_name
@@ -90,7 +94,8 @@ cdef extern from "pf_core.h" nogil:
         int32_t* ret_type
         pf_step* free_steps
         pf_a64 steps_run, kernels_run
-        int32_t solo, has_async, n_frames_in_slabs
+        int32_t solo, has_async, n_frames_in_slabs, n_devices
+        pf_device_entry** devices
     ctypedef struct pf_plan_options:
         int32_t threads, no_inline, no_blocks
     ctypedef struct pf_named_tensor:
@@ -154,8 +159,12 @@ cdef extern from "pf_core.h" nogil:
         int32_t (*poll)(void*) noexcept nogil
         void* poll_arg
         pthread_t caller
+        int32_t drained
         pf_step* next_free
         pf_step* next_meeting
+        pf_step* leader
+        pf_step* peer
+        pf_a32 parts_left
     ctypedef struct pf_lent:
         int32_t kind
         void* p
@@ -187,6 +196,21 @@ cdef extern from "pf_core.h" nogil:
         pf_call* prev_cancel
         const DLTensor** constants
         uint8_t* dropped
+    enum:
+        PF_JOB_BLOCK
+    ctypedef struct pf_job:
+        pf_item item
+        pf_device_entry* dev
+        pf_device_entry* peer
+        void* events[2]
+        pf_tensor* keep[2]
+        pf_status status
+        int32_t i
+        pf_call* call
+        uint64_t ticket
+        void (*then)(pf_job*, pf_status) noexcept nogil
+        pf_status (*fn)(pf_ctx*, void*) noexcept nogil
+        void* arg
     ctypedef struct pf_run_options:
         int64_t timeout_ns
         int32_t (*poll)(void*) noexcept nogil
@@ -196,6 +220,10 @@ cdef extern from "pf_core.h" nogil:
         pthread_mutex_t* running_lock
         int64_t* kernels
     pf_status pf_step_run(pf_plan*, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
+    pf_status pf_parts_run(pf_plan**, int32_t, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
+    pf_step* pf_step_take(pf_plan*, pf_tensor**) noexcept
+    void pf_step_work(pf_step*, pf_worker*) noexcept
+    void pf_step_finish(pf_step*, pf_status, pf_tensor**) noexcept
     void pf_step_cancel(pf_step*, pf_status, const char*) noexcept
     void pf_step_fail(pf_step*, const pf_node_info*, pf_status, const char*) noexcept
     void pf_call_init(pf_call*, pf_step*, pf_worker*) noexcept
@@ -233,6 +261,7 @@ cdef extern from "pf_core.h" nogil:
     int32_t pf_async_returned(pf_call*, pf_status) noexcept
     void pf_call_forget(pf_call*) noexcept
     int32_t pf_call_finish(pf_worker*, pf_call*) noexcept
+    pf_status pf_same_memory(pf_call*, pf_variable*, pf_tensor**) noexcept
     pf_status pf_deref(pf_call*, DLTensor*, pf_tensor**) noexcept
     void pf_step_free(pf_step*) noexcept
 
@@ -292,6 +321,7 @@ cdef extern from "pf_core.h" nogil:
     void pf_pool_end(pf_worker*) noexcept
     void pf_pool_publish(pf_worker*, pf_item*) noexcept
     void pf_pool_inject(pf_pool*, pf_item*) noexcept
+    pf_item* pf_pool_take_job(pf_pool*) noexcept
     pf_item* pf_pool_find(pf_worker*) noexcept
     void pf_pool_wait(pf_worker*, int64_t) noexcept
     void pf_pool_step_over(pf_step*) noexcept

@@ -31,6 +31,11 @@ cdef DLTensor* scalar(int32_t x) noexcept nogil:
     (<int32_t*>t.m.dl_tensor.data)[0] = x
     return pf_dl(t)
 
+cdef inline int64_t path_of(int64_t outer, int64_t iteration) noexcept nogil:
+    """One number for the iterations of all loops around: the same in every partition of a step, and, multiples of the golden
+    ratio lying far apart, no two alike among 2^31 outer ones with 2^31 inner ones each."""
+    return <int64_t>(<uint64_t>outer * <uint64_t>0x9E3779B97F4A7C15ULL + <uint64_t>iteration)
+
 cdef inline void put(DLTensor** slots, uint32_t slot, DLTensor* take) noexcept nogil:
     cdef DLTensor* old = slots[slot]
     slots[slot] = take
@@ -83,7 +88,7 @@ cdef public int32_t pf_run_loop(pf_call* c, const pf_instr* ins) noexcept nogil:
     enter_loop(c.slab, fd)
     c.loop = fd
     while True:
-        c.iter = outer_iter * 1000003 + turn
+        c.iter = path_of(outer_iter, turn)
         r = pf_run_range(c, fd.body_begin, fd.body_end)
         if r:
             return r
@@ -166,7 +171,7 @@ cdef bint begin_iteration(pf_worker* w, pf_frame* fr, int64_t iteration) noexcep
         return False
     pf_slab_reset(s)
     s.iter = iteration
-    s.path = fr.parent.path * 1000003 + iteration
+    s.path = path_of(fr.parent.path, iteration)
     s.status = 1
     memset(s.arrived, 0, fd.n_vars)
     for k in range(fd.n_vars):

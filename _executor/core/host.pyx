@@ -11,6 +11,8 @@ from tensor_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
 from infer_api cimport *
+from registry_api cimport pf_device_of
+from device_api cimport *
 
 cdef enum:
     LENT_TENSOR = 0
@@ -67,15 +69,37 @@ cdef void set_slot(pf_call* c, int32_t i, pf_tensor* take) noexcept nogil:
     if pf_alive(old):
         pf_dl_unref(old)
 
+cdef inline pf_device_entry* out_device(pf_call* c, int32_t i) noexcept nogil:
+    """Whose memory output i belongs in; NULL: the host's."""
+    if c.node.home == NULL or c.node.out_mem == NULL or c.node.out_mem[i] != 1:
+        return NULL
+    return c.node.home
+
+cdef pf_tensor* device_output(pf_call* c, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
+    """Jobs of the device that are over may hold the memory that is missing: their ends are taken care of first."""
+    cdef pf_device_entry* d = out_device(c, i)
+    cdef pf_tensor* t = pf_device_tensor(d, PF_MEM_DEVICE, d.stream, c.ctx.out_type[i], shape, ndim)
+    cdef pf_item* item
+    if t != NULL:
+        return t
+    item = pf_pool_take_job(c.step.pool)
+    while item != NULL:
+        pf_job_run(c.worker, <pf_job*>item)
+        item = pf_pool_take_job(c.step.pool)
+    return pf_device_tensor(d, PF_MEM_DEVICE, d.stream, c.ctx.out_type[i], shape, ndim)
+
 cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
     cdef char text[300]
     if <uint32_t>i >= <uint32_t>ctx.n_out and no_output(c, i):
         return NULL
-    t = pf_tensor_new(ctx.out_type[i], shape, ndim)
+    if ctx.dev != NULL and out_device(c, i) != NULL:
+        t = device_output(c, i, shape, ndim)
+    else:
+        t = pf_tensor_new(ctx.out_type[i], shape, ndim)
     if t == NULL:
-        describe_failed(text, ctx.out_type[i], shape, ndim)
+        describe_failed(text, ctx.out_type[i], shape, ndim, out_device(c, i) if ctx.dev != NULL else NULL)
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, text)
         return NULL
     if ctx.out[i] == NULL:
@@ -84,12 +108,14 @@ cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t nd
         set_slot(c, i, t)
     return pf_dl(t)
 
-cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_t ndim) noexcept nogil:
+cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_t ndim,
+                          const pf_device_entry* d) noexcept nogil:
     cdef int32_t used, k
     used = snprintf(text, 300, b"OOM when allocating tensor with shape [")
     for k in range(min(ndim, 10)):
         used += snprintf(text + used, 300 - used, b"%s%lld", b"," if k else b"", <long long>shape[k])
-    snprintf(text + used, 300 - used, b"] and type %s", pf_type_name(type))
+    snprintf(text + used, 300 - used, b"] and type %s%s%s", pf_type_name(type), b" on " if d != NULL else b"",
+             pf_device_name(d, b""))
 
 cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -102,8 +128,26 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
     if no_output(c, i):
         pf_tensor_unref(t)
         return PF_INTERNAL
+    if t.device == NULL and t.m.dl_tensor.device.device_type != kDLCPU and c.node.home != NULL:
+        t.device = c.node.home      # a plugin's own tensor on its device
+    if (t.device != NULL or ctx.dev != NULL) and t.device != <void*>out_device(c, i) and t.nbytes:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_INTERNAL, b"set_output of a tensor in another memory than the output's: see bring_output")
     set_slot(c, i, t)
     return PF_OK
+
+cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_tensor* t
+    if steal == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"bring_output of no tensor")
+    t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
+    if t == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for an output")
+    if no_output(c, i) or not c.deferred:
+        pf_tensor_unref(t)
+        return pf_fail(ctx, PF_INTERNAL, b"bring_output of no output, or before defer")
+    return pf_bring_output(c, i, t)
 
 cdef inline bint plain(pf_tensor* t) noexcept nogil:
     return not t.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN)
@@ -149,10 +193,15 @@ cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape
     cdef pf_tensor* t
     if 0 <= o < ctx.n_out and owned_alone(c, i) and same_shape(c.ins[i], shape, ndim):
         t = pf_tensor_of(c.ins[i])
+        if ctx.dev != NULL and t.device != <void*>out_device(c, o):
+            return h_output(ctx, o, shape, ndim)
         if (t.type == ctx.out_type[o] or pf_type_size(t.type) == pf_type_size(ctx.out_type[o])) and t.type != PF_STRING:
             take_over(c, i, o)
             return ctx.out[o]
     return h_output(ctx, o, shape, ndim)
+
+cdef int32_t h_can_forward(pf_ctx* ctx, int32_t i) noexcept nogil:
+    return owned_alone(<pf_call*>ctx, i)
 
 cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -163,6 +212,8 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
     if no_output(c, o) or not 0 <= i < ctx.n_in or c.ins[i] == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"alias of an argument that is not there")
     t = pf_tensor_of(c.ins[i])
+    if ctx.dev != NULL and t.device != <void*>out_device(c, o) and not t.flags & PF_T_HANDLE and t.nbytes:
+        return pf_fail(ctx, PF_INTERNAL, b"alias of an input that lies in another memory than the output")
     if t.flags & PF_T_HANDLE or shape == NULL or (same_shape(c.ins[i], shape, ndim) and t.type == ctx.out_type[o]):
         if owned_alone(c, i) and t.type == ctx.out_type[o]:
             take_over(c, i, o)
@@ -186,12 +237,25 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
     set_slot(c, o, v)
     return PF_OK
 
+cdef void* device_scratch(pf_call* c, int64_t n) noexcept nogil:
+    cdef pf_device_entry* d = c.node.home
+    cdef int64_t size = max(n, <int64_t>1)
+    cdef pf_tensor* t = pf_device_tensor(d, PF_MEM_DEVICE, d.stream, PF_UINT8, &size, 1)
+    cdef void* p
+    if t == NULL:
+        pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of device memory for a kernel's scratch buffer")
+        return NULL
+    p = t.m.dl_tensor.data
+    return NULL if pf_call_lend(c, LENT_TENSOR, t) else p
+
 cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef void* p
     if align > 64 or n > <uint64_t>1 << 46:
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"scratch memory of that size or alignment cannot be had")
         return NULL
+    if ctx.dev != NULL and c.node != NULL and c.node.home != NULL:
+        return device_scratch(c, <int64_t>n)
     p = pf_mem_alloc(max(n, <uint64_t>1))
     if p == NULL:
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's scratch buffer")
@@ -257,7 +321,13 @@ cdef int32_t h_off_cancel(uint64_t ticket) noexcept nogil:
     return was
 
 cdef pf_status h_after(pf_ctx* ctx, pf_status (*fn)(pf_ctx*, void*) noexcept nogil, void* arg) noexcept nogil:
-    return fn(ctx, arg)         # host devices: the work so far is done
+    cdef pf_call* c = <pf_call*>ctx
+    cdef uint64_t ticket
+    cdef pf_ctx* kept
+    if c.slab == NULL or c.node.dev == NULL or c.node.dev.stream == NULL:
+        return fn(ctx, arg)     # the work so far is done
+    kept = h_defer(ctx, &ticket)
+    return pf_after_stream(<pf_call*>kept, fn, arg) if kept != NULL else <pf_status>PF_INTERNAL
 
 # ---------------------------------------------------------------- threads
 cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn fn, void* arg) noexcept nogil:
@@ -291,10 +361,16 @@ cdef pf_status h_post_caller(pf_ctx* ctx, void (*fn)(void*) noexcept nogil, void
 # ---------------------------------------------------------------- tensors
 cdef DLManagedTensorVersioned* h_tensor_new(const pf_host* host, void* dev, int32_t mem, int32_t type,
                                             const int64_t* shape, int32_t ndim) noexcept nogil:
-    cdef pf_tensor* t
-    if dev != NULL:
+    cdef pf_tensor* t = NULL
+    cdef pf_device_entry* d = pf_device_of(dev)
+    if dev != NULL and d == NULL:
         return NULL
-    t = pf_tensor_new(type, shape, ndim)
+    if d != NULL and d.own_memory and mem != PF_MEM_HOST and mem != PF_MEM_ANY:
+        t = pf_device_tensor(d, mem, d.stream, type, shape, ndim)
+        if t == NULL and mem == PF_MEM_DEVICE:
+            return NULL
+    if t == NULL:
+        t = pf_tensor_new(type, shape, ndim)
     return &t.m if t != NULL else NULL
 
 cdef bint borrowed(pf_tensor* t) noexcept nogil:
@@ -529,6 +605,8 @@ cdef void fill_table() noexcept nogil:
     table.extension = h_extension
     table.post_caller = h_post_caller
     table.resource_output = h_resource_output
+    table.can_forward = h_can_forward
+    table.bring_output = h_bring_output
 
 cdef public const pf_host* pf_host_table() noexcept nogil:
     if pf_a32_load(&table_state) == 2:

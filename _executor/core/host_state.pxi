@@ -78,6 +78,12 @@ cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
     if k < 0:
         pf_fail(ctx, PF_INTERNAL, b"var_get without var_lock")
         return NULL
+    if v.value != NULL and v.value.device != <void*>c.node.home:
+        pf_tensor_ref(v.value)
+        t = v.value
+        if pf_same_memory(c, v, &t):
+            return NULL
+        pf_tensor_unref(t)
     if c.lent[k].kind >> 8 != PF_VAR_UPDATE:
         return pf_dl(v.value) if v.value != NULL else NULL
     t = pf_variable_writable(v)
@@ -141,6 +147,8 @@ cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
     t = pf_variable_read(v)
     if t == NULL:
         return uninitialized(c, v)
+    if t.device != <void*>c.node.home and pf_same_memory(c, v, &t):
+        return PF_FAILED_PRECONDITION
     if t.type != ctx.out_type[o]:
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INVALID_ARGUMENT, b"Trying to read a variable with the wrong dtype")

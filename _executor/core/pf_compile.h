@@ -44,6 +44,9 @@ typedef struct pf_comp {
   void **state;
   DLTensor **value;         /* prefilled: constants and handles */
   uint8_t *cls, *flags;
+  int32_t *mem_at;          /* plans with devices: node -> its outputs in mem */
+  uint8_t *mem;             /* per output: 1 in the device's memory */
+  int32_t again, pad;       /* the graph got copies: compile it anew */
   int32_t *frame, *out_frame, *topo;
   int32_t *out_begin, *out_node, *out_port; /* consumers: node, and the output it reads (-1: control) */
   int32_t n_frames, frames_room;

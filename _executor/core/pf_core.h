@@ -241,10 +241,42 @@ pf_status pf_kernel_state(const pf_kernel_entry *k, const pf_node *n, const pf_o
                           void **state, pf_error *err);
 int32_t pf_kernel_count(void);
 const pf_kernel_entry *pf_kernel_at(int32_t i);
-typedef struct { const pf_device *vtable; void *dev; int32_t ordinal, pad; char name[64]; char type[24]; } pf_device_entry;
+typedef struct pf_device_entry {
+  const pf_device *vtable;              /* a full-size copy; NULL: a CPU */
+  void *dev;                            /* opened; NULL: not yet, or nothing to open */
+  int32_t ordinal, own_memory;          /* own_memory: host pointers mean nothing there */
+  char name[64];
+  char type[24];
+  void *stream, *in, *out;              /* kernels, copies in, copies out; NULL: the device works synchronously */
+  pf_a32 ready;                         /* 1: the streams above are open (pf_opening_lock) */
+  int32_t pad;
+  pf_a64 in_use, peak, limit, allocs;   /* bytes of its own memory; limit 0: none */
+} pf_device_entry;
 pf_device_entry *pf_device_find(const char *type, int32_t ordinal);  /* opens on first use; "CPU" of any ordinal exists; NULL */
 int32_t pf_device_count(void);
 pf_device_entry *pf_device_at(int32_t i);
+static inline const char *pf_device_name(const void *entry, const char *none) {
+  return entry ? ((const pf_device_entry *)entry)->name : none;
+}
+pf_device_entry *pf_device_of(const void *dev);                      /* by what `open` gave; NULL */
+
+/* ================================================================ memory and streams of devices (device.pyx) */
+struct pf_step;
+struct pf_call;
+struct pf_worker;
+struct pf_job;
+/* A tensor in the device's memory (mem DEVICE), usable by work enqueued on `stream` from now on, or in host memory the
+ * device reaches (PINNED).  Waits for pending work and tries again when memory is short.  NULL: out of memory. */
+pf_tensor *pf_device_tensor(pf_device_entry *d, int32_t mem, void *stream, int32_t type, const int64_t *shape, int32_t ndim);
+pf_tensor *pf_device_duplicate(const pf_tensor *src);                /* on its own device, in stream order; NULL */
+pf_status pf_device_upload(pf_device_entry *d, pf_tensor *host, pf_tensor **out); /* waits until it is there */
+pf_status pf_device_wait(pf_device_entry *d);                        /* until its streams did all work enqueued so far */
+/* `take` goes where output i of call c belongs.  OK: there already, or in stream order; PENDING: done(ticket) follows. */
+pf_status pf_bring_output(struct pf_call *c, int32_t i, pf_tensor *take);
+/* Continues with fn on a worker when the call's stream did its work so far, then ends the call; c is deferred already. */
+pf_status pf_after_stream(struct pf_call *c, pf_status (*fn)(pf_ctx *, void *), void *arg);
+void pf_job_run(struct pf_worker *w, struct pf_job *job);            /* a finished job, on a worker; it may end the step */
+int32_t pf_step_drain(struct pf_step *s);                            /* 1: devices still work; the last job ends the step */
 
 /* ================================================================ state (state.pyx) */
 enum { PF_OBJ_VARIABLE = 1, PF_OBJ_RESOURCE = 2 };

@@ -58,10 +58,10 @@ typedef struct pf_call_info {       /* copied into pf_ctx when it changes; equal
   int32_t n_in, n_out;
   const int32_t *in_start, *out_start;
   int32_t n_in_args, n_out_args;
-  void *opened;             /* the device */
+  void *opened, *stream;    /* the device */
 } pf_call_info;
-_Static_assert(sizeof(pf_call_info) == offsetof(pf_ctx, dev) + sizeof(void *) - offsetof(pf_ctx, in_type),
-               "pf_call_info is pf_ctx from in_type to dev");
+_Static_assert(sizeof(pf_call_info) == offsetof(pf_ctx, stream) + sizeof(void *) - offsetof(pf_ctx, in_type),
+               "pf_call_info is pf_ctx from in_type to stream");
 
 typedef struct pf_node_info {
   const pf_call_info *call;
@@ -70,6 +70,9 @@ typedef struct pf_node_info {
   const pf_op_def *def;
   const pf_kernel_entry *kernel;
   pf_device_entry *dev;
+  pf_device_entry *home;    /* dev, if it has memory of its own; NULL: host memory */
+  const uint8_t *out_mem;   /* home only: per output, 1 in the device's memory, 0 on the host */
+  int32_t waits, pad;       /* it leaves host-memory outputs to its stream: the call ends when that did them */
   void *state;
   uint64_t seed, seed2;
   pf_str container, shared_name;
@@ -129,7 +132,8 @@ typedef struct pf_plan {
   int32_t *ret_type;
   struct pf_step *free_steps;
   pf_a64 steps_run, kernels_run;
-  int32_t solo, has_async, n_frames_in_slabs, pad;
+  int32_t solo, has_async, n_frames_in_slabs, n_devices;
+  pf_device_entry **devices;        /* those with memory or streams of their own */
 } pf_plan;
 
 typedef struct {
@@ -147,6 +151,7 @@ void pf_plan_ref(pf_plan *p);
 void pf_plan_unref(pf_plan *p);
 
 /* ---------------------------------------------------------------- step */
+#define PF_JOB_BLOCK 0xffffffffu    /* pf_item.block of a pf_job */
 typedef struct pf_item {            /* one block of one slab */
   pf_a32 pending;
   uint32_t block;                   /* absolute */
@@ -207,7 +212,12 @@ typedef struct pf_step {
   int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
   void *poll_arg;
   pthread_t caller;
+  int32_t drained, pad;             /* the devices' streams were told to report (the last block's worker) */
   struct pf_step *next_free, *next_meeting;
+  /* parts.pyx: the partitions of one step run side by side; the first leads, and one caller works for all */
+  struct pf_step *leader;           /* itself where the step is one plan */
+  struct pf_step *peer;             /* the next partition; NULL: the last */
+  pf_a32 parts_left;                /* leader of several: partitions that are not over */
 } pf_step;
 
 typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable */
@@ -243,6 +253,22 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   uint8_t *dropped;
 } pf_call;
 
+/* Work a device does meanwhile: a copy, or a wait for a stream.  While it lasts it counts as a block of the root slab; its end
+ * comes on the device's thread, which only injects it; a worker then gives back what it kept and calls `then`. */
+typedef struct pf_job {
+  pf_item item;                     /* first: what the pool sees */
+  pf_device_entry *dev, *peer;      /* events[1] is peer's, or dev's if that is NULL */
+  void *events[2];
+  pf_tensor *keep[2];
+  pf_status status;
+  int32_t i;
+  pf_call *call;
+  uint64_t ticket;
+  void (*then)(struct pf_job *job, pf_status s);
+  pf_status (*fn)(pf_ctx *, void *);
+  void *arg;
+} pf_job;
+
 /* Runs one step on the calling thread and the pool.  Takes args (also on failure).  rets: n_rets new references, valid on OK. */
 typedef struct {
   int64_t timeout_ns;               /* 0: none */
@@ -254,6 +280,12 @@ typedef struct {
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
 } pf_run_options;
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
+/* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */
+pf_status pf_parts_run(pf_plan **plans, int32_t n, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options,
+                       pf_error *err);
+pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.pyx and parts.pyx; NULL: out of memory */
+void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */
+void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
 void pf_step_free(pf_step *s);
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
@@ -281,6 +313,7 @@ pf_status pf_call_fail(pf_call *c, pf_status s);                /* reports a ker
 int32_t pf_async_returned(pf_call *c, pf_status s);             /* compute of an asynchronous kernel came back */
 void pf_call_forget(pf_call *c);                                /* leaves the step's list of deferred calls */
 int32_t pf_call_finish(struct pf_worker *w, pf_call *c);        /* completes a deferred call and frees it */
+pf_status pf_same_memory(pf_call *c, pf_variable *v, pf_tensor **t); /* *t is where c's node reads it; else given back */
 pf_status pf_deref(pf_call *c, DLTensor *handle, pf_tensor **out); /* the variable's value, a new reference */
 
 void pf_call_init(pf_call *c, pf_step *step, struct pf_worker *w);
@@ -355,6 +388,7 @@ void pf_pool_begin(pf_pool *p, pf_worker *caller, pf_step *s);  /* starts thread
 void pf_pool_end(pf_worker *caller);
 void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on; wakes somebody */
 void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
+pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job that only gives back and ends a call; NULL */
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
 void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time */
 void pf_pool_step_over(pf_step *s);                     /* the step is done: wakes its caller */

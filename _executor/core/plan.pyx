@@ -18,10 +18,12 @@ from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
 from infer_api cimport pf_infer_call
+from device_api cimport pf_device_upload
 
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
     INFO_BUCKETS = 1024
+    MAX_ATTEMPTS = 4            # a graph grows by copies once, and by copies of those at most once more
 
 cdef int32_t class_of(pf_str op) noexcept nogil:
     if op.len < 2:
@@ -171,6 +173,8 @@ include "plan_frames.pxi"
 
 include "plan_kernels.pxi"
 
+include "plan_memory.pxi"
+
 # ---------------------------------------------------------------- signature of the step
 cdef pf_status number_of(pf_comp* c, int32_t i, int32_t* out) noexcept nogil:
     cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"index")
@@ -240,7 +244,7 @@ cdef pf_status allocate(pf_comp* c) noexcept nogil:
     c.inner_slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
     c.ctl_slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
     c.plan.nodes = <pf_node_info*>keep(c, n, sizeof(pf_node_info))
-    c.plan.const_tensors = <pf_tensor**>keep(c, n, sizeof(void*))
+    c.plan.const_tensors = <pf_tensor**>keep(c, 2 * n, sizeof(void*))
     c.plan.n_nodes = <uint32_t>n
     return c.err.code
 
@@ -271,7 +275,7 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     if c.n > MAX_NODES:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"a graph of %d nodes is too large", c.n)
     if (allocate(c) or resolve_nodes(c) or list_consumers(c) or assign_frames(c) or collect_loops(c)
-            or list_arguments(c) or make_values(c, consts, n_consts)):
+            or list_arguments(c) or make_values(c, consts, n_consts) or place_values(c) or c.again):
         return c.err.code
     decide_inlining(c)
     for f in range(c.n_frames):
@@ -281,37 +285,51 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
         return c.err.code
     return PF_OK
 
+cdef pf_status compile_once(pf_comp* c, pf_plan* p, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+    cdef pf_status st
+    pf_a32_store(&p.refs, 1)
+    p.graph = c.g
+    pf_state_ref(p.state)
+    pf_pool_ref(p.pool)
+    c.plan = p
+    c.n = c.g.n_nodes
+    p.solo = c.opt.threads == 1 or (c.opt.threads <= 0 and p.pool.n == 1)
+    st = compile_all(c, consts, n_consts)
+    pf_arena_free(&c.work)
+    if st or c.again:
+        if c.again:
+            p.graph = NULL          # lives on, with copies
+        pf_plan_unref(p)
+    return st
+
 cdef public pf_status pf_plan_compile(pf_graph* take, const pf_named_tensor* consts, int32_t n_consts, pf_state* state,
                                       pf_pool* pool, const pf_plan_options* options, pf_plan** out,
                                       pf_error* err) noexcept nogil:
     cdef pf_comp c
-    cdef pf_plan* p = <pf_plan*>calloc(1, sizeof(pf_plan))
+    cdef pf_plan* p
     cdef pf_status st
+    cdef int32_t attempt
     out[0] = NULL
-    if p == NULL:
-        pf_graph_free(take)
-        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory")
-    memset(&c, 0, sizeof(c))
-    pf_a32_store(&p.refs, 1)
-    p.graph = take
-    p.state = state
-    p.pool = pool
-    pf_state_ref(state)
-    pf_pool_ref(pool)
-    c.g = take
-    c.plan = p
-    c.err = err
-    c.n = take.n_nodes
-    if options != NULL:
-        c.opt = options[0]
-    p.solo = c.opt.threads == 1 or (c.opt.threads <= 0 and pool.n == 1)
-    st = compile_all(&c, consts, n_consts)
-    pf_arena_free(&c.work)
-    if st:
-        pf_plan_unref(p)
-        return st
-    out[0] = p
-    return PF_OK
+    for attempt in range(MAX_ATTEMPTS):
+        p = <pf_plan*>calloc(1, sizeof(pf_plan))
+        if p == NULL:
+            pf_graph_free(take)
+            return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory")
+        memset(&c, 0, sizeof(c))
+        p.state = state
+        p.pool = pool
+        c.g = take
+        c.err = err
+        if options != NULL:
+            c.opt = options[0]
+        st = compile_once(&c, p, consts, n_consts)
+        if st:
+            return st
+        if not c.again:
+            out[0] = p
+            return PF_OK
+    pf_graph_free(take)
+    return pf_error_set(err, PF_INTERNAL, b"no arrangement of values in the devices' memories was found")
 
 cdef public void pf_plan_ref(pf_plan* p) noexcept nogil:
     pf_a32_add_rlx(&p.refs, 1)
@@ -330,7 +348,8 @@ cdef void free_plan(pf_plan* p) noexcept nogil:
                 p.nodes[i].kernel.kernel.fini(p.nodes[i].state)
     for i in range(p.n_const_tensors):
         pf_tensor_unref(p.const_tensors[i])
-    pf_graph_free(p.graph)
+    if p.graph != NULL:
+        pf_graph_free(p.graph)
     pf_state_unref(p.state)
     pf_pool_unref(p.pool)
     pf_arena_free(&p.arena)

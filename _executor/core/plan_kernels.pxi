@@ -31,7 +31,7 @@ cdef void device_of(pf_str device, char* kind, int32_t* ordinal) noexcept nogil:
 cdef void strcpy_(char* to, const char* text) noexcept nogil:
     pf_copy_text(to, 24, text, <int64_t>strlen(text))
 
-cdef pf_status share_call_info(pf_comp* c, int32_t i, pf_node_info* info, void* opened) noexcept nogil:
+cdef pf_status share_call_info(pf_comp* c, int32_t i, pf_node_info* info, const pf_device_entry* d) noexcept nogil:
     """Nodes with equal argument types share one pf_call_info: it stays in the cache."""
     cdef pf_signature* s = c.sig + i
     cdef pf_call_info want
@@ -47,7 +47,8 @@ cdef pf_status share_call_info(pf_comp* c, int32_t i, pf_node_info* info, void* 
     want.out_start = s.out_start
     want.n_in_args = s.n_in_args
     want.n_out_args = s.n_out_args
-    want.opened = opened
+    want.opened = d.dev if d != NULL else NULL
+    want.stream = d.stream if d != NULL else NULL
     for k in range(s.n_in):
         h = (h ^ <uint64_t>s.in_type[k]) * <uint64_t>1099511628211ULL
     for k in range(s.n_out):
@@ -136,8 +137,10 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     if info.dev == NULL:
         pf_error_set(c.err, PF_INVALID_ARGUMENT, b"no device %s:%d in this process", kind, ordinal)
         return pf_comp_fail(c, i, c.err.code, NULL)
-    if info.dev.dev != NULL and share_call_info(c, i, info, info.dev.dev):
-        return c.err.code
+    if info.dev.dev != NULL:
+        info.home = info.dev if info.dev.own_memory else NULL
+        if share_call_info(c, i, info, info.dev) or note_device(c, info.dev):
+            return c.err.code
     while True:
         if pf_kernel_select(c.g.nodes + i, c.def_[i], c.sig + i, kind, k, &k, c.err) or k == NULL:
             return pf_comp_fail(c, i, c.err.code if c.err.code else PF_NOT_FOUND, b"no kernel")
@@ -231,8 +234,12 @@ cdef pf_status make_constant(pf_comp* c, int32_t i, const pf_named_tensor* const
     cdef pf_tensor* t = NULL
     if a != NULL and a.tensor != NULL:
         t = a.tensor
+    cdef pf_str name = c.g.nodes[i].name
+    cdef const pf_attr_value* other = pf_node_attr_find(c.g.nodes + i, b"_const_of")
+    if other != NULL and other.kind == PF_ATTR_STRING:
+        name = other.s
     for k in range(n_consts):
-        if pf_str_eq(consts[k].name, c.g.nodes[i].name):
+        if pf_str_eq(consts[k].name, name):
             t = consts[k].tensor
             break
     if t == NULL:

@@ -255,6 +255,7 @@ cdef bint anything_locked(pf_pool* p) noexcept nogil:
 # ---------------------------------------------------------------- items
 cdef void tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
     """Lock held: the caller of s, if it sleeps, has something to look at."""
+    s = s.leader
     if pf_a32_load(&s.caller_waits):
         pthread_cond_signal(&s.cond)
 
@@ -271,7 +272,7 @@ cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
 
 cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
     cdef pf_pool* p = w.pool
-    cdef pf_step* s = item.slab.step
+    cdef pf_step* s = item.slab.step.leader
     cdef bint ok = False
     if w.lane != NULL:
         pf_spin_lock(&w.lane.lock)
@@ -299,7 +300,24 @@ cdef pf_item* take_injected(pf_pool* p, pf_step* only) noexcept nogil:
         return NULL
     pthread_mutex_lock(&p.lock)
     at = &p.inject
-    while at[0] != NULL and only != NULL and at[0].slab.step != only:
+    while at[0] != NULL and only != NULL and at[0].slab.step.leader != only:
+        at = &at[0].next
+    item = at[0]
+    if item != NULL:
+        at[0] = item.next
+        item.next = NULL
+        pf_a32_add(&p.n_inject, -1)
+    pthread_mutex_unlock(&p.lock)
+    return item
+
+cdef public pf_item* pf_pool_take_job(pf_pool* p) noexcept nogil:
+    cdef pf_item* item
+    cdef pf_item** at
+    if pf_a32_load(&p.n_inject) == 0:
+        return NULL
+    pthread_mutex_lock(&p.lock)
+    at = &p.inject
+    while at[0] != NULL and (at[0].block != <uint32_t>PF_JOB_BLOCK or (<pf_job*>at[0]).fn != NULL):
         at = &at[0].next
     item = at[0]
     if item != NULL:
@@ -316,7 +334,7 @@ cdef pf_item* take_from_lane(pf_lane* lane, pf_step* only) noexcept nogil:
         return NULL
     pf_spin_lock(&lane.lock)
     for i in range(lane.heap.n):
-        if only == NULL or lane.heap.items[i].slab.step == only:
+        if only == NULL or lane.heap.items[i].slab.step.leader == only:
             item = pf_heap_take(&lane.heap, i)
             break
     pf_a32_store(&lane.n, lane.heap.n)
@@ -349,7 +367,7 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
     if pf_a32_load(&w.step.done) or w.step.posts != NULL:
         return True
     while item != NULL:
-        if item.slab.step == w.step:
+        if item.slab.step.leader == w.step:
             return True
         item = item.next
     for i in range(PF_MAX_LANES):
@@ -357,7 +375,7 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
         if pf_a32_load(&lane.n):
             pf_spin_lock(&lane.lock)
             for k in range(lane.heap.n):
-                if lane.heap.items[k].slab.step == w.step:
+                if lane.heap.items[k].slab.step.leader == w.step:
                     found = True
             pf_spin_unlock(&lane.lock)
     return found
@@ -382,6 +400,9 @@ cdef public void pf_pool_wait(pf_worker* caller, int64_t until_ns) noexcept nogi
 
 cdef public void pf_pool_step_over(pf_step* s) noexcept nogil:
     cdef pf_pool* p = s.pool
+    s = s.leader
+    if s.peer != NULL and pf_a32_add(&s.parts_left, -1) != 1:
+        return
     if p.n == 1:                    # only the caller's own thread comes here
         pf_a32_store(&s.done, 1)
         return
@@ -566,6 +587,7 @@ cdef public pf_status pf_pool_post(pf_pool* p, int32_t lane, void (*fn)(void*) n
 cdef public void pf_pool_post_caller(pf_step* s, pf_post* take) noexcept nogil:
     """First come, first served, on the thread that called run."""
     cdef pf_post** at
+    s = s.leader
     pthread_mutex_lock(&s.pool.lock)
     take.next = NULL
     at = &s.posts

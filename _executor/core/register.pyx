@@ -292,7 +292,7 @@ cdef pf_status check_arg(Registering* r, const pf_op_def* op, const pf_arg* a) n
     if not is_arg(op.ins, op.n_in, a.name) and not is_arg(op.out, op.n_out, a.name):
         return wrong(r, b"argument '%s' is not declared by the op. Signature: %.900s", a.name,
                      op.sig.data)
-    if a.mem < PF_MEM_DEVICE or a.mem > PF_MEM_REGISTERED or a.reuse < 0:
+    if a.mem < PF_MEM_DEVICE or a.mem > PF_MEM_ANY or a.reuse < 0:
         return wrong(r, b"argument '%s' has an unknown memory kind or a negative reuse%s", a.name,
                      b"")
     return PF_OK
@@ -413,8 +413,13 @@ cdef pf_status register_device(Registering* r, const pf_device* source) noexcept
         return r.error.code
     if not strcmp(d.type, b"CPU"):
         return wrong(r, b"device type 'CPU' is the host's own; choose another%s%s", b"", b"")
-    if d.open == NULL or d.alloc == NULL or d.free == NULL or d.copy == NULL:
-        return wrong(r, b"device type '%s' needs open, alloc, free and copy%s", d.type, b"")
+    if d.open == NULL or (d.alloc != NULL and (d.free == NULL or d.copy == NULL)):
+        return wrong(r, b"device type '%s' needs open, and with alloc also free and copy%s", d.type,
+                     b"")
+    if d.stream_new != NULL and (d.event_record == NULL or d.event_wait == NULL
+                                 or d.event_del == NULL or d.when == NULL):
+        return wrong(r, b"device type '%s' has streams and needs event_record, event_wait, "
+                     b"event_del and when%s", d.type, b"")
     n = d.count(d.self) if d.count != NULL else 1
     for i in range(n if n < 64 else <int32_t>64):
         if pf_registry_add_device(d, i) != PF_OK:

@@ -469,6 +469,17 @@ cdef public pf_status pf_registry_add_device(const pf_device* d, int32_t ordinal
     return s
 
 
+cdef void open_streams(pf_device_entry* d) noexcept nogil:
+    """A device that gives no streams works synchronously."""
+    cdef const pf_device* v = d.vtable
+    d.own_memory = v.alloc != NULL
+    if v.stream_new != NULL and v.stream_new(d.dev, &d.stream) == PF_OK:
+        if v.stream_new(d.dev, &d.ins) != PF_OK:
+            d.ins = d.stream
+        if v.stream_new(d.dev, &d.out) != PF_OK:
+            d.out = d.stream
+
+
 cdef bint open_device(pf_device_entry* d) noexcept nogil:
     """Opens once; a failure is told on stderr, and tried again by the next caller."""
     cdef char text[512]
@@ -480,6 +491,7 @@ cdef bint open_device(pf_device_entry* d) noexcept nogil:
     if d.dev == NULL and d.vtable.open(pf_host_table(), d.vtable.self, d.ordinal, &dev, text,
                                        sizeof(text)) == PF_OK:
         d.dev = dev
+        open_streams(d)
     elif d.dev == NULL:
         text[511] = 0
         fprintf(stderr, b"pyflow: device %s cannot be opened: %s\n", d.name, text)
@@ -518,5 +530,16 @@ cdef public pf_device_entry* pf_device_at(int32_t i) noexcept nogil:
     have_cpu()
     if 0 <= i < reg.n_devices:
         d = reg.devices[i]
+    pthread_mutex_unlock(&pf_registry_lock)
+    return d
+
+
+cdef public pf_device_entry* pf_device_of(const void* dev) noexcept nogil:
+    cdef pf_device_entry* d = NULL
+    cdef int32_t i
+    pthread_mutex_lock(&pf_registry_lock)
+    for i in range(reg.n_devices):
+        if dev != NULL and reg.devices[i].dev == dev:
+            d = reg.devices[i]
     pthread_mutex_unlock(&pf_registry_lock)
     return d

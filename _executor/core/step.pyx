@@ -90,6 +90,7 @@ cdef pf_step* step_new(pf_plan* plan) noexcept nogil:
         return NULL
     s.plan = plan
     s.pool = plan.pool
+    s.leader = s
     pthread_mutex_init(&s.lock, NULL)
     pf_cond_init(&s.cond)
     s.root.step = s
@@ -129,6 +130,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.id = pf_a64_add_rlx(&step_ids, 1) + 1
     s.error.code = PF_OK
     pf_a32_store_rlx(&s.shared, 0)
+    s.drained = 0
     s.deadline_ns = 0
     s.next_poll_ns = 0
     pf_a32_store_rlx(&s.cancelled, 0)
@@ -282,7 +284,16 @@ cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
         pf_rendezvous_abort(r, why)
         pf_rendezvous_unref(r)
 
+cdef void stop_blocks(pf_step* s) noexcept nogil:
+    """Every partition of the step: no block begins from now on."""
+    while s != NULL:
+        pthread_mutex_lock(&s.lock)
+        pf_a32_store(&s.cancelled, 1)
+        pthread_mutex_unlock(&s.lock)
+        s = s.peer
+
 cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
+    s = s.leader
     pthread_mutex_lock(&s.lock)
     if not s.error.code:
         s.error.node[0] = 0
@@ -294,34 +305,44 @@ cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status co
             pf_copy_text(s.error.op, sizeof(s.error.op), node.op.data, node.op.len)
             pf_copy_text(s.error.device, sizeof(s.error.device), node.device.data, node.device.len)
         pf_error_set(&s.error, code if code > 0 else PF_INTERNAL, b"%s", message)
-    pf_a32_store(&s.cancelled, 1)
     pthread_mutex_unlock(&s.lock)
-    tell_waiters(s, code)
+    stop_blocks(s)
+    while s != NULL:
+        tell_waiters(s, code)
+        s = s.peer
 
 cdef void append_waiting(pf_step* s, char* text, int32_t room) noexcept nogil:
-    """Which asynchronous nodes have not completed."""
+    """Which asynchronous nodes have not completed; where, if the step has several partitions."""
     cdef pf_call* c
     cdef int32_t used = <int32_t>strlen(text), n = 0
-    pthread_mutex_lock(&s.lock)
-    c = s.deferred
-    while c != NULL:
-        if n < 8 and used < room - 300:
-            used += snprintf(text + used, room - used, b"%s%.*s (%.*s)", b"; waiting for " if n == 0 else b", ",
-                             <int>min(c.node.name.len, 150), c.node.name.data, <int>min(c.node.op.len, 60), c.node.op.data)
-        n += 1
-        c = c.next_cancel
-    pthread_mutex_unlock(&s.lock)
+    cdef bint several = s.peer != NULL
+    while s != NULL:
+        pthread_mutex_lock(&s.lock)
+        c = s.deferred
+        while c != NULL:
+            if n < 8 and used < room - 500:
+                used += snprintf(text + used, room - used, b"%s%.*s (%.*s)", b"; waiting for " if n == 0 else b", ",
+                                 <int>min(c.node.name.len, 150), c.node.name.data, <int>min(c.node.op.len, 60),
+                                 c.node.op.data)
+                if several:
+                    used += snprintf(text + used, room - used, b" on %.*s", <int>min(c.node.device.len, 120),
+                                     c.node.device.data)
+            n += 1
+            c = c.next_cancel
+        pthread_mutex_unlock(&s.lock)
+        s = s.peer
     if n > 8:
         snprintf(text + used, room - used, b" and %d more", n - 8)
 
 cdef public void pf_step_cancel(pf_step* s, pf_status why, const char* message) noexcept nogil:
     cdef char text[2048]
     snprintf(text, 1000, b"%s", message)
-    append_waiting(s, text, 2000)
+    append_waiting(s.leader, text, 2000)
     pf_step_fail(s, NULL, why, text)
 
 cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
     cdef int64_t now = pf_now_ns()
+    s = s.leader
     if now < s.next_poll_ns:
         return pf_a32_load_rlx(&s.cancelled)
     s.next_poll_ns = now + POLL_NS
@@ -596,17 +617,25 @@ cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
         pf_slab_reset(&s.root)
     pf_run_block(w, s.root.items)
 
+cdef inline void begin_root(pf_step* s, pf_worker* w) noexcept nogil:
+    cdef uint32_t k
+    if s.plan.n_devices:
+        pf_share(s)                 # their jobs end on other threads
+    pf_slab_reset(&s.root)
+    for k in range(s.root.def_.n_roots):
+        pf_make_ready(w, s.root.items + s.root.def_.roots[k])
+
 cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
     cdef pf_item* item
-    cdef uint32_t k
+    cdef pf_step* part = s
     cdef int32_t turns = 0
     w.ready.n = 0
     w.ready.items = NULL
     w.ready.room = 0
     pf_pool_begin(s.pool, w, s)
-    pf_slab_reset(&s.root)
-    for k in range(s.root.def_.n_roots):
-        pf_make_ready(w, s.root.items + s.root.def_.roots[k])
+    while part != NULL:
+        begin_root(part, w)
+        part = part.peer
     while not pf_a32_load(&s.done):
         if s.posts != NULL:
             run_posts(w)
@@ -631,6 +660,32 @@ cdef void announce(const pf_run_options* o, pf_step* s) noexcept nogil:
         pthread_mutex_lock(o.running_lock)
         o.running[0] = s
         pthread_mutex_unlock(o.running_lock)
+
+cdef inline void end_step(pf_step* s, pf_status st, pf_tensor** rets) noexcept nogil:
+    """After the last block: what an error left, or the results; then the step is its plan's again."""
+    cdef uint32_t k
+    if st or s.n_owned or s.rendezvous != NULL:
+        clean_up(s)
+    if not st:
+        if PF_CHECKS:
+            check_slots(s)
+        for k in range(s.plan.n_rets):
+            rets[k] = pf_tensor_of(s.rets[k])
+            s.rets[k] = NULL
+    give_back(s)
+
+cdef public pf_step* pf_step_take(pf_plan* plan, pf_tensor** take_args) noexcept nogil:
+    cdef pf_step* s = acquire(plan)
+    if s != NULL:
+        s.poll = NULL
+        fill_slots(s, take_args)
+    return s
+
+cdef public void pf_step_work(pf_step* leader, pf_worker* w) noexcept nogil:
+    run_shared(leader, w)
+
+cdef public void pf_step_finish(pf_step* s, pf_status st, pf_tensor** rets) noexcept nogil:
+    end_step(s, st, rets)
 
 cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tensor** rets, const pf_run_options* o,
                                   pf_error* err) noexcept nogil:
@@ -666,13 +721,5 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
     st = s.error.code
     if st and err != NULL:
         memcpy(err, &s.error, sizeof(pf_error))
-    if st or s.n_owned or s.rendezvous != NULL:
-        clean_up(s)
-    if not st:
-        if PF_CHECKS:
-            check_slots(s)
-        for k in range(plan.n_rets):
-            rets[k] = pf_tensor_of(s.rets[k])
-            s.rets[k] = NULL
-    give_back(s)
+    end_step(s, st, rets)
     return st

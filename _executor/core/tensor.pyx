@@ -19,6 +19,7 @@ Threads: any; a tensor is written only while its writer holds the sole reference
     pf_tensor_unref(t);
 """
 from core cimport *
+from device_api cimport pf_device_duplicate
 
 cdef extern from "pf_memory.h" nogil:
     enum:
@@ -286,8 +287,8 @@ cdef public pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept nogil:
         if t != NULL:
             set_type(t, src.type)
         return t
-    if src.device != NULL and d.device.device_type != kDLCPU:
-        return NULL
+    if src.device != NULL:
+        return pf_device_duplicate(src)
     t = pf_tensor_new(src.type, d.shape, d.ndim)
     if t == NULL:
         return NULL

@@ -108,13 +108,20 @@ typedef struct {
 enum { PF_ATTR_OPTIONAL = 1 };          /* pf_attr.flags: absent in the op's signature leaves zeros */
 
 /* ---------------------------------------------------------------- arguments */
-enum { PF_MEM_DEVICE = 0, PF_MEM_HOST = 1, PF_MEM_PINNED = 2, PF_MEM_REGISTERED = 3 };
+enum {
+  PF_MEM_DEVICE = 0,                    /* the device's own memory; strings, resources and refs are always on the host */
+  PF_MEM_HOST = 1,                      /* plain host memory */
+  PF_MEM_PINNED = 2, PF_MEM_REGISTERED = 3, /* host memory the device, or its network, reaches directly */
+  PF_MEM_ANY = 4                        /* pf_arg only.  An input: taken wherever it is; an output: made where its readers want it */
+};
 typedef struct {                        /* says something about one named argument of the op; unnamed ones get zeros */
   uint32_t size, flags;
   const char *name;                     /* the argument's name in the op's signature, input or output */
-  int32_t mem;                          /* where the kernel wants it or leaves it */
+  int32_t mem;                          /* where the kernel wants it or leaves it; devices without memory of their own ignore it */
   int32_t reuse;                        /* outputs: 1 + the input whose buffer may be reused; 0: none */
 } pf_arg;
+enum { PF_ARG_WRITTEN = 1 };            /* pf_arg.flags, hint: this host-memory output of a stream kernel is written when compute
+                                         * returns; without it the host waits for the stream before anybody reads it */
 
 /* ---------------------------------------------------------------- ops, kernels, plugins */
 typedef struct {
@@ -309,12 +316,27 @@ struct pf_host {
   pf_status (*resource_output)(pf_ctx *, int32_t out, pf_str container, pf_str name, const pf_type *,
                                pf_status (*make)(pf_ctx *, void *arg, void **obj), void *arg);
       /* [compute] output = a PF_RESOURCE handle of the container's named resource, made on first use (queues, tables, readers) */
+  int32_t (*can_forward)(pf_ctx *, int32_t in);
+      /* [compute] 1: `forward` of input `in` to an output of equal bytes and shape would hand over its buffer */
+  pf_status (*bring_output)(pf_ctx *, int32_t i, DLManagedTensorVersioned *steal);
+      /* [compute, after `defer`] like set_output, but from any device's memory to where output i belongs.  PF_OK: there
+       * already, or copied in stream order; PF_PENDING: a copy is under way, and the host itself calls `done` at its end */
 };
 
 /* ---------------------------------------------------------------- devices
  * Keyed by `type`, a string; DLPack's integer is only a label on tensors.  All calls are [any] unless said.
- * PF_OK from a kernel on a device with streams means "enqueued".  `free` may run on any thread and must order
- * itself after `stream` (the host joins the events of every stream that used the buffer). */
+ *
+ * A device with `alloc` has memory of its own; one with `stream_new` works asynchronously.  A device without both
+ * computes in host memory (alloc NULL, stream NULL).  The host opens per device one stream for kernels, one for copies
+ * in and one for copies out, on first use.
+ *   - PF_OK from a kernel on a device with streams means "enqueued on ctx->stream".
+ *   - `alloc` returns memory that work enqueued on `stream` afterwards may use.  `free` may run on any thread and orders
+ *     itself after the work enqueued on `stream` so far; no other stream still uses the buffer (the host keeps a buffer
+ *     until every copy of it has happened).
+ *   - `copy` reads and writes compact tensors of equal shape and type; exactly one of them may be host memory.  Host memory
+ *     stays valid until an event recorded behind the copy has happened.
+ *   - `when` is called once per recorded event at most; a status other than PF_OK (an error of the device) fails the step.
+ *   - an event is reused or freed by `event_del` only. */
 struct pf_device {
   uint32_t size, flags;
   const char *type;                     /* "GPU" */
@@ -334,10 +356,16 @@ struct pf_device {
       /* fn on any thread once the event has happened; it only posts, it never calls the driver */
   pf_status (*copy)(void *dev, void *stream, const DLTensor *src, DLTensor *dst); /* to, from or within this device */
   pf_status (*peer_copy)(void *src_dev, void *dst_dev, void *stream, const DLTensor *src, DLTensor *dst);
+      /* to another device `can_peer` said yes to; `stream` is the destination's stream for copies in */
   int32_t (*can_peer)(void *dev, const char *type, void *other);
-  pf_status (*info)(void *dev, const char *key, char *text, int32_t len); /* "name", "flops", "bandwidth", "memory" */
+  pf_status (*info)(void *dev, const char *key, char *text, int32_t len);
+      /* "name"; decimal numbers: "memory" (bytes), "flops" (per second), "bandwidth" (bytes per second of its memory),
+       * "link" (bytes per second from and to the host), "latency" (seconds to start a kernel); PF_NOT_FOUND: not told */
   const void *(*native)(void *dev, void *stream, const char *what);
       /* documented handles for third-party kernels: "cuda.stream", "cuda.context", "cublas.handle" */
+  pf_status (*event_time)(void *dev, void *event, int64_t *ns);
+      /* when a past event happened, in CLOCK_MONOTONIC nanoseconds as well as the device can tell; for traces; may be NULL */
+  void (*trim)(void *dev);              /* give cached memory back to the system; may be NULL */
 };
 
 /* ---------------------------------------------------------------- extension "pyflow.transport/1"

@@ -1,4 +1,4 @@
-/* sendrecv.c - _Send and _Recv between devices of one task, over the step's rendezvous
+/* sendrecv.c - _Send and _Recv between devices, of any kind, of one task, over the step's rendezvous
  * ("pyflow.transport/1").
  *
  * Invariants
@@ -59,10 +59,10 @@ static void arrived(void *arg, pf_status s, DLManagedTensorVersioned *value, int
     return;
   }
   if (s == PF_OK && dead) s = w.host->set_dead(c, -1);
-  else if (s == PF_OK && value) s = w.host->set_output(c, 0, value), value = NULL;
+  else if (s == PF_OK && value) s = w.host->bring_output(c, 0, value), value = NULL;
   else if (s == PF_OK) s = pf_fail(c, PF_INTERNAL, "a rendezvous delivered nothing");
   if (value) value->deleter(value);
-  w.host->done(w.ticket, s);
+  if (s != PF_PENDING) w.host->done(w.ticket, s);  /* else the host ends the call when its copy is done */
 }
 
 static pf_status recv(pf_ctx *c, const void *state) {
@@ -91,13 +91,14 @@ static pf_status recv(pf_ctx *c, const void *state) {
 
 #define STRING(field) PF_ATTR(ends, PF_ATTR_STRING, field)
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_URGENT | PF_KERNEL_DEAD)
-#define ENTRY(op, flags, fn) PF_CPU_FLAGS(op, NULL, FLAGS | (flags), \
+#define ENTRY(opname, bits, fn) static const pf_kernel opname##_entry = { \
+  .size = sizeof(pf_kernel), .flags = FLAGS | (bits), .op = #opname, .device = "*", .args = any_memory, \
   .attrs = PF_ATTRS(STRING(tensor_name), STRING(send_device), STRING(recv_device), \
                     PF_REF(pf_attr, "send_device_incarnation", PF_ATTR_INT, \
                            offsetof(ends, incarnation))), \
-  .state_size = sizeof(ends), .compute = fn)
-const pf_kernel *const sendrecv_kernels[] = {
-  ENTRY("_Send", 0, send),
-  ENTRY("_Recv", PF_KERNEL_ASYNC, recv),
-  NULL
-};
+  .state_size = sizeof(ends), .compute = fn}
+static const pf_arg *const any_memory[] = {
+  PF_REF(pf_arg, "tensor", PF_MEM_ANY, 0), NULL};
+ENTRY(_Send, 0, send);
+ENTRY(_Recv, PF_KERNEL_ASYNC, recv);
+const pf_kernel *const sendrecv_kernels[] = {&_Send_entry, &_Recv_entry, NULL};

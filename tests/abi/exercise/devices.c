@@ -100,10 +100,10 @@ typedef struct { const pf_host *host; uint64_t ticket; } waiting;
 static void arrived(void *arg, pf_status st, DLManagedTensorVersioned *take, int32_t dead) {
   waiting *w = arg;
   pf_ctx *c = w->host->pending(w->ticket);
-  if (c && st == PF_OK) st = dead ? w->host->set_dead(c, -1) : w->host->set_output(c, 0, take);
+  if (c && st == PF_OK) st = dead ? w->host->set_dead(c, -1) : w->host->bring_output(c, 0, take);
   else if (take) take->deleter(take);
   atomic_fetch_add(&received, 1);
-  w->host->done(w->ticket, st);
+  if (st != PF_PENDING) w->host->done(w->ticket, st);
   free(w);
 }
 static pf_status recv(pf_ctx *c, const void *s) {
@@ -168,8 +168,9 @@ const pf_op *const device_ops[] = {
 
 #define TOY(op_, compute_, ...) \
   (&(const pf_kernel){.size = sizeof(pf_kernel), .op = op_, .device = "TOY", .compute = compute_, __VA_ARGS__})
-#define SEND .flags = PF_KERNEL_DEAD | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)
-#define RECV .flags = PF_KERNEL_DEAD | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)
+static const pf_arg *const edge_args[] = { PF_REF(pf_arg, "tensor", PF_MEM_ANY, 0), 0 };
+#define SEND .args = edge_args, .flags = PF_KERNEL_DEAD | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)
+#define RECV .args = edge_args, .flags = PF_KERNEL_DEAD | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .attrs = edge_attrs, .state_size = sizeof(edge)
 const pf_kernel *const device_kernels[] = {
   TOY("exercise.ToyFill", toy_fill, .args = TABLE(pf_arg, PF_REF(pf_arg, "n", PF_MEM_HOST, 0), PF_REF(pf_arg, "ordinal", PF_MEM_HOST, 0))),
   TOY("exercise.ToyNegate", toy_negate, .flags = PF_KERNEL_ASYNC),
