@@ -39,6 +39,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_THREADS", "int", None, 1, 4096,
              "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this "
              "process may use (affinity and cgroup quota)."),
+    Variable("PYFLOW_PARTITIONS", "one|device", "one", 0, 0,
+             "Plans of a session's step: one, or one per device, joined by Send and Recv; "
+             "Session(partitions=...) wins over it."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,
