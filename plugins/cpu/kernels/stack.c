@@ -4,7 +4,8 @@
  * Invariants
  *   1. A stack lives as long as its step; values left over are released with it, on error too.
  *   2. Push keeps a reference to its input, never a copy; pop hands that reference on.
- *   3. `lock` guards items, n, room and closed, and is held for a few instructions only.
+ *   3. The kernels serve every device: values stay in the memory they were pushed from.
+ *   4. `lock` guards items, n, room and closed, and is held for a few instructions only.
  * Threads: any number of pushes and pops at once.
  */
 #include "common.h"
@@ -117,14 +118,18 @@ static pf_status stack_close(pf_ctx *c, const void *state) {
 }
 
 #define TYPE(name_) PF_REF(pf_attr, name_, PF_ATTR_TYPE, offsetof(stack_state, T))
+#define ANY_DEVICE(op_, ...) \
+  (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC, .op = op_, \
+                      .device = "*", __VA_ARGS__})
 const pf_kernel *const stack_kernels[] = {
-    PF_CPU("StackV2", NULL,
-           .attrs = PF_ATTRS(TYPE("elem_type"),
-                             &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
-                                              PF_ATTR_STRING, offsetof(stack_state, name)}),
-           .state_size = sizeof(stack_state), .compute = stack_new),
-    PF_CPU("StackPushV2", NULL, .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
-           .compute = stack_push),
-    PF_CPU("StackPopV2", NULL, .attrs = PF_ATTRS(TYPE("elem_type")),
-           .state_size = sizeof(stack_state), .compute = stack_pop),
-    PF_CPU("StackCloseV2", NULL, .compute = stack_close), NULL};
+    ANY_DEVICE("StackV2",
+               .attrs = PF_ATTRS(TYPE("elem_type"),
+                                 &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
+                                                  PF_ATTR_STRING, offsetof(stack_state, name)}),
+               .args = PF_ARGS(PF_REF(pf_arg, "max_size", PF_MEM_HOST, 0)),
+               .state_size = sizeof(stack_state), .compute = stack_new),
+    ANY_DEVICE("StackPushV2", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+               .compute = stack_push),
+    ANY_DEVICE("StackPopV2", .attrs = PF_ATTRS(TYPE("elem_type")),
+               .state_size = sizeof(stack_state), .compute = stack_pop),
+    ANY_DEVICE("StackCloseV2", .compute = stack_close), NULL};
