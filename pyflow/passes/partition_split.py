@@ -2,7 +2,8 @@
 
     data edge     _Send in the source's partition, _Recv in the reader's, once per tensor and
                   destination
-    control edge  the same, with an empty tensor that waits for the source
+    control edge  the same, with an empty tensor that waits for the source, where no output of the
+                  source is sent there anyway
     while loop    every partition that takes part in a loop runs all of its iterations
 
 A loop whose nodes lie in several partitions gets, in each of them, a CONTROL LOOP:
@@ -36,6 +37,7 @@ from pyflow.passes.node import Graph, Node
 from pyflow.passes.partition_frames import Frames
 
 BY = ("device", "task")
+_SWITCHES = frozenset(("Switch", "RefSwitch", "_SwitchN"))      # dead outputs of a live node
 _SCALAR, _EMPTY = TensorShape([]), TensorShape([0])
 
 
@@ -104,6 +106,7 @@ class _Splitter:
             if any(self.crosses(s, node) for s, _ in node.inputs):
                 node.inputs = [self._received(s, i, node) if self.crosses(s, node) else (s, i)
                                for s, i in node.inputs]
+        for node in order:
             if any(self.crosses(c, node) for c in node.controls):
                 node.controls = [self._signal(c, node) if self.crosses(c, node) else c
                                  for c in node.controls]
@@ -217,6 +220,9 @@ class _Splitter:
     def _signal(self, source, reader):
         """The Recv that stands for a control edge from another partition."""
         name = self.part_of(reader)
+        for index in range(len(source.types) if source.op not in _SWITCHES else 0):
+            if (source, index, name) in self.pairs and (source, index, name) not in self.delays:
+                return self.pairs[source, index, name]      # its value comes anyway
         trigger, key = self._trigger(self.frames.of_output(source), name), (source, None, name)
         if key not in self.pairs:
             done = self._constant(f"{source.name}/_done_{len(self.pairs)}", np.zeros(0, np.float32),
