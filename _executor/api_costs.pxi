@@ -1,15 +1,4 @@
-"""Part of api.pyx: what placement asks - which device type is preferred, and what kernels say they cost."""
-
-def device_priorities():
-    """{device type: priority}, as plugins declare it: placement prefers the highest.  CPU: 0."""
-    cdef pf_device_entry* d
-    cdef int32_t k
-    found = {"CPU": 0}
-    for k in range(pf_device_count()):
-        d = pf_device_at(k)
-        if d.vtable != NULL:
-            found[d.type.decode()] = d.vtable.priority
-    return found
+"""Part of api.pyx: what kernels say they cost, for placement."""
 
 def node_costs(bytes graph_def, kinds=("CPU",)):
     """{node: (flops, bytes)} from the kernels' cost functions, for the shapes in `_output_shapes`.

@@ -42,6 +42,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_PARTITIONS", "one|device", "one", 0, 0,
              "Plans of a session's step: one, or one per device, joined by Send and Recv; "
              "Session(partitions=...) wins over it."),
+    Variable("PYFLOW_PLACEMENT", "default|cost", "default", 0, 0,
+             "How nodes without a device are placed; Session(placement=) wins over it. default: "
+             "TensorFlow's rule; cost: where a simulated step ends earliest."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,

@@ -16,9 +16,10 @@ Threads: a graph belongs to the thread that compiles it.
 
 class Node:
     """One node: `inputs` [(Node, int)], `controls` [Node], native attribute values, output
-    types."""
+    types; `why`: the reason for its device, where somebody asked."""
 
-    __slots__ = ("name", "op", "inputs", "controls", "attrs", "device", "types", "origin", "shapes")
+    __slots__ = ("name", "op", "inputs", "controls", "attrs", "device", "types", "origin", "shapes",
+                 "why")
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class Node:
         self.name, self.op, self.device = name, op, device
         self.inputs, self.controls = list(inputs), list(controls)
         self.attrs = attrs if attrs is not None else {}
-        self.types, self.origin, self.shapes = types, origin, shapes
+        self.types, self.origin, self.shapes, self.why = types, origin, shapes, None
 
     def copy_without_edges(self):
         """A node that is equal except for its inputs and control inputs."""

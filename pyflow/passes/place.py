@@ -1,197 +1,250 @@
 """Placement: gives every node a full device name, or says which device is missing and where it was
 asked for.
 
-Rules, in order
-    1. Nodes that share state or a colocation group (`loc:@x`, a ref input, the handle of a
-       variable) share a device.
-    2. What a node asks for is completed with job, replica and task of this process and device
-       CPU:0.
-    3. An unknown device is an InvalidArgumentError naming node, line and the devices there are;
-       with soft placement the node goes to CPU:0 instead, and so does a node whose op has no kernel
-       for the device it asked for.
+Rules, in order (TensorFlow 1.x's, `placer.cc`)
+    1. Nodes that share state or a colocation label share a device (place_groups.py).
+    2. A group may use the devices that its nodes asked for and that have kernels for all of them,
+       by op and element types (place_kernels.py).  An unknown device, a device without kernel, or
+       two nodes that disagree are InvalidArgumentErrors; with soft placement requests give way.
+    3. Who asked gets the device of the highest priority among those; others:
+       feeds and fetches are on the host; ops that only route (Identity, Switch, Merge, Enter, ...)
+       and those that only read a shape (Shape, Size, Rank) follow their first input; arithmetic on
+       a few integers (shapes, counters) stays on the CPU; everything else goes to the device type
+       of the highest priority, accelerators before the CPU; sources without inputs (Const) go to
+       their readers if these are all in one place.
+    With a cost model (place_cost.py) rule 3 is a simulation instead.
 
-Invariant: after `place`, `node.device` of every node is one of `devices.names`.
+Invariants
+    1. After `place`, `node.device` of every node is one of `devices.names`.
+    2. Time is linear in nodes and edges; with one device it is one walk.
+    3. With `explain`, `node.why` says why each node is where it is.
+
+Threads: pure but for the nodes of the graph given.
 
     place(graph, Devices.of_process({"CPU": 2}), soft=False)
 """
-from pyflow.framework import errors
-from pyflow.framework.device import DeviceSpec
-from pyflow.passes.node import is_ref
+from pyflow.framework import dtypes, errors
+from pyflow.passes import node as node_lib
+from pyflow.passes.place_devices import LOCAL, Device, Devices  # noqa: F401 - the pass's interface
+from pyflow.passes.place_groups import RESOURCE, Groups, made_at, types_text, unknown_device
+from pyflow.passes.place_kernels import BUILT_IN
 
-RESOURCE = 20                       # DT_RESOURCE
-LOCAL = "/job:localhost/replica:0/task:0"
-
-
-class Devices:
-    """The devices a session may use.  `names` in order; the first is the default."""
-
-    def __init__(self, names, prefix=LOCAL, kernel_types=None):
-        """kernel_types: op -> device types that have a kernel for it; None: not known."""
-        self.names = list(dict.fromkeys(names))
-        self.prefix, self._kernel_types = prefix, kernel_types
-        self._known, self._resolved = set(self.names), {"": self.names[0]}
-        self._local = DeviceSpec.from_string(prefix)
-
-    @classmethod
-    def of_process(cls, device_count=None, found=(), kernel_types=None):
-        """CPUs as in ConfigProto.device_count (default 1); other types as found, at most as many as
-        counted."""
-        counts = dict(device_count or {})
-        names = [f"{LOCAL}/device:CPU:{i}" for i in range(max(1, counts.get("CPU", 1)))]
-        for kind, ordinal, _ in found:
-            if kind != "CPU" and ordinal < counts.get(kind, ordinal + 1):
-                names.append(f"{LOCAL}/device:{kind}:{ordinal}")
-        return cls(names, kernel_types=kernel_types)
-
-    def lacks_kernel(self, name, op):
-        """True if it is known that the type of device `name` has no kernel for `op`."""
-        types = self._kernel_types.get(op) if self._kernel_types is not None else None
-        return types is not None and not types & {DeviceSpec.from_string(name).device_type, "*"}
-
-    @property
-    def default(self):
-        return self.names[0]
-
-    def resolve(self, request):
-        """The full name for a (partial) request, or None if there is no such device."""
-        found = self._resolved.get(request)
-        if found is None:
-            found = self._complete(request)
-            if found is not None:
-                self._resolved[request] = found
-        return found
-
-    def _complete(self, request):
-        asked = DeviceSpec.from_string(request)
-        if asked.job == "local":              # the old name of the only process
-            asked.job = "localhost"
-        spec = self._local.merged_with(asked)
-        if spec.device_type is None:
-            spec.device_type = "CPU"
-        if spec.device_index is None:
-            spec.device_index = 0
-        name = spec.to_string()
-        return name if name in self._known else None
+SMALL = 64                          # elements of an integer tensor that is no work
+_FOLLOWS = (BUILT_IN | frozenset("""IdentityN ReadVariableOp IsVariableInitialized
+    VarIsInitializedOp Shape ShapeN Size Rank""".split())) - frozenset(
+    "_Arg _Retval Const NoOp ControlTrigger VariableV2 Variable VarHandleOp".split())
+_HOST = frozenset(("_Arg", "_Retval"))
+_INTEGERS = frozenset((dtypes.int32._number, dtypes.int64._number))
+_BOOL = dtypes.bool._number
 
 
-def place(graph, devices, soft=False, log=None):
+def place(graph, devices, soft=False, log=None, explain=False, costs=None, pins=None):
     """Sets `device` of all nodes.  log(text): called with one line per node
-    (log_device_placement)."""
-    groups = _groups(graph)
-    chosen = {}
-    for node in graph.nodes:
-        root = groups.root(node)
-        device = chosen.get(root)
-        if node.device:
-            device = _merge(node, device, devices, soft)
-            chosen[root] = device
-    for node in graph.nodes:
-        node.device = chosen.get(groups.root(node)) or devices.default
-        if log is not None:
+    (log_device_placement).  costs: a place_cost.CostModel, None for TensorFlow's rule.  pins:
+    {node name: device index}, Pins.at."""
+    nodes = graph.nodes
+    if len(devices.names) == 1:
+        _on_one(nodes, devices, soft)
+    else:
+        groups = Groups(nodes)
+        groups.limit(devices, soft, pins)
+        if costs is None:
+            chosen = _Default(groups, devices).choose()
+        else:
+            chosen, reasons = costs.choose(groups, devices)
+        if explain:
+            for i, node in enumerate(nodes):
+                node.why = why(i, groups, devices, chosen,
+                               None if costs is None else reasons.get(groups.of[i]))
+        names, of = devices.names, groups.of
+        for i, node in enumerate(nodes):
+            node.device = names[chosen[of[i]]]
+    if log is not None:
+        for node in nodes:
             log(f"{node.name}: ({node.op}): {node.device}")
     return graph
 
 
-def _merge(node, device, devices, soft):
-    name = devices.resolve(node.device)
-    if soft and name is not None and devices.lacks_kernel(name, node.op):
-        return device or devices.default
-    if name is None:
-        if soft:
-            return device or devices.default
-        raise errors.InvalidArgumentError(None, node.origin, unknown_device(node, devices))
-    if device is not None and device != name:
-        if soft:
-            return device
-        raise errors.InvalidArgumentError(
-            None,
-            node.origin,
-            f"Cannot place node '{node.name}' ({node.op}){_made_at(node)} on {name}: what it shares"
-            f" state with or is colocated with is on {device}. Ask for one device, or set"
-            " allow_soft_placement=True.",
-        )
-    return name
+def _on_one(nodes, devices, soft):
+    name, known = devices.default, {""}
+    for node in nodes:
+        if node.device not in known:
+            if not soft and not devices.mask(node.device):
+                raise errors.InvalidArgumentError(None, node.origin, unknown_device(node, devices))
+            known.add(node.device)
+        node.device = name
 
 
-def unknown_device(node, devices):
-    """The message for a device that is not there."""
-    advice = ""
-    wanted = DeviceSpec.from_string(node.device)
-    if wanted.device_type == "CPU":
-        advice = (f" More CPU devices: tf.Session(config=tf.ConfigProto(device_count={{'CPU': "
-                  f"{(wanted.device_index or 0) + 1}}})).")
-    elif wanted.job not in (None, "localhost", "local"):
-        advice = (
-            " A session on another job needs its server's address: tf.Session('grpc://host:port')."
-        )
-    return (
-        f"Cannot assign a device for operation {node.name}: node '{node.name}'"
-        f" ({node.op}){_made_at(node)} was explicitly assigned to {node.device} but available"
-        f" devices are [ {', '.join(devices.names)} ]. Make sure the device specification refers to"
-        f" a valid device, or set allow_soft_placement=True.{advice}"
-    )
+class Pins:
+    """Where a session's variables and resources are: `at`, {node name: device index}.
+
+    Plans are pruned before they are placed, and each must put a variable where the others do; so
+    the nodes that hold state are placed once, with all their users in the whole graph.
+    """
+
+    def __init__(self, devices):
+        self.at, self._devices, self._revision = {}, devices, None
+
+    def refresh(self, graph, soft, costs=None):
+        """Places the state holders that a user's graph got since the last time."""
+        if len(self._devices.names) == 1 or graph.revision == self._revision:
+            return
+        self._revision = graph.revision
+        if all(op.name in self.at for op in graph.get_operations() if holds_state(op)):
+            return
+        nodes = node_lib.whole(graph).nodes
+        groups = Groups(nodes)
+        groups.limit(self._devices, soft, self.at, strict=False)
+        if costs is None:
+            chosen = _Default(groups, self._devices).choose()
+        else:
+            chosen, _ = costs.choose(groups, self._devices)
+        for i, node in enumerate(nodes):
+            if node.origin is not None and holds_state(node.origin):
+                self.at.setdefault(node.name, chosen[groups.of[i]])
 
 
-def _made_at(node):
-    return f", made at {node.origin.user_frame}," if node.origin is not None else ""
+def holds_state(op):
+    """True for an Operation that makes a variable, a queue, a table: a reference or a resource,
+    out of nothing."""
+    return bool(op.outputs) and not op._inputs and any(
+        t.dtype._number == RESOURCE or t.dtype._is_ref_dtype for t in op.outputs)
 
 
-# ---------------------------------------------------------------- groups that share a device
+class _Default:
+    """Rule 3.  `chosen[group]`: index of its device, None so far."""
 
-class _Groups:
-    """Union-find over nodes; a group's root is its first node."""
+    def __init__(self, groups, devices):
+        self.groups, self.devices = groups, devices
+        self.chosen = [None] * len(groups.nodes)
+        self.host = devices.mask(devices.default)
+        self.hosts = sum(1 << i for i, d in enumerate(devices.all) if d.kind == "CPU")
 
-    def __init__(self):
-        self._parent = {}
+    def choose(self):
+        """The list `chosen`."""
+        groups, chosen, best = self.groups, self.chosen, self.devices.best
+        of, mask, asked, members = groups.of, groups.mask, groups.asked, groups.members
+        sources = []
+        for i, node in enumerate(groups.nodes):
+            root = of[i]
+            if chosen[root] is not None:
+                continue
+            allowed = mask[root]
+            if allowed & (allowed - 1) == 0 or root in asked or root in members:
+                chosen[root] = best(allowed)
+            elif node.op in _HOST:
+                chosen[root] = best(allowed & self.host or allowed)
+            elif not node.inputs and len(node.types) == 1:
+                sources.append(i)
+            else:
+                chosen[root] = self._unasked(node, allowed)
+        self._place_sources(sources)
+        return chosen
 
-    def root(self, node):
-        parent, at = self._parent, node
-        while at in parent:
-            at = parent[at]
-        while node is not at:
-            parent[node], node = at, parent[node]
-        return at
+    def _unasked(self, node, allowed):
+        if node.op in _FOLLOWS and node.inputs:
+            source = self.chosen[self.groups.of[self.groups.index[node.inputs[0][0]]]]
+            if source is not None and allowed >> source & 1:
+                return source
+        if allowed & self.hosts and is_small_integers(node):
+            allowed &= self.hosts
+        return self.devices.best(allowed)
 
-    def join(self, a, b):
-        a, b = self.root(a), self.root(b)
-        if a is not b:
-            self._parent[b] = a
+    def _place_sources(self, sources):
+        """Those without inputs go where all their readers are, else where small integers go."""
+        chosen, of, mask = self.chosen, self.groups.of, self.groups.mask
+        readers = self._readers(sources)
+        for i in sources:
+            node = self.groups.nodes[i]
+            places = readers.get(i, 0)
+            if places and places & (places - 1) == 0 and places & mask[of[i]]:
+                chosen[of[i]] = self.devices.best(places)
+            else:
+                chosen[of[i]] = self._unasked(node, mask[of[i]])
+
+    def _readers(self, sources):
+        """{source: mask of the devices of its readers}."""
+        groups, found = self.groups, {}
+        wanted = {groups.nodes[i]: i for i in sources}
+        for k, node in enumerate(groups.nodes):
+            for source, _ in node.inputs:
+                i = wanted.get(source)
+                if i is not None:
+                    place_of = self.chosen[groups.of[k]]
+                    found[i] = found.get(i, 0) | (1 << place_of if place_of is not None else 0)
+        return found
 
 
-def _groups(graph):
-    groups, by_name = _Groups(), {}
-    for node in graph.nodes:
-        for position, (source, index) in enumerate(node.inputs):
-            if _shares_state(source, index, node, position):
-                groups.join(source, node)
-        labels = node.attrs.get("_class")
-        if labels and isinstance(labels, (list, tuple)):
-            if not by_name:
-                by_name = {n.name: n for n in graph.nodes}
-            for label in labels:
-                label = label.decode() if isinstance(label, bytes) else label
-                other = by_name.get(label[5:]) if label.startswith("loc:@") else None
-                if other is not None:
-                    groups.join(other, node)
-    return groups
-
-
-def _shares_state(source, index, reader, position):
-    """True for the handle of a resource, and for a reference that stays one in `reader`."""
-    if index >= len(source.types):
+def is_small_integers(node):
+    """True for arithmetic on a few integers: shapes, indices, counters."""
+    types, shapes = node.types, node.shapes
+    if not types or not shapes:
         return False
-    dtype = source.types[index]
-    if dtype.as_datatype_enum == RESOURCE:
-        return True
-    return is_ref(dtype) and _takes_ref(reader, position)
+    for dtype, shape in zip(types, shapes):
+        if dtype._number not in _INTEGERS and dtype._number != _BOOL:
+            return False
+        count = shape.num_elements() if shape is not None else None
+        if count is None or count > SMALL:
+            return False
+    for source, index in node.inputs:
+        if index >= len(source.types) or source.types[index]._number not in _INTEGERS:
+            return False
+    return bool(node.inputs) or types[0]._number in _INTEGERS
 
 
-def _takes_ref(node, position):
-    """False where the value is read (Identity of a variable): then the edge may cross devices."""
-    op_def = getattr(node.origin, "op_def", None)
-    if op_def is None or op_def.name != node.op:
-        return False
-    spans = op_def.input_spans(node.attrs)
-    return any(
-        arg.is_ref and start <= position < stop for arg, (start, stop) in zip(op_def.inputs, spans)
-    )
+# ---------------------------------------------------------------- reasons
+
+def why(i, groups, devices, chosen, costs=None):
+    """Why node i is where it is, for `explain` and PYFLOW_DUMP."""
+    node, root = groups.nodes[i], groups.of[i]
+    device = devices.all[chosen[root]]
+    if node.device:
+        if devices.mask(node.device) >> chosen[root] & 1:
+            return f"asked for {node.device}"
+        return f"asked for {node.device}, which is not possible: soft placement" + \
+            _lacking(node, devices, device)
+    tie = groups.ties.get(i) or (root, "state") if root in groups.members and i != root else None
+    if tie is not None:
+        other = groups.nodes[tie[0]]
+        verb = "shares state with" if tie[1] == "state" else "colocated with"
+        return f"{verb} {other.name}{_line(other)}"
+    if costs is not None:
+        return costs
+    return _rule(node, root, groups, devices, device)
+
+
+def _rule(node, root, groups, devices, device):
+    allowed = groups.mask[root]
+    if root in groups.asked:
+        return "its group asked for it"
+    if root in groups.members:
+        return "a device that can run its whole group" + _lacking(node, devices, device)
+    if node.op in _HOST:
+        return "feeds and fetches are on the host"
+    if allowed & (allowed - 1) == 0:
+        return _lacking(node, devices, device).lstrip(",; ") or "the only device for it"
+    if node.op in _FOLLOWS and node.inputs:
+        source = node.inputs[0][0]
+        if groups.mask[root] and source.name:
+            return f"follows its input {source.name}"
+    if device.kind == "CPU" and is_small_integers(node):
+        return "a few integers"
+    if not node.inputs and device.kind == "CPU":
+        return "beside its readers"
+    lacking = _lacking(node, devices, device)
+    return f"highest priority of the devices with a kernel{lacking}"
+
+
+def _lacking(node, devices, device):
+    """'; no FAKE kernel for op Y/float64: CPU' where a preferred device was not possible."""
+    mask = devices.kernel_mask(node)
+    kinds = {d.kind for k, d in enumerate(devices.all)
+             if d.priority > device.priority and not mask >> k & 1}
+    if not kinds:
+        return ""
+    return f"; no {'/'.join(sorted(kinds))} kernel for op {node.op}{types_text(node)}: {device.kind}"
+
+
+def _line(node):
+    text = made_at(node)
+    return f" ({text[10:-1]})" if text else ""

@@ -2,7 +2,7 @@
 
     %x = Placeholder() {dtype: float, shape: [?, 4]} : float[?, 4]
     %y = MatMul(%x, %W/read) {transpose_b: true} : float[?, 2]
-    %z = Switch(%y, %p) : float[?, 2], float[?, 2]   @ /device:CPU:1   ^%init
+    %z = Switch(%y, %p) : float[?, 2], float[?, 2] @ /device:CPU:1 (follows its input y) ^%init
 
 Invariants
     1. One line per node, in the graph's order; equal graphs give equal text (golden tests compare
@@ -37,7 +37,7 @@ def line(node):
     if types:
         parts.append(": " + types)
     if node.device:
-        parts.append("@ " + _short_device(node.device))
+        parts.append("@ " + _short_device(node.device) + (f" ({node.why})" if node.why else ""))
     if node.controls:
         parts.append(" ".join(f"^%{c.name}" for c in node.controls))
     return " ".join(parts)

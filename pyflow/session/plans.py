@@ -13,32 +13,46 @@ Invariants
 
 Threads: `Compiler.compile` is called under the session's lock.
 """
+import copy
 import sys
 
+from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
-from pyflow.passes import partition, partition_split, place, printer, rewrite, wire
+from pyflow.passes import partition, partition_split, place, place_cost, printer, rewrite, wire
 from pyflow.session import debug, evaluate, failures, missing, runtime
+from pyflow.session import devices as devices_lib
 
 
 class Compiler:
     """Compiles plans for one session: its graph, state, pool, devices and options."""
 
     def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options,
-                 rewrites=None):
-        """rewrites: rewrite.Options; default: none."""
+                 rewrites=None, costs=None):
+        """rewrites: rewrite.Options; default: none.  costs: a CostModel, None for TensorFlow's
+        placement."""
         self.graph, self.state, self.pool, self.devices = graph, state, pool, devices
         self.soft_placement, self.log_placement = soft_placement, log_placement
         self.options = options
         self.deterministic = options.get("deterministic", False)
         self.rewrites = rewrites or rewrite.Options.none()
         self._evaluate = evaluate.Evaluator(pool, devices, options)
+        self._costs, self._pins = costs, place.Pins(devices)
+        if log_placement:
+            print(devices_lib.mapping_text(runtime.executor(), devices), file=sys.stderr)
+
+    def on_pool(self, pool):
+        """A Compiler that is equal but for the thread pool of its plans."""
+        other = copy.copy(self)
+        other.pool, other.options = pool, {**self.options, "threads": pool.threads}
+        return other
 
     def compile(self, tensors, targets, feeds):
         """A `Compiled` plan.  Raises tf.errors exceptions for what does not fit."""
         dump = printer.dumper()
         if dump:
             dump("built", node_lib.whole(self.graph))
+        self._pins.refresh(self.graph, self.soft_placement, self._costs)
         return self.compile_nodes(node_lib.prune(tensors, targets, feeds), dump)
 
     def compile_nodes(self, graph, dump=None):
@@ -46,7 +60,8 @@ class Compiler:
         if dump:
             dump("pruned", graph)
         report = self._report_placement if self.log_placement else None
-        place.place(graph, self.devices, self.soft_placement, report)
+        place.place(graph, self.devices, self.soft_placement, report, bool(dump), self._costs,
+                    self._pins.at)
         if dump:
             dump("placed", graph)
         if self.deterministic:
@@ -80,6 +95,8 @@ class Compiler:
 
     def _compile_plan(self, graph):
         """(core Plan, GraphDef bytes, {name of a node made by a pass: Operation it serves})."""
+        if self.devices.renamed:
+            self.devices.rename(graph)
         data, consts = wire.graph_bytes(graph)
         runtime.declare_ops()
         executor = runtime.executor()
@@ -146,3 +163,23 @@ class Compiled:
     def explain(self, failure):
         """The tf.errors exception for a StepError."""
         return failures.to_op_error(failure, self.graph, self.origins)
+
+
+def placement_costs(placement, measured):
+    """The CostModel for Session(placement=, placement_costs=), None for TensorFlow's rule."""
+    if placement is None:
+        placement = "cost" if measured is not None else env.value("PYFLOW_PLACEMENT")
+    if placement == "default" and measured is None:
+        return None
+    if placement != "cost":
+        raise ValueError("placement must be 'default' (TensorFlow's rule; without placement_costs)"
+                         f" or 'cost' (a cost model), but got {placement!r}")
+    return place_cost.CostModel(_declared_costs, measured)
+
+
+def _declared_costs(nodes):
+    """{node: (flops, bytes)} from the kernels' cost functions."""
+    executor = runtime.executor()
+    runtime.declare_ops()
+    kinds = list(dict.fromkeys(["CPU", *(kind for kind, _, _ in executor.devices())]))
+    return executor.node_costs(place_cost.bytes_for_costs(nodes), kinds)

@@ -59,17 +59,6 @@ def pool(threads):
         return found
 
 
-def kernel_types():
-    """{op: device types with a kernel for it} where there are devices besides CPUs, else None."""
-    module = executor()
-    if all(kind == "CPU" for kind, _, _ in module.devices()):
-        return None
-    found = {}
-    for kernel in module.kernels():
-        found.setdefault(kernel["op"], set()).add(kernel["device"])
-    return found
-
-
 def declare_ops():
     """Tells the core about ops registered since the last call."""
     global _declared

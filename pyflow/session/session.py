@@ -27,8 +27,8 @@ import numpy as np
 from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
-from pyflow.passes.place import Devices
 from pyflow.passes.rewrite import Options as Rewrites
+from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import partial_run, partial_stages, plans, runtime
@@ -81,7 +81,7 @@ class BaseSession:
     """A session on the operations of one graph; see `Session`."""
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None):
+                 partitions=None, placement=None, placement_costs=None):
         self._closed, self._closed_at = True, None      # until everything below worked
         self._graph = graph_lib.get_default_graph() if graph is None else graph
         if not isinstance(self._graph, graph_lib.Graph):
@@ -95,23 +95,27 @@ class BaseSession:
         self._partial_runs, self._handle_numbers = {}, itertools.count()
         self._callables, self._running = weakref.WeakSet(), set()
         self._default_session = None
-        self._open(deterministic, _check_partitions(partitions))
+        self._open(deterministic, _check_partitions(partitions),
+                   plans.placement_costs(placement, placement_costs))
         self._closed = False
         _live.add(self)
 
-    def _open(self, deterministic, partitions):
+    def _open(self, deterministic, partitions, costs):
         executor = runtime.start()
         config = self._config
         self._step_error = executor.StepError
         self._state = executor.State(f"session_{id(self):x}")
-        devices = Devices.of_process(dict(config.device_count) if config is not None else None,
-                                     executor.devices(), runtime.kernel_types())
+        devices = devices_lib.open_devices(executor, config)
+        self._pools = devices_lib.Pools(config, self._threads)
+        if costs is not None:
+            devices_lib.measure_speeds(executor, devices, self._threads)
         options = {"threads": self._threads, "deterministic": bool(deterministic),
                    "partitions": partitions, "debug": env.value("PYFLOW_DEBUG")}
         self._compiler = plans.Compiler(
-            self._graph, self._state, runtime.pool(self._threads), devices,
+            self._graph, self._state, self._pools.get(0), devices,
             bool(getattr(config, "allow_soft_placement", False)),
-            bool(getattr(config, "log_device_placement", False)), options, Rewrites.of(config))
+            bool(getattr(config, "log_device_placement", False)), options, Rewrites.of(config),
+            costs)
         self._changes = self._count_changes()
 
     # ------------------------------------------------------------ properties
@@ -134,7 +138,7 @@ class BaseSession:
         """[DeviceAttributes]: name, device_type, memory_limit_bytes of every device of the
         session."""
         self._require_open()
-        return [DeviceAttributes(name) for name in self._compiler.devices.names]
+        return devices_lib.list_devices(runtime.executor(), self._compiler.devices)
 
     # ------------------------------------------------------------ running
 
@@ -405,20 +409,6 @@ def _check_config(config):
     raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
 
 
-class DeviceAttributes:
-    """One device of a session."""
-
-    def __init__(self, name, memory_limit_bytes=0):
-        self.name, self.memory_limit_bytes = name, memory_limit_bytes
-        self.device_type, self.incarnation = name.rsplit("/device:", 1)[1].split(":")[0], 1
-
-    def __repr__(self):
-        return (
-            f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes},"
-            f" {self.incarnation})"
-        )
-
-
 class Session(BaseSession):
     """Runs graph operations (tf.Session).
 
@@ -429,14 +419,19 @@ class Session(BaseSession):
     partitions: "one", the graph is one plan whatever its devices; "device", it is cut into a plan
         per device, as it would be for several processes, and they run as one step: same results,
         some microseconds more per edge between devices.  Default: PYFLOW_PARTITIONS, else "one".
+    placement: "default", TensorFlow's rule (passes/place.py); "cost", each node goes where a
+        simulated step ends earliest (passes/place_cost.py).  Default: PYFLOW_PLACEMENT.
+    placement_costs: for "cost" (which it implies): RunMetadata or StepStats of an earlier run, or
+        {node name: seconds}.
 
     As a context manager it is the default session and its graph the default graph; leaving closes
     it.
     """
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None):
-        super().__init__(target, graph, config, threads, deterministic, partitions)
+                 partitions=None, placement=None, placement_costs=None):
+        super().__init__(target, graph, config, threads, deterministic, partitions, placement,
+                         placement_costs)
         self._contexts = []
 
     def __enter__(self):
@@ -467,8 +462,9 @@ class InteractiveSession(BaseSession):
     """A session that is the default one from its making until `close`, for interactive work."""
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None):
-        super().__init__(target, graph, config, threads, deterministic, partitions)
+                 partitions=None, placement=None, placement_costs=None):
+        super().__init__(target, graph, config, threads, deterministic, partitions, placement,
+                         placement_costs)
         self._contexts = [self.as_default()]
         if graph is not None:
             self._contexts.append(self._graph.as_default())

@@ -1,0 +1,130 @@
+"""The devices placement chooses from, and which of them a (partial) request means.
+
+Invariants
+    1. A set of devices is a bit mask: bit i is `Devices.all[i]`.
+    2. `Devices.names` starts with the host, CPU:0; `best(mask)` is the device of the highest
+       priority, among equals the first.
+
+Threads: belongs to one session, which compiles under a lock.
+
+    devices = Devices.of_process({"CPU": 2})
+    devices.resolve("/cpu:1")      # '/job:localhost/replica:0/task:0/device:CPU:1'
+"""
+from pyflow.framework.device import DeviceSpec, parsed
+from pyflow.passes.place_kernels import ANYWHERE
+
+LOCAL = "/job:localhost/replica:0/task:0"
+
+
+class Speed:
+    """What a device is like, for the cost model: flops and bandwidth per second, link in bytes per
+    second from and to the host, latency in seconds to start a kernel, memory in bytes (0: no
+    limit)."""
+
+    __slots__ = ("flops", "bandwidth", "link", "latency", "memory")
+
+    def __init__(self, flops, bandwidth, link, latency, memory=0):
+        self.flops, self.bandwidth, self.link = float(flops), float(bandwidth), float(link)
+        self.latency, self.memory = float(latency), int(memory)
+
+
+HOST = Speed(flops=3e10, bandwidth=1e10, link=float("inf"), latency=1e-7)
+ACCELERATOR = Speed(flops=1e12, bandwidth=1e11, link=1e10, latency=1e-5)   # where it does not say
+
+
+class Device:
+    """One device: full `name`, type `kind`, `ordinal`, `priority`, `speed`; `core_name` is what the
+    executor calls it."""
+
+    __slots__ = ("name", "kind", "ordinal", "priority", "speed", "core_name", "spec")
+
+    def __init__(self, name, priority=0, speed=None, core_name=None):
+        self.name, self.priority = name, priority
+        self.core_name = core_name or name
+        self.spec = DeviceSpec.from_string(name)
+        self.kind, self.ordinal = self.spec.device_type, self.spec.device_index
+        self.speed = speed or (HOST if self.kind == "CPU" else ACCELERATOR)
+
+    def __repr__(self):
+        return f"<Device {self.name}>"
+
+
+class Devices:
+    """The devices a session may use.  `names` in order; the first is the default."""
+
+    def __init__(self, devices, kernels=None):
+        """devices: Device objects or full names, the host first; kernels: a KernelTable, or None
+        where it does not matter (one device)."""
+        found = {}
+        for device in devices:
+            device = Device(device) if isinstance(device, str) else device
+            found.setdefault(device.name, device)
+        self.all, self.kernels = list(found.values()), kernels
+        self.names = list(found)
+        self.everything = (1 << len(self.all)) - 1
+        self.renamed = {d.name: d.core_name for d in self.all if d.core_name != d.name}
+        self._masks, self._best, self._kernel_masks = {"": self.everything}, {}, {}
+        self._local = DeviceSpec(self.all[0].spec.job, self.all[0].spec.replica,
+                                 self.all[0].spec.task)
+
+    @classmethod
+    def of_process(cls, device_count=None, found=(), kernels=None, priorities=None):
+        """CPUs as in ConfigProto.device_count (default 1); other types as found [(type, ordinal,
+        ...)], at most as many as counted."""
+        counts, priorities = dict(device_count or {}), priorities or {}
+        devices = [f"{LOCAL}/device:CPU:{i}" for i in range(max(1, counts.get("CPU", 1)))]
+        for kind, ordinal, *_ in found:
+            if kind != "CPU" and ordinal < counts.get(kind, ordinal + 1):
+                devices.append(Device(f"{LOCAL}/device:{kind}:{ordinal}", priorities.get(kind, 0)))
+        return cls(devices, kernels)
+
+    @property
+    def default(self):
+        return self.names[0]
+
+    def mask(self, request):
+        """The devices that a (partial) name allows: 0 if there is none such."""
+        found = self._masks.get(request)
+        if found is None:
+            asked = parsed(request)
+            if asked.job == "local":              # the old name of the only process
+                asked = asked.replace(job="localhost")
+            found = 0
+            for i, device in enumerate(self.all):
+                found |= asked.allows(device.spec) << i
+            self._masks[request] = found
+        return found
+
+    def type_mask(self, request):
+        """The devices of the type that a request asks for, of any number; all if it says none."""
+        kind = parsed(request).device_type
+        return sum(1 << i for i, d in enumerate(self.all) if kind in (None, d.kind))
+
+    def best(self, mask):
+        """The index of the preferred device of a mask that is not 0."""
+        found = self._best.get(mask)
+        if found is None:
+            among = [i for i in range(len(self.all)) if mask >> i & 1]
+            found = self._best[mask] = max(among, key=lambda i: (self.all[i].priority, -i))
+        return found
+
+    def resolve(self, request):
+        """The full name a request gets, or None if there is no such device."""
+        mask = self.mask(request)
+        return self.names[self.best(mask)] if mask else None
+
+    def rename(self, graph):
+        """Gives the nodes the executor's names of their devices (visible_device_list)."""
+        for node in graph.nodes:
+            node.device = self.renamed.get(node.device, node.device)
+
+    def kernel_mask(self, node):
+        """The devices with a kernel for the node; all where nobody knows."""
+        types = self.kernels.types(node) if self.kernels is not None else None
+        if types is None or types is ANYWHERE:
+            return self.everything
+        found = self._kernel_masks.get(types)
+        if found is None:
+            found = sum(1 << i for i, d in enumerate(self.all) if d.kind in types)
+            found = self._kernel_masks[types] = found or self.everything
+        return found

@@ -1,0 +1,231 @@
+"""Which nodes must share a device, and which devices each group may use.
+
+Union-find over three kinds of ties: a reference that stays one (`Assign` and its variable), the
+handle of a resource, and a colocation label (`_class = loc:@x`, from tf.colocate_with).  A group's
+devices are the intersection of what its nodes asked for and of what has kernels for them.
+
+Invariants
+    1. A group's number is the index of its first node; `mask[group]` is never 0 after `limit`.
+    2. A conflict is an InvalidArgumentError that names the two nodes and their lines; with soft
+       placement requests give way, the first node's last; kernels never do.
+
+Threads: belongs to one call of `place`.
+"""
+from pyflow.framework import errors
+from pyflow.framework import op as op_lib
+
+RESOURCE = 20                       # DT_RESOURCE
+_FIRST_REF = 101                    # DT_FLOAT_REF
+
+
+class Groups:
+    """The groups of a graph's nodes.  `of[i]`: the group of node i (after `close`)."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.index = {node: i for i, node in enumerate(nodes)}
+        self.of = list(range(len(nodes)))
+        self.ties = {}              # node index -> (the other node's index, "state" or "label")
+        self._join_all()
+        self._close()
+
+    # ------------------------------------------------------------ union-find
+
+    def _root(self, i):
+        of = self.of
+        while of[i] != i:
+            of[i] = i = of[of[i]]
+        return i
+
+    def _join(self, a, b, why):
+        if a != b:
+            self.ties.setdefault(b, (a, why))
+        a, b = self._root(a), self._root(b)
+        if a != b:
+            self.of[max(a, b)] = min(a, b)
+
+    def _join_all(self):
+        holders = {n for n in self.nodes if n.types and any(
+            t._number == RESOURCE or t._number >= _FIRST_REF for t in n.types)}
+        by_name = None
+        for i, node in enumerate(self.nodes):
+            if holders:
+                for position, (source, index) in enumerate(node.inputs):
+                    if source in holders and shares_state(source, index, node, position):
+                        self._join(self.index[source], i, "state")
+            labels = node.attrs.get("_class")
+            if labels:
+                by_name = by_name or {n.name: k for k, n in enumerate(self.nodes)}
+                for label in labels if isinstance(labels, (list, tuple)) else (labels,):
+                    self._join_label(label, i, by_name)
+
+    def _join_label(self, label, i, by_name):
+        label = label.decode() if isinstance(label, bytes) else label
+        if isinstance(label, str) and label.startswith("loc:@"):
+            # The node itself may be pruned; those that name it still belong together.
+            other = by_name.setdefault(label[5:], i)
+            self._join(other, i, "label")
+
+    def _close(self):
+        of, self.members = self.of, {}
+        for i in range(len(of)):
+            root = of[i] = self._root(i)
+            if root != i:
+                self.members.setdefault(root, [root]).append(i)
+
+    # ------------------------------------------------------------ devices
+
+    def limit(self, devices, soft, pins=None, strict=True):
+        """Sets `mask` (per group), `asked` (groups that asked for something) from requests and
+        kernels.  pins: {node name: device index} for nodes whose state is there already.  Raises
+        InvalidArgumentError for what cannot be (strict=False: such groups may use all devices).
+        """
+        nodes, of = self.nodes, self.of
+        self.mask, self.asked = [devices.everything] * len(nodes), set()
+        broken = {}
+        kernel_mask, request_mask = devices.kernel_mask, devices.mask
+        for i, node in enumerate(nodes):
+            allowed = kernel_mask(node)
+            if node.device:
+                self.asked.add(of[i])
+                allowed &= request_mask(node.device)
+            if pins and node.name in pins:
+                allowed = allowed & 1 << pins[node.name] or allowed
+            self.mask[of[i]] &= allowed
+            if not self.mask[of[i]]:
+                broken.setdefault(of[i], i)
+        for root in broken:
+            self.mask[root] = self._mend(root, devices, soft, strict)
+
+    def _mend(self, root, devices, soft, strict):
+        """The devices of a group that cannot have all it asks for; raises unless `soft`."""
+        members = self.members.get(root, [root])
+        kernels = devices.everything
+        for i in members:
+            kernels &= devices.kernel_mask(self.nodes[i])
+        if not strict and not (soft and kernels):
+            return devices.everything
+        if not soft or not kernels:
+            raise self._conflict(members, devices, soft)
+        mask = kernels
+        requests = [self.nodes[i].device for i in members if self.nodes[i].device]
+        for request in requests:
+            mask = mask & devices.mask(request) or mask
+        if mask == kernels:                     # nobody got anything: at least the type
+            for request in requests:
+                mask = mask & devices.type_mask(request) or mask
+        return mask
+
+    def _conflict(self, members, devices, soft):
+        """The error for members whose devices have nothing in common."""
+        nodes, masks = [self.nodes[i] for i in members], []
+        for node in nodes:
+            kernels = devices.kernel_mask(node)
+            wanted = devices.mask(node.device) if node.device else devices.everything
+            if not wanted:
+                return _error(node, unknown_device(node, devices))
+            if not wanted & kernels and not soft:
+                return _error(node, no_kernel(node, devices))
+            masks.append(kernels if soft else wanted & kernels)
+        together = devices.everything
+        for k, mask in enumerate(masks):
+            if not together & mask:
+                other = next((j for j in range(k) if not masks[j] & mask), None)
+                if other is None:               # three or more disagree
+                    other = next(j for j in range(k) if masks[j] != devices.everything)
+                return _error(nodes[k], self._disagree(nodes[other], nodes[k], devices))
+            together &= mask
+        raise AssertionError("a group without conflict was reported")
+
+    def _disagree(self, first, second, devices):
+        ties = {why for i, (_, why) in self.ties.items()
+                if self.of[i] == self.of[self.index[second]]}
+        shared = "share state" if "state" in ties else "are colocated"
+        return (
+            f"Cannot place node '{second.name}' ({second.op}){made_at(second)} together with node"
+            f" '{first.name}' ({first.op}){made_at(first)}: they {shared}, but"
+            f" '{first.name}' {_needs(first, devices)} and '{second.name}'"
+            f" {_needs(second, devices)}. Ask for one device that both can use, or set"
+            " allow_soft_placement=True."
+        )
+
+
+def _needs(node, devices):
+    """'asked for /cpu:1 (..CPU:1)', 'has kernels on CPU only'."""
+    if node.device:
+        full = devices.resolve(node.device)
+        return f"asked for {node.device}" + (f" ({full})" if full != node.device else "")
+    types = devices.kernels.types(node) if devices.kernels is not None else None
+    return f"has kernels for {' and '.join(sorted(types or ('no device',)))} only"
+
+
+def _error(node, text):
+    return errors.InvalidArgumentError(None, node.origin, text)
+
+
+def unknown_device(node, devices):
+    """The message for a device that is not there."""
+    from pyflow.framework.device import parsed
+    advice = ""
+    wanted = parsed(node.device)
+    if wanted.device_type == "CPU":
+        advice = (f" More CPU devices: tf.Session(config=tf.ConfigProto(device_count={{'CPU': "
+                  f"{(wanted.device_index or 0) + 1}}})).")
+    elif wanted.job not in (None, "localhost", "local"):
+        advice = (
+            " A session on another job needs its server's address: tf.Session('grpc://host:port')."
+        )
+    return (
+        f"Cannot assign a device for operation {node.name}: node '{node.name}'"
+        f" ({node.op}){made_at(node)} was explicitly assigned to {node.device} but available"
+        f" devices are [ {', '.join(devices.names)} ]. Make sure the device specification refers to"
+        f" a valid device, or set allow_soft_placement=True.{advice}"
+    )
+
+
+def no_kernel(node, devices):
+    """The message for a request of a device that has no kernel for the node."""
+    return (
+        f"Cannot assign a device for operation {node.name}: Could not satisfy explicit device"
+        f" specification '{node.device}' because no supported kernel for op {node.op}"
+        f"{types_text(node)}{made_at(node)} is available there. Registered kernels:"
+        f" {devices.kernels.registered(node.op)}. Cast the inputs, place the node elsewhere, or set"
+        " allow_soft_placement=True."
+    )
+
+
+def types_text(node):
+    """'/float64': the node's element type, for messages; '' without one."""
+    for name in ("T", "dtype", "SrcT"):
+        value = node.attrs.get(name)
+        if hasattr(value, "base_dtype"):
+            return f"/{value.base_dtype.name}"
+    return ""
+
+
+def made_at(node):
+    """', made at file:line,' for nodes whose origin is known."""
+    return f", made at {node.origin.user_frame}," if node.origin is not None else ""
+
+
+def shares_state(source, index, reader, position):
+    """True for the handle of a resource, and for a reference that stays one in `reader`."""
+    if index >= len(source.types):
+        return False
+    number = source.types[index]._number
+    if number == RESOURCE:
+        return True
+    return number >= _FIRST_REF and _takes_ref(reader, position)
+
+
+def _takes_ref(node, position):
+    """False where the value is read (Identity of a variable): then the edge may cross devices."""
+    op_def = getattr(node.origin, "op_def", None)
+    if op_def is None or op_def.name != node.op:
+        op_def = op_lib.find_op(node.op)
+    if op_def is None or not any(arg.is_ref for arg in op_def.inputs):
+        return False
+    spans = op_def.input_spans(node.attrs)
+    return any(
+        arg.is_ref and start <= position < stop for arg, (start, stop) in zip(op_def.inputs, spans)
+    )

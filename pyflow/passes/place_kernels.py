@@ -1,0 +1,115 @@
+"""Which device types can run a node: the registered kernels, by op and element types.
+
+Invariants
+    1. `types(node)` is a frozenset of device types; ANYWHERE for ops that every device has (those a
+       plan runs itself, kernels for "*"); None where no loaded kernel takes the op with these types
+       (then another part of the session says what is missing).
+    2. An answer is computed once per op and combination of type attributes.
+
+Threads: a table belongs to one session, which compiles under a lock.
+
+    KernelTable(executor.kernels()).types(node)
+"""
+from pyflow.framework import dtypes
+from pyflow.framework import op as op_lib
+
+ANYWHERE = frozenset("*")
+HOST_ONLY = frozenset(("CPU",))
+
+# Ops a plan runs itself, with the values where they are.
+BUILT_IN = frozenset(
+    """_Arg _Retval Const Identity RefIdentity StopGradient PreventGradient Snapshot LoopCond NoOp
+    ControlTrigger Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit NextIteration
+    RefNextIteration VariableV2 Variable VarHandleOp""".split()
+)
+# Kernels for "*" that run Python, which sees host memory only.
+_PYTHON = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
+
+
+class KernelTable:
+    """Kernels by op.  kernels: dicts of op, device, where ("T=float|double, Tidx=int32"), as
+    `_executor.kernels()` gives them."""
+
+    def __init__(self, kernels):
+        self._kernels, self._attrs, self._found = {}, {}, {}
+        for kernel in kernels:
+            where = _parse(kernel.get("where", ""))
+            self._kernels.setdefault(kernel["op"], []).append((kernel["device"], where))
+            names = self._attrs.setdefault(kernel["op"], [])
+            names += [name for name in where if name not in names]
+
+    def types(self, node):
+        """The device types that have a kernel for the node; see invariant 1."""
+        op = node.op
+        names = self._attrs.get(op)
+        if not names:
+            key = op
+        elif len(names) == 1:
+            value = node.attrs.get(names[0])
+            key = (op, value._number if value.__class__ is dtypes.DType else _number(value))
+        else:
+            attrs = node.attrs
+            key = (op, *[_number(attrs.get(name)) for name in names])
+        try:
+            return self._found[key]
+        except KeyError:
+            found = self._found[key] = self._find(node)
+            return found
+
+    def _find(self, node):
+        if node.op in BUILT_IN:
+            return ANYWHERE
+        if node.op in _PYTHON:
+            return HOST_ONLY
+        found = {device for device, where in self._kernels.get(node.op, ())
+                 if _accepts(where, node)}
+        if "*" in found:
+            return ANYWHERE
+        return frozenset(found) or None
+
+    def has_own(self, node, kind):
+        """True if device type `kind` has a kernel of its own, not one for every device."""
+        return any(device == kind and _accepts(where, node)
+                   for device, where in self._kernels.get(node.op, ()))
+
+    def registered(self, op):
+        """'CPU: T=float|double; GPU: any type': the kernels there are, for messages."""
+        lines = {f"{device}: " + (", ".join(f"{a}={'|'.join(sorted(t))}" for a, t in where.items())
+                                  or "any type") for device, where in self._kernels.get(op, ())}
+        return "; ".join(sorted(lines)) or "none"
+
+
+def _number(value):
+    """A hashable stand-in for a type attribute's value."""
+    if isinstance(value, dtypes.DType):
+        return value._number
+    if isinstance(value, (list, tuple)):
+        return tuple(_number(v) for v in value)
+    return None
+
+
+def _parse(where):
+    """{'T': {'float', 'double'}} of "T=float|double"."""
+    found = {}
+    for part in (where or "").split(","):
+        name, _, allowed = part.strip().partition("=")
+        if name:
+            found[name] = frozenset(word.strip() for word in allowed.split("|"))
+    return found
+
+
+def _accepts(where, node):
+    return all(_allowed(node, name, types) for name, types in where.items())
+
+
+def _allowed(node, name, types):
+    value = node.attrs.get(name)
+    if value is None:
+        op_def = op_lib.find_op(node.op)
+        attr = op_def.attrs.get(name) if op_def is not None else None
+        if attr is None or not attr.has_default:
+            return True                 # the node does not say
+        value = attr.default
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return all(dtypes.schema_name(v.base_dtype) in types for v in values
+               if isinstance(v, dtypes.DType))
