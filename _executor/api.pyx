@@ -27,6 +27,7 @@ from registry_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
 from infer_api cimport pf_infer_call
+from trace_api cimport *
 
 import numpy as np
 
@@ -80,6 +81,8 @@ include "api_arrays.pxi"
 include "api_tables.pxi"
 
 include "api_devices.pxi"
+
+include "api_trace.pxi"
 
 # ---------------------------------------------------------------- plans
 cdef struct Interrupt:
@@ -212,8 +215,14 @@ cdef class Plan:
         """The plan as text: blocks, instructions, slots."""
         return explain_plan(self.p)
 
-    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None):
-        """Runs one step; returns the list of results.  `stats`, a dict, receives the number of kernels executed."""
+    def trace_table(self):
+        """What records of a Trace refer to: nodes, instructions and frames; see `trace_table`."""
+        return trace_table(self.p)
+
+    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
+            Trace trace=None):
+        """Runs one step; returns the list of results.  `stats`, a dict, receives the number of kernels executed; `trace`
+        what ran when."""
         cdef pf_run_options o
         cdef Interrupt interrupt
         cdef int64_t executed = 0
@@ -229,6 +238,9 @@ cdef class Plan:
             o.rendezvous = rendezvous.r
         if stats is not None:
             o.kernels = &executed
+        if trace is not None:
+            o.trace = trace.t
+            trace.plans[<uintptr_t>self.p] = self
         if len(feeds) != self.n_args:
             raise ValueError("the plan takes %d arguments, got %d" % (self.n_args, len(feeds)))
         results = run_plan(self, feeds, &o, &interrupt)

@@ -40,7 +40,8 @@ cdef class Parts:
                 names[number] = name
         return names
 
-    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None):
+    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
+            Trace trace=None):
         """Runs one step of all partitions; returns the results in the whole graph's order.  As Plan.run."""
         cdef pf_run_options o
         cdef Interrupt interrupt
@@ -57,6 +58,10 @@ cdef class Parts:
             o.rendezvous = rendezvous.r
         if stats is not None:
             o.kernels = &executed
+        if trace is not None:
+            o.trace = trace.t
+            for plan in self.plans:
+                trace.plans[<uintptr_t>(<Plan>plan).p] = plan
         if len(feeds) != self.n_args:
             raise ValueError("the step takes %d arguments, got %d" % (self.n_args, len(feeds)))
         results = run_parts(self, feeds, &o, &interrupt)

@@ -20,6 +20,7 @@ Threads: any.  Jobs: PENDING [start_job] -> INJECTED [job_happened, device's thr
 from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
+from trace_api cimport pf_trace_enqueue, pf_trace_enqueued
 
 cdef enum:
     PINNED_BYTES = 65536        # smaller host buffers are not worth asking the device for
@@ -278,6 +279,7 @@ cdef pf_status bring_in(pf_call* c, int32_t i, pf_device_entry* d, pf_tensor* ta
     cdef pf_device_entry* peer = <pf_device_entry*>take.device
     cdef pf_tensor* dst = like(d, d.ins, take)
     cdef pf_job* job = new_job(d, c.step)
+    cdef pf_trace_mark* mark
     cdef pf_status s = PF_OK
     if dst == NULL or job == NULL:
         no_room(c, d, take)
@@ -295,10 +297,13 @@ cdef pf_status bring_in(pf_call* c, int32_t i, pf_device_entry* d, pf_tensor* ta
             s = peer.vtable.event_record(peer.dev, peer.stream, &job.events[1])
             if s == PF_OK:
                 s = d.vtable.event_wait(d.dev, d.ins, job.events[1])
+        mark = pf_trace_enqueue(c, d, PF_STREAM_IN) if c.step.trace != NULL else NULL
         if s == PF_OK and peer != NULL:
             s = d.vtable.peer_copy(peer.dev, d.dev, d.ins, pf_dl(take), pf_dl(dst))
         elif s == PF_OK:
             s = d.vtable.copy(d.dev, d.ins, pf_dl(take), pf_dl(dst))
+        if mark != NULL:
+            pf_trace_enqueued(c, mark)
     if s == PF_OK and d.stream != NULL:
         s = d.vtable.event_record(d.dev, d.ins, &job.events[0])
         if s == PF_OK:
@@ -339,6 +344,7 @@ cdef pf_status bring_out(pf_call* c, int32_t i, pf_tensor* take, bint onward) no
     cdef pf_device_entry* d = <pf_device_entry*>take.device
     cdef pf_tensor* dst = host_like(d, take)
     cdef pf_job* job = new_job(d, c.step)
+    cdef pf_trace_mark* mark
     cdef pf_status s = PF_OK
     if dst == NULL or job == NULL:
         no_room(c, NULL, take)
@@ -359,7 +365,10 @@ cdef pf_status bring_out(pf_call* c, int32_t i, pf_tensor* take, bint onward) no
         if s == PF_OK:
             s = d.vtable.event_wait(d.dev, d.out, job.events[1])
     if s == PF_OK and take.nbytes:
+        mark = pf_trace_enqueue(c, d, PF_STREAM_OUT) if c.step.trace != NULL else NULL
         s = d.vtable.copy(d.dev, d.out, pf_dl(take), pf_dl(dst))
+        if mark != NULL:
+            pf_trace_enqueued(c, mark)
     if s == PF_OK and d.stream != NULL:
         s = start_job(job, d.out)
         return copy_failed(c, d, s) if s else PF_PENDING

@@ -17,6 +17,7 @@ from exec_api cimport *
 from tensor_api cimport *
 from state_api cimport *
 from device_api cimport pf_job_run, pf_step_drain, pf_after_stream
+from trace_api cimport *
 
 cdef enum:
     INLINE_INPUTS = 64
@@ -220,6 +221,8 @@ cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
         if st == PF_PENDING:
             st = pf_fail(&c.ctx, PF_INTERNAL, b"the kernel returned PF_PENDING without calling defer")
         return after_call(c, c.instr, st)
+    if c.step.trace != NULL:
+        pf_trace_launched(c)
     if st != PF_PENDING and pf_ticket_take(h.ticket) != NULL:
         h.status = st               # finished at once after all; a later done is late
         return pf_call_finish(w, h)
@@ -233,7 +236,8 @@ cdef public int32_t pf_call_finish(pf_worker* w, pf_call* c) noexcept nogil:
     c.worker = w
     pf_call_forget(c)
     r = after_call(c, c.instr, c.status)
-    w.kernels += 1
+    if c.step.trace != NULL:
+        pf_trace_completed(c)
     free(c)
     return r
 
@@ -438,6 +442,8 @@ cdef public int32_t pf_run_range(pf_call* c, uint32_t begin, uint32_t end) noexc
 
 # ---------------------------------------------------------------- blocks
 cdef public void pf_make_ready(pf_worker* w, pf_item* item) noexcept nogil:
+    if item.slab.step.trace != NULL:
+        item.ready = pf_ready_stamp()
     if w.pool.n > 1 and item.slab.step.plan.blocks[item.block].flags & PF_B_EXPENSIVE:
         pf_share(item.slab.step)
         pf_pool_publish(w, item)
@@ -499,7 +505,10 @@ cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
             pf_step_fail(s.step, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's inputs")
             return PF_RUN_STOP
     c.ctx.ins = <const DLTensor**>c.ins
-    r = pf_run_range(&c, b.begin, b.end)
+    if s.step.trace == NULL:
+        r = pf_run_range(&c, b.begin, b.end)
+    else:
+        r = pf_run_range_traced(&c, b.begin, b.end, item.ready)
     if c.ins != inputs:
         free(c.ins)
     return r
@@ -513,6 +522,7 @@ cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
     if call != NULL:
         item.call = NULL
         pf_call_finish(w, call)
+        w.kernels += 1
     elif not pf_a32_load_rlx(&step.cancelled):
         if pf_run_block(w, item) == PF_RUN_PENDING:
             return

@@ -1,6 +1,7 @@
 # cython: language_level=3
 """pf_exec.h as Cython sees it: plans, steps, pool, and the functions plan, exec, pool and host define for each other."""
 from core cimport *
+from trace_types cimport *
 
 cdef extern from "pf_core.h" nogil:
     int PF_CHECKS
@@ -108,7 +109,7 @@ cdef extern from "pf_core.h" nogil:
 
     ctypedef struct pf_item:
         pf_a32 pending
-        uint32_t block, order
+        uint32_t block, order, ready
         pf_slab* slab
         pf_item* next
         pf_call* call
@@ -130,7 +131,7 @@ cdef extern from "pf_core.h" nogil:
         pf_slab* parent
         pf_item* item
         pthread_mutex_t lock
-        int64_t oldest, newest
+        int64_t oldest, newest, t_start
         int32_t n_ring
         pf_slab* ring
         pf_frame* next_free
@@ -138,6 +139,7 @@ cdef extern from "pf_core.h" nogil:
     ctypedef struct pf_step:
         pf_plan* plan
         pf_pool* pool
+        pf_trace* trace
         int64_t id
         pf_slab root
         DLTensor** rets
@@ -156,6 +158,7 @@ cdef extern from "pf_core.h" nogil:
         pf_rendezvous* rendezvous
         pf_a64 kernels
         int64_t deadline_ns, next_poll_ns
+        uint32_t trace_step
         int32_t (*poll)(void*) noexcept nogil
         void* poll_arg
         pthread_t caller
@@ -196,6 +199,9 @@ cdef extern from "pf_core.h" nogil:
         pf_call* prev_cancel
         const DLTensor** constants
         uint8_t* dropped
+        int64_t t_ready, t_start, t_done, turn
+        pf_trace_mark* mark
+        int32_t recorded
     enum:
         PF_JOB_BLOCK
     ctypedef struct pf_job:
@@ -219,6 +225,7 @@ cdef extern from "pf_core.h" nogil:
         pf_step** running
         pthread_mutex_t* running_lock
         int64_t* kernels
+        pf_trace* trace
     pf_status pf_step_run(pf_plan*, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
     pf_status pf_parts_run(pf_plan**, int32_t, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
     pf_step* pf_step_take(pf_plan*, pf_tensor**) noexcept

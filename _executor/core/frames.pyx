@@ -23,6 +23,7 @@ kernels run.
 from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
+from trace_api cimport *
 
 cdef DLTensor* scalar(int32_t x) noexcept nogil:
     cdef pf_tensor* t = pf_tensor_new(PF_INT32, NULL, 0)
@@ -81,15 +82,24 @@ cdef bint next_iteration(pf_slab* s, const pf_frame_def* fd) noexcept nogil:
     return True
 
 cdef public int32_t pf_run_loop(pf_call* c, const pf_instr* ins) noexcept nogil:
+    if c.step.trace != NULL:
+        return run_loop(c, ins, True)
+    return run_loop(c, ins, False)
+
+cdef inline int32_t run_loop(pf_call* c, const pf_instr* ins, bint traced) noexcept nogil:
     cdef const pf_frame_def* fd = c.plan.frames + ins.aux
     cdef const pf_frame_def* outer_loop = c.loop
-    cdef int64_t outer_iter = c.iter, turn = 0
+    cdef int64_t outer_iter = c.iter, turn = 0, outer_turn = c.turn if traced else 0
     cdef int32_t r
     enter_loop(c.slab, fd)
     c.loop = fd
     while True:
         c.iter = path_of(outer_iter, turn)
-        r = pf_run_range(c, fd.body_begin, fd.body_end)
+        if traced:
+            c.turn = turn
+            r = pf_run_range_traced(c, fd.body_begin, fd.body_end, 0)
+        else:
+            r = pf_run_range(c, fd.body_begin, fd.body_end)
         if r:
             return r
         c.worker.kernels += fd.n_vars
@@ -102,6 +112,8 @@ cdef public int32_t pf_run_loop(pf_call* c, const pf_instr* ins) noexcept nogil:
             return PF_RUN_STOP
     c.iter = outer_iter
     c.loop = outer_loop
+    if traced:
+        c.turn = outer_turn
     pf_release_inputs(c.slab, ins)
     c.worker.kernels -= 1           # the loop itself is no kernel
     return PF_RUN_OK
@@ -296,6 +308,8 @@ cdef void frame_over(pf_worker* w, pf_frame* fr) noexcept nogil:
     cdef pf_item* item = fr.item
     cdef pf_step* step = fr.step
     cdef uint32_t f = <uint32_t>(fr.def_ - step.plan.frames)
+    if step.trace != NULL:
+        pf_trace_span(step, PF_TR_LOOP, step.plan.blocks[item.block].begin, fr.def_, parent.path, fr.t_start)
     pf_release_inputs(parent, step.plan.instrs + step.plan.blocks[item.block].begin)
     pthread_mutex_lock(&step.lock)
     fr.next_free = step.free_frames[f]
@@ -346,6 +360,8 @@ cdef public int32_t pf_start_frame(pf_call* c, const pf_instr* ins) noexcept nog
     fr.item = c.item
     fr.oldest = 0
     fr.newest = -1
+    if c.step.trace != NULL:
+        fr.t_start = pf_ticks()
     for k in range(fd.n_exits):
         put(c.slab.slots, fd.exits[k], PF_DEAD)
     pthread_mutex_lock(&fr.lock)

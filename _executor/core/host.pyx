@@ -13,6 +13,7 @@ from rendezvous_api cimport *
 from infer_api cimport *
 from registry_api cimport pf_device_of
 from device_api cimport *
+from trace_api cimport *
 
 cdef enum:
     LENT_TENSOR = 0
@@ -336,6 +337,8 @@ cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn
         if n > 0:
             fn(arg, 0, n, 0)
         return PF_OK
+    if c.step.trace != NULL:
+        return pf_trace_for(c, n, grain, fn, arg)
     return pf_pool_for(c.step.pool, &c.step.cancelled, n, grain, fn, arg)
 
 cdef int32_t h_workers(pf_ctx* ctx) noexcept nogil:

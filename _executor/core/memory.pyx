@@ -357,6 +357,10 @@ cdef public void pf_mem_get_stats(pf_mem_stats* out) noexcept nogil:
     out.cap = pf_a64_load(&h.cap)
 
 
+cdef public int64_t pf_mem_in_use() noexcept nogil:
+    return pf_a64_load_rlx(&pf_the_heap.in_use)
+
+
 cdef public void pf_mem_reset_peak() noexcept nogil:
     cdef pf_mem_stats s
     pf_mem_get_stats(&s)

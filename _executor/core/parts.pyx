@@ -23,6 +23,7 @@ from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
 from rendezvous_api cimport *
+from trace_api cimport *
 
 cdef pf_step* link_parts(pf_plan** plans, int32_t n, pf_tensor** take_args) noexcept nogil:
     """The leader; its peers in order.  NULL: out of memory, the arguments are released."""
@@ -61,6 +62,8 @@ cdef void part_ways(pf_step* leader, pf_status st, pf_tensor** rets) noexcept no
     while s != NULL:
         next = s.peer
         m = s.plan.n_rets
+        if s.trace != NULL:
+            pf_trace_step_end(s, st)
         s.leader = s
         s.peer = NULL
         pf_step_finish(s, st, rets)
@@ -93,6 +96,9 @@ cdef int32_t begin(pf_step* leader, const pf_run_options* o) noexcept nogil:
             pf_rendezvous_ref(o.rendezvous)
             leader.rendezvous = o.rendezvous
     while s != NULL:
+        if o != NULL and o.trace != NULL:
+            s.trace = o.trace
+            pf_trace_step_begin(s)
         busy += s.plan.n_blocks != 0
         s = s.peer
     pf_a32_store(&leader.parts_left, busy)

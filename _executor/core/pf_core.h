@@ -149,6 +149,7 @@ void *pf_mem_alloc(uint64_t bytes);                 /* 64-aligned, counted, cach
 void pf_mem_free(void *p);
 typedef struct { int64_t in_use, peak, cached, allocs, cap; } pf_mem_stats;
 void pf_mem_get_stats(pf_mem_stats *out);
+int64_t pf_mem_in_use(void);            /* quickly: threads' last 64 KB may be missing */
 void pf_mem_reset_peak(void);
 void pf_mem_set_cap(int64_t bytes);                 /* 0: none */
 void pf_mem_trim(void);                             /* gives cached blocks back to the system */

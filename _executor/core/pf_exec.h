@@ -155,7 +155,8 @@ void pf_plan_unref(pf_plan *p);
 typedef struct pf_item {            /* one block of one slab */
   pf_a32 pending;
   uint32_t block;                   /* absolute */
-  uint32_t order, pad;
+  uint32_t order;
+  uint32_t ready;                   /* traced steps: when it became ready (pf_ready_stamp) */
   struct pf_slab *slab;
   struct pf_item *next;             /* injector list */
   struct pf_call *call;             /* a finished asynchronous call to be completed by whoever takes the item */
@@ -182,6 +183,7 @@ typedef struct pf_frame {           /* one instance of a loop that runs in slabs
   pf_item *item;                    /* the FRAME block in the parent */
   pthread_mutex_t lock;
   int64_t oldest, newest;           /* active iterations: oldest..newest */
+  int64_t t_start;                  /* traced steps */
   int32_t n_ring, pad;
   pf_slab *ring;
   struct pf_frame *next_free, *next_all;
@@ -190,6 +192,7 @@ typedef struct pf_frame {           /* one instance of a loop that runs in slabs
 typedef struct pf_step {
   pf_plan *plan;
   struct pf_pool *pool;
+  struct pf_trace *trace;           /* NULL: not traced; the caller's */
   int64_t id;
   pf_slab root;
   DLTensor **rets;                  /* n_rets; taken by the caller */
@@ -209,6 +212,7 @@ typedef struct pf_step {
   pf_rendezvous *rendezvous;
   pf_a64 kernels;
   int64_t deadline_ns, next_poll_ns;
+  uint32_t trace_step, pad_trace;   /* this step's number in `trace` */
   int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
   void *poll_arg;
   pthread_t caller;
@@ -251,6 +255,10 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   /* init only */
   const DLTensor *const *constants;
   uint8_t *dropped;
+  /* traced steps only (trace.pyx) */
+  int64_t t_ready, t_start, t_done, turn;
+  struct pf_trace_mark *mark;
+  int32_t recorded;
 } pf_call;
 
 /* Work a device does meanwhile: a copy, or a wait for a stream.  While it lasts it counts as a block of the root slab; its end
@@ -278,6 +286,7 @@ typedef struct {
   pf_step **running;                /* NULL, or set while the step runs (under running_lock), for pf_step_cancel */
   pthread_mutex_t *running_lock;
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
+  struct pf_trace *trace;           /* NULL, or where the step's records go (pf_trace.h) */
 } pf_run_options;
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
 /* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */

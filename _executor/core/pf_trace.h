@@ -25,16 +25,17 @@ enum {                      /* pf_record.kind */
   PF_TR_BLOCK,              /* path-level: `count` instructions from `instr` on */
   PF_TR_POST,               /* work a kernel posted to the caller's thread */
   PF_TR_STEP,               /* a whole step, on its caller */
-  PF_TR_STREAM,             /* a kernel's time on a device stream: start..end by the device's events */
+  PF_TR_STREAM,             /* work on a device's stream: start..end by its events, in ns; back: device, n_out: stream */
   PF_TR_OUTPUT, PF_TR_MORE  /* pf_record_out */
 };
-enum { PF_TR_FAILED = 1, PF_TR_CANCELLED = 2 };     /* pf_record.flags */
+enum { PF_TR_FAILED = 1 };                          /* pf_record.flags */
+enum { PF_STREAM_COMPUTE, PF_STREAM_IN, PF_STREAM_OUT };
 enum { PF_TRACE_BLOCKS = 1, PF_TRACE_FULL = 3 };    /* pf_trace.level, as RunOptions.TraceLevel */
 
 typedef struct pf_record {
   int64_t ready, start, end, back;
-  int64_t path;             /* iteration path of the loops around it: outer * 1000003 + inner */
-  int64_t in_use;           /* bytes in live blocks of the host's allocator, at the end */
+  int64_t path;             /* one number for the iterations of all loops around it (frames.pyx, path_of) */
+  uint32_t in_use, turn;    /* the host allocator's live blocks at the end, in 64 bytes; the innermost loop's iteration */
   uint32_t instr, step;     /* instruction of the step's plan; index into pf_trace.steps */
   uint16_t lane;
   uint8_t kind, flags;
@@ -65,6 +66,16 @@ typedef struct pf_trace_step {
   int32_t lane, status;
 } pf_trace_step;
 
+struct pf_step;
+/* Work enqueued on a device's stream, between two events; their times are asked for when the step is over. */
+typedef struct pf_trace_mark {
+  struct pf_trace_mark *next;
+  struct pf_step *owner;
+  pf_device_entry *dev;
+  void *stream, *begin, *end;
+  pf_record record;
+} pf_trace_mark;
+
 typedef struct pf_trace {
   uint64_t id;              /* never reused: threads remember their chunk by it */
   int32_t level, max_chunks;
@@ -72,6 +83,7 @@ typedef struct pf_trace {
   int32_t n_chunks, n_steps, steps_room;
   pf_trace_chunk *chunks;
   pf_trace_step *steps;
+  pf_trace_mark *marks;     /* lock */
   pf_a64 dropped;
 } pf_trace;
 
@@ -96,6 +108,9 @@ void pf_trace_span(struct pf_step *s, int32_t kind, uint32_t instr, const void *
                    int64_t start);
 pf_status pf_trace_for(struct pf_call *c, int64_t n, int64_t grain,
                        void (*fn)(void *, int64_t, int64_t, int32_t), void *arg);
+/* Around work that call c enqueues on a stream of a device; NULL where the device cannot tell times. */
+pf_trace_mark *pf_trace_enqueue(struct pf_call *c, pf_device_entry *d, int32_t stream);
+void pf_trace_enqueued(struct pf_call *c, pf_trace_mark *mark);
 
 /* ---------------------------------------------------------------- clock */
 #if defined(__x86_64__) || defined(__i386__)

@@ -124,8 +124,21 @@ cdef extern from *:
     long usable_processors "pf_usable_processors"() noexcept nogil
 
 # ---------------------------------------------------------------- threads
+cdef extern from *:
+    """
+    static inline void pf_name_thread(const char *format, int number) {
+    #if defined(__GLIBC__) && defined(__linux__)
+      char name[16];
+      snprintf(name, sizeof name, format, number);
+      pthread_setname_np(pthread_self(), name);
+    #endif
+    }
+    """
+    void name_thread "pf_name_thread"(const char*, int) noexcept nogil
+
 cdef void* thread_main(void* arg) noexcept nogil:
     cdef pf_worker* w = <pf_worker*>arg
+    name_thread(b"pyflow worker %d", w.id)
     work(w)
     return NULL
 
@@ -525,6 +538,7 @@ cdef void* slow_main(void* arg) noexcept nogil:
     """A thread of the BLOCKING lane: ends after a while without work."""
     cdef pf_pool* p = <pf_pool*>arg
     cdef pf_post* post
+    name_thread(b"pyflow blocking", 0)
     pthread_mutex_lock(&p.lock)
     while not pf_a32_load(&p.stop):
         post = p.slow

@@ -16,6 +16,7 @@ from exec_api cimport *
 from tensor_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
+from trace_api cimport *
 
 cdef enum:
     POLL_NS = 20000000
@@ -131,6 +132,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.error.code = PF_OK
     pf_a32_store_rlx(&s.shared, 0)
     s.drained = 0
+    s.trace = NULL
     s.deadline_ns = 0
     s.next_poll_ns = 0
     pf_a32_store_rlx(&s.cancelled, 0)
@@ -567,6 +569,8 @@ cdef public pf_call* pf_ticket_take(uint64_t ticket) noexcept nogil:
 cdef public void pf_call_done(pf_call* c, pf_status st) noexcept nogil:
     """By `done`, on any thread: whoever comes second of {compute's return, done} completes; here, a worker does."""
     c.status = st
+    if c.step.trace != NULL:
+        c.t_done = pf_ticks()
     if pf_a32_add(&c.refs, -1) == 1:
         c.item.call = c
         pf_pool_inject(c.step.pool, c.item)
@@ -597,13 +601,18 @@ cdef inline void fill_slots(pf_step* s, pf_tensor** take_args) noexcept nogil:
 cdef void run_posts(pf_worker* w) noexcept nogil:
     cdef pf_step* s = w.step
     cdef pf_post* post
+    cdef int64_t start = 0
     while s.posts != NULL:
         pthread_mutex_lock(&s.pool.lock)
         post = s.posts
         s.posts = post.next
         pthread_mutex_unlock(&s.pool.lock)
+        if s.trace != NULL:
+            start = pf_ticks()
         post.fn(post.arg)
         free(post)
+        if s.trace != NULL:
+            pf_trace_span(s, PF_TR_POST, 0, s.plan.frames, 0, start)
 
 cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
     """A plan of one synchronous block: no pool, no counters."""
@@ -699,6 +708,9 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
     s.poll = NULL
     if o != NULL:
+        if o.trace != NULL:
+            s.trace = o.trace
+            pf_trace_step_begin(s)
         s.poll = o.poll
         s.poll_arg = o.poll_arg
         if o.timeout_ns > 0:
@@ -719,6 +731,8 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
             o.kernels[0] = w.kernels + pf_a64_load_rlx(&s.kernels)
     pf_a64_store_rlx(&s.kernels, 0)
     st = s.error.code
+    if s.trace != NULL:
+        pf_trace_step_end(s, st)
     if st and err != NULL:
         memcpy(err, &s.error, sizeof(pf_error))
     end_step(s, st, rets)

@@ -22,6 +22,7 @@ cdef extern from "pf_core.h" nogil:
     void* pf_mem_alloc(uint64_t bytes) noexcept
     void pf_mem_free(void* p) noexcept
     void pf_mem_get_stats(pf_mem_stats* out) noexcept
+    int64_t pf_mem_in_use() noexcept
     void pf_mem_reset_peak() noexcept
     void pf_mem_set_cap(int64_t bytes) noexcept
     void pf_mem_trim() noexcept

@@ -19,6 +19,7 @@ Threads: any; who calls run reads.
 from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
+from registry_api cimport pf_device_count, pf_device_at
 
 cdef extern from *:
     """
@@ -246,6 +247,12 @@ cdef void add_outputs(pf_trace* t, pf_record* r, pf_slab* s, const pf_instr* ins
             add_output(t, <int32_t>k, d)
             r.n_out += 1
 
+cdef inline uint32_t live_blocks() noexcept nogil:
+    return <uint32_t>min(max(pf_mem_in_use(), <int64_t>0) >> 6, <int64_t>0xffffffff)
+
+cdef inline uint32_t turn_of(pf_call* c) noexcept nogil:
+    return <uint32_t>(c.turn if c.loop != NULL else c.slab.iter if c.slab.frame != NULL else 0)
+
 cdef inline uint16_t frame_of(pf_call* c) noexcept nogil:
     cdef const pf_frame_def* f = c.loop if c.loop != NULL else c.slab.def_
     return <uint16_t>(f - c.plan.frames)
@@ -260,7 +267,8 @@ cdef inline pf_record* call_record(pf_call* c, const pf_instr* ins, uint8_t kind
     r.end = end
     r.back = 0
     r.path = c.iter
-    r.in_use = pf_mem_in_use()
+    r.turn = turn_of(c)
+    r.in_use = live_blocks()
     r.instr = <uint32_t>(ins - c.plan.instrs)
     r.step = c.step.trace_step
     r.kind = kind
@@ -289,9 +297,14 @@ cdef public int32_t pf_run_range_traced(pf_call* c, uint32_t begin, uint32_t end
         c.t_ready = ready
         c.t_start = start
         c.t_done = 0
+        c.mark = NULL
+        if ins.kind <= PF_I_CALL0 and ins.about.dev != NULL and ins.about.dev.stream != NULL:
+            c.mark = pf_trace_enqueue(c, ins.about.dev, PF_STREAM_COMPUTE)
         r = pf_run_range(c, i, i + 1)
         if r == PF_RUN_PENDING:
             return r
+        if c.mark != NULL:
+            end_mark(c, ins)
         if c.worker.kernels == before and r == PF_RUN_OK:
             continue                # dead: it did not run
         now = pf_ticks()
@@ -329,6 +342,8 @@ cdef int32_t whole_range(pf_call* c, uint32_t begin, uint32_t end, int64_t ready
 # ---------------------------------------------------------------- asynchronous calls, loops, posts
 cdef public void pf_trace_launched(pf_call* c) noexcept nogil:
     c.recorded = 1
+    if c.mark != NULL:
+        end_mark(c, c.instr)
     call_record(c, c.instr, PF_TR_LAUNCH, c.t_ready, c.t_start, pf_ticks())
 
 cdef public void pf_trace_completed(pf_call* c) noexcept nogil:
@@ -352,13 +367,100 @@ cdef public void pf_trace_span(pf_step* s, int32_t kind, uint32_t instr, const v
     r.end = pf_ticks()
     r.back = 0
     r.path = path
-    r.in_use = pf_mem_in_use()
+    r.turn = 0
+    r.in_use = live_blocks()
     r.instr = instr
     r.step = s.trace_step
     r.kind = <uint8_t>kind
     r.flags = 0
     r.frame = <uint16_t>(<const pf_frame_def*>frame_def - s.plan.frames)
     r.n_out = 0
+
+# ---------------------------------------------------------------- device streams
+cdef public pf_trace_mark* pf_trace_enqueue(pf_call* c, pf_device_entry* d, int32_t stream) noexcept nogil:
+    cdef pf_trace_mark* m
+    if d.stream == NULL or d.vtable.event_time == NULL:
+        return NULL
+    m = <pf_trace_mark*>calloc(1, sizeof(pf_trace_mark))
+    if m == NULL:
+        pf_a64_add_rlx(&c.step.trace.dropped, 1)
+        return NULL
+    m.owner = c.step
+    m.dev = d
+    m.stream = d.stream if stream == PF_STREAM_COMPUTE else d.ins if stream == PF_STREAM_IN else d.out
+    m.record.ready = pf_now_ns()
+    m.record.kind = PF_TR_STREAM
+    m.record.n_out = <uint16_t>stream
+    if d.vtable.event_record(d.dev, m.stream, &m.begin) != PF_OK:
+        free(m)
+        return NULL
+    return m
+
+cdef public void pf_trace_enqueued(pf_call* c, pf_trace_mark* m) noexcept nogil:
+    cdef pf_trace* t = c.step.trace
+    cdef pf_device_entry* d = m.dev
+    cdef int32_t k = 0
+    if d.vtable.event_record(d.dev, m.stream, &m.end) != PF_OK:
+        m.end = NULL
+    while k < pf_device_count() and pf_device_at(k) != d:
+        k += 1
+    m.record.back = k
+    m.record.path = c.iter
+    m.record.turn = turn_of(c)
+    m.record.instr = <uint32_t>(c.instr - c.plan.instrs)
+    m.record.step = c.step.trace_step
+    m.record.frame = frame_of(c)
+    pf_spin_lock(&t.lock)
+    m.next = t.marks
+    t.marks = m
+    pf_spin_unlock(&t.lock)
+
+cdef void end_mark(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """Behind a kernel's compute: what it enqueued lies between the two events."""
+    cdef pf_trace_mark* m = c.mark
+    c.mark = NULL
+    c.instr = ins
+    pf_trace_enqueued(c, m)
+
+cdef pf_trace_mark* take_marks(pf_trace* t, pf_step* s) noexcept nogil:
+    """The step's own marks."""
+    cdef pf_trace_mark* mine = NULL
+    cdef pf_trace_mark* m
+    cdef pf_trace_mark** at = &t.marks
+    pf_spin_lock(&t.lock)
+    while at[0] != NULL:
+        m = at[0]
+        if m.owner == <void*>s:
+            at[0] = m.next
+            m.next = mine
+            mine = m
+        else:
+            at = &m.next
+    pf_spin_unlock(&t.lock)
+    return mine
+
+cdef void resolve_marks(pf_trace* t, pf_step* s) noexcept nogil:
+    """The step's streams have drained: when did its work there begin and end?"""
+    cdef pf_trace_mark* m = take_marks(t, s)
+    cdef pf_trace_mark* next
+    cdef pf_record* r
+    cdef uint16_t lane
+    while m != NULL:
+        next = m.next
+        if (m.end != NULL and m.dev.vtable.event_time(m.dev.dev, m.begin, &m.record.start) == PF_OK
+                and m.dev.vtable.event_time(m.dev.dev, m.end, &m.record.end) == PF_OK):
+            r = new_record(t)
+            if r != NULL:
+                lane = r.lane
+                memcpy(r, &m.record, sizeof(pf_record))
+                r.lane = lane
+        else:
+            pf_a64_add_rlx(&t.dropped, 1)
+        m.dev.vtable.event_del(m.dev.dev, m.begin)
+        if m.end != NULL:
+            m.dev.vtable.event_del(m.dev.dev, m.end)
+        free(m)
+        m = next
 
 # ---------------------------------------------------------------- parallel_for
 cdef struct Ranges:
@@ -416,6 +518,8 @@ cdef public void pf_trace_step_begin(pf_step* s) noexcept nogil:
 cdef public void pf_trace_step_end(pf_step* s, pf_status st) noexcept nogil:
     cdef pf_trace* t = s.trace
     cdef pf_trace_tls* me = pf_trace_mine()
+    if t.marks != NULL:
+        resolve_marks(t, s)
     if me.lane < 0:
         me.lane = new_lane()
     pf_spin_lock(&t.lock)

@@ -16,3 +16,5 @@ cdef extern from "pf_trace.h" nogil:
     void pf_trace_span(pf_step*, int32_t kind, uint32_t instr, const void* frame_def, int64_t path,
                        int64_t start) noexcept
     pf_status pf_trace_for(pf_call*, int64_t n, int64_t grain, pf_range_fn, void*) noexcept
+    pf_trace_mark* pf_trace_enqueue(pf_call*, pf_device_entry*, int32_t stream) noexcept
+    void pf_trace_enqueued(pf_call*, pf_trace_mark*) noexcept
