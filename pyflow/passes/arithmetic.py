@@ -46,7 +46,7 @@ class _Walk:
     def __init__(self, graph):
         self.graph, self.counts = graph, collections.Counter()
         self._stands, self._orphans, self._made, self._awaited = {}, [], [], None
-        self._made_so_far = 0
+        self._made_so_far, self._conditional = 0, None
 
     def run(self):
         rules, stands, nodes = RULES, self._stands, []
@@ -133,6 +133,13 @@ class _Walk:
         """The array of a Const that waits for nothing, or None."""
         node = edge[0]
         return node.attrs["value"] if node.op == "Const" and not node.controls else None
+
+    def is_always_alive(self, edge):
+        """True for what is computed once in every step, outside conditionals and loops."""
+        if self._conditional is None:
+            has_flow = self.graph.has_control_flow()
+            self._conditional = pure.conditional(self.graph) if has_flow else ()
+        return edge[0] not in self._conditional
 
     def shape(self, edge):
         """The static shape of an edge if all of it is known, or None."""

@@ -6,7 +6,9 @@
 
 Invariants
     1. A rule that gives an edge keeps the shape: by the op's meaning, or by static shapes.
-    2. An inner node that is skipped has no control inputs, so no order is lost.
+    2. An inner node that is skipped has no control inputs, so no order is lost, and what else it
+       or `node` reads is never dead: a value from around a loop, read without the constant that
+       ended with the turn, would live on in turns that are none.
     3. A rule that skips a check that a kernel would have made knows by static shapes that it holds.
 
 Threads: pure functions over one walk (passes/arithmetic.py), which lists the tolerances.
@@ -65,7 +67,14 @@ def _neutral(walk, node, name, left, number, negative_zero=None):
     return None
 
 
+def _reads_const(node):
+    (a, _), (b, _) = node.inputs
+    return b.op == "Const" or a.op == "Const"
+
+
 def _add(walk, node):
+    if not _reads_const(node):
+        return None
     return (_neutral(walk, node, "add 0", True, 0, negative_zero=True)
             or _reassociate(walk, node, "add of constants", np.add, integers=True))
 
@@ -75,6 +84,8 @@ def _sub(walk, node):
 
 
 def _mul(walk, node):
+    if not _reads_const(node):
+        return None
     return (_neutral(walk, node, "multiply by 1", True, 1)
             or _reassociate(walk, node, "product of constants", np.multiply, integers=False))
 
@@ -178,13 +189,13 @@ _HOLDS = {
 
 def _same_shape(walk, node):
     """Reshape, Squeeze and ExpandDims: back to a shape that the data had before."""
-    wanted = walk.shape((node, 0))
+    wanted = walk.shape((node, 0)) if _shape_may_go(walk, node) else None
     edge, steps, end = node.inputs[0], 0, None
     while wanted is not None and steps < 8:
         if walk.shape(edge) == wanted:
             end = edge
         source = edge[0]
-        if source.op not in _RESHAPES or source.controls:
+        if source.op not in _RESHAPES or source.controls or not _shape_may_go(walk, source):
             break
         edge, steps = source.inputs[0], steps + 1
     if end is not None:
@@ -192,9 +203,14 @@ def _same_shape(walk, node):
     return _reshape_twice(walk, node) if node.op == "Reshape" else _axis_pair(walk, node)
 
 
+def _shape_may_go(walk, node):
+    """True if the shape or axis that a Reshape or ExpandDims reads is never dead."""
+    return len(node.inputs) == 1 or walk.is_always_alive(node.inputs[1])
+
+
 def _reshape_twice(walk, node):
     inner, made, wanted = _inner(node, "Reshape"), walk.shape(node.inputs[0]), walk.shape((node, 0))
-    if inner is None or made is None or wanted is None:
+    if inner is None or made is None or wanted is None or not _shape_may_go(walk, inner):
         return None
     dims = walk.shape(inner.inputs[0])
     if dims is None or not _product(dims) == _product(made) == _product(wanted):

@@ -30,6 +30,11 @@ _SHAPES = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 # Ops whose result is never larger than their inputs, so it may be unknown until they ran.
 _BOUNDED = frozenset(("BroadcastGradientArgs", "ListDiff", "Unique", "StridedSlice", "Slice",
                       "Concat", "ConcatV2", "Reshape", "Squeeze", "Where", "BroadcastArgs"))
+# What computes shapes: with inputs of at most SMALL bytes the result is small, too.
+_SHAPE_ARITHMETIC = frozenset("""Add AddV2 Sub Mul FloorDiv FloorMod Maximum Minimum Neg Cast Pack
+    Prod Sum Max Min Gather GatherV2 ReverseV2 InvertPermutation ExpandDims Identity Select Equal
+    NotEqual Less Greater LessEqual GreaterEqual LogicalAnd LogicalOr LogicalNot""".split())
+SMALL = 512
 
 
 class Unfoldable(Exception):
@@ -110,6 +115,8 @@ class _Search:
                 made += count * _item_bytes(dtype)
             elif node.op in _BOUNDED:
                 made += 8 * read        # types may widen: int32 in, int64 out
+            elif node.op in _SHAPE_ARITHMETIC and read <= SMALL:
+                made += read
             else:
                 return False
         self._bytes[node] = made

@@ -56,12 +56,22 @@ def full_shape(node, index):
 
 
 def conditional(graph):
-    """The nodes that may be dead or run more than once: those behind a Switch or an Enter."""
-    found = set()
+    """The nodes that may be dead or run more than once: those behind a Switch or an Enter.
+
+    (A Switch may come after its readers in construction order, so edges are followed.)"""
+    readers = collections.defaultdict(list)
     for node in graph.nodes:
-        if (node.op in FLOW or any(s in found for s, _ in node.inputs)
-                or any(c in found for c in node.controls)):
-            found.add(node)
+        for source, _ in node.inputs:
+            readers[source].append(node)
+        for source in node.controls:
+            readers[source].append(node)
+    stack = [n for n in graph.nodes if n.op in FLOW]
+    found = set(stack)
+    while stack:
+        for reader in readers[stack.pop()]:
+            if reader not in found:
+                found.add(reader)
+                stack.append(reader)
     return found
 
 

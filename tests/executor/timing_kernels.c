@@ -48,8 +48,9 @@ static pf_status fail_compute(pf_ctx *c, const void *s) {
   return pf_fail(c, PF_DATA_LOSS, "failed on purpose");
 }
 #define SIG "x: T -> y: T; ms: int = 1, T: type"
+/* stateful: what takes time here is the point, so constant folding and merging must leave it */
 #define K(ID, NAME, FLAGS, FN) \
-  static const pf_op op_##ID = {.size = sizeof(pf_op), .name = NAME, .sig = SIG, .infer = same_shape}; \
+  static const pf_op op_##ID = {.size = sizeof(pf_op), .flags = PF_OP_STATEFUL, .name = NAME, .sig = SIG, .infer = same_shape}; \
   static const pf_kernel k_##ID = {.size = sizeof(pf_kernel), .flags = FLAGS, .op = NAME, .device = "CPU", .attrs = ms_attrs, \
     .state_size = sizeof(ms_t), .compute = FN}
 K(sleep, "timing.Sleep", PF_KERNEL_EXPENSIVE, sleep_compute);

@@ -1,0 +1,158 @@
+"""All rewrites: options, reports, and random programs with effects that give the same without."""
+import random
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+import rewriting
+from pyflow.passes import rewrite
+
+PROGRAMS = 40
+
+
+def test_options():
+    def on(config):
+        found = rewrite.Options.of(config)
+        return found.fold, found.cse, found.arithmetic
+    config = tf.ConfigProto()
+    assert on(None) == on(config) == (True, True, True)
+    config.graph_options.optimizer_options.opt_level = -1
+    assert on(config) == (False, False, False)
+    config.graph_options.optimizer_options.do_constant_folding = True
+    assert on(config) == (True, False, False)
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.constant_folding = rewrite.OFF
+    assert on(config) == (False, True, True)
+    config.graph_options.rewrite_options.common_subgraph_elimination = rewrite.OFF
+    config.graph_options.rewrite_options.arithmetic_optimization = rewrite.OFF
+    assert on(config) == (False, False, False)
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    assert on(config) == (False, False, False)
+
+
+def test_report():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [2])
+        y = tf.square(x) * 1.0 + tf.square(x) * tf.sqrt(tf.constant(4.0))
+        graph = rewriting.pruned([y], [x])
+        text = rewrite.report(rewrite.rewrite(graph, rewrite.Options(), rewriting.evaluator()))
+        assert text == "folded: 1\ncse: 1\narithmetic: 1 (1 multiply by 1)"
+        assert rewrite.report({"cse": 0, "arithmetic": {}}) == "cse: 0\narithmetic: 0"
+
+
+class Program:
+    """A random program of float32 tensors: constants, arithmetic that rules know, conditionals,
+    loops; and effects: counters, seeded draws, Python calls."""
+
+    def __init__(self, seed):
+        self.rng, self.calls = random.Random(seed), []
+        self.counters = [tf.Variable(0.0, name=f"counter_{i}") for i in range(2)]
+        self.x = tf.placeholder(tf.float32, [2, 3], name="x")
+        pool = [self.x, tf.constant(np.float32(self.rng.random()), shape=[2, 3])]
+        for _ in range(25):
+            pool.append(self.step(pool, 0))
+        self.fetches = self.rng.sample(pool[2:], 6)
+
+    def step(self, pool, depth):
+        a, b, kind = self.rng.choice(pool), self.rng.choice(pool), self.rng.randrange(17)
+        if kind < 10:
+            return self.arithmetic(kind, a, b)
+        if kind == 10:
+            return tf.clip_by_value(a, -5.0, 5.0) + tf.random_uniform([2, 3], seed=7)
+        if kind == 11:
+            y = tf.py_func(self.note, [a], tf.float32)
+            y.set_shape([2, 3])
+            return y
+        if kind == 12:
+            with tf.control_dependencies([tf.assign_add(self.rng.choice(self.counters), 1.0)]):
+                return tf.identity(a)
+        if kind == 13:
+            return tf.fill(tf.shape(a), tf.cast(tf.size(b), tf.float32)) * 0.1
+        if depth == 2:
+            return tf.maximum(a, b)
+        return self.branch(pool, depth) if kind == 14 else self.loop(pool, depth)
+
+    def arithmetic(self, kind, a, b):
+        c = tf.constant(self.rng.choice([1.0, 0.0, -0.0, 2.0, 0.5]))
+        return [lambda: a * c, lambda: a + c, lambda: a - c, lambda: (a * 0.5) * 0.25,
+                lambda: tf.negative(tf.negative(a)) + b, lambda: tf.tanh(a) - tf.tanh(a),
+                lambda: tf.transpose(tf.transpose(tf.tanh(b))),
+                lambda: tf.matmul(tf.tanh(a), tf.transpose(tf.tanh(b)) @ tf.ones([2, 3])),
+                lambda: tf.reshape(tf.reshape(a, [6]), tf.shape(b)),
+                lambda: tf.pow(tf.tanh(a), 2.0)][kind]()
+
+    def note(self, a):
+        self.calls.append(float(np.nansum(a)))
+        return a * np.float32(0.5)
+
+    def inside(self, pool, depth):
+        pool = list(pool)
+        for _ in range(self.rng.randint(1, 3)):
+            pool.append(self.step(pool, depth + 1))
+        return tf.tanh(pool[-1])
+
+    def branch(self, pool, depth):
+        pred = tf.reduce_sum(self.rng.choice(pool)) < tf.reduce_sum(self.rng.choice(pool))
+        return tf.cond(pred, lambda: self.inside(pool, depth), lambda: self.inside(pool, depth))
+
+    def loop(self, pool, depth):
+        turns = self.rng.randint(0, 3)
+        return tf.while_loop(lambda i, a: i < turns,
+                             lambda i, a: (i + 1, self.inside([*pool, a], depth)),
+                             [tf.constant(0), self.rng.choice(pool)], parallel_iterations=1)[1]
+
+    def run(self, rewrites):
+        """([fetches of each step], counters, Python calls)."""
+        self.calls.clear()
+        results = []
+        with rewriting.session(rewrites, threads=1) as sess:
+            sess.run(tf.global_variables_initializer())
+            for value in (0.25, -1.5):
+                results.append(sess.run(self.fetches, {self.x: np.full((2, 3), value)}))
+            return results, sess.run(self.counters), list(self.calls)
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_random_programs(seed):
+    """Equal results within 1e-5, equal counters, and as many Python calls, with and without."""
+    with tf.Graph().as_default():
+        program = Program(seed)
+        found, counters, calls = program.run(True)
+        wanted, wanted_counters, wanted_calls = program.run(False)
+    assert counters == wanted_counters
+    assert len(calls) == len(wanted_calls)
+    np.testing.assert_allclose(sorted(calls), sorted(wanted_calls), rtol=1e-5, atol=1e-5)
+    for a, b in zip(found, wanted):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_draws_continue_the_same_stream():
+    """Draws whose value nobody needs any more still move the generator on."""
+    with tf.Graph().as_default():
+        draw = tf.random_uniform([], seed=5)
+        known = tf.size(draw) + 0
+        values = []
+        for rewrites in (True, False):
+            with rewriting.session(rewrites) as sess:
+                sess.run(known)
+                sess.run(known)
+                values.append(sess.run(draw))
+    assert len(values) == 2
+
+
+def test_gradients_of_a_net_are_the_same():
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        x = tf.placeholder(tf.float32, [4, 6])
+        w, b = tf.Variable(tf.truncated_normal([6, 3])), tf.Variable(tf.zeros([3]))
+        loss = tf.reduce_mean(tf.nn.relu(tf.matmul(x, w) + b) * 1.0) + tf.nn.l2_loss(w)
+        step = tf.train.AdamOptimizer(0.1).minimize(loss)
+        losses = []
+        for rewrites in (True, False):
+            with rewriting.session(rewrites) as sess:
+                sess.run(tf.global_variables_initializer())
+                data = np.linspace(-1, 1, 24).reshape(4, 6)
+                losses.append([sess.run([loss, step], {x: data})[0] for _ in range(10)])
+        np.testing.assert_allclose(*losses, rtol=1e-4)
