@@ -1,0 +1,174 @@
+"""PYFLOW_TRACE=FILE: every step of the process in one trace.
+
+While the program runs, the records of each step are appended, as they are, to FILE.part: a JSON
+line that describes what follows, then bytes.  When the process ends, by itself or by an exception,
+FILE.part becomes FILE, JSON trace events (gzip if the name ends in .gz).  After a kill FILE.part is
+left, and `python -m pyflow trace FILE` reads that.
+
+Invariants
+    1. A frame of FILE.part is whole or the last one; readers ignore a torn tail.
+    2. The recorded bytes stay below PYFLOW_TRACE_MB; then tracing stops and FILE says so.
+    3. "%p" in the name is the process id; a forked child writes a file of its own: FILE.<pid>.
+
+Threads: any may add steps; `_lock` guards the file.
+"""
+import atexit
+import gzip
+import json
+import logging
+import os
+import threading
+import time
+import weakref
+
+from pyflow import config
+from pyflow.session import chrome_trace, runtime, trace_records
+
+log = logging.getLogger("pyflow.trace")
+_FLUSH_SECONDS = 1.0
+_open, _lock = {}, threading.Lock()
+
+
+def for_process():
+    """The TraceFile PYFLOW_TRACE asks for, or None."""
+    name = config.value("PYFLOW_TRACE")
+    if not name:
+        return None
+    with _lock:
+        found = _open.get((name, os.getpid()))
+        if found is None:
+            path = name.replace("%p", str(os.getpid()))
+            if path == name and any(known == name for known, _ in _open):
+                path = f"{name}.{os.getpid()}"            # a forked child's own
+            found = _open[name, os.getpid()] = TraceFile(path, config.value("PYFLOW_TRACE_MB"))
+        return found
+
+
+@atexit.register
+def close_all():
+    """Ends the trace of this process: FILE.part becomes FILE."""
+    for (_, pid), file in list(_open.items()):
+        if pid == os.getpid():
+            file.close()
+
+
+class TraceFile:
+    """Where the steps of one process go."""
+
+    def __init__(self, path, limit_mb):
+        self.path, self.part = path, path + ".part"
+        self._room, self._lock = limit_mb << 20, threading.Lock()
+        self._plans, self._flushed = weakref.WeakKeyDictionary(), time.monotonic()
+        self._file = open(self.part, "wb", buffering=1 << 20)
+        self._put({"pyflow_trace": 1, "pid": os.getpid(), "zero": time.monotonic_ns()})
+
+    @property
+    def open(self):
+        """False once the size limit was reached or the trace was closed."""
+        return self._file is not None and self._room > 0
+
+    def run(self, run):
+        """`run` with its steps traced, as long as there is room."""
+        new_trace = runtime.executor().Trace
+
+        def traced_run(feeds, timeout_ms=0, cancel=None, trace=None):
+            if trace is None and not self.open:
+                return run(feeds, timeout_ms, cancel)
+            own = new_trace() if trace is None else trace
+            try:
+                return run(feeds, timeout_ms, cancel, trace=own)
+            finally:
+                self.add(own.take())
+        return traced_run
+
+    def add(self, taken):
+        """Appends the steps of one Trace."""
+        with self._lock:
+            if not self.open:
+                return
+            steps = [(self._plan(plan), *rest) for plan, *rest in taken["steps"]]
+            self._put({"steps": steps, "clock": taken["clock"], "dropped": taken["dropped"]},
+                      taken["records"])
+            now = time.monotonic()
+            if now - self._flushed > _FLUSH_SECONDS:
+                self._flushed = now
+                self._put({"lanes": trace_records.lanes()})
+                self._file.flush()
+            if self._room <= 0:
+                self._put({"cut": True})
+                log.warning("%s is full (PYFLOW_TRACE_MB): later steps are not traced", self.path)
+
+    def _plan(self, plan):
+        if plan is None:
+            return None
+        number = self._plans.get(plan)
+        if number is None:
+            number = self._plans[plan] = len(self._plans)
+            self._put({"plan": trace_records.plan_info(plan).as_json()})
+        return number
+
+    def _put(self, head, data=b""):
+        if data:
+            head["bytes"] = len(data)
+        line = json.dumps(head, separators=(",", ":"), default=int).encode() + b"\n"
+        self._file.write(line)
+        self._file.write(data)
+        self._room -= len(line) + len(data)
+
+    def close(self):
+        """Writes FILE and removes FILE.part."""
+        with self._lock:
+            if self._file is None:
+                return
+            self._put({"lanes": trace_records.lanes()})
+            self._file.close()
+            self._file = None
+            self._plans.clear()
+        try:
+            convert(self.part, self.path)
+            os.unlink(self.part)
+        except OSError as e:
+            log.error("the trace stays in %s: %s", self.part, e)
+
+
+def convert(part, path):
+    """Turns the recorded bytes in `part` into the trace `path`."""
+    opened = gzip.open if path.endswith(".gz") else open
+    with open(part, "rb") as source, opened(path + ".tmp", "wt", encoding="utf-8") as target:
+        write(source, target)
+    os.replace(path + ".tmp", path)
+
+
+def write(source, target):
+    """Reads a .part file, writes JSON trace events.  ValueError: it is no such file."""
+    frames = read_frames(source)
+    head, _ = next(frames, ({}, b""))
+    if head.get("pyflow_trace") != 1:
+        raise ValueError("not the beginning of a pyflow trace")
+    writer = chrome_trace.Writer(target, head["pid"], head["zero"])
+    plans, names, cut = [], [], False
+    for head, data in frames:
+        if "plan" in head:
+            plans.append(trace_records.PlanInfo(**head["plan"]))
+        elif "lanes" in head:
+            names = head["lanes"]
+        elif "steps" in head:
+            writer.steps({**head, "records": data}, plans.__getitem__)
+        cut = cut or head.get("cut", False)
+    writer.close(names, cut)
+
+
+def read_frames(source):
+    """Yields (description, bytes) of each whole frame."""
+    while True:
+        line = source.readline()
+        if not line.endswith(b"\n"):
+            return
+        try:
+            head = json.loads(line)
+        except ValueError:
+            return
+        data = source.read(head.get("bytes", 0))
+        if len(data) < head.get("bytes", 0):
+            return
+        yield head, data

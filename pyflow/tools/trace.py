@@ -1,0 +1,5 @@
+"""python -m pyflow trace FILE"""
+
+
+def main(argv):
+    raise SystemExit("being written")
