@@ -45,6 +45,11 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_PLACEMENT", "default|cost", "default", 0, 0,
              "How nodes without a device are placed; Session(placement=) wins over it. default: "
              "TensorFlow's rule; cost: where a simulated step ends earliest."),
+    Variable("PYFLOW_TRACE", "path", None, 0, 0,
+             "A file: every step of the process is traced into it, for Perfetto and `python -m "
+             "pyflow trace FILE`; %p becomes the process id, a name ending in .gz is compressed."),
+    Variable("PYFLOW_TRACE_MB", "int", 64, 1, 65536,
+             "How much PYFLOW_TRACE records, in MB of 64-byte records, before it stops."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,

@@ -27,12 +27,12 @@ def observed_run(plan, level):
     if level >= 5:
         log.debug("%s: %s", name, plan.counts())
 
-    def run(feeds, timeout_ms=0, cancel=None):
+    def run(feeds, timeout_ms=0, cancel=None, trace=None):
         stats, start = {}, time.perf_counter()
         if level >= 4:
             for label, value in zip(plan.arg_names, feeds):
                 log.debug("%s: feed %s = %s", name, label, summary(value))
-        results = plan.run(feeds, timeout_ms, cancel, stats=stats)
+        results = plan.run(feeds, timeout_ms, cancel, stats=stats, trace=trace)
         took = (time.perf_counter() - start) * 1e6
         log.debug("%s: %.1f us, %d kernels", name, took, stats.get("kernels", -1))
         if level >= 4:

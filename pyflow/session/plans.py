@@ -20,7 +20,7 @@ from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.passes import partition, partition_split, place, place_cost, printer, rewrite, wire
-from pyflow.session import debug, evaluate, failures, missing, runtime
+from pyflow.session import debug, evaluate, failures, missing, runtime, trace_file, trace_records
 from pyflow.session import devices as devices_lib
 
 
@@ -109,6 +109,7 @@ class Compiler:
             plan = executor.compile(data, consts, self.state, self.pool, self.options)
         except executor.StepError as failure:
             raise self._explain(failure, graph, origins) from None
+        trace_records.remember(plan, data, origins, self.graph)
         return plan, data, origins
 
     def _explain(self, failure, graph, origins):
@@ -144,18 +145,21 @@ class Compiled:
     def __init__(self, plan, graph, origins, data, may_block, debug_level, graphs=None):
         self.plan, self.graph, self.origins, self.data = plan, graph, origins, data
         self.graphs = [data] if graphs is None else graphs
-        self.may_block, self.observed = may_block, debug_level >= 2
-        self.run = debug.observed_run(plan, debug_level) if self.observed else plan.run
+        trace = trace_file.for_process()
+        self.may_block, self.observed = may_block, debug_level >= 2 or trace is not None
+        self.run = debug.observed_run(plan, debug_level) if debug_level >= 2 else plan.run
+        if trace is not None:
+            self.run = trace.run(self.run)
 
     def cancellable_run(self, running):
         """`run` with a cancel token that is in the set `running` as long as the step runs."""
         run, new_token = self.run, runtime.executor().CancelToken
 
-        def run_with_token(feeds, timeout_ms=0):
+        def run_with_token(feeds, timeout_ms=0, trace=None):
             token = new_token()
             running.add(token)
             try:
-                return run(feeds, timeout_ms, token)
+                return run(feeds, timeout_ms, token, trace=trace)
             finally:
                 running.discard(token)
         return run_with_token

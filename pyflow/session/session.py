@@ -31,7 +31,7 @@ from pyflow.passes.rewrite import Options as Rewrites
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import partial_run, partial_stages, plans, runtime
+from pyflow.session import metadata, partial_run, partial_stages, plans, runtime
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
@@ -51,8 +51,8 @@ class Step:
         self._error = step_error
         self.keep = keep                          # the fetches: a signature may hold their id
 
-    def run(self, values, timeout_ms=0):
-        """The result for one value per feed, in order."""
+    def run(self, values, timeout_ms=0, trace=None):
+        """The result for one value per feed, in order; `trace`, a core Trace, gets what ran when."""
         args = []
         for feed, value in zip(self.feeds, values):
             if (
@@ -63,7 +63,10 @@ class Step:
                 value = feed.convert(value)
             args.append(value)
         try:
-            results = self._run(args, timeout_ms)
+            if trace is None:
+                results = self._run(args, timeout_ms)
+            else:
+                results = self._run(args, timeout_ms, trace=trace)
         except self._error as failure:
             raise self.compiled.explain(failure) from None
         if self.leaf:
@@ -149,8 +152,10 @@ class BaseSession:
             structure, None for
             operations.
         feed_dict: values by Tensor (or name); arrays of the right type are not copied.
-        options: RunOptions; `timeout_in_ms` limits this run.
-        run_metadata: RunMetadata to fill in.
+        options: RunOptions; `timeout_in_ms` limits this run, `trace_level` (FULL_TRACE: every
+            kernel; SOFTWARE_TRACE: blocks of kernels) fills run_metadata.step_stats,
+            `output_partition_graphs` its partition_graphs.
+        run_metadata: RunMetadata to fill in, also when the run fails.
 
         Raises RuntimeError if the session is closed, TypeError or ValueError for wrong fetches and
         feeds, and a tf.errors exception if an operation fails.
@@ -181,9 +186,13 @@ class BaseSession:
     def _run_with_options(self, fetches, feed_dict, options, run_metadata):
         step, values = self._step_for(fetches, feed_dict)
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
+        level = metadata.level_of(options) if run_metadata is not None else 0
+        trace = runtime.executor().Trace(level) if level else None
         try:
-            return step.run(values, timeout)
+            return step.run(values, timeout, trace)
         finally:
+            if trace is not None:
+                metadata.fill(run_metadata, trace.take())
             if run_metadata is not None and getattr(options, "output_partition_graphs", False):
                 for data in step.compiled.graphs:
                     run_metadata.partition_graphs.add().ParseFromString(data)

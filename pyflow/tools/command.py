@@ -1,4 +1,4 @@
-"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | bench
+"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | bench | trace FILE
 
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
 """
@@ -11,6 +11,7 @@ COMMANDS = {
     "explain": "a GraphDef, MetaGraphDef, checkpoint or error code in readable form",
     "check": "what a model needs and this installation lacks",
     "run": "runs a frozen graph: --feed x:0=x.npy --fetch y:0",
+    "trace": "top costs and the critical path of a trace or a RunMetadata",
     "bench": "times one-op steps, chains and matrix products here",
 }
 
