@@ -38,8 +38,11 @@ def transport(source, destination):
     return _transports.get((source, destination), ("_Send", "_Recv"))
 
 
-def cut(graph):
-    """Inserts the pairs.  Returns the graph: the same object if one device holds everything."""
+def cut(graph, delays=None):
+    """Inserts the pairs.  Returns the graph: the same object if one device holds everything.
+
+    delays: {(node, output index, device): node that the receive waits for}, from partition_delay.
+    """
     if len({n.device for n in graph.nodes}) < 2:
         return graph
     in_order, pairs, tied = [], {}, graph.has_control_flow()
@@ -51,6 +54,8 @@ def cut(graph):
                     pairs[key] = pair(source, index, node.device, len(pairs))
                     if tied:
                         pairs[key][1].controls.append(pairs[key][0])
+                    if delays and key in delays:
+                        pairs[key][1].controls.append(delays[key])
                     in_order.extend(pairs[key])
                 node.inputs[i] = (pairs[key][1], 0)
         in_order.append(node)
