@@ -19,7 +19,8 @@ import sys
 from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
-from pyflow.passes import partition, partition_split, place, place_cost, printer, rewrite, wire
+from pyflow.passes import (partition, partition_delay, partition_split, place, place_cost, printer,
+                           rewrite, wire)
 from pyflow.session import debug, evaluate, failures, missing, runtime, trace_file, trace_records
 from pyflow.session import devices as devices_lib
 
@@ -69,11 +70,12 @@ class Compiler:
         counts = rewrite.rewrite(graph, self.rewrites, self._evaluate, dump)
         if self.options.get("debug", 0) >= 3:
             debug.log.debug("rewrites:\n%s", rewrite.report(counts))
+        delays = partition_delay.delay(graph) if self.options.get("schedule_recvs") else None
         if self.options.get("partitions", "one") == "device":
-            parts = partition_split.split(graph, "device")
+            parts = partition_split.split(graph, "device", delays)
             if len(parts) > 1:
                 return self._compile_parts(parts, dump)
-        graph = partition.cut(graph)
+        graph = partition.cut(graph, delays)
         if dump:
             dump("cut", graph)
         plan, data, origins = self._compile_plan(graph)

@@ -113,7 +113,9 @@ class BaseSession:
         if costs is not None:
             devices_lib.measure_speeds(executor, devices, self._threads)
         options = {"threads": self._threads, "deterministic": bool(deterministic),
-                   "partitions": partitions, "debug": env.value("PYFLOW_DEBUG")}
+                   "partitions": partitions, "debug": env.value("PYFLOW_DEBUG"),
+                   "schedule_recvs": config is not None
+                   and bool(config.graph_options.enable_recv_scheduling)}
         self._compiler = plans.Compiler(
             self._graph, self._state, self._pools.get(0), devices,
             bool(getattr(config, "allow_soft_placement", False)),
