@@ -117,7 +117,10 @@ class _Schedule:
         """The node that the Recv may wait for; None if it would not wait."""
         over_by = self.start[reader] - self.hop(source, index, reader)
         found = self.trigger(reader, over_by, 0.0)
-        return found if found is not None and self.end(found) > self.end(source) else None
+        if found is None or self.end(found) <= self.end(source):
+            return None
+        self.readers[found].append((reader, None))
+        return found
 
     # ------------------------------------------------------------ producers
 

@@ -1,4 +1,6 @@
 """ASAP/ALAP of what crosses between devices: less memory at once, the same results."""
+import random
+
 import numpy as np
 import pytest
 
@@ -125,9 +127,41 @@ def test_state_and_branches_do_not_move():
             assert not any(c.device == CPU[1] for c in n.controls), n
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_random_graphs_stay_equal_and_free_of_cycles(seed, monkeypatch):
+def random_dag(rng):
+    """Vectors added, multiplied and mapped on random devices, read up to three times."""
+    x = tf.placeholder(tf.float64, [8])
+    pool, k = [x], 0
+    for _ in range(100):
+        a, b = rng.choice(pool[-4:]), rng.choice(pool)
+        k = rng.randrange(3) if rng.random() < 0.3 else k
+        with on(k):
+            pool.append(rng.choice((tf.tanh(a), a + b, tf.maximum(a, b), tf.minimum(a * b, 9.0))))
+    return x, pool[-3:]
+
+
+def test_random_dags_are_equal_with_and_without(monkeypatch):
     """Every tensor counts as large, so everything that may wait waits."""
+    monkeypatch.setattr(partition_delay, "MIN_BYTES", 1)
+    monkeypatch.setattr(partition_delay, "_HOP", 1e-7)
+    waits, fed = 0, np.linspace(-2, 2, 8)
+    for seed in range(20):
+        with tf.Graph().as_default():
+            x, fetches = random_dag(random.Random(seed))
+            graph, delays = scheduled(fetches, [x])
+            waits += len(delays) + sum(len(n.controls) for n in graph.nodes)
+            topological(graph.nodes)                        # raises for a cycle
+            results = []
+            for schedule, partitions in ((False, "one"), (True, "one"), (True, "device")):
+                with tf.Session(config=config(schedule), partitions=partitions,
+                                threads=1 + seed % 2) as sess:
+                    results.append(sess.run(fetches, {x: fed}))
+        for got in results[1:]:
+            np.testing.assert_array_equal(got, results[0])
+    assert waits > 50, waits
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_control_flow_stays_equal(seed, monkeypatch):
     monkeypatch.setattr(partition_delay, "MIN_BYTES", 1)
     monkeypatch.setattr(partition_delay, "_HOP", 1e-7)
     program = scattered.Program(seed)
