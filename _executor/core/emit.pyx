@@ -153,6 +153,8 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         ins.state = c.plan.nodes[i].state
         if c.flags[i] & PF_N_ASYNC:
             ins.flags |= PF_F_ASYNC
+        if c.kernel[i].kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING):
+            ins.flags |= PF_F_LONG
         if c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_DEAD:
             ins.flags |= PF_F_DEAD_OK
     elif cls == PF_C_NOOP:

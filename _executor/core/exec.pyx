@@ -190,6 +190,9 @@ cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
     st = ins.compute(&c.ctx, ins.state)
     if ins.flags & PF_F_ASYNC:
         return pf_async_returned(c, st)
+    if ins.flags & PF_F_LONG and c.worker.step != NULL and pf_step_poll(c.step) and st == PF_OK:
+        after_call(c, ins, st)
+        return PF_RUN_STOP
     return after_call(c, ins, st)
 
 cdef pf_status nothing_more(pf_ctx* ctx, void* arg) noexcept nogil:

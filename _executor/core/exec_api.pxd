@@ -13,7 +13,7 @@ cdef extern from "pf_core.h" nogil:
         PF_I_CALL, PF_I_CALL0, PF_I_IDENTITY, PF_I_CONST, PF_I_RETVAL, PF_I_SWITCH, PF_I_MERGE, PF_I_NEXT
         PF_I_EXIT, PF_I_LOOP, PF_I_FRAME, PF_I_NOOP
     enum:
-        PF_F_MAYBE_DEAD, PF_F_DEREF, PF_F_UNUSED_OUT, PF_F_ASYNC, PF_F_DEAD_OK, PF_F_CTL_OUT
+        PF_F_MAYBE_DEAD, PF_F_DEREF, PF_F_UNUSED_OUT, PF_F_ASYNC, PF_F_DEAD_OK, PF_F_CTL_OUT, PF_F_LONG
     ctypedef struct pf_call_info
     ctypedef struct pf_node_info
     ctypedef struct pf_instr:
@@ -289,7 +289,7 @@ cdef extern from "pf_core.h" nogil:
         int64_t n, chunk
         pf_a64 next
         pf_a32 inside, joined
-        pf_a32* cancelled
+        pf_step* step
         pf_loop* next_loop
     ctypedef struct pf_worker:
         pf_pool* pool
@@ -332,7 +332,8 @@ cdef extern from "pf_core.h" nogil:
     pf_item* pf_pool_find(pf_worker*) noexcept
     void pf_pool_wait(pf_worker*, int64_t) noexcept
     void pf_pool_step_over(pf_step*) noexcept
-    pf_status pf_pool_for(pf_pool*, pf_a32*, int64_t, int64_t, pf_range_fn, void*) noexcept
+    int32_t pf_on_caller(const pf_call*) noexcept
+    pf_status pf_pool_for(pf_pool*, pf_step*, int32_t, int64_t, int64_t, pf_range_fn, void*) noexcept
     pf_status pf_pool_post(pf_pool*, int32_t, void (*)(void*) noexcept nogil, void*) noexcept
     void pf_pool_post_caller(pf_step*, pf_post*) noexcept
     pf_pool* pf_default_pool() noexcept

@@ -339,7 +339,7 @@ cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn
         return PF_OK
     if c.step.trace != NULL:
         return pf_trace_for(c, n, grain, fn, arg)
-    return pf_pool_for(c.step.pool, &c.step.cancelled, n, grain, fn, arg)
+    return pf_pool_for(c.step.pool, c.step, pf_on_caller(c), n, grain, fn, arg)
 
 cdef int32_t h_workers(pf_ctx* ctx) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx

@@ -36,7 +36,7 @@ enum {                      /* pf_instr.kind */
 enum {                      /* pf_instr.flags */
   PF_F_MAYBE_DEAD = 1, PF_F_DEREF = 2, PF_F_UNUSED_OUT = 4, PF_F_ASYNC = 8, PF_F_DEAD_OK = 16,
   PF_F_CTL_OUT = 32,        /* slot out_slot + n_out carries this node's deadness to control successors */
-  PF_F_CONSTANT_IN = 64     /* some inputs were dropped by the kernel (drop_constant) */
+  PF_F_LONG = 64            /* may take long: signals and the deadline are looked at afterwards */
 };
 typedef struct pf_instr {
   pf_status (*compute)(pf_ctx *, const void *);
@@ -355,7 +355,7 @@ typedef struct pf_loop {            /* one parallel_for in progress */
   pf_a64 next;
   pf_a32 inside;                    /* helpers working on it */
   pf_a32 joined;                    /* worker indices given out */
-  pf_a32 *cancelled;
+  pf_step *step;
   struct pf_loop *next_loop;
 } pf_loop;
 typedef struct pf_worker {
@@ -401,13 +401,17 @@ pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job th
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
 void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time */
 void pf_pool_step_over(pf_step *s);                     /* the step is done: wakes its caller */
-pf_status pf_pool_for(pf_pool *p, pf_a32 *cancelled, int64_t n, int64_t grain,
-                      void (*fn)(void *, int64_t, int64_t, int32_t), void *arg);
+pf_status pf_pool_for(pf_pool *p, pf_step *s, int32_t caller, int64_t n, int64_t grain,
+                      void (*fn)(void *, int64_t, int64_t, int32_t), void *arg); /* caller: on the thread that runs step s */
 pf_status pf_pool_post(pf_pool *p, int32_t lane, void (*fn)(void *), void *arg);
 void pf_pool_post_caller(pf_step *s, pf_post *take);
 pf_pool *pf_default_pool(void);
 void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block and whatever became ready privately */
 
+/* The call runs on the thread that called run: it may look at signals and the deadline. */
+static inline int32_t pf_on_caller(const pf_call *c) {
+  return !c->deferred && c->worker && c->worker->step;
+}
 static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOCK_MONOTONIC */
   pthread_condattr_t a;
   pthread_condattr_init(&a);

@@ -437,14 +437,26 @@ cdef pf_loop* open_loop(pf_pool* p) noexcept nogil:
         l = l.next_loop
     return NULL
 
-cdef void run_chunks(pf_loop* l, int32_t worker) noexcept nogil:
+cdef void run_chunks(pf_loop* l, int32_t worker, bint polls) noexcept nogil:
+    """Between chunks a cancelled step is noticed; its caller's thread looks at signals and the deadline too."""
     cdef int64_t lo
     while True:
         lo = pf_a64_add(&l.next, l.chunk)
         if lo >= l.n:
             return
-        if l.cancelled == NULL or not pf_a32_load_rlx(l.cancelled):
+        if not pf_a32_load_rlx(&l.step.cancelled):
             l.fn(l.arg, lo, min(lo + l.chunk, l.n), worker)
+            if polls:
+                pf_step_poll(l.step)
+
+cdef pf_status for_alone(pf_step* s, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
+    cdef int64_t lo = 0
+    while lo < n:
+        fn(arg, lo, min(lo + chunk, n), 0)
+        lo += chunk
+        if lo < n and pf_step_poll(s):
+            return PF_CANCELLED
+    return PF_OK
 
 cdef bint join_loop(pf_pool* p) noexcept nogil:
     cdef pf_loop* l
@@ -459,11 +471,11 @@ cdef bint join_loop(pf_pool* p) noexcept nogil:
     pthread_mutex_unlock(&p.lock)
     if l == NULL:
         return False
-    run_chunks(l, worker)
+    run_chunks(l, worker, False)
     pf_a32_add(&l.inside, -1)
     return True
 
-cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int64_t grain, pf_range_fn fn,
+cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_t n, int64_t grain, pf_range_fn fn,
                                   void* arg) noexcept nogil:
     cdef pf_loop l
     cdef pf_loop** at
@@ -473,9 +485,11 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int6
         return PF_OK
     grain = max(grain, 1)
     chunks = (n + grain - 1) // grain
-    if p.n == 1 or chunks == 1:
+    if chunks == 1:
         fn(arg, 0, n, 0)
         return PF_OK
+    if p.n == 1:
+        return for_alone(s, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
     if p.fork_gen != fork_generation:
         rebuild(p)
     if not pf_a32_load(&p.started):
@@ -485,7 +499,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int6
     l.arg = arg
     l.n = n
     l.chunk = grain * max(<int64_t>1, chunks // (8 * p.n))
-    l.cancelled = cancelled
+    l.step = s
     pf_a32_store_rlx(&l.joined, 1)
     pthread_mutex_lock(&p.lock)
     l.next_loop = p.loops
@@ -497,7 +511,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int6
         else:
             pthread_cond_signal(&p.cond)
     pthread_mutex_unlock(&p.lock)
-    run_chunks(&l, 0)
+    run_chunks(&l, 0, caller)
     pthread_mutex_lock(&p.lock)
     at = &p.loops
     while at[0] != &l:
@@ -511,9 +525,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_a32* cancelled, int64_t n, int6
             pf_cpu_relax()
         else:
             sched_yield()
-    if cancelled != NULL and pf_a32_load_rlx(cancelled):
-        return PF_CANCELLED
-    return PF_OK
+    return PF_CANCELLED if pf_a32_load_rlx(&s.cancelled) else PF_OK
 
 # ---------------------------------------------------------------- posts
 cdef bint run_post(pf_pool* p) noexcept nogil:

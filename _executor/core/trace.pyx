@@ -489,7 +489,7 @@ cdef public pf_status pf_trace_for(pf_call* c, int64_t n, int64_t grain, pf_rang
     f.fn = fn
     f.arg = arg
     f.n = n
-    return pf_pool_for(c.step.pool, &c.step.cancelled, n, grain, run_range, &f)
+    return pf_pool_for(c.step.pool, c.step, pf_on_caller(c), n, grain, run_range, &f)
 
 # ---------------------------------------------------------------- steps
 cdef public void pf_trace_step_begin(pf_step* s) noexcept nogil:
