@@ -203,12 +203,30 @@ def _attr_field(name, value):
 
 # Nodes and graphs
 
+def _text_field(tag, text):
+    data = text.encode()
+    size = len(data)
+    return tag + (_ONE_BYTE[size] if size < 128 else varint(size)) + data
+
+
+def _repeated_text_field(tag, text):
+    """The same for texts that many nodes have: op types and devices."""
+    key = (tag, text)
+    found = _memo.get(key)
+    if found is None:
+        found = _text_field(tag, text)
+        if len(_memo) < _MEMO_LIMIT:
+            _memo[key] = found
+    return found
+
+
 def encode_node_parts(name, op_type, inputs=(), device="", attrs=None):
     """A NodeDef: `inputs` are strings as in a NodeDef ("a", "a:1", "^a"), `attrs` native values."""
-    parts = [field(1, name.encode()), field(2, op_type.encode())]
-    parts += [field(3, text.encode()) for text in inputs]
+    parts = [_text_field(b"\x0a", name), _repeated_text_field(b"\x12", op_type)]
+    for text in inputs:
+        parts.append(_text_field(b"\x1a", text))
     if device:
-        parts.append(field(4, device.encode()))
+        parts.append(_repeated_text_field(b"\x22", device))
     if attrs:
         parts += [_attr_field(key, attrs[key]) for key in sorted(attrs)]
     return b"".join(parts)
