@@ -21,7 +21,8 @@ from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.passes import (partition, partition_delay, partition_split, place, place_cost, printer,
                            rewrite, wire)
-from pyflow.session import debug, evaluate, failures, missing, runtime, trace_file, trace_records
+from pyflow.session import (debug, evaluate, failures, missing, pause, runtime, trace_file,
+                            trace_records)
 from pyflow.session import devices as devices_lib
 
 
@@ -50,11 +51,12 @@ class Compiler:
 
     def compile(self, tensors, targets, feeds):
         """A `Compiled` plan.  Raises tf.errors exceptions for what does not fit."""
-        dump = printer.dumper()
-        if dump:
-            dump("built", node_lib.whole(self.graph))
-        self._pins.refresh(self.graph, self.soft_placement, self._costs)
-        return self.compile_nodes(node_lib.prune(tensors, targets, feeds), dump)
+        with pause.collection_paused():
+            dump = printer.dumper()
+            if dump:
+                dump("built", node_lib.whole(self.graph))
+            self._pins.refresh(self.graph, self.soft_placement, self._costs)
+            return self.compile_nodes(node_lib.prune(tensors, targets, feeds), dump)
 
     def compile_nodes(self, graph, dump=None):
         """A `Compiled` plan of a pass graph."""
@@ -185,7 +187,7 @@ def placement_costs(placement, measured):
 
 def _declared_costs(nodes):
     """{node: (flops, bytes)} from the kernels' cost functions."""
-    executor = runtime.executor()
+    executor = runtime.start()
     runtime.declare_ops()
     kinds = list(dict.fromkeys(["CPU", *(kind for kind, _, _ in executor.devices())]))
     return executor.node_costs(place_cost.bytes_for_costs(nodes), kinds)
