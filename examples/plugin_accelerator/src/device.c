@@ -175,7 +175,7 @@ static const void *native(void *dev, void *stream, const char *what) {
 }
 
 const pf_device fake_device_table = {
-  .size = sizeof fake_device_table, .type = "FAKE", .dl_type = kDLExtDev, .priority = 0,
+  .size = sizeof fake_device_table, .type = "FAKE", .dl_type = kDLExtDev, .priority = -1,
   .count = count, .open = open_device, .close = close_device, .alloc = fake_alloc,
   .free = fake_free, .stream_new = fake_stream_new, .stream_del = fake_stream_del,
   .event_record = fake_event_record, .event_wait = fake_event_wait, .event_del = fake_event_del,

@@ -95,8 +95,10 @@ static pf_status run_reduce(fake_call *c) {
     inner[d] = c->p.i[1] >> d & 1 ? 0 : at;
     if (inner[d]) at *= x->shape[d];
   }
+  double most = is_real(y) ? (double)INFINITY : INT32_MAX;
+  double least = is_real(y) ? -(double)INFINITY : INT32_MIN;
   for (int64_t i = 0; i < y->n; i++)
-    total[i] = which == MAX ? -INFINITY : which == MIN ? INFINITY : which == PROD;
+    total[i] = which == MAX ? least : which == MIN ? most : which == PROD;
   for (int64_t i = 0; i < x->n; i++) {
     int64_t rest = i, o = 0;
     for (int32_t d = x->ndim - 1; d >= 0; rest /= x->shape[d], d--) o += rest % x->shape[d] * inner[d];
@@ -160,21 +162,23 @@ static pf_status softmax_or_log(pf_ctx *c, int64_t is_log) {
 static pf_status softmax(pf_ctx *c, const void *s) { return (void)s, softmax_or_log(c, 0); }
 static pf_status log_softmax(pf_ctx *c, const void *s) { return (void)s, softmax_or_log(c, 1); }
 
-/* loss = -sum(labels log p), backprop = p - labels; sparse labels are one class a row */
+/* loss = -sum(labels log p), backprop = p - labels; sparse labels are one class a row; one row of
+ * either serves all rows of the other */
 static pf_status run_cross_entropy(fake_call *c) {
   const fake_array *x = &c->x[0], *labels = &c->x[1];
   int64_t n = x->shape[1], sparse = c->p.i[0];
-  for (int64_t i = 0; i < x->shape[0]; i++) {
-    double all = log_of_sum(x, i, n), loss = 0;
+  for (int64_t i = 0; i < c->y[0].n; i++) {
+    int64_t row = i % x->shape[0], of = i % labels->shape[0];
+    double all = log_of_sum(x, row, n), loss = 0;
     for (int64_t j = 0; j < n; j++) {
-      double v = get(x, i * n + j) - all;
-      double label = sparse ? get_int(labels, i) == j : get(labels, i * n + j);
+      double v = get(x, row * n + j) - all;
+      double label = sparse ? get_int(labels, of) == j : get(labels, of * n + j);
       if (label != 0) loss -= label * v;
       put(&c->y[1], i * n + j, exp(v) - label);
     }
-    if (sparse && (get_int(labels, i) < 0 || get_int(labels, i) >= n)) {
+    if (sparse && (get_int(labels, of) < 0 || get_int(labels, of) >= n)) {
       fake_log(PF_LOG_ERROR, "FAKE:%d: label %lld is not in [0, %lld)", c->dev->ordinal,
-               (long long)get_int(labels, i), (long long)n);
+               (long long)get_int(labels, of), (long long)n);
       return PF_INVALID_ARGUMENT;
     }
     put(&c->y[0], i, loss);
@@ -184,10 +188,11 @@ static pf_status run_cross_entropy(fake_call *c) {
 static pf_status cross_entropy(pf_ctx *c, int64_t sparse) {
   const DLTensor *x = c->in[0], *labels = c->in[1];
   fake_params p = {.i = {sparse}};
-  if (x->ndim != 2 || labels->ndim != 2 - sparse || labels->shape[0] != x->shape[0] ||
-      (!sparse && labels->shape[1] != x->shape[1]))
+  if (x->ndim != 2 || labels->ndim != 2 - sparse || (!sparse && labels->shape[1] != x->shape[1]) ||
+      (labels->shape[0] != x->shape[0] && (sparse || (labels->shape[0] != 1 && x->shape[0] != 1))))
     return failf(c, PF_INVALID_ARGUMENT, "the labels do not fit the logits");
-  if (!c->host->output(c, 0, x->shape, 1) || !c->host->output(c, 1, x->shape, 2))
+  int64_t shape[2] = {x->shape[0] == 1 ? labels->shape[0] : x->shape[0], x->shape[1]};
+  if (!c->host->output(c, 0, shape, 1) || !c->host->output(c, 1, shape, 2))
     return PF_RESOURCE_EXHAUSTED;
   return launch(c, run_cross_entropy, &p);
 }

@@ -59,6 +59,7 @@ pf_status host_vector(pf_ctx *c, int32_t out, const int64_t *values, int32_t n, 
 }
 
 pf_status one_axis(pf_ctx *c, int64_t axis, int32_t ndim, int64_t *out) {
+  *out = 0;
   if (axis < -ndim || axis >= ndim)
     return failf(c, PF_INVALID_ARGUMENT, "axis %lld is not in the range [%d, %d)", (long long)axis,
                  -ndim, ndim);
