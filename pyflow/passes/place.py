@@ -35,7 +35,7 @@ _FOLLOWS = (BUILT_IN | frozenset("""IdentityN ReadVariableOp IsVariableInitializ
     "_Arg _Retval Const NoOp ControlTrigger VariableV2 Variable VarHandleOp".split())
 _HOST = frozenset(("_Arg", "_Retval"))
 _INTEGERS = frozenset((dtypes.int32._number, dtypes.int64._number))
-_BOOL = dtypes.bool._number
+_CHEAP = _INTEGERS | {dtypes.bool._number}
 
 
 def place(graph, devices, soft=False, log=None, explain=False, costs=None, pins=None):
@@ -90,18 +90,58 @@ class Pins:
         if len(self._devices.names) == 1 or graph.revision == self._revision:
             return
         self._revision = graph.revision
-        if all(op.name in self.at for op in graph.get_operations() if holds_state(op)):
+        operations = graph.get_operations()
+        new = [op for op in operations if not op._inputs and op.name not in self.at
+               and holds_state(op)]
+        if not new:
             return
-        nodes = node_lib.whole(graph).nodes
+        nodes = (_with_users(new, operations) if costs is None
+                 else node_lib.whole(graph).nodes)
         groups = Groups(nodes)
         groups.limit(self._devices, soft, self.at, strict=False)
         if costs is None:
             chosen = _Default(groups, self._devices).choose()
         else:
             chosen, _ = costs.choose(groups, self._devices)
+        names = {op.name for op in new}
         for i, node in enumerate(nodes):
-            if node.origin is not None and holds_state(node.origin):
-                self.at.setdefault(node.name, chosen[groups.of[i]])
+            if node.name in names:
+                self.at[node.name] = chosen[groups.of[i]]
+
+
+def _with_users(holders, operations):
+    """Pass nodes of the operations that may have to share a device with one of `holders`; what
+    else they read is left out."""
+    labelled = {}
+    for op in operations:
+        if op.attrs.get("_class"):
+            for name in _labels(op):
+                labelled.setdefault(name, []).append(op)
+    needed, stack = set(holders), list(holders)
+    while stack:
+        op = stack.pop()
+        near = [o for name in (op.name, *_labels(op)) for o in labelled.get(name, ())]
+        for t in op.outputs:
+            if t.dtype._is_ref_dtype or t.dtype._number == RESOURCE:
+                near += t.consumers()
+        near += [op.graph._nodes_by_name[name] for name in _labels(op)
+                 if name in op.graph._nodes_by_name]
+        near += [t.op for t in op._inputs if t.dtype._is_ref_dtype or t.dtype._number == RESOURCE]
+        for other in near:
+            if other not in needed:
+                needed.add(other)
+                stack.append(other)
+    outside = node_lib.Node("", "_Outside")
+    node_of = {op: node_lib._node(op) for op in sorted(needed, key=lambda op: op._id)}
+    for op, node in node_of.items():
+        node.inputs = [(node_of[t.op], t.value_index) if t.op in node_of else (outside, 0)
+                       for t in op._inputs]
+    return [outside, *node_of.values()]
+
+
+def _labels(op):
+    return [(label.decode() if isinstance(label, bytes) else label).removeprefix("loc:@")
+            for label in op.attrs.get("_class") or ()]
 
 
 def holds_state(op):
@@ -146,7 +186,9 @@ class _Default:
             source = self.chosen[self.groups.of[self.groups.index[node.inputs[0][0]]]]
             if source is not None and allowed >> source & 1:
                 return source
-        if allowed & self.hosts and is_small_integers(node):
+        types = node.types
+        if types and types[0]._number in _CHEAP and allowed & self.hosts \
+                and is_small_integers(node):
             allowed &= self.hosts
         return self.devices.best(allowed)
 
@@ -181,7 +223,7 @@ def is_small_integers(node):
     if not types or not shapes:
         return False
     for dtype, shape in zip(types, shapes):
-        if dtype._number not in _INTEGERS and dtype._number != _BOOL:
+        if dtype._number not in _CHEAP:
             return False
         count = shape.num_elements() if shape is not None else None
         if count is None or count > SMALL:

@@ -1,8 +1,8 @@
 """Placement by a cost model: what each node takes on each device, and what moving tensors takes.
 
 A node's time on a device is, in this order,
-    1. what was measured: RunMetadata or StepStats of an earlier run, or {node: seconds}; for other
-       device types it is scaled by the estimates' ratio;
+    1. what was measured: RunMetadata or StepStats of an earlier run, {node: seconds}, or {node:
+       {device type: seconds}}; for types not measured it is scaled by the estimates' ratio;
     2. latency + max(flops / flops per second, bytes / bandwidth), with what the kernel's cost
        function says for the known shapes;
     3. the same with an estimate from shapes: convolutions by their multiply-adds, other ops by
@@ -39,7 +39,7 @@ class CostModel:
     """What nodes cost.
 
     declared: function(nodes) -> {name: (flops, bytes)}, the kernels' cost functions; None: none.
-    measured: None, RunMetadata, StepStats, or {node name: seconds}.
+    measured: None, RunMetadata, StepStats, or {node name: seconds, or {device type: seconds}}.
     """
 
     def __init__(self, declared=None, measured=None):
@@ -73,16 +73,24 @@ class CostModel:
             allowed[g] = [d for d in range(len(devices.all)) if mask >> d & 1]
         order = _order(nodes, groups.index)
         position = {i: k for k, i in enumerate(order)}
-        inputs, size, persistent = self._edges(nodes, groups.index, order, position)
+        inputs, size, persistent, owner = self._edges(nodes, groups.index, order, position)
         speeds = [d.speed for d in devices.all]
         latency, pace = _links(speeds)
         duration = self._durations([nodes[i] for i in order], devices)
         return number, Problem(duration, [group[i] for i in order], allowed, inputs, size,
-                               persistent, latency, pace, [s.memory for s in speeds])
+                               owner, persistent, latency, pace, [s.memory for s in speeds])
 
     @staticmethod
     def _edges(nodes, index, order, position):
-        tensors, size, persistent, inputs = {}, [], set(), []
+        """inputs, sizes and persistent tensors of the Problem; outputs nobody reads count too."""
+        tensors, size, persistent, inputs, owner = {}, [], set(), [], []
+        for node in nodes:
+            for k in range(len(node.types)):
+                tensors[node, k] = len(size)
+                size.append(tensor_bytes(node, k))
+                owner.append(position[index[node]])
+                if node.op in _PERSISTENT:
+                    persistent.add(tensors[node, k])
         for i in order:
             node, edges = nodes[i], []
             if node.op not in ("Merge", "RefMerge"):
@@ -90,15 +98,9 @@ class CostModel:
             for source, k in node.inputs:
                 if source.op in _BACK:
                     continue
-                number = tensors.get((source, k))
-                if number is None:
-                    number = tensors[source, k] = len(size)
-                    size.append(tensor_bytes(source, k))
-                    if source.op in _PERSISTENT:
-                        persistent.add(number)
-                edges.append((position[index[source]], number))
+                edges.append((position[index[source]], tensors.get((source, k))))
             inputs.append(edges)
-        return inputs, size, persistent
+        return inputs, size, persistent, owner
 
     def _durations(self, nodes, devices):
         """Seconds of each node on each device."""
@@ -243,13 +245,14 @@ def _known(shape):
 # ---------------------------------------------------------------- measured
 
 def read_measured(measured):
-    """{node: {device type, "" for any: seconds}} of RunMetadata, StepStats or {node: seconds}."""
+    """{node: {device type, "" for any: seconds}} of RunMetadata, StepStats or a dict."""
     if measured is None:
         return {}
     if hasattr(measured, "step_stats"):
         measured = measured.step_stats
     if not hasattr(measured, "dev_stats"):
-        return {name: {"": float(value)} for name, value in dict(measured).items()}
+        return {name: dict(value) if isinstance(value, dict) else {"": float(value)}
+                for name, value in dict(measured).items()}
     found = {}
     for device in measured.dev_stats:
         kind = _kind_of(device.device)

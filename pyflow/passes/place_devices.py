@@ -120,11 +120,14 @@ class Devices:
 
     def kernel_mask(self, node):
         """The devices with a kernel for the node; all where nobody knows."""
-        types = self.kernels.types(node) if self.kernels is not None else None
-        if types is None or types is ANYWHERE:
+        if self.kernels is None:
             return self.everything
-        found = self._kernel_masks.get(types)
+        key = self.kernels.key(node)
+        found = self._kernel_masks.get(key)
         if found is None:
-            found = sum(1 << i for i, d in enumerate(self.all) if d.kind in types)
-            found = self._kernel_masks[types] = found or self.everything
+            types = self.kernels.types(node)
+            found = self.everything
+            if types is not None and types is not ANYWHERE:
+                found = sum(1 << i for i, d in enumerate(self.all) if d.kind in types) or found
+            self._kernel_masks[key] = found
         return found

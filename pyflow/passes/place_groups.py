@@ -45,19 +45,29 @@ class Groups:
             self.of[max(a, b)] = min(a, b)
 
     def _join_all(self):
-        holders = {n for n in self.nodes if n.types and any(
-            t._number == RESOURCE or t._number >= _FIRST_REF for t in n.types)}
+        holders = set()
+        for node in self.nodes:
+            for dtype in node.types:
+                number = dtype._number
+                if number >= _FIRST_REF or number == RESOURCE:
+                    holders.add(node)
         by_name = None
         for i, node in enumerate(self.nodes):
             if holders:
-                for position, (source, index) in enumerate(node.inputs):
-                    if source in holders and shares_state(source, index, node, position):
-                        self._join(self.index[source], i, "state")
+                for edge in node.inputs:
+                    if edge[0] in holders:
+                        self._join_state(i, node, holders)
+                        break
             labels = node.attrs.get("_class")
             if labels:
                 by_name = by_name or {n.name: k for k, n in enumerate(self.nodes)}
                 for label in labels if isinstance(labels, (list, tuple)) else (labels,):
                     self._join_label(label, i, by_name)
+
+    def _join_state(self, i, node, holders):
+        for position, (source, index) in enumerate(node.inputs):
+            if source in holders and shares_state(source, index, node, position):
+                self._join(self.index[source], i, "state")
 
     def _join_label(self, label, i, by_name):
         label = label.decode() if isinstance(label, bytes) else label
@@ -68,9 +78,9 @@ class Groups:
 
     def _close(self):
         of, self.members = self.of, {}
-        for i in range(len(of)):
-            root = of[i] = self._root(i)
-            if root != i:
+        for i, parent in enumerate(of):
+            if parent != i:
+                root = of[i] = self._root(i)
                 self.members.setdefault(root, [root]).append(i)
 
     # ------------------------------------------------------------ devices
@@ -84,16 +94,17 @@ class Groups:
         self.mask, self.asked = [devices.everything] * len(nodes), set()
         broken = {}
         kernel_mask, request_mask = devices.kernel_mask, devices.mask
+        mask = self.mask
         for i, node in enumerate(nodes):
-            allowed = kernel_mask(node)
+            allowed, root = kernel_mask(node), of[i]
             if node.device:
-                self.asked.add(of[i])
+                self.asked.add(root)
                 allowed &= request_mask(node.device)
             if pins and node.name in pins:
                 allowed = allowed & 1 << pins[node.name] or allowed
-            self.mask[of[i]] &= allowed
-            if not self.mask[of[i]]:
-                broken.setdefault(of[i], i)
+            mask[root] = allowed = mask[root] & allowed
+            if not allowed:
+                broken.setdefault(root, i)
         for root in broken:
             self.mask[root] = self._mend(root, devices, soft, strict)
 

@@ -31,7 +31,8 @@ class KernelTable:
     `_executor.kernels()` gives them."""
 
     def __init__(self, kernels):
-        self._kernels, self._attrs, self._found = {}, {}, {}
+        self._kernels, self._found = {}, {}
+        self._attrs = {}                # op: names of the type attributes its kernels care about
         for kernel in kernels:
             where = _parse(kernel.get("where", ""))
             self._kernels.setdefault(kernel["op"], []).append((kernel["device"], where))
@@ -40,21 +41,23 @@ class KernelTable:
 
     def types(self, node):
         """The device types that have a kernel for the node; see invariant 1."""
-        op = node.op
-        names = self._attrs.get(op)
-        if not names:
-            key = op
-        elif len(names) == 1:
-            value = node.attrs.get(names[0])
-            key = (op, value._number if value.__class__ is dtypes.DType else _number(value))
-        else:
-            attrs = node.attrs
-            key = (op, *[_number(attrs.get(name)) for name in names])
+        key = self.key(node)
         try:
             return self._found[key]
         except KeyError:
             found = self._found[key] = self._find(node)
             return found
+
+    def key(self, node):
+        """Equal for nodes that have the same kernels."""
+        names = self._attrs.get(node.op)
+        if not names:
+            return node.op
+        attrs = node.attrs
+        if len(names) == 1:
+            value = attrs.get(names[0])
+            return node.op, value._number if value.__class__ is dtypes.DType else _number(value)
+        return (node.op, *[_number(attrs.get(name)) for name in names])
 
     def _find(self, node):
         if node.op in BUILT_IN:

@@ -26,6 +26,7 @@ import random
 
 EXACT = 3000                        # combinations tried exhaustively
 BUDGET = 100_000                    # nodes simulated by local search
+TRIALS = 1500                       # placements it simulates at most
 _INFINITY = float("inf")
 
 
@@ -49,23 +50,21 @@ class Problem:
     duration[i][d]: seconds of node i on device d.
     group[i]: the group of node i, 0 .. ; allowed[g]: list of devices.
     inputs[i]: [(producer, tensor)]: tensor is an index into `size`, None for a control edge.
-    size[t]: bytes of tensor t;  persistent: set of tensors that stay.
+    size[t], owner[t]: bytes and producer of tensor t;  persistent: set of tensors that stay.
     latency[a][b], pace[a][b]: seconds, and seconds per byte, from device a to b.
     limit[d]: bytes, 0 for none.
     """
 
-    def __init__(self, duration, group, allowed, inputs, size, persistent, latency, pace, limit):
+    def __init__(self, duration, group, allowed, inputs, size, owner, persistent, latency, pace,
+                 limit):
         self.duration, self.group, self.allowed = duration, group, allowed
-        self.inputs, self.size, self.persistent = inputs, size, persistent
+        self.inputs, self.size, self.owner, self.persistent = inputs, size, owner, persistent
         self.latency, self.pace, self.limit = latency, pace, limit
         self.n, self.devices = len(duration), len(limit)
         self.outputs = [[] for _ in duration]           # [(reader, tensor)]
-        self.owner = [None] * len(size)
         for reader, edges in enumerate(inputs):
             for producer, tensor in edges:
                 self.outputs[producer].append((reader, tensor))
-                if tensor is not None:
-                    self.owner[tensor] = producer
         self.bounded = any(limit)
 
     # ------------------------------------------------------------ simulation
@@ -180,8 +179,7 @@ class Problem:
     def _group_bytes(self):
         weight = [0] * len(self.allowed)
         for tensor, owner in enumerate(self.owner):
-            if owner is not None:
-                weight[self.group[owner]] += self.size[tensor]
+            weight[self.group[owner]] += self.size[tensor]
         return weight
 
 
@@ -194,7 +192,7 @@ class _Search:
 
     def __init__(self, problem, choices):
         self.problem, self.choices = problem, choices
-        self.left = BUDGET // max(1, problem.n)
+        self.left = min(TRIALS, BUDGET // max(1, problem.n))
         self.random = random.Random(1)
 
     def improve(self, found):
@@ -337,10 +335,9 @@ class _Memory:
         self.until = {}                 # (tensor, device) -> the end of the last transfer from it
         self.tensors = [[] for _ in range(problem.n)]
         for tensor, owner in enumerate(problem.owner):
-            if owner is not None:
-                self.tensors[owner].append(tensor)
-                if tensor in problem.persistent:
-                    self.changes[device[owner]].append((-1.0, 0, problem.size[tensor]))
+            self.tensors[owner].append(tensor)
+            if tensor in problem.persistent:
+                self.changes[device[owner]].append((-1.0, 0, problem.size[tensor]))
         for i, edges in enumerate(problem.inputs):
             for tensor in {t for _, t in edges if t is not None}:
                 key = tensor, device[i]

@@ -1,0 +1,259 @@
+"""Placement by a cost model: against all placements of small random graphs, and its parts."""
+import random
+import statistics
+import time
+
+import pytest
+from placement_simulator import Machine
+
+import pyflow as tf
+from pyflow.framework import protos
+from pyflow.framework.tensor_shape import TensorShape
+from pyflow.passes import node, place, place_cost, place_devices, place_kernels, place_search
+
+KINDS = ("CPU", "NPU", "DSP")
+
+
+def random_case(rng, nodes, kinds, tight=False):
+    """(pass graph, Devices, costs by node name, Machine, allowed, groups of indices)."""
+    speeds = [place_devices.Speed(rng.uniform(1e9, 2e10), 1e10, rng.choice((1e8, 1e9, 1e10)),
+                                  rng.choice((1e-6, 1e-4)), 0) for _ in kinds]
+    speeds[0] = place_devices.HOST
+    size = [4 * rng.choice((1, 1000, 100_000)) for _ in range(nodes)]
+    seconds = [[rng.uniform(1e-5, 2e-3) * rng.choice((0.2, 1, 1, 5)) for _ in kinds]
+               for _ in range(nodes)]
+    made, sources, allowed, labels = [], [], [], {}
+    kernels = [{"op": f"W{k}", "device": kind} for k in range(4) for kind in kinds
+               if kind == "CPU" or rng.random() < 0.8]
+    there = {k: [d for d, kind in enumerate(kinds) if {"op": f"W{k}", "device": kind} in kernels]
+             for k in range(4)}
+    for i in range(nodes):
+        inputs = rng.sample(range(i), min(i, rng.choice((0, 1, 1, 2, 3))))
+        work = rng.randrange(4)
+        made.append(node.Node(f"n{i}", f"W{work}", [(made[k], 0) for k in inputs],
+                              types=(tf.float32,), shapes=[TensorShape([size[i] // 4])]))
+        sources.append(inputs)
+        allowed.append(list(there[work]))
+        if rng.random() < 0.15:
+            d = rng.choice(there[work])
+            made[i].device, allowed[i] = f"/device:{kinds[d]}:0", [d]
+        elif i and rng.random() < 0.2:
+            other = rng.randrange(i)
+            label = labels.get(other, other)
+            group = [k for k in range(i) if labels.get(k, k) == label] + [i]
+            if set.intersection(*(set(allowed[k]) for k in group)):
+                labels[i] = labels[other] = label
+                made[i].attrs["_class"] = [f"loc:@n{other}".encode()]
+    if tight:
+        for speed in speeds[1:]:
+            speed.memory = rng.choice((0, 400_000, 900_000))
+    latency = [[0 if a == b else x.latency + y.latency for b, y in enumerate(speeds)]
+               for a, x in enumerate(speeds)]
+    pace = [[0 if a == b else 1 / x.link + 1 / y.link for b, y in enumerate(speeds)]
+            for a, x in enumerate(speeds)]
+    machine = Machine(seconds, [(p, r) for r, ps in enumerate(sources) for p in ps], latency, pace,
+                      size, [s.memory for s in speeds])
+    devices = place_devices.Devices(
+        [place_devices.Device(f"{place.LOCAL}/device:{kind}:0", k, speeds[k])
+         for k, kind in enumerate(kinds)], place_kernels.KernelTable(kernels))
+    costs = {f"n{i}": dict(zip(kinds, seconds[i])) for i in range(nodes)}
+    together = {}
+    for i, label in labels.items():
+        together.setdefault(label, []).append(i)
+    return node.Graph(made), devices, costs, machine, allowed, list(together.values())
+
+
+def placed(case):
+    """The devices, by index, that the cost model chooses."""
+    graph, devices, costs, *_ = case
+    place.place(graph, devices, costs=place_cost.CostModel(measured=costs))
+    return [devices.names.index(n.device) for n in graph.nodes]
+
+
+def check_constraints(at, allowed, together, machine):
+    assert all(d in mine for d, mine in zip(at, allowed)), "a request or a missing kernel"
+    assert all(len({at[i] for i in group}) == 1 for group in together), "colocation"
+    assert machine.fits(at), "memory"
+
+
+@pytest.mark.parametrize("kinds,sizes,cases", [(KINDS[:2], (4, 10), 24), (KINDS, (4, 8), 12)])
+def test_close_to_the_best_of_all_placements(kinds, sizes, cases):
+    ratios = []
+    for seed in range(cases):
+        rng = random.Random(seed)
+        case = random_case(rng, rng.randint(*sizes), kinds)
+        machine, allowed, together = case[3:]
+        at = placed(case)
+        check_constraints(at, allowed, together, machine)
+        ratios.append(machine.makespan(at) / machine.optimum(allowed, together))
+    assert statistics.median(ratios) <= 1.1 and max(ratios) <= 1.5, sorted(ratios)[-5:]
+    assert min(ratios) > 0.999999, "nothing beats the optimum: the simulators agree"
+
+
+def test_local_search_is_close_where_it_cannot_try_everything(monkeypatch):
+    monkeypatch.setattr(place_search, "EXACT", 1)
+    ratios = []
+    for seed in range(100, 120):
+        case = random_case(random.Random(seed), 8, KINDS[:2])
+        machine, allowed, together = case[3:]
+        ratios.append(machine.makespan(placed(case)) / machine.optimum(allowed, together))
+    assert statistics.median(ratios) <= 1.02 and max(ratios) <= 1.2, sorted(ratios)[-5:]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_memory_limits_hold_or_an_error_says_so(seed):
+    case = random_case(random.Random(1000 + seed), 7, KINDS[:2], tight=True)
+    machine, allowed, together = case[3:]
+    try:
+        at = placed(case)
+    except tf.errors.ResourceExhaustedError as e:
+        assert machine.optimum(allowed, together) is None, "something would have fitted"
+        assert "bytes more" in e.message and "NPU:0" in e.message
+        return
+    check_constraints(at, allowed, together, machine)
+    assert machine.makespan(at) <= 1.2 * machine.optimum(allowed, together)
+
+
+def test_large_graphs_keep_the_constraints_and_near_linear_time():
+    took = {}
+    for nodes in (1000, 4000):
+        rng = random.Random(7)
+        case = random_case(rng, nodes, KINDS)
+        start = time.process_time()
+        at = placed(case)
+        took[nodes] = time.process_time() - start
+        allowed, together = case[4:]
+        assert all(d in mine for d, mine in zip(at, allowed))
+        assert all(len({at[i] for i in group}) == 1 for group in together)
+    assert took[4000] < 15 * took[1000]
+
+
+def test_equal_graphs_are_placed_alike():
+    first, second = (placed(random_case(random.Random(5), 60, KINDS)) for _ in range(2))
+    assert first == second
+
+
+# ---------------------------------------------------------------- what nodes cost
+
+def two_devices(**speed):
+    fast = place_devices.Speed(**{"flops": 1e12, "bandwidth": 1e12, "link": 1e10, "latency": 1e-6,
+                                  **speed})
+    return place_devices.Devices(
+        [f"{place.LOCAL}/device:CPU:0",
+         place_devices.Device(f"{place.LOCAL}/device:NPU:0", 1, fast)],
+        place_kernels.KernelTable([{"op": "MatMul", "device": d} for d in ("CPU", "NPU")]))
+
+
+def chain(n, steps):
+    """(pass graph, its MatMul nodes): steps products of n x n matrices."""
+    with tf.Graph().as_default():
+        x = y = tf.placeholder(tf.float32, [n, n])
+        for _ in range(steps):
+            y = tf.matmul(y, x)
+        graph = node.prune([y], [], [x])
+    return graph, [m for m in graph.nodes if m.op == "MatMul"]
+
+
+def declared(nodes):
+    from pyflow.session import plans
+    return plans._declared_costs(nodes)
+
+
+def test_kernels_declare_their_costs():
+    graph, products = chain(100, 2)
+    costs = declared(graph.nodes)
+    assert costs == {m.name: (2e6, 4 * 2 * 100 * 100) for m in products}
+    graph, products = chain(None, 2)
+    assert set(declared(graph.nodes)) == {m.name for m in products}, "unknown sizes count as 1"
+
+
+def test_big_work_moves_small_work_stays():
+    for n, steps, where in ((1000, 10, "NPU:0"), (8, 3, "CPU:0")):
+        graph, products = chain(n, steps)
+        place.place(graph, two_devices(latency=1e-4), costs=place_cost.CostModel(declared))
+        assert {m.device[-5:] for m in products} == {where}
+        assert {m.device[-5:] for m in graph.nodes if m.op in ("_Arg", "_Retval")} == {"CPU:0"}
+
+
+def test_a_slow_link_keeps_work_at_home():
+    for link, where in ((1e11, "NPU:0"), (1e6, "CPU:0")):
+        graph, products = chain(500, 1)
+        place.place(graph, two_devices(link=link), costs=place_cost.CostModel(declared))
+        assert {m.device[-5:] for m in products} == {where}
+
+
+def step_stats(times, device="/job:localhost/replica:0/task:0/device:CPU:0"):
+    metadata = tf.RunMetadata()
+    lane = metadata.step_stats.dev_stats.add(device=device)
+    for name, micros in times.items():
+        lane.node_stats.add(node_name=name, all_start_micros=5, op_start_rel_micros=2,
+                            op_end_rel_micros=2 + micros, all_end_rel_micros=4 + micros)
+    return metadata
+
+
+def test_measured_costs_win():
+    graph, products = chain(1000, 2)
+    devices = two_devices()
+    slow = step_stats({m.name: 3 for m in products})
+    model = place_cost.CostModel(declared, slow)
+    place.place(graph, devices, costs=model, explain=True)
+    assert {m.device[-5:] for m in products} == {"CPU:0"}, "3 us each are not worth a transfer"
+    assert products[0].why.startswith("cost model: 3 us here, ")
+    read = place_cost.read_measured(step_stats({"a": 7, "b:MatMul": 9}, "/device:GPU:0/stream:all"))
+    assert read == {"a": {"GPU": pytest.approx(7e-6)}, "b": {"GPU": pytest.approx(9e-6)}}
+    assert place_cost.read_measured(step_stats({"a": 7}).step_stats) == {
+        "a": {"CPU": pytest.approx(7e-6)}}
+
+
+def test_loops_and_state_are_placed():
+    with tf.Graph().as_default():
+        v = tf.Variable(tf.ones([50, 50]))
+        w = tf.get_variable("w", [50, 50], use_resource=True)
+        y = tf.while_loop(lambda i, t: i < 5, lambda i, t: (i + 1, tf.matmul(t, w)),
+                          [0, v.read_value()])[1]
+        update = tf.assign_add(v, y)
+        graph = node.prune([update], [], [])
+    place.place(graph, two_devices(), costs=place_cost.CostModel(declared))
+    by_op = {n.op: n.device for n in graph.nodes}
+    assert by_op["VariableV2"] == by_op["AssignAdd"]
+
+
+def test_convolutions_count_multiply_adds():
+    with tf.Graph().as_default():
+        x, f = tf.placeholder(tf.float32, [2, 8, 8, 3]), tf.placeholder(tf.float32, [3, 3, 3, 16])
+        y = tf.nn.conv2d(x, f, [1, 1, 1, 1], "SAME")
+        both = tf.gradients(y, [x, f])
+        graph = node.prune([y, *both], [], [x, f])
+    flops = {n.op: place_cost.estimate(n)[0] for n in graph.nodes if n.op.startswith("Conv2D")}
+    assert set(flops) == {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+    assert set(flops.values()) == {2 * (2 * 8 * 8) * 16 * (3 * 3 * 3)}
+
+
+# ---------------------------------------------------------------- sessions
+
+def test_sessions_take_it_by_argument_and_environment(monkeypatch):
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None])
+        y = x * 2 + 1
+        config = tf.ConfigProto(device_count={"CPU": 2})
+        with tf.Session(config=config, placement="cost") as sess:
+            assert sess.run(y, {x: [1.0]}) == 3
+        with tf.Session(config=config, placement_costs={y.op.name: 1e-3}) as sess:
+            assert sess.run(y, {x: [1.0]}) == 3
+        with pytest.raises(ValueError, match="placement must be.*'fast'"):
+            tf.Session(placement="fast")
+        with pytest.raises(ValueError, match="without placement_costs"):
+            tf.Session(placement="default", placement_costs={})
+        monkeypatch.setenv("PYFLOW_PLACEMENT", "cost")
+        with tf.Session(config=config) as sess:
+            assert sess.run(y, {x: [1.0]}) == 3
+        monkeypatch.setenv("PYFLOW_PLACEMENT", "best")
+        with pytest.raises(ValueError, match="PYFLOW_PLACEMENT='best'"):
+            tf.Session()
+
+
+def test_a_graph_of_the_wire_has_unknown_sizes_as_one():
+    graph, _ = chain(None, 1)
+    message = protos.GraphDef.FromString(place_cost.bytes_for_costs(graph.nodes))
+    shapes = [n.attr["_output_shapes"].list.shape[0] for n in message.node if n.op == "MatMul"]
+    assert [[d.size for d in s.dim] for s in shapes] == [[1, 1]]
