@@ -209,7 +209,8 @@ cdef class Plan:
         for k in range(1, self.p.n_frames):
             inlined += self.p.frames[k].inlined != 0
         return dict(nodes=self.p.n_nodes, instructions=self.p.n_instrs, blocks=self.p.n_blocks, frames=self.p.n_frames,
-                    inlined=inlined, slots=self.p.frames[0].n_slots, constants=self.p.n_consts)
+                    inlined=inlined, slots=self.p.frames[0].n_slots, constants=self.p.n_consts,
+                    groups=self.p.n_groups, grouped=self.p.n_grouped)
 
     def explain(self):
         """The plan as text: blocks, instructions, slots."""
@@ -331,7 +332,8 @@ cdef bint is_tiny(pf_plan* p) noexcept nogil:
 def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     """Compiles a serialised GraphDef whose feeds are `_Arg` and fetches `_Retval` nodes.
 
-    consts: values of Const nodes by name, beside those in the graph.  options: threads, inline, blocks.
+    consts: values of Const nodes by name, beside those in the graph.  options: threads, inline, blocks, groups
+    (False: no plugin compiles groups of nodes), deterministic (True: only into deterministic kernels).
     Raises StepError.
     """
     cdef pf_error err
@@ -350,6 +352,7 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     o.threads = options.get("threads", 0)
     o.no_inline = not options.get("inline", True)
     o.no_blocks = not options.get("blocks", True)
+    o.groups = 2 if not options.get("groups", True) else 1 if options.get("deterministic") else 0
     err.code = 0
     err.node[0] = 0
     err.op[0] = 0

@@ -66,9 +66,20 @@ cdef extern from "pf_compile.h" nogil:
         pf_instr* instrs
         int32_t* instr_block
         uint32_t* ins
+    ctypedef struct pf_group:
+        pf_comp* c
+        int32_t whole, n, n_in, n_out
+        int32_t* nodes
+        int32_t* in_begin
+        pf_input* edges
+        pf_input* ins
+        pf_input* outs
+        char* message
     pf_status pf_comp_order(pf_comp*, int32_t) noexcept
     pf_status pf_comp_blocks(pf_comp*) noexcept
     pf_status pf_comp_emit(pf_comp*) noexcept
+    pf_status pf_comp_group(pf_comp*) noexcept
+    pf_status pf_comp_consumers(pf_comp*) noexcept
     pf_status pf_comp_fail(pf_comp*, int32_t, pf_status, const char*) noexcept
     void pf_ints_push(int32_t*, int32_t*, int32_t) noexcept
     int32_t pf_ints_pop(int32_t*, int32_t*) noexcept

@@ -159,8 +159,7 @@ cdef extern from "pyflow/kernel.h" nogil:
     ctypedef struct pf_device
     ctypedef struct pf_infer:
         pass
-    ctypedef struct pf_group:
-        pass
+    ctypedef struct pf_group
 
     enum:
         PF_ATTR_INT, PF_ATTR_FLOAT, PF_ATTR_BOOL, PF_ATTR_STRING, PF_ATTR_TYPE, PF_ATTR_SHAPE
@@ -378,6 +377,9 @@ cdef extern from "pyflow/kernel.h" nogil:
         pf_status (*attr)(const pf_group*, int32_t, const char*, int32_t, void*) noexcept nogil
         int32_t (*n_results)(const pf_group*) noexcept nogil
         int32_t (*result)(const pf_group*, int32_t, int32_t*) noexcept nogil
+        int32_t (*n_group_inputs)(const pf_group*) noexcept nogil
+        int32_t (*n_outputs)(const pf_group*, int32_t) noexcept nogil
+        pf_status (*fail)(const pf_group*, pf_status, const char*, int64_t) noexcept nogil
     ctypedef struct pf_compiler:
         uint32_t size, flags
         const char* device
@@ -515,6 +517,9 @@ cdef extern from "pf_core.h" nogil:
         pf_a32 ready
         pf_a64 in_use, peak, limit, allocs
     const char* pf_device_name(const void*, const char*) noexcept nogil
+    ctypedef struct pf_compiler_entry:
+        pf_compiler compiler
+        const char* plugin_id
     ctypedef void (*pf_problem_fn)(void*, const char*) noexcept nogil
 
     # state

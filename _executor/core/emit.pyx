@@ -506,7 +506,7 @@ cdef pf_status prefill(pf_comp* c) noexcept nogil:
     if p.consts == NULL:
         return c.err.code
     for i in range(c.n):
-        if not c.flags[i] & PF_N_PREFILLED:
+        if not c.flags[i] & PF_N_PREFILLED or c.sig[i].n_out == 0:
             continue
         if c.cls[i] == PF_C_ARG:
             k = <int32_t>pf_attr_int(c, i)

@@ -93,12 +93,13 @@ cdef extern from "pf_core.h" nogil:
         pf_shape* arg_shape
         pf_str* arg_name
         int32_t* ret_type
+        int32_t n_groups, n_grouped
         pf_step* free_steps
         pf_a64 steps_run, kernels_run
         int32_t solo, has_async, n_frames_in_slabs, n_devices
         pf_device_entry** devices
     ctypedef struct pf_plan_options:
-        int32_t threads, no_inline, no_blocks
+        int32_t threads, no_inline, no_blocks, groups
     ctypedef struct pf_named_tensor:
         pf_str name
         pf_tensor* tensor

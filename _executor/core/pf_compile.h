@@ -65,12 +65,27 @@ typedef struct pf_comp {
   uint32_t *ins;
 } pf_comp;
 
+/* A candidate group while its compiler looks at it (groups.pyx).  Local numbers; `whole`: the graph's own. */
+struct pf_group {
+  pf_comp *c;
+  int32_t whole, n, n_in, n_out;
+  int32_t *nodes;           /* local -> graph: the constants it reads, and its nodes, producers first */
+  int32_t *in_begin;        /* local -> edges */
+  pf_input *edges;          /* local node and output, or -1 and the group's input */
+  pf_input *ins;            /* what comes in: graph node and output */
+  pf_input *outs;           /* results: local node and output */
+  char *message;            /* by `fail` */
+};
+
 /* blocks.pyx */
 pf_status pf_comp_order(pf_comp *c, int32_t frame);
 pf_status pf_comp_blocks(pf_comp *c);
 /* emit.pyx */
 pf_status pf_comp_emit(pf_comp *c);
+/* groups.pyx: lets plugins' compilers replace groups of nodes by one instruction each */
+pf_status pf_comp_group(pf_comp *c);
 /* plan.pyx */
+pf_status pf_comp_consumers(pf_comp *c);            /* lists every node's readers, anew */
 pf_status pf_comp_fail(pf_comp *c, int32_t node, pf_status code, const char *what);
 
 /* a heap of int32, least first */

@@ -279,6 +279,10 @@ pf_status pf_after_stream(struct pf_call *c, pf_status (*fn)(pf_ctx *, void *), 
 void pf_job_run(struct pf_worker *w, struct pf_job *job);            /* a finished job, on a worker; it may end the step */
 int32_t pf_step_drain(struct pf_step *s);                            /* 1: devices still work; the last job ends the step */
 
+typedef struct pf_compiler_entry { pf_compiler compiler; const char *plugin_id; } pf_compiler_entry;
+int32_t pf_compiler_count(void);                    /* plugins that offer "pyflow.compiler/1" */
+const pf_compiler_entry *pf_compiler_at(int32_t i); /* by plugin id; NULL */
+
 /* ================================================================ state (state.pyx) */
 enum { PF_OBJ_VARIABLE = 1, PF_OBJ_RESOURCE = 2 };
 typedef struct pf_object {

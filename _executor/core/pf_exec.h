@@ -130,6 +130,7 @@ typedef struct pf_plan {
   pf_shape *arg_shape;
   pf_str *arg_name;
   int32_t *ret_type;
+  int32_t n_groups, n_grouped;      /* compiled groups, and the nodes in them */
   struct pf_step *free_steps;
   pf_a64 steps_run, kernels_run;
   int32_t solo, has_async, n_frames_in_slabs, n_devices;
@@ -140,7 +141,7 @@ typedef struct {
   int32_t threads;          /* 1: expensive nodes join blocks, every synchronous loop runs inline */
   int32_t no_inline;        /* loops always run in slabs (tests) */
   int32_t no_blocks;        /* every node its own block (tests) */
-  int32_t pad;
+  int32_t groups;           /* 0: plugins may compile groups of nodes; 1: only into deterministic kernels; 2: none */
 } pf_plan_options;
 typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
 

@@ -169,6 +169,10 @@ cdef pf_status list_consumers(pf_comp* c) noexcept nogil:
             at[src] += 1
     return PF_OK
 
+cdef public pf_status pf_comp_consumers(pf_comp* c) noexcept nogil:
+    memset(c.out_begin, 0, sizeof(int32_t) * (c.n + 1))
+    return list_consumers(c)
+
 include "plan_frames.pxi"
 
 include "plan_kernels.pxi"
@@ -276,6 +280,8 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"a graph of %d nodes is too large", c.n)
     if (allocate(c) or resolve_nodes(c) or list_consumers(c) or assign_frames(c) or collect_loops(c)
             or list_arguments(c) or make_values(c, consts, n_consts) or place_values(c) or c.again):
+        return c.err.code
+    if pf_compiler_count() and c.opt.groups < 2 and pf_comp_group(c):
         return c.err.code
     decide_inlining(c)
     for f in range(c.n_frames):

@@ -37,6 +37,7 @@ cdef extern from "pf_registry.h" nogil:
     void pf_registry_forget(pf_plugin_entry*) noexcept
     pf_status pf_registry_add_kernel(pf_kernel_entry*) noexcept
     pf_status pf_registry_add_device(const pf_device*, int32_t) noexcept
+    pf_status pf_registry_add_compiler(pf_compiler_entry*) noexcept
     const char* pf_attr_kind_name(int32_t) noexcept
     int pf_isa_has(const char*) noexcept
 
@@ -438,6 +439,36 @@ cdef void register_devices(Registering* r) noexcept nogil:
             report(r, b"device", or_unnamed(d[i].type if d[i].size >= 16 else NULL))
 
 
+# ---------------------------------------------------------------- compiler
+cdef pf_status check_compiler(Registering* r, const pf_compiler* k) noexcept nogil:
+    cdef pf_compiler_entry* e
+    if (k == NULL or k.device == NULL or k.supports == NULL or k.compile == NULL
+            or k.run == NULL):
+        return wrong(r, b"the struct is too small, or has no device, supports, compile or "
+                     b"run%s%s", b"", b"")
+    if check_versions(r, k.flags, 0, 0) != PF_OK:
+        return r.error.code
+    e = <pf_compiler_entry*>pf_arena_alloc(&r.entry.arena, sizeof(pf_compiler_entry))
+    if e == NULL:
+        return wrong(r, b"no memory%s%s", b"", b"")
+    e.compiler = k[0]
+    e.plugin_id = r.entry.plugin.id
+    if pf_registry_add_compiler(e) != PF_OK:
+        return wrong(r, b"there are too many compilers%s%s", b"", b"")
+    return PF_OK
+
+
+cdef void register_compiler(Registering* r) noexcept nogil:
+    cdef const void* offered = NULL
+    cdef const char* id = b"pyflow.compiler/1"
+    if r.entry.plugin.extension != NULL:
+        offered = r.entry.plugin.extension(id)
+    if offered == NULL:
+        return
+    if check_compiler(r, <const pf_compiler*>full_copy(r, offered, sizeof(pf_compiler))) != PF_OK:
+        report(r, b"extension", id)
+
+
 # ---------------------------------------------------------------- the plugin
 cdef pf_status refuse(Registering* r) noexcept nogil:
     cdef pf_status code = r.error.code
@@ -518,4 +549,5 @@ cdef public pf_status pf_plugin_register(const pf_plugin* p, const char* origin,
     register_ops(&r)
     register_devices(&r)
     register_kernels(&r)
+    register_compiler(&r)
     return PF_OK

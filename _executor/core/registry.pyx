@@ -47,6 +47,7 @@ cdef extern from "pf_registry.h" nogil:
 cdef enum:
     CHAINS = 1024       # hash chains of ops; a few kernels each
     MAX_DEVICES = 256
+    MAX_COMPILERS = 32
 
 cdef struct Chain:      # the kernels of one op
     const char* op
@@ -60,6 +61,8 @@ cdef struct Registry:
     int32_t n_kernels, room
     pf_device_entry* devices[256]
     int32_t n_devices
+    pf_compiler_entry* compilers[32]
+    int32_t n_compilers
 
 cdef Registry reg
 
@@ -185,6 +188,40 @@ cdef public const pf_kernel_entry* pf_kernel_at(int32_t i) noexcept nogil:
     pthread_mutex_lock(&pf_registry_lock)
     if 0 <= i < reg.n_kernels:
         e = reg.kernels[i]
+    pthread_mutex_unlock(&pf_registry_lock)
+    return e
+
+
+# ---------------------------------------------------------------- compilers of groups
+cdef public pf_status pf_registry_add_compiler(pf_compiler_entry* e) noexcept nogil:
+    """By plugin id: which one may claim a node first does not depend on the order of loading."""
+    cdef int32_t i
+    pthread_mutex_lock(&pf_registry_lock)
+    i = reg.n_compilers
+    if i < MAX_COMPILERS:
+        while i > 0 and strcmp(reg.compilers[i - 1].plugin_id, e.plugin_id) > 0:
+            reg.compilers[i] = reg.compilers[i - 1]
+            i -= 1
+        reg.compilers[i] = e
+        reg.n_compilers += 1
+        i = 0
+    pthread_mutex_unlock(&pf_registry_lock)
+    return PF_OK if i < MAX_COMPILERS else PF_RESOURCE_EXHAUSTED
+
+
+cdef public int32_t pf_compiler_count() noexcept nogil:
+    cdef int32_t n
+    pthread_mutex_lock(&pf_registry_lock)
+    n = reg.n_compilers
+    pthread_mutex_unlock(&pf_registry_lock)
+    return n
+
+
+cdef public const pf_compiler_entry* pf_compiler_at(int32_t i) noexcept nogil:
+    cdef const pf_compiler_entry* e = NULL
+    pthread_mutex_lock(&pf_registry_lock)
+    if 0 <= i < reg.n_compilers:
+        e = reg.compilers[i]
     pthread_mutex_unlock(&pf_registry_lock)
     return e
 

@@ -15,6 +15,8 @@ cdef extern from "pf_core.h" nogil:
                               void** state, pf_error* err) noexcept
     int32_t pf_kernel_count() noexcept
     const pf_kernel_entry* pf_kernel_at(int32_t i) noexcept
+    int32_t pf_compiler_count() noexcept
+    const pf_compiler_entry* pf_compiler_at(int32_t i) noexcept
     pf_device_entry* pf_device_find(const char* type, int32_t ordinal) noexcept
     int32_t pf_device_count() noexcept
     pf_device_entry* pf_device_at(int32_t i) noexcept

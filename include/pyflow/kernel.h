@@ -384,30 +384,44 @@ typedef struct {
 } pf_transport;
 
 /* ---------------------------------------------------------------- extension "pyflow.compiler/1", offered by a plugin
- * Claims groups of nodes and turns each into one kernel (a JIT, an NPU). */
-typedef struct pf_group pf_group;       /* opaque: a candidate subgraph */
+ * Claims groups of nodes and turns each into one kernel (a JIT, an NPU).
+ *
+ * When a plan is compiled, after kernels are chosen, the host asks `supports` for every node that could be part of a group:
+ * on the compiler's device type, stateless, synchronous, without refs.  It joins neighbours of one class into groups that are
+ * dead or alive together, lie in one loop body, and that no path leaves and enters again; of two nodes at least.  What a node outside
+ * the group reads, fetches included, is a result.  A group's Const inputs in host memory are nodes of the group (`constant`), the other
+ * inputs its inputs.  `compile` returns a program or PF_DECLINE; the program replaces the nodes.
+ * `supports` and `compile` run on any thread, several at once; a pf_group is valid during the call only, what it points
+ * to (names, dims, constants) as long as the program. */
+typedef struct pf_group pf_group;       /* opaque: a candidate subgraph; in `supports`: the whole plan */
 typedef struct {
   uint32_t size, flags;
-  int32_t (*n_nodes)(const pf_group *);
+  int32_t (*n_nodes)(const pf_group *); /* in an order in which producers come first; in `supports`: in no order */
   pf_str (*op)(const pf_group *, int32_t node);
   pf_str (*name)(const pf_group *, int32_t node);
   int32_t (*n_inputs)(const pf_group *, int32_t node);
   int32_t (*input)(const pf_group *, int32_t node, int32_t i, int32_t *output);
       /* the producing node of the group and its output, or -1 and the index of the group's input */
-  int32_t (*type)(const pf_group *, int32_t node, int32_t output);
+  int32_t (*type)(const pf_group *, int32_t node, int32_t output); /* node -1: of the group's input `output`; 0: no such */
   pf_status (*dims)(const pf_group *, int32_t node, int32_t output, const int64_t **dims, int32_t *ndim);
-  const DLTensor *(*constant)(const pf_group *, int32_t node);
+      /* as known while planning: ndim -1: unknown; dim -1: unknown; node -1: of the group's input `output` */
+  const DLTensor *(*constant)(const pf_group *, int32_t node); /* the value of a Const, in host memory; NULL: no Const */
   pf_status (*attr)(const pf_group *, int32_t node, const char *name, int32_t kind, void *value);
   int32_t (*n_results)(const pf_group *);
   int32_t (*result)(const pf_group *, int32_t i, int32_t *output); /* the node and output the group must deliver as result i */
+  int32_t (*n_group_inputs)(const pf_group *);  /* 0 in `supports` */
+  int32_t (*n_outputs)(const pf_group *, int32_t node);
+  pf_status (*fail)(const pf_group *, pf_status, const char *msg, int64_t len); /* keeps the message (copied), returns the status */
 } pf_group_api;
 typedef struct {
-  uint32_t size, flags;
+  uint32_t size, flags;                 /* flags: PF_KERNEL_EXPENSIVE, DETERMINISTIC, ASYNC, URGENT, as they hold for `run` */
   const char *device;                   /* device type whose nodes it may claim */
-  int32_t (*supports)(const pf_group_api *, const pf_group *, int32_t node);      /* 1: could be part of a group */
-  pf_status (*compile)(const pf_host *, const pf_group_api *, const pf_group *, void **program); /* PF_DECLINE: leave as it is */
+  int32_t (*supports)(const pf_group_api *, const pf_group *, int32_t node);
+      /* 0: not part of a group; else a class of the compiler's choice: only nodes of one class meet in a group */
+  pf_status (*compile)(const pf_host *, const pf_group_api *, const pf_group *, void **program);
+      /* PF_DECLINE: leave these nodes as they are; another status fails the plan, and names the group */
   pf_status (*run)(pf_ctx *, const void *program);    /* like compute: inputs and outputs are the group's */
-  void (*release)(void *program);
+  void (*release)(void *program);       /* once, after the last run; may be NULL */
 } pf_compiler;
 
 /*PF:END*/

@@ -1,0 +1,437 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Groups: what plugins that offer "pyflow.compiler/1" claim, and its replacement by one instruction each.
+
+A CANDIDATE is a stateless synchronous kernel node without refs, on a compiler's device type, that `supports` gives a class.
+Candidates of one KEY (frame, condition to be alive, device, class) may share a group.  Groups are found by running the graph
+on paper:
+
+    READY -> DONE             [run_plain]   every other node, as soon as it can
+    READY -> WAVE             [run_wave]    when nothing else can run: all candidates of one key, and what they make ready
+    WAVE  -> DONE, a group    [commit]      a connected part of the wave
+    WAVE  -> READY            [postpone]    a part that nobody outside waits for, while more of its key may join later
+
+Invariants
+1. A group's members are DONE together: their inputs were DONE before, their readers run after.  So the graph with each group
+   drawn together stays acyclic (no path leaves a group and enters it again), and c.topo stays an order of it.
+2. The work is linear: a node is postponed MAX_TURNS times at most.
+3. Equal conditions (groups_guards.pxi) mean: dead or alive together.
+4. A replaced node has no instruction, inputs, outputs or readers; its kernel's state stays until the plan goes.
+
+Threads: the caller of pf_plan_compile; `supports` and `compile` are called with no lock held.  A process without such a plugin
+pays one comparison per plan.
+"""
+from core cimport *
+from exec_api cimport *
+from compile_api cimport *
+from tensor_api cimport *
+from proto_api cimport pf_node_attr_find
+from registry_api cimport *
+from infer_api cimport pf_infer_call, pf_infer_attr
+
+cdef enum:
+    MAX_TURNS = 8
+    GROUP_MESSAGE = 1200
+    UNFIT = PF_KERNEL_ASYNC | PF_KERNEL_BLOCKING | PF_KERNEL_DEAD | PF_KERNEL_COLLECTIVE
+    RUN_FLAGS = PF_KERNEL_EXPENSIVE | PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC | PF_KERNEL_URGENT
+
+cdef struct Key:            # what the nodes of a group have in common
+    int32_t frame, guard, device_class, same_hash
+    const void* device
+
+cdef struct Sets:           # sorted sets of conditions, each once; set 0 is empty
+    int32_t n, room, n_buckets
+    int64_t** atoms
+    int32_t* count
+    int32_t* same_hash
+    int32_t* buckets
+
+cdef struct Install:        # a compiled group
+    Install* next
+    pf_group group
+    void* program
+    int32_t n_consts, rep
+    pf_signature* sig
+
+cdef struct Work:
+    pf_comp* c
+    const pf_compiler_entry* by
+    pf_group_api* api
+    Sets sets
+    int32_t* guard          # node -> set of conditions under which it is alive
+    int32_t n_keys, keys_room, n_buckets
+    Key* keys
+    int32_t* buckets
+    int32_t* key            # node -> key; -1: no candidate
+    int32_t* ready          # key -> first candidate that is ready; -1
+    int32_t* next           # ... the next one
+    int32_t* active         # ring of keys with ready candidates
+    int32_t first_active, n_active
+    uint8_t* is_active
+    int32_t* waits          # node -> predecessors not DONE (in a wave: not run)
+    int32_t* plain          # stack of ready nodes that are no candidates
+    int32_t n_plain
+    int32_t* wave           # nodes of this wave, in order
+    int32_t n_wave, wave_id
+    int32_t* in_wave        # node -> wave_id
+    int32_t* up             # union-find within the wave
+    uint8_t* turns          # node -> times postponed
+    uint8_t* open           # root -> 1: somebody outside waits for it, 2: more of its key reads it
+    int32_t* order          # DONE nodes
+    int32_t n_order
+    int32_t* part           # commit: members of one root, chained
+    int32_t* part_last
+    int32_t* local          # node -> local number in the group being compiled; -1
+    int32_t* rep            # node -> the node that replaces it; -1
+    int32_t* first_out      # replaced node -> its entry in out_index
+    int32_t* out_index      # (replaced node, output) -> output of rep; -1
+    int32_t n_out_index
+    int32_t* in_head        # node -> 1 + the last group input that comes from it; 0
+    int32_t* in_same        # group input -> 1 + the one before it from the same node
+    Install* installs       # groups that were compiled, last first
+
+cdef inline void* grab(pf_comp* c, int64_t count, size_t size) noexcept nogil:
+    cdef void* p = pf_arena_alloc(&c.work, <uint64_t>(count + 1) * size)
+    if p == NULL:
+        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while grouping %d nodes", c.n)
+    return p
+
+cdef inline void* keep(pf_comp* c, int64_t count, size_t size) noexcept nogil:
+    cdef void* p = pf_arena_alloc(&c.plan.arena, <uint64_t>(count + 1) * size)
+    if p == NULL:
+        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while grouping %d nodes", c.n)
+    return p
+
+include "groups_guards.pxi"
+
+include "groups_api.pxi"
+
+# ---------------------------------------------------------------- candidates
+cdef bint reads_refs(pf_comp* c, int32_t i) noexcept nogil:
+    cdef pf_node* nd = c.g.nodes + i
+    cdef int32_t k
+    for k in range(nd.n_in):
+        if c.sig[i].in_ref[k] or c.sig[nd.inputs[k].node].out_ref[nd.inputs[k].output]:
+            return True
+    for k in range(c.sig[i].n_out):
+        if c.sig[i].out_ref[k]:
+            return True
+    return False
+
+cdef bint leaves_on_host(pf_comp* c, int32_t i) noexcept nogil:
+    """Of a device with memory of its own: the host would have to wait for such an output."""
+    cdef int32_t k
+    for k in range(c.sig[i].n_out):
+        if not c.mem[c.mem_at[i] + k]:
+            return True
+    return False
+
+cdef int32_t class_of(Work* w, pf_group* whole, int32_t i) noexcept nogil:
+    """The class the compiler gives node i; 0: no candidate."""
+    cdef pf_comp* c = w.c
+    if c.cls[i] != PF_C_KERNEL or c.kernel[i] == NULL or c.def_[i].flags & PF_OP_STATEFUL:
+        return 0
+    if c.kernel[i].kernel.flags & <uint32_t>UNFIT or c.sig[i].n_out == 0 or reads_refs(c, i):
+        return 0
+    if strcmp(c.plan.nodes[i].dev.type, w.by.compiler.device) or not strcmp(c.kernel[i].kernel.op, b"_Group"):
+        return 0
+    if c.plan.nodes[i].home != NULL and leaves_on_host(c, i):
+        return 0
+    return w.by.compiler.supports(w.api, whole, i)
+
+cdef int32_t key_of(Work* w, const Key* k) noexcept nogil:
+    cdef uint64_t h = <uint64_t>k.frame * <uint64_t>0x9E3779B97F4A7C15ULL ^ <uint64_t>k.guard * <uint64_t>0xBF58476D1CE4E5B9ULL
+    cdef int32_t b, i
+    cdef Key* grown
+    h ^= <uint64_t><uint32_t>k.device_class * <uint64_t>0x94D049BB133111EBULL ^ <uint64_t><uintptr_t>k.device
+    h ^= h >> 29
+    b = <int32_t>(h & <uint64_t>(w.n_buckets - 1))
+    i = w.buckets[b] - 1
+    while i >= 0:
+        if (w.keys[i].frame == k.frame and w.keys[i].guard == k.guard and w.keys[i].device == k.device
+                and w.keys[i].device_class == k.device_class):
+            return i
+        i = w.keys[i].same_hash
+    if w.n_keys == w.keys_room:
+        grown = <Key*>grab(w.c, 2 * w.keys_room, sizeof(Key))
+        if grown == NULL:
+            return -1
+        memcpy(grown, w.keys, sizeof(Key) * w.n_keys)
+        w.keys = grown
+        w.keys_room *= 2
+    w.keys[w.n_keys] = k[0]
+    w.keys[w.n_keys].same_hash = w.buckets[b] - 1
+    w.buckets[b] = w.n_keys + 1
+    w.n_keys += 1
+    return w.n_keys - 1
+
+cdef int32_t find_candidates(Work* w) noexcept nogil:
+    """Keys of all candidates; their number."""
+    cdef pf_comp* c = w.c
+    cdef pf_group whole
+    cdef Key k
+    cdef int32_t i, n = 0
+    memset(&whole, 0, sizeof(whole))
+    whole.c = c
+    whole.whole = 1
+    whole.n = c.n
+    for i in range(c.n):
+        w.key[i] = -1
+        k.device_class = class_of(w, &whole, i)
+        if k.device_class == 0:
+            continue
+        k.frame = c.frame[i]
+        k.guard = w.guard[i]
+        k.device = c.plan.nodes[i].dev
+        w.key[i] = key_of(w, &k)
+        n += 1
+    return n
+
+# ---------------------------------------------------------------- running the graph on paper
+cdef inline bint counts(pf_comp* c, int32_t src, int32_t d) noexcept nogil:
+    """The edge orders: it is not the way back of a loop."""
+    return not (c.cls[src] == PF_C_NEXT and c.flags[d] & PF_N_LOOP_MERGE)
+
+cdef void make_ready(Work* w, int32_t i) noexcept nogil:
+    cdef int32_t k = w.key[i]
+    if k < 0:
+        w.plain[w.n_plain] = i
+        w.n_plain += 1
+        return
+    w.next[i] = w.ready[k]
+    w.ready[k] = i
+    if not w.is_active[k]:
+        w.is_active[k] = 1
+        w.active[(w.first_active + w.n_active) % w.n_keys] = k
+        w.n_active += 1
+
+cdef void start_paper(Work* w) noexcept nogil:
+    cdef pf_comp* c = w.c
+    cdef int32_t i, k
+    w.n_plain = 0
+    w.n_active = 0
+    w.n_order = 0
+    for i in range(w.n_keys):
+        w.ready[i] = -1
+    for i in range(c.n):
+        w.waits[i] = 0
+        for k in range(c.g.nodes[i].n_in + c.g.nodes[i].n_ctl):
+            w.waits[i] += counts(c, c.g.nodes[i].inputs[k].node, i)
+    for i in range(c.n - 1, -1, -1):
+        if w.waits[i] == 0:
+            make_ready(w, i)
+
+cdef void done(Work* w, int32_t i) noexcept nogil:
+    """Node i is DONE: its readers outside the wave wait for one less (those inside were told by the wave)."""
+    cdef pf_comp* c = w.c
+    cdef int32_t k, d
+    w.order[w.n_order] = i
+    w.n_order += 1
+    for k in range(c.out_begin[i], c.out_begin[i + 1]):
+        d = c.out_node[k]
+        if not counts(c, i, d) or (w.key[i] >= 0 and w.key[d] == w.key[i]):
+            continue
+        w.waits[d] -= 1
+        if w.waits[d] == 0:
+            make_ready(w, d)
+
+cdef int32_t root_of(Work* w, int32_t i) noexcept nogil:
+    while w.up[i] != i:
+        w.up[i] = w.up[w.up[i]]
+        i = w.up[i]
+    return i
+
+cdef void run_wave(Work* w, int32_t key) noexcept nogil:
+    """All ready candidates of the key, and what of it they make ready; connected ones are joined."""
+    cdef pf_comp* c = w.c
+    cdef int32_t i = w.ready[key], k, d, at = 0
+    w.ready[key] = -1
+    w.is_active[key] = 0
+    w.wave_id += 1
+    w.n_wave = 0
+    while i >= 0:
+        w.wave[w.n_wave] = i
+        w.n_wave += 1
+        i = w.next[i]
+    while at < w.n_wave:
+        i = w.wave[at]
+        at += 1
+        w.in_wave[i] = w.wave_id
+        w.up[i] = i
+        w.open[i] = 0
+        for k in range(c.out_begin[i], c.out_begin[i + 1]):
+            d = c.out_node[k]
+            if w.key[d] == key:
+                w.waits[d] -= 1
+                if w.waits[d] == 0:
+                    w.wave[w.n_wave] = d
+                    w.n_wave += 1
+    for at in range(w.n_wave):
+        i = w.wave[at]
+        for k in range(c.g.nodes[i].n_in + c.g.nodes[i].n_ctl):
+            d = c.g.nodes[i].inputs[k].node
+            if w.in_wave[d] == w.wave_id:
+                w.up[root_of(w, d)] = root_of(w, i)
+
+cdef void look_outside(Work* w) noexcept nogil:
+    """Per connected part of the wave: who waits for it."""
+    cdef pf_comp* c = w.c
+    cdef int32_t at, i, k, d, r
+    for at in range(w.n_wave):
+        i = w.wave[at]
+        r = root_of(w, i)
+        if w.turns[i] >= MAX_TURNS:
+            w.open[r] |= 1
+        for k in range(c.out_begin[i], c.out_begin[i + 1]):
+            d = c.out_node[k]
+            if w.in_wave[d] != w.wave_id:
+                w.open[r] |= 2 if w.key[d] == w.key[i] else 1
+
+cdef void take_back(Work* w, int32_t i) noexcept nogil:
+    """WAVE -> as before."""
+    cdef pf_comp* c = w.c
+    cdef int32_t k
+    w.turns[i] += 1
+    for k in range(c.out_begin[i], c.out_begin[i + 1]):
+        if w.key[c.out_node[k]] == w.key[i]:
+            w.waits[c.out_node[k]] += 1
+
+cdef pf_status end_wave(Work* w, bint force, bint* moved) noexcept nogil:
+    """Parts that somebody waits for, or that cannot grow, become groups; the others wait for the rest of their kind."""
+    cdef pf_comp* c = w.c
+    cdef int32_t at, i, r
+    moved[0] = False
+    look_outside(w)
+    for at in range(w.n_wave):
+        i = w.wave[at]
+        w.part[i] = -1
+        r = root_of(w, i)
+        if w.part_last[r] < 0:
+            w.part_last[r] = i
+            w.local[r] = i              # the part's first node, meanwhile
+        else:
+            w.part[w.part_last[r]] = i
+            w.part_last[r] = i
+    for at in range(w.n_wave):
+        r = w.wave[at]
+        if w.up[r] != r:
+            continue
+        i = w.local[r]
+        w.local[r] = -1
+        w.part_last[r] = -1
+        if w.open[r] == 2 and not force:
+            w.wave[at] = -1 - i         # postponed below
+            continue
+        moved[0] = True
+        if w.part[i] >= 0 and compile_part(w, i):
+            return c.err.code
+        while i >= 0:
+            done(w, i)
+            i = w.part[i]
+    for at in range(w.n_wave):
+        if w.wave[at] < 0:
+            postpone(w, -1 - w.wave[at])
+    return PF_OK
+
+cdef void postpone(Work* w, int32_t first) noexcept nogil:
+    cdef int32_t i = first
+    while i >= 0:
+        take_back(w, i)
+        i = w.part[i]
+    i = first
+    while i >= 0:
+        if w.waits[i] == 0:
+            make_ready(w, i)
+        i = w.part[i]
+
+cdef pf_status run_paper(Work* w) noexcept nogil:
+    cdef bint moved
+    cdef int32_t key, in_vain = 0
+    start_paper(w)
+    while True:
+        while w.n_plain:
+            w.n_plain -= 1
+            done(w, w.plain[w.n_plain])
+            in_vain = 0
+        if w.n_active == 0:
+            return PF_OK
+        key = w.active[w.first_active]
+        w.first_active = (w.first_active + 1) % w.n_keys
+        w.n_active -= 1
+        run_wave(w, key)
+        if end_wave(w, in_vain > w.n_active, &moved):
+            return w.c.err.code
+        in_vain = 0 if moved else in_vain + 1
+
+# ---------------------------------------------------------------- replacing a group
+include "groups_install.pxi"
+
+# ---------------------------------------------------------------- all of it
+cdef pf_status allocate(Work* w) noexcept nogil:
+    cdef pf_comp* c = w.c
+    cdef int32_t i, outs = 0
+    w.n_buckets = 1024
+    while w.n_buckets < c.n:
+        w.n_buckets *= 2
+    w.keys_room = 64
+    for i in range(c.n):
+        outs += c.sig[i].n_out
+    w.guard = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.keys = <Key*>grab(c, w.keys_room, sizeof(Key))
+    w.buckets = <int32_t*>grab(c, w.n_buckets, sizeof(int32_t))
+    w.key = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.ready = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.next = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.active = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.is_active = <uint8_t*>grab(c, c.n, 1)
+    w.waits = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.plain = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.wave = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.in_wave = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.up = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.turns = <uint8_t*>grab(c, c.n, 1)
+    w.open = <uint8_t*>grab(c, c.n, 1)
+    w.order = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.part = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.part_last = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.local = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.rep = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.first_out = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.out_index = <int32_t*>grab(c, outs, sizeof(int32_t))
+    w.in_head = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    if c.err.code:
+        return c.err.code
+    for i in range(c.n):
+        w.part_last[i] = -1
+        w.local[i] = -1
+        w.rep[i] = -1
+    return PF_OK
+
+cdef pf_status group_by(Work* w) noexcept nogil:
+    """What one compiler claims."""
+    cdef pf_comp* c = w.c
+    cdef int32_t before = c.plan.n_groups
+    if find_candidates(w) < 2 or c.err.code:
+        return c.err.code
+    if run_paper(w) or c.plan.n_groups == before:
+        return c.err.code
+    if install_all(w):
+        return c.err.code
+    memcpy(c.topo, w.order, sizeof(int32_t) * c.n)
+    return pf_comp_consumers(c)
+
+cdef public pf_status pf_comp_group(pf_comp* c) noexcept nogil:
+    cdef Work w
+    cdef pf_group_api api
+    cdef int32_t k
+    for k in range(pf_compiler_count()):
+        memset(&w, 0, sizeof(w))
+        w.c = c
+        w.by = pf_compiler_at(k)
+        w.api = &api
+        if c.opt.groups == 1 and not w.by.compiler.flags & <uint32_t>PF_KERNEL_DETERMINISTIC:
+            continue
+        fill_api(&api)
+        if allocate(&w) or find_guards(&w) or group_by(&w):
+            release_programs(&w)
+            return c.err.code
+    return PF_OK

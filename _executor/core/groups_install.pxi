@@ -1,0 +1,401 @@
+"""Part of groups.pyx: what a compiler is shown, and the instruction that takes a group's place."""
+
+cdef struct Program:        # the state of a group's instruction, in the plan's arena
+    const pf_compiler* compiler
+    const char* plugin
+    void* program
+    const pf_kernel_entry* old      # of the node whose place it takes
+    void* old_state
+    pf_kernel kernel
+    pf_kernel_entry entry
+    const char* nodes       # "AddV2 'a', Mul 'b'"
+
+# ---------------------------------------------------------------- running it
+cdef pf_status run_group(pf_ctx* ctx, const void* state) noexcept nogil:
+    """The program; a failure tells which nodes it stands for."""
+    cdef const Program* p = <const Program*>state
+    cdef pf_status st = p.compiler.run(ctx, p.program)
+    cdef pf_call* c = <pf_call*>ctx
+    cdef char* said
+    cdef const char* what = b"no message"
+    cdef char text[4000]
+    if st == PF_OK or st == PF_PENDING:
+        return st
+    if c.moved != NULL:
+        c = c.moved
+    said = c.message
+    c.message = NULL
+    if said != NULL:
+        what = said
+    snprintf(text, 4000, b"%.2500s [in a group compiled by plugin '%s': %s]", what, p.plugin, p.nodes)
+    free(said)
+    return pf_fail(&c.ctx, st if st > 0 else PF_INTERNAL, text)
+
+cdef void fini_group(void* state) noexcept nogil:
+    cdef Program* p = <Program*>state
+    if p.compiler.release != NULL:
+        p.compiler.release(p.program)
+    if p.old.kernel.fini != NULL:
+        p.old.kernel.fini(p.old_state)
+
+# ---------------------------------------------------------------- a group as its compiler sees it
+cdef int32_t group_input(Work* w, pf_group* g, pf_input e) noexcept nogil:
+    """The number of the group's input that is `e`, made if new."""
+    cdef int32_t k = w.in_head[e.node]
+    while k:
+        if g.ins[k - 1].output == e.output:
+            return k - 1
+        k = w.in_same[k - 1]
+    g.ins[g.n_in] = e
+    w.in_same[g.n_in] = w.in_head[e.node]
+    g.n_in += 1
+    w.in_head[e.node] = g.n_in
+    return g.n_in - 1
+
+cdef bint host_constant(pf_comp* c, int32_t i) noexcept nogil:
+    return c.cls[i] == PF_C_CONST and pf_tensor_of(c.value[i]).device == NULL
+
+cdef bint is_result(Work* w, int32_t i, int32_t output) noexcept nogil:
+    """Somebody outside the group reads it."""
+    cdef pf_comp* c = w.c
+    cdef int32_t k
+    for k in range(c.out_begin[i], c.out_begin[i + 1]):
+        if c.out_port[k] == output and w.local[c.out_node[k]] < 0:
+            return True
+    return False
+
+cdef void add_results(Work* w, pf_group* g, int32_t n_consts) noexcept nogil:
+    cdef int32_t k, o
+    for k in range(n_consts, g.n):
+        for o in range(w.c.sig[g.nodes[k]].n_out):
+            if is_result(w, g.nodes[k], o):
+                g.outs[g.n_out].node = k
+                g.outs[g.n_out].output = o
+                g.n_out += 1
+    if g.n_out == 0:                # run for its control edges only
+        g.outs[0].node = g.n - 1
+        g.outs[0].output = 0
+        g.n_out = 1
+
+cdef void add_edges(Work* w, pf_group* g, int32_t n_consts) noexcept nogil:
+    cdef pf_comp* c = w.c
+    cdef pf_input e
+    cdef int32_t k, j, at = 0
+    for k in range(g.n):
+        g.in_begin[k] = at
+        if k < n_consts:
+            continue
+        for j in range(c.g.nodes[g.nodes[k]].n_in):
+            e = c.g.nodes[g.nodes[k]].inputs[j]
+            if w.local[e.node] >= 0:
+                e.node = w.local[e.node]
+            else:
+                e.output = group_input(w, g, e)
+                e.node = -1
+            g.edges[at] = e
+            at += 1
+
+cdef int32_t list_nodes(Work* w, pf_group* g, int32_t first) noexcept nogil:
+    """Constants, then members; their number.  Edges are counted in g.n_in, outputs in g.n_out."""
+    cdef pf_comp* c = w.c
+    cdef int32_t i = first, j, n = 0, src, n_consts
+    while i >= 0:
+        for j in range(c.g.nodes[i].n_in):
+            src = c.g.nodes[i].inputs[j].node
+            if host_constant(c, src) and w.local[src] < 0:
+                w.local[src] = n
+                g.nodes[n] = src
+                n += 1
+        i = w.part[i]
+    n_consts = n
+    i = first
+    while i >= 0:
+        w.local[i] = n
+        g.nodes[n] = i
+        n += 1
+        i = w.part[i]
+    g.n = n
+    return n_consts
+
+cdef pf_status build_group(Work* w, Install* it, int32_t first) noexcept nogil:
+    cdef pf_comp* c = w.c
+    cdef pf_group* g = &it.group
+    cdef int32_t i = first, members = 0, edges = 0, outs = 0
+    while i >= 0:
+        members += 1
+        edges += c.g.nodes[i].n_in
+        outs += c.sig[i].n_out
+        i = w.part[i]
+    g.c = c
+    g.nodes = <int32_t*>grab(c, members + edges, sizeof(int32_t))
+    g.in_begin = <int32_t*>grab(c, members + edges, sizeof(int32_t))
+    g.edges = <pf_input*>grab(c, edges, sizeof(pf_input))
+    g.ins = <pf_input*>grab(c, edges, sizeof(pf_input))
+    g.outs = <pf_input*>grab(c, outs, sizeof(pf_input))
+    g.message = <char*>grab(c, GROUP_MESSAGE, 1)
+    w.in_same = <int32_t*>grab(c, edges, sizeof(int32_t))
+    if c.err.code:
+        return c.err.code
+    it.n_consts = list_nodes(w, g, first)
+    add_edges(w, g, it.n_consts)
+    add_results(w, g, it.n_consts)
+    for i in range(g.n_in):
+        w.in_head[g.ins[i].node] = 0
+    for i in range(g.n):
+        w.local[g.nodes[i]] = -1
+    return PF_OK
+
+cdef const char* describe_nodes(pf_comp* c, Install* it, void* (*memory)(pf_comp*, int64_t, size_t) noexcept nogil) noexcept nogil:
+    """"AddV2 'a', Mul 'b' and 3 more"."""
+    cdef char* text = <char*>memory(c, 700, 1)
+    cdef const char* between = b""
+    cdef int32_t k, used = 0
+    cdef pf_node* nd
+    if text == NULL:
+        return b"?"
+    for k in range(it.n_consts, it.group.n):
+        nd = c.g.nodes + it.group.nodes[k]
+        if used > 500:
+            snprintf(text + used, 700 - used, b" and %d more", it.group.n - k)
+            break
+        used += snprintf(text + used, 700 - used, b"%s%.*s '%.*s'", between, <int>min(nd.op.len, 40),
+                         nd.op.data, <int>min(nd.name.len, 90), nd.name.data)
+        between = b", "
+    return text
+
+cdef pf_status not_compiled(Work* w, Install* it, pf_status st) noexcept nogil:
+    cdef char text[3500]
+    cdef const char* what = b"no message"
+    if it.group.message[0]:
+        what = it.group.message
+    snprintf(text, 3500, b"plugin '%s' could not compile a group of %d nodes (%s): %.1200s. Without that plugin, or on another device, "
+             b"these nodes run one by one", w.by.plugin_id, it.group.n - it.n_consts,
+             describe_nodes(w.c, it, grab_memory), what)
+    return pf_comp_fail(w.c, it.rep, st if st > 0 else PF_INTERNAL, text)
+
+cdef void* grab_memory(pf_comp* c, int64_t n, size_t size) noexcept nogil:
+    return grab(c, n, size)
+
+cdef void* keep_memory(pf_comp* c, int64_t n, size_t size) noexcept nogil:
+    return keep(c, n, size)
+
+cdef pf_status compile_part(Work* w, int32_t first) noexcept nogil:
+    """A connected part of a wave, chained by w.part from `first`, goes to the compiler."""
+    cdef Install* it = <Install*>grab(w.c, 1, sizeof(Install))
+    cdef int32_t k
+    cdef pf_status st
+    if it == NULL or build_group(w, it, first):
+        return w.c.err.code
+    it.rep = -1
+    for k in range(it.group.n_out):
+        it.rep = max(it.rep, it.group.nodes[it.group.outs[k].node])
+    st = w.by.compiler.compile(pf_host_table(), w.api, &it.group, &it.program)
+    if st == PF_DECLINE:
+        return PF_OK
+    if st != PF_OK:
+        return not_compiled(w, it, st)
+    it.next = w.installs
+    w.installs = it
+    w.c.plan.n_groups += 1
+    w.c.plan.n_grouped += it.group.n - it.n_consts
+    for k in range(it.n_consts, it.group.n):
+        w.rep[it.group.nodes[k]] = it.rep
+        w.first_out[it.group.nodes[k]] = w.n_out_index
+        w.n_out_index += w.c.sig[it.group.nodes[k]].n_out
+    for k in range(it.group.n_out):
+        w.out_index[w.first_out[it.group.nodes[it.group.outs[k].node]] + it.group.outs[k].output] = k
+    return PF_OK
+
+# ---------------------------------------------------------------- the instruction in its place
+cdef pf_status set_signature(Work* w, Install* it) noexcept nogil:
+    """One argument per input and per output; known shapes stay known."""
+    cdef pf_comp* c = w.c
+    cdef pf_group* g = &it.group
+    cdef pf_signature* s = <pf_signature*>keep(c, 1, sizeof(pf_signature))
+    cdef pf_call_info* info = <pf_call_info*>keep(c, 1, sizeof(pf_call_info))
+    cdef pf_node_attr* attr = <pf_node_attr*>keep(c, 1, sizeof(pf_node_attr))
+    cdef pf_shape* shapes = <pf_shape*>keep(c, g.n_out, sizeof(pf_shape))
+    cdef pf_node_info* about = c.plan.nodes + it.rep
+    cdef pf_input o
+    cdef int32_t k
+    if c.err.code:
+        return c.err.code
+    s.in_type = <int32_t*>keep(c, g.n_in, sizeof(int32_t))
+    s.out_type = <int32_t*>keep(c, g.n_out, sizeof(int32_t))
+    s.in_start = <int32_t*>keep(c, g.n_in + 1, sizeof(int32_t))
+    s.out_start = <int32_t*>keep(c, g.n_out + 1, sizeof(int32_t))
+    s.in_ref = <uint8_t*>keep(c, g.n_in, 1)
+    s.out_ref = <uint8_t*>keep(c, g.n_out, 1)
+    if c.err.code:
+        return c.err.code
+    s.n_in = g.n_in
+    s.n_in_args = g.n_in
+    s.n_out = g.n_out
+    s.n_out_args = g.n_out
+    for k in range(g.n_in + 1):
+        s.in_start[k] = k
+        if k < g.n_in:
+            s.in_type[k] = c.sig[g.ins[k].node].out_type[g.ins[k].output]
+    about.out_mem = NULL
+    if about.home != NULL:
+        about.out_mem = <uint8_t*>keep(c, g.n_out, 1)
+        if about.out_mem == NULL:
+            return c.err.code
+        memset(<void*>about.out_mem, 1, g.n_out)
+    for k in range(g.n_out + 1):
+        s.out_start[k] = k
+        if k < g.n_out:
+            o.node = g.nodes[g.outs[k].node]
+            o.output = g.outs[k].output
+            s.out_type[k] = c.sig[o.node].out_type[o.output]
+            shapes[k] = shape_of(c, o)
+    info[0] = about.call[0]
+    info.in_type = s.in_type
+    info.out_type = s.out_type
+    info.n_in = s.n_in
+    info.n_out = s.n_out
+    info.in_start = s.in_start
+    info.out_start = s.out_start
+    info.n_in_args = s.n_in
+    info.n_out_args = s.n_out
+    about.call = info
+    attr.name = pf_str_of(b"_output_shapes")
+    attr.value.kind = PF_ATTR_SHAPE | PF_ATTR_LIST
+    attr.value.list.items = shapes
+    attr.value.list.n = g.n_out
+    c.g.nodes[it.rep].attrs = attr
+    c.g.nodes[it.rep].n_attrs = 1
+    it.sig = s
+    return PF_OK
+
+cdef pf_str short_name(pf_comp* c, Install* it) noexcept nogil:
+    """"Group(AddV2 Mul Tanh)": what stands for the op in messages and plans."""
+    cdef char* text = <char*>keep(c, 96, 1)
+    cdef int32_t k, used
+    cdef pf_str op
+    if text == NULL:
+        return nothing()
+    used = snprintf(text, 96, b"Group(")
+    for k in range(it.n_consts, it.group.n):
+        op = c.g.nodes[it.group.nodes[k]].op
+        if used + op.len > 84:
+            used += snprintf(text + used, 96 - used, b"... ")
+            break
+        used += snprintf(text + used, 96 - used, b"%.*s ", <int>op.len, op.data)
+    text[used - 1] = c')'
+    return pf_str_of(text)
+
+cdef pf_status set_kernel(Work* w, Install* it) noexcept nogil:
+    cdef pf_comp* c = w.c
+    cdef Program* p = <Program*>keep(c, 1, sizeof(Program))
+    cdef pf_node_info* about = c.plan.nodes + it.rep
+    if p == NULL:
+        return c.err.code
+    p.compiler = &w.by.compiler
+    p.plugin = w.by.plugin_id
+    p.program = it.program
+    p.old = about.kernel
+    p.old_state = about.state
+    p.nodes = describe_nodes(c, it, keep_memory)
+    p.kernel.size = sizeof(pf_kernel)
+    p.kernel.flags = w.by.compiler.flags & <uint32_t>RUN_FLAGS
+    p.kernel.op = b"_Group"
+    p.kernel.device = w.by.compiler.device
+    p.kernel.compute = run_group
+    p.kernel.fini = fini_group
+    p.entry.kernel = &p.kernel
+    p.entry.plugin_id = w.by.plugin_id
+    p.entry.origin = w.by.plugin_id
+    about.op = short_name(c, it)
+    about.kernel = &p.entry
+    about.state = p
+    about.dropped = NULL
+    c.kernel[it.rep] = &p.entry
+    return c.err.code
+
+cdef pf_status set_inputs(Work* w, Install* it) noexcept nogil:
+    """The group's inputs, and every control edge that came in; still in the old numbers."""
+    cdef pf_comp* c = w.c
+    cdef pf_node* nd
+    cdef pf_node* rep = c.g.nodes + it.rep
+    cdef pf_input* ins
+    cdef int32_t k, j, n_ctl = 0, at = it.group.n_in
+    for k in range(it.group.n):
+        n_ctl += c.g.nodes[it.group.nodes[k]].n_ctl
+    ins = <pf_input*>keep(c, it.group.n_in + n_ctl, sizeof(pf_input))
+    if ins == NULL:
+        return c.err.code
+    if it.group.n_in:
+        memcpy(ins, it.group.ins, sizeof(pf_input) * it.group.n_in)
+    for k in range(it.group.n):
+        nd = c.g.nodes + it.group.nodes[k]
+        for j in range(nd.n_in, nd.n_in + nd.n_ctl):
+            if w.rep[nd.inputs[j].node] != it.rep:
+                ins[at] = nd.inputs[j]
+                at += 1
+    rep.inputs = ins
+    rep.n_in = it.group.n_in
+    rep.n_ctl = at - it.group.n_in
+    return PF_OK
+
+cdef void clear_members(Work* w, Install* it) noexcept nogil:
+    """Invariant 4; the representative takes over their flags."""
+    cdef pf_comp* c = w.c
+    cdef int32_t k, m
+    cdef uint8_t flags = 0
+    for k in range(it.n_consts, it.group.n):
+        m = it.group.nodes[k]
+        flags |= c.flags[m] & <uint8_t>(PF_N_MAYBE_DEAD | PF_N_EXPENSIVE | PF_N_URGENT)
+        if m == it.rep:
+            continue
+        c.cls[m] = PF_C_NOOP
+        c.flags[m] = PF_N_PREFILLED
+        c.kernel[m] = NULL
+        c.g.nodes[m].n_in = 0
+        c.g.nodes[m].n_ctl = 0
+        memset(c.sig + m, 0, sizeof(pf_signature))
+    if w.by.compiler.flags & <uint32_t>PF_KERNEL_URGENT:
+        flags |= PF_N_URGENT
+    if w.by.compiler.flags & <uint32_t>PF_KERNEL_ASYNC:
+        flags |= PF_N_ASYNC
+        c.plan.has_async = 1
+    c.flags[it.rep] = flags
+    c.sig[it.rep] = it.sig[0]
+
+cdef void rename_inputs(Work* w) noexcept nogil:
+    """Readers of replaced nodes read their representatives."""
+    cdef pf_comp* c = w.c
+    cdef pf_node* nd
+    cdef pf_input* e
+    cdef int32_t i, k
+    for i in range(c.n):
+        nd = c.g.nodes + i
+        for k in range(nd.n_in + nd.n_ctl):
+            e = nd.inputs + k
+            if w.rep[e.node] < 0:
+                continue
+            if k < nd.n_in:
+                e.output = w.out_index[w.first_out[e.node] + e.output]
+            e.node = w.rep[e.node]
+
+cdef pf_status install_all(Work* w) noexcept nogil:
+    cdef Install* it = w.installs
+    while it != NULL:
+        if set_signature(w, it) or set_kernel(w, it) or set_inputs(w, it):
+            return w.c.err.code
+        it = it.next
+    it = w.installs
+    while it != NULL:
+        clear_members(w, it)
+        it = it.next
+    rename_inputs(w)
+    return PF_OK
+
+cdef void release_programs(Work* w) noexcept nogil:
+    """The plan failed: programs that no node owns yet."""
+    cdef Install* it = w.installs
+    while it != NULL:
+        if w.c.kernel[it.rep] == NULL or w.c.plan.nodes[it.rep].kernel.kernel.compute != run_group:
+            if w.by.compiler.release != NULL:
+                w.by.compiler.release(it.program)
+        it = it.next
