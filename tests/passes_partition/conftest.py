@@ -9,7 +9,7 @@ import pyflow as tf
 from pyflow import plugins
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "executor")]
+sys.path.insert(0, str(HERE))
 
 
 @pytest.fixture(autouse=True)

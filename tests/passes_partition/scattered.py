@@ -1,16 +1,25 @@
 """Random graphs with every node on a random device.
 
-    python tests/passes_partition/scattered.py 2000 [first seed]     # offline: many of them
+    python tests/passes_partition/scattered.py 2000 [first seed]        # offline: many of them
+    python tests/passes_partition/scattered.py 500 --fake libfake.so    # on an accelerator, too
 
 The graphs are those of tests/executor (data and control edges, cond and while_loop nested, dead
 branches, py_func); then each operation, routing nodes of loops included, is put on one of the
 devices.
 """
+import argparse
+import importlib.util
+import pathlib
 import random
+import sys
 
 import numpy as np
 
 import pyflow as tf
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "executor"), str(TESTS / "accelerator")]
+
 import test_random_graphs as executor_tests
 
 DEVICES = ("/device:CPU:0", "/device:CPU:1", "/device:CPU:2")
@@ -62,24 +71,46 @@ class Program:
         return got
 
 
-def check(seed, threads, runs=2):
+def check(seed, threads, runs=2, devices=DEVICES, config=CONFIG):
     """One program: in one plan and in a plan per device."""
-    program = Program(seed)
+    program = Program(seed, devices)
     values = []
     for partitions in ("one", "device"):
-        with tf.Session(graph=program.graph, config=CONFIG, threads=threads,
+        with tf.Session(graph=program.graph, config=config, threads=threads,
                         partitions=partitions) as session:
             values.append(program.check(session, runs))
     np.testing.assert_array_equal(values[0], values[1])
 
 
-def main(count, first=0):
+def load_fake(library):
+    """Builds and loads the fake accelerator (examples/plugin_accelerator): FAKE:0 and FAKE:1, whose
+    streams are late at random."""
+    from fake_build import EXAMPLE, SOURCES, cc
+    cc(library, sorted(SOURCES.glob("*.c")), "-O1", "-shared", "-fPIC", "-fvisibility=hidden")
+    tf.load_op_library(library)
+    path = EXAMPLE / "pyflow_fake" / "__init__.py"
+    spec = importlib.util.spec_from_file_location("pyflow_fake", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.open_library(library)
+
+
+def main(count, first=0, fake=None):
+    devices, config, knobs = DEVICES, CONFIG, ()
+    if fake:
+        devices, knobs = ("/device:CPU:0", "/device:FAKE:0", "/device:FAKE:1"), load_fake(fake)
+        config = tf.ConfigProto(allow_soft_placement=True)
     for seed in range(first, first + count):
-        check(seed, threads=1 + seed % 3)
-        if seed % 100 == 99:
+        for device in knobs:
+            device.set(delay_us=100 * (seed % 3), seed=seed)
+        check(seed, 1 + seed % 3, devices=devices, config=config)
+        if seed % 100 == 99 or seed == first + count - 1:
             print(f"seeds {first}..{seed}: equal", flush=True)
 
 
 if __name__ == "__main__":
-    import sys
-    main(*map(int, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("count", type=int)
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("--fake", help="on the fake accelerator, built to this path")
+    main(**vars(parser.parse_args()))
