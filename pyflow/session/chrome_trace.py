@@ -12,6 +12,7 @@ Invariants
 
 Threads: pure functions.
 """
+import bisect
 import json
 
 from pyflow.session import trace_records
@@ -159,10 +160,13 @@ class Links:
 
     def __init__(self, steps, events):
         self.graphs = [(s.plan.inputs, s.plan.keys) if s.plan else ({}, {}) for s in steps]
-        self.made, self.sends = {}, {}
-        for event in events:
+        self.made, self.sends, self.runs = {}, {}, {}
+        for event in sorted(events, key=lambda e: e.start):
             if event.kind in _TRACKED:
                 self.made[event.step, event.name, event.iteration] = event
+                starts, found = self.runs.setdefault((event.step, event.name), ([], []))
+                starts.append(event.start)
+                found.append(event)
                 if "Send" in event.op:
                     key = self.graphs[event.step][1].get(event.name)
                     self.sends[key, event.iteration] = event
@@ -174,32 +178,41 @@ class Links:
             sent = self.sends.get((keys[event.name], event.iteration))
             if sent is not None:
                 yield sent
-        seen = set()
-        wanted = [(name, event.iteration) for name in inputs.get(event.name, ())]
+        seen, wanted = set(), list(inputs.get(event.name, ()))
         while wanted and len(seen) < 64:
-            name, turn = wanted.pop()
-            name = name.lstrip("^").partition(":")[0]
-            if (name, turn) in seen:
+            name = wanted.pop().lstrip("^").partition(":")[0]
+            if name in seen:
                 continue
-            seen.add((name, turn))
-            found = self._event(event.step, name, turn)
+            seen.add(name)
+            found = self._event(name, event)
             if found is None:
-                wanted += [(n, turn) for n in inputs.get(name, ())]
-            elif found.start <= event.start and found is not event:
+                wanted += inputs.get(name, ())
+            else:
                 yield found
 
-    def _event(self, step, name, turn):
-        """The node's event in this iteration, the one before, or outside of the loop."""
-        made = self.made
-        found = made.get((step, name, turn))
-        if found is None and turn:
-            found = made.get((step, name, turn[:-1] + (turn[-1] - 1,)))
-            outer = turn
-            while found is None and outer:
-                outer = outer[:-1]
-                found = made.get((step, name, outer))
-        return found
+    def _event(self, name, reader):
+        """The node's event that `reader` saw: of the same iteration, of the one before, of a loop
+        outside; or, from a loop that is over, the last one."""
+        step, turn = reader.step, reader.iteration
+        for tag in _earlier(turn):
+            found = self.made.get((step, name, tag))
+            if found is not None and found.start <= reader.start and found is not reader:
+                return found
+        starts, events = self.runs.get((step, name), ((), ()))
+        at = bisect.bisect_right(starts, reader.start) - 1
+        found = events[at] if at >= 0 else None
+        same = found is not None and found is not reader and len(found.iteration) > len(turn)
+        return found if same and found.iteration[:len(turn)] == turn else None
 
     def from_elsewhere(self, event):
         """Sources that ran on another thread."""
         return [s for s in self.sources(event) if s.lane != event.lane]
+
+
+def _earlier(turn):
+    """(2, 5) -> (2, 5), (2, 4), (2,), (1,), ()."""
+    yield turn
+    while turn:
+        yield turn[:-1] + (turn[-1] - 1,)
+        turn = turn[:-1]
+        yield turn
