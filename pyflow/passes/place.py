@@ -170,11 +170,11 @@ class _Default:
             if chosen[root] is not None:
                 continue
             allowed = mask[root]
-            if allowed & (allowed - 1) == 0 or root in asked or root in members:
+            if allowed & (allowed - 1) == 0 or root in asked:
                 chosen[root] = best(allowed)
             elif node.op in _HOST:
                 chosen[root] = best(allowed & self.host or allowed)
-            elif not node.inputs and len(node.types) == 1:
+            elif not node.inputs and len(node.types) == 1 and root not in members:
                 sources.append(i)
             else:
                 chosen[root] = self._unasked(node, allowed)
@@ -259,8 +259,8 @@ def _rule(node, root, groups, devices, device):
     allowed = groups.mask[root]
     if root in groups.asked:
         return "its group asked for it"
-    if root in groups.members:
-        return "a device that can run its whole group" + _lacking(node, devices, device)
+    if root in groups.members and allowed & (allowed - 1) == 0:
+        return "the only device for its whole group" + _lacking(node, devices, device)
     if node.op in _HOST:
         return "feeds and fetches are on the host"
     if allowed & (allowed - 1) == 0:

@@ -110,6 +110,7 @@ def _explain_graph(path, as_dot):
     except (files.UnreadableModel, ValueError) as e:
         print(e, file=sys.stderr)
         return 1
+    placed = _place(message, graph)
     if as_dot:
         print(printer.dot(graph), end="")
         return 0
@@ -118,8 +119,40 @@ def _explain_graph(path, as_dot):
     for n in graph.nodes:
         ops[n.op] = ops.get(n.op, 0) + 1
     common = ", ".join(f"{op} {n}" for op, n in sorted(ops.items(), key=lambda x: -x[1])[:8])
+    print(f"# {placed}")
     print(
         f"# {kind}, {len(graph.nodes)} nodes: {common}; producer {message.versions.producer},"
         f" min_consumer {message.versions.min_consumer}"
     )
     return 0
+
+
+def _place(message, graph):
+    """Gives the nodes the devices a session here would choose, with the reasons, where there is a
+    choice.  Returns one line about it."""
+    from pyflow.framework import errors
+    from pyflow.framework import graph as graph_lib
+    from pyflow.framework.graph_io import import_graph_def
+    from pyflow.passes import node, place
+    from pyflow.session import devices as devices_lib
+    from pyflow.session import plans, runtime
+    executor = runtime.start()
+    devices = devices_lib.open_devices(executor, None)
+    if len(devices.names) == 1:
+        return f"one device here: every node runs on {devices.default}"
+    costs = plans.placement_costs(None, None)
+    if costs is not None:
+        devices_lib.measure_speeds(executor, devices, 1)
+    try:
+        with graph_lib.Graph().as_default() as imported:
+            import_graph_def(message, name="")
+        whole = node.whole(imported)
+        for n in whole.nodes:
+            n.origin = None                     # it was made here, which explains nothing
+        place.place(whole, devices, soft=True, explain=True, costs=costs)
+    except (errors.OpError, ValueError, TypeError) as e:
+        return f"not placed: {e}"
+    found = {n.name: n for n in whole.nodes}
+    for n in graph.nodes:
+        n.device, n.why = found[n.name].device, found[n.name].why
+    return costs.summary if costs is not None else "placed as a session here would, with reasons"
