@@ -125,13 +125,20 @@ class Writer:
         return args
 
     def _arrows(self, event, links):
-        for source in links.from_elsewhere(event):
+        """From the slices of other threads that made what this event read."""
+        to = links.slice_of(event)
+        for source in links.sources(event):
+            at = links.slice_of(source)
+            if at is None or to is None or at.lane == to.lane:
+                continue
+            left = max(at.start, at.end - 1)
+            if left > to.end:
+                continue                        # an input of a block's later instruction
             own, self.next_id = self.next_id, self.next_id + 1
             base = {"pid": self.pid, "cat": "data", "id": own, "name": "edge"}
-            left = max(source.start, source.end - 1)
-            self.put({**base, "ph": "s", "tid": source.lane + 1, "ts": self.micros(left)})
-            self.put({**base, "ph": "f", "bp": "e", "tid": event.lane + 1,
-                      "ts": self.micros(max(event.start, left))})
+            self.put({**base, "ph": "s", "tid": at.lane + 1, "ts": self.micros(left)})
+            self.put({**base, "ph": "f", "bp": "e", "tid": to.lane + 1,
+                      "ts": self.micros(max(to.start, left))})
 
     def close(self, names, cut=False):
         """Writes the names of the threads and the plans, and ends the file's text.
@@ -161,7 +168,10 @@ class Links:
     def __init__(self, steps, events):
         self.graphs = [(s.plan.inputs, s.plan.keys) if s.plan else ({}, {}) for s in steps]
         self.made, self.sends, self.runs = {}, {}, {}
+        self.launches = {}
         for event in sorted(events, key=lambda e: e.start):
+            if event.kind == "launch":
+                self.launches[event.step, event.name, event.iteration] = event
             if event.kind in _TRACKED:
                 self.made[event.step, event.name, event.iteration] = event
                 starts, found = self.runs.setdefault((event.step, event.name), ([], []))
@@ -204,9 +214,12 @@ class Links:
         same = found is not None and found is not reader and len(found.iteration) > len(turn)
         return found if same and found.iteration[:len(turn)] == turn else None
 
-    def from_elsewhere(self, event):
-        """Sources that ran on another thread."""
-        return [s for s in self.sources(event) if s.lane != event.lane]
+    def slice_of(self, event):
+        """The slice of a thread that stands for the event: an asynchronous kernel's is its launch;
+        None: it has none."""
+        if event.kind != "async":
+            return event
+        return self.launches.get((event.step, event.name, event.iteration))
 
 
 def _earlier(turn):
