@@ -7,7 +7,8 @@ takes to build, to differentiate, and from Session() to the first result.
 Towers of convolutions with batch normalization, concatenated as in Inception, RMSProp on top; every
 tensor is tiny, so that what is measured is the system.  The first run fetches loss and training op:
 it executes all the nodes they need.  Rewrites are on as by default; --plain turns them off.
-Prints one JSON object; times in seconds, memory in MB of resident set.
+Prints one JSON object; times in seconds (`_cpu`: of the processor, which other load leaves alone),
+those of building per op, memory in MB of resident set.
 """
 
 import argparse
@@ -63,37 +64,40 @@ def peak():
 
 
 def measure(tf, towers, plain):
-    clock, found = time.perf_counter, {}
+    clock, cpu, found = time.perf_counter, time.process_time, {}
     tf.Session(graph=tf.Graph()).close()  # libraries and plugins are loaded
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(0)
-        start = clock()
+        start, used = clock(), cpu()
         loss, feeds = forward(tf, towers)
         built, nodes = clock(), len(graph.get_operations())
         step = tf.train.RMSPropOptimizer(0.01).minimize(loss)
         init = tf.global_variables_initializer()
-        ready, total = clock(), len(graph.get_operations())
+        ready, used, total = clock(), cpu() - used, len(graph.get_operations())
         config = tf.ConfigProto(
             intra_op_parallelism_threads=1, inter_op_parallelism_threads=1
         )
         config.graph_options.rewrite_options.disable_meta_optimizer = plain
         if plain:
             config.graph_options.optimizer_options.opt_level = -1
-        before, opened = peak(), clock()
+        before, opened, worked = peak(), clock(), cpu()
         with tf.Session(config=config) as session:
             session.run(init)
             initialized = clock()
             first = session.run([loss, step], feeds)[0]
-            done = clock()
+            done, worked = clock(), cpu() - worked
             session.run([loss, step], feeds)
             again = clock()
         found.update(
             nodes=total,
             build=(built - start) / nodes,
             gradients=(ready - built) / (total - nodes),
+            all_ops=(ready - start) / total,
+            all_ops_cpu=used / total,
             init=initialized - opened,
             first_run=done - initialized,
             session_to_first_result=done - opened,
+            session_to_first_result_cpu=worked,
             second_run=again - done,
             peak_growth=peak() - before,
             loss=float(first),

@@ -102,12 +102,14 @@ class _Walk:
         return self._awaited
 
     def _redirect(self, node):
-        stands = self._stands
-        for i, edge in enumerate(node.inputs):
+        stands, inputs = self._stands, node.inputs
+        for i, edge in enumerate(inputs):
             while edge[0] in stands:
-                edge = node.inputs[i] = stands[edge[0]]
-        if node.controls and any(c in stands for c in node.controls):
-            node.controls = list(dict.fromkeys(self._end(c) for c in node.controls))
+                edge = inputs[i] = stands[edge[0]]
+        for control in node.controls:
+            if control in stands:
+                node.controls = list(dict.fromkeys(self._end(c) for c in node.controls))
+                break
 
     def _end(self, node):
         while node in self._stands:

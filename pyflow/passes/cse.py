@@ -52,11 +52,14 @@ def merge_equal(graph):
 
 
 def _redirect(node, survivor):
-    for i, (source, index) in enumerate(node.inputs):
-        if source in survivor:
-            node.inputs[i] = (survivor[source], index)
-    if node.controls and any(c in survivor for c in node.controls):
-        node.controls = list(dict.fromkeys(survivor.get(c, c) for c in node.controls))
+    inputs = node.inputs
+    for i, edge in enumerate(inputs):
+        if edge[0] in survivor:
+            inputs[i] = (survivor[edge[0]], edge[1])
+    for control in node.controls:
+        if control in survivor:
+            node.controls = list(dict.fromkeys(survivor.get(c, c) for c in node.controls))
+            break
 
 
 def _const_key(node):

@@ -49,6 +49,8 @@ def main(argv):
         "file", help="GraphDef (.pb, .pbtxt), .meta, checkpoint prefix or folder, or an error code"
     )
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
+    parser.add_argument("--rewritten", action="store_true",
+                        help="the graph after constant folding, merging and simplification")
     args = parser.parse_args(argv)
     if args.file.upper() in CODES and not os.path.exists(args.file):
         print(f"{args.file.upper()}: {CODES[args.file.upper()]}")
@@ -66,7 +68,7 @@ def main(argv):
     prefix = path[:-6] if path.endswith(".index") else path
     if checkpoint.checkpoint_exists(prefix):
         return _explain_checkpoint(checkpoint.CheckpointReader(prefix))
-    return _explain_graph(path, args.dot)
+    return _explain_graph(path, args.dot, args.rewritten)
 
 
 def _explain_checkpoint(reader):
@@ -100,10 +102,10 @@ def _summary(reader, entry):
     return ""
 
 
-def _explain_graph(path, as_dot):
+def _explain_graph(path, as_dot, as_rewritten):
     import pyflow  # noqa: F401 - registers the ops, for defaults and types
     from pyflow.passes import node, printer
-    from pyflow.tools import files
+    from pyflow.tools import files, rewritten
     try:
         message, kind = files.read_graph(path)
         graph = node.from_graph_def(message)
@@ -111,6 +113,9 @@ def _explain_graph(path, as_dot):
         print(e, file=sys.stderr)
         return 1
     placed = _place(message, graph)
+    smaller, rewrites = rewritten.rewritten(message)
+    if as_rewritten and smaller is not None:
+        graph = smaller
     if as_dot:
         print(printer.dot(graph), end="")
         return 0
@@ -120,6 +125,8 @@ def _explain_graph(path, as_dot):
         ops[n.op] = ops.get(n.op, 0) + 1
     common = ", ".join(f"{op} {n}" for op, n in sorted(ops.items(), key=lambda x: -x[1])[:8])
     print(f"# {placed}")
+    for line in rewrites:
+        print(f"# {line}")
     print(
         f"# {kind}, {len(graph.nodes)} nodes: {common}; producer {message.versions.producer},"
         f" min_consumer {message.versions.min_consumer}"

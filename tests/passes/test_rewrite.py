@@ -156,3 +156,21 @@ def test_gradients_of_a_net_are_the_same():
                 data = np.linspace(-1, 1, 24).reshape(4, 6)
                 losses.append([sess.run([loss, step], {x: data})[0] for _ in range(10)])
         np.testing.assert_allclose(*losses, rtol=1e-4)
+
+
+def test_explain_says_what_rewrites_do(tmp_path, capsys):
+    from pyflow.tools import explain
+    path = tmp_path / "model.pb"
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 2], name="x")
+        two = tf.sqrt(tf.constant(4.0), name="two")
+        tf.multiply(tf.square(x) * two, 1.0 + 0 * tf.square(x), name="y")
+        tf.identity(tf.identity(x, name="inner"), name="outer")
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    assert explain.main([str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "%two = Sqrt(" in text and "# rewrites (see --rewritten): " in text
+    assert "#   folded: 1\n#   cse: 1\n" in text and "identity" in text
+    assert explain.main([str(path), "--rewritten"]) == 0
+    text = capsys.readouterr().out
+    assert "%two = Const() {value: 2.0}" in text and text.count("= Square(") == 1

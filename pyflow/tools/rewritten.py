@@ -1,0 +1,28 @@
+"""What the rewrites of a session would do to a graph of a file, for `python -m pyflow explain`.
+
+Threads: the command's own.
+
+    graph, lines = rewritten(graph_def)     # a pass graph, or None; lines say what each pass did
+"""
+
+
+def rewritten(message):
+    """(rewritten pass graph or None, [lines]).  All nodes nobody reads count as fetched."""
+    from pyflow.framework import errors
+    from pyflow.framework import graph as graph_lib
+    from pyflow.framework.graph_io import import_graph_def
+    from pyflow.passes import node, rewrite
+    from pyflow.passes.place import Devices
+    from pyflow.session import evaluate, runtime
+    try:
+        with graph_lib.Graph().as_default() as user_graph:
+            import_graph_def(message, name="")
+    except (ValueError, TypeError, KeyError, errors.OpError) as e:
+        return None, [f"rewrites: not tried, the graph cannot be imported: {e}"]
+    runtime.start()
+    graph = node.whole(user_graph)
+    before = len(graph.nodes)
+    evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1})
+    counts = rewrite.rewrite(graph, rewrite.Options(), evaluator)
+    lines = [f"rewrites (see --rewritten): {before} nodes become {len(graph.nodes)}"]
+    return graph, lines + [f"  {line}" for line in rewrite.report(counts).splitlines()]
