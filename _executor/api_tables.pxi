@@ -1,6 +1,10 @@
 """Part of api.pyx: plugins, ops, kernels, devices, memory, pools and states."""
 
 # ---------------------------------------------------------------- process-wide tables
+def checked_build():
+    """Was the core built with -Dchecks=true?  Then invariants and writes past outputs are looked at."""
+    return bool(pf_checked_build())
+
 def host_address():
     """Address of the pf_host table that plugins are given."""
     return <uintptr_t>pf_host_table()

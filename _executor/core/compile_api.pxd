@@ -48,6 +48,7 @@ cdef extern from "pf_compile.h" nogil:
         int32_t* frame
         int32_t* out_frame
         int32_t* topo
+        int32_t* next_start
         int32_t* out_begin
         int32_t* out_node
         int32_t* out_port

@@ -415,9 +415,11 @@ cdef extern from "pf_core.h" nogil:
 
     # tensors
     enum:
+        PF_RED_ZONE, PF_RED_BYTE
+    enum:
         PF_MAX_NDIM, PF_INLINE_DIMS
     enum:
-        PF_T_BORROWED, PF_T_HANDLE, PF_T_VIEW, PF_T_FOREIGN
+        PF_T_BORROWED, PF_T_HANDLE, PF_T_VIEW, PF_T_FOREIGN, PF_T_WATCHED
     ctypedef struct pf_tensor:
         DLManagedTensorVersioned m
         pf_a32 refs

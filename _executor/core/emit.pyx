@@ -149,7 +149,7 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         if (c.sig[i].n_in == 0 and c.sig[i].n_out == 0 and not c.flags[i] & PF_N_ASYNC
                 and c.plan.nodes[i].call.opened == NULL):
             ins.kind = PF_I_CALL0
-        ins.compute = c.kernel[i].kernel.compute
+        ins.compute = pf_compute_slowly if pf_runs_slowly(c.plan.nodes + i) else c.kernel[i].kernel.compute
         ins.state = c.plan.nodes[i].state
         if c.flags[i] & PF_N_ASYNC:
             ins.flags |= PF_F_ASYNC
@@ -276,6 +276,17 @@ cdef pf_status emit_blocks(pf_comp* c, int32_t* where) noexcept nogil:
     c.plan.n_blocks = <uint32_t>at
     return PF_OK
 
+cdef void link_starts(pf_comp* c, const int32_t* where) noexcept nogil:
+    """The next collective of a frame waits until the last one's compute returned."""
+    cdef int32_t i, d
+    if c.next_start == NULL:
+        return
+    for i in range(c.n):
+        if c.next_start[i] >= 0:
+            d = where[c.block[c.next_start[i]]]
+            c.plan.blocks[where[c.block[i]]].next_start = <uint32_t>d + 1
+            c.plan.blocks[d].pending += 1
+
 cdef pf_status link_blocks(pf_comp* c, const int32_t* where) noexcept nogil:
     """Successor lists, and the roots of every frame."""
     cdef int32_t b, k, f, total = 0, p
@@ -299,6 +310,7 @@ cdef pf_status link_blocks(pf_comp* c, const int32_t* where) noexcept nogil:
             p = where[c.blocks[b].preds[k]]
             c.plan.succs[c.plan.blocks[p].succ_end] = <uint32_t>where[b]
             c.plan.blocks[p].succ_end += 1
+    link_starts(c, where)
     for f in range(c.n_frames):
         fd = c.plan.frames + f
         fd.roots = <uint32_t*>keep(c, fd.n_blocks, sizeof(uint32_t))

@@ -153,8 +153,17 @@ cdef int32_t missing_output(pf_call* c, const pf_instr* ins) noexcept nogil:
         if c.slab.slots[ins.out_slot + k] == NULL:
             snprintf(text, 120, b"the kernel returned OK without setting output %u", k)
             pf_call_fail(c, pf_fail(&c.ctx, PF_INTERNAL, text))
+            pf_call_cleanup(c)
             return PF_RUN_STOP
     return PF_RUN_OK
+
+cdef int32_t overwritten(pf_call* c, uint32_t k) noexcept nogil:
+    cdef char text[200]
+    snprintf(text, 200, b"the kernel wrote past the end of output %u, which has %lld bytes (seen by the checking build)", k,
+             <long long>pf_tensor_of(c.ctx.out[k]).nbytes)
+    pf_call_fail(c, pf_fail(&c.ctx, PF_INTERNAL, text))
+    pf_call_cleanup(c)
+    return PF_RUN_STOP
 
 cdef inline int32_t after_call(pf_call* c, const pf_instr* ins, pf_status st) noexcept nogil:
     """Status checked, outputs checked, inputs released."""
@@ -171,6 +180,8 @@ cdef inline int32_t after_call(pf_call* c, const pf_instr* ins, pf_status st) no
     for k in range(ins.n_out):
         if out[k] == NULL:
             return missing_output(c, ins)
+        if PF_CHECKS and pf_alive(out[k]) and not pf_red_zone_ok(pf_tensor_of(out[k])):
+            return overwritten(c, k)
     if ins.flags & PF_F_CTL_OUT:
         out[ins.n_out] = PF_DEAD if c.dead_out else NULL
         c.dead_out = 0
@@ -453,21 +464,25 @@ cdef public void pf_make_ready(pf_worker* w, pf_item* item) noexcept nogil:
     elif not pf_heap_push(&w.ready, item):
         pf_run_item(w, item)        # no memory for the list: run it now
 
+cdef inline void one_less(pf_worker* w, pf_slab* s, uint32_t block) noexcept nogil:
+    """A predecessor of the block is done.  `shared` is read anew each time: making a block ready may set it."""
+    cdef pf_item* item = s.items + (block - s.def_.block_begin)
+    cdef int32_t left
+    if pf_a32_load_rlx(&s.step.shared):
+        left = pf_a32_add(&item.pending, -1) - 1
+    else:
+        left = pf_a32_load_rlx(&item.pending) - 1
+        pf_a32_store_rlx(&item.pending, left)
+    if left == 0:
+        pf_make_ready(w, item)
+
 cdef public int32_t pf_block_count_down(pf_worker* w, pf_slab* s, uint32_t block) noexcept nogil:
     cdef pf_plan* plan = s.step.plan
     cdef const pf_block* b = plan.blocks + block
     cdef uint32_t k
-    cdef pf_item* item
-    cdef int32_t shared = pf_a32_load_rlx(&s.step.shared), left
+    cdef int32_t left
     for k in range(b.succ_begin, b.succ_end):
-        item = s.items + (plan.succs[k] - s.def_.block_begin)
-        if shared:
-            left = pf_a32_add(&item.pending, -1) - 1
-        else:
-            left = pf_a32_load_rlx(&item.pending) - 1
-            pf_a32_store_rlx(&item.pending, left)
-        if left == 0:
-            pf_make_ready(w, item)
+        one_less(w, s, plan.succs[k])
     if pf_a32_load_rlx(&s.step.shared):
         return pf_a32_add(&s.blocks_left, -1) == 1
     left = pf_a32_load_rlx(&s.blocks_left) - 1
@@ -517,8 +532,11 @@ cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
     return r
 
 cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
-    cdef pf_step* step = item.slab.step
+    cdef pf_slab* slab = item.slab
+    cdef pf_step* step = slab.step
     cdef pf_call* call = item.call
+    cdef uint32_t next_start
+    cdef int32_t r = PF_RUN_STOP
     if item.block == <uint32_t>PF_JOB_BLOCK:
         pf_job_run(w, <pf_job*>item)
         return
@@ -526,8 +544,13 @@ cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
         item.call = NULL
         pf_call_finish(w, call)
         w.kernels += 1
-    elif not pf_a32_load_rlx(&step.cancelled):
-        if pf_run_block(w, item) == PF_RUN_PENDING:
+    else:
+        next_start = step.plan.blocks[item.block].next_start
+        if not pf_a32_load_rlx(&step.cancelled):
+            r = pf_run_block(w, item)
+        if next_start:              # that block waits for this: its slab, and the step, are still there
+            one_less(w, slab, next_start - 1)
+        if r == PF_RUN_PENDING:
             return
     if w.step == NULL:              # the step may be gone after the next line
         pf_a64_add_rlx(&step.kernels, w.kernels)

@@ -52,7 +52,7 @@ cdef extern from "pf_core.h" nogil:
     ctypedef struct pf_block:
         uint32_t begin, end
         int32_t pending
-        uint32_t succ_begin, succ_end, order, flags
+        uint32_t succ_begin, succ_end, order, flags, next_start
     ctypedef struct pf_loop_var:
         uint32_t enter_slot, merge_slot, next_slot, index_slot
         int32_t event, take
@@ -151,6 +151,7 @@ cdef extern from "pf_core.h" nogil:
         pthread_cond_t cond
         pf_error error
         pf_call* deferred
+        pf_call* told_up_to
         pf_post* posts
         pf_resource** owned
         int32_t n_owned, owned_room
@@ -238,6 +239,10 @@ cdef extern from "pf_core.h" nogil:
     void pf_call_cleanup(pf_call*) noexcept
     pf_status pf_call_lend(pf_call*, int32_t, void*) noexcept
     pf_call* pf_ticket_new(pf_call*, uint64_t*) noexcept
+    bint pf_runs_slowly(const pf_node_info*) noexcept
+    pf_status pf_compute_slowly(pf_ctx*, const void*) noexcept
+    int32_t pf_checked_build() noexcept
+    bint pf_red_zone_ok(const pf_tensor*) noexcept
     pf_call* pf_ticket_take(uint64_t) noexcept
     pf_call* pf_ticket_peek(uint64_t) noexcept
     void pf_call_done(pf_call*, pf_status) noexcept
@@ -318,7 +323,7 @@ cdef extern from "pf_core.h" nogil:
         pf_post* slow
         pf_post* slow_tail
         pthread_cond_t slow_cond
-        int32_t slow_threads, slow_idle
+        int32_t slow_threads, slow_idle, slow_queued
         pf_a32 n_posts, idle, waiting_callers, stop
     enum:
         PF_MAX_LANES

@@ -212,10 +212,13 @@ cdef void start_paper(Work* w) noexcept nogil:
     w.n_order = 0
     for i in range(w.n_keys):
         w.ready[i] = -1
+    memset(w.waits, 0, sizeof(int32_t) * c.n)
     for i in range(c.n):
-        w.waits[i] = 0
         for k in range(c.g.nodes[i].n_in + c.g.nodes[i].n_ctl):
             w.waits[i] += counts(c, c.g.nodes[i].inputs[k].node, i)
+    for i in range(c.n):
+        if c.next_start != NULL and c.next_start[i] >= 0:
+            w.waits[c.next_start[i]] += 1
     for i in range(c.n - 1, -1, -1):
         if w.waits[i] == 0:
             make_ready(w, i)
@@ -230,6 +233,11 @@ cdef void done(Work* w, int32_t i) noexcept nogil:
         d = c.out_node[k]
         if not counts(c, i, d) or (w.key[i] >= 0 and w.key[d] == w.key[i]):
             continue
+        w.waits[d] -= 1
+        if w.waits[d] == 0:
+            make_ready(w, d)
+    if c.next_start != NULL and c.next_start[i] >= 0:
+        d = c.next_start[i]
         w.waits[d] -= 1
         if w.waits[d] == 0:
             make_ready(w, d)

@@ -48,6 +48,7 @@ typedef struct pf_comp {
   uint8_t *mem;             /* per output: 1 in the device's memory */
   int32_t again, pad;       /* the graph got copies: compile it anew */
   int32_t *frame, *out_frame, *topo;
+  int32_t *next_start;      /* collective -> the one that starts after it did; -1; NULL: fewer than one */
   int32_t *out_begin, *out_node, *out_port; /* consumers: node, and the output it reads (-1: control) */
   int32_t n_frames, frames_room;
   pf_comp_frame *frames;

@@ -107,7 +107,8 @@ enum {
   PF_T_BORROWED = 1,    /* a caller's memory: never mutated, forwarded, or kept beyond the step without a copy */
   PF_T_HANDLE = 2,      /* dl_tensor.data is a pf_object: a variable (ref) or resource handle */
   PF_T_VIEW = 4,        /* shares the data of `owner`, another pf_tensor */
-  PF_T_FOREIGN = 8      /* `owner` is a DLManagedTensorVersioned whose deleter we call */
+  PF_T_FOREIGN = 8,     /* `owner` is a DLManagedTensorVersioned whose deleter we call */
+  PF_T_WATCHED = 16     /* checking build: a red zone follows the data */
 };
 typedef struct pf_tensor {
   DLManagedTensorVersioned m;   /* m.deleter drops one reference; m.manager_ctx is this tensor */

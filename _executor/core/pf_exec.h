@@ -18,6 +18,15 @@
 #ifndef PF_CHECKS
 #define PF_CHECKS 0                 /* -Dchecks=true: invariants are verified after every step */
 #endif
+/* The checking build writes RED_BYTE behind every plain tensor and looks at it after each kernel. */
+enum { PF_RED_ZONE = PF_CHECKS ? 64 : 0, PF_RED_BYTE = 0xA5 };
+static inline int pf_red_zone_ok(const pf_tensor *t) {
+  const unsigned char *p = (const unsigned char *)t->m.dl_tensor.data + t->nbytes;
+  if (t->flags & PF_T_WATCHED)
+    for (int k = 0; k < PF_RED_ZONE; k++)
+      if (p[k] != PF_RED_BYTE) return 0;
+  return 1;
+}
 #define PF_DEAD ((DLTensor *)(uintptr_t)1)
 static inline int pf_alive(const DLTensor *t) { return (uintptr_t)t > 1; }
 
@@ -85,7 +94,8 @@ typedef struct pf_block {
   int32_t pending;          /* predecessors in the same frame */
   uint32_t succ_begin, succ_end;    /* plan->succs: block indices relative to the frame */
   uint32_t order;           /* construction order: lower runs first */
-  uint32_t flags, pad;
+  uint32_t flags;
+  uint32_t next_start;      /* 1 + a block that waits until this one's compute has returned (collectives); 0: none */
 } pf_block;
 
 typedef struct {
@@ -204,7 +214,8 @@ typedef struct pf_step {
   pthread_mutex_t lock;             /* guards error, cancels, frames, posts */
   pthread_cond_t cond;              /* the caller sleeps here, with pool->lock */
   pf_error error;
-  struct pf_call *deferred;         /* calls that await their done */
+  struct pf_call *deferred;         /* calls that await their done (lock) */
+  struct pf_call *told_up_to;       /* cancelling: the next of them to tell (lock) */
   struct pf_post *posts;            /* work for the caller's own thread (pool->lock) */
   pf_resource **owned;              /* step-scoped resources (lock) */
   int32_t n_owned, owned_room;
@@ -330,6 +341,13 @@ void pf_call_init(pf_call *c, pf_step *step, struct pf_worker *w);
 void pf_call_cleanup(pf_call *c);                   /* unlock, release what was lent, free the message */
 pf_status pf_call_lend(pf_call *c, int32_t kind, void *p);
 pf_call *pf_ticket_new(pf_call *c, uint64_t *ticket);   /* registers a deferred copy of c */
+/* A synchronous PF_KERNEL_BLOCKING kernel of a host device: its compute runs on the BLOCKING lane. */
+static inline int pf_runs_slowly(const pf_node_info *i) {
+  return (i->kernel->kernel->flags & (PF_KERNEL_BLOCKING | PF_KERNEL_ASYNC)) == PF_KERNEL_BLOCKING &&
+         !(i->dev && i->dev->stream);
+}
+pf_status pf_compute_slowly(pf_ctx *ctx, const void *state);
+int32_t pf_checked_build(void);                     /* PF_CHECKS of the core */
 pf_call *pf_ticket_take(uint64_t ticket);           /* removes it; NULL: late or unknown */
 pf_call *pf_ticket_peek(uint64_t ticket);
 void pf_call_done(pf_call *c, pf_status s);         /* the second of {compute returned, done} completes the call */
@@ -386,7 +404,7 @@ typedef struct pf_pool {
   pf_a32 n_posts;
   pf_post *slow, *slow_tail;        /* lock: the BLOCKING lane */
   pthread_cond_t slow_cond;
-  int32_t slow_threads, slow_idle;
+  int32_t slow_threads, slow_idle, slow_queued, pad;
   pf_a32 idle;                      /* pool threads asleep */
   pf_a32 waiting_callers;
   pf_a32 stop;

@@ -153,12 +153,13 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
             return st
     info.kernel = k
     c.kernel[i] = k
-    if k.kernel.flags & <uint32_t>PF_KERNEL_ASYNC:
+    if k.kernel.flags & <uint32_t>(PF_KERNEL_ASYNC | PF_KERNEL_COLLECTIVE) or pf_runs_slowly(info):
         c.flags[i] |= PF_N_ASYNC
         c.plan.has_async = 1
     if k.kernel.flags & <uint32_t>PF_KERNEL_URGENT:
         c.flags[i] |= PF_N_URGENT
-    if k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not c.plan.solo:
+    if (k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not c.plan.solo
+            and not pf_runs_slowly(info)):
         if not (k.kernel.flags & <uint32_t>PF_KERNEL_EXPENSIVE) or not pf_node_is_small(c, i):
             c.flags[i] |= PF_N_EXPENSIVE
     return PF_OK
@@ -287,3 +288,28 @@ cdef void spread_deadness(pf_comp* c) noexcept nogil:
         for k in range(nd.n_in + nd.n_ctl):
             if c.flags[nd.inputs[k].node] & PF_N_MAYBE_DEAD and c.cls[nd.inputs[k].node] != PF_C_NEXT:
                 c.flags[i] |= PF_N_MAYBE_DEAD
+
+cdef pf_status chain_collectives(pf_comp* c) noexcept nogil:
+    """Collectives of one frame start one after the other, in the order of their construction where dependencies leave a choice:
+    on every task the same.  c.next_start stays NULL without them; iterations with collectives do not overlap."""
+    cdef int32_t* last = NULL
+    cdef int32_t j, i, f
+    for j in range(c.n):
+        i = c.topo[j]
+        if c.kernel[i] == NULL or not c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_COLLECTIVE:
+            continue
+        if last == NULL:
+            last = <int32_t*>grab(c, c.n_frames, sizeof(int32_t))
+            c.next_start = <int32_t*>grab(c, c.n, sizeof(int32_t))
+            if last == NULL or c.next_start == NULL:
+                return c.err.code
+            for f in range(c.n_frames):
+                last[f] = -1
+            for f in range(c.n):
+                c.next_start[f] = -1
+        f = c.frame[i]
+        c.frames[f].parallel = 1
+        if last[f] >= 0:
+            c.next_start[last[f]] = i
+        last[f] = i
+    return PF_OK

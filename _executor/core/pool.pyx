@@ -163,6 +163,7 @@ cdef void rebuild(pf_pool* p) noexcept nogil:
     p.slow_tail = NULL
     p.slow_threads = 0
     p.slow_idle = 0
+    p.slow_queued = 0
     pf_a32_store(&p.n_inject, 0)
     pf_a32_store(&p.n_loops, 0)
     pf_a32_store(&p.n_posts, 0)
@@ -562,6 +563,7 @@ cdef void* slow_main(void* arg) noexcept nogil:
                 break
             continue
         p.slow = post.next
+        p.slow_queued -= 1
         if p.slow == NULL:
             p.slow_tail = NULL
         pthread_mutex_unlock(&p.lock)
@@ -580,7 +582,8 @@ cdef pf_status post_slow(pf_pool* p, pf_post* post) noexcept nogil:
     else:
         p.slow = post
     p.slow_tail = post
-    if p.slow_idle == 0 and p.slow_threads < MAX_SLOW:
+    p.slow_queued += 1
+    if p.slow_queued > p.slow_idle and p.slow_threads < MAX_SLOW:  # one that was signalled still counts as idle
         if pthread_create(&t, NULL, slow_main, p) == 0:
             pthread_detach(t)
             p.slow_threads += 1

@@ -259,17 +259,24 @@ cdef void clean_up(pf_step* s) noexcept nogil:
 
 # ---------------------------------------------------------------- failure
 cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
-    """Cancel callbacks, each once, no lock held; then the rendezvous."""
+    """Cancel callbacks, each once, no lock held; then the rendezvous.
+
+    One pass over the deferred calls: `s.told_up_to` is the next one to look at, and a call that ends meanwhile moves it on.  No
+    callback is registered once the step is cancelled, so nothing appears behind it."""
     cdef pf_call* c
     cdef void (*fn)(void*) noexcept nogil
     cdef void* arg
     cdef pf_rendezvous* r
+    cdef bint first = True
     while True:
         pthread_mutex_lock(&s.lock)
-        c = s.deferred
+        c = s.deferred if first else s.told_up_to
+        first = False
         while c != NULL and c.cancel_fn == NULL:
             c = c.next_cancel
+        s.told_up_to = NULL
         if c != NULL:
+            s.told_up_to = c.next_cancel
             fn = c.cancel_fn
             arg = c.cancel_arg
             c.cancel_fn = NULL
@@ -578,6 +585,8 @@ cdef public void pf_call_done(pf_call* c, pf_status st) noexcept nogil:
 cdef public void pf_call_forget(pf_call* c) noexcept nogil:
     cdef pf_step* s = c.step
     pthread_mutex_lock(&s.lock)
+    if s.told_up_to == c:
+        s.told_up_to = c.next_cancel
     if c.prev_cancel != NULL:
         c.prev_cancel.next_cancel = c.next_cancel
     else:
@@ -585,6 +594,46 @@ cdef public void pf_call_forget(pf_call* c) noexcept nogil:
     if c.next_cancel != NULL:
         c.next_cancel.prev_cancel = c.prev_cancel
     pthread_mutex_unlock(&s.lock)
+
+# ---------------------------------------------------------------- the BLOCKING lane
+cdef void unlock_variables(pf_call* c) noexcept nogil:
+    """Locks go back on the thread that took them; whatever else the call was lent stays until it ends."""
+    cdef int32_t k, n = 0
+    for k in range(c.n_lent):
+        if c.lent[k].kind & 255 == 3:
+            give_up(c.lent[k].kind, c.lent[k].p)
+        else:
+            c.lent[n] = c.lent[k]
+            n += 1
+    c.n_lent = n
+
+cdef void run_slowly(void* arg) noexcept nogil:
+    """On a thread of the lane."""
+    cdef pf_call* c = <pf_call*>arg
+    cdef uint64_t ticket = c.ticket
+    cdef pf_status st = PF_CANCELLED
+    if not pf_a32_load(&c.step.cancelled):
+        st = c.node.kernel.kernel.compute(&c.ctx, c.node.state)
+    if pf_ticket_peek(ticket) != c:
+        return                      # it called done itself
+    unlock_variables(c)
+    if st == PF_PENDING:
+        st = pf_fail(&c.ctx, PF_INTERNAL, b"the kernel returned PF_PENDING but is not declared PF_KERNEL_ASYNC")
+    if pf_ticket_take(ticket) != NULL:
+        pf_call_done(c, st)
+
+cdef public pf_status pf_compute_slowly(pf_ctx* ctx, const void* state) noexcept nogil:
+    """compute of a synchronous PF_KERNEL_BLOCKING kernel: no compute thread waits for a file."""
+    cdef uint64_t ticket
+    cdef pf_call* c = pf_ticket_new(<pf_call*>ctx, &ticket)
+    if c == NULL:
+        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a call on the BLOCKING lane")
+    if pf_pool_post(c.step.pool, PF_LANE_BLOCKING, run_slowly, c):
+        run_slowly(c)
+    return PF_PENDING
+
+cdef public int32_t pf_checked_build() noexcept nogil:
+    return PF_CHECKS
 
 # ---------------------------------------------------------------- run
 cdef inline void fill_slots(pf_step* s, pf_tensor** take_args) noexcept nogil:

@@ -194,8 +194,14 @@ cdef public pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape,
         if unlikely(<uint64_t>d >= (<uint64_t>1 << 31) or n >= (<int64_t>1 << 31)):
             return tensor_new_slow(type, shape, ndim)
         n *= d
-    t = pf_block_new(pf_class_of(<uint64_t>n))
-    return NULL if t == NULL else tensor_in(t, type, shape, ndim, n)
+    t = pf_block_new(pf_class_of(<uint64_t>n + PF_RED_ZONE))
+    if t == NULL:
+        return NULL
+    tensor_in(t, type, shape, ndim, n)
+    if PF_RED_ZONE:
+        t.flags = PF_T_WATCHED
+        memset(<char*>t.m.dl_tensor.data + n, PF_RED_BYTE, PF_RED_ZONE)
+    return t
 
 
 # ---------------------------------------------------------------- headers over other memory
