@@ -107,7 +107,7 @@ static pf_status conv_sizes(pf_ctx *c, const window_state *s, const int64_t *x, 
   int64_t area, all;
   *g = conv{.n = x[0], .h = x[1], .w = x[2], .c = x[3], .kh = f[0], .kw = f[1], .fc = depthwise ? 1 : f[2], .oc = f[3],
             .oh = 0, .ow = 0, .sh = s->sh, .sw = s->sw, .dh = s->dh, .dw = s->dw, .pt = 0, .pb = 0, .pl = 0, .pr = 0, .groups = 1,
-            .nchw = s->nchw, .type = 0, .pass = 0};
+            .nchw = s->nchw, .type = 0, .pass = 0, .zero = 0};
   if (g->kh < 1 || g->kw < 1 || f[2] < 1 || f[3] < (depthwise ? 1 : 0))
     return INVALID(c, "filter must not have zero elements (i.e. all dimensions must be non-zero): %s", shape_of(f, 4).s);
   if (depthwise) {

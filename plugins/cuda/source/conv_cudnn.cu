@@ -205,7 +205,10 @@ struct attempt {
     if (image_changes()) {
       PF_TRY(x.take((uint64_t)image));
       if (g->pass == CONV_INPUT) b->out = x.data;
-      else PF_TRY(bring_image(d->x, image)), b->x = x.data;
+      else {
+        PF_TRY(bring_image(d->x, image));
+        b->x = x.data;
+      }
     }
     if (nchw == g->nchw) return PF_OK;
     PF_TRY(y.take((uint64_t)result));
