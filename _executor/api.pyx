@@ -26,6 +26,7 @@ from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
+from watch_api cimport pf_watch_cancel, pf_watch_report
 from infer_api cimport pf_infer_call
 from trace_api cimport *
 
@@ -211,6 +212,10 @@ cdef class Plan:
         return dict(nodes=self.p.n_nodes, instructions=self.p.n_instrs, blocks=self.p.n_blocks, frames=self.p.n_frames,
                     inlined=inlined, slots=self.p.frames[0].n_slots, constants=self.p.n_consts,
                     groups=self.p.n_groups, grouped=self.p.n_grouped)
+
+    def buffers(self):
+        """Bytes of the planned extent, of all buffers in it, and of those alive at once at the worst moment."""
+        return dict(planned=self.p.planned_bytes, total=self.p.planned_sum, alive=self.p.planned_least)
 
     def explain(self):
         """The plan as text: blocks, instructions, slots."""

@@ -1,5 +1,10 @@
 """Part of api.pyx: plans as text; shapes of ops declared in C."""
 
+cdef extern from "pf_buffers.h" nogil:
+    enum:
+        PF_PUT_HEAP, PF_PUT_PLACE, PF_PUT_REUSE, PF_PUT_ALIAS
+        PF_EXTENT_BYTES
+
 # ---------------------------------------------------------------- explain
 cdef str explain_plan(pf_plan* p):
     cdef uint32_t f, b, i
@@ -21,7 +26,7 @@ cdef str explain_plan(pf_plan* p):
                                                             succ))
             for i in range(p.blocks[b].begin, p.blocks[b].end):
                 out.append("    " + explain_instr(p, i, kinds))
-    return "\n".join(out)
+    return "\n".join(out + explain_buffers(p))
 
 cdef str explain_instr(pf_plan* p, uint32_t i, list kinds):
     cdef pf_instr* ins = p.instrs + i
@@ -36,9 +41,37 @@ cdef str explain_instr(pf_plan* p, uint32_t i, list kinds):
         return "%s %s(%s)" % (kinds[ins.kind], text_of(p.frames[ins.aux].name), ", ".join(reads))
     outs = ["%d" % (ins.out_slot + k) for k in range(ins.n_out)]
     kernel = p.nodes[ins.node].kernel
-    return "%s = %s %s(%s)%s%s" % (", ".join(outs) or "()", text_of(p.nodes[ins.node].op), name, ", ".join(reads),
-                                   " maybe-dead" if ins.flags & PF_F_MAYBE_DEAD else "",
-                                   " by " + kernel.plugin_id.decode() if kernel != NULL else "")
+    return "%s = %s %s(%s)%s%s%s" % (", ".join(outs) or "()", text_of(p.nodes[ins.node].op), name, ", ".join(reads),
+                                     " maybe-dead" if ins.flags & PF_F_MAYBE_DEAD else "",
+                                     " by " + kernel.plugin_id.decode() if kernel != NULL else "", explain_places(p, i))
+
+# ---------------------------------------------------------------- buffers
+cdef list explain_buffers(pf_plan* p):
+    """Sizes of what was planned, last lines of `explain`."""
+    if p.planned_bytes < PF_EXTENT_BYTES:
+        return ["buffers: none planned, all on the heap (%d bytes of known size that end within the step)" % p.planned_sum]
+    return ["buffers: %d bytes planned for %d bytes of outputs; at most %d of them alive at once" % (
+        p.planned_bytes, p.planned_sum, p.planned_least)]
+
+cdef str explain_places(pf_plan* p, uint32_t i):
+    """Where the outputs of a kernel call of the root frame go: `[0+4096]` offset and bytes, `[in place of 0]`, `[heap]`."""
+    cdef pf_instr* ins = p.instrs + i
+    cdef pf_place* place
+    cdef uint32_t k
+    out = []
+    if ins.kind != PF_I_CALL or not ins.n_out or p.frames[p.nodes[ins.node].frame].inlined or p.nodes[ins.node].frame:
+        return ""
+    for k in range(ins.n_out):
+        place = p.places + ins.aux + k
+        if place.how == PF_PUT_REUSE:
+            out.append("in place of %d" % place.input)
+        elif place.how == PF_PUT_ALIAS:
+            out.append("shares %d" % place.input)
+        elif place.how == PF_PUT_PLACE and ins.flags & PF_F_PLACED:
+            out.append("%d+%d" % (place.offset, place.bytes))
+        else:
+            out.append("heap")
+    return " [%s]" % ", ".join(out)
 
 # ---------------------------------------------------------------- shapes of ops declared in C
 def infer_shapes(bytes graph_def, str node, list dims, dict consts):

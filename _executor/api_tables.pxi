@@ -89,6 +89,14 @@ def reset_peak():
     """Starts a new peak measurement of the host allocator."""
     pf_mem_reset_peak()
 
+def report_steps():
+    """What the steps that run now are at: which nodes have not completed, and what waits for them.  Any thread."""
+    cdef char text[16384]
+    cdef int64_t n
+    with nogil:
+        n = pf_watch_report(text, sizeof(text))
+    return text[:n].decode("utf-8", "replace")
+
 def release_memory():
     """Gives cached memory, the host's and the opened devices', back to the system."""
     cdef pf_device_entry* d
@@ -152,6 +160,17 @@ cdef class State:
         self.s = pf_state_new(name.encode())
         if self.s == NULL:
             raise MemoryError()
+
+    def cancel(self, str why="cancelled"):
+        """Ends every step of this state that can last with a CANCELLED error; how many there were."""
+        cdef pf_state* s = self.s
+        cdef bytes text = why.encode()
+        cdef const char* message = text
+        cdef int n = 0
+        if s != NULL:
+            with nogil:
+                n = pf_watch_cancel(s, PF_CANCELLED, message)
+        return n
 
     def close(self):
         """Aborts and forgets everything in the session's own container."""

@@ -14,6 +14,9 @@ from core cimport *
 from exec_api cimport *
 from compile_api cimport *
 
+cdef enum:
+    EARLY = 0x40000000      # off the key of a node that gives memory back: it runs as soon as it can
+
 cdef inline int32_t item_of(pf_comp* c, int32_t src, int32_t frame) noexcept nogil:
     """The item of `frame` that produces node src's output there; -1: it comes from outside (an Enter)."""
     if c.cls[src] == PF_C_EXIT and c.out_frame[src] == frame:
@@ -54,7 +57,7 @@ cdef void release(pf_comp* c, int32_t node, int32_t frame, int32_t* waits, int32
             continue
         waits[d] -= 1
         if waits[d] == 0:
-            pf_ints_push(ready, n_ready, 2 * d)
+            pf_ints_push(ready, n_ready, 2 * d - EARLY * pf_comp_frees(c, d))
 
 cdef public pf_status pf_comp_order(pf_comp* c, int32_t frame) noexcept nogil:
     cdef pf_comp_frame* fr = c.frames + frame
@@ -72,9 +75,11 @@ cdef public pf_status pf_comp_order(pf_comp* c, int32_t frame) noexcept nogil:
     # keys: 2 * node, or 2 * (last Enter) + 1 for a child frame
     for i in range(c.n):
         if c.frame[i] == frame and waits[i] == 0:
-            pf_ints_push(ready, &n_ready, 2 * i)
+            pf_ints_push(ready, &n_ready, 2 * i - (EARLY if c.flags[i] & PF_N_PREFILLED else 0))
     while n_ready:
         k = pf_ints_pop(ready, &n_ready)
+        if k < 0:
+            k += EARLY
         if k & 1:
             f = c.out_frame[k // 2]
             fr.items[fr.n_items] = c.n + f
@@ -233,7 +238,7 @@ cdef int32_t block_for(pf_comp* c, int32_t item, int32_t frame, int32_t* p) noex
             own |= PF_B_ASYNC
         if c.flags[item] & PF_N_EXPENSIVE:
             own |= PF_B_EXPENSIVE
-        if c.flags[item] & PF_N_URGENT:
+        if c.flags[item] & PF_N_URGENT or pf_comp_frees(c, item):
             own |= PF_B_URGENT
         if own & (PF_B_ASYNC | PF_B_EXPENSIVE) or c.opt.no_blocks:
             return new_block(c, frame, own, p, reduce(c, p, n), order)

@@ -79,6 +79,9 @@ cdef extern from "pf_compile.h" nogil:
     pf_status pf_comp_order(pf_comp*, int32_t) noexcept
     pf_status pf_comp_blocks(pf_comp*) noexcept
     pf_status pf_comp_emit(pf_comp*) noexcept
+    pf_status pf_comp_places(pf_comp*) noexcept
+    int64_t pf_comp_bytes(pf_comp*, int32_t, int32_t) noexcept
+    int32_t pf_comp_frees(pf_comp*, int32_t) noexcept
     pf_status pf_comp_group(pf_comp*) noexcept
     pf_status pf_comp_consumers(pf_comp*) noexcept
     pf_status pf_comp_fail(pf_comp*, int32_t, pf_status, const char*) noexcept

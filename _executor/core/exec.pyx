@@ -273,6 +273,15 @@ cdef int32_t do_identity(pf_call* c, const pf_instr* ins) noexcept nogil:
         drop_unused(c.slab, ins)
     return PF_RUN_OK
 
+cdef int32_t settle_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """A fetch that lies in the step's extent, perhaps as a view, becomes a tensor of its own."""
+    cdef pf_tensor* t = pf_tensor_settled(pf_tensor_of(c.step.rets[ins.aux]))
+    c.step.rets[ins.aux] = pf_dl(t) if t != NULL else NULL
+    if t != NULL:
+        return PF_RUN_OK
+    c.info = NULL
+    return after_call(c, ins, pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a fetched tensor"))
+
 cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef uint32_t e = c.plan.ins[ins.in_begin]
     cdef pf_tensor* t
@@ -286,6 +295,8 @@ cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
         release_input(c.slab, e)
         return PF_RUN_OK
     c.step.rets[ins.aux] = pf_take_input(c.slab, e)
+    if pf_tensor_of(c.step.rets[ins.aux]).flags & (PF_T_PLACED | PF_T_VIEW):
+        return settle_retval(c, ins)
     return PF_RUN_OK
 
 cdef int32_t dead_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
@@ -481,6 +492,7 @@ cdef public int32_t pf_block_count_down(pf_worker* w, pf_slab* s, uint32_t block
     cdef const pf_block* b = plan.blocks + block
     cdef uint32_t k
     cdef int32_t left
+    pf_a32_store_rlx(&s.items[block - s.def_.block_begin].pending, PF_BLOCK_DONE)
     for k in range(b.succ_begin, b.succ_end):
         one_less(w, s, plan.succs[k])
     if pf_a32_load_rlx(&s.step.shared):
@@ -547,6 +559,7 @@ cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
     else:
         next_start = step.plan.blocks[item.block].next_start
         if not pf_a32_load_rlx(&step.cancelled):
+            pf_a32_store_rlx(&item.pending, PF_BLOCK_RUNNING)
             r = pf_run_block(w, item)
         if next_start:              # that block waits for this: its slab, and the step, are still there
             one_less(w, slab, next_start - 1)

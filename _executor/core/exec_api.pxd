@@ -72,6 +72,10 @@ cdef extern from "pf_core.h" nogil:
     ctypedef struct pf_const_slot:
         uint32_t slot
         DLTensor* tensor
+    ctypedef struct pf_place:
+        int64_t offset, bytes
+        int32_t how, input
+    ctypedef struct pf_extent
     ctypedef struct pf_plan:
         pf_a32 refs, lock
         pf_graph* graph
@@ -96,7 +100,7 @@ cdef extern from "pf_core.h" nogil:
         int32_t n_groups, n_grouped
         pf_step* free_steps
         pf_a64 steps_run, kernels_run
-        int32_t solo, has_async, n_frames_in_slabs, n_devices
+        int32_t solo, has_async, n_frames_in_slabs, n_devices, watched
         pf_device_entry** devices
     ctypedef struct pf_plan_options:
         int32_t threads, no_inline, no_blocks, groups
@@ -108,6 +112,8 @@ cdef extern from "pf_core.h" nogil:
     void pf_plan_ref(pf_plan*) noexcept
     void pf_plan_unref(pf_plan*) noexcept
 
+    enum:
+        PF_BLOCK_RUNNING, PF_BLOCK_DONE
     ctypedef struct pf_item:
         pf_a32 pending
         uint32_t block, order, ready
@@ -144,6 +150,7 @@ cdef extern from "pf_core.h" nogil:
         int64_t id
         pf_slab root
         DLTensor** rets
+        pf_extent* extent
         pf_a32 cancelled, done
         pf_a32 shared
         pf_a32 caller_waits
@@ -164,6 +171,10 @@ cdef extern from "pf_core.h" nogil:
         int32_t (*poll)(void*) noexcept nogil
         void* poll_arg
         pthread_t caller
+        int64_t began_ns
+        int32_t pins
+        pf_step* next_running
+        pf_step* prev_running
         int32_t drained
         pf_step* next_free
         pf_step* next_meeting
@@ -249,6 +260,11 @@ cdef extern from "pf_core.h" nogil:
     void pf_step_own(pf_step*, pf_resource*) noexcept
     pf_rendezvous* pf_step_rendezvous(pf_step*) noexcept
     const pf_host* pf_host_table() noexcept
+    void pf_step_extent(pf_step*) noexcept
+    void pf_step_extent_over(pf_step*) noexcept
+    pf_tensor* pf_step_output(pf_call*, int32_t, const int64_t*, int32_t) noexcept
+    void* pf_step_scratch(pf_call*, uint64_t, int64_t*) noexcept
+    void pf_step_scratch_over(pf_call*, void*, int64_t) noexcept
     const pf_plugin* pf_core_plugin() noexcept
 
     enum:

@@ -20,6 +20,7 @@ cdef enum:
     LENT_OBJECT = 1
     LENT_MEMORY = 2
     LENT_LOCK = 3
+    LENT_PAGES = 4
 
 # ---------------------------------------------------------------- errors and logging
 cdef pf_status h_fail(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
@@ -98,7 +99,9 @@ cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t nd
     if ctx.dev != NULL and out_device(c, i) != NULL:
         t = device_output(c, i, shape, ndim)
     else:
-        t = pf_tensor_new(ctx.out_type[i], shape, ndim)
+        t = pf_step_output(c, i, shape, ndim) if c.instr.flags & PF_F_PLACED else NULL
+        if t == NULL:
+            t = pf_tensor_new(ctx.out_type[i], shape, ndim)
     if t == NULL:
         describe_failed(text, ctx.out_type[i], shape, ndim, out_device(c, i) if ctx.dev != NULL else NULL)
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, text)
@@ -252,11 +255,15 @@ cdef void* device_scratch(pf_call* c, int64_t n) noexcept nogil:
 cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef void* p
+    cdef int64_t pages = 0
     if align > 64 or n > <uint64_t>1 << 46:
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"scratch memory of that size or alignment cannot be had")
         return NULL
     if ctx.dev != NULL and c.node != NULL and c.node.home != NULL:
         return device_scratch(c, <int64_t>n)
+    p = pf_step_scratch(c, n, &pages)
+    if p != NULL:
+        return p if pf_call_lend(c, LENT_PAGES | <int32_t>(pages << 8), p) == PF_OK else NULL
     p = pf_mem_alloc(max(n, <uint64_t>1))
     if p == NULL:
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's scratch buffer")
@@ -395,6 +402,10 @@ cdef DLManagedTensorVersioned* h_retain(pf_ctx* ctx, int32_t i) noexcept nogil:
             return NULL
     else:
         pf_tensor_ref(t)
+        t = pf_tensor_settled(t)
+        if t == NULL:
+            pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a copy of an input")
+            return NULL
     return &t.m
 
 cdef int32_t h_type_of(const DLManagedTensorVersioned* m) noexcept nogil:

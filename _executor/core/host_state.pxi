@@ -106,6 +106,8 @@ cdef pf_status h_var_swap(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* stea
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"var_swap of no tensor")
     t = pf_tensor_adopt(steal, v.type if v != NULL else 0)
+    if t != NULL:
+        t = pf_tensor_settled(t)
     if t == NULL:
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory")
     if v == NULL or lock_of(c, v) < 0:
@@ -123,14 +125,14 @@ cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogi
     if lock_of(c, v) < 0 or not 0 <= value < ctx.n_in or c.ins[value] == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"var_assign without var_lock, or of an input that is not there")
     t = pf_tensor_of(c.ins[value])
-    if owned_alone(c, value):
+    if not t.flags & PF_T_PLACED and owned_alone(c, value):
         e = c.plan.ins[c.instr.in_begin + <uint32_t>value]
         c.slab.slots[e & <uint32_t>PF_IN_SLOT] = NULL
         # the header must outlive this call's pointers: the variable holds it, and so does the call
         pf_tensor_ref(t)
         if pf_call_lend(c, LENT_TENSOR, t):
             return PF_RESOURCE_EXHAUSTED
-    elif plain(t):
+    elif plain(t) and not t.flags & PF_T_PLACED:
         pf_tensor_ref(t)            # shared: whoever writes first copies
     else:
         t = pf_tensor_copy(t)

@@ -57,6 +57,10 @@ cdef extern from "pf_memory.h" nogil:
     pf_tensor* pf_block_new(int32_t) noexcept
     void pf_block_release(pf_tensor*) noexcept
 
+cdef extern from "pf_core.h" nogil:
+    void pf_extents_trim() noexcept
+    int64_t pf_extents_cached() noexcept
+
 
 # ---------------------------------------------------------------- counting
 cdef inline int64_t block_bytes(int32_t k) noexcept nogil:
@@ -353,6 +357,7 @@ cdef public void pf_mem_get_stats(pf_mem_stats* out) noexcept nogil:
         c = c.next
     unlock_heap()
     raise_to(&h.peak, out.in_use)
+    out.cached += pf_extents_cached()
     out.peak = pf_a64_load(&h.peak)
     out.cap = pf_a64_load(&h.cap)
 
@@ -376,6 +381,7 @@ cdef public void pf_mem_trim() noexcept nogil:
     cdef pf_cache* c = pf_cache_get()
     cdef pf_tensor* t
     cdef int32_t k
+    pf_extents_trim()
     lock_heap()
     for k in range(PF_CLASSES):
         if c != NULL and k < PF_THREAD_CLASSES:

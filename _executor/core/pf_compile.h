@@ -83,6 +83,10 @@ pf_status pf_comp_order(pf_comp *c, int32_t frame);
 pf_status pf_comp_blocks(pf_comp *c);
 /* emit.pyx */
 pf_status pf_comp_emit(pf_comp *c);
+/* buffers.pyx */
+pf_status pf_comp_places(pf_comp *c);
+int64_t pf_comp_bytes(pf_comp *c, int32_t node, int32_t port);
+int32_t pf_comp_frees(pf_comp *c, int32_t node);
 /* groups.pyx: lets plugins' compilers replace groups of nodes by one instruction each */
 pf_status pf_comp_group(pf_comp *c);
 /* plan.pyx */

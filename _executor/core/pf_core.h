@@ -108,7 +108,8 @@ enum {
   PF_T_HANDLE = 2,      /* dl_tensor.data is a pf_object: a variable (ref) or resource handle */
   PF_T_VIEW = 4,        /* shares the data of `owner`, another pf_tensor */
   PF_T_FOREIGN = 8,     /* `owner` is a DLManagedTensorVersioned whose deleter we call */
-  PF_T_WATCHED = 16     /* checking build: a red zone follows the data */
+  PF_T_PLACED = 16,     /* its data lie in the running step's extent (buffers.pyx): copied if they leave the step */
+  PF_T_WATCHED = 32     /* checking build: a red zone follows the data */
 };
 typedef struct pf_tensor {
   DLManagedTensorVersioned m;   /* m.deleter drops one reference; m.manager_ctx is this tensor */
@@ -154,6 +155,9 @@ int64_t pf_mem_in_use(void);            /* quickly: threads' last 64 KB may be m
 void pf_mem_reset_peak(void);
 void pf_mem_set_cap(int64_t bytes);                 /* 0: none */
 void pf_mem_trim(void);                             /* gives cached blocks back to the system */
+pf_tensor *pf_tensor_settled(pf_tensor *take);      /* itself, or a copy on the heap if it lies in an extent; NULL */
+void pf_extents_trim(void);                         /* gives cached extents back to the system */
+int64_t pf_extents_cached(void);                    /* their bytes */
 
 /* ================================================================ graphs (proto.pyx) */
 typedef struct pf_attr_value {

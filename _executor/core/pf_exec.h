@@ -55,7 +55,7 @@ typedef struct pf_instr {
   uint32_t in_begin;        /* plan->ins: n_in data inputs, then n_ctl control slots */
   uint32_t out_slot;        /* outputs are contiguous */
   uint32_t n_in, n_out, n_ctl;
-  uint32_t aux;             /* RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
+  uint32_t aux;             /* CALL: its first place; RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
   uint32_t node;            /* plan->nodes */
   uint8_t kind, flags;
   uint16_t aux2;
@@ -119,6 +119,8 @@ typedef struct pf_frame_def {
 #define PF_SLOT_LENT 0xfffffffeu    /* holds a pointer the slot does not own */
 typedef struct { uint32_t slot; int32_t pad; DLTensor *tensor; } pf_const_slot;
 
+struct pf_place;
+struct pf_extent;
 typedef struct pf_plan {
   pf_a32 refs;
   pf_a32 lock;              /* guards free_steps */
@@ -141,9 +143,11 @@ typedef struct pf_plan {
   pf_str *arg_name;
   int32_t *ret_type;
   int32_t n_groups, n_grouped;      /* compiled groups, and the nodes in them */
+  struct pf_place *places;  /* what was decided for each output (pf_buffers.h) */
+  int64_t planned_bytes, planned_sum, planned_least;    /* the extent; all its buffers; the most alive at once */
   struct pf_step *free_steps;
   pf_a64 steps_run, kernels_run;
-  int32_t solo, has_async, n_frames_in_slabs, n_devices;
+  int32_t solo, has_async, n_frames_in_slabs, n_devices, watched, pad;
   pf_device_entry **devices;        /* those with memory or streams of their own */
 } pf_plan;
 
@@ -162,6 +166,7 @@ void pf_plan_ref(pf_plan *p);
 void pf_plan_unref(pf_plan *p);
 
 /* ---------------------------------------------------------------- step */
+enum { PF_BLOCK_RUNNING = -1, PF_BLOCK_DONE = -2 };     /* pf_item.pending, once it was 0; for reports only */
 #define PF_JOB_BLOCK 0xffffffffu    /* pf_item.block of a pf_job */
 typedef struct pf_item {            /* one block of one slab */
   pf_a32 pending;
@@ -207,6 +212,7 @@ typedef struct pf_step {
   int64_t id;
   pf_slab root;
   DLTensor **rets;                  /* n_rets; taken by the caller */
+  struct pf_extent *extent;         /* memory of placed outputs; NULL: none */
   pf_a32 cancelled;
   pf_a32 done;
   pf_a32 shared;                    /* other threads may work on this step; 0 -> 1 by the only one that does, before it publishes */
@@ -228,6 +234,9 @@ typedef struct pf_step {
   int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
   void *poll_arg;
   pthread_t caller;
+  int64_t began_ns;                 /* of a watched step */
+  int32_t pins, pad2;               /* with the two links: watch.pyx's lock */
+  struct pf_step *next_running, *prev_running;
   int32_t drained, pad;             /* the devices' streams were told to report (the last block's worker) */
   struct pf_step *next_free, *next_meeting;
   /* parts.pyx: the partitions of one step run side by side; the first leads, and one caller works for all */
@@ -236,7 +245,8 @@ typedef struct pf_step {
   pf_a32 parts_left;                /* leader of several: partitions that are not over */
 } pf_step;
 
-typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable */
+typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable,
+                                                                   * 4 scratch pages of the step's extent (kind >> 8) */
 typedef struct pf_call {            /* a pf_ctx and what the host keeps with it */
   pf_ctx ctx;
   pf_step *step;
@@ -310,6 +320,19 @@ void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results a
 void pf_step_free(pf_step *s);
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
+
+/* steps that can last (watch.pyx) */
+void pf_watch_begin(pf_step *s);
+void pf_watch_end(pf_step *s);
+int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
+int64_t pf_watch_report(char *text, int64_t room);
+
+/* buffers.pyx */
+void pf_step_extent(pf_step *s);                    /* when the step begins, and when it is over */
+void pf_step_extent_over(pf_step *s);
+pf_tensor *pf_step_output(pf_call *c, int32_t i, const int64_t *shape, int32_t ndim);   /* NULL: the heap shall serve */
+void *pf_step_scratch(pf_call *c, uint64_t bytes, int64_t *pages);                      /* NULL: the heap shall serve */
+void pf_step_scratch_over(pf_call *c, void *p, int64_t pages);
 
 /* between exec.pyx (instructions, blocks), frames.pyx (loops), step.pyx (steps, calls) and host.pyx */
 enum { PF_RUN_OK = 0, PF_RUN_STOP = 1, PF_RUN_PENDING = 2 };

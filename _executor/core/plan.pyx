@@ -274,6 +274,14 @@ cdef void decide_inlining(pf_comp* c) noexcept nogil:
         fr = c.frames + f
         fr.home = c.frames[fr.parent].home if fr.inlined else f
 
+cdef void decide_watching(pf_plan* p) noexcept nogil:
+    """Whether a step may last: others can then cancel it and ask what it waits for."""
+    cdef uint32_t i
+    p.watched = p.has_async or p.n_frames_in_slabs != 0
+    for i in range(p.n_instrs):
+        if p.instrs[i].kind == PF_I_LOOP or p.instrs[i].flags & PF_F_LONG:
+            p.watched = 1
+
 cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
     cdef int32_t f
     if c.n > MAX_NODES:
@@ -287,8 +295,9 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     for f in range(c.n_frames):
         if pf_comp_order(c, f):
             return c.err.code
-    if pf_comp_blocks(c) or pf_comp_emit(c):
+    if pf_comp_blocks(c) or pf_comp_emit(c) or pf_comp_places(c):
         return c.err.code
+    decide_watching(c.plan)
     return PF_OK
 
 cdef pf_status compile_once(pf_comp* c, pf_plan* p, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:

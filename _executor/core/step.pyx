@@ -16,6 +16,7 @@ from exec_api cimport *
 from tensor_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
+from watch_api cimport pf_watch_begin, pf_watch_end
 from trace_api cimport *
 
 cdef enum:
@@ -391,7 +392,7 @@ cdef public pf_status pf_call_lend(pf_call* c, int32_t kind, void* p) noexcept n
     if c.n_lent == c.lent_room:
         grown = <pf_lent*>malloc(sizeof(pf_lent) * c.lent_room * 2)
         if grown == NULL:
-            give_up(kind, p)
+            give_up(c, kind, p)
             return PF_RESOURCE_EXHAUSTED
         memcpy(grown, c.lent, sizeof(pf_lent) * c.n_lent)
         if c.lent != c.lent_inline:
@@ -404,20 +405,22 @@ cdef public pf_status pf_call_lend(pf_call* c, int32_t kind, void* p) noexcept n
     c.dirty = 1
     return PF_OK
 
-cdef void give_up(int32_t kind, void* p) noexcept nogil:
+cdef void give_up(pf_call* c, int32_t kind, void* p) noexcept nogil:
     if kind & 255 == 0:
         pf_tensor_unref(<pf_tensor*>p)
     elif kind & 255 == 1:
         pf_object_unref(<pf_object*>p)
     elif kind & 255 == 2:
         pf_mem_free(p)
+    elif kind & 255 == 4:
+        pf_step_scratch_over(c, p, kind >> 8)
     else:
         pthread_mutex_unlock(&(<pf_variable*>p).lock)
 
 cdef public void pf_call_cleanup(pf_call* c) noexcept nogil:
     while c.n_lent:
         c.n_lent -= 1
-        give_up(c.lent[c.n_lent].kind, c.lent[c.n_lent].p)
+        give_up(c, c.lent[c.n_lent].kind, c.lent[c.n_lent].p)
     if c.lent != c.lent_inline:
         free(c.lent)
         c.lent = c.lent_inline
@@ -673,6 +676,7 @@ cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
     w.ready.room = 0
     if s.root.def_.n_uses:
         pf_slab_reset(&s.root)
+    pf_a32_store_rlx(&s.root.items.pending, PF_BLOCK_RUNNING)
     pf_run_block(w, s.root.items)
 
 cdef inline void begin_root(pf_step* s, pf_worker* w) noexcept nogil:
@@ -730,6 +734,8 @@ cdef inline void end_step(pf_step* s, pf_status st, pf_tensor** rets) noexcept n
         for k in range(s.plan.n_rets):
             rets[k] = pf_tensor_of(s.rets[k])
             s.rets[k] = NULL
+    if s.extent != NULL:
+        pf_step_extent_over(s)
     give_back(s)
 
 cdef public pf_step* pf_step_take(pf_plan* plan, pf_tensor** take_args) noexcept nogil:
@@ -737,10 +743,14 @@ cdef public pf_step* pf_step_take(pf_plan* plan, pf_tensor** take_args) noexcept
     if s != NULL:
         s.poll = NULL
         fill_slots(s, take_args)
+        if plan.planned_bytes:
+            pf_step_extent(s)
     return s
 
 cdef public void pf_step_work(pf_step* leader, pf_worker* w) noexcept nogil:
+    pf_watch_begin(leader)
     run_shared(leader, w)
+    pf_watch_end(leader)
 
 cdef public void pf_step_finish(pf_step* s, pf_status st, pf_tensor** rets) noexcept nogil:
     end_step(s, st, rets)
@@ -770,10 +780,14 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         announce(o, s)
     w.kernels = 0
     fill_slots(s, take_args)
+    if plan.watched:
+        pf_watch_begin(s)
     if plan.n_blocks == 1 and not plan.has_async and plan.n_frames_in_slabs == 0:
         run_alone(s, &w)
     elif plan.n_blocks:
         run_shared(s, &w)
+    if plan.watched:
+        pf_watch_end(s)
     if o != NULL:
         announce(o, NULL)
         if o.kernels != NULL:

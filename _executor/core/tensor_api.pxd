@@ -26,3 +26,6 @@ cdef extern from "pf_core.h" nogil:
     void pf_mem_reset_peak() noexcept
     void pf_mem_set_cap(int64_t bytes) noexcept
     void pf_mem_trim() noexcept
+    pf_tensor* pf_tensor_settled(pf_tensor*) noexcept
+    void pf_extents_trim() noexcept
+    int64_t pf_extents_cached() noexcept

@@ -81,8 +81,7 @@ class Compiler:
         if dump:
             dump("cut", graph)
         plan, data, origins = self._compile_plan(graph)
-        return Compiled(plan, self.graph, origins, data, may_block(graph),
-                        self.options.get("debug", 0))
+        return Compiled(plan, self.graph, origins, data, self.options.get("debug", 0))
 
     def _compile_parts(self, parts, dump):
         plans, graphs, origins = [], [], {}
@@ -94,8 +93,7 @@ class Compiler:
             graphs.append(data)
             origins.update(own_origins)
         whole = runtime.executor().Parts(plans, [p.args for p in parts], [p.rets for p in parts])
-        return Compiled(whole, self.graph, origins, graphs[0], True, self.options.get("debug", 0),
-                        graphs)
+        return Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0), graphs)
 
     def _compile_plan(self, graph):
         """(core Plan, GraphDef bytes, {name of a node made by a pass: Operation it serves})."""
@@ -129,44 +127,22 @@ class Compiler:
         print(line, file=sys.stderr)
 
 
-# Ops that can keep a step running for long; plans with them get a token that `close` cancels.
-_MAY_BLOCK = frozenset(("Enter", "RefEnter", "PyFunc", "PyFuncStateless", "EagerPyFunc", "_Recv"))
-
-
-def may_block(graph):
-    """True if a step of this pass graph can last: it has a loop, a py_func or waits for others."""
-    return any(n.op in _MAY_BLOCK for n in graph.nodes)
-
-
 class Compiled:
     """A core Plan, or several that run as one step, with what is needed to explain failures.
 
     data: GraphDef bytes of the (first) plan; graphs: those of all plans.
     """
 
-    __slots__ = ("plan", "run", "graph", "origins", "data", "may_block", "observed", "graphs")
+    __slots__ = ("plan", "run", "graph", "origins", "data", "observed", "graphs", "partitioned")
 
-    def __init__(self, plan, graph, origins, data, may_block, debug_level, graphs=None):
+    def __init__(self, plan, graph, origins, data, debug_level, graphs=None):
         self.plan, self.graph, self.origins, self.data = plan, graph, origins, data
-        self.graphs = [data] if graphs is None else graphs
+        self.graphs, self.partitioned = graphs or [data], graphs is not None
         trace = trace_file.for_process()
-        self.may_block, self.observed = may_block, debug_level >= 2 or trace is not None
+        self.observed = debug_level >= 2 or trace is not None
         self.run = debug.observed_run(plan, debug_level) if debug_level >= 2 else plan.run
         if trace is not None:
             self.run = trace.run(self.run)
-
-    def cancellable_run(self, running):
-        """`run` with a cancel token that is in the set `running` as long as the step runs."""
-        run, new_token = self.run, runtime.executor().CancelToken
-
-        def run_with_token(feeds, timeout_ms=0, trace=None):
-            token = new_token()
-            running.add(token)
-            try:
-                return run(feeds, timeout_ms, token, trace=trace)
-            finally:
-                running.discard(token)
-        return run_with_token
 
     def explain(self, failure):
         """The tf.errors exception for a StepError."""

@@ -11,6 +11,8 @@ Threads: every function may be called from any thread.
 import logging
 import threading
 
+from pyflow.session import stuck
+
 log = logging.getLogger("pyflow")
 _started = False
 _lock = threading.Lock()
@@ -39,6 +41,7 @@ def start():
     found = plugins.load_all()
     if not _started:
         _started = True
+        stuck.install()
         if config.debug_level() >= 1:
             log.info(
                 "devices: %s",

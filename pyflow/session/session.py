@@ -43,11 +43,11 @@ class Step:
 
     __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep")
 
-    def __init__(self, mapper, feeds, compiled, fed_fetches, running, step_error, keep):
+    def __init__(self, mapper, feeds, compiled, fed_fetches, step_error, keep):
         self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
         self.fed_fetches = fed_fetches  # [(slot of a fetch, index of the feed that is fetched)]
         self.leaf = mapper.is_leaf and not fed_fetches
-        self._run = compiled.cancellable_run(running) if compiled.may_block else compiled.run
+        self._run = compiled.run
         self._error = step_error
         self.keep = keep                          # the fetches: a signature may hold their id
 
@@ -96,7 +96,7 @@ class BaseSession:
         self._lock = threading.RLock()
         self._steps, self._partial_graphs = {}, {}
         self._partial_runs, self._handle_numbers = {}, itertools.count()
-        self._callables, self._running = weakref.WeakSet(), set()
+        self._callables = weakref.WeakSet()
         self._default_session = None
         self._open(deterministic, _check_partitions(partitions),
                    plans.placement_costs(placement, placement_costs))
@@ -186,7 +186,8 @@ class BaseSession:
         return step.run(values, self._timeout_ms)
 
     def _run_with_options(self, fetches, feed_dict, options, run_metadata):
-        step, values = self._step_for(fetches, feed_dict)
+        pool = int(getattr(options, "inter_op_thread_pool", 0) or 0)
+        step, values = self._step_for(fetches, feed_dict, pool)
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
         level = metadata.level_of(options) if run_metadata is not None else 0
         trace = runtime.executor().Trace(level) if level else None
@@ -199,8 +200,8 @@ class BaseSession:
                 for data in step.compiled.graphs:
                     run_metadata.partition_graphs.add().ParseFromString(data)
 
-    def _step_for(self, fetches, feed_dict):
-        """The Step for these fetches and feeds, and the values in its order."""
+    def _step_for(self, fetches, feed_dict, pool=0):
+        """The Step for these fetches and feeds on a thread pool, and the values in its order."""
         self._require_open()
         if not self._graph.version:
             raise RuntimeError(
@@ -214,11 +215,13 @@ class BaseSession:
         with self._lock:
             self._require_open()
             self._drop_stale_plans()
-            plain = all(isinstance(k, (graph_lib.Tensor, str)) for k in feed_dict or ())
-            keys = [(fetches_lib.signature(fetches), *tensors)]
+            plain = not pool and all(
+                isinstance(k, (graph_lib.Tensor, str)) for k in feed_dict or ())
+            signature = fetches_lib.signature(fetches)
+            keys = [((pool, signature) if pool else signature, *tensors)]
             step = self._steps.get(keys[0])
             if step is None:
-                step = self._make_step(fetches, tensors)
+                step = self._make_step(fetches, tensors, pool)
             if plain:
                 structure = type(fetches) in _STRUCTURES
                 keys.append((keys[0][0] if structure else fetches, *(feed_dict or ())))
@@ -233,15 +236,16 @@ class BaseSession:
         except TypeError:
             pass                                   # unhashable: the signature serves
 
-    def _make_step(self, fetches, fed):
+    def _make_step(self, fetches, fed, pool=0):
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         order = {t: i for i, t in enumerate(fed)}
         fed_fetches = [(slot, order[t]) for slot, t in enumerate(mapper.tensors) if t in order]
         computed = [t for t in mapper.tensors if t not in order]
-        compiled = self._compiler.compile(computed, mapper.targets, list(fed))
+        compiler = self._compiler.on_pool(self._pools.get(pool)) if pool else self._compiler
+        compiled = compiler.compile(computed, mapper.targets, list(fed))
         self._graph.mark_run()
-        return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._running,
-                    self._step_error, fetches)
+        return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._step_error,
+                    fetches)
 
     def _count_changes(self):
         """Changes of existing operations so far (additions count in both numbers)."""
@@ -297,7 +301,7 @@ class BaseSession:
                     f" {len(values)}"
                 )
             return step.run(values, timeout)
-        if step.fed_fetches or timeout or step.compiled.may_block or step.compiled.observed:
+        if step.fed_fetches or timeout or step.compiled.partitioned or step.compiled.observed:
             return checked
         finish = None if step.leaf else step.mapper.build
         fast = runtime.executor().Callable(
@@ -362,9 +366,10 @@ class BaseSession:
             self._partial_runs.clear()
             for call in list(self._callables):
                 call.close()
-            for token in list(self._running):
-                token.cancel("the session was closed")
+            self._state.cancel("the session was closed")
         self._state.close()
+        if all(session._closed for session in list(_live)):
+            runtime.executor().release_memory()
 
     def _closed_message(self):
         at = f" It was closed at {origin.user_frame(self._closed_at)};" if self._closed_at else ""

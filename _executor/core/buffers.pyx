@@ -1,0 +1,647 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Buffers: where the outputs of a plan go, decided while it is compiled, and the memory a step keeps them in.
+
+Planning [pf_comp_places], for outputs of the root frame whose shape is known:
+    1. Walk the instructions in the order one thread would run them, counting the readers of every slot.  A BUFFER is born
+       with an output, passed on by identities, reshapes and kernels that write over an input, and dies with its last reader.
+    2. Buffers that may outlive the step or change hands unseen (fetched, assigned, sent, carried by a loop) stay on the heap.
+    3. The others get offsets: largest first, each into the smallest gap that no buffer alive at the same time covers.
+
+Running [pf_step_output, pf_step_scratch]
+Invariants
+1. A page of an extent is written by the holder of its bit only, and its bit is set while a tensor or a scratch buffer lies
+   in it.  Planning decides what is asked for first; the bits decide what is given.  So plans for one thread may run on many,
+   kernels may keep tensors, and a prediction that fails costs memory, not correctness.
+2. An extent lives as long as its step and every tensor in it.
+3. What leaves the step is copied to the heap [pf_tensor_settled]: fetches and variables never hold an extent.
+
+Threads: planning on the compiling thread; extents by any thread of the step, under the extent's spin lock.
+"""
+from core cimport *
+from exec_api cimport *
+from compile_api cimport *
+from tensor_api cimport *
+from proto_api cimport pf_node_attr_find
+
+cdef extern from "pf_buffers.h" nogil:
+    enum:
+        PF_PAGE, PF_PLACE_BYTES, PF_SCRATCH_BYTES, PF_EXTENT_BYTES, PF_CACHED_EXTENTS, PF_MAX_PLACED
+    enum:
+        PF_PUT_HEAP, PF_PUT_PLACE, PF_PUT_REUSE, PF_PUT_ALIAS
+    ctypedef struct pf_extent:
+        pf_a32 refs, lock
+        char* base
+        int64_t bytes, pages, free_from
+        uint64_t* used
+        pf_extent* next
+    ctypedef struct pf_held:
+        void (*release_owner)(void*) noexcept nogil
+        pf_extent* extent
+        int64_t page, pages
+    ctypedef struct ReusingOp:
+        const char* op
+        int32_t inputs
+    ReusingOp* pf_reusing_ops
+    const char** pf_aliasing_ops
+    void* pf_map(int64_t) noexcept
+    void pf_unmap(void*, int64_t) noexcept
+    int64_t pf_pages_taken(const uint64_t*, int64_t, int64_t) noexcept
+    void pf_pages_set(uint64_t*, int64_t, int64_t, int) noexcept
+    int64_t pf_pages_free(const uint64_t*, int64_t, int64_t) noexcept
+    int64_t pf_pages_of(int64_t) noexcept
+    void pf_place_qsort(int32_t*, int32_t, int (*)(const void*, const void*) noexcept nogil) noexcept
+    void pf_longs_push(int64_t*, int32_t*, int64_t) noexcept
+    int64_t pf_longs_pop(int64_t*, int32_t*) noexcept
+
+cdef extern from "pf_memory.h" nogil:
+    enum:
+        PF_HEADER
+    void pf_mem_count(int64_t) noexcept
+
+cdef enum:
+    KEPT_BYTES = 268435456      # cached extents, beside the newest
+    SLACK = 0                   # instructions a buffer is taken to live longer when threads may run out of order
+
+# ---------------------------------------------------------------- sizes known while planning
+cdef public int64_t pf_comp_bytes(pf_comp* c, int32_t node, int32_t port) noexcept nogil:
+    """Bytes of an output, from the attribute `_output_shapes`; -1: not known, or not plain data in host memory."""
+    cdef const pf_attr_value* shapes
+    cdef const pf_shape* s
+    cdef int64_t bytes
+    cdef int32_t type
+    if port >= c.sig[node].n_out or c.sig[node].out_ref[port]:
+        return -1
+    type = c.sig[node].out_type[port]
+    if type == PF_STRING or type == PF_RESOURCE or type == PF_VARIANT:
+        return -1
+    shapes = pf_node_attr_find(c.g.nodes + node, b"_output_shapes")
+    if shapes == NULL or shapes.kind != PF_ATTR_SHAPE | PF_ATTR_LIST or port >= shapes.list.n:
+        return -1
+    s = (<const pf_shape*>shapes.list.items) + port
+    if s.ndim < 0 or s.ndim > PF_INLINE_DIMS or pf_checked_bytes(type, s.dims, s.ndim, &bytes):
+        return -1
+    return bytes
+
+cdef int64_t last_bytes(pf_comp* c, int32_t src, int32_t port) noexcept nogil:
+    """Bytes of a kernel's output that has one reader, through identities; 0: none of that kind."""
+    cdef int32_t j, readers
+    while True:
+        readers = 0
+        for j in range(c.out_begin[src], c.out_begin[src + 1]):
+            if c.out_port[j] == port:
+                readers += 1
+        if readers != 1 or not (c.cls[src] == PF_C_KERNEL or c.cls[src] == PF_C_IDENTITY):
+            return 0
+        if c.cls[src] == PF_C_KERNEL:
+            return max(pf_comp_bytes(c, src, port), 0)
+        port = c.g.nodes[src].inputs[0].output
+        src = c.g.nodes[src].inputs[0].node
+
+cdef public int32_t pf_comp_frees(pf_comp* c, int32_t node) noexcept nogil:
+    """1: running this node early gives memory back (an update that reads a gradient nobody else needs)."""
+    cdef int32_t k
+    cdef int64_t bytes, gain = 0
+    cdef pf_node* nd = c.g.nodes + node
+    if c.cls[node] != PF_C_KERNEL:
+        return 0
+    for k in range(nd.n_in):
+        gain += last_bytes(c, nd.inputs[k].node, nd.inputs[k].output)
+    if gain < PF_PLACE_BYTES:
+        return 0
+    for k in range(c.sig[node].n_out):
+        if c.sig[node].out_ref[k]:
+            continue
+        bytes = pf_comp_bytes(c, node, k)
+        if bytes < 0:
+            return 0
+        gain -= bytes
+    return gain >= PF_PLACE_BYTES
+
+# ---------------------------------------------------------------- planning
+cdef struct Buffer:
+    int64_t bytes, offset
+    int32_t begin, end          # positions; end: of the last reader
+    int32_t slots               # slots that hold it now
+    int32_t heap                # 1: may leave the step
+
+cdef struct Planner:
+    pf_comp* c
+    pf_plan* p
+    int32_t* reads              # per root slot: readers to come
+    int32_t* buffer             # per root slot: its buffer, or -1
+    int32_t* order              # positions -> instructions
+    int32_t n_order
+    Buffer* buffers
+    int32_t n_buffers
+    int32_t* of_place           # per place: its buffer, or -1
+    int32_t n_places
+
+cdef inline void* grab(pf_comp* c, int64_t count, size_t size) noexcept nogil:
+    cdef void* p = pf_arena_alloc(&c.work, <uint64_t>(count + 1) * size)
+    if p == NULL:
+        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while planning the buffers of %d nodes", c.n)
+    return p
+
+cdef pf_status run_order(Planner* q) noexcept nogil:
+    """The root's instructions in the order in which one thread takes the blocks."""
+    cdef pf_plan* p = q.p
+    cdef pf_frame_def* fd = p.frames
+    cdef int64_t* ready = <int64_t*>grab(q.c, fd.n_blocks, sizeof(int64_t))
+    cdef int32_t* waits = <int32_t*>grab(q.c, fd.n_blocks, sizeof(int32_t))
+    cdef int32_t n = 0
+    cdef uint32_t b, k, s
+    if ready == NULL or waits == NULL:
+        return q.c.err.code
+    for b in range(fd.n_blocks):
+        waits[b] = p.blocks[b].pending
+    for k in range(fd.n_roots):
+        pf_longs_push(ready, &n, <int64_t>p.blocks[fd.roots[k]].order << 32 | fd.roots[k])
+    while n:
+        b = <uint32_t>(pf_longs_pop(ready, &n) & <int64_t>0xffffffff)
+        for k in range(p.blocks[b].begin, p.blocks[b].end):
+            q.order[q.n_order] = <int32_t>k
+            q.n_order += 1
+        for k in range(p.blocks[b].succ_begin, p.blocks[b].succ_end):
+            s = p.succs[k]
+            waits[s] -= 1
+            if waits[s] == 0:
+                pf_longs_push(ready, &n, <int64_t>p.blocks[s].order << 32 | s)
+    return PF_OK
+
+cdef bint may_keep(pf_comp* c, int32_t node) noexcept nogil:
+    """The node's inputs may leave the step, or change hands where the planner does not look."""
+    cdef pf_str op = c.g.nodes[node].op
+    cdef int32_t k
+    if c.cls[node] == PF_C_RETVAL or c.cls[node] == PF_C_ENTER or c.cls[node] == PF_C_EXIT or c.cls[node] == PF_C_NEXT:
+        return True
+    if c.cls[node] != PF_C_KERNEL:
+        return False
+    if c.flags[node] & PF_N_ASYNC:
+        return True
+    if pf_str_is(op, b"Assign") or pf_str_is(op, b"AssignVariableOp"):
+        return True
+    for k in range(c.sig[node].n_in):
+        if c.sig[node].in_type[k] == PF_RESOURCE:
+            return not (op.len > 8 and memcmp(op.data, b"Resource", 8) == 0)
+    return False
+
+cdef int32_t reusable_inputs(pf_comp* c, int32_t node) noexcept nogil:
+    """Bit i: the kernel would write its output 0 over input i."""
+    cdef int32_t k = 0
+    cdef pf_str op = c.g.nodes[node].op
+    cdef const pf_arg** args = c.kernel[node].kernel.args
+    cdef int32_t mask = 0
+    while pf_reusing_ops[k].op != NULL:
+        if pf_str_is(op, pf_reusing_ops[k].op):
+            return pf_reusing_ops[k].inputs
+        k += 1
+    if args != NULL:
+        k = 0
+        while args[k] != NULL:
+            if 0 < args[k].reuse <= 31:
+                mask |= 1 << (args[k].reuse - 1)
+            k += 1
+    return mask
+
+cdef bint is_alias(pf_comp* c, int32_t node) noexcept nogil:
+    cdef int32_t k = 0
+    while pf_aliasing_ops[k] != NULL:
+        if pf_str_is(c.g.nodes[node].op, pf_aliasing_ops[k]):
+            return True
+        k += 1
+    return False
+
+cdef int32_t new_buffer(Planner* q, int64_t bytes, int32_t at) noexcept nogil:
+    cdef Buffer* b = q.buffers + q.n_buffers
+    b.bytes = bytes
+    b.offset = -1
+    b.begin = at
+    b.end = at
+    b.slots = 0
+    b.heap = 0
+    q.n_buffers += 1
+    return q.n_buffers - 1
+
+cdef void hold(Planner* q, uint32_t slot, int32_t buffer) noexcept nogil:
+    """The slot holds the buffer, if anybody will read it."""
+    q.buffer[slot] = buffer
+    if buffer >= 0 and q.reads[slot] > 0:
+        q.buffers[buffer].slots += 1
+
+cdef int32_t reused_input(Planner* q, const pf_instr* ins, int32_t mask, int64_t bytes) noexcept nogil:
+    """The input whose buffer this call takes over; -1."""
+    cdef const uint32_t* e = q.p.ins + ins.in_begin
+    cdef int32_t k, b
+    cdef uint32_t slot
+    for k in range(<int32_t>min(ins.n_in, <uint32_t>31)):
+        slot = e[k] & <uint32_t>PF_IN_SLOT
+        if not mask >> k & 1 or e[k] & <uint32_t>(PF_IN_DEREF | PF_IN_NOFWD) or slot == 0:
+            continue
+        b = q.buffer[slot]
+        if b >= 0 and q.reads[slot] == 1 and q.buffers[b].slots == 1 and q.buffers[b].bytes == bytes:
+            return k
+    return -1
+
+cdef void plan_output(Planner* q, pf_instr* ins, int32_t k, int32_t at, pf_place* place) noexcept nogil:
+    """Decides about output k of a kernel call."""
+    cdef pf_comp* c = q.c
+    cdef int32_t node = <int32_t>ins.node, from_, b
+    cdef int64_t bytes = pf_comp_bytes(c, node, k)
+    cdef const uint32_t* e = q.p.ins + ins.in_begin
+    place.how = PF_PUT_HEAP
+    place.input = -1
+    place.offset = -1
+    place.bytes = max(bytes, 0)
+    if k == 0 and ins.n_in and is_alias(c, node):
+        place.how = PF_PUT_ALIAS
+        place.input = 0
+        hold(q, ins.out_slot, q.buffer[e[0] & <uint32_t>PF_IN_SLOT])
+        return
+    if bytes < PF_PLACE_BYTES or c.plan.nodes[node].home != NULL:
+        return
+    from_ = reused_input(q, ins, reusable_inputs(c, node), bytes) if k == 0 else -1
+    if from_ >= 0:
+        place.how = PF_PUT_REUSE
+        place.input = from_
+        hold(q, ins.out_slot, q.buffer[e[from_] & <uint32_t>PF_IN_SLOT])
+        return
+    b = new_buffer(q, bytes, at)
+    hold(q, ins.out_slot + <uint32_t>k, b)
+    place.how = PF_PUT_PLACE
+    q.of_place[place - q.p.places] = b
+
+cdef void read_inputs(Planner* q, pf_instr* ins, int32_t at) noexcept nogil:
+    cdef const uint32_t* e = q.p.ins + ins.in_begin
+    cdef uint32_t k, slot
+    cdef int32_t b
+    cdef bint keeps = ins.kind == PF_I_LOOP or ins.kind == PF_I_FRAME or may_keep(q.c, <int32_t>ins.node)
+    for k in range(ins.n_in):
+        slot = e[k] & <uint32_t>PF_IN_SLOT
+        b = q.buffer[slot]
+        if b < 0:
+            continue
+        q.buffers[b].end = max(q.buffers[b].end, at)
+        if keeps:
+            q.buffers[b].heap = 1
+        q.reads[slot] -= 1
+        if q.reads[slot] == 0:
+            q.buffers[b].slots -= 1
+
+cdef void walk(Planner* q) noexcept nogil:
+    cdef int32_t at
+    cdef uint32_t k
+    cdef pf_instr* ins
+    cdef const uint32_t* e
+    for at in range(q.n_order):
+        ins = q.p.instrs + q.order[at]
+        e = q.p.ins + ins.in_begin
+        if ins.kind == PF_I_CALL and ins.n_out:
+            ins.aux = <uint32_t>q.n_places
+            for k in range(ins.n_out):
+                q.of_place[q.n_places] = -1
+                q.n_places += 1
+                plan_output(q, ins, <int32_t>k, at, q.p.places + q.n_places - 1)
+        elif ins.kind == PF_I_IDENTITY and not e[0] & <uint32_t>PF_IN_DEREF:
+            hold(q, ins.out_slot, q.buffer[e[0] & <uint32_t>PF_IN_SLOT])
+        elif ins.kind == PF_I_SWITCH and not e[0] & <uint32_t>PF_IN_DEREF:
+            for k in range(2):
+                hold(q, ins.out_slot + k, q.buffer[e[0] & <uint32_t>PF_IN_SLOT])
+        elif ins.kind == PF_I_MERGE:    # one of several: not followed further
+            for k in range(ins.n_in):
+                if q.buffer[e[k] & <uint32_t>PF_IN_SLOT] >= 0:
+                    q.buffers[q.buffer[e[k] & <uint32_t>PF_IN_SLOT]].heap = 1
+        read_inputs(q, ins, at)
+
+# ---------------------------------------------------------------- offsets
+cdef struct Sorting:
+    Buffer* buffers
+
+cdef Sorting sorting        # guarded by sorting_lock
+cdef pf_a32 sorting_lock
+
+cdef int larger_first(const void* a, const void* b) noexcept nogil:
+    cdef Buffer* x = sorting.buffers + (<const int32_t*>a)[0]
+    cdef Buffer* y = sorting.buffers + (<const int32_t*>b)[0]
+    if x.bytes != y.bytes:
+        return -1 if x.bytes > y.bytes else 1
+    return x.begin - y.begin
+
+cdef bint overlap(const Buffer* a, const Buffer* b, int32_t slack) noexcept nogil:
+    return a.begin <= b.end + slack and b.begin <= a.end + slack
+
+cdef int64_t best_gap(Planner* q, const int32_t* placed, int32_t n, const Buffer* b, int32_t slack) noexcept nogil:
+    """`placed`: by offset.  The smallest gap between those alive together with b, else above them all."""
+    cdef int64_t top = 0, found = -1, room = 0, need = pf_pages_of(b.bytes) * PF_PAGE
+    cdef int32_t i
+    cdef Buffer* other
+    for i in range(n):
+        other = q.buffers + placed[i]
+        if not overlap(other, b, slack):
+            continue
+        if other.offset - top >= need and (found < 0 or other.offset - top < room):
+            found = top
+            room = other.offset - top
+        top = max(top, other.offset + pf_pages_of(other.bytes) * PF_PAGE)
+    return found if found >= 0 else top
+
+cdef pf_status place_all(Planner* q, int32_t slack) noexcept nogil:
+    cdef int32_t* todo = <int32_t*>grab(q.c, q.n_buffers, sizeof(int32_t))
+    cdef int32_t* placed = <int32_t*>grab(q.c, q.n_buffers, sizeof(int32_t))
+    cdef int32_t n = 0, i, j
+    cdef int64_t size
+    cdef Buffer* b
+    if todo == NULL or placed == NULL:
+        return q.c.err.code
+    for i in range(q.n_buffers):
+        if not q.buffers[i].heap:
+            todo[n] = i
+            n += 1
+    pf_spin_lock(&sorting_lock)
+    sorting.buffers = q.buffers
+    pf_place_qsort(todo, n, larger_first)
+    pf_spin_unlock(&sorting_lock)
+    n = min(n, <int32_t>PF_MAX_PLACED)
+    for i in range(n):
+        b = q.buffers + todo[i]
+        b.offset = best_gap(q, placed, i, b, slack)
+        size = pf_pages_of(b.bytes) * PF_PAGE
+        q.p.planned_sum += size
+        q.p.planned_bytes = max(q.p.planned_bytes, b.offset + size)
+        j = i
+        while j > 0 and q.buffers[placed[j - 1]].offset > b.offset:
+            placed[j] = placed[j - 1]
+            j -= 1
+        placed[j] = todo[i]
+    return PF_OK
+
+cdef pf_status most_alive(Planner* q) noexcept nogil:
+    """planned_least: the most bytes alive at once; no plan can need less."""
+    cdef int64_t* change = <int64_t*>grab(q.c, q.n_order + 1, sizeof(int64_t))
+    cdef int64_t now = 0
+    cdef int32_t i
+    if change == NULL:
+        return q.c.err.code
+    for i in range(q.n_buffers):
+        if q.buffers[i].offset >= 0:
+            change[q.buffers[i].begin] += pf_pages_of(q.buffers[i].bytes) * PF_PAGE
+            change[q.buffers[i].end + 1] -= pf_pages_of(q.buffers[i].bytes) * PF_PAGE
+    for i in range(q.n_order):
+        now += change[i]
+        q.p.planned_least = max(q.p.planned_least, now)
+    return PF_OK
+
+cdef void settle(Planner* q) noexcept nogil:
+    """Offsets into the places; instructions with one are marked."""
+    cdef int32_t at, k, b
+    cdef pf_instr* ins
+    cdef pf_place* place
+    for at in range(q.n_order):
+        ins = q.p.instrs + q.order[at]
+        if ins.kind != PF_I_CALL or not ins.n_out:
+            continue
+        for k in range(<int32_t>ins.n_out):
+            place = q.p.places + ins.aux + k
+            if place.how != PF_PUT_PLACE:
+                continue
+            b = q.of_place[ins.aux + <uint32_t>k]
+            place.offset = q.buffers[b].offset
+            if place.offset < 0:
+                place.how = PF_PUT_HEAP
+            elif q.p.planned_bytes >= PF_EXTENT_BYTES:
+                ins.flags |= PF_F_PLACED
+
+cdef pf_status prepare(Planner* q) noexcept nogil:
+    cdef pf_plan* p = q.p
+    cdef uint32_t i, k, outs = 0, slots = p.frames[0].n_slots
+    for i in range(p.n_instrs):
+        outs += p.instrs[i].n_out
+    q.reads = <int32_t*>grab(q.c, slots, sizeof(int32_t))
+    q.buffer = <int32_t*>grab(q.c, slots, sizeof(int32_t))
+    q.order = <int32_t*>grab(q.c, p.n_instrs, sizeof(int32_t))
+    q.buffers = <Buffer*>grab(q.c, outs, sizeof(Buffer))
+    q.of_place = <int32_t*>grab(q.c, outs, sizeof(int32_t))
+    p.places = <pf_place*>pf_arena_alloc(&p.arena, (<uint64_t>outs + 1) * sizeof(pf_place))
+    if q.c.err.code or p.places == NULL:
+        return PF_RESOURCE_EXHAUSTED
+    for k in range(slots):
+        q.buffer[k] = -1
+    return PF_OK
+
+cdef void count_readers(Planner* q) noexcept nogil:
+    cdef int32_t at
+    cdef uint32_t k
+    cdef pf_instr* ins
+    for at in range(q.n_order):
+        ins = q.p.instrs + q.order[at]
+        for k in range(ins.in_begin, ins.in_begin + ins.n_in):
+            q.reads[q.p.ins[k] & <uint32_t>PF_IN_SLOT] += 1
+
+cdef public pf_status pf_comp_places(pf_comp* c) noexcept nogil:
+    """Fills plan.places; without memory for it the plan simply has none."""
+    cdef Planner q
+    memset(&q, 0, sizeof(q))
+    q.c = c
+    q.p = c.plan
+    if prepare(&q) or run_order(&q):
+        return c.err.code
+    count_readers(&q)
+    walk(&q)
+    if place_all(&q, 0 if c.plan.solo else SLACK) or most_alive(&q):
+        return c.err.code
+    settle(&q)
+    return PF_OK
+
+# ---------------------------------------------------------------- extents
+cdef pf_a32 cache_lock
+cdef pf_extent* cached          # newest first
+cdef int64_t cached_bytes
+
+cdef void destroy(pf_extent* x) noexcept nogil:
+    pf_unmap(x.base, x.bytes)
+    free(x.used)
+    free(x)
+
+cdef pf_extent* take_cached(int64_t bytes) noexcept nogil:
+    """The smallest cached extent that fits without wasting a quarter."""
+    global cached, cached_bytes
+    cdef pf_extent** at
+    cdef pf_extent** best = NULL
+    cdef pf_extent* x = NULL
+    pf_spin_lock(&cache_lock)
+    at = &cached
+    while at[0] != NULL:
+        if bytes <= at[0].bytes <= bytes + bytes // 4 and (best == NULL or at[0].bytes < best[0].bytes):
+            best = at
+        at = &at[0].next
+    if best != NULL:
+        x = best[0]
+        best[0] = x.next
+        cached_bytes -= x.bytes
+    pf_spin_unlock(&cache_lock)
+    return x
+
+cdef void drop_cached(int64_t wanted) noexcept nogil:
+    """Unmaps the oldest until `wanted` more bytes fit; -1: all."""
+    global cached, cached_bytes
+    cdef pf_extent** at
+    cdef pf_extent* x
+    while True:
+        x = NULL
+        pf_spin_lock(&cache_lock)
+        if cached != NULL and (wanted < 0 or cached_bytes + wanted > KEPT_BYTES):
+            at = &cached
+            while at[0].next != NULL:
+                at = &at[0].next
+            x = at[0]
+            at[0] = NULL
+            cached_bytes -= x.bytes
+        pf_spin_unlock(&cache_lock)
+        if x == NULL:
+            return
+        destroy(x)
+
+cdef pf_extent* map_new(int64_t bytes) noexcept nogil:
+    cdef pf_extent* x = <pf_extent*>calloc(1, sizeof(pf_extent))
+    if x == NULL:
+        return NULL
+    x.bytes = pf_pages_of(bytes) * PF_PAGE
+    x.pages = pf_pages_of(bytes)
+    x.used = <uint64_t*>calloc(<size_t>(x.pages // 64 + 2), sizeof(uint64_t))
+    x.base = <char*>pf_map(x.bytes) if x.used != NULL else NULL
+    if x.base == NULL:
+        free(x.used)
+        free(x)
+        return NULL
+    return x
+
+cdef pf_extent* extent_new(int64_t bytes) noexcept nogil:
+    """Counted as in use as a whole; NULL: over the cap or out of memory, then the heap serves."""
+    cdef pf_mem_stats now
+    cdef pf_extent* x
+    pf_mem_get_stats(&now)
+    if now.cap > 0 and now.in_use + bytes > now.cap:
+        return NULL
+    x = take_cached(bytes)
+    if x == NULL:
+        drop_cached(bytes)
+        x = map_new(bytes)
+        if x == NULL:
+            return NULL
+    pf_a32_store(&x.refs, 1)
+    x.free_from = 0
+    pf_mem_count(x.bytes)
+    return x
+
+cdef void extent_unref(pf_extent* x) noexcept nogil:
+    global cached, cached_bytes
+    if not pf_a32_dec_last(&x.refs):
+        return
+    pf_mem_count(-x.bytes)
+    drop_cached(x.bytes)
+    pf_spin_lock(&cache_lock)
+    x.next = cached
+    cached = x
+    cached_bytes += x.bytes
+    pf_spin_unlock(&cache_lock)
+
+cdef public void pf_extents_trim() noexcept nogil:
+    """Gives cached extents back to the system."""
+    drop_cached(-1)
+
+cdef public int64_t pf_extents_cached() noexcept nogil:
+    return cached_bytes
+
+cdef public void pf_step_extent(pf_step* s) noexcept nogil:
+    """Memory for the placed outputs of a step that begins; none if it cannot be had."""
+    s.extent = extent_new(s.plan.planned_bytes) if s.plan.planned_bytes >= PF_EXTENT_BYTES else NULL
+
+cdef public void pf_step_extent_over(pf_step* s) noexcept nogil:
+    if s.extent != NULL:
+        extent_unref(s.extent)
+        s.extent = NULL
+
+cdef int64_t claim(pf_extent* x, int64_t page, int64_t n) noexcept nogil:
+    """The first of n pages that are the caller's now: at `page` if those are free (-1: anywhere), else the first gap."""
+    cdef int64_t hit
+    pf_spin_lock(&x.lock)
+    if page < 0 or page + n > x.pages or pf_pages_taken(x.used, page, page + n) >= 0:
+        page = pf_pages_free(x.used, x.free_from, x.pages)
+        x.free_from = page
+        while page + n <= x.pages:
+            hit = pf_pages_taken(x.used, page, page + n)
+            if hit < 0:
+                break
+            page = pf_pages_free(x.used, hit, x.pages)
+    if page + n <= x.pages:
+        pf_pages_set(x.used, page, page + n, 1)
+        pf_a32_add_rlx(&x.refs, 1)
+    else:
+        page = -1
+    pf_spin_unlock(&x.lock)
+    return page
+
+cdef void give(pf_extent* x, int64_t page, int64_t n) noexcept nogil:
+    if PF_CHECKS:
+        memset(x.base + page * PF_PAGE, 0xA5, <size_t>(n * PF_PAGE))
+    pf_spin_lock(&x.lock)
+    pf_pages_set(x.used, page, page + n, 0)
+    if page < x.free_from:
+        x.free_from = page
+    pf_spin_unlock(&x.lock)
+    extent_unref(x)
+
+cdef void release_held(void* owner) noexcept nogil:
+    cdef pf_held* h = <pf_held*>(<char*>owner + PF_HEADER)
+    give(h.extent, h.page, h.pages)
+
+cdef public pf_tensor* pf_step_output(pf_call* c, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
+    """A tensor for output i of a call whose outputs have places; NULL: the heap shall serve."""
+    cdef pf_extent* x = c.step.extent
+    cdef const pf_place* place = c.plan.places + c.instr.aux + i
+    cdef pf_held* h
+    cdef pf_tensor* t
+    cdef int64_t page, n, bytes
+    if x == NULL or ndim > PF_INLINE_DIMS or place.bytes < PF_PLACE_BYTES or place.how == PF_PUT_HEAP:
+        return NULL
+    if pf_checked_bytes(c.ctx.out_type[i], shape, ndim, &bytes) or bytes != place.bytes:
+        return NULL
+    n = pf_pages_of(bytes)
+    page = claim(x, place.offset // PF_PAGE if place.offset >= 0 else -1, n)
+    if page < 0:
+        return NULL
+    t = pf_tensor_wrap(c.ctx.out_type[i], shape, ndim, x.base + page * PF_PAGE, PF_T_PLACED, release_held, NULL)
+    if t == NULL:
+        give(x, page, n)
+        return NULL
+    h = <pf_held*>(<char*>t + PF_HEADER)
+    h.extent = x
+    h.page = page
+    h.pages = n
+    t.owner = t
+    return t
+
+cdef public void* pf_step_scratch(pf_call* c, uint64_t bytes, int64_t* pages) noexcept nogil:
+    """Scratch memory in a gap of the step's extent; NULL: none."""
+    cdef pf_extent* x = c.step.extent if c.step != NULL else NULL
+    cdef int64_t page, n
+    if x == NULL or bytes < PF_SCRATCH_BYTES or bytes > <uint64_t>x.bytes:
+        return NULL
+    n = pf_pages_of(<int64_t>bytes)
+    page = claim(x, -1, n)
+    if page < 0:
+        return NULL
+    pages[0] = n
+    return x.base + page * PF_PAGE
+
+cdef public void pf_step_scratch_over(pf_call* c, void* p, int64_t pages) noexcept nogil:
+    give(c.step.extent, (<char*>p - c.step.extent.base) // PF_PAGE, pages)
+
+cdef public pf_tensor* pf_tensor_settled(pf_tensor* take) noexcept nogil:
+    """The tensor, or its copy on the heap if it lies in an extent; NULL: out of memory."""
+    cdef pf_tensor* root = <pf_tensor*>take.owner if take.flags & PF_T_VIEW else take
+    cdef pf_tensor* copy
+    if not root.flags & PF_T_PLACED:
+        return take
+    copy = pf_tensor_copy(take)
+    pf_tensor_unref(take)
+    return copy

@@ -1,0 +1,183 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Steps that can last, while they run: so that others can cancel them, and say what they wait for.
+
+A plan is WATCHED if a step of it may take long: a loop, an asynchronous kernel, a kernel declared expensive.  Its steps are in
+one list of the process from pf_watch_begin to pf_watch_end.
+
+Invariants
+1. A listed step is alive; who looks at one without the lock has PINNED it, and pf_watch_end waits for pins.
+2. No cancel callback runs under the lock.
+
+Threads: any.  `lock` guards the list, the links and the pins.
+
+    pf_watch_cancel(state, PF_CANCELLED, "the session was closed");
+    pf_watch_report(text, sizeof text);     // which nodes of which steps have not completed, and what waits for them
+"""
+from core cimport *
+from exec_api cimport *
+
+cdef enum:
+    NAMED_BLOCKS = 12           # of each kind in a report
+    WAITED = 3
+
+cdef extern from *:
+    """
+    static pthread_mutex_t pf_watch_lock = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t pf_watch_unpinned = PTHREAD_COND_INITIALIZER;
+    """
+    pthread_mutex_t pf_watch_lock
+    pthread_cond_t pf_watch_unpinned
+
+cdef pf_step* first
+
+cdef public void pf_watch_begin(pf_step* s) noexcept nogil:
+    global first
+    s.began_ns = pf_now_ns()
+    s.pins = 0
+    s.prev_running = NULL
+    pthread_mutex_lock(&pf_watch_lock)
+    s.next_running = first
+    if first != NULL:
+        first.prev_running = s
+    first = s
+    pthread_mutex_unlock(&pf_watch_lock)
+
+cdef public void pf_watch_end(pf_step* s) noexcept nogil:
+    global first
+    pthread_mutex_lock(&pf_watch_lock)
+    if s.prev_running != NULL:
+        s.prev_running.next_running = s.next_running
+    else:
+        first = s.next_running
+    if s.next_running != NULL:
+        s.next_running.prev_running = s.prev_running
+    while s.pins:
+        pthread_cond_wait(&pf_watch_unpinned, &pf_watch_lock)
+    pthread_mutex_unlock(&pf_watch_lock)
+
+cdef void unpin(pf_step* s) noexcept nogil:
+    pthread_mutex_lock(&pf_watch_lock)
+    s.pins -= 1
+    pthread_cond_broadcast(&pf_watch_unpinned)
+    pthread_mutex_unlock(&pf_watch_lock)
+
+cdef pf_step* pin_next(pf_state* state) noexcept nogil:
+    """A step of the state that is not cancelled yet, pinned; NULL: none is left."""
+    cdef pf_step* s
+    pthread_mutex_lock(&pf_watch_lock)
+    s = first
+    while s != NULL and (s.plan.state != state or pf_a32_load(&s.cancelled)):
+        s = s.next_running
+    if s != NULL:
+        s.pins += 1
+    pthread_mutex_unlock(&pf_watch_lock)
+    return s
+
+cdef public int32_t pf_watch_cancel(pf_state* state, pf_status why, const char* message) noexcept nogil:
+    """Cancels every watched step of the state; how many there were."""
+    cdef int32_t n = 0
+    cdef pf_step* s = pin_next(state)
+    while s != NULL:
+        pf_step_cancel(s, why, message)
+        unpin(s)
+        n += 1
+        s = pin_next(state)
+    return n
+
+# ---------------------------------------------------------------- reports
+cdef struct Text:
+    char* at
+    int64_t room
+
+cdef void say(Text* t, int32_t n) noexcept nogil:
+    """After an snprintf to t.at with t.room that wanted n characters."""
+    cdef int64_t wrote = n
+    if wrote > t.room - 1:
+        wrote = max(t.room - 1, <int64_t>0)
+    t.at += wrote
+    t.room -= wrote
+
+cdef const pf_node_info* node_of(pf_plan* plan, uint32_t block) noexcept nogil:
+    cdef const pf_block* b = plan.blocks + block
+    return plan.instrs[b.begin].about if b.end > b.begin else NULL
+
+cdef void say_node(Text* t, const pf_node_info* n, const char* before) noexcept nogil:
+    if n != NULL:
+        say(t, snprintf(t.at, t.room, b"%s%.*s (%.*s)", before, <int>min(n.name.len, 120), n.name.data,
+                        <int>min(n.op.len, 60), n.op.data))
+
+cdef void say_awaited(Text* t, pf_slab* s, uint32_t block) noexcept nogil:
+    """Which blocks the block still waits for."""
+    cdef pf_plan* plan = s.step.plan
+    cdef uint32_t b, k
+    cdef int32_t n = 0
+    for b in range(s.def_.block_begin, s.def_.block_begin + s.def_.n_blocks):
+        if pf_a32_load(&s.items[b - s.def_.block_begin].pending) == PF_BLOCK_DONE:
+            continue
+        for k in range(plan.blocks[b].succ_begin, plan.blocks[b].succ_end):
+            if plan.succs[k] == block and n < WAITED:
+                say_node(t, node_of(plan, b), b" for " if n == 0 else b", ")
+                n += 1
+
+cdef void say_slab(Text* t, pf_slab* s) noexcept nogil:
+    cdef uint32_t k, at
+    cdef int32_t running = 0, waiting = 0, pending
+    for k in range(s.def_.n_blocks):
+        at = s.def_.block_begin + k
+        pending = pf_a32_load(&s.items[k].pending)
+        if node_of(s.step.plan, at) == NULL or pending == PF_BLOCK_DONE:
+            continue
+        if pending == PF_BLOCK_RUNNING:
+            running += 1
+            if running <= NAMED_BLOCKS:
+                say_node(t, node_of(s.step.plan, at), b"\n    running: ")
+                if s.step.plan.blocks[at].end - s.step.plan.blocks[at].begin > 1:
+                    say(t, snprintf(t.at, t.room, b" or one of the %u nodes after it",
+                                    s.step.plan.blocks[at].end - s.step.plan.blocks[at].begin - 1))
+        elif pending > 0:
+            waiting += 1
+            if waiting <= NAMED_BLOCKS:
+                say_node(t, node_of(s.step.plan, at), b"\n    waiting: ")
+                say_awaited(t, s, at)
+    if running > NAMED_BLOCKS or waiting > NAMED_BLOCKS:
+        say(t, snprintf(t.at, t.room, b"\n    ... %d running and %d waiting in all", running, waiting))
+
+cdef void say_calls(Text* t, pf_step* s) noexcept nogil:
+    cdef pf_call* c
+    cdef int32_t n = 0
+    pthread_mutex_lock(&s.lock)
+    c = s.deferred
+    while c != NULL:
+        n += 1
+        if n <= NAMED_BLOCKS:
+            say_node(t, c.node, b"\n    not completed: ")
+        c = c.next_cancel
+    pthread_mutex_unlock(&s.lock)
+    if n > NAMED_BLOCKS:
+        say(t, snprintf(t.at, t.room, b"\n    ... %d asynchronous kernels in all", n))
+
+cdef public int64_t pf_watch_report(char* text, int64_t room) noexcept nogil:
+    """All watched steps; the length.  Slots and counters are read while they change: a report is a glance."""
+    cdef Text t
+    cdef pf_step* s
+    cdef pf_step* part
+    cdef int32_t n = 0
+    t.at = text
+    t.room = room
+    text[0] = 0
+    pthread_mutex_lock(&pf_watch_lock)
+    s = first
+    while s != NULL:
+        n += 1
+        say(&t, snprintf(t.at, t.room, b"%sstep %lld, running for %.1f s, %u nodes:", b"\n" if n > 1 else b"", <long long>s.id,
+                         <double>(pf_now_ns() - s.began_ns) / 1e9, s.plan.n_nodes))
+        part = s
+        while part != NULL:
+            say_slab(&t, &part.root)
+            say_calls(&t, part)
+            part = part.peer
+        s = s.next_running
+    pthread_mutex_unlock(&pf_watch_lock)
+    if n == 0:
+        say(&t, snprintf(t.at, t.room, b"no step that could last is running"))
+    return room - t.room
