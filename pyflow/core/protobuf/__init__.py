@@ -1,0 +1,1 @@
+"""Where TensorFlow 1.x programs find the messages that configure sessions."""

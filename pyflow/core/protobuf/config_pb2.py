@@ -1,0 +1,11 @@
+"""The messages of TensorFlow's config.proto: `config_pb2.ConfigProto`, `config_pb2.RunOptions`."""
+from pyflow.framework.protos import (  # noqa: F401
+    ConfigProto,
+    GPUOptions,
+    GraphOptions,
+    OptimizerOptions,
+    RPCOptions,
+    RunMetadata,
+    RunOptions,
+    ThreadPoolOptionProto,
+)
