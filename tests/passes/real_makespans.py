@@ -35,8 +35,10 @@ def load_fake(library):
     spec = importlib.util.spec_from_file_location("pyflow_fake", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for device, speed in zip(module.open_library(library), SPEEDS):
+    devices = module.open_library(library)
+    for device, speed in zip(devices, SPEEDS):
         device.set(real_time=1, latency=2e-5, bandwidth=1e11, **speed)
+    return devices
 
 
 def build(products, places):
@@ -77,8 +79,29 @@ class Running:
 VALUE = np.random.default_rng(0).normal(size=(SIZE, SIZE)).astype(np.float32) / SIZE
 
 
+def options(devices):
+    """What ConfigProto's options for accelerators do: visible devices, a memory fraction."""
+    config = tf.ConfigProto()
+    config.pluggable_device_options.visible_device_list = "1"
+    config.pluggable_device_options.per_process_gpu_memory_fraction = 1 / 64
+    with tf.Graph().as_default(), tf.device("/device:FAKE:0"):
+        x = tf.placeholder(tf.float32, [None])
+        y = tf.tanh(x)
+        before = [d["launches"] for d in devices]
+        with tf.Session(config=config) as sess:
+            value = sess.run(y, {x: [0.0, 1.0]})
+            limits = {d.name[-6:]: d.memory_limit_bytes for d in sess.list_devices()}
+            try:
+                sess.run(y, {x: np.zeros(3 << 20, np.float32)})
+                failure = None
+            except tf.errors.ResourceExhaustedError as e:
+                failure = e.message
+    return {"value": value.tolist(), "limits": limits, "failure": failure,
+            "launches": [d["launches"] - b for d, b in zip(devices, before)]}
+
+
 def main(library):
-    load_fake(library)
+    acts = options(load_fake(library))
     report = []
     for products in GRAPHS:
         chosen = Running(products, ["/device:FAKE:*"] * len(products), placement="cost")
@@ -95,7 +118,7 @@ def main(library):
                        "best_places": others[0].places, "worst": others[-1].least})
         for running in (chosen, *others):
             running.session.close()
-    print(json.dumps(report))
+    print(json.dumps({"graphs": report, "options": acts}))
 
 
 if __name__ == "__main__":
