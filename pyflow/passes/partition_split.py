@@ -21,6 +21,8 @@ Invariants
        fetches with what they fetch.  So loop invariants are sent once per loop, results once after
        it.
     4. A partition that has no edge across its border inside a loop has no control loop for it.
+    5. No partition runs ahead of the others by more than a loop's parallel_iterations on each side:
+       in every loop each partition's iterations are felt in the LoopCond's.
 
 Threads: pure functions; nodes of the given graph are changed.
 
@@ -112,6 +114,7 @@ class _Splitter:
                                  for c in node.controls]
         for frame, name in sorted(self.joined, key=lambda j: (j[0].name, j[1])):
             self._trigger(frame, name)
+        self._acknowledge()
         dealt = {}
         for node in order:
             for each in (*self.before.get(node, ()), node, *self.after.get(node, ())):
@@ -197,6 +200,32 @@ class _Splitter:
         back = make("NextIteration", [(switch, 1)])
         merge.inputs.append((back, 0))
         self._insert(near, self.after, switch, back)
+
+    def _acknowledge(self):
+        """Invariant 5: who sends nothing back, directly or not, reports each iteration it begins.
+
+        The LoopCond's partition cannot retire an iteration before all it receives in it came.
+        """
+        flows = {}
+        for source, _, name in self.pairs:
+            frame = self.frames.of_output(source)
+            while frame is not None:                # what comes back in an inner loop counts too
+                flows.setdefault(frame, {}).setdefault(name, set()).add(self.part_of(source))
+                frame = frame.parent
+        for (frame, name), merge in list(self.loops.items()):
+            cond, senders = frame.loop_cond, flows.get(frame, {})
+            reached, todo = {self.part_of(cond)}, [self.part_of(cond)]
+            while todo:
+                new = senders.get(todo.pop(), set()) - reached
+                reached |= new
+                todo += new
+            if name not in reached:
+                begun = self._constant(f"{merge.name}/_begun", np.zeros(0, np.float32), _EMPTY,
+                                       merge.device, cond.origin, [merge])
+                near = self._device_in(name)
+                self._insert(near, self.before, begun)
+                trigger = self.loops[frame, self.part_of(cond)]
+                self.pairs[begun, 0, self.part_of(cond)] = self._pair(begun, 0, cond, trigger, near)
 
     def _device_in(self, name):
         return next(n for n in self.nodes if self.part_of(n) == name)

@@ -284,3 +284,34 @@ def test_more_partitions_than_threads_and_steps_at_once():
         for t in threads:
             t.join()
     assert results == [[40.0 + k] * 20 for k in range(4)]
+
+
+def test_no_partition_runs_ahead():
+    """CPU:0 counts and sends, CPU:1 only receives and is slower: what is under way is bounded."""
+    turns, elements = 300, 1 << 14
+
+    def body(i, total):
+        with on(0):
+            large = tf.fill([elements], tf.cast(i, tf.float32))
+        with on(1):
+            slow = large
+            for _ in range(4):
+                slow = tf.tanh(slow)
+            total = total + tf.reduce_sum(slow)
+        with on(0):
+            return i + 1, total
+    with on(0):
+        i, total = tf.while_loop(lambda i, total: i < turns, body, [tf.constant(0), 0.0],
+                                 parallel_iterations=4, name="loop")
+    for op in tf.get_default_graph().get_operations():
+        if op.name.startswith("loop/") and op.name.endswith("_1") and op.type in (
+                "Enter", "Merge", "Switch", "Identity", "NextIteration", "Exit"):
+            op._set_device("/device:CPU:1")
+    for threads in (1, 2):
+        with session(threads=threads) as sess:
+            want = sess.run(total)
+            before = _executor.memory_stats()["in_use"]
+            _executor.reset_peak()
+            assert sess.run(total) == want
+            ahead = (_executor.memory_stats()["peak"] - before) / (4 * elements)
+            assert ahead < 24, f"{ahead:.0f} tensors at once"
