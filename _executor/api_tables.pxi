@@ -1,6 +1,9 @@
 """Part of api.pyx: plugins, ops, kernels, devices, memory, pools and states."""
 
 # ---------------------------------------------------------------- process-wide tables
+cdef enum:
+    MAX_DESCRIBED = 1 << 16     # entries of one table, against a missing NULL at its end
+
 def checked_build():
     """Was the core built with -Dchecks=true?  Then invariants and writes past outputs are looked at."""
     return bool(pf_checked_build())
@@ -26,6 +29,34 @@ def register_plugin(uintptr_t address, str origin):
     if err.code:
         problems.insert(0, err.message.decode("utf-8", "replace"))
     return problems
+
+cdef str text_or_none(const char* s):
+    return s.decode("utf-8", "replace") if s != NULL else None
+
+def describe_plugin(uintptr_t address):
+    """What the tables of a pf_plugin at `address` declare, in plugin.json's words; nothing is registered."""
+    cdef const pf_plugin* source = <const pf_plugin*>address
+    cdef pf_plugin p
+    cdef int32_t k = 0
+    memset(&p, 0, sizeof(p))
+    memcpy(&p, source, min(<size_t>source.size, sizeof(p)))
+    ops, kernels, devices = [], [], []
+    while p.ops != NULL and p.ops[k] != NULL and k < MAX_DESCRIBED:
+        if p.ops[k].size >= 24:
+            ops.append((text_or_none(p.ops[k].name), text_or_none(p.ops[k].sig)))
+        k += 1
+    k = 0
+    while p.kernels != NULL and p.kernels[k] != NULL and k < MAX_DESCRIBED:
+        if p.kernels[k].size >= 32:
+            kernels.append((text_or_none(p.kernels[k].op), text_or_none(p.kernels[k].device),
+                            text_or_none(p.kernels[k].where)))
+        k += 1
+    k = 0
+    while p.devices != NULL and p.devices[k] != NULL and k < MAX_DESCRIBED:
+        if p.devices[k].size >= 16:
+            devices.append(text_or_none(p.devices[k].type))
+        k += 1
+    return dict(id=text_or_none(p.id), abi=(p.abi_major, p.abi_minor), ops=ops, kernels=kernels, devices=devices)
 
 def set_ops(ops):
     """Makes ops declared in Python known to the core: (name, signature, flags) each."""

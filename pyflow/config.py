@@ -50,6 +50,9 @@ VARIABLES = {v.name: v for v in (
              "pyflow trace FILE`; %p becomes the process id, a name ending in .gz is compressed."),
     Variable("PYFLOW_TRACE_MB", "int", 64, 1, 65536,
              "How much PYFLOW_TRACE records, in MB of 64-byte records, before it stops."),
+    Variable("PYFLOW_PLUGIN_PROBE", "bool", True, 0, 0,
+             "0: newly installed plugins are not tried in a process of their own before they are "
+             "opened in this one."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,

@@ -4,8 +4,8 @@ fail.
 A plugin is a distribution with an entry point in the group `pyflow.plugins` whose value names a
 package; the package holds a shared library and `plugin.json`, generated from the library's tables.
 
-    found -> described [read plugin.json] -> opened [cffi dlopen] -> registered
-    [_executor.register_plugin]
+    found -> described [read plugin.json] -> tried [plugin_probe] -> opened [cffi dlopen]
+    -> compared [_compare] -> registered [_executor.register_plugin]
       any failure -> quarantined: a warning through `logging`, listed by `python -m pyflow devices`
 
 Invariants
@@ -13,7 +13,8 @@ Invariants
     2. No Python of a plugin runs, no library is opened whose plugin.json does not fit this host.
     3. The working directory is never searched, and no path comes out of a graph.
     4. A library is never closed: its tables and threads live as long as the process.
-    5. A plugin that fails changes nothing for the others.
+    5. A plugin that fails changes nothing for the others.  An installed one not seen before is opened
+       and started in a process of its own first; one that `load_library` names is opened at once.
 
 Threads: `load_all` may be called from any thread; one loads, the others wait.
 
@@ -35,6 +36,7 @@ import threading
 GROUP = "pyflow.plugins"
 HOST_ABI = (0, 1)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
 ENTRY = "pyflow_plugin_v0"
+OWN_PACKAGE = "pyflow_cpu"          # pyflow's own kernels: not tried first
 
 log = logging.getLogger("pyflow")
 _lock = threading.RLock()
@@ -201,8 +203,11 @@ def _register(plugin):
     """Opens and registers one described plugin; returns the problems of single kernels."""
     from pyflow import _executor
     _preload(plugin.description.get("preload") or ())
+    address = _open(plugin.path)
+    if plugin.description:
+        _compare(plugin.description, _executor.describe_plugin(address))
     try:
-        problems = list(_executor.register_plugin(_open(plugin.path), plugin.origin) or ())
+        problems = list(_executor.register_plugin(address, plugin.origin) or ())
     except PluginError:
         raise
     except Exception as e:
@@ -210,6 +215,28 @@ def _register(plugin):
     if problems and not _contributes(plugin, _executor):
         raise PluginError("; ".join(problems))
     return problems
+
+
+def _compare(described, tables):
+    """Raises PluginError if plugin.json, which was read to decide, is not about these tables."""
+    def rows(key, *columns):
+        return sorted(tuple(str(row.get(c)) for c in columns) for row in described.get(key) or ())
+
+    told = {"id": described.get("id"), "abi": tuple(described["abi"]),
+            "ops": rows("ops", "name", "sig"), "kernels": rows("kernels", "op", "device", "where"),
+            "devices": sorted(described.get("devices") or ())}
+    for key, found in tables.items():
+        if isinstance(found, list):
+            found = sorted(tuple(map(str, row)) if isinstance(row, tuple) else row for row in found)
+        if told[key] == found or key not in described:
+            continue
+        if isinstance(found, list):
+            wrong = [row for row in told[key] if row not in found]
+            missing = [row for row in found if row not in told[key]]
+            told[key], found = wrong[:3] or "no more", missing[:3] or "no more"
+        raise PluginError(f"its plugin.json is not about this library: {key}: plugin.json has "
+                          f"{told[key]}, the library {found}; build the plugin anew "
+                          f"(make_plugin_json.py writes the file)")
 
 
 def _report(plugin, problems):
@@ -233,6 +260,15 @@ def _contributes(plugin, executor):
     return False
 
 
+def _try_first(plugin):
+    """A plugin not seen before is opened in a process of its own first: a crash is its own."""
+    from pyflow import config, plugin_probe
+    if config.value("PYFLOW_PLUGIN_PROBE"):
+        problem = plugin_probe.verdict(plugin.path, plugin.description.get("preload") or ())
+        if problem:
+            raise PluginError(problem)
+
+
 def _load(distribution, package):
     """Describes, opens and registers; every failure ends in a quarantined Plugin."""
     plugin = Plugin(f"{distribution} ({package})")
@@ -242,6 +278,8 @@ def _load(distribution, package):
             raise PluginError(
                 f"another plugin with id '{plugin.id}' is in use already; uninstall one of them"
             )
+        if package != OWN_PACKAGE:
+            _try_first(plugin)
         _report(plugin, _register(plugin))
     except Exception as e:              # whatever a plugin does, the others and pyflow go on
         plugin.problem = str(e) or type(e).__name__

@@ -166,7 +166,7 @@ cdef extern from "pf_core.h" nogil:
         pf_frame* all_frames
         pf_rendezvous* rendezvous
         pf_a64 kernels
-        int64_t deadline_ns, next_poll_ns
+        int64_t deadline_ns, next_poll_ns, give_up_ns
         uint32_t trace_step
         int32_t (*poll)(void*) noexcept nogil
         void* poll_arg
@@ -195,7 +195,7 @@ cdef extern from "pf_core.h" nogil:
         pf_item* item
         pf_worker* worker
         DLTensor** ins "in"
-        int32_t dirty, n_lent, lent_room, var_bits
+        int32_t dirty, n_lent, lent_room, listens
         pf_lent* lent
         pf_lent lent_inline[6]
         char* message

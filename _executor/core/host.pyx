@@ -314,6 +314,7 @@ cdef pf_status h_on_cancel(pf_ctx* ctx, uint64_t ticket, void (*fn)(void*) noexc
     else:
         c.cancel_fn = fn
         c.cancel_arg = arg
+        c.listens = 1
     pthread_mutex_unlock(&c.step.lock)
     return st
 

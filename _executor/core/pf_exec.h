@@ -229,7 +229,7 @@ typedef struct pf_step {
   pf_frame *all_frames;
   pf_rendezvous *rendezvous;
   pf_a64 kernels;
-  int64_t deadline_ns, next_poll_ns;
+  int64_t deadline_ns, next_poll_ns, give_up_ns;
   uint32_t trace_step, pad_trace;   /* this step's number in `trace` */
   int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
   void *poll_arg;
@@ -259,7 +259,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   struct pf_worker *worker;
   DLTensor **in;                    /* what ctx.in points to */
   int32_t dirty;                    /* something lent or a message kept: see lent */
-  int32_t n_lent, lent_room, var_bits;
+  int32_t n_lent, lent_room, listens;  /* listens: on_cancel was called */
   pf_lent *lent;
   pf_lent lent_inline[6];
   char *message;

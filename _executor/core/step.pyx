@@ -22,6 +22,7 @@ from trace_api cimport *
 cdef enum:
     POLL_NS = 20000000
     SLICE_NS = 100000000
+    GRACE_NS = 3000000000       # what a kernel that does not listen to cancellation has to call done
 
 cdef pf_a64 step_ids
 
@@ -136,6 +137,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.trace = NULL
     s.deadline_ns = 0
     s.next_poll_ns = 0
+    s.give_up_ns = 0
     pf_a32_store_rlx(&s.cancelled, 0)
     pf_a32_store_rlx(&s.done, 0)
     return s
@@ -361,6 +363,11 @@ cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
         pf_step_cancel(s, PF_DEADLINE_EXCEEDED, b"Timed out: the step did not finish in the time given by timeout_in_ms")
     if s.poll != NULL and s.poll(s.poll_arg):
         pf_step_cancel(s, PF_CANCELLED, b"Interrupted")
+    if pf_a32_load_rlx(&s.cancelled):
+        if s.give_up_ns == 0:
+            s.give_up_ns = now + GRACE_NS
+        elif now > s.give_up_ns:
+            abandon_calls(s)
     return pf_a32_load_rlx(&s.cancelled)
 
 # ---------------------------------------------------------------- calls
@@ -524,6 +531,7 @@ cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
     c.message = NULL
     c.dirty = 0
     h.deferred = 1
+    h.listens = 0
     h.moved = NULL
     h.status = PF_OK
     h.cancel_fn = NULL
@@ -598,45 +606,7 @@ cdef public void pf_call_forget(pf_call* c) noexcept nogil:
         c.next_cancel.prev_cancel = c.prev_cancel
     pthread_mutex_unlock(&s.lock)
 
-# ---------------------------------------------------------------- the BLOCKING lane
-cdef void unlock_variables(pf_call* c) noexcept nogil:
-    """Locks go back on the thread that took them; whatever else the call was lent stays until it ends."""
-    cdef int32_t k, n = 0
-    for k in range(c.n_lent):
-        if c.lent[k].kind & 255 == 3:
-            give_up(c.lent[k].kind, c.lent[k].p)
-        else:
-            c.lent[n] = c.lent[k]
-            n += 1
-    c.n_lent = n
-
-cdef void run_slowly(void* arg) noexcept nogil:
-    """On a thread of the lane."""
-    cdef pf_call* c = <pf_call*>arg
-    cdef uint64_t ticket = c.ticket
-    cdef pf_status st = PF_CANCELLED
-    if not pf_a32_load(&c.step.cancelled):
-        st = c.node.kernel.kernel.compute(&c.ctx, c.node.state)
-    if pf_ticket_peek(ticket) != c:
-        return                      # it called done itself
-    unlock_variables(c)
-    if st == PF_PENDING:
-        st = pf_fail(&c.ctx, PF_INTERNAL, b"the kernel returned PF_PENDING but is not declared PF_KERNEL_ASYNC")
-    if pf_ticket_take(ticket) != NULL:
-        pf_call_done(c, st)
-
-cdef public pf_status pf_compute_slowly(pf_ctx* ctx, const void* state) noexcept nogil:
-    """compute of a synchronous PF_KERNEL_BLOCKING kernel: no compute thread waits for a file."""
-    cdef uint64_t ticket
-    cdef pf_call* c = pf_ticket_new(<pf_call*>ctx, &ticket)
-    if c == NULL:
-        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a call on the BLOCKING lane")
-    if pf_pool_post(c.step.pool, PF_LANE_BLOCKING, run_slowly, c):
-        run_slowly(c)
-    return PF_PENDING
-
-cdef public int32_t pf_checked_build() noexcept nogil:
-    return PF_CHECKS
+include "step_lanes.pxi"
 
 # ---------------------------------------------------------------- run
 cdef inline void fill_slots(pf_step* s, pf_tensor** take_args) noexcept nogil:

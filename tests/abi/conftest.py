@@ -13,7 +13,9 @@ FLAGS = """-std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter
 def build(sources, target, *flags):
     """Compiles C files into the shared library `target`; returns its path as text."""
     command = ["cc", *FLAGS, *flags, "-I", HERE.parents[1] / "include", *sources, "-o", target]
-    done = subprocess.run([str(c) for c in [*command, "-pthread", "-lm"]], capture_output=True, text=True)
+    done = subprocess.run(
+        [str(c) for c in [*command, "-pthread", "-lm"]], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     undefined = subprocess.check_output(["nm", "-D", "--undefined-only", str(target)], text=True)
     assert " pf_" not in undefined, "a plugin needs nothing of the host's symbols"

@@ -24,7 +24,7 @@ def library(build_plugin):
     flags = ["-O3", "-march=native", "-fno-trapping-math", "-fno-math-errno"]
     tf.load_op_library(build_plugin("compiler", *flags))
     yield
-    knob(ON, 0)                 # the other tests of this process run as if it were not there
+    knob(ON, 0)  # the other tests of this process run as if it were not there
 
 
 def knob(what, value=-1):
@@ -39,7 +39,7 @@ def graph():
         yield graph
 
 
-PLANS = []                      # newest last
+PLANS = []  # newest last
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,8 +76,10 @@ def both(fetches, feeds=None, repeat=2, **config):
             out.append((found, plan.counts()))
     (plain, before), (fused, after) = out
     assert before["groups"] == 0
-    for a, b in zip(np.atleast_1d(plain) if not isinstance(plain, list) else plain,
-                    np.atleast_1d(fused) if not isinstance(fused, list) else fused):
+    for a, b in zip(
+        np.atleast_1d(plain) if not isinstance(plain, list) else plain,
+        np.atleast_1d(fused) if not isinstance(fused, list) else fused,
+    ):
         np.testing.assert_array_equal(a, b)
     return fused, after["grouped"], before["instructions"] - after["instructions"]
 
@@ -130,7 +132,9 @@ def test_a_path_out_and_back_divides_a_group():
 
 def test_broadcasting_and_unknown_shapes_are_left_alone():
     x, u = tf.placeholder(tf.float32, [6, 10]), tf.placeholder(tf.float32, [None, 10])
-    _, grouped, _ = both((x + tf.constant(np.ones(10, np.float32))) * tf.constant(VALUE[:1]), {x: VALUE})
+    _, grouped, _ = both(
+        (x + tf.constant(np.ones(10, np.float32))) * tf.constant(VALUE[:1]), {x: VALUE}
+    )
     assert grouped == 0
     _, grouped, _ = both((u + 1.0) * 2.0, {u: VALUE})
     assert grouped == 0
@@ -183,7 +187,11 @@ def test_conds_and_dead_groups():
         np.testing.assert_array_equal(found, (want + w) * np.float32(0.5))
         assert grouped >= 8
     q = tf.placeholder(tf.bool, [])
-    nested = tf.cond(p, lambda: tf.cond(q, lambda: x + 1.0 + 1.0, lambda: x * 2.0 * 2.0), lambda: -(-x)) * 1.5 + 1.0
+    nested = (
+        tf.cond(p, lambda: tf.cond(q, lambda: x + 1.0 + 1.0, lambda: x * 2.0 * 2.0), lambda: -(-x))
+        * 1.5
+        + 1.0
+    )
     for a in (True, False):
         for b in (True, False):
             want = (VALUE + 1 + 1 if b else VALUE * 4) if a else VALUE
@@ -203,8 +211,10 @@ def test_while_loops(threads):
     assert grouped >= 6
     want_a, want_b = VALUE, VALUE * np.float32(0.5) + np.float32(0.1)
     for _ in range(7):
-        want_a, want_b = (np.maximum(want_a * np.float32(0.5) + want_b, 0) - np.float32(0.25),
-                          np.minimum(want_b + want_a, np.float32(3)) * np.float32(0.75))
+        want_a, want_b = (
+            np.maximum(want_a * np.float32(0.5) + want_b, 0) - np.float32(0.25),
+            np.minimum(want_b + want_a, np.float32(3)) * np.float32(0.75),
+        )
     np.testing.assert_array_equal(found_a, want_a)
     np.testing.assert_array_equal(found_b, want_b + want_a)
 
@@ -239,7 +249,9 @@ def test_training_is_unchanged():
             step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
             with tf.Session() as session:
                 session.run(tf.global_variables_initializer())
-                losses.append([session.run([loss, step], {x: data, y: target})[0] for _ in range(5)])
+                losses.append(
+                    [session.run([loss, step], {x: data, y: target})[0] for _ in range(5)]
+                )
                 counts = PLANS[-1].counts()
         assert (counts["grouped"] > 8) == bool(on)
     assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]
@@ -250,7 +262,10 @@ def test_failures_name_the_group():
     y = tf.multiply(tf.add(x, 1.0, name="first"), 2.0, name="second")
     knob(FAILS, 1)
     try:
-        with tf.Session() as session, pytest.raises(tf.errors.InternalError, match="test asked") as caught:
+        with (
+            tf.Session() as session,
+            pytest.raises(tf.errors.InternalError, match="test asked") as caught,
+        ):
             session.run(y, {x: VALUE})
     finally:
         knob(FAILS, 0)
@@ -279,9 +294,20 @@ def test_programs_are_released():
     assert knob(COMPILED) == compiled + 1 and knob(RELEASED) == released + 1
 
 
-BINARY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Maximum": np.maximum, "Minimum": np.minimum}
-UNARY = {"Neg": np.negative, "Relu": lambda a: np.maximum(a, 0), "Square": np.square, "Abs": np.abs,
-         "Outside": lambda a: np.float32(np.sum(a.astype(np.float64))) * 0 + a}
+BINARY = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Maximum": np.maximum,
+    "Minimum": np.minimum,
+}
+UNARY = {
+    "Neg": np.negative,
+    "Relu": lambda a: np.maximum(a, 0),
+    "Square": np.square,
+    "Abs": np.abs,
+    "Outside": lambda a: np.float32(np.sum(a.astype(np.float64))) * 0 + a,
+}
 
 
 @st.composite
@@ -314,15 +340,27 @@ def test_random_graphs(dag, threads):
                 i = 0
             p, q, u, v = values[i], values[j], want[i], want[j]
             if op in BINARY:
-                values.append(getattr(tf, {"Mul": "multiply", "Sub": "subtract"}.get(op, op.lower()))(p, q))
+                values.append(
+                    getattr(tf, {"Mul": "multiply", "Sub": "subtract"}.get(op, op.lower()))(p, q)
+                )
                 want.append(BINARY[op](u, v))
             else:
-                f = {"Neg": tf.negative, "Relu": tf.nn.relu, "Square": tf.square, "Abs": tf.abs, "Outside": outside}[op]
+                f = {
+                    "Neg": tf.negative,
+                    "Relu": tf.nn.relu,
+                    "Square": tf.square,
+                    "Abs": tf.abs,
+                    "Outside": outside,
+                }[op]
                 values.append(f(p))
-                want.append(np.maximum(u, 0) if op == "Relu" else u if op == "Outside" else UNARY[op](u))
+                want.append(
+                    np.maximum(u, 0) if op == "Relu" else u if op == "Outside" else UNARY[op](u)
+                )
             if np.abs(want[-1]).max() > 1e6:
                 values[-1], want[-1] = values[-1] * 0.0, want[-1] * np.float32(0)
-        found, _, _ = both([values[3 + k] for k in fetched], dict(zip(feeds, (a, b))), 1, threads=threads)
+        found, _, _ = both(
+            [values[3 + k] for k in fetched], dict(zip(feeds, (a, b))), 1, threads=threads
+        )
     for k, value in zip(fetched, found):
         np.testing.assert_array_equal(value, want[3 + k])
 

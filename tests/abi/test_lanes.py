@@ -71,8 +71,12 @@ def test_failures_and_misuse_are_reported():
 
 
 def test_in_loops_and_conds():
-    _, x = tf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, op("Nap")(x, ms=1)), [0, number()],
-                         shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])
+    _, x = tf.while_loop(
+        lambda i, x: i < 5,
+        lambda i, x: (i + 1, op("Nap")(x, ms=1)),
+        [0, number()],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)],
+    )
     p = tf.placeholder(tf.bool, [])
     y = tf.cond(p, lambda: op("Nap")(number(1), ms=1), lambda: number(2))
     for threads in (1, 2):
@@ -163,8 +167,12 @@ def test_in_a_loop_iterations_do_not_mix(threads):
         b = op("Reduce")(op("Nap")(x, ms=1), number=2)
         return i + 1, a + b * 0
 
-    _, x = tf.while_loop(lambda i, x: i < 8, body, [0, number(3)],
-                         shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)])
+    _, x = tf.while_loop(
+        lambda i, x: i < 8,
+        body,
+        [0, number(3)],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape(None)],
+    )
     with tf.Session(threads=threads) as session:
         session.run(op("Order")())
         assert session.run(x) == 3

@@ -208,26 +208,34 @@ def test_a_storm_of_puts_gets_deadlines_and_closes(seed):
         def getter(delays):
             for delay in delays:
                 try:
-                    found = [float(session.run(get, options=tf.RunOptions(timeout_in_ms=int(delay))))]
+                    found = [
+                        float(session.run(get, options=tf.RunOptions(timeout_in_ms=int(delay))))
+                    ]
                     to = taken
                 except tf.errors.DeadlineExceededError:
-                    found, to = [1], lost           # it may have had its element already
+                    found, to = [1], lost  # it may have had its element already
                 with lock:
                     to.extend(found)
 
         def putter(numbers, delays):
             for number, delay in zip(numbers, delays):
                 try:
-                    session.run(q.put, {q.fed: number}, options=tf.RunOptions(timeout_in_ms=int(delay)))
+                    session.run(
+                        q.put, {q.fed: number}, options=tf.RunOptions(timeout_in_ms=int(delay))
+                    )
                     to = put
                 except tf.errors.DeadlineExceededError:
-                    to = unsure                     # it may have been taken already
+                    to = unsure  # it may have been taken already
                 with lock:
                     to.append(float(number))
 
         jobs = [threading.Thread(target=getter, args=(rng.integers(1, 8, 60),)) for _ in range(3)]
-        jobs += [threading.Thread(target=putter, args=(np.arange(100 * k, 100 * k + 60), rng.integers(1, 8, 60)))
-                 for k in range(3)]
+        jobs += [
+            threading.Thread(
+                target=putter, args=(np.arange(100 * k, 100 * k + 60), rng.integers(1, 8, 60))
+            )
+            for k in range(3)
+        ]
         for job in jobs:
             job.start()
         for job in jobs:
