@@ -273,28 +273,54 @@ def _check_initializer_dtype(initializer, dtype):
 
 
 class _ScopeStore:
-    """The current variable scope of a graph, and how often each scope name was opened."""
+    """The current variable scope of a graph, and how often each scope name was opened.
+
+    `_below` maps a name to the names directly under it, so that closing a scope looks only at its
+    own; `_tried` maps (scope, prefix) to the numbers known to be taken there."""
 
     def __init__(self):
         self.current = VariableScope(False)
         self.counts = {}
+        self._below, self._tried = {}, {}
 
     def open(self, name):
         self.counts[name] = self.counts.get(name, 0) + 1
+        self._enter(name)
+
+    def restore(self, counts):
+        """Goes back to the counts of an earlier moment."""
+        self.counts, self._below, self._tried = counts, {}, {}
+        for name in counts:
+            self._enter(name)
+
+    def _enter(self, name):
+        while name:
+            parent = name.rpartition("/")[0]
+            children = self._below.setdefault(parent, set())
+            if name in children:
+                return
+            children.add(name)
+            name = parent
 
     def close_below(self, name):
         """Names below `name` may be used afresh when it is opened again."""
-        for key in self.counts:
-            if not name or key.startswith(name + "/"):
-                self.counts[key] = 0
+        stack = [name]
+        while stack:
+            parent = stack.pop()
+            self._tried.pop(parent, None)
+            for child in self._below.pop(parent, ()):
+                self.counts.pop(child, None)
+                stack.append(child)
 
     def unique(self, prefix):
         name = f"{self.current.name}/{prefix}" if self.current.name else prefix
         if not self.counts.get(name):
             return prefix
-        index = 1
+        tried = self._tried.setdefault(name.rpartition("/")[0], {})
+        index = tried.get(prefix, 1)
         while self.counts.get(f"{name}_{index}"):
             index += 1
+        tried[prefix] = index
         return f"{prefix}_{index}"
 
 
@@ -381,7 +407,7 @@ class variable_scope:  # noqa: N801 - TF's name
     def __exit__(self, *details):
         self._store.close_below(self._opened_name)
         if self._old_counts is not None:
-            self._store.counts = self._old_counts
+            self._store.restore(self._old_counts)
         self._store.current = self._old
         if self._name_scope is not None:
             self._name_scope.__exit__(*details)

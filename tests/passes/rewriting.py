@@ -1,7 +1,7 @@
 """What the tests of rewrites share: pass graphs, golden files, sessions with and without rewrites.
 
 A golden file holds the graph before and after, as the printer writes it.  After a wanted change:
-PYFLOW_WRITE_GOLDEN=1 pytest tests/passes, and read the difference.
+WRITE_GOLDEN=1 pytest tests/passes, and read the difference.
 """
 import os
 import pathlib
@@ -29,7 +29,7 @@ def check_golden(name, graph, rewrite):
     rewrite(graph)
     found = f"# before\n{before}\n# after\n{printer.text(graph)}"
     path = GOLDEN / f"{name}.txt"
-    if os.environ.get("PYFLOW_WRITE_GOLDEN"):
+    if os.environ.get("WRITE_GOLDEN"):
         path.write_text(found, encoding="utf-8")
     assert found == path.read_text(encoding="utf-8")
 
