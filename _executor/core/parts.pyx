@@ -24,7 +24,6 @@ from exec_api cimport *
 from tensor_api cimport *
 from rendezvous_api cimport *
 from trace_api cimport *
-from trace_api cimport *
 
 cdef pf_step* link_parts(pf_plan** plans, int32_t n, pf_tensor** take_args) noexcept nogil:
     """The leader; its peers in order.  NULL: out of memory, the arguments are released."""
