@@ -13,7 +13,7 @@ cdef extern from "pf_core.h" nogil:
         PF_I_CALL, PF_I_CALL0, PF_I_IDENTITY, PF_I_CONST, PF_I_RETVAL, PF_I_SWITCH, PF_I_MERGE, PF_I_NEXT
         PF_I_EXIT, PF_I_LOOP, PF_I_FRAME, PF_I_NOOP
     enum:
-        PF_F_MAYBE_DEAD, PF_F_DEREF, PF_F_UNUSED_OUT, PF_F_ASYNC, PF_F_DEAD_OK, PF_F_CTL_OUT, PF_F_LONG
+        PF_F_MAYBE_DEAD, PF_F_DEREF, PF_F_UNUSED_OUT, PF_F_ASYNC, PF_F_DEAD_OK, PF_F_CTL_OUT, PF_F_LONG, PF_F_PLACED
     ctypedef struct pf_call_info
     ctypedef struct pf_node_info
     ctypedef struct pf_instr:
@@ -97,6 +97,8 @@ cdef extern from "pf_core.h" nogil:
         pf_shape* arg_shape
         pf_str* arg_name
         int32_t* ret_type
+        pf_place* places
+        int64_t planned_bytes, planned_sum, planned_least
         int32_t n_groups, n_grouped
         pf_step* free_steps
         pf_a64 steps_run, kernels_run

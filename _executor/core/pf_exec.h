@@ -45,7 +45,8 @@ enum {                      /* pf_instr.kind */
 enum {                      /* pf_instr.flags */
   PF_F_MAYBE_DEAD = 1, PF_F_DEREF = 2, PF_F_UNUSED_OUT = 4, PF_F_ASYNC = 8, PF_F_DEAD_OK = 16,
   PF_F_CTL_OUT = 32,        /* slot out_slot + n_out carries this node's deadness to control successors */
-  PF_F_LONG = 64            /* may take long: signals and the deadline are looked at afterwards */
+  PF_F_LONG = 64,           /* may take long: signals and the deadline are looked at afterwards */
+  PF_F_PLACED = 128         /* some outputs have places: aux, plan->places */
 };
 typedef struct pf_instr {
   pf_status (*compute)(pf_ctx *, const void *);

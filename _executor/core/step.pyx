@@ -750,6 +750,8 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         announce(o, s)
     w.kernels = 0
     fill_slots(s, take_args)
+    if plan.planned_bytes:
+        pf_step_extent(s)
     if plan.watched:
         pf_watch_begin(s)
     if plan.n_blocks == 1 and not plan.has_async and plan.n_frames_in_slabs == 0:

@@ -337,7 +337,7 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
   int64_t goc = g->oc / g->groups, taps = g->kh * g->kw, nx = PF_MIN(g->sw, g->w),
           left = input_column0(g);
   int64_t width = TILE(panels_width)(g->fc), phases = PF_MIN(g->sh, g->h) * nx;
-  T *packed = c->host->scratch(c, (uint64_t)(taps * goc * width * g->groups) * sizeof(T) + 64, 64);
+  T *packed = c->host->scratch(c, (uint64_t)(taps * goc * width * g->groups) * sizeof(T), 64);
   TILE(phase) *ph = c->host->scratch(c, (uint64_t)phases * sizeof *ph, 64);
   int64_t *off = c->host->scratch(c, (uint64_t)taps * 24, 64), used = 0;
   if (!packed || !ph || !off)

@@ -258,7 +258,11 @@ pf_status pf_binary_compute(pf_ctx *c, const void *state) {
         run_loop(s, PF_DATA(const char, a), PF_DATA(const char, b), PF_DATA(char, z), 1, PF_VV);
     return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
   }
-  if (pf_same_shape(a, b)) return run_flat(c, s, a, 0, pf_numel(a), PF_VV);
+  if (pf_same_shape(a, b)) {            /* over either input that nobody else needs */
+    int32_t in = PF_HAS(c->host, pf_host, can_forward) && !c->host->can_forward(c, 0) &&
+                 c->host->can_forward(c, 1);
+    return run_flat(c, s, a, in, pf_numel(a), PF_VV);
+  }
   if (s->same_shape) return unequal_shapes(c, s);
   int64_t na = pf_numel(a), nb = pf_numel(b);
   if (nb == 1 && b->ndim <= a->ndim) return run_flat(c, s, a, 0, na, PF_VS);

@@ -269,7 +269,7 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
   PF_TRY(check_channels(c, 2, "scale", p.c));
   PF_TRY(check_channels(c, 3, "reserve_space_1", p.c));
   PF_TRY(check_channels(c, 4, "reserve_space_2", p.c));
-  DLTensor *dx = c->host->output(c, 0, x->shape, x->ndim),
+  DLTensor *dx = c->host->forward(c, 0, 0, x->shape, x->ndim),   /* dy's buffer, if it is free */
            *ds = dx ? c->host->output(c, 1, &p.c, 1) : NULL;
   DLTensor *d_offset = ds ? c->host->output(c, 2, &p.c, 1) : NULL;
   PF_EXHAUSTED(d_offset);
