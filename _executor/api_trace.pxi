@@ -27,20 +27,28 @@ cdef class Trace:
         """The records so far, as a dict: `records` (bytes, 64 per record, in order per lane), `steps` [(plan, id, start, end,
         lane, status)] with times in ticks, `dropped`, `clock` (ticks, ns, ticks, ns): two readings of both clocks, at the
         beginning and now."""
-        cdef pf_trace_chunk* c
+        cdef pf_trace_chunk* c = self.t.chunks
         cdef int64_t ticks, ns
+        cdef Py_ssize_t size = 0
         cdef int32_t k
+        cdef bytes records
+        cdef char* end
         pf_trace_clock(&ticks, &ns)
-        parts = []
-        c = self.t.chunks
         while c != NULL:
-            parts.append(PyBytes_FromStringAndSize(<char*>c.records, c.n * <Py_ssize_t>sizeof(pf_record)))
+            size += c.n * <Py_ssize_t>sizeof(pf_record)
+            c = c.next
+        records = PyBytes_FromStringAndSize(NULL, size)
+        end = <char*>records + size
+        c = self.t.chunks                   # newest first
+        while c != NULL:
+            end -= c.n * sizeof(pf_record)
+            memcpy(end, c.records, c.n * sizeof(pf_record))
             c = c.next
         steps = []
         for k in range(self.t.n_steps):
             s = self.t.steps + k
             steps.append((self.plans.get(<uintptr_t>s.plan), s.id, s.start, s.end, s.lane, s.status))
-        return dict(records=b"".join(reversed(parts)), steps=steps, dropped=pf_a64_load(&self.t.dropped),
+        return dict(records=records, steps=steps, dropped=pf_a64_load(&self.t.dropped),
                     clock=(self.ticks, self.ns, ticks, ns))
 
 def trace_lanes():

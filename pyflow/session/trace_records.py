@@ -259,18 +259,19 @@ def _names(plan, kind, instr, frame):
 def _outputs(records, owner):
     """{index of the event: [Output]}."""
     found = {}
-    for k in np.nonzero(records["kind"] >= _OUTPUT)[0].tolist():
-        r = records[k]
-        own = found.setdefault(int(owner[k]), [])
-        ndim = int(r["ndim"])
-        if r["kind"] == _MORE:
-            if own:
-                own[-1] = own[-1]._replace(
-                    shape=own[-1].shape + tuple(int(d) for d in r["dims"][:ndim - 5]))
+    is_output = records["kind"] >= _OUTPUT
+    own = records[is_output]
+    columns = [own[f].tolist() for f in ("kind", "slot", "type", "ndim", "dims", "bytes", "memory")]
+    for k, kind, slot, number, ndim, dims, count, memory in zip(
+            owner[is_output].tolist(), *columns):
+        values = found.setdefault(k, [])
+        if kind == _MORE:
+            if values:
+                values[-1] = values[-1]._replace(
+                    shape=values[-1].shape + tuple(dims[:ndim - 5]))
             continue
-        shape = None if ndim == _HANDLE else tuple(int(d) for d in r["dims"][:min(ndim, 5)])
-        own.append(Output(int(r["slot"]), int(r["type"]), shape, int(r["bytes"]),
-                          int(r["memory"])))
+        shape = None if ndim == _HANDLE else tuple(dims[:min(ndim, 5)])
+        values.append(Output(slot, number, shape, count, memory))
     return found
 
 
