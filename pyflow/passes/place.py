@@ -46,23 +46,28 @@ def place(graph, devices, soft=False, log=None, explain=False, costs=None, pins=
     if len(devices.names) == 1:
         _on_one(nodes, devices, soft)
     else:
-        groups = Groups(nodes)
+        _on_many(nodes, devices, soft, explain, costs, pins)
+    if log is not None:
+        for node in nodes:
+            log(f"{node.name}: ({node.op}): {node.device}")
+    return graph
+
+
+def _on_many(nodes, devices, soft, explain, costs, pins):
+    groups, chosen, reasons = Groups(nodes), None, {}
+    while chosen is None or devices.drop_broken(set(chosen)):
         groups.limit(devices, soft, pins)
         if costs is None:
             chosen = _Default(groups, devices).choose()
         else:
             chosen, reasons = costs.choose(groups, devices)
-        if explain:
-            for i, node in enumerate(nodes):
-                node.why = why(i, groups, devices, chosen,
-                               None if costs is None else reasons.get(groups.of[i]))
-        names, of = devices.names, groups.of
+    of = groups.of
+    if explain:
         for i, node in enumerate(nodes):
-            node.device = names[chosen[of[i]]]
-    if log is not None:
-        for node in nodes:
-            log(f"{node.name}: ({node.op}): {node.device}")
-    return graph
+            node.why = why(i, groups, devices, chosen, reasons.get(of[i]))
+    names = devices.names
+    for i, node in enumerate(nodes):
+        node.device = names[chosen[of[i]]]
 
 
 def _on_one(nodes, devices, soft):
@@ -284,7 +289,8 @@ def _lacking(node, devices, device):
              if d.priority > device.priority and not mask >> k & 1}
     if not kinds:
         return ""
-    return f"; no {'/'.join(sorted(kinds))} kernel for op {node.op}{types_text(node)}: {device.kind}"
+    return (f"; no {'/'.join(sorted(kinds))} kernel for op {node.op}{types_text(node)}:"
+            f" {device.kind}")
 
 
 def _line(node):

@@ -52,9 +52,10 @@ class Device:
 class Devices:
     """The devices a session may use.  `names` in order; the first is the default."""
 
-    def __init__(self, devices, kernels=None):
+    def __init__(self, devices, kernels=None, opener=None):
         """devices: Device objects or full names, the host first; kernels: a KernelTable, or None
-        where it does not matter (one device)."""
+        where it does not matter (one device); opener: function(Device) -> None, or why it cannot be
+        used: asked once, when something is to be placed there."""
         found = {}
         for device in devices:
             device = Device(device) if isinstance(device, str) else device
@@ -63,7 +64,8 @@ class Devices:
         self.names = list(found)
         self.everything = (1 << len(self.all)) - 1
         self.renamed = {d.name: d.core_name for d in self.all if d.core_name != d.name}
-        self._masks, self._best, self._kernel_masks = {"": self.everything}, {}, {}
+        self._masks, self._best, self._kernel_masks = {}, {}, {}
+        self._opener, self._opened, self.problems = opener, set(), {}
         self._local = DeviceSpec(self.all[0].spec.job, self.all[0].spec.replica,
                                  self.all[0].spec.task)
 
@@ -92,13 +94,14 @@ class Devices:
             found = 0
             for i, device in enumerate(self.all):
                 found |= asked.allows(device.spec) << i
-            self._masks[request] = found
+            found = self._masks[request] = found & self.everything
         return found
 
     def type_mask(self, request):
         """The devices of the type that a request asks for, of any number; all if it says none."""
         kind = parsed(request).device_type
-        return sum(1 << i for i, d in enumerate(self.all) if kind in (None, d.kind))
+        return self.everything & sum(1 << i for i, d in enumerate(self.all)
+                                     if kind in (None, d.kind))
 
     def best(self, mask):
         """The index of the preferred device of a mask that is not 0."""
@@ -112,6 +115,20 @@ class Devices:
         """The full name a request gets, or None if there is no such device."""
         mask = self.mask(request)
         return self.names[self.best(mask)] if mask else None
+
+    def drop_broken(self, chosen):
+        """True if one of the devices (indices) cannot be opened: then no mask has it any more."""
+        broken = False
+        for i in chosen - self._opened - {None}:
+            device = self.all[i]
+            self._opened.add(i)
+            problem = self._opener(device) if self._opener and device.kind != "CPU" else None
+            if problem:
+                broken = True
+                self.problems[device.name] = problem
+                self.everything &= ~(1 << i)
+                self._masks, self._best, self._kernel_masks = {}, {}, {}
+        return broken
 
     def rename(self, graph):
         """Gives the nodes the executor's names of their devices (visible_device_list)."""
@@ -128,6 +145,7 @@ class Devices:
             types = self.kernels.types(node)
             found = self.everything
             if types is not None and types is not ANYWHERE:
-                found = sum(1 << i for i, d in enumerate(self.all) if d.kind in types) or found
+                found = self.everything & sum(1 << i for i, d in enumerate(self.all)
+                                              if d.kind in types) or found
             self._kernel_masks[key] = found
         return found

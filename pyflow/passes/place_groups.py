@@ -186,10 +186,13 @@ def unknown_device(node, devices):
         advice = (
             " A session on another job needs its server's address: tf.Session('grpc://host:port')."
         )
+    advice += "".join(f" {name} is there, but cannot be used: {problem}."
+                      for name, problem in devices.problems.items())
+    there = ", ".join(name for name in devices.names if name not in devices.problems)
     return (
         f"Cannot assign a device for operation {node.name}: node '{node.name}'"
         f" ({node.op}){made_at(node)} was explicitly assigned to {node.device} but available"
-        f" devices are [ {', '.join(devices.names)} ]. Make sure the device specification refers to"
+        f" devices are [ {there} ]. Make sure the device specification refers to"
         f" a valid device, or set allow_soft_placement=True.{advice}"
     )
 

@@ -70,11 +70,6 @@ class KernelTable:
             return ANYWHERE
         return frozenset(found) or None
 
-    def has_own(self, node, kind):
-        """True if device type `kind` has a kernel of its own, not one for every device."""
-        return any(device == kind and _accepts(where, node)
-                   for device, where in self._kernels.get(node.op, ()))
-
     def registered(self, op):
         """'CPU: T=float|double; GPU: any type': the kernels there are, for messages."""
         lines = {f"{device}: " + (", ".join(f"{a}={'|'.join(sorted(t))}" for a, t in where.items())

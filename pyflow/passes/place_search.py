@@ -1,4 +1,4 @@
-"""Placement as scheduling: which device each group of nodes gets so that a simulated step ends early.
+"""Placement as scheduling: the device of each group of nodes, so that a simulated step ends early.
 
 The simulated machine
     - a device runs one node at a time, without preemption; of the nodes whose inputs have arrived
@@ -265,7 +265,7 @@ class _Run:
         self.waiting = [len(edges) for edges in problem.inputs]
         self.ready = [[] for _ in range(problem.devices)]
         self.busy = [False] * problem.devices
-        self.events = []                # (time, node, ended): a node ends, or one of its inputs is in
+        self.events = []                # (time, node, it ends; else: one of its inputs is in)
         self.now = self.done = 0
         self.memory = _Memory(problem, self.device) if problem.bounded else None
 

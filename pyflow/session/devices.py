@@ -48,7 +48,10 @@ def open_devices(executor, config):
             _limit_memory(executor, options, kind, i, ordinal)
             devices.append(Device(f"{LOCAL}/device:{kind}:{i}", priority,
                                   core_name=f"{LOCAL}/device:{kind}:{ordinal}"))
-    return Devices(devices, KernelTable(executor.kernels()) if len(devices) > 1 else None)
+    if len(devices) == 1:
+        return Devices(devices)
+    return Devices(devices, KernelTable(executor.kernels()),
+                   lambda device: executor.device_problem(*_core(device)))
 
 
 def _options_of(config, kind):
@@ -95,7 +98,10 @@ def _limit_memory(executor, options, kind, i, ordinal):
 
 def measure_speeds(executor, devices, threads):
     """Sets `speed` of each device from what it says about itself, for the cost model."""
+    devices.drop_broken(set(range(len(devices.all))))
     for device in devices.all:
+        if device.name in devices.problems:
+            continue
         kind, ordinal = _core(device)
         mine = device.speed
         told = {key: executor.device_info(kind, ordinal, key)
@@ -136,9 +142,12 @@ class DeviceAttributes:
 
 
 def list_devices(executor, devices):
-    """[DeviceAttributes] of all devices; a CPU without cap has the machine's memory."""
+    """[DeviceAttributes] of all devices that work; a CPU without cap has the machine's memory."""
     found = []
+    devices.drop_broken(set(range(len(devices.all))))
     for device in devices.all:
+        if device.name in devices.problems:
+            continue
         limit = memory_limit(executor, device)
         if not limit and device.kind == "CPU":
             limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -9,7 +9,8 @@ from pyflow.passes import node, place, place_devices, place_kernels, printer
 
 CPU, NPU, NPU1 = (f"/job:localhost/replica:0/task:0/device:{d}" for d in ("CPU:0", "NPU:0",
                                                                          "NPU:1"))
-FLOAT_OPS = "MatMul Add AddV2 AddN Mul Sub Tanh TanhGrad Assign AssignAdd Fill RandomUniform".split()
+FLOAT_OPS = ("MatMul Add AddV2 AddN Mul Sub Tanh TanhGrad Assign AssignAdd Fill"
+             " RandomUniform").split()
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +20,8 @@ def graph():
 
 
 def devices(**more):
-    """CPU:0, NPU:0 and NPU:1; the NPU has FLOAT_OPS for float, Reshape and Shape for any type, and `more`:
-    {op: where}."""
+    """CPU:0, NPU:0 and NPU:1; the NPU has FLOAT_OPS for float, Reshape and Shape for any type, and
+    `more`: {op: where}."""
     from pyflow.session import runtime
     kernels = [k for k in runtime.start().kernels() if k["device"] in ("CPU", "*")]
     for op in FLOAT_OPS:
@@ -145,6 +146,24 @@ def test_a_device_without_the_kernel_is_refused_with_those_there_are():
     assert "no supported kernel for op Tanh/float64" in text and "NPU: T=float" in text
     assert "test_placement.py:" in text
     assert placed([y], feeds=[x], soft=True)["y"] == CPU
+
+
+def test_devices_that_cannot_be_opened_are_left_out():
+    asked = []
+
+    def opener(device):
+        asked.append(device.name)
+        return "no driver" if device.name == NPU else None
+    broken = place.Devices(devices().all, devices().kernels, opener)
+    x = tf.placeholder(tf.float32, [])
+    y = tf.tanh(x, name="y")
+    with tf.device("/device:NPU:0"):
+        z = tf.tanh(x, name="z")
+    got = placed([y, y + 1], feeds=[x], there=broken)
+    assert got["y"] == NPU1 and asked == [NPU, NPU1], "each once, when it is needed"
+    assert placed([z], feeds=[x], there=broken, soft=True)["z"] == NPU1
+    text = fails([z], feeds=[x], there=broken)
+    assert "NPU:0 is there, but cannot be used: no driver" in text and len(asked) == 2
 
 
 # ---------------------------------------------------------------- colocation
@@ -282,4 +301,4 @@ def test_time_is_linear_and_short():
     took(50, many)
     small, large = took(1500, many), took(12000, many)
     assert large < 24 * small + 0.01
-    assert took(12000, place_devices.Devices([CPU])) < large / 4, "one device: hardly anything to do"
+    assert took(12000, place_devices.Devices([CPU])) < large / 4, "one device: hardly any work"

@@ -32,6 +32,9 @@ class Machine:
     def device_info(self, kind, ordinal, key):
         return {"memory": "1000000000", "flops": "2e12"}.get(key)
 
+    def device_problem(self, kind, ordinal):
+        return None
+
     def device_limit(self, kind, ordinal, limit):
         self.limits[kind, ordinal] = limit
 
