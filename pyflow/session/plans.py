@@ -55,7 +55,6 @@ class Compiler:
             dump = printer.dumper()
             if dump:
                 dump("built", node_lib.whole(self.graph))
-            self._pins.refresh(self.graph, self.soft_placement, self._costs)
             return self.compile_nodes(node_lib.prune(tensors, targets, feeds), dump)
 
     def compile_nodes(self, graph, dump=None):
@@ -63,6 +62,7 @@ class Compiler:
         if dump:
             dump("pruned", graph)
         report = self._report_placement if self.log_placement else None
+        self._pins.refresh(self.graph, self.soft_placement, self._costs)
         place.place(graph, self.devices, self.soft_placement, report, bool(dump), self._costs,
                     self._pins.at)
         if dump:

@@ -128,6 +128,17 @@ def test_large_graphs_keep_the_constraints_and_near_linear_time():
     assert took[4000] < 15 * took[1000]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_default_rule_breaks_no_constraint_either(seed):
+    graph, devices, _, machine, allowed, together = random_case(
+        random.Random(3000 + seed), 30, KINDS)
+    place.place(graph, devices)
+    at = [devices.names.index(n.device) for n in graph.nodes]
+    check_constraints(at, allowed, together, machine)
+    lone = set(range(30)) - {i for group in together for i in group}
+    assert all(at[i] == max(allowed[i]) for i in lone if graph.nodes[i].inputs), "by priority"
+
+
 def test_equal_graphs_are_placed_alike():
     first, second = (placed(random_case(random.Random(5), 60, KINDS)) for _ in range(2))
     assert first == second
@@ -165,6 +176,14 @@ def test_kernels_declare_their_costs():
     assert costs == {m.name: (2e6, 4 * 2 * 100 * 100) for m in products}
     graph, products = chain(None, 2)
     assert set(declared(graph.nodes)) == {m.name for m in products}, "unknown sizes count as 1"
+
+
+def test_bytes_that_are_no_graph_are_an_error():
+    from pyflow.session import runtime
+    executor = runtime.start()
+    assert executor.node_costs(b"", ["CPU"]) == {}
+    with pytest.raises(executor.StepError):
+        executor.node_costs(b"\x0a\xff garbage", ["CPU", "NPU"])
 
 
 def test_big_work_moves_small_work_stays():
