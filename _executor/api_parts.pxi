@@ -4,8 +4,8 @@
 cdef class Parts:
     """Several Plans, the partitions of one graph, that run as one step.
 
-    plans: in order; the first one's partition leads.  args, rets: per plan, which feeds and fetches of the whole step are its
-    own.  All plans use one pool.  Thread-safe; runs are isolated.
+    plans: in order; the first one's partition leads.  args, rets: per plan, which feeds and
+    fetches of the whole step are its own.  All plans use one pool.  Thread-safe; runs are isolated.
     """
     cdef readonly tuple plans
     cdef tuple args, rets
@@ -30,7 +30,8 @@ cdef class Parts:
 
     def explain(self):
         """The plans as text."""
-        return "\n".join(["partition %d\n%s" % (k, plan.explain()) for k, plan in enumerate(self.plans)])
+        return "\n".join(["partition %d\n%s" % (k, plan.explain())
+                          for k, plan in enumerate(self.plans)])
 
     @property
     def arg_names(self):
@@ -40,9 +41,9 @@ cdef class Parts:
                 names[number] = name
         return names
 
-    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
-            Trace trace=None):
-        """Runs one step of all partitions; returns the results in the whole graph's order.  As Plan.run."""
+    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None,
+            Rendezvous rendezvous=None, stats=None, Trace trace=None):
+        """Runs one step of all partitions; results in the whole graph's order.  As Plan.run."""
         cdef pf_run_options o
         cdef Interrupt interrupt
         cdef int64_t executed = 0

@@ -119,8 +119,9 @@ cdef int64_t take_count(pf_step* s) noexcept nogil:
         s = s.peer
     return n
 
-cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_args, pf_tensor** rets,
-                                   const pf_run_options* o, pf_error* err) noexcept nogil:
+cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_args,
+                                   pf_tensor** rets, const pf_run_options* o,
+                                   pf_error* err) noexcept nogil:
     cdef pf_step* leader = link_parts(plans, n, take_args)
     cdef pf_worker w
     cdef pf_status st

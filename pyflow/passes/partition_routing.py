@@ -1,7 +1,7 @@
 """Routing nodes of while loops go where they are used, before edges are cut.
 
-    Enter           copied to every place that reads it in the loop: what enters a loop is sent once,
-                    not once per iteration
+    Enter           copied to every place that reads it in the loop: what enters a loop is sent
+                    once, not once per iteration
     NextIteration   copied to the place of each Merge that reads it: the two are one loop variable
     Exit            goes to the place of its input: the result leaves the loop first, then travels
 

@@ -212,11 +212,13 @@ def test_a_receive_that_nobody_sends_is_named():
     from pyflow.passes import partition
     from pyflow.passes.node import Graph, Node
     with session() as sess:
-        source = Node("never", "Const", attrs={"dtype": tf.float32, "value": np.ones([], np.float32)},
-                      device=sess._compiler.devices.names[0], types=(tf.float32,))
-        _, recv = partition.pair(source, 0, sess._compiler.devices.names[1], 0)
-        other = Node("lonely", "Const", attrs={"dtype": tf.float32, "value": np.ones([], np.float32)},
-                     device=sess._compiler.devices.names[0], types=(tf.float32,))
+        first, second = sess._compiler.devices.names[:2]
+
+        def constant(name):
+            attrs = {"dtype": tf.float32, "value": np.ones([], np.float32)}
+            return Node(name, "Const", attrs=attrs, device=first, types=(tf.float32,))
+        _, recv = partition.pair(constant("never"), 0, second, 0)
+        other = constant("lonely")
         compiled = sess._compiler.compile_nodes(Graph([other, recv]))
         assert len(compiled.graphs) == 2
         with pytest.raises(_executor.StepError, match=r"never/_recv_0 \(_Recv\) on .*CPU:1"):
