@@ -187,7 +187,7 @@ def _open(path):
     _libraries.append(library)
     try:
         entry = getattr(library, ENTRY)
-    except AttributeError:
+    except (AttributeError, ffi.error):
         raise PluginError(
             f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v0.x?"
         ) from None
@@ -204,8 +204,15 @@ def _register(plugin):
     from pyflow import _executor
     _preload(plugin.description.get("preload") or ())
     address = _open(plugin.path)
+    tables = _executor.describe_plugin(address)
     if plugin.description:
-        _compare(plugin.description, _executor.describe_plugin(address))
+        _compare(plugin.description, tables)
+    else:                               # named by path, without a plugin.json beside it
+        plugin.description = {**tables, "ops": [{"name": name} for name, _ in tables["ops"]]}
+    for other in _loaded:
+        if other.id == plugin.id and other.problem is None:
+            raise PluginError(f"plugin '{plugin.id}' ({plugin.origin}) is loaded already, from "
+                              f"{other.origin}; uninstall one of the two")
     try:
         problems = list(_executor.register_plugin(address, plugin.origin) or ())
     except PluginError:
@@ -225,6 +232,8 @@ def _compare(described, tables):
     told = {"id": described.get("id"), "abi": tuple(described["abi"]),
             "ops": rows("ops", "name", "sig"), "kernels": rows("kernels", "op", "device", "where"),
             "devices": sorted(described.get("devices") or ())}
+    if not tables["abi"][1]:            # a zero says nothing
+        told["abi"] = (told["abi"][0], 0)
     for key, found in tables.items():
         if isinstance(found, list):
             found = sorted(tuple(map(str, row)) if isinstance(row, tuple) else row for row in found)

@@ -1,5 +1,6 @@
 """What the tests of this folder share: plugins built from C with nothing but pyflow/kernel.h."""
 
+import os
 import pathlib
 import subprocess
 
@@ -12,6 +13,7 @@ FLAGS = """-std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter
 
 def build(sources, target, *flags):
     """Compiles C files into the shared library `target`; returns its path as text."""
+    flags = [*flags, *os.environ.get("PYFLOW_TEST_CFLAGS", "").split()]  # sanitizers, say
     command = ["cc", *FLAGS, *flags, "-I", HERE.parents[1] / "include", *sources, "-o", target]
     done = subprocess.run(
         [str(c) for c in [*command, "-pthread", "-lm"]], capture_output=True, text=True

@@ -1,6 +1,7 @@
 /* broken.c - a plugin with one fault, chosen by -DFAULT=NAME: what a host must refuse, report or contain.  See test_broken.py. */
 #include <pyflow/kernel.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ enum { NONE, NO_SYMBOL, WRONG_MAJOR, NEEDS_NEWER, DUPLICATE, NO_SCHEMA, CRITICAL
 #define OP "broken.Twice"
 #endif
 
-typedef struct { const pf_host *host; uint64_t ticket; pthread_barrier_t *both; } job;
+typedef struct { const pf_host *host; uint64_t ticket; atomic_int arrived, left; } job;
 
 /* ---------------------------------------------------------------- kernels that break the rules while running */
 static pf_status scalar(pf_ctx *c, float value) {
@@ -58,22 +59,17 @@ static pf_status late_done(pf_ctx *c, const void *s);
 
 static void *racing_done(void *arg) { /* two of these meet, then both say done */
   job *j = arg;
-  pthread_barrier_wait(j->both);
+  atomic_fetch_add(&j->arrived, 1);
+  while (atomic_load(&j->arrived) < 2) {}
   j->host->done(j->ticket, PF_OK);
-  if (pthread_barrier_wait(j->both) == PTHREAD_BARRIER_SERIAL_THREAD) {
-    usleep(1000);
-    free(j);
-  }
+  if (atomic_fetch_add(&j->left, 1) == 1) free(j);
   return NULL;
 }
 static pf_status done_by_two_threads(pf_ctx *c, const void *s) {
-  static pthread_barrier_t both;
-  job *j = malloc(sizeof *j);
+  job *j = calloc(1, sizeof *j);
   pthread_t t;
   c = (j->host = c->host)->defer(c, &j->ticket);
   if (scalar(c, 4)) return PF_RESOURCE_EXHAUSTED;
-  pthread_barrier_init(&both, NULL, 2);
-  j->both = &both;
   for (int k = 0; k < 2; k++) {
     pthread_create(&t, NULL, racing_done, j);
     pthread_detach(t);
