@@ -18,7 +18,7 @@ Invariants
 """
 from pyflow.framework.device import DeviceSpec
 from pyflow.passes import partition_routing
-from pyflow.passes.node import Graph, Node
+from pyflow.passes.node import Graph, Node, is_ref
 
 _transports = {}
 
@@ -50,16 +50,26 @@ def cut(graph, delays=None):
         for i, (source, index) in enumerate(node.inputs):
             if source.device != node.device:
                 key = (source, index, node.device)
+                if reads_late(source, index, node):
+                    key = (source, (index, node), node.device)
                 if key not in pairs:
                     pairs[key] = pair(source, index, node.device, len(pairs))
                     if tied:
                         pairs[key][1].controls.append(pairs[key][0])
+                    if reads_late(source, index, node):
+                        pairs[key][0].controls.extend(node.controls)
                     if delays and key in delays:
                         pairs[key][1].controls.append(delays[key])
                     in_order.extend(pairs[key])
                 node.inputs[i] = (pairs[key][1], 0)
         in_order.append(node)
     return Graph(in_order, graph.args, graph.rets)
+
+
+def reads_late(source, index, reader):
+    """True if `reader` reads a variable through its reference, after its control inputs: then its
+    Send, which does the reading, waits for them, and nobody shares it."""
+    return bool(reader.controls) and index < len(source.types) and is_ref(source.types[index])
 
 
 def pair(source, index, destination, number, stem=""):

@@ -239,12 +239,24 @@ class _Splitter:
         """(Recv, 0) for an output of another partition, one per partition."""
         name, frame = self.part_of(reader), frame or self.frames.of_output(source)
         trigger, key = self._trigger(frame, name), (source, index, name)    # a loop makes pairs too
+        if partition.reads_late(source, index, reader):
+            return self._read_late(source, index, reader, trigger), 0
         if key not in self.pairs:
             self.pairs[key] = self._pair(source, index, reader, trigger, source)
             late = self.delays.get(key)
             if late is not None and frame.is_root:
                 self.pairs[key].controls.append(late)
         return self.pairs[key], 0
+
+    def _read_late(self, source, index, reader, trigger):
+        """The Recv of a variable's value as it is after the reader's control inputs."""
+        key = (source, (index, reader), self.part_of(reader))
+        if key not in self.pairs:
+            waits = [self._signal(c, source) if self.crosses(c, source) else c
+                     for c in reader.controls]
+            self.pairs[key] = self._pair(source, index, reader, trigger, source)
+            self.after[source][-1].controls.extend(waits)
+        return self.pairs[key]
 
     def _signal(self, source, reader):
         """The Recv that stands for a control edge from another partition."""

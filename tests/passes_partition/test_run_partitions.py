@@ -317,3 +317,18 @@ def test_no_partition_runs_ahead():
             assert sess.run(total) == want
             ahead = (_executor.memory_stats()["peak"] - before) / (4 * elements)
             assert ahead < 24, f"{ahead:.0f} tensors at once"
+
+
+@pytest.mark.parametrize("partitions", ["one", "device"])
+def test_a_variable_elsewhere_is_read_after_the_control_inputs(partitions):
+    with on(0):
+        v = tf.Variable(tf.zeros([1000]))
+        x = tf.placeholder(tf.float32, [])
+        assign = tf.assign(v, tf.fill([1000], x + tf.tanh(x) * 0.0))
+    with tf.control_dependencies([assign]), on(1):
+        read = tf.reduce_max(tf.identity(v._ref()))
+        before = [n for n in tf.get_default_graph().get_operations() if n.type == "Identity"][-1]
+        assert before.inputs[0].dtype._is_ref_dtype and before.control_inputs == [assign.op]
+    with tf.Session(config=CONFIG, partitions=partitions, threads=2) as sess:
+        sess.run(tf.global_variables_initializer())
+        assert [sess.run(read, {x: k}) for k in range(20)] == list(range(20))
