@@ -76,4 +76,51 @@ def resnet50(tf, batch=8, size=112, blocks=(3, 4, 6, 3), scope=None):
     return tf.group(train, *tf.get_collection(tf.GraphKeys.UPDATE_OPS)), loss
 
 
-MODELS = {"resnet50": resnet50}
+def lstm(tf, batch=256, units=96, steps=40, layers=4, scope=None):
+    """A training step of a deep LSTM, unrolled in time: gradient descent on a squared error.
+
+    scope: a function of a name that gives a context for each group of eight time steps.
+    """
+    inputs = _variable(tf, "inputs", [steps, batch, units], 1.0)
+    weights = [_variable(tf, f"w{k}", [2 * units, 4 * units], 0.05) for k in range(layers)]
+    biases = [tf.get_variable(f"b{k}", [4 * units], initializer=tf.zeros_initializer())
+              for k in range(layers)]
+    zero = tf.zeros([batch, units])
+    state = [(zero, zero)] * layers
+    outputs = []
+
+    def group(first, state):
+        for t in range(first, min(first + 8, steps)):
+            x = tf.stop_gradient(inputs)[t]
+            for k in range(layers):
+                c, h = state[k]
+                gates = tf.nn.bias_add(tf.matmul(tf.concat([x, h], 1), weights[k]), biases[k])
+                i, j, f, o = tf.split(gates, 4, axis=1)
+                c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+                x = tf.tanh(c) * tf.sigmoid(o)
+                state = state[:k] + [(c, x)] + state[k + 1:]
+        outputs.append(x)
+        return state
+
+    for first in range(0, steps, 8):
+        if scope is None:
+            state = group(first, state)
+        else:
+            with scope(f"steps{first}"):
+                state = group(first, state)
+    loss = tf.reduce_mean(tf.square(tf.stack(outputs) - 0.5))
+    trained = weights + biases
+    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=trained), loss
+
+
+def _recomputed(model):
+    """The model with pyflow's recompute scopes."""
+    return lambda tf, **sizes: model(tf, scope=tf.recompute_scope, **sizes)
+
+
+MODELS = {
+    "resnet50": resnet50,
+    "resnet50_recompute": _recomputed(resnet50),
+    "lstm": lstm,
+    "lstm_recompute": _recomputed(lstm),
+}

@@ -25,12 +25,13 @@ L0 = -1                                 # OptimizerOptions.Level
 
 
 class Options:
-    """Which rewrites run: `fold`, `cse`, `arithmetic`."""
+    """Which rewrites run: `fold`, `cse`, `arithmetic`; `memory`: RewriterConfig.MemOptType."""
 
-    __slots__ = ("fold", "cse", "arithmetic")
+    __slots__ = ("fold", "cse", "arithmetic", "memory")
 
-    def __init__(self, fold=True, cse=True, arithmetic=True):
+    def __init__(self, fold=True, cse=True, arithmetic=True, memory=0):
         self.fold, self.cse, self.arithmetic = fold, cse, arithmetic
+        self.memory = memory
 
     @classmethod
     def none(cls):
@@ -54,6 +55,7 @@ class Options:
         asked = getattr(options, "rewrite_options", None)
         if asked is None:
             return found
+        found.memory = int(getattr(asked, "memory_optimization", 0) or 0)
         if getattr(asked, "disable_meta_optimizer", False):
             return cls.none()
         found.fold = _toggled(asked, "constant_folding", found.fold)

@@ -20,7 +20,7 @@ from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.passes import (partition, partition_delay, partition_split, place, place_cost, printer,
-                           rewrite, wire)
+                           recompute, rewrite, swap, wire)
 from pyflow.session import (debug, evaluate, failures, missing, pause, runtime, trace_file,
                             trace_records)
 from pyflow.session import devices as devices_lib
@@ -70,6 +70,10 @@ class Compiler:
         if self.deterministic:
             missing.require_deterministic(graph)
         counts = rewrite.rewrite(graph, self.rewrites, self._evaluate, dump)
+        for name, work in (("recomputed", recompute.recompute), ("swapped", swap.swap)):
+            counts[name] = work(graph, self.rewrites.memory)
+            if dump and counts[name]:
+                dump(name, graph)
         if self.options.get("debug", 0) >= 3:
             debug.log.debug("rewrites:\n%s", rewrite.report(counts))
         delays = partition_delay.delay(graph) if self.options.get("schedule_recvs") else None
