@@ -224,6 +224,20 @@ def test_measured_costs_win():
         "a": {"CPU": pytest.approx(7e-6)}}
 
 
+def test_a_trace_of_a_run_is_measured_costs():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [64, 64])
+        y = tf.matmul(tf.matmul(x, x, name="a"), x, name="b")
+        feed, metadata = {x: [[1.0] * 64] * 64}, tf.RunMetadata()
+        with tf.Session() as sess:
+            want = sess.run(y, feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+        read = place_cost.read_measured(metadata)
+        assert read["a"]["CPU"] > 0 and read["b"]["CPU"] > 0
+        config = tf.ConfigProto(device_count={"CPU": 2})
+        with tf.Session(config=config, placement_costs=metadata) as sess:
+            assert (sess.run(y, feed) == want).all()
+
+
 def test_loops_and_state_are_placed():
     with tf.Graph().as_default():
         v = tf.Variable(tf.ones([50, 50]))
