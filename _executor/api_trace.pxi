@@ -5,8 +5,9 @@
 cdef class Trace:
     """Collects what ran when in the steps it is given to (`Plan.run(..., trace=t)`).
 
-    level: 1 a record per block, 3 a record per kernel and output.  max_records bounds the memory (64 bytes each); what does
-    not fit is counted.  Read it with `take` when its steps are over.
+    level: 1 a record per block, 2 per kernel, with the outputs of what is more than routing, 3 with all outputs.
+    max_records bounds the memory (64 bytes each); what does not fit is counted.  Read it with `take` when its steps are
+    over.
     """
     cdef pf_trace* t
     cdef dict plans

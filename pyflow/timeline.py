@@ -24,7 +24,7 @@ _STREAMS = ("/stream:", "/memcpy")
 
 
 class AllocationMaximum(NamedTuple):
-    """The most bytes an allocator had in use: when (micros), how many, and the tensors then live."""
+    """The most bytes an allocator had in use: when (micros), how many, after which node."""
 
     timestamp: int
     num_bytes: int

@@ -6,7 +6,7 @@
  *      are over, so a record needs no lock and no atomic.
  *   3. A trace holds at most `max_chunks` chunks; what does not fit is counted in `dropped`.
  *   4. A kernel that ran has exactly one record of kind KERNEL or ASYNC, followed by n_out OUTPUT
- *      records (and one MORE record behind each output of more than 5 dimensions).
+ *      records (and one MORE record behind each output of more than 5 dimensions); see the levels.
  *
  * Times are ticks of pf_ticks(); pf_trace_clock gives pairs (ticks, CLOCK_MONOTONIC) to turn them
  * into nanoseconds by interpolation.
@@ -22,7 +22,7 @@ enum {                      /* pf_record.kind */
   PF_TR_LAUNCH,             /* the compute call of an asynchronous kernel, on its thread */
   PF_TR_CHUNK,              /* a range of a kernel's parallel_for */
   PF_TR_LOOP,               /* a while loop from its first to its last iteration */
-  PF_TR_BLOCK,              /* path-level: `count` instructions from `instr` on */
+  PF_TR_BLOCK,              /* n_out instructions from `instr` on */
   PF_TR_POST,               /* work a kernel posted to the caller's thread */
   PF_TR_STEP,               /* a whole step, on its caller */
   PF_TR_STREAM,             /* work on a device's stream: start..end by its events, in ns; back: device, n_out: stream */
@@ -30,7 +30,11 @@ enum {                      /* pf_record.kind */
 };
 enum { PF_TR_FAILED = 1 };                          /* pf_record.flags */
 enum { PF_STREAM_COMPUTE, PF_STREAM_IN, PF_STREAM_OUT };
-enum { PF_TRACE_BLOCKS = 1, PF_TRACE_FULL = 3 };    /* pf_trace.level, as RunOptions.TraceLevel */
+enum {                      /* pf_trace.level */
+  PF_TRACE_BLOCKS = 1,      /* a record per block */
+  PF_TRACE_KERNELS,         /* ... per kernel, and per output of what is more than routing */
+  PF_TRACE_FULL             /* ... and per output of everything */
+};
 
 typedef struct pf_record {
   int64_t ready, start, end, back;

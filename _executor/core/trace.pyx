@@ -239,7 +239,7 @@ cdef bint makes_values(const pf_instr* ins) noexcept nogil:
 cdef void add_outputs(pf_trace* t, pf_record* r, pf_slab* s, const pf_instr* ins) noexcept nogil:
     cdef uint32_t k
     cdef DLTensor* d
-    if not makes_values(ins):
+    if not makes_values(ins) or (t.level < PF_TRACE_FULL and ins.kind > PF_I_CALL0):
         return
     for k in range(ins.n_out):
         d = s.slots[ins.out_slot + k]
@@ -288,7 +288,7 @@ cdef public int32_t pf_run_range_traced(pf_call* c, uint32_t begin, uint32_t end
     cdef int32_t r
     cdef int64_t start = pf_ticks(), now, before
     cdef int64_t ready = pf_ready_tick(stamp, start) if stamp else start
-    if t.level < PF_TRACE_FULL and end - begin > 1:
+    if t.level <= PF_TRACE_BLOCKS and end - begin > 1:
         return whole_range(c, begin, end, ready, start)
     for i in range(begin, end):
         ins = c.plan.instrs + i
@@ -317,7 +317,7 @@ cdef public int32_t pf_run_range_traced(pf_call* c, uint32_t begin, uint32_t end
             if rec != NULL:
                 if r != PF_RUN_OK:
                     rec.flags = PF_TR_FAILED
-                elif t.level >= PF_TRACE_FULL:
+                elif t.level > PF_TRACE_BLOCKS:
                     add_outputs(t, rec, c.slab, ins)
         if r != PF_RUN_OK:
             return r
@@ -353,7 +353,7 @@ cdef public void pf_trace_completed(pf_call* c) noexcept nogil:
     r.back = c.t_done if c.t_done else r.end
     if c.status != PF_OK:
         r.flags = PF_TR_FAILED
-    elif c.step.trace.level >= PF_TRACE_FULL:
+    elif c.step.trace.level > PF_TRACE_BLOCKS:
         add_outputs(c.step.trace, r, c.slab, c.instr)
 
 cdef public void pf_trace_span(pf_step* s, int32_t kind, uint32_t instr, const void* frame_def,

@@ -11,7 +11,7 @@ cdef extern from "pf_trace.h" nogil:
     enum:
         PF_STREAM_COMPUTE, PF_STREAM_IN, PF_STREAM_OUT
     enum:
-        PF_TRACE_BLOCKS, PF_TRACE_FULL
+        PF_TRACE_BLOCKS, PF_TRACE_KERNELS, PF_TRACE_FULL
     enum:
         PF_CHUNK_RECORDS, PF_CHUNK_CACHE, PF_MAX_TRACE_LANES
     ctypedef struct pf_record:

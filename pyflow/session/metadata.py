@@ -4,7 +4,7 @@ timeline.Timeline.
 What goes where in NodeExecStats:
 
     scheduled_*   the block of the kernel became ready      all_start_*   its kernel began
-    op_end_rel_*  the kernel returned, or called done        all_end_rel_*  its outputs were delivered
+    op_end_rel_*  the kernel returned, or called done        all_end_rel_*  outputs were delivered
     thread_id     the system's thread number; names in DeviceStepStats.thread_names
     timeline_label  "node [frame:iteration] = Op(inputs)", the brackets only inside loops
     memory        bytes of the outputs, and the allocator's bytes in use afterwards

@@ -26,6 +26,7 @@ from pyflow.session import chrome_trace, runtime, trace_records
 
 log = logging.getLogger("pyflow.trace")
 _FLUSH_SECONDS = 1.0
+_LEVEL = 2                                        # kernels, and outputs of what is no routing
 _open, _lock = {}, threading.Lock()
 
 
@@ -74,7 +75,7 @@ class TraceFile:
         def traced_run(feeds, timeout_ms=0, cancel=None, trace=None):
             if trace is None and not self.open:
                 return run(feeds, timeout_ms, cancel)
-            own = new_trace() if trace is None else trace
+            own = new_trace(_LEVEL) if trace is None else trace
             try:
                 return run(feeds, timeout_ms, cancel, trace=own)
             finally:
@@ -97,7 +98,7 @@ class TraceFile:
                 log.warning("%s is full (PYFLOW_TRACE_MB): later steps are not traced", self.path)
 
     def _put_steps(self, taken):
-        """The frame of one run; by hand, since json.dumps would cost more than the step's records."""
+        """The frame of one run; by hand: json.dumps would cost more than the step's records."""
         steps, data = [], taken["records"]
         for plan, *numbers in taken["steps"]:
             known = self._plan(plan)

@@ -3,8 +3,9 @@
     Trace.take() + what is known of its plans  ->  Event, one per kernel, chunk, loop, post, step
 
 Invariants
-    1. Every kernel that ran is one Event of kind "kernel" or "async"; kernels that were dead or came
-       after an error have none.  A Merge at the head of a loop is the arrival of a token, no kernel.
+    1. Every kernel that ran is one Event of kind "kernel" or "async"; kernels that were dead or
+       came after an error have none.  A Merge at the head of a loop is the arrival of a token, no
+       kernel.
     2. Times are CLOCK_MONOTONIC nanoseconds, ready <= start <= end.
     3. Iterations are numbered per loop, outermost first; () outside of loops.
 
