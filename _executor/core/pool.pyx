@@ -450,12 +450,13 @@ cdef void run_chunks(pf_loop* l, int32_t worker, bint polls) noexcept nogil:
             if polls:
                 pf_step_poll(l.step)
 
-cdef pf_status for_alone(pf_step* s, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
+cdef pf_status for_alone(pf_step* s, bint polls, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
+    """Without helpers; polls: on the caller's thread, not on one of the BLOCKING lane."""
     cdef int64_t lo = 0
     while lo < n:
         fn(arg, lo, min(lo + chunk, n), 0)
         lo += chunk
-        if lo < n and pf_step_poll(s):
+        if lo < n and (pf_step_poll(s) if polls else pf_a32_load_rlx(&s.cancelled)):
             return PF_CANCELLED
     return PF_OK
 
@@ -490,7 +491,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_
         fn(arg, 0, n, 0)
         return PF_OK
     if p.n == 1:
-        return for_alone(s, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
+        return for_alone(s, caller, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
     if p.fork_gen != fork_generation:
         rebuild(p)
     if not pf_a32_load(&p.started):
