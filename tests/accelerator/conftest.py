@@ -1,4 +1,4 @@
-"""Builds the fake accelerator (examples/plugin_accelerator) once per process and loads it by path."""
+"""Builds the fake accelerator (examples/plugin_accelerator) once per process; loads it by path."""
 
 import gc
 import importlib.util

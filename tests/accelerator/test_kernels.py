@@ -27,12 +27,12 @@ def kernel_types(library):
 def runnable(case, where):
     types = {k: v for k, v in {**case.sample.attrs, **case.types}.items() if k in where}
     fits = all(dtypes.as_dtype(v).name in names_of(where[k]) for k, v in types.items())
-    return fits and not any((k, v) in DECLINED for k, v in case.sample.attrs.items() if isinstance(v, (int, str)))
+    return fits and not any(case.sample.attrs.get(name) == value for name, value in DECLINED)
 
 
 def names_of(names):
-    return {dtypes.as_dtype({"float": "float32", "double": "float64", "half": "float16"}.get(n, n)).name
-            for n in names}
+    numpy = {"float": "float32", "double": "float64", "half": "float16"}
+    return {dtypes.as_dtype(numpy.get(name, name)).name for name in names}
 
 
 def check(case, feeds, outputs, session):

@@ -1,7 +1,9 @@
-"""The fake accelerator's knobs and counters: `devices[0].set(delay_us=200)`, `devices[0]["launches"]`.
+"""The fake accelerator's knobs and counters: `devices[0].set(delay_us=200)`,
+`devices[0]["launches"]`.
 
-The device itself needs no import: pyflow finds it by its entry point, and `tf.device("/device:FAKE:0")`
-places nodes on it.  What the knobs and counters mean is told in src/fake_control.h.
+The device itself needs no import: pyflow finds it by its entry point, and
+`tf.device("/device:FAKE:0")` places nodes on it.  What the knobs and counters mean is told in
+src/fake_control.h.
 
     import pyflow as tf, pyflow_fake
     pyflow_fake.devices[0].set(real_time=1, flops=1e8)

@@ -123,7 +123,8 @@ static pf_status push_copy(fake_device *dev, fake_stream *s, const DLTensor *src
 }
 
 static pf_status copy(void *d, void *stream, const DLTensor *src, DLTensor *dst) {
-  fake_device *dev = d, *from = fake_owner(PF_DATA(char, src)), *to = fake_owner(PF_DATA(char, dst));
+  fake_device *dev = d, *from = fake_owner(PF_DATA(char, src));
+  fake_device *to = fake_owner(PF_DATA(char, dst));
   if (bytes_of(src) == 0) return PF_OK;
   if ((from && from != dev) || (to && to != dev) || (!from && !to)) {
     fake_violation(dev, "copy from %p to %p: neither to, from nor within FAKE:%d",

@@ -73,7 +73,7 @@ typedef struct fake_completion {
   pf_status status;
 } fake_completion;
 
-typedef struct fake_mail {         /* host memory that outlives a call, first member of what it holds */
+typedef struct fake_mail {         /* host memory that outlives a call: its first member */
   struct fake_mail *next, **link;
 } fake_mail;
 
@@ -113,7 +113,8 @@ extern const pf_host *fake_host;
 extern fake_device fake_devices[FAKE_DEVICES];
 int32_t fake_count(void);
 pf_status fake_start(const pf_host *host);
-void fake_violation(fake_device *dev, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fake_violation(fake_device *dev, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void fake_log(int32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int32_t fake_take_failure(fake_device *dev, _Atomic double *knob); /* 1: this call is to fail */
 double fake_now(void);             /* seconds, CLOCK_MONOTONIC */
@@ -123,11 +124,11 @@ extern const fake_control fake_control_table;
 pf_status fake_map(fake_device *dev);
 void *fake_alloc(void *dev, uint64_t bytes, uint64_t align, int32_t mem, void *stream);
 void fake_free(void *dev, void *p, uint64_t bytes, int32_t mem, void *stream);
-fake_device *fake_owner(const void *p);              /* whose arena p points into; NULL: host memory */
+fake_device *fake_owner(const void *p);   /* whose arena p points into; NULL: host memory */
 char *fake_reach(fake_device *dev, fake_stream *s, const void *p, uint64_t bytes);
     /* where a stream's thread sees device memory; NULL: it may not, a violation was counted */
 void fake_forget_blocks(fake_device *dev);
-void *fake_mail_new(fake_device *dev, uint64_t bytes);       /* zeroed; freed with the device if not before */
+void *fake_mail_new(fake_device *dev, uint64_t bytes);   /* zeroed; freed with the device at last */
 void fake_mail_free(fake_device *dev, fake_mail *m);
 
 /* ---------------------------------------------------------------- stream.c */

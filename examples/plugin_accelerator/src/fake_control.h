@@ -35,6 +35,6 @@ typedef struct {
   const char *(*violation)(int32_t ordinal);          /* text of the latest one, "" if none */
   int32_t (*settle)(int32_t ordinal); /* waits until the streams are idle, clears their errors and
                                        * returns how many streams had failed */
-  void (*reset_counters)(int32_t ordinal);            /* those that count calls; not what exists now */
+  void (*reset_counters)(int32_t ordinal);   /* those that count calls; not what exists now */
 } fake_control;
 #endif

@@ -6,7 +6,7 @@
  */
 #include "launch.h"
 
-/* params: i[0] base, i[1 + d] step, i[1 + RANK + d] size to take the coordinate modulo of (0: none) */
+/* params: i[0] base, i[1 + d] step, i[1 + RANK + d] modulus of the coordinate (0: none) */
 static pf_status run_view(fake_call *c) {
   const int64_t *step = c->p.i + 1, *wrap = c->p.i + 1 + FAKE_RANK;
   fake_array *y = &c->y[0];
@@ -54,7 +54,8 @@ static pf_status transpose(pf_ctx *c, const void *s) {
   steps(x, step);
   for (int32_t d = 0; d < x->ndim; d++) {
     if ((status = one_axis(c, perm[d], x->ndim, &axis))) return status;
-    if (seen >> axis & 1) return failf(c, PF_INVALID_ARGUMENT, "perm repeats %lld", (long long)axis);
+    if (seen >> axis & 1)
+      return failf(c, PF_INVALID_ARGUMENT, "perm repeats %lld", (long long)axis);
     seen |= 1u << axis;
     shape[d] = x->shape[axis];
     p.i[1 + d] = step[axis];
@@ -127,7 +128,8 @@ static pf_status cut(pf_ctx *c, int32_t in, int64_t at, int32_t parts, int32_t d
 static pf_status split(pf_ctx *c, const void *s) {
   int64_t axis[MAX_HOST_VALUES];
   (void)s;
-  if (host_ints(c, 0, axis) != 1) return failf(c, PF_INVALID_ARGUMENT, "split_dim must be a scalar");
+  if (host_ints(c, 0, axis) != 1)
+    return failf(c, PF_INVALID_ARGUMENT, "split_dim must be a scalar");
   return cut(c, 1, axis[0], c->n_out, 0);
 }
 static pf_status unpack(pf_ctx *c, const void *s) {
@@ -155,8 +157,8 @@ static pf_status join(pf_ctx *c, int32_t first, int32_t n, int64_t at, int32_t s
   fake_tensors t = {.n_x = n, .n_y = 1};
   fake_params p = {.i = {0}};
   if (n >= FAKE_PARAMS || x->ndim >= FAKE_RANK)
-    return failf(c, PF_UNIMPLEMENTED, "FAKE joins fewer than %d tensors of fewer than %d dimensions",
-                 FAKE_PARAMS, FAKE_RANK);
+    return failf(c, PF_UNIMPLEMENTED, "FAKE joins up to %d tensors of fewer than %d dimensions",
+                 FAKE_PARAMS - 1, FAKE_RANK);
   pf_status status = one_axis(c, at, x->ndim + stack, &axis);
   if (status) return status;
   for (int32_t d = 0, k = 0; d < x->ndim + stack; d++)
@@ -183,7 +185,9 @@ static pf_status concat_at(pf_ctx *c, int32_t in, int32_t first) {
   return join(c, first, c->n_in - 1, axis[0], 0);
 }
 static pf_status concat(pf_ctx *c, const void *s) { return (void)s, concat_at(c, 0, 1); }
-static pf_status concat_v2(pf_ctx *c, const void *s) { return (void)s, concat_at(c, c->n_in - 1, 0); }
+static pf_status concat_v2(pf_ctx *c, const void *s) {
+  return (void)s, concat_at(c, c->n_in - 1, 0);
+}
 static pf_status pack(pf_ctx *c, const void *s) {
   return join(c, 0, c->n_in, ((const fake_state *)s)->axis, 1);
 }

@@ -157,7 +157,8 @@ static pf_status run_select(fake_call *c) {
 static pf_status select_(pf_ctx *c, const void *s) {
   const DLTensor *on = c->in[0], *t = c->in[1], *e = c->in[2];
   (void)s;
-  int32_t alike = t->ndim == e->ndim && !memcmp(t->shape, e->shape, sizeof(int64_t) * (size_t)t->ndim);
+  int32_t alike =
+      t->ndim == e->ndim && !memcmp(t->shape, e->shape, sizeof(int64_t) * (size_t)t->ndim);
   int32_t fits = on->ndim == 0 || (on->ndim == 1 && t->ndim >= 1 && on->shape[0] == t->shape[0]) ||
                  (on->ndim == t->ndim &&
                   !memcmp(on->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim));
@@ -236,7 +237,8 @@ const pf_kernel *const math_kernels[] = {
   FAKE("Equal", "T=" TYPES, op_equal), FAKE("NotEqual", "T=" TYPES, op_not_equal),
   FAKE("LogicalAnd", TRUTH, op_and), FAKE("LogicalOr", TRUTH, op_or),
   FAKE("LogicalNot", TRUTH, op_not),
-  FAKE("Neg", NUMERIC, op_neg, ARGS(REUSES("y", 0))), FAKE("Exp", REAL, op_exp, ARGS(REUSES("y", 0))),
+  FAKE("Neg", NUMERIC, op_neg, ARGS(REUSES("y", 0))),
+  FAKE("Exp", REAL, op_exp, ARGS(REUSES("y", 0))),
   FAKE("Log", REAL, op_log), FAKE("Tanh", REAL, op_tanh, ARGS(REUSES("y", 0))),
   FAKE("Sigmoid", REAL, op_sigmoid), FAKE("Relu", NUMERIC, op_relu),
   FAKE("Square", NUMERIC, op_square), FAKE("Sqrt", REAL, op_sqrt), FAKE("Rsqrt", REAL, op_rsqrt),

@@ -1,7 +1,7 @@
 /* kernels_nn.c - MatMul, BiasAdd, reductions, Softmax, the cross entropies and ArgMax.
  *
- * Sums are kept in doubles (exact for integers below 2^53), so results are at most a rounding away from any
- * other order of summation.
+ * Sums are kept in doubles (exact for integers below 2^53), so results are at most a rounding away
+ * from any other order of summation.
  */
 #include "launch.h"
 #include <math.h>
@@ -101,7 +101,8 @@ static pf_status run_reduce(fake_call *c) {
     total[i] = which == MAX ? least : which == MIN ? most : which == PROD;
   for (int64_t i = 0; i < x->n; i++) {
     int64_t rest = i, o = 0;
-    for (int32_t d = x->ndim - 1; d >= 0; rest /= x->shape[d], d--) o += rest % x->shape[d] * inner[d];
+    for (int32_t d = x->ndim - 1; d >= 0; rest /= x->shape[d], d--)
+      o += rest % x->shape[d] * inner[d];
     double v = get(x, i);
     if (which == PROD) total[o] *= v;
     else if (which == MAX) total[o] = isnan(v) || v > total[o] ? v : total[o];
@@ -202,13 +203,13 @@ static pf_status sparse_loss(pf_ctx *c, const void *s) { return (void)s, cross_e
 /* ---------------------------------------------------------------- ArgMax */
 /* params: outer, size, inner */
 static pf_status run_arg_max(fake_call *c) {
+  const fake_array *x = &c->x[0];
   int64_t outer = c->p.i[0], size = c->p.i[1], inner = c->p.i[2];
   for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < inner; i++) {
-      int64_t best = 0;
+      int64_t best = 0, first = o * size * inner + i;
       for (int64_t k = 1; k < size; k++)
-        if (get(&c->x[0], (o * size + k) * inner + i) > get(&c->x[0], (o * size + best) * inner + i))
-          best = k;
+        if (get(x, first + k * inner) > get(x, first + best * inner)) best = k;
       put_int(&c->y[0], o * inner + i, best);
     }
   return PF_OK;

@@ -36,7 +36,8 @@ static void normals(double u, double v, double *p) {   /* Box and Muller */
 }
 
 /* The numbers of one counter: 4, or 2 doubles. */
-static int32_t numbers(const int64_t *key, uint64_t counter, int32_t kind, int32_t wide, double *f) {
+static int32_t numbers(const int64_t *key, uint64_t counter, int32_t kind, int32_t wide,
+                       double *f) {
   uint32_t x[4];
   double u[4];
   philox(key, counter, x);

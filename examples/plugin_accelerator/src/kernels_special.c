@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- Where */
-/* Written by the stream, read after it.  If the device fails, the host does not come back (`after`'s
- * function is not called), so the device keeps a list of these and frees what is left. */
+/* Written by the stream, read after it.  If the device fails, the host does not come back
+ * (`after`'s function is not called), so the device keeps a list of these, freed at its end. */
 typedef struct found { fake_mail mail; int64_t n; } found;
 
 static int32_t holds(const fake_array *x, int64_t i) {

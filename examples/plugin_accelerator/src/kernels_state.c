@@ -49,7 +49,8 @@ static pf_status step_by(pf_ctx *c, int64_t sign, int32_t is_ref) {
   if (status) return status;
   DLTensor *x = c->host->var_get(c, 0);
   if (!x) return PF_RESOURCE_EXHAUSTED;
-  if (!same_shape(x, c->in[1])) return mismatch(c, sign > 0 ? "AssignAdd" : "AssignSub", x, c->in[1]);
+  if (!same_shape(x, c->in[1]))
+    return mismatch(c, sign > 0 ? "AssignAdd" : "AssignSub", x, c->in[1]);
   fake_tensors t = {.x = {c->in[1]}, .y = {x}, .n_x = 1, .n_y = 1};
   fake_params p = {.i = {sign}};
   status = launch_on(c, run_step, &p, &t);
@@ -97,8 +98,12 @@ static pf_status apply(pf_ctx *c, pf_status (*run)(fake_call *), int32_t slots, 
   status = launch_on(c, run, &p, &t);
   return status ? status : same_ref(c, is_ref);
 }
-static pf_status descent_ref(pf_ctx *c, const void *s) { return (void)s, apply(c, run_descent, 1, 0, 1); }
-static pf_status descent(pf_ctx *c, const void *s) { return (void)s, apply(c, run_descent, 1, 0, 0); }
+static pf_status descent_ref(pf_ctx *c, const void *s) {
+  return (void)s, apply(c, run_descent, 1, 0, 1);
+}
+static pf_status descent(pf_ctx *c, const void *s) {
+  return (void)s, apply(c, run_descent, 1, 0, 0);
+}
 static pf_status momentum_ref(pf_ctx *c, const void *s) {
   return apply(c, run_momentum, 2, ((const fake_state *)s)->use_nesterov, 1);
 }

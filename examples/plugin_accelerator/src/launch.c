@@ -126,7 +126,8 @@ static pf_status run_call(fake_stream *s, fake_op *op) {
 static double duration(const fake_call *c) {
   const fake_knobs *k = &c->dev->knobs;
   double bytes = 0, flops = c->p.flops;
-  for (int32_t i = 0; i < c->n_x + c->n_y; i++) bytes += (double)(c->arrays[i].n * c->arrays[i].width);
+  for (int32_t i = 0; i < c->n_x + c->n_y; i++)
+    bytes += (double)(c->arrays[i].n * c->arrays[i].width);
   if (flops == 0)
     for (int32_t i = 0; i < c->n_y; i++) flops += (double)c->y[i].n;
   return atomic_load(&k->latency) + flops / atomic_load(&k->flops) +

@@ -22,7 +22,7 @@ typedef struct {                   /* a tensor as a call sees it */
   char *data;
   int64_t n;
   int32_t ndim, width;             /* width: bytes of an element */
-  int32_t kind;                    /* 'f' float, 'd' double, 'i' int32, 'l' int64, 'b' bool, 0 other */
+  int32_t kind;                    /* 'f' float, 'd' double, 'i' int32, 'l' int64, 'b' bool, or 0 */
   int32_t on_host;
   int64_t shape[FAKE_RANK];
 } fake_array;
@@ -114,7 +114,7 @@ static inline void put_element(fake_array *to, int64_t i, const fake_array *from
 }
 
 /* ---------------------------------------------------------------- tables of kernels */
-typedef struct {                   /* one state for all kernels: each fills the fields it declares */
+typedef struct {                   /* one state for all kernels; each declares some fields */
   int64_t axis, num, micros, bytes;
   int32_t keep_dims, transpose_a, transpose_b, validate_shape, use_nesterov, fake_pad;
   pf_list squeeze_dims;

@@ -8,7 +8,7 @@
  *
  * Invariants
  *   1. Fresh memory is all 0xFF (NaN, -1), freed memory all 0xA5, both in stream order.
- *   2. A block is used by another stream than its own only while LIVE; anything else is a violation.
+ *   2. Another stream than its own uses a block only while LIVE; anything else is a violation.
  *   3. Behind each block lie FAKE_GUARD bytes that nobody writes; the free looks.
  *   4. bytes_in_use falls when the free runs, so memory may be pending: a host that waits gets it.
  * Threads: [any]; `device.lock` guards the blocks.
