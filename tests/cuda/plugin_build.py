@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "plugins" / "cuda"
 INCLUDE = ROOT / "include"
-FLAGS = ["-std=c++20", "-O1", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fPIC",
+FLAGS = ["-std=c++20", "-O0", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fPIC",
          "-fvisibility=hidden", "-ffp-contract=off", "-DPF_CUDA_EMULATED", f"-I{INCLUDE}"]
 
 

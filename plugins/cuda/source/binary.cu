@@ -1,6 +1,8 @@
 /* binary.cu - arithmetic and comparison of two float tensors, with broadcasting as NumPy's; logical ops; BiasAdd; AddN. */
 #include "elementwise.h"
 
+namespace {
+
 #define BINARY(NAME, EXPR) \
   struct NAME { template <class T> static PF_BOTH T of(T a, T b, double p) { (void)p; return (T)(EXPR); } };
 #define TEST(NAME, EXPR) \
@@ -145,4 +147,5 @@ static const pf_kernel table[] = {
   GPU("AddN", "T=" T_WIDE, SAME, .compute = add_n),
   GPU("AddN", "T=int32", SAME, .args = host_list.at, .compute = add_n),
 };
+}  // namespace
 KERNELS(binary_kernels, table)

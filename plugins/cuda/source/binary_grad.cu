@@ -1,6 +1,8 @@
 /* binary_grad.cu - the XGrad ops of activations and functions: two tensors of one shape. */
 #include "elementwise.h"
 
+namespace {
+
 #define BINARY(NAME, EXPR) \
   struct NAME { template <class T> static PF_BOTH T of(T a, T b, double p) { (void)p; return (T)(EXPR); } };
 template <class T> PF_BOTH T sigmoid(T x) { return x >= 0 ? (T)1 / ((T)1 + exp(-x)) : exp(x) / ((T)1 + exp(x)); }
@@ -37,4 +39,5 @@ static const pf_kernel table[] = {
   GPU("LeakyReluGrad", "T=" T_FLOATS, SAME, .attrs = alpha.at, .state_size = sizeof(elementwise_state),
       .compute = grads<LeakyReluGrad>),
 };
+}  // namespace
 KERNELS(binary_grad_kernels, table)

@@ -5,6 +5,8 @@
  */
 #include "elementwise.h"
 
+namespace {
+
 #define BINARY(NAME, EXPR) \
   struct NAME { template <class T> static PF_BOTH T of(T a, T b, double) { typedef wraps<T> U; (void)sizeof(U); return (T)(EXPR); } };
 #define TEST(NAME, EXPR) struct NAME { template <class T> static PF_BOTH bool of(T a, T b, double) { return EXPR; } };
@@ -101,4 +103,5 @@ static const pf_kernel table[] = {
   DIVISION("FloorMod", FloorMod, ALL_INTS), DIVISION("Mod", Mod, "T=int32|int64"),
   DIVISION("TruncateMod", Mod, "T=int32|int64"),
 };
+}  // namespace
 KERNELS(binary_int_kernels, table)

@@ -5,6 +5,8 @@
  */
 #include "walk.h"
 
+namespace {
+
 template <class V> PF_BOTH int64_t to_i64(V x) { return x >= (V)-0x1p63 && x < (V)0x1p63 ? (int64_t)x : INT64_MIN; }
 PF_BOTH int32_t to_i32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
 PF_BOTH int32_t to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
@@ -127,4 +129,5 @@ static const pf_kernel table[] = {
   GPU("Cast", "SrcT=" REAL ", DstT=" REAL, SAME, .attrs = cast_attrs.at, .state_size = sizeof(cast_state), .compute = cast),
   GPU("Bitcast", NULL, SAME, .attrs = bitcast_attrs.at, .state_size = sizeof(cast_state), .compute = bitcast),
 };
+}  // namespace
 KERNELS(cast_kernels, table)

@@ -11,6 +11,8 @@
  */
 #include "conv.h"
 
+namespace {
+
 PF_BOTH int64_t image_at(const conv &g, int64_t n, int64_t y, int64_t x, int64_t c, int64_t h, int64_t w, int64_t channels) {
   return g.nchw ? ((n * channels + c) * h + y) * w + x : ((n * h + y) * w + x) * channels + c;
 }
@@ -87,6 +89,8 @@ template <class T> struct filter_reducer {
   }
   PF_BOTH void finish(int64_t r, wide<T> a) const { df[r] = down<T>(a); }
 };
+}  // namespace
+
 pf_status conv_plain(pf_ctx *c, const conv *g, const conv_data *d) {
   return with_float(g->type, [&](auto t) -> pf_status {
     typedef typename decltype(t)::type T;
@@ -98,6 +102,7 @@ pf_status conv_plain(pf_ctx *c, const conv *g, const conv_data *d) {
   });
 }
 
+namespace {
 /* ---------------------------------------------------------------- sizes */
 static pf_status conv_init(pf_ctx *c, void *state) { return window_init(c, (window_state *)state); }
 
@@ -212,4 +217,5 @@ static const pf_kernel table[] = {
   ENTRY("DepthwiseConv2dNativeBackpropInput", SAME, backprop_input<true>, .args = input_args.at,),
   ENTRY("DepthwiseConv2dNativeBackpropFilter", SAME, backprop_filter<true>, .args = filter_args.at,),
 };
+}  // namespace
 KERNELS(conv_kernels, table)

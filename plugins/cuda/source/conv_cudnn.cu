@@ -16,6 +16,8 @@
 #include "libraries.h"
 #include "walk.h"
 
+namespace {
+
 enum { WORKSPACE = 512 << 20, BUCKETS = 256 };
 
 /* ---------------------------------------------------------------- the choices made so far */
@@ -269,6 +271,8 @@ static bool fits(const conv *g) {
   int64_t most_dim = most(most(most(g->n, g->c), most(g->h, g->w)), most(most(g->oc, g->oh), g->ow));
   return most_dim <= INT32_MAX && g->n * g->c * g->h * g->w <= INT32_MAX && g->n * g->oc * g->oh * g->ow <= INT32_MAX;
 }
+}  // namespace
+
 pf_status conv_cudnn(pf_ctx *c, const conv *g, const conv_data *d) {
   gpu_device *dev = device_of(c);
   choice k;

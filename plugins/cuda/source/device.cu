@@ -210,4 +210,4 @@ const pf_device gpu_table = {
   .stream_new = gpu_stream_new, .stream_del = gpu_stream_del, .event_record = gpu_event_record,
   .event_wait = gpu_event_wait, .event_del = gpu_event_del, .when = gpu_when, .copy = gpu_copy,
   .peer_copy = gpu_peer_copy, .can_peer = gpu_can_peer, .info = gpu_info, .native = gpu_native,
-  .event_time = gpu_event_time};
+  .event_time = gpu_event_time, .trim = gpu_trim};

@@ -82,6 +82,7 @@ pf_status gpu_info(void *dev, const char *key, char *text, int32_t len);
 /* memory.cu */
 void *gpu_alloc(void *dev, uint64_t bytes, uint64_t align, int32_t mem, void *stream);
 void gpu_free(void *dev, void *p, uint64_t bytes, int32_t mem, void *stream);
+void gpu_trim(void *dev);
 void *pinned_take(gpu_device *d, uint64_t bytes);
 void pinned_give(gpu_device *d, void *p, uint64_t bytes, cudaStream_t after); /* after NULL: at once */
 void pinned_drain(gpu_device *d);

@@ -32,44 +32,22 @@ template <class Op, class T, class Y> pf_status run_unary(pf_ctx *c, double p) {
 
 /* ---------------------------------------------------------------- two operands */
 template <class T> struct pair { T a, b; };
-enum { BOTH_VECTORS = 0, FIRST_SCALAR = 1, SECOND_SCALAR = 2 };
+enum { BOTH_VECTORS, FIRST_SCALAR, SECOND_SCALAR, WALKED };
 template <class Op, class T, class Y> struct binary_map {
   typedef pair<T> value;
   const T *a, *b;
   Y *y;
   double p;
   int mode;
+  walk<2> w;                           /* set where mode is WALKED */
   PF_BOTH pair<T> load(int64_t i) const {
-    return pair<T>{a[mode == FIRST_SCALAR ? 0 : i], b[mode == SECOND_SCALAR ? 0 : i]};
-  }
-  PF_BOTH void store(int64_t i, pair<T> v) const { y[i] = down<Y>(Op::of(up(v.a), up(v.b), p)); }
-  PF_BOTH void operator()(int64_t i) const { store(i, load(i)); }
-};
-template <class Op, class T, class Y> struct binary_walk {
-  typedef pair<T> value;
-  walk<2> w;
-  const T *a, *b;
-  Y *y;
-  double p;
-  PF_BOTH pair<T> load(int64_t i) const {
-    int64_t at[2];
-    w.offsets(i, at);
+    int64_t at[2] = {mode == FIRST_SCALAR ? 0 : i, mode == SECOND_SCALAR ? 0 : i};
+    if (mode == WALKED) w.offsets(i, at);
     return pair<T>{a[at[0]], b[at[1]]};
   }
   PF_BOTH void store(int64_t i, pair<T> v) const { y[i] = down<Y>(Op::of(up(v.a), up(v.b), p)); }
   PF_BOTH void operator()(int64_t i) const { store(i, load(i)); }
 };
-template <class Op, class T, class Y>
-pf_status run_walked(pf_ctx *c, const DLTensor *a, const DLTensor *b, double p, DLTensor *y, const int64_t *shape, int32_t nd) {
-  int64_t sa[MAX_DIMS], sb[MAX_DIMS];
-  const int64_t *strides[2] = {sa, sb};
-  binary_walk<Op, T, Y> f;
-  broadcast_strides(a->shape, a->ndim, nd, sa);
-  broadcast_strides(b->shape, b->ndim, nd, sb);
-  if (!walk_plan(&f.w, shape, nd, strides)) return TOO_TANGLED(c);
-  f.a = PF_DATA(const T, a), f.b = PF_DATA(const T, b), f.y = PF_DATA(Y, y), f.p = p;
-  return map_of<T>(c, pf_numel(y), f);
-}
 /* a and b are inputs 0 and 1, perhaps seen with another shape */
 template <class Op, class T, class Y>
 pf_status run_binary(pf_ctx *c, const DLTensor *a, const DLTensor *b, double p) {
@@ -83,10 +61,16 @@ pf_status run_binary(pf_ctx *c, const DLTensor *a, const DLTensor *b, double p) 
   PF_EXHAUSTED(y);
   if (n == 0) return PF_OK;
   int64_t na = pf_numel(a), nb = pf_numel(b);
-  if (na != n && nb != n) return run_walked<Op, T, Y>(c, a, b, p, y, shape, nd);
-  int mode = na == nb ? BOTH_VECTORS : na == 1 ? FIRST_SCALAR : nb == 1 ? SECOND_SCALAR : -1;
-  if (mode < 0) return run_walked<Op, T, Y>(c, a, b, p, y, shape, nd);
-  binary_map<Op, T, Y> f = {PF_DATA(const T, a), PF_DATA(const T, b), PF_DATA(Y, y), p, mode};
+  binary_map<Op, T, Y> f;
+  f.a = PF_DATA(const T, a), f.b = PF_DATA(const T, b), f.y = PF_DATA(Y, y), f.p = p;
+  f.mode = na == n && nb == n ? BOTH_VECTORS : na == 1 && nb == n ? FIRST_SCALAR : nb == 1 && na == n ? SECOND_SCALAR : WALKED;
+  if (f.mode == WALKED) {
+    int64_t sa[MAX_DIMS], sb[MAX_DIMS];
+    const int64_t *strides[2] = {sa, sb};
+    broadcast_strides(a->shape, a->ndim, nd, sa);
+    broadcast_strides(b->shape, b->ndim, nd, sb);
+    if (!walk_plan(&f.w, shape, nd, strides)) return TOO_TANGLED(c);
+  }
   return map_of<T>(c, n, f);
 }
 /* the same shape on both sides, no broadcasting */

@@ -5,6 +5,8 @@
  */
 #include "walk.h"
 
+namespace {
+
 /* `n` of `whole` axis positions from `first` on <-> the tensor `part` */
 static pf_status copy_part(pf_ctx *c, DLTensor *dst, const DLTensor *src, bool to_whole, int64_t outer, int64_t whole,
                            int64_t first, int64_t n, int64_t inner, int64_t esize) {
@@ -326,4 +328,5 @@ static const pf_kernel table[] = {
       .state_size = sizeof(gather_state), .compute = gather_v2),
   GPU("OneHot", "T=" MOVED "|int32, TI=int32|int64", SAME, .attrs = axis_attr.at, .args = one_hot_args.at, AXIS, .compute = one_hot),
 };
+}  // namespace
 KERNELS(join_kernels, table)

@@ -11,7 +11,7 @@
  * Invariants
  *   1. Indices are 64-bit.
  *   2. `reduce` joins in an order fixed by the sizes alone: equal inputs give equal bits.
- *   3. Scratch (room) is given back in stream order when it goes out of scope: work enqueued before may still use it.
+ *   3. Scratch (room) is the host's: freed in stream order after the call, so that work enqueued before may still use it.
  */
 #ifndef PF_CUDA_LAUNCH_H
 #define PF_CUDA_LAUNCH_H
@@ -22,15 +22,9 @@
 struct room {
   pf_ctx *c;
   void *data;
-  uint64_t bytes;
-  explicit room(pf_ctx *c_) : c(c_), data(NULL), bytes(0) {}
-  room(const room &) = delete;
-  ~room() {
-    if (data) gpu_free(c->dev, data, bytes, PF_MEM_DEVICE, c->stream);
-  }
+  explicit room(pf_ctx *c_) : c(c_), data(NULL) {}
   pf_status take(uint64_t n) {
-    bytes = n ? n : 1;
-    data = gpu_alloc(c->dev, bytes, 256, PF_MEM_DEVICE, c->stream);
+    data = c->host->scratch(c, n ? n : 1, 64);
     if (data) return PF_OK;
     return failf(c, PF_RESOURCE_EXHAUSTED, "no device memory for %" PRIu64 " bytes of scratch", n);
   }

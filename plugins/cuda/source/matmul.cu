@@ -7,6 +7,8 @@
 #include "walk.h"
 #include "libraries.h"
 
+namespace {
+
 typedef struct { int32_t ta, tb; } matmul_state;
 typedef struct {
   const void *a, *b;
@@ -173,4 +175,5 @@ static const pf_kernel table[] = {
   GPU("BatchMatMul", TYPES, SAME, .attrs = batch_attrs.at, STATE, .compute = batch_matmul),
   GPU("BatchMatMulV2", TYPES, SAME, .attrs = batch_attrs.at, STATE, .compute = batch_matmul),
 };
+}  // namespace
 KERNELS(matmul_kernels, table)

@@ -120,3 +120,10 @@ void gpu_free(void *dev, void *p, uint64_t bytes, int32_t mem, void *stream) {
     log_error(d, e, "cudaFreeAsync");
   }
 }
+
+void gpu_trim(void *dev) {
+  gpu_device *d = (gpu_device *)dev;
+  select_device(d);
+  cudaStreamSynchronize(d->own);
+  if (d->pool) cudaMemPoolTrimTo(d->pool, 0);
+}

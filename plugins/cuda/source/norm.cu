@@ -5,6 +5,8 @@
  */
 #include "window.h"
 
+namespace {
+
 typedef struct {
   int32_t training, nchw;
   double epsilon, average;
@@ -207,4 +209,5 @@ static const pf_kernel table[] = {
   ENTRY("FusedBatchNormV3", TYPES, batch_norm), ENTRY("FusedBatchNormGrad", "T=float", batch_norm_grad),
   ENTRY("FusedBatchNormGradV2", TYPES, batch_norm_grad), ENTRY("FusedBatchNormGradV3", TYPES, batch_norm_grad),
 };
+}  // namespace
 KERNELS(norm_kernels, table)

@@ -7,6 +7,8 @@
  */
 #include "window.h"
 
+namespace {
+
 typedef struct {
   int64_t n, h, w, c, oh, ow, pt, pl, kh, kw, sh, sw;
   int32_t nchw;
@@ -182,4 +184,5 @@ static const pf_kernel table[] = {
   ENTRY("MaxPool", forward<true>), ENTRY("AvgPool", forward<false>), ENTRY("MaxPoolGrad", max_pool_grad),
   ENTRY("AvgPoolGrad", avg_pool_grad, .args = shape_on_host.at,),
 };
+}  // namespace
 KERNELS(pool_kernels, table)

@@ -6,6 +6,8 @@
  */
 #include "launch.h"
 
+namespace {
+
 enum { RESERVED = 256 };               /* counters reserved per element, as TensorFlow does */
 struct stream_at { uint64_t key, lo, hi; };   /* the next counter is hi:lo */
 struct four { uint32_t x[4]; };
@@ -198,4 +200,5 @@ static const pf_kernel table[] = {
   ENTRY("TruncatedNormal", fill<truncated_each>),
   GPU("RandomUniformInt", "Tout=int32|int64", SAME, .args = all_on_host.at, .compute = random_uniform_int),
 };
+}  // namespace
 KERNELS(random_kernels, table)

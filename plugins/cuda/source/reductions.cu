@@ -9,12 +9,13 @@
  */
 #include "walk.h"
 
+namespace {
+
 template <class T> struct limits;
 #define LIMITS(T, LOW, HIGH) \
   template <> struct limits<T> { static PF_BOTH T low() { return LOW; } static PF_BOTH T high() { return HIGH; } };
 LIMITS(float, -INFINITY, INFINITY)
 LIMITS(double, -(double)INFINITY, (double)INFINITY)
-LIMITS(int8_t, INT8_MIN, INT8_MAX)
 LIMITS(int32_t, INT32_MIN, INT32_MAX)
 LIMITS(int64_t, INT64_MIN, INT64_MAX)
 LIMITS(uint8_t, 0, UINT8_MAX)
@@ -98,7 +99,9 @@ template <class Op, class T> pf_status run_reduce(pf_ctx *c, const DLTensor *x, 
   return reduce_of<T>(c, d.count[0], d.count[1], f, inner_reduced || f.row.nd == 0 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
 }
 template <class Op> pf_status typed_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
-  return with_real(c->in_type[0], [&](auto t) { return run_reduce<Op, typename decltype(t)::type>(c, x, y, flags); });
+  if (c->in_type[0] == PF_INT64) return run_reduce<Op, int64_t>(c, x, y, flags);
+  if (c->in_type[0] == PF_INT32) return run_reduce<Op, int32_t>(c, x, y, flags);
+  return with_float(c->in_type[0], [&](auto t) { return run_reduce<Op, typename decltype(t)::type>(c, x, y, flags); });
 }
 
 /* ---------------------------------------------------------------- kernels */
@@ -153,10 +156,11 @@ static pf_status l2_loss(pf_ctx *c, const void *) {
 
 /* ---------------------------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
 template <class W> struct place { W value; int64_t at; };   /* at -1: nothing seen */
-template <class T, class I, bool greatest> struct arg_reducer {
+template <class T, bool greatest> struct arg_reducer {
   const T *x;
-  I *y;
+  void *y;
   int64_t n, inner;
+  bool long_index;
   PF_BOTH place<wide<T>> zero() const { return place<wide<T>>{0, -1}; }
   PF_BOTH place<wide<T>> join(place<wide<T>> a, place<wide<T>> b) const {
     if (a.at < 0) return b;
@@ -169,7 +173,11 @@ template <class T, class I, bool greatest> struct arg_reducer {
   PF_BOTH place<wide<T>> add(place<wide<T>> a, int64_t r, int64_t k) const {
     return join(a, place<wide<T>>{(wide<T>)up(x[(r / inner * n + k) * inner + r % inner]), k});
   }
-  PF_BOTH void finish(int64_t r, place<wide<T>> a) const { y[r] = (I)most(a.at, (int64_t)0); }
+  PF_BOTH void finish(int64_t r, place<wide<T>> a) const {
+    int64_t at = most(a.at, (int64_t)0);
+    if (long_index) ((int64_t *)y)[r] = at;
+    else ((int32_t *)y)[r] = (int32_t)at;
+  }
 };
 template <bool greatest> pf_status arg_best(pf_ctx *c, const void *) {
   const DLTensor *x = c->in[0];
@@ -185,14 +193,12 @@ template <bool greatest> pf_status arg_best(pf_ctx *c, const void *) {
   PF_EXHAUSTED(y);
   if (pf_numel(y) == 0) return PF_OK;
   int64_t n = x->shape[a], inner = product(x->shape, a + 1, x->ndim);
-  return with_real(c->in_type[0] == PF_BOOL ? PF_UINT8 : c->in_type[0], [&](auto t) {
-    return with_index(c->out_type[0], [&](auto i) {
-      typedef typename decltype(t)::type T;
-      typedef typename decltype(i)::type I;
-      arg_reducer<T, I, greatest> f = {PF_DATA(const T, x), PF_DATA(I, y), n, inner};
-      return reduce(c, pf_numel(y), n, f, inner == 1 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
-    });
-  });
+  auto run = [&](auto t) {
+    typedef typename decltype(t)::type T;
+    arg_reducer<T, greatest> f = {PF_DATA(const T, x), PF_DATA(void, y), n, inner, c->out_type[0] == PF_INT64};
+    return reduce(c, pf_numel(y), n, f, inner == 1 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
+  };
+  return c->in_type[0] == PF_INT64 ? run(tag<int64_t>{}) : with_float(c->in_type[0], run);
 }
 
 static constexpr attr_list keep({ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)});
@@ -201,7 +207,7 @@ static constexpr arg_list axes_on_host({HOST_IN("reduction_indices")});
 static constexpr arg_list all_on_host({HOST_IN("input"), HOST_IN("reduction_indices"), HOST_OUT("output")});
 static constexpr arg_list dimension_on_host({HOST_IN("dimension")});
 #define REDUCTION(OP, NAME) \
-  GPU(OP, "T=" T_FLOATS "|int64|uint8|int8", SAME, .attrs = keep.at, .args = axes_on_host.at, .state_size = sizeof(reduce_state), \
+  GPU(OP, "T=" T_FLOATS "|int64", SAME, .attrs = keep.at, .args = axes_on_host.at, .state_size = sizeof(reduce_state), \
       .compute = reduction<NAME, false>), \
   GPU(OP, "T=int32", SAME, .attrs = keep.at, .args = all_on_host.at, .state_size = sizeof(reduce_state), \
       .compute = reduction<NAME, false>)
@@ -212,7 +218,8 @@ static const pf_kernel table[] = {
   REDUCTION("Min", min_op), REDUCTION("EuclideanNorm", norm_op), TRUTH("All", all_op), TRUTH("Any", any_op),
   GPU("BiasAddGrad", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state), .compute = bias_add_grad),
   GPU("L2Loss", "T=" T_FLOATS, SAME, .compute = l2_loss),
-  GPU("ArgMax", "T=" T_FLOATS "|int32|int64|bool", SAME, .args = dimension_on_host.at, .compute = arg_best<true>),
-  GPU("ArgMin", "T=" T_FLOATS "|int32|int64|bool", SAME, .args = dimension_on_host.at, .compute = arg_best<false>),
+  GPU("ArgMax", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME, .args = dimension_on_host.at, .compute = arg_best<true>),
+  GPU("ArgMin", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME, .args = dimension_on_host.at, .compute = arg_best<false>),
 };
+}  // namespace
 KERNELS(reductions_kernels, table)

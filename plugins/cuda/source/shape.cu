@@ -4,6 +4,8 @@
  */
 #include "walk.h"
 
+namespace {
+
 static void put_index(DLTensor *t, int32_t type, int64_t i, int64_t v) {
   if (type == PF_INT32) PF_DATA(int32_t, t)[i] = (int32_t)v;
   else PF_DATA(int64_t, t)[i] = v;
@@ -237,4 +239,5 @@ static const pf_kernel table[] = {
   GPU("OnesLike", "T=" T_WIDE "|bool", SAME, .compute = ones_like),
   GPU("Range", "Tidx=float|double|int32|int64", SAME, .args = range_args.at, .compute = range),
 };
+}  // namespace
 KERNELS(shape_kernels, table)

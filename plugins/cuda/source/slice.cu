@@ -3,6 +3,8 @@
  */
 #include "walk.h"
 
+namespace {
+
 static pf_status copy_box(pf_ctx *c, const box *b, DLTensor *y, const DLTensor *x) {
   return box_copy(c, b, PF_DATA(void, y), PF_DATA(const void, x), on_host(y));
 }
@@ -286,4 +288,5 @@ static const pf_kernel table[] = {
   GPU("Tile", "T=" MOVED "|int32", SAME, .args = tile_args.at, .compute = tile),
   GPU("ReverseV2", "T=" MOVED "|int32", SAME, .args = axis_args.at, .compute = reverse_v2),
 };
+}  // namespace
 KERNELS(slice_kernels, table)

@@ -6,6 +6,8 @@
  */
 #include "walk.h"
 
+namespace {
+
 template <class W> struct mass { W top, sum; };
 template <class W> PF_BOTH mass<W> join_mass(mass<W> a, mass<W> b) {
   if (b.top == -(W)INFINITY) return mass<W>{a.top, a.sum + b.sum};
@@ -158,4 +160,5 @@ static const pf_kernel table[] = {
   GPU("SoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = cross_entropy),
   GPU("SparseSoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = sparse_cross_entropy),
 };
+}  // namespace
 KERNELS(softmax_kernels, table)

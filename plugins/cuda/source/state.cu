@@ -7,6 +7,8 @@
  */
 #include "launch.h"
 
+namespace {
+
 typedef struct { int32_t validate_shape, out_type, ignore_lookup_error; } assign_state;
 static pf_status lock_one(pf_ctx *c, int32_t mode) {
   pf_var v = {0, mode};
@@ -85,4 +87,5 @@ static const pf_kernel table[] = {
   GPU("VariableShape", "out_type=int32|int64", SAME, .attrs = out_type.at, .args = shape_args.at, STATE, .compute = variable_shape),
   GPU("DestroyResourceOp", NULL, SAME, .attrs = ignore.at, STATE, .compute = destroy_resource),
 };
+}  // namespace
 KERNELS(state_kernels, table)

@@ -8,6 +8,8 @@
  */
 #include "launch.h"
 
+namespace {
+
 enum { MAX_SLOTS = 4, MAX_HYPER = 6 };
 /* s: an element of the variable and its slots; g: of the gradient; h: hyper-parameters in the order written above the rule */
 #define RULE(NAME) \
@@ -175,4 +177,5 @@ static const pf_kernel table[] = {
   PAIR("Adadelta", NULL, adadelta, 3, 6, 3, 4, 5),
   PAIR("Ftrl", linear_by_lr.at, ftrl, 3, 3, 4, 5, 6, 7),
 };
+}  // namespace
 KERNELS(training_kernels, table)

@@ -4,6 +4,8 @@
  */
 #include "elementwise.h"
 
+namespace {
+
 #define UNARY(NAME, EXPR) \
   struct NAME { template <class T> static PF_BOTH T of(T x, double p) { (void)p; return (T)(EXPR); } };
 #define TEST(NAME, EXPR) \
@@ -106,4 +108,5 @@ static const pf_kernel table[] = {
   INTS("Relu6", Relu6Int, host_features),
   GPU("LogicalNot", NULL, SAME, .compute = logical_not),
 };
+}  // namespace
 KERNELS(unary_kernels, table)

@@ -1,6 +1,8 @@
 /* walk.cu - box_copy and fill_with: the movers behind the array ops. */
 #include "walk.h"
 
+namespace {
+
 template <class T> struct box_mover {
   walk<2> w;
   T *dst;
@@ -24,6 +26,8 @@ template <class T> struct filler {
   const T *src;
   PF_BOTH void operator()(int64_t i) const { dst[i] = src ? *src : T{}; }
 };
+
+}  // namespace
 
 pf_status box_copy(pf_ctx *c, const box *b, void *dst, const void *src, bool host) {
   int64_t n = product(b->shape, 0, b->nd);
