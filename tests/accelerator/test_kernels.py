@@ -1,10 +1,14 @@
 """Every kernel of the fake accelerator against its op's NumPy reference: the samples of the ops'
 blocks, all element types it takes, on FAKE:0."""
 
+import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 from derive import cases, own_ops
+from fake_build import EXAMPLE, ROOT, SOURCES
 
 import pyflow as tf
 from pyflow import _executor, plugins
@@ -87,6 +91,18 @@ def test_random_numbers_are_the_cpus(fake):
         for a, b in zip(on_cpu, on_fake):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     assert not np.array_equal(*[run[0] for run in found["FAKE:0"]]), "each step draws anew"
+
+
+def test_the_examples_build_and_description(library):
+    """meson.build lists every source, and plugin.json says what is in the library."""
+    build = (EXAMPLE / "meson.build").read_text()
+    assert set(re.findall(r"src/(\w+\.c)", build)) == {p.name for p in SOURCES.glob("*.c")}
+    script = ROOT / "include" / "pyflow" / "make_plugin_json.py"
+    target = library.parent / "described.json"
+    subprocess.run([sys.executable, str(script), str(library), str(target)], check=True)
+    found = json.loads(target.read_text())
+    assert found["devices"] == ["FAKE"] and found["id"] == "pyflow.fake"
+    assert len(found["kernels"]) > 80 and {k["device"] for k in found["kernels"]} == {"FAKE"}
 
 
 def test_the_example_ops(fake):
