@@ -8,8 +8,22 @@ cdef pf_device_entry* device_named(kind, int ordinal) except NULL:
     with nogil:
         d = pf_device_find(text, ordinal)
     if d == NULL:
-        raise ValueError(f"there is no device {kind}:{ordinal}, or it cannot be opened")
+        raise ValueError(device_problem(kind, ordinal))
     return d
+
+
+def device_problem(kind, int ordinal):
+    """Opens the device if need be; None, or why it cannot be used."""
+    cdef bytes name = kind.encode()
+    cdef const char* at = name
+    cdef char text[400]
+    cdef pf_device_entry* d
+    with nogil:
+        d = pf_device_find(at, ordinal)
+    if d != NULL:
+        return None
+    pf_device_problem(at, ordinal, text, sizeof(text))
+    return text.decode("utf-8", "replace")
 
 
 def device_info(kind, int ordinal, key):

@@ -219,8 +219,24 @@ cdef pf_status start_job(pf_job* job, void* stream) noexcept nogil:
         job_happened(job, s)
     return PF_OK
 
+cdef bint add_device(pf_step* s, pf_job* job) noexcept nogil:
+    """One failure travels with the events: where a device reported already, another one is named beside it."""
+    cdef size_t n
+    cdef bint added = False
+    pthread_mutex_lock(&s.lock)
+    n = strlen(s.error.message)
+    if s.error.code and strstr(s.error.message, b"reported status") != NULL and n + 160 < sizeof(s.error.message):
+        if strstr(s.error.message, job.dev.name) == NULL:
+            snprintf(s.error.message + n, sizeof(s.error.message) - n, b"; device %s reported status %d as well", job.dev.name,
+                     job.status)
+        added = True
+    pthread_mutex_unlock(&s.lock)
+    return added
+
 cdef void device_failed(pf_job* job) noexcept nogil:
     cdef char text[400]
+    if add_device(job.item.slab.step.leader, job):
+        return
     snprintf(text, 400, b"device %s reported status %d for work enqueued earlier: a kernel or a copy of this step failed there",
              job.dev.name, job.status)
     pf_step_fail(job.item.slab.step, NULL, job.status, text)

@@ -352,6 +352,7 @@ cdef int32_t do_merge(pf_call* c, const pf_instr* ins) noexcept nogil:
     """The first live input and its index; dead if none is."""
     cdef const uint32_t* e = c.plan.ins + ins.in_begin
     cdef DLTensor** out = c.slab.slots + ins.out_slot
+    cdef DLTensor* value
     cdef uint32_t k, live = ins.n_in
     for k in range(ins.n_in):
         if pf_alive(c.slab.slots[e[k] & <uint32_t>PF_IN_SLOT]):
@@ -363,7 +364,9 @@ cdef int32_t do_merge(pf_call* c, const pf_instr* ins) noexcept nogil:
     for k in range(ins.n_in):
         if k != live:
             release_input(c.slab, e[k])
-    out[0] = pf_take_input(c.slab, e[live])
+    if take_value(c, ins, e[live], &value):
+        return PF_RUN_STOP
+    out[0] = value
     out[1] = NULL
     if c.plan.slot_use[c.slab.def_.slot_base + ins.out_slot + 1] != PF_SLOT_UNUSED:
         out[1] = int32_scalar(<int32_t>live)
@@ -371,33 +374,54 @@ cdef int32_t do_merge(pf_call* c, const pf_instr* ins) noexcept nogil:
         drop_unused(c.slab, ins)
     return PF_RUN_OK
 
-cdef void do_exit(pf_call* c, const pf_instr* ins) noexcept nogil:
+cdef int32_t take_value(pf_call* c, const pf_instr* ins, uint32_t entry, DLTensor** out) noexcept nogil:
+    """An input as a value: a reference becomes what its variable holds now.  PF_RUN_STOP: it holds nothing."""
+    cdef pf_tensor* t
+    cdef DLTensor* handle = c.slab.slots[entry & <uint32_t>PF_IN_SLOT]
+    if not entry & <uint32_t>PF_IN_DEREF or not pf_alive(handle):
+        out[0] = pf_take_input(c.slab, entry)
+        return PF_RUN_OK
+    c.instr = ins
+    c.node = ins.about
+    c.info = NULL                   # its inputs were not gathered: nothing to describe
+    if pf_deref(c, handle, &t):
+        return after_call(c, ins, PF_FAILED_PRECONDITION)
+    out[0] = pf_dl(t)
+    release_input(c.slab, entry)
+    return PF_RUN_OK
+
+cdef int32_t do_exit(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef pf_slab* outer = c.slab.frame.parent if ins.aux2 & 1 else c.slab
-    cdef DLTensor* t = pf_take_input(c.slab, c.plan.ins[ins.in_begin])
+    cdef DLTensor* t
     cdef DLTensor* old
+    if take_value(c, ins, c.plan.ins[ins.in_begin], &t):
+        return PF_RUN_STOP
     if not pf_alive(t):
-        return
+        return PF_RUN_OK
     if ins.aux2 & 2:
         pf_dl_unref(t)
-        return
+        return PF_RUN_OK
     old = outer.slots[ins.aux]
     outer.slots[ins.aux] = t
     if pf_alive(old):
         pf_dl_unref(old)
+    return PF_RUN_OK
 
-cdef void do_next(pf_call* c, const pf_instr* ins) noexcept nogil:
+cdef int32_t do_next(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef DLTensor* t
     if ins.n_ctl and any_dead(c.slab, ins):     # a constant Enter's value, in an iteration whose body does not run
         pf_release_inputs(c.slab, ins)
         if not ins.aux2 & 1:
             c.slab.slots[ins.out_slot] = PF_DEAD
-        return
-    t = pf_take_input(c.slab, c.plan.ins[ins.in_begin])
+        return PF_RUN_OK
+    if take_value(c, ins, c.plan.ins[ins.in_begin], &t):
+        return PF_RUN_STOP
     if ins.aux2 & 1:
         if pf_alive(t):
             pf_frame_next(c.worker, c.slab, ins.aux, t)
     else:
         c.slab.slots[ins.out_slot] = t
+    return PF_RUN_OK
 
 cdef int32_t route(pf_call* c, const pf_instr* ins) noexcept nogil:
     """Everything that is not a kernel."""
@@ -437,15 +461,18 @@ cdef public int32_t pf_run_range(pf_call* c, uint32_t begin, uint32_t end) noexc
             ins += 1
             continue
         if ins.kind == PF_I_NEXT:
-            do_next(c, ins)
+            if do_next(c, ins):
+                return PF_RUN_STOP
             ins += 1
             continue
         if ins.kind == PF_I_EXIT:
-            do_exit(c, ins)
+            if do_exit(c, ins):
+                return PF_RUN_STOP
             ins += 1
             continue
         if ins.kind == PF_I_MERGE:
-            do_merge(c, ins)
+            if do_merge(c, ins):
+                return PF_RUN_STOP
             ins += 1
             continue
         if ins.flags & PF_F_MAYBE_DEAD and any_dead(c.slab, ins) and not ins.flags & PF_F_DEAD_OK:

@@ -63,19 +63,32 @@ cdef void enter_loop(pf_slab* s, const pf_frame_def* fd) noexcept nogil:
         if fd.vars[k].index_slot != <uint32_t>0xffffffff:
             put(s.slots, fd.vars[k].index_slot, scalar(0))
 
+cdef void disagree(pf_step* s, const pf_frame_def* fd, int32_t var) noexcept nogil:
+    """All loop variables go on, or none: else kernels of the next iteration would run without their inputs."""
+    cdef char text[500]
+    if pf_a32_load(&s.cancelled):
+        return
+    snprintf(text, 500, b"loop variable %d of while loop '%.*s' got no value for the next iteration, but others did: every "
+             b"NextIteration has to depend on the loop's condition through its Switch", var, <int>min(fd.name.len, 300), fd.name.data)
+    pf_step_fail(s, NULL, PF_INVALID_ARGUMENT, text)
+
 cdef bint next_iteration(pf_slab* s, const pf_frame_def* fd) noexcept nogil:
     """Moves the tokens around; False: none is live, the loop is over."""
-    cdef int32_t k
+    cdef int32_t k, dead = -1
     cdef bint live = False
     cdef pf_loop_var* v
     for k in range(fd.n_vars):
         v = fd.vars + k
         if pf_alive(s.slots[v.next_slot]):
             live = True
+        else:
+            dead = k
         put(s.slots, v.merge_slot, s.slots[v.next_slot])
         s.slots[v.next_slot] = NULL
     if not live:
         return False
+    if dead >= 0:
+        disagree(s.step, fd, dead)
     for k in range(fd.n_vars):
         if fd.vars[k].index_slot != <uint32_t>0xffffffff:
             put(s.slots, fd.vars[k].index_slot, scalar(1))
@@ -205,6 +218,7 @@ cdef void settle_missing(pf_worker* w, pf_frame* fr, pf_slab* done) noexcept nog
     t = slab_of(fr, done.iter + 1)
     for k in range(fr.def_.n_vars):
         if not t.arrived[k]:
+            disagree(fr.step, fr.def_, k)
             over |= deliver(w, t, <uint32_t>k, PF_DEAD)
     if over:
         t.status = 2
@@ -288,6 +302,8 @@ cdef bint restart_single(pf_worker* w, pf_frame* fr, pf_slab* s) noexcept nogil:
             return False
     for k in range(fr.def_.n_vars):
         t[k] = s.next[k] if s.next[k] != NULL else PF_DEAD
+        if t[k] == PF_DEAD:
+            disagree(fr.step, fr.def_, k)
         s.next[k] = NULL
     retire(fr, s)
     fr.oldest += 1

@@ -257,10 +257,12 @@ typedef struct pf_device_entry {
   pf_a32 ready;                         /* 1: the streams above are open (pf_opening_lock) */
   int32_t pad;
   pf_a64 in_use, peak, limit, allocs;   /* bytes of its own memory; limit 0: none */
+  char problem[256];                    /* why the last `open` failed (pf_opening_lock); "" */
 } pf_device_entry;
 pf_device_entry *pf_device_find(const char *type, int32_t ordinal);  /* opens on first use; "CPU" of any ordinal exists; NULL */
 int32_t pf_device_count(void);
 pf_device_entry *pf_device_at(int32_t i);
+void pf_device_problem(const char *type, int32_t ordinal, char *text, int32_t room); /* why pf_device_find gave NULL */
 static inline const char *pf_device_name(const void *entry, const char *none) {
   return entry ? ((const pf_device_entry *)entry)->name : none;
 }

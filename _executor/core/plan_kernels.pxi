@@ -128,6 +128,7 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
 
 cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     cdef char kind[24]
+    cdef char text[400]
     cdef int32_t ordinal
     cdef const pf_kernel_entry* k = NULL
     cdef pf_node_info* info = c.plan.nodes + i
@@ -135,8 +136,8 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     device_of(c.g.nodes[i].device, kind, &ordinal)
     info.dev = pf_device_find(kind, ordinal)
     if info.dev == NULL:
-        pf_error_set(c.err, PF_INVALID_ARGUMENT, b"no device %s:%d in this process", kind, ordinal)
-        return pf_comp_fail(c, i, c.err.code, NULL)
+        pf_device_problem(kind, ordinal, text, sizeof(text))
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
     if info.dev.dev != NULL:
         info.home = info.dev if info.dev.own_memory else NULL
         if share_call_info(c, i, info, info.dev) or note_device(c, info.dev):

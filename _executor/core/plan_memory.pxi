@@ -129,6 +129,12 @@ cdef bint follow(pf_comp* c, int32_t i) noexcept nogil:
         if left_at(c, i, o) == FOLLOWS and m == ON_DEVICE and c.mem[c.mem_at[i] + o] != ON_DEVICE:
             c.mem[c.mem_at[i] + o] = ON_DEVICE
             news = True
+    for k in range(nd.n_in):
+        src = nd.inputs[k].node
+        if (c.mem[c.mem_at[i]] == ON_DEVICE and wanted(c, i, k) == FOLLOWS and left_at(c, src, nd.inputs[k].output) == ANYWHERE
+                and c.mem[c.mem_at[src] + nd.inputs[k].output] != ON_DEVICE):
+            c.mem[c.mem_at[src] + nd.inputs[k].output] = ON_DEVICE
+            news = True
     if c.flags[i] & PF_N_LOOP_MERGE and c.mem[c.mem_at[i]] == ON_DEVICE:
         for k in range(nd.n_in):
             src = nd.inputs[k].node
@@ -352,13 +358,14 @@ cdef pf_status note_device(pf_comp* c, pf_device_entry* d) noexcept nogil:
 cdef pf_status find_home(pf_comp* c, int32_t i) noexcept nogil:
     """The device of a node that only routes; constants and variables too."""
     cdef char kind[24]
+    cdef char text[400]
     cdef int32_t ordinal
     cdef pf_node_info* info = c.plan.nodes + i
     device_of(c.g.nodes[i].device, kind, &ordinal)
     info.dev = pf_device_find(kind, ordinal)
     if info.dev == NULL:
-        pf_error_set(c.err, PF_INVALID_ARGUMENT, b"no device %s:%d in this process", kind, ordinal)
-        return pf_comp_fail(c, i, c.err.code, NULL)
+        pf_device_problem(kind, ordinal, text, sizeof(text))
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
     info.home = info.dev if info.dev.own_memory else NULL
     return note_device(c, info.dev) if info.home != NULL else PF_OK
 

@@ -518,7 +518,7 @@ cdef void open_streams(pf_device_entry* d) noexcept nogil:
 
 
 cdef bint open_device(pf_device_entry* d) noexcept nogil:
-    """Opens once; a failure is told on stderr, and tried again by the next caller."""
+    """Opens once; a failure is kept in `problem`, and opening tried again by the next caller."""
     cdef char text[512]
     cdef void* dev = NULL
     if d.vtable == NULL or d.vtable.open == NULL:
@@ -531,7 +531,7 @@ cdef bint open_device(pf_device_entry* d) noexcept nogil:
         open_streams(d)
     elif d.dev == NULL:
         text[511] = 0
-        fprintf(stderr, b"pyflow: device %s cannot be opened: %s\n", d.name, text)
+        snprintf(d.problem, sizeof(d.problem), b"%s", text)
     dev = d.dev
     pthread_mutex_unlock(&pf_opening_lock)
     return dev != NULL
@@ -580,3 +580,17 @@ cdef public pf_device_entry* pf_device_of(const void* dev) noexcept nogil:
             d = reg.devices[i]
     pthread_mutex_unlock(&pf_registry_lock)
     return d
+
+
+cdef public void pf_device_problem(const char* type, int32_t ordinal, char* text,
+                                   int32_t room) noexcept nogil:
+    cdef pf_device_entry* d
+    pthread_mutex_lock(&pf_registry_lock)
+    d = device_lookup(type, ordinal)
+    pthread_mutex_unlock(&pf_registry_lock)
+    if d == NULL:
+        snprintf(text, room, b"there is no device %s:%d in this process", type, ordinal)
+        return
+    pthread_mutex_lock(&pf_opening_lock)
+    snprintf(text, room, b"device %s:%d cannot be opened: %s", type, ordinal, d.problem)
+    pthread_mutex_unlock(&pf_opening_lock)

@@ -230,7 +230,8 @@ struct pf_host {
        * not be the same memory; NULL as with `output`.  Needs equal byte sizes to reuse */
   pf_status (*alias)(pf_ctx *, int32_t in, int32_t out, const int64_t *shape, int32_t ndim);
       /* output is input, read-only, perhaps with another shape of equal size: Identity, Reshape.  No copy */
-  void *(*scratch)(pf_ctx *, uint64_t bytes, uint64_t align); /* freed after the call (after `done`); NULL: out of memory */
+  void *(*scratch)(pf_ctx *, uint64_t bytes, uint64_t align);
+      /* in the device's memory where it has its own; freed after the call (after `done`), there in stream order; NULL: out of memory */
 
   /* asynchronous completion */
   pf_ctx *(*defer)(pf_ctx *, uint64_t *ticket);
@@ -335,7 +336,10 @@ struct pf_host {
  *     until every copy of it has happened).
  *   - `copy` reads and writes compact tensors of equal shape and type; exactly one of them may be host memory.  Host memory
  *     stays valid until an event recorded behind the copy has happened.
+ *     A stream of NULL (tensors made outside a call): memory that every stream may use at once; freed when nobody uses it.
+ *   - Calls on one stream come from any thread; the host does not serialise them.
  *   - `when` is called once per recorded event at most; a status other than PF_OK (an error of the device) fails the step.
+ *     Its fn is called on a thread of the plugin.  `close` comes after every fn has been called.
  *   - an event is reused or freed by `event_del` only. */
 struct pf_device {
   uint32_t size, flags;
@@ -360,7 +364,8 @@ struct pf_device {
   int32_t (*can_peer)(void *dev, const char *type, void *other);
   pf_status (*info)(void *dev, const char *key, char *text, int32_t len);
       /* "name"; decimal numbers: "memory" (bytes), "flops" (per second), "bandwidth" (bytes per second of its memory),
-       * "link" (bytes per second from and to the host), "latency" (seconds to start a kernel); PF_NOT_FOUND: not told */
+       * "link" (bytes per second from and to the host), "latency" (seconds to start a kernel); PF_NOT_FOUND: not told.
+       * dev NULL: of the type; "absent": why count() is 0, in one line for people */
   const void *(*native)(void *dev, void *stream, const char *what);
       /* documented handles for third-party kernels: "cuda.stream", "cuda.context", "cublas.handle" */
   pf_status (*event_time)(void *dev, void *event, int64_t *ns);
