@@ -1,22 +1,22 @@
 """Tries a plugin's library in a process of its own, once, and remembers what happened.
 
-A library runs code when it is opened, asked for its tables, and started; what crashes there would take
-the whole program with it, at its first session.  So an installed library that was not seen before is
-opened, registered and started by a child process first (about half a second).  The verdict is kept in
-`plugins.json` under the user's cache folder ($XDG_CACHE_HOME or ~/.cache, pyflow/).
+A library runs code when it is opened, asked for its tables, and started; what crashes there would
+take the whole program with it, at its first session.  So an installed library that was not seen
+before is opened, registered and started by a child process first (about half a second).  The verdict
+is kept in `plugins.json` under the user's cache folder ($XDG_CACHE_HOME or ~/.cache, pyflow/).
 
 Invariants
-    1. A verdict is about one file as it was (path, size, time of change) and one pyflow (version and
-       the extension's size and time): whichever changes, the library is tried again.
-    2. Only a crash or a hang is a verdict against a library.  One that is refused politely passes: the
-       program itself will refuse it, with the same message every time.
+    1. A verdict is about one file as it was (path, size, time of change) and one pyflow (the same of
+       its extension): whichever changes, the library is tried again.
+    2. Only a crash or a hang is a verdict against a library.  One that is refused politely passes:
+       the program itself will refuse it, with the same message every time.
     3. Where no child can be run (a frozen program, no processes left) a library counts as good, and
        nothing is remembered.
-    4. The file of verdicts is replaced whole, so that two programs may write it; losing a verdict costs
-       another try.
+    4. The file of verdicts is replaced whole, so that two programs may write it; losing a verdict
+       costs another try.
 
-What it cannot see: a crash that comes later, in a kernel, or only on another machine or with another
-driver, or a library that crashes only now and then.
+What it cannot see: a crash that comes later, in a kernel, or only on another machine or with
+another driver, or a library that crashes only now and then.
 
     problem = verdict("/site-packages/acme/libacme.so")     # None: it may be opened
 """
@@ -99,8 +99,8 @@ def _run(path, preload):
 
 
 def _advice(path, what):
-    return (f"{path} {what} when it was tried in a process of its own, and is not opened in this one: "
-            f"install a build for this machine, or delete {_file()} to have it tried again")
+    return (f"{path} {what} when it was tried in a process of its own, and is not opened in this "
+            f"one: install a build for this machine, or delete {_file()} to have it tried again")
 
 
 # ---------------------------------------------------------------- verdicts

@@ -13,8 +13,8 @@ Invariants
     2. No Python of a plugin runs, no library is opened whose plugin.json does not fit this host.
     3. The working directory is never searched, and no path comes out of a graph.
     4. A library is never closed: its tables and threads live as long as the process.
-    5. A plugin that fails changes nothing for the others.  An installed one not seen before is opened
-       and started in a process of its own first; one that `load_library` names is opened at once.
+    5. A plugin that fails changes nothing for the others.  An installed one not seen before is
+       opened and started in a process of its own first; one that `load_library` names at once.
 
 Threads: `load_all` may be called from any thread; one loads, the others wait.
 

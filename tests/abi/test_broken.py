@@ -1,7 +1,8 @@
-"""Plugins that break the rules (broken/broken.c, one fault each): refused, reported or contained; everything else works on.
+"""Plugins that break the rules (broken/broken.c, one fault each): refused, reported or contained;
+everything else works on.
 
-Faults before the first kernel are tried twice: installed as a distribution in a new process, and through load_op_library in
-this one.
+Faults before the first kernel are tried twice: installed as a distribution in a new process, and
+through load_op_library in this one.
 """
 
 import importlib.util
@@ -111,7 +112,8 @@ def twice(fault):
 
 
 def test_equal_kernels_are_no_fault_the_first_serves(library):
-    """PF_DECLINE needs several kernels for one op; which one comes first is settled: priority, plugin id, own order."""
+    """PF_DECLINE needs several kernels for one op; which one comes first is settled: priority,
+    plugin id, own order."""
     plugins.load_library(str(library("duplicate")))
     assert twice("duplicate") == 6
     plugins.load_library(str(library("sound", "zz_other", "broken.duplicate")))
@@ -131,7 +133,7 @@ def test_the_same_id_twice(library, tmp_path):
     works()
 
 
-# ---------------------------------------------------------------- kernels that break the rules while running
+# ---------------------------------------------------------------- while running
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +214,8 @@ def test_a_write_past_an_output_is_seen(running, n):
 
 
 def install(site, name, binary, **description):
-    """A made-up distribution whose plugin.json is made from the library, but for what `description` says."""
+    """A made-up distribution whose plugin.json is made from the library, but for what
+    `description` says."""
     package, info = site / name, site / f"{name}-1.0.dist-info"
     package.mkdir(parents=True)
     info.mkdir()

@@ -1,6 +1,8 @@
-"""pyflow.compiler/1: a plugin (compiler/) claims groups of element-wise nodes and runs each as one kernel.
+"""pyflow.compiler/1: a plugin (compiler/) claims groups of element-wise nodes and runs each as one
+kernel.
 
-The same fetches are run with the compiler on and off; what comes out must be equal bit for bit, and equal to NumPy.
+The same fetches are run with the compiler on and off; what comes out must be equal bit for bit, and
+equal to NumPy.
 """
 
 import gc

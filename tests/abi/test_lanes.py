@@ -1,4 +1,5 @@
-"""PF_KERNEL_BLOCKING kernels run on the BLOCKING lane; PF_KERNEL_COLLECTIVE kernels start in one order (lanes/lanes.c)."""
+"""PF_KERNEL_BLOCKING kernels run on the BLOCKING lane; PF_KERNEL_COLLECTIVE kernels start in one
+order (lanes/lanes.c)."""
 
 import threading
 
@@ -38,7 +39,8 @@ def test_sixteen_naps_overlap(threads):
 
 
 def test_compute_threads_stay_free():
-    """While two blocking kernels sleep, both threads of the pool compute: a step beside them is not held up."""
+    """While two blocking kernels sleep, both threads of the pool compute: a step beside them
+    is not held up."""
     naps = [op("Nap")(number(k), ms=400) for k in range(4)]
     x = tf.random_uniform([200, 200])
     work = tf.reduce_sum(tf.matmul(x, x))

@@ -17,7 +17,8 @@ ALLOWED = {
     "ops": OPS,
     "gradients": OPS | {"gradients"},
     "passes": OPS | {"passes", "_executor"},
-    "plugins": FRAMEWORK | {"plugins", "_executor", "_plugin_entry"},
+    "plugins": FRAMEWORK | {"plugins", "plugin_probe", "_executor", "_plugin_entry"},
+    "plugin_probe": {"plugin_probe", "plugins", "_executor"},
     "session": OPS | {"session", "passes", "plugins", "_executor"},
 }
 EXCEPTIONS = {

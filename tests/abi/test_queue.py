@@ -1,4 +1,5 @@
-"""A FIFO queue written with kernel.h alone (queue/queue.c): ten thousand blocked calls on two threads."""
+"""A FIFO queue written with kernel.h alone (queue/queue.c): ten thousand blocked calls on two
+threads."""
 
 import threading
 import time
