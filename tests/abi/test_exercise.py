@@ -79,13 +79,14 @@ def test_output_and_scratch():
 
 
 def test_forward_reuses_what_nobody_else_sees():
-    x = tf.placeholder(tf.float32, [1000])
+    x, again = tf.placeholder(tf.float32, [1000]), tf.placeholder(tf.float32, [1000])
     fed = np.ones(1000, np.float32)
     private = op("Twice")(op("Copy")(x))
-    shared = op("Copy")(x)
+    shared = op("Copy")(again)
     of_shared, of_fed = op("Twice")(shared), op("Twice")(x)
     found = run(
-        [private.y, private.in_place, of_shared.y, shared, of_fed.y, of_fed.in_place], {x: fed}
+        [private.y, private.in_place, of_shared.y, shared, of_fed.y, of_fed.in_place],
+        {x: fed, again: fed},
     )
     assert found[1] == 1
     assert found[5] == 0, "a fed buffer is never written"
