@@ -2,11 +2,11 @@
 
 A library runs code when it is opened, asked for its tables, and started; what crashes there would
 take the whole program with it, at its first session.  So an installed library that was not seen
-before is opened, registered and started by a child process first (about half a second).  The verdict
+before is opened, registered and started by a child process first (half a second).  The verdict
 is kept in `plugins.json` under the user's cache folder ($XDG_CACHE_HOME or ~/.cache, pyflow/).
 
 Invariants
-    1. A verdict is about one file as it was (path, size, time of change) and one pyflow (the same of
+    1. A verdict is about one file as it was (path, size, time of change), and one pyflow (same of
        its extension): whichever changes, the library is tried again.
     2. Only a crash or a hang is a verdict against a library.  One that is refused politely passes:
        the program itself will refuse it, with the same message every time.
