@@ -8,6 +8,6 @@ SCRIPT = pathlib.Path(__file__).resolve().parent / "scattered.py"
 
 
 def test_random_graphs_on_devices_with_their_own_memory(tmp_path):
-    done = subprocess.run([sys.executable, str(SCRIPT), "15", "--fake", str(tmp_path / "fake.so")],
+    done = subprocess.run([sys.executable, str(SCRIPT), "20", "--fake", str(tmp_path / "fake.so")],
                           capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "seeds 0..14: equal" in done.stdout, done.stderr
+    assert done.returncode == 0 and "seeds 0..19: equal" in done.stdout, done.stderr
