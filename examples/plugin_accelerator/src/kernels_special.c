@@ -102,8 +102,7 @@ const pf_op *const special_ops[] = {
   NULL};
 
 const pf_kernel *const special_kernels[] = {
-  FAKE("Where", "T=" FAKE_NUMBERS "|bool", where,
-       .flags = PF_KERNEL_ASYNC | PF_KERNEL_DETERMINISTIC),
+  FAKE_FLAGS(PF_KERNEL_ASYNC, "Where", "T=" FAKE_NUMBERS "|bool", where),
   FAKE("fake.HostSum", NULL, host_sum, ARGS(ON_HOST("sum"))),
   FAKE("fake.Busy", NULL, busy, ATTRS(ATTR(PF_ATTR_INT, micros))),
   FAKE("fake.Misplaced", NULL, misplaced, ARGS(ON_HOST("x"))),

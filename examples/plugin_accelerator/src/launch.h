@@ -130,9 +130,11 @@ typedef struct {                   /* one state for all kernels; each declares s
 #define ARGS(...) .args = TABLE(pf_arg, __VA_ARGS__)
 #define ATTR(kind, field) PF_ATTR(fake_state, kind, field)
 #define ATTRS(...) .attrs = TABLE(pf_attr, __VA_ARGS__), .state_size = sizeof(fake_state)
-#define FAKE(op_, where_, compute_, ...) \
-  (&(const pf_kernel){.size = sizeof(pf_kernel), .op = op_, .where = where_, .device = "FAKE", \
-                      .compute = compute_, __VA_ARGS__})
+#define FAKE_FLAGS(flags_, op_, where_, compute_, ...) \
+  (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | (flags_), \
+                      .op = op_, .where = where_, .device = "FAKE", .compute = compute_, \
+                      __VA_ARGS__})
+#define FAKE(...) FAKE_FLAGS(0, __VA_ARGS__)
 
 extern const pf_kernel *const math_kernels[], *const shape_kernels[], *const array_kernels[],
     *const nn_kernels[], *const state_kernels[], *const random_kernels[], *const special_kernels[];
