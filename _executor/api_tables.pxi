@@ -157,15 +157,19 @@ def reset_containers(names=()):
 
 @cython.final
 cdef class Pool:
-    """A pool of `threads` threads, the caller's own included."""
+    """A pool of `threads` threads, the caller's own included; with a `schedule`, the number that the order of execution is
+    drawn from, of one thread."""
     cdef pf_pool* p
     cdef readonly int threads
 
-    def __init__(self, int threads):
-        self.p = pf_pool_new(threads)
+    def __init__(self, int threads, schedule=None):
+        self.p = pf_pool_new(threads if schedule is None else 1)
         if self.p == NULL:
             raise MemoryError()
         self.threads = self.p.n
+        if schedule is not None:
+            self.p.seed = <uint64_t>(schedule & 0xffffffffffffffff)
+            self.p.seeded = 1
 
     def __dealloc__(self):
         cdef pf_pool* p = self.p

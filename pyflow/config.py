@@ -50,6 +50,9 @@ VARIABLES = {v.name: v for v in (
              "pyflow trace FILE`; %p becomes the process id, a name ending in .gz is compressed."),
     Variable("PYFLOW_TRACE_MB", "int", 64, 1, 65536,
              "How much PYFLOW_TRACE records, in MB of 64-byte records, before it stops."),
+    Variable("PYFLOW_SCHEDULE", "int", None, 0, 2**63 - 1,
+             "A number that the order of execution is drawn from: each session runs its steps on the "
+             "caller's thread alone, one node at a time, and replays the same order."),
     Variable("PYFLOW_PLUGIN_PROBE", "bool", True, 0, 0,
              "0: newly installed plugins are not tried in a process of their own before they are "
              "opened in this one."),

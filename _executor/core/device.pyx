@@ -214,6 +214,9 @@ cdef pf_status start_job(pf_job* job, void* stream) noexcept nogil:
         drop_job(job)
         return s
     pf_a32_add(&job.item.slab.step.root.blocks_left, 1)
+    if job.item.slab.step.pool.seeded:
+        pf_a32_add(&job.item.slab.step.jobs, 1)
+        job.item.order = <uint32_t>pf_a32_add(&job.item.slab.step.jobs_made, 1)
     s = d.vtable.when(d.dev, job.events[0], job_happened, job)
     if s:
         job_happened(job, s)
@@ -243,6 +246,8 @@ cdef void device_failed(pf_job* job) noexcept nogil:
 
 cdef public void pf_job_run(pf_worker* w, pf_job* job) noexcept nogil:
     cdef pf_step* s = job.item.slab.step
+    if s.pool.seeded:
+        pf_a32_add(&s.jobs, -1)
     if job.then != NULL:
         job.then(job, job.status)
     elif job.status:

@@ -241,6 +241,10 @@ cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
         h.status = st               # finished at once after all; a later done is late
         return pf_call_finish(w, h)
     if pf_a32_dec_last(&h.refs):
+        if w.schedule:              # it may as well have been done later
+            c.item.call = h
+            pf_pool_inject(w.pool, c.item)
+            return PF_RUN_PENDING
         return pf_call_finish(w, h)
     return PF_RUN_PENDING
 

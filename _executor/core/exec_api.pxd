@@ -162,6 +162,7 @@ cdef extern from "pf_core.h" nogil:
         pf_call* deferred
         pf_call* told_up_to
         pf_post* posts
+        pf_a32 n_posts
         pf_resource** owned
         int32_t n_owned, owned_room
         pf_frame** free_frames
@@ -182,7 +183,7 @@ cdef extern from "pf_core.h" nogil:
         pf_step* next_meeting
         pf_step* leader
         pf_step* peer
-        pf_a32 parts_left
+        pf_a32 parts_left, jobs, jobs_made
     ctypedef struct pf_lent:
         int32_t kind
         void* p
@@ -322,6 +323,7 @@ cdef extern from "pf_core.h" nogil:
         pf_heap ready
         int32_t id
         int64_t kernels
+        uint64_t schedule
         pthread_t thread
     ctypedef struct pf_pool:
         pf_a32 refs
@@ -343,6 +345,9 @@ cdef extern from "pf_core.h" nogil:
         pthread_cond_t slow_cond
         int32_t slow_threads, slow_idle, slow_queued
         pf_a32 n_posts, idle, waiting_callers, stop
+        int32_t seeded
+        uint64_t seed
+        pf_a64 seeded_steps
     enum:
         PF_MAX_LANES
     pf_pool* pf_pool_new(int32_t) noexcept
@@ -353,6 +358,7 @@ cdef extern from "pf_core.h" nogil:
     void pf_pool_publish(pf_worker*, pf_item*) noexcept
     void pf_pool_inject(pf_pool*, pf_item*) noexcept
     pf_item* pf_pool_take_job(pf_pool*) noexcept
+    pf_item* pf_schedule_next(pf_worker*) noexcept
     pf_item* pf_pool_find(pf_worker*) noexcept
     void pf_pool_wait(pf_worker*, int64_t) noexcept
     void pf_pool_step_over(pf_step*) noexcept

@@ -224,6 +224,7 @@ typedef struct pf_step {
   struct pf_call *deferred;         /* calls that await their done (lock) */
   struct pf_call *told_up_to;       /* cancelling: the next of them to tell (lock) */
   struct pf_post *posts;            /* work for the caller's own thread (pool->lock) */
+  pf_a32 n_posts;                   /* written under the same lock, read without */
   pf_resource **owned;              /* step-scoped resources (lock) */
   int32_t n_owned, owned_room;
   pf_frame **free_frames;           /* per frame definition (lock) */
@@ -244,6 +245,7 @@ typedef struct pf_step {
   struct pf_step *leader;           /* itself where the step is one plan */
   struct pf_step *peer;             /* the next partition; NULL: the last */
   pf_a32 parts_left;                /* leader of several: partitions that are not over */
+  pf_a32 jobs, jobs_made;           /* seeded pools: jobs of devices under way; so far */
 } pf_step;
 
 typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable,
@@ -408,6 +410,7 @@ typedef struct pf_worker {
   pf_heap ready;                    /* private */
   int32_t id, pad;
   int64_t kernels;
+  uint64_t schedule;                /* callers: state of the seeded order (schedule.pxi); 0: construction order */
   pthread_t thread;
 } pf_worker;
 typedef struct pf_pool {
@@ -432,6 +435,9 @@ typedef struct pf_pool {
   pf_a32 idle;                      /* pool threads asleep */
   pf_a32 waiting_callers;
   pf_a32 stop;
+  int32_t seeded;                   /* PYFLOW_SCHEDULE: one thread, which takes what is ready in an order drawn from `seed` */
+  uint64_t seed;
+  pf_a64 seeded_steps;
 } pf_pool;
 pf_pool *pf_pool_new(int32_t threads);
 void pf_pool_ref(pf_pool *p);
@@ -441,6 +447,7 @@ void pf_pool_end(pf_worker *caller);
 void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on; wakes somebody */
 void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
 pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job that only gives back and ends a call; NULL */
+pf_item *pf_schedule_next(pf_worker *w);                /* seeded pools: the next item; NULL: nothing is ready or under way */
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
 void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time */
 void pf_pool_step_over(pf_step *s);                     /* the step is done: wakes its caller */

@@ -29,6 +29,9 @@ cdef enum:
 cdef extern from "<sched.h>" nogil:
     int sched_yield() noexcept
 
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int) noexcept
+
 cdef int32_t fork_generation
 cdef pf_a32 fork_hooked
 cdef pf_aptr default_pool
@@ -192,6 +195,7 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
     caller.pool = p
     caller.step = s
     caller.lane = NULL
+    caller.schedule = begin_schedule(p) if p.seeded else 0
     if p.n > 1:
         for i in range(p.n, PF_MAX_LANES):
             if pf_a32_load_rlx(p.lane_taken + i) == 0 and pf_a32_cas(p.lane_taken + i, 0, 1):
@@ -378,7 +382,7 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
     cdef int32_t i, k
     cdef pf_lane* lane
     cdef bint found = False
-    if pf_a32_load(&w.step.done) or w.step.posts != NULL:
+    if pf_a32_load(&w.step.done) or pf_a32_load(&w.step.n_posts):
         return True
     while item != NULL:
         if item.slab.step.leader == w.step:
@@ -427,6 +431,8 @@ cdef public void pf_pool_step_over(pf_step* s) noexcept nogil:
     else:
         pf_a32_store(&s.done, 1)    # the last touch: its caller may go on at once
     pthread_mutex_unlock(&p.lock)
+
+include "schedule.pxi"
 
 # ---------------------------------------------------------------- parallel_for
 cdef pf_loop* open_loop(pf_pool* p) noexcept nogil:
@@ -624,5 +630,6 @@ cdef public void pf_pool_post_caller(pf_step* s, pf_post* take) noexcept nogil:
     while at[0] != NULL:
         at = &at[0].next
     at[0] = take
+    pf_a32_add(&s.n_posts, 1)
     tell_caller(s.pool, s)
     pthread_mutex_unlock(&s.pool.lock)

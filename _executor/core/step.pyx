@@ -624,10 +624,11 @@ cdef void run_posts(pf_worker* w) noexcept nogil:
     cdef pf_step* s = w.step
     cdef pf_post* post
     cdef int64_t start = 0
-    while s.posts != NULL:
+    while pf_a32_load(&s.n_posts):
         pthread_mutex_lock(&s.pool.lock)
         post = s.posts
         s.posts = post.next
+        pf_a32_add(&s.n_posts, -1)
         pthread_mutex_unlock(&s.pool.lock)
         if s.trace != NULL:
             start = pf_ticks()
@@ -669,9 +670,12 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
         begin_root(part, w)
         part = part.peer
     while not pf_a32_load(&s.done):
-        if s.posts != NULL:
+        if pf_a32_load_rlx(&s.n_posts):
             run_posts(w)
-        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
+        if w.schedule:
+            item = pf_schedule_next(w)
+        else:
+            item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
         if item != NULL:
             pf_run_item(w, item)
             turns += 1
@@ -683,7 +687,7 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
         pf_pool_wait(w, min(pf_now_ns() + SLICE_NS, s.deadline_ns) if s.deadline_ns else pf_now_ns() + SLICE_NS)
         if not pf_a32_load(&s.done):
             pf_step_poll(s)
-    if s.posts != NULL:
+    if pf_a32_load(&s.n_posts):
         run_posts(w)
     pf_pool_end(w)
 

@@ -25,6 +25,7 @@ from pyflow.passes.place import LOCAL, Device, Devices
 from pyflow.passes.place_devices import Speed
 from pyflow.passes.place_kernels import KernelTable
 from pyflow.session import runtime
+from pyflow.session import threads as threads_lib
 
 _lock = threading.Lock()
 _named_pools = {}
@@ -175,19 +176,22 @@ class Pools:
         self._specs = list(config.session_inter_op_thread_pool) if config is not None else []
         self._private = config is not None and config.use_per_session_threads
         self._threads, self._pools = threads, {}
+        self._seeded = threads_lib.seeded_pool()
         self.get(0)
 
     def get(self, number):
         """Pool `number` (RunOptions.inter_op_thread_pool); -1: the caller's thread alone.  Raises
         InvalidArgumentError if there is no such pool."""
         if number == -1:
-            return runtime.pool(1)
+            return self._seeded or runtime.pool(1)
         if not 0 <= number < max(1, len(self._specs)):
             raise errors.InvalidArgumentError(
                 None, None,
                 f"Invalid inter_op_thread_pool: {number}. This session has"
                 f" {max(1, len(self._specs))} (ConfigProto.session_inter_op_thread_pool), numbered"
                 " from 0; -1 is the caller's thread.")
+        if self._seeded is not None:
+            return self._seeded
         if number not in self._pools:
             self._pools[number] = self._make(number)
         return self._pools[number]

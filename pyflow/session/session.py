@@ -112,7 +112,8 @@ class BaseSession:
         self._pools = devices_lib.Pools(config, self._threads)
         if costs is not None:
             devices_lib.measure_speeds(executor, devices, self._threads)
-        options = {"threads": self._threads, "deterministic": bool(deterministic),
+        options = {"threads": self._threads, "blocks": env.value("PYFLOW_SCHEDULE") is None,
+                   "deterministic": bool(deterministic),
                    "partitions": partitions, "debug": env.value("PYFLOW_DEBUG"),
                    "schedule_recvs": config is not None
                    and bool(config.graph_options.enable_recv_scheduling)}

@@ -4,8 +4,8 @@ Invariants
     1. The default is min(CPUs in the affinity mask, cgroup CPU quota rounded up), at least 1.
     2. Nothing here or below pins a thread to a CPU, so a restricted cpuset cannot make a call fail.
 
-Order of choice: Session(threads=n), PYFLOW_THREADS, ConfigProto.intra_op_parallelism_threads, the
-default. One pool serves intra- and inter-op work, so inter_op_parallelism_threads is accepted and
+Order of choice: PYFLOW_SCHEDULE (one thread), Session(threads=n), PYFLOW_THREADS,
+ConfigProto.intra_op_parallelism_threads, the default. One pool serves intra- and inter-op work, so inter_op_parallelism_threads is accepted and
 changes nothing.
 
     available_threads()         # 2 in a container limited to two CPUs on a 64-core machine
@@ -14,6 +14,7 @@ import math
 import os
 
 from pyflow import config as env
+from pyflow.session import runtime
 
 
 def available_threads():
@@ -82,8 +83,16 @@ def _read(path):
         return ""
 
 
+def seeded_pool():
+    """A pool of one thread whose order is drawn from PYFLOW_SCHEDULE; None where that is not set."""
+    seed = env.value("PYFLOW_SCHEDULE")
+    return None if seed is None else runtime.executor().Pool(1, seed)
+
+
 def choose(threads=None, config=None):
     """The number of threads for a session made with these arguments."""
+    if env.value("PYFLOW_SCHEDULE") is not None:
+        return 1
     if threads is None:
         threads = env.value("PYFLOW_THREADS")
     if threads is None and config is not None:
