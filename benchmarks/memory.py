@@ -160,6 +160,24 @@ def compare(asked):
     return found
 
 
+def describe(found):
+    """Lines that say what `compare` found."""
+    for name, figures in found.items():
+        if "error" in figures:
+            yield f"{name:9s} {figures['error']}"
+            continue
+        yield (f"{name:9s} rss +{figures['rss'] / 2**20:.0f} MB, allocator +"
+               f"{figures['allocator'] / 2**20:.0f} MB, {figures['seconds'] * 1e3:.0f} ms a step"
+               f" (variables {figures['variables'] / 2**20:.0f} MB, losses"
+               f" {', '.join(f'{x:.4f}' for x in figures['losses'])})")
+
+
+def case(tf_python, model="resnet50", threads=1):
+    """For run.py: {peer: figures} of one model, and its lines."""
+    found = compare(argparse.Namespace(tf=tf_python, model=model, threads=threads))
+    return found, list(describe(found))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tf", metavar="PYTHON", help="a Python with TensorFlow")
@@ -174,14 +192,7 @@ def main():
         print(json.dumps(measure(system, asked.model, not asked.no_rewrites)))
         return
     found = compare(asked)
-    for name, figures in found.items():
-        if "error" in figures:
-            print(f"{name:9s} {figures['error']}")
-            continue
-        print(f"{name:9s} rss +{figures['rss'] / 2**20:.0f} MB, allocator +"
-              f"{figures['allocator'] / 2**20:.0f} MB, {figures['seconds'] * 1e3:.0f} ms a step"
-              f" (variables {figures['variables'] / 2**20:.0f} MB, losses"
-              f" {', '.join(f'{x:.4f}' for x in figures['losses'])})")
+    print("\n".join(describe(found)))
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

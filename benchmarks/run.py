@@ -289,6 +289,13 @@ def main():
         found, lines = big_graph(wanted, rounds=2)
         report["big_graph"] = {"figures": found, "verdicts": lines}
         print_big_graph(found, lines)
+    for model in ("resnet50", "resnet50_recompute", "lstm", "lstm_recompute"):
+        if any(part in f"memory_{model}" for part in asked.only):
+            import memory
+
+            found, lines = memory.case(None if "recompute" in model else asked.tf, model)
+            report.setdefault("memory", {})[model] = found
+            print(f"memory_{model}", *lines, sep="\n      ")
     report["machine"]["load_after"] = os.getloadavg()
     asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print("written:", asked.json)

@@ -24,6 +24,8 @@ from pyflow.framework.memory_scopes import SWAP
 from pyflow.passes import pure, recompute
 from pyflow.passes.node import Node
 
+IN_FLIGHT = 2                           # values being copied out while the next is computed
+
 
 def swap(graph, mode=recompute.DEFAULT):
     """Adds the identities.  mode: RewriterConfig.memory_optimization.  Returns the number of values
@@ -45,6 +47,7 @@ def swap(graph, mode=recompute.DEFAULT):
         before[first] += [hold, back]
         for reader, i in readers:
             reader.inputs[i] = (back, 0)
+    _throttle(after, position)
     nodes = []
     for node in graph.nodes:
         nodes += before.get(node, ())
@@ -52,6 +55,17 @@ def swap(graph, mode=recompute.DEFAULT):
         nodes += after.get(node, ())
     graph.nodes = nodes
     return len(uses)
+
+
+def _throttle(after, position):
+    """The node that makes a value waits until the copy of the last but IN_FLIGHT is over.
+
+    Kernels of a device with streams are only enqueued: without this the whole forward pass would
+    be, and take its memory, before the first copy is done."""
+    sources = sorted(after, key=position.__getitem__)
+    for earlier, later in zip(sources, sources[IN_FLIGHT:]):
+        if earlier.device == later.device:
+            later.controls.append(after[earlier][0])
 
 
 def _wanted(source, index, reader, apart):
