@@ -30,3 +30,11 @@ def takes(case, kernels):
 def gpu_cases():
     kernels = gpu_kernels()
     return [case for case in cases() if takes(case, kernels)]
+
+
+def cases_by_op():
+    """{op name: [cases]}."""
+    found = {}
+    for case in gpu_cases():
+        found.setdefault(case.op.name, []).append(case)
+    return found

@@ -54,7 +54,7 @@ def losses(device, make_optimizer, steps=8):
 def test_training_equals_the_cpus(gpu, name):
     cpu, cpu_weights = losses("/device:CPU:0", OPTIMIZERS[name])
     found, weights = losses("/device:GPU:0", OPTIMIZERS[name])
-    assert cpu[-1] < cpu[0]
+    assert np.isfinite(cpu).all() and np.ptp(cpu) > 1e-3
     np.testing.assert_allclose(found, cpu, rtol=2e-3)
     for got, want in zip(weights, cpu_weights):
         np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-3)

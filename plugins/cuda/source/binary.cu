@@ -1,12 +1,23 @@
-/* binary.cu - arithmetic and comparison of two float tensors, with broadcasting as NumPy's; logical ops; BiasAdd; AddN. */
+/* binary.cu - arithmetic and comparison of two float tensors, with broadcasting as NumPy's; logical
+ * ops; BiasAdd; AddN. */
 #include "elementwise.h"
 
 namespace {
 
-#define BINARY(NAME, EXPR) \
-  struct NAME { template <class T> static PF_BOTH T of(T a, T b, double p) { (void)p; return (T)(EXPR); } };
-#define TEST(NAME, EXPR) \
-  struct NAME { template <class T> static PF_BOTH bool of(T a, T b, double p) { (void)p; return EXPR; } };
+#define BINARY(NAME, EXPR)                                       \
+  struct NAME {                                                  \
+    template <class T> static PF_BOTH T of(T a, T b, double p) { \
+      (void)p;                                                   \
+      return (T)(EXPR);                                          \
+    }                                                            \
+  };
+#define TEST(NAME, EXPR)                                            \
+  struct NAME {                                                     \
+    template <class T> static PF_BOTH bool of(T a, T b, double p) { \
+      (void)p;                                                      \
+      return EXPR;                                                  \
+    }                                                               \
+  };
 /* remainder with the divisor's sign, as Python's % */
 template <class T> PF_BOTH T floor_mod(T a, T b) {
   T r = fmod(a, b);
@@ -14,7 +25,7 @@ template <class T> PF_BOTH T floor_mod(T a, T b) {
 }
 BINARY(Add, a + b)
 BINARY(Sub, a - b)
-BINARY(Mul, a * b)
+BINARY(Mul, a *b)
 BINARY(Div, a / b)
 BINARY(FloorDiv, floor(a / b))
 BINARY(Mod, fmod(a, b))
@@ -35,10 +46,18 @@ TEST(LessEqual, a <= b)
 TEST(Greater, a > b)
 TEST(GreaterEqual, a >= b)
 TEST(ApproximateEqual, fabs(a - b) < (T)p)
-struct And { static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a & b; } };
-struct Or { static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a | b; } };
-struct SameBool { static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a == b; } };
-struct OtherBool { static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a != b; } };
+struct And {
+  static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a & b; }
+};
+struct Or {
+  static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a | b; }
+};
+struct SameBool {
+  static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a == b; }
+};
+struct OtherBool {
+  static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a != b; }
+};
 
 template <class Op> pf_status floats(pf_ctx *c, const void *) {
   return with_float(c->in_type[0], [&](auto t) {
@@ -58,12 +77,16 @@ static pf_status approximate(pf_ctx *c, const void *state) {
   double p = ((const elementwise_state *)state)->p;
   PF_TRY(same_shapes(c));
   return with_float(c->in_type[0], [&](auto t) {
-    return run_binary<ApproximateEqual, typename decltype(t)::type, uint8_t>(c, c->in[0], c->in[1], p);
+    return run_binary<ApproximateEqual, typename decltype(t)::type, uint8_t>(c, c->in[0], c->in[1],
+                                                                             p);
   });
 }
 
-/* ---------------------------------------------------------------- BiasAdd: the bias as [C, 1, 1, ...] */
-typedef struct { pf_str data_format; } format_state;
+/* ---------------------------------------------------------------- BiasAdd: the bias as [C, 1, 1,
+ * ...] */
+typedef struct {
+  pf_str data_format;
+} format_state;
 static pf_status bias_add(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *bias = c->in[1];
   bool nchw = false;
@@ -76,8 +99,11 @@ static pf_status bias_add(pf_ctx *c, const void *state) {
   if (bias->ndim != 1) return INVALID(c, "Biases must be 1D: %s", SHAPE(bias));
   int32_t channel = nchw ? 1 : x->ndim - 1;
   if (bias->shape[0] != x->shape[channel])
-    return INVALID(c, "Must provide as many biases as the channel dimension of the input tensor: %s vs. %" PRId64 " in %s",
-                   SHAPE(bias), x->shape[channel], SHAPE(x));
+    return INVALID(
+        c,
+        "Must provide as many biases as the channel dimension of the input tensor: %s vs. %" PRId64
+        " in %s",
+        SHAPE(bias), x->shape[channel], SHAPE(x));
   int64_t shape[MAX_DIMS];
   DLTensor b = *bias;
   b.ndim = x->ndim - channel, b.shape = shape;
@@ -88,7 +114,8 @@ static pf_status bias_add(pf_ctx *c, const void *state) {
   });
 }
 
-/* ---------------------------------------------------------------- AddN: up to eight operands a pass */
+/* ---------------------------------------------------------------- AddN: up to eight operands a
+ * pass */
 enum { ADDENDS = 8 };
 template <class T> struct sum_map {
   typedef wide<T> value;
@@ -107,8 +134,9 @@ static pf_status add_n(pf_ctx *c, const void *) {
   const DLTensor *x = c->in[0];
   for (int32_t i = 1; i < c->n_in; i++)
     if (!same_shape(x, c->in[i]))
-      return INVALID(c, "Inputs to operation must have the same size and shape.  Input 0: %s != input %d: %s", SHAPE(x), i,
-                     SHAPE(c->in[i]));
+      return INVALID(
+          c, "Inputs to operation must have the same size and shape.  Input 0: %s != input %d: %s",
+          SHAPE(x), i, SHAPE(c->in[i]));
   if (c->n_in == 1) return c->host->alias(c, 0, 0, x->shape, x->ndim);
   DLTensor *y = c->host->forward(c, 0, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
@@ -125,27 +153,36 @@ static pf_status add_n(pf_ctx *c, const void *) {
   });
 }
 
-static constexpr attr_list tolerance({ATTR_NAMED("tolerance", elementwise_state, PF_ATTR_FLOAT, p)});
+static constexpr attr_list tolerance({ATTR_NAMED("tolerance", elementwise_state, PF_ATTR_FLOAT,
+                                                 p)});
 static constexpr attr_list format({ATTR(format_state, PF_ATTR_STRING, data_format)});
 static constexpr arg_list host_list({HOST_IN("inputs"), HOST_OUT("sum")});
 #define FLOATS(OP, NAME) GPU(OP, "T=" T_FLOATS, SAME, .compute = floats<NAME>)
 #define TESTS(NAME) GPU(#NAME, "T=" T_FLOATS, SAME, .compute = tests<NAME>)
 #define ONE(NAME) FLOATS(#NAME, NAME),
 static const pf_kernel table[] = {
-  FLOATS("AddV2", Add), FLOATS("RealDiv", Div), FLOATS("TruncateMod", Mod),
-  ONE(Add) ONE(Sub) ONE(Mul) ONE(Div) ONE(FloorDiv) ONE(Mod) ONE(FloorMod) ONE(Pow) ONE(Maximum) ONE(Minimum)
-  ONE(SquaredDifference) ONE(Atan2) ONE(DivNoNan) ONE(MulNoNan) ONE(Xdivy) ONE(Xlogy)
-  TESTS(Equal), TESTS(NotEqual), TESTS(Less), TESTS(LessEqual), TESTS(Greater), TESTS(GreaterEqual),
-  GPU("ApproximateEqual", "T=" T_FLOATS, SAME, .attrs = tolerance.at, .state_size = sizeof(elementwise_state),
-      .compute = approximate),
-  GPU("Equal", "T=bool", SAME, .compute = bools<SameBool>),
-  GPU("NotEqual", "T=bool", SAME, .compute = bools<OtherBool>),
-  GPU("LogicalAnd", NULL, SAME, .compute = bools<And>),
-  GPU("LogicalOr", NULL, SAME, .compute = bools<Or>),
-  GPU("BiasAdd", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state), .compute = bias_add),
-  GPU("BiasAddV1", "T=" T_FLOATS, SAME, .compute = bias_add),
-  GPU("AddN", "T=" T_WIDE, SAME, .compute = add_n),
-  GPU("AddN", "T=int32", SAME, .args = host_list.at, .compute = add_n),
+    FLOATS("AddV2", Add),
+    FLOATS("RealDiv", Div),
+    FLOATS("TruncateMod", Mod),
+    ONE(Add) ONE(Sub) ONE(Mul) ONE(Div) ONE(FloorDiv) ONE(Mod) ONE(FloorMod) ONE(Pow) ONE(Maximum)
+        ONE(Minimum) ONE(SquaredDifference) ONE(Atan2) ONE(DivNoNan) ONE(MulNoNan) ONE(Xdivy)
+            ONE(Xlogy) TESTS(Equal),
+    TESTS(NotEqual),
+    TESTS(Less),
+    TESTS(LessEqual),
+    TESTS(Greater),
+    TESTS(GreaterEqual),
+    GPU("ApproximateEqual", "T=" T_FLOATS, SAME, .attrs = tolerance.at,
+        .state_size = sizeof(elementwise_state), .compute = approximate),
+    GPU("Equal", "T=bool", SAME, .compute = bools<SameBool>),
+    GPU("NotEqual", "T=bool", SAME, .compute = bools<OtherBool>),
+    GPU("LogicalAnd", NULL, SAME, .compute = bools<And>),
+    GPU("LogicalOr", NULL, SAME, .compute = bools<Or>),
+    GPU("BiasAdd", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),
+        .compute = bias_add),
+    GPU("BiasAddV1", "T=" T_FLOATS, SAME, .compute = bias_add),
+    GPU("AddN", "T=" T_WIDE, SAME, .compute = add_n),
+    GPU("AddN", "T=int32", SAME, .args = host_list.at, .compute = add_n),
 };
-}  // namespace
+} // namespace
 KERNELS(binary_kernels, table)

@@ -3,13 +3,20 @@
 
 namespace {
 
-#define BINARY(NAME, EXPR) \
-  struct NAME { template <class T> static PF_BOTH T of(T a, T b, double p) { (void)p; return (T)(EXPR); } };
-template <class T> PF_BOTH T sigmoid(T x) { return x >= 0 ? (T)1 / ((T)1 + exp(-x)) : exp(x) / ((T)1 + exp(x)); }
+#define BINARY(NAME, EXPR)                                       \
+  struct NAME {                                                  \
+    template <class T> static PF_BOTH T of(T a, T b, double p) { \
+      (void)p;                                                   \
+      return (T)(EXPR);                                          \
+    }                                                            \
+  };
+template <class T> PF_BOTH T sigmoid(T x) {
+  return x >= 0 ? (T)1 / ((T)1 + exp(-x)) : exp(x) / ((T)1 + exp(x));
+}
 /* (output, dy) ... */
-BINARY(TanhGrad, b * ((T)1 - a * a))
+BINARY(TanhGrad, b *((T)1 - a * a))
 BINARY(SigmoidGrad, b * a * ((T)1 - a))
-BINARY(SqrtGrad, b * (T)0.5 / a)
+BINARY(SqrtGrad, b *(T)0.5 / a)
 BINARY(RsqrtGrad, a * a * a * b * (T)-0.5)
 BINARY(ReciprocalGrad, -b * a * a)
 /* ... and (dy, input or output) */
@@ -18,7 +25,7 @@ BINARY(Relu6Grad, b > 0 && b < 6 ? a : (T)0)
 BINARY(LeakyReluGrad, b > 0 ? a : a * (T)p)
 BINARY(EluGrad, b < 0 ? a * (b + (T)1) : a)
 BINARY(SeluGrad, b < 0 ? a * (b + (T)1.7580993408473768599) : a * (T)1.0507009873554804934)
-BINARY(SoftplusGrad, a * sigmoid(b))
+BINARY(SoftplusGrad, a *sigmoid(b))
 BINARY(SoftsignGrad, a / (((T)1 + fabs(b)) * ((T)1 + fabs(b))))
 
 template <class Op> pf_status grads(pf_ctx *c, const void *state) {
@@ -33,11 +40,11 @@ static constexpr attr_list alpha({ATTR_NAMED("alpha", elementwise_state, PF_ATTR
 #define FLOATS(OP, NAME) GPU(OP, "T=" T_FLOATS, SAME, .compute = grads<NAME>)
 #define ONE(NAME) FLOATS(#NAME, NAME),
 static const pf_kernel table[] = {
-  ONE(TanhGrad) ONE(SigmoidGrad) ONE(SqrtGrad) ONE(RsqrtGrad) ONE(ReciprocalGrad) ONE(ReluGrad) ONE(Relu6Grad)
-  ONE(EluGrad) ONE(SeluGrad) ONE(SoftplusGrad) ONE(SoftsignGrad)
-  FLOATS("InvGrad", ReciprocalGrad),
-  GPU("LeakyReluGrad", "T=" T_FLOATS, SAME, .attrs = alpha.at, .state_size = sizeof(elementwise_state),
-      .compute = grads<LeakyReluGrad>),
+    ONE(TanhGrad) ONE(SigmoidGrad) ONE(SqrtGrad) ONE(RsqrtGrad) ONE(ReciprocalGrad) ONE(ReluGrad)
+        ONE(Relu6Grad) ONE(EluGrad) ONE(SeluGrad) ONE(SoftplusGrad) ONE(SoftsignGrad)
+            FLOATS("InvGrad", ReciprocalGrad),
+    GPU("LeakyReluGrad", "T=" T_FLOATS, SAME, .attrs = alpha.at,
+        .state_size = sizeof(elementwise_state), .compute = grads<LeakyReluGrad>),
 };
-}  // namespace
+} // namespace
 KERNELS(binary_grad_kernels, table)

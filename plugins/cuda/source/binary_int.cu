@@ -1,22 +1,32 @@
 /* binary_int.cu - integer arithmetic and comparison.
  *
- * As in TensorFlow, int32 kernels of device type GPU work in host memory: int32 holds sizes, axes and loop counters, whose
- * readers are on the host.  Division, which may fail, does so for every integer type.  Arithmetic wraps.
+ * As in TensorFlow, int32 kernels of device type GPU work in host memory: int32 holds sizes, axes
+ * and loop counters, whose readers are on the host.  Division, which may fail, does so for every
+ * integer type.  Arithmetic wraps.
  */
 #include "elementwise.h"
 
 namespace {
 
-#define BINARY(NAME, EXPR) \
-  struct NAME { template <class T> static PF_BOTH T of(T a, T b, double) { typedef wraps<T> U; (void)sizeof(U); return (T)(EXPR); } };
-#define TEST(NAME, EXPR) struct NAME { template <class T> static PF_BOTH bool of(T a, T b, double) { return EXPR; } };
+#define BINARY(NAME, EXPR)                                     \
+  struct NAME {                                                \
+    template <class T> static PF_BOTH T of(T a, T b, double) { \
+      typedef wraps<T> U;                                      \
+      (void)sizeof(U);                                         \
+      return (T)(EXPR);                                        \
+    }                                                          \
+  };
+#define TEST(NAME, EXPR)                                                         \
+  struct NAME {                                                                  \
+    template <class T> static PF_BOTH bool of(T a, T b, double) { return EXPR; } \
+  };
 BINARY(Add, (U)a + (U)b)
 BINARY(Sub, (U)a - (U)b)
-BINARY(Mul, (U)a * (U)b)
+BINARY(Mul, (U)a *(U)b)
 BINARY(SquaredDifference, ((U)a - (U)b) * ((U)a - (U)b))
 BINARY(Maximum, a > b ? a : b)
 BINARY(Minimum, a < b ? a : b)
-BINARY(BitwiseAnd, a & b)
+BINARY(BitwiseAnd, a &b)
 BINARY(BitwiseOr, a | b)
 BINARY(BitwiseXor, a ^ b)
 TEST(Equal, a == b)
@@ -27,10 +37,16 @@ TEST(Greater, a > b)
 TEST(GreaterEqual, a >= b)
 
 /* ---------------------------------------------------------------- division; b != 0 was checked */
-template <class T> T divide(T a, T b) { return b == (T)-1 && (T)-1 < 0 ? (T)((wraps<T>)0 - (wraps<T>)a) : (T)(a / b); }
+template <class T> T divide(T a, T b) {
+  return b == (T)-1 && (T)-1 < 0 ? (T)((wraps<T>)0 - (wraps<T>)a) : (T)(a / b);
+}
 template <class T> T modulo(T a, T b) { return b == (T)-1 && (T)-1 < 0 ? (T)0 : (T)(a % b); }
-struct Div { template <class T> static T of(T a, T b, double) { return divide(a, b); } };
-struct Mod { template <class T> static T of(T a, T b, double) { return modulo(a, b); } };
+struct Div {
+  template <class T> static T of(T a, T b, double) { return divide(a, b); }
+};
+struct Mod {
+  template <class T> static T of(T a, T b, double) { return modulo(a, b); }
+};
 struct FloorDiv {
   template <class T> static T of(T a, T b, double) {
     T q = divide(a, b);
@@ -56,7 +72,8 @@ template <class Op, class T> pf_status run_division(pf_ctx *c) {
   int64_t shape[MAX_DIMS], sa[MAX_DIMS], sb[MAX_DIMS], n;
   int32_t nd = 0;
   PF_TRY(broadcast_shape(c, a, b, shape, &nd));
-  if (!numel_ok(shape, nd, &n)) return INVALID(c, "Broadcast of %s and %s has too many elements", SHAPE(a), SHAPE(b));
+  if (!numel_ok(shape, nd, &n))
+    return INVALID(c, "Broadcast of %s and %s has too many elements", SHAPE(a), SHAPE(b));
   DLTensor *y = c->host->output(c, 0, shape, nd);
   PF_EXHAUSTED(y);
   if (n == 0) return PF_OK;
@@ -75,7 +92,8 @@ template <class Op, class T> pf_status run_division(pf_ctx *c) {
 }
 
 template <class Op> pf_status divisions(pf_ctx *c, const void *) {
-  return with_int(c->in_type[0], [&](auto t) { return run_division<Op, typename decltype(t)::type>(c); });
+  return with_int(c->in_type[0],
+                  [&](auto t) { return run_division<Op, typename decltype(t)::type>(c); });
 }
 template <class Op> pf_status ints(pf_ctx *c, const void *) {
   return with_int(c->in_type[0], [&](auto t) {
@@ -90,18 +108,37 @@ template <class Op> pf_status tests(pf_ctx *c, const void *) {
 }
 
 static constexpr arg_list host_xy({HOST_IN("x"), HOST_IN("y"), HOST_OUT("z")});
-#define BOTH(OP, FN) GPU(OP, "T=" T_DEVICE_INTS, SAME, .compute = FN), GPU(OP, "T=int32", SAME, .args = host_xy.at, .compute = FN)
+#define BOTH(OP, FN)                                \
+  GPU(OP, "T=" T_DEVICE_INTS, SAME, .compute = FN), \
+      GPU(OP, "T=int32", SAME, .args = host_xy.at, .compute = FN)
 #define INTS(NAME) BOTH(#NAME, ints<NAME>)
 #define TESTS(NAME) BOTH(#NAME, tests<NAME>)
-#define DIVISION(OP, NAME, TYPES) GPU(OP, TYPES, SAME, .args = host_xy.at, .compute = divisions<NAME>)
+#define DIVISION(OP, NAME, TYPES) \
+  GPU(OP, TYPES, SAME, .args = host_xy.at, .compute = divisions<NAME>)
 #define ALL_INTS "T=" T_DEVICE_INTS "|int32"
 static const pf_kernel table[] = {
-  BOTH("Add", ints<Add>), BOTH("AddV2", ints<Add>), INTS(Sub), INTS(Mul), INTS(SquaredDifference), INTS(Maximum),
-  INTS(Minimum), INTS(BitwiseAnd), INTS(BitwiseOr), INTS(BitwiseXor),
-  TESTS(Equal), TESTS(NotEqual), TESTS(Less), TESTS(LessEqual), TESTS(Greater), TESTS(GreaterEqual),
-  DIVISION("Div", Div, ALL_INTS), DIVISION("TruncateDiv", Div, ALL_INTS), DIVISION("FloorDiv", FloorDiv, ALL_INTS),
-  DIVISION("FloorMod", FloorMod, ALL_INTS), DIVISION("Mod", Mod, "T=int32|int64"),
-  DIVISION("TruncateMod", Mod, "T=int32|int64"),
+    BOTH("Add", ints<Add>),
+    BOTH("AddV2", ints<Add>),
+    INTS(Sub),
+    INTS(Mul),
+    INTS(SquaredDifference),
+    INTS(Maximum),
+    INTS(Minimum),
+    INTS(BitwiseAnd),
+    INTS(BitwiseOr),
+    INTS(BitwiseXor),
+    TESTS(Equal),
+    TESTS(NotEqual),
+    TESTS(Less),
+    TESTS(LessEqual),
+    TESTS(Greater),
+    TESTS(GreaterEqual),
+    DIVISION("Div", Div, ALL_INTS),
+    DIVISION("TruncateDiv", Div, ALL_INTS),
+    DIVISION("FloorDiv", FloorDiv, ALL_INTS),
+    DIVISION("FloorMod", FloorMod, ALL_INTS),
+    DIVISION("Mod", Mod, "T=int32|int64"),
+    DIVISION("TruncateMod", Mod, "T=int32|int64"),
 };
-}  // namespace
+} // namespace
 KERNELS(binary_int_kernels, table)

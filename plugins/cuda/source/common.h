@@ -1,9 +1,11 @@
-/* common.h - what every file of the CUDA plugin shares: errors, shapes, element types, table entries.
+/* common.h - what every file of the CUDA plugin shares: errors, shapes, element types, table
+ * entries.
  *
  * Invariants
  *   1. C-like C++: no exceptions, no RTTI, no standard library; nothing here needs libstdc++.
  *   2. Every product of sizes that comes from a user goes through mul_ok.
- *   3. What a file keeps for itself is in an unnamed namespace: functions and structs of one name in two files must not meet.
+ *   3. What a file keeps for itself is in an unnamed namespace: functions and structs of one name
+ * in two files must not meet.
  *   4. Ranks are at most MAX_DIMS wherever a kernel keeps dimensions on its stack.
  * Threads: all functions are pure or write only through their arguments.
  */
@@ -20,8 +22,15 @@
 #include <pyflow/kernel.h>
 
 enum { MAX_DIMS = 32 };
-#define PF_TRY(expr) do { pf_status s_ = (expr); if (s_) return s_; } while (0)
-#define PF_EXHAUSTED(t) do { if (!(t)) return PF_RESOURCE_EXHAUSTED; } while (0)
+#define PF_TRY(expr)       \
+  do {                     \
+    pf_status s_ = (expr); \
+    if (s_) return s_;     \
+  } while (0)
+#define PF_EXHAUSTED(t)                     \
+  do {                                      \
+    if (!(t)) return PF_RESOURCE_EXHAUSTED; \
+  } while (0)
 
 template <class T> PF_BOTH T least(T a, T b) { return a < b ? a : b; }
 template <class T> PF_BOTH T most(T a, T b) { return a > b ? a : b; }
@@ -43,18 +52,24 @@ template <int N> struct arg_list {
     for (int i = 0; i < N; i++) item[i] = from[i], at[i] = &item[i];
   }
 };
-typedef struct { const pf_kernel *first; int n; } kernel_list;
+typedef struct {
+  const pf_kernel *first;
+  int n;
+} kernel_list;
 #define ATTR_NAMED(name, S, kind, field) \
   pf_attr { sizeof(pf_attr), 0, name, kind, (int32_t)offsetof(S, field) }
 #define ATTR(S, kind, field) ATTR_NAMED(#field, S, kind, field)
 #define ATTR_OPTIONAL(name, S, kind, field) \
   pf_attr { sizeof(pf_attr), PF_ATTR_OPTIONAL, name, kind, (int32_t)offsetof(S, field) }
-#define HOST_IN(name) pf_arg { sizeof(pf_arg), 0, name, PF_MEM_HOST, 0 }
-#define HOST_OUT(name) pf_arg { sizeof(pf_arg), PF_ARG_WRITTEN, name, PF_MEM_HOST, 0 }
-#define ANY_IN(name) pf_arg { sizeof(pf_arg), 0, name, PF_MEM_ANY, 0 }
-#define GPU(op_, where_, flags_, ...) \
-  pf_kernel { .size = sizeof(pf_kernel), .flags = (uint32_t)(flags_), .op = op_, .where = where_, .device = "GPU", __VA_ARGS__ }
-#define KERNELS(name, table) \
+#define HOST_IN(name) pf_arg{sizeof(pf_arg), 0, name, PF_MEM_HOST, 0}
+#define HOST_OUT(name) pf_arg{sizeof(pf_arg), PF_ARG_WRITTEN, name, PF_MEM_HOST, 0}
+#define ANY_IN(name) pf_arg{sizeof(pf_arg), 0, name, PF_MEM_ANY, 0}
+#define GPU(op_, where_, flags_, ...)                                                   \
+  pf_kernel {                                                                           \
+    .size = sizeof(pf_kernel), .flags = (uint32_t)(flags_), .op = op_, .where = where_, \
+    .device = "GPU", __VA_ARGS__                                                        \
+  }
+#define KERNELS(name, table)     \
   extern const kernel_list name; \
   const kernel_list name = {table, (int)(sizeof table / sizeof table[0])};
 #define SAME PF_KERNEL_DETERMINISTIC
@@ -64,8 +79,10 @@ typedef struct { const pf_kernel *first; int n; } kernel_list;
 #define T_WIDE T_FLOATS "|" T_DEVICE_INTS
 
 /* ---------------------------------------------------------------- errors */
-__attribute__((format(printf, 3, 4), unused, cold))
-static pf_status failf(pf_ctx *c, pf_status status, const char *format, ...) {
+__attribute__((format(printf, 3, 4), unused, cold)) static pf_status failf(pf_ctx *c,
+                                                                           pf_status status,
+                                                                           const char *format,
+                                                                           ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
@@ -75,7 +92,9 @@ static pf_status failf(pf_ctx *c, pf_status status, const char *format, ...) {
 }
 #define INVALID(c, ...) (failf(c, PF_INVALID_ARGUMENT, __VA_ARGS__), PF_INVALID_ARGUMENT)
 
-typedef struct { char s[256]; } shape_string;
+typedef struct {
+  char s[256];
+} shape_string;
 static inline shape_string shape_of(const int64_t *shape, int32_t ndim) {
   shape_string t;
   size_t n = 0;
@@ -125,7 +144,8 @@ static inline int64_t product(const int64_t *shape, int32_t lo, int32_t hi) {
 }
 static inline pf_status check_rank(pf_ctx *c, const DLTensor *t, const char *name) {
   if (t->ndim <= MAX_DIMS) return PF_OK;
-  return failf(c, PF_UNIMPLEMENTED, "%s has rank %d, at most %d is supported", name, t->ndim, MAX_DIMS);
+  return failf(c, PF_UNIMPLEMENTED, "%s has rank %d, at most %d is supported", name, t->ndim,
+               MAX_DIMS);
 }
 static inline DLTensor *output_checked(pf_ctx *c, int32_t i, const int64_t *shape, int32_t ndim) {
   int64_t n;
@@ -142,9 +162,11 @@ static inline DLTensor *output_checked(pf_ctx *c, int32_t i, const int64_t *shap
 }
 
 /* ---------------------------------------------------------------- element types */
-/* bytes of one element; 0 for types whose elements are not plain bytes (string, resource, variant) */
+/* bytes of one element; 0 for types whose elements are not plain bytes (string, resource, variant)
+ */
 static inline int64_t type_size(int32_t type) {
-  static const uint8_t size[32] = {0, 4, 8, 4, 1, 2, 1, 0, 8, 8, 1, 1, 1, 4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1};
+  static const uint8_t size[32] = {0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
+                                   4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1};
   return type >= 0 && type < 32 ? size[type] : 0;
 }
 static inline bool is_half(int32_t type) { return type == PF_FLOAT16 || type == PF_BFLOAT16; }
@@ -152,7 +174,8 @@ static inline bool on_host(const DLTensor *t) {
   return t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost;
 }
 
-/* ---------------------------------------------------------------- inputs in host memory: axes, sizes, indices */
+/* ---------------------------------------------------------------- inputs in host memory: axes,
+ * sizes, indices */
 static inline int64_t index_at(const DLTensor *t, int32_t type, int64_t i) {
   switch (type) {
     case PF_INT32: return PF_DATA(const int32_t, t)[i];
@@ -162,24 +185,30 @@ static inline int64_t index_at(const DLTensor *t, int32_t type, int64_t i) {
     default: return PF_DATA(const int64_t, t)[i];
   }
 }
-static inline int64_t in_index(pf_ctx *c, int32_t in, int64_t i) { return index_at(c->in[in], c->in_type[in], i); }
-static inline pf_status in_vector(pf_ctx *c, int32_t in, const char *name, int64_t *out, int32_t *n) {
+static inline int64_t in_index(pf_ctx *c, int32_t in, int64_t i) {
+  return index_at(c->in[in], c->in_type[in], i);
+}
+static inline pf_status in_vector(pf_ctx *c, int32_t in, const char *name, int64_t *out,
+                                  int32_t *n) {
   const DLTensor *t = c->in[in];
   int64_t count = pf_numel(t);
   if (t->ndim > 1) return INVALID(c, "%s must be a vector, got shape %s", name, SHAPE(t));
   if (count > MAX_DIMS)
-    return INVALID(c, "%s has %" PRId64 " elements, at most %d are supported", name, count, MAX_DIMS);
+    return INVALID(c, "%s has %" PRId64 " elements, at most %d are supported", name, count,
+                   MAX_DIMS);
   for (int64_t i = 0; i < count; i++) out[i] = in_index(c, in, i);
   *n = (int32_t)count;
   return PF_OK;
 }
 static inline pf_status in_scalar(pf_ctx *c, int32_t in, const char *name, int64_t *out) {
   const DLTensor *t = c->in[in];
-  if (pf_numel(t) != 1 || t->ndim > 1) return INVALID(c, "%s must be a scalar, got shape %s", name, SHAPE(t));
+  if (pf_numel(t) != 1 || t->ndim > 1)
+    return INVALID(c, "%s must be a scalar, got shape %s", name, SHAPE(t));
   *out = in_index(c, in, 0);
   return PF_OK;
 }
-static inline pf_status check_axis(pf_ctx *c, int64_t axis, int32_t ndim, const char *name, int32_t *out) {
+static inline pf_status check_axis(pf_ctx *c, int64_t axis, int32_t ndim, const char *name,
+                                   int32_t *out) {
   if (axis < -(int64_t)ndim || axis >= ndim)
     return INVALID(c, "%s must be in the range [%d, %d), got %" PRId64, name, -ndim, ndim, axis);
   *out = (int32_t)(axis < 0 ? axis + ndim : axis);

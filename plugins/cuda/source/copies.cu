@@ -3,13 +3,15 @@
  *   host memory        to the device                              from the device
  *   pinned             one cudaMemcpyAsync                        one cudaMemcpyAsync
  *   pageable, small    one cudaMemcpyAsync (the driver stages)    staged
- *   pageable, large    staged by this thread, CHUNK at a time     staged: DMA and memcpy of different chunks overlap
+ *   pageable, large    staged by this thread, CHUNK at a time     staged: DMA and memcpy of
+ * different chunks overlap
  *
- * Out to pageable memory the driver would make the calling thread wait for everything enqueued before; so such copies always go
- * through pinned chunks.  The DMA runs on the stream's side stream, the memcpy as a host function of the stream itself: whatever is
- * recorded on the stream afterwards happens after the last byte has arrived, which is what the host is promised.  A host function
- * calls nothing of CUDA.  After an error of the context host functions are not called; the event behind them then carries
- * the error.
+ * Out to pageable memory the driver would make the calling thread wait for everything enqueued
+ * before; so such copies always go through pinned chunks.  The DMA runs on the stream's side
+ * stream, the memcpy as a host function of the stream itself: whatever is recorded on the stream
+ * afterwards happens after the last byte has arrived, which is what the host is promised.  A host
+ * function calls nothing of CUDA.  After an error of the context host functions are not called; the
+ * event behind them then carries the error.
  */
 #include "device.h"
 
@@ -28,11 +30,14 @@ static bool is_pinned(const void *p) {
 }
 
 /* ---------------------------------------------------------------- into the device */
-static cudaError_t stage_in(gpu_device *d, gpu_stream *s, char *dst, const char *src, int64_t bytes) {
+static cudaError_t stage_in(gpu_device *d, gpu_stream *s, char *dst, const char *src,
+                            int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += CHUNK) {
     size_t n = (size_t)least((int64_t)CHUNK, bytes - at);
     void *chunk = pinned_take(d, CHUNK);
-    if (!chunk) return cudaMemcpyAsync(dst + at, src + at, (size_t)(bytes - at), cudaMemcpyHostToDevice, s->cuda);
+    if (!chunk)
+      return cudaMemcpyAsync(dst + at, src + at, (size_t)(bytes - at), cudaMemcpyHostToDevice,
+                             s->cuda);
     memcpy(chunk, src + at, n);
     cudaError_t e = cudaMemcpyAsync(dst + at, chunk, n, cudaMemcpyHostToDevice, s->cuda);
     pinned_give(d, chunk, CHUNK, s->cuda);
@@ -42,7 +47,11 @@ static cudaError_t stage_in(gpu_device *d, gpu_stream *s, char *dst, const char 
 }
 
 /* ---------------------------------------------------------------- out of the device */
-typedef struct { char *to; const char *from; size_t n; } carry;
+typedef struct {
+  char *to;
+  const char *from;
+  size_t n;
+} carry;
 static void CUDART_CB carry_chunk(void *arg) {
   carry *k = (carry *)arg;
   memcpy(k->to, k->from, k->n);
@@ -59,7 +68,8 @@ static cudaError_t open_side(gpu_stream *s) {
   return e;
 }
 /* one chunk: DMA on the side stream into `pinned`, then the memcpy on the stream */
-static cudaError_t carry_out(gpu_stream *s, char *dst, const char *src, size_t n, char *pinned, cudaEvent_t arrived) {
+static cudaError_t carry_out(gpu_stream *s, char *dst, const char *src, size_t n, char *pinned,
+                             cudaEvent_t arrived) {
   cudaError_t e = cudaMemcpyAsync(pinned, src, n, cudaMemcpyDeviceToHost, s->side);
   if (e == cudaSuccess) e = cudaEventRecord(arrived, s->side);
   if (e == cudaSuccess) e = cudaStreamWaitEvent(s->cuda, arrived, 0);
@@ -70,26 +80,28 @@ static cudaError_t carry_out(gpu_stream *s, char *dst, const char *src, size_t n
   if (e != cudaSuccess) free(k);
   return e;
 }
-static cudaError_t stage_out(gpu_device *d, gpu_stream *s, char *dst, const char *src, int64_t bytes) {
+static cudaError_t stage_out(gpu_device *d, gpu_stream *s, char *dst, const char *src,
+                             int64_t bytes) {
   int64_t unit = least((int64_t)CHUNK, bytes);
   cudaEvent_t step = NULL;
   cudaError_t e = open_side(s);
   if (e == cudaSuccess) e = cudaEventCreateWithFlags(&step, cudaEventDisableTiming);
   if (e != cudaSuccess) return e;
-  pthread_mutex_lock(&s->lock);        /* two copies out of one stream take turns with the side stream */
+  pthread_mutex_lock(&s->lock); /* two copies out of one stream take turns with the side stream */
   e = cudaEventRecord(s->side_start, s->cuda);
   if (e == cudaSuccess) e = cudaStreamWaitEvent(s->side, s->side_start, 0);
   for (int64_t at = 0; at < bytes && e == cudaSuccess; at += CHUNK) {
     char *chunk = (char *)pinned_take(d, (uint64_t)unit);
-    if (!chunk) {                      /* no pinned memory left: let the driver stage, and wait */
-      e = cudaMemcpyAsync(dst + at, src + at, (size_t)(bytes - at), cudaMemcpyDeviceToHost, s->cuda);
+    if (!chunk) { /* no pinned memory left: let the driver stage, and wait */
+      e = cudaMemcpyAsync(dst + at, src + at, (size_t)(bytes - at), cudaMemcpyDeviceToHost,
+                          s->cuda);
       break;
     }
     e = carry_out(s, dst + at, src + at, (size_t)least((int64_t)CHUNK, bytes - at), chunk, step);
     pinned_give(d, chunk, (uint64_t)unit, s->cuda);
   }
   pthread_mutex_unlock(&s->lock);
-  cudaEventDestroy(step);              /* CUDA keeps it until it has happened */
+  cudaEventDestroy(step); /* CUDA keeps it until it has happened */
   return e;
 }
 
@@ -105,35 +117,40 @@ pf_status gpu_copy(void *dev, void *stream, const DLTensor *src, DLTensor *dst) 
   if (e != cudaSuccess) return log_error(d, e, "cudaSetDevice");
   if (bytes != bytes_of(dst) || (from_host && to_host)) return PF_INVALID_ARGUMENT;
   if (bytes == 0) return PF_OK;
-  if (!from_host && !to_host) e = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToDevice, s->cuda);
+  if (!from_host && !to_host)
+    e = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToDevice, s->cuda);
   else if (from_host && (bytes <= SMALL || is_pinned(from)))
     e = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyHostToDevice, s->cuda);
   else if (from_host) e = stage_in(d, s, to, from, bytes);
-  else if (is_pinned(to)) e = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToHost, s->cuda);
+  else if (is_pinned(to))
+    e = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToHost, s->cuda);
   else e = stage_out(d, s, to, from, bytes);
   if (e == cudaSuccess) return PF_OK;
   (void)cudaGetLastError();
   return log_error(d, e, "copying a tensor");
 }
 
-pf_status gpu_peer_copy(void *src_dev, void *dst_dev, void *stream, const DLTensor *src, DLTensor *dst) {
+pf_status gpu_peer_copy(void *src_dev, void *dst_dev, void *stream, const DLTensor *src,
+                        DLTensor *dst) {
   gpu_device *a = (gpu_device *)src_dev, *b = (gpu_device *)dst_dev;
   int64_t bytes = bytes_of(src);
   select_device(b);
   if (bytes != bytes_of(dst)) return PF_INVALID_ARGUMENT;
   if (bytes == 0) return PF_OK;
-  cudaError_t e = cudaMemcpyPeerAsync(PF_DATA(char, dst), b->ordinal, PF_DATA(const char, src), a->ordinal,
-                                      (size_t)bytes, ((gpu_stream *)stream)->cuda);
+  cudaError_t e = cudaMemcpyPeerAsync(PF_DATA(char, dst), b->ordinal, PF_DATA(const char, src),
+                                      a->ordinal, (size_t)bytes, ((gpu_stream *)stream)->cuda);
   if (e == cudaSuccess) return PF_OK;
   (void)cudaGetLastError();
   return log_error(b, e, "cudaMemcpyPeerAsync");
 }
 
-/* lets device `reader` use the memory of d: the context's, and the pool's, which has its own permissions */
+/* lets device `reader` use the memory of d: the context's, and the pool's, which has its own
+ * permissions */
 static bool open_to(gpu_device *d, gpu_device *reader) {
   int can = 0;
   if (reader->ordinal < 64 && d->peers >> reader->ordinal & 1) return true;
-  if (cudaDeviceCanAccessPeer(&can, reader->ordinal, d->ordinal) != cudaSuccess || !can) return false;
+  if (cudaDeviceCanAccessPeer(&can, reader->ordinal, d->ordinal) != cudaSuccess || !can)
+    return false;
   select_device(reader);
   cudaError_t e = cudaDeviceEnablePeerAccess(d->ordinal, 0);
   if (e != cudaSuccess && e != cudaErrorPeerAccessAlreadyEnabled) {
@@ -152,10 +169,12 @@ static bool open_to(gpu_device *d, gpu_device *reader) {
       return false;
     }
   }
-  if (reader->ordinal < 64) __atomic_fetch_or(&d->peers, (uint64_t)1 << reader->ordinal, __ATOMIC_RELAXED);
+  if (reader->ordinal < 64)
+    __atomic_fetch_or(&d->peers, (uint64_t)1 << reader->ordinal, __ATOMIC_RELAXED);
   return true;
 }
-/* may `other` copy from here?  Both directions are opened: the copy is the destination's work, the memory the source's */
+/* may `other` copy from here?  Both directions are opened: the copy is the destination's work, the
+ * memory the source's */
 int32_t gpu_can_peer(void *dev, const char *type, void *other) {
   gpu_device *d = (gpu_device *)dev, *o = (gpu_device *)other;
   if (strcmp(type, "GPU") || !gpu_is_open(other)) return 0;

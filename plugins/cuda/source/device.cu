@@ -1,6 +1,7 @@
 /* device.cu - the pf_device table of type "GPU": counting, opening, describing devices.
  *
- * A machine without a driver has no devices and that is no error: `count` is 0 and gpu_absent_reason says why, in words.
+ * A machine without a driver has no devices and that is no error: `count` is 0 and
+ * gpu_absent_reason says why, in words.
  */
 #include "device.h"
 
@@ -12,10 +13,15 @@ pf_status status_of(cudaError_t e) {
   switch (e) {
     case cudaSuccess: return PF_OK;
     case cudaErrorMemoryAllocation: return PF_RESOURCE_EXHAUSTED;
-    case cudaErrorInvalidValue: case cudaErrorInvalidConfiguration: case cudaErrorInvalidDevice: return PF_INTERNAL;
-    case cudaErrorNoDevice: case cudaErrorInsufficientDriver: case cudaErrorInitializationError:
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidDevice: return PF_INTERNAL;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInitializationError:
     case cudaErrorDevicesUnavailable: return PF_UNAVAILABLE;
-    case cudaErrorNoKernelImageForDevice: case cudaErrorNotSupported: return PF_UNIMPLEMENTED;
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorNotSupported: return PF_UNIMPLEMENTED;
     default: return PF_INTERNAL;
   }
 }
@@ -23,8 +29,8 @@ pf_status status_of(cudaError_t e) {
 pf_status log_error(const gpu_device *d, cudaError_t e, const char *what) {
   char text[512];
   if (e == cudaSuccess) return PF_OK;
-  int n = snprintf(text, sizeof text, "GPU:%d: CUDA error %s (%s) in %s", d->ordinal, cudaGetErrorName(e),
-                   cudaGetErrorString(e), what);
+  int n = snprintf(text, sizeof text, "GPU:%d: CUDA error %s (%s) in %s", d->ordinal,
+                   cudaGetErrorName(e), cudaGetErrorString(e), what);
   if (d->host) d->host->log(PF_LOG_ERROR, text, least(n, (int)sizeof text - 1));
   return status_of(e);
 }
@@ -35,19 +41,21 @@ static int find_devices(void) {
   cudaError_t e = cudaGetDeviceCount(&n);
   absent[0] = 0;
   if (e == cudaSuccess && n > 0) return n;
-  (void)cudaGetLastError();            /* this error is answered */
+  (void)cudaGetLastError(); /* this error is answered */
   if (e == cudaErrorInsufficientDriver) {
     int version = 0;
     cudaDriverGetVersion(&version);
     if (version)
-      snprintf(absent, sizeof absent, "the NVIDIA driver (CUDA %d.%d) is older than this plugin's runtime (CUDA %d.%d)",
-               version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+      snprintf(absent, sizeof absent,
+               "the NVIDIA driver (CUDA %d.%d) is older than this plugin's runtime (CUDA %d.%d)",
+               version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
+               CUDART_VERSION % 1000 / 10);
     else snprintf(absent, sizeof absent, "no NVIDIA driver (libcuda.so.1 cannot be opened)");
   } else if (e == cudaSuccess || e == cudaErrorNoDevice) {
     snprintf(absent, sizeof absent, "the NVIDIA driver sees no GPU");
   } else {
-    snprintf(absent, sizeof absent, "the NVIDIA driver does not start: %s (%s)", cudaGetErrorName(e),
-             cudaGetErrorString(e));
+    snprintf(absent, sizeof absent, "the NVIDIA driver does not start: %s (%s)",
+             cudaGetErrorName(e), cudaGetErrorString(e));
   }
   return 0;
 }
@@ -82,7 +90,7 @@ static cudaError_t make_pool(gpu_device *d) {
   props.location.id = d->ordinal;
   e = cudaMemPoolCreate(&d->pool, &props);
   if (e != cudaSuccess) return e;
-  uint64_t keep = UINT64_MAX;          /* freed memory stays with the pool until it is trimmed (memory.cu) */
+  uint64_t keep = UINT64_MAX; /* freed memory stays with the pool until it is trimmed (memory.cu) */
   return cudaMemPoolSetAttribute(d->pool, cudaMemPoolAttrReleaseThreshold, &keep);
 }
 
@@ -97,9 +105,15 @@ static cudaError_t open_device(gpu_device *d, const char **step) {
   *step = "cudaStreamCreate";
   if ((e = cudaStreamCreateWithFlags(&d->own, cudaStreamNonBlocking)) != cudaSuccess) return e;
   *step = "cudaDeviceGetAttribute";
-  if ((e = cudaDeviceGetAttribute(&d->sm_count, cudaDevAttrMultiProcessorCount, d->ordinal)) != cudaSuccess) return e;
-  if ((e = cudaDeviceGetAttribute(&d->major, cudaDevAttrComputeCapabilityMajor, d->ordinal)) != cudaSuccess) return e;
-  if ((e = cudaDeviceGetAttribute(&d->minor, cudaDevAttrComputeCapabilityMinor, d->ordinal)) != cudaSuccess) return e;
+  if ((e = cudaDeviceGetAttribute(&d->sm_count, cudaDevAttrMultiProcessorCount, d->ordinal)) !=
+      cudaSuccess)
+    return e;
+  if ((e = cudaDeviceGetAttribute(&d->major, cudaDevAttrComputeCapabilityMajor, d->ordinal)) !=
+      cudaSuccess)
+    return e;
+  if ((e = cudaDeviceGetAttribute(&d->minor, cudaDevAttrComputeCapabilityMinor, d->ordinal)) !=
+      cudaSuccess)
+    return e;
   *step = "cudaEventCreate";
   if ((e = cudaEventCreate(&d->base)) != cudaSuccess) return e;
   return gpu_calibrate(d) ? cudaErrorUnknown : cudaSuccess;
@@ -132,7 +146,8 @@ static void close_device(void *dev) {
   free(d);
 }
 
-static pf_status open_(const pf_host *host, void *self, int32_t ordinal, void **dev, char *err, int32_t err_len) {
+static pf_status open_(const pf_host *host, void *self, int32_t ordinal, void **dev, char *err,
+                       int32_t err_len) {
   const char *step = "";
   (void)self;
   gpu_device *d = (gpu_device *)calloc(1, sizeof *d);
@@ -142,8 +157,8 @@ static pf_status open_(const pf_host *host, void *self, int32_t ordinal, void **
   cudaError_t e = open_device(d, &step);
   if (e != cudaSuccess) {
     if (err && err_len > 0)
-      snprintf(err, (size_t)err_len, "GPU %d cannot be opened: %s (%s) in %s", ordinal, cudaGetErrorName(e),
-               cudaGetErrorString(e), step);
+      snprintf(err, (size_t)err_len, "GPU %d cannot be opened: %s (%s) in %s", ordinal,
+               cudaGetErrorName(e), cudaGetErrorString(e), step);
     (void)cudaGetLastError();
     close_device(d);
     return status_of(e);
@@ -161,7 +176,8 @@ static double attribute(const gpu_device *d, cudaDeviceAttr what) {
   int v = 0;
   return cudaDeviceGetAttribute(&v, what, d->ordinal) == cudaSuccess ? v : 0;
 }
-/* float32 multiply-adds per clock of one multiprocessor (CUDA programming guide, "Arithmetic instructions") */
+/* float32 multiply-adds per clock of one multiprocessor (CUDA programming guide, "Arithmetic
+ * instructions") */
 static double lanes_of(const gpu_device *d) {
   return d->major == 7 || (d->major == 8 && d->minor == 0) || d->major < 5 ? 64 : 128;
 }
@@ -174,7 +190,7 @@ static pf_status number(char *text, int32_t len, double v) {
 pf_status gpu_info(void *dev, const char *key, char *text, int32_t len) {
   gpu_device *d = (gpu_device *)dev;
   if (len < 1) return PF_INVALID_ARGUMENT;
-  if (!d) {                            /* about the type, not one device */
+  if (!d) { /* about the type, not one device */
     if (strcmp(key, "absent") || !absent[0]) return PF_NOT_FOUND;
     snprintf(text, (size_t)len, "%s", absent);
     return PF_OK;
@@ -194,9 +210,10 @@ pf_status gpu_info(void *dev, const char *key, char *text, int32_t len) {
   }
   if (!strcmp(key, "flops"))
     return number(text, len, 2e3 * lanes_of(d) * d->sm_count * attribute(d, cudaDevAttrClockRate));
-  if (!strcmp(key, "bandwidth"))       /* kHz, bits, two transfers per clock */
-    return number(text, len, 2e3 * attribute(d, cudaDevAttrMemoryClockRate) *
-                                 attribute(d, cudaDevAttrGlobalMemoryBusWidth) / 8);
+  if (!strcmp(key, "bandwidth")) /* kHz, bits, two transfers per clock */
+    return number(text, len,
+                  2e3 * attribute(d, cudaDevAttrMemoryClockRate) *
+                      attribute(d, cudaDevAttrGlobalMemoryBusWidth) / 8);
   if (!strcmp(key, "latency")) {
     snprintf(text, (size_t)len, "0.000005");
     return PF_OK;
@@ -204,10 +221,27 @@ pf_status gpu_info(void *dev, const char *key, char *text, int32_t len) {
   return PF_NOT_FOUND;
 }
 
-const pf_device gpu_table = {
-  .size = sizeof(pf_device), .flags = 0, .type = "GPU", .dl_type = kDLCUDA, .priority = 100, .self = NULL,
-  .count = count, .open = open_, .close = close_device, .alloc = gpu_alloc, .free = gpu_free,
-  .stream_new = gpu_stream_new, .stream_del = gpu_stream_del, .event_record = gpu_event_record,
-  .event_wait = gpu_event_wait, .event_del = gpu_event_del, .when = gpu_when, .copy = gpu_copy,
-  .peer_copy = gpu_peer_copy, .can_peer = gpu_can_peer, .info = gpu_info, .native = gpu_native,
-  .event_time = gpu_event_time, .trim = gpu_trim};
+const pf_device gpu_table = {.size = sizeof(pf_device),
+                             .flags = 0,
+                             .type = "GPU",
+                             .dl_type = kDLCUDA,
+                             .priority = 100,
+                             .self = NULL,
+                             .count = count,
+                             .open = open_,
+                             .close = close_device,
+                             .alloc = gpu_alloc,
+                             .free = gpu_free,
+                             .stream_new = gpu_stream_new,
+                             .stream_del = gpu_stream_del,
+                             .event_record = gpu_event_record,
+                             .event_wait = gpu_event_wait,
+                             .event_del = gpu_event_del,
+                             .when = gpu_when,
+                             .copy = gpu_copy,
+                             .peer_copy = gpu_peer_copy,
+                             .can_peer = gpu_can_peer,
+                             .info = gpu_info,
+                             .native = gpu_native,
+                             .event_time = gpu_event_time,
+                             .trim = gpu_trim};

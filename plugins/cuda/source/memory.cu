@@ -1,9 +1,10 @@
 /* memory.cu - device memory in stream order, and a cache of pinned host memory.
  *
- * Device memory: cudaMallocFromPoolAsync on the caller's stream; a freed block can be used by later work of any stream, in the
- * driver's order.  The pool keeps what was freed (release threshold: everything) and is trimmed once before an allocation is
- * given up.  Pinned memory: blocks of a power of two, at least 4 KiB, kept for ever; a block given back behind a stream is taken
- * again only when that stream has passed (an event per block).
+ * Device memory: cudaMallocFromPoolAsync on the caller's stream; a freed block can be used by later
+ * work of any stream, in the driver's order.  The pool keeps what was freed (release threshold:
+ * everything) and is trimmed once before an allocation is given up.  Pinned memory: blocks of a
+ * power of two, at least 4 KiB, kept for ever; a block given back behind a stream is taken again
+ * only when that stream has passed (an event per block).
  */
 #include "device.h"
 
@@ -41,7 +42,7 @@ void pinned_give(gpu_device *d, void *p, uint64_t bytes, cudaStream_t after) {
   if (b && after) {
     cudaError_t e = cudaEventCreateWithFlags(&b->last_use, cudaEventDisableTiming);
     if (e == cudaSuccess) e = cudaEventRecord(b->last_use, after);
-    if (e != cudaSuccess) {            /* a broken context: the block is lost, not reused too early */
+    if (e != cudaSuccess) { /* a broken context: the block is lost, not reused too early */
       free(b);
       b = NULL;
     }
@@ -77,7 +78,8 @@ void pinned_drain(gpu_device *d) {
 static cudaError_t take(gpu_device *d, void **p, size_t bytes, cudaStream_t stream) {
   if (!d->pool) return cudaMalloc(p, bytes);
   cudaError_t e = cudaMallocFromPoolAsync(p, bytes, d->pool, stream ? stream : d->own);
-  if (e == cudaSuccess && !stream) e = cudaStreamSynchronize(d->own); /* usable by every stream at once */
+  if (e == cudaSuccess && !stream)
+    e = cudaStreamSynchronize(d->own); /* usable by every stream at once */
   return e;
 }
 
@@ -89,7 +91,8 @@ void *gpu_alloc(void *dev, uint64_t bytes, uint64_t align, int32_t mem, void *st
   if (mem == PF_MEM_PINNED || mem == PF_MEM_REGISTERED) return pinned_take(d, bytes);
   if (mem != PF_MEM_DEVICE) return NULL;
   cudaError_t e = take(d, &p, bytes ? bytes : 1, s ? s->cuda : NULL);
-  if (e == cudaErrorMemoryAllocation && d->pool) { /* other processes, or fragments: give back and try once more */
+  if (e == cudaErrorMemoryAllocation &&
+      d->pool) { /* other processes, or fragments: give back and try once more */
     (void)cudaGetLastError();
     cudaMemPoolTrimTo(d->pool, 0);
     e = take(d, &p, bytes ? bytes : 1, s ? s->cuda : NULL);

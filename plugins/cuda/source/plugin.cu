@@ -1,15 +1,17 @@
 /* plugin.cu - the plugin's entry: one device type, "GPU", and its kernels.
  *
  * Invariants
- *   1. Handing over the tables touches neither driver nor host: plugin.json is written on machines without a GPU.
+ *   1. Handing over the tables touches neither driver nor host: plugin.json is written on machines
+ * without a GPU.
  *   2. The tables are complete before the entry returns and never change afterwards.
  *   3. `start` succeeds without a driver: there are then no devices, and one INFO line says why.
  */
 #include "device.h"
 
-#define EACH_TABLE(X) \
-  X(unary) X(binary) X(binary_grad) X(binary_int) X(cast) X(reductions) X(softmax) X(shape) X(slice) X(join) X(matmul) X(conv) \
-  X(pool) X(norm) X(random) X(training) X(state)
+#define EACH_TABLE(X)                                                                       \
+  X(unary)                                                                                  \
+  X(binary) X(binary_grad) X(binary_int) X(cast) X(reductions) X(softmax) X(shape) X(slice) \
+      X(join) X(matmul) X(conv) X(pool) X(norm) X(random) X(training) X(state)
 #define DECLARE(x) extern const kernel_list x##_kernels;
 EACH_TABLE(DECLARE)
 
@@ -33,10 +35,20 @@ static pf_status start(const pf_host *host) {
   return PF_OK;
 }
 
-static const pf_plugin plugin = {
-  .size = sizeof(pf_plugin), .flags = 0, .id = "pyflow.cuda", .version = "0.1.0", .ops = NULL, .kernels = kernels,
-  .devices = devices, .start = start, .stop = NULL, .extension = NULL, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR,
-  .min_minor = 1, .pad = 0};
+static const pf_plugin plugin = {.size = sizeof(pf_plugin),
+                                 .flags = 0,
+                                 .id = "pyflow.cuda",
+                                 .version = "0.1.0",
+                                 .ops = NULL,
+                                 .kernels = kernels,
+                                 .devices = devices,
+                                 .start = start,
+                                 .stop = NULL,
+                                 .extension = NULL,
+                                 .abi_major = PF_ABI_MAJOR,
+                                 .abi_minor = PF_ABI_MINOR,
+                                 .min_minor = 1,
+                                 .pad = 0};
 
 PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) {
   (void)host;

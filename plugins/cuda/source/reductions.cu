@@ -1,7 +1,9 @@
-/* reductions.cu - Sum, Mean, Prod, Max, Min, EuclideanNorm, Any, All, BiasAddGrad, L2Loss, ArgMax, ArgMin.
+/* reductions.cu - Sum, Mean, Prod, Max, Min, EuclideanNorm, Any, All, BiasAddGrad, L2Loss, ArgMax,
+ * ArgMin.
  *
- * Neighbouring dimensions that are all kept or all reduced are merged.  One reduced group is one launch of `reduce`; more groups are
- * walked by the column's offset, so that any choice of axes is one pass over the input.
+ * Neighbouring dimensions that are all kept or all reduced are merged.  One reduced group is one
+ * launch of `reduce`; more groups are walked by the column's offset, so that any choice of axes is
+ * one pass over the input.
  *
  * Invariants
  *   1. Halves are summed as float and rounded once; integers wrap; max and min keep NaN.
@@ -12,15 +14,19 @@
 namespace {
 
 template <class T> struct limits;
-#define LIMITS(T, LOW, HIGH) \
-  template <> struct limits<T> { static PF_BOTH T low() { return LOW; } static PF_BOTH T high() { return HIGH; } };
+#define LIMITS(T, LOW, HIGH)                 \
+  template <> struct limits<T> {             \
+    static PF_BOTH T low() { return LOW; }   \
+    static PF_BOTH T high() { return HIGH; } \
+  };
 LIMITS(float, -INFINITY, INFINITY)
 LIMITS(double, -(double)INFINITY, (double)INFINITY)
 LIMITS(int32_t, INT32_MIN, INT32_MAX)
 LIMITS(int64_t, INT64_MIN, INT64_MAX)
 LIMITS(uint8_t, 0, UINT8_MAX)
 
-/* zero: the neutral element; of: what an element contributes; join; last: from the joined value to the result */
+/* zero: the neutral element; of: what an element contributes; join; last: from the joined value to
+ * the result */
 struct sum_op {
   template <class W> static PF_BOTH W zero() { return 0; }
   template <class W> static PF_BOTH W of(W v) { return v; }
@@ -28,7 +34,9 @@ struct sum_op {
   template <class W> static PF_BOTH W last(W a, int64_t) { return a; }
 };
 struct mean_op : sum_op {
-  template <class W> static PF_BOTH W last(W a, int64_t n) { return is_float_of<W>::value || n ? (W)(a / (W)n) : a; }
+  template <class W> static PF_BOTH W last(W a, int64_t n) {
+    return is_float_of<W>::value || n ? (W)(a / (W)n) : a;
+  }
 };
 struct prod_op : sum_op {
   template <class W> static PF_BOTH W zero() { return 1; }
@@ -61,7 +69,7 @@ template <class Op, class T> struct reducer {
   const T *x;
   T *y;
   int64_t cols;
-  walk<1> row, col;                    /* offsets of a row's first element, and of a column within the row */
+  walk<1> row, col; /* offsets of a row's first element, and of a column within the row */
   PF_BOTH wide<T> zero() const { return Op::template zero<wide<T>>(); }
   PF_BOTH wide<T> join(wide<T> a, wide<T> b) const { return Op::join(a, b); }
   PF_BOTH wide<T> add(wide<T> a, int64_t r, int64_t k) const {
@@ -74,7 +82,10 @@ template <class Op, class T> struct reducer {
 };
 
 /* kept and reduced dimensions of x, apart */
-typedef struct { int64_t shape[2][MAX_DIMS], stride[2][MAX_DIMS], count[2]; int32_t nd[2]; } split_dims;
+typedef struct {
+  int64_t shape[2][MAX_DIMS], stride[2][MAX_DIMS], count[2];
+  int32_t nd[2];
+} split_dims;
 static void split(const DLTensor *x, const int32_t *flags, split_dims *d) {
   int64_t step = 1;
   int64_t stride[MAX_DIMS];
@@ -88,24 +99,33 @@ static void split(const DLTensor *x, const int32_t *flags, split_dims *d) {
       }
   }
 }
-template <class Op, class T> pf_status run_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
+template <class Op, class T>
+pf_status run_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
   split_dims d;
   reducer<Op, T> f;
   split(x, flags, &d);
   const int64_t *kept[1] = {d.stride[0]}, *gone[1] = {d.stride[1]};
-  if (!walk_plan(&f.row, d.shape[0], d.nd[0], kept) || !walk_plan(&f.col, d.shape[1], d.nd[1], gone)) return TOO_TANGLED(c);
+  if (!walk_plan(&f.row, d.shape[0], d.nd[0], kept) ||
+      !walk_plan(&f.col, d.shape[1], d.nd[1], gone))
+    return TOO_TANGLED(c);
   f.x = PF_DATA(const T, x), f.y = PF_DATA(T, y), f.cols = d.count[1];
   bool inner_reduced = f.col.nd > 0 && f.col.stride[0][f.col.nd - 1] == 1;
-  return reduce_of<T>(c, d.count[0], d.count[1], f, inner_reduced || f.row.nd == 0 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
+  return reduce_of<T>(c, d.count[0], d.count[1], f,
+                      inner_reduced || f.row.nd == 0 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
 }
-template <class Op> pf_status typed_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
+template <class Op>
+pf_status typed_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
   if (c->in_type[0] == PF_INT64) return run_reduce<Op, int64_t>(c, x, y, flags);
   if (c->in_type[0] == PF_INT32) return run_reduce<Op, int32_t>(c, x, y, flags);
-  return with_float(c->in_type[0], [&](auto t) { return run_reduce<Op, typename decltype(t)::type>(c, x, y, flags); });
+  return with_float(c->in_type[0], [&](auto t) {
+    return run_reduce<Op, typename decltype(t)::type>(c, x, y, flags);
+  });
 }
 
 /* ---------------------------------------------------------------- kernels */
-typedef struct { int32_t keep_dims; } reduce_state;
+typedef struct {
+  int32_t keep_dims;
+} reduce_state;
 template <class Op, bool truth> pf_status reduction(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *axes = c->in[1];
   int32_t flags[MAX_DIMS] = {0}, nd = 0;
@@ -114,7 +134,8 @@ template <class Op, bool truth> pf_status reduction(pf_ctx *c, const void *state
   for (int64_t i = 0; i < n; i++) {
     int64_t a = in_index(c, 1, i);
     if (a < -x->ndim || a >= x->ndim)
-      return INVALID(c, "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)", a, x->ndim);
+      return INVALID(c, "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)",
+                     a, x->ndim);
     flags[a < 0 ? a + x->ndim : a] = 1;
   }
   for (int32_t i = 0; i < x->ndim; i++) {
@@ -130,7 +151,9 @@ template <class Op, bool truth> pf_status reduction(pf_ctx *c, const void *state
   else return typed_reduce<Op>(c, x, y, flags);
 }
 
-typedef struct { pf_str data_format; } format_state;
+typedef struct {
+  pf_str data_format;
+} format_state;
 static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   const pf_str f = ((const format_state *)state)->data_format;
   const DLTensor *x = c->in[0];
@@ -142,7 +165,9 @@ static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   DLTensor *y = c->host->output(c, 0, &x->shape[channel], 1);
   PF_EXHAUSTED(y);
   if (pf_numel(y) == 0) return PF_OK;
-  return with_float(c->in_type[0], [&](auto t) { return run_reduce<sum_op, typename decltype(t)::type>(c, x, y, flags); });
+  return with_float(c->in_type[0], [&](auto t) {
+    return run_reduce<sum_op, typename decltype(t)::type>(c, x, y, flags);
+  });
 }
 static pf_status l2_loss(pf_ctx *c, const void *) {
   const DLTensor *x = c->in[0];
@@ -151,11 +176,17 @@ static pf_status l2_loss(pf_ctx *c, const void *) {
   for (int32_t i = 0; i < x->ndim; i++) flags[i] = 1;
   DLTensor *y = c->host->output(c, 0, NULL, 0);
   PF_EXHAUSTED(y);
-  return with_float(c->in_type[0], [&](auto t) { return run_reduce<l2_op, typename decltype(t)::type>(c, x, y, flags); });
+  return with_float(c->in_type[0], [&](auto t) {
+    return run_reduce<l2_op, typename decltype(t)::type>(c, x, y, flags);
+  });
 }
 
-/* ---------------------------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
-template <class W> struct place { W value; int64_t at; };   /* at -1: nothing seen */
+/* ---------------------------------------------------------------- ArgMax, ArgMin: the first best,
+ * NaN never better */
+template <class W> struct place {
+  W value;
+  int64_t at;
+}; /* at -1: nothing seen */
 template <class T, bool greatest> struct arg_reducer {
   const T *x;
   void *y;
@@ -165,8 +196,12 @@ template <class T, bool greatest> struct arg_reducer {
   PF_BOTH place<wide<T>> join(place<wide<T>> a, place<wide<T>> b) const {
     if (a.at < 0) return b;
     if (b.at < 0) return a;
-    if (b.at < a.at) { place<wide<T>> t = a; a = b, b = t; }
-    /* a comes first.  A NaN that nothing comes before stays, as in a walk from the front; later ones never win */
+    if (b.at < a.at) {
+      place<wide<T>> t = a;
+      a = b, b = t;
+    }
+    /* a comes first.  A NaN that nothing comes before stays, as in a walk from the front; later
+     * ones never win */
     if (a.value != a.value) return a.at == 0 ? a : b;
     return (greatest ? b.value > a.value : b.value < a.value) ? b : a;
   }
@@ -195,7 +230,8 @@ template <bool greatest> pf_status arg_best(pf_ctx *c, const void *) {
   int64_t n = x->shape[a], inner = product(x->shape, a + 1, x->ndim);
   auto run = [&](auto t) {
     typedef typename decltype(t)::type T;
-    arg_reducer<T, greatest> f = {PF_DATA(const T, x), PF_DATA(void, y), n, inner, c->out_type[0] == PF_INT64};
+    arg_reducer<T, greatest> f = {PF_DATA(const T, x), PF_DATA(void, y), n, inner,
+                                  c->out_type[0] == PF_INT64};
     return reduce(c, pf_numel(y), n, f, inner == 1 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
   };
   return c->in_type[0] == PF_INT64 ? run(tag<int64_t>{}) : with_float(c->in_type[0], run);
@@ -204,22 +240,33 @@ template <bool greatest> pf_status arg_best(pf_ctx *c, const void *) {
 static constexpr attr_list keep({ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)});
 static constexpr attr_list format({ATTR(format_state, PF_ATTR_STRING, data_format)});
 static constexpr arg_list axes_on_host({HOST_IN("reduction_indices")});
-static constexpr arg_list all_on_host({HOST_IN("input"), HOST_IN("reduction_indices"), HOST_OUT("output")});
+static constexpr arg_list all_on_host({HOST_IN("input"), HOST_IN("reduction_indices"),
+                                       HOST_OUT("output")});
 static constexpr arg_list dimension_on_host({HOST_IN("dimension")});
-#define REDUCTION(OP, NAME) \
-  GPU(OP, "T=" T_FLOATS "|int64", SAME, .attrs = keep.at, .args = axes_on_host.at, .state_size = sizeof(reduce_state), \
-      .compute = reduction<NAME, false>), \
-  GPU(OP, "T=int32", SAME, .attrs = keep.at, .args = all_on_host.at, .state_size = sizeof(reduce_state), \
-      .compute = reduction<NAME, false>)
-#define TRUTH(OP, NAME) \
-  GPU(OP, NULL, SAME, .attrs = keep.at, .args = axes_on_host.at, .state_size = sizeof(reduce_state), .compute = reduction<NAME, true>)
+#define REDUCTION(OP, NAME)                                                        \
+  GPU(OP, "T=" T_FLOATS "|int64", SAME, .attrs = keep.at, .args = axes_on_host.at, \
+      .state_size = sizeof(reduce_state), .compute = reduction<NAME, false>),      \
+      GPU(OP, "T=int32", SAME, .attrs = keep.at, .args = all_on_host.at,           \
+          .state_size = sizeof(reduce_state), .compute = reduction<NAME, false>)
+#define TRUTH(OP, NAME)                                          \
+  GPU(OP, NULL, SAME, .attrs = keep.at, .args = axes_on_host.at, \
+      .state_size = sizeof(reduce_state), .compute = reduction<NAME, true>)
 static const pf_kernel table[] = {
-  REDUCTION("Sum", sum_op), REDUCTION("Mean", mean_op), REDUCTION("Prod", prod_op), REDUCTION("Max", max_op),
-  REDUCTION("Min", min_op), REDUCTION("EuclideanNorm", norm_op), TRUTH("All", all_op), TRUTH("Any", any_op),
-  GPU("BiasAddGrad", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state), .compute = bias_add_grad),
-  GPU("L2Loss", "T=" T_FLOATS, SAME, .compute = l2_loss),
-  GPU("ArgMax", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME, .args = dimension_on_host.at, .compute = arg_best<true>),
-  GPU("ArgMin", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME, .args = dimension_on_host.at, .compute = arg_best<false>),
+    REDUCTION("Sum", sum_op),
+    REDUCTION("Mean", mean_op),
+    REDUCTION("Prod", prod_op),
+    REDUCTION("Max", max_op),
+    REDUCTION("Min", min_op),
+    REDUCTION("EuclideanNorm", norm_op),
+    TRUTH("All", all_op),
+    TRUTH("Any", any_op),
+    GPU("BiasAddGrad", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),
+        .compute = bias_add_grad),
+    GPU("L2Loss", "T=" T_FLOATS, SAME, .compute = l2_loss),
+    GPU("ArgMax", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME,
+        .args = dimension_on_host.at, .compute = arg_best<true>),
+    GPU("ArgMin", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME,
+        .args = dimension_on_host.at, .compute = arg_best<false>),
 };
-}  // namespace
+} // namespace
 KERNELS(reductions_kernels, table)

@@ -1,8 +1,9 @@
 /* runtime.h - the CUDA runtime, or its stand-in.
  *
- * With PF_CUDA_EMULATED the sources compile as plain C++ against emulation/cuda_runtime.h: device memory is malloc'ed,
- * streams run at once, kernels are loops.  The plugin built that way runs everywhere and is how its kernels' arithmetic,
- * indexing and argument checks are tested on machines without a GPU (plugins/cuda/tests).
+ * With PF_CUDA_EMULATED the sources compile as plain C++ against emulation/cuda_runtime.h: device
+ * memory is malloc'ed, streams run at once, kernels are loops.  The plugin built that way runs
+ * everywhere and is how its kernels' arithmetic, indexing and argument checks are tested on
+ * machines without a GPU (plugins/cuda/tests).
  */
 #ifndef PF_CUDA_RUNTIME_H
 #define PF_CUDA_RUNTIME_H

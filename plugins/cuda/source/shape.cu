@@ -1,6 +1,8 @@
-/* shape.cu - ops about shapes (Shape, Reshape, ...) and tensors made from a shape (Fill, ZerosLike, Range, ...).
+/* shape.cu - ops about shapes (Shape, Reshape, ...) and tensors made from a shape (Fill, ZerosLike,
+ * Range, ...).
  *
- * Shapes, axes and sizes are arguments in host memory, written when compute returns; no element of a device tensor is read here.
+ * Shapes, axes and sizes are arguments in host memory, written when compute returns; no element of
+ * a device tensor is read here.
  */
 #include "walk.h"
 
@@ -24,7 +26,8 @@ static pf_status index_scalar(pf_ctx *c, int64_t v) {
   DLTensor *y = c->host->output(c, 0, NULL, 0);
   PF_EXHAUSTED(y);
   if (c->out_type[0] == PF_INT32 && v > INT32_MAX)
-    return INVALID(c, "Number of elements %" PRId64 " is larger than int32 max; use out_type=int64", v);
+    return INVALID(c, "Number of elements %" PRId64 " is larger than int32 max; use out_type=int64",
+                   v);
   put_index(y, c->out_type[0], 0, v);
   return PF_OK;
 }
@@ -35,27 +38,38 @@ static pf_status shape(pf_ctx *c, const void *) { /* Shape, ShapeN */
 static pf_status rank(pf_ctx *c, const void *) { return index_scalar(c, c->in[0]->ndim); }
 static pf_status size(pf_ctx *c, const void *) { return index_scalar(c, pf_numel(c->in[0])); }
 
-/* ---------------------------------------------------------------- the same elements under another shape */
+/* ---------------------------------------------------------------- the same elements under another
+ * shape */
 static pf_status reshape(pf_ctx *c, const void *) {
   int64_t dims[MAX_DIMS], known = 1, total = pf_numel(c->in[0]);
   int32_t nd = 0, unknown = -1;
   if (c->in[1]->ndim != 1) return INVALID(c, "sizes input must be 1-D, not %s", SHAPE(c->in[1]));
   PF_TRY(in_vector(c, 1, "shape", dims, &nd));
   for (int32_t i = 0; i < nd; i++) {
-    if (dims[i] == -1 && unknown >= 0) return INVALID(c, "Only one input size may be -1, not both %d and %d", unknown, i);
+    if (dims[i] == -1 && unknown >= 0)
+      return INVALID(c, "Only one input size may be -1, not both %d and %d", unknown, i);
     if (dims[i] < -1) return INVALID(c, "Size %d must be non-negative, not %" PRId64, i, dims[i]);
     if (dims[i] == -1) unknown = i;
-    else if (!mul_ok(known, dims[i], &known)) return INVALID(c, "Shape %s has too many elements", shape_of(dims, nd).s);
+    else if (!mul_ok(known, dims[i], &known))
+      return INVALID(c, "Shape %s has too many elements", shape_of(dims, nd).s);
   }
   if (unknown >= 0 && known == 0)
-    return INVALID(c, "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero");
+    return INVALID(c,
+                   "reshape cannot infer the missing input size for an empty tensor unless all "
+                   "specified input sizes are non-zero");
   if (unknown >= 0 && total % known)
-    return INVALID(c, "Input to reshape is a tensor with %" PRId64 " values, but the requested shape requires a multiple of %" PRId64,
+    return INVALID(c,
+                   "Input to reshape is a tensor with %" PRId64
+                   " values, but the requested shape requires a multiple of %" PRId64,
                    total, known);
   if (unknown >= 0) dims[unknown] = total / known;
   else if (known != total)
-    return INVALID(c, "Input to reshape is a tensor with %" PRId64 " values, but the requested shape has %" PRId64, total, known);
-  if (!numel_ok(dims, nd, &known)) return INVALID(c, "Shape %s has too many elements", shape_of(dims, nd).s);
+    return INVALID(c,
+                   "Input to reshape is a tensor with %" PRId64
+                   " values, but the requested shape has %" PRId64,
+                   total, known);
+  if (!numel_ok(dims, nd, &known))
+    return INVALID(c, "Shape %s has too many elements", shape_of(dims, nd).s);
   return c->host->alias(c, 0, 0, dims, nd);
 }
 static pf_status expand_dims(pf_ctx *c, const void *) {
@@ -64,12 +78,16 @@ static pf_status expand_dims(pf_ctx *c, const void *) {
   PF_TRY(check_rank(c, x, "input"));
   PF_TRY(in_scalar(c, 1, "dim", &axis));
   if (axis < -1 - x->ndim || axis > x->ndim)
-    return INVALID(c, "Tried to expand dim index %" PRId64 " for tensor with %d dimensions.", axis, x->ndim);
+    return INVALID(c, "Tried to expand dim index %" PRId64 " for tensor with %d dimensions.", axis,
+                   x->ndim);
   int32_t a = (int32_t)(axis < 0 ? axis + x->ndim + 1 : axis);
-  for (int32_t i = 0; i <= x->ndim; i++) dims[i] = i < a ? x->shape[i] : i == a ? 1 : x->shape[i - 1];
+  for (int32_t i = 0; i <= x->ndim; i++)
+    dims[i] = i < a ? x->shape[i] : i == a ? 1 : x->shape[i - 1];
   return c->host->alias(c, 0, 0, dims, x->ndim + 1);
 }
-typedef struct { pf_list squeeze_dims; } squeeze_state;
+typedef struct {
+  pf_list squeeze_dims;
+} squeeze_state;
 static pf_status squeeze(pf_ctx *c, const void *state) {
   const squeeze_state *s = (const squeeze_state *)state;
   const DLTensor *x = c->in[0];
@@ -79,9 +97,12 @@ static pf_status squeeze(pf_ctx *c, const void *state) {
   PF_TRY(check_rank(c, x, "input"));
   for (int64_t i = 0; i < s->squeeze_dims.n; i++) {
     if (axes[i] < -x->ndim || axes[i] >= x->ndim)
-      return INVALID(c, "Tried to squeeze dim index %" PRId64 " for tensor with %d dimensions.", axes[i], x->ndim);
+      return INVALID(c, "Tried to squeeze dim index %" PRId64 " for tensor with %d dimensions.",
+                     axes[i], x->ndim);
     int32_t a = (int32_t)(axes[i] < 0 ? axes[i] + x->ndim : axes[i]);
-    if (x->shape[a] != 1) return INVALID(c, "Can not squeeze dim[%d], expected a dimension of 1, got %" PRId64, a, x->shape[a]);
+    if (x->shape[a] != 1)
+      return INVALID(c, "Can not squeeze dim[%d], expected a dimension of 1, got %" PRId64, a,
+                     x->shape[a]);
     drop[a] = 1;
   }
   for (int32_t i = 0; i < x->ndim; i++)
@@ -100,7 +121,8 @@ static pf_status broadcast_gradient_args(pf_ctx *c, const void *) {
     int64_t d[2];
     for (int32_t k = 0; k < 2; k++) d[k] = i - (nd - n[k]) >= 0 ? s[k][i - (nd - n[k])] : 1;
     if (d[0] != d[1] && d[0] != 1 && d[1] != 1)
-      return INVALID(c, "Incompatible shapes: %s vs. %s", shape_of(s[0], n[0]).s, shape_of(s[1], n[1]).s);
+      return INVALID(c, "Incompatible shapes: %s vs. %s", shape_of(s[0], n[0]).s,
+                     shape_of(s[1], n[1]).s);
     for (int32_t k = 0; k < 2; k++)
       if (d[k] == 1) r[k][nr[k]++] = i;
   }
@@ -115,7 +137,8 @@ static pf_status broadcast_args(pf_ctx *c, const void *) {
   for (int32_t i = 1; i <= nd; i++) {
     int64_t a = i <= n[0] ? s[0][n[0] - i] : 1, b = i <= n[1] ? s[1][n[1] - i] : 1;
     if (a != b && a != 1 && b != 1)
-      return INVALID(c, "Incompatible shapes: %s vs. %s", shape_of(s[0], n[0]).s, shape_of(s[1], n[1]).s);
+      return INVALID(c, "Incompatible shapes: %s vs. %s", shape_of(s[0], n[0]).s,
+                     shape_of(s[1], n[1]).s);
     out[nd - i] = a == 1 ? b : a;
   }
   return index_vector(c, 0, out, nd);
@@ -133,8 +156,10 @@ static pf_status concat_offset(pf_ctx *c, const void *) {
     if (n != nd) return INVALID(c, "input %d should contain %d elements, but got %d", i - 1, nd, n);
     for (int32_t d = 0; d < nd; d++)
       if (d != a && dims[d] != first[d])
-        return INVALID(c, "All dimensions except %d must match. Input %d has shape %s and doesn't match input 0 with shape %s.", a,
-                       i - 1, shape_of(dims, nd).s, shape_of(first, nd).s);
+        return INVALID(c,
+                       "All dimensions except %d must match. Input %d has shape %s and doesn't "
+                       "match input 0 with shape %s.",
+                       a, i - 1, shape_of(dims, nd).s, shape_of(first, nd).s);
     int64_t offset[MAX_DIMS] = {0};
     offset[a] = at;
     if (__builtin_add_overflow(at, dims[a], &at)) return INVALID(c, "Offsets overflow int64");
@@ -149,10 +174,12 @@ static pf_status fill(pf_ctx *c, const void *) {
   int32_t nd = 0;
   PF_TRY(in_vector(c, 0, "dims", dims, &nd));
   if (c->in[0]->ndim == 0) nd = 1;
-  if (c->in[1]->ndim != 0 && pf_numel(c->in[1]) != 1) return INVALID(c, "value must be a scalar, got shape %s", SHAPE(c->in[1]));
+  if (c->in[1]->ndim != 0 && pf_numel(c->in[1]) != 1)
+    return INVALID(c, "value must be a scalar, got shape %s", SHAPE(c->in[1]));
   DLTensor *y = output_checked(c, 0, dims, nd);
   PF_EXHAUSTED(y);
-  return fill_with(c, PF_DATA(void, y), PF_DATA(const void, c->in[1]), pf_numel(y), type_size(c->out_type[0]), on_host(y));
+  return fill_with(c, PF_DATA(void, y), PF_DATA(const void, c->in[1]), pf_numel(y),
+                   type_size(c->out_type[0]), on_host(y));
 }
 static pf_status zeros_like(pf_ctx *c, const void *) {
   DLTensor *y = pf_output_like(c, 0, c->in[0]);
@@ -179,17 +206,22 @@ template <class T> pf_status range_of(pf_ctx *c) {
   T start = *PF_DATA(T, c->in[0]), limit = *PF_DATA(T, c->in[1]), delta = *PF_DATA(T, c->in[2]);
   if (delta == 0) return INVALID(c, "Requires delta != 0: 0");
   if (delta > 0 && start > limit)
-    return INVALID(c, "Requires start <= limit when delta > 0: %g/%g", (double)start, (double)limit);
+    return INVALID(c, "Requires start <= limit when delta > 0: %g/%g", (double)start,
+                   (double)limit);
   if (delta < 0 && start < limit)
-    return INVALID(c, "Requires start >= limit when delta < 0: %g/%g", (double)start, (double)limit);
+    return INVALID(c, "Requires start >= limit when delta < 0: %g/%g", (double)start,
+                   (double)limit);
   double count;
-  if constexpr (is_float_of<T>::value) count = ceil(fabs(((double)limit - (double)start) / (double)delta));
+  if constexpr (is_float_of<T>::value)
+    count = ceil(fabs(((double)limit - (double)start) / (double)delta));
   else {
-    uint64_t span = limit > start ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
+    uint64_t span =
+        limit > start ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
     uint64_t step = delta < 0 ? 0 - (uint64_t)delta : (uint64_t)delta;
     count = (double)(span / step) + (span % step != 0);
   }
-  if (!(count < 0x1p59)) return INVALID(c, "Requires ((limit - start) / delta) < 2^59, got %g", count);
+  if (!(count < 0x1p59))
+    return INVALID(c, "Requires ((limit - start) / delta) < 2^59, got %g", count);
   int64_t n = (int64_t)count;
   DLTensor *y = c->host->output(c, 0, &n, 1);
   PF_EXHAUSTED(y);
@@ -202,7 +234,8 @@ template <class T> pf_status range_of(pf_ctx *c) {
 static pf_status range(pf_ctx *c, const void *) {
   static const char *const names[] = {"start", "limit", "delta"};
   for (int32_t i = 0; i < 3; i++)
-    if (pf_numel(c->in[i]) != 1) return INVALID(c, "%s must be a scalar, not shape %s", names[i], SHAPE(c->in[i]));
+    if (pf_numel(c->in[i]) != 1)
+      return INVALID(c, "%s must be a scalar, not shape %s", names[i], SHAPE(c->in[i]));
   switch (c->out_type[0]) {
     case PF_FLOAT32: return range_of<float>(c);
     case PF_FLOAT64: return range_of<double>(c);
@@ -211,33 +244,41 @@ static pf_status range(pf_ctx *c, const void *) {
   }
 }
 
-static constexpr attr_list squeeze_attrs({ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT, squeeze_dims)});
+static constexpr attr_list squeeze_attrs({ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT,
+                                               squeeze_dims)});
 static constexpr arg_list any_in({ANY_IN("input"), HOST_OUT("output")});
 static constexpr arg_list reshape_args({HOST_IN("shape")});
 static constexpr arg_list expand_args({HOST_IN("dim")});
-static constexpr arg_list gradient_args({HOST_IN("s0"), HOST_IN("s1"), HOST_OUT("r0"), HOST_OUT("r1")});
+static constexpr arg_list gradient_args({HOST_IN("s0"), HOST_IN("s1"), HOST_OUT("r0"),
+                                         HOST_OUT("r1")});
 static constexpr arg_list broadcast_args_args({HOST_IN("s0"), HOST_IN("s1"), HOST_OUT("r0")});
-static constexpr arg_list offset_args({HOST_IN("concat_dim"), HOST_IN("shape"), HOST_OUT("offset")});
+static constexpr arg_list offset_args({HOST_IN("concat_dim"), HOST_IN("shape"),
+                                       HOST_OUT("offset")});
 static constexpr arg_list fill_args({HOST_IN("dims")});
 static constexpr arg_list fill_host({HOST_IN("dims"), HOST_IN("value"), HOST_OUT("output")});
-static constexpr arg_list range_args({HOST_IN("start"), HOST_IN("limit"), HOST_IN("delta"), HOST_OUT("output")});
-#define MOVED "float|double|half|bfloat16|int8|int16|int64|uint8|uint16|uint32|uint64|bool|complex64|complex128"
+static constexpr arg_list range_args({HOST_IN("start"), HOST_IN("limit"), HOST_IN("delta"),
+                                      HOST_OUT("output")});
+#define MOVED                                                                              \
+  "float|double|half|bfloat16|int8|int16|int64|uint8|uint16|uint32|uint64|bool|complex64|" \
+  "complex128"
 static const pf_kernel table[] = {
-  GPU("Shape", NULL, SAME, .args = any_in.at, .compute = shape),
-  GPU("ShapeN", NULL, SAME, .args = any_in.at, .compute = shape),
-  GPU("Rank", NULL, SAME, .args = any_in.at, .compute = rank),
-  GPU("Size", NULL, SAME, .args = any_in.at, .compute = size),
-  GPU("Reshape", NULL, SAME, .args = reshape_args.at, .compute = reshape),
-  GPU("ExpandDims", NULL, SAME, .args = expand_args.at, .compute = expand_dims),
-  GPU("Squeeze", NULL, SAME, .attrs = squeeze_attrs.at, .state_size = sizeof(squeeze_state), .compute = squeeze),
-  GPU("BroadcastGradientArgs", NULL, SAME, .args = gradient_args.at, .compute = broadcast_gradient_args),
-  GPU("BroadcastArgs", NULL, SAME, .args = broadcast_args_args.at, .compute = broadcast_args),
-  GPU("ConcatOffset", NULL, SAME, .args = offset_args.at, .compute = concat_offset),
-  GPU("Fill", "T=" MOVED, SAME, .args = fill_args.at, .compute = fill),
-  GPU("Fill", "T=int32", SAME, .args = fill_host.at, .compute = fill),
-  GPU("ZerosLike", "T=" MOVED "|int32", SAME, .compute = zeros_like),
-  GPU("OnesLike", "T=" T_WIDE "|bool", SAME, .compute = ones_like),
-  GPU("Range", "Tidx=float|double|int32|int64", SAME, .args = range_args.at, .compute = range),
+    GPU("Shape", NULL, SAME, .args = any_in.at, .compute = shape),
+    GPU("ShapeN", NULL, SAME, .args = any_in.at, .compute = shape),
+    GPU("Rank", NULL, SAME, .args = any_in.at, .compute = rank),
+    GPU("Size", NULL, SAME, .args = any_in.at, .compute = size),
+    GPU("Reshape", NULL, SAME, .args = reshape_args.at, .compute = reshape),
+    GPU("ExpandDims", NULL, SAME, .args = expand_args.at, .compute = expand_dims),
+    GPU("Squeeze", NULL, SAME, .attrs = squeeze_attrs.at, .state_size = sizeof(squeeze_state),
+        .compute = squeeze),
+    GPU("BroadcastGradientArgs", NULL, SAME, .args = gradient_args.at,
+        .compute = broadcast_gradient_args),
+    GPU("BroadcastArgs", NULL, SAME, .args = broadcast_args_args.at, .compute = broadcast_args),
+    GPU("ConcatOffset", NULL, SAME, .args = offset_args.at, .compute = concat_offset),
+    GPU("Fill", "T=" MOVED, SAME, .args = fill_args.at, .compute = fill),
+    GPU("Fill", "T=int32", SAME, .args = fill_host.at, .compute = fill),
+    GPU("ZerosLike", "T=" MOVED "|int32", SAME, .compute = zeros_like),
+    GPU("OnesLike", "T=" T_WIDE "|bool", SAME, .compute = ones_like),
+    GPU("Range", "Tidx=float|double|int32|int64", SAME, .args = range_args.at, .compute = range),
 };
-}  // namespace
+} // namespace
 KERNELS(shape_kernels, table)

@@ -1,14 +1,17 @@
 /* softmax.cu - Softmax, LogSoftmax, the two cross entropies with their gradients.
  *
- * A row's maximum and the sum of exp(x - maximum) come from one pass: partial results (m, s) join as
- * (max, s1 exp(m1 - max) + s2 exp(m2 - max)); no finite input overflows.  A second pass writes.  Labels that are out of range
- * give a loss and a gradient of NaN, as TensorFlow's GPU kernels do: nothing can be raised from a kernel in flight.
+ * A row's maximum and the sum of exp(x - maximum) come from one pass: partial results (m, s) join
+ * as (max, s1 exp(m1 - max) + s2 exp(m2 - max)); no finite input overflows.  A second pass writes.
+ * Labels that are out of range give a loss and a gradient of NaN, as TensorFlow's GPU kernels do:
+ * nothing can be raised from a kernel in flight.
  */
 #include "walk.h"
 
 namespace {
 
-template <class W> struct mass { W top, sum; };
+template <class W> struct mass {
+  W top, sum;
+};
 template <class W> PF_BOTH mass<W> join_mass(mass<W> a, mass<W> b) {
   if (b.top == -(W)INFINITY) return mass<W>{a.top, a.sum + b.sum};
   if (a.top == -(W)INFINITY) return mass<W>{b.top, a.sum + b.sum};
@@ -16,7 +19,10 @@ template <class W> PF_BOTH mass<W> join_mass(mass<W> a, mass<W> b) {
   return mass<W>{b.top, a.sum * exp(a.top - b.top) + b.sum};
 }
 /* logits and where they lie: strides of 0 where they are broadcast */
-template <class T> struct logits { const T *x; int64_t row, col; };
+template <class T> struct logits {
+  const T *x;
+  int64_t row, col;
+};
 template <class T> struct mass_reducer {
   typedef wide<T> W;
   logits<T> x;
@@ -40,7 +46,8 @@ template <class T, bool in_log> struct softmax_each {
     y[i] = down<T>(in_log ? v - log(a.sum) : exp(v) / a.sum);
   }
 };
-template <class T> pf_status masses(pf_ctx *c, logits<T> x, int64_t rows, int64_t cols, room *scratch) {
+template <class T>
+pf_status masses(pf_ctx *c, logits<T> x, int64_t rows, int64_t cols, room *scratch) {
   PF_TRY(scratch->take((uint64_t)rows * sizeof(mass<wide<T>>)));
   return reduce(c, rows, cols, mass_reducer<T>{x, (mass<wide<T>> *)scratch->data}, ROWS_APART);
 }
@@ -56,11 +63,14 @@ template <bool in_log> pf_status softmax(pf_ctx *c, const void *) {
     typedef typename decltype(t)::type T;
     room scratch(c);
     PF_TRY(masses(c, logits<T>{PF_DATA(const T, x), cols, 1}, n / cols, cols, &scratch));
-    return each(c, n, softmax_each<T, in_log>{PF_DATA(const T, x), (const mass<wide<T>> *)scratch.data, PF_DATA(T, y), cols});
+    return each(c, n,
+                softmax_each<T, in_log>{PF_DATA(const T, x), (const mass<wide<T>> *)scratch.data,
+                                        PF_DATA(T, y), cols});
   });
 }
 
-/* ---------------------------------------------------------------- dense labels: loss = sum of p * (log sum - (x - top)) */
+/* ---------------------------------------------------------------- dense labels: loss = sum of p *
+ * (log sum - (x - top)) */
 template <class T> struct dense_reducer {
   typedef wide<T> W;
   logits<T> x, p;
@@ -94,14 +104,19 @@ static pf_status cross_entropy(pf_ctx *c, const void *) {
     shape[d] = x->shape[d] == 1 ? y->shape[d] : x->shape[d];
   }
   if (!ok)
-    return INVALID(c, "logits and labels must be broadcastable 2-dimensional: logits_size=%s labels_size=%s", SHAPE(x), SHAPE(y));
-  DLTensor *loss = output_checked(c, 0, shape, 1), *out = loss ? output_checked(c, 1, shape, 2) : NULL;
+    return INVALID(
+        c, "logits and labels must be broadcastable 2-dimensional: logits_size=%s labels_size=%s",
+        SHAPE(x), SHAPE(y));
+  DLTensor *loss = output_checked(c, 0, shape, 1),
+           *out = loss ? output_checked(c, 1, shape, 2) : NULL;
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return fill_zero(c, loss, pf_numel(loss) * type_size(c->in_type[0]));
   return with_float(c->in_type[0], [&](auto t) -> pf_status {
     typedef typename decltype(t)::type T;
-    logits<T> a = {PF_DATA(const T, x), x->shape[0] == 1 ? 0 : x->shape[1], x->shape[1] == 1 ? 0 : 1};
-    logits<T> p = {PF_DATA(const T, y), y->shape[0] == 1 ? 0 : y->shape[1], y->shape[1] == 1 ? 0 : 1};
+    logits<T> a = {PF_DATA(const T, x), x->shape[0] == 1 ? 0 : x->shape[1],
+                   x->shape[1] == 1 ? 0 : 1};
+    logits<T> p = {PF_DATA(const T, y), y->shape[0] == 1 ? 0 : y->shape[1],
+                   y->shape[1] == 1 ? 0 : 1};
     room scratch(c);
     PF_TRY(masses(c, a, shape[0], shape[1], &scratch));
     const mass<wide<T>> *m = (const mass<wide<T>> *)scratch.data;
@@ -136,10 +151,14 @@ static pf_status sparse_cross_entropy(pf_ctx *c, const void *) {
   if (y->ndim != 1) return INVALID(c, "labels must be 1-D, but got shape %s", SHAPE(y));
   int64_t n = x->shape[0], cols = x->shape[1];
   if (y->shape[0] != n)
-    return INVALID(c, "logits and labels must have the same first dimension, got logits shape %s and labels shape %s", SHAPE(x),
-                   SHAPE(y));
-  if (cols < 1 && n > 0) return INVALID(c, "Must have at least one class, but got logits shape %s", SHAPE(x));
-  DLTensor *loss = c->host->output(c, 0, &n, 1), *out = loss ? c->host->output(c, 1, x->shape, 2) : NULL;
+    return INVALID(c,
+                   "logits and labels must have the same first dimension, got logits shape %s and "
+                   "labels shape %s",
+                   SHAPE(x), SHAPE(y));
+  if (cols < 1 && n > 0)
+    return INVALID(c, "Must have at least one class, but got logits shape %s", SHAPE(x));
+  DLTensor *loss = c->host->output(c, 0, &n, 1),
+           *out = loss ? c->host->output(c, 1, x->shape, 2) : NULL;
   PF_EXHAUSTED(out);
   if (n == 0) return PF_OK;
   return with_float(c->in_type[0], [&](auto t) {
@@ -148,17 +167,20 @@ static pf_status sparse_cross_entropy(pf_ctx *c, const void *) {
       typedef typename decltype(i)::type I;
       room scratch(c);
       PF_TRY(masses(c, logits<T>{PF_DATA(const T, x), cols, 1}, n, cols, &scratch));
-      return each(c, n * cols, sparse_each<T, I>{PF_DATA(const T, x), PF_DATA(const I, y), (const mass<wide<T>> *)scratch.data,
-                                                 PF_DATA(T, loss), PF_DATA(T, out), cols});
+      return each(c, n * cols,
+                  sparse_each<T, I>{PF_DATA(const T, x), PF_DATA(const I, y),
+                                    (const mass<wide<T>> *)scratch.data, PF_DATA(T, loss),
+                                    PF_DATA(T, out), cols});
     });
   });
 }
 
 static const pf_kernel table[] = {
-  GPU("Softmax", "T=" T_FLOATS, SAME, .compute = softmax<false>),
-  GPU("LogSoftmax", "T=" T_FLOATS, SAME, .compute = softmax<true>),
-  GPU("SoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = cross_entropy),
-  GPU("SparseSoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = sparse_cross_entropy),
+    GPU("Softmax", "T=" T_FLOATS, SAME, .compute = softmax<false>),
+    GPU("LogSoftmax", "T=" T_FLOATS, SAME, .compute = softmax<true>),
+    GPU("SoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = cross_entropy),
+    GPU("SparseSoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME,
+        .compute = sparse_cross_entropy),
 };
-}  // namespace
+} // namespace
 KERNELS(softmax_kernels, table)

@@ -1,16 +1,20 @@
 /* streams.cu - streams, events, and the threads that tell the host an event has happened.
  *
- * Why a thread per stream and not cudaLaunchHostFunc: after an error of the context the driver never calls host functions, so a
- * step would hang on the very error it should report; a thread in cudaEventSynchronize gets the error and passes it on.  A host
- * function also holds up its stream while it runs.  Events of one stream happen in order, so a queue per stream loses nothing; one
+ * Why a thread per stream and not cudaLaunchHostFunc: after an error of the context the driver
+ * never calls host functions, so a step would hang on the very error it should report; a thread in
+ * cudaEventSynchronize gets the error and passes it on.  A host function also holds up its stream
+ * while it runs.  Events of one stream happen in order, so a queue per stream loses nothing; one
  * queue for all streams would let a long kernel delay the news of a finished copy.
  *
- *     when -> queued -> [completion thread] spin for SPIN_NS, then sleep in the driver -> fn(arg, status)
+ *     when -> queued -> [completion thread] spin for SPIN_NS, then sleep in the driver -> fn(arg,
+ * status)
  *
  * Invariants
- *   1. fn is called exactly once per `when` that returned PF_OK, also after errors and while the stream is being deleted.
+ *   1. fn is called exactly once per `when` that returned PF_OK, also after errors and while the
+ * stream is being deleted.
  *   2. fn is called without any lock of this plugin held.
- *   3. An event's timing is always on: event_time works for every event, and recording it costs about a microsecond.
+ *   3. An event's timing is always on: event_time works for every event, and recording it costs
+ * about a microsecond.
  */
 #include "device.h"
 #include <sched.h>
@@ -68,7 +72,8 @@ pf_status gpu_event_record(void *dev, void *stream, void **event) {
 pf_status gpu_event_wait(void *dev, void *stream, void *event) {
   gpu_device *d = (gpu_device *)dev;
   select_device(d);
-  return log_error(d, cudaStreamWaitEvent(((gpu_stream *)stream)->cuda, ((gpu_event *)event)->cuda, 0),
+  return log_error(d,
+                   cudaStreamWaitEvent(((gpu_stream *)stream)->cuda, ((gpu_event *)event)->cuda, 0),
                    "cudaStreamWaitEvent");
 }
 void gpu_event_del(void *dev, void *event) { event_drop((gpu_device *)dev, (gpu_event *)event); }
@@ -90,7 +95,7 @@ static void *completion_thread(void *arg) {
   for (;;) {
     while (!s->first && !s->stop) pthread_cond_wait(&s->queue_filled, &s->queue_lock);
     waiter *w = s->first;
-    if (!w) break;                     /* stopped and empty */
+    if (!w) break; /* stopped and empty */
     s->first = w->next;
     if (!s->first) s->last = NULL;
     pthread_mutex_unlock(&s->queue_lock);
@@ -172,9 +177,9 @@ void gpu_stream_del(void *dev, void *stream) {
 }
 
 /* ---------------------------------------------------------------- time
- * A GPU clock is read as milliseconds in a float between two events: good to 0.1 us only near its base.  So the base is
- * renewed every REBASE_MS, and placed on the host's clock anew, up to eight times until the two readings around it are TIGHT_NS
- * apart. */
+ * A GPU clock is read as milliseconds in a float between two events: good to 0.1 us only near its
+ * base.  So the base is renewed every REBASE_MS, and placed on the host's clock anew, up to eight
+ * times until the two readings around it are TIGHT_NS apart. */
 pf_status gpu_calibrate(gpu_device *d) {
   int64_t width = INT64_MAX, at = 0;
   for (int i = 0; i < 8 && width > TIGHT_NS; i++) {

@@ -1,23 +1,31 @@
-/* training.cu - ApplyX and ResourceApplyX: one optimiser step on variables in device memory, one launch each.
+/* training.cu - ApplyX and ResourceApplyX: one optimiser step on variables in device memory, one
+ * launch each.
  *
  * Invariants
  *   1. All slots of a call are locked together, in the host's order, before any is read.
  *   2. Every shape is checked before the kernel starts: a failed call changes nothing.
- *   3. Hyper-parameters are scalars in device memory and are read there: nothing waits for the device.
- * Halves are updated as float and rounded once.  The formulas are those of the TensorFlow ops.
+ *   3. Hyper-parameters are scalars in device memory and are read there: nothing waits for the
+ * device. Halves are updated as float and rounded once.  The formulas are those of the TensorFlow
+ * ops.
  */
 #include "launch.h"
 
 namespace {
 
 enum { MAX_SLOTS = 4, MAX_HYPER = 6 };
-/* s: an element of the variable and its slots; g: of the gradient; h: hyper-parameters in the order written above the rule */
-#define RULE(NAME) \
-  struct NAME { template <class W> static PF_BOTH void step(W *s, W g, const W *h, bool flag); }; \
+/* s: an element of the variable and its slots; g: of the gradient; h: hyper-parameters in the order
+ * written above the rule */
+#define RULE(NAME)                                                                 \
+  struct NAME {                                                                    \
+    template <class W> static PF_BOTH void step(W *s, W g, const W *h, bool flag); \
+  };                                                                               \
   template <class W> PF_BOTH void NAME::step(W *s, W g, const W *h, bool flag)
 
 /* alpha */
-RULE(gradient_descent) { (void)flag; s[0] -= h[0] * g; }
+RULE(gradient_descent) {
+  (void)flag;
+  s[0] -= h[0] * g;
+}
 /* alpha, l1, l2: Duchi & Singer, forward-backward splitting */
 RULE(proximal_gradient_descent) {
   W p = s[0] - h[0] * g, q = fabs(p) - h[0] * h[1];
@@ -38,7 +46,8 @@ RULE(keras_momentum) {
   s[1] = a;
   s[0] += flag ? a * h[1] - g * h[0] : a;
 }
-/* beta1_power, beta2_power, lr, beta1, beta2, epsilon: Kingma & Ba, with epsilon outside the correction */
+/* beta1_power, beta2_power, lr, beta1, beta2, epsilon: Kingma & Ba, with epsilon outside the
+ * correction */
 RULE(adam) {
   W alpha = h[2] * sqrt(1 - h[1]) / (1 - h[0]), c1 = 1 - h[3], c2 = 1 - h[4];
   W a = s[1] + (g - s[1]) * c1, b = s[2] + (g * g - s[2]) * c2;
@@ -117,7 +126,9 @@ template <class Rule, class T, int SLOTS, int HYPER> struct apply_each {
   }
 };
 
-typedef struct { int32_t flag; } apply_state;
+typedef struct {
+  int32_t flag;
+} apply_state;
 
 static pf_status take_slots(pf_ctx *c, int slots, DLTensor **t) {
   pf_var locks[MAX_SLOTS];
@@ -127,22 +138,27 @@ static pf_status take_slots(pf_ctx *c, int slots, DLTensor **t) {
     t[k] = c->host->var_get(c, k);
     if (!t[k]) return failf(c, PF_RESOURCE_EXHAUSTED, "no memory to update variable (input %d)", k);
     if (!same_shape(t[0], t[k]))
-      return INVALID(c, "var and its slot (input %d) do not have the same shape %s %s", k, SHAPE(t[0]), SHAPE(t[k]));
+      return INVALID(c, "var and its slot (input %d) do not have the same shape %s %s", k,
+                     SHAPE(t[0]), SHAPE(t[k]));
     for (int j = 0; j < k; j++)
-      if (t[j]->data == t[k]->data && pf_numel(t[k]) > 0) return INVALID(c, "inputs %d and %d are the same variable", j, k);
+      if (t[j]->data == t[k]->data && pf_numel(t[k]) > 0)
+        return INVALID(c, "inputs %d and %d are the same variable", j, k);
   }
   return PF_OK;
 }
-template <class Rule, int SLOTS, int GRAD, int... HYPER> pf_status apply(pf_ctx *c, const void *state) {
+template <class Rule, int SLOTS, int GRAD, int... HYPER>
+pf_status apply(pf_ctx *c, const void *state) {
   enum { N = sizeof...(HYPER) };
   const int inputs[N] = {HYPER...};
   const DLTensor *grad = c->in[GRAD];
   DLTensor *t[MAX_SLOTS];
   for (int k = 0; k < N; k++)
     if (pf_numel(c->in[inputs[k]]) != 1)
-      return INVALID(c, "hyper-parameter (input %d) is not a scalar: %s", inputs[k], SHAPE(c->in[inputs[k]]));
+      return INVALID(c, "hyper-parameter (input %d) is not a scalar: %s", inputs[k],
+                     SHAPE(c->in[inputs[k]]));
   PF_TRY(take_slots(c, SLOTS, t));
-  if (!same_shape(t[0], grad)) return INVALID(c, "var and grad do not have the same shape %s %s", SHAPE(t[0]), SHAPE(grad));
+  if (!same_shape(t[0], grad))
+    return INVALID(c, "var and grad do not have the same shape %s %s", SHAPE(t[0]), SHAPE(grad));
   PF_TRY(with_float(c->in_type[GRAD], [&](auto kind) {
     typedef typename decltype(kind)::type T;
     apply_each<Rule, T, SLOTS, N> f;
@@ -158,24 +174,26 @@ template <class Rule, int SLOTS, int GRAD, int... HYPER> pf_status apply(pf_ctx 
 static constexpr attr_list nesterov({FLAG("use_nesterov")});
 static constexpr attr_list update_slots({FLAG("update_slots")});
 static constexpr attr_list linear_by_lr({FLAG("multiply_linear_by_lr")});
-#define ENTRY(op, attrs_, ...) \
-  GPU(op, "T=" T_FLOATS, SAME, .attrs = attrs_, .state_size = sizeof(apply_state), .compute = apply<__VA_ARGS__>)
-#define PAIR(op, attrs, ...) ENTRY("Apply" op, attrs, __VA_ARGS__), ENTRY("ResourceApply" op, attrs, __VA_ARGS__)
+#define ENTRY(op, attrs_, ...)                                                     \
+  GPU(op, "T=" T_FLOATS, SAME, .attrs = attrs_, .state_size = sizeof(apply_state), \
+      .compute = apply<__VA_ARGS__>)
+#define PAIR(op, attrs, ...) \
+  ENTRY("Apply" op, attrs, __VA_ARGS__), ENTRY("ResourceApply" op, attrs, __VA_ARGS__)
 /*   op, attributes, rule, slots, input of the gradient, inputs of the hyper-parameters */
 static const pf_kernel table[] = {
-  PAIR("GradientDescent", NULL, gradient_descent, 1, 2, 1),
-  PAIR("ProximalGradientDescent", NULL, proximal_gradient_descent, 1, 4, 1, 2, 3),
-  PAIR("Momentum", nesterov.at, momentum, 2, 3, 2, 4),
-  ENTRY("ResourceApplyKerasMomentum", nesterov.at, keras_momentum, 2, 3, 2, 4),
-  PAIR("Adam", nesterov.at, adam, 3, 9, 3, 4, 5, 6, 7, 8),
-  PAIR("AdaMax", NULL, ada_max, 3, 8, 3, 4, 5, 6, 7),
-  PAIR("RMSProp", NULL, rms_prop, 3, 7, 3, 4, 5, 6),
-  PAIR("CenteredRMSProp", NULL, centered_rms_prop, 4, 8, 4, 5, 6, 7),
-  PAIR("Adagrad", update_slots.at, adagrad, 2, 3, 2),
-  PAIR("AdagradV2", update_slots.at, adagrad_v2, 2, 4, 2, 3),
-  PAIR("ProximalAdagrad", NULL, proximal_adagrad, 2, 5, 2, 3, 4),
-  PAIR("Adadelta", NULL, adadelta, 3, 6, 3, 4, 5),
-  PAIR("Ftrl", linear_by_lr.at, ftrl, 3, 3, 4, 5, 6, 7),
+    PAIR("GradientDescent", NULL, gradient_descent, 1, 2, 1),
+    PAIR("ProximalGradientDescent", NULL, proximal_gradient_descent, 1, 4, 1, 2, 3),
+    PAIR("Momentum", nesterov.at, momentum, 2, 3, 2, 4),
+    ENTRY("ResourceApplyKerasMomentum", nesterov.at, keras_momentum, 2, 3, 2, 4),
+    PAIR("Adam", nesterov.at, adam, 3, 9, 3, 4, 5, 6, 7, 8),
+    PAIR("AdaMax", NULL, ada_max, 3, 8, 3, 4, 5, 6, 7),
+    PAIR("RMSProp", NULL, rms_prop, 3, 7, 3, 4, 5, 6),
+    PAIR("CenteredRMSProp", NULL, centered_rms_prop, 4, 8, 4, 5, 6, 7),
+    PAIR("Adagrad", update_slots.at, adagrad, 2, 3, 2),
+    PAIR("AdagradV2", update_slots.at, adagrad_v2, 2, 4, 2, 3),
+    PAIR("ProximalAdagrad", NULL, proximal_adagrad, 2, 5, 2, 3, 4),
+    PAIR("Adadelta", NULL, adadelta, 3, 6, 3, 4, 5),
+    PAIR("Ftrl", linear_by_lr.at, ftrl, 3, 3, 4, 5, 6, 7),
 };
-}  // namespace
+} // namespace
 KERNELS(training_kernels, table)

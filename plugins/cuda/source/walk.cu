@@ -27,7 +27,7 @@ template <class T> struct filler {
   PF_BOTH void operator()(int64_t i) const { dst[i] = src ? *src : T{}; }
 };
 
-}  // namespace
+} // namespace
 
 pf_status box_copy(pf_ctx *c, const box *b, void *dst, const void *src, bool host) {
   int64_t n = product(b->shape, 0, b->nd);

@@ -1,12 +1,13 @@
-/* walk.h - from an index of a result to offsets in its operands: broadcasting, slices, transposes, padding.
+/* walk.h - from an index of a result to offsets in its operands: broadcasting, slices, transposes,
+ * padding.
  *
  *     walk<2> w;                                       two operands
  *     const int64_t *strides[2] = {sa, sb};
  *     if (!walk_plan(&w, shape, nd, strides)) ...      too many dimensions that do not merge
  *     int64_t at[2]; w.offsets(i, at);                 on the device
  *
- * Neighbouring dimensions which every operand walks evenly are merged; sizes of one vanish.  Division is in 32 bits when the
- * result is smaller than 2^31.
+ * Neighbouring dimensions which every operand walks evenly are merged; sizes of one vanish.
+ * Division is in 32 bits when the result is smaller than 2^31.
  */
 #ifndef PF_CUDA_WALK_H
 #define PF_CUDA_WALK_H
@@ -35,7 +36,8 @@ template <int K> struct walk {
   }
 };
 /* false: more than WALK_DIMS dimensions are left after merging */
-template <int K> bool walk_plan(walk<K> *w, const int64_t *shape, int32_t nd, const int64_t *const *stride) {
+template <int K>
+bool walk_plan(walk<K> *w, const int64_t *shape, int32_t nd, const int64_t *const *stride) {
   int64_t total = 1;
   w->nd = 0;
   for (int32_t d = 0; d < nd; d++) {
@@ -53,19 +55,25 @@ template <int K> bool walk_plan(walk<K> *w, const int64_t *shape, int32_t nd, co
 }
 
 /* ---------------------------------------------------------------- broadcasting */
-static inline pf_status broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, int64_t *shape, int32_t *ndim) {
+static inline pf_status broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b,
+                                        int64_t *shape, int32_t *ndim) {
   int32_t nd = most(a->ndim, b->ndim);
-  if (nd > MAX_DIMS) return failf(c, PF_UNIMPLEMENTED, "Broadcast of rank %d; at most %d is supported", nd, MAX_DIMS);
+  if (nd > MAX_DIMS)
+    return failf(c, PF_UNIMPLEMENTED, "Broadcast of rank %d; at most %d is supported", nd,
+                 MAX_DIMS);
   for (int32_t i = 1; i <= nd; i++) {
-    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1, db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
-    if (da != db && da != 1 && db != 1) return INVALID(c, "Incompatible shapes: %s vs. %s", SHAPE(a), SHAPE(b));
+    int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1,
+            db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+    if (da != db && da != 1 && db != 1)
+      return INVALID(c, "Incompatible shapes: %s vs. %s", SHAPE(a), SHAPE(b));
     shape[nd - i] = da == 1 ? db : da;
   }
   *ndim = nd;
   return PF_OK;
 }
 /* element strides with which a tensor of this shape walks a result of rank nd */
-static inline void broadcast_strides(const int64_t *shape, int32_t ndim, int32_t nd, int64_t *stride) {
+static inline void broadcast_strides(const int64_t *shape, int32_t ndim, int32_t nd,
+                                     int64_t *stride) {
   int64_t step = 1;
   for (int32_t d = 1; d <= nd; d++) {
     int64_t n = d <= ndim ? shape[ndim - d] : 1;
@@ -73,13 +81,15 @@ static inline void broadcast_strides(const int64_t *shape, int32_t ndim, int32_t
     step *= n;
   }
 }
-#define TOO_TANGLED(c) failf(c, PF_UNIMPLEMENTED, "more than %d dimensions that do not merge", WALK_DIMS)
+#define TOO_TANGLED(c) \
+  failf(c, PF_UNIMPLEMENTED, "more than %d dimensions that do not merge", WALK_DIMS)
 
-/* ---------------------------------------------------------------- boxes: copies between two strided views */
+/* ---------------------------------------------------------------- boxes: copies between two
+ * strided views */
 typedef struct {
   int64_t esize;
   int32_t nd = 0;
-  int64_t dst_at, src_at;              /* first element */
+  int64_t dst_at, src_at; /* first element */
   int64_t shape[2 * MAX_DIMS], dst_stride[2 * MAX_DIMS], src_stride[2 * MAX_DIMS];
 } box;
 static inline box box_of(int64_t esize, const int64_t *shape, int32_t nd) {
@@ -90,7 +100,8 @@ static inline box box_of(int64_t esize, const int64_t *shape, int32_t nd) {
   row_major(shape, nd, b.src_stride);
   return b;
 }
-/* elements inside the box are in range and dst's are distinct: the caller's promise.  host: both lie in host memory */
+/* elements inside the box are in range and dst's are distinct: the caller's promise.  host: both
+ * lie in host memory */
 pf_status box_copy(pf_ctx *c, const box *b, void *dst, const void *src, bool host);
 /* dst[i] = *src for n elements; src in device memory, or zero bytes when NULL */
 pf_status fill_with(pf_ctx *c, void *dst, const void *src, int64_t n, int64_t esize, bool host);
