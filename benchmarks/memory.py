@@ -4,9 +4,9 @@
 
 Figures of one process: `rss`, the peak resident size (VmHWM, reset before) during some steps
 minus what was resident before the first one (the variables are initialised; their momenta may still
-share one buffer of zeros, which a step then parts: that counts as the step's); `allocator`, the most bytes the
-system's own allocator had handed out at once during a step minus what lived before it (pyflow:
-its counters; TensorFlow: the allocations and releases of a full trace, replayed in time); seconds
+share one buffer of zeros, which a step then parts: that counts as the step's); `allocator`, the
+most bytes the system's own allocator had handed out at once during a step minus what lived before
+it (pyflow: its counters; TensorFlow: the allocations and releases of a full trace, replayed in time); seconds
 of the best later step.
 """
 

@@ -127,18 +127,12 @@ class _Work:
 
     def recompute(self, region, keep_results):
         """Gives the gradients that read `region` copies of it.  Returns their number."""
-        uses = []
-        for node in region:
-            kept = set()
-            if keep_results:
-                kept = {index for reader, _, index in self.readers[node]
-                        if reader not in region and not is_gradient(reader)}
-            uses += [(reader, i, node, index) for reader, i, index in self.readers[node]
-                     if is_gradient(reader) and index not in kept]
-        uses = [u for u in uses if not is_small(u[2], u[3])]
+        kept = self._results(region) if keep_results else frozenset()
+        uses = [(reader, i, node, index) for node in region
+                for reader, i, index in self.readers[node]
+                if is_gradient(reader) and (node, index) not in kept and not is_small(node, index)]
         if not uses:
             return 0
-        kept = self._results(region) if keep_results else frozenset()
         first = min((u[0] for u in uses), key=self.position.__getitem__)
         triggers = triggers_of(first)
         copies = {}

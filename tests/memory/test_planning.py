@@ -1,4 +1,4 @@
-"""Static planning of buffers: values stay right on any threads, and what leaves a step stays put."""
+"""Static planning of buffers: values stay right on any threads; what leaves a step stays put."""
 import numpy as np
 import pytest
 

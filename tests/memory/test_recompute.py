@@ -68,7 +68,7 @@ def test_dropout_masks_are_kept():
 
 
 def test_copies_and_their_order():
-    """Interior values are copied, results are not, and the copy waits for the gradient before it."""
+    """Interior values are copied, results are not; the copy waits for the gradient before it."""
     from pyflow.passes import node, recompute
 
     with tf.Graph().as_default():
