@@ -15,7 +15,7 @@ OPTIMIZERS = {
 
 
 def convnet(x):
-    """Convolution, pooling, batch norm, dropout, a dense layer: the ops of the digits example."""
+    """Convolution, pooling, dropout, a dense layer: the ops of the digits example."""
     def weights(name, shape):
         return tf.get_variable(
             name, shape, initializer=tf.truncated_normal_initializer(stddev=0.2, seed=3))

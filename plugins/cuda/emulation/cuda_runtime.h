@@ -1,7 +1,7 @@
 /* emulation/cuda_runtime.h - the part of the CUDA runtime this plugin uses, on the CPU: for tests
  * without a GPU.
  *
- * Device memory is malloc'ed and filled with a pattern, so that reading what nothing wrote shows.
+ * Device memory is malloc'ed and (its first MiB) filled with a pattern, so that reading what nothing wrote shows.
  * Streams run at once: an enqueued operation is over when the call returns.
  * PYFLOW_CUDA_EMULATED_DEVICES says how many devices there are (1).
  */
@@ -135,7 +135,7 @@ inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSucces
 /* ---------------------------------------------------------------- memory */
 inline cudaError_t cudaMalloc(void **p, size_t n) {
   if (posix_memalign(p, 256, n ? n : 1)) return cudaErrorMemoryAllocation;
-  memset(*p, 0xA5, n);
+  memset(*p, 0xA5, n < (size_t)1 << 20 ? n : (size_t)1 << 20);
   return cudaSuccess;
 }
 inline cudaError_t cudaFree(void *p) {
