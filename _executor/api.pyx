@@ -29,6 +29,7 @@ from rendezvous_api cimport *
 from watch_api cimport pf_watch_cancel, pf_watch_report
 from infer_api cimport pf_infer_call
 from trace_api cimport *
+from inspect_api cimport *
 
 import numpy as np
 
@@ -38,6 +39,7 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals()
     void PyErr_Fetch(PyObject**, PyObject**, PyObject**)
     void PyErr_Restore(PyObject*, PyObject*, PyObject*)
+    void PyErr_SetObject(object, object)
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_SetBaseObject(cnp.ndarray, object) except -1
@@ -85,12 +87,9 @@ include "api_devices.pxi"
 
 include "api_trace.pxi"
 
-# ---------------------------------------------------------------- plans
-cdef struct Interrupt:
-    PyObject* type
-    PyObject* value
-    PyObject* traceback
+include "api_inspect.pxi"
 
+# ---------------------------------------------------------------- plans
 cdef int32_t check_signals(void* arg) noexcept nogil:
     cdef Interrupt* i = <Interrupt*>arg
     cdef int32_t r = 0
@@ -226,9 +225,9 @@ cdef class Plan:
         return trace_table(self.p)
 
     def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
-            Trace trace=None):
+            Trace trace=None, Inspector inspect=None):
         """Runs one step; returns the list of results.  `stats`, a dict, receives the number of kernels executed; `trace`
-        what ran when."""
+        what ran when; `inspect` looks at every kernel."""
         cdef pf_run_options o
         cdef Interrupt interrupt
         cdef int64_t executed = 0
@@ -247,6 +246,8 @@ cdef class Plan:
         if trace is not None:
             o.trace = trace.t
             trace.plans[<uintptr_t>self.p] = self
+        if inspect is not None:
+            inspect.prepare(&interrupt, &o)
         if len(feeds) != self.n_args:
             raise ValueError("the plan takes %d arguments, got %d" % (self.n_args, len(feeds)))
         results = run_plan(self, feeds, &o, &interrupt)
@@ -337,7 +338,7 @@ cdef bint is_tiny(pf_plan* p) noexcept nogil:
 def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     """Compiles a serialised GraphDef whose feeds are `_Arg` and fetches `_Retval` nodes.
 
-    consts: values of Const nodes by name, beside those in the graph.  options: threads, inline, blocks, groups
+    consts: values of Const nodes by name, beside those in the graph.  options: threads, inline, blocks, ordered, groups
     (False: no plugin compiles groups of nodes), deterministic (True: only into deterministic kernels).
     Raises StepError.
     """
@@ -357,6 +358,7 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     o.threads = options.get("threads", 0)
     o.no_inline = not options.get("inline", True)
     o.no_blocks = not options.get("blocks", True)
+    o.ordered = options.get("ordered", False)
     o.groups = 2 if not options.get("groups", True) else 1 if options.get("deterministic") else 0
     err.code = 0
     err.node[0] = 0

@@ -42,7 +42,8 @@ cdef class Parts:
         return names
 
     def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None,
-            Rendezvous rendezvous=None, stats=None, Trace trace=None):
+            Rendezvous rendezvous=None, stats=None, Trace trace=None,
+            Inspector inspect=None):
         """Runs one step of all partitions; results in the whole graph's order.  As Plan.run."""
         cdef pf_run_options o
         cdef Interrupt interrupt
@@ -63,6 +64,8 @@ cdef class Parts:
             o.trace = trace.t
             for plan in self.plans:
                 trace.plans[<uintptr_t>(<Plan>plan).p] = plan
+        if inspect is not None:
+            inspect.prepare(&interrupt, &o)
         if len(feeds) != self.n_args:
             raise ValueError("the step takes %d arguments, got %d" % (self.n_args, len(feeds)))
         results = run_parts(self, feeds, &o, &interrupt)

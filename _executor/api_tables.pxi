@@ -197,7 +197,7 @@ cdef class State:
             raise MemoryError()
 
     def cancel(self, str why="cancelled"):
-        """Ends every step of this state that can last with a CANCELLED error; how many there were."""
+        """Ends every step of this state that can last, now and from now on, with a CANCELLED error; how many there were."""
         cdef pf_state* s = self.s
         cdef bytes text = why.encode()
         cdef const char* message = text

@@ -518,6 +518,7 @@ cdef extern from "pf_core.h" nogil:
         void* out
         pf_a32 ready
         pf_a64 in_use, peak, limit, allocs
+        int32_t fork_gen
         char problem[256]
     const char* pf_device_name(const void*, const char*) noexcept nogil
     ctypedef struct pf_compiler_entry:

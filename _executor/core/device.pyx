@@ -20,6 +20,7 @@ Threads: any.  Jobs: PENDING [start_job] -> INJECTED [job_happened, device's thr
 from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
+from device_api cimport pf_fork_generation
 from trace_api cimport pf_trace_enqueue, pf_trace_enqueued
 
 cdef enum:
@@ -30,6 +31,9 @@ cdef struct Buffer:             # what frees a tensor's memory
     void* data
     int64_t bytes
     int32_t mem
+
+cdef public int32_t pf_device_lost(const pf_device_entry* d) noexcept nogil:
+    return d.dev != NULL and d.fork_gen != pf_fork_generation()
 
 # ---------------------------------------------------------------- memory
 cdef bint charge(pf_device_entry* d, int64_t nbytes) noexcept nogil:
@@ -46,6 +50,9 @@ cdef bint charge(pf_device_entry* d, int64_t nbytes) noexcept nogil:
 
 cdef void free_buffer(void* owner) noexcept nogil:
     cdef Buffer* b = <Buffer*>owner
+    if pf_device_lost(b.dev):       # a parent's: this process cannot give it back
+        free(b)
+        return
     b.dev.vtable.free(b.dev.dev, b.data, <uint64_t>b.bytes, b.mem, b.dev.stream)
     if b.mem == PF_MEM_DEVICE:
         charge(b.dev, -b.bytes)
@@ -256,6 +263,16 @@ cdef public void pf_job_run(pf_worker* w, pf_job* job) noexcept nogil:
     if pf_a32_add(&s.root.blocks_left, -1) == 1 and not pf_step_drain(s):
         pf_pool_step_over(s)
 
+cdef public void pf_step_check_devices(pf_step* s) noexcept nogil:
+    """Before a step starts: fails it where this is a child of the process that opened a device."""
+    cdef int32_t k
+    cdef char text[300]
+    for k in range(s.plan.n_devices):
+        if pf_device_lost(s.plan.devices[k]):
+            snprintf(text, 300, b"device %s was opened before this process was forked: its threads and streams belong to the "
+                     b"parent. Use the device in the child only, or start the process by spawn", s.plan.devices[k].name)
+            pf_step_fail(s, NULL, PF_FAILED_PRECONDITION, text)
+
 cdef public int32_t pf_step_drain(pf_step* s) noexcept nogil:
     """Once per step, when its last block is done."""
     cdef pf_plan* plan = s.plan
@@ -269,7 +286,7 @@ cdef public int32_t pf_step_drain(pf_step* s) noexcept nogil:
     pf_a32_store(&s.root.blocks_left, 1)
     for k in range(plan.n_devices):
         d = plan.devices[k]
-        if d.stream == NULL:
+        if d.stream == NULL or pf_device_lost(d):
             continue
         job = new_job(d, s)
         st = start_job(job, d.stream) if job != NULL else pf_device_wait(d)

@@ -269,7 +269,7 @@ cdef pf_status emit_blocks(pf_comp* c, int32_t* where) noexcept nogil:
             pb.pending = c.blocks[b].n_preds
             pb.flags = <uint32_t>c.blocks[b].flags
             order = <uint32_t>c.blocks[b].order
-            if not pb.flags & (PF_B_URGENT | PF_B_ASYNC):
+            if not pb.flags & (PF_B_URGENT | PF_B_ASYNC) and not c.opt.ordered:
                 order += ORDER_EXPENSIVE if pb.flags & PF_B_EXPENSIVE else ORDER_CHEAP
             pb.order = order
         c.plan.frames[f].n_blocks = <uint32_t>at - c.plan.frames[f].block_begin
@@ -475,7 +475,7 @@ cdef pf_status describe_frame(pf_comp* c, int32_t f) noexcept nogil:
     cdef pf_loop_var* v
     fd.parent = fr.parent
     fd.inlined = fr.inlined
-    fd.parallel = fr.parallel
+    fd.parallel = 1 if c.opt.ordered else fr.parallel
     fd.name = fr.name
     fd.vars = <pf_loop_var*>keep(c, fr.n_vars, sizeof(pf_loop_var))
     fd.consts = <pf_slot_pair*>keep(c, fr.n_enters, sizeof(pf_slot_pair))

@@ -18,6 +18,7 @@ from tensor_api cimport *
 from state_api cimport *
 from device_api cimport pf_job_run, pf_step_drain, pf_after_stream
 from trace_api cimport *
+from inspect_api cimport pf_run_range_inspected, pf_inspect_completed
 
 cdef enum:
     INLINE_INPUTS = 64
@@ -237,6 +238,8 @@ cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
         return after_call(c, c.instr, st)
     if c.step.trace != NULL:
         pf_trace_launched(c)
+    if c.step.inspect != NULL:
+        c.held = NULL               # they are h's
     if st != PF_PENDING and pf_ticket_take(h.ticket) != NULL:
         h.status = st               # finished at once after all; a later done is late
         return pf_call_finish(w, h)
@@ -256,6 +259,8 @@ cdef public int32_t pf_call_finish(pf_worker* w, pf_call* c) noexcept nogil:
     r = after_call(c, c.instr, c.status)
     if c.step.trace != NULL:
         pf_trace_completed(c)
+    if c.step.inspect != NULL:
+        r = pf_inspect_completed(c, r)
     free(c)
     return r
 
@@ -566,7 +571,9 @@ cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
             pf_step_fail(s.step, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's inputs")
             return PF_RUN_STOP
     c.ctx.ins = <const DLTensor**>c.ins
-    if s.step.trace == NULL:
+    if s.step.inspect != NULL:
+        r = pf_run_range_inspected(&c, b.begin, b.end)
+    elif s.step.trace == NULL:
         r = pf_run_range(&c, b.begin, b.end)
     else:
         r = pf_run_range_traced(&c, b.begin, b.end, item.ready)

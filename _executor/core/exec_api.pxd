@@ -3,6 +3,21 @@
 from core cimport *
 from trace_types cimport *
 
+cdef extern from "pf_inspect.h" nogil:
+    ctypedef struct pf_call
+    ctypedef struct pf_instr
+    ctypedef struct pf_held_input:
+        pf_tensor* given
+        pf_tensor* value
+    ctypedef struct pf_held_inputs:
+        uint32_t n
+        pf_held_input ins "in"[1]
+    ctypedef struct pf_inspect:
+        int32_t numerics, ordered
+        void* arg
+        int32_t (*before)(void*, pf_call*, const pf_instr*, const pf_held_inputs*) noexcept nogil
+        void (*failed)(void*, pf_call*, const pf_instr*, const pf_held_inputs*) noexcept nogil
+
 cdef extern from "pf_core.h" nogil:
     int PF_CHECKS
     DLTensor* PF_DEAD
@@ -105,7 +120,7 @@ cdef extern from "pf_core.h" nogil:
         int32_t solo, has_async, n_frames_in_slabs, n_devices, watched
         pf_device_entry** devices
     ctypedef struct pf_plan_options:
-        int32_t threads, no_inline, no_blocks, groups
+        int32_t threads, no_inline, no_blocks, groups, ordered
     ctypedef struct pf_named_tensor:
         pf_str name
         pf_tensor* tensor
@@ -149,6 +164,7 @@ cdef extern from "pf_core.h" nogil:
         pf_plan* plan
         pf_pool* pool
         pf_trace* trace
+        pf_inspect* inspect
         int64_t id
         pf_slab root
         DLTensor** rets
@@ -218,6 +234,8 @@ cdef extern from "pf_core.h" nogil:
         int64_t t_ready, t_start, t_done, turn
         pf_trace_mark* mark
         int32_t recorded
+        pf_held_inputs* held
+        int32_t awaited
     enum:
         PF_JOB_BLOCK
     ctypedef struct pf_job:
@@ -242,6 +260,7 @@ cdef extern from "pf_core.h" nogil:
         pthread_mutex_t* running_lock
         int64_t* kernels
         pf_trace* trace
+        pf_inspect* inspect
     pf_status pf_step_run(pf_plan*, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
     pf_status pf_parts_run(pf_plan**, int32_t, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
     pf_step* pf_step_take(pf_plan*, pf_tensor**) noexcept

@@ -24,6 +24,7 @@ from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
 from trace_api cimport *
+from inspect_api cimport pf_run_range_inspected
 
 cdef DLTensor* scalar(int32_t x) noexcept nogil:
     cdef pf_tensor* t = pf_tensor_new(PF_INT32, NULL, 0)
@@ -95,7 +96,7 @@ cdef bint next_iteration(pf_slab* s, const pf_frame_def* fd) noexcept nogil:
     return True
 
 cdef public int32_t pf_run_loop(pf_call* c, const pf_instr* ins) noexcept nogil:
-    if c.step.trace != NULL:
+    if c.step.trace != NULL or c.step.inspect != NULL:
         return run_loop(c, ins, True)
     return run_loop(c, ins, False)
 
@@ -110,7 +111,8 @@ cdef inline int32_t run_loop(pf_call* c, const pf_instr* ins, bint traced) noexc
         c.iter = path_of(outer_iter, turn)
         if traced:
             c.turn = turn
-            r = pf_run_range_traced(c, fd.body_begin, fd.body_end, 0)
+            r = (pf_run_range_traced(c, fd.body_begin, fd.body_end, 0) if c.step.inspect == NULL else
+                 pf_run_range_inspected(c, fd.body_begin, fd.body_end))
         else:
             r = pf_run_range(c, fd.body_begin, fd.body_end)
         if r:

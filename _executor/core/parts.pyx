@@ -99,6 +99,9 @@ cdef int32_t begin(pf_step* leader, const pf_run_options* o) noexcept nogil:
         if o != NULL and o.trace != NULL:
             s.trace = o.trace
             pf_trace_step_begin(s)
+        if o != NULL and o.inspect != NULL:
+            s.inspect = o.inspect
+            pf_step_extent_over(s)
         busy += s.plan.n_blocks != 0
         s = s.peer
     pf_a32_store(&leader.parts_left, busy)

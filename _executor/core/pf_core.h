@@ -257,6 +257,7 @@ typedef struct pf_device_entry {
   pf_a32 ready;                         /* 1: the streams above are open (pf_opening_lock) */
   int32_t pad;
   pf_a64 in_use, peak, limit, allocs;   /* bytes of its own memory; limit 0: none */
+  int32_t fork_gen, pad2;               /* of the process that opened it: its threads and streams are there, not in children */
   char problem[256];                    /* why the last `open` failed (pf_opening_lock); "" */
 } pf_device_entry;
 pf_device_entry *pf_device_find(const char *type, int32_t ordinal);  /* opens on first use; "CPU" of any ordinal exists; NULL */
@@ -278,12 +279,15 @@ struct pf_job;
 pf_tensor *pf_device_tensor(pf_device_entry *d, int32_t mem, void *stream, int32_t type, const int64_t *shape, int32_t ndim);
 pf_tensor *pf_device_duplicate(const pf_tensor *src);                /* on its own device, in stream order; NULL */
 pf_status pf_device_upload(pf_device_entry *d, pf_tensor *host, pf_tensor **out); /* waits until it is there */
+int32_t pf_fork_generation(void);                                    /* pool.pyx */
+int32_t pf_device_lost(const pf_device_entry *d);                    /* 1: opened before this process was forked off */
 pf_status pf_device_wait(pf_device_entry *d);                        /* until its streams did all work enqueued so far */
 /* `take` goes where output i of call c belongs.  OK: there already, or in stream order; PENDING: done(ticket) follows. */
 pf_status pf_bring_output(struct pf_call *c, int32_t i, pf_tensor *take);
 /* Continues with fn on a worker when the call's stream did its work so far, then ends the call; c is deferred already. */
 pf_status pf_after_stream(struct pf_call *c, pf_status (*fn)(pf_ctx *, void *), void *arg);
 void pf_job_run(struct pf_worker *w, struct pf_job *job);            /* a finished job, on a worker; it may end the step */
+void pf_step_check_devices(struct pf_step *s);
 int32_t pf_step_drain(struct pf_step *s);                            /* 1: devices still work; the last job ends the step */
 
 typedef struct pf_compiler_entry { pf_compiler compiler; const char *plugin_id; } pf_compiler_entry;
@@ -315,6 +319,8 @@ pf_state *pf_state_new(const char *name);
 void pf_state_ref(pf_state *s);
 void pf_state_unref(pf_state *s);
 void pf_state_close(pf_state *s, pf_status why);    /* aborts and forgets everything in the default container */
+void pf_state_end(pf_state *s);                     /* watched steps that begin from now on are cancelled */
+int32_t pf_state_ended(pf_state *s);
 void pf_containers_reset(const char *const *names, int32_t n); /* n 0: all named containers */
 pf_status pf_state_variable(pf_state *s, pf_str container, pf_str name, int32_t type, pf_shape shape,
                             pf_variable **out, pf_error *err);  /* new reference; made on first use */

@@ -157,6 +157,7 @@ typedef struct {
   int32_t no_inline;        /* loops always run in slabs (tests) */
   int32_t no_blocks;        /* every node its own block (tests) */
   int32_t groups;           /* 0: plugins may compile groups of nodes; 1: only into deterministic kernels; 2: none */
+  int32_t ordered;          /* strictly in construction order, an iteration after the other (debugging) */
 } pf_plan_options;
 typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
 
@@ -210,6 +211,7 @@ typedef struct pf_step {
   pf_plan *plan;
   struct pf_pool *pool;
   struct pf_trace *trace;           /* NULL: not traced; the caller's */
+  struct pf_inspect *inspect;       /* NULL: not inspected (pf_inspect.h); the caller's */
   int64_t id;
   pf_slab root;
   DLTensor **rets;                  /* n_rets; taken by the caller */
@@ -284,6 +286,8 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   int64_t t_ready, t_start, t_done, turn;
   struct pf_trace_mark *mark;
   int32_t recorded;
+  struct pf_held_inputs *held;      /* inspected steps only (inspect.pyx) */
+  int32_t awaited;                  /* likewise: nobody waits for it any longer */
 } pf_call;
 
 /* Work a device does meanwhile: a copy, or a wait for a stream.  While it lasts it counts as a block of the root slab; its end
@@ -312,6 +316,7 @@ typedef struct {
   pthread_mutex_t *running_lock;
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
   struct pf_trace *trace;           /* NULL, or where the step's records go (pf_trace.h) */
+  struct pf_inspect *inspect;       /* NULL, or how its kernels are looked at (pf_inspect.h) */
 } pf_run_options;
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
 /* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */

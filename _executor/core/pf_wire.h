@@ -26,7 +26,8 @@ typedef struct pf_load {                /* one pf_graph_read */
 } pf_load;
 
 static inline pf_reader pf_reader_of(pf_str s) {
-  pf_reader r = {(const uint8_t *)s.data, (const uint8_t *)s.data + s.len, 0};
+  const uint8_t *at = (const uint8_t *)(s.data ? s.data : "");  /* a field that is not there: empty */
+  pf_reader r = {at, at + s.len, 0};
   return r;
 }
 static inline int pf_read_varint(pf_reader *r, uint64_t *value) {

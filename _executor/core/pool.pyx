@@ -40,6 +40,10 @@ cdef void after_fork() noexcept nogil:
     global fork_generation
     fork_generation += 1
 
+cdef public int32_t pf_fork_generation() noexcept nogil:
+    """How often this process was forked off; counted from the first pool on."""
+    return fork_generation
+
 # ---------------------------------------------------------------- life
 cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
     cdef pf_pool* p = <pf_pool*>calloc(1, sizeof(pf_pool))

@@ -19,6 +19,7 @@ from core cimport *
 from tensor_api cimport *
 from sig_api cimport *
 from exec_api cimport pf_host_table
+from device_api cimport pf_device_lost, pf_fork_generation
 
 cdef extern from *:
     """
@@ -528,11 +529,17 @@ cdef bint open_device(pf_device_entry* d) noexcept nogil:
     if d.dev == NULL and d.vtable.open(pf_host_table(), d.vtable.self, d.ordinal, &dev, text,
                                        sizeof(text)) == PF_OK:
         d.dev = dev
+        d.fork_gen = pf_fork_generation()
         open_streams(d)
     elif d.dev == NULL:
         text[511] = 0
         snprintf(d.problem, sizeof(d.problem), b"%s", text)
-    dev = d.dev
+    elif pf_device_lost(d):
+        snprintf(d.problem, sizeof(d.problem), b"it was opened before this process was forked; use it in "
+                 b"the child only, or start the process by spawn")
+        dev = NULL
+    if not pf_device_lost(d):
+        dev = d.dev
     pthread_mutex_unlock(&pf_opening_lock)
     return dev != NULL
 

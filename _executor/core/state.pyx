@@ -54,7 +54,7 @@ cdef struct Container:
     bint closed
 
 cdef struct State:
-    pf_a32 refs
+    pf_a32 refs, ended
     Container own
 
 cdef struct Globals:
@@ -205,6 +205,14 @@ cdef public void pf_state_unref(pf_state* state) noexcept nogil:
 
 cdef public void pf_state_close(pf_state* s, pf_status why) noexcept nogil:
     clear(&(<State*>s).own, why, True)
+
+
+cdef public void pf_state_end(pf_state* s) noexcept nogil:
+    pf_a32_store(&(<State*>s).ended, 1)
+
+
+cdef public int32_t pf_state_ended(pf_state* s) noexcept nogil:
+    return pf_a32_load(&(<State*>s).ended)
 
 
 cdef pf_status closed(pf_str name, pf_error* err) noexcept nogil:

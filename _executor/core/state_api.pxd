@@ -7,6 +7,8 @@ cdef extern from "pf_core.h" nogil:
     void pf_state_ref(pf_state* s) noexcept
     void pf_state_unref(pf_state* s) noexcept
     void pf_state_close(pf_state* s, pf_status why) noexcept
+    void pf_state_end(pf_state* s) noexcept
+    int32_t pf_state_ended(pf_state* s) noexcept
     void pf_containers_reset(const char** names, int32_t n) noexcept
     pf_status pf_state_variable(pf_state* s, pf_str container, pf_str name, int32_t type,
                                 pf_shape shape,

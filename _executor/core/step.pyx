@@ -16,11 +16,14 @@ from exec_api cimport *
 from tensor_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
+from device_api cimport pf_step_check_devices
 from watch_api cimport pf_watch_begin, pf_watch_end
 from trace_api cimport *
+from inspect_api cimport pf_inspect_feeds
 
 cdef enum:
     POLL_NS = 20000000
+    ORDER_NS = 50000000         # what an asynchronous call of a step in order has before others begin
     SLICE_NS = 100000000
     GRACE_NS = 3000000000       # what a kernel that does not listen to cancellation has to call done
 
@@ -135,6 +138,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     pf_a32_store_rlx(&s.shared, 0)
     s.drained = 0
     s.trace = NULL
+    s.inspect = NULL
     s.deadline_ns = 0
     s.next_poll_ns = 0
     s.give_up_ns = 0
@@ -654,9 +658,25 @@ cdef inline void begin_root(pf_step* s, pf_worker* w) noexcept nogil:
     cdef uint32_t k
     if s.plan.n_devices:
         pf_share(s)                 # their jobs end on other threads
+        pf_step_check_devices(s)
     pf_slab_reset(&s.root)
     for k in range(s.root.def_.n_roots):
         pf_make_ready(w, s.root.items + s.root.def_.roots[k])
+
+cdef pf_item* next_in_order(pf_worker* w) noexcept nogil:
+    """Of an inspected step in order: a call that ended goes on before anything else begins; one under way has a while to end."""
+    cdef pf_step* s = w.step
+    cdef pf_item* item = pf_pool_find(w)
+    cdef int64_t until = pf_now_ns() + ORDER_NS
+    while item == NULL and w.ready.n and s.deferred != NULL and not s.deferred.awaited:
+        if pf_now_ns() > until:
+            s.deferred.awaited = 1
+            break
+        pf_pool_wait(w, until)
+        if pf_a32_load_rlx(&s.n_posts):
+            run_posts(w)
+        item = pf_pool_find(w)
+    return item if item != NULL or w.ready.n == 0 else pf_heap_take(&w.ready, 0)
 
 cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
     cdef pf_item* item
@@ -674,6 +694,8 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
             run_posts(w)
         if w.schedule:
             item = pf_schedule_next(w)
+        elif s.inspect != NULL and s.inspect.ordered:
+            item = next_in_order(w)
         else:
             item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
         if item != NULL:
@@ -744,6 +766,7 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         if o.trace != NULL:
             s.trace = o.trace
             pf_trace_step_begin(s)
+        s.inspect = o.inspect
         s.poll = o.poll
         s.poll_arg = o.poll_arg
         if o.timeout_ns > 0:
@@ -754,11 +777,13 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         announce(o, s)
     w.kernels = 0
     fill_slots(s, take_args)
-    if plan.planned_bytes:
+    if plan.planned_bytes and s.inspect == NULL:
         pf_step_extent(s)
     if plan.watched:
         pf_watch_begin(s)
-    if plan.n_blocks == 1 and not plan.has_async and plan.n_frames_in_slabs == 0:
+    if s.inspect != NULL and pf_inspect_feeds(s):
+        pass
+    elif plan.n_blocks == 1 and not plan.has_async and plan.n_frames_in_slabs == 0:
         run_alone(s, &w)
     elif plan.n_blocks:
         run_shared(s, &w)

@@ -15,6 +15,7 @@ Threads: any.  `lock` guards the list, the links and the pins.
 """
 from core cimport *
 from exec_api cimport *
+from state_api cimport pf_state_end, pf_state_ended
 
 cdef enum:
     NAMED_BLOCKS = 12           # of each kind in a report
@@ -41,6 +42,8 @@ cdef public void pf_watch_begin(pf_step* s) noexcept nogil:
         first.prev_running = s
     first = s
     pthread_mutex_unlock(&pf_watch_lock)
+    if pf_state_ended(s.plan.state):    # pf_watch_cancel may have come too early to see it in the list
+        pf_step_cancel(s, PF_CANCELLED, b"the session was closed")
 
 cdef public void pf_watch_end(pf_step* s) noexcept nogil:
     global first
@@ -74,9 +77,11 @@ cdef pf_step* pin_next(pf_state* state) noexcept nogil:
     return s
 
 cdef public int32_t pf_watch_cancel(pf_state* state, pf_status why, const char* message) noexcept nogil:
-    """Cancels every watched step of the state; how many there were."""
+    """Cancels every watched step of the state, and each that begins later; how many there were."""
     cdef int32_t n = 0
-    cdef pf_step* s = pin_next(state)
+    cdef pf_step* s
+    pf_state_end(state)
+    s = pin_next(state)
     while s != NULL:
         pf_step_cancel(s, why, message)
         unpin(s)

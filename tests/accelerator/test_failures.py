@@ -249,3 +249,31 @@ with tf.device("/device:FAKE:0"):
     }
     assert "FAKE:1" in done["strict"].stderr and "Error" in done["strict"].stderr
     assert "[2.]" in done["soft"].stdout, done["soft"].stderr[-2000:]
+
+
+def test_a_child_after_fork_is_told_that_the_device_is_its_parents(library):
+    program = f"""
+import os, sys
+import pyflow as tf
+tf.load_op_library({str(library)!r})
+with tf.device("/device:FAKE:0"):
+    y = tf.constant([1.0]) * 2
+x = tf.constant([3.0]) + 1
+session = tf.Session()
+assert session.run(y) == 2
+child = os.fork()
+if child == 0:
+    for attempt in (session, tf.Session()):
+        try:
+            attempt.run(y)
+            os._exit(1)
+        except tf.errors.OpError as e:
+            if "fork" not in str(e):
+                print(e)
+                os._exit(2)
+    os._exit(0 if session.run(x) == 4 else 3)
+assert os.waitpid(child, 0)[1] == 0
+assert session.run(y) == 2
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
