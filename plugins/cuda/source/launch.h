@@ -109,13 +109,13 @@ static inline unsigned blocks_for(pf_ctx *c, int64_t n, int64_t per_block) {
 template <class F> pf_status each(pf_ctx *c, int64_t n, F f) {
   if (n <= 0) return PF_OK;
   PF_TRY(check_cuda(c, select_device(device_of(c)), "cudaSetDevice"));
-  each_kernel<<<blocks_for(c, n, THREADS), THREADS, 0, stream_of(c)->cuda> > >(f, n);
+  each_kernel<<<blocks_for(c, n, THREADS), THREADS, 0, stream_of(c)->cuda>>>(f, n);
   return check_cuda(c, cudaGetLastError(), "starting a kernel");
 }
 template <class F> pf_status map(pf_ctx *c, int64_t n, F f) {
   if (n <= 0) return PF_OK;
   PF_TRY(check_cuda(c, select_device(device_of(c)), "cudaSetDevice"));
-  map_kernel<<<blocks_for(c, n, THREADS * ITEMS), THREADS, 0, stream_of(c)->cuda> > >(f, n);
+  map_kernel<<<blocks_for(c, n, THREADS * ITEMS), THREADS, 0, stream_of(c)->cuda>>>(f, n);
   return check_cuda(c, cudaGetLastError(), "starting a kernel");
 }
 
@@ -195,7 +195,7 @@ template <class F> pf_status reduce(pf_ctx *c, int64_t rows, int64_t cols, F f, 
   PF_TRY(check_cuda(c, select_device(device_of(c)), "cudaSetDevice"));
   cudaStream_t s = stream_of(c)->cuda;
   if (cols <= 16 || (lie == ROWS_APART && cols <= 64 && rows >= 65536)) {
-    short_kernel<<<blocks_for(c, rows, THREADS), THREADS, 0, s> > >(f, rows, cols);
+    short_kernel<<<blocks_for(c, rows, THREADS), THREADS, 0, s>>>(f, rows, cols);
     return check_cuda(c, cudaGetLastError(), "starting a kernel");
   }
   int64_t blocks = lie == ROWS_APART ? rows : (rows + COLUMN_WIDTH - 1) / COLUMN_WIDTH;
@@ -211,10 +211,10 @@ template <class F> pf_status reduce(pf_ctx *c, int64_t rows, int64_t cols, F f, 
   }
   unsigned grid = (unsigned)least(blocks * pieces, (int64_t)1 << 20);
   if (lie == ROWS_APART)
-    apart_kernel<<<grid, THREADS, 0, s> > >(f, rows, cols, piece, pieces, (A *)partial.data);
-  else side_kernel<<<grid, THREADS, 0, s> > >(f, rows, cols, piece, pieces, (A *)partial.data);
+    apart_kernel<<<grid, THREADS, 0, s>>>(f, rows, cols, piece, pieces, (A *)partial.data);
+  else side_kernel<<<grid, THREADS, 0, s>>>(f, rows, cols, piece, pieces, (A *)partial.data);
   if (pieces > 1)
-    join_kernel<<<blocks_for(c, rows, THREADS), THREADS, 0, s> > >(f, rows, pieces,
+    join_kernel<<<blocks_for(c, rows, THREADS), THREADS, 0, s>>>(f, rows, pieces,
                                                                    (const A *)partial.data);
   return check_cuda(c, cudaGetLastError(), "starting a reduction");
 }

@@ -50,7 +50,7 @@ static const pf_plugin plugin = {.size = sizeof(pf_plugin),
                                  .min_minor = 1,
                                  .pad = 0};
 
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) {
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
   (void)host;
   collect();
   return &plugin;
