@@ -31,6 +31,8 @@ from infer_api cimport pf_infer_call
 from trace_api cimport *
 from inspect_api cimport *
 
+from threading import get_ident
+
 import numpy as np
 
 cnp.import_array()

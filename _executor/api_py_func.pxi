@@ -38,6 +38,31 @@ cdef extern from *:
     const pf_plugin pf_pyfunc_plugin
 
 cdef dict py_funcs = {}
+cdef dict py_func_watches = {}      # thread -> PyFuncFailures
+
+@cython.final
+cdef class PyFuncFailures:
+    """Context: `last` is what a py_func raised last on this thread, with its traceback; None: nothing."""
+    cdef readonly object last
+    cdef object outer
+
+    def __enter__(self):
+        self.outer = py_func_watches.get(get_ident())
+        py_func_watches[get_ident()] = self
+        return self
+
+    def __exit__(self, *failure):
+        if self.outer is None:
+            py_func_watches.pop(get_ident(), None)
+        else:
+            py_func_watches[get_ident()] = self.outer
+        self.outer = None
+
+cdef int watch_failure(object e) except -1:
+    cdef PyFuncFailures watch = py_func_watches.get(get_ident())
+    if watch is not None:
+        watch.last = e
+    return 0
 
 def register_py_func(token, callable):
     """Names a Python callable for PyFunc nodes: callable(*ndarrays) -> sequence of arrays."""
@@ -120,6 +145,8 @@ cdef void pf_pycall_go "pf_pycall_go"(void* arg) noexcept nogil:
         try:
             call_python(p)
         except BaseException as e:
+            if py_func_watches:
+                watch_failure(e)
             code, message = status_of(e)
             text = message.encode("utf-8", "replace")
             st = host.fail(p.ctx, code, text, len(text))

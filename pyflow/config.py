@@ -56,6 +56,12 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_PLUGIN_PROBE", "bool", True, 0, 0,
              "0: newly installed plugins are not tried in a process of their own before they are "
              "opened in this one."),
+    Variable("PYFLOW_DEBUG_RUN", "bool", False, 0, 0,
+             "1: sessions run op by op, in construction order; errors are raised at the line that "
+             "made the op; Session(debug=...) wins over it."),
+    Variable("PYFLOW_CHECK_NUMERICS", "bool", False, 0, 0,
+             "1: NaN and Inf are errors that name the op they come from; "
+             "Session(check_numerics=...) wins over it."),
     Variable("PYFLOW_STRICT_GRAPH", "bool", False, 0, 0,
              "1: adding ops to a graph that has run raises RuntimeError instead of warning once."),
     Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,

@@ -218,6 +218,7 @@ cdef extern from "pf_core.h" nogil:
         pf_lent* lent
         pf_lent lent_inline[6]
         char* message
+        int32_t code
         int64_t iter
         const pf_frame_def* loop
         pf_call* moved

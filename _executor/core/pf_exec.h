@@ -268,6 +268,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   pf_lent *lent;
   pf_lent lent_inline[6];
   char *message;
+  int32_t code, pad_code;           /* the status that came with `message`: it is what failed first */
   int64_t iter;                     /* iteration path of the loops around this call */
   const pf_frame_def *loop;         /* the innermost one that runs inline */
   /* asynchronous */

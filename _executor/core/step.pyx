@@ -475,6 +475,7 @@ cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
     cdef char given[1024]
     describe_inputs(c, given, 1024)
     if c.message != NULL:
+        st = <pf_status>c.code          # not what the kernel made of it: NULL from `var_get`, say, tells nobody why
         snprintf(text, 5200, b"%.4000s%s", c.message, given)
     else:
         snprintf(text, 5200, b"the kernel failed with status %d and no message%s", st, given)

@@ -47,6 +47,12 @@ def _check_internal(filename):
     return internal
 
 
+def is_internal(filename):
+    """Does the file belong to pyflow?"""
+    known = _is_internal.get(filename)
+    return _check_internal(filename) if known is None else known
+
+
 def here(depth=1):
     """The caller's stack as a flat tuple (code, offset, code, offset, ...), innermost first."""
     frame = sys._getframe(depth)

@@ -38,6 +38,7 @@ class Compiler:
         self.options = options
         self.deterministic = options.get("deterministic", False)
         self.rewrites = rewrites or rewrite.Options.none()
+        self._inspection = options.get("inspection")
         self._evaluate = evaluate.Evaluator(pool, devices, options)
         self._costs, self._pins = costs, place.Pins(devices)
         if log_placement:
@@ -85,7 +86,8 @@ class Compiler:
         if dump:
             dump("cut", graph)
         plan, data, origins = self._compile_plan(graph)
-        return Compiled(plan, self.graph, origins, data, self.options.get("debug", 0))
+        return Compiled(plan, self.graph, origins, data, self.options.get("debug", 0), None,
+                        self._inspection)
 
     def _compile_parts(self, parts, dump):
         plans, graphs, origins = [], [], {}
@@ -97,7 +99,8 @@ class Compiler:
             graphs.append(data)
             origins.update(own_origins)
         whole = runtime.executor().Parts(plans, [p.args for p in parts], [p.rets for p in parts])
-        return Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0), graphs)
+        return Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0), graphs,
+                        self._inspection)
 
     def _compile_plan(self, graph):
         """(core Plan, GraphDef bytes, {name of a node made by a pass: Operation it serves})."""
@@ -139,18 +142,24 @@ class Compiled:
 
     __slots__ = ("plan", "run", "graph", "origins", "data", "observed", "graphs", "partitioned")
 
-    def __init__(self, plan, graph, origins, data, debug_level, graphs=None):
+    def __init__(self, plan, graph, origins, data, debug_level, graphs=None, inspection=None):
         self.plan, self.graph, self.origins, self.data = plan, graph, origins, data
         self.graphs, self.partitioned = graphs or [data], graphs is not None
         trace = trace_file.for_process()
-        self.observed = debug_level >= 2 or trace is not None
-        self.run = debug.observed_run(plan, debug_level) if debug_level >= 2 else plan.run
+        self.observed = debug_level >= 2 or trace is not None or inspection is not None
+        self.run = inspection.run_of(self) if inspection is not None else plan.run
+        if debug_level >= 2:
+            self.run = debug.observed_run(plan, debug_level, self.run)
         if trace is not None:
             self.run = trace.run(self.run)
 
     def explain(self, failure):
         """The tf.errors exception for a StepError."""
         return failures.to_op_error(failure, self.graph, self.origins)
+
+    def operation(self, node):
+        """The Operation that the plan's node of that name serves, or None."""
+        return failures.operation(self.graph, self.origins, node)
 
 
 def placement_costs(placement, measured):

@@ -31,7 +31,7 @@ from pyflow.passes.rewrite import Options as Rewrites
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import metadata, partial_run, partial_stages, plans, runtime
+from pyflow.session import (inspection, metadata, partial_run, partial_stages, plans, runtime)
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
@@ -84,7 +84,8 @@ class BaseSession:
     """A session on the operations of one graph; see `Session`."""
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None, placement=None, placement_costs=None):
+                 partitions=None, placement=None, placement_costs=None, debug=None,
+                 check_numerics=None):
         self._closed, self._closed_at = True, None      # until everything below worked
         self._graph = graph_lib.get_default_graph() if graph is None else graph
         if not isinstance(self._graph, graph_lib.Graph):
@@ -99,11 +100,12 @@ class BaseSession:
         self._callables = weakref.WeakSet()
         self._default_session = None
         self._open(deterministic, _check_partitions(partitions),
-                   plans.placement_costs(placement, placement_costs))
+                   plans.placement_costs(placement, placement_costs),
+                   inspection.choose(debug, check_numerics))
         self._closed = False
         _live.add(self)
 
-    def _open(self, deterministic, partitions, costs):
+    def _open(self, deterministic, partitions, costs, inspect):
         executor = runtime.start()
         config = self._config
         self._step_error = executor.StepError
@@ -117,11 +119,15 @@ class BaseSession:
                    "partitions": partitions, "debug": env.value("PYFLOW_DEBUG"),
                    "schedule_recvs": config is not None
                    and bool(config.graph_options.enable_recv_scheduling)}
+        rewrites, pool = Rewrites.of(config), self._pools.get(0)
+        self._inspection = options["inspection"] = inspect
+        if inspect is not None:
+            options, rewrites = inspect.plan_options(options), inspect.rewrites(rewrites)
+            pool = runtime.pool(1) if inspect.debug else pool
         self._compiler = plans.Compiler(
-            self._graph, self._state, self._pools.get(0), devices,
+            self._graph, self._state, pool, devices,
             bool(getattr(config, "allow_soft_placement", False)),
-            bool(getattr(config, "log_device_placement", False)), options, Rewrites.of(config),
-            costs)
+            bool(getattr(config, "log_device_placement", False)), options, rewrites, costs)
         self._changes = self._count_changes()
 
     # ------------------------------------------------------------ properties
@@ -242,7 +248,9 @@ class BaseSession:
         order = {t: i for i, t in enumerate(fed)}
         fed_fetches = [(slot, order[t]) for slot, t in enumerate(mapper.tensors) if t in order]
         computed = [t for t in mapper.tensors if t not in order]
-        compiler = self._compiler.on_pool(self._pools.get(pool)) if pool else self._compiler
+        in_debug = self._inspection is not None and self._inspection.debug
+        compiler = (self._compiler if not pool or in_debug else
+                    self._compiler.on_pool(self._pools.get(pool)))
         compiled = compiler.compile(computed, mapper.targets, list(fed))
         self._graph.mark_run()
         return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._step_error,
@@ -352,6 +360,16 @@ class BaseSession:
             self._partial_runs.pop(handle, None)
         return mapper.build(values)
 
+    def debug_break(self, *names):
+        """Stops in pdb before each op whose name matches one of `names` (of this session, from now on; none: no stops).
+
+        names: Operations, Tensors, or patterns ("fc*/MatMul").  The frame is at the line that made the op, with `op`,
+        `name` and `inputs` as locals; `s` goes on to the next op.  Raises RuntimeError without debug=True.
+        """
+        if self._inspection is None or not self._inspection.debug:
+            raise RuntimeError("debug_break needs a session in debug mode: tf.Session(debug=True), or PYFLOW_DEBUG_RUN=1")
+        self._inspection.stop_at(names)
+
     # ------------------------------------------------------------ life
 
     def close(self):
@@ -438,6 +456,11 @@ class Session(BaseSession):
         some microseconds more per edge between devices.  Default: PYFLOW_PARTITIONS, else "one".
     placement: "default", TensorFlow's rule (passes/place.py); "cost", each node goes where a
         simulated step ends earliest (passes/place_cost.py).  Default: PYFLOW_PLACEMENT.
+    debug: True runs op by op, in construction order, on one thread; an error is raised at the line
+        that made the op, where pdb can look at its inputs (session/inspection.py).  Default:
+        PYFLOW_DEBUG_RUN.
+    check_numerics: True makes NaN and Inf an error that names the op they come from.  Default:
+        PYFLOW_CHECK_NUMERICS, and in debug mode.
     placement_costs: for "cost" (which it implies): RunMetadata or StepStats of an earlier run, or
         {node name: seconds}.
 
@@ -446,9 +469,10 @@ class Session(BaseSession):
     """
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None, placement=None, placement_costs=None):
+                 partitions=None, placement=None, placement_costs=None, debug=None,
+                 check_numerics=None):
         super().__init__(target, graph, config, threads, deterministic, partitions, placement,
-                         placement_costs)
+                         placement_costs, debug, check_numerics)
         self._contexts = []
 
     def __enter__(self):
@@ -479,9 +503,10 @@ class InteractiveSession(BaseSession):
     """A session that is the default one from its making until `close`, for interactive work."""
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None, placement=None, placement_costs=None):
+                 partitions=None, placement=None, placement_costs=None, debug=None,
+                 check_numerics=None):
         super().__init__(target, graph, config, threads, deterministic, partitions, placement,
-                         placement_costs)
+                         placement_costs, debug, check_numerics)
         self._contexts = [self.as_default()]
         if graph is not None:
             self._contexts.append(self._graph.as_default())

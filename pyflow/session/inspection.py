@@ -1,0 +1,118 @@
+"""Sessions that look at every kernel: Session(check_numerics=True) and Session(debug=True).
+
+check_numerics  NaN and Inf are errors where they are born, in loops, branches and optimisers too; the error names the
+                op, its line and its inputs.  Kernels run as always, on all threads; the graph is the user's own.
+debug           op by op, in construction order, on the calling thread.  An error is raised in a frame at the line that
+                made the op, with `op`, `name`, `inputs` and `outputs` (arrays by tensor name) as locals: the traceback
+                ends there, and `pdb.pm()` goes there.  Breakpoints: a debugger's own (file and line), and
+                `Session.debug_break`; in pdb, `s` goes on to the next op.  NaN and Inf as above.
+
+Invariants
+    1. The graph that runs is the one the user built: no rewrites, no compiled groups.
+    2. Values shown are read-only and stay as they were.
+
+Threads: any; runs of a session in debug mode are independent of each other.
+"""
+import fnmatch
+import os
+import pdb
+import sys
+
+from pyflow import config as env
+from pyflow.passes.rewrite import Options as Rewrites
+from pyflow.session import runtime, user_frames
+
+
+def choose(debug, check_numerics):
+    """The Inspection for Session(debug=, check_numerics=), each None: as the environment says; None: none."""
+    if debug is None:
+        debug = env.value("PYFLOW_DEBUG_RUN")
+    if check_numerics is None:
+        check_numerics = bool(debug) or env.value("PYFLOW_CHECK_NUMERICS")
+    return Inspection(bool(debug), bool(check_numerics)) if debug or check_numerics else None
+
+
+class Inspection:
+    """How a session looks at its kernels.  debug: op by op; numerics: NaN and Inf are errors; breaks: names to stop at."""
+
+    def __init__(self, debug, numerics):
+        self.debug, self.numerics = debug, numerics
+        self.breaks = ()
+
+    def plan_options(self, options):
+        """The core's options for plans that are looked at."""
+        options = {**options, "groups": False}
+        if self.debug:
+            options.update(threads=1, blocks=False, ordered=True, partitions="one")
+        return options
+
+    @staticmethod
+    def rewrites(chosen):
+        """No rewrite but what the user asked for by name: recomputation and swapping."""
+        return Rewrites(False, False, False, chosen.memory)
+
+    def run_of(self, compiled):
+        """A function like `compiled.plan.run` that looks at the kernels."""
+        plan, new = compiled.plan, runtime.executor().Inspector
+        if self.debug:
+            return lambda *args, **options: _Watch(compiled, self).run(args, options)
+        return lambda *args, **options: plan.run(*args, inspect=new(numerics=True), **options)
+
+    def stop_at(self, names):
+        """Breakpoints at ops whose names match one of `names` (fnmatch patterns, Operations, Tensors)."""
+        self.breaks = tuple(getattr(getattr(n, "op", n), "name", n) for n in names)
+
+
+class _Watch:
+    """One step in debug mode."""
+
+    def __init__(self, compiled, inspection):
+        self._compiled, self._inspection = compiled, inspection
+        self._failed = None
+
+    def run(self, args, options):
+        executor = runtime.executor()
+        inspector = executor.Inspector(self._before, self._remember, self._inspection.numerics, True)
+        try:
+            with executor.PyFuncFailures() as raised:
+                return self._compiled.plan.run(*args, inspect=inspector, **options)
+        except executor.StepError as failure:
+            error = self._compiled.explain(failure)
+            node = failure.node
+        op = getattr(error, "op", None)
+        if op is None:
+            raise error
+        _, inputs, outputs = self._failed if self._failed and self._failed[0] == node else (0, [], [])
+        user_frames.raise_at(op.origin, _locals(op, inputs, outputs), error, raised.last)
+
+    def _remember(self, name, inputs, outputs):
+        if self._failed is None:
+            self._failed = name, inputs, outputs
+
+    def _before(self, name, inputs):
+        wanted = any(fnmatch.fnmatchcase(name, pattern) for pattern in self._inspection.breaks)
+        if wanted or sys.gettrace() is not None:
+            op = self._compiled.operation(name)
+            if op is not None:
+                user_frames.call_at(op.origin, _locals(op, inputs, []), _stop if wanted else _nothing)
+
+
+def _locals(op, inputs, outputs):
+    return {"op": op, "name": op.name, "inputs": _by_name(op.inputs, inputs),
+            "outputs": _by_name(op.outputs, outputs)}
+
+
+def _by_name(tensors, values):
+    return {tensor.name: value for tensor, value in zip(tensors, values)}
+
+
+def _nothing():
+    pass
+
+
+def _stop():
+    """A breakpoint in the caller's frame; pdb does not stop inside of pyflow."""
+    if sys.breakpointhook is sys.__breakpointhook__ and not os.environ.get("PYTHONBREAKPOINT"):
+        pdb.Pdb(skip=["pyflow", "pyflow.*"]).set_trace(sys._getframe(1))
+    else:
+        sys.breakpointhook()
