@@ -1,0 +1,105 @@
+"""Builds the two fuzz targets: the core, sliced to C, and the CPU kernels under clang's libFuzzer, ASan
+and UBSan.
+
+    python tests/fuzz_format/build.py FOLDER    # -> FOLDER/fuzz_graph, FOLDER/fuzz_checkpoint
+
+Needs clang and Cython.  Only what changed is compiled again.  The lists of sources are those of the
+meson.build files, so a new module is fuzzed without a word here.  Kernels are built for the baseline
+instruction set; coverage is collected in the core and in the checkpoint's reader, sanitizers watch all.
+"""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CORE = ROOT / "_executor" / "core"
+KERNELS = ROOT / "plugins" / "cpu" / "kernels"
+ACCELERATOR = ROOT / "examples" / "plugin_accelerator" / "src"
+SANITIZE = "-fsanitize=address,undefined"
+FLAGS = ["clang", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g1", "-w", "-fno-omit-frame-pointer",
+         "-fno-sanitize-recover=all", "-DPF_NO_BLOCK_CACHE", "-DPF_HAVE_BASELINE=1",
+         "-DPF_ISA=baseline", f"-I{ROOT / 'include'}", f"-I{CORE}", f"-I{KERNELS}"]
+COVERED = "-fsanitize=fuzzer-no-link"
+TARGETS = ("fuzz_graph", "fuzz_checkpoint")
+
+
+def listed(text, name):
+    """The quoted names of one list of a meson.build."""
+    body = re.search(rf"^{name} = \[(.*?)\]", text, re.S | re.M).group(1)
+    return re.findall(r"'([^']+)'", re.sub(r"#.*", "", body))
+
+
+def run(command):
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(str(x) for x in command)}\n{done.stdout}{done.stderr}")
+
+
+def older(target, *sources):
+    return not target.exists() or any(s.stat().st_mtime > target.stat().st_mtime for s in sources)
+
+
+def slice_module(folder, name, newest):
+    """One core module as C."""
+    source, target = CORE / f"{name}.pyx", folder / f"{name}.c"
+    if older(target, source, newest):
+        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, "-I", CORE])
+    return target
+
+
+def compile_one(folder, source, newest, covered, *extra):
+    target = folder / f"{source.stem}.o"
+    if older(target, source, newest):
+        flags = [SANITIZE, COVERED] if covered else [SANITIZE]
+        run([*FLAGS, *flags, *extra, "-c", source, "-o", target])
+    return target
+
+
+def one_plugin(target, jobs, entry):
+    """A plugin as one object that shows nothing but its entry, as a library would."""
+    run(["ld", "-r", "-o", target, *[job.result() for job in jobs]])
+    run(["objcopy", f"--keep-global-symbol={entry}", target])
+    return target
+
+
+def latest(paths):
+    return max(paths, key=lambda path: path.stat().st_mtime)
+
+
+def main(folder):
+    folder = pathlib.Path(folder)
+    for part in ("cpu", "fake"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    modules = listed((ROOT / "_executor" / "meson.build").read_text(), "core_modules")
+    text = (KERNELS / "meson.build").read_text()
+    kernels = [KERNELS / name for name in listed(text, "isa_sources") + listed(text, "sources")]
+    accelerator = sorted(ACCELERATOR.glob("*.c"))
+    newest = latest(p for p in CORE.iterdir() if p.suffix in (".h", ".pxd", ".pxi"))
+    header = latest([*KERNELS.glob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])
+    table = folder / "op_table.c"
+    run([sys.executable, ROOT / "_executor" / "gen_op_table.py", table, folder / "op_table.d"])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        sliced = list(pool.map(lambda m: slice_module(folder, m, newest), modules))
+        jobs = [pool.submit(compile_one, folder, c, newest, True) for c in [*sliced, table]]
+        jobs += [pool.submit(compile_one, folder, HERE / name, newest, False)
+                 for name in ("common.c", "mutate_graph.c")]
+        cpu = [pool.submit(compile_one, folder / "cpu", c, header, "checkpoint" in c.name)
+               for c in kernels]
+        rename = ["-Dpyflow_plugin_v1=pyflow_fake_plugin", f"-I{ACCELERATOR}"]
+        fake = [pool.submit(compile_one, folder / "fake", c, header, False, *rename)
+                for c in accelerator]
+        shared = [job.result() for job in jobs]
+        shared.append(one_plugin(folder / "cpu.o", cpu, "pyflow_plugin_v1"))
+        shared.append(one_plugin(folder / "fake.o", fake, "pyflow_fake_plugin"))
+    for name in TARGETS:
+        main_o = compile_one(folder, HERE / f"{name}.c", newest, True)
+        run(["clang", SANITIZE, "-fsanitize=fuzzer", main_o, *shared, "-o", folder / name,
+             "-pthread", "-ldl", "-lm"])
+    print(f"built {', '.join(str(folder / name) for name in TARGETS)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
