@@ -27,6 +27,7 @@ cdef pf_status run_group(pf_ctx* ctx, const void* state) noexcept nogil:
     c.message = NULL
     if said != NULL:
         what = said
+        st = <pf_status>c.code
     snprintf(text, 4000, b"%.2500s [in a group compiled by plugin '%s': %s]", what, p.plugin, p.nodes)
     free(said)
     return pf_fail(&c.ctx, st if st > 0 else PF_INTERNAL, text)

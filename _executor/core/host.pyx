@@ -32,6 +32,7 @@ cdef pf_status h_fail(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noe
             if n:
                 memcpy(c.message, msg, <size_t>n)
             c.message[n] = 0
+            c.code = st if st > 0 else PF_INTERNAL
     c.dirty = 1
     return st if st > 0 else PF_INTERNAL
 

@@ -120,7 +120,7 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
         info.dropped = dropped
     if st != PF_OK and st != PF_DECLINE:
         if call.message != NULL:
-            pf_comp_fail(c, i, st, call.message)
+            pf_comp_fail(c, i, <pf_status>call.code, call.message)
         else:
             pf_comp_fail(c, i, st, b"the kernel's init failed without a message")
     pf_call_cleanup(&call)

@@ -26,7 +26,8 @@ Threads: pure but for the nodes of the graph given.
 from pyflow.framework import dtypes, errors
 from pyflow.passes import node as node_lib
 from pyflow.passes.place_devices import LOCAL, Device, Devices  # noqa: F401 - the pass's interface
-from pyflow.passes.place_groups import RESOURCE, Groups, made_at, types_text, unknown_device
+from pyflow.passes.place_groups import (RESOURCE, Groups, made_at, state_key, types_text,
+                                        unknown_device)
 from pyflow.passes.place_kernels import BUILT_IN
 
 SMALL = 64                          # elements of an integer tensor that is no work
@@ -102,30 +103,34 @@ class Pins:
             return
         nodes = (_with_users(new, operations) if costs is None
                  else node_lib.whole(graph).nodes)
-        groups = Groups(nodes)
-        groups.limit(self._devices, soft, self.at, strict=False)
-        if costs is None:
-            chosen = _Default(groups, self._devices).choose()
-        else:
-            chosen, _ = costs.choose(groups, self._devices)
-        names = {op.name for op in new}
-        for i, node in enumerate(nodes):
-            if node.name in names:
-                self.at[node.name] = chosen[groups.of[i]]
+        groups, names = Groups(nodes), {op.name for op in new}
+        roots = {node.name: groups.of[i] for i, node in enumerate(nodes) if node.name in names}
+        chosen = None
+        while chosen is None or self._devices.drop_broken({chosen[g] for g in roots.values()}):
+            groups.limit(self._devices, soft, self.at, strict=False)
+            if costs is None:
+                chosen = _Default(groups, self._devices).choose()
+            else:
+                chosen, _ = costs.choose(groups, self._devices)
+        self.at.update((name, chosen[g]) for name, g in roots.items())
 
 
 def _with_users(holders, operations):
     """Pass nodes of the operations that may have to share a device with one of `holders`; what
     else they read is left out."""
-    labelled = {}
+    labelled, states = {}, {}
     for op in operations:
         if op.attrs.get("_class"):
             for name in _labels(op):
                 labelled.setdefault(name, []).append(op)
+        if not op._inputs and holds_state(op):
+            states.setdefault(_state_key(op), []).append(op)
     needed, stack = set(holders), list(holders)
     while stack:
         op = stack.pop()
         near = [o for name in (op.name, *_labels(op)) for o in labelled.get(name, ())]
+        if not op._inputs and holds_state(op):
+            near += states[_state_key(op)]
         for t in op.outputs:
             if t.dtype._is_ref_dtype or t.dtype._number == RESOURCE:
                 near += t.consumers()
@@ -147,6 +152,10 @@ def _with_users(holders, operations):
 def _labels(op):
     return [(label.decode() if isinstance(label, bytes) else label).removeprefix("loc:@")
             for label in op.attrs.get("_class") or ()]
+
+
+def _state_key(op):
+    return state_key(node_lib._node(op))
 
 
 def holds_state(op):

@@ -1,13 +1,16 @@
 """Which nodes must share a device, and which devices each group may use.
 
-Union-find over three kinds of ties: a reference that stays one (`Assign` and its variable), the
-handle of a resource, and a colocation label (`_class = loc:@x`, from tf.colocate_with).  A group's
-devices are the intersection of what its nodes asked for and of what has kernels for them.
+Union-find over four kinds of ties: a reference that stays one (`Assign` and its variable), the
+handle of a resource, a colocation label (`_class = loc:@x`, from tf.colocate_with), and one name
+of state (two VarHandleOps with one shared_name).  A group's devices are the intersection of what
+its nodes asked for and of what has kernels for them.
 
 Invariants
     1. A group's number is the index of its first node; `mask[group]` is never 0 after `limit`.
     2. A conflict is an InvalidArgumentError that names the two nodes and their lines; with soft
        placement requests give way, the first node's last; kernels never do.
+    3. A group with a pinned node is where the pin says, or an error: soft or not, state that is
+       somewhere does not move.
 
 Threads: belongs to one call of `place`.
 """
@@ -51,8 +54,10 @@ class Groups:
                 number = dtype._number
                 if number >= _FIRST_REF or number == RESOURCE:
                     holders.add(node)
-        by_name = None
+        by_name, by_state = None, {}
         for i, node in enumerate(self.nodes):
+            if node in holders and not node.inputs:
+                self._join(by_state.setdefault(state_key(node), i), i, "state")
             if holders:
                 for edge in node.inputs:
                     if edge[0] in holders:
@@ -88,11 +93,12 @@ class Groups:
     def limit(self, devices, soft, pins=None, strict=True):
         """Sets `mask` (per group), `asked` (groups that asked for something) from requests and
         kernels.  pins: {node name: device index} for nodes whose state is there already.  Raises
-        InvalidArgumentError for what cannot be (strict=False: such groups may use all devices).
+        InvalidArgumentError for what cannot be (strict=False: such groups get the device of the
+        pin, or what their first node can have).
         """
         nodes, of = self.nodes, self.of
         self.mask, self.asked = [devices.everything] * len(nodes), set()
-        broken = {}
+        broken, self._pinned = {}, {}
         kernel_mask, request_mask = devices.kernel_mask, devices.mask
         mask = self.mask
         for i, node in enumerate(nodes):
@@ -100,8 +106,9 @@ class Groups:
             if node.device:
                 self.asked.add(root)
                 allowed &= request_mask(node.device)
-            if pins and node.name in pins:
-                allowed = allowed & 1 << pins[node.name] or allowed
+            if pins and node.name in pins and devices.everything >> pins[node.name] & 1:
+                self._pinned.setdefault(root, (i, pins[node.name]))
+                allowed &= 1 << pins[node.name]
             mask[root] = allowed = mask[root] & allowed
             if not allowed:
                 broken.setdefault(root, i)
@@ -114,10 +121,13 @@ class Groups:
         kernels = devices.everything
         for i in members:
             kernels &= devices.kernel_mask(self.nodes[i])
+        pin = 1 << self._pinned[root][1] if root in self._pinned else 0
+        if pin and (not strict or soft and kernels & pin):
+            return pin
         if not strict and not (soft and kernels):
-            return devices.everything
-        if not soft or not kernels:
-            raise self._conflict(members, devices, soft)
+            return self._own_mask(root, devices)
+        if not soft or not kernels or pin:
+            raise self._conflict(members, devices, soft) or self._pin_conflict(root, devices, soft)
         mask = kernels
         requests = [self.nodes[i].device for i in members if self.nodes[i].device]
         for request in requests:
@@ -127,8 +137,14 @@ class Groups:
                 mask = mask & devices.type_mask(request) or mask
         return mask
 
+    def _own_mask(self, i, devices):
+        """What node i could use if it were alone."""
+        node = self.nodes[i]
+        kernels = devices.kernel_mask(node)
+        return (kernels & devices.mask(node.device) if node.device else 0) or kernels
+
     def _conflict(self, members, devices, soft):
-        """The error for members whose devices have nothing in common."""
+        """The error for members whose devices have nothing in common; None if they have."""
         nodes, masks = [self.nodes[i] for i in members], []
         for node in nodes:
             kernels = devices.kernel_mask(node)
@@ -146,7 +162,31 @@ class Groups:
                     other = next(j for j in range(k) if masks[j] != devices.everything)
                 return _error(nodes[k], self._disagree(nodes[other], nodes[k], devices))
             together &= mask
-        raise AssertionError("a group without conflict was reported")
+        return None
+
+    def _pin_conflict(self, root, devices, soft):
+        """The error for a member that cannot be where the state it uses is."""
+        i, at = self._pinned[root]
+        holder = self.nodes[i]
+        for k in self.members.get(root, [root]):
+            node = self.nodes[k]
+            there = devices.kernel_mask(node)
+            if node.device and not soft:
+                there &= devices.mask(node.device)
+            if not there >> at & 1:
+                needs = _needs(node, devices) if not soft else _kernels_of(node, devices)
+                return _error(node, (
+                    f"Cannot place node '{node.name}' ({node.op}){made_at(node)} on"
+                    f" {devices.names[at]}, where its state '{holder.name}' ({holder.op})"
+                    f"{made_at(holder)} is: '{node.name}' {needs}. A session places a"
+                    " variable when it first runs, with all its users in the graph, and it stays"
+                    f" there: make '{node.name}' before the first run, put '{holder.name}' on a"
+                    " device for both with tf.device, or open a new session."))
+        pins = [self.nodes[k] for k in self.members[root] if self.nodes[k] is not holder]
+        return _error(pins[-1], (
+            f"Cannot place node '{pins[-1].name}' ({pins[-1].op}){made_at(pins[-1])}: nodes that"
+            f" share its device have their state in different places, '{holder.name}' on"
+            f" {devices.names[at]}. Make what joins them before the session's first run."))
 
     def _disagree(self, first, second, devices):
         ties = {why for i, (_, why) in self.ties.items()
@@ -166,6 +206,10 @@ def _needs(node, devices):
     if node.device:
         full = devices.resolve(node.device)
         return f"asked for {node.device}" + (f" ({full})" if full != node.device else "")
+    return _kernels_of(node, devices)
+
+
+def _kernels_of(node, devices):
     types = devices.kernels.types(node) if devices.kernels is not None else None
     return f"has kernels for {' and '.join(sorted(types or ('no device',)))} only"
 
@@ -206,6 +250,11 @@ def no_kernel(node, devices):
         f" {devices.kernels.registered(node.op)}. Cast the inputs, place the node elsewhere, or set"
         " allow_soft_placement=True."
     )
+
+
+def state_key(node):
+    """Equal for nodes without inputs that hold the same variable or resource of a session."""
+    return node.op, node.attrs.get("container") or "", node.attrs.get("shared_name") or node.name
 
 
 def types_text(node):
