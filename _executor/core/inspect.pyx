@@ -291,11 +291,7 @@ cdef public pf_status pf_inspect_feeds(pf_step* s) noexcept nogil:
             continue
         memset(&about, 0, sizeof(about))
         about.name = s.plan.arg_name[k]
-        while about.name.len and about.name.data[about.name.len - 1] != b':':
-            about.name.len -= 1
-        about.name.len = about.name.len - 1 if about.name.len else s.plan.arg_name[k].len
-        at = snprintf(text, ROOM, b"check_numerics: the value fed for '%.*s' ",
-                      <int>min(s.plan.arg_name[k].len, 200), s.plan.arg_name[k].data)
+        at = snprintf(text, ROOM, b"check_numerics: the value fed ")
         add_bad(text, at, t, f)
         pf_step_fail(s, &about, PF_INVALID_ARGUMENT, text)
         return PF_INVALID_ARGUMENT

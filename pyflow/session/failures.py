@@ -24,7 +24,7 @@ def to_op_error(failure, graph, origins):
     """
     if failure.code == errors.CANCELLED and failure.message.startswith("KeyboardInterrupt"):
         return KeyboardInterrupt()              # Ctrl-C while a py_func ran
-    op = operation(graph, origins, failure.node)
+    op = origins.get(failure.node) or _operation(graph, failure.node)
     kind = (
         errors.exception_type_from_error_code(failure.code)
         if failure.code in _CODES
@@ -34,11 +34,6 @@ def to_op_error(failure, graph, origins):
 
 
 _CODES = frozenset(range(1, 17))
-
-
-def operation(graph, origins, name):
-    """The Operation behind a plan's node, or None; origins as in `to_op_error`."""
-    return origins.get(name) or _operation(graph, name)
 
 
 def _operation(graph, name):

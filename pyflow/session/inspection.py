@@ -16,6 +16,7 @@ Threads: any; runs of a session in debug mode are independent of each other.
 import fnmatch
 import os
 import pdb
+import re
 import sys
 
 from pyflow import config as env
@@ -33,11 +34,11 @@ def choose(debug, check_numerics):
 
 
 class Inspection:
-    """How a session looks at its kernels.  debug: op by op; numerics: NaN and Inf are errors; breaks: names to stop at."""
+    """How a session looks at its kernels.  debug: op by op; numerics: NaN and Inf are errors; breaks(name): stop there?"""
 
     def __init__(self, debug, numerics):
         self.debug, self.numerics = debug, numerics
-        self.breaks = ()
+        self.breaks = _never
 
     def plan_options(self, options):
         """The core's options for plans that are looked at."""
@@ -60,7 +61,8 @@ class Inspection:
 
     def stop_at(self, names):
         """Breakpoints at ops whose names match one of `names` (fnmatch patterns, Operations, Tensors)."""
-        self.breaks = tuple(getattr(getattr(n, "op", n), "name", n) for n in names)
+        names = [getattr(getattr(n, "op", n), "name", n) for n in names]
+        self.breaks = re.compile("|".join(map(fnmatch.translate, names))).match if names else _never
 
 
 class _Watch:
@@ -90,9 +92,9 @@ class _Watch:
             self._failed = name, inputs, outputs
 
     def _before(self, name, inputs):
-        wanted = any(fnmatch.fnmatchcase(name, pattern) for pattern in self._inspection.breaks)
+        wanted = self._inspection.breaks(name)
         if wanted or sys.gettrace() is not None:
-            op = self._compiled.operation(name)
+            op = self._compiled.graph._get_operation_by_name_unsafe(name)
             if op is not None:
                 user_frames.call_at(op.origin, _locals(op, inputs, []), _stop if wanted else _nothing)
 
@@ -108,6 +110,10 @@ def _by_name(tensors, values):
 
 def _nothing():
     pass
+
+
+def _never(name):
+    return False
 
 
 def _stop():

@@ -157,10 +157,6 @@ class Compiled:
         """The tf.errors exception for a StepError."""
         return failures.to_op_error(failure, self.graph, self.origins)
 
-    def operation(self, node):
-        """The Operation that the plan's node of that name serves, or None."""
-        return failures.operation(self.graph, self.origins, node)
-
 
 def placement_costs(placement, measured):
     """The CostModel for Session(placement=, placement_costs=), None for TensorFlow's rule."""

@@ -18,6 +18,7 @@ import ast
 import functools
 import linecache
 import sys
+import types
 
 from pyflow.framework import origin as origin_lib
 
@@ -35,12 +36,22 @@ def raise_at(origin, values, error, cause=None):
 
 
 def _enter(origin, values, statement):
+    tracer = sys.gettrace()
+    sys.settrace(None)                  # a debugger sees the user's frames, not how they are made
+    try:
+        step = _prepared(origin, values, statement)
+    finally:
+        sys.settrace(tracer)
+    return step()
+
+
+def _prepared(origin, values, statement):
     frames = _frames_to_show(origin)
     inner = _function(frames[0], tuple(values), statement)
     step = functools.partial(inner, **values)
     for frame in frames[1:]:
         step = functools.partial(_function(frame, ("_inner",), "return _inner()"), _inner=step)
-    return step()
+    return step
 
 
 def _frames_to_show(origin):
@@ -68,16 +79,14 @@ def _function(frame, names, statement):
     code = _codes.get(key)
     if code is None:
         code = _codes[key] = _compile(frame, names, statement)
-    scope = _globals_of(frame.filename)
-    exec(code, scope)
-    return scope.pop("_made_")
+    return types.FunctionType(code, _globals_of(frame.filename))
 
 
 _codes = {}
 
 
-def _compile(frame, names, statement):
-    tree = ast.parse(f"def _made_({', '.join(names)}):\n {statement}\n")
+def _compile(frame, parameters, statement):
+    tree = ast.parse(f"def _made_({', '.join(parameters)}):\n {statement}\n")
     line = linecache.getline(frame.filename, frame.lineno)
     start, end = len(line) - len(line.lstrip()), len(line.rstrip().encode())
     for node in ast.walk(tree):
@@ -85,10 +94,9 @@ def _compile(frame, names, statement):
             node.lineno = node.end_lineno = frame.lineno
             node.col_offset, node.end_col_offset = start, max(end, start + 1)
     module = compile(tree, frame.filename, "exec")
-    name = frame.function
-    consts = tuple(c.replace(co_name=name, **({"co_qualname": name} if hasattr(c, "co_qualname") else {}))
-                   if hasattr(c, "co_name") else c for c in module.co_consts)
-    return module.replace(co_consts=consts)
+    [code] = [c for c in module.co_consts if isinstance(c, types.CodeType)]
+    names = ("co_name", "co_qualname") if hasattr(code, "co_qualname") else ("co_name",)
+    return code.replace(**dict.fromkeys(names, frame.function))
 
 
 def _globals_of(filename):
