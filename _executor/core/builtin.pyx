@@ -32,6 +32,14 @@ cdef public pf_status pf_k_copy(pf_ctx* c, const void* state) noexcept nogil:
         return PF_RESOURCE_EXHAUSTED
     return c.host.bring_output(kept, 0, value)
 
+cdef pf_status stream_reached(pf_ctx* c, void* arg) noexcept nogil:
+    return PF_OK
+
+cdef public pf_status pf_k_await_stream(pf_ctx* c, const void* state) noexcept nogil:
+    cdef uint64_t ticket
+    cdef pf_ctx* kept = c.host.defer(c, &ticket)
+    return c.host.after(kept, stream_reached, NULL) if kept != NULL else PF_RESOURCE_EXHAUSTED
+
 cdef public pf_status pf_k_read_variable(pf_ctx* c, const void* state) noexcept nogil:
     return c.host.var_read(c, 0, 0)
 

@@ -12,12 +12,15 @@ typedef struct { int32_t dtype, pad; pf_shape shape; } pf_placeholder_state;
 static const pf_attr *const pf_placeholder_attrs[] = {
   PF_ATTR(pf_placeholder_state, PF_ATTR_TYPE, dtype), PF_ATTR(pf_placeholder_state, PF_ATTR_SHAPE, shape), 0};
 pf_status pf_k_copy(pf_ctx *c, const void *state);
+pf_status pf_k_await_stream(pf_ctx *c, const void *state);
 
 static const pf_op pf_op_to_host = {.size = sizeof(pf_op), .name = "_CopyToHost", .sig = "input: T -> output: T; T: type",
   .doc = "The input in host memory: put in by the planner where a device's value is read on the host."};
 static const pf_op pf_op_to_device = {.size = sizeof(pf_op), .name = "_CopyToDevice", .sig = "input: T -> output: T; T: type",
   .doc = "The input in the memory of the node's device: put in by the planner."};
-static const pf_op *const pf_builtin_ops[] = {&pf_op_to_host, &pf_op_to_device, 0};
+static const pf_op pf_op_await_stream = {.size = sizeof(pf_op), .name = "_AwaitStream", .sig = " -> ",
+  .doc = "Done when its device's stream did the work enqueued so far: what waits for it does not run ahead of the device."};
+static const pf_op *const pf_builtin_ops[] = {&pf_op_to_host, &pf_op_to_device, &pf_op_await_stream, 0};
 static const pf_arg *const pf_args_to_host[] = {PF_REF(pf_arg, "input", PF_MEM_ANY, 0), PF_REF(pf_arg, "output", PF_MEM_HOST, 0), 0};
 static const pf_arg *const pf_args_to_device[] = {PF_REF(pf_arg, "input", PF_MEM_ANY, 0), 0};
 static const pf_arg pf_written_on_host = {sizeof(pf_arg), PF_ARG_WRITTEN, "is_initialized", PF_MEM_HOST, 0};
@@ -26,6 +29,8 @@ static const pf_arg *const pf_args_is_init[] = {&pf_written_on_host, 0};
   .op = opname, .device = "*", .args = table, .compute = pf_k_copy}
 static const pf_kernel pf_builtin_to_host = PF_COPY("_CopyToHost", pf_args_to_host);
 static const pf_kernel pf_builtin_to_device = PF_COPY("_CopyToDevice", pf_args_to_device);
+static const pf_kernel pf_builtin_await_stream = {.size = sizeof(pf_kernel), .op = "_AwaitStream", .device = "*",
+  .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .compute = pf_k_await_stream};
 #define PF_BUILTIN(opname, fn) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC, .op = opname, .device = "*", .compute = fn}
 static const pf_kernel pf_builtin_identity_n = PF_BUILTIN("IdentityN", pf_k_identity_n);
 static const pf_kernel pf_builtin_read = PF_BUILTIN("ReadVariableOp", pf_k_read_variable);
@@ -38,7 +43,8 @@ static const pf_kernel pf_builtin_placeholder = {.size = sizeof(pf_kernel), .op 
 static const pf_kernel pf_builtin_placeholder2 = {.size = sizeof(pf_kernel), .op = "PlaceholderV2", .device = "*",
   .attrs = pf_placeholder_attrs, .state_size = sizeof(pf_placeholder_state), .compute = pf_k_placeholder};
 static const pf_kernel *const pf_builtin_kernels[] = {&pf_builtin_identity_n, &pf_builtin_read, &pf_builtin_is_init,
-  &pf_builtin_is_init2, &pf_builtin_placeholder, &pf_builtin_placeholder2, &pf_builtin_to_host, &pf_builtin_to_device, 0};
+  &pf_builtin_is_init2, &pf_builtin_placeholder, &pf_builtin_placeholder2, &pf_builtin_to_host, &pf_builtin_to_device,
+  &pf_builtin_await_stream, 0};
 static const pf_plugin pf_builtin_plugin = {.size = sizeof(pf_plugin), .id = "pyflow.core", .version = "0.1",
   .ops = pf_builtin_ops, .kernels = pf_builtin_kernels, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
 #endif

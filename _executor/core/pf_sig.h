@@ -68,6 +68,9 @@ static const pf_op_sig pf_builtin_ops[] = {
   {"PyFunc", PF_CALL, PF_OP_STATEFUL},
   {"PyFuncStateless", PF_CALL, 0},
   {"EagerPyFunc", PF_CALL ", is_async: bool = false", PF_OP_STATEFUL},
+  {"_StackPushHost", "handle: resource, elem: T -> output: T; T: type, swap_memory: bool = false",
+   PF_OP_STATEFUL},
+  {"_StackPopHost", "handle: resource -> elem: elem_type; elem_type: type", PF_OP_STATEFUL},
   {"_Send", "tensor: T -> ; T: type, " PF_ENDS, PF_OP_STATEFUL},
   {"_Recv", " -> tensor: tensor_type; tensor_type: type, " PF_ENDS, PF_OP_STATEFUL},
   {NULL, NULL, 0}

@@ -137,6 +137,7 @@ typedef struct {                   /* one state for all kernels; each declares s
 #define FAKE(...) FAKE_FLAGS(0, __VA_ARGS__)
 
 extern const pf_kernel *const math_kernels[], *const shape_kernels[], *const array_kernels[],
-    *const nn_kernels[], *const state_kernels[], *const random_kernels[], *const special_kernels[];
+    *const conv_kernels[], *const nn_kernels[], *const state_kernels[], *const random_kernels[],
+    *const special_kernels[];
 extern const pf_op *const special_ops[];
 #endif

@@ -1,10 +1,11 @@
 /* stack.c - StackV2, StackPushV2, StackPopV2, StackCloseV2: what loop gradients keep forward values
- * in.
+ * in.  _StackPushHost and _StackPopHost are the pair of while_loop(swap_memory=True).
  *
  * Invariants
  *   1. A stack lives as long as its step; values left over are released with it, on error too.
  *   2. Push keeps a reference to its input, never a copy; pop hands that reference on.
- *   3. The kernels serve every device: values stay in the memory they were pushed from.
+ *   3. The kernels serve every device: values stay in the memory they were pushed from.  The Host
+ *      pair takes and gives host memory, so the host puts copies around it where there is other.
  *   4. `lock` guards items, n, room and closed, and is held for a few instructions only.
  * Threads: any number of pushes and pops at once.
  */
@@ -118,6 +119,7 @@ static pf_status stack_close(pf_ctx *c, const void *state) {
 }
 
 #define TYPE(name_) PF_REF(pf_attr, name_, PF_ATTR_TYPE, offsetof(stack_state, T))
+#define WRITTEN(name) (&(const pf_arg){sizeof(pf_arg), PF_ARG_WRITTEN, name, PF_MEM_HOST, 0})
 #define ANY_DEVICE(op_, ...) \
   (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC, .op = op_, \
                       .device = "*", __VA_ARGS__})
@@ -132,4 +134,10 @@ const pf_kernel *const stack_kernels[] = {
                .compute = stack_push),
     ANY_DEVICE("StackPopV2", .attrs = PF_ATTRS(TYPE("elem_type")),
                .state_size = sizeof(stack_state), .compute = stack_pop),
+    ANY_DEVICE("_StackPushHost", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+               .args = PF_ARGS(PF_REF(pf_arg, "elem", PF_MEM_HOST, 0), WRITTEN("output")),
+               .compute = stack_push),
+    ANY_DEVICE("_StackPopHost", .attrs = PF_ATTRS(TYPE("elem_type")),
+               .args = PF_ARGS(WRITTEN("elem")), .state_size = sizeof(stack_state),
+               .compute = stack_pop),
     ANY_DEVICE("StackCloseV2", .compute = stack_close), NULL};
