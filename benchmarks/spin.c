@@ -31,8 +31,9 @@ static const pf_kernel kernel = { .size = sizeof kernel, .flags = PF_KERNEL_EXPE
                                   .attrs = attrs, .state_size = sizeof(state), .compute = compute };
 static const pf_op *const ops[] = { &op, 0 };
 static const pf_kernel *const kernels[] = { &kernel, 0 };
-static const pf_plugin plugin = { .size = sizeof plugin, .id = "pyflow.bench", .version = "1", .ops = ops, .kernels = kernels };
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { host = h; return &plugin; }
+static const pf_plugin plugin = { .size = sizeof plugin, .id = "pyflow.bench", .version = "1", .ops = ops, .kernels = kernels,
+                                  .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR };
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { host = h; return &plugin; }
 
 /* ---------------------------------------------------------------- plain threads */
 static atomic_int left;

@@ -34,8 +34,8 @@ import sys
 import threading
 
 GROUP = "pyflow.plugins"
-HOST_ABI = (0, 1)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
-ENTRY = "pyflow_plugin_v0"
+HOST_ABI = (1, 0)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
+ENTRY = "pyflow_plugin_v1"
 OWN_PACKAGE = "pyflow_cpu"          # pyflow's own kernels: not tried first
 
 log = logging.getLogger("pyflow")
@@ -189,7 +189,7 @@ def _open(path):
         entry = getattr(library, ENTRY)
     except (AttributeError, ffi.error):
         raise PluginError(
-            f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v0.x?"
+            f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v1.x?"
         ) from None
     tables = entry(ffi.cast("void *", _executor.host_address()))
     if tables == ffi.NULL:
@@ -232,8 +232,6 @@ def _compare(described, tables):
     told = {"id": described.get("id"), "abi": tuple(described["abi"]),
             "ops": rows("ops", "name", "sig"), "kernels": rows("kernels", "op", "device", "where"),
             "devices": sorted(described.get("devices") or ())}
-    if not tables["abi"][1]:            # a zero says nothing
-        told["abi"] = (told["abi"][0], 0)
     for key, found in tables.items():
         if isinstance(found, list):
             found = sorted(tuple(map(str, row)) if isinstance(row, tuple) else row for row in found)
@@ -415,8 +413,8 @@ def op(name):
     if found is None:
         import difflib
         from pyflow.framework import errors
-        near = difflib.get_close_matches(name, _plugin_ops, n=3)
-        have = ", ".join(near or sorted(_plugin_ops)) or "none"
+        offered = sorted(n for n in _plugin_ops if not n.startswith("_"))
+        have = ", ".join(difflib.get_close_matches(name, offered, n=3) or offered) or "none"
         broken = "".join(
             f"; plugin {p.origin} is not used: {p.problem}" for p in _loaded if p.problem
         )

@@ -100,9 +100,9 @@ cdef public pf_status pf_rt_plugin(const char* path, char* err, int64_t err_len)
     cdef void* entry
     if lib == NULL:
         return say(err, err_len, PF_NOT_FOUND, dlerror())
-    entry = dlsym(lib, b"pyflow_plugin_v0")
+    entry = dlsym(lib, b"pyflow_plugin_v1")
     if entry == NULL:
-        return say(err, err_len, PF_INVALID_ARGUMENT, b"the library exports no pyflow_plugin_v0: not a pyflow plugin")
+        return say(err, err_len, PF_INVALID_ARGUMENT, b"the library exports no pyflow_plugin_v1: not a pyflow plugin")
     return take_plugin(pf_as_entry(entry)(pf_host_table()), path, err, err_len)
 
 # ---------------------------------------------------------------- rewriting

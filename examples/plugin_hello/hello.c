@@ -28,5 +28,5 @@ static const pf_kernel kernel = { .size = sizeof kernel, .op = "hello.LeakyRelu"
                                   .state_size = sizeof(state), .compute = compute };
 static const pf_op *const ops[] = { &op, 0 }; static const pf_kernel *const kernels[] = { &kernel, 0 };
 static const pf_plugin plugin = { .size = sizeof plugin, .id = "org.example.hello", .version = "1.0",
-                                  .ops = ops, .kernels = kernels };
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { host = h; return &plugin; }
+                                  .ops = ops, .kernels = kernels, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR };
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { host = h; return &plugin; }

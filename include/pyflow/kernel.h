@@ -1,8 +1,8 @@
-/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 0.x: may change until frozen as 1.
+/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.0, frozen: from here on it only grows.
  *
  * A plugin is a shared library with ONE exported symbol,
  *
- *     PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host);
+ *     PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host);
  *
  * and no undefined symbol toward the host: everything it may call is in the `pf_host` it is given.  The
  * returned tables are static data of the plugin and stay valid for ever (the host never unloads a plugin).
@@ -26,7 +26,7 @@
  *      (NCCL, RDMA, gRPC), never a compute pool.
  *   9. Inputs belong to the host and must not be written, unless `forward` handed them over as an output.
  *
- * "Since" is 0.1 for everything here.  Threads: [any] any thread; [compute] inside init/compute, on the thread
+ * "Since" is 1.0 for everything here.  Threads: [any] any thread; [compute] inside init/compute, on the thread
  * that runs it, or between PF_PENDING and `done`; [start] while the plugin is being loaded.
  */
 #ifndef PYFLOW_KERNEL_H
@@ -54,7 +54,7 @@ extern "C" {
 /*PF:BEGIN  (the region a cffi cdef parses, after tensor.h's) */
 
 /* ---------------------------------------------------------------- versions, status, element types */
-enum { PF_ABI_MAJOR = 0, PF_ABI_MINOR = 1 };
+enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 0 };
 
 typedef int32_t pf_status;
 enum {                                  /* the absl codes ... */
@@ -132,7 +132,8 @@ typedef struct {
   uint32_t min_minor, pad;
   const char *doc;
 } pf_op;
-enum { PF_OP_STATEFUL = 1, PF_OP_COMMUTATIVE = 2, PF_OP_ALLOWS_UNINITIALIZED = 4 };
+enum { PF_OP_STATEFUL = 1 /* has effects, or other results for equal inputs; any other op may be merged, folded or left out */,
+        PF_OP_COMMUTATIVE = 2, PF_OP_ALLOWS_UNINITIALIZED = 4 };
 
 typedef struct {
   uint32_t size, flags;
@@ -245,7 +246,8 @@ struct pf_host {
   int32_t (*off_cancel)(uint64_t ticket); /* [any] O(1); 0: the callback has started already */
   pf_status (*after)(pf_ctx *, pf_status (*fn)(pf_ctx *, void *), void *arg);
       /* [compute] continue with fn on a pool thread once this call's stream has done its work so far (at once on
-       * host devices); return its status, PF_PENDING included, from compute */
+       * host devices); return its status, PF_PENDING included, from compute.  If the device fails fn is not called: what
+       * arg points to belongs into `scratch`, or into something the plugin frees elsewhere */
 
   /* threads */
   pf_status (*parallel_for)(pf_ctx *, int64_t n, int64_t grain,
@@ -299,7 +301,9 @@ struct pf_host {
 
   /* the node, for messages and keys */
   pf_str (*node_name)(pf_ctx *);
-  int64_t (*frame_iter)(pf_ctx *, pf_str *frame);           /* innermost iteration number and a name unique to the frame instance */
+  int64_t (*frame_iter)(pf_ctx *, pf_str *frame);
+      /* the iterations of all loops around as one number, equal in every partition of a step (in a loop of the root frame: the
+       * iteration), and the innermost loop's name */
 
   /* shape and cost functions (pf_infer), [any] */
   int32_t (*infer_n)(pf_infer *, int32_t output);           /* number of inputs (0) or outputs (1) */

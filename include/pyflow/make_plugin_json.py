@@ -4,7 +4,7 @@
 
 It lies beside kernel.h, and with it is all that building a plugin needs.
 
-The library is opened and `pyflow_plugin_v0` called with a host of zeros: a plugin may look at its
+The library is opened and `pyflow_plugin_v1` called with a host of zeros: a plugin may look at its
 host in `start` and
 later, never while it hands over its tables.  Fields: id, version, abi, min_minor, library,
 preload, ops, kernels, devices.
@@ -21,7 +21,7 @@ import re
 import cffi
 
 HERE = pathlib.Path(__file__).resolve().parent
-ENTRY = "pyflow_plugin_v0"
+ENTRY = "pyflow_plugin_v1"
 
 
 def read_declarations():

@@ -1,7 +1,7 @@
 """kernel.h and tensor.h as cffi sees them, and their golden table: every constant, every struct's
 size and offsets.
 
-python tests/abi/header.py > tests/abi/golden_v0.txt        # after a change of the header that was
+python tests/abi/header.py > tests/abi/golden_v1.txt        # after a change of the header that was
 meant
 """
 

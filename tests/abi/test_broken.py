@@ -80,7 +80,7 @@ def works():
     "fault, message",
     [
         ("no_symbol", "does not export pyflow_plugin_v"),
-        ("wrong_major", "ABI v7"),
+        ("wrong_major", "ABI v8"),
         ("needs_newer", "99"),
         ("start_fails", "start function returned status 14"),
         ("no_tables", "returned no tables"),
@@ -228,7 +228,7 @@ def install(site, name, binary, **description):
         "id": f"test.{name}",
         "version": "1",
         "abi": [plugins.HOST_ABI[0], plugins.HOST_ABI[1]],
-        "min_minor": 1,
+        "min_minor": 0,
         "library": f"lib{name}.so",
         "preload": [],
         "ops": [{"name": op, "sig": "x: float -> y: float"}],

@@ -87,7 +87,7 @@ def test_the_host_reads_no_further_than_size(library, struct, poison):
 
 def test_plugins_read_no_further_than_the_hosts_size(library):
     from pyflow import plugins
-    entry = "pyflow_plugin_v0"
+    entry = "pyflow_plugin_v1"
     path, = (p.path for p in plugins.load_all() if p.path and "pyflow_cpu" in p.path)
     done = child(HOST, library, path, entry)
     assert done.returncode == 0 and done.stdout.startswith("OK"), done.stdout + done.stderr

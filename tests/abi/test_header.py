@@ -22,7 +22,7 @@ def load(name):
 
 header = load("header")
 USE = (
-    '#include <pyflow/kernel.h>\n#include <pyflow/kernel.h>\nPF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h)'
+    '#include <pyflow/kernel.h>\n#include <pyflow/kernel.h>\nPF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h)'
     ' { (void)h; return 0; }\n'
 )
 
@@ -58,7 +58,7 @@ def test_compiles_without_warning(tmp_path, compiler, suffix, standard):
 
 
 def test_layout_is_the_golden_one():
-    golden = (HERE / "golden_v0.txt").read_text(encoding="utf-8")
+    golden = (HERE / "golden_v1.txt").read_text(encoding="utf-8")
     assert (
         header.golden() == golden
     ), "the ABI changed: append fields only, then write the table anew (see header.py)"

@@ -61,4 +61,4 @@ static const pf_op *const ops[] = {&op_sleep, &op_burn, &op_spread, &op_fail, 0}
 static const pf_kernel *const kernels[] = {&k_sleep, &k_burn, &k_spread, &k_fail, 0};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "pyflow.test.timing", .version = "1", .ops = ops, .kernels = kernels,
   .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { H = h; return &plugin; }
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { H = h; return &plugin; }

@@ -43,8 +43,9 @@ static pf_status start(const pf_host *h) { return START; }
 static const pf_op *const ops[] = {&scale, 0};
 static const pf_kernel *const kernels[] = {&kernel, 0};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.ID", .version = "1.0",
-                                 .ops = ops, .kernels = kernels, .start = start};
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { host = h; return RETURN; }
+                                 .ops = ops, .kernels = kernels, .start = start,
+                                 .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { host = h; return RETURN; }
 """
 
 
@@ -97,7 +98,7 @@ def install(site, name, binary=None, entry=True, **description):
     text = {
         "id": f"com.{name}",
         "version": "1.0",
-        "abi": [0, 1],
+        "abi": [1, 0],
         "min_minor": 0,
         "library": f"lib{name}.so",
         "preload": [],
@@ -156,10 +157,10 @@ def test_importing_looks_at_nothing(tmp_path):
 
 CASES = {
     "newer": (
-        dict(abi=[1, 3], min_minor=3),
-        "needs v1.3 of the kernel ABI, this host offers v0.1: install a newer pyflow",
+        dict(abi=[2, 3], min_minor=3),
+        "needs v2.3 of the kernel ABI, this host offers v1.0: install a newer pyflow",
     ),
-    "minor": (dict(min_minor=7), "needs v0.7 of the kernel ABI, this host offers v0.1"),
+    "minor": (dict(min_minor=7), "needs v1.7 of the kernel ABI, this host offers v1.0"),
     "missing": ({}, "cannot be opened"),
     "outside": (dict(library="../../evil.so"), "must be a bare file name"),
     "malformed": (dict(abi="x"), "plugin.json of 'malformed' is malformed"),
@@ -183,7 +184,7 @@ def test_failing_plugins_are_quarantined_and_the_others_work(tmp_path, built):
         try:
             tf.plugins.op("newer.Thing")
         except tf.errors.NotFoundError as e:
-            assert "needs v1.3" in str(e), e
+            assert "needs v2.3" in str(e), e
         """, tmp_path)
     first, second = out.splitlines()
     assert first == "[2.0, 4.0]"

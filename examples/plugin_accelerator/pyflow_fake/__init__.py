@@ -76,9 +76,9 @@ def open_library(path, host=None):
 
         host = _executor.host_address()
     library = ctypes.CDLL(str(path))
-    library.pyflow_plugin_v0.restype = ctypes.POINTER(_Plugin)
-    library.pyflow_plugin_v0.argtypes = [ctypes.c_void_p]
-    control = library.pyflow_plugin_v0(host).contents.extension(b"pyflow.fake/1").contents
+    library.pyflow_plugin_v1.restype = ctypes.POINTER(_Plugin)
+    library.pyflow_plugin_v1.argtypes = [ctypes.c_void_p]
+    control = library.pyflow_plugin_v1(host).contents.extension(b"pyflow.fake/1").contents
     found = []
     while not math.isnan(control.get(len(found), b"memory")):
         found.append(Device(control, len(found)))

@@ -1,7 +1,7 @@
 /* fake_control.h - the extension "pyflow.fake/1": how a test turns the device's knobs and reads its
  * counters.
  *
- *     const pf_plugin *p = pyflow_plugin_v0(host);
+ *     const pf_plugin *p = pyflow_plugin_v1(host);
  *     const fake_control *fake = p->extension("pyflow.fake/1");
  *     fake->set(0, "delay_us", 200);          // every operation on FAKE:0 waits 0 to 200 us first
  *     if (fake->get(0, "violations")) puts(fake->violation(0));

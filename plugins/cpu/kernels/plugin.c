@@ -3,8 +3,8 @@
  * Invariants
  *   1. Nothing here needs more than the baseline instruction set, and neither does any file compiled once.
  *   2. Of each ISA table exactly one copy is listed: the best the CPU supports (pf_cpu_isa).
- *   3. The tables are complete before `pyflow_plugin_v0` returns and never change afterwards.
- * Threads: `pyflow_plugin_v0` is called while the plugin is loaded, by one thread.
+ *   3. The tables are complete before `pyflow_plugin_v1` returns and never change afterwards.
+ * Threads: `pyflow_plugin_v1` is called while the plugin is loaded, by one thread.
  */
 #include "isa.h"
 #include "blas.h"
@@ -74,10 +74,10 @@ static pf_status start(const pf_host *host) {
 
 static const pf_plugin plugin = {
   .size = sizeof plugin, .id = "pyflow.cpu", .version = "0.1.0", .kernels = kernels, .start = start,
-  .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1,
+  .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 0,
 };
 
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) {
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
   int isa = pf_cpu_isa();
   (void)host; (void)isa;
   n_kernels = 0;

@@ -47,7 +47,7 @@ static const pf_plugin plugin = {.size = sizeof(pf_plugin),
                                  .extension = NULL,
                                  .abi_major = PF_ABI_MAJOR,
                                  .abi_minor = PF_ABI_MINOR,
-                                 .min_minor = 1,
+                                 .min_minor = 0,
                                  .pad = 0};
 
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {

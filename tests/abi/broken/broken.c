@@ -145,7 +145,7 @@ static pf_status start(const pf_host *host) {
 static const pf_plugin plugin = {
   .size = sizeof plugin, .id = ID, .version = "1", .ops = ops, .kernels = kernels, .start = start,
   .abi_major = FAULT == WRONG_MAJOR ? PF_ABI_MAJOR + 7 : PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR,
-  .min_minor = FAULT == NEEDS_NEWER ? 99 : 1};
+  .min_minor = FAULT == NEEDS_NEWER ? 99 : 0};
 
 __attribute__((constructor)) static void at_load(void) {
   if (FAULT == CRASH_AT_LOAD) *(volatile int *)8 = 1;
@@ -154,7 +154,7 @@ __attribute__((constructor)) static void at_load(void) {
 #if FAULT == 1 /* NO_SYMBOL */
 PF_EXPORT const pf_plugin *another_entry(const pf_host *host) { return &plugin; }
 #else
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) {
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
   if (FAULT == CRASH_IN_ENTRY) abort();
   return FAULT == NO_TABLES ? NULL : &plugin;
 }

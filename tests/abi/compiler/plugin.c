@@ -27,5 +27,5 @@ static const pf_compiler compiler = {.size = sizeof(pf_compiler), .flags = PF_KE
 static const void *extension(const char *id) { return strcmp(id, "pyflow.compiler/1") ? NULL : &compiler; }
 
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "test.jit", .version = "1", .ops = ops, .kernels = kernels,
-                                 .extension = extension, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1};
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) { return &plugin; }
+                                 .extension = extension, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 0};
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) { return &plugin; }

@@ -109,5 +109,5 @@ static const pf_kernel *const kernels[] = {
   KERNEL("lanes.ReduceLater", reduce_later, PF_KERNEL_COLLECTIVE | PF_KERNEL_ASYNC, NUMBERED),
   KERNEL("lanes.Order", order, 0, NULL), NULL};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "test.lanes", .version = "1", .ops = ops, .kernels = kernels,
-                                 .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1};
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) { return &plugin; }
+                                 .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 0};
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) { return &plugin; }

@@ -297,5 +297,5 @@ static const pf_kernel *const kernels[] = {
   KERNEL("acme.Close", close_queue, 0, ATTR("cancel_pending_enqueues", PF_ATTR_BOOL, cancel)),
   KERNEL("acme.Size", size, 0, NULL), NULL};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.acme.queue", .version = "1", .ops = ops, .kernels = kernels,
-                                 .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1};
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *host) { return &plugin; }
+                                 .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 0};
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) { return &plugin; }
