@@ -184,6 +184,7 @@ cdef class Plan:
     cdef pf_plan* p
     cdef readonly int n_args, n_rets
     cdef bint tiny
+    cdef object labels                  # Labels, once StepStats were asked for
     cdef object __weakref__
 
     def __dealloc__(self):
@@ -497,6 +498,8 @@ cdef object run_tiny(Plan plan, tuple values):
     return array_of(result)
 
 include "api_parts.pxi"
+
+include "api_step_stats.pxi"
 
 include "api_explain.pxi"
 

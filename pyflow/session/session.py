@@ -169,8 +169,6 @@ class BaseSession:
         Raises RuntimeError if the session is closed, TypeError or ValueError for wrong fetches and
         feeds, and a tf.errors exception if an operation fails.
         """
-        if options is not None or run_metadata is not None:
-            return self._run_with_options(fetches, feed_dict, options, run_metadata)
         if type(fetches) in _STRUCTURES:
             key = (
                 (fetches_lib.signature(fetches), *feed_dict)
@@ -184,7 +182,11 @@ class BaseSession:
         except (KeyError, TypeError):
             step = None                         # run outside: a failure has no context here
         graph = self._graph
-        if step is None or graph.revision - len(graph._nodes_by_id) != self._changes:
+        if graph.revision - len(graph._nodes_by_id) != self._changes:
+            step = None
+        if options is not None or run_metadata is not None:
+            return self._run_with_options(step, fetches, feed_dict, options, run_metadata)
+        if step is None:
             return self._first_run(fetches, feed_dict)
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
 
@@ -192,9 +194,12 @@ class BaseSession:
         step, values = self._step_for(fetches, feed_dict)
         return step.run(values, self._timeout_ms)
 
-    def _run_with_options(self, fetches, feed_dict, options, run_metadata):
+    def _run_with_options(self, step, fetches, feed_dict, options, run_metadata):
+        """`step`: the one for the session's own pool, if it is known."""
         pool = int(getattr(options, "inter_op_thread_pool", 0) or 0)
-        step, values = self._step_for(fetches, feed_dict, pool)
+        values = feed_dict.values() if feed_dict else ()
+        if step is None or pool:
+            step, values = self._step_for(fetches, feed_dict, pool)
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
         level = metadata.level_of(options) if run_metadata is not None else 0
         trace = runtime.executor().Trace(level) if level else None
@@ -202,7 +207,7 @@ class BaseSession:
             return step.run(values, timeout, trace)
         finally:
             if trace is not None:
-                metadata.fill(run_metadata, trace.take())
+                metadata.fill(run_metadata, trace)
             if run_metadata is not None and getattr(options, "output_partition_graphs", False):
                 for data in step.compiled.graphs:
                     run_metadata.partition_graphs.add().ParseFromString(data)
@@ -292,9 +297,7 @@ class BaseSession:
         def run_step(*values, options=None, run_metadata=None):
             if options is None and run_metadata is None:
                 return fast(*values)
-            return self._run_with_options(
-                fetches, dict(zip(feed_list, values)), options, run_metadata
-            )
+            return self.run(fetches, dict(zip(feed_list, values)), options, run_metadata)
         return run_step
 
     def _fast_callable(self, step):
