@@ -26,6 +26,18 @@ def device_problem(kind, int ordinal):
     return text.decode("utf-8", "replace")
 
 
+def absent_devices():
+    """(type, reason) of device types whose plugin is loaded and finds none: no driver, say."""
+    cdef const char* kind
+    cdef const char* why
+    cdef int k = 0
+    out = []
+    while pf_device_absent(k, &kind, &why):
+        out.append((kind.decode("utf-8", "replace"), why.decode("utf-8", "replace")))
+        k += 1
+    return out
+
+
 def device_info(kind, int ordinal, key):
     """What the device says about itself, as text (kernel.h, pf_device.info); None: it does not say.  ValueError: no such device."""
     cdef pf_device_entry* d = device_named(kind, ordinal)

@@ -16,6 +16,40 @@ cdef void collect_problem(void* arg, const char* text) noexcept nogil:
     with gil:
         (<list>arg).append(text.decode("utf-8", "replace"))
 
+cdef extern from *:
+    """
+    /* What a plugin logs while it is registered goes to Python's logging, by way of this buffer: other threads' messages
+     * keep going to stderr, since they may come without the interpreter's lock. */
+    static char pf_said[8192];
+    static int pf_said_n, pf_listening;
+    static pthread_t pf_listener;
+    static void pf_listen(int32_t level, const char *msg, int64_t n) {
+      if (pf_listening && pthread_equal(pf_listener, pthread_self())) {
+        if (n > 1000) n = 1000;
+        if (pf_said_n + n + 8 < (int)sizeof pf_said)
+          pf_said_n += snprintf(pf_said + pf_said_n, sizeof pf_said - (size_t)pf_said_n, "%d %.*s%c", (int)level, (int)n, msg, 1);
+      } else if (level >= PF_LOG_WARNING) {
+        fprintf(stderr, "pyflow: %s: %.*s\\n", level >= PF_LOG_ERROR ? "error" : "warning", (int)(n > 4000 ? 4000 : n), msg);
+      }
+    }
+    static void pf_listen_start(void) { pf_listener = pthread_self(); pf_said_n = 0; pf_listening = 1; }
+    static int pf_listen_stop(void) { pf_listening = 0; return pf_said_n; }
+    """
+    char* pf_said
+    void pf_listen(int32_t, const char*, int64_t) noexcept nogil
+    void pf_listen_start()
+    int pf_listen_stop()
+    void pf_set_log(void (*fn)(int32_t, const char*, int64_t) noexcept nogil) noexcept nogil
+
+
+cdef void pass_on(bytes said):
+    """To the standard logger "pyflow.plugins"."""
+    import logging
+    for line in said.decode("utf-8", "replace").split("\x01")[:-1]:
+        level, text = line.split(" ", 1)
+        logging.getLogger("pyflow.plugins").log(int(level), "%s", text)
+
+
 def register_plugin(uintptr_t address, str origin):
     """Takes the tables of a pf_plugin at `address`; returns a list of problems, one string each."""
     cdef pf_error err
@@ -24,8 +58,11 @@ def register_plugin(uintptr_t address, str origin):
     cdef const char* where_c = where
     err.code = 0
     err.message[0] = 0
+    pf_set_log(pf_listen)
+    pf_listen_start()
     with nogil:
         pf_plugin_register(<const pf_plugin*>address, where_c, collect_problem, <void*>problems, &err)
+    pass_on(pf_said[:pf_listen_stop()])
     if err.code:
         problems.insert(0, err.message.decode("utf-8", "replace"))
     return problems

@@ -263,6 +263,8 @@ typedef struct pf_device_entry {
 pf_device_entry *pf_device_find(const char *type, int32_t ordinal);  /* opens on first use; "CPU" of any ordinal exists; NULL */
 int32_t pf_device_count(void);
 pf_device_entry *pf_device_at(int32_t i);
+int32_t pf_device_absent(int32_t i, const char **type, const char **why); /* types without devices that say why; 0: no more */
+pf_status pf_registry_note_absent(const char *type, const char *why);
 void pf_device_problem(const char *type, int32_t ordinal, char *text, int32_t room); /* why pf_device_find gave NULL */
 static inline const char *pf_device_name(const void *entry, const char *none) {
   return entry ? ((const pf_device_entry *)entry)->name : none;
@@ -281,6 +283,7 @@ pf_tensor *pf_device_duplicate(const pf_tensor *src);                /* on its o
 pf_status pf_device_upload(pf_device_entry *d, pf_tensor *host, pf_tensor **out); /* waits until it is there */
 int32_t pf_fork_generation(void);                                    /* pool.pyx */
 int32_t pf_device_lost(const pf_device_entry *d);                    /* 1: opened before this process was forked off */
+int32_t pf_device_peers(pf_device_entry *a, pf_device_entry *b);      /* 1: values go from a to b without the host */
 pf_status pf_device_wait(pf_device_entry *d);                        /* until its streams did all work enqueued so far */
 /* `take` goes where output i of call c belongs.  OK: there already, or in stream order; PENDING: done(ticket) follows. */
 pf_status pf_bring_output(struct pf_call *c, int32_t i, pf_tensor *take);

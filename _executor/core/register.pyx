@@ -37,6 +37,7 @@ cdef extern from "pf_registry.h" nogil:
     void pf_registry_forget(pf_plugin_entry*) noexcept
     pf_status pf_registry_add_kernel(pf_kernel_entry*) noexcept
     pf_status pf_registry_add_device(const pf_device*, int32_t) noexcept
+    pf_status pf_registry_note_absent(const char*, const char*) noexcept
     pf_status pf_registry_add_compiler(pf_compiler_entry*) noexcept
     const char* pf_attr_kind_name(int32_t) noexcept
     int pf_isa_has(const char*) noexcept
@@ -407,6 +408,7 @@ cdef void register_kernels(Registering* r) noexcept nogil:
 cdef pf_status register_device(Registering* r, const pf_device* source) noexcept nogil:
     cdef pf_device* d = <pf_device*>full_copy(r, source, sizeof(pf_device))
     cdef int32_t i, n
+    cdef char why[256]
     if d == NULL or d.type == NULL or not d.type[0] or strlen(d.type) > 23:
         return wrong(r, b"the struct is too small, or its type is empty or over 23 bytes%s%s",
                      b"", b"")
@@ -422,6 +424,11 @@ cdef pf_status register_device(Registering* r, const pf_device* source) noexcept
         return wrong(r, b"device type '%s' has streams and needs event_record, event_wait, "
                      b"event_del and when%s", d.type, b"")
     n = d.count(d.self) if d.count != NULL else 1
+    if n <= 0 and d.info != NULL:
+        why[0] = 0
+        if d.info(NULL, b"absent", why, sizeof(why)) == PF_OK and why[0]:
+            why[sizeof(why) - 1] = 0
+            return pf_registry_note_absent(d.type, why)
     for i in range(n if n < 64 else <int32_t>64):
         if pf_registry_add_device(d, i) != PF_OK:
             return wrong(r, b"device type '%s' is taken by another plugin, or there are "

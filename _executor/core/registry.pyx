@@ -601,3 +601,31 @@ cdef public void pf_device_problem(const char* type, int32_t ordinal, char* text
     pthread_mutex_lock(&pf_opening_lock)
     snprintf(text, room, b"device %s:%d cannot be opened: %s", type, ordinal, d.problem)
     pthread_mutex_unlock(&pf_opening_lock)
+
+
+# ---------------------------------------------------------------- types that have no device here
+cdef struct Absent:
+    char type[24]
+    char why[256]
+
+cdef Absent absent[16]
+cdef int32_t n_absent
+
+
+cdef public pf_status pf_registry_note_absent(const char* type, const char* why) noexcept nogil:
+    global n_absent
+    pthread_mutex_lock(&pf_registry_lock)
+    if n_absent < 16:
+        pf_copy_text(absent[n_absent].type, sizeof(absent[0].type), type, <int64_t>strlen(type))
+        pf_copy_text(absent[n_absent].why, sizeof(absent[0].why), why, <int64_t>strlen(why))
+        n_absent += 1
+    pthread_mutex_unlock(&pf_registry_lock)
+    return PF_OK
+
+
+cdef public int32_t pf_device_absent(int32_t i, const char** type, const char** why) noexcept nogil:
+    if not 0 <= i < n_absent:
+        return 0
+    type[0] = absent[i].type
+    why[0] = absent[i].why
+    return 1

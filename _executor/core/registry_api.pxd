@@ -20,5 +20,6 @@ cdef extern from "pf_core.h" nogil:
     pf_device_entry* pf_device_find(const char* type, int32_t ordinal) noexcept
     int32_t pf_device_count() noexcept
     pf_device_entry* pf_device_at(int32_t i) noexcept
+    int32_t pf_device_absent(int32_t i, const char** type, const char** why) noexcept
     void pf_device_problem(const char* type, int32_t ordinal, char* text, int32_t room) noexcept
     pf_device_entry* pf_device_of(const void* dev) noexcept

@@ -21,6 +21,8 @@ def main(argv):
     print("devices:")
     for kind, ordinal, name in executor.devices():
         print(f"  /device:{kind}:{ordinal}  {name}")
+    for kind, reason in executor.absent_devices():
+        print(f"  no {kind}: {reason}")
     print("plugins:")
     for plugin in plugins.load_all():
         if plugin.problem:
