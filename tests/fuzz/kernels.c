@@ -171,4 +171,4 @@ static const pf_kernel *const kernels[] = {&later_kernel, &fail_if_kernel, &neve
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "pyflow.test.fuzz", .version = "1",
   .ops = ops, .kernels = kernels, .start = start, .stop = stop, .abi_major = PF_ABI_MAJOR,
   .abi_minor = PF_ABI_MINOR};
-PF_EXPORT const pf_plugin *pyflow_plugin_v0(const pf_host *h) { H = h; return &plugin; }
+PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { H = h; return &plugin; }
