@@ -141,16 +141,16 @@ class Program:
         if self.states and kind < 0.4:
             return self.use(self.rng.randrange(len(self.states)), pool,
                             self.rng.choice(["add", "assign", "read"]))
-        if kind < 0.7:
+        if kind < 0.65:
             return self.op("Later")(x, us=self.rng.choice([0, 0, 20, 100]))
-        if kind < 0.75:
-            return self.op("FailIf")(x, above=float(self.rng.randint(10, 39)), us=20,
+        if kind < 0.78:
+            return self.op("FailIf")(x, above=float(self.rng.randint(2, 39)), us=20,
                                      late=self.rng.random() < 0.5)
-        if kind < 0.8:
+        if kind < 0.84:
             index = tf.cast(tf.clip_by_value(tf.reduce_max(x), -1.0, 2.0), tf.int32)
-            table = tf.constant([[0.5], [1.0], [2.0]][:3], self.dtype)
+            table = tf.constant([[0.5], [1.0], [2.0]], self.dtype)
             return tf.floor(tf.reshape(tf.gather(table, index), []) + self.rng.choice(pool))
-        if kind < 0.85:
+        if kind < 0.9:
             y = tf.py_func(python_step, [x], self.dtype)
             y.set_shape(self.shape)
             return y

@@ -305,6 +305,9 @@ class Graphs(Program):
     steps = [("run_new", 0.1)]
 
 
+# Arenas of the interpreter (1 MB each) and one per thread of libc hold free memory that says nothing.
+ALLOCATORS = {"PYTHONMALLOC": "malloc", "MALLOC_ARENA_MAX": "1"}
+
 PROGRAMS = (Feeds, Loops, Failures, State, Partitions, Accelerators, Graphs)
 
 
@@ -396,5 +399,8 @@ if __name__ == "__main__":
     parser.add_argument("--growth", type=int, default=2**20, help="bytes RSS may grow")
     parser.add_argument("--seed", type=int, default=0)
     options = vars(parser.parse_args())
+    if any(os.environ.get(name) != value for name, value in ALLOCATORS.items()):
+        os.environ.update(ALLOCATORS)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     with tempfile.TemporaryDirectory() as made:
         sys.exit(main(folder=made, **options))
