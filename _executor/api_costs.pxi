@@ -1,4 +1,5 @@
-"""Part of api.pyx: what kernels say they cost, for placement."""
+"""Part of api.pyx: what kernels and devices say about themselves, for placement."""
+from device_api cimport pf_device_peers
 
 def node_costs(bytes graph_def, kinds=("CPU",)):
     """{node: (flops, bytes)} from the kernels' cost functions, for the shapes in `_output_shapes`.
@@ -29,6 +30,12 @@ def node_costs(bytes graph_def, kinds=("CPU",)):
     finally:
         pf_graph_free(g)
     return found
+
+def device_peers(kind, int ordinal, other_kind, int other):
+    """True if values go from the device `kind:ordinal` to the other one without the host.  ValueError: no such device."""
+    cdef pf_device_entry* source = device_named(kind, ordinal)
+    cdef pf_device_entry* target = device_named(other_kind, other)
+    return source != target and pf_device_peers(source, target) != 0
 
 cdef void clear_error(pf_error* err) noexcept nogil:
     err.code = 0

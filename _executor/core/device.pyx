@@ -420,8 +420,8 @@ cdef pf_status bring_out(pf_call* c, int32_t i, pf_tensor* take, bint onward) no
     drop_job(job)
     return s
 
-cdef bint peers(pf_device_entry* a, pf_device_entry* b) noexcept nogil:
-    return (a.vtable == b.vtable and a.vtable.peer_copy != NULL and a.vtable.can_peer != NULL
+cdef public int32_t pf_device_peers(pf_device_entry* a, pf_device_entry* b) noexcept nogil:
+    return (a.vtable != NULL and a.vtable == b.vtable and a.vtable.peer_copy != NULL and a.vtable.can_peer != NULL
             and a.vtable.can_peer(a.dev, b.type, b.dev) != 0)
 
 cdef public pf_status pf_bring_output(pf_call* c, int32_t i, pf_tensor* take) noexcept nogil:
@@ -432,7 +432,7 @@ cdef public pf_status pf_bring_output(pf_call* c, int32_t i, pf_tensor* take) no
     if there == here or take.flags & PF_T_HANDLE or take.type == PF_STRING:
         put_output(c, i, take)
         return PF_OK
-    if there == NULL or (here != NULL and peers(there, here)):
+    if there == NULL or (here != NULL and pf_device_peers(there, here)):
         return bring_in(c, i, here, take)
     return bring_out(c, i, take, here != NULL)
 

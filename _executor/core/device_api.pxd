@@ -9,6 +9,7 @@ cdef extern from "pf_core.h" nogil:
     pf_status pf_device_upload(pf_device_entry*, pf_tensor*, pf_tensor**) noexcept
     int32_t pf_fork_generation() noexcept
     int32_t pf_device_lost(const pf_device_entry*) noexcept
+    int32_t pf_device_peers(pf_device_entry*, pf_device_entry*) noexcept
     pf_status pf_device_wait(pf_device_entry*) noexcept
     pf_status pf_bring_output(pf_call*, int32_t, pf_tensor*) noexcept
     pf_status pf_after_stream(pf_call*, pf_status (*)(pf_ctx*, void*) noexcept nogil, void*) noexcept

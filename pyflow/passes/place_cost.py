@@ -5,34 +5,33 @@ A node's time on a device is, in this order,
        {device type: seconds}}; for types not measured it is scaled by the estimates' ratio;
     2. latency + max(flops / flops per second, bytes / bandwidth), with what the kernel's cost
        function says for the known shapes;
-    3. the same with an estimate from shapes: convolutions by their multiply-adds, other ops by
-       their elements; unknown sizes count as 1.
-A tensor between devices takes latency + bytes / link, through the host where neither end is it.
-place_search.py does the rest.
+    3. the same with an estimate from shapes: an operation per element; unknown sizes count as 1;
+what was not measured, times the iterations of the loops around it (place_loops.py).
+A tensor between devices takes latency + bytes / link per iteration: straight from peer to peer
+where the devices can, else through the host.  place_search.py does the rest.
 
 Invariants
     1. Who asked for a device gets it; colocation and kernels are never broken.
     2. A placement whose simulated memory exceeds a device's limit is a ResourceExhaustedError.
-    3. Loops count once: their back edges are left out.
+    3. A loop's back edges are left out; its nodes take all their iterations at once.
 
 Threads: belongs to one session, which compiles under a lock.
 
     tf.Session(placement="cost", placement_costs=run_metadata)
 """
+import numpy as np
+
 from pyflow.framework import errors
 from pyflow.framework.device import parsed
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.passes import wire
-from pyflow.passes.node import Graph
+from pyflow.passes import place_loops, wire
+from pyflow.passes.node import Graph, Node
 from pyflow.passes.place_kernels import BUILT_IN
 from pyflow.passes.place_search import Problem
 
 _FREE = BUILT_IN | frozenset("IdentityN ReadVariableOp Placeholder PlaceholderV2 Reshape Squeeze"
                              " ExpandDims Shape ShapeN Size Rank".split())
 _STRING_BYTES = 16
-_CONVOLUTIONS = frozenset((
-    "Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv2DBackpropFilter",
-))
 
 
 class CostModel:
@@ -44,6 +43,7 @@ class CostModel:
 
     def __init__(self, declared=None, measured=None):
         self._declared, self._measured = declared, read_measured(measured)
+        self._counts = read_counts(measured)
         self.summary = ""
 
     def choose(self, groups, devices):
@@ -75,10 +75,13 @@ class CostModel:
         position = {i: k for k, i in enumerate(order)}
         inputs, size, persistent, owner = self._edges(nodes, groups.index, order, position)
         speeds = [d.speed for d in devices.all]
-        latency, pace = _links(speeds)
-        duration = self._durations([nodes[i] for i in order], devices)
+        latency, pace = _links(speeds, devices.peers)
+        ordered = [nodes[i] for i in order]
+        times = place_loops.times(ordered, self._counts)
+        duration = self._durations(ordered, times, devices)
         return number, Problem(duration, [group[i] for i in order], allowed, inputs, size,
-                               owner, persistent, latency, pace, [s.memory for s in speeds])
+                               owner, persistent, latency, pace, [s.memory for s in speeds],
+                               [times[node] for node in ordered])
 
     @staticmethod
     def _edges(nodes, index, order, position):
@@ -102,13 +105,13 @@ class CostModel:
             inputs.append(edges)
         return inputs, size, persistent, owner
 
-    def _durations(self, nodes, devices):
-        """Seconds of each node on each device."""
+    def _durations(self, nodes, runs, devices):
+        """Seconds of each node on each device, in all its runs of a step."""
         declared = self._declared(nodes) if self._declared is not None else {}
         duration = []
         for node in nodes:
             flops, traffic = declared.get(node.name) or estimate(node)
-            times = [seconds(flops, traffic, d.speed) for d in devices.all]
+            times = [runs[node] * seconds(flops, traffic, d.speed) for d in devices.all]
             seen = self._measured.get(node.name)
             if seen is not None:
                 times = _measured_times(seen, times, devices)
@@ -142,13 +145,16 @@ def _order(nodes, index):
     return order
 
 
-def _links(speeds):
-    """latency[a][b] in seconds and pace[a][b] in seconds per byte."""
+def _links(speeds, peers):
+    """latency[a][b] in seconds and pace[a][b] in seconds per byte; peers: set of pairs (from, to)
+    that copy without the host, at the slower one's pace."""
     many = range(len(speeds))
     latency = [[0.0 if a == b else speeds[a].latency + speeds[b].latency for b in many]
                for a in many]
     pace = [[0.0 if a == b else 1 / speeds[a].link + 1 / speeds[b].link for b in many]
             for a in many]
+    for a, b in peers:
+        pace[a][b] = 1 / min(speed.peer_link or speed.link for speed in (speeds[a], speeds[b]))
     return latency, pace
 
 
@@ -198,34 +204,17 @@ def estimate(node):
         return 0, 0
     read = sum(tensor_bytes(source, index) for source, index in node.inputs)
     written = sum(tensor_bytes(node, k) for k in range(len(node.types)))
-    if node.op in _CONVOLUTIONS:
-        return _convolution(node), read + written
     counts = [elements(s.shapes[i] if s.shapes and i < len(s.shapes) else None)
               for s, i in node.inputs]
     counts += [elements(shape) for shape in node.shapes or ()]
     return max(counts, default=0), read + written
 
 
-def _convolution(node):
-    """Two operations per multiply-add: positions of the small side x elements of the filter."""
-    def shape(k):
-        source, index = node.inputs[k]
-        return source.shapes[index] if source.shapes else None
-    if node.op == "Conv2DBackpropFilter":
-        weights, grid = node.shapes[0] if node.shapes else None, shape(2)
-    elif node.op == "Conv2DBackpropInput":
-        weights, grid = shape(1), shape(2)
-    else:
-        weights, grid = shape(1), node.shapes[0] if node.shapes else None
-    dims = weights.as_tuple() if weights is not None else None
-    channels = (dims[-1] if dims else None) or 1
-    return 2 * elements(weights) * elements(grid) // channels
-
-
 def bytes_for_costs(nodes):
-    """GraphDef bytes for `_executor.node_costs`: these nodes, unknown sizes written as 1."""
+    """GraphDef bytes for `_executor.node_costs`: these nodes, unknown sizes written as 1; known
+    shapes that are read (Conv2DBackpropFilter's) as constants."""
     there = set(nodes)
-    copies = {}
+    copies, constants = {}, {}
     for node in nodes:
         copies[node] = copy = node.copy_without_edges()
         copy.device = ""
@@ -233,8 +222,26 @@ def bytes_for_costs(nodes):
             copy.attrs = {k: v for k, v in node.attrs.items() if k != "_output_shapes"}
             copy.shapes = [_known(shape) for shape in node.shapes]
     for node, copy in copies.items():
-        copy.inputs = [(copies[s], k) for s, k in node.inputs if s in there]
-    return wire.graph_bytes(Graph(list(copies.values())))[0]
+        copy.inputs = [_shape_value(s, k, constants) or (copies[s], k)
+                       for s, k in node.inputs if s in there]
+    return wire.graph_bytes(Graph([*constants.values(), *copies.values()]))[0]
+
+
+def _shape_value(node, index, constants):
+    """(Const, 0) for output `index` of a Shape or ShapeN of a known shape, else None."""
+    if node.op not in ("Shape", "ShapeN") or index >= len(node.inputs):
+        return None
+    source, k = node.inputs[index]
+    shape = source.shapes[k] if source.shapes and k < len(source.shapes) else None
+    if shape is None or shape.ndims is None:
+        return None
+    if (node, index) not in constants:
+        dtype = node.types[index].base_dtype
+        value = np.asarray(_known(shape).as_list(), dtype.as_numpy_dtype)
+        constants[node, index] = Node(f"{node.name}/known_{index}", "Const",
+                                      attrs={"dtype": dtype, "value": value}, types=(dtype,),
+                                      shapes=[TensorShape([len(value)])])
+    return constants[node, index], 0
 
 
 def _known(shape):
@@ -266,6 +273,20 @@ def read_measured(measured):
             mine = found.setdefault(name, {})
             mine[kind] = max(mine.get(kind, 0.0), value)
     return found
+
+
+def read_counts(measured):
+    """{node: how often it ran} of RunMetadata or StepStats; {} of a dict."""
+    measured = getattr(measured, "step_stats", measured)
+    counts = {}
+    for device in getattr(measured, "dev_stats", ()):
+        mine = {}
+        for stats in device.node_stats if _kind_of(device.device) is not None else ():
+            name = stats.node_name.split(":")[0]
+            mine[name] = mine.get(name, 0) + 1
+        for name, count in mine.items():
+            counts[name] = max(counts.get(name, 0), count)
+    return counts
 
 
 def _kind_of(device):

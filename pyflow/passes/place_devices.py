@@ -18,14 +18,14 @@ LOCAL = "/job:localhost/replica:0/task:0"
 
 class Speed:
     """What a device is like, for the cost model: flops and bandwidth per second, link in bytes per
-    second from and to the host, latency in seconds to start a kernel, memory in bytes (0: no
-    limit)."""
+    second from and to the host, peer_link between peers (0: like link), latency in seconds to
+    start a kernel, memory in bytes (0: no limit)."""
 
-    __slots__ = ("flops", "bandwidth", "link", "latency", "memory")
+    __slots__ = ("flops", "bandwidth", "link", "latency", "memory", "peer_link")
 
-    def __init__(self, flops, bandwidth, link, latency, memory=0):
+    def __init__(self, flops, bandwidth, link, latency, memory=0, peer_link=0):
         self.flops, self.bandwidth, self.link = float(flops), float(bandwidth), float(link)
-        self.latency, self.memory = float(latency), int(memory)
+        self.latency, self.memory, self.peer_link = float(latency), int(memory), float(peer_link)
 
 
 HOST = Speed(flops=3e10, bandwidth=1e10, link=float("inf"), latency=1e-7)
@@ -55,7 +55,9 @@ class Devices:
     def __init__(self, devices, kernels=None, opener=None):
         """devices: Device objects or full names, the host first; kernels: a KernelTable, or None
         where it does not matter (one device); opener: function(Device) -> None, or why it cannot be
-        used: asked once, when something is to be placed there."""
+        used: asked once, when something is to be placed there.
+
+        `peers`: pairs of indices (from, to) that copy without the host, for the cost model."""
         found = {}
         for device in devices:
             device = Device(device) if isinstance(device, str) else device
@@ -66,6 +68,7 @@ class Devices:
         self.renamed = {d.name: d.core_name for d in self.all if d.core_name != d.name}
         self._masks, self._best, self._kernel_masks = {}, {}, {}
         self._opener, self._opened, self.problems = opener, set(), {}
+        self.peers = set()
         self._local = DeviceSpec(self.all[0].spec.job, self.all[0].spec.replica,
                                  self.all[0].spec.task)
 

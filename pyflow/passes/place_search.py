@@ -5,7 +5,8 @@ The simulated machine
       it takes the first in construction order (the executor's order);
     - a tensor that a node on another device reads leaves when its producer ends and arrives after
       latency + bytes / bandwidth, once per destination device; transfers do not delay each other;
-      a control edge between devices takes the latency;
+      a control edge between devices takes the latency; between two nodes of a loop both count once
+      per iteration;
     - a tensor occupies its device from the start of its producer to the end of its last reader and
       last transfer there, a copy from the start of its transfer; persistent ones always.
 
@@ -53,13 +54,15 @@ class Problem:
     size[t], owner[t]: bytes and producer of tensor t;  persistent: set of tensors that stay.
     latency[a][b], pace[a][b]: seconds, and seconds per byte, from device a to b.
     limit[d]: bytes, 0 for none.
+    times[i]: how often node i runs (its duration is that of all runs); None: once each.
     """
 
     def __init__(self, duration, group, allowed, inputs, size, owner, persistent, latency, pace,
-                 limit):
+                 limit, times=None):
         self.duration, self.group, self.allowed = duration, group, allowed
         self.inputs, self.size, self.owner, self.persistent = inputs, size, owner, persistent
         self.latency, self.pace, self.limit = latency, pace, limit
+        self.times = times or [1] * len(duration)
         self.n, self.devices = len(duration), len(limit)
         self.outputs = [[] for _ in duration]           # [(reader, tensor)]
         for reader, edges in enumerate(inputs):
@@ -68,6 +71,11 @@ class Problem:
         self.bounded = any(limit)
 
     # ------------------------------------------------------------ simulation
+
+    def transfer(self, producer, reader, tensor, latency, pace):
+        """Seconds between the devices of an edge that have this latency and pace."""
+        once = latency + pace * self.size[tensor] if tensor is not None else latency
+        return once * min(self.times[producer], self.times[reader])
 
     def simulate(self, at):
         """The Solution that a group -> device list gives."""
@@ -144,8 +152,7 @@ class Problem:
             a = at[self.group[producer]]
             when = finish[producer]
             if a is not None and a != d:
-                when += self.latency[a][d] + (self.pace[a][d] * self.size[tensor]
-                                              if tensor is not None else 0.0)
+                when += self.transfer(producer, i, tensor, self.latency[a][d], self.pace[a][d])
             latest = max(latest, when)
         return latest
 
@@ -160,8 +167,7 @@ class Problem:
             for reader, tensor in self.outputs[i]:
                 far = rank[reader]
                 if self.group[reader] != self.group[i]:
-                    far += mean_latency + (mean_pace * self.size[tensor] if tensor is not None
-                                           else 0.0)
+                    far += self.transfer(i, reader, tensor, mean_latency, mean_pace)
                 tail = max(tail, far)
             allowed = self.allowed[self.group[i]]
             rank[i] = tail + sum(self.duration[i][d] for d in allowed) / len(allowed)
@@ -313,13 +319,12 @@ class _Run:
             if e == d:
                 self._arrive(reader)
                 continue
-            when = self.now + problem.latency[d][e]
-            if tensor is not None:
-                when += problem.pace[d][e] * problem.size[tensor]
-                if self.memory is not None and (tensor, e) not in (sent or ()):
-                    sent = sent or set()
-                    sent.add((tensor, e))
-                    self.memory.send(tensor, d, e, self.now, when)
+            when = self.now + problem.transfer(i, reader, tensor, problem.latency[d][e],
+                                               problem.pace[d][e])
+            if tensor is not None and self.memory is not None and (tensor, e) not in (sent or ()):
+                sent = sent or set()
+                sent.add((tensor, e))
+                self.memory.send(tensor, d, e, self.now, when)
             heapq.heappush(self.events, (when, reader, False))
         if self.memory is not None:
             self.memory.end(i, self.now)

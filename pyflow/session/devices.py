@@ -98,7 +98,8 @@ def _limit_memory(executor, options, kind, i, ordinal):
 
 
 def measure_speeds(executor, devices, threads):
-    """Sets `speed` of each device from what it says about itself, for the cost model."""
+    """Sets `speed` of each device, and which are peers, from what they say about themselves, for
+    the cost model."""
     devices.drop_broken(set(range(len(devices.all))))
     for device in devices.all:
         if device.name in devices.problems:
@@ -106,11 +107,15 @@ def measure_speeds(executor, devices, threads):
         kind, ordinal = _core(device)
         mine = device.speed
         told = {key: executor.device_info(kind, ordinal, key)
-                for key in ("flops", "bandwidth", "link", "latency")}
+                for key in ("flops", "bandwidth", "link", "latency", "peer_link")}
         values = {key: float(text) if text else getattr(mine, key) for key, text in told.items()}
         if kind == "CPU" and not told["flops"]:
             values["flops"] = mine.flops * threads
         device.speed = Speed(**values, memory=memory_limit(executor, device))
+    others = [(i, *_core(d)) for i, d in enumerate(devices.all)
+              if d.kind != "CPU" and d.name not in devices.problems]
+    devices.peers = {(i, k) for i, *a in others for k, *b in others
+                     if i != k and executor.device_peers(*a, *b)}
 
 
 def memory_limit(executor, device):

@@ -31,6 +31,7 @@ LAZY = {
             "CheckpointState generate_checkpoint_state_proto get_checkpoint_mtimes"
             " get_checkpoint_state latest_checkpoint update_checkpoint_state"
         ),
+        "device_setter": "replica_device_setter",
         "saver": "Saver SaverDef export_meta_graph import_meta_graph",
     }.items()
     for name in names.split()

@@ -32,6 +32,9 @@ class Machine:
     def device_info(self, kind, ordinal, key):
         return {"memory": "1000000000", "flops": "2e12"}.get(key)
 
+    def device_peers(self, kind, ordinal, other_kind, other):
+        return kind == other_kind == "GPU" and ordinal < other
+
     def device_problem(self, kind, ordinal):
         return None
 
@@ -90,7 +93,8 @@ def test_memory_limits_of_devices():
     assert found["GPU:1"].memory_limit_bytes == 1_000_000_000
     assert found["NPU:0"].device_type == "NPU" and found["CPU:0"].memory_limit_bytes > 1 << 20
     devices_lib.measure_speeds(machine, devices, threads=4)
-    speed = {d.name[-5:]: d.speed for d in devices.all}
+    speed, names = {d.name[-5:]: d.speed for d in devices.all}, [d.name[-5:] for d in devices.all]
+    assert {(names[a], names[b]) for a, b in devices.peers} == {("GPU:0", "GPU:1")}
     assert speed["GPU:1"].flops == 2e12 and speed["GPU:0"].memory == 64 << 20
 
 

@@ -3,13 +3,15 @@ import random
 import statistics
 import time
 
+import numpy as np
 import pytest
 from placement_simulator import Machine
 
 import pyflow as tf
 from pyflow.framework import protos
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.passes import node, place, place_cost, place_devices, place_kernels, place_search
+from pyflow.passes import (node, place, place_cost, place_devices, place_kernels, place_loops,
+                           place_search)
 
 KINDS = ("CPU", "NPU", "DSP")
 
@@ -251,15 +253,96 @@ def test_loops_and_state_are_placed():
     assert by_op["VariableV2"] == by_op["AssignAdd"]
 
 
-def test_convolutions_count_multiply_adds():
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("padding,rows", [("SAME", 4), ("VALID", 3)])
+def test_convolutions_declare_their_multiply_adds(layout, padding, rows):
+    first = layout == "NCHW"
     with tf.Graph().as_default():
-        x, f = tf.placeholder(tf.float32, [2, 8, 8, 3]), tf.placeholder(tf.float32, [3, 3, 3, 16])
-        y = tf.nn.conv2d(x, f, [1, 1, 1, 1], "SAME")
-        both = tf.gradients(y, [x, f])
-        graph = node.prune([y, *both], [], [x, f])
-    flops = {n.op: place_cost.estimate(n)[0] for n in graph.nodes if n.op.startswith("Conv2D")}
-    assert set(flops) == {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
-    assert set(flops.values()) == {2 * (2 * 8 * 8) * 16 * (3 * 3 * 3)}
+        x = tf.placeholder(tf.float32, [2, 3, 8, 8] if first else [2, 8, 8, 3])
+        f = tf.placeholder(tf.float32, [3, 3, 3, 16])
+        y = tf.nn.conv2d(x, f, [1, 1, 2, 2] if first else [1, 2, 2, 1], padding, data_format=layout)
+        graph = node.prune([y, *tf.gradients(y, [x, f])], [], [x, f])
+    costs, names = declared(graph.nodes), {n.name: n.op for n in graph.nodes}
+    moved = 4 * (2 * 8 * 8 * 3 + 3 * 3 * 3 * 16 + 2 * rows * rows * 16)
+    assert {names[name]: cost for name, cost in costs.items()} == dict.fromkeys(
+        ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
+        (2 * (2 * rows * rows) * 16 * (3 * 3 * 3), moved))
+
+
+def test_depthwise_and_dilated_convolutions_too():
+    with tf.Graph().as_default():
+        x, f = tf.placeholder(tf.float64, [2, 9, 9, 3]), tf.placeholder(tf.float64, [3, 3, 3, 2])
+        d = tf.nn.depthwise_conv2d(x, f, [1, 1, 1, 1], "SAME")
+        g = tf.placeholder(tf.float64, [3, 3, 3, 16])
+        y = tf.nn.conv2d(x, g, [1, 1, 1, 1], "VALID", dilations=[1, 2, 2, 1])
+        graph = node.prune([y, d, *tf.gradients(d, [x, f])], [], [x, f, g])
+    costs, names = declared(graph.nodes), {n.name: n.op for n in graph.nodes}
+    flops = {names[name]: cost[0] for name, cost in costs.items()}
+    assert flops.pop("Conv2D") == 2 * (2 * 5 * 5) * 16 * (3 * 3 * 3)
+    assert set(flops) == {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
+                          "DepthwiseConv2dNativeBackpropFilter"}
+    assert set(flops.values()) == {2 * (2 * 9 * 9) * (3 * 3 * 3 * 2)}
+
+
+# ---------------------------------------------------------------- loops and peers
+
+def nested_loops():
+    """(pass graph in construction order, {name: executions}): 3 iterations around 4."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [4, 4])
+
+        def inner(t):
+            return tf.while_loop(lambda j, u: j < 4, lambda j, u: (j + 1, tf.matmul(u, x, name="in")),
+                                 [0, t])[1]
+        y = tf.while_loop(lambda i, t: i < 3,
+                          lambda i, t: (i + 1, tf.add(inner(t), x, name="out")), [0, x])[1]
+        z = tf.square(y, name="after")
+        return node.prune([z], [], [x]), z, x
+
+
+def test_nodes_of_loops_count_their_iterations():
+    graph, z, x = nested_loops()
+    index = {n: i for i, n in enumerate(graph.nodes)}
+    ordered = [graph.nodes[i] for i in place_cost._order(graph.nodes, index)]
+    def runs(counts=None):
+        return {n.name.rsplit("/", 1)[-1]: k for n, k in place_loops.times(ordered, counts).items()
+                if n.op in ("MatMul", "Add", "AddV2", "Square")
+                and n.name.rsplit("/", 1)[-1] in ("in", "out", "after")}
+    assert runs() == {"in": place_loops.TRIPS ** 2, "out": place_loops.TRIPS, "after": 1}
+    by_name = {n.name.rsplit("/", 1)[-1]: n.name for n in ordered}
+    assert runs({by_name["out"]: 3}) == {"in": 3 * place_loops.TRIPS, "out": 3, "after": 1}
+    enters = {k for n, k in place_loops.times(ordered).items() if n.op == "Enter"}
+    assert enters == {1, place_loops.TRIPS}, "Enter runs with the frame around it"
+    metadata = tf.RunMetadata()
+    with tf.Session(graph=z.graph) as sess:
+        sess.run(z, {x: np.eye(4)}, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+    counts = place_cost.read_counts(metadata)
+    assert (counts[by_name["in"]], counts[by_name["out"]], counts["after"]) == (12, 3, 1)
+    measured = runs(counts)
+    assert measured["after"] == 1 and 3 <= measured["out"] <= 4 and 12 <= measured["in"] <= 15
+
+
+def test_a_loop_is_worth_a_transfer_that_one_product_is_not():
+    def place_product(looped):
+        with tf.Graph().as_default():
+            x = tf.placeholder(tf.float32, [100, 100])
+            y = (tf.while_loop(lambda i, t: i < 100, lambda i, t: (i + 1, tf.matmul(t, x)), [0, x])[1]
+                 if looped else tf.matmul(x, x))
+            graph = node.prune([y], [], [x])
+        # one product: 67 us on the CPU, 2 us there; both ways 2 x 40 us and more
+        place.place(graph, two_devices(link=1e9), costs=place_cost.CostModel(declared))
+        return next(n.device for n in graph.nodes if n.op == "MatMul").rsplit("/", 1)[1]
+    assert place_product(False) == "device:CPU:0"
+    assert place_product(True) == "device:NPU:0"
+
+
+def test_peers_copy_at_their_own_pace():
+    speeds = [place_devices.HOST, place_devices.Speed(1e12, 1e12, 1e9, 1e-6, peer_link=1e10),
+              place_devices.Speed(1e12, 1e12, 5e8, 1e-6)]
+    latency, pace = place_cost._links(speeds, {(1, 2)})
+    assert pace[2][1] == 1 / 1e9 + 1 / 5e8, "not told to be peers: through the host"
+    assert pace[1][2] == 1 / 5e8, "at the slower one's link, which stands for its peer link"
+    assert pace[0][1] == 1 / 1e9 and latency[1][2] == 2e-6
 
 
 # ---------------------------------------------------------------- sessions
