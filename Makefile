@@ -3,6 +3,11 @@
 # make bench   pyflow beside TensorFlow, torch and NumPy (downloads them into .venv-tf and .venv-torch)
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
+# make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
+# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
+# make fuzz          malformed graphs and checkpoints with libFuzzer (COUNT=1000000 each; needs clang)
+# make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
+# make soak          1,000,000 mixed steps; memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -12,7 +17,7 @@ TORCH := torch==2.13.0
 SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml meson.build meson.options
 
-.PHONY: demo test bench oracle dev clean
+.PHONY: demo test bench oracle dev cuda fuzz-graphs fuzz sanitize soak clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
@@ -30,6 +35,23 @@ oracle: .venv/installed .venv-tf/ready
 dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"
+
+cuda:
+	@if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then \
+	  [ -f build/cuda/build.ninja ] || $(BIN)/meson setup build/cuda plugins/cuda -Darchs=$(or $(ARCHS),75,80,90) && $(BIN)/ninja -C build/cuda; \
+	else echo "make cuda: skipped, no nvcc on PATH or in /usr/local/cuda"; fi
+
+fuzz-graphs: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python tests/fuzz/graphs.py --count $(or $(COUNT),100000)
+
+fuzz: .venv/installed-tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_format/run.py --count $(or $(COUNT),1000000)
+
+sanitize: .venv/installed-tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz/sanitize.py --count $(or $(COUNT),10000)
+
+soak: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python tests/fuzz/soak.py --steps $(or $(COUNT),1000000)
 
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'

@@ -369,10 +369,26 @@ cdef pf_status find_home(pf_comp* c, int32_t i) noexcept nogil:
     info.home = info.dev if info.dev.own_memory else NULL
     return note_device(c, info.dev) if info.home != NULL else PF_OK
 
+cdef bint elsewhere(pf_comp* c) noexcept nogil:
+    """No kernel is on a device with memory, but perhaps a variable or a constant that is only read."""
+    cdef char kind[24]
+    cdef int32_t i, ordinal
+    cdef pf_str last
+    last.data = b""
+    last.len = 0
+    for i in range(c.n):
+        if c.cls[i] == PF_C_KERNEL or pf_str_eq(c.g.nodes[i].device, last):
+            continue
+        last = c.g.nodes[i].device
+        device_of(last, kind, &ordinal)
+        if strcmp(kind, b"CPU"):
+            return True
+    return False
+
 cdef pf_status place_values(pf_comp* c) noexcept nogil:
     """After kernels are chosen: memory of every value; c.again if the graph had to grow."""
     cdef int32_t i, edges = 0
-    if c.plan.n_devices == 0:
+    if c.plan.n_devices == 0 and not elsewhere(c):
         return PF_OK
     for i in range(c.n):
         if c.cls[i] != PF_C_KERNEL and c.g.nodes[i].device.len and find_home(c, i):
