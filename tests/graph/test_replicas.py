@@ -8,7 +8,8 @@ import record_replicas
 import pyflow as tf
 from pyflow.framework import protos
 
-with open(os.path.join(os.path.dirname(__file__), "replica_answers.json"), encoding="utf-8") as file:
+PATH = os.path.join(os.path.dirname(__file__), "replica_answers.json")
+with open(PATH, encoding="utf-8") as file:
     RECORDED = json.load(file)
 HERE = json.loads(json.dumps(record_replicas.answers(tf)))
 
