@@ -36,7 +36,7 @@ dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"
 
-cuda:
+cuda: .venv/installed-tests
 	@if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then \
 	  [ -f build/cuda/build.ninja ] || $(BIN)/meson setup build/cuda plugins/cuda -Darchs=$(or $(ARCHS),75,80,90) && $(BIN)/ninja -C build/cuda; \
 	else echo "make cuda: skipped, no nvcc on PATH or in /usr/local/cuda"; fi
