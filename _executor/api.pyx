@@ -7,8 +7,8 @@ Invariants
    mutates, forwards or keeps it; so nothing here outlives the call.
 3. A fetched array never changes afterwards and is the caller's own: a tensor nobody else refers to is handed over without
    a copy, any other is copied.
-4. The GIL is released while a step runs, unless the plan is tiny and its arguments are small; kernels that call Python
-   (py_func) run on the thread that called `run`, between blocks.
+4. The GIL is released while a step runs, unless the plan is tiny, has no variables and its arguments are small; kernels
+   that call Python (py_func) run on the thread that called `run`, between blocks.
 
     state, pool = State("s"), default_pool(2)
     plan = compile(graph_def_bytes, {}, state, pool, {})
@@ -185,6 +185,7 @@ cdef class Plan:
     cdef readonly int n_args, n_rets
     cdef bint tiny
     cdef object labels                  # Labels, once StepStats were asked for
+    cdef int64_t serial                 # its number in the process, once a Spool asked; 0: not yet
     cdef object __weakref__
 
     def __dealloc__(self):
@@ -327,10 +328,22 @@ cdef int restore(Interrupt* i) except -1:
     PyErr_Restore(i.type, i.value, i.traceback)
     return -1
 
+cdef bint has_variables(pf_plan* p) noexcept nogil:
+    """A step may then wait for a variable, and whoever has it locked for the GIL, to look at signals."""
+    cdef uint32_t k
+    for k in range(p.n_args):
+        if p.arg_type[k] == PF_RESOURCE:
+            return True
+    for k in range(p.n_nodes):
+        if (pf_str_is(p.nodes[k].op, b"VariableV2") or pf_str_is(p.nodes[k].op, b"VarHandleOp")
+                or pf_str_is(p.nodes[k].op, b"Variable") or pf_str_is(p.nodes[k].op, b"TemporaryVariable")):
+            return True
+    return False
+
 cdef bint is_tiny(pf_plan* p) noexcept nogil:
     """Few cheap synchronous instructions, no loop: such a step is over before another thread could take the GIL."""
     cdef uint32_t k
-    if p.n_instrs > TINY_PLAN or p.n_frames > 1 or p.has_async or p.n_blocks > 1:
+    if p.n_instrs > TINY_PLAN or p.n_frames > 1 or p.has_async or p.n_blocks > 1 or has_variables(p):
         return False
     for k in range(p.n_nodes):
         if p.nodes[k].kernel != NULL and p.nodes[k].kernel.kernel.flags & <uint32_t>(
@@ -500,6 +513,8 @@ cdef object run_tiny(Plan plan, tuple values):
 include "api_parts.pxi"
 
 include "api_step_stats.pxi"
+
+include "api_spool.pxi"
 
 include "api_explain.pxi"
 

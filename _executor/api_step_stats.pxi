@@ -418,6 +418,7 @@ cdef void put_outputs(StatsWriter* s, const pf_record* r) noexcept nogil:
     cdef Wire* w = &s.w
     cdef const pf_record_out* more = NULL
     cdef int64_t total = 0, before, k = s.n_outs
+    cdef bint own
     while k > 0:
         k -= 1
         if s.outs[k].kind == PF_TR_MORE:
@@ -428,7 +429,8 @@ cdef void put_outputs(StatsWriter* s, const pf_record* r) noexcept nogil:
             more = NULL
     if s.n_outs:
         before = w.end - w.at
-        put_number(w, 5, <uint64_t>r.in_use << 6)
+        own = r.flags & PF_TR_OWN_MEMORY and s.outs[0].memory > 1
+        put_number(w, 5, r.back if own else <int64_t>r.in_use << 6)
         put_number(w, 4, total)
         put_number(w, 3, total)
         put_number(w, 2, total)

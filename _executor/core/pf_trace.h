@@ -28,7 +28,10 @@ enum {                      /* pf_record.kind */
   PF_TR_STREAM,             /* work on a device's stream: start..end by its events, in ns; back: device, n_out: stream */
   PF_TR_OUTPUT, PF_TR_MORE  /* pf_record_out */
 };
-enum { PF_TR_FAILED = 1 };                          /* pf_record.flags */
+enum {                      /* pf_record.flags */
+  PF_TR_FAILED = 1,
+  PF_TR_OWN_MEMORY = 2      /* KERNEL, LAUNCH: `back` is what the node's device has in use of its own memory, bytes */
+};
 enum { PF_STREAM_COMPUTE, PF_STREAM_IN, PF_STREAM_OUT };
 enum {                      /* pf_trace.level */
   PF_TRACE_BLOCKS = 1,      /* a record per block */

@@ -260,19 +260,23 @@ cdef inline uint16_t frame_of(pf_call* c) noexcept nogil:
 cdef inline pf_record* call_record(pf_call* c, const pf_instr* ins, uint8_t kind, int64_t ready,
                                    int64_t start, int64_t end) noexcept nogil:
     cdef pf_record* r = new_record(c.step.trace)
+    cdef const pf_device_entry* home = ins.about.home
     if r == NULL:
         return NULL
     r.ready = ready
     r.start = start
     r.end = end
     r.back = 0
+    r.flags = 0
+    if home != NULL and (kind == PF_TR_KERNEL or kind == PF_TR_LAUNCH):
+        r.back = pf_a64_load_rlx(&home.in_use)
+        r.flags = PF_TR_OWN_MEMORY
     r.path = c.iter
     r.turn = turn_of(c)
     r.in_use = live_blocks()
     r.instr = <uint32_t>(ins - c.plan.instrs)
     r.step = c.step.trace_step
     r.kind = kind
-    r.flags = 0
     r.frame = frame_of(c)
     r.n_out = 0
     return r
@@ -316,7 +320,7 @@ cdef public int32_t pf_run_range_traced(pf_call* c, uint32_t begin, uint32_t end
             rec = call_record(c, ins, PF_TR_KERNEL, ready, start, now)
             if rec != NULL:
                 if r != PF_RUN_OK:
-                    rec.flags = PF_TR_FAILED
+                    rec.flags |= PF_TR_FAILED
                 elif t.level > PF_TRACE_BLOCKS:
                     add_outputs(t, rec, c.slab, ins)
         if r != PF_RUN_OK:
@@ -489,7 +493,7 @@ cdef public pf_status pf_trace_for(pf_call* c, int64_t n, int64_t grain, pf_rang
     f.fn = fn
     f.arg = arg
     f.n = n
-    return pf_pool_for(c.step.pool, c.step, pf_on_caller(c), n, grain, run_range, &f)
+    return pf_pool_for(c.step.pool, c.step, pf_for_how(c), n, grain, run_range, &f)
 
 # ---------------------------------------------------------------- steps
 cdef public void pf_trace_step_begin(pf_step* s) noexcept nogil:

@@ -7,7 +7,7 @@ cdef extern from "pf_trace.h" nogil:
         PF_TR_KERNEL, PF_TR_ASYNC, PF_TR_LAUNCH, PF_TR_CHUNK, PF_TR_LOOP, PF_TR_BLOCK, PF_TR_POST
         PF_TR_STEP, PF_TR_STREAM, PF_TR_OUTPUT, PF_TR_MORE
     enum:
-        PF_TR_FAILED
+        PF_TR_FAILED, PF_TR_OWN_MEMORY
     enum:
         PF_STREAM_COMPUTE, PF_STREAM_IN, PF_STREAM_OUT
     enum:

@@ -3,7 +3,8 @@
 One process with a track per thread: steps, kernels, chunks of parallel_for and calls for Python
 nest on the thread that ran them.  Asynchronous kernels and loops in slabs, which belong to no
 thread, are asynchronous slices.  Arrows join a kernel to its inputs that came from another thread,
-and a Recv to its Send.  A counter shows the allocator's bytes in use.
+and a Recv to its Send.  Counters show the bytes in use: the host allocator's, and those of each
+device with memory of its own.
 
 Invariants
     1. Times are microseconds since the trace began, with a fraction of nanoseconds.
@@ -31,7 +32,7 @@ class Writer:
         self.file, self.pid, self.zero = file, pid, zero_ns
         self.plans, self.first, self.next_id = {}, True, 1
         self.lanes, self.streams = set(), {}
-        self.in_use, self.dropped, self.count = None, 0, 0
+        self.counted, self.dropped, self.count = {}, 0, 0
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
         self.put({"ph": "M", "pid": pid, "tid": 0, "ts": 0, "name": "process_name",
                   "args": {"name": f"{title} {pid}"}})
@@ -92,10 +93,16 @@ class Writer:
             self._slice(name, event.kind, event.lane, event.start, event.end, args)
         if event.kind in _TRACKED:
             self._arrows(event, links)
-            if event.in_use != self.in_use:
-                self.in_use = event.in_use
-                self.put({"ph": "C", "pid": self.pid, "ts": self.micros(event.end),
-                          "name": "allocator in use", "args": {"bytes": event.in_use}})
+            self._counter("allocator in use", event.in_use, event.end)
+        if event.own_memory is not None:
+            self._counter(f"{event.device.rpartition('/')[2]} in use", event.own_memory, event.end)
+
+    def _counter(self, name, value, when):
+        """A point of a track of bytes, where it changes."""
+        if self.counted.get(name) != value:
+            self.counted[name] = value
+            self.put({"ph": "C", "pid": self.pid, "ts": self.micros(when), "name": name,
+                      "args": {"bytes": value}})
 
     def _stream(self, event, args):
         """A slice on the track of the device's stream."""

@@ -19,7 +19,6 @@ import logging
 import os
 import threading
 import time
-import weakref
 
 from pyflow import config
 from pyflow.session import chrome_trace, runtime, trace_records
@@ -58,15 +57,16 @@ class TraceFile:
 
     def __init__(self, path, limit_mb):
         self.path, self.part = path, path + ".part"
-        self._room, self._lock = limit_mb << 20, threading.Lock()
-        self._plans, self._flushed = weakref.WeakKeyDictionary(), time.monotonic()
-        self._file = open(self.part, "wb", buffering=1 << 20)
-        self._put({"pyflow_trace": 1, "pid": os.getpid(), "zero": time.monotonic_ns()})
+        self._limit, self._lock = limit_mb << 20, threading.Lock()
+        self._flushed = time.monotonic()
+        self._file = open(self.part, "wb", buffering=0)
+        self._spool = runtime.executor().Spool(self._file.fileno())
+        self._spool.put(_line({"pyflow_trace": 1, "pid": os.getpid(), "zero": time.monotonic_ns()}))
 
     @property
     def open(self):
-        """False once the size limit was reached or the trace was closed."""
-        return self._file is not None and self._room > 0
+        """False once the size limit was reached, the disk was full or the trace was closed."""
+        return self._file is not None and self._spool.written < self._limit
 
     def run(self, run):
         """`run` with its steps traced, as long as there is room."""
@@ -79,59 +79,43 @@ class TraceFile:
             try:
                 return run(feeds, timeout_ms, cancel, trace=own)
             finally:
-                self.add(own.take())
+                self.add(own)
         return traced_run
 
-    def add(self, taken):
-        """Appends the steps of one Trace."""
+    def add(self, trace):
+        """Appends the steps of a core Trace; they are over."""
         with self._lock:
             if not self.open:
                 return
-            self._put_steps(taken)
-            now = time.monotonic()
-            if now - self._flushed > _FLUSH_SECONDS:
-                self._flushed = now
-                self._put({"lanes": trace_records.lanes()})
-                self._file.flush()
-            if self._room <= 0:
-                self._put({"cut": True})
-                log.warning("%s is full (PYFLOW_TRACE_MB): later steps are not traced", self.path)
+            try:
+                self._spool.add(trace, _describe)
+                now = time.monotonic()
+                if now - self._flushed > _FLUSH_SECONDS:
+                    self._flushed = now
+                    self._flush()
+                if not self.open:
+                    self._spool.put(_line({"cut": True}))
+                    log.warning("%s is full (PYFLOW_TRACE_MB): later steps are not traced",
+                                self.path)
+            except OSError as e:
+                self._limit = 0
+                log.error("%s cannot be written, later steps are not traced: %s", self.part, e)
 
-    def _put_steps(self, taken):
-        """The frame of one run; by hand: json.dumps would cost more than the step's records."""
-        steps, data = [], taken["records"]
-        for plan, *numbers in taken["steps"]:
-            known = self._plan(plan)
-            steps.append(f"[{'null' if known is None else known},{_comma(numbers)}]")
-        line = (f'{{"steps":[{",".join(steps)}],"clock":[{_comma(taken["clock"])}],'
-                f'"dropped":{taken["dropped"]},"bytes":{len(data)}}}\n').encode()
-        self._file.write(line)
-        self._file.write(data)
-        self._room -= len(line) + len(data)
-
-    def _plan(self, plan):
-        if plan is None:
-            return None
-        number = self._plans.get(plan)
-        if number is None:
-            number = self._plans[plan] = len(self._plans)
-            self._put({"plan": trace_records.plan_info(plan).as_json()})
-        return number
-
-    def _put(self, head):
-        line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
-        self._file.write(line)
-        self._room -= len(line)
+    def _flush(self):
+        self._spool.put(_line({"lanes": trace_records.lanes()}))
+        self._spool.flush()
 
     def close(self):
         """Writes FILE and removes FILE.part."""
         with self._lock:
             if self._file is None:
                 return
-            self._put({"lanes": trace_records.lanes()})
+            try:
+                self._flush()
+            except OSError as e:
+                log.error("the end of %s cannot be written: %s", self.part, e)
             self._file.close()
             self._file = None
-            self._plans.clear()
         try:
             convert(self.part, self.path)
             os.unlink(self.part)
@@ -139,8 +123,12 @@ class TraceFile:
             log.error("the trace stays in %s: %s", self.part, e)
 
 
-def _comma(numbers):
-    return ",".join(map(str, numbers))
+def _line(head):
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n"
+
+
+def _describe(plan):
+    return _line({"plan": trace_records.plan_info(plan).as_json()})
 
 
 def convert(part, path):

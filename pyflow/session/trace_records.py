@@ -23,7 +23,7 @@ import numpy as np
 KINDS = {1: "kernel", 2: "async", 3: "launch", 4: "chunk", 5: "loop", 6: "block", 7: "post",
          9: "stream"}
 _OUTPUT, _MORE = 10, 11
-_FAILED = 1
+_FAILED, _OWN_MEMORY = 1, 2
 _HANDLE = 255
 _UNIT = 64                                        # bytes: of pf_record.in_use
 _GOLDEN = 0x9E3779B97F4A7C15                      # path = outer path * _GOLDEN + turn, mod 2^64
@@ -67,6 +67,7 @@ class Event(NamedTuple):
     failed: bool
     count: int         # block: its instructions
     outputs: list
+    own_memory: int = None    # kernel and launch on a device with memory: its bytes in use
 
 
 class StepInfo(NamedTuple):
@@ -195,7 +196,7 @@ def events(taken, known_steps=None):
         found.append(Event(KINDS.get(kind, str(kind)), step, name, op, device, lane,
                            min(ready, start), start, max(start, end), done, frame_name, iteration,
                            in_use * _UNIT, bool(flags & _FAILED), n_out if kind == 6 else 1,
-                           outputs.get(k, [])))
+                           outputs.get(k, []), raw if flags & _OWN_MEMORY else None))
     return found
 
 

@@ -78,6 +78,9 @@ def test_delayed_streams_run_after_their_kernels(fake, tmp_path):
     rows = json.loads(path.read_text())["traceEvents"]
     names = {r["args"]["name"] for r in rows if r["ph"] == "M" and r["name"] == "thread_name"}
     assert {"device:FAKE:0 compute", "device:FAKE:0 copy-in"} <= names
+    in_use = [r["args"]["bytes"] for r in rows
+              if r["ph"] == "C" and r["name"] == "device:FAKE:0 in use"]
+    assert max(in_use) >= 2 * 64 * 64 * 4         # a's input and output are there at once
 
 
 def test_a_failed_step_gives_its_events_back(fake):
