@@ -27,25 +27,24 @@ cdef inline int32_t item_of(pf_comp* c, int32_t src, int32_t frame) noexcept nog
 
 cdef pf_status order_of_keys(pf_comp* c, int32_t frame, int32_t* waits, int32_t* fwaits) noexcept nogil:
     """waits per node of the frame and per child frame; keys of the child frames."""
-    cdef int32_t i, k, src, f
+    cdef int32_t i, k, src, f = c.first_child[frame]
     cdef pf_node* nd
-    for f in range(c.n_frames):
-        if c.frames[f].parent == frame and f > 0:
-            fwaits[f] = c.frames[f].n_enters
-            c.frames[f].key = 0
-            for k in range(c.frames[f].n_enters):
-                c.frames[f].key = max(c.frames[f].key, c.frames[f].enters[k])
-    for i in range(c.n):
-        if c.frame[i] != frame:
-            continue
+    while f >= 0:
+        fwaits[f] = c.frames[f].n_enters
+        c.frames[f].key = 0
+        for k in range(c.frames[f].n_enters):
+            c.frames[f].key = max(c.frames[f].key, c.frames[f].enters[k])
+        f = c.next_child[f]
+    i = c.first_node[frame]
+    while i >= 0:
         nd = c.g.nodes + i
         waits[i] = 0
-        if c.flags[i] & PF_N_LOOP_MERGE:
-            continue
-        for k in range(nd.n_in + nd.n_ctl):
-            src = nd.inputs[k].node
-            if item_of(c, src, frame) >= 0:
-                waits[i] += 1
+        if not c.flags[i] & PF_N_LOOP_MERGE:
+            for k in range(nd.n_in + nd.n_ctl):
+                src = nd.inputs[k].node
+                if item_of(c, src, frame) >= 0:
+                    waits[i] += 1
+        i = c.next_node[i]
     return PF_OK
 
 cdef void release(pf_comp* c, int32_t node, int32_t frame, int32_t* waits, int32_t* ready, int32_t* n_ready) noexcept nogil:
@@ -59,23 +58,58 @@ cdef void release(pf_comp* c, int32_t node, int32_t frame, int32_t* waits, int32
         if waits[d] == 0:
             pf_ints_push(ready, n_ready, 2 * d - EARLY * pf_comp_frees(c, d))
 
+cdef inline int32_t* ints(pf_comp* c, int64_t n) noexcept nogil:
+    return <int32_t*>pf_arena_alloc(&c.work, sizeof(int32_t) * <uint64_t>(n + 1))
+
+cdef pf_status list_members(pf_comp* c) noexcept nogil:
+    """Nodes and child frames of every frame, once: so ordering all frames is linear in the graph."""
+    cdef int32_t i, f
+    c.first_node = ints(c, c.n_frames)
+    c.first_child = ints(c, c.n_frames)
+    c.next_child = ints(c, c.n_frames)
+    c.next_node = ints(c, c.n)
+    c.waits = ints(c, c.n)
+    c.fwaits = ints(c, c.n_frames)
+    c.ready = ints(c, <int64_t>c.n + c.n_frames)
+    if (c.first_node == NULL or c.first_child == NULL or c.next_child == NULL or c.next_node == NULL
+            or c.waits == NULL or c.fwaits == NULL or c.ready == NULL):
+        return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while ordering %d nodes", c.n)
+    for f in range(c.n_frames):
+        c.first_node[f] = -1
+        c.first_child[f] = -1
+    for f in range(c.n_frames - 1, 0, -1):
+        c.next_child[f] = c.first_child[c.frames[f].parent]
+        c.first_child[c.frames[f].parent] = f
+    for i in range(c.n - 1, -1, -1):
+        c.next_node[i] = c.first_node[c.frame[i]]
+        c.first_node[c.frame[i]] = i
+    return PF_OK
+
 cdef public pf_status pf_comp_order(pf_comp* c, int32_t frame) noexcept nogil:
     cdef pf_comp_frame* fr = c.frames + frame
-    cdef int32_t* waits = <int32_t*>pf_arena_alloc(&c.work, sizeof(int32_t) * <uint64_t>(c.n + 1))
-    cdef int32_t* fwaits = <int32_t*>pf_arena_alloc(&c.work, sizeof(int32_t) * <uint64_t>(c.n_frames + 1))
-    cdef int32_t* ready = <int32_t*>pf_arena_alloc(&c.work, sizeof(int32_t) * <uint64_t>(c.n + c.n_frames + 1))
     cdef int32_t n_ready = 0, i, k, f, total = fr.n_nodes
-    for f in range(1, c.n_frames):
-        if c.frames[f].parent == frame:
-            total += 1
-    fr.items = <int32_t*>pf_arena_alloc(&c.work, sizeof(int32_t) * <uint64_t>(total + 1))
-    if waits == NULL or fwaits == NULL or ready == NULL or fr.items == NULL:
+    cdef int32_t* waits
+    cdef int32_t* fwaits
+    cdef int32_t* ready
+    if c.ready == NULL and list_members(c):
+        return c.err.code
+    waits = c.waits
+    fwaits = c.fwaits
+    ready = c.ready
+    f = c.first_child[frame]
+    while f >= 0:
+        total += 1
+        f = c.next_child[f]
+    fr.items = ints(c, total)
+    if fr.items == NULL:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while ordering %d nodes", c.n)
     order_of_keys(c, frame, waits, fwaits)
     # keys: 2 * node, or 2 * (last Enter) + 1 for a child frame
-    for i in range(c.n):
-        if c.frame[i] == frame and waits[i] == 0:
+    i = c.first_node[frame]
+    while i >= 0:
+        if waits[i] == 0:
             pf_ints_push(ready, &n_ready, 2 * i - (EARLY if c.flags[i] & PF_N_PREFILLED else 0))
+        i = c.next_node[i]
     while n_ready:
         k = pf_ints_pop(ready, &n_ready)
         if k < 0:

@@ -19,7 +19,7 @@ cdef extern from "pf_compile.h" nogil:
         int32_t* exits
         int32_t* merges
         int32_t* nexts
-        int32_t block
+        int32_t block, same_hash
         uint32_t n_slots
     ctypedef struct pf_comp_block:
         int32_t frame, flags, n_preds, n_items, order
@@ -54,6 +54,14 @@ cdef extern from "pf_compile.h" nogil:
         int32_t* out_port
         int32_t n_frames, frames_room
         pf_comp_frame* frames
+        int32_t* frame_buckets
+        int32_t* first_node
+        int32_t* next_node
+        int32_t* first_child
+        int32_t* next_child
+        int32_t* waits
+        int32_t* fwaits
+        int32_t* ready
         int32_t n_blocks, blocks_room
         pf_comp_block* blocks
         int32_t* block

@@ -11,6 +11,7 @@ Slot 0 of every slab is always NULL: the input a kernel dropped (`drop_constant`
 from core cimport *
 from exec_api cimport *
 from compile_api cimport *
+from sig_api cimport pf_attr_or_default
 
 cdef enum:
     NONE = 0xffffffff
@@ -184,11 +185,8 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         ins.kind = PF_I_IDENTITY
 
 cdef int64_t pf_attr_int(pf_comp* c, int32_t i) noexcept nogil:
-    cdef int32_t k
-    for k in range(c.g.nodes[i].n_attrs):
-        if pf_str_is(c.g.nodes[i].attrs[k].name, b"index"):
-            return c.g.nodes[i].attrs[k].value.i
-    return 0
+    cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"index")
+    return a.i if a != NULL else 0      # the value that list_arguments checked: of two entries the last
 
 cdef pf_status emit_node(pf_comp* c, int32_t i, int32_t block) noexcept nogil:
     cdef pf_instr* ins = add_instr(c, block)

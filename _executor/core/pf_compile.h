@@ -19,6 +19,7 @@ typedef struct pf_comp_frame {
   int32_t *items, n_items;                  /* order: node, or n + frame */
   int32_t *enters, *exits, *merges, *nexts; /* nodes */
   int32_t block;                            /* the FRAME's block in its parent; -1 */
+  int32_t same_hash;                        /* the next frame of its bucket; 0: none */
   uint32_t n_slots;
 } pf_comp_frame;
 
@@ -52,6 +53,10 @@ typedef struct pf_comp {
   int32_t *out_begin, *out_node, *out_port; /* consumers: node, and the output it reads (-1: control) */
   int32_t n_frames, frames_room;
   pf_comp_frame *frames;
+  int32_t *frame_buckets;   /* parent and name -> frame; 0: none */
+  int32_t *first_node, *next_node;          /* frame -> its nodes, chained; -1 */
+  int32_t *first_child, *next_child;        /* frame -> its child frames, chained; -1 */
+  int32_t *waits, *fwaits, *ready;          /* of pf_comp_order, for one frame after the other */
   /* blocks */
   int32_t n_blocks, blocks_room;
   pf_comp_block *blocks;

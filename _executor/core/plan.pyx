@@ -23,6 +23,8 @@ from device_api cimport pf_device_upload
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
     INFO_BUCKETS = 1024
+    FRAME_BUCKETS = 1024
+    MISSING_LISTED = 40         # ops in the error of a graph with unknown ones
     MAX_ATTEMPTS = 4            # a graph grows by copies once, and by copies of those at most once more
 
 cdef int32_t class_of(pf_str op) noexcept nogil:
@@ -80,6 +82,8 @@ cdef inline void* keep(pf_comp* c, int64_t count, size_t size) noexcept nogil:
 cdef pf_status missing_ops(pf_comp* c) noexcept nogil:
     """One error that lists every unknown op."""
     cdef char text[3000]
+    cdef const char* more = b""
+    cdef int32_t seen[MISSING_LISTED]
     cdef int32_t used = 0, i, j, listed = 0
     cdef pf_node* nd
     text[0] = 0
@@ -87,18 +91,22 @@ cdef pf_status missing_ops(pf_comp* c) noexcept nogil:
         if c.def_[i] != NULL:
             continue
         nd = c.g.nodes + i
-        for j in range(i):
-            if c.def_[j] == NULL and pf_str_eq(c.g.nodes[j].op, nd.op):
+        for j in range(listed):
+            if pf_str_eq(c.g.nodes[seen[j]].op, nd.op):
                 break
         else:
+            if listed == MISSING_LISTED:
+                more = b" or more"
+                break
+            seen[listed] = i
             listed += 1
-            if used < 2700 and listed <= 40:
+            if used < 2700:
                 used += snprintf(text + used, 3000 - used, b"%s%.*s (node %.*s)", b", " if listed > 1 else b"",
                                  <int>min(nd.op.len, 80), nd.op.data, <int>min(nd.name.len, 120), nd.name.data)
     pf_error_set(c.err, PF_NOT_FOUND,
-                 b"the graph uses %d op%s this process does not know: %s. Install the plugin that declares them "
+                 b"the graph uses %d%s op%s this process does not know: %s. Install the plugin that declares them "
                  b"(python -m pyflow devices lists what is installed).",
-                 listed, b"s" if listed > 1 else b"", text)
+                 listed, more, b"s" if listed > 1 else b"", text)
     return c.err.code
 
 cdef pf_status check_edges(pf_comp* c, int32_t i) noexcept nogil:
@@ -234,6 +242,7 @@ cdef pf_status allocate(pf_comp* c) noexcept nogil:
     cdef int32_t n = c.n
     c.def_ = <const pf_op_def**>grab(c, n, sizeof(void*))
     c.infos = <pf_call_info**>grab(c, INFO_BUCKETS, sizeof(void*))
+    c.frame_buckets = <int32_t*>grab(c, FRAME_BUCKETS, sizeof(int32_t))
     c.sig = <pf_signature*>grab(c, n, sizeof(pf_signature))
     c.kernel = <const pf_kernel_entry**>grab(c, n, sizeof(void*))
     c.value = <DLTensor**>grab(c, n, sizeof(void*))

@@ -7,12 +7,16 @@ cdef int32_t child_frame(pf_comp* c, int32_t parent, int32_t node) noexcept nogi
     cdef const pf_attr_value* par = pf_attr_or_default(c.g.nodes + node, c.def_[node], b"parallel_iterations")
     cdef pf_comp_frame* grown
     cdef int32_t f
+    cdef int32_t* bucket
     if a == NULL:
         pf_comp_fail(c, node, PF_INVALID_ARGUMENT, b"Enter without a frame_name")
         return -1
-    for f in range(c.n_frames):
-        if c.frames[f].parent == parent and f > 0 and pf_str_eq(c.frames[f].name, a.s):
+    bucket = c.frame_buckets + ((pf_str_hash(a.s) ^ <uint64_t>(31 * <int64_t>parent)) & (FRAME_BUCKETS - 1))
+    f = bucket[0]
+    while f > 0:
+        if c.frames[f].parent == parent and pf_str_eq(c.frames[f].name, a.s):
             return f
+        f = c.frames[f].same_hash
     if c.n_frames == c.frames_room:
         grown = <pf_comp_frame*>grab(c, c.frames_room * 2, sizeof(pf_comp_frame))
         if grown == NULL:
@@ -26,6 +30,8 @@ cdef int32_t child_frame(pf_comp* c, int32_t parent, int32_t node) noexcept nogi
     c.frames[f].parent = parent
     c.frames[f].name = a.s
     c.frames[f].block = -1
+    c.frames[f].same_hash = bucket[0]
+    bucket[0] = f
     c.frames[f].parallel = <int32_t>min(max(par.i if par != NULL else 10, 1), 1024)
     return f
 
@@ -165,6 +171,9 @@ cdef pf_status collect_loops(pf_comp* c) noexcept nogil:
             fr.n_vars += 1
     for i in range(c.n):
         if c.cls[i] == PF_C_NEXT:
+            if c.out_begin[i + 1] - c.out_begin[i] != 1:
+                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                                    b"a NextIteration feeds exactly one node, its loop's Merge")
             for k in range(c.out_begin[i], c.out_begin[i + 1]):
                 if not c.flags[c.out_node[k]] & PF_N_LOOP_MERGE or c.frame[c.out_node[k]] != c.frame[i]:
                     return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"NextIteration feeds something else than its loop's Merge")
