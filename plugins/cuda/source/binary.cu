@@ -59,27 +59,25 @@ struct OtherBool {
   static PF_BOTH bool of(uint8_t a, uint8_t b, double) { return a != b; }
 };
 
-template <class Op> pf_status floats(pf_ctx *c, const void *) {
-  return with_float(c->in_type[0], [&](auto t) {
-    typedef typename decltype(t)::type T;
-    return run_binary<Op, T, T>(c, c->in[0], c->in[1], 0);
+template <class Op> pf_status run_floats(pf_ctx *c, const DLTensor *b, double p) {
+  return with_wide(c->in_type[0], [&](auto t) {
+    return run_binary<Op, typename decltype(t)::type>(c, c->in[0], b, p);
   });
 }
-template <class Op> pf_status tests(pf_ctx *c, const void *) {
-  return with_float(c->in_type[0], [&](auto t) {
-    return run_binary<Op, typename decltype(t)::type, uint8_t>(c, c->in[0], c->in[1], 0);
-  });
+template <class Op> pf_status floats(pf_ctx *c, const void *) {
+  return run_floats<Op>(c, c->in[1], 0);
 }
 template <class Op> pf_status bools(pf_ctx *c, const void *) {
-  return run_binary<Op, uint8_t, uint8_t>(c, c->in[0], c->in[1], 0);
+  return run_binary<Op, uint8_t>(c, c->in[0], c->in[1], 0);
+}
+template <class Op, bool unequal> pf_status equality(pf_ctx *c, const void *state) {
+  if (is_incomparable(c, state)) return all_unequal(c, unequal);
+  if constexpr (__is_same(Op, SameBool) || __is_same(Op, OtherBool)) return bools<Op>(c, NULL);
+  else return floats<Op>(c, NULL);
 }
 static pf_status approximate(pf_ctx *c, const void *state) {
-  double p = ((const elementwise_state *)state)->p;
   PF_TRY(same_shapes(c));
-  return with_float(c->in_type[0], [&](auto t) {
-    return run_binary<ApproximateEqual, typename decltype(t)::type, uint8_t>(c, c->in[0], c->in[1],
-                                                                             p);
-  });
+  return run_floats<ApproximateEqual>(c, c->in[1], ((const elementwise_state *)state)->p);
 }
 
 /* ---------------------------------------------------------------- BiasAdd: the bias as [C, 1, 1,
@@ -108,28 +106,38 @@ static pf_status bias_add(pf_ctx *c, const void *state) {
   DLTensor b = *bias;
   b.ndim = x->ndim - channel, b.shape = shape;
   for (int32_t i = 0; i < b.ndim; i++) shape[i] = i ? 1 : bias->shape[0];
-  return with_float(c->in_type[0], [&](auto t) {
-    typedef typename decltype(t)::type T;
-    return run_binary<Add, T, T>(c, x, &b, 0);
-  });
+  return run_floats<Add>(c, &b, 0);
 }
 
 /* ---------------------------------------------------------------- AddN: up to eight operands a
  * pass */
 enum { ADDENDS = 8 };
-template <class T> struct sum_map {
-  typedef wide<T> value;
-  const T *x[ADDENDS];
-  T *y;
+template <class W> struct sum_map {
+  typedef elements<W> E;
+  typedef W value;
+  const void *x[ADDENDS];
+  void *y;
   int n;
-  PF_BOTH wide<T> load(int64_t i) const {
-    wide<T> sum = up(x[0][i]);
-    for (int k = 1; k < n; k++) sum = (wide<T>)(sum + up(x[k][i]));
+  int32_t type;
+  PF_BOTH W load(int64_t i) const {
+    W sum = E::value(E::load(x[0], i, type), type);
+    PF_ROLLED for (int k = 1; k < n; k++)
+      sum = (W)((wraps<W>)sum + (wraps<W>)E::value(E::load(x[k], i, type), type));
     return sum;
   }
-  PF_BOTH void store(int64_t i, wide<T> v) const { y[i] = down<T>(v); }
+  PF_BOTH void store(int64_t i, W v) const { E::store(y, i, type, v); }
   PF_BOTH void operator()(int64_t i) const { store(i, load(i)); }
 };
+template <class W> pf_status run_sum(pf_ctx *c, DLTensor *y) {
+  sum_map<W> f = {{PF_DATA(const void, c->in[0])}, PF_DATA(void, y), 1, c->in_type[0]};
+  for (int32_t i = 1; i < c->n_in; i++) {
+    f.x[f.n++] = PF_DATA(const void, c->in[i]);
+    if (f.n < ADDENDS && i + 1 < c->n_in) continue;
+    PF_TRY(map_wide<W>(c, pf_numel(y), f));
+    f.x[0] = PF_DATA(void, y), f.n = 1;
+  }
+  return PF_OK;
+}
 static pf_status add_n(pf_ctx *c, const void *) {
   const DLTensor *x = c->in[0];
   for (int32_t i = 1; i < c->n_in; i++)
@@ -140,25 +148,21 @@ static pf_status add_n(pf_ctx *c, const void *) {
   if (c->n_in == 1) return c->host->alias(c, 0, 0, x->shape, x->ndim);
   DLTensor *y = c->host->forward(c, 0, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
-  return with_real(c->in_type[0], [&](auto t) -> pf_status {
-    typedef typename decltype(t)::type T;
-    sum_map<T> f = {{PF_DATA(const T, x)}, PF_DATA(T, y), 1};
-    for (int32_t i = 1; i < c->n_in; i++) {
-      f.x[f.n++] = PF_DATA(const T, c->in[i]);
-      if (f.n < ADDENDS && i + 1 < c->n_in) continue;
-      PF_TRY(map_of<T>(c, pf_numel(x), f));
-      f.x[0] = PF_DATA(T, y), f.n = 1;
-    }
-    return PF_OK;
-  });
+  if (c->in_type[0] == PF_FLOAT64) return run_sum<double>(c, y);
+  bool is_float = is_half(c->in_type[0]) || c->in_type[0] == PF_FLOAT32;
+  return is_float ? run_sum<float>(c, y) : run_sum<int64_t>(c, y);
 }
 
 static constexpr attr_list tolerance({ATTR_NAMED("tolerance", elementwise_state, PF_ATTR_FLOAT,
                                                  p)});
 static constexpr attr_list format({ATTR(format_state, PF_ATTR_STRING, data_format)});
+static constexpr attr_list shape_error({ATTR_OPTIONAL("incompatible_shape_error", compare_state,
+                                                      PF_ATTR_BOOL, incompatible_shape_error)});
 static constexpr arg_list host_list({HOST_IN("inputs"), HOST_OUT("sum")});
 #define FLOATS(OP, NAME) GPU(OP, "T=" T_FLOATS, SAME, .compute = floats<NAME>)
-#define TESTS(NAME) GPU(#NAME, "T=" T_FLOATS, SAME, .compute = tests<NAME>)
+#define COMPARED(OP, WHERE, ...)               \
+  GPU(OP, WHERE, SAME, .attrs = shape_error.at, \
+      .state_size = sizeof(compare_state), .compute = equality<__VA_ARGS__>)
 #define ONE(NAME) FLOATS(#NAME, NAME),
 static const pf_kernel table[] = {
     FLOATS("AddV2", Add),
@@ -166,16 +170,13 @@ static const pf_kernel table[] = {
     FLOATS("TruncateMod", Mod),
     ONE(Add) ONE(Sub) ONE(Mul) ONE(Div) ONE(FloorDiv) ONE(Mod) ONE(FloorMod) ONE(Pow) ONE(Maximum)
         ONE(Minimum) ONE(SquaredDifference) ONE(Atan2) ONE(DivNoNan) ONE(MulNoNan) ONE(Xdivy)
-            ONE(Xlogy) TESTS(Equal),
-    TESTS(NotEqual),
-    TESTS(Less),
-    TESTS(LessEqual),
-    TESTS(Greater),
-    TESTS(GreaterEqual),
+            ONE(Xlogy) ONE(Less) ONE(LessEqual) ONE(Greater) ONE(GreaterEqual)
+                COMPARED("Equal", "T=" T_FLOATS, Equal, false),
+    COMPARED("NotEqual", "T=" T_FLOATS, NotEqual, true),
+    COMPARED("Equal", "T=bool", SameBool, false),
+    COMPARED("NotEqual", "T=bool", OtherBool, true),
     GPU("ApproximateEqual", "T=" T_FLOATS, SAME, .attrs = tolerance.at,
         .state_size = sizeof(elementwise_state), .compute = approximate),
-    GPU("Equal", "T=bool", SAME, .compute = bools<SameBool>),
-    GPU("NotEqual", "T=bool", SAME, .compute = bools<OtherBool>),
     GPU("LogicalAnd", NULL, SAME, .compute = bools<And>),
     GPU("LogicalOr", NULL, SAME, .compute = bools<Or>),
     GPU("BiasAdd", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),

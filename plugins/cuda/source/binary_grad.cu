@@ -31,9 +31,8 @@ BINARY(SoftsignGrad, a / (((T)1 + fabs(b)) * ((T)1 + fabs(b))))
 template <class Op> pf_status grads(pf_ctx *c, const void *state) {
   double p = state ? ((const elementwise_state *)state)->p : 0;
   PF_TRY(same_shapes(c));
-  return with_float(c->in_type[0], [&](auto t) {
-    typedef typename decltype(t)::type T;
-    return run_binary<Op, T, T>(c, c->in[0], c->in[1], p);
+  return with_wide(c->in_type[0], [&](auto t) {
+    return run_binary<Op, typename decltype(t)::type>(c, c->in[0], c->in[1], p);
   });
 }
 static constexpr attr_list alpha({ATTR_NAMED("alpha", elementwise_state, PF_ATTR_FLOAT, p)});

@@ -96,23 +96,22 @@ template <class Op> pf_status divisions(pf_ctx *c, const void *) {
                   [&](auto t) { return run_division<Op, typename decltype(t)::type>(c); });
 }
 template <class Op> pf_status ints(pf_ctx *c, const void *) {
-  return with_int(c->in_type[0], [&](auto t) {
-    typedef typename decltype(t)::type T;
-    return run_binary<Op, T, T>(c, c->in[0], c->in[1], 0);
-  });
+  return run_binary<Op, int64_t>(c, c->in[0], c->in[1], 0);
 }
-template <class Op> pf_status tests(pf_ctx *c, const void *) {
-  return with_int(c->in_type[0], [&](auto t) {
-    return run_binary<Op, typename decltype(t)::type, uint8_t>(c, c->in[0], c->in[1], 0);
-  });
+template <class Op, bool unequal> pf_status equality(pf_ctx *c, const void *state) {
+  return is_incomparable(c, state) ? all_unequal(c, unequal) : ints<Op>(c, NULL);
 }
 
+static constexpr attr_list shape_error({ATTR_OPTIONAL("incompatible_shape_error", compare_state,
+                                                      PF_ATTR_BOOL, incompatible_shape_error)});
 static constexpr arg_list host_xy({HOST_IN("x"), HOST_IN("y"), HOST_OUT("z")});
 #define BOTH(OP, FN)                                \
   GPU(OP, "T=" T_DEVICE_INTS, SAME, .compute = FN), \
       GPU(OP, "T=int32", SAME, .args = host_xy.at, .compute = FN)
 #define INTS(NAME) BOTH(#NAME, ints<NAME>)
-#define TESTS(NAME) BOTH(#NAME, tests<NAME>)
+#define COMPARED(OP, WHERE, FN, ...)                        \
+  GPU(OP, WHERE, SAME, .attrs = shape_error.at, __VA_ARGS__ \
+      .state_size = sizeof(compare_state), .compute = FN)
 #define DIVISION(OP, NAME, TYPES) \
   GPU(OP, TYPES, SAME, .args = host_xy.at, .compute = divisions<NAME>)
 #define ALL_INTS "T=" T_DEVICE_INTS "|int32"
@@ -127,12 +126,14 @@ static const pf_kernel table[] = {
     INTS(BitwiseAnd),
     INTS(BitwiseOr),
     INTS(BitwiseXor),
-    TESTS(Equal),
-    TESTS(NotEqual),
-    TESTS(Less),
-    TESTS(LessEqual),
-    TESTS(Greater),
-    TESTS(GreaterEqual),
+    COMPARED("Equal", "T=" T_DEVICE_INTS, (equality<Equal, false>)),
+    COMPARED("Equal", "T=int32", (equality<Equal, false>), .args = host_xy.at, ),
+    COMPARED("NotEqual", "T=" T_DEVICE_INTS, (equality<NotEqual, true>)),
+    COMPARED("NotEqual", "T=int32", (equality<NotEqual, true>), .args = host_xy.at, ),
+    INTS(Less),
+    INTS(LessEqual),
+    INTS(Greater),
+    INTS(GreaterEqual),
     DIVISION("Div", Div, ALL_INTS),
     DIVISION("TruncateDiv", Div, ALL_INTS),
     DIVISION("FloorDiv", FloorDiv, ALL_INTS),

@@ -1,8 +1,10 @@
 /* numbers.h - element types as C++ types, and the choice among them at run time.
  *
- *     f16, bf16            16-bit floats, stored; computed as float: up(x) widens, down<T>(y)
- * rounds to nearest even with_float(type, f)   calls f(tag<T>{}) for the T that `type` names;
- * PF_UNIMPLEMENTED for others
+ *     f16, bf16              16-bit floats, stored; computed as float: up(x) widens, down<T>(y)
+ *                            rounds to nearest even
+ *     with_float(type, f)    calls f(tag<T>{}) for the T that `type` names; PF_UNIMPLEMENTED for
+ *                            others
+ *     elements<W>            elements of every type that is computed as W, one kernel for them all
  */
 #ifndef PF_CUDA_NUMBERS_H
 #define PF_CUDA_NUMBERS_H
@@ -111,6 +113,50 @@ template <> struct is_float_of<bf16> {
   static constexpr bool value = true;
 };
 
+/* ---------------------------------------------------------------- a type known when a kernel runs
+ * `type` is the same for all threads of a launch, so that the branches on it cost next to nothing;
+ * a kernel for each type would cost the build minutes.  load gives bits and waits for nothing;
+ * value widens them. */
+template <class W> struct elements {
+  typedef W bits;
+  static PF_BOTH W load(const void *x, int64_t i, int32_t) { return ((const W *)x)[i]; }
+  static PF_BOTH W value(W b, int32_t) { return b; }
+  static PF_BOTH void store(void *y, int64_t i, int32_t, W v) { ((W *)y)[i] = v; }
+};
+template <> struct elements<float> {
+  typedef uint32_t bits;
+  static PF_BOTH uint32_t load(const void *x, int64_t i, int32_t type) {
+    return type == PF_FLOAT32 ? bits_as<uint32_t>(((const float *)x)[i])
+                              : (uint32_t)((const uint16_t *)x)[i];
+  }
+  static PF_BOTH float value(uint32_t b, int32_t type) {
+    return type == PF_FLOAT32   ? bits_as<float>(b)
+           : type == PF_FLOAT16 ? up(f16{(uint16_t)b})
+                                : up(bf16{(uint16_t)b});
+  }
+  static PF_BOTH void store(void *y, int64_t i, int32_t type, float v) {
+    if (type == PF_FLOAT32) ((float *)y)[i] = v;
+    else if (type == PF_FLOAT16) ((uint16_t *)y)[i] = down<f16>(v).bits;
+    else ((uint16_t *)y)[i] = down<bf16>(v).bits;
+  }
+};
+/* integers: arithmetic of 64 bits, cut to the element's size, is the element's arithmetic */
+template <> struct elements<int64_t> {
+  typedef int64_t bits;
+  static PF_BOTH int64_t load(const void *x, int64_t i, int32_t type) {
+    if (type == PF_INT64) return ((const int64_t *)x)[i];
+    if (type == PF_INT32) return ((const int32_t *)x)[i];
+    if (type == PF_INT8) return ((const int8_t *)x)[i];
+    return ((const uint8_t *)x)[i];
+  }
+  static PF_BOTH int64_t value(int64_t b, int32_t) { return b; }
+  static PF_BOTH void store(void *y, int64_t i, int32_t type, int64_t v) {
+    if (type == PF_INT64) ((int64_t *)y)[i] = v;
+    else if (type == PF_INT32) ((int32_t *)y)[i] = (int32_t)v;
+    else ((uint8_t *)y)[i] = (uint8_t)v;
+  }
+};
+
 /* ---------------------------------------------------------------- choosing a type */
 #define PF_TYPE_CASE(number, T) \
   case number: return f(tag<T>{});
@@ -120,6 +166,11 @@ template <class F> pf_status with_float(int32_t type, F f) {
     PF_TYPE_CASE(PF_FLOAT64, double) PF_TYPE_CASE(PF_FLOAT16, f16)
         PF_TYPE_CASE(PF_BFLOAT16, bf16) default : return PF_UNIMPLEMENTED;
   }
+}
+/* what they are computed as: float or double */
+template <class F> pf_status with_wide(int32_t type, F f) {
+  if (type == PF_FLOAT64) return f(tag<double>{});
+  return type == PF_FLOAT32 || is_half(type) ? f(tag<float>{}) : PF_UNIMPLEMENTED;
 }
 /* those that are computed as float */
 template <class F> pf_status with_float32(int32_t type, F f) {

@@ -65,20 +65,22 @@ struct any_op : sum_op {
   template <class W> static PF_BOTH W join(W a, W b) { return a | b; }
 };
 
-template <class Op, class T> struct reducer {
-  const T *x;
-  T *y;
+template <class Op, class W> struct reducer {
+  typedef elements<W> E;
+  const void *x;
+  void *y;
   int64_t cols;
+  int32_t type;
   walk<1> row, col; /* offsets of a row's first element, and of a column within the row */
-  PF_BOTH wide<T> zero() const { return Op::template zero<wide<T>>(); }
-  PF_BOTH wide<T> join(wide<T> a, wide<T> b) const { return Op::join(a, b); }
-  PF_BOTH wide<T> add(wide<T> a, int64_t r, int64_t k) const {
+  PF_BOTH W zero() const { return Op::template zero<W>(); }
+  PF_BOTH W join(W a, W b) const { return Op::join(a, b); }
+  PF_BOTH W add(W a, int64_t r, int64_t k) const {
     int64_t at[1], by[1];
     row.offsets(r, at);
     col.offsets(k, by);
-    return Op::join(a, Op::of((wide<T>)up(x[at[0] + by[0]])));
+    return Op::join(a, Op::of(E::value(E::load(x, at[0] + by[0], type), type)));
   }
-  PF_BOTH void finish(int64_t r, wide<T> a) const { y[r] = down<T>(Op::last(a, cols)); }
+  PF_BOTH void finish(int64_t r, W a) const { E::store(y, r, type, Op::last(a, cols)); }
 };
 
 /* kept and reduced dimensions of x, apart */
@@ -99,25 +101,26 @@ static void split(const DLTensor *x, const int32_t *flags, split_dims *d) {
       }
   }
 }
-template <class Op, class T>
+template <class Op, class W>
 pf_status run_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
   split_dims d;
-  reducer<Op, T> f;
+  reducer<Op, W> f;
   split(x, flags, &d);
   const int64_t *kept[1] = {d.stride[0]}, *gone[1] = {d.stride[1]};
   if (!walk_plan(&f.row, d.shape[0], d.nd[0], kept) ||
       !walk_plan(&f.col, d.shape[1], d.nd[1], gone))
     return TOO_TANGLED(c);
-  f.x = PF_DATA(const T, x), f.y = PF_DATA(T, y), f.cols = d.count[1];
+  f.x = PF_DATA(const void, x), f.y = PF_DATA(void, y), f.cols = d.count[1];
+  f.type = c->in_type[0];
   bool inner_reduced = f.col.nd > 0 && f.col.stride[0][f.col.nd - 1] == 1;
-  return reduce_of<T>(c, d.count[0], d.count[1], f,
+  return reduce_of<W>(c, d.count[0], d.count[1], f,
                       inner_reduced || f.row.nd == 0 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
 }
 template <class Op>
 pf_status typed_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t *flags) {
   if (c->in_type[0] == PF_INT64) return run_reduce<Op, int64_t>(c, x, y, flags);
   if (c->in_type[0] == PF_INT32) return run_reduce<Op, int32_t>(c, x, y, flags);
-  return with_float(c->in_type[0], [&](auto t) {
+  return with_wide(c->in_type[0], [&](auto t) {
     return run_reduce<Op, typename decltype(t)::type>(c, x, y, flags);
   });
 }
@@ -165,7 +168,7 @@ static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   DLTensor *y = c->host->output(c, 0, &x->shape[channel], 1);
   PF_EXHAUSTED(y);
   if (pf_numel(y) == 0) return PF_OK;
-  return with_float(c->in_type[0], [&](auto t) {
+  return with_wide(c->in_type[0], [&](auto t) {
     return run_reduce<sum_op, typename decltype(t)::type>(c, x, y, flags);
   });
 }
@@ -176,7 +179,7 @@ static pf_status l2_loss(pf_ctx *c, const void *) {
   for (int32_t i = 0; i < x->ndim; i++) flags[i] = 1;
   DLTensor *y = c->host->output(c, 0, NULL, 0);
   PF_EXHAUSTED(y);
-  return with_float(c->in_type[0], [&](auto t) {
+  return with_wide(c->in_type[0], [&](auto t) {
     return run_reduce<l2_op, typename decltype(t)::type>(c, x, y, flags);
   });
 }
@@ -187,17 +190,18 @@ template <class W> struct place {
   W value;
   int64_t at;
 }; /* at -1: nothing seen */
-template <class T, bool greatest> struct arg_reducer {
-  const T *x;
+template <class W, bool greatest> struct arg_reducer {
+  typedef elements<W> E;
+  const void *x;
   void *y;
   int64_t n, inner;
-  bool long_index;
-  PF_BOTH place<wide<T>> zero() const { return place<wide<T>>{0, -1}; }
-  PF_BOTH place<wide<T>> join(place<wide<T>> a, place<wide<T>> b) const {
+  int32_t type, long_index;
+  PF_BOTH place<W> zero() const { return place<W>{0, -1}; }
+  PF_BOTH place<W> join(place<W> a, place<W> b) const {
     if (a.at < 0) return b;
     if (b.at < 0) return a;
     if (b.at < a.at) {
-      place<wide<T>> t = a;
+      place<W> t = a;
       a = b, b = t;
     }
     /* a comes first.  A NaN that nothing comes before stays, as in a walk from the front; later
@@ -205,10 +209,11 @@ template <class T, bool greatest> struct arg_reducer {
     if (a.value != a.value) return a.at == 0 ? a : b;
     return (greatest ? b.value > a.value : b.value < a.value) ? b : a;
   }
-  PF_BOTH place<wide<T>> add(place<wide<T>> a, int64_t r, int64_t k) const {
-    return join(a, place<wide<T>>{(wide<T>)up(x[(r / inner * n + k) * inner + r % inner]), k});
+  PF_BOTH place<W> add(place<W> a, int64_t r, int64_t k) const {
+    int64_t at = (r / inner * n + k) * inner + r % inner;
+    return join(a, place<W>{E::value(E::load(x, at, type), type), k});
   }
-  PF_BOTH void finish(int64_t r, place<wide<T>> a) const {
+  PF_BOTH void finish(int64_t r, place<W> a) const {
     int64_t at = most(a.at, (int64_t)0);
     if (long_index) ((int64_t *)y)[r] = at;
     else ((int32_t *)y)[r] = (int32_t)at;
@@ -229,12 +234,12 @@ template <bool greatest> pf_status arg_best(pf_ctx *c, const void *) {
   if (pf_numel(y) == 0) return PF_OK;
   int64_t n = x->shape[a], inner = product(x->shape, a + 1, x->ndim);
   auto run = [&](auto t) {
-    typedef typename decltype(t)::type T;
-    arg_reducer<T, greatest> f = {PF_DATA(const T, x), PF_DATA(void, y), n, inner,
-                                  c->out_type[0] == PF_INT64};
+    arg_reducer<typename decltype(t)::type, greatest> f = {
+        PF_DATA(const void, x), PF_DATA(void, y), n, inner, c->in_type[0],
+        c->out_type[0] == PF_INT64};
     return reduce(c, pf_numel(y), n, f, inner == 1 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
   };
-  return c->in_type[0] == PF_INT64 ? run(tag<int64_t>{}) : with_float(c->in_type[0], run);
+  return c->in_type[0] == PF_INT64 ? run(tag<int64_t>{}) : with_wide(c->in_type[0], run);
 }
 
 static constexpr attr_list keep({ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)});

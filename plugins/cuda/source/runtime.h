@@ -16,4 +16,10 @@
 #include <cuda_fp16.h>
 #define PF_BOTH __host__ __device__ inline
 #endif
+/* before a loop whose body is long and whose count is small: copies of it only cost */
+#ifdef __CUDA_ARCH__
+#define PF_ROLLED _Pragma("unroll 1")
+#else
+#define PF_ROLLED
+#endif
 #endif

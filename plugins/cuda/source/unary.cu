@@ -89,25 +89,11 @@ struct Not {
 /* ---------------------------------------------------------------- kernels */
 template <class Op> pf_status floats(pf_ctx *c, const void *state) {
   double p = state ? ((const elementwise_state *)state)->p : 0;
-  return with_float(c->in_type[0], [&](auto t) {
-    typedef typename decltype(t)::type T;
-    return run_unary<Op, T, T>(c, p);
-  });
+  return with_wide(c->in_type[0],
+                   [&](auto t) { return run_unary<Op, typename decltype(t)::type>(c, p); });
 }
-template <class Op> pf_status tests(pf_ctx *c, const void *) {
-  return with_float(c->in_type[0], [&](auto t) {
-    return run_unary<Op, typename decltype(t)::type, uint8_t>(c, 0);
-  });
-}
-template <class Op> pf_status ints(pf_ctx *c, const void *) {
-  return with_int(c->in_type[0], [&](auto t) {
-    typedef typename decltype(t)::type T;
-    return run_unary<Op, T, T>(c, 0);
-  });
-}
-static pf_status logical_not(pf_ctx *c, const void *) {
-  return run_unary<Not, uint8_t, uint8_t>(c, 0);
-}
+template <class Op> pf_status ints(pf_ctx *c, const void *) { return run_unary<Op, int64_t>(c, 0); }
+static pf_status logical_not(pf_ctx *c, const void *) { return run_unary<Not, uint8_t>(c, 0); }
 static constexpr attr_list alpha({ATTR_NAMED("alpha", elementwise_state, PF_ATTR_FLOAT, p)});
 static constexpr arg_list host_x({HOST_IN("x"), HOST_OUT("y")});
 static constexpr arg_list host_features({HOST_IN("features"), HOST_OUT("activations")});
@@ -127,9 +113,9 @@ static const pf_kernel table[] = {
     FLOATS("Rint", Round),
     GPU("LeakyRelu", "T=" T_FLOATS, SAME, .attrs = alpha.at,
         .state_size = sizeof(elementwise_state), .compute = floats<LeakyRelu>),
-    GPU("IsNan", "T=" T_FLOATS, SAME, .compute = tests<IsNan>),
-    GPU("IsInf", "T=" T_FLOATS, SAME, .compute = tests<IsInf>),
-    GPU("IsFinite", "T=" T_FLOATS, SAME, .compute = tests<IsFinite>),
+    GPU("IsNan", "T=" T_FLOATS, SAME, .compute = floats<IsNan>),
+    GPU("IsInf", "T=" T_FLOATS, SAME, .compute = floats<IsInf>),
+    GPU("IsFinite", "T=" T_FLOATS, SAME, .compute = floats<IsFinite>),
     INTS("Abs", AbsInt, host_x),
     INTS("Neg", NegInt, host_x),
     INTS("Sign", SignInt, host_x),

@@ -21,14 +21,14 @@ template <int K> struct walk {
     for (int k = 0; k < K; k++) at[k] = 0;
     if (small) {
       uint32_t rest = (uint32_t)i;
-      for (int d = nd - 1; d >= 0; d--) {
+      PF_ROLLED for (int d = nd - 1; d >= 0; d--) {
         uint32_t n = (uint32_t)shape[d], q = rest / n, r = rest - q * n;
         for (int k = 0; k < K; k++) at[k] += (int64_t)r * stride[k][d];
         rest = q;
       }
       return;
     }
-    for (int d = nd - 1; d >= 0; d--) {
+    PF_ROLLED for (int d = nd - 1; d >= 0; d--) {
       int64_t q = i / shape[d], r = i - q * shape[d];
       for (int k = 0; k < K; k++) at[k] += r * stride[k][d];
       i = q;
