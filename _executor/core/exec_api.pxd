@@ -271,6 +271,8 @@ cdef extern from "pf_core.h" nogil:
     void pf_step_fail(pf_step*, const pf_node_info*, pf_status, const char*) noexcept
     void pf_call_init(pf_call*, pf_step*, pf_worker*) noexcept
     void pf_call_cleanup(pf_call*) noexcept
+    int64_t PF_GRACE_NS
+    void pf_abandon_calls(pf_step*) noexcept
     pf_status pf_call_lend(pf_call*, int32_t, void*) noexcept
     pf_call* pf_ticket_new(pf_call*, uint64_t*) noexcept
     bint pf_runs_slowly(const pf_node_info*) noexcept
@@ -334,6 +336,7 @@ cdef extern from "pf_core.h" nogil:
         int64_t n, chunk
         pf_a64 next
         pf_a32 inside, joined
+        int32_t whole
         pf_step* step
         pf_loop* next_loop
     ctypedef struct pf_worker:
@@ -382,7 +385,9 @@ cdef extern from "pf_core.h" nogil:
     pf_item* pf_pool_find(pf_worker*) noexcept
     void pf_pool_wait(pf_worker*, int64_t) noexcept
     void pf_pool_step_over(pf_step*) noexcept
-    int32_t pf_on_caller(const pf_call*) noexcept
+    enum:
+        PF_FOR_POLLS, PF_FOR_WHOLE
+    int32_t pf_for_how(const pf_call*) noexcept
     pf_status pf_pool_for(pf_pool*, pf_step*, int32_t, int64_t, int64_t, pf_range_fn, void*) noexcept
     pf_status pf_pool_post(pf_pool*, int32_t, void (*)(void*) noexcept nogil, void*) noexcept
     void pf_pool_post_caller(pf_step*, pf_post*) noexcept
@@ -390,6 +395,8 @@ cdef extern from "pf_core.h" nogil:
     void pf_run_item(pf_worker*, pf_item*) noexcept
     void pf_cond_init(pthread_cond_t*) noexcept
     void pf_cond_wait_until(pthread_cond_t*, pthread_mutex_t*, int64_t) noexcept
+    DLTensor* pf_slot_peek(DLTensor**) noexcept
+    void pf_slot_clear(DLTensor**) noexcept
     void pf_share(pf_step*) noexcept
     int64_t pf_now_ns() noexcept
     bint pf_heap_push(pf_heap*, pf_item*) noexcept

@@ -371,6 +371,8 @@ pf_status pf_deref(pf_call *c, DLTensor *handle, pf_tensor **out); /* the variab
 
 void pf_call_init(pf_call *c, pf_step *step, struct pf_worker *w);
 void pf_call_cleanup(pf_call *c);                   /* unlock, release what was lent, free the message */
+static const int64_t PF_GRACE_NS = 3000000000;      /* what a kernel that does not listen to cancellation has to call done */
+void pf_abandon_calls(pf_step *s);                  /* ends calls of kernels that never do */
 pf_status pf_call_lend(pf_call *c, int32_t kind, void *p);
 pf_call *pf_ticket_new(pf_call *c, uint64_t *ticket);   /* registers a deferred copy of c */
 /* A synchronous PF_KERNEL_BLOCKING kernel of a host device: its compute runs on the BLOCKING lane. */
@@ -406,6 +408,7 @@ typedef struct pf_loop {            /* one parallel_for in progress */
   pf_a64 next;
   pf_a32 inside;                    /* helpers working on it */
   pf_a32 joined;                    /* worker indices given out */
+  int32_t whole, pad;               /* runs to its end though the step is cancelled */
   pf_step *step;
   struct pf_loop *next_loop;
 } pf_loop;
@@ -457,16 +460,21 @@ pf_item *pf_schedule_next(pf_worker *w);                /* seeded pools: the nex
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
 void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time */
 void pf_pool_step_over(pf_step *s);                     /* the step is done: wakes its caller */
-pf_status pf_pool_for(pf_pool *p, pf_step *s, int32_t caller, int64_t n, int64_t grain,
-                      void (*fn)(void *, int64_t, int64_t, int32_t), void *arg); /* caller: on the thread that runs step s */
+pf_status pf_pool_for(pf_pool *p, pf_step *s, int32_t how, int64_t n, int64_t grain,
+                      void (*fn)(void *, int64_t, int64_t, int32_t), void *arg); /* how: pf_for_how */
 pf_status pf_pool_post(pf_pool *p, int32_t lane, void (*fn)(void *), void *arg);
 void pf_pool_post_caller(pf_step *s, pf_post *take);
 pf_pool *pf_default_pool(void);
 void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block and whatever became ready privately */
 
-/* The call runs on the thread that called run: it may look at signals and the deadline. */
-static inline int32_t pf_on_caller(const pf_call *c) {
-  return !c->deferred && c->worker && c->worker->step;
+/* How a call's parallel_for runs.  POLLS: on the thread that called run, it looks at signals and the deadline; not with a
+ * variable locked, for signal handlers are Python and may run steps.  WHOLE: it updates a variable, and does not stop halfway. */
+enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2 };
+static inline int32_t pf_for_how(const pf_call *c) {
+  int32_t how = !c->deferred && c->worker && c->worker->step ? PF_FOR_POLLS : 0;
+  for (int32_t k = 0; k < c->n_lent; k++)
+    if ((c->lent[k].kind & 255) == 3) how = (how & ~PF_FOR_POLLS) | (c->lent[k].kind >> 8 ? PF_FOR_WHOLE : 0);
+  return how;
 }
 static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOCK_MONOTONIC */
   pthread_condattr_t a;
@@ -481,6 +489,9 @@ static inline void pf_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *m, int
   ts.tv_nsec = ns % 1000000000ll;
   pthread_cond_timedwait(c, m, &ts);
 }
+/* The last reader of a value clears its slot while a control reader elsewhere looks whether it is dead. */
+static inline DLTensor *pf_slot_peek(DLTensor **slot) { return __atomic_load_n(slot, __ATOMIC_RELAXED); }
+static inline void pf_slot_clear(DLTensor **slot) { __atomic_store_n(slot, (DLTensor *)0, __ATOMIC_RELAXED); }
 static inline void pf_share(pf_step *s) {
   if (!pf_a32_load_rlx(&s->shared)) pf_a32_store_rlx(&s->shared, 1);
 }

@@ -1,4 +1,4 @@
-"""Part of step.pyx: kernels that block their thread, and kernels that never end.
+"""Part of calls.pyx: kernels that block their thread, and kernels that never end.
 
 A synchronous PF_KERNEL_BLOCKING kernel is a deferred call whose compute runs on the BLOCKING lane.  A deferred call whose kernel
 neither listens to cancellation nor calls `done` would keep its step, and whoever runs it, for ever: GRACE_NS after the step was
@@ -98,7 +98,7 @@ cdef pf_call* abandon_one(pf_step* s) noexcept nogil:
     pthread_mutex_unlock(&s.lock)
     return h
 
-cdef void abandon_calls(pf_step* s) noexcept nogil:
+cdef public void pf_abandon_calls(pf_step* s) noexcept nogil:
     """Of a step and those that run with it."""
     cdef pf_call* h
     cdef char text[500]
@@ -107,7 +107,7 @@ cdef void abandon_calls(pf_step* s) noexcept nogil:
         while h != NULL:
             snprintf(text, 500, b"the asynchronous kernel of node '%.*s' (%.*s) did not end %d s after its step was cancelled, and "
                      b"does not listen to on_cancel: given up", <int>min(h.node.name.len, 200), h.node.name.data,
-                     <int>min(h.node.op.len, 80), h.node.op.data, <int>(GRACE_NS // 1000000000))
+                     <int>min(h.node.op.len, 80), h.node.op.data, <int>(PF_GRACE_NS // 1000000000))
             pf_host_table().log(PF_LOG_WARNING, text, <int64_t>strlen(text))
             pf_call_done(h, PF_CANCELLED)
             h = abandon_one(s)

@@ -1,0 +1,253 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Calls of kernels: what one is lent, how it fails, and how it outlives compute.
+
+A call lives on its worker's stack until its kernel defers: then a heap copy, registered under a TICKET (generation << 32 |
+index + 1), goes on.  `done` takes the ticket out of the table, so a second or late `done` finds nothing.  The call ends when
+both compute has returned and done was called.
+
+Threads: any.  `ticket_lock` guards the table; step.lock the list of a step's deferred calls.
+"""
+from core cimport *
+from exec_api cimport *
+from tensor_api cimport *
+from state_api cimport *
+
+# ---------------------------------------------------------------- calls
+cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept nogil:
+    c.ctx.size = sizeof(pf_ctx)
+    c.ctx.flags = 0
+    c.ctx.host = pf_host_table()
+    c.ctx.stream = NULL
+    c.ctx.step = step.id if step != NULL else 0
+    c.step = step
+    c.plan = step.plan if step != NULL else NULL
+    c.worker = w
+    c.dirty = 0
+    c.n_lent = 0
+    c.lent_room = 6
+    c.lent = c.lent_inline
+    c.message = NULL
+    c.info = NULL
+    c.ctx.n_in = 0
+    c.ctx.n_out = 0
+    c.loop = NULL
+    c.moved = NULL
+    c.deferred = 0
+    c.dead_out = 0
+    c.cancel_fn = NULL
+
+cdef public pf_status pf_call_lend(pf_call* c, int32_t kind, void* p) noexcept nogil:
+    cdef pf_lent* grown
+    if c.n_lent == c.lent_room:
+        grown = <pf_lent*>malloc(sizeof(pf_lent) * c.lent_room * 2)
+        if grown == NULL:
+            give_up(c, kind, p)
+            return PF_RESOURCE_EXHAUSTED
+        memcpy(grown, c.lent, sizeof(pf_lent) * c.n_lent)
+        if c.lent != c.lent_inline:
+            free(c.lent)
+        c.lent = grown
+        c.lent_room *= 2
+    c.lent[c.n_lent].kind = kind
+    c.lent[c.n_lent].p = p
+    c.n_lent += 1
+    c.dirty = 1
+    return PF_OK
+
+cdef void give_up(pf_call* c, int32_t kind, void* p) noexcept nogil:
+    if kind & 255 == 0:
+        pf_tensor_unref(<pf_tensor*>p)
+    elif kind & 255 == 1:
+        pf_object_unref(<pf_object*>p)
+    elif kind & 255 == 2:
+        pf_mem_free(p)
+    elif kind & 255 == 4:
+        pf_step_scratch_over(c, p, kind >> 8)
+    else:
+        pthread_mutex_unlock(&(<pf_variable*>p).lock)
+
+cdef public void pf_call_cleanup(pf_call* c) noexcept nogil:
+    while c.n_lent:
+        c.n_lent -= 1
+        give_up(c, c.lent[c.n_lent].kind, c.lent[c.n_lent].p)
+    if c.lent != c.lent_inline:
+        free(c.lent)
+        c.lent = c.lent_inline
+        c.lent_room = 6
+    free(c.message)
+    c.message = NULL
+    c.dirty = 0
+
+cdef int32_t add_shape(char* text, int32_t used, int32_t room, const DLTensor* t) noexcept nogil:
+    cdef int32_t k
+    used += snprintf(text + used, room - used, b"%s[", pf_type_name(pf_tensor_of(t).type))
+    for k in range(min(t.ndim, 8)):
+        used += snprintf(text + used, room - used, b",%jd" if k else b"%jd", <intmax_t>t.shape[k])
+    return used + snprintf(text + used, room - used, b"]")
+
+cdef void describe_inputs(pf_call* c, char* text, int32_t room) noexcept nogil:
+    """What the failing call was given: " (inputs: float[2,3], float[4,5])"."""
+    cdef int32_t used = 0, k
+    text[0] = 0
+    if c.slab == NULL or c.instr.n_in == 0 or c.info == NULL:
+        return
+    used = snprintf(text, room, b" (inputs:")
+    for k in range(<int32_t>min(c.instr.n_in, <uint32_t>6)):
+        if used > room - 200:
+            break
+        text[used] = c',' if k else c' '
+        used += 1
+        if k:
+            text[used] = c' '
+            used += 1
+        if c.ins[k] == NULL:
+            used += snprintf(text + used, room - used, b"none")
+        elif pf_tensor_of(c.ins[k]).flags & PF_T_HANDLE:
+            used += snprintf(text + used, room - used, b"handle")
+        else:
+            used = add_shape(text, used, room, c.ins[k])
+    snprintf(text + used, room - used, b", ...)" if c.instr.n_in > 6 else b")")
+
+cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
+    cdef char text[5200]
+    cdef char given[1024]
+    describe_inputs(c, given, 1024)
+    if c.message != NULL:
+        st = <pf_status>c.code          # not what the kernel made of it: NULL from `var_get`, say, tells nobody why
+        snprintf(text, 5200, b"%.4000s%s", c.message, given)
+    else:
+        snprintf(text, 5200, b"the kernel failed with status %d and no message%s", st, given)
+    pf_step_fail(c.step, c.node, st, text)
+    return st
+
+# ---------------------------------------------------------------- tickets
+cdef pf_a32 ticket_lock
+cdef pf_call** ticket_calls
+cdef uint32_t* ticket_gens
+cdef int32_t* ticket_free
+cdef int32_t ticket_room
+cdef int32_t ticket_n_free
+
+cdef bint more_tickets() noexcept nogil:
+    """Lock held."""
+    global ticket_calls, ticket_gens, ticket_free, ticket_room, ticket_n_free
+    cdef int32_t room = ticket_room * 2 if ticket_room else 256
+    cdef int32_t k
+    cdef pf_call** calls = <pf_call**>realloc(ticket_calls, sizeof(void*) * room)
+    if calls == NULL:
+        return False
+    ticket_calls = calls
+    cdef uint32_t* gens = <uint32_t*>realloc(ticket_gens, sizeof(uint32_t) * room)
+    if gens == NULL:
+        return False
+    ticket_gens = gens
+    cdef int32_t* frees = <int32_t*>realloc(ticket_free, sizeof(int32_t) * room)
+    if frees == NULL:
+        return False
+    ticket_free = frees
+    for k in range(ticket_room, room):
+        ticket_gens[k] = 1
+        ticket_calls[k] = NULL
+        ticket_free[ticket_n_free] = k
+        ticket_n_free += 1
+    ticket_room = room
+    return True
+
+cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
+    """A heap copy of a stack call, registered; the stack call hands over what it was lent."""
+    global ticket_n_free
+    cdef uint32_t n = <uint32_t>c.ctx.n_in
+    cdef pf_call* h = <pf_call*>malloc(sizeof(pf_call) + sizeof(void*) * (n + 1))
+    cdef int32_t k
+    if h == NULL:
+        return NULL
+    memcpy(h, c, sizeof(pf_call))
+    h.ins = <DLTensor**>(h + 1)
+    if n:
+        memcpy(h.ins, c.ins, sizeof(void*) * n)
+    h.ctx.ins = <const DLTensor**>h.ins
+    if c.lent == c.lent_inline:
+        h.lent = h.lent_inline
+    c.lent = c.lent_inline
+    c.lent_room = 6
+    c.n_lent = 0
+    c.message = NULL
+    c.dirty = 0
+    h.deferred = 1
+    h.listens = 0
+    h.moved = NULL
+    h.status = PF_OK
+    h.cancel_fn = NULL
+    pf_a32_store(&h.refs, 2)
+    pf_spin_lock(&ticket_lock)
+    if ticket_n_free == 0 and not more_tickets():
+        pf_spin_unlock(&ticket_lock)
+        pf_call_cleanup(h)
+        free(h)
+        return NULL
+    ticket_n_free -= 1
+    k = ticket_free[ticket_n_free]
+    ticket_calls[k] = h
+    h.ticket = (<uint64_t>ticket_gens[k] << 32) | <uint64_t>(k + 1)
+    pf_spin_unlock(&ticket_lock)
+    ticket[0] = h.ticket
+    c.moved = h
+    if c.step.pool.n > 1:
+        pf_share(c.step)
+    pthread_mutex_lock(&c.step.lock)
+    h.prev_cancel = NULL
+    h.next_cancel = c.step.deferred
+    if c.step.deferred != NULL:
+        c.step.deferred.prev_cancel = h
+    c.step.deferred = h
+    pthread_mutex_unlock(&c.step.lock)
+    return h
+
+cdef public pf_call* pf_ticket_peek(uint64_t ticket) noexcept nogil:
+    cdef int64_t k = <int64_t>(ticket & <uint64_t>0xffffffff) - 1
+    cdef pf_call* c = NULL
+    pf_spin_lock(&ticket_lock)
+    if 0 <= k < ticket_room and ticket_gens[k] == <uint32_t>(ticket >> 32):
+        c = ticket_calls[k]
+    pf_spin_unlock(&ticket_lock)
+    return c
+
+cdef public pf_call* pf_ticket_take(uint64_t ticket) noexcept nogil:
+    global ticket_n_free
+    cdef int64_t k = <int64_t>(ticket & <uint64_t>0xffffffff) - 1
+    cdef pf_call* c = NULL
+    pf_spin_lock(&ticket_lock)
+    if 0 <= k < ticket_room and ticket_gens[k] == <uint32_t>(ticket >> 32):
+        c = ticket_calls[k]
+        if c != NULL:
+            ticket_calls[k] = NULL
+            ticket_gens[k] = max(<uint32_t>1, ticket_gens[k] + 1)
+            ticket_free[ticket_n_free] = <int32_t>k
+            ticket_n_free += 1
+    pf_spin_unlock(&ticket_lock)
+    return c
+
+cdef public void pf_call_done(pf_call* c, pf_status st) noexcept nogil:
+    """By `done`, on any thread: whoever comes second of {compute's return, done} completes; here, a worker does."""
+    c.status = st
+    if c.step.trace != NULL:
+        c.t_done = pf_ticks()
+    if pf_a32_add(&c.refs, -1) == 1:
+        c.item.call = c
+        pf_pool_inject(c.step.pool, c.item)
+
+cdef public void pf_call_forget(pf_call* c) noexcept nogil:
+    cdef pf_step* s = c.step
+    pthread_mutex_lock(&s.lock)
+    if s.told_up_to == c:
+        s.told_up_to = c.next_cancel
+    if c.prev_cancel != NULL:
+        c.prev_cancel.next_cancel = c.next_cancel
+    else:
+        s.deferred = c.next_cancel
+    if c.next_cancel != NULL:
+        c.next_cancel.prev_cancel = c.prev_cancel
+    pthread_mutex_unlock(&s.lock)
+
+include "calls_lanes.pxi"
+
