@@ -37,7 +37,7 @@ cdef public DLTensor* pf_take_input(pf_slab* s, uint32_t entry) noexcept nogil:
     cdef DLTensor* t = s.slots[slot]
     if last_use(s, entry):
         if pf_alive(t):
-            s.slots[slot] = NULL
+            pf_slot_clear(&s.slots[slot])
     elif pf_alive(t):
         pf_tensor_ref(pf_tensor_of(t))
     return t
@@ -49,7 +49,7 @@ cdef inline void release_input(pf_slab* s, uint32_t entry) noexcept nogil:
         slot = entry & <uint32_t>PF_IN_SLOT
         t = s.slots[slot]
         if pf_alive(t):
-            s.slots[slot] = NULL
+            pf_slot_clear(&s.slots[slot])
             pf_dl_unref(t)
 
 cdef public void pf_release_inputs(pf_slab* s, const pf_instr* ins) noexcept nogil:
@@ -73,7 +73,7 @@ cdef inline bint any_dead(pf_slab* s, const pf_instr* ins) noexcept nogil:
     cdef const uint32_t* e = s.step.plan.ins + ins.in_begin
     cdef uint32_t k
     for k in range(ins.n_in + ins.n_ctl):
-        if s.slots[e[k] & <uint32_t>PF_IN_SLOT] == PF_DEAD:
+        if pf_slot_peek(&s.slots[e[k] & <uint32_t>PF_IN_SLOT]) == PF_DEAD:
             return True
     return False
 
@@ -194,6 +194,7 @@ cdef inline int32_t after_call(pf_call* c, const pf_instr* ins, pf_status st) no
 
 cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef pf_status st
+    cdef int32_t r
     prepare(c, ins)
     if ins.flags & PF_F_DEREF:
         st = gather_refs(c, ins)
@@ -202,10 +203,10 @@ cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
     st = ins.compute(&c.ctx, ins.state)
     if ins.flags & PF_F_ASYNC:
         return pf_async_returned(c, st)
-    if ins.flags & PF_F_LONG and c.worker.step != NULL and pf_step_poll(c.step) and st == PF_OK:
-        after_call(c, ins, st)
+    r = after_call(c, ins, st)          # first of all unlocks variables: signal handlers may run steps
+    if ins.flags & PF_F_LONG and c.worker.step != NULL and pf_step_poll(c.step):
         return PF_RUN_STOP
-    return after_call(c, ins, st)
+    return r
 
 cdef pf_status nothing_more(pf_ctx* ctx, void* arg) noexcept nogil:
     return PF_OK
@@ -407,7 +408,8 @@ cdef int32_t do_exit(pf_call* c, const pf_instr* ins) noexcept nogil:
         return PF_RUN_STOP
     if not pf_alive(t):
         return PF_RUN_OK
-    if ins.aux2 & 2:
+    if ins.aux2 & 2:                # only control edges read it: alive
+        outer.slots[ins.aux] = NULL
         pf_dl_unref(t)
         return PF_RUN_OK
     old = outer.slots[ins.aux]

@@ -49,7 +49,7 @@ cdef DLTensor* entering(pf_slab* outer, const pf_loop_var* v) noexcept nogil:
     cdef DLTensor* t = outer.slots[v.enter_slot]
     if pf_alive(t):
         if v.take:
-            outer.slots[v.enter_slot] = NULL
+            pf_slot_clear(&outer.slots[v.enter_slot])
         else:
             pf_tensor_ref(pf_tensor_of(t))
     return t

@@ -178,7 +178,7 @@ cdef inline void take_over(pf_call* c, int32_t i, int32_t o) noexcept nogil:
     """Output o is input i from now on."""
     cdef uint32_t e = c.plan.ins[c.instr.in_begin + <uint32_t>i]
     cdef pf_tensor* t = pf_tensor_of(c.ins[i])
-    c.slab.slots[e & <uint32_t>PF_IN_SLOT] = NULL
+    pf_slot_clear(&c.slab.slots[e & <uint32_t>PF_IN_SLOT])
     if t.type != c.ctx.out_type[o]:
         t.type = c.ctx.out_type[o]
         t.m.dl_tensor.dtype = pf_type_dl(t.type)
@@ -348,7 +348,7 @@ cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn
         return PF_OK
     if c.step.trace != NULL:
         return pf_trace_for(c, n, grain, fn, arg)
-    return pf_pool_for(c.step.pool, c.step, pf_on_caller(c), n, grain, fn, arg)
+    return pf_pool_for(c.step.pool, c.step, pf_for_how(c), n, grain, fn, arg)
 
 cdef int32_t h_workers(pf_ctx* ctx) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx

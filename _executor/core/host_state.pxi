@@ -127,7 +127,7 @@ cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogi
     t = pf_tensor_of(c.ins[value])
     if not t.flags & PF_T_PLACED and owned_alone(c, value):
         e = c.plan.ins[c.instr.in_begin + <uint32_t>value]
-        c.slab.slots[e & <uint32_t>PF_IN_SLOT] = NULL
+        pf_slot_clear(&c.slab.slots[e & <uint32_t>PF_IN_SLOT])
         # the header must outlive this call's pointers: the variable holds it, and so does the call
         pf_tensor_ref(t)
         if pf_call_lend(c, LENT_TENSOR, t):

@@ -42,7 +42,8 @@ class Program:
         self.pure = rng.random() < 0.25
         self.dtype = rng.choice([tf.float32, tf.float64])
         self.shape = rng.choice(SHAPES)
-        self.notes, self.placeholders, self.variables, self.states, self.dead = 0, [], {}, [], []
+        self.notes, self.placeholders, self.variables, self.states = 0, [], {}, []
+        self.references, self.dead = [], []
         with tf.Graph().as_default() as self.graph:
             self.build()
 
@@ -54,6 +55,9 @@ class Program:
             self.make_variables(rng.choice([0, 0, 1, 2]))
         self.chains = Chains(len(self.states))
         pool = self.body(self.placeholders + [self.leaf(), self.leaf()], 0, rng.randint(2, 9))
+        if not self.pure and rng.random() < 0.2:
+            pool.append(self.op("FailIf")(rng.choice(pool), above=float(rng.randint(-6, 6)), us=20,
+                                          late=rng.random() < 0.5))
         self.fetches = pool[2:] + [self.use(k, pool, "read") for k in range(len(self.states))]
         if self.dead and rng.random() < 0.1:
             self.fetches.append(rng.choice(self.dead))
@@ -77,6 +81,7 @@ class Program:
             resource = self.rng.random() < 0.5
             v = tf.get_variable(f"v{k}", initializer=tf.constant(start), use_resource=resource)
             self.states.append(v)
+            self.references.append(not resource)
             self.variables[v.op.name] = start
 
     def use(self, k, pool, how):
@@ -92,6 +97,19 @@ class Program:
             else:
                 y = done = v.read_value()
         self.chains.last[k] = done.op if hasattr(done, "op") else done
+        return y
+
+    def merged_reference(self, k, pool):
+        """A reference on one side of a Merge, a value on the other, or a reference on both."""
+        if not self.references[k]:
+            return self.use(k, pool, "read")
+        last, reference = self.chains.last[k], self.states[k]._ref()
+        pred = self.finish(self.predicate(pool), [last] if last is not None else [])
+        no, yes = routing.switch_ref_or_tensor(reference, pred)
+        if self.rng.random() < 0.7:
+            yes = tf.add(yes, self.leaf())
+        y = tf.identity(routing.merge([no, yes])[0])
+        self.chains.last[k] = y.op
         return y
 
     # ------------------------------------------------------------ steps
@@ -138,6 +156,8 @@ class Program:
 
     def effect(self, pool):
         x, kind = self.rng.choice(pool), self.rng.random()
+        if self.states and kind < 0.08:
+            return self.merged_reference(self.rng.randrange(len(self.states)), pool)
         if self.states and kind < 0.4:
             return self.use(self.rng.randrange(len(self.states)), pool,
                             self.rng.choice(["add", "assign", "read"]))
