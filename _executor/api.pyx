@@ -512,6 +512,8 @@ cdef object run_tiny(Plan plan, tuple values):
 
 include "api_parts.pxi"
 
+include "api_stats_order.pxi"
+
 include "api_step_stats.pxi"
 
 include "api_spool.pxi"

@@ -455,18 +455,19 @@ cdef void run_chunks(pf_loop* l, int32_t worker, bint polls) noexcept nogil:
         lo = pf_a64_add(&l.next, l.chunk)
         if lo >= l.n:
             return
-        if not pf_a32_load_rlx(&l.step.cancelled):
+        if l.whole or not pf_a32_load_rlx(&l.step.cancelled):
             l.fn(l.arg, lo, min(lo + l.chunk, l.n), worker)
             if polls:
                 pf_step_poll(l.step)
 
-cdef pf_status for_alone(pf_step* s, bint polls, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
-    """Without helpers; polls: on the caller's thread, not on one of the BLOCKING lane."""
+cdef pf_status for_alone(pf_step* s, int32_t how, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
+    """Without helpers."""
     cdef int64_t lo = 0
     while lo < n:
         fn(arg, lo, min(lo + chunk, n), 0)
         lo += chunk
-        if lo < n and (pf_step_poll(s) if polls else pf_a32_load_rlx(&s.cancelled)):
+        if lo < n and not how & PF_FOR_WHOLE and (
+                pf_step_poll(s) if how & PF_FOR_POLLS else pf_a32_load_rlx(&s.cancelled)):
             return PF_CANCELLED
     return PF_OK
 
@@ -487,7 +488,7 @@ cdef bint join_loop(pf_pool* p) noexcept nogil:
     pf_a32_add(&l.inside, -1)
     return True
 
-cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_t n, int64_t grain, pf_range_fn fn,
+cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t how, int64_t n, int64_t grain, pf_range_fn fn,
                                   void* arg) noexcept nogil:
     cdef pf_loop l
     cdef pf_loop** at
@@ -501,7 +502,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_
         fn(arg, 0, n, 0)
         return PF_OK
     if p.n == 1:
-        return for_alone(s, caller, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
+        return for_alone(s, how, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
     if p.fork_gen != fork_generation:
         rebuild(p)
     if not pf_a32_load(&p.started):
@@ -512,6 +513,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_
     l.n = n
     l.chunk = grain * max(<int64_t>1, chunks // (8 * p.n))
     l.step = s
+    l.whole = how & PF_FOR_WHOLE
     pf_a32_store_rlx(&l.joined, 1)
     pthread_mutex_lock(&p.lock)
     l.next_loop = p.loops
@@ -523,7 +525,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_
         else:
             pthread_cond_signal(&p.cond)
     pthread_mutex_unlock(&p.lock)
-    run_chunks(&l, 0, caller)
+    run_chunks(&l, 0, how & PF_FOR_POLLS)
     pthread_mutex_lock(&p.lock)
     at = &p.loops
     while at[0] != &l:
@@ -537,7 +539,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t caller, int64_
             pf_cpu_relax()
         else:
             sched_yield()
-    return PF_CANCELLED if pf_a32_load_rlx(&s.cancelled) else PF_OK
+    return PF_CANCELLED if pf_a32_load_rlx(&s.cancelled) and not l.whole else PF_OK
 
 # ---------------------------------------------------------------- posts
 cdef bint run_post(pf_pool* p) noexcept nogil:
