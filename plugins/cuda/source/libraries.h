@@ -1,8 +1,8 @@
 /* libraries.h - cuBLAS and cuDNN, found at run time: the few declarations the plugin uses, and
  * their handles.
  *
- * Declared from the libraries' public API documentation (cuBLAS 12/13, cuDNN 9); plugins/cuda/tests
- * compares them with the vendors' headers where those are installed.
+ * Declared from the libraries' public API documentation (cuBLAS 12/13, cuDNN 9);
+ * tests/cuda/declarations.cpp compares them with the vendors' headers where those are installed.
  */
 #ifndef PF_CUDA_LIBRARIES_H
 #define PF_CUDA_LIBRARIES_H

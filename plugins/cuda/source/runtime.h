@@ -3,7 +3,7 @@
  * With PF_CUDA_EMULATED the sources compile as plain C++ against emulation/cuda_runtime.h: device
  * memory is malloc'ed, streams run at once, kernels are loops.  The plugin built that way runs
  * everywhere and is how its kernels' arithmetic, indexing and argument checks are tested on
- * machines without a GPU (plugins/cuda/tests).
+ * machines without a GPU (tests/cuda).
  */
 #ifndef PF_CUDA_RUNTIME_H
 #define PF_CUDA_RUNTIME_H
