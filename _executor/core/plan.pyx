@@ -203,6 +203,10 @@ cdef pf_status list_arguments(pf_comp* c) noexcept nogil:
         if c.cls[i] == PF_C_ARG or c.cls[i] == PF_C_RETVAL:
             if number_of(c, i, &k):
                 return c.err.code
+            if c.frame[i] != 0:
+                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                                    b"an argument or result of the step lies inside a while loop; fetch what leaves the "
+                                    b"loop through Exit")
             if c.cls[i] == PF_C_ARG:
                 p.n_args = max(p.n_args, <uint32_t>k + 1)
             else:
