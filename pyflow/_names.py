@@ -74,6 +74,7 @@ LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
 LAZY.update({
     "Session": ("pyflow.session", "Session"),
     "InteractiveSession": ("pyflow.session", "InteractiveSession"),
+    "release_memory": ("pyflow.session.runtime", "release_memory"),
     "app": ("pyflow.platform.app", None),
     "flags": ("pyflow.platform.flags", None),
     "logging": ("pyflow.platform.tf_logging", None),

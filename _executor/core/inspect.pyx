@@ -298,9 +298,25 @@ cdef public pf_status pf_inspect_feeds(pf_step* s) noexcept nogil:
     return PF_OK
 
 # ---------------------------------------------------------------- the loop
+cdef int32_t device_done(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """In order: what the kernel enqueued on its device's stream is over, and an error of it is this kernel's."""
+    cdef pf_device_entry* d = (c.plan.nodes + ins.node).dev
+    cdef char text[200]
+    cdef pf_status st
+    if ins.kind > PF_I_CALL0 or d == NULL or d.stream == NULL:
+        return PF_RUN_OK
+    st = pf_device_wait(d)
+    if st == PF_OK:
+        return PF_RUN_OK
+    snprintf(text, 200, b"the work that this kernel enqueued on %s failed with status %d", d.name, st)
+    pf_step_fail(c.step, c.plan.nodes + ins.node, st, text)
+    return PF_RUN_STOP
+
 cdef int32_t finish(pf_call* c, const pf_instr* ins, pf_held_inputs* h, int32_t r) noexcept nogil:
     """After the call: outputs checked, failures told, inputs let go."""
     cdef pf_inspect* look_at = c.step.inspect
+    if r == PF_RUN_OK and look_at.ordered:
+        r = device_done(c, ins)
     if r == PF_RUN_OK and look_at.numerics and computes(c, ins) and check(c, ins, h):
         r = PF_RUN_STOP
     if r == PF_RUN_STOP and look_at.failed != NULL:

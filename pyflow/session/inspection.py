@@ -21,7 +21,7 @@ import sys
 
 from pyflow import config as env
 from pyflow.passes.rewrite import Options as Rewrites
-from pyflow.session import runtime, user_frames
+from pyflow.session import failures, runtime, user_frames
 
 
 def choose(debug, check_numerics):
@@ -52,11 +52,11 @@ class Inspection:
         """No rewrite but what the user asked for by name: recomputation and swapping."""
         return Rewrites(False, False, False, chosen.memory)
 
-    def run_of(self, compiled):
-        """A function like `compiled.plan.run` that looks at the kernels."""
-        plan, new = compiled.plan, runtime.executor().Inspector
+    def run_of(self, plan, graph, origins):
+        """A function like `plan.run` that looks at the kernels; graph, origins: as in failures.to_op_error."""
+        new = runtime.executor().Inspector
         if self.debug:
-            return lambda *args, **options: _Watch(compiled, self).run(args, options)
+            return lambda *args, **options: _Watch(plan, graph, origins, self).run(args, options)
         return lambda *args, **options: plan.run(*args, inspect=new(numerics=True), **options)
 
     def stop_at(self, names):
@@ -68,18 +68,18 @@ class Inspection:
 class _Watch:
     """One step in debug mode."""
 
-    def __init__(self, compiled, inspection):
-        self._compiled, self._inspection = compiled, inspection
-        self._failed = None
+    def __init__(self, plan, graph, origins, inspection):
+        self._plan, self._graph, self._origins = plan, graph, origins
+        self._inspection, self._failed = inspection, None
 
     def run(self, args, options):
         executor = runtime.executor()
         inspector = executor.Inspector(self._before, self._remember, self._inspection.numerics, True)
         try:
             with executor.PyFuncFailures() as raised:
-                return self._compiled.plan.run(*args, inspect=inspector, **options)
+                return self._plan.run(*args, inspect=inspector, **options)
         except executor.StepError as failure:
-            error = self._compiled.explain(failure)
+            error = failures.to_op_error(failure, self._graph, self._origins)
             node = failure.node
         op = getattr(error, "op", None)
         if op is None:
@@ -94,7 +94,7 @@ class _Watch:
     def _before(self, name, inputs):
         wanted = self._inspection.breaks(name)
         if wanted or sys.gettrace() is not None:
-            op = self._compiled.graph._get_operation_by_name_unsafe(name)
+            op = self._graph._get_operation_by_name_unsafe(name)
             if op is not None:
                 user_frames.call_at(op.origin, _locals(op, inputs, []), _stop if wanted else _nothing)
 

@@ -147,7 +147,7 @@ class Compiled:
         self.graphs, self.partitioned = graphs or [data], graphs is not None
         trace = trace_file.for_process()
         self.observed = debug_level >= 2 or trace is not None or inspection is not None
-        self.run = inspection.run_of(self) if inspection is not None else plan.run
+        self.run = inspection.run_of(plan, graph, origins) if inspection is not None else plan.run
         if debug_level >= 2:
             self.run = debug.observed_run(plan, debug_level, self.run)
         if trace is not None:

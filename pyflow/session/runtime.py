@@ -53,6 +53,14 @@ def start():
     return module
 
 
+def release_memory():
+    """Gives memory that is cached, the host's and every device's, back to the system.
+
+    Closing the last session does it, too.  What variables and values still hold stays.
+    """
+    executor().release_memory()
+
+
 def pool(threads):
     """The process's pool of `threads` compute threads."""
     with _lock:
