@@ -13,7 +13,8 @@ cdef class Inspector:
     ordered: one call after the other, for a plan compiled with ordered=True on a pool of one thread.
     before(name, inputs): called before a kernel of node `name`; what it raises ends the step and comes out of `run`.
     failed(name, inputs, outputs): called after the kernel whose error is the step's.
-    inputs and outputs are lists: arrays, read-only; None for what is dead, unused or holds nothing; Handle for resources.
+    inputs and outputs are lists: arrays, read-only; None for what is dead, unused, holds nothing or cannot be read; Handle
+    for resources.
     """
     cdef pf_inspect i
     cdef object before, failed
@@ -57,7 +58,7 @@ cdef object value_to_show(pf_tensor* t):
         return None
     own = pf_inspect_on_host(t)
     if own == NULL:
-        raise MemoryError()
+        return None                 # its device failed, or there is no memory
     result = array_of(own) if own.flags & PF_T_HANDLE or own.type == PF_STRING else array_to_show(own)
     if isinstance(result, np.ndarray):
         result.flags.writeable = False

@@ -113,7 +113,7 @@ def test_an_error_on_the_stream_is_raised_at_its_op(fake):
     with tf.Session(debug=True) as session:
         session.run(y, {x: np.ones(8)})
         fake[0].set(fail_launch_late=2)
-        with pytest.raises(tf.errors.InternalError, match="enqueued on FAKE:0") as caught:
+        with pytest.raises(tf.errors.InternalError) as caught:
             session.run(y, {x: np.ones(8)})
         fake[0].set(fail_launch_late=0)
         fake[0].settle()
