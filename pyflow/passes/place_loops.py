@@ -15,7 +15,6 @@ Threads: pure.
 TRIPS = 10                          # iterations of a loop that nobody measured
 _ENTER = frozenset(("Enter", "RefEnter"))
 _EXIT = frozenset(("Exit", "RefExit"))
-_BACK = frozenset(("NextIteration", "RefNextIteration"))
 
 
 def times(nodes, counts=None):
@@ -40,7 +39,7 @@ def _frame(node, frame_of, around):
     """The frame in which a node's outputs are: of its inputs' the innermost."""
     inner, depth = "", 0
     for source in [s for s, _ in node.inputs] + node.controls:
-        frame = frame_of.get(source, "") if source.op not in _BACK or source in frame_of else ""
+        frame = frame_of.get(source, "")            # none yet: a back edge
         if _depth(frame, around) > depth:
             inner, depth = frame, _depth(frame, around)
     if node.op in _ENTER:

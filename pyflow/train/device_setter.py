@@ -14,10 +14,11 @@ Threads: a setter counts its variables; one graph is built by one thread at a ti
         y = v + w                      # /job:worker
 """
 import itertools
+import logging
 
 from pyflow.framework.device import parsed
-from pyflow.platform import tf_logging
 
+_log = logging.getLogger("pyflow")
 STANDARD_PS_OPS = tuple("""Variable VariableV2 AutoReloadVariable VarHandleOp MutableHashTable
     MutableHashTableV2 MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable
     MutableDenseHashTableV2 BoostedTreesEnsembleResourceHandleOp
@@ -53,8 +54,8 @@ def replica_device_setter(ps_tasks=0, ps_device="/job:ps", worker_device="/job:w
         raise TypeError(f"ps_strategy must be callable (function(Operation) -> task), but got"
                         f" {type(ps_strategy)}")
     if not merge_devices:
-        tf_logging.warning("replica_device_setter: merge_devices=False is deprecated; with True"
-                           " inner devices are merged with those of the cluster")
+        _log.warning("replica_device_setter: merge_devices=False is deprecated; with True"
+                     " inner devices are merged with those of the cluster")
     ps_ops = frozenset(STANDARD_PS_OPS if ps_ops is None else ps_ops)
     ps_spec, worker_spec = parsed(ps_device or ""), parsed(worker_device or "")
 
