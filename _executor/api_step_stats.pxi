@@ -5,67 +5,25 @@ Invariants
 1. Protobuf is written from its end to its beginning: when the tag of a message is due, its length
    is known, so nothing is copied or measured twice.
 2. Kernels stand in the order in which they began, devices in that of their first kernel.
+3. It is handed over in slices of one device, which its reader merges while they are in the cache.
 
-    data = step_stats(trace, lane_names, inputs_of, wall_minus_monotonic_ns)
+    step_stats(trace, lane_names, inputs_of, wall_minus_monotonic_ns, take)
 """
 
 cdef extern from *:
     """
-    #include <math.h>
-    /* of frames.pyx, path_of: path = outer path * golden ratio + turn, mod 2^64 */
-    static const uint64_t pf_golden_inverse = 0xF1DE83E19937733Dull;
     static const char *const pf_stream_names[3] = {"compute", "copy-in", "copy-out"};
     static inline int pf_varint_bytes(uint64_t v) { return (63 - __builtin_clzll(v | 1)) / 7 + 1; }
     """
-    const uint64_t pf_golden_inverse
     const char* pf_stream_names[3]
     int pf_varint_bytes(uint64_t v) noexcept nogil
-    long long llrint(double) noexcept nogil
 
 cdef enum:
     NODE_ROOM = 600             # bytes of a NodeExecStats without its texts, outputs and turns
     OUTPUT_ROOM = 320           # of an output of ten dimensions
     TURN_ROOM = 24
-    KEPT_ROOM = 8 << 20         # of a buffer that stays for the next step
-
-cdef struct Wire:
-    char* begin
-    char* at                    # the text lies in at..end
-    char* end
-
-cdef struct Span:               # a kernel's record
-    int64_t start               # ns
-    int32_t chunk, index, device
-
-cdef struct DeviceName:
-    pf_str node                 # as the node has it; data NULL: `entry`'s
-    const pf_device_entry* entry
-    int32_t stream              # -1: none
-
-cdef struct TurnOf:             # an open hash table
-    int64_t path
-    uint32_t step, frame, turn, used
-
-cdef struct LabelTable:
-    const char* text
-    uint32_t* begin             # by node, n_nodes + 1
-
-cdef struct StatsWriter:
-    Wire w
-    const pf_trace* t
-    const pf_trace_chunk** chunks       # by lane, oldest first
-    int32_t n_chunks, n_devices, devices_room
-    Span* spans
-    Span* spare
-    int64_t n_spans
-    DeviceName* devices
-    const pf_record_out** outs
-    int64_t n_outs, outs_room
-    TurnOf* turns
-    uint64_t n_turns                    # 0: not asked for yet
-    LabelTable* labels                  # by step
-    int64_t tick0, ns0, to_wall
-    double rate
+    KEPT_ROOM = 1 << 20         # of a buffer that stays for the next step
+    SLICE = 128                 # kernels: about 32 KB
 
 @cython.final
 cdef class Labels:
@@ -145,138 +103,7 @@ cdef inline void put_decimal(Wire* w, uint64_t v) noexcept nogil:
         if v == 0:
             return
 
-# ---------------------------------------------------------------- the records in order
-cdef inline int64_t ns_of(const StatsWriter* s, int64_t ticks) noexcept nogil:
-    return s.ns0 + llrint(<double>(ticks - s.tick0) * s.rate)
-
-cdef bint list_chunks(StatsWriter* s) noexcept nogil:
-    """Lane by lane, each lane's oldest first; the trace has them newest first."""
-    cdef const pf_trace_chunk* c = s.t.chunks
-    cdef int32_t k, n = s.t.n_chunks
-    s.chunks = <const pf_trace_chunk**>malloc(sizeof(void*) * (n + 1))
-    if s.chunks == NULL:
-        return False
-    while c != NULL and s.n_chunks < n:
-        k = s.n_chunks
-        while k > 0 and s.chunks[k - 1].lane < c.lane:
-            s.chunks[k] = s.chunks[k - 1]
-            k -= 1
-        s.chunks[k] = c
-        s.n_chunks += 1
-        c = c.next
-    for k in range(n // 2):
-        c = s.chunks[k]
-        s.chunks[k] = s.chunks[n - 1 - k]
-        s.chunks[n - 1 - k] = c
-    return True
-
-cdef inline const pf_record* record_of(const StatsWriter* s, const Span* span) noexcept nogil:
-    return &s.chunks[span.chunk].records[span.index]
-
-cdef inline bint is_kernel(uint8_t kind) noexcept nogil:
-    return (kind == PF_TR_KERNEL or kind == PF_TR_ASYNC or kind == PF_TR_BLOCK
-            or kind == PF_TR_STREAM)
-
-cdef bint list_spans(StatsWriter* s) noexcept nogil:
-    cdef int64_t room = 0
-    cdef int32_t k, i
-    cdef const pf_record* r
-    cdef Span* span
-    for k in range(s.n_chunks):
-        room += s.chunks[k].n
-    s.spans = <Span*>malloc(sizeof(Span) * (room + 1))
-    s.spare = <Span*>malloc(sizeof(Span) * (room + 1))
-    if s.spans == NULL or s.spare == NULL:
-        return False
-    for k in range(s.n_chunks):
-        for i in range(s.chunks[k].n):
-            r = &s.chunks[k].records[i]
-            if is_kernel(r.kind):
-                span = &s.spans[s.n_spans]
-                span.start = r.start if r.kind == PF_TR_STREAM else ns_of(s, r.start)
-                span.chunk = k
-                span.index = i
-                s.n_spans += 1
-    return True
-
-cdef inline int64_t run_end(const Span* a, int64_t i, int64_t n) noexcept nogil:
-    i += 1
-    while i < n and a[i - 1].start <= a[i].start:
-        i += 1
-    return min(i, n)
-
-cdef void sort_spans(StatsWriter* s) noexcept nogil:
-    """By start, stable: merges neighbouring ascending runs until one is left; a lane is nearly one."""
-    cdef int64_t i, j, k, mid, hi, runs = 2
-    cdef Span* a
-    cdef Span* b
-    while runs > 1:
-        a, b = s.spans, s.spare
-        k = runs = 0
-        while k < s.n_spans:
-            i = k
-            mid = j = run_end(a, k, s.n_spans)
-            hi = run_end(a, mid, s.n_spans)
-            while k < hi:
-                if j == hi or (i < mid and a[i].start <= a[j].start):
-                    b[k] = a[i]
-                    i += 1
-                else:
-                    b[k] = a[j]
-                    j += 1
-                k += 1
-            runs += 1
-        s.spans, s.spare = b, a
-
-# ---------------------------------------------------------------- devices
-cdef bint same_device(const DeviceName* a, const DeviceName* b) noexcept nogil:
-    if a.stream != b.stream or a.entry != b.entry or a.node.len != b.node.len:
-        return False
-    return a.node.data == b.node.data or memcmp(a.node.data, b.node.data, a.node.len) == 0
-
-cdef bint name_devices(StatsWriter* s) noexcept nogil:
-    """Numbers the devices of the spans by their first kernel."""
-    cdef DeviceName d
-    cdef DeviceName* grown
-    cdef const pf_record* r
-    cdef int64_t k
-    cdef int32_t at = 0
-    for k in range(s.n_spans):
-        r = record_of(s, &s.spans[k])
-        device_of(s, r, &d)
-        if at >= s.n_devices or not same_device(&s.devices[at], &d):
-            at = 0
-            while at < s.n_devices and not same_device(&s.devices[at], &d):
-                at += 1
-        if at == s.n_devices:
-            if at == s.devices_room:
-                grown = <DeviceName*>realloc(s.devices, sizeof(DeviceName) * (at * 2 + 4))
-                if grown == NULL:
-                    return False
-                s.devices = grown
-                s.devices_room = at * 2 + 4
-            s.devices[at] = d
-            s.n_devices += 1
-        s.spans[k].device = at
-    return True
-
-cdef inline const pf_plan* plan_of(const StatsWriter* s, const pf_record* r) noexcept nogil:
-    return <const pf_plan*>s.t.steps[r.step].plan
-
-cdef inline const pf_node_info* node_of(const StatsWriter* s, const pf_record* r) noexcept nogil:
-    return plan_of(s, r).instrs[r.instr].about
-
-cdef void device_of(const StatsWriter* s, const pf_record* r, DeviceName* d) noexcept nogil:
-    d.entry = NULL
-    d.stream = -1
-    d.node = node_of(s, r).device
-    if r.kind == PF_TR_STREAM:
-        d.stream = r.n_out
-        if r.back < pf_device_count():
-            d.entry = pf_device_at(<int32_t>r.back)
-            d.node.data = NULL
-            d.node.len = 0
-
+# ---------------------------------------------------------------- texts
 cdef void put_device(Wire* w, const DeviceName* d) noexcept nogil:
     cdef int64_t before = w.end - w.at
     cdef const char* stream
@@ -292,41 +119,6 @@ cdef void put_device(Wire* w, const DeviceName* d) noexcept nogil:
         put_bytes(w, d.entry.type, strlen(d.entry.type))
         put_bytes(w, b"/job:localhost/replica:0/task:0/device:", 39)
     put_length(w, 1, w.end - before)
-
-# ---------------------------------------------------------------- turns of loops
-cdef inline uint64_t turn_hash(int64_t path, uint32_t step, uint32_t frame) noexcept nogil:
-    cdef uint64_t h = (<uint64_t>path ^ <uint64_t>step << 40 ^ <uint64_t>frame << 20)
-    h *= <uint64_t>0xff51afd7ed558ccd
-    return h ^ h >> 32
-
-cdef TurnOf* find_turn(const StatsWriter* s, uint32_t step, uint32_t frame,
-                       int64_t path) noexcept nogil:
-    cdef uint64_t at = turn_hash(path, step, frame)
-    cdef TurnOf* e
-    while True:
-        e = &s.turns[at & (s.n_turns - 1)]
-        if not e.used or (e.path == path and e.step == step and e.frame == frame):
-            return e
-        at += 1
-
-cdef bint list_turns(StatsWriter* s) noexcept nogil:
-    """Every record in a loop knows its own turn: which is that of the loops inside it."""
-    cdef int64_t k
-    cdef const pf_record* r
-    cdef TurnOf* e
-    s.n_turns = 16
-    while s.n_turns < <uint64_t>s.n_spans * 2:
-        s.n_turns *= 2
-    s.turns = <TurnOf*>calloc(s.n_turns, sizeof(TurnOf))
-    if s.turns == NULL:
-        return False
-    for k in range(s.n_spans):
-        r = record_of(s, &s.spans[k])
-        if r.frame > 0 and r.kind != PF_TR_STREAM:
-            e = find_turn(s, r.step, r.frame, r.path)
-            e.used = 1
-            e.path, e.step, e.frame, e.turn = r.path, r.step, r.frame, r.turn
-    return True
 
 cdef bint put_turns(StatsWriter* s, const pf_record* r) noexcept nogil:
     """" [frame:outermost.innermost]"."""
@@ -497,21 +289,26 @@ cdef bint put_node(StatsWriter* s, const Span* span, uint32_t thread) noexcept n
     put_length(w, 2, w.end - before)
     return True
 
-# ---------------------------------------------------------------- the message
-cdef struct LaneName:
-    uint32_t thread, seen
-    const char* name
-    int64_t len
+cdef bint put_slice(StatsWriter* s, const LaneName* lanes, int64_t begin,
+                    int64_t end) noexcept nogil:
+    """Part of a DeviceStepStats: its kernels begin..end."""
+    s.w.at = s.w.end
+    while end > begin:
+        end -= 1
+        if not put_node(s, &s.spans[end], lanes[record_of(s, &s.spans[end]).lane].thread):
+            return False
+    return True
 
-cdef bint put_threads(StatsWriter* s, LaneName* lanes, int32_t n, int32_t device) noexcept nogil:
-    """Names of the threads that worked for a device."""
+# ---------------------------------------------------------------- the message
+cdef bint put_device_head(StatsWriter* s, LaneName* lanes, int32_t n, DeviceName* d) noexcept nogil:
+    """Part of a DeviceStepStats: its name, and those of the threads that worked for it."""
     cdef Wire* w = &s.w
     cdef int64_t k, before
+    w.at = w.end
     for k in range(n):
         lanes[k].seen = 0
-    for k in range(s.n_spans):
-        if s.spans[k].device == device:
-            lanes[record_of(s, &s.spans[k]).lane].seen = 1
+    for k in range(d.end - d.n_spans, d.end):
+        lanes[record_of(s, &s.spans[k]).lane].seen = 1
     for k in range(n):
         if lanes[k].seen:
             if not make_room(w, lanes[k].len + TURN_ROOM):
@@ -520,30 +317,28 @@ cdef bint put_threads(StatsWriter* s, LaneName* lanes, int32_t n, int32_t device
             put_text(w, 2, lanes[k].name, lanes[k].len)
             put_number(w, 1, lanes[k].thread)
             put_length(w, 3, w.end - before)
+    if not make_room(w, NODE_ROOM + d.node.len):
+        return False
+    put_device(w, d)
     return True
 
-cdef bint put_stats(StatsWriter* s, LaneName* lanes, int32_t n_lanes) noexcept nogil:
-    """The whole StepStats; False: out of memory."""
+cdef int hand_over(StatsWriter* s, LaneName* lanes, int32_t n_lanes, take) except -1:
     cdef int32_t d
-    cdef int64_t k, before
-    if not list_chunks(s) or not list_spans(s):
-        return False
-    sort_spans(s)
-    if not name_devices(s):
-        return False
-    for d in range(s.n_devices - 1, -1, -1):
-        before = s.w.end - s.w.at
-        if not put_threads(s, lanes, n_lanes, d):
-            return False
-        for k in range(s.n_spans - 1, -1, -1):
-            if s.spans[k].device == d:
-                if not put_node(s, &s.spans[k], lanes[record_of(s, &s.spans[k]).lane].thread):
-                    return False
-        if not make_room(&s.w, NODE_ROOM + s.devices[d].node.len):
-            return False
-        put_device(&s.w, &s.devices[d])
-        put_length(&s.w, 1, s.w.end - before)
-    return True
+    cdef int64_t k, end
+    cdef bint fits = list_all(s)
+    for d in range(s.n_devices if fits else 0):
+        fits = put_device_head(s, lanes, n_lanes, &s.devices[d])
+        end = s.devices[d].end
+        k = end - s.devices[d].n_spans
+        while fits:
+            take(d, PyBytes_FromStringAndSize(s.w.at, s.w.end - s.w.at))
+            if k == end:
+                break
+            fits = put_slice(s, lanes, k, min(k + SLICE, end))
+            k = min(k + SLICE, end)
+    if not fits:
+        raise MemoryError()
+    return 0
 
 cdef Wire kept                  # the GIL's: the pages of a new buffer would cost as much as the work
 
@@ -565,9 +360,10 @@ cdef void free_stats(StatsWriter* s):
     free(s.turns)
     free(s.labels)
 
-def step_stats(Trace trace, list lane_names, inputs_of, int64_t to_wall):
-    """The steps of a trace, which are over, as a serialized StepStats.
+def step_stats(Trace trace, list lane_names, inputs_of, int64_t to_wall, take):
+    """The steps of a trace, which are over, as StepStats.
 
+    take(number, data): serialized parts of the DeviceStepStats of the device of this number.
     lane_names: (thread id, name in UTF-8) by lane, of `trace_lane_count()` lanes.
     inputs_of(plan): node -> names of its inputs.  to_wall: wall clock - monotonic clock, ns.
     """
@@ -601,9 +397,7 @@ def step_stats(Trace trace, list lane_names, inputs_of, int64_t to_wall):
         s.rate = 1.0
         if ticks > trace.ticks:
             s.rate = <double>(ns - trace.ns) / <double>(ticks - trace.ticks)
-        if not put_stats(&s, lanes, n):
-            raise MemoryError()
-        return PyBytes_FromStringAndSize(s.w.at, s.w.end - s.w.at)
+        hand_over(&s, lanes, n, take)
     finally:
         free_stats(&s)
         free(lanes)

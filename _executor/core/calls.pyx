@@ -11,6 +11,7 @@ from core cimport *
 from exec_api cimport *
 from tensor_api cimport *
 from state_api cimport *
+from trace_api cimport pf_ticks, pf_trace_ran
 
 # ---------------------------------------------------------------- calls
 cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept nogil:

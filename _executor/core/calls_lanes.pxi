@@ -22,10 +22,13 @@ cdef void run_slowly(void* arg) noexcept nogil:
     cdef pf_call* c = <pf_call*>arg
     cdef uint64_t ticket = c.ticket
     cdef pf_status st = PF_CANCELLED
+    cdef int64_t start = pf_ticks() if c.step.trace != NULL else 0
     if not pf_a32_load(&c.step.cancelled):
         st = c.node.kernel.kernel.compute(&c.ctx, c.node.state)
     if pf_ticket_peek(ticket) != c:
         return                      # it called done itself
+    if c.step.trace != NULL:
+        pf_trace_ran(c, start)
     unlock_variables(c)
     if st == PF_PENDING:
         st = pf_fail(&c.ctx, PF_INTERNAL, b"the kernel returned PF_PENDING but is not declared PF_KERNEL_ASYNC")

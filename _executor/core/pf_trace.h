@@ -19,7 +19,7 @@
 enum {                      /* pf_record.kind */
   PF_TR_KERNEL = 1,         /* one instruction, ready..start..end */
   PF_TR_ASYNC,              /* an asynchronous kernel: start of compute, `back` done, end completed */
-  PF_TR_LAUNCH,             /* the compute call of an asynchronous kernel, on its thread */
+  PF_TR_LAUNCH,             /* the compute call of an asynchronous or blocking kernel, on its thread */
   PF_TR_CHUNK,              /* a range of a kernel's parallel_for */
   PF_TR_LOOP,               /* a while loop from its first to its last iteration */
   PF_TR_BLOCK,              /* n_out instructions from `instr` on */
@@ -111,6 +111,7 @@ void pf_trace_step_begin(struct pf_step *s);
 void pf_trace_step_end(struct pf_step *s, pf_status st);
 void pf_trace_launched(struct pf_call *c);                  /* before the call may be completed by others */
 void pf_trace_completed(struct pf_call *c);                 /* an asynchronous call, its outputs in their slots */
+void pf_trace_ran(struct pf_call *c, int64_t start);        /* compute of a blocking kernel, on its lane's thread */
 void pf_trace_span(struct pf_step *s, int32_t kind, uint32_t instr, const void *frame_def, int64_t path,
                    int64_t start);
 pf_status pf_trace_for(struct pf_call *c, int64_t n, int64_t grain,

@@ -348,7 +348,11 @@ cdef public void pf_trace_launched(pf_call* c) noexcept nogil:
     c.recorded = 1
     if c.mark != NULL:
         end_mark(c, c.instr)
-    call_record(c, c.instr, PF_TR_LAUNCH, c.t_ready, c.t_start, pf_ticks())
+    if not pf_runs_slowly(c.instr.about):
+        call_record(c, c.instr, PF_TR_LAUNCH, c.t_ready, c.t_start, pf_ticks())
+
+cdef public void pf_trace_ran(pf_call* c, int64_t start) noexcept nogil:
+    call_record(c, c.instr, PF_TR_LAUNCH, c.t_ready, start, pf_ticks())
 
 cdef public void pf_trace_completed(pf_call* c) noexcept nogil:
     cdef pf_record* r = call_record(c, c.instr, PF_TR_ASYNC, c.t_ready, c.t_start, pf_ticks())

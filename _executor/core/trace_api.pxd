@@ -13,6 +13,7 @@ cdef extern from "pf_trace.h" nogil:
     void pf_trace_step_end(pf_step*, pf_status) noexcept
     void pf_trace_launched(pf_call*) noexcept
     void pf_trace_completed(pf_call*) noexcept
+    void pf_trace_ran(pf_call*, int64_t start) noexcept
     void pf_trace_span(pf_step*, int32_t kind, uint32_t instr, const void* frame_def, int64_t path,
                        int64_t start) noexcept
     pf_status pf_trace_for(pf_call*, int64_t n, int64_t grain, pf_range_fn, void*) noexcept

@@ -32,8 +32,14 @@ def fill(run_metadata, trace):
     """Adds the StepStats of a core Trace, whose steps are over, to a RunMetadata."""
     executor = runtime.executor()
     to_wall = time.time_ns() - time.monotonic_ns()
-    run_metadata.step_stats.MergeFromString(
-        executor.step_stats(trace, _lane_names(executor), _inputs, to_wall))
+    devices = run_metadata.step_stats.dev_stats
+    before = len(devices)
+
+    def take(number, data):
+        if before + number == len(devices):
+            devices.add()
+        devices[before + number].MergeFromString(data)
+    executor.step_stats(trace, _lane_names(executor), _inputs, to_wall, take)
     return run_metadata
 
 

@@ -1,0 +1,120 @@
+"""StepStats field by field: what the encoder writes against the events that trace_records reads from
+the same records."""
+
+import time
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+from pyflow.framework import protos
+from pyflow.session import metadata, runtime, trace_records
+
+TIMES = [f"{field}_{unit}" for field in ("scheduled", "all_start", "op_end_rel", "all_end_rel")
+         for unit in ("micros", "nanos")]
+
+
+def loops():
+    """Three deep, with outputs of six dimensions, handles, strings and a call for Python."""
+    def middle(i, x):
+        return i + 1, tf.while_loop(lambda j, y: j < i + 1, inner, [tf.constant(0), x])[1]
+
+    def inner(j, y):
+        deep = tf.while_loop(lambda k, z: k < 2, lambda k, z: (k + 1, tf.sqrt(z)),
+                             [tf.constant(0), y])
+        return j + 1, deep[1] + 1
+    out = tf.while_loop(lambda i, x: i < 4, middle, [tf.constant(0), tf.constant(0.0)])[1]
+    six = tf.reshape(tf.tile(tf.ones([2, 3]), [1, 4]), [1, 2, 2, 1, 3, 2], name="six") + 1
+    w = tf.Variable(np.ones((3, 2), np.float32), name="w")
+    text = tf.as_string(tf.split(w, 3)[0])
+    call = tf.py_func(lambda v: v * 2, [out], tf.float32)
+    return [out, six, text, call, w.assign_add(w)]
+
+
+def wide():
+    """More kernels than a slice, and than a chunk of records."""
+    y = x = tf.Variable(np.ones(2, np.float32), name="x") + 1
+    for _ in range(700):
+        y = tf.sqrt(y)
+    return [y, tf.add_n([tf.exp(x) for _ in range(5)])]
+
+
+def node(event, plan, names):
+    """The NodeExecStats of an event, with its times left out."""
+    inputs = ", ".join(plan.inputs.get(event.name, ()))
+    where = f" [{trace_records.tag(event)}]" if event.iteration else ""
+    called = f"block_of_{event.count}" if event.kind == "block" else event.op
+    stats = protos.NodeExecStats(node_name=event.name, thread_id=names[event.lane][0],
+                                 timeline_label=f"{event.name}{where} = {called}({inputs})")
+    for value in event.outputs:
+        described = stats.output.add(slot=value.slot).tensor_description
+        described.dtype = value.type
+        for size in value.shape or ():
+            described.shape.dim.add(size=size)
+        allocated = described.allocation_description
+        allocated.requested_bytes = allocated.allocated_bytes = value.bytes
+        allocated.allocator_name = "cpu"
+    if event.outputs:
+        total = sum(o.bytes for o in event.outputs)
+        stats.memory.add(allocator_name="cpu", total_bytes=total, peak_bytes=total,
+                         live_bytes=total, allocator_bytes_in_use=event.in_use)
+    return stats
+
+
+def without_times(stats):
+    left = protos.NodeExecStats.FromString(stats.SerializeToString())
+    for field in TIMES:
+        left.ClearField(field)
+    return left
+
+
+def check_times(stats, event, to_wall):
+    """Two readings of the clock turn the same ticks into nanoseconds: 3 us apart at most."""
+    stop = event.done if event.kind == "async" else event.end
+    expected = {"scheduled": event.ready + to_wall, "all_start": event.start + to_wall,
+                "op_end_rel": max(0, stop - event.start),
+                "all_end_rel": max(1, event.end - event.start)}
+    for field, nanos in expected.items():
+        assert abs(getattr(stats, f"{field}_nanos") - nanos) < 3000, field
+        micros = max(1, nanos // 1000) if field == "all_end_rel" else nanos // 1000
+        assert abs(getattr(stats, f"{field}_micros") - micros) <= 3, field
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("level", [1, 3])
+@pytest.mark.parametrize("build", [loops, wide])
+def test_every_field_of_every_kernel(build, level, threads):
+    with tf.Session(threads=threads) as session:
+        fetches = build()
+        session.run(tf.global_variables_initializer())
+        session.run(fetches)
+        plan = session._step_for(fetches, None)[0].compiled.plan
+        trace = runtime.executor().Trace(level)
+        plan.run([], trace=trace)
+    filled = metadata.fill(tf.RunMetadata(), trace)
+    to_wall = time.time_ns() - time.monotonic_ns()
+    taken, names = trace.take(), trace_records.lanes()
+    steps = trace_records.steps(taken)
+    expected = sorted((e for e in trace_records.events(taken, steps)
+                       if e.kind in ("kernel", "async", "block")), key=lambda e: e.start)
+    [device] = filled.step_stats.dev_stats
+    assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+    assert len(device.node_stats) == len(expected) and (level == 1 or len(expected) > 100)
+    ours = [(without_times(n), n) for n in device.node_stats]
+    theirs = [(node(e, steps[e.step].plan, names), e) for e in expected]
+    if threads == 2:                              # they may begin within one nanosecond
+        ours.sort(key=lambda pair: (str(pair[0]), pair[1].all_start_nanos))
+        theirs.sort(key=lambda pair: (str(pair[0]), pair[1].start))
+    for (stats, timed), (wanted, event) in zip(ours, theirs):
+        assert stats == wanted
+        check_times(timed, event, to_wall)
+    assert dict(device.thread_names) == {names[e.lane][0]: names[e.lane][1] for e in expected}
+
+
+def test_steps_add_up_in_one_message():
+    y = tf.sqrt(tf.constant(4.0) + 0, name="y")
+    options, filled = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
+    with tf.Session() as session:
+        for _ in range(3):
+            session.run(y, None, options, filled)
+    assert len(filled.step_stats.dev_stats) == 3
