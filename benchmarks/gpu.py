@@ -1,10 +1,13 @@
 """The digits convnet's training step on the GPU, beside torch on the same GPU.
 
-    python benchmarks/gpu.py [--steps 200] [--batch 128] [--trace t.json]
+    python benchmarks/gpu.py [--steps 200] [--batch 128] [--trace t.json] [--json r.json]
+    python benchmarks/gpu.py --plugin LIBRARY --steps 2 --batch 2     # a dry run
 
 Prints one JSON object: microseconds per step of each, batch and device, and what was not
 measured and why.  The input is fed from host memory in every step, for both.  `--trace` writes
-pyflow's trace of one step (chrome://tracing, Perfetto).
+pyflow's trace of one step (chrome://tracing, Perfetto).  `--plugin` loads that library instead of
+the installed plugin and leaves torch out: with the emulated one of tests/cuda, the script runs
+where there is no GPU, and its times mean nothing.
 """
 import argparse
 import json
@@ -20,8 +23,8 @@ def make_data(batch):
 
 
 def timed(step, steps):
-    """Median microseconds of `steps` calls, after 20 that are not counted."""
-    for _ in range(20):
+    """Median microseconds of `steps` calls, after up to 20 that are not counted."""
+    for _ in range(min(20, steps)):
         step()
     found = []
     for _ in range(steps):
@@ -62,7 +65,7 @@ def pyflow_step(batch, trace):
         metadata = tf.RunMetadata()
         session.run(train, feed)
         session.run(train, feed, options=options, run_metadata=metadata)
-        from pyflow.client import timeline
+        from pyflow import timeline
 
         with open(trace, "w", encoding="utf-8") as f:
             f.write(timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
@@ -98,20 +101,38 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--trace")
+    parser.add_argument("--json")
+    parser.add_argument("--plugin")
     arguments = parser.parse_args()
+    result = measure(arguments)
+    print(json.dumps(result))
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as f:
+            json.dump(result, f)
+
+
+def measure(arguments):
+    """The figures as a dictionary; SystemExit where there is no GPU."""
+    import pyflow as tf
     from pyflow import _executor, plugins
 
-    plugins.load_all()
-    names = [name for kind, _, name in _executor.devices() if kind == "GPU"]
-    result = {"device": names[0] if names else None, "batch": arguments.batch}
-    if not names:
-        raise SystemExit("no GPU here: install pyflow_cuda on a machine with an NVIDIA driver")
-    result["pyflow_us"] = timed(pyflow_step(arguments.batch, arguments.trace), arguments.steps)
+    if arguments.plugin:
+        tf.load_op_library(arguments.plugin)
+    else:
+        plugins.load_all()
+    if all(kind != "GPU" for kind, *_ in _executor.devices()):
+        reasons = "; ".join(why for kind, why in _executor.absent_devices() if kind == "GPU")
+        raise SystemExit("no GPU here: " + (reasons or "pyflow_cuda is not installed"))
+    result = {"device": _executor.device_info("GPU", 0, "name"), "batch": arguments.batch,
+              "pyflow_us": timed(pyflow_step(arguments.batch, arguments.trace), arguments.steps),
+              "torch_us": None}
+    if arguments.plugin:
+        return {**result, "why_not": "a dry run"}
     try:
         result["torch_us"] = timed(torch_step(arguments.batch), arguments.steps)
     except ImportError as e:
-        result["torch_us"], result["why_not"] = None, str(e)
-    print(json.dumps(result))
+        result["why_not"] = str(e)
+    return result
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def test_neither_driver_nor_cuda_libraries_are_needed():
 def test_tables_are_read_without_a_gpu(tmp_path):
     describe(BUILT, tmp_path / "plugin.json")
     found = json.loads((tmp_path / "plugin.json").read_text())
-    assert found["devices"] == ["GPU"]
+    assert found["devices"] == ["GPU"] and found["abi"] == [1, 0]
     assert {"MatMul", "Conv2D", "ApplyAdam"} <= {k["op"] for k in found["kernels"]}
 
 
@@ -53,6 +53,8 @@ def test_declines_politely_without_a_driver():
             f"tf.load_op_library({str(BUILT)!r})\n"
             "from pyflow import _executor\n"
             "assert all(kind != 'GPU' for kind, *_ in _executor.devices())\n"
+            "[(kind, reason)] = _executor.absent_devices()\n"
+            "assert kind == 'GPU' and 'driver' in reason, reason\n"
             "with tf.device('/device:GPU:0'): x = tf.constant(20) + 22\n"
             "config = tf.ConfigProto(allow_soft_placement=True)\n"
             "print(tf.Session(config=config).run(x))\n")

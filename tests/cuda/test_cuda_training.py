@@ -1,8 +1,13 @@
 """Training on the GPU gives the CPU's losses and weights: a small convnet and every optimizer."""
+import pathlib
+import sys
+
 import numpy as np
 import pytest
 
 import pyflow as tf
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 OPTIMIZERS = {
     "sgd": lambda: tf.train.GradientDescentOptimizer(0.05),
@@ -58,6 +63,41 @@ def test_training_equals_the_cpus(gpu, name):
     np.testing.assert_allclose(found, cpu, rtol=2e-3)
     for got, want in zip(weights, cpu_weights):
         np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-3)
+
+
+def train_mnist(device, images, labels, steps):
+    """Losses of training examples/models.py's convnet, and the trained model's logits."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import models
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    with tf.Graph().as_default(), tf.device(device):
+        tf.set_random_seed(4)
+        x, y = tf.placeholder(tf.float32, [None, 28, 28, 1]), tf.placeholder(tf.int64, [None])
+        logits = models.convnet(x, 1.0)
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+        train = tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            session.run(tf.global_variables_initializer())
+            feed = {x: images, y: labels}
+            return [session.run([loss, train], feed)[0] for _ in range(steps)], \
+                session.run(logits, feed)
+
+
+def test_the_mnist_convnet_equals_the_cpus(gpu):
+    """Real digits, three times as large as in the examples' data: MNIST's size."""
+    table = np.loadtxt(EXAMPLES / "data" / "digits.csv.gz", delimiter=",", dtype=np.float32,
+                       max_rows=64 if gpu else 4)
+    images = np.kron(table[:, :64].reshape(-1, 8, 8) / 16, np.ones((1, 3, 3), np.float32))
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2)))[..., None]
+    labels, steps = table[:, 64].astype(np.int64), 20 if gpu else 2
+    cpu, cpu_logits = train_mnist("/device:CPU:0", images, labels, steps)
+    found, logits = train_mnist("/device:GPU:0", images, labels, steps)
+    assert cpu[-1] < cpu[0]
+    np.testing.assert_allclose(found, cpu, rtol=2e-3)
+    np.testing.assert_allclose(logits, cpu_logits, rtol=2e-2, atol=2e-3)
 
 
 def test_shapes_counters_and_loops_stay_on_the_host(gpu):
