@@ -10,6 +10,8 @@ Threads: a table belongs to one session, which compiles under a lock.
 
     KernelTable(executor.kernels()).types(node)
 """
+import functools
+
 from pyflow.framework import dtypes
 from pyflow.framework import op as op_lib
 
@@ -86,6 +88,7 @@ def _number(value):
     return None
 
 
+@functools.lru_cache(maxsize=None)          # each session makes a table of all kernels
 def _parse(where):
     """{'T': {'float', 'double'}} of "T=float|double"."""
     found = {}
