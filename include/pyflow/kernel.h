@@ -368,7 +368,8 @@ struct pf_device {
   int32_t (*can_peer)(void *dev, const char *type, void *other);
   pf_status (*info)(void *dev, const char *key, char *text, int32_t len);
       /* "name"; decimal numbers: "memory" (bytes), "flops" (per second), "bandwidth" (bytes per second of its memory),
-       * "link" (bytes per second from and to the host), "latency" (seconds to start a kernel); PF_NOT_FOUND: not told.
+       * "link" (bytes per second from and to the host), "peer_link" (to its peers; not told: "link"),
+       * "latency" (seconds to start a kernel); PF_NOT_FOUND: not told.
        * dev NULL: of the type; "absent": why count() is 0, in one line for people */
   const void *(*native)(void *dev, void *stream, const char *what);
       /* documented handles for third-party kernels: "cuda.stream", "cuda.context", "cublas.handle" */
