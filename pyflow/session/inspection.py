@@ -1,11 +1,13 @@
 """Sessions that look at every kernel: Session(check_numerics=True) and Session(debug=True).
 
-check_numerics  NaN and Inf are errors where they are born, in loops, branches and optimisers too; the error names the
-                op, its line and its inputs.  Kernels run as always, on all threads; the graph is the user's own.
-debug           op by op, in construction order, on the calling thread.  An error is raised in a frame at the line that
-                made the op, with `op`, `name`, `inputs` and `outputs` (arrays by tensor name) as locals: the traceback
-                ends there, and `pdb.pm()` goes there.  Breakpoints: a debugger's own (file and line), and
-                `Session.debug_break`; in pdb, `s` goes on to the next op.  NaN and Inf as above.
+check_numerics  NaN and Inf are errors where they are born, in loops, branches and optimisers too;
+                the error names the op, its line and its inputs.  Kernels run as always, on all
+                threads; the graph is the user's own.
+debug           op by op, in construction order, on the calling thread.  An error is raised in a
+                frame at the line that made the op, with `op`, `name`, `inputs` and `outputs`
+                (arrays by tensor name) as locals: the traceback ends there, and `pdb.pm()` goes
+                there.  Breakpoints: a debugger's own (file and line), and `Session.debug_break`;
+                in pdb, `s` goes on to the next op.  NaN and Inf as above.
 
 Invariants
     1. The graph that runs is the one the user built: no rewrites, no compiled groups.
@@ -25,7 +27,8 @@ from pyflow.session import failures, runtime, user_frames
 
 
 def choose(debug, check_numerics):
-    """The Inspection for Session(debug=, check_numerics=), each None: as the environment says; None: none."""
+    """The Inspection for Session(debug=, check_numerics=), or None; what is None there is as the
+    environment says."""
     if debug is None:
         debug = env.value("PYFLOW_DEBUG_RUN")
     if check_numerics is None:
@@ -34,7 +37,10 @@ def choose(debug, check_numerics):
 
 
 class Inspection:
-    """How a session looks at its kernels.  debug: op by op; numerics: NaN and Inf are errors; breaks(name): stop there?"""
+    """How a session looks at its kernels.
+
+    debug: op by op.  numerics: NaN and Inf are errors.  breaks(name): stop at that op?
+    """
 
     def __init__(self, debug, numerics):
         self.debug, self.numerics = debug, numerics
@@ -53,14 +59,16 @@ class Inspection:
         return Rewrites(False, False, False, chosen.memory)
 
     def run_of(self, plan, graph, origins):
-        """A function like `plan.run` that looks at the kernels; graph, origins: as in failures.to_op_error."""
+        """A function like `plan.run` that looks at the kernels; graph, origins: as in
+        failures.to_op_error."""
         new = runtime.executor().Inspector
         if self.debug:
             return lambda *args, **options: _Watch(plan, graph, origins, self).run(args, options)
         return lambda *args, **options: plan.run(*args, inspect=new(numerics=True), **options)
 
     def stop_at(self, names):
-        """Breakpoints at ops whose names match one of `names` (fnmatch patterns, Operations, Tensors)."""
+        """Breakpoints at ops whose names match one of `names`: fnmatch patterns, Operations or
+        Tensors."""
         names = [getattr(getattr(n, "op", n), "name", n) for n in names]
         self.breaks = re.compile("|".join(map(fnmatch.translate, names))).match if names else _never
 
@@ -74,7 +82,8 @@ class _Watch:
 
     def run(self, args, options):
         executor = runtime.executor()
-        inspector = executor.Inspector(self._before, self._remember, self._inspection.numerics, True)
+        inspector = executor.Inspector(self._before, self._remember, self._inspection.numerics,
+                                       ordered=True)
         try:
             with executor.PyFuncFailures() as raised:
                 return self._plan.run(*args, inspect=inspector, **options)
@@ -84,7 +93,8 @@ class _Watch:
         op = getattr(error, "op", None)
         if op is None:
             raise error
-        _, inputs, outputs = self._failed if self._failed and self._failed[0] == node else (0, [], [])
+        failed = self._failed
+        _, inputs, outputs = failed if failed and failed[0] == node else (node, [], [])
         user_frames.raise_at(op.origin, _locals(op, inputs, outputs), error, raised.last)
 
     def _remember(self, name, inputs, outputs):
@@ -96,7 +106,8 @@ class _Watch:
         if wanted or sys.gettrace() is not None:
             op = self._graph._get_operation_by_name_unsafe(name)
             if op is not None:
-                user_frames.call_at(op.origin, _locals(op, inputs, []), _stop if wanted else _nothing)
+                user_frames.call_at(op.origin, _locals(op, inputs, []),
+                                    _stop if wanted else _nothing)
 
 
 def _locals(op, inputs, outputs):

@@ -364,13 +364,16 @@ class BaseSession:
         return mapper.build(values)
 
     def debug_break(self, *names):
-        """Stops in pdb before each op whose name matches one of `names` (of this session, from now on; none: no stops).
+        """Stops in pdb before each op whose name matches one of `names`; without names, at none.
 
-        names: Operations, Tensors, or patterns ("fc*/MatMul").  The frame is at the line that made the op, with `op`,
-        `name` and `inputs` as locals; `s` goes on to the next op.  Raises RuntimeError without debug=True.
+        names: Operations, Tensors, or patterns ("fc*/MatMul").  The frame is at the line that made
+            the op, with `op`, `name` and `inputs` as locals; `s` goes on to the next op.
+
+        Raises RuntimeError without debug=True.
         """
         if self._inspection is None or not self._inspection.debug:
-            raise RuntimeError("debug_break needs a session in debug mode: tf.Session(debug=True), or PYFLOW_DEBUG_RUN=1")
+            raise RuntimeError("debug_break needs a session in debug mode: tf.Session(debug=True), "
+                               "or PYFLOW_DEBUG_RUN=1")
         self._inspection.stop_at(names)
 
     # ------------------------------------------------------------ life

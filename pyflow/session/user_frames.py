@@ -1,17 +1,18 @@
-"""Frames of the user's program, made anew: so that a traceback, `pdb.pm()` and breakpoints lead to the line that made an
-operation, although that line ran long before.
+"""Frames of the user's program, made anew: so that a traceback, `pdb.pm()` and breakpoints lead to
+the line that made an operation, although that line ran long before.
 
-A frame made here has the file, function name and line of the user's, the globals of the user's module (a copy), and as
-locals what the caller gives.  Around it lie frames for the user's own callers of that line, up to the function that is
-running now.
+A frame made here has the file, function name and line of the user's, the globals of the user's
+module (a copy), and as locals what the caller gives.  Around it lie frames for the user's own
+callers of that line, up to the function that is running now.
 
 Invariants
-    1. The frame of the line itself is the innermost one: what it raises has it at the end of its traceback.
+    1. The frame of the line itself is the innermost one: what it raises has it at the end of its
+       traceback.
     2. Nothing of the user's program is run.
 
 Threads: any.
 
-    call_at(op.origin, {"op": op, "inputs": {...}}, action)        # action() is called in that frame
+    call_at(op.origin, {"op": op}, action)                 # action() is called in that frame
     raise_at(op.origin, {"op": op}, ValueError("..."))
 """
 import ast

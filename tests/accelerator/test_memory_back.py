@@ -1,5 +1,6 @@
-"""A device's memory is taken as it is needed and given back: when a value's last reader ran, when its session closes, on
-`tf.release_memory()`; somebody else can have it then.  And NaN checks of values that lie on the device.
+"""A device's memory is taken as it is needed and given back: when a value's last reader ran, when
+its session closes, on `tf.release_memory()`; somebody else can have it then.  And NaN checks of
+values that lie on the device.
 """
 import gc
 
@@ -15,7 +16,8 @@ MB = 1 << 20
 def held(name, megabytes, value=1.0):
     """A variable of that size on FAKE:0, and its initializer."""
     with tf.device("/device:FAKE:0"):
-        w = tf.get_variable(name, initializer=tf.fill([megabytes * MB // 4], value), use_resource=True)
+        w = tf.get_variable(name, initializer=tf.fill([megabytes * MB // 4], value),
+                            use_resource=True)
     return w, w.initializer
 
 

@@ -18,6 +18,7 @@ def line_of(request):
     lines, first = inspect.getsourcelines(request.function)
 
     def find(mark):
-        [number] = [first + k for k, line in enumerate(lines) if line.rstrip().endswith(f"# {mark}")]
+        [number] = [first + k for k, line in enumerate(lines)
+                    if line.rstrip().endswith(f"# {mark}")]
         return number
     return find

@@ -1,5 +1,6 @@
-"""Session(check_numerics=True): NaN and Inf are errors that name the op they come from, with its line and inputs; in
-loops, branches, gradients, optimisers and asynchronous kernels, on one thread and on several, and op by op.
+"""Session(check_numerics=True): NaN and Inf are errors that name the op they come from, with its
+line and inputs; in loops, branches, gradients, optimisers and asynchronous kernels, on one thread
+and on several, and op by op.
 """
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ import pytest
 import pyflow as tf
 
 BAD = tf.errors.InvalidArgumentError
-MODES = {"one thread": dict(threads=1, check_numerics=True), "threads": dict(threads=4, check_numerics=True),
+MODES = {"one thread": dict(threads=1, check_numerics=True),
+         "threads": dict(threads=4, check_numerics=True),
          "op by op": dict(debug=True)}
 
 
@@ -106,7 +108,8 @@ def test_a_gradient_names_its_forward_op(checking, line_of):
 
 
 def test_where_it_enters(checking):
-    """A fed NaN, a variable that held NaN before: named themselves.  Constants and fed Inf are taken as meant."""
+    """A fed NaN, a variable that held NaN before: named themselves.  Constants and fed Inf are
+    taken as meant."""
     x = tf.placeholder(tf.float32, [2], name="x")
     w = tf.get_variable("w", initializer=np.float32([1, 2]), use_resource=True)
     setup = tf.assign(w, tf.constant(np.float32([1, np.nan]))).op
@@ -115,14 +118,15 @@ def test_where_it_enters(checking):
         kind, name, text = blamed(session, x + 1.0, {x: np.float32([1, np.nan])})
         assert (kind, name) == ("Placeholder", "x") and "the value fed float[2] holds 1 NaN" in text
         np.testing.assert_allclose(session.run(masked, {x: [1, 2]}), [1, 0])
-        np.testing.assert_allclose(session.run(tf.exp(-x), {x: [1, np.inf]}), [np.exp(-1), 0], rtol=1e-6)
+        falling = session.run(tf.exp(-x), {x: [1, np.inf]})
+        np.testing.assert_allclose(falling, [np.exp(-1), 0], rtol=1e-6)
         assert blamed(session, x - x, {x: [1, np.inf]})[0] == "Sub"
         session.run(setup)
         kind, _, text = blamed(session, w + 1.0)
         assert kind == "ReadVariableOp" and "variable 'w' held NaN before this op" in text
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", "float16 bfloat16 float32 float64 complex64 complex128".split())
 def test_every_floating_point_type(dtype):
     x = tf.placeholder(dtype, [3], name="x")
     y = tf.identity(x) / x

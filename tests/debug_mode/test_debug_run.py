@@ -1,4 +1,5 @@
-"""Session(debug=True): op by op in construction order; errors are raised at the user's line, where pdb works."""
+"""Session(debug=True): op by op in construction order; errors are raised at the user's line, where
+pdb works."""
 import os
 import pathlib
 import subprocess
@@ -93,7 +94,8 @@ def test_a_failing_gradient_op_shows_its_forward_line(session, line_of):
         session.run(grad, {x: [1, 4, 0]})
     frame, line = innermost(caught.value)
     assert (frame.f_code.co_filename, line) == (__file__, line_of("gradient"))
-    assert f"gradient of 'root' (Sqrt), made at {__file__}:{line_of('forward')}" in str(caught.value)
+    forward = f"{__file__}:{line_of('forward')}"
+    assert f"gradient of 'root' (Sqrt), made at {forward}" in str(caught.value)
 
 
 def test_what_a_py_func_raised_is_the_cause(session):
@@ -107,8 +109,8 @@ def test_what_a_py_func_raised_is_the_cause(session):
 
 
 def test_everything_runs_in_construction_order(session, graph, monkeypatch):
-    """Feeds and fetches aside, whatever the types of kernels: cheap, expensive, asynchronous, loops one iteration after
-    the other."""
+    """Feeds and fetches aside, whatever the types of kernels: cheap, expensive, asynchronous, loops
+    one iteration after the other."""
     from pyflow.session import inspection
     rng = np.random.RandomState(5)
     values = [tf.constant(1.0)]
@@ -119,14 +121,18 @@ def test_everything_runs_in_construction_order(session, graph, monkeypatch):
         elif kind == 1:
             y = tf.matmul(tf.fill([4, 4], a), tf.fill([4, 4], 0.25))[0, 0]
         elif kind == 2:
-            y = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, same(tf.py_func(lambda u: u, [v], tf.float32))),
-                              [0, tf.identity(a)])[1]
+            def body(i, v):
+                return i + 1, same(tf.py_func(lambda u: u, [v], tf.float32))
+            y = tf.while_loop(lambda i, v: i < 3, body, [0, tf.identity(a)])[1]
         else:
             y = a + 1.0
         values.append(same(y))
     order, before = [], inspection._Watch._before
-    monkeypatch.setattr(inspection._Watch, "_before",
-                        lambda watch, name, inputs: (order.append(name), before(watch, name, inputs)))
+
+    def note(watch, name, inputs):
+        order.append(name)
+        before(watch, name, inputs)
+    monkeypatch.setattr(inspection._Watch, "_before", note)
     session.run([values[k] for k in rng.permutation(len(values))])
     number = {op.name: k for k, op in enumerate(graph.get_operations())}
     plain = [number[n] for n in order if n in number and not n.startswith("while")]
@@ -146,7 +152,8 @@ def test_state_is_the_sessions(session):
     w = tf.get_variable("w", initializer=1.0)
     add = tf.assign_add(w, 2.0)
     array = tf.TensorArray(tf.float32, 3).unstack(tf.constant([1.0, 2.0, 3.0]))
-    total = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * array.read(i)), [0, w + 0.0])[1]
+    total = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * array.read(i)),
+                          [0, w + 0.0])[1]
     [slope] = tf.gradients(total, [w])
     session.run(tf.global_variables_initializer())
     assert session.run(add) == 3.0
@@ -158,14 +165,20 @@ def test_state_is_the_sessions(session):
             np.testing.assert_array_equal(plain.run(r), want)
 
 
-def test_a_call_that_waits_for_a_later_op_does_not_hang(session):
-    """An op built later wakes one that blocks: what debug mode cannot run in order it runs out of order."""
-    import threading
-    event = threading.Event()
-    waits = tf.py_func(lambda v: v, [tf.constant(1.0)], tf.float32)
-    with tf.control_dependencies([waits]):
-        wakes = tf.py_func(lambda: np.float32(event.set() or 2.0), [], tf.float32)
-    assert session.run([waits, wakes]) == [1.0, 2.0] and event.is_set()
+def test_what_waits_for_a_later_op_does_not_hang(graph):
+    """Receives wait for sends that were built after other ops: what cannot run in order waits."""
+    x = tf.placeholder(tf.float32, [2])
+    a = b = x
+    for k in range(6):
+        with tf.device(f"/cpu:{k % 2}"):
+            a, b = a + b * 0.5, tf.py_func(lambda u, v: u - v, [b, a], tf.float32)
+            b.set_shape([2])
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    with tf.Session(config=config) as plain, tf.Session(config=config, debug=True) as session:
+        for feed in ([1, 2], [3, 4]):
+            options = tf.RunOptions(timeout_in_ms=20000)
+            np.testing.assert_allclose(session.run([a, b], {x: feed}, options=options),
+                                       plain.run([a, b], {x: feed}))
 
 
 def test_debug_break_takes_names_patterns_and_tensors(session, monkeypatch):
@@ -208,8 +221,9 @@ def pdb_session(tmp_path, commands, stop=False, runner=("-m", "pdb")):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM.replace("BREAK", str(stop)))
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    out = subprocess.run([sys.executable, *runner, str(script)], input="\n".join(commands) + "\n", text=True, env=env,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    out = subprocess.run([sys.executable, *runner, str(script)], input="\n".join(commands) + "\n",
+                         text=True, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         timeout=60)
     return out.stdout
 
 
@@ -226,13 +240,16 @@ def test_a_breakpoint_on_a_line_stops_when_its_op_runs(tmp_path):
     """Twice: when the line makes the op, and when the op runs."""
     text = pdb_session(tmp_path, ["b program.py:4", "c", "c", "p name, inputs", "q"])
     assert text.count("program.py(4)model()") >= 2
-    assert "('mul', {'x:0': array([1., 2.], dtype=float32), 'mul/y:0': 2.0})" in text.replace("np.float32(2.0)", "2.0")
+    text = text.replace("np.float32(2.0)", "2.0")
+    assert "('mul', {'x:0': array([1., 2.], dtype=float32), 'mul/y:0': 2.0})" in text
 
 
 def test_debug_break_opens_pdb_and_steps_from_op_to_op(tmp_path):
-    text = pdb_session(tmp_path, ["p name", "s", "p name", "r", "s", "p op.type", "c"], stop=True, runner=())
+    text = pdb_session(tmp_path, ["p name", "s", "p name", "r", "s", "p op.type", "c"], stop=True,
+                       runner=())
     assert "'mul'" in text and "'ExpandDims'" in text and "'MatMul'" in text
-    assert "pyflow/session" not in text.split("Traceback")[0] and "lib/python" not in text.split("Traceback")[0]
+    before_the_error = text.split("Traceback")[0]
+    assert "pyflow/session" not in before_the_error and "lib/python" not in before_the_error
 
 
 def test_the_environment_asks_for_it(monkeypatch):

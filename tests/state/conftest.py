@@ -13,7 +13,7 @@ def graph():
 
 
 def together(*functions, seconds=60):
-    """Runs the functions at once, a thread each; returns their results, raises the first exception."""
+    """Runs the functions at once, a thread each; their results, or the first exception."""
     barrier, results, failures = threading.Barrier(len(functions)), [None] * len(functions), []
 
     def work(k):

@@ -1,7 +1,8 @@
-"""The rules of reading and updating variables (README, "State and threads"), under many threads and steps at once.
+"""The rules of reading and updating variables (README, "State and threads"), under many threads and
+steps at once.
 
-Counts are integers, or floats that are exact, so a lost update shows.  Torn reads show in arrays whose elements must all
-be equal.
+Counts are integers, or floats that are exact, so a lost update shows.  Torn reads show in arrays
+whose elements must all be equal.
 """
 import threading
 
@@ -18,7 +19,8 @@ POOLS = {"one pool": dict(threads=4), "alone": dict(threads=1)}
 @pytest.fixture(params=FAMILIES)
 def variable(request):
     """variable(name, value): of the family under test."""
-    return lambda name, value: tf.get_variable(name, initializer=value, use_resource=request.param == "resource")
+    resource = request.param == "resource"
+    return lambda name, value: tf.get_variable(name, initializer=value, use_resource=resource)
 
 
 @pytest.fixture(params=POOLS)
@@ -41,14 +43,16 @@ def test_adds_of_many_threads_are_all_counted(variable, pool, together):
     add, sub = tf.assign_add(a, x), tf.assign_sub(b, 1)
     with tf.Session(**pool) as session:
         session.run(tf.global_variables_initializer())
-        together(*[repeated(lambda k=k: session.run([add.op, sub.op], {x: np.full(3, k)})) for k in range(THREADS)])
+        together(*[repeated(lambda k=k: session.run([add.op, sub.op], {x: np.full(3, k)}))
+                   for k in range(THREADS)])
         assert session.run(a).tolist() == [STEPS * sum(range(THREADS))] * 3
         assert session.run(b) == -STEPS * THREADS
 
 
 @pytest.mark.parametrize("locking", [False, True])
 def test_asynchronous_sgd_loses_no_update(variable, pool, together, locking):
-    """Eight threads, each with minibatches of its own, on one set of weights: gradients of -1 at a rate of 1/4, so exact."""
+    """Eight threads, each with minibatches of its own, on one set of weights: gradients of -1 at a
+    rate of 1/4, so exact."""
     w, b = variable("w", np.zeros([64, 33], np.float32)), variable("b", np.zeros(33, np.float32))
     x = tf.placeholder(tf.float32, [64])
     loss = -tf.reduce_sum(tf.matmul(tf.expand_dims(x, 0), w) + b)
@@ -61,7 +65,8 @@ def test_asynchronous_sgd_loses_no_update(variable, pool, together, locking):
 
 
 def test_momentum_and_its_slot_move_together(variable, pool, together):
-    """One call locks both: with momentum 1 and gradients of -1, after n updates the slot is -n and the weight n(n+1)/2."""
+    """One call locks both: with momentum 1 and gradients of -1, after n updates the slot is -n and
+    the weight n(n+1)/2."""
     w = variable("w", np.zeros(1000, np.float64))
     train = tf.train.MomentumOptimizer(1.0, 1.0).apply_gradients([(tf.constant(-np.ones(1000)), w)])
     [slot] = [v for v in tf.global_variables() if "Momentum" in v.name]
@@ -78,9 +83,11 @@ def test_rows_updated_by_many_threads(variable, pool, together, kind):
     w = variable("w", np.zeros([20, 7], np.float32))
     rows, update = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.float32, [None, 7])
     if kind == "sparse":
-        step = tf.train.GradientDescentOptimizer(1.0).apply_gradients([(tf.IndexedSlices(-update, rows), w)])
+        grad = tf.IndexedSlices(-update, rows)
+        step = tf.train.GradientDescentOptimizer(1.0).apply_gradients([(grad, w)])
     else:
-        step = (tf.scatter_add if kind == "add" else tf.scatter_sub)(w, rows, update if kind == "add" else -update)
+        scatter, sign = (tf.scatter_add, 1.0) if kind == "add" else (tf.scatter_sub, -1.0)
+        step = scatter(w, rows, sign * update)
         step = getattr(step, "op", step)
     rng = np.random.RandomState(3)
     chosen = [rng.randint(0, 20, [STEPS, 5]) for _ in range(THREADS)]
@@ -107,17 +114,17 @@ def test_count_up_to_gives_every_number_once(together):
 
 
 def test_updates_that_lock_two_variables_in_both_orders_do_not_deadlock(pool, together):
-    """Momentum locks (weight, slot); with the roles exchanged in other threads the host's order still is one order."""
+    """Momentum locks (weight, slot); with the roles exchanged in other threads the host's order is
+    still one order."""
     a, b = (tf.Variable(np.zeros(64, np.float32), use_resource=True, name=n) for n in "ab")
-    apply = tf.raw_ops.ResourceApplyMomentum if hasattr(tf, "raw_ops") else None
-    from pyflow.ops import training_ops
-    apply = apply or training_ops.ResourceApplyMomentum
+    apply = tf.raw_ops.ResourceApplyMomentum
     one = np.ones(64, np.float32)
     forth = apply(var=a.handle, accum=b.handle, lr=0.0, grad=one, momentum=1.0)
     back = apply(var=b.handle, accum=a.handle, lr=0.0, grad=one, momentum=1.0)
     with tf.Session(**pool) as session:
         session.run(tf.global_variables_initializer())
-        together(*[repeated(lambda op=op: session.run(op)) for op in (forth, back) * (THREADS // 2)])
+        together(*[repeated(lambda op=op: session.run(op))
+                   for op in (forth, back) * (THREADS // 2)])
         np.testing.assert_array_equal(session.run([a, b]), STEPS * THREADS / 2)
 
 
@@ -164,7 +171,7 @@ def test_a_read_beside_updates_sees_one_whole_value(variable, together, update):
 
 
 def test_reads_through_control_dependencies_see_what_came_before(variable, pool, together):
-    """read_value under control_dependencies([update]) holds this step's update at least, in every thread."""
+    """read_value under control_dependencies([update]) holds this step's update at least."""
     w = variable("w", np.zeros((), np.int64))
     before = w.read_value()
     with tf.control_dependencies([before]):
@@ -187,7 +194,8 @@ def test_reads_through_control_dependencies_see_what_came_before(variable, pool,
 # ---------------------------------------------------------------- what was fetched, what is fed
 @pytest.mark.parametrize("size", [3, 5000])
 def test_a_fetched_value_never_changes(variable, together, size):
-    """Neither by later steps, nor by those that run meanwhile; nor does writing into it change anything else."""
+    """Neither by later steps, nor by those that run meanwhile; nor does writing into it change
+    anything else."""
     w = variable("w", np.zeros(size, np.float32))
     add = tf.assign_add(w, tf.ones([size])).op
     fetches = [w, tf.identity(w), tf.reshape(w, [size, 1])]
@@ -245,7 +253,7 @@ def test_two_variables_made_from_one_value_are_two(variable):
         assert [set(v) for v in session.run([a, b])] == [{4}, {2}]
 
 
-# ---------------------------------------------------------------- initialisation, containers, sessions
+# ---------------------------------------------------------------- initialisation, sessions
 def test_readers_race_with_the_initializer(variable, together):
     """A reader finds no value, with an error that says so, or the whole first value."""
     w = variable("w", np.full(WIDE, 7, np.float32))
@@ -264,7 +272,7 @@ def test_readers_race_with_the_initializer(variable, together):
     for _ in range(3):
         with tf.Session(threads=2) as session:
             init = tf.group(w.initializer)
-            assert all(together(read, read, lambda: session.run(init) is None, lambda: session.run(init) is None))
+            assert all(together(read, read, *[lambda: session.run(init) is None] * 2))
 
 
 def test_sessions_share_a_named_container(variable, together):
@@ -309,7 +317,8 @@ def test_random_numbers_of_concurrent_steps_are_all_different(pool, together):
     tf.set_random_seed(5)
     draw = tf.random_uniform([50], maxval=2 ** 62, dtype=tf.int64)
     with tf.Session(**pool) as session:
-        got = np.concatenate(sum(together(*[lambda: [session.run(draw) for _ in range(40)]] * THREADS), []))
+        drawn = together(*[lambda: [session.run(draw) for _ in range(40)]] * THREADS)
+        got = np.concatenate(sum(drawn, []))
     with tf.Session(threads=1) as session:
         want = np.concatenate([session.run(draw) for _ in range(40 * THREADS)])
     assert len(set(got)) == len(got) and set(got) == set(want)
