@@ -145,6 +145,18 @@ def spin_speedups(rounds):
         return {"error": f"{type(error).__name__}: {error}"}
 
 
+def traced_steps(rounds):
+    """What tracing costs -> ratios to the untraced steps by case, and lines about them."""
+    try:
+        import tracing
+
+        found = tracing.measure(rounds * 3)
+        return found, list(tracing.lines(found))
+    except Exception as error:  # noqa: BLE001  the other figures are worth having
+        problem = f"{type(error).__name__}: {error}"
+        return {"error": problem}, [f"tracing: {problem}"]
+
+
 # What a training graph of 36,000 nodes may cost pyflow: seconds.
 BIG_GRAPH = {"session_to_first_result": 2.0, "all_ops": 100e-6}
 
@@ -296,6 +308,9 @@ def main():
             found, lines = memory.case(None if "recompute" in model else asked.tf, model)
             report.setdefault("memory", {})[model] = found
             print(f"memory_{model}", *lines, sep="\n      ")
+    if any(part in "tracing" for part in asked.only):
+        report["tracing"], lines = traced_steps(asked.rounds)
+        print(*lines, sep="\n      ")
     report["machine"]["load_after"] = os.getloadavg()
     asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print("written:", asked.json)

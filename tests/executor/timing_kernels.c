@@ -57,8 +57,9 @@ K(sleep, "timing.Sleep", PF_KERNEL_EXPENSIVE, sleep_compute);
 K(burn, "timing.Burn", PF_KERNEL_EXPENSIVE, burn_compute);
 K(spread, "timing.Spread", PF_KERNEL_EXPENSIVE, spread_compute);
 K(fail, "timing.Fail", PF_KERNEL_EXPENSIVE, fail_compute);
-static const pf_op *const ops[] = {&op_sleep, &op_burn, &op_spread, &op_fail, 0};
-static const pf_kernel *const kernels[] = {&k_sleep, &k_burn, &k_spread, &k_fail, 0};
+K(nap, "timing.Nap", PF_KERNEL_BLOCKING, sleep_compute);
+static const pf_op *const ops[] = {&op_sleep, &op_burn, &op_spread, &op_fail, &op_nap, 0};
+static const pf_kernel *const kernels[] = {&k_sleep, &k_burn, &k_spread, &k_fail, &k_nap, 0};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "pyflow.test.timing", .version = "1", .ops = ops, .kernels = kernels,
   .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { H = h; return &plugin; }

@@ -161,6 +161,27 @@ def test_asynchronous_kernels_end_when_done_was_called(timing):
     assert len(kernels(run.events)) == run.kernels
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_blocking_kernels_are_on_their_lanes_thread(threads, timing):
+    x = tf.placeholder(tf.float32, [4])
+    naps = [timing("Nap")(x + i, ms=10) for i in range(3)]
+    with tf.Session(threads=threads) as session:
+        for _ in range(2):
+            run = traced(session, tf.add_n(naps), {x: np.zeros(4, np.float32)})
+    np.testing.assert_array_equal(run.value[0], np.full(4, 3, np.float32))
+    calls = [e for e in run.events if e.op == "timing.Nap" and e.kind == "async"]
+    slices = [e for e in run.events if e.op == "timing.Nap" and e.kind == "launch"]
+    assert len(calls) == len(slices) == len({e.name for e in slices}) == 3
+    assert len(kernels(run.events)) == run.kernels
+    others = {e.lane for e in kernels(run.events) if e.op == "Add"}
+    assert not others & {e.lane for e in slices}
+    by_name = {e.name: e for e in calls}
+    for nap in slices:
+        call = by_name[nap.name]
+        assert call.start <= nap.start and nap.end <= call.done <= call.end
+        assert nap.end - nap.start >= 9.9e6
+
+
 def test_a_failed_step_leaves_a_valid_trace():
     x = tf.placeholder(tf.float32, [None])
     fine = tf.sqrt(x, name="fine")
