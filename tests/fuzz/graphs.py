@@ -1,13 +1,13 @@
-"""Random graphs on the executor and on a naive interpreter in plain Python: same values, same errors.
+"""Random graphs on the executor and on a naive interpreter in plain Python: same values and errors.
 
     python tests/fuzz/graphs.py --count 100000          # make fuzz-graphs
     python tests/fuzz/graphs.py --minutes 10 --seed 5000000 --no-accelerator
     python tests/fuzz/graphs.py --replay 4711           # one graph again, with its plan in words
 
-A seed gives a program (programs.py) and a way to run it: threads, one plan or a plan per device, blocks
-and inline loops or not, rewrites or not, devices (the CPU's three, the fake accelerators),
-PYFLOW_SCHEDULE or real threads.  Each is run twice, as state lasts.  Where the interpreter says that
-operations fail, the step must raise the error of one of them.
+A seed gives a program (programs.py) and a way to run it: threads, one plan or a plan per device,
+blocks and inline loops or not, rewrites or not, devices (the CPU's three, the fake accelerators),
+PYFLOW_SCHEDULE or real threads.  Each is run twice, as state lasts.  Where the interpreter says
+that operations fail, the step must raise the error of one of them.
 
 Exit status 1 and the seeds if anything differed.  A seed run under PYFLOW_SCHEDULE replays exactly.
 """
@@ -83,8 +83,8 @@ def touches_state(op):
 
 
 def scatter(graph, rng, devices):
-    """Every operation on a random device, sometimes by name scope; what uses a reference or a handle
-    on one of them, together."""
+    """Every operation on a random device, sometimes by name scope; what uses a reference or a
+    handle on one of them, together."""
     by_scope, state, chosen = rng.random() < 0.3, rng.choice(devices), {}
     for op in graph.get_operations():
         op.attrs.pop("_class", None)
@@ -122,7 +122,8 @@ class Fuzz:
             for _ in range(2):
                 values = program.values()
                 want, failed = oracle.step(dict(zip([p.op for p in program.placeholders], values)))
-                self.compare(program, session, dict(zip(program.placeholders, values)), want, failed)
+                feeds = dict(zip(program.placeholders, values))
+                self.compare(program, session, feeds, want, failed)
                 if failed:              # what else ran before it failed is anybody's guess
                     self.failing += 1
                     break
@@ -166,7 +167,8 @@ class Fuzz:
 
 def replay(fuzz, seed):
     """The program in words, then the check."""
-    program, way = programs.Program(random.Random(seed), fuzz.op), Way(random.Random(~seed), bool(fuzz.knobs))
+    program = programs.Program(random.Random(seed), fuzz.op)
+    way = Way(random.Random(~seed), bool(fuzz.knobs))
     print(f"seed {seed}: {way}, {len(program.graph.get_operations())} operations, fetches "
           f"{[t.name for t in program.fetches]}", flush=True)
     fuzz.check_seed(seed)

@@ -100,13 +100,15 @@ def same(op, x):
 
 IN_PLACE = {  # the first input is a Cell, which is passed on; handles only: no output but the cell
     "Assign": update(lambda old, x: x), "AssignVariableOp": update(lambda old, x: x),
-    "AssignAdd": update(lambda old, x: old + x), "AssignAddVariableOp": update(lambda old, x: old + x),
-    "AssignSub": update(lambda old, x: old - x), "AssignSubVariableOp": update(lambda old, x: old - x),
+    "AssignAdd": update(lambda old, x: old + x), "AssignSub": update(lambda old, x: old - x),
+    "AssignAddVariableOp": update(lambda old, x: old + x),
+    "AssignSubVariableOp": update(lambda old, x: old - x),
     "ReadVariableOp": lambda op, cell: [cell.value],
     "TensorArrayScatterV3": scatter, "TensorArrayGradV3": gradient_array,
     "StackPushV2": push, "StackPopV2": pop, "TensorArrayWriteV3": write,
     "TensorArrayReadV3": lambda op, array, index, flow: [array.value[int(index)]],
-    "TensorArrayGatherV3": lambda op, array, which, flow: [np.stack([array.value[i] for i in which])],
+    "TensorArrayGatherV3": lambda op, array, which, flow: [
+        np.stack([array.value[i] for i in which])],
     "TensorArraySizeV3": lambda op, array, flow: [np.int32(len(array.value))],
 }
 VALUES = {
@@ -114,8 +116,9 @@ VALUES = {
     "Select": lambda op, c, a, b: [np.where(c, a, b)], "Fill": fill, "Shape": lambda op, x: [
         np.array(np.shape(x), np.int32)], "Reshape": lambda op, x, shape: [np.reshape(x, shape)],
     "Sum": reduction(np.sum), "Max": reduction(np.max), "Min": reduction(np.min),
-    "Equal": lambda op, a, b: [np.equal(a, b)], "LessEqual": lambda op, a, b: [a <= b], "GreaterEqual": lambda op, a, b: [a >= b],
-    "LogicalOr": lambda op, a, b: [np.logical_or(a, b)], "ZerosLike": lambda op, x: [np.zeros_like(x)],
+    "Equal": lambda op, a, b: [np.equal(a, b)], "LessEqual": lambda op, a, b: [a <= b],
+    "GreaterEqual": lambda op, a, b: [a >= b], "LogicalOr": lambda op, a, b: [np.logical_or(a, b)],
+    "ZerosLike": lambda op, x: [np.zeros_like(x)],
     "Cast": lambda op, x: [np.asarray(x).astype(op.outputs[0].dtype.as_numpy_dtype)],
     "GatherV2": gather, "Gather": gather, "BroadcastGradientArgs": broadcast_args,
     "BroadcastTo": lambda op, x, shape: [np.broadcast_to(x, tuple(shape))],

@@ -1,12 +1,14 @@
 """Random programs: graphs with everything in them that the executor treats specially.
 
     Program(rng, op)        # rng: random.Random, or hypothesis' (then failures shrink)
-        .graph .fetches .placeholders .variables    ref and resource variables, by name of their op
-        .pure                                       no effects, no errors: .gradients are fetched, too
+        .graph .fetches .placeholders .init
+        .variables                  start values of ref and resource variables, by name of their op
+        .pure                       no effects and no errors: gradients may be fetched, too
 
 Tensors are of one type and shape, drawn per program.  Values are whole numbers that stay small, so
-no order of the arithmetic, in rewrites or on other devices, changes a bit.  Operations on one variable are
-in one order, given by control edges, through branches and loops; between variables anything goes.
+no order of the arithmetic, in rewrites or on other devices, changes a bit.  Operations on one
+variable are in one order, given by control edges, through branches and loops; between variables
+anything goes.
 """
 import numpy as np
 
@@ -185,7 +187,7 @@ class Program:
         yes = tf.add(yes, self.leaf())
         if depth == 0 and not self.pure:
             self.dead.append(self.rng.choice([yes, other]))
-        return routing.merge([other, yes])[0] if self.rng.random() < 0.5 else routing.merge([yes, other])[0]
+        return routing.merge([other, yes] if self.rng.random() < 0.5 else [yes, other])[0]
 
     def array(self, pool, depth):
         """A TensorArray written in a loop."""

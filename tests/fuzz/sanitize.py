@@ -4,8 +4,9 @@
     python tests/fuzz/sanitize.py address --minutes 5 --keep /tmp/asan
 
 Builds the core, the CPU plugin, the fake accelerator and the kernels of this folder with gcc's
-sanitizer into a folder of its own, runs graphs.py there with the sanitizer preloaded (the interpreter
-itself is not instrumented), and prints every report.  Exit status 1 if there was one, or a graph differed.
+sanitizer into a folder of its own, runs graphs.py there with the sanitizer preloaded (the
+interpreter itself is not instrumented), and prints every report.  Exit status 1 if there was one,
+or a graph differed.
 
 Leaks: what CPython and NumPy keep to the end is left out by the names of their allocation functions
 (LEAKS); whatever the core or a plugin allocates itself and nobody points to any more is a leak.
@@ -25,7 +26,7 @@ FLAGS = {"thread": ["-fsanitize=thread"], "address": ["-fsanitize=address,undefi
 RUNTIME = {"thread": ["libtsan.so"], "address": ["libasan.so", "libubsan.so"]}
 
 # Allocations below these functions belong to the interpreter or to NumPy: objects that live as long
-# as the process (interned strings, types, code, dtypes) to which only the interpreter's tables point.
+# as the process (interned strings, types, code, dtypes), to which the interpreter's tables point.
 LEAKS = """
 leak:_PyObject_Malloc
 leak:_PyObject_Realloc
@@ -62,15 +63,17 @@ def build(folder, kind, isa):
     if not (made / "build.ninja").exists():
         run([*meson, "setup", made, ROOT, f"-Db_{FLAGS[kind][0][2:]}",
              "-Db_lundef=false", "-Dbuildtype=debugoptimized", f"-Disa={isa}"])
-    run(["ninja", "-C", made, "_executor/_executor.abi3.so", "plugins/cpu/kernels/libpyflow_cpu.so"])
+    cpu = "plugins/cpu/kernels/libpyflow_cpu.so"
+    run(["ninja", "-C", made, "_executor/_executor.abi3.so", cpu])
     shutil.rmtree(tree, ignore_errors=True)
     left_out = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(ROOT / "pyflow", tree / "pyflow", ignore=left_out)
     shutil.copytree(ROOT / "plugins" / "cpu" / "pyflow_cpu", tree / "pyflow_cpu", ignore=left_out)
     shutil.copy(made / "_executor" / "_executor.abi3.so", tree / "pyflow")
-    library = shutil.copy(made / "plugins" / "cpu" / "kernels" / "libpyflow_cpu.so", tree / "pyflow_cpu")
+    library = pathlib.Path(shutil.copy(made / cpu, tree / "pyflow_cpu"))
     run([sys.executable, ROOT / "include" / "pyflow" / "make_plugin_json.py", library,
-         tree / "pyflow_cpu" / "plugin.json", "--preload", "scipy_openblas32:lib/libscipy_openblas.so"],
+         library.with_name("plugin.json"), "--preload",
+         "scipy_openblas32:lib/libscipy_openblas.so"],
         LD_PRELOAD=preloaded(kind), ASAN_OPTIONS="detect_leaks=0")
     return tree
 

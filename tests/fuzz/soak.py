@@ -3,10 +3,10 @@
     python tests/fuzz/soak.py                       # 10^6 steps; make soak
     python tests/fuzz/soak.py --steps 5000 --from 2000
 
-Steps mix loops (inline, in slabs, differentiated), feeds of changing shapes, errors at once and late,
-deadlines, cancellation from another thread, ref and resource variables, partitions, devices with
-memory of their own, strings, partial runs, sessions made and closed.  Two threads run them; between
-rounds both rest and what is alive is counted.
+Steps mix loops (inline, in slabs, differentiated), feeds of changing shapes, errors at once and
+late, deadlines, cancellation from another thread, ref and resource variables, partitions, devices
+with memory of their own, strings, partial runs, sessions made and closed.  Two threads run them;
+between rounds both rest and what is alive is counted.
 
 Passes if from step --from to the last: RSS grows less than --growth bytes; threads, descriptors,
 allocated host bytes, device bytes, device events and Python objects are where they were.
@@ -98,7 +98,8 @@ class Loops(Program):
         self.gradient = tf.gradients(self.loop(lambda y: y * 2), self.x)[0]
         array = tf.TensorArray(tf.float32, self.n, infer_shape=False)
         self.stacked = tf.while_loop(
-            lambda i, a: i < self.n, lambda i, a: (i + 1, a.write(i, self.x + tf.cast(i, tf.float32))),
+            lambda i, a: i < self.n,
+            lambda i, a: (i + 1, a.write(i, self.x + tf.cast(i, tf.float32))),
             [0, array])[1].stack()
 
     def loop(self, body):
@@ -190,9 +191,9 @@ class State(Program):
     """Ref and resource variables, conds, partial runs, random numbers."""
 
     def build(self):
-        self.ref = tf.get_variable("ref", [], initializer=tf.zeros_initializer(), use_resource=False)
-        self.resource = tf.get_variable("resource", [4], initializer=tf.zeros_initializer(),
-                                        use_resource=True)
+        zeros = tf.zeros_initializer()
+        self.ref = tf.get_variable("ref", [], initializer=zeros, use_resource=False)
+        self.resource = tf.get_variable("resource", [4], initializer=zeros, use_resource=True)
         self.add = tf.assign_add(self.ref, 1.0), self.resource.assign_add(tf.ones([4]))
         self.x, self.z = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
         self.branch = tf.cond(self.x > 0, lambda: self.op("Later")(self.x, us=5) + 1,
@@ -239,7 +240,8 @@ class Partitions(Program):
         with c():
             self.y = tf.while_loop(lambda i, y: i < self.n, body, [tf.constant(0), doubled],
                                    shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])[1]
-            self.z = tf.cond(self.n > 2, lambda: tf.reduce_sum(self.y), lambda: tf.reduce_max(doubled))
+            self.z = tf.cond(self.n > 2, lambda: tf.reduce_sum(self.y),
+                             lambda: tf.reduce_max(doubled))
         with b():
             self.bad = tf.gather(self.x, self.n)
 
@@ -305,7 +307,7 @@ class Graphs(Program):
     steps = [("run_new", 0.1)]
 
 
-# Arenas of the interpreter (1 MB each) and one per thread of libc hold free memory that says nothing.
+# Free memory in the interpreter's arenas, 1 MB each, and in libc's, one per thread, says nothing.
 ALLOCATORS = {"PYTHONMALLOC": "malloc", "MALLOC_ARENA_MAX": "1"}
 
 PROGRAMS = (Feeds, Loops, Failures, State, Partitions, Accelerators, Graphs)
@@ -313,7 +315,8 @@ PROGRAMS = (Feeds, Loops, Failures, State, Partitions, Accelerators, Graphs)
 
 class Soak:
     def __init__(self, folder, seed):
-        op, self.knobs = plugins_of_fuzz.load_kernels(folder), plugins_of_fuzz.load_accelerator(folder)
+        op = plugins_of_fuzz.load_kernels(folder)
+        self.knobs = plugins_of_fuzz.load_accelerator(folder)
         self.choices, self.weights, self.counts = [], [], {}
         for kind in PROGRAMS:
             program = kind(op, self.knobs)
@@ -349,7 +352,8 @@ class Soak:
         _executor.release_memory()
         ctypes.CDLL(None).malloc_trim(0)        # what libc's arenas keep for later is no leak
         memory = _executor.memory_stats()
-        counts = {"threads": len(os.listdir("/proc/self/task")), "fds": len(os.listdir("/proc/self/fd")),
+        counts = {"threads": len(os.listdir("/proc/self/task")),
+                  "fds": len(os.listdir("/proc/self/fd")),
                   "host bytes": memory["in_use"], "cached": memory["cached"],
                   "objects": len(gc.get_objects())}
         for name in ("bytes_in_use", "events", "streams", "pinned", "violations"):

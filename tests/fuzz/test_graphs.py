@@ -1,5 +1,5 @@
-"""Random graphs against the naive interpreter: a few of those of `make fuzz-graphs`, drawn by hypothesis,
-so that what fails shrinks; and PYFLOW_SCHEDULE."""
+"""Random graphs against the naive interpreter: a few of those of `make fuzz-graphs`, drawn by
+hypothesis, so that what fails shrinks; and PYFLOW_SCHEDULE."""
 import ctypes
 import os
 import random
@@ -32,9 +32,10 @@ def test_equals_the_interpreter(fuzz, rng, way):
 
 
 def test_with_accelerators_in_a_process_of_their_own(libraries):
-    done = subprocess.run([sys.executable, graphs.__file__, "--count", "25", "--libraries", str(libraries)],
-                          capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "no difference" in done.stdout, done.stdout + done.stderr[-3000:]
+    command = [sys.executable, graphs.__file__, "--count", "25", "--libraries", str(libraries)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "no difference" in done.stdout
 
 
 def test_a_difference_is_found(fuzz, monkeypatch):
