@@ -357,7 +357,9 @@ cdef public pf_status pf_plan_compile(pf_graph* take, const pf_named_tensor* con
             out[0] = p
             return PF_OK
     pf_graph_free(take)
-    return pf_error_set(err, PF_INTERNAL, b"no arrangement of values in the devices' memories was found")
+    return pf_error_set(err, PF_INVALID_ARGUMENT,
+                        b"no arrangement of values in the devices' memories was found: nodes of several devices in one "
+                        b"plan are joined by _Send and _Recv only; partition the graph first")
 
 cdef public void pf_plan_ref(pf_plan* p) noexcept nogil:
     pf_a32_add_rlx(&p.refs, 1)

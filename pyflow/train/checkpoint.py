@@ -204,7 +204,7 @@ def _read_index(prefix):
         raise _damaged(f"'{path}' is damaged: its CRC does not match")
     try:
         return _parse_index(json.loads(raw))
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise _damaged(f"'{path}' is malformed: {e}") from None
 
 

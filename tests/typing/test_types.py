@@ -1,0 +1,47 @@
+"""The public types: the stub is what the package is, and mypy --strict takes it and a user's program."""
+import importlib.resources
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def stub():
+    package = importlib.resources.files("pyflow")
+    assert (package / "py.typed").is_file(), "py.typed is part of the wheel"
+    return (package / "__init__.pyi").read_text(encoding="utf-8")
+
+
+def test_the_stub_is_current(stub, tmp_path):
+    """A child writes it anew: other tests may have added names to this process's tf."""
+    made = tmp_path / "made.pyi"
+    subprocess.run([sys.executable, str(HERE / "make_stubs.py"), str(made)], check=True)
+    assert made.read_text(encoding="utf-8") == stub, (
+        "public names changed: python tests/typing/make_stubs.py pyflow/__init__.pyi")
+
+
+def test_mypy(stub, tmp_path):
+    """Strict, on the stub and on the program; three wrong lines are found, so it is not all Any."""
+    package = tmp_path / "pyflow"
+    package.mkdir()
+    (package / "__init__.pyi").write_text(stub, encoding="utf-8")
+    (package / "py.typed").touch()
+    shutil.copy(HERE / "program.py", tmp_path)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import pyflow as tf\n"
+                     "x: int = tf.matmul([[1.0]], [[1.0]])\n"
+                     "tf.matmul([[1.0]], [[1.0]], transpose=True)\n"
+                     "tf.Session().sess_run\n")
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--follow-imports",
+               "silent", "--cache-dir", str(tmp_path / "cache")]
+    right = subprocess.run([*command, "program.py", "pyflow/__init__.pyi"], cwd=tmp_path, text=True,
+                           capture_output=True)
+    assert right.returncode == 0, right.stdout + right.stderr
+    found = subprocess.run([*command, "wrong.py"], cwd=tmp_path, text=True, capture_output=True)
+    assert [line.split(":")[1] for line in found.stdout.splitlines() if ": error:" in line] == [
+        "2", "3", "4"], found.stdout
