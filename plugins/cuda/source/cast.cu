@@ -10,7 +10,6 @@ namespace {
 template <class V> PF_BOTH int64_t to_i64(V x) {
   return x >= (V)-0x1p63 && x < (V)0x1p63 ? (int64_t)x : INT64_MIN;
 }
-PF_BOTH int32_t to_i32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
 PF_BOTH int32_t to_i32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 template <class V> PF_BOTH uint64_t to_u64(V x) {
   if (!(x >= (V)0x1p63)) return (uint64_t)to_i64(x);

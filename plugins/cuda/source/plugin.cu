@@ -11,7 +11,7 @@
 #define EACH_TABLE(X)                                                                       \
   X(unary)                                                                                  \
   X(binary) X(binary_grad) X(binary_int) X(cast) X(reductions) X(softmax) X(shape) X(slice) \
-      X(join) X(matmul) X(conv) X(pool) X(norm) X(random) X(training) X(state)
+      X(join) X(matmul) X(conv) X(pool) X(norm) X(random) X(training) X(state) X(segments)
 #define DECLARE(x) extern const kernel_list x##_kernels;
 EACH_TABLE(DECLARE)
 

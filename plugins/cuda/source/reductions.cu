@@ -23,7 +23,6 @@ LIMITS(float, -INFINITY, INFINITY)
 LIMITS(double, -(double)INFINITY, (double)INFINITY)
 LIMITS(int32_t, INT32_MIN, INT32_MAX)
 LIMITS(int64_t, INT64_MIN, INT64_MAX)
-LIMITS(uint8_t, 0, UINT8_MAX)
 
 /* zero: the neutral element; of: what an element contributes; join; last: from the joined value to
  * the result */
