@@ -1,0 +1,45 @@
+"""What random programs and the soak found, each as the small program it came down to."""
+import threading
+
+import pytest
+
+import pyflow as tf
+import plugins_of_fuzz
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_control_edges_from_a_loop_whose_value_nobody_reads(inline):
+    with tf.Graph().as_default():
+        v = tf.get_variable("v", initializer=0.0, use_resource=True)
+        end = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])
+        with tf.control_dependencies([end.op]):
+            done = tf.identity(v.assign_add(1.0))
+        with tf.Session() as session:
+            session._compiler.options["inline"] = inline
+            session.run(v.initializer)
+            assert [session.run(done) for _ in range(2)] == [1.0, 2.0]
+
+
+def test_the_same_inside_a_loop():
+    with tf.Graph().as_default():
+        def body(i, x):
+            inner = tf.while_loop(lambda j: j < 2, lambda j: j + 1, [tf.constant(0)])
+            with tf.control_dependencies([inner.op]):
+                return i + 1, tf.identity(x + 1)
+        x = tf.while_loop(lambda i, x: i < 3, body, [tf.constant(0), tf.constant(0.0)])[1]
+        with tf.Session() as session:
+            assert session.run(x) == 3.0
+
+
+def test_closing_a_session_while_a_step_begins(libraries):
+    """Neither the step nor close hangs, whoever comes first."""
+    never = plugins_of_fuzz.load_kernels(libraries)("Never")
+    with tf.Graph().as_default() as graph:
+        y = never(tf.constant(1.0))
+    for _ in range(200):
+        session = tf.Session(graph=graph, threads=2)
+        closer = threading.Thread(target=session.close)
+        closer.start()
+        with pytest.raises((tf.errors.CancelledError, RuntimeError)):
+            session.run(y, options=tf.RunOptions(timeout_in_ms=60000))
+        closer.join()
