@@ -55,7 +55,7 @@ class OpDef:
         self.name = name
         self._parse = parse
         self.stateful = stateful
-        self.doc = self.__doc__ = doc
+        self.doc = doc
         self.__name__ = name
         self.module = self.__module__ = module
         parts = parts or {}
@@ -134,6 +134,29 @@ class OpDef:
 
     def __repr__(self):
         return f"<op {self.name}({self.signature()})>"
+
+
+class _OpDoc:
+    """`op.__doc__`: what the block says, and what its schema says, put together when asked for."""
+
+    def __init__(self, of_class):
+        self.of_class = of_class
+
+    def __get__(self, op_def, owner):
+        if op_def is None:
+            return self.of_class
+        source = (f"TensorFlow's op {op_def.name}" if "." not in op_def.name
+                  else f"op {op_def.name} of a plugin")
+        return "\n".join([
+            op_def.doc or "", "",
+            f"Dtypes: {op_def.signature()}",
+            f"Shapes: by the rule of {source}; checked when the node is made, as far as known",
+            "Raises: TypeError for other element types, ValueError for shapes that do not fit, both",
+            "    with your line; tf.errors.InvalidArgumentError where only the step can tell",
+            f"Source: {source}"])
+
+
+OpDef.__doc__ = _OpDoc(OpDef.__doc__)
 
 
 def _spans(args, attrs):

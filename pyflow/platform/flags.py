@@ -105,18 +105,23 @@ def _to_bool(text):
 
 
 def DEFINE_string(name, default, help="", **unused):  # noqa: N802 - TF's names
+    """Defines --name=VALUE, any text.  Another value ends the program."""
     FLAGS._define(name, default, str, help)
 
 
 def DEFINE_integer(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, an int.  Another value ends the program."""
     FLAGS._define(name, default, int, help)
 
 
 def DEFINE_float(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, a float.  Another value ends the program."""
     FLAGS._define(name, default, float, help)
 
 
 def DEFINE_bool(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, true or false, and --name and --noname.  Another value ends the
+    program."""
     FLAGS._define(name, default, _to_bool, help, nargs="?", const=True)
     FLAGS._parser.add_argument(
         f"--no{name}",
@@ -128,10 +133,12 @@ def DEFINE_bool(name, default, help="", **unused):  # noqa: N802
 
 
 def DEFINE_enum(name, default, enum_values, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, one of enum_values.  Another value ends the program."""
     FLAGS._define(name, default, str, help, choices=list(enum_values))
 
 
 def DEFINE_list(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, a list, separated by commas.  Another value ends the program."""
     default = default.split(",") if isinstance(default, str) else default
     FLAGS._define(name, default, lambda text: text.split(",") if text else [], help)
 

@@ -84,6 +84,7 @@ FastGFile = Open = GFile
 Exists = os.path.exists
 IsDirectory = os.path.isdir
 MakeDirs = _checked(lambda dirname: os.makedirs(dirname, exist_ok=True))
+MakeDirs.__doc__ = "Makes a folder and those above it.  tf.errors.OpError if that fails."
 MkDir = _checked(os.mkdir)
 ListDirectory = _checked(os.listdir)
 Remove = _checked(os.remove)

@@ -31,14 +31,17 @@ def set_verbosity(v):
 
 
 def get_verbosity():
+    """The level below which messages are dropped, an int of the module `logging`."""
     return _logger.getEffectiveLevel()
 
 
 def log(level, msg, *args, **kwargs):
+    """Logs msg % args at a level, an int of the module `logging`."""
     _logger.log(level, msg, *args, **kwargs)
 
 
 def vlog(level, msg, *args, **kwargs):
+    """Logs msg % args at a level, as `log` does."""
     _logger.log(level, msg, *args, **kwargs)
 
 
@@ -63,6 +66,7 @@ warn = warning = _logger.warning
 
 
 def flush():
+    """Writes out what the logger's handlers hold back."""
     for handler in _logger.handlers:
         handler.flush()
 

@@ -116,7 +116,7 @@ class TestSchema:
         assert TSink.signature() == "x: T -> ; T: type" and TSink.stateful
 
     def test_block_becomes_an_opdef(self):
-        assert TAdd.name == "TAdd" and TAdd.__doc__ == "Sum of x and y." and TAdd.note == "kept"
+        assert TAdd.name == "TAdd" and TAdd.doc == "Sum of x and y." and TAdd.note == "kept"
         assert TAdd.gradient is None and TSink.gradient is NOT_GIVEN and not NOT_GIVEN
         with pytest.raises(ValueError, match="an OpDef uses itself"):
             op("Bad")(type("Bad", (), {"signature": 1}))
