@@ -5,9 +5,9 @@
 # make dev     an editable install for working on pyflow
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
-# make fuzz          malformed graphs and checkpoints with libFuzzer (COUNT=1000000 each; needs clang)
+# make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
-# make soak          1,000,000 mixed steps; memory, threads and handles stay flat
+# make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -42,16 +42,25 @@ cuda: .venv/installed-tests
 	else echo "make cuda: skipped, no nvcc on PATH or in /usr/local/cuda"; fi
 
 fuzz-graphs: .venv/installed-tests
-	PYTHONSAFEPATH=1 $(BIN)/python tests/fuzz/graphs.py --count $(or $(COUNT),100000)
-
-fuzz: .venv/installed-tests
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_format/run.py --count $(or $(COUNT),1000000)
+	cd tests && ../$(BIN)/python fuzz/graphs.py --count $(or $(COUNT),100000)
 
 sanitize: .venv/installed-tests
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz/sanitize.py --count $(or $(COUNT),10000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --count $(or $(COUNT),10000)
 
 soak: .venv/installed-tests
-	PYTHONSAFEPATH=1 $(BIN)/python tests/fuzz/soak.py --steps $(or $(COUNT),1000000)
+	cd tests && ../$(BIN)/python fuzz/soak.py
+
+FUZZ := ASAN_OPTIONS=quarantine_size_mb=16:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+FUZZ_FLAGS = -runs=$(or $(COUNT),1000000) -max_len=16384 -timeout=20 -rss_limit_mb=3000 -malloc_limit_mb=1100
+fuzz: .venv/installed-tests
+	mkdir -p build-fuzz/corpus/graph build-fuzz/corpus/checkpoint
+	$(BIN)/python tests/fuzz_format/build.py build-fuzz
+	$(BIN)/python tests/fuzz_format/seeds.py build-fuzz/seeds
+	$(FUZZ) build-fuzz/fuzz_graph build-fuzz/corpus/graph build-fuzz/seeds/graph $(FUZZ_FLAGS) -artifact_prefix=build-fuzz/graph-
+	$(FUZZ) build-fuzz/fuzz_checkpoint build-fuzz/corpus/checkpoint build-fuzz/seeds/checkpoint $(FUZZ_FLAGS) \
+	  -artifact_prefix=build-fuzz/checkpoint-
+	$(BIN)/python tests/fuzz_format/import_path.py --runs 10000
 
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'
