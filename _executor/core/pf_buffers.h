@@ -31,6 +31,7 @@ typedef struct pf_extent {
   pf_a32 lock;                  /* guards used and free_from */
   char *base;
   int64_t bytes, pages, free_from;  /* no free page below free_from */
+  int32_t whole;                /* 1: counted as in use as a whole; 0: its taken pages are */
   uint64_t *used;
   struct pf_extent *next;
 } pf_extent;

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchmarks
 import memory_models  # noqa: E402
 
 SIZES = {"resnet50": dict(batch=4, size=96, blocks=(3, 3)),
-         "lstm": dict(batch=64, units=48, steps=24, layers=2)}
+         "lstm": dict(batch=192, units=32, steps=24, layers=2)}
 
 
 def _peak(model, scope, mode=0):

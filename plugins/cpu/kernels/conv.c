@@ -11,6 +11,7 @@
 #include "tile_types.h"
 
 enum { STRIP_BYTES = 192 * 1024, PANEL_BYTES = 256 * 1024, MIN_TASKS = 16, MIN_PIXELS = 96 };
+enum { PACK_BYTES = 2 * 1024 * 1024 };
 enum { DOTS = 8, MAX_DOTS = 4 };      /* pixels side by side; most output channels for that form */
 
 static int64_t forward_row0(const pf_conv *g, int64_t row) { return row * g->sh - g->pt; }

@@ -4,13 +4,17 @@
  * forward has one), sum runs of source pixels against packed filters.  A task is some output rows
  * of one image: it copies the source rows it needs, padded, into a strip that stays in L2, and
  * every tile of the task reads only the strip.
+ *
+ * Large filters are packed and used in slices of output channels of about PACK_BYTES, all tasks
+ * for each slice: a second copy of a deep layer's filters would be a step's largest buffer.
  */
 typedef struct {
   /* source runs of one output pixel, relative to its base; their rows, ascending */
   int64_t runs, len, *off, *row;
+  int64_t *at;                         /* filters of the runs */
   /* first output row and column of the phase, relative to the task's */
   int64_t y0, x0;
-  T *packed;                           /* [group][panel][runs * len][panel width] */
+  T *packed;                           /* of a slice: [group][panel][runs * len][panel width] */
 } TILE(phase);
 
 typedef struct {
@@ -25,6 +29,11 @@ typedef struct {
   int64_t (*row0)(const pf_conv *g, int64_t out_row);
   int64_t (*row1)(const pf_conv *g, int64_t out_row);   /* last source row wanted, inclusive */
   const pf_conv *g;
+  /* filters of a group at f + group * f_group: element (k, n) of run u at at[u] + k * k_step + n *
+   * n_step */
+  const T *f;
+  int64_t f_group, k_step, n_step;
+  int64_t j0, j1;                      /* the slice: channels of each group */
   int64_t rows, tasks_per_image;       /* output rows of a task */
   TILE(phase) *phase;
   int64_t phases;
@@ -32,16 +41,15 @@ typedef struct {
   int64_t strip_size;
 } TILE(slide);
 
-/* Filters [k][n] with element (k, n) at f[run_at[u] + i * k_step + n * n_step] -> panels.  n_step
- * or k_step is 1. */
-static T *TILE(pack_filters)(const T *f, const int64_t *run_at, int64_t runs, int64_t len,
-                             int64_t k_step, int64_t n_step, int64_t n, T *p) {
-  for (int64_t j = 0; j < n;) {
-    int nv = TILE(tile_nv)(n, j);
-    for (int64_t u = 0; u < runs; u++) {
-      if (n_step == 1) TILE(pack_rows)(f + run_at[u], k_step, len, n, j, nv, p);
-      else TILE(pack_columns)(f + run_at[u], n_step, len, n, j, nv, p);
-      p += len * nv * VL;
+/* Channels [j0, j1) of filters [k][n] with element (k, n) at f[run_at[u] + i * k_step + n * n_step]
+ * -> panels.  n_step or k_step is 1. */
+static T *TILE(pack_filters)(const TILE(slide) *s, const TILE(phase) *ph, const T *f, T *p) {
+  for (int64_t j = s->j0; j < s->j1;) {
+    int nv = TILE(tile_nv)(s->goc, j);
+    for (int64_t u = 0; u < ph->runs; u++) {
+      if (s->n_step == 1) TILE(pack_rows)(f + ph->at[u], s->k_step, ph->len, s->goc, j, nv, p);
+      else TILE(pack_columns)(f + ph->at[u], s->n_step, ph->len, s->goc, j, nv, p);
+      p += ph->len * nv * VL;
     }
     j += nv * VL;
   }
@@ -157,12 +165,44 @@ static int TILE(use_dots)(int64_t groups, int64_t goc, int64_t len) {
   return groups == 1 && goc <= MAX_DOTS && len >= VL;
 }
 
-/* Filters for dots: element (i, k) of run u at f[run_at[u] + i * k_step + k * n_step]. */
-static void TILE(pack_dots)(const T *f, const int64_t *run_at, int64_t runs, int64_t len,
-                            int64_t k_step, int64_t n_step, int64_t n, T *p) {
-  for (int64_t k = 0; k < n; k++)
-    for (int64_t u = 0; u < runs; u++)
-      for (int64_t i = 0; i < len; i++) *p++ = f[run_at[u] + i * k_step + k * n_step];
+static T *TILE(pack_dots)(const TILE(slide) *s, const TILE(phase) *ph, T *p) {
+  for (int64_t k = 0; k < s->goc; k++)
+    for (int64_t u = 0; u < ph->runs; u++)
+      for (int64_t i = 0; i < ph->len; i++)
+        *p++ = s->f[ph->at[u] + i * s->k_step + k * s->n_step];
+  return p;
+}
+
+/* The slice's filters of all phases, into `packed`. */
+static void TILE(pack_slice)(const TILE(slide) *s, T *packed) {
+  for (int64_t k = 0; k < s->phases; k++) {
+    TILE(phase) *ph = &s->phase[k];
+    ph->packed = packed;
+    if (TILE(use_dots)(s->groups, s->goc, ph->len)) packed = TILE(pack_dots)(s, ph, packed);
+    else for (int64_t i = 0; i < s->groups; i++)
+        packed = TILE(pack_filters)(s, ph, s->f + i * s->f_group, packed);
+  }
+}
+
+/* Filter elements of one channel in all groups. */
+static int64_t TILE(channel_size)(const TILE(slide) *s) {
+  int64_t size = 0;
+  for (int64_t k = 0; k < s->phases; k++) size += s->phase[k].runs * s->phase[k].len;
+  return size * s->groups;
+}
+
+/* The slice from j0 on: as many panels as PACK_BYTES hold, one at least.  Returns their width. */
+static int64_t TILE(next_slice)(TILE(slide) *s, int64_t j0) {
+  int64_t most = PACK_BYTES / (int64_t)sizeof(T) / PF_MAX(TILE(channel_size)(s), 1), width = 0;
+  int dots = TILE(use_dots)(s->groups, s->goc, s->phase[0].len);
+  s->j0 = s->j1 = j0;
+  while (s->j1 < s->goc) {
+    int64_t panel = TILE(tile_nv)(s->goc, s->j1) * VL;
+    if (width && width + panel > most && !dots) break;
+    width += panel;
+    s->j1 += panel;
+  }
+  return width;
 }
 
 static void TILE(run_phase)(const TILE(patch) *p) {
@@ -174,7 +214,7 @@ static void TILE(run_phase)(const TILE(patch) *p) {
     return;
   }
   for (int64_t g = 0; g < s->groups; g++) {
-    for (int64_t j = 0; j < s->goc;) {
+    for (int64_t j = s->j0; j < s->j1;) {
       int nv = TILE(tile_nv)(s->goc, j);
       int64_t block = PF_MAX(PANEL_BYTES / ((int64_t)sizeof(T) * nv * VL * PF_MAX(ph->len, 1)), 1),
               u = 0;
@@ -238,6 +278,17 @@ static void TILE(size_tasks)(TILE(slide) *s) {
   }
 }
 
+static void TILE(settle_offsets)(TILE(slide) *s) {  /* they came as (row << 32 | column) */
+  int64_t pitch = (s->strips ? s->strip_cols : s->sw) * s->sc;
+  for (int64_t k = 0; k < s->phases; k++) {
+    TILE(phase) *ph = &s->phase[k];
+    for (int64_t u = 0; u < ph->runs; u++) {
+      ph->row[u] = ph->off[u] >> 32;
+      ph->off[u] = ph->row[u] * pitch + (ph->off[u] & 0xffffffff) * s->sc;
+    }
+  }
+}
+
 static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
   int64_t top = s->row0(s->g, 0), bottom = s->row1(s->g, s->oh - 1);
   TILE(size_tasks)(s);
@@ -247,14 +298,17 @@ static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
         c->host->scratch(c, (uint64_t)(s->strip_size * c->host->workers(c)) * sizeof(T), 64);
     if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
   }
-  int64_t pitch = (s->strips ? s->strip_cols : s->sw) * s->sc;
-  for (int64_t k = 0; k < s->phases; k++) { /* offsets came as (row << 32 | column) */
-    TILE(phase) *ph = &s->phase[k];
-    for (int64_t u = 0; u < ph->runs; u++) ph->row[u] = ph->off[u] >> 32;
-    for (int64_t u = 0; u < ph->runs; u++)
-      ph->off[u] = (ph->off[u] >> 32) * pitch + (ph->off[u] & 0xffffffff) * s->sc;
+  TILE(settle_offsets)(s);
+  int64_t widest = 0;
+  for (int64_t j = 0; j < s->goc; j = s->j1) widest = PF_MAX(TILE(next_slice)(s, j), widest);
+  T *packed = c->host->scratch(c, (uint64_t)(TILE(channel_size)(s) * widest) * sizeof(T), 64);
+  if (!packed) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
+  for (int64_t j = 0; j < s->goc; j = s->j1) {
+    TILE(next_slice)(s, j);
+    TILE(pack_slice)(s, packed);
+    PF_TRY(c->host->parallel_for(c, s->g->n * s->tasks_per_image, 1, TILE(slide_tasks), s));
   }
-  return c->host->parallel_for(c, s->g->n * s->tasks_per_image, 1, TILE(slide_tasks), s);
+  return PF_OK;
 }
 
 /* ---------------------------------------------------------------- forward */
@@ -262,24 +316,16 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = call->g;
   /* a filter row is one run of contiguous source pixels */
   int merge = g->dw == 1 && g->groups == 1;
-  int64_t goc = g->oc / g->groups, k = g->kh * g->kw * g->fc, runs = g->kh * (merge ? 1 : g->kw);
-  int64_t width = TILE(panels_width)(goc);
-  T *packed = c->host->scratch(c, (uint64_t)(k * width * g->groups) * sizeof(T), 64);
-  /* `at` is free after packing */
-  int64_t *off = c->host->scratch(c, (uint64_t)runs * 16, 64), *at = off + runs;
-  if (!packed || !off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
-  TILE(phase) ph = {.runs = runs, .len = merge ? g->kw * g->fc : g->fc, .off = off, .row = at,
-                    .packed = packed};
+  int64_t goc = g->oc / g->groups, runs = g->kh * (merge ? 1 : g->kw);
+  int64_t *off = c->host->scratch(c, (uint64_t)runs * 24, 64);
+  if (!off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
+  TILE(phase) ph = {.runs = runs, .len = merge ? g->kw * g->fc : g->fc, .off = off,
+                    .row = off + runs, .at = off + 2 * runs};
   for (int64_t u = 0; u < runs; u++) {
     int64_t kh = merge ? u : u / g->kw, kw = merge ? 0 : u % g->kw;
     off[u] = (kh * g->dh) << 32 | (kw * g->dw);
-    at[u] = u * ph.len * g->oc;
+    ph.at[u] = u * ph.len * g->oc;
   }
-  T *p = packed;
-  if (TILE(use_dots)(g->groups, goc, ph.len))
-    TILE(pack_dots)(call->f, at, runs, ph.len, g->oc, 1, goc, packed);
-  else for (int64_t i = 0; i < g->groups; i++)
-    p = TILE(pack_filters)((const T *)call->f + i * goc, at, runs, ph.len, g->oc, 1, goc, p);
   TILE(slide) s = {.src = call->x,
        .out = call->out,
        .sh = g->h,
@@ -300,6 +346,10 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
        .row0 = forward_row0,
        .row1 = forward_row1,
        .g = g,
+       .f = call->f,
+       .f_group = goc,
+       .k_step = g->oc,
+       .n_step = 1,
        .phase = &ph,
        .phases = 1};
   return TILE(run_slide)(c, &s);
@@ -308,9 +358,7 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
 /* ---------------------------------------------------------------- gradient of the input */
 /* Phase (y0, x0): input pixels y0 + i * sh, x0 + j * sw.  Only some taps meet them; each tap is in
  * one phase. */
-static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, int64_t *off,
-                             int64_t *row, int64_t *at, T *packed, TILE(phase) *ph) {
-  const pf_conv *g = call->g;
+static void TILE(make_phase)(const pf_conv *g, int64_t y0, int64_t x0, TILE(phase) *ph) {
   int64_t runs = 0, top = input_row0(g, 0), left = input_column0(g);
   for (int64_t kh = g->kh - 1; kh >= 0; kh--) {      /* from the last tap: source rows ascend */
     int64_t y = y0 + g->pt - kh * g->dh;
@@ -318,34 +366,28 @@ static void TILE(make_phase)(const pf_conv_call *call, int64_t y0, int64_t x0, i
     for (int64_t kw = g->kw - 1; kw >= 0; kw--) {
       int64_t x = x0 + g->pl - kw * g->dw;
       if (x % g->sw) continue;
-      off[runs] = (y / g->sh - top) << 32 | (x / g->sw - left);
-      at[runs++] = (kh * g->kw + kw) * g->fc * g->oc;
+      ph->off[runs] = (y / g->sh - top) << 32 | (x / g->sw - left);
+      ph->at[runs++] = (kh * g->kw + kw) * g->fc * g->oc;
     }
   }
-  int64_t goc = g->oc / g->groups;
-  *ph = (TILE(phase)){
-      .runs = runs, .len = goc, .off = off, .row = row, .y0 = y0, .x0 = x0, .packed = packed};
-  if (TILE(use_dots)(g->groups, g->fc, goc))
-    TILE(pack_dots)(call->f, at, runs, goc, 1, g->oc, g->fc, packed);
-  else for (int64_t i = 0; i < g->groups; i++)
-      packed =
-          TILE(pack_filters)((const T *)call->f + i * goc, at, runs, goc, 1, g->oc, g->fc, packed);
+  ph->runs = runs;
+  ph->len = g->oc / g->groups;
+  ph->y0 = y0;
+  ph->x0 = x0;
 }
 
 pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = call->g;
   int64_t goc = g->oc / g->groups, taps = g->kh * g->kw, nx = PF_MIN(g->sw, g->w),
-          left = input_column0(g);
-  int64_t width = TILE(panels_width)(g->fc), phases = PF_MIN(g->sh, g->h) * nx;
-  T *packed = c->host->scratch(c, (uint64_t)(taps * goc * width * g->groups) * sizeof(T), 64);
+          left = input_column0(g), phases = PF_MIN(g->sh, g->h) * nx;
   TILE(phase) *ph = c->host->scratch(c, (uint64_t)phases * sizeof *ph, 64);
-  int64_t *off = c->host->scratch(c, (uint64_t)taps * 24, 64), used = 0;
-  if (!packed || !ph || !off)
-    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
+  int64_t *off = c->host->scratch(c, (uint64_t)taps * 24, 64);
+  if (!ph || !off)
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
   for (int64_t i = 0; i < phases; i++) {
-    TILE(make_phase)(call, i / nx, i % nx, off + used, off + taps + used, off + 2 * taps,
-                     packed + used * goc * width * g->groups, &ph[i]);
-    used += ph[i].runs;
+    ph[i] = (TILE(phase)){.off = off, .row = off + taps, .at = off + 2 * taps};
+    TILE(make_phase)(g, i / nx, i % nx, &ph[i]);
+    off += ph[i].runs;
   }
   TILE(slide) s = {.src = call->dy,
        .out = call->out,
@@ -367,6 +409,10 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
        .row0 = input_row0,
        .row1 = input_row1,
        .g = g,
+       .f = call->f,
+       .f_group = goc,
+       .k_step = 1,
+       .n_step = g->oc,
        .phase = ph,
        .phases = phases};
   return TILE(run_slide)(c, &s);
