@@ -81,14 +81,15 @@ cdef public void pf_pool_unref(pf_pool* p) noexcept nogil:
     cdef int32_t i
     if p == NULL or not pf_a32_dec_last(&p.refs):
         return
-    if pf_a32_load(&p.started) and p.fork_gen == fork_generation:
+    if p.fork_gen == fork_generation:       # the BLOCKING lane has threads before workers are started
         pthread_mutex_lock(&p.lock)
         pf_a32_store(&p.stop, 1)
         pthread_cond_broadcast(&p.cond)
         pthread_cond_broadcast(&p.slow_cond)
         pthread_mutex_unlock(&p.lock)
-        for i in range(1, p.n):
-            pthread_join(p.workers[i].thread, NULL)
+        if pf_a32_load(&p.started):
+            for i in range(1, p.n):
+                pthread_join(p.workers[i].thread, NULL)
         while True:
             pthread_mutex_lock(&p.lock)
             i = p.slow_threads
