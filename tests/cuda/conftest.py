@@ -16,7 +16,8 @@ if not plugin_build.installed():
 
 def pytest_report_header(config):
     where = "the installed plugin, on the GPU" if plugin_build.installed() else \
-        "no GPU; kernels run in the emulated build of plugins/cuda, test_cuda_hardware.py is left out"
+        "no GPU; kernels run in the emulated build of plugins/cuda," \
+        " test_cuda_hardware.py is left out"
     declared = "" if HAVE_VENDOR else \
         "; cuBLAS's and cuDNN's headers are not installed: test_cuda_declarations.py is left out"
     return f"cuda: {where}{declared}"

@@ -1,4 +1,4 @@
-"""Which cases of the op blocks the GPU plugin has a kernel for, from the plugin's own plugin.json."""
+"""Which cases of the op blocks the GPU plugin has a kernel for: its plugin.json says."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""benchmarks/gpu.py runs: on the emulated device, as a dry run, and without a device it says why."""
+"""benchmarks/gpu.py runs dry on the emulated device; without a device it says why."""
 import json
 import os
 import subprocess

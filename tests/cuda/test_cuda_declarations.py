@@ -29,7 +29,7 @@ def test_a_wrong_declaration_is_noticed(tmp_path):
         text = file.read_text()
         if file.name == "libraries.h":
             text = text.replace("DNN_FMA_MATH = 3", "DNN_FMA_MATH = 2")
-            text = text.replace("int (*conv_groups)(dnn_conv, int", "int (*conv_groups)(dnn_conv, double")
+            text = text.replace("(*conv_groups)(dnn_conv, int", "(*conv_groups)(dnn_conv, double")
         (tmp_path / file.name).write_text(text)
     run = compile_declarations(tmp_path)
     assert "CUDNN_FMA_MATH" in run.stderr and "cudnnSetConvolutionGroupCount" in run.stderr

@@ -27,7 +27,8 @@ def test_the_memory_fraction_is_a_limit(limited):
         config = tf.ConfigProto(gpu_options=limited, allow_soft_placement=True)
         with tf.Session(config=config) as session:
             assert session.run(small) == 16 * MEGABYTE / 4
-            assert _executor.device_stats("GPU", 0)["limit"] == pytest.approx(64 * MEGABYTE, rel=0.01)
+            limit = _executor.device_stats("GPU", 0)["limit"]
+            assert limit == pytest.approx(64 * MEGABYTE, rel=0.01)
             with pytest.raises(tf.errors.ResourceExhaustedError) as e:
                 session.run(large)
             assert session.run(small) == 16 * MEGABYTE / 4

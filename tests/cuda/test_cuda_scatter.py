@@ -21,7 +21,8 @@ def scatter(op, start, index, updates, resource):
 @pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
 def test_scatter_equals_numpy(gpu, op, resource):
     rng = np.random.default_rng(3)
-    for dtype, index_dtype in ((np.float32, np.int32), (np.float64, np.int64), (np.int64, np.int32)):
+    types = (np.float32, np.int32), (np.float64, np.int64), (np.int64, np.int32)
+    for dtype, index_dtype in types:
         start = rng.integers(-9, 9, (11, 5)).astype(dtype)
         index = rng.integers(0, 11, (7, 9)).astype(index_dtype)      # most of them repeated
         updates = rng.integers(-9, 9, (7, 9, 5)).astype(dtype)

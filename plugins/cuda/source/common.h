@@ -5,9 +5,9 @@
  *   1. C-like C++: no exceptions, no RTTI, no standard library; nothing here needs libstdc++.
  *   2. Every product of sizes that comes from a user goes through mul_ok.
  *   3. What a file keeps for itself is in an unnamed namespace: functions and structs of one name
- * in two files must not meet.
- *   4. Ranks are at most MAX_DIMS wherever a kernel keeps dimensions on its stack.
- * Threads: all functions are pure or write only through their arguments.
+ *      in two files must not meet.
+ *   4. Ranks are at most MAX_DIMS wherever a kernel keeps dimensions on its stack. Threads: all
+ *      functions are pure or write only through their arguments.
  */
 #ifndef PF_CUDA_COMMON_H
 #define PF_CUDA_COMMON_H

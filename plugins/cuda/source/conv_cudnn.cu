@@ -3,8 +3,8 @@
  * What cuDNN does not take is brought into its form by box copies on the same stream, and back:
  *   filters     TensorFlow's [kh, kw, c, o] becomes [o, c, kh, kw] (NCHW) or [o, kh, kw, c] (NHWC)
  *   padding     cuDNN pads both sides alike; an image that needs more at the end is copied into a
- * larger, zeroed one layout      where no NHWC algorithm exists (double, old GPUs), images are
- * transposed to NCHW
+ *               larger, zeroed one
+ *   layout      where no NHWC algorithm exists (double, old GPUs), images are transposed to NCHW
  *
  * Autotuning: the first call with some (pass, type, layout, sizes, strides, dilations, padding,
  * groups, device) times cuDNN's algorithms on its own data (cudnnFind*Ex; it waits for the device)

@@ -4,7 +4,7 @@
  *   pinned             one cudaMemcpyAsync                        one cudaMemcpyAsync
  *   pageable, small    one cudaMemcpyAsync (the driver stages)    staged
  *   pageable, large    staged by this thread, CHUNK at a time     staged: DMA and memcpy of
- * different chunks overlap
+ *                                                                 different chunks overlap
  *
  * Out to pageable memory the driver would make the calling thread wait for everything enqueued
  * before; so such copies always go through pinned chunks.  The DMA runs on the stream's side

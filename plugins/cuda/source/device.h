@@ -4,17 +4,17 @@
  *   gpu_device   what pf_device.open returns (pf_ctx.dev)
  *   gpu_stream   what stream_new returns (pf_ctx.stream); wraps a non-blocking cudaStream_t
  *   gpu_event    what event_record returns; reference counted, because a waiter may outlive
- * event_del
+ *                event_del
  *
  * Invariants
  *   1. Every entry selects its device first (select_device): callers are arbitrary threads.
  *   2. A stream has its own cuBLAS and cuDNN handles, used under stream->lock: two threads that
- * enqueue on one stream take turns, two streams never share a workspace.
+ *      enqueue on one stream take turns, two streams never share a workspace.
  *   3. Device memory comes from the plugin's own pool: other users of CUDA in the process are not
- * disturbed.
+ *      disturbed.
  *   4. No global state but the list of open devices and the libraries' function tables, both under
- * locks. Lock order: the list of devices; stream->lock; device->lock; stream->queue_lock.  No lock
- * is held in a callback.
+ *      locks. Lock order: the list of devices; stream->lock; device->lock; stream->queue_lock.  No
+ *      lock is held in a callback.
  */
 #ifndef PF_CUDA_DEVICE_H
 #define PF_CUDA_DEVICE_H

@@ -3,9 +3,9 @@
  * An op is a struct with one static function:
  *     struct Square { template <class T> static PF_BOTH T of(T x, float) { return x * x; } };
  *     struct Add { template <class T> static PF_BOTH T of(T a, T b, float) { return a + b; } };
- * T is the wide type (float for half and bfloat16, int64 for all integers); the last argument is the
- * op's one parameter (alpha, tolerance), else 0.  An op that returns bool is a test: its results are
- * bytes.
+ * T is the wide type (float for half and bfloat16, int64 for all integers); the last argument is
+ * the op's one parameter (alpha, tolerance), else 0.  An op that returns bool is a test: its
+ * results are bytes.
  */
 #ifndef PF_CUDA_ELEMENTWISE_H
 #define PF_CUDA_ELEMENTWISE_H
@@ -115,8 +115,8 @@ pf_status run_binary(pf_ctx *c, const DLTensor *a, const DLTensor *b, double p) 
   return f.n ? map_wide<W>(c, f.n, f) : PF_OK;
 }
 
-/* ---------------------------------------------------------------- Equal and NotEqual of shapes that
- * do not broadcast: one truth value where incompatible_shape_error is false */
+/* ---------------------------------------------------------------- shapes that do not broadcast
+ * Equal and NotEqual of them: one truth value where incompatible_shape_error is false */
 typedef struct {
   int32_t incompatible_shape_error;
 } compare_state;

@@ -5,9 +5,9 @@
  *   2. what the process has open already (a framework beside pyflow)
  *   3. the nvidia wheels beside this plugin: <site-packages>/nvidia/<name>/lib and nvidia/cu13/lib,
  *      nvidia/cu12/lib
- *   4. the system's search path (LD_LIBRARY_PATH, ld.so.cache)
- * None is needed to load the plugin: without cuBLAS, MatMul runs in a plain kernel; without cuDNN,
- * so does Conv2D. Nothing is ever closed.  Threads: each library is looked for once, under a lock.
+ *   4. the system's search path (LD_LIBRARY_PATH, ld.so.cache) None is needed to load the plugin:
+ *      without cuBLAS, MatMul runs in a plain kernel; without cuDNN, so does Conv2D. Nothing is
+ *      ever closed.  Threads: each library is looked for once, under a lock.
  */
 #include "libraries.h"
 #include <dlfcn.h>

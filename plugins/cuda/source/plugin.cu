@@ -2,7 +2,7 @@
  *
  * Invariants
  *   1. Handing over the tables touches neither driver nor host: plugin.json is written on machines
- * without a GPU.
+ *      without a GPU.
  *   2. The tables are complete before the entry returns and never change afterwards.
  *   3. `start` succeeds without a driver: there are then no devices, and one INFO line says why.
  */

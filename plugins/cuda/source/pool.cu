@@ -4,7 +4,7 @@
  *   1. Padding takes no part: it is never the maximum and does not count in an average.
  *   2. A maximum's gradient goes to its first position in row-major order, as on the CPU.
  *   3. Gradients are gathered: one thread per input element sums over the windows that hold it, in
- * a fixed order.  No atomics.
+ *      a fixed order.  No atomics.
  */
 #include "window.h"
 

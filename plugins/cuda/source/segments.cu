@@ -1,10 +1,10 @@
 /* segments.cu - rows added by index: UnsortedSegmentSum (the gradient of Gather), ScatterAdd,
  * ScatterSub, ScatterUpdate and their Resource forms.
  *
- * Rows with one index are linked in their order: `next` of a row is the next one with its index, and
- * `head` marks rows that no other precedes.  The thread of a head walks its chain, so that a result
- * has one writer and sums have the order of the rows: equal inputs give equal bits, without atomics.
- * Finding `next` reads indices until it is met: n * n / 2 reads at most, all of them shared.
+ * Rows with one index are linked in their order: `next` of a row is the next one with its index,
+ * and `head` marks rows that no other precedes.  The thread of a head walks its chain, so that a
+ * result has one writer and sums have the order of the rows: equal inputs give equal bits, without
+ * atomics.  Finding `next` reads indices until it is met: n * n / 2 reads at most.
  *
  * Invariants
  *   1. An index out of range changes nothing, as in TensorFlow's GPU kernels: nothing can be raised
@@ -112,8 +112,8 @@ static pf_status check_scatter(pf_ctx *c, const DLTensor *var) {
          (d < index->ndim ? index->shape[d] : var->shape[d - index->ndim + 1]);
   if (ok || rows->ndim == 0) return PF_OK;
   return INVALID(c,
-                 "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], "
-                 "got updates.shape %s, indices.shape %s, params.shape %s",
+                 "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = "
+                 "[], got updates.shape %s, indices.shape %s, params.shape %s",
                  SHAPE(rows), SHAPE(index), SHAPE(var));
 }
 template <int op> pf_status scatter(pf_ctx *c, const void *) {

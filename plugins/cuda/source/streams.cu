@@ -6,15 +6,15 @@
  * while it runs.  Events of one stream happen in order, so a queue per stream loses nothing; one
  * queue for all streams would let a long kernel delay the news of a finished copy.
  *
- *     when -> queued -> [completion thread] spin for SPIN_NS, then sleep in the driver -> fn(arg,
- * status)
+ *     when -> queued -> [completion thread] spin for SPIN_NS, then sleep in the driver
+ *          -> fn(arg, status)
  *
  * Invariants
  *   1. fn is called exactly once per `when` that returned PF_OK, also after errors and while the
- * stream is being deleted.
+ *      stream is being deleted.
  *   2. fn is called without any lock of this plugin held.
  *   3. An event's timing is always on: event_time works for every event, and recording it costs
- * about a microsecond.
+ *      about a microsecond.
  */
 #include "device.h"
 #include <sched.h>

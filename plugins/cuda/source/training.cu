@@ -5,8 +5,8 @@
  *   1. All slots of a call are locked together, in the host's order, before any is read.
  *   2. Every shape is checked before the kernel starts: a failed call changes nothing.
  *   3. Hyper-parameters are scalars in device memory and are read there: nothing waits for the
- * device. Halves are updated as float and rounded once.  The formulas are those of the TensorFlow
- * ops.
+ *      device. Halves are updated as float and rounded once.  The formulas are those of the
+ *      TensorFlow ops.
  */
 #include "launch.h"
 
