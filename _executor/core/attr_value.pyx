@@ -296,7 +296,10 @@ cdef pf_status new_tensor(pf_load* l, int32_t type, const pf_shape* shape,
         return pf_error_set(l.err, PF_INVALID_ARGUMENT, b"a TensorProto's shape has too many "
                             b"elements")
     if <uint64_t>bytes + l.tensor_bytes + l.graph.arena.total > l.cap:
-        return pf_over_cap(l)
+        return pf_error_set(l.err, PF_RESOURCE_EXHAUSTED, b"a tensor of %jd bytes, where the graph "
+                            b"may need %ju MB of memory once read; feed large tensors or keep them "
+                            b"in variables instead of constants",
+                            <intmax_t>bytes, <uintmax_t>(l.cap >> 20))
     out[0] = pf_tensor_new(type, shape.dims, shape.ndim)
     if out[0] == NULL or not own_tensor(l, out[0]):
         return pf_over_cap(l)

@@ -98,6 +98,19 @@ splits = [node(f"s{i}", "Split", ["d", "c"], T=F, num_split=1 << 20) for i in ra
 dim = node("d", "Const", value=np.array(0, np.int32), dtype=I)
 refused([dim, const("c"), *splits], "node 's", "memory", code=8)
 """,
+    # The cap's error names node and bytes.
+    "a constant of 16 GB in 100 bytes": """
+def number(tag, value):
+    out = bytearray([tag << 3])
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+dims = b"".join(wire.field(2, number(1, size)) for size in (1 << 20, 1 << 12))
+tensor = number(1, 1) + wire.field(2, dims) + wire.field(5, np.float32(1).tobytes())
+value = wire.field(5, wire.field(1, b"value") + wire.field(2, wire.field(8, tensor)))
+refused([node("big", "Const", dtype=F) + value], "node 'big'", "17179869184 bytes", code=8)
+""",
 }
 
 
