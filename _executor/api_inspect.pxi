@@ -7,14 +7,15 @@ cdef struct Interrupt:          # an exception on its way through the core
 
 @cython.final
 cdef class Inspector:
-    """Looks at the kernels of the step it is given to (`Plan.run(..., inspect=i)`); one step at a time.
+    """Looks at the kernels of the step it is given to, `Plan.run(..., inspect=i)`; one at a time.
 
     numerics: NaN and Inf are errors where they are born (core/inspect.pyx).
-    ordered: one call after the other, for a plan compiled with ordered=True on a pool of one thread.
-    before(name, inputs): called before a kernel of node `name`; what it raises ends the step and comes out of `run`.
+    ordered: one call after the other, for a plan compiled with ordered=True on one thread.
+    before(name, inputs): called before a kernel of node `name`; what it raises ends the step and
+        comes out of `run`.
     failed(name, inputs, outputs): called after the kernel whose error is the step's.
-    inputs and outputs are lists: arrays, read-only; None for what is dead, unused, holds nothing or cannot be read; Handle
-    for resources.
+    inputs and outputs are lists: arrays, read-only; None for what is dead, unused, holds nothing or
+    cannot be read; Handle for resources.
     """
     cdef pf_inspect i
     cdef object before, failed
@@ -59,20 +60,24 @@ cdef object value_to_show(pf_tensor* t):
     own = pf_inspect_on_host(t)
     if own == NULL:
         return None                 # its device failed, or there is no memory
-    result = array_of(own) if own.flags & PF_T_HANDLE or own.type == PF_STRING else array_to_show(own)
+    if own.flags & PF_T_HANDLE or own.type == PF_STRING:
+        result = array_of(own)
+    else:
+        result = array_to_show(own)
     if isinstance(result, np.ndarray):
         result.flags.writeable = False
     return result
 
 cdef object array_to_show(pf_tensor* take):
-    """Like array_of, but a tensor that others hold too is shown, not copied, if it stays as it is."""
+    """Like array_of, but a tensor that others hold too is shown, not copied, where it stays."""
     cdef Buffer keep
     cdef cnp.ndarray a
     cdef int npy = npy_of_pf[take.type] if 0 <= take.type < 32 else -1
-    if npy < 0 or take.m.dl_tensor.ndim == 0 or take.nbytes <= SMALL_RESULT or take.flags & <uint32_t>(
-            PF_T_BORROWED | PF_T_VIEW | PF_T_FOREIGN | PF_T_PLACED):
+    if npy < 0 or take.m.dl_tensor.ndim == 0 or take.nbytes <= SMALL_RESULT or (
+            take.flags & <uint32_t>(PF_T_BORROWED | PF_T_VIEW | PF_T_FOREIGN | PF_T_PLACED)):
         return array_of(take)
-    a = cnp.PyArray_SimpleNewFromData(take.m.dl_tensor.ndim, <cnp.npy_intp*>take.m.dl_tensor.shape, npy,
+    a = cnp.PyArray_SimpleNewFromData(take.m.dl_tensor.ndim,
+                                      <cnp.npy_intp*>take.m.dl_tensor.shape, npy,
                                       take.m.dl_tensor.data)
     keep = Buffer.__new__(Buffer)
     keep.t = take
@@ -97,7 +102,8 @@ cdef list outputs_to_show(pf_call* c, const pf_instr* ins):
         out.append(value_to_show(pf_tensor_of(t)) if pf_alive(t) else None)
     return out
 
-cdef int32_t inspect_before(void* arg, pf_call* c, const pf_instr* ins, const pf_held_inputs* held) noexcept nogil:
+cdef int32_t inspect_before(void* arg, pf_call* c, const pf_instr* ins,
+                            const pf_held_inputs* held) noexcept nogil:
     cdef int32_t r = 0
     with gil:
         self = <Inspector>arg
@@ -109,11 +115,13 @@ cdef int32_t inspect_before(void* arg, pf_call* c, const pf_instr* ins, const pf
             r = 1
     return r
 
-cdef void inspect_failed(void* arg, pf_call* c, const pf_instr* ins, const pf_held_inputs* held) noexcept nogil:
+cdef void inspect_failed(void* arg, pf_call* c, const pf_instr* ins,
+                         const pf_held_inputs* held) noexcept nogil:
     with gil:
         self = <Inspector>arg
         try:
-            self.failed(text_of(c.plan.nodes[ins.node].name), inputs_to_show(held), outputs_to_show(c, ins))
+            self.failed(text_of(c.plan.nodes[ins.node].name), inputs_to_show(held),
+                        outputs_to_show(c, ins))
         except BaseException as e:
             PyErr_SetObject(type(e), e)
             self.keep_exception()

@@ -5,8 +5,8 @@ they are born.
 
 A value is BAD if it is NaN or infinite.  A kernel is to blame for
 
-    NaN   none of its inputs holds NaN.  A variable that held NaN before, or a feed, is named itself:
-          it is where NaN enters the step.
+    NaN   none of its inputs holds NaN.  A variable that held NaN before, or a feed, is named
+          itself: it is where NaN enters the step.
     Inf   its inputs are all finite.  An op without floating-point inputs (a constant, a reader, a
           queue) is not blamed for Inf: that is how it comes in, and taken as meant.
 
@@ -19,7 +19,8 @@ Invariants
 
 Threads: those of the step.  Steps in order (`ordered`) have one.
 
-    pf_inspect look = {.numerics = 1};  options.inspect = &look;  pf_step_run(plan, args, rets, &options, &err);
+    pf_inspect look = {.numerics = 1};  options.inspect = &look;
+    pf_step_run(plan, args, rets, &options, &err);
 """
 from core cimport *
 from exec_api cimport *
@@ -42,7 +43,8 @@ cdef pf_variable* variable_of(pf_tensor* t) noexcept nogil:
     return <pf_variable*>o if o != NULL and o.kind == PF_OBJ_VARIABLE else NULL
 
 cdef pf_held_inputs* hold(pf_call* c, const pf_instr* ins) noexcept nogil:
-    """References to the inputs, and to the values of variables among them; NULL: no inputs, or no memory."""
+    """References to the inputs, and to the values of variables among them; NULL: no inputs, or no
+    memory."""
     cdef const uint32_t* e = c.plan.ins + ins.in_begin
     cdef pf_held_inputs* h
     cdef DLTensor* t
@@ -142,7 +144,8 @@ cdef int32_t add_kind(char* text, int32_t at, const pf_tensor* t) noexcept nogil
     cdef int32_t k
     at += snprintf(text + at, ROOM - at, b"%s[", pf_type_name(t.type))
     for k in range(min(t.m.dl_tensor.ndim, 8)):
-        at += snprintf(text + at, ROOM - at, b",%jd" if k else b"%jd", <intmax_t>t.m.dl_tensor.shape[k])
+        at += snprintf(text + at, ROOM - at, b",%jd" if k else b"%jd",
+                       <intmax_t>t.m.dl_tensor.shape[k])
     return at + snprintf(text + at, ROOM - at, b"]")
 
 cdef int32_t add_place(char* text, int32_t at, const pf_tensor* t, int64_t flat) noexcept nogil:
@@ -160,7 +163,8 @@ cdef int32_t add_place(char* text, int32_t at, const pf_tensor* t, int64_t flat)
 
 cdef int32_t add_bad(char* text, int32_t at, const pf_tensor* t, pf_finite f) noexcept nogil:
     at = add_kind(text, at, t)
-    at += snprintf(text + at, ROOM - at, b" holds %jd NaN and %jd Inf", <intmax_t>f.nan, <intmax_t>f.inf)
+    at += snprintf(text + at, ROOM - at, b" holds %jd NaN and %jd Inf", <intmax_t>f.nan,
+                   <intmax_t>f.inf)
     return add_place(text, at, t, f.first)
 
 cdef int32_t add_input(char* text, int32_t at, const pf_held_input* i) noexcept nogil:
@@ -197,7 +201,9 @@ cdef int32_t add_inputs(char* text, int32_t at, const pf_held_inputs* h) noexcep
     return at + snprintf(text + at, ROOM - at, b"; ..." if h.n > SHOWN else b"")
 
 cdef int32_t add_turn(pf_call* c, char* text, int32_t at) noexcept nogil:
-    cdef const pf_frame_def* loop = c.loop if c.loop != NULL else c.slab.def_ if c.slab.frame != NULL else NULL
+    cdef const pf_frame_def* loop = c.loop
+    if loop == NULL and c.slab.frame != NULL:
+        loop = c.slab.def_
     if loop == NULL:
         return at
     return at + snprintf(text + at, ROOM - at, b" (iteration %jd of while loop '%.*s')",
@@ -212,16 +218,19 @@ cdef pf_status blame(pf_call* c, const pf_instr* ins, const pf_held_inputs* h, i
     cdef int32_t at
     if g.stale >= 0 and f.nan:
         v = variable_of(h.ins[g.stale].given)
-        at = snprintf(text, ROOM, b"check_numerics: variable '%.200s' held NaN before this op: it came from an earlier step, a "
-                      b"session without check_numerics, or a checkpoint. The new value ", v.base.name)
+        at = snprintf(text, ROOM, b"check_numerics: variable '%.200s' held NaN before this op: it "
+                      b"came from an earlier step, a session without check_numerics, or a "
+                      b"checkpoint. The new value ", v.base.name)
     elif v != NULL:
-        at = snprintf(text, ROOM, b"check_numerics: the new value of variable '%.200s' ", v.base.name)
+        at = snprintf(text, ROOM, b"check_numerics: the new value of variable '%.200s' ",
+                      v.base.name)
     else:
         at = snprintf(text, ROOM, b"check_numerics: output %d ", port)
     at = add_bad(text, at, t, f)
     at = add_turn(c, text, at)
     if g.stale < 0:
-        at += snprintf(text + at, ROOM - at, b"; no input held %s", b"NaN" if f.nan else b"NaN or Inf")
+        at += snprintf(text + at, ROOM - at, b"; no input held %s",
+                       b"NaN" if f.nan else b"NaN or Inf")
     add_inputs(text, at, h)
     pf_step_fail(c.step, c.plan.nodes + ins.node, PF_INVALID_ARGUMENT, text)
     return PF_INVALID_ARGUMENT
@@ -278,14 +287,15 @@ cdef public pf_status pf_inspect_feeds(pf_step* s) noexcept nogil:
     cdef pf_node_info about
     cdef pf_finite f
     cdef pf_tensor* t
-    cdef uint32_t k
+    cdef uint32_t k, slot
     cdef int32_t at
     if not s.inspect.numerics:
         return PF_OK
     for k in range(s.plan.n_args):
-        if s.plan.arg_slot[k] == <uint32_t>0xffffffff or not pf_alive(s.root.slots[s.plan.arg_slot[k]]):
+        slot = s.plan.arg_slot[k]
+        if slot == <uint32_t>0xffffffff or not pf_alive(s.root.slots[slot]):
             continue
-        t = pf_tensor_of(s.root.slots[s.plan.arg_slot[k]])
+        t = pf_tensor_of(s.root.slots[slot])
         f = look(t)
         if f.nan == 0:
             continue
@@ -299,7 +309,8 @@ cdef public pf_status pf_inspect_feeds(pf_step* s) noexcept nogil:
 
 # ---------------------------------------------------------------- the loop
 cdef int32_t device_done(pf_call* c, const pf_instr* ins) noexcept nogil:
-    """In order: what the kernel enqueued on its device's stream is over, and an error of it is this kernel's."""
+    """In order: what the kernel enqueued on its device's stream is over, and an error of it is this
+    kernel's."""
     cdef pf_device_entry* d = (c.plan.nodes + ins.node).dev
     cdef char text[200]
     cdef pf_status st
@@ -308,7 +319,8 @@ cdef int32_t device_done(pf_call* c, const pf_instr* ins) noexcept nogil:
     st = pf_device_wait(d)
     if st == PF_OK:
         return PF_RUN_OK
-    snprintf(text, 200, b"the work that this kernel enqueued on %s failed with status %d", d.name, st)
+    snprintf(text, 200, b"the work that this kernel enqueued on %s failed with status %d", d.name,
+             st)
     pf_step_fail(c.step, c.plan.nodes + ins.node, st, text)
     return PF_RUN_STOP
 

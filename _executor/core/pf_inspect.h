@@ -1,9 +1,11 @@
-/* Inspection: steps whose kernels are looked at one by one, on request (Session(check_numerics=True), Session(debug=True)).
+/* Inspection: steps whose kernels are looked at one by one, on request:
+ * Session(check_numerics=True), Session(debug=True).
  *
  * Invariants
- *   1. A step with inspect == NULL makes no call into inspect.pyx: the choice is made once per block and once per loop.
- *   2. While an inspected call runs, every input is HELD: no kernel works in place on it, no variable it names is
- *      updated in place.  So the values a kernel got can be shown after it ran.
+ *   1. A step with inspect == NULL makes no call into inspect.pyx: the choice is made once per
+ *      block and once per loop.
+ *   2. While an inspected call runs, every input is HELD: no kernel works in place on it, no
+ *      variable it names is updated in place.  So what a kernel got can be shown after it ran.
  *   3. An inspected step has no extent: its tensors may outlive it.
  */
 #ifndef PF_INSPECT_H
@@ -16,26 +18,31 @@ struct pf_instr;
 
 typedef struct pf_held_input {   /* of a call in progress */
   pf_tensor *given;         /* what the kernel gets, one reference; NULL: dead, or dropped */
-  pf_tensor *value;         /* given; or, if that is a variable's handle, its value before the call (one reference, or NULL) */
+  pf_tensor *value;         /* given; of a variable's handle: its value before the call, one
+                             * reference, or NULL */
 } pf_held_input;
 typedef struct pf_held_inputs { uint32_t n, pad; pf_held_input in[]; } pf_held_inputs;
 
 typedef struct pf_inspect {
-  int32_t numerics;         /* floating-point outputs, and variables that changed, are checked for NaN and Inf */
-  int32_t ordered;          /* one call after the other: an asynchronous one is waited for, within reason */
+  int32_t numerics;         /* floating-point outputs, and variables that changed, are checked */
+  int32_t ordered;          /* one call after the other; asynchronous ones have a while to end */
   void *arg;
-  /* before a kernel; nonzero: the step ends with CANCELLED.  after it failed, on the thread that noticed. */
-  int32_t (*before)(void *arg, struct pf_call *c, const struct pf_instr *ins, const pf_held_inputs *held);
-  void (*failed)(void *arg, struct pf_call *c, const struct pf_instr *ins, const pf_held_inputs *held);
+  /* before a kernel, nonzero: the step ends with CANCELLED; after it failed */
+  int32_t (*before)(void *arg, struct pf_call *c, const struct pf_instr *ins,
+                    const pf_held_inputs *held);
+  void (*failed)(void *arg, struct pf_call *c, const struct pf_instr *ins,
+                 const pf_held_inputs *held);
 } pf_inspect;
 
 int32_t pf_run_range_inspected(struct pf_call *c, uint32_t begin, uint32_t end);
-int32_t pf_inspect_completed(struct pf_call *c, int32_t r); /* an asynchronous call, its outputs in their slots */
-pf_status pf_inspect_feeds(struct pf_step *s);              /* NaN in what was fed: the step fails */
-pf_tensor *pf_inspect_on_host(pf_tensor *t);                /* a new reference to t, or to its copy in host memory; NULL: no memory */
+/* After an asynchronous call, its outputs in their slots; r, or PF_RUN_STOP. */
+int32_t pf_inspect_completed(struct pf_call *c, int32_t r);
+pf_status pf_inspect_feeds(struct pf_step *s);      /* NaN in what was fed: the step fails */
+/* A new reference to t, or to its copy in host memory; NULL: no memory, or the device failed. */
+pf_tensor *pf_inspect_on_host(pf_tensor *t);
 
 /* ---------------------------------------------------------------- counting */
-typedef struct pf_finite { int64_t nan, inf, first; } pf_finite;   /* first: index of the first such value; -1 */
+typedef struct pf_finite { int64_t nan, inf, first; } pf_finite;    /* first: index of one; -1 */
 
 /* The exponent of a value that is not finite has all bits set; so this many of n values are not. */
 static inline int64_t pf_count_bad16(const uint16_t *p, int64_t n, uint16_t mask) {
@@ -79,7 +86,8 @@ static inline int64_t pf_count_bad(const void *data, int64_t bytes, int32_t type
   }
 }
 static inline uint64_t pf_float_bits(const void *data, int64_t i, int size) {
-  return size == 2 ? ((const uint16_t *)data)[i] : size == 4 ? ((const uint32_t *)data)[i] : ((const uint64_t *)data)[i];
+  if (size == 2) return ((const uint16_t *)data)[i];
+  return size == 4 ? ((const uint32_t *)data)[i] : ((const uint64_t *)data)[i];
 }
 /* How many of each; only for tensors that pf_count_bad found something in. */
 static inline pf_finite pf_describe_bad(const void *data, int64_t bytes, int32_t type) {
@@ -99,7 +107,8 @@ static inline pf_finite pf_describe_bad(const void *data, int64_t bytes, int32_t
   return f;
 }
 /* Least and largest value of a float or double tensor without NaN; 0: not such a tensor. */
-static inline int pf_value_range(const void *data, int64_t bytes, int32_t type, double *low, double *high) {
+static inline int pf_value_range(const void *data, int64_t bytes, int32_t type, double *low,
+                                 double *high) {
   int64_t n = type == PF_FLOAT32 ? bytes / 4 : type == PF_FLOAT64 ? bytes / 8 : 0;
   if (!n) return 0;
   for (int64_t i = 0; i < n; i++) {
