@@ -1,12 +1,16 @@
-"""Builds the two fuzz targets: the core, sliced to C, and the CPU kernels under clang's libFuzzer, ASan
+"""Builds the two fuzz targets: the core, sliced to C, and the CPU kernels under clang's
+libFuzzer, ASan
 and UBSan.
 
     python tests/fuzz_format/build.py FOLDER    # -> FOLDER/fuzz_graph, FOLDER/fuzz_checkpoint
 
 Needs clang and Cython.  Only what changed is compiled again.  The lists of sources are those of the
-meson.build files, so a new module is fuzzed without a word here.  Kernels are built for the baseline
-instruction set; coverage is collected in the core and in the checkpoint's reader, sanitizers watch all.
+meson.build files, so a new module is fuzzed without a word here.  Kernels are built for the
+baseline
+instruction set; coverage is collected in the core and in the checkpoint's reader, sanitizers
+watch all.
 """
+
 import concurrent.futures
 import pathlib
 import re
@@ -19,11 +23,24 @@ CORE = ROOT / "_executor" / "core"
 KERNELS = ROOT / "plugins" / "cpu" / "kernels"
 ACCELERATOR = ROOT / "examples" / "plugin_accelerator" / "src"
 SANITIZE = "-fsanitize=address,undefined"
-FLAGS = ["clang", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g1", "-w", "-fno-omit-frame-pointer",
-         "-fno-sanitize-recover=all", "-DPF_NO_BLOCK_CACHE", "-DPF_HAVE_BASELINE=1",
-         "-DPF_ISA=baseline", f"-I{ROOT / 'include'}", f"-I{CORE}", f"-I{KERNELS}"]
+FLAGS = [
+    "clang",
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-O1",
+    "-g1",
+    "-w",
+    "-fno-omit-frame-pointer",
+    "-fno-sanitize-recover=all",
+    "-DPF_NO_BLOCK_CACHE",
+    "-DPF_HAVE_BASELINE=1",
+    "-DPF_ISA=baseline",
+    f"-I{ROOT / 'include'}",
+    f"-I{CORE}",
+    f"-I{KERNELS}",
+]
 COVERED = "-fsanitize=fuzzer-no-link"
-EMPTY = "-fno-sanitize=pointer-overflow"    # plugins add 0 to the NULL of a tensor without elements
+EMPTY = "-fno-sanitize=pointer-overflow"  # plugins add 0 to the NULL of a tensor without elements
 TARGETS = ("fuzz_graph", "fuzz_checkpoint")
 
 
@@ -85,20 +102,38 @@ def main(folder):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         sliced = list(pool.map(lambda m: slice_module(folder, m, newest), modules))
         jobs = [pool.submit(compile_one, folder, c, newest, True) for c in [*sliced, table]]
-        jobs += [pool.submit(compile_one, folder, HERE / name, newest, False)
-                 for name in ("common.c", "mutate_graph.c")]
-        cpu = [pool.submit(compile_one, folder / "cpu", c, header, "checkpoint" in c.name, EMPTY)
-               for c in kernels]
+        jobs += [
+            pool.submit(compile_one, folder, HERE / name, newest, False)
+            for name in ("common.c", "mutate_graph.c")
+        ]
+        cpu = [
+            pool.submit(compile_one, folder / "cpu", c, header, "checkpoint" in c.name, EMPTY)
+            for c in kernels
+        ]
         rename = ["-Dpyflow_plugin_v1=pyflow_fake_plugin", f"-I{ACCELERATOR}", EMPTY]
-        fake = [pool.submit(compile_one, folder / "fake", c, header, False, *rename)
-                for c in accelerator]
+        fake = [
+            pool.submit(compile_one, folder / "fake", c, header, False, *rename)
+            for c in accelerator
+        ]
         shared = [job.result() for job in jobs]
         shared.append(one_plugin(folder / "cpu.o", cpu, "pyflow_plugin_v1"))
         shared.append(one_plugin(folder / "fake.o", fake, "pyflow_fake_plugin"))
     for name in TARGETS:
         main_o = compile_one(folder, HERE / f"{name}.c", newest, True)
-        run(["clang", SANITIZE, "-fsanitize=fuzzer", main_o, *shared, "-o", folder / name,
-             "-pthread", "-ldl", "-lm"])
+        run(
+            [
+                "clang",
+                SANITIZE,
+                "-fsanitize=fuzzer",
+                main_o,
+                *shared,
+                "-o",
+                folder / name,
+                "-pthread",
+                "-ldl",
+                "-lm",
+            ]
+        )
     print(f"built {', '.join(str(folder / name) for name in TARGETS)}")
 
 

@@ -13,7 +13,8 @@ static struct timespec began;
 
 static void on_malloc(const volatile void *p, size_t n) {
   (void)p;
-  long long now = atomic_fetch_add_explicit(&now_bytes, (long long)n, memory_order_relaxed) + (long long)n;
+  long long now =
+      atomic_fetch_add_explicit(&now_bytes, (long long)n, memory_order_relaxed) + (long long)n;
   if (now > atomic_load_explicit(&peak_bytes, memory_order_relaxed))
     atomic_store_explicit(&peak_bytes, now, memory_order_relaxed);
 }

@@ -1,11 +1,12 @@
-/* fuzz_checkpoint.c - libFuzzer target: bytes -> the two files of a checkpoint -> RestoreV2 in a plan.
+/* fuzz_checkpoint.c - libFuzzer target: bytes -> the two files of a checkpoint -> RestoreV2 in a
+ * plan.
  *
  *     input = flags u8, length of the index u16 (little-endian), index, data file
  *
- * flags & 1: the index's own CRC is put right, so that what follows it is read; & 2: so are the CRCs and the
- * file's size inside it, so that tensors are given out; & 12: which tensors are asked for; & 16: a data
- * file is missing; & 32: the index is cut off where the input ends.
- * The files lie in a folder of this process, in memory where /dev/shm exists.
+ * flags & 1: the index's own CRC is put right, so that what follows it is read; & 2: so are the
+ * CRCs and the file's size inside it, so that tensors are given out; & 12: which tensors are asked
+ * for; & 16: the data file is missing.  The files lie in a folder of this process, in memory where
+ * /dev/shm exists.
  */
 #include "common.h"
 #include <fcntl.h>
@@ -13,18 +14,23 @@
 #include <unistd.h>
 
 enum { PLANS = 4, FOLDER = 128 };
-typedef struct { const char *names[4]; int32_t types[4]; int n; } request;
+typedef struct {
+  const char *names[4];
+  int32_t types[4];
+  int n;
+} request;
 static const request REQUESTS[PLANS] = {
-  {{"w"}, {PF_FLOAT32}, 1}, {{"s"}, {PF_STRING}, 1},
-  {{"w", "s", "i", "c"}, {PF_FLOAT32, PF_STRING, PF_INT64, PF_COMPLEX64}, 4},
-  {{"i", "b"}, {PF_INT64, PF_BOOL}, 2},
+    {{"w"}, {PF_FLOAT32}, 1},
+    {{"s"}, {PF_STRING}, 1},
+    {{"w", "s", "i", "c"}, {PF_FLOAT32, PF_STRING, PF_INT64, PF_COMPLEX64}, 4},
+    {{"i", "b"}, {PF_INT64, PF_BOOL}, 2},
 };
 static const char DATA[] = "c.data-00000-of-00001.safetensors";
 static pf_plan *plans[PLANS];
 static pf_state *state;
 static char folder[FOLDER], index_path[FOLDER + 16], data_path[FOLDER + 64];
 
-static long counts[2];                  /* inputs, restored */
+static long counts[2]; /* inputs, restored */
 
 static void tell(void) {
   fprintf(stderr, "inputs %ld: restored %ld\n", counts[0], counts[1]);
@@ -35,20 +41,30 @@ static void tell(void) {
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t room);
 
-/* ---------------------------------------------------------------- plans, written as GraphDefs by hand */
-typedef struct { uint8_t at[4096]; size_t n; } bytes;
-static void add(bytes *b, const void *p, size_t n) { memcpy(b->at + b->n, p, n); b->n += n; }
+/* ---------------------------------------------------------------- plans, written as GraphDefs by
+ * hand */
+typedef struct {
+  uint8_t at[4096];
+  size_t n;
+} bytes;
+static void add(bytes *b, const void *p, size_t n) {
+  memcpy(b->at + b->n, p, n);
+  b->n += n;
+}
 static void add_number(bytes *b, int tag, uint64_t v) {
   uint8_t t = (uint8_t)(tag << 3);
   add(b, &t, 1);
-  for (; v >= 128; v >>= 7) { t = (uint8_t)(v | 128); add(b, &t, 1); }
+  for (; v >= 128; v >>= 7) {
+    t = (uint8_t)(v | 128);
+    add(b, &t, 1);
+  }
   t = (uint8_t)v;
   add(b, &t, 1);
 }
 static void add_bytes(bytes *b, int tag, const void *p, size_t n) {
   uint8_t t = (uint8_t)(tag << 3 | 2);
   add(b, &t, 1);
-  for (uint64_t v = n; ; v >>= 7) {
+  for (uint64_t v = n;; v >>= 7) {
     t = (uint8_t)(v < 128 ? v : v | 128);
     add(b, &t, 1);
     if (v < 128) break;
@@ -85,8 +101,8 @@ static void add_strings(bytes *graph, const char *name, const char *const *texts
   add_attr(&node, "value", &v);
   add_bytes(graph, 1, node.at, node.n);
 }
-static void add_indexed(bytes *graph, const char *name, const char *op, const char *input, int32_t type,
-                        int index) {
+static void add_indexed(bytes *graph, const char *name, const char *op, const char *input,
+                        int32_t type, int index) {
   bytes node, v = {.n = 0};
   begin_node(&node, name, op);
   if (input) add_text(&node, 3, input);
@@ -131,14 +147,15 @@ static void make_plan(int k, pf_pool *pool) {
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  (void)argc; (void)argv;
+  (void)argc;
+  (void)argv;
   fuzz_plugins();
   atexit(tell);
   pf_pool *pool = pf_pool_new(1);
   state = pf_state_new("fuzz");
   for (int k = 0; k < PLANS; k++) make_plan(k, pool);
-  snprintf(folder, sizeof folder, "%s/pyflow-fuzz-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm",
-           (int)getpid());
+  snprintf(folder, sizeof folder, "%s/pyflow-fuzz-%d",
+           access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
   mkdir(folder, 0700);
   snprintf(index_path, sizeof index_path, "%s/c.index", folder);
   snprintf(data_path, sizeof data_path, "%s/%s", folder, DATA);
@@ -170,8 +187,9 @@ static void fix_tensors(char *text, const uint8_t *data, size_t n) {
   for (char *p = text; (p = strstr(p, "\"begin\":")); p++) {
     unsigned long long begin, end;
     int used = 0;
-    if (sscanf(p, "\"begin\":%18llu,\"end\":%18llu,\"crc32\":\"%n", &begin, &end, &used) != 2 || !used ||
-        strlen(p) < (size_t)used + 9 || n < 8 || header > n - 8 || begin > end || end > n - 8 - header)
+    if (sscanf(p, "\"begin\":%18llu,\"end\":%18llu,\"crc32\":\"%n", &begin, &end, &used) != 2 ||
+        !used || strlen(p) < (size_t)used + 9 || n < 8 || header > n - 8 || begin > end ||
+        end > n - 8 - header)
       continue;
     put_crc(p + used, crc32_of(data + 8 + header + begin, (size_t)(end - begin)));
   }
@@ -205,7 +223,7 @@ static void restore(int k) {
   counts[0]++;
   counts[1] += !s;
   for (int i = 0; !s && i < REQUESTS[k].n; i++) {
-    volatile uint8_t sum = 0;               /* every byte given out is there */
+    volatile uint8_t sum = 0; /* every byte given out is there */
     const uint8_t *p = rets[i]->m.dl_tensor.data;
     for (int64_t b = 0; b < rets[i]->nbytes; b++) sum = (uint8_t)(sum + p[b]);
     pf_tensor_unref(rets[i]);
@@ -234,7 +252,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 }
 
 /* ---------------------------------------------------------------- JSON-aware changes */
-static size_t replace(uint8_t *data, size_t n, size_t room, size_t at, size_t old, const char *text) {
+static size_t replace(uint8_t *data, size_t n, size_t room, size_t at, size_t old,
+                      const char *text) {
   size_t k = strlen(text);
   if (at + old > n || n - old + k > room) return n;
   memmove(data + at + k, data + at + old, n - at - old);
@@ -242,19 +261,49 @@ static size_t replace(uint8_t *data, size_t n, size_t room, size_t at, size_t ol
   return n - old + k;
 }
 static size_t mutate_index(uint8_t *text, size_t n, size_t room, uint32_t r) {
-  static const char *const numbers[] = {"0", "1", "2", "4", "7", "8", "255", "1000000", "2147483647",
-    "4294967296", "9223372036854775807", "9223372036854775808", "999999999999999999", "-1", "1e9", "1.5",
-    "null", "[]", "{}", "true"};
-  static const char *const words[] = {"float32", "string", "int64", "complex64", "bool", "w", "s", "i", "c",
-    "file", "files", "tensors", "shape", "begin", "end", "dtype", "name", "..", "a/b", "\\u0041", "\\ud800",
-    "\\u0000", "", "x\\\"", "float8_e5m2", "resource"};
-  static const char *const bits[] = {"[", "]", "{", "}", ",", ":", "\"", "[[[[[[[[", "[0,0,0,0,0,0,0,0,0]",
-    "[4611686018427387904,4]", "\"shape\":[1,1,1,1],"};
+  static const char *const numbers[] = {"0",
+                                        "1",
+                                        "2",
+                                        "4",
+                                        "7",
+                                        "8",
+                                        "255",
+                                        "1000000",
+                                        "2147483647",
+                                        "4294967296",
+                                        "9223372036854775807",
+                                        "9223372036854775808",
+                                        "999999999999999999",
+                                        "-1",
+                                        "1e9",
+                                        "1.5",
+                                        "null",
+                                        "[]",
+                                        "{}",
+                                        "true"};
+  static const char *const words[] = {
+      "float32", "string", "int64", "complex64",   "bool",    "w",       "s",
+      "i",       "c",      "file",  "files",       "tensors", "shape",   "begin",
+      "end",     "dtype",  "name",  "..",          "a/b",     "\\u0041", "\\ud800",
+      "\\u0000", "",       "x\\\"", "float8_e5m2", "resource"};
+  static const char *const bits[] = {"[",
+                                     "]",
+                                     "{",
+                                     "}",
+                                     ",",
+                                     ":",
+                                     "\"",
+                                     "[[[[[[[[",
+                                     "[0,0,0,0,0,0,0,0,0]",
+                                     "[4611686018427387904,4]",
+                                     "\"shape\":[1,1,1,1],"};
   size_t starts[512], n_starts = 0;
   uint32_t which = r % 8;
   for (size_t i = 1; i < n && n_starts < 512; i++) {
     int digit = text[i] >= '0' && text[i] <= '9' && (text[i - 1] < '0' || text[i - 1] > '9');
-    if (which < 4 ? digit : which < 6 ? text[i - 1] == '"' && text[i] != ',' && text[i] != ':' : r >> 8 & 1)
+    if (which < 4   ? digit
+        : which < 6 ? text[i - 1] == '"' && text[i] != ',' && text[i] != ':'
+                    : r >> 8 & 1)
       starts[n_starts++] = i;
   }
   if (!n_starts) return n;

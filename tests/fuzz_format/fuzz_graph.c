@@ -1,14 +1,15 @@
-/* fuzz_graph.c - libFuzzer target: bytes -> pf_graph_read -> pf_plan_compile -> a step of small plans.
+/* fuzz_graph.c - libFuzzer target: bytes -> pf_graph_read -> pf_plan_compile -> a step of small
+ * plans.
  *
- * The first byte picks options (threads' inlining, blocks); the rest is a GraphDef with _Arg and _Retval.
- * Arguments are made from the plan's own types and shapes (unknown dimensions: 2).  Files are not
- * touched: graphs with ops that write or read them are compiled, not run.
+ * The first byte picks options (threads' inlining, blocks); the rest is a GraphDef with _Arg and
+ * _Retval. Arguments are made from the plan's own types and shapes (unknown dimensions: 2).  Files
+ * are not touched: graphs with ops that write or read them are compiled, not run.
  */
 #include "common.h"
 
 enum { RUN_NODES = 200, RUN_BYTES = 16 << 20, ARG_BYTES = 1 << 16, RUN_MS = 200 };
 static pf_pool *pool;
-static long counts[4];                  /* inputs, read, compiled, run to their end */
+static long counts[4]; /* inputs, read, compiled, run to their end */
 
 static void tell(void) {
   fprintf(stderr, "inputs %ld: read %ld, compiled %ld, ran to the end %ld\n", counts[0], counts[1],
@@ -18,7 +19,8 @@ static void tell(void) {
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t room);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  (void)argc; (void)argv;
+  (void)argc;
+  (void)argv;
   fuzz_plugins();
   atexit(tell);
   pool = pf_pool_new(1);
@@ -26,9 +28,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 }
 
 static int touches_files(const pf_graph *g) {
-  static const char *const ops[] = {"SaveV2", "Save", "SaveSlices", "MergeV2Checkpoints", "WriteFile",
-                                    "ReadFile", "RestoreV2", "Restore", "ShardedFilename", "Print",
-                                    "PrintV2", "MatchingFiles"};
+  static const char *const ops[] = {
+      "SaveV2",          "Save",     "SaveSlices", "MergeV2Checkpoints",
+      "WriteFile",       "ReadFile", "RestoreV2",  "Restore",
+      "ShardedFilename", "Print",    "PrintV2",    "MatchingFiles"};
   for (int32_t i = 0; i < g->n_nodes; i++)
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
       if (pf_str_is(g->nodes[i].op, ops[k])) return 1;
@@ -50,14 +53,16 @@ static pf_tensor *argument(const pf_plan *p, uint32_t k) {
   }
   unsigned char *to = t->m.dl_tensor.data;
   for (int64_t i = 0; i < bytes; i++)
-    to[i] = t->type == PF_FLOAT32 ? (i % 4 == 3 ? 0x3f : 0) : i % pf_type_size(t->type) == 0 && i < 64;
+    to[i] =
+        t->type == PF_FLOAT32 ? (i % 4 == 3 ? 0x3f : 0) : i % pf_type_size(t->type) == 0 && i < 64;
   return t;
 }
 
 static void run(pf_plan *p) {
   pf_error e = {0};
   pf_run_options o = {.timeout_ns = RUN_MS * 1000000ll};
-  pf_tensor **args = calloc(p->n_args + 1, sizeof *args), **rets = calloc(p->n_rets + 1, sizeof *rets);
+  pf_tensor **args = calloc(p->n_args + 1, sizeof *args),
+            **rets = calloc(p->n_rets + 1, sizeof *rets);
   int ok = args && rets;
   for (uint32_t k = 0; ok && k < p->n_args; k++) ok = (args[k] = argument(p, k)) != NULL;
   if (ok) {
@@ -110,8 +115,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room, unsigned se
   return size + 1;
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out,
-                                 size_t room, unsigned seed) {
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t na, const uint8_t *b, size_t nb,
+                                 uint8_t *out, size_t room, unsigned seed) {
   if (!na || !nb || room < 2) return 0;
   out[0] = a[0];
   return 1 + cross_graphs(a + 1, na - 1, b + 1, nb - 1, out + 1, room - 1, seed);

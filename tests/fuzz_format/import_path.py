@@ -1,8 +1,10 @@
-"""Mutated GraphDefs and checkpoints through Python: only typed errors, at most a second, at most 1 GB.
+"""Mutated GraphDefs and checkpoints through Python: only typed errors, at most a second, at most
+1 GB.
 
     python tests/fuzz_format/import_path.py --runs 10000 [--seed 0]
 
-Graphs: real ones (seeds.py), one to three changes each (a field doubled, deleted, exchanged or given a
+Graphs: real ones (seeds.py), one to three changes each (a field doubled, deleted, exchanged or
+given a
 number, name, type or length that is known to hurt), through tf.import_graph_def and, if that takes
 it, a session.  Checkpoints: bytes and JSON of an index changed, its sum put right, through
 CheckpointReader and through Saver.restore's kernel.
@@ -10,6 +12,7 @@ CheckpointReader and through Saver.restore's kernel.
 The process gives itself a limit of memory; run it as a child where a crash must not take you along.
 Prints what came of the runs; exits 1 at the first thing that is not a typed error.
 """
+
 import argparse
 import collections
 import json
@@ -29,11 +32,52 @@ import seeds
 
 TYPED = (tf.OpError, ValueError, TypeError)
 SECONDS, BYTES = 1.0, 1 << 30
-NUMBERS = [0, 1, 2, 3, -1, -2, 7, 100, 255, 1024, 1 << 20, 2**31 - 1, 2**31, 2**40, 2**62, 2**63 - 1,
-           -2**63]
-OPS = ["Const", "Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "Add",
-       "MatMul", "Split", "ConcatV2", "Reshape", "VariableV2", "Assign", "NoOp", "Placeholder", "Nonsense",
-       "StridedSlice", "TensorArrayV3", "VarHandleOp", "Cast", "Fill", "_Arg", "_Retval"]
+NUMBERS = [
+    0,
+    1,
+    2,
+    3,
+    -1,
+    -2,
+    7,
+    100,
+    255,
+    1024,
+    1 << 20,
+    2**31 - 1,
+    2**31,
+    2**40,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+]
+OPS = [
+    "Const",
+    "Identity",
+    "Switch",
+    "Merge",
+    "Enter",
+    "Exit",
+    "NextIteration",
+    "LoopCond",
+    "Add",
+    "MatMul",
+    "Split",
+    "ConcatV2",
+    "Reshape",
+    "VariableV2",
+    "Assign",
+    "NoOp",
+    "Placeholder",
+    "Nonsense",
+    "StridedSlice",
+    "TensorArrayV3",
+    "VarHandleOp",
+    "Cast",
+    "Fill",
+    "_Arg",
+    "_Retval",
+]
 
 
 # ---------------------------------------------------------------- graphs
@@ -118,11 +162,13 @@ def import_one(rng, base):
     data = graph.SerializeToString()
     if rng.random() < 0.1:
         at = rng.randrange(len(data) + 1)
-        data = data[:at] + bytes(rng.randrange(256) for _ in range(rng.randrange(4))) + data[at + 1:]
+        data = (
+            data[:at] + bytes(rng.randrange(256) for _ in range(rng.randrange(4))) + data[at + 1 :]
+        )
         graph = tf.GraphDef()
         try:
             graph.ParseFromString(data)
-        except Exception as error:      # protobuf's own error: the bytes never reach pyflow
+        except Exception as error:  # protobuf's own error: the bytes never reach pyflow
             if type(error).__name__ == "DecodeError":
                 return "not protobuf"
             raise
@@ -148,7 +194,9 @@ def change_json(rng, value):
         elif isinstance(value[key], (dict, list)) and rng.random() < 0.85:
             change_json(rng, value[key])
         else:
-            value[key] = rng.choice([*NUMBERS, "", "float32", "string", "..", None, [], {}, 1.5, [2**62, 4]])
+            value[key] = rng.choice(
+                [*NUMBERS, "", "float32", "string", "..", None, [], {}, 1.5, [2**62, 4]]
+            )
     elif isinstance(value, list) and value:
         at = rng.randrange(len(value))
         if isinstance(value[at], (dict, list)) and rng.random() < 0.85:
@@ -175,7 +223,7 @@ def changed_index(rng, index):
 def restore_one(rng, base, folder):
     index, data, name = base
     if rng.random() < 0.2:
-        data = data[:rng.randrange(len(data))]
+        data = data[: rng.randrange(len(data))]
     pathlib.Path(folder, "c.index").write_bytes(changed_index(rng, index))
     pathlib.Path(folder, name).write_bytes(data)
     prefix = str(pathlib.Path(folder, "c"))
@@ -184,8 +232,10 @@ def restore_one(rng, base, folder):
         saver = tf.train.Saver()
         with tf.Session() as sess:
             failed = None
-            for read in (lambda: [tf.train.load_checkpoint(prefix).get_tensor(n) for n in seeds.TENSORS],
-                         lambda: saver.restore(sess, prefix)):
+            for read in (
+                lambda: [tf.train.load_checkpoint(prefix).get_tensor(n) for n in seeds.TENSORS],
+                lambda: saver.restore(sess, prefix),
+            ):
                 try:
                     read()
                 except TYPED as error:
@@ -244,10 +294,14 @@ def main():
             outcomes[f"{kind}: {came}"] += 1
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
             if took > SECONDS or grown > BYTES:
-                sys.exit(f"run {i} of --seed {options.seed} ({kind}): {took:.2f} s, {grown >> 20} MB")
+                sys.exit(
+                    f"run {i} of --seed {options.seed} ({kind}): {took:.2f} s, {grown >> 20} MB"
+                )
     for came, n in sorted(outcomes.items()):
         print(f"{n:7d}  {came}")
-    print(f"{options.runs} runs; the slowest took {slowest:.2f} s of CPU time, {grown >> 20} MB at most")
+    print(
+        f"{options.runs} runs; the slowest took {slowest:.2f} s of CPU time, {grown >> 20} MB at most"
+    )
 
 
 if __name__ == "__main__":

@@ -1,36 +1,107 @@
-/* mutate_graph.c - changes a GraphDef as a GraphDef: without libprotobuf, driven by a table of its messages.
+/* mutate_graph.c - changes a GraphDef as a GraphDef: without libprotobuf, driven by a table of its
+ * messages.
  *
- * A message is split into its fields; one is picked; it is deleted, doubled, moved, replaced by one of its
- * kind, or changed inside, which for a message means the same one level down.  Strings that name things
- * (inputs, ops, frames, devices) are replaced by names that exist, numbers by ones known to hurt.
- * Bytes that are no message any more are kept as a tail, so a mutation never gives up.
+ * A message is split into its fields; one is picked; it is deleted, doubled, moved, replaced by one
+ * of its kind, or changed inside, which for a message means the same one level down.  Strings that
+ * name things (inputs, ops, frames, devices) are replaced by names that exist, numbers by ones
+ * known to hurt. Bytes that are no message any more are kept as a tail, so a mutation never gives
+ * up.
  */
 #include "common.h"
 
-enum kind { GRAPH, NODE, ATTR, VALUE, LIST, SHAPE, DIM, TENSOR, VERSIONS, NUMBER, TYPE, FLOAT, RAW,
-            NODE_NAME, OP_NAME, INPUT, DEVICE, KEY, TEXT };
-typedef struct { uint8_t message, number, kind; } rule;
-static const rule RULES[] = {
-  {GRAPH, 1, NODE}, {GRAPH, 4, VERSIONS}, {VERSIONS, 1, NUMBER}, {VERSIONS, 2, NUMBER},
-  {NODE, 1, NODE_NAME}, {NODE, 2, OP_NAME}, {NODE, 3, INPUT}, {NODE, 4, DEVICE}, {NODE, 5, ATTR},
-  {ATTR, 1, KEY}, {ATTR, 2, VALUE},
-  {VALUE, 1, LIST}, {VALUE, 2, TEXT}, {VALUE, 3, NUMBER}, {VALUE, 4, FLOAT}, {VALUE, 5, NUMBER},
-  {VALUE, 6, TYPE}, {VALUE, 7, SHAPE}, {VALUE, 8, TENSOR}, {VALUE, 9, TEXT}, {VALUE, 10, RAW},
-  {LIST, 2, TEXT}, {LIST, 3, RAW}, {LIST, 4, RAW}, {LIST, 5, RAW}, {LIST, 6, RAW}, {LIST, 7, SHAPE},
-  {LIST, 8, TENSOR}, {SHAPE, 2, DIM}, {SHAPE, 3, NUMBER}, {DIM, 1, NUMBER}, {DIM, 2, TEXT},
-  {TENSOR, 1, TYPE}, {TENSOR, 2, SHAPE}, {TENSOR, 3, NUMBER}, {TENSOR, 4, RAW}, {TENSOR, 5, RAW},
-  {TENSOR, 6, RAW}, {TENSOR, 7, RAW}, {TENSOR, 8, TEXT}, {TENSOR, 9, RAW}, {TENSOR, 10, RAW},
-  {TENSOR, 11, RAW}, {TENSOR, 13, RAW}, {TENSOR, 16, RAW}, {TENSOR, 17, RAW},
+enum kind {
+  GRAPH,
+  NODE,
+  ATTR,
+  VALUE,
+  LIST,
+  SHAPE,
+  DIM,
+  TENSOR,
+  VERSIONS,
+  NUMBER,
+  TYPE,
+  FLOAT,
+  RAW,
+  NODE_NAME,
+  OP_NAME,
+  INPUT,
+  DEVICE,
+  KEY,
+  TEXT
 };
-static const int64_t NUMBERS[] = {0, 1, 2, 3, 4, 7, 8, 10, 16, 31, 100, 127, 255, 256, 1000, 1024, 4096,
-  65535, 65536, 1 << 20, 1 << 24, INT32_MAX, (int64_t)INT32_MAX + 1, (int64_t)1 << 40, INT64_MAX / 8,
-  INT64_MAX, INT64_MIN, -1, -2, -3, -1000, INT32_MIN};
+typedef struct {
+  uint8_t message, number, kind;
+} rule;
+static const rule RULES[] = {
+    {GRAPH, 1, NODE},     {GRAPH, 4, VERSIONS}, {VERSIONS, 1, NUMBER}, {VERSIONS, 2, NUMBER},
+    {NODE, 1, NODE_NAME}, {NODE, 2, OP_NAME},   {NODE, 3, INPUT},      {NODE, 4, DEVICE},
+    {NODE, 5, ATTR},      {ATTR, 1, KEY},       {ATTR, 2, VALUE},      {VALUE, 1, LIST},
+    {VALUE, 2, TEXT},     {VALUE, 3, NUMBER},   {VALUE, 4, FLOAT},     {VALUE, 5, NUMBER},
+    {VALUE, 6, TYPE},     {VALUE, 7, SHAPE},    {VALUE, 8, TENSOR},    {VALUE, 9, TEXT},
+    {VALUE, 10, RAW},     {LIST, 2, TEXT},      {LIST, 3, RAW},        {LIST, 4, RAW},
+    {LIST, 5, RAW},       {LIST, 6, RAW},       {LIST, 7, SHAPE},      {LIST, 8, TENSOR},
+    {SHAPE, 2, DIM},      {SHAPE, 3, NUMBER},   {DIM, 1, NUMBER},      {DIM, 2, TEXT},
+    {TENSOR, 1, TYPE},    {TENSOR, 2, SHAPE},   {TENSOR, 3, NUMBER},   {TENSOR, 4, RAW},
+    {TENSOR, 5, RAW},     {TENSOR, 6, RAW},     {TENSOR, 7, RAW},      {TENSOR, 8, TEXT},
+    {TENSOR, 9, RAW},     {TENSOR, 10, RAW},    {TENSOR, 11, RAW},     {TENSOR, 13, RAW},
+    {TENSOR, 16, RAW},    {TENSOR, 17, RAW},
+};
+static const int64_t NUMBERS[] = {0,
+                                  1,
+                                  2,
+                                  3,
+                                  4,
+                                  7,
+                                  8,
+                                  10,
+                                  16,
+                                  31,
+                                  100,
+                                  127,
+                                  255,
+                                  256,
+                                  1000,
+                                  1024,
+                                  4096,
+                                  65535,
+                                  65536,
+                                  1 << 20,
+                                  1 << 24,
+                                  INT32_MAX,
+                                  (int64_t)INT32_MAX + 1,
+                                  (int64_t)1 << 40,
+                                  INT64_MAX / 8,
+                                  INT64_MAX,
+                                  INT64_MIN,
+                                  -1,
+                                  -2,
+                                  -3,
+                                  -1000,
+                                  INT32_MIN};
 
-typedef struct { uint32_t number, wire; uint64_t value; const uint8_t *at; size_t n; } field;
+typedef struct {
+  uint32_t number, wire;
+  uint64_t value;
+  const uint8_t *at;
+  size_t n;
+} field;
 enum { FIELDS = 2048 };
-typedef struct { field f[FIELDS]; int n; const uint8_t *tail; size_t n_tail; } message;
-typedef struct { uint8_t *at; size_t n, room; int full; } buffer;
-typedef struct { uint32_t state; const message *graph; } mutation;
+typedef struct {
+  field f[FIELDS];
+  int n;
+  const uint8_t *tail;
+  size_t n_tail;
+} message;
+typedef struct {
+  uint8_t *at;
+  size_t n, room;
+  int full;
+} buffer;
+typedef struct {
+  uint32_t state;
+  const message *graph;
+} mutation;
 
 static uint32_t pick(mutation *m, uint32_t n) {
   m->state ^= m->state << 13;
@@ -84,7 +155,10 @@ static void split(const uint8_t *p, size_t n, message *m) {
   m->n_tail = (size_t)(end - m->tail);
 }
 static void put(buffer *b, const void *p, size_t n) {
-  if (b->n + n > b->room) { b->full = 1; return; }
+  if (b->n + n > b->room) {
+    b->full = 1;
+    return;
+  }
   if (n) memcpy(b->at + b->n, p, n);
   b->n += n;
 }
@@ -113,18 +187,33 @@ static field of_some_node(mutation *m, uint32_t number) {
   split(f->at, f->n, &node);
   int found = 0, at = -1;
   for (int i = 0; i < node.n; i++)
-    if (node.f[i].number == number && node.f[i].wire == 2 && pick(m, (uint32_t)++found) == 0) at = i;
+    if (node.f[i].number == number && node.f[i].wire == 2 && pick(m, (uint32_t)++found) == 0)
+      at = i;
   return at < 0 ? none : node.f[at];
 }
 
 static void new_text(mutation *m, int kind, field *f, char *room, size_t size) {
-  static const char *const devices[] = {"", "/device:CPU:0", "/device:FAKE:0", "/device:FAKE:1",
-    "/job:localhost/replica:0/task:0/device:CPU:0", "/device:GPU:0", "/job:x/task:9999999999", "CPU", "/"};
-  static const char *const texts[] = {"", "while", "loop/while/while_context", "SAME", "VALID", "NHWC",
-    "NCHW", "a", "loc:@x", "EXPLICIT", "\xff\xfe", "0123456789012345678901234567890123456789"};
-  static const char *const keys[] = {"T", "N", "dtype", "value", "shape", "frame_name", "is_constant",
-    "parallel_iterations", "index", "Tidx", "axis", "_class", "num_split", "strides", "padding",
-    "_output_shapes", "container", "shared_name", "DstT", "SrcT", "out_type", "Tshape", "begin_mask"};
+  static const char *const devices[] = {"",
+                                        "/device:CPU:0",
+                                        "/device:FAKE:0",
+                                        "/device:FAKE:1",
+                                        "/job:localhost/replica:0/task:0/device:CPU:0",
+                                        "/device:GPU:0",
+                                        "/job:x/task:9999999999",
+                                        "CPU",
+                                        "/"};
+  static const char *const texts[] = {
+      "",         "while",    "loop/while/while_context",
+      "SAME",     "VALID",    "NHWC",
+      "NCHW",     "a",        "loc:@x",
+      "EXPLICIT", "\xff\xfe", "0123456789012345678901234567890123456789"};
+  static const char *const keys[] = {
+      "T",         "N",           "dtype",       "value",
+      "shape",     "frame_name",  "is_constant", "parallel_iterations",
+      "index",     "Tidx",        "axis",        "_class",
+      "num_split", "strides",     "padding",     "_output_shapes",
+      "container", "shared_name", "DstT",        "SrcT",
+      "out_type",  "Tshape",      "begin_mask"};
   field other = of_some_node(m, 1);
   const pf_op_def *op = pf_op_at((int32_t)pick(m, (uint32_t)pf_op_count()));
   const char *text = texts[pick(m, sizeof texts / sizeof *texts)];
@@ -132,7 +221,10 @@ static void new_text(mutation *m, int kind, field *f, char *room, size_t size) {
   if (kind == DEVICE) text = devices[pick(m, sizeof devices / sizeof *devices)];
   if (kind == KEY) text = keys[pick(m, sizeof keys / sizeof *keys)];
   if (kind == INPUT && pick(m, 4))
-    snprintf(room, size, pick(m, 3) ? "%.*s" : pick(m, 2) ? "^%.*s" : "%.*s:%u",
+    snprintf(room, size,
+             pick(m, 3)   ? "%.*s"
+             : pick(m, 2) ? "^%.*s"
+                          : "%.*s:%u",
              (int)(other.n < 200 ? other.n : 200), (const char *)other.at, pick(m, 4));
   else snprintf(room, size, "%s", text);
   f->at = (const uint8_t *)room;
@@ -147,11 +239,22 @@ static void new_raw(mutation *m, field *f, uint8_t *room, size_t size) {
   size_t n = f->n < size / 4 ? f->n : size / 4;
   if (n) memcpy(room, f->at, n);
   switch (pick(m, 5)) {
-  case 0: n /= 2; break;
-  case 1: for (int k = 0; k < 3 && n && n * 2 < size; k++) memcpy(room + n, room, n), n *= 2; break;
-  case 2: n = pick(m, 40); memset(room, (int)pick(m, 256), n); break;
-  case 3: for (size_t k = 0; k < n; k++) if (!pick(m, 4)) room[k] = (uint8_t)pick(m, 256); break;
-  default: if (n) room[pick(m, (uint32_t)n)] ^= (uint8_t)(1u << pick(m, 8));
+  case 0:
+    n /= 2;
+    break;
+  case 1:
+    for (int k = 0; k < 3 && n && n * 2 < size; k++) memcpy(room + n, room, n), n *= 2;
+    break;
+  case 2:
+    n = pick(m, 40);
+    memset(room, (int)pick(m, 256), n);
+    break;
+  case 3:
+    for (size_t k = 0; k < n; k++)
+      if (!pick(m, 4)) room[k] = (uint8_t)pick(m, 256);
+    break;
+  default:
+    if (n) room[pick(m, (uint32_t)n)] ^= (uint8_t)(1u << pick(m, 8));
   }
   f->at = room;
   f->n = n;
@@ -203,11 +306,12 @@ static void change(mutation *m, int kind, const uint8_t *p, size_t n, buffer *ou
       put_field(out, act == 3 && i == to ? &x->f[at] : f);
       continue;
     }
-    if (act == 0) continue;                                     /* deleted */
-    if (act == 1) put_field(out, f), put_field(out, f);         /* doubled */
+    if (act == 0) continue;                             /* deleted */
+    if (act == 1) put_field(out, f), put_field(out, f); /* doubled */
     else if (act == 2) donate(m, kind, f, out), put_field(out, f);
-    else if (act == 3) put_field(out, &x->f[to]);               /* exchanged */
-    else if (act == 4 && kind == GRAPH) put_field(out, f), inside(m, kind_of(kind, f->number), f, out, depth);
+    else if (act == 3) put_field(out, &x->f[to]); /* exchanged */
+    else if (act == 4 && kind == GRAPH)
+      put_field(out, f), inside(m, kind_of(kind, f->number), f, out, depth);
     else inside(m, kind_of(kind, f->number), f, out, depth);
   }
   put(out, x->tail, x->n_tail);
@@ -215,12 +319,15 @@ static void change(mutation *m, int kind, const uint8_t *p, size_t n, buffer *ou
 }
 
 /* ---------------------------------------------------------------- repair */
-static int same(const field *a, const uint8_t *p, size_t n) { return a->n == n && !memcmp(a->at, p, n); }
+static int same(const field *a, const uint8_t *p, size_t n) {
+  return a->n == n && !memcmp(a->at, p, n);
+}
 static field name_of(const field *node) {
   static message m;
   field none = {.at = (const uint8_t *)""};
   split(node->at, node->n, &m);
-  for (int i = 0; i < m.n; i++) if (m.f[i].number == 1 && m.f[i].wire == 2) return m.f[i];
+  for (int i = 0; i < m.n; i++)
+    if (m.f[i].number == 1 && m.f[i].wire == 2) return m.f[i];
   return none;
 }
 static int exists(const message *names, const field *input) {
@@ -228,7 +335,8 @@ static int exists(const message *names, const field *input) {
   size_t n = input->n;
   if (n && *p == '^') p++, n--;
   if ((colon = memchr(p, ':', n))) n = (size_t)(colon - p);
-  for (int i = 0; i < names->n; i++) if (same(&names->f[i], p, n)) return 1;
+  for (int i = 0; i < names->n; i++)
+    if (same(&names->f[i], p, n)) return 1;
   return 0;
 }
 static void repair_node(mutation *m, const message *names, int k, const field *node, buffer *out) {
@@ -238,7 +346,7 @@ static void repair_node(mutation *m, const message *names, int k, const field *n
   int twice = 0;
   for (int i = 0; i < k; i++) twice |= same(&names->f[i], names->f[k].at, names->f[k].n);
   split(node->at, node->n, &x);
-  for (int pass = 0; pass < 2; pass++)          /* control inputs come last */
+  for (int pass = 0; pass < 2; pass++) /* control inputs come last */
     for (int i = 0; i < x.n; i++) {
       field f = x.f[i];
       int input = f.number == 3 && f.wire == 2, control = input && f.n && f.at[0] == '^';
@@ -295,8 +403,8 @@ size_t mutate_graph(uint8_t *data, size_t n, size_t room, uint32_t seed) {
   return pick(&m, 4) ? repair(&m, data, n, room) : n;
 }
 
-size_t cross_graphs(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out, size_t room,
-                    uint32_t seed) {
+size_t cross_graphs(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out,
+                    size_t room, uint32_t seed) {
   mutation m = {seed | 1, NULL};
   buffer o = {out, 0, room, 0};
   message *x = malloc(2 * sizeof *x), *y = x + 1;

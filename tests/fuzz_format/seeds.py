@@ -1,10 +1,12 @@
-"""Seeds for the two fuzz targets, from real programs: graphs as the core gets them, checkpoints as saved.
+"""Seeds for the two fuzz targets, from real programs: graphs as the core gets them, checkpoints
+as saved.
 
     python tests/fuzz_format/seeds.py FOLDER    # -> FOLDER/graph/*, FOLDER/checkpoint/*
 
 A graph seed is one byte of options and the GraphDef bytes that a session gave to the core, with
 every constant inside; a checkpoint seed is what fuzz_checkpoint.c reads.
 """
+
 import hashlib
 import pathlib
 import sys
@@ -74,7 +76,8 @@ def shapes():
     x = tf.placeholder(tf.float32, [2, None])
     y = tf.strided_slice(tf.pad(x, [[1, 0], [0, 2]]), [0, 1], [3, 3], [1, 2])
     return [y, tf.shape(x), tf.transpose(x), tf.tile(x, [2, 1]), tf.one_hot([1, 2], 4)], {
-        x: np.ones((2, 3), np.float32)}
+        x: np.ones((2, 3), np.float32)
+    }
 
 
 def images():
@@ -86,16 +89,24 @@ def images():
 def arrays():
     array = tf.TensorArray(tf.float32, 3)
     array = array.unstack(tf.constant([1.0, 2.0, 3.0]))
-    _, out = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a.write(i, array.read(i) * 2)),
-                           [0, tf.TensorArray(tf.float32, 3)])
+    _, out = tf.while_loop(
+        lambda i, a: i < 3,
+        lambda i, a: (i + 1, a.write(i, array.read(i) * 2)),
+        [0, tf.TensorArray(tf.float32, 3)],
+    )
     return [out.stack()], {}
 
 
 def gathers():
     p = tf.constant(np.arange(6, dtype=np.int64).reshape(3, 2))
     d = tf.dynamic_partition(tf.range(4), [0, 1, 0, 1], 2)
-    return [tf.gather(p, [2, 0]), tf.segment_sum(p, [0, 0, 1]), tf.dynamic_stitch([[0, 2], [1, 3]], d),
-            tf.nn.top_k(tf.cast(p, tf.float32), 2)[1], tf.unique([1, 2, 1])[0]], {}
+    return [
+        tf.gather(p, [2, 0]),
+        tf.segment_sum(p, [0, 0, 1]),
+        tf.dynamic_stitch([[0, 2], [1, 3]], d),
+        tf.nn.top_k(tf.cast(p, tf.float32), 2)[1],
+        tf.unique([1, 2, 1])[0],
+    ], {}
 
 
 def asserted():
@@ -104,8 +115,21 @@ def asserted():
         return [tf.identity(x)], {x: 1}
 
 
-PROGRAMS = (arithmetic, loop, nested_loop_gradient, parallel_loop, conditional, variables, training,
-            strings_and_lists, shapes, images, arrays, gathers, asserted)
+PROGRAMS = (
+    arithmetic,
+    loop,
+    nested_loop_gradient,
+    parallel_loop,
+    conditional,
+    variables,
+    training,
+    strings_and_lists,
+    shapes,
+    images,
+    arrays,
+    gathers,
+    asserted,
+)
 
 
 class Recorded:
@@ -138,8 +162,11 @@ def graphs():
 
 # ---------------------------------------------------------------- checkpoints
 TENSORS = {
-    "w": np.arange(6, dtype=np.float32).reshape(2, 3), "s": np.array([b"", b"ab", b"\xffc"], object),
-    "i": np.array(7, np.int64), "b": np.array([True, False]), "c": np.array([1 + 2j], np.complex64),
+    "w": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "s": np.array([b"", b"ab", b"\xffc"], object),
+    "i": np.array(7, np.int64),
+    "b": np.array([True, False]),
+    "c": np.array([1 + 2j], np.complex64),
     "empty": np.zeros((0, 4), np.float32),
 }
 
@@ -148,10 +175,13 @@ def checkpoint(names, folder):
     """(index, data) of a checkpoint with these tensors."""
     with tf.Graph().as_default(), tf.Session() as sess:
         prefix = tf.raw_ops.SaveV2(
-            prefix=str(pathlib.Path(folder, "c")), tensor_names=list(names),
-            shape_and_slices=[""] * len(names), tensors=[tf.constant(TENSORS[n]) for n in names])
+            prefix=str(pathlib.Path(folder, "c")),
+            tensor_names=list(names),
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.constant(TENSORS[n]) for n in names],
+        )
         sess.run(prefix)
-    data, = pathlib.Path(folder).glob("c.data-*")
+    (data,) = pathlib.Path(folder).glob("c.data-*")
     found = pathlib.Path(folder, "c.index").read_bytes(), data.read_bytes(), data.name
     data.unlink()
     return found

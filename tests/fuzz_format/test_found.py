@@ -1,8 +1,10 @@
-"""What fuzzing found, replayed without clang: each graph is given to the core in a child process, so that
+"""What fuzzing found, replayed without clang: each graph is given to the core in a child process,
+so that
 a crash is this test's failure and not its end.
 
 A graph here is made by hand from bytes, as `tf` would refuse to build it.
 """
+
 import pathlib
 import subprocess
 import sys
@@ -81,8 +83,8 @@ compiled([const("c")] + [node(f"e{i}", "Enter", ["c"], T=F, frame_name=f"f{i}", 
                          for i in range(20000)])
 """,
     "loops in loops": """
-deep = [node(f"e{i}", "Enter", [f"e{i - 1}" if i else "c"], T=F, frame_name=f"f{i}", is_constant=True)
-        for i in range(20000)]
+deep = [node(f"e{i}", "Enter", [f"e{i - 1}" if i else "c"], T=F, frame_name=f"f{i}",
+             is_constant=True) for i in range(20000)]
 assert compiled([const("c")] + deep).run(()) == []
 """,
     # The error listed them in quadratic time.
@@ -116,14 +118,19 @@ refused([node("big", "Const", dtype=F) + value], "node 'big'", "17179869184 byte
 
 @pytest.mark.parametrize("name", CASES)
 def test_found(name):
-    done = subprocess.run([sys.executable, "-c", PROLOGUE + CASES[name]], capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", PROLOGUE + CASES[name]], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 def test_python_import_path():
     """300 mutated graphs and checkpoints through Python; 10^4 of them in `make fuzz`."""
-    done = subprocess.run([sys.executable, str(HERE / "import_path.py"), "--runs", "300"],
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(HERE / "import_path.py"), "--runs", "300"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     assert "300 runs" in done.stdout

@@ -2,12 +2,16 @@
 
     python tests/typing/make_stubs.py FILE
 
-Signatures (names, order, which arguments have defaults) are those of the functions themselves.  Types of
-arguments follow from their names where the name says it (`name`, `dtype`, `graph`, `sess`); everything
+Signatures (names, order, which arguments have defaults) are those of the functions themselves. 
+Types of
+arguments follow from their names where the name says it (`name`, `dtype`, `graph`, `sess`);
+everything
 that takes tensors, arrays, numbers or lists of them is `Any`, as in TensorFlow.  A function whose
-docstring names an op with exactly one output gives a `Tensor`.  Namespaces (tf.nn) are classes of static
+docstring names an op with exactly one output gives a `Tensor`.  Namespaces (tf.nn) are classes of
+static
 methods.  tests/typing/test_types.py fails while the file differs from what this script writes.
 """
+
 import inspect
 import keyword
 import re
@@ -22,38 +26,85 @@ HEAD = '''"""Types of pyflow's public names.  Written by tests/typing/make_stubs
 from builtins import bool as _bool
 from typing import Any, Self
 '''
-ARGUMENTS = {"name": "str | None", "dtype": "DType | type | str | None", "graph": "Graph | None",
-             "validate_shape": "_bool", "trainable": "_bool | None", "keep_dims": "_bool | None",
-             "keepdims": "_bool | None", "use_resource": "_bool | None"}
-RETURNS = {"placeholder": "Tensor", "constant": "Tensor", "convert_to_tensor": "Tensor",
-           "get_default_graph": "Graph", "as_dtype": "DType", "gradients": "list[Tensor | None]",
-           "global_variables_initializer": "Operation", "local_variables_initializer": "Operation",
-           "variables_initializer": "Operation", "global_variables": "list[Variable]",
-           "trainable_variables": "list[Variable]", "local_variables": "list[Variable]",
-           "get_variable": "Variable", "zeros": "Tensor", "ones": "Tensor", "group": "Operation",
-           "reset_default_graph": "None", "set_random_seed": "None"}
-TENSOR = """matmul cast argmax argmin reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_all
+ARGUMENTS = {
+    "name": "str | None",
+    "dtype": "DType | type | str | None",
+    "graph": "Graph | None",
+    "validate_shape": "_bool",
+    "trainable": "_bool | None",
+    "keep_dims": "_bool | None",
+    "keepdims": "_bool | None",
+    "use_resource": "_bool | None",
+}
+RETURNS = {
+    "placeholder": "Tensor",
+    "constant": "Tensor",
+    "convert_to_tensor": "Tensor",
+    "get_default_graph": "Graph",
+    "as_dtype": "DType",
+    "gradients": "list[Tensor | None]",
+    "global_variables_initializer": "Operation",
+    "local_variables_initializer": "Operation",
+    "variables_initializer": "Operation",
+    "global_variables": "list[Variable]",
+    "trainable_variables": "list[Variable]",
+    "local_variables": "list[Variable]",
+    "get_variable": "Variable",
+    "zeros": "Tensor",
+    "ones": "Tensor",
+    "group": "Operation",
+    "reset_default_graph": "None",
+    "set_random_seed": "None",
+}
+TENSOR = (
+    """matmul cast argmax argmin reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_all
     reduce_any reduce_logsumexp reshape square add subtract multiply divide equal not_equal less
-    less_equal greater greater_equal expand_dims transpose concat stack squeeze gather gather_nd one_hot
-    random_normal random_uniform truncated_normal where tile range exp log sqrt rsqrt abs pow maximum
-    minimum tanh sigmoid identity stop_gradient shape size rank slice strided_slice pad fill zeros_like
+    less_equal greater greater_equal expand_dims transpose concat stack squeeze gather gather_nd
+    one_hot
+    random_normal random_uniform truncated_normal where tile range exp log sqrt rsqrt abs pow
+    maximum
+    minimum tanh sigmoid identity stop_gradient shape size rank slice strided_slice pad fill
+    zeros_like
     ones_like add_n clip_by_value relu softmax log_softmax conv2d max_pool avg_pool dropout bias_add
     l2_loss softmax_cross_entropy_with_logits sparse_softmax_cross_entropy_with_logits
-    sigmoid_cross_entropy_with_logits embedding_lookup to_float to_int32 to_int64 negative norm cumsum
+    sigmoid_cross_entropy_with_logits embedding_lookup to_float to_int32 to_int64 negative norm
+    cumsum
     boolean_mask assign assign_add assign_sub""".split()
+)
 RETURNS.update(dict.fromkeys(TENSOR, "Tensor"))
-METHODS = {"Optimizer.minimize": "Operation", "Optimizer.apply_gradients": "Operation",
-           "Saver.save": "str", "Saver.restore": "Any", "Graph.get_operations": "list[Operation]",
-           "Graph.get_tensor_by_name": "Tensor", "Graph.get_operation_by_name": "Operation",
-           "Graph.finalize": "None", "Session.close": "None", "Variable.assign": "Tensor",
-           "Variable.assign_add": "Tensor", "Variable.assign_sub": "Tensor", "Variable.value": "Tensor",
-           "Variable.read_value": "Tensor", "Tensor.eval": "Any", "Tensor.get_shape": "TensorShape",
-           "Variable.get_shape": "TensorShape"}
-PROPERTIES = {"name": "str", "dtype": "DType", "graph": "Graph", "shape": "TensorShape", "op": "Operation",
-              "ndims": "int | None", "initializer": "Operation"}
-OPERATORS = ("__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__"
-             " __mod__ __pow__ __matmul__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__"
-             " __getitem__").split()
+METHODS = {
+    "Optimizer.minimize": "Operation",
+    "Optimizer.apply_gradients": "Operation",
+    "Saver.save": "str",
+    "Saver.restore": "Any",
+    "Graph.get_operations": "list[Operation]",
+    "Graph.get_tensor_by_name": "Tensor",
+    "Graph.get_operation_by_name": "Operation",
+    "Graph.finalize": "None",
+    "Session.close": "None",
+    "Variable.assign": "Tensor",
+    "Variable.assign_add": "Tensor",
+    "Variable.assign_sub": "Tensor",
+    "Variable.value": "Tensor",
+    "Variable.read_value": "Tensor",
+    "Tensor.eval": "Any",
+    "Tensor.get_shape": "TensorShape",
+    "Variable.get_shape": "TensorShape",
+}
+PROPERTIES = {
+    "name": "str",
+    "dtype": "DType",
+    "graph": "Graph",
+    "shape": "TensorShape",
+    "op": "Operation",
+    "ndims": "int | None",
+    "initializer": "Operation",
+}
+OPERATORS = (
+    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__"
+    " __mod__ __pow__ __matmul__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__"
+    " __getitem__"
+).split()
 UNARY = "__neg__ __abs__ __invert__".split()
 
 
@@ -83,7 +134,8 @@ def parameters(function, skip=0):
                 kind = "Any" if p.name != "name" else kind
             parts.append(f"{p.name}: {kind}" + ("" if p.default is p.empty else " = ..."))
             if p.kind is p.POSITIONAL_ONLY and (
-                    i + 1 == len(found) or found[i + 1].kind is not p.POSITIONAL_ONLY):
+                i + 1 == len(found) or found[i + 1].kind is not p.POSITIONAL_ONLY
+            ):
                 parts.append("/")
     return ", ".join(parts)
 
@@ -120,15 +172,22 @@ def class_stub(name, cls, indent):
     """Methods and properties of the class and of its bases outside the stub."""
     if issubclass(cls, BaseException):
         base = cls.__mro__[1].__name__ if cls.__mro__[1] is not Exception else "Exception"
-        return f"{indent}class {name}({base}):\n{indent}    message: str\n{indent}    node_def: Any\n" \
-               f"{indent}    op: Any\n{indent}    error_code: int\n" if cls is tf.OpError else \
-               f"{indent}class {name}(OpError): ...\n"
+        return (
+            f"{indent}class {name}({base}):\n{indent}    message: str\n{indent}    node_def: Any\n"
+            f"{indent}    op: Any\n{indent}    error_code: int\n"
+            if cls is tf.OpError
+            else f"{indent}class {name}(OpError): ...\n"
+        )
     lines, inner = [], indent + "    "
     members = {}
     for base in reversed(cls.__mro__[:-1]):
         members.update(vars(base))
     for key, value in sorted(members.items()):
-        if not identifier(key) or key.startswith("_") and key not in ("__init__", "__enter__", "__exit__"):
+        if (
+            not identifier(key)
+            or key.startswith("_")
+            and key not in ("__init__", "__enter__", "__exit__")
+        ):
             continue
         lines += member_stub(cls, key, value, inner)
     if cls in (tf.Tensor, tf.Variable):
@@ -139,18 +198,28 @@ def class_stub(name, cls, indent):
 
 
 def member_stub(cls, key, value, indent):
-    known = next((METHODS[f"{b.__name__}.{key}"] for b in cls.__mro__ if f"{b.__name__}.{key}" in METHODS),
-                 "Any")
+    known = next(
+        (METHODS[f"{b.__name__}.{key}"] for b in cls.__mro__ if f"{b.__name__}.{key}" in METHODS),
+        "Any",
+    )
     if isinstance(value, property):
-        lines = [f"{indent}@property\n{indent}def {key}(self) -> {PROPERTIES.get(key, 'Any')}: ...\n"]
+        lines = [
+            f"{indent}@property\n{indent}def {key}(self) -> {PROPERTIES.get(key, 'Any')}: ...\n"
+        ]
         if value.fset:
-            lines.append(f"{indent}@{key}.setter\n{indent}def {key}(self, value: Any) -> None: ...\n")
+            lines.append(
+                f"{indent}@{key}.setter\n{indent}def {key}(self, value: Any) -> None: ...\n"
+            )
         return lines
     if isinstance(value, staticmethod):
-        return [f"{indent}@staticmethod\n{indent}def {key}({parameters(value.__func__)}) -> Any: ...\n"]
+        return [
+            f"{indent}@staticmethod\n{indent}def {key}({parameters(value.__func__)}) -> Any: ...\n"
+        ]
     if isinstance(value, classmethod):
         rest = parameters(value.__func__, 1)
-        return [f"{indent}@classmethod\n{indent}def {key}(cls{', ' if rest else ''}{rest}) -> Any: ...\n"]
+        return [
+            f"{indent}@classmethod\n{indent}def {key}(cls{', ' if rest else ''}{rest}) -> Any: ...\n"
+        ]
     if key == "__enter__":
         return [f"{indent}def __enter__(self) -> Self: ...\n"]
     if key == "__exit__":
@@ -172,27 +241,40 @@ def stub(names, indent=""):
     for name, value in sorted(names.items()):
         if name.startswith("_") or not identifier(name):
             continue
-        if name == "raw_ops":                   # one function for each op, made at its first use
+        if name == "raw_ops":  # one function for each op, made at its first use
             out.append(f"{indent}raw_ops: Any\n")
         elif is_namespace(value):
             if name not in ("compat", "pyflow", "v1"):
                 inner = {k: getattr(value, k) for k in dir(value)}
-                out.append(f"{indent}class {name}:\n" + (stub(inner, indent + "    ") or
-                                                         f"{indent}    ...\n"))
-        elif inspect.isclass(value) and value.__module__ and value.__module__.startswith("pyflow") \
-                and "protos" not in value.__module__:
+                out.append(
+                    f"{indent}class {name}:\n"
+                    + (stub(inner, indent + "    ") or f"{indent}    ...\n")
+                )
+        elif (
+            inspect.isclass(value)
+            and value.__module__
+            and value.__module__.startswith("pyflow")
+            and "protos" not in value.__module__
+        ):
             first = CLASSES.setdefault(value, name)
             alias = first != name or indent and getattr(tf, name, None) is value
             known = getattr(tf, first, None) is value
-            out.append(f"{indent}{name}: Any\n" if alias and (indent or not known) else
-                       f"{indent}{name} = {first}\n" if alias else class_stub(name, value, indent))
+            out.append(
+                f"{indent}{name}: Any\n"
+                if alias and (indent or not known)
+                else f"{indent}{name} = {first}\n" if alias else class_stub(name, value, indent)
+            )
         elif inspect.isfunction(value) or isinstance(value, op_lib.OpDef):
             out.append(function_stub(name, value, indent, bool(indent)))
         elif isinstance(value, types.ModuleType):
             if value.__name__.startswith("pyflow.") and name in _names.LAZY or name == "errors":
                 out.append(module_stub(name, value, indent))
         else:
-            kind = "DType" if isinstance(value, tf.DType) else "str" if isinstance(value, str) else "Any"
+            kind = (
+                "DType"
+                if isinstance(value, tf.DType)
+                else "str" if isinstance(value, str) else "Any"
+            )
             out.append(f"{indent}{name}: {kind}\n")
     return "".join(out)
 
@@ -202,9 +284,19 @@ def module_stub(name, module, indent):
     if name != "errors":
         return f"{indent}{name}: Any\n"
     inner = indent + "    "
-    lines = [f"{inner}{key}: Any\n" if not inspect.isclass(value) else f"{inner}OpError = _OpError\n"
-             if value is tf.OpError else f"{inner}class {key}(_OpError): ...\n" for key, value in sorted(vars(module).items())
-             if not key.startswith("_") and getattr(value, "__module__", "") == module.__name__]
+    lines = [
+        (
+            f"{inner}{key}: Any\n"
+            if not inspect.isclass(value)
+            else (
+                f"{inner}OpError = _OpError\n"
+                if value is tf.OpError
+                else f"{inner}class {key}(_OpError): ...\n"
+            )
+        )
+        for key, value in sorted(vars(module).items())
+        if not key.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]
     return f"{indent}class {name}:\n" + "".join(lines)
 
 
@@ -215,10 +307,24 @@ def text():
     CLASSES.clear()
     for name in _names.LAZY:
         getattr(tf, name)
-    CLASSES.update({getattr(tf, n): n for n in ("DType", "Graph", "Operation", "OpError", "Tensor",
-                                                "TensorShape", "Variable", "Session")})
+    CLASSES.update(
+        {
+            getattr(tf, n): n
+            for n in (
+                "DType",
+                "Graph",
+                "Operation",
+                "OpError",
+                "Tensor",
+                "TensorShape",
+                "Variable",
+                "Session",
+            )
+        }
+    )
     body = stub({k: v for k, v in vars(tf).items() if k not in ("v1", "pyflow")})
-    tail = "_OpError = OpError\ncompat: Any\n__version__: str\ndef __getattr__(name: str) -> Any: ...\n"
+    tail = "_OpError = OpError\ncompat: Any\n__version__: str\n"
+    tail += "def __getattr__(name: str) -> Any: ...\n"
     return HEAD + body + tail
 
 

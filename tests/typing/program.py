@@ -1,4 +1,5 @@
 """A user's program, as mypy --strict sees it: tests/typing/test_types.py checks this file."""
+
 import numpy as np
 import pyflow as tf
 

@@ -1,4 +1,5 @@
-"""The public types: the stub is what the package is, and mypy --strict takes it and a user's program."""
+"""The public types: the stub is what the package is; mypy --strict takes it and a program."""
+
 import importlib.resources
 import pathlib
 import shutil
@@ -21,8 +22,9 @@ def test_the_stub_is_current(stub, tmp_path):
     """A child writes it anew: other tests may have added names to this process's tf."""
     made = tmp_path / "made.pyi"
     subprocess.run([sys.executable, str(HERE / "make_stubs.py"), str(made)], check=True)
-    assert made.read_text(encoding="utf-8") == stub, (
-        "public names changed: python tests/typing/make_stubs.py pyflow/__init__.pyi")
+    assert (
+        made.read_text(encoding="utf-8") == stub
+    ), "public names changed: python tests/typing/make_stubs.py pyflow/__init__.pyi"
 
 
 def test_mypy(stub, tmp_path):
@@ -33,15 +35,34 @@ def test_mypy(stub, tmp_path):
     (package / "py.typed").touch()
     shutil.copy(HERE / "program.py", tmp_path)
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import pyflow as tf\n"
-                     "x: int = tf.matmul([[1.0]], [[1.0]])\n"
-                     "tf.matmul([[1.0]], [[1.0]], transpose=True)\n"
-                     "tf.Session().sess_run\n")
-    command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--follow-imports",
-               "silent", "--cache-dir", str(tmp_path / "cache")]
-    right = subprocess.run([*command, "program.py", "pyflow/__init__.pyi"], cwd=tmp_path, text=True,
-                           capture_output=True)
+    wrong.write_text(
+        "import pyflow as tf\n"
+        "x: int = tf.matmul([[1.0]], [[1.0]])\n"
+        "tf.matmul([[1.0]], [[1.0]], transpose=True)\n"
+        "tf.Session().sess_run\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-version",
+        "3.11",
+        "--follow-imports",
+        "silent",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    right = subprocess.run(
+        [*command, "program.py", "pyflow/__init__.pyi"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+    )
     assert right.returncode == 0, right.stdout + right.stderr
     found = subprocess.run([*command, "wrong.py"], cwd=tmp_path, text=True, capture_output=True)
     assert [line.split(":")[1] for line in found.stdout.splitlines() if ": error:" in line] == [
-        "2", "3", "4"], found.stdout
+        "2",
+        "3",
+        "4",
+    ], found.stdout
