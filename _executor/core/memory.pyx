@@ -277,6 +277,15 @@ cdef pf_tensor* small_refill(pf_cache* c, int32_t k) noexcept nogil:
     return first if first != NULL else fresh_block(k)
 
 
+cdef inline pf_tensor* own_block(pf_cache* c, int32_t k) noexcept nogil:
+    """From the thread's own list, if it holds one."""
+    cdef pf_tensor* t = c.free[k]
+    if t != NULL:
+        c.free[k] = <pf_tensor*>t.owner
+        pf_a32_store_rlx(&c.count[k], pf_a32_load_rlx(&c.count[k]) - 1)
+    return t
+
+
 cdef pf_tensor* large_block(pf_cache* c, int32_t k) noexcept nogil:
     """A block of a class that is not kept per thread; counted already."""
     cdef pf_tensor* t = NULL
@@ -299,7 +308,12 @@ cdef public pf_tensor* pf_block_new_slow(int32_t k) noexcept nogil:
     bytes = block_bytes(k)
     if c == NULL or not flush_delta(c) or not add_in_use(bytes):
         return NULL
-    t = small_refill(c, k) if k < PF_THREAD_CLASSES else large_block(c, k)
+    if k >= PF_THREAD_CLASSES:
+        t = large_block(c, k)
+    else:
+        t = own_block(c, k)             # the list may hold blocks: the count of bytes was due
+        if t == NULL:
+            t = small_refill(c, k)
     if t == NULL:
         add_in_use(-bytes)
         return NULL

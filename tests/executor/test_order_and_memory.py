@@ -1,4 +1,6 @@
 """Cheap nodes run in construction order, so temporaries die young; buffers are forwarded; fed and fetched arrays are safe."""
+import resource
+
 import numpy as np
 import pytest
 
@@ -162,3 +164,23 @@ def test_dlpack_goes_both_ways():
     with tf.Session() as session:
         got = session.run(x * 2.0, {x: Exported(array)})
     np.testing.assert_array_equal(np.from_dlpack(got), array * 2)
+
+
+def test_repeated_steps_do_not_grow_the_process():
+    """A thread's free blocks are used before new ones are asked for, also when its byte count is due."""
+    x = tf.placeholder(tf.float32, [4096])
+    y = x
+    for i in range(60):
+        y = tf.tanh(y) + tf.sigmoid(y)
+
+    def resident():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+    with tf.Session(threads=1) as session:
+        call, values = session.make_callable(y, [x]), np.zeros(4096, np.float32)
+        for _ in range(50):
+            call(values)
+        before = resident()
+        for _ in range(400):
+            call(values)
+        assert resident() - before < 4 << 20
