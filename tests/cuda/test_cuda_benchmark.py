@@ -32,6 +32,6 @@ def test_a_dry_run_prints_and_writes_its_figures(tmp_path):
 
 def test_without_a_gpu_the_reason_is_said():
     library = plugin_build.emulated_folder() / "libpyflow_cuda.so"
-    done = run("--plugin", str(library), PYFLOW_CUDA_EMULATED_DEVICES="0")
+    done = run("--plugin", str(library), CUDA_EMULATED_DEVICES="0")
     assert done.returncode == 1
     assert "no GPU here: the NVIDIA driver sees no GPU" in done.stderr

@@ -36,7 +36,9 @@ def build(folder, name, *flags):
 
 def load_kernels(folder):
     """A function from the short name of an op of kernels.c to the op."""
-    tf.load_op_library(str(build(folder, "libfuzz_kernels.so")))
+    library = str(build(folder, "libfuzz_kernels.so"))
+    if not any(plugin.path == library for plugin in plugins.load_all()):
+        tf.load_op_library(library)
     return lambda name: plugins.op("fuzz." + name)
 
 

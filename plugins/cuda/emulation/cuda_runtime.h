@@ -3,7 +3,7 @@
  *
  * Device memory is malloc'ed and (its first MiB) filled with a pattern, so that reading what nothing wrote shows.
  * Streams run at once: an enqueued operation is over when the call returns.
- * PYFLOW_CUDA_EMULATED_DEVICES says how many devices there are (1).
+ * CUDA_EMULATED_DEVICES says how many devices there are (1).
  */
 #ifndef PF_EMULATED_CUDA_RUNTIME_H
 #define PF_EMULATED_CUDA_RUNTIME_H
@@ -106,7 +106,7 @@ inline const char *cudaGetErrorString(cudaError_t e) {
 inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 inline cudaError_t cudaDriverGetVersion(int *v) { return *v = 0, cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int *n) {
-  const char *text = getenv("PYFLOW_CUDA_EMULATED_DEVICES");
+  const char *text = getenv("CUDA_EMULATED_DEVICES");
   *n = text ? atoi(text) : 1;
   return *n ? cudaSuccess : cudaErrorNoDevice;
 }
