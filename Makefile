@@ -24,6 +24,7 @@ demo: .venv/installed
 
 test: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests  # the installed package is tested, never the tree's
+	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests/cuda  # apart: its emulated GPU would be the others' default device
 
 bench: .venv/installed .venv-tf/ready .venv-torch/ready
 	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python

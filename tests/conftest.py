@@ -13,6 +13,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(config, items):
+    """tests/cuda runs in a process of its own (`make test` does so): the emulated GPU, once loaded, would be the default
+    device of every test that comes after it."""
+    cuda = [item for item in items if item.path.parent.name == "cuda"]
+    if cuda and len(cuda) < len(items):
+        config.hook.pytest_deselected(items=cuda)
+        items[:] = [item for item in items if item.path.parent.name != "cuda"]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _folder_without_pyflow():
     before = os.getcwd()
