@@ -60,7 +60,8 @@ def test_a_closed_sessions_memory_is_anybodys(fake):
     gc.collect()
     assert in_use(fake) == 0
     tf.release_memory()
-    assert in_use(fake) == 0 and _executor.memory_stats()["cached"] < MB
+    tf.release_memory()         # sessions of other tests may be open still
+    assert in_use(fake) == 0 and _executor.memory_stats()["cached"] < 8 * MB
 
 
 def test_a_fraction_of_the_memory_is_a_limit(fake):

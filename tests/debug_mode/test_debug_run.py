@@ -11,7 +11,6 @@ import pytest
 
 import pyflow as tf
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -220,7 +219,7 @@ session.run(y, {x: [1, 2, 3]})
 def pdb_session(tmp_path, commands, stop=False, runner=("-m", "pdb")):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM.replace("BREAK", str(stop)))
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = dict(os.environ)
     out = subprocess.run([sys.executable, *runner, str(script)], input="\n".join(commands) + "\n",
                          text=True, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          timeout=60)

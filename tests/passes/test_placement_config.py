@@ -105,7 +105,7 @@ def test_the_mapping_is_logged(capfd):
     with tf.Session(config=tf.ConfigProto(log_device_placement=True)) as sess:
         sess.run(tf.constant(1.0, name="one"))
     err = capfd.readouterr().err
-    assert "Device mapping: no known devices." in err
+    assert err.startswith("Device mapping:")
     assert "one: (Const): /job:localhost/replica:0/task:0/device:CPU:0\n" in err
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import pyflow as tf
-from pyflow import plugins
+from pyflow import _executor, plugins
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,7 +22,8 @@ def timing(tmp_path_factory):
     subprocess.run(["cc", "-std=gnu11", "-O1", "-shared", "-fPIC",
                     "-I", str(HERE.parents[1] / "include"), str(KERNELS), "-o", str(target)],
                    check=True)
-    tf.load_op_library(str(target))
+    if not any(name == "timing.Sleep" for name, *_ in _executor.plugin_ops()):
+        tf.load_op_library(str(target))         # else the executor's tests have loaded it
     return lambda name: plugins.op("timing." + name)
 
 

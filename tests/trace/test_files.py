@@ -37,7 +37,7 @@ def run(tmp_path, end="pass", steps=3, name="t.json", **env):
     path = tmp_path / name
     program = PROGRAM.replace("STEPS", str(steps)).replace("END", end)
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
-                          env=dict(os.environ, PYFLOW_TRACE=str(path), PYTHONPATH=str(ROOT), **env))
+                          env=dict(os.environ, PYFLOW_TRACE=str(path), **env))
     return path, done
 
 

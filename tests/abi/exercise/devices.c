@@ -53,7 +53,7 @@ static pf_status info(void *dev, const char *key, char *out, int32_t len) {
 static const void *native(void *dev, void *stream, const char *what) { return strcmp(what, "toy.device") ? NULL : dev; }
 
 static const pf_device toy_device = {
-  .size = sizeof toy_device, .type = "TOY", .dl_type = kDLCPU, .priority = 1, .count = count, .open = open_toy,
+  .size = sizeof toy_device, .type = "TOY", .dl_type = kDLCPU, .priority = -1, .count = count, .open = open_toy,
   .close = close_toy, .alloc = toy_alloc, .free = toy_free, .stream_new = stream_new, .stream_del = stream_del,
   .event_record = event_record, .event_wait = event_wait, .event_del = event_del, .when = when, .copy = toy_copy,
   .peer_copy = peer_copy, .can_peer = can_peer, .info = info, .native = native };
