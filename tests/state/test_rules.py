@@ -5,6 +5,7 @@ Counts are integers, or floats that are exact, so a lost update shows.  Torn rea
 whose elements must all be equal.
 """
 import threading
+import time
 
 import numpy as np
 import pytest
