@@ -365,4 +365,4 @@ def test_a_cancelled_step_updates_a_variable_whole_or_not_at_all(variable, updat
             timer.join()
             a, b = session.run([low, high])
             assert a == b, f"a mix of {a} and {b} after {tries} steps"
-    assert cancelled, "no step was caught while it ran"
+    assert cancelled == 8
