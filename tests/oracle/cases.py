@@ -6,15 +6,21 @@ differentiated with respect to its float inputs with `grad_ys` of -2, -1, 0, 1, 
 are functions of (tf) that build a graph,
 run sessions, and return named arrays: control flow, variables, optimisers.
 
-`record.py` runs them under TensorFlow 2.21's `compat.v1` and keeps the answers in answers.npz;
-test_oracle.py runs them
-under pyflow and compares.  Inputs are made from a seed, so that nothing but answers has to be kept.
+The cases of an area are those of one module: cases_math.py holds the area "math", scripts.py the
+area "scripts"; a new module needs no word here.  `record.py` runs them under TensorFlow 2.21's
+`compat.v1` and keeps the answers in answers/AREA.npz; test_oracle.py runs them under pyflow and
+compares.  Inputs are made from a seed, so that nothing but answers has to be kept.
 """
 
 import collections
+import importlib
+import pathlib
+import sys
 import zlib
 
 import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 Op = collections.namedtuple("Op", "name function inputs gradient")
 OPS, SCRIPTS = [], {}
@@ -60,9 +66,18 @@ def script(function):
     return function
 
 
+def area_of(case):
+    """The area of an Op or of a script function: its module's name without "cases_"."""
+    function = getattr(case, "function", case)
+    return function.__module__.removeprefix("cases_")
+
+
+seed = 0  # of all inputs; a recording keeps the one it was made with
+
+
 def arrays(case):
-    """The inputs of an Op, always the same ones."""
-    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    """The inputs of an Op, always the same ones for one `seed`."""
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()) + seed)
     return [i.make(rng) for i in case.inputs]
 
 
@@ -93,5 +108,13 @@ def load_all():
     """Fills OPS and SCRIPTS.  The modules are imported by whichever `tf` there is; they never
     import one."""
     if not OPS:
-        import cases_arrays, cases_flow, cases_math, cases_nn, scripts  # noqa: F401
+        if str(HERE) not in sys.path:
+            sys.path.insert(0, str(HERE))
+        for path in sorted(HERE.glob("cases_*.py")):
+            importlib.import_module(path.stem)
+        importlib.import_module("scripts")
+        names = [case.name for case in OPS] + list(SCRIPTS)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two cases of one name: {', '.join(twice)}")
     return OPS, SCRIPTS

@@ -1,10 +1,14 @@
 """Records TensorFlow's answers, and whether TensorFlow loads and runs pyflow's graphs.
 
-    .venv-tf/bin/python tests/oracle/record.py                     # writes answers.npz, graphs.npz
+    .venv-tf/bin/python tests/oracle/record.py                     # writes answers/AREA.npz, graphs/
+    .venv-tf/bin/python tests/oracle/record.py --only image fft    # these areas alone
     .venv-tf/bin/python tests/oracle/record.py --ours FILE.npz     # also runs the graphs that
-    export.py wrote: ours.json
+    export.py wrote: ours/AREA.json
+    .venv-tf/bin/python tests/oracle/record.py --seed 7 --into D   # other inputs, kept in folder D;
+    PYFLOW_ORACLE=D pytest tests/oracle                            # ... compared with those
 
-Run by `make oracle`, in an environment that has TensorFlow 2.21 and not pyflow.
+The area of a case is its module: cases_math.py -> math.  Run by `make oracle`, in an environment
+that has TensorFlow 2.21 and not pyflow.
 """
 
 import argparse
@@ -53,13 +57,27 @@ def as_array(value):
     return array.astype("U") if array.dtype == object else array
 
 
-def record():
+def areas(only):
+    """{area: ([Op], [script as an Op])}, of all areas or of those named."""
     ops, scripts = cases.load_all()
+    found = {}
+    for case in ops:
+        found.setdefault(cases.area_of(case), ([], []))[0].append(case)
+    for name, function in scripts.items():
+        kept = found.setdefault(cases.area_of(function), ([], []))[1]
+        kept.append(cases.Op(name, function, (), None))
+    unknown = set(only) - set(found)
+    if unknown:
+        raise SystemExit(f"no area {', '.join(sorted(unknown))}; there are {', '.join(found)}")
+    return {area: found[area] for area in only or found}
+
+
+def record(area, ops, scripts, into):
     answers, graphs, broken = {}, {}, []
-    for case in ops + [cases.Op(name, f, (), None) for name, f in scripts.items()]:
+    for case in ops + scripts:
         try:
             found, graphs[case.name] = (
-                answer_script(case) if case.gradient is None else answer_op(case)
+                answer_script(case) if case in scripts else answer_op(case)
             )
         except Exception as error:  # noqa: BLE001  all broken cases are told at once
             broken.append(f"{case.name}: {type(error).__name__}: {error}")
@@ -67,51 +85,61 @@ def record():
             answers.update(found)
     if broken:
         raise SystemExit("TensorFlow itself fails on\n" + "\n".join(broken))
+    count = len(answers)
     answers["versions"] = np.array([tf.__version__, np.__version__])
-    np.savez_compressed(HERE / "answers.npz", **answers)
-    np.savez_compressed(
-        HERE / "graphs.npz", **{k: np.frombuffer(g, np.uint8) for k, g in graphs.items()}
-    )
+    answers["seed"] = np.array(cases.seed)
+    for folder, arrays in [
+        ("answers", answers),
+        ("graphs", {k: np.frombuffer(g, np.uint8) for k, g in graphs.items()}),
+    ]:
+        (into / folder).mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(into / folder / f"{area}.npz", **arrays)
     print(
-        f"{len(ops)} ops, {len(scripts)} scripts, {len(answers)} arrays recorded with TensorFlow {tf.__version__}"
+        f"{area}: {len(ops)} ops, {len(scripts)} scripts, {count} arrays recorded with"
+        f" TensorFlow {tf.__version__}"
     )
 
 
-def run_ours(path):
+def run_ours(area, ops, path, into):
     """TensorFlow loads each GraphDef that pyflow wrote and must find its own answers in it."""
     import export
 
-    answers, results = np.load(HERE / "answers.npz"), {}
+    answers, results = np.load(into / "answers" / f"{area}.npz"), {}
     ours = np.load(path)
-    for case in cases.load_all()[0]:
+    for case in ops:
         if case.name not in ours:
             results[case.name] = {"error": "pyflow did not write it"}
             continue
         graph_def = tf.GraphDef.FromString(ours[case.name].tobytes())
         result = {"graph": export.fingerprint(graph_def)}
         try:
-            with tf.Graph().as_default():
-                tf.import_graph_def(graph_def, name="")
-                wanted = [
-                    k.split("/", 1)[1] for k in answers.files if k.startswith(case.name + "/")
-                ]
-                feeds = {f"x{i}:0": x for i, x in enumerate(cases.arrays(case))}
-                with tf.Session() as session:
-                    found = session.run([w + ":0" for w in wanted], feeds)
+            found, wanted = run_graph(case, graph_def, answers)
             worst = [compare(f, answers[f"{case.name}/{w}"]) for f, w in zip(found, wanted)]
             result["problem" if any(worst) else "ok"] = next((w for w in worst if w), True)
         except Exception as error:  # noqa: BLE001  the record says what happened
             result["error"] = f"{type(error).__name__}: {str(error)[:300]}"
         results[case.name] = result
-    (HERE / "ours.json").write_text(
+    (into / "ours").mkdir(parents=True, exist_ok=True)
+    (into / "ours" / f"{area}.json").write_text(
         json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8"
     )
     bad = {k: r for k, r in results.items() if "ok" not in r}
     print(
-        f"TensorFlow ran {len(results) - len(bad)} of pyflow's {len(results)} graphs to its own answers"
+        f"{area}: TensorFlow ran {len(results) - len(bad)} of pyflow's {len(results)} graphs to"
+        " its own answers"
     )
     for name, result in bad.items():
         print(" ", name, result)
+
+
+def run_graph(case, graph_def, answers):
+    """-> (what TensorFlow computes with the graph, the names of the answers)."""
+    with tf.Graph().as_default():
+        tf.import_graph_def(graph_def, name="")
+        wanted = [k.split("/", 1)[1] for k in answers.files if k.startswith(case.name + "/")]
+        feeds = {f"x{i}:0": x for i, x in enumerate(cases.arrays(case))}
+        with tf.Session() as session:
+            return session.run([w + ":0" for w in wanted], feeds), wanted
 
 
 def compare(found, wanted):
@@ -128,10 +156,19 @@ def compare(found, wanted):
     return None
 
 
-if __name__ == "__main__":
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ours")
+    parser.add_argument("--only", nargs="+", default=[], metavar="AREA")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--into", type=pathlib.Path, default=HERE)
     arguments = parser.parse_args()
-    record()
-    if arguments.ours:
-        run_ours(arguments.ours)
+    cases.seed = arguments.seed
+    for area, (ops, scripts) in areas(arguments.only).items():
+        record(area, ops, scripts, arguments.into)
+        if arguments.ours:
+            run_ours(area, ops, arguments.ours, arguments.into)
+
+
+if __name__ == "__main__":
+    main()
