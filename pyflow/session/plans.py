@@ -82,6 +82,7 @@ class Compiler:
             parts = partition_split.split(graph, "device", delays)
             if len(parts) > 1:
                 return self._compile_parts(parts, dump)
+            graph = parts[0].graph      # routing nodes and feeds may all have come to one device
         graph = partition.cut(graph, delays)
         if dump:
             dump("cut", graph)

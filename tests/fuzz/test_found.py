@@ -43,3 +43,19 @@ def test_closing_a_session_while_a_step_begins(libraries):
         with pytest.raises((tf.errors.CancelledError, RuntimeError)):
             session.run(y, options=tf.RunOptions(timeout_in_ms=60000))
         closer.join()
+
+
+def test_a_split_after_which_one_device_remains():
+    """An Enter on another device, read on this one alone, moves here: nothing is left to split."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [3])
+
+        def body(i, y):
+            with tf.device("/cpu:1"):
+                tf.negative(x)                      # takes x into the loop there; nobody reads it
+            return i + 1, y + x
+        end = tf.while_loop(lambda i, y: i < 2, body, [tf.constant(0), tf.zeros([3])])[1]
+        assert graph.get_operation_by_name("while/Neg/Enter").device == "/device:CPU:1"
+        with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+            session._compiler.options["partitions"] = "device"
+            assert list(session.run(end, {x: [1, 2, 3]})) == [2, 4, 6]
