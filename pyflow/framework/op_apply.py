@@ -77,7 +77,7 @@ def apply_op(op_def, args, name, kwargs):
         *args, name = args                  # TF's generated functions take the name last
     values, attrs = _bind(op_def, args, kwargs)
     graph = graph_of(values)
-    name = name or op_def.name
+    name = name or op_def.name.lstrip("_")   # no node name begins with _
     if name[-1] == "/":
         name = name[:-1]
     else:

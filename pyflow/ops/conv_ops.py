@@ -76,7 +76,8 @@ def _out_sizes(op, image, window):
     strides, dilations = op.attr("strides"), op.attr("dilations")
     _check_four(op, strides, "strides")
     _check_four(op, dilations, "dilations")
-    padding, pairs = text(op.attr("padding")), _explicit(op.attr)
+    padding = text(op.attr("padding"))
+    pairs = _explicit(op.attr) if padding == "EXPLICIT" else [(0, 0)] * 4
     if padding == "EXPLICIT" and len(op.attr("explicit_paddings")) != 8:
         raise ValueError(f"{op.type}: padding EXPLICIT needs 8 explicit_paddings")
     sizes = []
