@@ -24,7 +24,7 @@ MODULES = (
     "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
     "script_ops", "logging_ops", "training_ops", "init_ops", "variable_scope", "functional_ops",
-    "check_ops", "nest", "regularizers",
+    "check_ops", "nest", "regularizers", "rnn_cell", "rnn_cell_wrappers", "rnn", "rnn_static",
 )
 
 
