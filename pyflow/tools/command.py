@@ -10,7 +10,7 @@ COMMANDS = {
     "op": "schema, kernels, gradient and source of an op; without a name, all ops",
     "explain": "a GraphDef, MetaGraphDef, checkpoint or error code in readable form",
     "check": "what a model needs and this installation lacks",
-    "run": "runs a frozen graph: --feed x:0=x.npy --fetch y:0",
+    "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
     "bench": "times one-op steps, chains and matrix products here",
 }

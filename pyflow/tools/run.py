@@ -1,74 +1,88 @@
-"""python -m pyflow run MODEL --feed x:0=x.npy --fetch y:0 [--save y.npy]: runs a frozen graph."""
+"""python -m pyflow run MODEL --input x.npy: runs a frozen graph or an ONNX model.
+
+MODEL is a GraphDef (.pb, .pbtxt), a .meta file or an ONNX model (.onnx).  Inputs are given by
+position (--input, in the order in which the model declares them) or by name (--feed x:0=x.npy).
+What is fetched is printed, or written with --save; --profile says where the time of one more step
+went, as `python -m pyflow trace` does.
+
+Threads: a command of its own.
+"""
 import argparse
 import sys
+import time
 
 
 def main(argv):
-    """Runs the graph once and prints or saves what is fetched."""
-    parser = argparse.ArgumentParser(prog="python -m pyflow run", description=__doc__)
-    parser.add_argument("model", help="GraphDef (.pb, .pbtxt) or .meta file")
-    parser.add_argument("--feed", action="append", default=[], metavar="TENSOR=FILE.npy|VALUE")
-    parser.add_argument(
-        "--fetch", action="append", default=[], metavar="TENSOR", help="default: what nothing reads"
-    )
-    parser.add_argument(
-        "--save", metavar="FILE.npz", help="write the results instead of printing them"
-    )
-    args = parser.parse_args(argv)
-    import numpy as np
+    """Runs the model and prints or saves what is fetched.  Returns 1, with the reason on stderr, if
+    it cannot."""
+    args = _parser().parse_args(argv)
     import pyflow as tf
-    from pyflow.tools import files
-    from pyflow.train import saved_origins
+    from pyflow.tools import models
     try:
-        message, _ = files.read_graph(args.model)
-        with tf.Graph().as_default() as graph:
-            tf.import_graph_def(message, name="")
-        place = saved_origins.SavedPlace(args.model, 1, "graph")
-        for op in graph.get_operations():
-            op.origin = (place, 0)              # errors name the file, not this program
-        fetches = [_tensor_name(graph, name) for name in args.fetch] or _leaves(graph)
-        feeds = dict(_feed(text) for text in args.feed)
-        with tf.Session(graph=graph) as sess:
+        model = models.load(args.model)
+        fetches = [models.tensor_name(model.graph, n) for n in args.fetch] or model.outputs
+        feeds = models.feeds_of(model, args.input, args.feed)
+        config = tf.ConfigProto(intra_op_parallelism_threads=args.threads or 0,
+                                inter_op_parallelism_threads=args.threads or 0)
+        with tf.Session(graph=model.graph, config=config) as sess:
             values = sess.run(fetches, feeds)
-    except (files.UnreadableModel, ValueError, TypeError, KeyError, tf.OpError) as e:
+            _show(fetches, values, args.save)
+            if args.repeat:
+                _time(sess, fetches, feeds, args.repeat)
+            if args.profile:
+                _profile(sess, fetches, feeds, args.profile)
+    except (models.UnreadableModel, ValueError, TypeError, KeyError, tf.OpError) as e:
         print(e, file=sys.stderr)
         if "You must feed a value" in str(e):
-            print("Feed it with --feed NAME=VALUE or --feed NAME=FILE.npy", file=sys.stderr)
+            print("Feed it with --input FILE.npy, --feed NAME=VALUE or --feed NAME=FILE.npy",
+                  file=sys.stderr)
         return 1
-    if args.save:
-        np.savez(
-            args.save, **{name: value for name, value in zip(fetches, values) if value is not None}
-        )
-        return 0
-    for name, value in zip(fetches, values):
-        print(f"{name} = {value}")
     return 0
 
 
-def _tensor_name(graph, name):
-    """`y` is short for `y:0` where y has an output."""
-    op = graph._nodes_by_name.get(name)
-    return f"{name}:0" if op is not None and op.outputs else name
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m pyflow run",
+                                     description=__doc__.split("\n", 1)[0])
+    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file or ONNX model (.onnx)")
+    parser.add_argument("--input", action="append", default=[], metavar="FILE.npy",
+                        help="the next input, in the order the model declares them")
+    parser.add_argument("--feed", action="append", default=[], metavar="TENSOR=FILE.npy|VALUE")
+    parser.add_argument("--fetch", action="append", default=[], metavar="TENSOR",
+                        help="default: the model's outputs; of a GraphDef, what nothing reads")
+    parser.add_argument("--save", metavar="FILE.npz",
+                        help="write the results instead of printing them")
+    parser.add_argument("--repeat", type=int, default=0, metavar="N",
+                        help="run N times more and print the time of the fastest and the median")
+    parser.add_argument("--profile", nargs="?", type=int, const=15, default=0, metavar="ROWS",
+                        help="print where the time of one more step went")
+    parser.add_argument("--threads", type=int, help="default: one for each core")
+    return parser
 
 
-def _leaves(graph):
-    """Names of the tensors that nothing reads."""
-    return [t.name for op in graph.get_operations() for t in op.outputs if not t.consumers()]
-
-
-def _feed(text):
+def _show(fetches, values, save):
     import numpy as np
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--feed {text}: expected TENSOR=FILE.npy or TENSOR=VALUE")
-    name = name if ":" in name else name + ":0"
-    if value.endswith(".npy"):
-        try:
-            return name, np.load(value, allow_pickle=False)
-        except OSError as e:
-            raise ValueError(f"--feed {text}: {e.strerror or e}") from None
-    import json
-    try:
-        return name, np.asarray(json.loads(value))
-    except ValueError:
-        return name, value
+    if save:
+        np.savez(save, **{name: v for name, v in zip(fetches, values) if v is not None})
+        return
+    for name, value in zip(fetches, values):
+        print(f"{name} = {value}")
+
+
+def _time(sess, fetches, feeds, count):
+    seconds = []
+    for _ in range(count):
+        start = time.perf_counter()
+        sess.run(fetches, feeds)
+        seconds.append(time.perf_counter() - start)
+    seconds.sort()
+    print(f"{count} steps: fastest {seconds[0] * 1e3:.3f} ms, "
+          f"median {seconds[count // 2] * 1e3:.3f} ms")
+
+
+def _profile(sess, fetches, feeds, rows):
+    """The report of one traced step; the first step, which prepares the plan, is over."""
+    import pyflow as tf
+    from pyflow.tools import trace, trace_report
+    metadata = tf.RunMetadata()
+    sess.run(fetches, feeds, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+    print(trace_report.report(trace.of_metadata(metadata), rows))

@@ -179,10 +179,18 @@ def _ns(micros):
 
 # ------------------------------------------------------------ RunMetadata
 
+def of_metadata(metadata):
+    """The Trace in a RunMetadata that a traced `Session.run` filled in."""
+    return _of_stats(metadata.step_stats, metadata.partition_graphs)
+
+
 def _of_proto(path, data):
     from pyflow.framework import protos
+    return _of_stats(*_step_stats(path, data, protos))
+
+
+def _of_stats(stats, graphs):
     from pyflow.timeline import parse_label
-    stats, graphs = _step_stats(path, data, protos)
     plan = SimpleNamespace(inputs={}, lines={}, keys={})
     for graph in graphs:                          # with Merge nodes, which leave no statistics
         plan.inputs.update((node.name, list(node.input)) for node in graph.node)
