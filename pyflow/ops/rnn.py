@@ -259,9 +259,9 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
     loop_fn(time, cell_output, cell_state, loop_state) -> (finished [batch] bool, next_input,
     next_cell_state, emit_output, next_loop_state); called first with time 0 and None for the rest,
     where it gives the initial state and, in emit_output, the structure of what is emitted (None:
-    the cell's outputs). Rows that have finished emit zeros and keep their state. Returns (TensorArray
-    or nest of what was emitted, final state, final loop_state). TypeError if `cell` is no cell or
-    loop_fn is not callable. TF: nn.raw_rnn."""
+    the cell's outputs). Rows that have finished emit zeros and keep their state. Returns
+    (TensorArray, or nest of them, of what was emitted; final state; final loop_state). TypeError if `cell` is no
+    cell or loop_fn is not callable. TF: nn.raw_rnn."""
     require_cell("cell", cell)
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")

@@ -180,7 +180,8 @@ class BasicLSTMCell(LayerRNNCell):
         c, h = state if self._state_is_tuple else join_ops.split(state, 2, axis=1)
         i, j, f, o = join_ops.split(_linear([inputs, h], self._kernel, self._bias), 4, axis=1)
         bias = graph.convert_to_tensor(self._forget_bias, dtype=f.dtype)
-        new_c = c * activation_ops.Sigmoid(f + bias) + activation_ops.Sigmoid(i) * self._activation(j)
+        kept = c * activation_ops.Sigmoid(f + bias)
+        new_c = kept + activation_ops.Sigmoid(i) * self._activation(j)
         new_h = self._activation(new_c) * activation_ops.Sigmoid(o)
         if self._state_is_tuple:
             return new_h, LSTMStateTuple(new_c, new_h)
