@@ -304,6 +304,53 @@ def train_lenet(tf):
     return training(tf, build, 64)
 
 
+def ptb_data(steps=20, batch=20, words=10_000):
+    """(words, next words), int32 [batch, steps]."""
+    text = np.random.default_rng(0).integers(0, words, (batch, steps + 1)).astype(np.int32)
+    return text[:, :-1].copy(), text[:, 1:].copy()
+
+
+@case
+def train_ptb(tf, steps=20, batch=20, units=200, layers=2, words=10_000):
+    """PTB-small's step (Zaremba 2014), unrolled: embedding, two LSTM layers, softmax over 10,000
+    words, gradients clipped by their global norm, gradient descent."""
+    x_data, y_data = ptb_data(steps, batch, words)
+    with tf.Graph().as_default():
+        tf.set_random_seed(0)
+        x, y = (tf.placeholder(tf.int32, [batch, steps]) for _ in range(2))
+
+        def variable(*shape):
+            return tf.Variable(tf.random_uniform(shape, -0.1, 0.1))
+
+        inputs = tf.unstack(tf.nn.embedding_lookup(variable(words, units), x), axis=1)
+        for _ in range(layers):
+            kernel, bias = variable(2 * units, 4 * units), tf.Variable(tf.zeros([4 * units]))
+            c = h = tf.zeros([batch, units])
+            for t in range(steps):
+                gates = tf.nn.bias_add(tf.matmul(tf.concat([inputs[t], h], 1), kernel), bias)
+                i, j, f, o = tf.split(gates, 4, axis=1)
+                c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+                inputs[t] = h = tf.tanh(c) * tf.sigmoid(o)
+        outputs = tf.reshape(tf.stack(inputs, axis=1), [-1, units])
+        logits = tf.matmul(outputs, variable(units, words)) + tf.Variable(tf.zeros([words]))
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=tf.reshape(y, [-1]), logits=logits
+        )
+        loss = tf.reduce_sum(losses) / batch
+        trained = tf.trainable_variables()
+        gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, trained), 5.0)
+        step = tf.train.GradientDescentOptimizer(1.0).apply_gradients(zip(gradients, trained))
+        session = tf.Session(config=config(tf))
+        session.run(tf.global_variables_initializer())
+        call = session.make_callable([loss, step], [x, y])
+        return Work(
+            lambda: call(x_data, y_data),
+            1,
+            None,
+            counter(tf, session, [loss, step], {x: x_data, y: y_data}),
+        )
+
+
 # ---------------------------------------------------------------- building
 
 

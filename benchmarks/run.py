@@ -39,6 +39,7 @@ TARGETS = {
     "train_softmax": ("step", [("tf", 1), ("torch", 1)]),
     "train_mlp": ("step", [("tf", 1), ("torch", 1)]),
     "train_lenet": ("step", [("tf", 1), ("torch", 1)]),
+    "train_ptb": ("step", [("tf", 1), ("torch", 1)]),
     "build_graph": ("op", []),
     "first_run": ("op", []),
 }

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from cases import TEN, Work, repeated
+from cases import TEN, Work, ptb_data, repeated
 
 torch.set_num_threads(1)
 CASES = {}
@@ -127,3 +127,36 @@ def train_lenet():
         ),
         64,
     )
+
+
+class Ptb(torch.nn.Module):
+    """torch's own fused LSTM."""
+
+    def __init__(self, units=200, layers=2, words=10_000):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(words, units)
+        self.lstm = torch.nn.LSTM(units, units, layers, batch_first=True)
+        self.head = torch.nn.Linear(units, words)
+        for p in self.parameters():
+            torch.nn.init.uniform_(p, -0.1, 0.1)
+
+    def forward(self, x):
+        return self.head(self.lstm(self.embedding(x))[0].reshape(-1, self.head.in_features))
+
+
+@case
+def train_ptb():
+    x, y = (torch.from_numpy(a).long() for a in ptb_data())
+    torch.manual_seed(0)
+    net = Ptb()
+    optimizer = torch.optim.SGD(net.parameters(), 1.0)
+
+    def run():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y.reshape(-1), reduction="sum") / len(x)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+        optimizer.step()
+        return loss.item()
+
+    return Work(run, 1, None, None)
