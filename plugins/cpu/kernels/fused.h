@@ -1,107 +1,113 @@
-/* fused.h - what follows a product or convolution in the same kernel: bias, residual sum,
- * activation.
+/* fused.h - programs of element-wise ops, run over blocks of elements that stay in registers.
  *
- *     y[i, j] = act(y[i, j] + row_bias[i] + col_bias[j] + side[i, j])
+ * `_FusedElementwise` computes a small program: instruction k makes value n_in + k from earlier
+ * values (the inputs are values 0 .. n_in - 1).  Three forms of it:
+ *
+ *     text      "Mul 0 1;Add 2 3;Relu 4"     the attribute; parsed and checked once (fused_program.c)
+ *     program   fused_program                numbers, per node
+ *     steps     fused_step[]                 per call, when it is known which inputs are scalars
+ *
+ * Steps are threaded code for a machine with one accumulator of NV vectors: each step works on the
+ * accumulator and at most two operands in memory, and calls the next.  The accumulator is passed in
+ * vector registers, so a chain of ops touches memory only for its operands.
  *
  * Invariants
- *   1. An element gets the bits that BiasAdd, Add and the activation's own kernel would give it, in
- *      that order; NaN stays NaN.
- *   2. pf_fused_parse accepts the lists that passes/fuse.py makes, ["BiasAdd"], perhaps "Add", perhaps
- *      one activation, and the empty list; others are PF_UNIMPLEMENTED and say so.
- * Threads: pure; the epilogue writes only y. For files compiled per instruction set.
- *
- *     pf_epilogue e = {.act = f.act, .alpha = f.alpha, .col_bias = bias};
- *     pf_epilogue_f32(&e, y, ldy, rows, cols);        // while the block is still in the cache
+ *   1. A step computes the expression of elementwise_exprs.h, as the op's own kernel does: equal
+ *      bits.  half and bfloat16 are computed as float and rounded after every instruction.
+ *   2. `at[slot]` of a frame points to the block of a value: an input, a temporary or a result; or to
+ *      one element, for scalars.
+ *   3. A wide block is WIDE vectors, a narrow one a single vector; steps of both give equal results.
+ * Threads: programs and steps are read-only; each thread has a frame.
  */
 #ifndef PF_CPU_FUSED_H
 #define PF_CPU_FUSED_H
-#include "vmath.h"
+#include "common.h"
+#include "isa.h"
 
 enum {
-  PF_ACT_NONE, PF_ACT_RELU, PF_ACT_RELU6, PF_ACT_LEAKY_RELU, PF_ACT_ELU, PF_ACT_SIGMOID,
-  PF_ACT_TANH, PF_ACT_COUNT
+  FUSED_INSTRUCTIONS = 64, FUSED_INPUTS = 32, FUSED_RESULTS = 8,
+  FUSED_VALUES = FUSED_INPUTS + FUSED_INSTRUCTIONS,
+  FUSED_SLOTS = FUSED_VALUES + FUSED_RESULTS,
+  FUSED_STEPS = FUSED_INSTRUCTIONS * 4 + FUSED_RESULTS + 1,
+  FUSED_BLOCK_BYTES = 512,           /* the widest accumulator: 8 vectors of 64 bytes */
+  FUSED_WIDE = 8
 };
 
-typedef struct { int bias, add, act; double alpha; } pf_fused;
+/* The accumulator's element type. */
+enum { FUSED_F32 = 0, FUSED_F64 = 1, FUSED_I32 = 2, FUSED_KINDS = 3 };
+
+#define FUSED_EACH_UNARY(X) \
+  X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \
+  X(Softsign) X(Relu) X(Relu6) X(LeakyRelu) X(Exp) X(Expm1) X(Log) X(Log1p) X(Tanh) X(Sigmoid) \
+  X(Softplus) X(Elu) X(Selu) X(Erf) X(LogicalNot)
+#define FUSED_EACH_BINARY(X) \
+  X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(Maximum) X(Minimum) X(SquaredDifference) X(DivNoNan) \
+  X(MulNoNan) X(Xdivy) X(Xlogy) X(Equal) X(NotEqual) X(Less) X(LessEqual) X(Greater) \
+  X(GreaterEqual) X(LogicalAnd) X(LogicalOr)
+#define FUSED_EACH_GRAD(X) \
+  X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ReluGrad) X(Relu6Grad) \
+  X(LeakyReluGrad) X(EluGrad) X(SeluGrad) X(SoftplusGrad) X(SoftsignGrad)
+
+#define FUSED_OPCODE(NAME) FUSED_##NAME,
+enum {
+  FUSED_EACH_UNARY(FUSED_OPCODE) FUSED_EACH_BINARY(FUSED_OPCODE) FUSED_EACH_GRAD(FUSED_OPCODE)
+  FUSED_AddSame, FUSED_Select, FUSED_OPCODES,
+  /* steps that are no instruction */
+  FUSED_load = FUSED_OPCODES, FUSED_store, FUSED_stream, FUSED_store_half, FUSED_store_bfloat16,
+  FUSED_store_bool, FUSED_round_half, FUSED_round_bfloat16, FUSED_MaximumPlain, FUSED_MinimumPlain,
+  FUSED_end, FUSED_CODES
+};
+
+/* Where the operands of a step are: M in memory, S a scalar; R: the accumulator is the second one.
+ * Of Select the accumulator is the condition, and the letters are those of the two others. */
+enum { FUSED_M = 0, FUSED_S = 1, FUSED_RM = 2, FUSED_RS = 3, FUSED_VARIANTS = 4,
+       FUSED_MM = 0, FUSED_SM = 1, FUSED_MS = 2, FUSED_SS = 3 };
+
+typedef struct { void *at[FUSED_SLOTS]; } fused_frame;
+typedef struct {
+  void (*run)(void);                 /* a fused_<kind>_run of the instruction set */
+  int16_t slot, slot2;               /* operands */
+  int32_t pad;
+  double p;                          /* the op's attribute */
+} fused_step;
+typedef struct {
+  int32_t elements;                  /* of a block */
+  void (*run[FUSED_CODES][FUSED_VARIANTS])(void);
+  void (*enter)(const fused_step *, fused_frame *);
+} fused_machine;
+
+typedef struct { int16_t op, n, arg[3]; double p; } fused_instruction;
+typedef struct {
+  int32_t n_in, n_instructions, n_results, strict;  /* strict: an op wants equal shapes */
+  int16_t result[FUSED_RESULTS];     /* values */
+  fused_instruction code[FUSED_INSTRUCTIONS];
+} fused_program;
 
 typedef struct {
-  int act;
-  double alpha;                         /* of LeakyRelu */
-  const void *row_bias, *col_bias;      /* of y's type; NULL: none */
-  const void *side;                     /* NULL, or ld_side elements from row to row; may be y */
-  int64_t ld_side;
-} pf_epilogue;
+  pf_str text;                       /* attributes */
+  pf_list params, results, nodes;
+  int32_t type;
+  int32_t kind;                      /* FUSED_F32, ... */
+  const fused_machine *const (*machines)[2]; /* of this instruction set: [kind][wide] */
+  fused_program program;
+} fused_state;
 
-PF_LOCAL int pf_fused_is(pf_str s, const char *name) {
-  return (size_t)s.len == strlen(name) && !memcmp(s.data, name, (size_t)s.len);
-}
+/* text, params, results -> program; an error names what is wrong and where */
+pf_status fused_parse(pf_ctx *c, fused_state *s);
+const char *fused_op_name(int32_t op);
+int32_t fused_is_strict(int32_t op);
 
-/* The activation called s; -1: none of ours. */
-PF_LOCAL int pf_fused_act(pf_str s) {
-  static const char *const names[PF_ACT_COUNT] = {"", "Relu", "Relu6", "LeakyRelu", "Elu",
-                                                  "Sigmoid", "Tanh"};
-  for (int i = 1; i < PF_ACT_COUNT; i++)
-    if (pf_fused_is(s, names[i])) return i;
-  return -1;
-}
+/* Which values are scalars, and which results are wanted -> steps.  Returns the number of temporaries;
+ * temporary t is slot FUSED_INPUTS + t, result r slot FUSED_VALUES + r. */
+typedef struct {
+  const fused_machine *machine;
+  const uint8_t *scalar;             /* per input */
+  const uint8_t *plain;              /* per input: a scalar that is neither NaN nor zero */
+  const int16_t *store;              /* per result: the storing code, or -1: not wanted */
+  int32_t round;                     /* FUSED_round_half, ... or 0 */
+} fused_choice;
+int32_t fused_compile(const fused_program *p, const fused_choice *how, fused_step *steps);
 
-/* fused_ops against the number of args the node has. */
-PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double alpha, int64_t n_args,
-                                  pf_fused *out) {
-  const pf_str *s = (const pf_str *)fused_ops->items;
-  int64_t i = 0, n = fused_ops->n;
-  memset(out, 0, sizeof *out);
-  out->alpha = alpha;
-  if (i < n && pf_fused_is(s[i], "BiasAdd")) out->bias = 1, i++;
-  if (out->bias && i < n && pf_fused_is(s[i], "Add")) out->add = 1, i++;
-  if (i < n) {
-    int act = pf_fused_act(s[i]);
-    if (act < 0 || i + 1 < n)
-      return pf_failf(c, PF_UNIMPLEMENTED,
-                      "fused_ops[%d] is '%.*s', expected [BiasAdd], perhaps Add, perhaps one of "
-                      "Relu, Relu6, LeakyRelu, Elu, Sigmoid, Tanh",
-                      (int)i, (int)PF_MIN(s[i].len, 40), s[i].data);
-    out->act = act;
-  }
-  if (n_args != out->bias + out->add)
-    return PF_INVALID(c, "fused_ops reads %d args, the node has %" PRId64, out->bias + out->add,
-                      n_args);
-  return PF_OK;
-}
-
-#define PF_ACT_LOOP(T, expr) \
-  PF_IVDEP for (int64_t j = 0; j < n; j++) { T x = y[j]; y[j] = (expr); } \
-  break
-
-#define PF_EPILOGUE(TAG, T) \
-  PF_LOCAL void pf_activate_##TAG(int act, T alpha, T *y, int64_t n) { \
-    switch (act) { \
-      case PF_ACT_RELU: PF_ACT_LOOP(T, x < 0 ? (T)0 : x); \
-      case PF_ACT_RELU6: PF_ACT_LOOP(T, x < 0 ? (T)0 : x > 6 ? (T)6 : x); \
-      case PF_ACT_LEAKY_RELU: PF_ACT_LOOP(T, x > 0 ? x : x * alpha); \
-      case PF_ACT_ELU: PF_ACT_LOOP(T, x < 0 ? pf_expm1_##TAG(x) : x); \
-      case PF_ACT_SIGMOID: PF_ACT_LOOP(T, pf_sigmoid_##TAG(x)); \
-      case PF_ACT_TANH: PF_ACT_LOOP(T, pf_tanh_##TAG(x)); \
-      default: break; \
-    } \
-  } \
-  PF_LOCAL void pf_add_row_##TAG(T *y, const T *x, int64_t n) { \
-    PF_IVDEP for (int64_t j = 0; j < n; j++) y[j] += x[j]; \
-  } \
-  PF_LOCAL void pf_epilogue_##TAG(const pf_epilogue *e, T *y, int64_t ldy, int64_t rows, \
-                                  int64_t cols) { \
-    const T *row_bias = (const T *)e->row_bias, *col_bias = (const T *)e->col_bias; \
-    const T *side = (const T *)e->side; \
-    for (int64_t i = 0; i < rows; i++, y += ldy) { \
-      if (row_bias) { \
-        const T b = row_bias[i]; \
-        for (int64_t j = 0; j < cols; j++) y[j] += b; \
-      } \
-      if (col_bias) pf_add_row_##TAG(y, col_bias, cols); \
-      if (side) pf_add_row_##TAG(y, side + i * e->ld_side, cols); \
-      pf_activate_##TAG(e->act, (T)e->alpha, y, cols); \
-    } \
-  }
-PF_EPILOGUE(f32, float)
-PF_EPILOGUE(f64, double)
+pf_status fused_init(pf_ctx *c, fused_state *s, const fused_machine *const (*machines)[2]);
+pf_status fused_compute(pf_ctx *c, const void *state);
 #endif
