@@ -18,12 +18,14 @@ from pyflow.framework.op import OpDef, register
 MODULES = (
     "identity_ops", "array_ops", "cast_ops", "unary_ops", "binary_ops", "logic_ops",
     "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
-    "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops", "activation_ops",
+    "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops", "linalg_ops",
+    "activation_ops",
     "softmax_ops", "conv_ops", "pool_ops", "norm_ops", "random_ops", "nn_ops", "loss_ops",
     "fused_ops",
     "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
     "script_ops", "logging_ops", "training_ops", "init_ops", "variable_scope", "functional_ops",
+    "linalg_functions",
     "check_ops", "nest", "regularizers", "rnn_cell", "rnn_cell_wrappers", "rnn", "rnn_static",
 )
 

@@ -134,8 +134,11 @@ class BatchMatMul:
 
 
 def _batch_v2_gradient(op, dy):
-    grads = _batch_gradients(BatchMatMulV2, op, dy)
-    x, y = op.inputs
+    return _batch_sums(_batch_gradients(BatchMatMulV2, op, dy), *op.inputs)
+
+
+def _batch_sums(grads, x, y):
+    """Two gradients summed over the batch dimensions in which x and y were stretched."""
     known = x.shape.ndims is not None and y.shape.ndims is not None
     if known:
         a, b = TensorShape(x.shape.as_list()[:-2]), TensorShape(y.shape.as_list()[:-2])

@@ -4,10 +4,11 @@
  *   1. A tensor is [..., n, n]; each matrix is worked on in a scratch copy, its adjoint taken
  *      while copying.
  *   2. LU has partial pivoting (Golub and Van Loan, 3.4); a pivot of exactly 0 means singular.
- *   3. Meant for matrices of some hundred rows: O(n^3) loops over rows, no blocking.
+ *   3. From LAPACK_FROM rows on LAPACK does it, where it was found (lapack.h); else these O(n^3) loops.
  */
 #include <complex.h>
 #include "common.h"
+#include "lapack.h"
 
 #define LINALG_TYPES "float|double|complex64|complex128"
 
@@ -133,9 +134,97 @@ static pf_status check_square(pf_ctx *c, const DLTensor *a, square *s) {
   s->columns = s->n;
   return PF_OK;
 }
+/* ---------------------------------------------------------------- LAPACK, column-major */
+enum { LAPACK_FROM = 32 };
+typedef struct {
+  void (*getrf)(const int *, const int *, void *, const int *, int *, int *);
+  void (*getrs)(const char *, const int *, const int *, const void *, const int *, const int *,
+                void *, const int *, int *, size_t);
+  void (*potrf)(const char *, const int *, void *, const int *, int *, size_t);
+} routines;
+static routines routines_of(int32_t type) {
+  switch (type) {
+    case PF_FLOAT32: return (routines){pf_lapack.sgetrf, pf_lapack.sgetrs, pf_lapack.spotrf};
+    case PF_FLOAT64: return (routines){pf_lapack.dgetrf, pf_lapack.dgetrs, pf_lapack.dpotrf};
+    case PF_COMPLEX64: return (routines){pf_lapack.cgetrf, pf_lapack.cgetrs, pf_lapack.cpotrf};
+    default: return (routines){pf_lapack.zgetrf, pf_lapack.zgetrs, pf_lapack.zpotrf};
+  }
+}
+/* t [n, m] = a [m, n] transposed, elements of `esize` bytes */
+static void turn(const char *a, char *t, int64_t m, int64_t n, int64_t esize) {
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++)
+      memcpy(t + (j * m + i) * esize, a + (i * n + j) * esize, (size_t)esize);
+}
+/* y = op(a)^-1 b (b NULL: the identity) for every matrix: row-major a is the library's a^T, so op "T"
+ * solves with a, "N" with a^T, and for complex adjoints b and y are conjugated instead. */
+static int64_t lapack_solve(const square *s, int32_t type, const char *a, const char *b, char *y,
+                            char *work, int *pivots) {
+  routines f = routines_of(type);
+  int64_t es = pf_type_size(type), nn = s->n * s->n, nk = s->n * s->columns;
+  int n = (int)s->n, k = (int)s->columns, info = 0;
+  int complex_type = type == PF_COMPLEX64 || type == PF_COMPLEX128;
+  char *rhs = work + nn * es;
+  for (int64_t i = 0; i < s->count; i++) {
+    memcpy(work, a + i * nn * es, (size_t)(nn * es));
+    f.getrf(&n, &n, work, &n, pivots, &info);
+    if (info > 0) return i;
+    if (b) turn(b + i * nk * es, rhs, s->n, s->columns, es);
+    else memset(rhs, 0, (size_t)(nk * es));
+    for (int64_t j = 0; !b && j < s->n; j++) {
+      if (es == 4 || type == PF_COMPLEX64) *(float *)(rhs + (j * s->n + j) * es) = 1;
+      else *(double *)(rhs + (j * s->n + j) * es) = 1;
+    }
+    int flip = s->adjoint && complex_type;
+    for (int64_t j = 0; flip && j < nk; j++) {
+      if (type == PF_COMPLEX64) ((float *)rhs)[2 * j + 1] *= -1;
+      else ((double *)rhs)[2 * j + 1] *= -1;
+    }
+    f.getrs(s->adjoint ? "N" : "T", &n, &k, work, &n, pivots, rhs, &n, &info, 1);
+    for (int64_t j = 0; flip && j < nk; j++) {
+      if (type == PF_COMPLEX64) ((float *)rhs)[2 * j + 1] *= -1;
+      else ((double *)rhs)[2 * j + 1] *= -1;
+    }
+    turn(rhs, y + i * nk * es, s->columns, s->n, es);
+  }
+  return -1;
+}
+/* The lower factor of a = L L^H in row-major order is the upper one, L^T, of a^T for the library. */
+static int64_t lapack_cholesky(const square *s, int32_t type, const char *a, char *y) {
+  routines f = routines_of(type);
+  int64_t es = pf_type_size(type), nn = s->n * s->n;
+  int n = (int)s->n, info = 0;
+  for (int64_t i = 0; i < s->count; i++) {
+    char *l = y + i * nn * es;
+    memcpy(l, a + i * nn * es, (size_t)(nn * es));
+    f.potrf("U", &n, l, &n, &info, 1);
+    if (info) return i;
+    for (int64_t j = 0; j < s->n; j++)
+      memset(l + (j * s->n + j + 1) * es, 0, (size_t)((s->n - 1 - j) * es));
+  }
+  return -1;
+}
+static pf_status run_lapack(pf_ctx *c, const batch_loop *loops, const square *s, const void *b,
+                            DLTensor *y, const char *failure) {
+  int64_t esize = pf_type_size(c->in_type[0]), bytes, more, failed;
+  if (!pf_mul(s->n, s->n + s->columns, &bytes) || !pf_mul(bytes, esize, &more))
+    return PF_INVALID(c, "matrices of %" PRId64 " rows are too large", s->n);
+  char *work = c->host->scratch(c, (uint64_t)more + 64, 64);
+  PF_EXHAUSTED(work);
+  int *pivots = c->host->scratch(c, (uint64_t)s->n * 4 + 8, 8);
+  PF_EXHAUSTED(pivots);
+  const char *a = PF_DATA(const char, c->in[0]);
+  if (loops == cholesky_loops) failed = lapack_cholesky(s, c->in_type[0], a, PF_DATA(char, y));
+  else failed = lapack_solve(s, c->in_type[0], a, b, PF_DATA(char, y), work, pivots);
+  return failed < 0 ? PF_OK : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure,
+      failed, s->count);
+}
 static pf_status run(pf_ctx *c, const batch_loop *loops, const square *s, const void *b,
     DLTensor *y, const char *failure) {
   int64_t esize = pf_type_size(c->in_type[0]), bytes;
+  if (pf_lapack.found && s->n >= LAPACK_FROM && s->n < 1 << 24 && s->columns < 1 << 24 &&
+      loops != determine_loops)
+    return run_lapack(c, loops, s, b, y, failure);
   if (!pf_mul(s->n, s->n, &bytes) || !pf_mul(bytes, esize, &bytes)) return PF_INVALID(c,
       "matrices of %" PRId64 " rows are too large", s->n);
   void *work = c->host->scratch(c, (uint64_t)bytes + 64, 64);

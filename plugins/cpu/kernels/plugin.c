@@ -8,6 +8,7 @@
  */
 #include "isa.h"
 #include "blas.h"
+#include "lapack.h"
 #include "tables.h"
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ const pf_host *pf_cpu_host;             /* for cost functions, which get no pf_c
 static pf_status start(const pf_host *host) {
   pf_cpu_host = host;
   pf_blas_find();
+  pf_lapack_find();
   return PF_OK;
 }
 

@@ -4,7 +4,8 @@
   ISA(unary_float) ISA(binary_float) ISA(cast) ISA(reductions) \
   ONCE(elementwise_int) ONCE(elementwise_complex) \
   ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
-  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings) ONCE(linalg) ONCE(special)
+  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings) ONCE(linalg) ONCE(factor) ONCE(special) \
+  ISA(image_resize) ISA(image_color) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(nms)
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) \
