@@ -1,6 +1,7 @@
-"""Peak memory of a training step, pyflow beside TensorFlow: each in a process of its own.
+"""Peak memory of a training step, pyflow beside TensorFlow and torch: each in a process of its own.
 
     python benchmarks/memory.py --tf TF_PYTHON [--model resnet50] [--threads 1] [--json out.json]
+    python benchmarks/memory.py --tf TF_PYTHON --torch TORCH_PYTHON --model train_lenet  # of cases.py
 
 Figures of one process: `rss`, the peak resident size (VmHWM, reset before) during some steps
 minus what was resident before the first one (the variables are initialised; their momenta may still
@@ -140,6 +141,29 @@ def measure(system, model, rewrites):
             "losses": losses, "version": tf.__version__}
 
 
+def measure_case(name, system):
+    """The resident size of a training step of cases.py or torch_cases.py, one thread."""
+    if name == "torch":
+        import torch_cases as cases
+
+        work = cases.CASES[system]()
+    else:
+        import cases
+
+        found = (Pyflow if name == "pyflow" else TensorFlow)(1)
+        work = cases.CASES[system](found.tf)
+        found.release()
+    trim()
+    before = status("VmRSS")
+    reset_peak_rss()
+    seconds = []
+    for _ in range(2 * STEPS):
+        start = time.perf_counter()
+        work.run()
+        seconds.append(time.perf_counter() - start)
+    return {"rss": status("VmHWM") - before, "seconds": min(seconds)}
+
+
 def ask(python, name, asked, rewrites=True):
     """One measurement in a fresh process -> dict, with `error` if it failed."""
     command = [python, str(HERE / "memory.py"), "--worker", name, "--model", asked.model,
@@ -154,8 +178,11 @@ def ask(python, name, asked, rewrites=True):
 def compare(asked):
     """-> {peer: figures}: pyflow, TensorFlow as it is, TensorFlow without its rewrites."""
     found = {"pyflow": ask(sys.executable, "pyflow", asked)}
+    if asked.torch and asked.model.startswith("train_"):
+        found["torch"] = ask(asked.torch, "torch", asked)
     if asked.tf:
         found["tf"] = ask(asked.tf, "tf", asked)
+    if asked.tf and not asked.model.startswith("train_"):
         found["tf_plain"] = ask(asked.tf, "tf", asked, rewrites=False)
     return found
 
@@ -166,27 +193,36 @@ def describe(found):
         if "error" in figures:
             yield f"{name:9s} {figures['error']}"
             continue
+        if "allocator" not in figures:
+            yield (f"{name:9s} rss +{figures['rss'] / 2**20:.1f} MB,"
+                   f" {figures['seconds'] * 1e3:.2f} ms a step")
+            continue
         yield (f"{name:9s} rss +{figures['rss'] / 2**20:.0f} MB, allocator +"
                f"{figures['allocator'] / 2**20:.0f} MB, {figures['seconds'] * 1e3:.0f} ms a step"
                f" (variables {figures['variables'] / 2**20:.0f} MB, losses"
                f" {', '.join(f'{x:.4f}' for x in figures['losses'])})")
 
 
-def case(tf_python, model="resnet50", threads=1):
+def case(tf_python, model="resnet50", threads=1, torch_python=None):
     """For run.py: {peer: figures} of one model, and its lines."""
-    found = compare(argparse.Namespace(tf=tf_python, model=model, threads=threads))
+    found = compare(argparse.Namespace(
+        tf=tf_python, torch=torch_python, model=model, threads=threads))
     return found, list(describe(found))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tf", metavar="PYTHON", help="a Python with TensorFlow")
+    parser.add_argument("--torch", metavar="PYTHON", help="a Python with torch")
     parser.add_argument("--model", default="resnet50")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--worker", choices=["pyflow", "tf"], help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=["pyflow", "tf", "torch"], help=argparse.SUPPRESS)
     parser.add_argument("--no-rewrites", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.worker and asked.model.startswith("train_"):
+        print(json.dumps(measure_case(asked.worker, asked.model)))
+        return
     if asked.worker:
         system = (Pyflow if asked.worker == "pyflow" else TensorFlow)(asked.threads)
         print(json.dumps(measure(system, asked.model, not asked.no_rewrites)))

@@ -43,6 +43,8 @@ TARGETS = {
     "build_graph": ("op", []),
     "first_run": ("op", []),
 }
+# Programs of their own beside this file -> the peers' Pythons they take as options.
+SCRIPTS = {}
 SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
 
 
@@ -230,10 +232,11 @@ def machine():
     }
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tf", metavar="PYTHON", help="a Python with TensorFlow")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python with torch")
+    parser.add_argument("--ort", metavar="PYTHON", help="a Python with onnxruntime, onnx and jax")
     parser.add_argument(
         "--only", nargs="+", default=[""], help="cases whose name contains one of these"
     )
@@ -241,36 +244,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.25, help="per case, peer and round")
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("bench-results.json"))
-    asked = parser.parse_args()
+    return parser.parse_args()
 
-    wanted = {
-        "pyflow": sys.executable,
-        "tf": asked.tf,
-        "tf_single": asked.tf,
-        "torch": asked.torch,
-        "numpy": sys.executable,
-    }
-    peers = [
-        Peer(name, python)
-        for name, python in wanted.items()
-        if python and name not in asked.without
-    ]
-    report = {
-        "machine": machine(),
-        "versions": {p.name: p.version for p in peers},
-        "rounds": asked.rounds,
-        "cases": {},
-        "floors_ns": floors(),
-    }
-    print("floors in C, ns:", report["floors_ns"])
-    print(
-        "  ".join(f"{p.name} {p.version}" for p in peers),
-        "| time per unit, best of",
-        asked.rounds,
-        "rounds",
-    )
+
+def wanted(asked, name):
+    return any(part in name for part in asked.only)
+
+
+def run_cases(asked, peers, report):
+    """The cases of TARGETS, each printed when it is measured."""
     for name, (unit, _) in TARGETS.items():
-        if not any(part in name for part in asked.only):
+        if not wanted(asked, name):
             continue
         best, problems = measure_case(name, peers, asked.rounds, asked.seconds)
         counts, remarks = check_counts(name, peers)
@@ -293,25 +277,82 @@ def main():
             "problems": {**problems, **({"counts": remarks} if remarks else {})},
         }
         sys.stdout.flush()
-    if any(part in "wide_graph_two_threads" for part in asked.only):
+
+
+def run_memory(asked, report):
+    """Peak memory of training steps, each peer in a process of its own."""
+    import memory
+
+    for model in ("resnet50", "resnet50_recompute", "lstm", "lstm_recompute", "train_mlp",
+                  "train_lenet", "train_ptb"):
+        if wanted(asked, f"memory_{model}"):
+            tf = None if "recompute" in model else asked.tf
+            found, lines = memory.case(tf, model, torch_python=asked.torch)
+            report.setdefault("memory", {})[model] = found
+            print(f"memory_{model}", *lines, sep="\n      ")
+
+
+def run_scripts(asked, report):
+    """The benchmarks that are programs of their own, for one thread and for two."""
+    for name, options in SCRIPTS.items():
+        if not wanted(asked, name):
+            continue
+        given = {"--tf": asked.tf, "--torch": asked.torch, "--ort": asked.ort}
+        missing = [option for option in options if not given[option]]
+        if missing:
+            print(f"{name}: left out, it needs {', '.join(missing)}")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "found.json"
+            command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(path)]
+            for option in options:
+                command += [option, given[option]]
+            print(f"{name}", flush=True)
+            if subprocess.run(command).returncode == 0:
+                report[name] = json.loads(path.read_text(encoding="utf-8"))
+            else:
+                report[name] = {"error": "see the output"}
+
+
+def main():
+    asked = arguments()
+    pythons = {
+        "pyflow": sys.executable,
+        "tf": asked.tf,
+        "tf_single": asked.tf,
+        "torch": asked.torch,
+        "numpy": sys.executable,
+    }
+    peers = [
+        Peer(name, python)
+        for name, python in pythons.items()
+        if python and name not in asked.without
+    ]
+    report = {
+        "machine": machine(),
+        "versions": {p.name: p.version for p in peers},
+        "rounds": asked.rounds,
+        "cases": {},
+        "floors_ns": floors(),
+    }
+    print("floors in C, ns:", report["floors_ns"])
+    versions = "  ".join(f"{p.name} {p.version}" for p in peers)
+    print(f"{versions} | time per unit, best of {asked.rounds} rounds")
+    run_cases(asked, peers, report)
+    if wanted(asked, "wide_graph_two_threads"):
         report["wide_graph"] = found = spin_speedups(asked.rounds)
         print("wide_graph         ", json.dumps(found))
     for peer in peers:
         peer.close()
-    if any(part in "big_graph" for part in asked.only):
-        found, lines = big_graph(wanted, rounds=2)
+    if wanted(asked, "big_graph"):
+        found, lines = big_graph(pythons, rounds=2)
         report["big_graph"] = {"figures": found, "verdicts": lines}
         print_big_graph(found, lines)
-    for model in ("resnet50", "resnet50_recompute", "lstm", "lstm_recompute"):
-        if any(part in f"memory_{model}" for part in asked.only):
-            import memory
-
-            found, lines = memory.case(None if "recompute" in model else asked.tf, model)
-            report.setdefault("memory", {})[model] = found
-            print(f"memory_{model}", *lines, sep="\n      ")
-    if any(part in "tracing" for part in asked.only):
+    run_memory(asked, report)
+    if wanted(asked, "tracing"):
         report["tracing"], lines = traced_steps(asked.rounds)
         print(*lines, sep="\n      ")
+    run_scripts(asked, report)
     report["machine"]["load_after"] = os.getloadavg()
     asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print("written:", asked.json)
