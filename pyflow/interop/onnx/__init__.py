@@ -1,0 +1,25 @@
+"""ONNX models as pyflow graphs; an ONNX backend.
+
+    from pyflow.interop import onnx
+    model = onnx.import_model("resnet50.onnx")          # into the default graph
+    with tf.Session() as sess:
+        y = sess.run(model.outputs["y"], {model.inputs["x"]: image})
+
+    onnx.prepare("resnet50.onnx").run([image])          # or as a backend, in a session of its own
+
+Opsets 1 and later of ai.onnx and parts of ai.onnx.ml; the `onnx` package is not needed.  Models
+from elsewhere are untrusted: what is malformed raises `OnnxError`, which names node, op and opset;
+what pyflow does not have raises `UnsupportedError`.  Not here: float8, int4, sequences, optionals,
+training.
+
+Any thread may import models, each into a graph of its own.
+"""
+
+from pyflow.interop.onnx.backend import (Backend, PreparedModel, prepare, run_model, run_node,
+                                         supports_device)
+from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
+from pyflow.interop.onnx.model import ImportedModel, import_model, supported_ops
+
+__all__ = ["Backend", "ImportedModel", "NeedsConstant", "OnnxError", "PreparedModel",
+           "UnsupportedError", "import_model", "prepare", "run_model", "run_node",
+           "supported_ops", "supports_device"]

@@ -1,0 +1,255 @@
+"""From an ONNX model to a pyflow graph, node by node.
+
+Invariants:
+1. Nodes are converted in the file's order, which ONNX requires to be a valid one; a name that is
+   not defined yet is an error.
+2. Names are looked up from the innermost graph outwards, as ONNX does: bodies of If, Loop and Scan
+   see the values around them, functions only their own.
+3. Graphs nest at most 32 deep and functions do not call themselves, so any model ends.
+
+One import is the work of one thread.  See `import_model`.
+"""
+
+import re
+
+import pyflow as tf
+from pyflow.interop.onnx import functions, registry
+from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
+from pyflow.interop.onnx.node import Node, as_values, dense
+from pyflow.interop.onnx.tensors import dtype_of, to_array
+from pyflow.interop.onnx.values import Knowledge, Value
+
+_MAX_NESTING = 32
+_NEWEST = 1 << 30
+
+
+class Scope:
+    """Names of one graph, and where to look further."""
+
+    def __init__(self, outer=None):
+        self.values, self.outer = {}, outer
+        self.depth = outer.depth + 1 if outer is not None else 0
+
+    def find(self, name):
+        """The Value called `name` here or further out, or None."""
+        found = self.values.get(name)
+        return found if found is not None or self.outer is None else self.outer.find(name)
+
+
+class Importer:
+    """Converts one model into the default graph."""
+
+    def __init__(self, model, folder, constants, shapes):
+        self.model, self.folder = model, folder
+        self.constants, self.shapes = constants, shapes
+        self.opsets = _opsets(model.opset_import)
+        self.functions = {(_domain(f.domain), f.name): f for f in model.functions}
+        self.knowledge = Knowledge()
+        self._placeholders = {}     # Placeholder op -> input name
+        self._calls = []            # functions being expanded
+
+    # what nodes ask for
+    def array_of(self, value):
+        """The value as an array, or None."""
+        if value.array is None:
+            tensor = value.tensor
+            array = self.knowledge.array(tensor)
+            if array is None:
+                return None
+            if value.order is not None:
+                array = array.transpose([value.order.index(i) for i in range(array.ndim)])
+            value.array = array
+            return array
+        return value.array
+
+    def input_names(self, placeholder_ops):
+        """Names of the model's inputs among placeholders."""
+        return [self._placeholders[op] for op in placeholder_ops if op in self._placeholders]
+
+    # the model
+    def run(self):
+        """(inputs, outputs): tensors by name."""
+        graph = self.model.graph
+        if graph is None:
+            raise OnnxError("the model has no graph")
+        scope = Scope()
+        self._initializers(graph, scope)
+        inputs = {}
+        for info in graph.input:
+            if info.name not in scope.values:
+                made = self._input(info)
+                scope.values[info.name] = made
+                if not made.is_array:
+                    inputs[info.name] = made.tensor
+        self.nodes(graph.node, scope, self.opsets)
+        outputs = {}
+        for info in graph.output:
+            value = self._lookup(scope, info.name, "the graph's output")
+            outputs[info.name] = tf.identity(value.plain, name=_node_name(info.name, "output"))
+        return inputs, outputs
+
+    def _initializers(self, graph, scope):
+        for proto in graph.initializer:
+            try:
+                scope.values[proto.name] = Value(array=to_array(
+                    proto, self.folder, f"initializer {proto.name!r}"))
+            except (TypeError, ValueError) as error:
+                raise OnnxError(str(error)) from None
+        for proto in graph.sparse_initializer:
+            if proto.values is not None:
+                scope.values[proto.values.name] = Value(array=dense(proto, self.folder))
+
+    def _input(self, info):
+        dtype, shape = tensor_type(info)
+        bound = self.constants.get(info.name)
+        if bound is not None:
+            return Value(array=bound)
+        shape = self.shapes.get(info.name, shape)
+        made = tf.placeholder(dtype, shape, name=_node_name(info.name, "input"))
+        self._placeholders[made.op] = info.name
+        return Value(made)
+
+    def _lookup(self, scope, name, what):
+        value = scope.find(name)
+        if value is None:
+            raise OnnxError(f"{what} {name!r} is not defined by any node, input or initializer "
+                            f"before it")
+        return value
+
+    def nodes(self, protos, scope, opsets, references=None):
+        """Converts nodes into `scope`.  references: a function call's attributes, by name."""
+        for proto in protos:
+            self._node(proto, scope, opsets, references or {})
+
+    def _node(self, proto, scope, opsets, references):
+        domain = _domain(proto.domain)
+        opset = opsets.get(domain)
+        label = proto.name or (proto.output[0] if len(proto.output) else proto.op_type)
+        where = {"node": label, "op": proto.op_type, "opset": opset}
+        inputs = []
+        for name in proto.input:
+            try:
+                inputs.append(self._lookup(scope, name, "input") if name else None)
+            except OnnxError as error:
+                raise OnnxError(str(error), **where) from None
+        attributes = _attributes(proto, references)
+        node = Node(self, proto, inputs, opset, attributes, (scope, opsets, references))
+        with tf.name_scope(_node_name(label, proto.op_type)):
+            results = self._convert(node, domain)
+        for name, value in zip(proto.output, results):
+            if name and value is not None:
+                scope.values[name] = value
+        made = [v is not None for v in results] + [False] * len(proto.output)
+        missing = [n for n, ok in zip(proto.output, made) if n and not ok]
+        if missing:
+            raise UnsupportedError(f"output {missing[0]!r} is not computed here", **where)
+
+    def _convert(self, node, domain):
+        function = self.functions.get((domain, node.op))
+        if function is not None:
+            return self.call(node, function)
+        if node.opset is None:
+            raise OnnxError(f"the model imports no opset for the domain {domain or 'ai.onnx'!r}; "
+                            f"it imports {self.opsets}", **node.where())
+        convert = registry.find(domain, node.op, node.opset)
+        if convert is None:
+            function = functions.schema_function(node, domain)
+            if function is None:
+                raise UnsupportedError(
+                    f"no converter for this op in domain {domain or 'ai.onnx'!r}; python -c "
+                    f"'from pyflow.interop import onnx; print(onnx.supported_ops())' lists those "
+                    f"there are", **node.where())
+            return self.call(node, function)
+        try:
+            return as_values(convert(node))
+        except (OnnxError, NeedsConstant):
+            raise
+        except RecursionError:
+            raise OnnxError("the node is nested too deeply", **node.where()) from None
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise OnnxError(f"{type(error).__name__}: {error}", **node.where()) from error
+
+    # graphs inside
+    def call(self, node, function):
+        """The results of a FunctionProto at a node."""
+        key = function.domain, function.name
+        if key in self._calls or len(self._calls) > _MAX_NESTING:
+            raise OnnxError(f"function {function.name!r} calls itself or nests more than "
+                            f"{_MAX_NESTING} deep", **node.where())
+        scope = Scope()
+        for name, value in zip(function.input, node.inputs):
+            if value is not None:
+                scope.values[name] = value
+        references = {a.name: a for a in function.attribute_proto}
+        references.update(node._attributes)
+        opsets = dict(self.opsets)
+        opsets.update(_opsets(function.opset_import))
+        absent = [name for i, name in enumerate(function.input) if not node.has(i)]
+        self._calls.append(key)
+        try:
+            self.nodes(functions.without(function.node, absent), scope, opsets, references)
+            return [scope.find(name) for name in function.output]
+        finally:
+            self._calls.pop()
+
+    def subgraph(self, node, graph, inputs):
+        """Values of a body's outputs.  inputs: Values, in the order of the body's inputs."""
+        outer, opsets, references = node.scope
+        if outer.depth >= _MAX_NESTING:
+            raise node.error(f"graphs nest more than {_MAX_NESTING} deep")
+        scope = Scope(outer)
+        self._initializers(graph, scope)
+        names = [info.name for info in graph.input]
+        if len(names) != len(inputs):
+            raise node.error(f"its body has {len(names)} inputs, expected {len(inputs)}")
+        scope.values.update(zip(names, inputs))
+        self.nodes(graph.node, scope, opsets, references)
+        return [self._lookup(scope, info.name, "the body's output") for info in graph.output]
+
+
+def _opsets(imports):
+    return {_domain(entry.domain): int(entry.version) for entry in imports}
+
+
+def _domain(name):
+    return "" if name == "ai.onnx" else name
+
+
+def _attributes(proto, references):
+    """AttributeProtos by name; those that refer to a function's attribute are replaced."""
+    found = {}
+    for attribute in proto.attribute:
+        if attribute.ref_attr_name:
+            given = references.get(attribute.ref_attr_name)
+            if given is not None:
+                found[attribute.name] = given
+        else:
+            found[attribute.name] = attribute
+    return found
+
+
+def tensor_type(info):
+    """(DType, shape) of a ValueInfoProto; shape None where the rank is not said.
+
+    Raises UnsupportedError for sequences, maps and optionals."""
+    kind = info.type
+    if kind is None or kind.tensor_type is None:
+        what = next(iter(kind.__dict__), "no type") if kind is not None else "no type"
+        raise UnsupportedError(f"input {info.name!r} has {what}; expected a tensor")
+    try:
+        dtype = dtype_of(kind.tensor_type.elem_type, f"input {info.name!r}")
+    except TypeError as error:
+        raise UnsupportedError(str(error)) from None
+    shape = kind.tensor_type.shape
+    if shape is None:
+        return dtype, None
+    return dtype, [int(d.dim_value) if d.has("dim_value") and d.dim_value >= 0 else None
+                   for d in shape.dim]
+
+
+def _node_name(name, default):
+    """`name` as a node name: other characters become underscores."""
+    made = re.sub(r"[^A-Za-z0-9_.\\/-]", "_", str(name)).strip("/")
+    if not made or not re.match(r"[A-Za-z0-9.]", made):
+        made = f"{default}_{made.lstrip('_-/')}" if made.strip("_-/") else default
+    return made

@@ -1,0 +1,98 @@
+"""`import_model`: an ONNX model becomes part of a pyflow graph."""
+
+import os
+
+import numpy as np
+
+import pyflow as tf
+from pyflow.framework import dtypes
+from pyflow.interop.onnx import messages, registry
+from pyflow.interop.onnx.errors import OnnxError
+from pyflow.interop.onnx.importer import Importer
+
+_MAX_BYTES = 1 << 36
+
+
+class ImportedModel:
+    """What `import_model` made.
+
+    graph: the tf.Graph; inputs, outputs: tensors by their ONNX names, in the model's order
+    (inputs without those that have an initializer or were given as constants); functions: names of
+    the model's own functions; opsets: {domain: version}."""
+
+    def __init__(self, graph, inputs, outputs, functions, opsets):
+        self.graph, self.inputs, self.outputs = graph, inputs, outputs
+        self.functions, self.opsets = functions, opsets
+
+    def __repr__(self):
+        return (f"ImportedModel(inputs={{{_listed(self.inputs)}}}, "
+                f"outputs={{{_listed(self.outputs)}}})")
+
+
+def _listed(tensors):
+    return ", ".join(f"{name}: {t.dtype.name}{t.shape}" for name, t in tensors.items())
+
+
+def import_model(model, graph=None, name="", constants=None, shapes=None, folder=None):
+    """Adds an ONNX model to a graph; returns an ImportedModel.
+
+    model: a path, the file's bytes, or an onnx.ModelProto.  graph: a tf.Graph, by default the
+    current one; name: a scope for the nodes.  constants: arrays by input name, which take the
+    place of inputs (some ops need values such as sizes while the graph is built).  shapes: shapes
+    by input name, in place of the file's.  folder: where external data lie, by default the
+    path's folder.
+
+    Raises OnnxError (a ValueError) for malformed models, UnsupportedError for ops, types and forms
+    pyflow does not have; NeedsConstant, a kind of it, names inputs to give as constants."""
+    proto, folder = load(model, folder)
+    graph = graph if graph is not None else tf.get_default_graph()
+    declared = {info.name: info for info in proto.graph.input} if proto.graph is not None else {}
+    constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
+    importer = Importer(proto, folder, constants, dict(shapes or {}))
+    with graph.as_default(), tf.name_scope(name or None):
+        inputs, outputs = importer.run()
+    return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
+                         importer.opsets)
+
+
+def load(model, folder=None):
+    """(our ModelProto, folder of external data or None) of a path, bytes or an onnx.ModelProto."""
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        if os.path.getsize(path) > _MAX_BYTES:
+            raise OnnxError(f"{path} has more than {_MAX_BYTES} bytes")
+        folder = folder or os.path.dirname(os.path.abspath(path))
+        data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else b""
+    elif isinstance(model, (bytes, bytearray, memoryview)):
+        data = model
+    elif hasattr(model, "SerializeToString"):
+        data = model.SerializeToString()
+    elif isinstance(model, messages.CLASSES["ModelProto"]):
+        return model, folder
+    else:
+        raise TypeError(f"model must be a path, bytes or an onnx.ModelProto, got {type(model)}")
+    try:
+        proto = messages.read(data)
+    except ValueError as error:
+        raise OnnxError(f"not an ONNX model, or a damaged one: {error}") from None
+    if not proto.opset_import and proto.graph is None:
+        raise OnnxError("not an ONNX model: it has neither a graph nor opsets")
+    if not proto.opset_import:          # IR version 2 and older
+        proto.opset_import = [messages.CLASSES["OperatorSetIdProto"](domain="", version=1)]
+    return proto, folder
+
+
+def _bound(value, name, declared):
+    from pyflow.interop.onnx.importer import tensor_type
+    array = np.asarray(value)
+    if name not in declared:
+        raise OnnxError(f"constants: the model has no input {name!r}; it has {list(declared)}")
+    dtype, _ = tensor_type(declared[name])
+    if dtype is dtypes.string:
+        return array.astype(object)
+    return array.astype(dtype.as_numpy_dtype, copy=False)
+
+
+def supported_ops():
+    """Names of the ops that have a converter, "domain.Op" outside of ai.onnx, sorted."""
+    return [f"{domain}.{name}" if domain else name for domain, name in registry.names()]

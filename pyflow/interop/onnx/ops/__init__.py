@@ -1,0 +1,1 @@
+"""Converters, a module per family of ops; see ../registry.py."""

@@ -1,0 +1,213 @@
+"""If, Loop and Scan, by tf.cond and tf.while_loop; their bodies are imported in place.
+
+Invariants:
+1. Values made in a branch or body stay inside; what comes out are the outputs it names.
+2. A loop's state keeps its type; its shape may change from turn to turn.
+3. Outputs collected over turns are TensorArrays; without a turn they have size 0."""
+
+import pyflow as tf
+from pyflow.interop.onnx.importer import Scope
+from pyflow.interop.onnx.ops.common import Value, ints, sizes
+from pyflow.interop.onnx.registry import converter
+
+
+@converter("If")
+def if_op(node):
+    known = node.known(0)
+    branches = node.attr("then_branch"), node.attr("else_branch")
+    if known is not None:
+        return node.importer.subgraph(node, branches[0 if known.reshape(-1)[0] else 1], [])
+    chosen = tf.reshape(node.x(0), [])
+
+    def branch(graph):
+        return lambda: [tf.identity(v.plain) for v in node.importer.subgraph(node, graph, [])]
+    made = tf.cond(chosen, branch(branches[0]), branch(branches[1]))
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def _trial(node, body, inputs):
+    """(DTypes, shapes) of a body's outputs: it is imported once into a graph that is dropped.
+
+    inputs: (dtype, shape) of each of its inputs."""
+    scratch = tf.Graph()
+    importer = node.importer
+    outer, opsets, references = node.scope
+    seen = importer.knowledge
+    with scratch.as_default():
+        scope = _Outside(outer)
+        values = [Value(tf.placeholder(dtype, shape)) for dtype, shape in inputs]
+        node.scope = scope, opsets, references
+        importer.knowledge = type(seen)()
+        try:
+            made = importer.subgraph(node, body, values)
+            return [(v.dtype, v.plain.shape) for v in made]
+        finally:
+            node.scope = outer, opsets, references
+            importer.knowledge = seen
+
+
+class _Outside(Scope):
+    """The names around a body, as placeholders of another graph."""
+
+    def __init__(self, real):
+        super().__init__()
+        self.real, self.depth = real, real.depth
+
+    def find(self, name):
+        found = self.values.get(name)
+        if found is None:
+            value = self.real.find(name)
+            if value is None:
+                return None
+            found = Value(array=value.array) if value.is_array else Value(
+                tf.placeholder(value.dtype, value.shape))
+            self.values[name] = found
+        return found
+
+
+def _settled(node, body, states, others, place, lead):
+    """Shapes of the state that hold for all turns, and what the body makes of them.
+
+    states: tensors.  others: (dtype, shape) of the body's further inputs, which come before the
+    states if `place` is "before", else after.  lead: outputs of the body before the new states."""
+    shapes = [t.shape for t in states]
+    while True:
+        given = [(t.dtype.base_dtype, s) for t, s in zip(states, shapes)]
+        made = _trial(node, body, others + given if place == "before" else given + others)
+        new = []
+        for (dtype, shape), have, old in zip(given, made[lead:], shapes):
+            if have[0] is not dtype:
+                raise node.error(f"a state of type {dtype.name} becomes {have[0].name} in the body")
+            new.append(_common(old, have[1]))
+        if [s.as_tuple() for s in new] == [s.as_tuple() for s in shapes]:
+            return shapes, made
+        shapes = new
+
+
+def _common(a, b):
+    """The shape that holds for both."""
+    da, db = a.as_tuple(), b.as_tuple()
+    if da is None or db is None or len(da) != len(db):
+        return tf.TensorShape(None)
+    return tf.TensorShape([x if x == y else None for x, y in zip(da, db)])
+
+
+def _array(dtype, shape):
+    return tf.TensorArray(dtype, size=0, dynamic_size=True, infer_shape=False,
+                          element_shape=shape, clear_after_read=False)
+
+
+@converter("Loop")
+def loop(node):
+    """for i in range(M) while cond: cond, *state, *outputs = body(i, cond, *state)."""
+    body = node.attr("body")
+    states = [node.x(i) for i in range(2, len(node))]
+    limit = tf.cast(tf.reshape(node.x(0), []), tf.int64) if node.has(0) else None
+    going = tf.reshape(node.x(1), []) if node.has(1) else tf.constant(True)
+    n = len(states)
+    shapes, made = _settled(node, body, states, [(tf.int64, ()), (tf.bool, ())], "before", 1)
+    _check_count(node, len(made) - 1, n)
+    collected = made[1 + n:]
+
+    def test(i, go, state, arrays):
+        return tf.logical_and(go, tf.less(i, limit)) if limit is not None else go
+
+    def turn(i, go, state, arrays):
+        results = [v.plain for v in node.importer.subgraph(
+            node, body, [Value(i), Value(go), *[Value(t) for t in state]])]
+        at = tf.cast(i, tf.int32)
+        new = [a.write(at, t) for a, t in zip(arrays, results[1 + n:])]
+        return (i + ints([1])[0], tf.reshape(results[0], []),
+                [tf.identity(t) for t in results[1:1 + n]], new)
+    arrays = [_array(dtype, shape) for dtype, shape in collected]
+    scalar = tf.TensorShape([])
+    _, _, state, arrays = tf.while_loop(
+        test, turn, (ints([0])[0], going, states, arrays),
+        shape_invariants=(scalar, scalar, shapes, [scalar] * len(arrays)))
+    return list(state) + [a.stack() for a in arrays]
+
+
+def _check_count(node, made, states):
+    if made < states or made < len(node.outputs):
+        raise node.error(f"the body gives {made} values for {states} states and "
+                         f"{len(node.outputs)} outputs")
+
+
+# Scan
+@converter("Scan", since=9)
+def scan(node):
+    """Slices of inputs go in, slices of outputs come out, states go along."""
+    count = node.attr("num_scan_inputs")
+    return _scan(node, [node.x(i) for i in range(len(node))], count)
+
+
+@converter("Scan", since=8)
+def scan_of_batches(node):
+    """Opset 8: each batch entry is scanned on its own, over sequence_lens slices."""
+    count = node.attr("num_scan_inputs")
+    inputs = [node.x(i) for i in range(1, len(node))]
+    batch = inputs[0].shape.as_tuple()[0]
+    if batch is None or batch > 256:
+        raise node.needs(inputs[0], "the batch size (at most 256)")
+    if node.has(0):
+        raise node.unsupported("sequence_lens")
+    parts = [_scan(node, [t[b] for t in inputs], count) for b in range(batch)]
+    return [tf.stack([getattr(v, "plain", v) for v in column]) for column in zip(*parts)]
+
+
+def _scan(node, inputs, count):
+    body = node.attr("body")
+    n = len(inputs) - count
+    if count < 1 or n < 0:
+        raise node.error(f"num_scan_inputs is {count}, {len(inputs)} inputs are given")
+    states, scanned = inputs[:n], inputs[n:]
+    axes = node.attr("scan_input_axes", None) or [0] * count
+    back = (node.attr("scan_input_directions", None) or node.attr("directions", None)
+            or [0] * count)
+    scanned = [_to_front(node, t, axis) for t, axis in zip(scanned, axes)]
+    scanned = [tf.reverse(t, [0]) if d else t for t, d in zip(scanned, back)]
+    slices = [(t.dtype.base_dtype, t.shape.as_list()[1:]) for t in scanned]
+    shapes, made = _settled(node, body, states, slices, "after", 0)
+    _check_count(node, len(made), n)
+    state, arrays = _scan_loop(node, body, states, shapes, scanned, made[n:])
+    results = [a.stack() for a in arrays]
+    return list(state) + _turned(node, results)
+
+
+def _to_front(node, t, axis):
+    rank = t.shape.ndims
+    axis = node.axis(axis, rank)
+    return tf.transpose(t, [axis] + [i for i in range(rank) if i != axis]) if axis else t
+
+
+def _scan_loop(node, body, states, shapes, scanned, collected):
+    total = sizes(scanned[0])[0]
+    n = len(states)
+
+    def turn(i, state, arrays):
+        values = [Value(t) for t in state] + [Value(tf.gather(t, i)) for t in scanned]
+        results = [v.plain for v in node.importer.subgraph(node, body, values)]
+        at = tf.cast(i, tf.int32)
+        new = [a.write(at, t) for a, t in zip(arrays, results[n:])]
+        return i + ints([1])[0], [tf.identity(t) for t in results[:n]], new
+    arrays = [_array(dtype, shape) for dtype, shape in collected]
+    scalar = tf.TensorShape([])
+    _, state, arrays = tf.while_loop(
+        lambda i, state, arrays: tf.less(i, total), turn, (ints([0])[0], states, arrays),
+        shape_invariants=(scalar, shapes, [scalar] * len(arrays)))
+    return state, arrays
+
+
+def _turned(node, results):
+    """Outputs in their directions and with the collected axis where it belongs."""
+    back = node.attr("scan_output_directions", None) or [0] * len(results)
+    axes = node.attr("scan_output_axes", None) or [0] * len(results)
+    made = []
+    for t, reverse, axis in zip(results, back, axes):
+        t = tf.reverse(t, [0]) if reverse else t
+        rank = t.shape.ndims
+        axis = node.axis(axis, rank) if rank else 0
+        order = list(range(1, rank)) if rank else []
+        order.insert(axis, 0)
+        made.append(tf.transpose(t, order) if axis else t)
+    return made

@@ -1,0 +1,219 @@
+"""Convolutions, run channels-last whatever the model's layout; constant weights are turned round
+while importing.
+
+Sequences [N, C, W] are images of height 1; volumes are sums over depth of images."""
+
+import numpy as np
+
+import pyflow as tf
+from pyflow.framework.op import get_op
+from pyflow.interop.onnx.ops.common import Value, call, channels_last
+from pyflow.interop.onnx.ops.windows import geometry, padded
+from pyflow.interop.onnx.registry import converter
+
+
+@converter("Conv")
+def conv(node):
+    made = convolution(node, node.value(0), node.value(1))
+    if node.has(2):
+        bias = node.value(2)
+        bias = tf.constant(bias.array) if bias.is_array else bias.plain
+        made = Value(tf.nn.bias_add(made.tensor, bias) if made.dtype.is_floating
+                     else made.tensor + bias, made.order)
+    return made
+
+
+def convolution(node, x, w, wide=None):
+    """The Value of a convolution without bias.  wide: a type to compute in."""
+    rank = x.rank
+    if rank not in (3, 4, 5) or w.rank != rank:
+        raise node.error(f"expected input and weights of one rank from 3 to 5, got shapes "
+                         f"{x.shape} and {w.shape}")
+    if None in w.shape:
+        raise node.needs(w.tensor, "the weights' shape")
+    group = node.attr("group", 1)
+    channels, inner, outer = x.shape[1], w.shape[1], w.shape[0]
+    if group < 1 or outer % group or channels is not None and channels != inner * group:
+        raise node.error(f"input {x.shape} has {channels} channels; weights {w.shape} in "
+                         f"{group} groups need {inner * group}")
+    kernel = node.attr("kernel_shape", None) or list(w.shape[2:])
+    if list(kernel) != list(w.shape[2:]):
+        raise node.error(f"kernel_shape {kernel} is not that of the weights {w.shape}")
+    geo = geometry(node, x.shape[2:], kernel)
+    tensor = x.last if wide is None else tf.cast(x.last, wide)
+    if rank == 3:
+        made = tf.squeeze(_image(tf.expand_dims(tensor, 1), w, geo, group, wide, 1), [1])
+    elif rank == 4:
+        made = _image(tensor, w, geo, group, wide)
+    else:
+        made = _volume(tensor, w, geo, group, wide)
+    return Value(made, channels_last(rank))
+
+
+def _filters(w, group, wide, depth=None):
+    """(weights [H, W, in, out] or depthwise [H, W, in, multiplier], whether depthwise)."""
+    outer, inner = w.shape[:2]
+    depthwise = group > 1 and inner == 1
+
+    def turned(a, reshape, transpose):
+        if depth is not None:
+            a = a[:, :, depth]
+        if len(w.shape) == 3:
+            a = reshape(a, (outer, inner, 1, w.shape[2]))
+        if depthwise:
+            a = reshape(a, (group, outer // group, *[int(d) for d in a.shape[2:]]))
+            return transpose(a, (2, 3, 0, 1))
+        return transpose(a, (2, 3, 1, 0))
+    if w.is_array:
+        key = "filters", group, depth
+        if key not in w.packed:
+            made = np.ascontiguousarray(turned(w.array, np.reshape, np.transpose))
+            w.packed[key] = Value(array=made)
+        made = w.packed[key].tensor
+    else:
+        made = turned(w.plain, tf.reshape, tf.transpose)
+    return (made if wide is None else tf.cast(made, wide)), depthwise
+
+
+def _image(x, w, geo, group, wide, extra=0, depth=None):
+    """x [N, H, W, C]; extra: axes of size 1 put before the spatial ones."""
+    filters, depthwise = _filters(w, group, wide, depth)
+    strides = [1] * extra + geo.strides[-2:]
+    dilations = [1] * extra + geo.dilations[-2:]
+    pads = [(0, 0)] * extra + geo.pads[-2:]
+    if extra and len(geo.strides) > 1:
+        strides, dilations, pads = geo.strides, geo.dilations, geo.pads
+    if any(min(p) < 0 for p in pads):
+        x, pads = padded(x, pads), [(0, 0)] * 2
+    settings = {"strides": [1, *strides, 1], "dilations": [1, *dilations, 1], "padding": "VALID"}
+    if any(b or a for b, a in pads):
+        settings["padding"] = "EXPLICIT"
+        settings["explicit_paddings"] = [0, 0, *pads[0], *pads[1], 0, 0]
+    if depthwise and strides[0] == strides[1]:
+        return call("DepthwiseConv2dNative", x, filters, **settings)
+    if depthwise:
+        h, width, inner, multiplier = filters.shape.as_list()
+        filters = tf.reshape(filters, [h, width, 1, inner * multiplier])
+    return call("Conv2D", x, filters, **settings)
+
+
+def _volume(x, w, geo, group, wide):
+    """x [N, D, H, W, C]: for each depth of the kernel, an image convolution of all planes."""
+    n, _, h, width, c = x.shape.as_list()
+    x = padded(x, [geo.pads[0], (0, 0), (0, 0)])
+    total = None
+    out = geo.out[0]
+    for k in range(geo.kernel[0]):
+        start = k * geo.dilations[0]
+        planes = x[:, start:start + (out - 1) * geo.strides[0] + 1:geo.strides[0]]
+        images = tf.reshape(planes, [-1, h, width, c])
+        part = _image(images, w, geo, group, wide, depth=k)
+        total = part if total is None else total + part
+    shape = total.shape.as_list()
+    return tf.reshape(total, [-1 if n is None else n, out, *shape[1:]])
+
+
+# transposed convolutions
+@converter("ConvTranspose")
+def conv_transpose(node):
+    """All that the kernels reach is computed, then cut to the asked pads or padded to the size."""
+    x, w = node.value(0), node.value(1)
+    rank, group = node.expect_rank(0, 3, 4, 5), node.attr("group", 1)
+    n = rank - 2
+    if w.rank != rank or None in w.shape or w.shape[0] % group or group < 1:
+        raise node.error(f"weights of shape {w.shape} do not fit input {x.shape} in {group} groups")
+    if None in x.shape[2:]:
+        raise node.needs(x.tensor, "the spatial sizes")
+    strides = node.attr("strides", None) or [1] * n
+    dilations = node.attr("dilations", None) or [1] * n
+    full = [(s - 1) * stride + (k - 1) * d + 1 for s, stride, k, d in
+            zip(x.shape[2:], strides, w.shape[2:], dilations)]
+    pads, out = _transposed_pads(node, x.shape[2:], full, strides)
+    made = _groups_transposed(node, x, w, strides, dilations, full, group)
+    cut = [(-before, size - (whole - before)) for (before, _), size, whole in zip(pads, out, full)]
+    made = padded(made, cut)
+    if node.has(2):
+        made = tf.nn.bias_add(made, node.x(2))
+    return Value(made, channels_last(rank))
+
+
+def _transposed_pads(node, spatial, full, strides):
+    n = len(full)
+    extra = node.attr("output_padding", None) or [0] * n
+    asked = node.attr("output_shape", None)
+    auto = node.attr("auto_pad", "NOTSET")
+    if asked is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        asked = [size * stride for size, stride in zip(spatial, strides)]
+    if asked is not None:
+        asked = asked[-n:]
+        totals = [max(whole + e - size, 0) for whole, e, size in zip(full, extra, asked)]
+        upper = auto == "SAME_UPPER"
+        pads = [(t // 2, t - t // 2) if upper else (t - t // 2, t // 2) for t in totals]
+        return pads, asked
+    pads = node.attr("pads", None) or [0] * 2 * n
+    if auto == "VALID":
+        pads = [0] * 2 * n
+    if len(pads) != 2 * n:
+        raise node.error(f"expected {2 * n} pads, got {pads}")
+    pads = [(pads[i], pads[i + n]) for i in range(n)]
+    return pads, [whole + e - sum(p) for whole, e, p in zip(full, extra, pads)]
+
+
+def _groups_transposed(node, x, w, strides, dilations, full, group):
+    tensor, weights = x.last, w.plain
+    if group == 1:
+        return _transposed(tensor, weights, strides, dilations, full)
+    parts = zip(tf.split(tensor, group, axis=-1), tf.split(weights, group, axis=0))
+    return tf.concat([_transposed(t, f, strides, dilations, full) for t, f in parts], -1)
+
+
+def _transposed(x, w, strides, dilations, full):
+    """x [N, ..., C], w [C, M, ...] -> [N, *full, M]."""
+    n = len(full)
+    batch = tf.shape(x)[:1]
+    if n == 1:
+        made = _transposed(tf.expand_dims(x, 1), tf.expand_dims(w, 2), [1, *strides],
+                           [1, *dilations], [1, *full])
+        return tf.squeeze(made, [1])
+    outputs = int(w.shape[1])
+    if n == 2:
+        size = tf.concat([batch, [*full, outputs]], 0)
+        return _backprop(size, w, x, strides, dilations)
+    depth, h, width, c = x.shape.as_list()[1:]
+    images = tf.reshape(x, [-1, h, width, c])
+    total = None
+    for k in range(int(w.shape[2])):
+        part = _transposed(images, w[:, :, k], strides[1:], dilations[1:], full[1:])
+        part = tf.reshape(part, tf.concat([batch, [depth, 1, *full[1:], outputs]], 0))
+        part = tf.pad(part, [[0, 0], [0, 0], [0, strides[0] - 1]] + [[0, 0]] * 3)
+        part = tf.reshape(part, tf.concat([batch, [depth * strides[0], *full[1:], outputs]], 0))
+        front = k * dilations[0]
+        part = padded(part, [(front, full[0] - front - depth * strides[0]), (0, 0), (0, 0)])
+        total = part if total is None else total + part
+    return total
+
+
+def _backprop(size, w, x, strides, dilations):
+    made = get_op("Conv2DBackpropInput")(
+        tf.cast(size, tf.int32), tf.transpose(w, [2, 3, 1, 0]), x, strides=[1, *strides, 1],
+        dilations=[1, *dilations, 1], padding="VALID")
+    made.set_shape([x.shape.as_list()[0], *made.shape.as_list()[1:]])
+    return made
+
+
+@converter("ConvInteger")
+def conv_integer(node):
+    """Products of 8-bit numbers less their zero points, exact in float64."""
+    x, w = _shifted(node, 0, 2), _shifted(node, 1, 3)
+    made = convolution(node, x, w)
+    return Value(tf.cast(made.tensor, tf.int32), made.order)
+
+
+def _shifted(node, i, zero):
+    x = tf.cast(node.x(i), tf.float64)
+    if node.has(zero):
+        point = tf.cast(node.x(zero), tf.float64)
+        if point.shape.ndims == 1 and i == 1:
+            point = tf.reshape(point, [-1] + [1] * (node.rank(1) - 1))
+        x = x - point
+    return Value(x)

@@ -1,0 +1,174 @@
+"""Normalisations: batch, instance, layer, group, RMS, Lp, LRN; dropout.
+
+Batch normalisation of a trained model becomes FusedBatchNormV3, channels-last, which the fusing
+pass knows; its constants are the model's."""
+
+import numpy as np
+
+import pyflow as tf
+from pyflow.interop.onnx.ops.common import Value, channels_last, natural, scalar, sizes
+from pyflow.interop.onnx.registry import converter
+
+
+@converter("BatchNormalization")
+def batch_normalization(node):
+    training = node.attr("training_mode", 0) or node.opset < 7 and not node.attr("is_test", 0) \
+        and len([o for o in node.outputs if o]) > 1
+    if training:
+        return _training(node)
+    x, rank = node.value(0), node.rank(0)
+    if node.attr("spatial", 1) == 0:
+        raise node.unsupported("spatial=0: statistics per element")
+    epsilon = node.attr("epsilon", 1e-5)
+    if rank == 4 and x.dtype is tf.float32 and all(node.value(i).dtype is tf.float32
+                                                  for i in range(1, 5)):
+        made = tf.nn.fused_batch_norm(x.last, *[node.x(i) for i in range(1, 5)], epsilon=epsilon,
+                                      is_training=False)[0]
+        return Value(made, channels_last(rank))
+    order = channels_last(rank) if rank > 2 else natural(rank)
+    tensor = x.ordered(order)
+    scale, offset, mean, variance = [node.x(i) for i in range(1, 5)]
+    return Value(_normal(tensor, scale, offset, mean, variance, epsilon), order)
+
+
+def _normal(x, scale, offset, mean, variance, epsilon):
+    wide = variance.dtype
+    factor = tf.cast(scale, wide) * tf.rsqrt(variance + scalar(epsilon, variance))
+    made = (tf.cast(x, wide) - tf.cast(mean, wide)) * factor + tf.cast(offset, wide)
+    return tf.cast(made, x.dtype)
+
+
+def _training(node):
+    x, rank = node.value(0), node.rank(0)
+    order = channels_last(rank) if rank > 2 else natural(rank)
+    tensor, momentum = x.ordered(order), node.attr("momentum", 0.9)
+    mean, variance = tf.nn.moments(tensor, list(range(rank - 1)))
+    made = _normal(tensor, node.x(1), node.x(2), mean, variance, node.attr("epsilon", 1e-5))
+
+    def running(old, new):
+        return old * scalar(momentum, old) + tf.cast(new, old.dtype) * scalar(1 - momentum, old)
+    return [Value(made, order), running(node.x(3), mean), running(node.x(4), variance), mean,
+            variance][:len(node.outputs)]
+
+
+@converter("InstanceNormalization")
+def instance_normalization(node):
+    rank = node.rank(0)
+    order = channels_last(rank)
+    x = node.value(0).ordered(order)
+    mean, variance = tf.nn.moments(x, list(range(1, rank - 1)), keep_dims=True)
+    made = (x - mean) * tf.rsqrt(variance + scalar(node.attr("epsilon", 1e-5), variance))
+    return Value(made * node.x(1) + node.x(2), order)
+
+
+def _wide(node, x):
+    """x in the type statistics are computed in."""
+    if node.attr("stash_type", 1) == 1 and x.dtype.size < 4:
+        return tf.cast(x, tf.float32)
+    return x
+
+
+@converter("LayerNormalization")
+def layer_normalization(node):
+    rank = node.rank(0)
+    axis = node.axis(node.attr("axis", -1), rank)
+    x = _wide(node, node.x(0))
+    axes = list(range(axis, rank))
+    mean = tf.reduce_mean(x, axes, keepdims=True)
+    centred = x - mean
+    variance = tf.reduce_mean(centred * centred, axes, keepdims=True)
+    inverse = tf.rsqrt(variance + scalar(node.attr("epsilon", 1e-5), variance))
+    made = tf.cast(centred * inverse, node.value(0).dtype) * node.x(1)
+    if node.has(2):
+        made = made + node.x(2)
+    return [made, mean, inverse][:len(node.outputs)]
+
+
+@converter("RMSNormalization")
+def rms_normalization(node):
+    rank = node.rank(0)
+    axes = list(range(node.axis(node.attr("axis", -1), rank), rank))
+    x = _wide(node, node.x(0))
+    power = tf.reduce_mean(x * x, axes, keepdims=True)
+    made = x * tf.rsqrt(power + scalar(node.attr("epsilon", 1e-5), power))
+    return tf.cast(tf.cast(made, node.value(0).dtype) * node.x(1), node.value(1).dtype)
+
+
+@converter("GroupNormalization", since=18)
+def group_normalization(node):
+    """Since opset 21 scale and bias are per channel, before per group."""
+    groups, x = node.attr("num_groups"), _wide(node, node.x(0))
+    shape = node.shape(0)
+    if shape[1] is None or groups < 1 or shape[1] % groups:
+        raise node.error(f"{shape[1]} channels do not divide into {groups} groups")
+    own = sizes(x)
+    grouped = tf.reshape(x, tf.concat([own[:1], [groups, shape[1] // groups, -1]], 0))
+    mean, variance = tf.nn.moments(grouped, [2, 3], keep_dims=True)
+    made = (grouped - mean) * tf.rsqrt(variance + scalar(node.attr("epsilon", 1e-5), variance))
+    scale, bias = node.x(1), node.x(2)
+    each = [1, groups, -1, 1]
+    if node.opset < 21 or node.shape(1) == (groups,) != (shape[1],):
+        each = [1, groups, 1, 1]
+    made = tf.cast(made, node.value(0).dtype) * tf.reshape(scale, each) + tf.reshape(bias, each)
+    return tf.reshape(made, own)
+
+
+@converter("MeanVarianceNormalization")
+def mean_variance_normalization(node):
+    axes = node.attr("axes", [0, 2, 3])
+    x = node.x(0)
+    mean = tf.reduce_mean(x, axes, keepdims=True)
+    centred = x - mean
+    deviation = tf.sqrt(tf.reduce_mean(centred * centred, axes, keepdims=True))
+    return centred / (deviation + scalar(1e-9, x))
+
+
+@converter("LpNormalization")
+def lp_normalization(node):
+    x, axis = node.x(0), node.axis(node.attr("axis", -1), node.rank(0))
+    if node.attr("p", 2) == 1:
+        length = tf.reduce_sum(tf.abs(x), axis, keepdims=True)
+    else:
+        length = tf.sqrt(tf.reduce_sum(x * x, axis, keepdims=True))
+    return tf.div_no_nan(x, length)
+
+
+@converter("LRN")
+def lrn(node):
+    size = node.attr("size")
+    alpha, beta, bias = node.attr("alpha", 1e-4), node.attr("beta", 0.75), node.attr("bias", 1.0)
+    x = node.value(0)
+    order = channels_last(node.rank(0))
+    tensor = x.ordered(order)
+    if size % 2 and x.rank == 4 and x.dtype is tf.float32:
+        return Value(tf.nn.lrn(tensor, size // 2, bias, alpha / size, beta), order)
+    channels = x.shape[1]
+    band = np.zeros((channels, channels), np.float32)
+    for c in range(channels):
+        band[max(0, c - (size - 1) // 2):c + size // 2 + 1, c] = 1
+    squares = tf.tensordot(tensor * tensor, tf.cast(tf.constant(band), tensor.dtype), 1)
+    scale = scalar(bias, tensor) + squares * scalar(alpha / size, tensor)
+    return Value(tensor * tf.pow(scale, scalar(-beta, tensor)), order)
+
+
+@converter("Dropout")
+def dropout(node):
+    """The identity, unless `training_mode` says otherwise (a random mask then)."""
+    value = node.value(0)
+    asks = len(node.outputs) > 1 and node.outputs[1]
+    training = node.known(2) if node.has(2) else np.array(False)
+    if training is None:
+        raise node.needs(node.value(2).tensor, "training_mode")
+    ratio = tf.cast(node.x(1), tf.float32) if node.has(1) else tf.constant(np.float32(0.5))
+    known = node.known(1) if node.has(1) else np.float32(0.5)
+    if not training.any() or known is not None and not known.any():
+        made = [value]
+        if asks:
+            dtype = tf.bool if node.opset >= 10 else value.dtype
+            made.append(Value(tf.ones_like(tf.cast(value.plain, dtype))))
+        return made
+    x = value.plain
+    ratio = tf.reshape(ratio, [])
+    kept = tf.greater_equal(tf.random_uniform(sizes(x), seed=node.attr("seed", None)), ratio)
+    scale = tf.cast(tf.constant(np.float32(1)) / (tf.constant(np.float32(1)) - ratio), x.dtype)
+    return [x * tf.cast(kept, x.dtype) * scale, kept][:len(node.outputs)]

@@ -1,0 +1,246 @@
+"""What an ONNX value is while its graph is built: an array known now, or a tensor in some order.
+
+Invariants:
+1. `Value.order[i]` is the axis, as ONNX counts, that lies at axis i of the tensor.  Transposes are
+   made when somebody needs another order, once per order and control-flow context, so those
+   between two layers that agree never exist: NCHW models run channels-last inside.
+2. A known array becomes a Const node when a tensor is asked for, outside of loops and branches.
+3. `known(tensor)` runs small stateless nodes over known inputs by their NumPy references; nothing
+   is added to the graph and nothing big is computed.
+
+One graph is built by one thread.
+
+    value = Value(nhwc, order=(0, 2, 3, 1));  value.plain       # the NCHW tensor
+"""
+
+import functools
+
+import numpy as np
+
+import pyflow as tf
+from pyflow.framework import dtypes
+
+_MAX_KNOWN = 1 << 14        # elements of a value that is computed while importing
+_MAX_DEPTH = 200
+_RANDOM = ("Placeholder", "PlaceholderWithDefault", "Merge", "Switch", "Enter", "Exit",
+           "NextIteration", "PyFunc")
+
+
+def channels_last(rank):
+    """The order N, spatial..., C of a tensor of `rank` axes."""
+    return (0, *range(2, rank), 1)
+
+
+def natural(rank):
+    """ONNX's own order."""
+    return tuple(range(rank))
+
+
+class Value:
+    """One ONNX value.  Give `array` (known now) or `tensor` (and the order it lies in)."""
+
+    __slots__ = ("array", "_tensor", "order", "_made", "home", "packed")
+
+    def __init__(self, tensor=None, order=None, array=None):
+        self.array = array
+        self._tensor = tensor
+        self.order = tuple(order) if order is not None else None
+        self._made = {}
+        self.home = _context()
+        self.packed = {}        # constants made from the array, by what they are for
+        if order is not None and self.order == natural(len(self.order)):
+            self.order = None
+
+    @property
+    def dtype(self):
+        if self._tensor is not None:
+            return self._tensor.dtype.base_dtype
+        return dtypes.as_dtype(self.array.dtype) if self.array.dtype != object else dtypes.string
+
+    @property
+    def rank(self):
+        """Number of axes, or None."""
+        return self.array.ndim if self._tensor is None else self._tensor.shape.ndims
+
+    @property
+    def shape(self):
+        """ONNX's shape: a tuple of sizes, None where unknown; None for unknown rank."""
+        if self._tensor is None:
+            return self.array.shape
+        dims = self._tensor.shape.as_tuple()
+        if self.order is None or dims is None:
+            return dims
+        shape = [None] * len(dims)
+        for at, axis in enumerate(self.order):
+            shape[axis] = dims[at]
+        return tuple(shape)
+
+    @property
+    def is_array(self):
+        return self.array is not None
+
+    @property
+    def tensor(self):
+        """The tensor as it lies."""
+        if self._tensor is None:
+            self._tensor = constant(self.array)
+        return self._tensor
+
+    @property
+    def plain(self):
+        """The tensor in ONNX's order."""
+        return self.tensor if self.order is None else self.ordered(natural(self.rank))
+
+    @property
+    def last(self):
+        """The tensor with the channels (axis 1) last."""
+        return self.ordered(channels_last(self.rank))
+
+    def ordered(self, order):
+        """The tensor with its axes in `order`; transposed if need be."""
+        tensor = self.tensor
+        order = tuple(order)
+        have = self.order or natural(len(order))
+        if order == have:
+            return tensor
+        key = order, _context()
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = permuted(tensor, [have.index(axis) for axis in order])
+        return made
+
+    def transposed(self, perm):
+        """The value with its axes permuted; nothing is computed yet."""
+        if self._tensor is None:
+            return Value(array=self.array.transpose(perm))
+        where = {axis: new for new, axis in enumerate(perm)}
+        return Value(self._tensor, [where[axis] for axis in self.order or natural(len(perm))])
+
+
+def permuted(tensor, perm):
+    """tf.transpose, or a reshape where only axes of size 1 move."""
+    dims = tensor.shape.as_tuple()
+    moving = [axis for axis in perm if dims is None or dims[axis] != 1]
+    if moving == sorted(moving) and dims is not None:
+        new = [dims[axis] for axis in perm]
+        if new.count(None) <= 1:
+            return tf.reshape(tensor, [-1 if d is None else d for d in new])
+    return tf.transpose(tensor, perm)
+
+
+def _context():
+    return tf.get_default_graph()._control_flow_context
+
+
+def constant(array):
+    """A Const node outside of all loops and branches."""
+    with tf.get_default_graph().control_dependencies(None):
+        return tf.constant(array)
+
+
+class Knowledge:
+    """Values of tensors that follow from constants and static shapes; see invariant 3."""
+
+    def __init__(self):
+        self._found = {}
+
+    def array(self, tensor, depth=_MAX_DEPTH):
+        """The tensor's value as an ndarray, or None."""
+        key = tensor.op, tensor.value_index
+        if key in self._found:
+            return self._found[key]
+        found = self._compute(tensor, depth)
+        self._found[key] = found
+        return found
+
+    def _compute(self, tensor, depth):
+        op = tensor.op
+        if op.type == "Const":
+            return op.attrs["value"]
+        if op.type in ("Shape", "ShapeN", "Size", "Rank"):
+            return _from_shape(tensor)
+        if not depth or op.type in _RANDOM or op.op_def.is_stateful or not op.op_def.reference:
+            return None
+        size = tensor.shape.num_elements()
+        if size is not None and size > _MAX_KNOWN:
+            return None
+        arrays = []
+        for source in op.inputs:
+            value = self.array(source, depth - 1)
+            if value is None or value.size > _MAX_KNOWN:
+                return None
+            arrays.append(value)
+        return _evaluate(tensor, arrays)
+
+
+def _from_shape(tensor):
+    op = tensor.op
+    shape = op.inputs[tensor.value_index].shape
+    if op.type == "Rank":
+        value = shape.ndims
+    elif op.type == "Size":
+        value = shape.num_elements()
+    else:
+        value = shape.as_list() if shape.is_fully_defined() else None
+    return None if value is None else np.array(value, tensor.dtype.as_numpy_dtype)
+
+
+def _too_big(op, arrays):
+    """Whether a result of unknown shape could be large."""
+    if op.type in ("Fill", "BroadcastTo", "Reshape", "Tile"):
+        asked = arrays[0] if op.type == "Fill" else arrays[1]
+        start = arrays[0].size if op.type == "Tile" else 1
+        return abs(np.prod(asked.astype(float))) * start > _MAX_KNOWN
+    if op.type == "Range":
+        start, limit, delta = (float(a) for a in arrays)
+        return not delta or abs((limit - start) / delta) > _MAX_KNOWN
+    return op.type in ("Pad", "PadV2", "OneHot", "ScatterNd", "LinSpace", "MatrixDiag", "Diag") \
+        and op.outputs[0].shape.num_elements() is None
+
+
+def _evaluate(tensor, arrays):
+    op = tensor.op
+    if _too_big(op, arrays):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            result = op.op_def.call_reference(arrays, op.attrs)
+    except (ValueError, TypeError, LookupError, ArithmeticError):
+        return None         # the step will say what is wrong
+    if isinstance(result, (tuple, list)):
+        result = result[tensor.value_index]
+    dtype = tensor.dtype.base_dtype
+    if dtype is dtypes.string:
+        return np.asarray(result, object)
+    return np.asarray(result).astype(dtype.as_numpy_dtype, copy=False)
+
+
+def placeholders_of(tensor, limit=100_000):
+    """Placeholder nodes that `tensor` depends on."""
+    found, seen, waiting = [], set(), [tensor.op]
+    while waiting and len(seen) < limit:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.type == "Placeholder":
+            found.append(op)
+        waiting.extend(source.op for source in op.inputs)
+    return found
+
+
+@functools.cache
+def kernel_types(op_name, attr="T"):
+    """DTypes of type attribute `attr` for which `op_name` is declared and has a CPU kernel."""
+    from pyflow.framework.op import get_op
+    from pyflow.session import runtime
+    allowed = get_op(op_name).attrs[attr].allowed or list(dtypes._BY_NUMBER.values())
+    with_kernel = set()
+    for kernel in runtime.start().kernels(op_name):
+        wheres = dict(part.strip().split("=", 1) for part in (kernel["where"] or "").split(",")
+                      if "=" in part)
+        if attr not in wheres:
+            return frozenset(allowed)
+        names = {"float": "float32", "double": "float64", "half": "float16"}
+        with_kernel |= {dtypes.as_dtype(names.get(t, t)) for t in wheres[attr].split("|")}
+    return frozenset(t for t in allowed if t in with_kernel)
