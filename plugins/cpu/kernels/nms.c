@@ -11,6 +11,7 @@
 #include "common.h"
 #include <stdlib.h>
 
+enum { MOST_PADDED = 1 << 26 };        /* boxes an output is padded to */
 typedef struct { float score; int32_t box, seen; } candidate;
 typedef struct {
   const float *boxes;                  /* [n, 4], or NULL: overlaps [n, n] */
@@ -137,6 +138,9 @@ static pf_status run(pf_ctx *c, const query *q, candidate **chosen, int64_t *n) 
 }
 /* output 0: the indices, with zeros up to `size` */
 static pf_status give_indices(pf_ctx *c, const candidate *chosen, int64_t n, int64_t size) {
+  if (size > MOST_PADDED && size > n)
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "padding %" PRId64 " boxes to max_output_size %"
+                    PRId64 " is more than %d", n, size, MOST_PADDED);
   DLTensor *y = pf_output_checked(c, 0, &size, 1);
   PF_EXHAUSTED(y);
   for (int64_t i = 0; i < size; i++) PF_DATA(int32_t, y)[i] = i < n ? chosen[i].box : 0;
@@ -314,6 +318,10 @@ static pf_status nms_combined(pf_ctx *c, const void *state) {
     int64_t per;
     if (pf_mul(j.most, j.classes, &per)) j.size = PF_MIN(j.size, per);
   }
+  int64_t padded;
+  if (!pf_mul(j.size, PF_MAX(batch, 1), &padded) || padded > MOST_PADDED)
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "padding %" PRId64 " images to %" PRId64
+                    " boxes each is more than %d", batch, j.size, MOST_PADDED);
   DLTensor *out[4];
   out[0] = pf_output_checked(c, 0, (int64_t[]){batch, j.size, 4}, 3);
   out[1] = out[0] ? pf_output_checked(c, 1, (int64_t[]){batch, j.size}, 2) : NULL;
