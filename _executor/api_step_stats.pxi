@@ -5,29 +5,97 @@ Invariants
 1. Protobuf is written from its end to its beginning: when the tag of a message is due, its length
    is known, so nothing is copied or measured twice.
 2. Kernels stand in the order in which they began, devices in that of their first kernel.
-3. It is handed over in slices of one device, which its reader merges while they are in the cache.
+3. The first part has every device with its first slice of kernels, which for most steps is all;
+   further slices follow one by one, and its reader merges each while it is in the cache.
+4. Texts that are the same in every step are made once per plan (Labels).
+5. A varint may write up to 8 bytes below itself: the rooms count them.
 
-    step_stats(trace, lane_names, inputs_of, wall_minus_monotonic_ns, take)
+    step_stats(trace, lane_names, inputs_of, merge, merge_more)
 """
 
 cdef extern from *:
     """
+    #include <time.h>
     static const char *const pf_stream_names[3] = {"compute", "copy-in", "copy-out"};
-    static inline int pf_varint_bytes(uint64_t v) { return (63 - __builtin_clzll(v | 1)) / 7 + 1; }
+    /* 8 bytes of 7 bits each; v < 2^56 */
+    static inline uint64_t pf_sevens(uint64_t v)
+    {
+        v = (v & 0xfffffffull) | (v & 0xfffffff0000000ull) << 4;
+        v = (v & 0x00003fff00003fffull) | (v & 0x0fffc0000fffc000ull) << 2;
+        return (v & 0x007f007f007f007full) | (v & 0x3f803f803f803f80ull) << 1;
+    }
+    static inline char *pf_store_low(char *end, uint64_t bytes)
+    {
+    #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        bytes = __builtin_bswap64(bytes);
+    #endif
+        memcpy(end - 8, &bytes, 8);
+        return end;
+    }
+    /* Ends before `end`, overwrites the 8 bytes there; returns its first byte. */
+    static inline char *pf_put_varint(char *end, uint64_t v)
+    {
+        const uint64_t more = 0x8080808080808080ull;
+        int n;
+        if (v < 128) {
+            *--end = (char)v;
+            return end;
+        }
+        if (v >> 63) {
+            *--end = 1;
+            *--end = (char)(v >> 56 | 128);
+        } else if (v >> 56) {
+            *--end = (char)(v >> 56);
+        }
+        if (v >> 56)
+            return pf_store_low(end, pf_sevens(v & 0xffffffffffffffull) | more) - 8;
+        n = ((64 - __builtin_clzll(v)) * 9 + 64) >> 6;
+        v = pf_sevens(v) | (more & ((1ull << 8 * (n - 1)) - 1));
+        return pf_store_low(end, v << (64 - 8 * n)) - n;
+    }
+    /* field < 2048, a constant */
+    static inline __attribute__((always_inline)) char *
+    pf_put_number(char *end, uint32_t field, uint64_t v)
+    {
+        if (v == 0)
+            return end;
+        end = pf_put_varint(end, v);
+        if (field > 15)
+            *--end = (char)(field >> 4);
+        *--end = (char)(field << 3 | (field > 15 ? 128 : 0));
+        return end;
+    }
+    static inline char *pf_put_cpu(char *end, uint32_t field)
+    {
+        end -= 5;
+        memcpy(end, "\0\3cpu", 5);
+        end[0] = (char)(field << 3 | 2);
+        return end;
+    }
+    static inline int64_t pf_wall_minus_monotonic(void)
+    {
+        struct timespec wall, steady;
+        clock_gettime(CLOCK_REALTIME, &wall);
+        clock_gettime(CLOCK_MONOTONIC, &steady);
+        return (wall.tv_sec - steady.tv_sec) * 1000000000ll + wall.tv_nsec - steady.tv_nsec;
+    }
     """
     const char* pf_stream_names[3]
-    int pf_varint_bytes(uint64_t v) noexcept nogil
+    char* pf_put_varint(char* end, uint64_t v) noexcept nogil
+    char* pf_put_number(char* end, uint32_t field, uint64_t v) noexcept nogil
+    char* pf_put_cpu(char* end, uint32_t field) noexcept nogil
+    int64_t pf_wall_minus_monotonic() noexcept nogil
 
 cdef enum:
     NODE_ROOM = 600             # bytes of a NodeExecStats without its texts, outputs and turns
     OUTPUT_ROOM = 320           # of an output of ten dimensions
-    TURN_ROOM = 24
+    TURN_ROOM = 40
     KEPT_ROOM = 1 << 20         # of a buffer that stays for the next step
     SLICE = 128                 # kernels: about 32 KB
 
 @cython.final
 cdef class Labels:
-    """The inputs of each node of a plan, as timeline labels show them."""
+    """The label of each node of a plan outside loops: "name = Op(inputs)"."""
     cdef bytes text
     cdef LabelTable table
 
@@ -39,7 +107,9 @@ cdef class Labels:
         if self.table.begin == NULL:
             raise MemoryError()
         for k in range(plan.p.n_nodes):
-            text = ", ".join(inputs.get(text_of(plan.p.nodes[k].name), ())).encode()
+            name = text_of(plan.p.nodes[k].name)
+            text = "%s = %s(%s)" % (name, text_of(plan.p.nodes[k].op), ", ".join(inputs.get(name, ())))
+            text = text.encode()
             texts.append(text)
             self.table.begin[k + 1] = self.table.begin[k] + <uint32_t>len(text)
         self.text = b"".join(texts)
@@ -66,20 +136,10 @@ cdef bint make_room(Wire* w, int64_t n) noexcept nogil:
     return True
 
 cdef inline void put_varint(Wire* w, uint64_t v) noexcept nogil:
-    cdef int n = pf_varint_bytes(v)
-    cdef char* p
-    w.at -= n
-    p = w.at
-    while v > 127:
-        p[0] = <char>(v | 128)
-        v >>= 7
-        p += 1
-    p[0] = <char>v
+    w.at = pf_put_varint(w.at, v)
 
 cdef inline void put_number(Wire* w, uint32_t field, uint64_t v) noexcept nogil:
-    if v != 0:
-        put_varint(w, v)
-        put_varint(w, field << 3)
+    w.at = pf_put_number(w.at, field, v)
 
 cdef inline void put_bytes(Wire* w, const char* data, int64_t n) noexcept nogil:
     w.at -= n
@@ -174,7 +234,7 @@ cdef void put_allocator(Wire* w, uint32_t field, uint32_t memory) noexcept nogil
     """By DLPack device type: "cpu" for the host's."""
     cdef int64_t before = w.end - w.at
     if memory <= 1:
-        put_text(w, field, b"cpu", 3)
+        w.at = pf_put_cpu(w.at, field)
         return
     put_decimal(w, memory)
     put_bytes(w, b"device_", 7)
@@ -207,6 +267,7 @@ cdef void put_output(Wire* w, const pf_record_out* o, const pf_record_out* more)
     put_length(w, 7, w.end - out)
 
 cdef void put_outputs(StatsWriter* s, const pf_record* r) noexcept nogil:
+    """Outputs of all; memory of kernels only: what routes passes on what another has allocated."""
     cdef Wire* w = &s.w
     cdef const pf_record_out* more = NULL
     cdef int64_t total = 0, before, k = s.n_outs
@@ -219,7 +280,7 @@ cdef void put_outputs(StatsWriter* s, const pf_record* r) noexcept nogil:
             put_output(w, s.outs[k], more)
             total += s.outs[k].bytes
             more = NULL
-    if s.n_outs:
+    if s.n_outs and plan_of(s, r).instrs[r.instr].kind <= PF_I_CALL0:
         before = w.end - w.at
         own = r.flags & PF_TR_OWN_MEMORY and s.outs[0].memory > 1
         put_number(w, 5, r.back if own else <int64_t>r.in_use << 6)
@@ -233,31 +294,32 @@ cdef bint put_label(StatsWriter* s, const pf_record* r) noexcept nogil:
     """"node [frame:iteration] = Op(inputs)"."""
     cdef Wire* w = &s.w
     cdef const pf_node_info* node = node_of(s, r)
-    cdef const LabelTable* inputs = &s.labels[r.step]
+    cdef const LabelTable* table = &s.labels[r.step]
     cdef uint32_t k = plan_of(s, r).instrs[r.instr].node
-    cdef int64_t before = w.end - w.at
-    put_bytes(w, b")", 1)
-    put_bytes(w, inputs.text + inputs.begin[k], inputs.begin[k + 1] - inputs.begin[k])
-    put_bytes(w, b"(", 1)
+    cdef const char* text = table.text + table.begin[k]
+    cdef int64_t n = table.begin[k + 1] - table.begin[k], name = node.name.len
+    cdef int64_t inputs = name + 3 + node.op.len, before = w.end - w.at
     if r.kind == PF_TR_BLOCK:
+        put_bytes(w, text + inputs, n - inputs)
         put_decimal(w, r.n_out)
-        put_bytes(w, b"block_of_", 9)
+        put_bytes(w, b" = block_of_", 12)
+    elif r.frame > 0:
+        put_bytes(w, text + name, n - name)
     else:
-        put_bytes(w, node.op.data, node.op.len)
-    put_bytes(w, b" = ", 3)
+        put_text(w, 8, text, n)
+        return True
     if r.frame > 0 and not put_turns(s, r):
         return False
-    put_bytes(w, node.name.data, node.name.len)
+    put_bytes(w, text, name)
     put_length(w, 8, w.end - before)
     return True
 
 cdef int64_t node_room(const StatsWriter* s, const pf_record* r) noexcept nogil:
     cdef const pf_plan* plan = plan_of(s, r)
-    cdef const pf_node_info* node = node_of(s, r)
-    cdef const LabelTable* inputs = &s.labels[r.step]
+    cdef const LabelTable* labels = &s.labels[r.step]
     cdef uint32_t k = plan.instrs[r.instr].node
-    return (NODE_ROOM + 2 * node.name.len + node.op.len + plan.frames[r.frame].name.len
-            + inputs.begin[k + 1] - inputs.begin[k] + <int64_t>plan.n_frames * TURN_ROOM
+    return (NODE_ROOM + 2 * <int64_t>(labels.begin[k + 1] - labels.begin[k])
+            + plan.frames[r.frame].name.len + <int64_t>plan.n_frames * TURN_ROOM
             + s.n_outs * OUTPUT_ROOM)
 
 cdef bint put_node(StatsWriter* s, const Span* span, uint32_t thread) noexcept nogil:
@@ -292,7 +354,6 @@ cdef bint put_node(StatsWriter* s, const Span* span, uint32_t thread) noexcept n
 cdef bint put_slice(StatsWriter* s, const LaneName* lanes, int64_t begin,
                     int64_t end) noexcept nogil:
     """Part of a DeviceStepStats: its kernels begin..end."""
-    s.w.at = s.w.end
     while end > begin:
         end -= 1
         if not put_node(s, &s.spans[end], lanes[record_of(s, &s.spans[end]).lane].thread):
@@ -304,7 +365,6 @@ cdef bint put_device_head(StatsWriter* s, LaneName* lanes, int32_t n, DeviceName
     """Part of a DeviceStepStats: its name, and those of the threads that worked for it."""
     cdef Wire* w = &s.w
     cdef int64_t k, before
-    w.at = w.end
     for k in range(n):
         lanes[k].seen = 0
     for k in range(d.end - d.n_spans, d.end):
@@ -322,20 +382,44 @@ cdef bint put_device_head(StatsWriter* s, LaneName* lanes, int32_t n, DeviceName
     put_device(w, d)
     return True
 
-cdef int hand_over(StatsWriter* s, LaneName* lanes, int32_t n_lanes, take) except -1:
+cdef inline int64_t first_slice_end(const DeviceName* d) noexcept nogil:
+    return min(d.end, d.end - d.n_spans + SLICE)
+
+cdef bint put_first(StatsWriter* s, LaneName* lanes, int32_t n_lanes) noexcept nogil:
+    """A RunMetadata of all devices, each with its first slice."""
+    cdef int32_t d = s.n_devices
+    cdef DeviceName* device
+    cdef int64_t before
+    s.w.at = s.w.end
+    while d > 0:
+        d -= 1
+        device = &s.devices[d]
+        before = s.w.end - s.w.at
+        if (not put_slice(s, lanes, device.end - device.n_spans, first_slice_end(device))
+                or not put_device_head(s, lanes, n_lanes, device)):
+            return False
+        put_length(&s.w, 1, s.w.end - before)
+    put_length(&s.w, 1, s.w.end)
+    return True
+
+cdef inline bytes written(const Wire* w):
+    return PyBytes_FromStringAndSize(w.at, w.end - w.at)
+
+cdef int hand_over(StatsWriter* s, LaneName* lanes, int32_t n_lanes, merge, merge_more) except -1:
     cdef int32_t d
     cdef int64_t k, end
-    cdef bint fits = list_all(s)
+    cdef bint fits = list_all(s) and make_room(&s.w, NODE_ROOM) and put_first(s, lanes, n_lanes)
+    if fits:
+        merge(written(&s.w))
     for d in range(s.n_devices if fits else 0):
-        fits = put_device_head(s, lanes, n_lanes, &s.devices[d])
         end = s.devices[d].end
-        k = end - s.devices[d].n_spans
-        while fits:
-            take(d, PyBytes_FromStringAndSize(s.w.at, s.w.end - s.w.at))
-            if k == end:
-                break
+        k = first_slice_end(&s.devices[d])
+        while fits and k < end:
+            s.w.at = s.w.end
             fits = put_slice(s, lanes, k, min(k + SLICE, end))
-            k = min(k + SLICE, end)
+            if fits:
+                merge_more(d - s.n_devices, written(&s.w))
+            k += SLICE
     if not fits:
         raise MemoryError()
     return 0
@@ -360,12 +444,13 @@ cdef void free_stats(StatsWriter* s):
     free(s.turns)
     free(s.labels)
 
-def step_stats(Trace trace, list lane_names, inputs_of, int64_t to_wall, take):
+def step_stats(Trace trace, list lane_names, inputs_of, merge, merge_more):
     """The steps of a trace, which are over, as StepStats.
 
-    take(number, data): serialized parts of the DeviceStepStats of the device of this number.
     lane_names: (thread id, name in UTF-8) by lane, of `trace_lane_count()` lanes.
-    inputs_of(plan): node -> names of its inputs.  to_wall: wall clock - monotonic clock, ns.
+    inputs_of(plan): node -> names of its inputs.
+    merge(data): a serialized RunMetadata; called once, first.
+    merge_more(number, data): more of the DeviceStepStats of this number, -1 the last.
     """
     cdef StatsWriter s
     cdef int32_t k, n = len(lane_names)
@@ -393,11 +478,11 @@ def step_stats(Trace trace, list lane_names, inputs_of, int64_t to_wall, take):
         s.t = trace.t
         s.tick0 = trace.ticks
         s.ns0 = trace.ns
-        s.to_wall = to_wall
+        s.to_wall = pf_wall_minus_monotonic()
         s.rate = 1.0
         if ticks > trace.ticks:
             s.rate = <double>(ns - trace.ns) / <double>(ticks - trace.ticks)
-        hand_over(&s, lanes, n, take)
+        hand_over(&s, lanes, n, merge, merge_more)
     finally:
         free_stats(&s)
         free(lanes)

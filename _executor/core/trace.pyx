@@ -72,6 +72,7 @@ cdef pf_a32 cache_lock
 cdef pf_trace_chunk* cached_chunks            # cache_lock
 cdef int32_t n_cached
 cdef pf_a32 clock_chosen
+cdef pf_a64 closest_pair                      # ticks between the two readings around a clock's
 
 # ---------------------------------------------------------------- life
 cdef public pf_trace* pf_trace_new(int32_t level, int64_t max_records) noexcept nogil:
@@ -135,9 +136,9 @@ cdef public int32_t pf_trace_lanes(pf_trace_lane* out, int32_t room) noexcept no
     return n
 
 cdef public void pf_trace_clock(int64_t* ticks, int64_t* ns) noexcept nogil:
-    """A pair read within one scheduling quantum: the closest of a few."""
-    cdef int64_t before, after, best = 0
-    cdef int64_t at
+    """A pair read within one scheduling quantum: of a few the closest, or the first that is about as
+    close as any has been."""
+    cdef int64_t before, after, at, best = 0, known = pf_a64_load_rlx(&closest_pair)
     cdef int32_t k
     for k in range(5):
         before = pf_ticks()
@@ -147,6 +148,10 @@ cdef public void pf_trace_clock(int64_t* ticks, int64_t* ns) noexcept nogil:
             best = after - before
             ticks[0] = before + (after - before) // 2
             ns[0] = at
+        if best <= known + known // 2:
+            break
+    if known == 0 or best < known:
+        pf_a64_store_rlx(&closest_pair, best)
 
 # ---------------------------------------------------------------- records
 cdef int32_t new_lane() noexcept nogil:

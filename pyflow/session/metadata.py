@@ -7,7 +7,9 @@ What goes where in NodeExecStats:
     op_end_rel_*  the kernel returned, or called done        all_end_rel_*  outputs were delivered
     thread_id     the system's thread number; names in DeviceStepStats.thread_names
     timeline_label  "node [frame:iteration] = Op(inputs)", the brackets only inside loops
-    memory        bytes of the outputs, and the allocator's bytes in use afterwards
+    output        dtype, shape and bytes of each output
+    memory        bytes of the outputs, and the allocator's bytes in use afterwards; not of nodes that
+                  allocate nothing: Identity, Const, the nodes of loops and conditions
 
 Micros are of the wall clock, as TensorFlow's.  A device with streams has entries of its own,
 "<device>/stream:compute".
@@ -16,8 +18,6 @@ The message is written by _executor/api_step_stats.pxi, which has one place for 
 
 Threads: any.
 """
-import time
-
 from pyflow.session import runtime, trace_records
 
 LEVELS = {1: 1, 2: 3, 3: 3}                       # RunOptions.TraceLevel -> detail of the core's
@@ -30,16 +30,11 @@ def level_of(options):
 
 def fill(run_metadata, trace):
     """Adds the StepStats of a core Trace, whose steps are over, to a RunMetadata."""
+    def merge_more(number, data):
+        run_metadata.step_stats.dev_stats[number].MergeFromString(data)
     executor = runtime.executor()
-    to_wall = time.time_ns() - time.monotonic_ns()
-    devices = run_metadata.step_stats.dev_stats
-    before = len(devices)
-
-    def take(number, data):
-        if before + number == len(devices):
-            devices.add()
-        devices[before + number].MergeFromString(data)
-    executor.step_stats(trace, _lane_names(executor), _inputs, to_wall, take)
+    executor.step_stats(
+        trace, _lane_names(executor), _inputs, run_metadata.MergeFromString, merge_more)
     return run_metadata
 
 

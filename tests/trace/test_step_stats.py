@@ -10,6 +10,7 @@ import pyflow as tf
 from pyflow.framework import protos
 from pyflow.session import metadata, runtime, trace_records
 
+ROUTING = "Identity Const Switch Merge Enter Exit NextIteration LoopCond".split()
 TIMES = [f"{field}_{unit}" for field in ("scheduled", "all_start", "op_end_rel", "all_end_rel")
          for unit in ("micros", "nanos")]
 
@@ -54,7 +55,7 @@ def node(event, plan, names):
         allocated = described.allocation_description
         allocated.requested_bytes = allocated.allocated_bytes = value.bytes
         allocated.allocator_name = "cpu"
-    if event.outputs:
+    if event.outputs and event.op not in ROUTING:
         total = sum(o.bytes for o in event.outputs)
         stats.memory.add(allocator_name="cpu", total_bytes=total, peak_bytes=total,
                          live_bytes=total, allocator_bytes_in_use=event.in_use)
