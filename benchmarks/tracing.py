@@ -169,7 +169,7 @@ def tf_lines(found):
     """The figures of measure_tf as text."""
     for name, f in found.items():
         yield (f"{name:8s} {f['us']:9.0f} us, {f['kernels']:5d} kernels: "
-               f"metadata {f["metadata"]:.3f}")
+               f"metadata {f['metadata']:.3f}")
 
 
 def measure(rounds=30):
@@ -186,7 +186,7 @@ def lines(found):
         missed = name != "chain" and max(real) > WANTED
         yield (f"{name:8s} {f['us']:9.0f} us, {f['kernels']:5d} kernels: records "
                f"{f['records']:.3f} ({f['ns_per_record']:.0f} ns a kernel), blocks "
-               f"{f['blocks']:.3f}, file {f['file']:.3f}, metadata {f["metadata"]:.3f}"
+               f"{f['blocks']:.3f}, file {f['file']:.3f}, metadata {f['metadata']:.3f}"
                + (f"  wanted {WANTED}: MISSED" if missed else ""))
 
 
