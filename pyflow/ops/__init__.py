@@ -18,7 +18,8 @@ from pyflow.framework.op import OpDef, register
 MODULES = (
     "identity_ops", "array_ops", "cast_ops", "unary_ops", "binary_ops", "logic_ops",
     "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
-    "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops", "linalg_ops",
+    "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops",
+    "linalg_ops", "sparse_ops",
     "activation_ops",
     "softmax_ops", "conv_ops", "pool_ops", "norm_ops", "random_ops", "nn_ops", "loss_ops",
     "fused_ops", "fused_elementwise_ops",

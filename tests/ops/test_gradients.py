@@ -47,7 +47,7 @@ KINKS = {("DivNoNan", 4), ("Xdivy", 4), ("FloorMod", 4), ("FloorMod", 5), ("TopK
 LEADING_OUTPUTS = {"FusedBatchNorm": 1, "FusedBatchNormV2": 1, "FusedBatchNormV3": 1,
                    "SoftmaxCrossEntropyWithLogits": 1}
 # Float inputs to which TF sends no gradient.
-NO_FLOW = {("PadV2", 2), ("Zeta", 0), ("Polygamma", 0)} | {(f"FusedBatchNorm{v}", i)
+NO_FLOW = {("PadV2", 2), ("MatrixSolveLs", 2), ("Zeta", 0), ("Polygamma", 0)} | {(f"FusedBatchNorm{v}", i)
                                                            for v in ("", "V2", "V3")
                                                            for i in (3, 4)}
 CHECKED = [c for c in cases() if _is_checked(c) and (c.op.name, c.number) not in KINKS]
