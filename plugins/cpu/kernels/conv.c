@@ -11,7 +11,9 @@
 #include "tile_types.h"
 
 enum { STRIP_BYTES = 192 * 1024, PANEL_BYTES = 256 * 1024, MIN_TASKS = 16, MIN_PIXELS = 96 };
-enum { PACK_BYTES = 2 * 1024 * 1024 };
+enum { PACK_BYTES = 2 * 1024 * 1024, PADDED_BYTES = 8 * 1024 * 1024, L2_SHARE = 512 * 1024 };
+/* MAX_RUN: elements of the source added without a look at the next block of filters */
+enum { MAX_RUN = 512, PANEL_TASKS = 8, BAND_ROWS = 8 };
 enum { DOTS = 8, MAX_DOTS = 4 };      /* pixels side by side; most output channels for that form */
 
 static int64_t forward_row0(const pf_conv *g, int64_t row) { return row * g->sh - g->pt; }
@@ -30,9 +32,13 @@ static int64_t input_row1(const pf_conv *g, int64_t row) {
 
 #define TILE_F32
 #include "tile_begin.h"
+#include "conv_tile.h"
 #include "conv_slide.h"
+#include "conv_pass.h"
 #include "tile_end.h"
 #define TILE_F64
 #include "tile_begin.h"
+#include "conv_tile.h"
 #include "conv_slide.h"
+#include "conv_pass.h"
 #include "tile_end.h"

@@ -6,6 +6,7 @@
  */
 #ifndef PF_CPU_CONV_H
 #define PF_CPU_CONV_H
+#include "epilogue.h"
 #include "gemm.h"
 #include "window.h"
 
@@ -18,10 +19,17 @@ typedef struct {                       /* one pass: `in` is read in windows, `ou
   const pf_conv *g;
   const void *x, *f, *dy;              /* whatever the pass reads */
   void *out;
+  const void *packed;                  /* forward: f as pf_conv_pack leaves it, or NULL */
+  const pf_epilogue *after;            /* forward: what follows the sum, or NULL */
 } pf_conv_call;
 
 pf_status PF_ISA_NAME(pf_conv_forward_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_forward_f64)(pf_ctx *c, const pf_conv_call *call);
+/* Constant filters, packed for pf_conv_forward: elements it takes (0: that form does not pay). */
+int64_t PF_ISA_NAME(pf_conv_packed_size_f32)(const pf_conv *g);
+int64_t PF_ISA_NAME(pf_conv_packed_size_f64)(const pf_conv *g);
+void PF_ISA_NAME(pf_conv_pack_f32)(const pf_conv *g, const void *f, void *packed);
+void PF_ISA_NAME(pf_conv_pack_f64)(const pf_conv *g, const void *f, void *packed);
 pf_status PF_ISA_NAME(pf_conv_input_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_filter_f32)(pf_ctx *c, const pf_conv_call *call);

@@ -1,12 +1,16 @@
 /* conv_slide.h - forward convolution and the gradient of its input, for the element type of tile.h.
  *
  * Both are the same motion: for groups of output pixels ("phases", one per stride remainder;
- * forward has one), sum runs of source pixels against packed filters.  A task is some output rows
- * of one image: it copies the source rows it needs, padded, into a strip that stays in L2, and
- * every tile of the task reads only the strip.
+ * forward has one), sum runs of source pixels against packed filters, in blocks of runs that fit
+ * into L2.  Work is shared out in one of two ways, chosen by sizes alone:
  *
- * Large filters are packed and used in slices of output channels of about PACK_BYTES, all tasks
- * for each slice: a second copy of a deep layer's filters would be a step's largest buffer.
+ *     by rows     a task is some output rows of one image, against all filters.  It copies the
+ *                 source rows it needs, padded, into a strip of its own.
+ *     by panels   a task is one panel of output channels, against all pixels (or a part of them):
+ *                 every filter is read once.  For few pixels and large filters.
+ *
+ * Filters come packed (constants) or are packed here: by rows, in slices of output channels of
+ * about PACK_BYTES, before the tasks; by panels, block after block, by the task itself.
  */
 typedef struct {
   /* source runs of one output pixel, relative to its base; their rows, ascending */
@@ -14,7 +18,8 @@ typedef struct {
   int64_t *at;                         /* filters of the runs */
   /* first output row and column of the phase, relative to the task's */
   int64_t y0, x0;
-  T *packed;                           /* of a slice: [group][panel][runs * len][panel width] */
+  const T *packed;                     /* of a slice: [group][panel][runs * len][panel width] */
+  int64_t block;                       /* runs that are summed at a time */
 } TILE(phase);
 
 typedef struct {
@@ -22,6 +27,7 @@ typedef struct {
   T *out;
   int64_t sh, sw, sc;                  /* source height, width, channels */
   int64_t oh, ow, oc;                  /* output height, width, channels */
+  int64_t last_cols;                   /* pixels of the last output row; 0: as of the others */
   int64_t groups, gsc, goc;            /* channels per group */
   int64_t o_step_h, o_step_w;          /* output step of a phase */
   int64_t s_step_h, s_step_w;          /* source step of one output step */
@@ -33,84 +39,104 @@ typedef struct {
    * n_step */
   const T *f;
   int64_t f_group, k_step, n_step;
-  int64_t j0, j1;                      /* the slice: channels of each group */
+  const T *ready;                      /* all filters, packed; or NULL */
+  const pf_epilogue *after;          /* or NULL */
+  int64_t j0, j1, width;               /* the slice: channels of each group; of its panels together */
   int64_t rows, tasks_per_image;       /* output rows of a task */
   TILE(phase) *phase;
-  int64_t phases;
-  T *strips;                           /* one per worker; NULL: the source needs no padding */
+  int64_t phases, pieces;              /* runs in a row that cover one stretch of the source */
+  int padded;                          /* the source needs padding */
+  T *strips;                           /* by rows: one per worker; by panels: one per image */
   int64_t strip_size;
+  int64_t image0, images;              /* by panels: the images in strips */
+  int64_t parts;                       /* by panels: tasks of one panel */
+  T *blocks;                           /* by panels: a packed block per worker */
+  int64_t block_size;
 } TILE(slide);
 
-/* Channels [j0, j1) of filters [k][n] with element (k, n) at f[run_at[u] + i * k_step + n * n_step]
- * -> panels.  n_step or k_step is 1. */
-static T *TILE(pack_filters)(const TILE(slide) *s, const TILE(phase) *ph, const T *f, T *p) {
-  for (int64_t j = s->j0; j < s->j1;) {
-    int nv = TILE(tile_nv)(s->goc, j);
-    for (int64_t u = 0; u < ph->runs; u++) {
-      if (s->n_step == 1) TILE(pack_rows)(f + ph->at[u], s->k_step, ph->len, s->goc, j, nv, p);
-      else TILE(pack_columns)(f + ph->at[u], s->n_step, ph->len, s->goc, j, nv, p);
-      p += ph->len * nv * VL;
-    }
-    j += nv * VL;
+/* Channels j .. of group i, runs [u0, u1) -> one panel.  n_step or k_step is 1. */
+static void TILE(pack_panel)(const TILE(slide) *s, const TILE(phase) *ph, int64_t i, int64_t j,
+                             int nv, int64_t u0, int64_t u1, T *p) {
+  const T *f = s->f + i * s->f_group;
+  for (int64_t u = u0; u < u1; u++, p += ph->len * nv * VL) {
+    if (s->n_step == 1) TILE(pack_rows)(f + ph->at[u], s->k_step, ph->len, s->goc, j, nv, p);
+    else TILE(pack_columns)(f + ph->at[u], s->n_step, ph->len, s->goc, j, nv, p);
   }
-  return p;
 }
-/* All pixels of one phase of one task against one panel, runs [u0, u1). */
+
+/* ---------------------------------------------------------------- pixels against one panel */
+/* Some output rows of one image. */
 typedef struct {
   const TILE(slide) *s;
   const TILE(phase) *ph;
   const T *strip;
   T *image;                            /* output image */
   int64_t pitch;                       /* source elements from row to row of the strip */
-  int64_t r0, nrow, ncol;              /* first output row of the task; pixels of the phase */
+  int64_t r0, r1, nrow, ncol;          /* output rows of the task; pixels of the phase */
   int64_t top;                         /* source row of the strip's first */
 } TILE(patch);
 
-/* Runs in [u0, u1) that meet the source for some pixel of rows y0 .. y1; the rest would only add
- * zeros. */
-PF_INLINE void TILE(useful_runs)(const TILE(patch) *p, int64_t y0, int64_t y1, int64_t *u0,
-                                 int64_t *u1) {
-  const int64_t *row = p->ph->row, first = p->top + y0 * p->s->s_step_h,
-                last = p->top + y1 * p->s->s_step_h;
-  while (*u0 < *u1 && last + row[*u0] < 0) ++*u0;
-  while (*u0 < *u1 && first + row[*u1 - 1] >= p->s->sh) --*u1;
+/* The pixels of the patch that belong to phase ph; 0: none. */
+static int TILE(enter_phase)(TILE(patch) *p, const TILE(phase) *ph) {
+  const TILE(slide) *s = p->s;
+  p->ph = ph;
+  if (ph->y0 >= p->r1 - p->r0 || ph->x0 >= s->ow) return 0;
+  p->nrow = (p->r1 - p->r0 - ph->y0 + s->o_step_h - 1) / s->o_step_h;
+  p->ncol = (s->ow - ph->x0 + s->o_step_w - 1) / s->o_step_w;
+  return 1;
 }
 
-static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u0, int64_t u1,
-                            int64_t src_ch, int64_t dst_ch, int64_t j, int nv) {
+/* Runs in [u0, u1) that meet the source for row y; the rest would only add zeros. */
+PF_INLINE void TILE(useful_runs)(const TILE(patch) *p, int64_t y, int64_t *u0, int64_t *u1) {
+  const int64_t *row = p->ph->row, at = p->top + y * p->s->s_step_h;
+  while (*u0 < *u1 && at + row[*u0] < 0) ++*u0;
+  while (*u0 < *u1 && at + row[*u1 - 1] >= p->s->sh) --*u1;
+}
+
+/* What follows the sum, for channels from `at` on. */
+static void TILE(set_after)(const pf_epilogue *e, int64_t at, TILE(row_tile) *t) {
+  if (!e) return;
+  t->bias = e->col_bias ? (const T *)e->col_bias + at : NULL;
+  t->clamp = e->act == PF_ACT_RELU || e->act == PF_ACT_RELU6;
+  t->low = 0;
+  t->high = e->act == PF_ACT_RELU6 ? (T)6 : (T)INFINITY;
+}
+
+/* Activations that are not clamps, on a row of n pixels. */
+static void TILE(activate_row)(const pf_epilogue *e, T *c, int64_t c_px, int64_t n, int cols) {
+  if (!e || e->act <= PF_ACT_RELU6) return;
+  for (int64_t i = 0; i < n; i++, c += c_px)
+    TILE(pf_activate)(e->act, (T)e->alpha, c, cols);
+}
+
+/* Runs [u0, u1) of the filters of channels j .. of group i; `panel` begins with run u_first. */
+static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u_first, int64_t u0,
+                            int64_t u1, int64_t i, int64_t j, int nv) {
   const TILE(slide) *s = p->s;
-  const int mr = tile_rows(nv), w = nv * VL;
-  const T *a[TILE_MAX_ROWS];
-  T *c[TILE_MAX_ROWS];
-  TILE(tile) t = {.a = a,
-       .c = c,
-       .len = p->ph->len,
-       .a_step = 1,
-       .b_step = w,
-       .b_run = p->ph->len * w,
-       .cols = (int)PF_MIN(w, s->goc - j),
-       .add = u0 > 0};
-  int64_t total = p->nrow * p->ncol, x = 0, y = 0;
-  const T *src = p->strip + src_ch;
-  T *dst = p->image + ((p->r0 + p->ph->y0) * s->ow + p->ph->x0) * s->oc + dst_ch + j;
-  for (int64_t at = 0; at < total; at += mr) {
-    int64_t y_first = y, v0 = u0, v1 = u1;
-    t.rows = (int)PF_MIN(mr, total - at);
-    for (int r = 0; r < mr; r++) {
-      if (r >= t.rows) {
-        a[r] = a[r - 1];
-        c[r] = c[r - 1];
-        continue;
-      }
-      a[r] = src + y * s->s_step_h * p->pitch + x * s->s_step_w * s->sc;
-      c[r] = dst + (y * s->o_step_h * s->ow + x * s->o_step_w) * s->oc;
-      if (++x == p->ncol) x = 0, y++;
-    }
-    TILE(useful_runs)(p, y_first, y - (x == 0), &v0, &v1);
-    t.a_off = p->ph->off + v0;
-    t.b = panel + v0 * p->ph->len * w;
+  const TILE(phase) *ph = p->ph;
+  const int64_t channel = i * s->goc + j, run_size = ph->len * nv * VL;
+  TILE(row_tile) t = {.a_px = s->s_step_w * s->sc,
+       .len = ph->len,
+       .c_px = s->o_step_w * s->oc,
+       .cols = (int)PF_MIN((int64_t)nv * VL, s->goc - j),
+       .add = u0 > 0,
+       .last = s->after && u1 == ph->runs};
+  TILE(set_after)(s->after, channel, &t);
+  for (int64_t y = 0; y < p->nrow; y++) {
+    int64_t v0 = u0, v1 = u1, row = p->r0 + ph->y0 + y * s->o_step_h;
+    int64_t n = s->last_cols && row == s->oh - 1 ? s->last_cols : p->ncol;
+    int64_t at = (row * s->ow + ph->x0) * s->oc + channel;
+    TILE(useful_runs)(p, y, &v0, &v1);
+    if (v0 == v1 && t.add && !t.last) continue;
+    t.a = p->strip + i * s->gsc + y * s->s_step_h * p->pitch;
+    t.off = ph->off + v0;
     t.runs = v1 - v0;
-    TILE(tile_run)(&t, nv);
+    t.b = panel + (v0 - u_first) * run_size;
+    t.c = p->image + at;
+    if (t.last && s->after->side)
+      t.side = (const T *)s->after->side + (p->image - s->out) + at;
+    TILE(row_run)(&t, n, nv);
+    if (t.last) TILE(activate_row)(s->after, p->image + at, t.c_px, n, t.cols);
   }
 }
 
@@ -173,14 +199,56 @@ static T *TILE(pack_dots)(const TILE(slide) *s, const TILE(phase) *ph, T *p) {
   return p;
 }
 
-/* The slice's filters of all phases, into `packed`. */
-static void TILE(pack_slice)(const TILE(slide) *s, T *packed) {
-  for (int64_t k = 0; k < s->phases; k++) {
-    TILE(phase) *ph = &s->phase[k];
-    ph->packed = packed;
-    if (TILE(use_dots)(s->groups, s->goc, ph->len)) packed = TILE(pack_dots)(s, ph, packed);
-    else for (int64_t i = 0; i < s->groups; i++)
-        packed = TILE(pack_filters)(s, ph, s->f + i * s->f_group, packed);
+/* ---------------------------------------------------------------- tasks by rows */
+static void TILE(run_phase)(const TILE(patch) *p) {
+  const TILE(slide) *s = p->s;
+  const TILE(phase) *ph = p->ph;
+  const int64_t k = ph->runs * ph->len;
+  if (TILE(use_dots)(s->groups, s->goc, ph->len)) {
+    TILE(run_dots)(p);
+    return;
+  }
+  for (int64_t i = 0; i < s->groups; i++)
+    for (int64_t j = s->j0; j < s->j1; j += TILE_NV * VL) {
+      int nv = TILE(tile_nv)(s->goc, j);
+      const T *panel = ph->packed + (i * s->width + j - s->j0) * k;
+      int64_t u = 0;
+      do {
+        int64_t end = PF_MIN(u + ph->block, ph->runs);
+        TILE(run_panel)(p, panel, 0, u, end, i, j, nv);
+        u = end;
+      } while (u < ph->runs);
+    }
+}
+
+/* Task number -> rows of an image. */
+static TILE(patch) TILE(open_patch)(const TILE(slide) *s, int64_t task) {
+  int64_t image = task / s->tasks_per_image, r0 = task % s->tasks_per_image * s->rows;
+  TILE(patch) p = {.s = s,
+       .image = s->out + image * s->oh * s->ow * s->oc,
+       .r0 = r0,
+       .r1 = PF_MIN(r0 + s->rows, s->oh),
+       .top = s->row0(s->g, r0),
+       .pitch = (s->padded ? s->strip_cols : s->sw) * s->sc};
+  if (!s->padded)
+    p.strip = s->src + ((image * s->sh + p.top) * s->sw + s->strip_w0) * s->sc;
+  return p;
+}
+
+static void TILE(row_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const TILE(slide) *s = arg;
+  for (int64_t task = lo; task < hi; task++) {
+    TILE(patch) p = TILE(open_patch)(s, task);
+    if (s->padded) {
+      T *strip = s->strips + worker * s->strip_size;
+      const T *src = s->src + task / s->tasks_per_image * s->sh * s->sw * s->sc;
+      pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), p.top,
+                    s->row1(s->g, p.r1 - 1) - p.top + 1, s->strip_w0, s->strip_cols,
+                    (char *)strip);
+      p.strip = strip;
+    }
+    for (int64_t k = 0; k < s->phases; k++)
+      if (TILE(enter_phase)(&p, &s->phase[k])) TILE(run_phase)(&p);
   }
 }
 
@@ -191,71 +259,161 @@ static int64_t TILE(channel_size)(const TILE(slide) *s) {
   return size * s->groups;
 }
 
-/* The slice from j0 on: as many panels as PACK_BYTES hold, one at least.  Returns their width. */
-static int64_t TILE(next_slice)(TILE(slide) *s, int64_t j0) {
-  int64_t most = PACK_BYTES / (int64_t)sizeof(T) / PF_MAX(TILE(channel_size)(s), 1), width = 0;
-  int dots = TILE(use_dots)(s->groups, s->goc, s->phase[0].len);
+/* The slice from j0 on: as many panels as PACK_BYTES hold, one at least; all where packed. */
+static void TILE(next_slice)(TILE(slide) *s, int64_t j0) {
+  int64_t most = PACK_BYTES / (int64_t)sizeof(T) / PF_MAX(TILE(channel_size)(s), 1);
+  int whole = s->ready || TILE(use_dots)(s->groups, s->goc, s->phase[0].len);
   s->j0 = s->j1 = j0;
+  s->width = 0;
   while (s->j1 < s->goc) {
     int64_t panel = TILE(tile_nv)(s->goc, s->j1) * VL;
-    if (width && width + panel > most && !dots) break;
-    width += panel;
+    if (s->width && s->width + panel > most && !whole) break;
+    s->width += panel;
     s->j1 += panel;
   }
-  return width;
 }
 
-static void TILE(run_phase)(const TILE(patch) *p) {
-  const TILE(slide) *s = p->s;
-  const TILE(phase) *ph = p->ph;
-  const T *panel = ph->packed;
-  if (TILE(use_dots)(s->groups, s->goc, ph->len)) {
-    TILE(run_dots)(p);
-    return;
-  }
-  for (int64_t g = 0; g < s->groups; g++) {
-    for (int64_t j = s->j0; j < s->j1;) {
-      int nv = TILE(tile_nv)(s->goc, j);
-      int64_t block = PF_MAX(PANEL_BYTES / ((int64_t)sizeof(T) * nv * VL * PF_MAX(ph->len, 1)), 1),
-              u = 0;
-      do {
-        int64_t end = PF_MIN(u + block, ph->runs);
-        TILE(run_panel)(p, panel, u, end, g * s->gsc, g * s->goc, j, nv);
-        u = end;
-      } while (u < ph->runs);
-      panel += ph->runs * ph->len * nv * VL;
-      j += nv * VL;
-    }
-  }
-}
-
-static void TILE(slide_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+/* Unit: a panel of a group, in all phases. */
+static void TILE(pack_units)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(slide) *s = arg;
-  for (int64_t task = lo; task < hi; task++) {
-    int64_t image = task / s->tasks_per_image, r0 = task % s->tasks_per_image * s->rows;
-    int64_t r1 = PF_MIN(r0 + s->rows, s->oh), top = s->row0(s->g, r0);
-    const T *src = s->src + image * s->sh * s->sw * s->sc;
-    TILE(patch) p = {.s = s, .image = s->out + image * s->oh * s->ow * s->oc, .r0 = r0, .top = top};
-    if (s->strips) {
-      T *strip = s->strips + worker * s->strip_size;
-      pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top,
-                    s->row1(s->g, r1 - 1) - top + 1, s->strip_w0, s->strip_cols, (char *)strip);
-      p.strip = strip;
-      p.pitch = s->strip_cols * s->sc;
-    } else {
-      p.strip = src + (top * s->sw + s->strip_w0) * s->sc;
-      p.pitch = s->sw * s->sc;
-    }
+  int64_t panels = (s->j1 - s->j0 + TILE_NV * VL - 1) / (TILE_NV * VL);
+  (void)worker;
+  for (int64_t unit = lo; unit < hi; unit++) {
+    int64_t i = unit / panels, j = s->j0 + unit % panels * (TILE_NV * VL);
     for (int64_t k = 0; k < s->phases; k++) {
-      p.ph = &s->phase[k];
-      if (p.ph->y0 >= r1 - r0 || p.ph->x0 >= s->ow) continue;
-      p.nrow = (r1 - r0 - p.ph->y0 + s->o_step_h - 1) / s->o_step_h;
-      p.ncol = (s->ow - p.ph->x0 + s->o_step_w - 1) / s->o_step_w;
-      TILE(run_phase)(&p);
+      const TILE(phase) *ph = &s->phase[k];
+      T *to = (T *)ph->packed + (i * s->width + j - s->j0) * ph->runs * ph->len;
+      TILE(pack_panel)(s, ph, i, j, TILE(tile_nv)(s->goc, j), 0, ph->runs, to);
     }
   }
 }
 
+/* The slice's filters of all phases, into `packed`. */
+static pf_status TILE(pack_slice)(pf_ctx *c, TILE(slide) *s, T *packed) {
+  int dots = TILE(use_dots)(s->groups, s->goc, s->phase[0].len);
+  for (int64_t k = 0; k < s->phases; k++) {
+    TILE(phase) *ph = &s->phase[k];
+    ph->packed = packed;
+    if (dots) packed = TILE(pack_dots)(s, ph, packed);
+    else packed += s->groups * s->width * ph->runs * ph->len;
+  }
+  if (dots) return PF_OK;
+  int64_t panels = (s->j1 - s->j0 + TILE_NV * VL - 1) / (TILE_NV * VL);
+  return pf_parallel(c, panels * s->groups,
+                     pf_grain(TILE(channel_size)(s) / s->groups * TILE_NV * VL / 4),
+                     TILE(pack_units), s);
+}
+
+static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
+  int64_t widest = 0, tasks = s->g->n * s->tasks_per_image;
+  if (s->padded) {
+    s->strip_size = (s->strip_rows * s->strip_cols * s->sc + 15) / 16 * 16;
+    s->strips =
+        c->host->scratch(c, (uint64_t)(s->strip_size * c->host->workers(c)) * sizeof(T), 64);
+    if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
+  }
+  if (s->ready) {
+    TILE(next_slice)(s, 0);
+    s->phase[0].packed = s->ready;
+    return pf_parallel(c, tasks, 1, TILE(row_tasks), s);
+  }
+  for (int64_t j = 0; j < s->goc; j = s->j1) {
+    TILE(next_slice)(s, j);
+    widest = PF_MAX(s->width, widest);
+  }
+  T *packed = c->host->scratch(c, (uint64_t)(TILE(channel_size)(s) * widest) * sizeof(T), 64);
+  if (!packed) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
+  for (int64_t j = 0; j < s->goc; j = s->j1) {
+    TILE(next_slice)(s, j);
+    PF_TRY(TILE(pack_slice)(c, s, packed));
+    PF_TRY(pf_parallel(c, tasks, 1, TILE(row_tasks), s));
+  }
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- tasks by panels */
+/* One panel in phase ph against the patches [t0, t1) of the images at hand. */
+static void TILE(run_patches)(const TILE(slide) *s, const TILE(phase) *ph, int64_t i, int64_t j,
+                              int64_t t0, int64_t t1, T *buffer) {
+  const int nv = TILE(tile_nv)(s->goc, j);
+  const int64_t first = s->image0 * s->tasks_per_image;
+  int64_t u = 0;
+  do {
+    int64_t end = PF_MIN(u + ph->block, ph->runs);
+    const T *panel = buffer;
+    if (s->ready) panel = s->ready + (i * s->width + j) * ph->runs * ph->len;
+    else TILE(pack_panel)(s, ph, i, j, nv, u, end, buffer);
+    for (int64_t t = t0; t < t1; t++) {
+      TILE(patch) p = TILE(open_patch)(s, first + t);
+      if (s->padded)
+        p.strip = s->strips + t / s->tasks_per_image * s->strip_size +
+                  (p.top - s->row0(s->g, 0)) * p.pitch;
+      if (TILE(enter_phase)(&p, ph)) TILE(run_panel)(&p, panel, s->ready ? 0 : u, u, end, i, j, nv);
+    }
+    u = end;
+  } while (u < ph->runs);
+}
+
+static void TILE(panel_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const TILE(slide) *s = arg;
+  int64_t panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t patches = s->images * s->tasks_per_image;
+  for (int64_t task = lo; task < hi; task++) {
+    int64_t unit = task / s->parts, part = task % s->parts;
+    for (int64_t k = 0; k < s->phases; k++)
+      TILE(run_patches)(s, &s->phase[k], unit / panels, unit % panels * (TILE_NV * VL),
+                        patches * part / s->parts, patches * (part + 1) / s->parts,
+                        s->blocks + worker * s->block_size);
+  }
+}
+
+/* Band of source rows of one image -> the padded copy. */
+static void TILE(pad_bands)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const TILE(slide) *s = arg;
+  int64_t top = s->row0(s->g, 0), rows = s->row1(s->g, s->oh - 1) - top + 1;
+  int64_t bands = (rows + BAND_ROWS - 1) / BAND_ROWS;
+  (void)worker;
+  for (int64_t band = lo; band < hi; band++) {
+    int64_t image = band / bands, r0 = band % bands * BAND_ROWS;
+    const T *src = s->src + (s->image0 + image) * s->sh * s->sw * s->sc;
+    T *to = s->strips + image * s->strip_size + r0 * s->strip_cols * s->sc;
+    pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top + r0,
+                  PF_MIN(BAND_ROWS, rows - r0), s->strip_w0, s->strip_cols, (char *)to);
+  }
+}
+
+static pf_status TILE(take_panel_memory)(pf_ctx *c, TILE(slide) *s, int64_t rows, int64_t most) {
+  if (s->padded) {
+    s->strip_size = (rows * s->strip_cols * s->sc + 15) / 16 * 16;
+    s->strips = c->host->scratch(c, (uint64_t)(s->strip_size * most) * sizeof(T), 64);
+    if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for padded images");
+  }
+  if (s->ready) return PF_OK;
+  for (int64_t k = 0; k < s->phases; k++)
+    s->block_size = PF_MAX(s->block_size, s->phase[k].block * s->phase[k].len * TILE_NV * VL);
+  s->blocks = c->host->scratch(c, (uint64_t)(s->block_size * c->host->workers(c)) * sizeof(T), 64);
+  return s->blocks ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
+}
+
+static pf_status TILE(run_by_panels)(pf_ctx *c, TILE(slide) *s) {
+  int64_t rows = s->row1(s->g, s->oh - 1) - s->row0(s->g, 0) + 1, n = s->g->n, most = n;
+  int64_t image = rows * s->strip_cols * s->sc * (int64_t)sizeof(T);
+  int64_t panels = s->groups * ((s->goc + TILE_NV * VL - 1) / (TILE_NV * VL));
+  if (s->padded) most = PF_MIN(PF_MAX(PADDED_BYTES / PF_MAX(image, 1), 1), n);
+  PF_TRY(TILE(take_panel_memory)(c, s, rows, most));
+  s->width = TILE(panels_width)(s->goc);
+  for (s->image0 = 0; s->image0 < n; s->image0 += s->images) {
+    s->images = PF_MIN(most, n - s->image0);
+    s->parts = PF_MIN((PANEL_TASKS + panels - 1) / panels, s->images * s->tasks_per_image);
+    if (s->padded)
+      PF_TRY(pf_parallel(c, s->images * ((rows + BAND_ROWS - 1) / BAND_ROWS),
+                         pf_grain(BAND_ROWS * s->strip_cols * s->sc), TILE(pad_bands), s));
+    PF_TRY(pf_parallel(c, panels * s->parts, 1, TILE(panel_tasks), s));
+  }
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- sizes of tasks */
 /* Output rows of a task: a strip of at most STRIP_BYTES, whole periods of the phases, tasks enough
  * for threads. */
 static void TILE(size_tasks)(TILE(slide) *s) {
@@ -278,13 +436,41 @@ static void TILE(size_tasks)(TILE(slide) *s) {
   }
 }
 
-static void TILE(settle_offsets)(TILE(slide) *s) {  /* they came as (row << 32 | column) */
-  int64_t pitch = (s->strips ? s->strip_cols : s->sw) * s->sc;
+/* Runs that are summed at a time: blocks of about PANEL_BYTES of a whole panel, of equal size. */
+static void TILE(size_blocks)(TILE(slide) *s) {
+  for (int64_t k = 0; k < s->phases; k++) {
+    TILE(phase) *ph = &s->phase[k];
+    int64_t run = (int64_t)sizeof(T) * TILE_NV * VL * PF_MAX(ph->len, 1);
+    int64_t blocks = (ph->runs * run + PANEL_BYTES - 1) / PANEL_BYTES;
+    ph->block = PF_MAX((ph->runs + PF_MAX(blocks, 1) - 1) / PF_MAX(blocks, 1), 1);
+  }
+}
+
+/* By rows, every task reads all filters; by panels, every panel reads the source, once for each
+ * row of filters at most.  What stays in L2 costs nothing. */
+static int TILE(by_panels)(const TILE(slide) *s) {
+  int64_t panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t size = sizeof(T), tasks = s->g->n * s->tasks_per_image;
+  int64_t filters = TILE(channel_size)(s) * s->goc * size;
+  int64_t source = s->g->n * s->sh * s->sw * s->gsc * size, again = 1;
+  if (TILE(use_dots)(s->groups, s->goc, s->phase[0].len) || s->groups * panels < 2) return 0;
+  for (int64_t k = 0; k < s->phases; k++)
+    again = PF_MAX(again, (s->phase[k].runs + s->phase[k].block - 1) / s->phase[k].block);
+  again = PF_MIN(again, s->g->kh);
+  double rows = filters > L2_SHARE ? (double)filters * (double)tasks : 0;
+  double by = source > L2_SHARE ? (double)source * (double)(again * panels * s->groups) : 0;
+  return by < rows;
+}
+
+/* Offsets came as (row << 32 | column). */
+static void TILE(settle_offsets)(TILE(slide) *s) {
+  int64_t pitch = (s->padded ? s->strip_cols : s->sw) * s->sc;
   for (int64_t k = 0; k < s->phases; k++) {
     TILE(phase) *ph = &s->phase[k];
     for (int64_t u = 0; u < ph->runs; u++) {
       ph->row[u] = ph->off[u] >> 32;
-      ph->off[u] = ph->row[u] * pitch + (ph->off[u] & 0xffffffff) * s->sc;
+      ph->off[u] = ph->row[u] * pitch + (ph->off[u] & 0xffffffff) * s->sc +
+                   u % s->pieces * ph->len;
     }
   }
 }
@@ -292,128 +478,9 @@ static void TILE(settle_offsets)(TILE(slide) *s) {  /* they came as (row << 32 |
 static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
   int64_t top = s->row0(s->g, 0), bottom = s->row1(s->g, s->oh - 1);
   TILE(size_tasks)(s);
-  if (top < 0 || bottom >= s->sh || s->strip_w0 < 0 || s->strip_w0 + s->strip_cols > s->sw) {
-    s->strip_size = (s->strip_rows * s->strip_cols * s->sc + 15) / 16 * 16;
-    s->strips =
-        c->host->scratch(c, (uint64_t)(s->strip_size * c->host->workers(c)) * sizeof(T), 64);
-    if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
-  }
+  TILE(size_blocks)(s);
+  s->padded =
+      top < 0 || bottom >= s->sh || s->strip_w0 < 0 || s->strip_w0 + s->strip_cols > s->sw;
   TILE(settle_offsets)(s);
-  int64_t widest = 0;
-  for (int64_t j = 0; j < s->goc; j = s->j1) widest = PF_MAX(TILE(next_slice)(s, j), widest);
-  T *packed = c->host->scratch(c, (uint64_t)(TILE(channel_size)(s) * widest) * sizeof(T), 64);
-  if (!packed) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
-  for (int64_t j = 0; j < s->goc; j = s->j1) {
-    TILE(next_slice)(s, j);
-    TILE(pack_slice)(s, packed);
-    PF_TRY(c->host->parallel_for(c, s->g->n * s->tasks_per_image, 1, TILE(slide_tasks), s));
-  }
-  return PF_OK;
-}
-
-/* ---------------------------------------------------------------- forward */
-pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
-  const pf_conv *g = call->g;
-  /* a filter row is one run of contiguous source pixels */
-  int merge = g->dw == 1 && g->groups == 1;
-  int64_t goc = g->oc / g->groups, runs = g->kh * (merge ? 1 : g->kw);
-  int64_t *off = c->host->scratch(c, (uint64_t)runs * 24, 64);
-  if (!off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
-  TILE(phase) ph = {.runs = runs, .len = merge ? g->kw * g->fc : g->fc, .off = off,
-                    .row = off + runs, .at = off + 2 * runs};
-  for (int64_t u = 0; u < runs; u++) {
-    int64_t kh = merge ? u : u / g->kw, kw = merge ? 0 : u % g->kw;
-    off[u] = (kh * g->dh) << 32 | (kw * g->dw);
-    ph.at[u] = u * ph.len * g->oc;
-  }
-  TILE(slide) s = {.src = call->x,
-       .out = call->out,
-       .sh = g->h,
-       .sw = g->w,
-       .sc = g->c,
-       .oh = g->oh,
-       .ow = g->ow,
-       .oc = g->oc,
-       .groups = g->groups,
-       .gsc = g->fc,
-       .goc = goc,
-       .o_step_h = 1,
-       .o_step_w = 1,
-       .s_step_h = g->sh,
-       .s_step_w = g->sw,
-       .strip_w0 = -g->pl,
-       .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1,
-       .row0 = forward_row0,
-       .row1 = forward_row1,
-       .g = g,
-       .f = call->f,
-       .f_group = goc,
-       .k_step = g->oc,
-       .n_step = 1,
-       .phase = &ph,
-       .phases = 1};
-  return TILE(run_slide)(c, &s);
-}
-
-/* ---------------------------------------------------------------- gradient of the input */
-/* Phase (y0, x0): input pixels y0 + i * sh, x0 + j * sw.  Only some taps meet them; each tap is in
- * one phase. */
-static void TILE(make_phase)(const pf_conv *g, int64_t y0, int64_t x0, TILE(phase) *ph) {
-  int64_t runs = 0, top = input_row0(g, 0), left = input_column0(g);
-  for (int64_t kh = g->kh - 1; kh >= 0; kh--) {      /* from the last tap: source rows ascend */
-    int64_t y = y0 + g->pt - kh * g->dh;
-    if (y % g->sh) continue;
-    for (int64_t kw = g->kw - 1; kw >= 0; kw--) {
-      int64_t x = x0 + g->pl - kw * g->dw;
-      if (x % g->sw) continue;
-      ph->off[runs] = (y / g->sh - top) << 32 | (x / g->sw - left);
-      ph->at[runs++] = (kh * g->kw + kw) * g->fc * g->oc;
-    }
-  }
-  ph->runs = runs;
-  ph->len = g->oc / g->groups;
-  ph->y0 = y0;
-  ph->x0 = x0;
-}
-
-pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
-  const pf_conv *g = call->g;
-  int64_t goc = g->oc / g->groups, taps = g->kh * g->kw, nx = PF_MIN(g->sw, g->w),
-          left = input_column0(g), phases = PF_MIN(g->sh, g->h) * nx;
-  TILE(phase) *ph = c->host->scratch(c, (uint64_t)phases * sizeof *ph, 64);
-  int64_t *off = c->host->scratch(c, (uint64_t)taps * 24, 64);
-  if (!ph || !off)
-    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
-  for (int64_t i = 0; i < phases; i++) {
-    ph[i] = (TILE(phase)){.off = off, .row = off + taps, .at = off + 2 * taps};
-    TILE(make_phase)(g, i / nx, i % nx, &ph[i]);
-    off += ph[i].runs;
-  }
-  TILE(slide) s = {.src = call->dy,
-       .out = call->out,
-       .sh = g->oh,
-       .sw = g->ow,
-       .sc = g->oc,
-       .oh = g->h,
-       .ow = g->w,
-       .oc = g->c,
-       .groups = g->groups,
-       .gsc = goc,
-       .goc = g->fc,
-       .o_step_h = g->sh,
-       .o_step_w = g->sw,
-       .s_step_h = 1,
-       .s_step_w = 1,
-       .strip_w0 = left,
-       .strip_cols = pf_floor_div(g->w - 1 + g->pl, g->sw) - left + 1,
-       .row0 = input_row0,
-       .row1 = input_row1,
-       .g = g,
-       .f = call->f,
-       .f_group = goc,
-       .k_step = 1,
-       .n_step = g->oc,
-       .phase = ph,
-       .phases = phases};
-  return TILE(run_slide)(c, &s);
+  return TILE(by_panels)(s) ? TILE(run_by_panels)(c, s) : TILE(run_by_rows)(c, s);
 }

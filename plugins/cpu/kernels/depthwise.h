@@ -7,7 +7,7 @@
  */
 #define BLOCK (4 * VL)
 
-typedef struct { const pf_conv *g; const T *x, *f; T *out; } TILE(depth);
+typedef struct { const pf_conv *g; const T *x, *f; T *out; const pf_epilogue *after; } TILE(depth);
 
 /* acc += x[0 .. left) * f[0 .. left) */
 PF_INLINE void TILE(fma_block)(V acc[4], const T *x, const T *f, int left) {
@@ -29,6 +29,16 @@ PF_INLINE void TILE(store_block)(T *out, const V acc[4], int left) {
     int n = left - v * VL;
     if (n > 0) V_STORE_PART(out + v * VL, acc[v], PF_MIN(n, VL));
   }
+}
+
+/* What follows the sum, on one row of output. */
+static void TILE(depth_after)(const TILE(depth) *d, int64_t row) {
+  if (!d->after) return;
+  const int64_t c = d->g->c, at = row * d->g->ow * c;
+  pf_epilogue e = *d->after;
+  e.ld_side = c;
+  if (e.side) e.side = (const T *)e.side + at;
+  TILE(pf_epilogue)(&e, d->out + at, c, d->g->ow, c);
 }
 
 /* Rows of output, counted over the batch. */
@@ -57,6 +67,7 @@ static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worke
                           (int)PF_MIN(g->c - c, BLOCK));
       }
     }
+    TILE(depth_after)(d, row);
   }
 }
 
@@ -111,19 +122,19 @@ static void TILE(depth_filter)(void *arg, int64_t lo, int64_t hi, int32_t worker
 }
 
 pf_status TILE_NAME(pf_depth_forward)(pf_ctx *c, const pf_conv_call *call) {
-  TILE(depth) d = {call->g, call->x, call->f, call->out};
+  TILE(depth) d = {call->g, call->x, call->f, call->out, call->after};
   return pf_parallel(c, call->g->n * call->g->oh,
                      pf_grain(call->g->ow * call->g->c * call->g->kh * call->g->kw),
                      TILE(depth_forward), &d);
 }
 pf_status TILE_NAME(pf_depth_input)(pf_ctx *c, const pf_conv_call *call) {
-  TILE(depth) d = {call->g, call->dy, call->f, call->out};
+  TILE(depth) d = {call->g, call->dy, call->f, call->out, NULL};
   return pf_parallel(c, call->g->n * call->g->h,
                      pf_grain(call->g->w * call->g->c * call->g->kh * call->g->kw),
                      TILE(depth_input), &d);
 }
 pf_status TILE_NAME(pf_depth_filter)(pf_ctx *c, const pf_conv_call *call) {
-  TILE(depth) d = {call->g, call->x, call->dy, call->out};
+  TILE(depth) d = {call->g, call->x, call->dy, call->out, NULL};
   const pf_conv *g = call->g;
   return pf_parallel(c, g->kh * g->kw * ((g->c + BLOCK - 1) / BLOCK),
                      pf_grain(g->n * g->oh * g->ow * BLOCK), TILE(depth_filter), &d);

@@ -10,4 +10,4 @@
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) \
   ONCE(logging) ONCE(sendrecv) ONCE(checkpoint_save) ONCE(checkpoint_restore) \
-  ISA(matmul) ISA(conv_layout) ISA(pool) ISA(softmax) ISA(norm) ISA(lrn) ISA(random) ISA(training)
+  ISA(matmul) ISA(conv_layout) ISA(conv_depth_layout) ISA(pool) ISA(softmax) ISA(norm) ISA(lrn) ISA(random) ISA(training)

@@ -164,6 +164,7 @@ PF_LOCAL void TILE(pack_columns)(const T *b, int64_t ldb, int64_t k, int64_t n, 
     if (c + 4 <= cols)
       for (; i + 4 <= k; i += 4) TRANSPOSE_4X4(row + i, ldb, p + i * w + c, w);
     for (; i < k; i++)
-      for (int64_t d = 0; d < 4; d++) p[i * w + c + d] = c + d < cols ? row[d * ldb + i] : 0;
+      for (int64_t d = 0; d < 4 && c + d < w; d++)
+        p[i * w + c + d] = c + d < cols ? row[d * ldb + i] : 0;
   }
 }
