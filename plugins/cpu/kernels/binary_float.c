@@ -5,7 +5,7 @@
  * bfloat16 are computed as float (elementwise.c).  Compiled once per instruction set.
  */
 #include "elementwise.h"
-#include "vmath.h"
+#include "elementwise_exprs.h"
 
 /* remainder with the divisor's sign, as Python's % */
 #define FLOOR_MOD(TAG, T, F) \
@@ -16,45 +16,23 @@
 FLOOR_MOD(f32, float, f)
 FLOOR_MOD(f64, double, )
 
+#define LOOP(NAME, T, TAG, EXPR) BINARY(NAME, TAG, T, T, EXPR)
 #define LOOPS(T, TAG, F) \
-  BINARY(Add, TAG, T, T, a + b) \
-  BINARY(Sub, TAG, T, T, a - b) \
-  BINARY(Mul, TAG, T, T, a * b) \
-  BINARY(Div, TAG, T, T, a / b) \
-  BINARY(FloorDiv, TAG, T, T, floor##F(a / b)) \
+  PF_BINARY_CHEAP(LOOP, T, TAG, F) \
+  PF_BINARY_HEAVY(LOOP, T, TAG, F) \
+  PF_GRAD_CHEAP(LOOP, T, TAG, F) \
+  PF_GRAD_HEAVY(LOOP, T, TAG, F) \
   BINARY(Mod, TAG, T, T, fmod##F(a, b)) \
   BINARY(FloorMod, TAG, T, T, floor_mod_##TAG(a, b)) \
   BINARY(RawPow, TAG, T, T, pow##F(a, b)) \
-  BINARY(Maximum, TAG, T, T, a > b || a != a ? a : b) \
-  BINARY(Minimum, TAG, T, T, a < b || a != a ? a : b) \
-  BINARY(SquaredDifference, TAG, T, T, (a - b) * (a - b)) \
   BINARY(Atan2, TAG, T, T, atan2##F(a, b)) \
-  BINARY(DivNoNan, TAG, T, T, b == 0 ? (T)0 : a / b) \
-  BINARY(MulNoNan, TAG, T, T, b == 0 ? (T)0 : a * b) \
-  BINARY(Xdivy, TAG, T, T, a == 0 ? (T)0 : a / b) \
-  BINARY(Xlogy, TAG, T, T, a == 0 ? (T)0 : a * pf_log_##TAG(b)) \
   BINARY(Equal, TAG, T, uint8_t, a == b) \
   BINARY(NotEqual, TAG, T, uint8_t, a != b) \
   BINARY(Less, TAG, T, uint8_t, a < b) \
   BINARY(LessEqual, TAG, T, uint8_t, a <= b) \
   BINARY(Greater, TAG, T, uint8_t, a > b) \
   BINARY(GreaterEqual, TAG, T, uint8_t, a >= b) \
-  BINARY(ApproximateEqual, TAG, T, uint8_t, fabs##F(a - b) < (T)p) \
-  /* gradients: (output, dy) ... */ \
-  BINARY(TanhGrad, TAG, T, T, b * ((T)1 - a * a)) \
-  BINARY(SigmoidGrad, TAG, T, T, b * a * ((T)1 - a)) \
-  BINARY(SqrtGrad, TAG, T, T, b * (T)0.5 / a) \
-  BINARY(RsqrtGrad, TAG, T, T, a * a * a * b * (T)-0.5) \
-  BINARY(ReciprocalGrad, TAG, T, T, -b * a * a) \
-  /* ... and (dy, input or output) */ \
-  BINARY(ReluGrad, TAG, T, T, b > 0 ? a : (T)0) \
-  BINARY(Relu6Grad, TAG, T, T, b > 0 && b < 6 ? a : (T)0) \
-  BINARY(LeakyReluGrad, TAG, T, T, b > 0 ? a : a * (T)p) \
-  BINARY(EluGrad, TAG, T, T, b < 0 ? a * (b + (T)1) : a) \
-  BINARY(SeluGrad, TAG, T, T, \
-         b < 0 ? a * (b + (T)1.7580993408473768599) : a * (T)1.0507009873554804934) \
-  BINARY(SoftplusGrad, TAG, T, T, a * pf_sigmoid_##TAG(b)) \
-  BINARY(SoftsignGrad, TAG, T, T, a / (((T)1 + fabs##F(b)) * ((T)1 + fabs##F(b))))
+  BINARY(ApproximateEqual, TAG, T, uint8_t, fabs##F(a - b) < (T)p)
 LOOPS(float, f32, f)
 LOOPS(double, f64, )
 

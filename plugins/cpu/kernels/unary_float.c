@@ -6,7 +6,7 @@
  */
 #define _DEFAULT_SOURCE 1                       /* lgamma_r: lgamma writes a global */
 #include "elementwise.h"
-#include "vmath.h"
+#include "elementwise_exprs.h"
 
 enum { SIN_BLOCK = 256 };
 #define SIN_LIMIT 8192.0f
@@ -48,34 +48,11 @@ static double digamma(double x) {
 }
 static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
 
-#define SELU_SCALE 1.0507009873554804934
-#define SELU_SCALE_ALPHA 1.7580993408473768599
-
 /* T: the element type, TAG: f32 or f64, F: libm's suffix */
+#define LOOP(NAME, T, TAG, EXPR) UNARY(NAME, TAG, T, T, EXPR)
 #define LOOPS(T, TAG, F) \
-  UNARY(Abs, TAG, T, T, fabs##F(x)) \
-  UNARY(Neg, TAG, T, T, -x) \
-  UNARY(Sign, TAG, T, T, x > 0 ? (T)1 : x < 0 ? (T)-1 : x) \
-  UNARY(Square, TAG, T, T, x * x) \
-  UNARY(Sqrt, TAG, T, T, sqrt##F(x)) \
-  UNARY(Rsqrt, TAG, T, T, (T)1 / sqrt##F(x)) \
-  UNARY(Reciprocal, TAG, T, T, (T)1 / x) \
-  UNARY(Floor, TAG, T, T, floor##F(x)) \
-  UNARY(Ceil, TAG, T, T, ceil##F(x)) \
-  UNARY(Round, TAG, T, T, rint##F(x)) \
-  UNARY(Exp, TAG, T, T, pf_exp_##TAG(x)) \
-  UNARY(Expm1, TAG, T, T, pf_expm1_##TAG(x)) \
-  UNARY(Log, TAG, T, T, pf_log_##TAG(x)) \
-  UNARY(Log1p, TAG, T, T, pf_log1p_##TAG(x)) \
-  UNARY(Tanh, TAG, T, T, pf_tanh_##TAG(x)) \
-  UNARY(Sigmoid, TAG, T, T, pf_sigmoid_##TAG(x)) \
-  UNARY(Softplus, TAG, T, T, pf_softplus_##TAG(x)) \
-  UNARY(Softsign, TAG, T, T, x / ((T)1 + fabs##F(x))) \
-  UNARY(Relu, TAG, T, T, x < 0 ? (T)0 : x) \
-  UNARY(Relu6, TAG, T, T, x < 0 ? (T)0 : x > 6 ? (T)6 : x) \
-  UNARY(LeakyRelu, TAG, T, T, x > 0 ? x : x * (T)p) \
-  UNARY(Elu, TAG, T, T, x < 0 ? pf_expm1_##TAG(x) : x) \
-  UNARY(Selu, TAG, T, T, x < 0 ? (T)SELU_SCALE_ALPHA * pf_expm1_##TAG(x) : (T)SELU_SCALE * x) \
+  PF_UNARY_CHEAP(LOOP, T, TAG, F) \
+  PF_UNARY_HEAVY(LOOP, T, TAG, F) \
   UNARY(Tan, TAG, T, T, tan##F(x)) \
   UNARY(Asin, TAG, T, T, asin##F(x)) \
   UNARY(Acos, TAG, T, T, acos##F(x)) \

@@ -1,4 +1,4 @@
-/* fused.h - programs of element-wise ops, run over blocks of elements that stay in registers.
+/* fused_program.h - programs of element-wise ops, run over blocks of elements that stay in registers.
  *
  * `_FusedElementwise` computes a small program: instruction k makes value n_in + k from earlier
  * values (the inputs are values 0 .. n_in - 1).  Three forms of it:
@@ -19,8 +19,8 @@
  *   3. A wide block is WIDE vectors, a narrow one a single vector; steps of both give equal results.
  * Threads: programs and steps are read-only; each thread has a frame.
  */
-#ifndef PF_CPU_FUSED_H
-#define PF_CPU_FUSED_H
+#ifndef PF_CPU_FUSED_PROGRAM_H
+#define PF_CPU_FUSED_PROGRAM_H
 #include "common.h"
 #include "isa.h"
 
@@ -76,7 +76,7 @@ typedef struct {
   void (*enter)(const fused_step *, fused_frame *);
 } fused_machine;
 
-typedef struct { int16_t op, n, arg[3]; double p; } fused_instruction;
+typedef struct { int16_t op, n, arg[3], strict; double p; } fused_instruction;
 typedef struct {
   int32_t n_in, n_instructions, n_results, strict;  /* strict: an op wants equal shapes */
   int16_t result[FUSED_RESULTS];     /* values */
@@ -94,8 +94,6 @@ typedef struct {
 
 /* text, params, results -> program; an error names what is wrong and where */
 pf_status fused_parse(pf_ctx *c, fused_state *s);
-const char *fused_op_name(int32_t op);
-int32_t fused_is_strict(int32_t op);
 
 /* Which values are scalars, and which results are wanted -> steps.  Returns the number of temporaries;
  * temporary t is slot FUSED_INPUTS + t, result r slot FUSED_VALUES + r. */

@@ -1,0 +1,222 @@
+/* fused_program.c - programs of fused_program.h: from text to numbers, from numbers to steps.
+ *
+ *     program  =  instruction { ";" instruction }
+ *     instruction  =  op { " " value }          "Mul 0 1"
+ *
+ * Op names are TensorFlow's op types; AddSame is an addition of equal shapes (a piece of AddN).  The
+ * text comes out of a GraphDef, so nothing about it is believed: names, numbers of operands, and
+ * that values exist before they are used, are checked here, and nowhere later.
+ */
+#include "fused_program.h"
+
+/* ---------------------------------------------------------------- the ops */
+typedef struct { const char *name; int16_t op, n, strict; } op_entry;
+#define UNARY_ENTRY(NAME) {#NAME, FUSED_##NAME, 1, 0},
+#define BINARY_ENTRY(NAME) {#NAME, FUSED_##NAME, 2, 0},
+#define GRAD_ENTRY(NAME) {#NAME, FUSED_##NAME, 2, 1},
+static const op_entry ops[] = {
+    FUSED_EACH_UNARY(UNARY_ENTRY) FUSED_EACH_BINARY(BINARY_ENTRY) FUSED_EACH_GRAD(GRAD_ENTRY)
+    {"AddSame", FUSED_AddSame, 2, 1}, {"Select", FUSED_Select, 3, 1},
+    {"SelectV2", FUSED_Select, 3, 0}, {"AddV2", FUSED_Add, 2, 0}, {"BiasAdd", FUSED_Add, 2, 0},
+    {"RealDiv", FUSED_Div, 2, 0}, {"Inv", FUSED_Reciprocal, 1, 0}, {"Rint", FUSED_Round, 1, 0},
+    {"InvGrad", FUSED_ReciprocalGrad, 2, 1}};
+
+static const op_entry *find_op(const char *name, int64_t len) {
+  for (int64_t i = 0; i < PF_LEN(ops); i++)
+    if ((int64_t)strlen(ops[i].name) == len && !memcmp(ops[i].name, name, (size_t)len))
+      return &ops[i];
+  return NULL;
+}
+
+/* ---------------------------------------------------------------- text -> program */
+typedef struct { const char *at, *end; } cursor;
+static int64_t word(cursor *t, const char **start) { /* up to the next space or semicolon */
+  while (t->at < t->end && *t->at == ' ') t->at++;
+  *start = t->at;
+  while (t->at < t->end && *t->at != ' ' && *t->at != ';') t->at++;
+  return t->at - *start;
+}
+static int32_t number(const char *text, int64_t len) { /* -1: none, or too large */
+  int32_t n = 0;
+  if (len < 1 || len > 3) return -1;
+  for (int64_t i = 0; i < len; i++) {
+    if (text[i] < '0' || text[i] > '9') return -1;
+    n = 10 * n + (text[i] - '0');
+  }
+  return n;
+}
+
+static pf_status parse_instruction(pf_ctx *c, fused_program *p, cursor *t) {
+  const char *text;
+  int64_t len = word(t, &text);
+  int32_t k = p->n_instructions;
+  const op_entry *op = find_op(text, len);
+  if (!op)
+    return PF_INVALID(c, "program: instruction %d has the unknown op '%.*s'", k,
+                      (int)PF_MIN(len, 64), text);
+  if (k == FUSED_INSTRUCTIONS)
+    return PF_INVALID(c, "program: more than %d instructions", FUSED_INSTRUCTIONS);
+  fused_instruction *i = &p->code[p->n_instructions++];
+  i->op = op->op, i->n = op->n, i->strict = op->strict;
+  p->strict |= op->strict;
+  for (int32_t a = 0; a < op->n; a++) {
+    len = word(t, &text);
+    int32_t value = number(text, len);
+    if (value < 0 || value >= p->n_in + k)
+      return PF_INVALID(c, "program: operand %d of instruction %d (%s) must be a value from 0 to %d, "
+                        "got '%.*s'", a, k, op->name, p->n_in + k - 1, (int)PF_MIN(len, 64), text);
+    i->arg[a] = (int16_t)value;
+  }
+  if (word(t, &text))
+    return PF_INVALID(c, "program: instruction %d (%s) takes %d operands", k, op->name, op->n);
+  return PF_OK;
+}
+
+static pf_status parse_results(pf_ctx *c, fused_state *s) {
+  fused_program *p = &s->program;
+  const int64_t *values = (const int64_t *)s->results.items;
+  if (s->results.n < 1 || s->results.n > FUSED_RESULTS || s->results.n != c->n_out)
+    return PF_INVALID(c, "results: from 1 to %d values, one per output, got %" PRId64 " for %d outputs",
+                      FUSED_RESULTS, s->results.n, c->n_out);
+  p->n_results = c->n_out;
+  for (int32_t r = 0; r < c->n_out; r++) {
+    if (values[r] < p->n_in || values[r] >= p->n_in + p->n_instructions)
+      return PF_INVALID(c, "results: must be values of instructions, %d to %d, got %" PRId64, p->n_in,
+                        p->n_in + p->n_instructions - 1, values[r]);
+    p->result[r] = (int16_t)values[r];
+  }
+  return PF_OK;
+}
+
+pf_status fused_parse(pf_ctx *c, fused_state *s) {
+  fused_program *p = &s->program;
+  cursor t = {s->text.data, s->text.data + s->text.len};
+  if (c->n_in < 1 || c->n_in > FUSED_INPUTS)
+    return PF_INVALID(c, "inputs: from 1 to %d, got %d", FUSED_INPUTS, c->n_in);
+  p->n_in = c->n_in;
+  do {
+    PF_TRY(parse_instruction(c, p, &t));
+  } while (t.at < t.end && t.at++);
+  if (s->params.n && s->params.n != p->n_instructions)
+    return PF_INVALID(c, "params: one per instruction or none, got %" PRId64 " for %d", s->params.n,
+                      p->n_instructions);
+  for (int32_t i = 0; i < s->params.n; i++) p->code[i].p = ((const double *)s->params.items)[i];
+  return parse_results(c, s);
+}
+
+/* ---------------------------------------------------------------- program -> steps */
+typedef struct {
+  const fused_program *p;
+  const fused_choice *how;
+  fused_step *steps;
+  int32_t n, acc;                    /* steps; the value in the accumulator, or -1 */
+  int32_t n_temporaries;
+  int16_t uses[FUSED_VALUES];        /* operands and results that still want the value */
+  int16_t slot[FUSED_VALUES];        /* where it lies in memory; -1: nowhere */
+  uint8_t needed[FUSED_VALUES], busy[FUSED_INSTRUCTIONS];
+} compiler;
+
+static void emit(compiler *m, int32_t code, int32_t variant, int32_t slot, double p) {
+  fused_step *s = &m->steps[m->n++];
+  s->run = m->how->machine->run[code][variant];
+  s->slot = (int16_t)slot, s->slot2 = 0, s->p = p;
+}
+static int is_scalar(const compiler *m, int32_t value) {
+  return value < m->p->n_in && m->how->scalar[value];
+}
+static int32_t new_temporary(compiler *m) {
+  int32_t t = 0;
+  while (m->busy[t]) t++;
+  m->busy[t] = 1;
+  m->n_temporaries = PF_MAX(m->n_temporaries, t + 1);
+  return FUSED_INPUTS + t;
+}
+static void used(compiler *m, int32_t value) { /* the last use frees a temporary */
+  if (--m->uses[value] == 0 && value >= m->p->n_in && m->slot[value] >= 0)
+    m->busy[m->slot[value] - FUSED_INPUTS] = 0;
+}
+
+static void find_needed(compiler *m) {
+  const fused_program *p = m->p;
+  for (int32_t r = 0; r < p->n_results; r++)
+    if (m->how->store[r] >= 0) m->needed[p->result[r]] = 1;
+  for (int32_t k = p->n_instructions - 1; k >= 0; k--)
+    if (m->needed[p->n_in + k])
+      for (int32_t a = 0; a < p->code[k].n; a++) {
+        m->needed[p->code[k].arg[a]] = 1;
+        m->uses[p->code[k].arg[a]]++;
+      }
+}
+
+/* brings `value` into the accumulator */
+static void load(compiler *m, int32_t value) {
+  if (m->acc != value) emit(m, FUSED_load, is_scalar(m, value), m->slot[value], 0);
+  m->acc = value;
+}
+
+static void instruction(compiler *m, const fused_instruction *i) {
+  int32_t a = i->arg[0], b = i->arg[1], op = i->op;
+  if (i->n == 1) {
+    load(m, a);
+    emit(m, op, 0, 0, i->p);
+  } else if (i->n == 3) {
+    load(m, a);
+    emit(m, op, is_scalar(m, b) + 2 * is_scalar(m, i->arg[2]), m->slot[b], i->p);
+    m->steps[m->n - 1].slot2 = m->slot[i->arg[2]];
+  } else if (m->acc == b && m->acc != a) {
+    emit(m, op, is_scalar(m, a) ? FUSED_RS : FUSED_RM, m->slot[a], i->p);
+  } else {
+    load(m, a);
+    int32_t plain = op == FUSED_Maximum ? FUSED_MaximumPlain : op == FUSED_Minimum ? FUSED_MinimumPlain : 0;
+    if (plain && is_scalar(m, b) && m->how->plain[b] && m->how->machine->run[plain][FUSED_S]) op = plain;
+    emit(m, op, is_scalar(m, b) ? FUSED_S : FUSED_M, m->slot[b], i->p);
+  }
+  for (int32_t k = 0; k < i->n; k++) used(m, i->arg[k]);
+}
+
+/* Results are exact in half precision when they are one of the operands, or 0. */
+static int rounds(int32_t op) {
+  switch (op) {
+    case FUSED_Abs: case FUSED_Neg: case FUSED_Sign: case FUSED_Floor: case FUSED_Ceil:
+    case FUSED_Round: case FUSED_Relu: case FUSED_Relu6: case FUSED_Maximum: case FUSED_Minimum:
+    case FUSED_ReluGrad: case FUSED_Relu6Grad: case FUSED_Select: case FUSED_Equal:
+    case FUSED_NotEqual: case FUSED_Less: case FUSED_LessEqual: case FUSED_Greater:
+    case FUSED_GreaterEqual: case FUSED_LogicalAnd: case FUSED_LogicalOr: case FUSED_LogicalNot:
+      return 0;
+    default: return 1;
+  }
+}
+
+/* Is `value` wanted from memory: by an instruction that does not follow at once, or as its second use? */
+static int wants_memory(const compiler *m, int32_t k, int32_t value) {
+  const fused_program *p = m->p;
+  if (m->uses[value] == 0) return 0;
+  if (m->uses[value] > 1) return 1;
+  do k++; while (k < p->n_instructions && !m->needed[p->n_in + k]);
+  const fused_instruction *next = &p->code[k];
+  return !(next->arg[0] == value || (next->n == 2 && next->arg[1] == value));
+}
+
+int32_t fused_compile(const fused_program *p, const fused_choice *how, fused_step *steps) {
+  compiler m;
+  memset(&m, 0, sizeof m);
+  m.p = p, m.how = how, m.steps = steps, m.acc = -1;
+  for (int32_t v = 0; v < FUSED_VALUES; v++) m.slot[v] = (int16_t)(v < p->n_in ? v : -1);
+  find_needed(&m);
+  for (int32_t k = 0; k < p->n_instructions; k++) {
+    int32_t value = p->n_in + k;
+    if (!m.needed[value]) continue;
+    instruction(&m, &p->code[k]);
+    m.acc = value;
+    if (how->round && rounds(p->code[k].op)) emit(&m, how->round, 0, 0, 0);
+    for (int32_t r = 0; r < p->n_results; r++)
+      if (p->result[r] == value && how->store[r] >= 0)
+        emit(&m, how->store[r], 0, FUSED_VALUES + r, 0);
+    if (wants_memory(&m, k, value)) {
+      m.slot[value] = (int16_t)new_temporary(&m);
+      emit(&m, FUSED_store, 0, m.slot[value], 0);
+    }
+  }
+  emit(&m, FUSED_end, 0, 0, 0);
+  return m.n_temporaries;
+}

@@ -1,0 +1,244 @@
+/* fused_steps.h - the steps of fused_program.h for one element type T and one block size: NV vectors.
+ *
+ * fused_machines.c includes it with T, TAG, VEC (a vector of VL elements of T), NV, WIDTH (a suffix)
+ * and TYPE_F32, TYPE_F64 or TYPE_I32 set; it leaves fused_TAG_WIDTH, a fused_machine's tables.
+ *
+ * Expressions are those of scalars: the compiler turns the loop over one vector's elements into
+ * vector instructions, and a step's tail call into a jump.  (Without tail calls the depth is the
+ * number of steps.)
+ */
+#define NAME3_(a, b, c) a##_##b##c
+#define NAME3(a, b, c) NAME3_(a, b, c)
+#define STEP(name) NAME3(name, TAG, WIDTH)
+typedef VEC STEP(unaligned) __attribute__((aligned(1), may_alias));
+#if NV == 8
+#define REGISTERS VEC v0, VEC v1, VEC v2, VEC v3, VEC v4, VEC v5, VEC v6, VEC v7
+#define PASSED v0, v1, v2, v3, v4, v5, v6, v7
+#define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#else
+#define REGISTERS VEC v0
+#define PASSED v0
+#define EACH(X) X(0)
+#endif
+#define AT(p, i) (((const STEP(unaligned) *)(p))[i])
+#define PUT(p, i) (((STEP(unaligned) *)(p))[i])
+#define SCALAR(slot) (*(const T *)f->at[slot] - (VEC){0}) /* - keeps the sign of zero */
+typedef void (*STEP(fused_run))(REGISTERS, const fused_step *, fused_frame *);
+#define BEGIN(name) static void STEP(name)(REGISTERS, const fused_step *s, fused_frame *f)
+#define NEXT ((STEP(fused_run))s[1].run)(PASSED, s + 1, f)
+
+/* one vector through a scalar expression */
+#define VECTOR_OF_ONE(NAME, EXPR) \
+  PF_INLINE VEC STEP(NAME##_v)(VEC v, T p) { \
+    T xs[VL] __attribute__((aligned(64))); \
+    memcpy(xs, &v, sizeof v); \
+    (void)p; \
+    for (int i = 0; i < VL; i++) { T x = xs[i]; xs[i] = (T)(EXPR); } \
+    memcpy(&v, xs, sizeof v); \
+    return v; \
+  }
+#define VECTOR_OF_TWO(NAME, EXPR) \
+  PF_INLINE VEC STEP(NAME##_v)(VEC v, VEC w, T p) { \
+    T as[VL] __attribute__((aligned(64))), bs[VL] __attribute__((aligned(64))); \
+    memcpy(as, &v, sizeof v); \
+    memcpy(bs, &w, sizeof w); \
+    (void)p; \
+    for (int i = 0; i < VL; i++) { T a = as[i], b = bs[i]; as[i] = (T)(EXPR); } \
+    memcpy(&v, as, sizeof v); \
+    return v; \
+  }
+#define BINARY_STEPS(NAME, M, S_, RM, RS) \
+  BEGIN(NAME##_m) { const void *w = f->at[s->slot]; M NEXT; } \
+  BEGIN(NAME##_s) { VEC w = SCALAR(s->slot); S_ NEXT; } \
+  BEGIN(NAME##_rm) { const void *w = f->at[s->slot]; RM NEXT; } \
+  BEGIN(NAME##_rs) { VEC w = SCALAR(s->slot); RS NEXT; }
+
+#define ONE(NAME, i) v##i = STEP(NAME##_v)(v##i, (T)s->p);
+#define TWO_M(NAME, i) v##i = STEP(NAME##_v)(v##i, AT(w, i), (T)s->p);
+#define TWO_S(NAME, i) v##i = STEP(NAME##_v)(v##i, w, (T)s->p);
+#define TWO_RM(NAME, i) v##i = STEP(NAME##_v)(AT(w, i), v##i, (T)s->p);
+#define TWO_RS(NAME, i) v##i = STEP(NAME##_v)(w, v##i, (T)s->p);
+#if NV == 8
+#define ALL(ONE_, NAME) \
+  ONE_(NAME, 0) ONE_(NAME, 1) ONE_(NAME, 2) ONE_(NAME, 3) ONE_(NAME, 4) ONE_(NAME, 5) \
+  ONE_(NAME, 6) ONE_(NAME, 7)
+#else
+#define ALL(ONE_, NAME) ONE_(NAME, 0)
+#endif
+#define CHEAP_ONE(NAME, T_, TAG_, EXPR) \
+  VECTOR_OF_ONE(NAME, EXPR) BEGIN(NAME) { ALL(ONE, NAME) NEXT; }
+#define CHEAP_TWO(NAME, T_, TAG_, EXPR) \
+  VECTOR_OF_TWO(NAME, EXPR) \
+  BINARY_STEPS(NAME, ALL(TWO_M, NAME), ALL(TWO_S, NAME), ALL(TWO_RM, NAME), ALL(TWO_RS, NAME))
+
+/* Long expressions: the block goes through memory and one loop, so that the code stays small. */
+#define SPILL(i) PUT(xs, i) = v##i;
+#define FILL(i) v##i = AT(xs, i);
+#define HEAVY_ONE(NAME, T_, TAG_, EXPR) \
+  BEGIN(NAME) { \
+    T xs[NV * VL] __attribute__((aligned(64))); \
+    EACH(SPILL) \
+    { T p = (T)s->p; (void)p; \
+      PF_IVDEP for (int i = 0; i < NV * VL; i++) { T x = xs[i]; xs[i] = (T)(EXPR); } } \
+    EACH(FILL) \
+    NEXT; \
+  }
+#define HEAVY_LOOP(A, B, EXPR) { \
+    T xs[NV * VL] __attribute__((aligned(64))), p = (T)s->p; \
+    const T *ws = (const T *)f->at[s->slot]; \
+    (void)p; \
+    EACH(SPILL) \
+    PF_IVDEP for (int i = 0; i < NV * VL; i++) { T a = A, b = B; xs[i] = (T)(EXPR); } \
+    EACH(FILL) \
+  }
+#define HEAVY_TWO(NAME, T_, TAG_, EXPR) \
+  BEGIN(NAME##_m) { HEAVY_LOOP(xs[i], ws[i], EXPR) NEXT; } \
+  BEGIN(NAME##_s) { HEAVY_LOOP(xs[i], ws[0], EXPR) NEXT; } \
+  BEGIN(NAME##_rm) { HEAVY_LOOP(ws[i], xs[i], EXPR) NEXT; } \
+  BEGIN(NAME##_rs) { HEAVY_LOOP(ws[0], xs[i], EXPR) NEXT; }
+
+/* truth values are 1 and 0 */
+#define LOGIC(TWO_, ONE_) \
+  TWO_(Equal, T, TAG, a == b) TWO_(NotEqual, T, TAG, a != b) TWO_(Less, T, TAG, a < b) \
+  TWO_(LessEqual, T, TAG, a <= b) TWO_(Greater, T, TAG, a > b) TWO_(GreaterEqual, T, TAG, a >= b) \
+  TWO_(LogicalAnd, T, TAG, a != 0 && b != 0) TWO_(LogicalOr, T, TAG, a != 0 || b != 0) \
+  ONE_(LogicalNot, T, TAG, x == 0)
+LOGIC(CHEAP_TWO, CHEAP_ONE)
+
+#if defined(TYPE_I32)
+#define U (uint32_t)
+CHEAP_ONE(Abs, T, TAG, x < 0 ? U 0 - U x : U x)
+CHEAP_ONE(Neg, T, TAG, U 0 - U x)
+CHEAP_ONE(Sign, T, TAG, (x > 0) - (x < 0))
+CHEAP_ONE(Square, T, TAG, U x * U x)
+CHEAP_ONE(Relu, T, TAG, x > 0 ? x : 0)
+CHEAP_ONE(Relu6, T, TAG, x > 6 ? 6 : x > 0 ? x : 0)
+CHEAP_TWO(Add, T, TAG, U a + U b)
+CHEAP_TWO(Sub, T, TAG, U a - U b)
+CHEAP_TWO(Mul, T, TAG, U a * U b)
+CHEAP_TWO(Maximum, T, TAG, a > b ? a : b)
+CHEAP_TWO(Minimum, T, TAG, a < b ? a : b)
+CHEAP_TWO(SquaredDifference, T, TAG, (U a - U b) * (U a - U b))
+CHEAP_TWO(ReluGrad, T, TAG, b > 0 ? a : 0)
+CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
+#undef U
+#else
+#ifdef TYPE_F32
+#define LIST(X, WHICH) WHICH(X, float, f32, f)
+HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
+CHEAP_ONE(round_half, T, TAG, pf_from_half(pf_to_half(x)))
+CHEAP_ONE(round_bfloat16, T, TAG, pf_from_bf16(pf_to_bf16(x)))
+#else
+#define LIST(X, WHICH) WHICH(X, double, f64, )
+#endif
+LIST(CHEAP_ONE, PF_UNARY_CHEAP)
+LIST(HEAVY_ONE, PF_UNARY_HEAVY)
+LIST(CHEAP_TWO, PF_BINARY_CHEAP)
+LIST(HEAVY_TWO, PF_BINARY_HEAVY)
+LIST(CHEAP_TWO, PF_GRAD_CHEAP)
+LIST(HEAVY_TWO, PF_GRAD_HEAVY)
+/* b is a number other than zero: one instruction, with a's NaN kept */
+VECTOR_OF_TWO(MaximumPlain, b > a ? b : a)
+VECTOR_OF_TWO(MinimumPlain, b < a ? b : a)
+BEGIN(MaximumPlain_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, MaximumPlain) NEXT; }
+BEGIN(MinimumPlain_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, MinimumPlain) NEXT; }
+#endif
+
+/* the accumulator is the condition */
+PF_INLINE VEC STEP(Select_v)(VEC c, VEC a, VEC b) {
+  T cs[VL] __attribute__((aligned(64))), as[VL] __attribute__((aligned(64))),
+      bs[VL] __attribute__((aligned(64)));
+  memcpy(cs, &c, sizeof c), memcpy(as, &a, sizeof a), memcpy(bs, &b, sizeof b);
+  for (int i = 0; i < VL; i++) as[i] = cs[i] != 0 ? as[i] : bs[i];
+  memcpy(&a, as, sizeof a);
+  return a;
+}
+#define SELECT_MM(i) v##i = STEP(Select_v)(v##i, AT(x, i), AT(y, i));
+#define SELECT_SM(i) v##i = STEP(Select_v)(v##i, xs, AT(y, i));
+#define SELECT_MS(i) v##i = STEP(Select_v)(v##i, AT(x, i), ys);
+#define SELECT_SS(i) v##i = STEP(Select_v)(v##i, xs, ys);
+BEGIN(Select_mm) { const void *x = f->at[s->slot], *y = f->at[s->slot2]; EACH(SELECT_MM) NEXT; }
+BEGIN(Select_sm) { VEC xs = SCALAR(s->slot); const void *y = f->at[s->slot2]; EACH(SELECT_SM) NEXT; }
+BEGIN(Select_ms) { const void *x = f->at[s->slot]; VEC ys = SCALAR(s->slot2); EACH(SELECT_MS) NEXT; }
+BEGIN(Select_ss) { VEC xs = SCALAR(s->slot), ys = SCALAR(s->slot2); EACH(SELECT_SS) NEXT; }
+
+/* ---------------------------------------------------------------- to and from memory */
+#define LOAD_M(i) v##i = AT(w, i);
+#define LOAD_S(i) v##i = w;
+#define STORE_ONE(i) PUT(w, i) = v##i;
+BEGIN(load_m) { const void *w = f->at[s->slot]; EACH(LOAD_M) NEXT; }
+BEGIN(load_s) { VEC w = SCALAR(s->slot); EACH(LOAD_S) NEXT; }
+BEGIN(store) { void *w = f->at[s->slot]; EACH(STORE_ONE) NEXT; }
+#define STREAM_ONE(i) FUSED_STREAM((char *)w + (i) * sizeof(VEC), v##i);
+BEGIN(stream) { void *w = f->at[s->slot]; EACH(STREAM_ONE) NEXT; } /* aligned, past the caches */
+#define STORE_AS(NAME, TYPE, EXPR) \
+  BEGIN(NAME) { \
+    T xs[NV * VL] __attribute__((aligned(64))); \
+    TYPE *w = (TYPE *)f->at[s->slot]; \
+    EACH(SPILL) \
+    for (int i = 0; i < NV * VL; i++) { T x = xs[i]; w[i] = (TYPE)(EXPR); } \
+    NEXT; \
+  }
+STORE_AS(store_bool, uint8_t, x != 0)
+#ifdef TYPE_F32
+STORE_AS(store_half, uint16_t, pf_to_half(x))
+STORE_AS(store_bfloat16, uint16_t, pf_to_bf16(x))
+#endif
+BEGIN(end) { (void)s, (void)f; }
+static void STEP(enter)(const fused_step *s, fused_frame *f) {
+  VEC zero = {0};
+#if NV == 8
+  ((STEP(fused_run))s->run)(zero, zero, zero, zero, zero, zero, zero, zero, s, f);
+#else
+  ((STEP(fused_run))s->run)(zero, s, f);
+#endif
+}
+
+/* ---------------------------------------------------------------- the table */
+#define RUN(step) ((void (*)(void))STEP(step))
+#define ENTRY_ONE(NAME, ...) [FUSED_##NAME] = {RUN(NAME)},
+#define ENTRY_TWO(NAME, ...) \
+  [FUSED_##NAME] = {RUN(NAME##_m), RUN(NAME##_s), RUN(NAME##_rm), RUN(NAME##_rs)},
+#define STEP_TABLE { \
+  LOGIC(ENTRY_TWO, ENTRY_ONE) TYPED_TABLE \
+  [FUSED_AddSame] = {RUN(Add_m), RUN(Add_s), RUN(Add_rm), RUN(Add_rs)}, \
+  [FUSED_Select] = {RUN(Select_mm), RUN(Select_sm), RUN(Select_ms), RUN(Select_ss)}, \
+  [FUSED_load] = {RUN(load_m), RUN(load_s)}, \
+  [FUSED_store] = {RUN(store)}, [FUSED_stream] = {RUN(stream)}, \
+  [FUSED_store_bool] = {RUN(store_bool)}, [FUSED_end] = {RUN(end)}}
+#if defined(TYPE_I32)
+#define TYPED_TABLE \
+  ENTRY_ONE(Abs) ENTRY_ONE(Neg) ENTRY_ONE(Sign) ENTRY_ONE(Square) ENTRY_ONE(Relu) \
+  ENTRY_ONE(Relu6) ENTRY_TWO(Add) ENTRY_TWO(Sub) ENTRY_TWO(Mul) ENTRY_TWO(Maximum) \
+  ENTRY_TWO(Minimum) ENTRY_TWO(SquaredDifference) ENTRY_TWO(ReluGrad) ENTRY_TWO(Relu6Grad)
+#else
+#define FLOAT_TABLE \
+  LIST(ENTRY_ONE, PF_UNARY_CHEAP) LIST(ENTRY_ONE, PF_UNARY_HEAVY) \
+  LIST(ENTRY_TWO, PF_BINARY_CHEAP) LIST(ENTRY_TWO, PF_BINARY_HEAVY) \
+  LIST(ENTRY_TWO, PF_GRAD_CHEAP) LIST(ENTRY_TWO, PF_GRAD_HEAVY) \
+  [FUSED_MaximumPlain] = {[FUSED_S] = RUN(MaximumPlain_s)}, \
+  [FUSED_MinimumPlain] = {[FUSED_S] = RUN(MinimumPlain_s)},
+#ifdef TYPE_F32
+#define TYPED_TABLE FLOAT_TABLE ENTRY_ONE(Erf) ENTRY_ONE(round_half) ENTRY_ONE(round_bfloat16) \
+  ENTRY_ONE(store_half) ENTRY_ONE(store_bfloat16)
+#else
+#define TYPED_TABLE FLOAT_TABLE
+#endif
+#endif
+static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, STEP(enter)};
+
+#undef T
+#undef TAG
+#undef VEC
+#undef VL
+#undef NV
+#undef WIDTH
+#undef TYPE_F32
+#undef TYPE_F64
+#undef TYPE_I32
+#undef REGISTERS
+#undef PASSED
+#undef EACH
+#undef ALL
+#undef LIST
+#undef TYPED_TABLE

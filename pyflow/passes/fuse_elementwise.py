@@ -1,0 +1,223 @@
+"""Element-wise fusion: chains and trees of element-wise ops become one node each.
+
+    %a = Mul(%x, %c)                       %y = _FusedElementwise(%x, %c) {nodes: [a, b, y],
+    %b = AddV2(%a, %c)              ->         program: "Mul 0 1;AddV2 2 1;Relu 3", results: [4]}
+    %y = Relu(%b)
+
+The kernel runs such a program over blocks that stay in registers (ops/fused_elementwise_ops.py says
+what a program is), so that only the inputs are read and only the result is written.
+
+Invariants
+    1. A group has one result, that of its last node, whose name, origin and place the fused node
+       takes.  All readers of the other nodes are in the group: they are not fetched, and nothing
+       waits for them by a control edge.
+    2. Results are the same bits: instructions compute what the ops' own kernels compute, and
+       broadcast as they do, whatever the shapes of the step are.  A mismatch names the user's node.
+    3. Nodes join a group only if their static shapes say that they are as large as its result,
+       as far as that is known: nothing small is computed for every row.
+    4. The fused node waits for what the nodes of its group waited for.  As its result is what all
+       of them are for, that makes no cycle.
+    5. One walk against construction order: readers are looked at before what they read.  The time is
+       linear in the nodes and edges.
+
+Threads: works on the caller's graph, in place.
+
+    counts = fuse_elementwise.fuse(graph)       # {"Add": 2, "Mul": 1}: nodes that are in groups now
+"""
+import collections
+
+from pyflow.framework import dtypes
+from pyflow.ops.fused_elementwise_ops import (INSTRUCTIONS, MAX_INPUTS, MAX_INSTRUCTIONS,
+                                              WITH_ALPHA)
+from pyflow.passes import pure
+from pyflow.passes.node import is_ref
+
+OP = "_FusedElementwise"
+_FLOATS = frozenset((dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16))
+_OF_INTS = frozenset("""Abs Neg Sign Square Relu Relu6 Add AddV2 AddN Sub Mul Maximum Minimum
+    SquaredDifference ReluGrad Relu6Grad Equal NotEqual Less LessEqual Greater GreaterEqual Select
+    SelectV2 BiasAdd""".split())
+_LOGIC = frozenset(("LogicalAnd", "LogicalOr", "LogicalNot"))
+_OPS = frozenset(INSTRUCTIONS) - {"AddSame"} | {"AddN"}
+
+
+class _Group:
+    """The nodes of one program; `root` is the last one, `edges` what the group reads."""
+
+    __slots__ = ("root", "members", "edges", "type", "dims", "length")
+
+    def __init__(self, node, dtype, length):
+        self.root, self.members, self.type, self.length = node, {node}, dtype, length
+        self.edges, self.dims = set(node.inputs), _dims(node, 0)
+
+
+def fuse(graph):
+    """Fuses in place.  Returns {op type: how many nodes of it are part of a program now}."""
+    found = {}
+    for node in graph.nodes:
+        if node.op in _OPS and _is_candidate(node):
+            found[node] = None
+    if len(found) < 2:
+        return {}
+    groups = _grow(graph, found)
+    counts = collections.Counter()
+    gone = set()
+    for group in groups:
+        if len(group.members) > 1:
+            counts.update(n.op for n in group.members)
+            _replace(group)
+            gone |= group.members - {group.root}
+    if gone:
+        graph.nodes = [n for n in graph.nodes if n not in gone]
+    return dict(counts)
+
+
+def _is_candidate(node):
+    op, attrs = node.op, node.attrs
+    if len(node.types) != 1 or node.device and ":CPU:" not in node.device:
+        return False
+    if any(is_ref(source.types[index]) for source, index in node.inputs):
+        return False
+    if op in _LOGIC:
+        return True
+    dtype = attrs.get("T")
+    if dtype is dtypes.int32:
+        return op in _OF_INTS and _fits(node)
+    return dtype in _FLOATS and (op != "Erf" or dtype is not dtypes.float64) and _fits(node)
+
+
+def _fits(node):
+    """Conditions of single ops: what their instruction would do differently."""
+    op = node.op
+    if op == "BiasAdd":
+        x, bias = (_dims(*edge) for edge in node.inputs)
+        return (node.attrs.get("data_format", "NHWC") in ("NHWC", b"NHWC") and x is not None
+                and len(x) >= 2 and bias is not None and len(bias) == 1 and bias[0] is not None
+                and bias[0] == x[-1])
+    if op in ("Equal", "NotEqual"):
+        return bool(node.attrs.get("incompatible_shape_error", True))
+    if op == "AddN":
+        return 2 <= len(node.inputs) <= 16
+    if op == "Select":
+        condition, x = (pure.full_shape(*edge) for edge in node.inputs[:2])
+        return condition is not None and condition == x
+    return True
+
+
+def _grow(graph, candidates):
+    """The groups, last ones first.  candidates: {node: None}, which becomes {node: group}."""
+    readers, held = collections.defaultdict(list), set()
+    for node in graph.nodes:
+        for source, _ in node.inputs:
+            if source in candidates:
+                readers[source].append(node)
+        held.update(node.controls)
+    groups = []
+    for node in reversed(list(candidates)):
+        group = None
+        if node not in held:
+            group = _common(readers[node], candidates)
+            if group is not None and not _join(group, node):
+                group = None
+        if group is None and node.op not in _LOGIC:
+            group = _Group(node, node.attrs["T"], _length(node))
+            groups.append(group)
+        candidates[node] = group
+    return groups
+
+
+def _common(readers, group_of):
+    """The group all readers are in, or None."""
+    group = group_of.get(readers[0]) if readers else None
+    for reader in readers:
+        if group_of.get(reader) is not group:
+            return None
+    return group
+
+
+def _length(node):
+    return len(node.inputs) - 1 if node.op == "AddN" else 1
+
+
+def _join(group, node):
+    if (node.device != group.root.device or node.op not in _LOGIC
+            and node.attrs["T"] is not group.type or not _as_large(_dims(node, 0), group.dims)):
+        return False
+    edges = {e for e in group.edges if e[0] is not node}
+    edges.update(node.inputs)
+    length = group.length + _length(node)
+    if len(edges) > MAX_INPUTS or length > MAX_INSTRUCTIONS:
+        return False
+    group.members.add(node)
+    group.edges, group.length = edges, length
+    return True
+
+
+def _dims(node, index):
+    shape = node.shapes[index] if node.shapes else None
+    return shape.as_tuple() if shape is not None else None
+
+
+def _as_large(dims, whole):
+    """True unless it is known that a tensor of `dims` is repeated to become one of `whole`."""
+    if dims == whole:
+        return True
+    if dims is None or whole is None or len(dims) != len(whole):
+        return False
+    return all(d == w or d is None and w != 1 or w is None and d != 1
+               for d, w in zip(dims, whole))
+
+
+class _Writer:
+    """Writes a group's program: `lines`, `params`, `nodes`; values are numbered as they appear."""
+
+    def __init__(self, group):
+        self.group, self.inputs, self.lines, self.params, self.nodes = group, {}, [], [], []
+        self._value = {}
+        for node in self._ordered():
+            for edge in node.inputs:
+                if edge[0] not in group.members:
+                    self.inputs.setdefault(edge, len(self.inputs))
+        for node in self._ordered():
+            self._write(node)
+
+    def _ordered(self):
+        """The members, operands first, each chain in one piece."""
+        members, ordered, stack = self.group.members, {}, [self.group.root]
+        while stack:
+            node = stack[-1]
+            waiting = [s for s, _ in node.inputs if s in members and s not in ordered]
+            if waiting:
+                stack += reversed(waiting)
+            else:
+                ordered[stack.pop()] = True
+        return ordered
+
+    def _write(self, node):
+        values = [self.inputs[e] if e in self.inputs else self._value[e[0]] for e in node.inputs]
+        if node.op == "AddN":
+            value = values[0]
+            for other in values[1:]:
+                value = self._line(node, "AddSame", (value, other))
+        else:
+            value = self._line(node, node.op, values)
+        self._value[node] = value
+
+    def _line(self, node, op, values):
+        self.lines.append(" ".join((op, *map(str, values))))
+        self.params.append(float(node.attrs.get("alpha", 0.0)) if op in WITH_ALPHA else 0.0)
+        self.nodes.append(node.name)
+        return len(self.inputs) + len(self.lines) - 1
+
+
+def _replace(group):
+    """Makes the root the fused node."""
+    root, written = group.root, _Writer(group)
+    controls = {c: None for n in written._ordered() for c in n.controls}
+    root.attrs = {
+        "program": ";".join(written.lines), "results": [len(written.inputs) + len(written.lines) - 1],
+        "nodes": written.nodes, "T": group.type, "Tout": [root.types[0]],
+        "Tin": [source.types[index] for source, index in written.inputs]}
+    if any(written.params):
+        root.attrs["params"] = written.params
+    root.op, root.inputs, root.controls = OP, list(written.inputs), list(controls)
