@@ -73,7 +73,7 @@ class Node:
         rank is known."""
         shape = self.value(i).shape
         if shape is None:
-            raise self.unsupported(f"the rank of input {i} is not known while the graph is built")
+            raise self.needs(self.value(i).tensor, f"the rank of input {i}")
         return shape
 
     def static_shape(self, i):

@@ -6,7 +6,7 @@ head."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, ints, scalar, sizes
+from pyflow.interop.onnx.ops.common import Value, ints, scalar, sequence, sizes
 from pyflow.interop.onnx.registry import converter
 
 
@@ -54,6 +54,100 @@ def rotary_embedding(node):
     return tf.reshape(tf.transpose(made, [0, 2, 1, 3]), sizes(node.x(0))) if flat else made
 
 
+@converter("Attention", since=23)
+def attention(node):
+    """Q, K, V, mask, past key, past value, lengths -> output, present key, present value, scores.
+
+    A query that may see no key gives zeros."""
+    flat = node.rank(0) == 3
+    q, k, v = (node.x(i) for i in range(3))
+    if flat:
+        q = _heads(q, node.attr("q_num_heads"))
+        k, v = (_heads(t, node.attr("kv_num_heads")) for t in (k, v))
+    if node.has(4):
+        k, v = tf.concat([node.x(4), k], 2), tf.concat([node.x(5), v], 2)
+    present, dtype = (k, v), q.dtype
+    group = q.shape.as_tuple()[1] // k.shape.as_tuple()[1]
+    k, v = _repeated(k, group), _repeated(v, group)
+    wide = dtype if dtype.size >= 4 else tf.float32
+    scale = node.attr("scale", None)
+    scale = 1 / np.sqrt(q.shape.as_tuple()[-1]) if scale is None else scale
+    scores = tf.matmul(tf.cast(q, wide) * tf.constant(np.array(scale, wide.as_numpy_dtype)),
+                       tf.cast(k, wide), transpose_b=True)
+    stages = [scores]
+    cap = node.attr("softcap", 0.0)
+    if cap > 0:
+        scores = tf.tanh(scores / scalar(cap, scores)) * scalar(cap, scores)
+    stages.append(scores)
+    bias = _bias(node, scores)
+    if bias is not None:
+        scores = scores + bias
+    stages.append(scores)
+    stages.append(_chances(scores, bias))
+    y = tf.cast(tf.matmul(stages[3], tf.cast(v, wide)), node.value(2).dtype)
+    if flat:
+        y = tf.transpose(y, [0, 2, 1, 3])
+        y = tf.reshape(y, tf.concat([sizes(y)[:2], ints([y.shape.as_tuple()[2]
+                                                         * y.shape.as_tuple()[3]])], 0))
+    shown = tf.cast(stages[node.attr("qk_matmul_output_mode", 0)], dtype)
+    return [y, *present, shown][:len(node.outputs)]
+
+
+def _chances(scores, bias):
+    """The softmax, 0 in rows that the bias forbids entirely."""
+    if bias is None:
+        return tf.nn.softmax(scores)
+    none = tf.equal(tf.reduce_max(bias, -1, keepdims=True), scalar(-np.inf, bias))
+    safe = tf.where_v2(none, scalar(0, scores), scores)
+    return tf.where_v2(none, scalar(0, scores), tf.nn.softmax(safe))
+
+
+def _bias(node, scores):
+    """What is added to scores [B, heads, queries, keys]: mask, causality, window, lengths."""
+    own = sizes(scores)
+    queries, keys = own[2], own[3]
+    total = None
+    if node.has(3):
+        total = _mask(node, keys, scores.dtype)
+    rows = tf.reshape(sequence(queries), [-1, 1])
+    columns = tf.reshape(sequence(keys), [1, -1])
+    lengths = tf.cast(node.x(6), tf.int64) if node.has(6) else None
+    if node.has(4):
+        rows = rows + sizes(node.x(4))[2]
+    elif lengths is not None:
+        rows = rows + tf.reshape(lengths - queries, [-1, 1, 1, 1])
+    conditions = []
+    if node.attr("is_causal", 0):
+        conditions.append(tf.less_equal(columns, rows))
+    for name, distance in (("left_window_size", rows - columns),
+                           ("right_window_size", columns - rows)):
+        size = node.attr(name, -1)
+        if size >= 0:
+            conditions.append(tf.less_equal(distance, tf.constant(np.int64(size))))
+    if lengths is not None:
+        conditions.append(tf.less(columns, tf.reshape(lengths, [-1, 1, 1, 1])))
+    for condition in conditions:
+        part = _allowed(condition, scores.dtype)
+        total = part if total is None else total + part
+    return total
+
+
+def _allowed(condition, dtype):
+    """0 where the condition holds, else -inf."""
+    np_type = dtype.as_numpy_dtype
+    return tf.where_v2(condition, tf.constant(np_type(0)), tf.constant(np_type(-np.inf)))
+
+
+def _mask(node, keys, dtype):
+    """The mask as a bias, its last axis filled up with what forbids."""
+    mask, rank = node.x(3), node.rank(3)
+    made = _allowed(mask, dtype) if mask.dtype is tf.bool else tf.cast(mask, dtype)
+    missing = keys - sizes(mask)[rank - 1]
+    table = tf.concat([tf.zeros([rank - 1, 2], tf.int64), tf.reshape(tf.stack([np.int64(0), missing]),
+                                                                     [1, 2])], 0)
+    return tf.pad(made, table, constant_values=tf.constant(dtype.as_numpy_dtype(-np.inf)))
+
+
 @converter("FlexAttention", domain="ai.onnx.preview")
 def flex_attention(node):
     """Scores and probabilities may go through subgraphs."""
@@ -90,16 +184,17 @@ def causal_conv_with_state(node):
         before = tf.fill(tf.concat([sizes(x)[:2], ints([k - 1])], 0), scalar(0, x))
     whole = tf.concat([before, x], 2)
     length = sizes(x)[2]
+    wide = x.dtype if x.dtype.size >= 4 else tf.float32
     total = None
     for i in range(k):
         part = tf.slice(whole, ints([0, 0, i]), tf.concat([sizes(x)[:2], [length]], 0))
-        part = part * tf.reshape(w[:, 0, i], [1, channels, 1])
+        part = tf.cast(part, wide) * tf.reshape(tf.cast(w[:, 0, i], wide), [1, channels, 1])
         total = part if total is None else total + part
     if node.has(2):
-        total = total + tf.reshape(node.x(2), [1, channels, 1])
+        total = total + tf.reshape(tf.cast(node.x(2), wide), [1, channels, 1])
+    total = tf.cast(total, x.dtype)
     if node.attr("activation", "none") in ("silu", "swish"):
-        wide = tf.cast(total, tf.float32) if total.dtype.size < 4 else total
-        total = tf.cast(wide * tf.sigmoid(wide), total.dtype)
+        total = tf.cast(tf.cast(total, wide) * tf.sigmoid(tf.cast(total, wide)), x.dtype)
     rest = tf.slice(whole, tf.stack([np.int64(0), np.int64(0), length]),
                     tf.concat([sizes(x)[:2], ints([k - 1])], 0))
     return [total, rest][:len(node.outputs)]

@@ -5,6 +5,8 @@ Invariants:
 2. A loop's state keeps its type; its shape may change from turn to turn.
 3. Outputs collected over turns are TensorArrays; without a turn they have size 0."""
 
+import numpy as np
+
 import pyflow as tf
 from pyflow.interop.onnx.importer import Scope
 from pyflow.interop.onnx.ops.common import Value, ints, sizes
@@ -23,6 +25,18 @@ def if_op(node):
         return lambda: [tf.identity(v.plain) for v in node.importer.subgraph(node, graph, [])]
     made = tf.cond(chosen, branch(branches[0]), branch(branches[1]))
     return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+@converter("OptionalHasElement", since=15)
+def optional_has_element(node):
+    """Of a tensor: whether it is given at all."""
+    return np.array(node.has(0))
+
+
+@converter("OptionalGetElement", since=15)
+def optional_get_element(node):
+    """A tensor is what it holds."""
+    return node.value(0)
 
 
 def _trial(node, body, inputs):

@@ -317,8 +317,23 @@ def mod(node):
 
 @converter("BitShift")
 def bit_shift(node):
-    left = node.attr("direction") == "LEFT"
-    return binary(node, lambda x, y: call("LeftShift" if left else "RightShift", x, y))
+    """Shifts by less than 0 or by all bits and more leave what sign extension alone leaves."""
+    direction = node.attr("direction")
+    if direction not in ("LEFT", "RIGHT"):
+        raise node.error(f"direction {direction!r} is neither LEFT nor RIGHT")
+
+    def over(x, y):
+        fits = tf.less(y, scalar(8 * x.dtype.size, y))
+        signed = not x.dtype.is_unsigned
+        if signed:
+            fits = tf.logical_and(fits, tf.greater_equal(y, scalar(0, y)))
+        by = tf.where_v2(fits, y, scalar(0, y))
+        made = call("LeftShift" if direction == "LEFT" else "RightShift", x, by)
+        rest = scalar(0, x)
+        if signed and direction == "RIGHT":
+            rest = tf.where_v2(tf.less(x, rest), scalar(-1, x), rest)
+        return tf.where_v2(fits, made, rest)
+    return binary(node, over)
 
 
 # any number of inputs
@@ -403,7 +418,14 @@ def cast_tensor(x, dtype):
 
 @converter("BitCast")
 def bit_cast(node):
-    return elementwise(lambda x: tf.bitcast(x, node.element_type("to", None)), node.value(0))
+    to = node.element_type("to", None)
+
+    def over(x):
+        x = tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
+        if to is tf.bool:
+            return tf.cast(x, tf.bool)
+        return tf.bitcast(x, to) if to is not x.dtype else x
+    return elementwise(over, node.value(0))
 
 
 __all__ = ["binary", "cast_tensor", "gelu_of", "hard_sigmoid_of", "widened"]

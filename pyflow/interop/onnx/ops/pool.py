@@ -1,10 +1,11 @@
-"""Pools, channels-last: over images by the pooling kernels, other forms by slices of windows."""
+"""Pools, channels-last: over images by the pooling kernels, other forms by slices along one
+axis after the other."""
 
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, channels_last, kernel_types, scalar
-from pyflow.interop.onnx.ops.windows import geometry, offsets, padded, window
+from pyflow.interop.onnx.ops.common import Value, call, channels_last, kernel_types, scalar
+from pyflow.interop.onnx.ops.windows import geometry, offsets, padded, swept, window
 from pyflow.interop.onnx.registry import converter
 
 
@@ -50,11 +51,7 @@ def max_pool(node):
             explicit_paddings=[0, 0, *pads[0], *pads[1], 0, 0] if explicit else []), last)
     _static(node, geo)
     tensor = padded(x.last, geo.pads, _lowest(x.dtype))
-    result = None
-    for offset in offsets(node, geo):
-        part = window(tensor, geo, offset)
-        result = part if result is None else tf.maximum(result, part)
-    return Value(result, last)
+    return Value(swept(tensor, geo, lambda a, b: call("Maximum", a, b)), last)
 
 
 def _max_with_places(node, x, geo):
@@ -136,11 +133,7 @@ def average_pool(node):
         if found is not None:
             return Value(found, last)
     _static(node, geo)
-    tensor = padded(x.last, geo.pads)
-    total = None
-    for offset in offsets(node, geo):
-        part = window(tensor, geo, offset)
-        total = part if total is None else total + part
+    total = swept(padded(x.last, geo.pads), geo, tf.add)
     return Value(total / tf.constant(_counts(x, geo, whole)), last)
 
 
@@ -184,10 +177,7 @@ def lp_pool(node):
     _static(node, geo)
     p = node.attr("p", 2)
     tensor = padded(tf.abs(x.last) ** scalar(p, x.tensor), geo.pads)
-    total = None
-    for offset in offsets(node, geo):
-        part = window(tensor, geo, offset)
-        total = part if total is None else total + part
+    total = swept(tensor, geo, tf.add)
     return Value(total ** scalar(1 / p, total), channels_last(x.rank))
 
 

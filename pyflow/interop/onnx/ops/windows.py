@@ -106,3 +106,17 @@ def window(x, geo, offset):
         start = o * dilation
         index.append(slice(start, start + (out - 1) * stride + 1, stride))
     return x[tuple(index)]
+
+
+def swept(x, geo, combine):
+    """All of each window combined (by a function such as add), one axis after the other."""
+    for axis, (k, stride, dilation, out) in enumerate(zip(geo.kernel, geo.strides, geo.dilations,
+                                                          geo.out)):
+        result = None
+        for start in range(0, k * dilation, dilation):
+            index = [slice(None)] * (axis + 1)
+            index.append(slice(start, start + (out - 1) * stride + 1, stride))
+            part = x[tuple(index)]
+            result = part if result is None else combine(result, part)
+        x = result
+    return x
