@@ -3,6 +3,8 @@
     folded       [fold.fold]            what is constant becomes a Const
     cse          [cse.merge_equal]      of equal nodes the first one stays
     arithmetic   [arithmetic.simplify]  nodes that give an input go, costly ones become cheap
+    programs     [fuse_elementwise.fuse] chains of element-wise nodes become one; after recomputation
+                                         and swapping, which know nodes by their ops
 
 Placement is over, so no constraint is lost with a node; Send and Receive are not there yet.
 
@@ -17,7 +19,7 @@ Threads: a graph belongs to the thread that compiles it.
 
     counts = rewrite.rewrite(graph, Options.of(config), evaluate)
 """
-from pyflow.passes import arithmetic, cse, fold
+from pyflow.passes import arithmetic, cse, fold, fuse_elementwise
 
 ON, OFF = 1, 2                          # RewriterConfig.Toggle
 AGGRESSIVE = 3
@@ -25,18 +27,19 @@ L0 = -1                                 # OptimizerOptions.Level
 
 
 class Options:
-    """Which rewrites run: `fold`, `cse`, `arithmetic`; `memory`: RewriterConfig.MemOptType."""
+    """Which rewrites run: `fold`, `cse`, `arithmetic`, `programs` (element-wise fusion, TensorFlow's
+    "remapping"); `memory`: RewriterConfig.MemOptType."""
 
-    __slots__ = ("fold", "cse", "arithmetic", "memory")
+    __slots__ = ("fold", "cse", "arithmetic", "memory", "programs")
 
-    def __init__(self, fold=True, cse=True, arithmetic=True, memory=0):
+    def __init__(self, fold=True, cse=True, arithmetic=True, memory=0, programs=True):
         self.fold, self.cse, self.arithmetic = fold, cse, arithmetic
-        self.memory = memory
+        self.memory, self.programs = memory, programs
 
     @classmethod
     def none(cls):
         """No rewrites."""
-        return cls(False, False, False)
+        return cls(False, False, False, programs=False)
 
     @classmethod
     def of(cls, config):
@@ -51,7 +54,8 @@ class Options:
         basic = options.optimizer_options
         leveled = basic.opt_level != L0
         found = cls(leveled or basic.do_constant_folding,
-                    leveled or basic.do_common_subexpression_elimination, leveled)
+                    leveled or basic.do_common_subexpression_elimination, leveled,
+                    programs=leveled)
         asked = getattr(options, "rewrite_options", None)
         if asked is None:
             return found
@@ -61,6 +65,7 @@ class Options:
         found.fold = _toggled(asked, "constant_folding", found.fold)
         found.cse = _toggled(asked, "common_subgraph_elimination", found.cse)
         found.arithmetic = _toggled(asked, "arithmetic_optimization", found.arithmetic)
+        found.programs = _toggled(asked, "remapping", found.programs)
         return found
 
 
@@ -83,6 +88,18 @@ def rewrite(graph, options, evaluate, dump=None):
             counts[name] = work()
             if dump:
                 dump(name, graph)
+    return counts
+
+
+def fuse(graph, options, dump=None):
+    """The last rewrite, after recomputation and swapping: element-wise nodes become programs.
+
+    Returns {"programs": {op type: nodes fused}}, or {} if it is off."""
+    if not options.programs:
+        return {}
+    counts = {"programs": fuse_elementwise.fuse(graph)}
+    if dump:
+        dump("programs", graph)
     return counts
 
 

@@ -10,10 +10,12 @@ A message reads, for a node of the user's graph:
 Invariants
     1. The class follows the status code alone (absl codes, kernel.h).
     2. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds,
-       fetches).
+       fetches), and the failed one's of a fused node, whose message begins with "{{node NAME}} ".
 
 Threads: pure functions.
 """
+import re
+
 from pyflow.framework import errors
 
 
@@ -24,16 +26,20 @@ def to_op_error(failure, graph, origins):
     """
     if failure.code == errors.CANCELLED and failure.message.startswith("KeyboardInterrupt"):
         return KeyboardInterrupt()              # Ctrl-C while a py_func ran
-    op = origins.get(failure.node) or _operation(graph, failure.node)
+    inner = _INNER.match(failure.message)       # a node that was fused with others
+    message = failure.message[inner.end():] if inner else failure.message
+    op = (inner and _operation(graph, inner[1]) or origins.get(failure.node)
+          or _operation(graph, failure.node))
     kind = (
         errors.exception_type_from_error_code(failure.code)
         if failure.code in _CODES
         else errors.UnknownError
     )
-    return kind(None, op, _message(failure, op))
+    return kind(None, op, _message(failure, message, op))
 
 
 _CODES = frozenset(range(1, 17))
+_INNER = re.compile(r"\{\{node ([^{}\s]+)\}\} ")
 
 
 def _operation(graph, name):
@@ -45,11 +51,11 @@ def _operation(graph, name):
         return None
 
 
-def _message(failure, op):
+def _message(failure, text, op):
     if op is None:
         where = f"{failure.op} node '{failure.node}' failed: " if failure.node else ""
-        return f"{where}{failure.message}"
-    lines = [f"{describe(op)} failed: {failure.message}"]
+        return f"{where}{text}"
+    lines = [f"{describe(op)} failed: {text}"]
     if failure.device:
         lines.append(f"  on {failure.device}")
     forward = forward_op(op)

@@ -56,7 +56,7 @@ class Inspection:
     @staticmethod
     def rewrites(chosen):
         """No rewrite but what the user asked for by name: recomputation and swapping."""
-        return Rewrites(False, False, False, chosen.memory)
+        return Rewrites(False, False, False, chosen.memory, programs=False)
 
     def run_of(self, plan, graph, origins):
         """A function like `plan.run` that looks at the kernels; graph, origins: as in

@@ -1,6 +1,6 @@
 """From (fetches, targets, feeds) to a Plan: the passes in order, then the core's compiler.
 
-    built -> pruned -> placed -> folded -> cse -> arithmetic -> cut -> bytes -> Plan
+    built -> pruned -> placed -> folded -> cse -> arithmetic -> programs -> cut -> bytes -> Plan
 
 PYFLOW_DUMP writes the graph after each.
 
@@ -75,6 +75,7 @@ class Compiler:
             counts[name] = work(graph, self.rewrites.memory)
             if dump and counts[name]:
                 dump(name, graph)
+        counts.update(rewrite.fuse(graph, self.rewrites, dump))
         if self.options.get("debug", 0) >= 3:
             debug.log.debug("rewrites:\n%s", rewrite.report(counts))
         delays = partition_delay.delay(graph) if self.options.get("schedule_recvs") else None

@@ -24,5 +24,6 @@ def rewritten(message):
     before = len(graph.nodes)
     evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1})
     counts = rewrite.rewrite(graph, rewrite.Options(), evaluator)
+    counts.update(rewrite.fuse(graph, rewrite.Options()))
     lines = [f"rewrites (see --rewritten): {before} nodes become {len(graph.nodes)}"]
     return graph, lines + [f"  {line}" for line in rewrite.report(counts).splitlines()]
