@@ -12,7 +12,8 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.ops import (array_ops, binary_ops, cast_ops, complex_ops, diag_ops, gather_ops,
-                        join_ops, linalg_ops, logic_ops, reduction_ops, unary_ops, while_loop)
+                        identity_ops, join_ops, linalg_ops, logic_ops, reduction_ops, unary_ops,
+                        while_loop)
 from pyflow.ops.common import conj
 from pyflow.ops.matmul_ops import Cholesky, MatrixSolve, matmul
 
@@ -161,7 +162,7 @@ def expm(input, name=None):
         norm = reduction_ops.reduce_max(reduction_ops.reduce_sum(complex_ops.abs(a), -2), -1)
         scale = unary_ops.Ceil(unary_ops.Log(norm / limit) / math.log(2.0))
         scale = binary_ops.Maximum(scale, array_ops.zeros_like(scale))
-        scale = array_ops.stop_gradient(scale)
+        scale = identity_ops.stop_gradient(scale)
         factor = cast_ops.cast(binary_ops.Pow(array_ops.ones_like(scale) * 2.0, scale), a.dtype)
         turns = array_ops.expand_dims(array_ops.expand_dims(scale, -1), -1)
         result = _pade(a / array_ops.expand_dims(array_ops.expand_dims(factor, -1), -1), degree)
