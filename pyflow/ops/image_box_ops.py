@@ -18,7 +18,7 @@ from pyflow.ops.image_resize_ops import image_dims
 
 CROPPED = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}, "
 METHOD = 'method: {"bilinear", "nearest"} = "bilinear"'
-BOXES = lit([[0.1, 0.2, 0.8, 0.9], [0.7, 0.15, 0.25, 0.6], [-0.3, 0.3, 0.6, 1.4]])
+BOXES = lit([[0.11, 0.23, 0.83, 0.91], [0.71, 0.13, 0.27, 0.62], [-0.31, 0.37, 0.6, 1.4]])
 OWNERS = lit([0, 1, 1])
 COLORS = [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1],
           [0.5, 0.5, 0, 1], [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]]

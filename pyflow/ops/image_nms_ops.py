@@ -89,7 +89,7 @@ def _chosen(overlaps, scores, most, threshold, least=-np.inf, sigma=0.0):
                 if overlap > threshold:
                     del left[i]
                 continue
-            left[i] *= np.exp(-0.5 * overlap ** 2 / sigma) if overlap <= threshold else 0
+            left[i] *= np.exp(-0.5 * overlap ** 2 / sigma)
             if left[i] <= least:
                 del left[i]
     return found

@@ -86,7 +86,7 @@ def _patches_gradient(op, dy, extract):
     numbers = array_ops.reshape(array_ops.range_(1, pixels + 1),
                                 join_ops.concat([[1], sizes[1:-1], [1]], 0))
     owner = array_ops.reshape(extract(numbers), [-1])
-    flat = array_ops.reshape(dy, join_ops.stack([sizes[0], -1, sizes[-1]]))
+    flat = array_ops.reshape(dy, join_ops.stack([sizes[0], array_ops.size(owner), sizes[-1]]))
     flat = array_ops.transpose(flat, [1, 0, 2])
     sums = segment_ops.UnsortedSegmentSum(flat, owner, pixels + 1)[1:]
     return array_ops.reshape(array_ops.transpose(sums, [1, 0, 2]), sizes)
@@ -153,9 +153,11 @@ def _glimpses(input, size, offsets, centered, normalized, version):
     extent = np.array(input.shape[1:3], np.float64)
     for glimpse, image, at in zip(result, input, offsets.astype(np.float64)):
         at = at * extent if normalized else at
+        middle = version == 1 or centered and normalized
         if centered:
-            at = at / 2 if normalized or version == 1 else at
-            at = at + extent / 2 - np.array([height, width]) / 2
+            at = (at / 2 if middle else at) + extent / 2
+        if middle:
+            at = at - np.array([height, width]) / 2
         top, left = np.trunc(at).astype(int)
         for y in range(max(top, 0), min(top + height, len(image))):
             for x in range(max(left, 0), min(left + width, image.shape[1])):
@@ -174,7 +176,7 @@ GLIMPSES = [S((2, 7, 6, 2), lit([3, 2]), PLACES, **QUIET),
 @op("ExtractGlimpse", inputs="input: float, size: int32, offsets: float", outputs="glimpse: float",
     attrs=GLIMPSE)
 class ExtractGlimpse:
-    """A window of `size` from each image, at its offset. TF: ExtractGlimpse."""
+    """A window of `size` from each image, its offset the window's middle. TF: ExtractGlimpse."""
     shape = _glimpse_shape
     gradient = None
 
@@ -186,7 +188,8 @@ class ExtractGlimpse:
 @op("ExtractGlimpseV2", inputs="input: float, size: int32, offsets: float",
     outputs="glimpse: float", attrs=GLIMPSE)
 class ExtractGlimpseV2:
-    """ExtractGlimpse, with centred offsets in pixels that are not halved. TF: ExtractGlimpseV2."""
+    """ExtractGlimpse whose offset, unless centered and normalized, is the window's corner.
+    TF: ExtractGlimpseV2."""
     shape = _glimpse_shape
     gradient = None
 

@@ -71,7 +71,7 @@ def bilinear_matrix(n, m, align_corners, half_pixel_centers):
     """[m, n]: row i holds the weights of output pixel i."""
     at = _places(n, m, align_corners, half_pixel_centers)
     low = np.floor(at)
-    part, rows = (at - low).astype(np.float64), np.arange(m)
+    part, rows = at - low, np.arange(m)
     return (_matrix(n, m, rows, low.astype(int), 1 - part)
             + _matrix(n, m, rows, np.ceil(at).astype(int), part))
 
@@ -178,7 +178,7 @@ class ResizeBilinearGrad:
     def reference(grads, original_image, align_corners, half_pixel_centers):
         return _apply_back(bilinear_matrix, grads, original_image.shape[1:3], align_corners,
                            half_pixel_centers)
-    samples = _gradients(FLOATING)
+    samples = _gradients((dtypes.float32, dtypes.float64))
 
 
 @op("ResizeBicubic", inputs="images: T, size: int32", outputs="resized_images: float",

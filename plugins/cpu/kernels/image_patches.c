@@ -150,14 +150,14 @@ static void noise_of(const glimpse_job *j, int64_t b, int64_t k, double *low, do
   *scale = n == 0 ? 0 : j->s->kind == UNIFORM ? most - least : sqrt(PF_MAX(spread, 0));
 }
 
-/* the first row (or column) of a glimpse; far outside where the offset is no number */
+/* the first row (or column) of a glimpse; far outside where the offset is no number.  The offset
+ * is the window's middle, but for version 2's corner unless it is centered and normalized */
 static int64_t first_of(const glimpse_job *j, float offset, int64_t in, int64_t size) {
   double at = (double)offset;
+  int both = j->s->centered && j->s->normalized;
   if (j->s->normalized) at *= (double)in;
-  if (j->s->centered) {
-    if (j->version == 1 || j->s->normalized) at /= 2;
-    at += (double)in / 2 - (double)size / 2;
-  }
+  if (j->s->centered) at = (j->version == 1 || both ? at / 2 : at) + (double)in / 2;
+  if (j->version == 1 || both) at -= (double)size / 2;
   return at > -1e9 && at < 1e9 ? (int64_t)at : -4000000000;
 }
 

@@ -54,7 +54,7 @@ static int survives(const query *q, candidate *x, const candidate *chosen, int64
   for (int64_t k = n - 1; k >= x->seen; k--) {
     float overlap = overlap_of(q, x->box, chosen[k].box);
     if (q->sigma > 0) {
-      x->score *= overlap <= q->overlap ? expf(scale * overlap * overlap) : 0;
+      x->score *= expf(scale * overlap * overlap);
       if (x->score <= q->score) break;
     } else if (overlap > q->overlap) return 0;
   }
