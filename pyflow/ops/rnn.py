@@ -226,7 +226,8 @@ def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None, in
     """One cell forwards and one backwards: ((outputs_fw, outputs_bw), (state_fw, state_bw)).
 
     Arguments as dynamic_rnn's; the backward cell sees each row reversed within its
-    sequence_length, and its outputs are put back in order. TF: nn.bidirectional_dynamic_rnn."""
+    sequence_length, and its outputs are put back in order. TF: nn.bidirectional_dynamic_rnn.
+    Dtypes, shapes, errors: as ops ReverseSequence and ReverseV2."""
     require_cell("cell_fw", cell_fw)
     require_cell("cell_bw", cell_bw)
     time_axis, batch_axis = (0, 1) if time_major else (1, 0)
@@ -259,9 +260,9 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
     loop_fn(time, cell_output, cell_state, loop_state) -> (finished [batch] bool, next_input,
     next_cell_state, emit_output, next_loop_state); called first with time 0 and None for the rest,
     where it gives the initial state and, in emit_output, the structure of what is emitted (None:
-    the cell's outputs). Rows that have finished emit zeros and keep their state. Returns
-    (TensorArray, or nest of them, of what was emitted; final state; final loop_state). TypeError if `cell` is no
-    cell or loop_fn is not callable. TF: nn.raw_rnn."""
+    the cell's outputs). Rows that have finished emit zeros and keep their state. Returns the
+    TensorArray (or nest of them) of what was emitted, the final state and the final loop_state.
+    TypeError if `cell` is no cell or loop_fn is not callable. TF: nn.raw_rnn."""
     require_cell("cell", cell)
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
