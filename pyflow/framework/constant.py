@@ -30,7 +30,8 @@ def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
     value: a Python or NumPy value. dtype: its type (guessed without: float32 and int32 for Python
     numbers). shape: if larger than the value, the last element is repeated. verify_shape: TypeError
     unless the value has exactly `shape`.
-    """
+    Raises TypeError for values that `dtype` cannot hold, ValueError for a ragged list or a shape
+    that is too small."""
     array, dtype = make_array(value, dtype, shape, verify_shape)
     return constant_from_array(get_default_graph(), array, dtype, name)
 

@@ -52,7 +52,7 @@ def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_
 
     dtype: required type (ValueError or TypeError if the value does not fit). preferred_dtype: used
     if the value fits it, otherwise ignored.
-    """
+    Any shape; ValueError for a ragged list, TypeError for a value that `dtype` cannot hold."""
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)
     return to_tensor(value, dtype, name, False, preferred_dtype or dtype_hint)
@@ -100,7 +100,8 @@ def convert_n_to_tensor(values, dtype=None, name=None, preferred_dtype=None):
 
 
 def convert_to_tensor_or_indexed_slices(value, dtype=None, name=None):
-    """As `convert_to_tensor`, but IndexedSlices (and SparseTensor) pass through."""
+    """As `convert_to_tensor`, but IndexedSlices (and SparseTensor) pass through.
+    Any shape and dtype; errors as there."""
     from pyflow.framework.sparse_values import IndexedSlices, SparseTensor
     if isinstance(value, (IndexedSlices, SparseTensor)):
         if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):

@@ -392,7 +392,8 @@ class BroadcastError(ValueError):
 
 
 def broadcast_static_shape(shape_x, shape_y):
-    """The shape two shapes broadcast to, by NumPy's rule; ValueError if they do not broadcast."""
+    """The shape two shapes broadcast to, by NumPy's rule; ValueError if they do not broadcast.
+    Both and the result are TensorShapes; unknown dimensions stay unknown."""
     shape_x, shape_y = as_shape(shape_x), as_shape(shape_y)
     x, y = shape_x._dims, shape_y._dims
     if x == y:

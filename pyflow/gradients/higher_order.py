@@ -25,7 +25,9 @@ def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gr
     """Second derivatives of sum(ys) with respect to each x alone: for x of shape s a tensor of
     shape s + s.
 
-    Raises LookupError as `gradients` does. TF: tf.hessians."""
+    Raises LookupError as `gradients` does. TF: tf.hessians.
+    A float vector x of n elements gives [n, n]. Raises ValueError for x of other ranks,
+    LookupError for an op without gradient."""
     xs = list(xs) if isinstance(xs, (list, tuple)) else [xs]
     options = {"colocate_gradients_with_ops": colocate_gradients_with_ops,
                "gate_gradients": gate_gradients, "aggregation_method": aggregation_method}
@@ -56,7 +58,10 @@ def custom_gradient(f=None):
     per argument.
 
     If `f` reads resource variables, grad_fn takes `variables=` (a list) and returns (argument
-    gradients, list of variable gradients). TF: tf.custom_gradient."""
+    gradients, list of variable gradients). TF: tf.custom_gradient.
+    Arguments, results and gradients: tensors of any shape and dtype; a gradient has its
+    argument's. Raises TypeError for what is not callable, ValueError for a wrong number of
+    gradients."""
     if f is None:
         return custom_gradient
 

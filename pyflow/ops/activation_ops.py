@@ -273,7 +273,8 @@ class SoftsignGrad:
 
 def leaky_relu(features, alpha=0.2, name=None):
     """`features` where positive, else `alpha` times it; integers become float32.
-    TF: nn.leaky_relu."""
+    TF: nn.leaky_relu.
+    Dtypes, shapes, errors: as op LeakyRelu."""
     from pyflow.ops import cast_ops
     features = graph.convert_to_tensor(features, name="features")
     if features.dtype.is_integer:
@@ -282,7 +283,9 @@ def leaky_relu(features, alpha=0.2, name=None):
 
 
 def crelu(features, name=None, axis=-1):
-    """relu(features) and relu(-features) side by side along `axis` (doubles it). TF: nn.crelu."""
+    """relu(features) and relu(-features) side by side along `axis` (doubles it). TF: nn.crelu.
+    features: floats of any shape; that dimension doubles. TypeError for other dtypes, ValueError
+    for shapes that do not fit."""
     from pyflow.ops import join_ops
     with graph.name_scope(name, "CRelu", [features]):
         features = graph.convert_to_tensor(features, name="features")
@@ -290,14 +293,18 @@ def crelu(features, name=None, axis=-1):
 
 
 def log_sigmoid(x, name=None):
-    """log(sigmoid(x)) = -softplus(-x), without underflow. TF: tf.log_sigmoid."""
+    """log(sigmoid(x)) = -softplus(-x), without underflow. TF: tf.log_sigmoid.
+    x: floats of any shape, which the result has too. TypeError for other dtypes, ValueError for
+    shapes that do not fit."""
     with graph.name_scope(name, "LogSigmoid", [x]) as scope:
         x = graph.convert_to_tensor(x, name="x")
         return unary_ops.Neg(Softplus(-x), name=scope)
 
 
 def swish(features, name=None):
-    """features * sigmoid(features) (Ramachandran et al. 2017). TF: nn.swish."""
+    """features * sigmoid(features) (Ramachandran et al. 2017). TF: nn.swish.
+    features: floats of any shape, which the result has too. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     with graph.name_scope(name, "swish", [features]):
         features = graph.convert_to_tensor(features, name="features")
         return features * Sigmoid(features)

@@ -384,7 +384,8 @@ class LinSpace:
 
 # --------------------------------------------------------------------------------- public functions
 def shape(input, name=None, out_type=dtypes.int32):
-    """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape."""
+    """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
+    Result: a vector of `out_type`, int32 or int64. TypeError for another."""
     return shape_internal(input, name, out_type=out_type)
 
 
@@ -406,12 +407,14 @@ def _constant(value, dtype, name):
 
 
 def shape_n(input, out_type=dtypes.int32, name=None):
-    """Dimensions of each tensor of a list. TF: tf.shape_n."""
+    """Dimensions of each tensor of a list. TF: tf.shape_n.
+    Dtypes, shapes, errors: as op ShapeN."""
     return ShapeN(input, out_type=out_type, name=name)
 
 
 def rank(input, name=None):
-    """Number of dimensions, an int32 scalar; a constant where it is known. TF: tf.rank."""
+    """Number of dimensions, an int32 scalar; a constant where it is known. TF: tf.rank.
+    input: any shape and dtype. TypeError for what is no tensor or array."""
     with graph.name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, graph.SparseTensor):
             return Size(input.dense_shape, name=scope)
@@ -422,7 +425,8 @@ def rank(input, name=None):
 
 
 def size(input, name=None, out_type=dtypes.int32):
-    """Number of elements, a scalar; a constant where it is known. TF: tf.size."""
+    """Number of elements, a scalar; a constant where it is known. TF: tf.size.
+    input: any shape and dtype; result: `out_type`, int32 or int64. TypeError for another."""
     with graph.name_scope(name, "Size", [input]) as scope:
         if isinstance(input, graph.SparseTensor):
             from pyflow.ops import reduction_ops
@@ -434,14 +438,16 @@ def size(input, name=None, out_type=dtypes.int32):
 
 
 def reshape(tensor, shape, name=None):
-    """The elements of `tensor` in another shape; one dimension may be -1. TF: tf.reshape."""
+    """The elements of `tensor` in another shape; one dimension may be -1. TF: tf.reshape.
+    Dtypes, shapes, errors: as op Reshape."""
     if isinstance(shape, (list, tuple)) and not shape:
         shape = NO_AXES
     return Reshape(tensor, shape, name=name)
 
 
 def squeeze(input, axis=None, name=None, squeeze_dims=None):
-    """`input` without its dimensions of 1, or without those in `axis`. TF: tf.squeeze."""
+    """`input` without its dimensions of 1, or without those in `axis`. TF: tf.squeeze.
+    Dtypes, shapes, errors: as op Squeeze."""
     from pyflow.ops.reduction_ops import one_of
     axis = one_of(axis, squeeze_dims, "axis", "squeeze_dims", [])
     if not isinstance(axis, (list, tuple, np.ndarray)):
@@ -450,7 +456,8 @@ def squeeze(input, axis=None, name=None, squeeze_dims=None):
 
 
 def expand_dims(input, axis=None, name=None, dim=None):
-    """`input` with a dimension of 1 inserted at `axis`. TF: tf.expand_dims."""
+    """`input` with a dimension of 1 inserted at `axis`. TF: tf.expand_dims.
+    Dtypes, shapes, errors: as op ExpandDims."""
     from pyflow.ops.reduction_ops import one_of
     axis = one_of(axis, dim, "axis", "dim")
     if axis is None:
@@ -460,7 +467,9 @@ def expand_dims(input, axis=None, name=None, dim=None):
 
 def transpose(a, perm=None, name="transpose", conjugate=False):
     """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`.
-    TF: tf.transpose."""
+    TF: tf.transpose.
+    a: any shape and dtype; perm: int vector, a permutation of its dimensions. ValueError for
+    another."""
     with graph.name_scope(name, "transpose", [a]) as scope:
         a = graph.convert_to_tensor(a, name="a")
         build = ConjugateTranspose if conjugate and a.dtype.is_complex else Transpose
@@ -476,7 +485,8 @@ def transpose(a, perm=None, name="transpose", conjugate=False):
 
 
 def matrix_transpose(a, name="matrix_transpose", conjugate=False):
-    """The last two dimensions of `a` swapped. ValueError below rank 2. TF: tf.matrix_transpose."""
+    """The last two dimensions of `a` swapped. ValueError below rank 2. TF: tf.matrix_transpose.
+    a: [..., m, n] of any dtype -> [..., n, m]. ValueError for less than two dimensions."""
     with graph.name_scope(name, values=[a]):
         a = graph.convert_to_tensor(a, name="a")
         n = a.shape.ndims
@@ -522,17 +532,22 @@ def _known_dims(shape):
 
 
 def zeros(shape, dtype=dtypes.float32, name=None):
-    """Zeros (false, empty strings) of a shape given as ints or an int tensor. TF: tf.zeros."""
+    """Zeros (false, empty strings) of a shape given as ints or an int tensor. TF: tf.zeros.
+    Result: the given shape and dtype. ValueError for a negative size, TypeError for a shape that
+    is not of ints."""
     return _filled(shape, 0, dtype, name, "zeros")
 
 
 def ones(shape, dtype=dtypes.float32, name=None):
-    """Ones of a shape given as ints or an int tensor. TF: tf.ones."""
+    """Ones of a shape given as ints or an int tensor. TF: tf.ones.
+    Result: the given shape and dtype. ValueError for a negative size, TypeError for a shape that
+    is not of ints."""
     return _filled(shape, 1, dtype, name, "ones")
 
 
 def fill(dims, value, name=None):
-    """A tensor of shape `dims`, every element the scalar `value`. TF: tf.fill."""
+    """A tensor of shape `dims`, every element the scalar `value`. TF: tf.fill.
+    Dtypes, shapes, errors: as op Fill."""
     if isinstance(dims, (list, tuple)) and not dims:
         dims = NO_AXES
     return Fill(dims, value, name=name)
@@ -550,17 +565,20 @@ def _like(tensor, dtype, name, optimize, default, same, other):
 
 
 def zeros_like(tensor, dtype=None, name=None, optimize=True):
-    """Zeros of the shape of `tensor`, in its dtype or `dtype`. TF: tf.zeros_like."""
+    """Zeros of the shape of `tensor`, in its dtype or `dtype`. TF: tf.zeros_like.
+    Dtypes, shapes, errors: as op ZerosLike."""
     return _like(tensor, dtype, name, optimize, "zeros_like", ZerosLike, zeros)
 
 
 def ones_like(tensor, dtype=None, name=None, optimize=True):
-    """Ones of the shape of `tensor`, in its dtype or `dtype`. TF: tf.ones_like."""
+    """Ones of the shape of `tensor`, in its dtype or `dtype`. TF: tf.ones_like.
+    Dtypes, shapes, errors: as op OnesLike."""
     return _like(tensor, dtype, name, optimize, "ones_like", OnesLike, ones)
 
 
 def range_(start, limit=None, delta=1, dtype=None, name="range"):
-    """start, start + delta, ... below `limit`; with one argument from 0. TF: tf.range."""
+    """start, start + delta, ... below `limit`; with one argument from 0. TF: tf.range.
+    Dtypes, shapes, errors: as op Range."""
     if limit is None:
         start, limit = 0, start
     with graph.name_scope(name, "Range", [start, limit, delta]) as scope:
@@ -576,7 +594,8 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
 
 
 def linspace(start, stop, num, name=None):
-    """`num` evenly spaced values from start to stop, both included. TF: tf.linspace."""
+    """`num` evenly spaced values from start to stop, both included. TF: tf.linspace.
+    Dtypes, shapes, errors: as op LinSpace."""
     return LinSpace(start, stop, num, name=name)
 
 

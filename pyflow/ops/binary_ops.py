@@ -456,7 +456,8 @@ def _checked_inputs(inputs, who):
 
 def add_n(inputs, name=None):
     """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype.
-    TF: tf.add_n."""
+    TF: tf.add_n.
+    Dtypes, shapes, errors: as op AddN."""
     inputs = [graph.convert_to_tensor(x) for x in _checked_inputs(inputs, "tf.add_n")]
     if len(inputs) == 1:
         if name:
@@ -467,7 +468,8 @@ def add_n(inputs, name=None):
 
 
 def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
-    """Sum of a list of tensors of one shape. TF: tf.accumulate_n."""
+    """Sum of a list of tensors of one shape. TF: tf.accumulate_n.
+    Dtypes, shapes, errors: as ops AddN and AccumulateNV2."""
     inputs = _checked_inputs(inputs, "tf.accumulate_n")
     known = TensorShape(shape)
     for x in inputs:
@@ -490,7 +492,8 @@ def _pair(x, y):
 
 def truediv(x, y, name=None):
     """x / y as Python 3 divides: small integers become float32, int32 and wider float64.
-    TF: tf.truediv."""
+    TF: tf.truediv.
+    Dtypes, shapes, errors: as op RealDiv."""
     from pyflow.ops import cast_ops
     wider = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32,
              dtypes.uint16: dtypes.float32,
@@ -506,7 +509,8 @@ def truediv(x, y, name=None):
 
 
 def div(x, y, name=None):
-    """x / y as Python 2 divides: integers floor, floats divide. TF: tf.div."""
+    """x / y as Python 2 divides: integers floor, floats divide. TF: tf.div.
+    Dtypes, shapes, errors: as ops RealDiv and FloorDiv."""
     with graph.name_scope(name, "div", [x, y]) as scope:
         x, y = _pair(x, y)
         if x.dtype.is_floating or x.dtype.is_complex:
@@ -515,29 +519,35 @@ def div(x, y, name=None):
 
 
 def divide(x, y, name=None):
-    """x / y, Python 3 style, for tensors and values. TF: tf.divide."""
+    """x / y, Python 3 style, for tensors and values. TF: tf.divide.
+    x, y: numbers of one dtype that broadcast. TypeError for other dtypes, ValueError for shapes
+    that do not fit."""
     if name is None:
         return graph.convert_to_tensor(x) / y
     return truediv(x, y, name)
 
 
 def floordiv(x, y, name=None):
-    """x / y rounded toward minus infinity. TF: tf.floordiv."""
+    """x / y rounded toward minus infinity. TF: tf.floordiv.
+    Dtypes, shapes, errors: as op FloorDiv."""
     return FloorDiv(x, y, name=name or "floordiv")
 
 
 def div_no_nan(x, y, name=None):
-    """x / y, and 0 where y is 0. TF: tf.div_no_nan."""
+    """x / y, and 0 where y is 0. TF: tf.div_no_nan.
+    Dtypes, shapes, errors: as op DivNoNan."""
     return DivNoNan(x, y, name=name or "div_no_nan")
 
 
 def xdivy(x, y, name=None):
-    """x / y, and 0 where x is 0. TF: math.xdivy."""
+    """x / y, and 0 where x is 0. TF: math.xdivy.
+    Dtypes, shapes, errors: as op Xdivy."""
     return Xdivy(x, y, name=name or "xdivy")
 
 
 def xlogy(x, y, name=None):
-    """x * log(y), and 0 where x is 0. TF: math.xlogy."""
+    """x * log(y), and 0 where x is 0. TF: math.xlogy.
+    Dtypes, shapes, errors: as op Xlogy."""
     return Xlogy(x, y, name=name or "xlogy")
 
 

@@ -86,7 +86,8 @@ class Bitcast:
 
 def cast(x, dtype, name=None):
     """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape.
-    TF: tf.cast."""
+    TF: tf.cast.
+    Dtypes, shapes, errors: as op Cast."""
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, graph.Tensor) and x.dtype.base_dtype == base:
         return x
@@ -102,7 +103,8 @@ def cast(x, dtype, name=None):
 
 
 def saturate_cast(value, dtype, name=None):
-    """`value` as `dtype`, clipped first to what `dtype` can hold. TF: tf.saturate_cast."""
+    """`value` as `dtype`, clipped first to what `dtype` can hold. TF: tf.saturate_cast.
+    value: numbers of any shape. TypeError for dtypes that cannot be cast."""
     from pyflow.ops import binary_ops
     dtype = dtypes.as_dtype(dtype).base_dtype
     with graph.name_scope(name, "saturate_cast", [value]) as scope:
@@ -115,7 +117,8 @@ def saturate_cast(value, dtype, name=None):
 
 
 def bitcast(input, type, name=None):
-    """The bytes of `input` read as dtype `type`. TF: tf.bitcast."""
+    """The bytes of `input` read as dtype `type`. TF: tf.bitcast.
+    Dtypes, shapes, errors: as op Bitcast."""
     return Bitcast(input, type=dtypes.as_dtype(type), name=name)
 
 
@@ -123,7 +126,8 @@ def _to(dtype, default):
     def convert(x, name=default):
         return cast(x, dtype, name=name)
     convert.__name__ = default
-    convert.__doc__ = f"`x` as {dtype.name}; use `tf.cast` in new code. TF: tf.{default}."
+    convert.__doc__ = (f"`x` as {dtype.name}; use `tf.cast` in new code. TF: tf.{default}.\n"
+                       "Dtypes, shapes, errors: as op Cast.")
     return convert
 
 

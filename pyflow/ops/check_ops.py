@@ -36,7 +36,8 @@ def _compared(block, name, symbol):
             return Assert(condition, data, summarize=summarize)
     check.__name__ = check.__qualname__ = f"assert_{name}"
     check.__doc__ = (f"An Operation that fails unless x {symbol} y for all elements (broadcast). "
-                     f"TF: tf.assert_{name}.")
+                     f"TF: tf.assert_{name}.\nDtypes, shapes, errors: as op {block.name}; "
+                     f"InvalidArgumentError at once where both are known.")
     return check
 
 
@@ -74,7 +75,8 @@ def _signed(name, compare, symbol):
             return compare(x, zero, data=data, summarize=summarize, message=message)
     check.__name__ = check.__qualname__ = f"assert_{name}"
     check.__doc__ = (f"An Operation that fails unless x {symbol} 0 for all elements. "
-                     f"TF: tf.assert_{name}.")
+                     f"TF: tf.assert_{name}.\nx: numbers of any shape. TypeError for other dtypes, "
+                     f"InvalidArgumentError at once where x is known.")
     return check
 
 
@@ -86,7 +88,9 @@ assert_non_positive = _signed("non_positive", assert_less_equal, "<=")
 
 def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=None, name=None):
     """An Operation that fails unless |x - y| < atol + rtol |y|; both default to 10 eps. TF:
-    tf.assert_near."""
+    tf.assert_near.
+    x, y: floats of one dtype that broadcast. TypeError for other dtypes, ValueError for shapes
+    that do not fit."""
     with ops.name_scope(name, "assert_near", [x, y, rtol, atol, data]):
         x = ops.convert_to_tensor(x, name="x")
         y = ops.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
@@ -132,7 +136,8 @@ def _ranked(name, holds, symbol):
             return Assert(compare(actual, rank), data, summarize)
     check.__name__ = check.__qualname__ = f"assert_{name}"
     check.__doc__ = (f"An Operation that fails unless x has rank {symbol}`rank`; ValueError if "
-                     f"known not to. TF: tf.assert_{name}.")
+                     f"known not to. TF: tf.assert_{name}.\n"
+                     f"x: any shape and dtype; rank: an int scalar.")
     return check
 
 
@@ -142,7 +147,9 @@ assert_rank_at_least = _ranked("rank_at_least", lambda actual, wanted: actual >=
 
 
 def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None):
-    """An Operation that fails unless the rank of x is one of `ranks`. TF: tf.assert_rank_in."""
+    """An Operation that fails unless the rank of x is one of `ranks`. TF: tf.assert_rank_in.
+    x: any shape and dtype; ranks: int scalars. ValueError if known not to be, TypeError for
+    other ranks."""
     with ops.name_scope(name, "assert_rank_in", [x]):
         x = ops.convert_to_tensor(x, name="x")
         if x.shape.ndims is not None:
@@ -157,7 +164,8 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
 
 
 def assert_scalar(tensor, name=None, message=None):
-    """`tensor` itself, a scalar; ValueError if known not to be. TF: tf.assert_scalar."""
+    """`tensor` itself, a scalar; ValueError if known not to be. TF: tf.assert_scalar.
+    Any dtype."""
     with ops.name_scope(name, "assert_scalar", [tensor]) as scope:
         tensor = ops.convert_to_tensor(tensor, name=scope)
         if tensor.shape.ndims not in (None, 0):
@@ -168,7 +176,8 @@ def assert_scalar(tensor, name=None, message=None):
 
 def assert_same_float_dtype(tensors=None, dtype=None):
     """The one floating dtype of `tensors`; ValueError if they differ. TF:
-    tf.assert_same_float_dtype."""
+    tf.assert_same_float_dtype.
+    Any shapes; float32 if nothing is given."""
     found = None if dtype is None else dtypes.as_dtype(dtype)
     for tensor in tensors or []:
         if tensor is None:
@@ -185,7 +194,8 @@ def assert_same_float_dtype(tensors=None, dtype=None):
 
 
 def assert_type(tensor, tf_type, message=None, name=None):
-    """A no-op; TypeError unless `tensor` has dtype `tf_type`. TF: tf.assert_type."""
+    """A no-op; TypeError unless `tensor` has dtype `tf_type`. TF: tf.assert_type.
+    Dtypes, shapes, errors: as op NoOp."""
     with ops.name_scope(name, "assert_type", [tensor]):
         tensor = ops.convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype != dtypes.as_dtype(tf_type):
@@ -195,7 +205,8 @@ def assert_type(tensor, tf_type, message=None, name=None):
 
 
 def assert_integer(x, message=None, name=None):
-    """A no-op; TypeError unless x is of integer type. TF: tf.assert_integer."""
+    """A no-op; TypeError unless x is of integer type. TF: tf.assert_integer.
+    Dtypes, shapes, errors: as op NoOp."""
     with ops.name_scope(name, "assert_integer", [x]):
         x = ops.convert_to_tensor(x, name="x")
         if not x.dtype.is_integer:
@@ -208,7 +219,9 @@ def assert_integer(x, message=None, name=None):
 
 
 def is_numeric_tensor(tensor):
-    """True for a Tensor of numbers. TF: tf.is_numeric_tensor."""
+    """True for a Tensor of numbers. TF: tf.is_numeric_tensor.
+    Any shape; True for floats, integers and complex numbers. Never an error: False for what is
+    no tensor. TF: tf.is_numeric_tensor."""
     if not isinstance(tensor, ops.Tensor):
         return False
     dtype = tensor.dtype.base_dtype
@@ -222,13 +235,17 @@ def _differences(x, compare):
 
 
 def is_non_decreasing(x, name=None):
-    """A bool scalar: are the elements in non-decreasing order? TF: tf.is_non_decreasing."""
+    """A bool scalar: are the elements in non-decreasing order? TF: tf.is_non_decreasing.
+    x: numbers of any shape; result: a bool scalar. TypeError for other dtypes, ValueError for
+    shapes that do not fit."""
     with ops.name_scope(name, "is_non_decreasing", [x]):
         return _differences(x, logic_ops.LessEqual)
 
 
 def is_strictly_increasing(x, name=None):
-    """A bool scalar: is each element greater than the one before? TF: tf.is_strictly_increasing."""
+    """A bool scalar: is each element greater than the one before? TF: tf.is_strictly_increasing.
+    x: numbers of any shape; result: a bool scalar. TypeError for other dtypes, ValueError for
+    shapes that do not fit."""
     with ops.name_scope(name, "is_strictly_increasing", [x]):
         return _differences(x, logic_ops.Less)
 
@@ -239,7 +256,8 @@ def is_strictly_increasing(x, name=None):
 def verify_tensor_all_finite(t=None, msg=None, name=None, x=None, message=None):
     """The tensor itself; InvalidArgumentError if an element is NaN or infinite.
 
-    TF: tf.verify_tensor_all_finite."""
+    TF: tf.verify_tensor_all_finite.
+    Floats of any shape."""
     from pyflow.ops import identity_ops
     tensor, text = t if x is None else x, msg if message is None else message
     with ops.name_scope(name, "VerifyFinite", [tensor]):
@@ -253,7 +271,9 @@ def add_check_numerics_ops():
     """An Operation that checks every floating-point tensor of the graph for NaN and infinity.
 
     ValueError in a graph with cond or while_loop (use the session's numerics check instead).
-    TF: tf.add_check_numerics_ops."""
+    TF: tf.add_check_numerics_ops.
+    Floats of any shape are checked; running it raises InvalidArgumentError. ValueError inside
+    tf.cond and tf.while_loop."""
     from pyflow.ops import identity_ops
     checks = []
     for node in ops.get_default_graph().get_operations():

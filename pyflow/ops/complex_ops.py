@@ -108,7 +108,8 @@ def _zero(like):
 # --------------------------------------------------------------------------------- public functions
 def complex(real, imag, name=None):
     """real + i imag from float32 or float64 parts of one dtype. TypeError otherwise.
-    TF: tf.complex."""
+    TF: tf.complex.
+    Dtypes, shapes, errors: as op Complex."""
     real = graph.convert_to_tensor(real, name="real")
     imag = graph.convert_to_tensor(imag, dtype=real.dtype, name="imag")
     pairs = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
@@ -119,13 +120,15 @@ def complex(real, imag, name=None):
 
 
 def real(input, name=None):
-    """Real part; a real tensor is returned as it is. TF: tf.real."""
+    """Real part; a real tensor is returned as it is. TF: tf.real.
+    Dtypes, shapes, errors: as op Real."""
     input = graph.convert_to_tensor(input, name="input")
     return Real(input, Tout=input.dtype.real_dtype, name=name) if input.dtype.is_complex else input
 
 
 def imag(input, name=None):
-    """Imaginary part; zeros for a real tensor. TF: tf.imag."""
+    """Imaginary part; zeros for a real tensor. TF: tf.imag.
+    Dtypes, shapes, errors: as op Imag."""
     from pyflow.ops import array_ops
     input = graph.convert_to_tensor(input, name="input")
     if input.dtype.is_complex:
@@ -134,7 +137,8 @@ def imag(input, name=None):
 
 
 def conj(x, name=None):
-    """Complex conjugate; a real tensor is returned as it is. TF: tf.conj."""
+    """Complex conjugate; a real tensor is returned as it is. TF: tf.conj.
+    Dtypes, shapes, errors: as op Conj."""
     x = graph.convert_to_tensor(x, name="x")
     if x.dtype.is_complex:
         return Conj(x, name=name)
@@ -144,7 +148,8 @@ def conj(x, name=None):
 
 
 def angle(input, name=None):
-    """Argument in radians; of a real tensor 0, or pi where negative. TF: tf.angle."""
+    """Argument in radians; of a real tensor 0, or pi where negative. TF: tf.angle.
+    Dtypes, shapes, errors: as op Angle."""
     from pyflow.ops import array_ops, logic_ops
     input = graph.convert_to_tensor(input, name="input")
     if input.dtype.is_complex:
@@ -154,7 +159,8 @@ def angle(input, name=None):
 
 
 def abs(x, name=None):
-    """|x|: real for complex `x`, otherwise the dtype of `x`. SparseTensor allowed. TF: tf.abs."""
+    """|x|: real for complex `x`, otherwise the dtype of `x`. SparseTensor allowed. TF: tf.abs.
+    Dtypes, shapes, errors: as ops ComplexAbs and Abs."""
     with graph.name_scope(name, "Abs", [x]) as scope:
         if isinstance(x, graph.SparseTensor):
             return graph.SparseTensor(x.indices, abs(x.values, name=scope), x.dense_shape)
@@ -165,7 +171,8 @@ def abs(x, name=None):
 
 
 def round(x, name=None):
-    """Nearest integer, halves to even; integers pass through. TF: tf.round."""
+    """Nearest integer, halves to even; integers pass through. TF: tf.round.
+    Dtypes, shapes, errors: as op Round."""
     x = graph.convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else unary_ops.Round(x, name=name)
 

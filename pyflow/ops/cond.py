@@ -150,7 +150,9 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
     Both return the same nesting of tensors with the same dtypes; a list or tuple of one is
     unpacked unless `strict`. `fn1` and `fn2` are old names of the branches.
     Raises TypeError if a branch is not callable, ValueError if the results do not match. TF:
-    tf.cond."""
+    tf.cond.
+    Both results agree in dtype and structure; the shape is what they have in common. Raises
+    TypeError or ValueError where they do not."""
     true_fn = _one_of(true_fn, fn1, "true_fn", "fn1")
     false_fn = _one_of(false_fn, fn2, "false_fn", "fn2")
     with ops.name_scope(name, "cond", [pred]):
@@ -248,7 +250,10 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
     `pred_fn_pairs` is a list of (scalar bool tensor, callable), or a dict (ordered unless
     `exclusive`). Without `default` the last function runs if no other does, after an Assert that
     its predicate holds. With `exclusive` an Assert fails the step if more than one predicate is
-    true. TF: tf.case."""
+    true. TF: tf.case.
+    Predicates: bool scalars; the functions' results agree in dtype and structure, shapes may
+    differ. TypeError for predicates that are no tensors or functions that cannot be called,
+    InvalidArgumentError where `exclusive` does not hold."""
     pairs = _checked_pairs(pred_fn_pairs, exclusive)
     with ops.name_scope(name, "case", [pred for pred, _ in pairs]):
         if default is None:

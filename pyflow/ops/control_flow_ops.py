@@ -475,7 +475,8 @@ def output_context(op):
 
 
 def no_op(name=None):
-    """An Operation that does nothing."""
+    """An Operation that does nothing.
+    Dtypes, shapes, errors: as op NoOp."""
     return NoOp(name=name)
 
 
@@ -491,7 +492,8 @@ def group(*inputs, name=None, **kwargs):
     """An Operation that finishes after all `inputs` (Operations, Tensors, or nests of them) have.
 
     Grouping nothing gives a no-op. Several devices give one NoOp each and one over them.
-    Raises TypeError for something that is no graph element, ValueError for an unknown argument."""
+    Raises TypeError for something that is no graph element, ValueError for an unknown argument.
+    Inputs: Operations, or tensors of any shape and dtype. TypeError for others."""
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
     with ops.name_scope(name, "group_deps", inputs) as name:
@@ -520,7 +522,8 @@ def _group_on(device, members, name=None):
 
 
 def gated_tuple(tensors, name=None, control_inputs=None):
-    """The tensors again, none of them delivered before all are computed. None stays None."""
+    """The tensors again, none of them delivered before all are computed. None stays None.
+    Any shapes and dtypes, which the results have too. TypeError for a list without tensors."""
     with ops.name_scope(name, "tuple", tensors) as name:
         gates = {t if isinstance(t, ops.Operation) else t.op for t in tensors if t is not None}
         for control in control_inputs or ():

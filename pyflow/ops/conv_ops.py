@@ -396,7 +396,8 @@ def four_entries(values, data_format, what):
 def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True,
            data_format="NHWC",
            dilations=(1, 1, 1, 1), name=None, filters=None):
-    """Convolution of images with filters [height, width, in, out]. TF: nn.conv2d."""
+    """Convolution of images with filters [height, width, in, out]. TF: nn.conv2d.
+    Dtypes, shapes, errors: as op Conv2D."""
     from pyflow.ops.reduction_ops import one_of
     filter = one_of(filter, filters, "filter", "filters")
     padding, explicit = explicit_padding(padding, data_format)
@@ -410,7 +411,8 @@ def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True
 def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=None, padding=None,
                           use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
                           name=None, filters=None):
-    """Gradient of a convolution with respect to its input. TF: nn.conv2d_backprop_input."""
+    """Gradient of a convolution with respect to its input. TF: nn.conv2d_backprop_input.
+    Dtypes, shapes, errors: as op Conv2DBackpropInput."""
     from pyflow.ops.reduction_ops import one_of
     filter = one_of(filter, filters, "filter", "filters")
     padding, explicit = explicit_padding(padding, data_format)
@@ -423,7 +425,8 @@ def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=N
 def conv2d_backprop_filter(input, filter_sizes, out_backprop, strides=None, padding=None,
                            use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
                            name=None):
-    """Gradient of a convolution with respect to its filter. TF: nn.conv2d_backprop_filter."""
+    """Gradient of a convolution with respect to its filter. TF: nn.conv2d_backprop_filter.
+    Dtypes, shapes, errors: as op Conv2DBackpropFilter."""
     padding, explicit = explicit_padding(padding, data_format)
     return Conv2DBackpropFilter(input, filter_sizes, out_backprop, strides=list(strides),
                                 padding=padding,
@@ -436,7 +439,7 @@ def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None, p
     """Gradient of a convolution as an op of its own ("deconvolution"). TF: nn.conv2d_transpose.
 
     filter: [height, width, out, in]; output_shape: the shape of the result, ints or a tensor.
-    """
+    Dtypes, shapes, errors: as op Conv2DBackpropInput."""
     from pyflow.ops.reduction_ops import one_of
     value, filter = one_of(value, input, "value", "input"), one_of(filter, filters, "filter",
                                                                    "filters")
@@ -451,7 +454,8 @@ def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None, p
 def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data_format=None,
                      dilations=None):
     """Each channel with its own filters [height, width, in, multiplier].
-    TF: nn.depthwise_conv2d."""
+    TF: nn.depthwise_conv2d.
+    Dtypes, shapes, errors: as op DepthwiseConv2dNative."""
     data_format = data_format or "NHWC"
     rates = four_entries(dilations if dilations is not None else rate, data_format, "rate")
     with graph.name_scope(name, "depthwise", [input, filter]) as scope:
@@ -462,7 +466,8 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data
 def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
                             dilations=(1, 1, 1, 1),
                             name=None):
-    """The op behind `nn.depthwise_conv2d`. TF: nn.depthwise_conv2d_native."""
+    """The op behind `nn.depthwise_conv2d`. TF: nn.depthwise_conv2d_native.
+    Dtypes, shapes, errors: as op DepthwiseConv2dNative."""
     return DepthwiseConv2dNative(input, filter, strides=list(strides), padding=padding,
                                  data_format=data_format, dilations=list(dilations), name=name)
 
@@ -470,7 +475,9 @@ def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
 def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, rate=None,
                      name=None,
                      data_format=None, dilations=None):
-    """A depthwise convolution, then a 1x1 one across channels. TF: nn.separable_conv2d."""
+    """A depthwise convolution, then a 1x1 one across channels. TF: nn.separable_conv2d.
+    input: floats [batch, h, w, in]; depthwise_filter: [fh, fw, in, m]; pointwise_filter: [1, 1,
+    in * m, out]. TypeError for other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "separable_conv2d",
                           [input, depthwise_filter, pointwise_filter]) as scope:
         depth = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise",
@@ -481,7 +488,9 @@ def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding
 
 
 def atrous_conv2d(value, filters, rate, padding, name=None):
-    """Convolution with holes: dilation `rate` in both dimensions. TF: nn.atrous_conv2d."""
+    """Convolution with holes: dilation `rate` in both dimensions. TF: nn.atrous_conv2d.
+    value: floats [batch, h, w, in]; filters: [fh, fw, in, out]. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     return conv2d(value, filters, [1, 1, 1, 1], padding, dilations=[1, rate, rate, 1],
                   name=name or "convolution")
 
@@ -490,7 +499,9 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
                 data_format=None,
                 filters=None, dilations=None):
     """Convolution of images (rank 4) with strides or dilations per dimension.
-    TF: nn.convolution."""
+    TF: nn.convolution.
+    input: floats [batch, 1 to 3 spatial sizes, in]; filter: [as many sizes, in, out]. TypeError
+    for other dtypes, ValueError for shapes that do not fit."""
     from pyflow.ops.reduction_ops import one_of
     filter = one_of(filter, filters, "filter", "filters")
     rates = one_of(dilations, dilation_rate, "dilations", "dilation_rate")
@@ -504,7 +515,9 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
 def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu=None,
            data_format=None,
            name=None, input=None, dilations=None):
-    """Convolution of sequences [batch, width, channels] with [width, in, out]. TF: nn.conv1d."""
+    """Convolution of sequences [batch, width, channels] with [width, in, out]. TF: nn.conv1d.
+    value: floats [batch, width, in]; filters: [fw, in, out]. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     from pyflow.ops import array_ops
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")

@@ -150,7 +150,8 @@ class Cross:
 
 # --------------------------------------------------------------------------------- public functions
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
-    """Identity matrices [batch_shape..., rows, columns]. TF: tf.eye."""
+    """Identity matrices [batch_shape..., rows, columns]. TF: tf.eye.
+    Dtypes, shapes, errors: as ops MatrixDiag and MatrixSetDiag."""
     from pyflow.framework import dtypes
     from pyflow.ops import array_ops, binary_ops, join_ops
     dtype = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
@@ -173,7 +174,8 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
 
 
 def trace(x, name=None):
-    """Sum of the main diagonal of matrices [..., m, n]. TF: tf.trace."""
+    """Sum of the main diagonal of matrices [..., m, n]. TF: tf.trace.
+    Dtypes, shapes, errors: as op MatrixDiagPart."""
     from pyflow.ops import reduction_ops
     with graph.name_scope(name, "Trace", [x]) as scope:
         return reduction_ops.reduce_sum(

@@ -61,7 +61,9 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
 
     `dtype` (a nest like fn's result) is needed if fn's results differ from elems in dtype or
     structure.
-    Raises TypeError if fn is not callable, ValueError for scalars. TF: tf.map_fn."""
+    Raises TypeError if fn is not callable, ValueError for scalars. TF: tf.map_fn.
+    elems: tensors of any dtype, rows along dimension 0; result: [rows, ...] of fn's. TypeError
+    if fn is not callable or returns another dtype, ValueError for scalars."""
     with _named(fn, name, "map", elems):
         flat, known, count = _rows(elems)
         result_types = elems if dtype is None else dtype
@@ -115,7 +117,9 @@ def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, s
     """fn(... fn(fn(initializer, row 0), row 1) ..., last row); starts from row 0 without
     initializer.
 
-    Raises TypeError if fn is not callable. TF: tf.foldl."""
+    Raises TypeError if fn is not callable. TF: tf.foldl.
+    elems: tensors of any dtype, rows along dimension 0; result: what fn returns. TypeError if fn
+    is not callable, ValueError where lengths differ or fn changes shapes."""
     with _named(fn, name, "foldl", elems):
         return _fold(fn, elems, initializer, {"parallel_iterations": parallel_iterations,
                                               "back_prop": back_prop, "swap_memory": swap_memory},
@@ -124,7 +128,8 @@ def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, s
 
 def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
           name=None):
-    """As foldl, from the last row to the first. TF: tf.foldr."""
+    """As foldl, from the last row to the first. TF: tf.foldr.
+    Shapes, dtypes and errors (TypeError, ValueError) as there."""
     with _named(fn, name, "foldr", elems):
         return _fold(fn, elems, initializer, {"parallel_iterations": parallel_iterations,
                                               "back_prop": back_prop, "swap_memory": swap_memory},
@@ -135,7 +140,9 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
          infer_shape=True, reverse=False, name=None):
     """All intermediate values of foldl (of foldr's order with `reverse`), stacked by row.
 
-    Raises TypeError if fn is not callable. TF: tf.scan."""
+    Raises TypeError if fn is not callable. TF: tf.scan.
+    elems: tensors of any dtype, rows along dimension 0; result: [rows, ...] of fn's. TypeError
+    if fn is not callable, ValueError for scalars or where fn changes shapes."""
     with _named(fn, name, "scan", elems):
         flat, known, count = _rows(elems)
         sources = _unstacked(flat, count)

@@ -286,7 +286,8 @@ class SparseToDense:
 
 # --------------------------------------------------------------------------------- public functions
 def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):
-    """Slices of `params` along `axis` by index. TF: tf.gather."""
+    """Slices of `params` along `axis` by index. TF: tf.gather.
+    Dtypes, shapes, errors: as op GatherV2."""
     if axis is None:
         axis = batch_dims
     read = getattr(params, "sparse_read", None)
@@ -297,7 +298,9 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
 
 def batch_gather(params, indices, name=None):
     """`tf.gather` along the last dimension of `indices`, the ones before paired.
-    TF: tf.batch_gather."""
+    TF: tf.batch_gather.
+    params: [batch..., n, ...] of any dtype; indices: ints [batch..., k]. ValueError where they
+    do not fit, InvalidArgumentError for an index out of range."""
     indices = graph.convert_to_tensor(indices, name="indices")
     if indices.shape.ndims is None:
         raise ValueError("tf.batch_gather: indices must have a known rank")
@@ -306,7 +309,8 @@ def batch_gather(params, indices, name=None):
 
 
 def gather_nd(params, indices, name=None, batch_dims=0):
-    """Slices of `params` at index vectors. TF: tf.gather_nd (batch_dims 0)."""
+    """Slices of `params` at index vectors. TF: tf.gather_nd (batch_dims 0).
+    Dtypes, shapes, errors: as op GatherNd."""
     if batch_dims:
         raise ValueError("tf.gather_nd: batch_dims other than 0 is not offered; put the batch "
                          "number into the "
@@ -315,18 +319,21 @@ def gather_nd(params, indices, name=None, batch_dims=0):
 
 
 def scatter_nd(indices, updates, shape, name=None):
-    """Zeros of `shape` with `updates` added at `indices`. TF: tf.scatter_nd."""
+    """Zeros of `shape` with `updates` added at `indices`. TF: tf.scatter_nd.
+    Dtypes, shapes, errors: as op ScatterNd."""
     return ScatterNd(indices, updates, shape, name=name)
 
 
 def tensor_scatter_update(tensor, indices, updates, name=None):
-    """`tensor` with `updates` at `indices`. TF: tf.tensor_scatter_update."""
+    """`tensor` with `updates` at `indices`. TF: tf.tensor_scatter_update.
+    Dtypes, shapes, errors: as op TensorScatterUpdate."""
     return TensorScatterUpdate(tensor, indices, updates, name=name)
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
     """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0.
-    TF: tf.one_hot."""
+    TF: tf.one_hot.
+    Dtypes, shapes, errors: as op OneHot."""
     with graph.name_scope(name, "one_hot", [indices, depth]) as scope:
         given = [graph.convert_to_tensor(v, dtype=dtype).dtype.base_dtype
                  for v in (on_value, off_value) if v is not None]
@@ -344,13 +351,16 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
 def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0,
                     validate_indices=True,
                     name=None):
-    """`default_value` but `sparse_values` at `sparse_indices`. TF: tf.sparse_to_dense."""
+    """`default_value` but `sparse_values` at `sparse_indices`. TF: tf.sparse_to_dense.
+    Dtypes, shapes, errors: as op SparseToDense."""
     return SparseToDense(sparse_indices, output_shape, sparse_values, default_value,
                          validate_indices=validate_indices, name=name)
 
 
 def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
-    """A SparseTensor as a dense one. TF: tf.sparse_tensor_to_dense."""
+    """A SparseTensor as a dense one. TF: tf.sparse_tensor_to_dense.
+    Any dtype; result: sp_input's dense shape. InvalidArgumentError for indices that are out of
+    range, or out of order with validate_indices."""
     if not isinstance(sp_input, graph.SparseTensor):
         raise TypeError(f"tf.sparse_tensor_to_dense: expected a SparseTensor, got "
                         f"{type(sp_input).__name__}")

@@ -156,33 +156,39 @@ class PlaceholderWithDefault:
 
 # --------------------------------------------------------------------------------- public functions
 def identity(input, name=None):
-    """A tensor of the same value. TF: tf.identity."""
+    """A tensor of the same value. TF: tf.identity.
+    Dtypes, shapes, errors: as op Identity."""
     if isinstance(input, graph.IndexedSlices):
         return graph.IndexedSlices(identity(input.values), input.indices, input.dense_shape)
     return Identity(input, name=name)
 
 
 def identity_n(input, name=None):
-    """Tensors of the same values, all computed before any is used. TF: tf.identity_n."""
+    """Tensors of the same values, all computed before any is used. TF: tf.identity_n.
+    Dtypes, shapes, errors: as op IdentityN."""
     return IdentityN(list(input), name=name)
 
 
 def placeholder(dtype, shape=None, name=None):
     """A tensor of `dtype` to be fed; `shape` None means any, None inside any size.
-    TF: tf.placeholder."""
+    TF: tf.placeholder.
+    Dtypes, shapes, errors: as op Placeholder."""
     shape = unknown_shape() if shape is None else TensorShape(shape)
     return Placeholder(dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
 
 
 def placeholder_with_default(input, shape, name=None):
     """`input`, or what is fed in its place, of a shape compatible with `shape`.
-    TF: tf.placeholder_with_default."""
+    TF: tf.placeholder_with_default.
+    Dtypes, shapes, errors: as op PlaceholderWithDefault."""
     return PlaceholderWithDefault(input, shape=TensorShape(shape), name=name)
 
 
 def sparse_placeholder(dtype, shape=None, name=None):
     """A SparseTensor to be fed a SparseTensorValue or (indices, values, shape).
-    TF: tf.sparse_placeholder."""
+    TF: tf.sparse_placeholder.
+    dtype: that of the values; shape: None for any. TypeError for no dtype, ValueError for a feed
+    of another shape."""
     prefix = name or "Placeholder"
     rank = None
     if shape is None:
@@ -202,18 +208,21 @@ def sparse_placeholder(dtype, shape=None, name=None):
 
 
 def stop_gradient(input, name=None):
-    """`input` itself, a constant to `tf.gradients`. TF: tf.stop_gradient."""
+    """`input` itself, a constant to `tf.gradients`. TF: tf.stop_gradient.
+    Dtypes, shapes, errors: as op StopGradient."""
     return StopGradient(input, name=name)
 
 
 def ensure_shape(x, shape, name=None):
-    """`x` itself, checked to have a shape compatible with `shape`. TF: tf.ensure_shape."""
+    """`x` itself, checked to have a shape compatible with `shape`. TF: tf.ensure_shape.
+    Dtypes, shapes, errors: as op EnsureShape."""
     return EnsureShape(x, shape=TensorShape(shape), name=name)
 
 
 def check_numerics(tensor, message, name=None):
     """`tensor` itself; an InvalidArgumentError with `message` where infinite or NaN.
-    TF: tf.check_numerics."""
+    TF: tf.check_numerics.
+    Dtypes, shapes, errors: as op CheckNumerics."""
     return CheckNumerics(tensor, message=message, name=name)
 
 

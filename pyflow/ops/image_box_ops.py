@@ -305,7 +305,8 @@ def crop_and_resize(image, boxes, box_ind=None, crop_size=None, method="bilinear
 
 def draw_bounding_boxes(images, boxes, name=None, colors=None):
     """Images [batch, h, w, channels] with the edges of their boxes [batch, n, 4] drawn, one pixel
-    wide, in `colors` [m, channels], or ten colours, in turn. TF: tf.image.draw_bounding_boxes."""
+    wide, in `colors` [m, channels], or ten colours, in turn. TF: tf.image.draw_bounding_boxes.
+    Dtypes, shapes, errors: as ops DrawBoundingBoxes and DrawBoundingBoxesV2."""
     if colors is None:
         return DrawBoundingBoxes(images, boxes, name=name)
     return DrawBoundingBoxesV2(images, boxes, colors, name=name)
@@ -320,7 +321,8 @@ def sample_distorted_bounding_box(image_size, bounding_boxes, seed=None, seed2=N
     The crop has an aspect ratio (width / height) and an area from the ranges and holds at least
     min_object_covered of one of the boxes [1, n, 4]; after max_attempts it is the whole image.
     Raises InvalidArgumentError without boxes unless use_image_if_no_bounding_boxes.
-    TF: tf.image.sample_distorted_bounding_box."""
+    TF: tf.image.sample_distorted_bounding_box.
+    Dtypes, shapes, errors: as op SampleDistortedBoundingBoxV2."""
     with graph.name_scope(name, "sample_distorted_bounding_box"):
         given = {"aspect_ratio_range": aspect_ratio_range, "area_range": area_range,
                  "max_attempts": max_attempts,

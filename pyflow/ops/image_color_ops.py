@@ -141,7 +141,9 @@ def _floats(image, kept=(dtypes.float16, dtypes.float32)):
 
 def adjust_brightness(image, delta):
     """`delta`, in units of the image's range, added to every value. Any shape.
-    TF: tf.image.adjust_brightness."""
+    TF: tf.image.adjust_brightness.
+    image: any shape and number dtype, which the result has too. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     with graph.name_scope(None, "adjust_brightness", [image, delta]):
         image, dtype = _floats(image, dtypes.FLOATS)
         brighter = binary_ops.Add(image, cast_ops.cast(delta, image.dtype))
@@ -150,7 +152,8 @@ def adjust_brightness(image, delta):
 
 def adjust_contrast(images, contrast_factor):
     """Values moved away from the mean of their image and channel by `contrast_factor`; images
-    [..., h, w, channels]. TF: tf.image.adjust_contrast."""
+    [..., h, w, channels]. TF: tf.image.adjust_contrast.
+    Dtypes, shapes, errors: as op AdjustContrastv2."""
     with graph.name_scope(None, "adjust_contrast", [images, contrast_factor]):
         images, dtype = _floats(images)
         factor = cast_ops.cast(contrast_factor, dtypes.float32)
@@ -159,7 +162,8 @@ def adjust_contrast(images, contrast_factor):
 
 def adjust_gamma(image, gamma=1, gain=1):
     """gain * image ** gamma. ValueError for a negative gamma (InvalidArgumentError in the step,
-    for a tensor). TF: tf.image.adjust_gamma."""
+    for a tensor). TF: tf.image.adjust_gamma.
+    image: any shape and number dtype, which the result has too. ValueError for a negative gamma."""
     with graph.name_scope(None, "adjust_gamma", [image, gamma, gain]):
         image, dtype = _floats(image)
         message = "Gamma should be a non-negative real number."
@@ -173,7 +177,8 @@ def adjust_gamma(image, gamma=1, gain=1):
 
 def adjust_hue(image, delta, name=None):
     """RGB image(s) with the hue turned by `delta`, in units of the whole circle.
-    TF: tf.image.adjust_hue."""
+    TF: tf.image.adjust_hue.
+    Dtypes, shapes, errors: as op AdjustHue."""
     with graph.name_scope(name, "adjust_hue", [image]):
         image, dtype = _floats(image)
         turned = AdjustHue(image, cast_ops.cast(delta, dtypes.float32))
@@ -182,7 +187,8 @@ def adjust_hue(image, delta, name=None):
 
 def adjust_saturation(image, saturation_factor, name=None):
     """RGB image(s) with the saturation times `saturation_factor`.
-    TF: tf.image.adjust_saturation."""
+    TF: tf.image.adjust_saturation.
+    Dtypes, shapes, errors: as op AdjustSaturation."""
     with graph.name_scope(name, "adjust_saturation", [image]):
         image, dtype = _floats(image)
         adjusted = AdjustSaturation(image, cast_ops.cast(saturation_factor, dtypes.float32))
@@ -196,7 +202,8 @@ def _drawn(low, high, seed):
 
 def random_brightness(image, max_delta, seed=None):
     """adjust_brightness by a number from [-max_delta, max_delta). ValueError for a negative
-    max_delta. TF: tf.image.random_brightness."""
+    max_delta. TF: tf.image.random_brightness.
+    image: any shape and number dtype. ValueError for a negative max_delta."""
     if max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
     return adjust_brightness(image, _drawn(-max_delta, max_delta, seed))
@@ -204,14 +211,16 @@ def random_brightness(image, max_delta, seed=None):
 
 def random_contrast(image, lower, upper, seed=None):
     """adjust_contrast by a factor from [lower, upper). ValueError unless 0 <= lower < upper.
-    TF: tf.image.random_contrast."""
+    TF: tf.image.random_contrast.
+    image: [..., h, w, channels] of numbers. ValueError unless 0 <= lower < upper."""
     _check_range(lower, upper)
     return adjust_contrast(image, _drawn(lower, upper, seed))
 
 
 def random_hue(image, max_delta, seed=None):
     """adjust_hue by a number from [-max_delta, max_delta). ValueError unless 0 <= max_delta <=
-    0.5. TF: tf.image.random_hue."""
+    0.5. TF: tf.image.random_hue.
+    image: [..., 3] of numbers. ValueError unless 0 <= max_delta <= 0.5."""
     if max_delta > 0.5:
         raise ValueError("max_delta must be <= 0.5.")
     if max_delta < 0:
@@ -221,7 +230,8 @@ def random_hue(image, max_delta, seed=None):
 
 def random_saturation(image, lower, upper, seed=None):
     """adjust_saturation by a factor from [lower, upper). ValueError unless 0 <= lower < upper.
-    TF: tf.image.random_saturation."""
+    TF: tf.image.random_saturation.
+    image: [..., 3] of numbers. ValueError unless 0 <= lower < upper."""
     _check_range(lower, upper)
     return adjust_saturation(image, _drawn(lower, upper, seed))
 
@@ -236,7 +246,8 @@ def _check_range(lower, upper):
 # ------------------------------------------------------------------------------------ colour spaces
 def rgb_to_grayscale(images, name=None):
     """0.2989 red + 0.5870 green + 0.1140 blue, with one channel, in the images' dtype.
-    TF: tf.image.rgb_to_grayscale."""
+    TF: tf.image.rgb_to_grayscale.
+    images: [..., 3] of any number dtype -> [..., 1]. ValueError for other channels."""
     with graph.name_scope(name, "rgb_to_grayscale", [images]) as scope:
         images = graph.convert_to_tensor(images, name="images")
         dtype = images.dtype.base_dtype
@@ -248,7 +259,8 @@ def rgb_to_grayscale(images, name=None):
 
 def grayscale_to_rgb(images, name=None):
     """One channel three times. ValueError where the last dimension is known not to be 1.
-    TF: tf.image.grayscale_to_rgb."""
+    TF: tf.image.grayscale_to_rgb.
+    images: [..., 1] of any number dtype -> [..., 3]. ValueError for other channels."""
     with graph.name_scope(name, "grayscale_to_rgb", [images]) as scope:
         images = graph.convert_to_tensor(images, name="images")
         known = dims_of(images.shape)
@@ -286,7 +298,8 @@ def _linear(name):
     convert.__name__ = convert.__qualname__ = name
     source, target = name.upper().split("_TO_")
     convert.__doc__ = (f"Images [..., 3] from {source} to {target}: the product of the channels "
-                       f"and a 3 x 3 matrix, in the images' float dtype. TF: tf.image.{name}.")
+                       f"and a 3 x 3 matrix, in the images' float dtype. TF: tf.image.{name}.\n"
+                       "TypeError for other dtypes, ValueError for other channels.")
     return convert
 
 
@@ -294,7 +307,8 @@ def _hsv(block, name):
     def convert(images, name=None):
         return block(images, name=name)
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"Images [..., 3]: {block.doc}"
+    convert.__doc__ = (f"Images [..., 3]: {block.doc}\n"
+                       f"Dtypes, shapes, errors: as op {block.name}.")
     return convert
 
 

@@ -251,7 +251,8 @@ def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5,
     pairwise by at most iou_threshold and have a score above score_threshold.
 
     Raises ValueError for shapes that do not fit, InvalidArgumentError for an iou_threshold outside
-    [0, 1]. TF: tf.image.non_max_suppression."""
+    [0, 1]. TF: tf.image.non_max_suppression.
+    Dtypes, shapes, errors: as op NonMaxSuppressionV3."""
     with graph.name_scope(name, "non_max_suppression"):
         boxes, scores = _floats(boxes), _floats(scores)
         return NonMaxSuppressionV3(boxes, scores, max_output_size,
@@ -271,7 +272,8 @@ def _like(value, tensor):
 def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5,
                                score_threshold=-np.inf, pad_to_max_output_size=False, name=None):
     """non_max_suppression's indices, padded with zeros on request, and how many are real.
-    TF: tf.image.non_max_suppression_padded."""
+    TF: tf.image.non_max_suppression_padded.
+    Dtypes, shapes, errors: as op NonMaxSuppressionV4."""
     with graph.name_scope(name, "non_max_suppression_padded"):
         boxes, scores = _floats(boxes), _floats(scores)
         return NonMaxSuppressionV4(boxes, scores, max_output_size, _like(iou_threshold, boxes),
@@ -282,7 +284,8 @@ def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5
 def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshold=0.5,
                                     score_threshold=-np.inf, soft_nms_sigma=0.0, name=None):
     """Indices [m] and scores [m] of Soft-NMS (Bodla et al., 2017); soft_nms_sigma 0 is
-    non_max_suppression. TF: tf.image.non_max_suppression_with_scores."""
+    non_max_suppression. TF: tf.image.non_max_suppression_with_scores.
+    Dtypes, shapes, errors: as op NonMaxSuppressionV5."""
     with graph.name_scope(name, "non_max_suppression_with_scores"):
         boxes, scores = _floats(boxes), _floats(scores)
         found = NonMaxSuppressionV5(boxes, scores, max_output_size, _like(iou_threshold, boxes),
@@ -294,7 +297,8 @@ def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshol
 def non_max_suppression_overlaps(overlaps, scores, max_output_size, overlap_threshold=0.5,
                                  score_threshold=-np.inf, name=None):
     """non_max_suppression by a matrix of overlaps [n, n] in place of boxes.
-    TF: tf.image.non_max_suppression_overlaps."""
+    TF: tf.image.non_max_suppression_overlaps.
+    Dtypes, shapes, errors: as op NonMaxSuppressionWithOverlaps."""
     with graph.name_scope(name, "non_max_suppression_overlaps"):
         return NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold,
                                              score_threshold)
@@ -305,7 +309,8 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
                                  clip_boxes=True, name=None):
     """(boxes [batch, m, 4], scores [batch, m], classes [batch, m], counts [batch]): suppression
     per class of boxes [batch, n, q, 4] with scores [batch, n, classes], q 1 or classes.
-    TF: tf.image.combined_non_max_suppression."""
+    TF: tf.image.combined_non_max_suppression.
+    Dtypes, shapes, errors: as op CombinedNonMaxSuppression."""
     with graph.name_scope(name, "combined_non_max_suppression"):
         return CombinedNonMaxSuppression(
             boxes, scores, max_output_size_per_class, max_total_size,

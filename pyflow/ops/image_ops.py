@@ -71,7 +71,9 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
     """The part of an image or batch whose top left corner is at the offset, of the target size.
 
     Raises ValueError, or InvalidArgumentError in the step, if the part is not inside the image.
-    TF: tf.image.crop_to_bounding_box."""
+    TF: tf.image.crop_to_bounding_box.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or a box
+    outside it."""
     with graph.name_scope(None, "crop_to_bounding_box", [image]):
         image = image_tensor(image)
         _three_or_four(image)
@@ -93,7 +95,9 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
     """An image or batch set into zeros of the target size, its top left corner at the offset.
 
     Raises ValueError, or InvalidArgumentError in the step, if the image does not fit.
-    TF: tf.image.pad_to_bounding_box."""
+    TF: tf.image.pad_to_bounding_box.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or an image
+    that does not fit."""
     with graph.name_scope(None, "pad_to_bounding_box", [image]):
         image = image_tensor(image)
         _three_or_four(image)
@@ -117,7 +121,9 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
 def central_crop(image, central_fraction):
     """The middle of an image or batch: `central_fraction` in (0, 1] of its height and width.
 
-    Raises ValueError for another fraction. TF: tf.image.central_crop."""
+    Raises ValueError for another fraction. TF: tf.image.central_crop.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks and fractions
+    outside (0, 1]."""
     with graph.name_scope(None, "central_crop", [image]):
         image = image_tensor(image)
         if not isinstance(central_fraction, graph.Tensor):
@@ -146,7 +152,9 @@ def resize_image_with_crop_or_pad(image, target_height, target_width):
     """An image or batch of the target size: its middle, or the whole in the middle of zeros.
 
     Raises ValueError for sizes that are not positive.
-    TF: tf.image.resize_image_with_crop_or_pad."""
+    TF: tf.image.resize_image_with_crop_or_pad.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks and sizes that
+    are not positive."""
     with graph.name_scope(None, "resize_image_with_crop_or_pad", [image]):
         image = image_tensor(image)
         _three_or_four(image)
@@ -185,12 +193,14 @@ def _flip(image, axis, scope):
 
 
 def flip_left_right(image):
-    """An image or batch mirrored along its width. TF: tf.image.flip_left_right."""
+    """An image or batch mirrored along its width. TF: tf.image.flip_left_right.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
     return _flip(image, 1, "flip_left_right")
 
 
 def flip_up_down(image):
-    """An image or batch mirrored along its height. TF: tf.image.flip_up_down."""
+    """An image or batch mirrored along its height. TF: tf.image.flip_up_down.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
     return _flip(image, 0, "flip_up_down")
 
 
@@ -215,18 +225,21 @@ def _random_flip(image, axis, seed, scope):
 
 def random_flip_left_right(image, seed=None):
     """Each image mirrored along its width with probability one half.
-    TF: tf.image.random_flip_left_right."""
+    TF: tf.image.random_flip_left_right.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
     return _random_flip(image, 1, seed, "random_flip_left_right")
 
 
 def random_flip_up_down(image, seed=None):
     """Each image mirrored along its height with probability one half.
-    TF: tf.image.random_flip_up_down."""
+    TF: tf.image.random_flip_up_down.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
     return _random_flip(image, 0, seed, "random_flip_up_down")
 
 
 def transpose_image(image, name=None):
-    """Height and width of an image or batch exchanged. TF: tf.image.transpose_image."""
+    """Height and width of an image or batch exchanged. TF: tf.image.transpose_image.
+    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
     with graph.name_scope(name, "transpose", [image]) as scope:
         image = image_tensor(image)
         _three_or_four(image)
@@ -236,7 +249,8 @@ def transpose_image(image, name=None):
 
 def rot90(image, k=1, name=None):
     """An image or batch turned counter-clockwise by k times 90 degrees; k a number or a scalar
-    tensor. TF: tf.image.rot90."""
+    tensor. TF: tf.image.rot90.
+    image: [h, w, c] or [batch, h, w, c] of any dtype; k: int scalar. ValueError for other ranks."""
     with graph.name_scope(name, "rot90", [image, k]) as scope:
         image = image_tensor(image)
         _three_or_four(image)
@@ -275,7 +289,9 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 
     Integers span 0 to their largest value, floats 0 to 1. saturate=True clips what lies outside
     before it becomes an integer. Any shape. TypeError for other dtypes.
-    TF: tf.image.convert_image_dtype."""
+    TF: tf.image.convert_image_dtype.
+    image: numbers of any shape; integers span their dtype's range, floats [0, 1]. TypeError for
+    a dtype that is no number."""
     image = graph.convert_to_tensor(image, name="image")
     dtype, source = dtypes.as_dtype(dtype), image.dtype.base_dtype
     if not dtype.is_floating and not dtype.is_integer:
@@ -299,7 +315,9 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 
 def per_image_standardization(image):
     """Each image as float32 with mean 0 and deviation 1: (x - mean) / max(deviation, 1 / sqrt(n)),
-    n its number of values. An image or a batch. TF: tf.image.per_image_standardization."""
+    n its number of values. An image or a batch. TF: tf.image.per_image_standardization.
+    image: [h, w, c] or a batch of them, of numbers; result: float32, or its float dtype.
+    ValueError for other ranks."""
     with graph.name_scope(None, "per_image_standardization", [image]) as scope:
         image = image_tensor(image)
         dtype = image.dtype
@@ -316,7 +334,9 @@ def per_image_standardization(image):
 
 def total_variation(images, name=None):
     """The sum of absolute differences between neighbouring pixels, one number per image: a scalar
-    for an image, [batch] for a batch. ValueError for other ranks. TF: tf.image.total_variation."""
+    for an image, [batch] for a batch. ValueError for other ranks. TF: tf.image.total_variation.
+    images: [h, w, c] or [batch, h, w, c] of numbers -> a scalar, or [batch]. ValueError for
+    other ranks."""
     with graph.name_scope(name, "total_variation", [images]) as scope:
         images = graph.convert_to_tensor(images, name="images")
         if images.shape.ndims not in (3, 4):
@@ -335,7 +355,8 @@ def image_gradients(image):
     """(dy, dx): differences to the pixel below and to the right, zero in the last row and column.
 
     `image` is a batch, [batch, h, w, channels]; ValueError for other ranks.
-    TF: tf.image.image_gradients."""
+    TF: tf.image.image_gradients.
+    image: [batch, h, w, c] of numbers; both results have its shape. ValueError for other ranks."""
     image = graph.convert_to_tensor(image)
     if image.shape.ndims != 4:
         raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not "
@@ -354,7 +375,8 @@ def image_gradients(image):
 
 def sobel_edges(image):
     """Vertical and horizontal Sobel derivatives of a batch [batch, h, w, d] -> [..., d, 2], edges
-    reflected. TF: tf.image.sobel_edges."""
+    reflected. TF: tf.image.sobel_edges.
+    image: [batch, h, w, c] of floats -> [batch, h, w, c, 2]. ValueError for other ranks."""
     from pyflow.ops import conv_ops
     image = graph.convert_to_tensor(image)
     kernels = np.array([[[-1, -2, -1], [0, 0, 0], [1, 2, 1]],

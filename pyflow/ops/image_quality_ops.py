@@ -33,7 +33,8 @@ def _pair(a, b, max_val):
 
 def psnr(a, b, max_val, name=None):
     """Peak signal-to-noise ratio in dB: 20 log10(max_val) - 10 log10(mean squared difference), one
-    number per image. ValueError for shapes that do not match. TF: tf.image.psnr."""
+    number per image. ValueError for shapes that do not match. TF: tf.image.psnr.
+    a, b: [..., h, w, c] of one dtype -> [...], float32. ValueError for shapes that differ."""
     with graph.name_scope(name, "PSNR", [a, b]) as scope:
         a, b, max_val = _pair(a, b, max_val)
         error = reduction_ops.reduce_mean(binary_ops.SquaredDifference(a, b), [-3, -2, -1])
@@ -91,7 +92,9 @@ def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03
     """Structural similarity in (-1, 1], one number per image, or per pixel with return_index_map.
 
     Local means are taken by a Gaussian of filter_size pixels; images must be as large at least
-    (ValueError). TF: tf.image.ssim."""
+    (ValueError). TF: tf.image.ssim.
+    img1, img2: [..., h, w, c] of one dtype -> [...], float32. ValueError for shapes that differ
+    or are smaller than the window."""
     with graph.name_scope(None, "SSIM", [img1, img2]):
         img1, img2, max_val = _pair(img1, img2, max_val)
         values, _ = _per_channel(img1, img2, max_val, filter_size, filter_sigma, k1, k2,
@@ -114,7 +117,9 @@ def _halved(image):
 def ssim_multiscale(img1, img2, max_val, power_factors=WEIGHTS, filter_size=11, filter_sigma=1.5,
                     k1=0.01, k2=0.03):
     """MS-SSIM, one number per image: structure at several scales, each half the last, times the
-    similarity at the coarsest, to the powers given. TF: tf.image.ssim_multiscale."""
+    similarity at the coarsest, to the powers given. TF: tf.image.ssim_multiscale.
+    img1, img2: [..., h, w, c] of one dtype -> [...], float32. ValueError for shapes that differ
+    or are too small for the scales."""
     with graph.name_scope(None, "MS-SSIM", [img1, img2]):
         img1, img2, max_val = _pair(img1, img2, max_val)
         factors = []

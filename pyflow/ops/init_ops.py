@@ -232,7 +232,8 @@ def _scaled(name, scale, mode, distribution, source):
     def make(seed=None, dtype=dtypes.float32):
         return VarianceScaling(scale, mode, distribution, seed, dtype)
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Variance scaling: scale {scale:g}, {mode}, {distribution}. Source: {source}."
+    make.__doc__ = (f"Variance scaling: scale {scale:g}, {mode}, {distribution}. Source: {source}."
+                    "\nIt makes tensors of any shape of a float dtype; ValueError for another dtype.")
     return make
 
 
@@ -250,7 +251,8 @@ ones_initializer = Ones
 
 
 def xavier_initializer(uniform=True, seed=None, dtype=dtypes.float32):
-    """Glorot's, uniform or normal. TF: tf.contrib.layers.xavier_initializer."""
+    """Glorot's, uniform or normal. TF: tf.contrib.layers.xavier_initializer.
+    The initializer makes tensors of any shape of a float dtype. ValueError for another dtype."""
     make = glorot_uniform_initializer if uniform else glorot_normal_initializer
     return make(seed=seed, dtype=dtype)
 

@@ -302,7 +302,8 @@ class Tile:
 
 # --------------------------------------------------------------------------------- public functions
 def concat(values, axis, name="concat"):
-    """The tensors of a list end to end along `axis`. TF: tf.concat."""
+    """The tensors of a list end to end along `axis`. TF: tf.concat.
+    Dtypes, shapes, errors: as op ConcatV2."""
     if isinstance(axis, (list, tuple)) and isinstance(values, int):
         raise TypeError("tf.concat takes the tensors first, then the axis (since TF 1.0): "
                         f"tf.concat(values, {values})")
@@ -319,7 +320,8 @@ def concat(values, axis, name="concat"):
 
 
 def stack(values, axis=0, name="stack"):
-    """Tensors of one shape as one of a rank higher, the new dimension at `axis`. TF: tf.stack."""
+    """Tensors of one shape as one of a rank higher, the new dimension at `axis`. TF: tf.stack.
+    Dtypes, shapes, errors: as op Pack."""
     if isinstance(values, graph.Tensor):
         values = unstack(values)
     if axis == 0 and all(isinstance(v, (bool, int, float, np.generic, np.ndarray)) for v in values):
@@ -334,12 +336,14 @@ def _is_numpy(values):
 
 
 def parallel_stack(values, name="parallel_stack"):
-    """`tf.stack` along a new first dimension. TF: tf.parallel_stack."""
+    """`tf.stack` along a new first dimension. TF: tf.parallel_stack.
+    Dtypes, shapes, errors: as op Pack."""
     return Pack(list(values), name=name)
 
 
 def unstack(value, num=None, axis=0, name="unstack"):
-    """The tensors along `axis`; `num` is needed where that dimension is unknown. TF: tf.unstack."""
+    """The tensors along `axis`; `num` is needed where that dimension is unknown. TF: tf.unstack.
+    Dtypes, shapes, errors: as op Unpack."""
     if num is None:
         value = graph.convert_to_tensor(value)
         dims = dims_of(value.shape)
@@ -351,7 +355,8 @@ def unstack(value, num=None, axis=0, name="unstack"):
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    """`value` cut along `axis` into n equal parts or parts of given sizes. TF: tf.split."""
+    """`value` cut along `axis` into n equal parts or parts of given sizes. TF: tf.split.
+    Dtypes, shapes, errors: as ops Split and SplitV."""
     value = graph.convert_to_tensor(value, name="value")
     if isinstance(num_or_size_splits, (int, np.integer)):
         return Split(axis, value, num_split=int(num_or_size_splits), name=name)
@@ -369,18 +374,22 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
 
 
 def unpack(value, num=None, axis=0, name="unpack"):
-    """The older name of `tf.unstack`. TF: tf.unpack."""
+    """The older name of `tf.unstack`. TF: tf.unpack.
+    Shapes, dtypes and errors (ValueError, TypeError) as there."""
     return unstack(value, num, axis, name)
 
 
 def pack(values, axis=0, name="pack"):
-    """The older name of `tf.stack`. TF: tf.pack."""
+    """The older name of `tf.stack`. TF: tf.pack.
+    Shapes, dtypes and errors (ValueError, TypeError) as there."""
     return stack(values, axis, name)
 
 
 def meshgrid(*args, **kwargs):
     """Coordinate tensors of rank n of n vectors; indexing "xy" (default) or "ij". TF:
-    tf.meshgrid."""
+    tf.meshgrid.
+    args: vectors of one dtype. ValueError for an unknown `indexing`, TypeError for another
+    keyword."""
     indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
     if kwargs:
         raise TypeError(f"tf.meshgrid: unexpected keyword argument {sorted(kwargs)[0]!r}")

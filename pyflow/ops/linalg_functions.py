@@ -25,7 +25,8 @@ BUTCHER = {3: (120.0, 60.0, 12.0), 5: (30240.0, 15120.0, 3360.0, 420.0, 30.0),
 
 
 def adjoint(matrix, name=None):
-    """Conjugate transposed matrices. TF: linalg.adjoint."""
+    """Conjugate transposed matrices. TF: linalg.adjoint.
+    matrix: [..., m, n] of any dtype -> [..., n, m]. ValueError for less than two dimensions."""
     with graph.name_scope(name, "adjoint", [matrix]):
         return array_ops.matrix_transpose(graph.convert_to_tensor(matrix, name="matrix"),
                                           conjugate=True)
@@ -35,47 +36,54 @@ def cholesky_solve(chol, rhs, name=None):
     """x with A x = rhs, from the lower Cholesky factor of A. TF: tf.cholesky_solve.
 
     chol: [..., n, n], rhs: [..., n, k].
-    """
+    Dtypes, shapes, errors: as op MatrixTriangularSolve."""
     with graph.name_scope(name, "cholesky_solve", [chol, rhs]):
         y = linalg_ops.MatrixTriangularSolve(chol, rhs, adjoint=False, lower=True)
         return linalg_ops.MatrixTriangularSolve(chol, y, adjoint=True, lower=True)
 
 
 def matrix_triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
-    """x with matrix x = rhs for triangular matrices. TF: tf.matrix_triangular_solve."""
+    """x with matrix x = rhs for triangular matrices. TF: tf.matrix_triangular_solve.
+    Dtypes, shapes, errors: as op MatrixTriangularSolve."""
     return linalg_ops.MatrixTriangularSolve(matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
 def matrix_solve_ls(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
-    """Least squares solutions, regularised. TF: tf.matrix_solve_ls."""
+    """Least squares solutions, regularised. TF: tf.matrix_solve_ls.
+    Dtypes, shapes, errors: as op MatrixSolveLs."""
     return linalg_ops.MatrixSolveLs(matrix, rhs, l2_regularizer, fast=fast, name=name)
 
 
 def qr(input, full_matrices=False, name=None):
-    """(q, r) with input = q r. TF: tf.qr."""
+    """(q, r) with input = q r. TF: tf.qr.
+    Dtypes, shapes, errors: as op Qr."""
     return linalg_ops.Qr(input, full_matrices=full_matrices, name=name)
 
 
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
-    """(s, u, v) with tensor = u diag(s) v^H, or s alone. TF: tf.svd."""
+    """(s, u, v) with tensor = u diag(s) v^H, or s alone. TF: tf.svd.
+    Dtypes, shapes, errors: as op Svd."""
     s, u, v = linalg_ops.Svd(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     s = complex_ops.real(s)
     return (s, u, v) if compute_uv else s
 
 
 def self_adjoint_eig(tensor, name=None):
-    """(eigenvalues, eigenvectors) of self-adjoint matrices. TF: tf.self_adjoint_eig."""
+    """(eigenvalues, eigenvectors) of self-adjoint matrices. TF: tf.self_adjoint_eig.
+    Dtypes, shapes, errors: as op SelfAdjointEigV2."""
     e, v = linalg_ops.SelfAdjointEigV2(tensor, compute_v=True, name=name)
     return e, v
 
 
 def self_adjoint_eigvals(tensor, name=None):
-    """Eigenvalues of self-adjoint matrices. TF: tf.self_adjoint_eigvals."""
+    """Eigenvalues of self-adjoint matrices. TF: tf.self_adjoint_eigvals.
+    Dtypes, shapes, errors: as op SelfAdjointEigV2."""
     return linalg_ops.SelfAdjointEigV2(tensor, compute_v=False, name=name)[0]
 
 
 def lu(input, output_idx_type=dtypes.int32, name=None):
-    """(packed L and U, permutation). TF: linalg.lu."""
+    """(packed L and U, permutation). TF: linalg.lu.
+    Dtypes, shapes, errors: as op Lu."""
     return linalg_ops.Lu(input, output_idx_type=output_idx_type, name=name)
 
 
@@ -105,7 +113,9 @@ def _rows(x, index):
 
 
 def lu_reconstruct(lower_upper, perm, validate_args=False, name=None):
-    """The matrices whose factors these are. TF: linalg.lu_reconstruct."""
+    """The matrices whose factors these are. TF: linalg.lu_reconstruct.
+    lower_upper: [..., n, n] of floats or complex numbers; perm: ints [..., n]. TypeError for
+    other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "lu_reconstruct", [lower_upper, perm]):
         packed = graph.convert_to_tensor(lower_upper, name="lower_upper")
         perm = graph.convert_to_tensor(perm, name="perm")
@@ -120,7 +130,9 @@ def _unpacked(packed):
 
 
 def lu_solve(lower_upper, perm, rhs, validate_args=False, name=None):
-    """x with A x = rhs, from the factors of A. TF: linalg.lu_solve."""
+    """x with A x = rhs, from the factors of A. TF: linalg.lu_solve.
+    lower_upper: [..., n, n] of floats or complex numbers; perm: ints [..., n]; rhs: [..., n, k].
+    TypeError for other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "lu_solve", [lower_upper, perm, rhs]):
         packed = graph.convert_to_tensor(lower_upper, name="lower_upper")
         perm, rhs = graph.convert_to_tensor(perm), graph.convert_to_tensor(rhs)
@@ -130,7 +142,9 @@ def lu_solve(lower_upper, perm, rhs, validate_args=False, name=None):
 
 
 def lu_matrix_inverse(lower_upper, perm, validate_args=False, name=None):
-    """A^-1 from the factors of A. TF: linalg.lu_matrix_inverse."""
+    """A^-1 from the factors of A. TF: linalg.lu_matrix_inverse.
+    lower_upper: [..., n, n] of floats or complex numbers; perm: ints [..., n]. TypeError for
+    other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "lu_matrix_inverse", [lower_upper, perm]):
         packed = graph.convert_to_tensor(lower_upper, name="lower_upper")
         ones = array_ops.ones_like(diag_ops.MatrixDiagPart(packed))
@@ -138,7 +152,9 @@ def lu_matrix_inverse(lower_upper, perm, validate_args=False, name=None):
 
 
 def logdet(matrix, name=None):
-    """Logarithms of determinants of positive definite matrices. TF: linalg.logdet."""
+    """Logarithms of determinants of positive definite matrices. TF: linalg.logdet.
+    matrix: [..., n, n] of floats or complex numbers -> [...]. InvalidArgumentError unless
+    positive definite."""
     with graph.name_scope(name, "logdet", [matrix]):
         chol = Cholesky(matrix)
         diagonal = complex_ops.real(diag_ops.MatrixDiagPart(chol))
@@ -146,7 +162,8 @@ def logdet(matrix, name=None):
 
 
 def slogdet(input, name=None):
-    """(sign, logarithm of the size) of determinants. TF: linalg.slogdet."""
+    """(sign, logarithm of the size) of determinants. TF: linalg.slogdet.
+    Dtypes, shapes, errors: as op LogMatrixDeterminant."""
     return linalg_ops.LogMatrixDeterminant(input, name=name)
 
 
@@ -154,7 +171,7 @@ def expm(input, name=None):
     """Matrix exponentials by scaling, Pade's approximant and squaring. TF: linalg.expm.
 
     Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
-    """
+    input: [..., n, n] of floats or complex numbers. ValueError unless square."""
     with graph.name_scope(name, "matrix_exponential", [input]):
         a = graph.convert_to_tensor(input, name="input")
         wide = a.dtype in (dtypes.float64, dtypes.complex128)
@@ -197,18 +214,21 @@ def _pade(a, degree):
 
 
 def sqrtm(input, name=None):
-    """Principal square roots of matrices. TF: linalg.sqrtm."""
+    """Principal square roots of matrices. TF: linalg.sqrtm.
+    Dtypes, shapes, errors: as op MatrixSquareRoot."""
     return linalg_ops.MatrixSquareRoot(input, name=name)
 
 
 def logm(input, name=None):
-    """Principal logarithms of complex matrices. TF: linalg.logm."""
+    """Principal logarithms of complex matrices. TF: linalg.logm.
+    Dtypes, shapes, errors: as op MatrixLogarithm."""
     return linalg_ops.MatrixLogarithm(input, name=name)
 
 
 def matrix_rank(a, tol=None, validate_args=False, name=None):
     """How many singular values are above `tol` (default eps max(m, n) s_max). TF: linalg.matrix_rank.
-    """
+    a: [..., m, n] of floats -> int32 [...]. ValueError for less than two dimensions, TypeError
+    for other dtypes."""
     with graph.name_scope(name, "matrix_rank", [a]):
         a = graph.convert_to_tensor(a, name="a")
         s = svd(a, compute_uv=False)
@@ -225,7 +245,9 @@ def _tolerance(a, s, unit):
 
 def pinv(a, rcond=None, validate_args=False, name=None):
     """Moore and Penrose's pseudo-inverses; singular values up to rcond s_max count as 0.
-    TF: linalg.pinv."""
+    TF: linalg.pinv.
+    a: [..., m, n] of floats -> [..., n, m]. ValueError for less than two dimensions, TypeError
+    for other dtypes."""
     with graph.name_scope(name, "pinv", [a]):
         a = graph.convert_to_tensor(a, name="a")
         s, u, v = svd(a)
@@ -240,7 +262,8 @@ def pinv(a, rcond=None, validate_args=False, name=None):
 
 
 def normalize(tensor, ord="euclidean", axis=None, name=None):
-    """(tensor / norm, norm), the norm with its axes kept. TF: linalg.normalize."""
+    """(tensor / norm, norm), the norm with its axes kept. TF: linalg.normalize.
+    tensor: floats of any shape; (result of its shape, norm). ValueError for an unknown `ord`."""
     from pyflow.ops import nn_ops
     with graph.name_scope(name, "normalize", [tensor]):
         tensor = graph.convert_to_tensor(tensor, name="tensor")
@@ -281,7 +304,7 @@ def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=
 
     rhs: [..., n] or [..., n, k]; singular matrices are an InvalidArgumentError (perturb_singular:
     ValueError, it is not offered).
-    """
+    Dtypes, shapes, errors: as op TridiagonalSolve."""
     if perturb_singular:
         raise ValueError("tf.linalg.tridiagonal_solve: perturb_singular is not offered")
     with graph.name_scope(name, "tridiagonal_solve", [rhs]):
@@ -301,7 +324,8 @@ def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=
 
 
 def tridiagonal_matmul(diagonals, rhs, diagonals_format="compact", name=None):
-    """A rhs for tridiagonal matrices. TF: linalg.tridiagonal_matmul."""
+    """A rhs for tridiagonal matrices. TF: linalg.tridiagonal_matmul.
+    Dtypes, shapes, errors: as op TridiagonalMatMul."""
     with graph.name_scope(name, "tridiagonal_matmul", [rhs]):
         parts = [array_ops.expand_dims(d, -2) for d in _diagonals(diagonals, diagonals_format)]
         return linalg_ops.TridiagonalMatMul(*parts, rhs)

@@ -60,7 +60,8 @@ class AssertOp:
 def print_tensors(input_, data, message=None, first_n=None, summarize=None, name=None):
     """`input_` itself; prints `message` and the first `summarize` elements of each of `data`.
 
-    Only the first `first_n` evaluations print (all if None). TF: tf.Print."""
+    Only the first `first_n` evaluations print (all if None). TF: tf.Print.
+    Dtypes, shapes, errors: as op Print."""
     return Print(input_, list(data), message=message, first_n=first_n, summarize=summarize,
                  name=name)
 
@@ -68,7 +69,9 @@ def print_tensors(input_, data, message=None, first_n=None, summarize=None, name
 def Assert(condition, data, summarize=None, name=None):
     """An Operation that fails the step with InvalidArgumentError unless `condition` holds.
 
-    `data` are tensors to show, up to `summarize` elements of each. TF: tf.Assert."""
+    `data` are tensors to show, up to `summarize` elements of each. TF: tf.Assert.
+    condition: a bool scalar; data: tensors of any shape and dtype. Running it raises
+    InvalidArgumentError."""
     from pyflow.ops import cond, control_flow_ops as cf
     data = list(data)
     with ops.name_scope(name, "Assert", [condition] + data):

@@ -138,7 +138,9 @@ class LogicalNot:
 
 
 def logical_xor(x, y, name="LogicalXor"):
-    """x or y but not both, broadcast. TF: tf.logical_xor."""
+    """x or y but not both, broadcast. TF: tf.logical_xor.
+    x, y: bool, shapes that broadcast. TypeError for other dtypes, ValueError for shapes that do
+    not fit."""
     return LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)
 
 
@@ -227,18 +229,21 @@ class Where:
 
 
 def equal(x, y, name=None):
-    """x == y element by element, broadcast. TF: tf.equal."""
+    """x == y element by element, broadcast. TF: tf.equal.
+    Dtypes, shapes, errors: as op Equal."""
     return Equal(x, y, name=name)
 
 
 def not_equal(x, y, name=None):
-    """x != y element by element, broadcast. TF: tf.not_equal."""
+    """x != y element by element, broadcast. TF: tf.not_equal.
+    Dtypes, shapes, errors: as op NotEqual."""
     return NotEqual(x, y, name=name)
 
 
 def where(condition, x=None, y=None, name=None):
     """Indices of the true elements, or with both `x` and `y` a choice between them.
-    TF: tf.where."""
+    TF: tf.where.
+    Dtypes, shapes, errors: as ops Where and Select."""
     if (x is None) != (y is None):
         raise ValueError("tf.where: give both x and y, or neither")
     if x is None:
@@ -249,7 +254,8 @@ def where(condition, x=None, y=None, name=None):
 
 
 def where_v2(condition, x=None, y=None, name=None):
-    """Like `tf.where`, with all three arguments broadcast. TF: tf.compat.v2.where."""
+    """Like `tf.where`, with all three arguments broadcast. TF: tf.compat.v2.where.
+    Dtypes, shapes, errors: as op SelectV2."""
     if x is None and y is None:
         return where(condition, name=name)
     if x is None or y is None:
@@ -263,7 +269,8 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
     mask: bool [d1, ..., dk], k >= 1 known while the graph is built; its shape must match
     tensor.shape[axis:axis + k]. Returns [..., n, ...]. ValueError for a scalar mask. TF:
     tf.boolean_mask.
-    """
+    tensor: any dtype; mask: bool, its shape the tensor's from `axis` on. ValueError for a scalar
+    mask or shapes that do not fit."""
     from pyflow.ops import array_ops, gather_ops, join_ops, reduction_ops
     with graph.name_scope(name, values=[tensor, mask]):
         tensor = graph.convert_to_tensor(tensor, name="tensor")

@@ -69,7 +69,10 @@ def compute_weighted_loss(
     losses, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS
 ):
     """`losses` times `weights`, reduced; in the dtype of `losses`.
-    TF: losses.compute_weighted_loss."""
+    TF: losses.compute_weighted_loss.
+    losses: numbers of any shape, weights broadcast to it. Result: a float scalar, or for
+    Reduction.NONE losses' shape. ValueError for weights that do not broadcast or an unknown
+    reduction."""
     Reduction.validate(reduction)
     with graph.name_scope(scope, "weighted_loss", [losses, weights]):
         losses = graph.convert_to_tensor(losses)
@@ -93,29 +96,34 @@ def compute_weighted_loss(
 
 
 def add_loss(loss, loss_collection=LOSSES):
-    """Puts a loss into a collection. TF: losses.add_loss."""
+    """Puts a loss into a collection. TF: losses.add_loss.
+    loss: any shape and dtype. Never an error."""
     if loss_collection:
         graph.add_to_collection(loss_collection, loss)
 
 
 def get_losses(scope=None, loss_collection=LOSSES):
-    """The collected losses, of a scope if given. TF: losses.get_losses."""
+    """The collected losses, of a scope if given. TF: losses.get_losses.
+    Tensors, mostly scalars, of any dtype. Never an error."""
     return graph.get_collection(loss_collection, scope)
 
 
 def get_regularization_losses(scope=None):
-    """The collected regularization losses. TF: losses.get_regularization_losses."""
+    """The collected regularization losses. TF: losses.get_regularization_losses.
+    Scalars of any float dtype. Never an error."""
     return graph.get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
 
 
 def get_regularization_loss(scope=None, name="total_regularization_loss"):
-    """Their sum, 0 of none. TF: losses.get_regularization_loss."""
+    """Their sum, 0 of none. TF: losses.get_regularization_loss.
+    A float scalar, 0 without losses. ValueError for losses of different shapes."""
     found = get_regularization_losses(scope)
     return binary_ops.add_n(found, name=name) if found else graph.convert_to_tensor(0.0)
 
 
 def get_total_loss(add_regularization_losses=True, name="total_loss", scope=None):
-    """Sum of all collected losses. TF: losses.get_total_loss."""
+    """Sum of all collected losses. TF: losses.get_total_loss.
+    A float scalar. ValueError for losses of different shapes, or for none."""
     found = get_losses(scope)
     if add_regularization_losses:
         found = found + get_regularization_losses(scope)
@@ -134,7 +142,9 @@ def _pair(labels, predictions, who):
 
 def absolute_difference(labels, predictions, weights=1.0, scope=None, loss_collection=LOSSES,
                         reduction=BY_WEIGHTS):
-    """|predictions - labels|. TF: losses.absolute_difference."""
+    """|predictions - labels|. TF: losses.absolute_difference.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     with graph.name_scope(scope, "absolute_difference", (predictions, labels, weights)) as scope:
         labels, predictions = _pair(labels, predictions, "absolute_difference")
         losses = unary_ops.Abs(predictions - labels)
@@ -143,7 +153,9 @@ def absolute_difference(labels, predictions, weights=1.0, scope=None, loss_colle
 
 def mean_squared_error(labels, predictions, weights=1.0, scope=None, loss_collection=LOSSES,
                        reduction=BY_WEIGHTS):
-    """(predictions - labels)^2. TF: losses.mean_squared_error."""
+    """(predictions - labels)^2. TF: losses.mean_squared_error.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     with graph.name_scope(scope, "mean_squared_error", (predictions, labels, weights)) as scope:
         labels, predictions = _pair(labels, predictions, "mean_squared_error")
         losses = binary_ops.SquaredDifference(predictions, labels)
@@ -152,7 +164,9 @@ def mean_squared_error(labels, predictions, weights=1.0, scope=None, loss_collec
 
 def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None, loss_collection=LOSSES,
                     reduction=BY_WEIGHTS, dim=None):
-    """1 - sum(labels * predictions) over `axis`, of unit vectors. TF: losses.cosine_distance."""
+    """1 - sum(labels * predictions) over `axis`, of unit vectors. TF: losses.cosine_distance.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     axis = reduction_ops.one_of(axis, dim, "axis", "dim")
     if axis is None:
         raise ValueError("losses.cosine_distance: axis must be given")
@@ -165,7 +179,9 @@ def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None, los
 def hinge_loss(
     labels, logits, weights=1.0, scope=None, loss_collection=LOSSES, reduction=BY_WEIGHTS
 ):
-    """max(1 - (2 labels - 1) logits, 0), labels 0 or 1. TF: losses.hinge_loss."""
+    """max(1 - (2 labels - 1) logits, 0), labels 0 or 1. TF: losses.hinge_loss.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     with graph.name_scope(scope, "hinge_loss", (logits, labels, weights)) as scope:
         labels, logits = _pair(labels, logits, "hinge_loss")
         signs = 2 * labels - array_ops.ones_like(labels)
@@ -175,7 +191,9 @@ def hinge_loss(
 
 def huber_loss(labels, predictions, weights=1.0, delta=1.0, scope=None, loss_collection=LOSSES,
                reduction=BY_WEIGHTS):
-    """Quadratic up to `delta`, linear beyond (Huber 1964). TF: losses.huber_loss."""
+    """Quadratic up to `delta`, linear beyond (Huber 1964). TF: losses.huber_loss.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     with graph.name_scope(scope, "huber_loss", (predictions, labels, weights)) as scope:
         labels, predictions = _pair(labels, predictions, "huber_loss")
         distance = unary_ops.Abs(predictions - labels)
@@ -186,7 +204,9 @@ def huber_loss(labels, predictions, weights=1.0, delta=1.0, scope=None, loss_col
 
 def log_loss(labels, predictions, weights=1.0, epsilon=1e-7, scope=None, loss_collection=LOSSES,
              reduction=BY_WEIGHTS):
-    """-labels log(p + epsilon) - (1 - labels) log(1 - p + epsilon). TF: losses.log_loss."""
+    """-labels log(p + epsilon) - (1 - labels) log(1 - p + epsilon). TF: losses.log_loss.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     with graph.name_scope(scope, "log_loss", (predictions, labels, weights)) as scope:
         labels, predictions = _pair(labels, predictions, "log_loss")
         losses = -labels * unary_ops.Log(predictions + epsilon) \
@@ -196,7 +216,9 @@ def log_loss(labels, predictions, weights=1.0, epsilon=1e-7, scope=None, loss_co
 
 def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothing=0, scope=None,
                           loss_collection=LOSSES, reduction=BY_WEIGHTS):
-    """Sigmoid cross entropy, labels smoothed toward 1/2. TF: losses.sigmoid_cross_entropy."""
+    """Sigmoid cross entropy, labels smoothed toward 1/2. TF: losses.sigmoid_cross_entropy.
+    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
+    shape for Reduction.NONE. ValueError for None or shapes that differ."""
     values = (logits, multi_class_labels, weights)
     with graph.name_scope(scope, "sigmoid_cross_entropy_loss", values) as scope:
         logits = graph.convert_to_tensor(logits)
@@ -210,7 +232,9 @@ def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothi
 
 def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0, scope=None,
                           loss_collection=LOSSES, reduction=BY_WEIGHTS):
-    """Softmax cross entropy, labels smoothed toward uniform. TF: losses.softmax_cross_entropy."""
+    """Softmax cross entropy, labels smoothed toward uniform. TF: losses.softmax_cross_entropy.
+    onehot_labels, logits: floats [batch, classes]; weights broadcast to [batch]. Result: a float
+    scalar, or [batch] for Reduction.NONE. ValueError for shapes that do not fit."""
     values = (logits, onehot_labels, weights)
     with graph.name_scope(scope, "softmax_cross_entropy_loss", values) as scope:
         logits = graph.convert_to_tensor(logits)
@@ -227,7 +251,9 @@ def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0,
 
 def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None, loss_collection=LOSSES,
                                  reduction=BY_WEIGHTS):
-    """Softmax cross entropy with class numbers. TF: losses.sparse_softmax_cross_entropy."""
+    """Softmax cross entropy with class numbers. TF: losses.sparse_softmax_cross_entropy.
+    labels: ints [batch]; logits: floats [batch, classes]; weights broadcast to [batch]. Result:
+    a float scalar, or [batch] for Reduction.NONE. ValueError for shapes that do not fit."""
     values = (logits, labels, weights)
     with graph.name_scope(scope, "sparse_softmax_cross_entropy_loss", values) as scope:
         labels, logits = graph.convert_to_tensor(labels), graph.convert_to_tensor(logits)

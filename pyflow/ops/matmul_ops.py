@@ -263,7 +263,7 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
     a: [..., m, k], b: [..., k, n], each transposed or conjugate transposed first if asked (not
     both:
     ValueError). The sparseness hints are accepted and change nothing.
-    """
+    Dtypes, shapes, errors: as ops BatchMatMulV2 and MatMul."""
     if transpose_a and adjoint_a or transpose_b and adjoint_b:
         raise ValueError("tf.matmul: only one of transpose and adjoint can be True for each "
                          "argument")
@@ -286,13 +286,16 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
 
 
 def batch_matmul(x, y, adj_x=False, adj_y=False, name=None):
-    """Products of batches of matrices, the older form of `tf.matmul`. TF: tf.batch_matmul."""
+    """Products of batches of matrices, the older form of `tf.matmul`. TF: tf.batch_matmul.
+    Dtypes, shapes, errors: as op BatchMatMul."""
     return BatchMatMul(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
 def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False,
            name=None):
-    """Products of matrices [..., m, k] and vectors [..., k]. TF: linalg.matvec."""
+    """Products of matrices [..., m, k] and vectors [..., k]. TF: linalg.matvec.
+    a: [..., m, n]; b: [..., n] -> [..., m], numbers of one dtype. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     from pyflow.ops import array_ops
     with graph.name_scope(name, "MatVec", [a, b]):
         b = graph.convert_to_tensor(b, name="b")
@@ -327,7 +330,8 @@ def tensordot(a, b, axes, name=None):
     tf.tensordot.
 
     The ranks of `a` and `b` must be known while the graph is built (ValueError otherwise).
-    """
+    a, b: numbers of one dtype; axes: an int n, for the last n of a and the first n of b, or two
+    lists. ValueError for axes that do not fit."""
     from pyflow.ops import array_ops, join_ops
     with graph.name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = graph.convert_to_tensor(a, name="a"), graph.convert_to_tensor(b, name="b")
@@ -368,7 +372,8 @@ def einsum(equation, *inputs, **kwargs):
     tf.einsum.
 
     Each letter once per operand, no ellipsis (ValueError); operands are contracted left to right.
-    """
+    inputs: numbers of one dtype, a dimension for each letter. ValueError for a malformed
+    equation or sizes that differ, TypeError for an unknown keyword."""
     name = kwargs.pop("name", None)
     if kwargs:
         raise TypeError(f"tf.einsum: unexpected keyword argument {sorted(kwargs)[0]!r}")
@@ -460,12 +465,14 @@ def _join(parts):
 
 
 def matrix_inverse(input, adjoint=False, name=None):
-    """Inverses of square matrices. TF: tf.matrix_inverse."""
+    """Inverses of square matrices. TF: tf.matrix_inverse.
+    Dtypes, shapes, errors: as op MatrixInverse."""
     return MatrixInverse(input, adjoint=adjoint, name=name)
 
 
 def matrix_solve(matrix, rhs, adjoint=False, name=None):
-    """x with matrix x = rhs. TF: tf.matrix_solve."""
+    """x with matrix x = rhs. TF: tf.matrix_solve.
+    Dtypes, shapes, errors: as op MatrixSolve."""
     return MatrixSolve(matrix, rhs, adjoint=adjoint, name=name)
 
 

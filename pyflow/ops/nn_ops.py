@@ -39,7 +39,8 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
     Give `rate` or the older `keep_prob` (= 1 - rate), a number or scalar tensor. noise_shape: where
     decisions are shared (1 broadcasts). ValueError for integers or a rate outside [0, 1).
     TF: nn.dropout.
-    """
+    x: floats of any shape, which the result has too; noise_shape broadcasts to it. ValueError
+    for keep_prob outside (0, 1] or integers."""
     if keep_prob is not None:
         kept = 1 - keep_prob
         if rate is not None:
@@ -84,7 +85,9 @@ def _noise_shape(x, noise_shape):
 
 
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
-    """x / sqrt(max(sum(x^2 over axis), epsilon)). TF: nn.l2_normalize."""
+    """x / sqrt(max(sum(x^2 over axis), epsilon)). TF: nn.l2_normalize.
+    x: floats of any shape, which the result has too. TypeError for other dtypes, ValueError for
+    shapes that do not fit."""
     axis = one_of(axis, dim, "axis", "dim")
     with graph.name_scope(name, "l2_normalize", [x]) as scope:
         x = graph.convert_to_tensor(x, name="x")
@@ -93,7 +96,9 @@ def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
 
 
 def zero_fraction(value, name=None):
-    """The share of elements that are zero, float32. TF: nn.zero_fraction."""
+    """The share of elements that are zero, float32. TF: nn.zero_fraction.
+    value: numbers of any shape; result: a float32 scalar. TypeError for other dtypes, ValueError
+    for shapes that do not fit."""
     with graph.name_scope(name, "zero_fraction", [value]):
         value = graph.convert_to_tensor(value, name="value")
         zero = logic_ops.Equal(value, graph.convert_to_tensor(0, dtype=value.dtype))
@@ -102,7 +107,9 @@ def zero_fraction(value, name=None):
 
 def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdims=None):
     """Count, sum, sum of squares (about `shift`) of `x` over `axes`, and shift.
-    TF: nn.sufficient_statistics."""
+    TF: nn.sufficient_statistics.
+    x: floats; results: without `axes`, or with them as 1. TypeError for other dtypes, ValueError
+    for shapes that do not fit."""
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     axes = list(np.ravel(axes))
     with graph.name_scope(name, "sufficient_statistics", [x, shift]):
@@ -128,7 +135,9 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
 
     ids: int32 or int64, any shape; returns ids.shape + row shape, rows clipped to `max_norm` if
     given.
-    """
+    params: [n, ...] of any dtype, or a list of such; ids: ints of any shape; result: ids' shape
+    + [...]. ValueError without params or for an unknown strategy, InvalidArgumentError for an id
+    out of range."""
     if params is None or isinstance(params, (list, tuple)) and not params:
         raise ValueError("nn.embedding_lookup: need at least one params")
     shards = list(params) if isinstance(params, (list, tuple)) else [params]
@@ -187,7 +196,9 @@ def _clipped_rows(rows, ids, max_norm, name):
 # ------------------------------------------------------------------------------- clipping and norms
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows.
-    TF: tf.clip_by_value."""
+    TF: tf.clip_by_value.
+    t: numbers of any shape, to which the bounds broadcast. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     with graph.name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
         values = t.values if isinstance(t, graph.IndexedSlices) else graph.convert_to_tensor(t)
         low = binary_ops.Minimum(values, clip_value_max)
@@ -200,7 +211,9 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
 
 
 def clip_by_norm(t, clip_norm, axes=None, name=None):
-    """`t` scaled so that its L2 norm over `axes` is at most `clip_norm`. TF: tf.clip_by_norm."""
+    """`t` scaled so that its L2 norm over `axes` is at most `clip_norm`. TF: tf.clip_by_norm.
+    t: floats of any shape, which the result has too; clip_norm: a scalar. TypeError for other
+    dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = graph.convert_to_tensor(t.values if isinstance(t, graph.IndexedSlices) else t)
         squares = reduction_ops.reduce_sum(values * values, axes, keepdims=True)
@@ -225,7 +238,8 @@ def _values(tensors, who):
 
 def global_norm(t_list, name=None):
     """sqrt(sum of the squared L2 norms) of a list of tensors; None is skipped.
-    TF: tf.global_norm."""
+    TF: tf.global_norm.
+    t_list: floats of any shapes; result: a scalar. TypeError for what is no sequence."""
     with graph.name_scope(name, "global_norm"):
         halves = [softmax_ops.L2Loss(v) for v in _values(t_list, "tf.global_norm") if v is not None]
         total = reduction_ops.reduce_sum(join_ops.stack(halves))
@@ -238,7 +252,8 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     tf.clip_by_global_norm.
 
     A norm that is not finite makes all results NaN, as in TF 1.15.
-    """
+    t_list: floats of any shapes, which the results have too; the norm is a scalar. TypeError for
+    what is no sequence."""
     values = _values(t_list, "tf.clip_by_global_norm")
     norm = global_norm(t_list, name) if use_norm is None else use_norm
     with graph.name_scope(name, "clip_by_global_norm") as scope:
@@ -257,7 +272,9 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 
 def clip_by_average_norm(t, clip_norm, name=None):
     """`t` scaled so that its L2 norm over its size is at most `clip_norm`.
-    TF: tf.clip_by_average_norm."""
+    TF: tf.clip_by_average_norm.
+    t: floats of any shape, which the result has too; clip_norm: a scalar. TypeError for other
+    dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = graph.convert_to_tensor(t, name="t")
         count = cast_ops.cast(array_ops.size(t), t.dtype)
@@ -270,7 +287,8 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
     """Vector norm (1, 2, p, inf, "euclidean"), or matrix norm over two axes. TF: tf.norm.
 
     Matrix norms offered: "euclidean"/"fro", 1 and inf. ValueError for others.
-    """
+    tensor: floats or complex numbers. ValueError for an unknown `ord` or an axis that does not
+    fit it."""
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     matrix = isinstance(axis, (list, tuple)) and len(axis) == 2
     with graph.name_scope(name, "norm", [tensor]):
@@ -313,7 +331,8 @@ def _matrix_norm(size, ord, axes):
 
 # ---------------------------------------------------------------------------------------- sequences
 def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
-    """mask[..., j] = j < lengths[...], of shape lengths.shape + [maxlen]. TF: tf.sequence_mask."""
+    """mask[..., j] = j < lengths[...], of shape lengths.shape + [maxlen]. TF: tf.sequence_mask.
+    lengths: ints of any shape; maxlen: int scalar. ValueError for a maxlen of another rank."""
     with graph.name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = graph.convert_to_tensor(lengths)
         if maxlen is None:
@@ -333,7 +352,8 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, na
     """Counts of `values` in `nbins` equal bins of value_range, the ends catching the rest.
 
     TF: tf.histogram_fixed_width.
-    """
+    values: numbers of any shape; value_range: [2] of their dtype; result: [nbins] of `dtype`.
+    TypeError for other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "histogram_fixed_width", [values, value_range, nbins]):
         values = array_ops.reshape(graph.convert_to_tensor(values, name="values"), [-1])
         span = graph.convert_to_tensor(value_range, dtype=values.dtype.base_dtype)

@@ -299,7 +299,8 @@ class FusedBatchNormGradV3:
 
 # --------------------------------------------------------------------------------- public functions
 def bias_add(value, bias, data_format=None, name=None):
-    """`value` plus a vector along its channels. TF: nn.bias_add."""
+    """`value` plus a vector along its channels. TF: nn.bias_add.
+    Dtypes, shapes, errors: as op BiasAdd."""
     layout = {None: "NHWC", "NHWC": "NHWC", "NCHW": "NCHW"}.get(data_format)
     if layout is None:
         layout = "NCHW" if data_format.startswith("NC") else "NHWC"
@@ -308,19 +309,24 @@ def bias_add(value, bias, data_format=None, name=None):
 
 
 def bias_add_v1(value, bias, name=None):
-    """`value` plus a vector along its last dimension. TF: nn.bias_add_v1."""
+    """`value` plus a vector along its last dimension. TF: nn.bias_add_v1.
+    Dtypes, shapes, errors: as op BiasAddV1."""
     return BiasAddV1(value, bias, name=name)
 
 
 def xw_plus_b(x, weights, biases, name=None):
-    """matmul(x, weights) + biases. TF: nn.xw_plus_b."""
+    """matmul(x, weights) + biases. TF: nn.xw_plus_b.
+    x: numbers [batch, in]; weights: [in, out]; biases: [out]. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     from pyflow.ops import matmul_ops
     with graph.name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         return BiasAdd(matmul_ops.matmul(x, weights), biases, name=scope)
 
 
 def relu_layer(x, weights, biases, name=None):
-    """relu(matmul(x, weights) + biases). TF: nn.relu_layer."""
+    """relu(matmul(x, weights) + biases). TF: nn.relu_layer.
+    x: floats [batch, in]; weights: [in, out]; biases: [out]. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     from pyflow.ops import activation_ops, matmul_ops
     with graph.name_scope(name, "relu_layer", [x, weights, biases]) as scope:
         return activation_ops.Relu(BiasAdd(matmul_ops.matmul(x, weights), biases), name=scope)
@@ -328,7 +334,9 @@ def relu_layer(x, weights, biases, name=None):
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
     """Mean and (biased) variance of `x` over `axes`; float16 is computed in float32.
-    TF: nn.moments."""
+    TF: nn.moments.
+    x: floats; results: without `axes`, or with them as 1. TypeError for other dtypes, ValueError
+    for shapes that do not fit."""
     from pyflow.ops import array_ops, identity_ops
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     with graph.name_scope(name, "moments", [x, axes]):
@@ -343,7 +351,9 @@ def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
 
 
 def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
-    """Mean and variance of sums collected by `sufficient_statistics`. TF: nn.normalize_moments."""
+    """Mean and variance of sums collected by `sufficient_statistics`. TF: nn.normalize_moments.
+    counts: a float scalar; the others floats of one shape, which the results have. TypeError for
+    other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
         divisor = unary_ops.Reciprocal(counts)
         shifted = mean_ss * divisor
@@ -353,7 +363,9 @@ def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
 
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, all broadcast.
-    TF: nn.batch_normalization."""
+    TF: nn.batch_normalization.
+    x: floats of any shape, to which the others broadcast. TypeError for other dtypes, ValueError
+    for shapes that do not fit."""
     with graph.name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         inverse = unary_ops.Rsqrt(variance + variance_epsilon)
         if scale is not None:
@@ -368,7 +380,9 @@ def batch_norm_with_global_normalization(t=None, m=None, v=None, beta=None, gamm
                                          variance_epsilon=None, scale_after_normalization=None,
                                          name=None,
                                          input=None, mean=None, variance=None):
-    """The older form of `nn.batch_normalization`. TF: nn.batch_norm_with_global_normalization."""
+    """The older form of `nn.batch_normalization`. TF: nn.batch_norm_with_global_normalization.
+    t: floats [batch, h, w, c]; the others [c]. TypeError for other dtypes, ValueError for shapes
+    that do not fit."""
     t, m = one_of(t, input, "t", "input"), one_of(m, mean, "m", "mean")
     v = one_of(v, variance, "v", "variance")
     return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None,
@@ -381,7 +395,7 @@ def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, 
     """Batch normalisation of images; returns y, mean, variance. TF: nn.fused_batch_norm.
 
     ValueError if mean or variance is missing without training, or given with it (factor 1).
-    """
+    Dtypes, shapes, errors: as op FusedBatchNormV3."""
     if is_training and exponential_avg_factor == 1.0:
         if mean is not None or variance is not None:
             raise ValueError("Both 'mean' and 'variance' must be None if is_training is True and "

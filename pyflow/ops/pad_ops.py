@@ -348,7 +348,8 @@ class BatchToSpace:
 
 # --------------------------------------------------------------------------------- public functions
 def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
-    """`tensor` padded by `paddings` [rank, 2]; mode CONSTANT, REFLECT or SYMMETRIC. TF: tf.pad."""
+    """`tensor` padded by `paddings` [rank, 2]; mode CONSTANT, REFLECT or SYMMETRIC. TF: tf.pad.
+    Dtypes, shapes, errors: as ops Pad, PadV2 and MirrorPad."""
     mode = mode.upper()
     if mode == "CONSTANT":
         if not isinstance(constant_values, graph.Tensor) and constant_values == 0:
@@ -360,24 +361,28 @@ def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
 
 
 def space_to_depth(input, block_size, name=None, data_format="NHWC"):
-    """Blocks of pixels as channels. TF: tf.space_to_depth."""
+    """Blocks of pixels as channels. TF: tf.space_to_depth.
+    Dtypes, shapes, errors: as op SpaceToDepth."""
     return SpaceToDepth(input, block_size=block_size, data_format=data_format, name=name)
 
 
 def depth_to_space(input, block_size, name=None, data_format="NHWC"):
-    """Channels as blocks of pixels. TF: tf.depth_to_space."""
+    """Channels as blocks of pixels. TF: tf.depth_to_space.
+    Dtypes, shapes, errors: as op DepthToSpace."""
     return DepthToSpace(input, block_size=block_size, data_format=data_format, name=name)
 
 
 def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):
-    """Square blocks of pixels as batch entries. TF: tf.space_to_batch."""
+    """Square blocks of pixels as batch entries. TF: tf.space_to_batch.
+    Dtypes, shapes, errors: as op SpaceToBatchND."""
     block = block_size if block_size is not None else block_shape
     return SpaceToBatchND(input, int32s([block, block]) if np.ndim(block) == 0 else block,
                           paddings, name=name)
 
 
 def batch_to_space(input, crops, block_size, name=None, block_shape=None):
-    """Batch entries as square blocks of pixels. TF: tf.batch_to_space."""
+    """Batch entries as square blocks of pixels. TF: tf.batch_to_space.
+    Dtypes, shapes, errors: as op BatchToSpaceND."""
     block = block_size if block_size is not None else block_shape
     return BatchToSpaceND(input, int32s([block, block]) if np.ndim(block) == 0 else block, crops,
                           name=name)

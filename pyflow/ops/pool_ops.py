@@ -298,7 +298,8 @@ class LRNGrad:
 # --------------------------------------------------------------------------------- public functions
 def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, name=None,
                          data_format="NHWC", output_dtype=None, include_batch_in_index=False):
-    """Maxima of windows and their flat indices. TF: nn.max_pool_with_argmax."""
+    """Maxima of windows and their flat indices. TF: nn.max_pool_with_argmax.
+    Dtypes, shapes, errors: as op MaxPoolWithArgmax."""
     if data_format != "NHWC":
         raise ValueError(f"nn.max_pool_with_argmax: data_format must be NHWC, got {data_format!r}")
     return MaxPoolWithArgmax(input, ksize=list(ksize), strides=list(strides), padding=padding,
@@ -308,7 +309,8 @@ def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, n
 
 def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
-    """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool."""
+    """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool.
+    Dtypes, shapes, errors: as op MaxPool."""
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"
@@ -321,13 +323,15 @@ def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NH
 
 
 def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
-    """Largest of each window of images. TF: nn.max_pool2d."""
+    """Largest of each window of images. TF: nn.max_pool2d.
+    Dtypes, shapes, errors: as op MaxPool."""
     return max_pool(input, ksize, strides, padding, data_format, name)
 
 
 def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
-    """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool."""
+    """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool.
+    Dtypes, shapes, errors: as op AvgPool."""
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"
@@ -338,7 +342,8 @@ def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NH
 
 
 def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, name=None):
-    """Normalisation across neighbouring channels. TF: nn.local_response_normalization."""
+    """Normalisation across neighbouring channels. TF: nn.local_response_normalization.
+    Dtypes, shapes, errors: as op LRN."""
     return LRN(input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name)
 
 

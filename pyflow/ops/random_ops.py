@@ -120,7 +120,9 @@ def _scaled(numbers, scale, shift, name):
 
 
 def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Normal numbers of mean `mean` and deviation `stddev`. TF: tf.random_normal."""
+    """Normal numbers of mean `mean` and deviation `stddev`. TF: tf.random_normal.
+    Result: `shape` of a float `dtype`. TypeError for other dtypes, ValueError for shapes that do
+    not fit."""
     dtype = dtypes.as_dtype(dtype)
     with graph.name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
         shape = _shape_tensor(shape)
@@ -130,7 +132,9 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, 
 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Normal numbers within two deviations of the mean. TF: tf.truncated_normal."""
+    """Normal numbers within two deviations of the mean. TF: tf.truncated_normal.
+    Result: `shape` of a float `dtype`. TypeError for other dtypes, ValueError for shapes that do
+    not fit."""
     dtype = dtypes.as_dtype(dtype)
     with graph.name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
         shape = _shape_tensor(shape)
@@ -145,7 +149,8 @@ def _is_number(value, number):
 
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
     """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers.
-    TF: tf.random_uniform."""
+    TF: tf.random_uniform.
+    Result: `shape` of `dtype`, floats, int32 or int64. ValueError for integers without maxval."""
     dtype = dtypes.as_dtype(dtype)
     if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32,
                      dtypes.int64):
@@ -167,13 +172,15 @@ def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None
 
 
 def random_shuffle(value, seed=None, name=None):
-    """The rows of `value` in random order. TF: tf.random_shuffle."""
+    """The rows of `value` in random order. TF: tf.random_shuffle.
+    Dtypes, shapes, errors: as op RandomShuffle."""
     seed1, seed2 = graph.get_seed(seed)
     return RandomShuffle(value, seed=seed1 or 0, seed2=seed2 or 0, name=name)
 
 
 def multinomial(logits, num_samples, seed=None, name=None, output_dtype=None):
-    """Classes drawn with probabilities softmax(logits), [rows, num_samples]. TF: tf.multinomial."""
+    """Classes drawn with probabilities softmax(logits), [rows, num_samples]. TF: tf.multinomial.
+    Dtypes, shapes, errors: as op Multinomial."""
     with graph.name_scope(name, "multinomial", [logits]):
         logits = graph.convert_to_tensor(logits, name="logits")
         seed1, seed2 = graph.get_seed(seed)
@@ -182,12 +189,15 @@ def multinomial(logits, num_samples, seed=None, name=None, output_dtype=None):
 
 
 def categorical(logits, num_samples, dtype=None, seed=None, name=None):
-    """The newer name of `tf.multinomial`. TF: random.categorical."""
+    """The newer name of `tf.multinomial`. TF: random.categorical.
+    Shapes, dtypes and errors (TypeError, ValueError) as there."""
     return multinomial(logits, num_samples, seed, name or "categorical", dtype)
 
 
 def random_crop(value, size, seed=None, name=None):
-    """A block of `size` at a uniformly random place of `value`. TF: tf.random_crop."""
+    """A block of `size` at a uniformly random place of `value`. TF: tf.random_crop.
+    value: any shape and dtype; size: int vector of its rank. InvalidArgumentError for a size
+    that does not fit."""
     from pyflow.ops import array_ops, slicing_ops
     with graph.name_scope(name, "random_crop", [value, size]) as scope:
         value = graph.convert_to_tensor(value, name="value")

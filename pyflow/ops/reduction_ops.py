@@ -408,7 +408,8 @@ def _reduction(opdef, name):
     reduce.__doc__ = (f"{opdef.doc}\n\n    input_tensor: any shape; axis: int, list or tensor of "
                       "ints, None "
                       "for all axes; keepdims: keep\n    the reduced dimensions as 1. "
-                      "reduction_indices and keep_dims are the older names of the two.")
+                      "reduction_indices and keep_dims are the older names of the two.\n    "
+                      f"Dtypes, shapes, errors: as op {opdef.name}.")
     return reduce
 
 
@@ -424,7 +425,8 @@ reduce_euclidean_norm = _reduction(EuclideanNorm, "reduce_euclidean_norm")
 
 def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
                      keep_dims=None):
-    """log(sum(exp(x))) over axes, without overflow. TF: tf.reduce_logsumexp."""
+    """log(sum(exp(x))) over axes, without overflow. TF: tf.reduce_logsumexp.
+    input_tensor: floats. ValueError for an axis out of range."""
     from pyflow.ops import array_ops, identity_ops
     axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
     keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
@@ -440,7 +442,9 @@ def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reductio
 
 
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """Mean squared distance from the mean over axes. TF: math.reduce_variance."""
+    """Mean squared distance from the mean over axes. TF: math.reduce_variance.
+    input_tensor: floats or complex numbers, any shape; axis: ints. ValueError for an axis out of
+    range."""
     with graph.name_scope(name or "reduce_variance"):
         x = graph.convert_to_tensor(input_tensor)
         means = reduce_mean(x, axis, keepdims=True)
@@ -448,14 +452,17 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 
 
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """Standard deviation over axes. TF: math.reduce_std."""
+    """Standard deviation over axes. TF: math.reduce_std.
+    input_tensor: floats or complex numbers, any shape; axis: ints. ValueError for an axis out of
+    range."""
     with graph.name_scope(name or "reduce_std"):
         return unary_ops.Sqrt(reduce_variance(input_tensor, axis, keepdims))
 
 
 def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int64, name=None,
                   reduction_indices=None, keep_dims=None, input=None):
-    """How many elements over the axes are not zero, as `dtype`. TF: tf.count_nonzero."""
+    """How many elements over the axes are not zero, as `dtype`. TF: tf.count_nonzero.
+    Dtypes, shapes, errors: as op NotEqual."""
     from pyflow.ops import array_ops
     x = one_of(input_tensor, input, "input_tensor", "input")
     axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
@@ -468,35 +475,41 @@ def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int6
 
 
 def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
-    """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax."""
+    """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax.
+    Dtypes, shapes, errors: as op ArgMax."""
     axis = one_of(axis, dimension, "axis", "dimension", 0)
     return ArgMax(input, axis, output_type=output_type, name=name)
 
 
 def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
     """Index of the smallest element along `axis` (default 0), the first of equals.
-    TF: tf.argmin."""
+    TF: tf.argmin.
+    Dtypes, shapes, errors: as op ArgMin."""
     axis = one_of(axis, dimension, "axis", "dimension", 0)
     return ArgMin(input, axis, output_type=output_type, name=name)
 
 
 def arg_max(input, dimension, output_type=dtypes.int64, name=None):
-    """The older form of `tf.argmax`. TF: tf.arg_max."""
+    """The older form of `tf.argmax`. TF: tf.arg_max.
+    Dtypes, shapes, errors: as op ArgMax."""
     return ArgMax(input, dimension, output_type=output_type, name=name)
 
 
 def arg_min(input, dimension, output_type=dtypes.int64, name=None):
-    """The older form of `tf.argmin`. TF: tf.arg_min."""
+    """The older form of `tf.argmin`. TF: tf.arg_min.
+    Dtypes, shapes, errors: as op ArgMin."""
     return ArgMin(input, dimension, output_type=output_type, name=name)
 
 
 def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running sum along `axis`. TF: tf.cumsum."""
+    """Running sum along `axis`. TF: tf.cumsum.
+    Dtypes, shapes, errors: as op Cumsum."""
     return Cumsum(x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 def cumprod(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running product along `axis`. TF: tf.cumprod."""
+    """Running product along `axis`. TF: tf.cumprod.
+    Dtypes, shapes, errors: as op Cumprod."""
     return Cumprod(x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 

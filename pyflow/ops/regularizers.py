@@ -24,7 +24,8 @@ def _checked(scale, name):
 def l1_regularizer(scale, scope=None):
     """scale * sum |w|. ValueError for a negative or integer scale.
 
-    TF: tf.contrib.layers.l1_regularizer."""
+    TF: tf.contrib.layers.l1_regularizer.
+    The regularizer takes floats of any shape and returns a scalar."""
     if _checked(scale, "l1_regularizer") == 0.0:
         return variable_scope.no_regularizer
 
@@ -39,7 +40,8 @@ def l1_regularizer(scale, scope=None):
 def l2_regularizer(scale, scope=None):
     """scale * sum w^2 / 2. ValueError for a negative or integer scale.
 
-    TF: tf.contrib.layers.l2_regularizer."""
+    TF: tf.contrib.layers.l2_regularizer.
+    The regularizer takes floats of any shape and returns a scalar."""
     if _checked(scale, "l2_regularizer") == 0.0:
         return variable_scope.no_regularizer
 
@@ -51,7 +53,9 @@ def l2_regularizer(scale, scope=None):
 
 
 def sum_regularizer(regularizers, scope=None):
-    """The sum of several regularizers; None among them counts nothing."""
+    """The sum of several regularizers; None among them counts nothing.
+    The regularizer takes floats of any shape and returns a scalar. TypeError for what is not
+    callable."""
     used = [regularizer for regularizer in regularizers if regularizer is not None]
     if not used:
         return None
@@ -64,14 +68,17 @@ def sum_regularizer(regularizers, scope=None):
 
 
 def l1_l2_regularizer(scale_l1=1.0, scale_l2=1.0, scope=None):
-    """scale_l1 * sum |w| + scale_l2 * sum w^2 / 2. TF: tf.contrib.layers.l1_l2_regularizer."""
+    """scale_l1 * sum |w| + scale_l2 * sum w^2 / 2. TF: tf.contrib.layers.l1_l2_regularizer.
+    The regularizer takes floats of any shape and returns a scalar. ValueError for a negative or
+    integer scale."""
     return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)],
                            scope or "l1_l2_regularizer")
 
 
 def apply_regularization(regularizer, weights_list=None):
     """The sum of `regularizer` over variables (the WEIGHTS collection), added to
-    REGULARIZATION_LOSSES. TF: tf.contrib.layers.apply_regularization."""
+    REGULARIZATION_LOSSES. TF: tf.contrib.layers.apply_regularization.
+    A float scalar. ValueError for variables of which the regularizer makes no scalar."""
     if weights_list is None:
         weights_list = ops.get_collection(GraphKeys.WEIGHTS)
     losses = [regularizer(weights) for weights in weights_list]

@@ -111,7 +111,8 @@ def static_state_saving_rnn(cell, inputs, state_saver, state_name, sequence_leng
 
     state_saver: has `state(name)` -> tensor and `save_state(name, tensor)` -> op; state_name: a
     name, or a nest of names like cell.state_size (ValueError otherwise). Fetching the last output
-    or the state saves. TF: nn.static_state_saving_rnn."""
+    or the state saves. TF: nn.static_state_saving_rnn.
+    Dtypes, shapes, errors: as op Identity."""
     sizes = cell.state_size
     if nest.is_sequence(sizes) != nest.is_sequence(state_name):
         raise ValueError("state_name should be the same type as cell.state_size.  state_name: "
@@ -150,7 +151,8 @@ def static_bidirectional_rnn(cell_fw, cell_bw, inputs, initial_state_fw=None, in
     """One cell forwards and one backwards over a list of inputs.
 
     Returns (list of [forward, backward] outputs joined in depth, forward state, backward state).
-    Arguments and errors as static_rnn's. TF: nn.static_bidirectional_rnn."""
+    Arguments and errors as static_rnn's. TF: nn.static_bidirectional_rnn.
+    Dtypes, shapes, errors: as op ConcatV2."""
     require_cell("cell_fw", cell_fw)
     require_cell("cell_bw", cell_bw)
     _require_inputs(inputs)

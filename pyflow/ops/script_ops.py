@@ -102,7 +102,9 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     `Tout` is a dtype or a list of them: one tensor or a list comes back, of unknown shape. With
     stateful=False the call may be skipped or shared. Not differentiable, and not saved with the
     graph.
-    Raises TypeError if `func` is not callable. TF: tf.py_func."""
+    Raises TypeError if `func` is not callable. TF: tf.py_func.
+    inp: tensors of any shape and dtype; results: dtypes Tout, shapes unknown. What func raises
+    ends the step; InvalidArgumentError for results of other dtypes."""
     if not callable(func):
         raise TypeError(f"py_func: func must be callable, got {func!r}")
     single = not isinstance(Tout, (list, tuple))
@@ -122,7 +124,8 @@ def py_func(func, inp, Tout, stateful=True, name=None):
 
 
 def numpy_function(func, inp, Tout, name=None):
-    """py_func under its later name. TF: tf.numpy_function."""
+    """py_func under its later name. TF: tf.numpy_function.
+    Shapes, dtypes and errors (InvalidArgumentError) as there."""
     return py_func(func, inp, Tout, stateful=True, name=name)
 
 

@@ -299,7 +299,8 @@ class Roll:
 
 # --------------------------------------------------------------------------------- public functions
 def slice_(input_, begin, size, name=None):
-    """The block of `size` from `begin`; a size of -1 takes the rest. TF: tf.slice."""
+    """The block of `size` from `begin`; a size of -1 takes the rest. TF: tf.slice.
+    Dtypes, shapes, errors: as op Slice."""
     return Slice(input_, _vector(begin), _vector(size), name=name)
 
 
@@ -309,7 +310,8 @@ def _vector(value):
 
 def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0,
                   new_axis_mask=0, shrink_axis_mask=0, var=None, name=None):
-    """input_[begin:end:strides] with TF's masks; strides default to 1. TF: tf.strided_slice."""
+    """input_[begin:end:strides] with TF's masks; strides default to 1. TF: tf.strided_slice.
+    Dtypes, shapes, errors: as op StridedSlice."""
     if strides is None:
         from pyflow.ops import array_ops
         begin = graph.convert_to_tensor(begin)
@@ -408,14 +410,16 @@ def getitem(tensor, item, var=None):
 
 
 def reverse(tensor, axis, name=None):
-    """`tensor` turned round along each of `axis`. TF: tf.reverse."""
+    """`tensor` turned round along each of `axis`. TF: tf.reverse.
+    Dtypes, shapes, errors: as op ReverseV2."""
     return ReverseV2(tensor, _vector(axis), name=name)
 
 
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None, seq_dim=None,
                      batch_dim=None):
     """The first seq_lengths[b] entries along `seq_axis` of batch entry b turned round.
-    TF: tf.reverse_sequence."""
+    TF: tf.reverse_sequence.
+    Dtypes, shapes, errors: as op ReverseSequence."""
     from pyflow.ops.reduction_ops import one_of
     seq = one_of(seq_axis, seq_dim, "seq_axis", "seq_dim")
     batch = one_of(batch_axis, batch_dim, "batch_axis", "batch_dim", 0)
@@ -425,7 +429,8 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
 
 
 def roll(input, shift, axis, name=None):
-    """`input` shifted round along axes. TF: tf.roll."""
+    """`input` shifted round along axes. TF: tf.roll.
+    Dtypes, shapes, errors: as op Roll."""
     return Roll(input, shift, axis, name=name)
 
 

@@ -193,7 +193,7 @@ def _softmax_function(opdef, default, summary):
             logits = graph.convert_to_tensor(logits)
         return _along_last(logits, axis, lambda x, name: opdef(x, name=name), name)
     function.__name__ = function.__qualname__ = default
-    function.__doc__ = summary
+    function.__doc__ = f"{summary}\nDtypes, shapes, errors: as op {opdef.name}."
     return function
 
 
@@ -241,7 +241,7 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
     nn.softmax_cross_entropy_with_logits_v2.
 
     labels: distributions, same shape as logits (float). Returns logits' shape without `axis`.
-    """
+    Dtypes, shapes, errors: as op SoftmaxCrossEntropyWithLogits."""
     from pyflow.ops import array_ops
     _need_names(_sentinel, labels, logits, "softmax_cross_entropy_with_logits")
     axis = one_of(axis, dim, "axis", "dim", -1)
@@ -265,7 +265,9 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
 
 def softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, dim=-1, name=None,
                                       axis=None):
-    """As the _v2 form, with no gradient to `labels`. TF: nn.softmax_cross_entropy_with_logits."""
+    """As the _v2 form, with no gradient to `labels`. TF: nn.softmax_cross_entropy_with_logits.
+    labels, logits: floats of one shape; result: without the class dimension. TypeError for other
+    dtypes, ValueError for shapes that do not fit."""
     from pyflow.ops import identity_ops
     _need_names(_sentinel, labels, logits, "softmax_cross_entropy_with_logits")
     with graph.name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
@@ -302,7 +304,9 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
 
 def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
     """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x, labels z.
-    TF: nn.sigmoid_cross_entropy_with_logits."""
+    TF: nn.sigmoid_cross_entropy_with_logits.
+    labels, logits: floats of one shape, which the result has. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     from pyflow.ops import array_ops
     _need_names(_sentinel, labels, logits, "sigmoid_cross_entropy_with_logits")
     with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
@@ -328,7 +332,9 @@ def _same_shape(labels, logits):
 def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None, name=None,
                                        targets=None):
     """Sigmoid cross entropy, positive examples weighted.
-    TF: nn.weighted_cross_entropy_with_logits."""
+    TF: nn.weighted_cross_entropy_with_logits.
+    targets, logits: floats of one shape, which the result has; pos_weight broadcasts. TypeError
+    for other dtypes, ValueError for shapes that do not fit."""
     from pyflow.ops import activation_ops
     labels = one_of(labels, targets, "labels", "targets")
     with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
@@ -341,7 +347,9 @@ def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None
 
 
 def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
-    """exp(c) - z c for log-rates c and counts z (+ Stirling's terms). TF: nn.log_poisson_loss."""
+    """exp(c) - z c for log-rates c and counts z (+ Stirling's terms). TF: nn.log_poisson_loss.
+    targets, log_input: floats of one shape, which the result has. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
     from pyflow.ops import array_ops
     with graph.name_scope(name, "log_poisson_loss", [log_input, targets]):
         c, z = graph.convert_to_tensor(log_input), graph.convert_to_tensor(targets)

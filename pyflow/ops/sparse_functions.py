@@ -45,14 +45,16 @@ def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
 
 # ------------------------------------------------------------------------------------- places
 def sparse_reorder(sp_input, name=None):
-    """The same tensor with its indices in rising order. TF: tf.sparse_reorder."""
+    """The same tensor with its indices in rising order. TF: tf.sparse_reorder.
+    Dtypes, shapes, errors: as op SparseReorder."""
     x = sparse_input(sp_input)
     indices, values = sparse_ops.SparseReorder(*_parts(x), name=name)
     return SparseTensor(indices, values, identity_ops.identity(x.dense_shape))
 
 
 def sparse_reshape(sp_input, shape, name=None):
-    """The same elements in another shape; one size may be -1. TF: tf.sparse_reshape."""
+    """The same elements in another shape; one size may be -1. TF: tf.sparse_reshape.
+    Dtypes, shapes, errors: as op SparseReshape."""
     x = sparse_input(sp_input)
     shape = cast_ops.cast(graph.convert_to_tensor(shape), dtypes.int64)
     with graph.name_scope(name, "SparseReshape", [x, shape]) as scope:
@@ -68,7 +70,8 @@ def sparse_reshape(sp_input, shape, name=None):
 
 
 def sparse_transpose(sp_input, perm=None, name=None):
-    """Dimensions in the order `perm`, default reversed. TF: tf.sparse_transpose."""
+    """Dimensions in the order `perm`, default reversed. TF: tf.sparse_transpose.
+    Dtypes, shapes, errors: as ops SparseReorder, Size, Range and GatherV2."""
     x = sparse_input(sp_input)
     with graph.name_scope(name, "SparseTranspose", [x]):
         if perm is None:
@@ -88,7 +91,7 @@ def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat
     """Sparse tensors one behind the other along `axis`. TF: tf.sparse_concat.
 
     expand_nonconcat_dims: the other dimensions may differ, the largest counts.
-    """
+    Dtypes, shapes, errors: as op SparseConcat."""
     axis = one_of(axis, concat_dim, "axis", "concat_dim", None)
     expand = expand_nonconcat_dim if expand_nonconcat_dims is None else expand_nonconcat_dims
     if not isinstance(sp_inputs, list):
@@ -113,7 +116,8 @@ class _KeywordRequired:
 
 def sparse_split(keyword_required=_KeywordRequired(), sp_input=None, num_split=None, axis=None,
                  name=None, split_dim=None):
-    """A list of `num_split` parts along `axis`; arguments by keyword. TF: tf.sparse_split."""
+    """A list of `num_split` parts along `axis`; arguments by keyword. TF: tf.sparse_split.
+    Dtypes, shapes, errors: as op SparseSplit."""
     if not isinstance(keyword_required, _KeywordRequired):
         raise ValueError("Keyword arguments are required for this function.")
     if sp_input is None:
@@ -130,7 +134,8 @@ def sparse_split(keyword_required=_KeywordRequired(), sp_input=None, num_split=N
 
 
 def sparse_slice(sp_input, start, size, name=None):
-    """What lies in the box from `start` of `size`. TF: tf.sparse_slice."""
+    """What lies in the box from `start` of `size`. TF: tf.sparse_slice.
+    Dtypes, shapes, errors: as op SparseSlice."""
     x = sparse_input(sp_input)
     start, size = (graph.convert_to_tensor(v, dtype=dtypes.int64) for v in (start, size))
     with graph.name_scope(name, "SparseSlice", [x]):
@@ -149,7 +154,8 @@ def sparse_retain(sp_input, to_retain):
 
 def sparse_fill_empty_rows(sp_input, default_value, name=None):
     """(the tensor with `default_value` in column 0 of empty rows, which rows were empty).
-    TF: tf.sparse_fill_empty_rows."""
+    TF: tf.sparse_fill_empty_rows.
+    Dtypes, shapes, errors: as op SparseFillEmptyRows."""
     x = sparse_input(sp_input)
     with graph.name_scope(name, "SparseFillEmptyRows", [x]):
         default_value = graph.convert_to_tensor(default_value, dtype=x.values.dtype)
@@ -159,7 +165,8 @@ def sparse_fill_empty_rows(sp_input, default_value, name=None):
 
 def sparse_reset_shape(sp_input, new_shape=None):
     """The same values in a larger shape, by default the smallest that holds them.
-    TF: tf.sparse_reset_shape."""
+    TF: tf.sparse_reset_shape.
+    Dtypes, shapes, errors: as op Maximum."""
     x = sparse_input(sp_input)
     indices, values = identity_ops.identity(x.indices), identity_ops.identity(x.values)
     size = identity_ops.identity(x.dense_shape)
@@ -183,14 +190,16 @@ def sparse_reset_shape(sp_input, new_shape=None):
 
 
 def sparse_mask(a, mask_indices, name=None):
-    """IndexedSlices `a` without the rows `mask_indices`. TF: tf.sparse_mask."""
+    """IndexedSlices `a` without the rows `mask_indices`. TF: tf.sparse_mask.
+    Dtypes, shapes, errors: as op ListDiff."""
     with graph.name_scope(name, "sparse_mask", [a, mask_indices]):
         kept, positions = partition_ops.ListDiff(a.indices, mask_indices)
         return graph.IndexedSlices(gather_ops.gather(a.values, positions), kept, a.dense_shape)
 
 
 def sparse_expand_dims(sp_input, axis=None, name=None):
-    """A dimension of size 1 put in at `axis`, default last. TF: sparse.expand_dims."""
+    """A dimension of size 1 put in at `axis`, default last. TF: sparse.expand_dims.
+    Dtypes, shapes, errors: as ops ZerosLike and ConcatV2."""
     x = sparse_input(sp_input)
     rank = x.dense_shape.shape[0].value
     if rank is None:
@@ -209,7 +218,8 @@ def sparse_expand_dims(sp_input, axis=None, name=None):
 
 
 def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):
-    """The identity matrix, sparse. TF: sparse.eye."""
+    """The identity matrix, sparse. TF: sparse.eye.
+    Dtypes, shapes, errors: as op Minimum."""
     with graph.name_scope(name, "eye", [num_rows, num_columns]):
         rows = cast_ops.cast(graph.convert_to_tensor(num_rows), dtypes.int64)
         columns = rows if num_columns is None else cast_ops.cast(
@@ -222,7 +232,8 @@ def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):
 
 
 def from_dense(tensor, name=None):
-    """The elements of `tensor` that are not 0 (not empty, for strings). TF: sparse.from_dense."""
+    """The elements of `tensor` that are not 0 (not empty, for strings). TF: sparse.from_dense.
+    Dtypes, shapes, errors: as op NotEqual."""
     with graph.name_scope(name, "dense_to_sparse", [tensor]):
         tensor = graph.convert_to_tensor(tensor)
         indices = logic_ops.where(logic_ops.NotEqual(tensor, array_ops.zeros_like(tensor)))
@@ -231,7 +242,8 @@ def from_dense(tensor, name=None):
 
 
 def sparse_to_indicator(sp_input, vocab_size, name=None):
-    """bool [..., vocab_size]: which ids occur in each row. TF: tf.sparse_to_indicator."""
+    """bool [..., vocab_size]: which ids occur in each row. TF: tf.sparse_to_indicator.
+    Dtypes, shapes, errors: as ops OnesLike and SparseToDense."""
     x = sparse_input(sp_input)
     with graph.name_scope(name, "SparseToIndicator", [x]) as scope:
         flags = SparseTensor(x.indices, array_ops.ones_like(x.values, dtypes.bool), x.dense_shape)
@@ -243,7 +255,8 @@ def sparse_to_indicator(sp_input, vocab_size, name=None):
 
 def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False):
     """Values at [row, id], from a tensor of ids (or a list of them) and one of values.
-    TF: tf.sparse_merge."""
+    TF: tf.sparse_merge.
+    Dtypes, shapes, errors: as ops SparseReorder, ExpandDims, Cast and ConcatV2."""
     values = sparse_input(sp_values, "sp_values")
     ids = list(sp_ids) if isinstance(sp_ids, (list, tuple)) and not isinstance(
         sp_ids, SparseTensorValue) else [sp_ids]
@@ -271,7 +284,8 @@ def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False)
 
 # ------------------------------------------------------------------------------------ arithmetic
 def sparse_add(a, b, threshold=None, thresh=None):
-    """a + b; sparse if both are, without sums smaller than `threshold`. TF: tf.sparse_add."""
+    """a + b; sparse if both are, without sums smaller than `threshold`. TF: tf.sparse_add.
+    Dtypes, shapes, errors: as ops SparseAdd and SparseTensorDenseAdd."""
     threshold = one_of(threshold, thresh, "threshold", "thresh", 0)
     sparse = [isinstance(x, (SparseTensor, SparseTensorValue)) for x in (a, b)]
     if not any(sparse):
@@ -306,7 +320,8 @@ sparse_minimum = _extremum(sparse_ops.SparseSparseMinimum, "sparse_minimum",
 
 
 def sparse_softmax(sp_input, name=None):
-    """Softmax over the values of each row of the last dimension. TF: tf.sparse_softmax."""
+    """Softmax over the values of each row of the last dimension. TF: tf.sparse_softmax.
+    Dtypes, shapes, errors: as op SparseSoftmax."""
     x = sparse_input(sp_input)
     with graph.name_scope(name, "SparseSoftmax", [x]):
         return SparseTensor(x.indices, sparse_ops.SparseSoftmax(*_parts(x)), x.dense_shape)
@@ -348,7 +363,7 @@ sparse_reduce_max_sparse = _reduction(sparse_ops.SparseReduceMaxSparse, "sparse_
 
 def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
     """Product of a sparse and a dense matrix, whichever comes first. TF: tf.sparse_tensor_dense_matmul.
-    """
+    Dtypes, shapes, errors: as op SparseTensorDenseMatMul."""
     from pyflow.ops.linalg_functions import adjoint
     if isinstance(b, (SparseTensor, SparseTensorValue)):
         swapped = sparse_tensor_dense_matmul(b, sp_a, adjoint_a=not adjoint_b,
@@ -363,19 +378,22 @@ def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=N
 
 def sparse_matmul(a, b, transpose_a=False, transpose_b=False, a_is_sparse=False, b_is_sparse=False,
                   name=None):
-    """Product of two matrices of which one has many zeros. TF: tf.sparse_matmul."""
+    """Product of two matrices of which one has many zeros. TF: tf.sparse_matmul.
+    Dtypes, shapes, errors: as op SparseMatMul."""
     return sparse_ops.SparseMatMul(a, b, transpose_a=transpose_a, transpose_b=transpose_b,
                                    a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=name)
 
 
 # ---------------------------------------------------------------------------------- strings, sets
 def serialize_sparse(sp_input, name=None, out_type=dtypes.string):
-    """Three strings of a sparse tensor. TF: tf.serialize_sparse."""
+    """Three strings of a sparse tensor. TF: tf.serialize_sparse.
+    Dtypes, shapes, errors: as op SerializeSparse."""
     return sparse_ops.SerializeSparse(*_parts(sparse_input(sp_input)), out_type=out_type, name=name)
 
 
 def serialize_many_sparse(sp_input, name=None, out_type=dtypes.string):
-    """[rows, 3] strings of a sparse tensor's rows. TF: tf.serialize_many_sparse."""
+    """[rows, 3] strings of a sparse tensor's rows. TF: tf.serialize_many_sparse.
+    Dtypes, shapes, errors: as op SerializeManySparse."""
     return sparse_ops.SerializeManySparse(*_parts(sparse_input(sp_input)), out_type=out_type,
                                           name=name)
 
@@ -389,20 +407,23 @@ def _deserialized(op, serialized, dtype, rank, name):
 
 
 def deserialize_sparse(serialized_sparse, dtype, rank=None, name=None):
-    """The sparse tensor of [..., 3] strings. TF: io.deserialize_sparse."""
+    """The sparse tensor of [..., 3] strings. TF: io.deserialize_sparse.
+    Dtypes, shapes, errors: as op DeserializeSparse."""
     return _deserialized(sparse_ops.DeserializeSparse, serialized_sparse, dtype, rank, name)
 
 
 def deserialize_many_sparse(serialized_sparse, dtype, rank=None, name=None):
     """One sparse tensor of [n, 3] strings, a row from each; `rank` is a row's.
-    TF: tf.deserialize_many_sparse."""
+    TF: tf.deserialize_many_sparse.
+    Dtypes, shapes, errors: as op DeserializeManySparse."""
     return _deserialized(sparse_ops.DeserializeManySparse, serialized_sparse, dtype,
                          None if rank is None else rank + 1, name)
 
 
 def edit_distance(hypothesis, truth, normalize=True, name="edit_distance"):
     """Levenshtein's distances between sequences; `normalize`: by the truth's length.
-    TF: tf.edit_distance."""
+    TF: tf.edit_distance.
+    Dtypes, shapes, errors: as op EditDistance."""
     a, b = sparse_input(hypothesis, "Hypothesis"), sparse_input(truth, "Truth")
     return set_ops.EditDistance(*_parts(a), *_parts(b), normalize=normalize, name=name)
 
@@ -427,22 +448,29 @@ def _set_operation(a, b, operation, validate_indices):
 
 
 def set_intersection(a, b, validate_indices=True):
-    """Elements of both, along the last dimension. TF: sets.set_intersection."""
+    """Elements of both, along the last dimension. TF: sets.set_intersection.
+    Dtypes, shapes, errors: as ops SparseToSparseSetOperation, DenseToSparseSetOperation and
+    DenseToDenseSetOperation."""
     return _set_operation(a, b, "intersection", validate_indices)
 
 
 def set_difference(a, b, aminusb=True, validate_indices=True):
-    """Elements of a that are not in b (or the other way). TF: sets.set_difference."""
+    """Elements of a that are not in b (or the other way). TF: sets.set_difference.
+    Dtypes, shapes, errors: as ops SparseToSparseSetOperation, DenseToSparseSetOperation and
+    DenseToDenseSetOperation."""
     return _set_operation(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
 def set_union(a, b, validate_indices=True):
-    """Elements of either, along the last dimension. TF: sets.set_union."""
+    """Elements of either, along the last dimension. TF: sets.set_union.
+    Dtypes, shapes, errors: as ops SparseToSparseSetOperation, DenseToSparseSetOperation and
+    DenseToDenseSetOperation."""
     return _set_operation(a, b, "union", validate_indices)
 
 
 def set_size(a, validate_indices=True):
-    """How many different elements each set has. TF: sets.set_size."""
+    """How many different elements each set has. TF: sets.set_size.
+    Dtypes, shapes, errors: as op SetSize."""
     a = convert_to_tensor_or_sparse_tensor(a, name="a")
     if not isinstance(a, SparseTensor):
         raise TypeError(f"Expected SparseTensor, got {a}.")

@@ -236,7 +236,8 @@ def _reference(ref):
 
 
 def is_variable_initialized(ref, name=None):
-    """A bool tensor: has the variable a value? TF: tf.is_variable_initialized."""
+    """A bool tensor: has the variable a value? TF: tf.is_variable_initialized.
+    Dtypes, shapes, errors: as op IsVariableInitialized."""
     tensor = _reference(ref)
     if tensor is None:
         return ref.is_initialized(name=name)
@@ -244,7 +245,8 @@ def is_variable_initialized(ref, name=None):
 
 
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
-    """Sets variable `ref` to `value`; returns the variable afterwards. TF: tf.assign."""
+    """Sets variable `ref` to `value`; returns the variable afterwards. TF: tf.assign.
+    Dtypes, shapes, errors: as op Assign."""
     tensor = _reference(ref)
     if tensor is None:
         return ref.assign(value, name=name)
@@ -253,7 +255,8 @@ def assign(ref, value, validate_shape=None, use_locking=None, name=None):
 
 
 def assign_add(ref, value, use_locking=None, name=None):
-    """Adds `value` to variable `ref`; returns the variable afterwards. TF: tf.assign_add."""
+    """Adds `value` to variable `ref`; returns the variable afterwards. TF: tf.assign_add.
+    Dtypes, shapes, errors: as op AssignAdd."""
     tensor = _reference(ref)
     if tensor is None:
         return ref.assign_add(value)
@@ -261,7 +264,8 @@ def assign_add(ref, value, use_locking=None, name=None):
 
 
 def assign_sub(ref, value, use_locking=None, name=None):
-    """Subtracts `value` from variable `ref`; returns the variable afterwards. TF: tf.assign_sub."""
+    """Subtracts `value` from variable `ref`; returns the variable afterwards. TF: tf.assign_sub.
+    Dtypes, shapes, errors: as op AssignSub."""
     tensor = _reference(ref)
     if tensor is None:
         return ref.assign_sub(value)
@@ -283,7 +287,8 @@ def _scatter_function(kind, block, what, nd=False):
         return ref._after(twin(ref.handle, indices, updates, name=name))
     scatter.__name__ = scatter.__qualname__ = "scatter_" + kind
     scatter.__doc__ = (f"{'Slices' if nd else 'Rows'} `indices` of variable `ref` {what}; returns "
-                       f"the variable afterwards. TF: tf.scatter_{kind}.")
+                       f"the variable afterwards. TF: tf.scatter_{kind}.\n"
+                       f"Dtypes, shapes, errors: as op {block.name}.")
     return scatter
 
 
@@ -315,7 +320,8 @@ def strided_slice_assign(ref, begin, end, strides, value, begin_mask=0, end_mask
 
 def count_up_to(ref, limit, name=None):
     """The scalar variable `ref`, then adds 1 to it; OutOfRangeError at `limit`. TF:
-    tf.count_up_to."""
+    tf.count_up_to.
+    Dtypes, shapes, errors: as op CountUpTo."""
     tensor = _reference(ref)
     if tensor is None:
         return ref.count_up_to(limit)

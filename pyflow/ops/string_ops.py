@@ -115,13 +115,15 @@ class StringToNumber:
 
 # --------------------------------------------------------------------------------- public functions
 def string_join(inputs, separator="", name=None):
-    """Strings of a list of tensors joined element by element. TF: tf.string_join."""
+    """Strings of a list of tensors joined element by element. TF: tf.string_join.
+    Dtypes, shapes, errors: as op StringJoin."""
     return StringJoin(list(inputs), separator=separator, name=name)
 
 
 def reduce_join(inputs, axis=None, keep_dims=None, separator="", name=None, reduction_indices=None,
                 keepdims=None):
-    """Strings joined over `axis` (all, without one). TF: tf.reduce_join."""
+    """Strings joined over `axis` (all, without one). TF: tf.reduce_join.
+    Dtypes, shapes, errors: as op ReduceJoin."""
     axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     inputs = graph.convert_to_tensor(inputs)
@@ -130,13 +132,15 @@ def reduce_join(inputs, axis=None, keep_dims=None, separator="", name=None, redu
 
 
 def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, fill="", name=None):
-    """Numbers as decimal text. TF: tf.as_string."""
+    """Numbers as decimal text. TF: tf.as_string.
+    Dtypes, shapes, errors: as op AsString."""
     return AsString(input, precision=precision, scientific=scientific, shortest=shortest,
                     width=width, fill=fill, name=name)
 
 
 def string_to_number(string_tensor=None, out_type=dtypes.float32, name=None, input=None):
-    """Decimal text as numbers. TF: tf.string_to_number."""
+    """Decimal text as numbers. TF: tf.string_to_number.
+    Dtypes, shapes, errors: as op StringToNumber."""
     text = one_of(string_tensor, input, "string_tensor", "input")
     return StringToNumber(text, out_type=out_type, name=name)
 

@@ -473,7 +473,9 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
 
     Without `initializer` the scope's, else glorot_uniform for floats and zeros for integers.
     Raises ValueError as invariant 3 says, and for a shape or dtype that differs. TF:
-    tf.get_variable."""
+    tf.get_variable.
+    shape: of ints, all known; dtype: any, float32 by default. ValueError for a name that exists
+    (or not) against `reuse`, or another shape than before."""
     store = _of_graph(_STORE_KEY, VariableStore)
     return get_variable_scope().get_variable(
         store, name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
@@ -484,13 +486,15 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
 
 def get_local_variable(name, shape=None, dtype=None, initializer=None, regularizer=None,
                        trainable=False, collections=None, **kwargs):
-    """As get_variable, in LOCAL_VARIABLES and not trainable. TF: tf.get_local_variable."""
+    """As get_variable, in LOCAL_VARIABLES and not trainable. TF: tf.get_local_variable.
+    Shapes, dtypes and errors (ValueError) as there."""
     collections = list(collections or []) + [GraphKeys.LOCAL_VARIABLES]
     return get_variable(name, shape, dtype, initializer, regularizer, False, collections, **kwargs)
 
 
 def variable(initial_value, name=None, trainable=False, **kwargs):
-    """A local variable made directly. TF: tf.contrib.framework.local_variable."""
+    """A local variable made directly. TF: tf.contrib.framework.local_variable.
+    initial_value: any shape and dtype. ValueError for a shape that is not known."""
     return variables.Variable(initial_value, name=name, trainable=trainable,
                               collections=[GraphKeys.LOCAL_VARIABLES], **kwargs)
 

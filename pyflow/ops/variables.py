@@ -477,7 +477,8 @@ def local_variables_initializer():
 
 def report_uninitialized_variables(var_list=None, name="report_uninitialized_variables"):
     """A 1-D string tensor: names of variables without value. TF:
-    tf.report_uninitialized_variables."""
+    tf.report_uninitialized_variables.
+    Variables of any shape and dtype. TypeError for what is no variable."""
     from pyflow.ops import join_ops, logic_ops
     if var_list is None:
         var_list = global_variables() + local_variables()
@@ -493,7 +494,8 @@ def report_uninitialized_variables(var_list=None, name="report_uninitialized_var
 
 def assert_variables_initialized(var_list=None):
     """An Operation that fails unless all variables have a value. TF:
-    tf.assert_variables_initialized."""
+    tf.assert_variables_initialized.
+    Variables of any shape and dtype. Running it raises FailedPreconditionError."""
     from pyflow.ops import control_flow_ops as cf, join_ops
     if var_list is None:
         var_list = global_variables() + local_variables()

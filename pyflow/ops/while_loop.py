@@ -453,7 +453,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     once and at most `maximum_iterations` in all. One loop variable comes back unpacked unless
     `return_same_structure`.
     Raises TypeError if cond or body is not callable or a dtype changes, ValueError for empty
-    loop_vars or a shape that varies. TF: tf.while_loop."""
+    loop_vars or a shape that varies. TF: tf.while_loop.
+    Loop variables: any shape and dtype."""
     if not callable(cond):
         raise TypeError("cond must be callable.")
     if not callable(body):

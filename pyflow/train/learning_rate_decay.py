@@ -33,7 +33,8 @@ def _progress(global_step, decay_steps, staircase):
 
 def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                       name=None):
-    """learning_rate * decay_rate ^ (global_step / decay_steps). TF: tf.train.exponential_decay."""
+    """learning_rate * decay_rate ^ (global_step / decay_steps). TF: tf.train.exponential_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
     with _prepared(name, "ExponentialDecay", [learning_rate, decay_steps, decay_rate],
                    global_step) as scope:
         rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
@@ -44,7 +45,8 @@ def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, stair
 def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                       name=None):
     """learning_rate * exp(-decay_rate * global_step / decay_steps). TF:
-    tf.train.natural_exp_decay."""
+    tf.train.natural_exp_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
     with _prepared(name, "NaturalExpDecay", [learning_rate, decay_rate], global_step) as scope:
         rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
         exponent = -decay * _progress(step, steps, staircase)
@@ -54,7 +56,8 @@ def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, stair
 def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                        name=None):
     """learning_rate / (1 + decay_rate * global_step / decay_steps). TF:
-    tf.train.inverse_time_decay."""
+    tf.train.inverse_time_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
     with _prepared(name, "InverseTimeDecay", [learning_rate, decay_rate], global_step) as scope:
         rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)
         denominator = 1 + decay * _progress(step, steps, staircase)
@@ -66,7 +69,8 @@ def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=
     """From learning_rate to end_learning_rate over decay_steps, along (1 - t)^power.
 
     With `cycle` the span grows to the next multiple of decay_steps. TF:
-    tf.train.polynomial_decay."""
+    tf.train.polynomial_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
     values = [learning_rate, decay_steps, end_learning_rate, power]
     with _prepared(name, "PolynomialDecay", values, global_step) as scope:
         rate, step, steps, end, power = _arguments(learning_rate, global_step, decay_steps,
@@ -82,7 +86,8 @@ def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=
 
 
 def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0, name=None):
-    """Half a cosine from learning_rate to alpha * learning_rate. TF: tf.train.cosine_decay."""
+    """Half a cosine from learning_rate to alpha * learning_rate. TF: tf.train.cosine_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
     with _prepared(name, "CosineDecay", [learning_rate], global_step):
         rate, step, steps = _arguments(learning_rate, global_step, decay_steps)
         done = binary_ops.Minimum(step, steps) / steps
@@ -93,7 +98,9 @@ def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0, name=None):
 def piecewise_constant(x, boundaries, values, name=None):
     """values[i] for boundaries[i - 1] < x <= boundaries[i]. TF: tf.train.piecewise_constant.
 
-    Raises ValueError unless there is one value more than boundaries."""
+    Raises ValueError unless there is one value more than boundaries.
+    x: a number scalar; boundaries of its dtype; values: scalars of one dtype, one more of them.
+    ValueError otherwise."""
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the length of values")
     with ops.name_scope(name, "PiecewiseConstant", [x, boundaries, values]):
