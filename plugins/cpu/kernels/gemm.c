@@ -1,26 +1,100 @@
-/* gemm.c - blocked matrix products in plain C, one copy per instruction set.
+/* gemm.c - matrix products in plain C, one copy per instruction set; and the choice between the ways
+ * to compute one.
  *
  * Invariants
- *   1. The order in which an element of c is summed depends on m, n, k and the layout only.
+ *   1. The order in which an element of c is summed depends on `how` and k only.
  *   2. Nothing is allocated: the caller gives pf_gemm_work bytes.
  * Threads: pure; callers cut c into blocks and give each thread its own `work`.
  */
 #include "gemm.h"
 #include "tile_types.h"
 
-enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, THIN_ROWS = 2, PACK_ROWS = 8 };
+enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
+enum { ROW_STEP = 8, ROW_BLOCK = 4096, DOTS = 4, SWAP_ROWS = 24 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied */
 enum { FAR_ROWS = 2048 };
 
-static int swap_sides(const pf_gemm *g) { return g->n > g->m; }
+/* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be
+ * padded), 1 always, 2 where needed. */
+#if defined(__AVX512F__)
+enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 4 };
+PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
+#define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
+#elif defined(__aarch64__)
+enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 0, DOTS_ROWS = 4 };
+PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
+#define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
+#elif defined(__AVX2__)
+enum { GEMM_NV = 2, GEMM_ROWS = 8, GEMM_MASKS = 2, DOTS_ROWS = 2 };
+PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 6 : 8; }
+#define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_6(X, 2)
+#else
+enum { GEMM_NV = 2, GEMM_ROWS = 8, GEMM_MASKS = 0, DOTS_ROWS = 2 };
+PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
+#define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_4(X, 2)
+#endif
+#define GEMM_UP_TO_4(X, nv) X(nv, 1) X(nv, 2) X(nv, 3) X(nv, 4)
+#define GEMM_UP_TO_6(X, nv) GEMM_UP_TO_4(X, nv) X(nv, 5) X(nv, 6)
+#define GEMM_UP_TO_8(X, nv) GEMM_UP_TO_6(X, nv) X(nv, 7) X(nv, 8)
 
-uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size) {
-  int64_t n = PF_MAX(g->n, 1), w = TILE_NV * PF_VF;
-  if (g->b_col != 1 && swap_sides(g)) n = PF_MAX(g->m, 1);
-  /* a transposed a, or one with far rows */
-  int64_t a_pack = PF_MIN(g->k, BLOCK_K) * PF_MIN(PF_MAX(g->m, g->n), BLOCK_M);
-  n = PF_MIN((n + w - 1) / w * w, BLOCK_N + w);
-  return (uint64_t)((n * PF_MIN(g->k, BLOCK_K) + a_pack) * element_size + 64);
+/* ---------------------------------------------------------------- which way */
+enum { DIRECT_ROWS = 32, FEW_ROWS = 12, DOTS_COLUMNS = 16, DOTS_DEPTH = 256, PAGE = 4096 };
+/* bytes of b (or of a transposed a) that stay in the caches while they are read where they are */
+#if defined(__AVX512F__)
+enum { DIRECT_BYTES = 1 << 20, DIRECT_BYTES_APART = 5 << 19 };
+#else
+enum { DIRECT_BYTES = 1 << 18, DIRECT_BYTES_APART = 1 << 18 };
+#endif
+
+/* The share of vector lanes that columns use. */
+static double lanes_used(int64_t n, int64_t vl) {
+  return (double)n / (double)((n + vl - 1) / vl * vl);
+}
+
+/* One row times b. */
+static int how_row(int64_t n, int b_rows_contiguous, int64_t vl) {
+  if (!b_rows_contiguous) return PF_GEMM_DOTS;
+  return GEMM_MASKS && n <= GEMM_NV * vl ? PF_GEMM_DIRECT : PF_GEMM_ROW;
+}
+
+/* b's rows are contiguous, b_row apart: packed or not?  Rows whole pages apart share cache sets. */
+static int how_packed(int64_t m, int64_t n, int64_t k, int64_t b_row, int a_rows, int64_t size) {
+  const int apart = b_row * size % PAGE != 0;
+  if (!GEMM_MASKS) return PF_GEMM_BLOCKED;
+  if (!a_rows && m * k * size > DIRECT_BYTES) return PF_GEMM_BLOCKED;
+  if (m <= FEW_ROWS || (m <= DIRECT_ROWS && apart)) return PF_GEMM_DIRECT;
+  return n * k * size <= (apart ? DIRECT_BYTES_APART : DIRECT_BYTES) ? PF_GEMM_DIRECT
+                                                                     : PF_GEMM_BLOCKED;
+}
+
+int PF_ISA_NAME(pf_gemm_how)(const pf_gemm *g, int64_t size) {
+  const int64_t vl = size == 4 ? PF_VF : PF_VD, m = g->m, n = g->n, k = g->k;
+  const int a_rows = g->a_col == 1, b_rows = g->b_col == 1;
+  if (m == 1 && a_rows) return how_row(n, b_rows, vl);
+  if (n == 1 && g->ldc == 1 && g->b_row == 1)
+    return PF_GEMM_SWAP | how_row(m, g->a_row == 1, vl);
+  if (b_rows) {
+    if (a_rows && n <= DOTS_COLUMNS && k >= DOTS_DEPTH && m >= DOTS) return PF_GEMM_DOTS_PACKED;
+    if (g->a_row == 1 && lanes_used(n, vl) < 0.92 * lanes_used(m, vl))
+      return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
+    return how_packed(m, n, k, g->b_row, a_rows, size);
+  }
+  if (!a_rows) return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
+  if (m <= 64 && lanes_used(m, vl) < 0.9 && k >= 4 * vl) return PF_GEMM_DOTS;
+  return n > m ? PF_GEMM_SWAP | PF_GEMM_BLOCKED : PF_GEMM_BLOCKED;
+}
+
+uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
+  int how = g->how, swap = (how & PF_GEMM_SWAP) != 0;
+  int64_t n = PF_MAX(swap ? g->m : g->n, 1), m = PF_MAX(swap ? g->n : g->m, 1), w = TILE_NV * PF_VF;
+  switch (how & ~PF_GEMM_SWAP) {
+    case PF_GEMM_DIRECT: case PF_GEMM_DOTS: case PF_GEMM_ROW: return 64;
+    case PF_GEMM_DOTS_PACKED: return (uint64_t)(n * g->k * size + 64);
+    default: break;
+  }
+  int64_t a_pack = PF_MIN(g->k, BLOCK_K) * PF_MIN(m, BLOCK_M); /* transposed, or with far rows */
+  n = g->panels ? 0 : PF_MIN((n + w - 1) / w * w, BLOCK_N + w);
+  return (uint64_t)((n * PF_MIN(g->k, BLOCK_K) + a_pack) * size + 64);
 }
 
 #define TILE_F32
@@ -31,6 +105,11 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size) {
 #include "tile_begin.h"
 #include "gemm_body.h"
 #include "tile_end.h"
+
+uint64_t PF_ISA_NAME(pf_gemm_packed_bytes)(const pf_gemm *g, int64_t size) {
+  int64_t n = g->how & PF_GEMM_SWAP ? g->m : g->n;
+  return (uint64_t)((n + PF_VF - 1) / PF_VF * PF_VF * g->k * size) + 64;
+}
 
 /* ---------------------------------------------------------------- types without a vector kernel */
 #define PLAIN(tag, T, A, B) \

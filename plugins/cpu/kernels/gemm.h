@@ -1,15 +1,29 @@
 /* gemm.h - matrix products for this plugin's kernels: c [m, n] = (add ? c : 0) + op(a) op(b),
- * row-major.
+ * row-major, and perhaps an epilogue.
  *
  * op(a) is [m, k]: element (i, p) at a[i * a_row + p * a_col]; one of the two strides is 1.  op(b)
  * likewise, [k, n]. `work` holds pf_gemm_work bytes, 64-aligned, private to the calling thread.
- * Equal sizes and layouts give equal bits; callers that cut c into tasks do it by size alone, never
- * by thread count.
+ *
+ * Invariants
+ *   1. Equal sizes and layouts give equal bits: `how`, chosen by pf_gemm_how for the whole product,
+ *      decides the order of sums, and a part computed with the whole's `how` gets the whole's bits.
+ *   2. Callers that cut c into tasks cut by rows or columns.
  */
 #ifndef PF_CPU_GEMM_H
 #define PF_CPU_GEMM_H
 #include "common.h"
 #include "isa.h"
+#include "epilogue.h"
+
+/* The ways to a product; PF_GEMM_SWAP is or-ed: c^T = op(b)^T op(a)^T is computed. */
+enum {
+  PF_GEMM_BLOCKED,                     /* packed panels of b, blocks of k */
+  PF_GEMM_DIRECT,                      /* b where it lies */
+  PF_GEMM_DOTS,                        /* rows of op(a) times columns of op(b), both contiguous */
+  PF_GEMM_DOTS_PACKED,                 /* the same after a small b was transposed */
+  PF_GEMM_ROW,                         /* one row: a sum of rows of b */
+  PF_GEMM_SWAP = 16
+};
 
 typedef struct {
   int64_t m, n, k;
@@ -17,17 +31,35 @@ typedef struct {
   int64_t a_row, a_col, b_row, b_col;
   void *c;
   int64_t ldc;
-  int add;
-  /* part of a larger c: sum in blocks of k, as the other parts do */
-  int block;
+  int add, how;
+  const void *panels;                  /* op(b) packed by pf_gemm_pack, for BLOCKED; or NULL */
+  const pf_epilogue *epilogue;         /* or NULL; f32 and f64 */
   void *work;
 } pf_gemm;
 
 extern const pf_host *pf_cpu_host;   /* the host that started the plugin; NULL before */
 
+/* `how` for the whole product; left 0 it is BLOCKED. */
+int PF_ISA_NAME(pf_gemm_how)(const pf_gemm *g, int64_t element_size);
 uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size);
 void PF_ISA_NAME(pf_gemm_f32)(const pf_gemm *g);
 void PF_ISA_NAME(pf_gemm_f64)(const pf_gemm *g);
+
+/* Products lo .. hi of a batch: operands of product i begin a_at[i] and b_at[i] elements behind a
+ * and b, its result i * c_step behind c. */
+void PF_ISA_NAME(pf_gemm_many_f32)(const pf_gemm *g, const int64_t *a_at, const int64_t *b_at,
+                                   int64_t c_step, int64_t lo, int64_t hi);
+void PF_ISA_NAME(pf_gemm_many_f64)(const pf_gemm *g, const int64_t *a_at, const int64_t *b_at,
+                                   int64_t c_step, int64_t lo, int64_t hi);
+
+/* op(b) (with SWAP: op(a)) in panels, for several BLOCKED products: the bytes they take, how many
+ * blocks they are, and the packing of blocks [lo, hi). */
+uint64_t PF_ISA_NAME(pf_gemm_packed_bytes)(const pf_gemm *g, int64_t element_size);
+int64_t PF_ISA_NAME(pf_gemm_pack_blocks_f32)(const pf_gemm *g);
+int64_t PF_ISA_NAME(pf_gemm_pack_blocks_f64)(const pf_gemm *g);
+void PF_ISA_NAME(pf_gemm_pack_f32)(const pf_gemm *g, void *panels, int64_t lo, int64_t hi);
+void PF_ISA_NAME(pf_gemm_pack_f64)(const pf_gemm *g, void *panels, int64_t lo, int64_t hi);
+
 /* any of the number types that have no vector kernel: int32, int64, complex64, complex128; conj: of
  * a, of b */
 void PF_ISA_NAME(pf_gemm_plain)(const pf_gemm *g, int32_t type, int conj_a, int conj_b);

@@ -1,16 +1,109 @@
-/* gemm_body.h - the blocked product of gemm.c, for the element type of tile.h (T, TILE, VL).
+/* gemm_body.h - the products of gemm.c for the element type of tile_begin.h (T, TILE, VL).
  *
- * Loops: blocks of k (BLOCK_K), blocks of n (BLOCK_N) packed into panels, blocks of m (BLOCK_M),
- * panels, tiles. A packed panel [BLOCK_K][nv * VL] stays in L1 or L2 while every tile of the block
- * of m reads it; rows of a are read where they are, or from a small packed copy when a is
- * transposed.
+ *   blocked    blocks of k (BLOCK_K), of n (BLOCK_N) packed into panels, of m (BLOCK_M), panels,
+ *              tiles. A panel [BLOCK_K][nv * VL] stays in L1 or L2 while every tile of the block of
+ *              m reads it; rows of a are read where they are, or from a small packed copy.
+ *   direct     b is small or read by few rows only: no packing, stripes of columns.
+ *   dots       both operands contiguous along k: tiles of dot products, summed across at the end.
+ *   row        one row: a sum of rows of b, which stream by in their order in memory.
  */
+#include "gemm_tile.h"
 
-/* Row pointers of one tile; the last valid row fills up. */
-PF_INLINE void TILE(fill_rows)(const T **rows, const T *a, int64_t step, int n, int mr) {
-  for (int r = 0; r < mr; r++) rows[r] = a + (r < n ? r : n - 1) * step;
+/* A product, perhaps the transposed one: then (i, j) of it is c[j * ldc + i]. */
+typedef struct {
+  pf_gemm g;
+  int swapped;
+} TILE(job);
+
+static TILE(job) TILE(job_of)(const pf_gemm *g) {
+  TILE(job) job = {.g = *g, .swapped = (g->how & PF_GEMM_SWAP) != 0};
+  if (job.swapped) {
+    pf_gemm *s = &job.g;
+    s->m = g->n, s->n = g->m;
+    s->a = g->b, s->a_row = g->b_col, s->a_col = g->b_row;
+    s->b = g->a, s->b_row = g->a_col, s->b_col = g->a_row;
+  }
+  return job;
 }
 
+/* Bias and activation of rows [i0, i1), columns [j0, j1) of the job. */
+static void TILE(finish)(const TILE(job) *job, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  const pf_gemm *g = &job->g;
+  if (!g->epilogue || i0 >= i1 || j0 >= j1) return;
+  pf_epilogue e = *g->epilogue;
+  int64_t r0 = job->swapped ? j0 : i0, r1 = job->swapped ? j1 : i1;
+  int64_t c0 = job->swapped ? i0 : j0, c1 = job->swapped ? i1 : j1;
+  if (e.row_bias) e.row_bias = (const T *)e.row_bias + r0;
+  if (e.col_bias) e.col_bias = (const T *)e.col_bias + c0;
+  if (e.side) e.side = (const T *)e.side + r0 * e.ld_side + c0;
+  TILE(pf_epilogue)(&e, (T *)g->c + r0 * g->ldc + c0, g->ldc, r1 - r0, c1 - c0);
+}
+
+/* Some rows of c^T go through a small buffer. */
+static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int64_t i,
+                                int64_t rows, int64_t j, int64_t cols, int add) {
+  T *c = (T *)g->c + j * g->ldc + i;
+  if (add) {
+    for (int64_t q = 0; q < cols; q++, c += g->ldc)
+      for (int64_t r = 0; r < rows; r++) c[r] += buf[r * ldb + q];
+    return;
+  }
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    int64_t q = 0;
+    for (; q + 4 <= cols; q += 4)
+      TRANSPOSE_4X4(buf + r * ldb + q, ldb, c + q * g->ldc + r, g->ldc);
+    for (; q < cols; q++)
+      for (int64_t s = r; s < r + 4; s++) c[q * g->ldc + s] = buf[s * ldb + q];
+  }
+  for (; r < rows; r++)
+    for (int64_t q = 0; q < cols; q++) c[q * g->ldc + r] = buf[r * ldb + q];
+}
+
+/* Rows [i, i + m) of the stripe of columns at j, nv vectors wide: t has a, b and k. */
+static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i, int64_t m,
+                         int64_t j) {
+  const pf_gemm *g = &job->g;
+  const int64_t w = nv * VL;
+  t->cols = (int)PF_MIN(w, g->n - j);
+  if (!job->swapped) {
+    t->c = (T *)g->c + i * g->ldc + j;
+    t->ldc = g->ldc;
+    TILE(micro_rows)(t, nv, m);
+    return;
+  }
+  T buf[SWAP_ROWS * GEMM_NV * VL];
+  const int add = t->add;
+  t->add = 0;
+  t->ldc = w;
+  for (int64_t end = i + m; i < end; i += SWAP_ROWS) {
+    int64_t rows = PF_MIN(SWAP_ROWS, end - i);
+    t->c = buf;
+    TILE(micro_rows)(t, nv, rows);
+    TILE(store_swapped)(g, buf, w, i, rows, j, t->cols, add);
+  }
+}
+
+/* Vectors of the stripe or panel that begins at column j: stripes of nearly equal width. */
+PF_INLINE int TILE(stripe_nv)(int64_t n, int64_t j) {
+  int64_t left = (n - j + VL - 1) / VL, stripes = (left + GEMM_NV - 1) / GEMM_NV;
+  return (int)((left + stripes - 1) / stripes);
+}
+
+/* ---------------------------------------------------------------------------------------- direct */
+static void TILE(direct)(const TILE(job) *job) {
+  const pf_gemm *g = &job->g;
+  for (int64_t j = 0; j < g->n;) {
+    int nv = TILE(stripe_nv)(g->n, j);
+    TILE(micro) t = {.a = g->a, .a_row = g->a_row, .a_col = g->a_col, .k = g->k,
+                     .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add};
+    TILE(stripe)(job, &t, nv, 0, g->m, j);
+    j += nv * VL;
+  }
+  TILE(finish)(job, 0, g->m, 0, g->n);
+}
+
+/* ---------------------------------------------------------------------------------------- blocked */
 /* op(a) stored [k, m]: rows i .. i+n of it, row-major [n][kn]. */
 static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
   int64_t i = 0;
@@ -24,218 +117,279 @@ static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
     for (int64_t k = 0; k < kn; k++) p[i * kn + k] = a[k * ld + i];
 }
 
+/* The panel at column j has its row k at panels + (j - j0) * depth + (k - first) * width. */
 typedef struct {
-  const pf_gemm *g;
-  int64_t k0, kn, j0, jn;
-  const T *panels;
-  T *a_pack;
-  int swapped;                         /* the tile holds c transposed */
+  const TILE(job) *job;
+  int64_t k0, kn, j0, jn, depth, first;
+  T *panels, *a_pack;
 } TILE(block);
 
-/* A tile of c^T goes through a small buffer. */
-static void TILE(store_swapped)(const TILE(block) *b, const T *buf, int64_t ldb, int64_t i,
-                                int rows, int64_t j, int cols) {
-  const pf_gemm *g = b->g;
-  int add = g->add || b->k0 > 0;
-  for (int q = 0; q < cols; q++) {
-    T *c = (T *)g->c + (j + q) * g->ldc + i;
-    if (add) for (int r = 0; r < rows; r++) c[r] += buf[r * ldb + q];
-    else for (int r = 0; r < rows; r++) c[r] = buf[r * ldb + q];
-  }
-}
-
-/* All tiles of rows [i0, i1), which begin at `a` with a row step of lda, against one packed panel
- * at column j. */
-static void TILE(panel_rows)(const TILE(block) *b, const T *a, int64_t lda, int64_t i0, int64_t i1,
-                             int64_t j, int nv, const T *panel) {
-  const pf_gemm *g = b->g;
-  const int mr = tile_rows(nv), w = nv * VL;
-  const T *rows[TILE_MAX_ROWS];
-  T *c[TILE_MAX_ROWS], buf[TILE_MAX_ROWS * TILE_NV * VL];
-  static const int64_t zero = 0;
-  TILE(tile) t = {.a = rows,
-       .b = panel,
-       .a_off = &zero,
-       .runs = 1,
-       .len = b->kn,
-       .a_step = 1,
-       .b_step = w,
-       .c = c,
-       .cols = (int)PF_MIN(w, g->n - j),
-       .add = !b->swapped && (g->add || b->k0 > 0)};
-  for (int64_t i = i0; i < i1; i += mr, a += mr * lda) {
-    t.rows = (int)PF_MIN(mr, i1 - i);
-    TILE(fill_rows)(rows, a, lda, t.rows, mr);
-    for (int r = 0; r < t.rows; r++)
-      c[r] = b->swapped ? buf + r * w : (T *)g->c + (i + r) * g->ldc + j;
-    TILE(tile_run)(&t, nv);
-    if (b->swapped) TILE(store_swapped)(b, buf, w, i, t.rows, j, t.cols);
-  }
+PF_INLINE T *TILE(panel_at)(const TILE(block) *b, int64_t j, int nv) {
+  return b->panels + (j - b->j0) * b->depth + (b->k0 - b->first) * nv * VL;
 }
 
 /* All panels of a block, by stretches of rows: long contiguous reads of b, which the hardware
  * prefetches. */
-static void TILE(pack_block)(const TILE(block) *b, T *panels) {
-  const pf_gemm *g = b->g;
-  const T *src = (const T *)g->b + b->k0 * g->b_row;
+static void TILE(pack_block)(const TILE(block) *b) {
+  const pf_gemm *g = &b->job->g;
+  const T *src = (const T *)g->b;
+  if (g->b_col != 1) {
+    for (int64_t j = b->j0; j < b->j0 + b->jn; j += TILE_NV * VL) {
+      int nv = TILE(tile_nv)(g->n, j);
+      TILE(pack_columns)(src + b->k0, g->b_col, b->kn, g->n, j, nv, TILE(panel_at)(b, j, nv));
+    }
+    return;
+  }
+  src += b->k0 * g->b_row;
   for (int64_t k = 0; k < b->kn; k += PACK_ROWS) {
     int64_t rows = PF_MIN(PACK_ROWS, b->kn - k);
-    T *panel = panels;
-    for (int64_t j = b->j0; j < b->j0 + b->jn;) {
+    for (int64_t j = b->j0; j < b->j0 + b->jn; j += TILE_NV * VL) {
       int nv = TILE(tile_nv)(g->n, j);
-      TILE(pack_rows)(src + k * g->b_row, g->b_row, rows, g->n, j, nv, panel + k * nv * VL);
-      panel += b->kn * nv * VL;
-      j += nv * VL;
+      TILE(pack_rows)(src + k * g->b_row, g->b_row, rows, g->n, j, nv,
+                      TILE(panel_at)(b, j, nv) + k * nv * VL);
     }
   }
 }
 
-static void TILE(run_block)(TILE(block) *b) {
-  const pf_gemm *g = b->g;
-  T *panel = (T *)b->panels;
-  const T *src = (const T *)g->b;
-  if (g->b_col == 1) TILE(pack_block)(b, panel);
-  else for (int64_t j = b->j0; j < b->j0 + b->jn;) {
+/* Rows [i, i + m) against every panel of the block. */
+static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
+  const pf_gemm *g = &b->job->g;
+  const T *a = (const T *)g->a + i * g->a_row + b->k0 * g->a_col;
+  int64_t lda = g->a_row;
+  if (g->a_col != 1) {
+    TILE(pack_a)((const T *)g->a + b->k0 * g->a_col + i, g->a_col, b->kn, m, b->a_pack);
+    a = b->a_pack;
+    lda = b->kn;
+  } else if (b->jn > 2 * TILE_NV * VL && lda * (int64_t)sizeof(T) >= FAR_ROWS) {
+    for (int64_t r = 0; r < m; r++, a += lda)
+      memcpy(b->a_pack + r * b->kn, a, sizeof(T) * (size_t)b->kn);
+    a = b->a_pack;
+    lda = b->kn;
+  }
+  for (int64_t j = b->j0; j < b->j0 + b->jn; j += TILE_NV * VL) {
     int nv = TILE(tile_nv)(g->n, j);
-    TILE(pack_columns)(src + b->k0, g->b_col, b->kn, g->n, j, nv, panel);
-    panel += b->kn * nv * VL;
-    j += nv * VL;
+    TILE(micro) t = {.a = a, .a_row = lda, .a_col = 1, .k = b->kn, .b = TILE(panel_at)(b, j, nv),
+                     .ldb = nv * VL, .add = g->add || b->k0 > 0};
+    TILE(stripe)(b->job, &t, nv, i, m, j);
   }
-  for (int64_t i = 0; i < g->m; i += BLOCK_M) {
-    int64_t end = PF_MIN(i + BLOCK_M, g->m), lda = g->a_row;
-    const T *a = (const T *)g->a + i * lda + b->k0;
-    if (g->a_col != 1) {
-      TILE(pack_a)((const T *)g->a + b->k0 * g->a_col + i, g->a_col, b->kn, end - i, b->a_pack);
-      a = b->a_pack;
-      lda = b->kn;
-    } else if (b->jn > 2 * TILE_NV * VL && lda * (int64_t)sizeof(T) >= FAR_ROWS) {
-      for (int64_t r = i; r < end; r++, a += lda)
-        memcpy(b->a_pack + (r - i) * b->kn, a, sizeof(T) * (size_t)b->kn);
-      a = b->a_pack;
-      lda = b->kn;
+  if (b->k0 + b->kn == g->k) TILE(finish)(b->job, i, i + m, b->j0, b->j0 + b->jn);
+}
+
+/* Columns of one block of n: whole panels. */
+PF_INLINE int64_t TILE(block_n)(void) { return BLOCK_N / (TILE_NV * VL) * (TILE_NV * VL); }
+
+/* The block of columns at j0 and of k at k0. */
+static void TILE(set_block)(TILE(block) *b, int64_t j0, int64_t k0, T *packed, T *own) {
+  const pf_gemm *g = &b->job->g;
+  b->j0 = j0, b->jn = PF_MIN(TILE(block_n)(), g->n - j0);
+  b->k0 = k0, b->kn = PF_MIN(BLOCK_K, g->k - k0);
+  b->panels = packed ? packed + j0 * g->k : own;
+  b->depth = packed ? g->k : b->kn;
+  b->first = packed ? 0 : k0;
+}
+
+static void TILE(blocked)(const TILE(job) *job) {
+  const pf_gemm *g = &job->g;
+  TILE(block) b = {.job = job};
+  const int64_t wide = TILE_NV * VL, block_n = TILE(block_n)();
+  T *work = g->work, *packed = (T *)g->panels;
+  b.a_pack = work;
+  if (!packed) b.a_pack += PF_MIN(g->k, BLOCK_K) * PF_MIN(block_n, (g->n + wide - 1) / wide * wide);
+  for (int64_t j0 = 0; j0 < g->n; j0 += block_n)
+    for (int64_t k0 = 0; k0 < g->k; k0 += BLOCK_K) {
+      TILE(set_block)(&b, j0, k0, packed, work);
+      if (!packed) TILE(pack_block)(&b);
+      for (int64_t i = 0; i < g->m; i += BLOCK_M)
+        TILE(block_rows)(&b, i, PF_MIN(BLOCK_M, g->m - i));
     }
-    panel = (T *)b->panels;
-    for (int64_t j = b->j0; j < b->j0 + b->jn;) {
-      int nv = TILE(tile_nv)(g->n, j);
-      TILE(panel_rows)(b, a, lda, i, end, j, nv, panel);
-      panel += b->kn * nv * VL;
-      j += nv * VL;
-    }
+}
+
+/* Blocks [lo, hi) of op(b), for `blocked` to read. */
+void TILE_NAME(pf_gemm_pack)(const pf_gemm *g, void *panels, int64_t lo, int64_t hi) {
+  const TILE(job) job = TILE(job_of)(g);
+  TILE(block) b = {.job = &job};
+  const int64_t deep = (g->k + BLOCK_K - 1) / BLOCK_K;
+  for (int64_t i = lo; i < hi; i++) {
+    TILE(set_block)(&b, i / deep * TILE(block_n)(), i % deep * BLOCK_K, panels, NULL);
+    TILE(pack_block)(&b);
   }
 }
 
-/* ---------------------------------------------------------------- one row: no packing pays */
-/* c[j] = sum of a[p] * b[p, j] */
-static void TILE(thin)(const pf_gemm *g, const T *a, T *c) {
-  static const int64_t zero = 0;
-  const int w = TILE_NV * VL;
-  const T *b = (const T *)g->b;
-  TILE(tile) t = {.a = &a, .a_off = &zero, .runs = 1, .len = g->k, .a_step = 1,
-                  .b_step = g->b_row, .c = &c, .rows = 1, .cols = w, .add = g->add};
+int64_t TILE_NAME(pf_gemm_pack_blocks)(const pf_gemm *g) {
+  const int64_t block_n = TILE(block_n)(), n = g->how & PF_GEMM_SWAP ? g->m : g->n;
+  return (n + block_n - 1) / block_n * ((g->k + BLOCK_K - 1) / BLOCK_K);
+}
+
+/* ------------------------------------------------------------------------------------------- dots */
+/* c[r][q] = sum over p of a[r][p] b[q][p], mr x nr of them */
+PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out,
+                               const int mr, const int nr) {
+  V acc[DOTS][DOTS];
+#pragma GCC unroll 8
+  for (int r = 0; r < mr; r++)
+#pragma GCC unroll 8
+    for (int q = 0; q < nr; q++) acc[r][q] = (V){0};
+  int64_t p = 0;
+  for (; p + VL <= k; p += VL) {
+    V bv[DOTS];
+#pragma GCC unroll 8
+    for (int q = 0; q < nr; q++) bv[q] = V_LOAD(b + q * ldb + p);
+#pragma GCC unroll 8
+    for (int r = 0; r < mr; r++) {
+      V x = V_LOAD(a + r * lda + p);
+#pragma GCC unroll 8
+      for (int q = 0; q < nr; q++) acc[r][q] = V_FMA(x, bv[q], acc[r][q]);
+    }
+  }
+  if (p < k) {
+    const int left = (int)(k - p);
+    V bv[DOTS];
+#pragma GCC unroll 8
+    for (int q = 0; q < nr; q++) bv[q] = V_LOAD_PART(b + q * ldb + p, left);
+#pragma GCC unroll 8
+    for (int r = 0; r < mr; r++) {
+      V x = V_LOAD_PART(a + r * lda + p, left);
+#pragma GCC unroll 8
+      for (int q = 0; q < nr; q++) acc[r][q] = V_FMA(x, bv[q], acc[r][q]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < mr; r++)
+#pragma GCC unroll 8
+    for (int q = 0; q < nr; q++) out[r * DOTS + q] = V_SUM(acc[r][q]);
+}
+
+#define DOTS_TILE(mr, nr) \
+  __attribute__((noinline)) static void TILE(dots_##mr##_##nr)( \
+      const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out) { \
+    TILE(dots_body)(a, lda, b, ldb, k, out, mr, nr); \
+  }
+DOTS_TILE(4, 4) DOTS_TILE(3, 4) DOTS_TILE(2, 4) DOTS_TILE(1, 4)
+DOTS_TILE(4, 1) DOTS_TILE(3, 1) DOTS_TILE(2, 1) DOTS_TILE(1, 1)
+#undef DOTS_TILE
+typedef void (*TILE(dots_run))(const T *, int64_t, const T *, int64_t, int64_t, T *);
+
+static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
+  static const TILE(dots_run) tiles[2][DOTS + 1] = {
+      {0, TILE(dots_1_1), TILE(dots_2_1), TILE(dots_3_1), TILE(dots_4_1)},
+      {0, TILE(dots_1_4), TILE(dots_2_4), TILE(dots_3_4), TILE(dots_4_4)}};
+  const pf_gemm *g = &job->g;
+  const T *a = g->a;
+  T out[DOTS * DOTS];
+  const int64_t ci = job->swapped ? 1 : g->ldc, cj = job->swapped ? g->ldc : 1;
+  for (int64_t j = 0; j < g->n;) {
+    int64_t nr = j + DOTS <= g->n ? DOTS : 1;
+    for (int64_t i = 0, tall = (g->m + DOTS_ROWS - 1) / DOTS_ROWS; i < g->m; tall--) {
+      int64_t mr = (g->m - i + tall - 1) / tall;
+      tiles[nr == DOTS][mr](a + i * g->a_row, g->a_row, bt + j * ldb, ldb, g->k, out);
+      for (int64_t r = 0; r < mr; r++)
+        for (int64_t q = 0; q < nr; q++) {
+          T *c = (T *)g->c + (i + r) * ci + (j + q) * cj;
+          *c = g->add ? *c + out[r * DOTS + q] : out[r * DOTS + q];
+        }
+      i += mr;
+    }
+    j += nr;
+  }
+  TILE(finish)(job, 0, g->m, 0, g->n);
+}
+
+/* op(b) [k, n], n small, transposed into work; then dots. */
+static void TILE(dots_packed)(const TILE(job) *job) {
+  const pf_gemm *g = &job->g;
+  T *bt = g->work;
+  const T *b = g->b;
+  for (int64_t p = 0; p < g->k; p++)
+    for (int64_t j = 0; j < g->n; j++) bt[j * g->k + p] = b[p * g->b_row + j];
+  TILE(dots)(job, bt, g->k);
+}
+
+/* ---------------------------------------------------------------------------------------- one row */
+/* c[j] += sum over q < rows of x[q] b[q][j], in that order */
+PF_INLINE void TILE(row_body)(const T *a, int64_t a_col, const T *b, int64_t ldb, T *c, int64_t n,
+                              const int rows) {
+  V x[ROW_STEP];
+#pragma GCC unroll 16
+  for (int q = 0; q < rows; q++) x[q] = V_SET(a[q * a_col]);
   int64_t j = 0;
-  for (; j + w <= g->n; j += w, c += w) {
-    t.b = b + j;
-    TILE(tile_thin)(&t);
+  for (; j + VL <= n; j += VL) {
+    V s = V_LOAD(c + j);
+#pragma GCC unroll 16
+    for (int q = 0; q < rows; q++) s = V_FMA(x[q], V_LOAD(b + q * ldb + j), s);
+    V_STORE(c + j, s);
   }
-  for (; j < g->n; j += VL, c += VL) {
-    int left = (int)PF_MIN(VL, g->n - j);
-    V acc = {0};
-    for (int64_t p = 0; p < g->k; p++)
-      acc = V_FMA(V_SET(a[p]), V_LOAD_PART(b + p * g->b_row + j, left), acc);
-    if (g->add) acc += V_LOAD_PART(c, left);
-    V_STORE_PART(c, acc, left);
-  }
-}
-
-/* c[j] = sum of a[p] * b[j, p]: four sums of vectors, then across */
-static void TILE(dots)(const pf_gemm *g, const T *a, T *c) {
-  for (int64_t j = 0; j < g->n; j++) {
-    const T *b = (const T *)g->b + j * g->b_col;
-    V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-    int64_t p = 0;
-    for (; p + 4 * VL <= g->k; p += 4 * VL) {
-      s0 = V_FMA(V_LOAD(a + p), V_LOAD(b + p), s0);
-      s1 = V_FMA(V_LOAD(a + p + VL), V_LOAD(b + p + VL), s1);
-      s2 = V_FMA(V_LOAD(a + p + 2 * VL), V_LOAD(b + p + 2 * VL), s2);
-      s3 = V_FMA(V_LOAD(a + p + 3 * VL), V_LOAD(b + p + 3 * VL), s3);
-    }
-    for (; p < g->k; p += VL) {
-      int left = (int)PF_MIN(VL, g->k - p);
-      s0 = V_FMA(V_LOAD_PART(a + p, left), V_LOAD_PART(b + p, left), s0);
-    }
-    T sum = V_SUM((s0 + s1) + (s2 + s3));
-    c[j] = g->add ? c[j] + sum : sum;
+  if (j < n) {
+    const int left = (int)(n - j);
+    V s = V_LOAD_PART(c + j, left);
+#pragma GCC unroll 16
+    for (int q = 0; q < rows; q++) s = V_FMA(x[q], V_LOAD_PART(b + q * ldb + j, left), s);
+    V_STORE_PART(c + j, s, left);
   }
 }
-
-static void TILE(multiply)(const pf_gemm *g, int swapped) {
-  TILE(block) b = {.g = g, .panels = (const T *)g->work, .swapped = swapped};
-  int64_t block_n = BLOCK_N / (TILE_NV * VL) * (TILE_NV * VL);
-  b.a_pack = (T *)g->work +
-             PF_MIN(g->k, BLOCK_K) *
-                 PF_MIN(block_n, (g->n + TILE_NV * VL - 1) / (TILE_NV * VL) * (TILE_NV * VL));
-  for (b.j0 = 0; b.j0 < g->n; b.j0 += block_n) {
-    b.jn = PF_MIN(block_n, g->n - b.j0);
-    for (b.k0 = 0; b.k0 < g->k; b.k0 += BLOCK_K) {
-      b.kn = PF_MIN(BLOCK_K, g->k - b.k0);
-      TILE(run_block)(&b);
-    }
-  }
+__attribute__((noinline)) static void TILE(row_step)(const T *a, int64_t a_col, const T *b,
+                                                     int64_t ldb, T *c, int64_t n) {
+  TILE(row_body)(a, a_col, b, ldb, c, n, ROW_STEP);
+}
+__attribute__((noinline)) static void TILE(row_one)(const T *a, int64_t a_col, const T *b,
+                                                    int64_t ldb, T *c, int64_t n) {
+  TILE(row_body)(a, a_col, b, ldb, c, n, 1);
 }
 
-/* Transposing b while packing costs n * k moves; when b is the larger side, c^T = op(b)^T op(a)^T
- * moves m * k. */
-void TILE_NAME(pf_gemm)(const pf_gemm *g) {
-  if (g->m == 0 || g->n == 0) return;
+static void TILE(row)(const TILE(job) *job) {
+  const pf_gemm *g = &job->g;
+  const T *a = g->a;
+  for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
+    int64_t n = PF_MIN(ROW_BLOCK, g->n - j), p = 0;
+    const T *b = (const T *)g->b + j;
+    T *c = (T *)g->c + j;
+    if (!g->add) memset(c, 0, sizeof(T) * (size_t)n);
+    for (; p + ROW_STEP <= g->k; p += ROW_STEP)
+      TILE(row_step)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
+    for (; p < g->k; p++)
+      TILE(row_one)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
+  }
+  TILE(finish)(job, 0, 1, 0, g->n);
+}
+
+/* ------------------------------------------------------------------------------------------- all */
+static void TILE(run)(const TILE(job) *job, int how) {
+  const pf_gemm *g = &job->g;
   if (g->k == 0) {
     if (!g->add)
-      for (int64_t i = 0; i < g->m; i++)
-        memset((T *)g->c + i * g->ldc, 0, sizeof(T) * (size_t)g->n);
+      for (int64_t i = 0, m = job->swapped ? g->n : g->m; i < m; i++)
+        memset((T *)g->c + i * g->ldc, 0, sizeof(T) * (size_t)(job->swapped ? g->m : g->n));
+    TILE(finish)(job, 0, g->m, 0, g->n);
     return;
   }
-  if (g->n == 1 && g->m > 1 && !g->block && g->b_row == 1 &&
-      g->ldc == 1) { /* a column is the row of the transposed product */
-    pf_gemm s = {.m = 1,
-                 .n = g->m,
-                 .k = g->k,
-                 .a = g->b,
-                 .b = g->a,
-                 .a_row = g->k,
-                 .a_col = 1,
-                 .b_row = g->a_col,
-                 .b_col = g->a_row,
-                 .c = g->c,
-                 .ldc = g->m,
-                 .add = g->add,
-                 .work = g->work};
-    TILE_NAME(pf_gemm)(&s);
-    return;
+  switch (how & ~PF_GEMM_SWAP) {
+    case PF_GEMM_DIRECT: TILE(direct)(job); break;
+    case PF_GEMM_DOTS: TILE(dots)(job, g->b, g->b_col); break;
+    case PF_GEMM_DOTS_PACKED: TILE(dots_packed)(job); break;
+    case PF_GEMM_ROW: TILE(row)(job); break;
+    default: TILE(blocked)(job); break;
   }
-  if (g->m <= THIN_ROWS && !g->block && g->a_col == 1 && (g->b_col == 1 || g->b_row == 1)) {
-    for (int64_t i = 0; i < g->m; i++) {
-      const T *a = (const T *)g->a + i * g->a_row;
-      T *c = (T *)g->c + i * g->ldc;
-      if (g->b_col == 1) TILE(thin)(g, a, c);
-      else TILE(dots)(g, a, c);
-    }
-    return;
+}
+
+void TILE_NAME(pf_gemm)(const pf_gemm *g) {
+  if (g->m == 0 || g->n == 0) return;
+  TILE(job) job = TILE(job_of)(g);
+  TILE(run)(&job, g->how);
+}
+
+void TILE_NAME(pf_gemm_many)(const pf_gemm *g, const int64_t *a_at, const int64_t *b_at,
+                             int64_t c_step, int64_t lo, int64_t hi) {
+  if (g->m == 0 || g->n == 0) return;
+  TILE(job) job = TILE(job_of)(g);
+  if (job.swapped) {
+    const int64_t *t = a_at;
+    a_at = b_at;
+    b_at = t;
   }
-  if (g->b_col != 1 && swap_sides(g)) {
-    pf_gemm s = {.m = g->n,
-                 .n = g->m,
-                 .k = g->k,
-                 .a = g->b,
-                 .b = g->a,
-                 .a_row = g->b_col,
-                 .a_col = g->b_row,
-                 .b_row = g->a_col,
-                 .b_col = g->a_row,
-                 .c = g->c,
-                 .ldc = g->ldc,
-                 .add = g->add,
-                 .work = g->work};
-    TILE(multiply)(&s, 1);
-    return;
+  const T *a = job.g.a, *b = job.g.b;
+  for (int64_t i = lo; i < hi; i++) {
+    job.g.a = a + a_at[i];
+    job.g.b = b + b_at[i];
+    job.g.c = (T *)g->c + i * c_step;
+    TILE(run)(&job, g->how);
   }
-  TILE(multiply)(g, 0);
 }
