@@ -7,7 +7,7 @@
 #ifndef PF_CPU_CONV_H
 #define PF_CPU_CONV_H
 #include "epilogue.h"
-#include "gemm.h"
+#include "isa.h"
 #include "window.h"
 
 typedef struct {
@@ -44,6 +44,19 @@ pf_status PF_ISA_NAME(pf_depth_filter_f64)(pf_ctx *c, const pf_conv_call *call);
 
 PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) {
   return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/* 1x1 filters without stride or padding see no rows: the pixels of all images in rows of about 64,
+ * a multiple of `step`.  Returns the pixels of the last row; 0: g = *from, not that kind. */
+PF_LOCAL int64_t pf_conv_flatten(const pf_conv *from, int64_t step, pf_conv *g) {
+  *g = *from;
+  if (g->kh * g->kw != 1 || g->sh * g->sw != 1 || g->h != g->oh || g->w != g->ow || g->pt || g->pl)
+    return 0;
+  int64_t pixels = g->n * g->h * g->w, rows = (pixels + 63) / 64;
+  g->w = g->ow = ((pixels + rows - 1) / rows + step - 1) / step * step;
+  g->h = g->oh = (pixels + g->w - 1) / g->w;
+  g->n = 1;
+  return pixels - (g->h - 1) * g->w;
 }
 
 /* Copies rows [h0, h0 + rows) and columns [w0, w0 + cols) of an image [h, w, bytes per pixel];

@@ -5,12 +5,14 @@
  *   1. The order of every sum follows from the sizes alone: equal bits for any number of threads.
  *   2. Sizes were checked by conv_layout.c.
  * Threads: parallel_for over tiles of the filter, or over fixed parts of the batch; a worker has
- * its own strips.
+ * its own strips, or all read strips that were prepared before.
  */
 #include "conv.h"
 #include "tile_types.h"
 
-enum { STRIP_BYTES = 256 * 1024, MAX_STRIP_ROWS = 128, MANY_TILES = 16, MAX_PARTS = 8 };
+enum { STRIP_BYTES = 384 * 1024, SLOT_BYTES = 8 * 1024 * 1024, MAX_STRIP_ROWS = 256 };
+/* TILE_K: rows of a tile of the filter, whole tiles of registers for every number of vectors */
+enum { MANY_TILES = 16, MAX_PARTS = 8, TILE_K = 24 };
 
 #define TILE_F32
 #include "tile_begin.h"

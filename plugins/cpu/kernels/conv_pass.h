@@ -9,20 +9,6 @@ static int64_t TILE(run_pieces)(int64_t len) {
   return 1;
 }
 
-/* 1x1 filters without stride or padding see no rows: the pixels of all images in rows of equal
- * length that tiles divide evenly, the last one shorter. */
-static void TILE(flatten)(const pf_conv *from, int dots, pf_conv *g, TILE(slide) *s) {
-  *g = *from;
-  if (dots) return;
-  if (g->kh * g->kw != 1 || g->sh * g->sw != 1 || g->h != g->oh || g->w != g->ow || g->pt || g->pl)
-    return;
-  int64_t pixels = g->n * g->h * g->w, step = row_max(TILE_NV), rows = (pixels + 63) / 64;
-  g->w = g->ow = ((pixels + rows - 1) / rows + step - 1) / step * step;
-  g->h = g->oh = (pixels + g->w - 1) / g->w;
-  g->n = 1;
-  s->last_cols = pixels - (g->h - 1) * g->w;
-}
-
 /* Runs of source pixels: a filter row is one run of contiguous ones. */
 static pf_status TILE(forward_runs)(pf_ctx *c, const pf_conv *g, TILE(phase) *ph, int64_t *pieces) {
   int merge = g->dw == 1 && g->groups == 1;
@@ -42,14 +28,15 @@ static pf_status TILE(forward_runs)(pf_ctx *c, const pf_conv *g, TILE(phase) *ph
 }
 
 pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
-  pf_conv flat;
+  pf_conv flat = *call->g;
   const pf_conv *g = &flat;
+  int64_t last_cols = 0, pieces;
   TILE(phase) ph;
-  TILE(slide) s = {.ready = call->packed};
-  TILE(flatten)(call->g, TILE(use_dots)(call->g->groups, call->g->oc, call->g->fc), &flat, &s);
-  PF_TRY(TILE(forward_runs)(c, g, &ph, &s.pieces));
+  if (!TILE(use_dots)(g->groups, g->oc, g->fc))
+    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV), &flat);
+  PF_TRY(TILE(forward_runs)(c, g, &ph, &pieces));
   int64_t goc = g->oc / g->groups;
-  s = (TILE(slide)){.src = call->x,
+  TILE(slide) s = {.src = call->x,
        .out = call->out,
        .sh = g->h,
        .sw = g->w,
@@ -57,7 +44,7 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
        .oh = g->oh,
        .ow = g->ow,
        .oc = g->oc,
-       .last_cols = s.last_cols,
+       .last_cols = last_cols,
        .groups = g->groups,
        .gsc = g->fc,
        .goc = goc,
@@ -78,7 +65,7 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
        .after = call->after,
        .phase = &ph,
        .phases = 1,
-       .pieces = s.pieces};
+       .pieces = pieces};
   return TILE(run_slide)(c, &s);
 }
 
@@ -124,10 +111,11 @@ static void TILE(make_phase)(const pf_conv *g, int64_t y0, int64_t x0, int64_t p
 }
 
 pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
-  pf_conv flat;
+  pf_conv flat = *call->g;
   const pf_conv *g = &flat;
-  TILE(slide) s = {0};
-  TILE(flatten)(call->g, TILE(use_dots)(call->g->groups, call->g->fc, call->g->oc), &flat, &s);
+  int64_t last_cols = 0;
+  if (!TILE(use_dots)(g->groups, g->fc, g->oc))
+    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV), &flat);
   int64_t goc = g->oc / g->groups, nx = PF_MIN(g->sw, g->w), left = input_column0(g),
           phases = PF_MIN(g->sh, g->h) * nx;
   int64_t pieces = TILE(use_dots)(g->groups, g->fc, goc) ? 1 : TILE(run_pieces)(goc);
@@ -142,7 +130,7 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
     TILE(make_phase)(g, i / nx, i % nx, pieces, &ph[i]);
     off += ph[i].runs;
   }
-  s = (TILE(slide)){.src = call->dy,
+  TILE(slide) s = {.src = call->dy,
        .out = call->out,
        .sh = g->oh,
        .sw = g->ow,
@@ -150,7 +138,7 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
        .oh = g->h,
        .ow = g->w,
        .oc = g->c,
-       .last_cols = s.last_cols,
+       .last_cols = last_cols,
        .groups = g->groups,
        .gsc = goc,
        .goc = g->fc,

@@ -3,60 +3,133 @@
  *     df[k, o] = sum over images and output pixels p of x[base(p) + offset(k)] * dy[p, o],    k =
  *     (kh, kw, c)
  *
- * A strip is some output rows of one image, with the padded input rows they look at; both stay in
- * L2 while every tile of df adds its share.  Large filters: threads share out the tiles, each going
- * through all strips.  Small ones: threads share out the strips in a fixed number of parts, whose
+ * A strip is some output rows of one image, or several whole images: the input rows they look at,
+ * padded where they need it, and dy, packed in panels of output channels.  Both stay in L2 while
+ * every tile of df adds its share.  Large filters: strips are prepared some at a time, then threads
+ * share out the tiles.  Small ones: threads share out the strips in a fixed number of parts, whose
  * sums are then added in order.
  */
 typedef struct {
   const pf_conv *g;
   const T *x, *dy;
-  int64_t rows, strips_per_image, strips;      /* output rows of a strip */
-  /* off: source offset of each k, in the strip */
-  int64_t strip_rows, strip_cols, k, goc, width, *off;
-  int copy_x, copy_dy;
-  T *x_copy, *dy_copy;                         /* per worker */
-  int64_t x_size, dy_size;
-  T *out;                                      /* [parts][groups? k][oc] */
-  int64_t parts, tiles;                        /* tiles: (group, panel, rows of k) */
-  int tile_k;
+  int flat;                            /* rows follow each other in x without a gap */
+  int64_t last_cols;                   /* flat: pixels of the last row */
+  int64_t images, rows, strips_per_image, strips;   /* of a strip: images, output rows of each */
+  int64_t strip_rows, strip_cols, k, goc, width, *off;   /* off: source offset of each k */
+  int copy_x;
+  int64_t x_image, slot_size, dy_size; /* elements: of one image of a strip, of a strip, of its dy */
+  T *slots;                            /* strips: dy, then x where it is copied */
+  int64_t first, count;                /* by tile: the strips in slots */
+  T *out;                              /* [parts][groups? k][oc] */
+  int64_t parts, tiles;                /* tiles: (group, panel, rows of k) */
 } TILE(weights);
 
 /* One strip as seen by tiles. */
-typedef struct { const T *x, *dy; int64_t nrow, dy_pitch, top; } TILE(view);
+typedef struct {
+  const T *x, *dy;
+  int64_t images, nrow, top, pixels, row_step, image_step;
+} TILE(view);
 
-static TILE(view) TILE(open_strip)(const TILE(weights) *s, int64_t strip, int32_t worker) {
-  const pf_conv *g = s->g;
-  int64_t image = strip / s->strips_per_image, r0 = strip % s->strips_per_image * s->rows;
-  int64_t r1 = PF_MIN(r0 + s->rows, g->oh), top = r0 * g->sh - g->pt;
-  const T *x = s->x + image * g->h * g->w * g->c,
-          *dy = s->dy + (image * g->oh + r0) * g->ow * g->oc;
-  TILE(view) v = {.nrow = r1 - r0, .dy_pitch = g->oc, .top = top};
-  if (s->copy_x) {
-    T *to = s->x_copy + worker * s->x_size;
-    pf_copy_strip((const char *)x, g->h, g->w, g->c * (int64_t)sizeof(T), top,
-                  (r1 - 1 - r0) * g->sh + (g->kh - 1) * g->dh + 1, -g->pl, s->strip_cols,
-                  (char *)to);
-    v.x = to;
-  } else {
-    v.x = x + (top * g->w - g->pl) * g->c;
-  }
-  v.dy = dy;
-  if (s->copy_dy) {                            /* panels padded to whole vectors */
-    T *to = s->dy_copy + worker * s->dy_size;
-    v.dy = to;
-    v.dy_pitch = s->width * g->groups;
-    for (int64_t p = 0; p < v.nrow * g->ow; p++, dy += g->oc)
-      for (int64_t i = 0; i < g->groups; i++, to += s->width) {
-        memcpy(to, dy + i * s->goc, sizeof(T) * (size_t)s->goc);
-        memset(to + s->goc, 0, sizeof(T) * (size_t)(s->width - s->goc));
+/* A tile: mr rows of k times one panel, over runs of pixels. */
+typedef struct {
+  const T *a[TILE_MAX_ROWS], *b;
+  const int64_t *a_off, *b_off;        /* one per run */
+  int64_t runs, len, a_step;
+  T *c[TILE_MAX_ROWS];
+  int rows, cols, add;
+} TILE(weight_tile);
+
+PF_INLINE void TILE(weight_body)(const TILE(weight_tile) *t, const int nv, const int mr) {
+  V acc[TILE_MAX_ROWS][TILE_NV];
+  const T *a[TILE_MAX_ROWS];
+#pragma GCC unroll 8
+  for (int r = 0; r < mr; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < nv; v++) acc[r][v] = (V){0};
+  const int64_t a_step = t->a_step, len = t->len;
+  for (int64_t u = 0; u < t->runs; u++) {
+    const T *b = t->b + t->b_off[u];
+#pragma GCC unroll 8
+    for (int r = 0; r < mr; r++) a[r] = t->a[r] + t->a_off[u];
+    for (int64_t i = 0, at = 0; i < len; i++, at += a_step, b += nv * VL) {
+      V bv[TILE_NV];
+#pragma GCC unroll 4
+      for (int v = 0; v < nv; v++) bv[v] = V_LOAD(b + v * VL);
+#pragma GCC unroll 8
+      for (int r = 0; r < mr; r++) {
+        V x = V_SET(a[r][at]);
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; v++) acc[r][v] = V_FMA(x, bv[v], acc[r][v]);
       }
+    }
   }
+#pragma GCC unroll 8
+  for (int r = 0; r < mr; r++)
+    if (r < t->rows) TILE(tile_store)(t->c[r], acc[r], nv, t->cols, t->add);
+}
+#define WEIGHT_TILE(nv) \
+  __attribute__((noinline)) static void TILE(weight_tile_##nv)(const TILE(weight_tile) *t) { \
+    TILE(weight_body)(t, nv, tile_rows(nv)); \
+  }
+WEIGHT_TILE(1)
+WEIGHT_TILE(2)
+#if defined(__AVX512F__) || defined(__aarch64__)
+WEIGHT_TILE(3)
+WEIGHT_TILE(4)
+#endif
+#undef WEIGHT_TILE
+static void (*const TILE(weight_fns)[TILE_NV])(const TILE(weight_tile) *) = {
+    TILE(weight_tile_1), TILE(weight_tile_2),
+#if defined(__AVX512F__) || defined(__aarch64__)
+    TILE(weight_tile_3), TILE(weight_tile_4),
+#endif
+};
+
+/* ---------------------------------------------------------------- strips */
+static TILE(view) TILE(view_of)(const TILE(weights) *s, int64_t strip, const T *slot) {
+  const pf_conv *g = s->g;
+  int64_t image = strip / s->strips_per_image * s->images,
+          r0 = strip % s->strips_per_image * s->rows;
+  TILE(view) v = {.images = PF_MIN(s->images, g->n - image),
+       .nrow = PF_MIN(s->rows, g->oh - r0),
+       .top = r0 * g->sh - g->pt,
+       .dy = slot};
+  v.pixels = v.images * v.nrow * g->ow;
+  if (s->flat && r0 + v.nrow == g->oh) v.pixels += s->last_cols - g->ow;
+  v.x = s->copy_x ? slot + s->dy_size
+                  : s->x + (image * g->h * g->w + v.top * g->w - g->pl) * g->c;
+  v.row_step = (s->copy_x ? s->strip_cols : g->w) * g->c * g->sh;
+  v.image_step = s->copy_x ? s->x_image : g->h * g->w * g->c;
   return v;
 }
 
+/* dy of a strip -> panels [group][panel][pixel][panel width], zeros beyond a group's channels. */
+static void TILE(pack_dy)(const TILE(weights) *s, const TILE(view) *v, const T *dy, T *to) {
+  const pf_conv *g = s->g;
+  for (int64_t i = 0; i < g->groups; i++)
+    for (int64_t j = 0; j < s->goc; j += TILE_NV * VL) {
+      int nv = TILE(tile_nv)(s->goc, j);
+      TILE(pack_rows)(dy + i * s->goc, g->oc, v->pixels, s->goc, j, nv, to);
+      to += v->pixels * nv * VL;
+    }
+}
+
+static void TILE(fill_slot)(const TILE(weights) *s, int64_t strip, T *slot) {
+  const pf_conv *g = s->g;
+  TILE(view) v = TILE(view_of)(s, strip, slot);
+  int64_t image = strip / s->strips_per_image * s->images,
+          r0 = strip % s->strips_per_image * s->rows;
+  TILE(pack_dy)(s, &v, s->dy + (image * g->oh + r0) * g->ow * g->oc, slot);
+  for (int64_t i = 0; s->copy_x && i < v.images; i++)
+    pf_copy_strip((const char *)(s->x + (image + i) * g->h * g->w * g->c), g->h, g->w,
+                  g->c * (int64_t)sizeof(T), v.top,
+                  (v.nrow - 1) * g->sh + (g->kh - 1) * g->dh + 1, -g->pl, s->strip_cols,
+                  (char *)(slot + s->dy_size + i * s->x_image));
+}
+
+/* ---------------------------------------------------------------- tiles */
 /* The part of the strip that k in [k0, k1) of the filter looks at: output rows r0 .. r1 - 1 and
- * columns c0 .. c1 - 1. */
+ * columns c0 .. c1 - 1 of every image. */
 typedef struct { int64_t r0, r1, c0, c1; } TILE(part);
 static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0,
                                     int64_t k1) {
@@ -72,130 +145,165 @@ static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v,
   return p;
 }
 
+/* The strip's rows as runs, for a panel of w columns. */
+static int64_t TILE(list_runs)(const TILE(weights) *s, const TILE(view) *v, const TILE(part) *p,
+                               int64_t w, int64_t *a_off, int64_t *b_off) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < v->images; i++)
+    for (int64_t r = p->r0; r < p->r1; r++) {
+      a_off[n] = i * v->image_step + r * v->row_step + p->c0 * s->g->sw * s->g->c;
+      b_off[n++] = ((i * v->nrow + r) * s->g->ow + p->c0) * w;
+    }
+  return n;
+}
+
 /* Tile number -> group, panel column, first k. */
-static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v,
-                                  const int64_t *row_off, int64_t tile, T *out, int add) {
+static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v, int64_t tile, T *out,
+                                  int add) {
   const pf_conv *g = s->g;
-  int64_t k_tiles = (s->k + s->tile_k - 1) / s->tile_k,
+  int64_t a_off[MAX_STRIP_ROWS], b_off[MAX_STRIP_ROWS];
+  int64_t k_tiles = (s->k + TILE_K - 1) / TILE_K,
           panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
-  int64_t k0 = tile % k_tiles * s->tile_k, j = tile / k_tiles % panels * (TILE_NV * VL);
-  int64_t group = tile / (k_tiles * panels), k1 = PF_MIN(k0 + s->tile_k, s->k);
+  int64_t k0 = tile % k_tiles * TILE_K, j = tile / k_tiles % panels * (TILE_NV * VL);
+  int64_t group = tile / (k_tiles * panels), k1 = PF_MIN(k0 + TILE_K, s->k);
   int nv = TILE(tile_nv)(s->goc, j), mr = tile_rows(nv);
-  const T *a[TILE_MAX_ROWS];
-  T *c[TILE_MAX_ROWS];
-  TILE(tile) t = {.a = a,
-       .c = c,
-       .a_step = g->sw * g->c,
-       .b_step = v->dy_pitch,
-       .b_run = g->ow * v->dy_pitch,
+  TILE(weight_tile) t = {.a_step = g->sw * g->c,
        .cols = (int)PF_MIN(nv * VL, s->goc - j),
        .add = add,
-       .b = v->dy + group * (s->copy_dy ? s->width : s->goc) + j};
-  const T *dy = t.b;
+       .b = v->dy + (group * s->width + j) * v->pixels,
+       .a_off = a_off,
+       .b_off = b_off};
+  TILE(part) seen = {-1, -1, -1, -1};
   for (; k0 < k1; k0 += mr) {
     t.rows = (int)PF_MIN(mr, k1 - k0);
     TILE(part) p = TILE(useful_part)(s, v, k0, k0 + t.rows);
-    t.runs = p.r1 - p.r0;
-    t.len = p.c1 - p.c0;
-    t.a_off = row_off + p.r0;
-    t.b = dy + p.r0 * t.b_run + p.c0 * t.b_step;
+    if (s->flat) {
+      a_off[0] = b_off[0] = 0;
+      t.runs = 1;
+      t.len = v->pixels;
+    } else if (memcmp(&p, &seen, sizeof p)) {
+      t.runs = TILE(list_runs)(s, v, &p, nv * VL, a_off, b_off);
+      t.len = p.c1 - p.c0;
+      seen = p;
+    }
     for (int r = 0; r < mr; r++) {
       int64_t k = k0 + PF_MIN(r, t.rows - 1);
-      a[r] = v->x + s->off[k] + group * g->fc + p.c0 * t.a_step;
-      c[r] = out + k * g->oc + group * s->goc + j;
+      t.a[r] = v->x + s->off[k] + group * g->fc;
+      t.c[r] = out + k * g->oc + group * s->goc + j;
     }
-    TILE(tile_run)(&t, nv);
+    TILE(weight_fns)[nv - 1](&t);
   }
 }
 
-static void TILE(strip_row_offsets)(const TILE(weights) *s, int64_t *row_off) {
-  int64_t pitch = (s->copy_x ? s->strip_cols : s->g->w) * s->g->c * s->g->sh;
-  for (int64_t r = 0; r < s->rows; r++) row_off[r] = r * pitch;
+static void TILE(fill_slots)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const TILE(weights) *s = arg;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) TILE(fill_slot)(s, s->first + i, s->slots + i * s->slot_size);
 }
 
 static void TILE(weights_by_tile)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(weights) *s = arg;
-  int64_t row_off[MAX_STRIP_ROWS];
-  TILE(strip_row_offsets)(s, row_off);
-  for (int64_t strip = 0; strip < s->strips; strip++) {
-    TILE(view) v = TILE(open_strip)(s, strip, worker);
-    for (int64_t t = lo; t < hi; t++) TILE(run_weight_tile)(s, &v, row_off, t, s->out, strip > 0);
+  (void)worker;
+  for (int64_t i = 0; i < s->count; i++) {
+    TILE(view) v = TILE(view_of)(s, s->first + i, s->slots + i * s->slot_size);
+    for (int64_t t = lo; t < hi; t++) TILE(run_weight_tile)(s, &v, t, s->out, s->first + i > 0);
   }
 }
 
 static void TILE(weights_by_part)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(weights) *s = arg;
-  int64_t row_off[MAX_STRIP_ROWS];
-  TILE(strip_row_offsets)(s, row_off);
+  T *slot = s->slots + worker * s->slot_size;
   for (int64_t part = lo; part < hi; part++) {
     int64_t first = s->strips * part / s->parts, last = s->strips * (part + 1) / s->parts;
     T *out = s->out + part * s->k * s->g->oc;
     for (int64_t strip = first; strip < last; strip++) {
-      TILE(view) v = TILE(open_strip)(s, strip, worker);
-      for (int64_t t = 0; t < s->tiles; t++)
-        TILE(run_weight_tile)(s, &v, row_off, t, out, strip > first);
+      TILE(fill_slot)(s, strip, slot);
+      TILE(view) v = TILE(view_of)(s, strip, slot);
+      for (int64_t t = 0; t < s->tiles; t++) TILE(run_weight_tile)(s, &v, t, out, strip > first);
     }
   }
 }
 
-/* Output rows of a strip: input and gradient rows of it together fill half of L2. */
+/* ---------------------------------------------------------------- sizes */
+/* Input and gradient rows of a strip together take STRIP_BYTES; several images where one takes
+ * less, but MIN_STRIPS strips where the batch allows it. */
 static void TILE(size_strips)(TILE(weights) *s) {
   const pf_conv *g = s->g;
-  int64_t row = (g->sh * s->strip_cols * g->c + g->ow * g->oc) * (int64_t)sizeof(T);
-  s->rows = PF_MAX(PF_MIN(STRIP_BYTES / PF_MAX(row, 1), MAX_STRIP_ROWS), 1);
+  int64_t row = (g->sh * s->strip_cols * g->c + g->ow * s->width * g->groups) * (int64_t)sizeof(T);
+  int64_t most = PF_MAX(PF_MIN(STRIP_BYTES / PF_MAX(row, 1), MAX_STRIP_ROWS), 1);
+  s->images = PF_MAX(PF_MIN(most / g->oh, g->n), 1);
+  s->rows = PF_MIN(most, g->oh);
   s->strips_per_image = (g->oh + s->rows - 1) / s->rows;
   s->rows = (g->oh + s->strips_per_image - 1) / s->strips_per_image;   /* even strips */
   s->strips_per_image = (g->oh + s->rows - 1) / s->rows;
-  s->strips = s->strips_per_image * g->n;
+  s->strips = s->strips_per_image * ((g->n + s->images - 1) / s->images);
   s->strip_rows = (s->rows - 1) * g->sh + (g->kh - 1) * g->dh + 1;
 }
 
-static pf_status TILE(take_copies)(pf_ctx *c, TILE(weights) *s) {
+static pf_status TILE(take_slots)(pf_ctx *c, TILE(weights) *s, int64_t slots) {
+  s->slots = c->host->scratch(c, (uint64_t)(s->slot_size * slots) * sizeof(T) + 64, 64);
+  return s->slots ? PF_OK
+                  : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
+}
+
+static pf_status TILE(size_slots)(pf_ctx *c, TILE(weights) *s) {
   const pf_conv *g = s->g;
-  int64_t workers = c->host->workers(c), bottom = (g->oh - 1) * g->sh - g->pt + (g->kh - 1) * g->dh;
+  int64_t bottom = (g->oh - 1) * g->sh - g->pt + (g->kh - 1) * g->dh;
   s->copy_x = g->pt > 0 || g->pl > 0 || bottom >= g->h || s->strip_cols > g->w;
-  s->copy_dy = s->goc % VL != 0;               /* whole vectors never leave a pixel */
-  s->x_size = s->copy_x ? (s->strip_rows * s->strip_cols * g->c + 15) / 16 * 16 : 0;
-  s->dy_size = s->copy_dy ? (s->rows * g->ow * s->width * g->groups + 15) / 16 * 16 : 0;
-  int64_t total = (s->x_size + s->dy_size) * workers + s->k;
-  s->x_copy = c->host->scratch(c, (uint64_t)total * sizeof(T) + 64, 64);
+  s->x_image = s->copy_x ? s->strip_rows * s->strip_cols * g->c : 0;
+  s->dy_size = (s->images * s->rows * g->ow * s->width * g->groups + 15) / 16 * 16;
+  s->slot_size = s->dy_size + (s->images * s->x_image + 15) / 16 * 16;
   s->off = c->host->scratch(c, (uint64_t)s->k * 8, 64);
-  if (!s->x_copy || !s->off)
-    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
-  s->dy_copy = s->x_copy + s->x_size * workers;
+  if (!s->off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
   int64_t cols = s->copy_x ? s->strip_cols : g->w;
   for (int64_t k = 0; k < s->k; k++)
     s->off[k] = (k / (g->kw * g->fc) * g->dh * cols + k / g->fc % g->kw * g->dw) * g->c + k % g->fc;
   return PF_OK;
 }
 
+static pf_status TILE(run_by_tile)(pf_ctx *c, TILE(weights) *s) {
+  int64_t most = SLOT_BYTES / (s->slot_size * (int64_t)sizeof(T)), workers = c->host->workers(c);
+  most = PF_MIN(PF_MAX(most, 1), s->strips);
+  PF_TRY(TILE(take_slots)(c, s, most));
+  for (s->first = 0; s->first < s->strips; s->first += s->count) {
+    s->count = PF_MIN(most, s->strips - s->first);
+    PF_TRY(pf_parallel(c, s->count, 1, TILE(fill_slots), s));
+    int64_t grain = workers > 1 ? PF_MAX(s->tiles / (workers * 4), 1) : s->tiles;
+    PF_TRY(pf_parallel(c, s->tiles, grain, TILE(weights_by_tile), s));
+  }
+  return PF_OK;
+}
+
+static pf_status TILE(run_by_part)(pf_ctx *c, TILE(weights) *s, T *out) {
+  int64_t size = s->k * s->g->oc;
+  s->parts = PF_MIN(MAX_PARTS, s->strips);
+  s->out = c->host->scratch(c, (uint64_t)(s->parts * size) * sizeof(T), 64);
+  if (!s->out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for partial filter gradients");
+  PF_TRY(TILE(take_slots)(c, s, c->host->workers(c)));
+  PF_TRY(pf_parallel(c, s->parts, 1, TILE(weights_by_part), s));
+  memcpy(out, s->out, sizeof(T) * (size_t)size);
+  for (int64_t p = 1; p < s->parts; p++)
+    for (int64_t i = 0; i < size; i++) out[i] += s->out[p * size + i];
+  return PF_OK;
+}
+
 pf_status TILE_NAME(pf_conv_filter)(pf_ctx *c, const pf_conv_call *call) {
-  const pf_conv *g = call->g;
+  pf_conv flat;
+  const pf_conv *g = &flat;
+  int64_t last = pf_conv_flatten(call->g, 8, &flat);
   TILE(weights) s = {.g = g,
        .x = call->x,
        .dy = call->dy,
+       .flat = last > 0,
+       .last_cols = last,
        .k = g->kh * g->kw * g->fc,
        .goc = g->oc / g->groups,
        .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1,
-       .out = call->out,
-       .parts = 1};
+       .out = call->out};
   s.width = TILE(panels_width)(s.goc);
   TILE(size_strips)(&s);
-  PF_TRY(TILE(take_copies)(c, &s));
-  s.tile_k = 24;                               /* whole tiles for every number of rows */
+  PF_TRY(TILE(size_slots)(c, &s));
   s.tiles =
-      (s.k + s.tile_k - 1) / s.tile_k * ((s.goc + TILE_NV * VL - 1) / (TILE_NV * VL)) * g->groups;
-  if (s.tiles >= MANY_TILES)
-    return c->host->parallel_for(c, s.tiles, PF_MAX(s.tiles / 16, 1), TILE(weights_by_tile), &s);
-  s.parts = PF_MIN(MAX_PARTS, s.strips);
-  int64_t size = s.k * g->oc;
-  T *sums = c->host->scratch(c, (uint64_t)(s.parts * size) * sizeof(T), 64);
-  if (!sums) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for partial filter gradients");
-  s.out = sums;
-  PF_TRY(c->host->parallel_for(c, s.parts, 1, TILE(weights_by_part), &s));
-  T *out = call->out;
-  memcpy(out, sums, sizeof(T) * (size_t)size);
-  for (int64_t p = 1; p < s.parts; p++)
-    for (int64_t i = 0; i < size; i++) out[i] += sums[p * size + i];
-  return PF_OK;
+      (s.k + TILE_K - 1) / TILE_K * ((s.goc + TILE_NV * VL - 1) / (TILE_NV * VL)) * g->groups;
+  return s.tiles >= MANY_TILES ? TILE(run_by_tile)(c, &s) : TILE(run_by_part)(c, &s, call->out);
 }
