@@ -46,7 +46,7 @@ def constant_value(tensor, partial=False):
     """The ndarray that `tensor` will hold, or None if it is not known yet.
 
     partial: a Pack of scalars, some unknown, gives an object array with None for these.
-    Any shape and dtype. TypeError for what is no Tensor. TF: tf.get_static_value."""
+    Any shape and dtype. AttributeError for what is no Tensor. TF: tf.get_static_value."""
     if tensor.op.type == "Const":
         value = tensor.op.attrs["value"]
         _forbid_feeding(tensor)

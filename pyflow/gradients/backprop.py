@@ -51,7 +51,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     Raises LookupError if an op on the way has no gradient, ValueError and TypeError for bad
     arguments. TF: tf.gradients.
     Each gradient has the shape and dtype of its x. Raises LookupError for an op without
-    gradient, TypeError for integer ys, ValueError for grad_ys that do not match ys."""
+    gradient, ValueError for grad_ys that do not match ys."""
     ys, xs = _as_list(ys), _as_list(xs)
     stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)

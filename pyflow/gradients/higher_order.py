@@ -26,8 +26,8 @@ def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gr
     shape s + s.
 
     Raises LookupError as `gradients` does. TF: tf.hessians.
-    A float vector x of n elements gives [n, n]. Raises ValueError for x of other ranks,
-    LookupError for an op without gradient."""
+    x: floats of any shape s, whose result is [s..., s...]. LookupError for an op without
+    gradient."""
     xs = list(xs) if isinstance(xs, (list, tuple)) else [xs]
     options = {"colocate_gradients_with_ops": colocate_gradients_with_ops,
                "gate_gradients": gate_gradients, "aggregation_method": aggregation_method}

@@ -385,7 +385,7 @@ class LinSpace:
 # --------------------------------------------------------------------------------- public functions
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
-    Result: a vector of `out_type`, int32 or int64. TypeError for another."""
+    Result: a vector of `out_type`, int32 or int64. ValueError for a ragged list."""
     return shape_internal(input, name, out_type=out_type)
 
 
@@ -414,7 +414,7 @@ def shape_n(input, out_type=dtypes.int32, name=None):
 
 def rank(input, name=None):
     """Number of dimensions, an int32 scalar; a constant where it is known. TF: tf.rank.
-    input: any shape and dtype. TypeError for what is no tensor or array."""
+    input: any shape and dtype. ValueError for a ragged list."""
     with graph.name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, graph.SparseTensor):
             return Size(input.dense_shape, name=scope)
@@ -426,7 +426,7 @@ def rank(input, name=None):
 
 def size(input, name=None, out_type=dtypes.int32):
     """Number of elements, a scalar; a constant where it is known. TF: tf.size.
-    input: any shape and dtype; result: `out_type`, int32 or int64. TypeError for another."""
+    input: any shape and dtype; result: `out_type`. ValueError for a ragged list."""
     with graph.name_scope(name, "Size", [input]) as scope:
         if isinstance(input, graph.SparseTensor):
             from pyflow.ops import reduction_ops
@@ -533,15 +533,13 @@ def _known_dims(shape):
 
 def zeros(shape, dtype=dtypes.float32, name=None):
     """Zeros (false, empty strings) of a shape given as ints or an int tensor. TF: tf.zeros.
-    Result: the given shape and dtype. ValueError for a negative size, TypeError for a shape that
-    is not of ints."""
+    Result: the given shape and dtype. ValueError for a negative size."""
     return _filled(shape, 0, dtype, name, "zeros")
 
 
 def ones(shape, dtype=dtypes.float32, name=None):
     """Ones of a shape given as ints or an int tensor. TF: tf.ones.
-    Result: the given shape and dtype. ValueError for a negative size, TypeError for a shape that
-    is not of ints."""
+    Result: the given shape and dtype. ValueError for a negative size."""
     return _filled(shape, 1, dtype, name, "ones")
 
 

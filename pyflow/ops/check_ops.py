@@ -89,8 +89,8 @@ assert_non_positive = _signed("non_positive", assert_less_equal, "<=")
 def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=None, name=None):
     """An Operation that fails unless |x - y| < atol + rtol |y|; both default to 10 eps. TF:
     tf.assert_near.
-    x, y: floats of one dtype that broadcast. TypeError for other dtypes, ValueError for shapes
-    that do not fit."""
+    x, y: floats of one dtype that broadcast. ValueError for integers and for shapes that do not
+    fit."""
     with ops.name_scope(name, "assert_near", [x, y, rtol, atol, data]):
         x = ops.convert_to_tensor(x, name="x")
         y = ops.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)

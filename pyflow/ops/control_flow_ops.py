@@ -523,7 +523,8 @@ def _group_on(device, members, name=None):
 
 def gated_tuple(tensors, name=None, control_inputs=None):
     """The tensors again, none of them delivered before all are computed. None stays None.
-    Any shapes and dtypes, which the results have too. TypeError for a list without tensors."""
+    Any shapes and dtypes, which the results have too. ValueError for a list
+    without tensors."""
     with ops.name_scope(name, "tuple", tensors) as name:
         gates = {t if isinstance(t, ops.Operation) else t.op for t in tensors if t is not None}
         for control in control_inputs or ():

@@ -60,10 +60,9 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
     """`fn` applied to each row of `elems`, the results stacked.
 
     `dtype` (a nest like fn's result) is needed if fn's results differ from elems in dtype or
-    structure.
-    Raises TypeError if fn is not callable, ValueError for scalars. TF: tf.map_fn.
-    elems: tensors of any dtype, rows along dimension 0; result: [rows, ...] of fn's. TypeError
-    if fn is not callable or returns another dtype, ValueError for scalars."""
+    structure. TF: tf.map_fn.
+    elems: tensors of any dtype, rows along dimension 0; result: [rows, ...] of fn's. TypeError if
+    fn is not callable, ValueError for scalars or where fn returns another dtype."""
     with _named(fn, name, "map", elems):
         flat, known, count = _rows(elems)
         result_types = elems if dtype is None else dtype

@@ -290,8 +290,8 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
     Integers span 0 to their largest value, floats 0 to 1. saturate=True clips what lies outside
     before it becomes an integer. Any shape. TypeError for other dtypes.
     TF: tf.image.convert_image_dtype.
-    image: numbers of any shape; integers span their dtype's range, floats [0, 1]. TypeError for
-    a dtype that is no number."""
+    image: numbers of any shape; integers span their dtype's range, floats [0, 1].
+    AttributeError for a dtype that is no number."""
     image = graph.convert_to_tensor(image, name="image")
     dtype, source = dtypes.as_dtype(dtype), image.dtype.base_dtype
     if not dtype.is_floating and not dtype.is_integer:
@@ -316,7 +316,7 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 def per_image_standardization(image):
     """Each image as float32 with mean 0 and deviation 1: (x - mean) / max(deviation, 1 / sqrt(n)),
     n its number of values. An image or a batch. TF: tf.image.per_image_standardization.
-    image: [h, w, c] or a batch of them, of numbers; result: float32, or its float dtype.
+    image: [h, w, c] or a batch of them, of numbers; result: float32.
     ValueError for other ranks."""
     with graph.name_scope(None, "per_image_standardization", [image]) as scope:
         image = image_tensor(image)

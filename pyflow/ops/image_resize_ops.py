@@ -360,8 +360,7 @@ def resize_image_with_pad(image, target_height, target_width, method=ResizeMetho
     """An image (rank 3) or batch (rank 4), resized without changing its aspect ratio and padded
     with zeros, evenly on both sides, to the target size. Raises ValueError for other ranks.
     TF: tf.image.resize_image_with_pad.
-    image: [h, w, c] or [batch, h, w, c] of numbers. ValueError for other ranks and sizes that
-    are not positive."""
+    image: [h, w, c] or [batch, h, w, c] of numbers. ValueError for other ranks."""
     from pyflow.ops import array_ops, binary_ops, cast_ops, image_ops, join_ops, unary_ops
     with graph.name_scope(None, "resize_image_with_pad", [image]):
         image = graph.convert_to_tensor(image, name="image")

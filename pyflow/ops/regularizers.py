@@ -54,8 +54,7 @@ def l2_regularizer(scale, scope=None):
 
 def sum_regularizer(regularizers, scope=None):
     """The sum of several regularizers; None among them counts nothing.
-    The regularizer takes floats of any shape and returns a scalar. TypeError for what is not
-    callable."""
+    The regularizer takes floats of any shape and returns a scalar; its errors are the parts'."""
     used = [regularizer for regularizer in regularizers if regularizer is not None]
     if not used:
         return None
@@ -78,7 +77,8 @@ def l1_l2_regularizer(scale_l1=1.0, scale_l2=1.0, scope=None):
 def apply_regularization(regularizer, weights_list=None):
     """The sum of `regularizer` over variables (the WEIGHTS collection), added to
     REGULARIZATION_LOSSES. TF: tf.contrib.layers.apply_regularization.
-    A float scalar. ValueError for variables of which the regularizer makes no scalar."""
+    Variables of any shape and float dtype; a float scalar. ValueError for penalties of
+    different shapes."""
     if weights_list is None:
         weights_list = ops.get_collection(GraphKeys.WEIGHTS)
     losses = [regularizer(weights) for weights in weights_list]

@@ -19,7 +19,7 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import as_shape, unknown_shape
-from pyflow.ops import array_ops, identity_ops, state_ops
+from pyflow.ops import identity_ops, state_ops
 
 
 class VariableSynchronization:
@@ -496,18 +496,16 @@ def assert_variables_initialized(var_list=None):
     """An Operation that fails unless all variables have a value. TF:
     tf.assert_variables_initialized.
     Variables of any shape and dtype. Running it raises FailedPreconditionError."""
-    from pyflow.ops import control_flow_ops as cf, join_ops
+    from pyflow.ops import control_flow_ops as cf
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:
         return None
-    ranks = []
+    reads = []                              # of values: a rank may be known without one
     for variable in var_list:
         with ops.colocate_with(variable.op):
-            ranks.append(array_ops.Rank(variable.value()))
-    if len(ranks) == 1:
-        return cf.group(ranks[0])
-    return cf.group(join_ops.stack(ranks))
+            reads.append(identity_ops.identity(variable.value()))
+    return cf.group(*reads)
 
 
 def is_variable(value):

@@ -112,6 +112,8 @@ def test_which_are_uninitialised(session):
     assert session.run(report).tolist() == [b"a", b"b"]
     session.run(a.initializer)
     assert session.run(report).tolist() == [b"b"]
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        session.run(tf.assert_variables_initialized())
     known = [tf.is_variable_initialized(a), tf.is_variable_initialized(b)]
     assert session.run(known) == [True, False]
     session.run(b.initializer)
