@@ -66,10 +66,12 @@ class Plugin:
 
     @property
     def id(self):
+        """What the plugin calls itself, or where it came from."""
         return self.description.get("id") or self.origin
 
     @property
     def version(self):
+        """The plugin's version; "?" if it says none."""
         return self.description.get("version") or "?"
 
     def __repr__(self):

@@ -28,6 +28,7 @@ class name_scope:  # noqa: N801 - TF's name
 
     @property
     def name(self):
+        """The name that was asked for, or None."""
         return self._name
 
     def __enter__(self):

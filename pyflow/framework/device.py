@@ -137,7 +137,7 @@ def _field(name, convert):
         self._text = None
         setattr(self, name, None if value is None else convert(value))
 
-    return property(get, put)
+    return property(get, put, doc=f"The {name[1:].replace('_', ' ')}, or None if any will do.")
 
 
 def _kind(text):

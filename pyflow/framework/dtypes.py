@@ -59,6 +59,7 @@ class DType:
 
     @property
     def is_numpy_compatible(self):
+        """True if NumPy has a dtype for it: false for resource and variant."""
         return self._np is not None
 
     @property

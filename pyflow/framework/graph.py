@@ -106,6 +106,7 @@ class Graph(GraphScopes, GraphCollections):
 
     @property
     def building_function(self):
+        """False: a graph is never the body of a tf.function here."""
         return False
 
     def describe(self):

@@ -40,11 +40,11 @@ class IndexedSlices:
     values = property(lambda self: self._values, doc="The rows.")
     indices = property(lambda self: self._indices, doc="Their positions.")
     dense_shape = property(lambda self: self._dense_shape, doc="1-D tensor, or None if unknown.")
-    name = property(lambda self: self._values.name)
-    device = property(lambda self: self._values.device)
-    op = property(lambda self: self._values.op)
-    dtype = property(lambda self: self._values.dtype)
-    graph = property(lambda self: self._values.graph)
+    name = property(lambda self: self._values.name, doc="The name of the rows' tensor.")
+    device = property(lambda self: self._values.device, doc="The device of the rows' operation.")
+    op = property(lambda self: self._values.op, doc="The operation that makes the values.")
+    dtype = property(lambda self: self._values.dtype, doc="The values' DType.")
+    graph = property(lambda self: self._values.graph, doc="The graph of all three tensors.")
 
     @property
     def shape(self):
@@ -95,9 +95,9 @@ class SparseTensor:
     indices = property(lambda self: self._indices, doc="Positions [n, rank], int64.")
     values = property(lambda self: self._values, doc="The elements [n].")
     dense_shape = property(lambda self: self._dense_shape, doc="The shape, 1-D int64.")
-    op = property(lambda self: self._values.op)
-    dtype = property(lambda self: self._values.dtype)
-    graph = property(lambda self: self._values.graph)
+    op = property(lambda self: self._values.op, doc="The operation that makes the values.")
+    dtype = property(lambda self: self._values.dtype, doc="The values' DType.")
+    graph = property(lambda self: self._values.graph, doc="The graph of all three tensors.")
 
     @property
     def shape(self):

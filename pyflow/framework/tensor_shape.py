@@ -22,6 +22,7 @@ class Dimension:
 
     @property
     def value(self):
+        """The size, an int, or None if it is unknown."""
         return self._value
 
     def is_compatible_with(self, other):

@@ -27,10 +27,12 @@ class Reduction:
 
     @classmethod
     def all(cls):
+        """The five different keys."""
         return (cls.NONE, cls.SUM, cls.MEAN, cls.SUM_OVER_BATCH_SIZE, cls.SUM_BY_NONZERO_WEIGHTS)
 
     @classmethod
     def validate(cls, key):
+        """ValueError unless `key` is one of `all()`."""
         if key not in cls.all():
             raise ValueError(f"Invalid Reduction Key {key}: expected one of {cls.all()}")
 

@@ -211,10 +211,12 @@ class RNNCell:
 
     @property
     def name(self):
+        """The name given, or the class's in snake case."""
         return self._base_name
 
     @property
     def dtype(self):
+        """The DType of the cell's variables; None before it is known."""
         return self._dtype
 
     @property

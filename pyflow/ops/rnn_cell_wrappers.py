@@ -99,6 +99,7 @@ class _Wrapper(RNNCell):
 
     @property
     def wrapped_cell(self):
+        """The cell inside."""
         return self.cell
 
     @property

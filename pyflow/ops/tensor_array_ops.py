@@ -291,22 +291,27 @@ class TensorArray:
 
     @property
     def handle(self):
+        """The resource tensor that names the array."""
         return self._handle
 
     @property
     def flow(self):
+        """The float scalar that orders reads after writes."""
         return self._flow
 
     @property
     def dtype(self):
+        """The DType of the elements."""
         return self._dtype
 
     @property
     def graph(self):
+        """The graph of the array's operations."""
         return self._handle.graph
 
     @property
     def dynamic_size(self):
+        """True if writes past the end make the array longer."""
         return self._dynamic_size
 
     @property

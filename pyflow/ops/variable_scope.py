@@ -165,6 +165,7 @@ class VariableScope:
 
     @property
     def name(self):
+        """The scope's full name, without a slash at the end; "" for the outermost."""
         return self._name
 
     @property
@@ -174,6 +175,7 @@ class VariableScope:
 
     @property
     def reuse(self):
+        """True: variables are found; False: made; AUTO_REUSE: found, else made."""
         return self._reuse
 
     def reuse_variables(self):
@@ -181,24 +183,31 @@ class VariableScope:
         self._reuse = True
 
     def set_initializer(self, initializer):
+        """The initializer of variables that bring none."""
         self.initializer = initializer
 
     def set_dtype(self, dtype):
+        """The dtype of variables that bring none. TypeError for what is no dtype."""
         self.dtype = dtypes.as_dtype(dtype)
 
     def set_use_resource(self, use_resource):
+        """Whether variables that do not say are resource variables."""
         self.use_resource = use_resource
 
     def set_regularizer(self, regularizer):
+        """The regularizer of variables that bring none."""
         self.regularizer = regularizer
 
     def set_caching_device(self, caching_device):
+        """The device where reads of variables are kept."""
         self.caching_device = caching_device
 
     def set_partitioner(self, partitioner):
+        """The partitioner of variables that bring none."""
         self.partitioner = partitioner
 
     def set_custom_getter(self, custom_getter):
+        """The function that `get_variable` calls in its own place."""
         self.custom_getter = custom_getter
 
     def get_collection(self, name):
@@ -206,12 +215,15 @@ class VariableScope:
         return ops.get_collection(name, self._name + "/" if self._name else "")
 
     def trainable_variables(self):
+        """Trainable variables made in this scope."""
         return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
     def global_variables(self):
+        """Global variables made in this scope."""
         return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
 
     def local_variables(self):
+        """Local variables made in this scope."""
         return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
     def get_variable(self, store, name, shape=None, dtype=None, initializer=None, regularizer=None,

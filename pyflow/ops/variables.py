@@ -71,30 +71,37 @@ class Variable(metaclass=_VariableType):
     # --------------------------------------------------------------------------------- description
     @property
     def name(self):
+        """The name of the variable's tensor, with ":0"."""
         return self._tensor.name
 
     @property
     def op(self):
+        """The operation that holds the variable."""
         return self._tensor.op
 
     @property
     def graph(self):
+        """The graph it was made in."""
         return self._tensor.graph
 
     @property
     def device(self):
+        """The device asked for; "" for none."""
         return self._tensor.op.device
 
     @property
     def trainable(self):
+        """True if optimizers change it unless told otherwise."""
         return self._trainable
 
     @property
     def synchronization(self):
+        """VariableSynchronization.AUTO, always."""
         return VariableSynchronization.AUTO
 
     @property
     def aggregation(self):
+        """VariableAggregation.NONE, always."""
         return VariableAggregation.NONE
 
     @property
@@ -118,14 +125,17 @@ class Variable(metaclass=_VariableType):
         return self.op.name
 
     def get_shape(self):
+        """The static shape, a TensorShape."""
         return self.shape
 
     def set_shape(self, shape):
+        """Adds to what is known of the shape. ValueError if it contradicts that."""
         self._tensor.set_shape(shape)
         self.value().set_shape(shape)
 
     @property
     def save_slice_info(self):
+        """Which part of a partitioned variable this is; None for a whole one."""
         return self._save_slice_info
 
     def _set_save_slice_info(self, save_slice_info):
@@ -174,12 +184,15 @@ class Variable(metaclass=_VariableType):
         return self._scatter(state_ops.scatter_update, sparse_delta, use_locking, name)
 
     def scatter_nd_add(self, indices, updates, name=None):
+        """Adds `updates` at the index vectors `indices`; as tf.scatter_nd_add."""
         return state_ops.scatter_nd_add(self, indices, updates, use_locking=True, name=name)
 
     def scatter_nd_sub(self, indices, updates, name=None):
+        """Subtracts `updates` at the index vectors `indices`; as tf.scatter_nd_sub."""
         return state_ops.scatter_nd_sub(self, indices, updates, use_locking=True, name=name)
 
     def scatter_nd_update(self, indices, updates, name=None):
+        """Sets `updates` at the index vectors `indices`; as tf.scatter_nd_update."""
         return state_ops.scatter_nd_update(self, indices, updates, use_locking=True, name=name)
 
     def _scatter(self, function, slices, use_locking, name):

@@ -31,8 +31,8 @@ class GFile:
     def __init__(self, name, mode="r"):
         self._name, self._mode, self._file = os.fspath(name), mode, None
 
-    name = property(lambda self: self._name)
-    mode = property(lambda self: self._mode)
+    name = property(lambda self: self._name, doc="The path.")
+    mode = property(lambda self: self._mode, doc="The mode it is opened with.")
 
     @property
     def _open(self):
@@ -42,30 +42,40 @@ class GFile:
         return self._file
 
     def read(self, n=-1):
+        """The next `n` characters or bytes; all that is left without n. NotFoundError for no such
+        file."""
         return self._open.read(n)
 
     def write(self, file_content):
+        """Writes text, or bytes with "b" in the mode."""
         self._open.write(file_content)
 
     def readline(self):
+        """The next line with its end; empty at the end of the file."""
         return self._open.readline()
 
     def readlines(self):
+        """A list of the lines that are left."""
         return self._open.readlines()
 
     def seek(self, offset=None, whence=0, position=None):
+        """Goes to `offset` (`position` in TF's older code) from `whence`, as io.IOBase.seek."""
         self._open.seek(position if offset is None else offset, whence)
 
     def tell(self):
+        """The position in the file."""
         return self._open.tell()
 
     def size(self):
+        """The file's size in bytes. NotFoundError for no such file."""
         return _checked(os.path.getsize)(self._name)
 
     def flush(self):
+        """Hands what was written to the system."""
         self._open.flush()
 
     def close(self):
+        """Closes the file; another use opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None

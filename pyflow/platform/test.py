@@ -122,15 +122,18 @@ class TestCase(unittest.TestCase):
         return x if isinstance(x, np.ndarray) else np.array(x)
 
     def assertShapeEqual(self, np_array, tf_tensor, msg=None):  # noqa: N802 - TF's names
+        """The array and the tensor have one shape, all of it known."""
         self.assertEqual(list(np_array.shape), tf_tensor.get_shape().as_list(), msg)
 
     def assertAllEqual(self, a, b, msg=None):  # noqa: N802
+        """Arrays, values or tensors (evaluated) are equal in shape and elements."""
         a, b = self._array(a), self._array(b)
         if a.dtype.kind in "SUO" or b.dtype.kind in "SUO":
             a, b = _texts(a), _texts(b)
         np.testing.assert_array_equal(a, b, err_msg=msg or "")
 
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):  # noqa: N802
+        """Arrays, values, tensors or nests of them: |a - b| <= atol + rtol |b|; NaN equals NaN."""
         a, b = self._value(a), self._value(b)
         if isinstance(a, dict):
             self.assertEqual(set(a), set(b), msg)
@@ -163,6 +166,7 @@ class TestCase(unittest.TestCase):
         bfloat16_atol=1e-2,
         msg=None,
     ):
+        """assertAllClose, by tolerances of the less exact of the two dtypes."""
         a, b = self._array(a), self._array(b)
         names = (a.dtype.name, b.dtype.name)
         if "float32" in names or "complex64" in names:
@@ -174,6 +178,7 @@ class TestCase(unittest.TestCase):
         self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertNotAllClose(self, a, b, **kwargs):  # noqa: N802
+        """assertAllClose, with its arguments, fails."""
         try:
             self.assertAllClose(a, b, **kwargs)
         except AssertionError:
@@ -181,6 +186,7 @@ class TestCase(unittest.TestCase):
         raise AssertionError("The two values are close at all elements")
 
     def assertNotAllEqual(self, a, b, msg=None):  # noqa: N802
+        """assertAllEqual fails."""
         try:
             self.assertAllEqual(a, b, msg)
         except AssertionError:
@@ -188,30 +194,37 @@ class TestCase(unittest.TestCase):
         raise AssertionError("The two values are equal at all elements")
 
     def assertArrayNear(self, farray1, farray2, err, msg=None):  # noqa: N802
+        """Two sequences of floats of one length differ by at most `err` each."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for a, b in zip(farray1, farray2):
             self.assertNear(float(a), float(b), err, msg)
 
     def assertNear(self, f1, f2, err, msg=None):  # noqa: N802
+        """Two numbers differ by at most `err`."""
         self.assertTrue(
             f1 == f2 or abs(f1 - f2) <= err, f"{f1!r} != {f2!r} +/- {err!r} {msg or ''}"
         )
 
     def assertNDArrayNear(self, ndarray1, ndarray2, err, msg=None):  # noqa: N802
+        """The norm of the two arrays' difference is at most `err`."""
         self.assertLessEqual(
             np.linalg.norm(self._array(ndarray1) - self._array(ndarray2)), err, msg
         )
 
     def assertAllGreater(self, a, comparison_target):  # noqa: N802
+        """Every element is greater than the number."""
         self.assertGreater(np.min(self._array(a)), comparison_target)
 
     def assertAllLess(self, a, comparison_target):  # noqa: N802
+        """Every element is less than the number."""
         self.assertLess(np.max(self._array(a)), comparison_target)
 
     def assertAllGreaterEqual(self, a, comparison_target):  # noqa: N802
+        """Every element is at least the number."""
         self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
 
     def assertAllLessEqual(self, a, comparison_target):  # noqa: N802
+        """Every element is at most the number."""
         self.assertLessEqual(np.max(self._array(a)), comparison_target)
 
     # ------------------------------------------------------------ errors and graphs
@@ -234,13 +247,16 @@ class TestCase(unittest.TestCase):
             self.fail(f"{exception_type.__name__} not raised")
 
     def assertRaisesOpError(self, expected_err_re_or_predicate):  # noqa: N802
+        """The block raises a tf.errors.OpError that a regex or predicate matches."""
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
     def assertDeviceEqual(self, device1, device2, msg=None):  # noqa: N802
+        """Two device names mean the same device, however they are written."""
         from pyflow.framework.device import canonical_name
         self.assertEqual(canonical_name(device1), canonical_name(device2), msg)
 
     def assertStartsWith(self, actual, expected_start, msg=None):  # noqa: N802
+        """The text begins with `expected_start`."""
         self.assertTrue(
             actual.startswith(expected_start),
             msg or f"{actual!r} does not start with {expected_start!r}",

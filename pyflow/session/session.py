@@ -144,6 +144,7 @@ class BaseSession:
 
     @property
     def sess_str(self):
+        """The target given to the constructor."""
         return self._target
 
     def list_devices(self):

@@ -97,6 +97,7 @@ class CheckpointReader:
 
     @property
     def prefix(self):
+        """The checkpoint's path without .index and .data-..."""
         return self._prefix
 
     def entries(self):
@@ -104,12 +105,15 @@ class CheckpointReader:
         return dict(self._entries)
 
     def has_tensor(self, tensor_str):
+        """True if the checkpoint holds a tensor of this name."""
         return tensor_str in self._entries
 
     def get_variable_to_shape_map(self):
+        """{name: [sizes]} of all tensors."""
         return {e.name: list(e.shape) for e in self._entries.values()}
 
     def get_variable_to_dtype_map(self):
+        """{name: DType} of all tensors."""
         return {e.name: e.dtype for e in self._entries.values()}
 
     def get_tensor(self, tensor_str):

@@ -71,6 +71,7 @@ class ExponentialMovingAverage:
 
     @property
     def name(self):
+        """The name the averages' slots are called by."""
         return self._name
 
     def apply(self, var_list=None):

@@ -43,6 +43,7 @@ class Optimizer(abc.ABC):
         self._non_slot = {}                 # (name, graph) -> variable
 
     def get_name(self):
+        """The name given to the constructor."""
         return self._name
 
     # ------------------------------------------------------------------------------------- training
