@@ -385,7 +385,7 @@ class LinSpace:
 # --------------------------------------------------------------------------------- public functions
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
-    Result: a vector of `out_type`, int32 or int64. ValueError for a ragged list."""
+    input: any dtype; result: a vector of `out_type`. ValueError for a ragged list."""
     return shape_internal(input, name, out_type=out_type)
 
 

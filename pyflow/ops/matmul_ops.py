@@ -330,8 +330,7 @@ def tensordot(a, b, axes, name=None):
     tf.tensordot.
 
     The ranks of `a` and `b` must be known while the graph is built (ValueError otherwise).
-    a, b: numbers of one dtype; axes: an int n, for the last n of a and the first n of b, or two
-    lists. ValueError for axes that do not fit."""
+    a, b: numbers of one dtype, of shapes that agree along the axes (ValueError otherwise)."""
     from pyflow.ops import array_ops, join_ops
     with graph.name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = graph.convert_to_tensor(a, name="a"), graph.convert_to_tensor(b, name="b")

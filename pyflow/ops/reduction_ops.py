@@ -426,7 +426,7 @@ reduce_euclidean_norm = _reduction(EuclideanNorm, "reduce_euclidean_norm")
 def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
                      keep_dims=None):
     """log(sum(exp(x))) over axes, without overflow. TF: tf.reduce_logsumexp.
-    input_tensor: floats. ValueError for an axis out of range."""
+    input_tensor: floats of any shape. ValueError for an axis out of range."""
     from pyflow.ops import array_ops, identity_ops
     axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
     keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
