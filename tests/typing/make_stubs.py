@@ -2,14 +2,14 @@
 
     python tests/typing/make_stubs.py FILE
 
-Signatures (names, order, which arguments have defaults) are those of the functions themselves. 
-Types of
-arguments follow from their names where the name says it (`name`, `dtype`, `graph`, `sess`);
-everything
-that takes tensors, arrays, numbers or lists of them is `Any`, as in TensorFlow.  A function whose
-docstring names an op with exactly one output gives a `Tensor`.  Namespaces (tf.nn) are classes of
-static
-methods.  tests/typing/test_types.py fails while the file differs from what this script writes.
+Signatures (names, order, which arguments have defaults) are those of the functions themselves.
+Types of arguments follow from their names where the name says it (`name`, `dtype`, `graph`).  What
+becomes a tensor is `_TensorLike`: tensors, variables, numbers, text, arrays, nested sequences of
+them, and what has `__array__`; a list of such is `Sequence[_TensorLike]`, a shape `_ShapeLike`.
+Ops say themselves which of their arguments these are, functions by the arguments' names.  Nests
+(tf.while_loop, tf.map_fn, RNNs) stay `Any`.  A function whose docstring names an op with exactly
+one output gives a `Tensor`.  Namespaces (tf.nn) are classes of static methods.
+tests/typing/test_types.py fails while the file differs from what this script writes.
 """
 
 import inspect
@@ -23,9 +23,34 @@ from pyflow import _names
 from pyflow.framework import op as op_lib
 
 HEAD = '''"""Types of pyflow's public names.  Written by tests/typing/make_stubs.py; do not edit."""
-from builtins import bool as _bool
-from typing import Any, Self
+from builtins import bool as _bool, complex as _complex
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, TypeAlias
+import numpy as _np
+import numpy.typing as _npt
+class _HasArray(Protocol):
+    def __array__(self, *args: Any, **kwargs: Any) -> _npt.NDArray[Any]: ...
+_Scalar: TypeAlias = int | float | _complex | _bool | str | bytes | _np.generic
+_TensorLike: TypeAlias = (
+    "Tensor | Variable | IndexedSlices | SparseTensor | _Scalar | _npt.NDArray[Any] | _HasArray"
+    " | Sequence[_TensorLike]")
+_ShapeLike: TypeAlias = (
+    "TensorShape | Tensor | Variable | int | _np.integer[Any] | _npt.NDArray[Any]"
+    " | Sequence[int | Dimension | Tensor | _np.integer[Any] | None]")
 '''
+TENSORS = set(  # arguments of functions that become tensors
+    """x y a b input image images tensor indices ref weights logits labels input_tensor updates
+    rhs boxes predictions filters filter t scores matrix lower_upper condition input_ targets
+    variance bias features mean offset biases paddings img1 img2 diagonals arr mask chol real imag
+    partitions value_range box_ind box_indices overlaps out_backprop onehot_labels ids log_input
+    multi_class_labels counts mean_ss variance_ss shift depthwise_filter pointwise_filter pos_weight
+    seq_lengths lengths sparse_indices sparse_values string_tensor min_object_covered
+    bounding_boxes image_size colors contents losses loss depth on_value off_value minval maxval
+    clip_norm constant_values inputs values params tensors t_list""".split()
+)
+SHAPES = {"shape", "dims", "output_shape", "noise_shape"}
+NOT_TENSORS = {"rnn", "rnn_static", "functional_ops", "nest", "variable_scope", "init_ops",
+               "while_loop", "sparse_functions"}
 ARGUMENTS = {
     "name": "str | None",
     "dtype": "DType | type | str | None",
@@ -112,6 +137,18 @@ def identifier(name):
     return name.isidentifier() and not keyword.iskeyword(name)
 
 
+def kind_of(function, parameter):
+    """The type of an argument, as the stub has it."""
+    module = function.__module__.removeprefix("pyflow.ops.")
+    if module == function.__module__ or module in NOT_TENSORS:
+        return ARGUMENTS.get(parameter.name, "Any")
+    kind = ("_TensorLike" if parameter.name in TENSORS else
+            "_ShapeLike" if parameter.name in SHAPES else None)
+    if kind is None:
+        return ARGUMENTS.get(parameter.name, "Any")
+    return f"{kind} | None" if parameter.default is None else kind
+
+
 def parameters(function, skip=0):
     """The parameter list as a stub has it."""
     try:
@@ -120,7 +157,7 @@ def parameters(function, skip=0):
         return "*args: Any, **kwargs: Any"
     parts, star = [], False
     for i, p in enumerate(found):
-        kind = ARGUMENTS.get(p.name, "Any")
+        kind = kind_of(function, p)
         if p.kind is p.VAR_POSITIONAL:
             star = True
             parts.append(f"*{p.name}: Any")
@@ -155,7 +192,8 @@ def op_parameters(op):
     """Inputs, then attributes that are not inferred, as apply_op takes them."""
     plan = op.call_plan
     names = [a if identifier(a) else a + "_" for a in plan.input_names]
-    parts = [f"{n}: Any" for n in names]
+    kinds = ["Sequence[_TensorLike]" if a.is_list else "_TensorLike" for a in op.inputs]
+    parts = [f"{n}: {kind}" for n, kind in zip(names, kinds, strict=True)]
     defaults = {a.name for a in plan.optional}
     attrs = [a for a in plan.attr_order if identifier(a)]
     parts += [f"{a}: Any" + (" = ..." if a in defaults else "") for a in attrs]
@@ -191,7 +229,8 @@ def class_stub(name, cls, indent):
             continue
         lines += member_stub(cls, key, value, inner)
     if cls in (tf.Tensor, tf.Variable):
-        lines += [f"{inner}def {key}(self, other: Any) -> Tensor: ...\n" for key in OPERATORS]
+        lines += [f"{inner}def {key}(self, other: {'Any' if key == '__getitem__' else '_TensorLike'})"
+                  " -> Tensor: ...\n" for key in OPERATORS]
         lines += [f"{inner}def {key}(self) -> Tensor: ...\n" for key in UNARY]
         lines.append(f"{inner}__array_priority__: int\n")
     return f"{indent}class {name}:\n" + ("".join(lines) or f"{inner}...\n")

@@ -30,5 +30,23 @@ def train(steps: int) -> float:
     return value
 
 
+def accepted(v: tf.Variable, t: tf.Tensor) -> list[tf.Tensor]:
+    """Everything that becomes a tensor."""
+    rows: list[list[float]] = [[1.0, 2.0], [3.0, 4.0]]
+    return [
+        tf.add(rows, np.ones((2, 2), np.float32)),
+        tf.matmul(v, t, transpose_b=True),
+        tf.add(np.float32(1), [t, t]),
+        tf.stack([t, 1.0, np.float32(2)]),
+        tf.where([True, False], t, v),
+        tf.reshape(t, [-1, tf.shape(t)[0]]) * 2 - v,
+        tf.zeros((2, 3)) @ tf.zeros(t.shape) + rows,
+        tf.gather(v, (0, 1)) / 3,
+        1.0 - tf.reduce_sum(t, axis=[0, 1], keepdims=True),
+        tf.string_join(["a", b"b"]),
+        tf.constant(rows)[0, ..., tf.newaxis],
+    ]
+
+
 shape: tf.TensorShape = tf.constant([1, 2]).shape
 kind: tf.DType = tf.constant([1, 2]).dtype

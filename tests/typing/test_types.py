@@ -28,7 +28,7 @@ def test_the_stub_is_current(stub, tmp_path):
 
 
 def test_mypy(stub, tmp_path):
-    """Strict, on the stub and on the program; three wrong lines are found, so it is not all Any."""
+    """Strict, on the stub and on the program; seven wrong lines are found, so it is not all Any."""
     package = tmp_path / "pyflow"
     package.mkdir()
     (package / "__init__.pyi").write_text(stub, encoding="utf-8")
@@ -40,6 +40,10 @@ def test_mypy(stub, tmp_path):
         "x: int = tf.matmul([[1.0]], [[1.0]])\n"
         "tf.matmul([[1.0]], [[1.0]], transpose=True)\n"
         "tf.Session().sess_run\n"
+        "tf.add(1.0, {'a': 1.0})\n"
+        "tf.matmul(object(), [[1.0]])\n"
+        "tf.constant([1.0]) + open\n"
+        "tf.reshape([1.0], 'x')\n"
     )
     command = [
         sys.executable,
@@ -65,4 +69,8 @@ def test_mypy(stub, tmp_path):
         "2",
         "3",
         "4",
+        "5",
+        "6",
+        "7",
+        "8",
     ], found.stdout
