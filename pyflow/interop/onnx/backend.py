@@ -83,6 +83,12 @@ class PreparedModel:
                     raise
                 self._bind(need)
 
+    def close(self):
+        """Ends the sessions; the model can run no more."""
+        with self._lock:
+            while self._variants:
+                self._variants.popitem()[1][0].close()
+
     def _feeds(self, inputs):
         if isinstance(inputs, dict):
             given = dict(inputs)

@@ -95,6 +95,8 @@ class Importer:
                     proto, self.folder, f"initializer {proto.name!r}"))
             except (TypeError, ValueError) as error:
                 raise OnnxError(str(error)) from None
+            except OSError as error:
+                raise OnnxError(f"initializer {proto.name!r}: {error}") from None
         for proto in graph.sparse_initializer:
             if proto.values is not None:
                 scope.values[proto.values.name] = Value(array=dense(proto, self.folder))
@@ -166,7 +168,8 @@ class Importer:
             raise
         except RecursionError:
             raise OnnxError("the node is nested too deeply", **node.where()) from None
-        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
+                OSError) as error:
             raise OnnxError(f"{type(error).__name__}: {error}", **node.where()) from error
 
     # graphs inside

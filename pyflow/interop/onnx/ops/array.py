@@ -234,11 +234,17 @@ def depth_to_space(node):
 @converter("SpaceToDepth")
 def space_to_depth(node):
     block = node.attr("blocksize")
-    _, _, h, w = _image(node)
+    n, c, h, w = _image(node)
     if block < 1 or h is not None and h % block or w is not None and w % block:
         raise node.error(f"height {h} and width {w} do not divide by blocksize {block}")
-    last = node.value(0).last
-    return Value(tf.space_to_depth(last, block) if block > 1 else last, (0, 2, 3, 1))
+    if node.attr("mode", "DCR") == "DCR":
+        last = node.value(0).last
+        return Value(tf.space_to_depth(last, block) if block > 1 else last, (0, 2, 3, 1))
+    if None in (c, h, w):
+        raise node.needs(node.x(0), "channels, height and width")
+    x = tf.reshape(node.x(0), _with_batch([n, c, h // block, block, w // block, block]))
+    x = tf.transpose(x, [0, 1, 3, 5, 2, 4])
+    return tf.reshape(x, _with_batch([n, c * block * block, h // block, w // block]))
 
 
 def _image(node):

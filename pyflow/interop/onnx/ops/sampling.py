@@ -160,8 +160,8 @@ def affine_grid(node):
             lines.append(np.linspace(-1, 1, d) if d > 1 else np.zeros(1))
         else:
             lines.append((2 * np.arange(d) + 1) / max(d, 1) - 1)
-    grids = np.meshgrid(*lines, indexing="ij")[::-1] + [np.ones(size[2:])]
-    points = np.stack(grids, -1).reshape(-1, n + 1).astype(theta.dtype.as_numpy_dtype)
+    grids = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*grids, np.ones(size[2:])], -1).reshape(-1, n + 1).astype(theta.dtype.as_numpy_dtype)
     made = tf.matmul(tf.broadcast_to(tf.constant(points[None]), ints([size[0], *points.shape])),
                      theta,
                      transpose_b=True)

@@ -12,6 +12,8 @@ import pyflow as tf
 from pyflow.interop.onnx.ops.common import Value, ints, natural, sizes
 from pyflow.interop.onnx.registry import converter
 
+_MAX_KNOWN = 1 << 27        # elements of a constant that is made while importing
+
 
 @converter("Transpose")
 def transpose(node):
@@ -155,10 +157,12 @@ def _groups(have, wanted):
 def _together(order, have, olds):
     """An order close to `order` in which the axes of each group lie together, ascending.
 
-    Axes of size 1 do not decide where a group lies."""
+    Axes of size 1 do not decide where a group lies that has others."""
     group_of = {axis: g for g, old in enumerate(olds) for axis in old}
+    light = {axis for old in olds for axis in old
+             if have[axis] == 1 and any(have[other] != 1 for other in old)}
     placed, result = set(), []
-    for axis in sorted(order, key=lambda axis: (have[axis] == 1, order.index(axis))):
+    for axis in sorted(order, key=lambda axis: (axis in light, order.index(axis))):
         g = group_of[axis]
         if g not in placed:
             placed.add(g)
@@ -270,8 +274,11 @@ def constant_of_shape(node):
     if value.size != 1:
         raise node.error(f"attribute 'value' must have one element, got shape {value.shape}")
     shape = node.known(0)
-    if shape is not None and (shape < 0).any():
-        raise node.error(f"{shape.tolist()} is no shape")
+    if shape is not None:
+        if (shape < 0).any():
+            raise node.error(f"{shape.tolist()} is no shape")
+        if np.prod(shape.astype(float)) <= _MAX_KNOWN:
+            return Value(array=np.broadcast_to(value.reshape(()), shape.tolist()))
     return tf.fill(node.x(0), tf.constant(value.reshape(())))
 
 
