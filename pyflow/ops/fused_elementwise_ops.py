@@ -97,7 +97,8 @@ def _sample(inputs, program, results, **attrs):
     attrs="program: string, params: list(float) = [], results: list(int), nodes: list(string) = [], "
           "T: {float, double, half, bfloat16, int32}, Tin: list(type) >= 1, Tout: list(type) >= 1")
 class _FusedElementwise:
-    """The outputs of a program of element-wise ops, each of the shape its operands broadcast to."""
+    """The outputs of a program of element-wise ops, each of the shape its operands broadcast to.
+    TF: none, the ops the program names."""
     shape = _shapes
     gradient = None
 

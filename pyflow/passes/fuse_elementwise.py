@@ -25,6 +25,7 @@ Threads: works on the caller's graph, in place.
     counts = fuse_elementwise.fuse(graph)       # {"Add": 2, "Mul": 1}: nodes that are in groups now
 """
 import collections
+import math
 
 from pyflow.framework import dtypes
 from pyflow.ops.fused_elementwise_ops import (INSTRUCTIONS, MAX_INPUTS, MAX_INSTRUCTIONS,
@@ -33,11 +34,13 @@ from pyflow.passes import pure
 from pyflow.passes.node import is_ref
 
 OP = "_FusedElementwise"
+SMALL, MANY = 32, 4                 # elements; nodes: below both, a program gains nothing
 _FLOATS = frozenset((dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16))
 _OF_INTS = frozenset("""Abs Neg Sign Square Relu Relu6 Add AddV2 AddN Sub Mul Maximum Minimum
     SquaredDifference ReluGrad Relu6Grad Equal NotEqual Less LessEqual Greater GreaterEqual Select
     SelectV2 BiasAdd""".split())
 _LOGIC = frozenset(("LogicalAnd", "LogicalOr", "LogicalNot"))
+_SHAPES = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 _OPS = frozenset(INSTRUCTIONS) - {"AddSame"} | {"AddN"}
 
 
@@ -59,17 +62,25 @@ def fuse(graph):
             found[node] = None
     if len(found) < 2:
         return {}
+    _read_shapes_earlier(graph, found)
     groups = _grow(graph, found)
     counts = collections.Counter()
     gone = set()
     for group in groups:
-        if len(group.members) > 1:
+        if len(group.members) > 1 and not _is_tiny(group):
             counts.update(n.op for n in group.members)
             _replace(group)
             gone |= group.members - {group.root}
     if gone:
         graph.nodes = [n for n in graph.nodes if n not in gone]
     return dict(counts)
+
+
+def _is_tiny(group):
+    """Small tensors that a few kernels of their own compute as fast: known to be small."""
+    if len(group.members) >= MANY or group.dims is None or None in group.dims:
+        return False
+    return math.prod(group.dims) <= SMALL
 
 
 def _is_candidate(node):
@@ -143,13 +154,14 @@ def _join(group, node):
     if (node.device != group.root.device or node.op not in _LOGIC
             and node.attrs["T"] is not group.type or not _as_large(_dims(node, 0), group.dims)):
         return False
-    edges = {e for e in group.edges if e[0] is not node}
-    edges.update(node.inputs)
-    length = group.length + _length(node)
-    if len(edges) > MAX_INPUTS or length > MAX_INSTRUCTIONS:
+    edges, length = group.edges, group.length + _length(node)
+    more = {e for e in node.inputs if e not in edges}
+    if len(edges) - 1 + len(more) > MAX_INPUTS or length > MAX_INSTRUCTIONS:
         return False
+    edges.remove((node, 0))
+    edges.update(more)
     group.members.add(node)
-    group.edges, group.length = edges, length
+    group.length = length
     return True
 
 
@@ -168,27 +180,56 @@ def _as_large(dims, whole):
                for d, w in zip(dims, whole))
 
 
+def _read_shapes_earlier(graph, candidates):
+    """Nodes that read only the shape of a candidate read that of its input where it is the same:
+    gradients ask for the shapes of what they do not use."""
+    for node in graph.nodes:
+        if node.op in _SHAPES:
+            for i, edge in enumerate(node.inputs):
+                while edge[0] in candidates and not edge[0].controls:
+                    same = _same_shape(edge[0])
+                    if same is None:
+                        break
+                    edge = node.inputs[i] = same
+
+
+def _same_shape(node):
+    """An input that has the shape of the node's result, whatever the step's shapes are; or None."""
+    inputs = node.inputs
+    if len(inputs) == 1:
+        return inputs[0]
+    if node.op == "BiasAdd" or node.op in INSTRUCTIONS and INSTRUCTIONS[node.op][2]:
+        return inputs[0]
+    if len(inputs) == 2:
+        for one, other in (inputs, inputs[::-1]):
+            if _dims(*other) == ():
+                return one
+    return None
+
+
 class _Writer:
     """Writes a group's program: `lines`, `params`, `nodes`; values are numbered as they appear."""
 
     def __init__(self, group):
         self.group, self.inputs, self.lines, self.params, self.nodes = group, {}, [], [], []
         self._value = {}
-        for node in self._ordered():
+        self.ordered = self._order()
+        for node in self.ordered:
             for edge in node.inputs:
                 if edge[0] not in group.members:
                     self.inputs.setdefault(edge, len(self.inputs))
-        for node in self._ordered():
+        for node in self.ordered:
             self._write(node)
 
-    def _ordered(self):
+    def _order(self):
         """The members, operands first, each chain in one piece."""
         members, ordered, stack = self.group.members, {}, [self.group.root]
         while stack:
             node = stack[-1]
-            waiting = [s for s, _ in node.inputs if s in members and s not in ordered]
-            if waiting:
-                stack += reversed(waiting)
+            for source, _ in node.inputs:
+                if source in members and source not in ordered:
+                    stack.append(source)
+                    break
             else:
                 ordered[stack.pop()] = True
         return ordered
@@ -213,7 +254,7 @@ class _Writer:
 def _replace(group):
     """Makes the root the fused node."""
     root, written = group.root, _Writer(group)
-    controls = {c: None for n in written._ordered() for c in n.controls}
+    controls = {c: None for n in written.ordered for c in n.controls}
     root.attrs = {
         "program": ";".join(written.lines), "results": [len(written.inputs) + len(written.lines) - 1],
         "nodes": written.nodes, "T": group.type, "Tout": [root.types[0]],

@@ -38,10 +38,10 @@ typedef struct {
   const fused_state *s;
   int32_t n_in, esize;
   int64_t n;
-  int32_t streams, temporaries;
+  int32_t streams;
   int32_t wanted[FUSED_RESULTS], out_size[FUSED_RESULTS], n_out;
   char *out[FUSED_RESULTS];
-  uint8_t scalar[FUSED_INPUTS], plain[FUSED_INPUTS];
+  uint8_t scalar[FUSED_INPUTS];
   int16_t store[FUSED_RESULTS];
   double scalars[FUSED_INPUTS];
   fused_step wide[FUSED_STEPS], narrow[FUSED_STEPS];
@@ -160,11 +160,14 @@ static void fill(const fused_task *t, const fused_input *x, int64_t pos, int64_t
 
 static void take_scalar(fused_task *t, int32_t i) {
   fused_input *x = &t->in[i];
-  x->how = X_SCALAR, t->scalar[i] = 1;
-  convert(t, x, 0, 1, (char *)&t->scalars[i]);
-  double v = t->s->kind == FUSED_F32   ? *(float *)&t->scalars[i]
-             : t->s->kind == FUSED_F64 ? t->scalars[i] : 0;
-  t->plain[i] = v == v && v != 0;
+  x->how = X_SCALAR;
+  if (is_converted(t, x)) {
+    convert(t, x, 0, 1, (char *)&t->scalars[i]);
+    x->data = (const char *)&t->scalars[i];
+  }
+  double v = t->s->kind == FUSED_F32   ? *(const float *)x->data
+             : t->s->kind == FUSED_F64 ? *(const double *)x->data : 0;
+  t->scalar[i] = v == v && v != 0 ? FUSED_PLAIN : 1;
 }
 
 /* A vector over the last axes, repeated: read where it lies when blocks never wrap around, else from
@@ -213,12 +216,12 @@ static pf_status take_input(pf_ctx *c, fused_task *t, int32_t i, fused_shape to)
   fused_shape own = {tensor->shape, tensor->ndim};
   int64_t period = 1, outer = 0;
   x->data = PF_DATA(const char, tensor), x->type = c->in_type[i], x->how = X_UNUSED;
-  t->scalar[i] = t->plain[i] = 0;
+  t->scalar[i] = 0;
   if (own.nd > to.nd) return PF_OK;          /* an input no wanted result needs */
   for (int32_t k = 1; k <= own.nd; k++) {
     int64_t size = own.dims[own.nd - k];
     if (size != 1 && size != to.dims[to.nd - k]) return PF_OK;
-    if (size != to.dims[to.nd - k]) outer = 1;          /* ones: fine in front, else a real broadcast */
+    if (size != to.dims[to.nd - k]) outer = PF_MAX(outer, 1);  /* ones: fine in front */
     else if (outer && size != 1) outer = 2;
     period *= size;
   }
@@ -263,19 +266,16 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
   return PF_OK;
 }
 
-static void compile_steps(fused_task *t) {
+static void choose_steps(fused_task *t) {
   const fused_state *s = t->s;
-  fused_choice how = {s->machines[s->kind][1], t->scalar, t->plain, t->store,
-                      s->type == PF_FLOAT16    ? FUSED_round_half
-                      : s->type == PF_BFLOAT16 ? FUSED_round_bfloat16 : 0};
+  fused_choice how = {s->machines[s->kind][1], t->scalar, t->store};
   int64_t block = how.machine->elements;
-  t->temporaries = 0;
-  if (t->n >= block) t->temporaries = fused_compile(&s->program, &how, t->wide);
+  if (t->n >= block) fused_specialise(&s->program, &how, t->wide);
   if (t->n % block == 0) return;
   for (int32_t r = 0; r < s->program.n_results; r++)
     if (t->store[r] == FUSED_stream) t->store[r] = FUSED_store;
   how.machine = s->machines[s->kind][0];
-  t->temporaries = fused_compile(&s->program, &how, t->narrow);
+  fused_specialise(&s->program, &how, t->narrow);
 }
 
 /* ---------------------------------------------------------------- blocks */
@@ -287,8 +287,8 @@ typedef struct {
 
 static void start_worker(const fused_task *t, fused_worker *w) {
   for (int32_t i = 0; i < t->n_in; i++)
-    w->frame.at[i] = t->in[i].how == X_SCALAR ? (void *)&t->scalars[i] : (void *)w->blocks[i];
-  for (int32_t i = FUSED_INPUTS; i < FUSED_INPUTS + t->temporaries; i++)
+    w->frame.at[i] = t->in[i].how == X_SCALAR ? (void *)t->in[i].data : (void *)w->blocks[i];
+  for (int32_t i = FUSED_INPUTS; i < FUSED_INPUTS + t->s->program.n_temporaries; i++)
     w->frame.at[i] = w->blocks[i];
 }
 static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) {
@@ -304,13 +304,14 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
 /* fewer elements than a vector has: through buffers of a whole vector */
 static void run_tail(const fused_task *t, fused_worker *w, const fused_machine *m, int64_t pos,
                      int64_t n) {
-  memset(w->tail, 0, sizeof w->tail);
   for (int32_t i = 0; i < t->n_in; i++)
     if (t->in[i].how == X_FILL) memset(w->blocks[i], 0, 64);
   place(t, w, pos, n);
   for (int32_t i = 0; i < t->n_in; i++)
-    if (t->in[i].how == X_DIRECT)
+    if (t->in[i].how == X_DIRECT) {
+      memset(w->tail[i], 0, 64);
       w->frame.at[i] = memcpy(w->tail[i], w->frame.at[i], (size_t)(n * t->esize));
+    }
   for (int32_t r = 0; r < t->n_out; r++) w->frame.at[FUSED_VALUES + r] = w->tail[FUSED_INPUTS + r];
   m->enter(t->narrow, &w->frame);
   for (int32_t r = 0; r < t->n_out; r++)
@@ -347,7 +348,7 @@ static pf_status run_results(pf_ctx *c, fused_task *t, fused_shape to) {
   for (int32_t i = 0; i < t->n_in; i++) PF_TRY(take_input(c, t, i, to));
   PF_TRY(make_outputs(c, t, to));
   if (t->n == 0) return PF_OK;
-  compile_steps(t);
+  choose_steps(t);
   int64_t block = s->machines[s->kind][1]->elements, blocks = (t->n + block - 1) / block;
   int64_t grain = PF_MAX(4, PF_GRAIN * 4 / (4 + s->program.n_instructions) / block);
   return pf_parallel(c, blocks, grain, run_blocks, t);

@@ -9,6 +9,8 @@
  */
 #include "fused_program.h"
 
+static void fused_plan(fused_program *p, int32_t type);
+
 /* ---------------------------------------------------------------- the ops */
 typedef struct { const char *name; int16_t op, n, strict; } op_entry;
 #define UNARY_ENTRY(NAME) {#NAME, FUSED_##NAME, 1, 0},
@@ -101,80 +103,54 @@ pf_status fused_parse(pf_ctx *c, fused_state *s) {
     return PF_INVALID(c, "params: one per instruction or none, got %" PRId64 " for %d", s->params.n,
                       p->n_instructions);
   for (int32_t i = 0; i < s->params.n; i++) p->code[i].p = ((const double *)s->params.items)[i];
-  return parse_results(c, s);
+  PF_TRY(parse_results(c, s));
+  fused_plan(p, s->type);
+  return PF_OK;
 }
 
 /* ---------------------------------------------------------------- program -> steps */
 typedef struct {
-  const fused_program *p;
-  const fused_choice *how;
-  fused_step *steps;
-  int32_t n, acc;                    /* steps; the value in the accumulator, or -1 */
-  int32_t n_temporaries;
-  int16_t uses[FUSED_VALUES];        /* operands and results that still want the value */
+  fused_program *p;
+  int32_t round, acc;                /* the rounding code or 0; the value in the accumulator, or -1 */
+  int16_t uses[FUSED_VALUES];        /* operands that still want the value */
   int16_t slot[FUSED_VALUES];        /* where it lies in memory; -1: nowhere */
-  uint8_t needed[FUSED_VALUES], busy[FUSED_INSTRUCTIONS];
+  uint8_t busy[FUSED_INSTRUCTIONS];
 } compiler;
 
-static void emit(compiler *m, int32_t code, int32_t variant, int32_t slot, double p) {
-  fused_step *s = &m->steps[m->n++];
-  s->run = m->how->machine->run[code][variant];
-  s->slot = (int16_t)slot, s->slot2 = 0, s->p = p;
-}
-static int is_scalar(const compiler *m, int32_t value) {
-  return value < m->p->n_in && m->how->scalar[value];
+static fused_plan_step *emit(compiler *m, int32_t code, int32_t variant, int32_t slot, double p) {
+  fused_plan_step *s = &m->p->steps[m->p->n_steps++];
+  *s = (fused_plan_step){(int16_t)code, (int16_t)variant, (int16_t)slot, -1, p};
+  return s;
 }
 static int32_t new_temporary(compiler *m) {
   int32_t t = 0;
   while (m->busy[t]) t++;
   m->busy[t] = 1;
-  m->n_temporaries = PF_MAX(m->n_temporaries, t + 1);
+  m->p->n_temporaries = PF_MAX(m->p->n_temporaries, t + 1);
   return FUSED_INPUTS + t;
 }
 static void used(compiler *m, int32_t value) { /* the last use frees a temporary */
   if (--m->uses[value] == 0 && value >= m->p->n_in && m->slot[value] >= 0)
     m->busy[m->slot[value] - FUSED_INPUTS] = 0;
 }
-
-static void find_needed(compiler *m) {
-  const fused_program *p = m->p;
-  for (int32_t r = 0; r < p->n_results; r++)
-    if (m->how->store[r] >= 0) m->needed[p->result[r]] = 1;
-  for (int32_t k = p->n_instructions - 1; k >= 0; k--)
-    if (m->needed[p->n_in + k])
-      for (int32_t a = 0; a < p->code[k].n; a++) {
-        m->needed[p->code[k].arg[a]] = 1;
-        m->uses[p->code[k].arg[a]]++;
-      }
-}
-
-/* brings `value` into the accumulator */
 static void load(compiler *m, int32_t value) {
-  if (m->acc != value) emit(m, FUSED_load, is_scalar(m, value), m->slot[value], 0);
+  if (m->acc != value) emit(m, FUSED_load, 0, m->slot[value], 0);
   m->acc = value;
 }
 
 static void instruction(compiler *m, const fused_instruction *i) {
-  int32_t a = i->arg[0], b = i->arg[1], op = i->op;
-  if (i->n == 1) {
-    load(m, a);
-    emit(m, op, 0, 0, i->p);
-  } else if (i->n == 3) {
-    load(m, a);
-    emit(m, op, is_scalar(m, b) + 2 * is_scalar(m, i->arg[2]), m->slot[b], i->p);
-    m->steps[m->n - 1].slot2 = m->slot[i->arg[2]];
-  } else if (m->acc == b && m->acc != a) {
-    emit(m, op, is_scalar(m, a) ? FUSED_RS : FUSED_RM, m->slot[a], i->p);
+  int32_t a = i->arg[0], b = i->arg[1];
+  if (i->n == 2 && m->acc == b && m->acc != a) {
+    emit(m, i->op, FUSED_RM, m->slot[a], i->p);
   } else {
     load(m, a);
-    int32_t plain = op == FUSED_Maximum ? FUSED_MaximumPlain : op == FUSED_Minimum ? FUSED_MinimumPlain : 0;
-    if (plain && is_scalar(m, b) && m->how->plain[b] && m->how->machine->run[plain][FUSED_S]) op = plain;
-    emit(m, op, is_scalar(m, b) ? FUSED_S : FUSED_M, m->slot[b], i->p);
+    fused_plan_step *s = emit(m, i->op, 0, i->n > 1 ? m->slot[b] : -1, i->p);
+    if (i->n == 3) s->slot2 = m->slot[i->arg[2]];
   }
   for (int32_t k = 0; k < i->n; k++) used(m, i->arg[k]);
 }
 
-/* Results are exact in half precision when they are one of the operands, or 0. */
+/* Results are exact in half precision when they are one of the operands, or a small integer. */
 static int rounds(int32_t op) {
   switch (op) {
     case FUSED_Abs: case FUSED_Neg: case FUSED_Sign: case FUSED_Floor: case FUSED_Ceil:
@@ -187,36 +163,54 @@ static int rounds(int32_t op) {
   }
 }
 
-/* Is `value` wanted from memory: by an instruction that does not follow at once, or as its second use? */
-static int wants_memory(const compiler *m, int32_t k, int32_t value) {
-  const fused_program *p = m->p;
-  if (m->uses[value] == 0) return 0;
-  if (m->uses[value] > 1) return 1;
-  do k++; while (k < p->n_instructions && !m->needed[p->n_in + k]);
-  const fused_instruction *next = &p->code[k];
+/* Is value n_in + k wanted from memory: by an instruction that does not follow at once, as its second
+ * or third operand, or twice? */
+static int wants_memory(const compiler *m, int32_t k) {
+  int32_t value = m->p->n_in + k;
+  if (m->uses[value] != 1) return m->uses[value] > 1;
+  const fused_instruction *next = &m->p->code[k + 1];
   return !(next->arg[0] == value || (next->n == 2 && next->arg[1] == value));
 }
 
-int32_t fused_compile(const fused_program *p, const fused_choice *how, fused_step *steps) {
+static void fused_plan(fused_program *p, int32_t type) {
   compiler m;
   memset(&m, 0, sizeof m);
-  m.p = p, m.how = how, m.steps = steps, m.acc = -1;
+  m.p = p, m.acc = -1;
+  m.round = type == PF_FLOAT16 ? FUSED_round_half : type == PF_BFLOAT16 ? FUSED_round_bfloat16 : 0;
   for (int32_t v = 0; v < FUSED_VALUES; v++) m.slot[v] = (int16_t)(v < p->n_in ? v : -1);
-  find_needed(&m);
+  for (int32_t k = 0; k < p->n_instructions; k++)
+    for (int32_t a = 0; a < p->code[k].n; a++) m.uses[p->code[k].arg[a]]++;
   for (int32_t k = 0; k < p->n_instructions; k++) {
     int32_t value = p->n_in + k;
-    if (!m.needed[value]) continue;
     instruction(&m, &p->code[k]);
     m.acc = value;
-    if (how->round && rounds(p->code[k].op)) emit(&m, how->round, 0, 0, 0);
+    if (m.round && rounds(p->code[k].op)) emit(&m, m.round, 0, -1, 0);
     for (int32_t r = 0; r < p->n_results; r++)
-      if (p->result[r] == value && how->store[r] >= 0)
-        emit(&m, how->store[r], 0, FUSED_VALUES + r, 0);
-    if (wants_memory(&m, k, value)) {
+      if (p->result[r] == value) emit(&m, FUSED_store, 0, FUSED_VALUES + r, 0);
+    if (wants_memory(&m, k)) {
       m.slot[value] = (int16_t)new_temporary(&m);
       emit(&m, FUSED_store, 0, m.slot[value], 0);
     }
   }
-  emit(&m, FUSED_end, 0, 0, 0);
-  return m.n_temporaries;
+  emit(&m, FUSED_end, 0, -1, 0);
+}
+
+/* The step's form for operands that are scalars; results go where `store` says. */
+void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *out) {
+  const fused_machine *m = how->machine;
+  for (const fused_plan_step *s = p->steps, *end = s + p->n_steps; s < end; s++, out++) {
+    int32_t code = s->code, variant = s->variant;
+    if (s->slot >= 0 && s->slot < p->n_in && how->scalar[s->slot]) {
+      variant++;
+      if (how->scalar[s->slot] == FUSED_PLAIN && variant == FUSED_S && code <= FUSED_Minimum &&
+          code >= FUSED_Maximum && m->run[FUSED_MaximumPlain][FUSED_S])
+        code += FUSED_MaximumPlain - FUSED_Maximum;
+    } else if (s->slot >= FUSED_VALUES) {
+      code = how->store[s->slot - FUSED_VALUES];
+      if (code < 0) { out--; continue; }
+    }
+    if (s->slot2 >= 0 && s->slot2 < p->n_in) variant += 2 * (how->scalar[s->slot2] != 0);
+    out->run = m->run[code][variant];
+    out->slot = s->slot, out->slot2 = s->slot2, out->p = s->p;
+  }
 }

@@ -4,7 +4,7 @@
  * values (the inputs are values 0 .. n_in - 1).  Three forms of it:
  *
  *     text      "Mul 0 1;Add 2 3;Relu 4"     the attribute; parsed and checked once (fused_program.c)
- *     program   fused_program                numbers, per node
+ *     program   fused_program                numbers, and a plan of steps, per node
  *     steps     fused_step[]                 per call, when it is known which inputs are scalars
  *
  * Steps are threaded code for a machine with one accumulator of NV vectors: each step works on the
@@ -77,10 +77,13 @@ typedef struct {
 } fused_machine;
 
 typedef struct { int16_t op, n, arg[3], strict; double p; } fused_instruction;
+typedef struct { int16_t code, variant, slot, slot2; double p; } fused_plan_step;
 typedef struct {
   int32_t n_in, n_instructions, n_results, strict;  /* strict: an op wants equal shapes */
+  int32_t n_steps, n_temporaries;    /* temporary t is slot FUSED_INPUTS + t, result r FUSED_VALUES + r */
   int16_t result[FUSED_RESULTS];     /* values */
   fused_instruction code[FUSED_INSTRUCTIONS];
+  fused_plan_step steps[FUSED_STEPS]; /* as if no input was a scalar */
 } fused_program;
 
 typedef struct {
@@ -95,16 +98,14 @@ typedef struct {
 /* text, params, results -> program; an error names what is wrong and where */
 pf_status fused_parse(pf_ctx *c, fused_state *s);
 
-/* Which values are scalars, and which results are wanted -> steps.  Returns the number of temporaries;
- * temporary t is slot FUSED_INPUTS + t, result r slot FUSED_VALUES + r. */
+/* Which inputs are scalars, and how results are stored -> steps. */
+enum { FUSED_PLAIN = 2 };            /* a scalar that is neither NaN nor zero */
 typedef struct {
   const fused_machine *machine;
-  const uint8_t *scalar;             /* per input */
-  const uint8_t *plain;              /* per input: a scalar that is neither NaN nor zero */
+  const uint8_t *scalar;             /* per input: 0, 1 or FUSED_PLAIN */
   const int16_t *store;              /* per result: the storing code, or -1: not wanted */
-  int32_t round;                     /* FUSED_round_half, ... or 0 */
 } fused_choice;
-int32_t fused_compile(const fused_program *p, const fused_choice *how, fused_step *steps);
+void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *steps);
 
 pf_status fused_init(pf_ctx *c, fused_state *s, const fused_machine *const (*machines)[2]);
 pf_status fused_compute(pf_ctx *c, const void *state);

@@ -1,0 +1,114 @@
+/* elementwise_loops.c - limits for benchmarks/elementwise.py: loops in C that move as much memory as
+ * a kernel must, with non-temporal stores, and the chain of 20 element-wise ops kept in registers.
+ *
+ *   traffic   reads `in` bytes, writes `out` bytes, in step, and computes next to nothing
+ *   chain     (mul, add, maximum, sub) x 5 over n floats; `stream`: stores past the caches
+ *
+ * `threads` parts run on as many threads (the last one on the caller's).
+ * Built with -O3 -march=native: vectors are the compiler's.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+typedef float vec __attribute__((vector_size(64), aligned(4)));
+enum { BLOCK = 4096 };
+
+static inline void put(float *p, vec v, int stream) {
+#if defined(__AVX512F__)
+  if (stream) { _mm512_stream_ps(p, (__m512)v); return; }
+#elif defined(__AVX__)
+  if (stream) {
+    _mm256_stream_ps(p, (__m256){v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]});
+    _mm256_stream_ps(p + 8, (__m256){v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]});
+    return;
+  }
+#endif
+  (void)stream;
+  *(vec *)p = v;
+}
+static void fence(void) {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+typedef struct { const char *in; char *out; int64_t n_in, n_out; int op, stream; float k[4]; } part;
+
+static void run_traffic(const part *p) {
+  vec a = {0}, b = {0}, c = {0}, d = {0};
+  int64_t blocks = (p->n_out ? p->n_out : p->n_in) / BLOCK, read = p->n_in / (blocks ? blocks : 1);
+  read -= read % 256;
+  for (int64_t i = 0; i < blocks; i++) {
+    const float *x = (const float *)(p->in + i * read);
+    for (int64_t j = 0; j < read / 4; j += 64) {
+      a += *(const vec *)(x + j), b += *(const vec *)(x + j + 16);
+      c += *(const vec *)(x + j + 32), d += *(const vec *)(x + j + 48);
+    }
+    if (p->n_out) {
+      float *y = (float *)(p->out + i * BLOCK);
+      vec v = a + b;
+      for (int64_t j = 0; j < BLOCK / 4; j += 16) put(y + j, v, 1);
+    }
+  }
+  a = a + b + c + d;
+  if (a[0] == 12345.678f && p->out) *p->out = 1;    /* the sums are wanted */
+}
+static void run_copy(const part *p) { /* one array in, one of equal size out */
+  const float *x = (const float *)p->in;
+  float *y = (float *)p->out;
+  for (int64_t i = 0; i + 16 <= p->n_out / 4; i += 16) put(y + i, *(const vec *)(x + i) + p->k[0], 1);
+}
+static inline vec larger(vec a, float b) {
+#if defined(__AVX512F__)
+  return (vec)_mm512_max_ps((__m512)a, _mm512_set1_ps(b));
+#else
+  for (int i = 0; i < 16; i++) a[i] = a[i] > b ? a[i] : b;
+  return a;
+#endif
+}
+static inline void run_chain_as(const part *p, int stream) {
+  const float *x = (const float *)p->in;
+  float *y = (float *)p->out, k0 = p->k[0], k1 = p->k[1], k2 = p->k[2], k3 = p->k[3];
+  for (int64_t i = 0; i + 64 <= p->n_out / 4; i += 64) {
+    vec v[4];
+    for (int u = 0; u < 4; u++) v[u] = *(const vec *)(x + i + 16 * u);
+    for (int r = 0; r < 5; r++)
+      for (int u = 0; u < 4; u++) v[u] = larger(v[u] * k0 + k1, k2) - k3;
+    for (int u = 0; u < 4; u++) put(y + i + 16 * u, v[u], stream);
+  }
+}
+static void *run_part(void *arg) {
+  const part *p = arg;
+  if (p->op == 0) p->n_in == p->n_out ? run_copy(p) : run_traffic(p);
+  else if (p->stream) run_chain_as(p, 1);
+  else run_chain_as(p, 0);
+  fence();
+  return NULL;
+}
+static void run(part whole, int threads) {
+  pthread_t made[8];
+  part parts[8];
+  for (int t = 0; t < threads; t++) {
+    parts[t] = whole;
+    parts[t].n_in = whole.n_in / threads / BLOCK * BLOCK;
+    parts[t].n_out = whole.n_out / threads / BLOCK * BLOCK;
+    parts[t].in += t * parts[t].n_in, parts[t].out += t * parts[t].n_out;
+    if (t < threads - 1) pthread_create(&made[t], NULL, run_part, &parts[t]);
+    else run_part(&parts[t]);
+  }
+  for (int t = 0; t < threads - 1; t++) pthread_join(made[t], NULL);
+}
+
+void traffic(const void *in, int64_t n_in, void *out, int64_t n_out, int threads) {
+  run((part){.in = in, .out = out, .n_in = n_in, .n_out = n_out}, threads);
+}
+void chain(const float *x, float *y, int64_t n, const float *k, int stream, int threads) {
+  part p = {.in = (const char *)x, .out = (char *)y, .n_in = 4 * n, .n_out = 4 * n, .op = 1,
+            .stream = stream};
+  memcpy(p.k, k, sizeof p.k);
+  run(p, threads);
+}
