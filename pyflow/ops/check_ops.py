@@ -298,6 +298,8 @@ PUBLIC = {f.__name__: f for f in _ASSERTS}
 PUBLIC.update({"debugging." + f.__name__: f for f in _ASSERTS})
 PUBLIC.update({
     "is_numeric_tensor": is_numeric_tensor, "is_non_decreasing": is_non_decreasing,
+    "math.is_non_decreasing": is_non_decreasing,
+    "math.is_strictly_increasing": is_strictly_increasing,
     "is_strictly_increasing": is_strictly_increasing,
     "verify_tensor_all_finite": verify_tensor_all_finite,
     "debugging.assert_all_finite": verify_tensor_all_finite,

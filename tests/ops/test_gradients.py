@@ -33,6 +33,9 @@ UNCHECKED = {
                 "test_gradient_of_cholesky",
     "IdentityN": "no primary type: test_gradient_of_identity_n",
     "PreventGradient": "asking is an error: test_prevented_gradient",
+    "QuantizeAndDequantize": "a staircase; the gradient passes straight through: recorded TF cases",
+    "QuantizeAndDequantizeV2": "as QuantizeAndDequantize",
+    "QuantizeAndDequantizeV3": "as QuantizeAndDequantize",
     "Complex": "complex outputs", "Real": "complex inputs", "Imag": "complex inputs",
     "Conj": "complex inputs",
     "ComplexAbs": "complex inputs", "Angle": "complex inputs",
@@ -40,14 +43,15 @@ UNCHECKED = {
 # Samples at a point where the function jumps, or where TF defines a gradient that is not the
 # limit's
 # (cross entropy: softmax - labels, which is the derivative for labels that sum to 1).
-KINKS = {("DivNoNan", 4), ("Xdivy", 4), ("FloorMod", 4), ("FloorMod", 5), ("TopKV2", 4),
+KINKS = {("DivNoNan", 4), ("Xdivy", 4), ("Xlog1py", 3), ("FloorMod", 4), ("FloorMod", 5), ("TopKV2", 4),
          ("SoftmaxCrossEntropyWithLogits", 0), ("SoftmaxCrossEntropyWithLogits", 3)}
 # Only these first outputs carry gradients in TF; the others are reserve spaces and precomputed
 # gradients.
 LEADING_OUTPUTS = {"FusedBatchNorm": 1, "FusedBatchNormV2": 1, "FusedBatchNormV3": 1,
                    "SoftmaxCrossEntropyWithLogits": 1}
 # Float inputs to which TF sends no gradient.
-NO_FLOW = {("PadV2", 2), ("MatrixSolveLs", 2), ("Zeta", 0), ("Polygamma", 0)} | {(f"FusedBatchNorm{v}", i)
+NO_FLOW = {("PadV2", 2), ("MatrixSolveLs", 2), ("Zeta", 0), ("Polygamma", 0), ("Betainc", 0),
+           ("Betainc", 1)} | {(f"FusedBatchNorm{v}", i)
                                                            for v in ("", "V2", "V3")
                                                            for i in (3, 4)}
 CHECKED = [c for c in cases() if _is_checked(c) and (c.op.name, c.number) not in KINKS]

@@ -261,6 +261,7 @@ static pf_status in_top_k_v2(pf_ctx *c, const void *state) {
 const pf_kernel *const search_kernels[] = {
   PF_CPU("Unique", NULL, .compute = unique),
   PF_CPU("UniqueV2", NULL, .compute = unique_v2),
+  PF_CPU("UniqueWithCountsV2", NULL, .compute = unique_v2),
   PF_CPU("UniqueWithCounts", NULL, .compute = unique),
   PF_CPU("ListDiff", NULL, .compute = list_diff),
   PF_CPU("TopK", "T=" PF_REAL, .compute = top_k, K_ATTR),
