@@ -10,6 +10,7 @@ import numpy as np
 import pyflow as tf
 from pyflow.interop.onnx.ops.common import (Value, aligned, call, elementwise, in_float, kernel_types,
                                             scalar, sizes, widened)
+from pyflow.interop.onnx.ops.norm import rescaled
 from pyflow.interop.onnx.registry import converter
 
 
@@ -238,16 +239,27 @@ def _binary(onnx_name, op_name, since=1):
 
 
 for _onnx, _tf in (
-        ("Sub", "Sub"), ("Mul", "Mul"), ("Greater", "Greater"), ("Less", "Less"),
+        ("Sub", "Sub"), ("Greater", "Greater"), ("Less", "Less"),
         ("GreaterOrEqual", "GreaterEqual"), ("LessOrEqual", "LessEqual"),
         ("BitwiseAnd", "BitwiseAnd"), ("BitwiseOr", "BitwiseOr"), ("BitwiseXor", "BitwiseXor")):
     _binary(_onnx, _tf)
+
+
+@converter("Mul")
+def multiply(node):
+    """A constant per channel goes into the batch norm before it, if there is one."""
+    a, b = node.value(0), _legacy_shape(node, node.value(0), node.value(1))
+    made = rescaled(a, b, None)
+    return binary(node, lambda x, y: call("Mul", x, y)) if made is None else made
 
 
 @converter("Add")
 def add(node):
     """A bias of one number per channel becomes BiasAdd, which fuses with what makes its input."""
     a, b = node.value(0), _legacy_shape(node, node.value(0), node.value(1))
+    made = rescaled(a, None, b)
+    if made is not None:
+        return made
     for x, bias in ((a, b), (b, a)):
         found = bias_of(x, bias)
         if found is not None:

@@ -31,6 +31,38 @@ def batch_normalization(node):
     return Value(_normal(tensor, scale, offset, mean, variance, epsilon), order)
 
 
+def rescaled(value, factor, shift):
+    """The value times a constant per channel plus one, if it is a batch norm that can take them.
+
+    factor, shift: Values, either may be None.  Caffe's networks normalise, then scale."""
+    op = None if value.is_array else value.tensor.op
+    if op is None or op.type != "FusedBatchNormV3" or op.attr("is_training"):
+        return None
+    scale, offset = (t.op.attr("value") if t.op.type == "Const" else None for t in op.inputs[1:3])
+    numbers = [_per_channel(v, value.rank, len(scale)) if scale is not None else None
+               for v in (factor, shift)]
+    if scale is None or offset is None or any(
+            n is None and v is not None for n, v in zip(numbers, (factor, shift))):
+        return None
+    if factor is not None:
+        scale, offset = scale * numbers[0], offset * numbers[0]
+    if shift is not None:
+        offset = offset + numbers[1]
+    made = tf.nn.fused_batch_norm(op.inputs[0], scale, offset, op.inputs[3], op.inputs[4],
+                                  epsilon=op.attr("epsilon"), is_training=False)[0]
+    return Value(made, value.order)
+
+
+def _per_channel(value, rank, channels):
+    """A constant of one number per channel (axis 1 of `rank`) as a vector, else None."""
+    if value is None or not value.is_array or value.rank > rank:
+        return None
+    shape = (1,) * (rank - value.rank) + value.shape
+    if shape != (1, channels) + (1,) * (rank - 2):
+        return None
+    return value.array.reshape(-1)
+
+
 def _normal(x, scale, offset, mean, variance, epsilon):
     wide = variance.dtype
     factor = tf.cast(scale, wide) * tf.rsqrt(variance + scalar(epsilon, variance))
