@@ -21,7 +21,7 @@ MODULES = (
     "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops",
     "linalg_ops", "sparse_ops", "set_ops",
     "activation_ops",
-    "softmax_ops", "conv_ops", "pool_ops", "norm_ops", "random_ops", "nn_ops", "loss_ops",
+    "softmax_ops", "conv_ops", "conv3d_ops", "conv_dilation_ops", "conv_functions", "pool_ops", "norm_ops", "random_ops", "nn_ops", "loss_ops",
     "fused_ops", "fused_elementwise_ops",
     "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
@@ -31,7 +31,7 @@ MODULES = (
     "check_ops", "nest", "regularizers",
     "image_resize_ops", "image_ops", "image_color_ops", "image_box_ops", "image_patch_ops",
     "image_nms_ops", "image_quality_ops", "image_codec_ops", "rnn_cell", "rnn_cell_wrappers", "rnn", "rnn_static",
-    "lstm_ops", "gru_ops", "rnn_fused_cells",
+    "lstm_ops", "gru_ops", "rnn_fused_cells", "ctc_ops", "candidate_sampling_ops",
 )
 
 

@@ -3,8 +3,8 @@
  * Invariants
  *   1. inputs are logits [time, batch, classes]; the blank is the last class (greedy: any).
  *   2. A labelling of U labels has 2U + 1 places, blanks between and around; alpha[t][u] is the log
- *      probability of having read t + 1 frames and being at place u.  Only places from which the end
- *      can still be reached are computed.
+ *      probability of having read t + 1 frames and being at place u.  Only places from which the
+ *      end can still be reached are computed.
  *   3. Sums are in double; alpha is kept for all frames of one row, at most ALPHA_BYTES.
  * Threads: parallel_for over the batch, each worker with its own alpha.
  *
@@ -13,14 +13,17 @@
 #include "common.h"
 
 enum { ALPHA_BYTES = 1 << 30 };
-typedef struct { int32_t T, collapse, merge, ignore_longer, merge_repeated; int64_t blank; } ctc_state;
+typedef struct {
+  int32_t T, collapse, merge, ignore_longer, merge_repeated;
+  int64_t blank;
+} ctc_state;
 
 typedef struct {
   const ctc_state *s;
   pf_ctx *c;
   int64_t time, batch, classes;
   const DLTensor *x, *lengths;
-  const int64_t *start;               /* labels of row b: labels[start[b]] to labels[start[b + 1]] */
+  const int64_t *start;               /* row b's labels begin at start[b], end at start[b + 1] */
   const int32_t *labels;
   DLTensor *loss, *grad;
   char *work;

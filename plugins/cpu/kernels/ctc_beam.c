@@ -1,11 +1,11 @@
 /* ctc_beam.c - CTCBeamSearchDecoder: the most likely labellings by prefix beam search.
  *
  * Invariants
- *   1. An entry is a prefix; entries form a tree, and (parent, label) is found through a hash table.
+ *   1. An entry is a prefix; entries form a tree, (parent, label) is found through a hash table.
  *      newp is its probability after the frame being read, oldp before; an entry with newp.total =
  *      -inf is not in the beam.
- *   2. An entry out of the beam stays as long as one of its extensions is there (`children`), so that
- *      it is the same entry when it comes back.
+ *   2. An entry out of the beam stays as long as one of its extensions is there (`children`), so
+ *      that it is the same entry when it comes back.
  *   3. The beam is a heap whose top is its least likely entry.  At most MAX_ENTRIES live at once.
  * Threads: parallel_for over the batch; every row has its own tree.
  *
@@ -16,7 +16,11 @@
 
 enum { MAX_ENTRIES = 1 << 21, ROOT = 0, NONE = -1 };
 typedef struct { double total, blank, label; } prob;
-typedef struct { prob newp, oldp; int32_t parent, label, children, chain; int8_t live, queued; } entry;
+typedef struct {
+  prob newp, oldp;
+  int32_t parent, label, children, chain;
+  int8_t live, queued;
+} entry;
 typedef struct { int32_t T, merge_repeated; int64_t beam_width, top_paths; } beam_state;
 
 typedef struct {

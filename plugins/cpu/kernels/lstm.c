@@ -2,8 +2,8 @@
  * steps, as one kernel.
  *
  * Invariants
- *   1. w is [inputs + cells, 4 cells]; its columns are the gates in the order i, ci, f, o (V2: i, f,
- *      ci, o).  Outputs i, cs, f, o, ci, co, h are what the gradient needs.
+ *   1. w is [inputs + cells, 4 cells]; its columns are the gates in the order i, ci, f, o (V2: i,
+ *      f, ci, o).  Outputs i, cs, f, o, ci, co, h are what the gradient needs.
  *   2. All time steps' inputs are multiplied by their part of w in one product; only the part of h
  *      is done step by step.  The gradients of w and x are one product each as well.
  *   3. Beyond seq_len_max everything is zero.  As in TF, clipping does not stop the gradient.
