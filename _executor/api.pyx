@@ -220,6 +220,10 @@ cdef class Plan:
         """Bytes of the planned extent, of all buffers in it, and of those alive at once at the worst moment."""
         return dict(planned=self.p.planned_bytes, total=self.p.planned_sum, alive=self.p.planned_least)
 
+    def places(self):
+        """Where each output of a kernel goes, as `python -m pyflow explain --buffers` lists it (list_places)."""
+        return list_places(self.p)
+
     def explain(self):
         """The plan as text: blocks, instructions, slots."""
         return explain_plan(self.p)
@@ -524,12 +528,15 @@ include "api_costs.pxi"
 
 include "api_py_func.pxi"
 
+include "api_hosted.pxi"
+
 def _start():
     cdef pf_error err
     cdef list problems = []
     err.code = 0
     pf_plugin_register(pf_core_plugin(), b"pyflow", collect_problem, <void*>problems, &err)
     pf_plugin_register(&pf_pyfunc_plugin, b"pyflow", collect_problem, <void*>problems, &err)
+    pf_plugin_register(&pf_hosted_plugin, b"pyflow", collect_problem, <void*>problems, &err)
     if err.code or problems:
         raise ImportError("pyflow's own kernels: %s %s" % (err.message.decode("utf-8", "replace"), problems))
 

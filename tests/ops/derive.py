@@ -21,7 +21,7 @@ MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops a
            "string_ops diag_ops "
            "matmul_ops fused_elementwise_ops softmax_ops linalg_ops sparse_ops set_ops "
            "special_ops lookup_ops sparse_segment_ops quantize_ops "
-           "conv_ops pool_ops norm_ops random_ops "
+           "conv_ops conv3d_ops conv_dilation_ops fused_ops pool_ops norm_ops random_ops "
            "lstm_ops gru_ops ctc_ops candidate_sampling_ops pool3d_ops pool_grad_ops "
            "fractional_pool_ops "
            "image_resize_ops image_color_ops image_box_ops image_patch_ops image_nms_ops "

@@ -4,7 +4,7 @@ pyflow.
     python -c "import pyflow, pyflow.framework.op as o; print(*o.registered_ops())" > names
     .venv-tf/bin/python tests/ops/record_opdefs.py $(cat names)
 
-One line of text per op, in the grammar of pyflow's signatures, so that the comparison is by eye
+What is recorded already stays.  One line of text per op, in the grammar of pyflow's signatures, so that the comparison is by eye
 too.
 """
 import json
@@ -34,7 +34,7 @@ def value_of(value, types_pb2):
             found = list(getattr(items, field))
             if found:
                 return [type_name(v, types_pb2) if field == "type" else v.decode() if field == "s"
-                        else v
+                        else float(f"{v:.7g}") if field == "f" else v
                         for v in found]
         return []
     if kind == "shape":
@@ -54,8 +54,9 @@ def record(names):
     listed = op_def_pb2.OpList()
     listed.ParseFromString(session.TF_GetBuffer(session.TF_GetAllOpList()))
     by_name = {op.name: op for op in listed.op}
-    result = {}
-    for name in sorted(names):
+    record_file = HERE / "tf_opdefs.json"
+    result = json.loads(record_file.read_text()) if record_file.exists() else {}
+    for name in names:
         op = by_name.get(name)
         if op is None:
             continue
@@ -64,9 +65,10 @@ def record(names):
         result[name] = {"inputs": [arg_text(a, types_pb2) for a in op.input_arg],
                         "outputs": [arg_text(a, types_pb2) for a in op.output_arg],
                         "attrs": dict(sorted(attrs.items())), "stateful": op.is_stateful}
-    lines = ",\n".join(f"{json.dumps(n)}: {json.dumps(d)}" for n, d in result.items())
-    (HERE / "tf_opdefs.json").write_text("{\n" + lines + "\n}\n")
-    print(f"{len(result)} of {len(names)} ops recorded")
+    lines = ",\n".join(f"{json.dumps(n)}: {json.dumps(d)}" for n, d in sorted(result.items()))
+    record_file.write_text("{\n" + lines + "\n}\n")
+    print(f"{len(result)} ops recorded, {len(set(names) - set(result))} of those asked for are not "
+          "TensorFlow's")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ NO_REFERENCE = [c for c in RUNNABLE if c.op.reference is None]
 def test_runs_with_the_declared_shape(case):
     outputs, found = run_case(case)
     for tensor, got in zip(outputs, found):
-        assert np.asarray(got).dtype == tensor.dtype.base_dtype.as_numpy_dtype
+        assert fetched(got).dtype == tensor.dtype.base_dtype.as_numpy_dtype
         assert tensor.shape.is_compatible_with(np.shape(got))
 
 

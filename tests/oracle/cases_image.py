@@ -271,7 +271,10 @@ op(
         tf.image.non_max_suppression(b, s, 10),
         tf.image.non_max_suppression(b, s, 50, iou_threshold=0.1),
         tf.image.non_max_suppression(b, s, 50, iou_threshold=0.3, score_threshold=0.4),
-        *tf.image.non_max_suppression_padded(b, s, 50, 0.2, 0.5, pad_to_max_output_size=True),
+        *tf.raw_ops.NonMaxSuppressionV4(
+            boxes=b, scores=s, max_output_size=50, iou_threshold=0.2, score_threshold=0.5,
+            pad_to_max_output_size=True,
+        ),
     ],
     Input(windows),
     fractions(40),
@@ -360,3 +363,39 @@ op(
     fractions(2, 18, 21, 1),
     gradient=False,
 )
+
+
+# ------------------------------------------------------------------------------------------- codecs
+def smooth(height, width, channels):
+    """An image that a JPEG file keeps nearly as it is."""
+    y, x, c = np.ogrid[:height, :width, :channels]
+    return Input(lambda rng: ((7 * y + 5 * x) * (1 + c) / 2 % 200 + 20).astype(np.uint8))
+
+
+for name, dtype in {"": np.uint8, "_deep": np.uint16}.items():
+    for depth in (1, 2, 3, 4):
+        op(
+            f"png_{depth}{name}",
+            lambda tf, x, deep=name: [
+                tf.image.decode_png(tf.image.encode_png(x), channels=c, dtype=t)
+                for c in (0, 1, 3, 4)
+                for t in (tf.uint8, tf.uint16)
+            ],
+            ints(0, np.iinfo(dtype).max, 5, 7, depth, dtype=dtype),
+        )
+for depth in (1, 3):
+    op(
+        f"jpeg_{depth}",
+        lambda tf, x: [
+            tf.image.decode_jpeg(
+                tf.image.encode_jpeg(x, **how), channels=c, ratio=r, dct_method="INTEGER_ACCURATE"
+            )
+            for how in ({}, {"quality": 60}, {"chroma_downsampling": False, "progressive": True})
+            for c, r in ((0, 1), (1, 1), (3, 1), (0, 4))
+        ]
+        + [
+            tf.image.extract_jpeg_shape(tf.image.encode_jpeg(x)),
+            tf.image.is_jpeg(tf.image.encode_jpeg(x)),
+        ],
+        smooth(19, 24, depth),
+    )
