@@ -49,7 +49,8 @@ def _load_onnx(path):
     except OSError as e:
         raise UnreadableModel(f"{path}: {e.strerror}") from None
     _say_where(graph, path)
-    return Model(graph, [t.name for t in model.inputs], [t.name for t in model.outputs])
+    inputs, outputs = model.inputs.values(), model.outputs.values()
+    return Model(graph, [t.name for t in inputs], [t.name for t in outputs])
 
 
 def _say_where(graph, path):
