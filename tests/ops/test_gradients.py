@@ -36,6 +36,10 @@ UNCHECKED = {
     "QuantizeAndDequantize": "a staircase; the gradient passes straight through: recorded TF cases",
     "QuantizeAndDequantizeV2": "as QuantizeAndDequantize",
     "QuantizeAndDequantizeV3": "as QuantizeAndDequantize",
+    "FakeQuantWithMinMaxArgs": "a staircase in float32: recorded TF cases",
+    "FakeQuantWithMinMaxVars": "as FakeQuantWithMinMaxArgs",
+    "FakeQuantWithMinMaxVarsPerChannel": "as FakeQuantWithMinMaxArgs",
+    "SparseMatMul": "float32 alone: recorded TF cases",
     "Complex": "complex outputs", "Real": "complex inputs", "Imag": "complex inputs",
     "Conj": "complex inputs",
     "ComplexAbs": "complex inputs", "Angle": "complex inputs",
@@ -43,7 +47,8 @@ UNCHECKED = {
 # Samples at a point where the function jumps, or where TF defines a gradient that is not the
 # limit's
 # (cross entropy: softmax - labels, which is the derivative for labels that sum to 1).
-KINKS = {("DivNoNan", 4), ("Xdivy", 4), ("Xlog1py", 3), ("FloorMod", 4), ("FloorMod", 5), ("TopKV2", 4),
+KINKS = {("DivNoNan", 4), ("Xdivy", 4), ("Xlog1py", 3), ("FloorMod", 4), ("FloorMod", 5),
+         ("TopKV2", 4),
          ("SoftmaxCrossEntropyWithLogits", 0), ("SoftmaxCrossEntropyWithLogits", 3)}
 # Only these first outputs carry gradients in TF; the others are reserve spaces and precomputed
 # gradients.
