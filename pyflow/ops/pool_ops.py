@@ -154,9 +154,12 @@ class MaxPool:
     + ", T: {float, double, int32, uint8, int16, int8, int64, "
     "bfloat16, uint16, half, uint32, uint64} = float")
 class MaxPoolGrad:
-    """Gradient of MaxPool. Its own gradient (MaxPoolGradGrad) is not offered. TF: MaxPoolGrad."""
+    """Gradient of MaxPool. TF: MaxPoolGrad."""
     shape = unchanged
-    gradient = None
+
+    def gradient(op, dz):
+        from pyflow.ops.pool_grad_ops import second_gradient_of_max_pool
+        return second_gradient_of_max_pool(op, dz)
 
     def reference(orig_input, grad, ksize, strides, padding, explicit_paddings, data_format):
         return _max_grad(orig_input, grad, ksize, strides, padding, data_format, explicit_paddings)
@@ -214,9 +217,14 @@ def _scattered(shape, grad, argmax, with_batch):
 @op("MaxPoolGradWithArgmax", inputs="input: T, grad: T, argmax: Targmax", outputs="output: T",
     T=REAL, attrs=ARGMAX + "Targmax: {int32, int64}")
 class MaxPoolGradWithArgmax:
-    """Gradient of MaxPoolWithArgmax. Its own is not offered. TF: MaxPoolGradWithArgmax."""
+    """Gradient of MaxPoolWithArgmax. TF: MaxPoolGradWithArgmax."""
     shape = unchanged
-    gradient = None
+
+    def gradient(op, dz):
+        from pyflow.ops.pool_grad_ops import MaxPoolGradGradWithArgmax
+        names = ("ksize", "strides", "padding", "include_batch_in_index")
+        return [None, MaxPoolGradGradWithArgmax(op.inputs[0], dz, op.inputs[2],
+                                                **{n: op.attr(n) for n in names}), None]
 
     def reference(input, grad, argmax, include_batch_in_index):
         return _scattered(input.shape, grad, argmax, include_batch_in_index)
