@@ -6,8 +6,10 @@ import sys
 def main(argv):
     """Prints missing ops, kernels and types with the fix.  Returns 0 if the model can run."""
     parser = argparse.ArgumentParser(prog="python -m pyflow check", description=__doc__)
-    parser.add_argument("model", help="GraphDef (.pb, .pbtxt) or .meta file")
+    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file or ONNX model (.onnx)")
     path = parser.parse_args(argv).model
+    if path.endswith(".onnx"):
+        return _check_onnx(path)
     import pyflow  # noqa: F401 - registers the ops
     from pyflow.framework import graph as graph_lib
     from pyflow.passes import node
@@ -32,6 +34,24 @@ def main(argv):
         f"{path}: {len(graph.nodes)} nodes, "
         + (f"{len(problems)} problems" if problems else "nothing is missing")
     )
+    return 1 if problems else 0
+
+
+def _check_onnx(path):
+    """The same for an ONNX model: ops without a converter, or what else keeps it from running."""
+    from pyflow.interop import onnx
+    from pyflow.tools import models
+    try:
+        missing, count = onnx.missing_ops(path)
+        problems = [f"no converter for {op}" + _nodes(nodes) for op, nodes in missing.items()]
+        if not problems:
+            models.load(path)
+    except (OSError, onnx.OnnxError, ValueError) as e:
+        problems, count = [str(e)], 0
+    for problem in problems:
+        print(problem)
+    nodes = f"{count} nodes, " if count else ""
+    print(f"{path}: {nodes}" + (f"{len(problems)} problems" if problems else "nothing is missing"))
     return 1 if problems else 0
 
 

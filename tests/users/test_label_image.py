@@ -90,3 +90,19 @@ def test_what_cannot_be_read_is_told(folder):
         done = label_image(folder, *more)
         assert done.returncode == 1 and words in done.stderr.lower() + done.stderr, done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_check_lists_all_that_is_missing(folder):
+    """python -m pyflow check names every op of an ONNX model without a converter at once."""
+    helper = pytest.importorskip("onnx.helper", reason="making the ONNX model needs onnx")
+    x = helper.make_tensor_value_info("x", 1, [1])
+    nodes = [helper.make_node("Foo", ["x"], ["z"], name="f"),
+             helper.make_node("Bar", ["z"], ["y"], domain="mine")]
+    model = helper.make_model(helper.make_graph(nodes, "strange", [x], [x]), opset_imports=[
+        helper.make_opsetid("", 13), helper.make_opsetid("mine", 1)])
+    (folder / "strange.onnx").write_bytes(model.SerializeToString())
+    for name, status, words in [("strange.onnx", 1, ["Foo of opset 13", "mine.Bar", "2 problems"]),
+                                ("model.onnx", 0, ["nothing is missing"])]:
+        command = [sys.executable, "-P", "-m", "pyflow", "check", str(folder / name)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == status and all(w in done.stdout for w in words), done

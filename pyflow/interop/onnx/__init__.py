@@ -18,8 +18,9 @@ Any thread may import models, each into a graph of its own.
 from pyflow.interop.onnx.backend import (Backend, PreparedModel, prepare, run_model, run_node,
                                          supports_device)
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
-from pyflow.interop.onnx.model import ImportedModel, import_model, supported_ops
+from pyflow.interop.onnx.model import (ImportedModel, import_model, missing_ops,
+                                        supported_ops)
 
 __all__ = ["Backend", "ImportedModel", "NeedsConstant", "OnnxError", "PreparedModel",
-           "UnsupportedError", "import_model", "prepare", "run_model", "run_node",
+           "UnsupportedError", "import_model", "missing_ops", "prepare", "run_model", "run_node",
            "supported_ops", "supports_device"]

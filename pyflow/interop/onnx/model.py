@@ -96,3 +96,26 @@ def _bound(value, name, declared):
 def supported_ops():
     """Names of the ops that have a converter, "domain.Op" outside of ai.onnx, sorted."""
     return [f"{domain}.{name}" if domain else name for domain, name in registry.names()]
+
+
+def missing_ops(model, folder=None):
+    """What a model needs that pyflow does not have, without importing it.
+
+    Returns ({"Op of opset 13": [names of nodes]}, number of nodes, those of bodies included).
+    Raises OnnxError for what is no model.
+    """
+    proto, _ = load(model, folder)
+    own = {(f.domain, f.name) for f in proto.functions}
+    opsets = {entry.domain: int(entry.version) for entry in proto.opset_import}
+    missing, count, todo = {}, 0, [proto.graph] if proto.graph is not None else []
+    while todo:
+        for node in todo.pop().node:
+            count += 1
+            todo += [g for a in node.attribute for g in [a.g, *a.graphs] if g is not None]
+            domain = "" if node.domain == "ai.onnx" else node.domain
+            opset = opsets.get(node.domain, opsets.get(domain, 0))
+            if (node.domain, node.op_type) not in own \
+                    and registry.find(domain, node.op_type, opset) is None:
+                title = f"{domain + '.' if domain else ''}{node.op_type} of opset {opset}"
+                missing.setdefault(title, []).append(node.name or next(iter(node.output), "?"))
+    return missing, count
