@@ -73,6 +73,31 @@ cdef str explain_places(pf_plan* p, uint32_t i):
             out.append("heap")
     return " [%s]" % ", ".join(out)
 
+cdef list list_places(pf_plan* p):
+    """(node, op, port, bytes, how, offset, input, buffer, first, last) of each output of the root frame's kernel calls, in order;
+    how: "planned", "in place", "shares", "heap"; offset, input, buffer: None if there is none; first, last: nodes between which
+    the buffer is alive."""
+    cdef pf_instr* ins
+    cdef pf_place* place
+    cdef uint32_t i, k, b
+    cdef pf_frame_def* root = p.frames
+    out = []
+    for b in range(root.block_begin, root.block_begin + root.n_blocks):
+        for i in range(p.blocks[b].begin, p.blocks[b].end):
+            ins = p.instrs + i
+            if ins.kind != PF_I_CALL:
+                continue
+            for k in range(ins.n_out):
+                place = p.places + ins.aux + k
+                how = ("in place" if place.how == PF_PUT_REUSE else "shares" if place.how == PF_PUT_ALIAS else
+                       "planned" if place.how == PF_PUT_PLACE and ins.flags & PF_F_PLACED else "heap")
+                out.append((text_of(p.nodes[ins.node].name), text_of(p.nodes[ins.node].op), k, place.bytes, how,
+                            place.offset if how == "planned" else None, place.input if place.input >= 0 else None,
+                            place.buffer if place.buffer >= 0 else None,
+                            text_of(p.nodes[p.instrs[place.first].node].name) if place.first >= 0 else None,
+                            text_of(p.nodes[p.instrs[place.last].node].name) if place.last >= 0 else None))
+    return out
+
 # ---------------------------------------------------------------- shapes of ops declared in C
 def infer_shapes(bytes graph_def, str node, list dims, dict consts):
     """Shapes of the outputs of `node` in a graph whose inputs have the given dims (None: unknown rank; -1: unknown size).

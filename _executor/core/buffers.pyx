@@ -226,10 +226,14 @@ cdef void plan_output(Planner* q, pf_instr* ins, int32_t k, int32_t at, pf_place
     place.input = -1
     place.offset = -1
     place.bytes = max(bytes, 0)
+    place.buffer = -1
+    place.first = -1
+    place.last = -1
     if k == 0 and ins.n_in and is_alias(c, node):
         place.how = PF_PUT_ALIAS
         place.input = 0
-        hold(q, ins.out_slot, q.buffer[e[0] & <uint32_t>PF_IN_SLOT])
+        place.buffer = q.buffer[e[0] & <uint32_t>PF_IN_SLOT]
+        hold(q, ins.out_slot, place.buffer)
         return
     if bytes < PF_PLACE_BYTES or c.plan.nodes[node].home != NULL:
         return
@@ -237,11 +241,13 @@ cdef void plan_output(Planner* q, pf_instr* ins, int32_t k, int32_t at, pf_place
     if from_ >= 0:
         place.how = PF_PUT_REUSE
         place.input = from_
-        hold(q, ins.out_slot, q.buffer[e[from_] & <uint32_t>PF_IN_SLOT])
+        place.buffer = q.buffer[e[from_] & <uint32_t>PF_IN_SLOT]
+        hold(q, ins.out_slot, place.buffer)
         return
     b = new_buffer(q, bytes, at)
     hold(q, ins.out_slot + <uint32_t>k, b)
     place.how = PF_PUT_PLACE
+    place.buffer = b
     q.of_place[place - q.p.places] = b
 
 cdef void read_inputs(Planner* q, pf_instr* ins, int32_t at) noexcept nogil:
@@ -375,6 +381,9 @@ cdef void settle(Planner* q) noexcept nogil:
             continue
         for k in range(<int32_t>ins.n_out):
             place = q.p.places + ins.aux + k
+            if place.buffer >= 0:
+                place.first = q.order[q.buffers[place.buffer].begin]
+                place.last = q.order[q.buffers[place.buffer].end]
             if place.how != PF_PUT_PLACE:
                 continue
             b = q.of_place[ins.aux + <uint32_t>k]

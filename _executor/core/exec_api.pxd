@@ -90,6 +90,7 @@ cdef extern from "pf_core.h" nogil:
     ctypedef struct pf_place:
         int64_t offset, bytes
         int32_t how, input
+        int32_t buffer, first, last
     ctypedef struct pf_extent
     ctypedef struct pf_plan:
         pf_a32 refs, lock

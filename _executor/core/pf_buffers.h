@@ -24,6 +24,7 @@ enum { PF_PUT_HEAP, PF_PUT_PLACE, PF_PUT_REUSE, PF_PUT_ALIAS };
 typedef struct pf_place {
   int64_t offset, bytes;        /* bytes: 0 if not known while planning */
   int32_t how, input;           /* REUSE, ALIAS: of this input */
+  int32_t buffer, first, last;  /* its buffer's number, or -1: alive from the instruction `first` to `last` */
 } pf_place;
 
 typedef struct pf_extent {

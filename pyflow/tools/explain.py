@@ -1,4 +1,5 @@
-"""python -m pyflow explain FILE [--dot]: a graph, checkpoint or error code in readable form."""
+"""python -m pyflow explain FILE [--dot | --buffers]: a graph, checkpoint or error code in readable
+form; or where the outputs of its kernels would lie, and what is written in place."""
 import argparse
 import difflib
 import os
@@ -51,6 +52,14 @@ def main(argv):
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
     parser.add_argument("--rewritten", action="store_true",
                         help="the graph after constant folding, merging and simplification")
+    parser.add_argument("--buffers", action="store_true",
+                        help="the plan of the intermediate buffers: places, sizes, lifetimes, what"
+                             " is written in place")
+    parser.add_argument("--fetch", metavar="NAMES", default="",
+                        help="for --buffers: what is fetched, with commas; default: all that nobody"
+                             " reads")
+    parser.add_argument("--batch", metavar="N", type=int,
+                        help="for --buffers: stands for the unknown sizes of placeholders")
     args = parser.parse_args(argv)
     if args.file.upper() in CODES and not os.path.exists(args.file):
         print(f"{args.file.upper()}: {CODES[args.file.upper()]}")
@@ -68,6 +77,8 @@ def main(argv):
     prefix = path[:-6] if path.endswith(".index") else path
     if checkpoint.checkpoint_exists(prefix):
         return _explain_checkpoint(checkpoint.CheckpointReader(prefix))
+    if args.buffers:
+        return _explain_buffers(path, [n for n in args.fetch.split(",") if n], args.batch)
     return _explain_graph(path, args.dot, args.rewritten)
 
 
@@ -100,6 +111,20 @@ def _summary(reader, entry):
         value = value.astype(np.float64)
         return f"mean {value.mean():.4g} std {value.std():.4g} NaNs {int(np.isnan(value).sum())}"
     return ""
+
+
+def _explain_buffers(path, fetches, batch):
+    import pyflow  # noqa: F401 - registers the ops
+    from pyflow.framework import errors
+    from pyflow.tools import buffers, files
+    try:
+        message, _ = files.read_graph(path)
+        for line in buffers.lines(message, fetches, batch):
+            print(line)
+    except (files.UnreadableModel, errors.OpError, ValueError, KeyError, TypeError) as e:
+        print(e.args[0] if isinstance(e, KeyError) else e, file=sys.stderr)
+        return 1
+    return 0
 
 
 def _explain_graph(path, as_dot, as_rewritten):

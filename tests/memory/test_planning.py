@@ -101,7 +101,7 @@ def test_memory_comes_back():
 def test_explain_says_where_outputs_go():
     with tf.Graph().as_default(), _session(1) as session:
         x = tf.get_variable("x", [512, 512], initializer=tf.ones_initializer())
-        product = tf.matmul(x, x, name="product")
+        product = tf.cumsum(x, name="product")             # not fused with what follows
         flat = tf.reshape(tf.nn.relu(product, name="positive"), [-1], name="flat")
         total = tf.reduce_sum(flat * flat, name="total")
         fetched = tf.matmul(x, x, transpose_a=True, name="fetched")
