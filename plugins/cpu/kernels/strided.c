@@ -3,13 +3,16 @@
  *
  *   runs       innermost dimension contiguous on both sides: memcpy; runs of 2, 4, 8, 16 bytes
  *              become one element
- *   transpose  dst contiguous in one dimension, src in another: tiles of 32 x 32, staged so that
- *              power-of-two strides do not thrash the cache
+ *   transpose  dst contiguous in one dimension, src in another: transpose.c, piece by piece
  *   strided    anything else, zero strides (broadcast) included
  */
 #include "strided.h"
+#include "transpose.h"
+#include <stdlib.h>
 
-enum { TILE = 32 };
+/* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds; past
+ * them: long runs of src, and of dst. */
+enum { COLUMNS = 128, PIECE = 512, STREAM_COLUMNS = 2048, STREAM_PIECE = 128 };
 typedef struct { char b[16]; } e16;
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
@@ -58,18 +61,6 @@ static void widen(pf_box *b) {
       PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[-i]; \
     } else \
       for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
-  } \
-  static void transpose_##NAME(char *dst, const char *src, int64_t ni, int64_t nj, int64_t dj, \
-                               int64_t si) { \
-    T *d = (T *)dst, tile[TILE][TILE]; \
-    const T *s = (const T *)src; /* whole lines in, whole lines out */ \
-    for (int64_t i0 = 0; i0 < ni; i0 += TILE) { \
-      int64_t m = PF_MIN(ni - i0, TILE); \
-      for (int64_t i = 0; i < m; i++) \
-        for (int64_t j = 0; j < nj; j++) tile[i][j] = s[(i0 + i) * si + j]; \
-      for (int64_t j = 0; j < nj; j++) \
-        for (int64_t i = 0; i < m; i++) d[j * dj + i0 + i] = tile[i][j]; \
-    } \
   }
 STRIDED(uint8_t, 1)
 STRIDED(uint16_t, 2)
@@ -91,7 +82,10 @@ typedef struct {
   const char *src;
   int64_t n, ds, ss;               /* the innermost loop */
   int32_t outer[PF_BOX_DIMS], n_outer;  /* the other dimensions, outermost first */
-  int64_t nj, dj, sj, tiles;       /* transpose: second inner dimension, and its tiles (else 1) */
+  int64_t nj, dj, columns, tiles;  /* transpose: second inner dimension, pieces of it; all pieces */
+  int64_t piece, width;            /* elements of a piece in both dimensions */
+  const pf_mover *move;            /* transpose, or stores past the caches; else NULL */
+  int32_t stream;
 } copy_task;
 
 static void copy_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -106,11 +100,14 @@ static void copy_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
   while (lo < hi) {
     if (t->nj) {
-      int64_t j = tile * TILE;
-      BY_SIZE(transpose, b->esize, t->dst + (d + j * t->dj) * b->esize, t->src + (s + j) * b->esize,
-              t->n, PF_MIN(TILE, t->nj - j), t->dj, t->ss);
+      int64_t j = tile % t->columns * t->width, i = tile / t->columns * t->piece;
+      t->move->transpose(b->esize, t->src + (s + i * t->ss + j) * b->esize, t->ss,
+                         t->dst + (d + j * t->dj + i) * b->esize, t->dj,
+                         PF_MIN(t->piece, t->n - i), PF_MIN(t->width, t->nj - j), t->stream);
     } else if (t->ds == 1 && t->ss == 1) {
-      memcpy(t->dst + d * b->esize, t->src + s * b->esize, (size_t)(t->n * b->esize));
+      if (t->stream)
+        t->move->copy(t->src + s * b->esize, t->dst + d * b->esize, t->n * b->esize);
+      else memcpy(t->dst + d * b->esize, t->src + s * b->esize, (size_t)(t->n * b->esize));
     } else {
       BY_SIZE(strided, b->esize, t->dst + d * b->esize, t->src + s * b->esize, t->n, t->ds, t->ss);
     }
@@ -124,6 +121,7 @@ static void copy_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
       d -= b->dst_stride[i] * at[k], s -= b->src_stride[i] * at[k], at[k] = 0;
     }
   }
+  if (t->stream) t->move->fence();
 }
 
 static pf_status copy_strings(pf_ctx *c, const pf_box *b, DLTensor *dst, const DLTensor *src) {
@@ -140,11 +138,32 @@ static pf_status copy_strings(pf_ctx *c, const pf_box *b, DLTensor *dst, const D
   return PF_OK;
 }
 
-typedef struct { char *dst; const char *src; } flat_task;
+typedef struct { char *dst; const char *src; const pf_mover *move; } flat_task;
 static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const flat_task *t = (const flat_task *)arg;
   (void)worker;
-  memcpy(t->dst + lo, t->src + lo, (size_t)(hi - lo));
+  if (!t->move) { memcpy(t->dst + lo, t->src + lo, (size_t)(hi - lo)); return; }
+  t->move->copy(t->src + lo, t->dst + lo, hi - lo);
+  t->move->fence();
+}
+
+/* Runs are read as they lie, one behind the other: writes past the caches do not mind the jumps. */
+static void read_in_order(copy_task *t) {
+  for (int32_t k = 1; k < t->n_outer; k++)
+    for (int32_t m = k; m > 0; m--) {
+      int32_t a = t->outer[m - 1], b = t->outer[m];
+      if (llabs(t->b->src_stride[a]) >= llabs(t->b->src_stride[b])) break;
+      t->outer[m - 1] = b, t->outer[m] = a;
+    }
+}
+
+static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
+  int64_t width = t->stream ? STREAM_COLUMNS : COLUMNS, piece = t->stream ? STREAM_PIECE : PIECE;
+  t->nj = nj, t->dj = dj;
+  t->piece = PF_MIN(t->n, piece * PF_MAX(1, width / nj)); /* narrow planes: as many elements */
+  t->width = PF_MIN(nj, width * PF_MAX(1, piece / t->n));
+  t->columns = (nj + t->width - 1) / t->width;
+  t->tiles = t->columns * ((t->n + t->piece - 1) / t->piece);
 }
 
 pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTensor *src) {
@@ -163,17 +182,19 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
       if (i != inner && b.src_stride[i] == 1) second = i;
   t.n = b.shape[inner], t.ds = b.dst_stride[inner], t.ss = b.src_stride[inner];
   if (b.nd == 1 && t.ds == 1 && t.ss == 1) {
-    flat_task f = {t.dst + b.dst_at * b.esize, t.src + b.src_at * b.esize};
+    flat_task f = {t.dst + b.dst_at * b.esize, t.src + b.src_at * b.esize,
+                   t.n * b.esize >= PF_STREAM_BYTES ? pf_movers() : NULL};
     return pf_parallel(c, t.n * b.esize, 16 * PF_GRAIN, flat_range, &f);
   }
-  if (second >= 0) {
-    t.nj = b.shape[second], t.dj = b.dst_stride[second];
-    t.tiles = (t.nj + TILE - 1) / TILE;
-  }
+  int64_t bytes = pf_product(b.shape, 0, b.nd) * b.esize;
+  t.stream = bytes >= PF_STREAM_BYTES && (second >= 0 || t.n * b.esize >= 128);
+  t.move = second >= 0 || t.stream ? pf_movers() : NULL;
+  if (second >= 0) plan_pieces(&t, b.shape[second], b.dst_stride[second]);
   int64_t rows = t.tiles;
   for (int32_t i = 0; i < b.nd; i++)
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
-  return pf_parallel(c, rows, pf_grain(t.n * (second >= 0 ? TILE : 1)), copy_range, &t);
+  if (t.stream) read_in_order(&t);
+  return pf_parallel(c, rows, pf_grain(second >= 0 ? t.piece * t.width : t.n), copy_range, &t);
 }
 
 pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize) {

@@ -1,0 +1,36 @@
+/* transpose.h - moving blocks of memory: transposed regions, and runs stored past the caches.
+ *
+ * The functions are compiled per instruction set (transpose.c); `pf_movers()` gives the set in use.
+ * `stream` asks for non-temporal stores where whole lines are written; who asks calls `fence` before
+ * others read.
+ * Threads: pure; they write only y.
+ */
+#ifndef PF_CPU_TRANSPOSE_H
+#define PF_CPU_TRANSPOSE_H
+#include "common.h"
+#include "isa.h"
+
+enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
+
+typedef struct {
+  /* y[j * ldy + i] = x[i * ldx + j], i < ni, j < nj; strides in elements of esize bytes */
+  void (*transpose)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
+                    int64_t nj, int32_t stream);
+  void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
+  void (*fence)(void);
+} pf_mover;
+
+extern const pf_mover pf_mover_baseline;
+#ifdef PF_HAVE_AVX2
+extern const pf_mover pf_mover_avx2, pf_mover_avx512;
+#endif
+PF_LOCAL const pf_mover *pf_movers(void) {
+#ifdef PF_HAVE_AVX2
+  int isa = pf_cpu_isa();
+  return isa == PF_ISA_LEVEL_AVX512 ? &pf_mover_avx512
+         : isa == PF_ISA_LEVEL_AVX2 ? &pf_mover_avx2 : &pf_mover_baseline;
+#else
+  return &pf_mover_baseline;
+#endif
+}
+#endif
