@@ -457,10 +457,21 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data
     TF: nn.depthwise_conv2d.
     Dtypes, shapes, errors: as op DepthwiseConv2dNative."""
     data_format = data_format or "NHWC"
+    from pyflow.ops.conv_functions import over_blocks
     rates = four_entries(dilations if dilations is not None else rate, data_format, "rate")
+    planes = data_format == "NCHW"
     with graph.name_scope(name, "depthwise", [input, filter]) as scope:
-        return DepthwiseConv2dNative(input, filter, strides=list(strides), padding=padding,
-                                     data_format=data_format, dilations=rates, name=scope)
+        input, filter = graph.convert_to_tensor(input), graph.convert_to_tensor(filter)
+
+        def convolve(x, padding, rates, name):
+            padding, explicit = explicit_padding(padding, data_format)
+            return DepthwiseConv2dNative(
+                x, filter, strides=list(strides), padding=padding, explicit_paddings=explicit,
+                data_format=data_format, dilations=four_entries(rates, data_format, "rate"),
+                name=name)
+
+        rates = rates[2:] if planes else rates[1:3]
+        return over_blocks(input, rates, padding, filter.shape[:2], planes, convolve, scope)
 
 
 def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
@@ -468,8 +479,32 @@ def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
                             name=None):
     """The op behind `nn.depthwise_conv2d`. TF: nn.depthwise_conv2d_native.
     Dtypes, shapes, errors: as op DepthwiseConv2dNative."""
+    padding, explicit = explicit_padding(padding, data_format)
     return DepthwiseConv2dNative(input, filter, strides=list(strides), padding=padding,
-                                 data_format=data_format, dilations=list(dilations), name=name)
+                                 explicit_paddings=explicit, data_format=data_format,
+                                 dilations=list(dilations), name=name)
+
+
+def depthwise_conv2d_backprop_input(input_sizes, filter, out_backprop, strides, padding,
+                                    data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
+    """Gradient of a depthwise convolution with respect to its input.
+    TF: nn.depthwise_conv2d_backprop_input.
+    Dtypes, shapes, errors: as op DepthwiseConv2dNativeBackpropInput."""
+    padding, explicit = explicit_padding(padding, data_format)
+    return DepthwiseConv2dNativeBackpropInput(
+        input_sizes, filter, out_backprop, strides=list(strides), padding=padding,
+        explicit_paddings=explicit, data_format=data_format, dilations=list(dilations), name=name)
+
+
+def depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
+                                     data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
+    """Gradient of a depthwise convolution with respect to its filter.
+    TF: nn.depthwise_conv2d_backprop_filter.
+    Dtypes, shapes, errors: as op DepthwiseConv2dNativeBackpropFilter."""
+    padding, explicit = explicit_padding(padding, data_format)
+    return DepthwiseConv2dNativeBackpropFilter(
+        input, filter_sizes, out_backprop, strides=list(strides), padding=padding,
+        explicit_paddings=explicit, data_format=data_format, dilations=list(dilations), name=name)
 
 
 def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, rate=None,
@@ -491,25 +526,8 @@ def atrous_conv2d(value, filters, rate, padding, name=None):
     """Convolution with holes: dilation `rate` in both dimensions. TF: nn.atrous_conv2d.
     value: floats [batch, h, w, in]; filters: [fh, fw, in, out]. TypeError for other dtypes,
     ValueError for shapes that do not fit."""
-    return conv2d(value, filters, [1, 1, 1, 1], padding, dilations=[1, rate, rate, 1],
-                  name=name or "convolution")
-
-
-def convolution(input, filter, padding, strides=None, dilation_rate=None, name=None,
-                data_format=None,
-                filters=None, dilations=None):
-    """Convolution of images (rank 4) with strides or dilations per dimension.
-    TF: nn.convolution.
-    input: floats [batch, 1 to 3 spatial sizes, in]; filter: [as many sizes, in, out]. TypeError
-    for other dtypes, ValueError for shapes that do not fit."""
-    from pyflow.ops.reduction_ops import one_of
-    filter = one_of(filter, filters, "filter", "filters")
-    rates = one_of(dilations, dilation_rate, "dilations", "dilation_rate")
-    data_format = data_format or "NHWC"
-    return conv2d(input, filter, four_entries(strides, data_format, "strides"), padding,
-                  data_format=data_format,
-                  dilations=four_entries(rates, data_format, "dilations"),
-                  name=name or "convolution")
+    from pyflow.ops.conv_functions import convolution
+    return convolution(value, filters, padding, dilation_rate=[rate, rate], name=name)
 
 
 def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu=None,
@@ -539,5 +557,9 @@ PUBLIC = {
     "nn.conv2d_backprop_filter": conv2d_backprop_filter, "nn.conv2d_transpose": conv2d_transpose,
     "nn.deconv2d": conv2d_transpose, "nn.depthwise_conv2d": depthwise_conv2d,
     "nn.depthwise_conv2d_native": depthwise_conv2d_native, "nn.separable_conv2d": separable_conv2d,
-    "nn.atrous_conv2d": atrous_conv2d, "nn.convolution": convolution, "nn.conv1d": conv1d,
+    "nn.atrous_conv2d": atrous_conv2d, "nn.conv1d": conv1d,
+    "nn.depthwise_conv2d_backprop_input": depthwise_conv2d_backprop_input,
+    "nn.depthwise_conv2d_native_backprop_input": depthwise_conv2d_backprop_input,
+    "nn.depthwise_conv2d_backprop_filter": depthwise_conv2d_backprop_filter,
+    "nn.depthwise_conv2d_native_backprop_filter": depthwise_conv2d_backprop_filter,
 }

@@ -13,12 +13,16 @@
 typedef struct {
   int64_t n, h, w, c, kh, kw, fc, oc, oh, ow;  /* fc: input channels of one group */
   int64_t sh, sw, dh, dw, pt, pl, groups;
+  /* where image i lies: volumes of `depth` images each; elements from image to image, and from volume
+   * to volume */
+  int64_t depth, x_image, x_volume, y_image, y_volume;
 } pf_conv;
 
 typedef struct {                       /* one pass: `in` is read in windows, `out` written */
   const pf_conv *g;
   const void *x, *f, *dy;              /* whatever the pass reads */
   void *out;
+  int add;                             /* to what `out` holds; not depthwise */
   const void *packed;                  /* forward: f as pf_conv_pack leaves it, or NULL */
   const pf_epilogue *after;            /* forward: what follows the sum, or NULL */
 } pf_conv_call;
@@ -46,16 +50,37 @@ PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) {
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
+/* Image i of x, of y; in elements. */
+PF_LOCAL int64_t pf_conv_x_at(const pf_conv *g, int64_t i) {
+  return i / g->depth * g->x_volume + i % g->depth * g->x_image;
+}
+PF_LOCAL int64_t pf_conv_y_at(const pf_conv *g, int64_t i) {
+  return i / g->depth * g->y_volume + i % g->depth * g->y_image;
+}
+/* Images without gaps, in x and y. */
+PF_LOCAL void pf_conv_pack_images(pf_conv *g) {
+  g->depth = PF_MAX(g->n, 1);
+  g->x_image = g->h * g->w * g->c;
+  g->y_image = g->oh * g->ow * g->oc;
+  g->x_volume = g->y_volume = 0;
+}
+PF_LOCAL int pf_conv_compact(const pf_conv *g) {
+  return g->n == 1 || (g->depth >= g->n && g->x_image == g->h * g->w * g->c &&
+                       g->y_image == g->oh * g->ow * g->oc);
+}
+
 /* 1x1 filters without stride or padding see no rows: the pixels of all images in rows of about 64,
  * a multiple of `step`.  Returns the pixels of the last row; 0: g = *from, not that kind. */
 PF_LOCAL int64_t pf_conv_flatten(const pf_conv *from, int64_t step, pf_conv *g) {
   *g = *from;
   if (g->kh * g->kw != 1 || g->sh * g->sw != 1 || g->h != g->oh || g->w != g->ow || g->pt || g->pl)
     return 0;
+  if (!pf_conv_compact(g)) return 0;
   int64_t pixels = g->n * g->h * g->w, rows = (pixels + 63) / 64;
   g->w = g->ow = ((pixels + rows - 1) / rows + step - 1) / step * step;
   g->h = g->oh = (pixels + g->w - 1) / g->w;
   g->n = 1;
+  pf_conv_pack_images(g);
   return pixels - (g->h - 1) * g->w;
 }
 

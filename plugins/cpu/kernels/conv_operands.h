@@ -51,6 +51,7 @@ static pf_status conv_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, con
       !pf_mul(room, 64 * PF_MAX(g->c, PF_MAX(g->oc, 1)), &room))
     return PF_INVALID(c, "convolution of %s with filter %s is too large", pf_shape_text(x, 4).s,
                       pf_shape_text(f, 4).s);
+  pf_conv_pack_images(g);
   return PF_OK;
 }
 
@@ -217,10 +218,10 @@ static pf_status fused_after(pf_ctx *c, const conv_state *s, pf_conv_call *call,
     PF_TRY(load(c, &s->w, bias, 0, 0, 0, &e[0].col_bias));
   }
   if (f->add) {
-    if (!pf_same_shape(c->in[3], r->t))
+    if (!pf_same_shape(c->in[2 + f->bias], r->t))
       return PF_INVALID(c, "the tensor to add must have the result's shape %s, got %s",
-                        PF_SHAPE(r->t).s, PF_SHAPE(c->in[3]).s);
-    PF_TRY(load(c, &s->w, c->in[3], 0, 0, 0, &e[0].side));
+                        PF_SHAPE(r->t).s, PF_SHAPE(c->in[2 + f->bias]).s);
+    PF_TRY(load(c, &s->w, c->in[2 + f->bias], 0, 0, 0, &e[0].side));
     if (is_turned(&s->w, r)) {
       e[1] = (pf_epilogue){.act = f->act, .alpha = f->alpha, .side = e[0].side};
       e[0] = (pf_epilogue){.col_bias = e[0].col_bias};

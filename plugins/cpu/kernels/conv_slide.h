@@ -27,6 +27,8 @@ typedef struct {
   T *out;
   int64_t sh, sw, sc;                  /* source height, width, channels */
   int64_t oh, ow, oc;                  /* output height, width, channels */
+  int64_t (*src_at)(const pf_conv *g, int64_t image), (*out_at)(const pf_conv *g, int64_t image);
+  int add;                             /* to what the output holds */
   int64_t last_cols;                   /* pixels of the last output row; 0: as of the others */
   int64_t groups, gsc, goc;            /* channels per group */
   int64_t o_step_h, o_step_w;          /* output step of a phase */
@@ -119,7 +121,7 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u_firs
        .len = ph->len,
        .c_px = s->o_step_w * s->oc,
        .cols = (int)PF_MIN((int64_t)nv * VL, s->goc - j),
-       .add = u0 > 0,
+       .add = u0 > 0 || s->add,
        .last = s->after && u1 == ph->runs};
   TILE(set_after)(s->after, channel, &t);
   for (int64_t y = 0; y < p->nrow; y++) {
@@ -181,7 +183,7 @@ static void TILE(run_dots)(const TILE(patch) *p) {
     }
     for (int64_t k = 0; k < s->goc; k++) {
       TILE(dot_pixels)(ph, a, ph->packed + k * ph->runs * ph->len, sums);
-      for (int r = 0; r < n; r++) c[r][k] = sums[r];
+      for (int r = 0; r < n; r++) c[r][k] = s->add ? c[r][k] + sums[r] : sums[r];
     }
   }
 }
@@ -225,13 +227,13 @@ static void TILE(run_phase)(const TILE(patch) *p) {
 static TILE(patch) TILE(open_patch)(const TILE(slide) *s, int64_t task) {
   int64_t image = task / s->tasks_per_image, r0 = task % s->tasks_per_image * s->rows;
   TILE(patch) p = {.s = s,
-       .image = s->out + image * s->oh * s->ow * s->oc,
+       .image = s->out + s->out_at(s->g, image),
        .r0 = r0,
        .r1 = PF_MIN(r0 + s->rows, s->oh),
        .top = s->row0(s->g, r0),
        .pitch = (s->padded ? s->strip_cols : s->sw) * s->sc};
   if (!s->padded)
-    p.strip = s->src + ((image * s->sh + p.top) * s->sw + s->strip_w0) * s->sc;
+    p.strip = s->src + s->src_at(s->g, image) + (p.top * s->sw + s->strip_w0) * s->sc;
   return p;
 }
 
@@ -241,7 +243,7 @@ static void TILE(row_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     TILE(patch) p = TILE(open_patch)(s, task);
     if (s->padded) {
       T *strip = s->strips + worker * s->strip_size;
-      const T *src = s->src + task / s->tasks_per_image * s->sh * s->sw * s->sc;
+      const T *src = s->src + s->src_at(s->g, task / s->tasks_per_image);
       pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), p.top,
                     s->row1(s->g, p.r1 - 1) - p.top + 1, s->strip_w0, s->strip_cols,
                     (char *)strip);
@@ -375,7 +377,7 @@ static void TILE(pad_bands)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   (void)worker;
   for (int64_t band = lo; band < hi; band++) {
     int64_t image = band / bands, r0 = band % bands * BAND_ROWS;
-    const T *src = s->src + (s->image0 + image) * s->sh * s->sw * s->sc;
+    const T *src = s->src + s->src_at(s->g, s->image0 + image);
     T *to = s->strips + image * s->strip_size + r0 * s->strip_cols * s->sc;
     pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top + r0,
                   PF_MIN(BAND_ROWS, rows - r0), s->strip_w0, s->strip_cols, (char *)to);

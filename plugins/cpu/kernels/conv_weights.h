@@ -21,6 +21,7 @@ typedef struct {
   T *slots;                            /* strips: dy, then x where it is copied */
   int64_t first, count;                /* by tile: the strips in slots */
   T *out;                              /* [parts][groups? k][oc] */
+  int add;                             /* to what `out` holds */
   int64_t parts, tiles;                /* tiles: (group, panel, rows of k) */
 } TILE(weights);
 
@@ -97,9 +98,9 @@ static TILE(view) TILE(view_of)(const TILE(weights) *s, int64_t strip, const T *
   v.pixels = v.images * v.nrow * g->ow;
   if (s->flat && r0 + v.nrow == g->oh) v.pixels += s->last_cols - g->ow;
   v.x = s->copy_x ? slot + s->dy_size
-                  : s->x + (image * g->h * g->w + v.top * g->w - g->pl) * g->c;
+                  : s->x + pf_conv_x_at(g, image) + (v.top * g->w - g->pl) * g->c;
   v.row_step = (s->copy_x ? s->strip_cols : g->w) * g->c * g->sh;
-  v.image_step = s->copy_x ? s->x_image : g->h * g->w * g->c;
+  v.image_step = s->copy_x ? s->x_image : g->x_image;
   return v;
 }
 
@@ -119,9 +120,9 @@ static void TILE(fill_slot)(const TILE(weights) *s, int64_t strip, T *slot) {
   TILE(view) v = TILE(view_of)(s, strip, slot);
   int64_t image = strip / s->strips_per_image * s->images,
           r0 = strip % s->strips_per_image * s->rows;
-  TILE(pack_dy)(s, &v, s->dy + (image * g->oh + r0) * g->ow * g->oc, slot);
+  TILE(pack_dy)(s, &v, s->dy + pf_conv_y_at(g, image) + r0 * g->ow * g->oc, slot);
   for (int64_t i = 0; s->copy_x && i < v.images; i++)
-    pf_copy_strip((const char *)(s->x + (image + i) * g->h * g->w * g->c), g->h, g->w,
+    pf_copy_strip((const char *)(s->x + pf_conv_x_at(g, image + i)), g->h, g->w,
                   g->c * (int64_t)sizeof(T), v.top,
                   (v.nrow - 1) * g->sh + (g->kh - 1) * g->dh + 1, -g->pl, s->strip_cols,
                   (char *)(slot + s->dy_size + i * s->x_image));
@@ -206,7 +207,7 @@ static void TILE(weights_by_tile)(void *arg, int64_t lo, int64_t hi, int32_t wor
   (void)worker;
   for (int64_t i = 0; i < s->count; i++) {
     TILE(view) v = TILE(view_of)(s, s->first + i, s->slots + i * s->slot_size);
-    for (int64_t t = lo; t < hi; t++) TILE(run_weight_tile)(s, &v, t, s->out, s->first + i > 0);
+    for (int64_t t = lo; t < hi; t++) TILE(run_weight_tile)(s, &v, t, s->out, s->add || s->first + i > 0);
   }
 }
 
@@ -231,7 +232,7 @@ static void TILE(size_strips)(TILE(weights) *s) {
   const pf_conv *g = s->g;
   int64_t row = (g->sh * s->strip_cols * g->c + g->ow * s->width * g->groups) * (int64_t)sizeof(T);
   int64_t most = PF_MAX(PF_MIN(STRIP_BYTES / PF_MAX(row, 1), MAX_STRIP_ROWS), 1);
-  s->images = PF_MAX(PF_MIN(most / g->oh, g->n), 1);
+  s->images = pf_conv_compact(g) ? PF_MAX(PF_MIN(most / g->oh, g->n), 1) : 1;
   s->rows = PF_MIN(most, g->oh);
   s->strips_per_image = (g->oh + s->rows - 1) / s->rows;
   s->rows = (g->oh + s->strips_per_image - 1) / s->strips_per_image;   /* even strips */
@@ -281,8 +282,8 @@ static pf_status TILE(run_by_part)(pf_ctx *c, TILE(weights) *s, T *out) {
   if (!s->out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for partial filter gradients");
   PF_TRY(TILE(take_slots)(c, s, c->host->workers(c)));
   PF_TRY(pf_parallel(c, s->parts, 1, TILE(weights_by_part), s));
-  memcpy(out, s->out, sizeof(T) * (size_t)size);
-  for (int64_t p = 1; p < s->parts; p++)
+  if (!s->add) memset(out, 0, sizeof(T) * (size_t)size);
+  for (int64_t p = 0; p < s->parts; p++)
     for (int64_t i = 0; i < size; i++) out[i] += s->out[p * size + i];
   return PF_OK;
 }
@@ -299,7 +300,8 @@ pf_status TILE_NAME(pf_conv_filter)(pf_ctx *c, const pf_conv_call *call) {
        .k = g->kh * g->kw * g->fc,
        .goc = g->oc / g->groups,
        .strip_cols = (g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1,
-       .out = call->out};
+       .out = call->out,
+       .add = call->add};
   s.width = TILE(panels_width)(s.goc);
   TILE(size_strips)(&s);
   PF_TRY(TILE(size_slots)(c, &s));

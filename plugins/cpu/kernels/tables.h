@@ -13,4 +13,4 @@
   ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) \
   ONCE(logging) ONCE(sendrecv) ONCE(checkpoint_save) ONCE(checkpoint_restore) \
   ISA(lstm) ISA(gru) ONCE(ctc) ONCE(ctc_beam) ISA(pool3d) ONCE(candidate_unigram) ONCE(candidate) \
-  ISA(matmul) ISA(matmul_fused) ISA(conv_layout) ISA(conv_depth_layout) ISA(conv3d) ONCE(conv_dilation) ISA(pool) ISA(softmax) ISA(norm) ISA(lrn) ISA(random) ISA(training)
+  ISA(matmul) ISA(matmul_fused) ISA(conv_layout) ISA(conv_depth_layout) ISA(conv3d) ONCE(conv_dilation) ISA(conv3d) ONCE(conv_dilation) ISA(pool) ISA(softmax) ISA(norm) ISA(lrn) ISA(random) ISA(training)
