@@ -26,13 +26,13 @@ MODULES = (
     "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
     "script_ops", "logging_ops", "training_ops", "init_ops", "variable_scope", "functional_ops",
-    "linalg_functions", "sparse_functions",
+    "linalg_functions", "einsum_ops", "sparse_functions",
     "special_ops", "lookup_ops", "sparse_segment_ops", "quantize_ops",
     "check_ops", "nest", "regularizers",
     "image_resize_ops", "image_ops", "image_color_ops", "image_box_ops", "image_patch_ops",
-    "image_nms_ops", "image_quality_ops", "image_codec_ops", "rnn_cell", "rnn_cell_wrappers", "rnn", "rnn_static",
+    "image_nms_ops", "image_quality_ops", "image_codec_ops", "fft_ops", "rnn_cell", "rnn_cell_wrappers", "rnn", "rnn_static",
     "lstm_ops", "gru_ops", "rnn_fused_cells", "ctc_ops", "candidate_sampling_ops", "pool3d_ops",
-    "pool_grad_ops", "pool_functions",
+    "pool_grad_ops", "pool_functions", "fractional_pool_ops", "nth_element_ops",
 )
 
 
