@@ -75,6 +75,7 @@ def _samples(shapes, bias, result, extra=(), names=tuple(ACTIVATIONS), **attrs):
     lists = [(["BiasAdd"], [bias])] + [(["BiasAdd", name], [bias]) for name in names]
     lists += [(["BiasAdd", "Add", name], [bias, result]) for name in ("Relu", "Tanh")]
     lists += [(["BiasAdd", "Add"], [bias, result])]
+    attrs["leakyrelu_alpha"] = 0.25
     if extra:                           # args of any types: their number is an attribute
         return [S(*shapes, args, *extra, fused_ops=fused, num_args=len(args), **attrs)
                 for fused, args in lists]

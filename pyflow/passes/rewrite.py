@@ -3,8 +3,9 @@
     folded       [fold.fold]            what is constant becomes a Const
     cse          [cse.merge_equal]      of equal nodes the first one stays
     arithmetic   [arithmetic.simplify]  nodes that give an input go, costly ones become cheap
-    programs     [fuse_elementwise.fuse] chains of element-wise nodes become one; after recomputation
-                                         and swapping, which know nodes by their ops
+    fused        [fuse.fuse]            products with bias, residual sum and activation become one
+    programs     [fuse_elementwise.fuse] chains of element-wise nodes become one; both after
+                                         recomputation and swapping, which know nodes by their ops
 
 Placement is over, so no constraint is lost with a node; Send and Receive are not there yet.
 
@@ -19,7 +20,7 @@ Threads: a graph belongs to the thread that compiles it.
 
     counts = rewrite.rewrite(graph, Options.of(config), evaluate)
 """
-from pyflow.passes import arithmetic, cse, fold, fuse_elementwise
+from pyflow.passes import arithmetic, cse, fold, fuse as products, fuse_elementwise
 
 ON, OFF = 1, 2                          # RewriterConfig.Toggle
 AGGRESSIVE = 3
@@ -27,7 +28,7 @@ L0 = -1                                 # OptimizerOptions.Level
 
 
 class Options:
-    """Which rewrites run: `fold`, `cse`, `arithmetic`, `programs` (element-wise fusion, TensorFlow's
+    """Which rewrites run: `fold`, `cse`, `arithmetic`, `programs` (both fusions, TensorFlow's
     "remapping"); `memory`: RewriterConfig.MemOptType."""
 
     __slots__ = ("fold", "cse", "arithmetic", "memory", "programs")
@@ -91,15 +92,21 @@ def rewrite(graph, options, evaluate, dump=None):
     return counts
 
 
-def fuse(graph, options, dump=None):
-    """The last rewrite, after recomputation and swapping: element-wise nodes become programs.
+def fuse(graph, options, dump=None, kernels=None):
+    """The last rewrites, after recomputation and swapping: products take what follows them, then
+    element-wise nodes become programs.
 
-    Returns {"programs": {op type: nodes fused}}, or {} if it is off."""
-    if not options.programs:
-        return {}
-    counts = {"programs": fuse_elementwise.fuse(graph)}
-    if dump:
-        dump("programs", graph)
+    kernels: as in `fuse.fuse`; None: element-wise only.  Returns {"fused": {chain: number},
+    "programs": {op type: nodes}}, or {} if both are off."""
+    counts = {}
+    if options.programs and kernels is not None:
+        counts["fused"] = products.fuse(graph, kernels)
+        if dump:
+            dump("fused", graph)
+    if options.programs:
+        counts["programs"] = fuse_elementwise.fuse(graph)
+        if dump:
+            dump("programs", graph)
     return counts
 
 

@@ -21,6 +21,7 @@ from pyflow.framework import errors
 from pyflow.passes import node as node_lib
 from pyflow.passes import (partition, partition_delay, partition_split, place, place_cost, printer,
                            recompute, rewrite, swap, wire)
+from pyflow.passes.place_kernels import KernelTable
 from pyflow.session import (debug, evaluate, failures, missing, pause, runtime, trace_file,
                             trace_records)
 from pyflow.session import devices as devices_lib
@@ -40,9 +41,15 @@ class Compiler:
         self.rewrites = rewrites or rewrite.Options.none()
         self._inspection = options.get("inspection")
         self._evaluate = evaluate.Evaluator(pool, devices, options)
-        self._costs, self._pins = costs, place.Pins(devices)
+        self._costs, self._pins, self._kernel_table = costs, place.Pins(devices), None
         if log_placement:
             print(devices_lib.mapping_text(runtime.executor(), devices), file=sys.stderr)
+
+    def _kernels(self):
+        """The KernelTable of this process."""
+        if self._kernel_table is None:
+            self._kernel_table = self.devices.kernels or KernelTable(runtime.executor().kernels())
+        return self._kernel_table
 
     def on_pool(self, pool):
         """A Compiler that is equal but for the thread pool of its plans."""
@@ -75,7 +82,7 @@ class Compiler:
             counts[name] = work(graph, self.rewrites.memory)
             if dump and counts[name]:
                 dump(name, graph)
-        counts.update(rewrite.fuse(graph, self.rewrites, dump))
+        counts.update(rewrite.fuse(graph, self.rewrites, dump, self._kernels))
         if self.options.get("debug", 0) >= 3:
             debug.log.debug("rewrites:\n%s", rewrite.report(counts))
         delays = partition_delay.delay(graph) if self.options.get("schedule_recvs") else None

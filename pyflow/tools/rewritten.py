@@ -11,7 +11,7 @@ def rewritten(message):
     from pyflow.framework import errors
     from pyflow.framework import graph as graph_lib
     from pyflow.framework.graph_io import import_graph_def
-    from pyflow.passes import node, rewrite
+    from pyflow.passes import node, place_kernels, rewrite
     from pyflow.passes.place import Devices
     from pyflow.session import evaluate, runtime
     try:
@@ -19,11 +19,13 @@ def rewritten(message):
             import_graph_def(message, name="")
     except (ValueError, TypeError, KeyError, errors.OpError) as e:
         return None, [f"rewrites: not tried, the graph cannot be imported: {e}"]
-    runtime.start()
+    executor = runtime.start()
     graph = node.whole(user_graph)
     before = len(graph.nodes)
     evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1})
     counts = rewrite.rewrite(graph, rewrite.Options(), evaluator)
-    counts.update(rewrite.fuse(graph, rewrite.Options()))
+    counts.update(rewrite.fuse(
+        graph, rewrite.Options(),
+        kernels=lambda: place_kernels.KernelTable(executor.kernels())))
     lines = [f"rewrites (see --rewritten): {before} nodes become {len(graph.nodes)}"]
     return graph, lines + [f"  {line}" for line in rewrite.report(counts).splitlines()]

@@ -271,7 +271,9 @@ def test_dump_writes_each_pass(tmp_path, monkeypatch):
         "04-folded.txt",
         "05-cse.txt",
         "06-arithmetic.txt",
-        "07-cut.txt",
+        "07-fused.txt",
+        "08-programs.txt",
+        "09-cut.txt",
     ]
     built, pruned_text, *_, cut = (p.read_text() for p in sorted(folder.iterdir()))
     assert "%unused" in built and "%unused" not in pruned_text and "_Send" in cut

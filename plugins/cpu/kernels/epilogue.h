@@ -6,8 +6,8 @@
  * Invariants
  *   1. An element gets the bits that BiasAdd, Add and the activation's own kernel would give it, in
  *      that order; NaN stays NaN.
- *   2. pf_fused_parse accepts the lists passes/fuse.py makes, ["BiasAdd"], perhaps "Add", perhaps
- *      one activation, and the empty list; others are PF_UNIMPLEMENTED and say so.
+ *   2. pf_fused_parse accepts the lists passes/fuse.py makes, each part of them perhaps absent: "BiasAdd",
+ *      "Add", one activation; others are PF_UNIMPLEMENTED and say so.
  * Threads: pure; the epilogue writes only y. For files compiled per instruction set.
  *
  *     pf_epilogue e = {.act = f.act, .alpha = f.alpha, .col_bias = bias};
@@ -53,13 +53,13 @@ PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double al
   memset(out, 0, sizeof *out);
   out->alpha = alpha;
   if (i < n && pf_fused_is(s[i], "BiasAdd")) out->bias = 1, i++;
-  if (out->bias && i < n && pf_fused_is(s[i], "Add")) out->add = 1, i++;
+  if (i < n && pf_fused_is(s[i], "Add")) out->add = 1, i++;
   if (i < n) {
     int act = pf_fused_act(s[i]);
     if (act < 0 || i + 1 < n)
       return pf_failf(c, PF_UNIMPLEMENTED,
-                      "fused_ops[%d] is '%.*s', expected [BiasAdd], perhaps Add, perhaps one of "
-                      "Relu, Relu6, LeakyRelu, Elu, Sigmoid, Tanh",
+                      "fused_ops[%d] is '%.*s', expected BiasAdd, Add and one of Relu, Relu6, "
+                      "LeakyRelu, Elu, Sigmoid, Tanh, in this order, each at most once",
                       (int)i, (int)PF_MIN(s[i].len, 40), s[i].data);
     out->act = act;
   }

@@ -1,4 +1,4 @@
-/* gemm.c - matrix products in plain C, one copy per instruction set; and the choice between the ways
+/* gemm.c - matrix products in plain C, one copy per instruction set; and the choice between ways
  * to compute one.
  *
  * Invariants
@@ -19,11 +19,13 @@ enum { FAR_ROWS = 2048 };
 #if defined(__AVX512F__)
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 4 };
 PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
-#define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
+#define GEMM_EACH_MICRO(X) \
+  GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
 #elif defined(__aarch64__)
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 0, DOTS_ROWS = 4 };
 PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
-#define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
+#define GEMM_EACH_MICRO(X) \
+  GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
 #elif defined(__AVX2__)
 enum { GEMM_NV = 2, GEMM_ROWS = 8, GEMM_MASKS = 2, DOTS_ROWS = 2 };
 PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 6 : 8; }

@@ -90,7 +90,7 @@ PF_INLINE int TILE(stripe_nv)(int64_t n, int64_t j) {
   return (int)((left + stripes - 1) / stripes);
 }
 
-/* ---------------------------------------------------------------------------------------- direct */
+/* ------------------------------------------------------------ direct */
 static void TILE(direct)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   for (int64_t j = 0; j < g->n;) {
@@ -103,7 +103,7 @@ static void TILE(direct)(const TILE(job) *job) {
   TILE(finish)(job, 0, g->m, 0, g->n);
 }
 
-/* ---------------------------------------------------------------------------------------- blocked */
+/* ------------------------------------------------------------ blocked */
 /* op(a) stored [k, m]: rows i .. i+n of it, row-major [n][kn]. */
 static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
   int64_t i = 0;
@@ -220,7 +220,7 @@ int64_t TILE_NAME(pf_gemm_pack_blocks)(const pf_gemm *g) {
   return (n + block_n - 1) / block_n * ((g->k + BLOCK_K - 1) / BLOCK_K);
 }
 
-/* ------------------------------------------------------------------------------------------- dots */
+/* ------------------------------------------------------------ dots */
 /* c[r][q] = sum over p of a[r][p] b[q][p], mr x nr of them */
 PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out,
                                const int mr, const int nr) {
@@ -304,7 +304,7 @@ static void TILE(dots_packed)(const TILE(job) *job) {
   TILE(dots)(job, bt, g->k);
 }
 
-/* ---------------------------------------------------------------------------------------- one row */
+/* ------------------------------------------------------------ one row */
 /* c[j] += sum over q < rows of x[q] b[q][j], in that order */
 PF_INLINE void TILE(row_body)(const T *a, int64_t a_col, const T *b, int64_t ldb, T *c, int64_t n,
                               const int rows) {
@@ -351,7 +351,7 @@ static void TILE(row)(const TILE(job) *job) {
   TILE(finish)(job, 0, 1, 0, g->n);
 }
 
-/* ------------------------------------------------------------------------------------------- all */
+/* ------------------------------------------------------------ all */
 static void TILE(run)(const TILE(job) *job, int how) {
   const pf_gemm *g = &job->g;
   if (g->k == 0) {

@@ -262,27 +262,57 @@ static int64_t reach(const int64_t *at, int64_t batches, int64_t matrix) {
   return last + matrix;
 }
 
-static pf_status run_halves(pf_ctx *c, pf_gemm_call *p) {
-  const int64_t n = PF_MAX(p->batches, 1), nc = n * p->g.m * p->g.n;
-  const int64_t na = reach(p->a_at, n, p->g.m * p->g.k);
-  const int64_t nb = p->g.panels ? 0 : reach(p->b_at, n, p->g.k * p->g.n);
+/* n halves as floats; NULL stays, and so it is when there is no memory (which *failed tells). */
+static const float *widened(pf_ctx *c, int32_t type, const void *x, int64_t n, int *failed) {
+  if (!x || *failed) return NULL;
   int64_t bytes;
-  if (!pf_mul(na + nb + nc, 4, &bytes)) return PF_INVALID(c, "matrices are too large");
-  float *a = c->host->scratch(c, (uint64_t)bytes + 4, 64), *b = a + na, *r = b + nb;
-  if (!a) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for matrices in float");
+  float *y = pf_mul(n, 4, &bytes) ? c->host->scratch(c, (uint64_t)bytes + 4, 64) : NULL;
+  conversion v = {type, x, y, 0};
+  if (!y || pf_parallel(c, n, PF_GRAIN, convert, &v)) *failed = 1;
+  return *failed ? NULL : y;
+}
+
+static pf_status run_halves(pf_ctx *c, const pf_gemm_call *p) {
+  const int64_t n = PF_MAX(p->batches, 1), nc = n * p->g.m * p->g.n;
+  int failed = 0;
   pf_gemm_call f = *p;
-  conversion from_a = {p->type, p->g.a, a, 0}, from_b = {p->type, p->g.b, b, 0};
-  PF_TRY(pf_parallel(c, na, PF_GRAIN, convert, &from_a));
-  PF_TRY(pf_parallel(c, nb, PF_GRAIN, convert, &from_b));
-  f.g.a = a;
-  f.g.b = b;
-  f.g.c = r;
+  pf_epilogue e;
   f.type = PF_FLOAT32;
+  f.g.a = widened(c, p->type, p->g.a, reach(p->a_at, n, p->g.m * p->g.k), &failed);
+  f.g.b = widened(c, p->type, p->g.b, reach(p->b_at, n, p->g.k * p->g.n), &failed);
+  if (p->g.epilogue) {
+    e = *p->g.epilogue;
+    e.col_bias = widened(c, p->type, e.col_bias, p->g.n, &failed);
+    e.side = widened(c, p->type, e.side, nc, &failed);
+    f.g.epilogue = &e;
+  }
+  f.g.c = failed ? NULL : c->host->scratch(c, (uint64_t)nc * 4 + 4, 64);
+  if (!f.g.c) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for matrices in float");
   PF_TRY(run_numbers(c, &f));
-  conversion to_c = {p->type, r, p->g.c, 1};
+  conversion to_c = {p->type, f.g.c, p->g.c, 1};
   return pf_parallel(c, nc, PF_GRAIN, convert, &to_c);
 }
 
 pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, pf_gemm_call *p) {
   return pf_is_half(p->type) ? run_halves(c, p) : run_numbers(c, p);
+}
+
+/* ---------------------------------------------------------------- constants */
+enum { LEAST_HELD = 4096, HELD_LANES = 12 }; /* elements; columns of a last vector that pay */
+
+pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
+                                    pf_gemm_held *held) {
+  const DLTensor *b = c->host->constant(c, in);
+  if (type != PF_FLOAT32 || !b || b->ndim != 2 || pf_numel(b) < LEAST_HELD) return PF_OK;
+  pf_gemm g = {.m = 1, .k = b->shape[tb ? 1 : 0], .n = b->shape[tb ? 0 : 1],
+               .b = PF_DATA(const void, b), .how = PF_GEMM_BLOCKED};
+  if (g.n < HELD_LANES) return PF_OK;
+  pf_gemm_layout(&g, 0, tb, g.k, b->shape[1]);
+  held->memory = malloc(PF_ISA_NAME(pf_gemm_packed_bytes)(&g, sizeof(float)) + 64);
+  if (!held->memory) return PF_OK;      /* b is read where it is */
+  held->panels = (float *)(((uintptr_t)held->memory + 63) / 64 * 64);
+  held->k = g.k;
+  held->n = g.n;
+  PF_ISA_NAME(pf_gemm_pack_f32)(&g, held->panels, 0, PF_ISA_NAME(pf_gemm_pack_blocks_f32)(&g));
+  return c->host->drop_constant(c, in);
 }

@@ -7,13 +7,14 @@
  */
 #ifndef PF_CPU_GEMM_PRODUCT_H
 #define PF_CPU_GEMM_PRODUCT_H
+#include <stdlib.h>
 #include "gemm.h"
 
 typedef struct {
   pf_gemm g;                            /* the first product; panels: op(b), packed at plan time */
   int32_t type, conj_a, conj_b;
   int64_t batches;                      /* 0 and 1: one product */
-  const int64_t *a_at, *b_at;           /* element offset of each batch entry; of n products: NULL */
+  const int64_t *a_at, *b_at;           /* element offset of each of a batch */
 } pf_gemm_call;
 
 /* Runs it, parallel where that pays. */
@@ -26,4 +27,20 @@ PF_LOCAL void pf_gemm_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t
   g->b_col = tb ? b_cols : 1;
   g->ldc = g->n;
 }
+
+/* A constant op(b) [k, n], packed when the plan is made. */
+typedef struct {
+  float *panels;                        /* NULL: not held, input b is there */
+  void *memory;
+  int64_t k, n;
+} pf_gemm_held;
+
+/* In init: packs input `in`, a matrix stored [n, k] if tb, if it is constant and packing pays, and
+ * lets the constant itself go. */
+pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
+                                    pf_gemm_held *held);
+PF_LOCAL void pf_gemm_let_go(pf_gemm_held *held) { free(held->memory); }
+
+/* Flops and bytes of MatMul and _FusedMatMul. */
+pf_status PF_ISA_NAME(pf_matmul_cost)(pf_infer *f, double *flops, double *bytes);
 #endif

@@ -8,7 +8,7 @@
  */
 #include "gemm_product.h"
 
-typedef struct { int32_t T, ta, tb; } matmul_state;
+typedef struct { int32_t T, ta, tb, pad; pf_gemm_held b; } matmul_state;
 
 static pf_status run_typed(pf_ctx *c, pf_gemm_call *p, const DLTensor *x, const DLTensor *y,
                            DLTensor *out) {
@@ -18,9 +18,39 @@ static pf_status run_typed(pf_ctx *c, pf_gemm_call *p, const DLTensor *x, const 
   return pf_numel(out) == 0 ? PF_OK : PF_ISA_NAME(pf_gemm_run)(c, p);
 }
 
+/* Only MatMul holds a constant right side: a batch's is small. */
+static pf_status hold(pf_ctx *c, void *state) {
+  matmul_state *s = state;
+  return PF_ISA_NAME(pf_gemm_hold)(c, 1, s->T, s->tb, &s->b);
+}
+static void let_go(void *state) { pf_gemm_let_go(&((matmul_state *)state)->b); }
+
+static pf_status matmul_held(pf_ctx *c, const matmul_state *s) {
+  const DLTensor *x = c->in[0];
+  pf_gemm_call p = {.type = s->T, .batches = 1};
+  if (x->ndim != 2)
+    return PF_INVALID(c, "In[0] is not a matrix. Instead it has shape %s", PF_SHAPE(x).s);
+  p.g.m = x->shape[s->ta ? 1 : 0];
+  p.g.k = x->shape[s->ta ? 0 : 1];
+  p.g.n = s->b.n;
+  if (p.g.k != s->b.k)
+    return PF_INVALID(c, "Matrix size-incompatible: In[0]: %s%s, In[1] has %" PRId64 " rows",
+                      PF_SHAPE(x).s, s->ta ? " transposed" : "", s->b.k);
+  pf_gemm_layout(&p.g, s->ta, 0, x->shape[1], p.g.n);
+  int64_t shape[2] = {p.g.m, p.g.n};
+  DLTensor *out = pf_output_checked(c, 0, shape, 2);
+  PF_EXHAUSTED(out);
+  if (pf_numel(out) == 0) return PF_OK;
+  p.g.a = PF_DATA(const void, x);
+  p.g.c = PF_DATA(void, out);
+  p.g.panels = s->b.panels;
+  return PF_ISA_NAME(pf_gemm_run)(c, &p);
+}
+
 static pf_status matmul(pf_ctx *c, const void *state) {
   const matmul_state *s = state;
   const DLTensor *x = c->in[0], *y = c->in[1];
+  if (s->b.panels) return matmul_held(c, s);
   if (x->ndim != 2)
     return PF_INVALID(c, "In[0] is not a matrix. Instead it has shape %s", PF_SHAPE(x).s);
   if (y->ndim != 2)
@@ -138,23 +168,24 @@ static pf_status product_cost(pf_infer *f, const char *adjoint, double *flops, d
   *bytes = 4 * (a + b);
   return PF_OK;
 }
-static pf_status matmul_cost(pf_infer *f, double *flops, double *bytes) {
+pf_status PF_ISA_NAME(pf_matmul_cost)(pf_infer *f, double *flops, double *bytes) {
   return product_cost(f, "transpose_a", flops, bytes);
 }
 static pf_status batch_cost(pf_infer *f, double *flops, double *bytes) {
   return product_cost(f, "adj_x", flops, bytes);
 }
 
-#define ENTRY(op, ta_, tb_, fn, cost_) \
+#define ENTRY(op, ta_, tb_, fn, cost_, ...) \
   PF_CPU_FLAGS(op, "T=" PF_FLOATS "|int32|int64|" PF_COMPLEX, \
     PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
     .attrs = PF_ATTRS(PF_ATTR(matmul_state, PF_ATTR_TYPE, T), \
                       PF_REF(pf_attr, ta_, PF_ATTR_BOOL, offsetof(matmul_state, ta)), \
                       PF_REF(pf_attr, tb_, PF_ATTR_BOOL, offsetof(matmul_state, tb))), \
-    .state_size = sizeof(matmul_state), .compute = fn, .cost = cost_)
+    .state_size = sizeof(matmul_state), .compute = fn, .cost = cost_, __VA_ARGS__)
 const pf_kernel *const PF_ISA_NAME(matmul_kernels)[] = {
-  ENTRY("MatMul", "transpose_a", "transpose_b", matmul, matmul_cost),
-  ENTRY("BatchMatMul", "adj_x", "adj_y", batch_matmul, batch_cost),
-  ENTRY("BatchMatMulV2", "adj_x", "adj_y", batch_matmul, batch_cost),
+  ENTRY("MatMul", "transpose_a", "transpose_b", matmul, PF_ISA_NAME(pf_matmul_cost),
+        .init = hold, .fini = let_go),
+  ENTRY("BatchMatMul", "adj_x", "adj_y", batch_matmul, batch_cost, .fini = NULL),
+  ENTRY("BatchMatMulV2", "adj_x", "adj_y", batch_matmul, batch_cost, .fini = NULL),
   NULL
 };
