@@ -152,7 +152,8 @@ def _seeded(block, seed, *args, **attrs):
 def uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, seed=None,
                               name=None):
     """num_sampled classes drawn uniformly from [0, range_max): (classes, expected counts of
-    true_classes int64 [batch, num_true], of the drawn). TF: nn.uniform_candidate_sampler."""
+    true_classes int64 [batch, num_true], of the drawn). TF: nn.uniform_candidate_sampler.
+    Dtypes, shapes, errors: as op UniformCandidateSampler."""
     return _seeded(UniformCandidateSampler, seed, true_classes, num_true=num_true,
                    num_sampled=num_sampled, unique=unique, range_max=range_max, name=name)
 
@@ -160,7 +161,8 @@ def uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range
 def log_uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, seed=None,
                                   name=None):
     """As uniform_candidate_sampler, by Zipf's law: for classes sorted by falling frequency.
-    TF: nn.log_uniform_candidate_sampler."""
+    TF: nn.log_uniform_candidate_sampler.
+    Dtypes, shapes, errors: as op LogUniformCandidateSampler."""
     return _seeded(LogUniformCandidateSampler, seed, true_classes, num_true=num_true,
                    num_sampled=num_sampled, unique=unique, range_max=range_max, name=name)
 
@@ -168,7 +170,8 @@ def log_uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, r
 def learned_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max,
                                       seed=None, name=None):
     """As uniform_candidate_sampler, by how often classes were true so far.
-    TF: nn.learned_unigram_candidate_sampler."""
+    TF: nn.learned_unigram_candidate_sampler.
+    Dtypes, shapes, errors: as op LearnedUnigramCandidateSampler."""
     return _seeded(LearnedUnigramCandidateSampler, seed, true_classes, num_true=num_true,
                    num_sampled=num_sampled, unique=unique, range_max=range_max, name=name)
 
@@ -178,7 +181,8 @@ def fixed_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique,
                                     shard=0, unigrams=(), seed=None, name=None):
     """As uniform_candidate_sampler, in proportion to the frequencies in `unigrams`, or in the last
     column of the CSV `vocab_file`, to the power `distortion`; ids below num_reserved_ids are never
-    drawn. TF: nn.fixed_unigram_candidate_sampler."""
+    drawn. TF: nn.fixed_unigram_candidate_sampler.
+    Dtypes, shapes, errors: as op FixedUnigramCandidateSampler."""
     return _seeded(FixedUnigramCandidateSampler, seed, true_classes, num_true=num_true,
                    num_sampled=num_sampled, unique=unique, range_max=range_max,
                    vocab_file=vocab_file, distortion=distortion, num_reserved_ids=num_reserved_ids,
@@ -186,14 +190,16 @@ def fixed_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique,
 
 
 def all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None):
-    """All classes, for tests. TF: nn.all_candidate_sampler."""
+    """All classes, for tests. TF: nn.all_candidate_sampler.
+    Dtypes, shapes, errors: as op AllCandidateSampler."""
     return _seeded(AllCandidateSampler, seed, true_classes, num_true=num_true,
                    num_sampled=num_sampled, unique=unique, name=name)
 
 
 def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=None, name=None):
     """(rows, places, weights -FLOAT_MAX) of sampled classes that are true classes of a row.
-    TF: nn.compute_accidental_hits."""
+    TF: nn.compute_accidental_hits.
+    Dtypes, shapes, errors: as op ComputeAccidentalHits."""
     return _seeded(ComputeAccidentalHits, seed, true_classes, sampled_candidates, num_true=num_true,
                    name=name)
 
@@ -206,7 +212,7 @@ def _sum_rows(x):
 
 
 def _true_logits(inputs, weights, biases, num_true):
-    """[batch, num_true] from inputs [batch, dim] and the true classes' rows [batch num_true, dim]."""
+    """[batch, num_true], from inputs [batch, dim] and true classes' rows [batch num_true, dim]."""
     dim = array_ops.shape(weights)[1:2]
     rows = array_ops.reshape(weights, join_ops.concat([[-1, num_true], dim], 0))
     dots = array_ops.expand_dims(inputs, 1) * rows
@@ -264,7 +270,9 @@ def nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true
 
     weights: [num_classes, dim] or a list of shards; biases: [num_classes]; labels: int64 [batch,
     num_true]; inputs: [batch, dim]; sampled_values: what a sampler gave, by default
-    log_uniform_candidate_sampler's. TF: nn.nce_loss."""
+    log_uniform_candidate_sampler's. TF: nn.nce_loss.
+    Floats; ValueError or InvalidArgumentError for shapes that do not fit or classes out of
+    range."""
     logits, wanted = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes,
                                      num_true, sampled_values, remove_accidental_hits,
                                      partition_strategy, None, name)
@@ -280,7 +288,8 @@ def sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_class
     underestimate of the full softmax's, for training only.
 
     Arguments as nce_loss's; accidental hits are left out by default. TF: nn.sampled_softmax_loss.
-    """
+    Floats; ValueError or InvalidArgumentError for shapes that do not fit or classes out of
+    range."""
     logits, wanted = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes,
                                      num_true, sampled_values, remove_accidental_hits,
                                      partition_strategy, seed, name)

@@ -241,7 +241,8 @@ def ctc_loss_v2(labels, logits, label_length, logit_length, logits_time_major=Tr
 
     labels: [batch, place] with label_length [batch], blank_index 0 by default; or a SparseTensor,
     label_length None, with blank_index given (ValueError otherwise). `unique` is not needed. As
-    ctc_loss, and unlike TF, an error for labels longer than their sequence. TF: nn.ctc_loss_v2."""
+    ctc_loss, and unlike TF, an error for labels longer than their sequence. TF: nn.ctc_loss_v2.
+    Logits are floats, labels and lengths integers."""
     sparse = isinstance(labels, graph.SparseTensor)
     if sparse and blank_index is None:
         raise ValueError("blank_index must be given when using SparseTensor labels.")
@@ -274,7 +275,8 @@ def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True, blank_index
     [batch, 1]).
 
     inputs: float [time, batch, classes]; blank_index: the last class by default; merge_repeated:
-    equal classes one after another count once. TF: nn.ctc_greedy_decoder."""
+    equal classes one after another count once. TF: nn.ctc_greedy_decoder.
+    InvalidArgumentError for a length beyond time or a blank that is no class."""
     indices, values, shape, score = CTCGreedyDecoder(
         inputs, cast_ops.cast(sequence_length, dtypes.int32), merge_repeated=merge_repeated,
         blank_index=-1 if blank_index is None else blank_index)
@@ -296,13 +298,15 @@ def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1
 
 
 def ctc_beam_search_decoder_v2(inputs, sequence_length, beam_width=100, top_paths=1):
-    """ctc_beam_search_decoder without merging. TF: nn.ctc_beam_search_decoder_v2."""
+    """ctc_beam_search_decoder without merging. TF: nn.ctc_beam_search_decoder_v2.
+    Dtypes, shapes, errors: as op CTCBeamSearchDecoder."""
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, False)
 
 
 def collapse_repeated(labels, seq_length, name=None):
     """Equal labels one after another, within each row's length, become one: (labels [batch, longest
-    new length] padded with 0, new lengths [batch]). TF: nn.collapse_repeated."""
+    new length] padded with 0, new lengths [batch]). TF: nn.collapse_repeated.
+    Integers or strings; ValueError for other ranks."""
     with graph.name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
         labels = graph.convert_to_tensor(labels, name="labels")
         lengths = graph.convert_to_tensor(seq_length, name="seq_length")
@@ -319,7 +323,9 @@ def collapse_repeated(labels, seq_length, name=None):
 
 def ctc_unique_labels(labels, name=None):
     """Each row's different labels in order, padded with 0, and the place of each label among them:
-    (int64, int32), both of the shape of labels [batch, length]. TF: nn.ctc_unique_labels."""
+    (int64, int32), both of the shape of labels [batch, length]. TF: nn.ctc_unique_labels.
+    ValueError for other ranks.
+    labels: integers."""
     from pyflow.ops import functional_ops, pad_ops
     with graph.name_scope(name, "ctc_unique_labels", [labels]):
         labels = graph.convert_to_tensor(labels, name="labels")

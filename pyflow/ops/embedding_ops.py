@@ -111,7 +111,8 @@ def safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights=N
     that are not positive; rows without ids give zeros, or default_id's embedding.
 
     sparse_ids: SparseTensor [d0, ..., dn]; returns [d0, ..., d(n-1)] + row shape. ValueError
-    without embedding_weights. TF: nn.safe_embedding_lookup_sparse."""
+    without embedding_weights. TF: nn.safe_embedding_lookup_sparse.
+    Ids are int32 or int64, tables and weights floats."""
     if embedding_weights is None or isinstance(embedding_weights, list) and not embedding_weights:
         raise ValueError(f"Missing embedding_weights {embedding_weights}.")
     tables = embedding_weights if isinstance(embedding_weights, list) else [embedding_weights]

@@ -140,7 +140,8 @@ def fractional_max_pool(value, pooling_ratio, pseudo_random=False, overlapping=F
     regions begin, where the columns' do).
 
     pooling_ratio: four numbers >= 1, the first and last 1; seeds: only with deterministic. Float32,
-    float64, int32, int64. TF: nn.fractional_max_pool (Graham 2014)."""
+    float64, int32, int64. TF: nn.fractional_max_pool (Graham 2014).
+    ValueError for other ratios."""
     return FractionalMaxPool(value, pooling_ratio=list(pooling_ratio), pseudo_random=pseudo_random,
                              overlapping=overlapping, deterministic=deterministic, seed=seed,
                              seed2=seed2, name=name)
@@ -149,7 +150,8 @@ def fractional_max_pool(value, pooling_ratio, pseudo_random=False, overlapping=F
 def fractional_avg_pool(value, pooling_ratio, pseudo_random=False, overlapping=False,
                         deterministic=False, seed=0, seed2=0, name=None):
     """Means of random regions; arguments and results as fractional_max_pool's.
-    TF: nn.fractional_avg_pool."""
+    TF: nn.fractional_avg_pool.
+    Dtypes, shapes, errors: as op FractionalAvgPool."""
     return FractionalAvgPool(value, pooling_ratio=list(pooling_ratio), pseudo_random=pseudo_random,
                              overlapping=overlapping, deterministic=deterministic, seed=seed,
                              seed2=seed2, name=name)

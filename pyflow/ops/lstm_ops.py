@@ -2,8 +2,8 @@
 
 Invariants
   1. w is [inputs + cells, 4 cells], b [4 cells]; the gates' order is i, ci, f, o (BlockLSTMV2:
-     i, f, ci, o). Outputs i, cs, f, o, ci, co, h: gates after their functions, state before and after
-     tanh.
+     i, f, ci, o). Outputs i, cs, f, o, ci, co, h: gates after their functions, state before and
+     after tanh.
   2. Gradients flow through cs and h alone, and pass the clip unchanged, as in TF.
   3. Beyond seq_len_max outputs and gradients are zero.
 

@@ -39,7 +39,8 @@ class NthElement:
 
 def nth_element(input, n, reverse=False, name=None):
     """The n-th smallest (`reverse`: largest) element of each row of `input`.
-    TF: contrib.nn.nth_element."""
+    TF: contrib.nn.nth_element.
+    Dtypes, shapes, errors: as op NthElement."""
     input = graph.convert_to_tensor(input, name="input")
     return NthElement(input, n, reverse=reverse, name=name)
 

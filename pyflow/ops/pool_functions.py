@@ -50,7 +50,8 @@ def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
 
 def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """Mean of each window of [batch, width, channels]. TF: nn.avg_pool1d.
-    Arguments as max_pool1d's."""
+    Arguments as max_pool1d's.
+    Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _pool1d(pool_ops.avg_pool, "AvgPool1D", input, ksize, strides, padding, data_format,
                    name)
 
@@ -74,13 +75,15 @@ def _by_rank(kind, input, ksize, strides, padding, data_format, name):
 
 def max_pool_v2(input, ksize, strides, padding, data_format=None, name=None):
     """Largest of each window over 1, 2 or 3 spatial dimensions, by the input's rank.
-    TF: nn.max_pool_v2."""
+    TF: nn.max_pool_v2.
+    Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _by_rank("MAX", input, ksize, strides, padding, data_format, name)
 
 
 def avg_pool_v2(input, ksize, strides, padding, data_format=None, name=None):
     """Mean of each window over 1, 2 or 3 spatial dimensions, by the input's rank.
-    TF: nn.avg_pool_v2."""
+    TF: nn.avg_pool_v2.
+    Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _by_rank("AVG", input, ksize, strides, padding, data_format, name)
 
 

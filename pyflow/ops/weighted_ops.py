@@ -14,7 +14,8 @@ from pyflow.ops.reduction_ops import one_of
 def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keepdims=None):
     """Mean and variance of `x` over `axes`, each element counted frequency_weights times.
 
-    frequency_weights broadcasts to x; float16 is computed in float32. TF: nn.weighted_moments."""
+    frequency_weights broadcasts to x; float16 is computed in float32. TF: nn.weighted_moments.
+    ValueError for shapes that do not fit."""
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     with graph.name_scope(name, "weighted_moments", [x, frequency_weights]):
         x = graph.convert_to_tensor(x, name="x")
@@ -38,7 +39,8 @@ def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keep
 
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None):
     """The sum of per-example losses, perhaps weighted, over the batch size; 0 for an empty batch.
-    TF: nn.compute_average_loss."""
+    TF: nn.compute_average_loss.
+    Floats [batch]; a scalar. ValueError for weights of another shape."""
     losses = graph.convert_to_tensor(per_example_loss)
     size = array_ops.shape(losses)[0] if global_batch_size is None else global_batch_size
     if sample_weight is not None:
@@ -52,12 +54,14 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
 def scale_regularization_loss(regularization_loss):
     """The sum of a regularisation loss, over the number of replicas (one here).
-    TF: nn.scale_regularization_loss."""
+    TF: nn.scale_regularization_loss.
+    Floats of any shape; a scalar. TypeError for other dtypes."""
     return reduction_ops.reduce_sum(graph.convert_to_tensor(regularization_loss))
 
 
 def silu(features, beta=1.0):
-    """features sigmoid(beta features) (Elfwing et al. 2017). TF: nn.silu."""
+    """features sigmoid(beta features) (Elfwing et al. 2017). TF: nn.silu.
+    Floats of any shape, which the result has too. TypeError for other dtypes."""
     features = graph.convert_to_tensor(features, name="features")
     beta = graph.convert_to_tensor(beta, dtype=features.dtype, name="beta")
     return features * activation_ops.Sigmoid(beta * features)
