@@ -1,7 +1,9 @@
 """The public types: the stub is what the package is; mypy --strict takes it and a program."""
 
+import importlib.metadata
 import importlib.resources
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,19 @@ def stub():
     package = importlib.resources.files("pyflow")
     assert (package / "py.typed").is_file(), "py.typed is part of the wheel"
     return (package / "__init__.pyi").read_text(encoding="utf-8")
+
+
+def test_the_wheel_carries_the_types():
+    """By the installed wheel's own list; in a developer's tree by what the build leaves out."""
+    installed = {str(f) for f in importlib.metadata.files("pyflow") or ()}
+    for name in ("py.typed", "__init__.pyi"):
+        if "pyflow/__init__.py" in installed:
+            assert f"pyflow/{name}" in installed
+            continue
+        build = (HERE.parents[1] / "meson.build").read_text(encoding="utf-8")
+        [copied] = re.findall(r"install_subdir\('pyflow',.*?\)\n", build, re.S)
+        [left_out] = re.findall(r"exclude_files: \[(.*?)\]", copied, re.S)
+        assert "lib/libpyflow_rt.so" in left_out and name not in left_out, copied
 
 
 def test_the_stub_is_current(stub, tmp_path):
