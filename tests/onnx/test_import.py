@@ -238,7 +238,7 @@ def test_external_data_stay_in_the_folder(tmp_path, location, entries, match):
 # bytes
 def test_bytes_that_are_no_model():
     for data in (b"", b"hello, world", bytes(100), b"\xff" * 64, network().SerializeToString()[:-7]):
-        fails(data, "")
+        fails(data, "ONNX model")
 
 
 def test_graphs_in_graphs_in_graphs():

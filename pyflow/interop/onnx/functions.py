@@ -6,12 +6,24 @@ The bodies come from the `onnx` package if it is installed; without it such ops 
 from pyflow.interop.onnx import messages
 
 
-def schema_function(node, domain):
-    """The FunctionProto of an op at the node's opset, or None."""
+def _schema(op, opset, domain):
     try:
         from onnx import defs
-        schema = defs.get_schema(node.op, node.opset, domain)
+        return defs.get_schema(op, opset, domain)
     except Exception:       # no onnx, or no such op: defs.SchemaError is no public name
+        return None
+
+
+def has_body(op, opset, domain):
+    """Whether ONNX defines the op as a function (and the onnx package is there to ask)."""
+    schema = _schema(op, opset, domain)
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def schema_function(node, domain):
+    """The FunctionProto of an op at the node's opset, or None."""
+    schema = _schema(node.op, node.opset, domain)
+    if schema is None:
         return None
     if schema.has_function:
         body = messages.read(schema.function_body.SerializeToString(), "FunctionProto")

@@ -93,6 +93,38 @@ def _bound(value, name, declared):
     return array.astype(dtype.as_numpy_dtype, copy=False)
 
 
+def missing_ops(model):
+    """({"Op (opset n)": [names of its nodes]}, number of nodes): ops without converter or function.
+
+    Bodies of branches, loops and functions are counted too.  Nothing is imported."""
+    from pyflow.interop.onnx import functions
+    proto, _ = load(model)
+    own = {(f.domain, f.name) for f in proto.functions}
+    opsets = {_domain(o.domain): int(o.version) for o in proto.opset_import}
+    missing, count = {}, 0
+    waiting = list(proto.graph.node if proto.graph is not None else ())
+    waiting += [node for f in proto.functions for node in f.node]
+    while waiting:
+        node = waiting.pop()
+        count += 1
+        for attribute in node.attribute:
+            for graph in [attribute.g, *attribute.graphs]:
+                waiting += graph.node if graph is not None else ()
+        domain = _domain(node.domain)
+        opset = opsets.get(domain, 0)
+        if (node.domain, node.op_type) in own or registry.find(domain, node.op_type, opset) \
+                or functions.has_body(node.op_type, opset, domain):
+            continue
+        label = f"{domain}.{node.op_type}" if domain else node.op_type
+        missing.setdefault(f"{label} (opset {opset})", []).append(
+            node.name or (node.output[0] if len(node.output) else node.op_type))
+    return missing, count
+
+
+def _domain(name):
+    return "" if name == "ai.onnx" else name
+
+
 def supported_ops():
     """Names of the ops that have a converter, "domain.Op" outside of ai.onnx, sorted."""
     return [f"{domain}.{name}" if domain else name for domain, name in registry.names()]

@@ -8,7 +8,7 @@ import numpy as np
 import pyflow as tf
 from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import Value, call, channels_last
-from pyflow.interop.onnx.ops.windows import geometry, padded
+from pyflow.interop.onnx.ops.windows import geometry, padded, same_pads
 from pyflow.interop.onnx.registry import converter
 
 
@@ -86,7 +86,12 @@ def _image(x, w, geo, group, wide, extra=0, depth=None):
     if any(min(p) < 0 for p in pads):
         x, pads = padded(x, pads), [(0, 0)] * 2
     settings = {"strides": [1, *strides, 1], "dilations": [1, *dilations, 1], "padding": "VALID"}
-    if any(b or a for b, a in pads):
+    sizes_known = x.shape.as_tuple()[1:3]
+    if depthwise and any(b or a for b, a in pads) and None not in sizes_known and [
+            same_pads(size, (k - 1) * d + 1, stride) for size, k, d, stride in zip(
+                sizes_known, filters.shape.as_list(), dilations, strides)] == list(pads):
+        settings["padding"] = "SAME"        # fuses with what follows, EXPLICIT does not
+    elif any(b or a for b, a in pads):
         settings["padding"] = "EXPLICIT"
         settings["explicit_paddings"] = [0, 0, *pads[0], *pads[1], 0, 0]
     if depthwise and strides[0] == strides[1]:

@@ -5,7 +5,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.interop.onnx.ops.common import Value, call, channels_last, kernel_types, scalar
-from pyflow.interop.onnx.ops.windows import geometry, offsets, padded, swept, window
+from pyflow.interop.onnx.ops.windows import geometry, offsets, padded, same_pads, swept, window
 from pyflow.interop.onnx.registry import converter
 
 
@@ -144,8 +144,8 @@ def _average_image(x, geo, whole):
         return tf.nn.avg_pool(x.last, padding="VALID", **settings)
     if None in geo.out:
         return None
-    if not whole and geo.pads == [_same(*row) for row in zip(x.shape[2:], geo.kernel,
-                                                             geo.strides)]:
+    if not whole and geo.pads == [same_pads(*row) for row in zip(x.shape[2:], geo.kernel,
+                                                                 geo.strides)]:
         return tf.nn.avg_pool(x.last, padding="SAME", **settings)
     made = tf.nn.avg_pool(padded(x.last, geo.pads), padding="VALID", **settings)
     counts = _counts(x, geo, whole)
@@ -153,11 +153,6 @@ def _average_image(x, geo, whole):
         return made
     return made * tf.constant((np.prod(geo.kernel) / counts.astype(np.float64)).astype(
         counts.dtype))
-
-
-def _same(size, kernel, stride):
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-    return total // 2, total - total // 2
 
 
 def _counts(x, geo, whole):

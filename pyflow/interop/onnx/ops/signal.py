@@ -1,15 +1,17 @@
 """Signals: windows, DFT, STFT, mel weights.
 
-Transforms are products with matrices of sines while no longer than 4,096, else FFT kernels."""
+Short transforms are matrix products, others FFT kernels; 16-bit floats are transformed in
+float32."""
 
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import sizes
+from pyflow.interop.onnx.ops.common import ints, sizes
 from pyflow.interop.onnx.ops.windows import padded
 from pyflow.interop.onnx.registry import converter
 
-_LONGEST = 4096
+_LONGEST = 1 << 24
+_SHORT = 64         # up to here a product with a matrix is exacter, and as fast
 
 _WINDOWS = {"HannWindow": (0.5, -0.5, 0.0), "HammingWindow": (25 / 46, -21 / 46, 0.0),
             "BlackmanWindow": (0.42, -0.5, 0.08)}
@@ -28,13 +30,6 @@ def window(node):
     return tf.cast(made, node.element_type("output_datatype", tf.float32))
 
 
-def _matrix(length, count, inverse):
-    """(cosines, sines) [length, count] of the transform."""
-    angle = 2 * np.pi * (np.outer(np.arange(length), np.arange(count)) % length) / length
-    scale = 1 / length if inverse else 1
-    return np.cos(angle) * scale, np.sin(angle) * (scale if inverse else -scale)
-
-
 def transformed(node, x, length, inverse, onesided):
     """DFT over the axis before the last of [..., n, 1 or 2] (n cut or padded to length)."""
     if not 0 < length <= _LONGEST:
@@ -44,19 +39,32 @@ def transformed(node, x, length, inverse, onesided):
         raise node.error(f"expected real or complex numbers in the last axis, got shape {x.shape}")
     if inverse and onesided:
         x, have = _mirrored(x, length, have), length
-    rank = x.shape.ndims
-    x = padded(x, [(0, length - have)], at=rank - 2)
+    x = padded(x, [(0, length - have)], at=x.shape.ndims - 2)
     count = length // 2 + 1 if onesided and not inverse else length
-    cosines, sines = _matrix(length, count, inverse)
-    # rows: real parts, imaginary parts of the input; columns likewise of the output
-    real, imaginary = np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)
-    table = np.stack([real, imaginary][:parts], 1).reshape(length * parts, count * 2)
-    own = sizes(x)
-    flat = tf.reshape(x, [-1, length * parts])
-    wide = tf.float64 if x.dtype.size < 8 and length > 256 else x.dtype
-    made = tf.matmul(tf.cast(flat, wide), tf.constant(table.astype(wide.as_numpy_dtype)))
-    made = tf.reshape(tf.cast(made, x.dtype), tf.concat([own[:-2], [count, 2]], 0))
+    wide = tf.float64 if x.dtype is tf.float64 else tf.float32
+    if length <= _SHORT:
+        made = tf.cast(_product(tf.cast(x, wide), length, count, inverse), x.dtype)
+        return made[..., :1] if inverse and onesided else made
+    real = tf.cast(x[..., 0], wide)
+    signal = tf.complex(real, tf.cast(x[..., 1], wide) if parts == 2 else tf.zeros_like(real))
+    made = tf.ifft(signal) if inverse else tf.fft(signal)
+    made = made[..., :count]
+    made = tf.cast(tf.stack([tf.real(made), tf.imag(made)], -1), x.dtype)
     return made[..., :1] if inverse and onesided else made
+
+
+def _product(x, length, count, inverse):
+    """The transform as a product with a matrix of cosines and sines."""
+    angle = 2 * np.pi * (np.outer(np.arange(length), np.arange(count)) % length) / length
+    scale = 1 / length if inverse else 1
+    cosines, sines = np.cos(angle) * scale, np.sin(angle) * (scale if inverse else -scale)
+    # rows: real, then imaginary parts of each input; columns likewise of each output
+    table = np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], 1)
+    parts = x.shape.as_tuple()[-1]
+    table = table[:, :parts].reshape(length * parts, count * 2)
+    made = tf.matmul(tf.reshape(x, [-1, length * parts]),
+                     tf.constant(table.astype(x.dtype.as_numpy_dtype)))
+    return tf.reshape(made, tf.concat([sizes(x)[:-2], ints([count, 2])], 0))
 
 
 def _mirrored(x, length, have):

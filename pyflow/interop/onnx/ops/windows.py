@@ -75,6 +75,12 @@ def _pads(node, spatial, spans, strides):
     return [(pads[i], pads[i + n]) for i in range(n)]
 
 
+def same_pads(size, span, stride):
+    """(before, after) of padding "SAME"."""
+    total = max((-(-size // stride) - 1) * stride + span - size, 0)
+    return total // 2, total - total // 2
+
+
 def padded(x, pads, value=0, at=1):
     """x with its axes from `at` on padded; negative pads crop."""
     if any(min(p) < 0 for p in pads):
