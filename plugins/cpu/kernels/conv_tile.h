@@ -96,23 +96,21 @@ typedef struct {
   T low, high;
 } TILE(row_tile);
 
-/* Sums of a tile that need more than a store: parts of vectors, or what follows the sum. */
+/* Sums of a tile and what follows them. */
 __attribute__((noinline)) static void TILE(row_finish)(const TILE(row_tile) *t, const T *sums,
                                                        int mr, int nv) {
   const V low = V_SET(t->low), high = V_SET(t->high);
   for (int v = 0; v < nv; v++) {
     const int left = PF_MIN(t->cols - v * VL, VL);
     if (left <= 0) return;
-    const V bias = t->last && t->bias ? V_LOAD_PART(t->bias + v * VL, left) : (V){0};
+    const V bias = t->bias ? V_LOAD_PART(t->bias + v * VL, left) : (V){0};
     for (int r = 0; r < mr; r++) {
       const int64_t at = r * t->c_px + v * VL;
       V x = V_LOAD(sums + (r * nv + v) * VL);
       if (t->add) x += V_LOAD_PART(t->c + at, left);
-      if (t->last) {
-        if (t->bias) x += bias;
-        if (t->side) x += V_LOAD_PART(t->side + at, left);
-        if (t->clamp) x = TILE(clamp)(x, low, high);
-      }
+      if (t->bias) x += bias;
+      if (t->side) x += V_LOAD_PART(t->side + at, left);
+      if (t->clamp) x = TILE(clamp)(x, low, high);
       V_STORE_PART(t->c + at, x, left);
     }
   }
@@ -144,16 +142,24 @@ PF_INLINE void TILE(row_body)(const TILE(row_tile) *t, const int nv, const int m
       }
     }
   }
-  if (t->cols == nv * VL && !t->last) {
-    const int add = t->add;
+  if (!t->last) {
+    const int add = t->add, left = t->cols - (nv - 1) * VL;
     T *c = t->c;
 #pragma GCC unroll 8
-    for (int r = 0; r < mr; r++, c += t->c_px)
+    for (int r = 0; r < mr; r++, c += t->c_px) {
 #pragma GCC unroll 4
-      for (int v = 0; v < nv; v++) {
+      for (int v = 0; v < nv - 1; v++) {
         if (add) acc[r][v] += V_LOAD(c + v * VL);
         V_STORE(c + v * VL, acc[r][v]);
       }
+      if (left == VL) {
+        if (add) acc[r][nv - 1] += V_LOAD(c + (nv - 1) * VL);
+        V_STORE(c + (nv - 1) * VL, acc[r][nv - 1]);
+      } else {
+        if (add) acc[r][nv - 1] += V_LOAD_PART(c + (nv - 1) * VL, left);
+        V_STORE_PART(c + (nv - 1) * VL, acc[r][nv - 1], left);
+      }
+    }
     return;
   }
   T sums[ROW_MAX * TILE_NV * VL];
