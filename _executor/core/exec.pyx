@@ -358,6 +358,9 @@ cdef DLTensor* int32_scalar(int32_t x) noexcept nogil:
     (<int32_t*>t.m.dl_tensor.data)[0] = x
     return pf_dl(t)
 
+cdef inline bint same_slot(uint32_t a, uint32_t b) noexcept nogil:
+    return (a ^ b) & <uint32_t>PF_IN_SLOT == 0
+
 cdef int32_t do_merge(pf_call* c, const pf_instr* ins) noexcept nogil:
     """The first live input and its index; dead if none is."""
     cdef const uint32_t* e = c.plan.ins + ins.in_begin
@@ -372,10 +375,13 @@ cdef int32_t do_merge(pf_call* c, const pf_instr* ins) noexcept nogil:
         kill(c.slab, ins)
         return PF_RUN_OK
     for k in range(ins.n_in):
-        if k != live:
+        if not same_slot(e[k], e[live]):
             release_input(c.slab, e[k])
     if take_value(c, ins, e[live], &value):
         return PF_RUN_STOP
+    for k in range(ins.n_in):           # the value itself, given twice
+        if k != live and same_slot(e[k], e[live]):
+            release_input(c.slab, e[k])
     out[0] = value
     out[1] = NULL
     if c.plan.slot_use[c.slab.def_.slot_base + ins.out_slot + 1] != PF_SLOT_UNUSED:

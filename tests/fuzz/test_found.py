@@ -59,3 +59,18 @@ def test_a_split_after_which_one_device_remains():
         with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
             session._compiler.options["partitions"] = "device"
             assert list(session.run(end, {x: [1, 2, 3]})) == [2, 4, 6]
+
+
+def test_a_merge_that_is_given_one_tensor_twice():
+    """Found by libFuzzer: the second mention released the value before it was taken."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.int32, [2])
+        no, yes = tf.raw_ops.Switch(data=x, pred=tf.placeholder(tf.bool, [], name="p"))
+        merges = [tf.raw_ops.Merge(inputs=inputs) for inputs in ([x, x], [no, yes, yes], [no, no])]
+        with tf.Session() as session:
+            for take in (True, False):
+                wanted = merges if not take else merges[:2]
+                found = session.run([(m.output + 1, m.value_index) for m in wanted],
+                                    {x: [1, 2], "p:0": take})
+                assert [list(y) for y, _ in found] == [[2, 3]] * len(wanted)
+                assert [k for _, k in found] == ([0, 1] if take else [0, 0, 0])
