@@ -1,7 +1,7 @@
 """ONNX's backend test cases, run on pyflow: what passes, what fails, what is left out and why.
 
     python tests/onnx/onnx_suite.py                  # the table
-    python tests/onnx/onnx_suite.py --write          # and known.json anew (reasons that are there stay)
+    python tests/onnx/onnx_suite.py --write          # and known.json anew; reasons stay
     python tests/onnx/onnx_suite.py --only resize    # names with this, failures in full
 
 known.json holds the names of the cases that are left out, by class, and of those that fail, each

@@ -147,9 +147,9 @@ def run_node(node, inputs, device="CPU", outputs_info=None, opset_version=None, 
         make["ValueInfoProto"](name=name) for name in proto.output if name], input=[
         _value_info(name, array) for name, array in zip(names, inputs)])
     versions = [(proto.domain, opset_version or 1 << 20)]
+    imports = {*versions, ("", versions[0][1])}
     model = make["ModelProto"](graph=graph, opset_import=[
-        make["OperatorSetIdProto"](domain=d, version=v) for d, v in {*versions, ("", versions[0][1])}
-    ])
+        make["OperatorSetIdProto"](domain=d, version=v) for d, v in imports])
     return run_model(model, inputs, device)
 
 

@@ -143,8 +143,8 @@ def _mask(node, keys, dtype):
     mask, rank = node.x(3), node.rank(3)
     made = _allowed(mask, dtype) if mask.dtype is tf.bool else tf.cast(mask, dtype)
     missing = keys - sizes(mask)[rank - 1]
-    table = tf.concat([tf.zeros([rank - 1, 2], tf.int64), tf.reshape(tf.stack([np.int64(0), missing]),
-                                                                     [1, 2])], 0)
+    last = tf.reshape(tf.stack([np.int64(0), missing]), [1, 2])
+    table = tf.concat([tf.zeros([rank - 1, 2], tf.int64), last], 0)
     return tf.pad(made, table, constant_values=tf.constant(dtype.as_numpy_dtype(-np.inf)))
 
 

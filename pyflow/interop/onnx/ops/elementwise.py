@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import (Value, aligned, call, elementwise, in_float, kernel_types,
-                                            scalar, sizes, widened)
+from pyflow.interop.onnx.ops.common import (Value, aligned, call, elementwise, in_float,
+                                            kernel_types, scalar, sizes)
 from pyflow.interop.onnx.ops.norm import rescaled
 from pyflow.interop.onnx.registry import converter
 
@@ -159,7 +159,9 @@ def shrink(node):
 @converter("SwiGLU")
 def swiglu(node):
     alpha = node.attr("alpha", 1.0)
-    return binary(node, lambda x, y: in_float(x, lambda z: z * tf.sigmoid(scalar(alpha, z) * z)) * y)
+
+    def gate(z): return z * tf.sigmoid(scalar(alpha, z) * z)
+    return binary(node, lambda x, y: in_float(x, gate) * y)
 
 
 @converter("PRelu")
@@ -438,6 +440,3 @@ def bit_cast(node):
             return tf.cast(x, tf.bool)
         return tf.bitcast(x, to) if to is not x.dtype else x
     return elementwise(over, node.value(0))
-
-
-__all__ = ["binary", "cast_tensor", "gelu_of", "hard_sigmoid_of", "widened"]

@@ -161,10 +161,10 @@ def affine_grid(node):
         else:
             lines.append((2 * np.arange(d) + 1) / max(d, 1) - 1)
     grids = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*grids, np.ones(size[2:])], -1).reshape(-1, n + 1).astype(theta.dtype.as_numpy_dtype)
-    made = tf.matmul(tf.broadcast_to(tf.constant(points[None]), ints([size[0], *points.shape])),
-                     theta,
-                     transpose_b=True)
+    points = np.stack([*grids, np.ones(size[2:])], -1).reshape(1, -1, n + 1)
+    points = tf.constant(points.astype(theta.dtype.as_numpy_dtype))
+    every = tf.broadcast_to(points, ints([size[0], *points.shape.as_list()[1:]]))
+    made = tf.matmul(every, theta, transpose_b=True)
     return tf.reshape(made, [size[0], *size[2:], n])
 
 

@@ -107,24 +107,16 @@ def string_normalizer(node):
 @converter("TfIdfVectorizer")
 def tf_idf_vectorizer(node):
     """Counts of n-grams from a pool, weighted."""
-    pool = node.attr("pool_strings", None) or node.attr("pool_int64s", None) or []
-    starts = [*node.attr("ngram_counts"), len(pool)]
     places, weights = node.attr("ngram_indexes"), node.attr("weights", None)
     least, most = node.attr("min_gram_length"), node.attr("max_gram_length")
     skips, mode = node.attr("max_skip_count"), node.attr("mode")
-    grams, k = {}, 0
-    for n, (begin, end) in enumerate(zip(starts, starts[1:]), 1):
-        if begin < 0 or begin > end or end > len(pool):
-            raise node.error(f"ngram_counts {starts[:-1]} do not ascend within {len(pool)} entries")
-        for at in range(begin, end - n + 1, n):
-            if k >= len(places):
-                raise node.error(f"ngram_indexes has {len(places)} entries, more are needed")
-            if least <= n <= most:
-                grams[tuple(pool[at:at + n])] = k
-            k += 1
+    grams = _grams(node, places, least, most)
     width = max(places, default=-1) + 1
     if mode not in ("TF", "IDF", "TFIDF") or min(places, default=0) < 0 or width > 1 << 24:
         raise node.error(f"mode {mode!r} or ngram_indexes out of range")
+    scale = np.ones(width, np.float32)
+    if weights:
+        scale[np.array(places[:len(weights)])] = weights
 
     def row(tokens):
         counts = np.zeros(width, np.float32)
@@ -135,10 +127,6 @@ def tf_idf_vectorizer(node):
                     if k is not None:
                         counts[places[k]] += 1
         return counts
-
-    scale = np.ones(width, np.float32)
-    if weights:
-        scale[np.array(places[:len(weights)])] = weights
 
     def vectorize(x):
         x = np.asarray(x)
@@ -151,3 +139,20 @@ def tf_idf_vectorizer(node):
         return np.asarray(found if x.ndim == 2 else found[0], np.float32)
     shape = node.shape(0)
     return hosted(vectorize, [node.x(0)], [tf.float32], [(*shape[:-1], width)])
+
+
+def _grams(node, places, least, most):
+    """{n-gram: its number} for lengths from `least` to `most`."""
+    pool = node.attr("pool_strings", None) or node.attr("pool_int64s", None) or []
+    starts = [*node.attr("ngram_counts"), len(pool)]
+    grams, k = {}, 0
+    for n, (begin, end) in enumerate(zip(starts, starts[1:]), 1):
+        if begin < 0 or begin > end or end > len(pool):
+            raise node.error(f"ngram_counts {starts[:-1]} do not ascend within {len(pool)} entries")
+        for at in range(begin, end - n + 1, n):
+            if k >= len(places):
+                raise node.error(f"ngram_indexes has {len(places)} entries, more are needed")
+            if least <= n <= most:
+                grams[tuple(pool[at:at + n])] = k
+            k += 1
+    return grams
