@@ -478,8 +478,7 @@ def matrix_solve(matrix, rhs, adjoint=False, name=None):
 PUBLIC = {
     "matmul": matmul, "linalg.matmul": matmul, "batch_matmul": batch_matmul,
     "linalg.matvec": matvec,
-    "tensordot": tensordot, "linalg.tensordot": tensordot, "einsum": einsum,
-    "linalg.einsum": einsum,
+    "tensordot": tensordot, "linalg.tensordot": tensordot,
     "matrix_inverse": matrix_inverse, "linalg.inv": matrix_inverse, "matrix_solve": matrix_solve,
     "linalg.solve": matrix_solve, "matrix_determinant": MatrixDeterminant,
     "linalg.det": MatrixDeterminant,

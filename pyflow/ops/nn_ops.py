@@ -286,7 +286,7 @@ def clip_by_average_norm(t, clip_norm, name=None):
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):
     """Vector norm (1, 2, p, inf, "euclidean"), or matrix norm over two axes. TF: tf.norm.
 
-    Matrix norms offered: "euclidean"/"fro", 1 and inf. ValueError for others.
+    Matrix norms: "euclidean"/"fro", 1, 2 and inf. ValueError for others.
     tensor: floats or complex numbers. ValueError for an unknown `ord` or an axis that does not
     fit it."""
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
@@ -295,6 +295,8 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
         x = graph.convert_to_tensor(tensor)
         if ord in ("euclidean", "fro") or ord == 2 and not matrix:
             result = unary_ops.Sqrt(_squared_sum(x, axis))
+        elif matrix and ord == 2:
+            result = _largest_singular_value(x, list(axis))
         elif matrix:
             result = _matrix_norm(complex_ops.abs(x), ord, list(axis))
         else:
@@ -321,9 +323,23 @@ def _vector_norm(size, ord, axis):
     return binary_ops.Pow(total, 1.0 / ord)
 
 
+def _largest_singular_value(x, axes):
+    from pyflow.ops import linalg_functions
+    rank = x.shape.ndims
+    if rank is None:
+        raise ValueError("tf.norm: the matrix norm 2 needs a tensor of known rank")
+    axes = [a % rank for a in axes]
+    rest = [i for i in range(rank) if i not in axes]
+    values = linalg_functions.svd(array_ops.transpose(x, rest + axes), compute_uv=False)
+    largest = reduction_ops.reduce_max(values, -1)
+    for axis in sorted(axes):
+        largest = array_ops.expand_dims(largest, axis)
+    return largest
+
+
 def _matrix_norm(size, ord, axes):
     if ord not in (1, np.inf):
-        raise ValueError(f"tf.norm: matrix norm {ord!r} is not offered; use 'fro', 1 or inf")
+        raise ValueError(f"tf.norm: {ord!r} is no matrix norm; use 'fro', 1, 2 or inf")
     inner, outer = axes if ord == 1 else axes[::-1]
     sums = reduction_ops.reduce_sum(size, inner, keepdims=True)
     return reduction_ops.reduce_max(sums, outer, keepdims=True)

@@ -88,6 +88,27 @@ def _compare(build):
     return compare
 
 
+def _scaled(op_name):
+    """`sparse op dense`, the dense operand broadcast to the sparse one's shape."""
+    def operate(x, y):
+        from pyflow.ops import sparse_ops
+        op = getattr(sparse_ops, op_name)
+        values = op(x.indices, x.values, x.dense_shape, graph.convert_to_tensor(y, dtype=x.dtype))
+        return graph.SparseTensor(x.indices, values, x.dense_shape)
+    return operate
+
+
+def _divided(x, y):
+    """Python 3's division: integers become float64 (8 and 16 bits: float32)."""
+    from pyflow.framework import dtypes
+    from pyflow.ops import cast_ops
+    if x.dtype.is_integer:
+        wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
+        x = graph.SparseTensor(x.indices, cast_ops.cast(x.values, wide), x.dense_shape)
+        y = cast_ops.cast(graph.convert_to_tensor(y), wide)
+    return _scaled("SparseDenseCwiseDiv")(x, y)
+
+
 def _negative(x):
     return unary_ops.Neg(x)
 
@@ -115,5 +136,8 @@ def operator_table():
 
 
 def install():
-    """Gives Tensor its operators."""
+    """Gives Tensor and SparseTensor their operators."""
     graph.install_operators(operator_table())
+    sparse = graph.SparseTensor
+    sparse.__mul__ = sparse.__rmul__ = _scaled("SparseDenseCwiseMul")
+    sparse.__div__, sparse.__truediv__ = _scaled("SparseDenseCwiseDiv"), _divided

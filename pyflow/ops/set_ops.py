@@ -161,5 +161,5 @@ class EditDistance:
     samples = [S(lit(ROWS), lit([1, 2, 3]), lit([3, 3]), lit(MORE), lit([1, 9, 3]), lit([3, 4])),
                S(lit(ROWS), lit([1, 2, 3]), lit([3, 3]), lit(MORE), lit([1, 9, 3]), lit([3, 4]),
                  normalize=False),
-               S(lit([[0], [1]]), strs(["a", "b"]), lit([2]), lit([[0], [1], [2]]),
-                 strs(["b", "b", "c"]), lit([3]))]
+               S(lit([[0, 0], [0, 1]]), strs(["a", "b"]), lit([1, 2]),
+                 lit([[0, 0], [0, 1], [0, 2]]), strs(["b", "b", "c"]), lit([1, 3]))]

@@ -250,7 +250,8 @@ class SparseFillEmptyRowsGrad:
 @op("SparseAdd", inputs=A_B + ", thresh: Treal", T=NUMBERS, Treal=REAL,
     outputs="sum_indices: int64, sum_values: T, sum_shape: int64")
 class SparseAdd:
-    """Sums of two sparse tensors; those smaller than `thresh` are left out. TF: SparseAdd."""
+    """Sums of two sparse tensors; where both have a value and the sum is smaller than `thresh` it
+    is left out. TF: SparseAdd."""
     def shape(op): return triple(_width(op.inputs[2]))
 
     def gradient(op, dindices, dvalues, dshape):
@@ -259,10 +260,11 @@ class SparseAdd:
 
     def reference(a_indices, a_values, a_shape, b_indices, b_values, b_shape, thresh):
         places, values = _joined(a_indices, a_values, b_indices, b_values, np.add)
-        keep = np.abs(values) >= thresh
+        both = {tuple(p) for p in a_indices.tolist()} & {tuple(p) for p in b_indices.tolist()}
+        keep = (np.abs(values) >= thresh) | [tuple(p) not in both for p in places.tolist()]
         return places[keep], values[keep], a_shape
     samples = [S(lit(PLACES), (4,), lit(SIZE), lit(PLACES_B), (3,), lit(SIZE), lit(0)),
-               S(lit(NONE), (0,), lit(SIZE), lit(PLACES_B), (3,), lit(SIZE), lit(0))]
+               S(lit(NONE), (0,), lit(SIZE), lit(PLACES_B), (3,), lit(SIZE), lit(2))]
 
 
 @op("SparseAddGrad", T=NUMBERS, outputs="a_val_grad: T, b_val_grad: T",

@@ -204,8 +204,8 @@ static pf_status edit_distance(pf_ctx *c, const void *state) {
   int64_t dims[PF_MAX_DIMS], step[PF_MAX_DIMS], i = 0, j = 0;
   PF_TRY(pf_coo_input(c, 0, 1, 2, "hypothesis", &a));
   PF_TRY(pf_coo_input(c, 3, 4, 5, "truth", &b));
-  if (a.rank != b.rank || a.rank < 1)
-    return PF_INVALID(c, "hypothesis and truth must have one rank of at least 1, got %d and %d",
+  if (a.rank != b.rank || a.rank < 2)
+    return PF_INVALID(c, "hypothesis and truth must have one rank of at least 2, got %d and %d",
                       a.rank, b.rank);
   int32_t keys = a.rank - 1;
   for (int32_t k = 0; k < keys; k++) dims[k] = PF_MAX(a.dims[k], b.dims[k]);

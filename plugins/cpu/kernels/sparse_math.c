@@ -67,7 +67,7 @@ static pf_status sparse_add(pf_ctx *c, const void *state) {
     memset(s, 0, (size_t)es);
     if (turn <= 0) pf_add_element(type, s, 0, PF_DATA(void, a.values), i++);
     if (turn >= 0) pf_add_element(type, s, 0, PF_DATA(void, b.values), j++);
-    if (least <= size_of(s, type)) n++;
+    if (turn || least <= size_of(s, type)) n++;   /* what one operand alone has stays, as in TensorFlow */
   }
   PF_TRY(pf_coo_output(c, 0, 1, 2, n, a.dims, a.rank, &y));
   if (n) memcpy(PF_DATA(char, y.values), sum, (size_t)(n * es));
