@@ -16,78 +16,120 @@
  * Compiled once per instruction set.
  */
 #include "common.h"
+#include "half.h"
 #include "isa.h"
+#include "transpose.h"
 
-enum { LANES = 32, ROW_PIECE = 16384, TILE = 512, COL_BLOCK = 64 };
+enum { LANES = 32, ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024,
+       COL_BLOCK = 64, SHORT_ROWS = 64 };
 
 typedef struct {
   void (*rows)(const void *x, void *y, int64_t rows, int64_t n);
   void (*cols)(const void *x, void *y, int64_t n, int64_t stride, int64_t m);
 } loops;
 
-/* LOAD is an expression of v, JOIN of a and b, both of type T; ZERO is JOIN's neutral element */
-#define REDUCE(NAME, TAG, T, ZERO, LOAD, JOIN) \
+/* LOAD is an expression of v, JOIN of a and b, all of type T; ZERO is JOIN's neutral element.  TX is
+ * the type in memory, FETCH(room, p, n) gives n elements at p as T. */
+#define FETCH_PLAIN(room, p, n) (p)
+#define FETCH_HALF(room, p, n) (half_read(p, room, n), room)
+#define FETCH_BFLOAT16(room, p, n) (bfloat16_read(p, room, n), room)
+#define REDUCE_AS(NAME, TAG, TX, T, ZERO, LOAD, JOIN, FETCH) \
+  /* rows of less than LANES elements, SHORT_ROWS at once: transposed, then row by row */ \
+  static void NAME##_##TAG##_short(const TX *x, T *y, int64_t n) { \
+    T room[LANES * SHORT_ROWS], turned[LANES * SHORT_ROWS]; \
+    (void)room; \
+    pf_movers()->transpose(sizeof(T), FETCH(room, x, n * SHORT_ROWS), n, turned, SHORT_ROWS, \
+                           SHORT_ROWS, n, 0); \
+    for (int k = 0; k < SHORT_ROWS; k++) y[k] = ZERO; \
+    for (int64_t i = 0; i < n; i++) \
+      for (int k = 0; k < SHORT_ROWS; k++) { \
+        T v = turned[i * SHORT_ROWS + k], b = LOAD, a = y[k]; \
+        y[k] = JOIN; \
+      } \
+  } \
   static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n) { \
-    const T *x = (const T *)px; \
+    const TX *x = (const TX *)px; \
     T *y = (T *)py; \
     for (int64_t r = 0; r < rows; r++, x += n) { \
-      T acc[LANES]; \
+      T acc[LANES], room[LANES]; \
       int64_t i = 0; \
+      (void)room; \
+      if (n < LANES && rows - r >= SHORT_ROWS) { \
+        NAME##_##TAG##_short(x, y + r, n); \
+        r += SHORT_ROWS - 1, x += n * (SHORT_ROWS - 1); \
+        continue; \
+      } \
       if (n < LANES) { \
+        const T *w = FETCH(room, x, n); \
         T a = ZERO; \
         for (; i < n; i++) { \
-          T v = x[i], b = LOAD; \
+          T v = w[i], b = LOAD; \
           a = JOIN; \
         } \
         y[r] = a; \
         continue; \
       } \
+      const T *first = FETCH(room, x, LANES); \
       for (int k = 0; k < LANES; k++) { \
-        T v = x[k]; \
+        T v = first[k]; \
         acc[k] = LOAD; \
       } \
-      for (i = LANES; i + LANES <= n; i += LANES) \
+      for (i = LANES; i + LANES <= n; i += LANES) { \
+        const T *w = FETCH(room, x + i, LANES); \
         for (int k = 0; k < LANES; k++) { \
-          T v = x[i + k], b = LOAD, a = acc[k]; \
+          T v = w[k], b = LOAD, a = acc[k]; \
           acc[k] = JOIN; \
         } \
+      } \
+      const T *w = FETCH(room, x + i, n - i); \
       for (int64_t k = 0, left = n - i; k < left && k < LANES; k++) { \
-        T v = x[i + k], b = LOAD, a = acc[k]; \
+        T v = w[k], b = LOAD, a = acc[k]; \
         acc[k] = JOIN; \
       } \
-      for (int w = LANES / 2; w; w /= 2) \
-        for (int k = 0; k < w; k++) { \
-          T a = acc[k], b = acc[k + w]; \
+      for (int l = LANES / 2; l; l /= 2) \
+        for (int k = 0; k < l; k++) { \
+          T a = acc[k], b = acc[k + l]; \
           acc[k] = JOIN; \
         } \
       y[r] = acc[0]; \
     } \
   } \
+  __attribute__((noinline)) static void NAME##_##TAG##_add(const T *restrict row, T *restrict to, \
+                                                           int64_t w) { \
+    for (int64_t j = 0; j < w; j++) { T v = row[j], b = LOAD, a = to[j]; to[j] = JOIN; } \
+  } \
+  static void NAME##_##TAG##_wide(const TX *x, T *y, int64_t n, int64_t stride, int64_t m) { \
+    enum { STRIP = STRIP_OF(TX, T) }; \
+    for (int64_t j = 0; j < m; j++) y[j] = ZERO; \
+    for (int64_t r = 0; r < n; r++) \
+      for (int64_t j = 0; j < m; j += STRIP) { \
+        T room[STRIP]; \
+        int64_t w = PF_MIN(m - j, STRIP); \
+        (void)room; \
+        NAME##_##TAG##_add(FETCH(room, x + r * stride + j, w), y + j, w); \
+      } \
+  } \
+  /* short rows that lie together are seen as longer ones, whose parts are joined at the end */ \
   static void NAME##_##TAG##_cols(const void *px, void *py, int64_t n, int64_t stride, \
                                   int64_t m) { \
-    const T *x = (const T *)px; \
-    T *y = (T *)py, acc[TILE]; \
-    for (int64_t j0 = 0; j0 < m; j0 += TILE) { \
-      int64_t w = PF_MIN(m - j0, TILE); \
-      for (int64_t j = 0; j < w; j++) y[j0 + j] = ZERO; \
-      for (int64_t r0 = 0; r0 < n; r0 += COL_BLOCK) { \
-        for (int64_t j = 0; j < w; j++) acc[j] = ZERO; \
-        for (int64_t r = r0; r < PF_MIN(n, r0 + COL_BLOCK); r++) { \
-          const T *row = x + r * stride + j0; \
-          for (int64_t j = 0; j < w; j++) { \
-            T v = row[j], b = LOAD, a = acc[j]; \
-            acc[j] = JOIN; \
-          } \
-        } \
-        for (int64_t j = 0; j < w; j++) { \
-          T a = y[j0 + j], b = acc[j]; \
-          y[j0 + j] = JOIN; \
-        } \
-      } \
+    const TX *x = (const TX *)px; \
+    T *y = (T *)py, parts[SHORT_COLS]; \
+    int64_t k = SHORT_COLS / m; \
+    if (stride != m || k < 2 || n < 16 * k) { \
+      NAME##_##TAG##_wide(x, y, n, stride, m); \
+      return; \
     } \
+    int64_t rows = n / k * k; \
+    NAME##_##TAG##_wide(x, parts, n / k, k * m, k * m); \
+    NAME##_##TAG##_wide(x + rows * m, y, n - rows, m, m); \
+    for (int64_t i = 0; i < k; i++) \
+      for (int64_t j = 0; j < m; j++) { T a = y[j], b = parts[i * m + j]; y[j] = JOIN; } \
   }
-#define MAX_JOIN b > a || b != b ? b : a
-#define MIN_JOIN b < a || b != b ? b : a
+#define STRIP_OF(TX, T) (sizeof(TX) == sizeof(T) ? TILE : 512)
+#define REDUCE(NAME, TAG, T, ZERO, LOAD, JOIN) \
+  REDUCE_AS(NAME, TAG, T, T, ZERO, LOAD, JOIN, FETCH_PLAIN)
+#define MAX_JOIN (b > a) | (b != b) ? b : a
+#define MIN_JOIN (b < a) | (b != b) ? b : a
 #define FLOATS(TYPE, T, TAG) \
   REDUCE(Sum, TAG, T, 0, v, a + b) \
   REDUCE(Prod, TAG, T, 1, v, a * b) \
@@ -101,6 +143,14 @@ typedef struct {
   REDUCE(Min, TAG, T, GREATEST, v, a < b ? a : b) \
   REDUCE(SquareSum, TAG, T, 0, (T)((U)v * (U)v), (T)((U)a + (U)b))
 PF_EACH_FLOAT(FLOATS)
+#define HALVES(TAG, FETCH) \
+  REDUCE_AS(Sum, TAG, uint16_t, float, 0, v, a + b, FETCH) \
+  REDUCE_AS(Prod, TAG, uint16_t, float, 1, v, a * b, FETCH) \
+  REDUCE_AS(Max, TAG, uint16_t, float, -INFINITY, v, MAX_JOIN, FETCH) \
+  REDUCE_AS(Min, TAG, uint16_t, float, INFINITY, v, MIN_JOIN, FETCH) \
+  REDUCE_AS(SquareSum, TAG, uint16_t, float, 0, v * v, a + b, FETCH)
+HALVES(f16, FETCH_HALF)
+HALVES(bf16, FETCH_BFLOAT16)
 INTS(PF_INT8, int8_t, i8, uint32_t, INT8_MIN, INT8_MAX)
 INTS(PF_INT16, int16_t, i16, uint32_t, INT16_MIN, INT16_MAX)
 INTS(PF_INT32, int32_t, i32, uint32_t, INT32_MIN, INT32_MAX)
@@ -121,7 +171,8 @@ REDUCE(All, u8, uint8_t, 1, v, a & b)
 REDUCE(Any, u8, uint8_t, 0, v, a | b)
 
 #define PAIR(NAME, TAG) {NAME##_##TAG##_rows, NAME##_##TAG##_cols}
-#define FLOAT_ROW(NAME) [PF_FLOAT32] = PAIR(NAME, f32), [PF_FLOAT64] = PAIR(NAME, f64)
+#define FLOAT_ROW(NAME) [PF_FLOAT32] = PAIR(NAME, f32), [PF_FLOAT64] = PAIR(NAME, f64), \
+  [PF_FLOAT16] = PAIR(NAME, f16), [PF_BFLOAT16] = PAIR(NAME, bf16)
 #define REAL_ROW(NAME) FLOAT_ROW(NAME), [PF_INT8] = PAIR(NAME, i8), [PF_INT16] = PAIR(NAME, i16), \
   [PF_INT32] = PAIR(NAME, i32), [PF_INT64] = PAIR(NAME, i64), [PF_UINT8] = PAIR(NAME, u8), \
   [PF_UINT16] = PAIR(NAME, u16), [PF_UINT32] = PAIR(NAME, u32), [PF_UINT64] = PAIR(NAME, u64)
@@ -139,19 +190,19 @@ typedef struct {
   const loops *f;
   const char *x;
   char *y;
-  int64_t esize, n, inner, piece, pieces, tiles;   /* pieces of n, tiles of inner */
+  int64_t xsize, esize, n, inner, piece, pieces, tiles;  /* pieces of n, tiles of inner */
 } pass_task;
 
 static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pass_task *t = (const pass_task *)arg;
   (void)worker;
   if (t->pieces == 1) {
-    t->f->rows(t->x + lo * t->n * t->esize, t->y + lo * t->esize, hi - lo, t->n);
+    t->f->rows(t->x + lo * t->n * t->xsize, t->y + lo * t->esize, hi - lo, t->n);
     return;
   }
   for (int64_t i = lo; i < hi; i++) {
     int64_t at = i % t->pieces * t->piece;
-    t->f->rows(t->x + (i / t->pieces * t->n + at) * t->esize, t->y + i * t->esize, 1,
+    t->f->rows(t->x + (i / t->pieces * t->n + at) * t->xsize, t->y + i * t->esize, 1,
                PF_MIN(t->piece, t->n - at));
   }
 }
@@ -162,17 +213,18 @@ static void cols_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     int64_t tile = i % t->tiles, row = i / t->tiles, at = row % t->pieces * t->piece,
             outer = row / t->pieces;
     int64_t j = tile * TILE, w = PF_MIN(TILE, t->inner - j);
-    t->f->cols(t->x + ((outer * t->n + at) * t->inner + j) * t->esize,
+    t->f->cols(t->x + ((outer * t->n + at) * t->inner + j) * t->xsize,
                t->y + (row * t->inner + j) * t->esize, PF_MIN(t->piece, t->n - at), t->inner, w);
   }
 }
-/* x [outer, n, inner] -> y [outer, inner]; `next` joins the pieces */
+/* x [outer, n, inner] -> y [outer, inner], elements of xsize and esize bytes; `next` joins pieces */
 static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const char *x, char *y,
-                          int64_t esize, int64_t outer, int64_t n, int64_t inner) {
+                          int64_t xsize, int64_t esize, int64_t outer, int64_t n, int64_t inner) {
   int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, COL_BLOCK), 4096);
   pass_task t = {.f = f,
                  .x = x,
                  .y = y,
+                 .xsize = xsize,
                  .esize = esize,
                  .n = n,
                  .inner = inner,
@@ -188,7 +240,7 @@ static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const ch
   else
     PF_TRY(pf_parallel(c, outer * t.pieces * t.tiles, pf_grain(t.piece * PF_MIN(inner, TILE)),
                        cols_range, &t));
-  return t.pieces > 1 ? run_pass(c, next, next, t.y, y, esize, outer, t.pieces, inner) : PF_OK;
+  return t.pieces > 1 ? run_pass(c, next, next, t.y, y, esize, esize, outer, t.pieces, inner) : PF_OK;
 }
 
 /* ---------------------------------------------------------------- all passes */
@@ -204,7 +256,7 @@ static groups group_dims(const DLTensor *x, const int32_t *reduce) {
   return g;
 }
 static pf_status run_passes(pf_ctx *c, groups *g, const loops *f, const loops *next, const char *x,
-                            char *y, int64_t esize) {
+                            char *y, int64_t xsize, int64_t esize) {
   int32_t left = 0;
   for (int32_t i = 0; i < g->n; i++) left += g->reduced[i];
   if (!left) g->size[g->n] = 1, g->reduced[g->n++] = 1, left = 1;
@@ -216,18 +268,12 @@ static pf_status run_passes(pf_ctx *c, groups *g, const loops *f, const loops *n
       to = (char *)c->host->scratch(c, (uint64_t)PF_MAX(outer * inner * esize, 1), 64);
       PF_EXHAUSTED(to);
     }
-    PF_TRY(run_pass(c, f, next, x, to, esize, outer, g->size[i], inner));
-    g->size[i] = 1, x = to, f = next;
+    PF_TRY(run_pass(c, f, next, x, to, xsize, esize, outer, g->size[i], inner));
+    g->size[i] = 1, x = to, f = next, xsize = esize;
   }
   return PF_OK;
 }
 
-typedef struct { const void *x; float *y; int32_t type; } widen_task;
-static void widen_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const widen_task *t = (const widen_task *)arg;
-  (void)worker;
-  pf_half_to_float(t->type, (const uint16_t *)t->x + lo, t->y + lo, hi - lo);
-}
 #define DIVIDE(TYPE, T, TAG) \
   case TYPE: \
     for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)(((T *)y)[i] / (T)count); \
@@ -272,18 +318,15 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
   const char *from = PF_DATA(const char, x);
   char *to = PF_DATA(char, out);
   if (half) {
-    float *wide = (float *)c->host->scratch(c, (uint64_t)(n + m) * 4, 64);
-    PF_EXHAUSTED(wide);
-    widen_task w = {from, wide, type};
-    PF_TRY(pf_parallel(c, n, PF_GRAIN, widen_range, &w));
-    from = (const char *)wide, to = (char *)(wide + n);
+    to = (char *)c->host->scratch(c, (uint64_t)m * 4, 64);
+    PF_EXHAUSTED(to);
   }
-  const loops *f = &first_pass[op][work];
+  const loops *f = &first_pass[op][type], *next = &first_pass[op == NORM ? SUM : op][work];
   if (n == 0) f->rows(from, to, m, 0);
-  else PF_TRY(run_passes(c, &g, f, op == NORM ? &first_pass[SUM][work] : f, from, to, esize));
+  else PF_TRY(run_passes(c, &g, f, next, from, to, pf_type_size(type), esize));
   if (op == MEAN) divide(work, to, m, count);
   if (op == NORM) root(work, to, m);
-  if (half) pf_float_to_half(type, (const float *)to, PF_DATA(void, out), m);
+  if (half) halves_write(type, (const float *)to, PF_DATA(void, out), m);
   return PF_OK;
 }
 

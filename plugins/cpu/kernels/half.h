@@ -1,0 +1,56 @@
+/* half.h - arrays of half and bfloat16 to float and back, with the widest conversion instructions of
+ * the instruction set the including file is compiled for (F16C, AVX-512), else integer arithmetic.
+ *
+ * Rounds to nearest even; denormals are kept; a NaN stays a (quiet) NaN.
+ * Threads: pure; they write only y.
+ */
+#ifndef PF_CPU_HALF_H
+#define PF_CPU_HALF_H
+#include "common.h"
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+PF_INLINE void half_read(const uint16_t *x, float *y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm512_storeu_ps(y + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(x + i))));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+#else
+  for (; i + 8 <= n; i += 8)
+    for (int k = 0; k < 8; k++) y[i + k] = pf_from_half(x[i + k]);
+#endif
+  for (; i < n; i++) y[i] = pf_from_half(x[i]);
+}
+PF_INLINE void half_write(const float *x, uint16_t *y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256((__m256i *)(y + i), _mm512_cvtps_ph(_mm512_loadu_ps(x + i), 0));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
+#else
+  for (; i + 8 <= n; i += 8)
+    for (int k = 0; k < 8; k++) y[i + k] = pf_to_half(x[i + k]);
+#endif
+  for (; i < n; i++) y[i] = pf_to_half(x[i]);
+}
+PF_INLINE void bfloat16_read(const uint16_t *x, float *y, int64_t n) {
+  PF_IVDEP for (int64_t i = 0; i < n; i++) y[i] = pf_from_bf16(x[i]);
+}
+PF_INLINE void bfloat16_write(const float *x, uint16_t *y, int64_t n) {
+  PF_IVDEP for (int64_t i = 0; i < n; i++) y[i] = pf_to_bf16(x[i]);
+}
+PF_INLINE void halves_read(int32_t type, const void *x, float *y, int64_t n) {
+  if (type == PF_BFLOAT16) bfloat16_read((const uint16_t *)x, y, n);
+  else half_read((const uint16_t *)x, y, n);
+}
+PF_INLINE void halves_write(int32_t type, const float *x, void *y, int64_t n) {
+  if (type == PF_BFLOAT16) bfloat16_write(x, (uint16_t *)y, n);
+  else half_write(x, (uint16_t *)y, n);
+}
+#endif
