@@ -257,7 +257,7 @@ def conv3d_transpose(value, filter=None, output_shape=None, strides=None, paddin
                      data_format="NDHWC", name=None, input=None, filters=None, dilations=None):
     """Gradient of a convolution of volumes as an op of its own. TF: nn.conv3d_transpose.
 
-    filter: [depth, height, width, out, in]; output_shape: the shape of the result, ints or a tensor.
+    filter: [depth, height, width, out, in]; output_shape: the result's, ints or a tensor.
     Dtypes, errors: as op Conv3DBackpropInputV2.
     """
     from pyflow.ops.reduction_ops import one_of

@@ -43,8 +43,8 @@ def _dilated_shape(op):
 
 
 def _places(x, f, strides, rates, padding):
-    """(maximum, index into the rows of x, index into the rows of f) of every output number; rows are
-    pixels and filter positions."""
+    """(maximum, index into the rows of x, index into the rows of f) of every output number; rows
+    are pixels and filter positions."""
     found = [margins(n, k, s, r, text(padding))
              for n, k, s, r in zip(x.shape[1:3], f.shape, strides[1:3], rates[1:3])]
     shape = (len(x), found[0][0], found[1][0], x.shape[3])

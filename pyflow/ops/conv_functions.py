@@ -1,10 +1,10 @@
-"""Convolutions of any of one, two or three spatial dimensions, plain and transposed, and functions of
-a batch in place of a dilation.
+"""Convolutions of any of one, two or three spatial dimensions, plain and transposed, and
+functions of a batch in place of a dilation.
 
 Invariants
   1. The number of spatial dimensions follows from the static rank of the input or filter.
-  2. A dilation becomes space_to_batch around a plain convolution, as in TF, so that TF's CPU runs the
-     graph and its gradients; where sizes are not known, an attribute of the convolution op.
+  2. A dilation becomes space_to_batch around a plain convolution, as in TF, so that TF's CPU runs
+     the graph and its gradients; where sizes are not known, an attribute of the convolution op.
 
 Functions only; they call the ops of conv_ops and conv3d_ops.
 Example:  `tf.nn.convolution(x, kernel, "SAME", dilation_rate=[2, 2])`.
@@ -47,8 +47,8 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
     """Convolution over 1, 2 or 3 spatial dimensions, with strides or dilations per dimension.
     TF: nn.convolution.
 
-    input: [batch, *spatial, in], or [batch, in, *spatial] where data_format begins with "NC"; filter:
-    [*window, in, out]; float16, bfloat16, float32 or float64. strides, dilation_rate: an int per
+    input: [batch, *spatial, in], or [batch, in, *spatial] where data_format begins with "NC";
+    filter: [*window, in, out]; float16, bfloat16, float32 or float64. strides, dilation_rate: an int per
     spatial dimension. Raises ValueError if both are above 1, as TF does.
     """
     filter = one_of(filter, filters, "filter", "filters")
@@ -63,11 +63,10 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
         planes = (data_format or "").startswith("NC")
         return over_blocks(
             input, rates, padding, filter.shape[:rank], planes,
-            lambda x, padding, rates, name: _plain(x, filter, strides, padding, planes, rates, name),
-            scope)
+            lambda *args: _plain(filter, strides, planes, *args), scope)
 
 
-def _plain(input, filter, strides, padding, planes, rates, name):
+def _plain(filter, strides, planes, input, padding, rates, name):
     """The convolution as one op (one image row for sequences)."""
     if len(strides) == 1:
         return conv1d(input, filter, strides[0], padding, data_format="NCW" if planes else "NWC",
@@ -99,8 +98,9 @@ def conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data
                      dilations=None, name=None):
     """Gradient of a convolution of sequences as an op of its own. TF: nn.conv1d_transpose.
 
-    input: [batch, width, in], or [batch, in, width] for NCW; filters: [width, out, in]; output_shape:
-    the three sizes of the result, ints or a tensor. strides, dilations: an int, or a list of 1 or 3.
+    input: [batch, width, in], or [batch, in, width] for NCW; filters: [width, out, in];
+    output_shape: the three sizes of the result, ints or a tensor. strides, dilations: an int, or a
+    list of 1 or 3.
     Dtypes, errors: as op Conv2DBackpropInput.
     """
     from pyflow.ops import array_ops, join_ops
@@ -111,7 +111,8 @@ def conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data
         shape = join_ops.concat([shape[:axis], [1], shape[axis:]], 0)
         result = conv2d_transpose(
             array_ops.expand_dims(input, axis), array_ops.expand_dims(filters, 0), shape,
-            _row_entries(strides, planes), padding, layout, dilations=_row_entries(dilations, planes))
+            _row_entries(strides, planes), padding, layout,
+            dilations=_row_entries(dilations, planes))
         return array_ops.squeeze(result, [axis], name=scope)
 
 
@@ -130,7 +131,7 @@ def conv_transpose(input, filters, output_shape, strides, padding="SAME", data_f
                    dilations=None, name=None):
     """Gradient of a convolution over 1, 2 or 3 spatial dimensions. TF: nn.conv_transpose.
 
-    input: [batch, *spatial, in]; filters: [*window, out, in]; output_shape: the sizes of the result.
+    input: [batch, *spatial, in]; filters: [*window, out, in]; output_shape: the result's.
     Dtypes: float16, bfloat16, float32, float64. Raises ValueError for other ranks.
     """
     with graph.name_scope(name, "conv_transpose", [input, filters, output_shape]) as scope:
@@ -161,7 +162,7 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
 # --------------------------------------------------------------------------- space in the batch
 def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, spatial_dims=None,
                         data_format=None):
-    """`op(blocks, num_spatial_dims, padding)` on every phase of a dilation, then put together again.
+    """`op(blocks, num_spatial_dims, padding)` on every phase of a dilation, then put together.
     TF: nn.with_space_to_batch.
 
     dilation_rate: int32 vector, known while the graph is built; padding: SAME (needs the static

@@ -4,7 +4,7 @@ from cases import normal, op
 
 I, V = (2, 7, 6, 3), (1, 5, 6, 4, 2)
 
-# ------------------------------------------------------------------------------------ two dimensions
+# ----------------------------------------------------------------------------------- two dimensions
 for name, attrs in {
     "explicit": dict(padding=[[0, 0], [1, 2], [0, 3], [0, 0]], strides=[1, 2, 1, 1]),
     "wide_stride": dict(padding="SAME", strides=[1, 3, 2, 1]),
@@ -46,7 +46,8 @@ for padding in ["SAME", "VALID"]:
     for stride in [1, 2]:
         op(f"depthwise_{padding.lower()}_{stride}", lambda tf, x, w, p=padding, s=stride:
            tf.nn.depthwise_conv2d(x, w, [1, s, s, 1], p), normal(*I), normal(3, 3, 3, 2))
-op("depthwise_rate", lambda tf, x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME", rate=[2, 2]),
+op("depthwise_rate", lambda tf, x, w: tf.nn.depthwise_conv2d(
+    x, w, [1, 1, 1, 1], "SAME", rate=[2, 2]),
    normal(2, 8, 8, 3), normal(3, 3, 3, 1))
 op("depthwise_explicit", lambda tf, x, w: tf.nn.depthwise_conv2d(
     x, w, [1, 1, 1, 1], [[0, 0], [1, 0], [2, 1], [0, 0]]), normal(*I), normal(3, 3, 3, 2))
@@ -73,7 +74,8 @@ op("conv1d_transpose", lambda tf, y, w: tf.nn.conv1d_transpose(y, w, [2, 10, 3],
 op("conv3d_transpose", lambda tf, y, w: tf.nn.conv3d_transpose(
     y, w, [1, 6, 5, 4, 3], [1, 2, 1, 2, 1], "SAME"), normal(1, 3, 5, 2, 2), normal(3, 2, 3, 3, 2))
 op("conv3d_backprop_filter", lambda tf, x, y: tf.nn.conv3d_backprop_filter_v2(
-    x, [2, 3, 2, 2, 3], y, [1, 1, 1, 1, 1], "VALID"), normal(*V), normal(1, 4, 4, 3, 3), gradient=False)
+    x, [2, 3, 2, 2, 3], y, [1, 1, 1, 1, 1], "VALID"), normal(*V), normal(1, 4, 4, 3, 3),
+   gradient=False)
 for rank, shape, window in [(1, (2, 9, 3), (3, 3, 4)), (2, I, (3, 2, 3, 4)),
                             (3, V, (2, 2, 2, 2, 3))]:
     op(f"convolution_{rank}", lambda tf, x, w: tf.nn.convolution(x, w, "SAME"), normal(*shape),

@@ -13,8 +13,8 @@
 typedef struct {
   int64_t n, h, w, c, kh, kw, fc, oc, oh, ow;  /* fc: input channels of one group */
   int64_t sh, sw, dh, dw, pt, pl, groups;
-  /* where image i lies: volumes of `depth` images each; elements from image to image, and from volume
-   * to volume */
+  /* where image i lies: volumes of `depth` images each; elements from image to image, and from
+   * volume to volume */
   int64_t depth, x_image, x_volume, y_image, y_volume;
 } pf_conv;
 

@@ -1,5 +1,5 @@
-/* conv_depth_layout.c - DepthwiseConv2dNative, its gradients and its fused form: checks, data formats
- * and halves.
+/* conv_depth_layout.c - DepthwiseConv2dNative, its gradients and its fused form: checks, data
+ * formats and halves.
  *
  * Invariants: those of conv_operands.h.  A channel multiplier m becomes m copies of each channel,
  * which have one filter each.

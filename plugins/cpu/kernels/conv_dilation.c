@@ -1,6 +1,7 @@
 /* conv_dilation.c - Dilation2D (greyscale morphology) and its two gradients.
  *
- *     y[n, i, j, c] = max over u, v of x[n, i * sh + u * rh - pt, j * sw + v * rw - pl, c] + f[u, v, c]
+ *     y[n, i, j, c] = max over u, v of x[n, i * sh + u * rh - pt, j * sw + v * rw - pl, c]
+ *                     + f[u, v, c]
  *
  * Invariants
  *   1. Positions outside the image do not compete; sizes were checked by sizes_of.
@@ -48,7 +49,8 @@ static pf_status sizes_of(pf_ctx *c, const pf_window *w, sizes *s) {
   return PF_OK;
 }
 
-#define LOWEST(T) _Generic((T)0, float: -FLT_MAX, double: -DBL_MAX, default: lowest(sizeof(T), (T)-1 < 0))
+#define LOWEST(T) \
+  _Generic((T)0, float: -FLT_MAX, double: -DBL_MAX, default: lowest(sizeof(T), (T)-1 < 0))
 static int64_t lowest(size_t bytes, int is_signed) {
   return !is_signed ? 0 : bytes == 8 ? INT64_MIN : -((int64_t)1 << (8 * bytes - 1));
 }
@@ -56,8 +58,8 @@ static int64_t lowest(size_t bytes, int is_signed) {
 #define SUM(T, a, b) \
   _Generic((T)0, float: (a) + (b), double: (a) + (b), default: (T)((uint64_t)(a) + (uint64_t)(b)))
 
-/* The first place of the maximum of window (i, j), channel c: an index into x and one into f; -1: no
- * place reached more than the lowest number. */
+/* place: the first place of the maximum of window (i, j), channel c, as an index into x and one into
+ * f; the window's first where no place reaches more than the lowest number. */
 #define DILATION(tag, T) \
   static void forward_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
     const sizes *s = arg; \
@@ -193,7 +195,8 @@ static pf_status dilation2d_filter(pf_ctx *c, const void *state) {
 #define RATES \
   (&(const pf_attr){sizeof(pf_attr), 0, "rates", PF_ATTR_LIST | PF_ATTR_INT, \
                     offsetof(pf_window, dilations)})
-#define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=" PF_REAL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
+#define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
+#define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=" PF_REAL, FLAGS, \
   .attrs = PF_ATTRS(PF_ATTR(pf_window, PF_ATTR_TYPE, T), \
                     PF_ATTR(pf_window, PF_ATTR_LIST | PF_ATTR_INT, strides), RATES, \
                     PF_ATTR(pf_window, PF_ATTR_STRING, padding)), \

@@ -1,5 +1,5 @@
-/* conv_layout.c - Conv2D, its gradients and its fused form: checks, data formats, halves, and constant
- * filters.
+/* conv_layout.c - Conv2D, its gradients and its fused form: checks, data formats, halves, and
+ * constant filters.
  *
  * Invariants
  *   1. Those of conv_operands.h.
@@ -76,7 +76,8 @@ static void conv_fini(void *state) {
 /* f [kh, kw, fc, oc] again from its packed form. */
 static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *kept) {
   int64_t size = s->T == PF_FLOAT64 ? 8 : 4, w = TILE_NV * (s->T == PF_FLOAT64 ? PF_VD : PF_VF);
-  int64_t lanes = w / TILE_NV, oc = kept->dims[3], k = kept->dims[0] * kept->dims[1] * kept->dims[2];
+  int64_t lanes = w / TILE_NV, oc = kept->dims[3];
+  int64_t k = kept->dims[0] * kept->dims[1] * kept->dims[2];
   char *f = c->host->scratch(c, (uint64_t)(k * oc * size), 64);
   if (!f) return NULL;
   for (int64_t j = 0; j < oc; j += w) {

@@ -43,7 +43,7 @@ typedef struct {
   int64_t f_group, k_step, n_step;
   const T *ready;                      /* all filters, packed; or NULL */
   const pf_epilogue *after;          /* or NULL */
-  int64_t j0, j1, width;               /* the slice: channels of each group; of its panels together */
+  int64_t j0, j1, width;               /* the slice: channels of each group; of its panels */
   int64_t rows, tasks_per_image;       /* output rows of a task */
   TILE(phase) *phase;
   int64_t phases, pieces;              /* runs in a row that cover one stretch of the source */

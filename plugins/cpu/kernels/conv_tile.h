@@ -3,8 +3,8 @@
  * A tile is `rows` pixels of one output row times the columns of one panel (nv vectors of output
  * channels), held in registers while the sum over the filter runs:
  *
- *     c[r * c_px + j] (+)= sum over runs u, i < len:  a[r * a_px + off[u] + i] * b[(u * len + i) * w
- *     + j]
+ *     c[r * c_px + j] (+)= sum over runs u, i < len:  a[r * a_px + off[u] + i]
+ *                           * b[(u * len + i) * w + j]
  *
  * with w = nv * VL. `a` is broadcast, `b` is a packed panel read in vectors.
  *
@@ -16,7 +16,7 @@
  */
 #ifndef PF_CPU_CONV_TILE_H
 #define PF_CPU_CONV_TILE_H
-/* Registers: nv * rows accumulators and nv of b and one broadcast, or one column of b from memory. */
+/* Registers: nv * rows accumulators, nv of b (one column of it may stay in memory), one broadcast. */
 #if defined(__AVX512F__)
 enum { ROW_MAX = 8 };
 PF_INLINE int row_max(int nv) { return nv == 4 ? 7 : 8; }

@@ -17,7 +17,7 @@ typedef struct {
   int64_t images, rows, strips_per_image, strips;   /* of a strip: images, output rows of each */
   int64_t strip_rows, strip_cols, k, goc, width, *off;   /* off: source offset of each k */
   int copy_x;
-  int64_t x_image, slot_size, dy_size; /* elements: of one image of a strip, of a strip, of its dy */
+  int64_t x_image, slot_size, dy_size; /* of one image of a strip, of a strip, of its dy */
   T *slots;                            /* strips: dy, then x where it is copied */
   int64_t first, count;                /* by tile: the strips in slots */
   T *out;                              /* [parts][groups? k][oc] */
@@ -207,7 +207,8 @@ static void TILE(weights_by_tile)(void *arg, int64_t lo, int64_t hi, int32_t wor
   (void)worker;
   for (int64_t i = 0; i < s->count; i++) {
     TILE(view) v = TILE(view_of)(s, s->first + i, s->slots + i * s->slot_size);
-    for (int64_t t = lo; t < hi; t++) TILE(run_weight_tile)(s, &v, t, s->out, s->add || s->first + i > 0);
+    const int add = s->add || s->first + i > 0;
+    for (int64_t t = lo; t < hi; t++) TILE(run_weight_tile)(s, &v, t, s->out, add);
   }
 }
 

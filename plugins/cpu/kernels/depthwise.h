@@ -51,8 +51,8 @@ typedef struct {
 } TILE(depth_run);
 
 /* P pixels.  `slide`: three taps and stride 1, every x is loaded once for all pixels it meets. */
-PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) *d, int64_t at, const int P, const int slide,
-                                  const int full) {
+PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) *d, int64_t at, const int P,
+                                  const int slide, const int full) {
 #define LOAD(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
   V acc[8];
 #pragma GCC unroll 8
