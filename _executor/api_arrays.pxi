@@ -56,7 +56,7 @@ cdef pf_tensor* string_tensor(object value) except NULL:
     if t == NULL:
         raise MemoryError("a string tensor")
     try:
-        for x in a.flat:
+        for x in a.reshape(-1):
             b = x if type(x) is bytes else x.encode("utf-8") if isinstance(x, str) else bytes(x)
             if pf_tensor_str_set(&t.m.dl_tensor, i, borrow(b)):
                 raise MemoryError("a string tensor")

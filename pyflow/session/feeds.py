@@ -104,17 +104,17 @@ class Feed:
                 f"{_type_name(value)}"
             )
         array = np.asarray(value, dtype=object)
-        out = np.empty(array.shape, object)
-        for index, item in np.ndenumerate(array):
+        out = np.empty(array.size, object)
+        for at, item in enumerate(array.reshape(-1)):     # flat: iterators stop at 32 dimensions
             if isinstance(item, str):
                 item = item.encode()
             elif not isinstance(item, bytes):
                 raise TypeError(
                     f"The value fed for {self._name()} must be strings, got {item!r} at"
-                    f" {list(index)}"
+                    f" {[int(i) for i in np.unravel_index(at, array.shape)]}"
                 )
-            out[index] = item
-        return out
+            out[at] = item
+        return out.reshape(array.shape)
 
     def _fits(self, shape):
         dims = self._dims
