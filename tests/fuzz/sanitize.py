@@ -41,6 +41,7 @@ leak:PyMem_Malloc
 leak:PyMem_Calloc
 leak:PyMem_Realloc
 leak:_PyObject_GC_
+leak:PyFloat_FromDouble
 leak:PyThread_allocate_lock
 leak:_multiarray_umath
 leak:_umath_linalg
