@@ -167,6 +167,8 @@ cdef int32_t reusable_inputs(pf_comp* c, int32_t node) noexcept nogil:
     cdef int32_t mask = 0
     while pf_reusing_ops[k].op != NULL:
         if pf_str_is(op, pf_reusing_ops[k].op):
+            if pf_reusing_ops[k].inputs == 0x7fffffff and c.sig[node].n_out > 1:
+                return 0            # which of its outputs takes over the input is the kernel's choice
             return pf_reusing_ops[k].inputs
         k += 1
     if args != NULL:

@@ -50,6 +50,13 @@ def test_places_in_place_and_shared():
     assert lines[-1] == "# fed: x:0"
 
 
+def test_a_program_of_elements_is_in_place():
+    x = tf.cumsum(tf.placeholder(tf.float32, [1024, 1024], name="x"), name="first")
+    tf.reduce_sum(tf.exp(x) * 2 + 1, name="total")
+    found = rows(buffers.lines(tf.get_default_graph().as_graph_def()))
+    assert len(found) == 3 and found["add"][0] == "in place of 0"
+
+
 def test_why_outputs_have_no_place():
     graph = chain(1024)
     assert rows(buffers.lines(graph))["first"] == ("heap", "?", "size not known before running")
