@@ -13,7 +13,7 @@ from pyflow.ops import (binary_ops, complex_ops, logic_ops, matmul_ops,
 
 
 def _sparse(value):
-    return isinstance(value, (graph.SparseTensor, graph.IndexedSlices))
+    return isinstance(value, graph.SparseTensor)    # IndexedSlices are made dense, as in TF
 
 
 def _binary(build, name):
