@@ -8,6 +8,7 @@
  *                                       one runs as a loop, the others as an odometer
  */
 #include "elementwise.h"
+#include "transpose.h"
 
 enum { HALF_BLOCK = 512 };
 
@@ -24,12 +25,13 @@ pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table
 }
 
 static void unary_half(const pf_unary_state *s, const char *x, char *y, int64_t n) {
+  const pf_mover *move = pf_movers();
   float in[HALF_BLOCK], out[HALF_BLOCK];
   for (int64_t i = 0; i < n; i += HALF_BLOCK) {
     int64_t k = PF_MIN(n - i, HALF_BLOCK);
-    pf_half_to_float(s->type, x + 2 * i, in, k);
+    move->halves_read(s->type, x + 2 * i, in, k);
     s->loop(in, s->half_out ? (void *)out : y + i * s->out_size, k, s->p);
-    if (s->half_out) pf_float_to_half(s->type, out, y + 2 * i, k);
+    if (s->half_out) move->halves_write(s->type, out, y + 2 * i, k);
   }
 }
 
@@ -92,17 +94,18 @@ pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, in
 
 static int32_t binary_half(const pf_binary_state *s, const char *a, const char *b, char *z,
                            int64_t n, int32_t mode) {
+  const pf_mover *move = pf_movers();
   float fa[HALF_BLOCK], fb[HALF_BLOCK];
   int32_t faults = 0;
-  if (mode == PF_SV) pf_half_to_float(s->type, a, fa, 1);
-  if (mode == PF_VS) pf_half_to_float(s->type, b, fb, 1);
+  if (mode == PF_SV) move->halves_read(s->type, a, fa, 1);
+  if (mode == PF_VS) move->halves_read(s->type, b, fb, 1);
   for (int64_t i = 0; i < n; i += HALF_BLOCK) {
     int64_t k = PF_MIN(n - i, HALF_BLOCK);
-    if (mode != PF_SV) pf_half_to_float(s->type, a + 2 * i, fa, k);
-    if (mode != PF_VS) pf_half_to_float(s->type, b + 2 * i, fb, k);
+    if (mode != PF_SV) move->halves_read(s->type, a + 2 * i, fa, k);
+    if (mode != PF_VS) move->halves_read(s->type, b + 2 * i, fb, k);
     float *out = mode == PF_SV ? fb : fa; /* the other one still holds the scalar */
     faults |= s->loop(fa, fb, s->half_out ? (void *)out : z + i * s->out_size, k, mode, s->p);
-    if (s->half_out) pf_float_to_half(s->type, out, z + 2 * i, k);
+    if (s->half_out) move->halves_write(s->type, out, z + 2 * i, k);
   }
   return faults;
 }

@@ -17,6 +17,7 @@
  *      after it in a block.
  */
 #include "fused_program.h"
+#include "transpose.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #define STREAM_FENCE() _mm_sfence()
@@ -126,7 +127,7 @@ static int is_converted(const fused_task *t, const fused_input *x) {
 /* n elements of x from element `at` on, as the accumulator's type */
 static void convert(const fused_task *t, const fused_input *x, int64_t at, int64_t n, char *y) {
   const char *from = x->data + at * type_bytes(t, x);
-  if (pf_is_half(x->type)) pf_half_to_float(x->type, from, (float *)y, n);
+  if (pf_is_half(x->type)) pf_movers()->halves_read(x->type, from, (float *)y, n);
   else if (x->type != PF_BOOL) memcpy(y, from, (size_t)(n * t->esize));
   else if (t->s->kind == FUSED_F32) for (int64_t i = 0; i < n; i++) ((float *)y)[i] = from[i] != 0;
   else if (t->s->kind == FUSED_F64) for (int64_t i = 0; i < n; i++) ((double *)y)[i] = from[i] != 0;

@@ -5,6 +5,7 @@
  */
 #include "fused_program.h"
 #include "elementwise_exprs.h"
+#include "half.h"
 #include "simd.h"
 
 enum { PF_VI = PF_VF };

@@ -126,7 +126,15 @@ CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
 #ifdef TYPE_F32
 #define LIST(X, WHICH) WHICH(X, float, f32, f)
 HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
-CHEAP_ONE(round_half, T, TAG, pf_from_half(pf_to_half(x)))
+BEGIN(round_half) {
+  uint16_t halves[NV * VL];
+  T xs[NV * VL] __attribute__((aligned(64)));
+  EACH(SPILL)
+  half_write(xs, halves, NV * VL);
+  half_read(halves, xs, NV * VL);
+  EACH(FILL)
+  NEXT;
+}
 CHEAP_ONE(round_bfloat16, T, TAG, pf_from_bf16(pf_to_bf16(x)))
 #else
 #define LIST(X, WHICH) WHICH(X, double, f64, )
@@ -181,7 +189,12 @@ BEGIN(stream) { void *w = f->at[s->slot]; EACH(STREAM_ONE) NEXT; } /* aligned, p
   }
 STORE_AS(store_bool, uint8_t, x != 0)
 #ifdef TYPE_F32
-STORE_AS(store_half, uint16_t, pf_to_half(x))
+BEGIN(store_half) {
+  T xs[NV * VL] __attribute__((aligned(64)));
+  EACH(SPILL)
+  half_write(xs, (uint16_t *)f->at[s->slot], NV * VL);
+  NEXT;
+}
 STORE_AS(store_bfloat16, uint16_t, pf_to_bf16(x))
 #endif
 BEGIN(end) { (void)s, (void)f; }

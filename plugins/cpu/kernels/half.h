@@ -40,10 +40,48 @@ PF_INLINE void half_write(const float *x, uint16_t *y, int64_t n) {
   for (; i < n; i++) y[i] = pf_to_half(x[i]);
 }
 PF_INLINE void bfloat16_read(const uint16_t *x, float *y, int64_t n) {
-  PF_IVDEP for (int64_t i = 0; i < n; i++) y[i] = pf_from_bf16(x[i]);
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    __m512i w = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(x + i)));
+    _mm512_storeu_si512(y + i, _mm512_slli_epi32(w, 16));
+  }
+#elif defined(__AVX2__)
+  for (; i + 8 <= n; i += 8) {
+    __m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(x + i)));
+    _mm256_storeu_si256((__m256i *)(y + i), _mm256_slli_epi32(w, 16));
+  }
+#endif
+  for (; i < n; i++) y[i] = pf_from_bf16(x[i]);
 }
+/* as pf_to_bf16: half of the last place and the bit above it are added, a NaN is made quiet */
 PF_INLINE void bfloat16_write(const float *x, uint16_t *y, int64_t n) {
-  PF_IVDEP for (int64_t i = 0; i < n; i++) y[i] = pf_to_bf16(x[i]);
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1);
+  for (; i + 16 <= n; i += 16) {
+    __m512 f = _mm512_loadu_ps(x + i);
+    __m512i w = _mm512_castps_si512(f), top = _mm512_srli_epi32(w, 16);
+    __m512i up = _mm512_add_epi32(_mm512_add_epi32(w, half), _mm512_and_si512(top, one));
+    __m512i r = _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16),
+                                     _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), top,
+                                     _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256((__m256i *)(y + i), _mm512_cvtepi32_epi16(r));
+  }
+#elif defined(__AVX2__)
+  const __m256i half = _mm256_set1_epi32(0x7fff), one = _mm256_set1_epi32(1);
+  for (; i + 8 <= n; i += 8) {
+    __m256 f = _mm256_loadu_ps(x + i);
+    __m256i w = _mm256_castps_si256(f), top = _mm256_srli_epi32(w, 16);
+    __m256i up = _mm256_add_epi32(_mm256_add_epi32(w, half), _mm256_and_si256(top, one));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(f, f, _CMP_UNORD_Q));
+    __m256i r = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16),
+                                   _mm256_or_si256(top, _mm256_set1_epi32(0x40)), nan);
+    r = _mm256_permute4x64_epi64(_mm256_packus_epi32(r, r), 0x08);
+    _mm_storeu_si128((__m128i *)(y + i), _mm256_castsi256_si128(r));
+  }
+#endif
+  for (; i < n; i++) y[i] = pf_to_bf16(x[i]);
 }
 PF_INLINE void halves_read(int32_t type, const void *x, float *y, int64_t n) {
   if (type == PF_BFLOAT16) bfloat16_read((const uint16_t *)x, y, n);

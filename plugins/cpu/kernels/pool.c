@@ -7,10 +7,11 @@
  * Threads: parallel_for over images; one task writes one image, so sums have a fixed order.
  */
 #include "common.h"
+#include "half.h"
 #include "isa.h"
 #include "window.h"
 
-enum { CHANNELS = 256 };
+enum { CHANNELS = 256, LANES = 32 };
 typedef struct { pf_window w; int32_t Targmax, with_batch; } pool_state;
 typedef struct {
   int64_t n, h, w, c, oh, ow, pt, pl;
@@ -29,21 +30,46 @@ PF_INLINE window window_at(const pool *p, int64_t oy, int64_t ox) {
 }
 
 /* ---------------------------------------------------------------- forward */
-#define MAX_POOL(num, T, tag) \
-static void max_##tag(const pool *p, int64_t image) { \
-  const T *x = (const T *)p->x + image * p->h * p->w * p->c; \
-  T *out = (T *)p->out + image * p->oh * p->ow * p->c; \
+/* Channels are pooled LANES at a time, in registers.  TX is the type in memory; FETCH(room, p, n)
+ * gives n elements at p as T, STORE puts n of them there.  START of v, JOIN of a and v, END of a. */
+#define FETCH_PLAIN(room, p, n) (p)
+#define FETCH_HALF(room, p, n) (half_read(p, room, n), room)
+#define FETCH_BFLOAT16(room, p, n) (bfloat16_read(p, room, n), room)
+#define STORE_PLAIN(from, p, n) memcpy(p, from, sizeof *(p) * (size_t)(n))
+#define POOL(NAME, tag, TX, T, FETCH, STORE, START, JOIN, END) \
+PF_INLINE void NAME##_##tag##_part(const pool *p, const TX *x, TX *out, window v, const int64_t m) { \
+  T acc[LANES], room[LANES], count = (T)((v.y1 - v.y0) * (v.x1 - v.x0)); \
+  (void)room, (void)count; \
+  const T *first = FETCH(room, x + (v.y0 * p->w + v.x0) * p->c, m); \
+  for (int64_t k = 0; k < m; k++) { T v = first[k]; (void)v; acc[k] = START; } \
+  for (int64_t y = v.y0; y < v.y1; y++) \
+    for (int64_t z = v.x0; z < v.x1; z++) { \
+      const T *q = FETCH(room, x + (y * p->w + z) * p->c, m); \
+      for (int64_t k = 0; k < m; k++) { T a = acc[k], v = q[k]; acc[k] = JOIN; } \
+    } \
+  for (int64_t k = 0; k < m; k++) { T a = acc[k]; acc[k] = END; } \
+  STORE(acc, out, m); \
+} \
+static void NAME##_##tag(const pool *p, int64_t image) { \
+  const TX *x = (const TX *)p->x + image * p->h * p->w * p->c; \
+  TX *out = (TX *)p->out + image * p->oh * p->ow * p->c; \
   for (int64_t i = 0; i < p->oh * p->ow; i++, out += p->c) { \
     window v = window_at(p, i / p->ow, i % p->ow); \
-    memcpy(out, x + (v.y0 * p->w + v.x0) * p->c, sizeof(T) * (size_t)p->c); \
-    for (int64_t y = v.y0; y < v.y1; y++) \
-      for (int64_t z = v.x0; z < v.x1; z++) { \
-        const T *q = x + (y * p->w + z) * p->c; \
-        for (int64_t k = 0; k < p->c; k++) out[k] = q[k] > out[k] || q[k] != q[k] ? q[k] : out[k]; \
-      } \
+    int64_t k = 0; \
+    for (; k + LANES <= p->c; k += LANES) NAME##_##tag##_part(p, x + k, out + k, v, LANES); \
+    if (k < p->c) NAME##_##tag##_part(p, x + k, out + k, v, p->c - k); \
   } \
 }
-PF_EACH_REAL(MAX_POOL)
+#define MAX_OF(num, T, tag) \
+  POOL(max, tag, T, T, FETCH_PLAIN, STORE_PLAIN, v, (v > a) | (v != v) ? v : a, a)
+#define AVG_OF(num, T, tag) POOL(avg, tag, T, T, FETCH_PLAIN, STORE_PLAIN, 0, a + v, a / count)
+#define HALF_POOLS(tag, FETCH, STORE) \
+  POOL(max, tag, uint16_t, float, FETCH, STORE, v, (v > a) | (v != v) ? v : a, a) \
+  POOL(avg, tag, uint16_t, float, FETCH, STORE, 0, a + v, a / count)
+PF_EACH_REAL(MAX_OF)
+PF_EACH_FLOAT(AVG_OF)
+HALF_POOLS(f16, FETCH_HALF, half_write)
+HALF_POOLS(bf16, FETCH_BFLOAT16, bfloat16_write)
 
 #define FLOAT_POOL(num, T, tag) \
 static void argmax_##tag(const pool *p, int64_t image) { \
@@ -62,21 +88,6 @@ static void argmax_##tag(const pool *p, int64_t image) { \
         for (int64_t k = 0; k < p->c; k++) \
           if (x[q + k] > out[k]) out[k] = x[q + k], arg[k] = base + q + k; \
       } \
-  } \
-} \
-static void avg_##tag(const pool *p, int64_t image) { \
-  const T *x = (const T *)p->x + image * p->h * p->w * p->c; \
-  T *out = (T *)p->out + image * p->oh * p->ow * p->c; \
-  for (int64_t i = 0; i < p->oh * p->ow; i++, out += p->c) { \
-    window v = window_at(p, i / p->ow, i % p->ow); \
-    T count = (T)((v.y1 - v.y0) * (v.x1 - v.x0)); \
-    memset(out, 0, sizeof(T) * (size_t)p->c); \
-    for (int64_t y = v.y0; y < v.y1; y++) \
-      for (int64_t z = v.x0; z < v.x1; z++) { \
-        const T *q = x + (y * p->w + z) * p->c; \
-        for (int64_t k = 0; k < p->c; k++) out[k] += q[k]; \
-      } \
-    for (int64_t k = 0; k < p->c; k++) out[k] /= count; \
   } \
 } \
 static void avg_grad_##tag(const pool *p, int64_t image) { \
@@ -100,7 +111,7 @@ static void route_##tag(const T *x, T *dx, const T *dy, const pool *p, window v,
   for (int64_t y = v.y0; y < v.y1; y++) \
     for (int64_t z = v.x0; z < v.x1; z++) { \
       const T *q = x + (y * p->w + z) * p->c; \
-      for (int64_t k = 0; k < n; k++) best[k] = q[k] > best[k] || q[k] != q[k] ? q[k] : best[k]; \
+      for (int64_t k = 0; k < n; k++) best[k] = (q[k] > best[k]) | (q[k] != q[k]) ? q[k] : best[k]; \
     } \
   for (int64_t y = v.y0; y < v.y1; y++) \
     for (int64_t z = v.x0; z < v.x1; z++) { \
@@ -176,7 +187,7 @@ static pf_status wide_in(pf_ctx *c, int32_t type, const DLTensor *t, const void 
   if (!pf_is_half(type)) return PF_OK;
   float *y = c->host->scratch(c, (uint64_t)pf_numel(t) * 4 + 4, 64);
   if (!y) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-  pf_half_to_float(type, *x, y, pf_numel(t));
+  halves_read(type, *x, y, pf_numel(t));
   *x = y;
   return PF_OK;
 }
@@ -186,24 +197,28 @@ static pf_status run_wide(pf_ctx *c, pool *p, DLTensor *out, image_fn f32, image
   p->out = c->host->scratch(c, (uint64_t)pf_numel(out) * 4 + 4, 64);
   if (!p->out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
   PF_TRY(run_job(c, p, f32));
-  pf_float_to_half(p->type, p->out, PF_DATA(void, out), pf_numel(out));
+  halves_write(p->type, p->out, PF_DATA(void, out), pf_numel(out));
   return PF_OK;
 }
 
-static pf_status forward(pf_ctx *c, const pool_state *s, int max, image_fn f32, image_fn f64) {
+static pf_status forward(pf_ctx *c, const pool_state *s, int max) {
   int64_t shape[4];
   pool p;
   PF_TRY(pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, &p, shape));
   DLTensor *out = pf_output_checked(c, 0, shape, 4);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
-  PF_TRY(wide_in(c, p.type, c->in[0], &p.x));
-#define CASE(num, T, tag) case num: f32 = max_##tag; break;
-  if (max) switch (p.type) { PF_EACH_INT(CASE) default: break; }
-  return run_wide(c, &p, out, f32, f64);
+  p.x = PF_DATA(const void, c->in[0]), p.out = PF_DATA(void, out);
+#define CASE(num, T, tag) case num: return run_job(c, &p, max_##tag);
+  if (max) switch (p.type) {
+      PF_EACH_REAL(CASE) CASE(PF_FLOAT16, uint16_t, f16) CASE(PF_BFLOAT16, uint16_t, bf16)
+    }
+  return run_job(c, &p, p.type == PF_FLOAT64    ? avg_f64
+                        : p.type == PF_FLOAT16  ? avg_f16
+                        : p.type == PF_BFLOAT16 ? avg_bf16 : avg_f32);
 }
-static pf_status max_pool(pf_ctx *c, const void *s) { return forward(c, s, 1, max_f32, max_f64); }
-static pf_status avg_pool(pf_ctx *c, const void *s) { return forward(c, s, 0, avg_f32, avg_f64); }
+static pf_status max_pool(pf_ctx *c, const void *s) { return forward(c, s, 1); }
+static pf_status avg_pool(pf_ctx *c, const void *s) { return forward(c, s, 0); }
 
 static pf_status max_pool_argmax(pf_ctx *c, const void *state) {
   const pool_state *s = state;

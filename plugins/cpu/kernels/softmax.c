@@ -7,10 +7,11 @@
  * Threads: parallel_for over rows.
  */
 #include "common.h"
+#include "half.h"
 #include "isa.h"
 #include "vmath.h"
 
-enum { LANES = 16, BLOCK = 2048 };
+enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;
@@ -21,6 +22,7 @@ typedef struct {
   int64_t cols, x_row, y_row, x_col, y_col;
   const void *x, *labels;
   void *loss, *out;
+  float *room;                     /* halves: float copies of some rows, per worker */
 } rows;
 
 /* 0 <= label < cols; anything else was refused before */
@@ -80,7 +82,7 @@ static void softmax_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
   exp_##tag(out, out, (hi - lo) * r->cols); \
   for (int64_t i = lo; i < hi; i++, out += r->cols) { \
     T scale = 1 / sum_##tag(out, r->cols); \
-    for (int64_t j = 0; j < r->cols; j++) out[j] *= scale; \
+    PF_IVDEP for (int64_t j = 0; j < r->cols; j++) out[j] *= scale; \
   } \
 } \
 static void log_softmax_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
@@ -125,54 +127,65 @@ static void sparse_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
     out[label_at(r, i)] -= 1; \
   } \
 } \
-static void run_##tag(const rows *r, int64_t lo, int64_t hi) { \
-  int64_t step = PF_MAX(BLOCK / PF_MAX(r->cols, 1), 1); \
-  for (int64_t i = lo; i < hi; i += step) { \
-    int64_t end = PF_MIN(i + step, hi); \
-    T *out = (T *)r->out + i * r->cols; \
-    switch (r->what) { \
-      case SOFTMAX: softmax_##tag(r, out, i, end); break; \
-      case LOG_SOFTMAX: log_softmax_##tag(r, out, i, end); break; \
-      case DENSE_LABELS: dense_##tag(r, out, i, end); break; \
-      default: sparse_##tag(r, out, i, end); \
-    } \
+static void block_##tag(const rows *r, int64_t lo, int64_t hi) { \
+  T *out = (T *)r->out + lo * r->cols; \
+  switch (r->what) { \
+    case SOFTMAX: softmax_##tag(r, out, lo, hi); break; \
+    case LOG_SOFTMAX: log_softmax_##tag(r, out, lo, hi); break; \
+    case DENSE_LABELS: dense_##tag(r, out, lo, hi); break; \
+    default: sparse_##tag(r, out, lo, hi); \
   } \
 }
 DEFINE(float, f32)
 DEFINE(double, f64)
 
+/* rows that are computed together, so that they stay in the nearest cache */
+static int64_t rows_at_once(const rows *r) { return PF_MAX(BLOCK / PF_MAX(r->cols, 1), 1); }
+
+/* Rows [lo, hi) of halves as floats in `room`; a broadcast operand has one row. */
+static const float *read_rows(const rows *r, const void *x, int64_t row, int64_t col, int64_t lo,
+                              int64_t hi, float *room) {
+  int64_t cols = col ? r->cols : 1;
+  halves_read(r->type, (const uint16_t *)x + lo * row, room, (row ? hi - lo : 1) * cols);
+  return room;
+}
+/* Through float copies of a few rows: logits, result, labels, losses. */
+static void half_rows(const rows *r, int64_t lo, int64_t hi, float *room) {
+  int64_t step = rows_at_once(r), size = step * r->cols;
+  for (int64_t i = lo; i < hi; i += step) {
+    int64_t end = PF_MIN(i + step, hi);
+    rows b = *r;
+    b.x = read_rows(r, r->x, r->x_row, r->x_col, i, end, room);
+    b.out = room + size, b.loss = room + 3 * size;
+    if (r->what == DENSE_LABELS)
+      b.labels = read_rows(r, r->labels, r->y_row, r->y_col, i, end, room + 2 * size);
+    if (r->what == SPARSE_LABELS)
+      b.labels = (const char *)r->labels + i * pf_type_size(r->label_type);
+    block_f32(&b, 0, end - i);
+    halves_write(r->type, b.out, (uint16_t *)r->out + i * r->cols, (end - i) * r->cols);
+    if (r->loss) halves_write(r->type, b.loss, (uint16_t *)r->loss + i, end - i);
+  }
+}
+static int64_t room_of(const rows *r) { return rows_at_once(r) * (3 * r->cols + 1); }
+
 static void run_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rows *r = arg;
-  (void)worker;
-  if (r->type == PF_FLOAT64) run_f64(r, lo, hi);
-  else run_f32(r, lo, hi);
-}
-
-/* A half operand as float. */
-static const void *widen(pf_ctx *c, int32_t type, const DLTensor *t) {
-  const void *x = PF_DATA(const void, t);
-  if (!pf_is_half(type)) return x;
-  float *y = c->host->scratch(c, (uint64_t)pf_numel(t) * 4 + 4, 64);
-  if (y) pf_half_to_float(type, x, y, pf_numel(t));
-  return y;
+  int64_t step = rows_at_once(r);
+  if (pf_is_half(r->type)) { half_rows(r, lo, hi, r->room + worker * room_of(r)); return; }
+  for (int64_t i = lo; i < hi; i += step)
+    if (r->type == PF_FLOAT64) block_f64(r, i, PF_MIN(i + step, hi));
+    else block_f32(r, i, PF_MIN(i + step, hi));
 }
 
 static pf_status run(pf_ctx *c, rows *r, int32_t type, int64_t n, DLTensor *out, DLTensor *loss) {
-  int64_t total = n * r->cols;
   r->type = type;
   r->out = PF_DATA(void, out);
   r->loss = loss ? PF_DATA(void, loss) : NULL;
   if (pf_is_half(type)) {
-    float *wide = c->host->scratch(c, (uint64_t)(total + n) * 4 + 4, 64);
-    if (!wide) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-    r->out = wide;
-    r->loss = wide + total;
+    r->room = c->host->scratch(c, (uint64_t)(room_of(r) * c->host->workers(c)) * 4, 64);
+    if (!r->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
   }
-  PF_TRY(pf_parallel(c, n, pf_grain(r->cols * 4), run_rows, r));
-  if (!pf_is_half(type)) return PF_OK;
-  pf_float_to_half(type, r->out, PF_DATA(void, out), total);
-  if (loss) pf_float_to_half(type, r->loss, PF_DATA(void, loss), n);
-  return PF_OK;
+  return pf_parallel(c, n, pf_grain(r->cols * 4), run_rows, r);
 }
 
 static pf_status softmax_of(pf_ctx *c, const softmax_state *s, int what) {
@@ -182,8 +195,7 @@ static pf_status softmax_of(pf_ctx *c, const softmax_state *s, int what) {
   PF_EXHAUSTED(out);
   int64_t cols = x->shape[x->ndim - 1], n = pf_product(x->shape, 0, x->ndim - 1);
   if (pf_numel(out) == 0) return PF_OK;
-  rows r = {.what = what, .cols = cols, .x_row = cols, .x_col = 1, .x = widen(c, s->T, x)};
-  if (!r.x) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+  rows r = {.what = what, .cols = cols, .x_row = cols, .x_col = 1, .x = PF_DATA(const void, x)};
   return run(c, &r, s->T, n, out, NULL);
 }
 static pf_status softmax(pf_ctx *c, const void *s) { return softmax_of(c, s, SOFTMAX); }
@@ -212,9 +224,10 @@ static pf_status cross_entropy(pf_ctx *c, const void *state) {
            *out = loss ? pf_output_checked(c, 1, shape, 2) : NULL;
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return zero_losses(loss, s->T);
-  rows r = {
-      .what = DENSE_LABELS, .cols = shape[1], .x = widen(c, s->T, x), .labels = widen(c, s->T, y)};
-  if (!r.x || !r.labels) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
+  rows r = {.what = DENSE_LABELS,
+            .cols = shape[1],
+            .x = PF_DATA(const void, x),
+            .labels = PF_DATA(const void, y)};
   r.x_row = x->shape[0] == 1 ? 0 : x->shape[1];
   r.y_row = y->shape[0] == 1 ? 0 : y->shape[1];
   r.x_col = x->shape[1] == shape[1];
@@ -253,9 +266,8 @@ static pf_status sparse_cross_entropy(pf_ctx *c, const void *state) {
             .x_row = cols,
             .x_col = 1,
             .label_type = s->Tlabels,
-            .x = widen(c, s->T, x),
+            .x = PF_DATA(const void, x),
             .labels = PF_DATA(const void, y)};
-  if (!r.x) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
   return run(c, &r, s->T, n, out, loss);
 }
 
@@ -281,11 +293,18 @@ static pf_status l2_loss(pf_ctx *c, const void *state) {
     PF_DATA(double, out)[0] = squares_f64(PF_DATA(const double, x), n) / 2;
     return PF_OK;
   }
-  const float *v = widen(c, s->T, x);
-  if (!v && n) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-  float sum = (float)(squares_f32(v, n) / 2);
-  if (pf_is_half(s->T)) pf_float_to_half(s->T, &sum, PF_DATA(void, out), 1);
-  else PF_DATA(float, out)[0] = sum;
+  if (s->T == PF_FLOAT32) {
+    PF_DATA(float, out)[0] = (float)(squares_f32(PF_DATA(const float, x), n) / 2);
+    return PF_OK;
+  }
+  float room[BLOCK], half;
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += BLOCK) {
+    halves_read(s->T, PF_DATA(const uint16_t, x) + i, room, PF_MIN(BLOCK, n - i));
+    sum += squares_f32(room, PF_MIN(BLOCK, n - i));
+  }
+  half = (float)(sum / 2);
+  halves_write(s->T, &half, PF_DATA(void, out), 1);
   return PF_OK;
 }
 

@@ -5,6 +5,7 @@
  * left at the borders goes through tiles of half the size, the rest element by element.
  */
 #include "transpose.h"
+#include "half.h"
 #include "simd.h"
 
 enum { ROWS = 128 };
@@ -217,4 +218,6 @@ static void fence(void) {
   _mm_sfence();
 #endif
 }
-const pf_mover PF_ISA_NAME(pf_mover) = {transpose, copy, fence};
+static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
+static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
+const pf_mover PF_ISA_NAME(pf_mover) = {transpose, copy, read, write, fence};

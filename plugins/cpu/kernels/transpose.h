@@ -17,6 +17,8 @@ typedef struct {
   void (*transpose)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                     int64_t nj, int32_t stream);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
+  void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
+  void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
 } pf_mover;
 
