@@ -201,7 +201,7 @@ def decoded(found):
     return [t for r in rows for t in (r.indices, r.values, r.dense_shape)] + [scores]
 
 
-# -------------------------------------------------------------------------------- candidate sampling
+# ------------------------------------------------------------------------------ candidate sampling
 TRUE = [[3, 5], [0, 11], [7, 7]]
 for name in ("uniform", "log_uniform", "learned_unigram"):
     for unique in (False, True):
@@ -272,7 +272,7 @@ op("embedding_safe_rank3", lambda tf, w: tf.nn.safe_embedding_lookup_sparse(
     w, tf.SparseTensor([[0, 0, 0], [0, 1, 1], [1, 1, 0]], np.array([1, 2, 4], np.int64),
                        [2, 2, 2])), normal(6, 3), gradient=False)
 
-# ------------------------------------------------------------------------------ moments and the rest
+# ---------------------------------------------------------------------------- moments and the rest
 op("weighted_moments", lambda tf, x, w: tf.nn.weighted_moments(x, [0, 2], w), normal(3, 4, 5),
    positive(3, 1, 5))
 op("weighted_moments_keep", lambda tf, x, w: tf.nn.weighted_moments(x, [1], w, keep_dims=True),
