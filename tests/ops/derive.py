@@ -20,12 +20,12 @@ MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops a
            "reduction_ops join_ops pad_ops slicing_ops gather_ops segment_ops partition_ops "
            "string_ops diag_ops "
            "matmul_ops fused_elementwise_ops softmax_ops linalg_ops sparse_ops set_ops "
-           "einsum_ops special_ops lookup_ops sparse_segment_ops quantize_ops "
+           "einsum_ops special_ops lookup_ops sparse_segment_ops quantize_ops stateless_random_ops "
            "conv_ops conv3d_ops conv_dilation_ops fused_ops pool_ops norm_ops random_ops "
            "lstm_ops gru_ops ctc_ops candidate_sampling_ops pool3d_ops pool_grad_ops "
            "fractional_pool_ops nth_element_ops "
            "image_resize_ops image_color_ops image_box_ops image_patch_ops image_nms_ops "
-           "image_codec_ops fft_ops").split()
+           "image_codec_ops fft_ops string_text_ops string_data_ops").split()
 TRIED = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int32,
          dtypes.int64,
          dtypes.uint8, dtypes.bool, dtypes.complex64)

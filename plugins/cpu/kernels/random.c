@@ -1,5 +1,5 @@
 /* random.c - RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal, RandomShuffle,
- * Multinomial.
+ * Multinomial, and the Stateless ops, whose counters follow from an input `seed` [2].
  *
  * Method: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).  The
  * host gives every call its own range of 128-bit counters; element i depends on the key, its
@@ -16,10 +16,11 @@
 #include "common.h"
 #include "isa.h"
 #include "vmath.h"
+#include "philox.h"
 
 /* counters computed side by side; counters reserved per element */
 enum { WIDE = 16, RESERVED = 256 };
-typedef struct { int32_t dtype, T; } random_state;
+typedef struct { int32_t dtype, T, seed; } random_state;   /* seed: the input it comes from, or 0 */
 typedef struct { uint64_t key, lo, hi; } stream;   /* the next counter is hi:lo */
 
 static stream skip(stream s, uint64_t n) {
@@ -227,6 +228,20 @@ static pf_status reserve(pf_ctx *c, uint64_t counters, stream *s) {
   return PF_OK;
 }
 
+/* the same, or the stream of a stateless op's two seeds */
+static pf_status open_stream(pf_ctx *c, const random_state *o, uint64_t counters, stream *s) {
+  if (!o->seed) return reserve(c, counters, s);
+  pf_philox g = pf_philox_of_seeds((uint64_t)pf_in_index(c, o->seed, 0),
+                                   (uint64_t)pf_in_index(c, o->seed, 1));
+  *s = (stream){g.key, g.lo, g.hi};
+  return PF_OK;
+}
+static pf_status check_seed(pf_ctx *c, const random_state *o) {
+  const DLTensor *t = o->seed ? c->in[o->seed] : NULL;
+  if (!t || (t->ndim == 1 && t->shape[0] == 2)) return PF_OK;
+  return PF_INVALID(c, "seed must have shape [2], not %s", PF_SHAPE(t).s);
+}
+
 static pf_status shaped_output(pf_ctx *c, DLTensor **out) {
   int64_t shape[PF_MAX_DIMS];
   int32_t n = 0;
@@ -241,10 +256,11 @@ static pf_status shaped_output(pf_ctx *c, DLTensor **out) {
 static pf_status fill(pf_ctx *c, const random_state *s, pf_range floats, pf_range doubles,
                       int64_t per_f, int64_t per_d) {
   DLTensor *out = NULL;
+  PF_TRY(check_seed(c, s));
   PF_TRY(shaped_output(c, &out));
   job j = {.type = s->dtype, .out = PF_DATA(void, out), .n = pf_numel(out)};
   if (j.n == 0) return PF_OK;
-  PF_TRY(reserve(c, (uint64_t)j.n * RESERVED, &j.s));
+  PF_TRY(open_stream(c, s, (uint64_t)j.n * RESERVED, &j.s));
   int64_t per = s->dtype == PF_FLOAT64 ? per_d : per_f;
   return pf_parallel(c, (j.n + per - 1) / per, pf_grain(per * 8),
                      s->dtype == PF_FLOAT64 ? doubles : floats, &j);
@@ -263,8 +279,9 @@ static pf_status random_uniform_int(pf_ctx *c, const void *state) {
   const random_state *s = state;
   DLTensor *out = NULL;
   int64_t lo, hi;
-  PF_TRY(pf_in_scalar(c, 1, "minval", &lo));
-  PF_TRY(pf_in_scalar(c, 2, "maxval", &hi));
+  PF_TRY(check_seed(c, s));
+  PF_TRY(pf_in_scalar(c, s->seed ? 2 : 1, "minval", &lo));
+  PF_TRY(pf_in_scalar(c, s->seed ? 3 : 2, "maxval", &hi));
   PF_TRY(shaped_output(c, &out));
   job j = {.out = PF_DATA(void, out),
            .n = pf_numel(out),
@@ -272,7 +289,7 @@ static pf_status random_uniform_int(pf_ctx *c, const void *state) {
            .range = (uint64_t)hi - (uint64_t)lo};
   if (j.n == 0) return PF_OK;
   if (lo >= hi) return PF_INVALID(c, "Need minval < maxval, got %" PRId64 " >= %" PRId64, lo, hi);
-  PF_TRY(reserve(c, (uint64_t)j.n * RESERVED, &j.s));
+  PF_TRY(open_stream(c, s, (uint64_t)j.n * RESERVED, &j.s));
   int64_t per = s->dtype == PF_INT64 ? 2 * WIDE : 4 * WIDE;
   return pf_parallel(c, (j.n + per - 1) / per, pf_grain(per * 8),
                      s->dtype == PF_INT64 ? uniform_int64 : uniform_int32, &j);
@@ -333,6 +350,7 @@ static pf_status multinomial(pf_ctx *c, const void *state) {
   const random_state *s = state;
   const DLTensor *x = c->in[0];
   int64_t samples;
+  PF_TRY(check_seed(c, s));
   PF_TRY(pf_in_scalar(c, 1, "num_samples", &samples));
   if (x->ndim != 2) return PF_INVALID(c, "logits should be a matrix, got shape %s", PF_SHAPE(x).s);
   if (samples < 0) return PF_INVALID(c, "num_samples should be nonnegative, got %" PRId64, samples);
@@ -345,7 +363,7 @@ static pf_status multinomial(pf_ctx *c, const void *state) {
   if (!cdf) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a distribution");
   stream st = {0};
   drawer d;
-  PF_TRY(reserve(c, (uint64_t)rows * (uint64_t)((samples + 3) / 4 * 4) * 2 * RESERVED, &st));
+  PF_TRY(open_stream(c, s, (uint64_t)rows * (uint64_t)((samples + 3) / 4 * 4) * 2 * RESERVED, &st));
   open_drawer(&d, st);
   for (int64_t r = 0; r < rows; r++) {
     double total = cumulate(x, s->T, r, classes, cdf);
@@ -366,6 +384,17 @@ static pf_status multinomial(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
+static pf_status seed_second(pf_ctx *c, void *state) {
+  (void)c;
+  ((random_state *)state)->seed = 1;
+  return PF_OK;
+}
+static pf_status seed_third(pf_ctx *c, void *state) {
+  (void)c;
+  ((random_state *)state)->seed = 2;
+  return PF_OK;
+}
+
 #define TYPE(name, field) PF_REF(pf_attr, name, PF_ATTR_TYPE, offsetof(random_state, field))
 #define ENTRY(op, where, fn, ...) PF_CPU(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
   .state_size = sizeof(random_state), .compute = fn)
@@ -376,5 +405,17 @@ const pf_kernel *const PF_ISA_NAME(random_kernels)[] = {
   ENTRY("RandomUniformInt", "Tout=int32|int64", random_uniform_int, TYPE("Tout", dtype)),
   ENTRY("RandomShuffle", NULL, random_shuffle, TYPE("T", T)),
   ENTRY("Multinomial", "T=" PF_FLOATS, multinomial, TYPE("T", T), TYPE("output_dtype", dtype)),
+#define STATELESS(op, where, fn, init_, ...) PF_CPU(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
+  .state_size = sizeof(random_state), .compute = fn, .init = init_)
+  STATELESS("StatelessRandomUniform", "dtype=" PF_FLOATS, random_uniform, seed_second,
+            TYPE("dtype", dtype)),
+  STATELESS("StatelessRandomNormal", "dtype=" PF_FLOATS, random_normal, seed_second,
+            TYPE("dtype", dtype)),
+  STATELESS("StatelessTruncatedNormal", "dtype=" PF_FLOATS, truncated_normal, seed_second,
+            TYPE("dtype", dtype)),
+  STATELESS("StatelessRandomUniformInt", "dtype=int32|int64", random_uniform_int, seed_second,
+            TYPE("dtype", dtype)),
+  STATELESS("StatelessMultinomial", "T=" PF_FLOATS, multinomial, seed_third, TYPE("T", T),
+            TYPE("output_dtype", dtype)),
   NULL
 };

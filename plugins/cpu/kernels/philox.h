@@ -1,0 +1,65 @@
+/* philox.h - one Philox4x32-10 block at a time (Salmon et al. 2011), for distributions that draw until they accept.
+ *
+ *     pf_philox g = pf_philox_skip(base, 256 * i);       // element i's own counters
+ *     double u = pf_philox_unit(&g);                     // uniform doubles come as TF's kernels take them: the
+ *                                                        // second of a block first
+ * Threads: a generator belongs to its caller.
+ */
+#ifndef PF_CPU_PHILOX_H
+#define PF_CPU_PHILOX_H
+#include "common.h"
+
+typedef struct {
+  uint64_t key, lo, hi;                 /* the next counter is hi:lo */
+  double unit[2], normal[2];
+  int units, normals;                   /* how many of them are left */
+} pf_philox;
+
+PF_LOCAL void pf_philox_block(pf_philox *g, uint32_t x[4]) {
+  uint32_t k0 = (uint32_t)g->key, k1 = (uint32_t)(g->key >> 32);
+  x[0] = (uint32_t)g->lo, x[1] = (uint32_t)(g->lo >> 32);
+  x[2] = (uint32_t)g->hi, x[3] = (uint32_t)(g->hi >> 32);
+  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    uint64_t a = (uint64_t)x[0] * 0xD2511F53u, b = (uint64_t)x[2] * 0xCD9E8D57u;
+    uint32_t y0 = (uint32_t)(b >> 32) ^ x[1] ^ k0, y2 = (uint32_t)(a >> 32) ^ x[3] ^ k1;
+    x[1] = (uint32_t)b, x[3] = (uint32_t)a, x[0] = y0, x[2] = y2;
+  }
+  if (++g->lo == 0) g->hi++;
+}
+PF_LOCAL pf_philox pf_philox_skip(const pf_philox *g, uint64_t n) {
+  pf_philox s = {.key = g->key, .lo = g->lo + n, .hi = g->hi};
+  s.hi += s.lo < n;
+  return s;
+}
+PF_INLINE double pf_philox_double(uint32_t hi, uint32_t lo) {
+  return pf_bits_double((uint64_t)(hi & 0xfffffu) << 32 | lo | 0x3ff0000000000000u) - 1.0;
+}
+PF_LOCAL double pf_philox_unit(pf_philox *g) {
+  if (!g->units) {
+    uint32_t x[4];
+    pf_philox_block(g, x);
+    g->unit[0] = pf_philox_double(x[0], x[1]), g->unit[1] = pf_philox_double(x[2], x[3]);
+    g->units = 2;
+  }
+  return g->unit[--g->units];
+}
+PF_LOCAL double pf_philox_normal(pf_philox *g) {        /* Box and Muller */
+  if (!g->normals) {
+    uint32_t x[4];
+    pf_philox_block(g, x);
+    double u = pf_philox_double(x[0], x[1]), v = 6.283185307179586 * pf_philox_double(x[2], x[3]);
+    u = u < 1.0e-7 ? 1.0e-7 : u;
+    double r = sqrt(-2.0 * log(u));
+    g->normal[0] = sin(v) * r, g->normal[1] = cos(v) * r;
+    g->normals = 2;
+  }
+  return g->normal[--g->normals];
+}
+/* The generator of a stateless op: the two seeds are scrambled by one block with a fixed key. */
+PF_LOCAL pf_philox pf_philox_of_seeds(uint64_t first, uint64_t second) {
+  pf_philox g = {.key = 0x02461e293ec8f720u, .lo = first, .hi = second};
+  uint32_t x[4];
+  pf_philox_block(&g, x);
+  return (pf_philox){.key = (uint64_t)x[1] << 32 | x[0], .hi = (uint64_t)x[3] << 32 | x[2]};
+}
+#endif
