@@ -10,7 +10,7 @@
 #include "tile_types.h"
 
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
-enum { ROW_STEP = 8, ROW_BLOCK = 4096, DOTS = 4, SWAP_ROWS = 24 };
+enum { ROW_STEP = 4, ROW_BLOCK = 4096, DOTS = 4, SWAP_ROWS = 24, OUTER = 2 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied */
 enum { FAR_ROWS = 2048 };
 
@@ -99,14 +99,62 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
   return (uint64_t)((n * PF_MIN(g->k, BLOCK_K) + a_pack) * size + 64);
 }
 
+/* The sums of four vectors, in one pass of additions and shuffles where there are many lanes. */
+#if defined(__AVX512F__)
+PF_INLINE void sum_4_f32(pf_vf a, pf_vf b, pf_vf c, pf_vf d, float *out) {
+  const pf_vf ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+  const pf_vf cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+  const pf_vf x = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+  const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1)));
+}
+#else
+PF_INLINE void sum_4_f32(pf_vf a, pf_vf b, pf_vf c, pf_vf d, float *out) {
+  out[0] = pf_vf_sum(a), out[1] = pf_vf_sum(b), out[2] = pf_vf_sum(c), out[3] = pf_vf_sum(d);
+}
+#endif
+PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
+  out[0] = pf_vd_sum(a), out[1] = pf_vd_sum(b), out[2] = pf_vd_sum(c), out[3] = pf_vd_sum(d);
+}
+
+#define V_SUM_4 sum_4_f32
 #define TILE_F32
 #include "tile_begin.h"
 #include "gemm_body.h"
 #include "tile_end.h"
+#undef V_SUM_4
+#define V_SUM_4 sum_4_f64
 #define TILE_F64
 #include "tile_begin.h"
 #include "gemm_body.h"
 #include "tile_end.h"
+#undef V_SUM_4
+
+#if PF_GEMM_PAIRS
+/* Pairs of bfloat16 travel as floats; only the multiplication looks at them. */
+#pragma GCC push_options
+#pragma GCC target("avx512bf16")
+PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
+  return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
+}
+#define pack_rows_bf16 pack_rows_f32
+#define pack_columns_bf16 pack_columns_f32
+#define tile_nv_bf16 tile_nv_f32
+#define pf_epilogue_bf16 pf_epilogue_f32
+#define V_SUM_4 sum_4_f32
+#define TILE_F32
+#include "tile_begin.h"
+#undef TILE
+#undef TILE_NAME
+#undef V_FMA
+#define TILE(name) name##_bf16
+#define TILE_NAME(name) PF_ISA_NAME(name##_bf16)
+#define V_FMA fma_pairs
+#include "gemm_body.h"
+#include "tile_end.h"
+#undef V_SUM_4
+#pragma GCC pop_options
+#endif
 
 uint64_t PF_ISA_NAME(pf_gemm_packed_bytes)(const pf_gemm *g, int64_t size) {
   int64_t n = g->how & PF_GEMM_SWAP ? g->m : g->n;

@@ -45,6 +45,28 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size);
 void PF_ISA_NAME(pf_gemm_f32)(const pf_gemm *g);
 void PF_ISA_NAME(pf_gemm_f64)(const pf_gemm *g);
 
+/* Of bfloat16: an element of a and b is a pair of them, neighbours along k, which is counted in
+ * pairs; c is float. For processors that multiply pairs (pf_gemm_has_pairs). */
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define PF_GEMM_PAIRS 1
+#else
+#define PF_GEMM_PAIRS 0
+#endif
+#if PF_GEMM_PAIRS
+void PF_ISA_NAME(pf_gemm_bf16)(const pf_gemm *g);
+void PF_ISA_NAME(pf_gemm_many_bf16)(const pf_gemm *g, const int64_t *a_at, const int64_t *b_at,
+                                    int64_t c_step, int64_t lo, int64_t hi);
+int64_t PF_ISA_NAME(pf_gemm_pack_blocks_bf16)(const pf_gemm *g);
+void PF_ISA_NAME(pf_gemm_pack_bf16)(const pf_gemm *g, void *panels, int64_t lo, int64_t hi);
+#endif
+PF_LOCAL int pf_gemm_has_pairs(void) {
+#if PF_GEMM_PAIRS
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return 0;
+#endif
+}
+
 /* Products lo .. hi of a batch: operands of product i begin a_at[i] and b_at[i] elements behind a
  * and b, its result i * c_step behind c. */
 void PF_ISA_NAME(pf_gemm_many_f32)(const pf_gemm *g, const int64_t *a_at, const int64_t *b_at,

@@ -91,15 +91,18 @@ PF_INLINE int TILE(stripe_nv)(int64_t n, int64_t j) {
 }
 
 /* ------------------------------------------------------------ direct */
+/* Stripe by stripe; of an outer product, which is bound by its stores, a few rows at a time. */
 static void TILE(direct)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
-  for (int64_t j = 0; j < g->n;) {
-    int nv = TILE(stripe_nv)(g->n, j);
-    TILE(micro) t = {.a = g->a, .a_row = g->a_row, .a_col = g->a_col, .k = g->k,
-                     .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add};
-    TILE(stripe)(job, &t, nv, 0, g->m, j);
-    j += nv * VL;
-  }
+  const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
+  for (int64_t i = 0; i < g->m; i += step)
+    for (int64_t j = 0; j < g->n;) {
+      int nv = TILE(stripe_nv)(g->n, j);
+      TILE(micro) t = {.a = (const T *)g->a + i * g->a_row, .a_row = g->a_row, .a_col = g->a_col,
+                       .k = g->k, .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add};
+      TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
+      j += nv * VL;
+    }
   TILE(finish)(job, 0, g->m, 0, g->n);
 }
 
@@ -254,9 +257,10 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < mr; r++)
-#pragma GCC unroll 8
-    for (int q = 0; q < nr; q++) out[r * DOTS + q] = V_SUM(acc[r][q]);
+  for (int r = 0; r < mr; r++) {
+    if (nr == 4) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out + r * DOTS);
+    else out[r * DOTS] = V_SUM(acc[r][0]);
+  }
 }
 
 #define DOTS_TILE(mr, nr) \

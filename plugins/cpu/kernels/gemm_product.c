@@ -24,7 +24,31 @@ typedef struct {
   uint64_t work_bytes;
 } tasks;
 
-static int is_vector_type(int32_t type) { return type == PF_FLOAT32 || type == PF_FLOAT64; }
+/* bfloat16 here is pairs of them, as gemm_half.c makes them. */
+static int is_pairs(int32_t type) { return type == PF_BFLOAT16; }
+static int is_vector_type(int32_t type) {
+  return type == PF_FLOAT32 || type == PF_FLOAT64 || is_pairs(type);
+}
+
+/* The functions of gemm.h for a type. */
+typedef struct {
+  void (*gemm)(const pf_gemm *);
+  void (*many)(const pf_gemm *, const int64_t *, const int64_t *, int64_t, int64_t, int64_t);
+  int64_t (*blocks)(const pf_gemm *);
+  void (*pack)(const pf_gemm *, void *, int64_t, int64_t);
+} functions;
+#define FUNCTIONS(tag) \
+  {PF_ISA_NAME(pf_gemm_##tag), PF_ISA_NAME(pf_gemm_many_##tag), \
+   PF_ISA_NAME(pf_gemm_pack_blocks_##tag), PF_ISA_NAME(pf_gemm_pack_##tag)}
+
+static const functions *functions_of(int32_t type) {
+  static const functions f32 = FUNCTIONS(f32), f64 = FUNCTIONS(f64);
+#if PF_GEMM_PAIRS
+  static const functions bf16 = FUNCTIONS(bf16);
+  if (is_pairs(type)) return &bf16;
+#endif
+  return type == PF_FLOAT32 ? &f32 : &f64;
+}
 
 static double flops_of(const pf_gemm *g) {
   return 2.0 * (double)g->m * (double)g->n * (double)g->k;
@@ -55,8 +79,7 @@ static void blas_gemm(int32_t type, const pf_gemm *g) {
 static void run_gemm(const tasks *t, const pf_gemm *g) {
   const int32_t type = t->p->type;
   if (t->blas) blas_gemm(type, g);
-  else if (type == PF_FLOAT32) PF_ISA_NAME(pf_gemm_f32)(g);
-  else if (type == PF_FLOAT64) PF_ISA_NAME(pf_gemm_f64)(g);
+  else if (is_vector_type(type)) functions_of(type)->gemm(g);
   else PF_ISA_NAME(pf_gemm_plain)(g, type, t->p->conj_a, t->p->conj_b);
 }
 
@@ -103,10 +126,8 @@ static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pf_gemm_call *p = t->p;
   pf_gemm g = t->g;
   g.work = t->work + t->work_bytes * (uint64_t)worker;
-  if (p->type == PF_FLOAT32)
-    PF_ISA_NAME(pf_gemm_many_f32)(&g, p->a_at, p->b_at, g.m * g.n, lo, hi);
-  else if (p->type == PF_FLOAT64)
-    PF_ISA_NAME(pf_gemm_many_f64)(&g, p->a_at, p->b_at, g.m * g.n, lo, hi);
+  if (is_vector_type(p->type))
+    functions_of(p->type)->many(&g, p->a_at, p->b_at, g.m * g.n, lo, hi);
   else
     for (int64_t i = lo; i < hi; i++) {
       pf_gemm one = g;
@@ -127,24 +148,20 @@ static pf_status take_work(pf_ctx *c, tasks *t, int32_t workers, char *small) {
 }
 
 /* ---------------------------------------------------------------- cuts */
-typedef struct { const pf_gemm *g; int32_t type; void *panels; } packing;
+typedef struct { const pf_gemm *g; const functions *type; void *panels; } packing;
 
 static void pack_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const packing *p = arg;
   (void)worker;
-  if (p->type == PF_FLOAT32) PF_ISA_NAME(pf_gemm_pack_f32)(p->g, p->panels, lo, hi);
-  else PF_ISA_NAME(pf_gemm_pack_f64)(p->g, p->panels, lo, hi);
+  p->type->pack(p->g, p->panels, lo, hi);
 }
 
 /* op(b), packed once for all rows. */
 static pf_status pack_shared(pf_ctx *c, tasks *t) {
-  const int32_t type = t->p->type;
-  packing pack = {.g = &t->g, .type = type};
+  packing pack = {.g = &t->g, .type = functions_of(t->p->type)};
   pack.panels = c->host->scratch(c, PF_ISA_NAME(pf_gemm_packed_bytes)(&t->g, t->size), 64);
   if (!pack.panels) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packing matrices");
-  int64_t blocks = type == PF_FLOAT32 ? PF_ISA_NAME(pf_gemm_pack_blocks_f32)(&t->g)
-                                      : PF_ISA_NAME(pf_gemm_pack_blocks_f64)(&t->g);
-  PF_TRY(c->host->parallel_for(c, blocks, 1, pack_blocks, &pack));
+  PF_TRY(c->host->parallel_for(c, pack.type->blocks(&t->g), 1, pack_blocks, &pack));
   t->g.panels = pack.panels;
   return PF_OK;
 }
@@ -161,7 +178,9 @@ static void set_unit(tasks *t, int64_t workers, double cost) {
   if (way == PF_GEMM_ROW || (packs && rows < SHARED_ROWS)) by_rows = 0;
   int64_t quantum = by_rows ? ROWS_QUANTUM : COLUMNS_QUANTUM, whole = by_rows ? rows : columns;
   if (way == PF_GEMM_DOTS) quantum = 8;
-  int64_t most = (int64_t)(cost / TASK_FLOPS) + 1, per_thread = packs ? 2 : TASKS_PER_THREAD;
+  int64_t most = (int64_t)(cost / TASK_FLOPS) + 1;
+  /* packing repeats, and pieces of rows stream slower than rows */
+  int64_t per_thread = packs || way == PF_GEMM_ROW ? 2 : TASKS_PER_THREAD;
   int64_t wanted = PF_MIN(most, workers * per_thread);
   t->unit = ((whole + wanted - 1) / wanted + quantum - 1) / quantum * quantum;
   t->by_rows = by_rows != swap;
@@ -195,7 +214,7 @@ static pf_status run_one(pf_ctx *c, tasks *t, char *small) {
     t->unit = BLAS_UNIT;
     return run_cut(c, t);
   }
-  if (cost < SPLIT_FLOPS || (workers == 1 && cost < LONG_FLOPS)) {
+  if (cost < SPLIT_FLOPS || (workers == 1 && flops_of(&t->g) < LONG_FLOPS)) {
     PF_TRY(take_work(c, t, 1, small));
     t->g.work = t->work;
     run_gemm(t, &t->g);
@@ -237,64 +256,17 @@ static pf_status run_batch(pf_ctx *c, tasks *t, char *small) {
   return PF_OK;
 }
 
-static pf_status run_numbers(pf_ctx *c, const pf_gemm_call *p) {
+pf_status PF_ISA_NAME(pf_gemm_run_numbers)(pf_ctx *c, const pf_gemm_call *p) {
   _Alignas(64) char small[SMALL_WORK];
-  tasks t = {.p = p, .g = p->g, .size = pf_type_size(p->type)};
+  tasks t = {.p = p, .g = p->g, .size = is_pairs(p->type) ? 4 : pf_type_size(p->type)};
   if (is_vector_type(p->type) && !p->g.panels)
     t.g.how = PF_ISA_NAME(pf_gemm_how)(&p->g, t.size);
   return p->batches > 1 ? run_batch(c, &t, small) : run_one(c, &t, small);
 }
 
-/* ---------------------------------------------------------------- halves */
-typedef struct { int32_t type; const void *from; void *to; int to_half; } conversion;
-
-static void convert(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const conversion *v = arg;
-  (void)worker;
-  if (v->to_half)
-    pf_float_to_half(v->type, (const float *)v->from + lo, (uint16_t *)v->to + lo, hi - lo);
-  else pf_half_to_float(v->type, (const uint16_t *)v->from + lo, (float *)v->to + lo, hi - lo);
-}
-
-static int64_t reach(const int64_t *at, int64_t batches, int64_t matrix) {
-  int64_t last = 0;
-  for (int64_t i = 0; at && i < batches; i++) last = PF_MAX(last, at[i]);
-  return last + matrix;
-}
-
-/* n halves as floats; NULL stays, and so it is when there is no memory (which *failed tells). */
-static const float *widened(pf_ctx *c, int32_t type, const void *x, int64_t n, int *failed) {
-  if (!x || *failed) return NULL;
-  int64_t bytes;
-  float *y = pf_mul(n, 4, &bytes) ? c->host->scratch(c, (uint64_t)bytes + 4, 64) : NULL;
-  conversion v = {type, x, y, 0};
-  if (!y || pf_parallel(c, n, PF_GRAIN, convert, &v)) *failed = 1;
-  return *failed ? NULL : y;
-}
-
-static pf_status run_halves(pf_ctx *c, const pf_gemm_call *p) {
-  const int64_t n = PF_MAX(p->batches, 1), nc = n * p->g.m * p->g.n;
-  int failed = 0;
-  pf_gemm_call f = *p;
-  pf_epilogue e;
-  f.type = PF_FLOAT32;
-  f.g.a = widened(c, p->type, p->g.a, reach(p->a_at, n, p->g.m * p->g.k), &failed);
-  f.g.b = widened(c, p->type, p->g.b, reach(p->b_at, n, p->g.k * p->g.n), &failed);
-  if (p->g.epilogue) {
-    e = *p->g.epilogue;
-    e.col_bias = widened(c, p->type, e.col_bias, p->g.n, &failed);
-    e.side = widened(c, p->type, e.side, nc, &failed);
-    f.g.epilogue = &e;
-  }
-  f.g.c = failed ? NULL : c->host->scratch(c, (uint64_t)nc * 4 + 4, 64);
-  if (!f.g.c) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for matrices in float");
-  PF_TRY(run_numbers(c, &f));
-  conversion to_c = {p->type, f.g.c, p->g.c, 1};
-  return pf_parallel(c, nc, PF_GRAIN, convert, &to_c);
-}
-
-pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, pf_gemm_call *p) {
-  return pf_is_half(p->type) ? run_halves(c, p) : run_numbers(c, p);
+pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, const pf_gemm_call *p) {
+  return pf_is_half(p->type) ? PF_ISA_NAME(pf_gemm_run_halves)(c, p)
+                             : PF_ISA_NAME(pf_gemm_run_numbers)(c, p);
 }
 
 /* ---------------------------------------------------------------- constants */

@@ -18,7 +18,10 @@ typedef struct {
 } pf_gemm_call;
 
 /* Runs it, parallel where that pays. */
-pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, pf_gemm_call *p);
+pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, const pf_gemm_call *p);
+/* Its two cases; where PF_GEMM_PAIRS, bfloat16 to run_numbers means pairs of them, c float. */
+pf_status PF_ISA_NAME(pf_gemm_run_numbers)(pf_ctx *c, const pf_gemm_call *p);
+pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p);
 /* Strides of op(a) and op(b) for matrices stored [rows, cols]. */
 PF_LOCAL void pf_gemm_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t b_cols) {
   g->a_row = ta ? 1 : a_cols;

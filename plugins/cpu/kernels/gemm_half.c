@@ -1,0 +1,287 @@
+/* gemm_half.c - products of float16 and bfloat16: summed in float, rounded once at the end.
+ *
+ *   a vector   times a matrix: the matrix is widened in registers as it streams by, so that its
+ *              bytes, half of a float matrix's, decide the time
+ *   pairs      bfloat16 where the processor multiplies pairs of them: twice the flops of float
+ *   float      otherwise both operands are widened first
+ *
+ * Invariant: the way depends on type, sizes and layout only; equal inputs give equal bits.
+ * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
+ */
+#include "gemm_product.h"
+#include "simd.h"
+
+enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = 1 << 19 };
+
+/* ---------------------------------------------------------------- halves in vectors */
+#if defined(__AVX512F__)
+PF_INLINE pf_vf load_bfloat16(const uint16_t *p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+PF_INLINE pf_vf load_float16(const uint16_t *p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+#elif defined(__AVX2__) && defined(__F16C__)
+PF_INLINE pf_vf load_bfloat16(const uint16_t *p) {
+  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+PF_INLINE pf_vf load_float16(const uint16_t *p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+#else
+PF_INLINE pf_vf load_bfloat16(const uint16_t *p) {
+  float x[PF_VF];
+  for (int i = 0; i < PF_VF; i++) x[i] = pf_from_bf16(p[i]);
+  return pf_vf_load(x);
+}
+PF_INLINE pf_vf load_float16(const uint16_t *p) {
+  float x[PF_VF];
+  for (int i = 0; i < PF_VF; i++) x[i] = pf_from_half(p[i]);
+  return pf_vf_load(x);
+}
+#endif
+PF_INLINE pf_vf load_part(int32_t type, const uint16_t *p, int64_t n) {
+  uint16_t x[PF_VF] = {0};
+  for (int64_t i = 0; i < n && i < PF_VF; i++) x[i] = p[i];
+  return type == PF_BFLOAT16 ? load_bfloat16(x) : load_float16(x);
+}
+PF_INLINE pf_vf load_halves(int32_t type, const uint16_t *p) {
+  return type == PF_BFLOAT16 ? load_bfloat16(p) : load_float16(p);
+}
+
+/* ---------------------------------------------------------------- a vector times a matrix */
+typedef struct {
+  int32_t type;
+  int dots;                             /* y[j] = x . m[j]; else y = sum of x[p] m[p] */
+  int64_t k, ld, n, unit;
+  const float *x;
+  const uint16_t *m;
+  float *y;
+} vector_call;
+
+PF_INLINE void dots_of(const int32_t type, const vector_call *v, int64_t j, const int rows) {
+  const uint16_t *m = v->m + j * v->ld;
+  pf_vf s[ROWS_AT_ONCE] = {{0}};
+  int64_t p = 0;
+  for (; p + PF_VF <= v->k; p += PF_VF) {
+    const pf_vf x = pf_vf_load(v->x + p);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) s[r] = PF_VF_FMA(x, load_halves(type, m + r * v->ld + p), s[r]);
+  }
+  if (p < v->k) {
+    const pf_vf x = pf_vf_load_part(v->x + p, (int)(v->k - p));
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+      s[r] = PF_VF_FMA(x, load_part(type, m + r * v->ld + p, v->k - p), s[r]);
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++) v->y[j + r] = pf_vf_sum(s[r]);
+}
+
+/* y[lo, hi) += the rows p .. p + rows, in that order */
+PF_INLINE void add_rows(const int32_t type, const vector_call *v, int64_t p, const int rows,
+                        int64_t lo, int64_t hi) {
+  const uint16_t *m = v->m + p * v->ld;
+  pf_vf x[ROWS_AT_ONCE];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++) x[r] = pf_vf_set(v->x[p + r]);
+  int64_t j = lo;
+  for (; j + PF_VF <= hi; j += PF_VF) {
+    pf_vf s = pf_vf_load(v->y + j);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) s = PF_VF_FMA(x[r], load_halves(type, m + r * v->ld + j), s);
+    pf_vf_store(v->y + j, s);
+  }
+  if (j < hi) {
+    const int left = (int)(hi - j);
+    pf_vf s = pf_vf_load_part(v->y + j, left);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+      s = PF_VF_FMA(x[r], load_part(type, m + r * v->ld + j, left), s);
+    pf_vf_store_part(v->y + j, s, left);
+  }
+}
+
+PF_INLINE void vector_part(const int32_t type, const vector_call *v, int64_t lo, int64_t hi) {
+  if (v->dots) {
+    int64_t j = lo;
+    for (; j + ROWS_AT_ONCE <= hi; j += ROWS_AT_ONCE) dots_of(type, v, j, ROWS_AT_ONCE);
+    for (; j < hi; j++) dots_of(type, v, j, 1);
+    return;
+  }
+  memset(v->y + lo, 0, sizeof(float) * (size_t)(hi - lo));
+  int64_t p = 0;
+  for (; p + ROWS_AT_ONCE <= v->k; p += ROWS_AT_ONCE) add_rows(type, v, p, ROWS_AT_ONCE, lo, hi);
+  for (; p < v->k; p++) add_rows(type, v, p, 1, lo, hi);
+}
+
+static void vector_parts(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const vector_call *v = arg;
+  int64_t first = lo * v->unit, last = PF_MIN(hi * v->unit, v->n);
+  (void)worker;
+  if (v->type == PF_BFLOAT16) vector_part(PF_BFLOAT16, v, first, last);
+  else vector_part(PF_FLOAT16, v, first, last);
+}
+
+/* ---------------------------------------------------------------- conversions */
+typedef struct { int32_t type; const void *from; void *to; } conversion;
+
+static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const conversion *v = arg;
+  const uint16_t *x = v->from;
+  float *y = v->to;
+  (void)worker;
+  for (; lo + PF_VF <= hi; lo += PF_VF) pf_vf_store(y + lo, load_halves(v->type, x + lo));
+  if (lo < hi) pf_vf_store_part(y + lo, load_part(v->type, x + lo, hi - lo), (int)(hi - lo));
+}
+
+static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const conversion *v = arg;
+  const float *x = v->from;
+  uint16_t *y = v->to;
+  (void)worker;
+#if defined(__AVX512F__)
+  if (v->type == PF_FLOAT16)
+    for (; lo + PF_VF <= hi; lo += PF_VF)
+      _mm256_storeu_si256((__m256i *)(y + lo), _mm512_cvtps_ph(pf_vf_load(x + lo), 0));
+#endif
+  pf_float_to_half(v->type, x + lo, y + lo, hi - lo);
+}
+
+/* Scratch of n elements of 4 bytes; NULL: no memory, reported. */
+static void *take(pf_ctx *c, int64_t n) {
+  int64_t bytes;
+  void *p = pf_mul(n, 4, &bytes) ? c->host->scratch(c, (uint64_t)bytes + 4, 64) : NULL;
+  if (!p) (void)pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for matrices in float");
+  return p;
+}
+
+/* n halves as floats: *x is replaced; NULL stays. */
+static pf_status widened(pf_ctx *c, int32_t type, const void **x, int64_t n) {
+  if (!*x) return PF_OK;
+  conversion v = {type, *x, take(c, n)};
+  PF_EXHAUSTED(v.to);
+  *x = v.to;
+  return pf_parallel(c, n, PF_GRAIN, widen, &v);
+}
+
+static int64_t reach(const int64_t *at, int64_t batches, int64_t matrix) {
+  int64_t last = 0;
+  for (int64_t i = 0; at && i < batches; i++) last = PF_MAX(last, at[i]);
+  return last + matrix;
+}
+
+/* ---------------------------------------------------------------- pairs */
+typedef struct {
+  const uint16_t *from;
+  uint32_t *to;
+  int64_t k, pairs, w;                  /* matrices [k, w], or [w, k] where along */
+  int along;
+} pairing;
+
+/* Row p of pairs of matrix i, or row w of one that lies along k. */
+static void pair_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const pairing *v = arg;
+  const int64_t rows = v->along ? v->w : v->pairs, length = v->along ? v->k : v->w;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const int64_t matrix = i / rows, row = i % rows;
+    const uint16_t *x = v->from + matrix * v->k * v->w + row * (v->along ? 1 : 2) * length;
+    uint32_t *y = v->to + matrix * v->pairs * v->w + row * (v->along ? v->pairs : v->w);
+    if (v->along) {
+      y[v->pairs - 1] = 0;
+      memcpy(y, x, 2 * (size_t)v->k);
+    } else if (2 * row + 1 < v->k) {
+      for (int64_t j = 0; j < length; j++) y[j] = x[j] | (uint32_t)x[length + j] << 16;
+    } else {
+      for (int64_t j = 0; j < length; j++) y[j] = x[j];
+    }
+  }
+}
+
+/* op(x) of n matrices with `along` k contiguous, [k, w] or its transpose: as pairs. Strides: of k
+ * and of w. Offsets of a batch change with the size of a matrix. */
+static pf_status paired(pf_ctx *c, const void **x, int64_t *along_k, int64_t *along_w, int64_t k,
+                        int64_t w, const int64_t **at, int64_t n) {
+  const int64_t matrix = k * w, pairs = (k + 1) / 2;
+  pairing v = {.from = *x, .k = k, .pairs = pairs, .w = w, .along = *along_k == 1 && k > 1};
+  if (v.along) *along_w = pairs;
+  else *along_w = 1, *along_k = w;
+  if (*at) {
+    int64_t *moved = c->host->scratch(c, (uint64_t)n * 8, 64);
+    if (!moved) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch offsets");
+    for (int64_t i = 0; i < n; i++) moved[i] = (*at)[i] / matrix * (pairs * w);
+    n = reach(*at, n, matrix) / matrix;
+    *at = moved;
+  } else {
+    n = 1;
+  }
+  if (v.along && k % 2 == 0) return PF_OK; /* they are pairs where they lie */
+  v.to = take(c, n * pairs * w);
+  PF_EXHAUSTED(v.to);
+  *x = v.to;
+  return pf_parallel(c, n * (v.along ? w : pairs), pf_grain(v.along ? k : w), pair_rows, &v);
+}
+
+/* ---------------------------------------------------------------- the three ways */
+/* A matrix that has to be read once for one row (or column) of result. */
+static int is_vector(const pf_gemm_call *p) {
+  const pf_gemm *g = &p->g;
+  return p->batches <= 1 && g->k > 0 && ((g->m == 1 && g->a_col == 1) ||
+                                         (g->n == 1 && g->b_row == 1));
+}
+
+static pf_status run_vector(pf_ctx *c, const pf_gemm_call *p, float *y) {
+  const pf_gemm *g = &p->g;
+  const int row = g->m == 1 && g->a_col == 1;
+  vector_call v = {.type = p->type, .k = g->k, .y = y, .n = row ? g->n : g->m};
+  const void *x = row ? g->a : g->b;
+  PF_TRY(widened(c, p->type, &x, g->k));
+  v.x = x;
+  v.m = row ? g->b : g->a;
+  v.dots = (row ? g->b_col : g->a_row) != 1;
+  v.ld = v.dots ? (row ? g->b_col : g->a_row) : (row ? g->b_row : g->a_col);
+  const int64_t tasks = v.k * v.n >= VECTOR_BYTES ? 2 * c->host->workers(c) : 1;
+  v.unit = ((v.n + tasks - 1) / tasks + PF_VF - 1) / PF_VF * PF_VF;
+  PF_TRY(pf_parallel(c, (v.n + v.unit - 1) / v.unit, 1, vector_parts, &v));
+  if (g->epilogue) pf_epilogue_f32(g->epilogue, y, g->n, g->m, g->n);
+  return PF_OK;
+}
+
+static pf_status run_pairs(pf_ctx *c, pf_gemm_call *f, int64_t n) {
+  pf_gemm *g = &f->g;
+  PF_TRY(paired(c, &g->a, &g->a_col, &g->a_row, g->k, g->m, &f->a_at, n));
+  PF_TRY(paired(c, &g->b, &g->b_row, &g->b_col, g->k, g->n, &f->b_at, n));
+  g->k = (g->k + 1) / 2;
+  return PF_ISA_NAME(pf_gemm_run_numbers)(c, f);
+}
+
+static pf_status run_floats(pf_ctx *c, pf_gemm_call *f, int64_t n) {
+  pf_gemm *g = &f->g;
+  PF_TRY(widened(c, f->type, &g->a, reach(f->a_at, n, g->m * g->k)));
+  PF_TRY(widened(c, f->type, &g->b, reach(f->b_at, n, g->k * g->n)));
+  f->type = PF_FLOAT32;
+  return PF_ISA_NAME(pf_gemm_run_numbers)(c, f);
+}
+
+pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
+  const int64_t n = PF_MAX(p->batches, 1), nc = n * p->g.m * p->g.n;
+  pf_gemm_call f = *p;
+  pf_epilogue e;
+  if (p->g.epilogue) {
+    e = *p->g.epilogue;
+    PF_TRY(widened(c, p->type, &e.col_bias, p->g.n));
+    PF_TRY(widened(c, p->type, &e.side, nc));
+    f.g.epilogue = &e;
+  }
+  conversion to_c = {p->type, take(c, nc), p->g.c};
+  PF_EXHAUSTED(to_c.from);
+  f.g.c = (void *)to_c.from;
+  if (is_vector(p)) PF_TRY(run_vector(c, &f, f.g.c));
+  else if (p->type == PF_BFLOAT16 && pf_gemm_has_pairs() && p->g.k > 0)
+    PF_TRY(run_pairs(c, &f, n));
+  else PF_TRY(run_floats(c, &f, n));
+  return pf_parallel(c, nc, PF_GRAIN, narrow, &to_c);
+}
