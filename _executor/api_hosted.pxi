@@ -1,6 +1,6 @@
-"""Part of api.pyx: kernels of known ops that are Python functions (image codecs), on the thread that called run.
+"""Part of api.pyx: kernels of known ops that are Python functions (image codecs, Unicode case, inflating), on the thread that called run.
 
-Each op has a kernel for the CPU here and a function of its name in HOSTED_MODULE.KERNELS:
+Each op has a kernel for the CPU here and a function of its name in KERNELS of one of HOSTED_MODULES:
 function(*arrays, **attributes) -> array, or a tuple of arrays, of the op's output types.  An exception with an
 integer `status` (an absl code) fails the step with its text alone; any other brings its traceback.
 """
@@ -51,7 +51,11 @@ cdef extern from *:
               PF_SLOT(PF_ATTR_BOOL, "chroma_downsampling", 4), PF_SLOT(PF_ATTR_STRING, "density_unit", 5),
               PF_SLOT(PF_ATTR_INT, "x_density", 6), PF_SLOT(PF_ATTR_INT, "y_density", 7),
               PF_SLOT(PF_ATTR_STRING, "xmp_metadata", 8),)
-    static const pf_kernel *const pf_hosted_kernels[] = {&pf_hosted_kernel_DecodeJpeg,
+    PF_HOSTED(StringLower, PF_SLOT(PF_ATTR_STRING, "encoding", 0),)
+    PF_HOSTED(StringUpper, PF_SLOT(PF_ATTR_STRING, "encoding", 0),)
+    PF_HOSTED(DecodeCompressed, PF_SLOT(PF_ATTR_STRING, "compression_type", 0),)
+    static const pf_kernel *const pf_hosted_kernels[] = {&pf_hosted_kernel_StringLower,
+      &pf_hosted_kernel_StringUpper, &pf_hosted_kernel_DecodeCompressed, &pf_hosted_kernel_DecodeJpeg,
       &pf_hosted_kernel_DecodeAndCropJpeg, &pf_hosted_kernel_DecodePng, &pf_hosted_kernel_DecodeGif,
       &pf_hosted_kernel_DecodeBmp, &pf_hosted_kernel_DecodeImage, &pf_hosted_kernel_ExtractJpegShape,
       &pf_hosted_kernel_EncodePng, &pf_hosted_kernel_EncodeJpegVariableQuality, &pf_hosted_kernel_EncodeJpeg, 0};
@@ -64,7 +68,15 @@ cdef extern from *:
         const void* state
     const pf_plugin pf_hosted_plugin
 
-HOSTED_MODULE = "pyflow.ops.image_codec"
+HOSTED_MODULES = ("pyflow.ops.image_codec", "pyflow.ops.string_codec")
+
+cdef object hosted_function(str op):
+    import importlib
+    for module in HOSTED_MODULES:
+        found = importlib.import_module(module).KERNELS.get(op)
+        if found is not None:
+            return found
+    raise StepError(PF_NOT_FOUND, "no module of %s has a kernel for %s" % (", ".join(HOSTED_MODULES), op))
 
 cdef object attribute_value(const pf_attr* attr, const char* slot):
     """An attribute as a Python value: types as their numbers, strings as str."""
@@ -80,7 +92,6 @@ cdef object attribute_value(const pf_attr* attr, const char* slot):
 
 cdef object call_hosted(pf_hosted* p):
     """Runs the op's function and sets the outputs; raises what it raised."""
-    import importlib
     cdef pf_ctx* c = p.call.ctx
     cdef int32_t k = 0
     cdef pf_tensor* t
@@ -96,7 +107,7 @@ cdef object call_hosted(pf_hosted* p):
         if t == NULL:
             raise MemoryError()
         args.append(array_of(t))
-    results = importlib.import_module(HOSTED_MODULE).KERNELS[op](*args, **attrs)
+    results = hosted_function(op)(*args, **attrs)
     if not isinstance(results, tuple):
         results = (results,)
     for k in range(c.n_out):

@@ -6,8 +6,9 @@
   ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
   ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings) ONCE(linalg) ONCE(factor) ONCE(special) \
   ONCE(sparse) ONCE(sparse_math) ONCE(sparse_serial) ONCE(sets) \
-  ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(quantize) ONCE(einsum) \
-  ISA(image_resize) ISA(image_color) ISA(fft) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(nms)
+  ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(quantize) ONCE(einsum) ONCE(random_gamma) \
+  ONCE(strings_text) ONCE(strings_hash) ONCE(strings_bytes) ONCE(strings_regex) \
+  ONCE(strings_unicode) ONCE(strings_format) ISA(image_resize) ISA(image_color) ISA(fft) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(nms)
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) \
