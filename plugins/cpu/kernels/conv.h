@@ -24,6 +24,7 @@ typedef struct {                       /* one pass: `in` is read in windows, `ou
   void *out;
   int add;                             /* to what `out` holds; not depthwise */
   const void *packed;                  /* forward: f as pf_conv_pack leaves it, or NULL */
+  const float *fewer;                  /* forward: f as pf_winograd_pack leaves it, or NULL */
   const pf_epilogue *after;            /* forward: what follows the sum, or NULL */
 } pf_conv_call;
 
@@ -34,6 +35,12 @@ int64_t PF_ISA_NAME(pf_conv_packed_size_f32)(const pf_conv *g);
 int64_t PF_ISA_NAME(pf_conv_packed_size_f64)(const pf_conv *g);
 void PF_ISA_NAME(pf_conv_pack_f32)(const pf_conv *g, const void *f, void *packed);
 void PF_ISA_NAME(pf_conv_pack_f64)(const pf_conv *g, const void *f, void *packed);
+/* 3x3 filters by fewer products (conv_winograd.c): whether that pays, elements the filters take. */
+int PF_ISA_NAME(pf_winograd_pays)(const pf_conv *g);
+int64_t PF_ISA_NAME(pf_winograd_size)(const pf_conv *g);
+void PF_ISA_NAME(pf_winograd_pack)(const pf_conv *g, const float *f, float *to);
+pf_status PF_ISA_NAME(pf_winograd_forward)(pf_ctx *c, const pf_conv_call *call,
+                                           const float *filters);
 pf_status PF_ISA_NAME(pf_conv_input_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_filter_f32)(pf_ctx *c, const pf_conv_call *call);

@@ -5,8 +5,8 @@
  *   1. Those of conv_operands.h.
  *   2. A constant filter is packed by init, as for one group, and dropped; that form also holds the
  *      filter for calls with more groups, whose own form is packed by the first such call.
- * Threads: compute is concurrent; the passes use parallel_for; `grouped` is published once by
- * compare-and-swap.
+ * Threads: compute is concurrent; the passes use parallel_for; forms made by calls are
+ * published once, by compare-and-swap.
  */
 #include <stdlib.h>
 #include "conv_cost.h"
@@ -17,7 +17,8 @@ typedef struct { int64_t groups; void *packed; } grouped_filter;
 typedef struct kept_filter {
   int64_t dims[4];
   void *packed;                        /* float or double, groups 1 */
-  grouped_filter *grouped;             /* atomic; NULL at first */
+  grouped_filter *grouped;             /* atomic, as the next; NULL at first */
+  float *fewer;                        /* for 3x3 filters by fewer products */
 } kept_filter;
 
 static int64_t packed_size(const pf_window *s, const pf_conv *g) {
@@ -69,6 +70,7 @@ static void conv_fini(void *state) {
   if (!kept) return;
   if (kept->grouped) free(kept->grouped->packed);
   free(kept->grouped);
+  free(kept->fewer);
   free(kept->packed);
   free(kept);
 }
@@ -89,11 +91,29 @@ static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *ke
   return f;
 }
 
+/* 3x3 filters by fewer products: the transformed ones.  NULL: does not pay, or no memory. */
+static const float *fewer_products(pf_ctx *c, const pf_window *s, kept_filter *kept,
+                                   const pf_conv *g) {
+  float *mine, *found = __atomic_load_n(&kept->fewer, __ATOMIC_ACQUIRE);
+  if (s->T == PF_FLOAT64 || !PF_ISA_NAME(pf_winograd_pays)(g)) return NULL;
+  if (found) return found;
+  const float *f = unpacked(c, s, kept);
+  mine = f ? aligned_alloc(64, (size_t)(PF_ISA_NAME(pf_winograd_size)(g) * 4 + 63) / 64 * 64) : NULL;
+  if (!mine) return NULL;
+  PF_ISA_NAME(pf_winograd_pack)(g, f, mine);
+  if (__atomic_compare_exchange_n(&kept->fewer, &found, mine, 0, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE))
+    return mine;
+  free(mine);
+  return found;
+}
+
 /* The kept filter in the form this call needs: packed, or plain where that does not pay. */
 static pf_status kept_operand(pf_ctx *c, const pf_window *s, kept_filter *kept, const pf_conv *g,
                               pf_conv_call *call) {
   if (g->groups == 1) {
     call->packed = kept->packed;
+    call->fewer = fewer_products(c, s, kept, g);
     return PF_OK;
   }
   grouped_filter *mine, *found = __atomic_load_n(&kept->grouped, __ATOMIC_ACQUIRE);

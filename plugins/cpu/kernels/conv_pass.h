@@ -28,6 +28,7 @@ static pf_status TILE(forward_runs)(pf_ctx *c, const pf_conv *g, TILE(phase) *ph
 }
 
 pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
+  if (call->fewer) return PF_ISA_NAME(pf_winograd_forward)(c, call, call->fewer);
   pf_conv flat = *call->g;
   const pf_conv *g = &flat;
   int64_t last_cols = 0, pieces;
