@@ -1,10 +1,10 @@
-"""Element-wise kernels, reductions, softmax, transposes, pooling, norms: against what memory allows.
+"""Element-wise kernels, reductions, softmax, transposes, pooling, norms, and what memory allows.
 
     python benchmarks/elementwise.py [--only chain transpose] [--threads 1 2] [--rounds 15]
     python benchmarks/elementwise.py --only chain --jax JAX_PYTHON
 
-A case reads `reads` bytes and writes `writes` bytes; its limit is a loop in C that does the same with
-non-temporal stores (elementwise_loops.c), in the same process, in turn with pyflow: `ratio` is the
+A case reads `reads` bytes and writes `writes` bytes; its limit is a loop in C that does the same
+with non-temporal stores (elementwise_loops.c), in the same process, in turn with pyflow: `ratio` is the
 loop's best time divided by pyflow's best.  The chain's limit is the chain itself in registers.  jax
 runs in a process of its own, in the same rounds.  Results are kept in benchmarks/results.
 """
@@ -39,7 +39,8 @@ def aligned(shape, dtype=np.float32, fill=None):
     raw = np.empty(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     array = raw[start:start + size].view(dtype).reshape(shape)
-    array[...] = np.random.default_rng(1).standard_normal(shape, np.float32) if fill is None else fill
+    random = np.random.default_rng(1)
+    array[...] = random.standard_normal(shape, np.float32) if fill is None else fill
     return array
 
 
@@ -171,7 +172,8 @@ def batch_norm_inference(tf):
 
 @case(None)
 def batch_norm_training(tf):
-    return one(tf, lambda x, a, b: tf.nn.fused_batch_norm(x, a, b)[0], (32, 64, 64, 64), (64,), (64,))
+    return one(tf, lambda x, a, b: tf.nn.fused_batch_norm(x, a, b)[0], (32, 64, 64, 64),
+               *[(64,)] * 2)
 
 
 # ------------------------------------------------------------------------------------ transposes
@@ -275,8 +277,8 @@ _half_cases()
 def build_loops():
     folder = tempfile.mkdtemp()
     library = f"{folder}/loops.so"
-    subprocess.run(["cc", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC",
-                    str(HERE / "elementwise_loops.c"), "-o", library, "-lpthread"], check=True)
+    subprocess.run(["cc", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-shared",
+                    "-fPIC", str(HERE / "elementwise_loops.c"), "-o", library, "-lpthread"], check=True)
     return ctypes.CDLL(library)
 
 
@@ -416,9 +418,12 @@ def main():
         results.append(row)
         wanted = row["wanted"]
         verdict = "" if wanted is None else "ok" if row["ratio"] >= wanted else f"below {wanted}"
-        peer = f"  {row['against_jax']:.2f}x jax ({row['jax_ms']:.3f} ms)" if "jax_ms" in row else ""
-        print(f"{row['case']:24} {row['threads']} thr {row['ms']:9.3f} ms {row['gb_per_s']:6.1f} GB/s "
-              f"limit {row['limit_ms']:9.3f} ms  ratio {row['ratio']:.2f} {verdict}{peer}", flush=True)
+        peer = ""
+        if "jax_ms" in row:
+            peer = f"  {row['against_jax']:.2f}x jax ({row['jax_ms']:.3f} ms)"
+        print(f"{row['case']:24} {row['threads']} thr {row['ms']:9.3f} ms "
+              f"{row['gb_per_s']:6.1f} GB/s limit {row['limit_ms']:9.3f} ms "
+              f"ratio {row['ratio']:.2f} {verdict}{peer}", flush=True)
     for threads in args.threads:
         if not args.only or any("chain".startswith(o[:5]) for o in args.only):
             jax = Jax(args.jax, threads) if args.jax else None

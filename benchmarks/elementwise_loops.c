@@ -1,5 +1,5 @@
-/* elementwise_loops.c - limits for benchmarks/elementwise.py: loops in C that move as much memory as
- * a kernel must, with non-temporal stores, and the chain of 20 element-wise ops kept in registers.
+/* elementwise_loops.c - limits for benchmarks/elementwise.py: loops in C that move as much memory
+ * as a kernel must, with non-temporal stores, and the chain of 20 element-wise ops kept in registers.
  *
  *   traffic   reads `in` bytes, writes `out` bytes, in step, and computes next to nothing
  *   chain     (mul, add, maximum, sub) x 5 over n floats; `stream`: stores past the caches
@@ -60,7 +60,14 @@ static void run_traffic(const part *p) {
 static void run_copy(const part *p) { /* one array in, one of equal size out */
   const float *x = (const float *)p->in;
   float *y = (float *)p->out;
-  for (int64_t i = 0; i + 16 <= p->n_out / 4; i += 16) put(y + i, *(const vec *)(x + i) + p->k[0], 1);
+  for (int64_t i = 0; i + 16 <= p->n_out / 4; i += 16)
+    put(y + i, *(const vec *)(x + i) + p->k[0], 1);
+}
+static void run_sum(const part *p) { /* two arrays in, one of equal size out */
+  const float *x = (const float *)p->in, *z = (const float *)(p->in + p->n_out);
+  float *y = (float *)p->out;
+  for (int64_t i = 0; i + 16 <= p->n_out / 4; i += 16)
+    put(y + i, *(const vec *)(x + i) + *(const vec *)(z + i), 1);
 }
 static inline vec larger(vec a, float b) {
 #if defined(__AVX512F__)
@@ -83,7 +90,9 @@ static inline void run_chain_as(const part *p, int stream) {
 }
 static void *run_part(void *arg) {
   const part *p = arg;
-  if (p->op == 0) p->n_in == p->n_out ? run_copy(p) : run_traffic(p);
+  if (p->op == 0 && p->n_in == p->n_out) run_copy(p);
+  else if (p->op == 0 && p->n_in == 2 * p->n_out) run_sum(p);
+  else if (p->op == 0) run_traffic(p);
   else if (p->stream) run_chain_as(p, 1);
   else run_chain_as(p, 0);
   fence();

@@ -2,9 +2,9 @@
 
 Invariants
   1. `program` holds instructions separated by ";": an op type and the values it reads.  Values 0 to
-     n - 1 are the inputs, n + k is what instruction k makes.  `params` holds an attribute (alpha) per
-     instruction, `results` the values that are outputs, `nodes` the user's node of each instruction,
-     which errors name.
+     n - 1 are the inputs, n + k is what instruction k makes.  `params` holds an attribute (alpha)
+     per instruction, `results` the values that are outputs, `nodes` the user's node of each
+     instruction, which errors name.
   2. Every instruction computes, broadcasts and rounds as the op of its name does: equal bits.
   3. Made after gradients were built: it has none.
 
@@ -94,8 +94,8 @@ def _sample(inputs, program, results, **attrs):
 
 
 @op("_FusedElementwise", inputs="inputs: Tin", outputs="outputs: Tout",
-    attrs="program: string, params: list(float) = [], results: list(int), nodes: list(string) = [], "
-          "T: {float, double, half, bfloat16, int32}, Tin: list(type) >= 1, Tout: list(type) >= 1")
+    attrs="program: string, params: list(float) = [], results: list(int), "
+          "nodes: list(string) = [], T: {float, double, half, bfloat16, int32}, Tin: list(type) >= 1, Tout: list(type) >= 1")
 class _FusedElementwise:
     """The outputs of a program of element-wise ops, each of the shape its operands broadcast to.
     TF: none, the ops the program names."""

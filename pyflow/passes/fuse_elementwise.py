@@ -17,8 +17,8 @@ Invariants
        as far as that is known: nothing small is computed for every row.
     4. The fused node waits for what the nodes of its group waited for.  As its result is what all
        of them are for, that makes no cycle.
-    5. One walk against construction order: readers are looked at before what they read.  The time is
-       linear in the nodes and edges.
+    5. One walk against construction order: readers are looked at before what they read.  The time
+       is linear in the nodes and edges.
 
 Threads: works on the caller's graph, in place.
 
@@ -35,6 +35,7 @@ from pyflow.passes.node import is_ref
 
 OP = "_FusedElementwise"
 SMALL, MANY = 32, 4                 # elements; nodes: below both, a program gains nothing
+STREAMED = 8 << 20                  # bytes of a result that its kernel stores past the caches
 _FLOATS = frozenset((dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16))
 _OF_INTS = frozenset("""Abs Neg Sign Square Relu Relu6 Add AddV2 AddN Sub Mul Maximum Minimum
     SquaredDifference ReluGrad Relu6Grad Equal NotEqual Less LessEqual Greater GreaterEqual Select
@@ -60,14 +61,14 @@ def fuse(graph):
     for node in graph.nodes:
         if node.op in _OPS and _is_candidate(node):
             found[node] = None
-    if len(found) < 2:
+    if not found:
         return {}
     _read_shapes_earlier(graph, found)
     groups = _grow(graph, found)
     counts = collections.Counter()
     gone = set()
     for group in groups:
-        if len(group.members) > 1 and not _is_tiny(group):
+        if _is_worth(group):
             counts.update(n.op for n in group.members)
             _replace(group)
             gone |= group.members - {group.root}
@@ -76,11 +77,14 @@ def fuse(graph):
     return dict(counts)
 
 
-def _is_tiny(group):
-    """Small tensors that a few kernels of their own compute as fast: known to be small."""
-    if len(group.members) >= MANY or group.dims is None or None in group.dims:
-        return False
-    return math.prod(group.dims) <= SMALL
+def _is_worth(group):
+    """False for one node, unless its result is stored past the caches; and for small tensors, known
+    to be small, that a few kernels of their own compute as fast."""
+    count = len(group.members)
+    size = None if group.dims is None or None in group.dims else math.prod(group.dims)
+    if count == 1:
+        return size is not None and size * group.root.types[0].size >= STREAMED
+    return size is None or size > SMALL or count >= MANY
 
 
 def _is_candidate(node):
@@ -256,7 +260,8 @@ def _replace(group):
     root, written = group.root, _Writer(group)
     controls = {c: None for n in written.ordered for c in n.controls}
     root.attrs = {
-        "program": ";".join(written.lines), "results": [len(written.inputs) + len(written.lines) - 1],
+        "program": ";".join(written.lines),
+        "results": [len(written.inputs) + len(written.lines) - 1],
         "nodes": written.nodes, "T": group.type, "Tout": [root.types[0]],
         "Tin": [source.types[index] for source, index in written.inputs]}
     if any(written.params):

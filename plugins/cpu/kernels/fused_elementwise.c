@@ -10,8 +10,8 @@
  * caches, unless it takes the place of an input.
  *
  * Invariants
- *   1. Instructions run at the shape of the result: what broadcasting would repeat is computed again,
- *      with equal bits.
+ *   1. Instructions run at the shape of the result: what broadcasting would repeat is computed
+ *      again, with equal bits.
  *   2. Results of unequal shapes are computed one after the other.
  *   3. The buffer of an input is taken only for the result that is stored last: nothing is read
  *      after it in a block.
@@ -32,7 +32,8 @@ typedef struct {
   const char *data;
   int32_t how, type, nd;
   int64_t period;
-  int64_t dims[PF_MAX_DIMS], strides[PF_MAX_DIMS];     /* X_FILL: outermost first; stride 0: repeated */
+  int64_t dims[PF_MAX_DIMS];         /* X_FILL: of the result, outermost first */
+  int64_t strides[PF_MAX_DIMS];      /* of the input; 0: repeated */
 } fused_input;
 
 typedef struct {
@@ -66,24 +67,25 @@ pf_status fused_init(pf_ctx *c, fused_state *s, const fused_machine *const (*mac
   }
   for (int32_t k = 0; k < s->program.n_instructions; k++)
     if (!machines[s->kind][0]->run[s->program.code[k].op][0])
-      return PF_INVALID(c, "program: instruction %d does not exist for %s", k, pf_type_name(s->type));
+      return PF_INVALID(c, "program: instruction %d does not exist for %s", k,
+                        pf_type_name(s->type));
   return PF_OK;
 }
 
 /* ---------------------------------------------------------------- shapes */
 typedef struct { const int64_t *dims; int32_t nd; } fused_shape;
 
-static pf_status fail_at(pf_ctx *c, const fused_state *s, int32_t k, const char *what, fused_shape a,
-                         fused_shape b) {
+static pf_status fail_at(pf_ctx *c, const fused_state *s, int32_t k, const char *what,
+                         fused_shape a, fused_shape b) {
   const pf_str *node = k < s->nodes.n ? (const pf_str *)s->nodes.items + k : NULL;
   return PF_INVALID(c, "%s%.*s%s%s: %s vs. %s", node ? "{{node " : "",
-                    node ? (int)PF_MIN(node->len, 256) : 0, node ? node->data : "", node ? "}} " : "",
-                    what, pf_shape_text(a.dims, a.nd).s, pf_shape_text(b.dims, b.nd).s);
+                    node ? (int)PF_MIN(node->len, 256) : 0, node ? node->data : "",
+                    node ? "}} " : "", what, pf_shape_text(a.dims, a.nd).s, pf_shape_text(b.dims, b.nd).s);
 }
 
 /* a's shape broadcast with b's, into out */
-static pf_status join_shapes(pf_ctx *c, const fused_state *s, int32_t k, fused_shape a, fused_shape b,
-                             int64_t *out, int32_t *nd) {
+static pf_status join_shapes(pf_ctx *c, const fused_state *s, int32_t k, fused_shape a,
+                             fused_shape b, int64_t *out, int32_t *nd) {
   *nd = PF_MAX(a.nd, b.nd);
   for (int32_t i = 1; i <= *nd; i++) {
     int64_t da = i <= a.nd ? a.dims[a.nd - i] : 1, db = i <= b.nd ? b.dims[b.nd - i] : 1;
@@ -171,8 +173,8 @@ static void take_scalar(fused_task *t, int32_t i) {
   t->scalar[i] = v == v && v != 0 ? FUSED_PLAIN : 1;
 }
 
-/* A vector over the last axes, repeated: read where it lies when blocks never wrap around, else from
- * a copy that goes on past its end. */
+/* A vector over the last axes, repeated: read where it lies when blocks never wrap around, else
+ * from a copy that goes on past its end. */
 static pf_status take_period(pf_ctx *c, fused_task *t, int32_t i, int64_t period) {
   fused_input *x = &t->in[i];
   int64_t block = t->s->machines[t->s->kind][1]->elements;
@@ -207,7 +209,8 @@ static void take_broadcast(fused_task *t, int32_t i, fused_shape x, fused_shape 
     stride *= own;
   }
   in->how = X_FILL, in->nd = n;
-  for (int32_t k = 0; k < n; k++) in->dims[k] = dims[n - 1 - k], in->strides[k] = strides[n - 1 - k];
+  for (int32_t k = 0; k < n; k++)
+    in->dims[k] = dims[n - 1 - k], in->strides[k] = strides[n - 1 - k];
 }
 
 /* How input i is read when the result has shape `to`. */
@@ -282,7 +285,8 @@ static void choose_steps(fused_task *t) {
 /* ---------------------------------------------------------------- blocks */
 typedef struct {
   fused_frame frame;
-  char blocks[FUSED_VALUES][FUSED_BLOCK_BYTES] __attribute__((aligned(64)));   /* filled inputs, temporaries */
+  /* filled inputs, temporaries */
+  char blocks[FUSED_VALUES][FUSED_BLOCK_BYTES] __attribute__((aligned(64)));
   char tail[FUSED_INPUTS + FUSED_RESULTS][64] __attribute__((aligned(64)));
 } fused_worker;
 
@@ -385,7 +389,8 @@ static const DLTensor *whole_input(pf_ctx *c, const fused_program *p) {
     const DLTensor *x = c->in[i];
     int32_t skip = whole->ndim - x->ndim;
     if (x == whole) continue;
-    if ((skip && vary) || !pf_same_dims(x->shape, x->ndim, whole->shape + skip, x->ndim)) return NULL;
+    if ((skip && vary) || !pf_same_dims(x->shape, x->ndim, whole->shape + skip, x->ndim))
+      return NULL;
   }
   return whole;
 }

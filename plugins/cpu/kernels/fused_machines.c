@@ -1,5 +1,5 @@
-/* fused_machines.c - the steps of fused_program.h for float, double and int32, wide and narrow blocks.
- * Compiled once per instruction set.
+/* fused_machines.c - the steps of fused_program.h for float, double and int32, wide and narrow
+ * blocks.  Compiled once per instruction set.
  *
  * A wide block is 8 vectors, as many as the calling conventions pass in registers.
  */

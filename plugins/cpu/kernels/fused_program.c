@@ -3,8 +3,8 @@
  *     program  =  instruction { ";" instruction }
  *     instruction  =  op { " " value }          "Mul 0 1"
  *
- * Op names are TensorFlow's op types; AddSame is an addition of equal shapes (a piece of AddN).  The
- * text comes out of a GraphDef, so nothing about it is believed: names, numbers of operands, and
+ * Op names are TensorFlow's op types; AddSame is an addition of equal shapes (a piece of AddN).
+ * The text comes out of a GraphDef, so nothing about it is believed: names, numbers of operands, and
  * that values exist before they are used, are checked here, and nowhere later.
  */
 #include "fused_program.h"
@@ -65,8 +65,8 @@ static pf_status parse_instruction(pf_ctx *c, fused_program *p, cursor *t) {
     len = word(t, &text);
     int32_t value = number(text, len);
     if (value < 0 || value >= p->n_in + k)
-      return PF_INVALID(c, "program: operand %d of instruction %d (%s) must be a value from 0 to %d, "
-                        "got '%.*s'", a, k, op->name, p->n_in + k - 1, (int)PF_MIN(len, 64), text);
+      return PF_INVALID(c, "program: operand %d of instruction %d (%s) must be a value from 0 to "
+                        "%d, got '%.*s'", a, k, op->name, p->n_in + k - 1, (int)PF_MIN(len, 64), text);
     i->arg[a] = (int16_t)value;
   }
   if (word(t, &text))
@@ -78,13 +78,13 @@ static pf_status parse_results(pf_ctx *c, fused_state *s) {
   fused_program *p = &s->program;
   const int64_t *values = (const int64_t *)s->results.items;
   if (s->results.n < 1 || s->results.n > FUSED_RESULTS || s->results.n != c->n_out)
-    return PF_INVALID(c, "results: from 1 to %d values, one per output, got %" PRId64 " for %d outputs",
-                      FUSED_RESULTS, s->results.n, c->n_out);
+    return PF_INVALID(c, "results: from 1 to %d values, one per output, got %" PRId64
+                      " for %d outputs", FUSED_RESULTS, s->results.n, c->n_out);
   p->n_results = c->n_out;
   for (int32_t r = 0; r < c->n_out; r++) {
     if (values[r] < p->n_in || values[r] >= p->n_in + p->n_instructions)
-      return PF_INVALID(c, "results: must be values of instructions, %d to %d, got %" PRId64, p->n_in,
-                        p->n_in + p->n_instructions - 1, values[r]);
+      return PF_INVALID(c, "results: must be values of instructions, %d to %d, got %" PRId64,
+                        p->n_in, p->n_in + p->n_instructions - 1, values[r]);
     p->result[r] = (int16_t)values[r];
   }
   return PF_OK;
@@ -111,7 +111,7 @@ pf_status fused_parse(pf_ctx *c, fused_state *s) {
 /* ---------------------------------------------------------------- program -> steps */
 typedef struct {
   fused_program *p;
-  int32_t round, acc;                /* the rounding code or 0; the value in the accumulator, or -1 */
+  int32_t round, acc;                /* the rounding code or 0; the accumulator's value or -1 */
   int16_t uses[FUSED_VALUES];        /* operands that still want the value */
   int16_t slot[FUSED_VALUES];        /* where it lies in memory; -1: nowhere */
   uint8_t busy[FUSED_INSTRUCTIONS];
@@ -163,8 +163,8 @@ static int rounds(int32_t op) {
   }
 }
 
-/* Is value n_in + k wanted from memory: by an instruction that does not follow at once, as its second
- * or third operand, or twice? */
+/* Is value n_in + k wanted from memory: by an instruction that does not follow at once, as its
+ * second or third operand, or twice? */
 static int wants_memory(const compiler *m, int32_t k) {
   int32_t value = m->p->n_in + k;
   if (m->uses[value] != 1) return m->uses[value] > 1;

@@ -1,9 +1,10 @@
-/* fused_program.h - programs of element-wise ops, run over blocks of elements that stay in registers.
+/* fused_program.h - programs of element-wise ops, run over blocks of elements that stay in
+ * registers.
  *
  * `_FusedElementwise` computes a small program: instruction k makes value n_in + k from earlier
  * values (the inputs are values 0 .. n_in - 1).  Three forms of it:
  *
- *     text      "Mul 0 1;Add 2 3;Relu 4"     the attribute; parsed and checked once (fused_program.c)
+ *     text      "Mul 0 1;Add 2 3;Relu 4"     the attribute; parsed once (fused_program.c)
  *     program   fused_program                numbers, and a plan of steps, per node
  *     steps     fused_step[]                 per call, when it is known which inputs are scalars
  *
@@ -14,9 +15,9 @@
  * Invariants
  *   1. A step computes the expression of elementwise_exprs.h, as the op's own kernel does: equal
  *      bits.  half and bfloat16 are computed as float and rounded after every instruction.
- *   2. `at[slot]` of a frame points to the block of a value: an input, a temporary or a result; or to
- *      one element, for scalars.
- *   3. A wide block is WIDE vectors, a narrow one a single vector; steps of both give equal results.
+ *   2. `at[slot]` of a frame points to the block of a value: an input, a temporary or a result;
+ *      or to one element, for scalars.
+ *   3. A wide block is 8 vectors, a narrow one a single vector; both give equal results.
  * Threads: programs and steps are read-only; each thread has a frame.
  */
 #ifndef PF_CPU_FUSED_PROGRAM_H
@@ -29,8 +30,7 @@ enum {
   FUSED_VALUES = FUSED_INPUTS + FUSED_INSTRUCTIONS,
   FUSED_SLOTS = FUSED_VALUES + FUSED_RESULTS,
   FUSED_STEPS = FUSED_INSTRUCTIONS * 4 + FUSED_RESULTS + 1,
-  FUSED_BLOCK_BYTES = 512,           /* the widest accumulator: 8 vectors of 64 bytes */
-  FUSED_WIDE = 8
+  FUSED_BLOCK_BYTES = 512            /* the widest accumulator: 8 vectors of 64 bytes */
 };
 
 /* The accumulator's element type. */
@@ -80,7 +80,7 @@ typedef struct { int16_t op, n, arg[3], strict; double p; } fused_instruction;
 typedef struct { int16_t code, variant, slot, slot2; double p; } fused_plan_step;
 typedef struct {
   int32_t n_in, n_instructions, n_results, strict;  /* strict: an op wants equal shapes */
-  int32_t n_steps, n_temporaries;    /* temporary t is slot FUSED_INPUTS + t, result r FUSED_VALUES + r */
+  int32_t n_steps, n_temporaries;    /* slots FUSED_INPUTS + t; results: FUSED_VALUES + r */
   int16_t result[FUSED_RESULTS];     /* values */
   fused_instruction code[FUSED_INSTRUCTIONS];
   fused_plan_step steps[FUSED_STEPS]; /* as if no input was a scalar */

@@ -1,7 +1,7 @@
-/* fused_steps.h - the steps of fused_program.h for one element type T and one block size: NV vectors.
+/* fused_steps.h - the steps of fused_program.h for one element type T and block size: NV vectors.
  *
- * fused_machines.c includes it with T, TAG, VEC (a vector of VL elements of T), NV, WIDTH (a suffix)
- * and TYPE_F32, TYPE_F64 or TYPE_I32 set; it leaves fused_TAG_WIDTH, a fused_machine's tables.
+ * fused_machines.c includes it with T, TAG, VEC (a vector of VL elements of T), NV, WIDTH (a
+ * suffix) and TYPE_F32, TYPE_F64 or TYPE_I32 set; it leaves fused_TAG_WIDTH, a fused_machine's tables.
  *
  * Expressions are those of scalars: the compiler turns the loop over one vector's elements into
  * vector instructions, and a step's tail call into a jump.  (Without tail calls the depth is the
@@ -166,8 +166,16 @@ PF_INLINE VEC STEP(Select_v)(VEC c, VEC a, VEC b) {
 #define SELECT_MS(i) v##i = STEP(Select_v)(v##i, AT(x, i), ys);
 #define SELECT_SS(i) v##i = STEP(Select_v)(v##i, xs, ys);
 BEGIN(Select_mm) { const void *x = f->at[s->slot], *y = f->at[s->slot2]; EACH(SELECT_MM) NEXT; }
-BEGIN(Select_sm) { VEC xs = SCALAR(s->slot); const void *y = f->at[s->slot2]; EACH(SELECT_SM) NEXT; }
-BEGIN(Select_ms) { const void *x = f->at[s->slot]; VEC ys = SCALAR(s->slot2); EACH(SELECT_MS) NEXT; }
+BEGIN(Select_sm) {
+  VEC xs = SCALAR(s->slot);
+  const void *y = f->at[s->slot2];
+  EACH(SELECT_SM) NEXT;
+}
+BEGIN(Select_ms) {
+  const void *x = f->at[s->slot];
+  VEC ys = SCALAR(s->slot2);
+  EACH(SELECT_MS) NEXT;
+}
 BEGIN(Select_ss) { VEC xs = SCALAR(s->slot), ys = SCALAR(s->slot2); EACH(SELECT_SS) NEXT; }
 
 /* ---------------------------------------------------------------- to and from memory */

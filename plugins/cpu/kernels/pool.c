@@ -31,13 +31,15 @@ PF_INLINE window window_at(const pool *p, int64_t oy, int64_t ox) {
 
 /* ---------------------------------------------------------------- forward */
 /* Channels are pooled LANES at a time, in registers.  TX is the type in memory; FETCH(room, p, n)
- * gives n elements at p as T, STORE puts n of them there.  START of v, JOIN of a and v, END of a. */
+ * gives n elements at p as T, STORE puts n of them there.  START of v, JOIN of a and v, END of a.
+ */
 #define FETCH_PLAIN(room, p, n) (p)
 #define FETCH_HALF(room, p, n) (half_read(p, room, n), room)
 #define FETCH_BFLOAT16(room, p, n) (bfloat16_read(p, room, n), room)
 #define STORE_PLAIN(from, p, n) memcpy(p, from, sizeof *(p) * (size_t)(n))
 #define POOL(NAME, tag, TX, T, FETCH, STORE, START, JOIN, END) \
-PF_INLINE void NAME##_##tag##_part(const pool *p, const TX *x, TX *out, window v, const int64_t m) { \
+PF_INLINE void NAME##_##tag##_part(const pool *p, const TX *x, TX *out, window v, \
+                                   const int64_t m) { \
   T acc[LANES], room[LANES], count = (T)((v.y1 - v.y0) * (v.x1 - v.x0)); \
   (void)room, (void)count; \
   const T *first = FETCH(room, x + (v.y0 * p->w + v.x0) * p->c, m); \
@@ -111,7 +113,8 @@ static void route_##tag(const T *x, T *dx, const T *dy, const pool *p, window v,
   for (int64_t y = v.y0; y < v.y1; y++) \
     for (int64_t z = v.x0; z < v.x1; z++) { \
       const T *q = x + (y * p->w + z) * p->c; \
-      for (int64_t k = 0; k < n; k++) best[k] = (q[k] > best[k]) | (q[k] != q[k]) ? q[k] : best[k]; \
+      for (int64_t k = 0; k < n; k++) \
+        best[k] = (q[k] > best[k]) | (q[k] != q[k]) ? q[k] : best[k]; \
     } \
   for (int64_t y = v.y0; y < v.y1; y++) \
     for (int64_t z = v.x0; z < v.x1; z++) { \

@@ -28,8 +28,8 @@ typedef struct {
   void (*cols)(const void *x, void *y, int64_t n, int64_t stride, int64_t m);
 } loops;
 
-/* LOAD is an expression of v, JOIN of a and b, all of type T; ZERO is JOIN's neutral element.  TX is
- * the type in memory, FETCH(room, p, n) gives n elements at p as T. */
+/* LOAD is an expression of v, JOIN of a and b, all of type T; ZERO is JOIN's neutral element.  TX
+ * is the type in memory, FETCH(room, p, n) gives n elements at p as T. */
 #define FETCH_PLAIN(room, p, n) (p)
 #define FETCH_HALF(room, p, n) (half_read(p, room, n), room)
 #define FETCH_BFLOAT16(room, p, n) (bfloat16_read(p, room, n), room)
@@ -217,7 +217,7 @@ static void cols_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                t->y + (row * t->inner + j) * t->esize, PF_MIN(t->piece, t->n - at), t->inner, w);
   }
 }
-/* x [outer, n, inner] -> y [outer, inner], elements of xsize and esize bytes; `next` joins pieces */
+/* x [outer, n, inner] -> y [outer, inner], of xsize and esize bytes; `next` joins pieces */
 static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const char *x, char *y,
                           int64_t xsize, int64_t esize, int64_t outer, int64_t n, int64_t inner) {
   int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, COL_BLOCK), 4096);
@@ -240,7 +240,8 @@ static pf_status run_pass(pf_ctx *c, const loops *f, const loops *next, const ch
   else
     PF_TRY(pf_parallel(c, outer * t.pieces * t.tiles, pf_grain(t.piece * PF_MIN(inner, TILE)),
                        cols_range, &t));
-  return t.pieces > 1 ? run_pass(c, next, next, t.y, y, esize, esize, outer, t.pieces, inner) : PF_OK;
+  if (t.pieces == 1) return PF_OK;
+  return run_pass(c, next, next, t.y, y, esize, esize, outer, t.pieces, inner);
 }
 
 /* ---------------------------------------------------------------- all passes */

@@ -204,7 +204,8 @@ static void copy(const void *px, void *py, int64_t bytes) {
   for (; bytes >= 64; bytes -= 64, x += 64, y += 64) STREAM_LINE(y, *(const line_any *)x);
 #elif defined(__AVX2__)
   for (; bytes >= 64; bytes -= 64, x += 64, y += 64) {
-    __m256i a = _mm256_loadu_si256((const __m256i *)x), b = _mm256_loadu_si256((const __m256i *)x + 1);
+    __m256i a = _mm256_loadu_si256((const __m256i *)x);
+    __m256i b = _mm256_loadu_si256((const __m256i *)x + 1);
     _mm256_stream_si256((__m256i *)y, a), _mm256_stream_si256((__m256i *)y + 1, b);
   }
 #elif defined(__SSE2__)

@@ -1,0 +1,82 @@
+"""The error of the vectorised functions: at most what plugins/cpu/kernels/vmath.h states, in ulp.
+
+Arguments are bit patterns in even steps over the whole range of the type, and denser ones around
+zero and one; the reference is float64 for float32 and 80-bit for float64.  An ulp is the distance
+of the float next to the right result; where that is denormal, zero or infinite, one of it is allowed.
+"""
+import math
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+HEADER = pathlib.Path(__file__).parents[2] / "plugins/cpu/kernels/vmath.h"
+LIMITS = {name: max(float(a), float(b)) for name, a, b in
+          re.findall(r"(\w+_f(?:32|64)) ([\d.]+)/([\d.]+)", HEADER.read_text(encoding="utf-8"))}
+EXACT = np.vectorize(math.erf, [np.float64])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+FUNCTIONS = {"exp": (tf.exp, np.exp), "expm1": (tf.expm1, np.expm1), "log": (tf.log, np.log),
+             "log1p": (tf.log1p, np.log1p), "tanh": (tf.tanh, np.tanh),
+             "sigmoid": (tf.sigmoid, sigmoid), "softplus": (tf.nn.softplus, softplus),
+             "erf": (tf.erf, EXACT), "sin": (tf.sin, np.sin), "cos": (tf.cos, np.cos)}
+CASES = [(name, kind) for name in FUNCTIONS for kind in ("f32", "f64")
+         if f"{name}_{kind}" in LIMITS]
+
+
+def arguments(kind, count):
+    """Bit patterns in even steps, and numbers in even steps in [-32, 32]."""
+    bits = np.linspace(0, 2**32 - 1, count).astype(np.uint32)
+    if kind == "f32":
+        x = np.concatenate([bits.view(np.float32), np.linspace(-32, 32, count, dtype=np.float32)])
+    else:
+        x = np.concatenate([(bits.astype(np.uint64) << 32 | 0x9e3779b9).view(np.float64),
+                            np.linspace(-32, 32, count)])
+    return x[np.isfinite(x)]
+
+
+def errors(found, wanted):
+    """In ulp of the right result."""
+    kind = found.dtype.type
+    with np.errstate(over="ignore"):
+        rounded = wanted.astype(kind)
+    with np.errstate(all="ignore"):
+        ulp = np.spacing(np.abs(rounded)).astype(wanted.dtype)
+        error = np.abs(found.astype(wanted.dtype) - wanted) / ulp
+    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+    edge = ~np.isfinite(rounded) & (np.abs(found) == np.finfo(kind).max)
+    return np.where(same | edge, 0, error)
+
+
+@pytest.mark.parametrize("name, kind", CASES)
+def test_error_is_as_stated(name, kind):
+    make, exact = FUNCTIONS[name]
+    x = arguments(kind, 60_000 if name == "erf" else 700_000 if kind == "f32" else 200_000)
+    if name in ("sin", "cos"):
+        x = x[np.abs(x) < 8192]
+    with tf.Graph().as_default(), tf.Session() as session:
+        argument = tf.placeholder(tf.as_dtype(x.dtype), [None])
+        found = session.run(make(argument), {argument: x})
+    with np.errstate(all="ignore"):
+        wanted = exact(x.astype(np.float64 if kind == "f32" else np.longdouble))
+    error = errors(found, wanted)
+    if name == "sigmoid":                   # 0 where the right result is denormal
+        error = error[wanted >= np.finfo(x.dtype).tiny]
+        x = x[wanted >= np.finfo(x.dtype).tiny]
+    worst = np.argmax(error)
+    assert error[worst] <= LIMITS[f"{name}_{kind}"], f"{error[worst]} ulp at {x[worst]!r}"
+
+
+def test_all_stated_functions_are_tried():
+    assert len(CASES) == len(LIMITS) >= 15
