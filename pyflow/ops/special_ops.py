@@ -139,6 +139,33 @@ class BesselI1e:
     samples = ELEMENTWISE + [S(lit([0.0, 30.0, -40.0]))]
 
 
+@op("BesselI0", inputs="x: T", outputs="y: T", T=FLOAT4)
+class BesselI0:
+    """I0(x), the modified Bessel function of order 0. TF: BesselI0."""
+    shape = unchanged
+
+    def gradient(op, dy): return dy * BesselI1(op.inputs[0])
+
+    def reference(x): return vectorized(lambda v: math.exp(abs(v)) * _bessel(0, v))(x)
+    samples = ELEMENTWISE
+
+
+@op("BesselI1", inputs="x: T", outputs="y: T", T=FLOAT4)
+class BesselI1:
+    """I1(x), the modified Bessel function of order 1. TF: BesselI1."""
+    shape = unchanged
+
+    def gradient(op, dy):
+        x, y = op.inputs[0], op.outputs[0]
+        zero = logic_ops.Equal(x, array_ops.zeros_like(x))
+        safe = logic_ops.Select(zero, array_ops.ones_like(x), x)
+        slope = BesselI0(x) - y / safe
+        return dy * logic_ops.Select(zero, 0.5 * array_ops.ones_like(x), slope)
+
+    def reference(x): return vectorized(lambda v: math.exp(abs(v)) * _bessel(1, v))(x)
+    samples = ELEMENTWISE
+
+
 @op("PopulationCount", inputs="x: T", outputs="y: uint8", T=INTS)
 class PopulationCount:
     """The number of one bits; no gradient. TF: PopulationCount."""
@@ -211,9 +238,10 @@ class RandomGammaGrad:
 @op("NextAfter", inputs="x1: T, x2: T", outputs="output: T",
     attrs="T: {double, float} = float")
 class NextAfter:
-    """The next number after x1 towards x2; no gradient. TF: NextAfter."""
+    """The next number after x1 towards x2. TF: NextAfter."""
     shape = broadcast
-    gradient = None
+
+    def gradient(op, dz): return sum_to_operands(op, dz, array_ops.zeros_like(dz))
 
     def reference(x1, x2): return np.nextafter(x1, x2)
     samples = PAIRS
@@ -275,7 +303,7 @@ def _log_scan(x, axis, exclusive, reverse):
     x = x[::-1] if reverse else x
     result = np.logaddexp.accumulate(x, 0)
     if exclusive:
-        lowest = np.full_like(x[:1], np.finfo(x.dtype).min)
+        lowest = np.full_like(x[:1], -np.inf)
         result = np.concatenate([lowest, result[:-1]])
     return np.moveaxis(result[::-1] if reverse else result, 0, axis)
 
@@ -283,7 +311,7 @@ def _log_scan(x, axis, exclusive, reverse):
 @op("CumulativeLogsumexp", inputs="x: T, axis: Tidx", outputs="out: T", T=FLOAT4,
     attrs="exclusive: bool = false, reverse: bool = false, Tidx: {int32, int64} = int32")
 class CumulativeLogsumexp:
-    """log of the running sum of exp(x) along an axis; exclusive: the lowest number first.
+    """log of the running sum of exp(x) along an axis; exclusive: -inf first.
     TF: CumulativeLogsumexp."""
     shape = unchanged
 

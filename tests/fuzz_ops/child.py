@@ -44,7 +44,9 @@ def check(outputs, found):
 
 class Runner:
     def __init__(self, state, ops, count, seed):
-        self.state, self.ops, self.count, self.seed = state, ops, count, seed
+        self.state, self.ops, self.seed = state, ops, seed
+        self.size = min(count, calls.CALLS)
+        self.groups = -(-count // calls.CALLS)
         self.place, self.group, self.call, self.done = struct.unpack("4q", state[:32])
 
     def note(self, place, group, call):
@@ -54,13 +56,12 @@ class Runner:
 
     def run(self):
         known = calls.fuzzed_ops()
-        groups = -(-self.count // calls.CALLS)
         start = (self.place, self.group, self.call)
         for place in range(start[0], len(self.ops)):
             op = known[self.ops[place]]
-            for group in range(start[1] if place == start[0] else 0, groups):
+            for group in range(start[1] if place == start[0] else 0, self.groups):
                 first = start[2] + 1 if (place, group) == start[:2] else 0
-                if first < calls.CALLS:
+                if first < self.size:
                     self.run_group(op, place, group, first)
         self.note(len(self.ops), 0, -1)
 
@@ -75,7 +76,7 @@ class Runner:
                 return
             except Exception as error:  # noqa: BLE001  whatever is not one of these is the finding
                 return self.found(op, number, -1, error)
-            for call in range(first, calls.CALLS):
+            for call in range(first, self.size):
                 self.note(place, number, call)
                 try:
                     found = call_op(*group.feeds(call))

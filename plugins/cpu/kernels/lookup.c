@@ -2,7 +2,6 @@
  * Max and Min; CumulativeLogsumexp.
  * Threads: one per call. */
 #include <complex.h>
-#include <float.h>
 #include "sparse.h"
 
 /* ---------------------------------------------------------------- LowerBound, UpperBound */
@@ -187,12 +186,10 @@ static pf_status logsumexp_scan(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   int64_t all = pf_numel(x), n = x->shape[axis], inner = pf_product(x->shape, axis + 1, x->ndim);
-  double lowest = type == PF_FLOAT64 ? -DBL_MAX : type == PF_FLOAT32 ? -FLT_MAX
-                : type == PF_FLOAT16 ? -65504.0 : -0x1.fep127;
   for (int64_t at = 0; at < all; at++) {
     int64_t i = at / inner % n, from = at - i * inner;
     if (i) continue;
-    double sum = lowest;
+    double sum = -INFINITY;
     for (int64_t k = 0; k < n; k++) {
       int64_t here = from + (s->reverse ? n - 1 - k : k) * inner;
       double v = 0, before = sum;

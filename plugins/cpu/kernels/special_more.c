@@ -1,5 +1,5 @@
-/* special_more.c - special functions, element by element in double and rounded once: Ndtri, Erfinv, BesselI0e,
- * BesselI1e; Igamma, Igammac, IgammaGradA, RandomGammaGrad, NextAfter, Xlog1py (two operands that broadcast);
+/* special_more.c - special functions, element by element in double and rounded once: Ndtri, Erfinv,
+ * BesselI0e, BesselI1e, BesselI0, BesselI1; Igamma, Igammac, IgammaGradA, RandomGammaGrad, NextAfter, Xlog1py (two operands that broadcast);
  * Betainc; PopulationCount.
  *
  * Sources: Wichura, AS 241 (1988), polished by one Newton step (normal quantile); Abramowitz and Stegun 9.6.10 and
@@ -75,6 +75,8 @@ static double bessel(int order, double x) {
 }
 static double bessel_i0e(double x) { return x == x ? bessel(0, x) : x; }
 static double bessel_i1e(double x) { return x == x ? bessel(1, x) : x; }
+static double bessel_i0(double x) { return isinf(x) ? INFINITY : exp(fabs(x)) * bessel_i0e(x); }
+static double bessel_i1(double x) { return isinf(x) ? x : exp(fabs(x)) * bessel_i1e(x); }
 
 /* ---------------------------------------------------------------- one operand */
 typedef struct {
@@ -114,7 +116,7 @@ static pf_status one(pf_ctx *c, double (*f)(double)) {
 }
 #define ONE(NAME) \
   static pf_status NAME##_op(pf_ctx *c, const void *s) { (void)s; return one(c, NAME); }
-ONE(ndtri) ONE(erfinv) ONE(bessel_i0e) ONE(bessel_i1e)
+ONE(ndtri) ONE(erfinv) ONE(bessel_i0e) ONE(bessel_i1e) ONE(bessel_i0) ONE(bessel_i1)
 
 /* ---------------------------------------------------------------- two operands */
 static double igamma(double a, double x) { return pf_igamma(a, x).v; }
@@ -273,6 +275,8 @@ const pf_kernel *const special_more_kernels[] = {
   PF_CPU("Erfinv", "T=" PF_FLOATS, .compute = erfinv_op),
   PF_CPU("BesselI0e", "T=" PF_FLOATS, .compute = bessel_i0e_op),
   PF_CPU("BesselI1e", "T=" PF_FLOATS, .compute = bessel_i1e_op),
+  PF_CPU("BesselI0", "T=" PF_FLOATS, .compute = bessel_i0_op),
+  PF_CPU("BesselI1", "T=" PF_FLOATS, .compute = bessel_i1_op),
   PF_CPU("Igamma", "T=" PF_FLOATS, .compute = igamma_op),
   PF_CPU("Igammac", "T=" PF_FLOATS, .compute = igammac_op),
   PF_CPU("IgammaGradA", "T=float|double", .compute = igamma_grad_a_op),

@@ -1,0 +1,7 @@
+"""How many ops are compared with TensorFlow, in value and gradient (test_oracle.py compares them)."""
+import parity
+
+
+def test_at_least_300_ops_are_compared():
+    found = parity.report()
+    assert len(found["agree"]) >= 300, {key: len(names) for key, names in found.items()}
