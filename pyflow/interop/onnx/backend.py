@@ -69,6 +69,8 @@ class PreparedModel:
         feeds = self._feeds(inputs)
         with self._lock:
             session, model = self._find(feeds)
+        if not model.outputs:
+            return ()
         fetched = session.run(list(model.outputs.values()),
                               {t: feeds[name] for name, t in model.inputs.items()})
         return tuple(_native(value, t.dtype) for value, t in zip(fetched, model.outputs.values()))

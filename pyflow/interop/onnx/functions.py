@@ -33,7 +33,10 @@ def schema_function(node, domain):
             for a in schema.attributes.values() if a.default_value.name and a.name not in given)
         return body
     if schema.has_context_dependent_function:
-        return _context_dependent(node, schema)
+        try:
+            return _context_dependent(node, schema)
+        except (ValueError, TypeError, KeyError) as error:
+            raise node.error(f"ONNX's own definition: {error}") from None
     return None
 
 

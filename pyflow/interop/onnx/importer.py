@@ -85,7 +85,10 @@ class Importer:
         outputs = {}
         for info in graph.output:
             value = self._lookup(scope, info.name, "the graph's output")
-            outputs[info.name] = tf.identity(value.plain, name=_node_name(info.name, "output"))
+            try:
+                outputs[info.name] = tf.identity(value.plain, name=_node_name(info.name, "output"))
+            except (TypeError, ValueError) as error:
+                raise OnnxError(f"output {info.name!r}: {error}") from error
         return inputs, outputs
 
     def _initializers(self, graph, scope):
@@ -169,7 +172,7 @@ class Importer:
         except RecursionError:
             raise OnnxError("the node is nested too deeply", **node.where()) from None
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
-                OSError) as error:
+                OSError, MemoryError) as error:
             raise OnnxError(f"{type(error).__name__}: {error}", **node.where()) from error
 
     # graphs inside
@@ -252,7 +255,7 @@ def tensor_type(info):
 
 def _node_name(name, default):
     """`name` as a node name: other characters become underscores."""
-    made = re.sub(r"[^A-Za-z0-9_.\\/-]", "_", str(name)).strip("/")
-    if not made or not re.match(r"[A-Za-z0-9.]", made):
-        made = f"{default}_{made.lstrip('_-/')}" if made.strip("_-/") else default
-    return made
+    made = re.sub(r"[^A-Za-z0-9_./-]", "_", str(name)).lstrip("_-/").rstrip("/")
+    if made and re.match(r"[A-Za-z0-9.]", made):
+        return made
+    return re.sub(r"[^A-Za-z0-9]", "", str(default)) or "node"

@@ -173,7 +173,10 @@ def _store(values, field, wire, raw, depth):
         if field.repeated:
             _extend(values, field, _numbers(kind, wire, raw))
         else:
-            values[field.name] = _numbers(kind, wire, raw)[-1]
+            numbers = _numbers(kind, wire, raw)
+            if not len(numbers):
+                raise ValueError("expected a number, got an empty list of them")
+            values[field.name] = numbers[-1]
         return
     if wire != 2:
         raise ValueError(f"expected bytes, got wire type {wire}")

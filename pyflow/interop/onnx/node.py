@@ -12,6 +12,7 @@ from pyflow.interop.onnx.tensors import to_array
 from pyflow.interop.onnx.values import Value, placeholders_of
 
 _REQUIRED = object()
+_MAX_RANK = 254
 
 
 class Node:
@@ -135,6 +136,14 @@ class Node:
             raise self.error(f"input {i} must have rank {' or '.join(map(str, ranks))}, got shape "
                              f"{self.shape(i)}")
         return rank
+
+    def sizes_from(self, i):
+        """Input `i`, a vector of sizes, as a tensor; OnnxError if no tensor has so many axes."""
+        shape = self.value(i).shape
+        if shape is not None and (len(shape) != 1 or shape[0] is not None and shape[0] > _MAX_RANK):
+            raise self.error(f"input {i} must be a vector of at most {_MAX_RANK} sizes, got shape "
+                             f"{shape}")
+        return self.x(i)
 
     def element_type(self, name, default):
         """The DType an attribute like `to` or `dtype` names."""

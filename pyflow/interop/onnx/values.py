@@ -48,8 +48,12 @@ class Value:
         self._made = {}
         self.home = _context()
         self.packed = {}        # constants made from the array, by what they are for
-        if order is not None and self.order == natural(len(self.order)):
-            self.order = None
+        if order is not None:
+            if tensor.shape.ndims not in (None, len(self.order)):
+                raise ValueError(f"a tensor of shape {tensor.shape} where {len(self.order)} axes "
+                                 f"were expected")
+            if self.order == natural(len(self.order)):
+                self.order = None
 
     @property
     def dtype(self):

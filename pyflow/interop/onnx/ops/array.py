@@ -154,7 +154,7 @@ def tile_legacy(node):
 
 @converter("Tile", since=6)
 def tile(node):
-    return tf.tile(node.x(0), node.x(1))
+    return tf.tile(node.x(0), node.sizes_from(1))
 
 
 # indices and ranges

@@ -185,6 +185,8 @@ def causal_conv_with_state(node):
     whole = tf.concat([before, x], 2)
     length = sizes(x)[2]
     wide = x.dtype if x.dtype.size >= 4 else tf.float32
+    if not 0 < k <= 1024:
+        raise node.unsupported(f"{k} numbers per channel; expected 1 to 1024")
     total = None
     for i in range(k):
         part = tf.slice(whole, ints([0, 0, i]), tf.concat([sizes(x)[:2], [length]], 0))

@@ -12,6 +12,9 @@ from pyflow.interop.onnx.ops.windows import geometry, padded, same_pads
 from pyflow.interop.onnx.registry import converter
 
 
+_MAX_DEPTH = 1024           # of kernels over volumes
+
+
 @converter("Conv")
 def conv(node):
     made = convolution(node, node.value(0), node.value(1))
@@ -105,6 +108,9 @@ def _image(x, w, geo, group, wide, extra=0, depth=None):
 def _volume(x, w, geo, group, wide):
     """x [N, D, H, W, C]: for each depth of the kernel, an image convolution of all planes."""
     n, _, h, width, c = x.shape.as_list()
+    if geo.kernel[0] > _MAX_DEPTH or geo.out[0] is None:
+        raise ValueError(f"kernels of depth {geo.kernel[0]} over {geo.out[0]} planes; at most "
+                         f"{_MAX_DEPTH} over a known number")
     x = padded(x, [geo.pads[0], (0, 0), (0, 0)])
     total = None
     out = geo.out[0]

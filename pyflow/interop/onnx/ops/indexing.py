@@ -12,6 +12,9 @@ from pyflow.interop.onnx.ops.common import Value, call, ints, sequence, sizes, w
 from pyflow.interop.onnx.registry import converter
 
 
+_MAX_COLUMNS = 1024         # of rows that are sorted, a column after the other
+
+
 def wrapped(indices, size):
     """int64 indices in which negative ones count from the end."""
     indices = tf.cast(indices, tf.int64)
@@ -215,8 +218,12 @@ def unique(node):
         rows = tf.transpose(x, order)
     else:
         axis, order, rows = 0, [0], tf.reshape(x, [-1])
-    flat = tf.reshape(rows, [sizes(rows)[0], math.prod(node.static_shape(0)) // max(
-        node.static_shape(0)[axis], 1) if len(order) > 1 else 1])
+    width = 1
+    if len(order) > 1:
+        width = math.prod(d for i, d in enumerate(node.static_shape(0)) if i != axis)
+    if width > _MAX_COLUMNS:
+        raise node.unsupported(f"rows of {width} elements; at most {_MAX_COLUMNS}")
+    flat = tf.reshape(rows, tf.stack([sizes(rows)[0], np.int64(width)]))
     new, inverse = _groups_of(flat)
     count = tf.reduce_sum(tf.cast(new, tf.int64))
     number = sizes(flat)[0]

@@ -175,6 +175,8 @@ def lrn(node):
     if size % 2 and x.rank == 4 and x.dtype is tf.float32:
         return Value(tf.nn.lrn(tensor, size // 2, bias, alpha / size, beta), order)
     channels = x.shape[1]
+    if channels is None or channels > 1 << 13:
+        raise node.unsupported(f"{channels} channels with an even size")
     band = np.zeros((channels, channels), np.float32)
     for c in range(channels):
         band[max(0, c - (size - 1) // 2):c + size // 2 + 1, c] = 1

@@ -51,7 +51,7 @@ def max_pool(node):
             explicit_paddings=[0, 0, *pads[0], *pads[1], 0, 0] if explicit else []), last)
     _static(node, geo)
     tensor = padded(x.last, geo.pads, _lowest(x.dtype))
-    return Value(swept(tensor, geo, lambda a, b: call("Maximum", a, b)), last)
+    return Value(swept(node, tensor, geo, lambda a, b: call("Maximum", a, b)), last)
 
 
 def _max_with_places(node, x, geo):
@@ -133,7 +133,7 @@ def average_pool(node):
         if found is not None:
             return Value(found, last)
     _static(node, geo)
-    total = swept(padded(x.last, geo.pads), geo, tf.add)
+    total = swept(node, padded(x.last, geo.pads), geo, tf.add)
     return Value(total / tf.constant(_counts(x, geo, whole)), last)
 
 
@@ -172,7 +172,7 @@ def lp_pool(node):
     _static(node, geo)
     p = node.attr("p", 2)
     tensor = padded(tf.abs(x.last) ** scalar(p, x.tensor), geo.pads)
-    total = swept(tensor, geo, tf.add)
+    total = swept(node, tensor, geo, tf.add)
     return Value(total ** scalar(1 / p, total), channels_last(x.rank))
 
 
@@ -210,11 +210,15 @@ def col2im(node):
     channels = shape[1] // int(np.prod(block))
     x = tf.reshape(node.x(0), [shape[0], channels, *block, *geo.out])
     padded_sizes = [size + b + a for size, (b, a) in zip(image, geo.pads)]
-    places = np.zeros((*block, *geo.out), np.int64)
-    for offset in np.ndindex(*block):
-        for at in np.ndindex(*geo.out):
-            where = [a * s + o * d for a, s, o, d in zip(at, geo.strides, offset, geo.dilations)]
-            places[offset + at] = np.ravel_multi_index(where, padded_sizes)
+    if np.prod([*block, *geo.out, *padded_sizes], dtype=float) > 1 << 40:
+        raise node.unsupported(f"blocks {block} in an image {image}")
+    places = np.zeros((1,) * 2 * n, np.int64)
+    for axis, size in enumerate(padded_sizes):
+        inside = np.arange(block[axis]) * geo.dilations[axis]
+        where = inside[:, None] + np.arange(geo.out[axis]) * geo.strides[axis]
+        spread = [-1 if i % n == axis else 1 for i in range(2 * n)]
+        spread[axis], spread[axis + n] = where.shape
+        places = places * size + where.reshape(spread)
     rows = tf.transpose(tf.reshape(x, [shape[0] * channels, -1]))
     total = tf.unsorted_segment_sum(rows, tf.constant(places.reshape(-1)),
                                     int(np.prod(padded_sizes)))

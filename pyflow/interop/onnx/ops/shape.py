@@ -62,7 +62,7 @@ def reshape(node):
     wanted = node.known(1)
     if wanted is not None:
         return _reshape(node, wanted, keep_zero)
-    x, shape = node.x(0), node.x(1)
+    x, shape = node.x(0), node.sizes_from(1)
     if not keep_zero:
         shape = tf.cast(shape, tf.int64)
         own = sizes(x)
@@ -263,7 +263,7 @@ def expand(node):
         except ValueError:
             raise node.error(f"shape {have} does not broadcast to {wanted.tolist()}") from None
         return node.value(0) if shape == have else tf.broadcast_to(x, ints(shape))
-    shape = tf.cast(node.x(1), tf.int64)
+    shape = tf.cast(node.sizes_from(1), tf.int64)
     return tf.broadcast_to(x, tf.broadcast_dynamic_shape(sizes(x), shape))
 
 
@@ -279,7 +279,7 @@ def constant_of_shape(node):
             raise node.error(f"{shape.tolist()} is no shape")
         if np.prod(shape.astype(float)) <= _MAX_KNOWN:
             return Value(array=np.broadcast_to(value.reshape(()), shape.tolist()))
-    return tf.fill(node.x(0), tf.constant(value.reshape(())))
+    return tf.fill(node.sizes_from(0), tf.constant(value.reshape(())))
 
 
 @converter("Constant")

@@ -120,8 +120,8 @@ def tf_idf_vectorizer(node):
 
     def row(tokens):
         counts = np.zeros(width, np.float32)
-        for n in range(least, most + 1):
-            for gap in range(1, skips + 2) if n > 1 else (1,):
+        for n in range(max(least, 1), min(most, len(tokens)) + 1):
+            for gap in range(1, min(skips + 2, len(tokens))) if n > 1 else (1,):
                 for at in range(len(tokens) - (n - 1) * gap):
                     k = grams.get(tuple(tokens[at:at + (n - 1) * gap + 1:gap]))
                     if k is not None:

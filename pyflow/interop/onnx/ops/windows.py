@@ -32,6 +32,9 @@ def geometry(node, spatial, kernel, ceil=False):
     if min([*kernel, *strides, *dilations], default=1) < 1:
         raise node.error(f"kernel {list(kernel)}, strides {strides} and dilations {dilations} "
                          f"must be positive")
+    if max([*kernel, *strides, *dilations], default=1) >= 1 << 24:
+        raise node.error(f"kernel {list(kernel)}, strides {strides} and dilations {dilations} "
+                         f"must be less than 2^24")
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
     plain = _pads(node, spatial, spans, strides)
     pads, out = [], []
@@ -114,8 +117,10 @@ def window(x, geo, offset):
     return x[tuple(index)]
 
 
-def swept(x, geo, combine):
+def swept(node, x, geo, combine):
     """All of each window combined (by a function such as add), one axis after the other."""
+    if sum(geo.kernel) > _MAX_WINDOW:
+        raise node.unsupported(f"a kernel {geo.kernel} in this form; at most {_MAX_WINDOW} in all")
     for axis, (k, stride, dilation, out) in enumerate(zip(geo.kernel, geo.strides, geo.dilations,
                                                           geo.out)):
         result = None
