@@ -67,6 +67,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_CPU_ISA", "baseline|avx2|avx512", None, 0, 0,
              "The instruction set the CPU kernels use, at most what the CPU has: baseline, avx2 or "
              "avx512."),
+    Variable("PYFLOW_CPU_WINOGRAD", "bool", True, 0, 0,
+             "0: 3x3 convolutions with constant filters are summed plainly, at a third of the speed; "
+             "their rounding error is then about half."),
 )}
 
 logger = logging.getLogger("pyflow")

@@ -9,6 +9,7 @@
  * published once, by compare-and-swap.
  */
 #include <stdlib.h>
+#include <strings.h>
 #include "conv_cost.h"
 #include "conv_operands.h"
 
@@ -91,11 +92,23 @@ static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *ke
   return f;
 }
 
+/* PYFLOW_CPU_WINOGRAD, read once: 0, false, no or off keep sums plain. */
+static int fewer_wanted(void) {
+  static int known;                    /* 1: no, 2: yes */
+  int wanted = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (!wanted) {
+    const char *v = getenv("PYFLOW_CPU_WINOGRAD");
+    wanted = v && (strchr("0nNfF", *v) || !strcasecmp(v, "off")) ? 1 : 2;
+    __atomic_store_n(&known, wanted, __ATOMIC_RELAXED);
+  }
+  return wanted == 2;
+}
+
 /* 3x3 filters by fewer products: the transformed ones.  NULL: does not pay, or no memory. */
 static const float *fewer_products(pf_ctx *c, const pf_window *s, kept_filter *kept,
                                    const pf_conv *g) {
   float *mine, *found = __atomic_load_n(&kept->fewer, __ATOMIC_ACQUIRE);
-  if (s->T == PF_FLOAT64 || !PF_ISA_NAME(pf_winograd_pays)(g)) return NULL;
+  if (s->T == PF_FLOAT64 || !PF_ISA_NAME(pf_winograd_pays)(g) || !fewer_wanted()) return NULL;
   if (found) return found;
   const float *f = unpacked(c, s, kept);
   mine = f ? aligned_alloc(64, (size_t)(PF_ISA_NAME(pf_winograd_size)(g) * 4 + 63) / 64 * 64) : NULL;

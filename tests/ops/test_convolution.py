@@ -1,0 +1,116 @@
+"""Convolutions of random geometry beside sums in NumPy's float64; constant filters, which are packed
+once, beside fed ones; Winograd's form beside the plain one."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+
+def geometry(rng):
+    """-> (image, filter, strides, padding, dilations, groups); everything fits."""
+    while True:
+        groups = int(rng.choice([1, 1, 1, 2, 4]))
+        window = [int(rng.choice([1, 2, 3, 5])), int(rng.choice([1, 3]))]
+        fan_in, fan_out = int(rng.choice([1, 3, 16, 33, 130])), int(rng.choice([1, 3, 16, 50, 100]))
+        size = [int(v) for v in rng.integers(1, 24, 2)]
+        strides = [int(v) for v in rng.integers(1, 4, 2)] if rng.random() < 0.5 else [1, 1]
+        dilations = [2, 3] if strides == [1, 1] and rng.random() < 0.3 else [1, 1]
+        padding = [[int(v) for v in rng.integers(0, 3, 2)] for _ in range(2)]
+        if all(n + sum(p) > (k - 1) * d for n, p, k, d in zip(size, padding, window, dilations)):
+            return ((int(rng.integers(1, 4)), *size, fan_in * groups),
+                    (*window, fan_in, fan_out * groups), strides, padding, dilations, groups)
+
+
+def plain(x, w, strides, padding, dilations, groups):
+    """The convolution as sums over taps, in float64."""
+    x = np.pad(x, [(0, 0), *padding, (0, 0)])
+    out = [(n - (k - 1) * d - 1) // s + 1
+           for n, k, d, s in zip(x.shape[1:3], w.shape, dilations, strides)]
+    y = np.zeros((len(x), *out, w.shape[3]))
+    fan_in, fan_out = w.shape[2], w.shape[3] // groups
+    for u in range(w.shape[0]):
+        for v in range(w.shape[1]):
+            rows, cols = (slice(k * d, k * d + (n - 1) * s + 1, s)
+                          for k, d, n, s in zip((u, v), dilations, out, strides))
+            for g in range(groups):
+                o = slice(g * fan_out, (g + 1) * fan_out)
+                y[..., o] += x[:, rows, cols, g * fan_in:(g + 1) * fan_in] @ w[u, v, :, o]
+    return y
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_geometry(seed):
+    rng = np.random.default_rng(seed)
+    image, window, strides, padding, dilations, groups = geometry(rng)
+    dtype = np.float32 if seed % 3 else np.float64
+    x, w = rng.standard_normal(image).astype(dtype), rng.standard_normal(window).astype(dtype)
+    want = plain(x.astype(float), w.astype(float), strides, padding, dilations, groups)
+    dy = rng.standard_normal(want.shape).astype(dtype)
+    attrs = dict(strides=[1, *strides, 1], padding=[[0, 0], *padding, [0, 0]],
+                 dilations=[1, *dilations, 1])
+    with tf.Graph().as_default():
+        fed = [tf.placeholder(dtype, a.shape) for a in (x, w, dy)]
+        ys = [tf.nn.conv2d(fed[0], tf.constant(w), **attrs), tf.nn.conv2d(fed[0], fed[1], **attrs)]
+        gradients = tf.gradients(ys[1], fed[:2], fed[2])
+        with tf.Session(threads=2) as session:
+            kept, given, dx, dw = session.run(ys + gradients, dict(zip(fed, (x, w, dy))))
+    limit = (1e-5 if dtype == np.float32 else 1e-13) * max(np.abs(want).max(), 1)
+    assert np.abs(kept - want).max() < limit and np.abs(given - want).max() < limit
+    # both gradients are the transposes of a linear map: <dy, conv(x, w)> = <dx, x> = <dw, w>
+    product = (dy * want).sum()
+    for gradient, operand in ((dx, x), (dw, w)):
+        terms = gradient.astype(float) * operand
+        assert abs(terms.sum() - product) < limit * np.sqrt(terms.size) * 10 + 1e-5 * np.abs(
+            terms).sum() * (dtype == np.float32)
+
+
+WINOGRAD = [((1, 28, 28, 64), 64, "SAME"), ((2, 13, 17, 33), 40, "VALID"),
+            ((1, 14, 14, 96), 130, "SAME")]
+
+
+def errors(image, out, padding):
+    """Root mean square errors, relative: of the constant filter's result, of the fed one's."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(image).astype(np.float32)
+    w = rng.standard_normal((3, 3, image[3], out)).astype(np.float32)
+    with tf.Graph().as_default():
+        fed = [tf.placeholder(tf.float32, a.shape) for a in (x, w)]
+        ys = [tf.nn.conv2d(fed[0], kernel, [1, 1, 1, 1], padding) for kernel in (w, fed[1])]
+        exact = tf.nn.conv2d(tf.cast(fed[0], tf.float64), tf.cast(fed[1], tf.float64),
+                             [1, 1, 1, 1], padding)
+        with tf.Session(threads=2) as session:
+            *found, exact = session.run([*ys, exact], dict(zip(fed, (x, w))))
+    return [float(np.sqrt(((y - exact) ** 2).mean() / (exact ** 2).mean())) for y in found]
+
+
+@pytest.mark.parametrize("image,out,padding", WINOGRAD)
+def test_fewer_products_cost_little_accuracy(image, out, padding):
+    fewer, direct = errors(image, out, padding)
+    assert fewer != direct, "these sizes take Winograd's form"
+    assert fewer < 3 * direct and fewer < 2e-6
+
+
+def test_winograd_can_be_turned_off():
+    code = f"import test_convolution as t; a, b = t.errors(*{WINOGRAD[0]!r}); assert a == b, (a, b)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=os.path.dirname(__file__),
+                   env={**os.environ, "PYFLOW_CPU_WINOGRAD": "0"}, timeout=120)
+
+
+def test_threads_do_not_change_bits():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 15, 14, 40)).astype(np.float32)
+    w = rng.standard_normal((3, 3, 40, 150)).astype(np.float32)
+    found = []
+    for threads in (1, 2, 3):
+        with tf.Graph().as_default(), tf.Session(threads=threads) as session:
+            fed = tf.placeholder(tf.float32, x.shape)
+            y = tf.nn.conv2d(fed, w, [1, 1, 1, 1], "SAME")
+            z = tf.nn.conv2d(fed, tf.identity(fed)[:1, :3, :3, :, None][0], [1, 1, 1, 1], "SAME")
+            found.append(session.run([y, z, *tf.gradients(y, fed)], {fed: x}))
+    for others in found[1:]:
+        for a, b in zip(found[0], others):
+            np.testing.assert_array_equal(a, b)
