@@ -145,6 +145,15 @@ class Node:
                              f"{shape}")
         return self.x(i)
 
+    def bounded(self, what, *factors, limit=1 << 24):
+        """OnnxError if the product of `factors`, a size something would be built with, is beyond
+        `limit` (what a file asks for must not exhaust memory)."""
+        total = 1
+        for factor in factors:
+            total *= max(int(factor), 0)
+        if total > limit:
+            raise self.unsupported(f"{what} has {total} elements; at most {limit} in this form")
+
     def element_type(self, name, default):
         """The DType an attribute like `to` or `dtype` names."""
         from pyflow.interop.onnx.tensors import dtype_of

@@ -170,11 +170,11 @@ def range_op(node):
 
 @converter("EyeLike")
 def eye_like(node):
-    shape = node.static_shape(0)
     node.expect_rank(0, 2)
     dtype = node.element_type("dtype", node.value(0).dtype)
-    k = node.attr("k", 0)
-    return Value(array=np.eye(*shape, k=k, dtype=dtype.as_numpy_dtype))
+    own = sizes(node.x(0))
+    distance = tf.expand_dims(sequence(own[1]), 0) - tf.expand_dims(sequence(own[0]), 1)
+    return tf.cast(tf.equal(distance, tf.constant(np.int64(node.attr("k", 0)))), dtype)
 
 
 @converter("Trilu")

@@ -60,6 +60,8 @@ def _max_with_places(node, x, geo):
     shape = x.shape
     if None in shape:
         raise node.needs(x.tensor, f"the shape of the input, {shape},")
+    node.bounded("the table of places", *geo.kernel, *geo.out)
+    node.bounded("the table of planes", *shape[:2])
     tensor = padded(x.last, geo.pads, _lowest(x.dtype))
     stride_of = np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)    # row-major
     if node.attr("storage_order", 0):
@@ -157,6 +159,8 @@ def _average_image(x, geo, whole):
 
 def _counts(x, geo, whole):
     """How many elements each window averages, [1, ..., 1]."""
+    if np.prod(geo.out, dtype=float) > 1 << 24 or max(geo.kernel) > 1 << 16:
+        raise ValueError(f"outputs of {geo.out} by a kernel {geo.kernel}: too large in this form")
     total = np.ones((), np.float64)
     for size, k, stride, d, out, pad, plain in zip(
             x.shape[2:], geo.kernel, geo.strides, geo.dilations, geo.out, geo.pads, geo.plain):
@@ -210,8 +214,7 @@ def col2im(node):
     channels = shape[1] // int(np.prod(block))
     x = tf.reshape(node.x(0), [shape[0], channels, *block, *geo.out])
     padded_sizes = [size + b + a for size, (b, a) in zip(image, geo.pads)]
-    if np.prod([*block, *geo.out, *padded_sizes], dtype=float) > 1 << 40:
-        raise node.unsupported(f"blocks {block} in an image {image}")
+    node.bounded("the table of places", *block, *geo.out)
     places = np.zeros((1,) * 2 * n, np.int64)
     for axis, size in enumerate(padded_sizes):
         inside = np.arange(block[axis]) * geo.dilations[axis]

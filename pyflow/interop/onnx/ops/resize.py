@@ -83,8 +83,7 @@ def _resized(node, plan, mode, nearest):
     kind = node.attr("mode", "nearest")
     if kind not in ("nearest", "linear", "cubic"):
         raise node.error(f"mode {kind!r} is none of nearest, linear, cubic")
-    if max((n for _, n, _, _ in plan), default=0) > 1 << 24:
-        raise node.error("a size of 2^24 or more is asked for")
+    node.bounded("the largest axis", max((n for _, n, _, _ in plan), default=0), limit=1 << 20)
     dtype = tensor.dtype.base_dtype
     wide = dtype if kind == "nearest" or dtype is tf.float64 else tf.float32
     tensor = tf.cast(tensor, wide)

@@ -154,6 +154,7 @@ def affine_grid(node):
     n = len(size) - 2
     if n not in (2, 3):
         raise node.error(f"size {size} is none of an image or a volume")
+    node.bounded("the grid", *size[2:])
     lines = []
     for d in size[2:]:
         if node.attr("align_corners", 0):
@@ -176,6 +177,9 @@ def roi_align(node):
     rois, batch = node.x(1), tf.cast(node.x(2), tf.int64)
     high, wide = node.attr("output_height", 1), node.attr("output_width", 1)
     ratio = node.attr("sampling_ratio", 0)
+    node.bounded("a region's output", high, wide, max(ratio, 1), max(ratio, 1), limit=1 << 20)
+    if high < 1 or wide < 1:
+        raise node.error(f"output_height {high} and output_width {wide} must be positive")
     half = node.opset >= 16 and node.attr("coordinate_transformation_mode",
                                           "half_pixel") == "half_pixel"
     box = rois * scalar(node.attr("spatial_scale", 1.0), rois) - scalar(0.5 if half else 0, rois)
@@ -191,7 +195,8 @@ def roi_align(node):
             known = node.importer.array_of(Value(count))
             if known is None:
                 raise node.needs(rois, "the regions, as sampling_ratio is 0,")
-            most = max(int(known.max(initial=1)), 1)
+            most = max(int(min(known.max(initial=1), 1e9)), 1)
+            node.bounded("the samples of a region", most, bins, limit=1 << 16)
         axes.append(_bin_taps(start, size, count, bins, most, dims[k]))
     return _bins(node, rows, dims, batch, axes)
 
@@ -257,6 +262,7 @@ def deform_conv(node):
     group, parts = node.attr("group", 1), node.attr("offset_group", 1)
     geo = geometry(node, spatial, kernel)
     taps = int(np.prod(kernel))
+    node.bounded("the samples", taps, *geo.out)
     wanted = (n, parts * taps * 2, *geo.out)
     if node.static_shape(2) != wanted or channels != inner * group or outer % group \
             or parts < 1 or channels % parts:

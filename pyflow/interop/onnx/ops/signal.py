@@ -114,6 +114,7 @@ def stft(node):
     if step < 1 or not 0 < length <= total:
         raise node.error(f"frames of {length} every {step} do not fit a signal of {total}")
     count = 1 + (total - length) // step
+    node.bounded("the frames", count, length)
     places = np.arange(count)[:, None] * step + np.arange(length)
     frames = tf.gather(node.x(0), tf.constant(places), axis=1)
     if node.has(2):
@@ -128,6 +129,8 @@ def mel_weight_matrix(node):
         ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")))
     if not 0 < bins < 1 << 16 or not 0 < length < 1 << 20 or rate <= 0:
         raise node.error(f"{bins} bins of a spectrum of {length} at {rate} Hz")
+
+    node.bounded("the matrix", bins, length)
 
     def mel(hertz): return 2595 * np.log10(1 + hertz / 700)
     edges = mel(low) + np.arange(bins + 2) * (mel(high) - mel(low)) / (bins + 2)
