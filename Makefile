@@ -1,6 +1,6 @@
 # make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, a C compiler, make)
 # make test    build and run the tests
-# make bench   pyflow beside TensorFlow, torch and NumPy (downloads them into .venv-tf and .venv-torch)
+# make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort)
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
@@ -13,6 +13,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 TF := tensorflow-cpu==2.21.*
 TORCH := torch==2.13.0
+ORT := onnxruntime onnx jax numpy
 
 SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml meson.build meson.options
@@ -26,12 +27,13 @@ test: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests  # the installed package is tested, never the tree's
 	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests/cuda  # apart: its emulated GPU would be the others' default device
 
-bench: .venv/installed .venv-tf/ready .venv-torch/ready
-	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python
+bench: .venv/installed .venv-tf/ready .venv-torch/ready .venv-ort/ready
+	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python --ort .venv-ort/bin/python
 
 oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
 	.venv-tf/bin/python tests/oracle/record.py --ours .venv-tf/ours.npz
+	.venv-tf/bin/python tests/frozen/record.py
 
 dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
@@ -79,6 +81,10 @@ fuzz: .venv/installed-tests
 
 .venv-tf/ready:
 	$(PYTHON) -m venv .venv-tf && .venv-tf/bin/python -m pip -q install "$(TF)"
+	@touch $@
+
+.venv-ort/ready:
+	$(PYTHON) -m venv .venv-ort && .venv-ort/bin/python -m pip -q install $(ORT)
 	@touch $@
 
 .venv-torch/ready:

@@ -43,8 +43,13 @@ TARGETS = {
     "build_graph": ("op", []),
     "first_run": ("op", []),
 }
-# Programs of their own beside this file -> the peers' Pythons they take as options.
-SCRIPTS = {}
+# Programs of their own beside this file -> {option of theirs: whose Python it takes}.
+SCRIPTS = {
+    "gemm": {"--torch": "torch"},
+    "elementwise": {"--jax": "ort"},
+    "conv": {"--ort": "ort", "--torch": "torch"},
+    "onnx_models": {"--ort": "ort"},
+}
 SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
 
 
@@ -297,16 +302,16 @@ def run_scripts(asked, report):
     for name, options in SCRIPTS.items():
         if not wanted(asked, name):
             continue
-        given = {"--tf": asked.tf, "--torch": asked.torch, "--ort": asked.ort}
-        missing = [option for option in options if not given[option]]
+        given = {"torch": asked.torch, "ort": asked.ort}
+        missing = [peer for peer in options.values() if not given[peer]]
         if missing:
-            print(f"{name}: left out, it needs {', '.join(missing)}")
+            print(f"{name}: left out, it needs --{' and --'.join(missing)}")
             continue
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "found.json"
             command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(path)]
-            for option in options:
-                command += [option, given[option]]
+            for option, peer in options.items():
+                command += [option, given[peer]]
             print(f"{name}", flush=True)
             if subprocess.run(command).returncode == 0:
                 report[name] = json.loads(path.read_text(encoding="utf-8"))
