@@ -7,6 +7,7 @@
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
+# make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,7 +19,7 @@ ORT := onnxruntime onnx jax numpy
 SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml meson.build meson.options
 
-.PHONY: demo test bench oracle dev cuda fuzz-graphs fuzz sanitize soak clean
+.PHONY: demo test bench oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
@@ -50,6 +51,10 @@ fuzz-graphs: .venv/installed-tests
 sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --count $(or $(COUNT),10000)
+
+fuzz-ops: .venv/installed-tests
+	$(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --sanitize
 
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py
