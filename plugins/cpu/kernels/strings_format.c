@@ -13,7 +13,12 @@ enum { MOST_BYTES = 1 << 29, MOST_NGRAMS = 1 << 24 };
 /* ---------------------------------------------------------------- StringFormat */
 typedef struct { pf_str text, placeholder; int64_t summarize; } format_state;
 
+/* with 6 or 15 digits if they say it all, else with 9 or 17 */
 static void add_number(pf_bytes *b, double x, int digits) {
+  char brief[64];
+  int few = digits == 9 ? 6 : 15;
+  snprintf(brief, sizeof brief, "%.*g", few, x);
+  if (digits == 9 ? strtof(brief, NULL) == (float)x : strtod(brief, NULL) == x) digits = few;
   if (isnan(x)) pf_bytes_text(b, signbit(x) ? "-nan" : "nan");
   else if (isinf(x)) pf_bytes_text(b, x < 0 ? "-inf" : "inf");
   else pf_bytes_printf(b, "%.*g", digits, x);
