@@ -243,7 +243,7 @@ static pf_status run_vector(pf_ctx *c, const pf_gemm_call *p, float *y) {
   v.m = row ? g->b : g->a;
   v.dots = (row ? g->b_col : g->a_row) != 1;
   v.ld = v.dots ? (row ? g->b_col : g->a_row) : (row ? g->b_row : g->a_col);
-  const int64_t tasks = v.k * v.n >= VECTOR_BYTES ? 2 * c->host->workers(c) : 1;
+  const int64_t tasks = v.k * v.n >= VECTOR_BYTES ? c->host->workers(c) : 1;
   v.unit = ((v.n + tasks - 1) / tasks + PF_VF - 1) / PF_VF * PF_VF;
   PF_TRY(pf_parallel(c, (v.n + v.unit - 1) / v.unit, 1, vector_parts, &v));
   if (g->epilogue) pf_epilogue_f32(g->epilogue, y, g->n, g->m, g->n);

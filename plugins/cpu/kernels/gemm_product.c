@@ -180,7 +180,7 @@ static void set_unit(tasks *t, int64_t workers, double cost) {
   if (way == PF_GEMM_DOTS) quantum = 8;
   int64_t most = (int64_t)(cost / TASK_FLOPS) + 1;
   /* packing repeats, and pieces of rows stream slower than rows */
-  int64_t per_thread = packs || way == PF_GEMM_ROW ? 2 : TASKS_PER_THREAD;
+  int64_t per_thread = way == PF_GEMM_ROW ? 1 : packs ? 2 : TASKS_PER_THREAD;
   int64_t wanted = PF_MIN(most, workers * per_thread);
   t->unit = ((whole + wanted - 1) / wanted + quantum - 1) / quantum * quantum;
   t->by_rows = by_rows != swap;
