@@ -201,6 +201,24 @@ def test_a_tensor_that_lies_about_its_size(dims, count):
     fails(made, "tensor|initializer 'w'")
 
 
+@pytest.mark.parametrize("op, shapes, attributes", [
+    ("RoiAlign", [[1, 1, 8, 8], [2, 4], [2]], {"output_height": 1 << 30}),
+    ("Unique", [[4, 1 << 30]], {"axis": 0}),
+    ("MaxPool", [[1, 1, 1 << 20]], {"kernel_shape": [1 << 19]}),
+    ("AveragePool", [[1, 1, 1 << 13, 1 << 13]], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 2]}),
+    ("Reshape", [[4], [1 << 20]], {}), ("Expand", [[4], [1 << 20]], {}),
+    ("Upsample", [[1, 1, 4, 4]], {"scales": [1.0, 1.0, 1e9, 1.0]}),
+    ("CausalConvWithState", [[1, 4, 9], [4, 1, 1 << 30]], {}),
+    ("DFT", [[1, 1 << 40, 1]], {})])
+def test_huge_sizes_are_refused_while_importing(op, shapes, attributes):
+    """A few bytes must not make the importer build big tables or a million nodes."""
+    types = [F, TensorProto.INT64 if op in ("Reshape", "Expand") else F, TensorProto.INT64]
+    opset = {"Upsample": 7, "CausalConvWithState": 27, "DFT": 17}.get(op, 18)
+    names = [f"i{k}" for k in range(len(shapes))]
+    fails(model([helper.make_node(op, names, ["y"], **attributes)],
+                list(zip(names, types, shapes)), [("y", F, None)], opset=opset), f"op {op}, ")
+
+
 # external data
 def external(folder, location, **entries):
     tensor = TensorProto(name="w", data_type=F, dims=[4], data_location=TensorProto.EXTERNAL)

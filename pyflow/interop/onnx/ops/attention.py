@@ -18,7 +18,7 @@ def _heads(x, count):
                         [0, 2, 1, 3])
 
 
-def _repeated(x, times):
+def repeated(x, times):
     """Each head `times` times in a row."""
     if times == 1:
         return x
@@ -68,7 +68,7 @@ def attention(node):
         k, v = tf.concat([node.x(4), k], 2), tf.concat([node.x(5), v], 2)
     present, dtype = (k, v), q.dtype
     group = q.shape.as_tuple()[1] // k.shape.as_tuple()[1]
-    k, v = _repeated(k, group), _repeated(v, group)
+    k, v = repeated(k, group), repeated(v, group)
     wide = dtype if dtype.size >= 4 else tf.float32
     scale = node.attr("scale", None)
     scale = 1 / np.sqrt(q.shape.as_tuple()[-1]) if scale is None else scale
@@ -156,7 +156,7 @@ def flex_attention(node):
     wide = node.element_type("softmax_precision", tf.float64 if dtype is tf.float64
                              else tf.float32)
     group = node.shape(0)[1] // node.shape(1)[1]
-    k, v = _repeated(k, group), _repeated(v, group)
+    k, v = repeated(k, group), repeated(v, group)
     scale = node.attr("scale", None) or 1 / np.sqrt(node.static_shape(0)[-1])
     scores = tf.matmul(tf.cast(q, wide), tf.cast(k, wide), transpose_b=True)
     scores = scores * scalar(scale, scores)

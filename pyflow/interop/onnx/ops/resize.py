@@ -14,6 +14,12 @@ from pyflow.interop.onnx.registry import converter
 _MAX_TAPS = 4       # up to so many, gathered rows are added; beyond, a product with the weights
 
 
+@converter("Upsample")
+def upsample_of_images(node):
+    scales = [1.0, 1.0, node.attr("height_scale"), node.attr("width_scale")]
+    return _scaled(node, np.array(scales), "asymmetric", "floor")
+
+
 @converter("Upsample", since=7)
 def upsample_by_attribute(node):
     scales = np.array(node.attr("scales"), np.float64)
