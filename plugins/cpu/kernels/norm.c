@@ -11,6 +11,7 @@
  * long.
  */
 #include "common.h"
+#include "half.h"
 #include "isa.h"
 #include "window.h"
 
@@ -147,7 +148,7 @@ static const float *wide(pf_ctx *c, int32_t type, const DLTensor *t) {
   int64_t n = pf_numel(t);
   if (!pf_is_half(type)) return n ? PF_DATA(const float, t) : room(c, 1);
   float *y = room(c, n);
-  if (y) pf_half_to_float(type, PF_DATA(const void, t), y, n);
+  if (y) halves_read(type, PF_DATA(const void, t), y, n);
   return y;
 }
 
@@ -229,7 +230,7 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
   p.mean = o.saved_mean;
   p.offset = PF_DATA(const float, c->in[2]);
   PF_TRY(pf_parallel(c, p.outer, pf_grain(p.c * p.inner), apply_forward, &p));
-  if (pf_is_half(s->T)) pf_float_to_half(s->T, p.out, PF_DATA(void, y), pf_numel(x));
+  if (pf_is_half(s->T)) halves_write(s->T, p.out, PF_DATA(void, y), pf_numel(x));
   return PF_OK;
 }
 
@@ -290,7 +291,7 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
   PF_TRY(gradient_coefficients(c, s, &p, p.part + 2 * p.c * p.parts, PF_DATA(float, ds),
                                PF_DATA(float, d_offset)));
   PF_TRY(pf_parallel(c, p.outer, pf_grain(p.c * p.inner), apply_backward, &p));
-  if (pf_is_half(s->T)) pf_float_to_half(s->T, p.out, PF_DATA(void, dx), pf_numel(x));
+  if (pf_is_half(s->T)) halves_write(s->T, p.out, PF_DATA(void, dx), pf_numel(x));
   return PF_OK;
 }
 
