@@ -86,6 +86,7 @@ static int32_t new_entry(beam *s, int32_t parent, int32_t label) {
   } else {
     if (s->n >= MAX_ENTRIES || !reserve((void **)&s->e, &s->room, s->n, sizeof(entry))) return NONE;
     i = s->n++;
+    s->e[i].live = 0;                   /* rehash looks at all n */
   }
   if (s->n > s->n_buckets && !rehash(s)) return NONE;
   s->e[i] = (entry){.newp = nothing, .oldp = nothing, .parent = parent, .label = label, .live = 1};

@@ -35,7 +35,8 @@ static region region_at(const fraction *p, int64_t i) {
 #define EACH_PIXEL(r, q) \
   for (int64_t y = r.y0; y < r.y1; y++) \
     for (int64_t x = r.x0, q = (y * p->w + r.x0) * p->c; x < r.x1; x++, q += p->c)
-#define POOLS(num, T, tag) \
+/* U: T, or its unsigned twin, whose sums may overflow */
+#define POOLS(num, T, U, tag) \
 static void max_##tag(const fraction *p, int64_t image) { \
   const T *in = (const T *)p->x + image * p->h * p->w * p->c; \
   T *out = (T *)p->out + image * p->oh * p->ow * p->c; \
@@ -53,9 +54,9 @@ static void avg_##tag(const fraction *p, int64_t image) { \
     region r = region_at(p, i); \
     T count = (T)((r.y1 - r.y0) * (r.x1 - r.x0)); \
     for (int64_t k = 0; k < p->c; k++) { \
-      T sum = 0; \
-      EACH_PIXEL(r, q) sum += in[q + k]; \
-      out[k] = sum / count; \
+      U sum = 0; \
+      EACH_PIXEL(r, q) sum += (U)in[q + k]; \
+      out[k] = (T)sum / count; \
     } \
   } \
 } \
@@ -69,7 +70,7 @@ static void max_grad_##tag(const fraction *p, int64_t image) { \
     for (int64_t k = 0; k < p->c; k++) { \
       int64_t best = (r.y0 * p->w + r.x0) * p->c; \
       EACH_PIXEL(r, q) if (in[q + k] > in[best + k]) best = q; \
-      out[best + k] += dy[k]; \
+      out[best + k] = (T)((U)out[best + k] + (U)dy[k]); \
     } \
   } \
 } \
@@ -81,11 +82,14 @@ static void avg_grad_##tag(const fraction *p, int64_t image) { \
     region r = region_at(p, i); \
     T count = (T)((r.y1 - r.y0) * (r.x1 - r.x0)); \
     EACH_PIXEL(r, q) \
-      for (int64_t k = 0; k < p->c; k++) out[q + k] += dy[k] / count; \
+      for (int64_t k = 0; k < p->c; k++) \
+        out[q + k] = (T)((U)out[q + k] + (U)(dy[k] / count)); \
   } \
 }
-#define EACH_TYPE(X) PF_EACH_FLOAT(X) X(PF_INT32, int32_t, i32) X(PF_INT64, int64_t, i64)
-EACH_TYPE(POOLS)
+POOLS(PF_FLOAT32, float, float, f32)
+POOLS(PF_FLOAT64, double, double, f64)
+POOLS(PF_INT32, int32_t, uint32_t, i32)
+POOLS(PF_INT64, int64_t, uint64_t, i64)
 
 typedef void (*image_fn)(const fraction *, int64_t);
 typedef struct { const fraction *p; image_fn fn; } job;
