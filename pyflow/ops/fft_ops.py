@@ -216,9 +216,9 @@ def _public_real(name, rank, inverse):
     transform.__name__ = transform.__qualname__ = name.lower()
     transform.__doc__ = (
         f"{block.doc.rpartition(' TF:')[0]}\n\n"
-        f"    fft_length, {rank} number(s), pads with zeros or crops the real side; without it the\n"
-        "    shape decides (an even last size for the inverse). float32 with complex64, float64\n"
-        f"    with complex128; TypeError otherwise. TF: tf.signal.{name.lower()}.")
+        f"    fft_length, {rank} number(s), pads with zeros or crops the real side; without it\n"
+        "    the shape decides (an even last size for the inverse). float32 goes with complex64,\n"
+        f"    float64 with complex128; TypeError otherwise. TF: tf.signal.{name.lower()}.")
     return transform
 
 

@@ -73,7 +73,7 @@ def _opened(data, kind, op, copies=3):
                 yield image
     except CodecError:
         raise
-    except Exception as e:              # noqa: BLE001  Pillow raises OSError, SyntaxError, struct.error
+    except Exception as e:              # noqa: BLE001  OSError, SyntaxError, struct.error, ...
         raise CodecError(f"{op}: Invalid {kind} data, size {len(data)}: {e}") from None
 
 

@@ -195,7 +195,7 @@ def adjust_saturation(image, saturation_factor, name=None):
         return convert_image_dtype(adjusted, dtype, saturate=True)
 
 
-# ------------------------------------------------------------------------------- adjusting at random
+# ------------------------------------------------------------------------------ adjusting at random
 def _drawn(low, high, seed):
     return random_ops.random_uniform([], low, high, seed=seed)
 

@@ -128,7 +128,7 @@ hann_window = _raised_cosine(0.5, 0.5, "hann_window")
 hamming_window = _raised_cosine(0.54, 0.46, "hamming_window")
 
 
-# ------------------------------------------------------------------------ short-time Fourier transform
+# --------------------------------------------------------------------- short-time Fourier transform
 def _power_of_two(n):
     return 1 << max(n - 1, 0).bit_length()
 
@@ -183,7 +183,7 @@ def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None)
     return window
 
 
-# --------------------------------------------------------------------------------- cosine transforms
+# -------------------------------------------------------------------------------- cosine transforms
 def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
     """Discrete cosine transform of type 1, 2, 3 or 4 of the last axis, float32 or float64.
 
@@ -194,8 +194,8 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
         if axis not in (-1, x.shape.ndims and x.shape.ndims - 1):
             raise ValueError(f"axis must be -1: {axis}")
         if type not in (1, 2, 3, 4) or norm not in (None, "ortho"):
-            raise ValueError(f"dct has the types 1 to 4 and the norm 'ortho', got type {type!r} and "
-                             f"norm {norm!r}")
+            raise ValueError(f"dct has the types 1 to 4 and the norm 'ortho', got type {type!r} "
+                             f"and norm {norm!r}")
         if type == 1 and norm is not None:
             raise ValueError("Normalization is not supported for the Type-I DCT.")
         size = _known(_last(x), "the length of the input")
@@ -215,8 +215,8 @@ def _weights(x, values):
 def _turns(x, size, sign):
     """2 exp(sign i pi k / 2n) as a constant."""
     kind = np.complex64 if x.dtype == dtypes.float32 else np.complex128
-    return graph.convert_to_tensor((2 * np.exp(sign * 0.5j * np.pi * np.arange(size) / size)).astype(
-        kind))
+    turns = 2 * np.exp(sign * 0.5j * np.pi * np.arange(size) / size)
+    return graph.convert_to_tensor(turns.astype(kind))
 
 
 def _ortho(size, first, rest):
@@ -259,7 +259,7 @@ def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
     return dct(input, type={2: 3, 3: 2}.get(type, type), axis=axis, norm=norm, name=name or "idct")
 
 
-# ---------------------------------------------------------------------------------------- mel spectra
+# -------------------------------------------------------------------------------------- mel spectra
 def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sample_rate=8000,
                                 lower_edge_hertz=125.0, upper_edge_hertz=3800.0,
                                 dtype=dtypes.float32, name=None):

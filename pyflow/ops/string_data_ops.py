@@ -28,7 +28,7 @@ NAMES = strs(["", "a", "abc", "abcdefgh", "hello, hashed world", "x" * 40, "y" *
 MASK = (1 << 64) - 1
 
 
-# --------------------------------------------------------------------------------------------- hashes
+# ------------------------------------------------------------------------------------------- hashes
 def _rotl(x, n): return (x << n | x >> (64 - n)) & MASK
 
 
@@ -116,7 +116,7 @@ class StringToHashBucketStrong:
                S(strs("one"), num_buckets=2 ** 62, key=[-7, 99])]
 
 
-# --------------------------------------------------------------------------------------------- bytes
+# -------------------------------------------------------------------------------------------- bytes
 @op("EncodeBase64", inputs="input: string", outputs="output: string", attrs="pad: bool = false")
 class EncodeBase64:
     """Strings as URL-safe Base64, with = at the end if `pad`. TF: EncodeBase64."""
@@ -198,9 +198,10 @@ class DecodeCompressed:
 
 def _csv_shape(op):
     for tensor in op.inputs[1:]:
-        if tensor.shape.ndims not in (None, 0, 1) or tensor.shape.num_elements() not in (0, 1, None):
-            raise ValueError(f"DecodeCSV: a default must be a scalar or have at most 1 element, got "
-                             f"shape {tensor.shape}")
+        size = tensor.shape.num_elements()
+        if tensor.shape.ndims not in (None, 0, 1) or size not in (0, 1, None):
+            raise ValueError(f"DecodeCSV: a default must be a scalar or have at most 1 element, "
+                             f"got shape {tensor.shape}")
     return [op.inputs[0].shape] * (len(op.inputs) - 1)
 
 
@@ -234,7 +235,7 @@ class DecodeCSV:
                  field_delim="|", na_value="NA")]
 
 
-# ------------------------------------------------------------------------------------------- Unicode
+# ------------------------------------------------------------------------------------------ Unicode
 def _decoded_shape(op):
     size = op.inputs[0].shape.num_elements()
     return [TensorShape([None if size is None else size + 1])] + [

@@ -39,7 +39,7 @@ def _characters(s):
     return [s[a:b] for a, b in zip(starts, starts[1:])]
 
 
-# ------------------------------------------------------------------------------- length, case, parts
+# ------------------------------------------------------------------------------ length, case, parts
 @op("StringLength", inputs="input: string", outputs="output: int32", attrs=UNIT)
 class StringLength:
     """Bytes or characters of each string. TF: StringLength."""
@@ -194,7 +194,7 @@ class UnsortedSegmentJoin:
                S(strs(["a", "b"]), lit([-1, 0]), lit(1))]
 
 
-# ------------------------------------------------------------------------------- regular expressions
+# ------------------------------------------------------------------------------ regular expressions
 def _pattern_shape(op):
     for tensor in op.inputs[1:]:
         if tensor.shape.ndims not in (None, 0):
@@ -267,7 +267,7 @@ class StaticRegexFullMatch:
     samples = [S(WORDS, pattern="\\s*a b\\s*")]
 
 
-# ------------------------------------------------------------------------------- formatting, n-grams
+# ------------------------------------------------------------------------------ formatting, n-grams
 @op("StringFormat", inputs="inputs: T", outputs="output: string",
     attrs='T: list(type) >= 0, template: string = "%s", placeholder: string = "%s", '
           'summarize: int = 3')

@@ -16,7 +16,7 @@ def fractions(*shape):
     return Input(lambda rng: rng.random(shape).astype(np.float32))
 
 
-# ------------------------------------------------------------------------------------------ resizing
+# ----------------------------------------------------------------------------------------- resizing
 METHODS = {
     "bilinear": "resize_bilinear",
     "nearest": "resize_nearest_neighbor",
@@ -73,7 +73,7 @@ op(
     normal(5, 6, 2),
 )
 
-# ---------------------------------------------------------------------------------- cutting, turning
+# --------------------------------------------------------------------------------- cutting, turning
 op(
     "crop_pad_to_bounding_box",
     lambda tf, x: [
@@ -151,7 +151,7 @@ op(
     pixels(2, 4, 5, 3),
 )
 
-# ------------------------------------------------------------------------------------------- colours
+# ------------------------------------------------------------------------------------------ colours
 op("rgb_to_hsv", lambda tf, x: tf.image.rgb_to_hsv(x), fractions(4, 5, 3), gradient=False)
 op("hsv_to_rgb", lambda tf, x: tf.image.hsv_to_rgb(x), fractions(4, 5, 3), gradient=False)
 op(
@@ -188,7 +188,7 @@ op(
     gradient=False,
 )
 
-# ------------------------------------------------------------------------------------ boxes, patches
+# ----------------------------------------------------------------------------------- boxes, patches
 BOXES = [[0.1, 0.2, 0.8, 0.9], [0.7, 0.15, 0.25, 0.6], [-0.3, 0.3, 0.6, 1.4], [0.0, 0.0, 1.0, 1.0]]
 op(
     "crop_and_resize",
@@ -338,7 +338,7 @@ for version in ("ExtractGlimpse", "ExtractGlimpseV2"):
                 gradient=False,
             )
 
-# ------------------------------------------------------------------------------------------- quality
+# ------------------------------------------------------------------------------------------ quality
 op("total_variation", lambda tf, x: [tf.image.total_variation(x), tf.image.total_variation(x[0])],
    normal(*I))
 op("image_gradients", lambda tf, x: list(tf.image.image_gradients(x)), normal(*I))

@@ -5,7 +5,7 @@
  * one row; what lies outside the image, NaN included, takes the extrapolation value.
  *
  * Invariants: box indices are checked before use; pixel indices come only from points inside.
- * Threads: parallel_for over boxes; the image's gradient: over channels of all boxes, on one thread.
+ * Threads: parallel_for over boxes; the image's gradient is summed by one thread.
  */
 #include "common.h"
 

@@ -13,7 +13,7 @@
 #include "isa.h"
 
 enum { MOST_PRIME = 31 };
-/* line i of an array cropped at its inner dimensions: `dims` counts lines, `stride` is in numbers */
+/* line i of an array cropped at its inner dimensions; strides are in numbers */
 typedef struct { int32_t nd; int64_t dims[PF_MAX_DIMS], stride[PF_MAX_DIMS]; } corner;
 static int64_t start_of(const corner *a, int64_t i) {
   int64_t at = 0;
@@ -56,7 +56,7 @@ static pf_status complex_fft(pf_ctx *c, int32_t rank, int inverse) {
 /* ---------------------------------------------------------------- real */
 typedef struct {
   int32_t rank, nd, wide;
-  int64_t length[3], shape[PF_MAX_DIMS];   /* fft_length; the batch and what is needed of the input */
+  int64_t length[3], shape[PF_MAX_DIMS]; /* fft_length; what is needed of the input */
 } real_shape;
 
 static pf_status real_shape_of(pf_ctx *c, int32_t rank, int inverse, real_shape *s) {

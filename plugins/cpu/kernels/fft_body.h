@@ -13,7 +13,7 @@ typedef struct FFT(plan) {
   int64_t n, room;                     /* length; complex numbers of one work buffer */
   int factors, factor[64];
   FFT(number) *w;                      /* exp(-2 pi i k / n), k < n */
-  FFT(number) *chirp, *filter;         /* Bluestein: exp(-pi i k^2 / n), and the filter's spectrum */
+  FFT(number) *chirp, *filter;         /* Bluestein: exp(-pi i k^2 / n), the filter's spectrum */
   struct FFT(plan) *inner;
 } FFT(plan);
 
@@ -64,8 +64,10 @@ static void FFT(stage)(const FFT(plan) *f, int r, int64_t s, int64_t m, const FF
       FFT(number) turn = f->w[j * p * s];
       for (int64_t q = 0; q < s; q++) {
         FFT(number) sum = x[q + s * p];
-        for (int k = 1; k < r; k++)
-          sum = FFT(plus)(sum, FFT(times)(x[q + s * (p + m * k)], f->w[(int64_t)(j * k % r) * step]));
+        for (int k = 1; k < r; k++) {
+          FFT(number) w = f->w[(int64_t)(j * k % r) * step];
+          sum = FFT(plus)(sum, FFT(times)(x[q + s * (p + m * k)], w));
+        }
         y[q + s * (r * p + j)] = FFT(times)(sum, turn);
       }
     }
@@ -219,7 +221,7 @@ typedef struct {
   int64_t lines;
 } FFT(real_lines);
 
-/* Z = X + iY of two real lines; X(k) = (Z(k) + conj Z(n-k)) / 2, Y(k) = (Z(k) - conj Z(n-k)) / 2i */
+/* Z = X + iY of two real lines; 2 X(k) = Z(k) + conj Z(n-k), 2i Y(k) = Z(k) - conj Z(n-k) */
 static void FFT(forward_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const FFT(real_lines) *j = arg;
   int64_t n = j->plan->n, half = n / 2 + 1;

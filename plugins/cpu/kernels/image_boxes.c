@@ -1,7 +1,7 @@
 /* image_boxes.c - DrawBoundingBoxes, DrawBoundingBoxesV2, SampleDistortedBoundingBox, V2.
  *
- * Boxes are [ymin, xmin, ymax, xmax] as fractions of the image.  Sampling draws with Philox counters
- * in TF's order (two per failed attempt at least), so equal seeds give TF's boxes.
+ * Boxes are [ymin, xmin, ymax, xmax] as fractions of the image.  Sampling draws Philox words in
+ * TF's order, so equal seeds give TF's boxes.
  *
  * Invariants: coordinates are clipped as floating point numbers before they become integers.
  * Threads: one thread; drawing and sampling touch little memory.
@@ -25,7 +25,8 @@ static void paint(const canvas *v, int64_t b, int64_t y, int64_t x) {
 }
 static int64_t edge(float fraction, int64_t size) { /* toward zero, as TF; NaN is far outside */
   float at = fraction * (float)(size - 1);
-  return at > -1e15f && at < 1e15f ? (int64_t)at : at >= 1e15f ? INT64_C(1) << 50 : -(INT64_C(1) << 50);
+  const int64_t far = INT64_C(1) << 50;
+  return at > -1e15f && at < 1e15f ? (int64_t)at : at >= 1e15f ? far : -far;
 }
 static void draw_box(const canvas *v, int64_t b, const float *box) {
   int64_t y0 = edge(box[0], v->h), x0 = edge(box[1], v->w);
@@ -261,11 +262,12 @@ static pf_status sample_v2(pf_ctx *c, const void *s) {
 }
 
 #define FIELD(name_, kind, field) PF_REF(pf_attr, name_, kind, offsetof(sample_state, field))
+#define FLOATS (PF_ATTR_FLOAT | PF_ATTR_LIST)
 #define SAMPLE(op, fn, ...) \
   PF_CPU_FLAGS(op, "T=uint8|int8|int16|int32|int64", 0, .init = sample_init, .compute = fn, \
                .state_size = sizeof(sample_state), \
-               .attrs = PF_ATTRS(FIELD("aspect_ratio_range", PF_ATTR_FLOAT | PF_ATTR_LIST, aspects), \
-                                 FIELD("area_range", PF_ATTR_FLOAT | PF_ATTR_LIST, areas), \
+               .attrs = PF_ATTRS(FIELD("aspect_ratio_range", FLOATS, aspects), \
+                                 FIELD("area_range", FLOATS, areas), \
                                  FIELD("max_attempts", PF_ATTR_INT, attempts), __VA_ARGS__ \
                                  FIELD("use_image_if_no_bounding_boxes", PF_ATTR_BOOL, whole)))
 const pf_kernel *const image_boxes_kernels[] = {

@@ -35,7 +35,7 @@
 COLOR_SPACES(float, f32, fabsf)
 COLOR_SPACES(double, f64, fabs)
 
-/* hue as a position on the hexagon, [0, 6): which component is largest, and where the middle lies */
+/* hue as a position on the hexagon, [0, 6): which component is largest, where the middle lies */
 static void turn_hue(const float *p, float turn, float *o) {
   float hi = PF_MAX(PF_MAX(p[0], p[1]), p[2]), lo = PF_MIN(PF_MIN(p[0], p[1]), p[2]);
   float range = hi - lo, h = 0;

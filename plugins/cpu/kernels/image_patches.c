@@ -2,8 +2,8 @@
  *
  *     patches[b, y, x, (ky, kx, k)] = image[b, y * sy + ky * ry - top, x * sx + kx * rx - left, k]
  *
- * An image is a volume of depth one.  What lies outside is zero.  A glimpse is one window per image,
- * at a place of its own; outside it holds noise: between the image's least and largest value
+ * An image is a volume of depth one.  What lies outside is zero.  A glimpse is one window per
+ * image, at a place of its own; outside it holds noise: between the image's least and largest value
  * (uniform), of the image's mean and deviation (gaussian), or zero.  The noise is a function of the
  * position alone, so that equal inputs give equal glimpses.
  *

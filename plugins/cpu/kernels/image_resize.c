@@ -22,7 +22,8 @@
 enum { TABLE = 1024, CACHED = 4 };
 enum { BILINEAR, BICUBIC, AREA };
 typedef struct { int32_t align, half; } resize_state;
-typedef struct { int64_t n, *start, *index; float *weight; } taps; /* of i: start[i] .. start[i+1] */
+/* the taps of i: start[i] .. start[i + 1] */
+typedef struct { int64_t n, *start, *index; float *weight; } taps;
 typedef struct { int64_t b, h, w, ch, oh, ow; } sizes;
 
 /* ---------------------------------------------------------------- where output pixels lie */

@@ -235,7 +235,7 @@ static pf_status nms_overlaps(pf_ctx *c, const void *state) {
   return give_indices(c, chosen, n, n);
 }
 
-/* ------------------------------------------------------------- CombinedNonMaxSuppression: classes */
+/* ---------------------------------------------------------------- per class */
 typedef struct { float score; int32_t box, class_; int64_t order; } detection;
 typedef struct {
   const float *boxes, *scores;

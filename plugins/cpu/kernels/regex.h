@@ -1,23 +1,25 @@
-/* regex.h - regular expressions in RE2's syntax, matched in time proportional to text times pattern.
+/* regex.h - regular expressions in RE2's syntax, matched in time proportional to text times
+ * pattern.
  *
  * Method: Thompson's construction (1968); Pike's simulation with captures: all threads advance
  * together, in order of preference, so that the match is the leftmost and, of those, the one a
  * backtracking matcher would find first - without backtracking.
  *
- * Syntax: literals, ., [classes], [[:names:]], \d \s \w \D \S \W, \b \B \A \z ^ $, groups (capturing,
- * (?:...), (?P<name>...)), alternation, * + ? {n,m} and their lazy forms, flags (?imsU), \Q...\E, \x,
- * octal.  Text is UTF-8; a byte that is none matches nothing.  Of RE2 there are no \p{...} classes and
- * no \C; (?i) folds ASCII letters.
+ * Syntax: literals, ., [classes], [[:names:]], \d \s \w \D \S \W, \b \B \A \z ^ $, groups
+ * (capturing, (?:...), (?P<name>...)), alternation, * + ? {n,m} and their lazy forms, flags
+ * (?imsU), \Q...\E, \x, octal.  Text is UTF-8; a byte that is none matches nothing.  Of RE2 there
+ * are no \p{...} classes and no \C; (?i) folds ASCII letters.
  *
- * Invariants: at most RX_MOST instructions, nesting of RX_DEPTH, repetition of 1000, as RE2's limits;
- * no recursion over the text.
+ * Invariants: at most RX_MOST instructions, nesting of RX_DEPTH, repetition of 1000, as RE2's
+ * limits; no recursion over the text.
  * Threads: a compiled program is read-only; a search owns its state.
  */
 #ifndef PF_CPU_REGEX_H
 #define PF_CPU_REGEX_H
 #include "bytes.h"
 
-enum { RX_MOST = 20000, RX_DEPTH = 250, RX_REPEAT = 1000, RX_GROUPS = 10, RX_SLOTS = 2 * RX_GROUPS };
+enum { RX_MOST = 20000, RX_DEPTH = 250, RX_REPEAT = 1000 };
+enum { RX_GROUPS = 10, RX_SLOTS = 2 * RX_GROUPS };
 enum { RX_SET, RX_SPLIT, RX_JUMP, RX_SAVE, RX_ASSERT, RX_MATCH };
 enum { RX_BEGIN = 1, RX_END = 2, RX_LINE_BEGIN = 3, RX_LINE_END = 4, RX_WORD = 5, RX_NOT_WORD = 6 };
 enum { RX_FOLD = 1, RX_MULTI = 2, RX_DOTALL = 4, RX_SWAP = 8 };    /* flags i m s U */

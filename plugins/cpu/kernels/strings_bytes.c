@@ -1,6 +1,7 @@
 /* strings_bytes.c - EncodeBase64, DecodeBase64, DecodeRaw, DecodePaddedRaw, DecodeCSV.
  *
- * Base64 is RFC 4648's for URLs (- and _).  CSV is RFC 4180's: quotes around a field, doubled inside.
+ * Base64 is RFC 4648's for URLs (- and _).  CSV is RFC 4180's: quotes around a field, doubled
+ * inside.
  *
  * Invariants: no byte outside a string is read; sizes are checked before anything is allocated.
  * Threads: one.
@@ -224,13 +225,14 @@ static pf_status put_field(pf_ctx *c, const csv_state *s, int32_t k, int64_t i, 
   int32_t type = c->out_type[k];
   int64_t size = pf_type_size(type);
   char copy[512];
-  if (text.len == 0 || (text.len == s->na.len && !memcmp(text.data, s->na.data, (size_t)text.len))) {
+  int64_t n = text.len;
+  if (n == 0 || (n == s->na.len && !memcmp(text.data, s->na.data, (size_t)n))) {
     if (pf_numel(standard) != 1)
       return PF_INVALID(c, "Field %d is required but missing in record %" PRId64 "!", k, i);
     return pf_copy_run(c, y, i, standard, 0, 1, size);
   }
   if (type == PF_STRING) return c->host->str_set(y, i, text);
-  int64_t n = PF_MIN(text.len, (int64_t)sizeof copy - 1);
+  n = PF_MIN(text.len, (int64_t)sizeof copy - 1);
   memcpy(copy, text.data, (size_t)n);
   copy[n] = 0;
   if (n == text.len && strlen(copy) == (size_t)n && number_of(copy, y, type, i)) return PF_OK;
@@ -242,7 +244,8 @@ static pf_status put_record(pf_ctx *c, const csv_state *s, const fields *f, int6
   const int64_t *ends = (const int64_t *)f->ends.data, *columns = s->selected.items;
   int64_t n = f->ends.n / 8;
   if (!s->selected.n && n != c->n_out)
-    return PF_INVALID(c, "Expect %d fields but have %" PRId64 " in record %" PRId64, c->n_out, n, i);
+    return PF_INVALID(c, "Expect %d fields but have %" PRId64 " in record %" PRId64, c->n_out, n,
+                      i);
   for (int32_t k = 0; k < c->n_out; k++) {
     int64_t at = s->selected.n ? columns[k] : k;
     if (at >= n)

@@ -78,7 +78,8 @@ static pf_status lower(pf_ctx *c, const void *s) { return change_case(c, 'A', 'Z
 static pf_status upper(pf_ctx *c, const void *s) { return change_case(c, 'a', 'z'); }
 
 /* ---------------------------------------------------------------- Substr */
-/* characters [pos, pos + len) of s; 0: pos is out of range.  A negative len is none, of bytes: all */
+/* characters [pos, pos + len) of s; 0: pos is out of range.  A negative len is none, of bytes:
+ * all, as in TF */
 static int part_of(pf_str s, int64_t pos, int64_t len, int chars, pf_str *out) {
   int64_t n = chars ? char_count(s) : s.len, first = 0, last;
   if (pos < -n || pos > n) return 0;

@@ -38,7 +38,8 @@ static int is_scalar_value(int64_t code) {
 }
 static pf_status unicode_init(pf_ctx *c, void *state) {
   unicode_state *s = state;
-  s->policy = text_is(s->errors, "strict") ? STRICT : text_is(s->errors, "ignore") ? IGNORE : REPLACE;
+  s->policy = text_is(s->errors, "strict") ? STRICT
+              : text_is(s->errors, "ignore") ? IGNORE : REPLACE;
   s->from = s->input_encoding.len ? encoding_of(s->input_encoding) : UTF8;
   s->to = s->output_encoding.len ? encoding_of(s->output_encoding) : UTF8;
   pf_str wrong = s->from < 0 ? s->input_encoding : s->output_encoding;
