@@ -180,7 +180,7 @@ def test_explain_says_what_rewrites_do(tmp_path, capsys):
     assert explain.main([str(path), "--rewritten"]) == 0
     text = capsys.readouterr().out
     assert "%two = Const() {value: 2.0}" in text
-    assert 'program: "Square 0;Mul 4 1;Mul 2 4;AddV2 6 3;Mul 5 7"' in text
+    assert 'program: "Square 0;Mul 4 1;Mul 2 4;AddV2 3 6;Mul 5 7"' in text
 
 
 def test_a_graph_with_nothing_to_do_costs_little():
