@@ -167,8 +167,9 @@ def main():
     print(table(counts))
     if args.write:
         reasons = known()["failing"] if KNOWN.exists() else {}
+        import onnx
         KNOWN.write_text(json.dumps({
-            "classes": CLASSES, "left out": {k: sorted(v) for k, v in sorted(out.items())},
+            "onnx": onnx.__version__.rpartition(".")[0], "classes": CLASSES, "left out": {k: sorted(v) for k, v in sorted(out.items())},
             "failing": {n: reasons.get(n, "?") for n in sorted(failed)}}, indent=1) + "\n")
     return 0
 

@@ -58,7 +58,8 @@ class PreparedModel:
             found = tf.Session(graph=graph, config=self._config), model
             self._variants[key] = found
             if len(self._variants) > _MAX_VARIANTS:
-                self._variants.popitem(last=False)[1][0].close()
+                self._variants.popitem(last=False)      # it may be running: the last user ends it
+        self._variants.move_to_end(key)
         return found
 
     def run(self, inputs, **kwargs):
