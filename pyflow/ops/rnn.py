@@ -116,11 +116,6 @@ def keep_finished(finished, old, new):
     return nest.map_structure(choose, old, new)
 
 
-def cached_scope(scope, default):
-    """The variable scope of a network: variables are read once per step, outside of loops."""
-    return vs.variable_scope(scope or default)
-
-
 # -------------------------------------------------------------------------------------- dynamic_rnn
 def dynamic_rnn(cell, inputs, sequence_length=None, initial_state=None, dtype=None,
                 parallel_iterations=None, swap_memory=False, time_major=False, scope=None):
@@ -131,7 +126,7 @@ def dynamic_rnn(cell, inputs, sequence_length=None, initial_state=None, dtype=No
     cell.output_size, like time_major. TypeError if `cell` is no cell, ValueError for shapes that do
     not fit. TF: nn.dynamic_rnn."""
     require_cell("cell", cell)
-    with cached_scope(scope, "rnn"):
+    with vs.variable_scope(scope or "rnn"):
         flat = [graph.convert_to_tensor(x) for x in nest.flatten(inputs)]
         if not time_major:
             flat = [swap_batch_and_time(x) for x in flat]
@@ -266,7 +261,7 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
     require_cell("cell", cell)
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")
-    with cached_scope(scope, "rnn"):
+    with vs.variable_scope(scope or "rnn"):
         time = graph.constant(0, dtype=dtypes.int32)
         finished, inputs, state, emitted, loop_state = loop_fn(time, None, None, None)
         has_loop_state = loop_state is not None

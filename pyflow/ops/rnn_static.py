@@ -23,7 +23,7 @@ from pyflow.ops import (
     variable_scope as vs,
 )
 from pyflow.ops.cond import cond
-from pyflow.ops.rnn import cached_scope, first_state, keep_finished, state_dtype
+from pyflow.ops.rnn import first_state, keep_finished, state_dtype
 from pyflow.ops.rnn_cell_base import require_cell, zeros_of
 from pyflow.ops.tensor_array_ops import TensorArray
 
@@ -58,7 +58,7 @@ def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=Non
     ValueError for empty inputs or shapes that do not fit. TF: nn.static_rnn."""
     require_cell("cell", cell)
     _require_inputs(inputs)
-    with cached_scope(scope, "rnn") as varscope:
+    with vs.variable_scope(scope or "rnn") as varscope:
         inputs = [nest.map_structure(graph.convert_to_tensor, x) for x in inputs]
         batch = _static_batch(inputs) or array_ops.shape(nest.flatten(inputs)[0])[0]
         state = first_state(cell, initial_state, batch, dtype)
