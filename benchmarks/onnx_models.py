@@ -6,8 +6,8 @@
 Each system is a child process that holds the model in memory; a round times a few images of each
 in turn, and the best of all rounds counts.  Batch 1, NumPy array in, NumPy array out.  A ratio is
 pyflow's time divided by onnxruntime's: below 1 pyflow is faster.  --check only compares outputs.
---cpu takes the processor time of the process instead of the clock: with one thread it is the same on
-an idle machine, and holds on a busy one.
+--cpu takes the processor time of the process instead of the clock: with one thread it is the same
+on an idle machine, and holds on a busy one; with two, onnxruntime's waiting threads spoil both.
 """
 import argparse
 import json

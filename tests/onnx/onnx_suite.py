@@ -166,10 +166,11 @@ def main():
         print(f"{name}: {type(error).__name__}: {text if args.only else text[:200]}\n")
     print(table(counts))
     if args.write:
-        reasons = known()["failing"] if KNOWN.exists() else {}
         import onnx
+        reasons = known()["failing"] if KNOWN.exists() else {}
         KNOWN.write_text(json.dumps({
-            "onnx": onnx.__version__.rpartition(".")[0], "classes": CLASSES, "left out": {k: sorted(v) for k, v in sorted(out.items())},
+            "onnx": onnx.__version__.rpartition(".")[0], "classes": CLASSES,
+            "left out": {kind: sorted(names) for kind, names in sorted(out.items())},
             "failing": {n: reasons.get(n, "?") for n in sorted(failed)}}, indent=1) + "\n")
     return 0
 

@@ -183,6 +183,19 @@ def test_errors_name_node_op_opset_expected_and_got():
           "float8e4m3fn is not supported", pyflow_onnx.UnsupportedError)
 
 
+def test_missing_ops_are_found_before_an_import():
+    branch = helper.make_graph([helper.make_node("Gone", ["x"], ["r"], name="deep")], "b", [],
+                               [helper.make_tensor_value_info("r", F, [2])])
+    made = model([helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),
+                  helper.make_node("Relu", ["y"], ["z"])],
+                 [("c", TensorProto.BOOL, []), ("x", F, [2])], [("z", F, [2])])
+    missing, count = pyflow_onnx.missing_ops(made)
+    assert missing == {"Gone (opset 18)": ["deep", "deep"]} and count == 4
+    assert pyflow_onnx.missing_ops(network())[0] == {}
+    assert {"Conv", "LSTM", "Resize", "ai.onnx.ml.TreeEnsemble"} <= set(
+        pyflow_onnx.supported_ops())
+
+
 def test_a_function_that_calls_itself_ends():
     body = [helper.make_node("F", ["a"], ["r"], domain="my")]
     function = helper.make_function("my", "F", ["a"], ["r"], body, [helper.make_opsetid("my", 1)])
