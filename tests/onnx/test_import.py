@@ -190,7 +190,7 @@ def test_missing_ops_are_found_before_an_import():
                   helper.make_node("Relu", ["y"], ["z"])],
                  [("c", TensorProto.BOOL, []), ("x", F, [2])], [("z", F, [2])])
     missing, count = pyflow_onnx.missing_ops(made)
-    assert missing == {"Gone (opset 18)": ["deep", "deep"]} and count == 4
+    assert missing == {"Gone of opset 18": ["deep", "deep"]} and count == 4
     assert pyflow_onnx.missing_ops(network())[0] == {}
     assert {"Conv", "LSTM", "Resize", "ai.onnx.ml.TreeEnsemble"} <= set(
         pyflow_onnx.supported_ops())

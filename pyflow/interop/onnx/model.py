@@ -6,7 +6,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework import dtypes
-from pyflow.interop.onnx import messages, registry
+from pyflow.interop.onnx import functions, messages, registry
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.importer import Importer
 
@@ -93,34 +93,6 @@ def _bound(value, name, declared):
     return array.astype(dtype.as_numpy_dtype, copy=False)
 
 
-def missing_ops(model):
-    """({"Op (opset n)": [names of its nodes]}, number of nodes): ops without converter or function.
-
-    Bodies of branches, loops and functions are counted too.  Nothing is imported."""
-    from pyflow.interop.onnx import functions
-    proto, _ = load(model)
-    own = {(f.domain, f.name) for f in proto.functions}
-    opsets = {_domain(o.domain): int(o.version) for o in proto.opset_import}
-    missing, count = {}, 0
-    waiting = list(proto.graph.node if proto.graph is not None else ())
-    waiting += [node for f in proto.functions for node in f.node]
-    while waiting:
-        node = waiting.pop()
-        count += 1
-        for attribute in node.attribute:
-            for graph in [attribute.g, *attribute.graphs]:
-                waiting += graph.node if graph is not None else ()
-        domain = _domain(node.domain)
-        opset = opsets.get(domain, 0)
-        if (node.domain, node.op_type) in own or registry.find(domain, node.op_type, opset) \
-                or functions.has_body(node.op_type, opset, domain):
-            continue
-        label = f"{domain}.{node.op_type}" if domain else node.op_type
-        missing.setdefault(f"{label} (opset {opset})", []).append(
-            node.name or (node.output[0] if len(node.output) else node.op_type))
-    return missing, count
-
-
 def _domain(name):
     return "" if name == "ai.onnx" else name
 
@@ -133,21 +105,23 @@ def supported_ops():
 def missing_ops(model, folder=None):
     """What a model needs that pyflow does not have, without importing it.
 
-    Returns ({"Op of opset 13": [names of nodes]}, number of nodes, those of bodies included).
-    Raises OnnxError for what is no model.
+    Returns ({"Op of opset 13": [names of nodes]}, number of nodes; those of bodies and of the
+    model's functions are included).  Raises OnnxError for what is no model.
     """
     proto, _ = load(model, folder)
-    own = {(f.domain, f.name) for f in proto.functions}
-    opsets = {entry.domain: int(entry.version) for entry in proto.opset_import}
-    missing, count, todo = {}, 0, [proto.graph] if proto.graph is not None else []
+    own = {(_domain(f.domain), f.name) for f in proto.functions}
+    opsets = {_domain(entry.domain): int(entry.version) for entry in proto.opset_import}
+    missing, count = {}, 0
+    todo = [*proto.functions, *([proto.graph] if proto.graph is not None else [])]
     while todo:
         for node in todo.pop().node:
             count += 1
             todo += [g for a in node.attribute for g in [a.g, *a.graphs] if g is not None]
-            domain = "" if node.domain == "ai.onnx" else node.domain
-            opset = opsets.get(node.domain, opsets.get(domain, 0))
-            if (node.domain, node.op_type) not in own \
-                    and registry.find(domain, node.op_type, opset) is None:
+            domain = _domain(node.domain)
+            opset = opsets.get(domain, 0)
+            if (domain, node.op_type) not in own and not registry.find(
+                    domain, node.op_type, opset) and not functions.has_body(
+                    node.op_type, opset, domain):
                 title = f"{domain + '.' if domain else ''}{node.op_type} of opset {opset}"
                 missing.setdefault(title, []).append(node.name or next(iter(node.output), "?"))
     return missing, count
