@@ -29,6 +29,7 @@ MODULES = (
     "linalg_functions", "einsum_ops", "sparse_functions",
     "special_ops", "lookup_ops", "sparse_segment_ops", "quantize_ops",
     "stateless_random_ops", "critical_section_ops",
+    "diag_band_ops",
     "check_ops", "nest", "regularizers",
     "image_resize_ops", "image_ops", "image_color_ops", "image_box_ops", "image_patch_ops",
     "image_nms_ops", "image_quality_ops", "image_codec_ops", "fft_ops", "signal_ops",

@@ -186,9 +186,6 @@ def trace(x, name=None):
 PUBLIC = {
     "diag": Diag, "linalg.tensor_diag": Diag, "diag_part": DiagPart,
     "linalg.tensor_diag_part": DiagPart,
-    "matrix_diag": MatrixDiag, "linalg.diag": MatrixDiag, "matrix_diag_part": MatrixDiagPart,
-    "linalg.diag_part": MatrixDiagPart, "matrix_set_diag": MatrixSetDiag,
-    "linalg.set_diag": MatrixSetDiag,
     "matrix_band_part": MatrixBandPart, "linalg.band_part": MatrixBandPart, "cross": Cross,
     "linalg.cross": Cross, "eye": eye, "linalg.eye": eye, "trace": trace, "linalg.trace": trace,
 }

@@ -243,3 +243,19 @@ op(
     positive(3, 4, dtype=D),
 )
 op("normalize", lambda tf, x: tf.linalg.normalize(x, axis=1), normal(3, 4, dtype=D))
+
+# ------------------------------------------------------------------------------- bands of diagonals
+for align in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"):
+    op(
+        f"diag_bands_{align}",
+        lambda tf, x, align=align: [
+            tf.matrix_diag_part(x, k=(-2, 1), align=align, padding_value=0.5),
+            tf.matrix_diag_part(x, k=2, align=align),
+            tf.matrix_diag(x, k=(-1, 1), align=align),
+            tf.matrix_diag(x[0], k=-1, num_rows=5, align=align, padding_value=2.0),
+            tf.matrix_set_diag(x, x[:, :2] * 2.0 + 1.0, k=(-1, 0), align=align)
+            if align == "LEFT_LEFT"
+            else tf.matrix_set_diag(x, x[:, 0, :3], k=0, align=align),
+        ],
+        normal(2, 3, 4, dtype=D) if align != "LEFT_LEFT" else normal(2, 3, 3, dtype=D),
+    )
