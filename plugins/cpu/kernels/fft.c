@@ -12,7 +12,7 @@
 #include "common.h"
 #include "isa.h"
 
-enum { MOST_PRIME = 31 };
+enum { MOST_PRIME = 31, SIDE_BY_SIDE = 8 };
 /* line i of an array cropped at its inner dimensions; strides are in numbers */
 typedef struct { int32_t nd; int64_t dims[PF_MAX_DIMS], stride[PF_MAX_DIMS]; } corner;
 static int64_t start_of(const corner *a, int64_t i) {

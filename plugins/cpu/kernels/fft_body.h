@@ -169,32 +169,47 @@ static int FFT(make_plan)(pf_ctx *c, int64_t n, FFT(plan) *f) {
 /* ---------------------------------------------------------------- lines of an array */
 typedef struct {
   const FFT(plan) *plan;
-  FFT(number) *data, *work;            /* in place; (2 * room + n) numbers per worker */
+  FFT(number) *data, *work;            /* in place; a `space` per worker */
   int64_t stride;                      /* between the numbers of a line */
   int inverse;
 } FFT(lines);
 
 static FFT(number) *FFT(space)(const FFT(plan) *f, FFT(number) *work, int32_t worker) {
-  return work + worker * (2 * f->room + f->n);
+  return work + worker * (2 * f->room + SIDE_BY_SIDE * f->n);
+}
+/* `count` lines that start beside each other at d, gathered together so that cache lines are used
+ * whole, and put back */
+static void FFT(gather)(const FFT(lines) *j, const FFT(number) *d, FFT(number) *x, int64_t count) {
+  int64_t n = j->plan->n;
+  REAL scale = j->inverse ? (REAL)1 / (REAL)n : 1;
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t b = 0; b < count; b++) {
+      FFT(number) v = d[k * j->stride + b];
+      x[b * n + k] = j->inverse ? (FFT(number)){v.im * scale, v.re * scale} : v;
+    }
+}
+static void FFT(scatter)(const FFT(lines) *j, FFT(number) *d, const FFT(number) *x, int64_t count) {
+  int64_t n = j->plan->n;
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t b = 0; b < count; b++) {
+      FFT(number) v = x[b * n + k];
+      d[k * j->stride + b] = j->inverse ? (FFT(number)){v.im, v.re} : v;
+    }
 }
 static void FFT(transform_lines)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const FFT(lines) *j = arg;
-  int64_t n = j->plan->n;
+  int64_t n = j->plan->n, count;
   FFT(number) *x = FFT(space)(j->plan, j->work, worker);
-  REAL scale = j->inverse ? (REAL)1 / (REAL)n : 1;
-  for (int64_t i = lo; i < hi; i++) {
+  for (int64_t i = lo; i < hi; i += count) {
     FFT(number) *d = j->data + i / j->stride * n * j->stride + i % j->stride;
-    for (int64_t k = 0; k < n; k++) {
-      FFT(number) v = d[k * j->stride];
-      x[k] = j->inverse ? (FFT(number)){v.im * scale, v.re * scale} : v;
-    }
-    FFT(run)(j->plan, x, x + n);
-    for (int64_t k = 0; k < n; k++)
-      d[k * j->stride] = j->inverse ? (FFT(number)){x[k].im, x[k].re} : x[k];
+    count = PF_MIN(PF_MIN(hi - i, SIDE_BY_SIDE), j->stride - i % j->stride);
+    FFT(gather)(j, d, x, count);
+    for (int64_t b = 0; b < count; b++) FFT(run)(j->plan, x + b * n, x + SIDE_BY_SIDE * n);
+    FFT(scatter)(j, d, x, count);
   }
 }
 static FFT(number) *FFT(work_for)(pf_ctx *c, const FFT(plan) *f) {
-  int64_t each = 2 * f->room + f->n;
+  int64_t each = 2 * f->room + SIDE_BY_SIDE * f->n;
   return c->host->scratch(c, (uint64_t)(each * c->host->workers(c)) * sizeof(FFT(number)), 64);
 }
 static int64_t FFT(grain)(const FFT(plan) *f) { return pf_grain(f->room * 24); }

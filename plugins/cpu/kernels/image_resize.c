@@ -164,16 +164,31 @@ static void to_float(int32_t type, const void *x, float *y, int64_t n) {
   }
 }
 
-static void filter_linear(const taps *t, const float *x, float *y, int64_t ch) {
+PF_INLINE void filter_linear(const taps *t, const float *x, float *y, int64_t ch) {
   for (int64_t i = 0; i < t->n; i++) {
     const float *p = x + t->index[2 * i] * ch, *q = x + t->index[2 * i + 1] * ch;
     float part = t->weight[2 * i + 1], *o = y + i * ch;
     for (int64_t k = 0; k < ch; k++) o[k] = p[k] + (q[k] - p[k]) * part;
   }
 }
+PF_INLINE void filter_cubic(const taps *t, const float *x, float *y, int64_t ch) {
+  for (int64_t i = 0; i < t->n; i++) {
+    const int64_t *at = t->index + 4 * i;
+    const float *w = t->weight + 4 * i, *p = x + at[0] * ch, *q = x + at[1] * ch;
+    const float *r = x + at[2] * ch, *s = x + at[3] * ch;
+    for (int64_t k = 0; k < ch; k++)
+      y[i * ch + k] = p[k] * w[0] + q[k] * w[1] + r[k] * w[2] + s[k] * w[3];
+  }
+}
 static void filter_row(const job *j, const float *x, float *y) {
   const taps *t = &j->x;
   int64_t ch = j->z.ch;
+  if (j->kind == BICUBIC) {
+    if (ch == 3) filter_cubic(t, x, y, 3);
+    else if (ch == 1) filter_cubic(t, x, y, 1);
+    else filter_cubic(t, x, y, ch);
+    return;
+  }
   if (j->kind == BILINEAR) {
     if (ch == 3) filter_linear(t, x, y, 3);
     else if (ch == 1) filter_linear(t, x, y, 1);
@@ -215,6 +230,14 @@ static void resize_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
       const float *q = filtered(j, b, j->y.index[first + 1], rows, wide, tags);
       float part = j->y.weight[first + 1];
       for (int64_t i = 0; i < n; i++) out[i] = p[i] + (q[i] - p[i]) * part;
+      continue;
+    }
+    if (j->kind == BICUBIC) {
+      const float *row[4], *w = j->y.weight + first;
+      for (int k = 0; k < 4; k++)
+        row[k] = filtered(j, b, j->y.index[first + k], rows, wide, tags);
+      for (int64_t i = 0; i < n; i++)
+        out[i] = row[0][i] * w[0] + row[1][i] * w[1] + row[2][i] * w[2] + row[3][i] * w[3];
       continue;
     }
     memset(out, 0, (size_t)n * 4);
