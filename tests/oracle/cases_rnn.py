@@ -90,6 +90,16 @@ CELLS = {
 }
 
 
+CELLS.update({
+    "dropout_lstm": lambda c: c.DropoutWrapper(
+        c.BasicLSTMCell(5), input_keep_prob=0.7, output_keep_prob=0.6, state_keep_prob=0.5, seed=3
+    ),
+    "dropout_stack": lambda c: c.DropoutWrapper(
+        c.MultiRNNCell([c.GRUCell(5), c.GRUCell(4)]), state_keep_prob=0.5, seed=9
+    ),
+})
+
+
 def _named(name, function):
     function.__name__ = name
     script(function)
@@ -301,4 +311,13 @@ def dropout_seeds(tf):
     """Kept outputs are scaled; an LSTM's memory is spared: with probability 1 nothing changes."""
     cell = cells(tf).DropoutWrapper(cells(tf).BasicLSTMCell(4), output_keep_prob=1.0,
                                     state_keep_prob=tf.constant(1.0), seed=3)
+    return solved(tf, tf.nn.dynamic_rnn(cell, inputs(tf), dtype=tf.float32))
+
+
+@script
+def dropout_variational(tf):
+    """One mask for all steps.  (Masks drawn in a loop come in no fixed order in TensorFlow.)"""
+    cell = cells(tf).DropoutWrapper(
+        cells(tf).LSTMCell(4), input_keep_prob=0.8, state_keep_prob=0.7, output_keep_prob=0.6,
+        variational_recurrent=True, input_size=4, dtype=tf.float32, seed=5)
     return solved(tf, tf.nn.dynamic_rnn(cell, inputs(tf), dtype=tf.float32))
