@@ -1,9 +1,11 @@
 """A mutex between ops, and CriticalSection built on it.
 
 Invariants
-  1. A MutexLock op completes when it has the mutex; its output is the lock, released by ConsumeMutexLock or when
+  1. A MutexLock op completes when it has the mutex; its output is the lock, released by
+  ConsumeMutexLock or when
      nobody holds it any more.
-  2. What a CriticalSection executes runs after its lock and before the lock's release, in one step or in several.
+  2. What a CriticalSection executes runs after its lock and before the lock's release, in one step
+  or in several.
 
 Example:  `cs = tf.CriticalSection();  y = cs.execute(lambda: v.assign_add(1))`.
 """

@@ -1,8 +1,11 @@
-"""Bands of diagonals: tf.matrix_diag, matrix_diag_part and matrix_set_diag with k, num_rows, padding_value and align.
+"""Bands of diagonals: tf.matrix_diag, matrix_diag_part and matrix_set_diag with k, num_rows,
+padding_value and align.
 
 Invariants
-  1. A band k = (k0, k1) is packed as [..., k1 - k0 + 1, longest], the highest diagonal first; a single k as [..., longest].
-  2. Short diagonals stand where `align` says: "RIGHT_LEFT" is right for those above the main one, left below it. The V2
+  1. A band k = (k0, k1) is packed as [..., k1 - k0 + 1, longest], the highest diagonal first; a
+  single k as [..., longest].
+  2. Short diagonals stand where `align` says: "RIGHT_LEFT" is right for those above the main one,
+  left below it. The V2
      ops have them left.
   3. Calls without these arguments make TF 1.x's ops MatrixDiag, MatrixDiagPart and MatrixSetDiag.
 
@@ -71,7 +74,8 @@ def _part_shape(op):
     low, high = _band(k)
     longest = min(dims[-2] + min(high, 0), dims[-1] - max(low, 0))
     if longest < 0 or low > high:
-        raise ValueError(f"{op.type}: k {low}, {high} is out of bounds for shape {op.inputs[0].shape}")
+        raise ValueError(f"{op.type}: k {low}, {high} is out of bounds for shape "
+                         f"{op.inputs[0].shape}")
     return TensorShape(dims[:-2] + ([] if low == high else [high - low + 1]) + [longest])
 
 

@@ -2,7 +2,8 @@
 
 Invariants
   1. `einsum` builds transposes and matrix products (matmul_ops); the op Einsum runs as one kernel.
-  2. An ellipsis stands for the dimensions that a term does not name, counted from the right; sizes of 1 broadcast.
+  2. An ellipsis stands for the dimensions that a term does not name, counted from the right; sizes
+  of 1 broadcast.
   3. A letter that occurs twice in a term walks the diagonal.
 
 Example:  `tf.einsum("...ij,...jk->...ik", a, b)`;  `tf.einsum("ii->i", a)`.
@@ -21,7 +22,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 class _Plain:
     """An equation without ellipses: terms and result as strings of letters.
 
-    `terms[i]` has a letter for each dimension of operand i; `dotted` are the letters that stand for ellipses.
+    `terms[i]` has a letter for each dimension of operand i; `dotted` are the letters that stand
+    for ellipses.
     """
 
     def __init__(self, equation, ranks, repeats=False):
@@ -140,7 +142,8 @@ def _einsum_gradient(op, dy):
     dy, plain.result = _diagonal(dy, plain.result)
     grads = []
     for k, x in enumerate(inputs):
-        others = [(t, conj(other)) for i, (t, other) in enumerate(zip(plain.terms, inputs)) if i != k]
+        others = [(t, conj(other)) for i, (t, other) in enumerate(zip(plain.terms, inputs))
+                  if i != k]
         grads.append(_gradient_by(x, plain, k, dy, others))
     return grads
 

@@ -101,7 +101,8 @@ def _inverse_permutation(perm):
     hits = logic_ops.Equal(array_ops.ExpandDims(perm, -2),
                            array_ops.ExpandDims(array_ops.range_(
                                cast_ops.cast(n, perm.dtype)), -1))
-    return reduction_ops.argmax(cast_ops.cast(hits, dtypes.int32), axis=-1, output_type=dtypes.int32)
+    hits = cast_ops.cast(hits, dtypes.int32)
+    return reduction_ops.argmax(hits, axis=-1, output_type=dtypes.int32)
 
 
 def _rows(x, index):
@@ -226,7 +227,8 @@ def logm(input, name=None):
 
 
 def matrix_rank(a, tol=None, validate_args=False, name=None):
-    """How many singular values are above `tol` (default eps max(m, n) s_max). TF: linalg.matrix_rank.
+    """How many singular values are above `tol` (default eps max(m, n) s_max). TF:
+    linalg.matrix_rank.
     a: [..., m, n] of floats -> int32 [...]. ValueError for less than two dimensions, TypeError
     for other dtypes."""
     with graph.name_scope(name, "matrix_rank", [a]):
@@ -255,7 +257,8 @@ def pinv(a, rcond=None, validate_args=False, name=None):
             limit = _tolerance(a, s, 10.0 * np.finfo(s.dtype.as_numpy_dtype).eps)
         else:
             rcond = graph.convert_to_tensor(rcond, dtype=s.dtype)
-            limit = array_ops.expand_dims(rcond, -1) * reduction_ops.reduce_max(s, -1, keepdims=True)
+            largest = reduction_ops.reduce_max(s, -1, keepdims=True)
+            limit = array_ops.expand_dims(rcond, -1) * largest
         kept = logic_ops.Select(s > limit, s, array_ops.ones_like(s) * np.inf)
         scaled = v / cast_ops.cast(array_ops.expand_dims(kept, -2), a.dtype)
         return matmul(scaled, u, adjoint_b=True)

@@ -2,7 +2,8 @@
 
 Invariants
   1. Tensors are [..., m, n]; every leading dimension is a batch.
-  2. The phase of singular vectors and eigenvectors is free; the kernels make the largest entry of each
+  2. The phase of singular vectors and eigenvectors is free; the kernels make the largest entry of
+  each
      left singular vector, or eigenvector, real and positive, and so do the references.
   3. Gradients follow Giles, "Collected matrix derivative results" (2008), with 1/0 taken as 0 where
      eigenvalues or singular values coincide.
@@ -285,7 +286,8 @@ class LogMatrixDeterminant:
     samples = [S(lit(WELL)), S(lit([WELL, np.rot90(WELL)])), S((0, 3, 3))]
 
 
-# -------------------------------------------------------------------------------- triangular systems
+# -------------------------------------------------------------------------------- triangular
+# systems
 @op("CholeskyGrad", inputs="l: T, grad: T", outputs="output: T",
     T=(dtypes.float16, dtypes.float32, dtypes.float64))
 class CholeskyGrad:
@@ -343,7 +345,8 @@ class MatrixTriangularSolve:
                S(lit([LOWER, LOWER]), (2, 3, 2)), S(lit(LOWER), (4, 3, 2)), S((0, 2, 2), (0, 2, 1))]
 
 
-# --------------------------------------------------------------------------------------- least squares
+# --------------------------------------------------------------------------------------- least
+# squares
 def _regularized(gram, l2):
     from pyflow.ops import cast_ops
     shift = cast_ops.cast(l2, gram.dtype)
@@ -355,8 +358,8 @@ def _ls_gradient(op, dx):
     x = op.outputs[0]
     dims = dims_of(a.shape)
     if dims is None or None in dims[-2:]:
-        raise ValueError(f"the gradient of '{op.name}' (MatrixSolveLs) needs a known number of rows "
-                         f"and columns, got shape {a.shape}")
+        raise ValueError(f"the gradient of '{op.name}' (MatrixSolveLs) needs a known number of "
+                         f"rows and columns, got shape {a.shape}")
     from pyflow.ops.matmul_ops import MatrixSolve
     if dims[-2] >= dims[-1]:
         gram = _regularized(matmul(a, a, adjoint_a=True), l2)
@@ -397,7 +400,8 @@ class MatrixSolveLs:
                S(lit(TALL), (3, 2), lit(0.0), fast=False), S((0, 3, 2), (0, 3, 1), lit(0.0))]
 
 
-# ------------------------------------------------------------------------------- functions of matrices
+# ------------------------------------------------------------------------------- functions of
+# matrices
 def _sqrt_gradient(op, dy):
     """G with y^H G + G y^H = dy, as a system of n^2 equations by Kronecker products."""
     from pyflow.ops import array_ops, binary_ops

@@ -1,8 +1,10 @@
-"""Places found by value, updates at places, and quantities counted: searchsorted, sort, unravel_index, histograms,
+"""Places found by value, updates at places, and quantities counted: searchsorted, sort,
+unravel_index, histograms,
 tensor_scatter_add and its like, confusion_matrix.
 
 Invariants
-  1. Searches want rising rows; of equal values LowerBound gives the first place, UpperBound the one behind the last.
+  1. Searches want rising rows; of equal values LowerBound gives the first place, UpperBound the
+  one behind the last.
   2. TensorScatter ops copy their input; repeated places are updated in order.
 
 Example:  `tf.searchsorted([1, 3, 5], [3, 4])` -> [1, 2].
@@ -40,16 +42,17 @@ def _bound(name, side, doc):
     return Bound
 
 
-LowerBound = _bound("LowerBound", "left", "Where values could be put into rising rows, before equal "
-                    "ones; no gradient. TF: LowerBound.")
-UpperBound = _bound("UpperBound", "right", "Where values could be put into rising rows, behind equal "
-                    "ones; no gradient. TF: UpperBound.")
+LowerBound = _bound("LowerBound", "left", "Where values could be put into rising rows, before "
+                    "equal ones; no gradient. TF: LowerBound.")
+UpperBound = _bound("UpperBound", "right", "Where values could be put into rising rows, behind "
+                    "equal ones; no gradient. TF: UpperBound.")
 
 
 @op("UnravelIndex", inputs="indices: Tidx, dims: Tidx", outputs="output: Tidx",
     attrs="Tidx: {int32, int64} = int32")
 class UnravelIndex:
-    """Flat places as coordinates [rank, n] (a vector for one place); no gradient. TF: UnravelIndex."""
+    """Flat places as coordinates [rank, n] (a vector for one place); no gradient. TF:
+    UnravelIndex."""
     def shape(op):
         at, dims = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
         if at is None or dims is None:
@@ -66,7 +69,8 @@ class UnravelIndex:
 @op("HistogramFixedWidth", inputs="values: T, value_range: T, nbins: int32", outputs="out: dtype",
     attrs="T: {int32, int64, float, double}, dtype: {int32, int64} = int32")
 class HistogramFixedWidth:
-    """How many values lie in each of nbins equal parts of the range, the ends included for what lies
+    """How many values lie in each of nbins equal parts of the range, the ends included for what
+    lies
     beyond; no gradient. TF: HistogramFixedWidth."""
     def shape(op):
         n = static(op.inputs[2])

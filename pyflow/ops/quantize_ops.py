@@ -53,7 +53,8 @@ class FakeQuantWithMinMaxArgs:
 
     def reference(inputs, min, max, num_bits, narrow_range):
         return _snapped(inputs, min, max, num_bits, narrow_range)
-    samples = [S(lit([[-7.0, -1.25, 0.1], [0.0, 2.5, 6.5]])), S((4,), min=-1.0, max=2.0, num_bits=3),
+    samples = [S(lit([[-7.0, -1.25, 0.1], [0.0, 2.5, 6.5]])),
+               S((4,), min=-1.0, max=2.0, num_bits=3),
                S((4,), min=-1.0, max=1.0, narrow_range=True)]
 
 

@@ -1,4 +1,5 @@
-"""The functions of tf.sparse and tf.sparse_* over the blocks of sparse_ops, and sets and edit distance.
+"""The functions of tf.sparse and tf.sparse_* over the blocks of sparse_ops, and sets and edit
+distance.
 
 Invariants
   1. A sparse argument is a SparseTensor or SparseTensorValue; anything else is a TypeError.
@@ -13,7 +14,7 @@ from pyflow.framework.graph import SparseTensor
 from pyflow.framework.sparse_values import SparseTensorValue
 from pyflow.ops import (array_ops, binary_ops, cast_ops, check_ops, control_flow_ops, gather_ops,
                         identity_ops, join_ops, logic_ops, partition_ops, reduction_ops, set_ops,
-                        sparse_ops)
+                        sparse_ops, sparse_serial_ops)
 from pyflow.ops.common import static
 from pyflow.ops.reduction_ops import one_of
 
@@ -362,7 +363,8 @@ sparse_reduce_max_sparse = _reduction(sparse_ops.SparseReduceMaxSparse, "sparse_
 
 
 def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
-    """Product of a sparse and a dense matrix, whichever comes first. TF: tf.sparse_tensor_dense_matmul.
+    """Product of a sparse and a dense matrix, whichever comes first. TF:
+    tf.sparse_tensor_dense_matmul.
     Dtypes, shapes, errors: as op SparseTensorDenseMatMul."""
     from pyflow.ops.linalg_functions import adjoint
     if isinstance(b, (SparseTensor, SparseTensorValue)):
@@ -388,13 +390,14 @@ def sparse_matmul(a, b, transpose_a=False, transpose_b=False, a_is_sparse=False,
 def serialize_sparse(sp_input, name=None, out_type=dtypes.string):
     """Three strings of a sparse tensor. TF: tf.serialize_sparse.
     Dtypes, shapes, errors: as op SerializeSparse."""
-    return sparse_ops.SerializeSparse(*_parts(sparse_input(sp_input)), out_type=out_type, name=name)
+    return sparse_serial_ops.SerializeSparse(*_parts(sparse_input(sp_input)), out_type=out_type,
+                                             name=name)
 
 
 def serialize_many_sparse(sp_input, name=None, out_type=dtypes.string):
     """[rows, 3] strings of a sparse tensor's rows. TF: tf.serialize_many_sparse.
     Dtypes, shapes, errors: as op SerializeManySparse."""
-    return sparse_ops.SerializeManySparse(*_parts(sparse_input(sp_input)), out_type=out_type,
+    return sparse_serial_ops.SerializeManySparse(*_parts(sparse_input(sp_input)), out_type=out_type,
                                           name=name)
 
 
@@ -409,14 +412,14 @@ def _deserialized(op, serialized, dtype, rank, name):
 def deserialize_sparse(serialized_sparse, dtype, rank=None, name=None):
     """The sparse tensor of [..., 3] strings. TF: io.deserialize_sparse.
     Dtypes, shapes, errors: as op DeserializeSparse."""
-    return _deserialized(sparse_ops.DeserializeSparse, serialized_sparse, dtype, rank, name)
+    return _deserialized(sparse_serial_ops.DeserializeSparse, serialized_sparse, dtype, rank, name)
 
 
 def deserialize_many_sparse(serialized_sparse, dtype, rank=None, name=None):
     """One sparse tensor of [n, 3] strings, a row from each; `rank` is a row's.
     TF: tf.deserialize_many_sparse.
     Dtypes, shapes, errors: as op DeserializeManySparse."""
-    return _deserialized(sparse_ops.DeserializeManySparse, serialized_sparse, dtype,
+    return _deserialized(sparse_serial_ops.DeserializeManySparse, serialized_sparse, dtype,
                          None if rank is None else rank + 1, name)
 
 

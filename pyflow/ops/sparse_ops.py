@@ -27,7 +27,8 @@ NONE = np.zeros((0, 2), np.int64)
 CUBE = [[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 2], [1, 1, 2]]
 
 
-# -------------------------------------------------------------------------------------- shapes, oracles
+# -------------------------------------------------------------------------------------- shapes,
+# oracles
 def _length(tensor):
     dims = dims_of(tensor.shape)
     return None if dims is None else dims[0]
@@ -105,8 +106,8 @@ class SparseReshape:
         known = int(-np.prod(new_shape)) if -1 in new_shape else 1
         sizes = [int(total // known) if d == -1 else int(d) for d in new_shape]
         flat = np.ravel_multi_index(tuple(input_indices.T), [int(d) for d in input_shape])
-        return (np.stack(np.unravel_index(flat, sizes), -1).astype(np.int64).reshape(-1, len(sizes)),
-                np.array(sizes, np.int64))
+        places = np.stack(np.unravel_index(flat, sizes), -1).astype(np.int64)
+        return places.reshape(-1, len(sizes)), np.array(sizes, np.int64)
     samples = [S(lit(PLACES), lit(SIZE), lit([2, 6])), S(lit(PLACES), lit(SIZE), lit([2, -1, 3])),
                S(lit(NONE), lit(SIZE), lit([12]))]
 
@@ -243,7 +244,8 @@ class SparseFillEmptyRowsGrad:
     def reference(reverse_index_map, grad_values):
         rest = np.delete(grad_values, reverse_index_map)
         return grad_values[reverse_index_map], rest.sum(dtype=grad_values.dtype)
-    samples = [S(lit([0, 2, 3]), (5,), types=NUMBERS), S(lit(np.zeros(0, int)), (2,), types=NUMBERS)]
+    samples = [S(lit([0, 2, 3]), (5,), types=NUMBERS),
+               S(lit(np.zeros(0, int)), (2,), types=NUMBERS)]
 
 
 # ------------------------------------------------------------------------------- two operands
@@ -296,11 +298,11 @@ def _extremum(name, ufunc, doc):
 
 
 SparseSparseMaximum = _extremum("SparseSparseMaximum", np.maximum,
-                                "The larger of two sparse tensors, absent places as 0; no gradient, "
-                                "as in TF. TF: SparseSparseMaximum.")
+                                "The larger of two sparse tensors, absent places as 0; no "
+                                "gradient, as in TF. TF: SparseSparseMaximum.")
 SparseSparseMinimum = _extremum("SparseSparseMinimum", np.minimum,
-                                "The smaller of two sparse tensors, absent places as 0; no gradient, "
-                                "as in TF. TF: SparseSparseMinimum.")
+                                "The smaller of two sparse tensors, absent places as 0; no "
+                                "gradient, as in TF. TF: SparseSparseMinimum.")
 
 
 @op("SparseTensorDenseAdd", outputs="output: T", T=NUMBERS, attrs="Tindices: {int32, int64}",
@@ -548,8 +550,10 @@ def _dense_product_gradient(op, dy):
     from pyflow.ops.matmul_ops import matmul
     a, b = (cast_ops.cast(x, dtypes.float32) for x in op.inputs)
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
-    da = matmul(b, dy, transpose_a=tb, transpose_b=True) if ta else matmul(dy, b, transpose_b=not tb)
-    db = matmul(dy, a, transpose_a=True, transpose_b=ta) if tb else matmul(a, dy, transpose_a=not ta)
+    da = (matmul(b, dy, transpose_a=tb, transpose_b=True) if ta
+          else matmul(dy, b, transpose_b=not tb))
+    db = (matmul(dy, a, transpose_a=True, transpose_b=ta) if tb
+          else matmul(a, dy, transpose_a=not ta))
     return [cast_ops.cast(g, x.dtype) for g, x in zip((da, db), op.inputs)]
 
 
@@ -574,69 +578,3 @@ class SparseMatMul:
     samples = [S((2, 3), (3, 4)), S((3, 2), (3, 4), transpose_a=True),
                S((2, 3), (4, 3), transpose_b=True),
                S((3, 2), (4, 3), transpose_a=True, transpose_b=True)]
-
-
-# ------------------------------------------------------------------------------- as strings
-@op("SerializeSparse", outputs="serialized_sparse: out_type",
-    inputs="sparse_indices: int64, sparse_values: T, sparse_shape: int64",
-    attrs="T: type, out_type: {string, variant} = string")
-class SerializeSparse:
-    """Three strings, serialized TensorProtos, of a sparse tensor. No oracle: what is read back is
-    compared. TF: SerializeSparse."""
-    def shape(op): return TensorShape([3])
-    gradient = None
-    reference = None
-    samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(NONE), (0,), lit(SIZE)),
-               S(lit(PLACES), strs(["a", "", "ccc", "d"]), lit(SIZE))]
-
-
-@op("SerializeManySparse", outputs="serialized_sparse: out_type",
-    inputs="sparse_indices: int64, sparse_values: T, sparse_shape: int64",
-    attrs="T: type, out_type: {string, variant} = string")
-class SerializeManySparse:
-    """[rows, 3] strings of the rows of a sparse tensor. No oracle: what is read back is compared.
-    TF: SerializeManySparse."""
-    def shape(op):
-        size = static(op.inputs[2])
-        return TensorShape([None if size is None or not len(size) else int(size[0]), 3])
-    gradient = None
-    reference = None
-    samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(CUBE), (5,), lit([2, 2, 3]))]
-
-
-# A sparse tensor of shape [3] with the float 1.5 at place 2, as TensorFlow writes it.
-WRITTEN = [b"\x08\x09\x12\x08\x12\x02\x08\x01\x12\x02\x08\x01\x22\x08" + (2).to_bytes(8, "little"),
-           b"\x08\x01\x12\x04\x12\x02\x08\x01\x22\x04" + np.float32(1.5).tobytes(),
-           b"\x08\x09\x12\x04\x12\x02\x08\x01\x22\x08" + (3).to_bytes(8, "little")]
-
-
-@op("DeserializeSparse", inputs="serialized_sparse: Tserialized",
-    outputs="sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
-    attrs="dtype: type, Tserialized: {string, variant} = string")
-class DeserializeSparse:
-    """The sparse tensor of [..., 3] strings; the leading dimensions come first.
-    TF: DeserializeSparse."""
-    def shape(op): return triple(None)
-    gradient = None
-
-    def reference(serialized_sparse):
-        many = serialized_sparse.ndim == 2
-        places = [[i, 2] if many else [2] for i in range(serialized_sparse.size // 3)]
-        return (np.array(places, np.int64), np.full(len(places), 1.5, np.float32),
-                np.array([len(places), 3] if many else [3], np.int64))
-    samples = [S(strs(WRITTEN), dtype=dtypes.float32),
-               S(strs([WRITTEN, WRITTEN]), dtype=dtypes.float32)]
-
-
-@op("DeserializeManySparse", inputs="serialized_sparse: string", attrs="dtype: type",
-    outputs="sparse_indices: int64, sparse_values: dtype, sparse_shape: int64")
-class DeserializeManySparse:
-    """One sparse tensor, a row from each of the [n, 3] strings. TF: DeserializeManySparse."""
-    def shape(op): return triple(None)
-    gradient = None
-
-    def reference(serialized_sparse):
-        n = len(serialized_sparse)
-        return (np.array([[i, 2] for i in range(n)], np.int64), np.full(n, 1.5, np.float32),
-                np.array([n, 3], np.int64))
-    samples = [S(strs([WRITTEN, WRITTEN]), dtype=dtypes.float32)]

@@ -1,4 +1,5 @@
-"""Segments of rows picked by index: SparseSegmentSum, Mean and SqrtN; unsorted_segment_mean and sqrt_n.
+"""Segments of rows picked by index: SparseSegmentSum, Mean and SqrtN; unsorted_segment_mean and
+sqrt_n.
 
 Invariants
   1. Row i of the picked ones is data[indices[i]], in segment segment_ids[i]; segment ids rise.
@@ -58,7 +59,8 @@ def _gradient_of(kind):
         rows = _rows_of(data)
         rest = [None] * (len(op.inputs) - 1)
         if kind == "Sum":
-            return [segment_ops.UnsortedSegmentSum(gather_ops.gather(dy, ids), indices, rows)] + rest
+            picked = gather_ops.gather(dy, ids)
+            return [segment_ops.UnsortedSegmentSum(picked, indices, rows)] + rest
         back = {"Mean": SparseSegmentMeanGrad, "SqrtN": SparseSegmentSqrtNGrad}[kind]
         return [back(dy, indices, ids, rows)] + rest
     return gradient
@@ -66,7 +68,8 @@ def _gradient_of(kind):
 
 def _family(kind, types):
     own = _gradient_of(kind)
-    what = {"Sum": "Sums", "Mean": "Means", "SqrtN": "Sums by the square root of their number"}[kind]
+    what = {"Sum": "Sums", "Mean": "Means",
+            "SqrtN": "Sums by the square root of their number"}[kind]
     name = f"SparseSegment{kind}"
 
     @op(name, inputs=PICKED, outputs="output: T", T=types,

@@ -1,4 +1,5 @@
-"""Special functions beyond unary_ops and binary_ops: gamma, beta, normal quantile, Bessel, and what is built on them.
+"""Special functions beyond unary_ops and binary_ops: gamma, beta, normal quantile, Bessel, and
+what is built on them.
 
 Invariants
   1. Element by element; kernels compute in float64 and round once.
@@ -39,16 +40,19 @@ def _igamma(a, x):
     if not (a > 0 and x >= 0):
         return math.nan
     k = max(1.0, 4.0 / a)
-    density = _integral(lambda s: np.exp(k * (a - 1) * np.log(s) - s ** k) * k * s ** (k - 1), 1e-300,
-                        x ** (1 / k))
-    return density / math.gamma(a)
+
+    def density(s):
+        return np.exp(k * (a - 1) * np.log(s) - s ** k) * k * s ** (k - 1)
+
+    return _integral(density, 1e-300, x ** (1 / k)) / math.gamma(a)
 
 
 def _betainc(a, b, x):
     if x > 0.5:
         return 1 - _betainc(b, a, 1 - x)
     k = max(1.0, 4.0 / a)
-    found = _integral(lambda s: k * s ** (k * a - 1) * (1 - s ** k) ** (b - 1), 1e-300, x ** (1 / k))
+    found = _integral(lambda s: k * s ** (k * a - 1) * (1 - s ** k) ** (b - 1), 1e-300,
+                      x ** (1 / k))
     return found * math.gamma(a + b) / (math.gamma(a) * math.gamma(b))
 
 

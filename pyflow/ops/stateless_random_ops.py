@@ -49,12 +49,14 @@ StatelessTruncatedNormal = _stateless("StatelessTruncatedNormal",
     outputs="output: dtype",
     attrs="dtype: {int32, int64}, T: {int32, int64}, Tseed: {int32, int64} = int64")
 class StatelessRandomUniformInt:
-    """Uniform integers in [minval, maxval), from a seed of two numbers. TF: StatelessRandomUniformInt.
+    """Uniform integers in [minval, maxval), from a seed of two numbers. TF:
+    StatelessRandomUniformInt.
     """
     shape = _seed_shape
     gradient = None
     reference = None
-    samples = [S(lit([2, 3]), lit([1, 2]), lit(-3), lit(10)), S(lit([0]), lit([1, 2]), lit(0), lit(5))]
+    samples = [S(lit([2, 3]), lit([1, 2]), lit(-3), lit(10)),
+               S(lit([0]), lit([1, 2]), lit(0), lit(5))]
 
 
 @op("StatelessMultinomial", inputs="logits: T, num_samples: int32, seed: Tseed",
@@ -130,7 +132,8 @@ class RandomPoissonV2:
 
 # ------------------------------------------------------------------------------- functions
 def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
-    """`shape` variates of Gamma(alpha, beta) for each element of alpha and beta. TF: tf.random_gamma."""
+    """`shape` variates of Gamma(alpha, beta) for each element of alpha and beta. TF:
+    tf.random_gamma."""
     with graph.name_scope(name, "random_gamma", [shape, alpha, beta]):
         shape = graph.convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
         alpha = graph.convert_to_tensor(alpha, name="alpha", dtype=dtype)
@@ -184,10 +187,11 @@ def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, na
 
 def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None,
                                alg="auto_select"):
-    """Normal numbers within two deviations, from a seed of two. TF: random.stateless_truncated_normal.
+    """Normal numbers within two deviations, from a seed of two. TF:
+    random.stateless_truncated_normal.
     """
-    return _scaled(StatelessTruncatedNormal, "stateless_truncated_normal", shape, seed, mean, stddev,
-                   dtype, name, alg)
+    return _scaled(StatelessTruncatedNormal, "stateless_truncated_normal", shape, seed, mean,
+                   stddev, dtype, name, alg)
 
 
 def _scaled(op_def, scope, shape, seed, mean, stddev, dtype, name, alg):

@@ -1,12 +1,17 @@
-"""Calls every op with bad arguments, in child processes: a typed error or an answer, never a crash, a hang or 1 GB.
+"""Calls every op with bad arguments, in child processes: a typed error or an answer, never a
+crash, a hang or 1 GB.
 
-    python tests/fuzz_ops/run.py --count 10000                 # make fuzz-ops: 10^4 calls of each op
-    python tests/fuzz_ops/run.py --count 1000 --sanitize       # the same under AddressSanitizer and UBSan
+    python tests/fuzz_ops/run.py --count 10000                 # make fuzz-ops: 10^4 calls of each
+    op
+    python tests/fuzz_ops/run.py --count 1000 --sanitize       # the same under AddressSanitizer
+    and UBSan
     python tests/fuzz_ops/run.py --ops Qr,Svd --count 100000 --seed 3
     python tests/fuzz_ops/run.py --again Qr 17 4               # one call alone, printed
 
-A child that dies is replaced; the new one goes on behind the fatal call. Memory is limited by RLIMIT_AS (sanitized: by
-the allocator), to 1 GB beyond what the process has before its first call. A call that takes more than HANG seconds is
+A child that dies is replaced; the new one goes on behind the fatal call. Memory is limited by
+RLIMIT_AS (sanitized: by
+the allocator), to 1 GB beyond what the process has before its first call. A call that takes more
+than HANG seconds is
 killed. Exit status 1 if there was a finding.
 """
 import argparse
@@ -55,7 +60,7 @@ class Watch:
             place, group, call, _ = self.where()
             if self.out_of_time or code == 0:
                 continue
-            if (place, group, call) == before[:3] and before[3]:     # died before the first new call
+            if (place, group, call) == before[:3] and before[3]:    # died before a new call
                 self.skip_group(place, group)
             if place >= len(self.ops):
                 break

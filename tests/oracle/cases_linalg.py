@@ -111,7 +111,11 @@ for name, shape in {"tall": (2, 5, 3), "wide": (2, 3, 5)}.items():
         normal(*b, dtype=D),
         gradient=False,
     )
-    op(f"singular_values_{name}", lambda tf, a: tf.svd(a, compute_uv=False), normal(*shape, dtype=D))
+    op(
+        f"singular_values_{name}",
+        lambda tf, a: tf.svd(a, compute_uv=False),
+        normal(*shape, dtype=D),
+    )
     op(f"pinv_{name}", lambda tf, a: tf.linalg.pinv(a), normal(*shape, dtype=D))
     op(f"rank_{name}", lambda tf, a: tf.linalg.matrix_rank(a), normal(*shape, dtype=D))
 
@@ -213,7 +217,12 @@ op(
     normal(2, 3, 4, dtype=D),
     normal(3, 4, 5, dtype=D),
 )
-op("matvec", lambda tf, a, x: tf.linalg.matvec(a, x), normal(2, 3, 4, dtype=D), normal(2, 4, dtype=D))
+op(
+    "matvec",
+    lambda tf, a, x: tf.linalg.matvec(a, x),
+    normal(2, 3, 4, dtype=D),
+    normal(2, 4, dtype=D),
+)
 op("cross", lambda tf, a, b: tf.cross(a, b), normal(2, 3, dtype=D), normal(2, 3, dtype=D))
 op("adjoint", lambda tf, a: tf.linalg.adjoint(a), complexes(2, 3, 4))
 op("trace_batch", lambda tf, a: tf.trace(a), normal(2, 3, 4, dtype=D))

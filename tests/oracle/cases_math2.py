@@ -1,4 +1,5 @@
-"""Special functions, segments, searches, scattered updates, quantisation, older forms: what cases_math leaves out."""
+"""Special functions, segments, searches, scattered updates, quantisation, older forms: what
+cases_math leaves out."""
 
 import numpy as np
 
@@ -53,7 +54,8 @@ op("population_count", lambda tf, x, y: [
     tf.raw_ops.PopulationCount(x=x)], ints(-99, 99, 6), ints(0, 8, 6))
 for flags in ({}, {"reverse": True}, {"exclusive": True}):
     op("cumulative_logsumexp_" + "_".join(flags),
-       lambda tf, x, flags=flags: tf.math.cumulative_logsumexp(x, 1, **flags), normal(3, 5, dtype=D))
+       lambda tf, x, flags=flags: tf.math.cumulative_logsumexp(x, 1, **flags),
+       normal(3, 5, dtype=D))
 op("polyval", lambda tf, x: tf.math.polyval([tf.constant(2.0), 3.0, -1.0], x), normal(4))
 op("reciprocals", lambda tf, x: [tf.math.reciprocal_no_nan(x), tf.raw_ops.Inv(x=x + 3.0)],
    value([0.0, 2.0, -4.0]))
@@ -114,7 +116,8 @@ op("sort", lambda tf, x: [
     tf.sort(x), tf.sort(x, axis=0, direction="DESCENDING"), tf.sort(x, direction="DESCENDING")],
    normal(3, 4))
 op("argsort", lambda tf, x, i: [
-    tf.argsort(x), tf.argsort(x, axis=0, direction="DESCENDING"), tf.sort(i), tf.argsort(i, stable=True)],
+    tf.argsort(x), tf.argsort(x, axis=0, direction="DESCENDING"), tf.sort(i),
+    tf.argsort(i, stable=True)],
    normal(3, 4), ints(-4, 4, 9))
 op("unravel_index", lambda tf, i: [tf.unravel_index(i, [3, 4]), tf.unravel_index(5, [2, 3])],
    ints(0, 12, 5))
@@ -147,8 +150,9 @@ for name in ("add", "sub", "max", "min"):
 op("fake_quant_args", lambda tf, x: [
     tf.fake_quant_with_min_max_args(x), tf.fake_quant_with_min_max_args(x, -1, 2, 3),
     tf.fake_quant_with_min_max_args(x, -1, 1, narrow_range=True)], normal(3, 5))
-op("fake_quant_args_gradient", lambda tf, g, x: tf.fake_quant_with_min_max_args_gradient(g, x, -1, 1),
-   normal(9), normal(9), gradient=False)
+op("fake_quant_args_gradient",
+   lambda tf, g, x: tf.fake_quant_with_min_max_args_gradient(g, x, -1, 1), normal(9), normal(9),
+   gradient=False)
 op("fake_quant_vars", lambda tf, x, a, b: [
     tf.fake_quant_with_min_max_vars(x, a, b), tf.fake_quant_with_min_max_vars(x, a, b, 4, True)],
    normal(4, 3), value(-0.7), value(1.1))
@@ -157,7 +161,8 @@ op("fake_quant_vars_gradient", lambda tf, g, x: list(tf.fake_quant_with_min_max_
 op("fake_quant_channels", lambda tf, x, a, b: tf.fake_quant_with_min_max_vars_per_channel(x, a, b),
    normal(4, 3), value([-0.5, -1.0, -0.1]), value([0.5, 0.3, 2.0]))
 op("fake_quant_channels_gradient", lambda tf, g, x: list(
-    tf.fake_quant_with_min_max_vars_per_channel_gradient(g, x, [-0.5, -1.0, -0.1], [0.5, 0.3, 2.0])),
+    tf.fake_quant_with_min_max_vars_per_channel_gradient(
+        g, x, [-0.5, -1.0, -0.1], [0.5, 0.3, 2.0])),
    normal(4, 3), normal(4, 3), gradient=False)
 op("quantize_and_dequantize", lambda tf, x: [
     tf.quantization.quantize_and_dequantize(x, -1.0, 1.0, range_given=True),

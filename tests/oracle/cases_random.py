@@ -73,7 +73,9 @@ for bits in (16, 32, 64):
         f"random_gamma_{kind}",
         lambda tf, x, kind=kind: [
             tf.random_gamma([23], tf.constant([0.3, 1.0, 5.0], kind), dtype=kind, seed=3),
-            tf.random_gamma([4], tf.constant([[2.0], [3.0]], kind), tf.constant([2.0, 0.5], kind), kind, 4),
+            tf.random_gamma(
+                [4], tf.constant([[2.0], [3.0]], kind), tf.constant([2.0, 0.5], kind), kind, 4
+            ),
         ],
     )
 op(
@@ -116,7 +118,10 @@ for kind in ("int32", "int64"):
             tf.random.stateless_uniform(SHAPE, [3, 9], -5, 100, dtype=kind),
             tf.random.stateless_multinomial([[0.0, 1.0], [2.0, -1.0]], 9, [3, 9], kind),
             tf.raw_ops.StatelessRandomUniformInt(
-                shape=SHAPE, seed=[3, 9], minval=np.dtype(kind).type(0), maxval=np.dtype(kind).type(9)
+                shape=SHAPE,
+                seed=[3, 9],
+                minval=np.dtype(kind).type(0),
+                maxval=np.dtype(kind).type(9),
             ),
         ],
     )

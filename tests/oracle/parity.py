@@ -2,8 +2,10 @@
 
     python tests/oracle/parity.py            # the counts, and the ops without a recorded case
 
-An op is compared in value if it computes an answer of some case (test_oracle.py checks the answers); in gradient if it
-lies between a float input and an output of a case whose gradients are recorded.  An op counts if both are, or if its
+An op is compared in value if it computes an answer of some case (test_oracle.py checks the
+answers); in gradient if it
+lies between a float input and an output of a case whose gradients are recorded.  An op counts if
+both are, or if its
 gradient is declined (None) and its value is.
 """
 import pathlib
