@@ -12,7 +12,7 @@
 #include "conv_operands.h"
 
 typedef struct {
-  pf_window w;                         /* first: `load` and `store` read it; its lists have 5 entries */
+  pf_window w;                         /* first: `load` reads it; its lists have 5 entries */
   int64_t stride[3], rate[3];
 } space;
 

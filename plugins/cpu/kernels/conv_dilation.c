@@ -58,8 +58,8 @@ static int64_t lowest(size_t bytes, int is_signed) {
 #define SUM(T, a, b) \
   _Generic((T)0, float: (a) + (b), double: (a) + (b), default: (T)((uint64_t)(a) + (uint64_t)(b)))
 
-/* place: the first place of the maximum of window (i, j), channel c, as an index into x and one into
- * f; the window's first where no place reaches more than the lowest number. */
+/* place: the first place of the maximum of window (i, j), channel c, as an index into x and one
+ * into f; the window's first where no place reaches more than the lowest number. */
 #define DILATION(tag, T) \
   static void forward_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
     const sizes *s = arg; \

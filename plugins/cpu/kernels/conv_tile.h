@@ -16,7 +16,7 @@
  */
 #ifndef PF_CPU_CONV_TILE_H
 #define PF_CPU_CONV_TILE_H
-/* Registers: nv * rows accumulators, nv of b (one column of it may stay in memory), one broadcast. */
+/* Registers: nv * rows accumulators, nv of b (one column may stay in memory), one broadcast. */
 #if defined(__AVX512F__)
 enum { ROW_MAX = 8 };
 PF_INLINE int row_max(int nv) { return nv == 4 ? 7 : 8; }
