@@ -48,8 +48,8 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
     TF: nn.convolution.
 
     input: [batch, *spatial, in], or [batch, in, *spatial] where data_format begins with "NC";
-    filter: [*window, in, out]; float16, bfloat16, float32 or float64. strides, dilation_rate: an int
-    per spatial dimension. Raises ValueError if both are above 1, as TF does.
+    filter: [*window, in, out]; float16, bfloat16, float32 or float64. strides, dilation_rate: an
+    int per spatial dimension. Raises ValueError if both are above 1, as TF does.
     """
     filter = one_of(filter, filters, "filter", "filters")
     rates = one_of(dilations, dilation_rate, "dilations", "dilation_rate")

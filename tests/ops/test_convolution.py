@@ -1,5 +1,5 @@
-"""Convolutions of random geometry beside sums in NumPy's float64; constant filters, which are packed
-once, beside fed ones; Winograd's form beside the plain one."""
+"""Convolutions of random geometry beside sums in NumPy's float64; constant filters, which are
+packed once, beside fed ones; Winograd's form beside the plain one."""
 import os
 import subprocess
 import sys

@@ -111,7 +111,8 @@ static const float *fewer_products(pf_ctx *c, const pf_window *s, kept_filter *k
   if (s->T == PF_FLOAT64 || !PF_ISA_NAME(pf_winograd_pays)(g) || !fewer_wanted()) return NULL;
   if (found) return found;
   const float *f = unpacked(c, s, kept);
-  mine = f ? aligned_alloc(64, (size_t)(PF_ISA_NAME(pf_winograd_size)(g) * 4 + 63) / 64 * 64) : NULL;
+  const size_t bytes = (size_t)(PF_ISA_NAME(pf_winograd_size)(g) * 4 + 63) / 64 * 64;
+  mine = f ? aligned_alloc(64, bytes) : NULL;
   if (!mine) return NULL;
   PF_ISA_NAME(pf_winograd_pack)(g, f, mine);
   if (__atomic_compare_exchange_n(&kept->fewer, &found, mine, 0, __ATOMIC_ACQ_REL,

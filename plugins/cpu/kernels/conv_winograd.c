@@ -3,16 +3,16 @@
  *
  *     y = A' [ (G f G') . (B' d B) ] A        for a tile of 4x4 outputs from 6x6 inputs d
  *
- * summed over input channels, which makes 36 matrix products [tiles, in] x [in, out].  The points of
- * interpolation are 0, +-5/8, +-3/2 and infinity: exact in binary, and with them the error of a sum
- * over 256 channels is 1.7 times that of the plain sum (root of mean squares; with the usual 0, +-1,
- * +-2 it is 3.7 times).
+ * summed over input channels, which makes 36 matrix products [tiles, in] x [in, out].  The points
+ * of interpolation are 0, +-5/8, +-3/2 and infinity: exact in binary, and with them the error of a
+ * sum over 256 channels is 1.7 times that of the plain sum (root of mean squares; with the usual 0,
+ * +-1, +-2 it is 3.7 times).
  *
  * Invariants
- *   1. Sizes alone choose this form (pf_winograd_pays) and cut the work: equal bits for any threads.
+ *   1. Sizes alone choose this form (pf_winograd_pays) and cut the work, whatever the threads.
  *   2. Filters are transformed once, in double, and packed [panel][36][in][panel width].
  *   3. What lies outside the image reads as zero; outputs outside are not written.
- * Threads: parallel_for over tiles (transform of the input), then over blocks of tiles times panels.
+ * Threads: parallel_for over tiles (input transform), then over blocks of tiles times panels.
  *
  * Sources: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015); Toom-Cook
  * interpolation with other points as in Alam et al., Winograd Convolution for Deep Neural Networks:
@@ -165,7 +165,8 @@ static void input_tasks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* The outputs of one tile for one vector of channels. */
-static void output_tile(const work *w, int64_t tile, int64_t channel, const float *m, int64_t spot) {
+static void output_tile(const work *w, int64_t tile, int64_t channel, const float *m,
+                        int64_t spot) {
   const pf_conv *g = w->g;
   const pf_epilogue *e = w->after;
   const int64_t image = tile / (w->th * w->tw), at = tile % (w->th * w->tw);
