@@ -1,5 +1,9 @@
 """How many ops are compared with TensorFlow, in value and gradient (test_oracle.py compares them)."""
-import parity
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import parity  # noqa: E402
 
 
 def test_at_least_300_ops_are_compared():
