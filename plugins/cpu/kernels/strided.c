@@ -158,6 +158,7 @@ static void read_in_order(copy_task *t) {
 }
 
 static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
+  t->stream = t->stream && dj * t->b->esize % 64 == 0; /* else lines are written in two parts */
   int64_t width = t->stream ? STREAM_COLUMNS : COLUMNS, piece = t->stream ? STREAM_PIECE : PIECE;
   t->nj = nj, t->dj = dj;
   t->piece = PF_MIN(t->n, piece * PF_MAX(1, width / nj)); /* narrow planes: as many elements */
