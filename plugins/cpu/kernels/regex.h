@@ -148,7 +148,7 @@ static const char *rx_posix_class(rx *r, const char *p) {
 static int32_t rx_escape(rx *r) {
   static const char names[] = "nrtfva", codes[] = "\n\r\t\f\v\a";
   int n;
-  if (r->at == r->end) {
+  if (r->at >= r->end) {
     r->wrong = "trailing \\";
     return 0;
   }
@@ -157,7 +157,7 @@ static int32_t rx_escape(rx *r) {
   if (named) return codes[named - names];
   if (c >= '0' && c <= '7') {          /* RE2: \1 to \7 are octal only with a digit behind */
     int32_t code = c - '0';
-    if (c != '0' && (r->at == r->end || *r->at < '0' || *r->at > '7')) r->wrong = BAD_ESCAPE;
+    if (c != '0' && (r->at >= r->end || *r->at < '0' || *r->at > '7')) r->wrong = BAD_ESCAPE;
     for (int i = 0; i < 2 && r->at < r->end && *r->at >= '0' && *r->at <= '7'; i++)
       code = code * 8 + *r->at++ - '0';
     return code;
@@ -172,7 +172,7 @@ static int32_t rx_escape(rx *r) {
       if (v < 0) break;
       code = code * 16 + v;
     }
-    if (braces && (r->at == r->end || *r->at++ != '}')) r->wrong = BAD_ESCAPE;
+    if (braces && (r->at >= r->end || *r->at++ != '}')) r->wrong = BAD_ESCAPE;
     if (!digits || (!braces && digits != 2) || code > RX_MOST_CODE) r->wrong = BAD_ESCAPE;
     return (int32_t)PF_MIN(code, RX_MOST_CODE);
   }
@@ -237,7 +237,7 @@ static int rx_flags(rx *r) {
       return 0;
     } else r->flags = on ? r->flags | bit : r->flags & ~bit;
   }
-  if (r->at == r->end) r->wrong = "missing )";
+  if (r->at >= r->end) r->wrong = "missing )";
   return r->at < r->end && *r->at++ == ':';
 }
 /* (...), r->at behind the parenthesis */
@@ -248,14 +248,14 @@ static int32_t rx_group(rx *r) {
     int named = r->end - r->at > 1 && r->at[0] == 'P' && r->at[1] == '<';
     if (named || (r->at < r->end && *r->at == '<')) {
       while (r->at < r->end && *r->at != '>') r->at++;
-      if (r->at == r->end) r->wrong = "invalid named capture group";
+      if (r->at >= r->end) r->wrong = "invalid named capture group";
       else r->at++;
       index = ++r->groups;
     } else if (!rx_flags(r)) return rx_node_add(r, (rx_node){N_EMPTY}); /* for what follows */
   } else index = ++r->groups;
   inner = rx_alternation(r);
   r->flags = flags;
-  if (r->at == r->end || *r->at != ')') r->wrong = r->wrong ? r->wrong : "missing )";
+  if (r->at >= r->end || *r->at != ')') r->wrong = r->wrong ? r->wrong : "missing )";
   else r->at++;
   if (index < 0 || index >= RX_GROUPS) return inner;
   return rx_node_add(r, (rx_node){N_GROUP, inner, 0, index});
@@ -349,7 +349,7 @@ static int32_t rx_quotation(rx *r) {   /* \Q...\E as one node; r->at behind \Q *
     int32_t code = rx_literal(r);
     node = rx_node_add(r, (rx_node){N_CAT, node, rx_set_of(r, code, code)});
   }
-  r->at += r->at < r->end ? 2 : 0;
+  r->at += r->end - r->at > 1 ? 2 : r->end - r->at;
   return node;
 }
 static int32_t rx_sequence(rx *r) {
