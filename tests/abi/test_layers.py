@@ -26,7 +26,7 @@ ALLOWED = {
     "session": OPS | {"passes", "plugins", "_executor"},
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": OPS | {"gradients", "session", "_names"},
-    "interop": GRAPH,
+    "interop": SESSION,
     "platform": SESSION,
     "tools": SESSION | {"train", "interop", "timeline"},
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
