@@ -172,7 +172,8 @@ def _is_zero(value):
 
 def matrix_diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0,
                 align="RIGHT_LEFT"):
-    """Matrices with given diagonals. TF: tf.matrix_diag."""
+    """Matrices with given diagonals. TF: tf.matrix_diag.
+    Dtypes, shapes, errors: as ops MatrixDiag and MatrixDiagV3."""
     plain = _is_zero(k) and num_rows == -1 and num_cols == -1 and _is_zero(padding_value)
     if plain:
         return diag_ops.MatrixDiag(diagonal, name=name)
@@ -182,7 +183,8 @@ def matrix_diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_va
 
 
 def matrix_diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
-    """Diagonals of matrices. TF: tf.matrix_diag_part."""
+    """Diagonals of matrices. TF: tf.matrix_diag_part.
+    Dtypes, shapes, errors: as ops MatrixDiagPart and MatrixDiagPartV3."""
     if _is_zero(k) and _is_zero(padding_value):
         return diag_ops.MatrixDiagPart(input, name=name)
     input = graph.convert_to_tensor(input)
@@ -191,7 +193,8 @@ def matrix_diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT
 
 
 def matrix_set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
-    """Matrices with diagonals replaced. TF: tf.matrix_set_diag."""
+    """Matrices with diagonals replaced. TF: tf.matrix_set_diag.
+    Dtypes, shapes, errors: as ops MatrixSetDiag and MatrixSetDiagV3."""
     if _is_zero(k):
         return diag_ops.MatrixSetDiag(input, diagonal, name=name)
     return MatrixSetDiagV3(input, diagonal, k, align=align, name=name)

@@ -87,7 +87,7 @@ def einsum(equation, *inputs, **kwargs):
 
     Reduced to transposes and matmul, operands from left to right. Raises ValueError for equations
     that do not fit the operands; an ellipsis needs operands of known rank.
-    """
+    Dtypes, shapes, errors: as ops ExpandDims, MatrixDiagPart and Squeeze."""
     name = kwargs.pop("name", None)
     kwargs.pop("optimize", None)
     if kwargs:

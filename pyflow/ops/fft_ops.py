@@ -271,12 +271,14 @@ def _shift(x, axes, sign, name):
 
 def fftshift(x, axes=None, name=None):
     """The spectrum with frequency zero in the middle of `axes` (all, by default).
-    TF: tf.signal.fftshift."""
+    TF: tf.signal.fftshift.
+    Dtypes, shapes, errors: as op Roll."""
     return _shift(x, axes, 1, name)
 
 
 def ifftshift(x, axes=None, name=None):
-    """Undoes fftshift. TF: tf.signal.ifftshift."""
+    """Undoes fftshift. TF: tf.signal.ifftshift.
+    Dtypes, shapes, errors: as op Roll."""
     return _shift(x, axes, -1, name)
 
 

@@ -211,7 +211,8 @@ def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upsca
                          try_recover_truncated=False, acceptable_fraction=1, dct_method="",
                          name=None):
     """decode_jpeg and then the window [y, x, height, width] of it. InvalidArgumentError if it is
-    not inside. TF: tf.image.decode_and_crop_jpeg."""
+    not inside. TF: tf.image.decode_and_crop_jpeg.
+    Dtypes, shapes, errors: as op DecodeAndCropJpeg."""
     return DecodeAndCropJpeg(contents, crop_window, channels=channels, ratio=ratio,
                              fancy_upscaling=fancy_upscaling,
                              try_recover_truncated=try_recover_truncated,
@@ -239,7 +240,8 @@ def decode_bmp(contents, channels=0, name=None):
 
 def decode_image(contents, channels=None, dtype=dtypes.uint8, name=None, expand_animations=True):
     """A JPEG, PNG, GIF or BMP file as [height, width, channels], a GIF with all its frames unless
-    expand_animations is false; uint8, uint16 or float32 in [0, 1]. TF: tf.image.decode_image."""
+    expand_animations is false; uint8, uint16 or float32 in [0, 1]. TF: tf.image.decode_image.
+    Dtypes, shapes, errors: as op DecodeImage."""
     from pyflow.ops.image_ops import convert_image_dtype
     with graph.name_scope(name, "decode_image"):
         wanted = dtypes.as_dtype(dtype)
@@ -252,7 +254,8 @@ def decode_image(contents, channels=None, dtype=dtypes.uint8, name=None, expand_
 
 def extract_jpeg_shape(contents, output_type=dtypes.int32, name=None):
     """[height, width, channels] of a JPEG file, from its header.
-    TF: tf.image.extract_jpeg_shape."""
+    TF: tf.image.extract_jpeg_shape.
+    Dtypes, shapes, errors: as op ExtractJpegShape."""
     return ExtractJpegShape(contents, output_type=dtypes.as_dtype(output_type), name=name)
 
 
@@ -260,7 +263,8 @@ def encode_jpeg(image, format="", quality=95, progressive=False, optimize_size=F
                 chroma_downsampling=True, density_unit="in", x_density=300, y_density=300,
                 xmp_metadata="", name=None):
     """An image, uint8 [height, width, 1 or 3], as a JPEG file; quality 0 to 100.
-    InvalidArgumentError for other shapes. TF: tf.image.encode_jpeg."""
+    InvalidArgumentError for other shapes. TF: tf.image.encode_jpeg.
+    Dtypes, shapes, errors: as op EncodeJpeg."""
     return EncodeJpeg(image, format=format, quality=quality, progressive=progressive,
                       optimize_size=optimize_size, chroma_downsampling=chroma_downsampling,
                       density_unit=density_unit, x_density=x_density, y_density=y_density,
@@ -269,7 +273,8 @@ def encode_jpeg(image, format="", quality=95, progressive=False, optimize_size=F
 
 def encode_png(image, compression=-1, name=None):
     """Images, uint8 or uint16 [..., height, width, 1 to 4 channels], as PNG files [...];
-    compression 0 to 9, or -1 for zlib's default. TF: tf.image.encode_png."""
+    compression 0 to 9, or -1 for zlib's default. TF: tf.image.encode_png.
+    Dtypes, shapes, errors: as op EncodePng."""
     image = graph.convert_to_tensor(image, name="image")
     return EncodePng(image, compression=compression, name=name)
 
@@ -284,7 +289,8 @@ def is_jpeg(contents, name=None):
 
 def adjust_jpeg_quality(image, jpeg_quality, dct_method="", name=None):
     """An RGB image written as JPEG of that quality and read again; its dtype is kept.
-    TF: tf.image.adjust_jpeg_quality."""
+    TF: tf.image.adjust_jpeg_quality.
+    Dtypes, shapes, errors: as ops DecodeJpeg and EncodeJpegVariableQuality."""
     from pyflow.ops.image_ops import convert_image_dtype
     with graph.name_scope(name, "adjust_jpeg_quality", [image]):
         image = graph.convert_to_tensor(image, name="image")
@@ -298,7 +304,8 @@ def adjust_jpeg_quality(image, jpeg_quality, dct_method="", name=None):
 
 def random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed=None):
     """adjust_jpeg_quality by a quality from [min, max). ValueError unless 0 <= min < max <= 100.
-    TF: tf.image.random_jpeg_quality."""
+    TF: tf.image.random_jpeg_quality.
+    Dtypes, shapes, errors: as ops DecodeJpeg and EncodeJpegVariableQuality."""
     from pyflow.ops import random_ops
     if not 0 <= min_jpeg_quality <= 100 or not 0 <= max_jpeg_quality <= 100:
         raise ValueError("jpeg encoding range must be between 0 and 100.")

@@ -173,7 +173,8 @@ tensor_scatter_min = _scatter_function(TensorScatterMin, "tensor_scatter_nd_min"
 
 # ------------------------------------------------------------------------------- functions
 def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, name=None):
-    """Where `values` could be put into rising rows: side "left" or "right". TF: tf.searchsorted."""
+    """Where `values` could be put into rising rows: side "left" or "right". TF: tf.searchsorted.
+    Dtypes, shapes, errors: as ops LowerBound and UpperBound."""
     if side not in ("left", "right"):
         raise ValueError("Argument `side` must be either 'right' or 'left'. "
                          f"Received: `side` = '{side}'.")
@@ -236,7 +237,8 @@ def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
 
 
 def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
-    """For each value the number of its bin. TF: tf.histogram_fixed_width_bins."""
+    """For each value the number of its bin. TF: tf.histogram_fixed_width_bins.
+    Dtypes, shapes, errors: as ops Maximum, Minimum and RealDiv."""
     with graph.name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
         x = graph.convert_to_tensor(values, name="values")
         shape = array_ops.shape(x)
@@ -254,7 +256,8 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int3
 
 def confusion_matrix(labels, predictions, num_classes=None, dtype=dtypes.int32, name=None,
                      weights=None):
-    """[n, n] counts (or sums of weights) of label i predicted as j. TF: tf.confusion_matrix."""
+    """[n, n] counts (or sums of weights) of label i predicted as j. TF: tf.confusion_matrix.
+    Dtypes, shapes, errors: as op Maximum."""
     with graph.name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
         labels, predictions = _squeezed(labels, predictions)
         labels = control_flow_ops.with_dependencies(

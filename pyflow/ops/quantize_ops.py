@@ -228,7 +228,8 @@ class QuantizeAndDequantizeV3:
 def quantize_and_dequantize(input, input_min, input_max, signed_input=True, num_bits=8,
                             range_given=False, round_mode="HALF_TO_EVEN", name=None,
                             narrow_range=False, axis=None):
-    """`input` on a grid of 2^num_bits steps. TF: quantization.quantize_and_dequantize."""
+    """`input` on a grid of 2^num_bits steps. TF: quantization.quantize_and_dequantize.
+    Dtypes, shapes, errors: as op QuantizeAndDequantizeV2."""
     if axis is not None and axis < 0:
         input = graph.convert_to_tensor(input)
         rank = input.shape.ndims

@@ -79,7 +79,8 @@ def _at_least_zero(n):
 def overlap_and_add(signal, frame_step, name=None):
     """Undoes `frame`: frames [..., n, frame_length], each frame_step after the last, added up ->
     [..., (n - 1) * frame_step + frame_length]. ValueError for a rank below 2.
-    TF: tf.signal.overlap_and_add."""
+    TF: tf.signal.overlap_and_add.
+    Dtypes, shapes, errors: as op UnsortedSegmentSum."""
     with graph.name_scope(name, "overlap_and_add", [signal, frame_step]):
         signal = graph.convert_to_tensor(signal, name="signal")
         rank = signal.shape.ndims
@@ -153,7 +154,8 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
                  name=None):
     """Signals of short-time spectra [..., frames, fft_length / 2 + 1], overlapping frames added
     up; inverse_stft_window_fn gives the window that restores the signal of `stft`.
-    ValueError for a rank below 2. TF: tf.signal.inverse_stft."""
+    ValueError for a rank below 2. TF: tf.signal.inverse_stft.
+    Dtypes, shapes, errors: as ops IRFFT and UnsortedSegmentSum."""
     with graph.name_scope(name, "inverse_stft", [stfts]):
         stfts = graph.convert_to_tensor(stfts, name="stfts")
         if stfts.shape.ndims is not None and stfts.shape.ndims < 2:
@@ -170,7 +172,8 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
 def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None):
     """The window function with which inverse_stft undoes stft: the forward window over the sum of
     its squares at all frames that meet a sample (Griffin and Lim, 1984).
-    TF: tf.signal.inverse_stft_window_fn."""
+    TF: tf.signal.inverse_stft_window_fn.
+    Dtypes, shapes, errors: as op Tile."""
     def window(frame_length, dtype):
         step, length = _known(frame_step, "frame_step"), _known(frame_length, "frame_length")
         with graph.name_scope(name, "inverse_stft_window_fn"):
@@ -289,7 +292,8 @@ def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sampl
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms, name=None):
     """Mel-frequency cepstral coefficients: the type-2 cosine transform over sqrt(2 bins), as HTK
     scales it. Any rank, the last axis of known length. TF:
-    tf.signal.mfccs_from_log_mel_spectrograms."""
+    tf.signal.mfccs_from_log_mel_spectrograms.
+    Dtypes, shapes, errors: as op Cast."""
     with graph.name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
         x = graph.convert_to_tensor(log_mel_spectrograms)
         bins = _known(_last(x), "num_mel_bins")

@@ -157,7 +157,8 @@ def _counts(data, ids, n):
 
 
 def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
-    """Means of the rows that share a segment id, 0 for none. TF: tf.unsorted_segment_mean."""
+    """Means of the rows that share a segment id, 0 for none. TF: tf.unsorted_segment_mean.
+    Dtypes, shapes, errors: as op UnsortedSegmentSum."""
     from pyflow.framework import graph
     with graph.name_scope(name, "UnsortedSegmentMean", [data, segment_ids]):
         data, ids, counts = _counts(data, segment_ids, num_segments)
@@ -166,7 +167,8 @@ def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
 
 def unsorted_segment_sqrt_n(data, segment_ids, num_segments, name=None):
     """Sums of the rows that share a segment id by the root of their number.
-    TF: tf.unsorted_segment_sqrt_n."""
+    TF: tf.unsorted_segment_sqrt_n.
+    Dtypes, shapes, errors: as ops Sqrt and UnsortedSegmentSum."""
     from pyflow.framework import graph
     with graph.name_scope(name, "UnsortedSegmentSqrtN", [data, segment_ids]):
         data, ids, counts = _counts(data, segment_ids, num_segments)

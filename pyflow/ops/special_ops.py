@@ -342,12 +342,14 @@ class CumulativeLogsumexp:
 
 # ------------------------------------------------------------------------------ functions
 def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
-    """log of the running sum of exp(x) along an axis. TF: math.cumulative_logsumexp."""
+    """log of the running sum of exp(x) along an axis. TF: math.cumulative_logsumexp.
+    Dtypes, shapes, errors: as op CumulativeLogsumexp."""
     return CumulativeLogsumexp(x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 def erfcinv(x, name=None):
-    """The inverse of the complementary error function. TF: math.erfcinv."""
+    """The inverse of the complementary error function. TF: math.erfcinv.
+    Dtypes, shapes, errors: as op Ndtri."""
     with graph.name_scope(name, "erfcinv", [x]):
         x = graph.convert_to_tensor(x, name="start")
         return -Ndtri(0.5 * x) * math.sqrt(0.5)
@@ -368,12 +370,14 @@ bessel_i1 = _unscaled(BesselI1e, "bessel_i1", 1)
 
 
 def xlog1py(x, y, name=None):
-    """x log(1 + y), and 0 where x is 0. TF: math.xlog1py."""
+    """x log(1 + y), and 0 where x is 0. TF: math.xlog1py.
+    Dtypes, shapes, errors: as op Xlog1py."""
     return Xlog1py(x, y, name=name or "xlog1py")
 
 
 def lbeta(x, name=None):
-    """log of the multivariate beta function over the last dimension. TF: tf.lbeta."""
+    """log of the multivariate beta function over the last dimension. TF: tf.lbeta.
+    Dtypes, shapes, errors: as op Lgamma."""
     with graph.name_scope(name, "lbeta", [x]):
         x = graph.convert_to_tensor(x, name="x")
         logs = reduction_ops.reduce_sum(unary_ops.Lgamma(x), axis=[-1])
@@ -381,7 +385,8 @@ def lbeta(x, name=None):
 
 
 def polyval(coeffs, x, name=None):
-    """The polynomial of the listed coefficients, highest first, at x. TF: math.polyval."""
+    """The polynomial of the listed coefficients, highest first, at x. TF: math.polyval.
+    Dtypes, shapes, errors: as op ZerosLike."""
     if not isinstance(coeffs, list):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
     with graph.name_scope(name, "polyval", [x]):
@@ -396,7 +401,8 @@ def polyval(coeffs, x, name=None):
 
 
 def reciprocal_no_nan(x, name=None):
-    """1 / x, and 0 where x is 0. TF: math.reciprocal_no_nan."""
+    """1 / x, and 0 where x is 0. TF: math.reciprocal_no_nan.
+    Dtypes, shapes, errors: as op DivNoNan."""
     with graph.name_scope(name, "reciprocal_no_nan", [x]) as scope:
         x = graph.convert_to_tensor(x, name="x")
         return binary_ops.DivNoNan(graph.convert_to_tensor(1, dtype=x.dtype.base_dtype), x,
@@ -404,7 +410,8 @@ def reciprocal_no_nan(x, name=None):
 
 
 def scalar_mul(scalar, x, name=None):
-    """A scalar times a tensor or IndexedSlices. TF: tf.scalar_mul."""
+    """A scalar times a tensor or IndexedSlices. TF: tf.scalar_mul.
+    Dtypes, shapes, errors: as op Mul."""
     scalar = graph.convert_to_tensor(scalar, dtype=x.dtype.base_dtype, name="scalar")
     if scalar.shape.ndims not in (0, None):
         raise ValueError("The input scalar must be a 0-D value. "

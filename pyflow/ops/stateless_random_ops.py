@@ -147,7 +147,8 @@ def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=
 
 
 def random_poisson(lam, shape, dtype=dtypes.float32, seed=None, name=None):
-    """`shape` Poisson variates for each rate in `lam`. TF: tf.random_poisson."""
+    """`shape` Poisson variates for each rate in `lam`. TF: tf.random_poisson.
+    Dtypes, shapes, errors: as op RandomPoissonV2."""
     with graph.name_scope(name, "random_poisson", [lam, shape]):
         shape = graph.convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
         seed1, seed2 = graph.get_seed(seed)
@@ -162,7 +163,8 @@ def _check_alg(alg):
 
 def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None,
                       alg="auto_select"):
-    """Uniform numbers in [minval, maxval), from a seed of two. TF: random.stateless_uniform."""
+    """Uniform numbers in [minval, maxval), from a seed of two. TF: random.stateless_uniform.
+    Dtypes, shapes, errors: as ops StatelessRandomUniform and StatelessRandomUniformInt."""
     _check_alg(alg)
     dtype = dtypes.as_dtype(dtype)
     if maxval is None:
@@ -180,7 +182,8 @@ def stateless_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, 
 
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None,
                      alg="auto_select"):
-    """Normal numbers from a seed of two. TF: random.stateless_normal."""
+    """Normal numbers from a seed of two. TF: random.stateless_normal.
+    Dtypes, shapes, errors: as op StatelessRandomNormal."""
     return _scaled(StatelessRandomNormal, "stateless_random_normal", shape, seed, mean, stddev,
                    dtype, name, alg)
 
@@ -189,7 +192,7 @@ def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.f
                                alg="auto_select"):
     """Normal numbers within two deviations, from a seed of two. TF:
     random.stateless_truncated_normal.
-    """
+    Dtypes, shapes, errors: as op StatelessTruncatedNormal."""
     return _scaled(StatelessTruncatedNormal, "stateless_truncated_normal", shape, seed, mean,
                    stddev, dtype, name, alg)
 
@@ -206,14 +209,16 @@ def _scaled(op_def, scope, shape, seed, mean, stddev, dtype, name, alg):
 
 def stateless_multinomial(logits, num_samples, seed, output_dtype=dtypes.int64, name=None):
     """Classes drawn with probabilities softmax(logits), from a seed of two.
-    TF: random.stateless_multinomial."""
+    TF: random.stateless_multinomial.
+    Dtypes, shapes, errors: as op StatelessMultinomial."""
     with graph.name_scope(name, "stateless_multinomial", [logits, seed]):
         logits = graph.convert_to_tensor(logits, name="logits")
         return StatelessMultinomial(logits, num_samples, seed, output_dtype=output_dtype)
 
 
 def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=None):
-    """The newer name of stateless_multinomial. TF: random.stateless_categorical."""
+    """The newer name of stateless_multinomial. TF: random.stateless_categorical.
+    Dtypes, shapes, errors: as op StatelessMultinomial."""
     return stateless_multinomial(logits, num_samples, seed, dtype, name or "stateless_categorical")
 
 

@@ -316,30 +316,35 @@ class UnicodeTranscode:
 # --------------------------------------------------------------------------------- public functions
 def string_to_hash_bucket(string_tensor=None, num_buckets=None, name=None, input=None):
     """A bucket in [0, num_buckets) for each string, int64; may differ between versions of TF. Use
-    string_to_hash_bucket_fast in new code. TF: tf.string_to_hash_bucket."""
+    string_to_hash_bucket_fast in new code. TF: tf.string_to_hash_bucket.
+    Dtypes, shapes, errors: as op StringToHashBucket."""
     words = one_of(string_tensor, input, "string_tensor", "input")
     return StringToHashBucket(words, num_buckets=num_buckets, name=name)
 
 
 def string_to_hash_bucket_fast(input, num_buckets, name=None):
     """A bucket in [0, num_buckets) for each string, int64, by FarmHash's Fingerprint64.
-    TF: tf.string_to_hash_bucket_fast."""
+    TF: tf.string_to_hash_bucket_fast.
+    Dtypes, shapes, errors: as op StringToHashBucketFast."""
     return StringToHashBucketFast(input, num_buckets=num_buckets, name=name)
 
 
 def string_to_hash_bucket_strong(input, num_buckets, key, name=None):
     """A bucket in [0, num_buckets) for each string, int64, by SipHash with `key`, two numbers, so
-    that nobody can choose strings that collide. TF: tf.string_to_hash_bucket_strong."""
+    that nobody can choose strings that collide. TF: tf.string_to_hash_bucket_strong.
+    Dtypes, shapes, errors: as op StringToHashBucketStrong."""
     return StringToHashBucketStrong(input, num_buckets=num_buckets, key=key, name=name)
 
 
 def encode_base64(input, pad=False, name=None):
-    """Strings as URL-safe Base64. TF: tf.encode_base64."""
+    """Strings as URL-safe Base64. TF: tf.encode_base64.
+    Dtypes, shapes, errors: as op EncodeBase64."""
     return EncodeBase64(input, pad=pad, name=name)
 
 
 def decode_base64(input, name=None):
-    """URL-safe Base64 decoded; InvalidArgumentError for other characters. TF: tf.decode_base64."""
+    """URL-safe Base64 decoded; InvalidArgumentError for other characters. TF: tf.decode_base64.
+    Dtypes, shapes, errors: as op DecodeBase64."""
     return DecodeBase64(input, name=name)
 
 
@@ -354,7 +359,8 @@ def decode_raw(input_bytes=None, out_type=None, little_endian=True, name=None, b
 
 
 def decode_compressed(bytes, compression_type="", name=None):
-    """Strings inflated; compression_type "ZLIB", "GZIP" or "". TF: tf.io.decode_compressed."""
+    """Strings inflated; compression_type "ZLIB", "GZIP" or "". TF: tf.io.decode_compressed.
+    Dtypes, shapes, errors: as op DecodeCompressed."""
     return DecodeCompressed(bytes, compression_type=compression_type, name=name)
 
 
@@ -381,7 +387,8 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
 def unicode_transcode(input, input_encoding, output_encoding, errors="replace",
                       replacement_char=65533, replace_control_characters=False, name=None):
     """Strings from one encoding to another; what is not well formed is an error ("strict"), left
-    out ("ignore") or replaced. TF: tf.strings.unicode_transcode."""
+    out ("ignore") or replaced. TF: tf.strings.unicode_transcode.
+    Dtypes, shapes, errors: as op UnicodeTranscode."""
     return UnicodeTranscode(input, input_encoding=input_encoding, output_encoding=output_encoding,
                             errors=errors, replacement_char=replacement_char,
                             replace_control_characters=replace_control_characters, name=name)

@@ -323,22 +323,26 @@ class StringNGrams:
 # --------------------------------------------------------------------------------- public functions
 def string_length(input, name=None, unit="BYTE"):
     """Bytes, or with unit="UTF8_CHAR" characters, of each string, int32 of the same shape.
-    TF: tf.strings.length."""
+    TF: tf.strings.length.
+    Dtypes, shapes, errors: as op StringLength."""
     return StringLength(input, unit=unit, name=name)
 
 
 def string_strip(input, name=None):
-    """Strings of any shape without blanks at their ends. TF: tf.string_strip."""
+    """Strings of any shape without blanks at their ends. TF: tf.string_strip.
+    Dtypes, shapes, errors: as op StringStrip."""
     return StringStrip(input, name=name)
 
 
 def string_lower(input, encoding="", name=None):
-    """Strings in lower case: ASCII letters, or all with encoding="utf-8". TF: tf.strings.lower."""
+    """Strings in lower case: ASCII letters, or all with encoding="utf-8". TF: tf.strings.lower.
+    Dtypes, shapes, errors: as op StringLower."""
     return StringLower(input, encoding=encoding, name=name)
 
 
 def string_upper(input, encoding="", name=None):
-    """Strings in upper case: ASCII letters, or all with encoding="utf-8". TF: tf.strings.upper."""
+    """Strings in upper case: ASCII letters, or all with encoding="utf-8". TF: tf.strings.upper.
+    Dtypes, shapes, errors: as op StringUpper."""
     return StringUpper(input, encoding=encoding, name=name)
 
 
@@ -382,7 +386,8 @@ def split(input=None, sep=None, maxsplit=-1, result_type="SparseTensor", source=
 
 def regex_replace(input, pattern, rewrite, replace_global=True, name=None):
     """Matches of the RE2 pattern, all or the first, replaced; \\0 to \\9 in the rewrite are the
-    match and its groups. InvalidArgumentError for a wrong pattern. TF: tf.regex_replace."""
+    match and its groups. InvalidArgumentError for a wrong pattern. TF: tf.regex_replace.
+    Dtypes, shapes, errors: as ops RegexReplace and StaticRegexReplace."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return StaticRegexReplace(input, pattern=pattern, rewrite=rewrite,
                                   replace_global=replace_global, name=name)
@@ -390,14 +395,16 @@ def regex_replace(input, pattern, rewrite, replace_global=True, name=None):
 
 
 def regex_full_match(input, pattern, name=None):
-    """Whether each whole string matches the RE2 pattern. TF: tf.strings.regex_full_match."""
+    """Whether each whole string matches the RE2 pattern. TF: tf.strings.regex_full_match.
+    Dtypes, shapes, errors: as ops RegexFullMatch and StaticRegexFullMatch."""
     if isinstance(pattern, (str, bytes)):
         return StaticRegexFullMatch(input, pattern=pattern, name=name)
     return RegexFullMatch(input, pattern, name=name)
 
 
 def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=None):
-    """Strings that share a segment id, joined. TF: tf.strings.unsorted_segment_join."""
+    """Strings that share a segment id, joined. TF: tf.strings.unsorted_segment_join.
+    Dtypes, shapes, errors: as op UnsortedSegmentJoin."""
     return UnsortedSegmentJoin(inputs, segment_ids, num_segments, separator=separator, name=name)
 
 
