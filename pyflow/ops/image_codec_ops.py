@@ -280,7 +280,8 @@ def encode_png(image, compression=-1, name=None):
 
 
 def is_jpeg(contents, name=None):
-    """Whether a string starts as a JPEG file does. TF: tf.image.is_jpeg."""
+    """Whether a string starts as a JPEG file does. TF: tf.image.is_jpeg.
+    contents: strings of any shape; the result is bool of that shape. Never an error."""
     from pyflow.ops import logic_ops, string_text_ops
     with graph.name_scope(name, "is_jpeg"):
         start = string_text_ops.Substr(contents, 0, 3)

@@ -153,7 +153,10 @@ def _scatter_function(op_def, name, doc):
     def scatter(tensor, indices, updates, name=None):
         return op_def(tensor, indices, updates, name=name)
     scatter.__name__ = scatter.__qualname__ = name
-    scatter.__doc__ = doc
+    scatter.__doc__ = doc + (
+        "\n    tensor: numbers of any shape; indices: int32 or int64 [..., depth]; updates: the"
+        " tensor's dtype,\n    [..., *tensor.shape[depth:]]; result: as tensor."
+        " InvalidArgumentError for places outside it, ValueError\n    for shapes that do not fit.")
     return scatter
 
 
@@ -225,13 +228,17 @@ def _sorted(values, axis, direction, of_places):
 
 
 def sort(values, axis=-1, direction="ASCENDING", name=None):
-    """Values in rising or falling order along an axis. TF: tf.sort."""
+    """Values in rising or falling order along an axis. TF: tf.sort.
+    values: real numbers of rank 1 or more; result: the same shape and dtype. ValueError for another
+    direction, a scalar, or an axis the values do not have."""
     with graph.name_scope(name, "sort"):
         return _sorted(values, axis, direction, False)
 
 
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
-    """The places that sort values along an axis, always stable. TF: tf.argsort."""
+    """The places that sort values along an axis, always stable. TF: tf.argsort.
+    values: real numbers of rank 1 or more; result: int32 of the same shape. ValueError for another
+    direction, a scalar, or an axis the values do not have."""
     with graph.name_scope(name, "argsort"):
         return _sorted(values, axis, direction, True)
 

@@ -188,7 +188,7 @@ def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None)
 
 # -------------------------------------------------------------------------------- cosine transforms
 def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
-    """Discrete cosine transform of type 1, 2, 3 or 4 of the last axis, float32 or float64.
+    """Discrete cosine transform of type 1, 2, 3 or 4 of the last axis of [..., n], float32 or float64.
 
     n crops or pads the axis; norm "ortho" makes types 2 to 4 orthonormal. ValueError for other
     types, axes and norms, and for an unknown length. TF: tf.signal.dct."""
@@ -256,7 +256,8 @@ def _dct4(x, size, norm):
 
 def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
     """The dct whose composition with `dct` of that type is a scaling (with norm "ortho", the
-    identity): types 2 and 3 change places. ValueError if n is given. TF: tf.signal.idct."""
+    identity): types 2 and 3 change places. [..., n], float32 or float64; ValueError if n is given.
+    TF: tf.signal.idct."""
     if n is not None:
         raise ValueError("idct: n is not supported")
     return dct(input, type={2: 3, 3: 2}.get(type, type), axis=axis, norm=norm, name=name or "idct")
@@ -267,7 +268,7 @@ def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sampl
                                 lower_edge_hertz=125.0, upper_edge_hertz=3800.0,
                                 dtype=dtypes.float32, name=None):
     """[num_spectrogram_bins, num_mel_bins]: triangles over the frequencies of a spectrogram,
-    equally wide in mel = 1127 ln(1 + hertz / 700).
+    equally wide in mel = 1127 ln(1 + hertz / 700); float32, or the float type `dtype`.
 
     Raises ValueError for counts or a rate that are not positive and edges that are not ordered
     below half the rate. TF: tf.signal.linear_to_mel_weight_matrix."""

@@ -33,7 +33,9 @@ def _parts(x):
 
 
 def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
-    """A SparseTensor as it is, else a tensor. TF: tf.convert_to_tensor_or_sparse_tensor."""
+    """A SparseTensor as it is, else a tensor. TF: tf.convert_to_tensor_or_sparse_tensor.
+    Shape and dtype are the value's; RuntimeError for a SparseTensor of another dtype than `dtype`,
+    errors of `convert_to_tensor` else."""
     if isinstance(value, SparseTensorValue):
         value = SparseTensor.from_value(value)
     if isinstance(value, SparseTensor):
@@ -144,7 +146,8 @@ def sparse_slice(sp_input, start, size, name=None):
 
 
 def sparse_retain(sp_input, to_retain):
-    """The values whose flag in `to_retain` [n] is true. TF: tf.sparse_retain."""
+    """The values whose flag in `to_retain` [n] is true. TF: tf.sparse_retain.
+    Any dtype; to_retain: bool, one for each of the n values, else ValueError."""
     x = sparse_input(sp_input)
     to_retain = graph.convert_to_tensor(to_retain)
     x.values.shape.with_rank_at_least(1)[:1].merge_with(to_retain.shape)
@@ -308,7 +311,8 @@ def _extremum(op, name, doc):
             indices, values = op(*_parts(a), *_parts(b), name=scope)
             return SparseTensor(indices, values, a.dense_shape)
     extremum.__name__ = extremum.__qualname__ = name
-    extremum.__doc__ = doc
+    extremum.__doc__ = doc + ("\n    Real numbers of one dtype, which the result has, in one dense"
+                              " shape; InvalidArgumentError\n    where shapes differ.")
     return extremum
 
 
@@ -344,7 +348,9 @@ def _reduction(op, name, sparse, doc):
         result = op(*_parts(x), _axis_vector(x, axis), keep_dims=keep)
         return SparseTensor(*result) if sparse else result
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = doc
+    reduce.__doc__ = doc + (
+        "\n    sp_input: numbers; the result has their dtype, and its shape without the axes, or 1"
+        " there with\n    keepdims. InvalidArgumentError for an axis outside [-rank, rank).")
     return reduce
 
 

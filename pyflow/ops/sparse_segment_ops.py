@@ -130,7 +130,9 @@ def _function(plain, counted, name):
         return counted(data, indices, segment_ids, num_segments, name=name)
     segment.__name__ = segment.__qualname__ = name
     segment.__doc__ = (plain.doc.split(" TF:")[0] + f" `num_segments`: how many segments. "
-                       f"TF: tf.{name}.")
+                       f"TF: tf.{name}.\n    data: numbers [rows, ...]; indices, segment_ids: int32 or"
+                       " int64 [n], the ids rising; result: [segments, ...],\n    data's dtype."
+                       " InvalidArgumentError for rows or ids outside, ValueError for other ranks.")
     return segment
 
 

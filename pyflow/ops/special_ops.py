@@ -361,7 +361,8 @@ def _unscaled(scaled, name, order):
             x = graph.convert_to_tensor(x, name="x")
             return unary_ops.Exp(complex_ops.abs(x)) * scaled(x)
     bessel.__name__ = bessel.__qualname__ = name
-    bessel.__doc__ = f"The modified Bessel function of order {order}. TF: math.{name}."
+    bessel.__doc__ = (f"The modified Bessel function of order {order}. TF: math.{name}."
+                      "\n    x: floats of any shape, the result the same; TypeError for other dtypes.")
     return bessel
 
 
@@ -422,7 +423,9 @@ def scalar_mul(scalar, x, name=None):
 
 
 def repeat(input, repeats, axis=None, name=None):
-    """Elements along `axis` (None: flattened), each as often as `repeats` says. TF: tf.repeat."""
+    """Elements along `axis` (None: flattened), each as often as `repeats` says. TF: tf.repeat.
+    input: any dtype, of known rank; repeats: int32 or int64, a scalar or one number for each place of
+    the axis. TypeError for other repeats, ValueError for unknown ranks and higher ones."""
     with graph.name_scope(name, "Repeat", [input]):
         data = graph.convert_to_tensor(input, name="input")
         repeats = graph.convert_to_tensor(repeats, name="repeats")

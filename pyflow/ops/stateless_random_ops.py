@@ -133,7 +133,9 @@ class RandomPoissonV2:
 # ------------------------------------------------------------------------------- functions
 def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
     """`shape` variates of Gamma(alpha, beta) for each element of alpha and beta. TF:
-    tf.random_gamma."""
+    tf.random_gamma.
+    alpha, beta: floats of `dtype` that broadcast; result: [*shape, *broadcast shape]. ValueError for
+    shapes that do not broadcast, TypeError for other dtypes."""
     with graph.name_scope(name, "random_gamma", [shape, alpha, beta]):
         shape = graph.convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
         alpha = graph.convert_to_tensor(alpha, name="alpha", dtype=dtype)
