@@ -114,3 +114,29 @@ def test_threads_do_not_change_bits():
     for others in found[1:]:
         for a, b in zip(found[0], others):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("of, args", [
+    ("float64", ["float32", "float32"]), ("float64", ["float64", "float32"]),
+    ("float32", ["float16", "float32"]), ("float32", ["float32", "int64"]),
+    ("float16", ["float32", "float16"]), ("float32", ["string", "float32"])])
+def test_fused_args_of_other_types_are_refused(of, args):
+    """TArgs is open in the signature: the kernel does not read an arg as what it is not."""
+    from pyflow.ops.fused_ops import _FusedConv2D
+    short = {"float16": "half", "float32": "float", "float64": "double"}
+    shapes = [(1, 5, 5, 3), (1, 1, 3, 5), (5,), (1, 5, 5, 5)]
+    fused = dict(fused_ops=["BiasAdd", "Add"], num_args=2, strides=[1, 1, 1, 1], padding="SAME")
+    for types, refused in (([of, of], False), (args, True)):
+        with tf.Graph().as_default(), tf.Session() as session:
+            x, w, *given = [tf.fill(shape, "1") if name == "string" else
+                            tf.cast(tf.ones(shape), name)
+                            for shape, name in zip(shapes, [of, of, *types])]
+            y = _FusedConv2D(x, w, given, [], **fused)
+            if refused:
+                wrong = next(i for i in (0, 1) if types[i] != of)
+                found = short.get(types[wrong], types[wrong])
+                what = rf"args\[{wrong}\] is {found}, expected {short[of]}"
+                with pytest.raises(tf.errors.InvalidArgumentError, match=what):
+                    session.run(y)
+            else:
+                np.testing.assert_array_equal(session.run(y), np.full(shapes[3], 5.0))

@@ -246,10 +246,20 @@ static pf_status nothing_summed(pf_ctx *c, const conv_state *s, const pf_conv_ca
   return store(c, &s->w, r);
 }
 
+/* The signature of _FusedConv2D leaves the types of args open; what the pass reads is checked. */
 static pf_status fused_init(pf_ctx *c, conv_state *s) {
   PF_TRY(pf_window_init(c, &s->w));
   if (!s->fused_ops.n && !s->num_args) return PF_OK;
-  return pf_fused_parse(c, &s->fused_ops, s->leakyrelu_alpha, s->num_args, &s->fused);
+  PF_TRY(pf_fused_parse(c, &s->fused_ops, s->leakyrelu_alpha, s->num_args, &s->fused));
+  const int32_t last = 2 + s->fused.bias + s->fused.add;
+  if (c->n_in < last)
+    return PF_INVALID(c, "fused_ops reads %d args, the node has %d inputs behind input and filter",
+                      last - 2, c->n_in - 2);
+  for (int32_t i = 2; i < last; i++)
+    if (c->in_type[i] != s->w.T)
+      return PF_INVALID(c, "args[%d] is %s, expected %s, the type of input and filter: cast it",
+                        i - 2, pf_type_name(c->in_type[i]), pf_type_name(s->w.T));
+  return PF_OK;
 }
 
 #define OPTIONAL(S, name, kind) \
