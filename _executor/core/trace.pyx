@@ -66,8 +66,8 @@ cdef extern from "pf_trace.h" nogil:
 
 cdef pf_a64 trace_ids
 cdef pf_a32 lanes_lock
-cdef pf_trace_lane lanes[4096]
-cdef int32_t n_lanes
+cdef pf_trace_lane* lanes                     # lanes_lock; kept until the process ends
+cdef int32_t n_lanes, lanes_room
 cdef pf_a32 cache_lock
 cdef pf_trace_chunk* cached_chunks            # cache_lock
 cdef int32_t n_cached
@@ -130,7 +130,7 @@ cdef public int32_t pf_trace_lanes(pf_trace_lane* out, int32_t room) noexcept no
     cdef int32_t n
     pf_spin_lock(&lanes_lock)
     n = n_lanes
-    if room > 0:
+    if room > 0 and n > 0:
         memcpy(out, lanes, sizeof(pf_trace_lane) * <size_t>min(n, room))
     pf_spin_unlock(&lanes_lock)
     return n
@@ -155,17 +155,23 @@ cdef public void pf_trace_clock(int64_t* ticks, int64_t* ns) noexcept nogil:
 
 # ---------------------------------------------------------------- records
 cdef int32_t new_lane() noexcept nogil:
-    """A number for this thread; when all are taken, the last one is shared."""
-    global n_lanes
+    """A number for this thread; when all are taken, or memory is, the last one is shared."""
+    global n_lanes, lanes, lanes_room
     cdef int32_t lane
+    cdef void* more
     pf_spin_lock(&lanes_lock)
     lane = n_lanes
-    if lane < PF_MAX_TRACE_LANES:
+    if lane == lanes_room and lane < PF_MAX_TRACE_LANES:
+        more = realloc(lanes, sizeof(pf_trace_lane) * <size_t>(2 * lane + 16))
+        if more != NULL:
+            lanes = <pf_trace_lane*>more
+            lanes_room = 2 * lane + 16
+    if lane < min(lanes_room, PF_MAX_TRACE_LANES):
         lanes[lane].thread = pf_thread_number()
         pf_thread_name(lanes[lane].name)
         n_lanes += 1
     else:
-        lane = PF_MAX_TRACE_LANES - 1
+        lane = max(lane - 1, 0)
     pf_spin_unlock(&lanes_lock)
     return lane
 
