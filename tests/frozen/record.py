@@ -1,4 +1,4 @@
-"""TensorFlow builds, freezes and answers the programs of models.py: NAME.pb and answers.npz.
+"""TensorFlow builds, freezes and answers the programs of frozen_models.py: NAME.pb and answers.npz.
 
     .venv-tf/bin/python tests/frozen/record.py
 
@@ -19,7 +19,7 @@ import tensorflow as tf2  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
 from tensorflow.python.framework import convert_to_constants  # noqa: E402
 
-import models  # noqa: E402
+import frozen_models as models  # noqa: E402
 
 
 def record(name, function):

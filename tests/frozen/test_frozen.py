@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
 
-import models  # noqa: E402
+import frozen_models as models  # noqa: E402
 import pyflow as tf  # noqa: E402
 
 ANSWERS = np.load(HERE / "answers.npz")
