@@ -35,6 +35,7 @@ from pyflow.passes.node import is_ref
 
 OP = "_FusedElementwise"
 SMALL, MANY = 32, 4                 # elements; nodes: below both, a program gains nothing
+MAX_LARGE = 6                       # inputs of a program that are not small: all live until it runs
 STREAMED = 8 << 20                  # bytes of a result that its kernel stores past the caches
 _FLOATS = frozenset((dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16))
 _OF_INTS = frozenset("""Abs Neg Sign Square Relu Relu6 Add AddV2 AddN Sub Mul Maximum Minimum
@@ -162,11 +163,19 @@ def _join(group, node):
     more = {e for e in node.inputs if e not in edges}
     if len(edges) - 1 + len(more) > MAX_INPUTS or length > MAX_INSTRUCTIONS:
         return False
+    if sum(map(_is_large, edges)) - 1 + sum(map(_is_large, more)) > MAX_LARGE:
+        return False
     edges.remove((node, 0))
     edges.update(more)
     group.members.add(node)
     group.length = length
     return True
+
+
+def _is_large(edge):
+    """True unless the tensor is known to be small."""
+    dims = _dims(*edge)
+    return dims is None or None in dims or math.prod(dims) > SMALL
 
 
 def _dims(node, index):

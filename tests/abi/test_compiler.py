@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 import pyflow as tf
 from pyflow import _executor, plugins
 
+# The compiler is to see the nodes: pyflow's own element-wise programs would be made before.
+PLAIN = tf.ConfigProto()
+PLAIN.graph_options.rewrite_options.remapping = 2       # RewriterConfig.OFF
 ON, FAILS, RUN_FAILS, COMPILED, DECLINED, RELEASED = range(6)
 EXAMPLES = int(os.environ.get("PYFLOW_TEST_EXAMPLES", 50))
 
@@ -30,7 +33,7 @@ def library(build_plugin):
 
 
 def knob(what, value=-1):
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default(), tf.Session(config=PLAIN) as session:
         return int(session.run(plugins.op("jit.Knob")(what=what, set=value)))
 
 
@@ -71,7 +74,7 @@ def both(fetches, feeds=None, repeat=2, **config):
     out = []
     for on in (0, 1):
         knob(ON, on)
-        with tf.Session(**config) as session:
+        with tf.Session(config=PLAIN, **config) as session:
             found, plan = counted(session, fetches, feeds)
             for _ in range(repeat - 1):
                 found = session.run(fetches, feeds)
@@ -100,7 +103,7 @@ def test_a_chain_becomes_one_instruction():
     x = tf.placeholder(tf.float32, [6, 10])
     found, grouped, saved = both(chain(x, 20), {x: VALUE})
     assert grouped >= 20 and saved == grouped - 1
-    with tf.Session() as session:
+    with tf.Session(config=PLAIN) as session:
         _, plan = counted(session, chain(x, 3), {x: VALUE})
         assert "Group(" in plan.explain() and "by test.jit" in plan.explain()
         stats = {}
@@ -128,7 +131,7 @@ def test_a_path_out_and_back_divides_a_group():
     d = c * a
     found, grouped, _ = both(d, {x: VALUE})
     assert grouped == 4
-    with tf.Session() as session:
+    with tf.Session(config=PLAIN) as session:
         assert counted(session, d, {x: VALUE})[1].counts()["groups"] == 2
 
 
@@ -162,7 +165,7 @@ def test_control_edges():
         c = b - 1.0
     for on in (0, 1):
         knob(ON, on)
-        with tf.Session() as session:
+        with tf.Session(config=PLAIN) as session:
             session.run(tf.global_variables_initializer())
             found, seen = session.run([c, after], {x: VALUE})
             np.testing.assert_array_equal(found, (VALUE + 1) * 2 - 1)
@@ -249,7 +252,7 @@ def test_training_is_unchanged():
                 h = tf.maximum(tf.matmul(h, w) * 0.9 + 0.01, 0.1 * tf.matmul(h, w))
             loss = tf.reduce_mean(tf.square(h - y) * 0.5 + tf.square(h) * 0.01)
             step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
-            with tf.Session() as session:
+            with tf.Session(config=PLAIN) as session:
                 session.run(tf.global_variables_initializer())
                 losses.append(
                     [session.run([loss, step], {x: data, y: target})[0] for _ in range(5)]
@@ -265,14 +268,14 @@ def test_failures_name_the_group():
     knob(FAILS, 1)
     try:
         with (
-            tf.Session() as session,
+            tf.Session(config=PLAIN) as session,
             pytest.raises(tf.errors.InternalError, match="test asked") as caught,
         ):
             session.run(y, {x: VALUE})
     finally:
         knob(FAILS, 0)
     assert "'first'" in str(caught.value) and "test.jit" in str(caught.value)
-    with tf.Session() as session:
+    with tf.Session(config=PLAIN) as session:
         knob(RUN_FAILS, 1)
         try:
             with pytest.raises(tf.errors.DataLossError, match="test asked") as caught:
@@ -289,7 +292,7 @@ def test_programs_are_released():
     del PLANS[:]
     gc.collect()
     compiled, released = knob(COMPILED), knob(RELEASED)
-    with tf.Session() as session:
+    with tf.Session(config=PLAIN) as session:
         session.run((x + 1.0) * 2.0, {x: VALUE})
     del session, PLANS[:]
     gc.collect()
@@ -380,7 +383,7 @@ def test_compiling_stays_linear():
     times = []
     for on in (0, 1):
         knob(ON, on)
-        with tf.Session() as session:
+        with tf.Session(config=PLAIN) as session:
             start = time.perf_counter()
             session.run(fetch, {x: np.ones(4)})
             times.append(time.perf_counter() - start)

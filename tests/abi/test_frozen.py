@@ -95,7 +95,9 @@ def test_the_frozen_graph_has_no_variables_and_runs_in_a_session(frozen):
     with tf.Graph().as_default():
         (logits,) = tf.import_graph_def(graph_def, return_elements=["scores:0"], name="")
         with tf.Session() as session:
-            np.testing.assert_array_equal(session.run(logits, {"x:0": images}), wanted)
+            found = session.run(logits, {"x:0": images})
+    # constant weights are packed and fused with what follows: the same sums in another order
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

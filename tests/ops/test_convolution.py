@@ -96,8 +96,8 @@ def test_fewer_products_cost_little_accuracy(image, out, padding):
 
 def test_winograd_can_be_turned_off():
     code = f"import test_convolution as t; a, b = t.errors(*{WINOGRAD[0]!r}); assert a == b, (a, b)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=os.path.dirname(__file__),
-                   env={**os.environ, "PYFLOW_CPU_WINOGRAD": "0"}, timeout=120)
+    env = {**os.environ, "PYFLOW_CPU_WINOGRAD": "0", "PYTHONPATH": os.path.dirname(__file__)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env, timeout=120)
 
 
 def test_threads_do_not_change_bits():

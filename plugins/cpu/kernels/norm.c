@@ -197,11 +197,9 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
   PF_TRY(norm_open(c, s, x, &p));
   PF_TRY(check_channels(c, 1, "scale", p.c));
   PF_TRY(check_channels(c, 2, "offset", p.c));
-  if (!s->training || s->average != 1.0) {
-    if (!s->training || (s->average > 0 && s->average < 1)) {
-      PF_TRY(check_channels(c, 3, "mean", p.c));
-      PF_TRY(check_channels(c, 4, "variance", p.c));
-    }
+  if (!s->training || (s->average > 0 && s->average != 1.0)) {
+    PF_TRY(check_channels(c, 3, "mean", p.c));
+    PF_TRY(check_channels(c, 4, "variance", p.c));
   }
   DLTensor *y = c->host->output(c, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
