@@ -270,3 +270,14 @@ def test_training_an_unrolled_lstm_learns():
         for _ in range(150):
             session.run(step)
         assert session.run(loss) < 0.1
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0, 1e38])
+def test_batch_norm_reads_no_running_mean_that_is_empty(factor):
+    from pyflow.ops.norm_ops import FusedBatchNorm
+    with tf.Graph().as_default(), tf.Session() as session:
+        ones, empty = tf.ones([3]), tf.zeros([0])
+        y = FusedBatchNorm(tf.ones([2, 2, 2, 3]), ones, ones, empty, empty,
+                           exponential_avg_factor=factor)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="mean must have"):
+            session.run(list(y))
