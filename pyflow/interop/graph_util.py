@@ -8,6 +8,8 @@ Pure functions from GraphDef to GraphDef; only `convert_variables_to_constants` 
 once, to read values.
 """
 
+import numpy as np
+
 from pyflow.framework import dtypes
 
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
@@ -124,6 +126,21 @@ def _read_as_identity(node, dtype):
     return made
 
 
+def _gather_of_constant(node, dtype):
+    """[the axis, GatherV2] in place of a ResourceGather, along the axis behind its batch dimensions."""
+    from pyflow.framework import protos
+
+    batch_dims = node.attr["batch_dims"].i
+    axis = _constant(f"{node.name}/axis", np.int32(batch_dims), dtypes.int32)
+    made = protos.NodeDef(name=node.name, op="GatherV2", device=node.device)
+    made.input.extend([node.input[0], node.input[1], axis.name, *node.input[2:]])
+    made.attr["Tparams"].type = dtype.as_datatype_enum
+    made.attr["Tindices"].CopyFrom(node.attr["Tindices"])
+    made.attr["Taxis"].type = dtypes.int32.as_datatype_enum
+    made.attr["batch_dims"].i = batch_dims
+    return [axis, made]
+
+
 def _values(session, chosen):
     """Current values of the variables, read in one step."""
     fetches = {}
@@ -183,11 +200,11 @@ def convert_variables_to_constants(
             and (handle := _handle(nodes, node.input[0])) is not None
             and handle.name in values
         ):
-            if node.op != "ReadVariableOp":
-                raise NotImplementedError(
-                    f"node '{node.name}': cannot freeze {node.op}; read the variable and gather from that"
-                )
-            made.append(_read_as_identity(node, dtypes.as_dtype(handle.attr["dtype"].type)))
+            dtype = dtypes.as_dtype(handle.attr["dtype"].type)
+            if node.op == "ResourceGather":
+                made.extend(_gather_of_constant(node, dtype))
+            else:
+                made.append(_read_as_identity(node, dtype))
         else:
             made.append(node)
     return _like(graph_def, made)

@@ -74,3 +74,20 @@ def test_command_line(name, tmp_path):
     assert done.returncode == 0, done.stderr
     check(np.load(tmp_path / "found.npz")["out0:0"], name, 0)
     assert "MatMul" in done.stdout and "critical path" in done.stdout
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_an_embedding_freezes(use_resource):
+    """A variable that is gathered from, by reference or as a resource (ResourceGather)."""
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        variable = tf.Variable(table, use_resource=use_resource)
+        ids = tf.placeholder(tf.int32, [None], name="ids")
+        tf.identity(tf.nn.embedding_lookup(variable, ids) * 2, name="y")
+        session.run(tf.global_variables_initializer())
+        frozen = tf.graph_util.convert_variables_to_constants(
+            session, graph.as_graph_def(), ["y"])
+    assert not {n.op for n in frozen.node} & {"VarHandleOp", "VariableV2", "ResourceGather"}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(frozen, name="")
+        np.testing.assert_array_equal(session.run("y:0", {"ids:0": [3, 0]}), table[[3, 0]] * 2)

@@ -6,6 +6,7 @@
  * Threads: one per call.
  */
 #include "common.h"
+#include "float_at.h"
 
 typedef struct { double min, max; int64_t num_bits; int32_t narrow_range; } fake_state;
 typedef struct { float low, high, step; } grid;
@@ -125,22 +126,6 @@ typedef struct {
   double input_min, input_max;
   pf_str round_mode;
 } qd_state;
-static double get(const DLTensor *t, int32_t type, int64_t i) {
-  switch (type) {
-    case PF_FLOAT64: return PF_DATA(const double, t)[i];
-    case PF_FLOAT32: return PF_DATA(const float, t)[i];
-    case PF_FLOAT16: return pf_from_half(PF_DATA(const uint16_t, t)[i]);
-    default: return pf_from_bf16(PF_DATA(const uint16_t, t)[i]);
-  }
-}
-static void put(DLTensor *t, int32_t type, int64_t i, double v) {
-  switch (type) {
-    case PF_FLOAT64: PF_DATA(double, t)[i] = v; break;
-    case PF_FLOAT32: PF_DATA(float, t)[i] = (float)v; break;
-    case PF_FLOAT16: PF_DATA(uint16_t, t)[i] = pf_to_half((float)v); break;
-    default: PF_DATA(uint16_t, t)[i] = pf_to_bf16((float)v);
-  }
-}
 /* One slice of `n` elements, `step` apart in runs of `inner`: float32 arithmetic for float32, as TF's. */
 typedef struct { double low, high, scale, inverse; } qd_range;
 static qd_range qd_fit(const qd_state *s, double min, double max, int32_t type) {

@@ -7,25 +7,10 @@
  * Threads: one per call.
  */
 #include "common.h"
+#include "float_at.h"
 
 enum { SUM, MEAN, SQRT_N };
 
-static double get(const DLTensor *t, int32_t type, int64_t i) {
-  switch (type) {
-    case PF_FLOAT64: return PF_DATA(const double, t)[i];
-    case PF_FLOAT32: return PF_DATA(const float, t)[i];
-    case PF_FLOAT16: return pf_from_half(PF_DATA(const uint16_t, t)[i]);
-    default: return pf_from_bf16(PF_DATA(const uint16_t, t)[i]);
-  }
-}
-static void put(DLTensor *t, int32_t type, int64_t i, double v) {
-  switch (type) {
-    case PF_FLOAT64: PF_DATA(double, t)[i] = v; break;
-    case PF_FLOAT32: PF_DATA(float, t)[i] = (float)v; break;
-    case PF_FLOAT16: PF_DATA(uint16_t, t)[i] = pf_to_half((float)v); break;
-    default: PF_DATA(uint16_t, t)[i] = pf_to_bf16((float)v);
-  }
-}
 static double share(int op, int64_t count) {
   return op == SUM ? 1.0 : op == MEAN ? 1.0 / (double)count : 1.0 / sqrt((double)count);
 }
