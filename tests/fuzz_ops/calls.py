@@ -2,10 +2,9 @@
 
 Invariants
   1. A call is its address: (seed, op, group, number) gives the same node and the same feeds in
-  every process.
+     every process.
   2. A group is one node (types and attributes chosen, some of them odd) behind placeholders of
-  unknown shape; its
-     calls differ in what is fed.
+     unknown shape; its calls differ in what is fed.
 
     for call in range(50):
         feeds = group.feeds(call)
@@ -136,9 +135,8 @@ def _odd_attribute(rng, attr, value):
 
 
 class Group:
-    """One node and the calls of it. `build()` may raise ValueError or TypeError: the schema, or
-    the shape function,
-    has refused it."""
+    """One node and the calls of it.  `build()` may raise ValueError or TypeError: the schema, or
+    the shape function, has refused it."""
 
     def __init__(self, op, seed, number):
         self.op, self.seed, self.number = op, seed, number

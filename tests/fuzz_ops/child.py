@@ -2,11 +2,9 @@
 
     python tests/fuzz_ops/child.py STATE OPS COUNT SEED [limit in MB]
 
-STATE is a small file, mapped: four int64s that say which call is under way (place of the op,
-group, call, finished
-calls). After a crash run.py starts another child, which goes on behind the call that is written
-there. Printed: one
-line for each finding, `FOUND op group call: what`.
+STATE is a small file, mapped: four int64s that say which call is under way (place of the op, group,
+call, finished calls).  After a crash run.py starts another child, which goes on behind the call
+that is written there.  Printed: one line for each finding, `FOUND op group call: what`.
 """
 import mmap
 import pathlib

@@ -1,20 +1,19 @@
 """Calls every op with bad arguments, in child processes: a typed error or an answer, never a
 crash, a hang or 1 GB.
 
-    python tests/fuzz_ops/run.py --count 10000                 # make fuzz-ops: 10^4 calls of each
-    op
-    python tests/fuzz_ops/run.py --count 1000 --sanitize       # the same under AddressSanitizer
-    and UBSan
+    python tests/fuzz_ops/run.py --count 10000                 # make fuzz-ops: so many of each op
+    python tests/fuzz_ops/run.py --count 1000 --sanitize       # under AddressSanitizer and UBSan
     python tests/fuzz_ops/run.py --ops Qr,Svd --count 100000 --seed 3
     python tests/fuzz_ops/run.py --again Qr 17 4               # one call alone, printed
 
-A child that dies is replaced; the new one goes on behind the fatal call. Memory is limited by
-RLIMIT_AS (sanitized: by
-the allocator), to 1 GB beyond what the process has before its first call. A call that takes more
-than HANG seconds is
-killed. Exit status 1 if there was a finding.
+The CPU plugin picks the best instruction set there is; PYFLOW_CPU_ISA=baseline or avx2 in the
+environment fuzzes another one's kernels.  A child that dies is replaced; the new one goes on behind
+the fatal call.  Memory is limited by RLIMIT_AS (sanitized: by the allocator), to 1 GB beyond what
+the process has before its first call.  A call that takes more than HANG seconds is killed.  Exit
+status 1 if there was a finding.
 """
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -43,10 +42,10 @@ def report_of(log):
 class Watch:
     """One child after another, until all calls of `ops` are made."""
 
-    def __init__(self, folder, ops, count, seed, env, megabytes, until):
+    def __init__(self, folder, name, ops, count, seed, env, megabytes, until):
         self.ops, self.count, self.seed = ops, count, seed
         self.env, self.megabytes, self.until = env, megabytes, until
-        self.state, self.log = folder / "state", folder / "log"
+        self.state, self.log = folder / f"state_{name}", folder / f"log_{name}"
         self.state.write_bytes(struct.pack("4q", 0, 0, -1, 0) + bytes(32))
         self.findings, self.out_of_time = [], False
 
@@ -131,7 +130,7 @@ def sanitized(folder):
     sys.path.insert(0, str(HERE.parent / "fuzz"))
     import sanitize
     folder.mkdir(parents=True, exist_ok=True)
-    tree = sanitize.build(folder, "address", "baseline")
+    tree = sanitize.build(folder, "address", "all")
     env = sanitize.environment(folder, tree, "address")
     env["ASAN_OPTIONS"] = ("detect_leaks=0:halt_on_error=1:abort_on_error=1:handle_segv=1"
                            ":allocator_may_return_null=1:detect_stack_use_after_return=0"
@@ -161,7 +160,7 @@ def again(op, group, call, seed):
         print(session.make_callable(list(outputs), placeholders)(*made.feeds(int(call))))
 
 
-def main(count, seed, ops, sanitize, keep, minutes, part):
+def main(count, seed, ops, sanitize, keep, minutes, part, jobs):
     folder = pathlib.Path(keep or tempfile.mkdtemp(prefix="pyflow-fuzz-ops-"))
     folder.mkdir(parents=True, exist_ok=True)
     env = sanitized(folder / "sanitized") if sanitize else dict(os.environ)
@@ -170,11 +169,14 @@ def main(count, seed, ops, sanitize, keep, minutes, part):
     first, parts = (int(n) for n in part.split("/"))
     names = names[first::parts]
     until = time.monotonic() + minutes * 60 if minutes else None
-    watch = Watch(folder, names, count, seed, env, 0 if sanitize else MEGABYTES, until)
-    findings = watch.run()
-    place, _, _, done = watch.where()
-    print(f"{min(place, len(names))} of {len(names)} ops, {done} calls, {len(findings)} findings"
-          + (" (out of time)" if watch.out_of_time else ""))
+    watches = [Watch(folder, f"{part.replace('/', '_')}_{job}", names[job::jobs], count, seed, env,
+                     0 if sanitize else MEGABYTES, until) for job in range(jobs)]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        findings = sum(pool.map(Watch.run, watches), [])
+    tried = sum(min(watch.where()[0], len(watch.ops)) for watch in watches)
+    done = sum(watch.where()[3] for watch in watches)
+    print(f"{tried} of {len(names)} ops, {done} calls, {len(findings)} findings"
+          + (" (out of time)" if any(watch.out_of_time for watch in watches) else ""))
     return 1 if findings else 0
 
 
@@ -187,6 +189,7 @@ if __name__ == "__main__":
     parser.add_argument("--keep", help="a folder to work in, which stays")
     parser.add_argument("--minutes", type=float, help="stop then")
     parser.add_argument("--part", default="0/1", help="I/N: every N-th op from the I-th on")
+    parser.add_argument("--jobs", type=int, default=1, help="children at a time")
     parser.add_argument("--again", nargs=3, metavar=("OP", "GROUP", "CALL"))
     arguments = vars(parser.parse_args())
     one = arguments.pop("again")
