@@ -40,7 +40,7 @@ import pathlib, sys
 sys.path.insert(0, {str(HERE)!r})
 import run
 run.HERE, run.HANG = pathlib.Path({str(tmp_path)!r}), 4
-sys.exit(run.main(8, 0, "Neg,Abs", False, {str(tmp_path)!r}, None, "0/1"))
+sys.exit(run.main(8, 0, "Neg,Abs", False, {str(tmp_path)!r}, None, "0/1", 1))
 """
     done = subprocess.run([sys.executable, "-c", driver], capture_output=True, text=True,
                           timeout=300)
