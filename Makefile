@@ -53,8 +53,8 @@ sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --count $(or $(COUNT),10000)
 
 fuzz-ops: .venv/installed-tests
-	$(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --sanitize
+	$(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --jobs 2
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --sanitize --jobs 2
 
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py
