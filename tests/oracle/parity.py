@@ -2,10 +2,10 @@
 
     python tests/oracle/parity.py            # the counts, and the ops without a recorded case
 
-An op is compared in value if it computes an answer of some case (test_oracle.py checks the
-answers); in gradient if it
-lies between a float input and an output of a case whose gradients are recorded.  An op counts if
-both are, or if its
+An op is compared in value if it is run for an answer of some case: it lies above an output or, in
+a script, above something a session of the script fetched (test_oracle.py checks the answers).  It
+is compared in gradient if it lies between a float input and an output of a case whose gradients
+are recorded, or if a script asked for its gradient function.  An op counts if both are, or if its
 gradient is declined (None) and its value is.
 """
 import pathlib
@@ -20,6 +20,7 @@ if str(HERE) not in sys.path:
 import cases  # noqa: E402
 import pyflow as tf  # noqa: E402
 from pyflow.framework.op import registered_ops  # noqa: E402
+from pyflow.gradients import backprop  # noqa: E402
 
 
 def answered():
@@ -31,14 +32,15 @@ def answered():
     return names
 
 
-def _above(tensors):
-    """The ops that compute these tensors."""
-    found, pending = set(), [t.op for t in tensors]
+def _above(found_at):
+    """The ops that these tensors and operations need, control inputs and the backward edges of
+    loops included."""
+    found, pending = set(), [getattr(x, "op", x) for x in found_at]
     while pending:
         op = pending.pop()
         if op not in found:
             found.add(op)
-            pending.extend(t.op for t in op.inputs)
+            pending.extend([t.op for t in op.inputs] + list(op.control_inputs))
     return found
 
 
@@ -51,10 +53,46 @@ def _below(graph, inputs):
     return found
 
 
+def _leaves(graph, fetches):
+    """The operations and tensors in what a script fetches."""
+    if isinstance(fetches, dict):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        return [leaf for part in fetches for leaf in _leaves(graph, part)]
+    try:
+        return [graph.as_graph_element(fetches)]
+    except (TypeError, ValueError):  # sparse tensors: their parts are
+        return [t for t in vars(fetches).values() if isinstance(t, tf.Tensor)]
+
+
+class _Watch:
+    """Within it, sessions and the gradient code tell which op types they were asked for."""
+
+    def __enter__(self):
+        self.values, self.gradients = set(), set()
+        self.run, self.lookup = tf.Session.run, backprop.get_gradient_function
+
+        def run(session, fetches, *args, **kwargs):
+            above = _above(_leaves(session.graph, fetches))
+            self.values |= {op.type for op in above}
+            return self.run(session, fetches, *args, **kwargs)
+
+        def lookup(op):
+            self.gradients.add(op.type)
+            return self.lookup(op)
+
+        tf.Session.run, backprop.get_gradient_function = run, lookup
+        return self
+
+    def __exit__(self, *error):
+        tf.Session.run, backprop.get_gradient_function = self.run, self.lookup
+
+
 def compared():
     """(op types compared in value, op types compared in gradient)."""
     values, gradients, names = set(), set(), answered()
-    for case in cases.load_all()[0]:
+    ops, scripts = cases.load_all()
+    for case in ops:
         if case.name not in names:
             continue
         with tf.Graph().as_default() as graph:
@@ -64,6 +102,11 @@ def compared():
             if grads:
                 smooth = [x for x in inputs if x.dtype.is_floating or x.dtype.is_complex]
                 gradients |= {op.type for op in forward & _below(graph, smooth)}
+    for name in sorted(names & set(scripts)):
+        with tf.Graph().as_default(), _Watch() as seen:
+            scripts[name](tf)
+        values |= seen.values
+        gradients |= seen.gradients
     return values, gradients
 
 
