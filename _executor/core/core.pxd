@@ -544,6 +544,7 @@ cdef extern from "pf_core.h" nogil:
         pf_tensor* value
         int32_t type, ndim
         int64_t* dims
+        int32_t planned
     ctypedef struct pf_resource:
         pf_object base
         pf_type type

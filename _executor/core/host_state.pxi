@@ -182,6 +182,8 @@ cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil
     t = pf_tensor_handle(take)
     if t == NULL:
         return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a handle")
+    if c.ctx.out_type[o] == PF_VARIANT:
+        t.type = PF_VARIANT
     set_slot(c, o, t)
     return PF_OK
 
@@ -290,6 +292,8 @@ cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
     t = pf_tensor_of(c.ins[i])
     if not t.flags & PF_T_HANDLE or t.m.dl_tensor.data == NULL:
         return pf_fail(ctx, PF_INVALID_ARGUMENT, b"the input is not a resource handle")
+    if (<pf_object*>t.m.dl_tensor.data).kind == PF_OBJ_VARIABLE and lock_of(c, <pf_variable*>t.m.dl_tensor.data) >= 0:
+        return pf_fail(ctx, PF_INTERNAL, b"resource_delete of a variable this call has locked")
     return pf_state_delete(c.plan.state, <pf_object*>t.m.dl_tensor.data)
 
 cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) noexcept nogil:

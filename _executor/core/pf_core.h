@@ -314,6 +314,7 @@ typedef struct pf_variable {
   pf_tensor *value;             /* NULL: uninitialised */
   int32_t type, ndim;           /* ndim -1: any shape */
   int64_t *dims;                /* -1: any */
+  int32_t planned, pad;         /* plans hold it: deleting takes its value away, the object stays */
 } pf_variable;
 typedef struct pf_resource { pf_object base; pf_type type; void *obj; int32_t scope, pad; } pf_resource; /* type: full-size copy */
 

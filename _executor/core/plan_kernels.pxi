@@ -219,6 +219,7 @@ cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
         anything.ndim = -1          # version 1 writes an unknown shape as a scalar's
     if pf_state_variable(c.plan.state, info.container, name, t.type, anything, &v, c.err):
         return pf_comp_fail(c, i, c.err.code, NULL)
+    v.planned = 1
     h = pf_tensor_handle(<pf_object*>v)
     if h == NULL:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory")

@@ -225,12 +225,27 @@ cdef pf_status no_memory(pf_str name, pf_error* err) noexcept nogil:
                         <int>(name.len if name.len < 400 else 400), name.data)
 
 
+cdef pf_status take_value_away(pf_variable* v) noexcept nogil:
+    """An unset variable counts as not there, as where each step looks variables up by name."""
+    cdef pf_tensor* value
+    pthread_mutex_lock(&v.lock)
+    value = v.value
+    v.value = NULL
+    pthread_mutex_unlock(&v.lock)
+    if value == NULL:
+        return PF_NOT_FOUND
+    pf_tensor_unref(value)
+    return PF_OK
+
+
 cdef public pf_status pf_state_delete(pf_state* s, pf_object* o) noexcept nogil:
     cdef Container* c
     cdef Entry* e = NULL
     cdef Entry** at
     if o.name == NULL:
         return PF_NOT_FOUND
+    if o.kind == PF_OBJ_VARIABLE and (<pf_variable*>o).planned:
+        return take_value_away(<pf_variable*>o)
     c = container_of(s, pf_str_of(o.container))
     if c == NULL:
         return PF_RESOURCE_EXHAUSTED

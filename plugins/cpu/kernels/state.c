@@ -7,6 +7,7 @@
  *   3. A Ref output is the Ref input forwarded: the same variable, not a copy of its value.
  * Threads: compute is concurrent; the host's lock orders writers of one variable.
  */
+#include "bytes.h"
 #include "common.h"
 
 typedef struct { int32_t T, flag; int64_t limit; } assign_state;
@@ -132,6 +133,27 @@ static pf_status destroy_resource(pf_ctx *c, const void *state) {
   return r == PF_NOT_FOUND && s->flag ? PF_OK : r;
 }
 
+/* ------------------------------------------------- TemporaryVariable, DestroyTemporaryVariable
+ * A variable of a name that no other step, frame or iteration has; the session's end takes what a
+ * failed step left behind. */
+typedef struct { int32_t dtype, pad; pf_shape shape; pf_str var_name; } temporary_state;
+
+static pf_status temporary(pf_ctx *c, const void *state) {
+  const temporary_state *s = state;
+  pf_bytes name = {0};
+  pf_str frame = {0}, own = s->var_name.len ? s->var_name : c->host->node_name(c), nowhere = {0};
+  int64_t iteration = c->host->frame_iter(c, &frame);
+  pf_bytes_printf(&name, "temporary %" PRId64 ":%" PRId64 ":", c->step, iteration);
+  pf_bytes_add(&name, frame.data, frame.len);
+  pf_bytes_text(&name, ":");
+  pf_bytes_add(&name, own.data, own.len);
+  pf_status r = name.failed
+                    ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a variable's name")
+                    : c->host->var_handle(c, 0, nowhere, (pf_str){name.data, name.n}, s->dtype,
+                                          s->shape);
+  pf_bytes_free(&name);
+  return r;
+}
 /* The value is read, then the container forgets the variable. */
 static pf_status destroy_temporary(pf_ctx *c, const void *state) {
   (void)state;
@@ -160,5 +182,9 @@ const pf_kernel *const state_kernels[] = {
           PF_ATTR(assign_state, PF_ATTR_INT, limit)),
     ENTRY("VariableShape", "out_type=int32|int64", variable_shape, TYPE("out_type")),
     ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
+    PF_CPU("TemporaryVariable", NULL, .state_size = sizeof(temporary_state), .compute = temporary,
+           .attrs = PF_ATTRS(PF_ATTR(temporary_state, PF_ATTR_TYPE, dtype),
+                             PF_ATTR(temporary_state, PF_ATTR_SHAPE, shape),
+                             PF_ATTR(temporary_state, PF_ATTR_STRING, var_name))),
     ENTRY("DestroyTemporaryVariable", NULL, destroy_temporary, TYPE("T")),
     NULL};
