@@ -337,7 +337,7 @@ cdef extern from "pf_core.h" nogil:
         int64_t n, chunk
         pf_a64 next
         pf_a32 inside, joined
-        int32_t whole
+        int32_t whole, polls
         pf_step* step
         pf_loop* next_loop
     ctypedef struct pf_worker:
@@ -368,7 +368,8 @@ cdef extern from "pf_core.h" nogil:
         pf_post* slow_tail
         pthread_cond_t slow_cond
         int32_t slow_threads, slow_idle, slow_queued
-        pf_a32 n_posts, idle, waiting_callers, stop
+        pf_a32 n_posts, idle, lanes_used, waiting_callers, stop
+        int64_t spin_ns
         int32_t seeded
         uint64_t seed
         pf_a64 seeded_steps
@@ -387,7 +388,7 @@ cdef extern from "pf_core.h" nogil:
     void pf_pool_wait(pf_worker*, int64_t) noexcept
     void pf_pool_step_over(pf_step*) noexcept
     enum:
-        PF_FOR_POLLS, PF_FOR_WHOLE
+        PF_FOR_POLLS, PF_FOR_WHOLE, PF_FOR_UNLOCKED
     int32_t pf_for_how(const pf_call*) noexcept
     pf_status pf_pool_for(pf_pool*, pf_step*, int32_t, int64_t, int64_t, pf_range_fn, void*) noexcept
     pf_status pf_pool_post(pf_pool*, int32_t, void (*)(void*) noexcept nogil, void*) noexcept

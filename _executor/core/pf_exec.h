@@ -408,7 +408,8 @@ typedef struct pf_loop {            /* one parallel_for in progress */
   pf_a64 next;
   pf_a32 inside;                    /* helpers working on it */
   pf_a32 joined;                    /* worker indices given out */
-  int32_t whole, pad;               /* runs to its end though the step is cancelled */
+  int32_t whole;                    /* runs to its end though the step is cancelled */
+  int32_t polls;                    /* its step's caller, where it joins, looks at signals and the deadline */
   pf_step *step;
   struct pf_loop *next_loop;
 } pf_loop;
@@ -435,13 +436,15 @@ typedef struct pf_pool {
   pf_item *inject;                  /* lock: completed asynchronous items */
   pf_a32 n_inject;
   pf_loop *loops;                   /* lock */
-  pf_a32 n_loops;
+  pf_a32 n_loops;                   /* with chunks left */
   pf_post *posts, *posts_tail;      /* lock */
   pf_a32 n_posts;
   pf_post *slow, *slow_tail;        /* lock: the BLOCKING lane */
   pthread_cond_t slow_cond;
   int32_t slow_threads, slow_idle, slow_queued, pad;
   pf_a32 idle;                      /* pool threads asleep */
+  pf_a32 lanes_used;                /* lanes from here on were never taken */
+  int64_t spin_ns;                  /* how long who finds nothing looks before it sleeps, at most */
   pf_a32 waiting_callers;
   pf_a32 stop;
   int32_t seeded;                   /* PYFLOW_SCHEDULE: one thread, which takes what is ready in an order drawn from `seed` */
@@ -458,7 +461,8 @@ void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread
 pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job that only gives back and ends a call; NULL */
 pf_item *pf_schedule_next(pf_worker *w);                /* seeded pools: the next item; NULL: nothing is ready or under way */
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
-void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time */
+void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time;
+                                                         * meanwhile it helps with the step's loops */
 void pf_pool_step_over(pf_step *s);                     /* the step is done: wakes its caller */
 pf_status pf_pool_for(pf_pool *p, pf_step *s, int32_t how, int64_t n, int64_t grain,
                       void (*fn)(void *, int64_t, int64_t, int32_t), void *arg); /* how: pf_for_how */
@@ -468,12 +472,14 @@ pf_pool *pf_default_pool(void);
 void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block and whatever became ready privately */
 
 /* How a call's parallel_for runs.  POLLS: on the thread that called run, it looks at signals and the deadline; not with a
- * variable locked, for signal handlers are Python and may run steps.  WHOLE: it updates a variable, and does not stop halfway. */
-enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2 };
+ * variable locked, for signal handlers are Python and may run steps.  UNLOCKED: so does that thread where it joins a loop
+ * that runs elsewhere.  WHOLE: it updates a variable, and does not stop halfway. */
+enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2, PF_FOR_UNLOCKED = 4 };
 static inline int32_t pf_for_how(const pf_call *c) {
-  int32_t how = !c->deferred && c->worker && c->worker->step ? PF_FOR_POLLS : 0;
+  int32_t how = c->deferred ? 0 : PF_FOR_UNLOCKED;
+  if (how && c->worker && c->worker->step) how |= PF_FOR_POLLS;
   for (int32_t k = 0; k < c->n_lent; k++)
-    if ((c->lent[k].kind & 255) == 3) how = (how & ~PF_FOR_POLLS) | (c->lent[k].kind >> 8 ? PF_FOR_WHOLE : 0);
+    if ((c->lent[k].kind & 255) == 3) how = c->lent[k].kind >> 8 ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
   return how;
 }
 static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOCK_MONOTONIC */

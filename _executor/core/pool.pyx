@@ -1,18 +1,22 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
 """Threads: one pool for work between and inside kernels.
 
-A pool of n threads is n - 1 threads of its own and the caller of each step.  Callers work on their own step only; pool
+A pool of n threads is n - 1 threads of its own and the caller of each step.  Callers work on their own step only, pool
 threads on any.  Everybody owns a LANE, a heap of stealable items (expensive blocks); what is cheap stays in the worker's
 private heap.  Finished asynchronous calls come in through the injector.
 
-    find work: own lane -> injector -> other lanes -> (pool threads) parallel_for loops -> posts -> sleep
+    find work: own lane -> injector -> other lanes -> parallel_for loops (pool_loops.pxi) -> (pool threads) posts -> sleep
 
 Wake chaining: who publishes wakes one sleeper, and who was woken and finds more work wakes the next; so a burst of
 items starts all threads in log time without a broadcast.  A sleeper announces itself (`idle`), then looks once more;
 a publisher publishes, then looks at `idle`: one of the two sees the other.
 
 A thread in parallel_for runs chunks of that loop only: stealing a block there could want a variable's lock its own
-thread holds.  Idle threads do not spin: they look a few hundred times, then sleep.
+thread holds.
+
+To sleep and be woken costs 50 us and more on a virtual machine, about as long as the gaps between kernels.  So who finds
+nothing looks on for a while before it sleeps: SPIN_NS at most, and less each time that looking did not pay (the gap was
+longer), down to SPIN_LEAST_NS.  A pool with more threads than processors starts at SPIN_LEAST_NS.
 
 fork: the child has none of the threads.  pthread_atfork counts generations; the first step in the child rebuilds locks
 and threads.
@@ -23,7 +27,9 @@ from core cimport *
 from exec_api cimport *
 
 cdef enum:
-    SPINS = 300
+    SPIN_NS = 200000
+    SPIN_LEAST_NS = 10000
+    LOOKS = 16                      # between two looks at the clock
     MAX_SLOW = 16
 
 cdef extern from "<sched.h>" nogil:
@@ -53,6 +59,8 @@ cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
     if pf_a32_cas(&fork_hooked, 0, 1):
         pthread_atfork(NULL, NULL, after_fork)
     p.n = max(1, min(threads, PF_MAX_LANES // 2))
+    pf_a32_store(&p.lanes_used, p.n)
+    p.spin_ns = SPIN_NS if p.n <= usable_processors() else SPIN_LEAST_NS
     p.fork_gen = fork_generation
     pf_a32_store(&p.refs, 1)
     pthread_mutex_init(&p.lock, NULL)
@@ -191,6 +199,11 @@ cdef void start_threads(pf_pool* p) noexcept nogil:
         pf_a32_store(&p.started, 1)
     pthread_mutex_unlock(&p.lock)
 
+cdef void note_lane(pf_pool* p, int32_t used) noexcept nogil:
+    cdef int32_t now = pf_a32_load_rlx(&p.lanes_used)
+    while now < used and not pf_a32_cas(&p.lanes_used, now, used):
+        now = pf_a32_load_rlx(&p.lanes_used)
+
 cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexcept nogil:
     cdef int32_t i
     if p.fork_gen != fork_generation:
@@ -206,6 +219,7 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
             if pf_a32_load_rlx(p.lane_taken + i) == 0 and pf_a32_cas(p.lane_taken + i, 0, 1):
                 caller.lane = p.lanes + i
                 caller.id = i
+                note_lane(p, i + 1)
                 break
 
 cdef public void pf_pool_end(pf_worker* caller) noexcept nogil:
@@ -226,51 +240,66 @@ cdef bint anything(pf_pool* p) noexcept nogil:
     cdef int32_t i
     if pf_a32_load(&p.n_inject) or pf_a32_load(&p.n_loops) or pf_a32_load(&p.n_posts):
         return True
-    for i in range(PF_MAX_LANES):
+    for i in range(pf_a32_load(&p.lanes_used)):
         if pf_a32_load(&p.lanes[i].n):
             return True
     return False
 
+cdef bint run_something(pf_worker* w, bint* woken) noexcept nogil:
+    """One item, loop or post, if there is any."""
+    cdef pf_pool* p = w.pool
+    cdef pf_item* item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
+    if item != NULL:
+        if woken[0]:
+            woken[0] = False
+            if anything(p):
+                wake_one(p)
+        pf_run_item(w, item)
+        return True
+    return pf_pool_join(p, NULL) or run_post(p)
+
+cdef void sleep(pf_pool* p) noexcept nogil:
+    pthread_mutex_lock(&p.lock)
+    pf_a32_add_sc(&p.idle, 1)
+    pf_fence()
+    if not anything_locked(p) and not pf_a32_load(&p.stop):
+        pthread_cond_wait(&p.cond, &p.lock)
+    pf_a32_add_sc(&p.idle, -1)
+    pthread_mutex_unlock(&p.lock)
+
+cdef bint look_for_work(pf_pool* p, int64_t began, int64_t spin_ns) noexcept nogil:
+    """True: there may be some.  False: it was looked for long enough."""
+    cdef int32_t i
+    while pf_now_ns() - began <= spin_ns:
+        for i in range(LOOKS):
+            if anything(p) or pf_a32_load_rlx(&p.stop):
+                return True
+            pf_cpu_relax()
+    return False
+
 cdef void work(pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
-    cdef pf_item* item
-    cdef int32_t spins = 0
+    cdef int64_t spin_ns = p.spin_ns, began = 0
     cdef bint woken = False
     while not pf_a32_load_rlx(&p.stop):
-        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
-        if item != NULL:
-            if woken:
-                woken = False
-                if anything(p):
-                    wake_one(p)
-            pf_run_item(w, item)
-            spins = 0
+        if run_something(w, &woken):
+            began = 0
             continue
-        if join_loop(p) or run_post(p):
-            spins = 0
-            continue
-        spins += 1
-        if spins < SPINS:
-            pf_cpu_relax()
-            continue
-        pthread_mutex_lock(&p.lock)
-        pf_a32_add_sc(&p.idle, 1)
-        pf_fence()
-        if not anything_locked(p) and not pf_a32_load(&p.stop):
-            pthread_cond_wait(&p.cond, &p.lock)
-        pf_a32_add_sc(&p.idle, -1)
-        pthread_mutex_unlock(&p.lock)
-        spins = SPINS // 2
-        woken = True
+        if began == 0:
+            began = pf_now_ns()
+        if not look_for_work(p, began, spin_ns):
+            sleep(p)
+            woken = True
+            spin_ns = p.spin_ns if pf_now_ns() - began < p.spin_ns else max(spin_ns // 2, <int64_t>SPIN_LEAST_NS)
 
 cdef bint anything_locked(pf_pool* p) noexcept nogil:
-    """Like anything, but a loop that takes no more helpers does not keep a thread awake.  Lock held."""
+    """Like anything, but a loop that takes no more threads does not keep one awake.  Lock held."""
     cdef int32_t i
     if pf_a32_load(&p.n_inject) or pf_a32_load(&p.n_posts):
         return True
-    if open_loop(p) != NULL:
+    if open_loop(p, NULL) != NULL:
         return True
-    for i in range(PF_MAX_LANES):
+    for i in range(pf_a32_load(&p.lanes_used)):
         if pf_a32_load(&p.lanes[i].n):
             return True
     return False
@@ -367,7 +396,7 @@ cdef pf_item* take_from_lane(pf_lane* lane, pf_step* only) noexcept nogil:
 cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
     cdef pf_item* item
-    cdef int32_t i
+    cdef int32_t i, used
     if w.lane != NULL:
         item = take_from_lane(w.lane, w.step)
         if item != NULL:
@@ -375,8 +404,9 @@ cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
     item = take_injected(p, w.step)
     if item != NULL or p.n == 1:
         return item
-    for i in range(PF_MAX_LANES):
-        item = take_from_lane(p.lanes + (w.id + 1 + i) % PF_MAX_LANES, w.step)
+    used = pf_a32_load(&p.lanes_used)
+    for i in range(used):
+        item = take_from_lane(p.lanes + (w.id + 1 + i) % used, w.step)
         if item != NULL:
             return item
     return NULL
@@ -387,13 +417,13 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
     cdef int32_t i, k
     cdef pf_lane* lane
     cdef bint found = False
-    if pf_a32_load(&w.step.done) or pf_a32_load(&w.step.n_posts):
+    if pf_a32_load(&w.step.done) or pf_a32_load(&w.step.n_posts) or open_loop(w.pool, w) != NULL:
         return True
     while item != NULL:
         if item.slab.step.leader == w.step:
             return True
         item = item.next
-    for i in range(PF_MAX_LANES):
+    for i in range(pf_a32_load(&w.pool.lanes_used)):
         lane = w.pool.lanes + i
         if pf_a32_load(&lane.n):
             pf_spin_lock(&lane.lock)
@@ -403,14 +433,32 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
             pf_spin_unlock(&lane.lock)
     return found
 
+cdef bint caller_looks(pf_worker* caller, int64_t until_ns) noexcept nogil:
+    """True: its step has something for it, or it helped with a loop.  False: it was looked for long enough."""
+    cdef pf_pool* p = caller.pool
+    cdef pf_step* s = caller.step
+    cdef bint found
+    cdef int32_t i
+    until_ns = min(until_ns, pf_now_ns() + (p.spin_ns if p.n > 1 else SPIN_LEAST_NS))
+    while True:
+        for i in range(LOOKS):
+            if pf_a32_load(&s.done) or pf_a32_load(&s.n_posts) or pf_pool_join(p, caller):
+                return True
+            pf_cpu_relax()
+        if anything(p):
+            pthread_mutex_lock(&p.lock)
+            found = caller_has_work(caller)
+            pthread_mutex_unlock(&p.lock)
+            if found:
+                return True
+        if pf_now_ns() >= until_ns:
+            return False
+
 cdef public void pf_pool_wait(pf_worker* caller, int64_t until_ns) noexcept nogil:
     cdef pf_pool* p = caller.pool
     cdef pf_step* s = caller.step
-    cdef int32_t i
-    for i in range(SPINS):
-        if pf_a32_load(&s.done) or pf_a32_load(&p.n_inject):
-            return
-        pf_cpu_relax()
+    if caller_looks(caller, until_ns):
+        return
     pthread_mutex_lock(&p.lock)
     pf_a32_store(&s.caller_waits, 1)
     pf_a32_add_sc(&p.waiting_callers, 1)
@@ -438,109 +486,7 @@ cdef public void pf_pool_step_over(pf_step* s) noexcept nogil:
     pthread_mutex_unlock(&p.lock)
 
 include "schedule.pxi"
-
-# ---------------------------------------------------------------- parallel_for
-cdef pf_loop* open_loop(pf_pool* p) noexcept nogil:
-    """A loop with chunks left that takes another helper.  Lock held."""
-    cdef pf_loop* l = p.loops
-    while l != NULL:
-        if pf_a64_load_rlx(&l.next) < l.n and pf_a32_load_rlx(&l.joined) < p.n:
-            return l
-        l = l.next_loop
-    return NULL
-
-cdef void run_chunks(pf_loop* l, int32_t worker, bint polls) noexcept nogil:
-    """Between chunks a cancelled step is noticed; its caller's thread looks at signals and the deadline too."""
-    cdef int64_t lo
-    while True:
-        lo = pf_a64_add(&l.next, l.chunk)
-        if lo >= l.n:
-            return
-        if l.whole or not pf_a32_load_rlx(&l.step.cancelled):
-            l.fn(l.arg, lo, min(lo + l.chunk, l.n), worker)
-            if polls:
-                pf_step_poll(l.step)
-
-cdef pf_status for_alone(pf_step* s, int32_t how, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
-    """Without helpers."""
-    cdef int64_t lo = 0
-    while lo < n:
-        fn(arg, lo, min(lo + chunk, n), 0)
-        lo += chunk
-        if lo < n and not how & PF_FOR_WHOLE and (
-                pf_step_poll(s) if how & PF_FOR_POLLS else pf_a32_load_rlx(&s.cancelled)):
-            return PF_CANCELLED
-    return PF_OK
-
-cdef bint join_loop(pf_pool* p) noexcept nogil:
-    cdef pf_loop* l
-    cdef int32_t worker
-    if pf_a32_load(&p.n_loops) == 0:
-        return False
-    pthread_mutex_lock(&p.lock)
-    l = open_loop(p)
-    if l != NULL:
-        pf_a32_add(&l.inside, 1)
-        worker = pf_a32_add(&l.joined, 1)
-    pthread_mutex_unlock(&p.lock)
-    if l == NULL:
-        return False
-    run_chunks(l, worker, False)
-    pf_a32_add(&l.inside, -1)
-    return True
-
-cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t how, int64_t n, int64_t grain, pf_range_fn fn,
-                                  void* arg) noexcept nogil:
-    cdef pf_loop l
-    cdef pf_loop** at
-    cdef int64_t chunks
-    cdef int32_t spins = 0
-    if n <= 0:
-        return PF_OK
-    grain = max(grain, 1)
-    chunks = (n + grain - 1) // grain
-    if chunks == 1:
-        fn(arg, 0, n, 0)
-        return PF_OK
-    if p.n == 1:
-        return for_alone(s, how, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
-    if p.fork_gen != fork_generation:
-        rebuild(p)
-    if not pf_a32_load(&p.started):
-        start_threads(p)
-    memset(&l, 0, sizeof(l))
-    l.fn = fn
-    l.arg = arg
-    l.n = n
-    l.chunk = grain * max(<int64_t>1, chunks // (8 * p.n))
-    l.step = s
-    l.whole = how & PF_FOR_WHOLE
-    pf_a32_store_rlx(&l.joined, 1)
-    pthread_mutex_lock(&p.lock)
-    l.next_loop = p.loops
-    p.loops = &l
-    pf_a32_add(&p.n_loops, 1)
-    if pf_a32_load(&p.idle) > 0:
-        if chunks > 2 and p.n > 2:
-            pthread_cond_broadcast(&p.cond)
-        else:
-            pthread_cond_signal(&p.cond)
-    pthread_mutex_unlock(&p.lock)
-    run_chunks(&l, 0, how & PF_FOR_POLLS)
-    pthread_mutex_lock(&p.lock)
-    at = &p.loops
-    while at[0] != &l:
-        at = &at[0].next_loop
-    at[0] = l.next_loop
-    pf_a32_add(&p.n_loops, -1)
-    pthread_mutex_unlock(&p.lock)
-    while pf_a32_load(&l.inside):
-        spins += 1
-        if spins < 4000:
-            pf_cpu_relax()
-        else:
-            sched_yield()
-    return PF_CANCELLED if pf_a32_load_rlx(&s.cancelled) and not l.whole else PF_OK
+include "pool_loops.pxi"
 
 # ---------------------------------------------------------------- posts
 cdef bint run_post(pf_pool* p) noexcept nogil:

@@ -45,6 +45,18 @@ def test_parallel_for_uses_the_pool(timing):
         np.testing.assert_array_equal(four.run(many, {x: fed}), fed + 2)
 
 
+def test_both_threads_work_on_every_kernel_of_a_chain(timing):
+    """Also where a pool thread took the kernel: then the caller of the step helps with its loop."""
+    x = tf.constant(np.zeros(16, np.float32))
+    chain = [x]
+    for _ in range(30):
+        chain.append(timing("Workers")(chain[-1]))
+    with tf.Session(threads=2) as session:
+        shares = [np.mean(worker) for worker in session.run(chain[1:])]
+    shared = sum(0 < share < 1 for share in shares)
+    assert shared >= 27, f"two threads worked on {shared} of 30 kernels; share of the second: {shares}"
+
+
 def test_steps_of_one_session_run_at_once(timing):
     x = tf.placeholder(tf.float32, [])
     y = timing("Sleep")(x * 2.0, ms=40)

@@ -43,6 +43,17 @@ static pf_status spread_compute(pf_ctx *c, const void *s) {
   memcpy(y->data, c->in[0]->data, (size_t)pf_numel(y) * 4);
   return c->host->parallel_for(c, pf_numel(y), 64, add_one, y->data);
 }
+static void note_worker(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  float *y = arg;
+  for (int64_t i = lo; i < hi; i++) y[i] = (float)worker;
+  usleep(300);
+}
+static pf_status workers_compute(pf_ctx *c, const void *s) {
+  (void)s;
+  DLTensor *y = pf_output_like(c, 0, c->in[0]);
+  if (!y) return PF_RESOURCE_EXHAUSTED;
+  return c->host->parallel_for(c, pf_numel(y), 1, note_worker, y->data);
+}
 static pf_status fail_compute(pf_ctx *c, const void *s) {
   usleep((useconds_t)((const ms_t *)s)->ms * 1000);
   return pf_fail(c, PF_DATA_LOSS, "failed on purpose");
@@ -56,10 +67,11 @@ static pf_status fail_compute(pf_ctx *c, const void *s) {
 K(sleep, "timing.Sleep", PF_KERNEL_EXPENSIVE, sleep_compute);
 K(burn, "timing.Burn", PF_KERNEL_EXPENSIVE, burn_compute);
 K(spread, "timing.Spread", PF_KERNEL_EXPENSIVE, spread_compute);
+K(workers, "timing.Workers", PF_KERNEL_EXPENSIVE, workers_compute);
 K(fail, "timing.Fail", PF_KERNEL_EXPENSIVE, fail_compute);
 K(nap, "timing.Nap", PF_KERNEL_BLOCKING, sleep_compute);
-static const pf_op *const ops[] = {&op_sleep, &op_burn, &op_spread, &op_fail, &op_nap, 0};
-static const pf_kernel *const kernels[] = {&k_sleep, &k_burn, &k_spread, &k_fail, &k_nap, 0};
+static const pf_op *const ops[] = {&op_sleep, &op_burn, &op_spread, &op_workers, &op_fail, &op_nap, 0};
+static const pf_kernel *const kernels[] = {&k_sleep, &k_burn, &k_spread, &k_workers, &k_fail, &k_nap, 0};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "pyflow.test.timing", .version = "1", .ops = ops, .kernels = kernels,
   .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h) { H = h; return &plugin; }
