@@ -2,16 +2,18 @@
  *
  * Invariants
  *   1. The maximum of a row is taken off before exp: no finite input overflows.
- *   2. Sums run in LANES fixed lanes: equal bits for any number of threads and any cut of the rows.
+ *   2. Sums run in fixed lanes: equal bits for any number of threads and any cut of the rows.
  *   3. Halves are computed as float and rounded once.
+ *   4. Softmax and LogSoftmax of rows that fill a vector are softmax_rows.h's, but for double.
  * Threads: parallel_for over rows.
  */
 #include "common.h"
 #include "half.h"
 #include "isa.h"
-#include "vmath.h"
+#include "softmax_rows.h"
 
 enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
+enum { STREAM_BYTES = 8 << 20, ROOM_ROW = 1 << 16 };   /* results that are stored past the caches */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;
@@ -22,7 +24,8 @@ typedef struct {
   int64_t cols, x_row, y_row, x_col, y_col;
   const void *x, *labels;
   void *loss, *out;
-  float *room;                     /* halves: float copies of some rows, per worker */
+  float *room;                     /* per worker: float copies of rows, exponentials of a row */
+  int stream;
 } rows;
 
 /* 0 <= label < cols; anything else was refused before */
@@ -168,6 +171,30 @@ static void half_rows(const rows *r, int64_t lo, int64_t hi, float *room) {
 }
 static int64_t room_of(const rows *r) { return rows_at_once(r) * (3 * r->cols + 1); }
 
+/* Softmax or LogSoftmax of rows that fill a vector */
+static int is_by_row(const rows *r) {
+  return r->what <= LOG_SOFTMAX && r->type != PF_FLOAT64 && r->cols >= PF_VF;
+}
+static int64_t room_of_rows(const rows *r) { return (2 * r->cols + 15) / 16 * 16; }
+static void by_row(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const rows *r = arg;
+  const row_loops *f = r->type == PF_FLOAT32   ? &row_loops_f32
+                       : r->type == PF_FLOAT16 ? &row_loops_f16 : &row_loops_bf16;
+  rows_softmax(f, r->what == LOG_SOFTMAX, (const char *)r->x + lo * r->cols * f->size,
+               (char *)r->out + lo * r->cols * f->size, hi - lo, r->cols,
+               r->room ? r->room + worker * room_of_rows(r) : NULL, r->stream);
+  if (r->stream) pf_vf_fence();
+}
+static pf_status run_by_row(pf_ctx *c, rows *r, int64_t n) {
+  int half = pf_is_half(r->type);
+  r->stream = n * r->cols * (half ? 2 : 4) >= STREAM_BYTES && (half || r->cols <= ROOM_ROW);
+  if (half || (r->stream && r->what == SOFTMAX)) {
+    r->room = c->host->scratch(c, (uint64_t)(room_of_rows(r) * c->host->workers(c)) * 4, 64);
+    if (!r->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a row of exponentials");
+  }
+  return pf_parallel(c, n, pf_grain(r->cols * 4), by_row, r);
+}
+
 static void run_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rows *r = arg;
   int64_t step = rows_at_once(r);
@@ -181,6 +208,7 @@ static pf_status run(pf_ctx *c, rows *r, int32_t type, int64_t n, DLTensor *out,
   r->type = type;
   r->out = PF_DATA(void, out);
   r->loss = loss ? PF_DATA(void, loss) : NULL;
+  if (is_by_row(r)) return run_by_row(c, r, n);
   if (pf_is_half(type)) {
     r->room = c->host->scratch(c, (uint64_t)(room_of(r) * c->host->workers(c)) * 4, 64);
     if (!r->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");

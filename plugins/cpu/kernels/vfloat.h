@@ -1,0 +1,177 @@
+/* vfloat.h - vectors of floats beyond simd.h: reading and writing arrays of float, half or bfloat16,
+ * stores past the caches, maxima, and the exponential of numbers that are not positive.
+ *
+ * Invariants
+ *   1. `type` is a constant where these functions are called: no branch is left.
+ *   2. Halves become floats on the way into a register and are rounded once (to nearest even) on
+ *      the way out; a NaN stays one.
+ *   3. A part reads its first n elements, the rest as zero, and writes no others.
+ * Threads: pure.
+ */
+#ifndef PF_CPU_VFLOAT_H
+#define PF_CPU_VFLOAT_H
+#include "half.h"
+#include "simd.h"
+
+PF_INLINE int64_t pf_vf_size(int32_t type) { return pf_is_half(type) ? 2 : 4; }
+PF_INLINE void *pf_vf_at(int32_t type, const void *p, int64_t i) { /* element i */
+  return (char *)p + i * pf_vf_size(type);
+}
+PF_INLINE pf_vf pf_vf_read(int32_t type, const void *p) {
+  if (type == PF_FLOAT32) return pf_vf_load((const float *)p);
+#if defined(__AVX512F__)
+  __m256i h = _mm256_loadu_si256((const __m256i *)p);
+  if (type == PF_FLOAT16) return _mm512_cvtph_ps(h);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+#elif defined(__AVX2__) && defined(__FMA__)
+  __m128i h = _mm_loadu_si128((const __m128i *)p);
+#if defined(__F16C__)
+  if (type == PF_FLOAT16) return _mm256_cvtph_ps(h);
+#endif
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+#else
+  float y[PF_VF];
+  for (int i = 0; i < PF_VF; i++)
+    y[i] = type == PF_FLOAT16 ? pf_from_half(((const uint16_t *)p)[i])
+                              : pf_from_bf16(((const uint16_t *)p)[i]);
+  return pf_vf_load(y);
+#endif
+}
+PF_INLINE pf_vf pf_vf_read_part(int32_t type, const void *p, int64_t n) {
+  if (type == PF_FLOAT32) return pf_vf_load_part((const float *)p, (int)n);
+  uint16_t h[PF_VF] = {0};
+  for (int64_t i = 0; i < PF_VF && i < n; i++) h[i] = ((const uint16_t *)p)[i];
+  return pf_vf_read(type, h);
+}
+
+#if defined(__AVX512F__)
+/* the lower halves of 32-bit lanes of a bfloat16, as pf_to_bf16 rounds */
+PF_INLINE __m256i pf_vf_bfloat16(pf_vf f) {
+  __m512i w = _mm512_castps_si512(f), top = _mm512_srli_epi32(w, 16);
+  __m512i odd = _mm512_and_si512(top, _mm512_set1_epi32(1));
+  __m512i up = _mm512_add_epi32(_mm512_add_epi32(w, _mm512_set1_epi32(0x7fff)), odd);
+  __m512i r = _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16),
+                                   _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), top,
+                                   _mm512_set1_epi32(0x40));
+  return _mm512_cvtepi32_epi16(r);
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+PF_INLINE __m128i pf_vf_bfloat16(pf_vf f) {
+  __m256i w = _mm256_castps_si256(f), top = _mm256_srli_epi32(w, 16);
+  __m256i odd = _mm256_and_si256(top, _mm256_set1_epi32(1));
+  __m256i up = _mm256_add_epi32(_mm256_add_epi32(w, _mm256_set1_epi32(0x7fff)), odd);
+  __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(f, f, _CMP_UNORD_Q));
+  __m256i r = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16),
+                                 _mm256_or_si256(top, _mm256_set1_epi32(0x40)), nan);
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(r, r), 0x08));
+}
+#endif
+/* `stream`: past the caches, p being a multiple of what a vector takes there */
+PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
+#if defined(__AVX512F__)
+  if (type == PF_FLOAT32) {
+    if (stream) _mm512_stream_ps((float *)p, v);
+    else _mm512_storeu_ps((float *)p, v);
+    return;
+  }
+  __m256i h = type == PF_FLOAT16 ? _mm512_cvtps_ph(v, 0) : pf_vf_bfloat16(v);
+  if (stream) _mm256_stream_si256((__m256i *)p, h);
+  else _mm256_storeu_si256((__m256i *)p, h);
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+  if (type == PF_FLOAT32) {
+    if (stream) _mm256_stream_ps((float *)p, v);
+    else _mm256_storeu_ps((float *)p, v);
+    return;
+  }
+  __m128i h = type == PF_FLOAT16 ? _mm256_cvtps_ph(v, 0) : pf_vf_bfloat16(v);
+  if (stream) _mm_stream_si128((__m128i *)p, h);
+  else _mm_storeu_si128((__m128i *)p, h);
+#else
+#if defined(__SSE2__)
+  if (type == PF_FLOAT32 && stream) { _mm_stream_ps((float *)p, (__m128)v); return; }
+#endif
+  (void)stream;
+  if (type == PF_FLOAT32) { pf_vf_store((float *)p, v); return; }
+  for (int i = 0; i < PF_VF; i++)
+    ((uint16_t *)p)[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
+#endif
+}
+PF_INLINE void pf_vf_write_part(int32_t type, void *p, pf_vf v, int64_t n) {
+  if (type == PF_FLOAT32) { pf_vf_store_part((float *)p, v, (int)n); return; }
+  uint16_t h[PF_VF];
+  pf_vf_write(type, h, v, 0);
+  for (int64_t i = 0; i < PF_VF && i < n; i++) ((uint16_t *)p)[i] = h[i];
+}
+/* elements before the first place where pf_vf_write may stream */
+PF_INLINE int64_t pf_vf_unaligned(int32_t type, const void *p) {
+  int64_t size = pf_vf_size(type);
+  return (int64_t)(-(uintptr_t)p & (uintptr_t)(size * PF_VF - 1)) / size;
+}
+PF_INLINE void pf_vf_fence(void) { /* after stores past the caches */
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+/* b where either is NaN */
+PF_INLINE pf_vf pf_vf_max(pf_vf a, pf_vf b) {
+#if defined(__AVX512F__)
+  return _mm512_max_ps(a, b);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_max_ps(a, b);
+#elif defined(__SSE2__)
+  return (pf_vf)_mm_max_ps((__m128)a, (__m128)b);
+#else
+  for (int i = 0; i < PF_VF; i++) b[i] = a[i] > b[i] ? a[i] : b[i];
+  return b;
+#endif
+}
+PF_INLINE float pf_vf_largest(pf_vf v) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(v);
+#else
+  float x[PF_VF], best;
+  pf_vf_store(x, v);
+  best = x[0];
+  for (int i = 1; i < PF_VF; i++) best = x[i] > best ? x[i] : best;
+  return best;
+#endif
+}
+/* the first n lanes, the others zero */
+PF_INLINE pf_vf pf_vf_first(pf_vf v, int64_t n) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_mov_ps(n >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1), v);
+#else
+  float x[PF_VF];
+  pf_vf_store(x, v);
+  return pf_vf_load_part(x, (int)n);
+#endif
+}
+PF_INLINE pf_vf pf_vf_power(pf_vf t) { /* 2^n of an n + 127 in the low bits: n from -127 (0) on */
+#if defined(__AVX512F__)
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(t), 23));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t), 23));
+#else
+  typedef uint32_t bits __attribute__((vector_size(4 * PF_VF)));
+  return (pf_vf)((bits)t << 23);
+#endif
+}
+/* e^x for x <= 0: at most 1.7 ulp (2.4 from -20 on down), 0 below -87.7, NaN kept.
+ * x = n ln 2 + r; e^r - 1 = r + r^2 p(r), p of degree 3.  13 operations of a vector. */
+PF_INLINE pf_vf pf_vf_exp_down(pf_vf x) {
+  const pf_vf magic = pf_vf_set(12582912.0f + 127.0f);
+  x = pf_vf_max(pf_vf_set(-88.0f), x);
+  pf_vf t = PF_VF_FMA(x, pf_vf_set(1.44269504f), magic), n = t - magic;
+  pf_vf r = PF_VF_FMA(n, pf_vf_set(-0.693147182f), x);
+#if !defined(__FMA__)
+  r = (x - n * pf_vf_set(0x1.62p-1f)) - n * pf_vf_set(0x1.c85fep-10f);
+#endif
+  pf_vf s = pf_vf_power(t), p = pf_vf_set(0x1.1061b8p-7f);
+  p = PF_VF_FMA(p, r, pf_vf_set(0x1.572bc4p-5f));
+  p = PF_VF_FMA(p, r, pf_vf_set(0x1.5557b4p-3f));
+  p = PF_VF_FMA(p, r, pf_vf_set(0x1.fffdf8p-2f));
+  p = PF_VF_FMA(p, r, pf_vf_set(1.0f));
+  return PF_VF_FMA(s * r, p, s);
+}
+#endif
