@@ -207,6 +207,7 @@ def state_gathers(tf):
         resource=v.handle, indices=np.array([[3, 1, 1]], np.int64), dtype=tf.float32)
     (by_rows,) = tf.gradients(rows * rows, v)
     (by_cells,) = tf.gradients(cells * 3.0, v)
+    (by_raw,) = tf.gradients(raw_cells * 2.0, v.handle)
     loss = tf.reduce_sum(v * v)
     (by_read,) = tf.gradients(loss, v)
     with tf.Session() as session:
@@ -214,7 +215,7 @@ def state_gathers(tf):
         return session.run({
             "rows": rows, "cells": cells, "raw_rows": raw_rows, "raw_cells": raw_cells,
             "by_rows": tf.convert_to_tensor(by_rows), "by_cells": tf.convert_to_tensor(by_cells),
-            "by_read": by_read,
+            "by_read": by_read, "by_raw": tf.convert_to_tensor(by_raw),
         })
 
 
