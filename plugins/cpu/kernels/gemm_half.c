@@ -9,47 +9,9 @@
  * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
  */
 #include "gemm_product.h"
-#include "simd.h"
+#include "half_vectors.h"
 
 enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = 1 << 19 };
-
-/* ---------------------------------------------------------------- halves in vectors */
-#if defined(__AVX512F__)
-PF_INLINE pf_vf load_bfloat16(const uint16_t *p) {
-  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
-}
-PF_INLINE pf_vf load_float16(const uint16_t *p) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
-}
-#elif defined(__AVX2__) && defined(__F16C__)
-PF_INLINE pf_vf load_bfloat16(const uint16_t *p) {
-  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
-}
-PF_INLINE pf_vf load_float16(const uint16_t *p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-}
-#else
-PF_INLINE pf_vf load_bfloat16(const uint16_t *p) {
-  float x[PF_VF];
-  for (int i = 0; i < PF_VF; i++) x[i] = pf_from_bf16(p[i]);
-  return pf_vf_load(x);
-}
-PF_INLINE pf_vf load_float16(const uint16_t *p) {
-  float x[PF_VF];
-  for (int i = 0; i < PF_VF; i++) x[i] = pf_from_half(p[i]);
-  return pf_vf_load(x);
-}
-#endif
-PF_INLINE pf_vf load_part(int32_t type, const uint16_t *p, int64_t n) {
-  uint16_t x[PF_VF] = {0};
-  for (int64_t i = 0; i < n && i < PF_VF; i++) x[i] = p[i];
-  return type == PF_BFLOAT16 ? load_bfloat16(x) : load_float16(x);
-}
-PF_INLINE pf_vf load_halves(int32_t type, const uint16_t *p) {
-  return type == PF_BFLOAT16 ? load_bfloat16(p) : load_float16(p);
-}
 
 /* ---------------------------------------------------------------- a vector times a matrix */
 typedef struct {

@@ -1,31 +1,20 @@
 /* pool3d.c - pooling over three spatial dimensions: MaxPool3D, AvgPool3D and their gradients; and,
  * as volumes of depth 1, MaxPoolV2, MaxPoolGradV2 and the second gradients MaxPoolGradGrad,
- * MaxPoolGradGradV2, MaxPoolGradGradWithArgmax.
+ * MaxPoolGradGradV2, MaxPoolGradGradWithArgmax: attributes, sizes and checks.
  *
  * Invariants
- *   1. A task is one image and a block of its channels; channels never mix, so tasks share nothing.
- *      Channels-first tensors are n * c images of one channel.
- *   2. Padding takes no part: it is never the maximum and does not count in an average.
- *   3. A maximum is its first place in row-major order; gradients go there, second ones come from
- *      there.
- * Threads: parallel_for over tasks; the order of sums is fixed.
+ *   1. The work is pool.h's; channels-first tensors are n * c images of one channel.
+ *   2. Every size and index is checked before anything is computed.
+ *   3. A second gradient is taken from the first maximum, where a first one goes.
+ * Threads: those of pool.h.
  */
-#include "common.h"
-#include "isa.h"
+#include "pool.h"
 
-enum { BLOCK = 64 };                   /* channels of a task */
 typedef struct {
   int32_t T, TInput, Targmax, with_batch;
   pf_list ksize, strides;
   pf_str padding, data_format;
 } pool_attrs;
-
-typedef struct {
-  int64_t n, c, in[3], out[3], k[3], stride[3], before[3];
-  const void *x, *dy;                  /* dy: the gradient that comes in */
-  void *result;
-} pool;
-typedef struct { int64_t lo[3], hi[3]; } window;
 
 /* ---------------------------------------------------------------- sizes */
 static int is_text(pf_str s, const char *text) {
@@ -36,7 +25,7 @@ static int channels_first(const pool_attrs *s) {
 }
 
 /* One dimension: output size and padding before. */
-static pf_status place(pf_ctx *c, int same, pool *p, int d) {
+static pf_status place(pf_ctx *c, int same, pf_pool *p, int d) {
   int64_t in = p->in[d], k = p->k[d], s = p->stride[d];
   if (k < 1 || s < 1 || k > INT32_MAX || s > INT32_MAX)
     return PF_INVALID(c, "ksize and strides must be positive and fit int32, got %" PRId64
@@ -51,7 +40,7 @@ static pf_status place(pf_ctx *c, int same, pool *p, int d) {
 
 /* Sizes of pooling a tensor of `ndim` (4 or 5) dimensions; `out` gets the result's shape. */
 static pf_status pool_sizes(pf_ctx *c, const pool_attrs *s, const int64_t *shape, int32_t ndim,
-                            int32_t want, const int64_t *ksize, const int64_t *strides, pool *p,
+                            int32_t want, const int64_t *ksize, const int64_t *strides, pf_pool *p,
                             int64_t *out) {
   int first = channels_first(s), same = is_text(s->padding, "SAME"), spatial = want - 2;
   if (ndim != want)
@@ -64,7 +53,7 @@ static pf_status pool_sizes(pf_ctx *c, const pool_attrs *s, const int64_t *shape
   if (ksize[0] != 1 || strides[0] != 1 || ksize[ch] != 1 || strides[ch] != 1)
     return pf_failf(c, PF_UNIMPLEMENTED,
                     "Pooling is not yet supported on the batch nor channel dimension.");
-  *p = (pool){.n = shape[0], .c = shape[ch]};
+  *p = (pf_pool){.n = shape[0], .c = shape[ch]};
   memcpy(out, shape, sizeof(int64_t) * (size_t)want);
   for (int d = 0; d < 3; d++) {
     int from = d - (3 - spatial);
@@ -81,13 +70,13 @@ static pf_status pool_sizes(pf_ctx *c, const pool_attrs *s, const int64_t *shape
   return PF_OK;
 }
 static pf_status attr_sizes(pf_ctx *c, const pool_attrs *s, const int64_t *shape, int32_t ndim,
-                            int32_t want, pool *p, int64_t *out) {
+                            int32_t want, pf_pool *p, int64_t *out) {
   if (s->ksize.n != want || s->strides.n != want)
     return PF_INVALID(c, "ksize and strides must have %d elements", want);
   return pool_sizes(c, s, shape, ndim, want, s->ksize.items, s->strides.items, p, out);
 }
 /* ksize and strides as inputs `at` and `at + 1` */
-static pf_status input_sizes(pf_ctx *c, const pool_attrs *s, int32_t at, pool *p, int64_t *out) {
+static pf_status input_sizes(pf_ctx *c, const pool_attrs *s, int32_t at, pf_pool *p, int64_t *out) {
   int64_t v[2][PF_MAX_DIMS];
   int32_t n[2];
   PF_TRY(pf_in_vector(c, at, "ksize", v[0], &n[0]));
@@ -95,143 +84,6 @@ static pf_status input_sizes(pf_ctx *c, const pool_attrs *s, int32_t at, pool *p
   if (n[0] != 4 || n[1] != 4)
     return PF_INVALID(c, "ksize and strides must have 4 elements, got %d and %d", n[0], n[1]);
   return pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, 4, v[0], v[1], p, out);
-}
-
-static window window_at(const pool *p, int64_t i) {
-  int64_t o[3] = {i / (p->out[1] * p->out[2]), i / p->out[2] % p->out[1], i % p->out[2]};
-  window w;
-  for (int d = 0; d < 3; d++) {
-    int64_t start = o[d] * p->stride[d] - p->before[d];
-    w.lo[d] = PF_MAX(start, 0);
-    w.hi[d] = PF_MIN(start + p->k[d], p->in[d]);
-  }
-  return w;
-}
-static int64_t volume(const int64_t *size) { return size[0] * size[1] * size[2]; }
-
-/* ---------------------------------------------------------------- one task: n channels */
-#define PLACE(z, y, v) ((((z) * p->in[1] + (y)) * p->in[2] + (v)) * p->c)
-#define EACH_PLACE(w, q) \
-  for (int64_t z = w.lo[0]; z < w.hi[0]; z++) \
-    for (int64_t y = w.lo[1]; y < w.hi[1]; y++) \
-      for (int64_t v = w.lo[2], q = PLACE(z, y, v); v < w.hi[2]; v++, q += p->c)
-#define COUNT(w) ((w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]))
-#define POOLS(num, T, tag) \
-/* the maxima of a window; x starts at the task's first channel */ \
-static void best_##tag(const pool *p, window w, const T *x, int64_t n, T *best) { \
-  memcpy(best, x + PLACE(w.lo[0], w.lo[1], w.lo[2]), sizeof(T) * (size_t)n); \
-  EACH_PLACE(w, q) \
-    for (int64_t k = 0; k < n; k++) \
-      best[k] = x[q + k] > best[k] || x[q + k] != x[q + k] ? x[q + k] : best[k]; \
-} \
-static void max_##tag(const pool *p, int64_t in, int64_t out, int64_t n) { \
-  T *r = (T *)p->result + out; \
-  for (int64_t i = 0; i < volume(p->out); i++, r += p->c) \
-    best_##tag(p, window_at(p, i), (const T *)p->x + in, n, r); \
-} \
-static void avg_##tag(const pool *p, int64_t in, int64_t out, int64_t n) { \
-  const T *x = (const T *)p->x + in; \
-  T *r = (T *)p->result + out; \
-  for (int64_t i = 0; i < volume(p->out); i++, r += p->c) { \
-    window w = window_at(p, i); \
-    memset(r, 0, sizeof(T) * (size_t)n); \
-    EACH_PLACE(w, q) \
-      for (int64_t k = 0; k < n; k++) r[k] += x[q + k]; \
-    for (int64_t k = 0; k < n; k++) r[k] /= (T)COUNT(w); \
-  } \
-} \
-static void clear_##tag(const pool *p, T *r, int64_t n) { \
-  for (int64_t i = 0; i < volume(p->in); i++) memset(r + i * p->c, 0, sizeof(T) * (size_t)n); \
-} \
-static void avg_grad_##tag(const pool *p, int64_t in, int64_t out, int64_t n) { \
-  const T *dy = (const T *)p->dy + out; \
-  T *r = (T *)p->result + in; \
-  clear_##tag(p, r, n); \
-  for (int64_t i = 0; i < volume(p->out); i++, dy += p->c) { \
-    window w = window_at(p, i); \
-    T share = 1 / (T)COUNT(w); \
-    EACH_PLACE(w, q) \
-      PF_IVDEP for (int64_t k = 0; k < n; k++) r[q + k] += dy[k] * share; \
-  } \
-} \
-static void max_grad_##tag(const pool *p, int64_t in, int64_t out, int64_t n) { \
-  const T *x = (const T *)p->x + in, *dy = (const T *)p->dy + out; \
-  T *r = (T *)p->result + in, best[BLOCK], left[BLOCK]; \
-  clear_##tag(p, r, n); \
-  for (int64_t i = 0; i < volume(p->out); i++, dy += p->c) { \
-    window w = window_at(p, i); \
-    best_##tag(p, w, x, n, best); \
-    memcpy(left, dy, sizeof(T) * (size_t)n); \
-    EACH_PLACE(w, q) \
-      for (int64_t k = 0; k < n; k++) { \
-        int here = x[q + k] == best[k]; \
-        r[q + k] += here ? left[k] : (T)0; \
-        left[k] = here ? (T)0 : left[k]; \
-      } \
-  } \
-} \
-static void max_grad_grad_##tag(const pool *p, int64_t in, int64_t out, int64_t n) { \
-  const T *x = (const T *)p->x + in, *dz = (const T *)p->dy + in; \
-  T *r = (T *)p->result + out, best[BLOCK]; \
-  uint8_t found[BLOCK]; \
-  for (int64_t i = 0; i < volume(p->out); i++, r += p->c) { \
-    window w = window_at(p, i); \
-    best_##tag(p, w, x, n, best); \
-    memset(found, 0, sizeof found); \
-    memset(r, 0, sizeof(T) * (size_t)n); \
-    EACH_PLACE(w, q) \
-      for (int64_t k = 0; k < n; k++) { \
-        int here = !found[k] && x[q + k] == best[k]; \
-        r[k] = here ? dz[q + k] : r[k]; \
-        found[k] |= (uint8_t)here; \
-      } \
-  } \
-}
-PF_EACH_FLOAT(POOLS)
-
-/* ---------------------------------------------------------------- all tasks */
-typedef void (*task_fn)(const pool *, int64_t in, int64_t out, int64_t n);
-typedef struct { const pool *p; task_fn fn; int64_t blocks; } job;
-static void run_tasks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const job *j = arg;
-  const pool *p = j->p;
-  (void)worker;
-  for (int64_t t = lo; t < hi; t++) {
-    int64_t image = t / j->blocks, k0 = t % j->blocks * BLOCK;
-    j->fn(p, image * volume(p->in) * p->c + k0, image * volume(p->out) * p->c + k0,
-          PF_MIN(BLOCK, p->c - k0));
-  }
-}
-static pf_status run_pool(pf_ctx *c, const pool *p, task_fn fn) {
-  job j = {p, fn, (p->c + BLOCK - 1) / BLOCK};
-  int64_t window = PF_MIN(p->k[0], p->in[0]) * PF_MIN(p->k[1], p->in[1]) *
-                   PF_MIN(p->k[2], p->in[2]);
-  double work = ((double)volume(p->out) * (double)window + (double)volume(p->in)) *
-                (double)PF_MIN(p->c, BLOCK);
-  return pf_parallel(c, p->n * j.blocks, work > PF_GRAIN ? 1 : 1 + PF_GRAIN / (int64_t)work,
-                     run_tasks, &j);
-}
-
-/* Halves are pooled as float, between scratch copies. */
-static pf_status wide_in(pf_ctx *c, int32_t type, int32_t in, const void **x) {
-  const DLTensor *t = c->in[in];
-  *x = PF_DATA(const void, t);
-  if (!pf_is_half(type)) return PF_OK;
-  float *y = c->host->scratch(c, (uint64_t)pf_numel(t) * 4 + 4, 64);
-  if (!y) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-  pf_half_to_float(type, *x, y, pf_numel(t));
-  *x = y;
-  return PF_OK;
-}
-static pf_status run_typed(pf_ctx *c, int32_t type, pool *p, DLTensor *out, task_fn f32,
-                           task_fn f64) {
-  p->result = PF_DATA(void, out);
-  if (!pf_is_half(type)) return run_pool(c, p, type == PF_FLOAT64 ? f64 : f32);
-  p->result = c->host->scratch(c, (uint64_t)pf_numel(out) * 4 + 4, 64);
-  if (!p->result) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-  PF_TRY(run_pool(c, p, f32));
-  pf_float_to_half(type, p->result, PF_DATA(void, out), pf_numel(out));
-  return PF_OK;
 }
 
 static pf_status want_shape(pf_ctx *c, int32_t in, const char *name, const int64_t *shape,
@@ -243,37 +95,43 @@ static pf_status want_shape(pf_ctx *c, int32_t in, const char *name, const int64
 }
 
 /* ---------------------------------------------------------------- forward */
-static pf_status forward(pf_ctx *c, const pool_attrs *s, pool *p, const int64_t *shape,
-                         int32_t ndim, task_fn f32, task_fn f64) {
+static pf_status forward(pf_ctx *c, const pool_attrs *s, const pf_pool *p, const int64_t *shape,
+                         int32_t ndim, int max) {
   DLTensor *out = pf_output_checked(c, 0, shape, ndim);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
-  PF_TRY(wide_in(c, s->T, 0, &p->x));
-  return run_typed(c, s->T, p, out, f32, f64);
+  return PF_ISA_NAME(pf_pool_forward)(c, p, s->T, max, PF_DATA(const void, c->in[0]),
+                                      PF_DATA(void, out));
 }
-static pf_status max_pool3d(pf_ctx *c, const void *s) {
+static pf_status pool_volume(pf_ctx *c, const pool_attrs *s, int max) {
   int64_t shape[5];
-  pool p;
+  pf_pool p;
   PF_TRY(attr_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, 5, &p, shape));
-  return forward(c, s, &p, shape, 5, max_f32, max_f64);
+  return forward(c, s, &p, shape, 5, max);
 }
-static pf_status avg_pool3d(pf_ctx *c, const void *s) {
-  int64_t shape[5];
-  pool p;
-  PF_TRY(attr_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, 5, &p, shape));
-  return forward(c, s, &p, shape, 5, avg_f32, avg_f64);
-}
+static pf_status max_pool3d(pf_ctx *c, const void *s) { return pool_volume(c, s, 1); }
+static pf_status avg_pool3d(pf_ctx *c, const void *s) { return pool_volume(c, s, 0); }
 static pf_status max_pool_v2(pf_ctx *c, const void *s) {
   int64_t shape[4];
-  pool p;
+  pf_pool p;
   PF_TRY(input_sizes(c, s, 1, &p, shape));
-  return forward(c, s, &p, shape, 4, max_f32, max_f64);
+  return forward(c, s, &p, shape, 4, 1);
 }
 
 /* ---------------------------------------------------------------- gradients of maxima */
+/* out[i] = from[at[i]], `at` within the image that i belongs to */
+static void take_elements(int32_t type, const void *from, const int64_t *at, int64_t per_out,
+                          int64_t per_in, int64_t n, void *out) {
+  const size_t size = (size_t)pf_type_size(type);
+  for (int64_t i = 0; i < n; i++) {
+    const size_t place = (size_t)(i / per_out * per_in + at[i]);
+    memcpy((char *)out + (size_t)i * size, (const char *)from + place * size, size);
+  }
+}
+
 /* Inputs 0 to 2: orig_input, orig_output, grad.  `second`: grad has orig_input's shape, the result
  * orig_output's; otherwise the other way round. */
-static pf_status backward(pf_ctx *c, const pool_attrs *s, pool *p, const int64_t *shape,
+static pf_status backward(pf_ctx *c, const pool_attrs *s, pf_pool *p, const int64_t *shape,
                           int32_t ndim, int second) {
   const DLTensor *x = c->in[0];
   PF_TRY(want_shape(c, 1, "orig_output", shape, ndim));
@@ -281,15 +139,20 @@ static pf_status backward(pf_ctx *c, const pool_attrs *s, pool *p, const int64_t
   DLTensor *out = pf_output_checked(c, 0, second ? shape : x->shape, ndim);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
-  PF_TRY(wide_in(c, s->T, 0, &p->x));
-  PF_TRY(wide_in(c, s->T, 2, &p->dy));
-  return second ? run_typed(c, s->T, p, out, max_grad_grad_f32, max_grad_grad_f64)
-                : run_typed(c, s->T, p, out, max_grad_f32, max_grad_f64);
+  const void *from = PF_DATA(const void, x), *grad = PF_DATA(const void, c->in[2]);
+  if (!second)
+    return PF_ISA_NAME(pf_pool_max_gradient)(c, p, s->T, from, grad, PF_DATA(void, out));
+  const int64_t n = pf_numel(out);
+  int64_t *at = c->host->scratch(c, (uint64_t)n * 8, 64);
+  if (!at) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for indices");
+  PF_TRY(PF_ISA_NAME(pf_pool_first_maxima)(c, p, s->T, from, NULL, at));
+  take_elements(s->T, grad, at, n / p->n, pf_numel(x) / p->n, n, PF_DATA(void, out));
+  return PF_OK;
 }
 static pf_status with_attrs(pf_ctx *c, const void *state, int32_t ndim, int second) {
   const pool_attrs *s = state;
   int64_t shape[5];
-  pool p;
+  pf_pool p;
   if (s->TInput && s->TInput != s->T)
     return pf_failf(c, PF_UNIMPLEMENTED, "TInput %s and T %s must be one type",
                     pf_type_name(s->TInput), pf_type_name(s->T));
@@ -298,7 +161,7 @@ static pf_status with_attrs(pf_ctx *c, const void *state, int32_t ndim, int seco
 }
 static pf_status with_inputs(pf_ctx *c, const void *s, int second) {
   int64_t shape[4];
-  pool p;
+  pf_pool p;
   PF_TRY(input_sizes(c, s, 3, &p, shape));
   return backward(c, s, &p, shape, 4, second);
 }
@@ -313,7 +176,7 @@ static pf_status argmax_grad_grad(pf_ctx *c, const void *state) {
   const pool_attrs *s = state;
   const DLTensor *x = c->in[0], *dz = c->in[1], *arg = c->in[2];
   int64_t shape[5], n = pf_numel(arg), size = pf_numel(x);
-  pool p;
+  pf_pool p;
   PF_TRY(attr_sizes(c, s, x->shape, x->ndim, 4, &p, shape));
   PF_TRY(want_shape(c, 1, "grad", x->shape, 4));
   PF_TRY(want_shape(c, 2, "argmax", shape, 4));
@@ -338,7 +201,7 @@ static pf_status avg_grad3d(pf_ctx *c, const void *state) {
   const pool_attrs *s = state;
   int64_t in[PF_MAX_DIMS], shape[5], total;
   int32_t n = 0;
-  pool p;
+  pf_pool p;
   PF_TRY(pf_in_vector(c, 0, "orig_input_shape", in, &n));
   if (n != 5) return PF_INVALID(c, "orig_input_shape must have 5 elements, got %d", n);
   for (int d = 0; d < 5; d++)
@@ -351,8 +214,8 @@ static pf_status avg_grad3d(pf_ctx *c, const void *state) {
   DLTensor *out = pf_output_checked(c, 0, in, 5);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
-  PF_TRY(wide_in(c, s->T, 1, &p.dy));
-  return run_typed(c, s->T, &p, out, avg_grad_f32, avg_grad_f64);
+  return PF_ISA_NAME(pf_pool_average_gradient)(c, &p, s->T, PF_DATA(const void, c->in[1]),
+                                               PF_DATA(void, out));
 }
 
 #define FIELD(name, kind, field) \

@@ -1,0 +1,259 @@
+/* pool_forward.c - maxima and averages over windows (pool.h), for every element type and
+ * instruction set.
+ *
+ * Invariants
+ *   1. A row of results is one task: its sums have one order, whatever the cut.
+ *   2. Halves are averaged as float and rounded once.  Their maxima are found among 16-bit
+ *      integers in the order of the numbers, where a NaN is the largest.
+ * Threads: parallel_for over rows; each worker has a buffer of its own.
+ */
+#include "pool.h"
+#include "half_vectors.h"
+#include "transpose.h"
+
+enum { BUFFER_BYTES = 12288 };         /* beside the rows that are read, in 32 KB of L1 */
+typedef struct { int64_t planes, rows, cols, plane_step, row_step, col_step; double count; } box;
+typedef struct {
+  const pf_pool *p;
+  const void *x;
+  void *y;
+  char *buffers;
+  uint64_t buffer_bytes;
+  int64_t chunk;                       /* results joined from one buffer; 0: windows directly */
+  pf_span inside;
+  int32_t stream;
+} job;
+
+#define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
+#if defined(__AVX512F__)
+#define STREAM_FENCE() _mm_sfence()
+#define STREAM_32(p, v) _mm512_stream_ps(p, v)
+#define STREAM_64(p, v) _mm512_stream_pd(p, v)
+#define STREAM_16(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
+PF_INLINE void stream_half(int32_t type, uint16_t *p, pf_vf v) {
+  _Alignas(32) uint16_t y[PF_VF];
+  store_halves(type, y, v);
+  _mm256_stream_si256((__m256i *)(void *)p, _mm256_load_si256((const __m256i *)(const void *)y));
+}
+#elif defined(__AVX2__)
+#define STREAM_FENCE() _mm_sfence()
+#define STREAM_32(p, v) _mm256_stream_ps(p, v)
+#define STREAM_64(p, v) _mm256_stream_pd(p, v)
+#define STREAM_16(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
+#define stream_half store_halves
+#else
+#define STREAM_FENCE() (void)0
+#define STREAM_32 pf_vf_store
+#define STREAM_64 pf_vd_store
+#define STREAM_16 store_16
+#define stream_half store_halves
+#endif
+
+/* ---------------------------------------------------------------- maxima; a NaN stays */
+#if defined(__AVX512F__)
+PF_INLINE pf_vf max_vf(pf_vf a, pf_vf v) { /* the instruction gives v where one is a NaN */
+  return _mm512_mask_mov_ps(_mm512_max_ps(a, v), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), a);
+}
+PF_INLINE pf_vd max_vd(pf_vd a, pf_vd v) {
+  return _mm512_mask_mov_pd(_mm512_max_pd(a, v), _mm512_cmp_pd_mask(a, a, _CMP_UNORD_Q), a);
+}
+#elif defined(__AVX2__)
+PF_INLINE pf_vf max_vf(pf_vf a, pf_vf v) {
+  return _mm256_blendv_ps(_mm256_max_ps(a, v), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+}
+PF_INLINE pf_vd max_vd(pf_vd a, pf_vd v) {
+  return _mm256_blendv_pd(_mm256_max_pd(a, v), a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
+}
+#else
+typedef int32_t lanes_f __attribute__((vector_size(16)));
+typedef int64_t lanes_d __attribute__((vector_size(16)));
+PF_INLINE pf_vf max_vf(pf_vf a, pf_vf v) {
+  const lanes_f m = (lanes_f)(v > a) | (lanes_f)(v != v);
+  return (pf_vf)(((lanes_f)v & m) | ((lanes_f)a & ~m));
+}
+PF_INLINE pf_vd max_vd(pf_vd a, pf_vd v) {
+  const lanes_d m = (lanes_d)(v > a) | (lanes_d)(v != v);
+  return (pf_vd)(((lanes_d)v & m) | ((lanes_d)a & ~m));
+}
+#endif
+
+/* ---------------------------------------------------------------- halves as ordered integers */
+/* The bits of a negative number count down; those of a NaN, of either sign, become the largest. */
+enum { F16_LEAST = (int16_t)(0xfc00 ^ 0x7fff), BF16_LEAST = (int16_t)(0xff80 ^ 0x7fff) };
+#if defined(__AVX512BW__)
+enum { V16 = 32 };
+typedef __m512i v16;
+PF_INLINE v16 load_16(const int16_t *p) { return _mm512_loadu_si512(p); }
+PF_INLINE void store_16(int16_t *p, v16 v) { _mm512_storeu_si512(p, v); }
+PF_INLINE v16 max_16(v16 a, v16 v) { return _mm512_max_epi16(a, v); }
+PF_INLINE v16 turned_16(v16 v) { /* v ^ (0x7fff where v < 0) */
+  return _mm512_ternarylogic_epi32(v, _mm512_srai_epi16(v, 15), _mm512_set1_epi16(0x7fff), 0x78);
+}
+PF_INLINE v16 ordered(v16 v, int16_t least) {
+  const v16 s = turned_16(v);
+  return _mm512_mask_mov_epi16(s, _mm512_cmplt_epi16_mask(s, _mm512_set1_epi16(least)),
+                               _mm512_set1_epi16(0x7fff));
+}
+#elif defined(__AVX2__)
+enum { V16 = 16 };
+typedef __m256i v16;
+PF_INLINE v16 load_16(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+PF_INLINE void store_16(int16_t *p, v16 v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
+PF_INLINE v16 max_16(v16 a, v16 v) { return _mm256_max_epi16(a, v); }
+PF_INLINE v16 turned_16(v16 v) {
+  return _mm256_xor_si256(v, _mm256_srli_epi16(_mm256_srai_epi16(v, 15), 1));
+}
+PF_INLINE v16 ordered(v16 v, int16_t least) {
+  const v16 s = turned_16(v), nan = _mm256_cmpgt_epi16(_mm256_set1_epi16(least), s);
+  return _mm256_blendv_epi8(s, _mm256_set1_epi16(0x7fff), nan);
+}
+#else
+enum { V16 = 8 };
+typedef int16_t v16 __attribute__((vector_size(16)));
+typedef v16 __attribute__((aligned(2), may_alias)) v16_any;
+PF_INLINE v16 load_16(const int16_t *p) { return *(const v16_any *)p; }
+PF_INLINE void store_16(int16_t *p, v16 v) { *(v16_any *)p = v; }
+PF_INLINE v16 max_16(v16 a, v16 v) {
+  const v16 m = v > a;
+  return (v & m) | (a & ~m);
+}
+PF_INLINE v16 turned_16(v16 v) { return v ^ ((v >> 15) & 0x7fff); }
+PF_INLINE v16 ordered(v16 v, int16_t least) {
+  const v16 s = turned_16(v), nan = s < least;
+  return (s & ~nan) | (nan & 0x7fff);
+}
+#endif
+PF_INLINE v16 load_ordered(const int16_t *p, int16_t least) { return ordered(load_16(p), least); }
+PF_INLINE v16 part_16(const int16_t *p, int n) {
+  int16_t t[V16] = {0};
+  for (int i = 0; i < n && i < V16; i++) t[i] = p[i];
+  return load_16(t);
+}
+PF_INLINE void store_part_16(int16_t *p, v16 v, int n) {
+  int16_t t[V16];
+  store_16(t, v);
+  for (int i = 0; i < n && i < V16; i++) p[i] = t[i];
+}
+PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
+
+/* ---------------------------------------------------------------- the kinds */
+#define SAME(a, count) (a)
+#define SHARE_F32(a, count) ((a) / pf_vf_set((float)(count)))
+#define SHARE_F64(a, count) ((a) / pf_vd_set(count))
+#define PLUS(a, v) ((a) + (v))
+#define KIND(f) f##_max_f32
+#define ELEMENT_F32
+#define JOIN max_vf
+#define END SAME
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_max_f64
+#define ELEMENT_F64
+#define JOIN max_vd
+#define END SAME
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_max_f16
+#define ELEMENT_ORDERED F16_LEAST
+#define JOIN max_16
+#define END SAME
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_max_bf16
+#define ELEMENT_ORDERED BF16_LEAST
+#define JOIN max_16
+#define END SAME
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_avg_f32
+#define ELEMENT_F32
+#define JOIN PLUS
+#define END SHARE_F32
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_avg_f64
+#define ELEMENT_F64
+#define JOIN PLUS
+#define END SHARE_F64
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_avg_f16
+#define ELEMENT_HALF PF_FLOAT16
+#define JOIN PLUS
+#define END SHARE_F32
+#include "pool_element.h"
+#include "pool_body.h"
+#define KIND(f) f##_avg_bf16
+#define ELEMENT_HALF PF_BFLOAT16
+#define JOIN PLUS
+#define END SHARE_F32
+#include "pool_element.h"
+#include "pool_body.h"
+
+/* Integers: window by window, joined where they are stored. */
+#define MAX_INT(num, T, tag) \
+static void rows_max_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
+  const job *j = arg; \
+  const pf_pool *p = j->p; \
+  const int64_t c = p->c, rows = p->out[0] * p->out[1]; \
+  (void)worker; \
+  for (int64_t i = lo; i < hi; i++) { \
+    const pf_span z = pf_pool_window(p, 0, i % rows / p->out[1]), \
+                  r = pf_pool_window(p, 1, i % rows % p->out[1]); \
+    const T *x = (const T *)j->x + i / rows * pf_pool_volume(p->in) * c; \
+    T *y = (T *)j->y + i * p->out[2] * c; \
+    for (int64_t o = 0; o < p->out[2]; o++, y += c) { \
+      const pf_span w = pf_pool_window(p, 2, o); \
+      memcpy(y, x + ((z.lo * p->in[1] + r.lo) * p->in[2] + w.lo) * c, sizeof(T) * (size_t)c); \
+      for (int64_t d = z.lo; d < z.hi; d++) \
+        for (int64_t h = r.lo; h < r.hi; h++) \
+          for (int64_t v = w.lo; v < w.hi; v++) { \
+            const T *q = x + ((d * p->in[1] + h) * p->in[2] + v) * c; \
+            PF_IVDEP for (int64_t k = 0; k < c; k++) y[k] = q[k] > y[k] ? q[k] : y[k]; \
+          } \
+    } \
+  } \
+}
+PF_EACH_INT(MAX_INT)
+
+/* ---------------------------------------------------------------- which way, and the run */
+typedef struct { pf_range rows; int32_t size, wide, lanes; } way;
+static way way_of(int32_t type, int max) {
+  switch (type) {
+#define CASE(num, T, tag) case num: return (way){rows_max_##tag, sizeof(T), 0, 1};
+    PF_EACH_INT(CASE)
+    case PF_FLOAT32: return (way){max ? rows_max_f32 : rows_avg_f32, 4, 4, PF_VF};
+    case PF_FLOAT64: return (way){max ? rows_max_f64 : rows_avg_f64, 8, 8, PF_VD};
+    case PF_FLOAT16:
+      return max ? (way){rows_max_f16, 2, 2, V16} : (way){rows_avg_f16, 2, 4, PF_VF};
+    default: return max ? (way){rows_max_bf16, 2, 2, V16} : (way){rows_avg_bf16, 2, 4, PF_VF};
+  }
+}
+
+/* Windows that share columns, or too few channels for a vector, are joined in a buffer. */
+static pf_status set_buffers(pf_ctx *c, job *j, const way *w) {
+  const pf_pool *p = j->p;
+  const int64_t k = PF_MIN(p->k[2], p->in[2]), s = PF_MIN(p->stride[2], p->in[2]);
+  if (!w->wide || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
+  const int64_t columns = BUFFER_BYTES / w->wide / p->c, least = 4;
+  j->chunk = PF_MIN(PF_MAX((columns - k) / s + 1, least), p->out[2]);
+  j->inside = pf_pool_inside(p, 2);
+  const int64_t width = PF_MIN((j->chunk - 1) * s + k, p->in[2]) * p->c;
+  j->buffer_bytes = ((uint64_t)width * (uint64_t)w->wide + 127) / 64 * 64;
+  j->buffers = c->host->scratch(c, j->buffer_bytes * (uint64_t)c->host->workers(c), 64);
+  return j->buffers ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for pooled rows");
+}
+
+pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type, int max,
+                                       const void *x, void *y) {
+  const way w = way_of(type, max);
+  const int64_t rows = p->n * p->out[0] * p->out[1], row = p->out[2] * p->c;
+  job j = {.p = p, .x = x, .y = y};
+  PF_TRY(set_buffers(c, &j, &w));
+  j.stream = rows * row * w.size >= PF_STREAM_BYTES && (uintptr_t)y % 64 == 0 &&
+             p->c * w.size % 64 == 0;
+  const double places = (double)PF_MIN(p->k[0], p->in[0]) * (double)PF_MIN(p->k[1], p->in[1]) *
+                        (double)PF_MIN(p->k[2], p->in[2]);
+  const double work = places * (double)row;
+  return pf_parallel(c, rows, work > PF_GRAIN ? 1 : 1 + PF_GRAIN / (int64_t)work, w.rows, &j);
+}

@@ -1,0 +1,273 @@
+/* pool_gradient_body.h - the passes of pool_gradient.c for T, float or double, with V of VL lanes, I
+ * its integer of equal size and VI of VL of those; and V_..., VI_..., GREATER, EQUAL, PICK, I_PICK.
+ */
+
+/* ---------------------------------------------------------------- the first maximum of a window */
+/* The maxima of n <= u * VL elements at x and the codes of their places: see `place`. */
+PF_INLINE void KIND(find)(const T *x, const place w, V *best, VI *at, const int u, const int n) {
+#define FETCH(p) (n ? V_LOAD_PART(p, n) : V_LOAD(p))
+  EACH(u) best[i] = FETCH(x + i * VL), at[i] = VI_SET(0);
+  for (int64_t z = 0; z < w.planes; z++)
+    for (int64_t row = 0; row < w.rows; row++) {
+      const T *q = x + z * w.plane_step + row * w.row_step;
+      I code = (I)(z * w.plane_code + row * w.row_code);
+      for (int64_t col = 0; col < w.cols; col++, q += w.c, code++)
+        EACH(u) {
+          const V v = FETCH(q + i * VL);
+          const MASK m = GREATER(v, best[i]);
+          best[i] = PICK(m, v, best[i]);
+          at[i] = I_PICK(m, VI_SET(code), at[i]);
+        }
+    }
+#undef FETCH
+}
+
+/* n elements side by side, each with a window of its own: codes to `at`, maxima to y if there. */
+static void KIND(first)(const T *x, const place w, int64_t n, I *at, T *y) {
+  V best[4];
+  VI found[4];
+  int64_t k = 0;
+  for (; k + 4 * VL <= n; k += 4 * VL) {
+    KIND(find)(x + k, w, best, found, 4, 0);
+    EACH(4) VI_STORE(at + k + i * VL, found[i]);
+    if (y) EACH(4) V_STORE(y + k + i * VL, best[i]);
+  }
+  for (; k < n; k += VL) {
+    const int left = (int)PF_MIN(n - k, VL);
+    KIND(find)(x + k, w, best, found, 1, left);
+    VI_STORE_PART(at + k, found[0], left);
+    if (y) V_STORE_PART(y + k, best[0], left);
+  }
+}
+
+static void KIND(first_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const job *j = arg;
+  const pf_pool *p = j->p;
+  const int64_t c = p->c, rows = p->out[0] * p->out[1];
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const T *x = (const T *)j->x + i / rows * pf_pool_volume(p->in) * c;
+    I *at = (I *)j->at + i * p->out[2] * c;
+    T *y = j->best ? (T *)j->best + i * p->out[2] * c : NULL;
+    for (int64_t o = 0; o < p->out[2];) {
+      const place w = place_of(p, i % rows / p->out[1], i % p->out[1], o);
+      const int64_t run = p->stride[2] == 1 && o >= j->inside.lo && o < j->inside.hi
+                              ? j->inside.hi - o : 1;
+      KIND(first)(x + w.start, w, run * c, at + o * c, y ? y + o * c : NULL);
+      o += run;
+    }
+  }
+}
+
+/* ---------------------------------------------------------------- windows that share nothing */
+/* dy to the maximum of its window, zero to the other places: u vectors, or n < VL elements. */
+PF_INLINE void KIND(give)(const T *x, const place w, const T *dy, T *dx, const int u, const int n,
+                          const int stream) {
+  V best[4], g[4];
+  VI at[4];
+  KIND(find)(x, w, best, at, u, n);
+  EACH(u) g[i] = n ? V_LOAD_PART(dy, n) : V_LOAD(dy + i * VL);
+  for (int64_t z = 0; z < w.planes; z++)
+    for (int64_t row = 0; row < w.rows; row++) {
+      T *q = dx + z * w.plane_step + row * w.row_step;
+      I code = (I)(z * w.plane_code + row * w.row_code);
+      for (int64_t col = 0; col < w.cols; col++, q += w.c, code++)
+        EACH(u) {
+          const V v = PICK(EQUAL(at[i], VI_SET(code)), g[i], V_SET(0));
+          if (n) V_STORE_PART(q, v, n);
+          else if (stream) V_STREAM(q + i * VL, v);
+          else V_STORE(q + i * VL, v);
+        }
+    }
+}
+
+PF_INLINE void KIND(give_window)(const T *x, const place w, const T *dy, T *dx, int stream) {
+  int64_t k = 0;
+  for (; k + 4 * VL <= w.c; k += 4 * VL) KIND(give)(x + k, w, dy + k, dx + k, 4, 0, stream);
+  for (; k + VL <= w.c; k += VL) KIND(give)(x + k, w, dy + k, dx + k, 1, 0, stream);
+  if (k < w.c) KIND(give)(x + k, w, dy + k, dx + k, 1, (int)(w.c - k), 0);
+}
+
+/* A row of windows and the rows of the image that are theirs alone. */
+static void KIND(give_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const job *j = arg;
+  const pf_pool *p = j->p;
+  const int64_t c = p->c, rows = p->out[0] * p->out[1];
+  const T *dy = (const T *)j->dy + lo * p->out[2] * c;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const int64_t image = i / rows * pf_pool_volume(p->in) * c;
+    const int64_t oz = i % rows / p->out[1], oy = i % p->out[1];
+    const T *x = (const T *)j->x + image;
+    T *dx = (T *)j->dx + image;
+    if (j->gaps) clear_own(p, oz, oy, dx, sizeof(T));
+    for (int64_t o = 0; o < p->out[2]; o++, dy += c) {
+      const place w = place_of(p, oz, oy, o);
+      if (w.planes == 1 && w.rows == 2 && w.cols == 2)
+        KIND(give_window)(x + w.start, (place){1, 2, 2, c, 0, w.row_step, 0, w.row_code, 0}, dy,
+                          dx + w.start, j->stream);
+      else KIND(give_window)(x + w.start, w, dy, dx + w.start, j->stream);
+    }
+  }
+  STREAM_FENCE();
+}
+
+/* ---------------------------------------------------------------- windows that overlap */
+/* What the windows of row (oz, oy), columns `cover`, give to u vectors of place `col`. */
+PF_INLINE void KIND(gather)(const I *at, const T *dy, const pf_pool *p, pf_span cover, int64_t col,
+                            int64_t code, V *sum, const int u, const int n) {
+  for (int64_t o = cover.lo; o < cover.hi; o++) {
+    const I *a = at + o * p->c;
+    const T *d = dy + o * p->c;
+    const VI here = VI_SET((I)(code + col - pf_pool_window(p, 2, o).lo));
+    EACH(u) {
+      const VI from = n ? VI_LOAD_PART(a, n) : VI_LOAD(a + i * VL);
+      const V g = n ? V_LOAD_PART(d, n) : V_LOAD(d + i * VL);
+      sum[i] = PICK(EQUAL(from, here), sum[i] + g, sum[i]);
+    }
+  }
+}
+
+PF_INLINE void KIND(gather_place)(const job *j, const rows_of *r, int64_t k, int64_t col, T *dx,
+                                  const int u, const int n) {
+  const pf_pool *p = j->p;
+  const pf_span cover = pf_pool_covering(p, 2, col);
+  V sum[4];
+  EACH(u) sum[i] = V_SET(0);
+  for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
+    for (int64_t oy = r->y.lo; oy < r->y.hi; oy++) {
+      const int64_t row = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c + k;
+      KIND(gather)((const I *)j->at + row, (const T *)j->dy + row, p, cover, col,
+                   row_code(p, r, oz, oy), sum, u, n);
+    }
+  EACH(u) {
+    if (n) V_STORE_PART(dx, sum[i], n);
+    else if (j->stream) V_STREAM(dx + i * VL, sum[i]);
+    else V_STORE(dx + i * VL, sum[i]);
+  }
+}
+
+/* Few channels: element by element, each at most once per row of windows. */
+static void KIND(scatter_row)(const job *j, const rows_of *r, T *dx) {
+  const pf_pool *p = j->p;
+  memset(dx, 0, sizeof(T) * (size_t)(p->in[2] * p->c));
+  for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
+    for (int64_t oy = r->y.lo; oy < r->y.hi; oy++) {
+      const int64_t first = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c;
+      const I *at = (const I *)j->at + first, code = (I)row_code(p, r, oz, oy);
+      const T *dy = (const T *)j->dy + first;
+      for (int64_t o = 0; o < p->out[2]; o++, at += p->c, dy += p->c) {
+        const pf_span w = pf_pool_window(p, 2, o);
+        for (int64_t k = 0; k < p->c; k++) {
+          const int64_t col = at[k] - code;
+          if (col >= 0 && col < w.hi - w.lo) dx[(w.lo + col) * p->c + k] += dy[k];
+        }
+      }
+    }
+}
+
+static void KIND(gather_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const job *j = arg;
+  const pf_pool *p = j->p;
+  const int64_t c = p->c;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const rows_of r = rows_that_cover(p, i);
+    T *dx = (T *)j->dx + i * p->in[2] * c;
+    if (c < VL) {
+      KIND(scatter_row)(j, &r, dx);
+      continue;
+    }
+    for (int64_t col = 0; col < p->in[2]; col++, dx += c) {
+      int64_t k = 0;
+      for (; k + 4 * VL <= c; k += 4 * VL) KIND(gather_place)(j, &r, k, col, dx + k, 4, 0);
+      for (; k + VL <= c; k += VL) KIND(gather_place)(j, &r, k, col, dx + k, 1, 0);
+      if (k < c) KIND(gather_place)(j, &r, k, col, dx + k, 1, (int)(c - k));
+    }
+  }
+  STREAM_FENCE();
+}
+
+/* ---------------------------------------------------------------- averages */
+PF_INLINE void KIND(share_place)(const job *j, const rows_of *r, int64_t k, int64_t col, T *dx,
+                                 const int u, const int n) {
+  const pf_pool *p = j->p;
+  const pf_span cover = pf_pool_covering(p, 2, col);
+  int64_t last = 1;
+  V sum[4], share = V_SET(1);
+  EACH(u) sum[i] = V_SET(0);
+  for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
+    for (int64_t oy = r->y.lo; oy < r->y.hi; oy++) {
+      const pf_span wz = pf_pool_window(p, 0, oz), wy = pf_pool_window(p, 1, oy);
+      const int64_t height = (wz.hi - wz.lo) * (wy.hi - wy.lo);
+      const T *dy = (const T *)j->dy + (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c + k;
+      for (int64_t o = cover.lo; o < cover.hi; o++) {
+        const pf_span w = pf_pool_window(p, 2, o);
+        const int64_t count = height * (w.hi - w.lo);
+        const T *d = dy + o * p->c;
+        if (count != last) last = count, share = V_SET(1 / (T)count);
+        EACH(u) sum[i] = sum[i] + (n ? V_LOAD_PART(d, n) : V_LOAD(d + i * VL)) * share;
+      }
+    }
+  EACH(u) {
+    if (n) V_STORE_PART(dx, sum[i], n);
+    else if (j->stream) V_STREAM(dx + i * VL, sum[i]);
+    else V_STORE(dx + i * VL, sum[i]);
+  }
+}
+
+static void KIND(share_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const job *j = arg;
+  const pf_pool *p = j->p;
+  const int64_t c = p->c;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const rows_of r = rows_that_cover(p, i);
+    T *dx = (T *)j->dx + i * p->in[2] * c;
+    for (int64_t col = 0; col < p->in[2]; col++, dx += c) {
+      int64_t k = 0;
+      for (; k + 4 * VL <= c; k += 4 * VL) KIND(share_place)(j, &r, k, col, dx + k, 4, 0);
+      for (; k + VL <= c; k += VL) KIND(share_place)(j, &r, k, col, dx + k, 1, 0);
+      if (k < c) KIND(share_place)(j, &r, k, col, dx + k, 1, (int)(c - k));
+    }
+  }
+  STREAM_FENCE();
+}
+
+/* ---------------------------------------------------------------- elements of maxima */
+static void KIND(element_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const job *j = arg;
+  const pf_pool *p = j->p;
+  const int64_t c = p->c, rows = p->out[0] * p->out[1];
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const I *at = (const I *)j->at + i * p->out[2] * c;
+    int64_t *element = j->elements + i * p->out[2] * c;
+    for (int64_t o = 0; o < p->out[2]; o++, at += c, element += c) {
+      const int64_t start = place_of(p, i % rows / p->out[1], i % p->out[1], o).start;
+      for (int64_t k = 0; k < c; k++) element[k] = start + at[k] * c + k;
+    }
+  }
+}
+#undef KIND
+#undef T
+#undef V
+#undef VL
+#undef I
+#undef VI
+#undef MASK
+#undef V_LOAD
+#undef V_LOAD_PART
+#undef V_STORE
+#undef V_STORE_PART
+#undef V_STREAM
+#undef V_SET
+#undef VI_SET
+#undef VI_LOAD
+#undef VI_LOAD_PART
+#undef VI_STORE
+#undef VI_STORE_PART
+#undef GREATER
+#undef EQUAL
+#undef PICK
+#undef I_PICK
