@@ -1,21 +1,26 @@
-/* norm.c - FusedBatchNorm V1 to V3 with gradients, LRN and LRNGrad.
+/* norm.c - FusedBatchNorm V1 to V3 with gradients.
+ *
+ * Two passes over the data: sums per channel, then the result.  The second one goes from the end of
+ * the data to its beginning, so that it meets what the first one left in the caches, and stores
+ * large results past them.
  *
  * Invariants
- *   1. Statistics are summed in PARTS fixed parts of the rows, then in double in their order: equal
- *      bits for any number of threads.  The variance is taken around the mean, in a second pass.
- *   2. Everything is computed as float (double for LRN's double); halves are rounded once, at the
- *      end.
- * Threads: parallel_for over parts of the rows.
+ *   1. Sums are taken in parts of the rows that depend on the shape only, and joined in their order
+ *      in double: equal bits for any number of threads.
+ *   2. One pass gives mean and variance: of differences from a shift near the part's mean (that of
+ *      its first SHIFT_ROWS rows), so that nothing cancels; parts are joined by their means.
+ *   3. Everything is computed as float; halves are read and rounded once, on the way.
+ * Threads: parallel_for over parts, then over blocks of rows.
  *
- * Rows: NHWC has n * h * w rows of c channels.  NCHW has n * c rows of one channel each, h * w
- * long.
+ * NHWC has n * h * w rows of c channels; several are seen as one row, so that its w columns fill
+ * vectors.  NCHW has runs of h * w elements of one channel; a run is seen as rows of NORM_WIDTH.
  */
 #include "common.h"
-#include "half.h"
 #include "isa.h"
+#include "norm_passes.h"
 #include "window.h"
 
-enum { PARTS = 32 };
+enum { PARTS = 32, SHIFT_ROWS = 16, WIDEST = 4096, STREAM_BYTES = 8 << 20 };
 typedef struct {
   int32_t T, training;
   double epsilon, average;
@@ -23,94 +28,156 @@ typedef struct {
   int32_t nchw, reserved;
 } norm_state;
 
-typedef struct {                       /* x as [outer][channels][inner] */
-  int64_t outer, c, inner;
-  const float *x, *dy, *mean, *inv, *scale, *offset;
-  const float *a, *b;                  /* per channel: results of a former pass */
-  float *out, *part, *part2;           /* [PARTS][c] */
-  int64_t parts;
+typedef struct {
+  const norm_loops *f;
+  int64_t c, n;                        /* channels; elements of each */
+  int64_t inner;                       /* NCHW: elements of a run; NHWC: 0 */
+  int64_t rows, w, last;               /* NHWC: whole rows, columns, columns of a shorter last row */
+  int64_t outer, parts, blocks;        /* NCHW: images */
+  const char *x, *dy;                  /* dy: NULL in the forward pass */
+  char *y;
+  const float *mean;                   /* backward: of each column */
+  norm_params p;                       /* of each column; NCHW: of each channel */
+  double *sum, *dot;                   /* [parts][w], or [parts][c] */
+  float *shift;                        /* likewise */
+  int stream;
 } norm;
 
-static void part_of(const norm *p, int64_t i, int64_t *lo, int64_t *hi) {
-  *lo = p->outer * i / p->parts;
-  *hi = p->outer * (i + 1) / p->parts;
+static int64_t part_begin(int64_t n, int64_t parts, int64_t i) { return n * i / parts; }
+static const char *at(const norm *p, const char *x, int64_t i) {
+  return x ? x + i * p->f->size : NULL;
 }
 
-/* Sums over rows lo .. hi of one expression per channel, NHWC (inner 1) and NCHW alike. */
-#define SUM_PASS(name, expr1, expr2) \
-static void name(void *arg, int64_t from, int64_t to, int32_t worker) { \
-  const norm *p = arg; \
-  (void)worker; \
-  for (int64_t i = from; i < to; i++) { \
-    float *s = p->part + i * p->c, *q = p->part2 + i * p->c; \
-    int64_t lo, hi; \
-    part_of(p, i, &lo, &hi); \
-    for (int64_t k = 0; k < p->c; k++) s[k] = q[k] = 0; \
-    for (int64_t r = lo; r < hi; r++) \
-      for (int64_t k = 0, at = r * p->c * p->inner; p->inner == 1 ? k == 0 : k < p->c; k++) { \
-        if (p->inner == 1) { \
-          PF_IVDEP for (int64_t j = 0; j < p->c; j++) { \
-            float x = p->x[at + j], dy = p->dy[at + j], mean = p->mean[j]; \
-            (void)x; (void)dy; (void)mean; \
-            s[j] += expr1; q[j] += expr2; \
-          } \
-        } else { \
-          float mean = p->mean[k], u[16] = {0}, v[16] = {0}; \
-          for (int64_t j = 0; j < p->inner; j++, at++) { \
-            float x = p->x[at], dy = p->dy[at]; \
-            (void)x; (void)dy; (void)mean; \
-            u[j & 15] += expr1; v[j & 15] += expr2; \
-          } \
-          for (int l = 0; l < 16; l++) s[k] += u[l], q[k] += v[l]; \
-        } \
-      } \
-  } \
+/* ---------------------------------------------------------------- sums */
+/* S and Q of `rows` rows; without a mean, `shift` becomes that of the first of them */
+static void sum_rows(const norm *p, int64_t from, int64_t rows, int64_t w, float *shift, double *S,
+                     double *Q) {
+  int64_t first = PF_MIN(rows, SHIFT_ROWS);
+  if (!p->dy) {
+    memset(shift, 0, sizeof(float) * (size_t)w);
+    p->f->sums(at(p, p->x, from), NULL, first, w, shift, S, Q);
+    for (int64_t j = 0; j < w; j++) shift[j] = (float)(S[j] / (double)first), S[j] = Q[j] = 0;
+  }
+  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, shift, S, Q);
 }
-SUM_PASS(sum_values, x, 0)
-SUM_PASS(sum_squares, (x - mean) * (x - mean), 0)
-SUM_PASS(sum_gradients, dy, dy * (x - mean))
-
-/* out = x * a + b (or dy * a + x * scale + b for the gradient) over parts of the rows */
-static void apply_forward(void *arg, int64_t from, int64_t to, int32_t worker) {
+static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
   const norm *p = arg;
   (void)worker;
-  for (int64_t r = from; r < to; r++)
-    for (int64_t k = 0; k < (p->inner == 1 ? 1 : p->c); k++) {
-      int64_t at = (r * p->c + k) * p->inner;
-      if (p->inner == 1) {
-        PF_IVDEP for (int64_t j = 0; j < p->c; j++) p->out[at + j] =
-            (p->x[at + j] - p->mean[j]) * p->a[j] + p->offset[j];
-      } else {
-        float m = p->mean[k], a = p->a[k], b = p->offset[k];
-        PF_IVDEP for (int64_t j = 0; j < p->inner; j++) p->out[at + j] = (p->x[at + j] - m) * a + b;
+  for (int64_t i = from; i < to; i++) {
+    int64_t lo = part_begin(p->rows, p->parts, i), hi = part_begin(p->rows, p->parts, i + 1);
+    double *S = p->sum + i * p->w, *Q = p->dot + i * p->w;
+    float *shift = p->shift + i * p->w;
+    memset(S, 0, 8 * (size_t)p->w), memset(Q, 0, 8 * (size_t)p->w);
+    if (p->dy) memcpy(shift, p->mean, 4 * (size_t)p->w);
+    sum_rows(p, lo * p->w, hi - lo, p->w, shift, S, Q);
+    if (i == p->parts - 1 && p->last)
+      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->last, shift, S, Q);
+  }
+}
+/* one channel of a part of the images */
+static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
+  const norm *p = arg;
+  (void)worker;
+  for (int64_t i = from; i < to; i++) {
+    int64_t k = i % p->c, part = i / p->c, rows = p->inner / NORM_WIDTH, rest = p->inner % NORM_WIDTH;
+    double S[NORM_WIDTH] = {0}, Q[NORM_WIDTH] = {0}, s = 0, q = 0;
+    float shift[NORM_WIDTH];
+    for (int64_t r = part_begin(p->outer, p->parts, part), begin = r,
+                 end = part_begin(p->outer, p->parts, part + 1); r < end; r++) {
+      int64_t run = (r * p->c + k) * p->inner, tail = run + rows * NORM_WIDTH;
+      if (r == begin) {
+        double d[NORM_WIDTH] = {0}, unused[NORM_WIDTH] = {0}, first = 0;
+        int64_t m = PF_MIN(p->inner, NORM_WIDTH);
+        memset(shift, 0, sizeof shift);
+        if (!p->dy) p->f->sums(at(p, p->x, run), NULL, 1, m, shift, d, unused);
+        for (int64_t j = 0; j < m; j++) first += d[j];
+        for (int64_t j = 0; j < NORM_WIDTH; j++)
+          shift[j] = p->dy ? p->mean[k] : (float)(first / (double)m);
       }
+      p->f->sums(at(p, p->x, run), at(p, p->dy, run), rows, NORM_WIDTH, shift, S, Q);
+      if (rest) p->f->sums(at(p, p->x, tail), at(p, p->dy, tail), 1, rest, shift, S, Q);
+    }
+    for (int64_t j = 0; j < NORM_WIDTH; j++) s += S[j], q += Q[j];
+    p->sum[i] = s, p->dot[i] = q, p->shift[i] = shift[0];
+  }
+}
+static pf_status run_sums(pf_ctx *c, norm *p) {
+  if (p->inner)
+    return pf_parallel(c, p->parts * p->c, pf_grain(p->n / p->parts * 2), sum_nchw, p);
+  return pf_parallel(c, p->parts, pf_grain(p->rows / p->parts * p->w * 2), sum_nhwc, p);
+}
+static int64_t columns(const norm *p) { return p->inner ? p->c : p->w; }
+/* elements that column j of part i has summed */
+static double count_of(const norm *p, int64_t i, int64_t j) {
+  int64_t n = p->inner ? p->outer : p->rows;
+  n = part_begin(n, p->parts, i + 1) - part_begin(n, p->parts, i);
+  return (double)(p->inner ? n * p->inner : n + (i == p->parts - 1 && j < p->last));
+}
+/* The mean and the sum of squares around it, per channel. */
+static void join_moments(const norm *p, double *mean, double *square) {
+  int64_t w = columns(p);
+  for (int64_t k = 0; k < p->c; k++) mean[k] = square[k] = 0;
+  for (int64_t i = 0; i < p->parts; i++)
+    for (int64_t j = 0; j < w; j++)
+      mean[j % p->c] += count_of(p, i, j) * p->shift[i * w + j] + p->sum[i * w + j];
+  for (int64_t k = 0; k < p->c; k++) mean[k] /= (double)p->n;
+  for (int64_t i = 0; i < p->parts; i++)
+    for (int64_t j = 0; j < w; j++) {
+      double d = p->shift[i * w + j] - mean[j % p->c];
+      square[j % p->c] +=
+          p->dot[i * w + j] + d * (2 * p->sum[i * w + j] + count_of(p, i, j) * d);
     }
 }
-static void apply_backward(void *arg, int64_t from, int64_t to, int32_t worker) {
-  const norm *p = arg;                 /* dx = a * dy - b * (x - mean) - offset */
-  (void)worker;
-  for (int64_t r = from; r < to; r++)
-    for (int64_t k = 0; k < (p->inner == 1 ? 1 : p->c); k++) {
-      int64_t at = (r * p->c + k) * p->inner;
-      if (p->inner == 1) {
-        PF_IVDEP for (int64_t j = 0; j < p->c; j++) p->out[at + j] =
-            p->a[j] * p->dy[at + j] - p->b[j] * (p->x[at + j] - p->mean[j]) - p->offset[j];
-      } else {
-        float m = p->mean[k], a = p->a[k], b = p->b[k], o = p->offset[k];
-        PF_IVDEP for (int64_t j = 0; j < p->inner; j++) p->out[at + j] =
-            a * p->dy[at + j] - b * (p->x[at + j] - m) - o;
-      }
-    }
+static void join_sums(const norm *p, double *sum, double *dot) {
+  int64_t w = columns(p);
+  for (int64_t k = 0; k < p->c; k++) sum[k] = dot[k] = 0;
+  for (int64_t i = 0; i < p->parts; i++)
+    for (int64_t j = 0; j < w; j++)
+      sum[j % p->c] += p->sum[i * w + j], dot[j % p->c] += p->dot[i * w + j];
 }
 
-static pf_status reduce(pf_ctx *c, norm *p, pf_range fn, double *first, double *second) {
-  PF_TRY(pf_parallel(c, p->parts, p->outer * p->inner * p->c > 2 * PF_GRAIN ? 1 : p->parts, fn, p));
-  for (int64_t k = 0; k < p->c; k++) {
-    first[k] = second[k] = 0;
-    for (int64_t i = 0; i < p->parts; i++)
-      first[k] += p->part[i * p->c + k], second[k] += p->part2[i * p->c + k];
+/* ---------------------------------------------------------------- results */
+/* Blocks [lo, hi), counted from the end. */
+static void apply_nhwc(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const norm *p = arg;
+  (void)worker;
+  for (int64_t b = p->blocks - lo - 1; b >= p->blocks - hi; b--) {
+    int64_t from = part_begin(p->rows, p->blocks, b), to = part_begin(p->rows, p->blocks, b + 1);
+    if (b == p->blocks - 1 && p->last)
+      p->f->apply(at(p, p->x, to * p->w), at(p, p->dy, to * p->w),
+                  p->y + to * p->w * p->f->size, 1, p->last, p->p, 0);
+    p->f->apply(at(p, p->x, from * p->w), at(p, p->dy, from * p->w),
+                p->y + from * p->w * p->f->size, to - from, p->w, p->p, p->stream);
   }
-  return PF_OK;
+  if (p->stream) pf_vf_fence();
+}
+static void apply_nchw(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const norm *p = arg;
+  (void)worker;
+  for (int64_t b = p->blocks - lo - 1; b >= p->blocks - hi; b--) {
+    int64_t k = b % p->c, rows = p->inner / NORM_WIDTH, rest = p->inner % NORM_WIDTH;
+    int64_t run = b * p->inner, tail = run + rows * NORM_WIDTH;
+    float m[NORM_WIDTH], a[NORM_WIDTH], g[NORM_WIDTH], o[NORM_WIDTH];
+    norm_params q = {m, a, g, o};
+    for (int64_t j = 0; j < NORM_WIDTH; j++)
+      m[j] = p->p.m[k], a[j] = p->p.a[k], g[j] = p->dy ? p->p.b[k] : 0, o[j] = p->p.o[k];
+    p->f->apply(at(p, p->x, run), at(p, p->dy, run), p->y + run * p->f->size, rows, NORM_WIDTH, q,
+                p->stream);
+    if (rest)
+      p->f->apply(at(p, p->x, tail), at(p, p->dy, tail), p->y + tail * p->f->size, 1, rest, q, 0);
+  }
+  if (p->stream) pf_vf_fence();
+}
+static pf_status run_apply(pf_ctx *c, norm *p) {
+  int64_t line = 64 / p->f->size;
+  p->stream = p->n * p->c * p->f->size >= STREAM_BYTES && p->y != p->dy && p->y != p->x &&
+              (uintptr_t)p->y % 64 == 0 && (p->inner ? p->inner : p->w) % line == 0;
+  if (p->inner) {
+    p->blocks = p->outer * p->c;
+    return pf_parallel(c, p->blocks, pf_grain(p->inner), apply_nchw, p);
+  }
+  p->blocks = PF_MAX(PF_MIN(p->rows * p->w / (2 * NORM_BLOCK), p->rows), 1);
+  return pf_parallel(c, p->blocks, pf_grain(p->rows * p->w / p->blocks), apply_nhwc, p);
 }
 
 /* ---------------------------------------------------------------- checks and buffers */
@@ -124,13 +191,43 @@ static pf_status norm_init(pf_ctx *c, void *state) {
   return PF_OK;
 }
 
+/* NHWC: as many rows in one as make whole lines of its elements */
+static void fold_rows(norm *p) {
+  int64_t k = 1, rows = p->n;
+  while (k < NORM_WIDTH && k * p->c % NORM_WIDTH) k *= 2;
+  if (k * p->c > WIDEST || rows < 4 * k) k = 1;
+  p->w = k * p->c, p->rows = rows / k, p->last = rows % k * p->c;
+}
 static pf_status norm_open(pf_ctx *c, const norm_state *s, const DLTensor *x, norm *p) {
   if (x->ndim != 4) return PF_INVALID(c, "input must be 4-dimensional: %s", PF_SHAPE(x).s);
-  *p = (norm){.outer = x->shape[0], .c = x->shape[s->nchw ? 1 : 3]};
-  p->inner = s->nchw ? x->shape[2] * x->shape[3] : 1;
-  if (!s->nchw) p->outer *= x->shape[1] * x->shape[2];
-  p->parts = PF_MAX(PF_MIN(p->outer, PARTS), 1);
+  *p = (norm){.outer = x->shape[0], .c = x->shape[s->nchw ? 1 : 3], .f = norm_loops_of(s->T)};
+  int64_t elements = pf_numel(x);
+  if (elements == 0) return PF_OK;
+  p->x = PF_DATA(const char, x);
+  p->n = elements / p->c;
+  if (s->nchw) p->inner = x->shape[2] * x->shape[3];
+  else fold_rows(p);
+  p->parts = PF_MAX(PF_MIN(PF_MIN(p->inner ? p->outer : p->rows / 4, PARTS),
+                           elements / (4 * NORM_BLOCK)), 1);
+  uint64_t places = (uint64_t)(p->parts * columns(p)) + 8;
+  p->sum = c->host->scratch(c, places * 20, 64);
+  if (!p->sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
+  p->dot = p->sum + places, p->shift = (float *)(p->dot + places);
   return PF_OK;
+}
+/* `per channel` as `per column` */
+static const float *spread(pf_ctx *c, const norm *p, const float *x) {
+  int64_t w = columns(p);
+  if (w == p->c) return x;
+  float *y = c->host->scratch(c, (uint64_t)w * 4, 64);
+  for (int64_t j = 0; y && j < w; j++) y[j] = x[j % p->c];
+  if (!y) pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
+  return y;
+}
+static pf_status spread_params(pf_ctx *c, norm *p, const float *b) {
+  p->p.m = spread(c, p, p->p.m), p->p.a = spread(c, p, p->p.a), p->p.o = spread(c, p, p->p.o);
+  p->p.b = b ? spread(c, p, b) : NULL;
+  return p->p.m && p->p.a && p->p.o && (p->p.b || !b) ? PF_OK : PF_RESOURCE_EXHAUSTED;
 }
 static pf_status check_channels(pf_ctx *c, int32_t in, const char *name, int64_t channels) {
   const DLTensor *t = c->in[in];
@@ -144,14 +241,6 @@ static float *room(pf_ctx *c, int64_t floats) {
   if (!p) pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
   return p;
 }
-static const float *wide(pf_ctx *c, int32_t type, const DLTensor *t) {
-  int64_t n = pf_numel(t);
-  if (!pf_is_half(type)) return n ? PF_DATA(const float, t) : room(c, 1);
-  float *y = room(c, n);
-  if (y) halves_read(type, PF_DATA(const void, t), y, n);
-  return y;
-}
-
 /* ---------------------------------------------------------------- forward */
 typedef struct { float *mean, *var, *saved_mean, *saved_var; } outputs;
 
@@ -170,19 +259,16 @@ static pf_status channel_outputs(pf_ctx *c, int64_t channels, outputs *o) {
 
 /* Mean and variance of the batch, and what the moving averages are to become. */
 static pf_status batch_statistics(pf_ctx *c, const norm_state *s, norm *p, const outputs *o) {
-  int64_t n = p->outer * p->inner;
-  double *first = c->host->scratch(c, (uint64_t)p->c * 16 + 64, 64), *second = first + p->c;
-  if (!first) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
-  p->mean = o->saved_mean;
-  for (int64_t k = 0; k < p->c; k++) o->saved_mean[k] = 0;
-  PF_TRY(reduce(c, p, sum_values, first, second));
-  for (int64_t k = 0; k < p->c; k++) o->saved_mean[k] = (float)(first[k] / (double)n);
-  PF_TRY(reduce(c, p, sum_squares, first, second));
+  double *mean = c->host->scratch(c, (uint64_t)p->c * 16 + 64, 64), *square = mean + p->c;
+  if (!mean) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
+  PF_TRY(run_sums(c, p));
+  join_moments(p, mean, square);
   float f = s->average > 0 ? (float)s->average : 1.0f;
   const float *old_mean = PF_DATA(const float, c->in[3]), *old_var = PF_DATA(const float, c->in[4]);
   for (int64_t k = 0; k < p->c; k++) {
-    o->saved_var[k] = (float)(first[k] / (double)n);
-    float var = (float)(first[k] / (double)(n > 1 ? n - 1 : 1));
+    o->saved_mean[k] = (float)mean[k];
+    o->saved_var[k] = (float)(square[k] / (double)p->n);
+    float var = (float)(square[k] / (double)(p->n > 1 ? p->n - 1 : 1));
     o->mean[k] = f == 1.0f ? o->saved_mean[k] : (1 - f) * old_mean[k] + f * o->saved_mean[k];
     o->var[k] = f == 1.0f ? var : (1 - f) * old_var[k] + f * var;
   }
@@ -208,12 +294,8 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
     for (int64_t k = 0; k < p.c; k++) o.mean[k] = o.var[k] = o.saved_mean[k] = o.saved_var[k] = NAN;
     return PF_OK;
   }
-  p.x = p.dy = wide(c, s->T, x);
-  p.part = room(c, p.c * (2 * p.parts + 1));
-  p.out = pf_is_half(s->T) ? room(c, pf_numel(x)) : PF_DATA(float, y);
-  if (!p.x || !p.part || !p.out) return PF_RESOURCE_EXHAUSTED;
-  p.part2 = p.part + p.c * p.parts;
-  float *a = p.part + 2 * p.c * p.parts;
+  float *a = room(c, p.c);
+  if (!a) return PF_RESOURCE_EXHAUSTED;
   if (s->training) {
     PF_TRY(batch_statistics(c, s, &p, &o));
   } else {
@@ -224,12 +306,10 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
   }
   for (int64_t k = 0; k < p.c; k++)
     a[k] = PF_DATA(const float, c->in[1])[k] / sqrtf(o.saved_var[k] + (float)s->epsilon);
-  p.a = a;
-  p.mean = o.saved_mean;
-  p.offset = PF_DATA(const float, c->in[2]);
-  PF_TRY(pf_parallel(c, p.outer, pf_grain(p.c * p.inner), apply_forward, &p));
-  if (pf_is_half(s->T)) halves_write(s->T, p.out, PF_DATA(void, y), pf_numel(x));
-  return PF_OK;
+  p.y = PF_DATA(char, y);
+  p.p = (norm_params){o.saved_mean, a, NULL, PF_DATA(const float, c->in[2])};
+  PF_TRY(spread_params(c, &p, NULL));
+  return run_apply(c, &p);
 }
 
 /* ---------------------------------------------------------------- gradient */
@@ -238,9 +318,10 @@ static pf_status gradient_coefficients(pf_ctx *c, const norm_state *s, norm *p, 
   double *sum = c->host->scratch(c, (uint64_t)p->c * 16 + 64, 64), *dot = sum + p->c;
   if (!sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
   const float *var = PF_DATA(const float, c->in[4]), *scale = PF_DATA(const float, c->in[2]);
-  double n = (double)(p->outer * p->inner);
+  double n = (double)p->n;
   float *a = coef, *b = a + p->c, *o = b + p->c;
-  PF_TRY(reduce(c, p, sum_gradients, sum, dot));
+  PF_TRY(run_sums(c, p));
+  join_sums(p, sum, dot);
   for (int64_t k = 0; k < p->c; k++) {
     double inv = 1.0 / sqrt((double)var[k] + s->epsilon);
     d_offset[k] = (float)sum[k];
@@ -249,10 +330,8 @@ static pf_status gradient_coefficients(pf_ctx *c, const norm_state *s, norm *p, 
     b[k] = s->training ? (float)(scale[k] * inv * inv * inv * dot[k] / n) : 0;
     o[k] = s->training ? (float)(scale[k] * inv * sum[k] / n) : 0;
   }
-  p->a = a;
-  p->b = b;
-  p->offset = o;
-  return PF_OK;
+  p->p.a = a, p->p.o = o;
+  return spread_params(c, p, b);
 }
 
 static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
@@ -279,18 +358,13 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
           memset(PF_DATA(void, d_offset), 0, 4 * (size_t)p.c);
     return PF_OK;
   }
-  p.x = wide(c, s->T, x);
-  p.dy = wide(c, s->T, dy);
-  p.mean = PF_DATA(const float, c->in[3]);
-  p.part = room(c, p.c * (2 * p.parts + 3));
-  p.out = pf_is_half(s->T) ? room(c, pf_numel(x)) : PF_DATA(float, dx);
-  if (!p.x || !p.dy || !p.part || !p.out) return PF_RESOURCE_EXHAUSTED;
-  p.part2 = p.part + p.c * p.parts;
-  PF_TRY(gradient_coefficients(c, s, &p, p.part + 2 * p.c * p.parts, PF_DATA(float, ds),
-                               PF_DATA(float, d_offset)));
-  PF_TRY(pf_parallel(c, p.outer, pf_grain(p.c * p.inner), apply_backward, &p));
-  if (pf_is_half(s->T)) halves_write(s->T, p.out, PF_DATA(void, dx), pf_numel(x));
-  return PF_OK;
+  p.p.m = PF_DATA(const float, c->in[3]);
+  p.dy = PF_DATA(const char, dy), p.y = PF_DATA(char, dx);
+  p.mean = spread(c, &p, p.p.m);
+  float *coef = room(c, 3 * p.c);
+  if (!p.mean || !coef) return PF_RESOURCE_EXHAUSTED;
+  PF_TRY(gradient_coefficients(c, s, &p, coef, PF_DATA(float, ds), PF_DATA(float, d_offset)));
+  return run_apply(c, &p);
 }
 
 #define FIELD(kind, name) PF_ATTR(norm_state, kind, name)

@@ -1,0 +1,140 @@
+/* norm_passes.h - the two loops of batch normalisation, over rows of w columns, of float, half or
+ * bfloat16.
+ *
+ *     sums    S[j] += sum of d, Q[j] += sum of d^2             d = x - shift[j]
+ *             S[j] += sum of dy, Q[j] += sum of dy d           where dy is given
+ *     apply   y = d a[j] + o[j]                                d = x - m[j]
+ *             y = a[j] dy - b[j] d - o[j]                      where dy is given
+ *
+ * A column is a channel (several columns may belong to one).  A tile of columns keeps its
+ * parameters and sums in registers for a block of rows.
+ *
+ * Invariants
+ *   1. Sums of a block are float, in the order of rows; blocks are added in double.  Their length
+ *      depends on w only: equal bits for any number of threads.
+ *   2. `stream` asks for y and w such that every vector of a row may be streamed.
+ * Threads: pure.
+ */
+#ifndef PF_CPU_NORM_PASSES_H
+#define PF_CPU_NORM_PASSES_H
+#include "vfloat.h"
+
+enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_WIDTH = 64 };   /* vectors, elements, elements */
+typedef struct { const float *m, *a, *b, *o; } norm_params;
+
+/* n columns from x on: U vectors, or less than one */
+PF_INLINE void sums_tile(int32_t type, int U, const void *x, const void *dy, int64_t rows,
+                         int64_t w, int64_t n, const float *shift, double *S, double *Q) {
+  pf_vf sh[NORM_TILE], s[NORM_TILE], q[NORM_TILE];
+  float sum[NORM_TILE * PF_VF], dot[NORM_TILE * PF_VF];
+  int part = n < PF_VF;
+  for (int u = 0; u < U; u++) {
+    sh[u] = part ? pf_vf_load_part(shift, (int)n) : pf_vf_load(shift + u * PF_VF);
+    s[u] = q[u] = pf_vf_set(0);
+  }
+  for (int64_t r = 0; r < rows; r++)
+    for (int u = 0; u < U; u++) {
+      int64_t at = r * w + u * PF_VF;
+      pf_vf v = part ? pf_vf_read_part(type, pf_vf_at(type, x, at), n)
+                     : pf_vf_read(type, pf_vf_at(type, x, at));
+      pf_vf d = v - sh[u], g = d;
+      if (dy)
+        g = part ? pf_vf_read_part(type, pf_vf_at(type, dy, at), n)
+                 : pf_vf_read(type, pf_vf_at(type, dy, at));
+      s[u] += g;
+      q[u] = PF_VF_FMA(g, d, q[u]);
+    }
+  for (int u = 0; u < U; u++)
+    pf_vf_store(sum + u * PF_VF, s[u]), pf_vf_store(dot + u * PF_VF, q[u]);
+  for (int64_t i = 0; i < n; i++) S[i] += sum[i];
+  for (int64_t i = 0; i < n; i++) Q[i] += dot[i];
+}
+PF_INLINE void norm_sums(int32_t type, const void *x, const void *dy, int64_t rows, int64_t w,
+                         const float *shift, double *S, double *Q) {
+  enum { WIDE = NORM_TILE * PF_VF };
+  int64_t block = PF_MAX(NORM_BLOCK / PF_MAX(w, 1), 4), size = pf_vf_size(type);
+  for (int64_t r = 0; r < rows; r += block) {
+    int64_t k = PF_MIN(block, rows - r), j = 0;
+    const char *p = (const char *)x + r * w * size;
+    const char *g = dy ? (const char *)dy + r * w * size : NULL;
+    for (; j + WIDE <= w; j += WIDE) {
+      if (g) sums_tile(type, NORM_TILE, p + j * size, g + j * size, k, w, WIDE, shift + j, S + j,
+                       Q + j);
+      else sums_tile(type, NORM_TILE, p + j * size, NULL, k, w, WIDE, shift + j, S + j, Q + j);
+    }
+    for (; j < w; j += PF_VF) {
+      int64_t n = PF_MIN(PF_VF, w - j);
+      const void *gj = g ? g + j * size : NULL;
+      sums_tile(type, 1, p + j * size, gj, k, w, n, shift + j, S + j, Q + j);
+    }
+  }
+}
+
+PF_INLINE void apply_tile(int32_t type, int U, const void *x, const void *dy, void *y,
+                          int64_t rows, int64_t w, int64_t n, norm_params p, int stream) {
+  pf_vf m[NORM_TILE], a[NORM_TILE], b[NORM_TILE], o[NORM_TILE];
+  int part = n < PF_VF;
+  for (int u = 0; u < U; u++) {
+    m[u] = part ? pf_vf_load_part(p.m, (int)n) : pf_vf_load(p.m + u * PF_VF);
+    a[u] = part ? pf_vf_load_part(p.a, (int)n) : pf_vf_load(p.a + u * PF_VF);
+    o[u] = part ? pf_vf_load_part(p.o, (int)n) : pf_vf_load(p.o + u * PF_VF);
+    if (dy) b[u] = part ? pf_vf_load_part(p.b, (int)n) : pf_vf_load(p.b + u * PF_VF);
+  }
+  for (int64_t r = 0; r < rows; r++)
+    for (int u = 0; u < U; u++) {
+      int64_t at = r * w + u * PF_VF;
+      void *to = pf_vf_at(type, y, at);
+      pf_vf v = part ? pf_vf_read_part(type, pf_vf_at(type, x, at), n)
+                     : pf_vf_read(type, pf_vf_at(type, x, at)), d = v - m[u];
+      if (dy) {
+        pf_vf g = part ? pf_vf_read_part(type, pf_vf_at(type, dy, at), n)
+                       : pf_vf_read(type, pf_vf_at(type, dy, at));
+        v = a[u] * g - b[u] * d - o[u];
+      } else {
+        v = d * a[u] + o[u];
+      }
+      if (part) pf_vf_write_part(type, to, v, n);
+      else pf_vf_write(type, to, v, stream);
+    }
+}
+PF_INLINE void norm_apply(int32_t type, const void *x, const void *dy, void *y, int64_t rows,
+                          int64_t w, norm_params p, int stream) {
+  enum { WIDE = NORM_TILE * PF_VF };
+  int64_t size = pf_vf_size(type), j = 0, n;
+  for (; j < w; j += n) {
+    norm_params q = {p.m + j, p.a + j, p.b ? p.b + j : NULL, p.o + j};
+    const char *xj = (const char *)x + j * size, *g = dy ? (const char *)dy + j * size : NULL;
+    char *yj = (char *)y + j * size;
+    n = w - j >= WIDE ? WIDE : PF_MIN(PF_VF, w - j);
+    if (n == WIDE && g) apply_tile(type, NORM_TILE, xj, g, yj, rows, w, WIDE, q, stream);
+    else if (n == WIDE) apply_tile(type, NORM_TILE, xj, NULL, yj, rows, w, WIDE, q, stream);
+    else apply_tile(type, 1, xj, g, yj, rows, w, n, q, 0);
+  }
+}
+
+typedef struct {
+  int64_t size;                        /* of an element */
+  void (*sums)(const void *x, const void *dy, int64_t rows, int64_t w, const float *shift,
+               double *S, double *Q);
+  void (*apply)(const void *x, const void *dy, void *y, int64_t rows, int64_t w, norm_params p,
+                int stream);
+} norm_loops;
+#define NORM_LOOPS(TYPE, TAG) \
+  static void sums_##TAG(const void *x, const void *dy, int64_t rows, int64_t w, \
+                         const float *shift, double *S, double *Q) { \
+    norm_sums(TYPE, x, dy, rows, w, shift, S, Q); \
+  } \
+  static void apply_##TAG(const void *x, const void *dy, void *y, int64_t rows, int64_t w, \
+                          norm_params p, int stream) { \
+    if (stream) norm_apply(TYPE, x, dy, y, rows, w, p, 1); \
+    else norm_apply(TYPE, x, dy, y, rows, w, p, 0); \
+  } \
+  static const norm_loops norm_loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, sums_##TAG, apply_##TAG};
+NORM_LOOPS(PF_FLOAT32, f32)
+NORM_LOOPS(PF_FLOAT16, f16)
+NORM_LOOPS(PF_BFLOAT16, bf16)
+static const norm_loops *norm_loops_of(int32_t type) {
+  return type == PF_FLOAT32 ? &norm_loops_f32
+         : type == PF_FLOAT16 ? &norm_loops_f16 : &norm_loops_bf16;
+}
+#endif
