@@ -1,13 +1,14 @@
 """Nine networks of the `onnx` package with random weights: agreement and time beside onnxruntime.
 
     python benchmarks/onnx_models.py --ort ORT_PYTHON [--only resnet50 ...] [--threads 1 2]
-        [--rounds 7] [--check] [--json FILE]
+        [--rounds 7] [--check] [--json FILE] [--models DIR]
 
 Each system is a child process that holds the model in memory; a round times a few images of each
 in turn, and the best of all rounds counts.  Batch 1, NumPy array in, NumPy array out.  A ratio is
 pyflow's time divided by onnxruntime's: below 1 pyflow is faster.  --check only compares outputs.
 --cpu takes the processor time of the process instead of the clock: with one thread it is the same
 on an idle machine, and holds on a busy one; with two, onnxruntime's waiting threads spoil both.
+--models keeps the models (1.6 GB) in a folder for the next run.
 """
 import argparse
 import json
@@ -22,7 +23,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "onnx"))
 
-from onnx_light import NAMES, image, input_name, random_model  # noqa: E402
+from onnx_light import NAMES, image, input_name, path_of, random_model  # noqa: E402
 
 TOLERANCE = 1e-4        # of the largest value
 
@@ -114,12 +115,12 @@ def difference(folder):
 
 
 def measure(name, threads, args, folder):
-    model = random_model(name)
-    path, feed = f"{folder}/{name}.onnx", input_name(model)
+    import onnx
+    path = f"{folder}/{name}.onnx"
     if not os.path.exists(path):
         with open(path, "wb") as file:
-            file.write(model.SerializeToString())
-    del model
+            file.write(random_model(name).SerializeToString())
+    feed = input_name(onnx.load(path_of(name)))
     children = {s: Child(p, s, threads) for s, p in (("pyflow", sys.executable),
                                                      ("ort", args.ort))}
     for system, process in children.items():
@@ -160,16 +161,18 @@ def main():
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json")
+    parser.add_argument("--models")
     args = parser.parse_args()
     if args.child:
         return child(args.child)
     results = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as own:
         for name in args.only:
             for threads in args.threads[:1] if args.check else args.threads:
-                results.append(measure(name, threads, args, folder))
+                results.append(measure(name, threads, args, args.models or own))
                 show(results[-1])
-            os.remove(f"{folder}/{name}.onnx")
+            if not args.models:
+                os.remove(f"{own}/{name}.onnx")
     for threads in args.threads:
         ratios = [r["ratio"] for r in results if r["threads"] == threads and "ratio" in r]
         if ratios:
