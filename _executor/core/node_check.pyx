@@ -19,7 +19,7 @@ from tensor_api cimport *
 from proto_api cimport *
 
 cdef enum:
-    MAX_OUTPUTS = 1 << 20
+    MAX_OUTPUTS = 1 << 17
 
 
 cdef public const char* pf_attr_kind_name(int32_t kind) noexcept nogil:

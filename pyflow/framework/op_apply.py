@@ -13,7 +13,7 @@ from pyflow.framework.convert import graph_of, to_tensor
 from pyflow.framework.op_attrs import check_allowed, normalize
 from pyflow.framework.tensor import Tensor
 
-_MAX_OUTPUTS = 1 << 20  # of one list output: a count from a file must not exhaust memory
+_MAX_OUTPUTS = 1 << 17  # of a node, as in the core: a count from a file must not exhaust memory
 
 
 class CallPlan:
@@ -58,7 +58,7 @@ def output_types(op_def, attrs):
                 dtype = dtype._as_ref
         if arg.number_attr:
             count = attrs[arg.number_attr]
-            if count > _MAX_OUTPUTS:
+            if len(types) + count > _MAX_OUTPUTS:
                 raise ValueError(f"{op_def.name}: {arg.number_attr}={count} asks for more than "
                                  f"{_MAX_OUTPUTS} outputs")
             types.extend([dtype] * count)
