@@ -39,7 +39,7 @@ typedef struct {
     T room[LANES * SHORT_ROWS], turned[LANES * SHORT_ROWS]; \
     (void)room; \
     pf_movers()->transpose(sizeof(T), FETCH(room, x, n * SHORT_ROWS), n, turned, SHORT_ROWS, \
-                           SHORT_ROWS, n, 0); \
+                           SHORT_ROWS, n); \
     for (int k = 0; k < SHORT_ROWS; k++) y[k] = ZERO; \
     for (int64_t i = 0; i < n; i++) \
       for (int k = 0; k < SHORT_ROWS; k++) { \

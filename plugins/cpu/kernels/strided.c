@@ -10,9 +10,9 @@
 #include "transpose.h"
 #include <stdlib.h>
 
-/* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds; past
- * them: long runs of src, and of dst. */
-enum { COLUMNS = 128, PIECE = 512, STREAM_COLUMNS = 2048, STREAM_PIECE = 128 };
+/* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds.  Past
+ * them: STREAM_BYTES each, rows of src of STREAM_WIDE bytes at most where it has as many. */
+enum { COLUMNS = 128, PIECE = 512, STREAM_BYTES = 1 << 20, STREAM_WIDE = 4096 };
 typedef struct { char b[16]; } e16;
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
@@ -88,38 +88,63 @@ typedef struct {
   int32_t stream;
 } copy_task;
 
-static void copy_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const copy_task *t = (const copy_task *)arg;
-  const pf_box *b = t->b;
-  int64_t at[PF_BOX_DIMS], row = lo / t->tiles, tile = lo % t->tiles, d = b->dst_at, s = b->src_at;
-  (void)worker;
+/* where a thread is: element offsets of both sides, the outer dimensions and the piece of the plane */
+typedef struct { int64_t at[PF_BOX_DIMS], d, s, tile; } place;
+
+static void place_at(const copy_task *t, int64_t row, place *p) {
+  p->d = t->b->dst_at, p->s = t->b->src_at, p->tile = row % t->tiles, row /= t->tiles;
   for (int32_t k = t->n_outer - 1; k >= 0; k--) {
     int32_t i = t->outer[k];
-    at[k] = row % b->shape[i], row /= b->shape[i];
-    d += at[k] * b->dst_stride[i], s += at[k] * b->src_stride[i];
+    p->at[k] = row % t->b->shape[i], row /= t->b->shape[i];
+    p->d += p->at[k] * t->b->dst_stride[i], p->s += p->at[k] * t->b->src_stride[i];
   }
-  while (lo < hi) {
-    if (t->nj) {
-      int64_t j = tile % t->columns * t->width, i = tile / t->columns * t->piece;
-      t->move->transpose(b->esize, t->src + (s + i * t->ss + j) * b->esize, t->ss,
-                         t->dst + (d + j * t->dj + i) * b->esize, t->dj,
-                         PF_MIN(t->piece, t->n - i), PF_MIN(t->width, t->nj - j), t->stream);
-    } else if (t->ds == 1 && t->ss == 1) {
-      if (t->stream)
-        t->move->copy(t->src + s * b->esize, t->dst + d * b->esize, t->n * b->esize);
-      else memcpy(t->dst + d * b->esize, t->src + s * b->esize, (size_t)(t->n * b->esize));
-    } else {
-      BY_SIZE(strided, b->esize, t->dst + d * b->esize, t->src + s * b->esize, t->n, t->ds, t->ss);
-    }
-    lo++;
-    if (++tile < t->tiles) continue;
-    tile = 0;
-    for (int32_t k = t->n_outer - 1; k >= 0; k--) {
-      int32_t i = t->outer[k];
-      d += b->dst_stride[i], s += b->src_stride[i];
-      if (++at[k] < b->shape[i]) break;
-      d -= b->dst_stride[i] * at[k], s -= b->src_stride[i] * at[k], at[k] = 0;
-    }
+}
+static inline void place_next(const copy_task *t, place *p) {
+  if (++p->tile < t->tiles) return;
+  p->tile = 0;
+  for (int32_t k = t->n_outer - 1; k >= 0; k--) {
+    int32_t i = t->outer[k];
+    int64_t d = t->b->dst_stride[i], s = t->b->src_stride[i];
+    p->d += d, p->s += s;
+    if (++p->at[k] < t->b->shape[i]) return;
+    p->d -= d * p->at[k], p->s -= s * p->at[k], p->at[k] = 0;
+  }
+}
+static inline const char *plane_source(const copy_task *t, const place *p) {
+  int64_t j = p->tile % t->columns * t->width, i = p->tile / t->columns * t->piece;
+  return t->src + (p->s + i * t->ss + j) * t->b->esize;
+}
+
+static void planes_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const copy_task *t = (const copy_task *)arg;
+  int64_t esize = t->b->esize;
+  place p;
+  (void)worker;
+  place_at(t, lo, &p);
+  for (; lo < hi; lo++) {
+    int64_t j = p.tile % t->columns * t->width, i = p.tile / t->columns * t->piece;
+    int64_t ni = PF_MIN(t->piece, t->n - i), nj = PF_MIN(t->width, t->nj - j);
+    const char *x = plane_source(t, &p);
+    char *y = t->dst + (p.d + j * t->dj + i) * esize;
+    place_next(t, &p);
+    if (t->stream)
+      t->move->stream(esize, x, t->ss, y, t->dj, ni, nj, lo + 1 < hi ? plane_source(t, &p) : NULL);
+    else t->move->transpose(esize, x, t->ss, y, t->dj, ni, nj);
+  }
+  if (t->stream) t->move->fence();
+}
+static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const copy_task *t = (const copy_task *)arg;
+  int64_t esize = t->b->esize, run = t->ds == 1 && t->ss == 1 ? t->n * esize : 0;
+  place p;
+  (void)worker;
+  place_at(t, lo, &p);
+  for (; lo < hi; lo++, place_next(t, &p)) {
+    const char *x = t->src + p.s * esize;
+    char *y = t->dst + p.d * esize;
+    if (run && t->stream) t->move->copy(x, y, run);
+    else if (run) memcpy(y, x, (size_t)run);
+    else BY_SIZE(strided, esize, y, x, t->n, t->ds, t->ss);
   }
   if (t->stream) t->move->fence();
 }
@@ -158,11 +183,15 @@ static void read_in_order(copy_task *t) {
 }
 
 static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
-  t->stream = t->stream && dj * t->b->esize % 64 == 0; /* else lines are written in two parts */
-  int64_t width = t->stream ? STREAM_COLUMNS : COLUMNS, piece = t->stream ? STREAM_PIECE : PIECE;
   t->nj = nj, t->dj = dj;
-  t->piece = PF_MIN(t->n, piece * PF_MAX(1, width / nj)); /* narrow planes: as many elements */
-  t->width = PF_MIN(nj, width * PF_MAX(1, piece / t->n));
+  if (t->stream) {
+    int64_t all = STREAM_BYTES / t->b->esize, wide = PF_MIN(nj, STREAM_WIDE / t->b->esize);
+    t->piece = PF_MIN(t->n, PF_MAX(all / wide, 1024));
+    t->width = PF_MIN(nj, PF_MAX(wide, all / t->piece));
+  } else { /* narrow planes: as many elements */
+    t->piece = PF_MIN(t->n, PIECE * PF_MAX(1, COLUMNS / nj));
+    t->width = PF_MIN(nj, COLUMNS * PF_MAX(1, PIECE / t->n));
+  }
   t->columns = (nj + t->width - 1) / t->width;
   t->tiles = t->columns * ((t->n + t->piece - 1) / t->piece);
 }
@@ -195,7 +224,8 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   for (int32_t i = 0; i < b.nd; i++)
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
   if (t.stream) read_in_order(&t);
-  return pf_parallel(c, rows, pf_grain(second >= 0 ? t.piece * t.width : t.n), copy_range, &t);
+  if (second < 0) return pf_parallel(c, rows, pf_grain(t.n), runs_range, &t);
+  return pf_parallel(c, rows, pf_grain(t.piece * t.width), planes_range, &t);
 }
 
 pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize) {

@@ -2,7 +2,9 @@
  *
  * A region is cut into square tiles of N elements, each N vectors: loaded, interleaved in log2(N)
  * stages (vector i with vector i + N/2: their low halves, then their high halves), stored.  What is
- * left at the borders goes through tiles of half the size, the rest element by element.
+ * left at the borders goes through tiles of half the size, the rest element by element; planes of
+ * 2, 3 or 4 adjacent columns or rows through loops of that width.  transpose_stream.h has planes
+ * that are stored past the caches.
  */
 #include "transpose.h"
 #include "half.h"
@@ -17,17 +19,16 @@ enum { ROWS = 128 };
 #define HIGH8 4, 12, 5, 13, 6, 14, 7, 15
 #define LOW16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define EACH_16 _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++)
+#define EACH_8 _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
+#define EACH_4 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
 
-#if defined(__AVX512F__)
-#define STREAM_LINE(p, v) _mm512_stream_si512((void *)(p), (__m512i)(v))
-#endif
-
-/* TILE_OF(U, N): one tile.  The stores of a 64-byte row may pass the caches. */
-#define TILE_OF(U, N, STORE) \
+/* TILE_OF(U, N): N rows of x become the N columns a, and one tile of y */
+#define TILE_OF(U, N) \
   typedef U v_##U##_##N __attribute__((vector_size(N * sizeof(U)))); \
   typedef v_##U##_##N u_##U##_##N __attribute__((aligned(1), may_alias)); \
-  PF_INLINE void tile_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy, int32_t stream) { \
-    v_##U##_##N a[N], b[N]; \
+  PF_INLINE void turn_##U##_##N(const U *x, int64_t ldx, v_##U##_##N a[N]) { \
+    v_##U##_##N b[N]; \
     _Pragma("GCC unroll 16") \
     for (int i = 0; i < N; i++) a[i] = *(const u_##U##_##N *)(x + i * ldx); \
     _Pragma("GCC unroll 4") \
@@ -40,21 +41,13 @@ enum { ROWS = 128 };
       _Pragma("GCC unroll 16") \
       for (int i = 0; i < N; i++) a[i] = b[i]; \
     } \
-    (void)stream; \
-    STORE(U, N) \
-  }
-#define STORE_PLAIN(U, N) \
+  } \
+  PF_INLINE void tile_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy) { \
+    v_##U##_##N a[N]; \
+    turn_##U##_##N(x, ldx, a); \
     _Pragma("GCC unroll 16") \
-    for (int j = 0; j < N; j++) *(u_##U##_##N *)(y + j * ldy) = a[j];
-#ifdef STREAM_LINE
-#define STORE_LINE(U, N) \
-    if (stream) { \
-      _Pragma("GCC unroll 16") \
-      for (int j = 0; j < N; j++) STREAM_LINE(y + j * ldy, a[j]); \
-    } else { STORE_PLAIN(U, N) }
-#else
-#define STORE_LINE STORE_PLAIN
-#endif
+    for (int j = 0; j < N; j++) *(u_##U##_##N *)(y + j * ldy) = a[j]; \
+  }
 
 #define SCALARS(U) \
   static void rest_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj) { \
@@ -63,74 +56,59 @@ enum { ROWS = 128 };
   }
 /* region_U_N: tiles of N, and `LESS` for what is left */
 #define REGION_OF(U, N, LESS) \
-  static void region_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj, \
-                               int32_t stream) { \
+  static void region_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj) { \
     int64_t mi = ni - ni % N, mj = nj - nj % N; \
     for (int64_t lo = 0; lo < mi; lo += ROWS) /* runs of ROWS elements are written */ \
       for (int64_t j = 0; j < mj; j += N) \
         for (int64_t i = lo; i < PF_MIN(mi, lo + ROWS); i += N) \
-          tile_##U##_##N(x + i * ldx + j, ldx, y + j * ldy + i, ldy, stream); \
-    if (mi && mj < nj) LESS(U, N)(x + mj, ldx, y + mj * ldy, ldy, mi, nj - mj REST_ARG); \
-    if (mi < ni) LESS(U, N)(x + mi * ldx, ldx, y + mi, ldy, ni - mi, nj REST_ARG); \
+          tile_##U##_##N(x + i * ldx + j, ldx, y + j * ldy + i, ldy); \
+    if (mi && mj < nj) LESS(x + mj, ldx, y + mj * ldy, ldy, mi, nj - mj); \
+    if (mi < ni) LESS(x + mi * ldx, ldx, y + mi, ldy, ni - mi, nj); \
   }
-#define HALF_2(U, N) rest_##U
-#define HALF_4(U, N) region_##U##_2
-#define HALF_8(U, N) region_##U##_4
-#define HALF_16(U, N) region_##U##_8
-
-#define REST_ARG
 SCALARS(uint8_t)
 SCALARS(uint16_t)
 SCALARS(uint32_t)
 SCALARS(uint64_t)
-#define LAST(U, N) rest_##U
-TILE_OF(uint8_t, 8, STORE_PLAIN)
-REGION_OF(uint8_t, 8, LAST)
-TILE_OF(uint16_t, 4, STORE_PLAIN)
-REGION_OF(uint16_t, 4, LAST)
-TILE_OF(uint32_t, 4, STORE_PLAIN)
-REGION_OF(uint32_t, 4, LAST)
-TILE_OF(uint64_t, 2, STORE_PLAIN)
-REGION_OF(uint64_t, 2, LAST)
-#undef REST_ARG
-#define REST_ARG , 0
-TILE_OF(uint8_t, 16, STORE_PLAIN)
-REGION_OF(uint8_t, 16, HALF_16)
-TILE_OF(uint16_t, 8, STORE_PLAIN)
-REGION_OF(uint16_t, 8, HALF_8)
+TILE_OF(uint8_t, 8)
+REGION_OF(uint8_t, 8, rest_uint8_t)
+TILE_OF(uint8_t, 16)
+REGION_OF(uint8_t, 16, region_uint8_t_8)
+TILE_OF(uint16_t, 4)
+REGION_OF(uint16_t, 4, rest_uint16_t)
+TILE_OF(uint16_t, 8)
+REGION_OF(uint16_t, 8, region_uint16_t_4)
+TILE_OF(uint32_t, 4)
+REGION_OF(uint32_t, 4, rest_uint32_t)
+TILE_OF(uint64_t, 2)
+REGION_OF(uint64_t, 2, rest_uint64_t)
 #if defined(__AVX2__)
-TILE_OF(uint16_t, 16, STORE_PLAIN)
-REGION_OF(uint16_t, 16, HALF_16)
-TILE_OF(uint32_t, 8, STORE_PLAIN)
-REGION_OF(uint32_t, 8, HALF_8)
-TILE_OF(uint64_t, 4, STORE_PLAIN)
-REGION_OF(uint64_t, 4, HALF_4)
+TILE_OF(uint16_t, 16)
+REGION_OF(uint16_t, 16, region_uint16_t_8)
+/* rows i and i + 4 share a register: two stages inside its halves are left */
+PF_INLINE void tile_uint32_t_8(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy) {
+  for (int j = 0; j < 8; j += 4) {
+    __m256i a[4];
+    EACH_4 {
+      __m128i top = _mm_loadu_si128((const void *)(x + i * ldx + j));
+      a[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(top),
+                                     _mm_loadu_si128((const void *)(x + (i + 4) * ldx + j)), 1);
+    }
+    __m256i l = _mm256_unpacklo_epi32(a[0], a[1]), h = _mm256_unpackhi_epi32(a[0], a[1]);
+    __m256i m = _mm256_unpacklo_epi32(a[2], a[3]), k = _mm256_unpackhi_epi32(a[2], a[3]);
+    _mm256_storeu_si256((void *)(y + j * ldy), _mm256_unpacklo_epi64(l, m));
+    _mm256_storeu_si256((void *)(y + (j + 1) * ldy), _mm256_unpackhi_epi64(l, m));
+    _mm256_storeu_si256((void *)(y + (j + 2) * ldy), _mm256_unpacklo_epi64(h, k));
+    _mm256_storeu_si256((void *)(y + (j + 3) * ldy), _mm256_unpackhi_epi64(h, k));
+  }
+}
+REGION_OF(uint32_t, 8, region_uint32_t_4)
+TILE_OF(uint64_t, 4)
+REGION_OF(uint64_t, 4, region_uint64_t_2)
 #endif
 #if defined(__AVX512F__)
-/* 32 x 16 elements of two bytes: whole lines out */
-static void lines_uint16_t(const uint16_t *x, int64_t ldx, uint16_t *y, int64_t ldy) {
-  uint16_t rows[16][32] __attribute__((aligned(64)));
-  tile_uint16_t_16(x, ldx, rows[0], 32, 0);
-  tile_uint16_t_16(x + 16 * ldx, ldx, rows[0] + 16, 32, 0);
-  for (int j = 0; j < 16; j++) STREAM_LINE(y + j * ldy, *(const __m512i *)rows[j]);
-}
-static void region_uint16_t_32(const uint16_t *x, int64_t ldx, uint16_t *y, int64_t ldy, int64_t ni,
-                               int64_t nj, int32_t stream) {
-  int64_t mi = stream ? ni - ni % 32 : 0, mj = stream ? nj - nj % 16 : 0;
-  for (int64_t lo = 0; lo < mi; lo += ROWS)
-    for (int64_t j = 0; j < mj; j += 16)
-      for (int64_t i = lo; i < PF_MIN(mi, lo + ROWS); i += 32)
-        lines_uint16_t(x + i * ldx + j, ldx, y + j * ldy + i, ldy);
-  if (mi && mj < nj) region_uint16_t_16(x + mj, ldx, y + mj * ldy, ldy, mi, nj - mj, 0);
-  if (mi < ni) region_uint16_t_16(x + mi * ldx, ldx, y + mi, ldy, ni - mi, nj, 0);
-}
 /* As TILE_OF, in stages that stay in 128-bit lanes, then two of whole lanes: half the cycles. */
-PF_INLINE void tile_uint32_t_16(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy,
-                                int32_t stream) {
-  __m512i a[16], b[16];
-#define EACH_16 _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++)
-#define EACH_8 _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
-#define EACH_4 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+PF_INLINE void turn_16(const uint32_t *x, int64_t ldx, __m512i a[16]) {
+  __m512i b[16];
   EACH_16 a[i] = _mm512_loadu_si512(x + i * ldx);
   EACH_8 {
     b[2 * i] = _mm512_unpacklo_epi32(a[2 * i], a[2 * i + 1]);
@@ -154,13 +132,16 @@ PF_INLINE void tile_uint32_t_16(const uint32_t *x, int64_t ldx, uint32_t *y, int
     a[4 + i] = _mm512_shuffle_i32x4(b[4 + i], b[12 + i], 0x88);
     a[12 + i] = _mm512_shuffle_i32x4(b[4 + i], b[12 + i], 0xdd);
   }
-  if (stream) EACH_16 _mm512_stream_si512((void *)(y + i * ldy), a[i]);
-  else EACH_16 _mm512_storeu_si512(y + i * ldy, a[i]);
 }
-REGION_OF(uint32_t, 16, HALF_16)
-TILE_OF(uint64_t, 8, STORE_LINE)
-REGION_OF(uint64_t, 8, HALF_8)
-#define WIDEST_16 region_uint16_t_32
+PF_INLINE void tile_uint32_t_16(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy) {
+  __m512i a[16];
+  turn_16(x, ldx, a);
+  EACH_16 _mm512_storeu_si512(y + i * ldy, a[i]);
+}
+REGION_OF(uint32_t, 16, region_uint32_t_8)
+TILE_OF(uint64_t, 8)
+REGION_OF(uint64_t, 8, region_uint64_t_4)
+#define WIDEST_16 region_uint16_t_16
 #define WIDEST_32 region_uint32_t_16
 #define WIDEST_64 region_uint64_t_8
 #elif defined(__AVX2__)
@@ -173,33 +154,61 @@ REGION_OF(uint64_t, 8, HALF_8)
 #define WIDEST_64 region_uint64_t_2
 #endif
 
+/* K adjacent columns of x to rows of y, K rows of x to adjacent columns of y: pixels and planes */
+#define APART(U, K) \
+  static void apart_##U##_##K(const U *x, U *restrict y, int64_t ldy, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) \
+      for (int k = 0; k < K; k++) y[k * ldy + i] = x[K * i + k]; \
+  } \
+  static void woven_##U##_##K(const U *x, int64_t ldx, U *restrict y, int64_t n) { \
+    for (int64_t j = 0; j < n; j++) \
+      for (int k = 0; k < K; k++) y[K * j + k] = x[k * ldx + j]; \
+  }
+#define PIXELS(U) \
+  APART(U, 2) APART(U, 3) APART(U, 4) \
+  static int pixels_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj) { \
+    int apart = ldx == nj && nj < 5, woven = ldy == ni && ni < 5; \
+    if (apart && nj == 2) apart_##U##_2(x, y, ldy, ni); \
+    else if (apart && nj == 3) apart_##U##_3(x, y, ldy, ni); \
+    else if (apart && nj == 4) apart_##U##_4(x, y, ldy, ni); \
+    else if (woven && ni == 2) woven_##U##_2(x, ldx, y, nj); \
+    else if (woven && ni == 3) woven_##U##_3(x, ldx, y, nj); \
+    else if (woven && ni == 4) woven_##U##_4(x, ldx, y, nj); \
+    else return 0; \
+    return 1; \
+  }
+PIXELS(uint8_t)
+PIXELS(uint16_t)
+PIXELS(uint32_t)
+PIXELS(uint64_t)
+
 typedef struct { char b[16]; } e16;
 static void rest_e16(const e16 *x, int64_t ldx, e16 *y, int64_t ldy, int64_t ni, int64_t nj) {
   for (int64_t i = 0; i < ni; i++)
     for (int64_t j = 0; j < nj; j++) y[j * ldy + i] = x[i * ldx + j];
 }
 
-static void transpose(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
-                      int64_t nj, int32_t stream) {
-  stream = stream && (uintptr_t)y % 64 == 0 && ldy * esize % 64 == 0;
+static void turn(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
+                 int64_t nj) {
+#define TURN(U, REGION) \
+  if (!pixels_##U((const U *)x, ldx, (U *)y, ldy, ni, nj)) \
+    REGION((const U *)x, ldx, (U *)y, ldy, ni, nj); \
+  break
   switch (esize) {
-    case 1: region_uint8_t_16(x, ldx, y, ldy, ni, nj, 0); break;
-    case 2: WIDEST_16(x, ldx, y, ldy, ni, nj, stream); break;
-    case 4: WIDEST_32(x, ldx, y, ldy, ni, nj, stream); break;
-    case 8: WIDEST_64(x, ldx, y, ldy, ni, nj, stream); break;
-    default: rest_e16(x, ldx, y, ldy, ni, nj);
+    case 1: TURN(uint8_t, region_uint8_t_16);
+    case 2: TURN(uint16_t, WIDEST_16);
+    case 4: TURN(uint32_t, WIDEST_32);
+    case 8: TURN(uint64_t, WIDEST_64);
+    default: rest_e16((const e16 *)x, ldx, (e16 *)y, ldy, ni, nj);
   }
 }
 
 /* ---------------------------------------------------------------- runs */
 typedef uint8_t line __attribute__((vector_size(64)));
 typedef line line_any __attribute__((aligned(1), may_alias));
-static void copy(const void *px, void *py, int64_t bytes) {
-  const char *x = (const char *)px;
-  char *y = (char *)py;
-  int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64));
-  memcpy(y, x, (size_t)head);
-  x += head, y += head, bytes -= head;
+#define STREAM_LINE(p, v) _mm512_stream_si512((void *)(p), (__m512i)(v))
+/* whole lines; y is a multiple of 64 */
+PF_INLINE void stream_lines(const char *x, char *y, int64_t bytes) {
 #if defined(__AVX512F__)
   for (; bytes >= 64; bytes -= 64, x += 64, y += 64) STREAM_LINE(y, *(const line_any *)x);
 #elif defined(__AVX2__)
@@ -211,9 +220,20 @@ static void copy(const void *px, void *py, int64_t bytes) {
 #elif defined(__SSE2__)
   for (; bytes >= 16; bytes -= 16, x += 16, y += 16)
     _mm_stream_si128((__m128i *)y, _mm_loadu_si128((const __m128i *)x));
-#endif
+#else
   memcpy(y, x, (size_t)bytes);
+#endif
 }
+static void copy(const void *px, void *py, int64_t bytes) {
+  const char *x = (const char *)px;
+  char *y = (char *)py;
+  int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64)), whole = (bytes - head) / 64 * 64;
+  memcpy(y, x, (size_t)head);
+  stream_lines(x + head, y + head, whole);
+  memcpy(y + head + whole, x + head + whole, (size_t)(bytes - head - whole));
+}
+#include "transpose_stream.h"
+
 static void fence(void) {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -221,4 +241,4 @@ static void fence(void) {
 }
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
 static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
-const pf_mover PF_ISA_NAME(pf_mover) = {transpose, copy, read, write, fence};
+const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, read, write, fence};

@@ -1,8 +1,8 @@
 /* transpose.h - moving blocks of memory: transposed regions, and runs stored past the caches.
  *
  * The functions are compiled per instruction set (transpose.c); `pf_movers()` gives the set in use.
- * `stream` asks for non-temporal stores where whole lines are written; who asks calls `fence`
- * before others read.
+ * `stream` and `copy` write whole lines with non-temporal stores; who calls them calls `fence` before
+ * others read.
  * Threads: pure; they write only y.
  */
 #ifndef PF_CPU_TRANSPOSE_H
@@ -15,7 +15,10 @@ enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in 
 typedef struct {
   /* y[j * ldy + i] = x[i * ldx + j], i < ni, j < nj; strides in elements of esize bytes */
   void (*transpose)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
-                    int64_t nj, int32_t stream);
+                    int64_t nj);
+  /* the same past the caches; `next`: what will be read after it, of the same sizes, or NULL */
+  void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
+                 int64_t nj, const void *next);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
