@@ -520,6 +520,8 @@ include "api_stats_order.pxi"
 
 include "api_step_stats.pxi"
 
+include "api_stats_feed.pxi"
+
 include "api_spool.pxi"
 
 include "api_explain.pxi"

@@ -5,12 +5,10 @@ Invariants
 1. Protobuf is written from its end to its beginning: when the tag of a message is due, its length
    is known, so nothing is copied or measured twice.
 2. Kernels stand in the order in which they began, devices in that of their first kernel.
-3. The first part has every device with its first slice of kernels, which for most steps is all;
-   further slices follow one by one, and its reader merges each while it is in the cache.
-4. Texts that are the same in every step are made once per plan (Labels).
-5. A varint may write up to 8 bytes below itself: the rooms count them.
+3. Texts that are the same in every step are made once per plan (Labels).
+4. A varint may write up to 8 bytes below itself: the rooms count them.
 
-    step_stats(trace, lane_names, inputs_of, merge, merge_more)
+    put_slice(s, lanes, begin, end); put_device_head(s, lanes, n_lanes, device)
 """
 
 cdef extern from *:
@@ -103,8 +101,6 @@ cdef enum:
     NODE_ROOM = 600             # bytes of a NodeExecStats without its texts, outputs and turns
     OUTPUT_ROOM = 320           # of an output of ten dimensions
     TURN_ROOM = 40
-    KEPT_ROOM = 1 << 20         # of a buffer that stays for the next step
-    SLICE = 128                 # kernels: about 32 KB
 
 @cython.final
 cdef class Labels:
@@ -221,17 +217,17 @@ cdef bint put_turns(StatsWriter* s, const pf_record* r) noexcept nogil:
 # ---------------------------------------------------------------- a kernel
 cdef bint list_outputs(StatsWriter* s, const Span* span) noexcept nogil:
     """The output records behind a kernel's, perhaps in its lane's next chunk."""
-    cdef int32_t c = span.chunk, i = span.index + 1
+    cdef int32_t k = span.part, i = span.index + 1
     cdef const pf_record_out** grown
     s.n_outs = 0
     while True:
-        if i == s.chunks[c].n:
-            if c + 1 == s.n_chunks or s.chunks[c + 1].lane != s.chunks[c].lane:
+        if i == s.parts[k].end:
+            if i < PF_CHUNK_RECORDS or is_last(s, k):
                 return True
-            c += 1
+            k += 1
             i = 0
             continue
-        if s.chunks[c].records[i].kind < PF_TR_OUTPUT:
+        if s.parts[k].chunk.records[i].kind < PF_TR_OUTPUT:
             return True
         if s.n_outs == s.outs_room:
             s.outs_room = s.outs_room * 2 + 16
@@ -239,7 +235,7 @@ cdef bint list_outputs(StatsWriter* s, const Span* span) noexcept nogil:
             if grown == NULL:
                 return False
             s.outs = grown
-        s.outs[s.n_outs] = <const pf_record_out*>&s.chunks[c].records[i]
+        s.outs[s.n_outs] = <const pf_record_out*>&s.parts[k].chunk.records[i]
         s.n_outs += 1
         i += 1
 
@@ -307,7 +303,7 @@ cdef bint put_label(StatsWriter* s, const pf_record* r) noexcept nogil:
     """"node [frame:iteration] = Op(inputs)"."""
     cdef Wire* w = &s.w
     cdef const pf_node_info* node = node_of(s, r)
-    cdef const LabelTable* table = &s.labels[r.step]
+    cdef const LabelTable* table = &s.steps[r.step].labels
     cdef uint32_t k = plan_of(s, r).instrs[r.instr].node
     cdef const char* text = table.text + table.begin[k]
     cdef int64_t n = table.begin[k + 1] - table.begin[k], name = node.name.len
@@ -329,7 +325,7 @@ cdef bint put_label(StatsWriter* s, const pf_record* r) noexcept nogil:
 
 cdef int64_t node_room(const StatsWriter* s, const pf_record* r) noexcept nogil:
     cdef const pf_plan* plan = plan_of(s, r)
-    cdef const LabelTable* labels = &s.labels[r.step]
+    cdef const LabelTable* labels = &s.steps[r.step].labels
     cdef uint32_t k = plan.instrs[r.instr].node
     return (NODE_ROOM + 2 * <int64_t>(labels.begin[k + 1] - labels.begin[k])
             + plan.frames[r.frame].name.len + <int64_t>plan.n_frames * TURN_ROOM
@@ -394,112 +390,3 @@ cdef bint put_device_head(StatsWriter* s, LaneName* lanes, int32_t n, DeviceName
         return False
     put_device(w, d)
     return True
-
-cdef inline int64_t first_slice_end(const DeviceName* d) noexcept nogil:
-    return min(d.end, d.end - d.n_spans + SLICE)
-
-cdef bint put_first(StatsWriter* s, LaneName* lanes, int32_t n_lanes) noexcept nogil:
-    """A RunMetadata of all devices, each with its first slice."""
-    cdef int32_t d = s.n_devices
-    cdef DeviceName* device
-    cdef int64_t before
-    s.w.at = s.w.end
-    while d > 0:
-        d -= 1
-        device = &s.devices[d]
-        before = s.w.end - s.w.at
-        if (not put_slice(s, lanes, device.end - device.n_spans, first_slice_end(device))
-                or not put_device_head(s, lanes, n_lanes, device)):
-            return False
-        put_length(&s.w, 1, s.w.end - before)
-    put_length(&s.w, 1, s.w.end)
-    return True
-
-cdef inline bytes written(const Wire* w):
-    return PyBytes_FromStringAndSize(w.at, w.end - w.at)
-
-cdef int hand_over(StatsWriter* s, LaneName* lanes, int32_t n_lanes, merge, merge_more) except -1:
-    cdef int32_t d
-    cdef int64_t k, end
-    cdef bint fits = list_all(s) and make_room(&s.w, NODE_ROOM) and put_first(s, lanes, n_lanes)
-    if fits:
-        merge(written(&s.w))
-    for d in range(s.n_devices if fits else 0):
-        end = s.devices[d].end
-        k = first_slice_end(&s.devices[d])
-        while fits and k < end:
-            s.w.at = s.w.end
-            fits = put_slice(s, lanes, k, min(k + SLICE, end))
-            if fits:
-                merge_more(d - s.n_devices, written(&s.w))
-            k += SLICE
-    if not fits:
-        raise MemoryError()
-    return 0
-
-cdef Wire kept                  # the GIL's: the pages of a new buffer would cost as much as the work
-
-cdef void take_buffer(StatsWriter* s):
-    s.w = kept
-    s.w.at = s.w.end
-    memset(&kept, 0, sizeof(Wire))
-
-cdef void free_stats(StatsWriter* s):
-    if kept.begin == NULL and s.w.end - s.w.begin <= KEPT_ROOM:
-        kept.begin, kept.end = s.w.begin, s.w.end
-    else:
-        free(s.w.begin)
-    free(s.chunks)
-    free(s.spans)
-    free(s.spare)
-    free(s.devices)
-    free(s.outs)
-    free(s.turns)
-    free(s.labels)
-
-def step_stats(Trace trace, list lane_names, inputs_of, merge, merge_more):
-    """The steps of a trace, which are over, as StepStats.
-
-    lane_names: (thread id, name in UTF-8) by lane, of `trace_lane_count()` lanes.
-    inputs_of(plan): node -> names of its inputs.
-    merge(data): a serialized RunMetadata; called once, first.
-    merge_more(number, data): more of the DeviceStepStats of this number, -1 the last.
-    """
-    cdef StatsWriter s
-    cdef int32_t k, n = len(lane_names)
-    cdef LaneName* lanes = <LaneName*>calloc(n + 1, sizeof(LaneName))
-    cdef int64_t ticks, ns
-    cdef Plan plan
-    cdef bytes name
-    memset(&s, 0, sizeof(s))
-    s.labels = <LabelTable*>calloc(trace.t.n_steps + 1, sizeof(LabelTable))
-    try:
-        if lanes == NULL or s.labels == NULL:
-            raise MemoryError()
-        for k in range(n):
-            lanes[k].thread = lane_names[k][0]
-            name = lane_names[k][1]
-            lanes[k].name = name
-            lanes[k].len = len(name)
-        for k in range(trace.t.n_steps):
-            plan = trace.plans[<uintptr_t>trace.t.steps[k].plan]
-            if plan.labels is None:
-                plan.labels = Labels(plan, inputs_of(plan))
-            s.labels[k] = (<Labels>plan.labels).table
-        pf_trace_clock(&ticks, &ns)
-        take_buffer(&s)
-        s.t = trace.t
-        s.tick0 = trace.ticks
-        s.ns0 = trace.ns
-        s.to_wall = pf_wall_minus_monotonic()
-        s.rate = 1.0
-        if ticks > trace.ticks:
-            s.rate = <double>(ns - trace.ns) / <double>(ticks - trace.ticks)
-        hand_over(&s, lanes, n, merge, merge_more)
-    finally:
-        free_stats(&s)
-        free(lanes)
-
-def trace_lane_count():
-    """How many threads wrote records so far."""
-    return pf_trace_lanes(NULL, 0)

@@ -41,7 +41,8 @@ _live = weakref.WeakSet()
 class Step:
     """What `run` needs for one signature of fetches and feeds."""
 
-    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep")
+    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep",
+                 "traced")
 
     def __init__(self, mapper, feeds, compiled, fed_fetches, step_error, keep):
         self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
@@ -50,6 +51,7 @@ class Step:
         self._run = compiled.run
         self._error = step_error
         self.keep = keep                          # the fetches: a signature may hold their id
+        self.traced = 0                           # kernels of the last traced run
 
     def run(self, values, timeout_ms=0, trace=None):
         """The result for one value per feed, in order; `trace`, a core Trace, gets what ran when."""
@@ -203,12 +205,15 @@ class BaseSession:
             step, values = self._step_for(fetches, feed_dict, pool)
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
         level = metadata.level_of(options) if run_metadata is not None else 0
-        trace = runtime.executor().Trace(level) if level else None
+        trace = filling = None
+        if level:
+            trace = runtime.executor().Trace(level)
+            filling = metadata.Filling(run_metadata, trace, step.traced, self._threads)
         try:
             return step.run(values, timeout, trace)
         finally:
-            if trace is not None:
-                metadata.fill(run_metadata, trace)
+            if filling is not None:
+                step.traced = filling.finish()
             if run_metadata is not None and getattr(options, "output_partition_graphs", False):
                 for data in step.compiled.graphs:
                     run_metadata.partition_graphs.add().ParseFromString(data)
