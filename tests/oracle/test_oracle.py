@@ -85,7 +85,8 @@ def test_op(name):
 # refused, by its name.
 NEWER = {"DenseBincount",
          "StatelessRandomGetKeyCounter", "StatelessRandomUniformV2", "StatelessRandomNormalV2",
-         "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2"}
+         "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
+         "StatelessRandomGammaV3"}
 
 
 def refused(graph_def):

@@ -62,4 +62,17 @@ PF_LOCAL pf_philox pf_philox_of_seeds(uint64_t first, uint64_t second) {
   pf_philox_block(&g, x);
   return (pf_philox){.key = (uint64_t)x[1] << 32 | x[0], .hi = (uint64_t)x[3] << 32 | x[2]};
 }
+
+/* What the stateless distributions take: input 0, the shape of the result; input 1, two seeds. */
+typedef struct { int64_t shape[PF_MAX_DIMS]; int32_t ndim; pf_philox base; } pf_sample_shape;
+PF_LOCAL pf_status pf_stateless_shape(pf_ctx *c, pf_sample_shape *s) {
+  const DLTensor *seed = c->in[1];
+  if (c->in[0]->ndim != 1)
+    return PF_INVALID(c, "shape must be a vector, got shape %s", PF_SHAPE(c->in[0]).s);
+  if (seed->ndim != 1 || seed->shape[0] != 2)
+    return PF_INVALID(c, "seed must have shape [2], not %s", PF_SHAPE(seed).s);
+  PF_TRY(pf_in_vector(c, 0, "shape", s->shape, &s->ndim));
+  s->base = pf_philox_of_seeds((uint64_t)pf_in_index(c, 1, 0), (uint64_t)pf_in_index(c, 1, 1));
+  return PF_OK;
+}
 #endif

@@ -1,4 +1,5 @@
-/* random_gamma.c - RandomGamma, RandomPoisson, RandomPoissonV2.
+/* random_gamma.c - RandomGamma, RandomPoisson, RandomPoissonV2, StatelessRandomGammaV2,
+ * StatelessRandomPoisson.
  *
  * Method: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); Knuth's product of uniforms
  * for Poisson rates below 10, Hormann's transformed rejection (PTRS, 1993) above.  Element i has RESERVED counters of
@@ -133,16 +134,32 @@ static pf_status begin(pf_ctx *c, job *j) {
   j->base = (pf_philox){.key = key[0], .lo = counter[0], .hi = counter[1]};
   return PF_OK;
 }
+/* the same of a stateless op: shape, seed, parameter; the parameter's shape is the end of `shape` */
+static pf_status begin_stateless(pf_ctx *c, job *j) {
+  pf_sample_shape s;
+  PF_TRY(pf_stateless_shape(c, &s));
+  const DLTensor *p = c->in[2];
+  if (p->ndim > s.ndim ||
+      memcmp(p->shape, s.shape + s.ndim - p->ndim, sizeof(int64_t) * (size_t)p->ndim))
+    return PF_INVALID(c, "Shape passed in must end with the parameter's shape %s, got %s",
+                      PF_SHAPE(p).s, pf_shape_text(s.shape, s.ndim).s);
+  DLTensor *out = pf_output_checked(c, 0, s.shape, s.ndim);
+  if (!out) return PF_INVALID_ARGUMENT;
+  *j = (job){.base = s.base, .parameter = p, .out = out, .in_type = c->in_type[2],
+             .out_type = c->out_type[0], .parameters = PF_MAX(pf_numel(p), 1)};
+  j->samples = PF_MAX(pf_numel(out) / j->parameters, 1);
+  return PF_OK;
+}
 static pf_status random_gamma(pf_ctx *c, const void *state) {
   job j;
   (void)state;
-  PF_TRY(begin(c, &j));
+  PF_TRY(c->n_in == 3 ? begin_stateless(c, &j) : begin(c, &j));
   return pf_parallel(c, pf_numel(j.out), pf_grain(128), gamma_range, &j);
 }
 static pf_status random_poisson(pf_ctx *c, const void *state) {
   job j;
   (void)state;
-  PF_TRY(begin(c, &j));
+  PF_TRY(c->n_in == 3 ? begin_stateless(c, &j) : begin(c, &j));
   for (int64_t i = 0; i < pf_numel(j.parameter); i++) {
     double rate = get(j.parameter, j.in_type, i);
     if (!(rate >= 0) || isinf(rate))
@@ -156,4 +173,6 @@ const pf_kernel *const random_gamma_kernels[] = {
   PF_CPU("RandomGamma", "T=float|double|half", .compute = random_gamma),
   PF_CPU("RandomPoisson", NULL, .compute = random_poisson),
   PF_CPU("RandomPoissonV2", NULL, .compute = random_poisson),
+  PF_CPU("StatelessRandomGammaV2", NULL, .compute = random_gamma),
+  PF_CPU("StatelessRandomPoisson", NULL, .compute = random_poisson),
   NULL};
