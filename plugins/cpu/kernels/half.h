@@ -55,19 +55,25 @@ PF_INLINE void bfloat16_read(const uint16_t *x, float *y, int64_t n) {
   for (; i < n; i++) y[i] = pf_from_bf16(x[i]);
 }
 /* as pf_to_bf16: half of the last place and the bit above it are added, a NaN is made quiet */
+#if defined(__AVX512F__)
+PF_INLINE __m512i bfloat16_round(__m512 f) { /* the upper 16 bits of the lanes */
+  __m512i w = _mm512_castps_si512(f), up = _mm512_add_epi32(w, _mm512_set1_epi32(0x7fff));
+  up = _mm512_mask_add_epi32(up, _mm512_test_epi32_mask(w, _mm512_set1_epi32(0x10000)), up,
+                             _mm512_set1_epi32(1));
+  return _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), w,
+                              _mm512_set1_epi32(0x400000));
+}
+PF_INLINE __m256i bfloat16_of_floats(__m512 f) {
+  const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1,
+                                         31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, bfloat16_round(f)));
+}
+#endif
 PF_INLINE void bfloat16_write(const float *x, uint16_t *y, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
-  const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1);
-  for (; i + 16 <= n; i += 16) {
-    __m512 f = _mm512_loadu_ps(x + i);
-    __m512i w = _mm512_castps_si512(f), top = _mm512_srli_epi32(w, 16);
-    __m512i up = _mm512_add_epi32(_mm512_add_epi32(w, half), _mm512_and_si512(top, one));
-    __m512i r = _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16),
-                                     _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), top,
-                                     _mm512_set1_epi32(0x40));
-    _mm256_storeu_si256((__m256i *)(y + i), _mm512_cvtepi32_epi16(r));
-  }
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256((__m256i *)(y + i), bfloat16_of_floats(_mm512_loadu_ps(x + i)));
 #elif defined(__AVX2__)
   const __m256i half = _mm256_set1_epi32(0x7fff), one = _mm256_set1_epi32(1);
   for (; i + 8 <= n; i += 8) {

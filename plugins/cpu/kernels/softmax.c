@@ -13,7 +13,6 @@
 #include "softmax_rows.h"
 
 enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
-enum { STREAM_BYTES = 8 << 20, ROOM_ROW = 1 << 16 };   /* results that are stored past the caches */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;
@@ -25,7 +24,6 @@ typedef struct {
   const void *x, *labels;
   void *loss, *out;
   float *room;                     /* per worker: float copies of rows, exponentials of a row */
-  int stream;
 } rows;
 
 /* 0 <= label < cols; anything else was refused before */
@@ -175,20 +173,17 @@ static int64_t room_of(const rows *r) { return rows_at_once(r) * (3 * r->cols + 
 static int is_by_row(const rows *r) {
   return r->what <= LOG_SOFTMAX && r->type != PF_FLOAT64 && r->cols >= PF_VF;
 }
-static int64_t room_of_rows(const rows *r) { return (2 * r->cols + 15) / 16 * 16; }
+static int64_t room_of_rows(const rows *r) { return (r->cols + 15) / 16 * 16; }
 static void by_row(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rows *r = arg;
   const row_loops *f = r->type == PF_FLOAT32   ? &row_loops_f32
                        : r->type == PF_FLOAT16 ? &row_loops_f16 : &row_loops_bf16;
   rows_softmax(f, r->what == LOG_SOFTMAX, (const char *)r->x + lo * r->cols * f->size,
                (char *)r->out + lo * r->cols * f->size, hi - lo, r->cols,
-               r->room ? r->room + worker * room_of_rows(r) : NULL, r->stream);
-  if (r->stream) pf_vf_fence();
+               r->room ? r->room + worker * room_of_rows(r) : NULL);
 }
 static pf_status run_by_row(pf_ctx *c, rows *r, int64_t n) {
-  int half = pf_is_half(r->type);
-  r->stream = n * r->cols * (half ? 2 : 4) >= STREAM_BYTES && (half || r->cols <= ROOM_ROW);
-  if (half || (r->stream && r->what == SOFTMAX)) {
+  if (r->what == SOFTMAX && pf_is_half(r->type)) {
     r->room = c->host->scratch(c, (uint64_t)(room_of_rows(r) * c->host->workers(c)) * 4, 64);
     if (!r->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a row of exponentials");
   }

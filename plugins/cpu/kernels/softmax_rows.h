@@ -1,10 +1,11 @@
 /* softmax_rows.h - one row of Softmax or LogSoftmax, of float, half or bfloat16.
  *
- *     largest      m = max x                     from memory; halves leave a float copy
+ *     largest      m = max x                     from memory
  *     exponentials e = exp(x - m), their sum     from the nearest cache
- *     finish       e / sum, or x - m - log sum   stored once, past the caches where that pays
+ *     finish       e / sum, or x - m - log sum   once more in the nearest cache
  *
- * so a row is read once and written once.  The maximum of the next row is sought before a row is
+ * so memory is read once and written once.  (Stores past the caches lost here by 10 to 20 %: they
+ * come in bursts, with arithmetic between.)  The maximum of the next row is sought before a row is
  * finished, so that neither waits for the other's last sum.  Arithmetic: about 17 operations for a
  * vector of elements, 11 of them on the two multiplying units.
  *
@@ -16,91 +17,119 @@
 #include "vfloat.h"
 #include "vmath.h"
 
-PF_INLINE float row_largest(int32_t type, const void *x, float *copy, int64_t n) {
+PF_INLINE float row_largest(const float *x, int64_t n) {
   enum { U = 4 };
-  pf_vf m[U], v;
+  pf_vf m[U];
   int64_t i = 0;
   for (int u = 0; u < U; u++) m[u] = pf_vf_set(-INFINITY);
   for (; i + U * PF_VF <= n; i += U * PF_VF)
-    for (int u = 0; u < U; u++) {
-      v = pf_vf_read(type, pf_vf_at(type, x, i + u * PF_VF));
-      if (type != PF_FLOAT32) pf_vf_store(copy + i + u * PF_VF, v);
-      m[u] = pf_vf_max(v, m[u]);
-    }
+    for (int u = 0; u < U; u++) m[u] = pf_vf_max(pf_vf_load(x + i + u * PF_VF), m[u]);
   for (; i < n; i += PF_VF) {
     i = PF_MIN(i, n - PF_VF);            /* the last vector ends with the row */
-    v = pf_vf_read(type, pf_vf_at(type, x, i));
-    if (type != PF_FLOAT32) pf_vf_store(copy + i, v);
-    m[0] = pf_vf_max(v, m[0]);
+    m[0] = pf_vf_max(pf_vf_load(x + i), m[0]);
   }
   return pf_vf_largest(pf_vf_max(pf_vf_max(m[0], m[1]), pf_vf_max(m[2], m[3])));
 }
-
-/* What is left to do of a row: y = (from - m) * c - l. */
-typedef struct { const float *from; void *y; float m, c, l; } row_rest;
-
-PF_INLINE void row_finish(int32_t type, row_rest r, int64_t n, int stream) {
-  pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l);
-  int64_t i = stream ? PF_MIN(pf_vf_unaligned(type, r.y), n) : 0;
-  if (i) pf_vf_write_part(type, r.y, (pf_vf_load_part(r.from, (int)i) - m) * c - l, i);
-  for (; i + PF_VF <= n; i += PF_VF)
-    pf_vf_write(type, pf_vf_at(type, r.y, i), (pf_vf_load(r.from + i) - m) * c - l, stream);
-  if (i < n)
-    pf_vf_write_part(type, pf_vf_at(type, r.y, i),
-                     (pf_vf_load_part(r.from + i, (int)(n - i)) - m) * c - l, n - i);
-}
-/* The sum of exp(x - m); e gets the terms unless it is NULL. */
-PF_INLINE float row_exponentials(const float *x, float *e, int64_t n, float m) {
-  enum { U = 4 };
-  pf_vf sum[U] = {pf_vf_set(0), pf_vf_set(0), pf_vf_set(0), pf_vf_set(0)}, top = pf_vf_set(m), v;
+/* Halves compare as integers once negative ones are turned around.  A NaN is the largest or never:
+ * either way the row becomes NaN. */
+PF_INLINE float row_largest_half(int32_t type, const int16_t *x, int64_t n) {
+  enum { LANES_16 = 128 };
+  int16_t m[LANES_16], top = INT16_MIN;
   int64_t i = 0;
-  for (; i + U * PF_VF <= n; i += U * PF_VF)
-    for (int u = 0; u < U; u++) {
-      v = pf_vf_exp_down(pf_vf_load(x + i + u * PF_VF) - top);
-      if (e) pf_vf_store(e + i + u * PF_VF, v);
-      sum[u] += v;
+  for (int l = 0; l < LANES_16; l++) m[l] = INT16_MIN;
+  for (; i + LANES_16 <= n; i += LANES_16)
+    for (int l = 0; l < LANES_16; l++) {
+      int16_t v = x[i + l];
+      v ^= (int16_t)(v >> 15 & 0x7fff);
+      m[l] = v > m[l] ? v : m[l];
     }
+  for (int l = 0; i < n; i++, l++) {
+    int16_t v = x[i];
+    v ^= (int16_t)(v >> 15 & 0x7fff);
+    m[l] = v > m[l] ? v : m[l];
+  }
+  for (int l = 0; l < LANES_16; l++) top = m[l] > top ? m[l] : top;
+  uint16_t bits = (uint16_t)(top ^ (top >> 15 & 0x7fff));
+  return type == PF_FLOAT16 ? pf_from_half(bits) : pf_from_bf16(bits);
+}
+
+/* The sum of exp(x - m); e gets the terms unless it is NULL, those of two vectors in
+ * pf_vf_read_pair's order. */
+PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t n, float m) {
+  enum { U = 4 };
+  const int degree = type == PF_FLOAT32 ? 4 : type == PF_FLOAT16 ? 3 : 2;
+  pf_vf sum[U] = {pf_vf_set(0), pf_vf_set(0), pf_vf_set(0), pf_vf_set(0)}, top = pf_vf_set(m);
+  pf_vf v[U];
+  int64_t i = 0;
+  for (; i + U * PF_VF <= n; i += U * PF_VF) {
+    for (int u = 0; u < U; u += 2)
+      pf_vf_read_pair(type, pf_vf_at(type, x, i + u * PF_VF), &v[u], &v[u + 1]);
+    for (int u = 0; u < U; u++) {
+      v[u] = pf_vf_exp_down(v[u] - top, degree);
+      if (e) pf_vf_store(e + i + u * PF_VF, v[u]);
+      sum[u] += v[u];
+    }
+  }
   for (; i < n; i += PF_VF) {
     int64_t k = PF_MIN(PF_VF, n - i);
-    v = pf_vf_first(pf_vf_exp_down(pf_vf_load_part(x + i, (int)k) - top), k);
-    if (e) pf_vf_store_part(e + i, v, (int)k);
-    sum[0] += v;
+    v[0] = pf_vf_exp_down(pf_vf_read_part(type, pf_vf_at(type, x, i), k) - top, degree);
+    v[0] = pf_vf_first(v[0], k);
+    if (e) pf_vf_store_part(e + i, v[0], (int)k);
+    sum[0] += v[0];
   }
   return pf_vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/* What is left to do of a row: y = (from - m) * c - l. */
+typedef struct { const void *from; void *y; float m, c, l; } row_rest;
+
+PF_INLINE void row_finish(int32_t from, int32_t type, row_rest r, int64_t n) {
+  enum { U = 4 };
+  pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l), v, w;
+  int64_t i = 0;
+  for (; i + U * PF_VF <= n; i += U * PF_VF)
+    for (int64_t k = i; k < i + U * PF_VF; k += 2 * PF_VF) {
+      pf_vf_read_pair(from, pf_vf_at(from, r.from, k), &v, &w);
+      pf_vf_write_pair(type, pf_vf_at(type, r.y, k), (v - m) * c - l, (w - m) * c - l);
+    }
+  for (; i < n; i += PF_VF) {
+    v = pf_vf_read_part(from, pf_vf_at(from, r.from, i), n - i);
+    pf_vf_write_part(type, pf_vf_at(type, r.y, i), (v - m) * c - l, n - i);
+  }
 }
 
 /* One copy of each loop per type: a row is long enough for calls. */
 typedef struct {
   int64_t size;
-  float (*largest)(const void *x, float *copy, int64_t n);
-  void (*finish)(row_rest r, int64_t n, int stream);
+  float (*largest)(const void *x, int64_t n);
+  float (*exponentials)(const void *x, float *e, int64_t n, float m);
+  void (*finish)(row_rest r, int64_t n);         /* from exponentials, which are floats */
+  void (*finish_log)(row_rest r, int64_t n);     /* from the row itself */
 } row_loops;
-#define ROW_LOOPS(TYPE, TAG) \
-  static float largest_##TAG(const void *x, float *copy, int64_t n) { \
-    return row_largest(TYPE, x, copy, n); \
+#define ROW_LOOPS(TYPE, TAG, LARGEST) \
+  static float largest_##TAG(const void *x, int64_t n) { return LARGEST; } \
+  static float exponentials_##TAG(const void *x, float *e, int64_t n, float m) { \
+    return e ? row_exponentials(TYPE, x, e, n, m) : row_exponentials(TYPE, x, NULL, n, m); \
   } \
-  static void finish_##TAG(row_rest r, int64_t n, int stream) { \
-    if (stream) row_finish(TYPE, r, n, 1); \
-    else row_finish(TYPE, r, n, 0); \
-  } \
-  static const row_loops row_loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, largest_##TAG, finish_##TAG};
-ROW_LOOPS(PF_FLOAT32, f32)
-ROW_LOOPS(PF_FLOAT16, f16)
-ROW_LOOPS(PF_BFLOAT16, bf16)
+  static void finish_##TAG(row_rest r, int64_t n) { row_finish(PF_FLOAT32, TYPE, r, n); } \
+  static void finish_log_##TAG(row_rest r, int64_t n) { row_finish(TYPE, TYPE, r, n); } \
+  static const row_loops row_loops_##TAG = { \
+    TYPE == PF_FLOAT32 ? 4 : 2, largest_##TAG, exponentials_##TAG, finish_##TAG, finish_log_##TAG};
+ROW_LOOPS(PF_FLOAT32, f32, row_largest((const float *)x, n))
+ROW_LOOPS(PF_FLOAT16, f16, row_largest_half(PF_FLOAT16, (const int16_t *)x, n))
+ROW_LOOPS(PF_BFLOAT16, bf16, row_largest_half(PF_BFLOAT16, (const int16_t *)x, n))
 
-/* Rows one after the other; `room` is two rows of floats, or NULL where y itself holds the
+/* Rows one after the other; `room` is a row of floats, or NULL where y itself holds the
  * exponentials (floats only). */
 static void rows_softmax(const row_loops *f, int log, const char *x, char *y, int64_t rows,
-                         int64_t n, float *room, int stream) {
+                         int64_t n, float *room) {
   int64_t bytes = n * f->size;
-  float m = f->largest(x, room, n);
+  float m = f->largest(x, n);
   for (int64_t r = 0; r < rows; r++, x += bytes, y += bytes) {
-    float *own = room ? room + (r & 1) * n : (float *)y, top = m;
-    const float *values = f->size == 4 ? (const float *)x : own;
-    float sum = log ? row_exponentials(values, NULL, n, m) : row_exponentials(values, own, n, m);
-    if (r + 1 < rows) m = f->largest(x + bytes, room ? room + (~r & 1) * n : NULL, n);
-    if (log) f->finish((row_rest){values, y, top, 1, pf_log_f32(sum)}, n, stream);
-    else f->finish((row_rest){own, y, 0, 1 / sum, 0}, n, stream);
+    float *e = log ? NULL : room ? room : (float *)y, top = m, sum = f->exponentials(x, e, n, top);
+    if (r + 1 < rows) m = f->largest(x + bytes, n);
+    if (log) f->finish_log((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
+    else f->finish((row_rest){e, y, 0, 1 / sum, 0}, n);
   }
 }
 #endif

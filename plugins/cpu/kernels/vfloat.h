@@ -37,6 +37,27 @@ PF_INLINE pf_vf pf_vf_read(int32_t type, const void *p) {
   return pf_vf_load(y);
 #endif
 }
+/* 2 PF_VF elements, in an order of their own: pf_vf_write_pair puts them back.  The halves of a
+ * 32-bit word are a bfloat16 of each vector: no lane is crossed. */
+PF_INLINE void pf_vf_read_pair(int32_t type, const void *p, pf_vf *a, pf_vf *b) {
+#if defined(__AVX512F__)
+  if (type == PF_BFLOAT16) {
+    __m512i w = _mm512_loadu_si512(p);
+    *a = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
+    *b = _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000)));
+    return;
+  }
+#elif defined(__AVX2__) && defined(__FMA__)
+  if (type == PF_BFLOAT16) {
+    __m256i w = _mm256_loadu_si256((const __m256i *)p);
+    *a = _mm256_castsi256_ps(_mm256_slli_epi32(w, 16));
+    *b = _mm256_castsi256_ps(_mm256_and_si256(w, _mm256_set1_epi32((int)0xffff0000)));
+    return;
+  }
+#endif
+  *a = pf_vf_read(type, p);
+  *b = pf_vf_read(type, (const char *)p + PF_VF * pf_vf_size(type));
+}
 PF_INLINE pf_vf pf_vf_read_part(int32_t type, const void *p, int64_t n) {
   if (type == PF_FLOAT32) return pf_vf_load_part((const float *)p, (int)n);
   uint16_t h[PF_VF] = {0};
@@ -44,25 +65,17 @@ PF_INLINE pf_vf pf_vf_read_part(int32_t type, const void *p, int64_t n) {
   return pf_vf_read(type, h);
 }
 
-#if defined(__AVX512F__)
-/* the lower halves of 32-bit lanes of a bfloat16, as pf_to_bf16 rounds */
+#if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
+/* the upper 16 bits of the lanes of a bfloat16, as pf_to_bf16 rounds */
 PF_INLINE __m256i pf_vf_bfloat16(pf_vf f) {
-  __m512i w = _mm512_castps_si512(f), top = _mm512_srli_epi32(w, 16);
-  __m512i odd = _mm512_and_si512(top, _mm512_set1_epi32(1));
-  __m512i up = _mm512_add_epi32(_mm512_add_epi32(w, _mm512_set1_epi32(0x7fff)), odd);
-  __m512i r = _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16),
-                                   _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), top,
-                                   _mm512_set1_epi32(0x40));
-  return _mm512_cvtepi32_epi16(r);
-}
-#elif defined(__AVX2__) && defined(__FMA__)
-PF_INLINE __m128i pf_vf_bfloat16(pf_vf f) {
-  __m256i w = _mm256_castps_si256(f), top = _mm256_srli_epi32(w, 16);
-  __m256i odd = _mm256_and_si256(top, _mm256_set1_epi32(1));
+  __m256i w = _mm256_castps_si256(f), odd = _mm256_and_si256(_mm256_srli_epi32(w, 16),
+                                                             _mm256_set1_epi32(1));
   __m256i up = _mm256_add_epi32(_mm256_add_epi32(w, _mm256_set1_epi32(0x7fff)), odd);
   __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(f, f, _CMP_UNORD_Q));
-  __m256i r = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16),
-                                 _mm256_or_si256(top, _mm256_set1_epi32(0x40)), nan);
+  return _mm256_blendv_epi8(up, _mm256_or_si256(w, _mm256_set1_epi32(0x400000)), nan);
+}
+PF_INLINE __m128i pf_vf_bfloat16s(pf_vf f) {
+  __m256i r = _mm256_srli_epi32(pf_vf_bfloat16(f), 16);
   return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(r, r), 0x08));
 }
 #endif
@@ -74,7 +87,7 @@ PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
     else _mm512_storeu_ps((float *)p, v);
     return;
   }
-  __m256i h = type == PF_FLOAT16 ? _mm512_cvtps_ph(v, 0) : pf_vf_bfloat16(v);
+  __m256i h = type == PF_FLOAT16 ? _mm512_cvtps_ph(v, 0) : bfloat16_of_floats(v);
   if (stream) _mm256_stream_si256((__m256i *)p, h);
   else _mm256_storeu_si256((__m256i *)p, h);
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -83,7 +96,7 @@ PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
     else _mm256_storeu_ps((float *)p, v);
     return;
   }
-  __m128i h = type == PF_FLOAT16 ? _mm256_cvtps_ph(v, 0) : pf_vf_bfloat16(v);
+  __m128i h = type == PF_FLOAT16 ? _mm256_cvtps_ph(v, 0) : pf_vf_bfloat16s(v);
   if (stream) _mm_stream_si128((__m128i *)p, h);
   else _mm_storeu_si128((__m128i *)p, h);
 #else
@@ -96,16 +109,34 @@ PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
     ((uint16_t *)p)[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
 #endif
 }
+PF_INLINE void pf_vf_write_pair(int32_t type, void *p, pf_vf a, pf_vf b) {
+#if defined(__AVX512F__)
+  if (type == PF_BFLOAT16) {
+    __m512i low = _mm512_srli_epi32(bfloat16_round(a), 16);
+    _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xaaaaaaaau, low, bfloat16_round(b)));
+    return;
+  }
+#elif defined(__AVX2__) && defined(__FMA__)
+  if (type == PF_BFLOAT16) {
+    __m256i low = _mm256_srli_epi32(pf_vf_bfloat16(a), 16);
+    _mm256_storeu_si256((__m256i *)p, _mm256_blend_epi16(low, pf_vf_bfloat16(b), 0xaa));
+    return;
+  }
+#endif
+  pf_vf_write(type, p, a, 0);
+  pf_vf_write(type, (char *)p + PF_VF * pf_vf_size(type), b, 0);
+}
 PF_INLINE void pf_vf_write_part(int32_t type, void *p, pf_vf v, int64_t n) {
   if (type == PF_FLOAT32) { pf_vf_store_part((float *)p, v, (int)n); return; }
   uint16_t h[PF_VF];
   pf_vf_write(type, h, v, 0);
   for (int64_t i = 0; i < PF_VF && i < n; i++) ((uint16_t *)p)[i] = h[i];
 }
-/* elements before the first place where pf_vf_write may stream */
+/* elements of a line of the caches, and those before the first whole line: only whole ones are
+ * worth streaming */
+PF_INLINE int64_t pf_vf_line(int32_t type) { return 64 / pf_vf_size(type); }
 PF_INLINE int64_t pf_vf_unaligned(int32_t type, const void *p) {
-  int64_t size = pf_vf_size(type);
-  return (int64_t)(-(uintptr_t)p & (uintptr_t)(size * PF_VF - 1)) / size;
+  return (int64_t)(-(uintptr_t)p & 63) / pf_vf_size(type);
 }
 PF_INLINE void pf_vf_fence(void) { /* after stores past the caches */
 #if defined(__SSE2__)
@@ -157,20 +188,32 @@ PF_INLINE pf_vf pf_vf_power(pf_vf t) { /* 2^n of an n + 127 in the low bits: n f
   return (pf_vf)((bits)t << 23);
 #endif
 }
-/* e^x for x <= 0: at most 1.7 ulp (2.4 from -20 on down), 0 below -87.7, NaN kept.
- * x = n ln 2 + r; e^r - 1 = r + r^2 p(r), p of degree 3.  13 operations of a vector. */
-PF_INLINE pf_vf pf_vf_exp_down(pf_vf x) {
+/* e^x for x <= 0, 0 below -87.7, NaN kept.  x = n ln 2 + r; e^r = 1 + r p(r), p of degree `degree`:
+ *
+ *     4   1.7 ulp of a float (2.4 from -20 on down); 13 operations of a vector
+ *     3   6e-6                                       for halves, whose rounding is 5e-4
+ *     2   1.3e-4                                     for bfloat16, whose rounding is 4e-3
+ */
+PF_INLINE pf_vf pf_vf_exp_down(pf_vf x, int degree) {
   const pf_vf magic = pf_vf_set(12582912.0f + 127.0f);
   x = pf_vf_max(pf_vf_set(-88.0f), x);
-  pf_vf t = PF_VF_FMA(x, pf_vf_set(1.44269504f), magic), n = t - magic;
+  pf_vf t = PF_VF_FMA(x, pf_vf_set(1.44269504f), magic), n = t - magic, p;
+#if defined(__FMA__)
   pf_vf r = PF_VF_FMA(n, pf_vf_set(-0.693147182f), x);
-#if !defined(__FMA__)
-  r = (x - n * pf_vf_set(0x1.62p-1f)) - n * pf_vf_set(0x1.c85fep-10f);
+#else
+  pf_vf r = (x - n * pf_vf_set(0x1.62p-1f)) - n * pf_vf_set(0x1.c85fep-10f);
 #endif
-  pf_vf s = pf_vf_power(t), p = pf_vf_set(0x1.1061b8p-7f);
-  p = PF_VF_FMA(p, r, pf_vf_set(0x1.572bc4p-5f));
-  p = PF_VF_FMA(p, r, pf_vf_set(0x1.5557b4p-3f));
-  p = PF_VF_FMA(p, r, pf_vf_set(0x1.fffdf8p-2f));
+  pf_vf s = pf_vf_power(t);
+  if (degree == 4) {
+    p = PF_VF_FMA(pf_vf_set(0x1.1061b8p-7f), r, pf_vf_set(0x1.572bc4p-5f));
+    p = PF_VF_FMA(p, r, pf_vf_set(0x1.5557b4p-3f));
+    p = PF_VF_FMA(p, r, pf_vf_set(0x1.fffdf8p-2f));
+  } else if (degree == 3) {
+    p = PF_VF_FMA(pf_vf_set(0x1.522288p-5f), r, pf_vf_set(0x1.571e7cp-3f));
+    p = PF_VF_FMA(p, r, pf_vf_set(0x1.0006c2p-1f));
+  } else {
+    p = PF_VF_FMA(pf_vf_set(0x1.5540d2p-3f), r, pf_vf_set(0x1.02068ep-1f));
+  }
   p = PF_VF_FMA(p, r, pf_vf_set(1.0f));
   return PF_VF_FMA(s * r, p, s);
 }
