@@ -157,10 +157,9 @@ cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* 
 cdef inline bint plain(pf_tensor* t) noexcept nogil:
     return not t.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN)
 
-cdef inline bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
-    """Input i is read for the last time, by nobody else, and its buffer is ours."""
+cdef inline bint last_reader(pf_call* c, int32_t i) noexcept nogil:
+    """Input i is read for the last time, and by nobody else."""
     cdef uint32_t e
-    cdef pf_tensor* t
     if c.slab == NULL or not 0 <= i < c.ctx.n_in or c.ins[i] == NULL:
         return False
     e = c.plan.ins[c.instr.in_begin + <uint32_t>i]
@@ -171,8 +170,11 @@ cdef inline bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
     if e & <uint32_t>PF_IN_SHARED:
         if pf_a32_load(c.slab.uses + c.plan.slot_use[c.slab.def_.slot_base + (e & <uint32_t>PF_IN_SLOT)] - 1) != 1:
             return False
-    t = pf_tensor_of(c.ins[i])
-    return pf_tensor_unique(t) and plain(t)
+    return pf_tensor_unique(pf_tensor_of(c.ins[i]))
+
+cdef inline bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
+    """Input i is read for the last time, by nobody else, and its buffer is ours."""
+    return last_reader(c, i) and plain(pf_tensor_of(c.ins[i]))
 
 cdef inline void take_over(pf_call* c, int32_t i, int32_t o) noexcept nogil:
     """Output o is input i from now on."""
@@ -206,7 +208,13 @@ cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape
     return h_output(ctx, o, shape, ndim)
 
 cdef int32_t h_can_forward(pf_ctx* ctx, int32_t i) noexcept nogil:
-    return owned_alone(<pf_call*>ctx, i)
+    cdef pf_tensor* t
+    if not last_reader(<pf_call*>ctx, i):
+        return 0
+    t = pf_tensor_of((<pf_call*>ctx).ins[i])
+    if t.flags & PF_T_HANDLE:           # an object that nobody else has a handle of, or a name for
+        return not t.flags & PF_T_VIEW and pf_a32_load(&(<pf_object*>t.m.dl_tensor.data).refs) == 1
+    return plain(t)
 
 cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx

@@ -285,7 +285,7 @@ struct pf_host {
                         pf_status (*make)(pf_ctx *, void *arg, void **obj), void *arg, void **obj);
       /* look up, or make once; one reference is lent until the call ends.  `make` NULL: PF_NOT_FOUND when absent */
   pf_status (*resource_handle)(pf_ctx *, int32_t out, int32_t scope, const pf_type *, void *steal);
-      /* output = a PF_RESOURCE scalar that refers to obj; a STEP one is freed with the step, else with its last handle */
+      /* output = a PF_RESOURCE or PF_VARIANT scalar that refers to obj; a STEP one is freed with the step, else with its last handle */
   pf_status (*resource_get)(pf_ctx *, int32_t in, const pf_type *, void **obj); /* obj behind handle `in`, lent until the call ends */
   pf_status (*resource_delete)(pf_ctx *, int32_t in);       /* the container forgets it */
   pf_status (*rng)(pf_ctx *, uint64_t n, uint64_t key[2], uint64_t counter[2]);
@@ -322,7 +322,8 @@ struct pf_host {
                                pf_status (*make)(pf_ctx *, void *arg, void **obj), void *arg);
       /* [compute] output = a PF_RESOURCE handle of the container's named resource, made on first use (queues, tables, readers) */
   int32_t (*can_forward)(pf_ctx *, int32_t in);
-      /* [compute] 1: `forward` of input `in` to an output of equal bytes and shape would hand over its buffer */
+      /* [compute] 1: `forward` of input `in` to an output of equal bytes and shape would hand over its buffer; of a handle:
+       * nobody else has one of its object, which may be changed in place and passed on with `alias` */
   pf_status (*bring_output)(pf_ctx *, int32_t i, DLManagedTensorVersioned *steal);
       /* [compute, after `defer`] like set_output, but from any device's memory to where output i belongs.  PF_OK: there
        * already, or copied in stream order; PF_PENDING: a copy is under way, and the host itself calls `done` at its end */

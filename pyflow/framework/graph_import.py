@@ -7,13 +7,15 @@ Invariants:
 2. Nodes are added in the order of the file as far as their inputs allow. Only edges from
    NextIteration into Merge may run backwards; other cycles are errors.
 3. A malformed GraphDef raises ValueError, TypeError or an OpError, whatever its bytes.
+4. Calls of functions (PartitionedCall, While, If, Case, ...) are inlined before anything else, see
+   function_inline.py: the graph's own nodes are those of version 1.
 
 States of a node: WAITING (inputs missing) -> READY [in file order] -> ADDED.
 """
 
 import heapq
 
-from pyflow.framework import default_graph, errors, op_check, wire
+from pyflow.framework import default_graph, errors, function_inline, op_check, wire
 from pyflow.framework.default_scopes import name_scope
 from pyflow.framework.device import checked_name
 from pyflow.framework.op import find_op
@@ -114,15 +116,18 @@ def _parse_input(text):
 
 
 class _Node:
-    """One NodeDef on its way into the graph."""
+    """One NodeDef, or FlatNode of a function's body, on its way into the graph."""
 
-    __slots__ = ("index", "proto", "op_def", "inputs", "waiting", "readers", "back_edges", "op")
+    __slots__ = ("index", "name", "op_type", "attr", "device", "context", "op_def", "inputs",
+                 "waiting", "readers", "back_edges", "op")
 
-    def __init__(self, index, proto):
+    def __init__(self, index, source, inputs):
         self.index = index
-        self.proto = proto
-        self.op_def = find_op(proto.op)
-        self.inputs = [_parse_input(text) for text in proto.input]
+        self.name, self.op_type, self.attr = source.name, source.op, source.attr
+        self.device = source.device
+        self.context = getattr(source, "context", None)
+        self.op_def = find_op(source.op)
+        self.inputs = [_parse_input(text) for text in inputs]
         self.waiting = 0
         self.readers = []
         self.back_edges = []
@@ -130,7 +135,7 @@ class _Node:
 
     @property
     def label(self):
-        return f"Node {self.proto.name!r} ({self.proto.op})"
+        return f"Node {self.name!r} ({self.op_type})"
 
 
 class _Import:
@@ -143,6 +148,7 @@ class _Import:
         self.used_keys = set()
         self.prefix = scope
         self.producer_ops = _op_list(producer_op_list)
+        self.inliner = function_inline.Inliner(graph_def, _names_mapped(input_map))
         self.nodes = {}
         self.names = {}
 
@@ -160,27 +166,27 @@ class _Import:
     # Reading and checking, before anything is added
 
     def read_nodes(self):
-        for index, proto in enumerate(self.graph_def.node):
-            if not _VALID_OP_NAME.match(proto.name):
-                raise ValueError(f"Node {proto.name!r}: Node name contains invalid characters")
-            if proto.name in self.nodes:
-                raise ValueError(f"Node {proto.name!r} is not unique")
-            self.nodes[proto.name] = _Node(index, proto)
+        flat = self.inliner.run()
+        for index, source in enumerate(self.graph_def.node if flat is None else flat):
+            if not _VALID_OP_NAME.match(source.name):
+                raise ValueError(f"Node {source.name!r}: Node name contains invalid characters")
+            if source.name in self.nodes:
+                raise ValueError(f"Node {source.name!r} is not unique")
+            inputs = source.input if flat is None else source.inputs
+            self.nodes[source.name] = _Node(index, source, inputs)
 
     def check_ops(self):
         """One error for every op that nobody declares."""
-        functions = {f.signature.name for f in self.graph_def.library.function}
         missing = {}
         for node in self.nodes.values():
             if node.op_def is None:
-                missing.setdefault(node.proto.op, []).append(node.proto.name)
+                missing.setdefault(node.op_type, []).append(node.name)
         if not missing:
             return
         lines = []
         for op_type, names in sorted(missing.items()):
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            why = " (a function of the graph's library)" if op_type in functions else ""
-            lines.append(f"  {op_type}{why}: node {', '.join(names[:5])}{more}")
+            lines.append(f"  {op_type}: node {', '.join(names[:5])}{more}")
         raise errors.NotFoundError(None, None, (
             f"The graph needs {len(missing)} op type(s) not registered here:\n" + "\n".join(lines) +
             "\nInstall the plugin that declares them (`python -m pyflow check` lists what is "
@@ -191,7 +197,7 @@ class _Import:
         unknown = []
         for node in self.nodes.values():
             attrs = {}
-            for key, value in node.proto.attr.items():
+            for key, value in node.attr.items():
                 try:
                     attrs[key] = wire.from_attr_value(value)
                 except (ValueError, TypeError) as error:
@@ -208,7 +214,7 @@ class _Import:
 
     def may_drop(self, node, key, value):
         """An attribute newer than our schema may go if it says what leaving it out says."""
-        producer = self.producer_ops.get(node.proto.op)
+        producer = self.producer_ops.get(node.op_type)
         if producer is not None and key in producer:
             return wire.from_attr_value(producer[key]) == value
         return value is None or value in (False, 0, 0.0, "", []) if not hasattr(value,
@@ -227,9 +233,9 @@ class _Import:
                     continue
                 source = self.nodes.get(name)
                 if source is None:
-                    raise ValueError(f"Node {node.proto.name!r}: Unknown input node {name!r}")
-                if node.proto.op in ("Merge", "RefMerge") and index >= 0 \
-                        and source.proto.op in ("NextIteration", "RefNextIteration"):
+                    raise ValueError(f"Node {node.name!r}: Unknown input node {name!r}")
+                if node.op_type in ("Merge", "RefMerge") and index >= 0 \
+                        and source.op_type in ("NextIteration", "RefNextIteration"):
                     node.back_edges.append((position, source, index))
                     continue
                 node.waiting += 1
@@ -287,7 +293,7 @@ class _Import:
                 if reader.waiting == 0:
                     heapq.heappush(ready, reader.index)
         if added < len(order):
-            stuck = [n.proto.name for n in order if n.waiting]
+            stuck = [n.name for n in order if n.waiting]
             raise ValueError(f"{len(stuck)} nodes in a cycle: {', '.join(stuck[:5])}. Only edges "
                              f"from NextIteration to Merge may run backwards.")
         for node in order:
@@ -300,7 +306,7 @@ class _Import:
             return found
         outputs = self.nodes[name].op.outputs
         if index >= len(outputs):
-            raise ValueError(f"Node {node.proto.name!r}: Connecting to invalid output {index} of "
+            raise ValueError(f"Node {node.name!r}: Connecting to invalid output {index} of "
                              f"source node {name} which has {len(outputs)} outputs.")
         return outputs[index]
 
@@ -319,15 +325,17 @@ class _Import:
                 inputs.append(None if position in back else self.source_tensor(node, name, index))
         inputs = self.stand_in(node, inputs)
         try:
-            types = op_check.complete(node.op_def, node.proto.name, inputs, attrs)
-            device = checked_name(node.proto.device)
+            types = op_check.complete(node.op_def, node.name, inputs, attrs)
+            device = checked_name(node.device)
         except (ValueError, TypeError) as error:
             raise ValueError(str(error)) from None
         self.prefix_colocation(node, attrs)
         given = attrs.pop("_output_shapes", None)
+        if self.prefix and node.op_type in ("Enter", "RefEnter"):   # one frame for each import
+            attrs["frame_name"] = f"{self.prefix}{attrs['frame_name']}"
         # What comes round a loop may have another shape than what enters it.
         known = (UNKNOWN_SHAPE, TensorShape(())) if back else None
-        node.op = self.graph.add_node(node.op_def, self.names[node.proto.name], tuple(inputs),
+        node.op = self.graph.add_node(node.op_def, self.names[node.name], tuple(inputs),
                                       attrs, types,
                                       known, control, device)
         if given:
@@ -344,7 +352,7 @@ class _Import:
         return [present if t is None else t for t in inputs]
 
     def close_loop(self, node, position, source, index):
-        tensor = self.source_tensor(node, source.proto.name, index)
+        tensor = self.source_tensor(node, source.name, index)
         try:
             node.op._update_input(position, tensor)
         except TypeError as error:
@@ -361,7 +369,7 @@ class _Import:
             except (ValueError, TypeError):
                 if self.graph_def.versions.producer >= 21:
                     raise ValueError(
-                        f"Node {node.proto.name!r} has an _output_shapes attribute inconsistent "
+                        f"Node {node.name!r} has an _output_shapes attribute inconsistent "
                         f"with the GraphDef for output #{i}: {shape} against "
                         f"{tensor._shape}") from None
 
@@ -378,7 +386,7 @@ class _Import:
         for group in groups:
             if group.startswith("loc:@"):
                 if group[5:] not in self.names:
-                    raise ValueError(f"Node {node.proto.name!r} expects to be colocated with "
+                    raise ValueError(f"Node {node.name!r} expects to be colocated with "
                                      f"unknown node {group[5:]!r}")
                 group = "loc:@" + self.names[group[5:]]
             renamed.append(group)
@@ -395,12 +403,14 @@ class _Import:
                     break
 
     def take_library(self):
-        if not self.graph_def.library.function and not self.graph_def.library.gradient:
+        given = self.graph_def.library
+        functions = [f for f in given.function if f.signature.name not in self.inliner.inlined]
+        if not functions and not given.gradient:
             return
         from pyflow.framework import protos
         library = self.graph._library = self.graph._library or protos.FunctionDefLibrary()
         known = {f.signature.name: f for f in library.function}
-        for function in self.graph_def.library.function:
+        for function in functions:
             name = function.signature.name
             if name not in known:
                 library.function.add().CopyFrom(function)
@@ -408,7 +418,7 @@ class _Import:
                     function.SerializeToString(deterministic=True):
                 raise ValueError(f"Cannot add function {name!r} because a different function with "
                                  f"the same name already exists.")
-        library.gradient.extend(g for g in self.graph_def.library.gradient
+        library.gradient.extend(g for g in given.gradient
                                 if g not in library.gradient)
 
     def returned(self, elements):
@@ -428,6 +438,10 @@ class _Import:
         if name not in self.nodes or index >= len(self.nodes[name].op.outputs):
             raise ValueError(f"Requested return tensor {text!r} not found in graph def")
         return self.nodes[name].op.outputs[index]
+
+
+def _names_mapped(input_map):
+    return {_parse_input(key)[0] for key in input_map}
 
 
 def _op_list(producer_op_list):

@@ -194,6 +194,17 @@ class RefSwitch:
     samples = None
 
 
+@op("_SwitchN", inputs="data: T, output_index: int32", outputs="outputs: num_outs * T",
+    attrs="T: type, num_outs: int >= 1")
+class SwitchN:
+    """`data` on output `output_index` (the last, where there is no such), dead tokens on the others;
+    what TensorFlow lowers Case to. TF: _SwitchN."""
+    def shape(op): return [op.inputs[0].shape] * len(op.outputs)
+    gradient = None
+    reference = None
+    samples = None
+
+
 @op("Merge", inputs="inputs: N * T", outputs="output: T, value_index: int32",
     attrs="T: type, N: int >= 1")
 class Merge:

@@ -11,14 +11,15 @@ def main(argv):
     if path.endswith(".onnx"):
         return _check_onnx(path)
     import pyflow  # noqa: F401 - registers the ops
+    from pyflow.framework import errors, function_inline
     from pyflow.framework import graph as graph_lib
     from pyflow.passes import node
     from pyflow.session import missing
     from pyflow.tools import files
     try:
         message, _ = files.read_graph(path)
-        graph = node.from_graph_def(message)
-    except (files.UnreadableModel, ValueError) as e:
+        graph = node.from_graph_def(function_inline.flat_graph_def(message))
+    except (files.UnreadableModel, ValueError, errors.OpError) as e:
         print(e, file=sys.stderr)
         return 1
     problems = [p.text + _nodes(p.nodes) for p in missing.problems_of(graph)]

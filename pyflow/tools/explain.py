@@ -129,12 +129,14 @@ def _explain_buffers(path, fetches, batch):
 
 def _explain_graph(path, as_dot, as_rewritten):
     import pyflow  # noqa: F401 - registers the ops, for defaults and types
+    from pyflow.framework import errors, function_inline
     from pyflow.passes import node, printer
     from pyflow.tools import files, rewritten
     try:
         message, kind = files.read_graph(path)
+        message = function_inline.flat_graph_def(message)
         graph = node.from_graph_def(message)
-    except (files.UnreadableModel, ValueError) as e:
+    except (files.UnreadableModel, ValueError, errors.OpError) as e:
         print(e, file=sys.stderr)
         return 1
     placed = _place(message, graph)

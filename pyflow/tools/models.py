@@ -24,7 +24,9 @@ class Model(NamedTuple):
 def load(path):
     """The Model in a .pb, .pbtxt, .meta or .onnx file.
 
-    A GraphDef's inputs are its placeholders, in its order; its outputs the tensors nothing reads.
+    A GraphDef's inputs are its placeholders that are read, in its order; its outputs the tensors
+    outside loops that nothing reads or waits for, of calls of functions only where nothing reads
+    any result.
     Raises UnreadableModel, or ValueError for a graph that does not hold together.
     """
     import pyflow as tf
@@ -35,9 +37,45 @@ def load(path):
         tf.import_graph_def(message, name="")
     _say_where(graph, path)
     operations = graph.get_operations()
-    inputs = [op.outputs[0].name for op in operations if op.type in ("Placeholder", "PlaceholderV2")]
-    outputs = [t.name for op in operations for t in op.outputs if not t.consumers()]
-    return Model(graph, inputs, outputs)
+    given = [op for op in operations if op.type in _PLACEHOLDERS]
+    inputs = [op.outputs[0].name for op in [op for op in given if _is_read(op)] or given]
+    return Model(graph, inputs, _outputs(message, operations))
+
+
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+_FLOW = ("Switch", "Merge", "Enter", "NextIteration", "LoopCond", "_SwitchN", "Exit")
+
+
+def _is_read(op):
+    return any(t.consumers() for t in op.outputs) or bool(op.control_outputs)
+
+
+def _outputs(message, operations):
+    """Names of the tensors that nothing reads; see `load`."""
+    from pyflow.framework import function_inline
+    functions = {f.signature.name for f in message.library.function}
+    calls = {n.name for n in message.node if function_inline.is_call(n.op, functions)}
+    read = {text for n in message.node for text in n.input}
+    read.update([text.partition(":")[0] for text in read])
+    own = {n.name for n in message.node}
+    looped = _in_loops(operations)
+    return [t.name for op in operations for t in op.outputs
+            if not t.consumers() and not op.control_outputs and op.name in own and op not in looped
+            and op.type not in _FLOW and (op.type not in _PLACEHOLDERS or len(own) == 1)
+            and not (op.name in calls and op.name in read)]
+
+
+def _in_loops(operations):
+    """The operations between an Enter and the Exits."""
+    stack = [op for op in operations if op.type == "Enter"]
+    found = set(stack)
+    while stack:
+        for tensor in stack.pop().outputs:
+            for reader in tensor.consumers():
+                if reader.type != "Exit" and reader not in found:
+                    found.add(reader)
+                    stack.append(reader)
+    return found
 
 
 def _load_onnx(path):

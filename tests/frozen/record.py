@@ -1,9 +1,11 @@
 """TensorFlow builds, freezes and answers the programs of frozen_models.py: NAME.pb and answers.npz.
+The programs of function_models.py, frozen the TensorFlow 2 way: answers_functions.npz.
 
-    .venv-tf/bin/python tests/frozen/record.py
+    .venv-tf/bin/python tests/frozen/record.py [functions]
 
-Run by `make oracle`, in an environment that has TensorFlow 2.21 and not pyflow.  functional.pb is a
-tf.function with a loop and a condition, frozen the TensorFlow 2 way, which lowers both to version 1.
+Run by `make oracle`, in an environment that has TensorFlow 2.21 and not pyflow.  functional.pb is
+a tf.function with a loop and a condition, frozen the TensorFlow 2 way, which lowers both to
+version 1.
 """
 import os
 import pathlib
@@ -20,6 +22,7 @@ import tensorflow.compat.v1 as tf  # noqa: E402
 from tensorflow.python.framework import convert_to_constants  # noqa: E402
 
 import frozen_models as models  # noqa: E402
+import function_models  # noqa: E402
 
 
 def record(name, function):
@@ -60,6 +63,34 @@ def functional():
     }, frozen.graph.as_graph_def()
 
 
+def record_function(name):
+    """The same for a program of function_models.py: frozen with its library, or as traced."""
+    run, specs = function_models.MODELS[name](tf2)
+    function = tf2.function(lambda *args: run(*args), input_signature=specs)
+    concrete = function.get_concrete_function()
+    if name not in function_models.RAW:
+        concrete = convert_to_constants.convert_variables_to_constants_v2(
+            concrete, lower_control_flow=name in function_models.LOWERED)
+    given = [tf2.constant(x) for x in function_models.feeds(name)]
+    values = tf2.nest.flatten(concrete(*given))
+    inputs = [x.name for x in concrete.graph.inputs]
+    answers = {f"{name}/out{i}": v.numpy() for i, v in enumerate(values)}
+    answers[f"{name}/inputs"] = np.array(inputs)
+    answers[f"{name}/outputs"] = np.array([y.name for y in concrete.graph.outputs])
+    return answers, concrete.graph.as_graph_def()
+
+
+def record_functions():
+    answers = {}
+    for name in function_models.MODELS:
+        found, frozen = record_function(name)
+        answers.update({key: plain(value) for key, value in found.items()})
+        save(name, frozen)
+        print(f"{name}: {len(frozen.node)} nodes, {len(frozen.library.function)} functions, "
+              f"{frozen.ByteSize()} bytes")
+    np.savez_compressed(HERE / "answers_functions.npz", **answers)
+
+
 def plain(value):
     value = np.asarray(value)
     return value.astype("S") if value.dtype == object else value
@@ -70,6 +101,9 @@ def save(name, frozen):
 
 
 def main():
+    record_functions()
+    if sys.argv[1:] == ["functions"]:
+        return
     answers, frozen = functional()
     save("functional", frozen)
     tf.disable_control_flow_v2()

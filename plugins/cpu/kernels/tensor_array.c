@@ -133,7 +133,7 @@ static int shape_fits(tensor_array *a, const DLTensor *t) {
 }
 
 /* ---------------------------------------------------------------- sums in gradient arrays */
-static int add_values(int32_t type, const DLTensor *x, const DLTensor *y, DLTensor *out) {
+int array_add_values(int32_t type, const DLTensor *x, const DLTensor *y, DLTensor *out) {
   int64_t n = pf_numel(out);
 #define ADD(num, T, tag) case num: { \
     const T *a = PF_DATA(const T, x), *b = PF_DATA(const T, y); T *o = PF_DATA(T, out); \
@@ -166,7 +166,7 @@ static pf_status aggregate(pf_ctx *c, tensor_array *a, slot *s, int64_t index,
   DLManagedTensorVersioned *sum =
       c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, a->type, old->shape, old->ndim);
   if (!sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to add gradients");
-  int ok = add_values(a->type, old, add, &sum->dl_tensor);
+  int ok = array_add_values(a->type, old, add, &sum->dl_tensor);
   value *v = value_new(sum);
   if (!v) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to add gradients");
   if (!ok) {

@@ -64,4 +64,6 @@ pf_status array_take(pf_ctx *c, tensor_array *a, int64_t index, const pf_shape *
 void value_release(value *v);
 /* Grows a dynamic array to n slots; PF_OK if it has as many. */
 pf_status array_grow(pf_ctx *c, tensor_array *a, int64_t n);
+/* out = x + y, of one shape; 0: the type has no sum. */
+int array_add_values(int32_t type, const DLTensor *x, const DLTensor *y, DLTensor *out);
 #endif

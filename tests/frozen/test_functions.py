@@ -1,0 +1,88 @@
+"""GraphDefs with functions and TensorLists that TensorFlow 2 wrote: imported, inlined, lowered; the
+answers are TensorFlow's."""
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+if str(HERE) not in sys.path:
+    sys.path.insert(0, str(HERE))
+
+import function_models as models  # noqa: E402
+import pyflow as tf  # noqa: E402
+
+ANSWERS = np.load(HERE / "answers_functions.npz")
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def check(found, name, index):
+    wanted = ANSWERS[f"{name}/out{index}"]
+    found = np.asarray(found)
+    if found.dtype == object:
+        found = found.astype("S")
+    assert found.shape == wanted.shape
+    if wanted.dtype.kind == "f":
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, **TOLERANCE)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+def load(name, scope=""):
+    graph_def = tf.GraphDef.FromString((HERE / f"{name}.pb").read_bytes())
+    tf.import_graph_def(graph_def, name=scope)
+    return graph_def
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", models.MODELS)
+def test_model(name, threads):
+    with tf.Graph().as_default():
+        load(name)
+        outputs = ANSWERS[f"{name}/outputs"].tolist()
+        feeds = dict(zip(ANSWERS[f"{name}/inputs"].tolist(), models.feeds(name)))
+        with tf.Session(threads=threads) as session:
+            for _ in range(2):
+                for index, value in enumerate(session.run(outputs, feeds)):
+                    check(value, name, index)
+
+
+@pytest.mark.parametrize("name", ["keras_lstm", "mapped", "branches"])
+def test_the_graph_is_the_inlined_one(name):
+    """No calls are left: it is written, read and run again, under prefixes, twice in one graph."""
+    with tf.Graph().as_default() as graph:
+        load(name)
+        written = graph.as_graph_def()
+    assert not written.library.function
+    assert not {n.op for n in written.node} & {"While", "StatelessWhile", "If", "StatelessIf",
+                                               "Case", "StatelessCase", "PartitionedCall"}
+    outputs = ANSWERS[f"{name}/outputs"].tolist()
+    with tf.Graph().as_default():
+        for scope in ("a", "b"):
+            tf.import_graph_def(written, name=scope)
+        feeds = {f"{scope}/{x}": value for scope in ("a", "b") for x, value in
+                 zip(ANSWERS[f"{name}/inputs"].tolist(), models.feeds(name))}
+        with tf.Session() as session:
+            found = session.run([f"{s}/{y}" for s in ("a", "b") for y in outputs], feeds)
+    for index, value in enumerate(found):
+        check(value, name, index % len(outputs))
+
+
+@pytest.mark.parametrize("name", ["keras_gru", "keras_simple_rnn"])
+def test_command_line(name, tmp_path):
+    """python -m pyflow check finds nothing missing; run computes the output from the one input."""
+    np.save(tmp_path / "x.npy", models.feeds(name)[0])
+    model = str(HERE / f"{name}.pb")
+    for command in (["check", model],
+                    ["run", model, "--input", str(tmp_path / "x.npy"), "--save",
+                     str(tmp_path / "found.npz")]):
+        done = subprocess.run([sys.executable, "-P", "-m", "pyflow", *command],
+                              capture_output=True, text=True, cwd=HERE.parents[1])
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert command[0] == "run" or "nothing is missing" in done.stdout
+    found = np.load(tmp_path / "found.npz")
+    assert found.files == ["Identity:0"]
+    check(found["Identity:0"], name, 0)
