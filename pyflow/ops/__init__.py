@@ -16,8 +16,8 @@ from pyflow.framework.op import OpDef, register
 
 # Modules of OpDefs and public functions, in dependency order.
 MODULES = (
-    "identity_ops", "array_ops", "cast_ops", "unary_ops", "binary_ops", "logic_ops",
-    "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
+    "identity_ops", "array_ops", "broadcast_ops", "cast_ops", "unary_ops", "binary_ops",
+    "logic_ops", "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
     "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops",
     "linalg_ops", "sparse_ops", "sparse_serial_ops", "set_ops",
     "activation_ops",

@@ -139,8 +139,8 @@ def sum_to_operands(op, gx, gy):
         return [gx, gy]
     rx, ry = stretched_axes(xs, ys), stretched_axes(ys, xs)
     if rx is None or ry is None:
-        from pyflow.ops import array_ops
-        dynamic = array_ops.BroadcastGradientArgs(shape_vector(x), shape_vector(y))
+        from pyflow.ops import broadcast_ops
+        dynamic = broadcast_ops.BroadcastGradientArgs(shape_vector(x), shape_vector(y))
         dx = gx if rx == [] and gx is not None else sum_over(gx, dynamic[0], x)
         dy = gy if ry == [] and gy is not None else sum_over(gy, dynamic[1], y)
         return [dx, dy]

@@ -395,7 +395,7 @@ def meshgrid(*args, **kwargs):
         raise TypeError(f"tf.meshgrid: unexpected keyword argument {sorted(kwargs)[0]!r}")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"tf.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    from pyflow.ops import array_ops
+    from pyflow.ops import array_ops, broadcast_ops
     with graph.name_scope(name, "meshgrid", args):
         n = len(args)
         vectors = [graph.convert_to_tensor(v) for v in args]
@@ -406,7 +406,7 @@ def meshgrid(*args, **kwargs):
         views = [array_ops.Reshape(v, int32s([-1 if j == place[i] else 1 for j in range(n)]))
                  for i, v in enumerate(vectors)]
         dims = stack([sizes[place.index(j)] for j in range(n)]) if n else int32s([])
-        return [array_ops.BroadcastTo(v, dims) for v in views]
+        return [broadcast_ops.BroadcastTo(v, dims) for v in views]
 
 
 def _first_tensor(values):

@@ -206,8 +206,8 @@ def _sum_back(grad, like, output):
     axes = stretched_axes(like.shape, output.shape)
     if axes is not None:
         return sum_static(grad, axes, like.shape)
-    from pyflow.ops import array_ops
-    reduced = array_ops.BroadcastGradientArgs(shape_vector(like), array_ops.Shape(output))[0]
+    from pyflow.ops import array_ops, broadcast_ops
+    reduced = broadcast_ops.BroadcastGradientArgs(shape_vector(like), array_ops.Shape(output))[0]
     return sum_over(grad, reduced, like)
 
 

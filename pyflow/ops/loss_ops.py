@@ -9,8 +9,8 @@ Example:  `tf.losses.mean_squared_error(labels, predictions)`.
 """
 from pyflow.framework import dtypes, graph
 from pyflow.framework.graph import GraphKeys
-from pyflow.ops import (activation_ops, array_ops, binary_ops, cast_ops, identity_ops, logic_ops,
-                        reduction_ops, softmax_ops, unary_ops)
+from pyflow.ops import (activation_ops, array_ops, binary_ops, broadcast_ops, cast_ops,
+                        identity_ops, logic_ops, reduction_ops, softmax_ops, unary_ops)
 from pyflow.ops.common import static
 
 LOSSES = GraphKeys.LOSSES
@@ -64,7 +64,7 @@ def _present(weights, losses):
     nonzero = cast_ops.cast(
         logic_ops.NotEqual(weights, array_ops.zeros_like(weights)), dtypes.float32
     )
-    return reduction_ops.reduce_sum(array_ops.BroadcastTo(nonzero, array_ops.shape(losses)))
+    return reduction_ops.reduce_sum(broadcast_ops.BroadcastTo(nonzero, array_ops.shape(losses)))
 
 
 def compute_weighted_loss(
@@ -86,7 +86,7 @@ def compute_weighted_loss(
         if reduction != Reduction.NONE:
             loss = reduction_ops.reduce_sum(loss)
             if reduction == Reduction.MEAN:
-                spread = array_ops.BroadcastTo(weights, array_ops.shape(wide))
+                spread = broadcast_ops.BroadcastTo(weights, array_ops.shape(wide))
                 loss = _safe_divide(loss, reduction_ops.reduce_sum(spread))
             elif reduction == Reduction.SUM_BY_NONZERO_WEIGHTS:
                 loss = _safe_divide(loss, _present(weights, wide))

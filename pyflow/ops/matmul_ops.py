@@ -147,8 +147,9 @@ def _batch_sums(grads, x, y):
         rx, ry = stretched_axes(a, b), stretched_axes(b, a)
         if rx is not None and ry is not None:
             return [sum_static(grads[0], rx, x.shape), sum_static(grads[1], ry, y.shape)]
-    from pyflow.ops import array_ops
-    rx, ry = array_ops.BroadcastGradientArgs(array_ops.Shape(x)[:-2], array_ops.Shape(y)[:-2])
+    from pyflow.ops import array_ops, broadcast_ops
+    rx, ry = broadcast_ops.BroadcastGradientArgs(
+        array_ops.Shape(x)[:-2], array_ops.Shape(y)[:-2])
     return [sum_over(grads[0], rx, x), sum_over(grads[1], ry, y)]
 
 

@@ -89,14 +89,14 @@ class BiasAddGrad:
         return TensorShape([dims[_channel_axis(op.attr("data_format"), len(dims))]])
 
     def gradient(op, dz):
-        from pyflow.ops import array_ops
+        from pyflow.ops import array_ops, broadcast_ops
         x = op.inputs[0]
         if text(op.attr("data_format")) == "NCHW":
             if x.shape.ndims is None:
                 raise ValueError(f"the gradient of '{op.name}' (BiasAddGrad, NCHW) needs a known "
                                  "rank")
             dz = array_ops.Reshape(dz, int32s([1, -1] + [1] * (x.shape.ndims - 2)))
-        return array_ops.BroadcastTo(dz, shape_vector(x))
+        return broadcast_ops.BroadcastTo(dz, shape_vector(x))
 
     def reference(out_backprop, data_format):
         at = _channel_axis(data_format, out_backprop.ndim)

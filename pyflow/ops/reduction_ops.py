@@ -81,13 +81,13 @@ def _kept_shape(x, axes):
 
 def spread(op, grad):
     """`grad` of a reduction's output, repeated over the input's shape."""
-    from pyflow.ops import array_ops
+    from pyflow.ops import broadcast_ops
     x, axes = op.inputs[0], static_axes(op)
     if axes == []:
         return grad
     if axes is None or axes != list(range(len(axes))) or op.attr("keep_dims"):
         grad = with_kept_dims(op, grad)
-    return array_ops.BroadcastTo(grad, shape_vector(x))
+    return broadcast_ops.BroadcastTo(grad, shape_vector(x))
 
 
 def _count(op):

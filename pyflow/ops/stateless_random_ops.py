@@ -11,7 +11,7 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops import (array_ops, binary_ops, random_ops, reduction_ops,
+from pyflow.ops import (array_ops, binary_ops, broadcast_ops, random_ops, reduction_ops,
                         special_ops)
 from pyflow.ops.common import dims_of, static, static_shape
 
@@ -140,8 +140,8 @@ def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=
         shape = graph.convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
         alpha = graph.convert_to_tensor(alpha, name="alpha", dtype=dtype)
         beta = graph.convert_to_tensor(1 if beta is None else beta, name="beta", dtype=alpha.dtype)
-        both = array_ops.BroadcastArgs(array_ops.shape(alpha), array_ops.shape(beta))
-        wide = array_ops.BroadcastTo(alpha, both)
+        both = broadcast_ops.BroadcastArgs(array_ops.shape(alpha), array_ops.shape(beta))
+        wide = broadcast_ops.BroadcastTo(alpha, both)
         seed1, seed2 = graph.get_seed(seed)
         drawn = RandomGamma(shape, wide, seed=seed1 or 0, seed2=seed2 or 0)
         least = np.finfo(alpha.dtype.as_numpy_dtype).tiny

@@ -12,7 +12,8 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
-from pyflow.ops import array_ops, binary_ops, random_ops, reduction_ops, special_ops
+from pyflow.ops import (array_ops, binary_ops, broadcast_ops, random_ops, reduction_ops,
+                        special_ops)
 from pyflow.ops.common import static_shape
 
 SEED = "Tseed: {int32, int64} = int64"
@@ -97,8 +98,8 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=No
         shape = random_ops._shape_tensor(shape)
         alpha = graph.convert_to_tensor(alpha, name="alpha", dtype=dtype)
         beta = graph.convert_to_tensor(1 if beta is None else beta, name="beta", dtype=dtype)
-        both = array_ops.BroadcastArgs(array_ops.shape(alpha), array_ops.shape(beta))
-        drawn = StatelessRandomGammaV2(shape, seed, array_ops.BroadcastTo(alpha, both))
+        both = broadcast_ops.BroadcastArgs(array_ops.shape(alpha), array_ops.shape(beta))
+        drawn = StatelessRandomGammaV2(shape, seed, broadcast_ops.BroadcastTo(alpha, both))
         least = np.finfo(alpha.dtype.as_numpy_dtype).tiny
         return binary_ops.Maximum(graph.convert_to_tensor(least, dtype=alpha.dtype), drawn / beta)
 

@@ -16,7 +16,7 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import text
 
 MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops array_ops "
-           "identity_ops "
+           "identity_ops broadcast_ops "
            "reduction_ops join_ops pad_ops slicing_ops gather_ops segment_ops partition_ops "
            "string_ops diag_ops "
            "matmul_ops fused_elementwise_ops softmax_ops linalg_ops sparse_ops sparse_serial_ops "
