@@ -99,20 +99,37 @@ def _align_of(align):
     return align or "LEFT_LEFT"
 
 
-def _blocks(version):
-    attrs = ALIGN if version == "V3" else "T: type"
-    how = "" if version == "V3" else " Short diagonals stand left."
+def _part_of(op, x, k, padding):
+    """The band k of x, packed as the op's version and attributes say."""
+    part = MatrixDiagPartV3 if _aligned(op) else MatrixDiagPartV2
+    return part(x, k, padding, **_aligned(op))
 
-    @op(f"MatrixDiag{version}", outputs="output: T", attrs=attrs,
+
+def _with_band(op, x, diagonal, k):
+    """x with its band k replaced, read as the op's version and attributes say."""
+    set_diag = MatrixSetDiagV3 if _aligned(op) else MatrixSetDiagV2
+    return set_diag(x, diagonal, k, **_aligned(op))
+
+
+def _attrs(version):
+    return ALIGN if version == "V3" else "T: type"
+
+
+def _doc(version, what, name):
+    left = "" if version == "V3" else " Short diagonals stand left."
+    return f"{what}.{left} TF: {name}{version}."
+
+
+def _diag(version):
+    @op(f"MatrixDiag{version}", outputs="output: T", attrs=_attrs(version),
         inputs="diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T",
-        doc=f"Matrices with a band of diagonals, padding elsewhere.{how} TF: MatrixDiag{version}.")
+        doc=_doc(version, "Matrices with a band of diagonals, padding elsewhere", "MatrixDiag"))
     class Diag:
         shape = _diag_shape
 
         def gradient(op, dy):
             zero = graph.convert_to_tensor(0, dtype=dy.dtype)
-            own = Part(dy, op.inputs[1], zero, **_aligned(op))
-            return [own, None, None, None, None]
+            return [_part_of(op, dy, op.inputs[1], zero), None, None, None, None]
 
         def reference(diagonal, k, num_rows, num_cols, padding_value, align="LEFT_LEFT"):
             low, high = _band(k)
@@ -124,42 +141,49 @@ def _blocks(version):
                    S((3,), lit(1), lit(-1), lit(-1), lit(0)),
                    S((2, 3), lit([-1, 0]), lit(3), lit(4), lit(0)),
                    S((2, 3, 3), lit([-1, 1]), lit(-1), lit(-1), lit(0))]
+    return Diag
 
+
+def _diag_part(version):
     @op(f"MatrixDiagPart{version}", inputs="input: T, k: int32, padding_value: T",
-        outputs="diagonal: T", attrs=attrs,
-        doc=f"A band of diagonals of matrices, packed.{how} TF: MatrixDiagPart{version}.")
+        outputs="diagonal: T", attrs=_attrs(version),
+        doc=_doc(version, "A band of diagonals of matrices, packed", "MatrixDiagPart"))
     class Part:
         shape = _part_shape
 
         def gradient(op, dy):
             zeros = array_ops.zeros_like(op.inputs[0])
-            return [SetDiag(zeros, dy, op.inputs[1], **_aligned(op)), None, None]
+            return [_with_band(op, zeros, dy, op.inputs[1]), None, None]
 
         def reference(input, k, padding_value, align="LEFT_LEFT"):
             return _packed(input, k, padding_value, _align_of(align))
         samples = [S((3, 4), lit(0), lit(0)), S((2, 3, 4), lit([-1, 2]), lit(0)),
                    S((3, 2), lit(-2), lit(0))]
+    return Part
 
+
+def _set_diag(version):
     @op(f"MatrixSetDiag{version}", inputs="input: T, diagonal: T, k: int32", outputs="output: T",
-        attrs=attrs, doc=f"Matrices with a band of diagonals replaced.{how} "
-                         f"TF: MatrixSetDiag{version}.")
+        attrs=_attrs(version),
+        doc=_doc(version, "Matrices with a band of diagonals replaced", "MatrixSetDiag"))
     class SetDiag:
         def shape(op): return at_least_rank(op.inputs[0].shape, 2, "input")
 
         def gradient(op, dy):
-            zero = graph.convert_to_tensor(0, dtype=dy.dtype)
-            inner = SetDiag(dy, array_ops.zeros_like(op.inputs[1]), op.inputs[2], **_aligned(op))
-            return [inner, Part(dy, op.inputs[2], zero, **_aligned(op)), None]
+            zero, (_, diagonal, k) = graph.convert_to_tensor(0, dtype=dy.dtype), op.inputs
+            inner = _with_band(op, dy, array_ops.zeros_like(diagonal), k)
+            return [inner, _part_of(op, dy, k, zero), None]
 
         def reference(input, diagonal, k, align="LEFT_LEFT"):
             return _unpacked(input, diagonal, k, _align_of(align))
         samples = [S((3, 4), (3,), lit(0)), S((2, 3, 4), (2, 4, 3), lit([-1, 2])),
                    S((3, 2), (1,), lit(-2))]
-    return Diag, Part, SetDiag
+    return SetDiag
 
 
-MatrixDiagV2, MatrixDiagPartV2, MatrixSetDiagV2 = _blocks("V2")
-MatrixDiagV3, MatrixDiagPartV3, MatrixSetDiagV3 = _blocks("V3")
+MatrixDiagV2, MatrixDiagV3 = _diag("V2"), _diag("V3")
+MatrixDiagPartV2, MatrixDiagPartV3 = _diag_part("V2"), _diag_part("V3")
+MatrixSetDiagV2, MatrixSetDiagV3 = _set_diag("V2"), _set_diag("V3")
 MatrixDiagV3.samples += [S((3, 3), lit([-1, 1]), lit(-1), lit(-1), lit(0), align="LEFT_RIGHT")]
 MatrixDiagPartV3.samples += [S((3, 4), lit([-2, 1]), lit(0), align=a)
                              for a in ("LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")]

@@ -66,35 +66,45 @@ def _gradient_of(kind):
     return gradient
 
 
-def _family(kind, types):
-    own = _gradient_of(kind)
-    what = {"Sum": "Sums", "Mean": "Means",
-            "SqrtN": "Sums by the square root of their number"}[kind]
+WHAT = {"Sum": "Sums", "Mean": "Means", "SqrtN": "Sums by the square root of their number"}
+
+
+def _plain(kind, types):
     name = f"SparseSegment{kind}"
 
     @op(name, inputs=PICKED, outputs="output: T", T=types,
         attrs=f"{TYPES}, sparse_gradient: bool = false",
-        doc=f"{what} of picked rows that share a segment id. TF: {name}.")
+        doc=f"{WHAT[kind]} of picked rows that share a segment id. TF: {name}.")
     class Plain:
         shape = _shape
-        gradient = own
+        gradient = _gradient_of(kind)
 
         def reference(data, indices, segment_ids):
             n = int(segment_ids[-1]) + 1 if len(segment_ids) else 0
             return _segments(kind, data, indices, segment_ids, n)
         samples = SAMPLES
+    return Plain
 
-    @op(f"{name}WithNumSegments", inputs=PICKED + ", num_segments: Tnumsegments",
+
+def _counted(kind, types):
+    name = f"SparseSegment{kind}WithNumSegments"
+
+    @op(name, inputs=PICKED + ", num_segments: Tnumsegments",
         outputs="output: T", T=types, attrs=f"{TYPES}, {COUNT}, sparse_gradient: bool = false",
-        doc=f"{what} of picked rows that share a segment id, in num_segments segments. "
-            f"TF: {name}WithNumSegments.")
+        doc=f"{WHAT[kind]} of picked rows that share a segment id, in num_segments segments. "
+            f"TF: {name}.")
     class Counted:
         shape = _shape
-        gradient = own
+        gradient = _gradient_of(kind)
 
         def reference(data, indices, segment_ids, num_segments):
             return _segments(kind, data, indices, segment_ids, int(num_segments))
         samples = COUNTED
+    return Counted
+
+
+def _grad(kind):
+    name = f"SparseSegment{kind}"
 
     @op(f"{name}Grad", inputs=GRADIENT, outputs="output: T", T=FLOATS, attrs=TYPES,
         doc=f"The gradient of {name} by its data; no gradient of its own. TF: {name}Grad.")
@@ -113,7 +123,11 @@ def _family(kind, types):
                 result[at] += grad[i] * grad.dtype.type(_scale(kind, counts[i]))
             return result
         samples = [S((4, 3), lit(AT), lit(IDS), lit(5)), S((4,), lit(AT), lit(IDS), lit(4))]
-    return Plain, Counted, Grad
+    return Grad
+
+
+def _family(kind, types):
+    return _plain(kind, types), _counted(kind, types), _grad(kind)
 
 
 SparseSegmentSum, SparseSegmentSumWithNumSegments, SparseSegmentSumGrad = _family("Sum", REAL)
@@ -130,8 +144,8 @@ def _function(plain, counted, name):
         return counted(data, indices, segment_ids, num_segments, name=name)
     segment.__name__ = segment.__qualname__ = name
     segment.__doc__ = (plain.doc.split(" TF:")[0] + f" `num_segments`: how many segments. "
-                       f"TF: tf.{name}.\n    data: numbers [rows, ...]; indices, segment_ids: int32 or"
-                       " int64 [n], the ids rising; result: [segments, ...],\n    data's dtype."
+                       f"TF: tf.{name}.\n    data: numbers [rows, ...]; indices, segment_ids: int32"
+                       " or int64 [n], the ids rising; result: [segments, ...],\n    data's dtype."
                        " InvalidArgumentError for rows or ids outside, ValueError for other ranks.")
     return segment
 

@@ -531,67 +531,53 @@ def random_seeds(tf):
     }
 
 
+def failing_runs(tf, session, x, v):
+    """Mistakes made with a session that is open: name -> what makes it."""
+    def given(value, shape):
+        return tf.placeholder_with_default(value, shape)
+    return {
+        "unfed": lambda: session.run(x + 1),
+        "uninitialized": lambda: session.run(v + 1),
+        "feed_shape": lambda: session.run(x, {x: [1.0, 2.0, 3.0]}),
+        "fetch_name": lambda: session.run("nothing:0"),
+        "fetch_type": lambda: session.run(3.5),
+        "gather_range": lambda: session.run(tf.gather(given([1.0], [1]), given([4], [1]))),
+        "assert": lambda: session.run(tf.Assert(given(False, []), ["no"])),
+        "numerics": lambda: session.run(tf.check_numerics(tf.log(given(-1.0, [])), "bad")),
+        "int_zero": lambda: session.run(tf.floordiv(given(1, []), given(0, []))),
+        "reshape": lambda: session.run(tf.reshape(given([1.0, 2.0], [2]), given([3], [1]))),
+    }
+
+
+def failing_calls(tf, closed, x, v):
+    """Mistakes made without one; `closed` is a session that was."""
+    return {
+        "closed": lambda: closed.run(v),
+        "shape_static": lambda: tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3])),
+        "dtype": lambda: tf.constant(1.0) + tf.constant(1),
+        "other_graph": lambda: tf.Session(graph=tf.Graph()).run(x),
+        "variable_twice": lambda: [tf.get_variable("twice", [1]) for _ in range(2)],
+        "feed_unknown": lambda: tf.Session().run(x, {"nothing:0": 1}),
+        "no_gradient_path": lambda: tf.train.GradientDescentOptimizer(0.1).minimize(
+            tf.constant(1.0), var_list=[v]),
+    }
+
+
+def class_of_error(act):
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001  the class is the answer
+        return np.array(type(error).__name__)
+    return np.array("none")
+
+
 @script
 def error_types(tf):
     """The class of error of common mistakes."""
-    errors = {}
-
-    def attempt(name, act):
-        try:
-            act()
-        except Exception as error:  # noqa: BLE001  the class is the answer
-            errors[name] = type(error).__name__
-        else:
-            errors[name] = "none"
-
     x = tf.placeholder(tf.float32, [2], name="x")
     v = tf.Variable(1.0, name="v")
     with tf.Session() as session:
-        attempt("unfed", lambda: session.run(x + 1))
-        attempt("uninitialized", lambda: session.run(v + 1))
-        attempt("feed_shape", lambda: session.run(x, {x: [1.0, 2.0, 3.0]}))
-        attempt("fetch_name", lambda: session.run("nothing:0"))
-        attempt("fetch_type", lambda: session.run(3.5))
-        attempt(
-            "gather_range",
-            lambda: session.run(
-                tf.gather(
-                    tf.placeholder_with_default([1.0], [1]), tf.placeholder_with_default([4], [1])
-                )
-            ),
-        )
-        attempt(
-            "assert", lambda: session.run(tf.Assert(tf.placeholder_with_default(False, []), ["no"]))
-        )
-        attempt(
-            "numerics",
-            lambda: session.run(
-                tf.check_numerics(tf.log(tf.placeholder_with_default(-1.0, [])), "bad")
-            ),
-        )
-        attempt(
-            "int_zero",
-            lambda: session.run(
-                tf.floordiv(tf.placeholder_with_default(1, []), tf.placeholder_with_default(0, []))
-            ),
-        )
-        attempt(
-            "reshape",
-            lambda: session.run(
-                tf.reshape(
-                    tf.placeholder_with_default([1.0, 2.0], [2]),
-                    tf.placeholder_with_default([3], [1]),
-                )
-            ),
-        )
-    attempt("closed", lambda: session.run(v))
-    attempt("shape_static", lambda: tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3])))
-    attempt("dtype", lambda: tf.constant(1.0) + tf.constant(1))
-    attempt("other_graph", lambda: tf.Session(graph=tf.Graph()).run(x))
-    attempt("variable_twice", lambda: [tf.get_variable("twice", [1]) for _ in range(2)])
-    attempt("feed_unknown", lambda: tf.Session().run(x, {"nothing:0": 1}))
-    attempt(
-        "no_gradient_path",
-        lambda: tf.train.GradientDescentOptimizer(0.1).minimize(tf.constant(1.0), var_list=[v]),
-    )
-    return {name: np.array(error) for name, error in errors.items()}
+        errors = {name: class_of_error(act)
+                  for name, act in failing_runs(tf, session, x, v).items()}
+    errors |= {name: class_of_error(act) for name, act in failing_calls(tf, session, x, v).items()}
+    return errors
