@@ -1,53 +1,141 @@
 /* pool_body.h - the forward pass of pool_forward.c for one element type and one way to join.
  *
- *   rows       a row of results needs a few rows of the image.  Where windows overlap or channels
- *              are few, these are joined first, whole vectors over width and channels alike, into
- *              a buffer in L1; neighbouring windows then share its columns.
- *   windows    otherwise each window is joined in registers, vectors over channels.
+ *   windows    joined in registers, vectors over channels
+ *   rolling    windows of three columns that overlap: each column is joined once, and stays in
+ *              registers for the next window
+ *   buffered   other overlaps, and few channels: the rows of a stretch of columns are joined first,
+ *              whole vectors over width and channels alike, into a buffer in L1
  *
  * The includer defines KIND(name); E and B, elements in memory and in the buffer; V, VL elements of
  * it; E_LOAD, E_PART, B_LOAD, B_PART, E_STORE, E_STORE_PART, E_STREAM, B_STORE, B_STORE_PART;
- * JOIN(a, v) and END(a, count).
+ * JOIN(a, v) and END(a, count); and QUICK(a, v), which may be wrong where NOTE(t, v) of all v
+ * makes t such that UNSURE(t).
  */
 
-/* A box of runs, each joined element by element; `out` may lie at the box's beginning. */
-#define REDUCE(NAME, X, LOAD, PART, Y, STORE, STORE_PART, STREAM, LAST) \
-PF_INLINE void KIND(NAME##_vectors)(const X *x, box b, Y *y, const int u, const int stream) { \
+/* A box of runs, each joined element by element; `out` may lie at the box's beginning if SURE. */
+#define REDUCE(NAME, X, LOAD, PART, Y, STORE, STORE_PART, STREAM, LAST, FAST, SURE) \
+PF_INLINE V KIND(NAME##_vectors)(const X *x, box b, Y *y, const int u, const int stream, V t) { \
   V a[4]; \
-  EACH(u) a[i] = LOAD(x + i * VL); \
-  for (int64_t col = 1; col < b.cols; col++) \
-    EACH(u) a[i] = JOIN(a[i], LOAD(x + col * b.col_step + i * VL)); \
+  EACH(u) { a[i] = LOAD(x + i * VL); if (!SURE) t = NOTE(t, a[i]); } \
   for (int64_t z = 0; z < b.planes; z++) \
-    for (int64_t row = z == 0; row < b.rows; row++) { \
+    for (int64_t row = 0; row < b.rows; row++) { \
       const X *q = x + z * b.plane_step + row * b.row_step; \
-      for (int64_t col = 0; col < b.cols; col++, q += b.col_step) \
-        EACH(u) a[i] = JOIN(a[i], LOAD(q + i * VL)); \
+      for (int64_t col = z == 0 && row == 0; col < b.cols; col++) \
+        EACH(u) { \
+          const V v = LOAD(q + col * b.col_step + i * VL); \
+          a[i] = FAST(a[i], v); \
+          if (!SURE) t = NOTE(t, v); \
+        } \
     } \
   if (stream) EACH(u) STREAM(y + i * VL, LAST(a[i], b.count)); \
   else EACH(u) STORE(y + i * VL, LAST(a[i], b.count)); \
+  return t; \
 } \
-__attribute__((noinline)) static void KIND(NAME##_part)(const X *x, box b, Y *y, int n) { \
-  V a = PART(x, n); \
-  for (int64_t z = 0; z < b.planes; z++) \
-    for (int64_t row = 0; row < b.rows; row++) \
-      for (int64_t col = z == 0 && row == 0; col < b.cols; col++) \
-        a = JOIN(a, PART(x + z * b.plane_step + row * b.row_step + col * b.col_step, n)); \
-  STORE_PART(y, LAST(a, b.count), n); \
+/* n elements for sure, vector by vector */ \
+__attribute__((noinline)) static void KIND(NAME##_sure)(const X *x, box b, int64_t n, Y *y) { \
+  for (int64_t k = 0; k < n; k += VL) { \
+    const int left = (int)PF_MIN(n - k, VL); \
+    V a = PART(x + k, left); \
+    for (int64_t z = 0; z < b.planes; z++) \
+      for (int64_t row = 0; row < b.rows; row++) \
+        for (int64_t col = z == 0 && row == 0; col < b.cols; col++) \
+          a = JOIN(a, PART(x + k + z * b.plane_step + row * b.row_step + col * b.col_step, left)); \
+    if (left == VL) STORE(y + k, LAST(a, b.count)); \
+    else STORE_PART(y + k, LAST(a, b.count), left); \
+  } \
 } \
 PF_INLINE void KIND(NAME)(const X *x, const box b, int64_t n, Y *y, const int stream) { \
-  int64_t i = 0; \
-  for (; i + 4 * VL <= n; i += 4 * VL) KIND(NAME##_vectors)(x + i, b, y + i, 4, stream); \
-  for (; i + VL <= n; i += VL) KIND(NAME##_vectors)(x + i, b, y + i, 1, stream); \
-  if (i < n) KIND(NAME##_part)(x + i, b, y + i, (int)(n - i)); \
+  int64_t k = 0; \
+  V t = ZERO; \
+  for (; k + 4 * VL <= n; k += 4 * VL) t = KIND(NAME##_vectors)(x + k, b, y + k, 4, stream, t); \
+  for (; k + 2 * VL <= n; k += 2 * VL) t = KIND(NAME##_vectors)(x + k, b, y + k, 2, stream, t); \
+  if (k + VL <= n) t = KIND(NAME##_vectors)(x + k, b, y + k, 1, stream, t), k += VL; \
+  if (k < n) KIND(NAME##_sure)(x + k, b, n - k, y + k); \
+  if (!SURE && UNSURE(t)) KIND(NAME##_sure)(x, b, k, y); \
 }
 #define NOTHING(a, count) (a)
-REDUCE(windows, E, E_LOAD, E_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
-REDUCE(columns, E, E_LOAD, E_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
-REDUCE(across, B, B_LOAD, B_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
-REDUCE(along, B, B_LOAD, B_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
+REDUCE(windows, E, E_LOAD, E_PART, E, E_STORE, E_STORE_PART, E_STREAM, END, QUICK, 0)
+REDUCE(columns, E, E_LOAD, E_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING, QUICK, 0)
+REDUCE(across, B, B_LOAD, B_PART, E, E_STORE, E_STORE_PART, E_STREAM, END, QUICK, 0)
+REDUCE(along, B, B_LOAD, B_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING, JOIN, 1)
 #undef NOTHING
 #undef REDUCE
 
+/* ---------------------------------------------------------------- rolling */
+PF_INLINE void KIND(column)(const E *x, const box b, V *a, V *t, const int u) {
+  EACH(u) a[i] = E_LOAD(x + i * VL), *t = NOTE(*t, a[i]);
+  for (int64_t z = 0; z < b.planes; z++)
+    for (int64_t row = z == 0; row < b.rows; row++)
+      EACH(u) {
+        const V v = E_LOAD(x + z * b.plane_step + row * b.row_step + i * VL);
+        a[i] = QUICK(a[i], v);
+        *t = NOTE(*t, v);
+      }
+}
+
+/* u vectors of channels of `run` windows of three columns, `step` elements apart (s columns). */
+PF_INLINE V KIND(roll)(const E *x, const box b, int64_t run, E *y, const int s, const int u,
+                       const int stream, V t) {
+  V first[4], second[4], third[4];
+  const int64_t c = b.col_step;
+  KIND(column)(x, b, first, &t, u);
+  if (s == 1) KIND(column)(x + c, b, second, &t, u);
+  for (int64_t o = 0; o < run; o++, x += s * c, y += c) {
+    if (s == 2) KIND(column)(x + c, b, second, &t, u);
+    KIND(column)(x + 2 * c, b, third, &t, u);
+    EACH(u) {
+      const V v = END(QUICK(QUICK(first[i], second[i]), third[i]), b.count);
+      if (stream) E_STREAM(y + i * VL, v);
+      else E_STORE(y + i * VL, v);
+      first[i] = s == 1 ? second[i] : third[i], second[i] = third[i];
+    }
+  }
+  return t;
+}
+
+PF_INLINE void KIND(rolling)(const E *x, const box b, int64_t run, E *y, const int s,
+                             const int stream) {
+  const int64_t c = b.col_step;
+  int64_t k = 0;
+  V t = ZERO;
+  for (; k + 4 * VL <= c; k += 4 * VL)
+    t = KIND(roll)(x + k, b, run, y + k, s, 4, stream, t);
+  for (; k + 2 * VL <= c; k += 2 * VL)
+    t = KIND(roll)(x + k, b, run, y + k, s, 2, stream, t);
+  if (k + VL <= c) t = KIND(roll)(x + k, b, run, y + k, s, 1, stream, t), k += VL;
+  if (UNSURE(t)) k = 0;
+  if (k < c)
+    for (int64_t o = 0; o < run; o++)
+      KIND(windows_sure)(x + o * s * c + k, b, c - k, y + o * c + k);
+}
+
+static void KIND(rolling_row)(const job *j, const E *x, box b, E *y) {
+  const pf_pool *p = j->p;
+  const int64_t c = p->c;
+  const double height = b.count;
+  const int stream = j->stream;
+  for (int64_t o = 0; o < p->out[2];) {
+    const pf_span w = pf_pool_window(p, 2, o);
+    const E *q = x + w.lo * c;
+    b.cols = w.hi - w.lo;
+    b.count = height * (double)b.cols;
+    if (o < j->inside.lo || o >= j->inside.hi) {
+      KIND(windows)(q, b, c, y + o * c, 0);
+      o++;
+      continue;
+    }
+    const int64_t run = PF_MIN(j->inside.hi - o, j->chunk);
+    const box three = {1, 3, 3, 0, b.row_step, c, b.count};
+    if (b.planes != 1 || b.rows != 3) {
+      if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, 1, stream);
+      else KIND(rolling)(q, b, run, y + o * c, 2, stream);
+    } else if (p->stride[2] == 1) KIND(rolling)(q, three, run, y + o * c, 1, stream);
+    else KIND(rolling)(q, three, run, y + o * c, 2, stream);
+    o += run;
+  }
+}
+
+/* ---------------------------------------------------------------- buffered */
 /* The rows of a box into the buffer. */
 static void KIND(join_rows)(const E *x, box b, int64_t n, B *y) {
   if (b.planes == 1 && b.rows == 1)
@@ -115,16 +203,20 @@ static void KIND(buffered_row)(const job *j, const E *x, box b, B *buffer, E *y)
 static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
   const pf_pool *p = j->p;
   const int stream = j->stream;
-  const int64_t c = p->c;
+  const int64_t c = p->c, step = p->stride[2] * c;
   const double height = b.count;
   for (int64_t o = 0; o < p->out[2]; o++) {
     const pf_span w = pf_pool_window(p, 2, o);
     const E *q = x + w.lo * c;
     b.cols = w.hi - w.lo;
     b.count = height * (double)b.cols;
-    if (b.planes == 1 && b.rows == 2 && b.cols == 2)
-      KIND(windows)(q, (box){1, 2, 2, 0, b.row_step, c, b.count}, c, y + o * c, stream);
-    else KIND(windows)(q, b, c, y + o * c, stream);
+    if (o < j->inside.lo || o >= j->inside.hi || b.planes != 1 || b.rows != 2 || b.cols != 2) {
+      KIND(windows)(q, b, c, y + o * c, stream);
+      continue;
+    }
+    const box two = {1, 2, 2, 0, b.row_step, c, b.count};
+    for (; o < j->inside.hi; o++, q += step) KIND(windows)(q, two, c, y + o * c, stream);
+    o--;
   }
 }
 
@@ -140,7 +232,8 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     E *y = (E *)j->y + i * p->out[2] * p->c;
     const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
                    (double)((z.hi - z.lo) * (r.hi - r.lo))};
-    if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
+    if (j->rolls) KIND(rolling_row)(j, x, b, y);
+    else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
     else KIND(direct_row)(j, x, b, y);
   }
   STREAM_FENCE();
@@ -160,6 +253,10 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 #undef B_STORE
 #undef B_STORE_PART
 #undef JOIN
+#undef QUICK
+#undef NOTE
+#undef UNSURE
+#undef ZERO
 #undef END
 #undef ELEMENT_HALF
 #undef ELEMENT_ORDERED

@@ -8,6 +8,7 @@
 #define B float
 #define V pf_vf
 #define VL PF_VF
+#define ZERO pf_vf_set(0)
 #define B_LOAD pf_vf_load
 #define B_PART pf_vf_load_part
 #define B_STORE pf_vf_store
@@ -26,6 +27,7 @@
 #define B double
 #define V pf_vd
 #define VL PF_VD
+#define ZERO pf_vd_set(0)
 #define B_LOAD pf_vd_load
 #define B_PART pf_vd_load_part
 #define B_STORE pf_vd_store
@@ -48,11 +50,12 @@
 #define B int16_t
 #define V v16
 #define VL V16
+#define ZERO (v16){0}
 #define B_LOAD load_16
 #define B_PART part_16
 #define B_STORE store_16
 #define B_STORE_PART store_part_16
-#define E_LOAD(p) load_ordered(p, ELEMENT_ORDERED)
+#define E_LOAD(p) turned_16(load_16(p))
 #define E_PART(p, n) ordered(part_16(p, n), ELEMENT_ORDERED)
 #define E_STORE store_ordered
 #define E_STORE_PART(p, v, n) store_part_16(p, turned_16(v), n)

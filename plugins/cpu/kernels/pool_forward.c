@@ -11,7 +11,7 @@
 #include "half_vectors.h"
 #include "transpose.h"
 
-enum { BUFFER_BYTES = 12288 };         /* beside the rows that are read, in 32 KB of L1 */
+enum { BUFFER_BYTES = 12288, STRETCH = 32 };         /* beside the rows that are read, in 32 KB of L1 */
 typedef struct { int64_t planes, rows, cols, plane_step, row_step, col_step; double count; } box;
 typedef struct {
   const pf_pool *p;
@@ -19,9 +19,9 @@ typedef struct {
   void *y;
   char *buffers;
   uint64_t buffer_bytes;
-  int64_t chunk;                       /* results joined from one buffer; 0: windows directly */
+  int64_t chunk;                       /* results of a stretch; 0: windows directly */
   pf_span inside;
-  int32_t stream;
+  int32_t rolls, stream;
 } job;
 
 #define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
@@ -77,6 +77,30 @@ PF_INLINE pf_vd max_vd(pf_vd a, pf_vd v) {
 }
 #endif
 
+/* The processor's own maximum loses a NaN; the sum of all elements does not, nor does it become one
+ * without a NaN or infinities, which are then looked at again. */
+#if defined(__AVX512F__)
+#define QUICK_F32 _mm512_max_ps
+#define QUICK_F64 _mm512_max_pd
+#define UNSURE_F32(t) (_mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q) != 0)
+#define UNSURE_F64(t) (_mm512_cmp_pd_mask(t, t, _CMP_UNORD_Q) != 0)
+#elif defined(__AVX2__)
+#define QUICK_F32 _mm256_max_ps
+#define QUICK_F64 _mm256_max_pd
+#define UNSURE_F32(t) (_mm256_movemask_ps(_mm256_cmp_ps(t, t, _CMP_UNORD_Q)) != 0)
+#define UNSURE_F64(t) (_mm256_movemask_pd(_mm256_cmp_pd(t, t, _CMP_UNORD_Q)) != 0)
+#elif defined(__SSE2__)
+#define QUICK_F32(a, v) ((pf_vf)_mm_max_ps((__m128)(a), (__m128)(v)))
+#define QUICK_F64(a, v) ((pf_vd)_mm_max_pd((__m128d)(a), (__m128d)(v)))
+#define UNSURE_F32(t) (_mm_movemask_ps(_mm_cmpunord_ps((__m128)(t), (__m128)(t))) != 0)
+#define UNSURE_F64(t) (_mm_movemask_pd(_mm_cmpunord_pd((__m128d)(t), (__m128d)(t))) != 0)
+#else
+#define QUICK_F32 max_vf
+#define QUICK_F64 max_vd
+#define UNSURE_F32(t) 0
+#define UNSURE_F64(t) 0
+#endif
+
 /* ---------------------------------------------------------------- halves as ordered integers */
 /* The bits of a negative number count down; those of a NaN, of either sign, become the largest. */
 enum { F16_LEAST = (int16_t)(0xfc00 ^ 0x7fff), BF16_LEAST = (int16_t)(0xff80 ^ 0x7fff) };
@@ -86,6 +110,7 @@ typedef __m512i v16;
 PF_INLINE v16 load_16(const int16_t *p) { return _mm512_loadu_si512(p); }
 PF_INLINE void store_16(int16_t *p, v16 v) { _mm512_storeu_si512(p, v); }
 PF_INLINE v16 max_16(v16 a, v16 v) { return _mm512_max_epi16(a, v); }
+PF_INLINE v16 min_16(v16 a, v16 v) { return _mm512_min_epi16(a, v); }
 PF_INLINE v16 turned_16(v16 v) { /* v ^ (0x7fff where v < 0) */
   return _mm512_ternarylogic_epi32(v, _mm512_srai_epi16(v, 15), _mm512_set1_epi16(0x7fff), 0x78);
 }
@@ -100,6 +125,7 @@ typedef __m256i v16;
 PF_INLINE v16 load_16(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 PF_INLINE void store_16(int16_t *p, v16 v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
 PF_INLINE v16 max_16(v16 a, v16 v) { return _mm256_max_epi16(a, v); }
+PF_INLINE v16 min_16(v16 a, v16 v) { return _mm256_min_epi16(a, v); }
 PF_INLINE v16 turned_16(v16 v) {
   return _mm256_xor_si256(v, _mm256_srli_epi16(_mm256_srai_epi16(v, 15), 1));
 }
@@ -117,13 +143,24 @@ PF_INLINE v16 max_16(v16 a, v16 v) {
   const v16 m = v > a;
   return (v & m) | (a & ~m);
 }
+PF_INLINE v16 min_16(v16 a, v16 v) {
+  const v16 m = v < a;
+  return (v & m) | (a & ~m);
+}
 PF_INLINE v16 turned_16(v16 v) { return v ^ ((v >> 15) & 0x7fff); }
 PF_INLINE v16 ordered(v16 v, int16_t least) {
   const v16 s = turned_16(v), nan = s < least;
   return (s & ~nan) | (nan & 0x7fff);
 }
 #endif
-PF_INLINE v16 load_ordered(const int16_t *p, int16_t least) { return ordered(load_16(p), least); }
+/* a vector of least elements: lanes below `least` were negative NaNs */
+PF_INLINE int any_below(v16 t, int16_t least) {
+  int16_t x[V16];
+  int any = 0;
+  store_16(x, t);
+  for (int i = 0; i < V16; i++) any |= x[i] < least;
+  return any;
+}
 PF_INLINE v16 part_16(const int16_t *p, int n) {
   int16_t t[V16] = {0};
   for (int i = 0; i < n && i < V16; i++) t[i] = p[i];
@@ -141,51 +178,77 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define SHARE_F32(a, count) ((a) / pf_vf_set((float)(count)))
 #define SHARE_F64(a, count) ((a) / pf_vd_set(count))
 #define PLUS(a, v) ((a) + (v))
+#define KEEP(t, v) (t)
+#define SURE(t) 0
 #define KIND(f) f##_max_f32
 #define ELEMENT_F32
 #define JOIN max_vf
+#define QUICK QUICK_F32
+#define NOTE PLUS
+#define UNSURE UNSURE_F32
 #define END SAME
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f64
 #define ELEMENT_F64
 #define JOIN max_vd
+#define QUICK QUICK_F64
+#define NOTE PLUS
+#define UNSURE UNSURE_F64
 #define END SAME
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f16
 #define ELEMENT_ORDERED F16_LEAST
 #define JOIN max_16
+#define QUICK max_16
+#define NOTE min_16
+#define UNSURE(t) any_below(t, F16_LEAST)
 #define END SAME
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_bf16
 #define ELEMENT_ORDERED BF16_LEAST
 #define JOIN max_16
+#define QUICK max_16
+#define NOTE min_16
+#define UNSURE(t) any_below(t, BF16_LEAST)
 #define END SAME
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f32
 #define ELEMENT_F32
 #define JOIN PLUS
+#define QUICK PLUS
+#define NOTE KEEP
+#define UNSURE SURE
 #define END SHARE_F32
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f64
 #define ELEMENT_F64
 #define JOIN PLUS
+#define QUICK PLUS
+#define NOTE KEEP
+#define UNSURE SURE
 #define END SHARE_F64
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f16
 #define ELEMENT_HALF PF_FLOAT16
 #define JOIN PLUS
+#define QUICK PLUS
+#define NOTE KEEP
+#define UNSURE SURE
 #define END SHARE_F32
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_bf16
 #define ELEMENT_HALF PF_BFLOAT16
 #define JOIN PLUS
+#define QUICK PLUS
+#define NOTE KEEP
+#define UNSURE SURE
 #define END SHARE_F32
 #include "pool_element.h"
 #include "pool_body.h"
@@ -234,10 +297,13 @@ static way way_of(int32_t type, int max) {
 static pf_status set_buffers(pf_ctx *c, job *j, const way *w) {
   const pf_pool *p = j->p;
   const int64_t k = PF_MIN(p->k[2], p->in[2]), s = PF_MIN(p->stride[2], p->in[2]);
+  j->inside = pf_pool_inside(p, 2);
   if (!w->wide || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
+  j->chunk = STRETCH;
+  j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
+  if (j->rolls) return PF_OK;
   const int64_t columns = BUFFER_BYTES / w->wide / p->c, least = 4;
   j->chunk = PF_MIN(PF_MAX((columns - k) / s + 1, least), p->out[2]);
-  j->inside = pf_pool_inside(p, 2);
   const int64_t width = PF_MIN((j->chunk - 1) * s + k, p->in[2]) * p->c;
   j->buffer_bytes = ((uint64_t)width * (uint64_t)w->wide + 127) / 64 * 64;
   j->buffers = c->host->scratch(c, j->buffer_bytes * (uint64_t)c->host->workers(c), 64);

@@ -25,6 +25,7 @@ typedef struct {
   void *dx, *at, *best;
   int64_t *elements;
   pf_span inside;
+  const pf_span *windows, *covering;   /* of the last dimension: columns of windows, and back */
   int32_t gaps, stream;
 } job;
 
@@ -52,6 +53,22 @@ PF_INLINE rows_of rows_that_cover(const pf_pool *p, int64_t i) {
 PF_INLINE int64_t row_code(const pf_pool *p, const rows_of *r, int64_t oz, int64_t oy) {
   const int64_t z = r->at_z - pf_pool_window(p, 0, oz).lo, y = r->at_y - pf_pool_window(p, 1, oy).lo;
   return (z * p->in[1] + y) * p->in[2];
+}
+
+/* The rows of windows over such a row: their first element, code and height; no if there are many. */
+enum { LISTED = 16 };
+typedef struct { int n; int64_t first[LISTED], code[LISTED], height[LISTED]; } row_list;
+static int list_rows(const pf_pool *p, const rows_of *r, row_list *l) {
+  l->n = 0;
+  for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
+    for (int64_t oy = r->y.lo; oy < r->y.hi; oy++, l->n++) {
+      if (l->n == LISTED) return 0;
+      const pf_span z = pf_pool_window(p, 0, oz), y = pf_pool_window(p, 1, oy);
+      l->first[l->n] = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c;
+      l->code[l->n] = row_code(p, r, oz, oy);
+      l->height[l->n] = (z.hi - z.lo) * (y.hi - y.lo);
+    }
+  return 1;
 }
 
 /* Places from window o's first to the next window's, the first's and the last's beyond included. */
@@ -96,6 +113,8 @@ typedef __m512i lanes_f64;
 #define I_PICK_F64(m, yes, no) _mm512_mask_mov_epi64(no, m, yes)
 #define I_SET_F32 _mm512_set1_epi32
 #define I_SET_F64 _mm512_set1_epi64
+#define I_ADD_F32 _mm512_add_epi32
+#define I_ADD_F64 _mm512_add_epi64
 #else
 typedef int32_t lanes_f32 __attribute__((vector_size(4 * PF_VF)));
 typedef int64_t lanes_f64 __attribute__((vector_size(8 * PF_VD)));
@@ -107,6 +126,8 @@ typedef lanes_f64 mask_f64;
 #define EQUAL_F64(a, b) ((lanes_f64)((a) == (b)))
 #define I_PICK_F32(m, yes, no) (((yes) & (m)) | ((no) & ~(m)))
 #define I_PICK_F64 I_PICK_F32
+#define I_ADD_F32(a, b) ((a) + (b))
+#define I_ADD_F64 I_ADD_F32
 #define PICK_F32(m, yes, no) ((pf_vf)I_PICK_F32(m, (lanes_f32)(yes), (lanes_f32)(no)))
 #define PICK_F64(m, yes, no) ((pf_vd)I_PICK_F64(m, (lanes_f64)(yes), (lanes_f64)(no)))
 PF_INLINE lanes_f32 I_SET_F32(int32_t x) { return (lanes_f32){0} + x; }
@@ -158,6 +179,7 @@ PARTS(f64, int64_t, PF_VD)
 #define V_STREAM STREAM_F32
 #define V_SET pf_vf_set
 #define VI_SET I_SET_F32
+#define VI_ADD I_ADD_F32
 #define VI_LOAD load_i_f32
 #define VI_LOAD_PART load_i_part_f32
 #define VI_STORE store_i_f32
@@ -181,6 +203,7 @@ PARTS(f64, int64_t, PF_VD)
 #define V_STREAM STREAM_F64
 #define V_SET pf_vd_set
 #define VI_SET I_SET_F64
+#define VI_ADD I_ADD_F64
 #define VI_LOAD load_i_f64
 #define VI_LOAD_PART load_i_part_f64
 #define VI_STORE store_i_f64
@@ -213,7 +236,7 @@ typedef struct {                       /* one call: arrays of all images, and of
   const void *x, *dy;
   void *result;                        /* dx, or maxima, or NULL */
   int64_t *elements;
-  void *x_wide, *dy_wide, *result_wide, *at;
+  void *x_wide, *dy_wide, *result_wide, *at, *spans;
 } call;
 
 /* Windows of dimension d share no place. */
@@ -233,6 +256,15 @@ static int has_gaps(const pf_pool *p) {
 static pf_status take(pf_ctx *c, int64_t bytes, void **p) {
   *p = c->host->scratch(c, (uint64_t)bytes + 64, 64);
   return *p ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for pooled images");
+}
+/* Columns of windows and windows of columns: divisions done once. */
+static pf_status take_spans(pf_ctx *c, call *v) {
+  const pf_pool *p = v->p;
+  PF_TRY(take(c, (p->out[2] + p->in[2]) * (int64_t)sizeof(pf_span), &v->spans));
+  pf_span *s = v->spans;
+  for (int64_t i = 0; i < p->out[2]; i++) *s++ = pf_pool_window(p, 2, i);
+  for (int64_t i = 0; i < p->in[2]; i++) *s++ = pf_pool_covering(p, 2, i);
+  return PF_OK;
 }
 static pf_status take_slab(pf_ctx *c, call *v) {
   const int half = pf_is_half(v->type), notes = v->task != AVERAGE_GRADIENT && !gives(v);
@@ -292,10 +324,12 @@ static pf_status run_call(pf_ctx *c, call *v) {
     return PF_OK;
   }
   PF_TRY(take_slab(c, v));
+  PF_TRY(take_spans(c, v));
   for (int64_t i = 0; i < p->n; i += v->images) {
     const int64_t n = PF_MIN(v->images, p->n - i);
     void *to = (void *)at_image(v->result, i * result, v->type);
-    job j = {.p = p, .at = v->at, .inside = pf_pool_inside(p, 2)};
+    job j = {.p = p, .at = v->at, .inside = pf_pool_inside(p, 2), .windows = v->spans};
+    j.covering = j.windows + p->out[2];
     j.x = at_image(v->x, i * v->in, v->type), j.dy = at_image(v->dy, i * v->out, v->type);
     j.elements = v->elements ? v->elements + i * v->out : NULL;
     PF_TRY(widened(c, v->type, &j.x, v->x_wide, n * v->in));

@@ -5,18 +5,19 @@
 /* ---------------------------------------------------------------- the first maximum of a window */
 /* The maxima of n <= u * VL elements at x and the codes of their places: see `place`. */
 PF_INLINE void KIND(find)(const T *x, const place w, V *best, VI *at, const int u, const int n) {
+  const VI one = VI_SET(1);
 #define FETCH(p) (n ? V_LOAD_PART(p, n) : V_LOAD(p))
   EACH(u) best[i] = FETCH(x + i * VL), at[i] = VI_SET(0);
   for (int64_t z = 0; z < w.planes; z++)
     for (int64_t row = 0; row < w.rows; row++) {
       const T *q = x + z * w.plane_step + row * w.row_step;
-      I code = (I)(z * w.plane_code + row * w.row_code);
-      for (int64_t col = 0; col < w.cols; col++, q += w.c, code++)
+      VI code = VI_SET((I)(z * w.plane_code + row * w.row_code));
+      for (int64_t col = 0; col < w.cols; col++, q += w.c, code = VI_ADD(code, one))
         EACH(u) {
           const V v = FETCH(q + i * VL);
           const MASK m = GREATER(v, best[i]);
           best[i] = PICK(m, v, best[i]);
-          at[i] = I_PICK(m, VI_SET(code), at[i]);
+          at[i] = I_PICK(m, code, at[i]);
         }
     }
 #undef FETCH
@@ -113,13 +114,13 @@ static void KIND(give_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* ---------------------------------------------------------------- windows that overlap */
-/* What the windows of row (oz, oy), columns `cover`, give to u vectors of place `col`. */
-PF_INLINE void KIND(gather)(const I *at, const T *dy, const pf_pool *p, pf_span cover, int64_t col,
-                            int64_t code, V *sum, const int u, const int n) {
+/* What windows `cover` of a row give to u vectors of the place `code` behind the row's beginning. */
+PF_INLINE void KIND(gather)(const I *at, const T *dy, const job *j, pf_span cover, int64_t code,
+                            V *sum, const int u, const int n) {
   for (int64_t o = cover.lo; o < cover.hi; o++) {
-    const I *a = at + o * p->c;
-    const T *d = dy + o * p->c;
-    const VI here = VI_SET((I)(code + col - pf_pool_window(p, 2, o).lo));
+    const I *a = at + o * j->p->c;
+    const T *d = dy + o * j->p->c;
+    const VI here = VI_SET((I)(code - j->windows[o].lo));
     EACH(u) {
       const VI from = n ? VI_LOAD_PART(a, n) : VI_LOAD(a + i * VL);
       const V g = n ? V_LOAD_PART(d, n) : V_LOAD(d + i * VL);
@@ -131,14 +132,14 @@ PF_INLINE void KIND(gather)(const I *at, const T *dy, const pf_pool *p, pf_span 
 PF_INLINE void KIND(gather_place)(const job *j, const rows_of *r, int64_t k, int64_t col, T *dx,
                                   const int u, const int n) {
   const pf_pool *p = j->p;
-  const pf_span cover = pf_pool_covering(p, 2, col);
+  const pf_span cover = j->covering[col];
   V sum[4];
   EACH(u) sum[i] = V_SET(0);
   for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
     for (int64_t oy = r->y.lo; oy < r->y.hi; oy++) {
       const int64_t row = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c + k;
-      KIND(gather)((const I *)j->at + row, (const T *)j->dy + row, p, cover, col,
-                   row_code(p, r, oz, oy), sum, u, n);
+      KIND(gather)((const I *)j->at + row, (const T *)j->dy + row, j, cover,
+                   row_code(p, r, oz, oy) + col, sum, u, n);
     }
   EACH(u) {
     if (n) V_STORE_PART(dx, sum[i], n);
@@ -157,13 +158,77 @@ static void KIND(scatter_row)(const job *j, const rows_of *r, T *dx) {
       const I *at = (const I *)j->at + first, code = (I)row_code(p, r, oz, oy);
       const T *dy = (const T *)j->dy + first;
       for (int64_t o = 0; o < p->out[2]; o++, at += p->c, dy += p->c) {
-        const pf_span w = pf_pool_window(p, 2, o);
+        const pf_span w = j->windows[o];
         for (int64_t k = 0; k < p->c; k++) {
           const int64_t col = at[k] - code;
           if (col >= 0 && col < w.hi - w.lo) dx[(w.lo + col) * p->c + k] += dy[k];
         }
       }
     }
+}
+
+/* ---------------------------------------------------------------- windows of three columns */
+/* Column `col`, if there is one, is complete. */
+PF_INLINE void KIND(complete)(const job *j, T *dx, int64_t col, const V *sum, const int u) {
+  if (col < 0 || col >= j->p->in[2]) return;
+  dx += col * j->p->c;
+  if (j->stream) EACH(u) V_STREAM(dx + i * VL, sum[i]);
+  else EACH(u) V_STORE(dx + i * VL, sum[i]);
+}
+
+/* u vectors of a row, s columns for each window: what it and those before it give.  Columns beyond
+ * the image may get anything and are not stored. */
+PF_INLINE void KIND(spread)(const job *j, const row_list *l, int64_t k, T *dx, const int s,
+                            const int u, const int average) {
+  const pf_pool *p = j->p;
+  V sum[3][4];
+  int64_t col = -p->before[2];
+  for (int q = 0; q < 3; q++) EACH(u) sum[q][i] = V_SET(0);
+  for (int64_t o = 0; o < p->out[2]; o++, col += s) {
+    const pf_span w = j->windows[o];
+    for (int r = 0; r < l->n; r++) {
+      const T *d = (const T *)j->dy + l->first[r] + o * p->c + k;
+      const I *at = average ? NULL : (const I *)j->at + l->first[r] + o * p->c + k;
+      const I code = (I)(l->code[r] + col - w.lo);
+      V share = V_SET(0);
+      if (average) share = V_SET(1 / (T)(l->height[r] * (w.hi - w.lo)));
+      EACH(u) {
+        const V g = V_LOAD(d + i * VL);
+        if (average) {
+          for (int q = 0; q < 3; q++) sum[q][i] = sum[q][i] + g * share;
+        } else {
+          const VI from = VI_LOAD(at + i * VL);
+          for (int q = 0; q < 3; q++)
+            sum[q][i] = PICK(EQUAL(from, VI_SET(code + q)), sum[q][i] + g, sum[q][i]);
+        }
+      }
+    }
+    for (int q = 0; q < s; q++) KIND(complete)(j, dx, col + q, sum[q], u);
+    for (int q = 0; q < 3; q++)
+      EACH(u) sum[q][i] = q + s < 3 ? sum[q + s < 3 ? q + s : 2][i] : V_SET(0);
+  }
+  for (int q = 0; q < 3; q++) KIND(complete)(j, dx, col + q, sum[q], u);
+  EACH(u) sum[0][i] = V_SET(0);
+  for (col += 3; col < p->in[2]; col++) KIND(complete)(j, dx, col, sum[0], u);
+}
+
+/* The vectors of a row; returns the channels that are done. */
+static int64_t KIND(spread_row)(const job *j, const rows_of *r, T *dx, int average) {
+  row_list l;
+  int64_t k = 0;
+  const int64_t c = j->p->c, s = j->p->stride[2];
+  if (j->p->k[2] != 3 || s > 2 || !list_rows(j->p, r, &l)) return 0;
+#define SPREAD(u) \
+  for (; k + u * VL <= c; k += u * VL) { \
+    if (average && s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 1); \
+    else if (average) KIND(spread)(j, &l, k, dx + k, 2, u, 1); \
+    else if (s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 0); \
+    else KIND(spread)(j, &l, k, dx + k, 2, u, 0); \
+  }
+  SPREAD(4)
+  SPREAD(1)
+#undef SPREAD
+  return k;
 }
 
 static void KIND(gather_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -178,8 +243,9 @@ static void KIND(gather_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker)
       KIND(scatter_row)(j, &r, dx);
       continue;
     }
-    for (int64_t col = 0; col < p->in[2]; col++, dx += c) {
-      int64_t k = 0;
+    const int64_t done = KIND(spread_row)(j, &r, dx, 0);
+    for (int64_t col = 0; done < c && col < p->in[2]; col++, dx += c) {
+      int64_t k = done;
       for (; k + 4 * VL <= c; k += 4 * VL) KIND(gather_place)(j, &r, k, col, dx + k, 4, 0);
       for (; k + VL <= c; k += VL) KIND(gather_place)(j, &r, k, col, dx + k, 1, 0);
       if (k < c) KIND(gather_place)(j, &r, k, col, dx + k, 1, (int)(c - k));
@@ -192,7 +258,7 @@ static void KIND(gather_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker)
 PF_INLINE void KIND(share_place)(const job *j, const rows_of *r, int64_t k, int64_t col, T *dx,
                                  const int u, const int n) {
   const pf_pool *p = j->p;
-  const pf_span cover = pf_pool_covering(p, 2, col);
+  const pf_span cover = j->covering[col];
   int64_t last = 1;
   V sum[4], share = V_SET(1);
   EACH(u) sum[i] = V_SET(0);
@@ -202,7 +268,7 @@ PF_INLINE void KIND(share_place)(const job *j, const rows_of *r, int64_t k, int6
       const int64_t height = (wz.hi - wz.lo) * (wy.hi - wy.lo);
       const T *dy = (const T *)j->dy + (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c + k;
       for (int64_t o = cover.lo; o < cover.hi; o++) {
-        const pf_span w = pf_pool_window(p, 2, o);
+        const pf_span w = j->windows[o];
         const int64_t count = height * (w.hi - w.lo);
         const T *d = dy + o * p->c;
         if (count != last) last = count, share = V_SET(1 / (T)count);
@@ -224,8 +290,9 @@ static void KIND(share_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   for (int64_t i = lo; i < hi; i++) {
     const rows_of r = rows_that_cover(p, i);
     T *dx = (T *)j->dx + i * p->in[2] * c;
-    for (int64_t col = 0; col < p->in[2]; col++, dx += c) {
-      int64_t k = 0;
+    const int64_t done = KIND(spread_row)(j, &r, dx, 1);
+    for (int64_t col = 0; done < c && col < p->in[2]; col++, dx += c) {
+      int64_t k = done;
       for (; k + 4 * VL <= c; k += 4 * VL) KIND(share_place)(j, &r, k, col, dx + k, 4, 0);
       for (; k + VL <= c; k += VL) KIND(share_place)(j, &r, k, col, dx + k, 1, 0);
       if (k < c) KIND(share_place)(j, &r, k, col, dx + k, 1, (int)(c - k));
@@ -263,6 +330,7 @@ static void KIND(element_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker
 #undef V_STREAM
 #undef V_SET
 #undef VI_SET
+#undef VI_ADD
 #undef VI_LOAD
 #undef VI_LOAD_PART
 #undef VI_STORE
