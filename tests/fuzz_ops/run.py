@@ -94,13 +94,15 @@ class Watch:
                                      stdout=subprocess.PIPE, stderr=log, text=True,
                                      start_new_session=True)
         os.set_blocking(child.stdout.fileno(), False)
-        last, since = None, time.monotonic()
+        last, since, polled = None, time.monotonic(), time.monotonic()
         while child.poll() is None:
             time.sleep(0.2)
             self.read(child)
             now = self.where()
-            if now != last:
-                last, since = now, time.monotonic()
+            stopped = time.monotonic() - polled > 5         # this process too: the machine slept
+            polled = time.monotonic()
+            if now != last or stopped:
+                last, since = now, polled
             slow = HANG * (5 if last and last[3] == 0 else 1)        # the start takes its time
             if time.monotonic() - since > slow:
                 self.kill(child)
