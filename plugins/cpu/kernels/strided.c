@@ -10,8 +10,8 @@
 #include "transpose.h"
 #include <stdlib.h>
 
-/* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds.  Past
- * them: STREAM_BYTES each, rows of src of STREAM_WIDE bytes at most where it has as many. */
+/* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds.
+ * Past them: STREAM_BYTES each, rows of src of STREAM_WIDE bytes at most where it has as many. */
 enum { COLUMNS = 128, PIECE = 512, STREAM_BYTES = 1 << 20, STREAM_WIDE = 4096 };
 typedef struct { char b[16]; } e16;
 
@@ -88,7 +88,7 @@ typedef struct {
   int32_t stream;
 } copy_task;
 
-/* where a thread is: element offsets of both sides, the outer dimensions and the piece of the plane */
+/* where a thread is: offsets in elements, the outer dimensions and the piece of the plane */
 typedef struct { int64_t at[PF_BOX_DIMS], d, s, tile; } place;
 
 static void place_at(const copy_task *t, int64_t row, place *p) {

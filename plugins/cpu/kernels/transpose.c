@@ -56,7 +56,8 @@ enum { ROWS = 128 };
   }
 /* region_U_N: tiles of N, and `LESS` for what is left */
 #define REGION_OF(U, N, LESS) \
-  static void region_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj) { \
+  static void region_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, \
+                               int64_t nj) { \
     int64_t mi = ni - ni % N, mj = nj - nj % N; \
     for (int64_t lo = 0; lo < mi; lo += ROWS) /* runs of ROWS elements are written */ \
       for (int64_t j = 0; j < mj; j += N) \

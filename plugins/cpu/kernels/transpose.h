@@ -1,8 +1,8 @@
 /* transpose.h - moving blocks of memory: transposed regions, and runs stored past the caches.
  *
  * The functions are compiled per instruction set (transpose.c); `pf_movers()` gives the set in use.
- * `stream` and `copy` write whole lines with non-temporal stores; who calls them calls `fence` before
- * others read.
+ * `stream` and `copy` write whole lines with non-temporal stores; who calls them calls `fence`
+ * before others read.
  * Threads: pure; they write only y.
  */
 #ifndef PF_CPU_TRANSPOSE_H

@@ -1,27 +1,44 @@
 /* transpose_stream.h - part of transpose.c: planes whose result does not stay in the caches.
  *
- * Lines of 64 bytes are written whole and past the caches.  Three facts shape the loops: stores past
- * the caches wait for each other where ordinary stores lie between them, so both come in phases;
- * they want two neighbouring lines at a time (lines 512 bytes apart go to one channel); and what is
+ * Lines of 64 bytes are written whole and past the caches.  Three facts shape the loops: stores
+ * past the caches wait for each other where ordinary stores lie between them, so both come in
+ * phases; they want two neighbouring lines at a time (lines 512 bytes apart go to one channel); and what is
  * read is fetched a block ahead, as neither rows nor columns are long enough for the hardware.
  *
- *   direct    lines of y begin rows' lines: tiles of two lines go from registers to y
+ *   direct    elements of 4 and 8 bytes: tiles of two lines go from registers to y
+ *   shifted   the same where y's rows begin inside lines: a tile follows what the last one left
  *   compact   rows of y are short and lie one behind the other: blocks of whole rows, copied
- *   buffered  anything else: a strip of y's rows is gathered in `room`, with the unwritten end of
- *             the piece before in front of it, and its whole lines are written
+ *   buffered  anything else: pieces of some rows of y are gathered in `room`, behind what the
+ *             pieces before them left of a line, and their whole lines are written
  */
 
+/* ---------------------------------------------------------------- colliding rows */
+enum { NEAR = 20 << 10 };
+/* rows whose distance is nearly a multiple of 2048 bytes share few places of the nearest cache: a
+ * strip of them is copied, each line once, before it is read in tiles */
+static int rows_collide(int64_t stride) {
+  int64_t off = stride % 2048;
+  return PF_MIN(off, 2048 - off) < 32;
+}
+PF_INLINE int split_lines(const void *x, int64_t stride) {
+  return ((uintptr_t)x | (uintptr_t)stride) % 64 != 0;
+}
+static void copy_near(const char *x, int64_t stride, char *near, int64_t step, int64_t rows,
+                      int64_t bytes) {
+  for (int64_t i = 0; i < rows; i++, x += stride, near += step)
+    for (int64_t k = 0; k < bytes; k += 64) memcpy(near + k, x + k, 64);
+}
 /* ---------------------------------------------------------------- what is read next */
 enum { FETCHED = 16 };                  /* lines fetched at a time */
 typedef struct { const char *at; int64_t along, next, left, rows, step; } ahead;
 
-/* the rows x bytes block at x: 16 rows at a time, or along a row where rows are few or collide in the
- * caches, or where the block is one run */
+/* the rows x bytes block at x: 16 rows at a time, or along a row where rows are few or collide in
+ * the caches, or where the block is one run */
 static ahead fetch_block(const void *x, int64_t stride, int64_t rows, int64_t bytes) {
   if (!x) return (ahead){0};
   if (bytes >= stride) bytes = rows * stride, rows = 1;
   int64_t lines = (bytes + 63) / 64, turns = (lines + FETCHED - 1) / FETCHED;
-  if (rows < FETCHED || (stride % 1024 == 0 && lines % FETCHED == 0))
+  if (rows < FETCHED || (rows_collide(stride) && lines % FETCHED == 0))
     return (ahead){x, 64, turns, turns, rows, stride};
   return (ahead){x, stride, lines, lines, (rows + FETCHED - 1) / FETCHED, FETCHED * stride};
 }
@@ -59,92 +76,165 @@ PF_INLINE void half_uint32_t(const uint32_t *x, int64_t ldx, __m512i v[8]) {
     v[4 + i] = _mm512_permutex2var_epi64(a[i], high, a[4 + i]);
   }
 }
+/* Two lines of a row of y, whose elements are a and b.  Where y does not begin a line, they follow
+ * the last elements before them, in `kept`; what is left of b is kept. */
+#define EMIT(U, N, BITS) \
+  PF_INLINE void emit_##U(__m512i a, __m512i b, U *y, U *kept, int first) { \
+    if (kept) { \
+      int off = (int)((uintptr_t)y / sizeof(U) % N); \
+      __m512i from = _mm512_add_epi##BITS(_mm512_set1_epi##BITS(N - off), COUNT_##BITS); \
+      __m512i line = _mm512_permutex2var_epi##BITS(_mm512_load_si512(kept), from, a); \
+      y -= off; \
+      _mm512_store_si512(kept, b); \
+      b = _mm512_permutex2var_epi##BITS(a, from, b), a = line; \
+      if (first) _mm512_mask_storeu_epi##BITS(y, (uint16_t)(0xffff << off), a); \
+      else STREAM_LINE(y, a); \
+    } else STREAM_LINE(y, a); \
+    STREAM_LINE(y + N, b); \
+  } \
+  static void emit_rest_##U(U *y, int64_t ldy, int64_t nj, const U *kept) { \
+    for (int64_t j = 0; j < nj; j++, y += ldy, kept += N) { \
+      int off = (int)((uintptr_t)y / sizeof(U) % N); \
+      memcpy(y - off, kept + N - off, (size_t)off * sizeof(U)); \
+    } \
+  }
+#define COUNT_32 _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define COUNT_64 _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)
+EMIT(uint32_t, 16, 32)
+EMIT(uint64_t, 8, 64)
+
 /* two lines each of 16 or 8 rows of y.  The first tile's 16 rows stay in registers. */
-PF_INLINE void pairs_uint32_t(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy) {
+PF_INLINE void pairs_uint32_t(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy,
+                              uint32_t *kept, int first) {
+  int64_t step = kept ? 16 : 0;
   __m512i a[16], b[8];
   turn_16(x, ldx, a);
   half_uint32_t(x + 16 * ldx, ldx, b);
-  EACH_8 STREAM_LINE(y + i * ldy, a[i]), STREAM_LINE(y + i * ldy + 16, b[i]);
+  EACH_8 emit_uint32_t(a[i], b[i], y + i * ldy, kept + i * step, first);
   half_uint32_t(x + 16 * ldx + 8, ldx, b);
-  y += 8 * ldy;
-  EACH_8 STREAM_LINE(y + i * ldy, a[8 + i]), STREAM_LINE(y + i * ldy + 16, b[i]);
+  y += 8 * ldy, kept += 8 * step;
+  EACH_8 emit_uint32_t(a[8 + i], b[i], y + i * ldy, kept + i * step, first);
 }
-PF_INLINE void few_uint32_t(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy) {
+PF_INLINE void few_uint32_t(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy,
+                            uint32_t *kept, int first) {
+  int64_t step = kept ? 16 : 0;
   __m512i a[8], b[8];
   half_uint32_t(x, ldx, a);
   half_uint32_t(x + 16 * ldx, ldx, b);
-  EACH_8 STREAM_LINE(y + i * ldy, a[i]), STREAM_LINE(y + i * ldy + 16, b[i]);
+  EACH_8 emit_uint32_t(a[i], b[i], y + i * ldy, kept + i * step, first);
 }
-PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64_t ldy) {
+PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64_t ldy,
+                              uint64_t *kept, int first) {
+  int64_t step = kept ? 8 : 0;
   v_uint64_t_8 a[8], b[8];
   turn_uint64_t_8(x, ldx, a);
   turn_uint64_t_8(x + 8 * ldx, ldx, b);
-  EACH_8 STREAM_LINE(y + i * ldy, a[i]), STREAM_LINE(y + i * ldy + 8, b[i]);
+  EACH_8 emit_uint64_t((__m512i)a[i], (__m512i)b[i], y + i * ldy, kept + i * step, first);
 }
-/* the rows of x in pairs of lines, the columns in steps of N, then of FEW; returns the columns done */
-#define DIRECT(U, N, FEW, FEW_PAIRS) \
-  static int64_t direct_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj, \
+/* the rows of x in pairs of lines, the columns in steps of N, then of FEW; returns columns done.
+ * KEEP: y's rows begin anywhere */
+#define DIRECT(NAME, U, N, FEW, FEW_PAIRS, KEEP) \
+  static int64_t NAME##_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj, \
                             const U *next) { \
-    const int64_t wide = WIDE / (int64_t)sizeof(U), rows = 2 * N, stride = ldx * (int64_t)sizeof(U); \
-    for (int64_t lo = 0; lo < nj; lo += wide) \
+    const int64_t size = sizeof(U), wide = WIDE / size, rows = 2 * N; \
+    U kept[KEEP ? WIDE / sizeof(U) * N : 1] __attribute__((aligned(64))); \
+    char strips[2 * N * 5 * 64] __attribute__((aligned(64))); \
+    char *near = split_lines(x, ldx * size) && rows_collide(ldx * size) ? strips : NULL; \
+    for (int64_t lo = 0; lo < nj; lo += wide) { \
+      int64_t end = PF_MIN(nj, lo + wide), j = lo; \
       for (int64_t i = 0; i < ni; i += rows) { \
-        int64_t end = PF_MIN(nj, lo + wide), more = i + rows < ni, w = end - lo, j = lo; \
+        int64_t w = end - lo, more = i + rows < ni; \
         if (!more && end < nj) w = PF_MIN(wide, nj - end); \
         const U *then = more ? x + (i + rows) * ldx + lo : end < nj ? x + end : next; \
-        ahead a = fetch_block(then, stride, rows, w * (int64_t)sizeof(U)); \
-        for (; j + N <= end; j += N) { \
+        ahead a = fetch_block(then, ldx * size, rows, w * size); \
+        for (j = lo; j + N <= end; j += N) { \
+          const U *from = x + i * ldx + j; \
+          int64_t step = ldx, at = (j - lo) % (4 * N); \
+          if (near && (at || j + 4 * N <= end)) { \
+            if (!at) copy_near((const char *)from, ldx * size, near, 5 * 64, rows, 4 * 64); \
+            from = (const U *)near + at, step = 5 * N; \
+          } \
           for (int k = 0; k < rows; k += FETCHED) fetch(&a); \
-          pairs_##U(x + i * ldx + j, ldx, y + j * ldy + i, ldy); \
+          pairs_##U(from, step, y + j * ldy + i, ldy, KEEP ? kept + (j - lo) * N : NULL, i == 0); \
         } \
-        for (; j + FEW <= end; j += FEW) FEW_PAIRS(x + i * ldx + j, ldx, y + j * ldy + i, ldy); \
+        for (; j + FEW <= end; j += FEW) \
+          FEW_PAIRS(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
+                    KEEP ? kept + (j - lo) * N : NULL, i == 0); \
       } \
+      if (KEEP) emit_rest_##U(y + lo * ldy + ni, ldy, j - lo, kept); \
+    } \
     return nj - nj % FEW; \
   }
-DIRECT(uint32_t, 16, 8, few_uint32_t)
-DIRECT(uint64_t, 8, 8, pairs_uint64_t)
+DIRECT(direct, uint32_t, 16, 8, few_uint32_t, 0)
+DIRECT(direct, uint64_t, 8, 8, pairs_uint64_t, 0)
+DIRECT(shifted, uint32_t, 16, 8, few_uint32_t, 1)
+DIRECT(shifted, uint64_t, 8, 8, pairs_uint64_t, 1)
 #endif
 
-/* ---------------------------------------------------------------- compact, buffered */
-enum { STRIP = 128, ROOM = STRIP * 9 * 64, MOST_LINES = 64 };
+/* ---------------------------------------------------------------- buffered, compact */
+enum { STRIP = 32, ROOM = 2 * STRIP * 3 * 64, MOST_LINES = 64, KEPT = 1024 };
 
-/* one row of y out of `room`, whose first line holds the `kept` bytes before it, at its end */
-PF_INLINE void put_row(char *room, char *y, int64_t bytes, int first, int last) {
-  int64_t kept = first ? 0 : (int64_t)((uintptr_t)y % 64), all = bytes + kept, n;
-  const char *x = room + 64 - kept;
-  y -= kept;
-  if (first) {
-    n = PF_MIN(all, (int64_t)(-(uintptr_t)y % 64));
-    memcpy(y, x, (size_t)n);
-    x += n, y += n, all -= n;
+/* A row of y that is under way: `bytes` new ones for y lie at room + 64; where they do not begin
+ * the row, `kept` has the bytes before them that no whole line was written of, at its end. */
+typedef struct { int64_t before, head, whole; } cut;
+PF_INLINE cut cut_row(const char *y, int64_t bytes, int first) {
+  int64_t off = (int64_t)((uintptr_t)y % 64), head = first && off ? PF_MIN(bytes, 64 - off) : 0;
+  int64_t before = first ? 0 : off;
+  return (cut){before, head, (before + bytes - head) / 64 * 64};
+}
+static void put_rows(int64_t w, char *room, int64_t size, char (*kept)[64], char *y, int64_t ldy,
+                     int64_t bytes, int first, int last, ahead *a) {
+  int64_t due = 0;
+  for (int64_t k = 0; k < w; k++) {
+    cut c = cut_row(y + k * ldy, bytes, first);
+    for (due += bytes; due > 0; due -= 64 * FETCHED) fetch(a);
+    int64_t at = c.head - c.before;
+    stream_lines(room + k * size + 64 + at, y + k * ldy + at, c.whole);
   }
-  n = all - all % 64;
-  stream_lines(x, y, n);
-  if (last) memcpy(y + n, x + n, (size_t)(all - n));
-  else memcpy(room, room + bytes, 64);
+  for (int64_t k = 0; k < w; k++) {
+    cut c = cut_row(y + k * ldy, bytes, first);
+    char *from = room + k * size + 64, *to = y + k * ldy;
+    int64_t done = c.head - c.before + c.whole;
+    if (first) memcpy(to, from, (size_t)c.head);
+    if (last) memcpy(to + done, from + done, (size_t)(bytes - done));
+    else memcpy(kept[k], from + bytes - 64, 64);
+  }
 }
 static void buffered(int64_t esize, const char *x, int64_t ldx, char *y, int64_t ldy, int64_t ni,
                      int64_t nj, const char *next) {
-  char room[ROOM] __attribute__((aligned(64)));
-  int64_t strip = PF_MIN(STRIP, nj), lines = PF_MIN(MOST_LINES, ROOM / 64 / strip - 1);
-  int64_t size = 64 * (lines + 1), n = 64 * lines / esize;
-  for (int64_t lo = 0; lo < nj; lo += strip)
+  char room[ROOM] __attribute__((aligned(64))), kept[KEPT][64] __attribute__((aligned(64)));
+  char near[NEAR] __attribute__((aligned(64)));
+  int64_t strip = PF_MIN(esize == 1 ? 2 * STRIP : STRIP, nj), step = strip + 64 / esize;
+  int64_t lines = PF_MIN(MOST_LINES, ROOM / 64 / strip - 1);
+  int64_t size = 64 * (lines + 1), n = 64 * lines / esize, collide = rows_collide(ldx * esize);
+  for (int64_t lo = 0; lo < nj; lo += KEPT)
     for (int64_t i = 0; i < ni; i += n) {
-      int64_t m = PF_MIN(n, ni - i), w = PF_MIN(strip, nj - lo), end = lo + w, then = w;
-      const char *p = i + n < ni ? x + ((i + n) * ldx + lo) * esize
-                                 : end < nj ? x + end * esize : next;
-      if (i + n >= ni && end < nj) then = PF_MIN(strip, nj - end);
-      ahead a = fetch_block(p, ldx * esize, PF_MIN(n, i + n < ni ? ni - i - n : ni), then * esize);
-      turn(esize, x + (i * ldx + lo) * esize, ldx, room + 64, size / esize, m, w);
-      for (int64_t j = 0; j < w; j++) {
-        for (int64_t k = 0; k < m * esize; k += 64 * FETCHED) fetch(&a);
-        put_row(room + j * size, y + ((lo + j) * ldy + i) * esize, m * esize, i == 0, m == ni - i);
+      int64_t m = PF_MIN(n, ni - i), end = PF_MIN(nj, lo + KEPT);
+      int more = i + n < ni;
+      int64_t rows = PF_MIN(n, more ? ni - i - n : ni);
+      int64_t w = !more && end < nj ? PF_MIN(KEPT, nj - end) : end - lo;
+      const char *then = end < nj ? x + end * esize : next;
+      if (more) then = x + ((i + n) * ldx + lo) * esize;
+      ahead a = fetch_block(then, ldx * esize, rows, w * esize);
+      for (int64_t j = lo; j < end; j += strip) {
+        w = PF_MIN(strip, end - j);
+        for (int64_t k = 0; i && k < w; k++) memcpy(room + k * size, kept[j - lo + k], 64);
+        const char *from = x + (i * ldx + j) * esize;
+        if (collide && w * esize % 64 == 0 && m * step * esize <= NEAR) {
+          copy_near(from, ldx * esize, near, step * esize, m, w * esize);
+          turn(esize, near, step, room + 64, size / esize, m, w);
+        } else {
+          turn(esize, from, ldx, room + 64, size / esize, m, w);
+        }
+        put_rows(w, room, size, kept + (j - lo), y + (j * ldy + i) * esize, ldy * esize, m * esize,
+                 i == 0, !more, &a);
       }
     }
 }
 static void compact(int64_t esize, const char *x, int64_t ldx, char *y, int64_t ni, int64_t nj,
                     const char *next) {
-  char room[ROOM] __attribute__((aligned(64)));
-  int64_t size = ni * esize, n = ROOM / size;
+  char room[2 * ROOM] __attribute__((aligned(64)));
+  int64_t size = ni * esize, n = (int64_t)sizeof room / size;
   n -= n > 64 ? n % 64 : 0;
   for (int64_t j = 0; j < nj; j += n) {
     int64_t m = PF_MIN(n, nj - j), bytes = m * size, then = j + n < nj ? PF_MIN(n, nj - j - n) : n;
@@ -167,16 +257,17 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
   char *y = (char *)py;
 #if defined(__AVX512F__)
   int64_t line = 64 / esize, rows = ni - ni % (2 * line), done = 0;
-  int lines = ((uintptr_t)y | (uintptr_t)(ldy * esize)) % 64 == 0;
-  if (lines && (esize == 4 || esize == 8) && rows && nj >= 8) {
-    if (esize == 4) done = direct_uint32_t(px, ldx, py, ldy, rows, nj, next);
-    else done = direct_uint64_t(px, ldx, py, ldy, rows, nj, next);
+  int begins = !split_lines(y, ldy * esize);
+  if ((esize == 4 || esize == 8) && rows && nj >= 8 && (begins || ni >= 16 * line)) {
+    if (esize == 4)
+      done = (begins ? direct_uint32_t : shifted_uint32_t)(px, ldx, py, ldy, rows, nj, next);
+    else done = (begins ? direct_uint64_t : shifted_uint64_t)(px, ldx, py, ldy, rows, nj, next);
     if (done < nj)
       buffered(esize, x + done * esize, ldx, y + done * ldy * esize, ldy, rows, nj - done, NULL);
     x += rows * ldx * esize, y += rows * esize, ni -= rows;
     next = NULL;
   }
 #endif
-  if (ni == ldy && ni * esize <= ROOM / 64) compact(esize, x, ldx, y, ni, nj, next);
+  if (ni == ldy && ni * esize <= ROOM / 32) compact(esize, x, ldx, y, ni, nj, next);
   else if (ni) buffered(esize, x, ldx, y, ldy, ni, nj, next);
 }
