@@ -3,7 +3,7 @@
 Invariants
   1. Elements are byte strings; with unit="UTF8_CHAR" positions and lengths count characters.
   2. Regular expressions are RE2's, matched without backtracking: time is bounded by text times
-     pattern. Of RE2's syntax \\p{...} and \\C are missing, and (?i) folds ASCII letters alone.
+     pattern. Of RE2's syntax \\C is missing, and (?i) folds ASCII letters alone.
   3. Nothing here is differentiable.
 
 Example:  `tf.string_split(["a b", "c"]).values` -> [b"a", b"b", b"c"].
@@ -356,32 +356,45 @@ def _sparse_tensor(found):
     return graph.SparseTensor(found[0], found[1], found[2])
 
 
+def _check_result(name, result_type):
+    if result_type not in ("SparseTensor", "RaggedTensor"):
+        raise ValueError(f"{name}: result_type must be 'SparseTensor' or 'RaggedTensor', got "
+                         f"{result_type!r}")
+
+
+def _pieces(parts, result_type):
+    made = _sparse_tensor(parts)
+    if result_type == "SparseTensor":
+        return made
+    from pyflow.ops.ragged_ops import RaggedTensor
+    return RaggedTensor.from_sparse(made)
+
+
 def string_split(source=None, sep=None, skip_empty=True, delimiter=None, result_type="SparseTensor",
                  name=None, input=None):
     """The pieces of each string of a vector between any of the bytes of `sep` (or `delimiter`; a
-    blank by default), as a SparseTensor [n, most pieces]. ValueError for other result types.
-    TF: tf.string_split."""
-    if result_type not in ("SparseTensor",):
-        raise ValueError(f"string_split: result_type must be 'SparseTensor', got {result_type!r}")
+    blank by default), as a SparseTensor [n, most pieces] or, by result_type, a RaggedTensor.
+    ValueError for other result types. TF: tf.string_split."""
+    _check_result("string_split", result_type)
     delimiter = one_of(delimiter, sep, "delimiter", "sep", " ")
     source = one_of(source, input, "source", "input")
     with graph.name_scope(name, "StringSplit", [source]):
-        return _sparse_tensor(StringSplit(source, delimiter, skip_empty=skip_empty))
+        return _pieces(StringSplit(source, delimiter, skip_empty=skip_empty), result_type)
 
 
 def split(input=None, sep=None, maxsplit=-1, result_type="SparseTensor", source=None, name=None):
     """The pieces of each string as Python's str.split makes them: between separators, or blanks
-    without one; at most maxsplit cuts. A SparseTensor [n, most pieces]. ValueError for other
-    result types. TF: tf.strings.split."""
-    if result_type != "SparseTensor":
-        raise ValueError(f"strings.split: result_type must be 'SparseTensor', got {result_type!r}")
+    without one; at most maxsplit cuts. A SparseTensor [n, most pieces] or, by result_type, a
+    RaggedTensor. ValueError for other result types. TF: tf.strings.split."""
+    _check_result("strings.split", result_type)
     input = one_of(input, source, "input", "source")
     with graph.name_scope(name, "StringSplitV2", [input]):
         input = graph.convert_to_tensor(input, dtype=dtypes.string)
         if input.shape.ndims == 0:
             from pyflow.ops import array_ops
             input = array_ops.expand_dims(input, 0)
-        return _sparse_tensor(StringSplitV2(input, "" if sep is None else sep, maxsplit=maxsplit))
+        return _pieces(StringSplitV2(input, "" if sep is None else sep, maxsplit=maxsplit),
+                       result_type)
 
 
 def regex_replace(input, pattern, rewrite, replace_global=True, name=None):

@@ -96,7 +96,7 @@ op("older_unigram_sampler", lambda tf, x: list(tf.raw_ops.ThreadUnsafeUnigramCan
     true_classes=x, num_true=1, num_sampled=5, unique=True, range_max=9, seed=2, seed2=3)),
    ints(0, 9, 3, 1, dtype=np.int64))
 
-# ------------------------------------------------------------------------------------ strings, files
+# ----------------------------------------------------------------------------------- strings, files
 op("older_full_match", lambda tf, x: tf.raw_ops.RegexFullMatch(
     input=["abc", "ab", "", "aab"], pattern="a+b"), normal(1))
 PACKED = [("ZLIB", "eJxLTEpOSU0DAAgeAlY="), ("GZIP", "H4sIAAAAAAACA0tMSk5JTQMA7zmOSwYAAAA="),

@@ -7,8 +7,8 @@
  *
  * Syntax: literals, ., [classes], [[:names:]], \d \s \w \D \S \W, \b \B \A \z ^ $, groups
  * (capturing, (?:...), (?P<name>...)), alternation, * + ? {n,m} and their lazy forms, flags
- * (?imsU), \Q...\E, \x, octal.  Text is UTF-8; a byte that is none matches nothing.  Of RE2 there
- * are no \p{...} classes and no \C; (?i) folds ASCII letters.
+ * (?imsU), \Q...\E, \x, octal, \pL \p{Lu} \p{Greek} \P{^L} (unicode.h).  Text is UTF-8; a byte that
+ * is none matches nothing.  Of RE2 there is no \C; (?i) folds ASCII letters.
  *
  * Invariants: at most RX_MOST instructions, nesting of RX_DEPTH, repetition of 1000, as RE2's
  * limits; no recursion over the text.
@@ -17,6 +17,7 @@
 #ifndef PF_CPU_REGEX_H
 #define PF_CPU_REGEX_H
 #include "bytes.h"
+#include "unicode.h"
 
 enum { RX_MOST = 20000, RX_DEPTH = 250, RX_REPEAT = 1000 };
 enum { RX_GROUPS = 10, RX_SLOTS = 2 * RX_GROUPS };
@@ -143,6 +144,39 @@ static const char *rx_posix_class(rx *r, const char *p) {
   return NULL;
 }
 
+/* the ranges from `first` on in order and apart, so that rx_accepts can search by halves */
+static void rx_tidy(rx *r, int32_t first) {
+  rx_range *own = (rx_range *)r->ranges.data + first;
+  int32_t n = rx_range_count(r) - first, kept = 0;
+  if (r->ranges.failed || n < 2) return;
+  qsort(own, (size_t)n, sizeof *own, rx_before);
+  for (int32_t i = 1; i < n; i++) {
+    if (own[i].lo <= own[kept].hi + 1) own[kept].hi = PF_MAX(own[kept].hi, own[i].hi);
+    else own[++kept] = own[i];
+  }
+  r->ranges.n = (int64_t)(first + kept + 1) * (int64_t)sizeof *own;
+}
+
+static void rx_take(void *arg, int32_t lo, int32_t hi) { rx_add_folded(arg, lo, hi); }
+/* \pL, \p{Lu}, \P{^Greek}; r->at at the p; 0: it is none of these */
+static int rx_property(rx *r) {
+  if (r->at >= r->end || (*r->at | 0x20) != 'p') return 0;
+  int negated = *r->at++ == 'P', braces = r->at < r->end && *r->at == '{';
+  const char *p = r->at + braces, *end = p;
+  int32_t first = rx_range_count(r);
+  if (braces) while (end < r->end && *end != '}') end++;
+  else end += end < r->end;
+  int closed = !braces || end < r->end;
+  if (braces && p < end && *p == '^') negated = !negated, p++;
+  if (!closed || !pf_unicode_class((pf_str){p, end - p}, rx_take, r)) {
+    r->wrong = "invalid character class range";
+    return 1;
+  }
+  r->at = end + braces;
+  if (negated) rx_negate(r, first);
+  return 1;
+}
+
 #define BAD_ESCAPE "invalid escape sequence"
 /* a character written with \, r->at behind it */
 static int32_t rx_escape(rx *r) {
@@ -209,6 +243,7 @@ static int32_t rx_bracket(rx *r) {
       r->at += 2;
       continue;
     }
+    if (*r->at == '\\' && (r->at++, rx_property(r) || (r->at--, 0))) continue;
     int32_t lo = *r->at == '\\' ? (r->at++, rx_escape(r)) : rx_literal(r), hi = lo;
     if (r->end - r->at > 1 && r->at[0] == '-' && r->at[1] != ']') {
       r->at++;
@@ -220,6 +255,7 @@ static int32_t rx_bracket(rx *r) {
   if (r->at >= r->end) r->wrong = r->wrong ? r->wrong : "missing ]";
   else r->at++;
   if (negated && !r->wrong) rx_negate(r, first);
+  else rx_tidy(r, first);
   return rx_node_add(r, (rx_node){N_SET, first, rx_range_count(r)});
 }
 
@@ -263,6 +299,7 @@ static int32_t rx_group(rx *r) {
 static int32_t rx_set_of(rx *r, int32_t lo, int32_t hi) {
   int32_t first = rx_range_count(r);
   rx_add_folded(r, lo, hi);
+  rx_tidy(r, first);
   return rx_node_add(r, (rx_node){N_SET, first, rx_range_count(r)});
 }
 static int32_t rx_backslash(rx *r) {
@@ -275,7 +312,11 @@ static int32_t rx_backslash(rx *r) {
     r->at++;
     return rx_node_add(r, (rx_node){N_SET, first, rx_range_count(r)});
   }
-  if (c == 'p' || c == 'P' || c == 'C') r->wrong = "\\p and \\C are not supported";
+  if (rx_property(r)) {
+    rx_tidy(r, first);
+    return rx_node_add(r, (rx_node){N_SET, first, rx_range_count(r)});
+  }
+  if (c == 'C') r->wrong = "\\C is not supported";
   int32_t code = rx_escape(r);
   return rx_set_of(r, code, code);
 }

@@ -168,8 +168,13 @@ static void rx_follow(rx_search *s, rx_list *list, int32_t op, const char **slot
 }
 static int rx_accepts(const rx *r, const rx_op *x, int32_t code) {
   const rx_range *set = (const rx_range *)r->ranges.data;
-  for (int32_t i = x->a; i < x->b; i++)
-    if (code >= set[i].lo && code <= set[i].hi) return 1;
+  int32_t a = x->a, b = x->b;          /* a set of several ranges has them in order */
+  while (a < b) {
+    int32_t m = a + (b - a) / 2;
+    if (code < set[m].lo) b = m;
+    else if (code > set[m].hi) a = m + 1;
+    else return 1;
+  }
   return 0;
 }
 /* the first match from `p` on (or, `whole`: of all from p to the end) to s->found; 0: none */

@@ -1,15 +1,17 @@
 /* strings_unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode.
  *
- * Encodings: UTF-8, UTF-16-BE and -LE, UTF-32-BE and -LE, US-ASCII, ISO-8859-1.  What is not well
- * formed counts as one error per longest prefix of a character (Unicode 15, table 3-8), and is an
- * error, left out, or replaced.
+ * Encodings: UTF-8, UTF-16-BE and -LE, UTF-32-BE and -LE, US-ASCII, ISO-8859-1, and of those with a
+ * byte a character the ones in unicode_codepages.h.  What is not well formed counts as one error
+ * per longest prefix of a character (Unicode 15, table 3-8), and is an error, left out, or replaced.
  *
  * Invariants: only scalar values (no surrogates, at most U+10FFFF) come out of a decoder.
  * Threads: one.
  */
 #include "bytes.h"
+#include "unicode_codepages.h"
 
-enum { UTF8, UTF16BE, UTF16LE, UTF32BE, UTF32LE, ASCII, LATIN1 };
+enum { UTF8, UTF16BE, UTF16LE, UTF32BE, UTF32LE, ASCII, LATIN1, PAGE };
+/* PAGE + k: pf_codepages[k] */
 enum { STRICT, REPLACE, IGNORE };
 typedef struct {
   pf_str input_encoding, output_encoding, errors;
@@ -23,14 +25,25 @@ static int text_is(pf_str s, const char *name) {
     if ((s.data[i] & ~0x20) != (name[i] & ~0x20)) return 0;
   return 1;
 }
+/* the same without regard to '-', '_' and ' ', as names of encodings are compared */
+static int names_encoding(pf_str s, const char *name) {
+  int64_t i = 0;
+  for (;; i++, name++) {
+    while (i < s.len && (s.data[i] == '-' || s.data[i] == '_' || s.data[i] == ' ')) i++;
+    while (*name == '-') name++;
+    if (i == s.len || !*name) return i == s.len && !*name;
+    if ((s.data[i] | 0x20) != (*name | 0x20)) return 0;
+  }
+}
 static int encoding_of(pf_str s) {
   static const struct { const char *name; int kind; } names[] = {
-      {"UTF-8", UTF8}, {"UTF8", UTF8}, {"UTF-16-BE", UTF16BE}, {"UTF-16BE", UTF16BE},
-      {"UTF-16-LE", UTF16LE}, {"UTF-16LE", UTF16LE}, {"UTF-32-BE", UTF32BE}, {"UTF-32BE", UTF32BE},
-      {"UTF-32-LE", UTF32LE}, {"UTF-32LE", UTF32LE}, {"US-ASCII", ASCII}, {"ASCII", ASCII},
-      {"ISO-8859-1", LATIN1}, {"LATIN1", LATIN1}, {"LATIN-1", LATIN1}};
+      {"UTF-8", UTF8}, {"UTF-16-BE", UTF16BE}, {"UTF-16-LE", UTF16LE}, {"UTF-32-BE", UTF32BE},
+      {"UTF-32-LE", UTF32LE}, {"US-ASCII", ASCII}, {"ASCII", ASCII}, {"ISO-8859-1", LATIN1},
+      {"LATIN1", LATIN1}};
   for (int64_t i = 0; i < PF_LEN(names); i++)
-    if (text_is(s, names[i].name)) return names[i].kind;
+    if (names_encoding(s, names[i].name)) return names[i].kind;
+  for (int64_t i = 0; i < PF_LEN(pf_codepage_names); i++)
+    if (names_encoding(s, pf_codepage_names[i].name)) return PAGE + pf_codepage_names[i].page;
   return -1;
 }
 static int is_scalar_value(int64_t code) {
@@ -45,7 +58,8 @@ static pf_status unicode_init(pf_ctx *c, void *state) {
   pf_str wrong = s->from < 0 ? s->input_encoding : s->output_encoding;
   if (s->from < 0 || s->to < 0)
     return PF_INVALID(c, "Could not create converter for encoding: %.*s; there are UTF-8, "
-                      "UTF-16-BE, UTF-16-LE, UTF-32-BE, UTF-32-LE, US-ASCII and ISO-8859-1",
+                      "UTF-16-BE, UTF-16-LE, UTF-32-BE, UTF-32-LE, US-ASCII, ISO-8859-1 to -15, "
+                      "windows-1250 to -1258, KOI8-R, KOI8-U, macintosh and TIS-620",
                       (int)PF_MIN(wrong.len, 100), wrong.data);
   if (!is_scalar_value(s->replacement))
     return PF_INVALID(c, "replacement_char out of unicode codepoint range: %" PRId64,
@@ -80,6 +94,10 @@ static int64_t unit16(const uint8_t *s, int little) {
 static int64_t code_at(const uint8_t *s, int64_t n, int encoding, int64_t *len) {
   int little = encoding == UTF16LE || encoding == UTF32LE;
   *len = 1;
+  if (encoding >= PAGE) {
+    int64_t code = s[0] < 0x80 ? s[0] : pf_codepages[encoding - PAGE][s[0] - 0x80];
+    return code == 0xfffd ? -1 : code;
+  }
   switch (encoding) {
     case UTF8: return utf8_at(s, n, len);
     case ASCII: return s[0] < 0x80 ? s[0] : -1;
