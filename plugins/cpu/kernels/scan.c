@@ -1,4 +1,4 @@
-/* scan.c - ArgMax, ArgMin, Cumsum, Cumprod: walks along one axis.
+/* scan.c - Cumsum, Cumprod: walks along one axis.
  * The input is [outer, n, inner] around the axis; half and bfloat16 are computed as float. */
 #include "common.h"
 
@@ -11,109 +11,6 @@ static pf_status widened(pf_ctx *c, const DLTensor *x, int32_t type, const char 
   pf_half_to_float(type, *data, wide, n);
   *data = (const char *)wide;
   return PF_OK;
-}
-
-/* --------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
-enum { ARG_TILE = 64, LANES = 32 };
-typedef void (*arg_loop)(const void *x, int64_t n, int64_t inner, int64_t m, int64_t *at);
-/* m <= ARG_TILE columns of n rows, `inner` elements apart */
-#define ARG(NAME, TAG, T, BETTER) \
-  static void NAME##_##TAG(const void *px, int64_t n, int64_t inner, int64_t m, int64_t *at) { \
-    const T *x = (const T *)px; \
-    if (inner == 1 && n >= 2 * LANES) { /* the best value by lanes, then its first place */ \
-      T lane[LANES]; \
-      int64_t i, k = 0; \
-      for (int j = 0; j < LANES; j++) lane[j] = x[0]; \
-      for (i = 0; i + LANES <= n; i += LANES) \
-        for (int j = 0; j < LANES; j++) { \
-          T v = x[i + j]; \
-          lane[j] = v BETTER lane[j] ? v : lane[j]; \
-        } \
-      T top = x[0]; \
-      for (int j = 0; j < LANES; j++) top = lane[j] BETTER top ? lane[j] : top; \
-      for (; i < n; i++) top = x[i] BETTER top ? x[i] : top; \
-      while (k < n && x[k] != top) k++; \
-      at[0] = k < n ? k : 0; /* NaN first: nothing is better */ \
-      return; \
-    } \
-    if (m == 1) { \
-      T top = x[0]; \
-      int64_t k = 0; \
-      for (int64_t i = 1; i < n; i++) { \
-        T v = x[i * inner]; \
-        if (v BETTER top) top = v, k = i; \
-      } \
-      at[0] = k; \
-      return; \
-    } \
-    T best[ARG_TILE]; \
-    for (int64_t j = 0; j < m; j++) best[j] = x[j], at[j] = 0; \
-    for (int64_t i = 1; i < n; i++) \
-      for (int64_t j = 0; j < m; j++) { \
-        T v = x[i * inner + j]; \
-        if (v BETTER best[j]) best[j] = v, at[j] = i; \
-      } \
-  }
-#define ARGS(TYPE, T, TAG) ARG(argmax, TAG, T, >) ARG(argmin, TAG, T, <)
-PF_EACH_REAL(ARGS)
-#define MAX_ROW(TYPE, T, TAG) [TYPE] = argmax_##TAG,
-#define MIN_ROW(TYPE, T, TAG) [TYPE] = argmin_##TAG,
-static const arg_loop argmax_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MAX_ROW) MAX_ROW(PF_BOOL, , u8)};
-static const arg_loop argmin_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MIN_ROW) MIN_ROW(PF_BOOL, , u8)};
-
-typedef struct {
-  arg_loop loop;
-  const char *x;
-  DLTensor *y;
-  int64_t esize, n, inner;
-  int32_t out_type;
-} arg_task;
-static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const arg_task *t = (const arg_task *)arg;
-  (void)worker;
-  for (int64_t o = lo; o < hi; o++)
-    for (int64_t j0 = 0; j0 < t->inner; j0 += ARG_TILE) {
-      int64_t at[ARG_TILE], m = PF_MIN(ARG_TILE, t->inner - j0), to = o * t->inner + j0;
-      t->loop(t->x + (o * t->n * t->inner + j0) * t->esize, t->n, t->inner, m, at);
-      for (int64_t j = 0; j < m; j++) pf_put_index(t->y, t->out_type, to + j, at[j]);
-    }
-}
-static pf_status arg_best(pf_ctx *c, const arg_loop *loops) {
-  const DLTensor *x = c->in[0];
-  int32_t type = c->in_type[0], work = pf_is_half(type) ? PF_FLOAT32 : type, a, nd = 0;
-  int64_t axis, shape[PF_MAX_DIMS];
-  PF_TRY(pf_check_rank(c, x, "input"));
-  PF_TRY(pf_in_scalar(c, 1, "dimension", &axis));
-  if (axis < -x->ndim || axis >= x->ndim)
-    return PF_INVALID(c, "Expected dimension in the range [%d, %d), but got %" PRId64, -x->ndim,
-                      x->ndim, axis);
-  a = (int32_t)(axis < 0 ? axis + x->ndim : axis);
-  if (x->shape[a] == 0)
-    return PF_INVALID(c, "Reduction axis %d is empty in shape %s", a, PF_SHAPE(x).s);
-  for (int32_t i = 0; i < x->ndim; i++)
-    if (i != a) shape[nd++] = x->shape[i];
-  DLTensor *y = c->host->output(c, 0, shape, nd);
-  PF_EXHAUSTED(y);
-  arg_task t = {.loop = loops[work],
-                .y = y,
-                .esize = pf_type_size(work),
-                .n = x->shape[a],
-                .inner = pf_product(x->shape, a + 1, x->ndim),
-                .out_type = c->out_type[0]};
-  if (!t.loop)
-    return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
-                    pf_type_name(type));
-  PF_TRY(widened(c, x, type, &t.x));
-  return pf_parallel(c, pf_numel(y) ? pf_product(x->shape, 0, a) : 0, pf_grain(t.n * t.inner),
-                     arg_range, &t);
-}
-static pf_status arg_max(pf_ctx *c, const void *state) {
-  (void)state;
-  return arg_best(c, argmax_loops);
-}
-static pf_status arg_min(pf_ctx *c, const void *state) {
-  (void)state;
-  return arg_best(c, argmin_loops);
 }
 
 /* ---------------------------------------------------------------- Cumsum, Cumprod */
@@ -205,8 +102,6 @@ static pf_status cumprod(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_BOOL, exclusive), \
                            PF_ATTR(scan_state, PF_ATTR_BOOL, reverse)))
 const pf_kernel *const scan_kernels[] = {
-  PF_CPU("ArgMax", "T=" PF_REAL "|bool", .compute = arg_max),
-  PF_CPU("ArgMin", "T=" PF_REAL "|bool", .compute = arg_min),
   SCAN_KERNEL("Cumsum", cumsum),
   SCAN_KERNEL("Cumprod", cumprod),
   NULL};

@@ -1,0 +1,179 @@
+/* argmax.c - ArgMax, ArgMin: where along one axis the first best element is.
+ *
+ * The input is [outer, n, inner] around the axis:
+ *
+ *     inner == 1   a row is read in pieces; the best value of each by lanes, then its place in the
+ *                  piece that has the row's best
+ *     inner > 1    tiles of columns: the best value and its row, side by side
+ *
+ * Invariants: of equal elements the first one is taken; NaN is never better (a row that begins with
+ * NaN gives 0); half and bfloat16 are compared as float.
+ * Threads: parallel_for over rows and tiles.
+ */
+#include "common.h"
+#include "half.h"
+#include "isa.h"
+
+enum { TILE = 64, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096 };
+typedef struct {
+  /* the best value of x[0 .. n) that is better than *top; 0: there is none */
+  int (*better)(const void *x, int64_t n, void *top);
+  int64_t (*find)(const void *x, int64_t n, const void *top);   /* n where it is not there */
+  /* m <= TILE columns of n rows, `stride` elements apart: better ones replace best, at */
+  void (*columns)(const void *x, int64_t n, int64_t stride, int64_t m, void *best, int32_t *at,
+                  int32_t first);
+} arg_loops;
+
+#define ARG(NAME, TAG, T, BETTER) \
+  static int NAME##_##TAG##_better(const void *px, int64_t n, void *ptop) { \
+    enum { LANES = LANE_BYTES / sizeof(T) }; \
+    const T *x = (const T *)px; \
+    T lane[LANES], top; \
+    memcpy(&top, ptop, sizeof top); \
+    int64_t i = 0; \
+    for (int j = 0; j < LANES; j++) lane[j] = top; \
+    for (; i + LANES <= n; i += LANES) { \
+      __builtin_prefetch((const char *)(x + i) + AHEAD); \
+      __builtin_prefetch((const char *)(x + i) + AHEAD + 64); \
+      for (int j = 0; j < LANES; j++) lane[j] = x[i + j] BETTER lane[j] ? x[i + j] : lane[j]; \
+    } \
+    for (int j = 0; i < n; i++, j++) lane[j] = x[i] BETTER lane[j] ? x[i] : lane[j]; \
+    _Pragma("GCC unroll 8") for (int l = LANES / 2; l; l /= 2) \
+      for (int j = 0; j < l; j++) lane[j] = lane[j + l] BETTER lane[j] ? lane[j + l] : lane[j]; \
+    memcpy(ptop, lane, sizeof top); \
+    return lane[0] BETTER top; \
+  } \
+  static void NAME##_##TAG##_columns(const void *px, int64_t n, int64_t stride, int64_t m, \
+                                     void *pbest, int32_t *at, int32_t first) { \
+    const T *x = (const T *)px; \
+    T *best = (T *)pbest; \
+    for (int32_t i = 0; i < n; i++, x += stride) \
+      PF_IVDEP for (int64_t j = 0; j < m; j++) { \
+        int32_t take = x[j] BETTER best[j]; \
+        best[j] = take ? x[j] : best[j]; \
+        at[j] = take ? first + i : at[j]; \
+      } \
+  }
+#define HAS(N) __extension__({ \
+    int32_t found = 0; \
+    for (int j = 0; j < N; j++) found |= x[i + j] == top; \
+    found; })
+#define ARGS(TYPE, T, TAG) \
+  static int64_t find_##TAG(const void *px, int64_t n, const void *ptop) { \
+    enum { LONG = 2048 / sizeof(T), SHORT = LANE_BYTES / sizeof(T) }; \
+    const T *x = (const T *)px; \
+    T top; \
+    int64_t i = 0; \
+    memcpy(&top, ptop, sizeof top); \
+    for (; i + LONG <= n; i += LONG) if (HAS(LONG)) break; \
+    for (; i + SHORT <= n; i += SHORT) if (HAS(SHORT)) break; \
+    while (i < n && x[i] != top) i++; \
+    return i; \
+  } \
+  ARG(argmax, TAG, T, >) ARG(argmin, TAG, T, <)
+PF_EACH_REAL(ARGS)
+#define ROW(NAME, TYPE, TAG) \
+  [TYPE] = {NAME##_##TAG##_better, find_##TAG, NAME##_##TAG##_columns},
+#define MAX_ROW(TYPE, T, TAG) ROW(argmax, TYPE, TAG)
+#define MIN_ROW(TYPE, T, TAG) ROW(argmin, TYPE, TAG)
+static const arg_loops argmax_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MAX_ROW) MAX_ROW(PF_BOOL, , u8)};
+static const arg_loops argmin_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MIN_ROW) MIN_ROW(PF_BOOL, , u8)};
+
+typedef struct {
+  const arg_loops *f;
+  const char *x;
+  DLTensor *y;
+  int64_t size, n, inner, tiles;       /* size: of an element in memory */
+  int32_t type, out_type;
+} arg_task;
+
+/* n elements from x on as what the loops compare; `room` holds PIECE floats */
+static const void *values(const arg_task *t, const char *x, int64_t n, float *room) {
+  if (!pf_is_half(t->type)) return x;
+  halves_read(t->type, x, room, n);
+  return room;
+}
+static int64_t row_best(const arg_task *t, const char *x) {
+  float room[PIECE];
+  double top;                          /* any element type fits */
+  int64_t piece = 0, k;
+  int32_t half = pf_is_half(t->type);
+  memcpy(&top, values(t, x, 1, room), half ? 4 : (size_t)t->size);
+  for (int64_t i = 0; i < t->n; i += PIECE) {
+    int64_t m = PF_MIN(PIECE, t->n - i);
+    if (t->f->better(values(t, x + i * t->size, m, room), m, &top)) piece = i;
+  }
+  int64_t m = PF_MIN(PIECE, t->n - piece);
+  k = t->f->find(values(t, x + piece * t->size, m, room), m, &top);
+  return k < m ? piece + k : 0;        /* NaN first: nothing is better */
+}
+/* columns [j, j + m); `base` parts keep row numbers in 32 bits */
+static void columns_best(const arg_task *t, const char *x, int64_t m, int64_t *best_at) {
+  enum { ROWS = 1 << 30 };
+  double best[TILE];
+  float room[TILE];
+  int32_t at[TILE], half = pf_is_half(t->type);
+  int64_t line = t->inner * t->size;
+  memcpy(best, values(t, x, m, room), (size_t)(m * (half ? 4 : t->size)));
+  for (int64_t j = 0; j < m; j++) best_at[j] = 0;
+  for (int64_t base = 0; base < t->n; base += ROWS) {
+    int64_t rows = PF_MIN(ROWS, t->n - base);
+    const char *from = x + base * line;
+    for (int64_t j = 0; j < m; j++) at[j] = -1;
+    if (!half) t->f->columns(from, rows, t->inner, m, best, at, 0);
+    for (int64_t i = 0; half && i < rows; i++)
+      t->f->columns(values(t, from + i * line, m, room), 1, 0, m, best, at, (int32_t)i);
+    for (int64_t j = 0; j < m; j++) if (at[j] >= 0) best_at[j] = base + at[j];
+  }
+}
+static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const arg_task *t = (const arg_task *)arg;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    int64_t at[TILE], o = i / t->tiles, j = i % t->tiles * TILE, m = PF_MIN(TILE, t->inner - j);
+    const char *x = t->x + (o * t->n * t->inner + j) * t->size;
+    if (t->inner == 1) at[0] = row_best(t, x);
+    else columns_best(t, x, m, at);
+    for (int64_t k = 0; k < m; k++) pf_put_index(t->y, t->out_type, o * t->inner + j + k, at[k]);
+  }
+}
+static pf_status arg_best(pf_ctx *c, const arg_loops *loops) {
+  const DLTensor *x = c->in[0];
+  int32_t type = c->in_type[0], work = pf_is_half(type) ? PF_FLOAT32 : type, a, nd = 0;
+  int64_t axis, shape[PF_MAX_DIMS];
+  PF_TRY(pf_check_rank(c, x, "input"));
+  PF_TRY(pf_in_scalar(c, 1, "dimension", &axis));
+  if (axis < -x->ndim || axis >= x->ndim)
+    return PF_INVALID(c, "Expected dimension in the range [%d, %d), but got %" PRId64, -x->ndim,
+                      x->ndim, axis);
+  a = (int32_t)(axis < 0 ? axis + x->ndim : axis);
+  if (x->shape[a] == 0)
+    return PF_INVALID(c, "Reduction axis %d is empty in shape %s", a, PF_SHAPE(x).s);
+  for (int32_t i = 0; i < x->ndim; i++)
+    if (i != a) shape[nd++] = x->shape[i];
+  DLTensor *y = c->host->output(c, 0, shape, nd);
+  PF_EXHAUSTED(y);
+  if (pf_numel(y) == 0) return PF_OK;
+  arg_task t = {.f = &loops[work], .x = PF_DATA(const char, x), .y = y, .type = type,
+                .size = pf_type_size(type), .n = x->shape[a],
+                .inner = pf_product(x->shape, a + 1, x->ndim), .out_type = c->out_type[0]};
+  if (!t.f->better)
+    return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
+                    pf_type_name(type));
+  t.tiles = (t.inner + TILE - 1) / TILE;
+  return pf_parallel(c, pf_product(x->shape, 0, a) * t.tiles,
+                     pf_grain(t.n * PF_MIN(t.inner, TILE)), arg_range, &t);
+}
+static pf_status arg_max(pf_ctx *c, const void *state) {
+  (void)state;
+  return arg_best(c, argmax_loops);
+}
+static pf_status arg_min(pf_ctx *c, const void *state) {
+  (void)state;
+  return arg_best(c, argmin_loops);
+}
+
+const pf_kernel *const PF_ISA_NAME(argmax_kernels)[] = {
+  PF_CPU("ArgMax", "T=" PF_REAL "|bool", .compute = arg_max),
+  PF_CPU("ArgMin", "T=" PF_REAL "|bool", .compute = arg_min),
+  NULL};
