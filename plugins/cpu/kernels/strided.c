@@ -186,8 +186,8 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
   t->nj = nj, t->dj = dj;
   if (t->stream) {
     int64_t all = STREAM_BYTES / t->b->esize, wide = PF_MIN(nj, STREAM_WIDE / t->b->esize);
-    t->piece = PF_MIN(t->n, PF_MAX(all / wide, 1024));
-    t->width = PF_MIN(nj, PF_MAX(wide, all / t->piece));
+    t->piece = PF_MIN(t->n, PF_MAX(all / wide, 1024) / 64 * 64); /* whole lines */
+    t->width = PF_MIN(nj, PF_MAX(wide, (all / t->piece + 63) / 64 * 64));
   } else { /* narrow planes: as many elements */
     t->piece = PF_MIN(t->n, PIECE * PF_MAX(1, COLUMNS / nj));
     t->width = PF_MIN(nj, COLUMNS * PF_MAX(1, PIECE / t->n));

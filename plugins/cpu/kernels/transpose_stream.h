@@ -138,8 +138,8 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
                             const U *next) { \
     const int64_t size = sizeof(U), wide = WIDE / size, rows = 2 * N; \
     U kept[KEEP ? WIDE / sizeof(U) * N : 1] __attribute__((aligned(64))); \
-    char strips[2 * N * 5 * 64] __attribute__((aligned(64))); \
-    char *near = split_lines(x, ldx * size) && rows_collide(ldx * size) ? strips : NULL; \
+    char strips[KEEP ? 2 * N * 5 * 64 : 1] __attribute__((aligned(64))); \
+    int copied = KEEP && split_lines(x, ldx * size) && rows_collide(ldx * size); \
     for (int64_t lo = 0; lo < nj; lo += wide) { \
       int64_t end = PF_MIN(nj, lo + wide), j = lo; \
       for (int64_t i = 0; i < ni; i += rows) { \
@@ -150,9 +150,9 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
         for (j = lo; j + N <= end; j += N) { \
           const U *from = x + i * ldx + j; \
           int64_t step = ldx, at = (j - lo) % (4 * N); \
-          if (near && (at || j + 4 * N <= end)) { \
-            if (!at) copy_near((const char *)from, ldx * size, near, 5 * 64, rows, 4 * 64); \
-            from = (const U *)near + at, step = 5 * N; \
+          if (copied && (at || j + 4 * N <= end)) { \
+            if (!at) copy_near((const char *)from, ldx * size, strips, 5 * 64, rows, 4 * 64); \
+            from = (const U *)strips + at, step = 5 * N; \
           } \
           for (int k = 0; k < rows; k += FETCHED) fetch(&a); \
           pairs_##U(from, step, y + j * ldy + i, ldy, KEEP ? kept + (j - lo) * N : NULL, i == 0); \
@@ -172,7 +172,7 @@ DIRECT(shifted, uint64_t, 8, 8, pairs_uint64_t, 1)
 #endif
 
 /* ---------------------------------------------------------------- buffered, compact */
-enum { STRIP = 32, ROOM = 2 * STRIP * 3 * 64, MOST_LINES = 64, KEPT = 1024 };
+enum { STRIP = 32, ROOM = 2 * STRIP * 3 * 64, MOST_LINES = 20, KEPT = 1024, BLOCK = 8192 };
 
 /* A row of y that is under way: `bytes` new ones for y lie at room + 64; where they do not begin
  * the row, `kept` has the bytes before them that no whole line was written of, at its end. */
@@ -233,7 +233,7 @@ static void buffered(int64_t esize, const char *x, int64_t ldx, char *y, int64_t
 }
 static void compact(int64_t esize, const char *x, int64_t ldx, char *y, int64_t ni, int64_t nj,
                     const char *next) {
-  char room[2 * ROOM] __attribute__((aligned(64)));
+  char room[BLOCK] __attribute__((aligned(64)));
   int64_t size = ni * esize, n = (int64_t)sizeof room / size;
   n -= n > 64 ? n % 64 : 0;
   for (int64_t j = 0; j < nj; j += n) {
@@ -268,6 +268,6 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
     next = NULL;
   }
 #endif
-  if (ni == ldy && ni * esize <= ROOM / 32) compact(esize, x, ldx, y, ni, nj, next);
+  if (ni == ldy && ni * esize <= BLOCK / 16) compact(esize, x, ldx, y, ni, nj, next);
   else if (ni) buffered(esize, x, ldx, y, ldy, ni, nj, next);
 }
