@@ -153,19 +153,29 @@ cdef bint callers_memory(pf_tensor* t):
 
 cdef object array_of(pf_tensor* take):
     """The array (or NumPy scalar, bytes, Handle) of a tensor; takes the reference."""
-    cdef Buffer keep
     cdef Handle handle
-    cdef cnp.ndarray a
     cdef int npy = npy_of_pf[take.type] if 0 <= take.type < 32 else -1
     if take.flags & PF_T_HANDLE:
         handle = Handle.__new__(Handle)
         handle.t = take
         return handle
-    if take.type == PF_STRING or npy < 0:
+    if take.type == PF_STRING:
         try:
-            return strings_of(take) if take.type == PF_STRING else extension_array(take)
+            return strings_of(take)
         finally:
             pf_tensor_unref(take)
+    if npy < 0:                         # an extension type: its bytes as integers, seen as what they are
+        extension = dtype_of(take.type)
+        npy = cnp.NPY_UINT16 if extension.itemsize == 2 else cnp.NPY_UINT8
+        if take.m.dl_tensor.ndim == 0:
+            return np.asarray(array_of_type(take, npy)).view(extension)[()]
+        return array_of_type(take, npy).view(extension)
+    return array_of_type(take, npy)
+
+cdef object array_of_type(pf_tensor* take, int npy):
+    """The array (or NumPy scalar) of a tensor as elements of NumPy's type `npy`; takes the reference."""
+    cdef Buffer keep
+    cdef cnp.ndarray a
     if take.m.dl_tensor.ndim == 0:
         try:
             return PyArray_Scalar(take.m.dl_tensor.data, cnp.PyArray_DescrFromType(npy), None)
@@ -184,9 +194,3 @@ cdef object array_of(pf_tensor* take):
         memcpy(cnp.PyArray_DATA(a), take.m.dl_tensor.data, <size_t>take.nbytes)
     pf_tensor_unref(take)
     return a
-
-cdef object extension_array(pf_tensor* t):
-    cdef cnp.ndarray a = np.empty([t.m.dl_tensor.shape[k] for k in range(t.m.dl_tensor.ndim)], dtype=dtype_of(t.type))
-    if t.nbytes:
-        memcpy(cnp.PyArray_DATA(a), t.m.dl_tensor.data, <size_t>t.nbytes)
-    return a if a.ndim else a[()]

@@ -4,6 +4,7 @@
  *              bytes, half of a float matrix's, decide the time
  *   pairs      bfloat16 where the processor multiplies pairs of them: twice the flops of float
  *   float      otherwise both operands are widened first
+ *   small      in a batch of small products each is converted, multiplied and rounded in the caches
  *
  * Invariant: the way depends on type, sizes and layout only; equal inputs give equal bits.
  * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
@@ -92,24 +93,14 @@ typedef struct { int32_t type; const void *from; void *to; } conversion;
 
 static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const conversion *v = arg;
-  const uint16_t *x = v->from;
-  float *y = v->to;
   (void)worker;
-  for (; lo + PF_VF <= hi; lo += PF_VF) pf_vf_store(y + lo, load_halves(v->type, x + lo));
-  if (lo < hi) pf_vf_store_part(y + lo, load_part(v->type, x + lo, hi - lo), (int)(hi - lo));
+  halves_read(v->type, (const uint16_t *)v->from + lo, (float *)v->to + lo, hi - lo);
 }
 
 static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const conversion *v = arg;
-  const float *x = v->from;
-  uint16_t *y = v->to;
   (void)worker;
-#if defined(__AVX512F__)
-  if (v->type == PF_FLOAT16)
-    for (; lo + PF_VF <= hi; lo += PF_VF)
-      _mm256_storeu_si256((__m256i *)(y + lo), _mm512_cvtps_ph(pf_vf_load(x + lo), 0));
-#endif
-  pf_float_to_half(v->type, x + lo, y + lo, hi - lo);
+  halves_write(v->type, (const float *)v->from + lo, (uint16_t *)v->to + lo, hi - lo);
 }
 
 /* Scratch of n elements of 4 bytes; NULL: no memory, reported. */
@@ -228,10 +219,119 @@ static pf_status run_floats(pf_ctx *c, pf_gemm_call *f, int64_t n) {
   return PF_ISA_NAME(pf_gemm_run_numbers)(c, f);
 }
 
+/* ---------------------------------------------------------------- batches of small products */
+/* Each product of a batch in the caches: operands converted, multiplied, rounded. */
+enum { ENTRY_BYTES = 1 << 18 };
+#define ENTRY_FLOPS 1.0e6
+#if PF_GEMM_PAIRS
+#pragma GCC push_options
+#pragma GCC target("avx512bf16")
+/* Sums of pairs, which have no denormals, rounded by the instruction that would flush them. */
+static void round_sums(const float *x, uint16_t *y, int64_t n) {
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16),
+                                                            _mm512_loadu_ps(x + i)));
+  for (; i < n; i++) y[i] = pf_to_bf16(x[i]);
+}
+#pragma GCC pop_options
+#endif
+typedef struct { int along, copied; int64_t k, w, elements; } operand; /* elements: of a matrix */
+typedef struct {
+  const pf_gemm_call *p;
+  pf_gemm g;                            /* of a product whose operands are converted */
+  operand a, b;
+  int pairs;
+  char *work;
+  uint64_t work_bytes, worker_bytes;
+} entries;
+
+static const void *entry_operand(const entries *t, const operand *o, const void *x, int64_t at,
+                                 void *room) {
+  const uint16_t *from = (const uint16_t *)x + at;
+  if (!o->copied) return from;
+  if (t->pairs) {
+    pairing v = {.from = from, .to = room, .k = o->k, .pairs = (o->k + 1) / 2, .w = o->w,
+                 .along = o->along};
+    pair_rows(&v, 0, v.along ? v.w : v.pairs, 0);
+  } else {
+    halves_read(t->p->type, from, room, o->k * o->w);
+  }
+  return room;
+}
+
+static void expect(const operand *o, const void *x, int64_t at) {
+  const char *p = (const char *)x + 2 * at;
+  for (int64_t i = 0; i < 2 * o->k * o->w; i += 64) __builtin_prefetch(p + i, 0, 2);
+}
+
+static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const entries *t = arg;
+  const pf_gemm_call *p = t->p;
+  const int64_t size = p->g.m * p->g.n;
+  pf_gemm g = t->g;
+  char *room = t->work + (uint64_t)worker * t->worker_bytes;
+  float *a = (float *)room, *b = a + t->a.elements, *c = b + t->b.elements;
+  g.work = c + (size + 15) / 16 * 16;
+  g.c = c;
+  for (int64_t i = lo; i < hi; i++) {
+    if (i + 1 < hi) {                   /* on their way from memory while this one is multiplied */
+      expect(&t->a, p->g.a, p->a_at[i + 1]);
+      expect(&t->b, p->g.b, p->b_at[i + 1]);
+    }
+    g.a = entry_operand(t, &t->a, p->g.a, p->a_at[i], a);
+    g.b = entry_operand(t, &t->b, p->g.b, p->b_at[i], b);
+    uint16_t *out = (uint16_t *)p->g.c + i * size;
+#if PF_GEMM_PAIRS
+    if (t->pairs) {
+      PF_ISA_NAME(pf_gemm_bf16)(&g);
+      round_sums(c, out, size);
+      continue;
+    }
+#endif
+    PF_ISA_NAME(pf_gemm_f32)(&g);
+    halves_write(p->type, c, out, size);
+  }
+}
+
+/* How an operand is copied, [k, w] with its strides in elements, which become those of the copy. */
+static operand operand_of(int pairs, int64_t k, int64_t w, int64_t *along_k, int64_t *along_w) {
+  operand o = {.along = *along_k == 1 && k > 1, .copied = 1, .k = k, .w = w};
+  const int64_t deep = pairs ? (k + 1) / 2 : k;
+  o.copied = !(pairs && o.along && k % 2 == 0);
+  o.elements = (deep * w + 15) / 16 * 16;
+  if (pairs && o.along) *along_w = deep;
+  else if (pairs) *along_w = 1, *along_k = w;
+  return o;
+}
+
+/* PF_DECLINE: the batch is none of small products. */
+static pf_status run_small(pf_ctx *c, const pf_gemm_call *p) {
+  const pf_gemm *whole = &p->g;
+  if (p->batches <= 1 || whole->epilogue || whole->k == 0) return PF_DECLINE;
+  const double size = (double)whole->m * (double)whole->k + (double)whole->k * (double)whole->n +
+                      (double)whole->m * (double)whole->n;
+  if (4 * size > ENTRY_BYTES) return PF_DECLINE;
+  entries t = {.p = p, .g = *whole, .pairs = p->type == PF_BFLOAT16 && pf_gemm_has_pairs()};
+  t.a = operand_of(t.pairs, whole->k, whole->m, &t.g.a_col, &t.g.a_row);
+  t.b = operand_of(t.pairs, whole->k, whole->n, &t.g.b_row, &t.g.b_col);
+  if (t.pairs) t.g.k = (whole->k + 1) / 2;
+  t.g.how = PF_ISA_NAME(pf_gemm_how)(&t.g, 4);
+  t.work_bytes = PF_ISA_NAME(pf_gemm_work)(&t.g, 4);
+  const int64_t floats = t.a.elements + t.b.elements + (whole->m * whole->n + 15) / 16 * 16;
+  t.worker_bytes = ((uint64_t)floats * 4 + t.work_bytes + 127) / 64 * 64;
+  t.work = c->host->scratch(c, t.worker_bytes * (uint64_t)c->host->workers(c), 64);
+  if (!t.work) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for matrices in float");
+  const double flops = 2.0 * (double)whole->m * (double)whole->n * (double)whole->k + 100;
+  return pf_parallel(c, p->batches, 1 + (int64_t)(ENTRY_FLOPS / flops), run_entries, &t);
+}
+
 pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
   const int64_t n = PF_MAX(p->batches, 1), nc = n * p->g.m * p->g.n;
   pf_gemm_call f = *p;
   pf_epilogue e;
+  const pf_status small = run_small(c, p);
+  if (small != PF_DECLINE) return small;
   if (p->g.epilogue) {
     e = *p->g.epilogue;
     PF_TRY(widened(c, p->type, &e.col_bias, p->g.n));
