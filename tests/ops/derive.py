@@ -27,7 +27,8 @@ MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops a
            "lstm_ops gru_ops ctc_ops candidate_sampling_ops pool3d_ops pool_grad_ops "
            "fractional_pool_ops nth_element_ops "
            "image_resize_ops image_color_ops image_box_ops image_patch_ops image_nms_ops "
-           "image_codec_ops fft_ops string_text_ops string_data_ops").split()
+           "image_codec_ops fft_ops string_text_ops string_data_ops "
+           "stateless_variate_ops image_scale_ops unicode_ops sparse_cross_ops").split()
 TRIED = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int32,
          dtypes.int64,
          dtypes.uint8, dtypes.bool, dtypes.complex64)
