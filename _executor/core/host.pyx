@@ -22,6 +22,8 @@ cdef enum:
     LENT_LOCK = 3
     LENT_PAGES = 4
 
+cdef pf_host table
+
 # ---------------------------------------------------------------- errors and logging
 cdef pf_status h_fail(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -485,83 +487,9 @@ cdef int64_t h_frame_iter(pf_ctx* ctx, pf_str* frame) noexcept nogil:
             frame[0] = c.slab.def_.name
     return c.iter if c.slab != NULL else 0
 
-# ---------------------------------------------------------------- pyflow.transport/1
-ctypedef void (*managed_fn)(void*, pf_status, DLManagedTensorVersioned*, int32_t) noexcept nogil
-cdef struct Receiver:
-    managed_fn fn
-    void* arg
+include "host_transport.pxi"
 
-cdef pf_status t_send(pf_ctx* ctx, pf_str key, DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
-    cdef pf_call* c = <pf_call*>ctx
-    cdef pf_rendezvous* r = pf_step_rendezvous(c.step) if c.step != NULL else NULL
-    cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
-    cdef pf_error err
-    err.code = PF_OK
-    if r == NULL:
-        pf_tensor_unref(t)
-        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
-    if pf_rendezvous_send(r, key, t, dead, &err):
-        return pf_fail(ctx, err.code, err.message)
-    return PF_OK
-
-cdef void received(void* arg, pf_status st, pf_tensor* take, int32_t dead) noexcept nogil:
-    cdef Receiver* r = <Receiver*>arg
-    r.fn(r.arg, st, &take.m if take != NULL else NULL, dead)
-    free(r)
-
-cdef pf_status t_recv(pf_ctx* ctx, pf_str key, managed_fn fn, void* arg) noexcept nogil:
-    cdef pf_call* c = <pf_call*>ctx
-    cdef pf_rendezvous* rv = pf_step_rendezvous(c.step) if c.step != NULL else NULL
-    cdef Receiver* r = <Receiver*>malloc(sizeof(Receiver))
-    cdef pf_status st
-    if rv == NULL or r == NULL:
-        free(r)
-        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
-    r.fn = fn
-    r.arg = arg
-    st = pf_rendezvous_recv(rv, key, received, r)
-    if st:
-        free(r)
-        return pf_fail(ctx, st, b"the step was aborted while it waited for a tensor")
-    return PF_OK
-
-cdef pf_status t_abort(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
-    cdef pf_call* c = <pf_call*>ctx
-    cdef char text[1024]
-    pf_copy_text(text, 1024, msg, n)
-    if c.step == NULL:
-        return PF_FAILED_PRECONDITION
-    pf_step_fail(c.step, c.node, st if st > 0 else PF_ABORTED, text)
-    return PF_OK
-
-cdef pf_a64 own_incarnation
-
-cdef uint64_t t_incarnation(pf_ctx* ctx) noexcept nogil:
-    if pf_a64_load(&own_incarnation) == 0:
-        pf_a64_cas(&own_incarnation, 0, (pf_now_ns() & <int64_t>0x7fffffffffffffff) | 1)
-    return <uint64_t>pf_a64_load(&own_incarnation)
-
-cdef pf_status t_inject(const pf_host* host, int64_t step, uint64_t incarnation, pf_str key,
-                        DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
-    """From a progress thread: steps of this process only live while they are registered."""
-    cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
-    cdef pf_rendezvous* r
-    cdef pf_status st
-    cdef pf_error err
-    if incarnation != t_incarnation(NULL):
-        pf_tensor_unref(t)
-        return PF_ABORTED
-    r = pf_running_rendezvous(step)
-    if r == NULL:
-        pf_tensor_unref(t)
-        return PF_NOT_FOUND
-    err.code = PF_OK
-    st = pf_rendezvous_send(r, key, t, dead, &err)
-    pf_rendezvous_unref(r)
-    return st
-
-cdef pf_transport transport
-cdef pf_host table
+# ---------------------------------------------------------------- the table
 cdef pf_a32 table_state
 
 cdef const void* h_extension(const char* id) noexcept nogil:
@@ -570,12 +498,6 @@ cdef const void* h_extension(const char* id) noexcept nogil:
     return NULL
 
 cdef void fill_table() noexcept nogil:
-    transport.size = sizeof(pf_transport)
-    transport.send = t_send
-    transport.recv = t_recv
-    transport.abort = t_abort
-    transport.incarnation = t_incarnation
-    transport.inject = t_inject
     table.size = sizeof(pf_host)
     table.minor = PF_ABI_MINOR
     table.name = b"pyflow 0.1.0"
@@ -601,18 +523,6 @@ cdef void fill_table() noexcept nogil:
     table.type_of = h_type_of
     table.str_get = pf_tensor_str_get
     table.str_set = pf_tensor_str_set
-    table.var_lock = h_var_lock
-    table.var_get = h_var_get
-    table.var_swap = h_var_swap
-    table.var_assign = h_var_assign
-    table.var_read = h_var_read
-    table.var_initialized = h_var_initialized
-    table.var_handle = h_var_handle
-    table.resource = h_resource
-    table.resource_handle = h_resource_handle
-    table.resource_get = h_resource_get
-    table.resource_delete = h_resource_delete
-    table.rng = h_rng
     table.is_dead = h_is_dead
     table.set_dead = h_set_dead
     table.constant = h_constant
@@ -628,7 +538,6 @@ cdef void fill_table() noexcept nogil:
     table.infer_fail = pf_infer_fail
     table.extension = h_extension
     table.post_caller = h_post_caller
-    table.resource_output = h_resource_output
     table.can_forward = h_can_forward
     table.bring_output = h_bring_output
 
@@ -636,6 +545,8 @@ cdef public const pf_host* pf_host_table() noexcept nogil:
     if pf_a32_load(&table_state) == 2:
         return &table
     if pf_a32_cas(&table_state, 0, 1):
+        fill_transport()
+        fill_state()
         fill_table()
         pf_a32_store(&table_state, 2)
     while pf_a32_load(&table_state) != 2:

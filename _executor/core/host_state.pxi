@@ -302,3 +302,19 @@ cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) 
         return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step")
     pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, n, key, counter)
     return PF_OK
+
+# ---------------------------------------------------------------- their part of the table
+cdef void fill_state() noexcept nogil:
+    table.var_lock = h_var_lock
+    table.var_get = h_var_get
+    table.var_swap = h_var_swap
+    table.var_assign = h_var_assign
+    table.var_read = h_var_read
+    table.var_initialized = h_var_initialized
+    table.var_handle = h_var_handle
+    table.resource = h_resource
+    table.resource_handle = h_resource_handle
+    table.resource_get = h_resource_get
+    table.resource_delete = h_resource_delete
+    table.rng = h_rng
+    table.resource_output = h_resource_output

@@ -2,8 +2,10 @@
  *
  * Invariants
  *   1. A step with trace == NULL makes no call into trace.pyx: the choice is made once per block.
- *   2. A chunk is written by the thread of its lane alone; it is read when the steps of its trace
- *      are over, so a record needs no lock and no atomic.
+ *   2. A chunk is written by the thread of its lane alone, and followed by another only when it is full.
+ *      It is read when the steps of its trace are over, or once the lane's next was seen under the
+ *      lock, so a record needs no lock and no atomic.  Only the last record before that next chunk
+ *      may still change.
  *   3. A trace holds at most `max_chunks` chunks; what does not fit is counted in `dropped`.
  *   4. A kernel that ran has exactly one record of kind KERNEL or ASYNC, followed by n_out OUTPUT
  *      records (and one MORE record behind each output of more than 5 dimensions); see the levels.
