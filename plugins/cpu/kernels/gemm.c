@@ -10,9 +10,10 @@
 #include "tile_types.h"
 
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
-enum { ROW_STEP = 4, ROW_BLOCK = 4096, DOTS = 4, SWAP_ROWS = 24, OUTER = 2 };
-/* bytes: rows this far apart share cache sets, so a block of them is copied */
-enum { FAR_ROWS = 2048 };
+enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, DOTS = 4, DOTS_LONG = 8, SWAP_ROWS = 24, OUTER = 2 };
+/* bytes: rows this far apart share cache sets, so a block of them is copied; and a matrix that size
+ * comes from memory, which gives more to more rows at a time, while the caches give less */
+enum { FAR_ROWS = 2048, MEMORY_BYTES = 24 << 20 };
 
 /* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be
  * padded), 1 always, 2 where needed. */

@@ -227,14 +227,14 @@ int64_t TILE_NAME(pf_gemm_pack_blocks)(const pf_gemm *g) {
 /* c[r][q] = sum over p of a[r][p] b[q][p], mr x nr of them */
 PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out,
                                const int mr, const int nr) {
-  V acc[DOTS][DOTS];
+  V acc[DOTS][DOTS_LONG];
 #pragma GCC unroll 8
   for (int r = 0; r < mr; r++)
 #pragma GCC unroll 8
     for (int q = 0; q < nr; q++) acc[r][q] = (V){0};
   int64_t p = 0;
   for (; p + VL <= k; p += VL) {
-    V bv[DOTS];
+    V bv[DOTS_LONG];
 #pragma GCC unroll 8
     for (int q = 0; q < nr; q++) bv[q] = V_LOAD(b + q * ldb + p);
 #pragma GCC unroll 8
@@ -246,7 +246,7 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
   }
   if (p < k) {
     const int left = (int)(k - p);
-    V bv[DOTS];
+    V bv[DOTS_LONG];
 #pragma GCC unroll 8
     for (int q = 0; q < nr; q++) bv[q] = V_LOAD_PART(b + q * ldb + p, left);
 #pragma GCC unroll 8
@@ -258,8 +258,9 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
   }
 #pragma GCC unroll 8
   for (int r = 0; r < mr; r++) {
-    if (nr == 4) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out + r * DOTS);
+    if (nr >= 4) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out + r * DOTS);
     else out[r * DOTS] = V_SUM(acc[r][0]);
+    if (nr == DOTS_LONG) V_SUM_4(acc[r][4], acc[r][5], acc[r][6], acc[r][7], out + DOTS);
   }
 }
 
@@ -270,6 +271,7 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
   }
 DOTS_TILE(4, 4) DOTS_TILE(3, 4) DOTS_TILE(2, 4) DOTS_TILE(1, 4)
 DOTS_TILE(4, 1) DOTS_TILE(3, 1) DOTS_TILE(2, 1) DOTS_TILE(1, 1)
+DOTS_TILE(1, 8)
 #undef DOTS_TILE
 typedef void (*TILE(dots_run))(const T *, int64_t, const T *, int64_t, int64_t, T *);
 
@@ -281,7 +283,16 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
   const T *a = g->a;
   T out[DOTS * DOTS];
   const int64_t ci = job->swapped ? 1 : g->ldc, cj = job->swapped ? g->ldc : 1;
-  for (int64_t j = 0; j < g->n;) {
+  int64_t j = 0;
+  const int from_memory = g->m == 1 && g->n * ldb * (int64_t)sizeof(T) >= MEMORY_BYTES / 2;
+  for (; from_memory && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
+    TILE(dots_1_8)(a, 0, bt + j * ldb, ldb, g->k, out);
+    for (int64_t q = 0; q < DOTS_LONG; q++) {
+      T *c = (T *)g->c + (j + q) * cj;
+      *c = g->add ? *c + out[q] : out[q];
+    }
+  }
+  while (j < g->n) {
     int64_t nr = j + DOTS <= g->n ? DOTS : 1;
     for (int64_t i = 0, tall = (g->m + DOTS_ROWS - 1) / DOTS_ROWS; i < g->m; tall--) {
       int64_t mr = (g->m - i + tall - 1) / tall;
@@ -312,7 +323,7 @@ static void TILE(dots_packed)(const TILE(job) *job) {
 /* c[j] += sum over q < rows of x[q] b[q][j], in that order */
 PF_INLINE void TILE(row_body)(const T *a, int64_t a_col, const T *b, int64_t ldb, T *c, int64_t n,
                               const int rows) {
-  V x[ROW_STEP];
+  V x[ROW_LONG];
 #pragma GCC unroll 16
   for (int q = 0; q < rows; q++) x[q] = V_SET(a[q * a_col]);
   int64_t j = 0;
@@ -334,6 +345,10 @@ __attribute__((noinline)) static void TILE(row_step)(const T *a, int64_t a_col, 
                                                      int64_t ldb, T *c, int64_t n) {
   TILE(row_body)(a, a_col, b, ldb, c, n, ROW_STEP);
 }
+__attribute__((noinline)) static void TILE(row_long)(const T *a, int64_t a_col, const T *b,
+                                                     int64_t ldb, T *c, int64_t n) {
+  TILE(row_body)(a, a_col, b, ldb, c, n, ROW_LONG);
+}
 __attribute__((noinline)) static void TILE(row_one)(const T *a, int64_t a_col, const T *b,
                                                     int64_t ldb, T *c, int64_t n) {
   TILE(row_body)(a, a_col, b, ldb, c, n, 1);
@@ -342,11 +357,14 @@ __attribute__((noinline)) static void TILE(row_one)(const T *a, int64_t a_col, c
 static void TILE(row)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   const T *a = g->a;
+  const int from_memory = g->k * g->b_row * (int64_t)sizeof(T) >= MEMORY_BYTES;
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
     int64_t n = PF_MIN(ROW_BLOCK, g->n - j), p = 0;
     const T *b = (const T *)g->b + j;
     T *c = (T *)g->c + j;
     if (!g->add) memset(c, 0, sizeof(T) * (size_t)n);
+    for (; from_memory && p + ROW_LONG <= g->k; p += ROW_LONG)
+      TILE(row_long)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
     for (; p + ROW_STEP <= g->k; p += ROW_STEP)
       TILE(row_step)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
     for (; p < g->k; p++)
