@@ -11,8 +11,9 @@ Invariants
   1. Nothing is trusted: a call of a function that is not there, of another arity, of itself
      (directly or not), deeper than MAX_DEPTH or into more than MAX_NODES nodes is an error before
      any node is added.
-  2. A body's nodes without inputs wait for the scope's `pivot`, so that they live in the loop or
-     branch they stand in; what a call waits for, its body waits for.
+  2. A body's nodes without inputs, or with loop invariants alone, wait for the scope's `pivot`, so
+     that they run in the loop or branch they stand in, once an iteration; what a call waits for,
+     its body waits for.
   3. Who waits for a call waits for the body's effects (control_ret).
   4. The messages given are read, never changed; large constants are not copied.
 
@@ -137,6 +138,7 @@ class Inliner:
         self.flat = []
         self.used = {node.name for node in graph_def.node}
         self.results = {}                   # (call's name, output) -> the input that stands for it
+        self.fixed = set()                  # loop invariants, by their constant Enters
         self.context = None                 # of the nodes being added
         self.contexts = []                  # all, outer before inner
 
@@ -145,6 +147,7 @@ class Inliner:
         UnimplementedError or ResourceExhaustedError for what cannot be inlined."""
         if not any(is_call(node.op, self.library) for node in self.graph_def.node):
             return None
+        self._check_size(self._size(self.graph_def.node, {}, ()))
         root = Scope("", None, (), (), "", ())
         for node in self.graph_def.node:
             root.names[node.name] = node.name
@@ -154,23 +157,42 @@ class Inliner:
             node.inputs = self.resolved(node)
         return self.flat
 
+    def _size(self, nodes, known, chain):
+        """About how many nodes there will be; linear, each function is counted once."""
+        total = len(nodes)
+        for node in nodes:
+            if not is_call(node.op, self.library):
+                continue
+            for name in _called(node):
+                if name not in known and name in self.library:
+                    if len(chain) >= MAX_DEPTH:
+                        raise _too_deep(node.name)
+                    known[name] = 0                 # a recursion is found when it is inlined
+                    known[name] = self._size(self.library[name].node_def, known, chain + (name,))
+                total += known.get(name, 0)
+        return total
+
+    @staticmethod
+    def _check_size(count):
+        if count > MAX_NODES:
+            raise errors.ResourceExhaustedError(None, None, (
+                f"The graph's functions, inlined, are more than {MAX_NODES:,} nodes"))
+
     # ------------------------------------------------------------------------------- bodies
     def add(self, scope, node, inputs):
         """A node of the file or of a body, its inputs already those of the graph."""
         name = scope.names[node.name]
         attr = self._attrs(scope, node)
         device = node.device or scope.device
+        if all(text in self.fixed for text in inputs):
+            inputs = inputs + [text for text in scope.pivot if text not in inputs]
         if is_call(node.op, self.library):
             self._call(scope, name, node.op, inputs, attr, device)
             return
-        if not inputs:
-            inputs = list(scope.pivot)
         self.emit(name, node.op, inputs, attr, device)
 
     def emit(self, name, op, inputs, attr, device):
-        if len(self.flat) >= MAX_NODES:
-            raise errors.ResourceExhaustedError(None, None, (
-                f"The graph's functions, inlined, are more than {MAX_NODES:,} nodes"))
+        self._check_size(len(self.flat))
         self.flat.append(FlatNode(name, op, inputs, attr, device, self.context))
         return name
 
@@ -213,8 +235,7 @@ class Inliner:
                 f"Node {where!r}: the function {ref.name!r} calls itself ({path}). Recursive "
                 f"functions cannot be imported; write the recursion as a loop"))
         if len(chain) >= MAX_DEPTH:
-            raise errors.ResourceExhaustedError(None, None, (
-                f"Node {where!r}: functions call each other more than {MAX_DEPTH} deep"))
+            raise _too_deep(where)
         self.inlined.add(ref.name)
         return Function(proto, ref.attr)
 
@@ -367,6 +388,19 @@ class Inliner:
             if seen > MAX_DEPTH * 100:
                 raise ValueError(f"Node {reader!r}: its input {text!r} is a result that only "
                                  f"depends on itself")
+
+
+def _too_deep(node):
+    return errors.ResourceExhaustedError(None, None, (
+        f"Node {node!r}: functions call each other more than {MAX_DEPTH} deep"))
+
+
+def _called(node):
+    """Names of the functions a call names."""
+    if node.op not in CALLS:
+        return [node.op]
+    found = [value.func.name for value in node.attr.values() if value.WhichOneof("value") == "func"]
+    return found + [f.name for value in node.attr.values() for f in value.list.func]
 
 
 def _tensors(op_def, arg, attr):

@@ -10,8 +10,9 @@ Invariants
      went in.
   2. Effects of a body happen before its NextIteration; those of a branch before whoever waits for
      the conditional.
-  3. Nodes are emitted with the Context they stand in; the importer tells the graph, so that
-     gradients go through (tf.gradients).
+  3. Nodes are emitted with the Context they stand in. The importer has `make_contexts` give the
+     graph's objects for them (ops/imported_contexts.py), so that tf.gradients goes through;
+     branches of Case have none, and no gradient inside loops.
 
 Threads: those of the Inliner.
 """
@@ -19,6 +20,8 @@ Threads: those of the Inliner.
 from pyflow.framework import dtypes, errors
 from pyflow.framework.tensor_shape import TensorShape
 
+# (graph, [Context], {Operation: Context}, function: input of the file -> Tensor); ops/ sets it
+make_contexts = None
 _NUMBERS = 1, 2, 3, 4, 5, 6, 9, 14, 17, 19, 22, 23      # types Cast makes a bool of
 
 
@@ -134,6 +137,7 @@ def lower_while(inliner, call):
                        is_constant=constant[i],
                        parallel_iterations=call.number("parallel_iterations", 10))
                   for i, x in enumerate(call.data)]
+        inliner.fixed.update(enters[i] for i in range(count) if constant[i])
         exits = _lower_loop(inliner, emit, call, (cond, body), enters, constant, context)
     context.constants = [(x, enters[i]) for i, x in enumerate(call.data) if constant[i]]
     results = [x if constant[i] else exits[i] for i, x in enumerate(call.data)]
@@ -229,7 +233,8 @@ def _as_bool(emit, call):
 def _lower_branch(inliner, emit, function, what, source, pred):
     """A branch's (results, what stands for its effects: a tensor alive when it was taken)."""
     args, choose, side = source
-    with _inside(inliner, _new_context(inliner, "cond", f"{emit.call.name}/{what}")) as context:
+    kind = "case" if what.startswith("branch") else "cond"
+    with _inside(inliner, _new_context(inliner, kind, f"{emit.call.name}/{what}")) as context:
         pivot = emit(f"{what}/pivot", "Identity", [side])
         chosen = [choose(x, n) for n, x in enumerate(args)]
         results, effects = emit.body(function, what, chosen, ["^" + pivot])

@@ -15,7 +15,8 @@ States of a node: WAITING (inputs missing) -> READY [in file order] -> ADDED.
 
 import heapq
 
-from pyflow.framework import default_graph, errors, function_inline, op_check, wire
+from pyflow.framework import (default_graph, errors, function_inline, function_lower, op_check,
+                              wire)
 from pyflow.framework.default_scopes import name_scope
 from pyflow.framework.device import checked_name
 from pyflow.framework.op import find_op
@@ -161,6 +162,7 @@ class _Import:
         self.choose_names()
         self.add_all()
         self.colocate()
+        self.make_contexts()
         self.take_library()
 
     # Reading and checking, before anything is added
@@ -401,6 +403,20 @@ class _Import:
                 if other is not None and other is not node.op and other._device:
                     node.op._set_device(other._device)
                     break
+
+    def make_contexts(self):
+        """Loops and branches made of functions are known to the graph, for gradients."""
+        around = self.graph._get_control_flow_context()
+        if self.inliner.contexts and around is None and function_lower.make_contexts is not None:
+            function_lower.make_contexts(
+                self.graph, self.inliner.contexts,
+                {node.op: node.context for node in self.nodes.values()}, self.tensor_named)
+
+    def tensor_named(self, text):
+        """The tensor that an input of the file ("node", "node:1") means, or its replacement."""
+        name, index = _parse_input(text)
+        found = self.mapped(name, index)
+        return self.nodes[name].op.outputs[index] if found is None else found
 
     def take_library(self):
         given = self.graph_def.library

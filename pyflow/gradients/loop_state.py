@@ -284,6 +284,10 @@ class LoopStates:
         around = value.op._get_control_flow_context().outer_context
         loop = around.while_context() if around is not None else None
         outer = self._states.get(loop) if loop is not None else None
+        if _is_list(value):
+            with entered(outer.grad_context if outer is not None else None):
+                kept = value if outer is None else outer.real_value(value)
+                return array_ops.zeros_like(kept, optimize=False)
         if outer is None:
             if value.shape.is_fully_defined():
                 return array_ops.zeros(value.shape, value.dtype)
@@ -307,6 +311,8 @@ class LoopStates:
         if state is None:
             return zeros_like_output(op, index)
         value = op.outputs[index]
+        if _is_list(value):
+            return self._recorded_list(state, op, value)
         if value.shape.is_fully_defined() and value.dtype.base_dtype != dtypes.resource:
             return self._static_zeros(state, op, value)
         return self._recorded_zeros(state, op, value)
@@ -319,6 +325,20 @@ class LoopStates:
         context = op._get_control_flow_context()
         pred = state.recorded_predicate(context.pred)
         return cf.switch_ref_or_tensor(zeros, pred)[1 - context.branch]
+
+    @staticmethod
+    def _recorded_list(state, op, value):
+        """Zeros like a list: the list itself is saved in each iteration."""
+        if not is_switch(op):
+            return array_ops.zeros_like(state.real_value(value), optimize=False)
+        context = op._get_control_flow_context()
+        state.grad_context.exit()
+        with entered(context.outer_context):
+            value = cf.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
+        value.op._set_control_flow_context(context)
+        history = state.save(value, dead_branch=True)
+        state.grad_context.enter()
+        return array_ops.zeros_like(state.restore(history, value, True), optimize=False)
 
     @staticmethod
     def _recorded_zeros(state, op, value):
@@ -343,6 +363,11 @@ class LoopStates:
 def _next_zeros(grad_context, merged):
     """Zeros, one iteration on, like the gradient that enters at `merged`."""
     first = merged.op.inputs[0]
+    if _is_list(first):
+        with entered(grad_context.outer_context):
+            zeros = array_ops.zeros_like(first.op.inputs[0], optimize=False)
+        with entered(grad_context):
+            return cf.next_iteration(zeros)
     if first.shape.is_fully_defined():
         with entered(grad_context):
             zeros = ops.constant(0, dtype=first.dtype, shape=first.shape)
@@ -368,9 +393,16 @@ def zeros_like_output(op, index):
     if value.dtype.base_dtype == dtypes.resource:
         with ops.control_dependencies([pivot]):
             return array_ops.zeros(resource_handles.value_shape(other), _dtype_of(value))
+    if _is_list(value):
+        return array_ops.zeros_like(other, optimize=False)
     shape = array_ops.Shape(other)
     with ops.control_dependencies([pivot]):
         return array_ops.zeros(shape, value.dtype.base_dtype)
+
+
+def _is_list(value):
+    """True for a variant: its zeros are a list as long, made from the list itself."""
+    return value.dtype.base_dtype == dtypes.variant
 
 
 def _dtype_of(value):

@@ -113,6 +113,15 @@ def _merge_gradient(op, grad, _):
             for i in range(len(op.inputs))]
 
 
+def _switch_n_gradient(op, *grads):
+    context = op._get_control_flow_context()
+    if context is not None and context.while_context() is not None:
+        raise NotImplementedError(
+            f"The gradient of '{op.name}' (_SwitchN, a Case) inside a while loop is not defined. "
+            f"Use conditions (tf.cond) in the loop's body. ({op.user_frame})")
+    return [merge(list(grads))[0], None]
+
+
 def _enter_gradient(op, grad):
     """Leaves the gradient loop: through an accumulator for a loop invariant, else through Exit."""
     context = _gradient_context()
@@ -197,10 +206,10 @@ class RefSwitch:
 @op("_SwitchN", inputs="data: T, output_index: int32", outputs="outputs: num_outs * T",
     attrs="T: type, num_outs: int >= 1")
 class SwitchN:
-    """`data` on output `output_index` (the last, where there is no such), dead tokens on the others;
-    what TensorFlow lowers Case to. TF: _SwitchN."""
+    """`data` on output `output_index` (the last, where there is no such), dead tokens on the
+    others; what TensorFlow lowers Case to. TF: _SwitchN."""
     def shape(op): return [op.inputs[0].shape] * len(op.outputs)
-    gradient = None
+    gradient = _switch_n_gradient
     reference = None
     samples = None
 

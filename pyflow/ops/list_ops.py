@@ -147,6 +147,15 @@ def _split_gradient(op, grad):
     return [TensorListConcatV2(grad, shape, lengths, element_dtype=tensor.dtype)[0], None, None]
 
 
+def _from_value_gradient(op, grad):
+    types, shapes = [t.dtype for t in op.inputs], [t.shape for t in op.inputs]
+    return list(OptionalGetValue(grad, output_types=types, output_shapes=shapes))
+
+
+def _get_value_gradient(op, *grads):
+    return [OptionalFromValue(list(grads))]
+
+
 # ------------------------------------------------------------------------------------- op blocks
 
 
@@ -367,7 +376,7 @@ class OptionalNone:
 class OptionalFromValue:
     """An optional whose value is these tensors. TF: OptionalFromValue."""
     shape = _scalar
-    gradient = None
+    gradient = _from_value_gradient
     reference = None
     samples = None
 
@@ -387,7 +396,7 @@ class OptionalGetValue:
     """The tensors of an optional's value. InvalidArgumentError if it has none, or others. TF:
     OptionalGetValue."""
     def shape(op): return list(op.attrs["output_shapes"])
-    gradient = None
+    gradient = _get_value_gradient
     reference = None
     samples = None
 

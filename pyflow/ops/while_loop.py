@@ -20,7 +20,7 @@ Thread: the one building the graph.  Source: TF 1.x while_loop; EuroSys 2018 (se
 
 Example:  `tf.while_loop(lambda i, x: i < 10, lambda i, x: (i + 1, x * 2.0), (0, 1.0))`
 """
-from pyflow.framework import graph as ops
+from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import (array_ops, binary_ops, control_flow_ops as cf, identity_ops, join_ops,
                         logic_ops, nest, resource_handles)
@@ -314,18 +314,29 @@ class WhileContext(ControlFlowContext):
         self.enter()
         _, merged = self._loop_variable(initial, "b_acc", "b_acc")
         done, going = cf.switch(merged, self.pivot)
-        merged.op._update_input(1, cf.next_iteration(binary_ops.Add(going, grad)))
+        sum_ = binary_ops.AddN([going, grad]) if grad.dtype == dtypes.variant \
+            else binary_ops.Add(going, grad)
+        merged.op._update_input(1, cf.next_iteration(sum_))
         total = self._loop_result(done, "b_acc")
         self.exit_result([total])
         return total
 
     def _zeros_like_invariant(self, value, grad):
         """Zeros outside this loop: the total when there are no iterations."""
+        if grad.dtype == dtypes.variant:
+            return self._zeros_like_list(value)
         if grad.shape.is_fully_defined():
             with entered(self._outer_context):
                 return ops.constant(0, grad.dtype, shape=grad.shape, name="b_acc")
         with entered(self._outer_context):
             return array_ops.zeros(self._invariant_shape(value), grad.dtype)
+
+    def _zeros_like_list(self, value):
+        outer = self._outer_context
+        with entered(outer):
+            if outer is not None and outer.is_while_context() and outer.grad_state is not None:
+                value = outer.grad_state.real_value(value)
+            return array_ops.zeros_like(value, optimize=False)
 
     def _invariant_shape(self, value):
         """The run-time shape of `value`, valid around this gradient loop, where this is called."""

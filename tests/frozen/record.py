@@ -77,7 +77,20 @@ def record_function(name):
     answers = {f"{name}/out{i}": v.numpy() for i, v in enumerate(values)}
     answers[f"{name}/inputs"] = np.array(inputs)
     answers[f"{name}/outputs"] = np.array([y.name for y in concrete.graph.outputs])
-    return answers, concrete.graph.as_graph_def()
+    frozen = concrete.graph.as_graph_def()          # before the gradient adds to it
+    if name not in function_models.LOWERED:
+        answers[f"{name}/gradient"] = gradient_of(function, given)
+    return answers, frozen
+
+
+def gradient_of(function, given):
+    """Of the sum of the squares of the float results, by the first float input."""
+    x = next(x for x in given if x.dtype.is_floating)
+    with tf2.GradientTape() as tape:
+        tape.watch(x)
+        results = tf2.nest.flatten(function(*given))
+        loss = tf2.add_n([tf2.reduce_sum(y * y) for y in results if y.dtype.is_floating])
+    return tf2.convert_to_tensor(tape.gradient(loss, x)).numpy()
 
 
 def record_functions():
