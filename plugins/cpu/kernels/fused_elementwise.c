@@ -26,7 +26,7 @@
 #endif
 
 enum { PERIOD_COPIED = 65536, STREAM_BYTES = 8 << 20 };
-enum { X_UNUSED, X_SCALAR, X_DIRECT, X_PERIOD, X_FILL };
+enum { X_UNUSED, X_SCALAR, X_DIRECT, X_CONVERTED, X_PERIOD, X_FILL };
 
 typedef struct {
   const char *data;
@@ -230,7 +230,7 @@ static pf_status take_input(pf_ctx *c, fused_task *t, int32_t i, fused_shape to)
     period *= size;
   }
   if (period == 1) return take_scalar(t, i), PF_OK;
-  if (period == t->n && !is_converted(t, x)) return x->how = X_DIRECT, PF_OK;
+  if (period == t->n) return x->how = is_converted(t, x) ? X_CONVERTED : X_DIRECT, PF_OK;
   if (period < t->n && outer < 2) return take_period(c, t, i, period);
   return take_broadcast(t, i, own, to), PF_OK;
 }
@@ -301,6 +301,7 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
     const fused_input *x = &t->in[i];
     if (x->how == X_DIRECT) w->frame.at[i] = (void *)(x->data + pos * t->esize);
     else if (x->how == X_PERIOD) w->frame.at[i] = (void *)(x->data + pos % x->period * t->esize);
+    else if (x->how == X_CONVERTED) convert(t, x, pos, n, w->blocks[i]);
     else if (x->how == X_FILL) fill(t, x, pos, n, w->blocks[i]);
   }
   for (int32_t r = 0; r < t->n_out; r++)
@@ -310,7 +311,7 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
 static void run_tail(const fused_task *t, fused_worker *w, const fused_machine *m, int64_t pos,
                      int64_t n) {
   for (int32_t i = 0; i < t->n_in; i++)
-    if (t->in[i].how == X_FILL) memset(w->blocks[i], 0, 64);
+    if (t->in[i].how == X_FILL || t->in[i].how == X_CONVERTED) memset(w->blocks[i], 0, 64);
   place(t, w, pos, n);
   for (int32_t i = 0; i < t->n_in; i++)
     if (t->in[i].how == X_DIRECT) {

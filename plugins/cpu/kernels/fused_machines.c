@@ -5,8 +5,7 @@
  */
 #include "fused_program.h"
 #include "elementwise_exprs.h"
-#include "half.h"
-#include "simd.h"
+#include "vfloat.h"
 
 enum { PF_VI = PF_VF };
 typedef int32_t pf_vi __attribute__((vector_size(4 * PF_VF)));

@@ -184,7 +184,7 @@ static void fused_plan(fused_program *p, int32_t type) {
     int32_t value = p->n_in + k;
     instruction(&m, &p->code[k]);
     m.acc = value;
-    if (m.round && rounds(p->code[k].op)) emit(&m, m.round, 0, -1, 0);
+    if (m.round && rounds(p->code[k].op) && m.uses[value]) emit(&m, m.round, 0, -1, 0);
     for (int32_t r = 0; r < p->n_results; r++)
       if (p->result[r] == value) emit(&m, FUSED_store, 0, FUSED_VALUES + r, 0);
     if (wants_memory(&m, k)) {
@@ -195,9 +195,22 @@ static void fused_plan(fused_program *p, int32_t type) {
   emit(&m, FUSED_end, 0, -1, 0);
 }
 
+/* Among the codes that may be one of a pair, or -1. */
+static int32_t paired_code(int32_t code, int32_t variant) {
+  if (variant != FUSED_S) return -1;
+  switch (code) {
+    case FUSED_Add: return PAIRED_Add;
+    case FUSED_Sub: return PAIRED_Sub;
+    case FUSED_Mul: return PAIRED_Mul;
+    case FUSED_MaximumPlain: return PAIRED_MaximumPlain;
+    case FUSED_MinimumPlain: return PAIRED_MinimumPlain;
+    default: return -1;
+  }
+}
 /* The step's form for operands that are scalars; results go where `store` says. */
 void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *out) {
   const fused_machine *m = how->machine;
+  int32_t before = -1;               /* paired_code of the step before, if it is still alone */
   for (const fused_plan_step *s = p->steps, *end = s + p->n_steps; s < end; s++, out++) {
     int32_t code = s->code, variant = s->variant;
     if (s->slot >= 0 && s->slot < p->n_in && how->scalar[s->slot]) {
@@ -210,6 +223,14 @@ void fused_specialise(const fused_program *p, const fused_choice *how, fused_ste
       if (code < 0) { out--; continue; }
     }
     if (s->slot2 >= 0 && s->slot2 < p->n_in) variant += 2 * (how->scalar[s->slot2] != 0);
+    int32_t paired = paired_code(code, variant);
+    if (before >= 0 && paired >= 0 && m->pair[before][paired]) {
+      out--;
+      out->run = m->pair[before][paired], out->slot2 = s->slot;
+      before = -1;
+      continue;
+    }
+    before = paired;
     out->run = m->run[code][variant];
     out->slot = s->slot, out->slot2 = s->slot2, out->p = s->p;
   }

@@ -70,9 +70,17 @@ typedef struct {
   int32_t pad;
   double p;                          /* the op's attribute */
 } fused_step;
+/* Two instructions with a scalar each make one step, where the machine has it: half the jumps. */
+#define FUSED_EACH_PAIRED(X, A) X(A, Add) X(A, Sub) X(A, Mul) X(A, MaximumPlain) X(A, MinimumPlain)
+#define FUSED_EACH_PAIR(X) \
+  FUSED_EACH_PAIRED(X, Add) FUSED_EACH_PAIRED(X, Sub) FUSED_EACH_PAIRED(X, Mul) \
+  FUSED_EACH_PAIRED(X, MaximumPlain) FUSED_EACH_PAIRED(X, MinimumPlain)
+enum { PAIRED_Add, PAIRED_Sub, PAIRED_Mul, PAIRED_MaximumPlain, PAIRED_MinimumPlain, PAIRED_CODES };
+
 typedef struct {
   int32_t elements;                  /* of a block */
   void (*run[FUSED_CODES][FUSED_VARIANTS])(void);
+  void (*pair[PAIRED_CODES][PAIRED_CODES])(void);  /* slot: the first one's scalar, slot2: the second's */
   void (*enter)(const fused_step *, fused_frame *);
 } fused_machine;
 

@@ -126,16 +126,11 @@ CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
 #ifdef TYPE_F32
 #define LIST(X, WHICH) WHICH(X, float, f32, f)
 HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
-BEGIN(round_half) {
-  uint16_t halves[NV * VL];
-  T xs[NV * VL] __attribute__((aligned(64)));
-  EACH(SPILL)
-  half_write(xs, halves, NV * VL);
-  half_read(halves, xs, NV * VL);
-  EACH(FILL)
-  NEXT;
-}
-CHEAP_ONE(round_bfloat16, T, TAG, pf_from_bf16(pf_to_bf16(x)))
+#define ROUND_HALF(i) \
+  pf_vf_write(PF_FLOAT16, halves, (pf_vf)v##i, 0), v##i = (VEC)pf_vf_read(PF_FLOAT16, halves);
+BEGIN(round_half) { uint16_t halves[VL]; EACH(ROUND_HALF) NEXT; }
+#define ROUND_BFLOAT16(i) v##i = (VEC)pf_vf_round_bfloat16((pf_vf)v##i);
+BEGIN(round_bfloat16) { EACH(ROUND_BFLOAT16) NEXT; }
 #else
 #define LIST(X, WHICH) WHICH(X, double, f64, )
 #endif
@@ -150,6 +145,18 @@ VECTOR_OF_TWO(MaximumPlain, b > a ? b : a)
 VECTOR_OF_TWO(MinimumPlain, b < a ? b : a)
 BEGIN(MaximumPlain_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, MaximumPlain) NEXT; }
 BEGIN(MinimumPlain_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, MinimumPlain) NEXT; }
+#endif
+
+#if defined(TYPE_F32) && NV == 8
+#define TWO_X(NAME, i) v##i = STEP(NAME##_v)(v##i, x, (T)0);
+#define PAIR_STEP(A, B) \
+  BEGIN(A##_##B) { \
+    VEC w = SCALAR(s->slot), x = SCALAR(s->slot2); \
+    ALL(TWO_S, A) \
+    ALL(TWO_X, B) \
+    NEXT; \
+  }
+FUSED_EACH_PAIR(PAIR_STEP)
 #endif
 
 /* the accumulator is the condition */
@@ -197,13 +204,10 @@ BEGIN(stream) { void *w = f->at[s->slot]; EACH(STREAM_ONE) NEXT; } /* aligned, p
   }
 STORE_AS(store_bool, uint8_t, x != 0)
 #ifdef TYPE_F32
-BEGIN(store_half) {
-  T xs[NV * VL] __attribute__((aligned(64)));
-  EACH(SPILL)
-  half_write(xs, (uint16_t *)f->at[s->slot], NV * VL);
-  NEXT;
-}
-STORE_AS(store_bfloat16, uint16_t, pf_to_bf16(x))
+#define STORE_HALF(i) pf_vf_write(PF_FLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
+#define STORE_BFLOAT16(i) pf_vf_write(PF_BFLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
+BEGIN(store_half) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_HALF) NEXT; }
+BEGIN(store_bfloat16) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_BFLOAT16) NEXT; }
 #endif
 BEGIN(end) { (void)s, (void)f; }
 static void STEP(enter)(const fused_step *s, fused_frame *f) {
@@ -246,7 +250,14 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
 #define TYPED_TABLE FLOAT_TABLE
 #endif
 #endif
-static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, STEP(enter)};
+#if defined(TYPE_F32) && NV == 8
+#define ENTRY_PAIR(A, B) [PAIRED_##A][PAIRED_##B] = RUN(A##_##B),
+#define PAIR_TABLE {FUSED_EACH_PAIR(ENTRY_PAIR)}
+#else
+#define PAIR_TABLE {{0}}
+#endif
+static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, STEP(enter)};
+#undef PAIR_TABLE
 
 #undef T
 #undef TAG

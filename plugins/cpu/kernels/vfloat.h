@@ -109,6 +109,18 @@ PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
     ((uint16_t *)p)[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
 #endif
 }
+PF_INLINE pf_vf pf_vf_round_bfloat16(pf_vf v) {
+#if defined(__AVX512F__)
+  const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+  return _mm512_castsi512_ps(_mm512_and_si512(bfloat16_round(v), upper));
+#elif defined(__AVX2__) && defined(__FMA__)
+  const __m256i upper = _mm256_set1_epi32((int)0xffff0000);
+  return _mm256_castsi256_ps(_mm256_and_si256(pf_vf_bfloat16(v), upper));
+#else
+  for (int i = 0; i < PF_VF; i++) v[i] = pf_from_bf16(pf_to_bf16(v[i]));
+  return v;
+#endif
+}
 PF_INLINE void pf_vf_write_pair(int32_t type, void *p, pf_vf a, pf_vf b) {
 #if defined(__AVX512F__)
   if (type == PF_BFLOAT16) {
