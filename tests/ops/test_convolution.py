@@ -56,7 +56,7 @@ def test_random_geometry(seed):
         fed = [tf.placeholder(dtype, a.shape) for a in (x, w, dy)]
         ys = [tf.nn.conv2d(fed[0], tf.constant(w), **attrs), tf.nn.conv2d(fed[0], fed[1], **attrs)]
         gradients = tf.gradients(ys[1], fed[:2], fed[2])
-        with tf.Session(threads=2) as session:
+        with tf.Session(threads=1 + seed % 4) as session:
             kept, given, dx, dw = session.run(ys + gradients, dict(zip(fed, (x, w, dy))))
     limit = (1e-5 if dtype == np.float32 else 1e-13) * max(np.abs(want).max(), 1)
     assert np.abs(kept - want).max() < limit and np.abs(given - want).max() < limit
@@ -111,6 +111,27 @@ def test_threads_do_not_change_bits():
             y = tf.nn.conv2d(fed, w, [1, 1, 1, 1], "SAME")
             z = tf.nn.conv2d(fed, tf.identity(fed)[:1, :3, :3, :, None][0], [1, 1, 1, 1], "SAME")
             found.append(session.run([y, z, *tf.gradients(y, fed)], {fed: x}))
+    for others in found[1:]:
+        for a, b in zip(found[0], others):
+            np.testing.assert_array_equal(a, b)
+
+
+SHARED = [((1, 13, 13, 300), (1, 1, 300, 50)), ((1, 14, 14, 70), (1, 1, 70, 190)),
+          ((1, 6, 6, 100), (3, 3, 100, 200)), ((1, 7, 7, 320), (3, 3, 320, 300)),
+          ((1, 14, 14, 64), (3, 3, 64, 192)), ((1, 9, 9, 60), (1, 1, 20, 90))]
+
+
+@pytest.mark.parametrize("image,window", SHARED)
+def test_few_pixels_are_shared_without_changing_bits(image, window):
+    """Rows cut shorter, panels in parts, tiles in parts: whatever the threads."""
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in (image, window))
+    found = []
+    for threads in (1, 2, 3, 5):
+        with tf.Graph().as_default(), tf.Session(threads=threads) as session:
+            fed = [tf.placeholder(tf.float32, a.shape) for a in (x, w)]
+            ys = [tf.nn.relu(tf.nn.conv2d(fed[0], k, [1, 1, 1, 1], "SAME")) for k in (w, fed[1])]
+            found.append(session.run(ys + tf.gradients(ys[1], fed), dict(zip(fed, (x, w)))))
     for others in found[1:]:
         for a, b in zip(found[0], others):
             np.testing.assert_array_equal(a, b)

@@ -76,15 +76,31 @@ PF_LOCAL int pf_conv_compact(const pf_conv *g) {
                        g->y_image == g->oh * g->ow * g->oc);
 }
 
-/* 1x1 filters without stride or padding see no rows: the pixels of all images in rows of about 64,
- * a multiple of `step`.  Returns the pixels of the last row; 0: g = *from, not that kind. */
-PF_LOCAL int64_t pf_conv_flatten(const pf_conv *from, int64_t step, pf_conv *g) {
+/* Pixels of a row where `pixels` are shared out by rows: a multiple of `step`, about 64; fewer
+ * where that makes less than `least` rows, and where rows come out more evenly for `workers`. */
+PF_LOCAL int64_t pf_conv_row(int64_t pixels, int64_t step, int64_t least, int64_t workers) {
+  const int64_t rows = PF_MAX((pixels + 63) / 64, PF_MIN(least, pixels / (2 * step)));
+  const int64_t most = ((pixels + rows - 1) / rows + step - 1) / step * step;
+  int64_t best = most, shortest = INT64_MAX;
+  if (least < 2 || rows > 16 * workers) return most;
+  for (int64_t w = most; w >= 2 * step; w -= step) {
+    const int64_t full = pixels / w, rest = pixels % w;
+    const int64_t longest = full % workers ? (full / workers + 1) * w : full / workers * w + rest;
+    if (longest < shortest) shortest = longest, best = w;
+  }
+  return best;
+}
+
+/* 1x1 filters without stride or padding see no rows: the pixels of all images in rows of
+ * pf_conv_row.  Returns the pixels of the last row; 0: g = *from, not that kind. */
+PF_LOCAL int64_t pf_conv_flatten(const pf_conv *from, int64_t step, int64_t least, int64_t workers,
+                                 pf_conv *g) {
   *g = *from;
   if (g->kh * g->kw != 1 || g->sh * g->sw != 1 || g->h != g->oh || g->w != g->ow || g->pt || g->pl)
     return 0;
   if (!pf_conv_compact(g)) return 0;
-  int64_t pixels = g->n * g->h * g->w, rows = (pixels + 63) / 64;
-  g->w = g->ow = ((pixels + rows - 1) / rows + step - 1) / step * step;
+  const int64_t pixels = g->n * g->h * g->w;
+  g->w = g->ow = pf_conv_row(pixels, step, least, workers);
   g->h = g->oh = (pixels + g->w - 1) / g->w;
   g->n = 1;
   pf_conv_pack_images(g);

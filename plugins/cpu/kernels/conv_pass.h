@@ -34,7 +34,9 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
   int64_t last_cols = 0, pieces;
   TILE(phase) ph;
   if (!TILE(use_dots)(g->groups, g->oc, g->fc))
-    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV), &flat);
+    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV),
+                                TILE(shares)(c, g->groups, g->oc / g->groups),
+                                c->host->workers(c), &flat);
   PF_TRY(TILE(forward_runs)(c, g, &ph, &pieces));
   int64_t goc = g->oc / g->groups;
   TILE(slide) s = {.src = call->x,
@@ -119,7 +121,8 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = &flat;
   int64_t last_cols = 0;
   if (!TILE(use_dots)(g->groups, g->fc, g->oc))
-    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV), &flat);
+    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV), TILE(shares)(c, g->groups, g->fc),
+                                c->host->workers(c), &flat);
   int64_t goc = g->oc / g->groups, nx = PF_MIN(g->sw, g->w), left = input_column0(g),
           phases = PF_MIN(g->sh, g->h) * nx;
   int64_t pieces = TILE(use_dots)(g->groups, g->fc, goc) ? 1 : TILE(run_pieces)(goc);

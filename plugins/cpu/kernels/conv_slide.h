@@ -4,8 +4,9 @@
  * forward has one), sum runs of source pixels against packed filters, in blocks of runs that fit
  * into L2.  Work is shared out in one of two ways, chosen by sizes alone:
  *
- *     by rows     a task is some output rows of one image, against all filters.  It copies the
- *                 source rows it needs, padded, into a strip of its own.
+ *     by rows     a task is some output rows of one image, against all filters (or a part of the
+ *                 panels, where rows are too few for the threads).  It copies the source rows it
+ *                 needs, padded, into a strip of its own.
  *     by panels   a task is one panel of output channels, against all pixels (or a part of them):
  *                 every filter is read once.  For few pixels and large filters.
  *
@@ -51,7 +52,7 @@ typedef struct {
   T *strips;                           /* by rows: one per worker; by panels: one per image */
   int64_t strip_size;
   int64_t image0, images;              /* by panels: the images in strips */
-  int64_t parts;                       /* by panels: tasks of one panel */
+  int64_t parts;                       /* tasks of one panel; by rows: of the same rows */
   T *blocks;                           /* by panels: a packed block per worker */
   int64_t block_size;
 } TILE(slide);
@@ -202,25 +203,44 @@ static T *TILE(pack_dots)(const TILE(slide) *s, const TILE(phase) *ph, T *p) {
 }
 
 /* ---------------------------------------------------------------- tasks by rows */
-static void TILE(run_phase)(const TILE(patch) *p) {
+PF_INLINE int64_t TILE(panels_of)(int64_t channels) {
+  return (channels + TILE_NV * VL - 1) / (TILE_NV * VL);
+}
+
+/* Tasks that each panel should give, so that threads find enough. */
+static int64_t TILE(shares)(pf_ctx *c, int64_t groups, int64_t goc) {
+  int64_t workers = c->host->workers(c), panels = PF_MAX(groups * TILE(panels_of)(goc), 1);
+  return workers > 1 ? (TASKS_EACH * workers + panels - 1) / panels : 1;
+}
+
+/* At least `wanted` equal parts of `units`, or as many as there are. */
+static int64_t TILE(even_parts)(int64_t units, int64_t wanted) {
+  int64_t parts = PF_MAX(PF_MIN(wanted, units), 1);
+  while (units % parts) parts++;
+  return parts;
+}
+
+/* The panels of a part, of all groups. */
+static void TILE(run_phase)(const TILE(patch) *p, int64_t part) {
   const TILE(slide) *s = p->s;
   const TILE(phase) *ph = p->ph;
-  const int64_t k = ph->runs * ph->len;
+  const int64_t k = ph->runs * ph->len, panels = TILE(panels_of)(s->j1 - s->j0);
   if (TILE(use_dots)(s->groups, s->goc, ph->len)) {
     TILE(run_dots)(p);
     return;
   }
-  for (int64_t i = 0; i < s->groups; i++)
-    for (int64_t j = s->j0; j < s->j1; j += TILE_NV * VL) {
-      int nv = TILE(tile_nv)(s->goc, j);
-      const T *panel = ph->packed + (i * s->width + j - s->j0) * k;
-      int64_t u = 0;
-      do {
-        int64_t end = PF_MIN(u + ph->block, ph->runs);
-        TILE(run_panel)(p, panel, 0, u, end, i, j, nv);
-        u = end;
-      } while (u < ph->runs);
-    }
+  const int64_t units = s->groups * panels, last = units * (part + 1) / s->parts;
+  for (int64_t unit = units * part / s->parts; unit < last; unit++) {
+    const int64_t i = unit / panels, j = s->j0 + unit % panels * (TILE_NV * VL);
+    const int nv = TILE(tile_nv)(s->goc, j);
+    const T *panel = ph->packed + (i * s->width + j - s->j0) * k;
+    int64_t u = 0;
+    do {
+      int64_t end = PF_MIN(u + ph->block, ph->runs);
+      TILE(run_panel)(p, panel, 0, u, end, i, j, nv);
+      u = end;
+    } while (u < ph->runs);
+  }
 }
 
 /* Task number -> rows of an image. */
@@ -240,17 +260,18 @@ static TILE(patch) TILE(open_patch)(const TILE(slide) *s, int64_t task) {
 static void TILE(row_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(slide) *s = arg;
   for (int64_t task = lo; task < hi; task++) {
-    TILE(patch) p = TILE(open_patch)(s, task);
+    const int64_t rows = task / s->parts;
+    TILE(patch) p = TILE(open_patch)(s, rows);
     if (s->padded) {
       T *strip = s->strips + worker * s->strip_size;
-      const T *src = s->src + s->src_at(s->g, task / s->tasks_per_image);
+      const T *src = s->src + s->src_at(s->g, rows / s->tasks_per_image);
       pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), p.top,
                     s->row1(s->g, p.r1 - 1) - p.top + 1, s->strip_w0, s->strip_cols,
                     (char *)strip);
       p.strip = strip;
     }
     for (int64_t k = 0; k < s->phases; k++)
-      if (TILE(enter_phase)(&p, &s->phase[k])) TILE(run_phase)(&p);
+      if (TILE(enter_phase)(&p, &s->phase[k])) TILE(run_phase)(&p, task % s->parts);
   }
 }
 
@@ -278,7 +299,7 @@ static void TILE(next_slice)(TILE(slide) *s, int64_t j0) {
 /* Unit: a panel of a group, in all phases. */
 static void TILE(pack_units)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(slide) *s = arg;
-  int64_t panels = (s->j1 - s->j0 + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t panels = TILE(panels_of)(s->j1 - s->j0);
   (void)worker;
   for (int64_t unit = lo; unit < hi; unit++) {
     int64_t i = unit / panels, j = s->j0 + unit % panels * (TILE_NV * VL);
@@ -300,14 +321,23 @@ static pf_status TILE(pack_slice)(pf_ctx *c, TILE(slide) *s, T *packed) {
     else packed += s->groups * s->width * ph->runs * ph->len;
   }
   if (dots) return PF_OK;
-  int64_t panels = (s->j1 - s->j0 + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t panels = TILE(panels_of)(s->j1 - s->j0);
   return pf_parallel(c, panels * s->groups,
                      pf_grain(TILE(channel_size)(s) / s->groups * TILE_NV * VL / 4),
                      TILE(pack_units), s);
 }
 
+/* All rows against the slice; the same rows are several tasks where there would be too few. */
+static pf_status TILE(run_rows)(pf_ctx *c, TILE(slide) *s) {
+  int64_t rows = s->g->n * s->tasks_per_image, units = s->groups * TILE(panels_of)(s->j1 - s->j0);
+  int64_t workers = c->host->workers(c), most = workers > 1 ? TASKS_EACH * workers : 1;
+  s->parts = TILE(even_parts)(units, (most + rows - 1) / PF_MAX(rows, 1));
+  if (TILE(use_dots)(s->groups, s->goc, s->phase[0].len)) s->parts = 1;
+  return pf_parallel(c, rows * s->parts, 1, TILE(row_tasks), s);
+}
+
 static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
-  int64_t widest = 0, tasks = s->g->n * s->tasks_per_image;
+  int64_t widest = 0;
   if (s->padded) {
     s->strip_size = (s->strip_rows * s->strip_cols * s->sc + 15) / 16 * 16;
     s->strips =
@@ -317,7 +347,7 @@ static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
   if (s->ready) {
     TILE(next_slice)(s, 0);
     s->phase[0].packed = s->ready;
-    return pf_parallel(c, tasks, 1, TILE(row_tasks), s);
+    return TILE(run_rows)(c, s);
   }
   for (int64_t j = 0; j < s->goc; j = s->j1) {
     TILE(next_slice)(s, j);
@@ -328,7 +358,7 @@ static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
   for (int64_t j = 0; j < s->goc; j = s->j1) {
     TILE(next_slice)(s, j);
     PF_TRY(TILE(pack_slice)(c, s, packed));
-    PF_TRY(pf_parallel(c, tasks, 1, TILE(row_tasks), s));
+    PF_TRY(TILE(run_rows)(c, s));
   }
   return PF_OK;
 }
@@ -358,7 +388,7 @@ static void TILE(run_patches)(const TILE(slide) *s, const TILE(phase) *ph, int64
 
 static void TILE(panel_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(slide) *s = arg;
-  int64_t panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t panels = TILE(panels_of)(s->goc);
   int64_t patches = s->images * s->tasks_per_image;
   for (int64_t task = lo; task < hi; task++) {
     int64_t unit = task / s->parts, part = task % s->parts;
@@ -400,13 +430,14 @@ static pf_status TILE(take_panel_memory)(pf_ctx *c, TILE(slide) *s, int64_t rows
 static pf_status TILE(run_by_panels)(pf_ctx *c, TILE(slide) *s) {
   int64_t rows = s->row1(s->g, s->oh - 1) - s->row0(s->g, 0) + 1, n = s->g->n, most = n;
   int64_t image = rows * s->strip_cols * s->sc * (int64_t)sizeof(T);
-  int64_t panels = s->groups * ((s->goc + TILE_NV * VL - 1) / (TILE_NV * VL));
+  int64_t panels = s->groups * TILE(panels_of)(s->goc);
+  int64_t tasks = PF_MAX(PANEL_TASKS, TASKS_EACH * c->host->workers(c));
   if (s->padded) most = PF_MIN(PF_MAX(PADDED_BYTES / PF_MAX(image, 1), 1), n);
   PF_TRY(TILE(take_panel_memory)(c, s, rows, most));
   s->width = TILE(panels_width)(s->goc);
   for (s->image0 = 0; s->image0 < n; s->image0 += s->images) {
     s->images = PF_MIN(most, n - s->image0);
-    s->parts = PF_MIN((PANEL_TASKS + panels - 1) / panels, s->images * s->tasks_per_image);
+    s->parts = TILE(even_parts)(s->images * s->tasks_per_image, (tasks + panels - 1) / panels);
     if (s->padded)
       PF_TRY(pf_parallel(c, s->images * ((rows + BAND_ROWS - 1) / BAND_ROWS),
                          pf_grain(BAND_ROWS * s->strip_cols * s->sc), TILE(pad_bands), s));
@@ -438,6 +469,18 @@ static void TILE(size_tasks)(TILE(slide) *s) {
   }
 }
 
+/* Fewer rows a task, until there are `least` tasks; MIN_PATCH pixels stay together. */
+static void TILE(cut_rows)(TILE(slide) *s, int64_t least) {
+  const int64_t period = s->o_step_h, images = PF_MAX(s->g->n, 1);
+  int64_t rows = s->rows / period;
+  while (rows > 1 && images * s->tasks_per_image < least &&
+         (rows + 1) / 2 * period * s->ow >= MIN_PATCH) {
+    rows = (rows + 1) / 2;
+    s->tasks_per_image = (s->oh + rows * period - 1) / (rows * period);
+  }
+  s->rows = rows * period;
+}
+
 /* Runs that are summed at a time: blocks of about PANEL_BYTES of a whole panel, of equal size. */
 static void TILE(size_blocks)(TILE(slide) *s) {
   for (int64_t k = 0; k < s->phases; k++) {
@@ -451,7 +494,7 @@ static void TILE(size_blocks)(TILE(slide) *s) {
 /* By rows, every task reads all filters; by panels, every panel reads the source, once for each
  * row of filters at most.  What stays in L2 costs nothing. */
 static int TILE(by_panels)(const TILE(slide) *s) {
-  int64_t panels = (s->goc + TILE_NV * VL - 1) / (TILE_NV * VL);
+  int64_t panels = TILE(panels_of)(s->goc);
   int64_t size = sizeof(T), tasks = s->g->n * s->tasks_per_image;
   int64_t filters = TILE(channel_size)(s) * s->goc * size;
   int64_t source = s->g->n * s->sh * s->sw * s->gsc * size, again = 1;
@@ -480,6 +523,8 @@ static void TILE(settle_offsets)(TILE(slide) *s) {
 static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
   int64_t top = s->row0(s->g, 0), bottom = s->row1(s->g, s->oh - 1);
   TILE(size_tasks)(s);
+  const int64_t least = TILE(shares)(c, s->groups, s->goc);
+  TILE(cut_rows)(s, least > 1 && s->last_cols ? s->oh : least);
   TILE(size_blocks)(s);
   s->padded =
       top < 0 || bottom >= s->sh || s->strip_w0 < 0 || s->strip_w0 + s->strip_cols > s->sw;

@@ -292,7 +292,7 @@ static pf_status TILE(run_by_part)(pf_ctx *c, TILE(weights) *s, T *out) {
 pf_status TILE_NAME(pf_conv_filter)(pf_ctx *c, const pf_conv_call *call) {
   pf_conv flat;
   const pf_conv *g = &flat;
-  int64_t last = pf_conv_flatten(call->g, 8, &flat);
+  int64_t last = pf_conv_flatten(call->g, 8, 1, 1, &flat);
   TILE(weights) s = {.g = g,
        .x = call->x,
        .dy = call->dy,

@@ -9,7 +9,7 @@
  * +-1, +-2 it is 3.7 times).
  *
  * Invariants
- *   1. Sizes alone choose this form (pf_winograd_pays) and cut the work, whatever the threads.
+ *   1. Sizes alone choose this form (pf_winograd_pays); how threads share the work changes no sum.
  *   2. Filters are transformed once, in double, and packed [panel][36][in][panel width].
  *   3. What lies outside the image reads as zero; outputs outside are not written.
  * Threads: parallel_for over tiles (input transform), then over blocks of tiles times panels.
@@ -26,7 +26,8 @@
 #include "conv_tile.h"
 
 /* OUT, IN: outputs and inputs of a tile along one side; SPOTS: products */
-enum { OUT = 4, IN = 6, SPOTS = 36, BLOCK = 28, LEAST_TILES = 12, SHARED_BYTES = 8 * 1024 * 1024 };
+enum { OUT = 4, IN = 6, SPOTS = 36, BLOCK = 28, LEAST_TILES = 12, MOST_PARTS = 4 };
+enum { SHARED_BYTES = 8 * 1024 * 1024 };
 /* in * out of filters that are transformed: for any image, for MANY_TILES */
 enum { MOST_PRODUCTS = 256 * 256, MOST_OF_MANY = 512 * 512, MANY_TILES = 40, LEAST_CHANNELS = 16 };
 static const double PA = 0.625, PB = 1.5;
@@ -93,6 +94,7 @@ typedef struct {
   float *out;
   const pf_epilogue *after;
   int64_t th, tw, first, tiles;        /* tiles of an image; tiles at hand */
+  int64_t panels, whole, parts;        /* product_tasks */
   float *v;                            /* transformed inputs: [block][36][tiles of it][in] */
   float *sums;                         /* per worker: [36][tiles of a block][panel width] */
 } work;
@@ -196,38 +198,56 @@ static void output_tile(const work *w, int64_t tile, int64_t channel, const floa
     }
 }
 
-/* Units: a block of tiles times a panel. */
+/* Tiles [t0, t1) of a block times the panel at channel j. */
+static void product_part(const work *w, int64_t block, int64_t t0, int64_t t1, int64_t j,
+                         float *sums) {
+  const pf_conv *g = w->g;
+  const int64_t all = PF_MIN(BLOCK, w->tiles - block * BLOCK), count = t1 - t0;
+  const int nv = tile_nv_f32(g->oc, j), width = nv * VL;
+  static const int64_t zero = 0;
+  for (int64_t p = 0; p < SPOTS; p++) {
+    row_tile_f32 t = {.a = w->v + (block * BLOCK * SPOTS + p * all + t0) * g->c, .a_px = g->c,
+                      .off = &zero, .runs = 1, .len = g->c,
+                      .b = w->filters + SPOTS * g->c * j + p * g->c * width,
+                      .c = sums + p * count * width, .c_px = width, .cols = width};
+    row_run_f32(&t, count, nv);
+  }
+  for (int64_t i = 0; i < count; i++)
+    for (int v = 0; v < nv; v++)
+      output_tile(w, w->first + block * BLOCK + t0 + i, j + v * VL, sums + i * width + v * VL,
+                  count * width);
+}
+
+/* Units: a block of tiles times a panel; those behind `whole`, which threads could not share
+ * evenly, come in `parts` parts. */
 static void product_tasks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const work *w = arg;
-  const pf_conv *g = w->g;
-  const int64_t panels = (g->oc + TILE_NV * VL - 1) / (TILE_NV * VL);
   float *sums = w->sums + worker * SPOTS * BLOCK * TILE_NV * VL;
-  static const int64_t zero = 0;
-  for (int64_t unit = lo; unit < hi; unit++) {
-    const int64_t block = unit / panels, j = unit % panels * (TILE_NV * VL);
-    const int64_t count = PF_MIN(BLOCK, w->tiles - block * BLOCK);
-    const int nv = tile_nv_f32(g->oc, j), width = nv * VL;
-    for (int64_t p = 0; p < SPOTS; p++) {
-      row_tile_f32 t = {.a = w->v + (block * BLOCK * SPOTS + p * count) * g->c, .a_px = g->c,
-                        .off = &zero, .runs = 1, .len = g->c,
-                        .b = w->filters + SPOTS * g->c * j + p * g->c * width,
-                        .c = sums + p * count * width, .c_px = width, .cols = width};
-      row_run_f32(&t, count, nv);
-    }
-    for (int64_t i = 0; i < count; i++)
-      for (int v = 0; v < nv; v++)
-        output_tile(w, w->first + block * BLOCK + i, j + v * VL, sums + i * width + v * VL,
-                    count * width);
+  for (int64_t task = lo; task < hi; task++) {
+    const int64_t split = task - w->whole, parts = split < 0 ? 1 : w->parts;
+    const int64_t unit = split < 0 ? task : w->whole + split / parts;
+    const int64_t part = split < 0 ? 0 : split % parts;
+    const int64_t block = unit / w->panels, tiles = PF_MIN(BLOCK, w->tiles - block * BLOCK);
+    product_part(w, block, tiles * part / parts, tiles * (part + 1) / parts,
+                 unit % w->panels * (TILE_NV * VL), sums);
   }
+}
+
+/* The products of the tiles at hand. */
+static pf_status run_products(pf_ctx *c, work *w) {
+  const int64_t units = (w->tiles + BLOCK - 1) / BLOCK * w->panels, workers = c->host->workers(c);
+  w->parts = PF_MIN(workers, MOST_PARTS);
+  w->whole = units - units % workers;
+  return pf_parallel(c, w->whole + (units - w->whole) * w->parts, 1, product_tasks, w);
 }
 
 pf_status PF_ISA_NAME(pf_winograd_forward)(pf_ctx *c, const pf_conv_call *call,
                                            const float *filters) {
   const pf_conv *g = call->g;
   work w = {.g = g, .x = call->x, .filters = filters, .out = call->out, .after = call->after,
-            .th = tiles_along(g->oh), .tw = tiles_along(g->ow)};
+            .th = tiles_along(g->oh), .tw = tiles_along(g->ow),
+            .panels = (g->oc + TILE_NV * VL - 1) / (TILE_NV * VL)};
   const int64_t all = g->n * w.th * w.tw, tile = SPOTS * g->c;
-  const int64_t panels = (g->oc + TILE_NV * VL - 1) / (TILE_NV * VL);
   int64_t most = SHARED_BYTES / (tile * (int64_t)sizeof(float)) / BLOCK * BLOCK;
   most = PF_MIN(PF_MAX(most, BLOCK), all);
   w.v = c->host->scratch(c, (uint64_t)(most * tile) * sizeof(float), 64);
@@ -238,7 +258,7 @@ pf_status PF_ISA_NAME(pf_winograd_forward)(pf_ctx *c, const pf_conv_call *call,
   for (w.first = 0; w.first < all; w.first += w.tiles) {
     w.tiles = PF_MIN(most, all - w.first);
     PF_TRY(pf_parallel(c, w.tiles, 4, input_tasks, &w));
-    PF_TRY(pf_parallel(c, (w.tiles + BLOCK - 1) / BLOCK * panels, 1, product_tasks, &w));
+    PF_TRY(run_products(c, &w));
   }
   return PF_OK;
 }
