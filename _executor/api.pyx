@@ -68,6 +68,13 @@ class StepError(Exception):
         self.op = op
         self.device = device
 
+cdef void clear_error(pf_error* err) noexcept nogil:
+    err.code = 0
+    err.message[0] = 0
+    err.node[0] = 0
+    err.op[0] = 0
+    err.device[0] = 0
+
 cdef object raise_error(pf_error* e):
     raise StepError(e.code, e.message.decode("utf-8", "replace"), e.node.decode("utf-8", "replace"),
                     e.op.decode("utf-8", "replace"), e.device.decode("utf-8", "replace"))
@@ -355,6 +362,27 @@ cdef bint is_tiny(pf_plan* p) noexcept nogil:
             return False
     return True
 
+cdef pf_plan_options plan_options(dict options):
+    cdef pf_plan_options o
+    memset(&o, 0, sizeof(o))
+    o.threads = options.get("threads", 0)
+    o.no_inline = not options.get("inline", True)
+    o.no_blocks = not options.get("blocks", True)
+    o.ordered = options.get("ordered", False)
+    o.groups = 2 if not options.get("groups", True) else 1 if options.get("deterministic") else 0
+    return o
+
+cdef int name_tensors(pf_named_tensor* named, dict consts, list hold) except -1:
+    cdef int32_t k = 0
+    for name, value in consts.items():
+        b = name.encode()
+        a = np.asarray(value)
+        hold += [a, b]
+        named[k].name = borrow(b)
+        named[k].tensor = tensor_of(a, type_of_array(a) or PF_STRING, hold)
+        k += 1
+    return 0
+
 def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     """Compiles a serialised GraphDef whose feeds are `_Arg` and fetches `_Retval` nodes.
 
@@ -364,49 +392,31 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     """
     cdef pf_error err
     cdef pf_graph* g = NULL
-    cdef pf_plan_options o
-    cdef pf_named_tensor* named = NULL
+    cdef pf_plan_options o = plan_options(options)
+    cdef pf_named_tensor* named
     cdef Plan plan = Plan.__new__(Plan)
-    cdef const char* data
-    cdef Py_ssize_t n
+    cdef const char* data = graph_def
+    cdef Py_ssize_t n = len(graph_def)
     cdef pf_status st
-    cdef int32_t k = 0, n_consts = <int32_t>len(consts)
+    cdef int32_t k, n_consts = <int32_t>len(consts)
     cdef list hold = []
-    data = graph_def
-    n = len(graph_def)
-    memset(&o, 0, sizeof(o))
-    o.threads = options.get("threads", 0)
-    o.no_inline = not options.get("inline", True)
-    o.no_blocks = not options.get("blocks", True)
-    o.ordered = options.get("ordered", False)
-    o.groups = 2 if not options.get("groups", True) else 1 if options.get("deterministic") else 0
-    err.code = 0
-    err.node[0] = 0
-    err.op[0] = 0
-    err.device[0] = 0
+    clear_error(&err)
     with nogil:
         st = pf_graph_read(data, n, &g, &err)
     if st:
         raise_error(&err)
     named = <pf_named_tensor*>calloc(n_consts + 1, sizeof(pf_named_tensor))
     try:
-        for name, value in consts.items():
-            b = name.encode()
-            hold.append(b)
-            a = np.asarray(value)
-            number = type_of_array(a) or PF_STRING
-            named[k].name = borrow(b)
-            named[k].tensor = tensor_of(a, number, hold)
-            hold.append(a)
-            k += 1
+        if named == NULL:
+            raise MemoryError()
+        name_tensors(named, consts, hold)
         with nogil:
             st = pf_plan_compile(g, named, n_consts, state.s, pool.p, &o, &plan.p, &err)
         g = NULL
     finally:
         if g != NULL:
             pf_graph_free(g)
-        while k > 0:
-            k -= 1
+        for k in range(n_consts if named != NULL else 0):
             pf_tensor_unref(named[k].tensor)
         free(named)
     if st:

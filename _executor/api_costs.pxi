@@ -37,13 +37,6 @@ def device_peers(kind, int ordinal, other_kind, int other):
     cdef pf_device_entry* target = device_named(other_kind, other)
     return source != target and pf_device_peers(source, target) != 0
 
-cdef void clear_error(pf_error* err) noexcept nogil:
-    err.code = 0
-    err.message[0] = 0
-    err.node[0] = 0
-    err.op[0] = 0
-    err.device[0] = 0
-
 cdef bint cost_of_node(pf_graph* g, int32_t i, list kinds, double* flops, double* traffic):
     """True if a kernel of one of the device types said what the node costs."""
     cdef pf_node* nd = g.nodes + i

@@ -99,69 +99,93 @@ cdef list list_places(pf_plan* p):
     return out
 
 # ---------------------------------------------------------------- shapes of ops declared in C
+cdef pf_node* node_named(pf_graph* g, str name) except NULL:
+    cdef int32_t k
+    for k in range(g.n_nodes - 1, -1, -1):
+        if text_of(g.nodes[k].name) == name:
+            return g.nodes + k
+    raise ValueError("no such node: %s" % name)
+
+cdef pf_shape* shapes_in(pf_arena* arena, list dims) except NULL:
+    """dims: of each a list of sizes, or None."""
+    cdef pf_shape* found = <pf_shape*>pf_arena_alloc(arena, sizeof(pf_shape) * (len(dims) + 1))
+    cdef int32_t k, j
+    if found == NULL:
+        raise MemoryError()
+    for k in range(len(dims)):
+        shape = dims[k] or ()
+        own = <int64_t*>pf_arena_alloc(arena, 8 * (len(shape) + 1))
+        if own == NULL:
+            raise MemoryError()
+        for j in range(len(shape)):
+            own[j] = shape[j]
+        found[k].dims = own
+        found[k].ndim = -1 if dims[k] is None else <int32_t>len(shape)
+    return found
+
+cdef list inferred(pf_infer_call* call):
+    """What the op's shape function says."""
+    cdef int32_t k, j, n = call.sig.n_out
+    if call.def_.infer == NULL:
+        return [None] * n
+    for k in range(n):
+        call.out_shapes[k].ndim = -1
+    if call.def_.infer(<pf_infer*>call):
+        if not call.err.code:
+            call.err.code = PF_INVALID_ARGUMENT
+            call.err.message[0] = 0
+        raise_error(call.err)
+    return [None if call.out_shapes[k].ndim < 0 else
+            [call.out_shapes[k].dims[j] for j in range(call.out_shapes[k].ndim)] for k in range(n)]
+
 def infer_shapes(bytes graph_def, str node, list dims, dict consts):
     """Shapes of the outputs of `node` in a graph whose inputs have the given dims (None: unknown rank; -1: unknown size).
 
-    Returns a list of lists or None.  Raises StepError when the op's shape function refuses.
+    consts: values of inputs by number.  Returns a list of lists or None.  Raises StepError when the op's shape function
+    refuses, ValueError where there is no such node or op.
     """
     cdef pf_error err
     cdef pf_graph* g = NULL
-    cdef const char* data = graph_def
-    cdef Py_ssize_t n = len(graph_def)
     cdef pf_infer_call call
     cdef pf_signature sig
-    cdef pf_node* nd = NULL
-    cdef int32_t i, k
+    cdef const DLTensor** values
+    cdef const char* data = graph_def
+    cdef pf_node* nd
+    cdef pf_tensor* t
+    cdef int32_t i
     cdef list hold = []
-    err.code = 0
-    err.node[0] = 0
-    err.op[0] = 0
-    err.device[0] = 0
-    if pf_graph_read(data, n, &g, &err):
+    clear_error(&err)
+    if pf_graph_read(data, len(graph_def), &g, &err):
         raise_error(&err)
     memset(&call, 0, sizeof(call))
     values = <const DLTensor**>calloc(len(dims) + 1, sizeof(void*))
     try:
-        for i in range(g.n_nodes):
-            if text_of(g.nodes[i].name) == node:
-                nd = g.nodes + i
-        call.def_ = pf_op_find(nd.op) if nd != NULL else NULL
-        if call.def_ == NULL:
-            raise ValueError("no such node or op: %s" % node)
-        if pf_node_resolve(g, nd, call.def_, &sig, &err):
-            raise_error(&err)
-        if call.def_.infer == NULL:
-            return [None] * sig.n_out
+        if values == NULL:
+            raise MemoryError()
+        nd = node_named(g, node)
         call.node = nd
         call.sig = &sig
         call.arena = &g.arena
         call.err = &err
-        call.in_shapes = <pf_shape*>pf_arena_alloc(&g.arena, sizeof(pf_shape) * (sig.n_in + 1))
-        call.out_shapes = <pf_shape*>pf_arena_alloc(&g.arena, sizeof(pf_shape) * (sig.n_out + 1))
+        call.def_ = pf_op_find(nd.op)
+        if call.def_ == NULL:
+            raise ValueError("no such op: %s" % text_of(nd.op))
+        if pf_node_resolve(g, nd, call.def_, &sig, &err):
+            raise_error(&err)
+        if len(dims) < sig.n_in:
+            raise ValueError("%s has %d inputs, got the shapes of %d" % (node, sig.n_in, len(dims)))
+        call.in_shapes = shapes_in(&g.arena, dims)
+        call.out_shapes = shapes_in(&g.arena, [None] * sig.n_out)
         for i in range(sig.n_in):
-            shape = dims[i]
-            (<pf_shape*>call.in_shapes)[i].ndim = -1 if shape is None else <int32_t>len(shape)
-            own = <int64_t*>pf_arena_alloc(&g.arena, 8 * (len(shape or ()) + 1))
-            (<pf_shape*>call.in_shapes)[i].dims = own
-            for k in range(len(shape or ())):
-                own[k] = shape[k]
             if i in consts:
                 a = np.asarray(consts[i], order="C")
-                t = tensor_of(a, sig.in_type[i], hold)
                 hold.append(a)
+                t = tensor_of(a, sig.in_type[i], hold)
                 values[i] = &t.m.dl_tensor
-        for i in range(sig.n_out):
-            call.out_shapes[i].ndim = -1
         call.in_values = values
-        if call.def_.infer(<pf_infer*>&call):
-            if not err.code:
-                err.code = PF_INVALID_ARGUMENT
-                err.message[0] = 0
-            raise_error(&err)
-        return [None if call.out_shapes[i].ndim < 0 else
-                [call.out_shapes[i].dims[k] for k in range(call.out_shapes[i].ndim)] for i in range(sig.n_out)]
+        return inferred(&call)
     finally:
-        for i in range(len(dims)):
+        for i in range(<int32_t>len(dims) if values != NULL else 0):
             if values[i] != NULL:
                 pf_tensor_unref(pf_tensor_of(values[i]))
         free(values)

@@ -208,19 +208,13 @@ cdef pf_status compile_part(Work* w, int32_t first) noexcept nogil:
     return PF_OK
 
 # ---------------------------------------------------------------- the instruction in its place
-cdef pf_status set_signature(Work* w, Install* it) noexcept nogil:
-    """One argument per input and per output; known shapes stay known."""
+cdef pf_signature* signature_of(Work* w, const pf_group* g) noexcept nogil:
+    """One argument per input and per output; NULL: no memory."""
     cdef pf_comp* c = w.c
-    cdef pf_group* g = &it.group
     cdef pf_signature* s = <pf_signature*>keep(c, 1, sizeof(pf_signature))
-    cdef pf_call_info* info = <pf_call_info*>keep(c, 1, sizeof(pf_call_info))
-    cdef pf_node_attr* attr = <pf_node_attr*>keep(c, 1, sizeof(pf_node_attr))
-    cdef pf_shape* shapes = <pf_shape*>keep(c, g.n_out, sizeof(pf_shape))
-    cdef pf_node_info* about = c.plan.nodes + it.rep
-    cdef pf_input o
     cdef int32_t k
-    if c.err.code:
-        return c.err.code
+    if s == NULL:
+        return NULL
     s.in_type = <int32_t*>keep(c, g.n_in, sizeof(int32_t))
     s.out_type = <int32_t*>keep(c, g.n_out, sizeof(int32_t))
     s.in_start = <int32_t*>keep(c, g.n_in + 1, sizeof(int32_t))
@@ -228,44 +222,63 @@ cdef pf_status set_signature(Work* w, Install* it) noexcept nogil:
     s.in_ref = <uint8_t*>keep(c, g.n_in, 1)
     s.out_ref = <uint8_t*>keep(c, g.n_out, 1)
     if c.err.code:
-        return c.err.code
-    s.n_in = g.n_in
-    s.n_in_args = g.n_in
-    s.n_out = g.n_out
-    s.n_out_args = g.n_out
+        return NULL
+    s.n_in = s.n_in_args = g.n_in
+    s.n_out = s.n_out_args = g.n_out
     for k in range(g.n_in + 1):
         s.in_start[k] = k
-        if k < g.n_in:
-            s.in_type[k] = c.sig[g.ins[k].node].out_type[g.ins[k].output]
-    about.out_mem = NULL
-    if about.home != NULL:
-        about.out_mem = <uint8_t*>keep(c, g.n_out, 1)
-        if about.out_mem == NULL:
-            return c.err.code
-        memset(<void*>about.out_mem, 1, g.n_out)
     for k in range(g.n_out + 1):
         s.out_start[k] = k
-        if k < g.n_out:
-            o.node = g.nodes[g.outs[k].node]
-            o.output = g.outs[k].output
-            s.out_type[k] = c.sig[o.node].out_type[o.output]
-            shapes[k] = shape_of(c, o)
-    info[0] = about.call[0]
-    info.in_type = s.in_type
-    info.out_type = s.out_type
-    info.n_in = s.n_in
-    info.n_out = s.n_out
-    info.in_start = s.in_start
-    info.out_start = s.out_start
-    info.n_in_args = s.n_in
-    info.n_out_args = s.n_out
-    about.call = info
+    for k in range(g.n_in):
+        s.in_type[k] = c.sig[g.ins[k].node].out_type[g.ins[k].output]
+    for k in range(g.n_out):
+        s.out_type[k] = c.sig[g.nodes[g.outs[k].node]].out_type[g.outs[k].output]
+    return s
+
+cdef pf_status set_output_shapes(Work* w, Install* it) noexcept nogil:
+    """As its only attribute: known shapes stay known."""
+    cdef pf_comp* c = w.c
+    cdef pf_group* g = &it.group
+    cdef pf_node_attr* attr = <pf_node_attr*>keep(c, 1, sizeof(pf_node_attr))
+    cdef pf_shape* shapes = <pf_shape*>keep(c, g.n_out, sizeof(pf_shape))
+    cdef pf_input o
+    cdef int32_t k
+    if c.err.code:
+        return c.err.code
+    for k in range(g.n_out):
+        o.node = g.nodes[g.outs[k].node]
+        o.output = g.outs[k].output
+        shapes[k] = shape_of(c, o)
     attr.name = pf_str_of(b"_output_shapes")
     attr.value.kind = PF_ATTR_SHAPE | PF_ATTR_LIST
     attr.value.list.items = shapes
     attr.value.list.n = g.n_out
     c.g.nodes[it.rep].attrs = attr
     c.g.nodes[it.rep].n_attrs = 1
+    return PF_OK
+
+cdef pf_status set_signature(Work* w, Install* it) noexcept nogil:
+    """The group's, and what calls of it are told."""
+    cdef pf_comp* c = w.c
+    cdef pf_signature* s = signature_of(w, &it.group)
+    cdef pf_call_info* info = <pf_call_info*>keep(c, 1, sizeof(pf_call_info))
+    cdef pf_node_info* about = c.plan.nodes + it.rep
+    if s == NULL or info == NULL or set_output_shapes(w, it):
+        return c.err.code
+    about.out_mem = NULL
+    if about.home != NULL:
+        about.out_mem = <uint8_t*>keep(c, s.n_out, 1)
+        if about.out_mem == NULL:
+            return c.err.code
+        memset(<void*>about.out_mem, 1, s.n_out)
+    info[0] = about.call[0]
+    info.in_type = s.in_type
+    info.out_type = s.out_type
+    info.n_in = info.n_in_args = s.n_in
+    info.n_out = info.n_out_args = s.n_out
+    info.in_start = s.in_start
+    info.out_start = s.out_start
+    about.call = info
     it.sig = s
     return PF_OK
 

@@ -121,10 +121,9 @@ cdef pf_status assign_frames(pf_comp* c) noexcept nogil:
                                     b"the graph has a cycle through this node that is not a while loop")
     return PF_OK
 
-cdef pf_status collect_loops(pf_comp* c) noexcept nogil:
-    """enters, exits, and (Merge, NextIteration) pairs per frame, checked."""
-    cdef int32_t i, f, k, src, enter, nxt
-    cdef pf_node* nd
+cdef pf_status room_for_loops(pf_comp* c) noexcept nogil:
+    """Each frame's lists, empty; how long they get has been counted."""
+    cdef int32_t f
     cdef pf_comp_frame* fr
     for f in range(c.n_frames):
         fr = c.frames + f
@@ -137,46 +136,65 @@ cdef pf_status collect_loops(pf_comp* c) noexcept nogil:
         fr.n_enters = 0
         fr.n_exits = 0
         fr.n_vars = 0
+    return PF_OK
+
+cdef bint begins_a_variable(pf_comp* c, int32_t enter) noexcept nogil:
+    """Its data go to the loop's Merges and nowhere else."""
+    cdef int32_t e
+    for e in range(c.out_begin[enter], c.out_begin[enter + 1]):
+        if c.out_port[e] >= 0 and not c.flags[c.out_node[e]] & PF_N_LOOP_MERGE:
+            return False
+    return c.out_begin[enter] != c.out_begin[enter + 1]
+
+cdef pf_status add_variable(pf_comp* c, int32_t merge) noexcept nogil:
+    cdef pf_node* nd = c.g.nodes + merge
+    cdef pf_comp_frame* fr = c.frames + c.frame[merge]
+    cdef int32_t k, src, enter = -1, nxt = -1
+    for k in range(nd.n_in):
+        src = nd.inputs[k].node
+        if c.cls[src] == PF_C_NEXT and c.frame[src] == c.frame[merge]:
+            nxt = src
+        elif c.cls[src] == PF_C_ENTER:
+            enter = src
+    if nd.n_in != 2 or enter < 0 or nxt < 0:
+        return pf_comp_fail(c, merge, PF_INVALID_ARGUMENT,
+                            b"a loop's Merge joins exactly one Enter and one NextIteration of its own loop")
+    fr.merges[fr.n_vars] = merge
+    fr.nexts[fr.n_vars] = nxt
+    fr.n_vars += 1
+    return PF_OK
+
+cdef pf_status next_ok(pf_comp* c, int32_t i) noexcept nogil:
+    cdef int32_t e = c.out_begin[i]
+    if c.out_begin[i + 1] - e != 1:
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                            b"a NextIteration feeds exactly one node, its loop's Merge")
+    if not c.flags[c.out_node[e]] & PF_N_LOOP_MERGE or c.frame[c.out_node[e]] != c.frame[i]:
+        return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"NextIteration feeds something else than its loop's Merge")
+    return PF_OK
+
+cdef pf_status collect_loops(pf_comp* c) noexcept nogil:
+    """enters, exits, and (Merge, NextIteration) pairs per frame, checked."""
+    cdef int32_t i
+    cdef pf_comp_frame* fr
+    if room_for_loops(c):
+        return c.err.code
     for i in range(c.n):
-        nd = c.g.nodes + i
         if c.cls[i] == PF_C_ENTER:
             fr = c.frames + c.out_frame[i]
             fr.enters[fr.n_enters] = i
             fr.n_enters += 1
-            k = 1
-            for src in range(c.out_begin[i], c.out_begin[i + 1]):
-                if c.out_port[src] >= 0 and not c.flags[c.out_node[src]] & PF_N_LOOP_MERGE:
-                    k = 0
-            if not k or c.out_begin[i] == c.out_begin[i + 1]:
+            if not begins_a_variable(c, i):
                 c.flags[i] |= PF_N_CONST_ENTER
         elif c.cls[i] == PF_C_EXIT:
             fr = c.frames + c.frame[i]
             fr.exits[fr.n_exits] = i
             fr.n_exits += 1
-        elif c.flags[i] & PF_N_LOOP_MERGE:
-            fr = c.frames + c.frame[i]
-            enter = -1
-            nxt = -1
-            for k in range(nd.n_in):
-                src = nd.inputs[k].node
-                if c.cls[src] == PF_C_NEXT and c.frame[src] == c.frame[i]:
-                    nxt = src
-                elif c.cls[src] == PF_C_ENTER:
-                    enter = src
-            if nd.n_in != 2 or enter < 0 or nxt < 0:
-                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
-                                    b"a loop's Merge joins exactly one Enter and one NextIteration of its own loop")
-            fr.merges[fr.n_vars] = i
-            fr.nexts[fr.n_vars] = nxt
-            fr.n_vars += 1
+        elif c.flags[i] & PF_N_LOOP_MERGE and add_variable(c, i):
+            return c.err.code
     for i in range(c.n):
-        if c.cls[i] == PF_C_NEXT:
-            if c.out_begin[i + 1] - c.out_begin[i] != 1:
-                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
-                                    b"a NextIteration feeds exactly one node, its loop's Merge")
-            for k in range(c.out_begin[i], c.out_begin[i + 1]):
-                if not c.flags[c.out_node[k]] & PF_N_LOOP_MERGE or c.frame[c.out_node[k]] != c.frame[i]:
-                    return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"NextIteration feeds something else than its loop's Merge")
+        if c.cls[i] == PF_C_NEXT and next_ok(c, i):
+            return c.err.code
     for i in range(c.n):
         if c.cls[i] == PF_C_ENTER and c.flags[i] & PF_N_CONST_ENTER:
             const_enter_ok(c, i)
