@@ -169,8 +169,10 @@ class TruncateDiv:
     shape = broadcast
     gradient = None
 
-    def reference(x, y): return _c_divide(x, y)
-    samples = [S(ints((2, 3), -20, 20), ints((3,), 1, 5), types=INTS)] + only(INTS, SIGNS)
+    def reference(x, y):
+        quotient = _c_divide(x, y)
+        return np.trunc(quotient).astype(x.dtype) if x.dtype.kind not in "iuc" else quotient
+    samples = [S(ints((2, 3), -20, 20), ints((3,), 1, 5), types=REAL)] + only(REAL, SIGNS)
 
 
 @op("FloorDiv", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)

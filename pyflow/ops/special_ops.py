@@ -252,7 +252,7 @@ class NextAfter:
 
 
 @op("Xlog1py", inputs="x: T, y: T", outputs="z: T",
-    T=(dtypes.float16, dtypes.float32, dtypes.float64) + COMPLEX)
+    T=(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64) + COMPLEX)
 class Xlog1py:
     """x log(1 + y), and 0 where x is 0. TF: Xlog1py."""
     shape = broadcast

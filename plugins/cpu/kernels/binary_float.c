@@ -23,6 +23,7 @@ FLOOR_MOD(f64, double, )
   PF_GRAD_CHEAP(LOOP, T, TAG, F) \
   PF_GRAD_HEAVY(LOOP, T, TAG, F) \
   BINARY(Mod, TAG, T, T, fmod##F(a, b)) \
+  BINARY(TruncateDiv, TAG, T, T, trunc##F(a / b)) \
   BINARY(FloorMod, TAG, T, T, floor_mod_##TAG(a, b)) \
   BINARY(RawPow, TAG, T, T, pow##F(a, b)) \
   BINARY(Atan2, TAG, T, T, atan2##F(a, b)) \
@@ -59,7 +60,7 @@ POW(double, f64, )
 
 #define INIT(NAME) BINARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
 #define EACH_BROADCAST(X) \
-  X(Sub) X(Mul) X(Div) X(FloorDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) \
+  X(Sub) X(Mul) X(Div) X(FloorDiv) X(TruncateDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) \
   X(SquaredDifference) \
   X(Atan2) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy) X(Less) X(LessEqual) X(Greater) X(GreaterEqual)
 #define EACH_GRAD(X) \

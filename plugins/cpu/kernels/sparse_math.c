@@ -350,6 +350,27 @@ typedef struct { int32_t adjoint_a, adjoint_b; } product_state;
     else for (int64_t j = 0; j < n; j++) row[j] += v * d[k * n + j]; \
   } \
   break;
+/* Halves are added up as float and rounded once. */
+static pf_status half_product(pf_ctx *c, const product_state *s, const int64_t *places,
+                              int64_t nnz, int64_t inner, int64_t n, DLTensor *y) {
+  const int32_t type = c->in_type[1];
+  const uint16_t *values = PF_DATA(const uint16_t, c->in[1]), *d = PF_DATA(const uint16_t, c->in[3]);
+  float *sum = c->host->scratch(c, (uint64_t)pf_numel(y) * 4 + 4, 64);
+  if (!sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for sums in float");
+  memset(sum, 0, (size_t)pf_numel(y) * 4);
+  for (int64_t i = 0; i < nnz; i++) {
+    const int64_t k = places[2 * i + 1];
+    float v, x, *row = sum + places[2 * i] * n;
+    pf_half_to_float(type, values + i, &v, 1);
+    for (int64_t j = 0; j < n; j++) {
+      pf_half_to_float(type, d + (s->adjoint_b ? j * inner + k : k * n + j), &x, 1);
+      row[j] += v * x;
+    }
+  }
+  pf_float_to_half(type, sum, PF_DATA(void, y), pf_numel(y));
+  return PF_OK;
+}
+
 #define SAME(x) (x)
 static pf_status dense_matmul(pf_ctx *c, const void *state) {
   const product_state *s = (const product_state *)state;
@@ -378,6 +399,7 @@ static pf_status dense_matmul(pf_ctx *c, const void *state) {
                         pf_in_index(c, 2, 0), pf_in_index(c, 2, 1));
     places[2 * i] = r, places[2 * i + 1] = k;
   }
+  if (pf_is_half(c->in_type[1])) return half_product(c, s, places, nnz, inner, n, y);
   int64_t bytes = pf_numel(y) * pf_type_size(c->in_type[1]);
   if (bytes) memset(PF_DATA(char, y), 0, (size_t)bytes);
   switch (c->in_type[1]) {
@@ -431,7 +453,7 @@ const pf_kernel *const sparse_math_kernels[] = {
   REDUCE("SparseReduceSumSparse", PF_NUMBERS, reduce_sum_sparse),
   REDUCE("SparseReduceMaxSparse", PF_REAL, reduce_max_sparse),
   PF_CPU("SparseSoftmax", "T=float|double|half", .compute = softmax),
-  PF_CPU("SparseTensorDenseMatMul", "T=float|double|int32|complex64|complex128",
+  PF_CPU("SparseTensorDenseMatMul", "T=" PF_FLOATS "|int32|complex64|complex128",
          .compute = dense_matmul, .state_size = sizeof(product_state),
          .attrs = PF_ATTRS(PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_a),
                            PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_b))),

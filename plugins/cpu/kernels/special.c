@@ -1,43 +1,10 @@
-/* special.c - ClipByValue, and the special functions of two arguments Zeta and Polygamma.
+/* special.c - the special functions of two arguments Zeta and Polygamma.
  *
  * Zeta is the Hurwitz function sum 1 / (q + k)^x by Euler and Maclaurin's formula; Polygamma(a, x)
  * is (-1)^(a + 1) a! zeta(a + 1, x) (Abramowitz and Stegun 6.4.10), Digamma for a = 0 by its
  * asymptotic series.  Both are computed as double and rounded once.
  */
 #include "common.h"
-
-/* ---------------------------------------------------------------- ClipByValue
- * The bounds are scalars or have the input's shape. */
-#define CLIP(TYPE, T, TAG) \
-  static void clip_##TAG(const void *px, const void *plo, const void *phi, void *py, int64_t n, \
-      int64_t dlo, int64_t dhi) { \
-    const T *x = (const T *)px, *lo = (const T *)plo, *hi = (const T *)phi; T *y = (T *)py; \
-    for (int64_t i = 0; i < n; i++) { \
-      T v = x[i] < hi[i * dhi] ? x[i] : hi[i * dhi]; \
-      y[i] = v > lo[i * dlo] ? v : lo[i * dlo]; \
-    } \
-  }
-PF_EACH_REAL(CLIP)
-typedef void (*clip_loop)(const void *, const void *, const void *, void *, int64_t, int64_t,
-    int64_t);
-#define CLIP_ROW(TYPE, T, TAG) [TYPE] = clip_##TAG,
-static const clip_loop clip_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(CLIP_ROW)};
-
-static pf_status clip(pf_ctx *c, const void *state) {
-  const DLTensor *x = c->in[0];
-  (void)state;
-  for (int i = 1; i < 3; i++)
-    if (c->in[i]->ndim && !pf_same_shape(c->in[i], x))
-      return PF_INVALID(c, "clip_value_min and clip_value_max must be either of the same shape as "
-                        "input, or a scalar. input %s, clip_value_%s %s", PF_SHAPE(x).s,
-                        i == 1 ? "min" : "max", PF_SHAPE(c->in[i]).s);
-  DLTensor *y = c->host->output(c, 0, x->shape, x->ndim);
-  PF_EXHAUSTED(y);
-  clip_loops[c->in_type[0]](PF_DATA(const char, x), PF_DATA(const char, c->in[1]),
-      PF_DATA(const char, c->in[2]),
-                            PF_DATA(char, y), pf_numel(x), c->in[1]->ndim > 0, c->in[2]->ndim > 0);
-  return PF_OK;
-}
 
 /* ---------------------------------------------------------------- Zeta, Polygamma */
 static double zeta(double x, double q) {
@@ -112,7 +79,6 @@ static pf_status polygammas(pf_ctx *c, const void *state) { (void)state; return 
     polygamma); }
 
 const pf_kernel *const special_kernels[] = {
-  PF_CPU("ClipByValue", "T=float|double|" PF_INTS, .compute = clip),
   PF_CPU("Zeta", "T=float|double", .compute = zetas),
   PF_CPU("Polygamma", "T=float|double", .compute = polygammas),
   NULL};

@@ -282,7 +282,7 @@ const pf_kernel *const special_more_kernels[] = {
   PF_CPU("IgammaGradA", "T=float|double", .compute = igamma_grad_a_op),
   PF_CPU("RandomGammaGrad", "T=float|double", .compute = gamma_grad_op),
   PF_CPU("NextAfter", "T=float|double", .compute = next_after_op),
-  PF_CPU("Xlog1py", "T=float|double|half", .compute = xlog1py_op),
+  PF_CPU("Xlog1py", "T=" PF_FLOATS, .compute = xlog1py_op),
   PF_CPU("Xlog1py", "T=complex64|complex128", .compute = xlog1py_complex),
   PF_CPU("Betainc", "T=float|double", .compute = betainc_op),
   PF_CPU("PopulationCount", "T=" PF_INTS, .compute = population_count),

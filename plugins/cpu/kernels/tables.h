@@ -1,11 +1,11 @@
 /* tables.h - the kernel tables of this plugin: one line per C file, beside its line in meson.build.
  * ONCE(x): x.c exports x_kernels.  ISA(x): x.c exports PF_ISA_NAME(x_kernels), compiled per instruction set. */
 #define PF_TABLES_A(ONCE, ISA) \
-  ISA(unary_float) ISA(binary_float) ISA(cast) ISA(reductions) ISA(fused_machines) \
+  ISA(unary_float) ISA(binary_float) ISA(cast) ISA(clip) ISA(reductions) ISA(fused_machines) \
   ONCE(elementwise_int) ONCE(elementwise_complex) \
   ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
   ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(strings) ONCE(linalg) ONCE(factor) ONCE(special) \
-  ONCE(sparse) ONCE(sparse_math) ONCE(sparse_serial) ONCE(sets) \
+  ONCE(sparse) ONCE(sparse_math) ONCE(sparse_serial) ONCE(sparse_cross) ONCE(sets) \
   ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(quantize) ONCE(einsum) ONCE(random_gamma) ONCE(random_binomial) ONCE(mutex) ONCE(diag_band) \
   ONCE(strings_text) ONCE(strings_hash) ONCE(strings_bytes) ONCE(strings_regex) \
   ONCE(strings_unicode) ONCE(strings_properties) ONCE(strings_format) ISA(image_resize) ISA(image_color) ISA(fft) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(scale_translate) ONCE(nms)
