@@ -6,6 +6,7 @@
  * do, never undefined behaviour.  Compiled once per instruction set.
  */
 #include "elementwise.h"
+#include "half.h"
 
 enum { CAST_BLOCK = 512, MAX_CHAIN = 3 };
 typedef struct {
@@ -63,19 +64,19 @@ typedef struct { float re, im; } c64;
 typedef struct { double re, im; } c128;
 static void half_f32(const void *x, void *y, int64_t n, double p) {
   (void)p;
-  pf_half_to_float(PF_FLOAT16, x, (float *)y, n);
+  half_read((const uint16_t *)x, (float *)y, n);
 }
 static void bf16_f32(const void *x, void *y, int64_t n, double p) {
   (void)p;
-  pf_half_to_float(PF_BFLOAT16, x, (float *)y, n);
+  bfloat16_read((const uint16_t *)x, (float *)y, n);
 }
 static void f32_half(const void *x, void *y, int64_t n, double p) {
   (void)p;
-  pf_float_to_half(PF_FLOAT16, (const float *)x, y, n);
+  half_write((const float *)x, (uint16_t *)y, n);
 }
 static void f32_bf16(const void *x, void *y, int64_t n, double p) {
   (void)p;
-  pf_float_to_half(PF_BFLOAT16, (const float *)x, y, n);
+  bfloat16_write((const float *)x, (uint16_t *)y, n);
 }
 UNARY(c64, f32, c64, float, x.re)
 UNARY(c128, f64, c128, double, x.re)

@@ -12,6 +12,7 @@
  * A rule (apply_rules.h) is the arithmetic; an `apply_op` says where one op keeps its arguments.
  */
 #include "common.h"
+#include "half.h"
 #include "isa.h"
 
 #define T float
@@ -58,19 +59,23 @@ typedef struct {                   /* one call: the locked slots and its hyper-p
   int64_t width;                   /* bytes of an element */
 } update;
 
-static void apply_halves(const update *u, char *const *slot, const char *grad, int64_t n) {
+PF_INLINE void apply_halves_of(const int32_t type, const update *u, char *const *slot,
+                               const char *grad, int64_t n) {
   float block[MAX_SLOTS][HALF_BLOCK], g[HALF_BLOCK], *s[MAX_SLOTS];
   for (int64_t at = 0; at < n; at += HALF_BLOCK) {
     int64_t m = PF_MIN(HALF_BLOCK, n - at);
-    pf_half_to_float(u->type, (const uint16_t *)grad + at, g, m);
+    halves_read(type, (const uint16_t *)grad + at, g, m);
     for (int k = 0; k < u->op->slots; k++) {
       s[k] = block[k];
-      pf_half_to_float(u->type, (const uint16_t *)slot[k] + at, s[k], m);
+      halves_read(type, (const uint16_t *)slot[k] + at, s[k], m);
     }
     u->op->f32(s, g, u->h, u->flag, m);
-    for (int k = 0; k < u->op->slots; k++)
-      pf_float_to_half(u->type, s[k], (uint16_t *)slot[k] + at, m);
+    for (int k = 0; k < u->op->slots; k++) halves_write(type, s[k], (uint16_t *)slot[k] + at, m);
   }
+}
+static void apply_halves(const update *u, char *const *slot, const char *grad, int64_t n) {
+  if (u->type == PF_BFLOAT16) apply_halves_of(PF_BFLOAT16, u, slot, grad, n);
+  else apply_halves_of(PF_FLOAT16, u, slot, grad, n);
 }
 
 /* The rule on n elements: variable elements from `at`, gradient elements from `gat`. */
