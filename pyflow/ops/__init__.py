@@ -19,7 +19,7 @@ MODULES = (
     "identity_ops", "array_ops", "broadcast_ops", "cast_ops", "unary_ops", "binary_ops",
     "logic_ops", "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
     "segment_ops", "partition_ops", "string_ops", "diag_ops", "matmul_ops",
-    "linalg_ops", "sparse_ops", "sparse_serial_ops", "set_ops",
+    "linalg_ops", "sparse_ops", "sparse_serial_ops", "sparse_cross_ops", "set_ops",
     "activation_ops",
     "softmax_ops", "conv_ops", "conv3d_ops", "conv_dilation_ops", "conv_functions", "pool_ops",
     "norm_ops", "random_ops", "nn_ops", "loss_ops",

@@ -62,7 +62,8 @@ LEADING_OUTPUTS = {"FusedBatchNorm": 1, "FusedBatchNormV2": 1, "FusedBatchNormV3
 # Float inputs to which TF sends no gradient.
 NO_FLOW = {("PadV2", 2), ("MatrixSolveLs", 2), ("Zeta", 0), ("Polygamma", 0), ("Betainc", 0),
            ("Betainc", 1), ("MatrixDiagV2", 4), ("MatrixDiagV3", 4), ("MatrixDiagPartV2", 2),
-           ("MatrixDiagPartV3", 2), ("ScaleAndTranslate", 2), ("ScaleAndTranslate", 3)} | {(f"FusedBatchNorm{v}", i)
+           ("MatrixDiagPartV3", 2), ("ScaleAndTranslate", 2),
+           ("ScaleAndTranslate", 3)} | {(f"FusedBatchNorm{v}", i)
                                                            for v in ("", "V2", "V3")
                                                            for i in (3, 4)}
 CHECKED = [c for c in cases() if _is_checked(c) and (c.op.name, c.number) not in KINKS]

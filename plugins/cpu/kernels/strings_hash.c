@@ -8,6 +8,7 @@
  * Threads: pure functions of a string.
  */
 #include "common.h"
+#include "hash.h"
 
 static uint64_t word64(const char *s) {
   const uint8_t *b = (const uint8_t *)s;
@@ -137,6 +138,9 @@ static uint64_t sip(const char *s, uint64_t n, const uint64_t key[2]) {
   sip_rounds(v, 4);
   return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
+
+uint64_t pf_fingerprint64(const char *s, uint64_t n) { return farm(s, n); }
+uint64_t pf_keyed_hash(const char *s, uint64_t n, const uint64_t key[2]) { return sip(s, n, key); }
 
 /* ---------------------------------------------------------------- the ops */
 enum { MURMUR, FARM, SIP };
