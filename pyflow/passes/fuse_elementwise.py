@@ -79,12 +79,14 @@ def fuse(graph):
 
 
 def _is_worth(group):
-    """False for one node, unless its result is stored past the caches; and for small tensors, known
-    to be small, that a few kernels of their own compute as fast."""
+    """False for one node, unless its result is stored past the caches and no input is repeated
+    inside (the op's own kernel repeats as it computes); and for small tensors, known to be small,
+    that a few kernels of their own compute as fast."""
     count = len(group.members)
     size = None if group.dims is None or None in group.dims else math.prod(group.dims)
     if count == 1:
-        return size is not None and size * group.root.types[0].size >= STREAMED
+        return (size is not None and size * group.root.types[0].size >= STREAMED
+                and all(_lies_along(_dims(*edge), group.dims) for edge in group.root.inputs))
     return size is None or size > SMALL or count >= MANY
 
 
@@ -176,6 +178,14 @@ def _is_large(edge):
     """True unless the tensor is known to be small."""
     dims = _dims(*edge)
     return dims is None or None in dims or math.prod(dims) > SMALL
+
+
+def _lies_along(dims, whole):
+    """True if a tensor of `dims` is known to be a scalar, or `whole`'s last axes."""
+    if dims is None or None in dims:
+        return False
+    own = dims[next((i for i, d in enumerate(dims) if d != 1), len(dims)):]
+    return own == whole[len(whole) - len(own):]
 
 
 def _dims(node, index):

@@ -6,11 +6,13 @@
  *   else                                neighbouring dimensions that broadcast alike are merged;
  *   the innermost
  *                                       one runs as a loop, the others as an odometer
+ * A large result in new memory is computed in blocks that the nearest cache holds, and stored past
+ * the caches.
  */
 #include "elementwise.h"
 #include "transpose.h"
 
-enum { HALF_BLOCK = 512 };
+enum { HALF_BLOCK = 512, STREAM_BLOCK = 1024 };
 
 /* ---------------------------------------------------------------- one input */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
@@ -114,32 +116,27 @@ static inline int32_t run_loop(const pf_binary_state *s, const char *a, const ch
   return pf_is_half(s->type) ? binary_half(s, a, b, z, n, mode) : s->loop(a, b, z, n, mode, s->p);
 }
 
-typedef struct {
+typedef struct binary_task {
   const pf_binary_state *s;
   const char *a, *b;
   char *z;
+  int32_t (*run)(const struct binary_task *, char *z, int64_t lo, int64_t hi);
   int32_t mode, nd;                  /* mode of the innermost dimension; nd outer dimensions */
   int32_t faults;                    /* atomic */
   int64_t inner;                     /* elements of the innermost dimension */
   int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS];
 } binary_task;
 
-static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  binary_task *t = (binary_task *)arg;
+/* elements [lo, hi) of the result into z; returns faults */
+static int32_t run_same(const binary_task *t, char *z, int64_t lo, int64_t hi) {
   const pf_binary_state *s = t->s;
-  (void)worker;
-  int32_t f = run_loop(s, t->mode == PF_SV ? t->a : t->a + lo * s->in_size,
-                       t->mode == PF_VS ? t->b : t->b + lo * s->in_size, t->z + lo * s->out_size,
-                       hi - lo, t->mode);
-  if (f) __atomic_fetch_or(&t->faults, f, __ATOMIC_RELAXED);
+  return run_loop(s, t->mode == PF_SV ? t->a : t->a + lo * s->in_size,
+                  t->mode == PF_VS ? t->b : t->b + lo * s->in_size, z, hi - lo, t->mode);
 }
-
-static void broadcast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  binary_task *t = (binary_task *)arg;
+static int32_t run_rows(const binary_task *t, char *z, int64_t lo, int64_t hi) {
   const pf_binary_state *s = t->s;
   int64_t at[PF_MAX_DIMS], row = lo / t->inner, col = lo % t->inner, oa = 0, ob = 0;
   int32_t faults = 0;
-  (void)worker;
   for (int32_t d = t->nd - 1; d >= 0; d--) {
     at[d] = row % t->shape[d], row /= t->shape[d];
     oa += at[d] * t->sa[d], ob += at[d] * t->sb[d];
@@ -147,16 +144,47 @@ static void broadcast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   while (lo < hi) {
     int64_t n = PF_MIN(t->inner - col, hi - lo);
     faults |= run_loop(s, t->a + (oa + (t->mode == PF_SV ? 0 : col)) * s->in_size,
-                       t->b + (ob + (t->mode == PF_VS ? 0 : col)) * s->in_size,
-                       t->z + lo * s->out_size, n, t->mode);
-    lo += n, col = 0;
+                       t->b + (ob + (t->mode == PF_VS ? 0 : col)) * s->in_size, z, n, t->mode);
+    lo += n, z += n * s->out_size, col = 0;
     for (int32_t d = t->nd - 1; d >= 0; d--) {
       oa += t->sa[d], ob += t->sb[d];
       if (++at[d] < t->shape[d]) break;
       oa -= t->sa[d] * at[d], ob -= t->sb[d] * at[d], at[d] = 0;
     }
   }
+  return faults;
+}
+static void binary_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  binary_task *t = (binary_task *)arg;
+  int32_t faults = t->run(t, t->z + lo * t->s->out_size, lo, hi);
+  (void)worker;
   if (faults) __atomic_fetch_or(&t->faults, faults, __ATOMIC_RELAXED);
+}
+/* Short blocks: stores past the caches, and loads, go on while the next block is computed. */
+static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  binary_task *t = (binary_task *)arg;
+  const pf_mover *move = pf_movers();
+  char room[STREAM_BLOCK] __attribute__((aligned(64)));
+  int64_t size = t->s->out_size;
+  int32_t faults = 0;
+  (void)worker;
+  for (int64_t n = 0; lo < hi; lo += n) {
+    char *z = t->z + lo * size;        /* all blocks but the first begin with a line of z */
+    int64_t past = (int64_t)((uintptr_t)z % 64);
+    n = PF_MIN(hi - lo, (STREAM_BLOCK - past) / size);
+    faults |= t->run(t, room + past, lo, lo + n);
+    move->copy(room + past, z, n * size);
+  }
+  move->fence();
+  if (faults) __atomic_fetch_or(&t->faults, faults, __ATOMIC_RELAXED);
+}
+static pf_status run_task(pf_ctx *c, binary_task *t, int64_t n) {
+  int fresh = t->z != t->a && t->z != t->b;
+  t->faults = 0;
+  PF_TRY(pf_parallel(c, n, PF_GRAIN,
+                     fresh && n * t->s->out_size >= PF_STREAM_BYTES ? streamed_range : binary_range,
+                     t));
+  return pf_fault_error(c, t->faults);
 }
 
 /* merges neighbouring dimensions that broadcast alike; the last one becomes `inner` and `mode` */
@@ -206,9 +234,8 @@ static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *s
     return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
   }
   binary_task t;
-  t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode, t.faults = 0;
-  PF_TRY(c->host->parallel_for(c, n, PF_GRAIN, flat_range, &t));
-  return pf_fault_error(c, t.faults);
+  t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode, t.run = run_same;
+  return run_task(c, &t, n);
 }
 
 __attribute__((noinline)) static pf_status run_broadcast(pf_ctx *c, const pf_binary_state *s,
@@ -227,10 +254,9 @@ __attribute__((noinline)) static pf_status run_broadcast(pf_ctx *c, const pf_bin
   PF_EXHAUSTED(z);
   if (n == 0) return PF_OK;
   plan_broadcast(&t, a, b, shape, nd);
-  t.s = s, t.faults = 0;
+  t.s = s, t.run = run_rows;
   t.a = PF_DATA(const char, a), t.b = PF_DATA(const char, b), t.z = PF_DATA(char, z);
-  PF_TRY(pf_parallel(c, n, PF_GRAIN, broadcast_range, &t));
-  return pf_fault_error(c, t.faults);
+  return run_task(c, &t, n);
 }
 
 static pf_status unequal_shapes(pf_ctx *c, const pf_binary_state *s) {

@@ -1,0 +1,21 @@
+"""Results of two operands that are stored past the caches, block by block: rows that fill no line."""
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+SHAPES = (((2999, 1003), (2999, 1)), ((1, 7003), (701, 1)), ((3, 900, 1001), (3, 1, 1001)),
+          ((450001, 8), (450001, 1)), ((2900001,), (2900001,)), ((2900001,), ()))
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("dtype", (np.int32, np.float32, np.float64))
+def test_large_binary(shapes, dtype):
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-9, 9, shape).astype(dtype) for shape in shapes)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b = (tf.placeholder(tf.as_dtype(dtype), shape) for shape in shapes)
+        found = session.run([a - b, b - a, tf.greater(a, b)], {a: x, b: y})
+    for got, wanted in zip(found, (x - y, y - x, x > y)):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
