@@ -1,0 +1,137 @@
+"""Pooling by every way its kernels have: rolling columns, buffered rows, strided and flat channels,
+windows side by side; NaN and infinities, results stored past the caches, gradients of each.
+
+The oracle is NumPy in float64, window by window.
+"""
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+# images, height, width, channels: vectors whole, broken and none; one element more or less
+SHAPES = ((2, 7, 9, 1), (1, 6, 5, 3), (2, 8, 8, 16), (1, 9, 11, 37), (1, 5, 6, 130), (1, 13, 40, 4))
+# window and stride: side by side, overlapping in threes, otherwise overlapping, with gaps
+WINDOWS = (((2, 2), (2, 2)), ((3, 3), (2, 2)), ((3, 3), (1, 1)), ((1, 1), (2, 2)), ((2, 3), (1, 2)),
+           ((4, 2), (2, 1)), ((2, 4), (3, 3)), ((5, 5), (1, 2)))
+BOUNDS = {"float32": 1e-6, "float64": 1e-14, "float16": 1e-3, "bfloat16": 1e-2}
+
+
+def spans(size, k, stride, padding):
+    """[first, last + 1) of every window along one dimension."""
+    if padding == "VALID":
+        count, before = (size - k) // stride + 1, 0
+    else:
+        count = -(-size // stride)
+        before = max((count - 1) * stride + k - size, 0) // 2
+    starts = [i * stride - before for i in range(count)]
+    return [(max(s, 0), min(s + k, size)) for s in starts]
+
+
+def windows(shape, k, stride, padding):
+    rows, columns = (spans(shape[1 + d], k[d], stride[d], padding) for d in range(2))
+    for i, (y0, y1) in enumerate(rows):
+        for j, (x0, x1) in enumerate(columns):
+            yield (slice(None), i, j), (slice(None), slice(y0, y1), slice(x0, x1))
+
+
+def pooled(x, kind, out_shape, places):
+    y = np.zeros(out_shape)
+    for at, window in places:
+        y[at] = getattr(x[window].astype(np.float64), "max" if kind == "max_pool" else "mean")((1, 2))
+    return y
+
+
+def gradient(x, dy, kind, places):
+    dx = np.zeros(x.shape)
+    for at, window in places:
+        part = x[window].astype(np.float64)
+        share = np.full(part.shape, 1 / (part.shape[1] * part.shape[2]))
+        if kind == "max_pool":
+            flat = part.reshape(len(part), -1, part.shape[-1])
+            first = np.arange(flat.shape[1])[:, None] == flat.argmax(1)[:, None]
+            share = first.reshape(part.shape)
+        dx[window] += share * dy[at].astype(np.float64)[:, None, None]
+    return dx
+
+
+def run(kind, x, dy, k, stride, padding, data_format, dtype):
+    order = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
+    back = np.argsort(order)
+    ones = np.array([1, *k, 1]), np.array([1, *stride, 1])
+    with tf.Graph().as_default(), tf.Session() as session:
+        feeds = [np.ascontiguousarray(v.transpose(order)) for v in (x, dy)]
+        inputs = [tf.placeholder(dtype, v.shape) for v in feeds]
+        ksize, strides = ([int(v[i]) for i in order] for v in ones)
+        y = getattr(tf.nn, kind)(inputs[0], ksize, strides, padding, data_format=data_format)
+        dx = tf.gradients(y, inputs[0], inputs[1])[0]
+        return [v.transpose(back) for v in session.run([y, dx], dict(zip(inputs, feeds)))]
+
+
+@pytest.mark.parametrize("data_format", ("NHWC", "NCHW"))
+@pytest.mark.parametrize("padding", ("SAME", "VALID"))
+@pytest.mark.parametrize("dtype", sorted(BOUNDS))
+def test_every_way(dtype, padding, data_format):
+    random = np.random.default_rng(7)
+    kind_of = tf.as_dtype(dtype).as_numpy_dtype
+    for shape in SHAPES[::2] if dtype == "bfloat16" else SHAPES:
+        x = (random.integers(-6, 6, shape) * 0.5).astype(kind_of)     # with ties
+        for k, stride in WINDOWS:
+            if padding == "VALID" and (k[0] > shape[1] or k[1] > shape[2]):
+                continue
+            places = list(windows(shape, k, stride, padding))
+            out_shape = (shape[0], places[-1][0][1] + 1, places[-1][0][2] + 1, shape[3])
+            dy = random.standard_normal(out_shape).astype(kind_of)
+            for kind in ("max_pool", "avg_pool"):
+                y, dx = run(kind, x, dy, k, stride, padding, data_format, dtype)
+                bound = 0 if kind == "max_pool" else 3 * BOUNDS[dtype]
+                label = f"{kind} {shape} {k} {stride}"
+                np.testing.assert_allclose(y.astype(np.float64), pooled(x, kind, out_shape, places),
+                                           bound, bound, err_msg=label)
+                np.testing.assert_allclose(dx.astype(np.float64), gradient(x, dy, kind, places),
+                                           9 * BOUNDS[dtype], 9 * BOUNDS[dtype], err_msg=label)
+
+
+@pytest.mark.parametrize("k, stride", WINDOWS)
+@pytest.mark.parametrize("channels", (1, 3, 40))
+@pytest.mark.parametrize("dtype", sorted(BOUNDS))
+def test_nan_stays_and_infinity_is_a_number(dtype, channels, k, stride):
+    random = np.random.default_rng(3)
+    x = random.standard_normal((1, 12, 13, channels)).astype(tf.as_dtype(dtype).as_numpy_dtype)
+    flat = x.reshape(-1)
+    for value in (np.nan, -np.nan, np.inf, -np.inf):
+        flat[random.choice(flat.size, flat.size // 40 + 2, replace=False)] = value
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = session.run(tf.nn.max_pool(tf.constant(x), [1, *k, 1], [1, *stride, 1], "SAME"))
+    places = list(windows(x.shape, k, stride, "SAME"))
+    np.testing.assert_array_equal(found.astype(np.float64), pooled(x, "max_pool", found.shape, places))
+
+
+@pytest.mark.parametrize("kind, k, stride", (("max_pool", 2, 2), ("max_pool", 3, 2),
+                                             ("avg_pool", 3, 1)))
+def test_results_stored_past_the_caches(kind, k, stride):
+    random = np.random.default_rng(5)
+    x = random.standard_normal((8, 192 if stride == 2 else 96, 97, 64)).astype(np.float32)
+    places = list(windows(x.shape, (k, k), (stride, stride), "SAME"))
+    out_shape = (8, places[-1][0][1] + 1, places[-1][0][2] + 1, 64)
+    dy = random.standard_normal(out_shape).astype(np.float32)
+    y, dx = run(kind, x, dy, (k, k), (stride, stride), "SAME", "NHWC", "float32")
+    np.testing.assert_allclose(y, pooled(x, kind, out_shape, places), 1e-5, 1e-6)
+    np.testing.assert_allclose(dx, gradient(x, dy, kind, places), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+@pytest.mark.parametrize("argmax", ("int32", "int64"))
+def test_argmax_and_its_gradient_add_up(dtype, argmax):
+    x = np.random.default_rng(1).standard_normal((2, 6, 7, 19)).astype(dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        value = tf.constant(x)
+        y, at = tf.nn.max_pool_with_argmax(value, [1, 3, 3, 1], [1, 1, 1, 1], "SAME",
+                                           Targmax=tf.as_dtype(argmax))
+        dx = tf.gradients(y, value)[0]
+        y, at, dx = session.run([y, at, dx])
+    rows = np.take_along_axis(x.reshape(2, -1), at.reshape(2, -1).astype(np.int64), 1)
+    np.testing.assert_array_equal(rows.reshape(y.shape), y)
+    want = np.zeros((2, x[0].size))
+    for image in range(2):
+        np.add.at(want[image], at[image].reshape(-1), 1)
+    np.testing.assert_array_equal(dx.reshape(2, -1), want)
