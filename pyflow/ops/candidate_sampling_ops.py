@@ -306,3 +306,6 @@ PUBLIC = {
     "nn.compute_accidental_hits": compute_accidental_hits,
     "nn.nce_loss": nce_loss, "nn.sampled_softmax_loss": sampled_softmax_loss,
 }
+PUBLIC.update({f"random.{f.__name__}": f for f in (
+    uniform_candidate_sampler, log_uniform_candidate_sampler, learned_unigram_candidate_sampler,
+    fixed_unigram_candidate_sampler, all_candidate_sampler)})
