@@ -1,70 +1,115 @@
 /* lrn.c - LRN and LRNGrad: local response normalisation over channels (Krizhevsky et al., 2012).
  *
- *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2 over |j - k| <=
- *     depth_radius
+ *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2 over |j - k| <= depth_radius
+ *     dx[k] = dy[k] * n[k] ^ -beta + x[k] * sum of g[j],    g = -2 alpha beta y dy / n
+ *
+ * Both sums are over the same window: side by side for narrow ones, in double along the channels
+ * for wide ones.  The power is exact roots for beta = 0.5, 0.75 and 1 (2 ulp), else
+ * exp(-beta log n): about 1 + |beta log n| ulp.
  *
  * Invariants: every output is one sum in a fixed order; halves are computed as float and rounded
  * once.
  * Threads: parallel_for over pixels; a pixel is handled by one thread.
  */
 #include "common.h"
+#include "half.h"
 #include "isa.h"
+#include "vmath.h"
 
+enum { NARROW = 8, ROWS = 6 };         /* radius; rows of floats a worker has */
 typedef struct { int32_t T; int32_t pad; int64_t radius; double bias, alpha, beta; } lrn_state;
-typedef struct { const lrn_state *s; const float *dy, *x, *y; float *out, *norms; int64_t c; } lrn;
+typedef struct {
+  const lrn_state *s;
+  const char *dy, *x, *y;              /* of type T */
+  char *out;
+  float *room;                         /* [workers][ROWS][c + 2 NARROW] */
+  int64_t c;
+} lrn;
 
-/* n[k] of one pixel: the sum slides, afresh every 64 channels so that rounding does not pile up */
-static void norms_of(const lrn *p, const float *x, float *n) {
-  int64_t r = p->s->radius, c = p->c;
+/* out[k] = sum of v[j] over |j - k| <= r; v has NARROW zeros on either side */
+static void window_sums(const float *v, float *out, int64_t r, int64_t c) {
+  if (r <= NARROW) {
+    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = v[k - r];
+    for (int64_t d = 1 - r; d <= r; d++)
+      PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] += v[k + d];
+    return;
+  }
   double sum = 0;
-  for (int64_t k = 0; k < c; k++) {
+  for (int64_t k = 0; k < c; k++) {    /* it slides, afresh every 64 channels: errors do not grow */
     if (k % 64 == 0) {
       sum = 0;
-      for (int64_t j = PF_MAX(k - r, 0); j < PF_MIN(k + r + 1, c); j++) sum += (double)x[j] * x[j];
+      for (int64_t j = PF_MAX(k - r, 0); j < PF_MIN(k + r + 1, c); j++) sum += v[j];
     } else {
-      if (k + r < c) sum += (double)x[k + r] * x[k + r];
-      if (k - r - 1 >= 0) sum -= (double)x[k - r - 1] * x[k - r - 1];
+      if (k + r < c) sum += v[k + r];
+      if (k - r - 1 >= 0) sum -= v[k - r - 1];
     }
-    n[k] = (float)(p->s->bias + p->s->alpha * sum);
+    out[k] = (float)sum;
   }
+}
+static void powers(const float *n, float *out, float beta, int64_t c) { /* n ^ -beta */
+  if (beta == 0.75f)
+    PF_IVDEP for (int64_t k = 0; k < c; k++) {
+      float root = sqrtf(n[k]);
+      out[k] = 1.0f / (root * sqrtf(root));
+    }
+  else if (beta == 0.5f)
+    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = 1.0f / sqrtf(n[k]);
+  else if (beta == 1.0f)
+    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = 1.0f / n[k];
+  else
+    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = pf_exp_f32(-beta * pf_log_f32(n[k]));
+}
+
+typedef struct { float *x, *dy, *y, *v, *norm, *power; } lines;
+static lines lines_of(const lrn *p, int32_t worker) {
+  int64_t step = p->c + 2 * NARROW;
+  float *at = p->room + worker * ROWS * step + NARROW;
+  lines l = {at, at + step, at + 2 * step, at + 3 * step, at + 4 * step, at + 5 * step};
+  memset(l.v - NARROW, 0, (size_t)step * sizeof(float));
+  return l;
+}
+static int64_t size_of(const lrn *p) { return pf_is_half(p->s->T) ? 2 : 4; }
+static const float *line(const lrn *p, const char *from, int64_t i, float *room) {
+  const char *at = from + i * p->c * size_of(p);
+  if (size_of(p) == 4) return (const float *)at;
+  halves_read(p->s->T, at, room, p->c);
+  return room;
+}
+static void norms_and_powers(const lrn *p, const float *x, const lines *l) {
+  const float bias = (float)p->s->bias, alpha = (float)p->s->alpha;
+  for (int64_t k = 0; k < p->c; k++) l->v[k] = x[k] * x[k];
+  window_sums(l->v, l->norm, p->s->radius, p->c);
+  for (int64_t k = 0; k < p->c; k++) l->norm[k] = bias + alpha * l->norm[k];
+  powers(l->norm, l->power, (float)p->s->beta, p->c);
 }
 
 static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const lrn *p = arg;
-  float *n = p->norms + worker * p->c;
-  float beta = (float)p->s->beta;
+  lines l = lines_of(p, worker);
   for (int64_t i = lo; i < hi; i++) {
-    const float *x = p->x + i * p->c;
-    norms_of(p, x, n);
-    for (int64_t k = 0; k < p->c; k++) p->out[i * p->c + k] = x[k] * powf(n[k], -beta);
+    const float *x = line(p, p->x, i, l.x);
+    char *to = p->out + i * p->c * size_of(p);
+    float *out = size_of(p) == 4 ? (float *)to : l.norm;
+    norms_and_powers(p, x, &l);
+    PF_IVDEP for (int64_t k = 0; k < p->c; k++) out[k] = x[k] * l.power[k];
+    if (size_of(p) == 2) halves_write(p->s->T, out, to, p->c);
   }
 }
-
 static void backward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const lrn *p = arg;
-  float *n = p->norms + worker * p->c;
-  const float ab = (float)(-2 * p->s->alpha * p->s->beta), beta = (float)p->s->beta;
+  const float ab = (float)(-2 * p->s->alpha * p->s->beta);
+  lines l = lines_of(p, worker);
   for (int64_t i = lo; i < hi; i++) {
-    const float *x = p->x + i * p->c, *y = p->y + i * p->c, *dy = p->dy + i * p->c;
-    float *out = p->out + i * p->c;
-    norms_of(p, x, n);
-    for (int64_t k = 0; k < p->c; k++) out[k] = dy[k] * powf(n[k], -beta);
-    for (int64_t j = 0; j < p->c; j++) {
-      float g = ab * y[j] / n[j] * dy[j];
-      int64_t end = PF_MIN(j + p->s->radius + 1, p->c);
-      for (int64_t k = PF_MAX(j - p->s->radius, 0); k < end; k++) out[k] += g * x[k];
-    }
+    const float *x = line(p, p->x, i, l.x), *y = line(p, p->y, i, l.y),
+                *dy = line(p, p->dy, i, l.dy);
+    char *to = p->out + i * p->c * size_of(p);
+    float *out = size_of(p) == 4 ? (float *)to : l.v;
+    norms_and_powers(p, x, &l);
+    PF_IVDEP for (int64_t k = 0; k < p->c; k++) l.v[k] = ab * y[k] / l.norm[k] * dy[k];
+    window_sums(l.v, l.norm, p->s->radius, p->c);
+    PF_IVDEP for (int64_t k = 0; k < p->c; k++) out[k] = dy[k] * l.power[k] + x[k] * l.norm[k];
+    if (size_of(p) == 2) halves_write(p->s->T, out, to, p->c);
   }
-}
-
-static pf_status operand(pf_ctx *c, int32_t type, const DLTensor *t, const float **out) {
-  *out = PF_DATA(const float, t);
-  if (!pf_is_half(type)) return PF_OK;
-  float *y = c->host->scratch(c, (uint64_t)pf_numel(t) * 4 + 4, 64);
-  if (!y) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-  pf_half_to_float(type, PF_DATA(const void, t), y, pf_numel(t));
-  *out = y;
-  return PF_OK;
 }
 
 static pf_status run(pf_ctx *c, const lrn_state *s, const DLTensor *x, pf_range fn, lrn *p) {
@@ -74,12 +119,11 @@ static pf_status run(pf_ctx *c, const lrn_state *s, const DLTensor *x, pf_range 
   if (n == 0) return PF_OK;
   p->s = s;
   p->c = x->shape[3];
-  p->norms = c->host->scratch(c, (uint64_t)(p->c * c->host->workers(c)) * 4, 64);
-  p->out = pf_is_half(s->T) ? c->host->scratch(c, (uint64_t)n * 4, 64) : PF_DATA(float, out);
-  if (!p->norms || !p->out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for normalisation");
-  PF_TRY(pf_parallel(c, n / p->c, pf_grain(p->c * 16), fn, p));
-  if (pf_is_half(s->T)) pf_float_to_half(s->T, p->out, PF_DATA(void, out), n);
-  return PF_OK;
+  p->out = PF_DATA(char, out);
+  uint64_t floats = (uint64_t)ROWS * (uint64_t)(p->c + 2 * NARROW);
+  p->room = c->host->scratch(c, floats * (uint64_t)c->host->workers(c) * 4, 64);
+  if (!p->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for normalisation");
+  return pf_parallel(c, n / p->c, pf_grain(p->c * 16), fn, p);
 }
 
 static pf_status check(pf_ctx *c, const lrn_state *s, const DLTensor *x, const char *name) {
@@ -92,7 +136,7 @@ static pf_status check(pf_ctx *c, const lrn_state *s, const DLTensor *x, const c
 static pf_status lrn_forward(pf_ctx *c, const void *state) {
   lrn p = {0};
   PF_TRY(check(c, state, c->in[0], "in"));
-  PF_TRY(operand(c, ((const lrn_state *)state)->T, c->in[0], &p.x));
+  p.x = PF_DATA(const char, c->in[0]);
   return run(c, state, c->in[0], forward, &p);
 }
 static pf_status lrn_grad(pf_ctx *c, const void *state) {
@@ -102,9 +146,8 @@ static pf_status lrn_grad(pf_ctx *c, const void *state) {
   if (!pf_same_shape(c->in[0], c->in[1]) || !pf_same_shape(c->in[1], c->in[2]))
     return PF_INVALID(c, "input_grads, input_image and output_image must have one shape: %s %s %s",
                       PF_SHAPE(c->in[0]).s, PF_SHAPE(c->in[1]).s, PF_SHAPE(c->in[2]).s);
-  PF_TRY(operand(c, s->T, c->in[0], &p.dy));
-  PF_TRY(operand(c, s->T, c->in[1], &p.x));
-  PF_TRY(operand(c, s->T, c->in[2], &p.y));
+  p.dy = PF_DATA(const char, c->in[0]), p.x = PF_DATA(const char, c->in[1]);
+  p.y = PF_DATA(const char, c->in[2]);
   return run(c, s, c->in[1], backward, &p);
 }
 
