@@ -3,115 +3,22 @@
 Invariants
   1. Volumes are [batch, depth, height, width, channels] (NDHWC) or [batch, channels, depth, height,
      width] (NCDHW); filters [depth, height, width, in, out].
-  2. Padding as in conv_ops, in three dimensions; SAME and VALID.
-  3. A convolution and its two backprop ops are each other's gradients.
+  2. Geometry, padding (SAME and VALID) and gradients are those of windows.py.
 
 Example:  `tf.nn.conv3d(volumes, kernel, strides=[1, 1, 1, 1, 1], padding="SAME")`.
 """
-import itertools
-
-import numpy as np
-
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
-from pyflow.framework.op import S, lit, op
-from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import dims_of, shape_vector, static_shape, text
-from pyflow.ops.conv_ops import margins
+from pyflow.framework.op import op
+from pyflow.ops.windows import (Convolution, backprop_shape, convolution_samples, convolved,
+                                convolved_shape, convolved_to_filter, convolved_to_input)
 
 GEOMETRY = ('T: type, strides: list(int) >= 5, padding: {"SAME", "VALID"}, '
             'data_format: {"NDHWC", "NCDHW"} = "NDHWC", dilations: list(int) = [1, 1, 1, 1, 1]')
-NAMES = ("strides", "padding", "data_format", "dilations")
 
 
-# ---------------------------------------------------------------------------------------- geometry
-def _axes(data_format):
-    """Indices of depth, height, width, and of the channels, in a volume's shape."""
-    return ((2, 3, 4), 1) if text(data_format) == "NCDHW" else ((1, 2, 3), 4)
-
-
-def _check_entries(op, name):
-    values, channel = op.attr(name), _axes(op.attr("data_format"))[1]
-    if len(values) != 5:
-        raise ValueError(f"{op.type}: {name} must have 5 entries, one per dimension, got {values}")
-    if values[0] != 1 or values[channel] != 1:
-        raise ValueError(f"{op.type}: {name} over the batch and channel dimensions must be 1, got "
-                         f"{values}")
-    if any(v < 1 for v in values):
-        raise ValueError(f"{op.type}: {name} must be positive, got {values}")
-    return values
-
-
-def _rank5(op, shape, what):
-    if shape.ndims not in (None, 5):
-        raise ValueError(f"{op.type}: {what} must have rank 5, got shape {shape}")
-    return dims_of(shape) or [None] * 5
-
-
-def _conv3d_shape(op):
-    volume = _rank5(op, op.inputs[0].shape, "input")
-    kernel = _rank5(op, op.inputs[1].shape, "filter")
-    axes, c = _axes(op.attr("data_format"))
-    strides, dilations = _check_entries(op, "strides"), _check_entries(op, "dilations")
-    if None not in (volume[c], kernel[3]) and (not kernel[3] or volume[c] % kernel[3]):
-        raise ValueError(f"{op.type}: the input has {volume[c]} channels (shape "
-                         f"{op.inputs[0].shape}), the filter {op.inputs[1].shape} expects "
-                         f"{kernel[3]}")
-    result = [volume[0]] + [None] * 4
-    for axis, k in zip(axes, kernel):
-        if k is not None:
-            result[axis] = margins(volume[axis], k, strides[axis], dilations[axis],
-                                   text(op.attr("padding")))[0]
-    result[c] = kernel[4]
-    return TensorShape(result)
-
-
-def _sizes_shape(op, which):
-    shape = static_shape(op.inputs[which])
-    if shape.ndims not in (None, 5):
-        raise ValueError(f"{op.type}: {'filter_sizes' if which else 'input_sizes'} must have 5 "
-                         "entries")
-    _check_entries(op, "strides")
-    _check_entries(op, "dilations")
-    return shape if shape.ndims else TensorShape([None] * 5)
-
-
-def _settings(op):
-    return {name: op.attr(name) for name in NAMES}
-
-
-# ------------------------------------------------------------------------------------------ oracles
-class _Windows:
-    """The windows of one volume size, for the NumPy oracles; all in NDHWC."""
-
-    def __init__(self, size, kernel, strides, padding, data_format, dilations):
-        axes = _axes(data_format)[0]
-        self.size, self.kernel = size, kernel
-        self.stride, self.step = [strides[a] for a in axes], [dilations[a] for a in axes]
-        found = [margins(n, k, s, d, text(padding))
-                 for n, k, s, d in zip(size, kernel, self.stride, self.step)]
-        self.out, self.pad = [f[0] for f in found], [(f[1], f[2]) for f in found]
-
-    def padded(self, x):
-        return np.pad(x, [(0, 0), *self.pad, (0, 0)])
-
-    def taps(self):
-        """(position in the filter, index into the padded volume)."""
-        for at in itertools.product(*map(range, self.kernel)):
-            yield at, (slice(None), *(
-                slice(k * d, k * d + (n - 1) * s + 1, s) if n else slice(0, 0)
-                for k, d, n, s in zip(at, self.step, self.out, self.stride)))
-
-    def cropped(self, x):
-        return x[(slice(None), *(slice(p[0], p[0] + n) for p, n in zip(self.pad, self.size)))]
-
-
-def _last(x, data_format):
-    return np.moveaxis(x, 1, -1) if text(data_format) == "NCDHW" else x
-
-
-def _restored(x, data_format):
-    return np.moveaxis(x, -1, 1) if text(data_format) == "NCDHW" else x
+VOLUMES = Convolution(("strides", "padding", "data_format", "dilations"),
+                      lambda: (Conv3D, Conv3DBackpropInputV2, Conv3DBackpropFilterV2))
 
 
 # ------------------------------------------------------------------------------------------ samples
@@ -129,41 +36,20 @@ PLANES = ((1, 2, 3, 4, 3), (2, 2, 2, 2, 3), dict(strides=[1] * 5, padding="SAME"
 
 
 def _samples(part):
-    made = []
-    for volume, kernel, attrs in (*GEOMETRIES, PLANES):
-        axes, c = _axes(attrs.get("data_format", "NDHWC"))
-        rates = attrs.get("dilations", [1] * 5)
-        result = list(volume)
-        result[c] = kernel[4]
-        for axis, k in zip(axes, kernel):
-            result[axis] = margins(volume[axis], k, attrs["strides"][axis], rates[axis],
-                                   attrs["padding"])[0]
-        inputs = {"y": (volume, kernel), "x": (lit(list(volume)), kernel, tuple(result)),
-                  "w": (volume, lit(list(kernel)), tuple(result))}[part]
-        made.append(S(*inputs, types=(dtypes.float32, dtypes.float64, dtypes.bfloat16), **attrs))
-    return made
+    types = dtypes.float32, dtypes.float64, dtypes.bfloat16
+    return convolution_samples(part, (*GEOMETRIES, PLANES), types)
 
 
 # ---------------------------------------------------------------------------------------------- ops
 @op("Conv3D", inputs="input: T, filter: T", outputs="output: T", attrs=GEOMETRY, T=FLOATS)
 class Conv3D:
     """Convolution of volumes with a bank of filters. TF: Conv3D."""
-    def shape(op): return _conv3d_shape(op)
-
-    def gradient(op, dy):
-        x, w = op.inputs
-        attrs = _settings(op)
-        return [Conv3DBackpropInputV2(shape_vector(x), w, dy, **attrs),
-                Conv3DBackpropFilterV2(x, shape_vector(w), dy, **attrs)]
+    def shape(op): return convolved_shape(op)
+    gradient = VOLUMES.gradient
 
     def reference(input, filter, strides, padding, data_format, dilations):
-        x = _last(input, data_format)
-        windows = _Windows(x.shape[1:4], filter.shape[:3], strides, padding, data_format, dilations)
-        padded = windows.padded(x)
-        y = np.zeros((len(x), *windows.out, filter.shape[4]), x.dtype)
-        for at, pixels in windows.taps():
-            y += padded[pixels] @ filter[at]
-        return _restored(y, data_format)
+        return convolved(input, filter, data_format, strides=strides, padding=padding,
+                         dilations=dilations)
     samples = _samples("y")
 
 
@@ -172,24 +58,12 @@ class Conv3D:
 class Conv3DBackpropInputV2:
     """Gradient of Conv3D with respect to its input; a transposed convolution.
     TF: Conv3DBackpropInputV2."""
-    def shape(op): return _sizes_shape(op, 0)
-
-    def gradient(op, dz):
-        w, dy = op.inputs[1], op.inputs[2]
-        attrs = _settings(op)
-        return [None, Conv3DBackpropFilterV2(dz, shape_vector(w), dy, **attrs),
-                Conv3D(dz, w, **attrs)]
+    def shape(op): return backprop_shape(op, 0)
+    gradient = VOLUMES.gradient_of_input
 
     def reference(input_sizes, filter, out_backprop, strides, padding, data_format, dilations):
-        sizes = [int(s) for s in input_sizes]
-        axes, c = _axes(data_format)
-        size = [sizes[a] for a in axes]
-        windows = _Windows(size, filter.shape[:3], strides, padding, data_format, dilations)
-        dy = _last(out_backprop, data_format)
-        dx = windows.padded(np.zeros((sizes[0], *size, sizes[c]), dy.dtype))
-        for at, pixels in windows.taps():
-            dx[pixels] += dy @ filter[at].T
-        return _restored(windows.cropped(dx), data_format)
+        return convolved_to_input(input_sizes, filter, out_backprop, data_format, strides=strides,
+                                  padding=padding, dilations=dilations)
     samples = _samples("x")
 
 
@@ -197,23 +71,12 @@ class Conv3DBackpropInputV2:
     outputs="output: T", attrs=GEOMETRY, T=FLOATS)
 class Conv3DBackpropFilterV2:
     """Gradient of Conv3D with respect to its filter. TF: Conv3DBackpropFilterV2."""
-    def shape(op): return _sizes_shape(op, 1)
-
-    def gradient(op, dz):
-        x, dy = op.inputs[0], op.inputs[2]
-        attrs = _settings(op)
-        return [Conv3DBackpropInputV2(shape_vector(x), dz, dy, **attrs), None,
-                Conv3D(x, dz, **attrs)]
+    def shape(op): return backprop_shape(op, 1)
+    gradient = VOLUMES.gradient_of_filter
 
     def reference(input, filter_sizes, out_backprop, strides, padding, data_format, dilations):
-        sizes = [int(s) for s in filter_sizes]
-        x, dy = _last(input, data_format), _last(out_backprop, data_format)
-        windows = _Windows(x.shape[1:4], sizes[:3], strides, padding, data_format, dilations)
-        padded = windows.padded(x)
-        dw = np.zeros(sizes, dy.dtype)
-        for at, pixels in windows.taps():
-            dw[at] = np.einsum("bzijc,bzijo->co", padded[pixels], dy)
-        return dw
+        return convolved_to_filter(input, filter_sizes, out_backprop, data_format, strides=strides,
+                                   padding=padding, dilations=dilations)
     samples = _samples("w")
 
 

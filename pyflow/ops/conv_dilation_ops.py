@@ -14,7 +14,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, text
-from pyflow.ops.conv_ops import margins
+from pyflow.ops.windows import margins
 
 REAL = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8,
         dtypes.int64, dtypes.bfloat16, dtypes.uint16, dtypes.float16, dtypes.uint32, dtypes.uint64)

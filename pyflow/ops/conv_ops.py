@@ -3,9 +3,7 @@
 Invariants
   1. Images are [batch, height, width, channels] (NHWC) or [batch, channels, height, width] (NCHW);
      filters [height, width, in, out], depthwise [height, width, in, multiplier].
-  2. SAME pads so that out = ceil(in / stride), the odd pixel after; VALID pads nothing; EXPLICIT as
-     given.
-  3. A convolution and its two backprop ops are each other's gradients.
+  2. Geometry, padding and gradients are those of windows.py.
 
 Cross-correlation as in TF: y[b, i, j, o] = sum x[b, s i + d u, s j + d v, c] w[u, v, c, o].
 Example:  `tf.nn.conv2d(images, kernel, strides=[1, 1, 1, 1], padding="SAME")`.
@@ -14,9 +12,9 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
-from pyflow.framework.op import S, lit, op
-from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import dims_of, shape_vector, static_shape, text
+from pyflow.framework.op import S, op
+from pyflow.ops.windows import (Convolution, backprop_shape, convolution_samples, convolved,
+                                convolved_shape, convolved_to_filter, convolved_to_input)
 
 PADDING = 'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
 LAYOUT = 'data_format: {"NHWC", "NCHW"} = "NHWC", dilations: list(int) = [1, 1, 1, 1]'
@@ -25,169 +23,15 @@ DEPTHWISE = "T: type, strides: list(int), " + PADDING + LAYOUT
 CONVOLVED = FLOATS + (dtypes.int32,)
 
 
-# ---------------------------------------------------------------------------------------- geometry
-def spatial(data_format):
-    """Indices of height, width and channels in an image shape."""
-    return (2, 3, 1) if text(data_format) == "NCHW" else (1, 2, 3)
-
-
-def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
-    """(out, before, after) of one dimension; of an unknown `size`, None what depends on it."""
-    reach = (window - 1) * dilation + 1
-    if padding == "SAME":
-        if size is None:
-            return None, None, None
-        out = -(-size // stride)
-        total = max((out - 1) * stride + reach - size, 0)
-        return out, total // 2, total - total // 2
-    before, after = explicit if padding == "EXPLICIT" else (0, 0)
-    if size is None:
-        return None, before, after
-    if size + before + after < reach:
-        raise ValueError(f"a window of {reach} does not fit into {size} with padding {padding}: "
-                         "negative output size")
-    return (size + before + after - reach) // stride + 1, before, after
-
-
-def _check_four(op, values, what):
-    if len(values) != 4:
-        raise ValueError(f"{op.type}: {what} must have 4 entries, one per dimension, got {values}")
-    n, c = 0, spatial(op.attr("data_format"))[2]
-    if values[n] != 1 or values[c] != 1:
-        raise ValueError(f"{op.type}: {what} over the batch and channel dimensions must be 1, got "
-                         f"{values}")
-    if any(v < 1 for v in values):
-        raise ValueError(f"{op.type}: {what} must be positive, got {values}")
-
-
-def _image(op, shape, what):
-    if shape.ndims not in (None, 4):
-        raise ValueError(f"{op.type}: {what} must have rank 4, got shape {shape}")
-    return dims_of(shape) or [None] * 4
-
-
-def _explicit(attr):
-    pairs = list(attr("explicit_paddings"))
-    return [tuple(pairs[2 * i:2 * i + 2]) for i in range(4)] if len(pairs) == 8 else [(0, 0)] * 4
-
-
-def _out_sizes(op, image, window):
-    """Static output height and width of a window op."""
-    strides, dilations = op.attr("strides"), op.attr("dilations")
-    _check_four(op, strides, "strides")
-    _check_four(op, dilations, "dilations")
-    padding = text(op.attr("padding"))
-    pairs = _explicit(op.attr) if padding == "EXPLICIT" else [(0, 0)] * 4
-    if padding == "EXPLICIT" and len(op.attr("explicit_paddings")) != 8:
-        raise ValueError(f"{op.type}: padding EXPLICIT needs 8 explicit_paddings")
-    sizes = []
-    for axis, k in zip(spatial(op.attr("data_format"))[:2], window):
-        sizes.append(None if k is None else
-                     margins(image[axis], k, strides[axis], dilations[axis], padding,
-                             pairs[axis])[0])
-    return sizes
-
-
-def _conv_shape(op, depthwise=False):
-    image = _image(op, op.inputs[0].shape, "input")
-    kernel = _image(op, op.inputs[1].shape, "filter")
-    h, w, c = spatial(op.attr("data_format"))
-    if None not in (image[c], kernel[2]):
-        wrong = image[c] != kernel[2] if depthwise else not kernel[2] or image[c] % kernel[2]
-        if wrong:
-            raise ValueError(f"{op.type}: the input has {image[c]} channels (shape "
-                             f"{op.inputs[0].shape}), the "
-                             f"filter {op.inputs[1].shape} expects {kernel[2]}")
-    result = [image[0], None, None, None]
-    result[h], result[w] = _out_sizes(op, image, kernel[:2])
-    result[c] = kernel[3]
-    if depthwise:
-        result[c] = None if None in kernel[2:] else kernel[2] * kernel[3]
-    return TensorShape(result)
-
-
-def _settings(op, names):
-    return {name: op.attr(name) for name in names}
-
-
 CONV_NAMES = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format",
               "dilations")
 DEPTH_NAMES = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
+PLAIN = Convolution(CONV_NAMES, lambda: (Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter))
+DEPTH = Convolution(DEPTH_NAMES, lambda: (
+    DepthwiseConv2dNative, DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter))
 
 
 # ------------------------------------------------------------------------------------------ oracles
-class _Windows:
-    """The windows of one image size, for the NumPy oracles; all in NHWC."""
-
-    def __init__(self, size, kernel, strides, padding, explicit_paddings, data_format, dilations):
-        axes = spatial(data_format)[:2]
-        attrs = {"explicit_paddings": explicit_paddings}
-        pairs = _explicit(attrs.__getitem__)
-        self.size, self.kernel = size, kernel
-        self.stride = [strides[a] for a in axes]
-        self.step = [dilations[a] for a in axes]
-        found = [margins(n, k, s, d, text(padding), pairs[a])
-                 for n, k, s, d, a in zip(size, kernel, self.stride, self.step, axes)]
-        self.out = [f[0] for f in found]
-        self.pad = [(f[1], f[2]) for f in found]
-
-    def padded(self, x):
-        return np.pad(x, [(0, 0), *self.pad, (0, 0)])
-
-    def taps(self):
-        """(u, v, index into the padded image) of every filter position."""
-        for u in range(self.kernel[0]):
-            for v in range(self.kernel[1]):
-                rows, columns = (slice(k * d, k * d + (n - 1) * s + 1, s) if n else slice(0, 0)
-                                 for k, d, n, s in zip((u, v), self.step, self.out, self.stride))
-                yield u, v, (slice(None), rows, columns)
-
-    def cropped(self, x):
-        (top, _), (left, _) = self.pad
-        return x[:, top:top + self.size[0], left:left + self.size[1]]
-
-
-def nchw_to_nhwc(x, data_format):
-    return np.transpose(x, (0, 2, 3, 1)) if text(data_format) == "NCHW" else x
-
-
-def restore_layout(x, data_format):
-    return np.transpose(x, (0, 3, 1, 2)) if text(data_format) == "NCHW" else x
-
-
-def _forward(x, w, multiply, channels, data_format, **geometry):
-    x = nchw_to_nhwc(x, data_format)
-    windows = _Windows(x.shape[1:3], w.shape[:2], data_format=data_format, **geometry)
-    padded = windows.padded(x)
-    y = np.zeros((len(x), *windows.out, channels), x.dtype)
-    for u, v, at in windows.taps():
-        y += multiply(padded[at], w[u, v])
-    return restore_layout(y, data_format)
-
-
-def _to_input(sizes, w, dy, multiply, data_format, **geometry):
-    n, *rest = [int(s) for s in sizes]
-    h, wide, c = spatial(data_format)
-    size = (int(sizes[h]), int(sizes[wide]))
-    windows = _Windows(size, w.shape[:2], data_format=data_format, **geometry)
-    dy = nchw_to_nhwc(dy, data_format)
-    dx = windows.padded(np.zeros((n, *size, int(sizes[c])), dy.dtype))
-    for u, v, at in windows.taps():
-        dx[at] += multiply(dy, w[u, v])
-    return restore_layout(windows.cropped(dx), data_format)
-
-
-def _to_filter(x, sizes, dy, multiply, data_format, **geometry):
-    x, dy = nchw_to_nhwc(x, data_format), nchw_to_nhwc(dy, data_format)
-    windows = _Windows(x.shape[1:3], [int(s) for s in sizes[:2]], data_format=data_format,
-                       **geometry)
-    padded = windows.padded(x)
-    dw = np.zeros([int(s) for s in sizes], dy.dtype)
-    for u, v, at in windows.taps():
-        dw[u, v] = multiply(padded[at], dy)
-    return dw
-
-
 def _depth_forward(x, w):
     return (x[..., None] * w).reshape(x.shape[:3] + (w.size,))
 
@@ -217,156 +61,104 @@ PLANES = ((2, 3, 5, 4), (3, 3, 3, 2), dict(strides=[1, 1, 1, 1], padding="SAME",
                                            data_format="NCHW"))
 
 
-def _conv_samples(part, depthwise=False):
-    made = []
-    for image, kernel, attrs in GEOMETRIES:
-        if depthwise and attrs["strides"][1] != attrs["strides"][2]:
-            continue
-        pairs = _explicit({"explicit_paddings": [], **attrs}.__getitem__)
-        dilations = attrs.get("dilations", [1] * 4)
-        out = [margins(image[a], kernel[a - 1], attrs["strides"][a], dilations[a],
-                       attrs["padding"], pairs[a])[0]
-               for a in (1, 2)]
-        channels = kernel[2] * kernel[3] if depthwise else kernel[3]
-        result = (image[0], *out, channels)
-        inputs = {"y": (image, kernel), "x": (lit(list(image)), kernel, result),
-                  "w": (image, lit(list(kernel)), result)}[part]
-        made.append(S(*inputs, types=(dtypes.float32, dtypes.float64, dtypes.float16), **attrs))
-    return made
+TYPES = (dtypes.float32, dtypes.float64, dtypes.float16)
+
+
+def _samples(part):
+    return convolution_samples(part, GEOMETRIES, TYPES)
+
+
+def _depth_samples(part):
+    same = [g for g in GEOMETRIES if g[2]["strides"][1] == g[2]["strides"][2]]
+    return convolution_samples(part, same, TYPES, depthwise=True)
 
 
 # ---------------------------------------------------------------------------------------------- ops
 @op("Conv2D", inputs="input: T, filter: T", outputs="output: T", attrs=CONV, T=CONVOLVED)
 class Conv2D:
     """Convolution of images with a bank of filters. TF: Conv2D."""
-    def shape(op): return _conv_shape(op)
-
-    def gradient(op, dy):
-        x, w = op.inputs
-        attrs = _settings(op, CONV_NAMES)
-        return [Conv2DBackpropInput(shape_vector(x), w, dy, **attrs),
-                Conv2DBackpropFilter(x, shape_vector(w), dy, **attrs)]
+    def shape(op): return convolved_shape(op)
+    gradient = PLAIN.gradient
 
     def reference(input, filter, strides, padding, explicit_paddings, data_format, dilations):
-        return _forward(input, filter, np.matmul, filter.shape[3], data_format, strides=strides,
-                        padding=padding, explicit_paddings=explicit_paddings, dilations=dilations)
-    samples = _conv_samples("y") + [S(*PLANES[:2], types=FLOATS[2:], **PLANES[2])]
+        return convolved(input, filter, data_format, strides=strides, padding=padding,
+                         explicit_paddings=explicit_paddings, dilations=dilations)
+    samples = _samples("y") + [S(*PLANES[:2], types=FLOATS[2:], **PLANES[2])]
 
 
 @op("Conv2DBackpropInput", inputs="input_sizes: int32, filter: T, out_backprop: T",
-    outputs="output: T",
-    attrs=CONV, T=CONVOLVED)
+    outputs="output: T", attrs=CONV, T=CONVOLVED)
 class Conv2DBackpropInput:
     """Gradient of Conv2D with respect to its input; a transposed convolution.
     TF: Conv2DBackpropInput."""
-    def shape(op): return _sizes_shape(op, 0)
-
-    def gradient(op, dz):
-        w, dy = op.inputs[1], op.inputs[2]
-        attrs = _settings(op, CONV_NAMES)
-        return [None, Conv2DBackpropFilter(dz, shape_vector(w), dy, **attrs),
-                Conv2D(dz, w, **attrs)]
+    def shape(op): return backprop_shape(op, 0)
+    gradient = PLAIN.gradient_of_input
 
     def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings,
-                  data_format,
-                  dilations):
-        return _to_input(input_sizes, filter, out_backprop, lambda dy, w: dy @ w.T, data_format,
-                         strides=strides, padding=padding, explicit_paddings=explicit_paddings,
-                         dilations=dilations)
-    samples = _conv_samples("x")
+                  data_format, dilations):
+        return convolved_to_input(input_sizes, filter, out_backprop, data_format, strides=strides,
+                                  padding=padding, explicit_paddings=explicit_paddings,
+                                  dilations=dilations)
+    samples = _samples("x")
 
 
 @op("Conv2DBackpropFilter", inputs="input: T, filter_sizes: int32, out_backprop: T",
-    outputs="output: T",
-    attrs=CONV, T=FLOATS)
+    outputs="output: T", attrs=CONV, T=FLOATS)
 class Conv2DBackpropFilter:
     """Gradient of Conv2D with respect to its filter. TF: Conv2DBackpropFilter."""
-    def shape(op): return _sizes_shape(op, 1)
-
-    def gradient(op, dz):
-        x, dy = op.inputs[0], op.inputs[2]
-        attrs = _settings(op, CONV_NAMES)
-        return [Conv2DBackpropInput(shape_vector(x), dz, dy, **attrs), None, Conv2D(x, dz, **attrs)]
+    def shape(op): return backprop_shape(op, 1)
+    gradient = PLAIN.gradient_of_filter
 
     def reference(input, filter_sizes, out_backprop, strides, padding, explicit_paddings,
-                  data_format,
-                  dilations):
-        return _to_filter(input, filter_sizes, out_backprop, lambda x,
-                          dy: np.einsum("bijc,bijo->co", x, dy),
-                          data_format, strides=strides, padding=padding,
-                          explicit_paddings=explicit_paddings, dilations=dilations)
-    samples = _conv_samples("w")
-
-
-def _sizes_shape(op, which):
-    shape = static_shape(op.inputs[which])
-    if shape.ndims not in (None, 4):
-        raise ValueError(f"{op.type}: {'filter_sizes' if which else 'input_sizes'} must have 4 "
-                         "entries")
-    _check_four(op, op.attr("strides"), "strides")
-    return shape if shape.ndims else TensorShape([None] * 4)
+                  data_format, dilations):
+        return convolved_to_filter(input, filter_sizes, out_backprop, data_format, strides=strides,
+                                   padding=padding, explicit_paddings=explicit_paddings,
+                                   dilations=dilations)
+    samples = _samples("w")
 
 
 @op("DepthwiseConv2dNative", inputs="input: T, filter: T", outputs="output: T", attrs=DEPTHWISE,
     T=FLOATS)
 class DepthwiseConv2dNative:
     """Each channel convolved with its own `multiplier` filters. TF: DepthwiseConv2dNative."""
-    def shape(op): return _conv_shape(op, depthwise=True)
-
-    def gradient(op, dy):
-        x, w = op.inputs
-        attrs = _settings(op, DEPTH_NAMES)
-        return [DepthwiseConv2dNativeBackpropInput(shape_vector(x), w, dy, **attrs),
-                DepthwiseConv2dNativeBackpropFilter(x, shape_vector(w), dy, **attrs)]
+    def shape(op): return convolved_shape(op, depthwise=True)
+    gradient = DEPTH.gradient
 
     def reference(input, filter, strides, padding, explicit_paddings, data_format, dilations):
-        return _forward(input, filter, _depth_forward, filter.shape[2] * filter.shape[3],
-                        data_format,
-                        strides=strides, padding=padding, explicit_paddings=explicit_paddings,
-                        dilations=dilations)
-    samples = _conv_samples("y", depthwise=True)
+        return convolved(input, filter, data_format, _depth_forward,
+                         filter.shape[2] * filter.shape[3], strides=strides, padding=padding,
+                         explicit_paddings=explicit_paddings, dilations=dilations)
+    samples = _depth_samples("y")
 
 
 @op("DepthwiseConv2dNativeBackpropInput", inputs="input_sizes: int32, filter: T, out_backprop: T",
     outputs="output: T", attrs=DEPTHWISE, T=FLOATS)
 class DepthwiseConv2dNativeBackpropInput:
     """Gradient of DepthwiseConv2dNative with respect to its input. TF: the same name."""
-    def shape(op): return _sizes_shape(op, 0)
-
-    def gradient(op, dz):
-        w, dy = op.inputs[1], op.inputs[2]
-        attrs = _settings(op, DEPTH_NAMES)
-        return [None, DepthwiseConv2dNativeBackpropFilter(dz, shape_vector(w), dy, **attrs),
-                DepthwiseConv2dNative(dz, w, **attrs)]
+    def shape(op): return backprop_shape(op, 0)
+    gradient = DEPTH.gradient_of_input
 
     def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings,
-                  data_format,
-                  dilations):
-        return _to_input(input_sizes, filter, out_backprop, _depth_to_input, data_format,
-                         strides=strides,
-                         padding=padding, explicit_paddings=explicit_paddings, dilations=dilations)
-    samples = _conv_samples("x", depthwise=True)
+                  data_format, dilations):
+        return convolved_to_input(input_sizes, filter, out_backprop, data_format, _depth_to_input,
+                                  strides=strides, padding=padding,
+                                  explicit_paddings=explicit_paddings, dilations=dilations)
+    samples = _depth_samples("x")
 
 
 @op("DepthwiseConv2dNativeBackpropFilter", inputs="input: T, filter_sizes: int32, out_backprop: T",
     outputs="output: T", attrs=DEPTHWISE, T=FLOATS)
 class DepthwiseConv2dNativeBackpropFilter:
     """Gradient of DepthwiseConv2dNative with respect to its filter. TF: the same name."""
-    def shape(op): return _sizes_shape(op, 1)
-
-    def gradient(op, dz):
-        x, dy = op.inputs[0], op.inputs[2]
-        attrs = _settings(op, DEPTH_NAMES)
-        return [DepthwiseConv2dNativeBackpropInput(shape_vector(x), dz, dy, **attrs), None,
-                DepthwiseConv2dNative(x, dz, **attrs)]
+    def shape(op): return backprop_shape(op, 1)
+    gradient = DEPTH.gradient_of_filter
 
     def reference(input, filter_sizes, out_backprop, strides, padding, explicit_paddings,
-                  data_format,
-                  dilations):
-        return _to_filter(input, filter_sizes, out_backprop, _depth_to_filter, data_format,
-                          strides=strides, padding=padding, explicit_paddings=explicit_paddings,
-                          dilations=dilations)
-    samples = _conv_samples("w", depthwise=True)
+                  data_format, dilations):
+        return convolved_to_filter(input, filter_sizes, out_backprop, data_format,
+                                   _depth_to_filter, strides=strides, padding=padding,
+                                   explicit_paddings=explicit_paddings, dilations=dilations)
+    samples = _depth_samples("w")
 
 
 # --------------------------------------------------------------------------------- public functions

@@ -16,8 +16,9 @@ from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, op
 from pyflow.ops.common import text
-from pyflow.ops.conv_ops import Conv2D, DepthwiseConv2dNative, _conv_shape, spatial
+from pyflow.ops.conv_ops import Conv2D, DepthwiseConv2dNative
 from pyflow.ops.matmul_ops import MatMul
+from pyflow.ops.windows import convolved_shape, spatial_axes
 
 FUSED = ('fused_ops: list(string) = [], epsilon: float = 0.0001, '
          'leakyrelu_alpha: float = 0.2')
@@ -116,7 +117,7 @@ class _FusedConv2D:
     """Conv2D, then what `fused_ops` lists; filters are HWIO. TF: _FusedConv2D."""
     def shape(op):
         _check_fused(op, 2)
-        return _conv_shape(op)
+        return convolved_shape(op)
     gradient = None
 
     def reference(input, filter, args, strides, padding, explicit_paddings, data_format, dilations,
@@ -124,7 +125,7 @@ class _FusedConv2D:
         y = Conv2D.reference(input, filter, strides, padding, explicit_paddings, data_format,
                              dilations)
         return apply_fused(y, args, fused_ops, epsilon, leakyrelu_alpha,
-                           spatial(data_format)[2])
+                           spatial_axes(data_format)[1])
     samples = [sample for shapes, bias, result, attrs in (
         (((2, 5, 4, 3), (3, 3, 3, 2)), (2,), (2, 5, 4, 2), dict(padding="SAME")),
         (((1, 6, 6, 4), (3, 2, 4, 6)), (6,), (1, 2, 3, 6), dict(
@@ -145,7 +146,7 @@ class _FusedDepthwiseConv2dNative:
     """DepthwiseConv2dNative, then what `fused_ops` lists. TF: _FusedDepthwiseConv2dNative."""
     def shape(op):
         _check_fused(op, 2)
-        return _conv_shape(op, depthwise=True)
+        return convolved_shape(op, depthwise=True)
     gradient = None
 
     def reference(input, filter, args, strides, padding, data_format, dilations, fused_ops, epsilon,
@@ -153,7 +154,7 @@ class _FusedDepthwiseConv2dNative:
         y = DepthwiseConv2dNative.reference(input, filter, strides, padding, [], data_format,
                                             dilations)
         return apply_fused(y, args, fused_ops, epsilon, leakyrelu_alpha,
-                           spatial(data_format)[2])
+                           spatial_axes(data_format)[1])
     samples = [sample for shapes, bias, result, attrs in (
         (((2, 5, 4, 3), (3, 3, 3, 2)), (6,), (2, 5, 4, 6), dict(padding="SAME")),
         (((1, 3, 6, 6), (3, 3, 3, 1)), (3,), (1, 3, 2, 2), dict(

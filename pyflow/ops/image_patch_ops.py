@@ -15,8 +15,8 @@ from pyflow.framework import graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, static_shape, text
-from pyflow.ops.conv_ops import margins
 from pyflow.ops.image_resize_ops import image_dims
+from pyflow.ops.windows import margins
 
 GLIMPSE = ("centered: bool = true, normalized: bool = true, uniform_noise: bool = true, "
            'noise: string = "uniform"')

@@ -18,7 +18,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, static_shape, text
 from pyflow.ops.conv3d_ops import five_entries
-from pyflow.ops.conv_ops import margins
+from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
 WINDOW = ('ksize: list(int) >= 5, strides: list(int) >= 5, padding: {"SAME", "VALID"}, '
           'data_format: {"NDHWC", "NCDHW"} = "NDHWC", ')
@@ -32,19 +32,12 @@ def window_attrs(op, names=NAMES):
     return {name: op.attr(name) for name in names}
 
 
-def _axes(rank, data_format):
-    """(spatial axes, channel axis) of a batch of images or volumes."""
-    if text(data_format).startswith("NC"):
-        return list(range(2, rank)), 1
-    return list(range(1, rank - 1)), rank - 1
-
-
 def pooled_shape(op, shape, rank):
     """The shape that pooling gives; ValueError for other ranks or numbers that make no sense."""
     if shape.ndims not in (None, rank):
         raise ValueError(f"{op.type}: expected a tensor of rank {rank}, got shape {shape}")
     dims = dims_of(shape) or [None] * rank
-    axes, channels = _axes(rank, op.attr("data_format"))
+    axes, channels = spatial_axes(op.attr("data_format"))
     ksize, strides = op.attr("ksize"), op.attr("strides")
     for name, values in (("ksize", ksize), ("strides", strides)):
         if len(values) != rank or any(v < 1 for v in values):
@@ -72,7 +65,7 @@ class Windows:
     """Windows over the spatial dimensions of a batch in channels-last order, for NumPy oracles."""
 
     def __init__(self, shape, ksize, strides, padding, data_format):
-        axes, _ = _axes(len(shape), data_format)
+        axes, _ = spatial_axes(data_format)
         self.shape, self.axes = shape, []
         for size, axis in zip(shape[1:-1], axes):
             out, before, _ = margins(size, ksize[axis], strides[axis], 1, text(padding))
@@ -87,22 +80,14 @@ class Windows:
             yield at, list(itertools.product(*(a[i] for a, i in zip(self.axes, at))))
 
 
-def _last(x, data_format):
-    return np.moveaxis(x, 1, -1) if text(data_format).startswith("NC") else x
-
-
-def _restored(x, data_format):
-    return np.moveaxis(x, -1, 1) if text(data_format).startswith("NC") else x
-
-
 def pool_reference(x, function, ksize, strides, padding, data_format):
     """`function(window values, axis=0)` of every window."""
-    x = _last(x, data_format)
+    x = channels_last(x, data_format)
     windows = Windows(x.shape, ksize, strides, padding, data_format)
     y = np.zeros(windows.out, x.dtype)
     for at, places in windows.places():
         y[(slice(None), *at)] = function(np.stack([x[(slice(None), *p)] for p in places]), axis=0)
-    return _restored(y, data_format)
+    return channels_restored(y, data_format)
 
 
 def _first_maxima(x, windows):
@@ -115,32 +100,32 @@ def _first_maxima(x, windows):
 
 def max_grad_reference(x, dy, ksize, strides, padding, data_format):
     """Gradients at the places of the maxima."""
-    x, dy = _last(x, data_format), _last(dy, data_format)
+    x, dy = channels_last(x, data_format), channels_last(dy, data_format)
     dx = np.zeros_like(x)
     for out, place in _first_maxima(x, Windows(x.shape, ksize, strides, padding, data_format)):
         dx[place] += dy[out]
-    return _restored(dx, data_format)
+    return channels_restored(dx, data_format)
 
 
 def max_grad_grad_reference(x, dz, ksize, strides, padding, data_format):
     """What lies in `dz` at the places of the maxima of `x`."""
-    x, dz = _last(x, data_format), _last(dz, data_format)
+    x, dz = channels_last(x, data_format), channels_last(dz, data_format)
     windows = Windows(x.shape, ksize, strides, padding, data_format)
     y = np.zeros(windows.out, x.dtype)
     for out, place in _first_maxima(x, windows):
         y[out] = dz[place]
-    return _restored(y, data_format)
+    return channels_restored(y, data_format)
 
 
 def _avg_grad(sizes, dy, ksize, strides, padding, data_format):
-    dy = _last(dy, data_format)
-    axes, channels = _axes(5, data_format)
+    dy = channels_last(dy, data_format)
+    axes, channels = spatial_axes(data_format)
     dx = np.zeros([int(sizes[a]) for a in (0, *axes, channels)], dy.dtype)
     windows = Windows(dx.shape, ksize, strides, padding, data_format)
     for at, places in windows.places():
         for place in places:
             dx[(slice(None), *place)] += dy[(slice(None), *at)] / len(places)
-    return _restored(dx, data_format)
+    return channels_restored(dx, data_format)
 
 
 # ------------------------------------------------------------------------------------------ samples

@@ -13,7 +13,6 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static, text, unchanged
-from pyflow.ops.conv_ops import margins
 from pyflow.ops.pool3d_ops import (
     REALS,
     max_grad_grad_reference,
@@ -23,6 +22,7 @@ from pyflow.ops.pool3d_ops import (
     window_attrs,
     with_maxima,
 )
+from pyflow.ops.windows import margins
 
 PADDING = 'padding: {"SAME", "VALID"}, '
 FORMAT = 'data_format: {"NHWC", "NCHW"} = "NHWC", '

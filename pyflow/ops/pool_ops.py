@@ -15,8 +15,8 @@ from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
-from pyflow.ops.conv_ops import (explicit_padding, four_entries, margins, nchw_to_nhwc,
-                                 restore_layout, spatial)
+from pyflow.ops.conv_ops import explicit_padding, four_entries
+from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
 WINDOW = "ksize: list(int) >= 4, strides: list(int) >= 4, "
 MAX_PADDING = 'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
@@ -36,7 +36,7 @@ def _pool_shape(op, data_format=None):
         raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape {shape}")
     dims = dims_of(shape) or [None] * 4
     ksize, strides = op.attr("ksize"), op.attr("strides")
-    h, w, c = spatial(data_format or op.attr("data_format"))
+    (h, w), c = spatial_axes(data_format or op.attr("data_format"))
     for name, values in (("ksize", ksize), ("strides", strides)):
         if len(values) != 4 or any(v < 1 for v in values):
             raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
@@ -56,7 +56,7 @@ class _Pools:
     """Windows of a pooling op over one NHWC image batch, for the NumPy oracles."""
 
     def __init__(self, shape, ksize, strides, padding, explicit_paddings, data_format):
-        h, w, _ = spatial(data_format)
+        (h, w), _ = spatial_axes(data_format)
         pairs = list(explicit_paddings) or [0] * 8
         self.shape = shape
         self.axes = []
@@ -76,16 +76,16 @@ class _Pools:
 
 
 def _pool(x, function, ksize, strides, padding, data_format, explicit_paddings=()):
-    x = nchw_to_nhwc(x, data_format)
+    x = channels_last(x, data_format)
     pools = _Pools(x.shape, ksize, strides, padding, explicit_paddings, data_format)
     y = pools.output(x.dtype)
     for i, j, at in pools.windows():
         y[:, i, j] = function(x[at], (1, 2))
-    return restore_layout(y, data_format)
+    return channels_restored(y, data_format)
 
 
 def _max_grad(x, dy, ksize, strides, padding, data_format, explicit_paddings=()):
-    x, dy = nchw_to_nhwc(x, data_format), nchw_to_nhwc(dy, data_format)
+    x, dy = channels_last(x, data_format), channels_last(dy, data_format)
     pools = _Pools(x.shape, ksize, strides, padding, explicit_paddings, data_format)
     dx = np.zeros_like(x)
     for i, j, (_, rows, columns) in pools.windows():
@@ -96,19 +96,19 @@ def _max_grad(x, dy, ksize, strides, padding, data_format, explicit_paddings=())
             for c in range(x.shape[3]):
                 u, v = divmod(int(first[b, c]), width)
                 dx[b, rows.start + u, columns.start + v, c] += dy[b, i, j, c]
-    return restore_layout(dx, data_format)
+    return channels_restored(dx, data_format)
 
 
 def _avg_grad(sizes, dy, ksize, strides, padding, data_format):
-    dy = nchw_to_nhwc(dy, data_format)
-    h, w, c = spatial(data_format)
+    dy = channels_last(dy, data_format)
+    (h, w), c = spatial_axes(data_format)
     shape = tuple(int(sizes[a]) for a in (0, h, w, c))
     pools = _Pools(shape, ksize, strides, padding, (), data_format)
     dx = np.zeros(shape, dy.dtype)
     for i, j, (n, rows, columns) in pools.windows():
         count = (rows.stop - rows.start) * (columns.stop - columns.start)
         dx[n, rows, columns] += dy[:, i, j][:, None, None] / count
-    return restore_layout(dx, data_format)
+    return channels_restored(dx, data_format)
 
 
 TWO = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1])
