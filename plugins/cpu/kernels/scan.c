@@ -14,10 +14,35 @@ static pf_status widened(pf_ctx *c, const DLTensor *x, int32_t type, const char 
 }
 
 /* ---------------------------------------------------------------- Cumsum, Cumprod */
-typedef void (*scan_loop)(const void *x, void *y, int64_t n, int64_t inner, int32_t exclusive,
-                          int32_t reverse);
-/* one [n, inner]: row i from row i - 1; exclusive results are one row late */
+enum { ABREAST = 8 };
+typedef struct {
+  /* one [n, inner]: row i from row i - 1; exclusive results are one row late */
+  void (*columns)(const void *x, void *y, int64_t n, int64_t inner, int32_t exclusive,
+                  int32_t reverse);
+  /* ABREAST rows of n, the first of which begin at x and y: a sum in each waits for the one before,
+   * so several are on their way */
+  void (*abreast)(const void *x, void *y, int64_t n, int32_t exclusive, int32_t reverse);
+} scan_loop;
 #define SCAN(NAME, TAG, T, ZERO, JOIN) \
+  static void NAME##_##TAG##_abreast(const void *px, void *py, int64_t n, int32_t exclusive, \
+                                     int32_t reverse) { \
+    int64_t step = reverse ? -1 : 1, at = reverse ? n - 1 : 0; \
+    const T *x = (const T *)px; \
+    T *y = (T *)py, acc[ABREAST]; \
+    for (int r = 0; r < ABREAST; r++) { \
+      acc[r] = x[r * n + at]; \
+      y[r * n + at] = exclusive ? (T)ZERO : acc[r]; \
+      if (exclusive) acc[r] = (T)ZERO; \
+    } \
+    for (int64_t i = 1; i < n; i++, at += step) { \
+      int64_t from = exclusive ? at : at + step; \
+      for (int r = 0; r < ABREAST; r++) { \
+        T a = acc[r], b = x[r * n + from]; \
+        acc[r] = (T)(JOIN); \
+        y[r * n + at + step] = acc[r]; \
+      } \
+    } \
+  } \
   static void NAME##_##TAG(const void *px, void *py, int64_t n, int64_t inner, int32_t exclusive, \
                            int32_t reverse) { \
     int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0; \
@@ -44,8 +69,8 @@ SCAN_INT(uint8_t, u8, uint32_t)
 SCAN_INT(uint16_t, u16, uint32_t)
 SCAN_INT(uint32_t, u32, uint32_t)
 SCAN_INT(uint64_t, u64, uint64_t)
-#define SUM_ROW(TYPE, T, TAG) [TYPE] = cumsum_##TAG,
-#define PROD_ROW(TYPE, T, TAG) [TYPE] = cumprod_##TAG,
+#define SUM_ROW(TYPE, T, TAG) [TYPE] = {cumsum_##TAG, cumsum_##TAG##_abreast},
+#define PROD_ROW(TYPE, T, TAG) [TYPE] = {cumprod_##TAG, cumprod_##TAG##_abreast},
 static const scan_loop cumsum_loops[PF_TYPE_COUNT] = {
   PF_EACH_REAL(SUM_ROW) SUM_ROW(PF_COMPLEX64, , c64) SUM_ROW(PF_COMPLEX128, , c128)};
 static const scan_loop cumprod_loops[PF_TYPE_COUNT] = {
@@ -62,9 +87,12 @@ typedef struct {
 static void scan_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const scan_task *t = (const scan_task *)arg;
   (void)worker;
+  for (; t->inner == 1 && lo + ABREAST <= hi; lo += ABREAST)
+    t->loop.abreast(t->x + lo * t->bytes, t->y + lo * t->bytes, t->n, t->s->exclusive,
+                    t->s->reverse);
   for (int64_t o = lo; o < hi; o++)
-    t->loop(t->x + o * t->bytes, t->y + o * t->bytes, t->n, t->inner, t->s->exclusive,
-            t->s->reverse);
+    t->loop.columns(t->x + o * t->bytes, t->y + o * t->bytes, t->n, t->inner, t->s->exclusive,
+                    t->s->reverse);
 }
 static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
   const DLTensor *x = c->in[0];
@@ -86,7 +114,8 @@ static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
     PF_EXHAUSTED(t.y);
   }
   t.bytes = t.n * t.inner * pf_type_size(work);
-  PF_TRY(pf_parallel(c, pf_product(x->shape, 0, a), pf_grain(t.n * t.inner), scan_range, &t));
+  PF_TRY(pf_parallel(c, pf_product(x->shape, 0, a), pf_grain(t.n * t.inner) * ABREAST, scan_range,
+                     &t));
   if (half) pf_float_to_half(type, (const float *)t.y, PF_DATA(void, y), n);
   return PF_OK;
 }

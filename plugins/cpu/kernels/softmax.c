@@ -140,6 +140,24 @@ static void block_##tag(const rows *r, int64_t lo, int64_t hi) { \
 DEFINE(float, f32)
 DEFINE(double, f64)
 
+/* The cross entropies of float rows that fill a vector, by softmax_rows.h's loops */
+static void entropy_rows(const rows *r, int64_t lo, int64_t hi) {
+  const row_loops *f = &row_loops_f32;
+  for (int64_t i = lo; i < hi; i++) {
+    const float *x = (const float *)r->x + i * r->x_row;
+    float *out = (float *)r->out + i * r->cols, m = f->largest(x, r->cols);
+    float sum = f->exponentials(x, out, r->cols, m), l = pf_log_f32(sum);
+    if (r->what == DENSE_LABELS) {
+      const float *q = (const float *)r->labels + i * r->y_row;
+      ((float *)r->loss)[i] = row_entropy(x, q, out, r->cols, m, l, 1 / sum);
+      continue;
+    }
+    int64_t label = label_at(r, i);
+    ((float *)r->loss)[i] = l - (x[label] - m);
+    f->finish((row_rest){out, out, 0, 1 / sum, 0}, r->cols);
+    out[label] -= 1;
+  }
+}
 /* rows that are computed together, so that they stay in the nearest cache */
 static int64_t rows_at_once(const rows *r) { return PF_MAX(BLOCK / PF_MAX(r->cols, 1), 1); }
 
@@ -194,6 +212,11 @@ static void run_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rows *r = arg;
   int64_t step = rows_at_once(r);
   if (pf_is_half(r->type)) { half_rows(r, lo, hi, r->room + worker * room_of(r)); return; }
+  if (r->what >= DENSE_LABELS && r->type == PF_FLOAT32 && r->cols >= PF_VF && r->x_col &&
+      (r->what == SPARSE_LABELS || r->y_col)) {
+    entropy_rows(r, lo, hi);
+    return;
+  }
   for (int64_t i = lo; i < hi; i += step)
     if (r->type == PF_FLOAT64) block_f64(r, i, PF_MIN(i + step, hi));
     else block_f32(r, i, PF_MIN(i + step, hi));

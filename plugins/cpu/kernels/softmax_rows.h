@@ -98,6 +98,20 @@ PF_INLINE void row_finish(int32_t from, int32_t type, row_rest r, int64_t n) {
   }
 }
 
+/* sum of q (l - (x - m)), where q is not zero; out, which has exp(x - m), becomes out * c - q */
+static float row_entropy(const float *x, const float *q, float *out, int64_t n, float m, float l,
+                         float c) {
+  pf_vf sum = pf_vf_set(0), high = pf_vf_set(m), log = pf_vf_set(l), by = pf_vf_set(c);
+  for (int64_t i = 0; i < n; i += PF_VF) {
+    int part = (int)PF_MIN(PF_VF, n - i);
+    pf_vf p = pf_vf_load_part(q + i, part), v = pf_vf_load_part(x + i, part);
+    pf_vf e = pf_vf_load_part(out + i, part);
+    sum += pf_vf_unless_zero(p, p * (log - (v - high)));
+    pf_vf_store_part(out + i, e * by - p, part);
+  }
+  return pf_vf_sum(sum);
+}
+
 /* One copy of each loop per type: a row is long enough for calls. */
 typedef struct {
   int64_t size;

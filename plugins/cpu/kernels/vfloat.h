@@ -169,6 +169,17 @@ PF_INLINE pf_vf pf_vf_max(pf_vf a, pf_vf b) {
   return b;
 #endif
 }
+/* v where p is not zero, else zero */
+PF_INLINE pf_vf pf_vf_unless_zero(pf_vf p, pf_vf v) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(p, _mm512_setzero_ps(), _CMP_NEQ_UQ), v);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_and_ps(_mm256_cmp_ps(p, _mm256_setzero_ps(), _CMP_NEQ_UQ), v);
+#else
+  for (int i = 0; i < PF_VF; i++) v[i] = p[i] != 0 ? v[i] : 0;
+  return v;
+#endif
+}
 PF_INLINE float pf_vf_largest(pf_vf v) {
 #if defined(__AVX512F__)
   return _mm512_reduce_max_ps(v);
