@@ -1,4 +1,4 @@
-"""Results of two operands that are stored past the caches, block by block: rows that fill no line."""
+"""Large results of two operands, stored past the caches block by block: rows that fill no line."""
 import numpy as np
 import pytest
 

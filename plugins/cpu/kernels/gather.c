@@ -2,6 +2,7 @@
  * DynamicPartition, DynamicStitch, ReverseSequence, SparseToDense.  Every index is checked before
  * it is used. */
 #include "strided.h"
+#include "transpose.h"
 
 /* "[1,2]": position i of a tensor of this shape, for messages */
 static pf_text position(const DLTensor *t, int32_t nd, int64_t i) {
@@ -15,6 +16,7 @@ static pf_text position(const DLTensor *t, int32_t nd, int64_t i) {
 typedef struct {
   const char *x;
   char *y;
+  const pf_mover *move;                   /* of large results: stored past the caches */
   const DLTensor *index;
   int32_t type;                           /* of index */
   int64_t outer, n, m, bytes;             /* y[b, o, i] = x[b, o, index[b, i]]: runs of `bytes` */
@@ -22,6 +24,18 @@ typedef struct {
 #define GATHER_RUN(T) \
   for (int64_t i = i0; i < i1; i++) \
     ((T *)y)[i] = ((const T *)x)[pf_index_at(t->index, t->type, b * t->m + i)];
+enum { RUNS = 256 };
+static void stream_rows(const gather_task *t, const char *x, char *y, int64_t i0, int64_t i1,
+                        int64_t b) {
+  int64_t at[RUNS];
+  for (int64_t i = i0, n; i < i1; i += n) {
+    n = PF_MIN(RUNS, i1 - i);
+    for (int64_t k = 0; k < n; k++)
+      at[k] = pf_index_at(t->index, t->type, b * t->m + i + k) * t->bytes;
+    t->move->runs(x, at, n, t->bytes, y + i * t->bytes);
+  }
+  t->move->fence();
+}
 static void gather_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const gather_task *t = (const gather_task *)arg;
   (void)worker;
@@ -29,7 +43,8 @@ static void gather_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     int64_t row = lo / t->m, i0 = lo % t->m, i1 = PF_MIN(t->m, i0 + hi - lo), b = row / t->outer;
     const char *x = t->x + row * t->n * t->bytes;
     char *y = t->y + row * t->m * t->bytes;
-    if (t->bytes == 4) { GATHER_RUN(uint32_t) }
+    if (t->move) stream_rows(t, x, y, i0, i1, b);
+    else if (t->bytes == 4) { GATHER_RUN(uint32_t) }
     else if (t->bytes == 8) { GATHER_RUN(uint64_t) }
     else
       for (int64_t i = i0; i < i1; i++)
@@ -38,9 +53,21 @@ static void gather_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     lo += i1 - i0;
   }
 }
+#define ALL_BELOW(T, U) \
+  static int all_below_##T(const T *x, int64_t n, int64_t limit) { \
+    T bad = 0; \
+    for (int64_t i = 0; i < n; i++) bad |= (T)((U)x[i] >= (U)limit); \
+    return !bad; \
+  }
+ALL_BELOW(int32_t, uint32_t)
+ALL_BELOW(int64_t, uint64_t)
 static pf_status check_indices(pf_ctx *c, int32_t in, int64_t limit) {
   const DLTensor *t = c->in[in];
   int64_t n = pf_numel(t);
+  int32_t type = c->in_type[in];
+  if (type == PF_INT32 && all_below_int32_t(PF_DATA(int32_t, t), n, PF_MIN(limit, INT32_MAX)))
+    return PF_OK;
+  if (type == PF_INT64 && all_below_int64_t(PF_DATA(int64_t, t), n, limit)) return PF_OK;
   for (int64_t i = 0; i < n; i++) {
     int64_t v = pf_in_index(c, in, i);
     if (v < 0 || v >= limit)
@@ -70,6 +97,7 @@ static pf_status gather_along(pf_ctx *c, int32_t axis, int32_t batch_dims) {
                    .n = x->shape[axis],
                    .m = pf_product(index->shape, batch_dims, index->ndim),
                    .bytes = inner * esize};
+  if (t.bytes >= 32 && pf_numel(y) * esize >= PF_STREAM_BYTES) t.move = pf_movers();
   if (esize) return pf_parallel(c, batch * t.outer * t.m, pf_grain(inner), gather_range, &t);
   for (int64_t row = 0; row < batch * t.outer; row++)
     for (int64_t i = 0; i < t.m; i++)

@@ -208,6 +208,25 @@ static void place_interior(pf_box *b, const pad_plan *p, int32_t nd) {
   pf_row_major(p->shape, nd, b->dst_stride);
   for (int32_t i = 0; i < nd; i++) b->dst_at += p->lo[i] * b->dst_stride[i];
 }
+/* What lies before and behind x in dimension d of y, in the rows that x's earlier dimensions have:
+ * these boxes and x make up y, each element written once. */
+static pf_status fill_borders(pf_ctx *c, const pad_plan *p, const DLTensor *x, DLTensor *y) {
+  static const char nothing[16] __attribute__((aligned(16)));
+  DLTensor zero = {.data = (void *)nothing, .ndim = 0};
+  const DLTensor *value = c->n_in > 2 ? c->in[2] : &zero;
+  for (int32_t d = 0; d < x->ndim; d++)
+    for (int32_t side = 0; side < 2; side++) {
+      pf_box b = pf_box_of(pf_type_size(c->in_type[0]), p->shape, x->ndim);
+      for (int32_t i = 0; i < x->ndim; i++) {
+        if (i < d) b.dst_at += p->lo[i] * b.dst_stride[i], b.shape[i] = x->shape[i];
+        b.src_stride[i] = 0;
+      }
+      if (side) b.dst_at += (p->lo[d] + x->shape[d]) * b.dst_stride[d];
+      b.shape[d] = side ? p->hi[d] : p->lo[d];
+      PF_TRY(pf_box_copy(c, &b, y, value));
+    }
+  return PF_OK;
+}
 static pf_status pad(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   pad_plan p;
@@ -218,7 +237,8 @@ static pf_status pad(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_checked(c, 0, p.shape, x->ndim);
   PF_EXHAUSTED(y);
   int64_t esize = pf_type_size(c->in_type[0]), n = pf_numel(y);
-  if (n != pf_numel(x))
+  if (esize && n != pf_numel(x)) PF_TRY(fill_borders(c, &p, x, y));
+  else if (n != pf_numel(x))
     PF_TRY(c->n_in > 2 ? pf_fill(c, y, 0, n, c->in[2], 0, esize) : pf_zero(c, y, 0, n, esize));
   pf_box b = pf_box_of(esize, x->shape, x->ndim);
   place_interior(&b, &p, x->ndim);

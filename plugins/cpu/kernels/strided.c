@@ -133,17 +133,46 @@ static void planes_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
   if (t->stream) t->move->fence();
 }
+/* runs that lie one behind the other in dst, from p on: as many as the innermost of the outer
+ * dimensions has, `most` at most; p is at the last of them then */
+enum { RUNS = 256 };
+static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
+  int64_t esize = t->b->esize, at[RUNS];
+  int32_t k = t->n_outer - 1, i = t->outer[k];
+  int64_t step = t->b->src_stride[i], n = PF_MIN(PF_MIN(most, RUNS), t->b->shape[i] - p->at[k]);
+  for (int64_t r = 0; r < n; r++) at[r] = r * step * esize;
+  t->move->runs(t->src + p->s * esize, at, n, t->n * esize, t->dst + p->d * esize);
+  p->at[k] += n - 1, p->s += (n - 1) * step, p->d += (n - 1) * t->b->dst_stride[i];
+  return n;
+}
+/* one run of a large result, in pieces that the nearest cache holds */
+static void stream_strided(const copy_task *t, const char *x, char *y) {
+  char room[1024] __attribute__((aligned(64)));
+  int64_t esize = t->b->esize;
+  for (int64_t i = 0, n; i < t->n; i += n, x += n * t->ss * esize, y += n * esize) {
+    n = PF_MIN(t->n - i, ((int64_t)sizeof room - (int64_t)((uintptr_t)y % 64)) / esize);
+    BY_SIZE(strided, esize, room, x, n, 1, t->ss);
+    t->move->copy(room, y, n * esize);
+  }
+}
 static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const copy_task *t = (const copy_task *)arg;
   int64_t esize = t->b->esize, run = t->ds == 1 && t->ss == 1 ? t->n * esize : 0;
+  int32_t last = t->n_outer ? t->outer[t->n_outer - 1] : -1;
+  int adjoin = run && t->stream && last >= 0 && t->b->dst_stride[last] == t->n;
   place p;
   (void)worker;
   place_at(t, lo, &p);
   for (; lo < hi; lo++, place_next(t, &p)) {
+    if (adjoin) {
+      lo += stream_runs(t, &p, hi - lo) - 1;
+      continue;
+    }
     const char *x = t->src + p.s * esize;
     char *y = t->dst + p.d * esize;
     if (run && t->stream) t->move->copy(x, y, run);
     else if (run) memcpy(y, x, (size_t)run);
+    else if (t->stream && t->ds == 1 && t->ss > 1) stream_strided(t, x, y);
     else BY_SIZE(strided, esize, y, x, t->n, t->ds, t->ss);
   }
   if (t->stream) t->move->fence();

@@ -233,6 +233,44 @@ static void copy(const void *px, void *py, int64_t bytes) {
   stream_lines(x + head, y + head, whole);
   memcpy(y + head + whole, x + head + whole, (size_t)(bytes - head - whole));
 }
+/* The run RUNS_AHEAD bytes later, or the next one, is fetched: its beginning, as far as the
+ * hardware does not see it coming. */
+enum { RUNS_AHEAD = 2048, RUN_FETCHED = 1024 };
+PF_INLINE void fetch_run(const char *x, int64_t bytes) {
+  for (int64_t k = 0; k < PF_MIN(bytes, RUN_FETCHED); k += 64) __builtin_prefetch(x + k, 0, 3);
+}
+static void runs(const char *x, const int64_t *at, int64_t n, int64_t bytes, char *y) {
+  int64_t later = PF_MAX(1, PF_MIN(16, RUNS_AHEAD / PF_MAX(bytes, 1)));
+#if defined(__AVX512BW__)
+  int64_t have = (int64_t)((uintptr_t)y % 64); /* bytes of the line under way, in a register */
+  uint64_t own = ~0ull << have;
+  __m512i line = _mm512_setzero_si512();
+  y -= have;
+  for (int64_t i = 0; i < n; i++) {
+    const char *p = x + at[i];
+    int64_t left = bytes;
+    if (i + later < n) fetch_run(x + at[i + later], bytes);
+    if (have) {
+      int64_t take = PF_MIN(64 - have, left);
+      line = _mm512_mask_loadu_epi8(line, ((1ull << take) - 1) << have, p - have);
+      have += take, p += take, left -= take;
+      if (have < 64) continue;
+      if (own == ~0ull) STREAM_LINE(y, line);
+      else _mm512_mask_storeu_epi8(y, own, line), own = ~0ull;
+      y += 64, have = 0;
+    }
+    stream_lines(p, y, left);
+    y += left / 64 * 64, p += left / 64 * 64, have = left % 64;
+    if (have) line = _mm512_maskz_loadu_epi8((1ull << have) - 1, p);
+  }
+  if (have) _mm512_mask_storeu_epi8(y, own & ((1ull << have) - 1), line);
+#else
+  for (int64_t i = 0; i < n; i++) {
+    if (i + later < n) fetch_run(x + at[i + later], bytes);
+    copy(x + at[i], y + i * bytes, bytes);
+  }
+#endif
+}
 #include "transpose_stream.h"
 
 static void fence(void) {
@@ -242,4 +280,4 @@ static void fence(void) {
 }
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
 static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
-const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, read, write, fence};
+const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, read, write, fence};

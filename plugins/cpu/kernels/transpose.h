@@ -1,8 +1,8 @@
 /* transpose.h - moving blocks of memory: transposed regions, and runs stored past the caches.
  *
  * The functions are compiled per instruction set (transpose.c); `pf_movers()` gives the set in use.
- * `stream` and `copy` write whole lines with non-temporal stores; who calls them calls `fence`
- * before others read.
+ * `stream`, `copy` and `runs` write whole lines with non-temporal stores; who calls them calls
+ * `fence` before others read.
  * Threads: pure; they write only y.
  */
 #ifndef PF_CPU_TRANSPOSE_H
@@ -20,6 +20,8 @@ typedef struct {
   void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                  int64_t nj, const void *next);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
+  /* n runs of `bytes` at x + at[i], one behind the other to y; non-temporal */
+  void (*runs)(const char *x, const int64_t *at, int64_t n, int64_t bytes, char *y);
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);

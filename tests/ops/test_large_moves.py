@@ -1,0 +1,46 @@
+"""Slices, pads, gathers, reversals whose results are stored past the caches: runs of any length."""
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+RNG = np.random.default_rng(5)
+ROWS = RNG.integers(0, 60001, 70001)
+MOVES = {
+    "slice": ((2600, 1001), lambda a: a[3:, 7:984], lambda a: a[3:, 7:984]),
+    "short runs": ((70001, 60), lambda a: a[:, 3:38], lambda a: a[:, 3:38]),
+    "every third": ((3001, 2600), lambda a: a[:, 1::3], lambda a: a[:, 1::3]),
+    "rows reversed": ((2300, 1003), lambda a: tf.reverse(a, [0]), lambda a: a[::-1]),
+    "columns reversed": ((2300, 1003), lambda a: tf.reverse(a, [1]), lambda a: a[:, ::-1]),
+    "gather": ((60001, 35), lambda a: tf.gather(a, ROWS), lambda a: a[ROWS]),
+    "gather along": ((7, 60001, 9), lambda a: tf.gather(a, ROWS, axis=1),
+                     lambda a: a[:, ROWS]),
+    "pad": ((9, 131, 67, 31), lambda a: tf.pad(a, [[0, 1], [2, 0], [1, 3], [0, 0]]),
+            lambda a: np.pad(a, [[0, 1], [2, 0], [1, 3], [0, 0]])),
+    "pad inside": ((9, 131, 67, 31), lambda a: tf.pad(a, [[1, 0], [0, 2], [0, 0], [3, 5]],
+                                                      constant_values=3),
+                   lambda a: np.pad(a, [[1, 0], [0, 2], [0, 0], [3, 5]], constant_values=3)),
+    "tile": ((700, 1003), lambda a: tf.tile(a, [2, 2]), lambda a: np.tile(a, [2, 2])),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("dtype", (np.uint8, np.float32, np.complex128))
+def test_large_move(name, dtype):
+    shape, move, wanted = MOVES[name]
+    data = RNG.integers(0, 250, shape).astype(dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.placeholder(tf.as_dtype(dtype), shape)
+        found = session.run(move(a), {a: data})
+    np.testing.assert_array_equal(found, wanted(data))
+
+
+@pytest.mark.parametrize("bad", (-1, 60001, 2**31 - 1))
+def test_index_out_of_range(bad):
+    rows = ROWS.copy()
+    rows[-1] = bad
+    with tf.Graph().as_default(), tf.Session() as session:
+        for dtype in (np.int32, np.int64):
+            y = tf.gather(tf.zeros([60001, 35]), rows.astype(dtype))
+            with pytest.raises(tf.errors.InvalidArgumentError, match=rf"= {bad} is not in"):
+                session.run(y)
