@@ -83,8 +83,7 @@ def test_op(name):
 
 # Op types that TensorFlow 1.x did not write, or did for ragged tensors alone, and pyflow does not
 # know (it writes other ops): a graph with one of them is refused, by its name.
-NEWER = {"DenseBincount",
-         "StatelessRandomGetKeyCounter", "StatelessRandomUniformV2", "StatelessRandomNormalV2",
+NEWER = {"StatelessRandomGetKeyCounter", "StatelessRandomUniformV2", "StatelessRandomNormalV2",
          "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
          "StatelessRandomGammaV3", "RaggedTensorToTensor", "RaggedTensorToSparse"}
 
