@@ -4,9 +4,10 @@
     python benchmarks/elementwise.py --only chain --jax JAX_PYTHON
 
 A case reads `reads` bytes and writes `writes` bytes; its limit is a loop in C that does the same
-with non-temporal stores (elementwise_loops.c), in the same process, in turn with pyflow: `ratio` is the
-loop's best time divided by pyflow's best.  The chain's limit is the chain itself in registers.  jax
-runs in a process of its own, in the same rounds.  Results are kept in benchmarks/results.
+with non-temporal stores (elementwise_loops.c), in the same process, in turn with pyflow: `ratio`
+is the loop's best time divided by pyflow's best.  The chain's limit is the chain itself in
+registers.  jax runs in a process of its own, in the same rounds.  Results are kept in
+benchmarks/results.
 """
 import argparse
 import ctypes
@@ -209,6 +210,95 @@ def heads(tf): return one(tf, lambda a: tf.transpose(a, [0, 2, 1, 3]), (32, 256,
 def reverse_4d(tf): return one(tf, lambda a: tf.transpose(a, [3, 2, 1, 0]), (32, 64, 64, 64))
 
 
+@case()
+def heads_merged(tf): return one(tf, lambda a: tf.transpose(a, [1, 0, 2]), (256, 512, 64))
+
+
+@case()
+def transpose_2999(tf): return one(tf, tf.transpose, (2999, 2999))
+
+
+@case()
+def transpose_float64(tf): return one(tf, tf.transpose, (2048, 2048), dtype="float64")
+
+
+@case(None)
+def transpose_uint8(tf): return one(tf, tf.transpose, (4096, 4096), dtype="uint8")
+
+
+# ------------------------------------------------------------------------------------ moves
+@case()
+def slice_rows(tf): return one(tf, lambda a: tf.slice(a, [1024, 0], [6144, 1024]), (8192, 1024))
+
+
+@case()
+def slice_columns(tf): return one(tf, lambda a: tf.slice(a, [0, 100], [8192, 800]), (8192, 1000))
+
+
+@case()
+def every_second(tf): return one(tf, lambda a: a[:, ::2], (8192, 1024))
+
+
+@case()
+def concat_rows(tf): return one(tf, lambda a, b: tf.concat([a, b], 0), *[(4096, 1024)] * 2)
+
+
+@case()
+def concat_columns(tf): return one(tf, lambda a, b: tf.concat([a, b], 1), *[(8192, 500)] * 2)
+
+
+@case()
+def concat_channels(tf): return one(tf, lambda a, b: tf.concat([a, b], 3), *[(32, 56, 56, 32)] * 2)
+
+
+@case()
+def pad_images(tf):
+    return one(tf, lambda a: tf.pad(a, [[0, 0], [3, 3], [3, 3], [0, 0]]), (32, 224, 224, 3))
+
+
+@case()
+def pad_channels_last(tf):
+    return one(tf, lambda a: tf.pad(a, [[0, 0], [1, 1], [1, 1], [0, 0]]), (32, 56, 56, 64))
+
+
+@case()
+def tile_rows(tf): return one(tf, lambda a: tf.tile(a, [8, 1]), (1024, 1024))
+
+
+@case()
+def reverse_rows(tf): return one(tf, lambda a: tf.reverse(a, [0]), (8192, 1024))
+
+
+@case()
+def reverse_columns(tf): return one(tf, lambda a: tf.reverse(a, [1]), (8192, 1024))
+
+
+def _gather(tf, rows, width):
+    x, at = aligned((rows, width)), np.random.default_rng(2).integers(0, rows, rows).astype("i")
+    inputs = fed(tf, x, at)
+    return tf.gather(*inputs), inputs, [x, at]
+
+
+@case()
+def gather_rows_of_1024(tf): return _gather(tf, 8192, 1024)
+
+
+@case(None)
+def gather_rows_of_64(tf): return _gather(tf, 131072, 64)
+
+
+@case()
+def gate_channels(tf): return one(tf, lambda a, b: a * b, (32, 56, 56, 64), (32, 1, 1, 64))
+
+
+@case()
+def scale_planes(tf): return one(tf, lambda a, b: a * b, (32, 64, 56, 56), (1, 64, 1, 1))
+
+
+@case()
+def add_int32(tf): return one(tf, lambda a, b: a + b, *[(8 * MEGA,)] * 2, dtype="int32")
+
+
 # ------------------------------------------------------------------------------------ pooling
 def _pool(tf, kind, k, s, shape):
     return one(tf, lambda a: getattr(tf.nn, kind)(a, [1, k, k, 1], [1, s, s, 1], "SAME"), shape)
@@ -278,7 +368,8 @@ def build_loops():
     folder = tempfile.mkdtemp()
     library = f"{folder}/loops.so"
     subprocess.run(["cc", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-shared",
-                    "-fPIC", str(HERE / "elementwise_loops.c"), "-o", library, "-lpthread"], check=True)
+                    "-fPIC", str(HERE / "elementwise_loops.c"), "-o", library, "-lpthread"],
+                   check=True)
     return ctypes.CDLL(library)
 
 
