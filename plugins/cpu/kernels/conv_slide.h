@@ -123,6 +123,7 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u_firs
        .c_px = s->o_step_w * s->oc,
        .cols = (int)PF_MIN((int64_t)nv * VL, s->goc - j),
        .add = u0 > 0 || s->add,
+       .far = u0 == 0,
        .last = s->after && u1 == ph->runs};
   TILE(set_after)(s->after, channel, &t);
   for (int64_t y = 0; y < p->nrow; y++) {
@@ -166,6 +167,13 @@ static void TILE(dot_pixels)(const TILE(phase) *ph, const T *const *a, const T *
   for (int r = 0; r < DOTS; r++) sums[r] = V_SUM(acc[r]);
 }
 
+/* What follows the sum, for one pixel of all channels. */
+static void TILE(finish_pixel)(const TILE(slide) *s, T *c) {
+  pf_epilogue e = *s->after;
+  if (e.side) e.side = (const T *)e.side + (c - s->out);
+  TILE(pf_epilogue)(&e, c, s->oc, 1, s->oc);
+}
+
 static void TILE(run_dots)(const TILE(patch) *p) {
   const TILE(slide) *s = p->s;
   const TILE(phase) *ph = p->ph;
@@ -186,6 +194,7 @@ static void TILE(run_dots)(const TILE(patch) *p) {
       TILE(dot_pixels)(ph, a, ph->packed + k * ph->runs * ph->len, sums);
       for (int r = 0; r < n; r++) c[r][k] = s->add ? c[r][k] + sums[r] : sums[r];
     }
+    for (int r = 0; s->after && r < n; r++) TILE(finish_pixel)(s, c[r]);
   }
 }
 

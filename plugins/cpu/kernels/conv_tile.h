@@ -90,6 +90,7 @@ typedef struct {
   T *c;
   int64_t c_px;
   int cols, add;                       /* add: c += instead of c = */
+  int far;                             /* c is in memory: asked for before the sum begins */
   /* after the sum, where `last`: + bias[j] + side[r * c_px + j], then in [low, high] if `clamp` */
   int last, clamp;
   const T *bias, *side;
@@ -198,12 +199,20 @@ static const TILE(row_fn) TILE(row_tiles)[TILE_NV][ROW_MAX] = {
 #undef ROW_TILES_6
 #undef ROW_NAMES_6
 
+/* Stores of a tile that miss would fill the store buffer, and the sum of the next one wait. */
+PF_INLINE void TILE(fetch_tile)(const TILE(row_tile) *t, int64_t rows) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int j = 0; j < t->cols; j += 64 / (int)sizeof(T))
+      __builtin_prefetch(t->c + r * t->c_px + j, 1);
+}
+
 /* n pixels of one row, in tiles of nearly equal size. */
 static void TILE(row_run)(TILE(row_tile) *t, int64_t n, int nv) {
   const int64_t tiles = (n + row_max(nv) - 1) / row_max(nv);
   const TILE(row_fn) *fn = TILE(row_tiles)[nv - 1];
   for (int64_t i = 0; i < tiles; i++) {
     int64_t rows = n / tiles + (i < n % tiles);
+    if (t->far) TILE(fetch_tile)(t, rows);
     fn[rows - 1](t);
     t->a += rows * t->a_px;
     t->c += rows * t->c_px;
