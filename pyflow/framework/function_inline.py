@@ -9,8 +9,9 @@ A node named `c` stays, an identity of the results: it can be fetched and waited
 
 Invariants
   1. Nothing is trusted: a call of a function that is not there, of another arity, of itself
-     (directly or not), deeper than MAX_DEPTH or into more than MAX_NODES nodes is an error before
-     any node is added.
+     (directly or not), deeper than MAX_DEPTH or into more than MAX_NODES nodes, MAX_EDGES inputs
+     and results or MAX_TEXT letters of names is an error before any node is added. The work is
+     linear in these.
   2. A body's nodes without inputs, or with loop invariants alone, wait for the scope's `pivot`, so
      that they run in the loop or branch they stand in, once an iteration; what a call waits for,
      its body waits for.
@@ -25,6 +26,8 @@ from pyflow.framework import errors
 from pyflow.framework.op import find_op
 
 MAX_NODES = 200_000
+MAX_EDGES = 1_000_000
+MAX_TEXT = 100_000_000
 MAX_DEPTH = 100
 CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile", "If",
                    "StatelessIf", "Case", "StatelessCase"))
@@ -125,6 +128,15 @@ class Scope:
         self.args = dict(zip(function.args, args)) if function is not None else {}
         self.names = {}                     # names in the body -> names in the graph
         self.protos = {}
+        self._attrs = {}
+
+    def attrs(self, node):
+        """The attributes of a body's node, placeholders filled in."""
+        found = self._attrs.get(node.name)
+        if found is None:
+            found = self._attrs[node.name] = {
+                key: self.function.attr_of(value) for key, value in node.attr.items()}
+        return found
 
 
 class Inliner:
@@ -137,6 +149,7 @@ class Inliner:
         self.inlined = set()                # names of the functions that were called
         self.flat = []
         self.used = {node.name for node in graph_def.node}
+        self.edges = self.text = 0          # of MAX_EDGES, MAX_TEXT
         self.results = {}                   # (call's name, output) -> the input that stands for it
         self.fixed = set()                  # loop invariants, by their constant Enters
         self.context = None                 # of the nodes being added
@@ -178,6 +191,12 @@ class Inliner:
             raise errors.ResourceExhaustedError(None, None, (
                 f"The graph's functions, inlined, are more than {MAX_NODES:,} nodes"))
 
+    def _count_edges(self, count):
+        self.edges += count
+        if self.edges > MAX_EDGES:
+            raise errors.ResourceExhaustedError(None, None, (
+                f"The graph's functions, inlined, have more than {MAX_EDGES:,} inputs and results"))
+
     # ------------------------------------------------------------------------------- bodies
     def add(self, scope, node, inputs):
         """A node of the file or of a body, its inputs already those of the graph."""
@@ -193,6 +212,7 @@ class Inliner:
 
     def emit(self, name, op, inputs, attr, device):
         self._check_size(len(self.flat))
+        self._count_edges(len(inputs))
         self.flat.append(FlatNode(name, op, inputs, attr, device, self.context))
         return name
 
@@ -202,16 +222,19 @@ class Inliner:
             count += 1
             found = f"{name}_{count}"
         self.used.add(found)
+        self.text += len(found)
+        if self.text > MAX_TEXT:
+            raise errors.ResourceExhaustedError(None, None, (
+                f"The graph's functions, inlined, have names of more than {MAX_TEXT:,} letters"))
         return found
 
     def _attrs(self, scope, node):
         if scope.function is None:
             return node.attr
-        attr = {key: scope.function.attr_of(value) for key, value in node.attr.items()}
+        attr = scope.attrs(node)
         if "_class" in attr:
-            attr["_class"] = [self._group(scope, g.decode(errors="replace"))
-                              for g in attr["_class"].list.s if self._group(scope, g.decode(
-                                  errors="replace"))]
+            groups = [self._group(scope, g.decode(errors="replace")) for g in attr["_class"].list.s]
+            attr = dict(attr, _class=[group for group in groups if group is not None])
         return attr
 
     @staticmethod
@@ -304,7 +327,7 @@ class Inliner:
 
     def _first_output(self, scope, node, output):
         """The number of the first tensor of a node's output argument; None: no such."""
-        attr = {key: scope.function.attr_of(value) for key, value in node.attr.items()}
+        attr = scope.attrs(node)
         if is_call(node.op, self.library) and node.op not in CALLS:
             called = Function(self.library[node.op], attr)
             return called.results.index((output, 0)) if (output, 0) in called.results else None
@@ -323,6 +346,7 @@ class Inliner:
     # -------------------------------------------------------------------------------- calls
     def _call(self, scope, name, op, inputs, attr, device):
         from pyflow.framework import function_lower
+        self._count_edges(len(inputs))
         data = [text for text in inputs if not text.startswith("^")]
         call = function_lower.Call(name, op, data, inputs[len(data):], attr, device,
                                    scope.pivot, scope.chain)
@@ -334,6 +358,7 @@ class Inliner:
             outputs, effects = function_lower.lower_case(self, call)
         else:
             outputs, effects = self._inline(call)
+        self._count_edges(len(outputs))
         for i, source in enumerate(outputs):
             self.results[name, i] = source
         self._stand_in(call, outputs, effects)
@@ -366,28 +391,26 @@ class Inliner:
     # -------------------------------------------------------------------------------- edges
     def resolved(self, node):
         """The inputs of a flat node, calls' outputs replaced by what gives them."""
-        found = []
-        for text in node.inputs:
-            if not text.startswith("^"):
-                text = self._source(node.name, text)
-            elif text in found:
-                continue
-            found.append(text)
-        return found
+        data = [self._source(node.name, t) for t in node.inputs if not t.startswith("^")]
+        return data + list(dict.fromkeys(t for t in node.inputs if t.startswith("^")))
 
     def _source(self, reader, text):
-        seen = 0
+        """What gives the tensor; every result on the way knows it from now on."""
+        passed = set()
         while True:
             name, colon, index = text.rpartition(":")
             key = (name, int(index)) if colon and index.isdigit() and len(index) < 10 else (text, 0)
             following = self.results.get(key)
             if following is None or key[0] in self.kept:
-                return text
-            text = following
-            seen += 1
-            if seen > MAX_DEPTH * 100:
+                break
+            if key in passed:
                 raise ValueError(f"Node {reader!r}: its input {text!r} is a result that only "
                                  f"depends on itself")
+            passed.add(key)
+            text = following
+        for key in passed:
+            self.results[key] = text
+        return text
 
 
 def _too_deep(node):

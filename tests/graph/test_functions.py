@@ -203,6 +203,22 @@ def test_more_nodes_than_any_model_has():
 
 
 NO_OP = function("no_op", ["a"], {"y": "a"})
+
+
+def test_small_files_that_would_become_large():
+    """A long name, a long list of results, a long chain: little in the file, a lot when inlined."""
+    long = function("long", ["a"], {"y": "a"}, node("n" * 10 ** 6, "NoOp"))
+    refused([X] + [call(f"c{i}", "long", "x") for i in range(200)], [long],
+            tf.errors.ResourceExhaustedError, "names of more than")
+    many = function("many", ["a"], {}, node("n", "Neg", "a", T=FLOAT),
+                    attrs=['{ name: "N" type: "int" }'])
+    result = ' output_arg { name: "y" type: DT_FLOAT number_attr: "N" } attr {'
+    many = many.replace(" attr {", result, 1) + ' ret { key: "y" value: "n:y" }'
+    refused([X] + [node(f"c{i}", "many", "x", N="{ i: 100000 }") for i in range(20)], [many],
+            tf.errors.ResourceExhaustedError, "inputs and results")
+    chain = [X, call("c0", "no_op", "x")] + [
+        call(f"c{i}", "no_op", f"c{i - 1}") for i in range(1, 4000)]
+    assert run(chain, [NO_OP], "c3999:0", {"x:0": 2.0}) == 2.0
 BOOL = function("true", ["a"], {"y": "t:output:0"}, node(
     "t", "Const", dtype="{ type: DT_BOOL }",
     value="{ tensor { dtype: DT_BOOL tensor_shape { } bool_val: true } }")).replace(
