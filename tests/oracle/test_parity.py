@@ -6,6 +6,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import parity  # noqa: E402
 
 
-def test_at_least_300_ops_are_compared():
+def test_at_least_600_ops_are_compared():
     found = parity.report()
-    assert len(found["agree"]) >= 300, {key: len(names) for key, names in found.items()}
+    assert len(found["agree"]) >= 600, {key: len(names) for key, names in found.items()}
