@@ -14,7 +14,7 @@
 #include "half.h"
 #include "isa.h"
 
-enum { TILE = 64, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096 };
+enum { TILE = 256, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096, ROWS = 8, STRIP = 32 };
 typedef struct {
   /* the best value of x[0 .. n) that is better than *top; 0: there is none */
   int (*better)(const void *x, int64_t n, void *top);
@@ -47,12 +47,27 @@ typedef struct {
                                      void *pbest, int32_t *at, int32_t first) { \
     const T *x = (const T *)px; \
     T *best = (T *)pbest; \
-    for (int32_t i = 0; i < n; i++, x += stride) \
-      PF_IVDEP for (int64_t j = 0; j < m; j++) { \
-        int32_t take = x[j] BETTER best[j]; \
-        best[j] = take ? x[j] : best[j]; \
-        at[j] = take ? first + i : at[j]; \
+    for (int32_t i = 0, rows; i < n; i += rows, x += rows * stride) { \
+      int64_t j = 0; \
+      rows = (int32_t)PF_MIN(ROWS, n - i); \
+      for (; j + STRIP <= m; j += STRIP) { /* in registers for some rows */ \
+        T b[STRIP]; \
+        int32_t k[STRIP]; \
+        for (int l = 0; l < STRIP; l++) b[l] = best[j + l], k[l] = at[j + l]; \
+        for (int32_t r = 0; r < rows; r++) \
+          for (int l = 0; l < STRIP; l++) { \
+            T v = x[r * stride + j + l]; \
+            k[l] = v BETTER b[l] ? first + i + r : k[l]; \
+            b[l] = v BETTER b[l] ? v : b[l]; \
+          } \
+        for (int l = 0; l < STRIP; l++) best[j + l] = b[l], at[j + l] = k[l]; \
       } \
+      for (; j < m; j++) \
+        for (int32_t r = 0; r < rows; r++) { \
+          T v = x[r * stride + j]; \
+          if (v BETTER best[j]) best[j] = v, at[j] = first + i + r; \
+        } \
+    } \
   }
 #define HAS(N) __extension__({ \
     int32_t found = 0; \
@@ -109,15 +124,15 @@ static int64_t row_best(const arg_task *t, const char *x) {
 }
 /* columns [j, j + m); `base` parts keep row numbers in 32 bits */
 static void columns_best(const arg_task *t, const char *x, int64_t m, int64_t *best_at) {
-  enum { ROWS = 1 << 30 };
+  enum { PART = 1 << 30 };
   double best[TILE];
   float room[TILE];
   int32_t at[TILE], half = pf_is_half(t->type);
   int64_t line = t->inner * t->size;
   memcpy(best, values(t, x, m, room), (size_t)(m * (half ? 4 : t->size)));
   for (int64_t j = 0; j < m; j++) best_at[j] = 0;
-  for (int64_t base = 0; base < t->n; base += ROWS) {
-    int64_t rows = PF_MIN(ROWS, t->n - base);
+  for (int64_t base = 0; base < t->n; base += PART) {
+    int64_t rows = PF_MIN(PART, t->n - base);
     const char *from = x + base * line;
     for (int64_t j = 0; j < m; j++) at[j] = -1;
     if (!half) t->f->columns(from, rows, t->inner, m, best, at, 0);
