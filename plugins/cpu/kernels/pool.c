@@ -28,8 +28,8 @@ static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape
                             pf_pool *p, int64_t *out_shape) {
   int64_t d[4] = {0};
   PF_TRY(pf_window_dims(c, &s->w, shape, ndim, "tensor_in", d));
-  *p = (pf_pool){.n = d[0], .c = d[3], .in = {1, d[1], d[2]}, .out = {1}, .k = {1, s->w.kh, s->w.kw},
-                 .stride = {1, s->w.sh, s->w.sw}};
+  *p = (pf_pool){.n = d[0], .c = d[3], .in = {1, d[1], d[2]}, .out = {1},
+                 .k = {1, s->w.kh, s->w.kw}, .stride = {1, s->w.sh, s->w.sw}};
   PF_TRY(pf_window_size(c, &s->w, 0, d[1], s->w.kh, &p->out[1], &p->before[1]));
   PF_TRY(pf_window_size(c, &s->w, 1, d[2], s->w.kw, &p->out[2], &p->before[2]));
   pf_window_shape(&s->w, p->n, p->out[1], p->out[2], p->c, out_shape);
@@ -131,8 +131,8 @@ static pf_status avg_pool_grad(pf_ctx *c, const void *state) {
 /* to[at] += dy[i] of a checked argmax; halves in float */
 #define ADD_AT(T, FROM) \
   for (int64_t i = 0; i < n; i++) { \
-    const int64_t a = pf_index_at(arg, s->Targmax, i) + (s->with_batch ? 0 : i / per_out * per_in); \
-    ((T *)to)[a] += FROM(i); \
+    const int64_t image = s->with_batch ? 0 : i / per_out * per_in; \
+    ((T *)to)[pf_index_at(arg, s->Targmax, i) + image] += FROM(i); \
   }
 #define FLOAT_AT(i) PF_DATA(const float, dy)[i]
 #define DOUBLE_AT(i) PF_DATA(const double, dy)[i]

@@ -3,28 +3,29 @@
  *   windows    joined in registers, vectors over channels
  *   rolling    windows of three columns that overlap: each column is joined once, and stays in
  *              registers for the next window
- *   buffered   other overlaps, and few channels: the rows of a stretch of columns are joined first,
- *              whole vectors over width and channels alike, into a buffer in L1
+ *   buffered   other overlaps: the rows of a stretch of columns are joined first, whole vectors over
+ *              width and channels alike, into a buffer in L1
+ *   flat       few channels: the same with a whole row and its margins
  *
  * The includer defines KIND(name); E and B, elements in memory and in the buffer; V, VL elements of
  * it; E_LOAD, E_PART, B_LOAD, B_PART, E_STORE, E_STORE_PART, E_STREAM, B_STORE, B_STORE_PART;
- * JOIN(a, v) and END(a, count); and QUICK(a, v), which may be wrong where NOTE(t, v) of all v
- * makes t such that UNSURE(t).
+ * JOIN(a, v), its IDENTITY, END(a, count) and END_EACH(a, counts, factor); and QUICK(a, v), which
+ * may be wrong where NOTE(t, v) of all v makes t such that UNSURE(t).
  */
 
-/* A box of runs, each joined element by element; `out` may lie at the box's beginning if SURE. */
-#define REDUCE(NAME, X, LOAD, PART, Y, STORE, STORE_PART, STREAM, LAST, FAST, SURE) \
+/* A box of runs, joined element by element. */
+#define REDUCE(NAME, X, LOAD, PART, Y, STORE, STORE_PART, STREAM, LAST) \
 PF_INLINE V KIND(NAME##_vectors)(const X *x, box b, Y *y, const int u, const int stream, V t) { \
   V a[4]; \
-  EACH(u) { a[i] = LOAD(x + i * VL); if (!SURE) t = NOTE(t, a[i]); } \
+  EACH(u) { a[i] = LOAD(x + i * VL); t = NOTE(t, a[i]); } \
   for (int64_t z = 0; z < b.planes; z++) \
     for (int64_t row = 0; row < b.rows; row++) { \
       const X *q = x + z * b.plane_step + row * b.row_step; \
       for (int64_t col = z == 0 && row == 0; col < b.cols; col++) \
         EACH(u) { \
           const V v = LOAD(q + col * b.col_step + i * VL); \
-          a[i] = FAST(a[i], v); \
-          if (!SURE) t = NOTE(t, v); \
+          a[i] = QUICK(a[i], v); \
+          t = NOTE(t, v); \
         } \
     } \
   if (stream) EACH(u) STREAM(y + i * VL, LAST(a[i], b.count)); \
@@ -51,13 +52,13 @@ PF_INLINE void KIND(NAME)(const X *x, const box b, int64_t n, Y *y, const int st
   for (; k + 2 * VL <= n; k += 2 * VL) t = KIND(NAME##_vectors)(x + k, b, y + k, 2, stream, t); \
   if (k + VL <= n) t = KIND(NAME##_vectors)(x + k, b, y + k, 1, stream, t), k += VL; \
   if (k < n) KIND(NAME##_sure)(x + k, b, n - k, y + k); \
-  if (!SURE && UNSURE(t)) KIND(NAME##_sure)(x, b, k, y); \
+  if (UNSURE(t)) KIND(NAME##_sure)(x, b, k, y); \
 }
 #define NOTHING(a, count) (a)
-REDUCE(windows, E, E_LOAD, E_PART, E, E_STORE, E_STORE_PART, E_STREAM, END, QUICK, 0)
-REDUCE(columns, E, E_LOAD, E_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING, QUICK, 0)
-REDUCE(across, B, B_LOAD, B_PART, E, E_STORE, E_STORE_PART, E_STREAM, END, QUICK, 0)
-REDUCE(along, B, B_LOAD, B_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING, JOIN, 1)
+REDUCE(windows, E, E_LOAD, E_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
+REDUCE(columns, E, E_LOAD, E_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
+REDUCE(across, B, B_LOAD, B_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
+REDUCE(along, B, B_LOAD, B_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
 #undef NOTHING
 #undef REDUCE
 
@@ -155,16 +156,41 @@ static void KIND(join_columns)(const B *x, int64_t cols, int64_t c, int64_t n, d
   else KIND(across)(x, (box){1, 1, cols, 0, 0, c, count}, n, y, stream);
 }
 
-/* Few channels and a stride: columns are joined as for stride 1, then every stride-th is kept. */
-static void KIND(join_strided)(B *x, const pf_pool *p, int64_t count, double in_window, E *y) {
-  const int64_t c = p->c, s = p->stride[2], n = ((count - 1) * s + 1) * c;
-  const box b = {1, 1, p->k[2], 0, 0, c, in_window};
-  KIND(along)(x, b, n, x, 0);
-  if (c == 1 && s == 2) for (int64_t i = 0; i < count; i++) x[i] = x[2 * i];
-  else
-    for (int64_t i = 0; i < count; i++)
-      for (int64_t k = 0; k < c; k++) x[i * c + k] = x[i * s * c + k];
-  KIND(across)(x, (box){1, 1, 1, 0, 0, c, in_window}, count * c, y, 0);
+/* Few channels: the whole row in a buffer with margins that take part in nothing.  Its columns are
+ * joined as for stride 1; then every stride-th is kept, and divided by its own count. */
+static void KIND(flat_row)(const job *j, const E *x, box b, B *buffer, E *y) {
+  const pf_pool *p = j->p;
+  const int64_t c = p->c, s = p->stride[2], left = p->before[2] * c, width = p->in[2] * c;
+  const int64_t n = p->out[2] * c, all = ((p->out[2] - 1) * s + p->k[2]) * c;
+  const B *counts = (const B *)j->counts;
+  for (int64_t i = 0; i < left; i++) buffer[i] = IDENTITY;
+  for (int64_t i = left + width; i < all; i++) buffer[i] = IDENTITY;
+  KIND(join_rows)(x, b, width, buffer + left);
+  if (s == 1 && !counts) {
+    KIND(join_columns)(buffer, p->k[2], c, n, 1, y, 0);
+    return;
+  }
+  B *joined = buffer + j->second;
+  const int64_t stretch = all - (p->k[2] - 1) * c;
+  if (p->k[2] == 3) KIND(along)(buffer, (box){1, 1, 3, 0, 0, c, 1}, stretch, joined, 0);
+  else if (p->k[2] == 2) KIND(along)(buffer, (box){1, 1, 2, 0, 0, c, 1}, stretch, joined, 0);
+  else KIND(along)(buffer, (box){1, 1, p->k[2], 0, 0, c, 1}, stretch, joined, 0);
+  const B *kept = s == 1 ? joined : buffer;
+  if (c == 1 && s == 2) PF_IVDEP for (int64_t i = 0; i < n; i++) buffer[i] = joined[2 * i];
+  else if (s > 1)
+    for (int64_t i = 0; i < p->out[2]; i++)
+      for (int64_t k = 0; k < c; k++) buffer[i * c + k] = joined[i * s * c + k];
+  if (!counts) {
+    KIND(across)(kept, (box){1, 1, 1, 0, 0, c, 1}, n, y, 0);
+    return;
+  }
+  int64_t i = 0;
+  for (; i + VL <= n; i += VL)
+    E_STORE(y + i, END_EACH(B_LOAD(kept + i), B_LOAD(counts + i), b.count));
+  if (i < n) {
+    const int more = (int)(n - i);
+    E_STORE_PART(y + i, END_EACH(B_PART(kept + i, more), B_PART(counts + i, more), b.count), more);
+  }
 }
 
 /* Results [o, end) of a row from the buffer, which begins at column `first`. */
@@ -177,15 +203,10 @@ PF_INLINE void KIND(from_buffer)(const job *j, B *buffer, int64_t first, int64_t
     const pf_span w = pf_pool_window(p, 2, o);
     const int64_t cols = w.hi - w.lo, run = PF_MIN(end, j->inside.hi) - o;
     const double count = height * (double)cols;
-    B *x = buffer + (w.lo - first) * c;
-    if (o < j->inside.lo || run < 1 || (s > 1 && c >= VL)) {
-      KIND(join_columns)(x, cols, c, c, count, y + o * c, stream);
-      o++;
-      continue;
-    }
-    if (s == 1) KIND(join_columns)(x, cols, c, run * c, count, y + o * c, stream);
-    else KIND(join_strided)(x, p, run, count, y + o * c);
-    o += run;
+    const B *x = buffer + (w.lo - first) * c;
+    const int64_t some = o < j->inside.lo || run < 1 || s > 1 ? 1 : run;
+    KIND(join_columns)(x, cols, c, some * c, count, y + o * c, stream);
+    o += some;
   }
 }
 
@@ -223,18 +244,22 @@ static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
 static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
   const pf_pool *p = j->p;
-  const int64_t width = p->in[2] * p->c, plane = p->in[1] * width;
+  const int64_t width = p->in[2] * p->c, plane = p->in[1] * width, rows = p->out[1];
+  int64_t image = lo / rows / p->out[0], oz = lo / rows % p->out[0], oy = lo % rows;
   B *buffer = (B *)(j->buffers + (uint64_t)worker * j->buffer_bytes);
   for (int64_t i = lo; i < hi; i++) {
-    const int64_t image = i / (p->out[0] * p->out[1]), at = i % (p->out[0] * p->out[1]);
-    const pf_span z = pf_pool_window(p, 0, at / p->out[1]), r = pf_pool_window(p, 1, at % p->out[1]);
+    const pf_span z = pf_pool_window(p, 0, oz), r = pf_pool_window(p, 1, oy);
     const E *x = (const E *)j->x + (image * p->in[0] + z.lo) * plane + r.lo * width;
     E *y = (E *)j->y + i * p->out[2] * p->c;
     const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
                    (double)((z.hi - z.lo) * (r.hi - r.lo))};
-    if (j->rolls) KIND(rolling_row)(j, x, b, y);
+    if (j->flat) KIND(flat_row)(j, x, b, buffer, y);
+    else if (j->rolls) KIND(rolling_row)(j, x, b, y);
     else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
     else KIND(direct_row)(j, x, b, y);
+    if (++oy < rows) continue;
+    oy = 0, oz = (oz + 1) % p->out[0];
+    image += oz == 0;
   }
   STREAM_FENCE();
 }
@@ -258,5 +283,7 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 #undef UNSURE
 #undef ZERO
 #undef END
+#undef END_EACH
+#undef IDENTITY
 #undef ELEMENT_HALF
 #undef ELEMENT_ORDERED

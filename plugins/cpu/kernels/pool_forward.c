@@ -11,7 +11,8 @@
 #include "half_vectors.h"
 #include "transpose.h"
 
-enum { BUFFER_BYTES = 12288, STRETCH = 32 };         /* beside the rows that are read, in 32 KB of L1 */
+/* a buffer beside the rows that are read, in 32 KB of L1 */
+enum { BUFFER_BYTES = 12288, STRETCH = 32, FLAT_COLUMNS = 64 };
 typedef struct { int64_t planes, rows, cols, plane_step, row_step, col_step; double count; } box;
 typedef struct {
   const pf_pool *p;
@@ -21,7 +22,9 @@ typedef struct {
   uint64_t buffer_bytes;
   int64_t chunk;                       /* results of a stretch; 0: windows directly */
   pf_span inside;
-  int32_t rolls, stream;
+  const void *counts;                  /* flat: columns of each window, as B; NULL for maxima */
+  int64_t second;                      /* flat: where the second half of a buffer begins */
+  int32_t flat, rolls, stream;
 } job;
 
 #define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
@@ -122,7 +125,9 @@ PF_INLINE v16 ordered(v16 v, int16_t least) {
 #elif defined(__AVX2__)
 enum { V16 = 16 };
 typedef __m256i v16;
-PF_INLINE v16 load_16(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+PF_INLINE v16 load_16(const int16_t *p) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
 PF_INLINE void store_16(int16_t *p, v16 v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
 PF_INLINE v16 max_16(v16 a, v16 v) { return _mm256_max_epi16(a, v); }
 PF_INLINE v16 min_16(v16 a, v16 v) { return _mm256_min_epi16(a, v); }
@@ -179,6 +184,9 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define SHARE_F64(a, count) ((a) / pf_vd_set(count))
 #define PLUS(a, v) ((a) + (v))
 #define KEEP(t, v) (t)
+#define SAME_EACH(a, counts, factor) (a)
+#define SHARE_EACH_F32(a, counts, factor) ((a) / ((counts) * pf_vf_set((float)(factor))))
+#define SHARE_EACH_F64(a, counts, factor) ((a) / ((counts) * pf_vd_set(factor)))
 #define SURE(t) 0
 #define KIND(f) f##_max_f32
 #define ELEMENT_F32
@@ -187,6 +195,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE PLUS
 #define UNSURE UNSURE_F32
 #define END SAME
+#define END_EACH SAME_EACH
+#define IDENTITY -INFINITY
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f64
@@ -196,6 +206,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE PLUS
 #define UNSURE UNSURE_F64
 #define END SAME
+#define END_EACH SAME_EACH
+#define IDENTITY -INFINITY
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f16
@@ -205,6 +217,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE min_16
 #define UNSURE(t) any_below(t, F16_LEAST)
 #define END SAME
+#define END_EACH SAME_EACH
+#define IDENTITY F16_LEAST
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_bf16
@@ -214,6 +228,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE min_16
 #define UNSURE(t) any_below(t, BF16_LEAST)
 #define END SAME
+#define END_EACH SAME_EACH
+#define IDENTITY BF16_LEAST
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f32
@@ -223,6 +239,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE KEEP
 #define UNSURE SURE
 #define END SHARE_F32
+#define END_EACH SHARE_EACH_F32
+#define IDENTITY 0
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f64
@@ -232,6 +250,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE KEEP
 #define UNSURE SURE
 #define END SHARE_F64
+#define END_EACH SHARE_EACH_F64
+#define IDENTITY 0
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f16
@@ -241,6 +261,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE KEEP
 #define UNSURE SURE
 #define END SHARE_F32
+#define END_EACH SHARE_EACH_F32
+#define IDENTITY 0
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_bf16
@@ -250,6 +272,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define NOTE KEEP
 #define UNSURE SURE
 #define END SHARE_F32
+#define END_EACH SHARE_EACH_F32
+#define IDENTITY 0
 #include "pool_element.h"
 #include "pool_body.h"
 
@@ -293,12 +317,36 @@ static way way_of(int32_t type, int max) {
   }
 }
 
-/* Windows that share columns, or too few channels for a vector, are joined in a buffer. */
-static pf_status set_buffers(pf_ctx *c, job *j, const way *w) {
+/* Few channels: a buffer for a whole row with its margins, and what an average is divided by. */
+static pf_status set_flat(pf_ctx *c, job *j, const way *w, int max) {
+  const pf_pool *p = j->p;
+  const int64_t n = p->out[2] * p->c;
+  const int64_t all = PF_MAX(((p->out[2] - 1) * p->stride[2] + p->k[2]) * p->c,
+                             (p->before[2] + p->in[2]) * p->c);
+  j->flat = 1;
+  j->second = (all + 127) / 64 * 64;
+  j->buffer_bytes = 2 * (uint64_t)j->second * (uint64_t)w->wide;
+  j->buffers = c->host->scratch(c, j->buffer_bytes * (uint64_t)c->host->workers(c), 64);
+  void *counts = max ? NULL : c->host->scratch(c, (uint64_t)n * (uint64_t)w->wide + 64, 64);
+  if (!j->buffers || (!max && !counts))
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for pooled rows");
+  for (int64_t i = 0; i < n && counts; i++) {
+    const pf_span s = pf_pool_window(p, 2, i / p->c);
+    if (w->wide == 8) ((double *)counts)[i] = (double)(s.hi - s.lo);
+    else ((float *)counts)[i] = (float)(s.hi - s.lo);
+  }
+  j->counts = counts;
+  return PF_OK;
+}
+
+/* Windows that share columns are joined in a buffer. */
+static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
   const pf_pool *p = j->p;
   const int64_t k = PF_MIN(p->k[2], p->in[2]), s = PF_MIN(p->stride[2], p->in[2]);
   j->inside = pf_pool_inside(p, 2);
   if (!w->wide || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
+  if (p->c < w->lanes && k == p->k[2] && k <= FLAT_COLUMNS && s == p->stride[2])
+    return set_flat(c, j, w, max);
   j->chunk = STRETCH;
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
   if (j->rolls) return PF_OK;
@@ -315,7 +363,7 @@ pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type
   const way w = way_of(type, max);
   const int64_t rows = p->n * p->out[0] * p->out[1], row = p->out[2] * p->c;
   job j = {.p = p, .x = x, .y = y};
-  PF_TRY(set_buffers(c, &j, &w));
+  PF_TRY(set_buffers(c, &j, &w, max));
   j.stream = rows * row * w.size >= PF_STREAM_BYTES && (uintptr_t)y % 64 == 0 &&
              p->c * w.size % 64 == 0;
   const double places = (double)PF_MIN(p->k[0], p->in[0]) * (double)PF_MIN(p->k[1], p->in[1]) *

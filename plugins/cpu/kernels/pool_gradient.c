@@ -51,11 +51,12 @@ PF_INLINE rows_of rows_that_cover(const pf_pool *p, int64_t i) {
 }
 /* The code of such a row's first place in the windows of row (oz, oy). */
 PF_INLINE int64_t row_code(const pf_pool *p, const rows_of *r, int64_t oz, int64_t oy) {
-  const int64_t z = r->at_z - pf_pool_window(p, 0, oz).lo, y = r->at_y - pf_pool_window(p, 1, oy).lo;
+  const int64_t z = r->at_z - pf_pool_window(p, 0, oz).lo;
+  const int64_t y = r->at_y - pf_pool_window(p, 1, oy).lo;
   return (z * p->in[1] + y) * p->in[2];
 }
 
-/* The rows of windows over such a row: their first element, code and height; no if there are many. */
+/* The rows of windows over such a row: first element, code and height; no if there are many. */
 enum { LISTED = 16 };
 typedef struct { int n; int64_t first[LISTED], code[LISTED], height[LISTED]; } row_list;
 static int list_rows(const pf_pool *p, const rows_of *r, row_list *l) {
@@ -134,7 +135,11 @@ PF_INLINE lanes_f32 I_SET_F32(int32_t x) { return (lanes_f32){0} + x; }
 PF_INLINE lanes_f64 I_SET_F64(int64_t x) { return (lanes_f64){0} + x; }
 #endif
 #define LANES(tag, I) \
-PF_INLINE lanes_##tag load_i_##tag(const I *p) { lanes_##tag v; memcpy(&v, p, sizeof v); return v; } \
+PF_INLINE lanes_##tag load_i_##tag(const I *p) { \
+  lanes_##tag v; \
+  memcpy(&v, p, sizeof v); \
+  return v; \
+} \
 PF_INLINE void store_i_##tag(I *p, lanes_##tag v) { memcpy(p, &v, sizeof v); }
 LANES(f32, int32_t)
 LANES(f64, int64_t)
