@@ -85,17 +85,35 @@ cdef pf_status list_members(pf_comp* c) noexcept nogil:
         c.first_node[c.frame[i]] = i
     return PF_OK
 
+cdef void place_next(pf_comp* c, int32_t frame, int32_t* n_ready) noexcept nogil:
+    """The smallest key that is ready becomes the frame's next item, and lets go who waits for it."""
+    cdef pf_comp_frame* fr = c.frames + frame
+    cdef int32_t i, f, k = pf_ints_pop(c.ready, n_ready)
+    if k < 0:
+        k += EARLY
+    if k & 1:
+        f = c.out_frame[k // 2]
+        fr.items[fr.n_items] = c.n + f
+        fr.n_items += 1
+        for i in range(c.frames[f].n_exits):
+            release(c, c.frames[f].exits[i], frame, c.waits, c.ready, n_ready)
+        return
+    i = k // 2
+    fr.items[fr.n_items] = i
+    fr.n_items += 1
+    if c.cls[i] == PF_C_ENTER:
+        f = c.out_frame[i]
+        c.fwaits[f] -= 1
+        if c.fwaits[f] == 0:
+            pf_ints_push(c.ready, n_ready, 2 * c.frames[f].key + 1)
+    elif not (c.cls[i] == PF_C_EXIT or c.cls[i] == PF_C_NEXT):
+        release(c, i, frame, c.waits, c.ready, n_ready)
+
 cdef public pf_status pf_comp_order(pf_comp* c, int32_t frame) noexcept nogil:
     cdef pf_comp_frame* fr = c.frames + frame
-    cdef int32_t n_ready = 0, i, k, f, total = fr.n_nodes
-    cdef int32_t* waits
-    cdef int32_t* fwaits
-    cdef int32_t* ready
+    cdef int32_t n_ready = 0, i, f, total = fr.n_nodes
     if c.ready == NULL and list_members(c):
         return c.err.code
-    waits = c.waits
-    fwaits = c.fwaits
-    ready = c.ready
     f = c.first_child[frame]
     while f >= 0:
         total += 1
@@ -103,39 +121,21 @@ cdef public pf_status pf_comp_order(pf_comp* c, int32_t frame) noexcept nogil:
     fr.items = ints(c, total)
     if fr.items == NULL:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while ordering %d nodes", c.n)
-    order_of_keys(c, frame, waits, fwaits)
+    order_of_keys(c, frame, c.waits, c.fwaits)
     # keys: 2 * node, or 2 * (last Enter) + 1 for a child frame
     i = c.first_node[frame]
     while i >= 0:
-        if waits[i] == 0:
-            pf_ints_push(ready, &n_ready, 2 * i - (EARLY if c.flags[i] & PF_N_PREFILLED else 0))
+        if c.waits[i] == 0:
+            pf_ints_push(c.ready, &n_ready, 2 * i - (EARLY if c.flags[i] & PF_N_PREFILLED else 0))
         i = c.next_node[i]
     while n_ready:
-        k = pf_ints_pop(ready, &n_ready)
-        if k < 0:
-            k += EARLY
-        if k & 1:
-            f = c.out_frame[k // 2]
-            fr.items[fr.n_items] = c.n + f
-            fr.n_items += 1
-            for i in range(c.frames[f].n_exits):
-                release(c, c.frames[f].exits[i], frame, waits, ready, &n_ready)
-            continue
-        i = k // 2
-        fr.items[fr.n_items] = i
-        fr.n_items += 1
-        if c.cls[i] == PF_C_ENTER:
-            f = c.out_frame[i]
-            fwaits[f] -= 1
-            if fwaits[f] == 0:
-                pf_ints_push(ready, &n_ready, 2 * c.frames[f].key + 1)
-        elif not (c.cls[i] == PF_C_EXIT or c.cls[i] == PF_C_NEXT):
-            release(c, i, frame, waits, ready, &n_ready)
-    if fr.n_items < total:
-        for i in range(c.n):
-            if c.frame[i] == frame and waits[i] > 0:
-                return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
-                                    b"a loop depends on its own result outside of its loop variables")
+        place_next(c, frame, &n_ready)
+    if fr.n_items == total:
+        return PF_OK
+    for i in range(c.n):
+        if c.frame[i] == frame and c.waits[i] > 0:
+            return pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
+                                b"a loop depends on its own result outside of its loop variables")
     return PF_OK
 
 # ---------------------------------------------------------------- blocks

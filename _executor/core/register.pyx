@@ -18,28 +18,15 @@ from core cimport *
 from tensor_api cimport *
 from sig_api cimport *
 from exec_api cimport pf_host_table
+from registry_types cimport *
 
 cdef extern from "pf_registry.h" nogil:
-    ctypedef struct pf_constraint:
-        pf_str attr
-        int32_t n
-        const int32_t* types
-    ctypedef struct pf_where:
-        int32_t n
-        pf_constraint* all
-        const char* text
-    ctypedef struct pf_plugin_entry:
-        pf_plugin plugin
-        const char* origin
-        pf_arena arena
-        pf_plugin_entry* next
     pf_status pf_registry_claim(pf_plugin_entry*, pf_error*) noexcept
     void pf_registry_forget(pf_plugin_entry*) noexcept
     pf_status pf_registry_add_kernel(pf_kernel_entry*) noexcept
     pf_status pf_registry_add_device(const pf_device*, int32_t) noexcept
     pf_status pf_registry_note_absent(const char*, const char*) noexcept
     pf_status pf_registry_add_compiler(pf_compiler_entry*) noexcept
-    const char* pf_attr_kind_name(int32_t) noexcept
     int pf_isa_has(const char*) noexcept
 
 cdef enum:

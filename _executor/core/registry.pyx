@@ -19,6 +19,7 @@ from core cimport *
 from tensor_api cimport *
 from sig_api cimport *
 from exec_api cimport pf_host_table
+from registry_types cimport *
 from device_api cimport pf_device_lost, pf_fork_generation
 
 cdef extern from *:
@@ -28,22 +29,6 @@ cdef extern from *:
     """
     pthread_mutex_t pf_registry_lock
     pthread_mutex_t pf_opening_lock
-
-cdef extern from "pf_registry.h" nogil:
-    ctypedef struct pf_constraint:
-        pf_str attr
-        int32_t n
-        const int32_t* types
-    ctypedef struct pf_where:
-        int32_t n
-        pf_constraint* all
-        const char* text
-    ctypedef struct pf_plugin_entry:
-        pf_plugin plugin
-        const char* origin
-        pf_arena arena
-        pf_plugin_entry* next
-    const char* pf_attr_kind_name(int32_t) noexcept
 
 cdef enum:
     CHAINS = 1024       # hash chains of ops; a few kernels each
