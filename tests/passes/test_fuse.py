@@ -125,6 +125,20 @@ def test_case(name):
     np.testing.assert_allclose(found, plain, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("activation", [tf.nn.relu6, tf.nn.leaky_relu, tf.nn.tanh])
+def test_few_output_channels_get_what_follows_the_sum(channels, activation):
+    """Their sums go along the source's channels, in a loop of its own."""
+    data = np.random.default_rng(0).standard_normal((2, 9, 7, 24), np.float32)
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, data.shape, name="x")
+        summed = tf.nn.bias_add(conv(x, channels), numbers(channels))
+        y = activation(summed + x[..., :channels])
+        assert fused(rewriting.pruned([y], [x]))
+        found, plain = rewriting.both(y, {x: data})
+    np.testing.assert_allclose(found, plain, rtol=2e-5, atol=2e-5)
+
+
 # --------------------------------------------------------------------------------- what must not be
 def test_an_intermediate_value_may_be_fetched_fed_or_waited_for():
     with tf.Graph().as_default():
