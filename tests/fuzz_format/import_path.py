@@ -3,10 +3,10 @@
 
     python tests/fuzz_format/import_path.py --runs 10000 [--seed 0]
 
-Graphs: real ones (seeds.py), one to three changes each (a field doubled, deleted, exchanged or
-given a
-number, name, type or length that is known to hurt), through tf.import_graph_def and, if that takes
-it, a session.  Checkpoints: bytes and JSON of an index changed, its sum put right, through
+Graphs: real ones (seeds.py, and those of tests/frozen with a library of functions, their inputs
+made constants), one to three changes each (a field doubled, deleted, exchanged or given a number,
+name, type or length that is known to hurt), through tf.import_graph_def and, if that takes it, a
+session.  Checkpoints: bytes and JSON of an index changed, its sum put right, through
 CheckpointReader and through Saver.restore's kernel.
 
 The process gives itself a limit of memory; run it as a child where a crash must not take you along.
@@ -25,8 +25,10 @@ import time
 import traceback
 import zlib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "frozen")]
 
+import function_models
 import pyflow as tf
 import seeds
 
@@ -77,13 +79,17 @@ OPS = [
     "Fill",
     "_Arg",
     "_Retval",
+    "While",
+    "If",
+    "Case",
+    "PartitionedCall",
 ]
 
 
 # ---------------------------------------------------------------- graphs
-def change_inputs(rng, graph, node):
-    names = [n.name for n in graph.node] + ["", "gone", "^", "a:99999999999"]
-    name = rng.choice(names) + rng.choice(["", "", "", ":1", ":7", ":-1"])
+def change_inputs(rng, nodes, node):
+    names = [n.name for n in nodes] + ["", "gone", "^", "a:99999999999"]
+    name = rng.choice(names) + rng.choice(["", "", "", ":1", ":7", ":-1", ":output:0", ":z:9"])
     if rng.random() < 0.3:
         name = "^" + name
     inputs = list(node.input)
@@ -133,25 +139,64 @@ def change_tensor(rng, tensor):
         tensor.int_val.extend([1, 2, 3])
 
 
+def change_function(rng, library):
+    """One of the functions: its arguments, results, name, or what calls name it."""
+    function = rng.choice(library.function)
+    what = rng.randrange(6)
+    if what == 0:
+        function.signature.name = rng.choice(library.function).signature.name
+    elif what == 1 and function.signature.input_arg:
+        function.signature.input_arg.remove(rng.choice(function.signature.input_arg))
+    elif what == 2:
+        function.signature.input_arg.add(name="more", type=rng.randrange(30))
+    elif what == 3 and function.ret:
+        function.ret[rng.choice(sorted(function.ret))] = rng.choice(["", "gone:y:0", "x", ":0"])
+    elif what == 4:
+        function.signature.output_arg.add(name=rng.choice(["y", "z"]), type=1, number_attr="N")
+    else:
+        library.function.remove(function)
+
+
 def change_graph(rng, graph):
-    if not graph.node:
+    functions = graph.library.function
+    if functions and rng.random() < 0.2:
+        return change_function(rng, graph.library)
+    inside = functions and rng.random() < 0.6
+    change_nodes(rng, rng.choice(functions).node_def if inside else graph.node)
+
+
+def change_nodes(rng, nodes):
+    if not nodes:
         return
-    node = rng.choice(graph.node)
+    node = rng.choice(nodes)
     what = rng.randrange(8)
     if what == 0:
-        graph.node.add().CopyFrom(node)
+        nodes.add().CopyFrom(node)
     elif what == 1:
-        graph.node.remove(node)
+        nodes.remove(node)
     elif what == 2:
         node.op = rng.choice(OPS)
     elif what == 3:
-        node.name = rng.choice([rng.choice(graph.node).name, "", "a b", "^x", "x:1", "ok"])
+        node.name = rng.choice([rng.choice(nodes).name, "", "a b", "^x", "x:1", "ok"])
     elif what == 4 and node.attr:
         del node.attr[rng.choice(sorted(node.attr))]
     elif what in (5, 6) and node.attr:
         change_value(rng, node.attr[rng.choice(sorted(node.attr))])
     else:
-        change_inputs(rng, graph, node)
+        change_inputs(rng, nodes, node)
+
+
+def frozen():
+    """Graphs with functions that TensorFlow wrote; what it would be fed is a constant."""
+    for name in ("branches", "array_in_loop", "nested_calls", "mapped"):
+        data = (HERE.parent / "frozen" / f"{name}.pb").read_bytes()
+        graph, feeds = tf.GraphDef.FromString(data), iter(function_models.feeds(name))
+        for node in graph.node:
+            if node.op == "Placeholder":
+                node.op = "Const"
+                del node.attr["shape"]
+                node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(next(feeds)))
+        yield graph
 
 
 def import_one(rng, base):
@@ -276,6 +321,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     graphs = [parsed(data) for data in seeds.graphs()]
+    graphs += list(frozen()) * (1 + len(graphs) // 8)
     with tempfile.TemporaryDirectory() as folder:
         kept = seeds.checkpoint(["w"], folder), seeds.checkpoint(list(seeds.TENSORS), folder)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
