@@ -35,7 +35,7 @@ MODULES = (
     "check_ops", "nest", "regularizers",
     "image_resize_ops", "image_scale_ops", "image_ops", "image_color_ops", "image_box_ops", "image_patch_ops",
     "image_nms_ops", "image_quality_ops", "image_codec_ops", "fft_ops", "signal_ops",
-    "signal_window_ops",
+    "signal_window_ops", "audio_ops",
     "string_text_ops", "string_data_ops", "ragged_ops", "unicode_ops", "lookup_table_ops", "rnn_cell", "rnn_cell_wrappers", "rnn", "rnn_static",
     "lstm_ops", "gru_ops", "rnn_fused_cells", "ctc_ops", "candidate_sampling_ops", "pool3d_ops",
     "pool_grad_ops", "pool_functions", "fractional_pool_ops", "nth_element_ops", "embedding_ops",

@@ -28,7 +28,7 @@ MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops a
            "fractional_pool_ops nth_element_ops "
            "image_resize_ops image_color_ops image_box_ops image_patch_ops image_nms_ops "
            "image_codec_ops fft_ops string_text_ops string_data_ops "
-           "stateless_variate_ops image_scale_ops unicode_ops sparse_cross_ops").split()
+           "stateless_variate_ops image_scale_ops unicode_ops sparse_cross_ops audio_ops").split()
 TRIED = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int32,
          dtypes.int64,
          dtypes.uint8, dtypes.bool, dtypes.complex64)

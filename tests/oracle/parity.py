@@ -22,7 +22,7 @@ import pyflow as tf  # noqa: E402
 from pyflow.framework.op import registered_ops  # noqa: E402
 from pyflow.gradients import backprop  # noqa: E402
 
-# What TensorFlow 2.21 cannot answer on a CPU in a graph (EagerPyFunc's functions take eager tensors).
+# What TensorFlow 2.21 cannot answer on a CPU in a graph (EagerPyFunc takes eager tensors).
 WITHOUT_KERNEL = set("BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D TopK "
                      "EagerPyFunc MaxPoolGradGradWithArgmax".split())
 WITHOUT_GRADIENT = set(

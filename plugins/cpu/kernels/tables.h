@@ -8,7 +8,7 @@
   ONCE(sparse) ONCE(sparse_math) ONCE(sparse_serial) ONCE(sparse_cross) ONCE(sets) \
   ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(lookup_table) ONCE(quantize) ONCE(einsum) ONCE(random_gamma) ONCE(random_binomial) ONCE(mutex) ONCE(diag_band) \
   ONCE(strings_text) ONCE(strings_hash) ONCE(strings_bytes) ONCE(strings_regex) \
-  ONCE(strings_unicode) ONCE(strings_properties) ONCE(strings_format) ISA(image_resize) ISA(image_color) ISA(fft) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(scale_translate) ONCE(nms)
+  ONCE(strings_unicode) ONCE(strings_properties) ONCE(strings_format) ISA(image_resize) ISA(image_color) ISA(fft) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(scale_translate) ONCE(audio_wav) ONCE(nms)
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) ONCE(tensor_list) ONCE(tensor_list_bulk) ONCE(switch_n) ONCE(optional) ONCE(bincount) \
