@@ -57,8 +57,6 @@ static void widen(pf_box *b) {
       for (int64_t i = 0; i < n; i++) d[i] = v; \
     } else if (ds == 1 && ss == 2) { \
       PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[2 * i]; \
-    } else if (ds == 1 && ss == -1) { \
-      PF_IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[-i]; \
     } else \
       for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
   }
@@ -145,13 +143,20 @@ static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
   p->at[k] += n - 1, p->s += (n - 1) * step, p->d += (n - 1) * t->b->dst_stride[i];
   return n;
 }
+static void copy_strided(const copy_task *t, const char *x, char *y, int64_t n) {
+  int64_t esize = t->b->esize;
+  if (t->ds == 1 && t->ss == -1 && esize <= 8) pf_movers()->reverse(esize, x, y, n);
+  else BY_SIZE(strided, esize, y, x, n, t->ds, t->ss);
+}
 /* one run of a large result, in pieces that the nearest cache holds */
 static void stream_strided(const copy_task *t, const char *x, char *y) {
   char room[1024] __attribute__((aligned(64)));
-  int64_t esize = t->b->esize;
+  int64_t esize = t->b->esize, next = 0; /* to the next run, where it is not seen coming */
+  if (t->ss == -1 && t->n_outer) next = t->b->src_stride[t->outer[t->n_outer - 1]] * esize;
   for (int64_t i = 0, n; i < t->n; i += n, x += n * t->ss * esize, y += n * esize) {
     n = PF_MIN(t->n - i, ((int64_t)sizeof room - (int64_t)((uintptr_t)y % 64)) / esize);
-    BY_SIZE(strided, esize, room, x, n, 1, t->ss);
+    for (int64_t k = 0; next && k < n * esize; k += 64) __builtin_prefetch(x + next - k, 0, 3);
+    copy_strided(t, x, room, n);
     t->move->copy(room, y, n * esize);
   }
 }
@@ -172,8 +177,8 @@ static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     char *y = t->dst + p.d * esize;
     if (run && t->stream) t->move->copy(x, y, run);
     else if (run) memcpy(y, x, (size_t)run);
-    else if (t->stream && t->ds == 1 && t->ss > 1) stream_strided(t, x, y);
-    else BY_SIZE(strided, esize, y, x, t->n, t->ds, t->ss);
+    else if (t->stream && t->ds == 1 && t->ss) stream_strided(t, x, y);
+    else copy_strided(t, x, y, t->n);
   }
   if (t->stream) t->move->fence();
 }

@@ -233,9 +233,23 @@ static void copy(const void *px, void *py, int64_t bytes) {
   stream_lines(x + head, y + head, whole);
   memcpy(y + head + whole, x + head + whole, (size_t)(bytes - head - whole));
 }
+#define REVERSE(U) { \
+    const U *from = (const U *)x; \
+    U *to = (U *)y; \
+    PF_IVDEP for (int64_t i = 0; i < n; i++) to[i] = from[-i]; \
+    break; \
+  }
+static void reverse(int64_t esize, const void *x, void *y, int64_t n) {
+  switch (esize) {
+    case 1: REVERSE(uint8_t)
+    case 2: REVERSE(uint16_t)
+    case 4: REVERSE(uint32_t)
+    default: REVERSE(uint64_t)
+  }
+}
 /* The run RUNS_AHEAD bytes later, or the next one, is fetched: its beginning, as far as the
  * hardware does not see it coming. */
-enum { RUNS_AHEAD = 2048, RUN_FETCHED = 1024 };
+enum { RUNS_AHEAD = 4096, RUN_FETCHED = 1024 };
 PF_INLINE void fetch_run(const char *x, int64_t bytes) {
   for (int64_t k = 0; k < PF_MIN(bytes, RUN_FETCHED); k += 64) __builtin_prefetch(x + k, 0, 3);
 }
@@ -280,4 +294,5 @@ static void fence(void) {
 }
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
 static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
-const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, read, write, fence};
+const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, reverse,
+                                        read, write,        fence};

@@ -22,6 +22,8 @@ typedef struct {
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
   /* n runs of `bytes` at x + at[i], one behind the other to y; non-temporal */
   void (*runs)(const char *x, const int64_t *at, int64_t n, int64_t bytes, char *y);
+  /* y[i] = x[-i], i < n; elements of 1, 2, 4 or 8 bytes */
+  void (*reverse)(int64_t esize, const void *x, void *y, int64_t n);
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
