@@ -2,8 +2,8 @@
  *
  * Lines of 64 bytes are written whole and past the caches.  Three facts shape the loops: stores
  * past the caches wait for each other where ordinary stores lie between them, so both come in
- * phases; they want two neighbouring lines at a time (lines 512 bytes apart go to one channel); and what is
- * read is fetched a block ahead, as neither rows nor columns are long enough for the hardware.
+ * phases; they want two neighbouring lines at a time (lines 512 bytes apart go to one channel); and
+ * what is read is fetched a block ahead: rows are too short, and too many, for the hardware.
  *
  *   direct    elements of 4 and 8 bytes: tiles of two lines go from registers to y
  *   shifted   the same where y's rows begin inside lines: a tile follows what the last one left
