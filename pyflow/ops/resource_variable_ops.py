@@ -12,38 +12,16 @@ Invariants
 
 Thread: the one building the graph.  Ops: resource_handles.py.
 """
-from pyflow.framework import dtypes, graph as ops
+from pyflow.framework import graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
 from pyflow.framework.tensor_shape import as_shape, unknown_shape
 from pyflow.ops import identity_ops, resource_handles as handles
-from pyflow.ops.variables import (Variable, built_initial_value, checked_collections,
-                                  checked_initial_value, initialized_dependencies,
+from pyflow.ops.variables import (BuiltVariable, built_initial_value, initialized_dependencies,
                                   require_known_shape)
 
 
-class ResourceVariable(Variable):
+class ResourceVariable(BuiltVariable):
     """A variable behind a handle."""
-
-    def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
-                 caching_device=None, name=None, variable_def=None, dtype=None, expected_shape=None,
-                 import_scope=None, constraint=None, synchronization=None, aggregation=None,
-                 shape=None):
-        if variable_def is not None:
-            if initial_value is not None:
-                raise ValueError("variable_def and initial_value are mutually exclusive.")
-            return self._from_def(variable_def, import_scope)
-        checked_initial_value(initial_value, constraint)
-        self._trainable = True if trainable is None else bool(trainable)
-        self._constraint = constraint
-        self._caching_device = caching_device
-        self._save_slice_info = None
-        collections = checked_collections(collections, self._trainable)
-        dtype = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
-        values = [] if callable(initial_value) else [initial_value]
-        with ops.control_dependencies(None):
-            with ops.name_scope(name, "Variable", values) as scope:
-                self._build(initial_value, dtype, shape, validate_shape, scope)
-        ops.add_to_collections(collections, self)
 
     def _build(self, initial_value, dtype, shape, validate_shape, scope):
         node_name = scope[:-1]

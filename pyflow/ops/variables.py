@@ -262,8 +262,9 @@ def require_known_shape(tensor):
                          "pass validate_shape=False")
 
 
-class RefVariable(Variable):
-    """A variable behind a reference: VariableV2, Assign, Identity."""
+class BuiltVariable(Variable):
+    """A variable whose nodes are made here: a subclass's `_build` makes them, its `_from_def` finds
+    those that are there."""
 
     def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
                  caching_device=None, name=None, variable_def=None, dtype=None, expected_shape=None,
@@ -285,6 +286,10 @@ class RefVariable(Variable):
             with ops.name_scope(name, "Variable", values) as scope:
                 self._build(initial_value, dtype, shape, validate_shape, scope)
         ops.add_to_collections(collections, self)
+
+
+class RefVariable(BuiltVariable):
+    """A variable behind a reference: VariableV2, Assign, Identity."""
 
     def _build(self, initial_value, dtype, shape, validate_shape, scope):
         graph = ops.get_default_graph()
