@@ -19,6 +19,10 @@ ORT := onnxruntime onnx jax numpy
 SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml meson.build meson.options
 
+KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tests/ops/test_*_sizes.py tests/ops/test_large_*.py) \
+                tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
+                tests/passes/test_fuse.py
+
 .PHONY: demo test bench oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
 
 demo: .venv/installed
@@ -27,6 +31,8 @@ demo: .venv/installed
 test: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests  # the installed package is tested, never the tree's
 	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests/cuda  # apart: its emulated GPU would be the others' default device
+	for isa in baseline avx2; do \
+	  PYTHONSAFEPATH=1 PYFLOW_CPU_ISA=$$isa $(BIN)/python -m pytest $(KERNEL_TESTS) || exit 1; done  # as older processors run them
 
 bench: .venv/installed .venv-tf/ready .venv-torch/ready .venv-ort/ready
 	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python --ort .venv-ort/bin/python
