@@ -80,7 +80,7 @@ enum { PAIRED_Add, PAIRED_Sub, PAIRED_Mul, PAIRED_MaximumPlain, PAIRED_MinimumPl
 typedef struct {
   int32_t elements;                  /* of a block */
   void (*run[FUSED_CODES][FUSED_VARIANTS])(void);
-  void (*pair[PAIRED_CODES][PAIRED_CODES])(void);  /* slot: the first one's scalar, slot2: the second's */
+  void (*pair[PAIRED_CODES][PAIRED_CODES])(void);  /* slot, slot2: the scalars, in order */
   void (*enter)(const fused_step *, fused_frame *);
 } fused_machine;
 

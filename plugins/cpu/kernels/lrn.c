@@ -1,9 +1,9 @@
 /* lrn.c - LRN and LRNGrad: local response normalisation over channels (Krizhevsky et al., 2012).
  *
- *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2 over |j - k| <= depth_radius
+ *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2
  *     dx[k] = dy[k] * n[k] ^ -beta + x[k] * sum of g[j],    g = -2 alpha beta y dy / n
  *
- * Both sums are over the same window: side by side for narrow ones, in double along the channels
+ * Both sums are over |j - k| <= depth_radius: side by side for narrow ones, in double along the channels
  * for wide ones.  The power is exact roots for beta = 0.5, 0.75 and 1 (2 ulp), else
  * exp(-beta log n): about 1 + |beta log n| ulp.
  *

@@ -32,7 +32,7 @@ typedef struct {
   const norm_loops *f;
   int64_t c, n;                        /* channels; elements of each */
   int64_t inner;                       /* NCHW: elements of a run; NHWC: 0 */
-  int64_t rows, w, last;               /* NHWC: whole rows, columns, columns of a shorter last row */
+  int64_t rows, w, last;               /* NHWC: rows, columns, columns of a shorter last row */
   int64_t outer, parts, blocks;        /* NCHW: images */
   const char *x, *dy;                  /* dy: NULL in the forward pass */
   char *y;
@@ -79,7 +79,8 @@ static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
   const norm *p = arg;
   (void)worker;
   for (int64_t i = from; i < to; i++) {
-    int64_t k = i % p->c, part = i / p->c, rows = p->inner / NORM_WIDTH, rest = p->inner % NORM_WIDTH;
+    int64_t k = i % p->c, part = i / p->c;
+    int64_t rows = p->inner / NORM_WIDTH, rest = p->inner % NORM_WIDTH;
     double S[NORM_WIDTH] = {0}, Q[NORM_WIDTH] = {0}, s = 0, q = 0;
     float shift[NORM_WIDTH];
     for (int64_t r = part_begin(p->outer, p->parts, part), begin = r,

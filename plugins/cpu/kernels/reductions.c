@@ -7,6 +7,10 @@
  *   rows   inner == 1: 32 running partial results per row, then a tree over them
  *   cols   inner > 1: whole rows are added to a tile of columns
  *
+ * Only these two (`rows`, `add`) exist per op and type; what is around them works for any: short
+ * rows are transposed and added up side by side, halves go through a buffer of floats (sums of
+ * them through registers), signed integers share the sums and products of unsigned ones.
+ *
  * Invariants
  *   1. Long reductions are cut into pieces of a fixed length and the pieces are reduced again:
  *      accurate, and the same bits for any number of threads.  The lanes are 32 on every

@@ -9,7 +9,8 @@
  * finished, so that neither waits for the other's last sum.  Arithmetic: about 17 operations for a
  * vector of elements, 11 of them on the two multiplying units.
  *
- * Invariants: sums run in four vectors of lanes in a fixed order; a row has at least PF_VF elements.
+ * Invariants: sums run in four vectors of lanes in a fixed order; a row has at least PF_VF
+ * elements.
  * Threads: pure; `room` is the worker's.
  */
 #ifndef PF_CPU_SOFTMAX_ROWS_H
