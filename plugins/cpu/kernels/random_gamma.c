@@ -101,6 +101,7 @@ static void poisson_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   double highest = highest_of(j->out_type);
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
+    if (__atomic_load_n(&j->failed, __ATOMIC_RELAXED)) return;      /* each would try as long */
     int64_t k = i / j->samples, s = i % j->samples;
     double rate = get(j->parameter, j->in_type, k), found;
     pf_philox g = pf_philox_skip(&j->base, (uint64_t)RESERVED * (uint64_t)i);
