@@ -18,6 +18,8 @@
 #include "vfloat.h"
 #include "vmath.h"
 
+enum { FETCHED = 16384 };              /* bytes of a row of results, at most */
+
 PF_INLINE float row_largest(const float *x, int64_t n) {
   enum { U = 4 };
   pf_vf m[U];
@@ -141,7 +143,10 @@ static void rows_softmax(const row_loops *f, int log, const char *x, char *y, in
   int64_t bytes = n * f->size;
   float m = f->largest(x, n);
   for (int64_t r = 0; r < rows; r++, x += bytes, y += bytes) {
-    float *e = log ? NULL : room ? room : (float *)y, top = m, sum = f->exponentials(x, e, n, top);
+    float *e = log ? NULL : room ? room : (float *)y, top = m;
+    if ((const char *)e != y)          /* its lines come while there is arithmetic to do */
+      for (int64_t k = 0; k < PF_MIN(bytes, FETCHED); k += 64) __builtin_prefetch(y + k, 1);
+    float sum = f->exponentials(x, e, n, top);
     if (r + 1 < rows) m = f->largest(x + bytes, n);
     if (log) f->finish_log((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
     else f->finish((row_rest){e, y, 0, 1 / sum, 0}, n);
