@@ -96,9 +96,14 @@ compiled([const("c")] + [node(f"n{i}", "Neg", [f"n{i + 1}" if i < 50000 else "c"
                          for i in range(50001)])
 """,
     "more outputs than memory": """
-splits = [node(f"s{i}", "Split", ["d", "c"], T=F, num_split=1 << 20) for i in range(1000)]
+splits = [node(f"s{i}", "Split", ["d", "c"], T=F, num_split=1 << 17) for i in range(8000)]
 dim = node("d", "Const", value=np.array(0, np.int32), dtype=I)
 refused([dim, const("c"), *splits], "node 's", "memory", code=8)
+""",
+    "three million outputs of one node": """
+dim = node("d", "Const", value=np.array(0, np.int32), dtype=I)
+split = node("s", "Split", ["d", "c"], T=F, num_split=3 << 20)
+refused([dim, const("c"), split], "node 's'", "at most 131072", code=3)
 """,
     # The cap's error names node and bytes.
     "a constant of 16 GB in 100 bytes": """
