@@ -256,7 +256,8 @@ class StaticVocabularyTable:
 
 
 def tables_initializer(name="init_all_tables"):
-    """The operation that fills all tables of the graph. TF: tf.tables_initializer."""
+    """The operation that fills all tables of the graph; no shape, no dtype, never an error. TF:
+    tf.tables_initializer."""
     found = graph.get_collection(graph.GraphKeys.TABLE_INITIALIZERS)
     return control_flow_ops.group(*found, name=name)
 

@@ -262,7 +262,8 @@ def of_uniform_rows(values, size, rows_of):
 
 def row_splits_to_segment_ids(splits, name=None, out_type=None):
     """The row of each value, from where rows begin and end. TF: ragged.row_splits_to_segment_ids.
-    An int64 vector; out_type other than int64 casts."""
+    splits: integers [rows + 1]; the result is int64, or of dtype out_type. ValueError for other
+    ranks."""
     with graph.name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
         splits = _long(splits, "splits")
         values = array_ops.range_(splits[-1])
@@ -273,7 +274,8 @@ def row_splits_to_segment_ids(splits, name=None, out_type=None):
 
 def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
     """Where rows begin and end, from the row of each value (never falling). TF:
-    ragged.segment_ids_to_row_splits. An int64 vector of num_segments + 1."""
+    ragged.segment_ids_to_row_splits. segment_ids: integers [n]; an int64 vector [num_segments + 1],
+    or of dtype out_type. ValueError for other ranks."""
     with graph.name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
         ids = _long(segment_ids, "segment_ids")
         if num_segments is None:
@@ -286,7 +288,8 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
 
 def map_flat_values(op, *args, **kwargs):
     """op applied to the innermost values of the RaggedTensors among the arguments, which must have
-    equal rows; the result has these rows. TF: ragged.map_flat_values."""
+    equal rows; the result has these rows, op's dtype and, without a RaggedTensor, op's shape.
+    ValueError, or whatever else op raises. TF: ragged.map_flat_values."""
     ragged = [a for a in (*args, *kwargs.values()) if isinstance(a, RaggedTensor)]
     made = op(*[_flat(a) for a in args], **{k: _flat(a) for k, a in kwargs.items()})
     return ragged[0].with_flat_values(made) if ragged else made
@@ -310,8 +313,9 @@ def _depth_of(rows):
 
 def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None):
     """A RaggedTensorValue of nested lists. TF: ragged.constant_value.
-    ragged_rank: how many dimensions may be ragged, all but the first by default. ValueError for
-    lists that are not nested equally deep, or an inner_shape."""
+    Numbers or strings of any dtype, int32 and float32 by default. ragged_rank: how many dimensions
+    may be ragged, all but the first by default. ValueError for lists that are not nested equally
+    deep, or an inner_shape."""
     if inner_shape is not None:
         raise ValueError("inner_shape is not supported; give ragged_rank")
     depth = _depth_of(pylist) if ragged_rank is None else ragged_rank
@@ -326,7 +330,8 @@ def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None):
 
 
 def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None):
-    """A RaggedTensor of nested lists. TF: ragged.constant. Errors: as ragged.constant_value."""
+    """A RaggedTensor of nested lists; shapes, dtypes, any ValueError as of ragged.constant_value. TF:
+    ragged.constant."""
     value = constant_value(pylist, dtype, ragged_rank, inner_shape)
     with graph.name_scope(name, "RaggedConstant"):
         flat = graph.convert_to_tensor(_flat(value), name="values",
@@ -335,26 +340,23 @@ def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None):
 
 
 def _fetch(ragged):
-    splits = list(ragged.nested_row_splits)
-
     def contract(values):
         made = values[0]
         for row_splits in reversed(values[1:]):
             made = RaggedTensorValue(made, row_splits)
         return made
-    return [ragged.flat_values] + splits, contract
+    return _parts(ragged), contract
 
 
 def _feed(ragged, value):
-    return list(zip([ragged.flat_values, *ragged.nested_row_splits],
-                    [value.flat_values, *value.nested_row_splits]))
+    return list(zip(_parts(ragged), _parts(value)))
 
 
-def install():
-    """Sessions fetch and feed ragged tensors."""
-    from pyflow.session.fetches import register_session_run_conversion_functions as register
-    register(RaggedTensor, _fetch, _feed,
-             lambda ragged: [ragged.flat_values, *ragged.nested_row_splits])
+def _parts(ragged):
+    return [ragged.flat_values, *ragged.nested_row_splits]
+
+
+RaggedTensor.session_conversion = (_fetch, _feed, _parts)     # sessions fetch and feed them
 
 
 PUBLIC = {

@@ -30,8 +30,8 @@ def kaiser_window(window_length, beta=12.0, dtype=dtypes.float32, name=None):
 
 
 def kaiser_bessel_derived_window(window_length, beta=12.0, dtype=dtypes.float32, name=None):
-    """Roots of the running sums of a Kaiser window, up and down again, [window_length]. Errors: as
-    kaiser_window. TF: tf.signal.kaiser_bessel_derived_window."""
+    """Roots of the running sums of a Kaiser window, up and down again: floats [window_length]. A
+    ValueError as of kaiser_window. TF: tf.signal.kaiser_bessel_derived_window."""
     half = _known(window_length, "window_length", 0) // 2
     sums = np.cumsum(np.kaiser(half + 1, float(beta)))
     rise = np.sqrt(sums[:-1] / sums[-1])
@@ -40,8 +40,8 @@ def kaiser_bessel_derived_window(window_length, beta=12.0, dtype=dtypes.float32,
 
 
 def vorbis_window(window_length, dtype=dtypes.float32, name=None):
-    """sin(pi/2 sin^2(pi (n + 1/2) / N)), [window_length]. Errors: as kaiser_window. TF:
-    tf.signal.vorbis_window."""
+    """sin(pi/2 sin^2(pi (n + 1/2) / N)): floats [window_length]. A ValueError as of kaiser_window.
+    TF: tf.signal.vorbis_window."""
     length = _known(window_length, "window_length", 0)
     turn = np.sin(np.pi * (np.arange(length) + 0.5) / max(length, 1))
     return _constant(np.sin(np.pi / 2 * turn ** 2), dtype, name or "vorbis_window")
@@ -67,8 +67,9 @@ def mdct(signals, frame_length, window_fn=vorbis_window, pad_end=False, norm=Non
 
 
 def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
-    """Signals from mdct's frames [..., frames, half a frame] -> [..., samples]. window_fn and norm:
-    as given to mdct. ValueError for other norms or an unknown size. TF: tf.signal.inverse_mdct."""
+    """Signals from mdct's frames, floats [..., frames, half a frame] -> [..., samples]. window_fn
+    and norm: as given to mdct. ValueError for other norms or an unknown size. TF:
+    tf.signal.inverse_mdct."""
     if norm not in (None, "ortho"):
         raise ValueError(f"norm must be None or 'ortho', got {norm!r}")
     with graph.name_scope(name, "inverse_mdct", [mdcts]):

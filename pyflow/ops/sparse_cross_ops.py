@@ -152,16 +152,17 @@ def _columns(inputs):
 
 
 def sparse_cross(inputs, name=None, separator=None):
-    """The crosses of columns (SparseTensors and matrices of strings or integers) as a SparseTensor
-    of texts joined by `separator`, "_X_" by default. TF: sparse.cross. TypeError for other inputs,
-    InvalidArgumentError for batches of different sizes."""
+    """The crosses of columns (SparseTensors and matrices [batch, n] of strings or integers) as a
+    SparseTensor [batch, crosses] of texts joined by `separator`, "_X_" by default. TF:
+    sparse.cross. TypeError for other inputs, InvalidArgumentError for batches of different sizes."""
     between = "_X_" if separator is None else separator
     return graph.SparseTensor(*SparseCrossV2(*_columns(inputs), between, name=name))
 
 
 def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
-    """The crosses of columns as a SparseTensor of int64 hashes, modulo num_buckets if that is not
-    0. TF: sparse.cross_hashed. Errors: as sparse.cross."""
+    """The crosses of columns [batch, n] of strings or integers as a SparseTensor [batch, crosses]
+    of int64 hashes, modulo num_buckets if that is not 0. TF: sparse.cross_hashed. TypeError and
+    InvalidArgumentError as of sparse.cross."""
     indices, values, shapes, dense = _columns(inputs)
     numbers = any(x.dtype == dtypes.int64 for x in values + dense)
     return graph.SparseTensor(*SparseCross(

@@ -63,7 +63,8 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=655
 def unicode_decode_with_offsets(input, input_encoding, errors="replace", replacement_char=65533,
                                 replace_control_characters=False, name=None):
     """`unicode_decode`, and at which byte (int64) each character starts. TF:
-    tf.strings.unicode_decode_with_offsets. Errors: as unicode_decode."""
+    tf.strings.unicode_decode_with_offsets. Both of the shape of unicode_decode's result, with any
+    ValueError of its."""
     with graph.name_scope(name, "UnicodeDecode", [input]):
         flat, input = _flat_strings(input)
         splits, codes, offsets = string_data_ops.UnicodeDecodeWithOffsets(
@@ -73,15 +74,15 @@ def unicode_decode_with_offsets(input, input_encoding, errors="replace", replace
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):
-    """The characters of each string as strings in the same encoding. TF:
-    tf.strings.unicode_split. Errors: as unicode_decode."""
+    """The characters of each string as strings in the same encoding. Shapes and any ValueError as
+    of unicode_decode. TF: tf.strings.unicode_split."""
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char, name)[0]
 
 
 def unicode_split_with_offsets(input, input_encoding, errors="replace", replacement_char=65533,
                                name=None):
     """`unicode_split`, and at which byte (int64) each character starts. TF:
-    tf.strings.unicode_split_with_offsets. Errors: as unicode_decode."""
+    tf.strings.unicode_split_with_offsets. Shapes and any ValueError as of unicode_decode."""
     with graph.name_scope(name, "UnicodeSplit", [input]):
         codes, offsets = unicode_decode_with_offsets(input, input_encoding, errors,
                                                      replacement_char)

@@ -40,11 +40,13 @@ def register_session_run_conversion_functions(tensor_type, fetch_function, feed_
 
 
 def conversion_for(value):
-    """The registered conversion for `value`, or None."""
+    """The conversion registered for `value`, or that its class brings as `session_conversion`
+    (fetch, feed and partial feed function), as pyflow's own composite tensors do; or None."""
     for conversion in _CONVERSIONS:
         if isinstance(value, conversion[0]):
             return conversion
-    return None
+    brought = getattr(type(value), "session_conversion", None)
+    return (type(value), *brought) if brought else None
 
 
 def _sparse_parts(sparse):

@@ -10,7 +10,7 @@
  * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
  */
 #include "gemm_product.h"
-#include "half_vectors.h"
+#include "vfloat.h"
 
 enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = 1 << 19 };
 
@@ -31,13 +31,13 @@ PF_INLINE void dots_of(const int32_t type, const vector_call *v, int64_t j, cons
   for (; p + PF_VF <= v->k; p += PF_VF) {
     const pf_vf x = pf_vf_load(v->x + p);
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) s[r] = PF_VF_FMA(x, load_halves(type, m + r * v->ld + p), s[r]);
+    for (int r = 0; r < rows; r++) s[r] = PF_VF_FMA(x, pf_vf_read(type, m + r * v->ld + p), s[r]);
   }
   if (p < v->k) {
     const pf_vf x = pf_vf_load_part(v->x + p, (int)(v->k - p));
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
-      s[r] = PF_VF_FMA(x, load_part(type, m + r * v->ld + p, v->k - p), s[r]);
+      s[r] = PF_VF_FMA(x, pf_vf_read_part(type, m + r * v->ld + p, v->k - p), s[r]);
   }
 #pragma GCC unroll 4
   for (int r = 0; r < rows; r++) v->y[j + r] = pf_vf_sum(s[r]);
@@ -54,7 +54,7 @@ PF_INLINE void add_rows(const int32_t type, const vector_call *v, int64_t p, con
   for (; j + PF_VF <= hi; j += PF_VF) {
     pf_vf s = pf_vf_load(v->y + j);
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) s = PF_VF_FMA(x[r], load_halves(type, m + r * v->ld + j), s);
+    for (int r = 0; r < rows; r++) s = PF_VF_FMA(x[r], pf_vf_read(type, m + r * v->ld + j), s);
     pf_vf_store(v->y + j, s);
   }
   if (j < hi) {
@@ -62,7 +62,7 @@ PF_INLINE void add_rows(const int32_t type, const vector_call *v, int64_t p, con
     pf_vf s = pf_vf_load_part(v->y + j, left);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
-      s = PF_VF_FMA(x[r], load_part(type, m + r * v->ld + j, left), s);
+      s = PF_VF_FMA(x[r], pf_vf_read_part(type, m + r * v->ld + j, left), s);
     pf_vf_store_part(v->y + j, s, left);
   }
 }

@@ -40,11 +40,11 @@
 #undef ELEMENT_F64
 #elif defined(ELEMENT_HALF)
 #define E uint16_t
-#define E_LOAD(p) load_halves(ELEMENT_HALF, p)
-#define E_PART(p, n) load_part(ELEMENT_HALF, p, n)
-#define E_STORE(p, v) store_halves(ELEMENT_HALF, p, v)
-#define E_STORE_PART(p, v, n) store_part(ELEMENT_HALF, p, v, n)
-#define E_STREAM(p, v) stream_half(ELEMENT_HALF, p, v)
+#define E_LOAD(p) pf_vf_read(ELEMENT_HALF, p)
+#define E_PART(p, n) pf_vf_read_part(ELEMENT_HALF, p, n)
+#define E_STORE(p, v) pf_vf_write(ELEMENT_HALF, p, v, 0)
+#define E_STORE_PART(p, v, n) pf_vf_write_part(ELEMENT_HALF, p, v, n)
+#define E_STREAM(p, v) pf_vf_write(ELEMENT_HALF, p, v, STREAM_HALVES)
 #else
 #define E int16_t
 #define B int16_t

@@ -8,7 +8,7 @@
  * Threads: parallel_for over rows; each worker has a buffer of its own.
  */
 #include "pool.h"
-#include "half_vectors.h"
+#include "vfloat.h"
 #include "transpose.h"
 
 /* a buffer beside the rows that are read, in 32 KB of L1 */
@@ -33,23 +33,19 @@ typedef struct {
 #define STREAM_32(p, v) _mm512_stream_ps(p, v)
 #define STREAM_64(p, v) _mm512_stream_pd(p, v)
 #define STREAM_16(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
-PF_INLINE void stream_half(int32_t type, uint16_t *p, pf_vf v) {
-  _Alignas(32) uint16_t y[PF_VF];
-  store_halves(type, y, v);
-  _mm256_stream_si256((__m256i *)(void *)p, _mm256_load_si256((const __m256i *)(const void *)y));
-}
+enum { STREAM_HALVES = 1 };
 #elif defined(__AVX2__)
 #define STREAM_FENCE() _mm_sfence()
 #define STREAM_32(p, v) _mm256_stream_ps(p, v)
 #define STREAM_64(p, v) _mm256_stream_pd(p, v)
 #define STREAM_16(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
-#define stream_half store_halves
+enum { STREAM_HALVES = 0 };
 #else
 #define STREAM_FENCE() (void)0
 #define STREAM_32 pf_vf_store
 #define STREAM_64 pf_vd_store
 #define STREAM_16 store_16
-#define stream_half store_halves
+enum { STREAM_HALVES = 0 };
 #endif
 
 /* ---------------------------------------------------------------- maxima; a NaN stays */

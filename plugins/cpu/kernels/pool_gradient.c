@@ -15,7 +15,7 @@
  * Threads: parallel_for over rows.
  */
 #include "pool.h"
-#include "half_vectors.h"
+#include "vfloat.h"
 #include "transpose.h"
 
 enum { SLAB_BYTES = 2 << 20 };         /* notes, and halves as floats, of images in one go */
@@ -233,7 +233,7 @@ static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 typedef enum { MAX_GRADIENT, AVERAGE_GRADIENT, FIRST_MAXIMA } task;
-typedef struct {                       /* one call: arrays of all images, and of a slab in scratch */
+typedef struct {                     /* one call: arrays of all images, and of a slab in scratch */
   const pf_pool *p;
   int32_t type, size;                  /* size: of an element that is computed with */
   task task;

@@ -17,6 +17,19 @@ PF_INLINE int64_t pf_vf_size(int32_t type) { return pf_is_half(type) ? 2 : 4; }
 PF_INLINE void *pf_vf_at(int32_t type, const void *p, int64_t i) { /* element i */
   return (char *)p + i * pf_vf_size(type);
 }
+/* Where no instruction converts halves, a call does: in line the loops would be several times as
+ * large. */
+#define PF_BY_CALL static __attribute__((noinline, unused))
+PF_BY_CALL pf_vf pf_vf_of_halves(int32_t type, const uint16_t *p) {
+  float y[PF_VF];
+  for (int i = 0; i < PF_VF; i++)
+    y[i] = type == PF_FLOAT16 ? pf_from_half(p[i]) : pf_from_bf16(p[i]);
+  return pf_vf_load(y);
+}
+PF_BY_CALL void pf_vf_to_halves(int32_t type, uint16_t *p, pf_vf v) {
+  for (int i = 0; i < PF_VF; i++)
+    p[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
+}
 PF_INLINE pf_vf pf_vf_read(int32_t type, const void *p) {
   if (type == PF_FLOAT32) return pf_vf_load((const float *)p);
 #if defined(__AVX512F__)
@@ -30,11 +43,7 @@ PF_INLINE pf_vf pf_vf_read(int32_t type, const void *p) {
 #endif
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 #else
-  float y[PF_VF];
-  for (int i = 0; i < PF_VF; i++)
-    y[i] = type == PF_FLOAT16 ? pf_from_half(((const uint16_t *)p)[i])
-                              : pf_from_bf16(((const uint16_t *)p)[i]);
-  return pf_vf_load(y);
+  return pf_vf_of_halves(type, p);
 #endif
 }
 /* 2 PF_VF elements, in an order of their own: pf_vf_write_pair puts them back.  The halves of a
@@ -104,9 +113,8 @@ PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
   if (type == PF_FLOAT32 && stream) { _mm_stream_ps((float *)p, (__m128)v); return; }
 #endif
   (void)stream;
-  if (type == PF_FLOAT32) { pf_vf_store((float *)p, v); return; }
-  for (int i = 0; i < PF_VF; i++)
-    ((uint16_t *)p)[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
+  if (type == PF_FLOAT32) pf_vf_store((float *)p, v);
+  else pf_vf_to_halves(type, p, v);
 #endif
 }
 PF_INLINE pf_vf pf_vf_round_bfloat16(pf_vf v) {
