@@ -330,8 +330,8 @@ def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None):
 
 
 def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None):
-    """A RaggedTensor of nested lists; shapes, dtypes, any ValueError as of ragged.constant_value. TF:
-    ragged.constant."""
+    """A RaggedTensor of nested lists; shapes, dtypes, any ValueError as of ragged.constant_value.
+    TF: ragged.constant."""
     value = constant_value(pylist, dtype, ragged_rank, inner_shape)
     with graph.name_scope(name, "RaggedConstant"):
         flat = graph.convert_to_tensor(_flat(value), name="values",

@@ -154,7 +154,8 @@ def _columns(inputs):
 def sparse_cross(inputs, name=None, separator=None):
     """The crosses of columns (SparseTensors and matrices [batch, n] of strings or integers) as a
     SparseTensor [batch, crosses] of texts joined by `separator`, "_X_" by default. TF:
-    sparse.cross. TypeError for other inputs, InvalidArgumentError for batches of different sizes."""
+    sparse.cross. TypeError for other inputs, InvalidArgumentError for batches of different
+    sizes."""
     between = "_X_" if separator is None else separator
     return graph.SparseTensor(*SparseCrossV2(*_columns(inputs), between, name=name))
 
