@@ -64,8 +64,9 @@ def _show(fetches, values, save):
     if save:
         np.savez(save, **{name: v for name, v in zip(fetches, values) if v is not None})
         return
-    for name, value in zip(fetches, values):
-        print(f"{name} = {value}")
+    with np.printoptions(threshold=100):            # more is shown by its ends; --save has all
+        for name, value in zip(fetches, values):
+            print(f"{name} = {value}")
 
 
 def _time(sess, fetches, feeds, count):
