@@ -17,7 +17,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import complex_ops, diag_ops
 from pyflow.ops.common import at_least_rank, conj, dims_of
-from pyflow.ops.matmul_ops import (WELL, SOLVABLE, MatrixInverse, _adjoint, _square, matmul,
+from pyflow.ops.matmul_ops import (WELL, SOLVABLE, wide, MatrixInverse, _adjoint, _square, matmul,
                                    matrix_transpose)
 
 COMPLEX_ONLY = (dtypes.complex64, dtypes.complex128)
@@ -116,6 +116,7 @@ class Qr:
         return join_ops.concat([dx, matmul(q, right)], -1)
 
     def reference(input, full_matrices):
+        input = wide(input)
         m, n = input.shape[-2:]
         p = m if full_matrices else min(m, n)
         q = np.zeros(input.shape[:-2] + (m, p), input.dtype)

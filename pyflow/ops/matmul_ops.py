@@ -179,7 +179,12 @@ MATRICES = [S(lit(WELL)), S(lit([WELL, WELL])), S((0, 3, 3))]
 SOLVABLE = (dtypes.float64, dtypes.float32) + COMPLEX
 
 
-@op("MatrixInverse", inputs="input: T", outputs="output: T", T=SOLVABLE,
+def wide(x):
+    """float16 as float32: NumPy's linear algebra has no halves."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+@op("MatrixInverse", inputs="input: T", outputs="output: T", T=(*SOLVABLE, dtypes.float16),
     attrs="adjoint: bool = false")
 class MatrixInverse:
     """Inverses of square matrices [..., n, n]; a singular one is an error. TF: MatrixInverse."""
@@ -191,7 +196,7 @@ class MatrixInverse:
             return -matmul(y, matmul(dy, y, adjoint_a=True))
         return -matmul(y, matmul(dy, y, adjoint_b=True), adjoint_a=True)
 
-    def reference(input, adjoint): return np.linalg.inv(_adjoint(input, adjoint))
+    def reference(input, adjoint): return np.linalg.inv(_adjoint(wide(input), adjoint))
     samples = MATRICES
 
 

@@ -53,15 +53,23 @@ PF_LOCAL DLTensor *pf_dense_output(pf_ctx *c, int32_t out, int32_t like, int32_t
   case TYPE: \
     for (int64_t i = 0; i < n; i++) x[i] = ((const E *)from)[at + i]; \
     break;
+#define LOAD_HALF \
+  case PF_FLOAT16: \
+    for (int64_t i = 0; i < n; i++) x[i] = pf_from_half(((const uint16_t *)from)[at + i]); \
+    break;
+#define STORE_HALF \
+  case PF_FLOAT16: \
+    for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[at + i] = pf_to_half((float)x[i]); \
+    break;
 #define STORE(TYPE, E) \
   case TYPE: \
     for (int64_t i = 0; i < n; i++) ((E *)to)[at + i] = (E)x[i]; \
     break;
 PF_LOCAL void load_d(const void *from, int32_t type, int64_t at, int64_t n, double *x) {
-  switch (type) { LOAD(PF_FLOAT32, float) LOAD(PF_FLOAT64, double) }
+  switch (type) { LOAD(PF_FLOAT32, float) LOAD(PF_FLOAT64, double) LOAD_HALF }
 }
 PF_LOCAL void store_d(void *to, int32_t type, int64_t at, int64_t n, const double *x) {
-  switch (type) { STORE(PF_FLOAT32, float) STORE(PF_FLOAT64, double) }
+  switch (type) { STORE(PF_FLOAT32, float) STORE(PF_FLOAT64, double) STORE_HALF }
 }
 PF_LOCAL void load_z(const void *from, int32_t type, int64_t at, int64_t n, double _Complex *x) {
   switch (type) { LOAD(PF_COMPLEX64, float _Complex) LOAD(PF_COMPLEX128, double _Complex) }
@@ -71,6 +79,8 @@ PF_LOCAL void store_z(void *to, int32_t type, int64_t at, int64_t n, const doubl
 }
 #undef LOAD
 #undef STORE
+#undef LOAD_HALF
+#undef STORE_HALF
 PF_INLINE int pf_is_complex(int32_t type) {
   return type == PF_COMPLEX64 || type == PF_COMPLEX128;
 }

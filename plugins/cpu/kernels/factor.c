@@ -108,7 +108,8 @@ PF_DENSE(tridiagonal_solve) PF_DENSE(tridiagonal_matmul)
   PF_CPU_FLAGS(op, "T=" DENSE_TYPES, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, \
                .compute = f, __VA_ARGS__)
 const pf_kernel *const factor_kernels[] = {
-  DENSE("Qr", qr, ATTRIBUTES(qr_state, FLAG(qr_state, full_matrices))),
+  PF_CPU_FLAGS("Qr", "T=half|" DENSE_TYPES, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
+               .compute = qr, ATTRIBUTES(qr_state, FLAG(qr_state, full_matrices))),
   DENSE("Svd", svd, ATTRIBUTES(svd_state, FLAG(svd_state, compute_uv),
                                FLAG(svd_state, full_matrices))),
   DENSE("SelfAdjointEigV2", eigh, ATTRIBUTES(eig_state, FLAG(eig_state, compute_v))),

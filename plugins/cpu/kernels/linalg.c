@@ -14,7 +14,9 @@
 
 typedef struct {
   int64_t n, count, columns;            /* rows, matrices, columns of a right-hand side */
-  int32_t adjoint;
+  int32_t adjoint, type;                /* type: of the work, float for halves */
+  const void *a;                        /* the matrices and */
+  void *y;                              /* the results, of that type */
 } square;
 
 /* The scratch copy of one matrix, conjugate transposed for `adjoint`; the LU factors in place with
@@ -132,6 +134,8 @@ static pf_status check_square(pf_ctx *c, const DLTensor *a, square *s) {
       "Input matrices must be square, got shape %s", PF_SHAPE(a).s);
   s->count = pf_product(a->shape, 0, a->ndim - 2);
   s->columns = s->n;
+  s->type = c->in_type[0];
+  s->a = PF_DATA(const void, a);
   return PF_OK;
 }
 /* ---------------------------------------------------------------- LAPACK, column-major */
@@ -205,34 +209,32 @@ static int64_t lapack_cholesky(const square *s, int32_t type, const char *a, cha
   return -1;
 }
 static pf_status run_lapack(pf_ctx *c, const batch_loop *loops, const square *s, const void *b,
-                            DLTensor *y, const char *failure) {
-  int64_t esize = pf_type_size(c->in_type[0]), bytes, more, failed;
+                            const char *failure) {
+  int64_t esize = pf_type_size(s->type), bytes, more, failed;
   if (!pf_mul(s->n, s->n + s->columns, &bytes) || !pf_mul(bytes, esize, &more))
     return PF_INVALID(c, "matrices of %" PRId64 " rows are too large", s->n);
   char *work = c->host->scratch(c, (uint64_t)more + 64, 64);
   PF_EXHAUSTED(work);
   int *pivots = c->host->scratch(c, (uint64_t)s->n * 4 + 8, 8);
   PF_EXHAUSTED(pivots);
-  const char *a = PF_DATA(const char, c->in[0]);
-  if (loops == cholesky_loops) failed = lapack_cholesky(s, c->in_type[0], a, PF_DATA(char, y));
-  else failed = lapack_solve(s, c->in_type[0], a, b, PF_DATA(char, y), work, pivots);
+  if (loops == cholesky_loops) failed = lapack_cholesky(s, s->type, s->a, s->y);
+  else failed = lapack_solve(s, s->type, s->a, b, s->y, work, pivots);
   return failed < 0 ? PF_OK : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure,
       failed, s->count);
 }
 static pf_status run(pf_ctx *c, const batch_loop *loops, const square *s, const void *b,
-    DLTensor *y, const char *failure) {
-  int64_t esize = pf_type_size(c->in_type[0]), bytes;
+                     const char *failure) {
+  int64_t esize = pf_type_size(s->type), bytes;
   if (pf_lapack.found && s->n >= LAPACK_FROM && s->n < 1 << 24 && s->columns < 1 << 24 &&
       loops != determine_loops)
-    return run_lapack(c, loops, s, b, y, failure);
+    return run_lapack(c, loops, s, b, failure);
   if (!pf_mul(s->n, s->n, &bytes) || !pf_mul(bytes, esize, &bytes)) return PF_INVALID(c,
       "matrices of %" PRId64 " rows are too large", s->n);
   void *work = c->host->scratch(c, (uint64_t)bytes + 64, 64);
   PF_EXHAUSTED(work);
   int64_t *order = (int64_t *)c->host->scratch(c, (uint64_t)s->n * 8 + 8, 8);
   PF_EXHAUSTED(order);
-  int64_t failed = loops[c->in_type[0]](s, PF_DATA(const char, c->in[0]), b, PF_DATA(char, y),
-      work, order);
+  int64_t failed = loops[s->type](s, s->a, b, s->y, work, order);
   return failed < 0 ? PF_OK : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure,
       failed, s->count);
 }
@@ -242,7 +244,16 @@ static pf_status inverse(pf_ctx *c, const void *state) {
   PF_TRY(check_square(c, c->in[0], &s));
   DLTensor *y = c->host->output(c, 0, c->in[0]->shape, c->in[0]->ndim);
   PF_EXHAUSTED(y);
-  return run(c, invert_loops, &s, NULL, y, "Input is not invertible.");
+  s.y = PF_DATA(void, y);
+  if (s.type != PF_FLOAT16) return run(c, invert_loops, &s, NULL, "Input is not invertible.");
+  int64_t n = pf_numel(y);
+  float *wide = c->host->scratch(c, (uint64_t)n * 8 + 64, 64);
+  PF_EXHAUSTED(wide);
+  pf_half_to_float(PF_FLOAT16, s.a, wide, n);
+  s.a = wide, s.y = wide + n, s.type = PF_FLOAT32;
+  PF_TRY(run(c, invert_loops, &s, NULL, "Input is not invertible."));
+  pf_float_to_half(PF_FLOAT16, wide + n, PF_DATA(void, y), n);
+  return PF_OK;
 }
 static pf_status solve(pf_ctx *c, const void *state) {
   const DLTensor *a = c->in[0], *b = c->in[1];
@@ -254,7 +265,8 @@ static pf_status solve(pf_ctx *c, const void *state) {
   s.columns = b->shape[b->ndim - 1];
   DLTensor *y = c->host->output(c, 0, b->shape, b->ndim);
   PF_EXHAUSTED(y);
-  return run(c, invert_loops, &s, PF_DATA(const char, b), y, "Input matrix is not invertible.");
+  s.y = PF_DATA(void, y);
+  return run(c, invert_loops, &s, PF_DATA(const char, b), "Input matrix is not invertible.");
 }
 static pf_status determinant(pf_ctx *c, const void *state) {
   square s = {0};
@@ -262,7 +274,8 @@ static pf_status determinant(pf_ctx *c, const void *state) {
   PF_TRY(check_square(c, c->in[0], &s));
   DLTensor *y = c->host->output(c, 0, c->in[0]->shape, c->in[0]->ndim - 2);
   PF_EXHAUSTED(y);
-  return run(c, determine_loops, &s, NULL, y, "");
+  s.y = PF_DATA(void, y);
+  return run(c, determine_loops, &s, NULL, "");
 }
 static pf_status cholesky(pf_ctx *c, const void *state) {
   square s = {0};
@@ -270,12 +283,13 @@ static pf_status cholesky(pf_ctx *c, const void *state) {
   PF_TRY(check_square(c, c->in[0], &s));
   DLTensor *y = c->host->output(c, 0, c->in[0]->shape, c->in[0]->ndim);
   PF_EXHAUSTED(y);
-  return run(c, cholesky_loops, &s, NULL, y,
+  s.y = PF_DATA(void, y);
+  return run(c, cholesky_loops, &s, NULL,
              "Cholesky decomposition was not successful. The input might not be valid.");
 }
 
 const pf_kernel *const linalg_kernels[] = {
-  PF_CPU("MatrixInverse", "T=" LINALG_TYPES, .state_size = sizeof(adjoint_state),
+  PF_CPU("MatrixInverse", "T=half|" LINALG_TYPES, .state_size = sizeof(adjoint_state),
       .compute = inverse, .attrs = PF_ATTRS(&adjoint_attr)),
   PF_CPU("MatrixSolve", "T=" LINALG_TYPES, .state_size = sizeof(adjoint_state), .compute = solve,
       .attrs = PF_ATTRS(&adjoint_attr)),
