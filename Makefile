@@ -21,7 +21,7 @@ SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.s
 
 KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tests/ops/test_*_sizes.py tests/ops/test_large_*.py) \
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
-                tests/passes/test_fuse.py
+                tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 .PHONY: demo test bench oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
 

@@ -33,6 +33,7 @@ from inspect_api cimport *
 
 from threading import get_ident
 
+import sys
 import numpy as np
 
 cnp.import_array()

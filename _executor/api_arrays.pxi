@@ -42,11 +42,14 @@ cdef object dtype_of(int32_t type):
     if type == PF_STRING:
         return np.dtype(object)
     if type not in extra_dtypes and type in (PF_BFLOAT16, PF_FLOAT8_E5M2, PF_FLOAT8_E4M3FN):
-        import ml_dtypes
-        register_dtype(PF_BFLOAT16, ml_dtypes.bfloat16)
-        register_dtype(PF_FLOAT8_E5M2, ml_dtypes.float8_e5m2)
-        register_dtype(PF_FLOAT8_E4M3FN, ml_dtypes.float8_e4m3fn)
+        register_extensions()
     return extra_dtypes[type]
+
+cdef void register_extensions() except *:
+    import ml_dtypes
+    register_dtype(PF_BFLOAT16, ml_dtypes.bfloat16)
+    register_dtype(PF_FLOAT8_E5M2, ml_dtypes.float8_e5m2)
+    register_dtype(PF_FLOAT8_E4M3FN, ml_dtypes.float8_e4m3fn)
 
 # ---------------------------------------------------------------- tensors in
 cdef pf_tensor* string_tensor(object value) except NULL:
@@ -74,13 +77,15 @@ cdef pf_tensor* tensor_of_array(cnp.ndarray a, int32_t type) except NULL:
         raise MemoryError("a tensor's header")
     return t
 
-cdef inline int32_t type_of_array(cnp.ndarray a):
+cdef inline int32_t type_of_array(cnp.ndarray a) except -1:
     cdef int n = cnp.PyArray_TYPE(a)
     if 0 <= n < 32:
         return pf_of_npy[n]
+    if not extra_types and "ml_dtypes" in sys.modules:      # the first array of such a type may come from outside
+        register_extensions()
     return extra_types.get(a.dtype, 0)
 
-cdef inline bint usable(cnp.ndarray a, int32_t type):
+cdef inline bint usable(cnp.ndarray a, int32_t type) except -1:
     """As it is: the right type, compact, aligned, native byte order."""
     return type_of_array(a) == type and cnp.PyArray_ISCARRAY_RO(a)
 

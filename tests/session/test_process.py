@@ -301,3 +301,14 @@ def test_close_ends_a_running_step(graph):
     sess.close()
     thread.join(5)
     assert caught and "closed" in caught[0]
+
+
+def test_a_large_bfloat16_constant_may_be_the_first_of_its_type():
+    out, _ = python("""
+        import ml_dtypes, numpy as np, pyflow as tf
+        ones = np.ones([64, 65], ml_dtypes.bfloat16)
+        x = tf.placeholder(tf.bfloat16, ones.shape)
+        with tf.Session() as sess:
+            print(sess.run(tf.cast(x + tf.constant(ones), tf.float32), {x: ones}).sum())
+    """)
+    assert float(out) == 2 * 64 * 65
