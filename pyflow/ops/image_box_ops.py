@@ -319,7 +319,8 @@ def sample_distorted_bounding_box(image_size, bounding_boxes, seed=None, seed2=N
     """(begin [3], size [3], box [1, 1, 4]) of a random crop for tf.slice and draw_bounding_boxes.
 
     The crop has an aspect ratio (width / height) and an area from the ranges and holds at least
-    min_object_covered of one of the boxes [1, n, 4]; after max_attempts it is the whole image.
+    min_object_covered of one of the boxes [1, n, 4]; after max_attempts (at most 10,000,000) it is
+    the whole image.
     Raises InvalidArgumentError without boxes unless use_image_if_no_bounding_boxes.
     TF: tf.image.sample_distorted_bounding_box.
     Dtypes, shapes, errors: as op SampleDistortedBoundingBoxV2."""

@@ -108,6 +108,7 @@ static uint32_t below(drawer *d, uint32_t n) {
 }
 
 /* ---------------------------------------------------------------- sampling */
+enum { MOST_ATTEMPTS = 10000000 };      /* half a second */
 typedef struct {
   pf_list aspects, areas;
   double covered;
@@ -130,8 +131,9 @@ static pf_status sample_init(pf_ctx *c, void *state) {
   float lo, hi;
   PF_TRY(range_of(c, &s->aspects, "aspect_ratio_range", 1e30, &lo, &hi));
   PF_TRY(range_of(c, &s->areas, "area_range", 1, &lo, &hi));
-  if (s->attempts <= 0 || s->attempts > INT32_MAX)
-    return PF_INVALID(c, "Max attempts must be positive: %" PRId64, s->attempts);
+  if (s->attempts <= 0 || s->attempts > MOST_ATTEMPTS)
+    return PF_INVALID(c, "Max attempts must be positive: %" PRId64 " (and at most %d)", s->attempts,
+                      MOST_ATTEMPTS);
   return PF_OK;
 }
 
