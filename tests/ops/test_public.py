@@ -259,3 +259,16 @@ def test_losses_reduce_and_collect():
     assert tf.losses.get_losses() == [loss, weighted, plain]
     with pytest.raises(ValueError, match="broadcast"):
         tf.losses.mean_squared_error(y, x, weights=[1.0, 2.0, 3.0])
+
+
+def test_dynamic_partition_of_the_most_dimensions_by_a_scalar():
+    """Its results would have one more than there may be."""
+    data = tf.placeholder_with_default(np.zeros([1] * 32, np.float32), None)
+    with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="rank 33"):
+        sess.run(tf.dynamic_partition(data, tf.constant(1), 3))
+
+
+def test_bincount_of_integers_wraps_around():
+    counted = tf.math.bincount(tf.constant([1, 1]), weights=tf.constant([2**31 - 1, 3], tf.int32))
+    with tf.Session() as sess:
+        np.testing.assert_array_equal(sess.run(counted), [0, -2**31 + 2])

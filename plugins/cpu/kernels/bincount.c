@@ -59,13 +59,15 @@ static pf_status bucketize(pf_ctx *c, const void *state) {
 /* ---------------------------------------------------------------- DenseBincount */
 typedef struct { int32_t binary_output; } count_state;
 
-#define COUNT(num, T, tag) \
+/* sums are made in U: integers wrap around */
+#define COUNT_IN(num, T, tag, U) \
   case num: { \
     T *bins = PF_DATA(T, y) + row * size; \
     if (binary) bins[v] = 1; \
-    else bins[v] = (T)(bins[v] + (weights ? weights_##tag[i] : 1)); \
+    else bins[v] = (T)((U)bins[v] + (U)(weights ? weights_##tag[i] : 1)); \
     break; \
   }
+#define COUNT(num, T, tag) COUNT_IN(num, T, tag, T)
 static pf_status dense_bincount(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *w = c->in[2];
   int32_t binary = ((const count_state *)state)->binary_output;
@@ -92,7 +94,8 @@ static pf_status dense_bincount(pf_ctx *c, const void *state) {
     if (v < 0) return PF_INVALID(c, "Input arr must be non-negative! Found %" PRId64, v);
     if (v >= size) continue;
     switch (c->out_type[0]) {
-      COUNT(PF_INT32, int32_t, i32) COUNT(PF_INT64, int64_t, i64) PF_EACH_FLOAT(COUNT)
+      COUNT_IN(PF_INT32, int32_t, i32, uint32_t) COUNT_IN(PF_INT64, int64_t, i64, uint64_t)
+      PF_EACH_FLOAT(COUNT)
     }
   }
   return PF_OK;

@@ -199,6 +199,10 @@ PF_LOCAL pf_status pf_check_rank(pf_ctx *c, const DLTensor *t, const char *name)
 /* output i with a checked shape */
 PF_LOCAL DLTensor *pf_output_checked(pf_ctx *c, int32_t i, const int64_t *shape, int32_t ndim) {
   int64_t n;
+  if (ndim > PF_MAX_DIMS) {
+    (void)PF_INVALID(c, "the result has rank %d, at most %d is supported", ndim, PF_MAX_DIMS);
+    return NULL;
+  }
   for (int32_t d = 0; d < ndim; d++)
     if (shape[d] < 0) {
       (void)PF_INVALID(c, "Dimension %d must be >= 0, got %" PRId64, d, shape[d]);

@@ -325,7 +325,7 @@ static pf_status one_hot(pf_ctx *c, const void *state) {
 static pf_status dynamic_partition(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *part = c->in[1];
   int32_t n = c->n_out, nd = x->ndim - part->ndim + 1;
-  int64_t shape[PF_MAX_DIMS], m = pf_numel(part), esize = pf_type_size(c->in_type[0]);
+  int64_t shape[PF_MAX_DIMS + 1], m = pf_numel(part), esize = pf_type_size(c->in_type[0]);
   (void)state;
   PF_TRY(pf_check_rank(c, x, "data"));
   if (nd < 1 || !pf_same_dims(x->shape, part->ndim, part->shape, part->ndim))
