@@ -120,9 +120,19 @@ class S:
     """One sample: input specs and attributes. `types=` narrows the types it is tried with."""
 
     def __init__(self, *inputs, types=None, **attrs):
-        self.inputs = [_spec(value) for value in inputs]
+        for value in inputs:
+            if not isinstance(value, (tuple, list, _Input)):
+                _spec(value)                            # raises
+        self._given, self._inputs = inputs, None        # thousands are made when pyflow is imported
         self.attrs = attrs
         self.types = None if types is None else tuple(dtypes.as_dtype(t) for t in types)
+
+    @property
+    def inputs(self):
+        """The specs of the inputs.  TypeError for what is none."""
+        if self._inputs is None:
+            self._inputs = [_spec(value) for value in self._given]
+        return self._inputs
 
     def arrays(self, op_def, types=None, seed=0):
         """The input arrays (lists for list inputs) with type attributes chosen by `types`.

@@ -35,19 +35,23 @@ def python(code, timeout=120, **more):
 # ---------------------------------------------------------------- import
 
 def test_import_is_cheap_beside_numpy(tmp_path):
-    """At most 0.1 s over `import numpy`, in CPU time, best of several, with compiled files."""
+    """At most 0.1 s over `import numpy`, in CPU time, best of several, with compiled files; on a
+    machine where NumPy's own import takes more than 0.08 s, 1.25 times that."""
     env = {
         k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYFLOW_DEBUG")
     }
     env["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     code = """
-        import time, numpy
+        import time
+        begin = time.process_time()
+        import numpy
         start = time.process_time()
         import pyflow
-        print(time.process_time() - start)
+        print(time.process_time() - start, start - begin)
         """
-    times = [float(python(code, env=env)[0]) for _ in range(6)]
-    assert min(times[1:]) < 0.1, times
+    runs = [[float(t) for t in python(code, env=env)[0].split()] for _ in range(8)][1:]
+    ours, numpys = (min(times) for times in zip(*runs))
+    assert ours < max(0.1, 1.25 * numpys), runs
 
 
 def test_import_is_silent_and_lazy():
