@@ -1,40 +1,17 @@
-/* elementwise_loops.c - limits for benchmarks/elementwise.py: loops in C that move as much memory
+/* elementwise_loops.c - the limit for benchmarks/elementwise.py: loops in C that move as much memory
  * as a kernel must, with non-temporal stores; the chain of 20 element-wise ops kept in registers.
  *
  *   traffic   reads `in` bytes, writes `out` bytes, in step, and computes next to nothing
  *   chain     (mul, add, maximum, sub) x 5 over n floats; `stream`: stores past the caches
+ *   in_parts  a bound (elementwise_loops.h) on threads
  *
  * `threads` parts run on as many threads (the last one on the caller's).
  * Built with -O3 -march=native: vectors are the compiler's.
  */
 #include <pthread.h>
-#include <stdint.h>
-#include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "elementwise_loops.h"
 
-typedef float vec __attribute__((vector_size(64), aligned(4)));
 enum { BLOCK = 4096, TURN = 1024 };     /* of a part; of reads and writes in turn */
-
-static inline void put(float *p, vec v, int stream) {
-#if defined(__AVX512F__)
-  if (stream) { _mm512_stream_ps(p, (__m512)v); return; }
-#elif defined(__AVX__)
-  if (stream) {
-    _mm256_stream_ps(p, (__m256){v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]});
-    _mm256_stream_ps(p + 8, (__m256){v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]});
-    return;
-  }
-#endif
-  (void)stream;
-  *(vec *)p = v;
-}
-static void fence(void) {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
 
 typedef struct { const char *in; char *out; int64_t n_in, n_out; int op, stream; float k[4]; } part;
 
@@ -121,4 +98,25 @@ void chain(const float *x, float *y, int64_t n, const float *k, int stream, int 
             .stream = stream};
   memcpy(p.k, k, sizeof p.k);
   run(p, threads);
+}
+
+typedef struct {
+  loop *function; const void *const *in; void *out; const int64_t *args; int part, parts;
+} bound_part;
+
+static void *run_bound(void *arg) {
+  const bound_part *p = arg;
+  p->function(p->in, p->out, p->args, p->part, p->parts);
+  fence();
+  return NULL;
+}
+void in_parts(loop *function, const void *const *in, void *out, const int64_t *args, int threads) {
+  pthread_t made[8];
+  bound_part parts[8];
+  for (int t = 0; t < threads; t++) {
+    parts[t] = (bound_part){function, in, out, args, t, threads};
+    if (t < threads - 1) pthread_create(&made[t], NULL, run_bound, &parts[t]);
+    else run_bound(&parts[t]);
+  }
+  for (int t = 0; t < threads - 1; t++) pthread_join(made[t], NULL);
 }

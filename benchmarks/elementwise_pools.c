@@ -1,0 +1,5 @@
+/* elementwise_pools.c - bounds other than memory's of pooling
+ * (benchmarks/elementwise.py, column "bound"): each the best loop known for the job, never part of
+ * pyflow.  Signature: elementwise_loops.h.
+ */
+#include "elementwise_loops.h"
