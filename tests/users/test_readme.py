@@ -18,13 +18,13 @@ def section(title):
 def test_twenty_lines_run(tmp_path):
     [code] = re.findall(r"```python\n(.*?)```", section("Twenty lines"), re.S)
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
-    code = code.replace("/tmp/quadrants", str(tmp_path))
+    code = code.replace("/tmp/quadrants", str(tmp_path / "quadrants"))
     code = code.replace("import pyflow as tf\n", "import pyflow as tf\ntf.set_random_seed(1)\n")
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     right = float(re.search(r"([\d.]+)% right", done.stdout)[1])
-    assert right > 95 and (tmp_path / "model.index").is_file(), done.stdout
-    for what in (tmp_path, tmp_path / "model.meta"):
+    assert right > 95 and (tmp_path / "quadrants.index").is_file(), done.stdout
+    for what in (tmp_path / "quadrants", tmp_path / "quadrants.meta"):
         done = subprocess.run([sys.executable, "-m", "pyflow", "explain", str(what)], text=True,
                               capture_output=True)
         assert done.returncode == 0 and "w1" in done.stdout, done.stderr
