@@ -3,7 +3,7 @@
 A case is a function of the package `tf` that gives (fetch, placeholders, arrays); see
 elementwise_case.py.  The loops in C of the column "bound" are in elementwise_norms.c.
 """
-from elementwise_case import MEGA, case, half, one
+from elementwise_case import MEGA, aligned, case, fed, half, one
 
 
 # ------------------------------------------------------------------------------------ reductions
@@ -63,6 +63,62 @@ def batch_norm_inference(tf):
 def batch_norm_training(tf):
     return one(tf, lambda x, a, b: tf.nn.fused_batch_norm(x, a, b)[0], (32, 64, 64, 64),
                *[(64,)] * 2)
+
+
+def _norm_gradient(tf):
+    x, scale, dy = aligned((32, 64, 64, 64)), aligned((64,)), aligned((32, 64, 64, 64))
+    inputs = fed(tf, x, scale, dy)
+    y = tf.nn.fused_batch_norm(inputs[0], inputs[1], tf.zeros([64]))[0]
+    return tf.gradients(y, inputs[0], inputs[2])[0], inputs, [x, scale, dy]
+
+
+@case(None)
+def batch_norm_gradient(tf): return _norm_gradient(tf)
+
+
+def _moments(tf, axes, shape):
+    return one(tf, lambda a: tf.stack([tf.reshape(m, [-1]) for m in tf.nn.moments(a, axes)]), shape)
+
+
+@case()
+def moments_inner(tf): return _moments(tf, [1], (8192, 1024))
+
+
+@case()
+def moments_nhwc(tf): return _moments(tf, [0, 1, 2], (32, 64, 64, 64))
+
+
+@case()
+def moments_images(tf): return _moments(tf, [1, 2], (32, 64, 64, 64))
+
+
+@case()
+def moments_nchw(tf): return _moments(tf, [0, 2, 3], (32, 64, 64, 64))
+
+
+@case()
+def layer_norm(tf):
+    def make(x, scale, offset):
+        mean, variance = tf.nn.moments(x, [1], keep_dims=True)
+        return tf.nn.batch_normalization(x, mean, variance, offset, scale, 1e-6)
+    return one(tf, make, (8192, 1024), (1024,), (1024,))
+
+
+@case()
+def cumsum_inner(tf): return one(tf, lambda a: tf.cumsum(a, 1), (8192, 1024))
+
+
+@case()
+def cumsum_outer(tf): return one(tf, lambda a: tf.cumsum(a, 0), (8192, 1024))
+
+
+@case()
+def argmax_outer(tf): return one(tf, lambda a: tf.argmax(a, 0), (8192, 1024))
+
+
+@case()
+def lrn(tf): return one(tf, lambda a: tf.nn.lrn(a, 2, 1.0, 1e-4, 0.75), (32, 28, 28, 192))
+
 
 # ------------------------------------------------------------------------------------ half types
 for _name, _make, _shapes in (

@@ -4,7 +4,8 @@
     cse          [cse.merge_equal]      of equal nodes the first one stays
     arithmetic   [arithmetic.simplify]  nodes that give an input go, costly ones become cheap
     fused        [fuse.fuse]            products with bias, residual sum and activation become one
-    programs     [fuse_elementwise.fuse] chains of element-wise nodes become one; both after
+    moments      [fuse_moments.fuse]    mean and variance are read off once; layer norms become one
+    programs     [fuse_elementwise.fuse] chains of element-wise nodes become one; all three after
                                          recomputation and swapping, which know nodes by their ops
 
 Placement is over, so no constraint is lost with a node; Send and Receive are not there yet.
@@ -20,7 +21,7 @@ Threads: a graph belongs to the thread that compiles it.
 
     counts = rewrite.rewrite(graph, Options.of(config), evaluate)
 """
-from pyflow.passes import arithmetic, cse, fold, fuse as products, fuse_elementwise
+from pyflow.passes import arithmetic, cse, fold, fuse as products, fuse_elementwise, fuse_moments
 
 ON, OFF = 1, 2                          # RewriterConfig.Toggle
 AGGRESSIVE = 3
@@ -28,7 +29,7 @@ L0 = -1                                 # OptimizerOptions.Level
 
 
 class Options:
-    """Which rewrites run: `fold`, `cse`, `arithmetic`, `programs` (both fusions, TensorFlow's
+    """Which rewrites run: `fold`, `cse`, `arithmetic`, `programs` (all fusions, TensorFlow's
     "remapping"); `memory`: RewriterConfig.MemOptType."""
 
     __slots__ = ("fold", "cse", "arithmetic", "memory", "programs")
@@ -93,17 +94,22 @@ def rewrite(graph, options, evaluate, dump=None):
 
 
 def fuse(graph, options, dump=None, kernels=None):
-    """The last rewrites, after recomputation and swapping: products take what follows them, then
-    element-wise nodes become programs.
+    """The last rewrites, after recomputation and swapping: products take what follows them, moments
+    and layer norms become one node, then element-wise nodes become programs.
 
-    kernels: as in `fuse.fuse`; None: element-wise only.  Returns {"fused": {chain: number},
-    "programs": {op type: nodes}}, or {} if both are off."""
+    kernels: as in `fuse.fuse`; None: no products.  Returns {"fused": {chain: number}, "moments":
+    {kind: number} where there are any, "programs": {op type: nodes}}, or {} if all are off."""
     counts = {}
     if options.programs and kernels is not None:
         counts["fused"] = products.fuse(graph, kernels)
         if dump:
             dump("fused", graph)
     if options.programs:
+        found = fuse_moments.fuse(graph)
+        if found:
+            counts["moments"] = found
+            if dump:
+                dump("moments", graph)
         counts["programs"] = fuse_elementwise.fuse(graph)
         if dump:
             dump("programs", graph)

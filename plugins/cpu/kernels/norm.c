@@ -20,6 +20,25 @@
 #include "norm_passes.h"
 #include "window.h"
 
+#define NORM_LOOPS(TYPE, TAG) \
+  static void sums_##TAG(const void *x, const void *dy, int64_t rows, int64_t stride, int64_t w, \
+                         const float *shift, double *S, double *Q) { \
+    norm_sums(TYPE, x, dy, rows, stride, w, shift, S, Q); \
+  } \
+  static void apply_##TAG(const void *x, const void *dy, void *y, int64_t rows, int64_t w, \
+                          norm_params p, int stream) { \
+    if (stream) norm_apply(TYPE, x, dy, y, rows, w, p, 1); \
+    else norm_apply(TYPE, x, dy, y, rows, w, p, 0); \
+  } \
+  static const norm_loops norm_loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, sums_##TAG, apply_##TAG};
+NORM_LOOPS(PF_FLOAT32, f32)
+NORM_LOOPS(PF_FLOAT16, f16)
+NORM_LOOPS(PF_BFLOAT16, bf16)
+const norm_loops *PF_ISA_NAME(norm_loops_of)(int32_t type) {
+  return type == PF_FLOAT32 ? &norm_loops_f32
+         : type == PF_FLOAT16 ? &norm_loops_f16 : &norm_loops_bf16;
+}
+
 enum { PARTS = 32, SHIFT_ROWS = 16, WIDEST = 4096, STREAM_BYTES = 8 << 20 };
 typedef struct {
   int32_t T, training;
@@ -55,10 +74,10 @@ static void sum_rows(const norm *p, int64_t from, int64_t rows, int64_t w, float
   int64_t first = PF_MIN(rows, SHIFT_ROWS);
   if (!p->dy) {
     memset(shift, 0, sizeof(float) * (size_t)w);
-    p->f->sums(at(p, p->x, from), NULL, first, w, shift, S, Q);
+    p->f->sums(at(p, p->x, from), NULL, first, w, w, shift, S, Q);
     for (int64_t j = 0; j < w; j++) shift[j] = (float)(S[j] / (double)first), S[j] = Q[j] = 0;
   }
-  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, shift, S, Q);
+  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, w, shift, S, Q);
 }
 static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
   const norm *p = arg;
@@ -71,7 +90,7 @@ static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
     if (p->dy) memcpy(shift, p->mean, 4 * (size_t)p->w);
     sum_rows(p, lo * p->w, hi - lo, p->w, shift, S, Q);
     if (i == p->parts - 1 && p->last)
-      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->last, shift, S, Q);
+      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->w, p->last, shift, S, Q);
   }
 }
 /* one channel of a part of the images */
@@ -90,13 +109,13 @@ static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
         double d[NORM_WIDTH] = {0}, unused[NORM_WIDTH] = {0}, first = 0;
         int64_t m = PF_MIN(p->inner, NORM_WIDTH);
         memset(shift, 0, sizeof shift);
-        if (!p->dy) p->f->sums(at(p, p->x, run), NULL, 1, m, shift, d, unused);
+        if (!p->dy) p->f->sums(at(p, p->x, run), NULL, 1, m, m, shift, d, unused);
         for (int64_t j = 0; j < m; j++) first += d[j];
         for (int64_t j = 0; j < NORM_WIDTH; j++)
           shift[j] = p->dy ? p->mean[k] : (float)(first / (double)m);
       }
-      p->f->sums(at(p, p->x, run), at(p, p->dy, run), rows, NORM_WIDTH, shift, S, Q);
-      if (rest) p->f->sums(at(p, p->x, tail), at(p, p->dy, tail), 1, rest, shift, S, Q);
+      p->f->sums(at(p, p->x, run), at(p, p->dy, run), rows, NORM_WIDTH, NORM_WIDTH, shift, S, Q);
+      if (rest) p->f->sums(at(p, p->x, tail), at(p, p->dy, tail), 1, rest, rest, shift, S, Q);
     }
     for (int64_t j = 0; j < NORM_WIDTH; j++) s += S[j], q += Q[j];
     p->sum[i] = s, p->dot[i] = q, p->shift[i] = shift[0];
@@ -201,7 +220,8 @@ static void fold_rows(norm *p) {
 }
 static pf_status norm_open(pf_ctx *c, const norm_state *s, const DLTensor *x, norm *p) {
   if (x->ndim != 4) return PF_INVALID(c, "input must be 4-dimensional: %s", PF_SHAPE(x).s);
-  *p = (norm){.outer = x->shape[0], .c = x->shape[s->nchw ? 1 : 3], .f = norm_loops_of(s->T)};
+  *p = (norm){.outer = x->shape[0], .c = x->shape[s->nchw ? 1 : 3],
+              .f = PF_ISA_NAME(norm_loops_of)(s->T)};
   int64_t elements = pf_numel(x);
   if (elements == 0) return PF_OK;
   p->x = PF_DATA(const char, x);

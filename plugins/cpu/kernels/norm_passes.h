@@ -1,5 +1,5 @@
 /* norm_passes.h - the two loops of batch normalisation, over rows of w columns, of float, half or
- * bfloat16.
+ * bfloat16.  norm.c compiles them; moments.c takes the sums too.
  *
  *     sums    S[j] += sum of d, Q[j] += sum of d^2             d = x - shift[j]
  *             S[j] += sum of dy, Q[j] += sum of dy d           where dy is given
@@ -17,6 +17,7 @@
  */
 #ifndef PF_CPU_NORM_PASSES_H
 #define PF_CPU_NORM_PASSES_H
+#include "isa.h"
 #include "vfloat.h"
 
 enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_WIDTH = 64 };   /* vectors, elements, elements */
@@ -49,23 +50,24 @@ PF_INLINE void sums_tile(int32_t type, int U, const void *x, const void *dy, int
   for (int64_t i = 0; i < n; i++) S[i] += sum[i];
   for (int64_t i = 0; i < n; i++) Q[i] += dot[i];
 }
-PF_INLINE void norm_sums(int32_t type, const void *x, const void *dy, int64_t rows, int64_t w,
-                         const float *shift, double *S, double *Q) {
+/* w columns of rows that lie `stride` elements apart */
+PF_INLINE void norm_sums(int32_t type, const void *x, const void *dy, int64_t rows, int64_t stride,
+                         int64_t w, const float *shift, double *S, double *Q) {
   enum { WIDE = NORM_TILE * PF_VF };
   int64_t block = PF_MAX(NORM_BLOCK / PF_MAX(w, 1), 4), size = pf_vf_size(type);
   for (int64_t r = 0; r < rows; r += block) {
     int64_t k = PF_MIN(block, rows - r), j = 0;
-    const char *p = (const char *)x + r * w * size;
-    const char *g = dy ? (const char *)dy + r * w * size : NULL;
+    const char *p = (const char *)x + r * stride * size;
+    const char *g = dy ? (const char *)dy + r * stride * size : NULL;
     for (; j + WIDE <= w; j += WIDE) {
-      if (g) sums_tile(type, NORM_TILE, p + j * size, g + j * size, k, w, WIDE, shift + j, S + j,
-                       Q + j);
-      else sums_tile(type, NORM_TILE, p + j * size, NULL, k, w, WIDE, shift + j, S + j, Q + j);
+      if (g) sums_tile(type, NORM_TILE, p + j * size, g + j * size, k, stride, WIDE, shift + j,
+                       S + j, Q + j);
+      else sums_tile(type, NORM_TILE, p + j * size, NULL, k, stride, WIDE, shift + j, S + j, Q + j);
     }
     for (; j < w; j += PF_VF) {
       int64_t n = PF_MIN(PF_VF, w - j);
       const void *gj = g ? g + j * size : NULL;
-      sums_tile(type, 1, p + j * size, gj, k, w, n, shift + j, S + j, Q + j);
+      sums_tile(type, 1, p + j * size, gj, k, stride, n, shift + j, S + j, Q + j);
     }
   }
 }
@@ -114,27 +116,11 @@ PF_INLINE void norm_apply(int32_t type, const void *x, const void *dy, void *y, 
 
 typedef struct {
   int64_t size;                        /* of an element */
-  void (*sums)(const void *x, const void *dy, int64_t rows, int64_t w, const float *shift,
-               double *S, double *Q);
+  void (*sums)(const void *x, const void *dy, int64_t rows, int64_t stride, int64_t w,
+               const float *shift, double *S, double *Q);
   void (*apply)(const void *x, const void *dy, void *y, int64_t rows, int64_t w, norm_params p,
                 int stream);
 } norm_loops;
-#define NORM_LOOPS(TYPE, TAG) \
-  static void sums_##TAG(const void *x, const void *dy, int64_t rows, int64_t w, \
-                         const float *shift, double *S, double *Q) { \
-    norm_sums(TYPE, x, dy, rows, w, shift, S, Q); \
-  } \
-  static void apply_##TAG(const void *x, const void *dy, void *y, int64_t rows, int64_t w, \
-                          norm_params p, int stream) { \
-    if (stream) norm_apply(TYPE, x, dy, y, rows, w, p, 1); \
-    else norm_apply(TYPE, x, dy, y, rows, w, p, 0); \
-  } \
-  static const norm_loops norm_loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, sums_##TAG, apply_##TAG};
-NORM_LOOPS(PF_FLOAT32, f32)
-NORM_LOOPS(PF_FLOAT16, f16)
-NORM_LOOPS(PF_BFLOAT16, bf16)
-static const norm_loops *norm_loops_of(int32_t type) {
-  return type == PF_FLOAT32 ? &norm_loops_f32
-         : type == PF_FLOAT16 ? &norm_loops_f16 : &norm_loops_bf16;
-}
+/* float, half or bfloat16; of norm.c */
+const norm_loops *PF_ISA_NAME(norm_loops_of)(int32_t type);
 #endif

@@ -21,6 +21,7 @@
  */
 #include "common.h"
 #include "isa.h"
+#include "reduce_groups.h"
 #include "transpose.h"
 #include "vfloat.h"
 
@@ -317,17 +318,6 @@ static pf_status run_pass(pf_ctx *c, const kind *k, const char *x, char *y, int6
 }
 
 /* ---------------------------------------------------------------- all passes */
-typedef struct { int64_t size[PF_MAX_DIMS]; int32_t reduced[PF_MAX_DIMS], n; } groups;
-
-static groups group_dims(const DLTensor *x, const int32_t *reduce) {
-  groups g = {.n = 0};
-  for (int32_t i = 0; i < x->ndim; i++) {
-    if (x->shape[i] == 1) continue;
-    if (g.n && g.reduced[g.n - 1] == reduce[i]) g.size[g.n - 1] *= x->shape[i];
-    else g.size[g.n] = x->shape[i], g.reduced[g.n++] = reduce[i];
-  }
-  return g;
-}
 static pf_status run_passes(pf_ctx *c, groups *g, kind k, const char *x, char *y) {
   int32_t left = 0;
   for (int32_t i = 0; i < g->n; i++) left += g->reduced[i];
