@@ -291,6 +291,7 @@ typedef struct {
 } fused_worker;
 
 static void start_worker(const fused_task *t, fused_worker *w) {
+  w->frame.ahead[0] = NULL;
   for (int32_t i = 0; i < t->n_in; i++)
     w->frame.at[i] = t->in[i].how == X_SCALAR ? (void *)t->in[i].data : (void *)w->blocks[i];
   for (int32_t i = FUSED_INPUTS; i < FUSED_INPUTS + t->s->program.n_temporaries; i++)
@@ -306,6 +307,13 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
   }
   for (int32_t r = 0; r < t->n_out; r++)
     if (t->wanted[r]) w->frame.at[FUSED_VALUES + r] = t->out[r] + pos * t->out_size[r];
+}
+/* Two large inputs: the hardware alone fetches 512 bytes here, 512 there too late. */
+static int32_t fetched_inputs(const fused_task *t, int32_t which[2]) {
+  int32_t n = 0;
+  for (int32_t i = 0; t->streams && i < t->n_in && n < 2; i++)
+    if (t->in[i].how == X_DIRECT) which[n++] = i;
+  return n;
 }
 /* fewer elements than a vector has: through buffers of a whole vector */
 static void run_tail(const fused_task *t, fused_worker *w, const fused_machine *m, int64_t pos,
@@ -330,11 +338,15 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const fused_machine *const *machine = t->s->machines[t->s->kind];
   int64_t wide = machine[1]->elements, narrow = machine[0]->elements;
   int64_t pos = lo * wide, end = PF_MIN(hi * wide, t->n);
+  int32_t which[2], ahead = fetched_inputs(t, which);
+  if (ahead == 1) which[1] = which[0];
   fused_worker w;
   (void)worker;
   start_worker(t, &w);
   for (; pos + wide <= end; pos += wide) {
     place(t, &w, pos, wide);
+    for (int32_t k = 0; ahead && k < 2; k++)
+      w.frame.ahead[k] = (const char *)w.frame.at[which[k]] + wide * t->esize;
     machine[1]->enter(t->wide, &w.frame);
   }
   for (; pos + narrow <= end; pos += narrow) {

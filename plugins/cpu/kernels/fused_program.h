@@ -63,7 +63,10 @@ enum {
 enum { FUSED_M = 0, FUSED_S = 1, FUSED_RM = 2, FUSED_RS = 3, FUSED_VARIANTS = 4,
        FUSED_MM = 0, FUSED_SM = 1, FUSED_MS = 2, FUSED_SS = 3 };
 
-typedef struct { void *at[FUSED_SLOTS]; } fused_frame;
+typedef struct {
+  void *at[FUSED_SLOTS];
+  const char *ahead[2];              /* `stream`: two inputs' next blocks, fetched; or NULL */
+} fused_frame;
 typedef struct {
   void (*run)(void);                 /* a fused_<kind>_run of the instruction set */
   int16_t slot, slot2;               /* operands */

@@ -193,7 +193,18 @@ BEGIN(load_m) { const void *w = f->at[s->slot]; EACH(LOAD_M) NEXT; }
 BEGIN(load_s) { VEC w = SCALAR(s->slot); EACH(LOAD_S) NEXT; }
 BEGIN(store) { void *w = f->at[s->slot]; EACH(STORE_ONE) NEXT; }
 #define STREAM_ONE(i) FUSED_STREAM((char *)w + (i) * sizeof(VEC), v##i);
-BEGIN(stream) { void *w = f->at[s->slot]; EACH(STREAM_ONE) NEXT; } /* aligned, past the caches */
+#define FETCH_ONE(i) \
+  if ((i) * sizeof(VEC) % 64 == 0) { \
+    __builtin_prefetch(f->ahead[0] + (i) * sizeof(VEC)); \
+    __builtin_prefetch(f->ahead[1] + (i) * sizeof(VEC)); \
+  } \
+  STREAM_ONE(i)
+BEGIN(stream) { /* aligned, past the caches */
+  void *w = f->at[s->slot];
+  if (f->ahead[0]) { EACH(FETCH_ONE) }
+  else { EACH(STREAM_ONE) }
+  NEXT;
+}
 #define STORE_AS(NAME, TYPE, EXPR) \
   BEGIN(NAME) { \
     T xs[NV * VL] __attribute__((aligned(64))); \
