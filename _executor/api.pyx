@@ -192,7 +192,7 @@ cdef class Plan:
     cdef pf_plan* p
     cdef readonly int n_args, n_rets
     cdef bint tiny
-    cdef object labels                  # Labels, once StepStats were asked for
+    cdef object texts                   # PlanTexts, once a trace was kept
     cdef int64_t serial                 # its number in the process, once a Spool asked; 0: not yet
     cdef object __weakref__
 
@@ -527,11 +527,11 @@ cdef object run_tiny(Plan plan, tuple values):
 
 include "api_parts.pxi"
 
+include "api_stats_names.pxi"
+
 include "api_stats_order.pxi"
 
 include "api_step_stats.pxi"
-
-include "api_stats_feed.pxi"
 
 include "api_spool.pxi"
 

@@ -2,16 +2,12 @@
 the turns of the loops around them.  For api_step_stats.pxi.
 
 Invariants
-1. Parts are in the order of lanes, those of a lane in the order of writing: a kernel's outputs
+1. The steps are over: nobody writes records any more, and any number of threads may read them.
+2. Chunks are in the order of lanes, those of a lane in the order of writing: a kernel's outputs
    follow its record, perhaps in its lane's next chunk.
-2. While steps run, the newest chunk of a lane is its thread's alone.  An older one is full, and was
-   full when its thread took the trace's lock for the next: whoever has seen that one under the lock
-   may read the older.  The last record before the newest chunk waits, its outputs may lie in there.
-3. Every record is listed once: `taken` drops what was, the rest is listed next time.
-4. Nothing here allocates through Python or needs the GIL.
+3. Nothing here allocates through Python or needs the GIL.
 
-    if list_all(&s, over): for each device d: s.spans[d.end - d.n_spans .. d.end]
-    taken(&s)
+    if list_all(&s): for each device d: s.spans[d.end - d.n_spans .. d.end]
 """
 
 cdef extern from "<math.h>" nogil:
@@ -29,16 +25,12 @@ cdef struct Wire:
     char* at                    # the text lies in at..end
     char* end
 
-cdef struct Part:               # of a chunk: its records begin..end are listed this time
-    const pf_trace_chunk* chunk
-    int32_t begin, end
-
 cdef struct Span:               # a kernel's record
     int64_t start               # ns
-    int32_t part, index, device
+    int32_t chunk, index, device
 
 cdef struct DeviceName:
-    pf_str node                 # as the node has it; data NULL: `entry`'s
+    pf_str node                 # as the plan has it; data NULL: `entry`'s
     const pf_device_entry* entry
     int32_t stream              # -1: none
     int64_t n_spans, end        # in the grouped spans
@@ -47,14 +39,6 @@ cdef struct TurnOf:             # an open hash table
     int64_t path
     uint32_t step, frame, turn, used
 
-cdef struct LabelTable:
-    const char* text
-    uint32_t* begin             # by node, n_nodes + 1
-
-cdef struct StepTable:
-    const pf_plan* plan
-    LabelTable labels
-
 cdef struct LaneName:
     uint32_t thread, seen
     const char* name
@@ -62,20 +46,18 @@ cdef struct LaneName:
 
 cdef struct StatsWriter:
     Wire w
-    pf_trace* t
-    const pf_trace_chunk* newest        # of the chunks listed so far
-    Part* parts                         # by lane, oldest first
-    int32_t n_parts, parts_room, n_devices, devices_room
+    const pf_trace* t
+    const pf_trace_chunk** chunks       # by lane, oldest first
+    int32_t n_chunks, n_devices, devices_room
     Span* spans
     Span* spare
-    int64_t n_spans, spans_room
+    int64_t n_spans
     DeviceName* devices
     const pf_record_out** outs
     int64_t n_outs, outs_room
     TurnOf* turns
     uint64_t n_turns                    # 0: not asked for yet
-    StepTable* steps
-    int32_t n_steps, steps_room
+    const PlanNames** steps             # by step
     int64_t tick0, ns0, to_wall
     double rate
 
@@ -83,128 +65,52 @@ cdef struct StatsWriter:
 cdef inline int64_t ns_of(const StatsWriter* s, int64_t ticks) noexcept nogil:
     return s.ns0 + llrint(<double>(ticks - s.tick0) * s.rate)
 
-cdef bint list_steps(StatsWriter* s) noexcept nogil:
-    """The plans of steps; their labels are for later."""
-    cdef StepTable* grown
-    cdef int32_t k, n
-    pf_spin_lock(&s.t.lock)
-    n = s.t.n_steps
-    pf_spin_unlock(&s.t.lock)
-    if n > s.steps_room:
-        grown = <StepTable*>realloc(s.steps, sizeof(StepTable) * <size_t>n * 2)
-        if grown == NULL:
-            return False
-        s.steps = grown
-        s.steps_room = n * 2
-    pf_spin_lock(&s.t.lock)
-    for k in range(s.n_steps, n):
-        memset(&s.steps[k], 0, sizeof(StepTable))
-        s.steps[k].plan = <const pf_plan*>s.t.steps[k].plan
-    pf_spin_unlock(&s.t.lock)
-    s.n_steps = n
-    return True
-
-cdef bint list_parts(StatsWriter* s) noexcept nogil:
-    """The chunks taken since the last time behind those of their lane; the trace has the newest
-    first."""
-    cdef const pf_trace_chunk* head
-    cdef const pf_trace_chunk* c
-    cdef int32_t k, i, n = 0
-    cdef Part part
-    cdef Part* grown
-    pf_spin_lock(&s.t.lock)
-    head = s.t.chunks
-    pf_spin_unlock(&s.t.lock)
-    if not list_steps(s):
+cdef bint list_chunks(StatsWriter* s) noexcept nogil:
+    """By lane; the trace has the newest first."""
+    cdef const pf_trace_chunk* c = s.t.chunks
+    cdef int32_t k = s.t.n_chunks, i
+    s.n_chunks = k
+    s.chunks = <const pf_trace_chunk**>malloc(sizeof(void*) * <size_t>(k + 1))
+    if s.chunks == NULL:
         return False
-    c = head
-    while c != s.newest:
-        n += 1
+    while k > 0:
+        k -= 1
+        s.chunks[k] = c
         c = c.next
-    if s.n_parts + n > s.parts_room:
-        grown = <Part*>realloc(s.parts, sizeof(Part) * <size_t>(s.n_parts + n) * 2)
-        if grown == NULL:
-            return False
-        s.parts = grown
-        s.parts_room = (s.n_parts + n) * 2
-    c = head
-    for k in range(s.n_parts + n - 1, s.n_parts - 1, -1):
-        s.parts[k].chunk = c
-        s.parts[k].begin = s.parts[k].end = 0
-        c = c.next
-    for i in range(s.n_parts, s.n_parts + n):
-        part = s.parts[i]
+    for i in range(1, s.n_chunks):
+        c = s.chunks[i]
         k = i
-        while k > 0 and s.parts[k - 1].chunk.lane > part.chunk.lane:
-            s.parts[k] = s.parts[k - 1]
+        while k > 0 and s.chunks[k - 1].lane > c.lane:
+            s.chunks[k] = s.chunks[k - 1]
             k -= 1
-        s.parts[k] = part
-    s.n_parts += n
-    s.newest = head
+        s.chunks[k] = c
     return True
-
-cdef inline bint is_last(const StatsWriter* s, int32_t k) noexcept nogil:
-    return k + 1 == s.n_parts or s.parts[k + 1].chunk.lane != s.parts[k].chunk.lane
-
-cdef void bound_parts(StatsWriter* s, bint over) noexcept nogil:
-    """Up to where the parts may be read."""
-    cdef int32_t k, i
-    cdef bint waits = False
-    for k in range(s.n_parts - 1, -1, -1):
-        if over:
-            s.parts[k].end = s.parts[k].chunk.n
-            continue
-        if is_last(s, k):
-            s.parts[k].end = s.parts[k].begin
-            waits = True
-            continue
-        i = PF_CHUNK_RECORDS
-        while waits and i > s.parts[k].begin:
-            i -= 1
-            waits = s.parts[k].chunk.records[i].kind >= PF_TR_OUTPUT
-        s.parts[k].end = i
-
-cdef void taken(StatsWriter* s) noexcept nogil:
-    """What is listed has been read."""
-    cdef int32_t k, n = 0
-    for k in range(s.n_parts):
-        s.parts[k].begin = s.parts[k].end
-        if s.parts[k].end < PF_CHUNK_RECORDS:
-            s.parts[n] = s.parts[k]
-            n += 1
-    s.n_parts = n
 
 cdef inline const pf_record* record_of(const StatsWriter* s, const Span* span) noexcept nogil:
-    return &s.parts[span.part].chunk.records[span.index]
+    return &s.chunks[span.chunk].records[span.index]
 
 cdef inline bint is_kernel(uint8_t kind) noexcept nogil:
     return (kind == PF_TR_KERNEL or kind == PF_TR_ASYNC or kind == PF_TR_BLOCK
             or kind == PF_TR_STREAM)
 
 cdef bint list_spans(StatsWriter* s) noexcept nogil:
-    cdef int64_t room = 0
+    cdef size_t room = 1
     cdef int32_t k, i
     cdef const pf_record* r
     cdef Span* span
-    for k in range(s.n_parts):
-        room += s.parts[k].end - s.parts[k].begin
-    if room >= s.spans_room:
-        free(s.spans)
-        free(s.spare)
-        s.spans_room = room * 2 + 1
-        s.spans = <Span*>malloc(sizeof(Span) * <size_t>s.spans_room)
-        s.spare = <Span*>malloc(sizeof(Span) * <size_t>s.spans_room)
+    for k in range(s.n_chunks):
+        room += s.chunks[k].n
+    s.spans = <Span*>malloc(sizeof(Span) * room)
+    s.spare = <Span*>malloc(sizeof(Span) * room)
     if s.spans == NULL or s.spare == NULL:
-        s.spans_room = 0
         return False
-    s.n_spans = 0
-    for k in range(s.n_parts):
-        for i in range(s.parts[k].begin, s.parts[k].end):
-            r = &s.parts[k].chunk.records[i]
+    for k in range(s.n_chunks):
+        for i in range(s.chunks[k].n):
+            r = &s.chunks[k].records[i]
             if is_kernel(r.kind):
                 span = &s.spans[s.n_spans]
                 span.start = r.start if r.kind == PF_TR_STREAM else ns_of(s, r.start)
-                span.part = k
+                span.chunk = k
                 span.index = i
                 s.n_spans += 1
     return True
@@ -251,8 +157,6 @@ cdef bint name_devices(StatsWriter* s) noexcept nogil:
     cdef const pf_record* r
     cdef int64_t k
     cdef int32_t at = 0
-    for k in range(s.n_devices):
-        s.devices[k].n_spans = 0
     for k in range(s.n_spans):
         r = record_of(s, &s.spans[k])
         device_of(s, r, &d)
@@ -286,16 +190,18 @@ cdef void group_spans(StatsWriter* s) noexcept nogil:
         s.devices[d].end += 1
     s.spans, s.spare = s.spare, s.spans
 
-cdef inline const pf_plan* plan_of(const StatsWriter* s, const pf_record* r) noexcept nogil:
-    return s.steps[r.step].plan
+cdef inline const PlanNames* names_of(const StatsWriter* s, const pf_record* r) noexcept nogil:
+    return s.steps[r.step]
 
-cdef inline const pf_node_info* node_of(const StatsWriter* s, const pf_record* r) noexcept nogil:
-    return plan_of(s, r).instrs[r.instr].about
+cdef inline const NodeNames* node_of(const StatsWriter* s, const pf_record* r) noexcept nogil:
+    return &names_of(s, r).nodes[names_of(s, r).instrs[r.instr].node]
 
 cdef void device_of(const StatsWriter* s, const pf_record* r, DeviceName* d) noexcept nogil:
+    cdef const NodeNames* node = node_of(s, r)
     memset(d, 0, sizeof(DeviceName))
     d.stream = -1
-    d.node = node_of(s, r).device
+    d.node.data = names_of(s, r).text + node.device
+    d.node.len = node.device_len
     if r.kind == PF_TR_STREAM:
         d.stream = r.n_out
         if r.back < pf_device_count():
@@ -339,15 +245,21 @@ cdef bint list_turns(StatsWriter* s) noexcept nogil:
     return True
 
 # ---------------------------------------------------------------- all
-cdef bint list_all(StatsWriter* s, bint over) noexcept nogil:
-    """over: the steps are, so that everything is listed."""
-    if not list_parts(s):
-        return False
-    bound_parts(s, over)
-    if not list_spans(s):
+cdef bint list_all(StatsWriter* s) noexcept nogil:
+    if not list_chunks(s) or not list_spans(s):
         return False
     sort_spans(s)
     if not name_devices(s):
         return False
     group_spans(s)
     return True
+
+cdef void free_stats(StatsWriter* s) noexcept nogil:
+    free(s.w.begin)
+    free(s.chunks)
+    free(s.spans)
+    free(s.spare)
+    free(s.devices)
+    free(s.outs)
+    free(s.turns)
+    free(s.steps)

@@ -5,10 +5,12 @@ Invariants
 1. Protobuf is written from its end to its beginning: when the tag of a message is due, its length
    is known, so nothing is copied or measured twice.
 2. Kernels stand in the order in which they began, devices in that of their first kernel.
-3. Texts that are the same in every step are made once per plan (Labels).
-4. A varint may write up to 8 bytes below itself: the rooms count them.
+3. A varint may write up to 8 bytes below itself: the rooms count them.
+4. A StepStats refers to records and names alone, no plan, session, feed or tensor, and nothing in
+   it changes: any threads may encode it, at once too, which they do without the GIL.
 
-    put_slice(s, lanes, begin, end); put_device_head(s, lanes, n_lanes, device)
+    stats = StepStats(trace, lanes)     # when the steps are over; 0.5 us
+    data = stats.encode()               # when somebody asks; 100 ns per kernel
 """
 
 cdef extern from *:
@@ -101,31 +103,7 @@ cdef enum:
     NODE_ROOM = 600             # bytes of a NodeExecStats without its texts, outputs and turns
     OUTPUT_ROOM = 320           # of an output of ten dimensions
     TURN_ROOM = 40
-
-@cython.final
-cdef class Labels:
-    """The label of each node of a plan outside loops: "name = Op(inputs)"."""
-    cdef bytes text
-    cdef LabelTable table
-
-    def __cinit__(self, Plan plan, inputs):
-        """inputs: node -> names of tensors."""
-        cdef uint32_t k
-        cdef list texts = []
-        self.table.begin = <uint32_t*>calloc(plan.p.n_nodes + 1, sizeof(uint32_t))
-        if self.table.begin == NULL:
-            raise MemoryError()
-        for k in range(plan.p.n_nodes):
-            name = text_of(plan.p.nodes[k].name)
-            text = "%s = %s(%s)" % (name, text_of(plan.p.nodes[k].op), ", ".join(inputs.get(name, ())))
-            text = text.encode()
-            texts.append(text)
-            self.table.begin[k + 1] = self.table.begin[k] + <uint32_t>len(text)
-        self.text = b"".join(texts)
-        self.table.text = self.text
-
-    def __dealloc__(self):
-        free(self.table.begin)
+    USUAL_BYTES = 320           # of a NodeExecStats; the buffer grows where it is more
 
 # ---------------------------------------------------------------- protobuf, backwards
 cdef bint make_room(Wire* w, int64_t n) noexcept nogil:
@@ -191,7 +169,8 @@ cdef void put_device(Wire* w, const DeviceName* d) noexcept nogil:
 
 cdef bint put_turns(StatsWriter* s, const pf_record* r) noexcept nogil:
     """" [frame:outermost.innermost]"."""
-    cdef const pf_frame_def* frames = plan_of(s, r).frames
+    cdef const PlanNames* names = names_of(s, r)
+    cdef const FrameNames* frames = names.frames
     cdef int32_t frame = r.frame
     cdef int64_t path = r.path
     cdef uint64_t turn = r.turn
@@ -210,24 +189,24 @@ cdef bint put_turns(StatsWriter* s, const pf_record* r) noexcept nogil:
                 return False
             turn = find_turn(s, r.step, frame, path).turn
     put_bytes(&s.w, b":", 1)
-    put_bytes(&s.w, frames[r.frame].name.data, frames[r.frame].name.len)
+    put_bytes(&s.w, names.text + frames[r.frame].name, frames[r.frame].name_len)
     put_bytes(&s.w, b" [", 2)
     return True
 
 # ---------------------------------------------------------------- a kernel
 cdef bint list_outputs(StatsWriter* s, const Span* span) noexcept nogil:
     """The output records behind a kernel's, perhaps in its lane's next chunk."""
-    cdef int32_t k = span.part, i = span.index + 1
+    cdef int32_t k = span.chunk, i = span.index + 1
     cdef const pf_record_out** grown
     s.n_outs = 0
     while True:
-        if i == s.parts[k].end:
-            if i < PF_CHUNK_RECORDS or is_last(s, k):
+        if i == s.chunks[k].n:
+            if k + 1 == s.n_chunks or s.chunks[k + 1].lane != s.chunks[k].lane:
                 return True
             k += 1
             i = 0
             continue
-        if s.parts[k].chunk.records[i].kind < PF_TR_OUTPUT:
+        if s.chunks[k].records[i].kind < PF_TR_OUTPUT:
             return True
         if s.n_outs == s.outs_room:
             s.outs_room = s.outs_room * 2 + 16
@@ -235,7 +214,7 @@ cdef bint list_outputs(StatsWriter* s, const Span* span) noexcept nogil:
             if grown == NULL:
                 return False
             s.outs = grown
-        s.outs[s.n_outs] = <const pf_record_out*>&s.parts[k].chunk.records[i]
+        s.outs[s.n_outs] = <const pf_record_out*>&s.chunks[k].records[i]
         s.n_outs += 1
         i += 1
 
@@ -289,7 +268,7 @@ cdef void put_outputs(StatsWriter* s, const pf_record* r) noexcept nogil:
             put_output(w, s.outs[k], more)
             total += s.outs[k].bytes
             more = NULL
-    if s.n_outs and plan_of(s, r).instrs[r.instr].kind <= PF_I_CALL0:
+    if s.n_outs and names_of(s, r).instrs[r.instr].calls:
         before = w.end - w.at
         own = r.flags & PF_TR_OWN_MEMORY and s.outs[0].memory > 1
         put_number(w, 5, r.back if own else <int64_t>r.in_use << 6)
@@ -302,12 +281,10 @@ cdef void put_outputs(StatsWriter* s, const pf_record* r) noexcept nogil:
 cdef bint put_label(StatsWriter* s, const pf_record* r) noexcept nogil:
     """"node [frame:iteration] = Op(inputs)"."""
     cdef Wire* w = &s.w
-    cdef const pf_node_info* node = node_of(s, r)
-    cdef const LabelTable* table = &s.steps[r.step].labels
-    cdef uint32_t k = plan_of(s, r).instrs[r.instr].node
-    cdef const char* text = table.text + table.begin[k]
-    cdef int64_t n = table.begin[k + 1] - table.begin[k], name = node.name.len
-    cdef int64_t inputs = name + 3 + node.op.len, before = w.end - w.at
+    cdef const NodeNames* node = node_of(s, r)
+    cdef const char* text = names_of(s, r).text + node.label
+    cdef int64_t n = node.label_len, name = node.name_len
+    cdef int64_t inputs = name + 3 + node.op_len, before = w.end - w.at
     if r.kind == PF_TR_BLOCK:
         put_bytes(w, text + inputs, n - inputs)
         put_decimal(w, r.n_out)
@@ -324,12 +301,9 @@ cdef bint put_label(StatsWriter* s, const pf_record* r) noexcept nogil:
     return True
 
 cdef int64_t node_room(const StatsWriter* s, const pf_record* r) noexcept nogil:
-    cdef const pf_plan* plan = plan_of(s, r)
-    cdef const LabelTable* labels = &s.steps[r.step].labels
-    cdef uint32_t k = plan.instrs[r.instr].node
-    return (NODE_ROOM + 2 * <int64_t>(labels.begin[k + 1] - labels.begin[k])
-            + plan.frames[r.frame].name.len + <int64_t>plan.n_frames * TURN_ROOM
-            + s.n_outs * OUTPUT_ROOM)
+    cdef const PlanNames* names = names_of(s, r)
+    return (NODE_ROOM + 2 * node_of(s, r).label_len + names.frames[r.frame].name_len
+            + <int64_t>names.n_frames * TURN_ROOM + s.n_outs * OUTPUT_ROOM)
 
 cdef bint put_node(StatsWriter* s, const Span* span, uint32_t thread) noexcept nogil:
     """A NodeExecStats."""
@@ -356,22 +330,13 @@ cdef bint put_node(StatsWriter* s, const Span* span, uint32_t thread) noexcept n
     put_number(w, 5, max(<int64_t>1, delivered // 1000))
     put_number(w, 4, stop // 1000)
     put_number(w, 2, start // 1000)
-    put_text(w, 1, node_of(s, r).name.data, node_of(s, r).name.len)
+    put_text(w, 1, names_of(s, r).text + node_of(s, r).label, node_of(s, r).name_len)
     put_length(w, 2, w.end - before)
     return True
 
-cdef bint put_slice(StatsWriter* s, const LaneName* lanes, int64_t begin,
-                    int64_t end) noexcept nogil:
-    """Part of a DeviceStepStats: its kernels begin..end."""
-    while end > begin:
-        end -= 1
-        if not put_node(s, &s.spans[end], lanes[record_of(s, &s.spans[end]).lane].thread):
-            return False
-    return True
-
 # ---------------------------------------------------------------- the message
-cdef bint put_device_head(StatsWriter* s, LaneName* lanes, int32_t n, DeviceName* d) noexcept nogil:
-    """Part of a DeviceStepStats: its name, and those of the threads that worked for it."""
+cdef bint put_threads(StatsWriter* s, LaneName* lanes, int32_t n, const DeviceName* d) noexcept nogil:
+    """The names of the threads that worked for a device."""
     cdef Wire* w = &s.w
     cdef int64_t k, before
     for k in range(n):
@@ -386,7 +351,101 @@ cdef bint put_device_head(StatsWriter* s, LaneName* lanes, int32_t n, DeviceName
             put_text(w, 2, lanes[k].name, lanes[k].len)
             put_number(w, 1, lanes[k].thread)
             put_length(w, 3, w.end - before)
-    if not make_room(w, NODE_ROOM + d.node.len):
-        return False
-    put_device(w, d)
     return True
+
+cdef bint put_device_stats(StatsWriter* s, LaneName* lanes, int32_t n,
+                           const DeviceName* d) noexcept nogil:
+    """A DeviceStepStats."""
+    cdef int64_t before = s.w.end - s.w.at, k
+    if not put_threads(s, lanes, n, d):
+        return False
+    for k in range(d.end - 1, d.end - d.n_spans - 1, -1):
+        if not put_node(s, &s.spans[k], lanes[record_of(s, &s.spans[k]).lane].thread):
+            return False
+    if not make_room(&s.w, NODE_ROOM + d.node.len):
+        return False
+    put_device(&s.w, d)
+    put_length(&s.w, 1, s.w.end - before)
+    return True
+
+cdef bint put_stats(StatsWriter* s, LaneName* lanes, int32_t n) noexcept nogil:
+    """A RunMetadata of all that was recorded; empty if nothing was."""
+    cdef int32_t d
+    if not list_all(s) or not make_room(&s.w, s.n_spans * USUAL_BYTES + NODE_ROOM):
+        return False
+    for d in range(s.n_devices - 1, -1, -1):
+        if not put_device_stats(s, lanes, n, &s.devices[d]):
+            return False
+    if s.n_devices:
+        put_length(&s.w, 1, s.w.end)
+    return True
+
+@cython.final
+cdef class StepStats:
+    """The steps of a trace, which are over, as TensorFlow's StepStats.
+
+    lanes: [(thread id, name in UTF-8)] by lane, of `trace_lane_count()` lanes.
+    """
+    cdef Records records
+    cdef list texts, lanes              # texts: PlanTexts by step
+    cdef int64_t tick0, ns0, to_wall
+    cdef double rate
+
+    def __cinit__(self, Trace trace, list lanes):
+        cdef int32_t k
+        cdef int64_t ticks, ns
+        pf_trace_clock(&ticks, &ns)
+        self.to_wall = pf_wall_minus_monotonic()
+        self.tick0, self.ns0, self.rate = trace.ticks, trace.ns, 1.0
+        if ticks > trace.ticks:
+            self.rate = <double>(ns - trace.ns) / <double>(ticks - trace.ticks)
+        self.records, self.lanes = trace.records, lanes
+        self.texts = [names_of_plan(trace.plans[<uintptr_t>trace.t.steps[k].plan])
+                      for k in range(trace.t.n_steps)]
+
+    def encode(self):
+        """A serialized RunMetadata with the StepStats, empty if there are no kernels."""
+        cdef StatsWriter s
+        cdef LaneName* lanes = NULL
+        cdef int32_t n = <int32_t>len(self.lanes)
+        cdef bint fits
+        memset(&s, 0, sizeof(s))
+        try:
+            self.begin(&s)
+            lanes = self.lane_names()
+            with nogil:
+                fits = put_stats(&s, lanes, n)
+            if not fits:
+                raise MemoryError()
+            return PyBytes_FromStringAndSize(s.w.at, s.w.end - s.w.at)
+        finally:
+            free(lanes)
+            free_stats(&s)
+
+    cdef int begin(self, StatsWriter* s) except -1:
+        cdef int32_t k
+        s.t = self.records.t
+        s.tick0, s.ns0, s.to_wall, s.rate = self.tick0, self.ns0, self.to_wall, self.rate
+        s.steps = <const PlanNames**>malloc(sizeof(void*) * (len(self.texts) + 1))
+        if s.steps == NULL:
+            raise MemoryError()
+        for k in range(<int32_t>len(self.texts)):
+            s.steps[k] = &(<PlanTexts>self.texts[k]).names
+        return 0
+
+    cdef LaneName* lane_names(self) except NULL:
+        """Their texts are the list's."""
+        cdef int32_t k
+        cdef bytes name
+        cdef LaneName* lanes = <LaneName*>calloc(len(self.lanes) + 1, sizeof(LaneName))
+        if lanes == NULL:
+            raise MemoryError()
+        for k in range(<int32_t>len(self.lanes)):
+            lanes[k].thread, name = self.lanes[k]
+            lanes[k].name = name
+            lanes[k].len = len(name)
+        return lanes
+
+def trace_lane_count():
+    """How many threads wrote records so far."""
+    return pf_trace_lanes(NULL, 0)

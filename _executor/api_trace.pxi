@@ -2,6 +2,14 @@
 
 # ---------------------------------------------------------------- traces
 @cython.final
+cdef class Records:
+    """What a Trace recorded, for its readers: the last of them frees it."""
+    cdef pf_trace* t
+
+    def __dealloc__(self):
+        pf_trace_free(self.t)
+
+@cython.final
 cdef class Trace:
     """Collects what ran when in the steps it is given to (`Plan.run(..., trace=t)`).
 
@@ -9,20 +17,19 @@ cdef class Trace:
     max_records bounds the memory (64 bytes each); what does not fit is counted.  Read it with `take` when its steps are
     over.
     """
-    cdef pf_trace* t
+    cdef pf_trace* t                    # of `records`
+    cdef Records records
     cdef dict plans
     cdef int64_t ticks, ns
     cdef object __weakref__
 
     def __cinit__(self, int level=3, int64_t max_records=1 << 20):
-        self.t = pf_trace_new(level, max_records)
+        self.records = Records.__new__(Records)
+        self.t = self.records.t = pf_trace_new(level, max_records)
         if self.t == NULL:
             raise MemoryError()
         self.plans = {}
         pf_trace_clock(&self.ticks, &self.ns)
-
-    def __dealloc__(self):
-        pf_trace_free(self.t)
 
     def take(self):
         """The records so far, as a dict: `records` (bytes, 64 per record, in order per lane), `steps` [(plan, id, start, end,

@@ -68,10 +68,11 @@ MODULES = (
 
 _PROTOS = (
     "AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef NameAttrList NodeDef"
-    " OptimizerOptions RunMetadata RunOptions"
+    " OptimizerOptions RunOptions"
 )
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
 LAZY.update({
+    "RunMetadata": ("pyflow.framework.run_metadata", "RunMetadata"),
     "Session": ("pyflow.session", "Session"),
     "InteractiveSession": ("pyflow.session", "InteractiveSession"),
     "release_memory": ("pyflow.session.runtime", "release_memory"),

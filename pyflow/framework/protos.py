@@ -4,8 +4,8 @@ ConfigProto, ...
 Invariants:
 1. They live in a private descriptor pool under package `pyflow`, so they never clash with an
    installed TensorFlow; convert between the two by bytes.
-2. Only this module (and what it is asked for) imports google.protobuf, and nothing imports it at
-   module level: `import pyflow` works without loading protobuf.
+2. Only this module and run_metadata (and what they are asked for) import google.protobuf, and
+   nothing imports them at module level: `import pyflow` works without loading protobuf.
 
     from pyflow.framework import protos
     protos.GraphDef.FromString(data).node[0].attr["T"].type == protos.DT_FLOAT

@@ -12,29 +12,24 @@ What goes where in NodeExecStats:
                   that allocate nothing: Identity, Const, the nodes of loops and conditions
 
 Micros are of the wall clock, as TensorFlow's.  A device with streams has entries of its own,
-"<device>/stream:compute".  Kernels of one thread stand in the order in which they began.
+"<device>/stream:compute".  Kernels of one device stand in the order in which they began.
 
-The message is written by _executor/api_step_stats.pxi, which has one place for each of the above.
-Protobuf's parser takes most of the time, so where there are many kernels and a second CPU a thread
-fills in what has been recorded while the step still runs, and only the last of it is left.
+The message is written by _executor/api_step_stats.pxi, which has one place for each of the above,
+when a tf.RunMetadata is first read (framework/run_metadata.py), and at once where a message of
+another class was given.  Until then it holds the records of its last run, at most 2^20 of 64 bytes
+in chunks of 16 KB, one at least per thread, and the names of the plan's nodes.
 
 Threads: any.
 
-    filling = metadata.Filling(run_metadata, trace, kernels_last_time, threads)
+    trace = executor.Trace(level_of(options))
     plan.run(feeds, trace=trace)
-    kernels = filling.finish()
+    fill(run_metadata, trace)
 """
-import os
-import queue
-import threading
-import time
+import functools
 
 from pyflow.session import runtime, trace_records
-from pyflow.session import threads as threads_lib
 
 LEVELS = {1: 1, 2: 3, 3: 3}                       # RunOptions.TraceLevel -> detail of the core's
-MANY = 500                                        # kernels: their message takes 150 us
-SHORTEST_NAP, LONGEST_NAP = 0.0004, 0.005         # s; kernels of 2.7 us fill a chunk in 0.3 ms
 
 
 def level_of(options):
@@ -42,109 +37,28 @@ def level_of(options):
     return LEVELS.get(int(getattr(options, "trace_level", 0) or 0), 0)
 
 
-class Filling:
-    """A RunMetadata that gets the StepStats of a core Trace.
-
-    kernels: how many the steps may run; threads: how many those use.  Where it is worth it the
-    filler's thread begins at once.
-
-    `_lock` guards `_stats` and `_filled`; the caller alone sets `_over`, the thread `_failure`.
-    """
-
-    __slots__ = ("_stats", "_filled", "_lock", "_over", "_failure")
-
-    def __init__(self, run_metadata, trace, kernels=0, threads=0):
-        before = len(run_metadata.step_stats.dev_stats)
-
-        def merge_more(number, data):
-            run_metadata.step_stats.dev_stats[before + number].MergeFromString(data)
-        self._stats = runtime.executor().StepStats(
-            trace, _lane_names, _inputs, run_metadata.MergeFromString, merge_more)
-        self._filled, self._lock, self._over, self._failure = 0, None, False, None
-        if kernels >= MANY and _a_cpu_is_spare(threads):
-            self._lock = threading.Lock()
-            _filler_queue().put(self)
-
-    def more(self):
-        """Fills in what has surely been recorded of steps that run -> how many kernels."""
-        found = self._stats.more()
-        self._filled += found
-        return found
-
-    def follow(self):
-        """Fills in more and more until `finish` is called; on the filler's thread."""
-        nap = SHORTEST_NAP
-        while not self._over:
-            time.sleep(nap)
-            with self._lock:
-                try:
-                    found = 0 if self._over else self.more()
-                except BaseException as e:        # for finish, on the caller's thread
-                    self._failure = e
-                    return
-            nap = SHORTEST_NAP if found else min(2 * nap, LONGEST_NAP)
-
-    def finish(self):
-        """Fills in the rest of steps that are over -> how many kernels there were."""
-        if self._lock is None:
-            return self._filled + self._stats.finish()
-        self._over = True
-        with self._lock:
-            if self._failure is not None:
-                raise self._failure
-            return self._filled + self._stats.finish()
-
-
-def fill(run_metadata, trace):
-    """Adds the StepStats of a core Trace, whose steps are over, to a RunMetadata."""
-    Filling(run_metadata, trace).finish()
+def fill(run_metadata, trace=None, graphs=()):
+    """Replaces what is in a RunMetadata by the StepStats of a core Trace, whose steps are over, and
+    serialized GraphDefs; a tf.RunMetadata makes them later."""
+    stats = None if trace is None else runtime.executor().StepStats(trace, _lane_names())
+    write = None
+    if stats is not None or graphs:
+        write = functools.partial(_write, stats, graphs)
+    fill_later = getattr(run_metadata, "_fill_later", None)
+    if fill_later is not None:
+        fill_later(write)
+    else:
+        run_metadata.Clear()
+        if write is not None:
+            write(run_metadata)
     return run_metadata
 
 
-# ------------------------------------------------------------ the filler
-_queue = None                                     # of the thread, which stays: a start takes 60 us
-_start_lock = threading.Lock()
-
-
-def _filler_queue():
-    global _queue
-    with _start_lock:
-        if _queue is None:
-            waiting = queue.SimpleQueue()
-            threading.Thread(target=_fill_each, args=(waiting,), name="pyflow-metadata",
-                             daemon=True).start()
-            _queue = waiting
-    return _queue
-
-
-def _fill_each(waiting):
-    while True:
-        waiting.get().follow()
-
-
-def _after_fork():
-    global _queue, _start_lock
-    _queue, _start_lock = None, threading.Lock()  # a child has neither the thread nor who held it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-_cpus = None
-
-
-def _a_cpu_is_spare(threads):
-    """For steps of so many threads.  With all of two CPUs at work the thread costs 3 %; of four one
-    is idle often enough."""
-    global _cpus
-    if _cpus is None:
-        _cpus = threads_lib.available_threads()
-    return _cpus > threads or _cpus >= 4
-
-
-def _inputs(plan):
-    return trace_records.plan_info(plan).inputs
+def _write(stats, graphs, message):
+    if stats is not None:
+        message.MergeFromString(stats.encode())
+    for data in graphs:
+        message.partition_graphs.add().ParseFromString(data)
 
 
 _names = []

@@ -41,8 +41,7 @@ _live = weakref.WeakSet()
 class Step:
     """What `run` needs for one signature of fetches and feeds."""
 
-    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep",
-                 "traced")
+    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep")
 
     def __init__(self, mapper, feeds, compiled, fed_fetches, step_error, keep):
         self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
@@ -51,7 +50,6 @@ class Step:
         self._run = compiled.run
         self._error = step_error
         self.keep = keep                          # the fetches: a signature may hold their id
-        self.traced = 0                           # kernels of the last traced run
 
     def run(self, values, timeout_ms=0, trace=None):
         """The result for one value per feed, in order; `trace`, a core Trace, gets what ran when."""
@@ -167,7 +165,8 @@ class BaseSession:
         options: RunOptions; `timeout_in_ms` limits this run, `trace_level` (FULL_TRACE: every
             kernel; SOFTWARE_TRACE: blocks of kernels) fills run_metadata.step_stats,
             `output_partition_graphs` its partition_graphs.
-        run_metadata: RunMetadata to fill in, also when the run fails.
+        run_metadata: RunMetadata whose content is replaced, also when the run fails.  A
+            tf.RunMetadata makes it when it is first read, a message of another class has it at once.
 
         Raises RuntimeError if the session is closed, TypeError or ValueError for wrong fetches and
         feeds, and a tf.errors exception if an operation fails.
@@ -205,18 +204,13 @@ class BaseSession:
             step, values = self._step_for(fetches, feed_dict, pool)
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
         level = metadata.level_of(options) if run_metadata is not None else 0
-        trace = filling = None
-        if level:
-            trace = runtime.executor().Trace(level)
-            filling = metadata.Filling(run_metadata, trace, step.traced, self._threads)
+        trace = runtime.executor().Trace(level) if level else None
         try:
             return step.run(values, timeout, trace)
         finally:
-            if filling is not None:
-                step.traced = filling.finish()
-            if run_metadata is not None and getattr(options, "output_partition_graphs", False):
-                for data in step.compiled.graphs:
-                    run_metadata.partition_graphs.add().ParseFromString(data)
+            if run_metadata is not None:
+                asked = getattr(options, "output_partition_graphs", False)
+                metadata.fill(run_metadata, trace, step.compiled.graphs if asked else ())
 
     def _step_for(self, fetches, feed_dict, pool=0):
         """The Step for these fetches and feeds on a thread pool, and the values in its order."""

@@ -1,7 +1,6 @@
 """StepStats field by field: what the encoder writes against the events that trace_records reads from
 the same records."""
 
-import threading
 import time
 
 import numpy as np
@@ -111,15 +110,14 @@ def check_every_kernel(filled, trace, threads):
     return len(expected)
 
 
-def traced(session, fetches, level=3, options=None):
-    """A step in a Trace and, if asked for, in a Filling(trace) -> (Trace, Filling)."""
+def traced(session, fetches, level=3, max_records=1 << 20):
+    """A step in a Trace."""
     session.run(tf.global_variables_initializer())
     session.run(fetches)
     plan = session._step_for(fetches, None)[0].compiled.plan
-    trace = runtime.executor().Trace(level)
-    filling = options and options(trace)
+    trace = runtime.executor().Trace(level, max_records)
     plan.run([], trace=trace)
-    return trace, filling
+    return trace
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -127,106 +125,38 @@ def traced(session, fetches, level=3, options=None):
 @pytest.mark.parametrize("build", [loops, wide])
 def test_every_field_of_every_kernel(build, level, threads):
     with tf.Session(threads=threads) as session:
-        trace, _ = traced(session, build(), level)
+        trace = traced(session, build(), level)
     filled = metadata.fill(tf.RunMetadata(), trace)
     kernels = check_every_kernel(filled, trace, threads)
     assert level == 1 or kernels > 100
 
 
-def wide_with(look):
-    """wide(), `look` called behind its kernels, and as many again."""
-    y, total = wide()
-    y = tf.py_func(lambda v: (look(), v)[1], [y], tf.float32)
-    y.set_shape([2])
-    for _ in range(700):
-        y = tf.cumsum(y)
-    return [y, total]
-
-
-def no_look():
-    """Where nothing is traced yet."""
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_kernels_filled_in_while_the_step_runs(threads):
-    looks, found, filled = [no_look], [], tf.RunMetadata()
-
-    def begin(trace):
-        filling = metadata.Filling(filled, trace)
-        looks[0] = lambda: found.extend([filling.more(), filling.more()])
-        return filling
-    with tf.Session(threads=threads) as session:
-        trace, filling = traced(session, wide_with(lambda: looks[0]()), options=begin)
-    early = len(filled.step_stats.dev_stats[0].node_stats)
-    assert early == sum(found) > 500 and found[1] == 0
-    kernels = filling.finish()
-    assert check_every_kernel(filled, trace, threads) == kernels > 1400
-
-
-def test_loops_three_deep_wait_for_their_end():
-    """Their labels need turns that another thread may have recorded."""
-    looks, found, filled = [no_look], [], tf.RunMetadata()
-
-    def begin(trace):
-        filling = metadata.Filling(filled, trace)
-        looks[0] = lambda: found.append(filling.more())
-        return filling
+@pytest.mark.parametrize("of_protobuf", [False, True])
+def test_many_kernels(of_protobuf):
+    """Dozens of chunks of records, in a message of either class."""
+    count = tf.while_loop(lambda i, x: i < 800, lambda i, x: (i + 1, tf.cumsum(x)),
+                          [tf.constant(0), tf.ones([2])])
     with tf.Session(threads=1) as session:
-        fetches = [*wide_with(lambda: looks[0]()), *loops()]
-        trace, filling = traced(session, fetches, options=begin)
-    assert found == [0] and not filled.step_stats.dev_stats
-    filling.finish()
-    check_every_kernel(filled, trace, 1)
+        trace = traced(session, count)
+    filled = metadata.fill(protos.RunMetadata() if of_protobuf else tf.RunMetadata(), trace)
+    assert check_every_kernel(filled, trace, 1) > 2000
 
 
-def test_a_thread_fills_in_what_a_session_runs(monkeypatch):
-    """From the second traced run on, which is known to have many kernels."""
-    monkeypatch.setattr(metadata, "_cpus", 4)
-    filled, seen, looks = [tf.RunMetadata() for _ in range(2)], [], [no_look]
-
-    def wait():
-        end = time.monotonic() + 20
-        while not filled[1].step_stats.dev_stats and time.monotonic() < end:
-            time.sleep(0.001)
-        seen.append(sum(len(d.node_stats) for d in filled[1].step_stats.dev_stats))
-    with tf.Session() as session:
-        fetches = wide_with(lambda: looks[0]())
-        session.run(tf.global_variables_initializer())
-        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
-        session.run(fetches, None, options, filled[0])
-        looks[0] = wait
-        session.run(fetches, None, options, filled[1])
-    first, second = (sorted(n.timeline_label for d in m.step_stats.dev_stats for n in d.node_stats)
-                     for m in filled)
-    assert 0 < seen[0] < len(second) and first == second and len(first) > 1400
+def test_no_more_records_than_the_trace_may_hold():
+    with tf.Session(threads=1) as session:
+        trace = traced(session, wide(), max_records=300)
+    filled = metadata.fill(tf.RunMetadata(), trace)
+    assert trace.take()["dropped"] > 300
+    assert 150 < check_every_kernel(filled, trace, 1) < 600
 
 
-def test_what_goes_wrong_on_the_thread_is_raised_by_finish(monkeypatch):
-    monkeypatch.setattr(metadata, "_cpus", 4)
-    refused, looks = threading.Event(), [no_look]
-
-    class Full:
-        """A message that takes no more."""
-        step_stats = protos.StepStats()
-
-        def MergeFromString(self, data):
-            refused.set()
-            raise ValueError("full")
-
-    def begin(trace):
-        looks[0] = lambda: refused.wait(20)
-        return metadata.Filling(Full(), trace, 1000)
-    with tf.Session() as session:
-        _, filling = traced(session, wide_with(lambda: looks[0]()), options=begin)
-    assert refused.is_set()
-    with pytest.raises(ValueError, match="full"):
-        filling.finish()
-
-
-def test_steps_add_up_in_one_message():
-    y = tf.sqrt(tf.constant(4.0) + 0, name="y")
-    options, filled = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
-    with tf.Session() as session:
-        for _ in range(3):
-            session.run(y, None, options, filled)
-    assert len(filled.step_stats.dev_stats) == 3
+def test_several_steps_of_one_trace():
+    x = tf.placeholder(tf.float32, [2])
+    one, two = tf.cumsum(x, name="one"), tf.sqrt(tf.cumsum(x), name="two")
+    trace = runtime.executor().Trace(3)
+    with tf.Session(threads=1) as session:
+        for fetch in (one, two, one):
+            session.run(fetch, {x: [1, 2]})
+            plan = session._step_for(fetch, {x: [1, 2]})[0].compiled.plan
+            plan.run([np.ones(2, np.float32)], trace=trace)
+    check_every_kernel(metadata.fill(tf.RunMetadata(), trace), trace, 1)

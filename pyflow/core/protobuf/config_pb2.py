@@ -5,7 +5,7 @@ from pyflow.framework.protos import (  # noqa: F401
     GraphOptions,
     OptimizerOptions,
     RPCOptions,
-    RunMetadata,
     RunOptions,
     ThreadPoolOptionProto,
 )
+from pyflow.framework.run_metadata import RunMetadata  # noqa: F401

@@ -1,0 +1,136 @@
+"""tf.RunMetadata: a message whose content is made when it is first read.
+
+`Session.run` leaves in it what the step recorded, 64 bytes per kernel and output; making the
+protobuf message of that costs more than tracing does, so whoever reads it pays for it, and who does
+not read it never does.
+
+Invariants
+    1. Every method and attribute of a protobuf message makes the content, but for Clear and what
+       replaces everything (CopyFrom, ParseFromString), which drop it unread.
+    2. The content is made once.  Where threads read at once each may work it out, and all get that
+       of the first.  There is no lock, so a fork in the midst of it leaves none held.
+    3. What is unread refers to records and names, not to sessions, graphs, feeds or tensors.
+
+It is a google.protobuf.message.Message with all of its methods, copied, compared, pickled, printed
+and converted like one, but not of the class that protobuf generates, protos.RunMetadata: code in C
+which insists on that one (CopyFrom and MergeFrom of a plain message, UnknownFieldSet) raises
+TypeError, and takes `protos.RunMetadata.FromString(m.SerializeToString())`.
+
+Threads: any may read; one message is for one run at a time.
+
+    metadata = tf.RunMetadata()
+    sess.run(y, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+    metadata.step_stats                 # made now
+"""
+from google.protobuf.message import Message
+
+from pyflow.framework import protos
+
+_Plain = protos.RunMetadata
+
+
+class Content:
+    """The message of a RunMetadata, perhaps still to be made.  write(message) fills in an empty
+    one; None: it stays empty."""
+
+    __slots__ = ("_write", "_made")
+
+    def __init__(self, write=None):
+        self._write, self._made = write, {}
+
+    @property
+    def unread(self):
+        """There is something that nobody has read."""
+        return self._write is not None
+
+    def message(self):
+        """The one message; made by the first who asks."""
+        if not self._made:
+            message, write = _Plain(), self._write
+            if write is not None:
+                write(message)
+            self._made.setdefault("message", message)     # one step: the first thread's counts
+            self._write = None
+        return self._made["message"]
+
+
+class RunMetadata(Message):
+    """What a `Session.run` tells about itself, TensorFlow's message of that name.
+
+    step_stats: of a traced run (RunOptions.trace_level).  partition_graphs: where RunOptions has
+    output_partition_graphs.  Each run replaces both, also one that fails.  They are made when they
+    are first read: about 400 ns per kernel, once.
+    """
+
+    __slots__ = ("_content", "__weakref__")
+    DESCRIPTOR = _Plain.DESCRIPTOR
+
+    def __init__(self, **fields):
+        self._fill_later()
+        if fields:
+            self.MergeFrom(_Plain(**fields))
+
+    @property
+    def step_stats(self):
+        """StepStats: what ran when, device by device."""
+        return self._content.message().step_stats
+
+    @property
+    def partition_graphs(self):
+        """[GraphDef] of what ran, one per partition."""
+        return self._content.message().partition_graphs
+
+    def _fill_later(self, write=None):
+        """Replaces the content by what write(message) will put into an empty one."""
+        object.__setattr__(self, "_content", Content(write))
+
+    def Clear(self):
+        """Empties the message."""
+        self._fill_later()
+
+    def MergeFrom(self, other_msg):
+        """Adds the content of a RunMetadata, of this class or of protobuf's."""
+        if isinstance(other_msg, RunMetadata):
+            other_msg = other_msg._content.message()
+        self._content.message().MergeFrom(other_msg)
+
+    @classmethod
+    def FromString(cls, s):
+        """A RunMetadata of serialized bytes."""
+        message = cls()
+        message.ParseFromString(s)
+        return message
+
+    def __eq__(self, other):
+        if isinstance(other, RunMetadata):
+            other = other._content.message()
+        return self._content.message() == other
+
+    __hash__ = Message.__hash__
+
+    def __repr__(self):
+        return repr(self._content.message())
+
+    def __getattr__(self, name):
+        return getattr(self._content.message(), name)
+
+    def __setattr__(self, name, value):
+        setattr(self._content.message(), name, value)     # protobuf says why not
+
+
+def _forward(name):
+    def method(self, *args, **kwargs):
+        return getattr(self._content.message(), name)(*args, **kwargs)
+    method.__name__, method.__qualname__ = name, f"RunMetadata.{name}"
+    method.__doc__ = getattr(Message, name).__doc__
+    return method
+
+
+for _name in ("ByteSize", "ClearExtension", "ClearField", "DiscardUnknownFields", "HasExtension",
+              "HasField", "IsInitialized", "ListFields", "MergeFromString", "SerializePartialToString",
+              "SerializeToString", "SetInParent", "UnknownFields", "WhichOneof", "_SetListener",
+              "__contains__", "__str__", "__unicode__"):
+    if hasattr(Message, _name):         # which of them there are depends on protobuf's version
+        setattr(RunMetadata, _name, _forward(_name))
+for _field in RunMetadata.DESCRIPTOR.fields:
+    setattr(RunMetadata, f"{_field.name.upper()}_FIELD_NUMBER", _field.number)
