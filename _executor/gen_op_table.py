@@ -26,8 +26,19 @@ def declared_ops():
     import pyflow.ops
     from pyflow.framework import op
 
-    del pyflow
-    return list(op.registered_ops().values())
+    ops = list(op.registered_ops().values())
+    refuse_unlisted(ops, pyflow.ops.op_types.OP_TYPES)
+    return ops
+
+
+def refuse_unlisted(ops, op_types):
+    """SystemExit if the table by which Python finds ops lacks some or has others."""
+    listed = {(name, f"pyflow.ops.{module}")
+              for module, names in op_types.items() for name in names.split()}
+    wrong = listed ^ {(d.name, d.module) for d in ops if d.module.startswith("pyflow.ops.")}
+    if wrong:
+        sys.exit(f"pyflow/ops/op_types.py is not current, see {sorted(name for name, _ in wrong)}: "
+                 "python tests/typing/make_tables.py pyflow")
 
 
 def flags(op_def):

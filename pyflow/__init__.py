@@ -9,12 +9,14 @@
         sess.run(y, {x: images})
 
 This file only assembles names.  Ops modules bring tables `PUBLIC = {"nn.relu": function}`; dotted
-names become namespaces (`tf.nn`).  What is rarely needed, or dear to import (protobuf messages, the
-test case, flags), is loaded at its first use.
+names become namespaces (`tf.nn`).  Modules of ops, gradients and training, and all that is dear to
+import (protobuf messages, the executor, the test case), are loaded when a name of theirs is first
+used; `python tests/typing/make_tables.py pyflow` lists their names anew.
 
 Invariants
-    1. Importing prints nothing, starts no thread, opens no library, reads no entry points.
-    2. A public name has one definition; a second one is an error at import.
+    1. Importing prints nothing, starts no thread, opens no library, reads no entry points, loads no
+       op but Const.
+    2. A public name has one definition; a second one is an error where the names are listed.
 """
 import sys as _sys
 
@@ -26,8 +28,8 @@ _names.assemble(_sys.modules[__name__])
 
 
 def __getattr__(name):
-    return _names.load_lazily(_sys.modules[__name__], name)
+    return _names.find(_sys.modules[__name__], name)
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_names.LAZY))
+    return _names.names_of(_sys.modules[__name__])

@@ -1,15 +1,22 @@
-"""Which name of `tf` comes from where.  Read by pyflow/__init__.py, once.
+"""Which name of `tf` comes from where, and how it gets there when it is first used.
 
 Invariants
-    1. FRAMEWORK lists names of the graph layer; everything about ops, gradients and training comes
-       from the PUBLIC tables of MODULES and of pyflow.ops.
-    2. LAZY names cost nothing until used: (module, attribute), attribute None for the module
-       itself.
+    1. FRAMEWORK lists names of the graph layer, which are there from the start.
+    2. All others cost nothing until used. ELSEWHERE has (module, attribute), attribute None for
+       the module itself; names of ops, gradients and training stand in the PUBLIC table of the
+       module that _public.py gives.
+    3. Namespaces (`tf.nn`) are modules in sys.modules from the start, so that `import pyflow.nn`
+       works. A name found is kept in its namespace.
+
+Threads: any; two that look for one name find the same value.
 """
 import functools
 import importlib
+import itertools
 import sys
 import types
+
+from pyflow import _public
 
 # ---------------------------------------------------------------- tables
 
@@ -60,12 +67,6 @@ RENAMED = {
         "tensor_shape_from_node_def_name",
     ),
 }
-MODULES = (
-    "pyflow.gradients.backprop",
-    "pyflow.gradients.higher_order",
-    "pyflow.train",
-)  # PUBLIC tables besides ops'
-
 _PROTOS = (
     "AttrValue ConfigProto GPUOptions GraphDef GraphOptions MetaGraphDef NameAttrList NodeDef"
     " OptimizerOptions RunOptions"
@@ -88,6 +89,11 @@ LAZY.update({
     "load_library": ("pyflow.plugins", "load_library"),
     "plugins": ("pyflow.plugins", None),
 })
+ELSEWHERE = {**RENAMED, **LAZY}
+HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
+PACKAGES = {"pyflow.train"}             # namespaces that have a folder
+NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
+                     for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
@@ -108,19 +114,18 @@ NOT_HERE = {                            # well-known names that pyflow does not 
 # ---------------------------------------------------------------- assembling
 
 def assemble(root):
-    """Puts every eager name on the package `root` and makes the namespaces."""
-    names = {}
+    """Puts the names of the graph layer, and the namespaces, on the package `root`."""
     for module, words in FRAMEWORK.items():
         source = importlib.import_module(module)
         for word in words.split():
-            _add(names, word, getattr(source, word), module)
-    for name, (module, attribute) in RENAMED.items():
-        _add(names, name, getattr(importlib.import_module(module), attribute), module)
-    for module in public_modules():
-        for name, value in getattr(module, "PUBLIC", {}).items():
-            _add(names, name, value, module.__name__)
-    for name in sorted(names, key=lambda n: n.count(".")):
-        _place(root, name, names[name][0])
+            setattr(root, word, getattr(source, word))
+    importlib.import_module("pyflow.ops")               # operators, and where ops are
+    importlib.import_module("pyflow.gradients")
+    del root.gradients                                  # tf.gradients is a function of that package
+    for path in NAMESPACES:
+        namespace = _namespace(f"{root.__name__}.{path}")
+        namespace.__getattr__ = functools.partial(find, namespace)
+        namespace.__dir__ = functools.partial(names_of, namespace)
     _add_compat(root)
     for name in (
         "disable_v2_behavior",
@@ -137,54 +142,26 @@ def assemble(root):
     root.VERSION = root.__version__
 
 
-def public_modules():
-    """The modules that carry PUBLIC tables."""
-    ops = importlib.import_module("pyflow.ops")
-    for name in ops.MODULES:
-        yield importlib.import_module(f"pyflow.ops.{name}")
-    for name in MODULES:
-        yield importlib.import_module(name)
-
-
-def _add(names, name, value, where):
-    known = names.get(name)
-    if known is not None and known[0] is not value:
-        raise ImportError(f"tf.{name} is defined twice: by {known[1]} and by {where}")
-    names[name] = (value, where)
-
-
-def _place(root, name, value):
-    *path, last = name.split(".")
-    at = root
-    for i, part in enumerate(path):
-        inner = at.__dict__.get(part)
-        if not isinstance(inner, types.ModuleType):
-            inner = _namespace(".".join([root.__name__, *path[:i + 1]]))
-            setattr(at, part, inner)
-        if "__getattr__" not in inner.__dict__:
-            inner.__getattr__ = functools.partial(unknown, inner)
-        at = inner
-    setattr(at, last, value)
-
-
 def _namespace(full_name):
-    module = sys.modules.get(full_name)
-    if module is None:
-        module = types.ModuleType(full_name, f"Names of tf.{full_name.partition('.')[2]}.")
-        module.__path__ = []                     # `import pyflow.nn` works
-        sys.modules[full_name] = module
+    """The module of a namespace, made if it is no package of its own, under its parent's name."""
+    if full_name in PACKAGES:
+        return importlib.import_module(full_name)
+    outer, _, name = full_name.rpartition(".")
+    module = types.ModuleType(full_name, f"Names of tf.{full_name.partition('.')[2]}.")
+    module.__path__ = []                        # `import pyflow.nn` works
+    sys.modules[full_name] = module
+    setattr(sys.modules[outer], name, module)
     return module
 
 
 def _add_compat(root):
     """tf.compat.v1 is tf itself."""
-    compat = _namespace(root.__name__ + ".compat")
+    compat = _namespace(f"{root.__name__}.compat")
     source = importlib.import_module("pyflow.platform.compat")
     for name, value in vars(source).items():
         if not name.startswith("_") and name not in ("np", "numbers"):
             setattr(compat, name, value)
     compat.v1 = root
-    root.compat = compat
     sys.modules[root.__name__ + ".compat.v1"] = root
 
 
@@ -202,18 +179,44 @@ def _never():
     return False
 
 
-def load_lazily(root, name):
-    """The value of a lazy name, kept for the next time; AttributeError with near names for an
-    unknown one."""
-    found = LAZY.get(name)
-    if found is None:
-        unknown(root, name)
-    module, attribute = found
-    value = importlib.import_module(module)
-    if attribute is not None:
-        value = getattr(value, attribute)
-    setattr(root, name, value)
+# ---------------------------------------------------------------- looking names up
+
+def find(module, name):
+    """The value of a name that `module`, tf or a namespace of it, has not got yet; it is kept
+    there.  AttributeError with near names for an unknown one."""
+    if name == "__all__":                           # `from pyflow import *`
+        return [known for known in names_of(module) if not known.startswith("_")]
+    path = _prefix(module) + name
+    if path in ELSEWHERE:
+        home, attribute = ELSEWHERE[path]
+        value = importlib.import_module(home)
+        if attribute is not None:
+            value = getattr(value, attribute)
+    elif path in HOMES:
+        value = _loaded(HOMES[path]).PUBLIC[path]
+    else:
+        unknown(module, name)
+    setattr(module, name, value)
     return value
+
+
+def _loaded(module):
+    package, _, name = module.rpartition(".")
+    if package == "pyflow.ops":
+        return importlib.import_module(package).load(name)
+    return importlib.import_module(module)
+
+
+def names_of(module):
+    """The names of tf or of a namespace, loaded or not, sorted."""
+    prefix = _prefix(module)
+    inside = {path[len(prefix):] for path in [*HOMES, *ELSEWHERE] if path.startswith(prefix)}
+    return sorted({*vars(module), *(name for name in inside if "." not in name)})
+
+
+def _prefix(module):
+    """"" for tf, "nn." for tf.nn."""
+    return (module.__name__ + ".").partition(".")[2]
 
 
 def unknown(module, name):
@@ -226,24 +229,14 @@ def _near(module, name):
     """What may have been meant: near names here, the same name elsewhere, or why it is missing."""
     if name.startswith("_"):
         return ""
-    prefix = ("tf" + module.__name__.removeprefix("pyflow") + ".")
-    if prefix == "tf." and name in NOT_HERE:
+    prefix = _prefix(module)
+    if not prefix and name in NOT_HERE:
         return f": {NOT_HERE[name]}"
-    close = [path for path in _everywhere(sys.modules["pyflow"], "tf") if
+    framework = " ".join(FRAMEWORK.values()).split()
+    close = [f"tf.{path}" for path in sorted({*framework, *HOMES, *ELSEWHERE}) if
              path.rpartition(".")[2] == name][:3]
     if not close:
         import difflib
-        here = [n for n in dir(module) if not n.startswith("_")]
-        close = [prefix + n for n in difflib.get_close_matches(name, here, n=3, cutoff=0.78)]
+        here = [n for n in names_of(module) if not n.startswith("_")]
+        close = [f"tf.{prefix}{n}" for n in difflib.get_close_matches(name, here, n=3, cutoff=0.78)]
     return f"; did you mean {' or '.join(close)}?" if close else ""
-
-
-def _everywhere(module, prefix):
-    """'tf.nn.relu', ...: the dotted names of all namespaces."""
-    for name, value in list(vars(module).items()):
-        if name.startswith("_"):
-            continue
-        yield f"{prefix}.{name}"
-        is_namespace = isinstance(value, types.ModuleType) and "__getattr__" in vars(value)
-        if is_namespace and name not in ("compat", "pyflow"):
-            yield from _everywhere(value, f"{prefix}.{name}")

@@ -17,8 +17,11 @@ Invariants:
 1. The decorated name is the OpDef: calling it adds a node to the graph of its inputs.
 2. Schemas are parsed when first used, so that importing hundreds of blocks stays cheap.
 3. Registration is explicit (`register`); defining a block registers nothing, and a name has one op.
+4. An op whose module is not loaded yet is known by its name alone (`declare`); looking it up loads
+   the module.  Only `registered_ops` loads all.
 
-Blocks are defined while modules load; afterwards everything is read-only and safe from any thread.
+Threads: any.  Blocks are read-only once defined; the registry only grows, an entry at a time, and
+Python's import system lets one thread load a module while others wait for it.
 """
 
 from pyflow.framework import dtypes, errors, op_schema
@@ -28,7 +31,8 @@ from pyflow.framework.static_value import inference
 from pyflow.framework.tensor_shape import BroadcastError, TensorShape, as_shape
 
 __all__ = ["op", "OpDef", "S", "normal", "pos", "unit", "ints", "bools", "lit", "strs", "apply_op",
-           "register", "get_op", "find_op", "registered_ops", "op_from_signature", "NOT_GIVEN"]
+           "declare", "register", "get_op", "find_op", "op_names", "loaded_ops", "registered_ops",
+           "op_from_signature", "NOT_GIVEN"]
 
 
 class _NotGiven:
@@ -290,10 +294,25 @@ def op_from_signature(name, signature, stateful=False, doc="", shape=NOT_GIVEN, 
 
 
 _registry = {}
+_modules = {}       # op type -> the module that registers it; what `declare` was told
+_load = None        # load(module) registers the ops of a module, load(None) those of all
+on_unknown = None   # called when nobody knows a name: loads plugins, which declare ops, once
+
+
+def declare(modules, load):
+    """Says where ops are that nobody has needed yet.
+
+    modules: {op type: module}. load(module) registers what the module has, load(None) everything;
+    from any thread, any number of times."""
+    global _load
+    _modules.update(modules)
+    _load = load
 
 
 def register(op_def):
     """Makes `op_def` known by its name; ValueError if another op has that name."""
+    if op_def.name in _modules and op_def.module != _modules[op_def.name]:
+        _load(_modules[op_def.name])
     known = _registry.setdefault(op_def.name, op_def)
     if known is not op_def:
         raise ValueError(f"Two ops are called {op_def.name!r}: one from {known.module}, one from "
@@ -301,16 +320,14 @@ def register(op_def):
     return op_def
 
 
-on_unknown = None   # what to call when a name is not found, once: loads plugins, which declare ops
-
-
 def find_op(name):
-    """The OpDef called `name`, or None."""
-    global on_unknown
+    """The OpDef called `name`, or None; loads the module or the plugins that have it."""
     found = _registry.get(name)
+    if found is None and name in _modules:
+        _load(_modules[name])
+        found = _registry.get(name)
     if found is None and on_unknown is not None:
-        declare_more, on_unknown = on_unknown, None
-        declare_more()
+        on_unknown()
         found = _registry.get(name)
     return found
 
@@ -320,7 +337,7 @@ def get_op(name):
     found = find_op(name)
     if found is None:
         import difflib
-        close = difflib.get_close_matches(name, _registry, n=3)
+        close = difflib.get_close_matches(name, op_names(), n=3)
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
         raise errors.NotFoundError(None, None, (
             f"Op type not registered {name!r}.{hint} Install the plugin that declares it, or see "
@@ -328,8 +345,20 @@ def get_op(name):
     return found
 
 
+def op_names():
+    """The names of all ops, sorted; loads nothing."""
+    return sorted({*_modules, *_registry})
+
+
+def loaded_ops():
+    """The OpDefs registered so far; loads nothing."""
+    return list(_registry.values())
+
+
 def registered_ops():
-    """All OpDefs by name (a copy, sorted)."""
+    """All OpDefs by name (a copy, sorted); loads every module of ops."""
+    if _load is not None:
+        _load(None)
     return dict(sorted(_registry.items()))
 
 

@@ -1,20 +1,33 @@
-"""The ops pyflow ships: an explicit list of modules, and what importing this package registers.
+"""The ops pyflow ships: an explicit list of modules, each loaded when something of it is needed.
+
+Importing this package loads none of them.  Who looks an op type up (`framework.op.find_op`), names
+a function (`tf.matmul`), or imports a module has that module loaded, and those it imports;
+`registered_ops` loads all.
 
 Invariants:
 1. Every OpDef found in a listed module is registered under its name, once; two ops of one name are
    an error. Nothing else registers ops, and no listed module may be missing.
-2. A module that has to hook into the graph layer (operators, conversions) does so in a function
-   `install()`, which is called once, in the order of the list.
+2. op_types.py says which module has which op; tests/typing/make_tables.py writes it.
+3. Tensors have their operators, lists with tensors inside and IndexedSlices convert, and imported
+   functions get their contexts from the start: `_hook_in` hands over what loads the rest. A class of
+   a module (variables) registers its conversion itself, where it is defined.
+4. Modules import each other without circles at their top, so threads that need several at once
+   wait for each other in one order. No module looks up ops while it is loaded.
 
-Imported by `import pyflow` on the thread that imports it; read-only afterwards.
+Threads: any.
+
+    from pyflow.ops import matmul_ops       # or pyflow.ops.matmul_ops, after `import pyflow`
 """
 
 import importlib
 
-from pyflow.framework import graph as _graph  # noqa: F401 - the graph layer comes first
-from pyflow.framework.op import OpDef, register
+from pyflow.framework import function_lower as _function_lower
+from pyflow.framework import op as _op
+from pyflow.ops import conversions as _conversions
+from pyflow.ops import op_types as _op_types
+from pyflow.ops import operators as _operators
 
-# Modules of OpDefs and public functions, in dependency order.
+# Modules of OpDefs and public functions.
 MODULES = (
     "identity_ops", "array_ops", "broadcast_ops", "cast_ops", "unary_ops", "binary_ops",
     "logic_ops", "complex_ops", "reduction_ops", "join_ops", "pad_ops", "slicing_ops", "gather_ops",
@@ -23,7 +36,7 @@ MODULES = (
     "activation_ops",
     "softmax_ops", "conv_ops", "conv3d_ops", "conv_dilation_ops", "conv_functions", "pool_ops",
     "norm_ops", "random_ops", "nn_ops", "loss_ops",
-    "fused_ops", "fused_elementwise_ops",
+    "fused_ops", "fused_elementwise_ops", "fused_norm_ops",
     "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
     "list_ops", "imported_contexts", "bincount_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
@@ -43,21 +56,53 @@ MODULES = (
 )
 
 
-def register_module(module):
-    """Registers the OpDefs a module defines and runs its `install()`; returns the OpDefs."""
-    found = [value for value in vars(module).values()
-             if isinstance(value, OpDef) and value.module == module.__name__]
-    for op_def in found:
-        register(op_def)
-    install = getattr(module, "install", None)
-    if install is not None and getattr(install, "__module__", None) == module.__name__:
-        install()
-    return found
+_registered = set()
 
 
-def _register_all():
-    for name in MODULES:
-        register_module(importlib.import_module(f"pyflow.ops.{name}"))
+def load(name):
+    """The module pyflow.ops.`name`, its ops registered."""
+    module = importlib.import_module(f"pyflow.ops.{name}")
+    if name not in _registered:
+        for op_def in ops_of(module):
+            _op.register(op_def)
+        _registered.add(name)
+    return module
 
 
-_register_all()
+def ops_of(module):
+    """The OpDefs that a module defines."""
+    return [value for value in vars(module).values()
+            if isinstance(value, _op.OpDef) and value.module == module.__name__]
+
+
+def _load_for_ops(module):
+    names = MODULES if module is None else [module.rpartition(".")[2]]
+    for name in names:
+        load(name)
+
+
+def _make_contexts(*args):
+    """imported_contexts.make_contexts, loaded when a graph with such contexts is imported."""
+    load("imported_contexts").make_contexts(*args)
+
+
+def _hook_in():
+    homes = {op_type: f"pyflow.ops.{module}"
+             for module, op_types in _op_types.OP_TYPES.items() for op_type in op_types.split()}
+    _op.declare(homes, _load_for_ops)
+    _operators.install()
+    _conversions.install()
+    _function_lower.make_contexts = _make_contexts
+
+
+_hook_in()
+
+
+def __getattr__(name):
+    if name in MODULES:
+        return load(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *MODULES})

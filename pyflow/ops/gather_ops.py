@@ -371,25 +371,6 @@ def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, 
                            validate_indices, name)
 
 
-def _dense(value, dtype=None, name=None, as_ref=False):
-    """IndexedSlices as a tensor: repeated rows are added."""
-    from pyflow.ops import cast_ops, segment_ops
-    if dtype is not None and not dtype.is_compatible_with(value.dtype):
-        raise ValueError(f"IndexedSlices of {value.dtype.name} do not convert to {dtype.name}")
-    if value.dense_shape is None:
-        raise ValueError(f"IndexedSlices without dense_shape cannot become a tensor: {value}")
-    rows = cast_ops.cast(value.dense_shape, dtypes.int32)[0]
-    known = static_shape(value.dense_shape)
-    if known.is_fully_defined():
-        rows = known.as_list()[0]
-    return segment_ops.UnsortedSegmentSum(value.values, value.indices, rows, name=name)
-
-
-def install():
-    """Lets IndexedSlices stand where a tensor is wanted."""
-    graph.register_tensor_conversion_function(graph.IndexedSlices, _dense)
-
-
 PUBLIC = {
     "gather": gather, "batch_gather": batch_gather, "gather_nd": gather_nd,
     "manip.gather_nd": gather_nd,

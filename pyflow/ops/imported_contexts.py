@@ -8,7 +8,6 @@ Invariants
 Who calls it: framework/graph_import.py, through function_lower.make_contexts.  Thread: the one
 building the graph.
 """
-from pyflow.framework import function_lower
 from pyflow.ops.cond import CondContext
 from pyflow.ops.while_loop import WhileContext, entered
 
@@ -68,11 +67,6 @@ def _remember_outside(found, context, tensor):
         outside, inside = tensor(outside), tensor(inside)
         found.add_name(outside.name)
         found._external_values[outside.name] = inside
-
-
-def install():
-    """The importer calls make_contexts from now on."""
-    function_lower.make_contexts = make_contexts
 
 
 PUBLIC = {}

@@ -409,39 +409,6 @@ def meshgrid(*args, **kwargs):
         return [broadcast_ops.BroadcastTo(v, dims) for v in views]
 
 
-def _first_tensor(values):
-    """Some Tensor (or what converts to one, such as a variable) inside nested lists, or None."""
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            value = _first_tensor(value)
-        if isinstance(value, graph.Tensor) or graph.is_dense_tensor_like(value):
-            return value
-    return None
-
-
-def _packed(values, dtype, name=None):
-    """Nested lists with tensors inside as one tensor of `dtype`."""
-    parts = [_packed(v, dtype) if isinstance(v, (list, tuple)) and _first_tensor(v) is not None
-             else graph.convert_to_tensor(v, dtype=dtype) for v in values]
-    return Pack(parts, name=name)
-
-
-def _autopack(values, dtype=None, name=None, as_ref=False):
-    """Lists that hold tensors convert by Pack, as `tf.reshape(x, [tf.shape(x)[0], -1])` needs."""
-    first = _first_tensor(values)
-    if first is None:
-        return NotImplemented
-    own = first.dtype.base_dtype
-    if dtype is not None and dtype.base_dtype != own:
-        return NotImplemented
-    return _packed(values, own, name=name or "packed")
-
-
-def install():
-    """Lets lists with tensors inside stand where a tensor is wanted."""
-    graph.register_tensor_conversion_function((list, tuple), _autopack, 99)
-
-
 PUBLIC = {
     "meshgrid": meshgrid,
     "concat": concat, "concat_v2": concat, "stack": stack, "pack": pack, "unstack": unstack,

@@ -1,19 +1,33 @@
-"""The operators of Tensor: arithmetic, comparison, logic, indexing.
+"""The operators of Tensor and SparseTensor: arithmetic, comparison, logic, indexing.
 
 Invariants
   1. The left operand's dtype decides: `x + 1` makes 1 a constant of x's dtype, `1 + x` likewise.
   2. `==`, `!=` and hash are Python identity (TF 1.x); `tf.equal` compares values.
   3. `&`, `|`, `^` and `~` are logical for bool, bitwise for integers.
+  4. Importing this module loads no ops; an operator loads its own when it is first used.
 
 `install()` is called once by pyflow.ops.
 """
+import functools
+import importlib
+
 from pyflow.framework import dtypes, graph
-from pyflow.ops import (binary_ops, complex_ops, logic_ops, matmul_ops,
-                        slicing_ops, unary_ops)
+
+
+@functools.cache
+def _op(name):
+    """The function or op "module.name" of pyflow.ops."""
+    module, _, name = name.partition(".")
+    return getattr(importlib.import_module(f"pyflow.ops.{module}"), name)
 
 
 def _sparse(value):
     return isinstance(value, graph.SparseTensor)    # IndexedSlices are made dense, as in TF
+
+
+def _plain(name):
+    """build(x, y, name=...) of an operator that is one op whatever its operands are."""
+    return lambda x, y, **more: _op(name)(x, y, **more)
 
 
 def _binary(build, name):
@@ -49,89 +63,90 @@ def _converted(y, x):
 
 def _add(x, y, name):
     """Add for strings, AddV2 for numbers, as TF 1.15 does for `+`."""
-    build = binary_ops.Add if x.dtype.base_dtype == dtypes.string else binary_ops.AddV2
-    return build(x, y, name=name)
-
-
-def _truediv(x, y, name):
-    return binary_ops.truediv(x, y, name=name)
+    build = "binary_ops.Add" if x.dtype.base_dtype == dtypes.string else "binary_ops.AddV2"
+    return _op(build)(x, y, name=name)
 
 
 def _bitwise(logical, bitwise, symbol):
     def build(x, y, name):
         if x.dtype.base_dtype == dtypes.bool:
-            return logical(x, y, name=name)
+            return _op(logical)(x, y, name=name)
         if x.dtype.is_integer:
-            return bitwise(x, y, name=name)
+            return _op(bitwise)(x, y, name=name)
         raise TypeError(f"{symbol} wants bool or integer tensors, got {x.dtype.name} and "
                         f"{y.dtype.name}")
     return build
 
 
-def _logical_xor(x, y, name):
-    return logic_ops.logical_xor(x, y, name=name)
-
-
 def _invert(x):
     if x.dtype.base_dtype == dtypes.bool:
-        return logic_ops.LogicalNot(x)
+        return _op("logic_ops.LogicalNot")(x)
     if x.dtype.is_integer:
-        return unary_ops.Invert(x)
+        return _op("unary_ops.Invert")(x)
     raise TypeError(f"~ wants a bool or integer tensor, got {x.dtype.name}")
 
 
-def _compare(build):
+def _compare(name):
     def compare(x, y):
         if _sparse(y):
             return NotImplemented
-        return build(x, y)
+        return _op(name)(x, y)
     return compare
 
 
 def _scaled(op_name):
     """`sparse op dense`, the dense operand broadcast to the sparse one's shape."""
     def operate(x, y):
-        from pyflow.ops import sparse_ops
-        op = getattr(sparse_ops, op_name)
-        values = op(x.indices, x.values, x.dense_shape, graph.convert_to_tensor(y, dtype=x.dtype))
+        y = graph.convert_to_tensor(y, dtype=x.dtype)
+        values = _op(op_name)(x.indices, x.values, x.dense_shape, y)
         return graph.SparseTensor(x.indices, values, x.dense_shape)
     return operate
 
 
+_quotient = _scaled("sparse_ops.SparseDenseCwiseDiv")
+
+
 def _divided(x, y):
     """Python 3's division: integers become float64 (8 and 16 bits: float32)."""
-    from pyflow.framework import dtypes
-    from pyflow.ops import cast_ops
+    cast = _op("cast_ops.cast")
     if x.dtype.is_integer:
         wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
-        x = graph.SparseTensor(x.indices, cast_ops.cast(x.values, wide), x.dense_shape)
-        y = cast_ops.cast(graph.convert_to_tensor(y), wide)
-    return _scaled("SparseDenseCwiseDiv")(x, y)
+        x = graph.SparseTensor(x.indices, cast(x.values, wide), x.dense_shape)
+        y = cast(graph.convert_to_tensor(y), wide)
+    return _quotient(x, y)
 
 
 def _negative(x):
-    return unary_ops.Neg(x)
+    return _op("unary_ops.Neg")(x)
+
+
+def _absolute(x):
+    return _op("complex_ops.abs")(x)
+
+
+def _getitem(x, item):
+    """`x[item]`, indexed as NumPy arrays are by numbers, slices, ..., None; by tensors, too."""
+    return _op("slicing_ops.getitem")(x, item)
 
 
 def operator_table():
     """{"__add__": function, ...} for `graph.install_operators`."""
-    table = {"__neg__": _negative, "__invert__": _invert, "__abs__": complex_ops.abs,
-             "__getitem__": slicing_ops.getitem}
+    table = {"__neg__": _negative, "__invert__": _invert, "__abs__": _absolute,
+             "__getitem__": _getitem}
     pairs = {
-        "add": (_add, "add"), "sub": (binary_ops.Sub, "sub"), "mul": (binary_ops.Mul, "mul"),
-        "div": (binary_ops.div, "div"), "truediv": (_truediv, "truediv"),
-        "floordiv": (binary_ops.FloorDiv, "floordiv"), "mod": (binary_ops.FloorMod, "mod"),
-        "pow": (binary_ops.Pow, "pow"), "matmul": (matmul_ops.matmul, "matmul"),
-        "and": (_bitwise(logic_ops.LogicalAnd, binary_ops.BitwiseAnd, "&"), "and"),
-        "or": (_bitwise(logic_ops.LogicalOr, binary_ops.BitwiseOr, "|"), "or"),
-        "xor": (_bitwise(_logical_xor, binary_ops.BitwiseXor, "^"), "xor"),
+        "add": _add, "sub": _plain("binary_ops.Sub"), "mul": _plain("binary_ops.Mul"),
+        "div": _plain("binary_ops.div"), "truediv": _plain("binary_ops.truediv"),
+        "floordiv": _plain("binary_ops.FloorDiv"), "mod": _plain("binary_ops.FloorMod"),
+        "pow": _plain("binary_ops.Pow"), "matmul": _plain("matmul_ops.matmul"),
+        "and": _bitwise("logic_ops.LogicalAnd", "binary_ops.BitwiseAnd", "&"),
+        "or": _bitwise("logic_ops.LogicalOr", "binary_ops.BitwiseOr", "|"),
+        "xor": _bitwise("logic_ops.logical_xor", "binary_ops.BitwiseXor", "^"),
     }
-    for key, (build, name) in pairs.items():
-        table[f"__{key}__"], table[f"__r{key}__"] = _binary(build, name)
-    for key, build in (("lt", logic_ops.Less), ("le", logic_ops.LessEqual),
-                       ("gt", logic_ops.Greater),
-                       ("ge", logic_ops.GreaterEqual)):
-        table[f"__{key}__"] = _compare(build)
+    for key, build in pairs.items():
+        table[f"__{key}__"], table[f"__r{key}__"] = _binary(build, key)
+    for key, name in (("lt", "Less"), ("le", "LessEqual"), ("gt", "Greater"),
+                      ("ge", "GreaterEqual")):
+        table[f"__{key}__"] = _compare(f"logic_ops.{name}")
     return table
 
 
@@ -139,5 +154,5 @@ def install():
     """Gives Tensor and SparseTensor their operators."""
     graph.install_operators(operator_table())
     sparse = graph.SparseTensor
-    sparse.__mul__ = sparse.__rmul__ = _scaled("SparseDenseCwiseMul")
-    sparse.__div__, sparse.__truediv__ = _scaled("SparseDenseCwiseDiv"), _divided
+    sparse.__mul__ = sparse.__rmul__ = _scaled("sparse_ops.SparseDenseCwiseMul")
+    sparse.__div__, sparse.__truediv__ = _quotient, _divided

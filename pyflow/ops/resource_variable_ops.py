@@ -187,9 +187,7 @@ def _convert(variable, dtype=None, name=None, as_ref=False):
     return variable.value()
 
 
-def install():
-    """Makes resource variables usable as tensors; called once by pyflow.ops."""
-    register_tensor_conversion_function(ResourceVariable, _convert)
+register_tensor_conversion_function(ResourceVariable, _convert, 99)     # see variables.py
 
 
 def is_resource_variable(value):

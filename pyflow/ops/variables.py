@@ -388,9 +388,8 @@ def _convert_ref_variable(variable, dtype=None, name=None, as_ref=False):
     return variable._ref() if as_ref else variable.value()
 
 
-def install():
-    """Makes reference variables usable as tensors; called once by pyflow.ops."""
-    register_tensor_conversion_function(RefVariable, _convert_ref_variable)
+# Before what programs register for wider types, although they may do so before this is loaded.
+register_tensor_conversion_function(RefVariable, _convert_ref_variable, 99)
 
 
 # ---------------------------------------------------- initial values that depend on other variables

@@ -10,11 +10,11 @@ def __getattr__(name):
         raise AttributeError(name)
     found = _op.find_op(name)
     if found is None:
-        near = difflib.get_close_matches(name, _op.registered_ops(), n=3)
+        near = difflib.get_close_matches(name, _op.op_names(), n=3)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise AttributeError(f"there is no op {name!r}; {hint}python -m pyflow op lists all")
     return found
 
 
 def __dir__():
-    return list(_op.registered_ops())
+    return _op.op_names()

@@ -114,7 +114,7 @@ def _problem(key, executor, op_lib):
     if op in CORE_OPS:
         return None
     if op_lib.find_op(op) is None:
-        near = difflib.get_close_matches(op, op_lib.registered_ops(), n=2)
+        near = difflib.get_close_matches(op, op_lib.op_names(), n=2)
         hint = f"; nearest known: {', '.join(near)}" if near else ""
         return (
             f"op {op} is not known: install the plugin that declares it, or remove it from the"

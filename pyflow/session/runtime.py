@@ -75,15 +75,15 @@ def declare_ops():
     global _declared
     from pyflow.framework import op as op_lib
     with _lock:
-        count = len(op_lib._registry)
-        if count != _declared:
+        ops = op_lib.loaded_ops()
+        if len(ops) != _declared:
             from pyflow.plugins import op_flags
             known = set(executor().known_ops())
             executor().set_ops(
                 [
                     (d.name, d.signature(), op_flags(d))
-                    for d in op_lib.registered_ops().values()
+                    for d in ops
                     if d.name not in known
                 ]
             )
-            _declared = count
+            _declared = len(ops)

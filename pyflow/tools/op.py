@@ -18,7 +18,7 @@ def main(argv):
     from pyflow.framework import op as op_lib
     from pyflow.session import runtime
     executor = runtime.start()
-    names = list(op_lib.registered_ops())
+    names = op_lib.op_names()
     if name is None:
         print("\n".join(names))
         return 0

@@ -306,3 +306,14 @@ def load_variable(ckpt_dir_or_file, name):
 
 
 NewCheckpointReader = CheckpointReader
+
+
+PUBLIC = {
+    "train.NewCheckpointReader": NewCheckpointReader,
+    "train.CheckpointReader": CheckpointReader,
+    "train.checkpoint_exists": checkpoint_exists,
+    "train.list_variables": list_variables,
+    "train.load_checkpoint": load_checkpoint,
+    "train.load_variable": load_variable,
+    "train.remove_checkpoint": remove_checkpoint,
+}

@@ -290,3 +290,13 @@ def get_checkpoint_mtimes(checkpoint_prefixes):
     """Modification times, in seconds, of those of the given checkpoints that exist."""
     return [os.path.getmtime(checkpoint.index_path(p)) for p in checkpoint_prefixes
             if checkpoint.checkpoint_exists(p)]
+
+
+PUBLIC = {
+    "train.CheckpointState": CheckpointState,
+    "train.generate_checkpoint_state_proto": generate_checkpoint_state_proto,
+    "train.get_checkpoint_mtimes": get_checkpoint_mtimes,
+    "train.get_checkpoint_state": get_checkpoint_state,
+    "train.latest_checkpoint": latest_checkpoint,
+    "train.update_checkpoint_state": update_checkpoint_state,
+}

@@ -88,3 +88,8 @@ def _jobs(cluster):
         return {job.name: job.tasks for job in cluster.job}
     raise TypeError("cluster must be a dict {job: [addresses]}, a ClusterDef or a ClusterSpec, but"
                     f" got {type(cluster)}")
+
+
+PUBLIC = {
+    "train.replica_device_setter": replica_device_setter,
+}

@@ -422,3 +422,11 @@ def export_meta_graph(
         collection_list=collection_list, export_scope=export_scope, clear_devices=clear_devices,
         meta_info_def=meta_info_def, clear_extraneous_savers=clear_extraneous_savers,
         strip_default_attrs=strip_default_attrs)
+
+
+PUBLIC = {
+    "train.Saver": Saver,
+    "train.SaverDef": SaverDef,
+    "train.export_meta_graph": export_meta_graph,
+    "train.import_meta_graph": import_meta_graph,
+}

@@ -15,7 +15,8 @@ GRAPH = OPS | {"gradients", "passes"}
 SESSION = GRAPH | {"plugins", "plugin_probe", "session", "_executor"}
 ALLOWED = {
     "config": set(),
-    "_names": set(),                    # imports by name, from its tables
+    "_names": {"_public"},              # imports by name, from its tables
+    "_public": set(),
     "framework": FRAMEWORK,
     "ops": OPS,
     "gradients": OPS,

@@ -6,13 +6,14 @@ import pytest
 import pyflow.ops  # noqa: F401 - registers ops
 from pyflow.framework import convert, dtypes, gradient_registry
 from pyflow.framework import graph as ops
-from pyflow.framework.op import find_op, get_op
+from pyflow.framework.op import find_op, get_op, registered_ops
 from pyflow.framework.tensor_shape import Dimension, TensorShape
 from pyflow.framework.tensor_util import constant_value, constant_value_as_shape
 
 
 @pytest.fixture
 def registry(monkeypatch):
+    registered_ops()            # conversions that modules bring go to the real registry
     monkeypatch.setattr(convert, "_registry", list(convert._registry))
     monkeypatch.setattr(convert, "_by_type", {})
     return convert

@@ -27,8 +27,9 @@ def public(module=tf, prefix="tf."):
             continue
         value = getattr(module, name)
         if isinstance(value, types.ModuleType):
-            if "__getattr__" in vars(value) or name in _names.LAZY and prefix == "tf.":
-                found.update(public(value, f"{prefix}{name}.") if value is not tf else {})
+            path = f"{prefix}{name}".removeprefix("tf.")
+            if path in _names.NAMESPACES or path in _names.LAZY:
+                found.update(public(value, f"{prefix}{name}."))
         elif (getattr(value, "__module__", "") or "").startswith("pyflow"):
             found[prefix + name] = value
     return found

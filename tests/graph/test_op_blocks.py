@@ -334,7 +334,7 @@ class TestRegistry:
             module = importlib.import_module(f"pyflow.ops.{info.name}")
             mine = [v.name for v in vars(module).values()
                     if isinstance(v, op_lib.OpDef) and v.module == module.__name__]
-            if mine or hasattr(module, "PUBLIC") or hasattr(module, "install"):
+            if mine or hasattr(module, "PUBLIC"):
                 assert info.name in pyflow.ops.MODULES, f"{info.name} is not in pyflow.ops.MODULES"
             assert all(op_lib.find_op(name) for name in mine)
 

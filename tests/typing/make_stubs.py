@@ -271,7 +271,8 @@ def member_stub(cls, key, value, indent):
 
 
 def is_namespace(value):
-    return isinstance(value, types.ModuleType) and "__getattr__" in vars(value)
+    return (isinstance(value, types.ModuleType)
+            and value.__name__.removeprefix("pyflow.") in _names.NAMESPACES)
 
 
 def stub(names, indent=""):
@@ -361,7 +362,7 @@ def text():
             )
         }
     )
-    body = stub({k: v for k, v in vars(tf).items() if k not in ("v1", "pyflow")})
+    body = stub({k: getattr(tf, k) for k in dir(tf) if k not in ("v1", "pyflow")})
     tail = "_OpError = OpError\ncompat: Any\n__version__: str\n"
     tail += "def __getattr__(name: str) -> Any: ...\n"
     return HEAD + body + tail

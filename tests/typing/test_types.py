@@ -42,6 +42,15 @@ def test_the_stub_is_current(stub, tmp_path):
     ), "public names changed: python tests/typing/make_stubs.py pyflow/__init__.pyi"
 
 
+def test_the_tables_are_current(tmp_path):
+    """What tells where names and ops are, against the modules themselves."""
+    subprocess.run([sys.executable, str(HERE / "make_tables.py"), str(tmp_path)], check=True)
+    package = importlib.resources.files("pyflow")
+    for name in ("_public.py", "ops/op_types.py"):
+        assert (tmp_path / name).read_text() == (package / name).read_text(), (
+            "public names or ops changed: python tests/typing/make_tables.py pyflow")
+
+
 def test_mypy(stub, tmp_path):
     """Strict, on the stub and on the program; seven wrong lines are found, so it is not all Any."""
     package = tmp_path / "pyflow"

@@ -1,0 +1,97 @@
+"""Writes the two tables that tell where to look for what is not loaded yet.
+
+    python tests/typing/make_tables.py FOLDER       # pyflow, or a folder to compare with it
+
+FOLDER/ops/op_types.py: which module of pyflow.ops declares which ops.  FOLDER/_public.py: which
+module has which public name in its table PUBLIC.  Both come from the modules themselves, all of
+which are loaded here; a name defined twice is an error.  tests/typing/test_types.py fails while
+the files differ from what this script writes.
+"""
+
+import importlib
+import pathlib
+import sys
+import textwrap
+
+import pyflow as tf
+from pyflow import _names, ops, train
+
+OP_TYPES = '''"""Which module of pyflow.ops declares which ops.
+
+Written by tests/typing/make_tables.py; do not edit.
+"""
+
+OP_TYPES = {
+%s}
+'''
+PUBLIC = '''"""Which module has which public names in its table PUBLIC.
+
+Written by tests/typing/make_tables.py; do not edit.
+"""
+
+PUBLIC = {
+%s}
+'''
+MODULES = (
+    *(f"pyflow.ops.{name}" for name in ops.MODULES),
+    "pyflow.gradients.backprop",
+    "pyflow.gradients.higher_order",
+    *(f"pyflow.train.{name}" for name in train.MODULES),
+)
+
+
+def rows(table):
+    """The lines of a dict from module to its names in one text; modules without names are left
+    out."""
+    lines = []
+    for key, names in table.items():
+        if names:
+            parts = textwrap.wrap(" ".join(sorted(names)), 88)
+            lines.append(f'    "{key}":\n')
+            lines += [f'        "{part} "\n' for part in parts[:-1]]
+            lines.append(f'        "{parts[-1]}",\n')
+    return "".join(lines)
+
+
+def op_types():
+    return {name: [op_def.name for op_def in ops.ops_of(ops.load(name))] for name in ops.MODULES}
+
+
+def public_names():
+    """{module: its public names}.  ImportError for a name that two modules define differently."""
+    found, homes = known_elsewhere(), {}
+    for module in MODULES:
+        table = getattr(importlib.import_module(module), "PUBLIC", {})
+        homes[module] = []
+        for name, value in table.items():
+            if name not in found:
+                found[name] = value, module
+                homes[module].append(name)
+            elif found[name][0] is not value:
+                raise ImportError(f"tf.{name} is defined twice: by {found[name][1]} and {module}")
+    both = {name.rpartition(".")[0] for name in found} & set(found)
+    if both:
+        raise ImportError(f"{sorted(both)} are namespaces and cannot be names, too")
+    return homes
+
+
+def known_elsewhere():
+    """{dotted name: (value, where)} of the tables of _names.py."""
+    found = {name: (getattr(tf, name), module)
+             for module, words in _names.FRAMEWORK.items() for name in words.split()}
+    for name, (module, attribute) in _names.ELSEWHERE.items():
+        value = importlib.import_module(module)
+        found[name] = (value if attribute is None else getattr(value, attribute)), module
+    return found
+
+
+def main(folder):
+    folder = pathlib.Path(folder)
+    (folder / "ops").mkdir(exist_ok=True)
+    for path, head, table in (("ops/op_types.py", OP_TYPES, op_types()),
+                              ("_public.py", PUBLIC, public_names())):
+        (folder / path).write_text(head % rows(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
