@@ -35,23 +35,19 @@ def python(code, timeout=120, **more):
 # ---------------------------------------------------------------- import
 
 def test_import_is_cheap_beside_numpy(tmp_path):
-    """At most 0.1 s over `import numpy`, in CPU time, best of several, with compiled files; on a
-    machine where NumPy's own import takes more than 0.08 s, 1.25 times that."""
+    """At most 0.1 s over `import numpy`, in CPU time, best of several, with compiled files."""
     env = {
         k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYFLOW_DEBUG")
     }
     env["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     code = """
-        import time
-        begin = time.process_time()
-        import numpy
+        import time, numpy
         start = time.process_time()
         import pyflow
-        print(time.process_time() - start, start - begin)
+        print(time.process_time() - start)
         """
-    runs = [[float(t) for t in python(code, env=env)[0].split()] for _ in range(8)][1:]
-    ours, numpys = (min(times) for times in zip(*runs))
-    assert ours < max(0.1, 1.25 * numpys), runs
+    times = [float(python(code, env=env)[0]) for _ in range(6)]
+    assert min(times[1:]) < 0.1, times
 
 
 def test_import_is_silent_and_lazy():
@@ -61,6 +57,8 @@ def test_import_is_silent_and_lazy():
         dear = ["google.protobuf", "importlib.metadata", "_cffi_backend", "pyflow._executor",
         "unittest", "ml_dtypes",
                 "argparse", "pyflow.session"]
+        dear += [m for m in sys.modules if m.startswith(("pyflow.ops.", "pyflow.train."))
+                 and m.endswith(("_ops", "_functions", "rnn", "loop", "saver", "optimizer"))]
         print([m for m in dear if m in sys.modules], threading.active_count())
         """, env={k: v for k, v in os.environ.items() if k != "PYFLOW_DEBUG"})
     assert out == "[] 1" and err == ""
