@@ -2,7 +2,8 @@
  *
  *   windows    joined in registers, vectors over channels
  *   rolling    windows of three columns that overlap: each column is joined once, and stays in
- *              registers for the next window
+ *              registers for the next window; two rows of windows at once where they have three
+ *              rows, so that what both cover leaves the outer caches once
  *   buffered   other overlaps: the rows of a stretch of columns are joined first, whole vectors over
  *              width and channels alike, into a buffer in L1
  *   flat       few channels: the same with a whole row and its margins
@@ -13,11 +14,16 @@
  * may be wrong where NOTE(t, v) of all v makes t such that UNSURE(t).
  */
 
+/* Four of them, for a sum of all in one would be a chain as long as the loads. */
+#define NO_NOTES {ZERO, ZERO, ZERO, ZERO}
+#define ALL_NOTES(t) NOTE(NOTE(t[0], t[1]), NOTE(t[2], t[3]))
+
 /* A box of runs, joined element by element. */
 #define REDUCE(NAME, X, LOAD, PART, Y, STORE, STORE_PART, STREAM, LAST) \
-PF_INLINE V KIND(NAME##_vectors)(const X *x, box b, Y *y, const int u, const int stream, V t) { \
+PF_INLINE void KIND(NAME##_vectors)(const X *x, box b, Y *y, const int u, const int stream, \
+                                    V *t) { \
   V a[4]; \
-  EACH(u) { a[i] = LOAD(x + i * VL); t = NOTE(t, a[i]); } \
+  EACH(u) { a[i] = LOAD(x + i * VL); t[i] = NOTE(t[i], a[i]); } \
   for (int64_t z = 0; z < b.planes; z++) \
     for (int64_t row = 0; row < b.rows; row++) { \
       const X *q = x + z * b.plane_step + row * b.row_step; \
@@ -25,12 +31,11 @@ PF_INLINE V KIND(NAME##_vectors)(const X *x, box b, Y *y, const int u, const int
         EACH(u) { \
           const V v = LOAD(q + col * b.col_step + i * VL); \
           a[i] = QUICK(a[i], v); \
-          t = NOTE(t, v); \
+          t[i] = NOTE(t[i], v); \
         } \
     } \
   if (stream) EACH(u) STREAM(y + i * VL, LAST(a[i], b.count)); \
   else EACH(u) STORE(y + i * VL, LAST(a[i], b.count)); \
-  return t; \
 } \
 /* n elements for sure, vector by vector */ \
 __attribute__((noinline)) static void KIND(NAME##_sure)(const X *x, box b, int64_t n, Y *y) { \
@@ -45,14 +50,19 @@ __attribute__((noinline)) static void KIND(NAME##_sure)(const X *x, box b, int64
     else STORE_PART(y + k, LAST(a, b.count), left); \
   } \
 } \
-PF_INLINE void KIND(NAME)(const X *x, const box b, int64_t n, Y *y, const int stream) { \
+/* n elements; their notes join t, who has them sees whether they are `sure` */ \
+PF_INLINE void KIND(NAME##_noted)(const X *x, const box b, int64_t n, Y *y, const int stream, \
+                                  V *t) { \
   int64_t k = 0; \
-  V t = ZERO; \
-  for (; k + 4 * VL <= n; k += 4 * VL) t = KIND(NAME##_vectors)(x + k, b, y + k, 4, stream, t); \
-  for (; k + 2 * VL <= n; k += 2 * VL) t = KIND(NAME##_vectors)(x + k, b, y + k, 2, stream, t); \
-  if (k + VL <= n) t = KIND(NAME##_vectors)(x + k, b, y + k, 1, stream, t), k += VL; \
+  for (; k + 4 * VL <= n; k += 4 * VL) KIND(NAME##_vectors)(x + k, b, y + k, 4, stream, t); \
+  for (; k + 2 * VL <= n; k += 2 * VL) KIND(NAME##_vectors)(x + k, b, y + k, 2, stream, t); \
+  if (k + VL <= n) KIND(NAME##_vectors)(x + k, b, y + k, 1, stream, t), k += VL; \
   if (k < n) KIND(NAME##_sure)(x + k, b, n - k, y + k); \
-  if (UNSURE(t)) KIND(NAME##_sure)(x, b, k, y); \
+} \
+PF_INLINE void KIND(NAME)(const X *x, const box b, int64_t n, Y *y, const int stream) { \
+  V t[4] = NO_NOTES; \
+  KIND(NAME##_noted)(x, b, n, y, stream, t); \
+  if (UNSURE(ALL_NOTES(t))) KIND(NAME##_sure)(x, b, n, y); \
 }
 #define NOTHING(a, count) (a)
 REDUCE(windows, E, E_LOAD, E_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
@@ -64,26 +74,26 @@ REDUCE(along, B, B_LOAD, B_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
 
 /* ---------------------------------------------------------------- rolling */
 PF_INLINE void KIND(column)(const E *x, const box b, V *a, V *t, const int u) {
-  EACH(u) a[i] = E_LOAD(x + i * VL), *t = NOTE(*t, a[i]);
+  EACH(u) a[i] = E_LOAD(x + i * VL), t[i] = NOTE(t[i], a[i]);
   for (int64_t z = 0; z < b.planes; z++)
     for (int64_t row = z == 0; row < b.rows; row++)
       EACH(u) {
         const V v = E_LOAD(x + z * b.plane_step + row * b.row_step + i * VL);
         a[i] = QUICK(a[i], v);
-        *t = NOTE(*t, v);
+        t[i] = NOTE(t[i], v);
       }
 }
 
 /* u vectors of channels of `run` windows of three columns, `step` elements apart (s columns). */
-PF_INLINE V KIND(roll)(const E *x, const box b, int64_t run, E *y, const int s, const int u,
-                       const int stream, V t) {
+PF_INLINE void KIND(roll)(const E *x, const box b, int64_t run, E *y, const int s, const int u,
+                          const int stream, V *t) {
   V first[4], second[4], third[4];
   const int64_t c = b.col_step;
-  KIND(column)(x, b, first, &t, u);
-  if (s == 1) KIND(column)(x + c, b, second, &t, u);
+  KIND(column)(x, b, first, t, u);
+  if (s == 1) KIND(column)(x + c, b, second, t, u);
   for (int64_t o = 0; o < run; o++, x += s * c, y += c) {
-    if (s == 2) KIND(column)(x + c, b, second, &t, u);
-    KIND(column)(x + 2 * c, b, third, &t, u);
+    if (s == 2) KIND(column)(x + c, b, second, t, u);
+    KIND(column)(x + 2 * c, b, third, t, u);
     EACH(u) {
       const V v = END(QUICK(QUICK(first[i], second[i]), third[i]), b.count);
       if (stream) E_STREAM(y + i * VL, v);
@@ -91,30 +101,68 @@ PF_INLINE V KIND(roll)(const E *x, const box b, int64_t run, E *y, const int s, 
       first[i] = s == 1 ? second[i] : third[i], second[i] = third[i];
     }
   }
-  return t;
 }
 
-PF_INLINE void KIND(rolling)(const E *x, const box b, int64_t run, E *y, const int s,
+/* A vector of the same column of two windows of three rows, s rows apart. */
+PF_INLINE void KIND(column_pair)(const E *x, int64_t row, V *a, V *t, const int s) {
+  const E *last = x + (s + 2) * row;
+  const V p = E_LOAD(x), q = E_LOAD(x + row), r = E_LOAD(x + 2 * row), v = E_LOAD(last);
+  const V u = s == 1 ? q : r, w = s == 1 ? r : E_LOAD(x + 3 * row);
+  a[0] = QUICK(QUICK(p, q), r);
+  a[1] = QUICK(QUICK(u, w), v);
+  *t = NOTE(NOTE(NOTE(*t, p), NOTE(q, r)), v);
+  if (s == 2) *t = NOTE(*t, w);
+}
+
+/* `roll` for two rows of windows at once, `below` elements apart: what both cover is read once. */
+PF_INLINE void KIND(roll_pair)(const E *x, const box b, int64_t run, E *y, int64_t below,
+                               const int s, const int u, const int stream, V *t) {
+  V first[4][2], second[4][2], third[2];
+  const int64_t c = b.col_step, row = b.row_step;
+  EACH(u) {
+    KIND(column_pair)(x + i * VL, row, first[i], t + i, s);
+    if (s == 1) KIND(column_pair)(x + c + i * VL, row, second[i], t + i, s);
+  }
+  for (int64_t o = 0; o < run; o++, x += s * c, y += c)
+    EACH(u) {
+      if (s == 2) KIND(column_pair)(x + c + i * VL, row, second[i], t + i, s);
+      KIND(column_pair)(x + 2 * c + i * VL, row, third, t + i, s);
+      for (int q = 0; q < 2; q++) {
+        const V v = END(QUICK(QUICK(first[i][q], second[i][q]), third[q]), b.count);
+        if (stream) E_STREAM(y + q * below + i * VL, v);
+        else E_STORE(y + q * below + i * VL, v);
+        first[i][q] = s == 1 ? second[i][q] : third[q], second[i][q] = third[q];
+      }
+    }
+}
+
+/* `run` windows of one row, or (below != 0) of two. */
+PF_INLINE void KIND(rolling)(const E *x, const box b, int64_t run, E *y, int64_t below, const int s,
                              const int stream) {
   const int64_t c = b.col_step;
   int64_t k = 0;
-  V t = ZERO;
-  for (; k + 4 * VL <= c; k += 4 * VL)
-    t = KIND(roll)(x + k, b, run, y + k, s, 4, stream, t);
-  for (; k + 2 * VL <= c; k += 2 * VL)
-    t = KIND(roll)(x + k, b, run, y + k, s, 2, stream, t);
-  if (k + VL <= c) t = KIND(roll)(x + k, b, run, y + k, s, 1, stream, t), k += VL;
-  if (UNSURE(t)) k = 0;
-  if (k < c)
-    for (int64_t o = 0; o < run; o++)
-      KIND(windows_sure)(x + o * s * c + k, b, c - k, y + o * c + k);
+  V t[4] = NO_NOTES;
+#define ROLL(u) \
+  for (; k + u * VL <= c; k += u * VL) \
+    if (below) KIND(roll_pair)(x + k, b, run, y + k, below, s, u, stream, t); \
+    else KIND(roll)(x + k, b, run, y + k, s, u, stream, t);
+  if (PAIRED == 4) { ROLL(4) }
+  ROLL(2)
+  ROLL(1)
+#undef ROLL
+  if (UNSURE(ALL_NOTES(t))) k = 0;
+  for (int64_t o = 0; o < run && k < c; o++) {
+    const E *q = x + o * s * c + k;
+    KIND(windows_sure)(q, b, c - k, y + o * c + k);
+    if (below) KIND(windows_sure)(q + s * b.row_step, b, c - k, y + below + o * c + k);
+  }
 }
 
-static void KIND(rolling_row)(const job *j, const E *x, box b, E *y) {
+/* A row of windows, or two whose windows have three rows in one plane. */
+static void KIND(rolling_row)(const job *j, const E *x, box b, E *y, int two) {
   const pf_pool *p = j->p;
-  const int64_t c = p->c;
+  const int64_t c = p->c, below = two ? p->out[2] * c : 0;
   const double height = b.count;
-  const int stream = j->stream;
   for (int64_t o = 0; o < p->out[2];) {
     const pf_span w = pf_pool_window(p, 2, o);
     const E *q = x + w.lo * c;
@@ -122,16 +170,13 @@ static void KIND(rolling_row)(const job *j, const E *x, box b, E *y) {
     b.count = height * (double)b.cols;
     if (o < j->inside.lo || o >= j->inside.hi) {
       KIND(windows)(q, b, c, y + o * c, 0);
+      if (two) KIND(windows)(q + p->stride[1] * b.row_step, b, c, y + below + o * c, 0);
       o++;
       continue;
     }
     const int64_t run = PF_MIN(j->inside.hi - o, j->chunk);
-    const box three = {1, 3, 3, 0, b.row_step, c, b.count};
-    if (b.planes != 1 || b.rows != 3) {
-      if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, 1, stream);
-      else KIND(rolling)(q, b, run, y + o * c, 2, stream);
-    } else if (p->stride[2] == 1) KIND(rolling)(q, three, run, y + o * c, 1, stream);
-    else KIND(rolling)(q, three, run, y + o * c, 2, stream);
+    if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, below, 1, j->stream);
+    else KIND(rolling)(q, b, run, y + o * c, below, 2, j->stream);
     o += run;
   }
 }
@@ -226,6 +271,7 @@ static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
   const int stream = j->stream;
   const int64_t c = p->c, step = p->stride[2] * c;
   const double height = b.count;
+  V t[4] = NO_NOTES;
   for (int64_t o = 0; o < p->out[2]; o++) {
     const pf_span w = pf_pool_window(p, 2, o);
     const E *q = x + w.lo * c;
@@ -236,9 +282,14 @@ static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
       continue;
     }
     const box two = {1, 2, 2, 0, b.row_step, c, b.count};
-    for (; o < j->inside.hi; o++, q += step) KIND(windows)(q, two, c, y + o * c, stream);
+    for (; o < j->inside.hi; o++, q += step)
+      KIND(windows_noted)(q, two, c, y + o * c, stream, t);
     o--;
   }
+  b.cols = 2, b.count = 2 * height;
+  if (!UNSURE(ALL_NOTES(t))) return;
+  for (int64_t o = j->inside.lo; o < j->inside.hi; o++)
+    KIND(windows_sure)(x + pf_pool_window(p, 2, o).lo * c, b, c, y + o * c);
 }
 
 static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -254,7 +305,12 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
                    (double)((z.hi - z.lo) * (r.hi - r.lo))};
     if (j->flat) KIND(flat_row)(j, x, b, buffer, y);
-    else if (j->rolls) KIND(rolling_row)(j, x, b, y);
+    else if (j->rolls) {
+      const int two = j->rolls == 2 && b.planes == 1 && oy >= j->inside_rows.lo &&
+                      oy + 1 < j->inside_rows.hi && i + 1 < hi;
+      KIND(rolling_row)(j, x, b, y, two);
+      i += two, oy += two;
+    }
     else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
     else KIND(direct_row)(j, x, b, y);
     if (++oy < rows) continue;
@@ -263,6 +319,8 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
   STREAM_FENCE();
 }
+#undef NO_NOTES
+#undef ALL_NOTES
 #undef KIND
 #undef E
 #undef B

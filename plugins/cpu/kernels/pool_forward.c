@@ -21,10 +21,10 @@ typedef struct {
   char *buffers;
   uint64_t buffer_bytes;
   int64_t chunk;                       /* results of a stretch; 0: windows directly */
-  pf_span inside;
+  pf_span inside, inside_rows;
   const void *counts;                  /* flat: columns of each window, as B; NULL for maxima */
   int64_t second;                      /* flat: where the second half of a buffer begins */
-  int32_t flat, rolls, stream;
+  int32_t flat, rolls, stream;         /* rolls: rows at once */
 } job;
 
 #define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
@@ -33,19 +33,19 @@ typedef struct {
 #define STREAM_32(p, v) _mm512_stream_ps(p, v)
 #define STREAM_64(p, v) _mm512_stream_pd(p, v)
 #define STREAM_16(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
-enum { STREAM_HALVES = 1 };
+enum { STREAM_HALVES = 1, PAIRED = 4 };  /* vectors whose two rows of windows fit registers */
 #elif defined(__AVX2__)
 #define STREAM_FENCE() _mm_sfence()
 #define STREAM_32(p, v) _mm256_stream_ps(p, v)
 #define STREAM_64(p, v) _mm256_stream_pd(p, v)
 #define STREAM_16(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
-enum { STREAM_HALVES = 0 };
+enum { STREAM_HALVES = 0, PAIRED = 2 };
 #else
 #define STREAM_FENCE() (void)0
 #define STREAM_32 pf_vf_store
 #define STREAM_64 pf_vd_store
 #define STREAM_16 store_16
-enum { STREAM_HALVES = 0 };
+enum { STREAM_HALVES = 0, PAIRED = 2 };
 #endif
 
 /* ---------------------------------------------------------------- maxima; a NaN stays */
@@ -156,6 +156,9 @@ PF_INLINE v16 ordered(v16 v, int16_t least) {
 #endif
 /* a vector of least elements: lanes below `least` were negative NaNs */
 PF_INLINE int any_below(v16 t, int16_t least) {
+#if defined(__AVX512BW__)
+  return _mm512_cmplt_epi16_mask(t, _mm512_set1_epi16(least)) != 0;
+#endif
   int16_t x[V16];
   int any = 0;
   store_16(x, t);
@@ -344,7 +347,9 @@ static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
   if (p->c < w->lanes && k == p->k[2] && k <= FLAT_COLUMNS && s == p->stride[2])
     return set_flat(c, j, w, max);
   j->chunk = STRETCH;
+  j->inside_rows = pf_pool_inside(p, 1);
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
+  if (j->rolls && p->k[1] == 3 && p->stride[1] == p->stride[2]) j->rolls = 2;
   if (j->rolls) return PF_OK;
   const int64_t columns = BUFFER_BYTES / w->wide / p->c, least = 4;
   j->chunk = PF_MIN(PF_MAX((columns - k) / s + 1, least), p->out[2]);
