@@ -3,7 +3,7 @@
  * The input is [outer, n, inner] around the axis:
  *
  *     inner == 1   a row is read in pieces; the best value of each by lanes, then its place in the
- *                  piece that has the row's best
+ *                  piece that has the row's best.  Floats and halves: best_in_row, in vectors
  *     inner > 1    tiles of columns: the best value and its row, side by side
  *
  * Invariants: of equal elements the first one is taken; NaN is never better (a row that begins with
@@ -13,8 +13,9 @@
 #include "common.h"
 #include "half.h"
 #include "isa.h"
+#include "vfloat.h"
 
-enum { TILE = 256, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096, ROWS = 8, STRIP = 32 };
+enum { TILE = 1024, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096, ROWS = 8, STRIP = 32 };
 typedef struct {
   /* the best value of x[0 .. n) that is better than *top; 0: there is none */
   int (*better)(const void *x, int64_t n, void *top);
@@ -94,11 +95,55 @@ PF_EACH_REAL(ARGS)
 static const arg_loops argmax_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MAX_ROW) MAX_ROW(PF_BOOL, , u8)};
 static const arg_loops argmin_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(MIN_ROW) MIN_ROW(PF_BOOL, , u8)};
 
+/* Of a row of at least PF_VF floats or halves: a block's best value is sought in lanes; its place,
+ * once, in the block that had the row's best.  `least`: of the negated values. */
+PF_INLINE pf_vf arg_value(int32_t type, int least, const void *x, int64_t i) {
+  pf_vf v = pf_vf_read(type, pf_vf_at(type, x, i));
+  return least ? -v : v;
+}
+PF_INLINE int64_t best_in_row(int32_t type, int least, const void *x, int64_t n) {
+  enum { U = 4, BLOCK = 4 * U * PF_VF };
+  float best = arg_value(type, least, x, 0)[0];
+  int64_t at = 0;
+  if (best != best) return 0;          /* nothing is better than NaN */
+  for (int64_t from = 0, i; from < n; from += BLOCK) {
+    int64_t to = PF_MIN(from + BLOCK, n);
+    pf_vf m[U];
+    for (int u = 0; u < U; u++) m[u] = pf_vf_set(-INFINITY);
+    for (i = from; i + U * PF_VF <= to; i += U * PF_VF)
+      for (int u = 0; u < U; u++)
+        m[u] = pf_vf_max(arg_value(type, least, x, i + u * PF_VF), m[u]);
+    for (; i < to; i += PF_VF) {
+      i = PF_MIN(i, n - PF_VF);        /* the last vector ends with the row */
+      m[0] = pf_vf_max(arg_value(type, least, x, i), m[0]);
+    }
+    m[0] = pf_vf_max(pf_vf_max(m[0], m[1]), pf_vf_max(m[2], m[3]));
+    if (pf_vf_greater(m[0], pf_vf_set(best))) best = pf_vf_largest(m[0]), at = from;
+  }
+  for (int64_t i = at; i < n; i += PF_VF) {
+    i = PF_MIN(i, n - PF_VF);
+    uint32_t found = pf_vf_equal(arg_value(type, least, x, i), pf_vf_set(best));
+    if (found) return i + __builtin_ctz(found);
+  }
+  return 0;
+}
+#define FLOAT_ROWS(X) X(PF_FLOAT32, f32) X(PF_FLOAT16, f16) X(PF_BFLOAT16, bf16)
+#define BEST_IN_ROW(TYPE, TAG) \
+  static int64_t largest_##TAG(const void *x, int64_t n) { return best_in_row(TYPE, 0, x, n); } \
+  static int64_t least_##TAG(const void *x, int64_t n) { return best_in_row(TYPE, 1, x, n); }
+FLOAT_ROWS(BEST_IN_ROW)
+typedef int64_t (*row_function)(const void *x, int64_t n);
+#define LARGEST(TYPE, TAG) [TYPE] = largest_##TAG,
+#define LEAST(TYPE, TAG) [TYPE] = least_##TAG,
+static const row_function row_functions[2][PF_TYPE_COUNT] = {
+  {FLOAT_ROWS(LARGEST)}, {FLOAT_ROWS(LEAST)}};
+
 typedef struct {
   const arg_loops *f;
+  row_function row;                    /* NULL: none for the type, or rows are too short */
   const char *x;
   DLTensor *y;
-  int64_t size, n, inner, tiles;       /* size: of an element in memory */
+  int64_t size, n, inner, tile, tiles; /* size: of an element in memory; tile: columns at once */
   int32_t type, out_type;
 } arg_task;
 
@@ -145,14 +190,15 @@ static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const arg_task *t = (const arg_task *)arg;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
-    int64_t at[TILE], o = i / t->tiles, j = i % t->tiles * TILE, m = PF_MIN(TILE, t->inner - j);
+    int64_t at[TILE], o = i / t->tiles, j = i % t->tiles * t->tile;
+    int64_t m = PF_MIN(t->tile, t->inner - j);
     const char *x = t->x + (o * t->n * t->inner + j) * t->size;
-    if (t->inner == 1) at[0] = row_best(t, x);
+    if (t->inner == 1) at[0] = t->row ? t->row(x, t->n) : row_best(t, x);
     else columns_best(t, x, m, at);
     for (int64_t k = 0; k < m; k++) pf_put_index(t->y, t->out_type, o * t->inner + j + k, at[k]);
   }
 }
-static pf_status arg_best(pf_ctx *c, const arg_loops *loops) {
+static pf_status arg_best(pf_ctx *c, const arg_loops *loops, int least) {
   const DLTensor *x = c->in[0];
   int32_t type = c->in_type[0], work = pf_is_half(type) ? PF_FLOAT32 : type, a, nd = 0;
   int64_t axis, shape[PF_MAX_DIMS];
@@ -175,17 +221,19 @@ static pf_status arg_best(pf_ctx *c, const arg_loops *loops) {
   if (!t.f->better)
     return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
                     pf_type_name(type));
-  t.tiles = (t.inner + TILE - 1) / TILE;
-  return pf_parallel(c, pf_product(x->shape, 0, a) * t.tiles,
-                     pf_grain(t.n * PF_MIN(t.inner, TILE)), arg_range, &t);
+  int64_t outer = pf_product(x->shape, 0, a), workers = outer > 1 ? 1 : c->host->workers(c);
+  t.row = t.n >= PF_VF ? row_functions[least][type] : NULL;
+  t.tile = PF_MIN((t.inner / workers + STRIP) / STRIP * STRIP, TILE);   /* each worker has one */
+  t.tiles = (t.inner + t.tile - 1) / t.tile;
+  return pf_parallel(c, outer * t.tiles, pf_grain(t.n * PF_MIN(t.inner, t.tile)), arg_range, &t);
 }
 static pf_status arg_max(pf_ctx *c, const void *state) {
   (void)state;
-  return arg_best(c, argmax_loops);
+  return arg_best(c, argmax_loops, 0);
 }
 static pf_status arg_min(pf_ctx *c, const void *state) {
   (void)state;
-  return arg_best(c, argmin_loops);
+  return arg_best(c, argmin_loops, 1);
 }
 
 const pf_kernel *const PF_ISA_NAME(argmax_kernels)[] = {

@@ -182,6 +182,29 @@ PF_INLINE pf_vf pf_vf_unless_zero(pf_vf p, pf_vf v) {
   return v;
 #endif
 }
+/* a bit per lane: a > b; a == b */
+#if defined(__AVX512F__)
+PF_INLINE uint32_t pf_vf_greater(pf_vf a, pf_vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+PF_INLINE uint32_t pf_vf_equal(pf_vf a, pf_vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+#elif defined(__AVX2__) && defined(__FMA__)
+PF_INLINE uint32_t pf_vf_greater(pf_vf a, pf_vf b) {
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+PF_INLINE uint32_t pf_vf_equal(pf_vf a, pf_vf b) {
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ));
+}
+#else
+PF_INLINE uint32_t pf_vf_greater(pf_vf a, pf_vf b) {
+  uint32_t bits = 0;
+  for (int i = 0; i < PF_VF; i++) bits |= (uint32_t)(a[i] > b[i]) << i;
+  return bits;
+}
+PF_INLINE uint32_t pf_vf_equal(pf_vf a, pf_vf b) {
+  uint32_t bits = 0;
+  for (int i = 0; i < PF_VF; i++) bits |= (uint32_t)(a[i] == b[i]) << i;
+  return bits;
+}
+#endif
 PF_INLINE float pf_vf_largest(pf_vf v) {
 #if defined(__AVX512F__)
   return _mm512_reduce_max_ps(v);
