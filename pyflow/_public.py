@@ -318,15 +318,23 @@ PUBLIC = {
         "lookup.StaticHashTable lookup.StaticVocabularyTable lookup.TextFileIndex "
         "lookup.TextFileInitializer lookup.experimental.MutableHashTable tables_initializer",
     "pyflow.ops.rnn_cell":
+        "contrib.rnn.BasicLSTMCell contrib.rnn.BasicRNNCell contrib.rnn.GRUCell "
+        "contrib.rnn.LSTMCell contrib.rnn.LSTMStateTuple contrib.rnn.RNNCell "
         "nn.rnn_cell.BasicLSTMCell nn.rnn_cell.BasicRNNCell nn.rnn_cell.GRUCell "
         "nn.rnn_cell.LSTMCell nn.rnn_cell.LSTMStateTuple nn.rnn_cell.RNNCell",
     "pyflow.ops.rnn_cell_wrappers":
-        "nn.rnn_cell.DeviceWrapper nn.rnn_cell.DropoutWrapper nn.rnn_cell.MultiRNNCell "
-        "nn.rnn_cell.ResidualWrapper",
+        "contrib.rnn.DeviceWrapper contrib.rnn.DropoutWrapper contrib.rnn.MultiRNNCell "
+        "contrib.rnn.ResidualWrapper nn.rnn_cell.DeviceWrapper nn.rnn_cell.DropoutWrapper "
+        "nn.rnn_cell.MultiRNNCell nn.rnn_cell.ResidualWrapper",
     "pyflow.ops.rnn":
         "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "pyflow.ops.rnn_static":
-        "nn.static_bidirectional_rnn nn.static_rnn nn.static_state_saving_rnn",
+        "contrib.rnn.static_bidirectional_rnn contrib.rnn.static_rnn "
+        "contrib.rnn.static_state_saving_rnn nn.static_bidirectional_rnn nn.static_rnn "
+        "nn.static_state_saving_rnn",
+    "pyflow.ops.legacy_seq2seq":
+        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
+        "contrib.legacy_seq2seq.sequence_loss_by_example",
     "pyflow.ops.rnn_fused_cells":
         "contrib.rnn.GRUBlockCell contrib.rnn.GRUBlockCellV2 contrib.rnn.LSTMBlockCell "
         "contrib.rnn.LSTMBlockFusedCell",

@@ -265,3 +265,4 @@ PUBLIC = {
     "nn.rnn_cell.GRUCell": GRUCell, "nn.rnn_cell.BasicLSTMCell": BasicLSTMCell,
     "nn.rnn_cell.LSTMCell": LSTMCell, "nn.rnn_cell.LSTMStateTuple": LSTMStateTuple,
 }
+PUBLIC.update({f"contrib.rnn.{name.rpartition('.')[2]}": found for name, found in PUBLIC.items()})

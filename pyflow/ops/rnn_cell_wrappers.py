@@ -272,3 +272,4 @@ PUBLIC = {
     "nn.rnn_cell.MultiRNNCell": MultiRNNCell, "nn.rnn_cell.ResidualWrapper": ResidualWrapper,
     "nn.rnn_cell.DeviceWrapper": DeviceWrapper, "nn.rnn_cell.DropoutWrapper": DropoutWrapper,
 }
+PUBLIC.update({f"contrib.rnn.{name.rpartition('.')[2]}": found for name, found in PUBLIC.items()})

@@ -174,3 +174,4 @@ PUBLIC = {
     "nn.static_rnn": static_rnn, "nn.static_state_saving_rnn": static_state_saving_rnn,
     "nn.static_bidirectional_rnn": static_bidirectional_rnn,
 }
+PUBLIC.update({f"contrib.rnn.{name.rpartition('.')[2]}": found for name, found in PUBLIC.items()})
