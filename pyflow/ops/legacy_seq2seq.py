@@ -22,9 +22,9 @@ EPSILON = 1e-12             # added to a row's sum of weights
 def rnn_decoder(decoder_inputs, initial_state, cell, loop_function=None, scope=None):
     """`cell` over the list `decoder_inputs`: (list of outputs [batch, output size], final state).
 
-    decoder_inputs: list of floats [batch, input size]; loop_function(output before, step) -> the input of
-    each step but the first, in place of the one given (decoding what was said before). Variables
-    are the scope's ("rnn_decoder"), shared by all steps. ValueError if shapes do not fit the cell.
+    decoder_inputs: list of floats [batch, input size]; loop_function(output before, step) -> the
+    input of each step but the first, in place of the one given (decoding what was said before).
+    Variables are the scope's ("rnn_decoder"), shared by all steps. ValueError if shapes do not fit the cell.
     TF: contrib.legacy_seq2seq.rnn_decoder."""
     state, outputs = initial_state, []
     with vs.variable_scope(scope or "rnn_decoder"):
