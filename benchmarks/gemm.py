@@ -2,8 +2,8 @@
 
     python benchmarks/gemm.py [--torch PYTHON] [--only sgemm small] [--rounds 8] [--threads 1 2]
 
-Every peer is a process of its own, asked in turn (OpenBLAS's and torch's threads spin for a while
-after their work and would disturb the next); the best of all rounds counts. `openblas` is the
+Every peer is a process of its own, asked in turn; a turn ends when the process's threads sleep
+(OpenBLAS's and torch's look for work for some 25 ms). The best of all rounds counts. `openblas` is the
 library of the scipy-openblas32 wheel called by ctypes into a fixed result, with the number of
 threads set by its own function. pyflow runs a callable of one op, operands fed.
 Samples are short, 0.2 ms, so that the best is undisturbed; what takes more than 2 ms on one thread
@@ -108,6 +108,15 @@ def numpy_call(case, threads):
     return lambda: np.matmul(x, y)
 
 
+def settle():
+    """Until this process's threads use no processor time; 0.3 s at most."""
+    for _ in range(100):
+        before = time.process_time()
+        time.sleep(0.003)
+        if time.process_time() - before < 5e-4:
+            return
+
+
 def set_numpy_threads(threads):
     """Tells the OpenBLAS inside NumPy's wheel."""
     folder = pathlib.Path(np.__file__).parent.parent / "numpy.libs"
@@ -157,6 +166,7 @@ def pyflow_call(case, threads):
         session = tf.Session(threads=threads)
         call = session.make_callable(product, [a, b])
     x, y = (v.astype(dtype.as_numpy_dtype) for v in (x, y))
+    set_numpy_threads(1)                # those that check the result would disturb the first round
     want = adjoint(x, ta).astype(np.float64) @ adjoint(y, tb).astype(np.float64)
     error = np.abs(call(x, y).astype(np.float64) - want).max() / np.abs(want).max()
     limit = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-2}[kind]
@@ -178,6 +188,7 @@ def serve(peer):
                 made[key] = calls[peer](*key)
             call = made[key]
             found = {"best": best_time(call, *key, asked["seconds"])} if call else {}
+            settle()
         except Exception as error:  # noqa: BLE001  the other cases are worth having
             found = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(found), flush=True)

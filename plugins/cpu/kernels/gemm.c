@@ -10,7 +10,8 @@
 #include "tile_types.h"
 
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
-enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, DOTS = 4, DOTS_LONG = 8, SWAP_ROWS = 24, OUTER = 2 };
+enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, DOTS = 4, DOTS_LONG = 8 };
+enum { SWAP_ROWS = 24, OUTER = 2 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; and a matrix that size
  * comes from memory, which gives more to more rows at a time, while the caches give less */
 enum { FAR_ROWS = 2048, MEMORY_BYTES = 24 << 20 };
@@ -18,6 +19,7 @@ enum { FAR_ROWS = 2048, MEMORY_BYTES = 24 << 20 };
 /* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be
  * padded), 1 always, 2 where needed. */
 #if defined(__AVX512F__)
+#define GEMM_HALVES 1
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 4 };
 PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
 #define GEMM_EACH_MICRO(X) \
@@ -40,19 +42,30 @@ PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
 #define GEMM_UP_TO_6(X, nv) GEMM_UP_TO_4(X, nv) X(nv, 5) X(nv, 6)
 #define GEMM_UP_TO_8(X, nv) GEMM_UP_TO_6(X, nv) X(nv, 7) X(nv, 8)
 
+#ifndef GEMM_HALVES
+#define GEMM_HALVES 0
+#endif
+/* What the compiler should not see through: a stride (GEMM_HIDE); a vector that is to be loaded
+ * once, not by each multiplication that reads it (GEMM_HOLD). */
+#if defined(__GNUC__)
+#define GEMM_HIDE(x) __asm__("" : "+r"(x))
+#else
+#define GEMM_HIDE(x) (void)0
+#endif
+#if defined(__GNUC__) && defined(__SSE2__)
+#define GEMM_HOLD(x) __asm__("" : "+v"(x))
+#else
+#define GEMM_HOLD(x) (void)0
+#endif
+
 /* ---------------------------------------------------------------- which way */
-enum { DIRECT_ROWS = 32, FEW_ROWS = 12, DOTS_COLUMNS = 16, DOTS_DEPTH = 256, PAGE = 4096 };
+enum { DIRECT_ROWS = 32, FEW_ROWS = 12, DOTS_COLUMNS = 16, PAGE = 4096 };
 /* bytes of b (or of a transposed a) that stay in the caches while they are read where they are */
 #if defined(__AVX512F__)
 enum { DIRECT_BYTES = 1 << 20, DIRECT_BYTES_APART = 5 << 19 };
 #else
 enum { DIRECT_BYTES = 1 << 18, DIRECT_BYTES_APART = 1 << 18 };
 #endif
-
-/* The share of vector lanes that columns use. */
-static double lanes_used(int64_t n, int64_t vl) {
-  return (double)n / (double)((n + vl - 1) / vl * vl);
-}
 
 /* One row times b. */
 static int how_row(int64_t n, int b_rows_contiguous, int64_t vl) {
@@ -70,21 +83,71 @@ static int how_packed(int64_t m, int64_t n, int64_t k, int64_t b_row, int a_rows
                                                                      : PF_GEMM_BLOCKED;
 }
 
+/* What a way takes, in cycles of one multiplication of vectors each. Packing, storing through the
+ * transpose and summing across a vector cost per element; the figures are fits to measurements. */
+typedef struct { double vl, pack, sum, turn, turn_far; } how_costs;
+enum { NEAR_BYTES = 1 << 15, BLOCKED_CALL = 100 };
+
+static how_costs costs_of(int64_t size) {
+  return size == 4 ? (how_costs){PF_VF, 0.45, 1.25, 0.8, 1.8} : (how_costs){PF_VD, 0.75, 2, 1, 3};
+}
+
+/* Rows of a times rows of b: columns fill whole or half vectors. */
+static double tile_cost(double m, int64_t n, double k, const how_costs *h) {
+  const int64_t unit = (int64_t)h->vl / (1 + GEMM_HALVES);
+  return m * k * PF_MAX((double)((n + unit - 1) / unit * unit) / h->vl, 1);
+}
+
+static double dots_cost(double m, int64_t n, int64_t k, const how_costs *h) {
+  const int64_t vl = (int64_t)h->vl, sums = (n + DOTS - 1) / DOTS * DOTS;
+  return m * ((double)n * 1.08 * (double)((k + vl - 1) / vl) + h->sum * (double)sums);
+}
+
+static double turn_cost(const pf_gemm *g, int64_t size, const how_costs *h) {
+  const double elements = (double)g->m * (double)g->n;
+  return elements * (elements * (double)size <= NEAR_BYTES ? h->turn : h->turn_far);
+}
+
+/* op(b)'s rows are contiguous. */
+static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
+  const int64_t m = g->m, n = g->n, k = g->k;
+  const int a_rows = g->a_col == 1;
+  const double plain = tile_cost((double)m, n, (double)k, h);
+  if (a_rows && n <= DOTS_COLUMNS && m >= DOTS &&
+      dots_cost((double)m, n, k, h) + h->pack * (double)(n * k) < 0.9 * plain)
+    return PF_GEMM_DOTS_PACKED;
+  if (g->a_row == 1 &&
+      tile_cost((double)n, m, (double)k, h) + turn_cost(g, size, h) < 0.95 * plain)
+    return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
+  return how_packed(m, n, k, g->b_row, a_rows, size);
+}
+
+/* op(b)'s columns are contiguous. */
+static int how_columns(const pf_gemm *g, int64_t size, const how_costs *h) {
+  const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+  const int a_rows = g->a_col == 1;
+  const double plain =
+      tile_cost(m, g->n, k, h) + h->pack * k * (a_rows ? n : m + n) + BLOCKED_CALL;
+  const double turn = turn_cost(g, size, h);
+  const double swap = tile_cost(n, g->m, k, h) + turn + a_rows * (h->pack * m * k + BLOCKED_CALL);
+  const double best = PF_MIN(plain, swap);
+  if (a_rows && dots_cost(m, g->n, g->k, h) < best) return PF_GEMM_DOTS;
+  if (!a_rows && g->m <= DOTS_COLUMNS && g->n >= DOTS &&
+      dots_cost(n, g->m, g->k, h) + h->pack * m * k + turn < 0.9 * best)
+    return PF_GEMM_SWAP | PF_GEMM_DOTS_PACKED;
+  if (plain <= swap) return PF_GEMM_BLOCKED;
+  if (a_rows) return PF_GEMM_SWAP | PF_GEMM_BLOCKED;
+  return PF_GEMM_SWAP | how_packed(g->n, g->m, g->k, g->a_col, g->b_row == 1, size);
+}
+
 int PF_ISA_NAME(pf_gemm_how)(const pf_gemm *g, int64_t size) {
-  const int64_t vl = size == 4 ? PF_VF : PF_VD, m = g->m, n = g->n, k = g->k;
-  const int a_rows = g->a_col == 1, b_rows = g->b_col == 1;
-  if (m == 1 && a_rows) return how_row(n, b_rows, vl);
+  const how_costs h = costs_of(size);
+  const int64_t vl = (int64_t)h.vl, m = g->m, n = g->n;
+  if (m == 1 && n == 1 && g->a_col == 1 && g->b_row == 1) return PF_GEMM_DOTS;
+  if (m == 1 && g->a_col == 1) return how_row(n, g->b_col == 1, vl);
   if (n == 1 && g->ldc == 1 && g->b_row == 1)
     return PF_GEMM_SWAP | how_row(m, g->a_row == 1, vl);
-  if (b_rows) {
-    if (a_rows && n <= DOTS_COLUMNS && k >= DOTS_DEPTH && m >= DOTS) return PF_GEMM_DOTS_PACKED;
-    if (g->a_row == 1 && lanes_used(n, vl) < 0.92 * lanes_used(m, vl))
-      return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
-    return how_packed(m, n, k, g->b_row, a_rows, size);
-  }
-  if (!a_rows) return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
-  if (m <= 64 && lanes_used(m, vl) < 0.9 && k >= 4 * vl) return PF_GEMM_DOTS;
-  return n > m ? PF_GEMM_SWAP | PF_GEMM_BLOCKED : PF_GEMM_BLOCKED;
+  return g->b_col == 1 ? how_rows(g, size, &h) : how_columns(g, size, &h);
 }
 
 uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
@@ -114,9 +177,25 @@ PF_INLINE void sum_4_f32(pf_vf a, pf_vf b, pf_vf c, pf_vf d, float *out) {
   out[0] = pf_vf_sum(a), out[1] = pf_vf_sum(b), out[2] = pf_vf_sum(c), out[3] = pf_vf_sum(d);
 }
 #endif
+#if defined(__AVX2__) && defined(__FMA__)
+PF_INLINE __m256d half_f64(pf_vd x) {
+#if defined(__AVX512F__)
+  return _mm256_add_pd(_mm512_castpd512_pd256(x), _mm512_extractf64x4_pd(x, 1));
+#else
+  return x;
+#endif
+}
+PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
+  const __m256d ab = _mm256_hadd_pd(half_f64(a), half_f64(b));
+  const __m256d cd = _mm256_hadd_pd(half_f64(c), half_f64(d));
+  _mm256_storeu_pd(out, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20),
+                                      _mm256_permute2f128_pd(ab, cd, 0x31)));
+}
+#else
 PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
   out[0] = pf_vd_sum(a), out[1] = pf_vd_sum(b), out[2] = pf_vd_sum(c), out[3] = pf_vd_sum(d);
 }
+#endif
 
 #define V_SUM_4 sum_4_f32
 #define TILE_F32
@@ -138,6 +217,9 @@ PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
 PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
   return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
+PF_INLINE __m256 fma_pairs_half(__m256 a, __m256 b, __m256 c) {
+  return _mm256_dpbf16_ps(c, (__m256bh)_mm256_castps_si256(a), (__m256bh)_mm256_castps_si256(b));
+}
 #define pack_rows_bf16 pack_rows_f32
 #define pack_columns_bf16 pack_columns_f32
 #define tile_nv_bf16 tile_nv_f32
@@ -148,9 +230,11 @@ PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
 #undef TILE
 #undef TILE_NAME
 #undef V_FMA
+#undef VH_FMA
 #define TILE(name) name##_bf16
 #define TILE_NAME(name) PF_ISA_NAME(name##_bf16)
 #define V_FMA fma_pairs
+#define VH_FMA fma_pairs_half
 #include "gemm_body.h"
 #include "tile_end.h"
 #undef V_SUM_4

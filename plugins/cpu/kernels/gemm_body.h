@@ -224,9 +224,9 @@ int64_t TILE_NAME(pf_gemm_pack_blocks)(const pf_gemm *g) {
 }
 
 /* ------------------------------------------------------------ dots */
-/* c[r][q] = sum over p of a[r][p] b[q][p], mr x nr of them */
+/* out[r][q] = sum over p of a[r][p] b[q][p], mr x nr of them */
 PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out,
-                               const int mr, const int nr) {
+                               int64_t ldo, const int mr, const int nr) {
   V acc[DOTS][DOTS_LONG];
 #pragma GCC unroll 8
   for (int r = 0; r < mr; r++)
@@ -236,10 +236,14 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
   for (; p + VL <= k; p += VL) {
     V bv[DOTS_LONG];
 #pragma GCC unroll 8
-    for (int q = 0; q < nr; q++) bv[q] = V_LOAD(b + q * ldb + p);
+    for (int q = 0; q < nr; q++) {
+      bv[q] = V_LOAD(b + q * ldb + p);
+      if (mr > 1) GEMM_HOLD(bv[q]);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < mr; r++) {
       V x = V_LOAD(a + r * lda + p);
+      GEMM_HOLD(x);
 #pragma GCC unroll 8
       for (int q = 0; q < nr; q++) acc[r][q] = V_FMA(x, bv[q], acc[r][q]);
     }
@@ -257,53 +261,75 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < mr; r++) {
-    if (nr >= 4) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out + r * DOTS);
-    else out[r * DOTS] = V_SUM(acc[r][0]);
+  for (int r = 0; r < mr; r++, out += ldo) {
+    if (nr >= DOTS) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out);
     if (nr == DOTS_LONG) V_SUM_4(acc[r][4], acc[r][5], acc[r][6], acc[r][7], out + DOTS);
+    if (nr == 1) out[0] = V_SUM(acc[r][0]);
+    if (nr == 1 || nr >= DOTS) continue;
+    T few[DOTS];
+    V_SUM_4(acc[r][0], acc[r][1], nr > 2 ? acc[r][2] : (V){0}, (V){0}, few);
+    for (int q = 0; q < nr; q++) out[q] = few[q];
   }
 }
 
 #define DOTS_TILE(mr, nr) \
   __attribute__((noinline)) static void TILE(dots_##mr##_##nr)( \
-      const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out) { \
-    TILE(dots_body)(a, lda, b, ldb, k, out, mr, nr); \
+      const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out, int64_t ldo) { \
+    TILE(dots_body)(a, lda, b, ldb, k, out, ldo, mr, nr); \
   }
-DOTS_TILE(4, 4) DOTS_TILE(3, 4) DOTS_TILE(2, 4) DOTS_TILE(1, 4)
-DOTS_TILE(4, 1) DOTS_TILE(3, 1) DOTS_TILE(2, 1) DOTS_TILE(1, 1)
-DOTS_TILE(1, 8)
+#define DOTS_TILES(nr) DOTS_TILE(1, nr) DOTS_TILE(2, nr) DOTS_TILE(3, nr) DOTS_TILE(4, nr)
+DOTS_TILES(1) DOTS_TILES(2) DOTS_TILES(3) DOTS_TILES(4) DOTS_TILE(1, 8)
 #undef DOTS_TILE
-typedef void (*TILE(dots_run))(const T *, int64_t, const T *, int64_t, int64_t, T *);
+#undef DOTS_TILES
+typedef void (*TILE(dots_run))(const T *, int64_t, const T *, int64_t, int64_t, T *, int64_t);
+#define DOTS_TILES(nr) \
+  {0, TILE(dots_1_##nr), TILE(dots_2_##nr), TILE(dots_3_##nr), TILE(dots_4_##nr)}
+static const TILE(dots_run) TILE(dots_runs)[DOTS + 1][DOTS + 1] = {
+  {0}, DOTS_TILES(1), DOTS_TILES(2), DOTS_TILES(3), DOTS_TILES(4)};
+#undef DOTS_TILES
 
-static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
-  static const TILE(dots_run) tiles[2][DOTS + 1] = {
-      {0, TILE(dots_1_1), TILE(dots_2_1), TILE(dots_3_1), TILE(dots_4_1)},
-      {0, TILE(dots_1_4), TILE(dots_2_4), TILE(dots_3_4), TILE(dots_4_4)}};
+/* Every row times the columns [j, j + nr). */
+static void TILE(dots_columns)(const TILE(job) *job, const T *bt, int64_t ldb, int64_t j,
+                               int64_t nr) {
   const pf_gemm *g = &job->g;
   const T *a = g->a;
   T out[DOTS * DOTS];
   const int64_t ci = job->swapped ? 1 : g->ldc, cj = job->swapped ? g->ldc : 1;
+  T *c = (T *)g->c + j * cj;
+  for (int64_t i = 0, tall = (g->m + DOTS_ROWS - 1) / DOTS_ROWS; i < g->m; tall--) {
+    const int64_t mr = (g->m - i + tall - 1) / tall;
+    const TILE(dots_run) run = TILE(dots_runs)[nr][mr];
+    const T *row = a + i * g->a_row;
+    if (cj == 1 && !g->add) {
+      run(row, g->a_row, bt + j * ldb, ldb, g->k, c + i * ci, ci);
+    } else {
+      run(row, g->a_row, bt + j * ldb, ldb, g->k, out, DOTS);
+      for (int64_t r = 0; r < mr; r++)
+        for (int64_t q = 0; q < nr; q++) {
+          T *to = c + (i + r) * ci + q * cj;
+          *to = g->add ? *to + out[r * DOTS + q] : out[r * DOTS + q];
+        }
+    }
+    i += mr;
+  }
+}
+
+static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
+  const pf_gemm *g = &job->g;
+  T out[DOTS_LONG];
+  const int64_t cj = job->swapped ? g->ldc : 1;
   int64_t j = 0;
   const int from_memory = g->m == 1 && g->n * ldb * (int64_t)sizeof(T) >= MEMORY_BYTES / 2;
   for (; from_memory && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
-    TILE(dots_1_8)(a, 0, bt + j * ldb, ldb, g->k, out);
+    TILE(dots_1_8)(g->a, 0, bt + j * ldb, ldb, g->k, out, 0);
     for (int64_t q = 0; q < DOTS_LONG; q++) {
       T *c = (T *)g->c + (j + q) * cj;
       *c = g->add ? *c + out[q] : out[q];
     }
   }
-  while (j < g->n) {
-    int64_t nr = j + DOTS <= g->n ? DOTS : 1;
-    for (int64_t i = 0, tall = (g->m + DOTS_ROWS - 1) / DOTS_ROWS; i < g->m; tall--) {
-      int64_t mr = (g->m - i + tall - 1) / tall;
-      tiles[nr == DOTS][mr](a + i * g->a_row, g->a_row, bt + j * ldb, ldb, g->k, out);
-      for (int64_t r = 0; r < mr; r++)
-        for (int64_t q = 0; q < nr; q++) {
-          T *c = (T *)g->c + (i + r) * ci + (j + q) * cj;
-          *c = g->add ? *c + out[r * DOTS + q] : out[r * DOTS + q];
-        }
-      i += mr;
-    }
+  for (int64_t wide = (g->n - j + DOTS - 1) / DOTS; j < g->n; wide--) {
+    const int64_t nr = (g->n - j + wide - 1) / wide;
+    TILE(dots_columns)(job, bt, ldb, j, nr);
     j += nr;
   }
   TILE(finish)(job, 0, g->m, 0, g->n);
@@ -314,8 +340,7 @@ static void TILE(dots_packed)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   T *bt = g->work;
   const T *b = g->b;
-  for (int64_t p = 0; p < g->k; p++)
-    for (int64_t j = 0; j < g->n; j++) bt[j * g->k + p] = b[p * g->b_row + j];
+  TILE(pack_a)(b, g->b_row, g->k, g->n, bt);
   TILE(dots)(job, bt, g->k);
 }
 

@@ -15,6 +15,13 @@
 #define V_STORE_PART pf_vf_store_part
 #define V_FMA PF_VF_FMA
 #define TRANSPOSE_4X4 transpose_4x4_f32
+#if defined(__AVX512F__)
+#define VH __m256
+#define VH_OF(v) _mm512_castps512_ps256(v)
+#define VH_FMA _mm256_fmadd_ps
+#define VH_LOAD_PART(p, n) _mm256_maskz_loadu_ps((__mmask8)((1u << (n)) - 1), p)
+#define VH_STORE_PART(p, v, n) _mm256_mask_storeu_ps(p, (__mmask8)((1u << (n)) - 1), v)
+#endif
 #else
 #define T double
 #define TILE(name) name##_f64
@@ -29,4 +36,19 @@
 #define V_STORE_PART pf_vd_store_part
 #define V_FMA PF_VD_FMA
 #define TRANSPOSE_4X4 transpose_4x4_f64
+#if defined(__AVX512F__)
+#define VH __m256d
+#define VH_OF(v) _mm512_castpd512_pd256(v)
+#define VH_FMA _mm256_fmadd_pd
+#define VH_LOAD_PART(p, n) _mm256_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), p)
+#define VH_STORE_PART(p, v, n) _mm256_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
+#endif
+#endif
+/* VH: half a vector, n <= its lanes; elsewhere nothing uses one. */
+#if !defined(VH)
+#define VH V
+#define VH_OF(v) (v)
+#define VH_FMA V_FMA
+#define VH_LOAD_PART V_LOAD_PART
+#define VH_STORE_PART V_STORE_PART
 #endif

@@ -14,3 +14,8 @@
 #undef V_STORE_PART
 #undef V_FMA
 #undef TRANSPOSE_4X4
+#undef VH
+#undef VH_OF
+#undef VH_FMA
+#undef VH_LOAD_PART
+#undef VH_STORE_PART
