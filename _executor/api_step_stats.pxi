@@ -9,7 +9,7 @@ Invariants
 4. A StepStats refers to records and names alone, no plan, session, feed or tensor, and nothing in
    it changes: any threads may encode it, at once too, which they do without the GIL.
 
-    stats = StepStats(trace, lanes)     # when the steps are over; 0.5 us
+    stats = StepStats(trace, names_of)  # when the steps are over; 0.5 us
     data = stats.encode()               # when somebody asks; 100 ns per kernel
 """
 
@@ -380,18 +380,21 @@ cdef bint put_stats(StatsWriter* s, LaneName* lanes, int32_t n) noexcept nogil:
         put_length(&s.w, 1, s.w.end)
     return True
 
+cdef list known_lanes = []              # a lane stays with its thread: asked for when there are more
+
 @cython.final
 cdef class StepStats:
     """The steps of a trace, which are over, as TensorFlow's StepStats.
 
-    lanes: [(thread id, name in UTF-8)] by lane, of `trace_lane_count()` lanes.
+    names_of(): [(thread id, name in UTF-8)] by lane.
     """
     cdef Records records
     cdef list texts, lanes              # texts: PlanTexts by step
     cdef int64_t tick0, ns0, to_wall
     cdef double rate
 
-    def __cinit__(self, Trace trace, list lanes):
+    def __cinit__(self, Trace trace, names_of):
+        global known_lanes
         cdef int32_t k
         cdef int64_t ticks, ns
         pf_trace_clock(&ticks, &ns)
@@ -399,9 +402,15 @@ cdef class StepStats:
         self.tick0, self.ns0, self.rate = trace.ticks, trace.ns, 1.0
         if ticks > trace.ticks:
             self.rate = <double>(ns - trace.ns) / <double>(ticks - trace.ticks)
-        self.records, self.lanes = trace.records, lanes
+        if len(known_lanes) < pf_trace_lanes(NULL, 0):
+            known_lanes = names_of()
+        self.records, self.lanes = trace.records, known_lanes
         self.texts = [names_of_plan(trace.plans[<uintptr_t>trace.t.steps[k].plan])
                       for k in range(trace.t.n_steps)]
+
+    def write(self, message):
+        """Adds them to a RunMetadata."""
+        message.MergeFromString(self.encode())
 
     def encode(self):
         """A serialized RunMetadata with the StepStats, empty if there are no kernels."""
@@ -446,6 +455,3 @@ cdef class StepStats:
             lanes[k].len = len(name)
         return lanes
 
-def trace_lane_count():
-    """How many threads wrote records so far."""
-    return pf_trace_lanes(NULL, 0)

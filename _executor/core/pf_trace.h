@@ -3,9 +3,7 @@
  * Invariants
  *   1. A step with trace == NULL makes no call into trace.pyx: the choice is made once per block.
  *   2. A chunk is written by the thread of its lane alone, and followed by another only when it is full.
- *      It is read when the steps of its trace are over, or once the lane's next was seen under the
- *      lock, so a record needs no lock and no atomic.  Only the last record before that next chunk
- *      may still change.
+ *      It is read when the steps of its trace are over, so a record needs no lock and no atomic.
  *   3. A trace holds at most `max_chunks` chunks; what does not fit is counted in `dropped`.
  *   4. A kernel that ran has exactly one record of kind KERNEL or ASYNC, followed by n_out OUTPUT
  *      records (and one MORE record behind each output of more than 5 dimensions); see the levels.
@@ -70,7 +68,7 @@ typedef struct pf_trace_chunk {
 } pf_trace_chunk;
 
 typedef struct pf_trace_step {
-  const struct pf_plan *plan;       /* kept alive by whoever reads the trace */
+  const struct pf_plan *plan;       /* alive while its runner keeps it; later readers know it by number only */
   int64_t id, start, end;
   int32_t lane, status;
 } pf_trace_step;

@@ -9,10 +9,9 @@ Invariants
    chunk is the only thing that locks.
 3. After a block, a call or a frame was handed over (PF_RUN_PENDING), its step may end on another
    thread at any moment: what is to be recorded about it was recorded before.
-4. The reader comes when the steps of the trace are over (pf_step_run returned), or reads chunks that
-   are no longer their lane's newest (api_stats_order.pxi).
+4. Readers come when the steps of the trace are over: pf_step_run returned.
 
-Threads: any; one at a time reads.
+Threads: any.
 
     t = pf_trace_new(PF_TRACE_FULL, 1 << 20)
     options.trace = t;  pf_step_run(plan, args, rets, &options, &err);  pf_trace_free(t)

@@ -29,31 +29,6 @@ from pyflow.framework import protos
 _Plain = protos.RunMetadata
 
 
-class Content:
-    """The message of a RunMetadata, perhaps still to be made.  write(message) fills in an empty
-    one; None: it stays empty."""
-
-    __slots__ = ("_write", "_made")
-
-    def __init__(self, write=None):
-        self._write, self._made = write, {}
-
-    @property
-    def unread(self):
-        """There is something that nobody has read."""
-        return self._write is not None
-
-    def message(self):
-        """The one message; made by the first who asks."""
-        if not self._made:
-            message, write = _Plain(), self._write
-            if write is not None:
-                write(message)
-            self._made.setdefault("message", message)     # one step: the first thread's counts
-            self._write = None
-        return self._made["message"]
-
-
 class RunMetadata(Message):
     """What a `Session.run` tells about itself, TensorFlow's message of that name.
 
@@ -73,16 +48,32 @@ class RunMetadata(Message):
     @property
     def step_stats(self):
         """StepStats: what ran when, device by device."""
-        return self._content.message().step_stats
+        return self._message().step_stats
 
     @property
     def partition_graphs(self):
         """[GraphDef] of what ran, one per partition."""
-        return self._content.message().partition_graphs
+        return self._message().partition_graphs
 
     def _fill_later(self, write=None):
         """Replaces the content by what write(message) will put into an empty one."""
-        object.__setattr__(self, "_content", Content(write))
+        self._content = {"write": write}
+
+    def _message(self):
+        """The message; made by the first who asks."""
+        content = self._content             # of one run, whatever others put in its place meanwhile
+        if "message" not in content:
+            message, write = _Plain(), content.get("write")
+            if write is not None:
+                write(message)
+            content.setdefault("message", message)        # one step: the first thread's counts
+            content.pop("write", None)
+        return content["message"]
+
+    @property
+    def _unread(self):
+        """There is something that nobody has read."""
+        return self._content.get("write") is not None
 
     def Clear(self):
         """Empties the message."""
@@ -91,8 +82,8 @@ class RunMetadata(Message):
     def MergeFrom(self, other_msg):
         """Adds the content of a RunMetadata, of this class or of protobuf's."""
         if isinstance(other_msg, RunMetadata):
-            other_msg = other_msg._content.message()
-        self._content.message().MergeFrom(other_msg)
+            other_msg = other_msg._message()
+        self._message().MergeFrom(other_msg)
 
     @classmethod
     def FromString(cls, s):
@@ -103,33 +94,30 @@ class RunMetadata(Message):
 
     def __eq__(self, other):
         if isinstance(other, RunMetadata):
-            other = other._content.message()
-        return self._content.message() == other
+            other = other._message()
+        return self._message() == other
 
     __hash__ = Message.__hash__
 
     def __repr__(self):
-        return repr(self._content.message())
+        return repr(self._message())
 
     def __getattr__(self, name):
-        return getattr(self._content.message(), name)
-
-    def __setattr__(self, name, value):
-        setattr(self._content.message(), name, value)     # protobuf says why not
+        return getattr(self._message(), name)
 
 
 def _forward(name):
     def method(self, *args, **kwargs):
-        return getattr(self._content.message(), name)(*args, **kwargs)
+        return getattr(self._message(), name)(*args, **kwargs)
     method.__name__, method.__qualname__ = name, f"RunMetadata.{name}"
     method.__doc__ = getattr(Message, name).__doc__
     return method
 
 
 for _name in ("ByteSize", "ClearExtension", "ClearField", "DiscardUnknownFields", "HasExtension",
-              "HasField", "IsInitialized", "ListFields", "MergeFromString", "SerializePartialToString",
-              "SerializeToString", "SetInParent", "UnknownFields", "WhichOneof", "_SetListener",
-              "__contains__", "__str__", "__unicode__"):
+              "HasField", "IsInitialized", "ListFields", "MergeFromString",
+              "SerializePartialToString", "SerializeToString", "SetInParent", "UnknownFields",
+              "WhichOneof", "_SetListener", "__contains__", "__str__", "__unicode__"):
     if hasattr(Message, _name):         # which of them there are depends on protobuf's version
         setattr(RunMetadata, _name, _forward(_name))
 for _field in RunMetadata.DESCRIPTOR.fields:

@@ -40,10 +40,11 @@ def level_of(options):
 def fill(run_metadata, trace=None, graphs=()):
     """Replaces what is in a RunMetadata by the StepStats of a core Trace, whose steps are over, and
     serialized GraphDefs; a tf.RunMetadata makes them later."""
-    stats = None if trace is None else runtime.executor().StepStats(trace, _lane_names())
     write = None
-    if stats is not None or graphs:
-        write = functools.partial(_write, stats, graphs)
+    if trace is not None:
+        write = runtime.executor().StepStats(trace, _lane_names).write
+    if graphs:
+        write = functools.partial(_write_graphs, graphs, write)
     fill_later = getattr(run_metadata, "_fill_later", None)
     if fill_later is not None:
         fill_later(write)
@@ -54,20 +55,13 @@ def fill(run_metadata, trace=None, graphs=()):
     return run_metadata
 
 
-def _write(stats, graphs, message):
-    if stats is not None:
-        message.MergeFromString(stats.encode())
+def _write_graphs(graphs, write_stats, message):
+    if write_stats is not None:
+        write_stats(message)
     for data in graphs:
         message.partition_graphs.add().ParseFromString(data)
 
 
-_names = []
-
-
 def _lane_names():
-    """[(thread id, name)] by lane: a lane stays with its thread, so they are asked for when there
-    are new ones."""
-    global _names
-    if len(_names) < runtime.executor().trace_lane_count():
-        _names = [(thread & 0xFFFFFFFF, name.encode()) for thread, name in trace_records.lanes()]
-    return _names
+    """[(thread id, name)] by lane."""
+    return [(thread & 0xFFFFFFFF, name.encode()) for thread, name in trace_records.lanes()]

@@ -1,5 +1,5 @@
-"""StepStats field by field: what the encoder writes against the events that trace_records reads from
-the same records."""
+"""StepStats field by field: what the encoder writes against the events that trace_records reads
+from the same records."""
 
 import time
 

@@ -31,7 +31,7 @@ def unread(data=DATA):
     """A RunMetadata as a run leaves it."""
     made = tf.RunMetadata()
     made._fill_later(lambda plain: plain.MergeFromString(data))
-    assert made._content.unread
+    assert made._unread
     return made
 
 
@@ -110,7 +110,7 @@ READERS = {
 def test_whatever_reads_it_finds_what_a_plain_message_has(reader):
     mine, read = unread(), READERS[reader]
     assert read(mine) == read(plain())
-    assert not mine._content.unread
+    assert not mine._unread
     assert mine.partition_graphs is mine.partition_graphs
 
 
@@ -188,13 +188,13 @@ def test_what_fails_while_it_is_made_is_made_again():
 # ---------------------------------------------------------------- runs
 
 def test_a_run_makes_nothing_until_it_is_read(session, monkeypatch):
-    written, write = [], metadata._write
-    monkeypatch.setattr(metadata, "_write", lambda *args: (written.append(1), write(*args)))
+    written, write = [], metadata._write_graphs
+    monkeypatch.setattr(metadata, "_write_graphs", lambda *args: (written.append(1), write(*args)))
     filled = roots(session, [1, 4], GRAPHS)
-    assert filled._content.unread and not written
+    assert filled._unread and not written
     assert {n.node_name for d in filled.step_stats.dev_stats for n in d.node_stats} >= {"root"}
     assert len(filled.partition_graphs) == 1 and len(written) == 1
-    assert not filled._content.unread
+    assert not filled._unread
 
 
 def test_each_run_replaces_what_there_was(session):
@@ -226,12 +226,12 @@ def own_class():
 
 @pytest.mark.parametrize("make", [lambda: protos.RunMetadata, own_class])
 def test_messages_of_other_classes_are_filled_at_once(session, make, monkeypatch):
-    written, write = [], metadata._write
-    monkeypatch.setattr(metadata, "_write", lambda *args: (written.append(1), write(*args)))
+    written, write = [], metadata._write_graphs
+    monkeypatch.setattr(metadata, "_write_graphs", lambda *args: (written.append(1), write(*args)))
     kernels, filled = count(roots(session, [1, 4])), make()()
     for k in range(3):
         roots(session, [1, 4], GRAPHS, filled)
-        assert len(written) == 2 + k
+        assert len(written) == 1 + k
         assert count(filled) == kernels and len(filled.partition_graphs) == 1
     with pytest.raises(tf.errors.InvalidArgumentError):
         roots(session, [1], FULL, filled)
@@ -274,7 +274,7 @@ def test_nothing_else_is_kept():
         session.close()
     del session, graph, fed, constant, x, w, y
     gc.collect()
-    assert [r() for r in gone] == [None] * 4 and filled._content.unread
+    assert [r() for r in gone] == [None] * 4 and filled._unread
     [label] = [n.timeline_label for d in filled.step_stats.dev_stats for n in d.node_stats
                if n.node_name == "product"]
     assert label.startswith("product = MatMul(")
@@ -315,7 +315,7 @@ def in_threads(count, work):
 def test_threads_that_read_at_once_get_one_message(session):
     for _ in range(30):
         filled = roots(session, [1, 4])
-        assert len(set(map(id, in_threads(4, lambda k: filled._content.message())))) == 1
+        assert len(set(map(id, in_threads(4, lambda k: filled._message())))) == 1
 
 
 def test_the_first_to_finish_counts():
@@ -329,13 +329,13 @@ def test_the_first_to_finish_counts():
         plain.MergeFromString(DATA)
     mine._fill_later(write)
     found = []
-    slow = threading.Thread(target=lambda: found.append(mine._content.message()))
+    slow = threading.Thread(target=lambda: found.append(mine._message()))
     slow.start()
     assert inside.wait(20)
     mine.step_stats.dev_stats.add().device = "mine"
     go.set()
     slow.join(20)
-    assert found[0] is mine._content.message() and found[0].step_stats.dev_stats[-1].device == "mine"
+    assert found[0] is mine._message() and found[0].step_stats.dev_stats[-1].device == "mine"
 
 
 def test_reading_while_other_runs_replace_it(session):
