@@ -54,18 +54,18 @@ enum { ROWS = 128 };
     for (int64_t j = 0; j < nj; j++) \
       for (int64_t i = 0; i < ni; i++) y[j * ldy + i] = x[i * ldx + j]; \
   }
-/* region_U_N: tiles of N, and `LESS` for what is left */
-#define REGION_OF(U, N, LESS) \
-  static void region_##U##_##N(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, \
-                               int64_t nj) { \
-    int64_t mi = ni - ni % N, mj = nj - nj % N; \
+/* NAME: tiles of I rows and J columns, and LESS for what is left */
+#define REGION(NAME, U, I, J, TILE, LESS) \
+  static void NAME(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj) { \
+    int64_t mi = ni - ni % I, mj = nj - nj % J; \
     for (int64_t lo = 0; lo < mi; lo += ROWS) /* runs of ROWS elements are written */ \
-      for (int64_t j = 0; j < mj; j += N) \
-        for (int64_t i = lo; i < PF_MIN(mi, lo + ROWS); i += N) \
-          tile_##U##_##N(x + i * ldx + j, ldx, y + j * ldy + i, ldy); \
+      for (int64_t j = 0; j < mj; j += J) \
+        for (int64_t i = lo; i < PF_MIN(mi, lo + ROWS); i += I) \
+          TILE(x + i * ldx + j, ldx, y + j * ldy + i, ldy); \
     if (mi && mj < nj) LESS(x + mj, ldx, y + mj * ldy, ldy, mi, nj - mj); \
     if (mi < ni) LESS(x + mi * ldx, ldx, y + mi, ldy, ni - mi, nj); \
   }
+#define REGION_OF(U, N, LESS) REGION(region_##U##_##N, U, N, N, tile_##U##_##N, LESS)
 SCALARS(uint8_t)
 SCALARS(uint16_t)
 SCALARS(uint32_t)
@@ -83,8 +83,34 @@ REGION_OF(uint32_t, 4, rest_uint32_t)
 TILE_OF(uint64_t, 2)
 REGION_OF(uint64_t, 2, rest_uint64_t)
 #if defined(__AVX2__)
-TILE_OF(uint16_t, 16)
-REGION_OF(uint16_t, 16, region_uint16_t_8)
+/* 2 N rows, N columns of 16 / N bytes: rows i and i + N share a register, whose halves are turned
+ * alike, so that no stage leaves them. */
+#define HALVES_OF(U, N, BITS) \
+  PF_INLINE void halves_##U(const U *x, int64_t ldx, U *y, int64_t ldy) { \
+    __m256i a[N], b[N]; \
+    _Pragma("GCC unroll 16") \
+    for (int i = 0; i < N; i++) { \
+      __m128i top = _mm_loadu_si128((const void *)(x + i * ldx)); \
+      a[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(top), \
+                                     _mm_loadu_si128((const void *)(x + (i + N) * ldx)), 1); \
+    } \
+    _Pragma("GCC unroll 4") \
+    for (int width = 1; width < N; width *= 2) { \
+      _Pragma("GCC unroll 8") \
+      for (int i = 0; i < N / 2; i++) { \
+        b[2 * i] = _mm256_unpacklo_epi##BITS(a[i], a[i + N / 2]); \
+        b[2 * i + 1] = _mm256_unpackhi_epi##BITS(a[i], a[i + N / 2]); \
+      } \
+      _Pragma("GCC unroll 16") \
+      for (int i = 0; i < N; i++) a[i] = b[i]; \
+    } \
+    _Pragma("GCC unroll 16") \
+    for (int j = 0; j < N; j++) _mm256_storeu_si256((void *)(y + j * ldy), a[j]); \
+  }
+HALVES_OF(uint8_t, 16, 8)
+HALVES_OF(uint16_t, 8, 16)
+REGION(region_uint8_t_halves, uint8_t, 32, 16, halves_uint8_t, region_uint8_t_16)
+REGION(region_uint16_t_halves, uint16_t, 16, 8, halves_uint16_t, region_uint16_t_8)
 /* rows i and i + 4 share a register: two stages inside its halves are left */
 PF_INLINE void tile_uint32_t_8(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy) {
   for (int j = 0; j < 8; j += 4) {
@@ -142,14 +168,45 @@ PF_INLINE void tile_uint32_t_16(const uint32_t *x, int64_t ldx, uint32_t *y, int
 REGION_OF(uint32_t, 16, region_uint32_t_8)
 TILE_OF(uint64_t, 8)
 REGION_OF(uint64_t, 8, region_uint64_t_4)
-#define WIDEST_16 region_uint16_t_16
+/* 4 N rows, N columns: the same with four rows in a register; lines of y are stored whole */
+#define QUARTERS_OF(U, N, BITS) \
+  PF_INLINE void quarters_##U(const U *x, int64_t ldx, U *y, int64_t ldy) { \
+    __m512i a[N], b[N]; \
+    _Pragma("GCC unroll 16") \
+    for (int i = 0; i < N; i++) { \
+      const U *p = x + i * ldx, *q = p + 2 * N * ldx; \
+      __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const void *)p)); \
+      __m256i high = _mm256_castsi128_si256(_mm_loadu_si128((const void *)q)); \
+      low = _mm256_inserti128_si256(low, _mm_loadu_si128((const void *)(p + N * ldx)), 1); \
+      high = _mm256_inserti128_si256(high, _mm_loadu_si128((const void *)(q + N * ldx)), 1); \
+      a[i] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); \
+    } \
+    _Pragma("GCC unroll 4") \
+    for (int width = 1; width < N; width *= 2) { \
+      _Pragma("GCC unroll 8") \
+      for (int i = 0; i < N / 2; i++) { \
+        b[2 * i] = _mm512_unpacklo_epi##BITS(a[i], a[i + N / 2]); \
+        b[2 * i + 1] = _mm512_unpackhi_epi##BITS(a[i], a[i + N / 2]); \
+      } \
+      _Pragma("GCC unroll 16") \
+      for (int i = 0; i < N; i++) a[i] = b[i]; \
+    } \
+    _Pragma("GCC unroll 16") \
+    for (int i = 0; i < N; i++) _mm512_storeu_si512(y + i * ldy, a[i]); \
+  }
+QUARTERS_OF(uint8_t, 16, 8)
+QUARTERS_OF(uint16_t, 8, 16)
+#define WIDEST_8 region_uint8_t_halves
+#define WIDEST_16 region_uint16_t_halves
 #define WIDEST_32 region_uint32_t_16
 #define WIDEST_64 region_uint64_t_8
 #elif defined(__AVX2__)
-#define WIDEST_16 region_uint16_t_16
+#define WIDEST_8 region_uint8_t_halves
+#define WIDEST_16 region_uint16_t_halves
 #define WIDEST_32 region_uint32_t_8
 #define WIDEST_64 region_uint64_t_4
 #else
+#define WIDEST_8 region_uint8_t_16
 #define WIDEST_16 region_uint16_t_8
 #define WIDEST_32 region_uint32_t_4
 #define WIDEST_64 region_uint64_t_2
@@ -196,7 +253,7 @@ static void turn(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy
     REGION((const U *)x, ldx, (U *)y, ldy, ni, nj); \
   break
   switch (esize) {
-    case 1: TURN(uint8_t, region_uint8_t_16);
+    case 1: TURN(uint8_t, WIDEST_8);
     case 2: TURN(uint16_t, WIDEST_16);
     case 4: TURN(uint32_t, WIDEST_32);
     case 8: TURN(uint64_t, WIDEST_64);
