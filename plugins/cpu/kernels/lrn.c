@@ -14,6 +14,7 @@
 #include "common.h"
 #include "half.h"
 #include "isa.h"
+#include "vfloat.h"
 #include "vmath.h"
 
 enum { NARROW = 8, ROWS = 6 };         /* radius; rows of floats a worker has */
@@ -26,12 +27,16 @@ typedef struct {
   int64_t c;
 } lrn;
 
-/* out[k] = sum of v[j] over |j - k| <= r; v has NARROW zeros on either side */
-static void window_sums(const float *v, float *out, int64_t r, int64_t c) {
+/* out[k] = base + by * sum of v[j] over |j - k| <= r; v has NARROW zeros on either side */
+static void window_sums(const float *v, float *out, int64_t r, int64_t c, float base, float by) {
   if (r <= NARROW) {
-    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = v[k - r];
-    for (int64_t d = 1 - r; d <= r; d++)
-      PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] += v[k + d];
+    for (int64_t k = 0; k < c; k += PF_VF) {
+      int part = (int)PF_MIN(c - k, PF_VF);
+      pf_vf sum = pf_vf_load_part(v + k - r, part);
+      if (part == PF_VF) for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load(v + k + d);
+      else for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load_part(v + k + d, part);
+      pf_vf_store_part(out + k, pf_vf_set(base) + pf_vf_set(by) * sum, part);
+    }
     return;
   }
   double sum = 0;
@@ -43,21 +48,23 @@ static void window_sums(const float *v, float *out, int64_t r, int64_t c) {
       if (k + r < c) sum += v[k + r];
       if (k - r - 1 >= 0) sum -= v[k - r - 1];
     }
-    out[k] = (float)sum;
+    out[k] = base + by * (float)sum;
   }
 }
-static void powers(const float *n, float *out, float beta, int64_t c) { /* n ^ -beta */
+/* x n ^ -beta */
+static void powers(const float *n, const float *x, float *out, float beta, int64_t c) {
   if (beta == 0.75f)
     PF_IVDEP for (int64_t k = 0; k < c; k++) {
       float root = sqrtf(n[k]);
-      out[k] = 1.0f / (root * sqrtf(root));
+      out[k] = x[k] * (1.0f / (root * sqrtf(root)));
     }
   else if (beta == 0.5f)
-    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = 1.0f / sqrtf(n[k]);
+    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = x[k] * (1.0f / sqrtf(n[k]));
   else if (beta == 1.0f)
-    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = 1.0f / n[k];
+    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = x[k] * (1.0f / n[k]);
   else
-    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = pf_exp_f32(-beta * pf_log_f32(n[k]));
+    PF_IVDEP for (int64_t k = 0; k < c; k++)
+      out[k] = x[k] * pf_exp_f32(-beta * pf_log_f32(n[k]));
 }
 
 typedef struct { float *x, *dy, *y, *v, *norm, *power; } lines;
@@ -75,12 +82,9 @@ static const float *line(const lrn *p, const char *from, int64_t i, float *room)
   halves_read(p->s->T, at, room, p->c);
   return room;
 }
-static void norms_and_powers(const lrn *p, const float *x, const lines *l) {
-  const float bias = (float)p->s->bias, alpha = (float)p->s->alpha;
+static void norms(const lrn *p, const float *x, const lines *l) {
   for (int64_t k = 0; k < p->c; k++) l->v[k] = x[k] * x[k];
-  window_sums(l->v, l->norm, p->s->radius, p->c);
-  for (int64_t k = 0; k < p->c; k++) l->norm[k] = bias + alpha * l->norm[k];
-  powers(l->norm, l->power, (float)p->s->beta, p->c);
+  window_sums(l->v, l->norm, p->s->radius, p->c, (float)p->s->bias, (float)p->s->alpha);
 }
 
 static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -90,8 +94,8 @@ static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     const float *x = line(p, p->x, i, l.x);
     char *to = p->out + i * p->c * size_of(p);
     float *out = size_of(p) == 4 ? (float *)to : l.norm;
-    norms_and_powers(p, x, &l);
-    PF_IVDEP for (int64_t k = 0; k < p->c; k++) out[k] = x[k] * l.power[k];
+    norms(p, x, &l);
+    powers(l.norm, x, out, (float)p->s->beta, p->c);
     if (size_of(p) == 2) halves_write(p->s->T, out, to, p->c);
   }
 }
@@ -104,10 +108,11 @@ static void backward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                 *dy = line(p, p->dy, i, l.dy);
     char *to = p->out + i * p->c * size_of(p);
     float *out = size_of(p) == 4 ? (float *)to : l.v;
-    norms_and_powers(p, x, &l);
+    norms(p, x, &l);
+    powers(l.norm, dy, l.power, (float)p->s->beta, p->c);
     PF_IVDEP for (int64_t k = 0; k < p->c; k++) l.v[k] = ab * y[k] / l.norm[k] * dy[k];
-    window_sums(l.v, l.norm, p->s->radius, p->c);
-    PF_IVDEP for (int64_t k = 0; k < p->c; k++) out[k] = dy[k] * l.power[k] + x[k] * l.norm[k];
+    window_sums(l.v, l.norm, p->s->radius, p->c, 0, 1);
+    PF_IVDEP for (int64_t k = 0; k < p->c; k++) out[k] = l.power[k] + x[k] * l.norm[k];
     if (size_of(p) == 2) halves_write(p->s->T, out, to, p->c);
   }
 }

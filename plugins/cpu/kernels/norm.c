@@ -59,7 +59,7 @@ typedef struct {
   norm_params p;                       /* of each column; NCHW: of each channel */
   double *sum, *dot;                   /* [parts][w], or [parts][c] */
   float *shift;                        /* likewise */
-  int stream;
+  int stream, forwards;                /* forwards: nothing was read before */
 } norm;
 
 static int64_t part_begin(int64_t n, int64_t parts, int64_t i) { return n * i / parts; }
@@ -157,11 +157,13 @@ static void join_sums(const norm *p, double *sum, double *dot) {
 }
 
 /* ---------------------------------------------------------------- results */
-/* Blocks [lo, hi), counted from the end. */
+/* Block i, counted from the end but where nothing is in the caches. */
+static int64_t block_of(const norm *p, int64_t i) { return p->forwards ? i : p->blocks - i - 1; }
 static void apply_nhwc(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const norm *p = arg;
   (void)worker;
-  for (int64_t b = p->blocks - lo - 1; b >= p->blocks - hi; b--) {
+  for (int64_t i = lo; i < hi; i++) {
+    int64_t b = block_of(p, i);
     int64_t from = part_begin(p->rows, p->blocks, b), to = part_begin(p->rows, p->blocks, b + 1);
     if (b == p->blocks - 1 && p->last)
       p->f->apply(at(p, p->x, to * p->w), at(p, p->dy, to * p->w),
@@ -174,8 +176,9 @@ static void apply_nhwc(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static void apply_nchw(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const norm *p = arg;
   (void)worker;
-  for (int64_t b = p->blocks - lo - 1; b >= p->blocks - hi; b--) {
-    int64_t k = b % p->c, rows = p->inner / NORM_WIDTH, rest = p->inner % NORM_WIDTH;
+  for (int64_t i = lo; i < hi; i++) {
+    int64_t b = block_of(p, i), k = b % p->c;
+    int64_t rows = p->inner / NORM_WIDTH, rest = p->inner % NORM_WIDTH;
     int64_t run = b * p->inner, tail = run + rows * NORM_WIDTH;
     float m[NORM_WIDTH], a[NORM_WIDTH], g[NORM_WIDTH], o[NORM_WIDTH];
     norm_params q = {m, a, g, o};
@@ -329,6 +332,7 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
     a[k] = PF_DATA(const float, c->in[1])[k] / sqrtf(o.saved_var[k] + (float)s->epsilon);
   p.y = PF_DATA(char, y);
   p.p = (norm_params){o.saved_mean, a, NULL, PF_DATA(const float, c->in[2])};
+  p.forwards = !s->training;
   PF_TRY(spread_params(c, &p, NULL));
   return run_apply(c, &p);
 }

@@ -1,4 +1,4 @@
-/* scan.c - Cumsum, Cumprod: walks along one axis.
+/* scan.c - Cumsum, Cumprod: walks along one axis.  (Cumsum of float and halves: scan_rows.c.)
  * The input is [outer, n, inner] around the axis; half and bfloat16 are computed as float. */
 #include "common.h"
 
@@ -55,12 +55,14 @@ typedef struct {
         y[j + step] = (T)(JOIN); \
       } \
   }
-#define SCAN_FLOAT(TYPE, T, TAG) SCAN(cumsum, TAG, T, 0, a + b) SCAN(cumprod, TAG, T, 1, a * b)
+#define SCAN_PRODUCT(T, TAG) SCAN(cumprod, TAG, T, 1, a * b)
+#define SCAN_FLOAT(T, TAG) SCAN(cumsum, TAG, T, 0, a + b) SCAN_PRODUCT(T, TAG)
 #define SCAN_INT(T, TAG, U) \
   SCAN(cumsum, TAG, T, 0, (U)a + (U)b) SCAN(cumprod, TAG, T, 1, (U)a *(U)b)
-PF_EACH_FLOAT(SCAN_FLOAT)
-SCAN_FLOAT(, float _Complex, c64)
-SCAN_FLOAT(, double _Complex, c128)
+SCAN_PRODUCT(float, f32)
+SCAN_FLOAT(double, f64)
+SCAN_FLOAT(float _Complex, c64)
+SCAN_FLOAT(double _Complex, c128)
 SCAN_INT(int8_t, i8, uint32_t)
 SCAN_INT(int16_t, i16, uint32_t)
 SCAN_INT(int32_t, i32, uint32_t)
@@ -72,7 +74,8 @@ SCAN_INT(uint64_t, u64, uint64_t)
 #define SUM_ROW(TYPE, T, TAG) [TYPE] = {cumsum_##TAG, cumsum_##TAG##_abreast},
 #define PROD_ROW(TYPE, T, TAG) [TYPE] = {cumprod_##TAG, cumprod_##TAG##_abreast},
 static const scan_loop cumsum_loops[PF_TYPE_COUNT] = {
-  PF_EACH_REAL(SUM_ROW) SUM_ROW(PF_COMPLEX64, , c64) SUM_ROW(PF_COMPLEX128, , c128)};
+  PF_EACH_INT(SUM_ROW) SUM_ROW(PF_FLOAT64, , f64) SUM_ROW(PF_COMPLEX64, , c64)
+  SUM_ROW(PF_COMPLEX128, , c128)};
 static const scan_loop cumprod_loops[PF_TYPE_COUNT] = {
   PF_EACH_REAL(PROD_ROW) PROD_ROW(PF_COMPLEX64, , c64) PROD_ROW(PF_COMPLEX128, , c128)};
 
@@ -126,11 +129,11 @@ static pf_status cumprod(pf_ctx *c, const void *state) {
   return scan(c, (const scan_state *)state, cumprod_loops);
 }
 
-#define SCAN_KERNEL(OP, NAME) \
-  PF_CPU(OP, "T=" PF_NUMBERS, .state_size = sizeof(scan_state), .compute = NAME, \
+#define SCAN_KERNEL(OP, NAME, TYPES) \
+  PF_CPU(OP, "T=" TYPES, .state_size = sizeof(scan_state), .compute = NAME, \
          .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_BOOL, exclusive), \
                            PF_ATTR(scan_state, PF_ATTR_BOOL, reverse)))
 const pf_kernel *const scan_kernels[] = {
-  SCAN_KERNEL("Cumsum", cumsum),
-  SCAN_KERNEL("Cumprod", cumprod),
+  SCAN_KERNEL("Cumsum", cumsum, "double|" PF_INTS "|" PF_COMPLEX),
+  SCAN_KERNEL("Cumprod", cumprod, PF_NUMBERS),
   NULL};

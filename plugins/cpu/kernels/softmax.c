@@ -13,6 +13,7 @@
 #include "softmax_rows.h"
 
 enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
+enum { STREAM_BYTES = 8 << 20, LONGEST_PAST = 65536 };   /* of a result; elements of a row */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;
@@ -24,6 +25,7 @@ typedef struct {
   const void *x, *labels;
   void *loss, *out;
   float *room;                     /* per worker: float copies of rows, exponentials of a row */
+  int past;                        /* results go past the caches */
 } rows;
 
 /* 0 <= label < cols; anything else was refused before */
@@ -198,10 +200,12 @@ static void by_row(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                        : r->type == PF_FLOAT16 ? &row_loops_f16 : &row_loops_bf16;
   rows_softmax(f, r->what == LOG_SOFTMAX, (const char *)r->x + lo * r->cols * f->size,
                (char *)r->out + lo * r->cols * f->size, hi - lo, r->cols,
-               r->room ? r->room + worker * room_of_rows(r) : NULL);
+               r->room ? r->room + worker * room_of_rows(r) : NULL, r->past);
 }
 static pf_status run_by_row(pf_ctx *c, rows *r, int64_t n) {
-  if (r->what == SOFTMAX && pf_is_half(r->type)) {
+  r->past = r->type == PF_FLOAT32 && n * r->cols * 4 >= STREAM_BYTES && r->cols <= LONGEST_PAST &&
+            r->x != r->out;
+  if (r->what == SOFTMAX && (r->past || pf_is_half(r->type))) {
     r->room = c->host->scratch(c, (uint64_t)(room_of_rows(r) * c->host->workers(c)) * 4, 64);
     if (!r->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a row of exponentials");
   }
