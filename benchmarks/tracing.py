@@ -1,23 +1,27 @@
 """What tracing costs: the same step untraced and traced, in turn, the fastest tenth of many rounds.
 
     python benchmarks/tracing.py [--rounds 30]
+    python benchmarks/tracing.py --metadata # RunMetadata alone, of steps of one and two threads,
+                                            # with the other CPUs idle and busy
     python benchmarks/tracing.py --tf       # TensorFlow's FULL_TRACE, by a Python that has it
 
 Columns, as ratios to the untraced step: `records` writes every kernel's record (FULL_TRACE without
 its RunMetadata), `blocks` a record per block (SOFTWARE_TRACE), `file` is PYFLOW_TRACE with its file
-written as the program runs, `metadata` session.run with FULL_TRACE and a RunMetadata filled in when
-the step is over, `waited` how long its caller waits where a second CPU is spare, on which a thread
-fills in most of it while a step of many kernels runs.
+written as the program runs, `metadata` session.run with FULL_TRACE and a RunMetadata, `waited` the
+same in wall time.  The message of a RunMetadata is made when it is first read: `read` is what that
+takes, in nanoseconds a kernel.  TensorFlow makes it before session.run returns.
 
-Times are the process's CPU time, which a busy machine disturbs least; `waited` is of wall time, and
-is for a quiet machine of two CPUs.
+Times are the process's CPU time, which a busy machine disturbs least, but for `waited`.
 
 measure(rounds) -> {case: {"us": untraced, "kernels": n, "records": ratio, ...}}
 """
 
 import argparse
+import contextlib
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 
@@ -25,7 +29,8 @@ import numpy as np
 
 import cases
 
-WANTED = 1.05  # `records`, `file` and `waited` of models
+WANTED = 1.05  # of models:
+WANTED_OF = ("records", "file", "metadata", "waited")
 
 
 def lstm(tf, batch=32, width=128, steps=20):
@@ -97,16 +102,23 @@ CASES = {
 }
 
 
-def best_of(calls, rounds, clock=time.process_time):
-    """{name: seconds}: the time that a tenth of the rounds of each call stay below, all of them in
-    turn.  The least of them all would do for absolute times; of a ratio near one it is luck."""
-    times = {name: [] for name in calls}
+def best_of(calls, rounds):
+    """{name: (seconds of CPU, seconds)} that a tenth of the rounds of each call stay below, all of
+    them in turn.  The least of them all would do for absolute times; of a ratio near one it is
+    luck."""
+    times = {name: ([], []) for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            start = clock()
+            cpu, wall = time.process_time(), time.perf_counter()
             call()
-            times[name].append(clock() - start)
-    return {name: sorted(found)[len(found) // 10] for name, found in times.items()}
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            times[name][0].append(cpu)
+            times[name][1].append(wall)
+    return {name: (tenth(cpu), tenth(wall)) for name, (cpu, wall) in times.items()}
+
+
+def tenth(times):
+    return sorted(times)[len(times) // 10]
 
 
 def measure_case(name, rounds, threads=1):
@@ -132,6 +144,7 @@ def measure_case(name, rounds, threads=1):
                 "records": lambda: plan.run(values, trace=new(3)),
                 "file": lambda: to_file(values),
             }, rounds)
+            best = {kind: cpu for kind, (cpu, _) in best.items()}
             filled = measure_metadata(tf, session, fetches, feeds, rounds)
     found = {"us": best["off"] * 1e6, "kernels": stats["kernels"]}
     for kind in ("blocks", "records", "file"):
@@ -142,28 +155,66 @@ def measure_case(name, rounds, threads=1):
 
 
 def measure_metadata(tf, session, fetches, feeds, rounds):
-    """{"metadata": ratio of CPU time without the thread, "waited": of wall time with it}."""
-    from pyflow.session import metadata, threads
-
-    full, found, cpus = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), {}, metadata._cpus
-    calls = {
+    """{"metadata": ratio of CPU time, "waited": of wall time, "read": ns per kernel}."""
+    full, reads, kernels = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), [], 0
+    best = best_of({
         "run": lambda: session.run(fetches, feeds),
-        "filled": lambda: session.run(fetches, feeds, full, tf.RunMetadata()),
-    }
+        "traced": lambda: session.run(fetches, feeds, full, tf.RunMetadata()),
+    }, rounds)
+    for _ in range(rounds):
+        metadata = tf.RunMetadata()
+        session.run(fetches, feeds, full, metadata)
+        start = time.process_time()
+        stats = metadata.step_stats
+        reads.append(time.process_time() - start)
+        kernels = sum(len(d.node_stats) for d in stats.dev_stats)
+    (cpu, wall), (traced_cpu, traced_wall) = best["run"], best["traced"]
+    return {"metadata": traced_cpu / cpu, "waited": traced_wall / wall,
+            "read": tenth(reads) / kernels * 1e9, "read_us": tenth(reads) * 1e6}
+
+
+@contextlib.contextmanager
+def busy_cpus(wanted):
+    """All CPUs but one of this process have other work, if wanted."""
+    count = len(os.sched_getaffinity(0)) - 1 if wanted else 0
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
-        for name, clock, metadata._cpus in (
-                ("metadata", time.process_time, 1),
-                ("waited", time.perf_counter, threads.available_threads())):
-            best = best_of(calls, rounds, clock)
-            found[name] = best["filled"] / best["run"]
+        yield
     finally:
-        metadata._cpus = cpus
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def measure_everywhere(rounds=30):
+    """{"CASE, N threads[, busy]": measure_metadata's figures}."""
+    import pyflow as tf
+
+    found = {}
+    for name in CASES:
+        for threads, busy in ((1, False), (2, False), (1, True), (2, True)):
+            with tf.Graph().as_default(), busy_cpus(busy):
+                tf.set_random_seed(0)
+                fetches, feeds = CASES[name](tf)
+                with tf.Session(threads=threads) as session:
+                    session.run(tf.global_variables_initializer())
+                    session.run(fetches, feeds)
+                    found[f"{name}, {threads} threads" + ", busy" * busy] = measure_metadata(
+                        tf, session, fetches, feeds, rounds_of(name, rounds))
     return found
+
+
+def everywhere_lines(found):
+    """The figures of measure_everywhere as text."""
+    yield "FULL_TRACE with a RunMetadata, ratio to the untraced step; reading it apart"
+    for name, f in found.items():
+        yield (f"{name:24s} metadata {f['metadata']:.3f}, waited {f['waited']:.3f}, "
+               f"read {f['read']:.0f} ns a kernel, {f['read_us']:.0f} us")
 
 
 def measure_tf(rounds=30):
     """TensorFlow 1.x's session.run with FULL_TRACE and a RunMetadata -> {case: {"us", "kernels",
-    "metadata"}}; `lenet` left out, whose ratio is one everywhere."""
+    "metadata", "waited"}}; `lenet` left out, whose ratio is one everywhere."""
     import tensorflow.compat.v1 as tf
     tf.disable_v2_behavior()
     config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
@@ -175,12 +226,13 @@ def measure_tf(rounds=30):
             best = best_of({
                 "run": lambda: session.run(fetches, feeds),
                 "metadata": lambda: session.run(fetches, feeds, full, tf.RunMetadata()),
-            }, rounds * (10 if name == "mlp" else 1))
+            }, rounds_of(name, rounds) // 2)
             filled = tf.RunMetadata()
             session.run(fetches, feeds, full, filled)
             kernels = sum(len(d.node_stats) for d in filled.step_stats.dev_stats)
-        found[name] = {"us": best["run"] * 1e6, "kernels": kernels,
-                       "metadata": best["metadata"] / best["run"]}
+        (cpu, wall), (traced_cpu, traced_wall) = best["run"], best["metadata"]
+        found[name] = {"us": cpu * 1e6, "kernels": kernels, "metadata": traced_cpu / cpu,
+                       "waited": traced_wall / wall}
     return found
 
 
@@ -188,24 +240,28 @@ def tf_lines(found):
     """The figures of measure_tf as text."""
     for name, f in found.items():
         yield (f"{name:8s} {f['us']:9.0f} us, {f['kernels']:5d} kernels: "
-               f"metadata {f['metadata']:.3f}")
+               f"metadata {f['metadata']:.3f}, waited {f['waited']:.3f}")
+
+
+def rounds_of(name, rounds):
+    """More of short steps, fewer of long ones."""
+    return rounds * {"mlp": 20, "lstm": 3, "chain": 10}.get(name, 1)
 
 
 def measure(rounds=30):
     """All cases."""
-    return {name: measure_case(name, rounds * (10 if name in ("mlp", "chain") else 1))
-            for name in CASES}
+    return {name: measure_case(name, rounds_of(name, rounds)) for name in CASES}
 
 
 def lines(found):
     """The figures as text."""
     yield "tracing, ratio to the untraced step: one thread"
     for name, f in found.items():
-        missed = name != "chain" and max(f["records"], f["file"], f["waited"]) > WANTED
+        missed = name != "chain" and max(f[k] for k in WANTED_OF) > WANTED
         yield (f"{name:8s} {f['us']:9.0f} us, {f['kernels']:5d} kernels: records "
                f"{f['records']:.3f} ({f['ns_per_record']:.0f} ns a kernel), blocks "
                f"{f['blocks']:.3f}, file {f['file']:.3f}, metadata {f['metadata']:.3f}, "
-               f"waited {f['waited']:.3f}"
+               f"waited {f['waited']:.3f}; read {f['read']:.0f} ns a kernel"
                + (f"  wanted {WANTED}: MISSED" if missed else ""))
 
 
@@ -213,10 +269,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--tf", action="store_true", help="measure TensorFlow instead")
+    parser.add_argument("--metadata", action="store_true", help="RunMetadata alone, everywhere")
     parser.add_argument("--json", help="write the figures there")
     args = parser.parse_args()
-    found = (measure_tf if args.tf else measure)(args.rounds)
-    print("\n".join((tf_lines if args.tf else lines)(found)))
+    run, text = ((measure_tf, tf_lines) if args.tf else
+                 (measure_everywhere, everywhere_lines) if args.metadata else (measure, lines))
+    found = run(args.rounds)
+    print("\n".join(text(found)))
     if args.json:
         with open(args.json, "w") as f:
             json.dump(found, f, indent=1)
