@@ -3,7 +3,19 @@
 A case is a function of the package `tf` that gives (fetch, placeholders, arrays); see
 elementwise_case.py.  The loops in C of the column "bound" are in elementwise_norms.c.
 """
-from elementwise_case import MEGA, aligned, case, fed, half, one
+import pathlib
+
+from elementwise_case import MEGA, case, half, one
+
+_INFO = pathlib.Path("/proc/cpuinfo")
+AVX512 = _INFO.exists() and "avx512f" in _INFO.read_text(encoding="utf-8")
+IMAGES = 32 * 64 * 64 * 64
+
+
+def bound(name, loop, *integers):
+    """A bound whose loop in C is written for AVX-512."""
+    return (name, loop, *integers) if AVX512 else None
+
 
 
 # ------------------------------------------------------------------------------------ reductions
@@ -39,16 +51,16 @@ def max_inner(tf): return one(tf, lambda a: tf.reduce_max(a, 1), (8192, 1024))
 def max_outer(tf): return one(tf, lambda a: tf.reduce_max(a, 0), (8192, 1024))
 
 
-@case()
+@case(bound=bound("maximum, then its place", "row_argmax", 1024, 8192))
 def argmax_inner(tf): return one(tf, lambda a: tf.argmax(a, 1), (8192, 1024))
 
 
-# ------------------------------------------------------------------------------------ softmax and norms
-@case()
+# --------------------------------------------------------------------------- softmax and norms
+@case(bound=bound("row by row in the nearest cache", "row_softmax", 1000, 0, 8192))
 def softmax(tf): return one(tf, tf.nn.softmax, (8192, 1000))
 
 
-@case()
+@case(bound=bound("row by row in the nearest cache", "row_softmax", 1000, 1, 8192))
 def log_softmax(tf): return one(tf, tf.nn.log_softmax, (8192, 1000))
 
 
@@ -59,21 +71,19 @@ def batch_norm_inference(tf):
     return one(tf, make, (32, 64, 64, 64), *[(64,)] * 4)
 
 
-@case(None)
+@case(bound=("two readings, one writing", "twice_and_write", 1, IMAGES))
 def batch_norm_training(tf):
     return one(tf, lambda x, a, b: tf.nn.fused_batch_norm(x, a, b)[0], (32, 64, 64, 64),
                *[(64,)] * 2)
 
 
-def _norm_gradient(tf):
-    x, scale, dy = aligned((32, 64, 64, 64)), aligned((64,)), aligned((32, 64, 64, 64))
-    inputs = fed(tf, x, scale, dy)
-    y = tf.nn.fused_batch_norm(inputs[0], inputs[1], tf.zeros([64]))[0]
-    return tf.gradients(y, inputs[0], inputs[2])[0], inputs, [x, scale, dy]
-
-
-@case(None)
-def batch_norm_gradient(tf): return _norm_gradient(tf)
+@case(bound=("two readings of both, one writing", "twice_and_write", 2, IMAGES))
+def batch_norm_gradient(tf):
+    def make(dy, x, scale, mean, variance):
+        return tf.raw_ops.FusedBatchNormGradV3(
+            y_backprop=dy, x=x, scale=scale, reserve_space_1=mean,
+            reserve_space_2=tf.abs(variance), reserve_space_3=tf.zeros([0]))[0]
+    return one(tf, make, *[(32, 64, 64, 64)] * 2, *[(64,)] * 3)
 
 
 def _moments(tf, axes, shape):
@@ -96,7 +106,7 @@ def moments_images(tf): return _moments(tf, [1, 2], (32, 64, 64, 64))
 def moments_nchw(tf): return _moments(tf, [0, 2, 3], (32, 64, 64, 64))
 
 
-@case()
+@case(bound=bound("row by row in the nearest cache", "rows_normalised", 1024, 8192))
 def layer_norm(tf):
     def make(x, scale, offset):
         mean, variance = tf.nn.moments(x, [1], keep_dims=True)
@@ -112,11 +122,11 @@ def cumsum_inner(tf): return one(tf, lambda a: tf.cumsum(a, 1), (8192, 1024))
 def cumsum_outer(tf): return one(tf, lambda a: tf.cumsum(a, 0), (8192, 1024))
 
 
-@case()
+@case(bound=bound("maxima and their rows", "column_argmax", 8192, 1024))
 def argmax_outer(tf): return one(tf, lambda a: tf.argmax(a, 0), (8192, 1024))
 
 
-@case()
+@case(bound=bound("two roots and a division", "lrn_arithmetic", 32 * 28 * 28, 192))
 def lrn(tf): return one(tf, lambda a: tf.nn.lrn(a, 2, 1.0, 1e-4, 0.75), (32, 28, 28, 192))
 
 
