@@ -130,6 +130,8 @@ PUBLIC = {
         "case cond",
     "pyflow.ops.while_loop":
         "while_loop",
+    "pyflow.ops.switch_case":
+        "switch_case",
     "pyflow.ops.tensor_array_ops":
         "TensorArray",
     "pyflow.ops.state_ops":

@@ -172,6 +172,7 @@ cdef inline int32_t after_call(pf_call* c, const pf_instr* ins, pf_status st) no
     cdef DLTensor** out = c.slab.slots + ins.out_slot
     cdef uint32_t k
     if st != PF_OK:
+        c.dead_out = 0
         pf_call_fail(c, st)
         if c.dirty:
             pf_call_cleanup(c)

@@ -452,7 +452,7 @@ cdef pf_status h_set_dead(pf_ctx* ctx, int32_t o) noexcept nogil:
             pf_ctx_out(ctx)[k] = PF_DEAD
             if pf_alive(old):
                 pf_dl_unref(old)
-    if o < 0:
+    if o < 0 and c.instr.flags & PF_F_CTL_OUT:     # who reads it clears it: the same call, when it ends
         c.dead_out = 1
     return PF_OK
 

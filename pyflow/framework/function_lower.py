@@ -11,8 +11,7 @@ Invariants
   2. Effects of a body happen before its NextIteration; those of a branch before whoever waits for
      the conditional.
   3. Nodes are emitted with the Context they stand in. The importer has `make_contexts` give the
-     graph's objects for them (ops/imported_contexts.py), so that tf.gradients goes through;
-     branches of Case have none, and no gradient inside loops.
+     graph's objects for them (ops/imported_contexts.py), so that tf.gradients goes through.
 
 Threads: those of the Inliner.
 """
@@ -26,7 +25,8 @@ _NUMBERS = 1, 2, 3, 4, 5, 6, 9, 14, 17, 19, 22, 23      # types Cast makes a boo
 
 
 class Context:
-    """A loop ("while") or a branch ("cond") in terms of names: what its object in ops/ will hold.
+    """A loop ("while") or a branch ("cond", "case") in terms of names: what its object in ops/ will
+    hold.
 
     `facts`: enters, exits, pred, pivots; `constants`: (outside, its constant Enter or Switch)."""
 
@@ -213,7 +213,8 @@ def lower_if(inliner, call):
             switch = emit(_numbered(f"{what}/Switch", n), "Switch", [x, pred])
             return f"{switch}:{branch}"
         side = pivot + (":1" if branch else "")
-        sides.append(_lower_branch(inliner, emit, function, what, (args, choose, side), pred))
+        sides.append(_lower_branch(inliner, emit, function, what, (args, choose, side),
+                                   {"pred": pred, "branch": branch}))
     return _merged(emit, call, sides)
 
 
@@ -230,16 +231,19 @@ def _as_bool(emit, call):
         f"supported, give a bool"))
 
 
-def _lower_branch(inliner, emit, function, what, source, pred):
-    """A branch's (results, what stands for its effects: a tensor alive when it was taken)."""
+def _lower_branch(inliner, emit, function, what, source, facts):
+    """A branch's (results, what stands for its effects: a tensor alive when it was taken).
+
+    source: arguments, the function that takes one inside, and a tensor alive inside. facts: of the
+    context, its predicate or index and which branch this is."""
     args, choose, side = source
-    kind = "case" if what.startswith("branch") else "cond"
+    kind = "case" if "count" in facts else "cond"
     with _inside(inliner, _new_context(inliner, kind, f"{emit.call.name}/{what}")) as context:
         pivot = emit(f"{what}/pivot", "Identity", [side])
         chosen = [choose(x, n) for n, x in enumerate(args)]
         results, effects = emit.body(function, what, chosen, ["^" + pivot])
         done = emit(f"{what}/done", "Identity", [pivot] + effects) if effects else None
-    context.facts.update(pred=pred, pivot=pivot, branch=int(what == "then"))
+    context.facts.update(facts, pivot=pivot)
     context.constants = list(zip(args, chosen))
     return results, pivot, done
 
@@ -271,5 +275,6 @@ def lower_case(inliner, call):
         def choose(x, n, k=k):
             return f"{switches[n + 1]}:{k}"
         sides.append(_lower_branch(inliner, emit, function, f"branch{k}",
-                                   (args, choose, f"{switches[0]}:{k}"), index))
+                                   (args, choose, f"{switches[0]}:{k}"),
+                                   {"pred": index, "branch": k, "count": count}))
     return _merged(emit, call, sides)

@@ -28,6 +28,7 @@ from pyflow.ops import (array_ops, control_flow_ops as cf, data_flow_ops, identi
                         resource_handles)
 from pyflow.ops.control_flow_context import (constant_enter, is_loop_switch, is_switch,
                                              while_context_of)
+from pyflow.ops.switch_case import know_branches
 from pyflow.ops.while_loop import WhileContext, entered
 
 
@@ -152,8 +153,10 @@ class LoopState:
         while pred is None and state is not None:
             pred = state.history.get(branch.pred.name)
             state = state.outer_grad_state
-        side = 1 - branch.branch if dead_branch else branch.branch
-        return cf.switch_ref_or_tensor(stack, branch.pred if pred is None else pred)[side]
+        pred = branch.pred if pred is None else pred
+        if dead_branch:
+            return cf.switch_ref_or_tensor(stack, pred)[1 - branch.branch]
+        return branch.alive(stack, pred)
 
     def real_value(self, value):
         """The gradient loop's counterpart of forward tensor `value`. Call while `grad_context` is
@@ -161,6 +164,8 @@ class LoopState:
         if value.op.type in ("Variable", "VariableV2"):
             raise TypeError(f"The reference '{value.name}' of a variable cannot be saved per "
                             "iteration: read the variable inside the loop instead")
+        while value.op.type == "_SwitchN":      # of a Case: alive in every iteration is its data
+            value = value.op.inputs[0]
         known = self.history.get(value.name)
         if known is None:
             known = self.history[value.name] = self._real_value(value)
@@ -310,12 +315,30 @@ class LoopStates:
         state = self._states.get(loop) if loop is not None else None
         if state is None:
             return zeros_like_output(op, index)
+        if op.type == "_SwitchN":
+            zeros = self._zeros_of_case(state, op)
+            chosen = state.recorded_predicate(op.inputs[1])
+            return cf.switch_n(zeros, chosen, len(op.outputs))[index]
         value = op.outputs[index]
         if _is_list(value):
             return self._recorded_list(state, op, value)
         if value.shape.is_fully_defined() and value.dtype.base_dtype != dtypes.resource:
             return self._static_zeros(state, op, value)
         return self._recorded_zeros(state, op, value)
+
+    @staticmethod
+    def _zeros_of_case(state, op):
+        """Zeros like the data of a _SwitchN, alive in every iteration."""
+        value, context = op.inputs[0], op._get_control_flow_context()
+        if context.case_count and context.pred is op.inputs[1]:
+            context = context.outer_context
+        if _is_list(value):
+            return array_ops.zeros_like(state.real_value(value), optimize=False)
+        if value.shape.is_fully_defined() and value.dtype.base_dtype != dtypes.resource:
+            return ops.constant(0, shape=value.shape, dtype=value.dtype.base_dtype)
+        with entered(context):
+            shape = resource_handles.value_shape(value)
+        return array_ops.zeros(state.real_value(shape), _dtype_of(value))
 
     @staticmethod
     def _static_zeros(state, op, value):
@@ -415,6 +438,7 @@ def _dtype_of(value):
 def loop_states(between_list, between):
     """States of all loops left by the operations of `between_list`, or None if there is no loop."""
     states = None
+    know_branches(op for op in between_list if op.type == "_SwitchN" and while_context_of(op))
     for op in list(between_list):
         if cf.is_loop_exit(op):
             states = states or LoopStates()

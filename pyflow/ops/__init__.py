@@ -37,7 +37,7 @@ MODULES = (
     "softmax_ops", "conv_ops", "conv3d_ops", "conv_dilation_ops", "conv_functions", "pool_ops",
     "norm_ops", "random_ops", "nn_ops", "loss_ops",
     "fused_ops", "fused_elementwise_ops", "fused_norm_ops",
-    "operators", "control_flow_ops", "cond", "while_loop", "data_flow_ops", "tensor_array_ops",
+    "operators", "control_flow_ops", "cond", "while_loop", "switch_case", "data_flow_ops", "tensor_array_ops",
     "list_ops", "imported_contexts", "bincount_ops",
     "resource_handles", "state_ops", "resource_variable_ops", "variables", "io_ops",
     "script_ops", "logging_ops", "training_ops", "init_ops", "variable_scope", "functional_ops",

@@ -77,9 +77,13 @@ class CondContext(ControlFlowContext):
         self._external_values[value.name] = value
         return value
 
+    def alive(self, value, pred, name="Switch"):
+        """`value` where this branch is taken by `pred`, now or in another iteration, else dead."""
+        return cf.switch_ref_or_tensor(value, pred, name)[self._branch]
+
     def _switched(self, value):
         with ops.control_dependencies(None):
-            inside = cf.switch_ref_or_tensor(value, self._pred)[self._branch]
+            inside = self.alive(value, self._pred)
             if self._outer_context:
                 self._outer_context.add_inner_op(inside.op)
         return inside
@@ -127,7 +131,7 @@ class CondContext(ControlFlowContext):
         if value.name in self._values:
             return self._external_values.get(value.name, value)
         self.add_name(value.name)
-        inside = cf.switch_ref_or_tensor(self._from_outside(value), self._pred)[self._branch]
+        inside = self.alive(self._from_outside(value), self._pred)
         self._external_values[value.name] = inside
         return inside
 
@@ -160,14 +164,14 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
             raise TypeError("pred must not be a Python bool: pass a tensor, or use a Python `if`")
         pred, pivot_true, pivot_false = _predicate(pred)
         on_true = CondContext(pred, pivot_true, 1)
-        returned_true, true_result = _build(on_true, true_fn, "true_fn")
+        returned_true, true_result = built_branch(on_true, true_fn, "true_fn")
         on_false = CondContext(pred, pivot_false, 0)
-        returned_false, false_result = _build(on_false, false_fn, "false_fn")
+        returned_false, false_result = built_branch(on_false, false_fn, "false_fn")
         if not strict:
             returned_true, returned_false = _unpacked(returned_true), _unpacked(returned_false)
         _require_same_structure(returned_true, returned_false)
         merged = _merged(true_result, false_result)
-        merged = _repacked(returned_true, merged)
+        merged = repacked(returned_true, merged)
         return merged if strict else _unpacked(merged)
 
 
@@ -194,7 +198,8 @@ def _predicate(pred):
     return pred, pivot_true, pivot_false
 
 
-def _build(context, function, what):
+def built_branch(context, function, what):
+    """(what `function` returned, the same as tensors of this branch)."""
     context.enter()
     try:
         returned, result = context.build_branch(function)
@@ -225,16 +230,22 @@ def _merged(true_result, false_result):
     false_flat = nest.flatten(false_result, expand_composites=True)
     if not true_flat:
         raise ValueError("true_fn and false_fn must return at least one result.")
-    for on_true, on_false in zip(true_flat, false_flat):
-        if on_true.dtype.base_dtype != on_false.dtype.base_dtype:
+    return [merged_leaf(pair, ("false_fn", "true_fn")) for pair in zip(false_flat, true_flat)]
+
+
+def merged_leaf(values, names):
+    """One result of each branch, in order, as the one of the branch taken."""
+    first = values[0]
+    for value, name in zip(values, names):
+        if value.dtype.base_dtype != first.dtype.base_dtype:
             raise ValueError(
-                "Outputs of true_fn and false_fn must have the same type: "
-                f"{on_true.dtype.base_dtype.name}, {on_false.dtype.base_dtype.name} "
-                f"('{on_true.name}' and '{on_false.name}'). Cast one of them with tf.cast.")
-    return [cf.merge(pair)[0] for pair in zip(false_flat, true_flat)]
+                f"Outputs of {name} and {names[0]} must have the same type: "
+                f"{value.dtype.base_dtype.name}, {first.dtype.base_dtype.name} "
+                f"('{value.name}' and '{first.name}'). Cast one of them with tf.cast.")
+    return cf.merge(values)[0]
 
 
-def _repacked(returned, merged):
+def repacked(returned, merged):
     """The merged tensors in the form a branch returned them."""
     originals = nest.flatten(returned, expand_composites=True)
     return nest.pack_sequence_as(returned, flows_to_tensor_arrays(originals, merged),

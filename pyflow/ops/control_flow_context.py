@@ -21,11 +21,13 @@ from pyflow.framework import graph as ops
 from pyflow.ops import control_flow_ops as cf
 
 
-_MADE_BY_CONTEXTS = ("Enter", "RefEnter", "Switch", "RefSwitch")
+_MADE_BY_CONTEXTS = ("Enter", "RefEnter", "Switch", "RefSwitch", "_SwitchN")
 
 
 class ControlFlowContext(abc.ABC):
     """A node of the tree of conditional branches and loops."""
+
+    case_count = None           # a branch of a Case: how many branches it has
 
     def __init__(self, name):
         self._graph = ops.get_default_graph()
@@ -220,7 +222,7 @@ def is_containing(outer, inner):
 def constant_enter(value):
     """The constant Enter behind `value`, seen through Identity and Switch, or None."""
     op = value.op
-    while op.type in ("Identity", "RefIdentity", "Switch", "RefSwitch"):
+    while op.type in ("Identity", "RefIdentity", "Switch", "RefSwitch", "_SwitchN"):
         op = op.inputs[0].op
     return op if op.type in ("Enter", "RefEnter") and op.get_attr("is_constant") else None
 

@@ -68,7 +68,7 @@ def _switch_gradient(op, grad_false, grad_true):
     context = op._get_control_flow_context()
     if context is not None and context.is_while_context():
         return _loop_switch_gradient(op, grad_false, grad_true)
-    if context is not None:
+    if context is not None and not context.case_count:
         grads = [grad_false, grad_true]
         untaken = grads[1 - context.branch]
         if untaken is None:
@@ -101,24 +101,34 @@ def _merge_gradient(op, grad, _):
     """Sends the gradient to the branch (or loop side) that was taken."""
     context = output_context(op.inputs[0].op)
     gradient_context = _gradient_context()
+    state = gradient_context.grad_state if gradient_context is not None else None
+    cases = [_case_branch(value) for value in op.inputs]
+    if all(cases):
+        index, count, _ = cases[0]
+        index = state.recorded_predicate(index) if state else index
+        sides = switch_n(grad, index, count, name="case_grad")
+        return [sides[branch] for _, _, branch in cases]
     if context is not None and context.is_while_context():
         return list(switch_ref_or_tensor(grad, gradient_context.pivot))
     if context is not None:
-        pred = context.pred
-        if gradient_context is not None and gradient_context.grad_state:
-            pred = gradient_context.grad_state.recorded_predicate(pred)
+        pred = state.recorded_predicate(context.pred) if state else context.pred
         return list(switch_ref_or_tensor(grad, pred, name="cond_grad"))
     chosen = op.outputs[1]
     return [switch_ref_or_tensor(grad, logic_ops.Equal(chosen, i))[1]
             for i in range(len(op.inputs))]
 
 
+def _case_branch(value):
+    """(branch index, number of branches, this branch) where `value` comes out of a Case, or
+    None."""
+    if value.op.type == "_SwitchN":
+        return value.op.inputs[1], len(value.op.outputs), value.value_index
+    context = output_context(value.op)
+    known = context is not None and context.case_count
+    return (context.pred, context.case_count, context.branch) if known else None
+
+
 def _switch_n_gradient(op, *grads):
-    context = op._get_control_flow_context()
-    if context is not None and context.while_context() is not None:
-        raise NotImplementedError(
-            f"The gradient of '{op.name}' (_SwitchN, a Case) inside a while loop is not defined. "
-            f"Use conditions (tf.cond) in the loop's body. ({op.user_frame})")
     return [merge(list(grads))[0], None]
 
 
@@ -366,6 +376,18 @@ def switch_ref_or_tensor(data, pred, name="Switch"):
         if isinstance(data, ops.Tensor) and _is_ref(data):
             return RefSwitch(data, pred, name=name)
         return switch(data, pred, name=name)
+
+
+def switch_n(data, index, count, name="SwitchN"):
+    """`count` values: `data` where the number is `index` (the last, where none is), else dead."""
+    data = tensor_or_slices(data, name="data")
+    if isinstance(data, ops.Tensor):
+        with ops.colocate_with(data, ignore_existing=True):
+            return list(SwitchN(data, index, num_outs=count, name=name))
+    parts = [SwitchN(part, index, num_outs=count, name=name)
+             for part in nest.flatten(data, expand_composites=True)]
+    return [nest.pack_sequence_as(data, [part[k] for part in parts], expand_composites=True)
+            for k in range(count)]
 
 
 def merge(inputs, name=None):

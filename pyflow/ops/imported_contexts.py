@@ -9,6 +9,7 @@ Who calls it: framework/graph_import.py, through function_lower.make_contexts.  
 building the graph.
 """
 from pyflow.ops.cond import CondContext
+from pyflow.ops.switch_case import CaseContext
 from pyflow.ops.while_loop import WhileContext, entered
 
 
@@ -19,9 +20,6 @@ def make_contexts(graph, contexts, members, tensor):
     objects = {None: None}
     for context in contexts:
         outer = objects[context.outer]
-        if context.kind == "case":
-            objects[context] = outer
-            continue
         with entered(outer):
             make = _loop if context.kind == "while" else _branch
             objects[context] = make(context, tensor)
@@ -48,8 +46,10 @@ def _loop(context, tensor):
 
 def _branch(context, tensor):
     facts = context.facts
-    return CondContext(tensor(facts["pred"]), tensor(facts["pivot"]), facts["branch"],
-                       name=context.name)
+    pred, pivot, branch = tensor(facts["pred"]), tensor(facts["pivot"]), facts["branch"]
+    if context.kind == "case":
+        return CaseContext(pred, pivot, branch, facts["count"], name=context.name)
+    return CondContext(pred, pivot, branch, name=context.name)
 
 
 def _adopt(context, op):
@@ -61,7 +61,7 @@ def _adopt(context, op):
 
 def _remember_outside(found, context, tensor):
     """What stands inside for values from outside."""
-    if found is None or context.kind == "case":
+    if found is None:
         return
     for outside, inside in context.constants:
         outside, inside = tensor(outside), tensor(inside)

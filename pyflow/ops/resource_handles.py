@@ -17,7 +17,8 @@ from pyflow.framework.op import op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, join_ops
 
-_PASSING = ("Identity", "Switch", "Enter", "Exit", "Merge", "NextIteration", "RefIdentity")
+_PASSING = ("Identity", "Switch", "_SwitchN", "Enter", "Exit", "Merge", "NextIteration",
+            "RefIdentity")
 INDICES = "Tindices: {int32, int64}"
 
 

@@ -66,20 +66,6 @@ def test_gradient(name):
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5 * np.abs(wanted).max())
 
 
-def test_no_gradient_of_a_case_in_a_loop():
-    """What a branch of Case computed in an iteration is not saved; so it is refused by name."""
-    with tf.Graph().as_default():
-        def body(i, y):
-            first, second = tf.raw_ops._SwitchN(data=y, output_index=i % 2, num_outs=2)
-            return i + 1, tf.raw_ops.Merge(inputs=[tf.sin(first), second * 2.0])[0]
-        x = tf.constant(0.5)
-        _, y = tf.while_loop(lambda i, _: i < 3, body, [0, x])
-        with pytest.raises(NotImplementedError, match="Case"):
-            tf.gradients(y, x)
-        with tf.Session() as session:
-            assert session.run(y) == pytest.approx(np.sin(2 * np.sin(0.5)))
-
-
 @pytest.mark.parametrize("name", ["keras_lstm", "mapped", "branches"])
 def test_the_graph_is_the_inlined_one(name):
     """No calls are left: it is written, read and run again, under prefixes, twice in one graph."""
