@@ -30,6 +30,7 @@ import numpy as np
 import cases
 
 WANTED = 1.05  # of models:
+BLOCK = 0.05   # s
 WANTED_OF = ("records", "file", "metadata", "waited")
 
 
@@ -121,7 +122,7 @@ def tenth(times):
     return sorted(times)[len(times) // 10]
 
 
-def measure_case(name, rounds, threads=1):
+def measure_case(name, rounds, blocks=30, threads=1):
     """One case -> {"us": untraced, "kernels": n, "records": ratio, ...}."""
     import pyflow as tf
     from pyflow.session import runtime, trace_file
@@ -145,7 +146,7 @@ def measure_case(name, rounds, threads=1):
                 "file": lambda: to_file(values),
             }, rounds)
             best = {kind: cpu for kind, (cpu, _) in best.items()}
-            filled = measure_metadata(tf, session, fetches, feeds, rounds)
+            filled = measure_metadata(tf, session, fetches, feeds, blocks)
     found = {"us": best["off"] * 1e6, "kernels": stats["kernels"]}
     for kind in ("blocks", "records", "file"):
         found[kind] = best[kind] / best["off"]
@@ -157,11 +158,12 @@ def measure_case(name, rounds, threads=1):
 def measure_metadata(tf, session, fetches, feeds, rounds):
     """{"metadata": ratio of CPU time, "waited": of wall time, "read": ns per kernel}."""
     full, reads, kernels = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), [], 0
+    one = best_of({"run": lambda: session.run(fetches, feeds)}, 20)["run"][1]
     best = best_of({
-        "run": lambda: session.run(fetches, feeds),
-        "traced": lambda: session.run(fetches, feeds, full, tf.RunMetadata()),
+        "run": block(lambda: session.run(fetches, feeds), one),
+        "traced": block(lambda: session.run(fetches, feeds, full, tf.RunMetadata()), one),
     }, rounds)
-    for _ in range(rounds):
+    for _ in range(2 * rounds):
         metadata = tf.RunMetadata()
         session.run(fetches, feeds, full, metadata)
         start = time.process_time()
@@ -171,6 +173,17 @@ def measure_metadata(tf, session, fetches, feeds, rounds):
     (cpu, wall), (traced_cpu, traced_wall) = best["run"], best["traced"]
     return {"metadata": traced_cpu / cpu, "waited": traced_wall / wall,
             "read": tenth(reads) / kernels * 1e9, "read_us": tenth(reads) * 1e6}
+
+
+def block(call, seconds):
+    """Calls of so many seconds, BLOCK together: what other threads of a process used is added to
+    its CPU time every few milliseconds only."""
+    count = max(1, int(BLOCK / seconds))
+
+    def calls():
+        for _ in range(count):
+            call()
+    return calls
 
 
 @contextlib.contextmanager
@@ -200,7 +213,7 @@ def measure_everywhere(rounds=30):
                     session.run(tf.global_variables_initializer())
                     session.run(fetches, feeds)
                     found[f"{name}, {threads} threads" + ", busy" * busy] = measure_metadata(
-                        tf, session, fetches, feeds, rounds_of(name, rounds))
+                        tf, session, fetches, feeds, rounds)
     return found
 
 
@@ -250,7 +263,7 @@ def rounds_of(name, rounds):
 
 def measure(rounds=30):
     """All cases."""
-    return {name: measure_case(name, rounds_of(name, rounds)) for name in CASES}
+    return {name: measure_case(name, rounds_of(name, rounds), rounds) for name in CASES}
 
 
 def lines(found):
