@@ -44,3 +44,34 @@ def test_index_out_of_range(bad):
             y = tf.gather(tf.zeros([60001, 35]), rows.astype(dtype))
             with pytest.raises(tf.errors.InvalidArgumentError, match=rf"= {bad} is not in"):
                 session.run(y)
+
+
+def check_random_move(kind, dtype, rng):
+    """A result of over 8 MB, of random sizes: some fill lines of 64 bytes, most do not."""
+    size = np.dtype(dtype).itemsize
+    columns = int(rng.choice([rng.integers(40, 300), rng.integers(1000, 5000), 64 * 33, 4096]))
+    rows = (8 << 20) // (columns * size) + int(rng.integers(1, 200))
+    if rng.random() < 0.5:
+        rows += -rows % 128
+    first = int(rng.integers(0, 9))
+    data = rng.integers(0, 256, (rows + first, columns), np.uint8).astype(dtype)[first:]
+    pick = rng.integers(0, rows, rows + 3)
+    move, wanted = {
+        "transpose": (tf.transpose, data.T),
+        "rows": (lambda a: tf.reverse(a, [0]), data[::-1]),
+        "columns": (lambda a: tf.reverse(a, [1]), data[:, ::-1]),
+        "both": (lambda a: tf.reverse(a, [0, 1]), data[::-1, ::-1]),
+        "gather": (lambda a: tf.gather(a, pick), data[pick]),
+    }[kind]
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.placeholder(tf.as_dtype(dtype), data.shape)
+        found = session.run(move(a), {a: data})
+    np.testing.assert_array_equal(found, wanted, err_msg=f"{rows} x {columns}")
+
+
+@pytest.mark.parametrize("kind", ("transpose", "rows", "columns", "both", "gather"))
+@pytest.mark.parametrize("dtype", (np.uint8, np.int16, np.float32, np.float64))
+def test_random_sizes(kind, dtype):
+    rng = np.random.default_rng([len(kind), np.dtype(dtype).itemsize])
+    for _ in range(4):
+        check_random_move(kind, dtype, rng)

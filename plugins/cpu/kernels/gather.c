@@ -24,15 +24,16 @@ typedef struct {
 #define GATHER_RUN(T) \
   for (int64_t i = i0; i < i1; i++) \
     ((T *)y)[i] = ((const T *)x)[pf_index_at(t->index, t->type, b * t->m + i)];
-enum { RUNS = 256 };
+enum { RUNS = 1024 };
 static void stream_rows(const gather_task *t, const char *x, char *y, int64_t i0, int64_t i1,
                         int64_t b) {
-  int64_t at[RUNS];
+  int64_t at[RUNS + PF_RUNS_LATER];
   for (int64_t i = i0, n; i < i1; i += n) {
     n = PF_MIN(RUNS, i1 - i);
-    for (int64_t k = 0; k < n; k++)
+    int64_t more = PF_MIN(PF_RUNS_LATER, i1 - i - n);
+    for (int64_t k = 0; k < n + more; k++)
       at[k] = pf_index_at(t->index, t->type, b * t->m + i + k) * t->bytes;
-    t->move->runs(x, at, n, t->bytes, y + i * t->bytes);
+    t->move->runs(x, at, n, more, t->bytes, y + i * t->bytes);
   }
   t->move->fence();
 }

@@ -133,13 +133,14 @@ static void planes_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 /* runs that lie one behind the other in dst, from p on: as many as the innermost of the outer
  * dimensions has, `most` at most; p is at the last of them then */
-enum { RUNS = 256 };
+enum { RUNS = 512 };
 static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
-  int64_t esize = t->b->esize, at[RUNS];
+  int64_t esize = t->b->esize, at[RUNS + PF_RUNS_LATER];
   int32_t k = t->n_outer - 1, i = t->outer[k];
-  int64_t step = t->b->src_stride[i], n = PF_MIN(PF_MIN(most, RUNS), t->b->shape[i] - p->at[k]);
-  for (int64_t r = 0; r < n; r++) at[r] = r * step * esize;
-  t->move->runs(t->src + p->s * esize, at, n, t->n * esize, t->dst + p->d * esize);
+  int64_t step = t->b->src_stride[i], there = t->b->shape[i] - p->at[k];
+  int64_t n = PF_MIN(PF_MIN(most, RUNS), there), more = PF_MIN(PF_RUNS_LATER, there - n);
+  for (int64_t r = 0; r < n + more; r++) at[r] = r * step * esize;
+  t->move->runs(t->src + p->s * esize, at, n, more, t->n * esize, t->dst + p->d * esize);
   p->at[k] += n - 1, p->s += (n - 1) * step, p->d += (n - 1) * t->b->dst_stride[i];
   return n;
 }
@@ -151,11 +152,13 @@ static void copy_strided(const copy_task *t, const char *x, char *y, int64_t n) 
 /* one run of a large result, in pieces that the nearest cache holds */
 static void stream_strided(const copy_task *t, const char *x, char *y) {
   char room[1024] __attribute__((aligned(64)));
-  int64_t esize = t->b->esize, next = 0; /* to the next run, where it is not seen coming */
-  if (t->ss == -1 && t->n_outer) next = t->b->src_stride[t->outer[t->n_outer - 1]] * esize;
+  int64_t esize = t->b->esize;
+  if (t->ss == -1 && esize <= 8) {
+    t->move->reverse_past(esize, x, y, t->n);
+    return;
+  }
   for (int64_t i = 0, n; i < t->n; i += n, x += n * t->ss * esize, y += n * esize) {
     n = PF_MIN(t->n - i, ((int64_t)sizeof room - (int64_t)((uintptr_t)y % 64)) / esize);
-    for (int64_t k = 0; next && k < n * esize; k += 64) __builtin_prefetch(x + next - k, 0, 3);
     copy_strided(t, x, room, n);
     t->move->copy(room, y, n * esize);
   }
@@ -206,8 +209,16 @@ static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   t->move->fence();
 }
 
-/* Runs are read as they lie, one behind the other: writes past the caches do not mind the jumps. */
-static void read_in_order(copy_task *t) {
+/* Runs are read as they lie, one behind the other: writes past the caches do not mind the jumps.
+ * Long runs (WHOLE bytes: their first and last lines do not count) are read upwards too. */
+enum { WHOLE = 1024 };
+static void read_in_order(copy_task *t, pf_box *b) {
+  for (int32_t k = 0; k < t->n_outer && t->ds == 1 && t->n * b->esize >= WHOLE; k++) {
+    int32_t i = t->outer[k];
+    if (b->src_stride[i] >= 0) continue;
+    b->src_at += (b->shape[i] - 1) * b->src_stride[i], b->src_stride[i] = -b->src_stride[i];
+    b->dst_at += (b->shape[i] - 1) * b->dst_stride[i], b->dst_stride[i] = -b->dst_stride[i];
+  }
   for (int32_t k = 1; k < t->n_outer; k++)
     for (int32_t m = k; m > 0; m--) {
       int32_t a = t->outer[m - 1], b = t->outer[m];
@@ -257,7 +268,7 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   int64_t rows = t.tiles;
   for (int32_t i = 0; i < b.nd; i++)
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
-  if (t.stream) read_in_order(&t);
+  if (t.stream) read_in_order(&t, &b);
   if (second < 0) return pf_parallel(c, rows, pf_grain(t.n), runs_range, &t);
   return pf_parallel(c, rows, pf_grain(t.piece * t.width), planes_range, &t);
 }

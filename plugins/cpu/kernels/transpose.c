@@ -304,23 +304,42 @@ static void reverse(int64_t esize, const void *x, void *y, int64_t n) {
     default: REVERSE(uint64_t)
   }
 }
-/* The run RUNS_AHEAD bytes later, or the next one, is fetched: its beginning, as far as the
- * hardware does not see it coming. */
-enum { RUNS_AHEAD = 4096, RUN_FETCHED = 1024 };
-PF_INLINE void fetch_run(const char *x, int64_t bytes) {
-  for (int64_t k = 0; k < PF_MIN(bytes, RUN_FETCHED); k += 64) __builtin_prefetch(x + k, 0, 3);
+/* The same run, its last line first: x is then read upwards, as the hardware expects it, and lines
+ * stored past the caches do not mind the order. */
+enum { REVERSED = 256 };
+static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
+  char room[REVERSED] __attribute__((aligned(64)));
+  const char *x = (const char *)px;
+  char *y = (char *)py, *end = y + n * esize;
+  while (end > y) {
+    int64_t past = (int64_t)((uintptr_t)end % 64), bytes = PF_MIN(end - y, past ? past : REVERSED);
+    if (bytes > past && bytes < REVERSED) bytes -= (int64_t)(-(uintptr_t)y % 64) % bytes;
+    end -= bytes;
+    const char *from = x - (end - y);
+    if (bytes % 64 || (uintptr_t)end % 64) reverse(esize, from, end, bytes / esize);
+    else reverse(esize, from, room, bytes / esize), stream_lines(room, end, bytes);
+  }
 }
-static void runs(const char *x, const int64_t *at, int64_t n, int64_t bytes, char *y) {
-  int64_t later = PF_MAX(1, PF_MIN(16, RUNS_AHEAD / PF_MAX(bytes, 1)));
+/* The runs RUNS_AHEAD bytes later are fetched, a line with each line that is stored, to the second
+ * cache: the nearest one has too few places for lines under way. */
+enum { RUNS_AHEAD = 12288 };
+PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, const char *ahead) {
+  for (int64_t k = 0; k + 64 <= bytes; k += 64) {
+    __builtin_prefetch(ahead + k, 0, 2);
+    stream_lines(x + k, y + k, 64);
+  }
+}
+static void runs(const char *x, const int64_t *at, int64_t n, int64_t more, int64_t bytes, char *y) {
+  int64_t later = PF_MAX(1, PF_MIN(PF_RUNS_LATER, RUNS_AHEAD / PF_MAX(bytes, 1)));
 #if defined(__AVX512BW__)
   int64_t have = (int64_t)((uintptr_t)y % 64); /* bytes of the line under way, in a register */
   uint64_t own = ~0ull << have;
   __m512i line = _mm512_setzero_si512();
   y -= have;
   for (int64_t i = 0; i < n; i++) {
-    const char *p = x + at[i];
+    const char *p = x + at[i], *ahead = x + at[PF_MIN(i + later, n + more - 1)];
     int64_t left = bytes;
-    if (i + later < n) fetch_run(x + at[i + later], bytes);
+    __builtin_prefetch(ahead + bytes - 1, 0, 2);
     if (have) {
       int64_t take = PF_MIN(64 - have, left);
       line = _mm512_mask_loadu_epi8(line, ((1ull << take) - 1) << have, p - have);
@@ -330,14 +349,15 @@ static void runs(const char *x, const int64_t *at, int64_t n, int64_t bytes, cha
       else _mm512_mask_storeu_epi8(y, own, line), own = ~0ull;
       y += 64, have = 0;
     }
-    stream_lines(p, y, left);
+    stream_fetching(p, y, left, ahead);
     y += left / 64 * 64, p += left / 64 * 64, have = left % 64;
     if (have) line = _mm512_maskz_loadu_epi8((1ull << have) - 1, p);
   }
   if (have) _mm512_mask_storeu_epi8(y, own & ((1ull << have) - 1), line);
 #else
   for (int64_t i = 0; i < n; i++) {
-    if (i + later < n) fetch_run(x + at[i + later], bytes);
+    const char *ahead = x + at[PF_MIN(i + later, n + more - 1)];
+    for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(ahead + k, 0, 2);
     copy(x + at[i], y + i * bytes, bytes);
   }
 #endif
@@ -351,5 +371,5 @@ static void fence(void) {
 }
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
 static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
-const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, reverse,
+const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, reverse, reverse_past,
                                         read, write, fence};

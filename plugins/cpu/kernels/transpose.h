@@ -10,6 +10,7 @@
 #include "common.h"
 #include "isa.h"
 
+enum { PF_RUNS_LATER = 64 };             /* `runs`: how many of `more` are of use */
 enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
 
 typedef struct {
@@ -20,10 +21,12 @@ typedef struct {
   void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                  int64_t nj, const void *next);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
-  /* n runs of `bytes` at x + at[i], one behind the other to y; non-temporal */
-  void (*runs)(const char *x, const int64_t *at, int64_t n, int64_t bytes, char *y);
+  /* n runs of `bytes` at x + at[i], one behind the other to y; non-temporal.  `more` entries of
+   * `at` follow, of runs that are read next. */
+  void (*runs)(const char *x, const int64_t *at, int64_t n, int64_t more, int64_t bytes, char *y);
   /* y[i] = x[-i], i < n; elements of 1, 2, 4 or 8 bytes */
   void (*reverse)(int64_t esize, const void *x, void *y, int64_t n);
+  void (*reverse_past)(int64_t esize, const void *x, void *y, int64_t n);    /* non-temporal */
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
