@@ -107,6 +107,33 @@ def branches_lowered(tf):
     return branches(tf)
 
 
+@model(normal(6, 3), raw=True)
+def cases_in_loops(tf):
+    """switch_case in a while loop: around a condition, another one and a loop; two results."""
+    def run(x):
+        def body(i, y, z):
+            row = x[i]
+
+            def condition():
+                return tf.cond(tf.reduce_sum(row) > 0.0, lambda: (tf.sin(y) * row, z),
+                               lambda: (y, z * row))
+
+            def another():
+                return tf.switch_case(i // 3, [lambda: (y * row, tf.exp(-z * z)),
+                                               lambda: (tf.tanh(z), y * z)])
+
+            def loop():
+                inner = tf.while_loop(lambda k, _: k < i, lambda k, v: (k + 1, v * 0.5 + row),
+                                      [tf.constant(0), y])
+                return inner[1] * y, z + row
+            found = tf.switch_case((3 * i + 1) % 5, [condition, another, loop,
+                                                     lambda: (tf.sin(y), tf.ones([3]))])
+            return i + 1, found[0] + 0.5 * row, found[1]
+        _, y, z = tf.while_loop(lambda i, *_: i < tf.shape(x)[0], body, [0, x[0], x[1]])
+        return y, z
+    return run, [tf.TensorSpec([None, 3], tf.float32, name="x")]
+
+
 @model(normal(5, 2), raw=True)
 def mapped(tf):
     """map_fn, scan, foldl, and a map in a map."""
