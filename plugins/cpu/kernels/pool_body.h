@@ -6,12 +6,15 @@
  *              rows, so that what both cover leaves the outer caches once
  *   buffered   other overlaps: the rows of a stretch of columns are joined first, whole vectors over
  *              width and channels alike, into a buffer in L1
- *   flat       few channels: the same with a whole row and its margins
+ *   flat       few channels: the same with whole rows and their margins, a block of rows at a time
+ *   whole      one channel and one window: every image becomes a number
  *
  * The includer defines KIND(name); E and B, elements in memory and in the buffer; V, VL elements of
  * it; E_LOAD, E_PART, B_LOAD, B_PART, E_STORE, E_STORE_PART, E_STREAM, B_STORE, B_STORE_PART;
- * JOIN(a, v), its IDENTITY, END(a, count) and END_EACH(a, counts, factor); and QUICK(a, v), which
- * may be wrong where NOTE(t, v) of all v makes t such that UNSURE(t).
+ * B_PICK(p, at): of 2 VL elements those at `at`; JOIN(a, v), its IDENTITY, END(a, count) and
+ * END_EACH(a, counts, factor); FOLD(a), the lanes joined; REST(p, n), a vector that joins in the n
+ * elements at p and at most such before them; and QUICK(a, v), which may be wrong where NOTE(t, v)
+ * of all v makes t such that UNSURE(t).
  */
 
 /* Four of them, for a sum of all in one would be a chain as long as the loads. */
@@ -68,7 +71,6 @@ PF_INLINE void KIND(NAME)(const X *x, const box b, int64_t n, Y *y, const int st
 REDUCE(windows, E, E_LOAD, E_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
 REDUCE(columns, E, E_LOAD, E_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
 REDUCE(across, B, B_LOAD, B_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
-REDUCE(along, B, B_LOAD, B_PART, B, B_STORE, B_STORE_PART, B_STORE, NOTHING)
 #undef NOTHING
 #undef REDUCE
 
@@ -182,15 +184,34 @@ static void KIND(rolling_row)(const job *j, const E *x, box b, E *y, int two) {
 }
 
 /* ---------------------------------------------------------------- buffered */
-/* The rows of a box into the buffer. */
-static void KIND(join_rows)(const E *x, box b, int64_t n, B *y) {
-  if (b.planes == 1 && b.rows == 1)
-    KIND(columns)(x, (box){1, 1, 1, 0, 0, 0, b.count}, n, y, 0);
-  else if (b.planes == 1 && b.rows == 2)
-    KIND(columns)(x, (box){1, 2, 1, 0, b.row_step, 0, b.count}, n, y, 0);
-  else if (b.planes == 1 && b.rows == 3)
-    KIND(columns)(x, (box){1, 3, 1, 0, b.row_step, 0, b.count}, n, y, 0);
-  else KIND(columns)(x, b, n, y, 0);
+/* n elements of the rows of `boxes` boxes, `step` apart, into rows of the buffer, `pitch` apart; the
+ * last vector of a row may overlap the one before. */
+PF_INLINE void KIND(join_vectors)(const E *x, const box b, int64_t n, B *y, int64_t boxes,
+                                  int64_t step, int64_t pitch, V *t) {
+  for (int64_t r = 0; r < boxes; r++, x += step, y += pitch) {
+    int64_t k = 0;
+    for (; k + 4 * VL <= n; k += 4 * VL) KIND(columns_vectors)(x + k, b, y + k, 4, 0, t);
+    if (k + 2 * VL <= n) KIND(columns_vectors)(x + k, b, y + k, 2, 0, t), k += 2 * VL;
+    if (k + VL <= n) KIND(columns_vectors)(x + k, b, y + k, 1, 0, t + 2), k += VL;
+    if (k < n) KIND(columns_vectors)(x + n - VL, b, y + n - VL, 1, 0, t + 3);
+  }
+}
+/* The same for any n; returns whether there may have been a NaN. */
+static int KIND(join_rows)(const E *x, const box *whole, int64_t n, B *y, int64_t boxes,
+                           int64_t step, int64_t pitch) {
+  const box b = {whole->planes, whole->rows, 1, whole->plane_step, whole->row_step, 0, 1};
+  V t[4] = NO_NOTES;
+#define VECTORS(...) KIND(join_vectors)(x, (box){__VA_ARGS__, 0, 1}, n, y, boxes, step, pitch, t)
+  if (n >= VL) {
+    if (b.planes != 1 || b.rows > 3) VECTORS(b.planes, b.rows, 1, b.plane_step, b.row_step);
+    else if (b.rows == 1) VECTORS(1, 1, 1, 0, 0);
+    else if (b.rows == 2) VECTORS(1, 2, 1, 0, b.row_step);
+    else VECTORS(1, 3, 1, 0, b.row_step);
+    if (!UNSURE(ALL_NOTES(t))) return 0;
+  }
+#undef VECTORS
+  for (int64_t r = 0; r < boxes; r++) KIND(columns_sure)(x + r * step, b, n, y + r * pitch);
+  return 1;
 }
 
 /* `cols` neighbours of n elements of the buffer, c apart. */
@@ -199,43 +220,6 @@ static void KIND(join_columns)(const B *x, int64_t cols, int64_t c, int64_t n, d
   if (cols == 2) KIND(across)(x, (box){1, 1, 2, 0, 0, c, count}, n, y, stream);
   else if (cols == 3) KIND(across)(x, (box){1, 1, 3, 0, 0, c, count}, n, y, stream);
   else KIND(across)(x, (box){1, 1, cols, 0, 0, c, count}, n, y, stream);
-}
-
-/* Few channels: the whole row in a buffer with margins that take part in nothing.  Its columns are
- * joined as for stride 1; then every stride-th is kept, and divided by its own count. */
-static void KIND(flat_row)(const job *j, const E *x, box b, B *buffer, E *y) {
-  const pf_pool *p = j->p;
-  const int64_t c = p->c, s = p->stride[2], left = p->before[2] * c, width = p->in[2] * c;
-  const int64_t n = p->out[2] * c, all = ((p->out[2] - 1) * s + p->k[2]) * c;
-  const B *counts = (const B *)j->counts;
-  for (int64_t i = 0; i < left; i++) buffer[i] = IDENTITY;
-  for (int64_t i = left + width; i < all; i++) buffer[i] = IDENTITY;
-  KIND(join_rows)(x, b, width, buffer + left);
-  if (s == 1 && !counts) {
-    KIND(join_columns)(buffer, p->k[2], c, n, 1, y, 0);
-    return;
-  }
-  B *joined = buffer + j->second;
-  const int64_t stretch = all - (p->k[2] - 1) * c;
-  if (p->k[2] == 3) KIND(along)(buffer, (box){1, 1, 3, 0, 0, c, 1}, stretch, joined, 0);
-  else if (p->k[2] == 2) KIND(along)(buffer, (box){1, 1, 2, 0, 0, c, 1}, stretch, joined, 0);
-  else KIND(along)(buffer, (box){1, 1, p->k[2], 0, 0, c, 1}, stretch, joined, 0);
-  const B *kept = s == 1 ? joined : buffer;
-  if (c == 1 && s == 2) PF_IVDEP for (int64_t i = 0; i < n; i++) buffer[i] = joined[2 * i];
-  else if (s > 1)
-    for (int64_t i = 0; i < p->out[2]; i++)
-      for (int64_t k = 0; k < c; k++) buffer[i * c + k] = joined[i * s * c + k];
-  if (!counts) {
-    KIND(across)(kept, (box){1, 1, 1, 0, 0, c, 1}, n, y, 0);
-    return;
-  }
-  int64_t i = 0;
-  for (; i + VL <= n; i += VL)
-    E_STORE(y + i, END_EACH(B_LOAD(kept + i), B_LOAD(counts + i), b.count));
-  if (i < n) {
-    const int more = (int)(n - i);
-    E_STORE_PART(y + i, END_EACH(B_PART(kept + i, more), B_PART(counts + i, more), b.count), more);
-  }
 }
 
 /* Results [o, end) of a row from the buffer, which begins at column `first`. */
@@ -261,7 +245,7 @@ static void KIND(buffered_row)(const job *j, const E *x, box b, B *buffer, E *y)
   for (int64_t o = 0; o < p->out[2]; o += j->chunk) {
     const int64_t end = PF_MIN(o + j->chunk, p->out[2]);
     const int64_t lo = pf_pool_window(p, 2, o).lo, hi = pf_pool_window(p, 2, end - 1).hi;
-    KIND(join_rows)(x + lo * c, b, (hi - lo) * c, buffer);
+    KIND(join_rows)(x + lo * c, &b, (hi - lo) * c, buffer, 1, 0, 0);
     KIND(from_buffer)(j, buffer, lo, o, end, b.count, y);
   }
 }
@@ -292,20 +276,133 @@ static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
     KIND(windows_sure)(x + pf_pool_window(p, 2, o).lo * c, b, c, y + o * c);
 }
 
+/* ---------------------------------------------------------------- flat */
+/* A vector of the elements that begin results: side by side, every second column, or others. */
+PF_INLINE V KIND(fetch)(const B *x, const flat *f, int lanes, const int s) {
+  if (s == 1) return B_LOAD(x);
+  if (s == 2) return B_PICK(x, f->at);
+  B v[VL] = {0};
+  for (int i = 0; i < lanes; i++) v[i] = x[f->at[i]];
+  return B_LOAD(v);
+}
+
+/* Rows of results from as many of the buffer, whose windows have `height` rows; s: their stride, 0
+ * for any. */
+PF_INLINE void KIND(flat_across)(const job *j, const B *row, double height, int64_t rows, E *y,
+                                 const int s, const int64_t k, const int sure) {
+  const flat *f = &j->flat;
+  const int64_t c = j->p->c, n = j->p->out[2] * c, each = s == 1 ? VL : f->each;
+  const int64_t step = s == 1 ? VL : f->step;
+  const B *counts = (const B *)f->counts;
+  for (int64_t r = 0; r < rows; r++, row += f->pitch, y += n) {
+    const B *x = row;
+    for (int64_t i = 0; i < n; i += each, x += step) {
+      const int lanes = (int)PF_MIN(n - i, each);
+      V a = KIND(fetch)(x, f, lanes, s);
+      for (int64_t q = 1; q < k; q++) {
+        const V v = KIND(fetch)(x + q * c, f, lanes, s);
+        a = sure ? JOIN(a, v) : QUICK(a, v);
+      }
+      if (counts) a = END_EACH(a, B_LOAD(counts + i), height);
+      if (i + VL <= n) E_STORE(y + i, a);
+      else E_STORE_PART(y + i, a, lanes);
+    }
+  }
+}
+static void KIND(flat_results)(const job *j, const B *x, double height, int64_t rows, E *y,
+                               int sure) {
+  const int64_t k = j->p->k[2], s = j->p->stride[2];
+#define ACROSS(...) KIND(flat_across)(j, x, height, rows, y, __VA_ARGS__)
+  if (s == 1) {
+    if (sure) ACROSS(1, k, 1);
+    else if (k == 3) ACROSS(1, 3, 0);
+    else ACROSS(1, k, 0);
+  } else if (s == 2) {
+    if (sure) ACROSS(2, k, 1);
+    else if (k == 2) ACROSS(2, 2, 0);
+    else if (k == 3) ACROSS(2, 3, 0);
+    else ACROSS(2, k, 0);
+  } else ACROSS(0, k, 1);
+#undef ACROSS
+}
+
+/* Few channels: blocks of rows in a buffer, each between margins that take part in nothing; then
+ * their columns are joined.  Rows of windows of equal height are a block.  Results that go past the
+ * caches are kept until they are whole lines. */
+static void KIND(flat_rows)(const job *j, int64_t lo, int64_t hi, char *room) {
+  const pf_pool *p = j->p;
+  const flat *f = &j->flat;
+  const int64_t width = p->in[2] * p->c, plane = p->in[1] * width, n = p->out[2] * p->c;
+  const int64_t left = p->before[2] * p->c, rows = p->out[1], step = p->stride[1] * width;
+  B *buffer = (B *)room;
+  E *tile = (E *)(room + f->tile);
+  int64_t held = 0;                    /* results in the tile */
+  for (int64_t i = 0; i < f->block * f->pitch; i++)
+    if (i % f->pitch < left || i % f->pitch >= left + width) buffer[i] = IDENTITY;
+  for (int64_t i = lo, block; i < hi; i += block) {
+    const int64_t oy = i % rows, image = i / rows / p->out[0];
+    const pf_span z = pf_pool_window(p, 0, i / rows % p->out[0]), w = pf_pool_window(p, 1, oy);
+    const box b = {z.hi - z.lo, w.hi - w.lo, 1, plane, width, 0, 1};
+    const E *x = (const E *)j->x + (image * p->in[0] + z.lo) * plane + w.lo * width;
+    E *y = (E *)j->y + i * n;
+    block = 1;
+    if (oy >= j->inside_rows.lo && oy < j->inside_rows.hi)
+      block = PF_MIN(PF_MIN(f->block, hi - i), j->inside_rows.hi - oy);
+    const int sure = KIND(join_rows)(x, &b, width, buffer + left, block, step, f->pitch);
+    KIND(flat_results)(j, buffer, (double)(b.planes * b.rows), block, j->stream ? tile + held : y,
+                       sure);
+    if (j->stream) held = flushed(tile, y - held, held + block * n, sizeof(E), i + block == hi);
+  }
+  if (j->stream) PF_ISA_NAME(pf_mover).fence();
+}
+
+/* Windows as large as an image of one channel: what is left is one sum, or maximum, of an image.
+ * A vector of results at a time. */
+static void KIND(whole)(const job *j, int64_t lo, int64_t hi) {
+  const int64_t n = pf_pool_volume(j->p->in);
+  const box all = {1, 1, n, 0, 0, 1, (double)n};
+  for (int64_t i = lo; i < hi; i += VL) {
+    const int results = (int)PF_MIN(VL, hi - i);
+    const E *x = (const E *)j->x + i * n;
+    E *y = (E *)j->y + i;
+    B found[VL] = {0};
+    V t = ZERO;
+    for (int r = 0; r < results; r++, x += n) {
+      V a = E_LOAD(x), b = a, v;
+      int64_t k = VL;
+      t = NOTE(t, a);
+      if (n >= 2 * VL) b = E_LOAD(x + VL), t = NOTE(t, b), k += VL;
+      for (; k + 2 * VL <= n; k += 2 * VL) {
+        v = E_LOAD(x + k), a = QUICK(a, v), t = NOTE(t, v);
+        v = E_LOAD(x + k + VL), b = QUICK(b, v), t = NOTE(t, v);
+      }
+      if (k + VL <= n) v = E_LOAD(x + k), a = QUICK(a, v), t = NOTE(t, v), k += VL;
+      if (k < n) v = REST(x + k, (int)(n - k)), a = QUICK(a, v), t = NOTE(t, v);
+      if (n >= 2 * VL) a = QUICK(a, b);
+      found[r] = FOLD(a);
+    }
+    E_STORE_PART(y, END(B_LOAD(found), all.count), results);
+    if (!UNSURE(t)) continue;
+    for (int r = 0; r < results; r++)
+      KIND(windows_sure)((const E *)j->x + (i + r) * n, all, 1, y + r);
+  }
+}
+
 static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
   const pf_pool *p = j->p;
   const int64_t width = p->in[2] * p->c, plane = p->in[1] * width, rows = p->out[1];
   int64_t image = lo / rows / p->out[0], oz = lo / rows % p->out[0], oy = lo % rows;
   B *buffer = (B *)(j->buffers + (uint64_t)worker * j->buffer_bytes);
+  if (j->whole) { KIND(whole)(j, lo, hi); return; }
+  if (j->flat.block) { KIND(flat_rows)(j, lo, hi, (char *)buffer); return; }
   for (int64_t i = lo; i < hi; i++) {
     const pf_span z = pf_pool_window(p, 0, oz), r = pf_pool_window(p, 1, oy);
     const E *x = (const E *)j->x + (image * p->in[0] + z.lo) * plane + r.lo * width;
     E *y = (E *)j->y + i * p->out[2] * p->c;
     const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
                    (double)((z.hi - z.lo) * (r.hi - r.lo))};
-    if (j->flat) KIND(flat_row)(j, x, b, buffer, y);
-    else if (j->rolls) {
+    if (j->rolls) {
       const int two = j->rolls == 2 && b.planes == 1 && oy >= j->inside_rows.lo &&
                       oy + 1 < j->inside_rows.hi && i + 1 < hi;
       KIND(rolling_row)(j, x, b, y, two);
@@ -335,6 +432,7 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 #undef B_PART
 #undef B_STORE
 #undef B_STORE_PART
+#undef B_PICK
 #undef JOIN
 #undef QUICK
 #undef NOTE
@@ -343,5 +441,7 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 #undef END
 #undef END_EACH
 #undef IDENTITY
+#undef REST
+#undef FOLD
 #undef ELEMENT_HALF
 #undef ELEMENT_ORDERED

@@ -13,6 +13,7 @@
 #define B_PART pf_vf_load_part
 #define B_STORE pf_vf_store
 #define B_STORE_PART pf_vf_store_part
+#define B_PICK pick_f32
 #endif
 #if defined(ELEMENT_F32)
 #define E float
@@ -32,6 +33,7 @@
 #define B_PART pf_vd_load_part
 #define B_STORE pf_vd_store
 #define B_STORE_PART pf_vd_store_part
+#define B_PICK pick_f64
 #define E_LOAD pf_vd_load
 #define E_PART pf_vd_load_part
 #define E_STORE pf_vd_store
@@ -55,6 +57,7 @@
 #define B_PART part_16
 #define B_STORE store_16
 #define B_STORE_PART store_part_16
+#define B_PICK pick_16
 #define E_LOAD(p) turned_16(load_16(p))
 #define E_PART(p, n) ordered(part_16(p, n), ELEMENT_ORDERED)
 #define E_STORE store_ordered

@@ -12,8 +12,16 @@
 #include "transpose.h"
 
 /* a buffer beside the rows that are read, in 32 KB of L1 */
-enum { BUFFER_BYTES = 12288, STRETCH = 32, FLAT_COLUMNS = 64 };
+enum { BUFFER_BYTES = 12288, FLAT_BYTES = 6144, STRETCH = 32, FLAT_COLUMNS = 64 };
 typedef struct { int64_t planes, rows, cols, plane_step, row_step, col_step; double count; } box;
+/* Rows of few channels: `block` of them, `pitch` elements apart, then (byte `tile`) their results.
+ * A vector has `each` results, which begin at the columns `at`, those of the next `step` on. */
+enum { LANES = 32 };
+typedef struct {
+  int64_t block, pitch, each, step, tile;
+  const void *counts;                  /* columns of each window, as B; NULL for maxima */
+  int32_t at[LANES];
+} flat;
 typedef struct {
   const pf_pool *p;
   const void *x;
@@ -22,9 +30,8 @@ typedef struct {
   uint64_t buffer_bytes;
   int64_t chunk;                       /* results of a stretch; 0: windows directly */
   pf_span inside, inside_rows;
-  const void *counts;                  /* flat: columns of each window, as B; NULL for maxima */
-  int64_t second;                      /* flat: where the second half of a buffer begins */
-  int32_t flat, rolls, stream;         /* rolls: rows at once */
+  flat flat;
+  int32_t whole, rolls, stream;        /* rolls: rows at once */
 } job;
 
 #define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
@@ -177,6 +184,67 @@ PF_INLINE void store_part_16(int16_t *p, v16 v, int n) {
 }
 PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 
+/* ---------------------------------------------------------------- lanes */
+/* Of the elements of two vectors those at `at`. */
+#if defined(__AVX512BW__)
+PF_INLINE pf_vf pick_f32(const float *p, const int32_t *at) {
+  return _mm512_permutex2var_ps(pf_vf_load(p), _mm512_loadu_si512(at), pf_vf_load(p + PF_VF));
+}
+PF_INLINE pf_vd pick_f64(const double *p, const int32_t *at) {
+  const __m512i wide = _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)at));
+  return _mm512_permutex2var_pd(pf_vd_load(p), wide, pf_vd_load(p + PF_VD));
+}
+PF_INLINE v16 pick_16(const int16_t *p, const int32_t *at) {
+  const __m256i low = _mm512_cvtepi32_epi16(_mm512_loadu_si512(at));
+  const __m256i high = _mm512_cvtepi32_epi16(_mm512_loadu_si512(at + 16));
+  const v16 both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  return _mm512_permutex2var_epi16(load_16(p), both, load_16(p + V16));
+}
+#else
+#define PICK(name, T, V, N, LOAD) \
+PF_INLINE V name(const T *p, const int32_t *at) { \
+  T t[N]; \
+  for (int i = 0; i < N; i++) t[i] = p[at[i]]; \
+  return LOAD(t); \
+}
+#if defined(__AVX2__) && !defined(__AVX512F__)
+PF_INLINE pf_vf pick_f32(const float *p, const int32_t *at) {
+  const __m256i i = _mm256_loadu_si256((const __m256i *)(const void *)at);
+  const __m256 low = _mm256_permutevar8x32_ps(pf_vf_load(p), i);
+  const __m256 high = _mm256_permutevar8x32_ps(pf_vf_load(p + PF_VF), i);
+  return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+}
+#else
+PICK(pick_f32, float, pf_vf, PF_VF, pf_vf_load)
+#endif
+PICK(pick_f64, double, pf_vd, PF_VD, pf_vd_load)
+PICK(pick_16, int16_t, v16, V16, load_16)
+#endif
+PF_INLINE double largest_f64(pf_vd v) {
+  double x[PF_VD], best;
+  pf_vd_store(x, v);
+  best = x[0];
+  for (int i = 1; i < PF_VD; i++) best = x[i] > best ? x[i] : best;
+  return best;
+}
+PF_INLINE int16_t largest_16(v16 v) {
+  int16_t x[V16], best = INT16_MIN;
+  store_16(x, v);
+  for (int i = 0; i < V16; i++) best = x[i] > best ? x[i] : best;
+  return best;
+}
+
+/* n elements of a tile to y, past the caches and in whole lines but for `all`; those that stay move
+ * to its front.  Returns how many stay. */
+static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
+  const int64_t rest = all ? 0 : (int64_t)(((uintptr_t)y + (uintptr_t)(n * size)) % 64);
+  const int64_t bytes = n * size - rest;
+  if (bytes <= 0) return n;
+  PF_ISA_NAME(pf_mover).copy(tile, y, bytes);
+  memmove(tile, (char *)tile + bytes, (size_t)rest);
+  return rest / size;
+}
+
 /* ---------------------------------------------------------------- the kinds */
 #define SAME(a, count) (a)
 #define SHARE_F32(a, count) ((a) / pf_vf_set((float)(count)))
@@ -187,6 +255,7 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define SHARE_EACH_F32(a, counts, factor) ((a) / ((counts) * pf_vf_set((float)(factor))))
 #define SHARE_EACH_F64(a, counts, factor) ((a) / ((counts) * pf_vd_set(factor)))
 #define SURE(t) 0
+#define OVERLAPPING(p, n) E_LOAD((p) + (n) - VL)
 #define KIND(f) f##_max_f32
 #define ELEMENT_F32
 #define JOIN max_vf
@@ -196,6 +265,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SAME
 #define END_EACH SAME_EACH
 #define IDENTITY -INFINITY
+#define FOLD pf_vf_largest
+#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f64
@@ -207,6 +278,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SAME
 #define END_EACH SAME_EACH
 #define IDENTITY -INFINITY
+#define FOLD largest_f64
+#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f16
@@ -218,6 +291,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SAME
 #define END_EACH SAME_EACH
 #define IDENTITY F16_LEAST
+#define FOLD largest_16
+#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_bf16
@@ -229,6 +304,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SAME
 #define END_EACH SAME_EACH
 #define IDENTITY BF16_LEAST
+#define FOLD largest_16
+#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f32
@@ -240,6 +317,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
 #define IDENTITY 0
+#define FOLD pf_vf_sum
+#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f64
@@ -251,6 +330,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SHARE_F64
 #define END_EACH SHARE_EACH_F64
 #define IDENTITY 0
+#define FOLD pf_vd_sum
+#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f16
@@ -262,6 +343,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
 #define IDENTITY 0
+#define FOLD pf_vf_sum
+#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_bf16
@@ -273,6 +356,8 @@ PF_INLINE void store_ordered(int16_t *p, v16 v) { store_16(p, turned_16(v)); }
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
 #define IDENTITY 0
+#define FOLD pf_vf_sum
+#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 
@@ -316,38 +401,51 @@ static way way_of(int32_t type, int max) {
   }
 }
 
-/* Few channels: a buffer for a whole row with its margins, and what an average is divided by. */
+/* Few channels: buffers for blocks of rows with their margins, and what averages are divided by. */
 static pf_status set_flat(pf_ctx *c, job *j, const way *w, int max) {
   const pf_pool *p = j->p;
-  const int64_t n = p->out[2] * p->c;
-  const int64_t all = PF_MAX(((p->out[2] - 1) * p->stride[2] + p->k[2]) * p->c,
+  const int64_t n = p->out[2] * p->c, s = p->stride[2], columns = PF_MAX(w->lanes / p->c, 1);
+  const int64_t all = PF_MAX(((p->out[2] - 1) * s + p->k[2]) * p->c,
                              (p->before[2] + p->in[2]) * p->c);
-  j->flat = 1;
-  j->second = (all + 127) / 64 * 64;
-  j->buffer_bytes = 2 * (uint64_t)j->second * (uint64_t)w->wide;
+  flat *f = &j->flat;
+  f->pitch = (all + 15) / 16 * 16;
+  f->block = PF_MIN(PF_MAX(FLAT_BYTES / (f->pitch * w->wide), 1), p->out[1]);
+  f->each = columns * p->c, f->step = f->each * s;
+  for (int64_t i = 0; i < f->each; i++) f->at[i] = (int32_t)(i / p->c * s * p->c + i % p->c);
+  f->tile = ((f->block * f->pitch + (2 + p->k[2]) * LANES) * w->wide + 63) / 64 * 64;
+  j->buffer_bytes = (uint64_t)(f->tile + (f->block * n * w->size + 191) / 64 * 64);
   j->buffers = c->host->scratch(c, j->buffer_bytes * (uint64_t)c->host->workers(c), 64);
-  void *counts = max ? NULL : c->host->scratch(c, (uint64_t)n * (uint64_t)w->wide + 64, 64);
+  void *counts = max ? NULL : c->host->scratch(c, (uint64_t)n * (uint64_t)w->wide + 128, 64);
   if (!j->buffers || (!max && !counts))
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for pooled rows");
   for (int64_t i = 0; i < n && counts; i++) {
-    const pf_span s = pf_pool_window(p, 2, i / p->c);
-    if (w->wide == 8) ((double *)counts)[i] = (double)(s.hi - s.lo);
-    else ((float *)counts)[i] = (float)(s.hi - s.lo);
+    const pf_span span = pf_pool_window(p, 2, i / p->c);
+    if (w->wide == 8) ((double *)counts)[i] = (double)(span.hi - span.lo);
+    else ((float *)counts)[i] = (float)(span.hi - span.lo);
   }
-  j->counts = counts;
+  f->counts = counts;
   return PF_OK;
+}
+
+/* One window covers all of an image. */
+static int covers(const pf_pool *p) {
+  for (int d = 0; d < 3; d++) {
+    const pf_span w = pf_pool_window(p, d, 0);
+    if (p->out[d] != 1 || w.lo != 0 || w.hi != p->in[d]) return 0;
+  }
+  return 1;
 }
 
 /* Windows that share columns are joined in a buffer. */
 static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
   const pf_pool *p = j->p;
   const int64_t k = PF_MIN(p->k[2], p->in[2]), s = PF_MIN(p->stride[2], p->in[2]);
-  j->inside = pf_pool_inside(p, 2);
-  if (!w->wide || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
+  j->inside = pf_pool_inside(p, 2), j->inside_rows = pf_pool_inside(p, 1);
+  j->whole = w->wide && p->c == 1 && pf_pool_volume(p->in) >= w->lanes && covers(p);
+  if (!w->wide || j->whole || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
   if (p->c < w->lanes && k == p->k[2] && k <= FLAT_COLUMNS && s == p->stride[2])
     return set_flat(c, j, w, max);
   j->chunk = STRETCH;
-  j->inside_rows = pf_pool_inside(p, 1);
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
   if (j->rolls && p->k[1] == 3 && p->stride[1] == p->stride[2]) j->rolls = 2;
   if (j->rolls) return PF_OK;
@@ -365,8 +463,8 @@ pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type
   const int64_t rows = p->n * p->out[0] * p->out[1], row = p->out[2] * p->c;
   job j = {.p = p, .x = x, .y = y};
   PF_TRY(set_buffers(c, &j, &w, max));
-  j.stream = rows * row * w.size >= PF_STREAM_BYTES && (uintptr_t)y % 64 == 0 &&
-             p->c * w.size % 64 == 0;
+  j.stream = rows * row * w.size >= PF_STREAM_BYTES &&
+             (j.flat.block || ((uintptr_t)y % 64 == 0 && p->c * w.size % 64 == 0));
   const double places = (double)PF_MIN(p->k[0], p->in[0]) * (double)PF_MIN(p->k[1], p->in[1]) *
                         (double)PF_MIN(p->k[2], p->in[2]);
   const double work = places * (double)row;
