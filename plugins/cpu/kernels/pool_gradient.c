@@ -7,6 +7,9 @@
  *              that they stay in the caches
  *   share      averages: every place adds up its shares
  *
+ * Images of one channel (channels first) are taken a vector at a time, turned so that its lanes are
+ * their channels, and what they get is turned back: `planes`.
+ *
  * Invariants
  *   1. Every element of dx is written once, by one task; its sum runs over windows in their order.
  *   2. Halves are added up as float and rounded once.
@@ -232,10 +235,34 @@ static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   halves_write(v->type, (const float *)v->from + lo, (uint16_t *)v->to + lo, hi - lo);
 }
 
+/* Groups of c images of `places` elements to and from one image of c channels, in pieces. */
+enum { PIECE = 512 };
+typedef struct { int64_t size, places, c; const void *from; void *to; int back; } turning;
+static void turn(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const turning *t = arg;
+  const int64_t pieces = (t->places + PIECE - 1) / PIECE, ld = t->places;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++) {
+    const int64_t group = i / pieces * ld * t->c, at = i % pieces * PIECE;
+    const int64_t n = PF_MIN(PIECE, ld - at);
+    const int64_t plane = (group + at) * t->size, image = (group + at * t->c) * t->size;
+    const char *from = t->from;
+    char *to = t->to;
+    if (t->back)
+      PF_ISA_NAME(pf_mover).transpose(t->size, from + image, t->c, to + plane, ld, n, t->c);
+    else PF_ISA_NAME(pf_mover).transpose(t->size, from + plane, ld, to + image, t->c, t->c, n);
+  }
+}
+static pf_status turned(pf_ctx *c, turning t, int64_t groups) {
+  const int64_t pieces = (t.places + PIECE - 1) / PIECE;
+  return pf_parallel(c, groups * pieces, pf_grain(PF_MIN(PIECE, t.places) * t.c), turn, &t);
+}
+
 typedef enum { MAX_GRADIENT, AVERAGE_GRADIENT, FIRST_MAXIMA } task;
 typedef struct {                     /* one call: arrays of all images, and of a slab in scratch */
   const pf_pool *p;
   int32_t type, size;                  /* size: of an element that is computed with */
+  int32_t planes;                      /* images are c of one channel in memory */
   task task;
   int64_t in, out, images;             /* elements of an image; images of a slab */
   const void *x, *dy;
@@ -273,15 +300,16 @@ static pf_status take_spans(pf_ctx *c, call *v) {
 }
 static pf_status take_slab(pf_ctx *c, call *v) {
   const int half = pf_is_half(v->type), notes = v->task != AVERAGE_GRADIENT && !gives(v);
-  const int64_t wide = half ? (v->in * (v->task == FIRST_MAXIMA ? 1 : 2) + v->out) * 4 : 0;
+  const int64_t arrays = (v->in * (v->task == FIRST_MAXIMA ? 1 : 2) + v->out) * v->size;
+  const int64_t wide = half || v->planes ? arrays : 0;
   const int64_t each = wide + (notes ? v->out * v->size : 0);
   v->images = each ? PF_MAX(1, PF_MIN(v->p->n, SLAB_BYTES / each)) : v->p->n;
   if (notes) PF_TRY(take(c, v->images * v->out * v->size, &v->at));
-  if (!half) return PF_OK;
-  if (v->x) PF_TRY(take(c, v->images * v->in * 4, &v->x_wide));
-  if (v->dy) PF_TRY(take(c, v->images * v->out * 4, &v->dy_wide));
+  if (!wide) return PF_OK;
+  if (v->x) PF_TRY(take(c, v->images * v->in * v->size, &v->x_wide));
+  if (v->dy) PF_TRY(take(c, v->images * v->out * v->size, &v->dy_wide));
   const int64_t result = v->task == FIRST_MAXIMA ? v->out : v->in;
-  return v->result ? take(c, v->images * result * 4, &v->result_wide) : PF_OK;
+  return v->result ? take(c, v->images * result * v->size, &v->result_wide) : PF_OK;
 }
 
 static pf_status run_rows(pf_ctx *c, int64_t rows, double work, pf_range fn, job *j) {
@@ -312,11 +340,20 @@ static pf_status run_slab(pf_ctx *c, const call *v, int64_t n, job *j) {
 static const void *at_image(const void *p, int64_t elements, int32_t type) {
   return p ? (const char *)p + elements * pf_type_size(type) : NULL;
 }
-static pf_status widened(pf_ctx *c, int32_t type, const void **x, void *wide, int64_t n) {
-  conversion v = {type, *x, wide};
+/* Arrays of a slab of n images of `each` elements as they are computed with, and back. */
+static pf_status widened(pf_ctx *c, const call *v, const void **x, void *wide, int64_t n,
+                         int64_t each) {
+  const void *from = *x;
   if (!wide) return PF_OK;
   *x = wide;
-  return pf_parallel(c, n, PF_GRAIN, widen, &v);
+  if (v->planes) return turned(c, (turning){v->size, each / v->p->c, v->p->c, from, wide, 0}, n);
+  return pf_parallel(c, n * each, PF_GRAIN, widen, &(conversion){v->type, from, wide});
+}
+static pf_status narrowed(pf_ctx *c, const call *v, void *to, int64_t n, int64_t each) {
+  const void *from = v->result_wide;
+  if (!from) return PF_OK;
+  if (v->planes) return turned(c, (turning){v->size, each / v->p->c, v->p->c, from, to, 1}, n);
+  return pf_parallel(c, n * each, PF_GRAIN, narrow, &(conversion){v->type, from, to});
 }
 
 static pf_status run_call(pf_ctx *c, call *v) {
@@ -337,16 +374,15 @@ static pf_status run_call(pf_ctx *c, call *v) {
     j.covering = j.windows + p->out[2];
     j.x = at_image(v->x, i * v->in, v->type), j.dy = at_image(v->dy, i * v->out, v->type);
     j.elements = v->elements ? v->elements + i * v->out : NULL;
-    PF_TRY(widened(c, v->type, &j.x, v->x_wide, n * v->in));
-    PF_TRY(widened(c, v->type, &j.dy, v->dy_wide, n * v->out));
+    PF_TRY(widened(c, v, &j.x, v->x_wide, n, v->in));
+    PF_TRY(widened(c, v, &j.dy, v->dy_wide, n, v->out));
     void *computed = v->result_wide ? v->result_wide : to;
     if (v->task == FIRST_MAXIMA) j.best = computed;
     else j.dx = computed;
     j.stream = computed == to && v->in * p->n * v->size >= PF_STREAM_BYTES &&
                (uintptr_t)to % 64 == 0 && p->c * v->size % 64 == 0;
     PF_TRY(run_slab(c, v, n, &j));
-    conversion back = {v->type, v->result_wide, to};
-    if (v->result_wide) PF_TRY(pf_parallel(c, n * result, PF_GRAIN, narrow, &back));
+    PF_TRY(narrowed(c, v, to, n, result));
   }
   return PF_OK;
 }
@@ -355,17 +391,31 @@ static call call_of(const pf_pool *p, int32_t type, task task) {
   return (call){.p = p, .type = type, .size = type == PF_FLOAT64 ? 8 : 4, .task = task,
                 .in = pf_pool_volume(p->in) * p->c, .out = pf_pool_volume(p->out) * p->c};
 }
+/* A gradient; of images of one channel first as many as fill vectors. */
+static pf_status gradient(pf_ctx *c, const pf_pool *p, int32_t type, task task, const void *x,
+                          const void *dy, void *dx) {
+  const int64_t lanes = type == PF_FLOAT64 ? PF_VD : PF_VF;
+  const int64_t n = p->c > 1 || pf_is_half(type) ? 0 : p->n / lanes * lanes;
+  pf_pool planes = *p, rest = *p;
+  planes.n = n / lanes, planes.c = lanes, rest.n = p->n - n;
+  if (n) {
+    call v = call_of(&planes, type, task);
+    v.planes = 1, v.x = x, v.dy = dy, v.result = dx;
+    PF_TRY(run_call(c, &v));
+  }
+  if (!rest.n) return PF_OK;
+  call v = call_of(&rest, type, task);
+  v.x = at_image(x, n * v.in, type), v.dy = at_image(dy, n * v.out, type);
+  v.result = (void *)at_image(dx, n * v.in, type);
+  return run_call(c, &v);
+}
 pf_status PF_ISA_NAME(pf_pool_max_gradient)(pf_ctx *c, const pf_pool *p, int32_t type,
                                             const void *x, const void *dy, void *dx) {
-  call v = call_of(p, type, MAX_GRADIENT);
-  v.x = x, v.dy = dy, v.result = dx;
-  return run_call(c, &v);
+  return gradient(c, p, type, MAX_GRADIENT, x, dy, dx);
 }
 pf_status PF_ISA_NAME(pf_pool_average_gradient)(pf_ctx *c, const pf_pool *p, int32_t type,
                                                 const void *dy, void *dx) {
-  call v = call_of(p, type, AVERAGE_GRADIENT);
-  v.dy = dy, v.result = dx;
-  return run_call(c, &v);
+  return gradient(c, p, type, AVERAGE_GRADIENT, NULL, dy, dx);
 }
 pf_status PF_ISA_NAME(pf_pool_first_maxima)(pf_ctx *c, const pf_pool *p, int32_t type,
                                             const void *x, void *y, int64_t *at) {
