@@ -1,5 +1,115 @@
 /* elementwise_moves.c - bounds other than memory's of element-wise kernels, transposes and moves
  * (benchmarks/elementwise.py, column "bound"): each the best loop known for the job, never part of
  * pyflow.  Signature: elementwise_loops.h.
+ *
+ *   gather_rows {rows, bytes}     whole lines read at random, 64 rows fetched ahead to the second
+ *                                 cache (more, and the nearest cache, are slower), stored past them
+ *   column_slice {rows, stride, first, bytes}   the same of rows that lie apart in order
+ *   turned {rows, columns}        float32 transposed for one size: 64 rows x 4 lines are copied
+ *                                 near, turned in registers, lines stored in fours; columns and
+ *                                 rows are multiples of 64
  */
 #include "elementwise_loops.h"
+
+loop gather_rows, column_slice, turned;
+
+#if defined(__AVX512F__)
+#define STREAM(p, v) _mm512_stream_si512((void *)(p), v)
+enum { LATER = 64, NEAR = 64, LINES = 4, CHUNK = 2048 };
+
+void gather_rows(const void *const *in, void *out, const int64_t *args, int part, int parts) {
+  const char *x = (const char *)in[0];
+  const int32_t *at = (const int32_t *)in[1];
+  int64_t rows = args[0], bytes = args[1], lo = rows * part / parts, hi = rows * (part + 1) / parts;
+  int64_t later = bytes < 1024 ? LATER : 1;
+  for (int64_t r = lo; r < hi; r++) {
+    const char *from = x + at[r] * bytes, *ahead = x + at[r + later < hi ? r + later : r] * bytes;
+    char *to = (char *)out + r * bytes;
+    for (int64_t k = 0; k < bytes; k += 64) {
+      _mm_prefetch(ahead + k, _MM_HINT_T1);
+      STREAM(to + k, _mm512_loadu_si512(from + k));
+    }
+  }
+}
+void column_slice(const void *const *in, void *out, const int64_t *args, int part, int parts) {
+  int64_t rows = args[0], stride = args[1], bytes = args[3];
+  int64_t lo = rows * part / parts, hi = rows * (part + 1) / parts;
+  for (int64_t r = lo; r < hi; r++) {
+    const char *from = (const char *)in[0] + r * stride + args[2];
+    char *to = (char *)out + r * bytes;
+    for (int64_t k = 0; k < bytes; k += 64) {
+      _mm_prefetch(from + stride + k, _MM_HINT_T1);
+      STREAM(to + k, _mm512_loadu_si512(from + k));
+    }
+  }
+}
+
+/* 16 rows, 8 columns: rows i and i + 8 share a register */
+static inline void half_tile(const char *x, int64_t step, char *y, int64_t run) {
+  __m512i a[8], b[8];
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+  const __m512i high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i++) {
+    __m256i top = _mm256_load_si256((const void *)(x + i * step));
+    a[i] = _mm512_inserti64x4(_mm512_castsi256_si512(top),
+                              _mm256_load_si256((const void *)(x + (i + 8) * step)), 1);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]), b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]), a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
+    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
+    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    _mm512_store_si512(y + i * run, _mm512_permutex2var_epi64(a[i], low, a[4 + i]));
+    _mm512_store_si512(y + (4 + i) * run, _mm512_permutex2var_epi64(a[i], high, a[4 + i]));
+  }
+}
+/* The block of NEAR rows at x, CHUNK bytes wide, to y; `next`: the block that is fetched. */
+static void turn_block(const char *x, int64_t ldx, char *y, int64_t ldy, const char *next) {
+  enum { STEP = 64 * (LINES + 1), RUN = 4 * NEAR };
+  char near[NEAR * STEP] __attribute__((aligned(64))), room[16 * RUN] __attribute__((aligned(64)));
+  int64_t fetched = 0;
+  for (int64_t c = 0; c < CHUNK; c += 64 * LINES) {
+    for (int64_t r = 0; r < NEAR; r++) {
+      __m512i v[LINES];
+#pragma GCC unroll 4
+      for (int k = 0; k < LINES; k++) v[k] = _mm512_loadu_si512(x + r * ldx + c + 64 * k);
+#pragma GCC unroll 4
+      for (int k = 0; k < LINES; k++) _mm512_store_si512(near + r * STEP + 64 * k, v[k]);
+    }
+    for (int64_t k = 0; k < LINES; k++) {
+      for (int64_t r = 0; r < NEAR; r += 16)
+        for (int64_t h = 0; h < 2; h++)
+          half_tile(near + r * STEP + 64 * k + 32 * h, STEP, room + 8 * h * RUN + 4 * r, RUN);
+      char *to = y + (c / 4 + 16 * k) * ldy;
+      for (int64_t j = 0; j < 16; j++, to += ldy)
+        for (int64_t b = 0; b < RUN; b += 64, fetched++) {
+          _mm_prefetch(next + fetched / (CHUNK / 64) * ldx + fetched % (CHUNK / 64) * 64,
+                       _MM_HINT_T1);
+          STREAM(to + b, _mm512_load_si512(room + j * RUN + b));
+        }
+    }
+  }
+}
+void turned(const void *const *in, void *out, const int64_t *args, int part, int parts) {
+  int64_t rows = args[0], ldx = 4 * args[1], ldy = 4 * rows;
+  int64_t lo = rows / NEAR * part / parts * NEAR, hi = rows / NEAR * (part + 1) / parts * NEAR;
+  for (int64_t i = lo; i < hi; i += NEAR)
+    for (int64_t c = 0; c < ldx; c += CHUNK) {
+      const char *x = (const char *)in[0] + i * ldx;
+      const char *next = c + CHUNK < ldx ? x + c + CHUNK : i + NEAR < hi ? x + NEAR * ldx : x;
+      turn_block(x + c, ldx, (char *)out + c / 4 * ldy + 4 * i, ldy, next);
+    }
+}
+#else /* the loops are of one machine; elsewhere the column says nothing */
+void gather_rows(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void column_slice(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void turned(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+#endif

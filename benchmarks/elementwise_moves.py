@@ -70,7 +70,7 @@ def cast_to_bfloat16(tf): return one(tf, lambda a: tf.cast(a, tf.bfloat16), (8 *
 
 
 # ------------------------------------------------------------------------------------ transposes
-@case()
+@case(bound=("turned in registers, one size", "turned", 2048, 4096))
 def transpose_2d(tf): return one(tf, tf.transpose, (2048, 4096))
 
 
@@ -123,7 +123,7 @@ def transpose_uint8(tf): return one(tf, tf.transpose, (4096, 4096), dtype="uint8
 def slice_rows(tf): return one(tf, lambda a: tf.slice(a, [1024, 0], [6144, 1024]), (8192, 1024))
 
 
-@case()
+@case(bound=("rows that lie apart", "column_slice", 8192, 4000, 400, 3200))
 def slice_columns(tf): return one(tf, lambda a: tf.slice(a, [0, 100], [8192, 800]), (8192, 1000))
 
 
@@ -171,11 +171,11 @@ def _gather(tf, rows, width):
     return tf.gather(*inputs), inputs, [x, at]
 
 
-@case()
+@case(bound=("rows read at random", "gather_rows", 8192, 4096))
 def gather_rows_of_1024(tf): return _gather(tf, 8192, 1024)
 
 
-@case(None)
+@case(bound=("rows read at random", "gather_rows", 131072, 256))
 def gather_rows_of_64(tf): return _gather(tf, 131072, 64)
 
 

@@ -329,7 +329,8 @@ PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, const char
     stream_lines(x + k, y + k, 64);
   }
 }
-static void runs(const char *x, const int64_t *at, int64_t n, int64_t more, int64_t bytes, char *y) {
+static void runs(const char *x, const int64_t *at, int64_t n, int64_t more, int64_t bytes,
+                 char *y) {
   int64_t later = PF_MAX(1, PF_MIN(PF_RUNS_LATER, RUNS_AHEAD / PF_MAX(bytes, 1)));
 #if defined(__AVX512BW__)
   int64_t have = (int64_t)((uintptr_t)y % 64); /* bytes of the line under way, in a register */

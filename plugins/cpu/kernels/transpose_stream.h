@@ -269,7 +269,7 @@ PF_INLINE void fetch_line(lines_ahead *a) {
   a->at += 64;
   if (--a->left == 0) a->left = a->lines, a->at += a->skip;
 }
-/* what is read after the CHUNK bytes at column `lo` of the rows at x; whatever else if nothing is */
+/* what is read after the CHUNK bytes at column `lo` of the rows at x; x again if nothing is */
 static lines_ahead after_chunk(const char *x, int64_t ldx, int64_t lo, int64_t bytes, int more,
                                const char *next) {
   int64_t end = lo + CHUNK, lines = PF_MIN(CHUNK, end < bytes ? bytes - end : bytes) / 64;
