@@ -1,7 +1,7 @@
 """Kernels that work on rows in vectors: sizes around a vector's, a tile's and a piece's length.
 
 Softmax, cross entropies, batch normalisation, arg max, cumulative sums, local response
-normalisation and sums of halves, each against NumPy in double precision.
+normalisation and sums of halves, small and past the caches, each against NumPy in double precision.
 """
 import numpy as np
 import pytest
@@ -128,6 +128,69 @@ def test_arg_max_never_prefers_nan():
     x[0, 0] = x[1, 4999] = x[2, 1:4998] = np.nan
     found = run(lambda a: tf.argmax(a, 1), x)
     assert found[0] == 0 and found[1] == x[1, :-1].argmax() and found[2] == np.nanargmax(x[2])
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+@pytest.mark.parametrize("columns", (1, 7, 16, 255, 256, 257, 1000, 1040))
+def test_arg_max_of_rows_around_blocks(columns, dtype):
+    x = array((6, columns), dtype, 1.0)
+    x[0, :] = -np.inf                                    # all are equal
+    x[1, columns // 2:] = x[1].astype(float).max()       # the last ones are
+    x[2, -1], x[3, -1] = np.inf, -np.inf
+    x[4, columns // 3:] = np.nan
+    top, low = run(lambda a: (tf.argmax(a, -1), tf.argmin(a, -1)), x)
+    y = x.astype(float)
+    if columns // 3:
+        y[4, columns // 3:] = y[4, 0]                    # NaN is never better; 0 if it comes first
+    np.testing.assert_array_equal(top, y.argmax(1))
+    np.testing.assert_array_equal(low, y.argmin(1))
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+@pytest.mark.parametrize("shape, axis", (((5, 1), 1), ((3, 15), -1), ((4, 1003), 1), ((40, 7), 0),
+                                         ((3, 30, 33), 1), ((9, 2, 2050), -3), ((6, 1, 4), 0)))
+def test_cumulative_sums_of_vectors_and_tiles(shape, axis, dtype):
+    x = np.random.default_rng(3).integers(-2, 3, shape).astype(array((1,), dtype).dtype)
+    wide = x.astype(np.float32)
+    for exclusive in (False, True):
+        for reverse in (False, True):
+            found = run(lambda a: tf.cumsum(a, axis, exclusive, reverse), x)
+            turned = np.flip(wide, axis) if reverse else wide
+            wanted = np.cumsum(turned, axis) - (turned if exclusive else 0)
+            wanted = np.flip(wanted, axis) if reverse else wanted
+            np.testing.assert_array_equal(found.astype(np.float32), wanted)   # small integers
+
+
+def test_cumulative_sums_of_infinities_and_nans():
+    x = np.ones((3, 50), np.float32)
+    x[0, 20], x[1, 33], x[2, 3], x[2, 40] = np.nan, np.inf, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        forward, back = np.cumsum(x, 1), np.cumsum(x[:, ::-1], 1)[:, ::-1]
+    np.testing.assert_array_equal(run(lambda a: tf.cumsum(a, 1), x), forward)
+    np.testing.assert_array_equal(run(lambda a: tf.cumsum(a, 1, reverse=True), x), back)
+    before = run(lambda a: tf.cumsum(a, 1, exclusive=True), x)
+    np.testing.assert_array_equal(before[:, 1:], forward[:, :-1])
+
+
+@pytest.mark.parametrize("shape", ((2200, 1003), (2200, 1024)))
+def test_large_rows_whose_results_go_past_the_caches(shape):
+    x = np.round(array(shape, scale=1.5) * 64) / 64
+    found, logs, inner, outer = run(lambda a: (
+        tf.nn.softmax(a), tf.nn.log_softmax(a), tf.cumsum(a, 1), tf.cumsum(a, 0, reverse=True)), x)
+    wanted = softmax(x)
+    assert (np.abs(found - wanted) <= 6 * np.spacing(wanted.astype(np.float32))).all()
+    np.testing.assert_allclose(logs, np.log(wanted), rtol=4e-7, atol=4e-7)
+    exact = x.astype(np.float64)                         # sums of 64ths are exact
+    np.testing.assert_array_equal(inner, np.cumsum(exact, 1))
+    np.testing.assert_array_equal(outer, np.cumsum(exact[::-1], 0)[::-1])
+
+
+def test_large_local_response_normalisation():
+    x = array((9, 60, 60, 80))
+    near = np.abs(np.subtract.outer(np.arange(80), np.arange(80))) <= 2
+    exact = x.astype(np.float64)
+    found = run(lambda a: tf.nn.lrn(a, 2, 1.5, 0.1, 0.75), x)
+    np.testing.assert_allclose(found, exact * (1.5 + 0.1 * exact**2 @ near) ** -0.75, rtol=2e-6)
 
 
 @pytest.mark.parametrize("exclusive", (False, True))

@@ -3,8 +3,8 @@
  *     y[k] = x[k] * n[k] ^ -beta,    n[k] = bias + alpha * sum of x[j]^2
  *     dx[k] = dy[k] * n[k] ^ -beta + x[k] * sum of g[j],    g = -2 alpha beta y dy / n
  *
- * Both sums are over |j - k| <= depth_radius: side by side for narrow ones, in double along the channels
- * for wide ones.  The power is exact roots for beta = 0.5, 0.75 and 1 (2 ulp), else
+ * Both sums are over |j - k| <= depth_radius: side by side for narrow ones, in double along the
+ * channels for wide ones.  The power is exact roots for beta = 0.5, 0.75 and 1 (2 ulp), else
  * exp(-beta log n): about 1 + |beta log n| ulp.
  *
  * Invariants: every output is one sum in a fixed order; halves are computed as float and rounded
@@ -17,7 +17,8 @@
 #include "vfloat.h"
 #include "vmath.h"
 
-enum { NARROW = 8, ROWS = 6 };         /* radius; rows of floats a worker has */
+enum { NARROW = 8, ROWS = 6,           /* radius; rows of floats a worker has */
+       STREAM_BYTES = 8 << 20 };
 typedef struct { int32_t T; int32_t pad; int64_t radius; double bias, alpha, beta; } lrn_state;
 typedef struct {
   const lrn_state *s;
@@ -25,6 +26,7 @@ typedef struct {
   char *out;
   float *room;                         /* [workers][ROWS][c + 2 NARROW] */
   int64_t c;
+  int stream;                          /* results go past the caches */
 } lrn;
 
 /* out[k] = base + by * sum of v[j] over |j - k| <= r; v has NARROW zeros on either side */
@@ -51,20 +53,70 @@ static void window_sums(const float *v, float *out, int64_t r, int64_t c, float 
     out[k] = base + by * (float)sum;
   }
 }
+PF_INLINE pf_vf vector_root(pf_vf v) {
+#if defined(__AVX512F__)
+  return _mm512_sqrt_ps(v);
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_sqrt_ps(v);
+#elif defined(__SSE2__)
+  return (pf_vf)_mm_sqrt_ps((__m128)v);
+#else
+  for (int i = 0; i < PF_VF; i++) v[i] = sqrtf(v[i]);
+  return v;
+#endif
+}
+enum { OTHER, HALF, THREE_QUARTERS, ONE };      /* beta */
+static int kind_of(float beta) {
+  return beta == 0.75f ? THREE_QUARTERS : beta == 0.5f ? HALF : beta == 1.0f ? ONE : OTHER;
+}
+PF_INLINE pf_vf power_of(pf_vf n, int kind) {    /* n ^ -beta */
+  pf_vf root = kind == ONE ? n : vector_root(n);
+  if (kind == THREE_QUARTERS) root *= vector_root(root);
+  return pf_vf_set(1) / root;
+}
 /* x n ^ -beta */
+PF_INLINE void powers_as(int kind, const float *n, const float *x, float *out, int64_t c) {
+  for (int64_t k = 0; k < c; k += PF_VF) {
+    int part = (int)PF_MIN(c - k, PF_VF);
+    pf_vf p = power_of(pf_vf_load_part(n + k, part), kind);
+    pf_vf_store_part(out + k, pf_vf_load_part(x + k, part) * p, part);
+  }
+}
 static void powers(const float *n, const float *x, float *out, float beta, int64_t c) {
-  if (beta == 0.75f)
-    PF_IVDEP for (int64_t k = 0; k < c; k++) {
-      float root = sqrtf(n[k]);
-      out[k] = x[k] * (1.0f / (root * sqrtf(root)));
-    }
-  else if (beta == 0.5f)
-    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = x[k] * (1.0f / sqrtf(n[k]));
-  else if (beta == 1.0f)
-    PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = x[k] * (1.0f / n[k]);
-  else
-    PF_IVDEP for (int64_t k = 0; k < c; k++)
-      out[k] = x[k] * pf_exp_f32(-beta * pf_log_f32(n[k]));
+  switch (kind_of(beta)) {
+    case THREE_QUARTERS: powers_as(THREE_QUARTERS, n, x, out, c); break;
+    case HALF: powers_as(HALF, n, x, out, c); break;
+    case ONE: powers_as(ONE, n, x, out, c); break;
+    default:
+      PF_IVDEP for (int64_t k = 0; k < c; k++)
+        out[k] = x[k] * pf_exp_f32(-beta * pf_log_f32(n[k]));
+  }
+}
+/* The whole vectors of a narrow window and such a power, in one walk; returns where they end.
+ * `stream`: past the caches. */
+PF_INLINE int64_t forward_as(int kind, const float *v, const float *x, float *out, int64_t c,
+                             const lrn_state *s, int stream) {
+  pf_vf bias = pf_vf_set((float)s->bias), alpha = pf_vf_set((float)s->alpha);
+  int64_t r = s->radius, k = 0;
+  for (; k + PF_VF <= c; k += PF_VF) {
+    pf_vf sum = pf_vf_load(v + k - r);
+    for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load(v + k + d);
+    pf_vf_write(PF_FLOAT32, out + k, pf_vf_load(x + k) * power_of(bias + alpha * sum, kind),
+                stream);
+  }
+  return k;
+}
+static int64_t forward_vectors(const float *v, const float *x, float *out, int64_t c,
+                               const lrn_state *s, int stream) {
+  if (s->radius > NARROW) return 0;
+  switch (kind_of((float)s->beta)) {
+    case THREE_QUARTERS:
+      return stream ? forward_as(THREE_QUARTERS, v, x, out, c, s, 1)
+                    : forward_as(THREE_QUARTERS, v, x, out, c, s, 0);
+    case HALF: return forward_as(HALF, v, x, out, c, s, 0);
+    case ONE: return forward_as(ONE, v, x, out, c, s, 0);
+    default: return 0;
+  }
 }
 
 typedef struct { float *x, *dy, *y, *v, *norm, *power; } lines;
@@ -82,9 +134,13 @@ static const float *line(const lrn *p, const char *from, int64_t i, float *room)
   halves_read(p->s->T, at, room, p->c);
   return room;
 }
-static void norms(const lrn *p, const float *x, const lines *l) {
-  for (int64_t k = 0; k < p->c; k++) l->v[k] = x[k] * x[k];
-  window_sums(l->v, l->norm, p->s->radius, p->c, (float)p->s->bias, (float)p->s->alpha);
+static void squares(const lrn *p, const float *x, const lines *l) {
+  PF_IVDEP for (int64_t k = 0; k < p->c; k++) l->v[k] = x[k] * x[k];
+}
+/* from channel k on, which is 0 for wide windows */
+static void norms(const lrn *p, const lines *l, int64_t k) {
+  window_sums(l->v + k, l->norm + k, p->s->radius, p->c - k, (float)p->s->bias,
+              (float)p->s->alpha);
 }
 
 static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -93,11 +149,16 @@ static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   for (int64_t i = lo; i < hi; i++) {
     const float *x = line(p, p->x, i, l.x);
     char *to = p->out + i * p->c * size_of(p);
-    float *out = size_of(p) == 4 ? (float *)to : l.norm;
-    norms(p, x, &l);
-    powers(l.norm, x, out, (float)p->s->beta, p->c);
+    float *out = size_of(p) == 4 ? (float *)to : l.power;
+    squares(p, x, &l);
+    int64_t k = forward_vectors(l.v, x, out, p->c, p->s, p->stream);
+    if (k < p->c) {
+      norms(p, &l, k);
+      powers(l.norm + k, x + k, out + k, (float)p->s->beta, p->c - k);
+    }
     if (size_of(p) == 2) halves_write(p->s->T, out, to, p->c);
   }
+  if (p->stream) pf_vf_fence();
 }
 static void backward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const lrn *p = arg;
@@ -108,7 +169,8 @@ static void backward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                 *dy = line(p, p->dy, i, l.dy);
     char *to = p->out + i * p->c * size_of(p);
     float *out = size_of(p) == 4 ? (float *)to : l.v;
-    norms(p, x, &l);
+    squares(p, x, &l);
+    norms(p, &l, 0);
     powers(l.norm, dy, l.power, (float)p->s->beta, p->c);
     PF_IVDEP for (int64_t k = 0; k < p->c; k++) l.v[k] = ab * y[k] / l.norm[k] * dy[k];
     window_sums(l.v, l.norm, p->s->radius, p->c, 0, 1);
@@ -125,6 +187,8 @@ static pf_status run(pf_ctx *c, const lrn_state *s, const DLTensor *x, pf_range 
   p->s = s;
   p->c = x->shape[3];
   p->out = PF_DATA(char, out);
+  p->stream = s->T == PF_FLOAT32 && n * 4 >= STREAM_BYTES && p->c % 16 == 0 &&
+              (uintptr_t)p->out % 64 == 0;
   uint64_t floats = (uint64_t)ROWS * (uint64_t)(p->c + 2 * NARROW);
   p->room = c->host->scratch(c, floats * (uint64_t)c->host->workers(c) * 4, 64);
   if (!p->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for normalisation");

@@ -3,7 +3,7 @@
  *
  * The input is [outer, n, inner] around the innermost group of reduced dimensions:
  *
- *     inner == 1   rows, in pieces that vectors sum up
+ *     inner == 1   rows, in pieces that vectors sum up; short ones are turned into columns
  *     inner > 1    tiles of columns (norm_passes.h); short rows are folded: several seen as one
  *
  * A piece gives its count, mean and sum of squares around the mean; pieces, parts and the outer
@@ -21,9 +21,10 @@
 #include "half.h"
 #include "norm_passes.h"
 #include "reduce_groups.h"
+#include "transpose.h"
 
 enum { PIECE = 4096, SHIFT = 64, SHIFT_ROWS = 16, COLUMNS = 512, PART = 65536, PARTS = 64,
-       STREAM_BYTES = 8 << 20 };
+       SHORT = 64, TURNED = 64, STREAM_BYTES = 8 << 20 };
 typedef struct { double n, mean, m2; } moments;   /* m2: sum of squares around the mean */
 typedef struct { const float *scale, *offset; float mean, by; } row_params;
 
@@ -115,7 +116,7 @@ typedef struct {
   char *mean, *variance;               /* results, where there is one part; else NULL */
   moments *partial;                    /* [outer][parts][inner] */
   int64_t n, inner, parts, tiles, fold;
-  int32_t out_type;
+  int32_t type, out_type;
 } pass;
 
 static void put(const pass *t, int64_t i, moments m) {
@@ -133,25 +134,46 @@ static int64_t part_begin(const pass *t, int64_t part) {
   if (t->inner == 1) return PF_MIN(part * PART, t->n);
   return part == t->parts ? t->n : t->n * part / t->parts;
 }
-static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const pass *t = arg;
-  (void)worker;
-  for (int64_t i = lo; i < hi; i++) {
-    int64_t part = i % t->parts, from = part_begin(t, part), to = part_begin(t, part + 1);
-    put(t, i, t->f->row(t->x + (i / t->parts * t->n + from) * t->f->size, to - from));
-  }
-}
 /* of w <= COLUMNS columns of rows that lie `stride` elements apart */
 static void column_moments(const pass *t, const char *x, int64_t rows, int64_t stride, int64_t w,
                            moments *to) {
-  double sum[COLUMNS] = {0}, squares[COLUMNS] = {0};
-  float shift[COLUMNS] = {0};
+  double sum[COLUMNS], squares[COLUMNS];
+  float shift[COLUMNS];
+  memset(sum, 0, 8 * (size_t)w), memset(squares, 0, 8 * (size_t)w);
+  memset(shift, 0, 4 * (size_t)w);
   int64_t first = PF_MIN(rows, SHIFT_ROWS);
   t->columns->sums(x, NULL, first, stride, w, shift, sum, squares);
   for (int64_t j = 0; j < w; j++)
     shift[j] = shift_of(sum[j], (double)first), sum[j] = squares[j] = 0;
   t->columns->sums(x, NULL, rows, stride, w, shift, sum, squares);
   for (int64_t j = 0; j < w; j++) to[j] = of_sums((double)rows, shift[j], sum[j], squares[j]);
+}
+/* rows of less than SHORT elements: turned, then as columns */
+static void short_rows(const pass *t, int64_t lo, int64_t hi) {
+  float room[SHORT * TURNED], turned[SHORT * TURNED] __attribute__((aligned(64)));
+  moments found[TURNED];
+  pass floats = *t;
+  floats.columns = PF_ISA_NAME(norm_loops_of)(PF_FLOAT32);
+  for (int64_t i = lo, m; i < hi; i += m) {
+    const char *x = t->x + i * t->n * t->f->size;
+    m = PF_MIN(TURNED, hi - i);
+    if (t->f->size == 2) halves_read(t->type, x, room, m * t->n), x = (const char *)room;
+    pf_movers()->transpose(4, x, t->n, turned, m, m, t->n);
+    column_moments(&floats, (const char *)turned, t->n, m, m, found);
+    for (int64_t k = 0; k < m; k++) put(t, i + k, found[k]);
+  }
+}
+static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const pass *t = arg;
+  (void)worker;
+  if (t->n < SHORT) {
+    short_rows(t, lo, hi);
+    return;
+  }
+  for (int64_t i = lo; i < hi; i++) {
+    int64_t part = i % t->parts, from = part_begin(t, part), to = part_begin(t, part + 1);
+    put(t, i, t->f->row(t->x + (i / t->parts * t->n + from) * t->f->size, to - from));
+  }
 }
 static void folded_moments(const pass *t, const char *x, int64_t rows, moments *to) {
   moments wide[COLUMNS];
@@ -255,7 +277,8 @@ static pf_status fused_moments(pf_ctx *c, const void *state) {
   if (results == 0) return PF_OK;
   pass t = {.f = loops_of(c->in_type[0]), .columns = PF_ISA_NAME(norm_loops_of)(c->in_type[0]),
             .x = PF_DATA(const char, x), .mean = PF_DATA(char, mean),
-            .variance = PF_DATA(char, variance), .out_type = c->out_type[0]};
+            .variance = PF_DATA(char, variance), .type = c->in_type[0],
+            .out_type = c->out_type[0]};
   if (count == 0) {
     for (int64_t i = 0; i < results; i++) put(&t, i, (moments){0, NAN, NAN});
     return PF_OK;

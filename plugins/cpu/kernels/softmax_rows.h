@@ -6,8 +6,8 @@
  *
  * so memory is read once and written once; large results of floats go past the caches.  The next
  * row is fetched while there is arithmetic to do, and its maximum sought before a row is finished,
- * so that neither waits for the other's last sum.  Arithmetic: about 15 operations for a vector of
- * elements, 8 of them on the two multiplying units (AVX-512; without its table 17 and 11).
+ * so that neither waits for the other's last sum.  Arithmetic: about 16 operations for a vector of
+ * elements, 9 of them on the two multiplying units (AVX-512; without its table 17 and 11).
  *
  * Invariants: sums run in four vectors of lanes in a fixed order; a row has at least PF_VF
  * elements.
