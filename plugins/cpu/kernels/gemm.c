@@ -12,9 +12,12 @@
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
 enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, DOTS = 4, DOTS_LONG = 8 };
 enum { SWAP_ROWS = 24, OUTER = 2 };
-/* bytes: rows this far apart share cache sets, so a block of them is copied; and a matrix that size
- * comes from memory, which gives more to more rows at a time, while the caches give less */
-enum { FAR_ROWS = 2048, MEMORY_BYTES = 24 << 20 };
+/* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
+ * first size lies in L2, one from the second on in memory */
+enum { FAR_ROWS = 2048, L2_BYTES = 5 << 18, MEMORY_BYTES = 12 << 20 };
+
+/* A matrix that is read once: L2 and memory give more to more rows at a time, L3 less. */
+PF_INLINE int many_rows(int64_t bytes) { return bytes <= L2_BYTES || bytes >= MEMORY_BYTES; }
 
 /* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be
  * padded), 1 always, 2 where needed. */
@@ -217,9 +220,6 @@ PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
 PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
   return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
-PF_INLINE __m256 fma_pairs_half(__m256 a, __m256 b, __m256 c) {
-  return _mm256_dpbf16_ps(c, (__m256bh)_mm256_castps_si256(a), (__m256bh)_mm256_castps_si256(b));
-}
 #define pack_rows_bf16 pack_rows_f32
 #define pack_columns_bf16 pack_columns_f32
 #define tile_nv_bf16 tile_nv_f32
@@ -230,11 +230,11 @@ PF_INLINE __m256 fma_pairs_half(__m256 a, __m256 b, __m256 c) {
 #undef TILE
 #undef TILE_NAME
 #undef V_FMA
-#undef VH_FMA
+#undef GEMM_HALVES
+#define GEMM_HALVES 0                  /* not worth their 30 kB here */
 #define TILE(name) name##_bf16
 #define TILE_NAME(name) PF_ISA_NAME(name##_bf16)
 #define V_FMA fma_pairs
-#define VH_FMA fma_pairs_half
 #include "gemm_body.h"
 #include "tile_end.h"
 #undef V_SUM_4

@@ -264,10 +264,9 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
   for (int r = 0; r < mr; r++, out += ldo) {
     if (nr >= DOTS) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out);
     if (nr == DOTS_LONG) V_SUM_4(acc[r][4], acc[r][5], acc[r][6], acc[r][7], out + DOTS);
-    if (nr == 1) out[0] = V_SUM(acc[r][0]);
-    if (nr == 1 || nr >= DOTS) continue;
-    T few[DOTS];
-    V_SUM_4(acc[r][0], acc[r][1], nr > 2 ? acc[r][2] : (V){0}, (V){0}, few);
+    if (nr >= DOTS) continue;
+    T few[DOTS]; /* the order of four: equal bits wherever columns are cut */
+    V_SUM_4(acc[r][0], nr > 1 ? acc[r][1] : (V){0}, nr > 2 ? acc[r][2] : (V){0}, (V){0}, few);
     for (int q = 0; q < nr; q++) out[q] = few[q];
   }
 }
@@ -319,8 +318,8 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
   T out[DOTS_LONG];
   const int64_t cj = job->swapped ? g->ldc : 1;
   int64_t j = 0;
-  const int from_memory = g->m == 1 && g->n * ldb * (int64_t)sizeof(T) >= MEMORY_BYTES / 2;
-  for (; from_memory && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
+  const int many = g->m == 1 && many_rows(g->n * ldb * (int64_t)sizeof(T));
+  for (; many && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
     TILE(dots_1_8)(g->a, 0, bt + j * ldb, ldb, g->k, out, 0);
     for (int64_t q = 0; q < DOTS_LONG; q++) {
       T *c = (T *)g->c + (j + q) * cj;
@@ -382,13 +381,13 @@ __attribute__((noinline)) static void TILE(row_one)(const T *a, int64_t a_col, c
 static void TILE(row)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   const T *a = g->a;
-  const int from_memory = g->k * g->b_row * (int64_t)sizeof(T) >= MEMORY_BYTES;
+  const int many = many_rows(g->k * g->b_row * (int64_t)sizeof(T));
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
     int64_t n = PF_MIN(ROW_BLOCK, g->n - j), p = 0;
     const T *b = (const T *)g->b + j;
     T *c = (T *)g->c + j;
     if (!g->add) memset(c, 0, sizeof(T) * (size_t)n);
-    for (; from_memory && p + ROW_LONG <= g->k; p += ROW_LONG)
+    for (; many && p + ROW_LONG <= g->k; p += ROW_LONG)
       TILE(row_long)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
     for (; p + ROW_STEP <= g->k; p += ROW_STEP)
       TILE(row_step)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);

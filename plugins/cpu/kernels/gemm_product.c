@@ -11,7 +11,7 @@ enum { SMALL_WORK = 16384, PLAIN_UNIT = 96, BLAS_UNIT = 512, BLAS_LEAST = 96, SH
 enum { ROWS_QUANTUM = 24, COLUMNS_QUANTUM = 64, TASKS_PER_THREAD = 8 };
 #define BLAS_FLOPS 3.0e7               /* from here OpenBLAS is worth its call */
 #define SPLIT_FLOPS 2.0e6              /* from here threads are worth theirs */
-#define TASK_FLOPS 1.0e6               /* the least one task does */
+#define TASK_FLOPS 5.0e5               /* the least one task does */
 #define LONG_FLOPS 2.0e8               /* cut on one thread, too: a cancelled step should end */
 #define STREAM_FLOPS 8                 /* work of reading one byte, about */
 
@@ -54,10 +54,11 @@ static double flops_of(const pf_gemm *g) {
   return 2.0 * (double)g->m * (double)g->n * (double)g->k;
 }
 
-/* What the product costs, in flops: a vector times a matrix is as slow as the matrix is read. */
+/* What the product costs, in flops of float32: a vector times a matrix is as slow as the matrix is
+ * read. */
 static double cost_of(const pf_gemm *g, int64_t size) {
   double reads = (double)size * (double)g->k * (double)(g->m + g->n);
-  return PF_MAX(flops_of(g), STREAM_FLOPS * reads);
+  return PF_MAX(flops_of(g) * (double)size / sizeof(float), STREAM_FLOPS * reads);
 }
 
 static void blas_gemm(int32_t type, const pf_gemm *g) {
@@ -166,6 +167,16 @@ static pf_status pack_shared(pf_ctx *c, tasks *t) {
   return PF_OK;
 }
 
+/* Many rows, or too few columns for every thread to have its own. */
+static int shares_panels(const tasks *t, int64_t workers) {
+  const pf_gemm *g = &t->g;
+  const int swap = (g->how & PF_GEMM_SWAP) != 0;
+  const int64_t rows = swap ? g->n : g->m, columns = swap ? g->m : g->n; /* of the job */
+  if ((g->how & ~PF_GEMM_SWAP) != PF_GEMM_BLOCKED || g->panels) return 0;
+  return rows >= SHARED_ROWS ||
+         (columns < 2 * workers * COLUMNS_QUANTUM && rows >= workers * ROWS_QUANTUM);
+}
+
 /* Rows or columns of a task: whole quanta, and as many tasks as are worth it. */
 static void set_unit(tasks *t, int64_t workers, double cost) {
   const pf_gemm *g = &t->g;
@@ -182,6 +193,7 @@ static void set_unit(tasks *t, int64_t workers, double cost) {
   /* packing repeats, and pieces of rows stream slower than rows */
   int64_t per_thread = way == PF_GEMM_ROW ? 1 : packs ? 2 : TASKS_PER_THREAD;
   int64_t wanted = PF_MIN(most, workers * per_thread);
+  if (wanted > workers) wanted -= wanted % workers; /* even shares */
   t->unit = ((whole + wanted - 1) / wanted + quantum - 1) / quantum * quantum;
   t->by_rows = by_rows != swap;
 }
@@ -225,9 +237,7 @@ static pf_status run_one(pf_ctx *c, tasks *t, char *small) {
     t->unit = PLAIN_UNIT;
     return run_cut(c, t);
   }
-  const int64_t rows = t->g.how & PF_GEMM_SWAP ? t->g.n : t->g.m;
-  if ((t->g.how & ~PF_GEMM_SWAP) == PF_GEMM_BLOCKED && !t->g.panels && rows >= SHARED_ROWS)
-    PF_TRY(pack_shared(c, t));
+  if (shares_panels(t, workers)) PF_TRY(pack_shared(c, t));
   set_unit(t, workers, cost);
   PF_TRY(take_work(c, t, workers, small));
   return run_cut(c, t);
