@@ -8,12 +8,11 @@ Invariants
      zeros where its shape is known.
   3. `element_shape` is a vector (-1: an unknown size) or the scalar -1 for an unknown rank.
 
-No samples and no reference, on purpose: a variant has no NumPy counterpart; tests/ops/test_lists.py
-compares with lists in Python and with TensorFlow's errors.  TF exports these as tf.raw_ops only.
+tests/ops/test_lists.py compares with lists in Python and with TensorFlow's errors.  TF exports
+them as tf.raw_ops only.
 Thread: the one building the graph.  Source: TF's list_ops.
 """
-from pyflow.framework import dtypes
-from pyflow.framework.op import op
+from pyflow.framework import dtypes, op as op_lib
 from pyflow.framework.static_value import constant_value, constant_value_as_shape
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, join_ops, slicing_ops
@@ -159,6 +158,14 @@ def _get_value_gradient(op, *grads):
 # ------------------------------------------------------------------------------------- op blocks
 
 
+def op(name, **schema):
+    """`@op` for a block without samples and reference: a variant has no NumPy counterpart."""
+    def decorate(block):
+        block.reference = block.samples = None
+        return op_lib.op(name, **schema)(block)
+    return decorate
+
+
 @op("EmptyTensorList", inputs="element_shape: shape_type, max_num_elements: int32",
     outputs="handle: variant", attrs=f"{TYPE}, {SHAPE}")
 class EmptyTensorList:
@@ -166,8 +173,6 @@ class EmptyTensorList:
     EmptyTensorList."""
     shape = _scalar
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("TensorListReserve", inputs="element_shape: shape_type, num_elements: int32",
@@ -176,8 +181,6 @@ class TensorListReserve:
     """A list of `num_elements` unset elements. TF: TensorListReserve."""
     shape = _scalar
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("TensorListFromTensor", inputs="tensor: element_dtype, element_shape: shape_type",
@@ -186,8 +189,6 @@ class TensorListFromTensor:
     """The rows of `tensor` as a list, without copying them. TF: TensorListFromTensor."""
     shape = _scalar
     gradient = _from_tensor_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListGetItem", inputs="input_handle: variant, index: int32, element_shape: Tshape",
@@ -197,8 +198,6 @@ class TensorListGetItem:
     index out of range. TF: TensorListGetItem."""
     def shape(op): return _shape_input(op.inputs[2])
     gradient = _get_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListSetItem", inputs="input_handle: variant, index: int32, item: element_dtype",
@@ -209,8 +208,6 @@ class TensorListSetItem:
     attribute says so. TF: TensorListSetItem."""
     shape = _scalar
     gradient = _set_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListPushBack", inputs="input_handle: variant, tensor: element_dtype",
@@ -219,8 +216,6 @@ class TensorListPushBack:
     """The list with `tensor` behind its last element. TF: TensorListPushBack."""
     shape = _scalar
     gradient = _push_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListPopBack", inputs="input_handle: variant, element_shape: int32",
@@ -230,8 +225,6 @@ class TensorListPopBack:
     TF: TensorListPopBack."""
     shape = _list_and_element
     gradient = _pop_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListLength", inputs="input_handle: variant", outputs="length: int32")
@@ -239,8 +232,6 @@ class TensorListLength:
     """The number of elements. TF: TensorListLength."""
     shape = _scalar
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("TensorListElementShape", inputs="input_handle: variant", outputs="element_shape: shape_type",
@@ -250,8 +241,6 @@ class TensorListElementShape:
     TensorListElementShape."""
     shape = _element_shape_shape
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("TensorListResize", inputs="input_handle: variant, size: int32",
@@ -261,8 +250,6 @@ class TensorListResize:
     TensorListResize."""
     shape = _scalar
     gradient = _resize_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListStack", inputs="input_handle: variant, element_shape: int32",
@@ -271,8 +258,6 @@ class TensorListStack:
     """All elements, of one shape, stacked; unset ones are zeros. TF: TensorListStack."""
     shape = _stacked
     gradient = _stack_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListGather", inputs="input_handle: variant, indices: int32, element_shape: int32",
@@ -281,8 +266,6 @@ class TensorListGather:
     """Elements `indices`, of one shape, stacked. TF: TensorListGather."""
     shape = _gathered
     gradient = _gather_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListScatter", inputs="tensor: element_dtype, indices: int32, element_shape: shape_type",
@@ -291,8 +274,6 @@ class TensorListScatter:
     """A list whose element `indices[i]` is row i of `tensor`. TF: TensorListScatter."""
     shape = _scalar
     gradient = _scatter_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListScatterV2", inputs="tensor: element_dtype, indices: int32, "
@@ -303,8 +284,6 @@ class TensorListScatterV2:
     TensorListScatterV2."""
     shape = _scalar
     gradient = _scatter_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListScatterIntoExistingList",
@@ -315,8 +294,6 @@ class TensorListScatterIntoExistingList:
     TensorListScatterIntoExistingList."""
     shape = _scalar
     gradient = _scatter_into_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListConcat", inputs="input_handle: variant",
@@ -325,8 +302,6 @@ class TensorListConcat:
     """All elements joined along dimension 0, and their lengths. TF: TensorListConcat."""
     def shape(op): return _joined(op.attrs["element_shape"])
     gradient = _concat_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListConcatV2",
@@ -337,8 +312,6 @@ class TensorListConcatV2:
     TensorListConcatV2."""
     def shape(op): return _joined(_shape_input(op.inputs[1]))
     gradient = _concat_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListSplit", inputs="tensor: element_dtype, element_shape: shape_type, lengths: int64",
@@ -348,8 +321,6 @@ class TensorListSplit:
     TensorListSplit."""
     shape = _scalar
     gradient = _split_gradient
-    reference = None
-    samples = None
 
 
 @op("TensorListConcatLists", inputs="input_a: variant, input_b: variant",
@@ -358,8 +329,6 @@ class TensorListConcatLists:
     """The elements of `input_a`, then those of `input_b`. TF: TensorListConcatLists."""
     shape = _scalar
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("OptionalNone", outputs="optional: variant")
@@ -367,8 +336,6 @@ class OptionalNone:
     """An optional without a value. TF: OptionalNone."""
     shape = _scalar
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("OptionalFromValue", inputs="components: Toutput_types", outputs="optional: variant",
@@ -377,8 +344,6 @@ class OptionalFromValue:
     """An optional whose value is these tensors. TF: OptionalFromValue."""
     shape = _scalar
     gradient = _from_value_gradient
-    reference = None
-    samples = None
 
 
 @op("OptionalHasValue", inputs="optional: variant", outputs="has_value: bool")
@@ -386,8 +351,6 @@ class OptionalHasValue:
     """True if the optional has a value. TF: OptionalHasValue."""
     shape = _scalar
     gradient = None
-    reference = None
-    samples = None
 
 
 @op("OptionalGetValue", inputs="optional: variant", outputs="components: output_types",
@@ -397,8 +360,6 @@ class OptionalGetValue:
     OptionalGetValue."""
     def shape(op): return list(op.attrs["output_shapes"])
     gradient = _get_value_gradient
-    reference = None
-    samples = None
 
 
 PUBLIC = {}

@@ -13,42 +13,16 @@ if str(HERE) not in sys.path:
 
 import frozen_models as models  # noqa: E402
 import pyflow as tf  # noqa: E402
+from frozen_graphs import Answers, load  # noqa: E402
 
-ANSWERS = np.load(HERE / "answers.npz")
-TOLERANCE = {"rtol": 2e-5, "atol": 2e-5}
-
-
-def check(found, name, index):
-    wanted = ANSWERS[f"{name}/out{index}"]
-    found = np.asarray(found)
-    if found.dtype == object:
-        found = found.astype("S")
-    assert found.shape == wanted.shape
-    if wanted.dtype.kind == "f":
-        assert found.dtype == wanted.dtype
-        np.testing.assert_allclose(found, wanted, **TOLERANCE)
-    else:
-        np.testing.assert_array_equal(found, wanted)
-
-
-def load(name):
-    graph_def = tf.GraphDef.FromString((HERE / f"{name}.pb").read_bytes())
-    tf.import_graph_def(graph_def, name="")
-    return graph_def
+ANSWERS = Answers("answers.npz", 2e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", models.MODELS)
 def test_model(name, threads):
-    with tf.Graph().as_default():
-        load(name)
-        count = sum(key.startswith(f"{name}/out") for key in ANSWERS.files)
-        feeds = dict(zip(ANSWERS[f"{name}/inputs"].tolist(), models.feeds(name)))
-        with tf.Session(threads=threads) as session:
-            for _ in range(2):                      # constants are prepared by the first run
-                found = session.run([f"out{i}:0" for i in range(count)], feeds)
-                for index, value in enumerate(found):
-                    check(value, name, index)
+    outputs = [f"out{i}:0" for i in range(ANSWERS.count(name))]
+    ANSWERS.check_model(name, outputs, models.feeds(name), threads)
 
 
 def test_function_of_tensorflow_2_frozen():
@@ -57,7 +31,8 @@ def test_function_of_tensorflow_2_frozen():
         (name,) = ANSWERS["functional/inputs"].tolist()
         with tf.Session() as session:
             found = session.run(str(ANSWERS["functional/output"]), {name: ANSWERS["functional/x"]})
-    np.testing.assert_allclose(found, ANSWERS["functional/out"], **TOLERANCE)
+    np.testing.assert_allclose(found, ANSWERS["functional/out"],
+                               rtol=ANSWERS.tolerance, atol=ANSWERS.tolerance)
 
 
 @pytest.mark.parametrize("name", ["lenet", "lstm"])
@@ -72,7 +47,7 @@ def test_command_line(name, tmp_path):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
                           cwd=HERE.parents[1])
     assert done.returncode == 0, done.stderr
-    check(np.load(tmp_path / "found.npz")["out0:0"], name, 0)
+    ANSWERS.check(np.load(tmp_path / "found.npz")["out0:0"], name, 0)
     assert "MatMul" in done.stdout and "critical path" in done.stdout
 
 

@@ -13,41 +13,15 @@ if str(HERE) not in sys.path:
 
 import function_models as models  # noqa: E402
 import pyflow as tf  # noqa: E402
+from frozen_graphs import Answers, load  # noqa: E402
 
-ANSWERS = np.load(HERE / "answers_functions.npz")
-TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
-
-
-def check(found, name, index):
-    wanted = ANSWERS[f"{name}/out{index}"]
-    found = np.asarray(found)
-    if found.dtype == object:
-        found = found.astype("S")
-    assert found.shape == wanted.shape
-    if wanted.dtype.kind == "f":
-        assert found.dtype == wanted.dtype
-        np.testing.assert_allclose(found, wanted, **TOLERANCE)
-    else:
-        np.testing.assert_array_equal(found, wanted)
-
-
-def load(name, scope=""):
-    graph_def = tf.GraphDef.FromString((HERE / f"{name}.pb").read_bytes())
-    tf.import_graph_def(graph_def, name=scope)
-    return graph_def
+ANSWERS = Answers("answers_functions.npz", 1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", models.MODELS)
 def test_model(name, threads):
-    with tf.Graph().as_default():
-        load(name)
-        outputs = ANSWERS[f"{name}/outputs"].tolist()
-        feeds = dict(zip(ANSWERS[f"{name}/inputs"].tolist(), models.feeds(name)))
-        with tf.Session(threads=threads) as session:
-            for _ in range(2):
-                for index, value in enumerate(session.run(outputs, feeds)):
-                    check(value, name, index)
+    ANSWERS.check_model(name, ANSWERS[f"{name}/outputs"].tolist(), models.feeds(name), threads)
 
 
 @pytest.mark.parametrize("name", sorted(set(models.MODELS) - set(models.LOWERED)))
@@ -84,7 +58,7 @@ def test_the_graph_is_the_inlined_one(name):
         with tf.Session() as session:
             found = session.run([f"{s}/{y}" for s in ("a", "b") for y in outputs], feeds)
     for index, value in enumerate(found):
-        check(value, name, index % len(outputs))
+        ANSWERS.check(value, name, index % len(outputs))
 
 
 @pytest.mark.parametrize("name", ["keras_gru", "keras_simple_rnn"])
@@ -101,4 +75,4 @@ def test_command_line(name, tmp_path):
         assert command[0] == "run" or "nothing is missing" in done.stdout
     found = np.load(tmp_path / "found.npz")
     assert found.files == ["Identity:0"]
-    check(found["Identity:0"], name, 0)
+    ANSWERS.check(found["Identity:0"], name, 0)
