@@ -92,11 +92,11 @@ def test_every_way(dtype, padding, data_format):
 
 
 @pytest.mark.parametrize("k, stride", WINDOWS)
-@pytest.mark.parametrize("channels", (1, 3, 40))
+@pytest.mark.parametrize("channels, width", ((1, 13), (3, 13), (40, 13), (1, 70)))
 @pytest.mark.parametrize("dtype", sorted(BOUNDS))
-def test_nan_stays_and_infinity_is_a_number(dtype, channels, k, stride):
+def test_nan_stays_and_infinity_is_a_number(dtype, channels, width, k, stride):
     random = np.random.default_rng(3)
-    x = random.standard_normal((1, 12, 13, channels)).astype(tf.as_dtype(dtype).as_numpy_dtype)
+    x = random.standard_normal((1, 12, width, channels)).astype(tf.as_dtype(dtype).as_numpy_dtype)
     flat = x.reshape(-1)
     for value in (np.nan, -np.nan, np.inf, -np.inf):
         flat[random.choice(flat.size, flat.size // 40 + 2, replace=False)] = value
@@ -106,15 +106,34 @@ def test_nan_stays_and_infinity_is_a_number(dtype, channels, k, stride):
     np.testing.assert_array_equal(found.astype(np.float64), pooled(x, "max_pool", found.shape, places))
 
 
+@pytest.mark.parametrize("data_format", ("NHWC", "NCHW"))
+@pytest.mark.parametrize("size", ((3, 2), (5, 7), (9, 11), (13, 13)))
+@pytest.mark.parametrize("dtype", sorted(BOUNDS))
+def test_a_window_as_large_as_the_image(dtype, size, data_format):
+    random = np.random.default_rng(6)
+    kind_of = tf.as_dtype(dtype).as_numpy_dtype
+    x = random.standard_normal((3, *size, 13)).astype(kind_of)
+    x[1, 2, 1, 4], x[2, 0, 0, 3], x[2, 1, 1, 5], x[0, 0, 1, 2] = np.nan, np.inf, -np.inf, -np.nan
+    places = list(windows(x.shape, size, size, "VALID"))
+    dy = np.ones((3, 1, 1, 13), kind_of)
+    for kind in ("max_pool", "avg_pool"):
+        y, _ = run(kind, x, dy, size, size, "VALID", data_format, dtype)
+        bound = 0 if kind == "max_pool" else BOUNDS[dtype] * 5
+        np.testing.assert_allclose(y.astype(np.float64), pooled(x, kind, y.shape, places), bound,
+                                   bound)
+
+
+@pytest.mark.parametrize("data_format", ("NHWC", "NCHW"))
 @pytest.mark.parametrize("kind, k, stride", (("max_pool", 2, 2), ("max_pool", 3, 2),
                                              ("avg_pool", 3, 1)))
-def test_results_stored_past_the_caches(kind, k, stride):
+def test_results_stored_past_the_caches(kind, k, stride, data_format):
     random = np.random.default_rng(5)
-    x = random.standard_normal((8, 192 if stride == 2 else 96, 97, 64)).astype(np.float32)
+    channels = 64 if data_format == "NHWC" else 67
+    x = random.standard_normal((8, 192 if stride == 2 else 96, 97, channels)).astype(np.float32)
     places = list(windows(x.shape, (k, k), (stride, stride), "SAME"))
-    out_shape = (8, places[-1][0][1] + 1, places[-1][0][2] + 1, 64)
+    out_shape = (8, places[-1][0][1] + 1, places[-1][0][2] + 1, channels)
     dy = random.standard_normal(out_shape).astype(np.float32)
-    y, dx = run(kind, x, dy, (k, k), (stride, stride), "SAME", "NHWC", "float32")
+    y, dx = run(kind, x, dy, (k, k), (stride, stride), "SAME", data_format, "float32")
     np.testing.assert_allclose(y, pooled(x, kind, out_shape, places), 1e-5, 1e-6)
     np.testing.assert_allclose(dx, gradient(x, dy, kind, places), 1e-5, 1e-6)
 
