@@ -221,14 +221,18 @@ static pf_status run_floats(pf_ctx *c, pf_gemm_call *f, int64_t n) {
 
 /* ---------------------------------------------------------------- batches of small products */
 /* Each product of a batch in the caches: operands converted, multiplied, rounded. */
-enum { ENTRY_BYTES = 1 << 18 };
+enum { ENTRY_BYTES = 1 << 18, PAST_BYTES = 4 << 20 };
 #define ENTRY_FLOPS 1.0e6
 #if PF_GEMM_PAIRS
 #pragma GCC push_options
 #pragma GCC target("avx512bf16")
-/* Sums of pairs, which have no denormals, rounded by the instruction that would flush them. */
-static void round_sums(const float *x, uint16_t *y, int64_t n) {
+/* Sums of pairs, which have no denormals, rounded by the instruction that would flush them; `past`
+ * the caches, if y's lines are whole. */
+static void round_sums(const float *x, uint16_t *y, int64_t n, int past) {
   int64_t i = 0;
+  for (; past && (uintptr_t)y % 64 == 0 && i + 32 <= n; i += 32)
+    _mm512_stream_si512((void *)(y + i), (__m512i)_mm512_cvtne2ps_pbh(
+                                             _mm512_loadu_ps(x + i + 16), _mm512_loadu_ps(x + i)));
   for (; i + 32 <= n; i += 32)
     _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16),
                                                             _mm512_loadu_ps(x + i)));
@@ -260,11 +264,6 @@ static const void *entry_operand(const entries *t, const operand *o, const void 
   return room;
 }
 
-static void expect(const operand *o, const void *x, int64_t at) {
-  const char *p = (const char *)x + 2 * at;
-  for (int64_t i = 0; i < 2 * o->k * o->w; i += 64) __builtin_prefetch(p + i, 0, 2);
-}
-
 static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const entries *t = arg;
   const pf_gemm_call *p = t->p;
@@ -272,26 +271,27 @@ static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   pf_gemm g = t->g;
   char *room = t->work + (uint64_t)worker * t->worker_bytes;
   float *a = (float *)room, *b = a + t->a.elements, *c = b + t->b.elements;
+  const int past = p->batches * size * 2 >= PAST_BYTES; /* results that no cache keeps */
+  (void)past;
   g.work = c + (size + 15) / 16 * 16;
   g.c = c;
   for (int64_t i = lo; i < hi; i++) {
-    if (i + 1 < hi) {                   /* on their way from memory while this one is multiplied */
-      expect(&t->a, p->g.a, p->a_at[i + 1]);
-      expect(&t->b, p->g.b, p->b_at[i + 1]);
-    }
     g.a = entry_operand(t, &t->a, p->g.a, p->a_at[i], a);
     g.b = entry_operand(t, &t->b, p->g.b, p->b_at[i], b);
     uint16_t *out = (uint16_t *)p->g.c + i * size;
 #if PF_GEMM_PAIRS
     if (t->pairs) {
       PF_ISA_NAME(pf_gemm_bf16)(&g);
-      round_sums(c, out, size);
+      round_sums(c, out, size, past);
       continue;
     }
 #endif
     PF_ISA_NAME(pf_gemm_f32)(&g);
     halves_write(p->type, c, out, size);
   }
+#if PF_GEMM_PAIRS
+  if (past) _mm_sfence();
+#endif
 }
 
 /* How an operand is copied, [k, w] with its strides in elements, which become those of the copy. */
