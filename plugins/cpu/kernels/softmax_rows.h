@@ -66,7 +66,8 @@ PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t 
   int64_t i = 0;
   for (; i + U * PF_VF <= n; i += U * PF_VF) {
     for (int u = 0; u < U; u++)        /* of the next row */
-      __builtin_prefetch(pf_vf_at(type, x, i + n + u * PF_VF));
+      if (type == PF_FLOAT32 || u % 2 == 0)
+        __builtin_prefetch(pf_vf_at(type, x, i + n + u * PF_VF));
     for (int u = 0; u < U; u += 2)
       pf_vf_read_pair(type, pf_vf_at(type, x, i + u * PF_VF), &v[u], &v[u + 1]);
     for (int u = 0; u < U; u++) {
@@ -85,38 +86,42 @@ PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t 
   return pf_vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* What is left to do of a row: y = (from - m) * c - l. */
+/* What is left to do of a row: y = from * c, or from - m - l. */
 typedef struct { const void *from; void *y; float m, c, l; } row_rest;
 
-PF_INLINE void row_finish(int32_t from, int32_t type, row_rest r, int64_t n) {
+PF_INLINE pf_vf rest_of(int log, pf_vf v, pf_vf m, pf_vf c, pf_vf l) {
+  return log ? (v - m) - l : v * c;
+}
+PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64_t n) {
   enum { U = 4 };
   pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l), v, w;
   int64_t i = 0;
   for (; i + U * PF_VF <= n; i += U * PF_VF)
     for (int64_t k = i; k < i + U * PF_VF; k += 2 * PF_VF) {
       pf_vf_read_pair(from, pf_vf_at(from, r.from, k), &v, &w);
-      pf_vf_write_pair(type, pf_vf_at(type, r.y, k), (v - m) * c - l, (w - m) * c - l);
+      pf_vf_write_pair(type, pf_vf_at(type, r.y, k), rest_of(log, v, m, c, l),
+                       rest_of(log, w, m, c, l));
     }
   for (; i < n; i += PF_VF) {
     v = pf_vf_read_part(from, pf_vf_at(from, r.from, i), n - i);
-    pf_vf_write_part(type, pf_vf_at(type, r.y, i), (v - m) * c - l, n - i);
+    pf_vf_write_part(type, pf_vf_at(type, r.y, i), rest_of(log, v, m, c, l), n - i);
   }
 }
 
 /* The same past the caches but for the row's first and last part of a vector; floats. */
-PF_INLINE void row_finish_past(row_rest r, int64_t n) {
+PF_INLINE void row_finish_past(int log, row_rest r, int64_t n) {
   pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l);
   const float *from = (const float *)r.from;
   float *y = (float *)r.y;
   int64_t i = (int64_t)(-(uintptr_t)y / 4 % PF_VF), rest;   /* n is at least PF_VF */
-  if (i) pf_vf_store_part(y, (pf_vf_load_part(from, (int)i) - m) * c - l, (int)i);
+  if (i) pf_vf_store_part(y, rest_of(log, pf_vf_load_part(from, (int)i), m, c, l), (int)i);
   for (; i + 2 * PF_VF <= n; i += 2 * PF_VF)
     for (int64_t k = i; k < i + 2 * PF_VF; k += PF_VF)
-      pf_vf_write(PF_FLOAT32, y + k, (pf_vf_load(from + k) - m) * c - l, 1);
+      pf_vf_write(PF_FLOAT32, y + k, rest_of(log, pf_vf_load(from + k), m, c, l), 1);
   for (; i < n; i += PF_VF) {
-    rest = n - i;
-    pf_vf v = (pf_vf_load_part(from + i, (int)PF_MIN(rest, PF_VF)) - m) * c - l;
-    pf_vf_store_part(y + i, v, (int)PF_MIN(rest, PF_VF));
+    rest = PF_MIN(n - i, PF_VF);
+    pf_vf v = rest_of(log, pf_vf_load_part(from + i, (int)rest), m, c, l);
+    pf_vf_store_part(y + i, v, (int)rest);
   }
 }
 
@@ -147,8 +152,8 @@ typedef struct {
   static float exponentials_##TAG(const void *x, float *e, int64_t n, float m) { \
     return e ? row_exponentials(TYPE, x, e, n, m) : row_exponentials(TYPE, x, NULL, n, m); \
   } \
-  static void finish_##TAG(row_rest r, int64_t n) { row_finish(PF_FLOAT32, TYPE, r, n); } \
-  static void finish_log_##TAG(row_rest r, int64_t n) { row_finish(TYPE, TYPE, r, n); } \
+  static void finish_##TAG(row_rest r, int64_t n) { row_finish(0, PF_FLOAT32, TYPE, r, n); } \
+  static void finish_log_##TAG(row_rest r, int64_t n) { row_finish(1, TYPE, TYPE, r, n); } \
   static const row_loops row_loops_##TAG = { \
     TYPE == PF_FLOAT32 ? 4 : 2, largest_##TAG, exponentials_##TAG, finish_##TAG, finish_log_##TAG};
 ROW_LOOPS(PF_FLOAT32, f32, row_largest((const float *)x, n))
@@ -167,8 +172,8 @@ static void rows_softmax(const row_loops *f, int log, const char *x, char *y, in
       for (int64_t k = 0; k < PF_MIN(bytes, FETCHED); k += 64) __builtin_prefetch(y + k, 1);
     float sum = f->exponentials(x, e, n, top);
     if (r + 1 < rows) m = f->largest(x + bytes, n);
-    if (past && log) row_finish_past((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
-    else if (past) row_finish_past((row_rest){e, y, 0, 1 / sum, 0}, n);
+    if (past && log) row_finish_past(1, (row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
+    else if (past) row_finish_past(0, (row_rest){e, y, 0, 1 / sum, 0}, n);
     else if (log) f->finish_log((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
     else f->finish((row_rest){e, y, 0, 1 / sum, 0}, n);
   }
