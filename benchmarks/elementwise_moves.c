@@ -2,7 +2,7 @@
  * (benchmarks/elementwise.py, column "bound"): each the best loop known for the job, never part of
  * pyflow.  Signature: elementwise_loops.h.
  *
- *   gather_rows {rows, bytes}     whole lines read at random, 64 rows fetched ahead to the second
+ *   gather_rows {rows, bytes}     whole lines read at random, 12 kB fetched ahead to the second
  *                                 cache (more, and the nearest cache, are slower), stored past them
  *   column_slice {rows, stride, first, bytes}   the same of rows that lie apart in order
  *   turned {rows, columns}        float32 transposed for one size: 64 rows x 4 lines are copied
@@ -15,13 +15,13 @@ loop gather_rows, column_slice, turned;
 
 #if defined(__AVX512F__)
 #define STREAM(p, v) _mm512_stream_si512((void *)(p), v)
-enum { LATER = 64, NEAR = 64, LINES = 4, CHUNK = 2048 };
+enum { LATER = 12288, NEAR = 64, LINES = 4, CHUNK = 2048 };
 
 void gather_rows(const void *const *in, void *out, const int64_t *args, int part, int parts) {
   const char *x = (const char *)in[0];
   const int32_t *at = (const int32_t *)in[1];
   int64_t rows = args[0], bytes = args[1], lo = rows * part / parts, hi = rows * (part + 1) / parts;
-  int64_t later = bytes < 1024 ? LATER : 1;
+  int64_t later = LATER / bytes;
   for (int64_t r = lo; r < hi; r++) {
     const char *from = x + at[r] * bytes, *ahead = x + at[r + later < hi ? r + later : r] * bytes;
     char *to = (char *)out + r * bytes;

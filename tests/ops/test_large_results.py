@@ -19,3 +19,15 @@ def test_large_binary(shapes, dtype):
     for got, wanted in zip(found, (x - y, y - x, x > y)):
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("source, target", (
+    (np.float32, np.float16), (np.float64, np.float32), (np.int32, np.float64), (np.uint8, np.int16),
+    (np.float16, np.float64), (np.float32, np.complex64), (np.int64, np.bool_)))
+def test_large_cast(source, target):
+    n = (8 << 20) // np.dtype(target).itemsize + 4099
+    data = np.random.default_rng(7).integers(0, 200, n).astype(source)[3:]
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.as_dtype(source), data.shape)
+        found = session.run(tf.cast(x, tf.as_dtype(target)), {x: data})
+    np.testing.assert_array_equal(found, data.astype(target))

@@ -7,8 +7,9 @@
  */
 #include "elementwise.h"
 #include "half.h"
+#include "transpose.h"
 
-enum { CAST_BLOCK = 512, MAX_CHAIN = 3 };
+enum { CAST_BLOCK = 512, STREAM_BLOCK = 1024, MAX_CHAIN = 3 };
 typedef struct {
   int32_t from, to;                    /* attributes SrcT, DstT */
   int32_t length;
@@ -125,21 +126,38 @@ static pf_status cast_init(pf_ctx *c, void *state) {
 }
 
 typedef struct { const cast_state *s; const char *x; char *y; } cast_task;
+static void run_loops(const cast_state *s, const void *x, void *result, int64_t n) {
+  _Alignas(64) char block[2][CAST_BLOCK * 16];
+  for (int32_t k = 0; k < s->length; k++) {
+    void *y = k == s->length - 1 ? result : block[k & 1];
+    s->loop[k](x, y, n, 0);
+    x = y;
+  }
+}
 static void cast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const cast_task *t = (const cast_task *)arg;
   const cast_state *s = t->s;
-  _Alignas(64) char block[2][CAST_BLOCK * 16];
   (void)worker;
   int64_t step = s->length == 1 ? hi - lo : CAST_BLOCK;
-  for (int64_t i = lo; i < hi; i += step) {
-    int64_t n = PF_MIN(hi - i, step);
-    const void *x = t->x + i * s->size[0];
-    for (int32_t k = 0; k < s->length; k++) {
-      void *y = k == s->length - 1 ? t->y + i * s->size[s->length] : block[k & 1];
-      s->loop[k](x, y, n, 0);
-      x = y;
-    }
+  for (int64_t i = lo; i < hi; i += step)
+    run_loops(s, t->x + i * s->size[0], t->y + i * s->size[s->length], PF_MIN(hi - i, step));
+}
+/* large results: in blocks that the nearest cache holds, stored past the caches */
+static void stream_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const cast_task *t = (const cast_task *)arg;
+  const cast_state *s = t->s;
+  const pf_mover *move = pf_movers();
+  _Alignas(64) char room[STREAM_BLOCK];
+  int64_t size = s->size[s->length];
+  (void)worker;
+  for (int64_t n = 0; lo < hi; lo += n) {
+    char *y = t->y + lo * size;
+    int64_t past = (int64_t)((uintptr_t)y % 64);
+    n = PF_MIN(PF_MIN(hi - lo, CAST_BLOCK), (STREAM_BLOCK - past) / size);
+    run_loops(s, t->x + lo * s->size[0], room + past, n);
+    move->copy(room + past, y, n * size);
   }
+  move->fence();
 }
 static pf_status cast(pf_ctx *c, const void *state) {
   const cast_state *s = (const cast_state *)state;
@@ -150,7 +168,8 @@ static pf_status cast(pf_ctx *c, const void *state) {
                     : pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   cast_task t = {s, PF_DATA(const char, x), PF_DATA(char, y)};
-  return pf_parallel(c, pf_numel(x), PF_GRAIN, cast_range, &t);
+  int large = y->data != x->data && pf_numel(x) * s->size[s->length] >= PF_STREAM_BYTES;
+  return pf_parallel(c, pf_numel(x), PF_GRAIN, large ? stream_range : cast_range, &t);
 }
 
 typedef struct { int32_t from, to; } bitcast_state;
