@@ -3,7 +3,22 @@
  *   ELEMENT_F32, ELEMENT_F64      as they are
  *   ELEMENT_HALF type             PF_FLOAT16 or PF_BFLOAT16, float in the buffer
  *   ELEMENT_ORDERED least         halves as integers in their order
+ *
+ * and what maxima, or (AVERAGE) averages, of all types have in common.
  */
+#if defined(AVERAGE)
+#define JOIN PLUS
+#define QUICK PLUS
+#define NOTE KEEP
+#define UNSURE SURE
+#define IDENTITY 0
+#define REST E_PART
+#undef AVERAGE
+#else
+#define END SAME
+#define END_EACH SAME_EACH
+#define REST OVERLAPPING
+#endif
 #if defined(ELEMENT_F32) || defined(ELEMENT_HALF)
 #define B float
 #define V pf_vf

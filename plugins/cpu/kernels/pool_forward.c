@@ -262,11 +262,8 @@ static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
 #define QUICK QUICK_F32
 #define NOTE PLUS
 #define UNSURE UNSURE_F32
-#define END SAME
-#define END_EACH SAME_EACH
 #define IDENTITY -INFINITY
 #define FOLD pf_vf_largest
-#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f64
@@ -275,11 +272,8 @@ static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
 #define QUICK QUICK_F64
 #define NOTE PLUS
 #define UNSURE UNSURE_F64
-#define END SAME
-#define END_EACH SAME_EACH
 #define IDENTITY -INFINITY
 #define FOLD largest_f64
-#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f16
@@ -288,11 +282,8 @@ static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
 #define QUICK max_16
 #define NOTE min_16
 #define UNSURE(t) any_below(t, F16_LEAST)
-#define END SAME
-#define END_EACH SAME_EACH
 #define IDENTITY F16_LEAST
 #define FOLD largest_16
-#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_bf16
@@ -301,63 +292,40 @@ static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
 #define QUICK max_16
 #define NOTE min_16
 #define UNSURE(t) any_below(t, BF16_LEAST)
-#define END SAME
-#define END_EACH SAME_EACH
 #define IDENTITY BF16_LEAST
 #define FOLD largest_16
-#define REST OVERLAPPING
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f32
 #define ELEMENT_F32
-#define JOIN PLUS
-#define QUICK PLUS
-#define NOTE KEEP
-#define UNSURE SURE
+#define AVERAGE
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
-#define IDENTITY 0
 #define FOLD pf_vf_sum
-#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f64
 #define ELEMENT_F64
-#define JOIN PLUS
-#define QUICK PLUS
-#define NOTE KEEP
-#define UNSURE SURE
+#define AVERAGE
 #define END SHARE_F64
 #define END_EACH SHARE_EACH_F64
-#define IDENTITY 0
 #define FOLD pf_vd_sum
-#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f16
 #define ELEMENT_HALF PF_FLOAT16
-#define JOIN PLUS
-#define QUICK PLUS
-#define NOTE KEEP
-#define UNSURE SURE
+#define AVERAGE
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
-#define IDENTITY 0
 #define FOLD pf_vf_sum
-#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_bf16
 #define ELEMENT_HALF PF_BFLOAT16
-#define JOIN PLUS
-#define QUICK PLUS
-#define NOTE KEEP
-#define UNSURE SURE
+#define AVERAGE
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
-#define IDENTITY 0
 #define FOLD pf_vf_sum
-#define REST E_PART
 #include "pool_element.h"
 #include "pool_body.h"
 

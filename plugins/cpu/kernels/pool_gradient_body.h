@@ -129,6 +129,15 @@ PF_INLINE void KIND(gather)(const I *at, const T *dy, const job *j, pf_span cove
   }
 }
 
+/* u vectors of dx, or n < VL elements. */
+PF_INLINE void KIND(put)(const job *j, T *dx, const V *sum, const int u, const int n) {
+  EACH(u) {
+    if (n) V_STORE_PART(dx, sum[i], n);
+    else if (j->stream) V_STREAM(dx + i * VL, sum[i]);
+    else V_STORE(dx + i * VL, sum[i]);
+  }
+}
+
 PF_INLINE void KIND(gather_place)(const job *j, const rows_of *r, int64_t k, int64_t col, T *dx,
                                   const int u, const int n) {
   const pf_pool *p = j->p;
@@ -141,11 +150,7 @@ PF_INLINE void KIND(gather_place)(const job *j, const rows_of *r, int64_t k, int
       KIND(gather)((const I *)j->at + row, (const T *)j->dy + row, j, cover,
                    row_code(p, r, oz, oy) + col, sum, u, n);
     }
-  EACH(u) {
-    if (n) V_STORE_PART(dx, sum[i], n);
-    else if (j->stream) V_STREAM(dx + i * VL, sum[i]);
-    else V_STORE(dx + i * VL, sum[i]);
-  }
+  KIND(put)(j, dx, sum, u, n);
 }
 
 /* Few channels: element by element, each at most once per row of windows. */
@@ -231,29 +236,6 @@ static int64_t KIND(spread_row)(const job *j, const rows_of *r, T *dx, int avera
   return k;
 }
 
-static void KIND(gather_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const job *j = arg;
-  const pf_pool *p = j->p;
-  const int64_t c = p->c;
-  (void)worker;
-  for (int64_t i = lo; i < hi; i++) {
-    const rows_of r = rows_that_cover(p, i);
-    T *dx = (T *)j->dx + i * p->in[2] * c;
-    if (c < VL) {
-      KIND(scatter_row)(j, &r, dx);
-      continue;
-    }
-    const int64_t done = KIND(spread_row)(j, &r, dx, 0);
-    for (int64_t col = 0; done < c && col < p->in[2]; col++, dx += c) {
-      int64_t k = done;
-      for (; k + 4 * VL <= c; k += 4 * VL) KIND(gather_place)(j, &r, k, col, dx + k, 4, 0);
-      for (; k + VL <= c; k += VL) KIND(gather_place)(j, &r, k, col, dx + k, 1, 0);
-      if (k < c) KIND(gather_place)(j, &r, k, col, dx + k, 1, (int)(c - k));
-    }
-  }
-  STREAM_FENCE();
-}
-
 /* ---------------------------------------------------------------- averages */
 PF_INLINE void KIND(share_place)(const job *j, const rows_of *r, int64_t k, int64_t col, T *dx,
                                  const int u, const int n) {
@@ -275,30 +257,41 @@ PF_INLINE void KIND(share_place)(const job *j, const rows_of *r, int64_t k, int6
         EACH(u) sum[i] = sum[i] + (n ? V_LOAD_PART(d, n) : V_LOAD(d + i * VL)) * share;
       }
     }
-  EACH(u) {
-    if (n) V_STORE_PART(dx, sum[i], n);
-    else if (j->stream) V_STREAM(dx + i * VL, sum[i]);
-    else V_STORE(dx + i * VL, sum[i]);
-  }
+  KIND(put)(j, dx, sum, u, n);
 }
 
-static void KIND(share_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const job *j = arg;
+/* ---------------------------------------------------------------- rows of dx */
+PF_INLINE void KIND(dx_rows)(const job *j, int64_t lo, int64_t hi, const int average) {
   const pf_pool *p = j->p;
   const int64_t c = p->c;
-  (void)worker;
+#define PLACE(u, n) \
+  if (average) KIND(share_place)(j, &r, k, col, dx + k, u, n); \
+  else KIND(gather_place)(j, &r, k, col, dx + k, u, n)
   for (int64_t i = lo; i < hi; i++) {
     const rows_of r = rows_that_cover(p, i);
     T *dx = (T *)j->dx + i * p->in[2] * c;
-    const int64_t done = KIND(spread_row)(j, &r, dx, 1);
+    if (!average && c < VL) {
+      KIND(scatter_row)(j, &r, dx);
+      continue;
+    }
+    const int64_t done = KIND(spread_row)(j, &r, dx, average);
     for (int64_t col = 0; done < c && col < p->in[2]; col++, dx += c) {
       int64_t k = done;
-      for (; k + 4 * VL <= c; k += 4 * VL) KIND(share_place)(j, &r, k, col, dx + k, 4, 0);
-      for (; k + VL <= c; k += VL) KIND(share_place)(j, &r, k, col, dx + k, 1, 0);
-      if (k < c) KIND(share_place)(j, &r, k, col, dx + k, 1, (int)(c - k));
+      for (; k + 4 * VL <= c; k += 4 * VL) { PLACE(4, 0); }
+      for (; k + VL <= c; k += VL) { PLACE(1, 0); }
+      if (k < c) { PLACE(1, (int)(c - k)); }
     }
   }
+#undef PLACE
   STREAM_FENCE();
+}
+static void KIND(gather_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  (void)worker;
+  KIND(dx_rows)(arg, lo, hi, 0);
+}
+static void KIND(share_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  (void)worker;
+  KIND(dx_rows)(arg, lo, hi, 1);
 }
 
 /* ---------------------------------------------------------------- elements of maxima */
