@@ -1,5 +1,6 @@
-/* elementwise_loops.c - the limit for benchmarks/elementwise.py: loops in C that move as much memory
- * as a kernel must, with non-temporal stores; the chain of 20 element-wise ops kept in registers.
+/* elementwise_loops.c - the limit for benchmarks/elementwise.py: loops in C that move as much
+ * memory as a kernel must, with non-temporal stores; the chain of 20 element-wise ops kept in
+ * registers.
  *
  *   traffic   reads `in` bytes, writes `out` bytes, in step, and computes next to nothing
  *   chain     (mul, add, maximum, sub) x 5 over n floats; `stream`: stores past the caches

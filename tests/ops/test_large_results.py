@@ -22,7 +22,8 @@ def test_large_binary(shapes, dtype):
 
 
 @pytest.mark.parametrize("source, target", (
-    (np.float32, np.float16), (np.float64, np.float32), (np.int32, np.float64), (np.uint8, np.int16),
+    (np.float32, np.float16), (np.float64, np.float32), (np.int32, np.float64),
+    (np.uint8, np.int16),
     (np.float16, np.float64), (np.float32, np.complex64), (np.int64, np.bool_)))
 def test_large_cast(source, target):
     n = (8 << 20) // np.dtype(target).itemsize + 4099
