@@ -28,7 +28,8 @@ cdef struct PlanNames:
     uint32_t n_frames
 
 cdef inline char* append(char* at, const char* data, int64_t n) noexcept nogil:
-    memcpy(at, data, n)
+    if n > 0:                   # a text that is not there has no address
+        memcpy(at, data, n)
     return at + n
 
 cdef const pf_node* source_of(const pf_plan* p, uint32_t k) noexcept nogil:
@@ -87,7 +88,7 @@ cdef char* name_node(PlanNames* to, char* at, const pf_plan* p, uint32_t k) noex
 
 cdef bint same_text(const PlanNames* to, const NodeNames* before, pf_str device) noexcept nogil:
     return (before.device_len == device.len
-            and memcmp(to.text + before.device, device.data, device.len) == 0)
+            and (device.len == 0 or memcmp(to.text + before.device, device.data, device.len) == 0))
 
 cdef void fill_names(PlanNames* to, const pf_plan* p) noexcept nogil:
     cdef char* at = to.text

@@ -115,7 +115,8 @@ cdef bint make_room(Wire* w, int64_t n) noexcept nogil:
     grown = <char*>malloc(size)
     if grown == NULL:
         return False
-    memcpy(grown + size - used, w.at, used)
+    if used > 0:
+        memcpy(grown + size - used, w.at, used)
     free(w.begin)
     w.begin = grown
     w.end = grown + size
