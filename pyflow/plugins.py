@@ -179,11 +179,16 @@ def _preload(items):
 
 
 def _open(path):
-    """The plugin's tables: the address that its entry function returned."""
+    """The plugin's tables: the address that its entry function returned.
+
+    The library is never unmapped, not even when the interpreter ends and drops its handle: threads
+    of the plugin may still be in its code.
+    """
     from pyflow import _executor
     from pyflow._plugin_entry import ffi
+    forever = getattr(ffi, "RTLD_NODELETE", 0)
     try:
-        library = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+        library = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL | forever)
     except OSError as e:
         raise PluginError(f"cannot be opened: {e}") from None
     _libraries.append(library)

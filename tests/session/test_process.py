@@ -314,3 +314,20 @@ def test_a_large_bfloat16_constant_may_be_the_first_of_its_type():
             print(sess.run(tf.cast(x + tf.constant(ones), tf.float32), {x: ones}).sum())
     """)
     assert float(out) == 2 * 64 * 65
+
+
+def test_plugins_stay_mapped_when_the_interpreter_drops_them():
+    """At its end Python drops the handles of libraries in which threads may still be: a thread of
+    a plugin that waited on a variable of its library ended the process with SIGABRT."""
+    out, _ = python("""
+        import gc
+        import pyflow as tf
+        y = tf.constant(1.0) + 1.0
+        with tf.Session() as sess:
+            sess.run(y)
+            tf.plugins._libraries.clear()
+            gc.collect()
+            with open("/proc/self/maps") as maps:
+                print("libpyflow_cpu" in maps.read(), sess.run(y * y))
+    """)
+    assert out == "True 4.0"
