@@ -112,12 +112,18 @@ cdef pf_extent* map_new(int64_t bytes) noexcept nogil:
     return x
 
 cdef pf_extent* extent_new(int64_t bytes) noexcept nogil:
-    """NULL: over the cap or out of memory, then the heap serves."""
+    """NULL: over the cap or out of memory, then the heap serves.
+
+    Without a cap an eighth more is mapped: where kernels that run side by side find their places taken, a gap here serves
+    any size, while the heap keeps blocks class by class.  Pages nobody asks for are never touched.
+    """
     cdef pf_mem_stats now
     cdef pf_extent* x
     pf_mem_get_stats(&now)
     if now.cap > 0 and now.in_use + bytes > now.cap:
         return NULL
+    if now.cap == 0:
+        bytes += bytes // 8
     x = take_cached(bytes)
     if x == NULL:
         drop_cached(bytes)
