@@ -41,9 +41,14 @@ def check(folder, names):
         error = suite.run(case, model)
         if error is not None and full not in known["failing"]:
             surprises.append(f"{full} fails: {type(error).__name__}: {str(error)[:500]}")
-        if error is None and full in known["failing"]:
+        if error is None and full in known["failing"] and passes_again(case, model):
             surprises.append(f"{full} passes now: take it out of known.json")
     assert not surprises, "\n".join(surprises)
+
+
+def passes_again(case, model):
+    """It passes every time: ten unseeded random bits are the expected ones once in sixty runs."""
+    return all(suite.run(case, model) is None for _ in range(4))
 
 
 def test_known_json_is_about_cases_that_exist():
