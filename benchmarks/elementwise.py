@@ -2,12 +2,14 @@
 
     python benchmarks/elementwise.py [--only chain transpose] [--threads 1 2] [--rounds 15]
     python benchmarks/elementwise.py --only chain --jax JAX_PYTHON
+    python benchmarks/elementwise.py --torch TORCH_PYTHON
 
 A case reads `reads` bytes and writes `writes` bytes; its limit is a loop in C that does the same
 with non-temporal stores (elementwise_loops.c), in the same process, in turn with pyflow: `ratio`
 is the loop's best time divided by pyflow's best.  A case that memory does not bound names what does
 ("bound") and is compared with a loop in C for that too.  The chain's limit is the chain itself in
-registers.  jax runs in a process of its own, in the same rounds.  Cases: elementwise_moves.py,
+registers.  jax (the chain) and torch (everything else but pooling, which has pools.py) run in
+processes of their own, in the same rounds.  Cases: elementwise_moves.py,
 elementwise_norms.py, elementwise_pools.py; loops of the same names in C.  Results are kept in
 benchmarks/results.
 """
@@ -58,12 +60,38 @@ def interleave(functions, rounds, seconds=0.0):
     return best
 
 
+def least(*times):
+    return min((t for t in times if t is not None), default=None)
+
+
 def config(tf, threads):
     return tf.ConfigProto(intra_op_parallelism_threads=threads,
                           inter_op_parallelism_threads=threads)
 
 
-def measure_case(tf, loops, name, threads, rounds):
+class Torch:
+    """torch in a process of its own (elementwise_torch.py)."""
+
+    def __init__(self, python, threads):
+        self.process = subprocess.Popen(
+            [python, str(HERE / "elementwise_torch.py"), str(threads)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout.readline() == "ready\n", "torch did not start"
+
+    def best(self, name, arrays, times):
+        """Least seconds of `times` runs of the case, None where torch has no such case."""
+        self.process.stdin.write(json.dumps({
+            "case": name, "times": times, "shapes": [a.shape for a in arrays],
+            "dtypes": [a.dtype.name for a in arrays]}) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure_case(tf, loops, name, threads, rounds, torch):
     make, wanted, bound = CASES[name]
     with tf.Graph().as_default():
         fetch, inputs, arrays = make(tf)
@@ -81,10 +109,18 @@ def measure_case(tf, loops, name, threads, rounds):
             if bound:
                 functions.append(bound_call(loops, bound, arrays, out, threads))
             ours, limit, *bounds = interleave(functions, rounds)
+            peer = None
+            for _ in range(rounds if torch else 0):     # its memory is its own: in turn with ours
+                peer = least(peer, torch.best(name, arrays, 2))
+                ours = min(ours, timed(functions[0]), timed(functions[0]))
+                if peer is None:
+                    break
     row = {"case": name, "threads": threads, "ms": ours * 1e3, "limit_ms": limit * 1e3,
            "gb_per_s": (reads + writes) / ours / 1e9, "ratio": limit / ours, "wanted": wanted}
     if bound:
         row |= {"bound": bound[0], "bound_ms": bounds[0] * 1e3, "bound_ratio": bounds[0] / ours}
+    if peer is not None:
+        row |= {"torch_ms": peer * 1e3, "against_torch": peer / ours}
     return row
 
 
@@ -169,6 +205,8 @@ def print_row(row):
     verdict = "" if wanted is None else "ok" if best >= wanted else f"below {wanted}"
     if "bound" in row:
         more = f"  bound {row['bound_ratio']:.2f} of {row['bound_ms']:.3f} ms: {row['bound']}"
+    if "torch_ms" in row:
+        more += f"  {row['against_torch']:.2f}x torch"
     if "jax_ms" in row:
         more = f"  {row['against_jax']:.2f}x jax ({row['jax_ms']:.3f} ms)"
     print(f"{row['case']:24} {row['threads']} thr {row['ms']:9.3f} ms "
@@ -182,6 +220,7 @@ def main():
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--jax", help="a Python that has jax")
+    parser.add_argument("--torch", help="a Python that has torch")
     parser.add_argument("--json", help="where results are kept")
     args = parser.parse_args()
     import pyflow as tf
@@ -197,9 +236,12 @@ def main():
                 show(measure_chain(tf, loops, n, threads, args.rounds, jax))
             if jax:
                 jax.close()
+        torch = Torch(args.torch, threads) if args.torch else None
         for name in CASES:
             if not args.only or any(o in name for o in args.only):
-                show(measure_case(tf, loops, name, threads, args.rounds))
+                show(measure_case(tf, loops, name, threads, args.rounds, torch))
+        if torch:
+            torch.close()
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(
             {"date": datetime.date.today().isoformat(), "rows": results}, indent=1) + "\n")

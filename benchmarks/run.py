@@ -46,7 +46,8 @@ TARGETS = {
 # Programs of their own beside this file -> {option of theirs: whose Python it takes}.
 SCRIPTS = {
     "gemm": {"--torch": "torch"},
-    "elementwise": {"--jax": "ort"},
+    "elementwise": {"--jax": "ort", "--torch": "torch"},
+    "pools": {"--torch": "torch", "--ort": "ort"},
     "conv": {"--ort": "ort", "--torch": "torch"},
     "onnx_models": {"--ort": "ort"},
 }
