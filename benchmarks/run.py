@@ -43,7 +43,8 @@ TARGETS = {
     "build_graph": ("op", []),
     "first_run": ("op", []),
 }
-# Programs of their own beside this file -> {option of theirs: whose Python it takes}.
+# Programs of their own beside this file -> {option of theirs: whose Python it takes}; and what else
+# they are told.
 SCRIPTS = {
     "gemm": {"--torch": "torch"},
     "elementwise": {"--jax": "ort", "--torch": "torch"},
@@ -51,6 +52,7 @@ SCRIPTS = {
     "conv": {"--ort": "ort", "--torch": "torch"},
     "onnx_models": {"--ort": "ort"},
 }
+OPTIONS = {"conv": ["--all", "--threads", "1", "2"]}
 SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
 
 
@@ -311,6 +313,7 @@ def run_scripts(asked, report):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "found.json"
             command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(path)]
+            command += OPTIONS.get(name, [])
             for option, peer in options.items():
                 command += [option, given[peer]]
             print(f"{name}", flush=True)
