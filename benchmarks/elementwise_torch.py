@@ -1,4 +1,4 @@
-"""The cases of elementwise.py in torch, eager, as a process that stays alive.
+"""The cases of elementwise.py and halves.py in torch, eager, as a process that stays alive.
 
     TORCH_PYTHON benchmarks/elementwise_torch.py THREADS
 
@@ -85,6 +85,16 @@ CASES = {
     "layer_norm": lambda x, scale, offset: F.layer_norm(x, (x.shape[1],), scale, offset, 1e-6),
     "cumsum_inner": lambda a: a.cumsum(1),
     "cumsum_outer": lambda a: a.cumsum(0),
+    "max_pool": lambda a: F.max_pool2d(a.permute(0, 3, 1, 2), 3, 2, 1),
+    "avg_pool": lambda a: F.avg_pool2d(a.permute(0, 3, 1, 2), 2, 2),
+    "matmul_512": torch.matmul,
+    "matmul_1024": torch.matmul,
+    "matmul_vector": torch.matmul,
+    "batch_matmul": lambda a, b: torch.matmul(a, b.transpose(1, 2)),
+    "conv_3x3": lambda a, w: F.conv2d(a.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1),
+    "conv_1x1": lambda a, w: F.conv2d(a.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1)),
+    "depthwise_3x3": lambda a, w: F.conv2d(a.permute(0, 3, 1, 2), w.permute(2, 3, 0, 1),
+                                           padding=1, groups=w.shape[2]),
     "lrn": lambda a: F.local_response_norm(a.permute(0, 3, 1, 2), 5, 5e-4, 0.75, 1.0),
 }
 

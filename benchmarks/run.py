@@ -48,6 +48,7 @@ TARGETS = {
 SCRIPTS = {
     "gemm": {"--torch": "torch"},
     "elementwise": {"--jax": "ort", "--torch": "torch"},
+    "halves": {"--torch": "torch"},
     "pools": {"--torch": "torch", "--ort": "ort"},
     "conv": {"--ort": "ort", "--torch": "torch"},
     "onnx_models": {"--ort": "ort"},
