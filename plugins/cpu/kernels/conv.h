@@ -57,6 +57,13 @@ PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) {
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
+/* Columns [first, last) of output see the image only. */
+PF_LOCAL void pf_inside_columns(const pf_conv *g, int64_t *first, int64_t *last) {
+  const int64_t room = g->w + g->pl - (g->kw - 1) * g->dw;
+  *first = PF_MIN((g->pl + g->sw - 1) / g->sw, g->ow);
+  *last = room <= 0 ? *first : PF_MAX(PF_MIN((room - 1) / g->sw + 1, g->ow), *first);
+}
+
 /* Image i of x, of y; in elements. */
 PF_LOCAL int64_t pf_conv_x_at(const pf_conv *g, int64_t i) {
   return i / g->depth * g->x_volume + i % g->depth * g->x_image;

@@ -6,6 +6,7 @@
  */
 #include "conv.h"
 #include "tile_types.h"
+#include "transpose.h"
 
 #define TILE_F32
 #include "tile_begin.h"

@@ -2,8 +2,7 @@
  *
  * One filter plane per channel (a channel multiplier was spread over channels before): arrays are
  * NHWC with g->c channels everywhere, the filter is [kh, kw, c].  Each output number is one sum in
- * registers, four vectors of channels at a time; for the filter's gradient the sum runs over the
- * whole batch.
+ * registers.  3x3 filters: depthwise_roll.h; gradients: depthwise_gradient.h.
  */
 #define BLOCK (4 * VL)
 
@@ -50,7 +49,8 @@ typedef struct {
   int left;                            /* channels */
 } TILE(depth_run);
 
-/* P pixels.  `slide`: three taps and stride 1, every x is loaded once for all pixels it meets. */
+/* P pixels.  `slide`: that many taps and stride 1, every x is loaded once for all pixels it
+ * meets; 0: whatever taps there are. */
 PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) *d, int64_t at, const int P,
                                   const int slide, const int full) {
 #define LOAD(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
@@ -60,13 +60,15 @@ PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) *d, int64_t at, const in
   for (int64_t r = 0; r < d->rows; r++) {
     const T *x = d->x + r * d->x_row + at * d->pixel, *f = d->f + r * d->kw * d->c;
     if (slide) {
-      const V f0 = LOAD(f), f1 = LOAD(f + d->c), f2 = LOAD(f + 2 * d->c);
-#pragma GCC unroll 10
-      for (int j = 0; j < P + 2; j++) {
+      V w[5];
+#pragma GCC unroll 5
+      for (int k = 0; k < slide; k++) w[k] = LOAD(f + k * d->c);
+#pragma GCC unroll 12
+      for (int j = 0; j < P + slide - 1; j++) {
         const V v = LOAD(x + j * d->pixel);
-        if (j >= 2) acc[j - 2] = V_FMA(v, f2, acc[j - 2]);
-        if (j >= 1 && j - 1 < P) acc[j - 1] = V_FMA(v, f1, acc[j - 1]);
-        if (j < P) acc[j] = V_FMA(v, f0, acc[j]);
+#pragma GCC unroll 5
+        for (int k = slide - 1; k >= 0; k--)
+          if (j >= k && j - k < P) acc[j - k] = V_FMA(v, w[k], acc[j - k]);
       }
       continue;
     }
@@ -84,15 +86,19 @@ PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) *d, int64_t at, const in
   }
 #undef LOAD
 }
+/* The last pixels are computed with some before them, again: that beats waiting for one sum. */
 #define DEPTH_RUN(name, slide, full) \
   __attribute__((noinline)) static void TILE(name)(const TILE(depth_run) *d, int64_t n) { \
+    if (n < 4) { \
+      for (int64_t at = 0; at < n; at++) TILE(depth_pixels)(d, at, 1, slide, full); \
+      return; \
+    } \
     int64_t at = 0; \
     for (; at + 8 <= n; at += 8) TILE(depth_pixels)(d, at, 8, slide, full); \
-    for (; at + 2 <= n; at += 2) TILE(depth_pixels)(d, at, 2, slide, full); \
-    for (; at < n; at++) TILE(depth_pixels)(d, at, 1, slide, full); \
+    for (; at < n; at += 4) TILE(depth_pixels)(d, PF_MIN(at, n - 4), 4, slide, full); \
   }
-DEPTH_RUN(depth_slide_full, 1, 1)
-DEPTH_RUN(depth_slide_part, 1, 0)
+DEPTH_RUN(depth_slide_full, 5, 1)
+DEPTH_RUN(depth_slide_part, 5, 0)
 DEPTH_RUN(depth_run_full, 0, 1)
 DEPTH_RUN(depth_run_part, 0, 0)
 #undef DEPTH_RUN
@@ -120,11 +126,9 @@ static void TILE(depth_pixel)(const TILE(depth) *d, const T *x, int64_t top, int
 static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(depth) *d = arg;
   const pf_conv *g = d->g;
-  /* columns [first, last) see the image only */
-  const int64_t room = g->w + g->pl - (g->kw - 1) * g->dw;
-  const int64_t first = PF_MIN((g->pl + g->sw - 1) / g->sw, g->ow),
-                last = room <= 0 ? first : PF_MAX(PF_MIN((room - 1) / g->sw + 1, g->ow), first);
-  const int slide = g->kw == 3 && g->sw == 1 && g->dw == 1;
+  int64_t first, last;
+  pf_inside_columns(g, &first, &last);
+  const int slide = g->kw == 5 && g->sw == 1 && g->dw == 1;
   (void)worker;
   for (int64_t row = lo; row < hi; row++) {
     const T *x = d->x + row / g->oh * g->h * g->w * g->c;
@@ -152,72 +156,15 @@ static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worke
   }
 }
 
-/* Rows of the input's gradient; x is dy. */
-static void TILE(depth_input)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const TILE(depth) *d = arg;
-  const pf_conv *g = d->g;
-  (void)worker;
-  for (int64_t row = lo; row < hi; row++) {
-    const T *dy = d->x + row / g->h * g->oh * g->ow * g->c;
-    int64_t h = row % g->h + g->pt;
-    for (int64_t w = 0; w < g->w; w++)
-      for (int64_t c = 0; c < g->c; c += BLOCK) {
-        V acc[4] = {{0}};
-        for (int64_t kh = 0; kh < g->kh; kh++) {
-          int64_t y = h - kh * g->dh;
-          if (y < 0 || y % g->sh || y / g->sh >= g->oh) continue;
-          for (int64_t kw = 0; kw < g->kw; kw++) {
-            int64_t z = w + g->pl - kw * g->dw;
-            if (z < 0 || z % g->sw || z / g->sw >= g->ow) continue;
-            TILE(fma_block)(acc, dy + (y / g->sh * g->ow + z / g->sw) * g->c + c,
-                            d->f + (kh * g->kw + kw) * g->c + c, (int)PF_MIN(g->c - c, BLOCK));
-          }
-        }
-        TILE(store_block)(d->out + (row * g->w + w) * g->c + c, acc, (int)PF_MIN(g->c - c, BLOCK));
-      }
-  }
-}
-
-/* Taps of the filter's gradient times blocks of channels; f is dy. */
-static void TILE(depth_filter)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const TILE(depth) *d = arg;
-  const pf_conv *g = d->g;
-  int64_t blocks = (g->c + BLOCK - 1) / BLOCK;
-  (void)worker;
-  for (int64_t i = lo; i < hi; i++) {
-    int64_t tap = i / blocks, c = i % blocks * BLOCK, kh = tap / g->kw, kw = tap % g->kw;
-    int n = (int)PF_MIN(g->c - c, BLOCK);
-    V acc[4] = {{0}};
-    for (int64_t row = 0; row < g->n * g->oh; row++) {
-      int64_t y = row % g->oh * g->sh - g->pt + kh * g->dh;
-      if (y < 0 || y >= g->h) continue;
-      const T *x = d->x + (row / g->oh * g->h + y) * g->w * g->c + c,
-              *dy = d->f + row * g->ow * g->c + c;
-      for (int64_t ow = 0; ow < g->ow; ow++) {
-        int64_t z = ow * g->sw - g->pl + kw * g->dw;
-        if (z >= 0 && z < g->w) TILE(fma_block)(acc, x + z * g->c, dy + ow * g->c, n);
-      }
-    }
-    TILE(store_block)(d->out + tap * g->c + c, acc, n);
-  }
-}
+#include "depthwise_roll.h"
 
 pf_status TILE_NAME(pf_depth_forward)(pf_ctx *c, const pf_conv_call *call) {
   TILE(depth) d = {call->g, call->x, call->f, call->out, call->after};
+  if (TILE(rolls)(call->g)) return TILE(roll_forward)(c, &d);
   return pf_parallel(c, call->g->n * call->g->oh,
                      pf_grain(call->g->ow * call->g->c * call->g->kh * call->g->kw),
                      TILE(depth_forward), &d);
 }
-pf_status TILE_NAME(pf_depth_input)(pf_ctx *c, const pf_conv_call *call) {
-  TILE(depth) d = {call->g, call->dy, call->f, call->out, NULL};
-  return pf_parallel(c, call->g->n * call->g->h,
-                     pf_grain(call->g->w * call->g->c * call->g->kh * call->g->kw),
-                     TILE(depth_input), &d);
-}
-pf_status TILE_NAME(pf_depth_filter)(pf_ctx *c, const pf_conv_call *call) {
-  TILE(depth) d = {call->g, call->x, call->dy, call->out, NULL};
-  const pf_conv *g = call->g;
-  return pf_parallel(c, g->kh * g->kw * ((g->c + BLOCK - 1) / BLOCK),
-                     pf_grain(g->n * g->oh * g->ow * BLOCK), TILE(depth_filter), &d);
-}
+
+#include "depthwise_gradient.h"
 #undef BLOCK

@@ -16,6 +16,8 @@
 #define V_FMA PF_VF_FMA
 #define TRANSPOSE_4X4 transpose_4x4_f32
 #if defined(__AVX512F__)
+#define V_STREAM _mm512_stream_ps   /* a whole line, past the caches */
+#define V_FENCE _mm_sfence
 #define VH __m256
 #define VH_OF(v) _mm512_castps512_ps256(v)
 #define VH_FMA _mm256_fmadd_ps
@@ -37,6 +39,8 @@
 #define V_FMA PF_VD_FMA
 #define TRANSPOSE_4X4 transpose_4x4_f64
 #if defined(__AVX512F__)
+#define V_STREAM _mm512_stream_pd   /* a whole line, past the caches */
+#define V_FENCE _mm_sfence
 #define VH __m256d
 #define VH_OF(v) _mm512_castpd512_pd256(v)
 #define VH_FMA _mm256_fmadd_pd
@@ -51,4 +55,6 @@
 #define VH_FMA V_FMA
 #define VH_LOAD_PART V_LOAD_PART
 #define VH_STORE_PART V_STORE_PART
+#define V_STREAM V_STORE
+#define V_FENCE() (void)0
 #endif

@@ -15,6 +15,8 @@
 #undef V_FMA
 #undef TRANSPOSE_4X4
 #undef VH
+#undef V_STREAM
+#undef V_FENCE
 #undef VH_OF
 #undef VH_FMA
 #undef VH_LOAD_PART
