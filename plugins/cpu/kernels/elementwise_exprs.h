@@ -10,6 +10,7 @@
 #ifndef PF_CPU_ELEMENTWISE_EXPRS_H
 #define PF_CPU_ELEMENTWISE_EXPRS_H
 #include "vmath.h"
+#include "vmath512.h"
 
 #define PF_SELU_SCALE 1.0507009873554804934
 #define PF_SELU_SCALE_ALPHA 1.7580993408473768599
@@ -30,13 +31,18 @@
   X(Relu6, T, TAG, x < 0 ? (T)0 : x > 6 ? (T)6 : x) \
   X(LeakyRelu, T, TAG, x > 0 ? x : x * (T)p)
 
-#define PF_UNARY_HEAVY(X, T, TAG, F) \
+/* of float with AVX-512: vmath512.h's vectors instead, by PF_UNARY_512 */
+#define PF_UNARY_VECTOR(X, T, TAG, F) \
   X(Exp, T, TAG, pf_exp_##TAG(x)) \
-  X(Expm1, T, TAG, pf_expm1_##TAG(x)) \
   X(Log, T, TAG, pf_log_##TAG(x)) \
-  X(Log1p, T, TAG, pf_log1p_##TAG(x)) \
   X(Tanh, T, TAG, pf_tanh_##TAG(x)) \
-  X(Sigmoid, T, TAG, pf_sigmoid_##TAG(x)) \
+  X(Sigmoid, T, TAG, pf_sigmoid_##TAG(x))
+#define PF_UNARY_512(X) \
+  X(Exp, pf_vf_exp) X(Log, pf_vf_log) X(Tanh, pf_vf_tanh) X(Sigmoid, pf_vf_sigmoid) \
+  X(Erf, pf_vf_erf)
+#define PF_UNARY_HEAVY(X, T, TAG, F) \
+  X(Expm1, T, TAG, pf_expm1_##TAG(x)) \
+  X(Log1p, T, TAG, pf_log1p_##TAG(x)) \
   X(Softplus, T, TAG, pf_softplus_##TAG(x)) \
   X(Elu, T, TAG, x < 0 ? pf_expm1_##TAG(x) : x) \
   X(Selu, T, TAG, x < 0 ? (T)PF_SELU_SCALE_ALPHA * pf_expm1_##TAG(x) : (T)PF_SELU_SCALE * x)

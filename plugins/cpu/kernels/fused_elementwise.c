@@ -43,7 +43,7 @@ typedef struct {
   int32_t streams;
   int32_t wanted[FUSED_RESULTS], out_size[FUSED_RESULTS], n_out;
   char *out[FUSED_RESULTS];
-  uint8_t scalar[FUSED_INPUTS];
+  uint8_t scalar[FUSED_INPUTS], halves[FUSED_INPUTS];
   int16_t store[FUSED_RESULTS];
   double scalars[FUSED_INPUTS];
   fused_step wide[FUSED_STEPS], narrow[FUSED_STEPS];
@@ -220,7 +220,7 @@ static pf_status take_input(pf_ctx *c, fused_task *t, int32_t i, fused_shape to)
   fused_shape own = {tensor->shape, tensor->ndim};
   int64_t period = 1, outer = 0;
   x->data = PF_DATA(const char, tensor), x->type = c->in_type[i], x->how = X_UNUSED;
-  t->scalar[i] = 0;
+  t->scalar[i] = t->halves[i] = 0;
   if (own.nd > to.nd) return PF_OK;          /* an input no wanted result needs */
   for (int32_t k = 1; k <= own.nd; k++) {
     int64_t size = own.dims[own.nd - k];
@@ -230,7 +230,11 @@ static pf_status take_input(pf_ctx *c, fused_task *t, int32_t i, fused_shape to)
     period *= size;
   }
   if (period == 1) return take_scalar(t, i), PF_OK;
-  if (period == t->n) return x->how = is_converted(t, x) ? X_CONVERTED : X_DIRECT, PF_OK;
+  if (period == t->n) {
+    x->how = is_converted(t, x) ? X_CONVERTED : X_DIRECT;
+    t->halves[i] = (uint8_t)pf_is_half(x->type);
+    return PF_OK;
+  }
   if (period < t->n && outer < 2) return take_period(c, t, i, period);
   return take_broadcast(t, i, own, to), PF_OK;
 }
@@ -249,6 +253,17 @@ static int32_t input_to_overwrite(pf_ctx *c, const fused_task *t, int32_t r, fus
       return i;
   return -1;
 }
+static const int16_t streams[][2] = {{FUSED_store, FUSED_stream},
+                                     {FUSED_store_half, FUSED_stream_half},
+                                     {FUSED_store_bfloat16, FUSED_stream_bfloat16}};
+static int16_t past_the_caches(int16_t store) { /* 0: there is no such code */
+  for (int32_t k = 0; k < PF_LEN(streams); k++) if (streams[k][0] == store) return streams[k][1];
+  return 0;
+}
+static int16_t into_the_caches(int16_t store) {
+  for (int32_t k = 0; k < PF_LEN(streams); k++) if (streams[k][1] == store) return streams[k][0];
+  return store;
+}
 static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
   const fused_state *s = t->s;
   int32_t last = last_result(s, t);
@@ -263,21 +278,22 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
     t->store[r] = (int16_t)(type == PF_BOOL       ? FUSED_store_bool
                             : type == PF_FLOAT16  ? FUSED_store_half
                             : type == PF_BFLOAT16 ? FUSED_store_bfloat16 : FUSED_store);
-    if (t->store[r] == FUSED_store && in < 0 && t->n * t->esize >= STREAM_BYTES &&
-        (uintptr_t)t->out[r] % 64 == 0)
-      t->store[r] = FUSED_stream, t->streams = 1;
+    int16_t past = past_the_caches(t->store[r]);
+    if (past && in < 0 && t->n * t->out_size[r] >= STREAM_BYTES && (uintptr_t)t->out[r] % 64 == 0)
+      t->store[r] = past, t->streams = 1;
   }
   return PF_OK;
 }
 
 static void choose_steps(fused_task *t) {
   const fused_state *s = t->s;
-  fused_choice how = {s->machines[s->kind][1], t->scalar, t->store};
+  fused_choice how = {s->machines[s->kind][1], t->scalar, t->store, t->halves,
+                      s->type == PF_BFLOAT16};
   int64_t block = how.machine->elements;
   if (t->n >= block) fused_specialise(&s->program, &how, t->wide);
   if (t->n % block == 0) return;
   for (int32_t r = 0; r < s->program.n_results; r++)
-    if (t->store[r] == FUSED_stream) t->store[r] = FUSED_store;
+    t->store[r] = into_the_caches(t->store[r]);
   how.machine = s->machines[s->kind][0];
   fused_specialise(&s->program, &how, t->narrow);
 }
@@ -302,6 +318,7 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
     const fused_input *x = &t->in[i];
     if (x->how == X_DIRECT) w->frame.at[i] = (void *)(x->data + pos * t->esize);
     else if (x->how == X_PERIOD) w->frame.at[i] = (void *)(x->data + pos % x->period * t->esize);
+    else if (t->halves[i]) w->frame.halves[i] = x->data + pos * 2;
     else if (x->how == X_CONVERTED) convert(t, x, pos, n, w->blocks[i]);
     else if (x->how == X_FILL) fill(t, x, pos, n, w->blocks[i]);
   }
@@ -312,7 +329,7 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
 static int32_t fetched_inputs(const fused_task *t, int32_t which[2]) {
   int32_t n = 0;
   for (int32_t i = 0; t->streams && i < t->n_in && n < 2; i++)
-    if (t->in[i].how == X_DIRECT) which[n++] = i;
+    if (t->in[i].how == X_DIRECT || t->halves[i]) which[n++] = i;
   return n;
 }
 /* fewer elements than a vector has: through buffers of a whole vector */
@@ -321,11 +338,13 @@ static void run_tail(const fused_task *t, fused_worker *w, const fused_machine *
   for (int32_t i = 0; i < t->n_in; i++)
     if (t->in[i].how == X_FILL || t->in[i].how == X_CONVERTED) memset(w->blocks[i], 0, 64);
   place(t, w, pos, n);
-  for (int32_t i = 0; i < t->n_in; i++)
-    if (t->in[i].how == X_DIRECT) {
-      memset(w->tail[i], 0, 64);
+  for (int32_t i = 0; i < t->n_in; i++) {
+    memset(w->tail[i], 0, 64);
+    if (t->in[i].how == X_DIRECT)
       w->frame.at[i] = memcpy(w->tail[i], w->frame.at[i], (size_t)(n * t->esize));
-    }
+    else if (t->halves[i])
+      w->frame.halves[i] = memcpy(w->tail[i], w->frame.halves[i], (size_t)(n * 2));
+  }
   for (int32_t r = 0; r < t->n_out; r++) w->frame.at[FUSED_VALUES + r] = w->tail[FUSED_INPUTS + r];
   m->enter(t->narrow, &w->frame);
   for (int32_t r = 0; r < t->n_out; r++)
@@ -346,7 +365,9 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   for (; pos + wide <= end; pos += wide) {
     place(t, &w, pos, wide);
     for (int32_t k = 0; ahead && k < 2; k++)
-      w.frame.ahead[k] = (const char *)w.frame.at[which[k]] + wide * t->esize;
+      w.frame.ahead[k] = t->halves[which[k]]
+                             ? (const char *)w.frame.halves[which[k]] + wide * 2
+                             : (const char *)w.frame.at[which[k]] + wide * t->esize;
     machine[1]->enter(t->wide, &w.frame);
   }
   for (; pos + narrow <= end; pos += narrow) {

@@ -29,7 +29,7 @@ enum {
   FUSED_INSTRUCTIONS = 64, FUSED_INPUTS = 32, FUSED_RESULTS = 8,
   FUSED_VALUES = FUSED_INPUTS + FUSED_INSTRUCTIONS,
   FUSED_SLOTS = FUSED_VALUES + FUSED_RESULTS,
-  FUSED_STEPS = FUSED_INSTRUCTIONS * 4 + FUSED_RESULTS + 1,
+  FUSED_STEPS = FUSED_INSTRUCTIONS * 4 + FUSED_RESULTS + 1 + FUSED_INPUTS,
   FUSED_BLOCK_BYTES = 512            /* the widest accumulator: 8 vectors of 64 bytes */
 };
 
@@ -55,6 +55,8 @@ enum {
   /* steps that are no instruction */
   FUSED_load = FUSED_OPCODES, FUSED_store, FUSED_stream, FUSED_store_half, FUSED_store_bfloat16,
   FUSED_store_bool, FUSED_round_half, FUSED_round_bfloat16, FUSED_MaximumPlain, FUSED_MinimumPlain,
+  FUSED_load_half, FUSED_load_bfloat16, FUSED_widen_half, FUSED_widen_bfloat16,
+  FUSED_stream_half, FUSED_stream_bfloat16,
   FUSED_end, FUSED_CODES
 };
 
@@ -65,6 +67,7 @@ enum { FUSED_M = 0, FUSED_S = 1, FUSED_RM = 2, FUSED_RS = 3, FUSED_VARIANTS = 4,
 
 typedef struct {
   void *at[FUSED_SLOTS];
+  const void *halves[FUSED_INPUTS];  /* of inputs that steps make floats of, in `at` or registers */
   const char *ahead[2];              /* `stream`: two inputs' next blocks, fetched; or NULL */
 } fused_frame;
 typedef struct {
@@ -84,6 +87,7 @@ typedef struct {
   int32_t elements;                  /* of a block */
   void (*run[FUSED_CODES][FUSED_VARIANTS])(void);
   void (*pair[PAIRED_CODES][PAIRED_CODES])(void);  /* slot, slot2: the scalars, in order */
+  void (*of_halves[PAIRED_Mul + 1][2])(void);  /* Add, Sub, Mul: the operand is one of `halves` */
   void (*enter)(const fused_step *, fused_frame *);
 } fused_machine;
 
@@ -115,6 +119,8 @@ typedef struct {
   const fused_machine *machine;
   const uint8_t *scalar;             /* per input: 0, 1 or FUSED_PLAIN */
   const int16_t *store;              /* per result: the storing code, or -1: not wanted */
+  const uint8_t *halves;             /* per input: read from the frame's `halves` */
+  int32_t bfloat16;                  /* which kind */
 } fused_choice;
 void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *steps);
 

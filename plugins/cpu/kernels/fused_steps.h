@@ -125,7 +125,15 @@ CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
 #else
 #ifdef TYPE_F32
 #define LIST(X, WHICH) WHICH(X, float, f32, f)
+#if defined(__AVX512F__)
+#define VECTOR_STEP(NAME, OF_VECTOR) \
+  PF_INLINE VEC STEP(NAME##_v)(VEC v, T p) { return (void)p, (VEC)OF_VECTOR((pf_vf)v); } \
+  BEGIN(NAME) { ALL(ONE, NAME) NEXT; }
+PF_UNARY_512(VECTOR_STEP)
+#else
+LIST(HEAVY_ONE, PF_UNARY_VECTOR)
 HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
+#endif
 #define ROUND_HALF(i) \
   pf_vf_write(PF_FLOAT16, halves, (pf_vf)v##i, 0), v##i = (VEC)pf_vf_read(PF_FLOAT16, halves);
 BEGIN(round_half) { uint16_t halves[VL]; EACH(ROUND_HALF) NEXT; }
@@ -133,6 +141,7 @@ BEGIN(round_half) { uint16_t halves[VL]; EACH(ROUND_HALF) NEXT; }
 BEGIN(round_bfloat16) { EACH(ROUND_BFLOAT16) NEXT; }
 #else
 #define LIST(X, WHICH) WHICH(X, double, f64, )
+LIST(HEAVY_ONE, PF_UNARY_VECTOR)
 #endif
 LIST(CHEAP_ONE, PF_UNARY_CHEAP)
 LIST(HEAVY_ONE, PF_UNARY_HEAVY)
@@ -219,6 +228,50 @@ STORE_AS(store_bool, uint8_t, x != 0)
 #define STORE_BFLOAT16(i) pf_vf_write(PF_BFLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
 BEGIN(store_half) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_HALF) NEXT; }
 BEGIN(store_bfloat16) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_BFLOAT16) NEXT; }
+#define LOAD_HALF(i) v##i = (VEC)pf_vf_read(PF_FLOAT16, w + (i) * VL);
+#define LOAD_BFLOAT16(i) v##i = (VEC)pf_vf_read(PF_BFLOAT16, w + (i) * VL);
+#define WIDEN_HALF(i) PUT(y, i) = (VEC)pf_vf_read(PF_FLOAT16, w + (i) * VL);
+#define WIDEN_BFLOAT16(i) PUT(y, i) = (VEC)pf_vf_read(PF_BFLOAT16, w + (i) * VL);
+#define HALVES const uint16_t *w = (const uint16_t *)f->halves[s->slot];
+BEGIN(load_half) { HALVES EACH(LOAD_HALF) NEXT; }
+BEGIN(load_bfloat16) { HALVES EACH(LOAD_BFLOAT16) NEXT; }
+BEGIN(widen_half) { HALVES void *y = f->at[s->slot]; EACH(WIDEN_HALF) NEXT; }
+BEGIN(widen_bfloat16) { HALVES void *y = f->at[s->slot]; EACH(WIDEN_BFLOAT16) NEXT; }
+#define ENTRY_HALVES \
+  ENTRY_ONE(store_half) ENTRY_ONE(store_bfloat16) ENTRY_ONE(load_half) ENTRY_ONE(load_bfloat16) \
+  ENTRY_ONE(widen_half) ENTRY_ONE(widen_bfloat16)
+#if NV == 8
+#define STREAM_HALVES(NAME, TYPE) \
+  BEGIN(NAME) { \
+    uint16_t *w = (uint16_t *)f->at[s->slot]; \
+    for (int k = 0; f->ahead[0] && k < NV * VL * 2; k += 64) { \
+      __builtin_prefetch(f->ahead[0] + k); \
+      __builtin_prefetch(f->ahead[1] + k); \
+    } \
+    pf_vf_stream_pair(TYPE, w, (pf_vf)v0, (pf_vf)v1); \
+    pf_vf_stream_pair(TYPE, w + 2 * VL, (pf_vf)v2, (pf_vf)v3); \
+    pf_vf_stream_pair(TYPE, w + 4 * VL, (pf_vf)v4, (pf_vf)v5); \
+    pf_vf_stream_pair(TYPE, w + 6 * VL, (pf_vf)v6, (pf_vf)v7); \
+    NEXT; \
+  }
+#define TWO_HALF(NAME, i) \
+  v##i = STEP(NAME##_v)(v##i, (VEC)pf_vf_read(PF_FLOAT16, w + (i) * VL), (T)0);
+#define TWO_BFLOAT16(NAME, i) \
+  v##i = STEP(NAME##_v)(v##i, (VEC)pf_vf_read(PF_BFLOAT16, w + (i) * VL), (T)0);
+#define OF_HALVES(NAME) \
+  BEGIN(NAME##_half) { HALVES ALL(TWO_HALF, NAME) NEXT; } \
+  BEGIN(NAME##_bfloat16) { HALVES ALL(TWO_BFLOAT16, NAME) NEXT; }
+OF_HALVES(Add)
+OF_HALVES(Sub)
+OF_HALVES(Mul)
+#define HALVES_TABLE {{RUN(Add_half), RUN(Add_bfloat16)}, {RUN(Sub_half), RUN(Sub_bfloat16)}, \
+                      {RUN(Mul_half), RUN(Mul_bfloat16)}}
+STREAM_HALVES(stream_half, PF_FLOAT16)
+STREAM_HALVES(stream_bfloat16, PF_BFLOAT16)
+#define ENTRY_STREAMS ENTRY_ONE(stream_half) ENTRY_ONE(stream_bfloat16)
+#else
+#define ENTRY_STREAMS
+#endif
 #endif
 BEGIN(end) { (void)s, (void)f; }
 static void STEP(enter)(const fused_step *s, fused_frame *f) {
@@ -250,13 +303,14 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
 #else
 #define FLOAT_TABLE \
   LIST(ENTRY_ONE, PF_UNARY_CHEAP) LIST(ENTRY_ONE, PF_UNARY_HEAVY) \
+  LIST(ENTRY_ONE, PF_UNARY_VECTOR) \
   LIST(ENTRY_TWO, PF_BINARY_CHEAP) LIST(ENTRY_TWO, PF_BINARY_HEAVY) \
   LIST(ENTRY_TWO, PF_GRAD_CHEAP) LIST(ENTRY_TWO, PF_GRAD_HEAVY) \
   [FUSED_MaximumPlain] = {[FUSED_S] = RUN(MaximumPlain_s)}, \
   [FUSED_MinimumPlain] = {[FUSED_S] = RUN(MinimumPlain_s)},
 #ifdef TYPE_F32
 #define TYPED_TABLE FLOAT_TABLE ENTRY_ONE(Erf) ENTRY_ONE(round_half) ENTRY_ONE(round_bfloat16) \
-  ENTRY_ONE(store_half) ENTRY_ONE(store_bfloat16)
+  ENTRY_HALVES ENTRY_STREAMS
 #else
 #define TYPED_TABLE FLOAT_TABLE
 #endif
@@ -267,8 +321,13 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
 #else
 #define PAIR_TABLE {{0}}
 #endif
-static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, STEP(enter)};
+#ifndef HALVES_TABLE
+#define HALVES_TABLE {{0}}
+#endif
+static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, HALVES_TABLE,
+                                            STEP(enter)};
 #undef PAIR_TABLE
+#undef HALVES_TABLE
 
 #undef T
 #undef TAG
@@ -285,3 +344,5 @@ static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, STE
 #undef ALL
 #undef LIST
 #undef TYPED_TABLE
+#undef ENTRY_STREAMS
+#undef ENTRY_HALVES

@@ -28,7 +28,6 @@ SINCOS(Sin, pf_sin_f32, sinf)
 SINCOS(Cos, pf_cos_f32, cosf)
 UNARY(Sin, f64, double, double, sin(x))
 UNARY(Cos, f64, double, double, cos(x))
-UNARY(Erf, f32, float, float, pf_erf_f32(x))
 UNARY(Erf, f64, double, double, erf(x))
 
 /* recurrence to x >= 10, then the asymptotic series */
@@ -50,6 +49,21 @@ static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
 
 /* T: the element type, TAG: f32 or f64, F: libm's suffix */
 #define LOOP(NAME, T, TAG, EXPR) UNARY(NAME, TAG, T, T, EXPR)
+#if defined(__AVX512F__)
+#define LOOP_512(NAME, OF_VECTOR) \
+  static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \
+    const float *x = (const float *)px; float *y = (float *)py; (void)p; \
+    int64_t i = 0; \
+    for (; i + PF_VF <= n; i += PF_VF) pf_vf_store(y + i, OF_VECTOR(pf_vf_load(x + i))); \
+    int rest = (int)(n - i); \
+    if (rest) pf_vf_store_part(y + i, OF_VECTOR(pf_vf_load_part(x + i, rest)), rest); \
+  }
+PF_UNARY_512(LOOP_512)
+#else
+PF_UNARY_VECTOR(LOOP, float, f32, f)
+UNARY(Erf, f32, float, float, pf_erf_f32(x))
+#endif
+PF_UNARY_VECTOR(LOOP, double, f64, )
 #define LOOPS(T, TAG, F) \
   PF_UNARY_CHEAP(LOOP, T, TAG, F) \
   PF_UNARY_HEAVY(LOOP, T, TAG, F) \
