@@ -11,11 +11,16 @@ SHAPES = [(1, 1, 1), (1, 300, 7), (1, 1500, 1100), (1100, 1500, 1), (70, 1, 90),
           (450, 600, 380), (30, 0, 5),
           # half vectors at the end, dot products of every width, one dot product
           (68, 68, 68), (9, 21, 52), (32, 784, 10), (50, 300, 7), (7, 300, 51), (5, 260, 3),
-          (2, 500, 310), (1, 1000, 1)]
+          (2, 500, 310), (1, 1000, 1),
+          # few rows, b's rows in whole lines and not; b larger than the caches; one row in registers
+          (2, 37, 256), (3, 75, 1040), (3, 41, 700), (7, 900, 3600), (1, 90, 100), (1, 13, 128),
+          # tiles of c^T turned in registers, tiles of half vectors only
+          (41, 33, 70), (24, 100, 56), (19, 21, 20), (17, 43, 10), (10, 9, 3), (4, 4, 4)]
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}
 BATCHES = [((7, 17, 43), (7, 43, 11)), ((40, 4, 4), (40, 4, 4)), ((3, 1, 33, 20), (1, 5, 20, 18)),
            ((2, 300, 290), (2, 290, 310)), ((6, 1, 65), (6, 65, 40)),
-           ((130, 130, 8), (130, 8, 130))]      # its halves go past the caches
+           ((130, 130, 8), (130, 8, 130)),      # its halves go past the caches
+           ((9, 1, 70), (9, 70, 100)), ((5, 32, 33), (5, 33, 31)), ((3, 4, 0), (3, 0, 6))]
 
 
 def products(build, types, *data):
@@ -69,13 +74,46 @@ def test_batch(a, b, ta, tb):
     check(found, x @ y)
 
 
-def test_nan_and_infinity_pass_through():
-    a = np.array([[1.0, np.inf, 2.0] + [0.0] * 30, [np.nan] + [1.0] * 32])
-    b = np.ones((33, 5))
-    found = products(tf.matmul, TOLERANCE, a, b)
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize("tb", [False, True])
+@pytest.mark.parametrize("m, k, n", [(2, 33, 5), (2, 40, 256), (2, 21, 100), (20, 33, 20),
+                                     (35, 30, 40), (12, 300, 10)])
+def test_nan_and_infinity_pass_through(m, k, n, ta, tb):
+    a = np.ones((m, k))
+    a[0, 1] = np.inf
+    a[-1, k - 1] = np.nan
+    b = np.ones((k, n))
+    b[0, n - 1] = -np.inf
+    with np.errstate(invalid="ignore"):
+        wanted = a @ b
+    found = products(lambda x, y: tf.matmul(x, y, transpose_a=ta, transpose_b=tb), TOLERANCE,
+                     a.T if ta else a, b.T if tb else b)
     for name, value in found.items():
-        assert np.isposinf(value[0].astype(np.float64)).all(), name
-        assert np.isnan(value[1].astype(np.float64)).all(), name
+        np.testing.assert_array_equal(value.astype(np.float64), wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize("m, k, n", [(1, 60, 300), (2, 60, 256), (3, 50, 512), (2, 31, 330),
+                                     (20, 60, 20), (40, 20, 64)])
+def test_where_operands_begin_is_no_matter(m, k, n, name):
+    """Equal bits, wherever in a line the operands begin; nothing beyond them is read."""
+    rng = np.random.default_rng(k)
+    x, y = rng.standard_normal((m, k)).astype(name), rng.standard_normal((k, n)).astype(name)
+
+    def moved(value, by):
+        room = np.full(value.size + 80, np.nan, value.dtype)
+        start = (-room.ctypes.data // value.itemsize) % 16 + by
+        room[start:start + value.size] = value.ravel()
+        return room[start:start + value.size].reshape(value.shape)
+
+    with tf.Graph().as_default(), tf.Session(threads=1) as session:
+        a, b = tf.placeholder(name, x.shape), tf.placeholder(name, y.shape)
+        call = session.make_callable(tf.matmul(a, b), [a, b])
+        first = call(x, y)
+        np.testing.assert_allclose(first, x.astype(np.float64) @ y, atol=1e-4)
+        for by in (0, 1, 4, 7, 15):
+            again = call(moved(x, 16 - by), moved(y, by))
+            assert again.tobytes() == first.tobytes(), by
 
 
 @pytest.mark.parametrize("name", TOLERANCE)

@@ -10,7 +10,8 @@
 #include "tile_types.h"
 
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
-enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, DOTS = 4, DOTS_LONG = 8 };
+enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, ROW_MOST = 3 };
+enum { DOTS = 4, DOTS_LONG = 8 };
 enum { SWAP_ROWS = 24, OUTER = 2 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
  * first size lies in L2, one from the second on in memory */
@@ -25,8 +26,12 @@ PF_INLINE int many_rows(int64_t bytes) { return bytes <= L2_BYTES || bytes >= ME
 #define GEMM_HALVES 1
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 4 };
 PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
+enum { GEMM_ALL_HALVES = 2 };         /* vectors of a tile that is of half vectors only */
 #define GEMM_EACH_MICRO(X) \
   GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
+enum { GEMM_WIDE = 8 };                /* vectors of a tile of one row */
+#define GEMM_TURNED 8                  /* rows of a tile of c^T that is turned in registers */
+#define GEMM_EACH_WIDE(X) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
 #elif defined(__aarch64__)
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 0, DOTS_ROWS = 4 };
 PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
@@ -41,12 +46,21 @@ enum { GEMM_NV = 2, GEMM_ROWS = 8, GEMM_MASKS = 0, DOTS_ROWS = 2 };
 PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
 #define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_4(X, 2)
 #endif
+/* registers for some rows times eight */
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define GEMM_MANY 1
+#else
+#define GEMM_MANY 0
+#endif
 #define GEMM_UP_TO_4(X, nv) X(nv, 1) X(nv, 2) X(nv, 3) X(nv, 4)
 #define GEMM_UP_TO_6(X, nv) GEMM_UP_TO_4(X, nv) X(nv, 5) X(nv, 6)
 #define GEMM_UP_TO_8(X, nv) GEMM_UP_TO_6(X, nv) X(nv, 7) X(nv, 8)
 
 #ifndef GEMM_HALVES
 #define GEMM_HALVES 0
+#define GEMM_TURNED 0
+enum { GEMM_WIDE = GEMM_NV };
+#define GEMM_EACH_WIDE(X)
 #endif
 /* What the compiler should not see through: a stride (GEMM_HIDE); a vector that is to be loaded
  * once, not by each multiplication that reads it (GEMM_HOLD). */
@@ -62,7 +76,7 @@ PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
 #endif
 
 /* ---------------------------------------------------------------- which way */
-enum { DIRECT_ROWS = 32, FEW_ROWS = 12, DOTS_COLUMNS = 16, PAGE = 4096 };
+enum { DIRECT_ROWS = 32, FEW_ROWS = 16, DOTS_COLUMNS = 16, PAGE = 4096, LINE = 64 };
 /* bytes of b (or of a transposed a) that stay in the caches while they are read where they are */
 #if defined(__AVX512F__)
 enum { DIRECT_BYTES = 1 << 20, DIRECT_BYTES_APART = 5 << 19 };
@@ -73,7 +87,7 @@ enum { DIRECT_BYTES = 1 << 18, DIRECT_BYTES_APART = 1 << 18 };
 /* One row times b. */
 static int how_row(int64_t n, int b_rows_contiguous, int64_t vl) {
   if (!b_rows_contiguous) return PF_GEMM_DOTS;
-  return GEMM_MASKS && n <= GEMM_NV * vl ? PF_GEMM_DIRECT : PF_GEMM_ROW;
+  return GEMM_MASKS && n <= GEMM_WIDE * vl ? PF_GEMM_DIRECT : PF_GEMM_ROW;
 }
 
 /* b's rows are contiguous, b_row apart: packed or not?  Rows whole pages apart share cache sets. */
@@ -81,9 +95,11 @@ static int how_packed(int64_t m, int64_t n, int64_t k, int64_t b_row, int a_rows
   const int apart = b_row * size % PAGE != 0;
   if (!GEMM_MASKS) return PF_GEMM_BLOCKED;
   if (!a_rows && m * k * size > DIRECT_BYTES) return PF_GEMM_BLOCKED;
-  if (m <= FEW_ROWS || (m <= DIRECT_ROWS && apart)) return PF_GEMM_DIRECT;
-  return n * k * size <= (apart ? DIRECT_BYTES_APART : DIRECT_BYTES) ? PF_GEMM_DIRECT
-                                                                     : PF_GEMM_BLOCKED;
+  const int64_t bytes = n * k * size;
+  if (bytes <= (apart || m <= DIRECT_ROWS ? DIRECT_BYTES_APART : DIRECT_BYTES))
+    return PF_GEMM_DIRECT;
+  return bytes < MEMORY_BYTES && m <= (apart ? DIRECT_ROWS : FEW_ROWS) ? PF_GEMM_DIRECT
+                                                                       : PF_GEMM_BLOCKED;
 }
 
 /* What a way takes, in cycles of one multiplication of vectors each. Packing, storing through the
@@ -92,7 +108,8 @@ typedef struct { double vl, pack, sum, turn, turn_far; } how_costs;
 enum { NEAR_BYTES = 1 << 15, BLOCKED_CALL = 100 };
 
 static how_costs costs_of(int64_t size) {
-  return size == 4 ? (how_costs){PF_VF, 0.45, 1.25, 0.8, 1.8} : (how_costs){PF_VD, 0.75, 2, 1, 3};
+  return size == 4 ? (how_costs){PF_VF, 0.45, 1.25, 0.3, 0.4}
+                   : (how_costs){PF_VD, 0.75, 2, 0.45, 0.6};
 }
 
 /* Rows of a times rows of b: columns fill whole or half vectors. */
@@ -111,6 +128,13 @@ static double turn_cost(const pf_gemm *g, int64_t size, const how_costs *h) {
   return elements * (elements * (double)size <= NEAR_BYTES ? h->turn : h->turn_far);
 }
 
+/* Few rows times b, which is read as it lies in memory, whole lines at a time: pays where they are
+ * alike in all rows, and where stripes of b would come from memory. */
+static int reads_rows(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t size) {
+  if (n * k * size >= MEMORY_BYTES) return m <= FEW_ROWS;
+  return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % LINE == 0) && n * size >= 8 * m * LINE;
+}
+
 /* op(b)'s rows are contiguous. */
 static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
@@ -119,6 +143,7 @@ static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   if (a_rows && n <= DOTS_COLUMNS && m >= DOTS &&
       dots_cost((double)m, n, k, h) + h->pack * (double)(n * k) < 0.9 * plain)
     return PF_GEMM_DOTS_PACKED;
+  if (reads_rows(m, n, k, g->b_row, size)) return PF_GEMM_ROW;
   if (g->a_row == 1 &&
       tile_cost((double)n, m, (double)k, h) + turn_cost(g, size, h) < 0.95 * plain)
     return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
@@ -166,6 +191,49 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
   return (uint64_t)((n * PF_MIN(g->k, BLOCK_K) + a_pack) * size + 64);
 }
 
+#if GEMM_TURNED
+/* c[j * ldc + i] = x[i][j] of 8 vectors, the first `cols` of their columns. */
+PF_INLINE void turn_f32(const pf_vf *x, float *c, int64_t ldc, int cols) {
+  const __m512i near = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                far = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  __m512 part[2][4];                    /* of four rows: lane l of [j] is column 4 l + j */
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; h++, x += 4) {
+    const __m512 a = _mm512_unpacklo_ps(x[0], x[1]), b = _mm512_unpackhi_ps(x[0], x[1]),
+                 d = _mm512_unpacklo_ps(x[2], x[3]), e = _mm512_unpackhi_ps(x[2], x[3]);
+    part[h][0] = _mm512_shuffle_ps(a, d, 0x44), part[h][1] = _mm512_shuffle_ps(a, d, 0xee);
+    part[h][2] = _mm512_shuffle_ps(b, e, 0x44), part[h][3] = _mm512_shuffle_ps(b, e, 0xee);
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; j++, c += ldc) {
+    const __m512d p = _mm512_castps_pd(part[0][j]), q = _mm512_castps_pd(part[1][j]);
+    const __m512d u = _mm512_permutex2var_pd(p, near, q), v = _mm512_permutex2var_pd(p, far, q);
+    if (j < cols) _mm256_storeu_pd((double *)c, _mm512_castpd512_pd256(u));
+    if (j + 4 < cols) _mm256_storeu_pd((double *)(c + 4 * ldc), _mm512_extractf64x4_pd(u, 1));
+    if (j + 8 < cols) _mm256_storeu_pd((double *)(c + 8 * ldc), _mm512_castpd512_pd256(v));
+    if (j + 12 < cols) _mm256_storeu_pd((double *)(c + 12 * ldc), _mm512_extractf64x4_pd(v, 1));
+  }
+}
+PF_INLINE void turn_f64(const pf_vd *x, double *c, int64_t ldc, int cols) {
+#pragma GCC unroll 2
+  for (int odd = 0; odd < 2; odd++, c += ldc) {
+    pf_vd y[4];                         /* lane l of [i]: column 2 l + odd of rows 2 i, 2 i + 1 */
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+      y[i] = odd ? _mm512_unpackhi_pd(x[2 * i], x[2 * i + 1])
+                 : _mm512_unpacklo_pd(x[2 * i], x[2 * i + 1]);
+    const pf_vd a = _mm512_shuffle_f64x2(y[0], y[1], 0x44),
+                b = _mm512_shuffle_f64x2(y[0], y[1], 0xee),
+                d = _mm512_shuffle_f64x2(y[2], y[3], 0x44),
+                e = _mm512_shuffle_f64x2(y[2], y[3], 0xee);
+    if (odd < cols) _mm512_storeu_pd(c, _mm512_shuffle_f64x2(a, d, 0x88));
+    if (odd + 2 < cols) _mm512_storeu_pd(c + 2 * ldc, _mm512_shuffle_f64x2(a, d, 0xdd));
+    if (odd + 4 < cols) _mm512_storeu_pd(c + 4 * ldc, _mm512_shuffle_f64x2(b, e, 0x88));
+    if (odd + 6 < cols) _mm512_storeu_pd(c + 6 * ldc, _mm512_shuffle_f64x2(b, e, 0xdd));
+  }
+}
+#endif
+
 /* The sums of four vectors, in one pass of additions and shuffles where there are many lanes. */
 #if defined(__AVX512F__)
 PF_INLINE void sum_4_f32(pf_vf a, pf_vf b, pf_vf c, pf_vf d, float *out) {
@@ -201,17 +269,21 @@ PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
 #endif
 
 #define V_SUM_4 sum_4_f32
+#define V_TURN turn_f32
 #define TILE_F32
 #include "tile_begin.h"
 #include "gemm_body.h"
 #include "tile_end.h"
 #undef V_SUM_4
+#undef V_TURN
 #define V_SUM_4 sum_4_f64
+#define V_TURN turn_f64
 #define TILE_F64
 #include "tile_begin.h"
 #include "gemm_body.h"
 #include "tile_end.h"
 #undef V_SUM_4
+#undef V_TURN
 
 #if PF_GEMM_PAIRS
 /* Pairs of bfloat16 travel as floats; only the multiplication looks at them. */
@@ -225,19 +297,23 @@ PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
 #define tile_nv_bf16 tile_nv_f32
 #define pf_epilogue_bf16 pf_epilogue_f32
 #define V_SUM_4 sum_4_f32
+#define V_TURN turn_f32
 #define TILE_F32
 #include "tile_begin.h"
 #undef TILE
 #undef TILE_NAME
 #undef V_FMA
 #undef GEMM_HALVES
+#undef GEMM_TURNED
 #define GEMM_HALVES 0                  /* not worth their 30 kB here */
+#define GEMM_TURNED 0
 #define TILE(name) name##_bf16
 #define TILE_NAME(name) PF_ISA_NAME(name##_bf16)
 #define V_FMA fma_pairs
 #include "gemm_body.h"
 #include "tile_end.h"
 #undef V_SUM_4
+#undef V_TURN
 #pragma GCC pop_options
 #endif
 

@@ -5,7 +5,7 @@
  *              m reads it; rows of a are read where they are, or from a small packed copy.
  *   direct     b is small or read by few rows only: no packing, stripes of columns.
  *   dots       both operands contiguous along k: tiles of dot products, summed across at the end.
- *   row        one row: a sum of rows of b, which stream by in their order in memory.
+ *   row        few rows: sums of rows of b, which stream by in their order in memory.
  */
 #include "gemm_tile.h"
 
@@ -48,16 +48,22 @@ static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int
       for (int64_t r = 0; r < rows; r++) c[r] += buf[r * ldb + q];
     return;
   }
-  int64_t r = 0;
+  const int64_t whole = rows / 8 * 8;
+  int64_t q = 0;                        /* down the rows first: whole lines of c */
+  for (; q + 4 <= cols; q += 4)
+    for (int64_t r = 0; r < whole; r += 8)
+      TRANSPOSE_8X4(buf + r * ldb + q, ldb, c + q * g->ldc + r, g->ldc, 4);
+  for (int64_t r = 0; r < whole && q < cols; r += 8) /* buf's rows are whole vectors */
+    TRANSPOSE_8X4(buf + r * ldb + q, ldb, c + q * g->ldc + r, g->ldc, (int)(cols - q));
+  int64_t r = whole;
   for (; r + 4 <= rows; r += 4) {
-    int64_t q = 0;
-    for (; q + 4 <= cols; q += 4)
+    for (q = 0; q + 4 <= cols; q += 4)
       TRANSPOSE_4X4(buf + r * ldb + q, ldb, c + q * g->ldc + r, g->ldc);
     for (; q < cols; q++)
       for (int64_t s = r; s < r + 4; s++) c[q * g->ldc + s] = buf[s * ldb + q];
   }
   for (; r < rows; r++)
-    for (int64_t q = 0; q < cols; q++) c[q * g->ldc + r] = buf[r * ldb + q];
+    for (q = 0; q < cols; q++) c[q * g->ldc + r] = buf[r * ldb + q];
 }
 
 /* Rows [i, i + m) of the stripe of columns at j, nv vectors wide: t has a, b and k. */
@@ -66,7 +72,7 @@ static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i
   const pf_gemm *g = &job->g;
   const int64_t w = nv * VL;
   t->cols = (int)PF_MIN(w, g->n - j);
-  if (!job->swapped) {
+  if (!job->swapped || (g->m == 1 && g->ldc == 1)) { /* the transpose of a row is that row */
     t->c = (T *)g->c + i * g->ldc + j;
     t->ldc = g->ldc;
     TILE(micro_rows)(t, nv, m);
@@ -74,9 +80,18 @@ static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i
   }
   T buf[SWAP_ROWS * GEMM_NV * VL];
   const int add = t->add;
+  const int64_t end = i + m;
+#if GEMM_TURNED
+  if (!add && nv <= 3 && t->cols - w + VL > VHL)
+    for (t->ldc = g->ldc; i + GEMM_TURNED <= end; i += GEMM_TURNED) {
+      t->c = (T *)g->c + j * g->ldc + i;
+      TILE(turned)[nv](t);
+      t->a += GEMM_TURNED * t->a_row;
+    }
+#endif
   t->add = 0;
   t->ldc = w;
-  for (int64_t end = i + m; i < end; i += SWAP_ROWS) {
+  for (; i < end; i += SWAP_ROWS) {
     int64_t rows = PF_MIN(SWAP_ROWS, end - i);
     t->c = buf;
     TILE(micro_rows)(t, nv, rows);
@@ -85,8 +100,10 @@ static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i
 }
 
 /* Vectors of the stripe or panel that begins at column j: stripes of nearly equal width. */
-PF_INLINE int TILE(stripe_nv)(int64_t n, int64_t j) {
-  int64_t left = (n - j + VL - 1) / VL, stripes = (left + GEMM_NV - 1) / GEMM_NV;
+PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
+  const int64_t n = job->g.n;
+  const int most = job->g.m == 1 ? GEMM_WIDE : GEMM_NV - (GEMM_TURNED && job->swapped);
+  int64_t left = (n - j + VL - 1) / VL, stripes = (left + most - 1) / most;
   return (int)((left + stripes - 1) / stripes);
 }
 
@@ -97,7 +114,7 @@ static void TILE(direct)(const TILE(job) *job) {
   const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
   for (int64_t i = 0; i < g->m; i += step)
     for (int64_t j = 0; j < g->n;) {
-      int nv = TILE(stripe_nv)(g->n, j);
+      int nv = TILE(stripe_nv)(job, j);
       TILE(micro) t = {.a = (const T *)g->a + i * g->a_row, .a_row = g->a_row, .a_col = g->a_col,
                        .k = g->k, .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add};
       TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
@@ -112,6 +129,7 @@ static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
   int64_t i = 0;
   for (; i + 4 <= n; i += 4) {
     int64_t k = 0;
+    for (; k + 8 <= kn; k += 8) TRANSPOSE_8X4(a + k * ld + i, ld, p + i * kn + k, kn, 4);
     for (; k + 4 <= kn; k += 4) TRANSPOSE_4X4(a + k * ld + i, ld, p + i * kn + k, kn);
     for (; k < kn; k++)
       for (int64_t r = i; r < i + 4; r++) p[r * kn + k] = a[k * ld + r];
@@ -343,58 +361,107 @@ static void TILE(dots_packed)(const TILE(job) *job) {
   TILE(dots)(job, bt, g->k);
 }
 
-/* ------------------------------------------------------------ one row */
-/* c[j] += sum over q < rows of x[q] b[q][j], in that order */
-PF_INLINE void TILE(row_body)(const T *a, int64_t a_col, const T *b, int64_t ldb, T *c, int64_t n,
-                              const int rows) {
-  V x[ROW_LONG];
+/* ------------------------------------------------------------ few rows */
+typedef struct {
+  const T *a, *b;
+  T *c;
+  int64_t a_row, a_col, ldb, ldc;
+} TILE(few);
+
+/* c[r][j] += sum over q < deep of a[r][q] b[q][j], in that order, of columns [j, end), whole
+ * vectors */
+PF_INLINE void TILE(few_body)(const TILE(few) *t, int64_t j, int64_t end, const int mr,
+                              const int deep) {
+  V x[ROW_MOST][ROW_LONG];
+#pragma GCC unroll 4
+  for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
-  for (int q = 0; q < rows; q++) x[q] = V_SET(a[q * a_col]);
+    for (int q = 0; q < deep; q++) x[r][q] = V_SET(t->a[r * t->a_row + q * t->a_col]);
+  const T *b = t->b;
+  T *c = t->c;
+  const int64_t ldb = t->ldb, ldc = t->ldc;
+  for (; j < end; j += VL) {
+    V s[ROW_MOST];
+#pragma GCC unroll 4
+    for (int r = 0; r < mr; r++) s[r] = V_LOAD(c + r * ldc + j);
+#pragma GCC unroll 16
+    for (int q = 0; q < deep; q++) {
+      const V y = V_LOAD(b + q * ldb + j);
+#pragma GCC unroll 4
+      for (int r = 0; r < mr; r++) s[r] = V_FMA(x[r][q], y, s[r]);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < mr; r++) V_STORE(c + r * ldc + j, s[r]);
+  }
+}
+/* The same of `left` columns, at most a vector. */
+__attribute__((noinline)) static void TILE(few_part)(const TILE(few) *t, int64_t j, int left,
+                                                     int64_t mr, int64_t deep) {
+  for (int64_t r = 0; r < mr; r++) {
+    T *c = t->c + r * t->ldc + j;
+    const T *a = t->a + r * t->a_row, *b = t->b + j;
+    V s = V_LOAD_PART(c, left);
+    for (int64_t q = 0; q < deep; q++)
+      s = V_FMA(V_SET(a[q * t->a_col]), V_LOAD_PART(b + q * t->ldb, left), s);
+    V_STORE_PART(c, s, left);
+  }
+}
+#define FEW(mr, deep) \
+  __attribute__((noinline)) static void TILE(few_##mr##_##deep)(const TILE(few) *t, int64_t j, \
+                                                                int64_t end) { \
+    TILE(few_body)(t, j, end, mr, deep); \
+  }
+FEW(1, 4) FEW(2, 4) FEW(3, 4) FEW(1, 8)
+#if GEMM_MANY
+FEW(2, 8) FEW(3, 8)
+#define FEW_8(mr) TILE(few_##mr##_8)
+#else
+#define FEW_8(mr) NULL
+#endif
+#undef FEW
+static void (*const TILE(few_runs)[ROW_MOST + 1][2])(const TILE(few) *, int64_t, int64_t) = {
+  {0}, {TILE(few_1_4), TILE(few_1_8)}, {TILE(few_2_4), FEW_8(2)}, {TILE(few_3_4), FEW_8(3)}};
+#undef FEW_8
+
+/* n columns of `deep` rows of b, read from whole lines where its rows begin alike. */
+static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr, int64_t deep) {
   int64_t j = 0;
-  for (; j + VL <= n; j += VL) {
-    V s = V_LOAD(c + j);
-#pragma GCC unroll 16
-    for (int q = 0; q < rows; q++) s = V_FMA(x[q], V_LOAD(b + q * ldb + j), s);
-    V_STORE(c + j, s);
+  if (deep >= ROW_STEP) {
+    const uintptr_t line = VL * sizeof(T), ahead = (uintptr_t)t->b % line;
+    if (ahead % sizeof(T) == 0 && (uint64_t)t->ldb * sizeof(T) % line == 0 && ahead)
+      j = PF_MIN(n, (int64_t)((line - ahead) / sizeof(T)));
+    if (j) TILE(few_part)(t, 0, (int)j, mr, deep);
+    const int64_t end = j + (n - j) / VL * VL;
+    TILE(few_runs)[mr][deep == ROW_LONG](t, j, end);
+    j = end;
   }
-  if (j < n) {
-    const int left = (int)(n - j);
-    V s = V_LOAD_PART(c + j, left);
-#pragma GCC unroll 16
-    for (int q = 0; q < rows; q++) s = V_FMA(x[q], V_LOAD_PART(b + q * ldb + j, left), s);
-    V_STORE_PART(c + j, s, left);
-  }
-}
-__attribute__((noinline)) static void TILE(row_step)(const T *a, int64_t a_col, const T *b,
-                                                     int64_t ldb, T *c, int64_t n) {
-  TILE(row_body)(a, a_col, b, ldb, c, n, ROW_STEP);
-}
-__attribute__((noinline)) static void TILE(row_long)(const T *a, int64_t a_col, const T *b,
-                                                     int64_t ldb, T *c, int64_t n) {
-  TILE(row_body)(a, a_col, b, ldb, c, n, ROW_LONG);
-}
-__attribute__((noinline)) static void TILE(row_one)(const T *a, int64_t a_col, const T *b,
-                                                    int64_t ldb, T *c, int64_t n) {
-  TILE(row_body)(a, a_col, b, ldb, c, n, 1);
+  for (; j < n; j += VL) TILE(few_part)(t, j, (int)PF_MIN(VL, n - j), mr, deep);
 }
 
 static void TILE(row)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
-  const T *a = g->a;
-  const int many = many_rows(g->k * g->b_row * (int64_t)sizeof(T));
+  const int many = (GEMM_MANY || g->m == 1) && many_rows(g->k * g->b_row * (int64_t)sizeof(T));
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
-    int64_t n = PF_MIN(ROW_BLOCK, g->n - j), p = 0;
-    const T *b = (const T *)g->b + j;
-    T *c = (T *)g->c + j;
-    if (!g->add) memset(c, 0, sizeof(T) * (size_t)n);
-    for (; many && p + ROW_LONG <= g->k; p += ROW_LONG)
-      TILE(row_long)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
-    for (; p + ROW_STEP <= g->k; p += ROW_STEP)
-      TILE(row_step)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
-    for (; p < g->k; p++)
-      TILE(row_one)(a + p * g->a_col, g->a_col, b + p * g->b_row, g->b_row, c, n);
+    TILE(few) t = {.a = g->a, .b = (const T *)g->b + j, .c = (T *)g->c + j, .a_row = g->a_row,
+                   .a_col = g->a_col, .ldb = g->b_row, .ldc = g->ldc};
+    const int64_t n = PF_MIN(ROW_BLOCK, g->n - j);
+    if (!g->add)
+      for (int64_t i = 0; i < g->m; i++) memset(t.c + i * g->ldc, 0, sizeof(T) * (size_t)n);
+    for (int64_t left = g->k, deep; left > 0; left -= deep) {
+      deep = many && left >= ROW_LONG ? ROW_LONG : PF_MIN(left, ROW_STEP);
+      TILE(few) u = t;
+      for (int64_t groups = (g->m + ROW_MOST - 1) / ROW_MOST, i = 0; i < g->m; groups--) {
+        const int64_t mr = (g->m - i + groups - 1) / groups;
+        TILE(few_rows)(&u, n, mr, deep);
+        i += mr;
+        u.a += mr * g->a_row;
+        u.c += mr * g->ldc;
+      }
+      t.a += deep * g->a_col;
+      t.b += deep * g->b_row;
+    }
   }
-  TILE(finish)(job, 0, 1, 0, g->n);
+  TILE(finish)(job, 0, g->m, 0, g->n);
 }
 
 /* ------------------------------------------------------------ all */

@@ -5,7 +5,9 @@
  * A micro-kernel is compiled for every number of vectors and rows there is, so that no row is
  * computed twice; the last vector is masked where the instruction set has masks, so b may lie where
  * it is or in panels padded with zeros. Where half a vector takes half the time (GEMM_HALVES) and
- * holds the last columns, it is VH, half a vector.
+ * holds the last columns, it is VH, half a vector; narrow tiles are of half vectors only: in a
+ * mixture the whole ones crowd one of the two multipliers (8 rows of 10 doubles take 13.6 cycles a
+ * step, and 12 of half vectors).
  *
  * Invariant: an element of c is one chain of fused multiply-adds in the order of p, whatever the
  * tile: results do not depend on blocking.
@@ -21,35 +23,47 @@ typedef struct {
   int cols, add;
 } TILE(micro);
 
-PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_NV], VH *halves,
+PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *halves,
                                  const int nv, const int mr, const int half) {
   const int left = t->cols - (nv - 1) * VL;
-  const int add = t->add;
+  const int64_t ldc = t->ldc;
+  T *c = t->c;
+  if (t->add) {
 #pragma GCC unroll 16
-  for (int r = 0; r < mr; r++) {
-    T *c = t->c + r * t->ldc;
+    for (int r = 0; r < mr; r++) {
+      const T *from = c + r * ldc;
 #pragma GCC unroll 8
-    for (int v = 0; v < nv - 1; v++) {
-      V x = acc[r][v];
-      if (add) x += V_LOAD(c + v * VL);
-      V_STORE(c + v * VL, x);
+      for (int v = 0; v < nv - 1; v++) acc[r][v] += V_LOAD(from + v * VL);
+      if (half) halves[r] += VH_LOAD_PART(from + (nv - 1) * VL, left);
+      else acc[r][nv - 1] += V_LOAD_PART(from + (nv - 1) * VL, left);
     }
-    c += (nv - 1) * VL;
-    if (half) {
-      VH x = halves[r];
-      if (add) x += VH_LOAD_PART(c, left);
-      VH_STORE_PART(c, x, left);
-      continue;
-    }
-    V x = acc[r][nv - 1];
-    if (add) x += V_LOAD_PART(c, left);
-    V_STORE_PART(c, x, left);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < mr; r++, c += ldc) {
+#pragma GCC unroll 8
+    for (int v = 0; v < nv - 1; v++) V_STORE(c + v * VL, acc[r][v]);
+    if (half) VH_STORE_PART(c + (nv - 1) * VL, halves[r], left);
+    else V_STORE_PART(c + (nv - 1) * VL, acc[r][nv - 1], left);
   }
 }
 
+/* c[j * ldc + r] = acc[r][j], TURNED rows of nv vectors */
+PF_INLINE void TILE(store_turned)(const TILE(micro) *t, V acc[][GEMM_WIDE], const int nv) {
+#if GEMM_TURNED
+#pragma GCC unroll 4
+  for (int v = 0; v < nv; v++) {
+    V x[GEMM_TURNED];
+#pragma GCC unroll 8
+    for (int r = 0; r < GEMM_TURNED; r++) x[r] = acc[r][v];
+    if (v < nv - 1) V_TURN(x, t->c + v * VL * t->ldc, t->ldc, VL);
+    else V_TURN(x, t->c + v * VL * t->ldc, t->ldc, t->cols - v * VL);
+  }
+#endif
+}
+
 PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr,
-                                const int masked, const int half) {
-  V acc[GEMM_ROWS][GEMM_NV];
+                                const int masked, const int half, const int turned) {
+  V acc[GEMM_ROWS][GEMM_WIDE];
   VH halves[GEMM_ROWS];
   const T *a[GEMM_ROWS];
   const T *b = t->b;
@@ -65,7 +79,7 @@ PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr
   }
   for (int64_t p = 0, at = 0; p < k; p++, at += a_col, b += ldb) {
     GEMM_HIDE(a_col); /* or the compiler writes the loop twice, once for a_col 1 */
-    V bv[GEMM_NV];
+    V bv[GEMM_WIDE];
     VH bh = {0};
 #pragma GCC unroll 8
     for (int v = 0; v < full; v++)
@@ -79,49 +93,102 @@ PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr
       if (half) halves[r] = VH_FMA(VH_OF(x), bh, halves[r]);
     }
   }
-  TILE(micro_store)(t, acc, halves, nv, mr, half);
+  if (turned) TILE(store_turned)(t, acc, nv);
+  else TILE(micro_store)(t, acc, halves, nv, mr, half);
 }
 
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(micro_##nv##_##mr)(const TILE(micro) *t) { \
-    if (GEMM_MASKS == 2 && t->cols == nv * VL) TILE(micro_body)(t, nv, mr, 0, 0); \
-    else TILE(micro_body)(t, nv, mr, GEMM_MASKS != 0, 0); \
+    if (GEMM_MASKS == 2 && t->cols == nv * VL) TILE(micro_body)(t, nv, mr, 0, 0, 0); \
+    else TILE(micro_body)(t, nv, mr, GEMM_MASKS != 0, 0, 0); \
   }
-GEMM_EACH_MICRO(GEMM_MICRO)
+GEMM_EACH_MICRO(GEMM_MICRO) GEMM_EACH_WIDE(GEMM_MICRO)
 #undef GEMM_MICRO
 
 typedef void (*TILE(micro_run))(const TILE(micro) *);
 #define GEMM_MICRO(nv, mr) [nv][mr] = TILE(micro_##nv##_##mr),
-static const TILE(micro_run) TILE(micros)[GEMM_NV + 1][GEMM_ROWS + 1] = {
-  GEMM_EACH_MICRO(GEMM_MICRO)};
+static const TILE(micro_run) TILE(micros)[GEMM_WIDE + 1][GEMM_ROWS + 1] = {
+  GEMM_EACH_MICRO(GEMM_MICRO) GEMM_EACH_WIDE(GEMM_MICRO)};
 #undef GEMM_MICRO
 
-#if GEMM_HALVES
-/* The same with half a vector at the end. */
+#if GEMM_TURNED
+/* Tiles of c^T. */
 #define GEMM_MICRO(nv, mr) \
-  __attribute__((noinline)) static void TILE(micro_half_##nv##_##mr)(const TILE(micro) *t) { \
-    TILE(micro_body)(t, nv, mr, 1, 1); \
+  __attribute__((noinline)) static void TILE(turned_##nv)(const TILE(micro) *t) { \
+    TILE(micro_body)(t, nv, mr, 1, 0, 1); \
+  }
+GEMM_MICRO(1, GEMM_TURNED) GEMM_MICRO(2, GEMM_TURNED) GEMM_MICRO(3, GEMM_TURNED)
+#undef GEMM_MICRO
+static const TILE(micro_run) TILE(turned)[] = {NULL, TILE(turned_1), TILE(turned_2),
+                                               TILE(turned_3)};
+#endif
+
+#if GEMM_HALVES
+/* The same of half vectors only, the last of them masked. */
+PF_INLINE void TILE(half_body)(const TILE(micro) *t, const int nh, const int mr) {
+  VH acc[GEMM_ROWS][2 * GEMM_ALL_HALVES - 1];
+  const T *a[GEMM_ROWS];
+  const T *b = t->b;
+  const int64_t k = t->k, ldb = t->ldb;
+  const int left = t->cols - (nh - 1) * VHL;
+  int64_t a_col = t->a_col;
+#pragma GCC unroll 16
+  for (int r = 0; r < mr; r++) {
+    a[r] = t->a + r * t->a_row;
+#pragma GCC unroll 8
+    for (int v = 0; v < nh; v++) acc[r][v] = (VH){0};
+  }
+  for (int64_t p = 0, at = 0; p < k; p++, at += a_col, b += ldb) {
+    GEMM_HIDE(a_col);
+    VH bv[2 * GEMM_ALL_HALVES - 1];
+#pragma GCC unroll 8
+    for (int v = 0; v < nh - 1; v++) bv[v] = VH_LOAD(b + v * VHL);
+    bv[nh - 1] = VH_LOAD_PART(b + (nh - 1) * VHL, left);
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++) {
+      const VH x = VH_SET(a[r][at]);
+#pragma GCC unroll 8
+      for (int v = 0; v < nh; v++) acc[r][v] = VH_FMA(x, bv[v], acc[r][v]);
+    }
+  }
+  const int64_t ldc = t->ldc;
+  T *c = t->c;
+  if (t->add) {
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++) {
+      const T *from = c + r * ldc;
+#pragma GCC unroll 8
+      for (int v = 0; v < nh - 1; v++) acc[r][v] += VH_LOAD(from + v * VHL);
+      acc[r][nh - 1] += VH_LOAD_PART(from + (nh - 1) * VHL, left);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < mr; r++, c += ldc) {
+#pragma GCC unroll 8
+    for (int v = 0; v < nh - 1; v++) VH_STORE(c + v * VHL, acc[r][v]);
+    VH_STORE_PART(c + (nh - 1) * VHL, acc[r][nh - 1], left);
+  }
+}
+#define GEMM_MICRO(nv, mr) \
+  __attribute__((noinline)) static void TILE(half_##nv##_##mr)(const TILE(micro) *t) { \
+    if (nv <= GEMM_ALL_HALVES) TILE(half_body)(t, 2 * nv - 1, mr); \
+    else TILE(micro_body)(t, nv, mr, 1, 1, 0); \
   }
 GEMM_EACH_MICRO(GEMM_MICRO)
 #undef GEMM_MICRO
-#define GEMM_MICRO(nv, mr) [nv][mr] = TILE(micro_half_##nv##_##mr),
-static const TILE(micro_run) TILE(micros_half)[GEMM_NV + 1][GEMM_ROWS + 1] = {
+#define GEMM_MICRO(nv, mr) [nv][mr] = TILE(half_##nv##_##mr),
+static const TILE(micro_run) TILE(halves)[GEMM_NV + 1][GEMM_ROWS + 1] = {
   GEMM_EACH_MICRO(GEMM_MICRO)};
 #undef GEMM_MICRO
 #endif
-
-PF_INLINE const TILE(micro_run) *TILE(micros_of)(int nv, int cols) {
-#if GEMM_HALVES
-  if (cols - (nv - 1) * VL <= VL / 2) return TILE(micros_half)[nv];
-#endif
-  (void)cols;
-  return TILE(micros)[nv];
-}
 
 /* Rows [0, m) of nv vectors' columns, in tiles of nearly equal height. */
 static void TILE(micro_rows)(TILE(micro) *t, int nv, int64_t m) {
   const int most = gemm_rows(nv);
-  const TILE(micro_run) *runs = TILE(micros_of)(nv, t->cols);
+  const TILE(micro_run) *runs = TILE(micros)[nv];
+#if GEMM_HALVES
+  if (nv <= GEMM_NV && t->cols - (nv - 1) * VL <= VHL) runs = TILE(halves)[nv];
+#endif
   for (int64_t tiles = (m + most - 1) / most; tiles > 0; tiles--) {
     int64_t mr = (m + tiles - 1) / tiles;
     runs[mr](t);

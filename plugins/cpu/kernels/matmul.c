@@ -90,6 +90,11 @@ static pf_status batch_shape(pf_ctx *c, const DLTensor *x, const DLTensor *y, in
 static void batch_offsets(const DLTensor *t, const int64_t *shape, int32_t nd, int64_t n,
                           int64_t *at) {
   int64_t matrix = t->shape[t->ndim - 2] * t->shape[t->ndim - 1];
+  const int64_t own = pf_product(t->shape, 0, t->ndim - 2);
+  if (own == n || own == 1) {           /* nothing or everything is broadcast */
+    for (int64_t i = 0; i < n; i++) at[i] = own == 1 ? 0 : i * matrix;
+    return;
+  }
   for (int64_t i = 0; i < n; i++) {
     int64_t rest = i, step = matrix, sum = 0;
     for (int32_t d = nd - 1; d >= 0; d--) {

@@ -15,11 +15,15 @@
 #define V_STORE_PART pf_vf_store_part
 #define V_FMA PF_VF_FMA
 #define TRANSPOSE_4X4 transpose_4x4_f32
+#define TRANSPOSE_8X4 transpose_8x4_f32
 #if defined(__AVX512F__)
-#define V_STREAM _mm512_stream_ps   /* a whole line, past the caches */
-#define V_FENCE _mm_sfence
+/* half a vector */
 #define VH __m256
+#define VHL (VL / 2)
+#define VH_SET _mm256_set1_ps
 #define VH_OF(v) _mm512_castps512_ps256(v)
+#define VH_LOAD _mm256_loadu_ps
+#define VH_STORE _mm256_storeu_ps
 #define VH_FMA _mm256_fmadd_ps
 #define VH_LOAD_PART(p, n) _mm256_maskz_loadu_ps((__mmask8)((1u << (n)) - 1), p)
 #define VH_STORE_PART(p, v, n) _mm256_mask_storeu_ps(p, (__mmask8)((1u << (n)) - 1), v)
@@ -38,23 +42,24 @@
 #define V_STORE_PART pf_vd_store_part
 #define V_FMA PF_VD_FMA
 #define TRANSPOSE_4X4 transpose_4x4_f64
+#define TRANSPOSE_8X4 transpose_8x4_f64
 #if defined(__AVX512F__)
-#define V_STREAM _mm512_stream_pd   /* a whole line, past the caches */
-#define V_FENCE _mm_sfence
 #define VH __m256d
+#define VHL (VL / 2)
+#define VH_SET _mm256_set1_pd
 #define VH_OF(v) _mm512_castpd512_pd256(v)
+#define VH_LOAD _mm256_loadu_pd
+#define VH_STORE _mm256_storeu_pd
 #define VH_FMA _mm256_fmadd_pd
 #define VH_LOAD_PART(p, n) _mm256_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), p)
 #define VH_STORE_PART(p, v, n) _mm256_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
 #endif
 #endif
-/* VH: half a vector, n <= its lanes; elsewhere nothing uses one. */
+/* elsewhere nothing uses one */
 #if !defined(VH)
 #define VH V
 #define VH_OF(v) (v)
 #define VH_FMA V_FMA
 #define VH_LOAD_PART V_LOAD_PART
 #define VH_STORE_PART V_STORE_PART
-#define V_STREAM V_STORE
-#define V_FENCE() (void)0
 #endif

@@ -14,10 +14,13 @@
 #undef V_STORE_PART
 #undef V_FMA
 #undef TRANSPOSE_4X4
+#undef TRANSPOSE_8X4
 #undef VH
-#undef V_STREAM
-#undef V_FENCE
+#undef VHL
+#undef VH_SET
 #undef VH_OF
+#undef VH_LOAD
+#undef VH_STORE
 #undef VH_FMA
 #undef VH_LOAD_PART
 #undef VH_STORE_PART
