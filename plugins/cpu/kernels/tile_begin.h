@@ -27,6 +27,8 @@
 #define VH_FMA _mm256_fmadd_ps
 #define VH_LOAD_PART(p, n) _mm256_maskz_loadu_ps((__mmask8)((1u << (n)) - 1), p)
 #define VH_STORE_PART(p, v, n) _mm256_mask_storeu_ps(p, (__mmask8)((1u << (n)) - 1), v)
+#define V_STREAM _mm512_stream_ps   /* a whole line, past the caches */
+#define V_FENCE _mm_sfence
 #endif
 #else
 #define T double
@@ -53,6 +55,8 @@
 #define VH_FMA _mm256_fmadd_pd
 #define VH_LOAD_PART(p, n) _mm256_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), p)
 #define VH_STORE_PART(p, v, n) _mm256_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
+#define V_STREAM _mm512_stream_pd   /* a whole line, past the caches */
+#define V_FENCE _mm_sfence
 #endif
 #endif
 /* elsewhere nothing uses one */
@@ -62,4 +66,6 @@
 #define VH_FMA V_FMA
 #define VH_LOAD_PART V_LOAD_PART
 #define VH_STORE_PART V_STORE_PART
+#define V_STREAM V_STORE
+#define V_FENCE() (void)0
 #endif

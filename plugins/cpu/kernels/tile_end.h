@@ -24,3 +24,5 @@
 #undef VH_FMA
 #undef VH_LOAD_PART
 #undef VH_STORE_PART
+#undef V_STREAM
+#undef V_FENCE
