@@ -46,6 +46,13 @@ pf_status PF_ISA_NAME(pf_conv_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_filter_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_conv_filter_f64)(pf_ctx *c, const pf_conv_call *call);
 
+/* Passes over bfloat16 itself, with a bfloat16 result, for sizes that say so (conv_half.c). */
+int PF_ISA_NAME(pf_conv_in_pairs)(int32_t type, const pf_conv *g);
+int PF_ISA_NAME(pf_conv_input_in_pairs)(int32_t type, const pf_conv *g);
+pf_status PF_ISA_NAME(pf_conv_forward_pairs)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_conv_input_pairs)(pf_ctx *c, const pf_conv_call *call);
+pf_status PF_ISA_NAME(pf_conv_filter_pairs)(pf_ctx *c, const pf_conv_call *call);
+
 pf_status PF_ISA_NAME(pf_depth_forward_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_forward_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_input_f32)(pf_ctx *c, const pf_conv_call *call);

@@ -35,6 +35,24 @@ static void *pack_filter(const pf_window *s, const pf_conv *g, const void *f) {
   return p;
 }
 
+/* PYFLOW_CPU_WINOGRAD, read once: 0, false, no or off keep sums plain. */
+static int fewer_wanted(void) {
+  static int known;                    /* 1: no, 2: yes */
+  int wanted = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (!wanted) {
+    const char *v = getenv("PYFLOW_CPU_WINOGRAD");
+    wanted = v && (strchr("0nNfF", *v) || !strcasecmp(v, "off")) ? 1 : 2;
+    __atomic_store_n(&known, wanted, __ATOMIC_RELAXED);
+  }
+  return wanted == 2;
+}
+
+/* 3x3 filters whose products may be fewer, once the image's size is known. */
+static int may_take_fewer(const pf_window *s, const pf_conv *g) {
+  return g->kh == 3 && g->kw == 3 && s->sh == 1 && s->sw == 1 && s->dh == 1 && s->dw == 1 &&
+         fewer_wanted();
+}
+
 /* Packs input 1 if it is a constant whose packed form pays.  No memory: it stays as it is. */
 static pf_status keep_filter(pf_ctx *c, conv_state *s) {
   const DLTensor *t = c->host->constant(c, 1);
@@ -42,6 +60,7 @@ static pf_status keep_filter(pf_ctx *c, conv_state *s) {
   pf_conv g = {.kh = t->shape[0], .kw = t->shape[1], .fc = t->shape[2], .oc = t->shape[3],
                .c = t->shape[2], .dh = s->w.dh, .dw = s->w.dw, .groups = 1};
   const void *f = PF_DATA(const void, t);
+  if (PF_ISA_NAME(pf_conv_in_pairs)(s->w.T, &g) && !may_take_fewer(&s->w, &g)) return PF_OK;
   kept_filter *kept = calloc(1, sizeof *kept);
   float *wide = NULL;
   if (kept && pf_is_half(s->w.T)) {
@@ -92,18 +111,6 @@ static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *ke
   return f;
 }
 
-/* PYFLOW_CPU_WINOGRAD, read once: 0, false, no or off keep sums plain. */
-static int fewer_wanted(void) {
-  static int known;                    /* 1: no, 2: yes */
-  int wanted = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (!wanted) {
-    const char *v = getenv("PYFLOW_CPU_WINOGRAD");
-    wanted = v && (strchr("0nNfF", *v) || !strcasecmp(v, "off")) ? 1 : 2;
-    __atomic_store_n(&known, wanted, __ATOMIC_RELAXED);
-  }
-  return wanted == 2;
-}
-
 /* 3x3 filters by fewer products: the transformed ones.  NULL: does not pay, or no memory. */
 static const float *fewer_products(pf_ctx *c, const pf_window *s, kept_filter *kept,
                                    const pf_conv *g) {
@@ -151,6 +158,23 @@ static pf_status kept_operand(pf_ctx *c, const pf_window *s, kept_filter *kept, 
 }
 
 /* ---------------------------------------------------------------- kernels */
+/* What is left to the float pass: a kept filter, and a sum in another layout than the result's. */
+static int forward_in_pairs(const conv_state *cs, const pf_conv *g, const result *r) {
+  return PF_ISA_NAME(pf_conv_in_pairs)(cs->w.T, g) && !cs->kept &&
+         !(cs->fused.add && is_turned(&cs->w, r));
+}
+static pf_status conv2d_in_pairs(pf_ctx *c, const conv_state *cs, pf_conv_call *call, result *r) {
+  const pf_fused *f = &cs->fused;
+  pf_epilogue e = {.act = f->act, .alpha = f->alpha};
+  PF_TRY(fused_check(c, f, r));
+  if (f->bias) e.col_bias = PF_DATA(const void, c->in[2]);
+  if (f->add) e.side = PF_DATA(const void, c->in[2 + f->bias]);
+  if (e.act || f->bias || f->add) call->after = &e;
+  call->f = PF_DATA(const void, c->in[1]);
+  PF_TRY(load_halves(c, &cs->w, c->in[0], call->g->h * call->g->w, call->g->c, &call->x));
+  return run_halves(c, &cs->w, PF_ISA_NAME(pf_conv_forward_pairs), call, r);
+}
+
 static pf_status conv2d(pf_ctx *c, const void *state) {
   const conv_state *cs = state;
   const pf_window *s = &cs->w;
@@ -166,6 +190,8 @@ static pf_status conv2d(pf_ctx *c, const void *state) {
       .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
   PF_EXHAUSTED(r.t);
   pf_conv_call call = {.g = &g};
+  if (pf_numel(r.t) && pf_numel(x) && forward_in_pairs(cs, &g, &r))
+    return conv2d_in_pairs(c, cs, &call, &r);
   PF_TRY(fused_after(c, cs, &call, &r, after));
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return nothing_summed(c, cs, &call, &r);
   PF_TRY(load(c, s, x, g.h * g.w, g.c, 1, &call.x));
@@ -188,6 +214,11 @@ static pf_status conv2d_backprop_input(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
+  if (PF_ISA_NAME(pf_conv_input_in_pairs)(s->T, &g)) {
+    call.f = PF_DATA(const void, f);
+    PF_TRY(load_halves(c, s, dy, g.oh * g.ow, g.oc, &call.dy));
+    return run_halves(c, s, PF_ISA_NAME(pf_conv_input_pairs), &call, &r);
+  }
   PF_TRY(load(c, s, dy, g.oh * g.ow, g.oc, 1, &call.dy));
   PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
   return run_pass(c, s, INPUT, &call, &r);
@@ -206,6 +237,11 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0 || pf_numel(x) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
+  if (PF_ISA_NAME(pf_conv_in_pairs)(s->T, &g)) {
+    PF_TRY(load_halves(c, s, x, g.h * g.w, g.c, &call.x));
+    PF_TRY(load_halves(c, s, dy, g.oh * g.ow, g.oc, &call.dy));
+    return run_halves(c, s, PF_ISA_NAME(pf_conv_filter_pairs), &call, &r);
+  }
   PF_TRY(load(c, s, x, g.h * g.w, g.c, 1, &call.x));
   PF_TRY(load(c, s, dy, g.oh * g.ow, g.oc, 1, &call.dy));
   return run_pass(c, s, FILTER, &call, &r);

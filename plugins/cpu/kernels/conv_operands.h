@@ -9,6 +9,8 @@
 #ifndef PF_CPU_CONV_OPERANDS_H
 #define PF_CPU_CONV_OPERANDS_H
 #include "conv.h"
+#include "half.h"
+#include "strided.h"
 #include "tile_types.h"
 
 typedef pf_status (*pass)(pf_ctx *, const pf_conv_call *);
@@ -56,38 +58,26 @@ static pf_status conv_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, con
 }
 
 /* ---------------------------------------------------------------- layouts */
-/* y[j][i] = x[i][j], for [rows, cols] */
-#define TRANSPOSE(tag, T) \
-  static void transpose_##tag(const T *x, int64_t rows, int64_t cols, T *y) { \
-    int64_t i = 0, j; \
-    for (; i + 4 <= rows; i += 4) { \
-      for (j = 0; j + 4 <= cols; j += 4) \
-        transpose_4x4_##tag(x + i * cols + j, cols, y + j * rows + i, rows); \
-      for (; j < cols; j++) for (int64_t r = i; r < i + 4; r++) y[j * rows + r] = x[r * cols + j]; \
-    } \
-    for (; i < rows; i++) for (j = 0; j < cols; j++) y[j * rows + i] = x[i * cols + j]; \
-  }
-TRANSPOSE(f32, float)
-TRANSPOSE(f64, double)
-
-typedef struct { const char *x; char *y; int64_t rows, cols, size; } planes;
-static void transpose_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const planes *p = arg;
-  (void)worker;
-  for (int64_t i = lo; i < hi; i++) {
-    int64_t at = i * p->rows * p->cols * p->size;
-    if (p->size == 4)
-      transpose_f32((const float *)(const void *)(p->x + at), p->rows, p->cols,
-                    (float *)(void *)(p->y + at));
-    else
-      transpose_f64((const double *)(const void *)(p->x + at), p->rows, p->cols,
-                    (double *)(void *)(p->y + at));
-  }
-}
+/* y = each of n matrices [rows, cols] of x transposed */
 static pf_status transpose_all(pf_ctx *c, const void *x, void *y, int64_t n, int64_t rows,
                                int64_t cols, int64_t size) {
-  planes p = {x, y, rows, cols, size};
-  return pf_parallel(c, n, pf_grain(rows * cols), transpose_images, &p);
+  const pf_box b = {.esize = size, .nd = 3, .shape = {n, cols, rows},
+                    .dst_stride = {rows * cols, rows, 1}, .src_stride = {rows * cols, 1, cols}};
+  const DLTensor from = {.data = (void *)(uintptr_t)x};
+  DLTensor to = {.data = y};
+  return pf_box_copy(c, &b, &to, &from);
+}
+
+typedef struct { int32_t type; const void *from; void *to; } conversion;
+static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const conversion *v = arg;
+  (void)worker;
+  halves_read(v->type, (const uint16_t *)v->from + lo, (float *)v->to + lo, hi - lo);
+}
+static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const conversion *v = arg;
+  (void)worker;
+  halves_write(v->type, (const float *)v->from + lo, (uint16_t *)v->to + lo, hi - lo);
 }
 
 /* An operand as compact NHWC float or double; `image` false for filters, which have one layout. */
@@ -98,7 +88,8 @@ static pf_status load(pf_ctx *c, const pf_window *s, const DLTensor *t, int64_t 
   if (pf_is_half(s->T)) {
     float *wide = c->host->scratch(c, (uint64_t)n * 4, 64);
     if (!wide) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a float copy");
-    pf_half_to_float(s->T, x, wide, n);
+    conversion v = {s->T, x, wide};
+    PF_TRY(pf_parallel(c, n, PF_GRAIN, widen, &v));
     x = wide;
   }
   if (image && s->nchw && pixels > 1 && ch > 1) {
@@ -108,6 +99,18 @@ static pf_status load(pf_ctx *c, const pf_window *s, const DLTensor *t, int64_t 
     x = y;
   }
   *out = x;
+  return PF_OK;
+}
+
+/* A bfloat16 operand as compact NHWC, for passes over bfloat16 itself. */
+static pf_status load_halves(pf_ctx *c, const pf_window *s, const DLTensor *t, int64_t pixels,
+                             int64_t ch, const void **out) {
+  *out = PF_DATA(const void, t);
+  if (!s->nchw || pixels <= 1 || ch <= 1) return PF_OK;
+  void *y = c->host->scratch(c, (uint64_t)pf_numel(t) * 2, 64);
+  if (!y) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a transposed copy");
+  PF_TRY(transpose_all(c, *out, y, pf_numel(t) / (pixels * ch), ch, pixels, 2));
+  *out = y;
   return PF_OK;
 }
 
@@ -140,8 +143,8 @@ static pf_status store(pf_ctx *c, const pf_window *s, const result *r) {
   }
   if (r->after && s->T == PF_FLOAT64) pf_epilogue_f64(r->after, x, n, 1, n);
   else if (r->after) pf_epilogue_f32(r->after, x, n, 1, n);
-  if (pf_is_half(s->T)) pf_float_to_half(s->T, x, home, n);
-  return PF_OK;
+  conversion v = {s->T, x, home};
+  return pf_is_half(s->T) ? pf_parallel(c, n, PF_GRAIN, narrow, &v) : PF_OK;
 }
 
 static pf_status run_pass(pf_ctx *c, const pf_window *s, int which, pf_conv_call *call, result *r) {
@@ -156,6 +159,19 @@ static pf_status run_pass(pf_ctx *c, const pf_window *s, int which, pf_conv_call
   call->out = r->at;
   PF_TRY(passes[s->T == PF_FLOAT64][which](c, call));
   return store(c, s, r);
+}
+
+/* A pass over bfloat16 itself. */
+static pf_status run_halves(pf_ctx *c, const pf_window *s, pass p, pf_conv_call *call,
+                            const result *r) {
+  const int turned = is_turned(s, r);
+  const int64_t n = pf_numel(r->t);
+  call->out = turned ? c->host->scratch(c, (uint64_t)n * 2, 64) : PF_DATA(void, r->t);
+  if (!call->out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the result");
+  PF_TRY(p(c, call));
+  return turned ? transpose_all(c, call->out, PF_DATA(void, r->t), n / (r->pixels * r->ch),
+                                r->pixels, r->ch, 2)
+                : PF_OK;
 }
 
 static pf_status zeros(DLTensor *t, int32_t type) {
@@ -206,21 +222,24 @@ typedef struct {
   struct kept_filter *kept;            /* a constant filter; or NULL */
 } conv_state;
 
+static pf_status fused_check(pf_ctx *c, const pf_fused *f, const result *r) {
+  const DLTensor *bias = c->in[2], *add = c->in[2 + f->bias];
+  if (f->bias && (bias->ndim != 1 || bias->shape[0] != r->ch))
+    return PF_INVALID(c, "bias must have shape [%" PRId64 "], got %s", r->ch, PF_SHAPE(bias).s);
+  if (f->add && !pf_same_shape(add, r->t))
+    return PF_INVALID(c, "the tensor to add must have the result's shape %s, got %s",
+                      PF_SHAPE(r->t).s, PF_SHAPE(add).s);
+  return PF_OK;
+}
+
 /* Two parts of what follows the sum: the pass does e[0]; e[1] waits for the result's own layout. */
 static pf_status fused_after(pf_ctx *c, const conv_state *s, pf_conv_call *call, result *r,
                              pf_epilogue e[2]) {
   const pf_fused *f = &s->fused;
   e[0] = (pf_epilogue){.act = f->act, .alpha = f->alpha};
-  if (f->bias) {
-    const DLTensor *bias = c->in[2];
-    if (bias->ndim != 1 || bias->shape[0] != r->ch)
-      return PF_INVALID(c, "bias must have shape [%" PRId64 "], got %s", r->ch, PF_SHAPE(bias).s);
-    PF_TRY(load(c, &s->w, bias, 0, 0, 0, &e[0].col_bias));
-  }
+  PF_TRY(fused_check(c, f, r));
+  if (f->bias) PF_TRY(load(c, &s->w, c->in[2], 0, 0, 0, &e[0].col_bias));
   if (f->add) {
-    if (!pf_same_shape(c->in[2 + f->bias], r->t))
-      return PF_INVALID(c, "the tensor to add must have the result's shape %s, got %s",
-                        PF_SHAPE(r->t).s, PF_SHAPE(c->in[2 + f->bias]).s);
     PF_TRY(load(c, &s->w, c->in[2 + f->bias], 0, 0, 0, &e[0].side));
     if (is_turned(&s->w, r)) {
       e[1] = (pf_epilogue){.act = f->act, .alpha = f->alpha, .side = e[0].side};

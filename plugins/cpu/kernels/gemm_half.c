@@ -347,3 +347,8 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
   else PF_TRY(run_floats(c, &f, n));
   return pf_parallel(c, nc, PF_GRAIN, narrow, &to_c);
 }
+
+pf_status PF_ISA_NAME(pf_gemm_run_pairs)(pf_ctx *c, const pf_gemm_call *p) {
+  pf_gemm_call f = *p;
+  return run_pairs(c, &f, 1);
+}

@@ -22,6 +22,8 @@ pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, const pf_gemm_call *p);
 /* Its two cases; where PF_GEMM_PAIRS, bfloat16 to run_numbers means pairs of them, c float. */
 pf_status PF_ISA_NAME(pf_gemm_run_numbers)(pf_ctx *c, const pf_gemm_call *p);
 pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p);
+/* One product of bfloat16 into floats, where pf_gemm_has_pairs. */
+pf_status PF_ISA_NAME(pf_gemm_run_pairs)(pf_ctx *c, const pf_gemm_call *p);
 /* Strides of op(a) and op(b) for matrices stored [rows, cols]. */
 PF_LOCAL void pf_gemm_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t b_cols) {
   g->a_row = ta ? 1 : a_cols;
