@@ -2,19 +2,19 @@
  *
  * The input is seen as groups of neighbouring dimensions that are all kept or all reduced; each
  * reduced group, from the innermost on, is one pass [outer, n, inner] -> [outer, inner] by one of
- * two loops:
+ * two loops (reduce_loops.h):
  *
- *   rows   inner == 1: 32 running partial results per row, then a tree over them
- *   cols   inner > 1: whole rows are added to a tile of columns
+ *   rows   inner == 1: a row's partial results, then a tree over those of several rows
+ *   cols   inner > 1: some rows at a time are joined with a tile of columns
  *
- * Only these two (`rows`, `add`) exist per op and type; what is around them works for any: short
- * rows are transposed and added up side by side, halves go through a buffer of floats (sums of
- * them through registers), signed integers share the sums and products of unsigned ones.
+ * What is around them works for any op and type: halves go through a buffer of floats (sums of them
+ * through registers), short rows of small integers through one of 32 bits; signed integers share
+ * the sums and products of unsigned ones; all and any are the least and the largest byte, or the
+ * search for one.
  *
  * Invariants
  *   1. Long reductions are cut into pieces of a fixed length and the pieces are reduced again:
- *      accurate, and the same bits for any number of threads.  The lanes are 32 on every
- *      instruction set.
+ *      accurate, and the same bits for any number of threads.
  *   2. Integers wrap; half and bfloat16 are reduced as float and rounded once; max and min keep
  *      NaN.
  * Compiled once per instruction set.
@@ -22,100 +22,12 @@
 #include "common.h"
 #include "isa.h"
 #include "reduce_groups.h"
+#include "reduce_loops.h"
 #include "transpose.h"
 #include "vfloat.h"
 
-enum { LANES = 32, ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024,
-       COL_BLOCK = 64, SHORT_ROWS = 64, ROOM = 2048 };
-
-typedef struct reduce_loops {
-  /* y[r] from row r of n elements */
-  void (*rows)(const void *x, void *y, int64_t rows, int64_t n);
-  /* to[j] joined with row[j] */
-  void (*add)(const void *row, void *to, int64_t w);
-  const struct reduce_loops *join;     /* of partial results */
-  const void *zero;                    /* the neutral element */
-  int32_t sums;                        /* halves may take half_sums, half_add */
-} reduce_loops;
-
-/* LOAD is an expression of v, JOIN of a and b, all of type T; ZERO is JOIN's neutral element; NEXT
- * joins partial results. */
-#define REDUCE(NAME, TAG, T, ZERO, LOAD, JOIN, NEXT) \
-  static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n) { \
-    const T *x = (const T *)px; \
-    T *y = (T *)py; \
-    for (int64_t r = 0; r < rows; r++, x += n) { \
-      T acc[LANES]; \
-      int64_t i = 0; \
-      if (n < LANES) { \
-        T a = ZERO; \
-        for (; i < n; i++) { T v = x[i], b = LOAD; a = JOIN; } \
-        y[r] = a; \
-        continue; \
-      } \
-      for (int k = 0; k < LANES; k++) { T v = x[k]; acc[k] = LOAD; } \
-      for (i = LANES; i + LANES <= n; i += LANES) \
-        for (int k = 0; k < LANES; k++) { T v = x[i + k], b = LOAD, a = acc[k]; acc[k] = JOIN; } \
-      for (int64_t k = 0, left = n - i; k < left && k < LANES; k++) { \
-        T v = x[i + k], b = LOAD, a = acc[k]; \
-        acc[k] = JOIN; \
-      } \
-      for (int l = LANES / 2; l; l /= 2) \
-        for (int k = 0; k < l; k++) { T a = acc[k], b = acc[k + l]; acc[k] = JOIN; } \
-      y[r] = acc[0]; \
-    } \
-  } \
-  static void NAME##_##TAG##_add(const void *prow, void *pto, int64_t w) { \
-    const T *restrict row = (const T *)prow; \
-    T *restrict to = (T *)pto; \
-    for (int64_t j = 0; j < w; j++) { T v = row[j], b = LOAD, a = to[j]; to[j] = JOIN; } \
-  } \
-  static const T NAME##_##TAG##_zero = ZERO; \
-  static const reduce_loops NAME##_##TAG = {NAME##_##TAG##_rows, NAME##_##TAG##_add, \
-                                            &NEXT##_##TAG, &NAME##_##TAG##_zero, \
-                                            #NAME[0] == 'S' && #NAME[1] == 'u'};
-#define REDUCE_SELF(NAME, TAG, T, ZERO, LOAD, JOIN) \
-  static const reduce_loops NAME##_##TAG; \
-  REDUCE(NAME, TAG, T, ZERO, LOAD, JOIN, NAME)
-#define MAX_JOIN (b > a) | (b != b) ? b : a
-#define MIN_JOIN (b < a) | (b != b) ? b : a
-#define FLOATS(TYPE, T, TAG) \
-  REDUCE_SELF(Sum, TAG, T, 0, v, a + b) \
-  REDUCE_SELF(Prod, TAG, T, 1, v, a * b) \
-  REDUCE_SELF(Max, TAG, T, (T)-INFINITY, v, MAX_JOIN) \
-  REDUCE_SELF(Min, TAG, T, (T)INFINITY, v, MIN_JOIN) \
-  REDUCE(SquareSum, TAG, T, 0, v * v, a + b, Sum)
-/* sums and products wrap: signed ones are the same bits */
-#define WRAPPING(T, TAG, U) \
-  REDUCE_SELF(Sum, TAG, T, 0, v, (T)((U)a + (U)b)) \
-  REDUCE_SELF(Prod, TAG, T, 1, v, (T)((U)a * (U)b)) \
-  REDUCE(SquareSum, TAG, T, 0, (T)((U)v * (U)v), (T)((U)a + (U)b), Sum)
-#define ORDERED(T, TAG, LEAST, GREATEST) \
-  REDUCE_SELF(Max, TAG, T, LEAST, v, a > b ? a : b) \
-  REDUCE_SELF(Min, TAG, T, GREATEST, v, a < b ? a : b)
-PF_EACH_FLOAT(FLOATS)
-WRAPPING(uint8_t, u8, uint32_t)
-WRAPPING(uint16_t, u16, uint32_t)
-WRAPPING(uint32_t, u32, uint32_t)
-WRAPPING(uint64_t, u64, uint64_t)
-ORDERED(int8_t, i8, INT8_MIN, INT8_MAX)
-ORDERED(int16_t, i16, INT16_MIN, INT16_MAX)
-ORDERED(int32_t, i32, INT32_MIN, INT32_MAX)
-ORDERED(int64_t, i64, INT64_MIN, INT64_MAX)
-ORDERED(uint8_t, u8, 0, UINT8_MAX)
-ORDERED(uint16_t, u16, 0, UINT16_MAX)
-ORDERED(uint32_t, u32, 0, UINT32_MAX)
-ORDERED(uint64_t, u64, 0, UINT64_MAX)
-typedef float _Complex c64;
-typedef double _Complex c128;
-REDUCE_SELF(Sum, c64, c64, 0, v, a + b)
-REDUCE_SELF(Sum, c128, c128, 0, v, a + b)
-REDUCE_SELF(Prod, c64, c64, 1, v, a * b)
-REDUCE_SELF(Prod, c128, c128, 1, v, a * b)
-REDUCE(SquareSum, c64, c64, 0, v * ~v, a + b, Sum)           /* ~ is GNU C's conjugate */
-REDUCE(SquareSum, c128, c128, 0, v * ~v, a + b, Sum)
-REDUCE_SELF(All, u8, uint8_t, 1, v, a & b)
-REDUCE_SELF(Any, u8, uint8_t, 0, v, a | b)
+enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
+       LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20 };
 
 #define FLOAT_ROW(NAME) [PF_FLOAT32] = &NAME##_f32, [PF_FLOAT64] = &NAME##_f64, \
   [PF_FLOAT16] = &NAME##_f32, [PF_BFLOAT16] = &NAME##_f32
@@ -130,67 +42,101 @@ enum { SUM, MEAN, PROD, MAX_OP, MIN_OP, NORM, ALL, ANY, OPS };
 static const reduce_loops *const first_pass[OPS][PF_TYPE_COUNT] = {
   [SUM] = {NUMBER_ROW(Sum)}, [MEAN] = {NUMBER_ROW(Sum)}, [PROD] = {NUMBER_ROW(Prod)},
   [MAX_OP] = {ORDERED_ROW(Max)}, [MIN_OP] = {ORDERED_ROW(Min)},
-  [NORM] = {NUMBER_ROW(SquareSum)}, [ALL] = {[PF_BOOL] = &All_u8}, [ANY] = {[PF_BOOL] = &Any_u8}};
+  [NORM] = {NUMBER_ROW(SquareSum)}, [ALL] = {[PF_BOOL] = &Min_u8}, [ANY] = {[PF_BOOL] = &Max_u8}};
 
 /* ---------------------------------------------------------------- any type
  * Elements of xsize bytes in memory are halves of `type`, or of esize bytes, as the results are. */
 typedef struct {
   const reduce_loops *f;
   int64_t xsize, esize;
-  int32_t type;                        /* PF_FLOAT16, PF_BFLOAT16, or 0: no halves */
+  int32_t type;                        /* as the elements are read: halves, small integers */
+  int32_t large;                       /* the input comes from memory, not from caches */
 } kind;
 
-static void fill_zero(const kind *k, void *y, int64_t n) {
-  if (k->esize == 4) {
-    uint32_t v;
-    memcpy(&v, k->f->zero, 4);
-    for (int64_t i = 0; i < n; i++) ((uint32_t *)y)[i] = v;
-  } else {
-    for (int64_t i = 0; i < n; i++)
-      memcpy((char *)y + i * k->esize, k->f->zero, (size_t)k->esize);
+static void __attribute__((noinline)) fill_zero(const kind *k, void *y, int64_t n) {
+  char *to = (char *)y;
+  int64_t done = PF_MIN(n, 1) * k->esize, bytes = n * k->esize;
+  memcpy(to, k->f->zero, (size_t)done);
+  for (int64_t m; done < bytes; done += m) {       /* doubled */
+    m = PF_MIN(done, bytes - done);
+    memcpy(to + done, to, (size_t)m);
   }
 }
-/* m rows of less than LANES elements: transposed, then added up side by side */
-static void short_rows(const kind *k, const char *x, char *y, int64_t m, int64_t n) {
-  char turned[LANES * SHORT_ROWS * 16] __attribute__((aligned(64)));
-  float room[LANES * SHORT_ROWS];
-  if (k->type) halves_read(k->type, x, room, n * m), x = (const char *)room;
-  pf_movers()->transpose(k->esize, x, n, turned, m, m, n);
-  fill_zero(k, y, m);
-  for (int64_t i = 0; i < n; i++) k->f->add(turned + i * m * k->esize, y, m);
+static int is_half_sum(const kind *k) {
+  return pf_is_half(k->type) && k->f->block == Sum_f32_block;
 }
-/* Sums of halves that never lie in memory as floats: a row of at least LANES, and a row to add. */
+
+/* Sums of halves that never lie in memory as floats: a row of at least LANES, and rows to add. */
 PF_INLINE float half_sum(int32_t type, const uint16_t *x, int64_t n) {
   enum { U = LANES / PF_VF };
   pf_vf acc[U];
-  float s[LANES], rest[LANES];
   int64_t i = 0;
   for (int u = 0; u < U; u++) acc[u] = pf_vf_set(0);
   for (; i + LANES <= n; i += LANES)
     for (int u = 0; u < U; u++) acc[u] += pf_vf_read(type, x + i + u * PF_VF);
-  for (int u = 0; u < U; u++) pf_vf_store(s + u * PF_VF, acc[u]);
-  halves_read(type, x + i, rest, n - i);
-  for (int64_t k = 0; k < n - i && k < LANES; k++) s[k] += rest[k];
-  for (int l = LANES / 2; l; l /= 2)
-    for (int k = 0; k < l; k++) s[k] += s[k + l];
-  return s[0];
+  for (int u = 0; u < U && i + u * PF_VF < n; u++)
+    acc[u] += pf_vf_read_part(type, x + i + u * PF_VF, n - i - u * PF_VF);
+  for (int l = U / 2; l; l /= 2)
+    for (int u = 0; u < l; u++) acc[u] += acc[u + l];
+  return pf_vf_sum(acc[0]);
 }
-PF_INLINE void half_add_as(int32_t type, const uint16_t *row, float *to, int64_t w) {
+PF_INLINE void half_block_as(int32_t type, const uint16_t *x, int64_t rows, int64_t stride,
+                             int64_t ahead, float *y, int64_t w) {
   int64_t j = 0;
-  for (; j + PF_VF <= w; j += PF_VF)
-    pf_vf_store(to + j, pf_vf_load(to + j) + pf_vf_read(type, row + j));
-  if (j < w)
-    pf_vf_store_part(to + j, pf_vf_load_part(to + j, (int)(w - j)) +
-                     pf_vf_read_part(type, row + j, w - j), (int)(w - j));
+  for (; j + STRIP * PF_VF <= w; j += STRIP * PF_VF) {
+    pf_vf a[STRIP];
+    for (int u = 0; u < STRIP; u++) a[u] = pf_vf_load(y + j + u * PF_VF);
+    for (int64_t r = 0; r < rows; r++)
+      for (int u = 0; u < STRIP; u++) {
+        const uint16_t *p = x + r * stride + j + u * PF_VF;
+        if (u % 2 == 0) __builtin_prefetch(p + ahead, 0, 2);
+        a[u] += pf_vf_read(type, p);
+      }
+    for (int u = 0; u < STRIP; u++) pf_vf_store(y + j + u * PF_VF, a[u]);
+  }
+  for (; j < w; j += PF_VF) {
+    int part = (int)PF_MIN(w - j, PF_VF);
+    pf_vf a = pf_vf_load_part(y + j, part);
+    for (int64_t r = 0; r < rows; r++) a += pf_vf_read_part(type, x + r * stride + j, part);
+    pf_vf_store_part(y + j, a, part);
+  }
 }
 static void half_sums(int32_t type, const uint16_t *x, float *y, int64_t rows, int64_t n) {
   if (type == PF_FLOAT16)
     for (int64_t r = 0; r < rows; r++) y[r] = half_sum(PF_FLOAT16, x + r * n, n);
   else for (int64_t r = 0; r < rows; r++) y[r] = half_sum(PF_BFLOAT16, x + r * n, n);
 }
-static void half_add(int32_t type, const uint16_t *row, float *to, int64_t w) {
-  if (type == PF_FLOAT16) half_add_as(PF_FLOAT16, row, to, w);
-  else half_add_as(PF_BFLOAT16, row, to, w);
+static void half_block(int32_t type, const uint16_t *x, int64_t rows, int64_t stride,
+                       int64_t ahead, float *y, int64_t w) {
+  if (type == PF_FLOAT16) half_block_as(PF_FLOAT16, x, rows, stride, ahead, y, w);
+  else half_block_as(PF_BFLOAT16, x, rows, stride, ahead, y, w);
+}
+
+static void halves_to_floats(int32_t type, const void *x, float *y, int64_t n) {
+  pf_movers()->halves_read(type, x, y, n);
+}
+
+/* Small integers in 32 bits, large unsigned ones as signed, in their order; and back, the lowest
+ * bits. */
+#define WIDEN(TYPE, T) \
+  case TYPE: for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = ((const T *)x)[i]; break;
+static void widen(int32_t type, const void *x, void *y, int64_t n) {
+  switch (type) {
+    WIDEN(PF_INT8, int8_t) WIDEN(PF_INT16, int16_t) WIDEN(PF_UINT16, uint16_t)
+    case PF_UINT32:
+      for (int64_t i = 0; i < n; i++) ((uint32_t *)y)[i] = ((const uint32_t *)x)[i] ^ 1u << 31;
+      break;
+    case PF_UINT64:
+      for (int64_t i = 0; i < n; i++) ((uint64_t *)y)[i] = ((const uint64_t *)x)[i] ^ 1ull << 63;
+      break;
+    default: for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = ((const uint8_t *)x)[i];
+  }
+}
+static void narrow(const void *x, void *y, int64_t size, int64_t n) {
+  const uint32_t *from = (const uint32_t *)x;
+  if (size == 1) for (int64_t i = 0; i < n; i++) ((uint8_t *)y)[i] = (uint8_t)from[i];
+  else if (size == 2) for (int64_t i = 0; i < n; i++) ((uint16_t *)y)[i] = (uint16_t)from[i];
+  else widen(size == 4 ? PF_UINT32 : PF_UINT64, x, y, n);
 }
 
 /* rows of halves: some at once, or a long one in pieces */
@@ -202,63 +148,102 @@ static void half_rows(const kind *k, const char *x, char *y, int64_t rows, int64
     const char *from = x + r * n * 2;
     float *to = (float *)y + r;
     if (n <= ROOM) {
-      halves_read(k->type, from, room, m * n);
+      halves_to_floats(k->type, from, room, m * n);
       k->f->rows(room, to, m, n);
       continue;
     }
     fill_zero(k, to, 1);
     for (int64_t i = 0; i < n; i += ROOM) {
-      halves_read(k->type, from + 2 * i, room, PF_MIN(ROOM, n - i));
+      halves_to_floats(k->type, from + 2 * i, room, PF_MIN(ROOM, n - i));
       k->f->rows(room, &part, 1, PF_MIN(ROOM, n - i));
-      k->f->join->add(&part, to, 1);
+      k->f->join->block(&part, 1, 1, 0, to, 1);
     }
+  }
+}
+/* Rows of small integers: short ones are widened, long ones become short ones first, some at once. */
+static void small_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
+  int64_t room[ROOM], found[ROOM];
+  for (int64_t m, step = PF_MAX(ROOM / PF_MAX(n, 1), 1); rows > 0; rows -= m) {
+    m = PF_MIN(step, rows);
+    widen(k->type, x, room, m * n);
+    k->f->wide->rows(room, found, m, n);
+    narrow(found, y, k->esize, m);
+    x += m * n * k->xsize, y += m * k->esize;
+  }
+}
+static void long_small_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
+  enum { TOGETHER = 16 };
+  const kind next = {k->f->join, k->xsize, k->esize, k->type, 0};
+  char zeros[STRIP * WIDTH], parts[TOGETHER * STRIP * WIDTH] __attribute__((aligned(64)));
+  int64_t s = (n >= VERY_LONG ? STRIP : 1) * WIDTH / k->xsize, whole = n / s, bytes = s * k->xsize;
+  fill_zero(k, zeros, s);
+  for (int64_t m; rows > 0; rows -= m, y += m * k->esize) {
+    m = PF_MIN(rows, TOGETHER);
+    for (int64_t r = 0; r < m; r++, x += n * k->xsize) {
+      memcpy(parts + r * bytes, zeros, (size_t)bytes);
+      k->f->block(x, whole, s, 0, parts + r * bytes, s);
+      if (n > whole * s)
+        k->f->block(x + whole * bytes, 1, s, 0, parts + r * bytes, n - whole * s);
+    }
+    small_rows(&next, parts, y, m, s);
   }
 }
 static void reduce_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
-  for (int64_t m; n < LANES && rows >= SHORT_ROWS; rows -= m) {
-    m = rows >= 4 * SHORT_ROWS && n * k->esize <= 32 ? 4 * SHORT_ROWS : SHORT_ROWS;
-    short_rows(k, x, y, m, n);
-    x += n * m * k->xsize, y += m * k->esize;
+  if (k->type == PF_BOOL && n >= LONG_BYTES / 8) { /* up to the first that decides */
+    int any = k->f->join == &Max_u8;
+    for (int64_t r = 0; r < rows; r++) y[r] = (memchr(x + r * n, any, (size_t)n) != NULL) == any;
+    return;
   }
-  if (k->type && k->f->sums && n >= LANES)
+  if (is_half_sum(k) && n >= 2 * LANES && (n >= LONG_BYTES || n % LANES == 0))
     half_sums(k->type, (const uint16_t *)x, (float *)y, rows, n);
-  else if (k->type) half_rows(k, x, y, rows, n);
+  else if (pf_is_half(k->type)) half_rows(k, x, y, rows, n);
+  else if (!k->f->rows && n * k->xsize >= LONG_BYTES) long_small_rows(k, x, y, rows, n);
+  else if (!k->f->rows) small_rows(k, x, y, rows, n);
   else k->f->rows(x, y, rows, n);
 }
+/* some rows at a time: what a strip of columns has is in registers for them */
 static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride,
                       int64_t m) {
   float room[ROOM / 4];
-  int64_t strip = k->type ? ROOM / 4 : TILE;
   fill_zero(k, y, m);
+  if (!pf_is_half(k->type) || is_half_sum(k)) {
+    int64_t step = k->large ? 8 : 4, ahead = k->large ? step * stride : 0;
+    for (int64_t r = 0; r < n; r += step, x += step * stride * k->xsize) {
+      int64_t rows = PF_MIN(step, n - r);
+      if (pf_is_half(k->type))
+        half_block(k->type, (const uint16_t *)x, rows, stride, ahead, (float *)y, m);
+      else k->f->block(x, rows, stride, ahead, y, m);
+    }
+    return;
+  }
   for (int64_t r = 0; r < n; r++)
-    for (int64_t j = 0; j < m; j += strip) {
-      int64_t w = PF_MIN(m - j, strip);
-      const char *row = x + (r * stride + j) * k->xsize;
-      if (k->type && k->f->sums) {
-        half_add(k->type, (const uint16_t *)row, (float *)y + j, w);
-        continue;
-      }
-      if (k->type) halves_read(k->type, row, room, w), row = (const char *)room;
-      k->f->add(row, y + j * k->esize, w);
+    for (int64_t j = 0; j < m; j += ROOM / 4) {
+      int64_t w = PF_MIN(m - j, ROOM / 4);
+      halves_to_floats(k->type, x + (r * stride + j) * k->xsize, room, w);
+      k->f->block(room, 1, w, 0, y + j * k->esize, w);
     }
 }
-/* short rows that lie together are seen as longer ones, whose parts are joined at the end */
+/* Short rows that lie together are seen as longer ones, whose parts are joined at the end: pairs of
+ * neighbours far apart first. */
 static void reduce_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride,
                         int64_t m) {
   /* parts lie half a page away from what is read: a load that ends in the same 12 bits as a
    * store before it would wait */
   char space[SHORT_COLS * 16 + 4096] __attribute__((aligned(64)));
   char *parts = space + (((uintptr_t)x + 2048 - (uintptr_t)space) & 4032);
-  int64_t s = SHORT_COLS / m, rows = s ? n / s * s : 0;
-  if (stride != m || s < 2 || n < 16 * s) {
-    int far = n >= 16 && m * k->esize <= SHORT_COLS * 16;
+  int64_t s = 1, line = m * k->esize;
+  while (stride == m && 2 * s * m <= SHORT_COLS && 32 * s <= n) s *= 2;
+  int64_t rows = n / s * s;
+  if (s == 1) {
+    int far = n >= 16 && line <= SHORT_COLS * 16;
     wide_cols(k, x, far ? parts : y, n, stride, m);
-    if (far) memcpy(y, parts, (size_t)(m * k->esize));
+    if (far) memcpy(y, parts, (size_t)line);
     return;
   }
   wide_cols(k, x, parts, n / s, s * m, s * m);
   wide_cols(k, x + rows * m * k->xsize, y, n - rows, m, m);
-  for (int64_t i = 0; i < s; i++) k->f->join->add(parts + i * m * k->esize, y, m);
+  for (s /= 2; s; s /= 2) k->f->join->block(parts + s * line, 1, 0, 0, parts, s * m);
+  k->f->join->block(parts, 1, 0, 0, y, m);
 }
 
 /* ---------------------------------------------------------------- one pass */
@@ -294,7 +279,9 @@ static void cols_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
 }
 /* what follows a first pass: partial results */
-static kind joining(const kind *k) { return (kind){k->f->join, k->esize, k->esize, 0}; }
+static kind joining(const kind *k) {
+  return (kind){k->f->join, k->esize, k->esize, pf_is_half(k->type) ? 0 : k->type, 0};
+}
 
 /* x [outer, n, inner] -> y [outer, inner] */
 static pf_status run_pass(pf_ctx *c, const kind *k, const char *x, char *y, int64_t outer,
@@ -342,10 +329,9 @@ static pf_status run_passes(pf_ctx *c, groups *g, kind k, const char *x, char *y
     break;
 #define DIVIDE_INT(TYPE, T, TAG) \
   case TYPE: for (int64_t i = 0; i < n && count; i++) ((T *)y)[i] = (T)(((T *)y)[i] / count); break;
-static void divide(int32_t type, void *y, int64_t n, int64_t count) {
+static __attribute__((cold)) void divide_any(int32_t type, void *y, int64_t n, int64_t count) {
   switch (type) {
-    PF_EACH_FLOAT(DIVIDE)
-    DIVIDE(PF_COMPLEX64, c64, c64) DIVIDE(PF_COMPLEX128, c128, c128)
+    DIVIDE(PF_FLOAT64, double, f64) DIVIDE(PF_COMPLEX64, c64, c64) DIVIDE(PF_COMPLEX128, c128, c128)
     PF_EACH_SIGNED(DIVIDE_INT)
     case PF_UINT64:
       for (int64_t i = 0; i < n && count; i++) ((uint64_t *)y)[i] /= (uint64_t)count;
@@ -354,11 +340,16 @@ static void divide(int32_t type, void *y, int64_t n, int64_t count) {
     DIVIDE_INT(PF_UINT32, uint32_t, u32)
   }
 }
+static void divide(int32_t type, void *y, int64_t n, int64_t count) {
+  if (type != PF_FLOAT32) divide_any(type, y, n, count);
+  else for (int64_t i = 0; i < n; i++) ((float *)y)[i] /= (float)count;
+}
 #define ROOT(TYPE, T, TAG) \
   case TYPE: \
     for (int64_t i = 0; i < n; i++) ((T *)y)[i] = (T)sqrt((double)((T *)y)[i]); \
     break;
-static void root(int32_t type, void *y, int64_t n) { /* of sums of squares: real and not negative */
+/* of sums of squares: real and not negative */
+static __attribute__((cold)) void root(int32_t type, void *y, int64_t n) {
   switch (type) {
     PF_EACH_REAL(ROOT)
     ROOT(PF_COMPLEX64, c64, c64) ROOT(PF_COMPLEX128, c128, c128)
@@ -383,7 +374,8 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
     to = (char *)c->host->scratch(c, (uint64_t)m * 4, 64);
     PF_EXHAUSTED(to);
   }
-  kind k = {first_pass[op][type], pf_type_size(type), esize, half ? type : 0};
+  kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0};
+  k.large = n * k.xsize >= LARGE;
   if (n == 0) fill_zero(&k, to, m);
   else PF_TRY(run_passes(c, &g, k, from, to));
   if (op == MEAN) divide(work, to, m, count);
