@@ -8,17 +8,6 @@
 #include "tile_types.h"
 #include "transpose.h"
 
-/* A vector that is a whole line, past the caches. */
-#if defined(__AVX512F__)
-#define FENCE() _mm_sfence()
-PF_INLINE void stream_f32(float *p, pf_vf v) { _mm512_stream_ps(p, v); }
-PF_INLINE void stream_f64(double *p, pf_vd v) { _mm512_stream_pd(p, v); }
-#else
-#define FENCE() (void)0
-PF_INLINE void stream_f32(float *p, pf_vf v) { pf_vf_store(p, v); }
-PF_INLINE void stream_f64(double *p, pf_vd v) { pf_vd_store(p, v); }
-#endif
-
 #define TILE_F32
 #include "tile_begin.h"
 #include "depthwise.h"

@@ -20,7 +20,7 @@ typedef struct {
 PF_INLINE void TILE(roll_pair)(const TILE(roll) *d, const int full, const int stream) {
 #define LOAD(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
 #define STORE(p, v) do { \
-    if (stream) TILE(stream)(p, v); \
+    if (stream) V_STREAM(p, v); \
     else if (full) V_STORE(p, v); \
     else V_STORE_PART(p, v, d->left); \
   } while (0)
@@ -147,7 +147,7 @@ static void TILE(roll_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
     TILE(depth_after)(d, row);
     if (r.pair) TILE(depth_after)(d, row + 1);
   }
-  if (stream) FENCE();
+  if (stream) V_FENCE();
 }
 
 static pf_status TILE(roll_forward)(pf_ctx *c, const TILE(depth) *d) {
