@@ -9,8 +9,8 @@ with non-temporal stores (elementwise_loops.c), in the same process, in turn wit
 is the loop's best time divided by pyflow's best.  A case that memory does not bound names what does
 ("bound") and is compared with a loop in C for that too.  The chain's limit is the chain itself in
 registers.  jax (the chain) and torch (everything else but pooling, which has pools.py) run in
-processes of their own, in the same rounds.  Cases: elementwise_moves.py,
-elementwise_norms.py, elementwise_pools.py; loops of the same names in C.  Results are kept in
+processes of their own, in the same rounds.  Cases: elementwise_math.py,
+elementwise_moves.py, elementwise_norms.py, elementwise_pools.py; loops of the same names in C.  Results are kept in
 benchmarks/results.
 """
 import argparse
@@ -25,7 +25,8 @@ import time
 
 import numpy as np
 
-import elementwise_moves  # noqa: F401  each adds its cases
+import elementwise_math  # noqa: F401  each adds its cases
+import elementwise_moves  # noqa: F401
 import elementwise_norms  # noqa: F401
 import elementwise_pools  # noqa: F401
 from elementwise_case import CASES, MEGA, aligned, bound_call, pointer

@@ -27,9 +27,9 @@ def case(wanted=0.9, bound=None):
     return keep
 
 
-def half(name, make, shapes, dtype, bound=None):
-    """Keeps a case over halves that is not wanted at any ratio."""
-    CASES[f"{name}_{dtype}"] = (lambda tf: one(tf, make(tf), *shapes, dtype=dtype), None, bound)
+def half(name, make, shapes, dtype, bound=None, wanted=0.9):
+    """Keeps a case over halves."""
+    CASES[f"{name}_{dtype}"] = (lambda tf: one(tf, make(tf), *shapes, dtype=dtype), wanted, bound)
 
 
 def aligned(shape, dtype=np.float32, fill=None):

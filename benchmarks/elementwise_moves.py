@@ -37,26 +37,6 @@ def select(tf): return one(tf, lambda a, b: tf.where(a > 0, a, b), (8 * MEGA,), 
 def sqrt(tf): return one(tf, lambda a: tf.sqrt(tf.abs(a)), (8 * MEGA,))
 
 
-@case(None)
-def exp(tf): return one(tf, tf.exp, (4 * MEGA,))
-
-
-@case(None)
-def tanh(tf): return one(tf, tf.tanh, (4 * MEGA,))
-
-
-@case(None)
-def sigmoid(tf): return one(tf, tf.sigmoid, (4 * MEGA,))
-
-
-@case(None)
-def log(tf): return one(tf, lambda a: tf.log(a), (4 * MEGA,))
-
-
-@case(None)
-def erf(tf): return one(tf, tf.erf, (4 * MEGA,))
-
-
 @case()
 def cast_to_double(tf): return one(tf, lambda a: tf.cast(a, tf.float64), (4 * MEGA,))
 
@@ -192,8 +172,6 @@ def add_int32(tf): return one(tf, lambda a, b: a + b, *[(8 * MEGA,)] * 2, dtype=
 
 # ------------------------------------------------------------------------------------ half types
 for _name, _make, _shapes in (
-    ("add", lambda tf: lambda a, b: a + b, [(8 * MEGA,)] * 2),
-    ("tanh", lambda tf: tf.tanh, [(4 * MEGA,)]),
     ("transpose_2d", lambda tf: tf.transpose, [(2048, 4096)]),
     ("cast_to_float", lambda tf: lambda a: tf.cast(a, tf.float32), [(8 * MEGA,)])):
     for _dtype in ("float16", "bfloat16"):

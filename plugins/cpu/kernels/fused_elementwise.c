@@ -41,6 +41,7 @@ typedef struct {
   int32_t n_in, esize;
   int64_t n;
   int32_t streams;
+  fused_past past;                   /* the whole program, or NULL */
   int32_t wanted[FUSED_RESULTS], out_size[FUSED_RESULTS], n_out;
   char *out[FUSED_RESULTS];
   uint8_t scalar[FUSED_INPUTS], halves[FUSED_INPUTS];
@@ -285,8 +286,19 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
   return PF_OK;
 }
 
+/* A program of one instruction has a loop of its own where a block's overhead would be felt. */
+static fused_past past_of(const fused_task *t) {
+  const fused_machine *m = t->s->machines[t->s->kind][1];
+  const fused_program *p = &t->s->program;
+  if (!m->past || p->n_instructions != 1 || t->n_in != 1 || t->in[0].how != X_DIRECT ||
+      t->store[0] != FUSED_stream)
+    return NULL;
+  return m->past[p->code[0].op];
+}
 static void choose_steps(fused_task *t) {
   const fused_state *s = t->s;
+  t->past = past_of(t);
+  if (t->past) return;
   fused_choice how = {s->machines[s->kind][1], t->scalar, t->store, t->halves,
                       s->type == PF_BFLOAT16};
   int64_t block = how.machine->elements;
@@ -361,6 +373,10 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   if (ahead == 1) which[1] = which[0];
   fused_worker w;
   (void)worker;
+  if (t->past) {
+    t->past((const float *)t->in[0].data + pos, (float *)t->out[0] + pos, end - pos);
+    return;
+  }
   start_worker(t, &w);
   for (; pos + wide <= end; pos += wide) {
     place(t, &w, pos, wide);

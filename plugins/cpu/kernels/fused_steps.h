@@ -130,6 +130,30 @@ CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
   PF_INLINE VEC STEP(NAME##_v)(VEC v, T p) { return (void)p, (VEC)OF_VECTOR((pf_vf)v); } \
   BEGIN(NAME) { ALL(ONE, NAME) NEXT; }
 PF_UNARY_512(VECTOR_STEP)
+#if NV == 8
+#define PAST(NAME, OF_VECTOR) \
+  static void past_##NAME(const float *x, float *y, int64_t n) { \
+    int64_t i = 0; \
+    for (; i + 8 * VL <= n; i += 8 * VL) { \
+      pf_vf v[8]; \
+      _Pragma("GCC unroll 8") for (int u = 0; u < 8; u++) { \
+        __builtin_prefetch(x + i + (u + 8) * VL); \
+        v[u] = OF_VECTOR(pf_vf_load(x + i + u * VL)); \
+      } \
+      _Pragma("GCC unroll 8") for (int u = 0; u < 8; u++) \
+        pf_vf_write(PF_FLOAT32, y + i + u * VL, v[u], 1); \
+    } \
+    for (; i < n; i += VL) { \
+      int part = (int)PF_MIN(n - i, VL); \
+      pf_vf_store_part(y + i, OF_VECTOR(pf_vf_load_part(x + i, part)), part); \
+    } \
+    pf_vf_fence(); \
+  }
+PF_UNARY_512(PAST)
+#define ENTRY_PAST(NAME, OF_VECTOR) [FUSED_##NAME] = past_##NAME,
+static const fused_past past_table[FUSED_OPCODES] = {PF_UNARY_512(ENTRY_PAST)};
+#define PAST_TABLE past_table
+#endif
 #else
 LIST(HEAVY_ONE, PF_UNARY_VECTOR)
 HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
@@ -324,9 +348,13 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
 #ifndef HALVES_TABLE
 #define HALVES_TABLE {{0}}
 #endif
+#ifndef PAST_TABLE
+#define PAST_TABLE NULL
+#endif
 static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, HALVES_TABLE,
-                                            STEP(enter)};
+                                            STEP(enter), PAST_TABLE};
 #undef PAIR_TABLE
+#undef PAST_TABLE
 #undef HALVES_TABLE
 
 #undef T

@@ -156,7 +156,7 @@ static void entropy_rows(const rows *r, int64_t lo, int64_t hi) {
     }
     int64_t label = label_at(r, i);
     ((float *)r->loss)[i] = l - (x[label] - m);
-    f->finish((row_rest){out, out, 0, 1 / sum, 0}, r->cols);
+    f->finish[0]((row_rest){out, out, 0, 1 / sum, 0}, r->cols);
     out[label] -= 1;
   }
 }
@@ -203,8 +203,8 @@ static void by_row(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                r->room ? r->room + worker * room_of_rows(r) : NULL, r->past);
 }
 static pf_status run_by_row(pf_ctx *c, rows *r, int64_t n) {
-  r->past = r->type == PF_FLOAT32 && n * r->cols * 4 >= STREAM_BYTES && r->cols <= LONGEST_PAST &&
-            r->x != r->out;
+  r->past = n * r->cols * (pf_is_half(r->type) ? 2 : 4) >= STREAM_BYTES &&
+            r->cols <= LONGEST_PAST && r->x != r->out;
   if (r->what == SOFTMAX && (r->past || pf_is_half(r->type))) {
     r->room = c->host->scratch(c, (uint64_t)(room_of_rows(r) * c->host->workers(c)) * 4, 64);
     if (!r->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a row of exponentials");

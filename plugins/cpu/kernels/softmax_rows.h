@@ -35,29 +35,45 @@ PF_INLINE float row_largest(const float *x, int64_t n) {
 }
 /* Halves compare as integers once negative ones are turned around.  A NaN is the largest or never:
  * either way the row becomes NaN. */
-PF_INLINE float row_largest_half(int32_t type, const int16_t *x, int64_t n) {
-  enum { LANES_16 = 128 };
-  int16_t m[LANES_16], top = INT16_MIN;
+PF_INLINE int16_t turned_half(int16_t v) { return (int16_t)(v ^ (v >> 15 & 0x7fff)); }
+static int16_t largest_turned(const int16_t *x, int64_t n) {
+  enum { BLOCK_16 = 64 };
+  int16_t m[BLOCK_16], top = INT16_MIN;
   int64_t i = 0;
-  for (int l = 0; l < LANES_16; l++) m[l] = INT16_MIN;
-  for (; i + LANES_16 <= n; i += LANES_16)
-    for (int l = 0; l < LANES_16; l++) {
-      int16_t v = x[i + l];
-      v ^= (int16_t)(v >> 15 & 0x7fff);
+  if (n < BLOCK_16) {
+    for (; i < n; i++) top = turned_half(x[i]) > top ? turned_half(x[i]) : top;
+    return top;
+  }
+#if defined(__AVX512F__)
+  __m512i low = _mm512_set1_epi16(INT16_MIN), high = low;
+  const __m512i bits = _mm512_set1_epi16(0x7fff);
+  for (; i < n; i += BLOCK_16) {
+    i = PF_MIN(i, n - BLOCK_16);       /* the last block ends with the row */
+    __m512i a = _mm512_loadu_si512(x + i), b = _mm512_loadu_si512(x + i + 32);
+    a = _mm512_ternarylogic_epi32(a, _mm512_srai_epi16(a, 15), bits, 0x78);   /* a ^ (s & bits) */
+    b = _mm512_ternarylogic_epi32(b, _mm512_srai_epi16(b, 15), bits, 0x78);
+    low = _mm512_max_epi16(low, a), high = _mm512_max_epi16(high, b);
+  }
+  _mm512_storeu_si512(m, low), _mm512_storeu_si512(m + 32, high);
+#else
+  for (int l = 0; l < BLOCK_16; l++) m[l] = INT16_MIN;
+  for (; i < n; i += BLOCK_16) {
+    i = PF_MIN(i, n - BLOCK_16);
+    for (int l = 0; l < BLOCK_16; l++) {
+      int16_t v = turned_half(x[i + l]);
       m[l] = v > m[l] ? v : m[l];
     }
-  for (int l = 0; i < n; i++, l++) {
-    int16_t v = x[i];
-    v ^= (int16_t)(v >> 15 & 0x7fff);
-    m[l] = v > m[l] ? v : m[l];
   }
-  for (int l = 0; l < LANES_16; l++) top = m[l] > top ? m[l] : top;
-  uint16_t bits = (uint16_t)(top ^ (top >> 15 & 0x7fff));
+#endif
+  for (int l = 0; l < BLOCK_16; l++) top = m[l] > top ? m[l] : top;
+  return top;
+}
+PF_INLINE float row_largest_half(int32_t type, const int16_t *x, int64_t n) {
+  uint16_t bits = (uint16_t)turned_half(largest_turned(x, n));
   return type == PF_FLOAT16 ? pf_from_half(bits) : pf_from_bf16(bits);
 }
 
-/* The sum of exp(x - m); e gets the terms unless it is NULL, those of two vectors in
- * pf_vf_read_pair's order. */
+/* The sum of exp(x - m); e gets the terms unless it is NULL. */
 PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t n, float m) {
   enum { U = 4 };
   const int degree = type == PF_FLOAT32 ? 4 : type == PF_FLOAT16 ? 3 : 2;
@@ -68,8 +84,7 @@ PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t 
     for (int u = 0; u < U; u++)        /* of the next row */
       if (type == PF_FLOAT32 || u % 2 == 0)
         __builtin_prefetch(pf_vf_at(type, x, i + n + u * PF_VF));
-    for (int u = 0; u < U; u += 2)
-      pf_vf_read_pair(type, pf_vf_at(type, x, i + u * PF_VF), &v[u], &v[u + 1]);
+    for (int u = 0; u < U; u++) v[u] = pf_vf_read(type, pf_vf_at(type, x, i + u * PF_VF));
     for (int u = 0; u < U; u++) {
       v[u] = pf_vf_exp_down(v[u] - top, degree);
       if (e) pf_vf_store(e + i + u * PF_VF, v[u]);
@@ -92,37 +107,32 @@ typedef struct { const void *from; void *y; float m, c, l; } row_rest;
 PF_INLINE pf_vf rest_of(int log, pf_vf v, pf_vf m, pf_vf c, pf_vf l) {
   return log ? (v - m) - l : v * c;
 }
-PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64_t n) {
-  enum { U = 4 };
-  pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l), v, w;
-  int64_t i = 0;
-  for (; i + U * PF_VF <= n; i += U * PF_VF)
-    for (int64_t k = i; k < i + U * PF_VF; k += 2 * PF_VF) {
-      pf_vf_read_pair(from, pf_vf_at(from, r.from, k), &v, &w);
-      pf_vf_write_pair(type, pf_vf_at(type, r.y, k), rest_of(log, v, m, c, l),
-                       rest_of(log, w, m, c, l));
-    }
-  for (; i < n; i += PF_VF) {
-    v = pf_vf_read_part(from, pf_vf_at(from, r.from, i), n - i);
-    pf_vf_write_part(type, pf_vf_at(type, r.y, i), rest_of(log, v, m, c, l), n - i);
+/* elements [i, end), through the caches */
+PF_INLINE void finish_parts(int log, int32_t from, int32_t type, row_rest r, int64_t i,
+                            int64_t end) {
+  pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l);
+  for (; i < end; i += PF_VF) {
+    pf_vf v = pf_vf_read_part(from, pf_vf_at(from, r.from, i), end - i);
+    pf_vf_write_part(type, pf_vf_at(type, r.y, i), rest_of(log, v, m, c, l), end - i);
   }
 }
-
-/* The same past the caches but for the row's first and last part of a vector; floats. */
-PF_INLINE void row_finish_past(int log, row_rest r, int64_t n) {
+/* A row; `past` the caches but for the parts of lines at its ends. */
+PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64_t n, int past) {
   pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l);
-  const float *from = (const float *)r.from;
-  float *y = (float *)r.y;
-  int64_t i = (int64_t)(-(uintptr_t)y / 4 % PF_VF), rest;   /* n is at least PF_VF */
-  if (i) pf_vf_store_part(y, rest_of(log, pf_vf_load_part(from, (int)i), m, c, l), (int)i);
-  for (; i + 2 * PF_VF <= n; i += 2 * PF_VF)
-    for (int64_t k = i; k < i + 2 * PF_VF; k += PF_VF)
-      pf_vf_write(PF_FLOAT32, y + k, rest_of(log, pf_vf_load(from + k), m, c, l), 1);
-  for (; i < n; i += PF_VF) {
-    rest = PF_MIN(n - i, PF_VF);
-    pf_vf v = rest_of(log, pf_vf_load_part(from + i, (int)rest), m, c, l);
-    pf_vf_store_part(y + i, v, (int)rest);
+  int64_t i = past ? (int64_t)(-(uintptr_t)r.y % 64) / pf_vf_size(type) : 0;
+  i = PF_MIN(i, n);
+  finish_parts(log, from, type, r, 0, i);
+  for (; i + 2 * PF_VF <= n; i += 2 * PF_VF) {
+    pf_vf v = rest_of(log, pf_vf_read(from, pf_vf_at(from, r.from, i)), m, c, l);
+    pf_vf w = rest_of(log, pf_vf_read(from, pf_vf_at(from, r.from, i + PF_VF)), m, c, l);
+    void *y = pf_vf_at(type, r.y, i);
+    if (past && type != PF_FLOAT32) pf_vf_stream_pair(type, y, v, w);
+    else {
+      pf_vf_write(type, y, v, past);
+      pf_vf_write(type, pf_vf_at(type, y, PF_VF), w, past);
+    }
   }
+  finish_parts(log, from, type, r, i, n);
 }
 
 /* sum of q (l - (x - m)), where q is not zero; out, which has exp(x - m), becomes out * c - q */
@@ -144,18 +154,26 @@ typedef struct {
   int64_t size;
   float (*largest)(const void *x, int64_t n);
   float (*exponentials)(const void *x, float *e, int64_t n, float m);
-  void (*finish)(row_rest r, int64_t n);         /* from exponentials, which are floats */
-  void (*finish_log)(row_rest r, int64_t n);     /* from the row itself */
+  void (*finish[2])(row_rest r, int64_t n);      /* from exponentials, which are floats */
+  void (*finish_log[2])(row_rest r, int64_t n);  /* from the row itself; [1]: past the caches */
 } row_loops;
+#define ROW_FINISH(TYPE, TAG, PAST) \
+  static void finish_##TAG##PAST(row_rest r, int64_t n) { \
+    row_finish(0, PF_FLOAT32, TYPE, r, n, PAST); \
+  } \
+  static void finish_log_##TAG##PAST(row_rest r, int64_t n) { \
+    row_finish(1, TYPE, TYPE, r, n, PAST); \
+  }
 #define ROW_LOOPS(TYPE, TAG, LARGEST) \
   static float largest_##TAG(const void *x, int64_t n) { return LARGEST; } \
   static float exponentials_##TAG(const void *x, float *e, int64_t n, float m) { \
     return e ? row_exponentials(TYPE, x, e, n, m) : row_exponentials(TYPE, x, NULL, n, m); \
   } \
-  static void finish_##TAG(row_rest r, int64_t n) { row_finish(0, PF_FLOAT32, TYPE, r, n); } \
-  static void finish_log_##TAG(row_rest r, int64_t n) { row_finish(1, TYPE, TYPE, r, n); } \
+  ROW_FINISH(TYPE, TAG, 0) \
+  ROW_FINISH(TYPE, TAG, 1) \
   static const row_loops row_loops_##TAG = { \
-    TYPE == PF_FLOAT32 ? 4 : 2, largest_##TAG, exponentials_##TAG, finish_##TAG, finish_log_##TAG};
+    TYPE == PF_FLOAT32 ? 4 : 2, largest_##TAG, exponentials_##TAG, \
+    {finish_##TAG##0, finish_##TAG##1}, {finish_log_##TAG##0, finish_log_##TAG##1}};
 ROW_LOOPS(PF_FLOAT32, f32, row_largest((const float *)x, n))
 ROW_LOOPS(PF_FLOAT16, f16, row_largest_half(PF_FLOAT16, (const int16_t *)x, n))
 ROW_LOOPS(PF_BFLOAT16, bf16, row_largest_half(PF_BFLOAT16, (const int16_t *)x, n))
@@ -172,10 +190,8 @@ static void rows_softmax(const row_loops *f, int log, const char *x, char *y, in
       for (int64_t k = 0; k < PF_MIN(bytes, FETCHED); k += 64) __builtin_prefetch(y + k, 1);
     float sum = f->exponentials(x, e, n, top);
     if (r + 1 < rows) m = f->largest(x + bytes, n);
-    if (past && log) row_finish_past(1, (row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
-    else if (past) row_finish_past(0, (row_rest){e, y, 0, 1 / sum, 0}, n);
-    else if (log) f->finish_log((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
-    else f->finish((row_rest){e, y, 0, 1 / sum, 0}, n);
+    if (log) f->finish_log[past]((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
+    else f->finish[past]((row_rest){e, y, 0, 1 / sum, 0}, n);
   }
   if (past) pf_vf_fence();
 }

@@ -75,6 +75,11 @@ PF_BY_CALL pf_vf pf_vf_read_part_halves(int32_t type, const void *p, int64_t n) 
 }
 PF_INLINE pf_vf pf_vf_read_part(int32_t type, const void *p, int64_t n) {
   if (type == PF_FLOAT32) return pf_vf_load_part((const float *)p, (int)n);
+#if defined(__AVX512F__)
+  __m256i h = _mm256_maskz_loadu_epi16(n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1), p);
+  if (type == PF_FLOAT16) return _mm512_cvtph_ps(h);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+#endif
   return pf_vf_read_part_halves(type, p, n);
 }
 
@@ -173,8 +178,13 @@ PF_BY_CALL void pf_vf_write_part_halves(int32_t type, void *p, pf_vf v, int64_t 
   memcpy(p, h, 2 * (size_t)PF_MIN(n, PF_VF));
 }
 PF_INLINE void pf_vf_write_part(int32_t type, void *p, pf_vf v, int64_t n) {
-  if (type == PF_FLOAT32) pf_vf_store_part((float *)p, v, (int)n);
-  else pf_vf_write_part_halves(type, p, v, n);
+  if (type == PF_FLOAT32) { pf_vf_store_part((float *)p, v, (int)n); return; }
+#if defined(__AVX512F__)
+  __m256i h = type == PF_FLOAT16 ? _mm512_cvtps_ph(v, 0) : bfloat16_of_floats(v);
+  _mm256_mask_storeu_epi16(p, n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1), h);
+#else
+  pf_vf_write_part_halves(type, p, v, n);
+#endif
 }
 PF_INLINE void pf_vf_fence(void) { /* after stores past the caches */
 #if defined(__SSE2__)
