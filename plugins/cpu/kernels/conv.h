@@ -60,6 +60,10 @@ pf_status PF_ISA_NAME(pf_depth_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_filter_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_filter_f64)(pf_ctx *c, const pf_conv_call *call);
 
+/* x (dy) and out are halves, the rest is float; PF_DECLINE: the float pass is the way. */
+pf_status PF_ISA_NAME(pf_depth_forward_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);
+pf_status PF_ISA_NAME(pf_depth_input_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);
+
 PF_INLINE int64_t pf_floor_div(int64_t a, int64_t b) {
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }

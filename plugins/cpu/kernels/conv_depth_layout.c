@@ -43,6 +43,11 @@ static pf_status spread(pf_ctx *c, const pf_window *s, const void **x, int64_t p
   return PF_OK;
 }
 
+/* Halves that need no other layout are widened a few rows at a time. */
+static int in_strips(const pf_window *s, const result *r, int64_t m) {
+  return pf_is_half(s->T) && !is_turned(s, r) && m == 1;
+}
+
 static pf_status depthwise(pf_ctx *c, const void *state) {
   const conv_state *cs = state;
   const pf_window *s = &cs->w;
@@ -59,9 +64,13 @@ static pf_status depthwise(pf_ctx *c, const void *state) {
   pf_conv_call call = {.g = &g};
   PF_TRY(fused_after(c, cs, &call, &r, after));
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return nothing_summed(c, cs, &call, &r);
+  PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
+  if (in_strips(s, &r, m)) {
+    call.x = PF_DATA(const void, x), call.out = PF_DATA(void, r.t);
+    return PF_ISA_NAME(pf_depth_forward_halves)(c, &call, s->T);
+  }
   PF_TRY(load(c, s, x, g.h * g.w, xd[3], 1, &call.x));
   PF_TRY(spread(c, s, &call.x, g.n * g.h * g.w, xd[3], m));
-  PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
   return run_pass(c, s, DEPTH_FORWARD, &call, &r);
 }
 
@@ -98,8 +107,13 @@ static pf_status depthwise_backprop_input(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
-  PF_TRY(load(c, s, dy, g.oh * g.ow, g.oc, 1, &call.dy));
   PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
+  if (in_strips(s, &r, m)) {
+    call.dy = PF_DATA(const void, dy), call.out = PF_DATA(void, r.t);
+    const pf_status done = PF_ISA_NAME(pf_depth_input_halves)(c, &call, s->T);
+    if (done != PF_DECLINE) return done;
+  }
+  PF_TRY(load(c, s, dy, g.oh * g.ow, g.oc, 1, &call.dy));
   if (m == 1) return run_pass(c, s, DEPTH_INPUT, &call, &r);
   int64_t bytes;
   if (!pf_mul(g.n * g.h * g.w, g.c * 8, &bytes)) return PF_INVALID(c, "tensors are too large");

@@ -16,15 +16,15 @@ static int TILE(turned_sizes)(const pf_conv *g, pf_conv *to) {
   to->pt = (g->kh - 1) * g->dh - g->pt, to->pl = (g->kw - 1) * g->dw - g->pl;
   return g->sh == 1 && g->sw == 1 && g->pt >= 0 && g->pl >= 0 && to->pt >= 0 && to->pl >= 0;
 }
-static pf_status TILE(input_turned)(pf_ctx *c, const pf_conv_call *call, const pf_conv *g) {
+static pf_status TILE(turned_filter)(pf_ctx *c, const pf_conv_call *call, const void **turned) {
+  const pf_conv *g = call->g;
   const int64_t taps = g->kh * g->kw;
-  const T *f = call->f;
-  T *turned = c->host->scratch(c, (uint64_t)(taps * g->c) * sizeof(T), 64);
-  if (!turned) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a turned filter");
+  T *f = c->host->scratch(c, (uint64_t)(taps * g->c) * sizeof(T), 64);
+  if (!f) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a turned filter");
   for (int64_t k = 0; k < taps; k++)
-    memcpy(turned + k * g->c, f + (taps - 1 - k) * g->c, (size_t)g->c * sizeof(T));
-  const pf_conv_call forward = {.g = g, .x = call->dy, .f = turned, .out = call->out};
-  return TILE_NAME(pf_depth_forward)(c, &forward);
+    memcpy(f + k * g->c, (const T *)call->f + (taps - 1 - k) * g->c, (size_t)g->c * sizeof(T));
+  *turned = f;
+  return PF_OK;
 }
 
 /* ---------------------------------------------------------------- the same of 3x3, stride 2 */
@@ -138,7 +138,11 @@ pf_status TILE_NAME(pf_depth_input)(pf_ctx *c, const pf_conv_call *call) {
   const pf_conv *g = call->g;
   TILE(depth) d = {g, call->dy, call->f, call->out, NULL};
   pf_conv turned;
-  if (TILE(turned_sizes)(g, &turned)) return TILE(input_turned)(c, call, &turned);
+  if (TILE(turned_sizes)(g, &turned)) {
+    pf_conv_call forward = {.g = &turned, .x = call->dy, .out = call->out};
+    PF_TRY(TILE(turned_filter)(c, call, &forward.f));
+    return TILE_NAME(pf_depth_forward)(c, &forward);
+  }
   const int64_t row = pf_grain(g->w * g->c * g->kh * g->kw);
   if (TILE(is_quads)(g))
     return pf_parallel(c, g->n * TILE(quads_of)(g), row, TILE(input_quads), &d);
