@@ -105,65 +105,87 @@ PF_INLINE void KIND(roll)(const E *x, const box b, int64_t run, E *y, const int 
   }
 }
 
-/* A vector of the same column of two windows of three rows, s rows apart. */
-PF_INLINE void KIND(column_pair)(const E *x, int64_t row, V *a, V *t, const int s) {
-  const E *last = x + (s + 2) * row;
-  const V p = E_LOAD(x), q = E_LOAD(x + row), r = E_LOAD(x + 2 * row), v = E_LOAD(last);
-  const V u = s == 1 ? q : r, w = s == 1 ? r : E_LOAD(x + 3 * row);
+/* A vector of the same column of R windows of three rows, s rows apart; `at`: elements behind the
+ * rows' beginnings. */
+PF_INLINE void KIND(column_rows)(const E *const *x, int64_t at, V *a, V *t, const int s,
+                                 const int R) {
+  const V p = E_LOAD(x[0] + at), q = E_LOAD(x[1] + at), r = E_LOAD(x[2] + at),
+          v = E_LOAD(x[3] + at);
+  t[0] = NOTE(NOTE(t[0], p), q);
+  t[1] = NOTE(NOTE(t[1], r), v);
   a[0] = QUICK(QUICK(p, q), r);
-  a[1] = QUICK(QUICK(u, w), v);
-  *t = NOTE(NOTE(NOTE(*t, p), NOTE(q, r)), v);
-  if (s == 2) *t = NOTE(*t, w);
+  if (s == 1) a[1] = QUICK(QUICK(q, r), v);
+  if (s == 2 || R == 3) {
+    const V w = E_LOAD(x[4] + at);
+    t[2] = NOTE(t[2], w);
+    a[R - 1] = QUICK(QUICK(r, v), w);
+  }
 }
 
-/* `roll` for two rows of windows at once, `below` elements apart: what both cover is read once. */
-PF_INLINE void KIND(roll_pair)(const E *x, const box b, int64_t run, E *y, int64_t below,
-                               const int s, const int u, const int stream, V *t) {
-  V first[4][2], second[4][2], third[2];
-  const int64_t c = b.col_step, row = b.row_step;
+/* `roll` for R rows of windows at once, `below` elements apart: what they share is read once. */
+PF_INLINE void KIND(roll_rows)(const E *from, const box b, int64_t run, E *y, int64_t below,
+                               const int s, const int R, const int u, const int stream, V *t) {
+  V first[4][3], second[4][3], third[3];
+  const int64_t c = b.col_step;
+  const E *x[5];
+  for (int r = 0; r < 5; r++) x[r] = from + PF_MIN(r, 2 + (R - 1) * s) * b.row_step;
+  E *z[3] = {y, y + below, y + (R - 1) * below};
   EACH(u) {
-    KIND(column_pair)(x + i * VL, row, first[i], t + i, s);
-    if (s == 1) KIND(column_pair)(x + c + i * VL, row, second[i], t + i, s);
+    KIND(column_rows)(x, i * VL, first[i], t, s, R);
+    if (s == 1) KIND(column_rows)(x, c + i * VL, second[i], t, s, R);
   }
-  for (int64_t o = 0; o < run; o++, x += s * c, y += c)
+  for (int r = 0; r < 5; r++) x[r] += (3 - s) * c;
+  for (int64_t o = 0; o < run; o++) {
     EACH(u) {
-      if (s == 2) KIND(column_pair)(x + c + i * VL, row, second[i], t + i, s);
-      KIND(column_pair)(x + 2 * c + i * VL, row, third, t + i, s);
-      for (int q = 0; q < 2; q++) {
+      if (s == 2) KIND(column_rows)(x, i * VL, second[i], t, s, R);
+      KIND(column_rows)(x, (s - 1) * c + i * VL, third, t, s, R);
+      PF_UNROLL for (int q = 0; q < R; q++) {
         const V v = END(QUICK(QUICK(first[i][q], second[i][q]), third[q]), b.count);
-        if (stream) E_STREAM(y + q * below + i * VL, v);
-        else E_STORE(y + q * below + i * VL, v);
+        if (stream) E_STREAM(z[q] + i * VL, v);
+        else E_STORE(z[q] + i * VL, v);
         first[i][q] = s == 1 ? second[i][q] : third[q], second[i][q] = third[q];
       }
     }
+    PF_UNROLL for (int r = 0; r < 5; r++) x[r] += s * c;
+    PF_UNROLL for (int q = 0; q < 3; q++) z[q] += c;
+  }
 }
 
-/* `run` windows of one row, or (below != 0) of two. */
+/* `run` windows of `rows` rows, one or (stride 1) TRIPLE or (2) two. */
 PF_INLINE void KIND(rolling)(const E *x, const box b, int64_t run, E *y, int64_t below, const int s,
-                             const int stream) {
+                             int rows, const int stream) {
   const int64_t c = b.col_step;
   int64_t k = 0;
   V t[4] = NO_NOTES;
 #define ROLL(u) \
   for (; k + u * VL <= c; k += u * VL) \
-    if (below) KIND(roll_pair)(x + k, b, run, y + k, below, s, u, stream, t); \
-    else KIND(roll)(x + k, b, run, y + k, s, u, stream, t);
-  if (PAIRED == 4) { ROLL(4) }
-  ROLL(2)
-  ROLL(1)
+    KIND(roll)(x + k, b, run, y + k, s, u, stream, t);
+#define ROLL_ROWS(u) \
+  for (; k + u * VL <= c; k += u * VL) \
+    KIND(roll_rows)(x + k, b, run, y + k, below, s, s == 1 ? TRIPLE : 2, u, stream, t);
+  if (rows == 1) {
+    ROLL(2)
+    ROLL(1)
+  } else {
+    if (PAIRED == 4) { ROLL_ROWS(4) }
+    ROLL_ROWS(2)
+    ROLL_ROWS(1)
+  }
 #undef ROLL
+#undef ROLL_ROWS
   if (UNSURE(ALL_NOTES(t))) k = 0;
   for (int64_t o = 0; o < run && k < c; o++) {
     const E *q = x + o * s * c + k;
     KIND(windows_sure)(q, b, c - k, y + o * c + k);
-    if (below) KIND(windows_sure)(q + s * b.row_step, b, c - k, y + below + o * c + k);
+    for (int r = 1; r < rows; r++)
+      KIND(windows_sure)(q + r * s * b.row_step, b, c - k, y + r * below + o * c + k);
   }
 }
 
-/* A row of windows, or two whose windows have three rows in one plane. */
-static void KIND(rolling_row)(const job *j, const E *x, box b, E *y, int two) {
+/* `rows` rows of windows, more than one if their windows have three rows in one plane. */
+static void KIND(rolling_rows)(const job *j, const E *x, box b, E *y, int rows) {
   const pf_pool *p = j->p;
-  const int64_t c = p->c, below = two ? p->out[2] * c : 0;
+  const int64_t c = p->c, below = p->out[2] * c;
   const double height = b.count;
   for (int64_t o = 0; o < p->out[2];) {
     const pf_span w = pf_pool_window(p, 2, o);
@@ -171,14 +193,14 @@ static void KIND(rolling_row)(const job *j, const E *x, box b, E *y, int two) {
     b.cols = w.hi - w.lo;
     b.count = height * (double)b.cols;
     if (o < j->inside.lo || o >= j->inside.hi) {
-      KIND(windows)(q, b, c, y + o * c, 0);
-      if (two) KIND(windows)(q + p->stride[1] * b.row_step, b, c, y + below + o * c, 0);
+      for (int r = 0; r < rows; r++)
+        KIND(windows)(q + r * p->stride[1] * b.row_step, b, c, y + r * below + o * c, 0);
       o++;
       continue;
     }
     const int64_t run = PF_MIN(j->inside.hi - o, j->chunk);
-    if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, below, 1, j->stream);
-    else KIND(rolling)(q, b, run, y + o * c, below, 2, j->stream);
+    if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, below, 1, rows, j->stream);
+    else KIND(rolling)(q, b, run, y + o * c, below, 2, rows, j->stream);
     o += run;
   }
 }
@@ -394,6 +416,14 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const int64_t width = p->in[2] * p->c, plane = p->in[1] * width, rows = p->out[1];
   int64_t image = lo / rows / p->out[0], oz = lo / rows % p->out[0], oy = lo % rows;
   B *buffer = (B *)(j->buffers + (uint64_t)worker * j->buffer_bytes);
+#if defined(PLANES) && defined(__AVX512F__)
+  if (j->planes) {
+    for (int64_t i = lo; i < hi; i++)
+      if (plane_of(j, i, PLANES)) KIND(flat_rows)(j, i * rows, (i + 1) * rows, (char *)buffer);
+    STREAM_FENCE();
+    return;
+  }
+#endif
   if (j->whole) { KIND(whole)(j, lo, hi); return; }
   if (j->flat.block) { KIND(flat_rows)(j, lo, hi, (char *)buffer); return; }
   for (int64_t i = lo; i < hi; i++) {
@@ -403,10 +433,10 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
                    (double)((z.hi - z.lo) * (r.hi - r.lo))};
     if (j->rolls) {
-      const int two = j->rolls == 2 && b.planes == 1 && oy >= j->inside_rows.lo &&
-                      oy + 1 < j->inside_rows.hi && i + 1 < hi;
-      KIND(rolling_row)(j, x, b, y, two);
-      i += two, oy += two;
+      const int many = b.planes == 1 && oy >= j->inside_rows.lo &&
+                       oy + j->rolls <= j->inside_rows.hi && i + j->rolls <= hi ? j->rolls : 1;
+      KIND(rolling_rows)(j, x, b, y, many);
+      i += many - 1, oy += many - 1;
     }
     else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
     else KIND(direct_row)(j, x, b, y);
@@ -443,5 +473,6 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 #undef IDENTITY
 #undef REST
 #undef FOLD
+#undef PLANES
 #undef ELEMENT_HALF
 #undef ELEMENT_ORDERED

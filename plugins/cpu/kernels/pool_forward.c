@@ -31,28 +31,33 @@ typedef struct {
   int64_t chunk;                       /* results of a stretch; 0: windows directly */
   pf_span inside, inside_rows;
   flat flat;
+  const uint32_t *ends;
   int32_t whole, rolls, stream;        /* rolls: rows at once */
+  int32_t planes;                      /* images, not rows, are what threads share */
 } job;
+#include "pool_planes.h"
 
+#define PF_UNROLL _Pragma("GCC unroll 8")
 #define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
 #if defined(__AVX512F__)
 #define STREAM_FENCE() _mm_sfence()
 #define STREAM_32(p, v) _mm512_stream_ps(p, v)
 #define STREAM_64(p, v) _mm512_stream_pd(p, v)
 #define STREAM_16(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
-enum { STREAM_HALVES = 1, PAIRED = 4 };  /* vectors whose two rows of windows fit registers */
+/* TRIPLE: rows of windows of stride 1 at once; PAIRED: vectors of their columns that fit registers */
+enum { STREAM_HALVES = 1, PAIRED = 4, TRIPLE = 3 };
 #elif defined(__AVX2__)
 #define STREAM_FENCE() _mm_sfence()
 #define STREAM_32(p, v) _mm256_stream_ps(p, v)
 #define STREAM_64(p, v) _mm256_stream_pd(p, v)
 #define STREAM_16(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
-enum { STREAM_HALVES = 0, PAIRED = 2 };
+enum { STREAM_HALVES = 0, PAIRED = 2, TRIPLE = 2 };
 #else
 #define STREAM_FENCE() (void)0
 #define STREAM_32 pf_vf_store
 #define STREAM_64 pf_vd_store
 #define STREAM_16 store_16
-enum { STREAM_HALVES = 0, PAIRED = 2 };
+enum { STREAM_HALVES = 0, PAIRED = 2, TRIPLE = 2 };
 #endif
 
 /* ---------------------------------------------------------------- maxima; a NaN stays */
@@ -264,6 +269,7 @@ static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
 #define UNSURE UNSURE_F32
 #define IDENTITY -INFINITY
 #define FOLD pf_vf_largest
+#define PLANES 0
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_max_f64
@@ -302,6 +308,7 @@ static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
 #define END SHARE_F32
 #define END_EACH SHARE_EACH_F32
 #define FOLD pf_vf_sum
+#define PLANES 1
 #include "pool_element.h"
 #include "pool_body.h"
 #define KIND(f) f##_avg_f64
@@ -415,7 +422,7 @@ static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
     return set_flat(c, j, w, max);
   j->chunk = STRETCH;
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
-  if (j->rolls && p->k[1] == 3 && p->stride[1] == p->stride[2]) j->rolls = 2;
+  if (j->rolls && p->k[1] == 3 && p->stride[1] == p->stride[2]) j->rolls = s == 1 ? TRIPLE : 2;
   if (j->rolls) return PF_OK;
   const int64_t columns = BUFFER_BYTES / w->wide / p->c, least = 4;
   j->chunk = PF_MIN(PF_MAX((columns - k) / s + 1, least), p->out[2]);
@@ -431,10 +438,12 @@ pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type
   const int64_t rows = p->n * p->out[0] * p->out[1], row = p->out[2] * p->c;
   job j = {.p = p, .x = x, .y = y};
   PF_TRY(set_buffers(c, &j, &w, max));
+  PF_TRY(set_planes(c, &j, type, max));
   j.stream = rows * row * w.size >= PF_STREAM_BYTES &&
              (j.flat.block || ((uintptr_t)y % 64 == 0 && p->c * w.size % 64 == 0));
+  const int64_t tasks = j.planes ? p->n : rows;
   const double places = (double)PF_MIN(p->k[0], p->in[0]) * (double)PF_MIN(p->k[1], p->in[1]) *
                         (double)PF_MIN(p->k[2], p->in[2]);
-  const double work = places * (double)row;
-  return pf_parallel(c, rows, work > PF_GRAIN ? 1 : 1 + PF_GRAIN / (int64_t)work, w.rows, &j);
+  const double work = places * (double)row * (double)(rows / tasks);
+  return pf_parallel(c, tasks, work > PF_GRAIN ? 1 : 1 + PF_GRAIN / (int64_t)work, w.rows, &j);
 }

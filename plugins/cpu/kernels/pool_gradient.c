@@ -29,7 +29,7 @@ typedef struct {
   int64_t *elements;
   pf_span inside;
   const pf_span *windows, *covering;   /* of the last dimension: columns of windows, and back */
-  int32_t gaps, stream;
+  int32_t gaps, stream, apart;         /* apart: each place is in one window */
 } job;
 
 /* A window: its size, steps in elements and steps of codes (those along a row are 1). */
@@ -88,6 +88,11 @@ static void clear_own(const pf_pool *p, int64_t oz, int64_t oy, void *dx, size_t
 }
 
 /* ---------------------------------------------------------------- lanes that are picked */
+#if defined(__SSE2__)
+#define PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T1)
+#else
+#define PREFETCH(p) (void)(p)
+#endif
 #define EACH(u) _Pragma("GCC unroll 4") for (int i = 0; i < (u); i++)
 #if defined(__AVX512F__)
 #define STREAM_FENCE() _mm_sfence()
@@ -273,8 +278,9 @@ typedef struct {                     /* one call: arrays of all images, and of a
 
 /* Windows of dimension d share no place. */
 static int apart(const pf_pool *p, int d) { return p->k[d] <= p->stride[d] || p->out[d] == 1; }
+static int all_apart(const pf_pool *p) { return apart(p, 0) && apart(p, 1) && apart(p, 2); }
 static int gives(const call *v) {
-  return v->task == MAX_GRADIENT && apart(v->p, 0) && apart(v->p, 1) && apart(v->p, 2);
+  return v->task == MAX_GRADIENT && all_apart(v->p);
 }
 /* Places that no window covers. */
 static int has_gaps(const pf_pool *p) {
@@ -325,6 +331,7 @@ static pf_status run_slab(pf_ctx *c, const call *v, int64_t n, job *j) {
                         (double)PF_MIN(p->k[2], p->in[2]);
   const double out_work = 2 * places * (double)(p->out[2] * p->c);
   const double in_work = out_work * (double)out_rows / (double)in_rows + (double)(p->in[2] * p->c);
+  j->apart = all_apart(p) && !has_gaps(p);
   if (v->task == AVERAGE_GRADIENT)
     return run_rows(c, in_rows, in_work, f64 ? share_rows_f64 : share_rows_f32, j);
   if (gives(v)) {

@@ -41,19 +41,25 @@ static void KIND(first)(const T *x, const place w, int64_t n, I *at, T *y) {
   }
 }
 
+/* Rows read in step are no stream the processor sees: it is told of those that the next row of
+ * windows reads for the first time, in their order, a share with each window. */
 static void KIND(first_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
   const pf_pool *p = j->p;
   const int64_t c = p->c, rows = p->out[0] * p->out[1];
+  const int64_t share = PF_MIN(p->stride[1] * p->stride[2], 16) * c;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     const T *x = (const T *)j->x + i / rows * pf_pool_volume(p->in) * c;
+    const place left = place_of(p, i % rows / p->out[1], i % p->out[1], 0);
+    const T *ahead = x + left.start + left.rows * left.row_step;
     I *at = (I *)j->at + i * p->out[2] * c;
     T *y = j->best ? (T *)j->best + i * p->out[2] * c : NULL;
     for (int64_t o = 0; o < p->out[2];) {
       const place w = place_of(p, i % rows / p->out[1], i % p->out[1], o);
       const int64_t run = p->stride[2] == 1 && o >= j->inside.lo && o < j->inside.hi
                               ? j->inside.hi - o : 1;
+      for (int64_t b = 0; run == 1 && b < share; b += VL) PREFETCH(ahead + o * share + b);
       KIND(first)(x + w.start, w, run * c, at + o * c, y ? y + o * c : NULL);
       o += run;
     }
@@ -260,6 +266,26 @@ PF_INLINE void KIND(share_place)(const job *j, const rows_of *r, int64_t k, int6
   KIND(put)(j, dx, sum, u, n);
 }
 
+/* A row of windows that share nothing and leave nothing out; returns the channels that are done. */
+static int64_t KIND(share_row)(const job *j, const rows_of *r, T *dx) {
+  const pf_pool *p = j->p;
+  const int64_t c = p->c / VL * VL, oz = r->z.lo, oy = r->y.lo;
+  const pf_span wz = pf_pool_window(p, 0, oz), wy = pf_pool_window(p, 1, oy);
+  const int64_t height = (wz.hi - wz.lo) * (wy.hi - wy.lo);
+  const T *dy = (const T *)j->dy + (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c;
+  int64_t last = 0;
+  V share = V_SET(0);
+  for (int64_t o = 0; o < p->out[2]; o++, dy += p->c) {
+    const int64_t cols = j->windows[o].hi - j->windows[o].lo;
+    if (cols != last) last = cols, share = V_SET(1 / (T)(height * cols));
+    for (int64_t col = 0; col < cols; col++, dx += p->c) {
+      if (j->stream) for (int64_t k = 0; k < c; k += VL) V_STREAM(dx + k, V_LOAD(dy + k) * share);
+      else for (int64_t k = 0; k < c; k += VL) V_STORE(dx + k, V_LOAD(dy + k) * share);
+    }
+  }
+  return c;
+}
+
 /* ---------------------------------------------------------------- rows of dx */
 PF_INLINE void KIND(dx_rows)(const job *j, int64_t lo, int64_t hi, const int average) {
   const pf_pool *p = j->p;
@@ -274,7 +300,8 @@ PF_INLINE void KIND(dx_rows)(const job *j, int64_t lo, int64_t hi, const int ave
       KIND(scatter_row)(j, &r, dx);
       continue;
     }
-    const int64_t done = KIND(spread_row)(j, &r, dx, average);
+    const int64_t done = average && j->apart ? KIND(share_row)(j, &r, dx)
+                                             : KIND(spread_row)(j, &r, dx, average);
     for (int64_t col = 0; done < c && col < p->in[2]; col++, dx += c) {
       int64_t k = done;
       for (; k + 4 * VL <= c; k += 4 * VL) { PLACE(4, 0); }

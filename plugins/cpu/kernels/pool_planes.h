@@ -1,0 +1,196 @@
+/* pool_planes.h - windows of images of one channel (channels first), float, AVX-512: an image is
+ * joined in registers as one run of numbers, whatever its rows' width, so that only whole vectors
+ * are read and whole lines leave.
+ *
+ *   stride 1   3x3, padded to the image's own size: number n is joined with n - w and n + w, then
+ *              each with its neighbours, unless it stands at a row's end
+ *   stride 2   maxima of 2x2 and 3x3, w a multiple of 16 numbers: rows are joined, then the even and
+ *              odd columns of two vectors
+ *
+ * Included by pool_forward.c.  Each function does one image and returns whether a maximum may have
+ * missed a NaN.
+ */
+#if defined(__AVX512F__)
+/* Quotients by a number of places: x * high + x * low in one rounding is x / count to the bit (but
+ * for the smallest numbers), in a fifth of a division's time.  high < 1 / count, so that infinities
+ * stay. */
+typedef struct { float high, low; } reciprocal;
+static reciprocal reciprocal_of(int count) {
+  const double exact = 1.0 / count;
+  float high = (float)exact;
+  if ((double)high >= exact) high = nextafterf(high, 0);
+  return (reciprocal){high, (float)(exact - (double)high)};
+}
+
+/* One image of stride 1: sizes, ends of rows by the column of a vector's first lane. */
+typedef struct {
+  const float *x;
+  int64_t h, w, n;
+  const uint32_t *ends;                /* lanes of first columns, and << 16 of last ones */
+  reciprocal full, less, least;        /* of 9, 6 and 4 places */
+} plane;
+
+PF_INLINE __m512 join_f32(__m512 a, __m512 b, int average) {
+  if (average) return a + b;
+  return _mm512_max_ps(a, b);
+}
+PF_INLINE __mmask16 lanes_of(int64_t from, int64_t to) { /* lanes [from, to) of a vector */
+  const uint32_t below = to >= 16 ? 0xffffu : to <= 0 ? 0 : (1u << to) - 1;
+  return (__mmask16)(from >= 16 ? 0 : from <= 0 ? below : below >> from << from);
+}
+/* Numbers n ... n + 15 of a plane, each joined with those above and below; t notes what may be a
+ * NaN: those below, which were or become the middle ones of other vectors. */
+PF_INLINE __m512 joined_rows(const plane *p, int64_t n, int average, __m512 *t) {
+  const float *x = p->x + n;
+  if (n >= p->w && n + 16 + p->w <= p->n) {
+    const __m512 v = _mm512_loadu_ps(x + p->w);
+    if (!average) *t += v;
+    return join_f32(join_f32(_mm512_loadu_ps(x - p->w), _mm512_loadu_ps(x), average), v, average);
+  }
+  const __m512 v = _mm512_maskz_loadu_ps(lanes_of(-n, p->n - n), x), none = _mm512_setzero_ps();
+  const __m512 up = _mm512_mask_loadu_ps(average ? none : v, lanes_of(p->w - n, p->n + p->w - n),
+                                         x - p->w);
+  const __m512 down = _mm512_mask_loadu_ps(average ? none : v, lanes_of(-p->w - n,
+                                           p->n - p->w - n), x + p->w);
+  if (!average) *t += v + down;
+  return join_f32(join_f32(up, v, average), down, average);
+}
+/* Sums that begin at number n, divided by their places. */
+PF_INLINE __m512 shares(const plane *p, int64_t n, __m512 sum, __mmask16 ends) {
+  __m512 high = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.high), ends, _mm512_set1_ps(p->less.high));
+  __m512 low = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.low), ends, _mm512_set1_ps(p->less.low));
+  if (n < p->w || n + 16 + p->w > p->n) {
+    const __mmask16 rows = lanes_of(0, p->w - n) | lanes_of(p->n - p->w - n, 16);
+    high = _mm512_mask_mov_ps(high, rows, _mm512_set1_ps(p->less.high));
+    low = _mm512_mask_mov_ps(low, rows, _mm512_set1_ps(p->less.low));
+    high = _mm512_mask_mov_ps(high, rows & ends, _mm512_set1_ps(p->least.high));
+    low = _mm512_mask_mov_ps(low, rows & ends, _mm512_set1_ps(p->least.low));
+  }
+  return _mm512_fmadd_ps(sum, high, sum * low);
+}
+PF_INLINE int plane_of_3x3(const plane *p, float *y, int stream, const int average) {
+  const int64_t step = 16 % p->w, head = (int64_t)((uintptr_t)y / sizeof(float) % 16);
+  int64_t n = -head, column = (p->w - head % p->w) % p->w;
+  __m512 t = _mm512_setzero_ps(), left = joined_rows(p, n - 16, average, &t);
+  __m512i at, before = _mm512_castps_si512(left);
+  __m512 v = joined_rows(p, n, average, &t);
+  for (; n < p->n; n += 16, column += column + step < p->w ? step : step - p->w) {
+    const uint32_t ends = p->ends[column];
+    const __m512 next = joined_rows(p, n + 16, average, &t);
+    at = _mm512_castps_si512(v);
+    left = _mm512_castsi512_ps(_mm512_alignr_epi32(at, before, 15));
+    const __m512 right = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(next), at, 1));
+    const __mmask16 no_left = (__mmask16)ends, no_right = (__mmask16)(ends >> 16);
+    __m512 r;
+    if (average) {
+      r = _mm512_mask_add_ps(v, (__mmask16)~no_left, left, v);
+      r = _mm512_mask_add_ps(r, (__mmask16)~no_right, r, right);
+      r = shares(p, n, r, no_left | no_right);
+    } else {
+      r = _mm512_mask_max_ps(v, (__mmask16)~no_left, left, v);
+      r = _mm512_mask_max_ps(r, (__mmask16)~no_right, r, right);
+    }
+    if (n < 0 || n + 16 > p->n) _mm512_mask_storeu_ps(y + n, lanes_of(-n, p->n - n), r);
+    else if (stream) _mm512_stream_ps(y + n, r);
+    else _mm512_storeu_ps(y + n, r);
+    before = at, v = next;
+  }
+  return _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q) != 0;
+}
+
+/* The vectors of a plane's joined rows, one after another, for windows k rows high, 2 apart.  Two
+ * rows read in turn are no stream the processor sees: it is told what is read AHEAD rows later. */
+enum { AHEAD = 4 };
+typedef struct { const pf_pool *p; const float *x, *row[3]; int64_t w, column, o; } vectors_of;
+PF_INLINE void next_row(vectors_of *v) {
+  const pf_span w = pf_pool_window(v->p, 1, PF_MIN(v->o, v->p->out[1] - 1));
+  for (int64_t r = 0; r < 3; r++) v->row[r] = v->x + PF_MIN(w.lo + r, w.hi - 1) * v->w;
+  v->column = 0, v->o++;
+}
+PF_INLINE __m512 next_vector(vectors_of *v, const int k, __m512 *t) {
+  const __m512 a = _mm512_loadu_ps(v->row[0] + v->column), b = _mm512_loadu_ps(v->row[1] + v->column);
+  __m512 r = _mm512_max_ps(a, b);
+  const char *far = (const char *)(v->row[0] + AHEAD * v->w + 2 * v->column);
+  _mm_prefetch(far, _MM_HINT_T0);
+  _mm_prefetch(far + 64, _MM_HINT_T0);
+  *t += a;
+  *t += b;
+  if (k == 3) {
+    const __m512 c = _mm512_loadu_ps(v->row[2] + v->column);
+    r = _mm512_max_ps(r, c);
+    *t += c;
+  }
+  v->column += 16;
+  if (v->column == v->w) next_row(v);
+  return r;
+}
+PF_INLINE int plane_of_stride_2(const pf_pool *p, const float *x, float *y, int stream, const int k) {
+  const int64_t w = p->in[2], ow = p->out[2], n = p->out[1] * ow;
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  vectors_of v = {.p = p, .x = x, .w = w};
+  next_row(&v);
+  __m512 t = _mm512_setzero_ps(), a = next_vector(&v, k, &t), b = next_vector(&v, k, &t);
+  int64_t end = ow - 1;                /* the next last column, from the vector's first lane */
+  stream &= (uintptr_t)y % 64 == 0;
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m512 c = next_vector(&v, k, &t), d = next_vector(&v, k, &t);
+    const __m512 first = _mm512_permutex2var_ps(a, even, b);
+    __m512 r = _mm512_max_ps(first, _mm512_permutex2var_ps(a, odd, b));
+    if (k == 3) {
+      const __m512 after = _mm512_permutex2var_ps(c, even, d);
+      const __m512i third = _mm512_alignr_epi32(_mm512_castps_si512(after),
+                                                _mm512_castps_si512(first), 1);
+      uint32_t ends = 0;
+      for (; end < 16; end += ow) ends |= 1u << end;
+      r = _mm512_mask_max_ps(r, (__mmask16)~ends, r, _mm512_castsi512_ps(third));
+    }
+    end -= 16;
+    if (i + 16 > n) _mm512_mask_storeu_ps(y + i, lanes_of(0, n - i), r);
+    else if (stream) _mm512_stream_ps(y + i, r);
+    else _mm512_storeu_ps(y + i, r);
+    a = c, b = d;
+  }
+  return _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q) != 0;
+}
+
+/* Image i. */
+PF_INLINE int plane_of(const job *j, int64_t i, const int average) {
+  const pf_pool *p = j->p;
+  const int64_t in = p->in[1] * p->in[2], out = p->out[1] * p->out[2];
+  const float *x = (const float *)j->x + i * in;
+  float *y = (float *)j->y + i * out;
+  if (average || p->stride[2] == 1) {
+    const plane a = {x, p->in[1], p->in[2], in, j->ends, reciprocal_of(9), reciprocal_of(6),
+                     reciprocal_of(4)};
+    return plane_of_3x3(&a, y, j->stream, average);
+  }
+  if (p->k[2] == 3) return plane_of_stride_2(p, x, y, j->stream, 3);
+  return plane_of_stride_2(p, x, y, j->stream, 2);
+}
+#endif
+
+/* Whether images are done here; the ends of rows. */
+static pf_status set_planes(pf_ctx *c, job *j, int32_t type, int max) {
+#if defined(__AVX512F__)
+  enum { FEW = 8 };                    /* images that are no work for threads */
+  const pf_pool *p = j->p;
+  const int64_t k = p->k[2], s = p->stride[2], w = p->in[2];
+  if (type != PF_FLOAT32 || p->n < FEW || p->c != 1 || p->in[0] != 1 || p->out[0] != 1 ||
+      p->k[1] != k || p->stride[1] != s)
+    return PF_OK;
+  if (s == 2 && max && (k == 2 || k == 3) && w % 16 == 0 && 2 * p->out[2] == w && !p->before[2])
+    j->planes = 1;
+  if (s != 1 || k != 3 || p->in[1] != p->out[1] || w != p->out[2] || p->in[1] < 2 || w < 2)
+    return PF_OK;
+  uint32_t *ends = c->host->scratch(c, (uint64_t)w * sizeof *ends, 64);
+  if (!ends) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the ends of rows");
+  for (int64_t column = 0; column < w; column++) {
+    ends[column] = 0;
+    for (int64_t i = (w - column) % w; i < 16; i += w) ends[column] |= 1u << i;
+    for (int64_t i = w - 1 - column; i < 16; i += w) ends[column] |= 0x10000u << i;
+  }
+  j->ends = ends, j->planes = 1;
+#endif
+  return PF_OK;
+}
