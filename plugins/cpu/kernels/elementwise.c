@@ -116,49 +116,65 @@ static inline int32_t run_loop(const pf_binary_state *s, const char *a, const ch
   return pf_is_half(s->type) ? binary_half(s, a, b, z, n, mode) : s->loop(a, b, z, n, mode, s->p);
 }
 
+/* where a walk over rows stands: outer indices, elements before it in a and b, in a row */
+typedef struct { int64_t at[PF_MAX_DIMS], oa, ob, col; } walk;
 typedef struct binary_task {
   const pf_binary_state *s;
   const char *a, *b;
   char *z;
-  int32_t (*run)(const struct binary_task *, char *z, int64_t lo, int64_t hi);
+  int32_t (*run)(const struct binary_task *, walk *w, char *z, int64_t lo, int64_t hi);
   int32_t mode, nd;                  /* mode of the innermost dimension; nd outer dimensions */
   int32_t faults;                    /* atomic */
+  const char *whole[2];              /* the inputs of the result's shape, first; else NULL */
   int64_t inner;                     /* elements of the innermost dimension */
   int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS];
 } binary_task;
 
 /* elements [lo, hi) of the result into z; returns faults */
-static int32_t run_same(const binary_task *t, char *z, int64_t lo, int64_t hi) {
+static int32_t run_same(const binary_task *t, walk *w, char *z, int64_t lo, int64_t hi) {
   const pf_binary_state *s = t->s;
+  (void)w;
   return run_loop(s, t->mode == PF_SV ? t->a : t->a + lo * s->in_size,
                   t->mode == PF_VS ? t->b : t->b + lo * s->in_size, z, hi - lo, t->mode);
 }
-static int32_t run_rows(const binary_task *t, char *z, int64_t lo, int64_t hi) {
-  const pf_binary_state *s = t->s;
-  int64_t at[PF_MAX_DIMS], row = lo / t->inner, col = lo % t->inner, oa = 0, ob = 0;
-  int32_t faults = 0;
+static void start_walk(const binary_task *t, walk *w, int64_t lo) {
+  int64_t row = lo / t->inner;
+  w->col = lo % t->inner, w->oa = w->ob = 0;
   for (int32_t d = t->nd - 1; d >= 0; d--) {
-    at[d] = row % t->shape[d], row /= t->shape[d];
-    oa += at[d] * t->sa[d], ob += at[d] * t->sb[d];
+    w->at[d] = row % t->shape[d], row /= t->shape[d];
+    w->oa += w->at[d] * t->sa[d], w->ob += w->at[d] * t->sb[d];
   }
+}
+/* goes on where w stands, at lo */
+static int32_t run_rows(const binary_task *t, walk *w, char *z, int64_t lo, int64_t hi) {
+  const pf_binary_state *s = t->s;
+  int32_t faults = 0;
   while (lo < hi) {
-    int64_t n = PF_MIN(t->inner - col, hi - lo);
-    faults |= run_loop(s, t->a + (oa + (t->mode == PF_SV ? 0 : col)) * s->in_size,
-                       t->b + (ob + (t->mode == PF_VS ? 0 : col)) * s->in_size, z, n, t->mode);
-    lo += n, z += n * s->out_size, col = 0;
+    int64_t n = PF_MIN(t->inner - w->col, hi - lo);
+    faults |= run_loop(s, t->a + (w->oa + (t->mode == PF_SV ? 0 : w->col)) * s->in_size,
+                       t->b + (w->ob + (t->mode == PF_VS ? 0 : w->col)) * s->in_size, z, n,
+                       t->mode);
+    lo += n, z += n * s->out_size, w->col += n;
+    if (w->col < t->inner) break;
+    w->col = 0;
     for (int32_t d = t->nd - 1; d >= 0; d--) {
-      oa += t->sa[d], ob += t->sb[d];
-      if (++at[d] < t->shape[d]) break;
-      oa -= t->sa[d] * at[d], ob -= t->sb[d] * at[d], at[d] = 0;
+      w->oa += t->sa[d], w->ob += t->sb[d];
+      if (++w->at[d] < t->shape[d]) break;
+      w->oa -= t->sa[d] * w->at[d], w->ob -= t->sb[d] * w->at[d], w->at[d] = 0;
     }
   }
   return faults;
 }
 static void binary_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   binary_task *t = (binary_task *)arg;
-  int32_t faults = t->run(t, t->z + lo * t->s->out_size, lo, hi);
+  walk w;
+  if (t->run == run_rows) start_walk(t, &w, lo);
+  int32_t faults = t->run(t, &w, t->z + lo * t->s->out_size, lo, hi);
   (void)worker;
   if (faults) __atomic_fetch_or(&t->faults, faults, __ATOMIC_RELAXED);
+}
+static void fetch(const char *x, int64_t bytes) {
+  for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(x + k);
 }
 /* Short blocks: stores past the caches, and loads, go on while the next block is computed. */
 static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -167,12 +183,16 @@ static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   char room[STREAM_BLOCK] __attribute__((aligned(64)));
   int64_t size = t->s->out_size;
   int32_t faults = 0;
+  walk w;
   (void)worker;
+  if (t->run == run_rows) start_walk(t, &w, lo);
   for (int64_t n = 0; lo < hi; lo += n) {
     char *z = t->z + lo * size;        /* all blocks but the first begin with a line of z */
     int64_t past = (int64_t)((uintptr_t)z % 64);
     n = PF_MIN(hi - lo, (STREAM_BLOCK - past) / size);
-    faults |= t->run(t, room + past, lo, lo + n);
+    int64_t next = (lo + n) * t->s->in_size;
+    for (int32_t k = 0; k < 2 && t->whole[k]; k++) fetch(t->whole[k] + next, n * t->s->in_size);
+    faults |= t->run(t, &w, room + past, lo, lo + n);
     move->copy(room + past, z, n * size);
   }
   move->fence();
@@ -235,6 +255,7 @@ static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *s
   }
   binary_task t;
   t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode, t.run = run_same;
+  t.whole[0] = mode == PF_SV ? b : a, t.whole[1] = mode == PF_VV ? b : NULL;
   return run_task(c, &t, n);
 }
 
@@ -256,6 +277,7 @@ __attribute__((noinline)) static pf_status run_broadcast(pf_ctx *c, const pf_bin
   plan_broadcast(&t, a, b, shape, nd);
   t.s = s, t.run = run_rows;
   t.a = PF_DATA(const char, a), t.b = PF_DATA(const char, b), t.z = PF_DATA(char, z);
+  t.whole[0] = in == 0 ? t.a : in == 1 ? t.b : NULL, t.whole[1] = NULL;
   return run_task(c, &t, n);
 }
 
