@@ -31,7 +31,7 @@ typedef struct {
   int64_t a_row, a_col, b_row, b_col;
   void *c;
   int64_t ldc;
-  int add, how;
+  int add, how, stream;                /* stream: results of pf_gemm_many go past the caches */
   const void *panels;                  /* op(b) packed by pf_gemm_pack, for BLOCKED; or NULL */
   const pf_epilogue *epilogue;         /* or NULL; f32 and f64 */
   void *work;

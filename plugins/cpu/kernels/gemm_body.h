@@ -12,7 +12,7 @@
 /* A product, perhaps the transposed one: then (i, j) of it is c[j * ldc + i]. */
 typedef struct {
   pf_gemm g;
-  int swapped;
+  int swapped, stream;
 } TILE(job);
 
 static TILE(job) TILE(job_of)(const pf_gemm *g) {
@@ -116,7 +116,8 @@ static void TILE(direct)(const TILE(job) *job) {
     for (int64_t j = 0; j < g->n;) {
       int nv = TILE(stripe_nv)(job, j);
       TILE(micro) t = {.a = (const T *)g->a + i * g->a_row, .a_row = g->a_row, .a_col = g->a_col,
-                       .k = g->k, .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add};
+                       .k = g->k, .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add,
+                       .stream = job->stream && j + nv * VL <= g->n};
       TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
       j += nv * VL;
     }
@@ -190,7 +191,8 @@ static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
   for (int64_t j = b->j0; j < b->j0 + b->jn; j += TILE_NV * VL) {
     int nv = TILE(tile_nv)(g->n, j);
     TILE(micro) t = {.a = a, .a_row = lda, .a_col = 1, .k = b->kn, .b = TILE(panel_at)(b, j, nv),
-                     .ldb = nv * VL, .add = g->add || b->k0 > 0};
+                     .ldb = nv * VL, .add = g->add || b->k0 > 0,
+                     .stream = b->job->stream && b->kn == g->k && j + nv * VL <= g->n};
     TILE(stripe)(b->job, &t, nv, i, m, j);
   }
   if (b->k0 + b->kn == g->k) TILE(finish)(b->job, i, i + m, b->j0, b->j0 + b->jn);
@@ -499,10 +501,14 @@ void TILE_NAME(pf_gemm_many)(const pf_gemm *g, const int64_t *a_at, const int64_
     b_at = t;
   }
   const T *a = job.g.a, *b = job.g.b;
+  const uintptr_t line = VL * sizeof(T);
+  job.stream = g->stream && !job.swapped && (uint64_t)g->ldc * sizeof(T) % line == 0 &&
+               (uintptr_t)g->c % line == 0 && (uint64_t)c_step * sizeof(T) % line == 0;
   for (int64_t i = lo; i < hi; i++) {
     job.g.a = a + a_at[i];
     job.g.b = b + b_at[i];
     job.g.c = (T *)g->c + i * c_step;
     TILE(run)(&job, g->how);
   }
+  if (job.stream) V_FENCE();
 }

@@ -20,7 +20,7 @@ typedef struct {
   int64_t ldb;
   T *c;
   int64_t ldc;
-  int cols, add;
+  int cols, add, stream;                /* stream: c goes past the caches; whole lines */
 } TILE(micro);
 
 PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *halves,
@@ -37,6 +37,13 @@ PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *h
       if (half) halves[r] += VH_LOAD_PART(from + (nv - 1) * VL, left);
       else acc[r][nv - 1] += V_LOAD_PART(from + (nv - 1) * VL, left);
     }
+  }
+  if (nv == GEMM_NV && !half && t->stream) {
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++, c += ldc)
+#pragma GCC unroll 8
+      for (int v = 0; v < nv; v++) V_STREAM(c + v * VL, acc[r][v]);
+    return;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < mr; r++, c += ldc) {

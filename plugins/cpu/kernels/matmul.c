@@ -8,6 +8,8 @@
  */
 #include "gemm_product.h"
 
+enum { STREAM_BYTES = 1 << 24 };       /* results of that size go past the caches */
+
 typedef struct { int32_t T, ta, tb, pad; pf_gemm_held b; } matmul_state;
 
 static pf_status run_typed(pf_ctx *c, pf_gemm_call *p, const DLTensor *x, const DLTensor *y,
@@ -149,6 +151,7 @@ static pf_status batch_matmul(pf_ctx *c, const void *state) {
     batch_offsets(y, shape, nd, p.batches, at + p.batches);
     p.a_at = at;
     p.b_at = at + p.batches;
+    p.g.stream = !pf_is_half(s->T) && pf_numel(out) * pf_type_size(s->T) >= STREAM_BYTES;
   }
   return run_typed(c, &p, x, y, out);
 }
