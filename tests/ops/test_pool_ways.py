@@ -138,6 +138,38 @@ def test_results_stored_past_the_caches(kind, k, stride, data_format):
     np.testing.assert_allclose(dx, gradient(x, dy, kind, places), 1e-5, 1e-6)
 
 
+# Images of one channel as one run of numbers: rows narrower and wider than vectors, two to a row of
+# windows, vectors that begin and end within rows, results that begin within a line.
+PLANES = ((2, 2), (3, 5), (2, 40), (7, 7), (5, 15), (9, 16), (6, 17), (13, 31), (8, 32), (5, 33),
+          (11, 48), (8, 56), (7, 64))
+
+
+@pytest.mark.parametrize("stride", (1, 2))
+@pytest.mark.parametrize("size", PLANES)
+def test_images_of_one_channel(size, stride):
+    random = np.random.default_rng(sum(size))
+    x = random.standard_normal((3, *size, 5)).astype(np.float32)
+    x[1, :, :, 2], x[2, 0, 1, 0], x[2, 1, 0, 1], x[0, 1, 1, 4] = -0.0, np.inf, -np.inf, -np.nan
+    for y, z in ((0, 0), (0, -1), (-1, 0), (-1, -1), (size[0] // 2, size[1] // 2)):
+        holes = x.copy()
+        holes[1, y, z, 3] = np.nan
+        for kind, k in (("max_pool", 2), ("max_pool", 3), ("avg_pool", 3)):
+            places = list(windows(x.shape, (k, k), (stride, stride), "SAME"))
+            out_shape = (3, places[-1][0][1] + 1, places[-1][0][2] + 1, 5)
+            found, _ = run(kind, holes, np.ones(out_shape, np.float32), (k, k), (stride, stride),
+                           "SAME", "NCHW", "float32")
+            want = pooled(holes, kind, out_shape, places)
+            bound = 0 if kind == "max_pool" else 1e-6
+            np.testing.assert_allclose(found, want, bound, bound, err_msg=f"{kind} {k} {y} {z}")
+
+
+def test_averages_of_equal_numbers_are_these():
+    """Quotients are exact: nine thirds are three, whatever they are multiplied by instead."""
+    x = np.broadcast_to(np.arange(1, 97, dtype=np.float32), (2, 19, 21, 96))
+    y, _ = run("avg_pool", x, np.ones(x.shape, np.float32), (3, 3), (1, 1), "SAME", "NCHW", "float32")
+    np.testing.assert_array_equal(y, x)
+
+
 @pytest.mark.parametrize("dtype", ("float32", "float16"))
 @pytest.mark.parametrize("argmax", ("int32", "int64"))
 def test_argmax_and_its_gradient_add_up(dtype, argmax):
