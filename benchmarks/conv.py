@@ -31,6 +31,7 @@ import tempfile
 import time
 
 from conv_shapes import NETWORKS, Layer
+from turns import settle
 
 MAIN = ("resnet50", "inception_v1", "inception_v2", "vgg19")
 SAMPLE = [
@@ -188,15 +189,6 @@ def serve(name, threads):
         settle()
         answers.write(json.dumps(least) + "\n")
         answers.flush()
-
-
-def settle():
-    """Until this process's threads use no processor time; 0.3 s at most."""
-    for _ in range(100):
-        before = time.process_time()
-        time.sleep(0.003)
-        if time.process_time() - before < 5e-4:
-            return
 
 
 # ---------------------------------------------------------------------------------- the measurement
