@@ -3,7 +3,8 @@
  * The input is [outer, n, inner] around the axis:
  *
  *     inner == 1   a row is read in pieces; the best value of each by lanes, then its place in the
- *                  piece that has the row's best.  Floats and halves: best_in_row, in vectors
+ *                  piece that has the row's best.  Floats and halves: best_in_row, in vectors.
+ *                  Short rows are turned into columns
  *     inner > 1    tiles of columns: the best value and its row, side by side
  *
  * Invariants: of equal elements the first one is taken; NaN is never better (a row that begins with
@@ -13,9 +14,11 @@
 #include "common.h"
 #include "half.h"
 #include "isa.h"
+#include "transpose.h"
 #include "vfloat.h"
 
-enum { TILE = 1024, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096, ROWS = 8, STRIP = 32 };
+enum { TILE = 1024, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096, ROWS = 8, STRIP = 32,
+       SHORT = 32, TURNED = 128 };     /* elements of rows that are turned, how many at once */
 typedef struct {
   /* the best value of x[0 .. n) that is better than *top; 0: there is none */
   int (*better)(const void *x, int64_t n, void *top);
@@ -144,6 +147,7 @@ typedef struct {
   const char *x;
   DLTensor *y;
   int64_t size, n, inner, tile, tiles; /* size: of an element in memory; tile: columns at once */
+  int64_t rows, together;              /* of short rows, where those are turned: at once */
   int32_t type, out_type;
 } arg_task;
 
@@ -186,6 +190,14 @@ static void columns_best(const arg_task *t, const char *x, int64_t m, int64_t *b
     for (int64_t j = 0; j < m; j++) if (at[j] >= 0) best_at[j] = base + at[j];
   }
 }
+/* m rows of less than SHORT elements: turned, then as columns */
+static void short_rows_best(const arg_task *t, const char *x, int64_t m, int64_t *best_at) {
+  char turned[SHORT * TURNED * 8] __attribute__((aligned(64)));
+  arg_task columns = *t;
+  columns.inner = m;
+  pf_movers()->transpose(t->size, x, t->n, turned, m, m, t->n);
+  columns_best(&columns, turned, m, best_at);
+}
 static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const arg_task *t = (const arg_task *)arg;
   (void)worker;
@@ -193,7 +205,10 @@ static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     int64_t at[TILE], o = i / t->tiles, j = i % t->tiles * t->tile;
     int64_t m = PF_MIN(t->tile, t->inner - j);
     const char *x = t->x + (o * t->n * t->inner + j) * t->size;
-    if (t->inner == 1) at[0] = t->row ? t->row(x, t->n) : row_best(t, x);
+    if (t->together > 1) {
+      m = PF_MIN(t->together, t->rows - i * t->together), o = i * t->together, j = 0;
+      short_rows_best(t, t->x + o * t->n * t->size, m, at);
+    } else if (t->inner == 1) at[0] = t->row ? t->row(x, t->n) : row_best(t, x);
     else columns_best(t, x, m, at);
     for (int64_t k = 0; k < m; k++) pf_put_index(t->y, t->out_type, o * t->inner + j + k, at[k]);
   }
@@ -225,6 +240,10 @@ static pf_status arg_best(pf_ctx *c, const arg_loops *loops, int least) {
   t.row = t.n >= PF_VF ? row_functions[least][type] : NULL;
   t.tile = PF_MIN((t.inner / workers + STRIP) / STRIP * STRIP, TILE);   /* each worker has one */
   t.tiles = (t.inner + t.tile - 1) / t.tile;
+  if (t.inner == 1 && t.n < SHORT && outer >= 2 * STRIP) {
+    t.rows = outer, t.together = TURNED;
+    return pf_parallel(c, (outer + TURNED - 1) / TURNED, pf_grain(t.n * TURNED), arg_range, &t);
+  }
   return pf_parallel(c, outer * t.tiles, pf_grain(t.n * PF_MIN(t.inner, t.tile)), arg_range, &t);
 }
 static pf_status arg_max(pf_ctx *c, const void *state) {

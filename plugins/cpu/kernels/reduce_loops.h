@@ -1,8 +1,8 @@
 /* reduce_loops.h - the loops of reductions.c over vectors of one machine width, per op and type.
  *
- *     rows    a row's elements go to the lanes of some vectors in turn, and those are joined.  As many
- *             rows as a vector has lanes are finished together: one tree of shuffles turns their
- *             vectors into one of results.  Of short rows several share a vector:
+ *     rows    a row's elements go to the lanes of some vectors in turn, and those are joined.  As
+ *             many rows as a vector has lanes are finished together: one tree of shuffles turns
+ *             their vectors into one of results.  Of short rows several share a vector:
  *
  *                 rows of 3, vectors of 16:   a0 a1 a2 . b0 b1 b2 . c0 c1 c2 . d0 d1 d2 .
  *
@@ -10,11 +10,12 @@
  *             eight rows at a time are read as fast as one array where the next eight are
  *             prefetched, 0.7 to 0.9 times as fast where not
  *
- * `rows` exists for elements of 4 and 8 bytes: the caller widens smaller ones, and gives extremes of
- * unsigned ones as signed.
+ * `rows` exists for elements of 4 and 8 bytes: the caller widens smaller ones, and gives extremes
+ * of unsigned ones as signed.
  *
  * Invariants
- *   1. Partial results of a row: at least LANES on AVX2 and AVX-512, half of them of doubles else.
+ *   1. A long row has as many partial results as VECTORS have lanes, 32 and more but for doubles
+ *      on SSE2 (16).
  *   2. Nothing outside the rows or a strip is read: parts of vectors are masked.
  *   3. max and min keep NaN: the first one met.
  * Threads: pure.
@@ -57,7 +58,7 @@ VECTOR(int16_t, i16, int16_t) VECTOR(uint16_t, u16, int16_t)
 VECTOR(int32_t, i32, int32_t) VECTOR(uint32_t, u32, int32_t)
 VECTOR(int64_t, i64, int64_t) VECTOR(uint64_t, u64, int64_t)
 
-/* the first n elements of `size` bytes, at most a vector, of which `rest` has the others; and back */
+/* The first n elements of `size` bytes, at most a vector; `rest` has the others.  And back. */
 #if defined(__AVX512F__)
 typedef uint64_t part;                 /* a bit per element; per byte of small ones */
 PF_INLINE part part_of(int64_t n, int64_t size) {
@@ -217,8 +218,8 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
 #define LEVELS_64_BITS LEVELS_2
 #endif
 
-/* What lanes a short row takes: q, n rounded up to a power of two.  `from`: of a vector of rows that
- * lie together, or one that has no element; `to`: of results, which lie across. */
+/* What lanes a short row takes: q, n rounded up to a power of two.  `from`: of a vector of rows
+ * that lie together, or one that has no element; `to`: of results, which lie across. */
 typedef struct { char from[WIDTH], to[WIDTH]; int q; } lanes_of;
 static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64_t size) {
   lanes_of o = {.q = 1};

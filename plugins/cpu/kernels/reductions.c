@@ -160,7 +160,7 @@ static void half_rows(const kind *k, const char *x, char *y, int64_t rows, int64
     }
   }
 }
-/* Rows of small integers: short ones are widened, long ones become short ones first, some at once. */
+/* Rows of small integers: short ones are widened, long ones become short ones first. */
 static void small_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
   int64_t room[ROOM], found[ROOM];
   for (int64_t m, step = PF_MAX(ROOM / PF_MAX(n, 1), 1); rows > 0; rows -= m) {
@@ -175,7 +175,7 @@ static void long_small_rows(const kind *k, const char *x, char *y, int64_t rows,
   enum { TOGETHER = 16 };
   const kind next = {k->f->join, k->xsize, k->esize, k->type, 0};
   char zeros[STRIP * WIDTH], parts[TOGETHER * STRIP * WIDTH] __attribute__((aligned(64)));
-  int64_t s = (n >= VERY_LONG ? STRIP : 1) * WIDTH / k->xsize, whole = n / s, bytes = s * k->xsize;
+  int64_t bytes = (n >= VERY_LONG ? STRIP : 1) * WIDTH, s = bytes / k->xsize, whole = n / s;
   fill_zero(k, zeros, s);
   for (int64_t m; rows > 0; rows -= m, y += m * k->esize) {
     m = PF_MIN(rows, TOGETHER);

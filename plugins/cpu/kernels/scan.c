@@ -48,6 +48,12 @@ typedef struct {
     int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0; \
     const T *x = (const T *)px + first; \
     T *y = (T *)py + first; \
+    if (inner == 1) { /* the sum so far in a register */ \
+      T a = (T)ZERO, b, sum; \
+      for (int64_t i = 0; i < n; i++, x += step, y += step) \
+        b = *x, sum = (T)(JOIN), *y = exclusive ? a : sum, a = sum; \
+      return; \
+    } \
     for (int64_t j = 0; j < inner; j++) y[j] = exclusive ? (T)ZERO : x[j]; \
     for (int64_t i = 1; i < n; i++, x += step, y += step) \
       for (int64_t j = 0; j < inner; j++) { \

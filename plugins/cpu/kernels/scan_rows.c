@@ -14,7 +14,8 @@
 #include "isa.h"
 #include "vfloat.h"
 
-enum { TILE = 1024, STREAM_BYTES = 8 << 20 };
+enum { TILE = 1024, STREAM_BYTES = 8 << 20,
+       AHEAD = 8 };                    /* rows: a strip of columns begins a page anew in each */
 typedef struct { int32_t exclusive, reverse; } scan_state;
 typedef struct {
   const scan_state *s;
@@ -104,6 +105,7 @@ PF_INLINE void scan_columns(int32_t type, const char *x, char *y, int64_t n, int
     char *to = pf_vf_at(type, y, i * step);
     int64_t j = 0;
     for (; j + PF_VF <= w; j += PF_VF) {
+      if (stream) __builtin_prefetch(pf_vf_at(type, from, AHEAD * step + j), 0, 2);
       pf_vf old = pf_vf_load(sums + j), v = old + pf_vf_read(type, pf_vf_at(type, from, j));
       pf_vf_store(sums + j, v);
       pf_vf_write(type, pf_vf_at(type, to, j), exclusive ? old : v, stream);
