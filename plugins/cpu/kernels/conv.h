@@ -60,6 +60,12 @@ pf_status PF_ISA_NAME(pf_depth_input_f64)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_filter_f32)(pf_ctx *c, const pf_conv_call *call);
 pf_status PF_ISA_NAME(pf_depth_filter_f64)(pf_ctx *c, const pf_conv_call *call);
 
+/* Passes over NCHW of any float type as it lies, for 1x1 filters that say so (conv_planes.c). */
+int PF_ISA_NAME(pf_conv_is_planes)(const pf_conv *g);
+pf_status PF_ISA_NAME(pf_conv_forward_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type);
+pf_status PF_ISA_NAME(pf_conv_input_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type);
+pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type);
+
 /* x (dy) and out are halves, the rest is float; PF_DECLINE: the float pass is the way. */
 pf_status PF_ISA_NAME(pf_depth_forward_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 pf_status PF_ISA_NAME(pf_depth_input_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);

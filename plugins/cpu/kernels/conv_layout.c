@@ -61,6 +61,7 @@ static pf_status keep_filter(pf_ctx *c, conv_state *s) {
                .c = t->shape[2], .dh = s->w.dh, .dw = s->w.dw, .groups = 1};
   const void *f = PF_DATA(const void, t);
   if (PF_ISA_NAME(pf_conv_in_pairs)(s->w.T, &g) && !may_take_fewer(&s->w, &g)) return PF_OK;
+  if (s->w.nchw && g.kh * g.kw == 1 && s->w.sh == 1 && s->w.sw == 1) return PF_OK;
   kept_filter *kept = calloc(1, sizeof *kept);
   float *wide = NULL;
   if (kept && pf_is_half(s->w.T)) {
@@ -158,18 +159,37 @@ static pf_status kept_operand(pf_ctx *c, const pf_window *s, kept_filter *kept, 
 }
 
 /* ---------------------------------------------------------------- kernels */
+/* An epilogue over operands as they are: `rows` are channels, or columns. */
+static pf_status plain_after(pf_ctx *c, const pf_fused *f, const result *r, int rows,
+                             pf_conv_call *call, pf_epilogue *e) {
+  *e = (pf_epilogue){.act = f->act, .alpha = f->alpha};
+  PF_TRY(fused_check(c, f, r));
+  if (f->bias) *(rows ? &e->row_bias : &e->col_bias) = PF_DATA(const void, c->in[2]);
+  if (f->add) e->side = PF_DATA(const void, c->in[2 + f->bias]);
+  if (e->act || f->bias || f->add) call->after = e;
+  return PF_OK;
+}
+
+/* 1x1 filters over NCHW as it lies. */
+static int in_planes(const pf_window *s, const pf_conv *g, const kept_filter *kept) {
+  return s->nchw && !kept && g->h * g->w > 1 && PF_ISA_NAME(pf_conv_is_planes)(g);
+}
+static pf_status conv2d_in_planes(pf_ctx *c, const conv_state *cs, pf_conv_call *call, result *r) {
+  pf_epilogue e;
+  PF_TRY(plain_after(c, &cs->fused, r, 1, call, &e));
+  call->x = PF_DATA(const void, c->in[0]), call->f = PF_DATA(const void, c->in[1]);
+  call->out = PF_DATA(void, r->t);
+  return PF_ISA_NAME(pf_conv_forward_planes)(c, call, cs->w.T);
+}
+
 /* What is left to the float pass: a kept filter, and a sum in another layout than the result's. */
 static int forward_in_pairs(const conv_state *cs, const pf_conv *g, const result *r) {
   return PF_ISA_NAME(pf_conv_in_pairs)(cs->w.T, g) && !cs->kept &&
          !(cs->fused.add && is_turned(&cs->w, r));
 }
 static pf_status conv2d_in_pairs(pf_ctx *c, const conv_state *cs, pf_conv_call *call, result *r) {
-  const pf_fused *f = &cs->fused;
-  pf_epilogue e = {.act = f->act, .alpha = f->alpha};
-  PF_TRY(fused_check(c, f, r));
-  if (f->bias) e.col_bias = PF_DATA(const void, c->in[2]);
-  if (f->add) e.side = PF_DATA(const void, c->in[2 + f->bias]);
-  if (e.act || f->bias || f->add) call->after = &e;
+  pf_epilogue e;
+  PF_TRY(plain_after(c, &cs->fused, r, 0, call, &e));
   call->f = PF_DATA(const void, c->in[1]);
   PF_TRY(load_halves(c, &cs->w, c->in[0], call->g->h * call->g->w, call->g->c, &call->x));
   return run_halves(c, &cs->w, PF_ISA_NAME(pf_conv_forward_pairs), call, r);
@@ -190,8 +210,10 @@ static pf_status conv2d(pf_ctx *c, const void *state) {
       .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
   PF_EXHAUSTED(r.t);
   pf_conv_call call = {.g = &g};
-  if (pf_numel(r.t) && pf_numel(x) && forward_in_pairs(cs, &g, &r))
-    return conv2d_in_pairs(c, cs, &call, &r);
+  if (pf_numel(r.t) && pf_numel(x)) {
+    if (in_planes(s, &g, cs->kept)) return conv2d_in_planes(c, cs, &call, &r);
+    if (forward_in_pairs(cs, &g, &r)) return conv2d_in_pairs(c, cs, &call, &r);
+  }
   PF_TRY(fused_after(c, cs, &call, &r, after));
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return nothing_summed(c, cs, &call, &r);
   PF_TRY(load(c, s, x, g.h * g.w, g.c, 1, &call.x));
@@ -214,6 +236,11 @@ static pf_status conv2d_backprop_input(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
+  if (in_planes(s, &g, NULL)) {
+    call.dy = PF_DATA(const void, dy), call.f = PF_DATA(const void, f);
+    call.out = PF_DATA(void, r.t);
+    return PF_ISA_NAME(pf_conv_input_planes)(c, &call, s->T);
+  }
   if (PF_ISA_NAME(pf_conv_input_in_pairs)(s->T, &g)) {
     call.f = PF_DATA(const void, f);
     PF_TRY(load_halves(c, s, dy, g.oh * g.ow, g.oc, &call.dy));
@@ -237,6 +264,12 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0 || pf_numel(x) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
+  if (in_planes(s, &g, NULL)) {
+    call.x = PF_DATA(const void, x), call.dy = PF_DATA(const void, dy);
+    call.out = PF_DATA(void, r.t);
+    const pf_status done = PF_ISA_NAME(pf_conv_filter_planes)(c, &call, s->T);
+    if (done != PF_DECLINE) return done;
+  }
   if (PF_ISA_NAME(pf_conv_in_pairs)(s->T, &g)) {
     PF_TRY(load_halves(c, s, x, g.h * g.w, g.c, &call.x));
     PF_TRY(load_halves(c, s, dy, g.oh * g.ow, g.oc, &call.dy));

@@ -334,6 +334,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
   if (small != PF_DECLINE) return small;
   if (p->g.epilogue) {
     e = *p->g.epilogue;
+    PF_TRY(widened(c, p->type, &e.row_bias, p->g.m));
     PF_TRY(widened(c, p->type, &e.col_bias, p->g.n));
     PF_TRY(widened(c, p->type, &e.side, nc));
     f.g.epilogue = &e;
