@@ -3,10 +3,10 @@
  * pyflow.  They read floats or halves in order, and store results past the caches; eight vectors at
  * a time, AVX-512 only.  No less exact than pyflow's functions.  Signature: elementwise_loops.h.
  *
- *   of_floats {n, function}         EXP: table of 2^(j/32), degree 3, scalef
- *   of_halves {n, TANH, type}   LOG    : getexp, getmant, table of 32 logarithms, degree 5
- *                                   TANH: rational in x^2; SIGMOID: EXP and a division
- *                                   ERF: 16 polynomials of degree 5
+ *   of_floats {n, function}         EXP: table of 2^(j/32), degree 3, scalef; LOG: getexp, getmant,
+ *                                   table of 32 logarithms, degree 5; TANH: rational in x^2;
+ *                                   SIGMOID: EXP and a division; ERF: 16 polynomials of degree 5
+ *   tanh_of_halves {n, type}        a rational of lower degree
  *   sum_of_halves {n, type}         two arrays added
  *   row_softmax_halves {n, rows, type}   per row: maximum as integers, exponentials near, results
  *   type: 0 float16, 1 bfloat16
@@ -14,7 +14,7 @@
 #include <math.h>
 #include "elementwise_loops.h"
 
-loop of_floats, of_halves, sum_of_halves, row_softmax_halves;
+loop of_floats, tanh_of_halves, sum_of_halves, row_softmax_halves;
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 typedef __m512 f16v;
@@ -22,7 +22,7 @@ typedef __m512 f16v;
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define INLINE static inline __attribute__((always_inline))
 enum { EXP, LOG, TANH, SIGMOID, ERF };
-static float roots[32], inverses[32], logs[32], erfs[7][16];
+static float roots[32], rests[32], inverses[32], logs[32], erfs[7][16];
 
 /* The float near `at` whose function is nearest to a float. */
 static float exact_near(double at, double (*f)(double)) {
@@ -51,7 +51,7 @@ __attribute__((constructor)) static void fill_tables(void) {
   const double odd[6] = {0, 0.12837916709551256, 0, -0.376126389, 0, 0.112837917};
   for (int j = 0; j < 32; j++) {
     double m = (j + 0.5) / 32 + 1;
-    roots[j] = (float)exp2(j / 32.0);
+    roots[j] = (float)exp2(j / 32.0), rests[j] = (float)(exp2(j / 32.0) - roots[j]);
     inverses[j] = j % 31 ? exact_near((j < 16 ? 1 : 2) / m, minus_log) : 1;
     logs[j] = (float)-log(inverses[j]);
   }
@@ -67,13 +67,15 @@ __attribute__((constructor)) static void fill_tables(void) {
 INLINE f16v pick(__m512i at, const float *t) {
   return _mm512_permutex2var_ps(_mm512_loadu_ps(t), at, _mm512_loadu_ps(t + 16));
 }
-INLINE f16v exp_of(f16v x) {
+INLINE f16v exp_of(f16v x, int finer) { /* `finer`: 0.8 ulp instead of 1.0 */
   f16v t = FMA(x, SET(1.44269504f), SET(393216.0f)), k = t - SET(393216.0f);
   f16v r = FMA(k, SET(1.90465430e-9f), FMA(k, SET(-0.693147182f), x));
   r = _mm512_range_ps(r, SET(0.5f), 2);
   f16v s = pick(_mm512_castps_si512(t), roots);
   f16v q = FMA(FMA(SET(0.166667402f), r, SET(0.500003636f)), r, SET(1.0f));
-  return _mm512_scalef_ps(FMA(s * r, q, s), k);
+  if (finer) q = s + FMA(s * r, q, pick(_mm512_castps_si512(t), rests));
+  else q = FMA(s * r, q, s);
+  return _mm512_scalef_ps(q, k);
 }
 INLINE f16v log_of(f16v x) {
   f16v m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
@@ -92,6 +94,12 @@ INLINE f16v tanh_of(f16v x) {
   q = FMA(FMA(q, z, SET(0.467130184f)), z, SET(1.0f));
   return _mm512_min_ps(SET(1.0f), _mm512_max_ps(SET(-1.0f), x * p / q));
 }
+INLINE f16v tanh_for_halves(f16v x) { /* within 3.3e-5 */
+  f16v z = _mm512_min_ps(SET(21.16f), x * x);
+  f16v p = FMA(FMA(SET(0.000709579268f), z, SET(0.10362456f)), z, SET(0.999967933f));
+  f16v q = FMA(FMA(SET(0.0131970076f), z, SET(0.436746985f)), z, SET(1.0f));
+  return _mm512_min_ps(SET(1.0f), _mm512_max_ps(SET(-1.0f), x * p / q));
+}
 INLINE f16v erf_of(f16v x) {
   f16v a = _mm512_min_ps(SET(3.984375f), _mm512_abs_ps(x)), sign = SET(-0.0f);
   __m512i at = _mm512_castps_si512(FMA(a, SET(64 / 17.0f), SET(12582912.0f)));
@@ -106,10 +114,10 @@ INLINE f16v erf_of(f16v x) {
 }
 INLINE f16v value(int function, f16v x) {
   switch (function) {
-    case EXP: return exp_of(x);
+    case EXP: return exp_of(x, 0);
     case LOG: return log_of(x);
     case TANH: return tanh_of(x);
-    case SIGMOID: return SET(1.0f) / (SET(1.0f) + exp_of(-x));
+    case SIGMOID: return SET(1.0f) / (SET(1.0f) + exp_of(-x, 1));
     default: return erf_of(x);
   }
 }
@@ -166,8 +174,8 @@ INLINE void run_tanh(int type, const uint16_t *x, uint16_t *y, int64_t from, int
 #pragma GCC unroll 4
     for (int u = 0; u < 128; u += 32)
       _mm512_stream_si512((void *)(y + i + u),
-                          halves_of(type, tanh_of(read_half(type, x + i + u)),
-                                    tanh_of(read_half(type, x + i + u + 16))));
+                          halves_of(type, tanh_for_halves(read_half(type, x + i + u)),
+                                    tanh_for_halves(read_half(type, x + i + u + 16))));
 }
 INLINE void run_sum(int type, const uint16_t *a, const uint16_t *b, uint16_t *y, int64_t from,
                     int64_t to) {
@@ -176,10 +184,10 @@ INLINE void run_sum(int type, const uint16_t *a, const uint16_t *b, uint16_t *y,
                         halves_of(type, read_half(type, a + i) + read_half(type, b + i),
                                   read_half(type, a + i + 16) + read_half(type, b + i + 16)));
 }
-void of_halves(const void *const *in, void *out, const int64_t *args, int part, int parts) {
+void tanh_of_halves(const void *const *in, void *out, const int64_t *args, int part, int parts) {
   int64_t from, to;
   range_of(args[0], part, parts, &from, &to);
-  if (args[2]) run_tanh(1, in[0], out, from, to);
+  if (args[1]) run_tanh(1, in[0], out, from, to);
   else run_tanh(0, in[0], out, from, to);
 }
 void sum_of_halves(const void *const *in, void *out, const int64_t *args, int part, int parts) {
@@ -206,11 +214,13 @@ INLINE float largest_half(int type, const uint16_t *x, int64_t n) {
   uint16_t bits[16] = {(uint16_t)(top ^ (top >> 15 & 0x7fff))};
   return _mm512_cvtss_f32(read_half(type, bits));
 }
-INLINE f16v exp_down(f16v x) { /* within 4e-6, from -87 to 0 */
+INLINE f16v exp_down(int type, f16v x) { /* within 1e-6 or, bfloat16, 6e-5, from -87 to 0 */
   f16v t = FMA(_mm512_max_ps(SET(-87.3f), x), SET(1.44269504f), SET(393216.0f));
   f16v r = FMA(t - SET(393216.0f), SET(-0.693147182f), x);
   f16v s = pick(_mm512_castps_si512(t), roots);
-  return _mm512_scalef_ps(FMA(s * r, FMA(SET(0.5f), r, SET(1.0f)), s), t - SET(393216.0f));
+  if (type) s = FMA(s, r, s);
+  else s = FMA(s * r, FMA(SET(0.5f), r, SET(1.0f)), s);
+  return _mm512_scalef_ps(s, t - SET(393216.0f));
 }
 INLINE void softmax_row(int type, const uint16_t *x, uint16_t *y, int64_t n, float *e) {
   f16v m = SET(largest_half(type, x, n)), s[4] = {SET(0), SET(0), SET(0), SET(0)};
@@ -219,14 +229,14 @@ INLINE void softmax_row(int type, const uint16_t *x, uint16_t *y, int64_t n, flo
 #pragma GCC unroll 4
     for (int u = 0; u < 4; u++) {
       if (u % 2 == 0) _mm_prefetch((const char *)(x + n + i + 16 * u), _MM_HINT_T0);
-      f16v v = exp_down(read_half(type, x + i + 16 * u) - m);
+      f16v v = exp_down(type, read_half(type, x + i + 16 * u) - m);
       _mm512_storeu_ps(e + i + 16 * u, v), s[u] += v;
     }
   for (; i < n; i += 16) {
     __mmask16 k = n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
     uint16_t part[16];
     _mm256_storeu_si256((void *)part, _mm256_maskz_loadu_epi16(k, x + i));
-    f16v v = _mm512_maskz_mov_ps(k, exp_down(read_half(type, part) - m));
+    f16v v = _mm512_maskz_mov_ps(k, exp_down(type, read_half(type, part) - m));
     _mm512_storeu_ps(e + i, v), s[0] += v;
   }
   f16v c = SET(1 / _mm512_reduce_add_ps((s[0] + s[1]) + (s[2] + s[3])));
@@ -251,7 +261,7 @@ void row_softmax_halves(const void *const *in, void *out, const int64_t *args, i
 }
 #else /* the loops are of one machine; elsewhere the column says nothing */
 void of_floats(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
-void of_halves(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void tanh_of_halves(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 void sum_of_halves(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 void row_softmax_halves(const void *const *in, void *out, const int64_t *args, int part,
                         int parts) {}

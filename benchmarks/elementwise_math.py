@@ -33,6 +33,6 @@ for _type, _dtype in enumerate(("float16", "bfloat16")):
     half("add", lambda tf: lambda a, b: a + b, [(8 * MEGA,)] * 2, _dtype,
          bound("conversions", "sum_of_halves", 8 * MEGA, _type))
     half("tanh", lambda tf: tf.tanh, [(SIZE,)], _dtype,
-         bound("arithmetic", "of_halves", SIZE, 2, _type))
+         bound("arithmetic", "tanh_of_halves", SIZE, _type))
     half("softmax", lambda tf: tf.nn.softmax, [(8192, 1000)], _dtype,
          bound("row by row in the nearest cache", "row_softmax_halves", 1000, 8192, _type))

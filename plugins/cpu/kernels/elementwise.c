@@ -17,7 +17,7 @@ enum { HALF_BLOCK = 512, STREAM_BLOCK = 1024 };
 /* ---------------------------------------------------------------- one input */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
   int32_t in = c->in_type[0], out = c->out_type[0], half = pf_is_half(in);
-  s->loop = table[half ? PF_FLOAT32 : in];
+  s->loop = table[half && !table[in] ? PF_FLOAT32 : in];   /* of floats, too */
   if (!s->loop) return PF_DECLINE;
   s->type = in;
   s->in_size = (int32_t)pf_type_size(in);

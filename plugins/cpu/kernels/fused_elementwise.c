@@ -299,8 +299,7 @@ static void choose_steps(fused_task *t) {
   const fused_state *s = t->s;
   t->past = past_of(t);
   if (t->past) return;
-  fused_choice how = {s->machines[s->kind][1], t->scalar, t->store, t->halves,
-                      s->type == PF_BFLOAT16};
+  fused_choice how = {s->machines[s->kind][1], t->scalar, t->store, t->halves, s->type};
   int64_t block = how.machine->elements;
   if (t->n >= block) fused_specialise(&s->program, &how, t->wide);
   if (t->n % block == 0) return;

@@ -207,7 +207,11 @@ static int32_t paired_code(int32_t code, int32_t variant) {
     default: return -1;
   }
 }
-typedef struct { const fused_choice *how; uint32_t widened; } widener;   /* a bit per input */
+typedef struct {
+  const fused_choice *how;
+  int32_t bfloat16;
+  uint32_t widened;                  /* a bit per input */
+} widener;
 /* Is the input in `slot` one of halves that are not yet floats in its block? */
 static int is_half(const widener *w, const fused_program *p, int32_t slot) {
   return slot >= 0 && slot < p->n_in && w->how->halves[slot] && !(w->widened >> slot & 1);
@@ -219,7 +223,7 @@ static fused_step *widen(widener *w, const fused_program *p, const fused_plan_st
   for (int32_t k = 0; k < 2; k++)
     if (is_half(w, p, slots[k])) {
       w->widened |= 1u << slots[k];
-      out->run = w->how->machine->run[FUSED_widen_half + w->how->bfloat16][0];
+      out->run = w->how->machine->run[FUSED_widen_half + w->bfloat16][0];
       out->slot = slots[k], out++;
     }
   return out;
@@ -230,22 +234,24 @@ static void (*step_of_halves(const widener *w, const fused_program *p,
   int32_t op = s->code == FUSED_AddSame ? FUSED_Add : s->code;
   if (op < FUSED_Add || op > FUSED_Mul || s->variant != FUSED_M || !is_half(w, p, s->slot))
     return NULL;
-  return w->how->machine->of_halves[op - FUSED_Add][w->how->bfloat16];
+  return w->how->machine->of_halves[op - FUSED_Add][w->bfloat16];
 }
 /* The step's form for operands that are scalars; results go where `store` says. */
 void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *out) {
   const fused_machine *m = how->machine;
-  widener w = {how, 0};
+  widener w = {how, how->type == PF_BFLOAT16, 0};
   int32_t before = -1;               /* paired_code of the step before, if it is still alone */
   for (const fused_plan_step *s = p->steps, *end = s + p->n_steps; s < end; s++, out++) {
     int32_t code = s->code, variant = s->variant;
-    if (code == FUSED_load && is_half(&w, p, s->slot)) code = FUSED_load_half + how->bfloat16;
+    if (code == FUSED_load && is_half(&w, p, s->slot)) code = FUSED_load_half + w.bfloat16;
     void (*direct)(void) = step_of_halves(&w, p, s);
     if (direct) {
       out->run = direct, out->slot = s->slot, before = -1;
       continue;
     }
     if (code == s->code) out = widen(&w, p, s, out);
+    if (code == FUSED_Tanh && pf_is_half(how->type) && m->run[FUSED_tanh_half][0])
+      code = FUSED_tanh_half;
     if (s->slot >= 0 && s->slot < p->n_in && how->scalar[s->slot]) {
       variant++;
       if (how->scalar[s->slot] == FUSED_PLAIN && variant == FUSED_S && code <= FUSED_Minimum &&

@@ -56,7 +56,7 @@ enum {
   FUSED_load = FUSED_OPCODES, FUSED_store, FUSED_stream, FUSED_store_half, FUSED_store_bfloat16,
   FUSED_store_bool, FUSED_round_half, FUSED_round_bfloat16, FUSED_MaximumPlain, FUSED_MinimumPlain,
   FUSED_load_half, FUSED_load_bfloat16, FUSED_widen_half, FUSED_widen_bfloat16,
-  FUSED_stream_half, FUSED_stream_bfloat16,
+  FUSED_stream_half, FUSED_stream_bfloat16, FUSED_tanh_half,
   FUSED_end, FUSED_CODES
 };
 
@@ -123,7 +123,7 @@ typedef struct {
   const uint8_t *scalar;             /* per input: 0, 1 or FUSED_PLAIN */
   const int16_t *store;              /* per result: the storing code, or -1: not wanted */
   const uint8_t *halves;             /* per input: read from the frame's `halves` */
-  int32_t bfloat16;                  /* which kind */
+  int32_t type;                      /* of the elements */
 } fused_choice;
 void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *steps);
 

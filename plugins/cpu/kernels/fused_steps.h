@@ -130,6 +130,8 @@ CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
   PF_INLINE VEC STEP(NAME##_v)(VEC v, T p) { return (void)p, (VEC)OF_VECTOR((pf_vf)v); } \
   BEGIN(NAME) { ALL(ONE, NAME) NEXT; }
 PF_UNARY_512(VECTOR_STEP)
+VECTOR_STEP(tanh_half, pf_vf_tanh_half)
+#define ENTRY_TANH_HALF ENTRY_ONE(tanh_half)
 #if NV == 8
 #define PAST(NAME, OF_VECTOR) \
   static void past_##NAME(const float *x, float *y, int64_t n) { \
@@ -155,6 +157,7 @@ static const fused_past past_table[FUSED_OPCODES] = {PF_UNARY_512(ENTRY_PAST)};
 #define PAST_TABLE past_table
 #endif
 #else
+#define ENTRY_TANH_HALF
 LIST(HEAVY_ONE, PF_UNARY_VECTOR)
 HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
 #endif
@@ -334,7 +337,7 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
   [FUSED_MinimumPlain] = {[FUSED_S] = RUN(MinimumPlain_s)},
 #ifdef TYPE_F32
 #define TYPED_TABLE FLOAT_TABLE ENTRY_ONE(Erf) ENTRY_ONE(round_half) ENTRY_ONE(round_bfloat16) \
-  ENTRY_HALVES ENTRY_STREAMS
+  ENTRY_HALVES ENTRY_STREAMS ENTRY_TANH_HALF
 #else
 #define TYPED_TABLE FLOAT_TABLE
 #endif
@@ -373,4 +376,5 @@ static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, HAL
 #undef LIST
 #undef TYPED_TABLE
 #undef ENTRY_STREAMS
+#undef ENTRY_TANH_HALF
 #undef ENTRY_HALVES

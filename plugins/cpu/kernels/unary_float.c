@@ -59,7 +59,10 @@ static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
     if (rest) pf_vf_store_part(y + i, OF_VECTOR(pf_vf_load_part(x + i, rest)), rest); \
   }
 PF_UNARY_512(LOOP_512)
+LOOP_512(TanhHalf, pf_vf_tanh_half)
+#define TANH_OF_HALVES , [PF_FLOAT16] = TanhHalf_f32, [PF_BFLOAT16] = TanhHalf_f32
 #else
+#define TANH_OF_HALVES
 PF_UNARY_VECTOR(LOOP, float, f32, f)
 UNARY(Erf, f32, float, float, pf_erf_f32(x))
 #endif
@@ -88,7 +91,7 @@ LOOPS(double, f64, )
 #define EACH_OP(X) \
   X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \
   X(Exp) X(Expm1) \
-  X(Log) X(Log1p) X(Tanh) X(Sigmoid) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) \
+  X(Log) X(Log1p) X(Sigmoid) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) \
   X(Sin) X(Cos) \
   X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Erf) X(Erfc) \
   X(Lgamma) \
@@ -97,12 +100,14 @@ LOOPS(double, f64, )
 #define ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
 EACH_OP(INIT)
 INIT(LeakyRelu)
+UNARY_INIT(Tanh, [PF_FLOAT32] = Tanh_f32, [PF_FLOAT64] = Tanh_f64 TANH_OF_HALVES)
 
 static const pf_attr *const leaky_attrs[] = {
   PF_REF(pf_attr, "alpha", PF_ATTR_FLOAT, offsetof(pf_unary_state, p)), NULL};
 
 const pf_kernel *const PF_ISA_NAME(unary_float_kernels)[] = {
   EACH_OP(ENTRY)
+  UNARY_KERNEL("Tanh", Tanh, "T=" PF_FLOATS),
   UNARY_KERNEL("Inv", Reciprocal, "T=" PF_FLOATS),
   UNARY_KERNEL("Rint", Round, "T=" PF_FLOATS),
   UNARY_KERNEL("LeakyRelu", LeakyRelu, "T=" PF_FLOATS, .attrs = leaky_attrs),
