@@ -27,13 +27,15 @@ typedef struct {
 enum { RUNS = 1024 };
 static void stream_rows(const gather_task *t, const char *x, char *y, int64_t i0, int64_t i1,
                         int64_t b) {
-  int64_t at[RUNS + PF_RUNS_LATER];
+  pf_run run[RUNS + PF_RUNS_LATER];
   for (int64_t i = i0, n; i < i1; i += n) {
     n = PF_MIN(RUNS, i1 - i);
     int64_t more = PF_MIN(PF_RUNS_LATER, i1 - i - n);
-    for (int64_t k = 0; k < n + more; k++)
-      at[k] = pf_index_at(t->index, t->type, b * t->m + i + k) * t->bytes;
-    t->move->runs(x, at, n, more, t->bytes, y + i * t->bytes);
+    for (int64_t k = 0; k < n + more; k++) {
+      int64_t at = pf_index_at(t->index, t->type, b * t->m + i + k);
+      run[k] = (pf_run){x + at * t->bytes, t->bytes};
+    }
+    t->move->runs(run, n, more, y + i * t->bytes, 1);
   }
   t->move->fence();
 }

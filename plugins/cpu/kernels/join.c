@@ -3,6 +3,7 @@
  * Around an axis every tensor is [outer, axis, inner]: joining and parting copies `outer` runs per
  * tensor. */
 #include "strided.h"
+#include "weave.h"
 
 /* `n` of `whole` axis positions from `first` on <-> the tensor `part`, with `outer` and `inner`
  * around the axis */
@@ -22,10 +23,43 @@ static pf_status copy_part(pf_ctx *c, DLTensor *dst, const DLTensor *src, int to
   return pf_box_copy(c, &b, dst, src);
 }
 
+typedef struct { const pf_run *part; int64_t n, turn; char *y; } join_task;
+static void join_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const join_task *t = (const join_task *)arg;
+  pf_weaver w = {.move = pf_movers(), .y = t->y + lo * t->turn};
+  (void)worker;
+  for (; lo < hi; lo++)
+    for (int64_t k = 0; k < t->n; k++)
+      pf_weave(&w, t->part[k].at + lo * t->part[k].bytes, t->part[k].bytes);
+  pf_weave_end(&w);
+}
+/* y = n of c's inputs: of `whole` positions each has as many as it has along `axis`, or one */
+static pf_status join(pf_ctx *c, DLTensor *y, int32_t first, int32_t n, int32_t axis, int64_t whole,
+                      int64_t outer, int64_t inner) {
+  int64_t at = 0, esize = pf_type_size(c->in_type[first]);
+  if (outer > 1 && pf_weave_pays(outer * whole * inner * esize, outer * n)) {
+    pf_run *part = (pf_run *)c->host->scratch(c, (uint64_t)n * sizeof *part, 8);
+    PF_EXHAUSTED(part);
+    for (int32_t i = 0; i < n; i++) {
+      const DLTensor *t = c->in[first + i];
+      part[i] = (pf_run){PF_DATA(const char, t), (axis < 0 ? 1 : t->shape[axis]) * inner * esize};
+    }
+    join_task t = {part, n, whole * inner * esize, PF_DATA(char, y)};
+    return pf_parallel(c, outer, pf_grain(t.turn / 4), join_range, &t);
+  }
+  for (int32_t i = 0; i < n; i++) {
+    const DLTensor *t = c->in[first + i];
+    int64_t size = axis < 0 ? 1 : t->shape[axis];
+    if (pf_numel(t)) PF_TRY(copy_part(c, y, t, 1, outer, whole, at, size, inner, esize));
+    at += size;
+  }
+  return PF_OK;
+}
+
 /* ---------------------------------------------------------------- Concat */
 static pf_status concat_inputs(pf_ctx *c, int32_t first, int32_t n, int32_t axis_in) {
   const DLTensor *x = c->in[first];
-  int64_t axis, shape[PF_MAX_DIMS], outer, inner, at = 0, esize = pf_type_size(c->in_type[first]);
+  int64_t axis, shape[PF_MAX_DIMS], outer, inner;
   int32_t a, filled = -1;
   PF_TRY(pf_check_rank(c, x, "values[0]"));
   PF_TRY(pf_in_scalar(c, axis_in, "axis", &axis));
@@ -57,12 +91,7 @@ static pf_status concat_inputs(pf_ctx *c, int32_t first, int32_t n, int32_t axis
   DLTensor *y = pf_output_checked(c, 0, shape, x->ndim);
   PF_EXHAUSTED(y);
   outer = pf_product(shape, 0, a), inner = pf_product(shape, a + 1, x->ndim);
-  for (int32_t i = 0; i < n; i++) {
-    const DLTensor *t = c->in[first + i];
-    if (pf_numel(t)) PF_TRY(copy_part(c, y, t, 1, outer, shape[a], at, t->shape[a], inner, esize));
-    at += t->shape[a];
-  }
-  return PF_OK;
+  return join(c, y, first, n, a, shape[a], outer, inner);
 }
 static pf_status concat(pf_ctx *c, const void *state) {
   (void)state;
@@ -77,8 +106,7 @@ static pf_status concat_v2(pf_ctx *c, const void *state) {
 typedef struct { int64_t axis; } axis_state;
 static pf_status pack(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
-  int64_t axis = ((const axis_state *)state)->axis, shape[PF_MAX_DIMS + 1],
-          esize = pf_type_size(c->in_type[0]);
+  int64_t axis = ((const axis_state *)state)->axis, shape[PF_MAX_DIMS + 1];
   PF_TRY(pf_check_rank(c, x, "values[0]"));
   int32_t nd = x->ndim + 1;
   if (axis < -nd || axis >= nd)
@@ -95,9 +123,7 @@ static pf_status pack(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   int64_t outer = pf_product(shape, 0, (int32_t)axis),
           inner = pf_product(shape, (int32_t)axis + 1, nd);
-  for (int32_t i = 0; i < c->n_in && outer && inner; i++)
-    PF_TRY(copy_part(c, y, c->in[i], 1, outer, c->n_in, i, 1, inner, esize));
-  return PF_OK;
+  return join(c, y, 0, c->n_in, -1, c->n_in, outer, inner);
 }
 static pf_status unpack(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];

@@ -2,6 +2,7 @@
  * MirrorPad(Grad), Reverse, Roll.  Each computes offsets and strides; the copying is strided.c's.
  * */
 #include "strided.h"
+#include "weave.h"
 
 static pf_status slice(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
@@ -227,6 +228,56 @@ static pf_status fill_borders(pf_ctx *c, const pad_plan *p, const DLTensor *x, D
     }
   return PF_OK;
 }
+/* Large results, row by row: a row of y holds a run of x between borders, or is a border. */
+enum { BORDER = 4096 };
+typedef struct {
+  char border[BORDER] __attribute__((aligned(64)));   /* the value, over and over */
+  const pad_plan *plan;
+  const DLTensor *x;
+  char *y;
+  int32_t nd;                           /* dimensions in front of the row's */
+  int64_t before, run, behind;          /* bytes of a row */
+} pad_task;
+static void weave_border(pf_weaver *w, const pad_task *t, int64_t bytes) {
+  for (; bytes > 0; bytes -= BORDER) pf_weave(w, t->border, PF_MIN(bytes, BORDER));
+}
+static void pad_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const pad_task *t = (const pad_task *)arg;
+  int64_t row = t->before + t->run + t->behind, border = 0;
+  pf_weaver w = {.move = pf_movers(), .y = t->y + lo * row};
+  (void)worker;
+  for (; lo < hi; lo++) {
+    int64_t rest = lo, from = 0, step = 1, inside = 1;
+    for (int32_t d = t->nd - 1; d >= 0; d--) {
+      int64_t at = rest % t->plan->shape[d] - t->plan->lo[d];
+      rest /= t->plan->shape[d];
+      inside &= at >= 0 && at < t->x->shape[d];
+      from += at * step, step *= t->x->shape[d];
+    }
+    if (!inside) { border += row; continue; }
+    weave_border(&w, t, border + t->before);
+    pf_weave(&w, PF_DATA(const char, t->x) + from * t->run, t->run);
+    border = t->behind;
+  }
+  weave_border(&w, t, border);
+  pf_weave_end(&w);
+}
+/* 1: done, in *status; 0: y is small, or its rows are short */
+static int pad_large(pf_ctx *c, const pad_plan *p, const DLTensor *x, DLTensor *y,
+                     pf_status *status) {
+  int64_t esize = pf_type_size(c->in_type[0]), bytes = pf_numel(y) * esize, inner = esize;
+  pad_task t = {.plan = p, .x = x, .y = PF_DATA(char, y), .nd = x->ndim - 1};
+  while (t.nd > 0 && !p->lo[t.nd] && !p->hi[t.nd]) inner *= x->shape[t.nd--];
+  if (t.nd < 0 || inner == 0) return 0;
+  int64_t rows = pf_product(p->shape, 0, t.nd);
+  t.before = p->lo[t.nd] * inner, t.run = x->shape[t.nd] * inner, t.behind = p->hi[t.nd] * inner;
+  if (!pf_weave_pays(bytes, 2 * rows)) return 0;
+  if (c->n_in > 2)
+    for (int64_t i = 0; i < BORDER; i += esize)
+      memcpy(t.border + i, PF_DATA(const char, c->in[2]), (size_t)esize);
+  *status = pf_parallel(c, rows, pf_grain(bytes / rows / 4), pad_range, &t);
+  return 1;
+}
 static pf_status pad(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   pad_plan p;
@@ -237,6 +288,8 @@ static pf_status pad(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_checked(c, 0, p.shape, x->ndim);
   PF_EXHAUSTED(y);
   int64_t esize = pf_type_size(c->in_type[0]), n = pf_numel(y);
+  pf_status status;
+  if (esize && n != pf_numel(x) && pad_large(c, &p, x, y, &status)) return status;
   if (esize && n != pf_numel(x)) PF_TRY(fill_borders(c, &p, x, y));
   else if (n != pf_numel(x))
     PF_TRY(c->n_in > 2 ? pf_fill(c, y, 0, n, c->in[2], 0, esize) : pf_zero(c, y, 0, n, esize));

@@ -135,13 +135,22 @@ static void planes_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
  * dimensions has, `most` at most; p is at the last of them then */
 enum { RUNS = 512 };
 static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
-  int64_t esize = t->b->esize, at[RUNS + PF_RUNS_LATER];
+  pf_run run[RUNS + PF_RUNS_LATER];
+  int64_t bytes = t->n * t->b->esize, more;
   int32_t k = t->n_outer - 1, i = t->outer[k];
   int64_t step = t->b->src_stride[i], there = t->b->shape[i] - p->at[k];
-  int64_t n = PF_MIN(PF_MIN(most, RUNS), there), more = PF_MIN(PF_RUNS_LATER, there - n);
-  for (int64_t r = 0; r < n + more; r++) at[r] = r * step * esize;
-  t->move->runs(t->src + p->s * esize, at, n, more, t->n * esize, t->dst + p->d * esize);
-  p->at[k] += n - 1, p->s += (n - 1) * step, p->d += (n - 1) * t->b->dst_stride[i];
+  int64_t n = PF_MIN(PF_MIN(most, RUNS), there);
+  place then = *p;                      /* of what is read next, of this row of runs or another */
+  then.at[k] += n - 1, then.s += (n - 1) * step, then.d += (n - 1) * t->b->dst_stride[i];
+  char *y = t->dst + p->d * t->b->esize;
+  for (int64_t r = 0; r < n; r++)
+    run[r] = (pf_run){t->src + (p->s + r * step) * t->b->esize, bytes};
+  *p = then;
+  place_next(t, &then);
+  more = PF_MIN(PF_MIN(PF_RUNS_LATER, t->b->shape[i] - then.at[k]), most - n);
+  for (int64_t r = 0; r < more; r++)
+    run[n + r] = (pf_run){t->src + (then.s + r * step) * t->b->esize, bytes};
+  t->move->runs(run, n, more, y, 1);
   return n;
 }
 static void copy_strided(const copy_task *t, const char *x, char *y, int64_t n) {
@@ -227,11 +236,30 @@ static void read_in_order(copy_task *t, pf_box *b) {
     }
 }
 
+/* Short runs that lie one behind the other in dst, but not in src, where dst is written in more
+ * places than MOST_PLACES: in turns of TOGETHER bytes, so that neither side jumps with each run. */
+enum { TOGETHER = 2048, MOST_PLACES = 64 };
+static void take_turns(copy_task *t, pf_box *b) {
+  int64_t bytes = t->n * b->esize, n = TOGETHER / bytes, places = 1;
+  if (t->ds != 1 || t->ss != 1 || n < 2 || b->nd == PF_BOX_DIMS) return;
+  for (int32_t k = t->n_outer - 1; k >= 0; k--) {
+    int32_t i = t->outer[k], last = b->nd;
+    int64_t inside = places;
+    places *= b->shape[i];
+    if (inside <= MOST_PLACES || b->dst_stride[i] != t->n || b->shape[i] % n || b->shape[i] == n) continue;
+    b->dst_stride[last] = b->dst_stride[i], b->src_stride[last] = b->src_stride[i];
+    b->shape[last] = n, b->shape[i] /= n, b->dst_stride[i] *= n, b->src_stride[i] *= n;
+    t->outer[t->n_outer++] = last, b->nd++;
+    return;
+  }
+}
+
 static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
   t->nj = nj, t->dj = dj;
   if (t->stream) {
-    int64_t all = STREAM_BYTES / t->b->esize, wide = PF_MIN(nj, STREAM_WIDE / t->b->esize);
-    t->piece = PF_MIN(t->n, PF_MAX(all / wide, 1024) / 64 * 64); /* whole lines */
+    int64_t all = STREAM_BYTES / t->b->esize, few = t->b->esize == 1 ? 2048 : 1024;
+    int64_t wide = PF_MIN(nj, STREAM_WIDE / PF_MAX(t->b->esize, 4));
+    t->piece = PF_MIN(t->n, PF_MAX(all / wide, few) / 64 * 64); /* whole lines */
     t->width = PF_MIN(nj, PF_MAX(wide, (all / t->piece + 63) / 64 * 64));
   } else { /* narrow planes: as many elements */
     t->piece = PF_MIN(t->n, PIECE * PF_MAX(1, COLUMNS / nj));
@@ -269,6 +297,7 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   for (int32_t i = 0; i < b.nd; i++)
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
   if (t.stream) read_in_order(&t, &b);
+  if (t.stream && second < 0) take_turns(&t, &b);
   if (second < 0) return pf_parallel(c, rows, pf_grain(t.n), runs_range, &t);
   return pf_parallel(c, rows, pf_grain(t.piece * t.width), planes_range, &t);
 }

@@ -3,8 +3,8 @@
  * A region is cut into square tiles of N elements, each N vectors: loaded, interleaved in log2(N)
  * stages (vector i with vector i + N/2: their low halves, then their high halves), stored.  What is
  * left at the borders goes through tiles of half the size, the rest element by element; planes of
- * 2, 3 or 4 adjacent columns or rows through loops of that width.  transpose_stream.h has planes
- * that are stored past the caches.
+ * 2, 3 or 4 adjacent columns or rows through loops of that width.  transpose_stream.h and
+ * transpose_block.h have planes that are stored past the caches.
  */
 #include "transpose.h"
 #include "half.h"
@@ -168,34 +168,6 @@ PF_INLINE void tile_uint32_t_16(const uint32_t *x, int64_t ldx, uint32_t *y, int
 REGION_OF(uint32_t, 16, region_uint32_t_8)
 TILE_OF(uint64_t, 8)
 REGION_OF(uint64_t, 8, region_uint64_t_4)
-/* 4 N rows, N columns: the same with four rows in a register; lines of y are stored whole */
-#define QUARTERS_OF(U, N, BITS) \
-  PF_INLINE void quarters_##U(const U *x, int64_t ldx, U *y, int64_t ldy) { \
-    __m512i a[N], b[N]; \
-    _Pragma("GCC unroll 16") \
-    for (int i = 0; i < N; i++) { \
-      const U *p = x + i * ldx, *q = p + 2 * N * ldx; \
-      __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const void *)p)); \
-      __m256i high = _mm256_castsi128_si256(_mm_loadu_si128((const void *)q)); \
-      low = _mm256_inserti128_si256(low, _mm_loadu_si128((const void *)(p + N * ldx)), 1); \
-      high = _mm256_inserti128_si256(high, _mm_loadu_si128((const void *)(q + N * ldx)), 1); \
-      a[i] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); \
-    } \
-    _Pragma("GCC unroll 4") \
-    for (int width = 1; width < N; width *= 2) { \
-      _Pragma("GCC unroll 8") \
-      for (int i = 0; i < N / 2; i++) { \
-        b[2 * i] = _mm512_unpacklo_epi##BITS(a[i], a[i + N / 2]); \
-        b[2 * i + 1] = _mm512_unpackhi_epi##BITS(a[i], a[i + N / 2]); \
-      } \
-      _Pragma("GCC unroll 16") \
-      for (int i = 0; i < N; i++) a[i] = b[i]; \
-    } \
-    _Pragma("GCC unroll 16") \
-    for (int i = 0; i < N; i++) _mm512_storeu_si512(y + i * ldy, a[i]); \
-  }
-QUARTERS_OF(uint8_t, 16, 8)
-QUARTERS_OF(uint16_t, 8, 16)
 #define WIDEST_8 region_uint8_t_halves
 #define WIDEST_16 region_uint16_t_halves
 #define WIDEST_32 region_uint32_t_16
@@ -320,27 +292,53 @@ static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
     else reverse(esize, from, room, bytes / esize), stream_lines(room, end, bytes);
   }
 }
-/* The runs RUNS_AHEAD bytes later are fetched, a line with each line that is stored, to the second
- * cache: the nearest one has too few places for lines under way. */
-enum { RUNS_AHEAD = 12288 };
-PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, const char *ahead) {
-  for (int64_t k = 0; k + 64 <= bytes; k += 64) {
-    __builtin_prefetch(ahead + k, 0, 2);
-    stream_lines(x + k, y + k, 64);
-  }
+/* What is read next.  Runs in order: lines IN_ORDER bytes ahead, to the nearest cache.  At random:
+ * the runs AT_RANDOM bytes ahead, to the second cache, as the nearest one has too few places for
+ * lines under way. */
+enum { IN_ORDER = 8192, AT_RANDOM = 12288 };
+typedef struct { const pf_run *run, *end; int64_t at; } runs_ahead;
+static runs_ahead ahead_of(const pf_run *run, int64_t n, int64_t ahead) {
+  runs_ahead a = {run, run + n, 0};
+  while (a.run < a.end && ahead >= a.run->bytes) ahead -= a.run++->bytes;
+  a.at = ahead / 64 * 64;
+  return a;
 }
-static void runs(const char *x, const int64_t *at, int64_t n, int64_t more, int64_t bytes,
-                 char *y) {
-  int64_t later = PF_MAX(1, PF_MIN(PF_RUNS_LATER, RUNS_AHEAD / PF_MAX(bytes, 1)));
+/* so many lines, each with one that is fetched */
+PF_INLINE void stream_fetching(const char *x, char *y, int64_t lines, runs_ahead *a, int random) {
+  if (random) {
+    for (int64_t k = 0; k < 64 * lines; k += 64)
+      __builtin_prefetch(a->run->at + k, 0, 2), stream_lines(x + k, y + k, 64);
+    return;
+  }
+  for (int64_t n; lines > 0 && a->run < a->end; lines -= n) {
+    n = PF_MIN(lines, (a->run->bytes - a->at + 63) / 64);
+    const char *p = a->run->at + a->at;
+    for (int64_t k = 0; k < n; k++, p += 64, x += 64, y += 64)
+      __builtin_prefetch(p, 0, 3), stream_lines(x, y, 64);
+    a->at += 64 * n;
+    if (a->at < a->run->bytes) continue;
+    __builtin_prefetch(a->run->at + a->run->bytes - 1, 0, 3);
+    a->run++, a->at = 0;
+  }
+  stream_lines(x, y, 64 * lines);
+}
+PF_INLINE const pf_run *then_of(const pf_run *run, int64_t i, int64_t n) {
+  const pf_run *then = run + PF_MIN(i, n - 1);
+  __builtin_prefetch(then->at + then->bytes - 1, 0, 2);
+  return then;
+}
+PF_INLINE void runs_as(const pf_run *run, int64_t n, int64_t more, char *y, int random) {
+  runs_ahead a = ahead_of(run, n + more, random ? AT_RANDOM : IN_ORDER);
+  int64_t later = PF_MAX(1, PF_MIN(a.run - run, PF_RUNS_LATER));
 #if defined(__AVX512BW__)
   int64_t have = (int64_t)((uintptr_t)y % 64); /* bytes of the line under way, in a register */
   uint64_t own = ~0ull << have;
   __m512i line = _mm512_setzero_si512();
   y -= have;
   for (int64_t i = 0; i < n; i++) {
-    const char *p = x + at[i], *ahead = x + at[PF_MIN(i + later, n + more - 1)];
-    int64_t left = bytes;
-    __builtin_prefetch(ahead + bytes - 1, 0, 2);
+    const char *p = run[i].at;
+    int64_t left = run[i].bytes;
+    if (random) a.run = then_of(run, i + later, n + more);
     if (have) {
       int64_t take = PF_MIN(64 - have, left);
       line = _mm512_mask_loadu_epi8(line, ((1ull << take) - 1) << have, p - have);
@@ -350,19 +348,28 @@ static void runs(const char *x, const int64_t *at, int64_t n, int64_t more, int6
       else _mm512_mask_storeu_epi8(y, own, line), own = ~0ull;
       y += 64, have = 0;
     }
-    stream_fetching(p, y, left, ahead);
+    stream_fetching(p, y, left / 64, &a, random);
     y += left / 64 * 64, p += left / 64 * 64, have = left % 64;
     if (have) line = _mm512_maskz_loadu_epi8((1ull << have) - 1, p);
   }
   if (have) _mm512_mask_storeu_epi8(y, own & ((1ull << have) - 1), line);
 #else
-  for (int64_t i = 0; i < n; i++) {
-    const char *ahead = x + at[PF_MIN(i + later, n + more - 1)];
-    for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(ahead + k, 0, 2);
-    copy(x + at[i], y + i * bytes, bytes);
+  for (int64_t i = 0; i < n; y += run[i++].bytes) {
+    const char *x = run[i].at;
+    int64_t bytes = run[i].bytes, head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64));
+    int64_t lines = (bytes - head) / 64, done = head + 64 * lines;
+    if (random) a.run = then_of(run, i + later, n + more);
+    memcpy(y, x, (size_t)head);
+    stream_fetching(x + head, y + head, lines, &a, random);
+    memcpy(y + done, x + done, (size_t)(bytes - done));
   }
 #endif
 }
+static void runs(const pf_run *run, int64_t n, int64_t more, char *y, int random) {
+  if (random) runs_as(run, n, more, y, 1);
+  else runs_as(run, n, more, y, 0);
+}
+#include "transpose_block.h"
 #include "transpose_stream.h"
 
 static void fence(void) {

@@ -13,6 +13,8 @@
 enum { PF_RUNS_LATER = 64 };             /* `runs`: how many of `more` are of use */
 enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
 
+typedef struct { const char *at; int64_t bytes; } pf_run;
+
 typedef struct {
   /* y[j * ldy + i] = x[i * ldx + j], i < ni, j < nj; strides in elements of esize bytes */
   void (*transpose)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
@@ -21,9 +23,9 @@ typedef struct {
   void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                  int64_t nj, const void *next);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
-  /* n runs of `bytes` at x + at[i], one behind the other to y; non-temporal.  `more` entries of
-   * `at` follow, of runs that are read next. */
-  void (*runs)(const char *x, const int64_t *at, int64_t n, int64_t more, int64_t bytes, char *y);
+  /* n runs, one behind the other to y; non-temporal.  `more` follow that are read next.  `random`:
+   * they lie apart */
+  void (*runs)(const pf_run *run, int64_t n, int64_t more, char *y, int random);
   /* y[i] = x[-i], i < n; elements of 1, 2, 4 or 8 bytes */
   void (*reverse)(int64_t esize, const void *x, void *y, int64_t n);
   void (*reverse_past)(int64_t esize, const void *x, void *y, int64_t n);    /* non-temporal */

@@ -5,8 +5,7 @@
  * phases; they want two neighbouring lines at a time (lines 512 bytes apart go to one channel); and
  * what is read is fetched a block ahead: rows are too short, and too many, for the hardware.
  *
- *   near      elements of 1 and 2 bytes: lines are copied from far rows first
- *   direct    elements of 4 and 8 bytes: tiles of two lines go from registers to y
+ *   direct    elements of 4 and 8 bytes (AVX-512): tiles of two lines go from registers to y
  *   shifted   the same where y's rows begin inside lines: a tile follows what the last one left
  *   compact   rows of y are short and lie one behind the other: blocks of whole rows, copied
  *   buffered  anything else: pieces of some rows of y are gathered in `room`, behind what the
@@ -147,8 +146,6 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
                             const U *next) { \
     const int64_t size = sizeof(U), wide = WIDE / size, rows = 2 * N; \
     U kept[KEEP ? WIDE / sizeof(U) * N : 1] __attribute__((aligned(64))); \
-    char strips[KEEP ? 2 * N * 5 * 64 : 1] __attribute__((aligned(64))); \
-    int copied = KEEP && split_lines(x, ldx * size) && rows_collide(ldx * size); \
     for (int64_t lo = 0; lo < nj; lo += wide) { \
       int64_t end = PF_MIN(nj, lo + wide), j = lo; \
       for (int64_t i = 0; i < ni; i += rows) { \
@@ -157,14 +154,9 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
         const U *then = more ? x + (i + rows) * ldx + lo : end < nj ? x + end : next; \
         ahead a = fetch_block(then, ldx * size, rows, w * size); \
         for (j = lo; j + N <= end; j += N) { \
-          const U *from = x + i * ldx + j; \
-          int64_t step = ldx, at = (j - lo) % (4 * N); \
-          if (copied && (at || j + 4 * N <= end)) { \
-            if (!at) copy_near((const char *)from, ldx * size, strips, 5 * 64, rows, 4 * 64); \
-            from = (const U *)strips + at, step = 5 * N; \
-          } \
           for (int k = 0; k < rows; k += FETCHED) fetch(&a); \
-          pairs_##U(from, step, y + j * ldy + i, ldy, KEEP ? kept + (j - lo) * N : NULL, i == 0); \
+          pairs_##U(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
+                    KEEP ? kept + (j - lo) * N : NULL, i == 0); \
         } \
         for (; j + FEW <= end; j += FEW) \
           FEW_PAIRS(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
@@ -260,68 +252,15 @@ static void compact(int64_t esize, const char *x, int64_t ldx, char *y, int64_t 
   }
 }
 
-/* ---------------------------------------------------------------- near */
-#if defined(__AVX512BW__)
-enum { CHUNK = 2048, NEAR_ROWS = 128, NEAR_LINES = 2 };
-typedef struct { const char *at; int64_t lines, left, skip; } lines_ahead;
-PF_INLINE void fetch_line(lines_ahead *a) {
-  __builtin_prefetch(a->at, 0, 2);
-  a->at += 64;
-  if (--a->left == 0) a->left = a->lines, a->at += a->skip;
-}
-/* what is read after the CHUNK bytes at column `lo` of the rows at x; x again if nothing is */
-static lines_ahead after_chunk(const char *x, int64_t ldx, int64_t lo, int64_t bytes, int more,
-                               const char *next) {
-  int64_t end = lo + CHUNK, lines = PF_MIN(CHUNK, end < bytes ? bytes - end : bytes) / 64;
-  const char *then = end < bytes ? x + end : more ? x + NEAR_ROWS * ldx : next ? next : x;
-  return (lines_ahead){then, lines, lines, ldx - 64 * lines};
-}
-/* Blocks of NEAR_ROWS rows of x, CHUNK bytes wide: NEAR_LINES lines of each row are copied near,
- * turned line by line into `room`, and stored, a line of what comes next fetched with each. */
-#define NEAR_OF(U, N) \
-  static void near_##U(const char *x, int64_t ldx, char *y, int64_t ldy, int64_t ni, int64_t nj, \
-                       const char *next) { \
-    enum { SIZE = sizeof(U), COLS = 64 / SIZE, RUN = NEAR_ROWS * SIZE, STEP = NEAR_LINES + 1 }; \
-    char near[NEAR_ROWS * STEP * 64] __attribute__((aligned(64))); \
-    U room[COLS * NEAR_ROWS] __attribute__((aligned(64))); \
-    ldx *= SIZE, ldy *= SIZE, nj *= SIZE; \
-    for (int64_t i = 0; i < ni; i += NEAR_ROWS, x += NEAR_ROWS * ldx, y += RUN) { \
-      lines_ahead a = {x, 1, 1, 0}; \
-      for (int64_t j = 0; j < nj; j += 64) { \
-        int64_t at = j / 64 % NEAR_LINES; \
-        if (j % CHUNK == 0) a = after_chunk(x, ldx, j, nj, i + NEAR_ROWS < ni, next); \
-        if (at == 0) \
-          copy_near(x + j, ldx, near, STEP * 64, NEAR_ROWS, PF_MIN(64 * NEAR_LINES, nj - j)); \
-        for (int64_t c = 0; c < COLS; c += N) \
-          for (int64_t r = 0; r < NEAR_ROWS; r += COLS) \
-            quarters_##U((const U *)(near + (r * STEP + at) * 64) + c, STEP * COLS, \
-                         room + c * NEAR_ROWS + r, NEAR_ROWS); \
-        char *to = y + j / SIZE * ldy; \
-        for (const char *from = (const char *)room; from < (const char *)room + sizeof room; \
-             from += RUN, to += ldy) \
-          for (int64_t k = 0; k < RUN; k += 64) { \
-            fetch_line(&a); \
-            STREAM_LINE(to + k, *(const line_any *)(from + k)); \
-          } \
-      } \
-    } \
-  }
-NEAR_OF(uint8_t, 16)
-NEAR_OF(uint16_t, 8)
-#endif
-
 static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, int64_t ldy,
                          int64_t ni, int64_t nj, const void *next) {
   const char *x = (const char *)px;
   char *y = (char *)py;
 #if defined(__AVX512BW__)
-  int64_t whole = nj - nj % (64 / PF_MIN(esize, 64)), most = ni - ni % NEAR_ROWS;
-  if (esize <= 2 && most && whole && !split_lines(y, ldy * esize)) {
-    const char *then = whole < nj || most < ni ? NULL : next;
-    (esize == 1 ? near_uint8_t : near_uint16_t)(x, ldx, y, ldy, most, whole, then);
-    if (whole < nj)
-      buffered(esize, x + whole * esize, ldx, y + whole * ldy * esize, ldy, most, nj - whole, NULL);
-    x += most * ldx * esize, y += most * esize, ni -= most;
+  int is_compact = ni == ldy && ni * esize <= BLOCK / 16;
+  if ((esize <= 2 || rows_collide(ldx * esize)) && PF_MIN(ni, nj) * esize >= 256 && !is_compact) {
+    in_blocks(esize, x, ldx, y, ldy, ni, nj, next);
+    return;
   }
 #endif
 #if defined(__AVX512F__)
