@@ -11,7 +11,7 @@
 
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, PACK_ROWS = 8 };
 enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, ROW_MOST = 3 };
-enum { DOTS = 4, DOTS_LONG = 8 };
+enum { DOTS = 4, DOTS_MOST = 5, DOTS_LONG = 8 };
 enum { SWAP_ROWS = 24, OUTER = 2 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
  * first size lies in L2, one from the second on in memory */
@@ -49,8 +49,10 @@ PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
 /* registers for some rows times eight */
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define GEMM_MANY 1
+#define GEMM_FIVE 1                    /* dot products of five rows and five columns at once */
 #else
 #define GEMM_MANY 0
+#define GEMM_FIVE 0
 #endif
 #define GEMM_UP_TO_4(X, nv) X(nv, 1) X(nv, 2) X(nv, 3) X(nv, 4)
 #define GEMM_UP_TO_6(X, nv) GEMM_UP_TO_4(X, nv) X(nv, 5) X(nv, 6)
@@ -118,9 +120,15 @@ static double tile_cost(double m, int64_t n, double k, const how_costs *h) {
   return m * k * PF_MAX((double)((n + unit - 1) / unit * unit) / h->vl, 1);
 }
 
+/* Dot products in squares of five, and four where five is too much. */
+PF_INLINE int by_five(int64_t m, int64_t n, int64_t k, int64_t vl) {
+  return GEMM_FIVE && n % DOTS && m >= 12 && k >= 16 * vl;
+}
+
 static double dots_cost(double m, int64_t n, int64_t k, const how_costs *h) {
   const int64_t vl = (int64_t)h->vl, sums = (n + DOTS - 1) / DOTS * DOTS;
-  return m * ((double)n * 1.08 * (double)((k + vl - 1) / vl) + h->sum * (double)sums);
+  const double step = by_five((int64_t)m, n, k, vl) ? 1.02 : 1.08;
+  return m * ((double)n * step * (double)((k + vl - 1) / vl) + h->sum * (double)sums);
 }
 
 static double turn_cost(const pf_gemm *g, int64_t size, const how_costs *h) {
@@ -141,7 +149,7 @@ static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int a_rows = g->a_col == 1;
   const double plain = tile_cost((double)m, n, (double)k, h);
   if (a_rows && n <= DOTS_COLUMNS && m >= DOTS &&
-      dots_cost((double)m, n, k, h) + h->pack * (double)(n * k) < 0.9 * plain)
+      dots_cost((double)m, n, k, h) + h->pack * (double)(n * k) < 0.94 * plain)
     return PF_GEMM_DOTS_PACKED;
   if (reads_rows(m, n, k, g->b_row, size)) return PF_GEMM_ROW;
   if (g->a_row == 1 &&
@@ -305,8 +313,10 @@ PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
 #undef V_FMA
 #undef GEMM_HALVES
 #undef GEMM_TURNED
+#undef GEMM_FIVE
 #define GEMM_HALVES 0                  /* not worth their 30 kB here */
 #define GEMM_TURNED 0
+#define GEMM_FIVE 0
 #define TILE(name) name##_bf16
 #define TILE_NAME(name) PF_ISA_NAME(name##_bf16)
 #define V_FMA fma_pairs

@@ -244,10 +244,31 @@ int64_t TILE_NAME(pf_gemm_pack_blocks)(const pf_gemm *g) {
 }
 
 /* ------------------------------------------------------------ dots */
+/* out[r][q] = the sum across acc[r][q]; the order of V_SUM_4 for all: equal bits wherever rows and
+ * columns are cut */
+PF_INLINE void TILE(dots_sums)(V acc[][DOTS_LONG], T *out, int64_t ldo, const int mr,
+                               const int nr) {
+  T few[DOTS];
+#pragma GCC unroll 8
+  for (int r = 0; r < mr; r++) {
+    if (nr >= DOTS) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out + r * ldo);
+    if (nr == DOTS_LONG) V_SUM_4(acc[r][4], acc[r][5], acc[r][6], acc[r][7], out + DOTS);
+    if (nr >= DOTS) continue;
+    V_SUM_4(acc[r][0], nr > 1 ? acc[r][1] : (V){0}, nr > 2 ? acc[r][2] : (V){0}, (V){0}, few);
+    for (int q = 0; q < nr; q++) out[r * ldo + q] = few[q];
+  }
+#pragma GCC unroll 8
+  for (int r = 0; nr == DOTS_MOST && r < mr; r += DOTS) { /* the fifth of four rows */
+    V_SUM_4(acc[r][4], r + 1 < mr ? acc[r + 1][4] : (V){0}, r + 2 < mr ? acc[r + 2][4] : (V){0},
+            r + 3 < mr ? acc[r + 3][4] : (V){0}, few);
+    for (int i = 0; i < DOTS && r + i < mr; i++) out[(r + i) * ldo + 4] = few[i];
+  }
+}
+
 /* out[r][q] = sum over p of a[r][p] b[q][p], mr x nr of them */
 PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb, int64_t k, T *out,
                                int64_t ldo, const int mr, const int nr) {
-  V acc[DOTS][DOTS_LONG];
+  V acc[DOTS_MOST][DOTS_LONG];
 #pragma GCC unroll 8
   for (int r = 0; r < mr; r++)
 #pragma GCC unroll 8
@@ -280,15 +301,7 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
       for (int q = 0; q < nr; q++) acc[r][q] = V_FMA(x, bv[q], acc[r][q]);
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < mr; r++, out += ldo) {
-    if (nr >= DOTS) V_SUM_4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], out);
-    if (nr == DOTS_LONG) V_SUM_4(acc[r][4], acc[r][5], acc[r][6], acc[r][7], out + DOTS);
-    if (nr >= DOTS) continue;
-    T few[DOTS]; /* the order of four: equal bits wherever columns are cut */
-    V_SUM_4(acc[r][0], nr > 1 ? acc[r][1] : (V){0}, nr > 2 ? acc[r][2] : (V){0}, (V){0}, few);
-    for (int q = 0; q < nr; q++) out[q] = few[q];
-  }
+  TILE(dots_sums)(acc, out, ldo, mr, nr);
 }
 
 #define DOTS_TILE(mr, nr) \
@@ -298,13 +311,20 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
   }
 #define DOTS_TILES(nr) DOTS_TILE(1, nr) DOTS_TILE(2, nr) DOTS_TILE(3, nr) DOTS_TILE(4, nr)
 DOTS_TILES(1) DOTS_TILES(2) DOTS_TILES(3) DOTS_TILES(4) DOTS_TILE(1, 8)
+#if GEMM_FIVE
+DOTS_TILE(4, 5) DOTS_TILE(5, 5)
+#endif
 #undef DOTS_TILE
 #undef DOTS_TILES
 typedef void (*TILE(dots_run))(const T *, int64_t, const T *, int64_t, int64_t, T *, int64_t);
 #define DOTS_TILES(nr) \
   {0, TILE(dots_1_##nr), TILE(dots_2_##nr), TILE(dots_3_##nr), TILE(dots_4_##nr)}
-static const TILE(dots_run) TILE(dots_runs)[DOTS + 1][DOTS + 1] = {
-  {0}, DOTS_TILES(1), DOTS_TILES(2), DOTS_TILES(3), DOTS_TILES(4)};
+static const TILE(dots_run) TILE(dots_runs)[DOTS_MOST + 1][DOTS_MOST + 1] = {
+  {0}, DOTS_TILES(1), DOTS_TILES(2), DOTS_TILES(3), DOTS_TILES(4),
+#if GEMM_FIVE
+  {[4] = TILE(dots_4_5), TILE(dots_5_5)}
+#endif
+};
 #undef DOTS_TILES
 
 /* Every row times the columns [j, j + nr). */
@@ -312,21 +332,22 @@ static void TILE(dots_columns)(const TILE(job) *job, const T *bt, int64_t ldb, i
                                int64_t nr) {
   const pf_gemm *g = &job->g;
   const T *a = g->a;
-  T out[DOTS * DOTS];
+  T out[DOTS_MOST * DOTS_MOST];
+  const int64_t most = nr == DOTS_MOST ? DOTS_MOST : DOTS_ROWS;
   const int64_t ci = job->swapped ? 1 : g->ldc, cj = job->swapped ? g->ldc : 1;
   T *c = (T *)g->c + j * cj;
-  for (int64_t i = 0, tall = (g->m + DOTS_ROWS - 1) / DOTS_ROWS; i < g->m; tall--) {
+  for (int64_t i = 0, tall = (g->m + most - 1) / most; i < g->m; tall--) {
     const int64_t mr = (g->m - i + tall - 1) / tall;
     const TILE(dots_run) run = TILE(dots_runs)[nr][mr];
     const T *row = a + i * g->a_row;
     if (cj == 1 && !g->add) {
       run(row, g->a_row, bt + j * ldb, ldb, g->k, c + i * ci, ci);
     } else {
-      run(row, g->a_row, bt + j * ldb, ldb, g->k, out, DOTS);
+      run(row, g->a_row, bt + j * ldb, ldb, g->k, out, DOTS_MOST);
       for (int64_t r = 0; r < mr; r++)
         for (int64_t q = 0; q < nr; q++) {
           T *to = c + (i + r) * ci + q * cj;
-          *to = g->add ? *to + out[r * DOTS + q] : out[r * DOTS + q];
+          *to = g->add ? *to + out[r * DOTS_MOST + q] : out[r * DOTS_MOST + q];
         }
     }
     i += mr;
@@ -346,7 +367,8 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
       *c = g->add ? *c + out[q] : out[q];
     }
   }
-  for (int64_t wide = (g->n - j + DOTS - 1) / DOTS; j < g->n; wide--) {
+  const int64_t most = GEMM_FIVE && by_five(g->m, g->n, g->k, VL) ? DOTS_MOST : DOTS;
+  for (int64_t wide = (g->n - j + most - 1) / most; j < g->n; wide--) {
     const int64_t nr = (g->n - j + wide - 1) / wide;
     TILE(dots_columns)(job, bt, ldb, j, nr);
     j += nr;
@@ -442,7 +464,8 @@ static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr, int64_t de
 
 static void TILE(row)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
-  const int many = (GEMM_MANY || g->m == 1) && many_rows(g->k * g->b_row * (int64_t)sizeof(T));
+  const int many = (GEMM_MANY || g->m == 1) &&
+                   (g->n < g->b_row || many_rows(g->k * g->b_row * (int64_t)sizeof(T)));
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
     TILE(few) t = {.a = g->a, .b = (const T *)g->b + j, .c = (T *)g->c + j, .a_row = g->a_row,
                    .a_col = g->a_col, .ldb = g->b_row, .ldc = g->ldc};
