@@ -1,5 +1,5 @@
-"""exp, log, tanh, sigmoid, erf, arithmetic and softmax of float and half tensors, by every way there
-is: vectors and parts of them, alone and in a fused program, through and past the caches, and on
+"""exp, log, tanh, sigmoid, erf, arithmetic and softmax of float and half tensors, by every way
+there is: vectors and parts of them, alone and in a fused program, through and past the caches, and on
 every instruction set of this machine.
 """
 import os
@@ -19,7 +19,8 @@ LARGE = (8 << 20) // 4 + 77             # floats: a result of that size goes pas
 INF, NAN = np.inf, np.nan
 SPECIAL = {  # of -inf, -1e38, -0.0, 0.0, 1e-42, 1.0, 200.0, 1e38, inf, nan
     "exp": (0, 0, 1, 1, 1, np.e, INF, INF, INF, NAN),
-    "log": (NAN, NAN, -INF, -INF, np.log(float(np.float32(1e-42))), 0, np.log(200), np.log(1e38), INF, NAN),
+    "log": (NAN, NAN, -INF, -INF, np.log(float(np.float32(1e-42))), 0, np.log(200), np.log(1e38),
+            INF, NAN),
     "tanh": (-1, -1, -0.0, 0, 1e-42, np.tanh(1), 1, 1, 1, NAN),
     "sigmoid": (0, 0, 0.5, 0.5, 0.5, 1 / (1 + np.exp(-1)), 1, 1, 1, NAN),
     "erf": (-1, -1, -0.0, 0, 1.128379e-42, 0.8427007929497149, 1, 1, 1, NAN)}

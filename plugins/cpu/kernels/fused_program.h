@@ -14,7 +14,8 @@
  *
  * Invariants
  *   1. A step computes the expression of elementwise_exprs.h, as the op's own kernel does: equal
- *      bits.  half and bfloat16 are computed as float and rounded after every instruction.
+ *      bits.  half and bfloat16 are computed as float and rounded after every instruction; they
+ *      become floats in the step that loads them, or in one before the step that reads them.
  *   2. `at[slot]` of a frame points to the block of a value: an input, a temporary or a result;
  *      or to one element, for scalars.
  *   3. A wide block is 8 vectors, a narrow one a single vector; both give equal results.

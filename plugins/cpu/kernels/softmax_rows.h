@@ -4,7 +4,7 @@
  *     exponentials e = exp(x - m), their sum     from the nearest cache
  *     finish       e / sum, or x - m - log sum   once more in the nearest cache
  *
- * so memory is read once and written once; large results of floats go past the caches.  The next
+ * so memory is read once and written once; large results go past the caches.  The next
  * row is fetched while there is arithmetic to do, and its maximum sought before a row is finished,
  * so that neither waits for the other's last sum.  Arithmetic: about 16 operations for a vector of
  * elements, 9 of them on the two multiplying units (AVX-512; without its table 17 and 11).

@@ -3,15 +3,17 @@
  * infinite).
  *
  * What unary_float.c and fused_steps.h compute where the machine has these instructions; elsewhere
- * it is vmath.h's, whose stated errors hold here too.  Operations of a vector (on the two
- * multiplying units / all), greatest error in ulp (test_vmath.py asserts vmath.h's figures):
+ * it is vmath.h's, whose stated errors hold here too (tests/ops/test_vmath.py).  Operations of a
+ * vector, on the two multiplying units / all, and the greatest error found, in ulp:
  *
- *     exp 9/14, 0.8   log 7/15, 1.0   tanh 13/14, 5.3   sigmoid 9/17 and a division, 2.5
- *     erf 8/18, 2.0
+ *     exp 9/14, 0.8   log 7/15, 1.0   tanh 13/14 and a division, 5.3
+ *     sigmoid 9/17 and a division, 2.5   erf 8/19, 2.0
+ *     tanh of halves 9/10 and a division, 3.3e-5 of the result
  *
- * Tables: 2^(j / 16) and what its rounding lost; 1 / c and log c of 32 pieces of [0.75, 1.5), c chosen so that log c is nearly
- * a float; polynomials of degree 5 of erf about 16 points c_k, 17/64 apart, chosen so that
- * erf(c_k) is nearly a float, interpolated at Chebyshev's points in 200-bit arithmetic.
+ * Tables: 2^(j / 16) and what its rounding lost; 1 / c and log c of 32 pieces of [0.75, 1.5), c
+ * chosen so that log c is nearly a float; polynomials of degree 5 of erf about 16 points c_k, some
+ * 17/64 apart, chosen so that erf(c_k) is nearly a float, interpolated at Chebyshev's points in
+ * 200-bit arithmetic.
  * Threads: pure.
  */
 #ifndef PF_CPU_VMATH512_H
@@ -67,8 +69,8 @@ static const float pf_log_pieces[2][32] __attribute__((aligned(64))) = {
 PF_INLINE pf_vf pf_vf_pick32(__m512i at, const float *t) { /* the lower 5 bits of `at` */
   return _mm512_permutex2var_ps(_mm512_load_ps(t), at, _mm512_load_ps(t + 16));
 }
-/* x = k ln 2 + r, k a multiple of 1/16, |r| <= 0.022; e^x = 2^floor(k) s (1 + r q(r)), s in two
- * parts */
+/* x = k ln 2 + r, k a multiple of 1/16, |r| <= 0.022; e^x = 2^floor(k) s (1 + r q(r)), where s in
+ * two parts is 2^(k - floor(k)) */
 PF_INLINE pf_vf pf_vf_exp(pf_vf x) {
   const pf_vf magic = pf_vf_set(786432.0f);       /* 1.5 * 2^19: its last digit is 1 / 16 */
   pf_vf t = PF_VF_FMA(x, pf_vf_set(1.44269504f), magic), k = t - magic;
