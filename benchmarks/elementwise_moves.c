@@ -8,10 +8,12 @@
  *   turned {rows, columns}        float32 transposed for one size: 64 rows x 4 lines are copied
  *                                 near, turned in registers, lines stored in fours; columns and
  *                                 rows are multiples of 64
+ *   turned_8, _16, _64            the same of other elements: 4 lines of rows of the result at a
+ *                                 time, along whole rows, a line of each copied near
  */
 #include "elementwise_loops.h"
 
-loop gather_rows, column_slice, turned;
+loop gather_rows, column_slice, turned, turned_8, turned_16, turned_64;
 
 #if defined(__AVX512F__)
 #define STREAM(p, v) _mm512_stream_si512((void *)(p), v)
@@ -108,8 +110,61 @@ void turned(const void *const *in, void *out, const int64_t *args, int part, int
       turn_block(x + c, ldx, (char *)out + c / 4 * ldy + 4 * i, ldy, next);
     }
 }
+/* 4 N rows of a line each at x, 16 bytes of each, to N rows of y 256 bytes apart */
+#define TURNED(U, N, BITS) \
+  static inline void quarter_##U(const char *x, char *y) { \
+    __m512i a[N], b[N]; \
+    _Pragma("GCC unroll 16") \
+    for (int i = 0; i < N; i++) { \
+      __m512i v = _mm512_castsi128_si512(_mm_load_si128((const void *)(x + 64 * i))); \
+      const char *p = x + 64 * (i + N); \
+      v = _mm512_mask_broadcast_i64x2(v, 0x0c, _mm_load_si128((const void *)p)); \
+      v = _mm512_mask_broadcast_i64x2(v, 0x30, _mm_load_si128((const void *)(p + 64 * N))); \
+      a[i] = _mm512_mask_broadcast_i64x2(v, 0xc0, _mm_load_si128((const void *)(p + 128 * N))); \
+    } \
+    _Pragma("GCC unroll 4") \
+    for (int width = 1; width < N; width *= 2) { \
+      _Pragma("GCC unroll 8") \
+      for (int i = 0; i < N / 2; i++) { \
+        b[2 * i] = _mm512_unpacklo_epi##BITS(a[i], a[i + N / 2]); \
+        b[2 * i + 1] = _mm512_unpackhi_epi##BITS(a[i], a[i + N / 2]); \
+      } \
+      _Pragma("GCC unroll 16") \
+      for (int i = 0; i < N; i++) a[i] = b[i]; \
+    } \
+    _Pragma("GCC unroll 16") \
+    for (int i = 0; i < N; i++) _mm512_store_si512(y + 256 * i, a[i]); \
+  } \
+  void turned_##BITS(const void *const *in, void *out, const int64_t *args, int part, int parts) { \
+    enum { ROWS = 16 * N, AHEAD = 256 * 16 / N > 512 ? 512 : 256 * 16 / N }; \
+    char near[64 * ROWS] __attribute__((aligned(64))), room[256 * N] __attribute__((aligned(64))); \
+    int64_t rows = args[0], ldx = args[1] * (int64_t)sizeof(U), ldy = rows * (int64_t)sizeof(U); \
+    int64_t lo = rows / ROWS * part / parts * ROWS, hi = rows / ROWS * (part + 1) / parts * ROWS; \
+    for (int64_t i = lo; i < hi; i += ROWS) \
+      for (int64_t c = 0; c < ldx; c += 64) { \
+        const char *x = (const char *)in[0] + i * ldx + c, *then = x + AHEAD; \
+        char *y = (char *)out + c / (int64_t)sizeof(U) * ldy + i * (int64_t)sizeof(U); \
+        if (c + AHEAD >= ldx && i + ROWS < hi) then += (ROWS - 1) * ldx; \
+        for (int64_t r = 0; r < ROWS; r++) \
+          _mm512_store_si512(near + 64 * r, _mm512_loadu_si512(x + r * ldx)); \
+        for (int64_t q = 0; q < 64; q += 16) { \
+          for (int64_t g = 0; g < 4; g++) quarter_##U(near + 256 * N * g + q, room + 64 * g); \
+          for (int64_t j = 0; j < N; j++, y += ldy) \
+            for (int64_t k = 0; k < 256; k += 64, then += ldx) { \
+              _mm_prefetch(then, _MM_HINT_T1); \
+              STREAM(y + k, _mm512_load_si512(room + 256 * j + k)); \
+            } \
+        } \
+      } \
+  }
+TURNED(uint8_t, 16, 8)
+TURNED(uint16_t, 8, 16)
+TURNED(uint64_t, 2, 64)
 #else /* the loops are of one machine; elsewhere the column says nothing */
 void gather_rows(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 void column_slice(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 void turned(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void turned_8(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void turned_16(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void turned_64(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 #endif

@@ -90,11 +90,11 @@ def heads_merged(tf): return one(tf, lambda a: tf.transpose(a, [1, 0, 2]), (256,
 def transpose_2999(tf): return one(tf, tf.transpose, (2999, 2999))
 
 
-@case()
+@case(bound=("turned in registers, one size", "turned_64", 2048, 2048))
 def transpose_float64(tf): return one(tf, tf.transpose, (2048, 2048), dtype="float64")
 
 
-@case(None)
+@case(bound=("turned in registers, one size", "turned_8", 4096, 4096))
 def transpose_uint8(tf): return one(tf, tf.transpose, (4096, 4096), dtype="uint8")
 
 
@@ -171,8 +171,7 @@ def scale_planes(tf): return one(tf, lambda a, b: a * b, (32, 64, 56, 56), (1, 6
 def add_int32(tf): return one(tf, lambda a, b: a + b, *[(8 * MEGA,)] * 2, dtype="int32")
 
 # ------------------------------------------------------------------------------------ half types
-for _name, _make, _shapes in (
-    ("transpose_2d", lambda tf: tf.transpose, [(2048, 4096)]),
-    ("cast_to_float", lambda tf: lambda a: tf.cast(a, tf.float32), [(8 * MEGA,)])):
-    for _dtype in ("float16", "bfloat16"):
-        half(_name, _make, _shapes, _dtype)
+for _dtype in ("float16", "bfloat16"):
+    half("transpose_2d", lambda tf: tf.transpose, [(2048, 4096)], _dtype,
+         bound=("turned in registers, one size", "turned_16", 2048, 4096))
+    half("cast_to_float", lambda tf: lambda a: tf.cast(a, tf.float32), [(8 * MEGA,)], _dtype)

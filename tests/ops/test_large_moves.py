@@ -1,4 +1,4 @@
-"""Slices, pads, gathers, reversals whose results are stored past the caches: runs of any length."""
+"""Slices, pads, joins, gathers, reversals stored past the caches: runs of any length."""
 import numpy as np
 import pytest
 
@@ -20,6 +20,20 @@ MOVES = {
     "pad inside": ((9, 131, 67, 31), lambda a: tf.pad(a, [[1, 0], [0, 2], [0, 0], [3, 5]],
                                                       constant_values=3),
                    lambda a: np.pad(a, [[1, 0], [0, 2], [0, 0], [3, 5]], constant_values=3)),
+    "pad rows": ((2300, 1003), lambda a: tf.pad(a, [[3, 4], [0, 0]]),
+                 lambda a: np.pad(a, [[3, 4], [0, 0]])),
+    "pad far": ((300, 1003), lambda a: tf.pad(a, [[2000, 1], [7, 9001]]),
+                lambda a: np.pad(a, [[2000, 1], [7, 9001]])),
+    "concat": ((2300, 1003), lambda a: tf.concat([a, a[:, 5:70], a[:, :0], a[:, ::-1]], 1),
+               lambda a: np.concatenate([a, a[:, 5:70], a[:, :0], a[:, ::-1]], 1)),
+    "concat of short runs": ((90001, 60), lambda a: tf.concat([a, a[:, 7:], a[:, :31]], 1),
+                             lambda a: np.concatenate([a, a[:, 7:], a[:, :31]], 1)),
+    "stack": ((4300, 501), lambda a: tf.stack([a, a + 1, a], 1),
+              lambda a: np.stack([a, a + 1, a], 1)),
+    "runs in turns": ((160, 130, 101), lambda a: tf.transpose(a, [1, 0, 2]),
+                      lambda a: a.transpose(1, 0, 2)),
+    "runs in turns of 64 bytes": ((272, 515, 64), lambda a: tf.transpose(a, [1, 0, 2]),
+                                  lambda a: a.transpose(1, 0, 2)),
     "tile": ((700, 1003), lambda a: tf.tile(a, [2, 2]), lambda a: np.tile(a, [2, 2])),
 }
 
@@ -49,7 +63,8 @@ def test_index_out_of_range(bad):
 def check_random_move(kind, dtype, rng):
     """A result of over 8 MB, of random sizes: some fill lines of 64 bytes, most do not."""
     size = np.dtype(dtype).itemsize
-    columns = int(rng.choice([rng.integers(40, 300), rng.integers(1000, 5000), 64 * 33, 4096]))
+    near = 4096 // size + int(rng.integers(-3, 4))           # rows that nearly collide
+    columns = int(rng.choice([rng.integers(40, 300), rng.integers(1000, 5000), 64 * 33, near]))
     rows = (8 << 20) // (columns * size) + int(rng.integers(1, 200))
     if rng.random() < 0.5:
         rows += -rows % 128
@@ -62,6 +77,10 @@ def check_random_move(kind, dtype, rng):
         "columns": (lambda a: tf.reverse(a, [1]), data[:, ::-1]),
         "both": (lambda a: tf.reverse(a, [0, 1]), data[::-1, ::-1]),
         "gather": (lambda a: tf.gather(a, pick), data[pick]),
+        "concat": (lambda a: tf.concat([a[:, first:], a], 1),
+                   np.concatenate([data[:, first:], data], 1)),
+        "pad": (lambda a: tf.pad(a, [[first, 1], [2, first]], constant_values=9),
+                np.pad(data, [[first, 1], [2, first]], constant_values=9)),
     }[kind]
     with tf.Graph().as_default(), tf.Session() as session:
         a = tf.placeholder(tf.as_dtype(dtype), data.shape)
@@ -69,7 +88,8 @@ def check_random_move(kind, dtype, rng):
     np.testing.assert_array_equal(found, wanted, err_msg=f"{rows} x {columns}")
 
 
-@pytest.mark.parametrize("kind", ("transpose", "rows", "columns", "both", "gather"))
+@pytest.mark.parametrize("kind", ("transpose", "rows", "columns", "both", "gather", "concat",
+                                  "pad"))
 @pytest.mark.parametrize("dtype", (np.uint8, np.int16, np.float32, np.float64))
 def test_random_sizes(kind, dtype):
     rng = np.random.default_rng([len(kind), np.dtype(dtype).itemsize])

@@ -257,9 +257,11 @@ static void take_turns(copy_task *t, pf_box *b) {
 static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
   t->nj = nj, t->dj = dj;
   if (t->stream) {
-    int64_t all = STREAM_BYTES / t->b->esize, few = t->b->esize == 1 ? 2048 : 1024;
-    int64_t wide = PF_MIN(nj, STREAM_WIDE / PF_MAX(t->b->esize, 4));
-    t->piece = PF_MIN(t->n, PF_MAX(all / wide, few) / 64 * 64); /* whole lines */
+    int64_t all = STREAM_BYTES / t->b->esize, few = 1024, esize = t->b->esize;
+    int64_t wide = PF_MIN(nj, STREAM_WIDE / esize);
+    if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) /* whole rows; four or 32 lines */
+      wide = nj, few = (dj * esize % 64 ? 2048 : 256) / esize;
+    t->piece = PF_MIN(t->n, PF_MAX(all / wide, few) / few * few); /* whole lines */
     t->width = PF_MIN(nj, PF_MAX(wide, (all / t->piece + 63) / 64 * 64));
   } else { /* narrow planes: as many elements */
     t->piece = PF_MIN(t->n, PIECE * PF_MAX(1, COLUMNS / nj));

@@ -379,5 +379,10 @@ static void fence(void) {
 }
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
 static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
+#if defined(__AVX512BW__)
+#define BLOCKS 1
+#else
+#define BLOCKS 0
+#endif
 const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, reverse, reverse_past,
-                                        read, write, fence};
+                                        read, write, fence, BLOCKS};

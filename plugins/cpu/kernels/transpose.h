@@ -32,7 +32,14 @@ typedef struct {
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
+  int32_t blocks;       /* `stream` goes along the rows of x where pf_rows_apart says so */
 } pf_mover;
+/* Rows whose distance is nearly a multiple of 2048 bytes share few places of the nearest cache, and
+ * small elements need many rows for a line: such rows are copied near before they are turned. */
+PF_LOCAL int pf_rows_apart(int64_t esize, int64_t stride) {
+  int64_t off = (stride < 0 ? -stride : stride) % 2048;
+  return esize <= 2 || PF_MIN(off, 2048 - off) < 32;
+}
 
 extern const pf_mover pf_mover_baseline;
 #ifdef PF_HAVE_AVX2

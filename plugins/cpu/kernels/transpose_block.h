@@ -76,26 +76,28 @@ PF_INLINE __m512i line_of(const char *near) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 #undef PIECE
 }
-/* the last `off` bytes of `before`, then what fits of `line` */
-PF_INLINE __m512i behind(__m512i before, __m512i line, int off) {
-  static const int16_t count[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
-                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-  __m512i from = _mm512_set1_epi16((int16_t)((64 - off) / 2));
-  from = _mm512_add_epi16(from, _mm512_loadu_si512(count));
+/* `from` + 16-bit places of `before` and `line`, one behind the other; `odd`: and a byte */
+PF_INLINE __m512i behind(__m512i before, __m512i line, __m512i from, int odd) {
   __m512i a = _mm512_permutex2var_epi16(before, from, line);
-  if (off % 2 == 0) return a;
+  if (!odd) return a;
   from = _mm512_add_epi16(from, _mm512_set1_epi16(1));
   __m512i b = _mm512_permutex2var_epi16(before, from, line);
   return _mm512_or_si512(_mm512_srli_epi16(a, 8), _mm512_slli_epi16(b, 8));
 }
+/* the last `off` bytes of a line are first */
+PF_INLINE __m512i last_first(int off) {
+  static const int16_t count[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+  return _mm512_add_epi16(_mm512_set1_epi16((int16_t)((64 - off) / 2)), _mm512_loadu_si512(count));
+}
 /* GROUP lines to y; near[1] ... near[GROUP] have their pieces, near[0] those of the line before */
-PF_INLINE void put_shifted(char *const near[GROUP + 1], int64_t at, char *y) {
+PF_INLINE void put_shifted(char *const near[GROUP + 1], int64_t at, char *y, int odd) {
   int off = (int)((uintptr_t)y % 64);
-  __m512i before = line_of(near[0] + at);
+  __m512i before = line_of(near[0] + at), from = last_first(off);
   y -= off;
   EACH_4 {
     __m512i next = line_of(near[i + 1] + at);
-    STREAM_LINE(y + 64 * i, off ? behind(before, next, off) : next);
+    STREAM_LINE(y + 64 * i, off ? behind(before, next, from, odd) : next);
     before = next;
   }
 }
@@ -103,13 +105,13 @@ PF_INLINE void put_shifted(char *const near[GROUP + 1], int64_t at, char *y) {
  * the row and all are stored, 0: it goes on */
 static void put_ends(char *const near[GROUP + 1], int64_t at, char *y, int64_t bytes, int first) {
   int off = (int)((uintptr_t)y % 64);
-  __m512i before = line_of(near[0] + at), next = before;
+  __m512i before = line_of(near[0] + at), next = before, from = last_first(off);
   y -= off, bytes = bytes ? bytes + off : 64 * GROUP;
   for (int64_t k = 0; 64 * k < bytes; k++) {
     uint64_t own = ~0ull >> (64 - PF_MIN(64, bytes - 64 * k));
     if (k < GROUP) next = line_of(near[k + 1] + at);
     if (k == 0 && first) own &= ~0ull << off;
-    __m512i all = off ? behind(before, next, off) : next;
+    __m512i all = off ? behind(before, next, from, off % 2) : next;
     if (own == ~0ull) STREAM_LINE(y + 64 * k, all);
     else _mm512_mask_storeu_epi8(y + 64 * k, own, all);
     before = next;
@@ -124,7 +126,8 @@ PF_INLINE void put_columns(char *const near[GROUP + 1], int64_t per_piece, int64
       for (int64_t c = 0; c < per_piece && columns > 0; c++, columns--, y += ldy) {
         int64_t at = w + quarter + 64 * c;
         fetch_four(&f);
-        if (how == PUT_SHIFTED) put_shifted(near, at, y);
+        if (how == PUT_SHIFTED && (uintptr_t)y % 2) put_shifted(near, at, y, 1);
+        else if (how == PUT_SHIFTED) put_shifted(near, at, y, 0);
         else if (how == PUT_ENDS) put_ends(near, at, y, bytes, first);
         else EACH_4 STREAM_LINE(y + 64 * i, line_of(near[1] + i * LINE_STEP + at));
       }
@@ -152,7 +155,8 @@ static void block(const plane *t, const char *x, char *y, int64_t m, int64_t byt
         t->strip(x + (r + i * line) * t->ldx, t->ldx, left - i * line, w, near[i + 1]);
       if (shifted ? first || last : have < GROUP * 64)
         put_columns(near, n, columns, to, t->ldy, PUT_ENDS, last ? have : 0, first, f);
-      else put_columns(near, n, columns, to, t->ldy, shifted ? PUT_SHIFTED : PUT_WHOLE, 0, 0, f);
+      else if (shifted) put_columns(near, n, columns, to, t->ldy, PUT_SHIFTED, 0, 0, f);
+      else put_columns(near, n, columns, to, t->ldy, PUT_WHOLE, 0, 0, f);
     }
   }
 }

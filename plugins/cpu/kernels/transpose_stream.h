@@ -14,17 +14,13 @@
 
 /* ---------------------------------------------------------------- colliding rows */
 enum { NEAR = 20 << 10 };
-/* rows whose distance is nearly a multiple of 2048 bytes share few places of the nearest cache: a
- * strip of them is copied, each line once, before it is read in tiles */
-static int rows_collide(int64_t stride) {
-  int64_t off = stride % 2048;
-  return PF_MIN(off, 2048 - off) < 32;
-}
+static int rows_collide(int64_t stride) { return pf_rows_apart(8, stride); }
 PF_INLINE int split_lines(const void *x, int64_t stride) {
   return ((uintptr_t)x | (uintptr_t)stride) % 64 != 0;
 }
-/* (in pairs: a loop over lines would become a call of memcpy, which reads and writes in other sizes
- * than who reads `near`) */
+/* Such rows are copied near, each line once, before they are read in tiles.
+ * (In pairs: a loop over lines would become a call of memcpy, which reads and writes in other sizes
+ * than who reads `near`.) */
 PF_INLINE void copy_near(const char *x, int64_t stride, char *near, int64_t step, int64_t rows,
                          int64_t bytes) {
   for (int64_t i = 0; i < rows; i++, x += stride, near += step) {
@@ -258,7 +254,7 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
   char *y = (char *)py;
 #if defined(__AVX512BW__)
   int is_compact = ni == ldy && ni * esize <= BLOCK / 16;
-  if ((esize <= 2 || rows_collide(ldx * esize)) && PF_MIN(ni, nj) * esize >= 256 && !is_compact) {
+  if (pf_rows_apart(esize, ldx * esize) && PF_MIN(ni, nj) * esize >= 256 && !is_compact) {
     in_blocks(esize, x, ldx, y, ldy, ni, nj, next);
     return;
   }
