@@ -40,6 +40,32 @@ def sum_short_rows(tf): return one(tf, lambda a: tf.reduce_sum(a, 1), (MEGA, 8))
 
 
 @case()
+def sum_rows_of_3(tf): return one(tf, lambda a: tf.reduce_sum(a, 1), (2796032, 3))
+
+
+@case()
+def sum_rows_of_49(tf): return one(tf, lambda a: tf.reduce_sum(a, 1), (171200, 49))
+
+
+@case()
+def max_rows_of_49(tf): return one(tf, lambda a: tf.reduce_max(a, 1), (171200, 49))
+
+
+@case()
+def mean_7x7_nchw(tf): return one(tf, lambda a: tf.reduce_mean(a, [2, 3]), (168, 1024, 7, 7))
+
+
+@case()
+def sum_rows_of_8_float64(tf): return one(tf, lambda a: tf.reduce_sum(a, 1), (MEGA // 2, 8),
+                                          dtype="float64")
+
+
+@case()
+def max_rows_of_10_int32(tf): return one(tf, lambda a: tf.reduce_max(a, 1), (838400, 10),
+                                         dtype="int32")
+
+
+@case()
 def mean_nhwc(tf): return one(tf, lambda a: tf.reduce_mean(a, [0, 1, 2]), (32, 64, 64, 64))
 
 
@@ -126,7 +152,7 @@ def cumsum_outer(tf): return one(tf, lambda a: tf.cumsum(a, 0), (8192, 1024))
 def argmax_outer(tf): return one(tf, lambda a: tf.argmax(a, 0), (8192, 1024))
 
 
-@case(bound=bound("two roots and a division", "lrn_arithmetic", 32 * 28 * 28, 192))
+@case(bound=bound("reciprocal roots and a Newton step", "lrn_arithmetic", 32 * 28 * 28, 192))
 def lrn(tf): return one(tf, lambda a: tf.nn.lrn(a, 2, 1.0, 1e-4, 0.75), (32, 28, 28, 192))
 
 

@@ -17,7 +17,7 @@
  *   1. A long row has as many partial results as VECTORS have lanes, 32 and more but for doubles
  *      on SSE2 (16).
  *   2. Nothing outside the rows or a strip is read: parts of vectors are masked.
- *   3. max and min keep NaN: the first one met.
+ *   3. max and min keep NaN.
  * Threads: pure.
  */
 #ifndef PF_CPU_REDUCE_LOOPS_H
@@ -110,10 +110,10 @@ PF_INLINE void store_part(void *p, i8_v v, part k, int64_t size) {
   }
 #define PICKED_BOTH(TAG) PICKED(max, TAG, >) PICKED(min, TAG, <)
 #if defined(__AVX512F__)
-/* the instruction gives b if one of them is NaN */
+/* the instruction gives a, its second operand, if one is NaN; only it waits for a */
 #define FLOAT_BEST(NAME, TAG, SUFFIX) \
   PF_INLINE TAG##_v NAME##_##TAG(TAG##_v a, TAG##_v b) { \
-    return _mm512_mask_##NAME##_##SUFFIX(a, _mm512_cmp_##SUFFIX##_mask(a, a, _CMP_ORD_Q), a, b); \
+    return _mm512_mask_##NAME##_##SUFFIX(b, _mm512_cmp_##SUFFIX##_mask(b, b, _CMP_ORD_Q), b, a); \
   }
 #define INT_BEST(NAME, TAG, SUFFIX) \
   PF_INLINE TAG##_v NAME##_##TAG(TAG##_v a, TAG##_v b) { \
@@ -122,8 +122,8 @@ PF_INLINE void store_part(void *p, i8_v v, part k, int64_t size) {
 #elif defined(__AVX2__) && defined(__FMA__)
 #define FLOAT_BEST(NAME, TAG, SUFFIX) \
   PF_INLINE TAG##_v NAME##_##TAG(TAG##_v a, TAG##_v b) { \
-    return _mm256_blendv_##SUFFIX(_mm256_##NAME##_##SUFFIX(a, b), a, \
-                                  _mm256_cmp_##SUFFIX(a, a, _CMP_UNORD_Q)); \
+    return _mm256_blendv_##SUFFIX(_mm256_##NAME##_##SUFFIX(b, a), b, \
+                                  _mm256_cmp_##SUFFIX(b, b, _CMP_UNORD_Q)); \
   }
 #define INT_BEST(NAME, TAG, SUFFIX) \
   PF_INLINE TAG##_v NAME##_##TAG(TAG##_v a, TAG##_v b) { \
@@ -226,7 +226,7 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
   int bits = 0, rest = 0;
   while (o.q < n && o.q < lanes) o.q *= 2, bits++;
   while (lanes >> bits >> rest > 1) rest++;
-  for (int l = 0; l < lanes && o.q < lanes; l++) {
+  for (int l = 0; l < lanes; l++) {
     int k = l & (o.q - 1);
     int64_t from = k < n ? (l >> bits) * n + k : lanes;
     int64_t to = (l & ((lanes >> bits) - 1)) * o.q + (l >> rest);
@@ -256,15 +256,18 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     if (i < n) v = PART(TAG, T, x + i, last, zero), a[0] = JOIN(TAG, a[0], LOAD(v)); \
     return a[0]; \
   }
-/* q vectors of L / q short rows each, in registers */
-#define SHORT_ROWS(q_, TAG, LOAD, LEVELS) \
-  if (o->q == q_ && 2 * q_ <= L) \
+/* q vectors of L / q short rows each, in registers; `one`: of a row that has one to itself */
+#define SHORT_ROWS(q_, TAG, T, LOAD, LEVELS) \
+  if (o->q == q_ && q_ <= L) \
     for (; rows >= 2 * L; rows -= L, y += L) { \
       enum { q = PF_MIN(q_, L) }; \
-      for (int i = 0; i < q; i++, x += L / q * n) \
-        v = AT(TAG, x), v = __builtin_shuffle(v, zero, from), t[i] = LOAD(v); \
+      for (int i = 0; i < q; i++, x += L / q * n) { \
+        if ((int)q == L) v = PART(TAG, T, x, one, zero); \
+        else v = AT(TAG, x), v = __builtin_shuffle(v, zero, from); \
+        t[i] = LOAD(v); \
+      } \
       LEVELS \
-      *(TAG##_any *)y = __builtin_shuffle(t[0], to); \
+      *(TAG##_any *)y = (int)q == L ? t[0] : __builtin_shuffle(t[0], to); \
     }
 /* `short`: each of q lanes takes one of L / q rows of a vector, the results of q vectors lie
  * across; the last rows remain, since vectors are read whole.  -> how many */
@@ -275,10 +278,12 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     enum { L = WIDTH / sizeof(T) }; \
     const TAG##_v zero = (TAG##_v){0} + (T)(ZERO); \
     const TAG##_k from = AT(TAG##_k, o->from), to = AT(TAG##_k, o->to); \
+    const part one = part_of(n, sizeof(T)); \
     TAG##_v t[L], v; \
-    SHORT_ROWS(2, TAG, LOAD, LEVELS(TAG, JOIN)) \
-    else SHORT_ROWS(4, TAG, LOAD, LEVELS(TAG, JOIN)) \
-    else SHORT_ROWS(8, TAG, LOAD, LEVELS(TAG, JOIN)) \
+    SHORT_ROWS(2, TAG, T, LOAD, LEVELS(TAG, JOIN)) \
+    else SHORT_ROWS(4, TAG, T, LOAD, LEVELS(TAG, JOIN)) \
+    else SHORT_ROWS(8, TAG, T, LOAD, LEVELS(TAG, JOIN)) \
+    else SHORT_ROWS(16, TAG, T, LOAD, LEVELS(TAG, JOIN)) \
     return rows; \
   } \
   static __attribute__((noinline)) TAG##_v NAME##_##TAG##_tree(const TAG##_v *from) { \
@@ -294,7 +299,7 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     const T *x = (const T *)px; \
     T *y = (T *)py; \
     TAG##_v t[L], v; \
-    if (n > 1 && 2 * n <= L && rows >= 2 * L) { \
+    if (n > 1 && n <= L && rows >= 2 * L) { \
       const lanes_of o = find_lanes(n, L, sizeof(T)); \
       int64_t left = NAME##_##TAG##_short(x, y, rows, n, &o); \
       x += (rows - left) * n, y += rows - left, rows = left; \
