@@ -12,7 +12,7 @@
 #include "elementwise.h"
 #include "transpose.h"
 
-enum { HALF_BLOCK = 512, STREAM_BLOCK = 1024 };
+enum { HALF_BLOCK = 512, STREAM_BLOCK = 2048 };
 
 /* ---------------------------------------------------------------- one input */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
