@@ -260,7 +260,7 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
     int64_t all = STREAM_BYTES / t->b->esize, few = 1024, esize = t->b->esize;
     int64_t wide = PF_MIN(nj, STREAM_WIDE / esize);
     if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) /* whole rows; four or 32 lines */
-      wide = nj, few = (dj * esize % 64 ? 2048 : 256) / esize;
+      wide = nj, few = (dj * esize % 64 ? 4096 : 256) / esize;
     t->piece = PF_MIN(t->n, PF_MAX(all / wide, few) / few * few); /* whole lines */
     t->width = PF_MIN(nj, PF_MAX(wide, (all / t->piece + 63) / 64 * 64));
   } else { /* narrow planes: as many elements */
