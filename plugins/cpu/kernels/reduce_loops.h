@@ -226,7 +226,7 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
   int bits = 0, rest = 0;
   while (o.q < n && o.q < lanes) o.q *= 2, bits++;
   while (lanes >> bits >> rest > 1) rest++;
-  for (int l = 0; l < lanes; l++) {
+  ONE_BY_ONE for (int l = 0; l < lanes; l++) {
     int k = l & (o.q - 1);
     int64_t from = k < n ? (l >> bits) * n + k : lanes;
     int64_t to = (l & ((lanes >> bits) - 1)) * o.q + (l >> rest);
@@ -256,9 +256,11 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     if (i < n) v = PART(TAG, T, x + i, last, zero), a[0] = JOIN(TAG, a[0], LOAD(v)); \
     return a[0]; \
   }
+/* Rows of more than half a vector, too, where masks cost nothing. */
+#define WHOLE(L) (WIDTH == 64 ? (L) : (L) / 2)
 /* q vectors of L / q short rows each, in registers; `one`: of a row that has one to itself */
 #define SHORT_ROWS(q_, TAG, T, LOAD, LEVELS) \
-  if (o->q == q_ && q_ <= L) \
+  if (o->q == q_ && q_ <= WHOLE(L)) \
     for (; rows >= 2 * L; rows -= L, y += L) { \
       enum { q = PF_MIN(q_, L) }; \
       for (int i = 0; i < q; i++, x += L / q * n) { \
@@ -299,7 +301,7 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     const T *x = (const T *)px; \
     T *y = (T *)py; \
     TAG##_v t[L], v; \
-    if (n > 1 && n <= L && rows >= 2 * L) { \
+    if (n > 1 && n <= WHOLE(L) && rows >= 2 * L) { \
       const lanes_of o = find_lanes(n, L, sizeof(T)); \
       int64_t left = NAME##_##TAG##_short(x, y, rows, n, &o); \
       x += (rows - left) * n, y += rows - left, rows = left; \
