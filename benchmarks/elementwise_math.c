@@ -5,7 +5,8 @@
  *
  *   of_floats {n, function}         EXP: table of 2^(j/32), degree 3, scalef; LOG: getexp, getmant,
  *                                   table of 32 logarithms, degree 5; TANH: rational in x^2;
- *                                   SIGMOID: EXP and a division; ERF: 16 polynomials of degree 5
+ *                                   SIGMOID: EXP and a division; ERF: 16 polynomials of degree 5;
+ *                                   SQRT: of the magnitude
  *   tanh_of_halves {n, type}        a rational of lower degree
  *   sum_of_halves {n, type}         two arrays added
  *   row_softmax_halves {n, rows, type}   per row: maximum as integers, exponentials near, results
@@ -21,7 +22,7 @@ typedef __m512 f16v;
 #define SET(x) _mm512_set1_ps(x)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define INLINE static inline __attribute__((always_inline))
-enum { EXP, LOG, TANH, SIGMOID, ERF };
+enum { EXP, LOG, TANH, SIGMOID, ERF, SQRT };
 static float roots[32], rests[32], inverses[32], logs[32], erfs[7][16];
 
 /* The float near `at` whose function is nearest to a float. */
@@ -118,7 +119,8 @@ INLINE f16v value(int function, f16v x) {
     case LOG: return log_of(x);
     case TANH: return tanh_of(x);
     case SIGMOID: return SET(1.0f) / (SET(1.0f) + exp_of(-x, 1));
-    default: return erf_of(x);
+    case ERF: return erf_of(x);
+    default: return _mm512_sqrt_ps(_mm512_abs_ps(x));
   }
 }
 
@@ -166,7 +168,8 @@ void of_floats(const void *const *in, void *out, const int64_t *args, int part, 
     case LOG: run_floats(LOG, in[0], out, from, to); break;
     case TANH: run_floats(TANH, in[0], out, from, to); break;
     case SIGMOID: run_floats(SIGMOID, in[0], out, from, to); break;
-    default: run_floats(ERF, in[0], out, from, to);
+    case ERF: run_floats(ERF, in[0], out, from, to); break;
+    default: run_floats(SQRT, in[0], out, from, to);
   }
 }
 INLINE void run_tanh(int type, const uint16_t *x, uint16_t *y, int64_t from, int64_t to) {

@@ -29,6 +29,10 @@ def sigmoid(tf): return one(tf, tf.sigmoid, (SIZE,))
 def erf(tf): return one(tf, tf.erf, (SIZE,))
 
 
+@case(bound=bound("arithmetic", "of_floats", 8 * MEGA, 5))
+def sqrt(tf): return one(tf, lambda a: tf.sqrt(tf.abs(a)), (8 * MEGA,))
+
+
 for _type, _dtype in enumerate(("float16", "bfloat16")):
     half("add", lambda tf: lambda a, b: a + b, [(8 * MEGA,)] * 2, _dtype,
          bound("conversions", "sum_of_halves", 8 * MEGA, _type))

@@ -34,10 +34,6 @@ def select(tf): return one(tf, lambda a, b: tf.where(a > 0, a, b), (8 * MEGA,), 
 
 
 @case()
-def sqrt(tf): return one(tf, lambda a: tf.sqrt(tf.abs(a)), (8 * MEGA,))
-
-
-@case()
 def cast_to_double(tf): return one(tf, lambda a: tf.cast(a, tf.float64), (4 * MEGA,))
 
 
