@@ -1,5 +1,7 @@
-/* search.c - Unique, ListDiff (hash tables over elements) and TopK, InTopK (the best few of each
- * row). */
+/* search.c - Unique, ListDiff (hash tables over elements) and InTopK.
+ *
+ * Invariants: of equal elements the first counts; elements compare by bytes, except that -0 is 0.
+ * Threads: one per call. */
 #include "common.h"
 
 /* ---------------------------------------------------------------- a set of elements, in order of
@@ -58,27 +60,92 @@ static int64_t set_find(set *s, const DLTensor *t, int64_t i, int add) {
   }
 }
 
+/* ------------------------------------------------- distinct numbers of 1, 2, 4 or 8 bytes
+ * Keys lie beside their ranks in a table that doubles when half of it is taken, so that few distinct
+ * numbers stay in the caches however long the vector is. */
+typedef struct { int64_t n, *first; } distinct;      /* first: where each was first seen */
+#define DISTINCT(U, TAG, MULTIPLIER) \
+  typedef struct { U key, rank; } slot_##TAG;         /* rank: counted from 1; 0 is free */ \
+  static slot_##TAG *find_##TAG(slot_##TAG *s, int64_t room, U key) { \
+    U shift = (U)(8 * sizeof(U) - (unsigned)__builtin_ctzll((uint64_t)room)); \
+    U at = (U)(key * (U)(MULTIPLIER)) >> shift; \
+    while (s[at].rank && s[at].key != key) at = (at + 1) & (U)(room - 1); \
+    return s + at; \
+  } \
+  static pf_status distinct_##TAG(pf_ctx *c, const U *x, int64_t n, DLTensor *idx, int32_t type, \
+                                  distinct *d) { \
+    slot_##TAG *s = NULL; \
+    for (int64_t i = 0, room = 0; i < n; i++) { \
+      if (2 * d->n >= room) { \
+        int64_t old = room; \
+        slot_##TAG *from = s; \
+        room = room ? room * (room < 65536 ? 4 : 2) : 1024; \
+        s = c->host->scratch(c, (uint64_t)room * sizeof *s, 64); \
+        PF_EXHAUSTED(s); \
+        memset(s, 0, (size_t)room * sizeof *s); \
+        for (int64_t k = 0; k < old; k++) \
+          if (from[k].rank) *find_##TAG(s, room, from[k].key) = from[k]; \
+      } \
+      slot_##TAG *at = find_##TAG(s, room, x[i]); \
+      if (!at->rank) d->first[d->n] = i, *at = (slot_##TAG){x[i], (U)++d->n}; \
+      if (type == PF_INT32) PF_DATA(int32_t, idx)[i] = (int32_t)(at->rank - 1); \
+      else PF_DATA(int64_t, idx)[i] = (int64_t)(at->rank - 1); \
+    } \
+    return PF_OK; \
+  }
+DISTINCT(uint32_t, u32, 2654435769u)
+DISTINCT(uint64_t, u64, 11400714819323198485u)
+#define WIDEN(T, U, EXPR) \
+  for (int64_t i = 0; i < n; i++) { U v = ((const T *)x)[i]; ((U *)wide)[i] = EXPR; }
+static pf_status distinct_numbers(pf_ctx *c, DLTensor *idx, distinct *d) {
+  const void *x = PF_DATA(const void, c->in[0]);
+  int64_t n = pf_numel(c->in[0]), esize = pf_type_size(c->in_type[0]);
+  int32_t type = c->in_type[0];
+  if (esize < 4 || type == PF_FLOAT32 || type == PF_FLOAT64) {
+    void *wide = c->host->scratch(c, (uint64_t)n * 8 + 8, 64);
+    PF_EXHAUSTED(wide);
+    if (esize == 1) { WIDEN(uint8_t, uint32_t, v) }
+    else if (esize == 2) { WIDEN(uint16_t, uint32_t, v) }
+    else if (esize == 4) { WIDEN(uint32_t, uint32_t, v << 1 ? v : 0) }
+    else { WIDEN(uint64_t, uint64_t, v << 1 ? v : 0) }
+    x = wide;
+  }
+  return esize == 8 ? distinct_u64(c, x, n, idx, c->out_type[1], d)
+                    : distinct_u32(c, x, n, idx, c->out_type[1], d);
+}
+
 static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWithCounts, count */
   const DLTensor *x = c->in[0];
-  int64_t n = pf_numel(x);
-  set s;
+  int64_t n = pf_numel(x), esize = pf_type_size(c->in_type[0]);
   if (x->ndim != 1)
     return PF_INVALID(c, "unique expects a 1D vector, got shape %s.", PF_SHAPE(x).s);
-  PF_TRY(set_new(c, x, c->in_type[0], &s));
   DLTensor *idx = pf_output_like(c, 1, x);
   PF_EXHAUSTED(idx);
-  for (int64_t i = 0; i < n; i++) pf_put_index(idx, c->out_type[1], i, set_find(&s, x, i, 1));
-  DLTensor *y = c->host->output(c, 0, &s.n, 1);
-  PF_EXHAUSTED(y);
-  for (int64_t k = 0; k < s.n; k++) PF_TRY(pf_copy_run(c, y, k, x, s.first[k], 1, s.esize));
-  if (c->n_out < 3) return PF_OK;
-  DLTensor *count = c->host->output(c, 2, &s.n, 1);
-  PF_EXHAUSTED(count);
-  for (int64_t k = 0; k < s.n; k++) pf_put_index(count, c->out_type[2], k, 0);
-  for (int64_t i = 0; i < n; i++) {
-    int64_t k = pf_index_at(idx, c->out_type[1], i);
-    pf_put_index(count, c->out_type[2], k, pf_index_at(count, c->out_type[2], k) + 1);
+  distinct d = {0};
+  if (esize && esize <= 8 && n < 1 << 28) {
+    d.first = c->host->scratch(c, (uint64_t)n * 8 + 8, 64);
+    PF_EXHAUSTED(d.first);
+    PF_TRY(distinct_numbers(c, idx, &d));
+  } else {
+    set s;
+    PF_TRY(set_new(c, x, c->in_type[0], &s));
+    for (int64_t i = 0; i < n; i++) pf_put_index(idx, c->out_type[1], i, set_find(&s, x, i, 1));
+    d.n = s.n, d.first = s.first;
   }
+  DLTensor *y = c->host->output(c, 0, &d.n, 1);
+  PF_EXHAUSTED(y);
+  for (int64_t k = 0; k < d.n; k++) PF_TRY(pf_copy_run(c, y, k, x, d.first[k], 1, esize));
+  if (c->n_out < 3) return PF_OK;
+  DLTensor *count = c->host->output(c, 2, &d.n, 1);
+  PF_EXHAUSTED(count);
+  if (d.n) memset(PF_DATA(char, count), 0, (size_t)(d.n * pf_type_size(c->out_type[2])));
+  if (c->out_type[1] == PF_INT32 && c->out_type[2] == PF_INT32)
+    for (int64_t i = 0; i < n; i++) PF_DATA(int32_t, count)[PF_DATA(int32_t, idx)[i]]++;
+  else
+    for (int64_t i = 0; i < n; i++) {
+      int64_t k = pf_index_at(idx, c->out_type[1], i);
+      pf_put_index(count, c->out_type[2], k, pf_index_at(count, c->out_type[2], k) + 1);
+    }
   return PF_OK;
 }
 static pf_status unique(pf_ctx *c, const void *state) { (void)state; return unique_vector(c); }
@@ -116,112 +183,17 @@ static pf_status list_diff(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- TopK: a heap of k, its worst on
- * top
- * Equal values: the lower index is better. */
-typedef void (*top_loop)(const void *x, int64_t n, int64_t k, void *values, int32_t *at);
-#define TOP(TYPE, T, TAG) \
-  static inline int better_##TAG(const T *x, int32_t i, int32_t j) { \
-    return x[i] > x[j] || (!(x[j] > x[i]) && i < j); \
-  } \
-  static void sink_##TAG(const T *x, int32_t *h, int64_t n, int64_t i) { \
-    int32_t v = h[i]; \
-    for (int64_t kid; (kid = 2 * i + 1) < n; i = kid) { \
-      if (kid + 1 < n && better_##TAG(x, h[kid], h[kid + 1])) kid++; \
-      if (!better_##TAG(x, v, h[kid])) break; \
-      h[i] = h[kid]; \
-    } \
-    h[i] = v; \
-  } \
-  static void top_##TAG(const void *px, int64_t n, int64_t k, void *pv, int32_t *h) { \
-    const T *x = (const T *)px; \
-    for (int64_t i = 0; i < k; i++) h[i] = (int32_t)i; \
-    for (int64_t i = k / 2 - 1; i >= 0; i--) sink_##TAG(x, h, k, i); \
-    for (int64_t i = k; i < n && k; i++) \
-      if (better_##TAG(x, (int32_t)i, h[0])) h[0] = (int32_t)i, sink_##TAG(x, h, k, 0); \
-    for (int64_t m = k - 1; m > 0; m--) { \
-      int32_t v = h[0]; \
-      h[0] = h[m], h[m] = v; \
-      sink_##TAG(x, h, m, 0); \
-    } \
-    for (int64_t i = 0; i < k; i++) ((T *)pv)[i] = x[h[i]]; \
-  }
-PF_EACH_REAL(TOP)
-#define TOP_ROW(TYPE, T, TAG) [TYPE] = top_##TAG,
-static const top_loop top_loops[PF_TYPE_COUNT] = {PF_EACH_REAL(TOP_ROW)};
-typedef struct {
-  top_loop loop;
-  const char *x;
-  char *values;
-  int32_t *at;
-  int64_t n, k, esize;
-} top_task;
-static void top_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const top_task *t = (const top_task *)arg;
-  (void)worker;
-  for (int64_t r = lo; r < hi; r++)
-    t->loop(t->x + r * t->n * t->esize, t->n, t->k, t->values + r * t->k * t->esize,
-            t->at + r * t->k);
-}
-static pf_status top_rows(pf_ctx *c, int64_t k) {
-  const DLTensor *x = c->in[0];
-  int32_t type = c->in_type[0], half = pf_is_half(type), work = half ? PF_FLOAT32 : type;
-  int64_t shape[PF_MAX_DIMS], n = pf_numel(x);
-  PF_TRY(pf_check_rank(c, x, "input"));
-  if (k < 0) return PF_INVALID(c, "Need k >= 0, got %" PRId64, k);
-  if (x->ndim < 1) return PF_INVALID(c, "input must be >= 1-D, got shape %s", PF_SHAPE(x).s);
-  int64_t cols = x->shape[x->ndim - 1];
-  if (cols < k)
-    return PF_INVALID(c, "input must have at least k columns. Had %" PRId64 ", needed %" PRId64,
-                      cols, k);
-  if (cols > INT32_MAX)
-    return pf_failf(c, PF_UNIMPLEMENTED,
-                    "input has %" PRId64 " columns, more than int32 indices hold", cols);
-  memcpy(shape, x->shape, sizeof(int64_t) * (size_t)x->ndim);
-  shape[x->ndim - 1] = k;
-  DLTensor *values = pf_output_checked(c, 0, shape, x->ndim);
-  PF_EXHAUSTED(values);
-  DLTensor *at = c->host->output(c, 1, shape, x->ndim);
-  PF_EXHAUSTED(at);
-  if (k == 0 || n == 0) return PF_OK;
-  top_task t = {top_loops[work],
-                PF_DATA(const char, x),
-                PF_DATA(char, values),
-                PF_DATA(int32_t, at),
-                cols,
-                k,
-                pf_type_size(work)};
-  int64_t m = pf_numel(values);
-  if (half) {
-    float *wide = (float *)c->host->scratch(c, (uint64_t)(n + m) * 4, 64);
-    PF_EXHAUSTED(wide);
-    pf_half_to_float(type, t.x, wide, n);
-    t.x = (const char *)wide, t.values = (char *)(wide + n);
-  }
-  if (c->out_type[1] != PF_INT32) {                            /* index_type: int16 or int64 */
-    t.at = (int32_t *)c->host->scratch(c, (uint64_t)m * 4, 64);
-    PF_EXHAUSTED(t.at);
-  }
-  PF_TRY(pf_parallel(c, n / cols, pf_grain(cols), top_range, &t));
-  for (int64_t i = 0; c->out_type[1] != PF_INT32 && i < m; i++)
-    pf_put_index(at, c->out_type[1], i, t.at[i]);
-  if (half) pf_float_to_half(type, (const float *)t.values, PF_DATA(void, values), m);
-  return PF_OK;
-}
-typedef struct { int64_t k; } k_state;
-static pf_status top_k(pf_ctx *c, const void *state) {
-  return top_rows(c, ((const k_state *)state)->k);
-}
-static pf_status top_k_v2(pf_ctx *c, const void *state) {
-  int64_t k;
-  (void)state;
-  if (c->in[1]->ndim != 0)
-    return PF_INVALID(c, "k must be scalar, got shape %s", PF_SHAPE(c->in[1]).s);
-  PF_TRY(pf_in_scalar(c, 1, "k", &k));
-  return top_rows(c, k);
-}
-
 /* ------------------------------------------------- InTopK: fewer than k classes beat the target */
+enum { AHEAD = 8, BLOCK = 64 };
+/* how many of a row are above v; INT64_MAX when one is not finite.  Stops early at k. */
+static int64_t beaten(const float *p, int64_t n, float v, int64_t k) {
+  int64_t above = 0, odd = 0;
+  for (int64_t i = 0; i < n && above < k && !odd; i += BLOCK) {
+    int64_t end = PF_MIN(i + BLOCK, n);
+    for (int64_t j = i; j < end; j++) above += p[j] > v, odd |= !isfinite(p[j]);
+  }
+  return odd ? INT64_MAX : above;
+}
 static pf_status in_top(pf_ctx *c, int64_t k) {
   const DLTensor *x = c->in[0], *target = c->in[1];
   if (x->ndim != 2)
@@ -235,18 +207,19 @@ static pf_status in_top(pf_ctx *c, int64_t k) {
         target->shape[0]);
   DLTensor *y = c->host->output(c, 0, &rows, 1);
   PF_EXHAUSTED(y);
-  for (int64_t r = 0; r < rows; r++) {
-    const float *p = PF_DATA(const float, x) + r * cols;
-    int64_t t = pf_in_index(c, 1, r), above = 0;
-    int32_t ok = t >= 0 && t < cols && isfinite(p[t]);
-    for (int64_t j = 0; ok && j < cols; j++) {
-      ok = isfinite(p[j]);
-      above += p[j] > p[t];
+  const float *p = PF_DATA(const float, x);
+  for (int64_t r = 0; r < rows; r++, p += cols) {
+    int64_t t = pf_in_index(c, 1, r);
+    if (r + AHEAD < rows) {
+      int64_t later = pf_in_index(c, 1, r + AHEAD);
+      __builtin_prefetch(p + AHEAD * cols);
+      __builtin_prefetch(p + AHEAD * cols + (later >= 0 && later < cols ? later : 0));
     }
-    PF_DATA(uint8_t, y)[r] = (uint8_t)(ok && above < k);
+    PF_DATA(uint8_t, y)[r] = t >= 0 && t < cols && isfinite(p[t]) && beaten(p, cols, p[t], k) < k;
   }
   return PF_OK;
 }
+typedef struct { int64_t k; } k_state;
 static pf_status in_top_k(pf_ctx *c, const void *state) {
   return in_top(c, ((const k_state *)state)->k);
 }
@@ -257,15 +230,13 @@ static pf_status in_top_k_v2(pf_ctx *c, const void *state) {
   return in_top(c, k);
 }
 
-#define K_ATTR .state_size = sizeof(k_state), .attrs = PF_ATTRS(PF_ATTR(k_state, PF_ATTR_INT, k))
 const pf_kernel *const search_kernels[] = {
   PF_CPU("Unique", NULL, .compute = unique),
   PF_CPU("UniqueV2", NULL, .compute = unique_v2),
   PF_CPU("UniqueWithCountsV2", NULL, .compute = unique_v2),
   PF_CPU("UniqueWithCounts", NULL, .compute = unique),
   PF_CPU("ListDiff", NULL, .compute = list_diff),
-  PF_CPU("TopK", "T=" PF_REAL, .compute = top_k, K_ATTR),
-  PF_CPU("TopKV2", "T=" PF_REAL, .compute = top_k_v2),
-  PF_CPU("InTopK", NULL, .compute = in_top_k, K_ATTR),
+  PF_CPU("InTopK", NULL, .compute = in_top_k, .state_size = sizeof(k_state),
+         .attrs = PF_ATTRS(PF_ATTR(k_state, PF_ATTR_INT, k))),
   PF_CPU("InTopKV2", NULL, .compute = in_top_k_v2),
   NULL};
