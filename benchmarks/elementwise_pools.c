@@ -4,11 +4,15 @@
  *
  *   pool_3x3          args n, h, w, c, stride, average: every window that needs no padding, two
  *                     rows of windows at once, columns rolling through registers
- *   pool_2x2_halves   args n, h, w, c, bfloat16, average
- *   pool_2x2_planes   args planes, h, w: maxima of channels-first images
+ *   pool_2x2_halves   args n, h, w, c, bfloat16, average; the next two rows are prefetched in order
+ *   pool_3x3_planes   args planes, h, w: sums of windows of stride 1 over channels-first images as
+ *                     one run of numbers, a ninth of each (as if none lay at an edge)
+ *   pool_gradient_3x3 args n, h, w, c: dx of maxima of stride 2, SAME; the first maxima of an image
+ *                     as bytes in the second cache, then dx past the caches
  *
  * NaN is not looked for.  Without AVX-512 they do nothing and no bound is printed to speak of.
  */
+#include <stdlib.h>
 #include "elementwise_loops.h"
 
 #if defined(__AVX512BW__)
@@ -88,7 +92,8 @@ static inline void rows_of_halves(const uint16_t *x, uint16_t *y, const int64_t 
   const int64_t c = p[3], row = p[2] * c, ow = p[2] / 2;
   for (int64_t r = lo; r < hi; r++)
     for (int64_t j = 0; j < ow; j++) {
-      const uint16_t *q = x + 2 * r * row + 2 * j * c;
+      const uint16_t *q = x + 2 * r * row + 2 * j * c, *far = x + 2 * (r + 1) * row + 4 * j * c;
+      for (int64_t k = 0; k < 4 * c; k += 32) _mm_prefetch((const char *)(far + k), _MM_HINT_T1);
       uint16_t *z = y + (r * ow + j) * c;
       if (!average)
         for (int64_t k = 0; k < c; k += 32)
@@ -109,31 +114,100 @@ void pool_2x2_halves(const void *const *in, void *out, const int64_t *p, int par
   fence();
 }
 
-void pool_2x2_planes(const void *const *in, void *out, const int64_t *p, int part, int parts) {
-  const int64_t rows = p[0] * p[1] / 2, w = p[2], lo = rows * part / parts;
-  const int64_t hi = rows * (part + 1) / parts, even = 2 * w;
-  __m512i at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  const __m512i next = _mm512_add_epi32(at, _mm512_set1_epi32(1));
-  for (int64_t r = lo; r < hi; r++) {
-    const float *q = (const float *)in[0] + r * even;
-    float *z = (float *)out + r * (w / 2);
-    for (int64_t j = 0; j < w / 2; j += 16) {
-      const int64_t o = j + 16 <= w / 2 ? j : w / 2 - 16;
-      const float *a = q + 2 * o;
-      const __m512 v = _mm512_max_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(a + w));
-      const __m512 u = _mm512_max_ps(_mm512_loadu_ps(a + 16), _mm512_loadu_ps(a + w + 16));
-      _mm512_storeu_ps(z + o, _mm512_max_ps(_mm512_permutex2var_ps(v, at, u),
-                                            _mm512_permutex2var_ps(v, next, u)));
+static inline __m512 three_rows(const float *x, int64_t w) {
+  return _mm512_loadu_ps(x - w) + _mm512_loadu_ps(x) + _mm512_loadu_ps(x + w);
+}
+static inline __m512 shifted(__m512 a, __m512 b, const int by) {
+  const __m512i low = _mm512_castps_si512(a), high = _mm512_castps_si512(b);
+  return _mm512_castsi512_ps(_mm512_alignr_epi32(high, low, by));
+}
+void pool_3x3_planes(const void *const *in, void *out, const int64_t *p, int part, int parts) {
+  const int64_t w = p[2], all = p[0] * p[1] * w / 16, edge = (w + 31) / 16;
+  const int64_t lo = all * part / parts, hi = all * (part + 1) / parts;
+  const int64_t first = lo < edge ? edge : lo, last = hi > all - edge ? all - edge : hi;
+  const float *x = in[0];
+  float *y = out;
+  const __m512 ninth = _mm512_set1_ps(1.0f / 9);
+  __m512 a = three_rows(x + 16 * first - 16, w), b = three_rows(x + 16 * first, w);
+  for (int64_t i = 16 * first; i < 16 * last; i += 16) {
+    const __m512 c = three_rows(x + i + 16, w);
+    _mm512_stream_ps(y + i, (shifted(a, b, 15) + b + shifted(b, c, 1)) * ninth);
+    a = b, b = c;
+  }
+}
+
+/* The place, 0 to 8, of each first maximum of a row of windows. */
+static inline void first_maxima(const float *x, int64_t row, int64_t c, int64_t ow, int8_t *at,
+                                const int rows, const int last) {
+  for (int64_t o = 0; o < ow; o++, x += 2 * c)
+    for (int64_t k = 0; k < c; k += 64) {
+      const int cols = o == last ? 2 : 3;
+      __m512 best[4];
+      __m512i found[4];
+      EACH best[u] = _mm512_loadu_ps(x + k + 16 * u), found[u] = _mm512_setzero_si512();
+      const float *far = x + k + 3 * row + o * 2 * c; /* what the next windows read first */
+      for (int q = 0; q < 4; q++)
+        EACH _mm_prefetch((const char *)(far + q * c + 16 * u), _MM_HINT_T1);
+      for (int r = 0; r < rows; r++)
+        for (int q = 0; q < cols; q++) EACH {
+          const __m512 v = _mm512_loadu_ps(x + r * row + q * c + k + 16 * u);
+          const __mmask16 more = _mm512_cmp_ps_mask(v, best[u], _CMP_GT_OQ);
+          best[u] = _mm512_mask_mov_ps(best[u], more, v);
+          found[u] = _mm512_mask_mov_epi32(found[u], more, _mm512_set1_epi32(3 * r + q));
+        }
+      EACH _mm_storeu_si128((void *)(at + o * c + k + 16 * u), _mm512_cvtepi32_epi8(found[u]));
+    }
+}
+/* A row of dx: that of place `r` (0 to 2) in the windows of the row at (at, dy), and of place 2 in
+ * those of the row before where r is 0 and there is one. */
+static inline void spread(const int8_t *at, const float *dy, int64_t before, int64_t c, int64_t ow,
+                          float *dx, const int rows, const int r) {
+  for (int64_t k = 0; k < c; k += 64) {
+    __m512 sum[3][4];
+    for (int q = 0; q < 3; q++) EACH sum[q][u] = _mm512_setzero_ps();
+    for (int64_t o = 0; o < ow; o++) {
+      for (int n = 0; n < rows; n++) EACH {
+        const int64_t e = o * c + k + 16 * u - n * before;
+        const __m512i from = _mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)(at + e)));
+        const __m512 g = _mm512_loadu_ps(dy + e);
+        for (int q = 0; q < 3; q++) {
+          const __m512i code = _mm512_set1_epi32(3 * (n ? 2 : r) + q);
+          const __mmask16 here = _mm512_cmpeq_epi32_mask(from, code);
+          sum[q][u] = _mm512_mask_add_ps(sum[q][u], here, sum[q][u], g);
+        }
+      }
+      EACH _mm512_stream_ps(dx + 2 * o * c + k + 16 * u, sum[0][u]);
+      EACH _mm512_stream_ps(dx + (2 * o + 1) * c + k + 16 * u, sum[1][u]);
+      EACH sum[0][u] = sum[2][u], sum[1][u] = sum[2][u] = _mm512_setzero_ps();
     }
   }
 }
+void pool_gradient_3x3(const void *const *in, void *out, const int64_t *p, int part, int parts) {
+  const int64_t h = p[1], c = p[3], row = p[2] * c, oh = h / 2, ow = p[2] / 2, n = ow * c;
+  int8_t *at = malloc((size_t)(oh * n));
+  for (int64_t i = p[0] * part / parts; i < p[0] * (part + 1) / parts; i++) {
+    const float *x = (const float *)in[0] + i * h * row, *dy = (const float *)in[1] + i * oh * n;
+    float *dx = (float *)out + i * h * row;
+    for (int64_t o = 0; o < oh; o++) {
+      if (o + 1 < oh) first_maxima(x + 2 * o * row, row, c, ow, at + o * n, 3, (int)ow - 1);
+      else first_maxima(x + 2 * o * row, row, c, ow, at + o * n, 2, (int)ow - 1);
+    }
+    for (int64_t o = 0; o < oh; o++) {
+      if (o) spread(at + o * n, dy + o * n, n, c, ow, dx + 2 * o * row, 2, 0);
+      else spread(at, dy, n, c, ow, dx, 1, 0);
+      spread(at + o * n, dy + o * n, n, c, ow, dx + (2 * o + 1) * row, 1, 1);
+    }
+  }
+  free(at);
+}
 #else
-loop pool_3x3, pool_2x2_halves, pool_2x2_planes;
+loop pool_3x3, pool_2x2_halves, pool_3x3_planes, pool_gradient_3x3;
 #define NOTHING(name) \
   void name(const void *const *in, void *out, const int64_t *p, int part, int parts) { \
     (void)in, (void)out, (void)p, (void)part, (void)parts; \
   }
 NOTHING(pool_3x3)
 NOTHING(pool_2x2_halves)
-NOTHING(pool_2x2_planes)
+NOTHING(pool_3x3_planes)
+NOTHING(pool_gradient_3x3)
 #endif

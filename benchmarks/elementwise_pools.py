@@ -3,7 +3,7 @@
 A case is a function of the package `tf` that gives (fetch, placeholders, arrays); see
 elementwise_case.py.  The loops in C of the column "bound" are in elementwise_pools.c.
 """
-from elementwise_case import aligned, case, fed, half, one
+from elementwise_case import aligned, case, fed, one
 
 LARGE, SMALL = (16, 112, 112, 64), (16, 56, 56, 64)
 ROWS = "rows read again from the second cache"
@@ -48,15 +48,15 @@ def _planes(tf, kind, k, s, shape):
                                                   data_format="NCHW"), shape)
 
 
-@case(bound=("columns side by side", "pool_2x2_planes", 16 * 64, 112, 112))
+@case()
 def max_pool_2x2_nchw(tf): return _planes(tf, "max_pool", 2, 2, (16, 64, 112, 112))
 
 
-@case(None)
+@case()
 def max_pool_3x3_s2_nchw(tf): return _planes(tf, "max_pool", 3, 2, (16, 64, 112, 112))
 
 
-@case(None)
+@case(bound=("unaligned rows joined in L1", "pool_3x3_planes", 16 * 64, 56, 56))
 def avg_pool_3x3_s1_nchw(tf): return _planes(tf, "avg_pool", 3, 1, (16, 64, 56, 56))
 
 
@@ -85,7 +85,7 @@ def _pool_gradient(tf, kind, k, s, shape):
 def max_pool_gradient(tf): return _pool_gradient(tf, "max", 2, 2, LARGE)
 
 
-@case(None)
+@case(bound=("places of maxima, then sums", "pool_gradient_3x3", *LARGE))
 def max_pool_gradient_3x3_s2(tf): return _pool_gradient(tf, "max", 3, 2, LARGE)
 
 
@@ -94,8 +94,17 @@ def avg_pool_gradient(tf): return _pool_gradient(tf, "avg", 2, 2, LARGE)
 
 
 # ------------------------------------------------------------------------------------ half types
+def _halves(kind, dtype):
+    name, k = f"{kind}_pool", [1, 2, 2, 1]
+    kinds = int(dtype == "bfloat16"), int(kind == "avg")
+    bound = ("2x2 of halves", "pool_2x2_halves", *LARGE, *kinds)
+
+    def make(tf):
+        return one(tf, lambda a: getattr(tf.nn, name)(a, k, k, "SAME"), LARGE, dtype=dtype)
+    make.__name__ = f"{name}_2x2_{dtype}"
+    case(bound=bound)(make)
+
+
 for _dtype in ("float16", "bfloat16"):
-    for _name, _average in (("max_pool", 0), ("avg_pool", 1)):
-        half(f"{_name}_2x2", lambda tf, f=_name: lambda a: getattr(tf.nn, f)(
-            a, [1, 2, 2, 1], [1, 2, 2, 1], "SAME"), [LARGE], _dtype,
-             ("2x2 of halves", "pool_2x2_halves", *LARGE, int(_dtype == "bfloat16"), _average))
+    for _kind in ("max", "avg"):
+        _halves(_kind, _dtype)

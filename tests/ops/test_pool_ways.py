@@ -166,7 +166,8 @@ def test_images_of_one_channel(size, stride):
 def test_averages_of_equal_numbers_are_these():
     """Quotients are exact: nine thirds are three, whatever they are multiplied by instead."""
     x = np.broadcast_to(np.arange(1, 97, dtype=np.float32), (2, 19, 21, 96))
-    y, _ = run("avg_pool", x, np.ones(x.shape, np.float32), (3, 3), (1, 1), "SAME", "NCHW", "float32")
+    dy = np.ones(x.shape, np.float32)
+    y, _ = run("avg_pool", x, dy, (3, 3), (1, 1), "SAME", "NCHW", "float32")
     np.testing.assert_array_equal(y, x)
 
 

@@ -74,6 +74,12 @@ REDUCE(across, B, B_LOAD, B_PART, E, E_STORE, E_STORE_PART, E_STREAM, END)
 #undef NOTHING
 #undef REDUCE
 
+/* A window unlike its neighbours.  (Were it not stored past the caches where they are, its lines
+ * would be read first.) */
+__attribute__((noinline)) static void KIND(edge)(const E *x, box b, int64_t n, E *y, int stream) {
+  KIND(windows)(x, b, n, y, stream);
+}
+
 /* ---------------------------------------------------------------- rolling */
 PF_INLINE void KIND(column)(const E *x, const box b, V *a, V *t, const int u) {
   EACH(u) a[i] = E_LOAD(x + i * VL), t[i] = NOTE(t[i], a[i]);
@@ -122,13 +128,14 @@ PF_INLINE void KIND(column_rows)(const E *const *x, int64_t at, V *a, V *t, cons
   }
 }
 
-/* `roll` for R rows of windows at once, `below` elements apart: what they share is read once. */
-PF_INLINE void KIND(roll_rows)(const E *from, const box b, int64_t run, E *y, int64_t below,
-                               const int s, const int R, const int u, const int stream, V *t) {
+/* `roll` for R rows of windows at once, `below` elements apart: what they share is read once.
+ * `at`: elements of the rows before the first window. */
+PF_INLINE void KIND(roll_rows)(const E *const *from, int64_t at, int64_t c, const double *counts,
+                               int64_t run, E *y, int64_t below, const int s, const int R,
+                               const int u, const int stream, V *t) {
   V first[4][3], second[4][3], third[3];
-  const int64_t c = b.col_step;
   const E *x[5];
-  for (int r = 0; r < 5; r++) x[r] = from + PF_MIN(r, 2 + (R - 1) * s) * b.row_step;
+  for (int r = 0; r < 5; r++) x[r] = from[PF_MIN(r, 2 + (R - 1) * s)] + at;
   E *z[3] = {y, y + below, y + (R - 1) * below};
   EACH(u) {
     KIND(column_rows)(x, i * VL, first[i], t, s, R);
@@ -140,7 +147,7 @@ PF_INLINE void KIND(roll_rows)(const E *from, const box b, int64_t run, E *y, in
       if (s == 2) KIND(column_rows)(x, i * VL, second[i], t, s, R);
       KIND(column_rows)(x, (s - 1) * c + i * VL, third, t, s, R);
       PF_UNROLL for (int q = 0; q < R; q++) {
-        const V v = END(QUICK(QUICK(first[i][q], second[i][q]), third[q]), b.count);
+        const V v = END(QUICK(QUICK(first[i][q], second[i][q]), third[q]), counts[q]);
         if (stream) E_STREAM(z[q] + i * VL, v);
         else E_STORE(z[q] + i * VL, v);
         first[i][q] = s == 1 ? second[i][q] : third[q], second[i][q] = third[q];
@@ -151,41 +158,25 @@ PF_INLINE void KIND(roll_rows)(const E *from, const box b, int64_t run, E *y, in
   }
 }
 
-/* `run` windows of `rows` rows, one or (stride 1) TRIPLE or (2) two. */
-PF_INLINE void KIND(rolling)(const E *x, const box b, int64_t run, E *y, int64_t below, const int s,
-                             int rows, const int stream) {
+/* `run` windows of a row. */
+PF_INLINE void KIND(rolling)(const E *x, const box b, int64_t run, E *y, const int s,
+                             const int stream) {
   const int64_t c = b.col_step;
   int64_t k = 0;
   V t[4] = NO_NOTES;
 #define ROLL(u) \
-  for (; k + u * VL <= c; k += u * VL) \
-    KIND(roll)(x + k, b, run, y + k, s, u, stream, t);
-#define ROLL_ROWS(u) \
-  for (; k + u * VL <= c; k += u * VL) \
-    KIND(roll_rows)(x + k, b, run, y + k, below, s, s == 1 ? TRIPLE : 2, u, stream, t);
-  if (rows == 1) {
-    ROLL(2)
-    ROLL(1)
-  } else {
-    if (PAIRED == 4) { ROLL_ROWS(4) }
-    ROLL_ROWS(2)
-    ROLL_ROWS(1)
-  }
+  for (; k + u * VL <= c; k += u * VL) KIND(roll)(x + k, b, run, y + k, s, u, stream, t);
+  ROLL(2)
+  ROLL(1)
 #undef ROLL
-#undef ROLL_ROWS
   if (UNSURE(ALL_NOTES(t))) k = 0;
-  for (int64_t o = 0; o < run && k < c; o++) {
-    const E *q = x + o * s * c + k;
-    KIND(windows_sure)(q, b, c - k, y + o * c + k);
-    for (int r = 1; r < rows; r++)
-      KIND(windows_sure)(q + r * s * b.row_step, b, c - k, y + r * below + o * c + k);
-  }
+  for (int64_t o = 0; o < run && k < c; o++)
+    KIND(windows_sure)(x + o * s * c + k, b, c - k, y + o * c + k);
 }
 
-/* `rows` rows of windows, more than one if their windows have three rows in one plane. */
-static void KIND(rolling_rows)(const job *j, const E *x, box b, E *y, int rows) {
+static void KIND(rolling_row)(const job *j, const E *x, box b, E *y) {
   const pf_pool *p = j->p;
-  const int64_t c = p->c, below = p->out[2] * c;
+  const int64_t c = p->c;
   const double height = b.count;
   for (int64_t o = 0; o < p->out[2];) {
     const pf_span w = pf_pool_window(p, 2, o);
@@ -193,15 +184,66 @@ static void KIND(rolling_rows)(const job *j, const E *x, box b, E *y, int rows) 
     b.cols = w.hi - w.lo;
     b.count = height * (double)b.cols;
     if (o < j->inside.lo || o >= j->inside.hi) {
-      for (int r = 0; r < rows; r++)
-        KIND(windows)(q + r * p->stride[1] * b.row_step, b, c, y + r * below + o * c, 0);
+      KIND(edge)(q, b, c, y + o * c, j->stream);
       o++;
       continue;
     }
     const int64_t run = PF_MIN(j->inside.hi - o, j->chunk);
-    if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, below, 1, rows, j->stream);
-    else KIND(rolling)(q, b, run, y + o * c, below, 2, rows, j->stream);
+    if (p->stride[2] == 1) KIND(rolling)(q, b, run, y + o * c, 1, j->stream);
+    else KIND(rolling)(q, b, run, y + o * c, 2, j->stream);
     o += run;
+  }
+}
+
+/* Windows of three rows and columns in as many rows as go at once, those of row oy of the plane x
+ * first.  A row beyond the image is its neighbour again, or (averages) zeros. */
+PF_INLINE int64_t KIND(roll_inside)(const job *j, const E *x, int64_t oy, E *y, const int s) {
+  const pf_pool *p = j->p;
+  const int R = s == 1 ? TRIPLE : 2;
+  const int64_t c = p->c, width = p->in[2] * c, below = p->out[2] * c;
+  const E *rows[5];
+  double counts[3] = {0};
+  for (int r = 0; r < 5; r++) {
+    const int64_t at = oy * s - p->before[1] + r, near = PF_MIN(PF_MAX(at, 0), p->in[1] - 1);
+    rows[r] = at == near ? x + at * width : BEYOND(x + near * width, (const E *)j->zeros);
+  }
+  for (int r = 0; r < R; r++) {
+    const pf_span w = pf_pool_window(p, 1, oy + r);
+    counts[r] = 3 * (double)(w.hi - w.lo);
+  }
+  V t[4] = NO_NOTES;
+  int64_t k = 0;
+  for (int64_t o = j->inside.lo, run; o < j->inside.hi; o += run) {
+    const int64_t at = pf_pool_window(p, 2, o).lo * c;
+    run = PF_MIN(j->inside.hi - o, j->chunk);
+    k = 0;
+#define ROLL(u) \
+  for (; k + u * VL <= c; k += u * VL) \
+    KIND(roll_rows)(rows, at + k, c, counts, run, y + o * c + k, below, s, R, u, j->stream, t);
+    if (PAIRED == 4) { ROLL(4) }
+    ROLL(2)
+    ROLL(1)
+#undef ROLL
+  }
+  return UNSURE(ALL_NOTES(t)) ? 0 : k;
+}
+static void KIND(rolling_rows)(const job *j, const E *x, int64_t oy, E *y) {
+  const pf_pool *p = j->p;
+  const int64_t c = p->c, s = p->stride[2], width = p->in[2] * c;
+  const int64_t done = s == 1 ? KIND(roll_inside)(j, x, oy, y, 1)
+                              : KIND(roll_inside)(j, x, oy, y, 2);
+  for (int64_t r = oy; r < oy + j->rolls; r++, y += p->out[2] * c) {
+    const pf_span h = pf_pool_window(p, 1, r);
+    for (int64_t o = 0; o < p->out[2]; o++) {
+      const int inside = o >= j->inside.lo && o < j->inside.hi;
+      if (inside && done == c) { o = j->inside.hi - 1; continue; }
+      const pf_span w = pf_pool_window(p, 2, o);
+      const box b = {1, h.hi - h.lo, w.hi - w.lo, 0, width, c,
+                     (double)((h.hi - h.lo) * (w.hi - w.lo))};
+      const E *q = x + h.lo * width + w.lo * c;
+      if (inside) KIND(windows_sure)(q + done, b, c - done, y + o * c + done);
+      else KIND(edge)(q, b, c, y + o * c, j->stream);
+    }
   }
 }
 
@@ -272,6 +314,8 @@ static void KIND(buffered_row)(const job *j, const E *x, box b, B *buffer, E *y)
   }
 }
 
+/* Two rows of halves read in step are too short a stream for the processor to see: it is told of
+ * the next two in their order, a share with each window. */
 static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
   const pf_pool *p = j->p;
   const int stream = j->stream;
@@ -284,12 +328,15 @@ static void KIND(direct_row)(const job *j, const E *x, box b, E *y) {
     b.cols = w.hi - w.lo;
     b.count = height * (double)b.cols;
     if (o < j->inside.lo || o >= j->inside.hi || b.planes != 1 || b.rows != 2 || b.cols != 2) {
-      KIND(windows)(q, b, c, y + o * c, stream);
+      KIND(edge)(q, b, c, y + o * c, stream);
       continue;
     }
     const box two = {1, 2, 2, 0, b.row_step, c, b.count};
-    for (; o < j->inside.hi; o++, q += step)
+    const E *ahead = x + 2 * b.row_step;
+    for (; o < j->inside.hi; o++, q += step) {
+      if (sizeof(E) == 2) EACH_LINE(4 * c * 2) PREFETCH((const char *)(ahead + o * 4 * c) + i);
       KIND(windows_noted)(q, two, c, y + o * c, stream, t);
+    }
     o--;
   }
   b.cols = 2, b.count = 2 * height;
@@ -433,10 +480,12 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
                    (double)((z.hi - z.lo) * (r.hi - r.lo))};
     if (j->rolls) {
-      const int many = b.planes == 1 && oy >= j->inside_rows.lo &&
-                       oy + j->rolls <= j->inside_rows.hi && i + j->rolls <= hi ? j->rolls : 1;
-      KIND(rolling_rows)(j, x, b, y, many);
-      i += many - 1, oy += many - 1;
+      const int64_t left = PF_MIN(PF_MIN(rows - oy, hi - i), j->rolls), back = j->rolls - left;
+      if (j->rolls > 1 && back <= PF_MIN(oy, i - lo)) { /* the last rows may be done again */
+        KIND(rolling_rows)(j, (const E *)j->x + image * plane, oy - back,
+                           y - back * p->out[2] * p->c);
+        i += left - 1, oy += left - 1;
+      } else KIND(rolling_row)(j, x, b, y);
     }
     else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
     else KIND(direct_row)(j, x, b, y);
@@ -474,5 +523,6 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 #undef REST
 #undef FOLD
 #undef PLANES
+#undef BEYOND
 #undef ELEMENT_HALF
 #undef ELEMENT_ORDERED

@@ -13,11 +13,13 @@
 #define UNSURE SURE
 #define IDENTITY 0
 #define REST E_PART
+#define BEYOND(near, zeros) (zeros)
 #undef AVERAGE
 #else
 #define END SAME
 #define END_EACH SAME_EACH
 #define REST OVERLAPPING
+#define BEYOND(near, zeros) (near)
 #endif
 #if defined(ELEMENT_F32) || defined(ELEMENT_HALF)
 #define B float

@@ -32,6 +32,7 @@ typedef struct {
   pf_span inside, inside_rows;
   flat flat;
   const uint32_t *ends;
+  const void *zeros;                   /* a row */
   int32_t whole, rolls, stream;        /* rolls: rows at once */
   int32_t planes;                      /* images, not rows, are what threads share */
 } job;
@@ -44,7 +45,7 @@ typedef struct {
 #define STREAM_32(p, v) _mm512_stream_ps(p, v)
 #define STREAM_64(p, v) _mm512_stream_pd(p, v)
 #define STREAM_16(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
-/* TRIPLE: rows of windows of stride 1 at once; PAIRED: vectors of their columns that fit registers */
+/* TRIPLE: rows of windows of stride 1 at once; PAIRED: vectors of columns that fit registers */
 enum { STREAM_HALVES = 1, PAIRED = 4, TRIPLE = 3 };
 #elif defined(__AVX2__)
 #define STREAM_FENCE() _mm_sfence()
@@ -59,6 +60,13 @@ enum { STREAM_HALVES = 0, PAIRED = 2, TRIPLE = 2 };
 #define STREAM_16 store_16
 enum { STREAM_HALVES = 0, PAIRED = 2, TRIPLE = 2 };
 #endif
+
+#if defined(__SSE2__)
+#define PREFETCH(p) _mm_prefetch(p, _MM_HINT_T1)
+#else
+#define PREFETCH(p) (void)(p)
+#endif
+#define EACH_LINE(bytes) for (int64_t i = 0; i < (bytes); i += 64)
 
 /* ---------------------------------------------------------------- maxima; a NaN stays */
 #if defined(__AVX512F__)
@@ -422,7 +430,13 @@ static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
     return set_flat(c, j, w, max);
   j->chunk = STRETCH;
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
-  if (j->rolls && p->k[1] == 3 && p->stride[1] == p->stride[2]) j->rolls = s == 1 ? TRIPLE : 2;
+  if (j->rolls && p->k[0] == 1 && p->k[1] == 3 && p->stride[1] == s) {
+    const size_t row = (size_t)(p->in[2] * p->c * w->size);
+    void *zeros = c->host->scratch(c, row + 64, 64);
+    if (!zeros) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a row of zeros");
+    j->zeros = memset(zeros, 0, row);
+    j->rolls = s == 1 ? TRIPLE : 2;
+  }
   if (j->rolls) return PF_OK;
   const int64_t columns = BUFFER_BYTES / w->wide / p->c, least = 4;
   j->chunk = PF_MIN(PF_MAX((columns - k) / s + 1, least), p->out[2]);

@@ -4,8 +4,8 @@
  *
  *   stride 1   3x3, padded to the image's own size: number n is joined with n - w and n + w, then
  *              each with its neighbours, unless it stands at a row's end
- *   stride 2   maxima of 2x2 and 3x3, w a multiple of 16 numbers: rows are joined, then the even and
- *              odd columns of two vectors
+ *   stride 2   maxima of 2x2 and 3x3, w a multiple of 16 numbers: rows are joined, then the even
+ *              and odd columns of two vectors
  *
  * Included by pool_forward.c.  Each function does one image and returns whether a maximum may have
  * missed a NaN.
@@ -47,28 +47,28 @@ PF_INLINE __m512 joined_rows(const plane *p, int64_t n, int average, __m512 *t) 
     if (!average) *t += v;
     return join_f32(join_f32(_mm512_loadu_ps(x - p->w), _mm512_loadu_ps(x), average), v, average);
   }
-  const __m512 v = _mm512_maskz_loadu_ps(lanes_of(-n, p->n - n), x), none = _mm512_setzero_ps();
-  const __m512 up = _mm512_mask_loadu_ps(average ? none : v, lanes_of(p->w - n, p->n + p->w - n),
-                                         x - p->w);
-  const __m512 down = _mm512_mask_loadu_ps(average ? none : v, lanes_of(-p->w - n,
-                                           p->n - p->w - n), x + p->w);
+  const __m512 v = _mm512_maskz_loadu_ps(lanes_of(-n, p->n - n), x);
+  const __m512 none = average ? _mm512_setzero_ps() : v;
+  const __m512 up = _mm512_mask_loadu_ps(none, lanes_of(p->w - n, p->n + p->w - n), x - p->w);
+  const __m512 down = _mm512_mask_loadu_ps(none, lanes_of(-p->w - n, p->n - p->w - n), x + p->w);
   if (!average) *t += v + down;
   return join_f32(join_f32(up, v, average), down, average);
 }
 /* Sums that begin at number n, divided by their places. */
 PF_INLINE __m512 shares(const plane *p, int64_t n, __m512 sum, __mmask16 ends) {
-  __m512 high = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.high), ends, _mm512_set1_ps(p->less.high));
-  __m512 low = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.low), ends, _mm512_set1_ps(p->less.low));
+  const __m512 less = _mm512_set1_ps(p->less.high), rest = _mm512_set1_ps(p->less.low);
+  __m512 high = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.high), ends, less);
+  __m512 low = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.low), ends, rest);
   if (n < p->w || n + 16 + p->w > p->n) {
     const __mmask16 rows = lanes_of(0, p->w - n) | lanes_of(p->n - p->w - n, 16);
-    high = _mm512_mask_mov_ps(high, rows, _mm512_set1_ps(p->less.high));
-    low = _mm512_mask_mov_ps(low, rows, _mm512_set1_ps(p->less.low));
+    high = _mm512_mask_mov_ps(high, rows, less);
+    low = _mm512_mask_mov_ps(low, rows, rest);
     high = _mm512_mask_mov_ps(high, rows & ends, _mm512_set1_ps(p->least.high));
     low = _mm512_mask_mov_ps(low, rows & ends, _mm512_set1_ps(p->least.low));
   }
   return _mm512_fmadd_ps(sum, high, sum * low);
 }
-PF_INLINE int plane_of_3x3(const plane *p, float *y, int stream, const int average) {
+PF_INLINE int joined_3x3(const plane *p, float *y, const int stream, const int average) {
   const int64_t step = 16 % p->w, head = (int64_t)((uintptr_t)y / sizeof(float) % 16);
   int64_t n = -head, column = (p->w - head % p->w) % p->w;
   __m512 t = _mm512_setzero_ps(), left = joined_rows(p, n - 16, average, &t);
@@ -98,6 +98,15 @@ PF_INLINE int plane_of_3x3(const plane *p, float *y, int stream, const int avera
   return _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q) != 0;
 }
 
+/* Functions of their own: a register that is saved in the loop is a store beside those past the
+ * caches, which waits for them. */
+__attribute__((noinline)) static int plane_maxima(plane p, float *y, int stream) {
+  return stream ? joined_3x3(&p, y, 1, 0) : joined_3x3(&p, y, 0, 0);
+}
+__attribute__((noinline)) static int plane_averages(plane p, float *y, int stream) {
+  return stream ? joined_3x3(&p, y, 1, 1) : joined_3x3(&p, y, 0, 1);
+}
+
 /* The vectors of a plane's joined rows, one after another, for windows k rows high, 2 apart.  Two
  * rows read in turn are no stream the processor sees: it is told what is read AHEAD rows later. */
 enum { AHEAD = 4 };
@@ -108,7 +117,8 @@ PF_INLINE void next_row(vectors_of *v) {
   v->column = 0, v->o++;
 }
 PF_INLINE __m512 next_vector(vectors_of *v, const int k, __m512 *t) {
-  const __m512 a = _mm512_loadu_ps(v->row[0] + v->column), b = _mm512_loadu_ps(v->row[1] + v->column);
+  const __m512 a = _mm512_loadu_ps(v->row[0] + v->column);
+  const __m512 b = _mm512_loadu_ps(v->row[1] + v->column);
   __m512 r = _mm512_max_ps(a, b);
   const char *far = (const char *)(v->row[0] + AHEAD * v->w + 2 * v->column);
   _mm_prefetch(far, _MM_HINT_T0);
@@ -124,7 +134,8 @@ PF_INLINE __m512 next_vector(vectors_of *v, const int k, __m512 *t) {
   if (v->column == v->w) next_row(v);
   return r;
 }
-PF_INLINE int plane_of_stride_2(const pf_pool *p, const float *x, float *y, int stream, const int k) {
+PF_INLINE int joined_stride_2(const pf_pool *p, const float *x, float *y, int stream,
+                              const int k) {
   const int64_t w = p->in[2], ow = p->out[2], n = p->out[1] * ow;
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
@@ -154,6 +165,11 @@ PF_INLINE int plane_of_stride_2(const pf_pool *p, const float *x, float *y, int 
   return _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q) != 0;
 }
 
+__attribute__((noinline)) static int plane_of_stride_2(const pf_pool *p, const float *x, float *y,
+                                                       int stream) {
+  return p->k[2] == 3 ? joined_stride_2(p, x, y, stream, 3) : joined_stride_2(p, x, y, stream, 2);
+}
+
 /* Image i. */
 PF_INLINE int plane_of(const job *j, int64_t i, const int average) {
   const pf_pool *p = j->p;
@@ -163,10 +179,10 @@ PF_INLINE int plane_of(const job *j, int64_t i, const int average) {
   if (average || p->stride[2] == 1) {
     const plane a = {x, p->in[1], p->in[2], in, j->ends, reciprocal_of(9), reciprocal_of(6),
                      reciprocal_of(4)};
-    return plane_of_3x3(&a, y, j->stream, average);
+    if (average) return plane_averages(a, y, j->stream);
+    return plane_maxima(a, y, j->stream);
   }
-  if (p->k[2] == 3) return plane_of_stride_2(p, x, y, j->stream, 3);
-  return plane_of_stride_2(p, x, y, j->stream, 2);
+  return plane_of_stride_2(p, x, y, j->stream);
 }
 #endif
 
