@@ -4,6 +4,7 @@
  *
  * The innermost dimensions are transformed, one axis after the other.  Transforms of real numbers
  * keep the first N/2 + 1 frequencies of the last axis; two real lines share one complex transform.
+ * Lines are transformed side by side, one in each lane of a vector.
  *
  * Invariants: lengths come from shapes of existing tensors, so no product overflows; what a
  * transform of length fft_length does not need of its input is not read.
@@ -11,8 +12,11 @@
  */
 #include "common.h"
 #include "isa.h"
+#include "tile_types.h"
+#include "transpose.h"
 
-enum { MOST_PRIME = 31, SIDE_BY_SIDE = 8 };
+/* WIDE_NUMBERS: longer lines leave no cache for as many as a vector has lanes. */
+enum { MOST_PRIME = 31, WIDE_NUMBERS = 8192 };
 /* line i of an array cropped at its inner dimensions; strides are in numbers */
 typedef struct { int32_t nd; int64_t dims[PF_MAX_DIMS], stride[PF_MAX_DIMS]; } corner;
 static int64_t start_of(const corner *a, int64_t i) {
@@ -21,16 +25,61 @@ static int64_t start_of(const corner *a, int64_t i) {
   return at;
 }
 
+/* Numbers at even places of two vectors' worth, at odd places, and back. */
+#define APART(tag, REAL, V, VL, LOAD, STORE) \
+  PF_INLINE V PF_CAT(tag, evens)(const REAL *p) { \
+    REAL v[VL]; \
+    for (int i = 0; i < VL; i++) v[i] = p[2 * i]; \
+    return LOAD(v); \
+  } \
+  PF_INLINE V PF_CAT(tag, odds)(const REAL *p) { \
+    REAL v[VL]; \
+    for (int i = 0; i < VL; i++) v[i] = p[2 * i + 1]; \
+    return LOAD(v); \
+  } \
+  PF_INLINE void PF_CAT(tag, zip)(REAL *p, V a, V b) { \
+    REAL x[VL], y[VL]; \
+    STORE(x, a); \
+    STORE(y, b); \
+    for (int i = 0; i < VL; i++) p[2 * i] = x[i], p[2 * i + 1] = y[i]; \
+  }
+#if defined(__AVX512F__)
+PF_INLINE pf_vf fft32_evens(const float *p) {
+  const __m512i at = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  return _mm512_permutex2var_ps(_mm512_loadu_ps(p), at, _mm512_loadu_ps(p + 16));
+}
+PF_INLINE pf_vf fft32_odds(const float *p) {
+  const __m512i at = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return _mm512_permutex2var_ps(_mm512_loadu_ps(p), at, _mm512_loadu_ps(p + 16));
+}
+PF_INLINE void fft32_zip(float *p, pf_vf a, pf_vf b) {
+  const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
+                high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+  _mm512_storeu_ps(p, _mm512_permutex2var_ps(a, low, b));
+  _mm512_storeu_ps(p + 16, _mm512_permutex2var_ps(a, high, b));
+}
+#else
+APART(fft32, float, pf_vf, PF_VF, pf_vf_load, pf_vf_store)
+#endif
+APART(fft64, double, pf_vd, PF_VD, pf_vd_load, pf_vd_store)
+#undef APART
+
+#define TILE_F32
+#include "tile_begin.h"
 #define REAL float
 #define FFT(name) PF_CAT(fft32, name)
 #include "fft_body.h"
 #undef REAL
 #undef FFT
+#include "tile_end.h"
+#define TILE_F64
+#include "tile_begin.h"
 #define REAL double
 #define FFT(name) PF_CAT(fft64, name)
 #include "fft_body.h"
 #undef REAL
 #undef FFT
+#include "tile_end.h"
 
 /* ---------------------------------------------------------------- complex to complex */
 static pf_status along(pf_ctx *c, int wide, void *data, const int64_t *dims, int32_t nd,
