@@ -329,7 +329,7 @@ static void place(const fused_task *t, fused_worker *w, int64_t pos, int64_t n) 
     const fused_input *x = &t->in[i];
     if (x->how == X_DIRECT) w->frame.at[i] = (void *)(x->data + pos * t->esize);
     else if (x->how == X_PERIOD) w->frame.at[i] = (void *)(x->data + pos % x->period * t->esize);
-    else if (t->halves[i]) w->frame.halves[i] = x->data + pos * 2;
+    else if (t->halves[i]) w->frame.halves[i] = (void *)(x->data + pos * 2);
     else if (x->how == X_CONVERTED) convert(t, x, pos, n, w->blocks[i]);
     else if (x->how == X_FILL) fill(t, x, pos, n, w->blocks[i]);
   }
@@ -363,6 +363,22 @@ static void run_tail(const fused_task *t, fused_worker *w, const fused_machine *
       memcpy(t->out[r] + pos * t->out_size[r], w->tail[FUSED_INPUTS + r],
              (size_t)(n * t->out_size[r]));
 }
+/* What goes on by a step from block to block. */
+typedef struct { void **at; int64_t step; } moving;
+/* All there is of it, or -1: an input is repeated or converted. */
+static int32_t moving_pointers(const fused_task *t, fused_worker *w, int64_t elements, moving *m) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < t->n_in; i++) {
+    int32_t how = t->in[i].how;
+    if (how == X_DIRECT) m[n++] = (moving){&w->frame.at[i], elements * t->esize};
+    else if (t->halves[i]) m[n++] = (moving){&w->frame.halves[i], elements * 2};
+    else if (how != X_SCALAR && how != X_UNUSED) return -1;
+  }
+  for (int32_t r = 0; r < t->n_out; r++)
+    if (t->wanted[r])
+      m[n++] = (moving){&w->frame.at[FUSED_VALUES + r], elements * t->out_size[r]};
+  return n;
+}
 static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const fused_task *t = (const fused_task *)arg;
   const fused_machine *const *machine = t->s->machines[t->s->kind];
@@ -377,8 +393,12 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     return;
   }
   start_worker(t, &w);
+  moving m[FUSED_INPUTS + FUSED_RESULTS];
+  int32_t n_moving = moving_pointers(t, &w, wide, m), placed = 0;
   for (; pos + wide <= end; pos += wide) {
-    place(t, &w, pos, wide);
+    if (!placed) place(t, &w, pos, wide);
+    else for (int32_t k = 0; k < n_moving; k++) *m[k].at = (char *)*m[k].at + m[k].step;
+    placed = n_moving >= 0;
     for (int32_t k = 0; ahead && k < 2; k++)
       w.frame.ahead[k] = t->halves[which[k]]
                              ? (const char *)w.frame.halves[which[k]] + wide * 2

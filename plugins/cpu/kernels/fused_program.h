@@ -68,7 +68,7 @@ enum { FUSED_M = 0, FUSED_S = 1, FUSED_RM = 2, FUSED_RS = 3, FUSED_VARIANTS = 4,
 
 typedef struct {
   void *at[FUSED_SLOTS];
-  const void *halves[FUSED_INPUTS];  /* of inputs that steps make floats of, in `at` or registers */
+  void *halves[FUSED_INPUTS];        /* of inputs that steps make floats of, in `at` or registers */
   const char *ahead[2];              /* `stream`: two inputs' next blocks, fetched; or NULL */
 } fused_frame;
 typedef struct {
