@@ -163,6 +163,40 @@ static pf_status bad_vector(pf_ctx *c, int32_t in, int64_t i, int64_t k, const c
                     position(c->in[in], c->in[in]->ndim - 1, i).s, pf_shape_text(v, (int32_t)k).s,
                     what, pf_shape_text(shape, nd).s);
 }
+/* flat elements of rows [i, i + n) of `index`; how many come before the first that is outside */
+#define FLAT(T) \
+  for (int64_t j = 0; j < n; j++) { \
+    const T *v = PF_DATA(const T, index) + (i + j) * k; \
+    int64_t flat = 0; \
+    for (int64_t d = 0; d < k; d++) { \
+      if ((uint64_t)v[d] >= (uint64_t)shape[d]) return j; \
+      flat = flat * shape[d] + v[d]; \
+    } \
+    at[j] = flat; \
+  }
+static int64_t flat_indices(int32_t type, const DLTensor *index, int64_t i, int64_t n, int64_t k,
+                            const int64_t *shape, int64_t *at) {
+  if (type == PF_INT32) { FLAT(int32_t) }
+  else if (type == PF_INT64) { FLAT(int64_t) }
+  else { FLAT(int16_t) }
+  return n;
+}
+#define TAKE(T) \
+  for (int64_t j = 0; j < n; j++) PF_DATA(T, y)[i + j] = PF_DATA(const T, x)[at[j]]; \
+  break;
+/* y[i + j] = x[at[j]], runs of `run` elements */
+static pf_status take_runs(pf_ctx *c, DLTensor *y, int64_t i, const DLTensor *x, const int64_t *at,
+                           int64_t n, int64_t run, int64_t esize) {
+  switch (run == 1 ? esize : 0) {
+    case 1: TAKE(uint8_t)
+    case 4: TAKE(uint32_t)
+    case 8: TAKE(uint64_t)
+    default:
+      for (int64_t j = 0; j < n; j++)
+        PF_TRY(pf_copy_run(c, y, (i + j) * run, x, at[j] * run, run, esize));
+  }
+  return PF_OK;
+}
 static pf_status gather_nd(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *index = c->in[1];
   int64_t shape[2 * PF_MAX_DIMS], esize = pf_type_size(c->in_type[0]);
@@ -183,10 +217,12 @@ static pf_status gather_nd(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   int64_t m = pf_product(index->shape, 0, index->ndim - 1),
           run = pf_product(x->shape, (int32_t)k, x->ndim);
-  for (int64_t i = 0; i < m; i++) {
-    int64_t at = flat_index(c, 1, i, k, x->shape);
-    if (at < 0) return bad_vector(c, 1, i, k, "param shape", x->shape, x->ndim);
-    PF_TRY(pf_copy_run(c, y, i * run, x, at * run, run, esize));
+  int64_t at[RUNS];
+  for (int64_t i = 0, n; i < m; i += n) {
+    n = PF_MIN(RUNS, m - i);
+    int64_t good = flat_indices(c->in_type[1], index, i, n, k, x->shape, at);
+    if (good < n) return bad_vector(c, 1, i + good, k, "param shape", x->shape, x->ndim);
+    PF_TRY(take_runs(c, y, i, x, at, n, run, esize));
   }
   return PF_OK;
 }

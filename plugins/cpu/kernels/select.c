@@ -121,51 +121,95 @@ static pf_status select_v2(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- Where */
-#define TRUE_OF(TYPE, T, TAG) \
-  static int64_t true_##TAG(const void *px, int64_t n, int64_t *at) { \
-    const T *x = (const T *)px; int64_t k = 0; \
-    if (!at) { for (int64_t i = 0; i < n; i++) k += x[i] != 0; return k; } \
-    for (int64_t i = 0; i < n; i++) if (x[i] != 0) at[k++] = i; \
-    return k; \
+/* ---------------------------------------------------------------- Where
+ * What is true is found block by block, twice: counted, then listed without branches. */
+enum { TRUTHS = 512 };
+typedef void (*truth_loop)(const void *x, int64_t n, uint8_t *truth);
+#define TRUTH(TAG, T, EXPR) \
+  static void truth_##TAG(const void *px, int64_t n, uint8_t *truth) { \
+    const T *x = (const T *)px; \
+    for (int64_t i = 0; i < n; i++) truth[i] = (uint8_t)((EXPR) != 0); \
   }
-PF_EACH_REAL(TRUE_OF)
-TRUE_OF(, float _Complex, c64)
-TRUE_OF(, double _Complex, c128)
-static int64_t true_half(const void *px, int64_t n, int64_t *at) { /* both zeros are false */
-  const uint16_t *x = (const uint16_t *)px;
-  int64_t k = 0;
-  for (int64_t i = 0; i < n; i++)
-    if (x[i] & 0x7fff) { if (at) at[k] = i; k++; }
-  return k;
-}
-typedef int64_t (*true_loop)(const void *, int64_t, int64_t *);
-#define TRUE_ROW(TYPE, T, TAG) [TYPE] = true_##TAG,
-static const true_loop true_loops[PF_TYPE_COUNT] = {
-  PF_EACH_REAL(TRUE_ROW) TRUE_ROW(PF_BOOL, , u8) TRUE_ROW(PF_COMPLEX64, , c64)
-  TRUE_ROW(PF_COMPLEX128, , c128)
-  TRUE_ROW(PF_FLOAT16, , half) TRUE_ROW(PF_BFLOAT16, , half)};
+TRUTH(1, uint8_t, x[i])
+TRUTH(2, uint16_t, x[i])
+TRUTH(4, uint32_t, x[i])
+TRUTH(8, uint64_t, x[i])
+TRUTH(half, uint16_t, x[i] & 0x7fff)                   /* both zeros are false */
+TRUTH(float, uint32_t, x[i] << 1)
+TRUTH(double, uint64_t, x[i] << 1)
+TRUTH(complex, uint32_t, (x[2 * i] | x[2 * i + 1]) << 1)
+TRUTH(complex128, uint64_t, (x[2 * i] | x[2 * i + 1]) << 1)
+static const truth_loop truth_loops[PF_TYPE_COUNT] = {
+  [PF_BOOL] = truth_1, [PF_INT8] = truth_1, [PF_UINT8] = truth_1, [PF_INT16] = truth_2,
+  [PF_UINT16] = truth_2, [PF_INT32] = truth_4, [PF_UINT32] = truth_4, [PF_INT64] = truth_8,
+  [PF_UINT64] = truth_8, [PF_FLOAT16] = truth_half, [PF_BFLOAT16] = truth_half,
+  [PF_FLOAT32] = truth_float, [PF_FLOAT64] = truth_double, [PF_COMPLEX64] = truth_complex,
+  [PF_COMPLEX128] = truth_complex128};
 
+static int64_t count_true(truth_loop loop, const char *x, int64_t n, int64_t esize) {
+  uint8_t truth[TRUTHS];
+  int64_t found = 0;
+  for (int64_t i = 0, b; i < n; i += b) {
+    uint32_t sum = 0;
+    b = PF_MIN(TRUTHS, n - i);
+    loop(x + i * esize, b, truth);
+    for (int64_t j = 0; j < b; j++) sum += truth[j];
+    found += sum;
+  }
+  return found;
+}
+/* places of the block's true elements, which begins at element `first`; how many */
+static int64_t list_true(const uint8_t *truth, int64_t b, int64_t *at, int64_t first) {
+  int64_t m = 0;
+  for (int64_t j = 0; j < b; j++) at[m] = first + j, m += truth[j];
+  return m;
+}
+/* the places of elements as coordinates; those in rows of `PER_ROW` or more share all but the last */
+enum { PER_ROW = 16 };
+static void put_places(const DLTensor *x, const int64_t *at, int64_t m, int64_t *out) {
+  int64_t nd = x->ndim, last = x->shape[nd - 1], row = m ? at[0] / last * last : 0, rest;
+  if (nd == 1) {
+    memcpy(out, at, (size_t)m * 8);
+  } else if (nd == 2 && last >= PER_ROW) {
+    for (int64_t k = 0, r = row / last; k < m; k++) out[2 * k] = r, out[2 * k + 1] = at[k] - row;
+  } else if (last >= PER_ROW) {
+    int64_t head[PF_MAX_DIMS];
+    rest = row / last;
+    for (int64_t d = nd - 2; d >= 0; d--) head[d] = rest % x->shape[d], rest /= x->shape[d];
+    for (int64_t k = 0; k < m; k++, out += nd) {
+      for (int64_t d = 0; d < nd - 1; d++) out[d] = head[d];
+      out[nd - 1] = at[k] - row;
+    }
+  } else {
+    for (int64_t k = 0; k < m; k++, out += nd) {
+      rest = at[k];
+      for (int64_t d = nd - 1; d >= 0; d--) out[d] = rest % x->shape[d], rest /= x->shape[d];
+    }
+  }
+}
 static pf_status where(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
-  true_loop loop = true_loops[c->in_type[0]];
-  int64_t n = pf_numel(x), shape[2];
+  truth_loop loop = truth_loops[c->in_type[0]];
+  const char *data = PF_DATA(const char, x);
+  int64_t n = pf_numel(x), esize = pf_type_size(c->in_type[0]), at[TRUTHS + 1];
+  uint8_t truth[TRUTHS];
   (void)state;
+  PF_TRY(pf_check_rank(c, x, "condition"));
   if (!loop)
     return pf_failf(c, PF_UNIMPLEMENTED, "Where is not defined for %s",
                     pf_type_name(c->in_type[0]));
-  shape[0] = loop(PF_DATA(const void, x), n, NULL), shape[1] = x->ndim;
+  int64_t shape[2] = {count_true(loop, data, n, esize), x->ndim};
   DLTensor *y = pf_output_checked(c, 0, shape, 2);
   PF_EXHAUSTED(y);
   if (shape[0] == 0 || x->ndim == 0) return PF_OK;
-  int64_t *at = (int64_t *)c->host->scratch(c, (uint64_t)shape[0] * 8, 64),
-          *out = PF_DATA(int64_t, y);
-  PF_EXHAUSTED(at);
-  loop(PF_DATA(const void, x), n, at);
-  for (int64_t k = 0; k < shape[0]; k++, out += x->ndim) {
-    int64_t rest = at[k];
-    for (int32_t d = x->ndim - 1; d > 0; d--) out[d] = rest % x->shape[d], rest /= x->shape[d];
-    out[0] = rest;
+  int64_t *out = PF_DATA(int64_t, y), last = x->shape[x->ndim - 1];
+  for (int64_t i = 0, b; i < n; i += b) {
+    b = PF_MIN(TRUTHS, n - i);
+    if (last >= PER_ROW) b = PF_MIN(b, last - i % last);
+    loop(data + i * esize, b, truth);
+    int64_t m = list_true(truth, b, at, i);
+    put_places(x, at, m, out);
+    out += m * x->ndim;
   }
   return PF_OK;
 }
