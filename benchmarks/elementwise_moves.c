@@ -10,10 +10,12 @@
  *                                 rows are multiples of 64
  *   turned_8, _16, _64            the same of other elements: 4 lines of rows of the result at a
  *                                 time, along whole rows, a line of each copied near
+ *   images_in_borders {images, rows, bytes, above, beside}   rows of images between zeros, put
+ *                                 together line by line
  */
 #include "elementwise_loops.h"
 
-loop gather_rows, column_slice, turned, turned_8, turned_16, turned_64;
+loop gather_rows, column_slice, turned, turned_8, turned_16, turned_64, images_in_borders;
 
 #if defined(__AVX512F__)
 #define STREAM(p, v) _mm512_stream_si512((void *)(p), v)
@@ -109,7 +111,48 @@ void turned(const void *const *in, void *out, const int64_t *args, int part, int
       const char *next = c + CHUNK < ldx ? x + c + CHUNK : i + NEAR < hi ? x + NEAR * ldx : x;
       turn_block(x + c, ldx, (char *)out + c / 4 * ldy + 4 * i, ldy, next);
     }
+}/* Rows with `bytes` of x between `before` and `behind` zeros; images have `above` rows of zeros on
+ * both sides.  Lines are put together in a register, whole ones come from x. */
+typedef struct { char *y; int64_t have; __m512i line; uint64_t own; } border_lines;
+static inline void add_bytes(border_lines *b, const char *x, int64_t bytes, int zeros) {
+  while (bytes > 0) {
+    int64_t take = bytes < 64 - b->have ? bytes : 64 - b->have;
+    uint64_t mask = ~0ull >> (64 - take) << b->have;
+    b->line = zeros ? _mm512_mask_mov_epi8(b->line, mask, _mm512_setzero_si512())
+                    : _mm512_mask_loadu_epi8(b->line, mask, x - b->have);
+    b->have += take, bytes -= take, x += take;
+    if (b->have < 64) return;
+    if (b->own == ~0ull) STREAM(b->y, b->line);
+    else _mm512_mask_storeu_epi8(b->y, b->own, b->line);
+    b->own = ~0ull, b->have = 0, b->y += 64;
+    if (zeros)
+      for (; bytes >= 64; bytes -= 64, b->y += 64) STREAM(b->y, _mm512_setzero_si512());
+    else
+      for (; bytes >= 64; bytes -= 64, b->y += 64, x += 64) {
+        _mm_prefetch(x + 8192, _MM_HINT_T0);
+        STREAM(b->y, _mm512_loadu_si512(x));
+      }
+  }
 }
+void images_in_borders(const void *const *in, void *out, const int64_t *args, int part, int parts) {
+  int64_t images = args[0], rows = args[1], bytes = args[2], above = args[3], beside = args[4];
+  int64_t lo = images * part / parts, hi = images * (part + 1) / parts, row = bytes + 2 * beside;
+  char *y = (char *)out + lo * (rows + 2 * above) * row;
+  int64_t have = (int64_t)((uintptr_t)y % 64);
+  border_lines b = {y - have, have, _mm512_setzero_si512(), ~0ull << have};
+  const char *x = (const char *)in[0] + lo * rows * bytes;
+  for (; lo < hi; lo++) {
+    add_bytes(&b, x, above * row, 1);
+    for (int64_t r = 0; r < rows; r++, x += bytes) {
+      add_bytes(&b, x, beside, 1);
+      add_bytes(&b, x, bytes, 0);
+      add_bytes(&b, x, beside, 1);
+    }
+    add_bytes(&b, x, above * row, 1);
+  }
+  if (b.have) _mm512_mask_storeu_epi8(b.y, b.own & ~(~0ull << b.have), b.line);
+}
+
 /* 4 N rows of a line each at x, 16 bytes of each, to N rows of y 256 bytes apart */
 #define TURNED(U, N, BITS) \
   static inline void quarter_##U(const char *x, char *y) { \
@@ -167,4 +210,6 @@ void turned(const void *const *in, void *out, const int64_t *args, int part, int
 void turned_8(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 void turned_16(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
 void turned_64(const void *const *in, void *out, const int64_t *args, int part, int parts) {}
+void images_in_borders(const void *const *in, void *out, const int64_t *args, int part,
+                       int parts) {}
 #endif

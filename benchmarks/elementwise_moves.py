@@ -119,7 +119,7 @@ def concat_columns(tf): return one(tf, lambda a, b: tf.concat([a, b], 1), *[(819
 def concat_channels(tf): return one(tf, lambda a, b: tf.concat([a, b], 3), *[(32, 56, 56, 32)] * 2)
 
 
-@case()
+@case(bound=("rows between zeros", "images_in_borders", 32, 224, 2688, 3, 36))
 def pad_images(tf):
     return one(tf, lambda a: tf.pad(a, [[0, 0], [3, 3], [3, 3], [0, 0]]), (32, 224, 224, 3))
 

@@ -292,44 +292,31 @@ static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
     else reverse(esize, from, room, bytes / esize), stream_lines(room, end, bytes);
   }
 }
-/* What is read next.  Runs in order: lines IN_ORDER bytes ahead, to the nearest cache.  At random:
- * the runs AT_RANDOM bytes ahead, to the second cache, as the nearest one has too few places for
- * lines under way. */
+/* What is read next.  Runs in order go on where they are: lines IN_ORDER bytes ahead, to the nearest
+ * cache.  At random: the run AT_RANDOM bytes later, to the second cache, as the nearest one has too
+ * few places for lines under way. */
 enum { IN_ORDER = 8192, AT_RANDOM = 12288 };
-typedef struct { const pf_run *run, *end; int64_t at; } runs_ahead;
-static runs_ahead ahead_of(const pf_run *run, int64_t n, int64_t ahead) {
-  runs_ahead a = {run, run + n, 0};
-  while (a.run < a.end && ahead >= a.run->bytes) ahead -= a.run++->bytes;
-  a.at = ahead / 64 * 64;
-  return a;
+static int64_t runs_later(const pf_run *run, int64_t n) {
+  int64_t bytes = 0, i = 0;
+  for (; i < n && i < PF_RUNS_LATER && bytes < AT_RANDOM; i++) bytes += run[i].bytes;
+  return i;
 }
-/* so many lines, each with one that is fetched */
-PF_INLINE void stream_fetching(const char *x, char *y, int64_t lines, runs_ahead *a, int random) {
-  if (random) {
-    for (int64_t k = 0; k < 64 * lines; k += 64)
-      __builtin_prefetch(a->run->at + k, 0, 2), stream_lines(x + k, y + k, 64);
-    return;
-  }
-  for (int64_t n; lines > 0 && a->run < a->end; lines -= n) {
-    n = PF_MIN(lines, (a->run->bytes - a->at + 63) / 64);
-    const char *p = a->run->at + a->at;
-    for (int64_t k = 0; k < n; k++, p += 64, x += 64, y += 64)
-      __builtin_prefetch(p, 0, 3), stream_lines(x, y, 64);
-    a->at += 64 * n;
-    if (a->at < a->run->bytes) continue;
-    __builtin_prefetch(a->run->at + a->run->bytes - 1, 0, 3);
-    a->run++, a->at = 0;
-  }
-  stream_lines(x, y, 64 * lines);
-}
-PF_INLINE const pf_run *then_of(const pf_run *run, int64_t i, int64_t n) {
+PF_INLINE const char *fetch_end(const pf_run *run, int64_t i, int64_t n) {
   const pf_run *then = run + PF_MIN(i, n - 1);
   __builtin_prefetch(then->at + then->bytes - 1, 0, 2);
-  return then;
+  return then->at;
+}
+/* `ahead`: where the run that is fetched lies, or NULL */
+PF_INLINE void stream_fetching(const char *x, char *y, int64_t lines, const char *ahead) {
+  for (int64_t k = 0; k < 64 * lines; k += 64) {
+    if (ahead) __builtin_prefetch(ahead + k, 0, 2);
+    else __builtin_prefetch(x + k + IN_ORDER, 0, 3);
+    stream_lines(x + k, y + k, 64);
+  }
 }
 PF_INLINE void runs_as(const pf_run *run, int64_t n, int64_t more, char *y, int random) {
-  runs_ahead a = ahead_of(run, n + more, random ? AT_RANDOM : IN_ORDER);
-  int64_t later = PF_MAX(1, PF_MIN(a.run - run, PF_RUNS_LATER));
+  int64_t later = runs_later(run, n);
+  const char *ahead = NULL;
 #if defined(__AVX512BW__)
   int64_t have = (int64_t)((uintptr_t)y % 64); /* bytes of the line under way, in a register */
   uint64_t own = ~0ull << have;
@@ -338,7 +325,7 @@ PF_INLINE void runs_as(const pf_run *run, int64_t n, int64_t more, char *y, int 
   for (int64_t i = 0; i < n; i++) {
     const char *p = run[i].at;
     int64_t left = run[i].bytes;
-    if (random) a.run = then_of(run, i + later, n + more);
+    if (random) ahead = fetch_end(run, i + later, n + more);
     if (have) {
       int64_t take = PF_MIN(64 - have, left);
       line = _mm512_mask_loadu_epi8(line, ((1ull << take) - 1) << have, p - have);
@@ -348,7 +335,7 @@ PF_INLINE void runs_as(const pf_run *run, int64_t n, int64_t more, char *y, int 
       else _mm512_mask_storeu_epi8(y, own, line), own = ~0ull;
       y += 64, have = 0;
     }
-    stream_fetching(p, y, left / 64, &a, random);
+    stream_fetching(p, y, left / 64, random ? ahead : NULL);
     y += left / 64 * 64, p += left / 64 * 64, have = left % 64;
     if (have) line = _mm512_maskz_loadu_epi8((1ull << have) - 1, p);
   }
@@ -358,9 +345,9 @@ PF_INLINE void runs_as(const pf_run *run, int64_t n, int64_t more, char *y, int 
     const char *x = run[i].at;
     int64_t bytes = run[i].bytes, head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64));
     int64_t lines = (bytes - head) / 64, done = head + 64 * lines;
-    if (random) a.run = then_of(run, i + later, n + more);
+    if (random) ahead = fetch_end(run, i + later, n + more);
     memcpy(y, x, (size_t)head);
-    stream_fetching(x + head, y + head, lines, &a, random);
+    stream_fetching(x + head, y + head, lines, random ? ahead : NULL);
     memcpy(y + done, x + done, (size_t)(bytes - done));
   }
 #endif
