@@ -292,9 +292,9 @@ static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
     else reverse(esize, from, room, bytes / esize), stream_lines(room, end, bytes);
   }
 }
-/* What is read next.  Runs in order go on where they are: lines IN_ORDER bytes ahead, to the nearest
- * cache.  At random: the run AT_RANDOM bytes later, to the second cache, as the nearest one has too
- * few places for lines under way. */
+/* What is read next.  Runs in order go on where they are: lines IN_ORDER bytes ahead, to the
+ * nearest cache.  At random: the run AT_RANDOM bytes later, to the second cache, as the nearest one
+ * has too few places for lines under way. */
 enum { IN_ORDER = 8192, AT_RANDOM = 12288 };
 static int64_t runs_later(const pf_run *run, int64_t n) {
   int64_t bytes = 0, i = 0;
