@@ -275,6 +275,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_numbers)(pf_ctx *c, const pf_gemm_call *p) {
 }
 
 pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, const pf_gemm_call *p) {
+  if (PF_ISA_NAME(pf_gemm_is_complex)(p)) return PF_ISA_NAME(pf_gemm_run_complex)(c, p);
   return pf_is_half(p->type) ? PF_ISA_NAME(pf_gemm_run_halves)(c, p)
                              : PF_ISA_NAME(pf_gemm_run_numbers)(c, p);
 }

@@ -22,6 +22,9 @@ pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, const pf_gemm_call *p);
 /* Its two cases; where PF_GEMM_PAIRS, bfloat16 to run_numbers means pairs of them, c float. */
 pf_status PF_ISA_NAME(pf_gemm_run_numbers)(pf_ctx *c, const pf_gemm_call *p);
 pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p);
+/* Complex products as real ones (gemm_complex.c), where that pays. */
+int PF_ISA_NAME(pf_gemm_is_complex)(const pf_gemm_call *p);
+pf_status PF_ISA_NAME(pf_gemm_run_complex)(pf_ctx *c, const pf_gemm_call *p);
 /* One product of bfloat16 into floats, where pf_gemm_has_pairs. */
 pf_status PF_ISA_NAME(pf_gemm_run_pairs)(pf_ctx *c, const pf_gemm_call *p);
 /* Strides of op(a) and op(b) for matrices stored [rows, cols]. */
