@@ -94,6 +94,14 @@ def transpose_float64(tf): return one(tf, tf.transpose, (2048, 2048), dtype="flo
 def transpose_uint8(tf): return one(tf, tf.transpose, (4096, 4096), dtype="uint8")
 
 
+@case()
+def transpose_odd_uint8(tf): return one(tf, tf.transpose, (4095, 4097), dtype="uint8")
+
+
+@case()
+def transpose_odd_float16(tf): return one(tf, tf.transpose, (2047, 4097), dtype="float16")
+
+
 # ------------------------------------------------------------------------------------ moves
 @case()
 def slice_rows(tf): return one(tf, lambda a: tf.slice(a, [1024, 0], [6144, 1024]), (8192, 1024))
