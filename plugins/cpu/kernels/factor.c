@@ -71,6 +71,25 @@ static int syevd_z(pf_ctx *c, double _Complex *a, double *w, int n) {
   return info == 0;
 }
 
+/* x [n, k] = op(a)^-1 x in the tensor's own type, op the adjoint perhaps; row-major: Fortran sees
+ * x^T op(a)^T = x^T.  0: too small to be worth it, or no library. */
+enum { LEAST_TRSM = 32 };
+static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int lower,
+                int adjoint) {
+  const float f = 1;
+  const double d = 1;
+  const float _Complex w = 1;
+  const double _Complex z = 1;
+  const int rows = (int)k, size = (int)n;
+  const int which = type == PF_FLOAT32 ? 0 : type == PF_FLOAT64 ? 1 : type == PF_COMPLEX64 ? 2
+                    : type == PF_COMPLEX128 ? 3 : -1;
+  const void *const ones[] = {&f, &d, &w, &z};
+  if (!pf_lapack.found || which < 0 || n < LEAST_TRSM || n > INT_MAX || k > INT_MAX || !k) return 0;
+  pf_lapack.trsm[which]("R", lower ? "U" : "L", adjoint ? "C" : "N", "N", &rows, &size,
+                        ones[which], a, &size, x, &rows, 1, 1, 1, 1);
+  return 1;
+}
+
 #define T double
 #define N PF_D
 #define CONJ PF_SAME

@@ -291,9 +291,14 @@ static pf_status N(triangular)(pf_ctx *c, const void *state) {
       if (ib >= 0) at_b += (b->shape[ib] == 1 ? 0 : k) * step_b, step_b *= b->shape[ib];
     }
     N(load)(PF_DATA(void, x), type, at_x * nn, nn, a);
-    N(load)(PF_DATA(void, b), type, at_b * nk, nk, rhs);
     for (int64_t j = 0; j < s.n; j++)
       if (a[j * s.n + j] == 0) return PF_INVALID(c, "Input matrix is not invertible.");
+    const int64_t size = pf_type_size(type);
+    char *out = PF_DATA(char, y) + i * nk * size;
+    if (s.n >= LEAST_TRSM) memcpy(out, PF_DATA(char, b) + at_b * nk * size, (size_t)(nk * size));
+    if (trsm(type, PF_DATA(char, x) + at_x * nn * size, out, s.n, r.n, o->lower, o->adjoint))
+      continue;
+    N(load)(PF_DATA(void, b), type, at_b * nk, nk, rhs);
     N(substitute)(a, rhs, s.n, r.n, o->lower, o->adjoint, 0);
     N(store)(PF_DATA(void, y), type, i * nk, nk, rhs);
   }

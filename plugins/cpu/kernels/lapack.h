@@ -31,6 +31,9 @@ typedef struct {
   void (*dpotrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
   void (*cpotrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
   void (*zpotrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
+  void (*trsm[4])(const char *side, const char *uplo, const char *trans, const char *diag,
+                  const int *m, const int *n, const void *alpha, const void *a, const int *lda,
+                  void *b, const int *ldb, size_t, size_t, size_t, size_t);  /* s, d, c, z */
   void (*dgeqrf)(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
                  const int *lwork, int *info);
   void (*zgeqrf)(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
