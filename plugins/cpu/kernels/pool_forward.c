@@ -453,7 +453,10 @@ pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type
   job j = {.p = p, .x = x, .y = y};
   PF_TRY(set_buffers(c, &j, &w, max));
   PF_TRY(set_planes(c, &j, type, max));
-  j.stream = rows * row * w.size >= PF_STREAM_BYTES &&
+  /* or what is read pushes the results out before they are wanted */
+  const int64_t written = rows * row * w.size, read = p->n * pf_pool_volume(p->in) * p->c * w.size;
+  j.stream = (written >= PF_STREAM_BYTES || read >= 3 * PF_STREAM_BYTES) &&
+             written >= PF_STREAM_BYTES / 2 &&
              (j.flat.block || ((uintptr_t)y % 64 == 0 && p->c * w.size % 64 == 0));
   const int64_t tasks = j.planes ? p->n : rows;
   const double places = (double)PF_MIN(p->k[0], p->in[0]) * (double)PF_MIN(p->k[1], p->in[1]) *
