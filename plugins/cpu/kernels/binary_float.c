@@ -6,15 +6,59 @@
  */
 #include "elementwise.h"
 #include "elementwise_exprs.h"
+#include "vmath_arc.h"
 
 /* remainder with the divisor's sign, as Python's % */
+#define FLOOR_OF(r, b) (r != 0 && (r < 0) != (b < 0) ? r + b : r)
 #define FLOOR_MOD(TAG, T, F) \
-  PF_INLINE T floor_mod_##TAG(T a, T b) { \
-    T r = fmod##F(a, b); \
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r; \
-  }
+  static T floor_mod_##TAG(T a, T b) { T r = fmod##F(a, b); return FLOOR_OF(r, b); }
 FLOOR_MOD(f32, float, f)
 FLOOR_MOD(f64, double, )
+/* remainder of floats by doubles: exact where |a / b| < 2^29, elsewhere NaN */
+PF_INLINE float mod_by_double(float a, float b) {
+  double q = trunc((double)a / b), r = (double)a - q * b;
+  return fabs(q) < 0x1p29 ? copysignf((float)r, a) : NAN;
+}
+PF_INLINE float floor_mod_by_double(float a, float b) {
+  float r = mod_by_double(a, b);
+  return FLOOR_OF(r, b);
+}
+
+/* Blocks of two operands, as unary_float.c's; what comes out as NaN takes OTHER */
+enum { BLOCK = 16 };
+#define BLOCKS(NAME, EXPR, OTHER) \
+  static int32_t NAME##_f32(const void *pa, const void *pb, void *pz, int64_t n, int32_t mode, \
+                            double p) { \
+    const float *as = (const float *)pa, *bs = (const float *)pb; \
+    float *zs = (float *)pz, u[BLOCK], v[BLOCK], out[BLOCK]; \
+    (void)p; \
+    for (int i = 0; i < BLOCK; i++) u[i] = mode == PF_SV ? *as : 1, v[i] = mode == PF_VS ? *bs : 1; \
+    for (int64_t at = 0; at < n; at += BLOCK) { \
+      int32_t bad = 0; \
+      if (n - at < BLOCK) { \
+        if (mode != PF_SV) pf_copy_some(u, as + at, sizeof(float) * (size_t)(n - at)); \
+        if (mode != PF_VS) pf_copy_some(v, bs + at, sizeof(float) * (size_t)(n - at)); \
+      } else { \
+        if (mode != PF_SV) memcpy(u, as + at, sizeof u); \
+        if (mode != PF_VS) memcpy(v, bs + at, sizeof v); \
+      } \
+      PF_ROLLED for (int i = 0; i < BLOCK; i++) { \
+        float a = u[i], b = v[i]; \
+        out[i] = EXPR; \
+        bad |= out[i] != out[i]; \
+      } \
+      if (bad) PF_ROLLED for (int i = 0; i < BLOCK; i++) { \
+        float a = u[i], b = v[i]; \
+        if (out[i] != out[i]) out[i] = OTHER; \
+      } \
+      if (n - at < BLOCK) pf_copy_some(zs + at, out, sizeof(float) * (size_t)(n - at)); \
+      else memcpy(zs + at, out, sizeof out); \
+    } \
+    return 0; \
+  }
+BLOCKS(Atan2, pf_atan2_f32(a, b), a + b)
+BLOCKS(Mod, mod_by_double(a, b), fmodf(a, b))
+BLOCKS(FloorMod, floor_mod_by_double(a, b), floor_mod_f32(a, b))
 
 #define LOOP(NAME, T, TAG, EXPR) BINARY(NAME, TAG, T, T, EXPR)
 #define LOOPS(T, TAG, F) \
@@ -22,11 +66,8 @@ FLOOR_MOD(f64, double, )
   PF_BINARY_HEAVY(LOOP, T, TAG, F) \
   PF_GRAD_CHEAP(LOOP, T, TAG, F) \
   PF_GRAD_HEAVY(LOOP, T, TAG, F) \
-  BINARY(Mod, TAG, T, T, fmod##F(a, b)) \
   BINARY(TruncateDiv, TAG, T, T, trunc##F(a / b)) \
-  BINARY(FloorMod, TAG, T, T, floor_mod_##TAG(a, b)) \
   BINARY(RawPow, TAG, T, T, pow##F(a, b)) \
-  BINARY(Atan2, TAG, T, T, atan2##F(a, b)) \
   BINARY(Equal, TAG, T, uint8_t, a == b) \
   BINARY(NotEqual, TAG, T, uint8_t, a != b) \
   BINARY(Less, TAG, T, uint8_t, a < b) \
@@ -36,6 +77,9 @@ FLOOR_MOD(f64, double, )
   BINARY(ApproximateEqual, TAG, T, uint8_t, fabs##F(a - b) < (T)p)
 LOOPS(float, f32, f)
 LOOPS(double, f64, )
+BINARY(Mod, f64, double, double, fmod(a, b))
+BINARY(FloorMod, f64, double, double, floor_mod_f64(a, b))
+BINARY(Atan2, f64, double, double, atan2(a, b))
 
 /* a scalar exponent of 2, 1, 0.5 or -1 needs no pow */
 #define POW(T, TAG, F) \

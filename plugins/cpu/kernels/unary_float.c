@@ -1,12 +1,14 @@
 /* unary_float.c - ops of one float, double, half or bfloat16 tensor.
  *
- * The hot functions come from vmath.h and are vectorised by the compiler; the rest call libm per
- * element.  half and bfloat16 are computed as float (elementwise.c).  Compiled once per instruction
+ * The functions of floats come from vmath.h, vmath_arc.h and vmath_gamma.h and are vectorised by the
+ * compiler; of doubles, those that vmath.h lacks call libm per element.  half and bfloat16 are computed as float (elementwise.c).  Compiled once per instruction
  * set.
  */
 #define _DEFAULT_SOURCE 1                       /* lgamma_r: lgamma writes a global */
 #include "elementwise.h"
 #include "elementwise_exprs.h"
+#include "vmath_arc.h"
+#include "vmath_gamma.h"
 
 enum { SIN_BLOCK = 256 };
 #define SIN_LIMIT 8192.0f
@@ -26,26 +28,69 @@ enum { SIN_BLOCK = 256 };
   }
 SINCOS(Sin, pf_sin_f32, sinf)
 SINCOS(Cos, pf_cos_f32, cosf)
-UNARY(Sin, f64, double, double, sin(x))
-UNARY(Cos, f64, double, double, cos(x))
-UNARY(Erf, f64, double, double, erf(x))
 
-/* recurrence to x >= 10, then the asymptotic series */
-static double digamma(double x) {
-  if (x <= 0.0) {
-    if (x == floor(x)) return NAN;
-    double r = x - floor(x);                    /* reflection; the fraction keeps tan exact */
-    return digamma(1.0 - x) - 3.141592653589793 / tan(3.141592653589793 * r);
-  }
-  if (isinf(x)) return x;
-  double y = 0.0;
-  for (; x < 10.0; x += 1.0) y -= 1.0 / x;
-  double z = 1.0 / (x * x);
-  double s = 1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * 691.0 / 32760));
-  s = z * (1.0 / 12 - z * (1.0 / 120 - z * s));
-  return y + log(x) - 0.5 / x - s;
+/* reflection; the fraction keeps tan exact */
+static double digamma_below(double x) {
+  if (x == floor(x) || x != x) return NAN;
+  double r = x - floor(x);
+  return pf_digamma_positive(1.0 - x) - 3.141592653589793 / tan(3.141592653589793 * r);
 }
 static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
+
+/* Loops of BLOCK elements by way of a buffer: vectors only, so that long expressions have one copy
+ * and an element's bits do not depend on its place.  BAD says which elements take OTHER. */
+enum { BLOCK = 16 };
+#define BLOCKS(NAME, T, TAG, EXPR, BAD, OTHER) \
+  static void NAME##_##TAG(const void *px, void *py, int64_t n, double p) { \
+    const T *xs = (const T *)px; T *ys = (T *)py; (void)p; \
+    for (; n > 0; n -= BLOCK, xs += BLOCK, ys += BLOCK) { \
+      T in[BLOCK], out[BLOCK]; \
+      __typeof__(_Generic((T)0, float: (int32_t)0, default: (int64_t)0)) bad = 0; /* as wide */ \
+      if (n < BLOCK) pf_copy_some(memset(in, 0, sizeof in), xs, sizeof(T) * (size_t)n); \
+      else memcpy(in, xs, sizeof in); \
+      PF_ROLLED for (int i = 0; i < BLOCK; i++) { \
+        T x = in[i]; \
+        out[i] = (T)(EXPR); \
+        bad |= (BAD); \
+      } \
+      if (bad) PF_ROLLED for (int i = 0; i < BLOCK; i++) { \
+        T x = in[i]; \
+        if (BAD) out[i] = (T)(OTHER); \
+      } \
+      if (n < BLOCK) pf_copy_some(ys, out, sizeof(T) * (size_t)n); \
+      else memcpy(ys, out, sizeof out); \
+    } \
+  }
+BLOCKS(Atan, float, f32, pf_atan_f32(x), 0, x)
+BLOCKS(Asin, float, f32, pf_asin_f32(x), 0, x)
+BLOCKS(Acos, float, f32, pf_acos_f32(x), 0, x)
+BLOCKS(Tan, float, f32, pf_tan_f32(x), !(fabsf(x) < SIN_LIMIT), tanf(x))
+BLOCKS(Sinh, float, f32, pf_sinh_f32(x), 0, x)
+BLOCKS(Cosh, float, f32, pf_cosh_f32(x), 0, x)
+BLOCKS(Asinh, float, f32, pf_asinh_f32(x), 0, x)
+BLOCKS(Acosh, float, f32, pf_acosh_f32(x), 0, x)
+BLOCKS(Atanh, float, f32, pf_atanh_f32(x), 0, x)
+BLOCKS(Erfc, float, f32, pf_erfc_f32(x), 0, x)
+BLOCKS(Digamma, double, f64, pf_digamma_positive(x), !(x > 0), digamma_below(x))
+BLOCKS(LgammaRough, double, f64, pf_log_gamma_float(x), !(x > 0x1p-126 && x < INFINITY),
+       log_gamma(x))
+#define BY_DOUBLE(NAME, LOOP_OF_DOUBLES) \
+  static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \
+    const float *xs = (const float *)px; float *ys = (float *)py; \
+    for (; n > 0; n -= BLOCK, xs += BLOCK, ys += BLOCK) { \
+      float v[BLOCK]; \
+      double w[BLOCK]; \
+      if (n < BLOCK) pf_copy_some(memset(v, 0, sizeof v), xs, sizeof(float) * (size_t)n); \
+      else memcpy(v, xs, sizeof v); \
+      PF_ROLLED for (int i = 0; i < BLOCK; i++) w[i] = v[i]; \
+      LOOP_OF_DOUBLES(w, w, BLOCK, p); \
+      PF_ROLLED for (int i = 0; i < BLOCK; i++) v[i] = (float)w[i]; \
+      if (n < BLOCK) pf_copy_some(ys, v, sizeof(float) * (size_t)n); \
+      else memcpy(ys, v, sizeof v); \
+    } \
+  }
+BY_DOUBLE(Digamma, Digamma_f64)
+BY_DOUBLE(Lgamma, LgammaRough_f64)
 
 /* T: the element type, TAG: f32 or f64, F: libm's suffix */
 #define LOOP(NAME, T, TAG, EXPR) UNARY(NAME, TAG, T, T, EXPR)
@@ -70,23 +115,16 @@ PF_UNARY_VECTOR(LOOP, double, f64, )
 #define LOOPS(T, TAG, F) \
   PF_UNARY_CHEAP(LOOP, T, TAG, F) \
   PF_UNARY_HEAVY(LOOP, T, TAG, F) \
-  UNARY(Tan, TAG, T, T, tan##F(x)) \
-  UNARY(Asin, TAG, T, T, asin##F(x)) \
-  UNARY(Acos, TAG, T, T, acos##F(x)) \
-  UNARY(Atan, TAG, T, T, atan##F(x)) \
-  UNARY(Sinh, TAG, T, T, sinh##F(x)) \
-  UNARY(Cosh, TAG, T, T, cosh##F(x)) \
-  UNARY(Asinh, TAG, T, T, asinh##F(x)) \
-  UNARY(Acosh, TAG, T, T, acosh##F(x)) \
-  UNARY(Atanh, TAG, T, T, atanh##F(x)) \
-  UNARY(Erfc, TAG, T, T, erfc##F(x)) \
-  UNARY(Lgamma, TAG, T, T, log_gamma(x)) \
-  UNARY(Digamma, TAG, T, T, digamma(x)) \
   UNARY(IsNan, TAG, T, uint8_t, x != x) \
   UNARY(IsInf, TAG, T, uint8_t, fabs##F(x) == (T)INFINITY) \
   UNARY(IsFinite, TAG, T, uint8_t, fabs##F(x) < (T)INFINITY)
 LOOPS(float, f32, f)
 LOOPS(double, f64, )
+#define LIBM(NAME, EXPR) UNARY(NAME, f64, double, double, EXPR)
+LIBM(Sin, sin(x)) LIBM(Cos, cos(x)) LIBM(Erf, erf(x))
+LIBM(Tan, tan(x)) LIBM(Asin, asin(x)) LIBM(Acos, acos(x)) LIBM(Atan, atan(x)) LIBM(Sinh, sinh(x))
+LIBM(Cosh, cosh(x)) LIBM(Asinh, asinh(x)) LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x))
+LIBM(Erfc, erfc(x)) LIBM(Lgamma, log_gamma(x))
 
 #define EACH_OP(X) \
   X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \
