@@ -483,7 +483,7 @@ cdef bint all_usable(Plan plan, tuple args):
         if type(value) is not cnp.ndarray:
             return False
         a = <cnp.ndarray>value
-        if not usable(a, plan.p.arg_type[k]):
+        if not lendable(a, plan.p.arg_type[k]):
             return False
         s = plan.p.arg_shape + k
         if s.ndim >= 0:

@@ -52,19 +52,85 @@ cdef void register_extensions() except *:
     register_dtype(PF_FLOAT8_E4M3FN, ml_dtypes.float8_e4m3fn)
 
 # ---------------------------------------------------------------- tensors in
-cdef pf_tensor* string_tensor(object value) except NULL:
+cdef extern from *:
+    """
+    #define pf_is_bytes(x) (Py_TYPE(x) == &PyBytes_Type || PyBytes_Check(x))
+    #define pf_is_text(x) (Py_TYPE(x) == &PyUnicode_Type || PyUnicode_Check(x))
+    #define pf_fetch(p) __builtin_prefetch(p)
+    """
+    bint pf_is_bytes(PyObject*)
+    bint pf_is_text(PyObject*)
+    void pf_fetch(void*)
+    const char* PyUnicode_AsUTF8AndSize(PyObject*, Py_ssize_t*) except NULL
+    int PyBytes_AsStringAndSize(PyObject*, char**, Py_ssize_t*) except -1
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char*, Py_ssize_t) except NULL
+
+cdef enum:
+    AHEAD = 12                  # objects whose memory is asked for before their turn
+
+cdef int64_t not_text(cnp.ndarray a) noexcept:
+    """Where a compact array of objects has the first one that is neither str nor bytes; -1: nowhere."""
+    cdef PyObject** items = <PyObject**>cnp.PyArray_DATA(a)
+    cdef int64_t i, n = cnp.PyArray_SIZE(a)
+    for i in range(n):
+        if i + AHEAD < n:
+            pf_fetch(items[i + AHEAD])
+        if items[i] == NULL or not (pf_is_text(items[i]) or pf_is_bytes(items[i])):
+            return i
+    return -1
+
+def first_not_text(array):
+    """The flat position of the first element that is neither str nor bytes; -1 if there is none."""
+    return not_text(np.ascontiguousarray(array, dtype=object))
+
+def bytes_of_text(array):
+    """The array of objects with bytes, in UTF-8, for its strs."""
+    cdef pf_tensor* t = string_tensor(array)
+    try:
+        if t.m.dl_tensor.ndim == 0:
+            return np.array(strings_of(t), dtype=object)
+        return strings_of(t)
+    finally:
+        pf_tensor_unref(t)
+
+cdef cnp.ndarray texts_of(object value):
+    """The value as a compact array of str and bytes, bytes for whatever else has a buffer."""
     cdef cnp.ndarray a = np.asarray(value, dtype=object)
+    cdef list flat
+    if not cnp.PyArray_ISCARRAY_RO(a):
+        a = np.array(a, dtype=object, order="C")
+    if not_text(a) < 0:
+        return a
+    flat = [x if isinstance(x, (bytes, str)) else bytes(memoryview(x)) for x in a.reshape(-1)]
+    a = np.empty(len(flat), dtype=object).reshape((<object>a).shape)
+    for i, x in enumerate(flat):
+        (<object>a).reshape(-1)[i] = x
+    return a
+
+cdef pf_tensor* string_tensor(object value) except NULL:
+    """A tensor with copies of the strings; a str as UTF-8."""
+    cdef cnp.ndarray a = texts_of(value)
+    cdef PyObject** items = <PyObject**>cnp.PyArray_DATA(a)
+    cdef int64_t i, n = cnp.PyArray_SIZE(a)
+    cdef Py_ssize_t length = 0
     cdef pf_tensor* t = pf_tensor_new(PF_STRING, <int64_t*>cnp.PyArray_DIMS(a), cnp.PyArray_NDIM(a))
-    cdef int64_t i = 0
+    cdef pf_str* s
     if t == NULL:
         raise MemoryError("a string tensor")
+    s = <pf_str*>t.m.dl_tensor.data
     try:
-        for x in a.reshape(-1):
-            b = x if type(x) is bytes else x.encode("utf-8") if isinstance(x, str) else bytes(x)
-            if pf_tensor_str_set(&t.m.dl_tensor, i, borrow(b)):
-                raise MemoryError("a string tensor")
-            i += 1
+        for i in range(n):              # no Python code runs: the objects stay
+            if i + AHEAD < n:
+                pf_fetch(items[i + AHEAD])
+            if pf_is_bytes(items[i]):
+                PyBytes_AsStringAndSize(items[i], <char**>&s[i].data, &length)
+            else:
+                s[i].data = PyUnicode_AsUTF8AndSize(items[i], &length)
+            s[i].len = length
+        if pf_strings_own(t) != PF_OK:
+            raise MemoryError("a string tensor")
     except BaseException:
+        memset(s, 0, <size_t>t.nbytes)
         pf_tensor_unref(t)
         raise
     return t
@@ -88,6 +154,13 @@ cdef inline int32_t type_of_array(cnp.ndarray a) except -1:
 cdef inline bint usable(cnp.ndarray a, int32_t type) except -1:
     """As it is: the right type, compact, aligned, native byte order."""
     return type_of_array(a) == type and cnp.PyArray_ISCARRAY_RO(a)
+
+cdef inline bint lendable(cnp.ndarray a, int32_t type) except -1:
+    """A step takes it without a conversion."""
+    if type == PF_STRING:
+        return (cnp.PyArray_TYPE(a) == cnp.NPY_OBJECT and cnp.PyArray_ISCARRAY_RO(a)
+                and not_text(a) < 0)
+    return usable(a, type)
 
 cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
     """A tensor of the type: borrowed where possible; `hold` keeps what was converted."""
@@ -136,18 +209,20 @@ cdef class Handle:
         return "<pyflow resource %s>" % (o.name.decode("utf-8", "replace") if o != NULL and o.name != NULL else "")
 
 cdef object strings_of(pf_tensor* t):
-    cdef int64_t i, n = pf_numel(&t.m.dl_tensor)
-    cdef pf_str s
-    cdef list flat = []
-    for i in range(n):
-        s.len = 0
-        pf_tensor_str_get(&t.m.dl_tensor, i, &s)
-        flat.append(PyBytes_FromStringAndSize(s.data, s.len) if s.len else b"")
+    """The bytes of a scalar, else an array of them."""
+    cdef const pf_str* s = <const pf_str*>t.m.dl_tensor.data
+    cdef cnp.ndarray a
+    cdef PyObject** items
+    cdef int64_t i
     if t.m.dl_tensor.ndim == 0:
-        return flat[0]
-    out = np.empty(n, dtype=object)
-    out[:] = flat
-    return out.reshape([t.m.dl_tensor.shape[k] for k in range(t.m.dl_tensor.ndim)])
+        return PyBytes_FromStringAndSize(s.data, s.len) if s.len else b""
+    a = cnp.PyArray_SimpleNew(t.m.dl_tensor.ndim, <cnp.npy_intp*>t.m.dl_tensor.shape, cnp.NPY_OBJECT)
+    items = <PyObject**>cnp.PyArray_DATA(a)
+    for i in range(cnp.PyArray_SIZE(a)):
+        Py_XDECREF(items[i])            # None, or nothing yet
+        items[i] = NULL
+        items[i] = new_bytes(s[i].data, s[i].len)
+    return a
 
 cdef bint callers_memory(pf_tensor* t):
     while t.flags & PF_T_VIEW:

@@ -147,6 +147,10 @@ pf_tensor *pf_tensor_copy(const pf_tensor *src);                              /*
 pf_tensor *pf_tensor_handle(struct pf_object *take);                          /* PF_RESOURCE scalar; takes the object's reference */
 pf_status pf_tensor_str_get(const DLTensor *t, int64_t i, pf_str *out);
 pf_status pf_tensor_str_set(DLTensor *t, int64_t i, pf_str value);
+/* strings.pyx */
+void pf_strings_start(pf_tensor *t);                /* empty strings; then pf_strings_free when it ends */
+void pf_strings_free(pf_tensor *t);
+pf_status pf_strings_own(pf_tensor *t);             /* elements that name others' memory: copied, all at once */
 void *pf_mem_alloc(uint64_t bytes);                 /* 64-aligned, counted, cached; NULL over the cap */
 void pf_mem_free(void *p);
 typedef struct { int64_t in_use, peak, cached, allocs, cap; } pf_mem_stats;

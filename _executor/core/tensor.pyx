@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: cdivision=True, initializedcheck=False
 # cython: nonecheck=False, binding=False, overflowcheck=False
-"""Tensors: element types, headers, data, strings, DLPack.
+"""Tensors: element types, headers, data, DLPack.
 
 Invariants
 1. Data of a tensor made here lies behind its header in the same block, 64-aligned, compact,
@@ -20,6 +20,7 @@ Threads: any; a tensor is written only while its writer holds the sole reference
 """
 from core cimport *
 from device_api cimport pf_device_duplicate
+from tensor_api cimport pf_strings_free, pf_strings_own, pf_strings_start
 
 cdef extern from "pf_memory.h" nogil:
     enum:
@@ -32,7 +33,6 @@ cdef extern from "pf_memory.h" nogil:
     bint pf_mul_overflows(int64_t, int64_t, int64_t*) noexcept
     pf_tensor* pf_block_new(int32_t) noexcept
     void pf_block_release(pf_tensor*) noexcept
-    void pf_mem_count(int64_t bytes) noexcept
     void pf_drop_reference(DLManagedTensorVersioned*) noexcept
     int unlikely(int) noexcept
 
@@ -133,14 +133,7 @@ cdef void restore(pf_tensor* t) noexcept nogil:
 
 
 cdef void string_release(pf_tensor* t) noexcept nogil:
-    cdef pf_str* s = <pf_str*>t.m.dl_tensor.data
-    cdef int64_t i, bytes = 0
-    for i in range(t.nbytes // <int64_t>sizeof(pf_str)):
-        if s[i].data != NULL:
-            bytes += s[i].len + 1
-            free(<void*>s[i].data)
-    if bytes:
-        pf_mem_count(-bytes)
+    pf_strings_free(t)
     restore(t)
 
 
@@ -173,7 +166,7 @@ cdef pf_tensor* tensor_new_slow(int32_t type, const int64_t* shape, int32_t ndim
     tensor_in(t, type, shape, ndim if ndim <= PF_INLINE_DIMS else 0, bytes)
     t.m.dl_tensor.ndim = ndim
     if type == PF_STRING:
-        memset(t.m.dl_tensor.data, 0, <size_t>bytes)
+        pf_strings_start(t)
         t.release = string_release
     return t
 
@@ -284,9 +277,7 @@ cdef public pf_tensor* pf_tensor_handle(pf_object* take) noexcept nogil:
 
 cdef public pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept nogil:
     cdef const DLTensor* d = &src.m.dl_tensor
-    cdef const pf_str* s
     cdef pf_tensor* t
-    cdef int64_t i
     if src.flags & PF_T_HANDLE:
         pf_object_ref(<pf_object*>d.data)
         t = pf_tensor_handle(<pf_object*>d.data)
@@ -302,11 +293,10 @@ cdef public pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept nogil:
         if src.nbytes:
             memcpy(t.m.dl_tensor.data, d.data, <size_t>src.nbytes)
         return t
-    s = <const pf_str*>d.data
-    for i in range(src.nbytes // <int64_t>sizeof(pf_str)):
-        if pf_tensor_str_set(&t.m.dl_tensor, i, s[i]) != PF_OK:
-            pf_tensor_unref(t)
-            return NULL
+    memcpy(t.m.dl_tensor.data, d.data, <size_t>src.nbytes)
+    if pf_strings_own(t) != PF_OK:
+        pf_tensor_unref(t)
+        return NULL
     return t
 
 
@@ -423,43 +413,3 @@ cdef public pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal,
     if t == NULL or not t.flags & PF_T_FOREIGN:
         managed_release(steal)
     return t
-
-
-# ---------------------------------------------------------------- strings
-cdef inline int64_t str_count(const DLTensor* t) noexcept nogil:
-    cdef const pf_tensor* own = pf_tensor_of(t)
-    return own.nbytes // <int64_t>sizeof(pf_str) if own.type == PF_STRING else -1
-
-
-cdef public pf_status pf_tensor_str_get(const DLTensor* t, int64_t i, pf_str* out) noexcept nogil:
-    out.data = b""
-    out.len = 0
-    if i < 0 or i >= str_count(t):
-        return PF_OUT_OF_RANGE
-    if (<const pf_str*>t.data)[i].data != NULL:
-        out[0] = (<const pf_str*>t.data)[i]
-    return PF_OK
-
-
-cdef public pf_status pf_tensor_str_set(DLTensor* t, int64_t i, pf_str value) noexcept nogil:
-    cdef pf_str* at
-    cdef char* copy = NULL
-    cdef int64_t delta = 0
-    if i < 0 or i >= str_count(t) or value.len < 0:
-        return PF_OUT_OF_RANGE
-    if value.len > 0:
-        copy = <char*>malloc(<size_t>value.len + 1)
-        if copy == NULL:
-            return PF_RESOURCE_EXHAUSTED
-        memcpy(copy, value.data, <size_t>value.len)
-        copy[value.len] = 0
-        delta = value.len + 1
-    at = <pf_str*>t.data + i
-    if at.data != NULL:
-        delta -= at.len + 1
-        free(<void*>at.data)
-    at.data = copy
-    at.len = value.len
-    if delta:
-        pf_mem_count(delta)
-    return PF_OK

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What tensor.pyx defines (pf_core.h, "tensors")."""
+"""What tensor.pyx and strings.pyx define (pf_core.h, "tensors")."""
 from core cimport *
 
 cdef extern from "pf_core.h" nogil:
@@ -19,6 +19,9 @@ cdef extern from "pf_core.h" nogil:
     pf_tensor* pf_tensor_handle(pf_object* take) noexcept
     pf_status pf_tensor_str_get(const DLTensor* t, int64_t i, pf_str* out) noexcept
     pf_status pf_tensor_str_set(DLTensor* t, int64_t i, pf_str value) noexcept
+    void pf_strings_start(pf_tensor* t) noexcept
+    void pf_strings_free(pf_tensor* t) noexcept
+    pf_status pf_strings_own(pf_tensor* t) noexcept
     void* pf_mem_alloc(uint64_t bytes) noexcept
     void pf_mem_free(void* p) noexcept
     void pf_mem_get_stats(pf_mem_stats* out) noexcept

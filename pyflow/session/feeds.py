@@ -4,7 +4,7 @@ Invariants
     1. A contiguous, aligned ndarray of the right type passes through uncopied; the executor never
        writes to it.
     2. What reaches the executor is an ndarray of exactly the tensor's type; strings are object
-       arrays of bytes.
+       arrays of bytes and str.
     3. A conversion that would lose values (1.5 -> int32, 300 -> uint8, complex -> float) is a
        TypeError.
 
@@ -16,6 +16,7 @@ import numpy as np
 from pyflow.framework import dtypes
 from pyflow.framework import graph as graph_lib
 from pyflow.session import fetches as fetches_lib
+from pyflow.session import runtime
 
 
 class Feed:
@@ -104,17 +105,17 @@ class Feed:
                 f"{_type_name(value)}"
             )
         array = np.asarray(value, dtype=object)
-        out = np.empty(array.size, object)
-        for at, item in enumerate(array.reshape(-1)):     # flat: iterators stop at 32 dimensions
-            if isinstance(item, str):
-                item = item.encode()
-            elif not isinstance(item, bytes):
-                raise TypeError(
-                    f"The value fed for {self._name()} must be strings, got {item!r} at"
-                    f" {[int(i) for i in np.unravel_index(at, array.shape)]}"
-                )
-            out[at] = item
-        return out.reshape(array.shape)
+        at = runtime.executor().first_not_text(array)
+        if at >= 0:
+            raise TypeError(
+                f"The value fed for {self._name()} must be strings, got"
+                f" {array.reshape(-1)[at]!r} at {[int(i) for i in np.unravel_index(at, array.shape)]}"
+            )
+        return array
+
+    def fetched(self, array):
+        """What fetching the fed tensor gives: strings as bytes."""
+        return runtime.executor().bytes_of_text(array) if self._is_string else array
 
     def _fits(self, shape):
         dims = self._dims

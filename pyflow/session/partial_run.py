@@ -40,7 +40,8 @@ class PartialRun:
             for tensor, value in pairs:
                 index = self._slot[tensor]
                 edge = self._graph.arg_edges[index]
-                self._values[edge] = self._feeds[index].convert(value)
+                feed = self._feeds[index]
+                self._values[edge] = feed.fetched(feed.convert(value))
                 self._fed |= 1 << index
             self._check_computable(mapper)
             try:

@@ -76,7 +76,7 @@ class Step:
     def _with_fed(self, results, args):
         results = list(results)
         for slot, index in self.fed_fetches:
-            results.insert(slot, args[index])
+            results.insert(slot, self.feeds[index].fetched(args[index]))
         return results
 
 
