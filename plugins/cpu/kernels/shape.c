@@ -196,23 +196,31 @@ static pf_status concat_offset(pf_ctx *c, const void *state) {
   }
   return PF_OK;
 }
+#define INVERT(tag, T) \
+  static pf_status invert_##tag(pf_ctx *c, const T *x, T *y, int64_t n) { \
+    memset(y, 0xff, (size_t)n * sizeof(T));      /* -1: nobody's */ \
+    for (int64_t i = 0; i < n; i++) { \
+      const int64_t v = x[i]; \
+      if (v < 0 || v >= n) \
+        return PF_INVALID(c, "%" PRId64 " is not between 0 and %" PRId64, v, n); \
+      if (y[v] != -1) return PF_INVALID(c, "%" PRId64 " is duplicated in the input.", v); \
+      y[v] = (T)i; \
+    } \
+    return PF_OK; \
+  }
+INVERT(i32, int32_t)
+INVERT(i64, int64_t)
+#undef INVERT
 static pf_status invert_permutation(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   (void)state;
   if (x->ndim != 1)
     return PF_INVALID(c, "invert_permutation expects a 1D vector, got shape %s.", PF_SHAPE(x).s);
-  int64_t n = x->shape[0];
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
-  for (int64_t i = 0; i < n; i++) pf_put_index(y, c->out_type[0], i, -1);
-  for (int64_t i = 0; i < n; i++) {
-    int64_t v = pf_in_index(c, 0, i);
-    if (v < 0 || v >= n) return PF_INVALID(c, "%" PRId64 " is not between 0 and %" PRId64, v, n);
-    if (pf_index_at(y, c->out_type[0], v) != -1)
-      return PF_INVALID(c, "%" PRId64 " is duplicated in the input.", v);
-    pf_put_index(y, c->out_type[0], v, i);
-  }
-  return PF_OK;
+  return c->in_type[0] == PF_INT64
+             ? invert_i64(c, PF_DATA(const int64_t, x), PF_DATA(int64_t, y), x->shape[0])
+             : invert_i32(c, PF_DATA(const int32_t, x), PF_DATA(int32_t, y), x->shape[0]);
 }
 
 /* ---------------------------------------------------------------- filled tensors */
