@@ -9,19 +9,23 @@
 #include "vmath_arc.h"
 
 /* remainder with the divisor's sign, as Python's % */
-#define FLOOR_OF(r, b) (r != 0 && (r < 0) != (b < 0) ? r + b : r)
 #define FLOOR_MOD(TAG, T, F) \
-  static T floor_mod_##TAG(T a, T b) { T r = fmod##F(a, b); return FLOOR_OF(r, b); }
+  static T floor_mod_##TAG(T a, T b) { \
+    T r = fmod##F(a, b); \
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r; \
+  }
 FLOOR_MOD(f32, float, f)
 FLOOR_MOD(f64, double, )
 /* remainder of floats by doubles: exact where |a / b| < 2^29, elsewhere NaN */
 PF_INLINE float mod_by_double(float a, float b) {
   double q = trunc((double)a / b), r = (double)a - q * b;
-  return fabs(q) < 0x1p29 ? copysignf((float)r, a) : NAN;
+  uint32_t out = -(uint32_t)!(fabs(q) < 0x1p29);
+  return pf_bits_float(pf_float_bits(copysignf((float)r, a)) | out);
 }
 PF_INLINE float floor_mod_by_double(float a, float b) {
   float r = mod_by_double(a, b);
-  return FLOOR_OF(r, b);
+  uint32_t other = (pf_float_bits(r) ^ pf_float_bits(b)) >> 31, add = -(other & (r != 0));
+  return r + pf_bits_float((pf_float_bits(b) & add) | (0x80000000u & ~add));  /* r + -0 is r */
 }
 
 /* Blocks of two operands, as unary_float.c's; what comes out as NaN takes OTHER */

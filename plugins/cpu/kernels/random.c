@@ -15,7 +15,7 @@
  */
 #include "common.h"
 #include "isa.h"
-#include "vmath.h"
+#include "vmath_arc.h"
 #include "philox.h"
 
 /* counters computed side by side; counters reserved per element */
@@ -29,11 +29,11 @@ static stream skip(stream s, uint64_t n) {
   return s;
 }
 
-/* WIDE counters from s, `step` apart: x[i][l] is word i of counter l. */
-static void philox_apart(stream s, uint64_t step, uint32_t x[4][WIDE]) {
+/* WIDE counters, s and so many on: x[i][l] is word i of counter l. */
+static void philox_at(stream s, const uint64_t on[WIDE], uint32_t x[4][WIDE]) {
   uint32_t k0 = (uint32_t)s.key, k1 = (uint32_t)(s.key >> 32);
   for (int l = 0; l < WIDE; l++) {
-    uint64_t lo = s.lo + (uint64_t)l * step, hi = s.hi + (lo < s.lo);
+    uint64_t lo = s.lo + on[l], hi = s.hi + (lo < s.lo);
     x[0][l] = (uint32_t)lo;
     x[1][l] = (uint32_t)(lo >> 32);
     x[2][l] = (uint32_t)hi;
@@ -50,6 +50,11 @@ static void philox_apart(stream s, uint64_t step, uint32_t x[4][WIDE]) {
     }
 }
 
+static void philox_apart(stream s, uint64_t step, uint32_t x[4][WIDE]) {
+  uint64_t on[WIDE];
+  for (int l = 0; l < WIDE; l++) on[l] = (uint64_t)l * step;
+  philox_at(s, on, x);
+}
 static void philox(stream s, uint32_t x[4][WIDE]) { philox_apart(s, 1, x); }
 
 /* One 32-bit word after another, for what cannot be laid out in groups. */
@@ -81,8 +86,10 @@ PF_INLINE float unit_bf16(uint32_t x) {
 /* Box and Muller: two uniforms to two normals */
 PF_INLINE void normals_f32(uint32_t a, uint32_t b, float *p, float *q) {
   float u = unit_f32(a), v = (float)(6.283185307179586 * (double)unit_f32(b));
-  u = u < 1.0e-7f ? 1.0e-7f : u;
-  float r = sqrtf(-2.0f * pf_log_f32(u));
+  int32_t bits = (int32_t)pf_float_bits(u), least = (int32_t)pf_float_bits(1.0e-7f);
+  bits = (bits < least ? least : bits) - 0x3f3504f3;     /* as pf_split_f32 takes u apart */
+  float f = pf_bits_float(((uint32_t)bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  float r = sqrtf(-2.0f * pf_log_parts_f32(f, (float)(bits >> 23)));
   *p = pf_sin_f32(v) * r;
   *q = pf_cos_f32(v) * r;
 }
@@ -113,8 +120,8 @@ static void floats_of(const uint32_t x[4][WIDE], float *y, int32_t type) {
 }
 static void normals_of(const uint32_t x[4][WIDE], float *y) {
   float z[4][WIDE];
-  for (int i = 0; i < 4; i += 2)
-    for (int l = 0; l < WIDE; l++) normals_f32(x[i][l], x[i + 1][l], &z[i][l], &z[i + 1][l]);
+  PF_ROLLED for (int i = 0; i < 4; i += 2)
+    PF_ROLLED for (int l = 0; l < WIDE; l++) normals_f32(x[i][l], x[i + 1][l], &z[i][l], &z[i + 1][l]);
   for (int l = 0; l < WIDE; l++)
     for (int i = 0; i < 4; i++) y[l * 4 + i] = z[i][l];
 }
@@ -181,26 +188,51 @@ static void finish_group(const job *j, int64_t g, float *y, int have, int last) 
     have = keep_inside(f, 2, y, have, last);
   }
 }
-/* WIDE groups side by side: the first counter of each, then the second. */
+/* Groups that their first counter has not filled (one in six), until WIDE take their second. */
+typedef struct {
+  int64_t group[WIDE];
+  float y[WIDE][4];
+  int have[WIDE], last[WIDE], n;
+} unfilled;
+static void second_counters(const job *j, unfilled *u) {
+  uint64_t on[WIDE] = {0};
+  uint32_t x[4][WIDE];
+  float f[4 * WIDE];
+  if (!u->n) return;
+  for (int l = 0; l < u->n; l++) on[l] = (uint64_t)u->group[l] * RESERVED + 1;
+  philox_at(j->s, on, x);
+  normals_of(x, f);
+  for (int l = 0; l < u->n; l++) {
+    u->have[l] = keep_inside(f + 4 * l, 4, u->y[l], u->have[l], u->last[l]);
+    finish_group(j, u->group[l], u->y[l], u->have[l], u->last[l]);
+    store_floats(j, u->group[l] * 4, u->last[l], u->y[l]);
+  }
+  u->n = 0;
+}
+/* WIDE groups side by side by the first counter of each */
 static void truncated_floats(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
+  unfilled u = {.n = 0};
   (void)worker;
   for (int64_t b = lo; b < hi; b++) {
     uint32_t x[4][WIDE];
-    float f[4 * WIDE], y[4 * WIDE];
-    int have[WIDE] = {0};
+    float f[4 * WIDE];
+    int32_t outside[4 * WIDE];
     int64_t first = b * WIDE, left = j->n - first * 4;
-    for (int turn = 0; turn < 2; turn++) {
-      philox_apart(skip(j->s, (uint64_t)first * RESERVED + (uint64_t)turn), RESERVED, x);
-      normals_of(x, f);
-      for (int l = 0; l < WIDE; l++)
-        have[l] =
-            keep_inside(f + 4 * l, 4, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
+    philox_apart(skip(j->s, (uint64_t)first * RESERVED), RESERVED, x);
+    normals_of(x, f);
+    for (int i = 0; i < 4 * WIDE; i++) outside[i] = !(fabsf(f[i]) < 2.0f);
+    store_floats(j, first * 4, PF_MIN(left, 4 * WIDE), f);      /* unfilled groups again, later */
+    for (int l = 0; l < WIDE && 4 * l < left; l++) {
+      const int32_t *o = outside + 4 * l;
+      if (!(o[0] | o[1] | o[2] | o[3])) continue;
+      u.group[u.n] = first + l;
+      u.last[u.n] = (int)PF_MIN(4, left - 4 * l);
+      u.have[u.n] = keep_inside(f + 4 * l, 4, u.y[u.n], 0, u.last[u.n]);
+      if (++u.n == WIDE) second_counters(j, &u);
     }
-    for (int l = 0; l < WIDE; l++)
-      finish_group(j, first + l, y + 4 * l, have[l], (int)PF_MIN(4, PF_MAX(left - 4 * l, 0)));
-    store_floats(j, first * 4, PF_MIN(left, 4 * WIDE), y);
   }
+  second_counters(j, &u);
 }
 static void truncated_doubles(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
@@ -322,27 +354,29 @@ static pf_status random_shuffle(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-static double logit_at(const DLTensor *t, int32_t type, int64_t i) {
+static void logits_of(const DLTensor *t, int32_t type, int64_t row, int64_t n, double *v) {
+  int64_t at = row * n;
   switch (type) {
-    case PF_FLOAT32: return PF_DATA(const float, t)[i];
-    case PF_FLOAT64: return PF_DATA(const double, t)[i];
-    case PF_FLOAT16: return pf_from_half(PF_DATA(const uint16_t, t)[i]);
-    default: return pf_from_bf16(PF_DATA(const uint16_t, t)[i]);
+    case PF_FLOAT32: for (int64_t k = 0; k < n; k++) v[k] = PF_DATA(const float, t)[at + k]; break;
+    case PF_FLOAT64: memcpy(v, PF_DATA(const double, t) + at, sizeof(double) * (size_t)n); break;
+    case PF_FLOAT16:
+      for (int64_t k = 0; k < n; k++) v[k] = pf_from_half(PF_DATA(const uint16_t, t)[at + k]);
+      break;
+    default: for (int64_t k = 0; k < n; k++) v[k] = pf_from_bf16(PF_DATA(const uint16_t, t)[at + k]);
   }
 }
 
 /* Unnormalised cumulative distribution of one row of logits; -inf and NaN have no share. */
 static double cumulate(const DLTensor *t, int32_t type, int64_t row, int64_t classes, double *cdf) {
   double top = -INFINITY, sum = 0;
-  for (int64_t k = 0; k < classes; k++) {
-    double v = logit_at(t, type, row * classes + k);
-    if (isfinite(v) && v > top) top = v;
+  logits_of(t, type, row, classes, cdf);
+  for (int64_t k = 0; k < classes; k++) {       /* what is not finite becomes -inf */
+    cdf[k] = fabs(cdf[k]) < INFINITY ? cdf[k] : -INFINITY;
+    top = cdf[k] > top ? cdf[k] : top;
   }
-  for (int64_t k = 0; k < classes; k++) {
-    double v = logit_at(t, type, row * classes + k);
-    if (isfinite(v)) sum += exp(v - top);
-    cdf[k] = sum;
-  }
+  if (!(top > -INFINITY)) top = 0;
+  for (int64_t k = 0; k < classes; k++) cdf[k] = pf_exp_f64(cdf[k] - top);
+  for (int64_t k = 0; k < classes; k++) sum += cdf[k], cdf[k] = sum;
   return sum;
 }
 

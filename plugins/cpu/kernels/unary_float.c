@@ -30,8 +30,8 @@ SINCOS(Sin, pf_sin_f32, sinf)
 SINCOS(Cos, pf_cos_f32, cosf)
 
 /* reflection; the fraction keeps tan exact */
-static double digamma_below(double x) {
-  if (x == floor(x) || x != x) return NAN;
+static double digamma_rest(double x) {
+  if (x == floor(x) || x != x) return x > 0 ? x : NAN;
   double r = x - floor(x);
   return pf_digamma_positive(1.0 - x) - 3.141592653589793 / tan(3.141592653589793 * r);
 }
@@ -71,8 +71,8 @@ BLOCKS(Asinh, float, f32, pf_asinh_f32(x), 0, x)
 BLOCKS(Acosh, float, f32, pf_acosh_f32(x), 0, x)
 BLOCKS(Atanh, float, f32, pf_atanh_f32(x), 0, x)
 BLOCKS(Erfc, float, f32, pf_erfc_f32(x), 0, x)
-BLOCKS(Digamma, double, f64, pf_digamma_positive(x), !(x > 0), digamma_below(x))
-BLOCKS(LgammaRough, double, f64, pf_log_gamma_float(x), !(x > 0x1p-126 && x < INFINITY),
+BLOCKS(Digamma, double, f64, pf_digamma_positive(x), !((x > 0) & (x < INFINITY)), digamma_rest(x))
+BLOCKS(LgammaRough, double, f64, pf_log_gamma_float(x), !((x > 0x1p-126) & (x < INFINITY)),
        log_gamma(x))
 #define BY_DOUBLE(NAME, LOOP_OF_DOUBLES) \
   static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \

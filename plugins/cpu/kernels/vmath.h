@@ -115,8 +115,8 @@ PF_INLINE double pf_split_f64(double x, double *e) {
   *e = k - (tiny ? 52.0 : 0.0);
   return pf_bits_double((u & 0xfffffffffffffull) + 0x3fe6a09e667f3bcdull) - 1.0;
 }
-PF_INLINE float pf_log_f32(float x) {
-  float e, f = pf_split_f32(x, &e), z = f * f, p = 0.0691536814f;
+PF_INLINE float pf_log_parts_f32(float f, float e) { /* log of 2^e (1 + f) */
+  float z = f * f, p = 0.0691536814f;
   p = PF_FMA(p, f, -0.117898077f);
   p = PF_FMA(p, f, 0.118729763f);
   p = PF_FMA(p, f, -0.123843484f);
@@ -126,13 +126,16 @@ PF_INLINE float pf_log_f32(float x) {
   p = PF_FMA(p, f, -0.249999866f);
   p = PF_FMA(p, f, 0.333333105f);
   float y = PF_FMA(p * f, z, e * 0x1.c85fep-10f);
-  y = PF_FMA(e, 0x1.62p-1f, f + PF_FMA(-0.5f, z, y));
+  return PF_FMA(e, 0x1.62p-1f, f + PF_FMA(-0.5f, z, y));
+}
+PF_INLINE float pf_log_f32(float x) {
+  float e, f = pf_split_f32(x, &e), y = pf_log_parts_f32(f, e);
   y = x == INFINITY ? x : y;
   y = x == 0.0f ? -INFINITY : y;
   return x < 0.0f || x != x ? NAN : y;
 }
-PF_INLINE double pf_log_f64(double x) {
-  double e, f = pf_split_f64(x, &e), s = f / (2.0 + f), z = s * s, p = 0x1.2b5f002de3a5bp-3;
+PF_INLINE double pf_log_parts_f64(double f, double e) {
+  double s = f / (2.0 + f), z = s * s, p = 0x1.2b5f002de3a5bp-3;
   p = PF_FMA(p, z, 0x1.39fdc7e3b7751p-3);
   p = PF_FMA(p, z, 0x1.7462b9bf40410p-3);
   p = PF_FMA(p, z, 0x1.c71c62d18f57bp-3);
@@ -142,7 +145,10 @@ PF_INLINE double pf_log_f64(double x) {
   /* 2s = f - s f: keeps f's digits */
   double h = 0.5 * f * f;
   double y = f - (h - PF_FMA(s, PF_FMA(z, p, h), e * 0x1.fdf473de6bp-22));
-  y = PF_FMA(e, 0x1.62e42p-1, y);
+  return PF_FMA(e, 0x1.62e42p-1, y);
+}
+PF_INLINE double pf_log_f64(double x) {
+  double e, f = pf_split_f64(x, &e), y = pf_log_parts_f64(f, e);
   y = x == INFINITY ? x : y;
   y = x == 0.0 ? -INFINITY : y;
   return x < 0.0 || x != x ? NAN : y;
