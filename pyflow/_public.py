@@ -115,7 +115,7 @@ PUBLIC = {
         "random_shuffle random_uniform truncated_normal",
     "pyflow.ops.nn_ops":
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
-        "histogram_fixed_width linalg.global_norm linalg.l2_normalize linalg.norm "
+        "linalg.global_norm linalg.l2_normalize linalg.norm "
         "math.l2_normalize math.zero_fraction nn.dropout nn.embedding_lookup nn.l2_normalize "
         "nn.sufficient_statistics nn.zero_fraction norm sequence_mask",
     "pyflow.ops.loss_ops":
@@ -198,9 +198,10 @@ PUBLIC = {
         "math.igamma math.igammac math.lbeta math.ndtri math.nextafter math.polyval "
         "math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
     "pyflow.ops.lookup_ops":
-        "argsort confusion_matrix histogram_fixed_width_bins math.confusion_matrix searchsorted "
-        "sort tensor_scatter_add tensor_scatter_nd_add tensor_scatter_nd_max "
-        "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_sub unravel_index",
+        "argsort confusion_matrix histogram_fixed_width histogram_fixed_width_bins "
+        "math.confusion_matrix searchsorted sort tensor_scatter_add tensor_scatter_nd_add "
+        "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_sub "
+        "unravel_index",
     "pyflow.ops.sparse_segment_ops":
         "math.unsorted_segment_mean math.unsorted_segment_sqrt_n sparse.segment_mean "
         "sparse.segment_sqrt_n sparse.segment_sum sparse_segment_mean sparse_segment_sqrt_n "

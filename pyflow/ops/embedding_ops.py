@@ -23,10 +23,14 @@ from pyflow.ops import (
     segment_ops,
     slicing_ops,
     sparse_functions,
+    sparse_segment_ops,
     unary_ops,
 )
 
 COMBINERS = ("mean", "sqrtn", "sum")
+UNWEIGHTED = {"mean": sparse_segment_ops.SparseSegmentMean,
+              "sqrtn": sparse_segment_ops.SparseSegmentSqrtN,
+              "sum": sparse_segment_ops.SparseSegmentSum}
 
 
 def _per_row(x, like):
@@ -74,12 +78,12 @@ def embedding_lookup_sparse(params, sp_ids, sp_weights, partition_strategy="mod"
         ids, places = partition_ops.unique(sp_ids.values)
         found = nn_ops.embedding_lookup(tables, ids, partition_strategy=partition_strategy,
                                         max_norm=max_norm)
-        rows = gather_ops.gather(found, places)
         if sp_weights is None:
-            weights = array_ops.ones(array_ops.shape(segments), rows.dtype)
+            result = UNWEIGHTED[combiner](found, places, segments)
         else:
+            rows = gather_ops.gather(found, places)
             weights = cast_ops.cast(sp_weights.values, rows.dtype)
-        result = _combined(rows, weights, segments, combiner)
+            result = _combined(rows, weights, segments, combiner)
         return array_ops.reshape(result, array_ops.shape(result), name=scope)
 
 

@@ -243,6 +243,22 @@ def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
         return _sorted(values, axis, direction, True)
 
 
+def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
+    """Counts of `values` in `nbins` equal bins of value_range, the ends catching the rest.
+
+    TF: tf.histogram_fixed_width.
+    values: numbers of any shape; value_range: [2] of their dtype; result: [nbins] of `dtype`.
+    Errors: as op HistogramFixedWidth."""
+    with graph.name_scope(name, "histogram_fixed_width", [values, value_range, nbins]):
+        values = graph.convert_to_tensor(values, name="values")
+        if values.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
+            values = cast_ops.cast(values, dtypes.float32)
+        elif values.dtype.is_integer and values.dtype.size < 4:
+            values = cast_ops.cast(values, dtypes.int32)
+        span = graph.convert_to_tensor(value_range, dtype=values.dtype.base_dtype)
+        return HistogramFixedWidth(values, span, nbins, dtype=dtype)
+
+
 def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
     """For each value the number of its bin. TF: tf.histogram_fixed_width_bins.
     Dtypes, shapes, errors: as ops Maximum, Minimum and RealDiv."""
@@ -307,6 +323,7 @@ def _squeezed(labels, predictions):
 
 PUBLIC = {
     "searchsorted": searchsorted, "sort": sort, "argsort": argsort, "unravel_index": UnravelIndex,
+    "histogram_fixed_width": histogram_fixed_width,
     "histogram_fixed_width_bins": histogram_fixed_width_bins, "confusion_matrix": confusion_matrix,
     "math.confusion_matrix": confusion_matrix, "tensor_scatter_add": tensor_scatter_add,
     "tensor_scatter_nd_add": tensor_scatter_add, "tensor_scatter_sub": tensor_scatter_sub,

@@ -24,7 +24,6 @@ from pyflow.ops import (
     partition_ops,
     random_ops,
     reduction_ops,
-    segment_ops,
     softmax_ops,
     unary_ops,
 )
@@ -364,22 +363,6 @@ def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
         return cast_ops.cast(mask, dtype) if dtypes.as_dtype(dtype) != dtypes.bool else mask
 
 
-def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
-    """Counts of `values` in `nbins` equal bins of value_range, the ends catching the rest.
-
-    TF: tf.histogram_fixed_width.
-    values: numbers of any shape; value_range: [2] of their dtype; result: [nbins] of `dtype`.
-    TypeError for other dtypes, ValueError for shapes that do not fit."""
-    with graph.name_scope(name, "histogram_fixed_width", [values, value_range, nbins]):
-        values = array_ops.reshape(graph.convert_to_tensor(values, name="values"), [-1])
-        span = graph.convert_to_tensor(value_range, dtype=values.dtype.base_dtype)
-        count = cast_ops.cast(nbins, values.dtype) if isinstance(nbins, graph.Tensor) else nbins
-        place = unary_ops.Floor((values - span[0]) / (span[1] - span[0]) * count)
-        place = clip_by_value(cast_ops.cast(place, dtypes.int32), 0, nbins - 1)
-        ones = array_ops.ones_like(place, dtype)
-        return segment_ops.UnsortedSegmentSum(ones, place, nbins)
-
-
 PUBLIC = {
     "nn.dropout": dropout, "nn.l2_normalize": l2_normalize, "math.l2_normalize": l2_normalize,
     "linalg.l2_normalize": l2_normalize, "nn.zero_fraction": zero_fraction,
@@ -389,5 +372,4 @@ PUBLIC = {
     "global_norm": global_norm, "linalg.global_norm": global_norm,
     "clip_by_global_norm": clip_by_global_norm, "clip_by_average_norm": clip_by_average_norm,
     "norm": norm, "linalg.norm": norm, "sequence_mask": sequence_mask,
-    "histogram_fixed_width": histogram_fixed_width,
 }

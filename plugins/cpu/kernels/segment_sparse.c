@@ -184,6 +184,12 @@ static pf_status gradient(pf_ctx *c, int op) {
     double scale = share(op, hi - lo);
     for (int64_t i = lo; i < hi; i++) {
       int64_t to = pf_in_index(c, 1, i) * run;
+      if (type == PF_FLOAT32) {
+        float *sum = PF_DATA(float, y) + to;
+        const float *dy = PF_DATA(const float, g) + id * run;
+        for (int64_t j = 0; j < run; j++) sum[j] = (float)((double)sum[j] + (double)dy[j] * scale);
+        continue;
+      }
       for (int64_t j = 0; j < run; j++)
         put(y, type, to + j, get(y, type, to + j) + get(g, type, id * run + j) * scale);
     }
