@@ -33,7 +33,7 @@ import time
 from conv_shapes import NETWORKS, Layer
 from turns import settle
 
-MAIN = ("resnet50", "inception_v1", "inception_v2", "vgg19")
+MAIN = ("resnet50", "inception_v1", "inception_v2", "vgg19", "mobilenet_v1")
 SAMPLE = [
     Layer(224, 3, 7, 2, 3, 64, 1, 1), Layer(56, 64, 1, 1, 0, 256, 1, 1),
     Layer(56, 64, 3, 1, 1, 64, 1, 1), Layer(28, 512, 1, 1, 0, 128, 1, 1),
@@ -64,22 +64,28 @@ def pyflow_work(layer, batch, which, threads):
     attrs = dict(strides=[1, layer.stride, layer.stride, 1],
                  padding=[[0, 0], [layer.pad] * 2, [layer.pad] * 2, [0, 0]])
     with tf.Graph().as_default() as graph:
-        ins = [tf.placeholder(tf.float32, a.shape) for a in (x, w, dy)]
-        if which == "forward" and layer.groups == layer.channels > 1:
-            kernel = tf.constant(w.reshape(layer.kernel, layer.kernel, layer.channels, 1))
-            attrs["padding"] = "VALID" if layer.pad == 0 else "SAME"
-            y, used = tf.nn.depthwise_conv2d(ins[0], kernel, **attrs), [0]
-        elif which == "forward":
-            y, used = tf.nn.conv2d(ins[0], tf.constant(w), **attrs), [0]
-        elif which == "input":
-            y, used = tf.nn.conv2d_backprop_input(x.shape, ins[1], ins[2], **attrs), [1, 2]
+        if layer.groups == layer.channels > 1:
+            shape = (layer.kernel, layer.kernel, layer.channels, 1)
+            given = [x, w.reshape(shape), dy]
+            ins = [tf.placeholder(tf.float32, a.shape) for a in given]
+            forward, kernel = tf.nn.depthwise_conv2d, tf.constant(given[1])
+            back = (tf.nn.depthwise_conv2d_backprop_input, tf.nn.depthwise_conv2d_backprop_filter)
         else:
-            y, used = tf.nn.conv2d_backprop_filter(ins[0], w.shape, ins[2], **attrs), [0, 2]
+            given, shape = [x, w, dy], w.shape
+            ins = [tf.placeholder(tf.float32, a.shape) for a in given]
+            forward, kernel = tf.nn.conv2d, tf.constant(w)
+            back = tf.nn.conv2d_backprop_input, tf.nn.conv2d_backprop_filter
+        if which == "forward":
+            y, used = forward(ins[0], kernel, **attrs), [0]
+        elif which == "input":
+            y, used = back[0](x.shape, ins[1], ins[2], **attrs), [1, 2]
+        else:
+            y, used = back[1](ins[0], shape, ins[2], **attrs), [0, 2]
         config = tf.ConfigProto(intra_op_parallelism_threads=threads,
                                 inter_op_parallelism_threads=threads)
         session = tf.Session(graph=graph, config=config)
         call = session.make_callable(y.op, feed_list=[ins[i] for i in used])
-    given = [(x, w, dy)[i] for i in used]
+    given = [given[i] for i in used]
     return [lambda: call(*given)]
 
 

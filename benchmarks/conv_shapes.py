@@ -1,8 +1,8 @@
-"""The convolutions of nine image classifiers, for benchmarks/conv.py.
+"""The convolutions of ten image classifiers, for benchmarks/conv.py.
 
 One word per layer shape: size:in:kernel:stride:pad:out:groups:count, for square images and filters,
 the same padding on all sides; `count` layers of the network have this shape.  Read from the light
-models of onnx.backend.test.
+models of onnx.backend.test; MobileNet's from its paper (Howard et al., 2017, table 1).
 """
 from typing import NamedTuple
 
@@ -32,6 +32,13 @@ class Layer(NamedTuple):
 
 
 _LISTS = {
+    "mobilenet_v1": """
+        224:3:3:2:1:32:1:1 112:32:3:1:1:32:32:1 112:32:1:1:0:64:1:1 112:64:3:2:1:64:64:1
+        56:64:1:1:0:128:1:1 56:128:3:1:1:128:128:1 56:128:1:1:0:128:1:1 56:128:3:2:1:128:128:1
+        28:128:1:1:0:256:1:1 28:256:3:1:1:256:256:1 28:256:1:1:0:256:1:1 28:256:3:2:1:256:256:1
+        14:256:1:1:0:512:1:1 14:512:3:1:1:512:512:5 14:512:1:1:0:512:1:5 14:512:3:2:1:512:512:1
+        7:512:1:1:0:1024:1:1 7:1024:3:1:1:1024:1024:1 7:1024:1:1:0:1024:1:1
+    """,
     "resnet50": """
         224:3:7:2:3:64:1:1 56:64:1:1:0:64:1:1 56:64:3:1:1:64:1:3 56:64:1:1:0:256:1:4
         56:256:1:1:0:64:1:2 56:256:1:1:0:128:1:1 56:128:3:2:1:128:1:1 28:128:1:1:0:512:1:4
