@@ -13,9 +13,18 @@ typedef struct {
   uint64_t key, lo, hi;                 /* the next counter is hi:lo */
   double unit[2], normal[2];
   int units, normals;                   /* how many of them are left */
+  const uint32_t *ready;                /* blocks computed before, PF_PHILOX_WIDE words apart */
+  int n_ready;
 } pf_philox;
+enum { PF_PHILOX_WIDE = 16 };
 
 PF_LOCAL void pf_philox_block(pf_philox *g, uint32_t x[4]) {
+  if (g->n_ready) {
+    for (int i = 0; i < 4; i++, g->ready += PF_PHILOX_WIDE) x[i] = *g->ready;
+    g->n_ready--;
+    if (++g->lo == 0) g->hi++;
+    return;
+  }
   uint32_t k0 = (uint32_t)g->key, k1 = (uint32_t)(g->key >> 32);
   x[0] = (uint32_t)g->lo, x[1] = (uint32_t)(g->lo >> 32);
   x[2] = (uint32_t)g->hi, x[3] = (uint32_t)(g->hi >> 32);
@@ -25,6 +34,21 @@ PF_LOCAL void pf_philox_block(pf_philox *g, uint32_t x[4]) {
     x[1] = (uint32_t)b, x[3] = (uint32_t)a, x[0] = y0, x[2] = y2;
   }
   if (++g->lo == 0) g->hi++;
+}
+/* PF_PHILOX_WIDE blocks, `step` counters apart, side by side: word i of block l is x[i][l] */
+PF_LOCAL void pf_philox_blocks(const pf_philox *g, uint64_t step, uint32_t x[4][PF_PHILOX_WIDE]) {
+  uint32_t k0 = (uint32_t)g->key, k1 = (uint32_t)(g->key >> 32);
+  for (int l = 0; l < PF_PHILOX_WIDE; l++) {
+    uint64_t lo = g->lo + (uint64_t)l * step, hi = g->hi + (lo < g->lo);
+    x[0][l] = (uint32_t)lo, x[1][l] = (uint32_t)(lo >> 32);
+    x[2][l] = (uint32_t)hi, x[3][l] = (uint32_t)(hi >> 32);
+  }
+  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int l = 0; l < PF_PHILOX_WIDE; l++) {
+      uint64_t a = (uint64_t)x[0][l] * 0xD2511F53u, b = (uint64_t)x[2][l] * 0xCD9E8D57u;
+      uint32_t y0 = (uint32_t)(b >> 32) ^ x[1][l] ^ k0, y2 = (uint32_t)(a >> 32) ^ x[3][l] ^ k1;
+      x[1][l] = (uint32_t)b, x[3][l] = (uint32_t)a, x[0][l] = y0, x[2][l] = y2;
+    }
 }
 PF_LOCAL pf_philox pf_philox_skip(const pf_philox *g, uint64_t n) {
   pf_philox s = {.key = g->key, .lo = g->lo + n, .hi = g->hi};
@@ -50,10 +74,11 @@ PF_LOCAL double pf_philox_normal(pf_philox *g) {        /* Box and Muller */
     double u = pf_philox_double(x[0], x[1]), v = 6.283185307179586 * pf_philox_double(x[2], x[3]);
     u = u < 1.0e-7 ? 1.0e-7 : u;
     double r = sqrt(-2.0 * log(u));
-    g->normal[0] = sin(v) * r, g->normal[1] = cos(v) * r;
-    g->normals = 2;
+    g->normal[0] = v, g->normal[1] = r, g->normals = 1;
+    return cos(v) * r;
   }
-  return g->normal[--g->normals];
+  g->normals = 0;                       /* the sine is rarely asked for */
+  return sin(g->normal[0]) * g->normal[1];
 }
 /* The generator of a stateless op: the two seeds are scrambled by one block with a fixed key. */
 PF_LOCAL pf_philox pf_philox_of_seeds(uint64_t first, uint64_t second) {

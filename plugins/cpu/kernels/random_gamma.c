@@ -3,14 +3,16 @@
  *
  * Method: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); Knuth's product of uniforms
  * for Poisson rates below 10, Hormann's transformed rejection (PTRS, 1993) above.  Element i has RESERVED counters of
- * its own, as in TF's kernels, so equal seeds give TF's numbers and results do not depend on threads.
+ * its own, as in TF's kernels, so equal seeds give TF's numbers and results do not depend on threads.  The first
+ * blocks of bits of PF_PHILOX_WIDE elements are drawn side by side; compiled once per instruction set.
  * Threads: parallel_for over elements.
  */
 #include <float.h>
+#include "isa.h"
 #include "philox.h"
 #include "gamma.h"
 
-enum { RESERVED = 256, TRIES = 100000 };
+enum { RESERVED = 256, TRIES = 100000, AHEAD = 6 };     /* AHEAD: most blocks drawn side by side */
 typedef struct {
   pf_philox base;
   const DLTensor *parameter;
@@ -38,6 +40,24 @@ static void put(DLTensor *t, int32_t type, int64_t i, double v) {
     default: pf_put_index(t, type, i, (int64_t)v);
   }
 }
+/* The generators of elements i, i + 1, ... in turn; the bits of PF_PHILOX_WIDE elements are drawn at once. */
+typedef struct {
+  uint32_t x[AHEAD][4][PF_PHILOX_WIDE];
+  int64_t first;
+  int blocks;
+} ahead;
+static pf_philox generator_of(const job *j, ahead *a, int64_t i, int64_t hi, int blocks) {
+  pf_philox g = pf_philox_skip(&j->base, (uint64_t)RESERVED * (uint64_t)i);
+  if (i - a->first >= PF_PHILOX_WIDE) {
+    a->first = i, a->blocks = hi - i < PF_PHILOX_WIDE / 4 ? 0 : blocks;
+    for (int b = 0; b < a->blocks; b++) {
+      pf_philox at = pf_philox_skip(&g, (uint64_t)b);
+      pf_philox_blocks(&at, RESERVED, a->x[b]);
+    }
+  }
+  g.ready = &a->x[0][0][i - a->first], g.n_ready = a->blocks;
+  return g;
+}
 static double gamma_variate(pf_philox *g, double alpha) {
   if (alpha == 1.0) return -log1p(-pf_philox_unit(g));
   int small = alpha < 1;
@@ -57,32 +77,47 @@ static double gamma_variate(pf_philox *g, double alpha) {
 }
 static void gamma_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
+  ahead a;
+  a.first = lo - PF_PHILOX_WIDE;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     int64_t k = i / j->samples, s = i % j->samples;
-    pf_philox g = pf_philox_skip(&j->base, (uint64_t)RESERVED * (uint64_t)i);
+    pf_philox g = generator_of(j, &a, i, hi, 2);
     put(j->out, j->out_type, s * j->parameters + k, gamma_variate(&g, get(j->parameter, j->in_type, k)));
   }
 }
 
-static double poisson_small(pf_philox *g, double rate) {
-  double bound = exp(-rate), product = 1, x = 0;
+/* what depends on the rate alone: `bound` below 10, the rest above */
+typedef struct { double rate, bound, log_rate, a, b, inverse, squeeze; int blocks; } poisson;
+static poisson poisson_of(double rate) {
+  poisson p = {.rate = rate, .blocks = 1};
+  if (rate < 10) {
+    p.bound = exp(-rate);
+    p.blocks = (int)PF_MIN(1 + 0.6 * rate, AHEAD);
+    return p;
+  }
+  p.log_rate = log(rate), p.b = 0.931 + 2.53 * sqrt(rate), p.a = -0.059 + 0.02483 * p.b;
+  p.inverse = 1.1239 + 1.1328 / (p.b - 3.4);
+  p.squeeze = 0.9277 - 3.6224 / (p.b - 2);
+  return p;
+}
+static double poisson_small(pf_philox *g, const poisson *p) {
+  double product = 1, x = 0;
   for (;; x++) {
     product *= pf_philox_unit(g);
-    if (product <= bound) return x;
+    if (product <= p->bound) return x;
   }
 }
 /* -1: no number that fits below `highest` was found */
-static double poisson_large(pf_philox *g, double rate, double highest) {
-  double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
-  double inverse = 1.1239 + 1.1328 / (b - 3.4);
+static double poisson_large(pf_philox *g, const poisson *p, double highest) {
   for (int i = 0; i < TRIES; i++) {
     double u = pf_philox_unit(g) - 0.5, v = pf_philox_unit(g), left = 0.5 - fabs(u);
-    double k = floor((2 * a / left + b) * u + rate + 0.43);
+    double k = floor((2 * p->a / left + p->b) * u + p->rate + 0.43);
     if (k > highest) continue;
-    if (left >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
+    if (left >= 0.07 && v <= p->squeeze) return k;
     if (k < 0 || (left < 0.013 && v > left)) continue;
-    if (log(v * inverse / (a / (left * left) + b)) <= -rate + k * log_rate - pf_log_gamma(k + 1))
+    if (log(v * p->inverse / (p->a / (left * left) + p->b)) <=
+        -p->rate + k * p->log_rate - pf_log_gamma(k + 1))
       return k;
   }
   return -1;
@@ -99,13 +134,17 @@ static double highest_of(int32_t type) {
 static void poisson_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   job *j = arg;
   double highest = highest_of(j->out_type);
+  poisson of = {.rate = -1};
+  ahead a;
+  a.first = lo - PF_PHILOX_WIDE;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     if (__atomic_load_n(&j->failed, __ATOMIC_RELAXED)) return;      /* each would try as long */
     int64_t k = i / j->samples, s = i % j->samples;
     double rate = get(j->parameter, j->in_type, k), found;
-    pf_philox g = pf_philox_skip(&j->base, (uint64_t)RESERVED * (uint64_t)i);
-    found = rate < 10 ? poisson_small(&g, rate) : poisson_large(&g, rate, highest);
+    if (rate != of.rate) of = poisson_of(rate);
+    pf_philox g = generator_of(j, &a, i, hi, of.blocks);
+    found = rate < 10 ? poisson_small(&g, &of) : poisson_large(&g, &of, highest);
     if (found < 0) __atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED), found = 0;
     put(j->out, j->out_type, s * j->parameters + k, found);
   }
@@ -170,7 +209,7 @@ static pf_status random_poisson(pf_ctx *c, const void *state) {
   return j.failed ? PF_INVALID(c, "a rate is too large for %s", pf_type_name(j.out_type)) : PF_OK;
 }
 
-const pf_kernel *const random_gamma_kernels[] = {
+const pf_kernel *const PF_ISA_NAME(random_gamma_kernels)[] = {
   PF_CPU("RandomGamma", "T=float|double|half", .compute = random_gamma),
   PF_CPU("RandomPoisson", NULL, .compute = random_poisson),
   PF_CPU("RandomPoissonV2", NULL, .compute = random_poisson),

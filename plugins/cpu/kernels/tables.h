@@ -6,7 +6,7 @@
   ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
   ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(top_k) ONCE(strings) ONCE(linalg) ONCE(factor) ONCE(special) \
   ONCE(sparse) ONCE(sparse_math) ONCE(sparse_serial) ONCE(sparse_cross) ONCE(sets) \
-  ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(lookup_table) ONCE(quantize) ONCE(einsum) ONCE(random_gamma) ONCE(random_binomial) ONCE(mutex) ONCE(diag_band) \
+  ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(lookup_table) ONCE(quantize) ONCE(einsum) ISA(random_gamma) ONCE(random_binomial) ONCE(mutex) ONCE(diag_band) \
   ONCE(strings_text) ONCE(strings_hash) ONCE(strings_bytes) ONCE(strings_regex) \
   ONCE(strings_unicode) ONCE(strings_properties) ONCE(strings_format) ISA(image_resize) ISA(image_color) ISA(fft) ONCE(image_patches) ONCE(image_boxes) ONCE(crop_resize) ONCE(scale_translate) ONCE(audio_wav) ONCE(nms)
 
