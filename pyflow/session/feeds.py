@@ -109,7 +109,8 @@ class Feed:
         if at >= 0:
             raise TypeError(
                 f"The value fed for {self._name()} must be strings, got"
-                f" {array.reshape(-1)[at]!r} at {[int(i) for i in np.unravel_index(at, array.shape)]}"
+                f" {array.reshape(-1)[at]!r} at"
+                f" {[int(i) for i in np.unravel_index(at, array.shape)]}"
             )
         return array
 

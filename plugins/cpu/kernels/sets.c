@@ -181,9 +181,48 @@ static pf_status same_value(pf_ctx *c, const coo *a, int64_t i, const coo *b, in
   *same = x.len == y.len && (!x.len || !memcmp(x.data, y.data, (size_t)x.len));
   return PF_OK;
 }
-/* Levenshtein's distance of rows [i, i + n) of a and [j, j + m) of b; line: m + 1 numbers */
+/* bit q: value j + q of b is value i of a, for q < m <= 64 */
+static pf_status same_bits(pf_ctx *c, const coo *a, int64_t i, const coo *b, int64_t j, int64_t m,
+                           uint64_t *bits) {
+  int64_t es = a->type == PF_STRING ? 0 : pf_type_size(a->type);
+  *bits = 0;
+  if (es == 8) {
+    const uint64_t *y = PF_DATA(const uint64_t, b->values) + j;
+    const uint64_t x = PF_DATA(const uint64_t, a->values)[i];
+    for (int64_t q = 0; q < m; q++) *bits |= (uint64_t)(x == y[q]) << q;
+  } else if (es == 4) {
+    const uint32_t *y = PF_DATA(const uint32_t, b->values) + j;
+    const uint32_t x = PF_DATA(const uint32_t, a->values)[i];
+    for (int64_t q = 0; q < m; q++) *bits |= (uint64_t)(x == y[q]) << q;
+  } else
+    for (int64_t q = 0; q < m; q++) {
+      int same;
+      PF_TRY(same_value(c, a, i, b, j + q, &same));
+      *bits |= (uint64_t)same << q;
+    }
+  return PF_OK;
+}
+/* Levenshtein's distance of rows [i, i + n) of a and [j, j + m) of b, m <= 64: a column of the
+ * table is the bits of where it rises and falls (Myers, 1999; Hyyro, 2003) */
+static pf_status short_distance(pf_ctx *c, const coo *a, int64_t i, int64_t n, const coo *b,
+                                int64_t j, int64_t m, int64_t *found) {
+  uint64_t rises = ~(uint64_t)0, falls = 0, same, last = m ? (uint64_t)1 << (m - 1) : 0;
+  *found = m ? m : n;
+  for (int64_t p = 0; p < n && m; p++) {
+    PF_TRY(same_bits(c, a, i + p, b, j, m, &same));
+    uint64_t v = same | falls, h = (((same & rises) + rises) ^ rises) | same;
+    uint64_t up = falls | ~(h | rises), down = rises & h;
+    *found += (int64_t)((up & last) != 0) - (int64_t)((down & last) != 0);
+    up = up << 1 | 1;
+    rises = down << 1 | ~(v | up);
+    falls = up & v;
+  }
+  return PF_OK;
+}
+/* the same for any m; line: m + 1 numbers */
 static pf_status distance(pf_ctx *c, const coo *a, int64_t i, int64_t n, const coo *b, int64_t j,
                           int64_t m, int64_t *line) {
+  if (m <= 64) return short_distance(c, a, i, n, b, j, m, &line[m]);
   for (int64_t q = 0; q <= m; q++) line[q] = q;
   for (int64_t p = 1; p <= n; p++) {
     int64_t corner = line[0];

@@ -1,5 +1,6 @@
 /* strings.c - StringJoin, ReduceJoin, AsString, StringToNumber. */
 #include "common.h"
+#include "strings_number.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -92,7 +93,7 @@ static pf_status reduce_join(pf_ctx *c, const void *state) {
 /* ---------------------------------------------------------------- numbers to text */
 typedef struct {
   int64_t precision, width;
-  int32_t scientific, shortest;
+  int32_t scientific, shortest, places; /* `places` >= 0: plain, reals with so many places */
   pf_str fill;
   char format[64];
 } as_state;
@@ -121,7 +122,28 @@ static pf_status as_string_init(pf_ctx *c, void *state) {
                                                                                         : PRId64;
   snprintf(s->format, sizeof s->format, "%%%.1s%s%s%s", flag ? s->fill.data : "", width, precision,
            kind);
+  s->places = s->precision < 0 ? 6 : (int32_t)s->precision;
+  if (flag || s->width > 0 || s->scientific || s->shortest || s->places > PF_MOST_PLACES)
+    s->places = -1;
   return PF_OK;
+}
+/* element i before `end`, as `format` would print it; NULL: print_number prints it */
+#define PLAIN_SIGNED(TYPE, T, TAG) \
+  case TYPE: return pf_integer_before(end, PF_DATA(const T, x)[i]);
+#define PLAIN_UNSIGNED(TYPE, T, TAG) \
+  case TYPE: return pf_digits_before(end, PF_DATA(const T, x)[i]);
+static char *plain_number(const DLTensor *x, int32_t type, int64_t i, int places, char *end) {
+  float f;
+  switch (type) {
+    PF_EACH_SIGNED(PLAIN_SIGNED)
+    PF_EACH_UNSIGNED(PLAIN_UNSIGNED)
+    case PF_FLOAT32: return pf_fixed_before(end, (double)PF_DATA(const float, x)[i], places);
+    case PF_FLOAT64: return pf_fixed_before(end, PF_DATA(const double, x)[i], places);
+    case PF_FLOAT16: case PF_BFLOAT16:
+      pf_half_to_float(type, PF_DATA(const uint16_t, x) + i, &f, 1);
+      return pf_fixed_before(end, (double)f, places);
+    default: return NULL;
+  }
 }
 #define FROM_INT(TYPE, T, TAG) \
   case TYPE: return snprintf(out, room, s->format, (int64_t)PF_DATA(const T, x)[i]);
@@ -152,11 +174,18 @@ static int print_number(const as_state *s, const DLTensor *x, int32_t type, int6
 }
 static pf_status as_string(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
+  const as_state *s = (const as_state *)state;
   char out[4096];                       /* two doubles: at most 2 * (310 + 1000 digits) and signs */
+  char *end = out + PF_FIXED_ROOM;
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
-    int len = print_number((const as_state *)state, x, c->in_type[0], i, out, sizeof out);
+    char *plain = s->places < 0 ? NULL : plain_number(x, c->in_type[0], i, s->places, end);
+    if (plain) {
+      PF_TRY(c->host->str_set(y, i, (pf_str){plain, end - plain}));
+      continue;
+    }
+    int len = print_number(s, x, c->in_type[0], i, out, sizeof out);
     PF_TRY(c->host->str_set(y, i, (pf_str){out, PF_MIN(PF_MAX(len, 0), (int)sizeof out - 1)}));
   }
   return PF_OK;
@@ -164,32 +193,53 @@ static pf_status as_string(pf_ctx *c, const void *state) {
 
 /* ---------------------------------------------------------------- text to numbers */
 static int blank(const char *s) { return s[strspn(s, " \t\n\v\f\r")] == 0; }
+/* the usual ways to write a number; 0: read_number knows the others, and what is wrong */
+static int read_plain(pf_str s, DLTensor *y, int32_t type, int64_t i) {
+  pf_decimal d;
+  double v;
+  if (!pf_read_decimal(s.data, s.len, &d)) return 0;
+  if (type == PF_FLOAT32 || type == PF_FLOAT64) {
+    if (!pf_decimal_value(&d, type == PF_FLOAT32 ? 24 : 53, &v)) return 0;
+    if (type == PF_FLOAT32) PF_DATA(float, y)[i] = (float)v;
+    else PF_DATA(double, y)[i] = v;
+    return 1;
+  }
+  if (!d.integer || d.digits > (uint64_t)INT64_MAX) return 0;
+  int64_t whole = d.negative ? -(int64_t)d.digits : (int64_t)d.digits;
+  if (type == PF_INT64) PF_DATA(int64_t, y)[i] = whole;
+  else if (whole < INT32_MIN || whole > INT32_MAX) return 0;
+  else PF_DATA(int32_t, y)[i] = (int32_t)whole;
+  return 1;
+}
+static pf_status read_number(pf_ctx *c, pf_str s, DLTensor *y, int32_t type, int64_t i) {
+  char in[512], *end;
+  int64_t len = PF_MIN(s.len, (int64_t)sizeof in - 1), ok = s.len < (int64_t)sizeof in;
+  if (len) memcpy(in, s.data, (size_t)len);
+  in[len] = 0;
+  ok = ok && !blank(in) && strlen(in) == (size_t)len;
+  errno = 0;
+  if (type == PF_FLOAT32) PF_DATA(float, y)[i] = strtof(in, &end);
+  else if (type == PF_FLOAT64) PF_DATA(double, y)[i] = strtod(in, &end);
+  else {
+    long long v = strtoll(in, &end, 10);
+    ok = ok && !errno && (type == PF_INT64 || (v >= INT32_MIN && v <= INT32_MAX));
+    if (type == PF_INT64) PF_DATA(int64_t, y)[i] = v;
+    else PF_DATA(int32_t, y)[i] = (int32_t)v;
+  }
+  if (ok && blank(end)) return PF_OK;
+  return PF_INVALID(c, "StringToNumberOp could not correctly convert string: %.*s",
+                    (int)PF_MIN(s.len, 400), s.len ? s.data : "");
+}
 static pf_status string_to_number(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   int32_t type = c->out_type[0];
-  char in[512], *end;
   (void)state;
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
     pf_str s;
     PF_TRY(c->host->str_get(x, i, &s));
-    int64_t len = PF_MIN(s.len, (int64_t)sizeof in - 1), ok = s.len < (int64_t)sizeof in;
-    if (len) memcpy(in, s.data, (size_t)len);
-    in[len] = 0;
-    ok = ok && !blank(in) && strlen(in) == (size_t)len;
-    errno = 0;
-    if (type == PF_FLOAT32) PF_DATA(float, y)[i] = strtof(in, &end);
-    else if (type == PF_FLOAT64) PF_DATA(double, y)[i] = strtod(in, &end);
-    else {
-      long long v = strtoll(in, &end, 10);
-      ok = ok && !errno && (type == PF_INT64 || (v >= INT32_MIN && v <= INT32_MAX));
-      if (type == PF_INT64) PF_DATA(int64_t, y)[i] = v;
-      else PF_DATA(int32_t, y)[i] = (int32_t)v;
-    }
-    if (!ok || !blank(end))
-      return PF_INVALID(c, "StringToNumberOp could not correctly convert string: %.*s",
-                        (int)PF_MIN(s.len, 400), s.len ? s.data : "");
+    if (!read_plain(s, y, type, i)) PF_TRY(read_number(c, s, y, type, i));
   }
   return PF_OK;
 }

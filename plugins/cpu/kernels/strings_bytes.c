@@ -13,37 +13,48 @@
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 typedef struct { int32_t pad; } base64_state;
 
-static int digit_of(char c) {
-  const char *at = c ? strchr(digits, c) : NULL;
-  return at ? (int)(at - digits) : -1;
-}
 static void encode(pf_str s, int pad, pf_bytes *b) {
-  for (int64_t i = 0; i < s.len; i += 3) {
-    uint32_t x = 0, n = (uint32_t)PF_MIN(s.len - i, 3);
-    for (uint32_t k = 0; k < 3; k++) x = x << 8 | (k < n ? (uint8_t)s.data[i + k] : 0);
-    for (uint32_t k = 0; k < 4; k++) {
-      if (k <= n) pf_bytes_add(b, &digits[x >> (18 - 6 * k) & 63], 1);
-      else if (pad) pf_bytes_add(b, "=", 1);
-    }
+  const uint8_t *in = (const uint8_t *)s.data;
+  int64_t whole = s.len / 3, rest = s.len % 3;
+  if (whole > INT64_MAX / 8 || !pf_bytes_reserve(b, 4 * whole + 4)) return;
+  char *out = b->data + b->n;
+  for (int64_t i = 0; i < whole; i++, in += 3, out += 4) {
+    uint32_t x = (uint32_t)in[0] << 16 | (uint32_t)in[1] << 8 | in[2];
+    out[0] = digits[x >> 18], out[1] = digits[x >> 12 & 63];
+    out[2] = digits[x >> 6 & 63], out[3] = digits[x & 63];
   }
+  if (rest) {
+    uint32_t x = (uint32_t)in[0] << 16 | (rest == 2 ? (uint32_t)in[1] << 8 : 0);
+    *out++ = digits[x >> 18], *out++ = digits[x >> 12 & 63];
+    if (rest == 2) *out++ = digits[x >> 6 & 63];
+    for (int64_t k = rest; pad && k < 3; k++) *out++ = '=';
+  }
+  b->n = out - b->data;
+}
+/* by character: its value, -1: it is none */
+static void fill_values(int8_t value[256]) {
+  memset(value, -1, 256);
+  for (int k = 0; k < 64; k++) value[(uint8_t)digits[k]] = (int8_t)k;
 }
 /* NULL, or what is wrong */
-static const char *decode(pf_str s, pf_bytes *b) {
+static const char *decode(pf_str s, const int8_t value[256], pf_bytes *b) {
   int64_t padding = 0;
   while (padding < 2 && padding < s.len && s.data[s.len - 1 - padding] == '=') padding++;
   if (padding && s.len % 4) return "Base64 string length (with padding) must be a multiple of 4";
   s.len -= padding;
   if (s.len % 4 == 1) return "Base64 string length cannot be 1 modulo 4.";
+  if (!pf_bytes_reserve(b, s.len)) return NULL;
   for (int64_t i = 0; i < s.len; i += 4) {
     uint32_t x = 0;
+    int32_t bad = 0;
     int64_t n = PF_MIN(s.len - i, 4);
     for (int64_t k = 0; k < 4; k++) {
-      int d = k < n ? digit_of(s.data[i + k]) : 0;
-      if (d < 0) return "Invalid character found in base64.";
-      x = x << 6 | (uint32_t)d;
+      int32_t d = k < n ? value[(uint8_t)s.data[i + k]] : 0;
+      bad |= d;
+      x = x << 6 | ((uint32_t)d & 63);
     }
-    char out[3] = {(char)(x >> 16), (char)(x >> 8), (char)x};
-    pf_bytes_add(b, out, n - 1);
+    if (bad < 0) return "Invalid character found in base64.";
+    for (int64_t k = 0; k < n - 1; k++) b->data[b->n++] = (char)(x >> (16 - 8 * k));
   }
   return NULL;
 }
@@ -51,15 +62,17 @@ static pf_status base64(pf_ctx *c, int decoding, int pad) {
   const DLTensor *x = c->in[0];
   pf_bytes b = {0};
   pf_status st = PF_OK;
+  int8_t value[256];
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
+  fill_values(value);
   for (int64_t i = 0, n = pf_numel(x); i < n && !st; i++) {
     pf_str s;
     const char *wrong = NULL;
     st = c->host->str_get(x, i, &s);
     if (st) break;
     b.n = 0;
-    if (decoding) wrong = decode(s, &b);
+    if (decoding) wrong = decode(s, value, &b);
     else encode(s, pad, &b);
     st = wrong ? pf_fail(c, PF_INVALID_ARGUMENT, wrong)
          : b.failed ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a string")

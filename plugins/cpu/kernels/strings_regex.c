@@ -6,7 +6,7 @@
  * Invariants: time is bounded by text times pattern for a match, whatever the expression.
  * Threads: one; a call compiles its expression.
  */
-#include "regex.h"
+#include "regex_dfa.h"
 
 typedef struct { pf_str pattern, rewrite; int32_t global; } regex_state;
 
@@ -28,15 +28,18 @@ static pf_status scalar_text(pf_ctx *c, int32_t in, const char *name, pf_str *ou
 static pf_status match_all(pf_ctx *c, const rx *r) {
   const DLTensor *x = c->in[0];
   rx_search s;
+  rx_dfa a;
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
-  if (!rx_open(c, &s, r, 2)) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a search");
+  if (!rx_open(c, &s, r, 2) || !rx_dfa_open(c, &a, r, 1))
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a search");
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
     pf_str t;
     PF_TRY(c->host->str_get(x, i, &t));
     s.text = t.len ? t.data : "";
     s.end = s.text + t.len;
-    PF_DATA(uint8_t, y)[i] = (uint8_t)rx_find(&s, s.text, 1);
+    rx_dfa_text(&a, t.len);
+    PF_DATA(uint8_t, y)[i] = (uint8_t)rx_is_match(&a, &s);
   }
   return PF_OK;
 }
@@ -71,21 +74,20 @@ static int highest_group(pf_str rewrite) {
 }
 static void add_rewrite(pf_bytes *b, pf_str rewrite, const char *const *slot) {
   for (int64_t i = 0; i < rewrite.len; i++) {
-    char d = rewrite.data[i];
-    if (d != '\\') {
-      pf_bytes_add(b, &d, 1);
-      continue;
-    }
-    d = rewrite.data[++i];
+    const char *rest = rewrite.data + i, *mark = memchr(rest, '\\', (size_t)(rewrite.len - i));
+    int64_t plain = mark ? mark - rest : rewrite.len - i;
+    pf_bytes_add(b, rest, plain);
+    if (!mark) return;
+    char d = rewrite.data[i += plain + 1];
     if (d == '\\') pf_bytes_add(b, &d, 1);
     else if (slot[2 * (d - '0')] && slot[2 * (d - '0') + 1])
       pf_bytes_add(b, slot[2 * (d - '0')], slot[2 * (d - '0') + 1] - slot[2 * (d - '0')]);
   }
 }
 /* the text with its matches, or the first one, rewritten */
-static void replace_in(rx_search *s, pf_str rewrite, int global, pf_bytes *b) {
+static void replace_in(rx_dfa *a, rx_search *s, pf_str rewrite, int global, pf_bytes *b) {
   const char *p = s->text, *last = NULL;
-  while (rx_find(s, p, 0)) {
+  while (rx_first(a, s, p)) {
     const char *from = s->found[0], *to = s->found[1];
     pf_bytes_add(b, p, from - p);
     if (from == to && from == last) {  /* no empty match where the last one ended */
@@ -105,13 +107,14 @@ static void replace_in(rx_search *s, pf_str rewrite, int global, pf_bytes *b) {
 static pf_status replace_all(pf_ctx *c, const rx *r, pf_str rewrite, int global, pf_bytes *b) {
   const DLTensor *x = c->in[0];
   rx_search s;
+  rx_dfa a;
   int groups = highest_group(rewrite);
   if (groups < 0 || groups > r->groups)
     return PF_INVALID(c, "Invalid rewrite: %.*s: it names a group the pattern does not have, or "
                       "has a \\ without a digit", (int)PF_MIN(rewrite.len, 400), rewrite.data);
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
-  if (!rx_open(c, &s, r, 2 * groups + 2))
+  if (!rx_open(c, &s, r, 2 * groups + 2) || !rx_dfa_open(c, &a, r, 0))
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a search");
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
     pf_str t;
@@ -119,7 +122,8 @@ static pf_status replace_all(pf_ctx *c, const rx *r, pf_str rewrite, int global,
     s.text = t.len ? t.data : "";
     s.end = s.text + t.len;
     b->n = 0;
-    replace_in(&s, rewrite, global, b);
+    rx_dfa_text(&a, t.len);
+    replace_in(&a, &s, rewrite, global, b);
     if (b->failed) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a string");
     PF_TRY(c->host->str_set(y, i, (pf_str){b->data, b->n}));
   }
