@@ -1,6 +1,7 @@
 # make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, a C compiler, make)
 # make test    build and run the tests
-# make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort)
+# make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
+#              an hour, BENCH=--quick a third of it
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
@@ -35,7 +36,7 @@ test: .venv/installed-tests
 	  PYTHONSAFEPATH=1 PYFLOW_CPU_ISA=$$isa $(BIN)/python -m pytest $(KERNEL_TESTS) || exit 1; done  # as older processors run them
 
 bench: .venv/installed .venv-tf/ready .venv-torch/ready .venv-ort/ready
-	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python --ort .venv-ort/bin/python
+	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python --ort .venv-ort/bin/python $(BENCH)
 
 oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz

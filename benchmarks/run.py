@@ -54,6 +54,13 @@ SCRIPTS = {
     "onnx_models": {"--ort": "ort"},
 }
 OPTIONS = {"conv": ["--all", "--threads", "1", "2"]}
+QUICK = {                # --quick: a third of the time, figures that wander more
+    "gemm": ["--rounds", "3", "--seconds", "0.05"],
+    "conv": ["--rounds", "2", "--seconds", "0.015"],
+    "pools": ["--rounds", "2", "--seconds", "0.05"],
+    "halves": ["--rounds", "6"],
+    "onnx_models": ["--rounds", "4", "--seconds", "0.25"],
+}
 SAME = {"Add": ("Add", "AddV2")}  # op types that do the same
 
 
@@ -252,8 +259,12 @@ def arguments():
     parser.add_argument("--without", nargs="+", default=[], help="peers to leave out")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.25, help="per case, peer and round")
+    parser.add_argument("--quick", action="store_true", help="all of it in a third of the time")
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("bench-results.json"))
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.quick:
+        asked.rounds, asked.seconds = min(asked.rounds, 4), min(asked.seconds, 0.1)
+    return asked
 
 
 def wanted(asked, name):
@@ -314,7 +325,7 @@ def run_scripts(asked, report):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "found.json"
             command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(path)]
-            command += OPTIONS.get(name, [])
+            command += OPTIONS.get(name, []) + (QUICK.get(name, []) if asked.quick else [])
             for option, peer in options.items():
                 command += [option, given[peer]]
             print(f"{name}", flush=True)
