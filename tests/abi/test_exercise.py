@@ -163,6 +163,27 @@ def test_strings():
     ]
 
 
+@pytest.mark.parametrize("times", [0, 1, 300])
+def test_strings_are_set_again_and_again(times):
+    """By several threads at once; what they replace does not pile up, and all of it is given back."""
+    from pyflow import _executor
+
+    rng = np.random.default_rng(times)
+    values = [bytes(rng.integers(0, 256, rng.integers(0, 60), np.uint8)) for _ in range(700)]
+    x = tf.placeholder(tf.string, [None])
+    y = op("Rewrite")(x, times=times)
+    config = tf.ConfigProto(intra_op_parallelism_threads=4)
+    with tf.Session(config=config) as session:
+        session.run(y, {x: values})
+        before = _executor.memory_stats()["in_use"]
+        _executor.reset_peak()
+        found = session.run(y, {x: values})
+        stats = _executor.memory_stats()
+    assert found.tolist() == [v[1:] if len(v) > 1 else v for v in values]
+    assert stats["in_use"] == before
+    assert stats["peak"] - before < 700 * 6000 + (1 << 20), "the values of one moment, no more"
+
+
 def test_constants_are_seen_in_init_and_dropped():
     fed = tf.placeholder(tf.float32, [])
     known, unknown = op("Scale")(fed, tf.constant(4.0)), op("Scale")(fed, fed)

@@ -184,3 +184,54 @@ def test_repeated_steps_do_not_grow_the_process():
         for _ in range(400):
             call(values)
         assert resident() - before < 4 << 20
+
+
+class Text(str):
+    """A subclass; its bytes are the str's."""
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (40,), (2, 3, 4), (1,) * 9 + (2,)])
+def test_object_arrays_of_text_go_in_and_out(shape):
+    rng = np.random.default_rng(3)
+    kinds = [lambda s: s, lambda s: s.encode(), Text, np.str_, lambda s: np.bytes_(s.encode())]
+    alphabet = list("ab é€😀\n") + ["\x00z"]
+    texts = ["".join(rng.choice(alphabet, rng.integers(0, 40))) for _ in range(int(np.prod(shape)))]
+    values = np.empty(len(texts), object)
+    for i, text in enumerate(texts):
+        values[i] = kinds[i % len(kinds)](text)
+    values = values.reshape(shape)
+    x = tf.placeholder(tf.string, shape)
+    with tf.Session() as session:
+        made = session.make_callable(tf.identity(x), [x])
+        for got in (session.run(tf.identity(x), {x: values}), made(values), session.run(x, {x: values})):
+            assert np.shape(got) == shape
+            assert [bytes(b) for b in np.ravel(np.array(got, object))] == [t.encode() for t in texts]
+            assert all(type(b) is bytes for b in np.ravel(np.array(got, object)))
+
+
+def test_strided_and_large_strings_go_in_and_out():
+    values = np.array([[b"a" * 3000, "b", b"", "c" * 100000], ["d", b"e" * 17, "f" * 16, b"g"]], object)
+    x = tf.placeholder(tf.string, None)
+    with tf.Session() as session:
+        for seen in (values.T, values[:, ::2], values[::-1, 1:], np.asfortranarray(values)):
+            got = session.run(tf.concat([x, x], 0), {x: seen})
+            want = [[v.encode() if isinstance(v, str) else v for v in row] for row in seen.tolist()]
+            assert got.tolist() == want * 2
+
+
+@pytest.mark.parametrize("wrong", [None, 3, 2.5, ["a"], object()])
+def test_what_is_no_text_is_refused_by_place(wrong):
+    values = np.empty((2, 3), object)
+    values[:] = "a"
+    values[1, 1] = wrong
+    x = tf.placeholder(tf.string, [2, 3])
+    with tf.Session() as session:
+        made = session.make_callable(x, [x])
+        for attempt in (lambda: session.run(tf.identity(x), {x: values}), lambda: made(values)):
+            with pytest.raises(TypeError, match=r"must be strings, got .* at \[1, 1\]"):
+                attempt()
+        values[1, 1] = "\ud800"
+        with pytest.raises(UnicodeEncodeError):
+            session.run(tf.identity(x), {x: values})
+        values[1, 1] = "b"
+        assert session.run(tf.identity(x), {x: values})[1, 1] == b"b"

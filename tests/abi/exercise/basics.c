@@ -159,6 +159,43 @@ static pf_status parallel_sum(pf_ctx *c, const void *s) {
   return scalar_float(c, 0, (float)total);
 }
 
+/* ---------------------------------------------------------------- strings set again and again, by several threads */
+typedef struct { pf_ctx *c; DLTensor *y; int64_t times; _Atomic int32_t wrong; } rewriting;
+static void set_and_check(rewriting *j, int64_t i, pf_str value) {
+  pf_str got;
+  pf_status st = j->c->host->str_set(j->y, i, value);
+  if (!st) st = j->c->host->str_get(j->y, i, &got);
+  if (st || got.len != value.len || memcmp(got.data, value.data, (size_t)value.len) || got.data[got.len]) j->wrong = 1;
+}
+static void rewrite_part(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  rewriting *j = arg;
+  char filler[5000];
+  memset(filler, 'f', sizeof filler);
+  for (int64_t i = lo; i < hi; i++) {
+    pf_str x, own;
+    if (j->c->host->str_get(j->c->in[0], i, &x)) j->wrong = 1;
+    set_and_check(j, i, x);
+    for (int64_t k = 0; k < j->times; k++) {
+      set_and_check(j, i, (pf_str){filler, (i * 7919 + k * 104729) % (k % 50 ? 40 : 5000)});
+      set_and_check(j, i, (pf_str){"", 0});
+    }
+    set_and_check(j, i, x);
+    if (x.len > 1 && !j->c->host->str_get(j->y, i, &own)) {            /* the value is a part of what it replaces */
+      own.data++, own.len--;
+      if (j->c->host->str_set(j->y, i, own)) j->wrong = 1;
+    }
+  }
+}
+static pf_status rewrite(pf_ctx *c, const void *s) {
+  const int64_t *times = s;
+  rewriting j = {c, pf_output_like(c, 0, c->in[0]), *times, 0};
+  pf_str x;
+  if (!j.y) return PF_RESOURCE_EXHAUSTED;
+  pf_status st = c->host->parallel_for(c, pf_numel(j.y), 50, rewrite_part, &j);
+  if (c->host->str_get(j.y, pf_numel(j.y), &x) != PF_OUT_OF_RANGE || c->host->str_set(j.y, -1, x) != PF_OUT_OF_RANGE) j.wrong = 1;
+  return st ? st : j.wrong ? pf_fail(c, PF_INTERNAL, "a string is not what was set") : PF_OK;
+}
+
 /* ---------------------------------------------------------------- where am I */
 static pf_status where_am_i(pf_ctx *c, const void *s) {
   pf_str frame = {0, 0}, name = c->host->node_name(c);
@@ -201,6 +238,7 @@ const pf_op *const basic_ops[] = {
      "li: list(int), lf: list(float), lb: list(bool), ls: list(string), lt: list(type), lsh: list(shape), defaulted: int = 42"),
   OP("exercise.Reversed", "xs: N * float, more: Tmore -> ys: N * float, types: int64; N: int >= 1, Tmore: list(type)"),
   OP("exercise.Shout", "x: string -> y: string"),
+  OP("exercise.Rewrite", "x: string -> y: string; times: int"),
   OP("exercise.Scale", "x: float, factor: float -> y: float, dropped: int64"),
   OP("exercise.Finished", " -> n: int64", .flags = PF_OP_STATEFUL),
   OP("exercise.Choice", " -> which: string; rank: int"),
@@ -224,6 +262,8 @@ const pf_kernel *const basic_kernels[] = {
          .attrs = TABLE(pf_attr, PF_ATTR(rank_attr, PF_ATTR_INT, rank))),
   KERNEL("exercise.Choice", second_choice),
   KERNEL("exercise.Choice", refuse, .priority = 9, .needs = "avx2,neon"),
+  KERNEL("exercise.Rewrite", rewrite, .state_size = sizeof(int64_t), .flags = PF_KERNEL_EXPENSIVE,
+         .attrs = TABLE(pf_attr, PF_REF(pf_attr, "times", PF_ATTR_INT, 0))),
   KERNEL("exercise.ParallelSum", parallel_sum, .flags = PF_KERNEL_EXPENSIVE),
   KERNEL("exercise.WhereAmI", where_am_i),
   KERNEL("exercise.Repeat", repeat, .cost = repeat_cost),
