@@ -335,6 +335,17 @@ def run_scripts(asked, report):
                 report[name] = {"error": "see the output"}
 
 
+def below(report):
+    """What missed its mark, of the cases and of elementwise.py's rows."""
+    for name, case in report["cases"].items():
+        if not case["ok"]:
+            yield f"{name}: {case['verdict']}"
+    for row in report.get("elementwise", {}).get("rows", []):
+        best = max(row["ratio"], row.get("bound_ratio", 0))
+        if best < (row["wanted"] or 0):
+            yield f"{row['case']}, {row['threads']} threads: {best:.2f} of {row['wanted']}"
+
+
 def main():
     asked = arguments()
     pythons = {
@@ -374,6 +385,7 @@ def main():
         report["tracing"], lines = traced_steps(asked.rounds)
         print(*lines, sep="\n      ")
     run_scripts(asked, report)
+    print("below what is wanted:", *(list(below(report)) or ["nothing"]), sep="\n    ")
     report["machine"]["load_after"] = os.getloadavg()
     asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print("written:", asked.json)
