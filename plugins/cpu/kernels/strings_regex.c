@@ -31,7 +31,7 @@ static pf_status match_all(pf_ctx *c, const rx *r) {
   rx_dfa a;
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
-  if (!rx_open(c, &s, r, 2) || !rx_dfa_open(c, &a, r, 1))
+  if (!rx_open(c, &s, r, 2) || !rx_dfa_open(c, &a, r, 1, 2))
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a search");
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
     pf_str t;
@@ -114,7 +114,7 @@ static pf_status replace_all(pf_ctx *c, const rx *r, pf_str rewrite, int global,
                       "has a \\ without a digit", (int)PF_MIN(rewrite.len, 400), rewrite.data);
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
-  if (!rx_open(c, &s, r, 2 * groups + 2) || !rx_dfa_open(c, &a, r, 0))
+  if (!rx_open(c, &s, r, 2 * groups + 2) || !rx_dfa_open(c, &a, r, 0, 2 * groups + 2))
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a search");
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
     pf_str t;
