@@ -3,10 +3,14 @@
  *
  * Method: the range is nudged so that 0 is a whole step (Jacob et al., "Quantization and training of neural networks
  * for efficient integer-arithmetic-only inference", 2018, section 3), in float32 as TensorFlow does it.
- * Threads: one per call.
+ * Threads: parallel_for over elements where all have one range, else one per call.
  */
 #include "common.h"
 #include "float_at.h"
+#include "isa.h"
+#if defined(PF_HAVE_AVX2) && defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 typedef struct { double min, max; int64_t num_bits; int32_t narrow_range; } fake_state;
 typedef struct { float low, high, step; } grid;
@@ -21,6 +25,50 @@ static float snap(float x, const grid *g) {
   float inverse = 1.0f / g->step, v = x < g->low ? g->low : x > g->high ? g->high : x;
   return floorf((v - g->low) * inverse + 0.5f) * g->step + g->low;
 }
+/* A run of elements of one range.  A number of steps fits int32 and is >= 0, so that it is cut off by
+ * conversion, unless the range is so small or large that a step or its inverse is not finite. */
+typedef struct { grid g; const float *x; float *y; } snap_job;
+PF_INLINE void snap_body(const snap_job *j, int64_t lo, int64_t hi) {
+  float low = j->g.low, high = j->g.high, step = j->g.step, inverse = 1.0f / step;
+  const float *x = j->x;
+  float *y = j->y;
+  for (int64_t i = lo; i < hi; i++) {
+    float v = x[i], w = v > low ? v : low;             /* NaN becomes low here */
+    w = (w < high ? w : high) - low;
+    w = (float)(int32_t)(w * inverse + 0.5f) * step + low;
+    y[i] = v == v ? w : v;
+  }
+}
+#if defined(PF_HAVE_AVX2) && defined(__x86_64__)
+#define V(f) _mm256_##f
+__attribute__((target("avx2"))) static void snap_avx2(const snap_job *j, int64_t lo, int64_t hi) {
+  __m256 low = V(set1_ps)(j->g.low), high = V(set1_ps)(j->g.high), step = V(set1_ps)(j->g.step);
+  __m256 inverse = V(set1_ps)(1.0f / j->g.step), half = V(set1_ps)(0.5f);
+  for (; lo + 8 <= hi; lo += 8) {
+    __m256 v = V(loadu_ps)(j->x + lo), w = V(max_ps)(v, low);
+    w = V(sub_ps)(V(min_ps)(w, high), low);
+    w = V(cvtepi32_ps)(V(cvttps_epi32)(V(add_ps)(V(mul_ps)(w, inverse), half)));
+    w = V(add_ps)(V(mul_ps)(w, step), low);
+    V(storeu_ps)(j->y + lo, V(blendv_ps)(w, v, V(cmp_ps)(v, v, _CMP_UNORD_Q)));
+  }
+  snap_body(j, lo, hi);
+}
+#else
+#define snap_avx2 snap_body
+#endif
+static void snap_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const snap_job *j = arg;
+  (void)worker;
+  if (!isfinite(j->g.low) || !isfinite(j->g.high) || !isfinite(j->g.step) ||
+      !isfinite(1.0f / j->g.step))
+    for (int64_t i = lo; i < hi; i++) j->y[i] = snap(j->x[i], &j->g);
+  else if (pf_cpu_isa() >= PF_ISA_LEVEL_AVX2) snap_avx2(j, lo, hi);
+  else snap_body(j, lo, hi);
+}
+static pf_status snap_all(pf_ctx *c, grid g, DLTensor *y) {
+  snap_job j = {g, PF_DATA(const float, c->in[0]), PF_DATA(float, y)};
+  return pf_parallel(c, pf_numel(y), PF_GRAIN, snap_range, &j);
+}
 static pf_status check_bits(pf_ctx *c, const fake_state *s) {
   if (s->num_bits >= 2 && s->num_bits <= 16) return PF_OK;
   return PF_INVALID(c, "num_bits must be between 2 and 16, inclusive, got %" PRId64, s->num_bits);
@@ -31,10 +79,7 @@ static pf_status args(pf_ctx *c, const void *state) {
   if (!(s->min < s->max)) return PF_INVALID(c, "min has to be smaller than max, was: %g >= %g", s->min, s->max);
   DLTensor *y = pf_output_like(c, 0, c->in[0]);
   PF_EXHAUSTED(y);
-  grid g = nudge((float)s->min, (float)s->max, s->num_bits, s->narrow_range);
-  for (int64_t i = 0, n = pf_numel(y); i < n; i++)
-    PF_DATA(float, y)[i] = snap(PF_DATA(const float, c->in[0])[i], &g);
-  return PF_OK;
+  return snap_all(c, nudge((float)s->min, (float)s->max, s->num_bits, s->narrow_range), y);
 }
 static pf_status args_gradient(pf_ctx *c, const void *state) {
   const fake_state *s = state;
@@ -79,10 +124,9 @@ static pf_status vars_of(pf_ctx *c, const fake_state *s, int channels) {
   PF_TRY(ranges(c, s, 0, channels, &g, &depth));
   DLTensor *y = pf_output_like(c, 0, c->in[0]);
   PF_EXHAUSTED(y);
-  for (int64_t i = 0, n = pf_numel(y); i < n; i++) {
-    const grid *k = &g[i % depth];
-    PF_DATA(float, y)[i] = k->step == 0 ? 0.0f : snap(PF_DATA(const float, c->in[0])[i], k);
-  }
+  if (!channels && g->step != 0) return snap_all(c, *g, y);
+  for (int64_t i = 0, k = 0, n = pf_numel(y); i < n; i++, k = k + 1 < depth ? k + 1 : 0)
+    PF_DATA(float, y)[i] = g[k].step == 0 ? 0.0f : snap(PF_DATA(const float, c->in[0])[i], &g[k]);
   return PF_OK;
 }
 static pf_status vars_gradient_of(pf_ctx *c, const fake_state *s, int channels) {
