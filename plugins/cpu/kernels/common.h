@@ -38,6 +38,12 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
 #else
 #define PF_IVDEP
 #endif
+/* for loops of a fixed number of elements: vectors, but one copy of them */
+#if defined(__clang__)
+#define PF_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define PF_ROLLED _Pragma("GCC unroll 1")
+#endif
 #define PF_INLINE static inline __attribute__((always_inline, unused))
 #define PF_LOCAL static inline __attribute__((unused))
 

@@ -8,6 +8,7 @@
 #ifndef PF_CPU_PHILOX_H
 #define PF_CPU_PHILOX_H
 #include "common.h"
+#include "simd.h"
 
 typedef struct {
   uint64_t key, lo, hi;                 /* the next counter is hi:lo */
@@ -35,20 +36,44 @@ PF_LOCAL void pf_philox_block(pf_philox *g, uint32_t x[4]) {
   }
   if (++g->lo == 0) g->hi++;
 }
-/* PF_PHILOX_WIDE blocks, `step` counters apart, side by side: word i of block l is x[i][l] */
+/* PF_PHILOX_WIDE counters to their bits, side by side: word i of block l is x[i][l].  Each word has
+ * a 64-bit lane of a vector, whose upper half multiplication leaves out: it may hold anything. */
+#if defined(__AVX512F__)
+#define PF_MUL_LOW(a, k) ((pf_lanes)_mm512_mul_epu32((__m512i)(a), _mm512_set1_epi64(k)))
+typedef uint64_t pf_lanes __attribute__((vector_size(64)));
+#elif defined(__AVX2__)
+#define PF_MUL_LOW(a, k) ((pf_lanes)_mm256_mul_epu32((__m256i)(a), _mm256_set1_epi64x(k)))
+typedef uint64_t pf_lanes __attribute__((vector_size(32)));
+#elif defined(__SSE2__)
+#define PF_MUL_LOW(a, k) ((pf_lanes)_mm_mul_epu32((__m128i)(a), _mm_set1_epi64x(k)))
+typedef uint64_t pf_lanes __attribute__((vector_size(16)));
+#else
+#define PF_MUL_LOW(a, k) (((a) & 0xffffffffu) * (uint64_t)(k))
+typedef uint64_t pf_lanes __attribute__((vector_size(16)));
+#endif
+PF_LOCAL void pf_philox_rounds(uint64_t key, uint32_t x[4][PF_PHILOX_WIDE]) {
+  enum { LANES = sizeof(pf_lanes) / 8, N = PF_PHILOX_WIDE / LANES };
+  uint64_t k0 = key & 0xffffffffu, k1 = key >> 32;
+  union { uint64_t word[4][PF_PHILOX_WIDE]; pf_lanes v[4][N]; } w;
+  for (int i = 0; i < 4; i++)
+    PF_ROLLED for (int l = 0; l < PF_PHILOX_WIDE; l++) w.word[i][l] = x[i][l];
+  PF_ROLLED for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int l = 0; l < N; l++) {
+      pf_lanes a = PF_MUL_LOW(w.v[0][l], 0xD2511F53u), b = PF_MUL_LOW(w.v[2][l], 0xCD9E8D57u);
+      pf_lanes y0 = (b >> 32) ^ w.v[1][l] ^ k0, y2 = (a >> 32) ^ w.v[3][l] ^ k1;
+      w.v[1][l] = b, w.v[3][l] = a, w.v[0][l] = y0, w.v[2][l] = y2;
+    }
+  for (int i = 0; i < 4; i++)
+    PF_ROLLED for (int l = 0; l < PF_PHILOX_WIDE; l++) x[i][l] = (uint32_t)w.word[i][l];
+}
+/* blocks `step` counters apart */
 PF_LOCAL void pf_philox_blocks(const pf_philox *g, uint64_t step, uint32_t x[4][PF_PHILOX_WIDE]) {
-  uint32_t k0 = (uint32_t)g->key, k1 = (uint32_t)(g->key >> 32);
-  for (int l = 0; l < PF_PHILOX_WIDE; l++) {
+  PF_ROLLED for (int l = 0; l < PF_PHILOX_WIDE; l++) {
     uint64_t lo = g->lo + (uint64_t)l * step, hi = g->hi + (lo < g->lo);
     x[0][l] = (uint32_t)lo, x[1][l] = (uint32_t)(lo >> 32);
     x[2][l] = (uint32_t)hi, x[3][l] = (uint32_t)(hi >> 32);
   }
-  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-    for (int l = 0; l < PF_PHILOX_WIDE; l++) {
-      uint64_t a = (uint64_t)x[0][l] * 0xD2511F53u, b = (uint64_t)x[2][l] * 0xCD9E8D57u;
-      uint32_t y0 = (uint32_t)(b >> 32) ^ x[1][l] ^ k0, y2 = (uint32_t)(a >> 32) ^ x[3][l] ^ k1;
-      x[1][l] = (uint32_t)b, x[3][l] = (uint32_t)a, x[0][l] = y0, x[2][l] = y2;
-    }
+  pf_philox_rounds(g->key, x);
 }
 PF_LOCAL pf_philox pf_philox_skip(const pf_philox *g, uint64_t n) {
   pf_philox s = {.key = g->key, .lo = g->lo + n, .hi = g->hi};

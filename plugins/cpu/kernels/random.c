@@ -19,7 +19,7 @@
 #include "philox.h"
 
 /* counters computed side by side; counters reserved per element */
-enum { WIDE = 16, RESERVED = 256 };
+enum { WIDE = PF_PHILOX_WIDE, RESERVED = 256 };
 typedef struct { int32_t dtype, T, seed; } random_state;   /* seed: the input it comes from, or 0 */
 typedef struct { uint64_t key, lo, hi; } stream;   /* the next counter is hi:lo */
 
@@ -31,28 +31,19 @@ static stream skip(stream s, uint64_t n) {
 
 /* WIDE counters, s and so many on: x[i][l] is word i of counter l. */
 static void philox_at(stream s, const uint64_t on[WIDE], uint32_t x[4][WIDE]) {
-  uint32_t k0 = (uint32_t)s.key, k1 = (uint32_t)(s.key >> 32);
-  for (int l = 0; l < WIDE; l++) {
+  PF_ROLLED for (int l = 0; l < WIDE; l++) {
     uint64_t lo = s.lo + on[l], hi = s.hi + (lo < s.lo);
     x[0][l] = (uint32_t)lo;
     x[1][l] = (uint32_t)(lo >> 32);
     x[2][l] = (uint32_t)hi;
     x[3][l] = (uint32_t)(hi >> 32);
   }
-  for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-    for (int l = 0; l < WIDE; l++) {
-      uint64_t a = (uint64_t)x[0][l] * 0xD2511F53u, b = (uint64_t)x[2][l] * 0xCD9E8D57u;
-      uint32_t y0 = (uint32_t)(b >> 32) ^ x[1][l] ^ k0, y2 = (uint32_t)(a >> 32) ^ x[3][l] ^ k1;
-      x[1][l] = (uint32_t)b;
-      x[3][l] = (uint32_t)a;
-      x[0][l] = y0;
-      x[2][l] = y2;
-    }
+  pf_philox_rounds(s.key, x);
 }
 
 static void philox_apart(stream s, uint64_t step, uint32_t x[4][WIDE]) {
   uint64_t on[WIDE];
-  for (int l = 0; l < WIDE; l++) on[l] = (uint64_t)l * step;
+  PF_ROLLED for (int l = 0; l < WIDE; l++) on[l] = (uint64_t)l * step;
   philox_at(s, on, x);
 }
 static void philox(stream s, uint32_t x[4][WIDE]) { philox_apart(s, 1, x); }

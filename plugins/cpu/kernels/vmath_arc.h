@@ -18,12 +18,6 @@
 #define PF_CPU_VMATH_ARC_H
 #include "vmath.h"
 
-/* for loops of a fixed number of elements: vectors, but one copy of them */
-#if defined(__clang__)
-#define PF_ROLLED _Pragma("clang loop unroll(disable)")
-#else
-#define PF_ROLLED _Pragma("GCC unroll 1")
-#endif
 /* memcpy out of line, for the tails of such loops */
 __attribute__((noinline, unused)) static void pf_copy_some(void *to, const void *from, size_t n) {
   memcpy(to, from, n);
