@@ -187,3 +187,15 @@ def test_local_responses_of_extremes():
     wanted = np.zeros(60)
     wanted[20] = wanted[38:43] = np.nan                  # inf * 0, and all near a NaN
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("dtype, n", (("float32", 3), ("float32", 19), ("float64", 5),
+                                      ("int32", 10)))
+def test_many_results_of_short_rows_from_memory(dtype, n, threads):
+    """16 MiB and more: results are stored past the caches."""
+    rows = (17 << 20) // (n * np.dtype(dtype).itemsize) + 5
+    x = np.resize(np.random.default_rng(n).integers(-9, 9, 10007).astype(dtype), (rows, n))
+    found = run(lambda a: (tf.reduce_sum(a, 1), tf.reduce_max(a, 1)), x, threads=threads)
+    np.testing.assert_array_equal(found[0], x.sum(1, dtype=x.dtype))
+    np.testing.assert_array_equal(found[1], x.max(1))

@@ -32,12 +32,14 @@ enum { WIDTH = 32 };
 #else
 enum { WIDTH = 16 };
 #endif
-enum { LANES = 32, STRIP = 4 };        /* of a row; vectors of a strip */
+enum { LANES = 32, STRIP = 4,          /* of a row; vectors of a strip */
+       AHEAD = 1024 };                 /* bytes: where rows are prefetched */
 #define VECTORS(L) (LANES / (L) > 8 ? 8 : LANES / (L) > 4 ? LANES / (L) : 4)   /* of a row */
 
 typedef struct reduce_loops {
-  /* y[r] from row r of n elements, 1 <= n; or NULL: `wide` has it */
-  void (*rows)(const void *x, void *y, int64_t rows, int64_t n);
+  /* y[r] from row r of n elements, 1 <= n; or NULL: `wide` has it.  `past` the caches: x is
+   * prefetched, whole lines of y are stored without being read (who calls it calls PAST_FENCE) */
+  void (*rows)(const void *x, void *y, int64_t rows, int64_t n, int32_t past);
   /* y[j] joined with x[r * stride + j], r < rows, j < w; what lies `ahead` elements behind those
    * is prefetched */
   void (*block)(const void *x, int64_t rows, int64_t stride, int64_t ahead, void *y, int64_t w);
@@ -94,6 +96,20 @@ PF_INLINE void store_part(void *p, i8_v v, part k, int64_t size) {
   memcpy(p, &v, (size_t)(size < 4 ? k : k * size));
 }
 #endif
+#if defined(__AVX512F__)
+#define STORE_PAST(p, v) _mm512_stream_si512((void *)(p), (__m512i)(v))
+#elif defined(__AVX2__) && defined(__FMA__)
+#define STORE_PAST(p, v) _mm256_stream_si256((__m256i *)(p), (__m256i)(v))
+#elif defined(__SSE2__)
+#define STORE_PAST(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))
+#else
+#define STORE_PAST(p, v) memcpy(p, &(v), WIDTH)
+#endif
+#if defined(__SSE2__)
+#define PAST_FENCE() _mm_sfence()
+#else
+#define PAST_FENCE() (void)0
+#endif
 
 /* ---------------------------------------------------------------- joining vectors */
 #define SUM_OF(TAG, a, b) ((a) + (b))
@@ -148,6 +164,11 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
 
 /* ---------------------------------------------------------------- strips of columns */
 #define ONE_BY_ONE _Pragma("GCC unroll 1")         /* in machine code, too */
+#if defined(__AVX2__) && defined(__FMA__)
+#define ALL_OF_THEM _Pragma("GCC unroll 16")       /* their vectors are in registers */
+#else
+#define ALL_OF_THEM
+#endif
 #define AT(TAG, p) (*(const TAG##_any *)(p))
 #define PART(TAG, T, p, k, zero) ((TAG##_v)load_part(p, k, sizeof(T), (i8_v)(zero)))
 #define BLOCK(NAME, TAG, T, LOAD, JOIN) \
@@ -183,6 +204,10 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
  * lie where lane numbers have bit s */
 #define LOW(l, s, n) ((l) & (s) ? (n) + (l) - (s) : (l))
 #define HIGH(l, s, n) ((l) & (s) ? (n) + (l) : (l) + (s))
+/* the same from two blends, which any port does, and one shuffle, which few do */
+#define OWN(l, s, n) ((l) & (s) ? (n) + (l) : (l))
+#define OTHER(l, s, n) ((l) & (s) ? (l) : (n) + (l))
+#define SWAPPED(l, s, n) ((l) ^ (s))
 #define EACH_2(F, s) F(0, s, 2), F(1, s, 2)
 #define EACH_4(F, s) F(0, s, 4), F(1, s, 4), F(2, s, 4), F(3, s, 4)
 #define EACH_8(F, s) F(0, s, 8), F(1, s, 8), F(2, s, 8), F(3, s, 8), F(4, s, 8), F(5, s, 8), \
@@ -190,10 +215,19 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
 #define EACH_16(F, s) F(0, s, 16), F(1, s, 16), F(2, s, 16), F(3, s, 16), F(4, s, 16), \
   F(5, s, 16), F(6, s, 16), F(7, s, 16), F(8, s, 16), F(9, s, 16), F(10, s, 16), F(11, s, 16), \
   F(12, s, 16), F(13, s, 16), F(14, s, 16), F(15, s, 16)
+#if defined(__AVX2__) && defined(__FMA__)
+#define LEVEL(TAG, JOIN, s, EACH) \
+  ALL_OF_THEM for (int i = 0; i < s; i++) { \
+    const TAG##_v own = __builtin_shuffle(t[i], t[i + s], (TAG##_k){EACH(OWN, s)}); \
+    const TAG##_v other = __builtin_shuffle(t[i], t[i + s], (TAG##_k){EACH(OTHER, s)}); \
+    t[i] = JOIN(TAG, own, __builtin_shuffle(other, (TAG##_k){EACH(SWAPPED, s)})); \
+  }
+#else
 #define LEVEL(TAG, JOIN, s, EACH) \
   for (int i = 0; i < s; i++) \
     t[i] = JOIN(TAG, __builtin_shuffle(t[i], t[i + s], (TAG##_k){EACH(LOW, s)}), \
                 __builtin_shuffle(t[i], t[i + s], (TAG##_k){EACH(HIGH, s)}));
+#endif
 #define LEVELS_2(TAG, JOIN) if (q > 1) { LEVEL(TAG, JOIN, 1, EACH_2) }
 #define LEVELS_4(TAG, JOIN) \
   if (q > 2) { LEVEL(TAG, JOIN, 2, EACH_4) } \
@@ -263,21 +297,26 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
   if (o->q == q_ && q_ <= WHOLE(L)) \
     for (; rows >= 2 * L; rows -= L, y += L) { \
       enum { q = PF_MIN(q_, L) }; \
-      for (int i = 0; i < q; i++, x += L / q * n) { \
+      ALL_OF_THEM for (int i = 0; i < q; i++, x += L / q * n) { \
+        __builtin_prefetch((const char *)x + ahead, 0, 2); \
         if ((int)q == L) v = PART(TAG, T, x, one, zero); \
         else v = AT(TAG, x), v = __builtin_shuffle(v, zero, from); \
         t[i] = LOAD(v); \
       } \
       LEVELS \
-      *(TAG##_any *)y = (int)q == L ? t[0] : __builtin_shuffle(t[0], to); \
+      v = (int)q == L ? t[0] : __builtin_shuffle(t[0], to); \
+      if (past) STORE_PAST(y, v); \
+      else *(TAG##_any *)y = v; \
     }
 /* `short`: each of q lanes takes one of L / q rows of a vector, the results of q vectors lie
  * across; the last rows remain, since vectors are read whole.  -> how many */
 #define ROWS(NAME, TAG, T, ZERO, LOAD, JOIN, LEVELS) \
   ROW_VECTOR(NAME, TAG, T, ZERO, LOAD, JOIN) \
   static __attribute__((noinline)) int64_t NAME##_##TAG##_short(const T *x, T *y, int64_t rows, \
-                                                                int64_t n, const lanes_of *o) { \
+                                                                int64_t n, const lanes_of *o, \
+                                                                int32_t past) { \
     enum { L = WIDTH / sizeof(T) }; \
+    const int64_t ahead = past ? AHEAD : 0; \
     const TAG##_v zero = (TAG##_v){0} + (T)(ZERO); \
     const TAG##_k from = AT(TAG##_k, o->from), to = AT(TAG##_k, o->to); \
     const part one = part_of(n, sizeof(T)); \
@@ -295,15 +334,22 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     LEVELS(TAG, JOIN) \
     return t[0]; \
   } \
-  static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n) { \
+  static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n, \
+                                  int32_t past) { \
     enum { L = WIDTH / sizeof(T) }; \
     const part last = part_of(n % L, sizeof(T)); \
     const T *x = (const T *)px; \
     T *y = (T *)py; \
     TAG##_v t[L], v; \
+    if (past && (uintptr_t)y % WIDTH && (uintptr_t)y % sizeof(T) == 0) { \
+      int64_t first = PF_MIN((WIDTH - (uintptr_t)y % WIDTH) / sizeof(T), (uint64_t)rows); \
+      NAME##_##TAG##_rows(x, y, first, n, 0); \
+      x += first * n, y += first, rows -= first; \
+    } \
+    if ((uintptr_t)y % WIDTH) past = 0; \
     if (n > 1 && n <= WHOLE(L) && rows >= 2 * L) { \
       const lanes_of o = find_lanes(n, L, sizeof(T)); \
-      int64_t left = NAME##_##TAG##_short(x, y, rows, n, &o); \
+      int64_t left = NAME##_##TAG##_short(x, y, rows, n, &o, past); \
       x += (rows - left) * n, y += rows - left, rows = left; \
     } \
     for (; rows > 0; rows -= L, y += L) { \
@@ -369,8 +415,10 @@ typedef float _Complex c64;
 typedef double _Complex c128;
 #define COMPLEX(NAME, TAG, T, ZERO, LOAD, JOIN, NEXT) \
   static const reduce_loops NEXT##_##TAG; \
-  static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n) { \
+  static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n, \
+                                  int32_t past) { \
     const T *x = (const T *)px; \
+    (void)past; \
     for (int64_t r = 0; r < rows; r++, x += n) { \
       T acc[4] = {ZERO, ZERO, ZERO, ZERO}; \
       for (int64_t i = 0; i < n; i++) { T v = x[i], b = LOAD, a = acc[i % 4]; acc[i % 4] = JOIN; } \

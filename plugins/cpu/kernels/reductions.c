@@ -27,7 +27,7 @@
 #include "vfloat.h"
 
 enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
-       LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20 };
+       LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20, MANY = 2 << 20 };
 
 #define FLOAT_ROW(NAME) [PF_FLOAT32] = &NAME##_f32, [PF_FLOAT64] = &NAME##_f64, \
   [PF_FLOAT16] = &NAME##_f32, [PF_BFLOAT16] = &NAME##_f32
@@ -50,7 +50,7 @@ typedef struct {
   const reduce_loops *f;
   int64_t xsize, esize;
   int32_t type;                        /* as the elements are read: halves, small integers */
-  int32_t large;                       /* the input comes from memory, not from caches */
+  int32_t large, past;                 /* the input comes from memory, results go there */
 } kind;
 
 static void __attribute__((noinline)) fill_zero(const kind *k, void *y, int64_t n) {
@@ -149,13 +149,13 @@ static void half_rows(const kind *k, const char *x, char *y, int64_t rows, int64
     float *to = (float *)y + r;
     if (n <= ROOM) {
       halves_to_floats(k->type, from, room, m * n);
-      k->f->rows(room, to, m, n);
+      k->f->rows(room, to, m, n, 0);
       continue;
     }
     fill_zero(k, to, 1);
     for (int64_t i = 0; i < n; i += ROOM) {
       halves_to_floats(k->type, from + 2 * i, room, PF_MIN(ROOM, n - i));
-      k->f->rows(room, &part, 1, PF_MIN(ROOM, n - i));
+      k->f->rows(room, &part, 1, PF_MIN(ROOM, n - i), 0);
       k->f->join->block(&part, 1, 1, 0, to, 1);
     }
   }
@@ -166,14 +166,14 @@ static void small_rows(const kind *k, const char *x, char *y, int64_t rows, int6
   for (int64_t m, step = PF_MAX(ROOM / PF_MAX(n, 1), 1); rows > 0; rows -= m) {
     m = PF_MIN(step, rows);
     widen(k->type, x, room, m * n);
-    k->f->wide->rows(room, found, m, n);
+    k->f->wide->rows(room, found, m, n, 0);
     narrow(found, y, k->esize, m);
     x += m * n * k->xsize, y += m * k->esize;
   }
 }
 static void long_small_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
   enum { TOGETHER = 16 };
-  const kind next = {k->f->join, k->xsize, k->esize, k->type, 0};
+  const kind next = {k->f->join, k->xsize, k->esize, k->type, 0, 0};
   char zeros[STRIP * WIDTH], parts[TOGETHER * STRIP * WIDTH] __attribute__((aligned(64)));
   int64_t bytes = (n >= VERY_LONG ? STRIP : 1) * WIDTH, s = bytes / k->xsize, whole = n / s;
   fill_zero(k, zeros, s);
@@ -199,7 +199,7 @@ static void reduce_rows(const kind *k, const char *x, char *y, int64_t rows, int
   else if (pf_is_half(k->type)) half_rows(k, x, y, rows, n);
   else if (!k->f->rows && n * k->xsize >= LONG_BYTES) long_small_rows(k, x, y, rows, n);
   else if (!k->f->rows) small_rows(k, x, y, rows, n);
-  else k->f->rows(x, y, rows, n);
+  else k->f->rows(x, y, rows, n, k->past);
 }
 /* some rows at a time: what a strip of columns has is in registers for them */
 static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride,
@@ -259,6 +259,7 @@ static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   (void)worker;
   if (t->pieces == 1) {
     reduce_rows(&t->k, t->x + lo * t->n * t->k.xsize, t->y + lo * t->k.esize, hi - lo, t->n);
+    if (t->k.past) PAST_FENCE();
     return;
   }
   for (int64_t i = lo; i < hi; i++) {
@@ -280,7 +281,7 @@ static void cols_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 /* what follows a first pass: partial results */
 static kind joining(const kind *k) {
-  return (kind){k->f->join, k->esize, k->esize, pf_is_half(k->type) ? 0 : k->type, 0};
+  return (kind){k->f->join, k->esize, k->esize, pf_is_half(k->type) ? 0 : k->type, 0, 0};
 }
 
 /* x [outer, n, inner] -> y [outer, inner] */
@@ -374,8 +375,9 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
     to = (char *)c->host->scratch(c, (uint64_t)m * 4, 64);
     PF_EXHAUSTED(to);
   }
-  kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0};
+  kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0, 0};
   k.large = n * k.xsize >= LARGE;
+  k.past = k.large && m * esize >= MANY;
   if (n == 0) fill_zero(&k, to, m);
   else PF_TRY(run_passes(c, &g, k, from, to));
   if (op == MEAN) divide(work, to, m, count);
