@@ -135,28 +135,59 @@ typedef struct {
   int32_t type;
 } contrast_job;
 
+/* Channels of neighbouring pixels, LANES pixels at a time: their sums, and what becomes of them.
+ * Inlined with the number of channels known, both are vector loops. */
+enum { LANES = 16 };
+PF_INLINE void mean_of(const float *x, int64_t n, int64_t ch, double *mean) {
+  double sum[4 * LANES] = {0};
+  int64_t i = 0, step = ch * LANES, all = n * ch;
+  if (ch <= 4)
+    for (; i + step <= all; i += step)
+      for (int64_t k = 0; k < step; k++) sum[k] += (double)x[i + k];
+  for (int64_t k = 0; k < ch; k++) mean[k] = 0;
+  for (int64_t m = 0; m < LANES && ch <= 4; m++)
+    for (int64_t k = 0; k < ch; k++) mean[k] += sum[m * ch + k];
+  for (; i < all; i += ch)
+    for (int64_t k = 0; k < ch; k++) mean[k] += (double)x[i + k];
+  for (int64_t k = 0; k < ch; k++) mean[k] /= (double)n;
+}
+PF_INLINE void stretch(const float *x, int64_t n, int64_t ch, const double *mean, float factor,
+                       float *y) {
+  float m[4 * LANES];
+  int64_t i = 0, step = ch * LANES, all = n * ch;
+  if (ch <= 4) {
+    for (int64_t k = 0; k < step; k++) m[k] = (float)mean[k % ch];
+    for (; i + step <= all; i += step)
+      for (int64_t k = 0; k < step; k++) y[i + k] = (x[i + k] - m[k]) * factor + m[k];
+  }
+  for (; i < all; i += ch)
+    for (int64_t k = 0; k < ch; k++)
+      y[i + k] = (x[i + k] - (float)mean[k]) * factor + (float)mean[k];
+}
+static void contrast_floats(const contrast_job *j, const float *x, double *mean, float *y) {
+  if (j->ch == 3) mean_of(x, j->n, 3, mean), stretch(x, j->n, 3, mean, j->factor, y);
+  else if (j->ch == 1) mean_of(x, j->n, 1, mean), stretch(x, j->n, 1, mean, j->factor, y);
+  else mean_of(x, j->n, j->ch, mean), stretch(x, j->n, j->ch, mean, j->factor, y);
+}
+static void contrast_halves(const contrast_job *j, const uint16_t *x, double *mean, uint16_t *y) {
+  memset(mean, 0, (size_t)j->ch * 8);
+  for (int64_t i = 0; i < j->n; i++)
+    for (int64_t k = 0; k < j->ch; k++) mean[k] += (double)pf_from_half(x[i * j->ch + k]);
+  for (int64_t k = 0; k < j->ch; k++) mean[k] /= (double)j->n;
+  for (int64_t i = 0; i < j->n; i++)
+    for (int64_t k = 0; k < j->ch; k++) {
+      float m = (float)mean[k], v = pf_from_half(x[i * j->ch + k]);
+      y[i * j->ch + k] = pf_to_half((v - m) * j->factor + m);
+    }
+}
 static void contrast_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const contrast_job *j = arg;
   double *mean = j->mean + worker * j->ch;
   int64_t all = j->n * j->ch;
-  for (int64_t b = lo; b < hi; b++) {
-    const float *x = (const float *)j->in + b * all;
-    const uint16_t *h = (const uint16_t *)j->in + b * all;
-    memset(mean, 0, (size_t)j->ch * 8);
-    for (int64_t i = 0; i < j->n; i++)
-      for (int64_t k = 0; k < j->ch; k++)
-        mean[k] += (double)(j->type == PF_FLOAT32 ? x[i * j->ch + k]
-                                                  : pf_from_half(h[i * j->ch + k]));
-    for (int64_t k = 0; k < j->ch; k++) mean[k] /= (double)j->n;
-    for (int64_t i = 0; i < j->n; i++)
-      for (int64_t k = 0; k < j->ch; k++) {
-        int64_t at = i * j->ch + k;
-        float m = (float)mean[k], v = j->type == PF_FLOAT32 ? x[at] : pf_from_half(h[at]);
-        float y = (v - m) * j->factor + m;
-        if (j->type == PF_FLOAT32) ((float *)j->out)[b * all + at] = y;
-        else ((uint16_t *)j->out)[b * all + at] = pf_to_half(y);
-      }
-  }
+  for (int64_t b = lo; b < hi; b++)
+    if (j->type == PF_FLOAT32)
+      contrast_floats(j, (const float *)j->in + b * all, mean, (float *)j->out + b * all);
+    else contrast_halves(j, (const uint16_t *)j->in + b * all, mean, (uint16_t *)j->out + b * all);
 }
 static pf_status adjust_contrast(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];

@@ -151,6 +151,7 @@ typedef struct {
   int kind;
   int32_t type;
   const char *in;
+  int64_t per_worker;                  /* floats of `rows` */
   float *out, *rows, *wide;            /* CACHED filtered rows and one row as floats, per worker */
 } job;
 
@@ -180,6 +181,18 @@ PF_INLINE void filter_cubic(const taps *t, const float *x, float *y, int64_t ch)
       y[i * ch + k] = p[k] * w[0] + q[k] * w[1] + r[k] * w[2] + s[k] * w[3];
   }
 }
+PF_INLINE void filter_area(const taps *t, const float *x, float *y, int64_t ch) {
+  for (int64_t i = 0; i < t->n; i++) {
+    float *o = y + i * ch, sum[4] = {0};
+    if (ch > 4) memset(o, 0, (size_t)ch * 4);
+    for (int64_t m = t->start[i]; m < t->start[i + 1]; m++) {
+      const float *p = x + t->index[m] * ch;
+      if (ch > 4) for (int64_t k = 0; k < ch; k++) o[k] += p[k] * t->weight[m];
+      else for (int64_t k = 0; k < ch; k++) sum[k] += p[k] * t->weight[m];
+    }
+    if (ch <= 4) for (int64_t k = 0; k < ch; k++) o[k] = sum[k];
+  }
+}
 static void filter_row(const job *j, const float *x, float *y) {
   const taps *t = &j->x;
   int64_t ch = j->z.ch;
@@ -195,14 +208,9 @@ static void filter_row(const job *j, const float *x, float *y) {
     else filter_linear(t, x, y, ch);
     return;
   }
-  for (int64_t i = 0; i < t->n; i++) {
-    float *o = y + i * ch;
-    memset(o, 0, (size_t)ch * 4);
-    for (int64_t m = t->start[i]; m < t->start[i + 1]; m++) {
-      const float *p = x + t->index[m] * ch;
-      for (int64_t k = 0; k < ch; k++) o[k] += p[k] * t->weight[m];
-    }
-  }
+  if (ch == 3) filter_area(t, x, y, 3);
+  else if (ch == 1) filter_area(t, x, y, 1);
+  else filter_area(t, x, y, ch);
 }
 
 /* row `y` of image `b` filtered along x, from the cache or put there */
@@ -218,10 +226,25 @@ static const float *filtered(const job *j, int64_t b, int64_t y, float *rows, fl
   return out;
 }
 
+/* a row of AREA: rows are summed first, which vectors do, then along x; `sum`: room for a row */
+static void area_row(const job *j, int64_t b, int64_t first, int64_t end, float *sum, float *wide,
+                     float *out) {
+  int64_t n = j->z.w * j->z.ch, size = pf_type_size(j->type);
+  memset(sum, 0, (size_t)n * 4);
+  for (int64_t m = first; m < end; m++) {
+    const char *in = j->in + (b * j->z.h + j->y.index[m]) * n * size;
+    float weight = j->y.weight[m];
+    if (j->type != PF_FLOAT32) to_float(j->type, in, wide, n);
+    const float *p = j->type == PF_FLOAT32 ? (const float *)in : wide;
+    for (int64_t i = 0; i < n; i++) sum[i] += p[i] * weight;
+  }
+  filter_row(j, sum, out);
+}
+
 static void resize_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
   int64_t n = j->z.ow * j->z.ch, tags[CACHED] = {-1, -1, -1, -1};
-  float *rows = j->rows + worker * CACHED * n, *wide = j->wide + worker * j->z.w * j->z.ch;
+  float *rows = j->rows + worker * j->per_worker, *wide = j->wide + worker * j->z.w * j->z.ch;
   for (int64_t r = lo; r < hi; r++) {
     int64_t b = r / j->z.oh, y = r % j->z.oh, first = j->y.start[y], end = j->y.start[y + 1];
     float *out = j->out + r * n;
@@ -240,12 +263,7 @@ static void resize_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
         out[i] = row[0][i] * w[0] + row[1][i] * w[1] + row[2][i] * w[2] + row[3][i] * w[3];
       continue;
     }
-    memset(out, 0, (size_t)n * 4);
-    for (int64_t m = first; m < end; m++) {
-      const float *p = filtered(j, b, j->y.index[m], rows, wide, tags);
-      float weight = j->y.weight[m];
-      for (int64_t i = 0; i < n; i++) out[i] += p[i] * weight;
-    }
+    area_row(j, b, first, end, rows, wide, out);
   }
 }
 
@@ -259,7 +277,8 @@ static pf_status resize(pf_ctx *c, const void *state, int kind) {
   PF_TRY(make_taps(c, &j.y, j.z.h, j.z.oh, kind, state));
   int64_t workers = c->host->workers(c), n = j.z.ow * j.z.ch, wide = j.z.w * j.z.ch;
   j.out = PF_DATA(float, y);
-  j.rows = c->host->scratch(c, (uint64_t)(workers * CACHED * n) * 4, 64);
+  j.per_worker = PF_MAX(CACHED * n, wide);
+  j.rows = c->host->scratch(c, (uint64_t)(workers * j.per_worker) * 4, 64);
   j.wide = c->host->scratch(c, (uint64_t)(workers * wide) * 4, 64);
   if (!j.rows || !j.wide)
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the rows of a resized image");

@@ -27,10 +27,14 @@ static pf_status reorder(pf_ctx *c, const void *state) {
   PF_TRY(pf_coo_numel(c, s.dims, s.rank, &all));
   PF_TRY(pf_coo_order(c, &s, &order));
   PF_TRY(pf_coo_output(c, 0, 1, -1, s.n, NULL, s.rank, &y));
-  for (int64_t i = 0; i < s.n; i++) {
-    copy_row(y.at + i * s.rank, s.at + order[i] * s.rank, s.rank);
-    PF_TRY(copy_value(c, y.values, i, s.values, order[i], s.type));
-  }
+  for (int64_t i = 0; i < s.n; i++)
+    for (int32_t k = 0; k < s.rank; k++) y.at[i * s.rank + k] = s.at[order[i] * s.rank + k];
+  if (pf_type_size(s.type) == 4)
+    for (int64_t i = 0; i < s.n; i++)
+      PF_DATA(uint32_t, y.values)[i] = PF_DATA(const uint32_t, s.values)[order[i]];
+  else
+    for (int64_t i = 0; i < s.n; i++)
+      PF_TRY(copy_value(c, y.values, i, s.values, order[i], s.type));
   return PF_OK;
 }
 
