@@ -180,6 +180,21 @@ def test_reals_as_text_have_all_digits_right(precision):
             assert all(same), (dtype, [(g, w) for g, w, s in zip(got, wanted, same) if not s][:5])
 
 
+def test_reals_as_shortest_text():
+    rng = np.random.default_rng(2)
+    with np.errstate(all="ignore"):
+        whole = rng.integers(0, 10**7, 300)
+        near = [10.0**k * f for k in range(-14, 19) for f in (1, 0.9999995, 0.99999949, 1.0000005)]
+        halves = [whole / 4.0 + 0.5, whole * 10.0 + 5, -whole / 1e9]
+        x = np.concatenate([doubles(rng, 300), near, *halves])
+        x = x[np.isfinite(x)]
+        for dtype in (tf.float64, tf.float32):
+            v = x.astype(dtype.as_numpy_dtype)
+            v = v[np.isfinite(v)]
+            got = run(tf.as_string(tf.constant(v), shortest=True))
+            assert [g.decode() for g in got] == ["%g" % u for u in v.astype(np.float64)]
+
+
 @pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
                                   "uint64"])
 def test_integers_as_text(name):

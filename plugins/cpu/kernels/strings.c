@@ -93,10 +93,11 @@ static pf_status reduce_join(pf_ctx *c, const void *state) {
 /* ---------------------------------------------------------------- numbers to text */
 typedef struct {
   int64_t precision, width;
-  int32_t scientific, shortest, places; /* `places` >= 0: plain, reals with so many places */
+  int32_t scientific, shortest, places; /* `places`: of plain reals, or one below */
   pf_str fill;
   char format[64];
 } as_state;
+enum { GENERAL = -1, PRINTED = -2 };    /* six digits as "%g" prints them; by print_number */
 static pf_status as_string_init(pf_ctx *c, void *state) {
   as_state *s = (as_state *)state;
   int32_t type = c->in_type[0], real = type == PF_FLOAT32 || type == PF_FLOAT64 ||
@@ -123,8 +124,8 @@ static pf_status as_string_init(pf_ctx *c, void *state) {
   snprintf(s->format, sizeof s->format, "%%%.1s%s%s%s", flag ? s->fill.data : "", width, precision,
            kind);
   s->places = s->precision < 0 ? 6 : (int32_t)s->precision;
-  if (flag || s->width > 0 || s->scientific || s->shortest || s->places > PF_MOST_PLACES)
-    s->places = -1;
+  if (s->shortest) s->places = s->places == 6 ? GENERAL : PRINTED;
+  if (flag || s->width > 0 || s->scientific || s->places > PF_MOST_PLACES) s->places = PRINTED;
   return PF_OK;
 }
 /* element i before `end`, as `format` would print it; NULL: print_number prints it */
@@ -132,16 +133,19 @@ static pf_status as_string_init(pf_ctx *c, void *state) {
   case TYPE: return pf_integer_before(end, PF_DATA(const T, x)[i]);
 #define PLAIN_UNSIGNED(TYPE, T, TAG) \
   case TYPE: return pf_digits_before(end, PF_DATA(const T, x)[i]);
+static char *plain_real(double x, int places, char *end) {
+  return places == GENERAL ? pf_general_before(end, x) : pf_fixed_before(end, x, places);
+}
 static char *plain_number(const DLTensor *x, int32_t type, int64_t i, int places, char *end) {
   float f;
   switch (type) {
     PF_EACH_SIGNED(PLAIN_SIGNED)
     PF_EACH_UNSIGNED(PLAIN_UNSIGNED)
-    case PF_FLOAT32: return pf_fixed_before(end, (double)PF_DATA(const float, x)[i], places);
-    case PF_FLOAT64: return pf_fixed_before(end, PF_DATA(const double, x)[i], places);
+    case PF_FLOAT32: return plain_real((double)PF_DATA(const float, x)[i], places, end);
+    case PF_FLOAT64: return plain_real(PF_DATA(const double, x)[i], places, end);
     case PF_FLOAT16: case PF_BFLOAT16:
       pf_half_to_float(type, PF_DATA(const uint16_t, x) + i, &f, 1);
-      return pf_fixed_before(end, (double)f, places);
+      return plain_real((double)f, places, end);
     default: return NULL;
   }
 }
@@ -180,7 +184,7 @@ static pf_status as_string(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   for (int64_t i = 0, n = pf_numel(x); i < n; i++) {
-    char *plain = s->places < 0 ? NULL : plain_number(x, c->in_type[0], i, s->places, end);
+    char *plain = s->places == PRINTED ? NULL : plain_number(x, c->in_type[0], i, s->places, end);
     if (plain) {
       PF_TRY(c->host->str_set(y, i, (pf_str){plain, end - plain}));
       continue;

@@ -1,15 +1,16 @@
-/* strings_number.h - decimal text of integers and of reals with a fixed number of places, and back.
+/* strings_number.h - decimal text of integers and of reals, and back.
  *
  * Method: both ways are exact, in integers of 128 bits, rounded to nearest, ties to even, as by
  * the C library's printf and strtod, for the cases that fit; 0 says that one does not, and the
- * caller asks the library.  Printing multiplies the mantissa by a power of ten.  Reading takes up to
- * 19 digits and powers of ten from -27 to 27: 5^27 is below 2^64, so one division tells all.
+ * caller asks the library.  Printing multiplies the mantissa by a power of ten.  Reading takes up
+ * to 19 digits and powers of ten from -27 to 27: 5^27 is below 2^64, so one division tells all.
  *
  * Threads: pure functions.
  */
 #ifndef PF_CPU_STRINGS_NUMBER_H
 #define PF_CPU_STRINGS_NUMBER_H
 #include "common.h"
+#include <stdlib.h>
 
 enum { PF_DIGITS = 24, PF_FIXED_ROOM = 48, PF_MOST_PLACES = 9, PF_MOST_POWER = 27 };
 typedef unsigned __int128 pf_wide;
@@ -68,6 +69,51 @@ PF_LOCAL char *pf_fixed_before(char *end, double x, int places) {
   s = pf_digits_before(s, whole);
   if (bits >> 63) *--s = '-';
   return s;
+}
+
+/* |x| 10^k = m 2^e 10^k to the nearest whole number, for -18 <= k <= 19 and results below 2^63 */
+PF_LOCAL uint64_t pf_scaled(uint64_t m, int e, int k) {
+  uint64_t ten = 1;
+  for (int i = k < 0 ? -k : k; i > 0; i--) ten *= 10;
+  pf_wide top = k < 0 ? m : (pf_wide)m * ten, under = k < 0 ? ten : 1, whole, twice;
+  if (e >= 0) top <<= e;
+  else under <<= -e;
+  if (k < 0) whole = top / under;
+  else whole = e < 0 ? top >> -e : top;
+  twice = 2 * (top - whole * under);
+  return (uint64_t)whole + (twice > under || (twice == under && (whole & 1)));
+}
+/* "%g" of x, six digits, ending at `end`; NULL: not by this way */
+PF_LOCAL char *pf_general_before(char *end, double x) {
+  uint64_t bits = pf_double_bits(x), m = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52, r;
+  int e = (int)(bits >> 52 & 0x7ff) - 1075, power, n = 6;
+  char out[24], *o = out, digit[8];
+  if (!(fabs(x) >= 1e-12 && fabs(x) < 1e17)) return NULL;
+  power = ((e + 52) * 1233) >> 12;                           /* of ten: right, or one off */
+  while (1) {
+    r = pf_scaled(m, e, 5 - power);
+    if (r < 100000) power--;
+    else if (r >= 1000000) power++;
+    else break;
+  }
+  (void)pf_digits_before(digit + 6, r);
+  while (digit[n - 1] == '0') n--;
+  if (bits >> 63) *o++ = '-';
+  if (power < -4 || power >= 6) {
+    *o++ = digit[0];
+    if (n > 1) *o++ = '.';
+    for (int i = 1; i < n; i++) *o++ = digit[i];
+    *o++ = 'e', *o++ = power < 0 ? '-' : '+';
+    *o++ = (char)('0' + abs(power) / 10), *o++ = (char)('0' + abs(power) % 10);
+  } else {
+    if (power < 0) *o++ = '0', *o++ = '.';
+    for (int i = -1; i > power; i--) *o++ = '0';
+    for (int i = 0; i < n || i <= power; i++) {
+      if (i == power + 1 && power >= 0) *o++ = '.';
+      *o++ = digit[i];
+    }
+  }
+  return memcpy(end - (o - out), out, (size_t)(o - out));
 }
 
 /* ---------------------------------------------------------------- reading */
