@@ -199,3 +199,21 @@ def test_many_results_of_short_rows_from_memory(dtype, n, threads):
     found = run(lambda a: (tf.reduce_sum(a, 1), tf.reduce_max(a, 1)), x, threads=threads)
     np.testing.assert_array_equal(found[0], x.sum(1, dtype=x.dtype))
     np.testing.assert_array_equal(found[1], x.max(1))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("n", (128, 131, 700))
+def test_extremes_of_halves_of_both_signs(n, dtype):
+    kind = np.dtype(tf.as_dtype(dtype).as_numpy_dtype)
+    x = np.random.default_rng(n).standard_normal((40, n)).astype(np.float32)
+    x[::4] = -np.abs(x[::4])
+    x[1::4] = np.abs(x[1::4])
+    x[4, n // 3], x[5, n - 1], x[6, 0], x[7, 70] = np.nan, -np.nan, np.nan, -np.nan
+    x[8, 5], x[9, n - 2], x[10], x[11, :99] = np.inf, -np.inf, -np.inf, np.inf
+    x[12], x[13] = -0.0, 0.0
+    x[16, 9] = x[17, 9] = -np.nan
+    x[20, n - 1] = x[21, 0] = np.nan
+    x = x.astype(kind)
+    found = run(lambda a: (tf.reduce_max(a, 1), tf.reduce_min(a, 1)), x)
+    np.testing.assert_array_equal(wide(found[0]), wide(x).max(1))
+    np.testing.assert_array_equal(wide(found[1]), wide(x).min(1))

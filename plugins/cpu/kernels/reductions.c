@@ -188,6 +188,37 @@ static void long_small_rows(const kind *k, const char *x, char *y, int64_t rows,
     small_rows(&next, parts, y, m, s);
   }
 }
+/* Extremes of long rows of halves, from three of their bits as integers: positive numbers have the
+ * order of those, negative ones the opposite order; a NaN lies behind the infinity of its sign. */
+PF_INLINE u16_v half_extreme(const uint16_t *x, int64_t n, uint16_t infinity, int is_max) {
+  enum { L = WIDTH / 2 };
+  i16_v greatest = AT(i16, x);
+  u16_v most = (u16_v)greatest, least = most;
+  for (int64_t i = L; i < n; i += L) {
+    i = PF_MIN(i, n - L);              /* the last vector ends with the row */
+    i16_v v = AT(i16, x + i);
+    greatest = max_i16(greatest, v);
+    most = max_u16(most, (u16_v)v), least = min_u16(least, (u16_v)v);
+  }
+  u16_v other = is_max ? (u16_v)greatest : most, nan = is_max ? most : (u16_v)greatest;
+  u16_v behind = is_max ? (u16_v)(greatest < 0) : (u16_v)(most < 0x8000);
+  other = (behind & least) | (~behind & other);
+  if (is_max) behind = (u16_v)(nan > (uint16_t)(infinity | 0x8000));
+  else behind = (u16_v)((i16_v)nan > (int16_t)infinity);
+  return (behind & nan) | (~behind & other);
+}
+static void half_extremes(const kind *k, const uint16_t *x, float *y, int64_t rows, int64_t n) {
+  enum { L = WIDTH / 2, TOGETHER = 16 };
+  uint16_t parts[TOGETHER * L], infinity = k->type == PF_FLOAT16 ? 0x7c00 : 0x7f80;
+  for (int64_t m; rows > 0; rows -= m, y += m) {
+    m = PF_MIN(rows, TOGETHER);
+    for (int64_t r = 0; r < m; r++, x += n) {
+      u16_v v = half_extreme(x, n, infinity, k->f == &Max_f32);
+      memcpy(parts + r * L, &v, WIDTH);
+    }
+    half_rows(k, (const char *)parts, (char *)y, m, L);
+  }
+}
 static void reduce_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
   if (k->type == PF_BOOL && n >= LONG_BYTES / 8) { /* up to the first that decides */
     int any = k->f->join == &Max_u8;
@@ -196,6 +227,8 @@ static void reduce_rows(const kind *k, const char *x, char *y, int64_t rows, int
   }
   if (is_half_sum(k) && n >= 2 * LANES && (n >= LONG_BYTES || n % LANES == 0))
     half_sums(k->type, (const uint16_t *)x, (float *)y, rows, n);
+  else if (pf_is_half(k->type) && (k->f == &Max_f32 || k->f == &Min_f32) && n >= 2 * WIDTH)
+    half_extremes(k, (const uint16_t *)x, (float *)y, rows, n);
   else if (pf_is_half(k->type)) half_rows(k, x, y, rows, n);
   else if (!k->f->rows && n * k->xsize >= LONG_BYTES) long_small_rows(k, x, y, rows, n);
   else if (!k->f->rows) small_rows(k, x, y, rows, n);
