@@ -123,18 +123,29 @@ static void crop_pixel(const job *j, int64_t row, const axis_point *y, const axi
     out[k] = top + (low - top) * y->part;
   }
 }
+/* columns [m0, m1) of crop n, whose samples lie at x[0 .. m1 - m0) */
+enum { COLUMNS = 64 };
+static void crop_columns(const job *j, int64_t n, const axis_point *x, int64_t m0, int64_t m1) {
+  const float *box = j->boxes + 4 * n;
+  for (int64_t i = 0; i < j->oh; i++) {
+    axis_point y = point_at(box[0], box[2], i, j->oh, j->h, j->s->nearest);
+    float *out = (float *)j->out + ((n * j->oh + i) * j->ow + m0) * j->ch;
+    for (int64_t m = 0; m < m1 - m0; m++, out += j->ch) {
+      if (y.in && x[m].in) crop_pixel(j, j->owner[n] * j->h, &y, &x[m], out);
+      else for (int64_t k = 0; k < j->ch; k++) out[k] = (float)j->s->extrapolation;
+    }
+  }
+}
 static void crop_boxes(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
+  axis_point x[COLUMNS];
   for (int64_t n = lo; n < hi; n++) {
     const float *box = j->boxes + 4 * n;
-    for (int64_t i = 0; i < j->oh; i++) {
-      axis_point y = point_at(box[0], box[2], i, j->oh, j->h, j->s->nearest);
-      for (int64_t m = 0; m < j->ow; m++) {
-        axis_point x = point_at(box[1], box[3], m, j->ow, j->w, j->s->nearest);
-        float *out = (float *)j->out + ((n * j->oh + i) * j->ow + m) * j->ch;
-        if (y.in && x.in) crop_pixel(j, j->owner[n] * j->h, &y, &x, out);
-        else for (int64_t k = 0; k < j->ch; k++) out[k] = (float)j->s->extrapolation;
-      }
+    for (int64_t m0 = 0; m0 < j->ow; m0 += COLUMNS) {
+      int64_t m1 = PF_MIN(m0 + COLUMNS, j->ow);
+      for (int64_t m = m0; m < m1; m++)
+        x[m - m0] = point_at(box[1], box[3], m, j->ow, j->w, j->s->nearest);
+      crop_columns(j, n, x, m0, m1);
     }
   }
 }
