@@ -1,7 +1,7 @@
 """Cases of benchmarks/elementwise.py: element-wise kernels, transposes, moves.
 
 A case is a function of the package `tf` that gives (fetch, placeholders, arrays); see
-elementwise_case.py.  The loops in C of the column "bound" are in elementwise_moves.c.
+elementwise_case.py.  The loops in C of the column "bound" are in elementwise_moves.c and elementwise_turns.c.
 """
 import numpy as np
 
@@ -50,7 +50,7 @@ def cast_to_bfloat16(tf): return one(tf, lambda a: tf.cast(a, tf.bfloat16), (8 *
 def transpose_2d(tf): return one(tf, tf.transpose, (2048, 4096))
 
 
-@case()
+@case(bound=("turned in registers, one size", "odd_32", 2047, 4097))
 def transpose_odd(tf): return one(tf, tf.transpose, (2047, 4097))
 
 
@@ -74,7 +74,7 @@ def image_to_nchw(tf): return one(tf, lambda a: tf.transpose(a, [0, 3, 1, 2]), (
 def heads(tf): return one(tf, lambda a: tf.transpose(a, [0, 2, 1, 3]), (32, 256, 16, 64))
 
 
-@case()
+@case(bound=("turned in registers, one size", "reversed_4d"))
 def reverse_4d(tf): return one(tf, lambda a: tf.transpose(a, [3, 2, 1, 0]), (32, 64, 64, 64))
 
 
@@ -82,7 +82,7 @@ def reverse_4d(tf): return one(tf, lambda a: tf.transpose(a, [3, 2, 1, 0]), (32,
 def heads_merged(tf): return one(tf, lambda a: tf.transpose(a, [1, 0, 2]), (256, 512, 64))
 
 
-@case()
+@case(bound=("turned in registers, one size", "slanted", 2999, 2999))
 def transpose_2999(tf): return one(tf, tf.transpose, (2999, 2999))
 
 
@@ -94,11 +94,11 @@ def transpose_float64(tf): return one(tf, tf.transpose, (2048, 2048), dtype="flo
 def transpose_uint8(tf): return one(tf, tf.transpose, (4096, 4096), dtype="uint8")
 
 
-@case()
+@case(bound=("turned in registers, one size", "odd_8", 4095, 4097))
 def transpose_odd_uint8(tf): return one(tf, tf.transpose, (4095, 4097), dtype="uint8")
 
 
-@case()
+@case(bound=("turned in registers, one size", "odd_16", 2047, 4097))
 def transpose_odd_float16(tf): return one(tf, tf.transpose, (2047, 4097), dtype="float16")
 
 
