@@ -114,24 +114,6 @@ ODD(uint8_t, 16, 8, 4, 512, 1)
 ODD(uint16_t, 8, 16, 2, 2048, 0)
 ODD(uint32_t, 4, 32, 4, 1024, 0)
 
-void reversed_4d(const void *const *in, void *out, const int64_t *args, int part, int parts) {
-  enum { D0 = 1 << 20, D1 = 1 << 14, D2 = 256 };
-  char room[64 * RUN] __attribute__((aligned(64)));
-  for (int64_t i = 64 * part / parts / 2 * 2; i < 64 * (part + 1) / parts / 2 * 2; i += 2)
-    for (int64_t d = 0; d < 64; d++) {
-      const char *x = (const char *)in[0] + i * D1 + d * D2, *then = x + (d < 63 ? D2 : D1 + D2);
-      if (i == 62 && d == 63) then = x;
-      for (int64_t k = 0; k < 4; k++)
-        lines_32(x + k % 2 * 16 * D0 + k / 2 * D1, D0, room + 64 + 64 * k);
-      char *y = (char *)out + d * 8192 + i * 128;
-      for (int64_t j = 0; j < 64; j++, y += 1 << 19) {
-        const char *p = then + j % 32 * D0 + j / 32 * D1;
-        UNROLL_4 _mm_prefetch(p + 64 * k, _MM_HINT_T1);
-        UNROLL_4 STREAM(y + 64 * k, _mm512_load_si512(room + RUN * j + 64 + 64 * k));
-      }
-    }
-}
-
 /* turn[j]: column j's rotation; from[r]: columns that take row r, not r + 16; half: the same of
  * rows r and r + 8, of 8 columns */
 typedef struct { __m512i turn[16]; uint16_t from[16], half[2][8]; } slant;
@@ -154,16 +136,9 @@ ALWAYS stages_64(const __m512i a[4], __m512i b[4]) {
   b[0] = _mm512_unpacklo_epi64(l, m), b[1] = _mm512_unpackhi_epi64(l, m);
   b[2] = _mm512_unpacklo_epi64(h, k), b[3] = _mm512_unpackhi_epi64(h, k);
 }
-#define ADD(p, step) p += step; __asm__("" : "+r"(p)) /* one pointer, not one for each row */
-/* rows of x, or those 16 below, to 16 columns */
-ALWAYS turn_16(const char *x, int64_t ldx, const slant *s, __m512i a[16]) {
+/* 16 rows in registers to 16 columns */
+ALWAYS lanes_16(__m512i a[16]) {
   __m512i b[16];
-  const char *below = x + 16 * ldx;
-  UNROLL_16 {
-    a[i] = _mm512_mask_loadu_epi32(_mm512_loadu_si512(below), s->from[i], x);
-    ADD(x, ldx);
-    ADD(below, ldx);
-  }
   UNROLL_4 stages_64(a + 4 * k, b + 4 * k);
   UNROLL_4 {
     __m512i p = _mm512_shuffle_i32x4(b[k], b[4 + k], 0x88), q = b[8 + k], t = b[12 + k];
@@ -172,6 +147,17 @@ ALWAYS turn_16(const char *x, int64_t ldx, const slant *s, __m512i a[16]) {
     a[k] = _mm512_shuffle_i32x4(p, u, 0x88), a[8 + k] = _mm512_shuffle_i32x4(p, u, 0xdd);
     a[4 + k] = _mm512_shuffle_i32x4(r, v, 0x88), a[12 + k] = _mm512_shuffle_i32x4(r, v, 0xdd);
   }
+}
+#define ADD(p, step) p += step; __asm__("" : "+r"(p)) /* one pointer, not one for each row */
+/* rows of x, or those 16 below, to 16 columns */
+ALWAYS turn_16(const char *x, int64_t ldx, const slant *s, __m512i a[16]) {
+  const char *below = x + 16 * ldx;
+  UNROLL_16 {
+    a[i] = _mm512_mask_loadu_epi32(_mm512_loadu_si512(below), s->from[i], x);
+    ADD(x, ldx);
+    ADD(below, ldx);
+  }
+  lanes_16(a);
 }
 /* the same of 8 columns: rows i and i + 8 share a register */
 ALWAYS turn_8(const char *x, int64_t ldx, const uint16_t *half, __m512i v[8]) {
@@ -226,6 +212,34 @@ void slanted(const void *const *in, void *out, const int64_t *args, int part, in
         const char *p = x + i * ldx + 4 * j;
         pairs(p, ldx, y + j * ldy + 4 * i, ldy, &s, p + (i + 80 <= rows ? 48 : 0) * ldx);
       }
+}
+
+void reversed_4d(const void *const *in, void *out, const int64_t *args, int part, int parts) {
+  enum { D0 = 1 << 20, D1 = 1 << 14, D2 = 256, STEP = 320 };
+  char room[64 * RUN] __attribute__((aligned(64))), near[64 * STEP] __attribute__((aligned(64)));
+  for (int64_t i = 64 * part / parts / 2 * 2; i < 64 * (part + 1) / parts / 2 * 2; i += 2)
+    for (int64_t d = 0; d < 64; d++) {
+      const char *x = (const char *)in[0] + i * D1 + d * D2, *then = x + (d < 63 ? D2 : D1 + D2);
+      if (i == 62 && d == 63) then = x;
+      for (int64_t r = 0; r < 64; r++) {
+        __m512i v[4];
+        UNROLL_4 v[k] = _mm512_loadu_si512(x + r % 32 * D0 + r / 32 * D1 + 64 * k);
+        UNROLL_4 _mm512_store_si512(near + r * STEP + 64 * k, v[k]);
+      }
+      for (int64_t r = 0; r < 64; r += 16)
+        for (int64_t c = 0; c < 64; c += 16) {
+          __m512i a[16];
+          UNROLL_16 a[i] = _mm512_load_si512(near + (r + i) * STEP + 4 * c);
+          lanes_16(a);
+          UNROLL_16 _mm512_store_si512(room + (c + i) * RUN + 4 * r, a[i]);
+        }
+      char *y = (char *)out + d * 8192 + i * 128;
+      for (int64_t j = 0; j < 64; j++, y += 1 << 19) {
+        const char *p = then + j % 32 * D0 + j / 32 * D1;
+        UNROLL_4 _mm_prefetch(p + 64 * k, _MM_HINT_T1);
+        UNROLL_4 STREAM(y + 64 * k, _mm512_load_si512(room + RUN * j + 64 * k));
+      }
+    }
 }
 #else /* the loops are of one machine; elsewhere the column says nothing */
 #define NONE(f) \
