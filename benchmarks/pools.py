@@ -6,8 +6,8 @@
 Each system is a child process that stays alive; a round asks each in turn, and the best of all
 rounds counts.  `ratio` is the faster peer's time divided by pyflow's: above 1 pyflow is faster.
 torch runs on tensors of the case's own layout (channels-last for NHWC); onnxruntime knows only
-NCHW.  A gradient of maxima is TF's MaxPoolGrad of x, y and dy, which finds the maxima again; torch's
-is given the indices its forward pass kept.
+NCHW.  A gradient of maxima is TF's MaxPoolGrad of x, y and dy, which finds the maxima again;
+torch's is given the indices its forward pass kept.
 
 With one thread the clock is the process's processor time, which other work on the machine hardly
 touches; with more it is the wall's.

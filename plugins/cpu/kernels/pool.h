@@ -1,15 +1,15 @@
 /* pool.h - windows that slide over up to three dimensions: what pool.c and pool3d.c ask of
  * pool_forward.c and pool_gradient.c.
  *
- * A tensor is n images [in[0], in[1], in[2], c]; pictures have in[0] = 1, channels-first tensors are
- * n * c images of one channel.  x, y, dy and dx are contiguous and of one element type.
+ * A tensor is n images [in[0], in[1], in[2], c]; pictures have in[0] = 1, channels-first tensors
+ * are n * c images of one channel.  x, y, dy and dx are contiguous and of one element type.
  *
  * Invariants
  *   1. Pooling never mixes channels.
  *   2. Padding takes no part: it is never the maximum and does not count in an average.  Every
  *      window holds at least one place of the image.
- *   3. A maximum is a NaN if there is one.  Gradients go to the first maximum in row-major order; as
- *      in TF a NaN takes them only where it is a window's first place.
+ *   3. A maximum is a NaN if there is one.  Gradients go to the first maximum in row-major order;
+ *      as in TF a NaN takes them only where it is a window's first place.
  *   4. Equal inputs give equal bits on any number of threads: no sum depends on the cut.
  * Threads: parallel_for over rows of the result.
  */

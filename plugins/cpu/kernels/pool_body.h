@@ -4,8 +4,8 @@
  *   rolling    windows of three columns that overlap: each column is joined once, and stays in
  *              registers for the next window; two rows of windows at once where they have three
  *              rows, so that what both cover leaves the outer caches once
- *   buffered   other overlaps: the rows of a stretch of columns are joined first, whole vectors over
- *              width and channels alike, into a buffer in L1
+ *   buffered   other overlaps: the rows of a stretch of columns are joined first, whole vectors
+ *              over width and channels alike, into a buffer in L1
  *   flat       few channels: the same with whole rows and their margins, a block of rows at a time
  *   whole      one channel and one window: every image becomes a number
  *
@@ -248,8 +248,8 @@ static void KIND(rolling_rows)(const job *j, const E *x, int64_t oy, E *y) {
 }
 
 /* ---------------------------------------------------------------- buffered */
-/* n elements of the rows of `boxes` boxes, `step` apart, into rows of the buffer, `pitch` apart; the
- * last vector of a row may overlap the one before. */
+/* n elements of the rows of `boxes` boxes, `step` apart, into rows of the buffer, `pitch` apart;
+ * the last vector of a row may overlap the one before. */
 PF_INLINE void KIND(join_vectors)(const E *x, const box b, int64_t n, B *y, int64_t boxes,
                                   int64_t step, int64_t pitch, V *t) {
   for (int64_t r = 0; r < boxes; r++, x += step, y += pitch) {

@@ -4,7 +4,7 @@
  *              place of its window
  *   gather     windows that overlap: one pass notes where each maximum is, a second lets every
  *              place add up what the windows over it give; the notes of some images at a time, so
- *              that they stay in the caches
+ *              that they stay in the caches (AVX-512: bytes for windows of three columns)
  *   share      averages: every place adds up its shares
  *
  * Images of one channel (channels first) are taken a vector at a time, turned so that its lanes are
@@ -30,6 +30,8 @@ typedef struct {
   pf_span inside;
   const pf_span *windows, *covering;   /* of the last dimension: columns of windows, and back */
   int32_t gaps, stream, apart;         /* apart: each place is in one window */
+  int32_t bytes;                       /* notes are bytes */
+  int64_t pitch;                       /* of codes: from a place to the one below */
 } job;
 
 /* A window: its size, steps in elements and steps of codes (those along a row are 1). */
@@ -53,23 +55,25 @@ PF_INLINE rows_of rows_that_cover(const pf_pool *p, int64_t i) {
                    pf_pool_covering(p, 1, y)};
 }
 /* The code of such a row's first place in the windows of row (oz, oy). */
-PF_INLINE int64_t row_code(const pf_pool *p, const rows_of *r, int64_t oz, int64_t oy) {
+PF_INLINE int64_t row_code(const job *j, const rows_of *r, int64_t oz, int64_t oy) {
+  const pf_pool *p = j->p;
   const int64_t z = r->at_z - pf_pool_window(p, 0, oz).lo;
   const int64_t y = r->at_y - pf_pool_window(p, 1, oy).lo;
-  return (z * p->in[1] + y) * p->in[2];
+  return (z * p->in[1] + y) * j->pitch;
 }
 
 /* The rows of windows over such a row: first element, code and height; no if there are many. */
 enum { LISTED = 16 };
 typedef struct { int n; int64_t first[LISTED], code[LISTED], height[LISTED]; } row_list;
-static int list_rows(const pf_pool *p, const rows_of *r, row_list *l) {
+static int list_rows(const job *j, const rows_of *r, row_list *l) {
+  const pf_pool *p = j->p;
   l->n = 0;
   for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
     for (int64_t oy = r->y.lo; oy < r->y.hi; oy++, l->n++) {
       if (l->n == LISTED) return 0;
       const pf_span z = pf_pool_window(p, 0, oz), y = pf_pool_window(p, 1, oy);
       l->first[l->n] = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c;
-      l->code[l->n] = row_code(p, r, oz, oy);
+      l->code[l->n] = row_code(j, r, oz, oy);
       l->height[l->n] = (z.hi - z.lo) * (y.hi - y.lo);
     }
   return 1;
@@ -152,6 +156,19 @@ PF_INLINE void store_i_##tag(I *p, lanes_##tag v) { memcpy(p, &v, sizeof v); }
 LANES(f32, int32_t)
 LANES(f64, int64_t)
 #if defined(__AVX512F__)
+enum { BYTES = 1 };                    /* notes of small windows are bytes */
+PF_INLINE void store_bytes_f32(void *p, lanes_f32 v) {
+  _mm_storeu_si128(p, _mm512_cvtepi32_epi8(v));
+}
+PF_INLINE void store_bytes_f64(void *p, lanes_f64 v) {
+  _mm_storel_epi64(p, _mm512_cvtepi64_epi8(v));
+}
+PF_INLINE lanes_f32 load_bytes_f32(const void *p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(p));
+}
+PF_INLINE lanes_f64 load_bytes_f64(const void *p) {
+  return _mm512_cvtepi8_epi64(_mm_loadl_epi64(p));
+}
 PF_INLINE lanes_f32 load_i_part_f32(const int32_t *p, int n) {
   return _mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p);
 }
@@ -176,6 +193,11 @@ PF_INLINE void store_i_part_##tag(I *p, lanes_##tag v, int n) { \
 }
 PARTS(f32, int32_t, PF_VF)
 PARTS(f64, int64_t, PF_VD)
+enum { BYTES = 0 };
+#define store_bytes_f32 store_i_f32
+#define store_bytes_f64 store_i_f64
+#define load_bytes_f32 load_i_f32
+#define load_bytes_f64 load_i_f64
 #endif
 
 #define KIND(f) f##_f32
@@ -196,6 +218,8 @@ PARTS(f64, int64_t, PF_VD)
 #define VI_LOAD load_i_f32
 #define VI_LOAD_PART load_i_part_f32
 #define VI_STORE store_i_f32
+#define VI_STORE_BYTES store_bytes_f32
+#define VI_LOAD_BYTES load_bytes_f32
 #define VI_STORE_PART store_i_part_f32
 #define GREATER GREATER_F32
 #define EQUAL EQUAL_F32
@@ -220,6 +244,8 @@ PARTS(f64, int64_t, PF_VD)
 #define VI_LOAD load_i_f64
 #define VI_LOAD_PART load_i_part_f64
 #define VI_STORE store_i_f64
+#define VI_STORE_BYTES store_bytes_f64
+#define VI_LOAD_BYTES load_bytes_f64
 #define VI_STORE_PART store_i_part_f64
 #define GREATER GREATER_F64
 #define EQUAL EQUAL_F64
@@ -268,6 +294,7 @@ typedef struct {                     /* one call: arrays of all images, and of a
   const pf_pool *p;
   int32_t type, size;                  /* size: of an element that is computed with */
   int32_t planes;                      /* images are c of one channel in memory */
+  int32_t bytes;                       /* notes are bytes */
   task task;
   int64_t in, out, images;             /* elements of an image; images of a slab */
   const void *x, *dy;
@@ -304,13 +331,20 @@ static pf_status take_spans(pf_ctx *c, call *v) {
   for (int64_t i = 0; i < p->in[2]; i++) *s++ = pf_pool_covering(p, 2, i);
   return PF_OK;
 }
+/* Whether codes of windows fit bytes and no element is alone: `spread` does all. */
+static int small_windows(const call *v) {
+  const pf_pool *p = v->p;
+  return BYTES && v->task == MAX_GRADIENT && !gives(v) && p->in[0] == 1 && p->k[1] <= 5 &&
+         p->k[2] == 3 && p->stride[2] <= 2 && p->c % (64 / v->size) == 0;
+}
 static pf_status take_slab(pf_ctx *c, call *v) {
+  v->bytes = small_windows(v);
   const int half = pf_is_half(v->type), notes = v->task != AVERAGE_GRADIENT && !gives(v);
   const int64_t arrays = (v->in * (v->task == FIRST_MAXIMA ? 1 : 2) + v->out) * v->size;
   const int64_t wide = half || v->planes ? arrays : 0;
-  const int64_t each = wide + (notes ? v->out * v->size : 0);
+  const int64_t note = v->bytes ? 1 : v->size, each = wide + (notes ? v->out * note : 0);
   v->images = each ? PF_MAX(1, PF_MIN(v->p->n, SLAB_BYTES / each)) : v->p->n;
-  if (notes) PF_TRY(take(c, v->images * v->out * v->size, &v->at));
+  if (notes) PF_TRY(take(c, v->images * v->out * note, &v->at));
   if (!wide) return PF_OK;
   if (v->x) PF_TRY(take(c, v->images * v->in * v->size, &v->x_wide));
   if (v->dy) PF_TRY(take(c, v->images * v->out * v->size, &v->dy_wide));
@@ -332,6 +366,7 @@ static pf_status run_slab(pf_ctx *c, const call *v, int64_t n, job *j) {
   const double out_work = 2 * places * (double)(p->out[2] * p->c);
   const double in_work = out_work * (double)out_rows / (double)in_rows + (double)(p->in[2] * p->c);
   j->apart = all_apart(p) && !has_gaps(p);
+  j->bytes = v->bytes, j->pitch = v->bytes ? p->k[2] : p->in[2];
   if (v->task == AVERAGE_GRADIENT)
     return run_rows(c, in_rows, in_work, f64 ? share_rows_f64 : share_rows_f32, j);
   if (gives(v)) {

@@ -1,5 +1,6 @@
-/* pool_gradient_body.h - the passes of pool_gradient.c for T, float or double, with V of VL lanes, I
- * its integer of equal size and VI of VL of those; and V_..., VI_..., GREATER, EQUAL, PICK, I_PICK.
+/* pool_gradient_body.h - the passes of pool_gradient.c for T, float or double, with V of VL lanes,
+ * I its integer of equal size and VI of VL of those; and V_..., VI_..., GREATER, EQUAL, PICK,
+ * I_PICK.
  */
 
 /* ---------------------------------------------------------------- the first maximum of a window */
@@ -24,7 +25,7 @@ PF_INLINE void KIND(find)(const T *x, const place w, V *best, VI *at, const int 
 }
 
 /* n elements side by side, each with a window of its own: codes to `at`, maxima to y if there. */
-static void KIND(first)(const T *x, const place w, int64_t n, I *at, T *y) {
+PF_INLINE void KIND(first)(const T *x, const place w, int64_t n, I *at, T *y) {
   V best[4];
   VI found[4];
   int64_t k = 0;
@@ -41,6 +42,40 @@ static void KIND(first)(const T *x, const place w, int64_t n, I *at, T *y) {
   }
 }
 
+/* Row i of windows of three columns: whole vectors, notes as bytes.  A window's code is its row in
+ * the window times three and its column. */
+PF_INLINE void KIND(window_bytes)(const T *x, const place w, int8_t *at) {
+  V best[4];
+  VI found[4];
+  int64_t k = 0;
+  for (; k + 4 * VL <= w.c; k += 4 * VL) {
+    KIND(find)(x + k, w, best, found, 4, 0);
+    EACH(4) VI_STORE_BYTES(at + k + i * VL, found[i]);
+  }
+  for (; k + VL <= w.c; k += VL) {
+    KIND(find)(x + k, w, best, found, 1, 0);
+    VI_STORE_BYTES(at + k, found[0]);
+  }
+}
+static void KIND(first_bytes)(const job *j, int64_t i) {
+  const pf_pool *p = j->p;
+  const int64_t c = p->c, step = p->in[2] * c, share = p->stride[1] * p->stride[2] * c;
+  const pf_span rows = pf_pool_window(p, 1, i % p->out[1]);
+  const int64_t high = rows.hi - rows.lo;
+  const T *x = (const T *)j->x + (i / p->out[1] * p->in[1] + rows.lo) * step;
+  const T *ahead = x + high * step;
+  int8_t *at = (int8_t *)j->at + i * p->out[2] * c;
+  for (int64_t o = 0; o < p->out[2]; o++, at += c, ahead += share) {
+    const pf_span cols = j->windows[o];
+    for (int64_t b = 0; b < share; b += VL) PREFETCH(ahead + b);
+    if (high == 3 && cols.hi - cols.lo == 3)
+      KIND(window_bytes)(x + cols.lo * c, (place){1, 3, 3, c, 0, step, 0, 3, 0}, at);
+    else
+      KIND(window_bytes)(x + cols.lo * c, (place){1, high, cols.hi - cols.lo, c, 0, step, 0, 3, 0},
+                         at);
+  }
+}
+
 /* Rows read in step are no stream the processor sees: it is told of those that the next row of
  * windows reads for the first time, in their order, a share with each window. */
 static void KIND(first_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -50,6 +85,10 @@ static void KIND(first_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   const int64_t share = PF_MIN(p->stride[1] * p->stride[2], 16) * c;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
+    if (BYTES && j->bytes) {
+      KIND(first_bytes)(j, i);
+      continue;
+    }
     const T *x = (const T *)j->x + i / rows * pf_pool_volume(p->in) * c;
     const place left = place_of(p, i % rows / p->out[1], i % p->out[1], 0);
     const T *ahead = x + left.start + left.rows * left.row_step;
@@ -120,7 +159,7 @@ static void KIND(give_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* ---------------------------------------------------------------- windows that overlap */
-/* What windows `cover` of a row give to u vectors of the place `code` behind the row's beginning. */
+/* What windows `cover` of a row give to u vectors of the place `code` behind its beginning. */
 PF_INLINE void KIND(gather)(const I *at, const T *dy, const job *j, pf_span cover, int64_t code,
                             V *sum, const int u, const int n) {
   for (int64_t o = cover.lo; o < cover.hi; o++) {
@@ -154,7 +193,7 @@ PF_INLINE void KIND(gather_place)(const job *j, const rows_of *r, int64_t k, int
     for (int64_t oy = r->y.lo; oy < r->y.hi; oy++) {
       const int64_t row = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c + k;
       KIND(gather)((const I *)j->at + row, (const T *)j->dy + row, j, cover,
-                   row_code(p, r, oz, oy) + col, sum, u, n);
+                   row_code(j, r, oz, oy) + col, sum, u, n);
     }
   KIND(put)(j, dx, sum, u, n);
 }
@@ -166,7 +205,7 @@ static void KIND(scatter_row)(const job *j, const rows_of *r, T *dx) {
   for (int64_t oz = r->z.lo; oz < r->z.hi; oz++)
     for (int64_t oy = r->y.lo; oy < r->y.hi; oy++) {
       const int64_t first = (r->outputs + oz * p->out[1] + oy) * p->out[2] * p->c;
-      const I *at = (const I *)j->at + first, code = (I)row_code(p, r, oz, oy);
+      const I *at = (const I *)j->at + first, code = (I)row_code(j, r, oz, oy);
       const T *dy = (const T *)j->dy + first;
       for (int64_t o = 0; o < p->out[2]; o++, at += p->c, dy += p->c) {
         const pf_span w = j->windows[o];
@@ -190,7 +229,7 @@ PF_INLINE void KIND(complete)(const job *j, T *dx, int64_t col, const V *sum, co
 /* u vectors of a row, s columns for each window: what it and those before it give.  Columns beyond
  * the image may get anything and are not stored. */
 PF_INLINE void KIND(spread)(const job *j, const row_list *l, int64_t k, T *dx, const int s,
-                            const int u, const int average) {
+                            const int u, const int average, const int bytes) {
   const pf_pool *p = j->p;
   V sum[3][4];
   int64_t col = -p->before[2];
@@ -200,6 +239,7 @@ PF_INLINE void KIND(spread)(const job *j, const row_list *l, int64_t k, T *dx, c
     for (int r = 0; r < l->n; r++) {
       const T *d = (const T *)j->dy + l->first[r] + o * p->c + k;
       const I *at = average ? NULL : (const I *)j->at + l->first[r] + o * p->c + k;
+      const int8_t *small = average ? NULL : (const int8_t *)j->at + l->first[r] + o * p->c + k;
       const I code = (I)(l->code[r] + col - w.lo);
       V share = V_SET(0);
       if (average) share = V_SET(1 / (T)(l->height[r] * (w.hi - w.lo)));
@@ -208,7 +248,7 @@ PF_INLINE void KIND(spread)(const job *j, const row_list *l, int64_t k, T *dx, c
         if (average) {
           for (int q = 0; q < 3; q++) sum[q][i] = sum[q][i] + g * share;
         } else {
-          const VI from = VI_LOAD(at + i * VL);
+          const VI from = bytes ? VI_LOAD_BYTES(small + i * VL) : VI_LOAD(at + i * VL);
           for (int q = 0; q < 3; q++)
             sum[q][i] = PICK(EQUAL(from, VI_SET(code + q)), sum[q][i] + g, sum[q][i]);
         }
@@ -228,13 +268,15 @@ static int64_t KIND(spread_row)(const job *j, const rows_of *r, T *dx, int avera
   row_list l;
   int64_t k = 0;
   const int64_t c = j->p->c, s = j->p->stride[2];
-  if (j->p->k[2] != 3 || s > 2 || !list_rows(j->p, r, &l)) return 0;
+  if (j->p->k[2] != 3 || s > 2 || !list_rows(j, r, &l)) return 0;
 #define SPREAD(u) \
   for (; k + u * VL <= c; k += u * VL) { \
-    if (average && s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 1); \
-    else if (average) KIND(spread)(j, &l, k, dx + k, 2, u, 1); \
-    else if (s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 0); \
-    else KIND(spread)(j, &l, k, dx + k, 2, u, 0); \
+    if (average && s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 1, 0); \
+    else if (average) KIND(spread)(j, &l, k, dx + k, 2, u, 1, 0); \
+    else if (BYTES && j->bytes && s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 0, BYTES); \
+    else if (BYTES && j->bytes) KIND(spread)(j, &l, k, dx + k, 2, u, 0, BYTES); \
+    else if (s == 1) KIND(spread)(j, &l, k, dx + k, 1, u, 0, 0); \
+    else KIND(spread)(j, &l, k, dx + k, 2, u, 0, 0); \
   }
   SPREAD(4)
   SPREAD(1)
@@ -354,6 +396,8 @@ static void KIND(element_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker
 #undef VI_LOAD
 #undef VI_LOAD_PART
 #undef VI_STORE
+#undef VI_STORE_BYTES
+#undef VI_LOAD_BYTES
 #undef VI_STORE_PART
 #undef GREATER
 #undef EQUAL

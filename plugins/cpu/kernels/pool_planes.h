@@ -55,11 +55,11 @@ PF_INLINE __m512 joined_rows(const plane *p, int64_t n, int average, __m512 *t) 
   return join_f32(join_f32(up, v, average), down, average);
 }
 /* Sums that begin at number n, divided by their places. */
-PF_INLINE __m512 shares(const plane *p, int64_t n, __m512 sum, __mmask16 ends) {
+PF_INLINE __m512 shares(const plane *p, int64_t n, __m512 sum, __mmask16 ends, int inside) {
   const __m512 less = _mm512_set1_ps(p->less.high), rest = _mm512_set1_ps(p->less.low);
   __m512 high = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.high), ends, less);
   __m512 low = _mm512_mask_mov_ps(_mm512_set1_ps(p->full.low), ends, rest);
-  if (n < p->w || n + 16 + p->w > p->n) {
+  if (!inside && (n < p->w || n + 16 + p->w > p->n)) {
     const __mmask16 rows = lanes_of(0, p->w - n) | lanes_of(p->n - p->w - n, 16);
     high = _mm512_mask_mov_ps(high, rows, less);
     low = _mm512_mask_mov_ps(low, rows, rest);
@@ -68,34 +68,61 @@ PF_INLINE __m512 shares(const plane *p, int64_t n, __m512 sum, __mmask16 ends) {
   }
   return _mm512_fmadd_ps(sum, high, sum * low);
 }
+/* Vectors of joined rows that a step goes by: those before, at and (`inside`: whole, of rows with
+ * neighbours) after number n. */
+typedef struct { __m512 before, at, t; } joined;
+PF_INLINE __m512 step_3x3(const plane *p, joined *v, int64_t n, uint32_t ends, const int inside,
+                          const int average) {
+  const float *x = p->x + n + 16;
+  __m512 next;
+  if (inside) {
+    const __m512 down = _mm512_loadu_ps(x + p->w);
+    next = join_f32(_mm512_loadu_ps(x - p->w), _mm512_loadu_ps(x), average);
+    next = join_f32(next, down, average);
+    if (!average) v->t += down;
+  } else {
+    next = joined_rows(p, n + 16, average, &v->t);
+  }
+  const __m512i before = _mm512_castps_si512(v->before), at = _mm512_castps_si512(v->at);
+  const __m512 left = _mm512_castsi512_ps(_mm512_alignr_epi32(at, before, 15));
+  const __m512 right = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(next), at, 1));
+  __m512 r = v->at;
+  v->before = v->at, v->at = next;
+  if (inside && !ends) {
+    r = join_f32(join_f32(left, r, average), right, average);
+    if (!average) return r;
+    return _mm512_fmadd_ps(r, _mm512_set1_ps(p->full.high), r * _mm512_set1_ps(p->full.low));
+  }
+  const __mmask16 has_left = (__mmask16)~ends, has_right = (__mmask16)(~ends >> 16);
+  if (!average) {
+    r = _mm512_mask_max_ps(r, has_left, left, r);
+    return _mm512_mask_max_ps(r, has_right, r, right);
+  }
+  r = _mm512_mask_add_ps(r, has_left, left, r);
+  r = _mm512_mask_add_ps(r, has_right, r, right);
+  return shares(p, n, r, (__mmask16)(ends | ends >> 16), inside);
+}
 PF_INLINE int joined_3x3(const plane *p, float *y, const int stream, const int average) {
   const int64_t step = 16 % p->w, head = (int64_t)((uintptr_t)y / sizeof(float) % 16);
+  const int64_t last = p->n - p->w - 32;
   int64_t n = -head, column = (p->w - head % p->w) % p->w;
-  __m512 t = _mm512_setzero_ps(), left = joined_rows(p, n - 16, average, &t);
-  __m512i at, before = _mm512_castps_si512(left);
-  __m512 v = joined_rows(p, n, average, &t);
-  for (; n < p->n; n += 16, column += column + step < p->w ? step : step - p->w) {
-    const uint32_t ends = p->ends[column];
-    const __m512 next = joined_rows(p, n + 16, average, &t);
-    at = _mm512_castps_si512(v);
-    left = _mm512_castsi512_ps(_mm512_alignr_epi32(at, before, 15));
-    const __m512 right = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(next), at, 1));
-    const __mmask16 no_left = (__mmask16)ends, no_right = (__mmask16)(ends >> 16);
-    __m512 r;
-    if (average) {
-      r = _mm512_mask_add_ps(v, (__mmask16)~no_left, left, v);
-      r = _mm512_mask_add_ps(r, (__mmask16)~no_right, r, right);
-      r = shares(p, n, r, no_left | no_right);
-    } else {
-      r = _mm512_mask_max_ps(v, (__mmask16)~no_left, left, v);
-      r = _mm512_mask_max_ps(r, (__mmask16)~no_right, r, right);
+  joined v = {.t = _mm512_setzero_ps()};
+  v.before = joined_rows(p, n - 16, average, &v.t), v.at = joined_rows(p, n, average, &v.t);
+#define NEXT n += 16, column += column + step < p->w ? step : step - p->w
+  while (n < p->n) {
+    for (; n >= p->w && n <= last; NEXT) {
+      const __m512 r = step_3x3(p, &v, n, p->ends[column], 1, average);
+      if (stream) _mm512_stream_ps(y + n, r);
+      else _mm512_storeu_ps(y + n, r);
     }
+    const __m512 r = step_3x3(p, &v, n, p->ends[column], 0, average);
     if (n < 0 || n + 16 > p->n) _mm512_mask_storeu_ps(y + n, lanes_of(-n, p->n - n), r);
     else if (stream) _mm512_stream_ps(y + n, r);
     else _mm512_storeu_ps(y + n, r);
-    before = at, v = next;
+    NEXT;
   }
-  return _mm512_cmp_ps_mask(t, t, _CMP_UNORD_Q) != 0;
+#undef NEXT
+  return _mm512_cmp_ps_mask(v.t, v.t, _CMP_UNORD_Q) != 0;
 }
 
 /* Functions of their own: a register that is saved in the loop is a store beside those past the
