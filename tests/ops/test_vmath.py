@@ -1,4 +1,5 @@
-"""The error of the vectorised functions: at most what plugins/cpu/kernels/vmath.h states, in ulp.
+"""The error of the vectorised functions: at most what vmath.h and vmath_arc.h of plugins/cpu/kernels state, in
+ulp.
 
 Arguments are bit patterns in even steps over the whole range of the type, and denser ones around
 zero and one; the reference is float64 for float32 and 80-bit for float64.  An ulp is the distance
@@ -13,10 +14,13 @@ import pytest
 
 import pyflow as tf
 
-HEADER = pathlib.Path(__file__).parents[2] / "plugins/cpu/kernels/vmath.h"
+KERNELS = pathlib.Path(__file__).parents[2] / "plugins/cpu/kernels"
+STATED = "".join((KERNELS / name).read_text(encoding="utf-8")
+                 for name in ("vmath.h", "vmath_arc.h"))
 LIMITS = {name: max(float(a), float(b)) for name, a, b in
-          re.findall(r"(\w+_f(?:32|64)) ([\d.]+)/([\d.]+)", HEADER.read_text(encoding="utf-8"))}
+          re.findall(r"(\w+_f(?:32|64)) ([\d.]+)/([\d.]+)", STATED)}
 EXACT = np.vectorize(math.erf, [np.float64])
+COMPLEMENT = np.vectorize(math.erfc, [np.float64])
 
 
 def sigmoid(x):
@@ -30,7 +34,12 @@ def softplus(x):
 FUNCTIONS = {"exp": (tf.exp, np.exp), "expm1": (tf.expm1, np.expm1), "log": (tf.log, np.log),
              "log1p": (tf.log1p, np.log1p), "tanh": (tf.tanh, np.tanh),
              "sigmoid": (tf.sigmoid, sigmoid), "softplus": (tf.nn.softplus, softplus),
-             "erf": (tf.erf, EXACT), "sin": (tf.sin, np.sin), "cos": (tf.cos, np.cos)}
+             "erf": (tf.erf, EXACT), "sin": (tf.sin, np.sin), "cos": (tf.cos, np.cos),
+             "tan": (tf.tan, np.tan), "atan": (tf.atan, np.arctan), "asin": (tf.asin, np.arcsin),
+             "acos": (tf.acos, np.arccos), "sinh": (tf.sinh, np.sinh), "cosh": (tf.cosh, np.cosh),
+             "asinh": (tf.asinh, np.arcsinh), "acosh": (tf.acosh, np.arccosh),
+             "atanh": (tf.atanh, np.arctanh), "erfc": (tf.erfc, COMPLEMENT),
+             "atan2": (lambda x: tf.atan2(x, tf.reverse(x, [0])), lambda x: np.arctan2(x, x[::-1]))}
 CASES = [(name, kind) for name in FUNCTIONS for kind in ("f32", "f64")
          if f"{name}_{kind}" in LIMITS]
 
@@ -62,8 +71,8 @@ def errors(found, wanted):
 @pytest.mark.parametrize("name, kind", CASES)
 def test_error_is_as_stated(name, kind):
     make, exact = FUNCTIONS[name]
-    x = arguments(kind, 60_000 if name == "erf" else 700_000 if kind == "f32" else 200_000)
-    if name in ("sin", "cos"):
+    x = arguments(kind, 60_000 if name in ("erf", "erfc") else 700_000 if kind == "f32" else 200_000)
+    if name in ("sin", "cos", "tan"):
         x = x[np.abs(x) < 8192]
     with tf.Graph().as_default(), tf.Session() as session:
         argument = tf.placeholder(tf.as_dtype(x.dtype), [None])
@@ -79,4 +88,38 @@ def test_error_is_as_stated(name, kind):
 
 
 def test_all_stated_functions_are_tried():
-    assert len(CASES) == len(LIMITS) >= 15
+    assert len(CASES) == len(LIMITS) >= 26
+
+
+EDGES = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-39, 3e38, -3e38, 0.5,
+                  -2.5, 1 + 2**-23, 89.4, -89.45, 9000], np.float32)
+
+
+@pytest.mark.parametrize("name", ["tan", "atan", "asin", "acos", "sinh", "cosh", "asinh", "acosh",
+                                  "atanh"])
+def test_edges_are_libms_at_every_place_of_a_block(name):
+    make, exact = FUNCTIONS[name]
+    for size in (1, 7, 15, 16, 17, 31, 50):
+        x = np.resize(EDGES, size)
+        with tf.Graph().as_default(), tf.Session() as session:
+            found = session.run(make(tf.constant(x)))
+        with np.errstate(all="ignore"):
+            wanted = exact(x.astype(np.float64)).astype(np.float32)
+        np.testing.assert_allclose(found, wanted, rtol=5e-7, atol=1e-45)
+        number = ~np.isnan(wanted)
+        assert (np.signbit(found) == np.signbit(wanted))[number].all()
+
+
+def test_quadrants_and_remainders_of_edges():
+    a, b = (m.ravel() for m in np.meshgrid(EDGES, EDGES))
+    with tf.Graph().as_default(), tf.Session() as session:
+        angle, floor, trunc = session.run([tf.atan2(a, b), tf.floormod(a, b),
+                                           tf.truncatemod(a, b)])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(angle, np.arctan2(a, b), rtol=5e-7, atol=1e-45)
+        right = np.fmod(a, b)
+        np.testing.assert_array_equal(trunc, right)
+        other = (right != 0) & ((right < 0) != (b < 0))
+        np.testing.assert_array_equal(floor, np.where(other, right + b, right))
+        for found, wanted in (angle, np.arctan2(a, b)), (trunc, right):
+            assert (np.signbit(found) == np.signbit(wanted))[~np.isnan(wanted)].all()

@@ -6,6 +6,7 @@
  */
 #include "common.h"
 #include "gamma.h"
+#include "vmath_gamma.h"
 
 enum { TERMS = 20000 };
 
@@ -80,4 +81,43 @@ double pf_igammac(double a, double x) {
   if (x == 0) return 1;
   if (isinf(x)) return 0;
   return x <= 1 || x <= a ? 1 - lower_series(a, x).v : upper_fraction(a, x).v;
+}
+
+/* ---------------------------------------------------------------- for floats */
+/* no divisions: num / den is the sum, den = (a + 1) ... (a + n) */
+static double lower_float(double a, double x, double log_gamma) {
+  double num = 1, den = 1, power = 1, r = a;
+  for (int n = 0; n < TERMS; n++) {
+    r += 1;
+    power *= x;
+    num = num * r + power, den *= r;
+    if (!(power > 1e-10 * num)) break;
+    if (num > 1e200) num *= 1e-200, den *= 1e-200, power *= 1e-200;
+  }
+  return exp(a * log(x) - x - log_gamma) / a * num / den;
+}
+static double upper_float(double a, double x, double log_gamma) {
+  double p0 = 1, q0 = x, p1 = x + 1, q1 = (x + 2 - a) * x, b = x + 1 - a;
+  for (int n = 1; n < TERMS; n++) {
+    double c = (n + 1 - a) * n;
+    b += 2;
+    double p = (b + 1) * p1 - c * p0, q = (b + 1) * q1 - c * q0;
+    int done = !(fabs(p * q1 - p1 * q) > 1e-10 * fabs(p * q1));
+    p0 = p1, q0 = q1, p1 = p, q1 = q;
+    if (done && q != 0) break;
+    if (fabs(p) > 1e100) p0 *= 1e-100, q0 *= 1e-100, p1 *= 1e-100, q1 *= 1e-100;
+  }
+  return exp(a * log(x) - x - log_gamma) * p1 / q1;
+}
+/* where the short ways hold; elsewhere the long ones, with their edges */
+static int is_plain(double a, double x) { return a > 1e-30 && a < 1e4 && x > 1e-30 && x < 1e4; }
+double pf_igamma_float(double a, double x) {
+  if (!is_plain(a, x)) return pf_igamma(a, x).v;
+  double g = pf_log_gamma_float(a);
+  return x <= 25 || x <= a ? lower_float(a, x, g) : 1 - upper_float(a, x, g);
+}
+double pf_igammac_float(double a, double x) {
+  if (!is_plain(a, x)) return pf_igammac(a, x);
+  double g = pf_log_gamma_float(a);
+  return x <= 1 || x <= a ? 1 - lower_float(a, x, g) : upper_float(a, x, g);
 }

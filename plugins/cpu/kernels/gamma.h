@@ -7,4 +7,6 @@ double pf_log_gamma(double x);               /* log |gamma(x)|, without libm's g
 double pf_digamma(double x);
 pf_dual pf_igamma(double a, double x);       /* the lower regularised function and its derivative by a */
 double pf_igammac(double a, double x);
+double pf_igamma_float(double a, double x);  /* the two for callers that round to float: to 1e-9 */
+double pf_igammac_float(double a, double x);
 #endif

@@ -2,23 +2,49 @@
  *
  * Zeta is the Hurwitz function sum 1 / (q + k)^x by Euler and Maclaurin's formula; Polygamma(a, x)
  * is (-1)^(a + 1) a! zeta(a + 1, x) (Abramowitz and Stegun 6.4.10), Digamma for a = 0 by its
- * asymptotic series.  Both are computed as double and rounded once.
+ * asymptotic series.  Both are computed as double and rounded once; compiled once per instruction set.
  */
 #include "common.h"
+#include "vmath.h"
 
 /* ---------------------------------------------------------------- Zeta, Polygamma */
+/* B_2j / (2j)! */
+static const double factor[] = {
+  1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
+  1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
 static double zeta(double x, double q) {
-  /* B_2j / (2j)! */
-  static const double factor[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-                                  -691.0 / 1307674368000.0, 1.0 / 74724249600.0,
-                                      -3617.0 / 10670622842880000.0};
   if (x == 1) return INFINITY;
   if (!(x > 1) || q != q) return NAN;
   if (q <= 0 && (q == floor(q) || x != floor(x))) return q == floor(q) ? INFINITY : NAN;
+  if (q < -100) {                               /* the negative ones from both of their ends */
+    double near = -ceil(q) - 1, rest = q - ceil(q) + 1;
+    double below = zeta(x, 1 - rest) - zeta(x, 2 - rest + near);
+    return zeta(x, rest) + (fmod(x, 2) == 0 ? below : -below);
+  }
   double sum = 0;
-  for (; q < 12; q += 1) sum += pow(q, -x);
+  for (double p, far = PF_MAX(12, x + 8); q < far; q += 1) {   /* the series needs q beyond x */
+    sum += p = pow(q, -x);
+    if (q > 0 && !(p * q > 1e-18 * sum * (x - 1))) return sum;  /* what follows is less than that */
+  }
   double power = pow(q, -x), rise = x, square = 1 / (q * q), term = power / q;
   sum += power * q / (x - 1) + 0.5 * power;
+  for (int j = 0; j < PF_LEN(factor); j++) {
+    sum += factor[j] * rise * term;
+    rise *= (x + 2 * j + 1) * (x + 2 * j + 2);
+    term *= square;
+  }
+  return sum;
+}
+/* the same for callers that round to float: the powers of q, q + 1, ... side by side */
+static double zeta_float(double x, double q) {
+  enum { N = 16 };
+  double power[N], sum = 0, square, rise = x, term;
+  int n = 0;
+  if (!(x > 1 && x <= 12 && q > 0 && q < 1e30)) return zeta(x, q);
+  PF_ROLLED for (int k = 0; k < N; k++) power[k] = pf_exp_f64(-x * pf_log_f64(q + k));
+  for (; q < 12; q += 1) sum += power[n++];
+  sum += power[n] * (q / (x - 1) + 0.5);
+  square = 1 / (q * q), term = power[n] / q;
   for (int j = 0; j < PF_LEN(factor); j++) {
     sum += factor[j] * rise * term;
     rise *= (x + 2 * j + 1) * (x + 2 * j + 2);
@@ -37,11 +63,16 @@ static double digamma(double x) {
   return sum + log(x) - 0.5 / x - s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252
       - s * (1.0 / 240 - s / 132))));
 }
-static double polygamma(double a, double x) {
+static double polygamma_by(double (*z)(double, double), double a, double x) {
   if (a < 0 || a != floor(a)) return NAN;
   if (a == 0) return digamma(x);
-  return (fmod(a, 2) == 0 ? -1 : 1) * tgamma(a + 1) * zeta(a + 1, x);
+  double factorial = 1;
+  if (a < 20) for (int k = 2; k <= (int)a; k++) factorial *= k;
+  else factorial = tgamma(a + 1);
+  return (fmod(a, 2) == 0 ? -1 : 1) * factorial * z(a + 1, x);
 }
+static double polygamma(double a, double x) { return polygamma_by(zeta, a, x); }
+static double polygamma_float(double a, double x) { return polygamma_by(zeta_float, a, x); }
 
 /* f over two operands that broadcast; element by element, as the functions are dear */
 static pf_status pairwise(pf_ctx *c, double (*f)(double, double)) {
@@ -74,11 +105,16 @@ static pf_status pairwise(pf_ctx *c, double (*f)(double, double)) {
   }
   return PF_OK;
 }
-static pf_status zetas(pf_ctx *c, const void *state) { (void)state; return pairwise(c, zeta); }
-static pf_status polygammas(pf_ctx *c, const void *state) { (void)state; return pairwise(c,
-    polygamma); }
+static pf_status zetas(pf_ctx *c, const void *state) {
+  (void)state;
+  return pairwise(c, c->in_type[0] == PF_FLOAT64 ? zeta : zeta_float);
+}
+static pf_status polygammas(pf_ctx *c, const void *state) {
+  (void)state;
+  return pairwise(c, c->in_type[0] == PF_FLOAT64 ? polygamma : polygamma_float);
+}
 
-const pf_kernel *const special_kernels[] = {
+const pf_kernel *const PF_ISA_NAME(special_kernels)[] = {
   PF_CPU("Zeta", "T=float|double", .compute = zetas),
   PF_CPU("Polygamma", "T=float|double", .compute = polygammas),
   NULL};

@@ -176,7 +176,13 @@ static pf_status two(pf_ctx *c, double (*f)(double, double)) {
 }
 #define TWO(NAME, F) \
   static pf_status NAME##_op(pf_ctx *c, const void *s) { (void)s; return two(c, F); }
-TWO(igamma, igamma) TWO(igammac, pf_igammac) TWO(igamma_grad_a, igamma_grad_a)
+static pf_status igamma_op(pf_ctx *c, const void *s) {
+  return (void)s, two(c, c->in_type[0] == PF_FLOAT64 ? igamma : pf_igamma_float);
+}
+static pf_status igammac_op(pf_ctx *c, const void *s) {
+  return (void)s, two(c, c->in_type[0] == PF_FLOAT64 ? pf_igammac : pf_igammac_float);
+}
+TWO(igamma_grad_a, igamma_grad_a)
 TWO(gamma_grad, gamma_grad) TWO(next_after, next_after) TWO(xlog1py, xlog1py)
 /* the complex logarithm of 1 + y, without loss for small y */
 static double _Complex complex_log1p(double _Complex y) {
@@ -208,7 +214,7 @@ static pf_status xlog1py_complex(pf_ctx *c, const void *s) {
 }
 
 /* ---------------------------------------------------------------- Betainc */
-static double beta_fraction(double a, double b, double x) {
+static double beta_fraction(double a, double b, double x, double enough) {
   const double tiny = 1e-300;
   double c = 1, d = 1 - (a + b) * x / (a + 1), f;
   d = 1 / (fabs(d) < tiny ? tiny : d), f = d;
@@ -221,17 +227,17 @@ static double beta_fraction(double a, double b, double x) {
     d = 1 + odd * d, c = 1 + odd / c;
     d = 1 / (fabs(d) < tiny ? tiny : d), c = fabs(c) < tiny ? tiny : c;
     f *= step = c * d;
-    if (!(fabs(step - 1) > 1e-16)) break;
+    if (!(fabs(step - 1) > enough)) break;
   }
   return f;
 }
-static double betainc(double a, double b, double x) {
+static double betainc(double a, double b, double x, double enough) {
   if (!(a > 0) || !(b > 0) || !(x >= 0) || !(x <= 1) || isinf(a) || isinf(b)) return NAN;
   if (x == 0 || x == 1) return x;
   double scale = exp(pf_log_gamma(a + b) - pf_log_gamma(a) - pf_log_gamma(b) + a * log(x) +
                      b * log1p(-x));
-  if (x < (a + 1) / (a + b + 2)) return scale * beta_fraction(a, b, x) / a;
-  return 1 - scale * beta_fraction(b, a, 1 - x) / b;
+  if (x < (a + 1) / (a + b + 2)) return scale * beta_fraction(a, b, x, enough) / a;
+  return 1 - scale * beta_fraction(b, a, 1 - x, enough) / b;
 }
 static pf_status betainc_op(pf_ctx *c, const void *state) {
   const DLTensor *like = NULL;
@@ -250,7 +256,7 @@ static pf_status betainc_op(pf_ctx *c, const void *state) {
     double v[3];
     for (int i = 0; i < 3; i++)
       v[i] = get(PF_DATA(const char, c->in[i]), type, c->in[i]->ndim ? k : 0);
-    put(PF_DATA(char, y), type, k, betainc(v[0], v[1], v[2]));
+    put(PF_DATA(char, y), type, k, betainc(v[0], v[1], v[2], type == PF_FLOAT64 ? 1e-16 : 1e-11));
   }
   return PF_OK;
 }

@@ -4,7 +4,7 @@
   ISA(unary_float) ISA(binary_float) ISA(cast) ISA(clip) ISA(reductions) ISA(fused_machines) \
   ONCE(elementwise_int) ONCE(elementwise_complex) \
   ONCE(shape) ONCE(slice) ONCE(layout) ONCE(join) ONCE(select) \
-  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(top_k) ONCE(strings) ONCE(linalg) ONCE(factor) ONCE(special) \
+  ONCE(scan) ONCE(gather) ONCE(segment) ONCE(search) ONCE(top_k) ONCE(strings) ONCE(linalg) ONCE(factor) ISA(special) \
   ONCE(sparse) ONCE(sparse_math) ONCE(sparse_serial) ONCE(sparse_cross) ONCE(sets) \
   ONCE(special_more) ONCE(segment_sparse) ONCE(lookup) ONCE(lookup_table) ONCE(quantize) ONCE(einsum) ISA(random_gamma) ONCE(random_binomial) ONCE(mutex) ONCE(diag_band) \
   ONCE(strings_text) ONCE(strings_hash) ONCE(strings_bytes) ONCE(strings_regex) \
