@@ -4,9 +4,12 @@
  *
  *   pool_3x3          args n, h, w, c, stride, average: every window that needs no padding, two
  *                     rows of windows at once, columns rolling through registers
+ *   pool_2x2          args n, h, w, c, average: two rows in step (prefetching them is slower)
+ *   pool_2x2_planes   args planes, h, w: maxima of channels-first images, w a multiple of 16
  *   pool_2x2_halves   args n, h, w, c, bfloat16, average; the next two rows are prefetched in order
  *   pool_3x3_planes   args planes, h, w: sums of windows of stride 1 over channels-first images as
  *                     one run of numbers, a ninth of each (as if none lay at an edge)
+ *   pool_gradient_2x2 args n, h, w, c: dx of maxima of stride 2: two rows read, two written
  *   pool_gradient_3x3 args n, h, w, c: dx of maxima of stride 2, SAME; the first maxima of an image
  *                     as bytes in the second cache, then dx past the caches
  *
@@ -114,6 +117,79 @@ void pool_2x2_halves(const void *const *in, void *out, const int64_t *p, int par
   fence();
 }
 
+/* Rows of windows 2x2, the floats of two rows in step. */
+static inline void rows_2x2(const void *const *in, void *out, const int64_t *p, int64_t lo,
+                            int64_t hi, const int average) {
+  const int64_t c = p[3], row = p[2] * c, ow = p[2] / 2;
+  for (int64_t r = lo; r < hi; r++)
+    for (int64_t j = 0; j < ow; j++) {
+      const float *q = (const float *)in[0] + 2 * r * row + 2 * j * c;
+      float *z = (float *)out + (r * ow + j) * c;
+      for (int64_t k = 0; k < c; k += 64) { /* lines in the order they lie in */
+        const float *a = q + k;
+        __m512 v[4];
+        EACH v[u] = _mm512_loadu_ps(a + 16 * u);
+        EACH v[u] = join(v[u], _mm512_loadu_ps(a + c + 16 * u), average);
+        EACH v[u] = join(v[u], _mm512_loadu_ps(a + row + 16 * u), average);
+        EACH v[u] = join(v[u], _mm512_loadu_ps(a + row + c + 16 * u), average);
+        if (average) EACH v[u] = _mm512_mul_ps(v[u], _mm512_set1_ps(0.25f));
+        EACH _mm512_stream_ps(z + k + 16 * u, v[u]);
+      }
+    }
+}
+void pool_2x2(const void *const *in, void *out, const int64_t *p, int part, int parts) {
+  const int64_t rows = p[0] * p[1] / 2, lo = rows * part / parts, hi = rows * (part + 1) / parts;
+  if (p[4]) rows_2x2(in, out, p, lo, hi, 1);
+  else rows_2x2(in, out, p, lo, hi, 0);
+}
+/* The same of images of one channel; the rows to come are prefetched in their order. */
+void pool_2x2_planes(const void *const *in, void *out, const int64_t *p, int part, int parts) {
+  const int64_t rows = p[0] * p[1] / 4, lo = rows * part / parts, hi = rows * (part + 1) / parts;
+  const int64_t w = p[2];
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  for (int64_t r = lo; r < hi; r++) { /* two rows of windows: 2 * w / 32 whole vectors */
+    const float *x = (const float *)in[0] + 4 * r * w;
+    float *z = (float *)out + r * w;
+    for (int64_t i = 0; i < w; i += 16) {
+      __m512 v[2];
+      for (int h = 0; h < 2; h++) {
+        const int64_t at = 2 * i + 16 * h, o = at >= w;
+        const float *a = x + 2 * o * w + at - o * w;
+        const char *far = (const char *)(x + 4 * w + 4 * i + 32 * h);
+        _mm_prefetch(far, _MM_HINT_T0);
+        _mm_prefetch(far + 64, _MM_HINT_T0);
+        v[h] = _mm512_max_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(a + w));
+      }
+      const __m512 e = _mm512_permutex2var_ps(v[0], even, v[1]);
+      _mm512_stream_ps(z + i, _mm512_max_ps(e, _mm512_permutex2var_ps(v[0], odd, v[1])));
+    }
+  }
+}
+/* dx of maxima 2x2, each written at once. */
+void pool_gradient_2x2(const void *const *in, void *out, const int64_t *p, int part, int parts) {
+  const int64_t rows = p[0] * p[1] / 2, lo = rows * part / parts, hi = rows * (part + 1) / parts;
+  const int64_t c = p[3], row = p[2] * c, ow = p[2] / 2;
+  for (int64_t r = lo; r < hi; r++)
+    for (int64_t j = 0; j < ow; j++)
+      for (int64_t k = 0; k < c; k += 64) EACH {
+        const int64_t at = 2 * r * row + 2 * j * c + k + 16 * u;
+        const float *x = (const float *)in[0] + at;
+        float *y = (float *)out + at;
+        const __m512 g = _mm512_loadu_ps((const float *)in[1] + (r * ow + j) * c + k + 16 * u);
+        const __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + c);
+        const __m512 d = _mm512_loadu_ps(x + row), e = _mm512_loadu_ps(x + row + c);
+        const __m512 top = _mm512_max_ps(a, b), low = _mm512_max_ps(d, e);
+        const __mmask16 below = _mm512_cmp_ps_mask(low, top, _CMP_GT_OQ);
+        const __mmask16 first = _mm512_cmp_ps_mask(b, a, _CMP_LE_OQ);
+        const __mmask16 third = _mm512_cmp_ps_mask(e, d, _CMP_LE_OQ);
+        _mm512_stream_ps(y, _mm512_maskz_mov_ps((__mmask16)(~below & first), g));
+        _mm512_stream_ps(y + c, _mm512_maskz_mov_ps((__mmask16)~(below | first), g));
+        _mm512_stream_ps(y + row, _mm512_maskz_mov_ps((__mmask16)(below & third), g));
+        _mm512_stream_ps(y + row + c, _mm512_maskz_mov_ps((__mmask16)(below & ~third), g));
+      }
+}
+
 static inline __m512 three_rows(const float *x, int64_t w) {
   return _mm512_loadu_ps(x - w) + _mm512_loadu_ps(x) + _mm512_loadu_ps(x + w);
 }
@@ -201,13 +277,17 @@ void pool_gradient_3x3(const void *const *in, void *out, const int64_t *p, int p
   free(at);
 }
 #else
-loop pool_3x3, pool_2x2_halves, pool_3x3_planes, pool_gradient_3x3;
+loop pool_3x3, pool_2x2, pool_2x2_planes, pool_2x2_halves, pool_3x3_planes, pool_gradient_2x2,
+    pool_gradient_3x3;
 #define NOTHING(name) \
   void name(const void *const *in, void *out, const int64_t *p, int part, int parts) { \
     (void)in, (void)out, (void)p, (void)part, (void)parts; \
   }
 NOTHING(pool_3x3)
+NOTHING(pool_2x2)
+NOTHING(pool_2x2_planes)
 NOTHING(pool_2x2_halves)
 NOTHING(pool_3x3_planes)
+NOTHING(pool_gradient_2x2)
 NOTHING(pool_gradient_3x3)
 #endif

@@ -7,6 +7,7 @@ from elementwise_case import aligned, case, fed, one
 
 LARGE, SMALL = (16, 112, 112, 64), (16, 56, 56, 64)
 ROWS = "rows read again from the second cache"
+STEP = "two rows in step"
 
 
 # ------------------------------------------------------------------------------------ pooling
@@ -14,7 +15,7 @@ def _pool(tf, kind, k, s, shape):
     return one(tf, lambda a: getattr(tf.nn, kind)(a, [1, k, k, 1], [1, s, s, 1], "SAME"), shape)
 
 
-@case()
+@case(bound=(STEP, "pool_2x2", *LARGE, 0))
 def max_pool_2x2(tf): return _pool(tf, "max_pool", 2, 2, LARGE)
 
 
@@ -26,7 +27,7 @@ def max_pool_3x3_s2(tf): return _pool(tf, "max_pool", 3, 2, LARGE)
 def max_pool_3x3_s1(tf): return _pool(tf, "max_pool", 3, 1, SMALL)
 
 
-@case()
+@case(bound=(STEP, "pool_2x2", *LARGE, 1))
 def avg_pool_2x2(tf): return _pool(tf, "avg_pool", 2, 2, LARGE)
 
 
@@ -48,7 +49,7 @@ def _planes(tf, kind, k, s, shape):
                                                   data_format="NCHW"), shape)
 
 
-@case()
+@case(bound=(STEP, "pool_2x2_planes", 16 * 64, 112, 112))
 def max_pool_2x2_nchw(tf): return _planes(tf, "max_pool", 2, 2, (16, 64, 112, 112))
 
 
@@ -81,7 +82,7 @@ def _pool_gradient(tf, kind, k, s, shape):
                                   grad=inputs[1], **size), inputs, [x, dy]
 
 
-@case()
+@case(bound=(STEP, "pool_gradient_2x2", *LARGE))
 def max_pool_gradient(tf): return _pool_gradient(tf, "max", 2, 2, LARGE)
 
 
