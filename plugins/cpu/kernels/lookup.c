@@ -5,9 +5,9 @@
 #include "sparse.h"
 
 /* ---------------------------------------------------------------- LowerBound, UpperBound */
-/* Searches go on side by side, SIDE at a time: each step halves what is left of all of them and has no
- * branch, so that their loads overlap.  NaN, which compares with nothing, comes after all if `upper`,
- * else before. */
+/* Searches go on side by side, SIDE at a time: each step halves what is left of all of them and
+ * has no branch, so that their loads overlap.  NaN, which compares with nothing, comes after all if
+ * `upper`, else before. */
 enum { SIDE = 8, SEARCHES = 256 };
 typedef void (*search_loop)(const void *s, int64_t n, const void *v, int64_t m, int upper,
                             int64_t *place);
@@ -30,8 +30,8 @@ typedef void (*search_loop)(const void *s, int64_t n, const void *v, int64_t m, 
 SEARCH(, float, f32)
 SEARCH(, double, f64)
 SEARCH(, int64_t, i64)
-/* n elements in the type they are searched in: float32 and 64-bit integers as they are (unsigned ones
- * as signed numbers of the same order), all others, exactly, as double */
+/* n elements in the type they are searched in: float32 and 64-bit integers as they are (unsigned
+ * ones as signed numbers of the same order), halves as float32, all others, exactly, as double */
 #define WIDEN(TYPE, T, TAG) \
   case TYPE: \
     for (int64_t i = 0; i < n; i++) ((double *)wide)[i] = (double)((const T *)x)[i]; \
@@ -65,7 +65,8 @@ static pf_status bounds(pf_ctx *c, int upper) {
   PF_EXHAUSTED(y);
   int64_t rows = s->shape[0], place[SEARCHES];
   int f32 = type == PF_FLOAT32 || pf_is_half(type);
-  search_loop search = f32 ? search_f32 : type == PF_INT64 || type == PF_UINT64 ? search_i64 : search_f64;
+  int i64 = type == PF_INT64 || type == PF_UINT64;
+  search_loop search = f32 ? search_f32 : i64 ? search_i64 : search_f64;
   double *wide = c->host->scratch(c, (uint64_t)(n + m) * 8 + 8, 64);
   PF_EXHAUSTED(wide);
   for (int64_t r = 0; r < rows; r++) {
@@ -121,8 +122,8 @@ static double number_at(const DLTensor *t, int32_t type, int64_t i) {
     default: return (double)pf_index_at(t, type, i);
   }
 }
-/* The places of values [i, i + n), a block, as TensorFlow finds them: differences in the values' type,
- * shares in double.  0 if one is NaN.  Counts of neighbours go to COPIES histograms in turn. */
+/* The places of values [i, i + n), a block, as TensorFlow finds them: differences in the values'
+ * type, shares in double.  0 if one is NaN.  Counts of neighbours go to COPIES histograms in turn. */
 enum { PLACES = 256, COPIES = 4, MOST_COPIED = 4096 };
 #define PLACES_OF(TYPE, T, D) \
   case TYPE: \
@@ -169,7 +170,8 @@ static pf_status histogram(pf_ctx *c, const void *state) {
   if (n > UINT32_MAX) return PF_INVALID(c, "%" PRId64 " values are too many", n);
   DLTensor *y = pf_output_checked(c, 0, &bins, 1);
   PF_EXHAUSTED(y);
-  double step = (type == PF_FLOAT32 ? (double)((float)high - (float)low) : high - low) / (double)bins;
+  double span = type == PF_FLOAT32 ? (double)((float)high - (float)low) : high - low;
+  double step = span / (double)bins;
   int64_t copies = bins <= MOST_COPIED && n >= PLACES ? COPIES : 1;
   uint32_t *count = c->host->scratch(c, (uint64_t)(bins * copies) * 4, 64);
   PF_EXHAUSTED(count);

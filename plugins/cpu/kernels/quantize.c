@@ -25,8 +25,8 @@ static float snap(float x, const grid *g) {
   float inverse = 1.0f / g->step, v = x < g->low ? g->low : x > g->high ? g->high : x;
   return floorf((v - g->low) * inverse + 0.5f) * g->step + g->low;
 }
-/* A run of elements of one range.  A number of steps fits int32 and is >= 0, so that it is cut off by
- * conversion, unless the range is so small or large that a step or its inverse is not finite. */
+/* A run of elements of one range.  A number of steps fits int32 and is >= 0, so that it is cut off
+ * by conversion, unless the range is so small or large that a step or its inverse is not finite. */
 typedef struct { grid g; const float *x; float *y; } snap_job;
 PF_INLINE void snap_body(const snap_job *j, int64_t lo, int64_t hi) {
   float low = j->g.low, high = j->g.high, step = j->g.step, inverse = 1.0f / step;

@@ -61,8 +61,8 @@ static int64_t set_find(set *s, const DLTensor *t, int64_t i, int add) {
 }
 
 /* ------------------------------------------------- distinct numbers of 1, 2, 4 or 8 bytes
- * Keys lie beside their ranks in a table that doubles when half of it is taken, so that few distinct
- * numbers stay in the caches however long the vector is. */
+ * Keys lie beside their ranks in a table that doubles when half of it is taken, so that few
+ * distinct numbers stay in the caches however long the vector is. */
 typedef struct { int64_t n, *first; } distinct;      /* first: where each was first seen */
 #define DISTINCT(U, TAG, MULTIPLIER) \
   typedef struct { U key, rank; } slot_##TAG;         /* rank: counted from 1; 0 is free */ \

@@ -27,8 +27,8 @@ static void add_int_row(int32_t type, DLTensor *y, int64_t to, const DLTensor *x
                         int64_t run) {
   switch (type) { PF_EACH_INT(ADD_ROW) }
 }
-/* Whether all of a typed run of indices lie in [0, limit); whether ids rise from 0 on.  What fails is
- * found again by `check`, which says what is wrong. */
+/* Whether all of a typed run of indices lie in [0, limit); whether ids rise from 0 on.  What fails
+ * is found again by `check`, which says what is wrong. */
 #define ALL_GOOD(T, U) \
   static int below_##T(const T *x, int64_t n, int64_t limit) { \
     T bad = 0; \
@@ -48,9 +48,8 @@ static int all_good(pf_ctx *c, int64_t rows, int64_t segments, int64_t *last) {
   int good = c->in_type[1] == PF_INT32
                  ? below_int32_t(PF_DATA(const int32_t, at), n, PF_MIN(rows, INT32_MAX))
                  : c->in_type[1] == PF_INT64 && below_int64_t(PF_DATA(const int64_t, at), n, rows);
-  good = good && (c->in_type[2] == PF_INT32
-                      ? rising_int32_t(PF_DATA(const int32_t, ids), n)
-                      : c->in_type[2] == PF_INT64 && rising_int64_t(PF_DATA(const int64_t, ids), n));
+  if (c->in_type[2] == PF_INT32) good = good && rising_int32_t(PF_DATA(const int32_t, ids), n);
+  else good = good && c->in_type[2] == PF_INT64 && rising_int64_t(PF_DATA(const int64_t, ids), n);
   *last = good && n ? pf_in_index(c, 2, n - 1) : -1;
   return good && (segments < 0 || *last < segments);
 }

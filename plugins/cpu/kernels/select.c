@@ -164,7 +164,7 @@ static int64_t list_true(const uint8_t *truth, int64_t b, int64_t *at, int64_t f
   for (int64_t j = 0; j < b; j++) at[m] = first + j, m += truth[j];
   return m;
 }
-/* the places of elements as coordinates; those in rows of `PER_ROW` or more share all but the last */
+/* the places of elements as coordinates; in rows of PER_ROW or more they share all but the last */
 enum { PER_ROW = 16 };
 static void put_places(const DLTensor *x, const int64_t *at, int64_t m, int64_t *out) {
   int64_t nd = x->ndim, last = x->shape[nd - 1], row = m ? at[0] / last * last : 0, rest;

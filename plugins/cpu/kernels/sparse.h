@@ -61,8 +61,8 @@ PF_INLINE int pf_row_compare(const int64_t *a, const int64_t *b, int32_t rank) {
     if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
   return 0;
 }
-/* The same by digits of `key << low | row`, lowest digit of the key first, for many rows whose numbers
- * all fit in one word.  0: they do not, nothing is done. */
+/* The same by digits of `key << low | row`, lowest digit of the key first, for many rows whose
+ * numbers all fit in one word.  0: they do not, nothing is done. */
 PF_LOCAL int pf_row_digits(const int64_t *at, int64_t n, int32_t rank, int32_t keys, int64_t *order,
                            int64_t *spare) {
   enum { MANY = 256, DIGIT = 11 };

@@ -1,4 +1,4 @@
-/* top_k.c - TopK: the best k of each row, falling, and where they stood; also what sorts whole rows.
+/* top_k.c - TopK: the best k of each row, falling, and where they stood; tf.sort of whole rows too.
  *
  * Method: an element becomes a signed integer, its key, that rises as elements fall; below it goes
  * the element's index, so that rows of (key, index) have no ties and the lower index comes first.
