@@ -30,15 +30,15 @@ typedef struct {
 
 #define ARG(NAME, TAG, T, BETTER) \
   static int NAME##_##TAG##_better(const void *px, int64_t n, void *ptop) { \
-    enum { LANES = LANE_BYTES / sizeof(T) }; \
+    enum { LANES = sizeof(T) == 8 ? 32 : LANE_BYTES / sizeof(T) }; /* 16: no vectors */ \
     const T *x = (const T *)px; \
     T lane[LANES], top; \
     memcpy(&top, ptop, sizeof top); \
     int64_t i = 0; \
     for (int j = 0; j < LANES; j++) lane[j] = top; \
     for (; i + LANES <= n; i += LANES) { \
-      __builtin_prefetch((const char *)(x + i) + AHEAD); \
-      __builtin_prefetch((const char *)(x + i) + AHEAD + 64); \
+      _Pragma("GCC unroll 4") for (int b = 0; b < LANES * (int)sizeof(T); b += 64) \
+        __builtin_prefetch((const char *)(x + i) + AHEAD + b); \
       for (int j = 0; j < LANES; j++) lane[j] = x[i + j] BETTER lane[j] ? x[i + j] : lane[j]; \
     } \
     for (int j = 0; i < n; i++, j++) lane[j] = x[i] BETTER lane[j] ? x[i] : lane[j]; \
@@ -79,7 +79,7 @@ typedef struct {
     found; })
 #define ARGS(TYPE, T, TAG) \
   static int64_t find_##TAG(const void *px, int64_t n, const void *ptop) { \
-    enum { LONG = 2048 / sizeof(T), SHORT = LANE_BYTES / sizeof(T) }; \
+    enum { LONG = 2048 / sizeof(T), SHORT = sizeof(T) == 8 ? 32 : LANE_BYTES / sizeof(T) }; \
     const T *x = (const T *)px; \
     T top; \
     int64_t i = 0; \
