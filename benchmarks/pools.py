@@ -196,7 +196,7 @@ WORKS = {"pyflow": pyflow_work, "torch": torch_work, "ort": ort_work}
 
 
 def best_of(call, seconds, clock):
-    """Seconds of a call, the best of bundles of a millisecond: the processor's clock may be coarse."""
+    """Seconds of a call, the best of bundles of a millisecond: processor clocks may be coarse."""
     call()
     best, start = float("inf"), time.perf_counter()
     call()
