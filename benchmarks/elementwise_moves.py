@@ -1,7 +1,8 @@
 """Cases of benchmarks/elementwise.py: element-wise kernels, transposes, moves.
 
 A case is a function of the package `tf` that gives (fetch, placeholders, arrays); see
-elementwise_case.py.  The loops in C of the column "bound" are in elementwise_moves.c and elementwise_turns.c.
+elementwise_case.py.  The loops in C of the column "bound" are in elementwise_moves.c and
+elementwise_turns.c.
 """
 import numpy as np
 

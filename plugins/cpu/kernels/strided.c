@@ -254,20 +254,23 @@ static void take_turns(copy_task *t, pf_box *b) {
   }
 }
 
-static void plan_pieces(copy_task *t, int64_t nj, int64_t dj) {
+static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
   t->nj = nj, t->dj = dj;
   if (t->stream) {
     int64_t all = STREAM_BYTES / t->b->esize, few = 1024, esize = t->b->esize;
     int64_t wide = PF_MIN(nj, STREAM_WIDE / esize);
-    if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) /* whole rows; four or 32 lines */
-      wide = nj, few = (dj * esize % 64 ? 4096 : 256) / esize;
+    if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) {
+      wide = nj, /* whole rows, 4 or 64 lines of columns; one piece: columns for each thread */
+      few = (dj * esize % 64 ? 4096 : 256) / esize;
+      if (t->n <= few && t->b->nd == 2) nj = PF_MIN(nj, nj / workers / 64 * 64 + 64);
+    }
     t->piece = PF_MIN(t->n, PF_MAX(all / wide, few) / few * few); /* whole lines */
     t->width = PF_MIN(nj, PF_MAX(wide, (all / t->piece + 63) / 64 * 64));
   } else { /* narrow planes: as many elements */
     t->piece = PF_MIN(t->n, PIECE * PF_MAX(1, COLUMNS / nj));
     t->width = PF_MIN(nj, COLUMNS * PF_MAX(1, PIECE / t->n));
   }
-  t->columns = (nj + t->width - 1) / t->width;
+  t->columns = (t->nj + t->width - 1) / t->width;
   t->tiles = t->columns * ((t->n + t->piece - 1) / t->piece);
 }
 
@@ -294,7 +297,7 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   int64_t bytes = pf_product(b.shape, 0, b.nd) * b.esize;
   t.stream = bytes >= PF_STREAM_BYTES && (second >= 0 || t.n * b.esize >= 128);
   t.move = second >= 0 || t.stream ? pf_movers() : NULL;
-  if (second >= 0) plan_pieces(&t, b.shape[second], b.dst_stride[second]);
+  if (second >= 0) plan_pieces(&t, b.shape[second], b.dst_stride[second], c->host->workers(c));
   int64_t rows = t.tiles;
   for (int32_t i = 0; i < b.nd; i++)
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
