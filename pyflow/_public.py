@@ -115,9 +115,9 @@ PUBLIC = {
         "random_shuffle random_uniform truncated_normal",
     "pyflow.ops.nn_ops":
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
-        "linalg.global_norm linalg.l2_normalize linalg.norm "
-        "math.l2_normalize math.zero_fraction nn.dropout nn.embedding_lookup nn.l2_normalize "
-        "nn.sufficient_statistics nn.zero_fraction norm sequence_mask",
+        "linalg.global_norm linalg.l2_normalize linalg.norm math.l2_normalize math.zero_fraction "
+        "nn.dropout nn.embedding_lookup nn.l2_normalize nn.sufficient_statistics nn.zero_fraction "
+        "norm sequence_mask",
     "pyflow.ops.loss_ops":
         "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
         "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
