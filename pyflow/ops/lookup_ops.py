@@ -248,7 +248,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, na
 
     TF: tf.histogram_fixed_width.
     values: numbers of any shape; value_range: [2] of their dtype; result: [nbins] of `dtype`.
-    Errors: as op HistogramFixedWidth."""
+    InvalidArgumentError for NaN, a range that does not rise and nbins below 1."""
     with graph.name_scope(name, "histogram_fixed_width", [values, value_range, nbins]):
         values = graph.convert_to_tensor(values, name="values")
         if values.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
