@@ -76,8 +76,7 @@ def results(x, f, dy, stride, rate, padding, dtype):
 def compare(x, f, stride, rate, padding, dtype="float32", tolerance=2e-5):
     random = np.random.default_rng(sum(x) + sum(f) + stride)
     out = sizes_of(x, f, stride, rate, padding)
-    if min(out) <= 0:
-        pytest.skip("no window fits")
+    assert min(out) > 0, "no window fits"
     x, f, dy = (random.integers(-64, 65, s) / 16 for s in (x, f, out))
     found = results(x, f, dy, stride, rate, padding, dtype)
     for name, got, want in zip(("y", "dx", "df"), found, expected(x, f, dy, stride, rate, padding)):
