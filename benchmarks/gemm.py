@@ -140,6 +140,12 @@ WANTED = {"numpy": 0.97}
 WANTED_OF_SQUARES = {"numpy": 0.97, "openblas": 0.97}
 
 
+def missed(name, ratios):
+    """The peers of which a case is slower than wanted."""
+    wanted = WANTED_OF_SQUARES if "gemm_" in name else WANTED
+    return [peer for peer, ratio in ratios.items() if ratio < wanted.get(peer, 0)]
+
+
 def operands(case):
     kind, a, b, ta, tb = CASES[case]
     rng = np.random.default_rng(0)
@@ -291,11 +297,10 @@ def line_of(name, threads, best, problems):
     parts = [f"{p} {s * 1e6:.4g} us {flops / s * 1e-9:.3g} GF/s" for p, s in best.items()]
     mine = best.get("pyflow")
     ratios = {p: s / mine for p, s in best.items() if mine and p != "pyflow"}
-    wanted = WANTED_OF_SQUARES if "gemm_" in name else WANTED
-    missed = [p for p, r in ratios.items() if p in wanted and r < wanted[p]]
+    slower = missed(name, ratios)
     verdict = " ".join(f"{r:.2f}x {p}" for p, r in ratios.items())
     return (f"{name:24s} {threads} thread{'s' if threads > 1 else ' '} {verdict:40s}"
-            f"{' MISSED ' + ','.join(missed) if missed else '':18s} | {'  '.join(parts)}"
+            f"{' MISSED ' + ','.join(slower) if slower else '':18s} | {'  '.join(parts)}"
             + "".join(f"\n     {p}: {e}" for p, e in problems.items())), ratios
 
 

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+from marks import below
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 # case -> (unit, [(peer, wanted)]): pyflow's time must be at most the peer's divided by `wanted`.
@@ -333,17 +335,6 @@ def run_scripts(asked, report):
                 report[name] = json.loads(path.read_text(encoding="utf-8"))
             else:
                 report[name] = {"error": "see the output"}
-
-
-def below(report):
-    """What missed its mark, of the cases and of elementwise.py's rows."""
-    for name, case in report["cases"].items():
-        if not case["ok"]:
-            yield f"{name}: {case['verdict']}"
-    for row in report.get("elementwise", {}).get("rows", []):
-        best = max(row["ratio"], row.get("bound_ratio", 0))
-        if best < (row["wanted"] or 0):
-            yield f"{row['case']}, {row['threads']} threads: {best:.2f} of {row['wanted']}"
 
 
 def main():
