@@ -121,6 +121,33 @@ def test_other_types(dtype, tolerance, stride):
     compare((2, 7, 9, 19), (3, 3, 19, 1), stride, 1, "SAME", dtype, tolerance)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float16", 2e-3),
+                                              ("bfloat16", 2e-2)])
+def test_channels_first_from_and_to_single_pixels(dtype, tolerance):
+    """An image of one pixel lies alike in both layouts, what it is computed from does not."""
+    random = np.random.default_rng(5)
+    for rows, padding in ((3, [0] * 8), (1, [0] * 4 + [2] * 4)):
+        x, f = (random.integers(-16, 17, s) / 8 for s in ((2, rows, rows, 19), (3, 3, 19, 1)))
+        edge = (padding[-1], padding[-1])
+        dy = random.integers(-16, 17, sizes_of(x.shape, f.shape, 1, 1, edge)) / 8
+        first = [v.transpose(0, 3, 1, 2) for v in (x, dy)]
+        attributes = {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "data_format": "NCHW",
+                      "explicit_paddings": padding}
+        a, b, d = (tf.cast(v, dtype) for v in (first[0], f, first[1]))
+        with tf.Session() as session:
+            found = session.run([
+                tf.raw_ops.DepthwiseConv2dNative(input=a, filter=b, **attributes),
+                tf.raw_ops.DepthwiseConv2dNativeBackpropInput(
+                    input_sizes=first[0].shape, filter=b, out_backprop=d, **attributes),
+                tf.raw_ops.DepthwiseConv2dNativeBackpropFilter(
+                    input=a, filter_sizes=f.shape, out_backprop=d, **attributes)])
+        found = [np.asarray(v, np.float64) for v in found]
+        found[:2] = [v.transpose(0, 2, 3, 1) for v in found[:2]]
+        for got, want in zip(found, expected(x, f, dy, 1, 1, edge)):
+            assert got.shape == want.shape
+            assert np.abs(got - want).max() <= tolerance * max(np.abs(want).max(), 1)
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_many_rows_are_summed_alike_by_threads(stride):
     """The filter's gradient of several chunks, and a result that is stored past the caches."""

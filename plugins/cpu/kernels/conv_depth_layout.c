@@ -44,8 +44,9 @@ static pf_status spread(pf_ctx *c, const pf_window *s, const void **x, int64_t p
 }
 
 /* Halves that need no other layout are widened a few rows at a time. */
-static int in_strips(const pf_window *s, const result *r, int64_t m) {
-  return pf_is_half(s->T) && !is_turned(s, r) && m == 1;
+static int in_strips(const pf_window *s, const pf_conv *g, int64_t m) {
+  const int turned = s->nchw && g->c > 1 && (g->h * g->w > 1 || g->oh * g->ow > 1);
+  return pf_is_half(s->T) && !turned && m == 1;
 }
 
 static pf_status depthwise(pf_ctx *c, const void *state) {
@@ -65,7 +66,7 @@ static pf_status depthwise(pf_ctx *c, const void *state) {
   PF_TRY(fused_after(c, cs, &call, &r, after));
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return nothing_summed(c, cs, &call, &r);
   PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
-  if (in_strips(s, &r, m)) {
+  if (in_strips(s, &g, m)) {
     call.x = PF_DATA(const void, x), call.out = PF_DATA(void, r.t);
     return PF_ISA_NAME(pf_depth_forward_halves)(c, &call, s->T);
   }
@@ -108,7 +109,7 @@ static pf_status depthwise_backprop_input(pf_ctx *c, const void *state) {
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->T);
   pf_conv_call call = {.g = &g};
   PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
-  if (in_strips(s, &r, m)) {
+  if (in_strips(s, &g, m)) {
     call.dy = PF_DATA(const void, dy), call.out = PF_DATA(void, r.t);
     const pf_status done = PF_ISA_NAME(pf_depth_input_halves)(c, &call, s->T);
     if (done != PF_DECLINE) return done;

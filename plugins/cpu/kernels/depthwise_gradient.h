@@ -256,7 +256,8 @@ FILTER_ROWS(filter_part_2, 2, 0)
 static void TILE(filter_chunks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(filter_sums) *d = arg;
   const pf_conv *g = d->g;
-  const int64_t rows = g->n * g->oh, wide = g->w * g->sh * PF_MIN(g->c, TILE(GROUP)) * (int64_t)sizeof(T);
+  const int64_t rows = g->n * g->oh;
+  const int64_t wide = g->w * g->sh * PF_MIN(g->c, TILE(GROUP)) * (int64_t)sizeof(T);
   const int64_t some = PF_MAX(TILE(NEAR) / wide, 2) / 2 * 2;
   TILE(filter_rows) r = {.g = g};
   (void)worker;

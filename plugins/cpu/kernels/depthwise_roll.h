@@ -126,8 +126,9 @@ static void TILE(roll_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   const TILE(depth) *d = arg;
   const pf_conv *g = d->g;
   const int64_t pairs = (g->oh + 1) / 2;
-  const int stream = sizeof(V) == 64 && !d->after && g->c % VL == 0 && (uintptr_t)d->out % 64 == 0 &&
-                     g->n * g->oh * g->ow * g->c * (int64_t)sizeof(T) >= PF_STREAM_BYTES;
+  const int64_t bytes = g->n * g->oh * g->ow * g->c * (int64_t)sizeof(T);
+  const int stream = sizeof(V) == 64 && !d->after && g->c % VL == 0 &&
+                     (uintptr_t)d->out % 64 == 0 && bytes >= PF_STREAM_BYTES;
   void (*const full)(const TILE(roll) *) =
       g->sw == 2 ? TILE(roll_full_2) : stream ? TILE(roll_stream) : TILE(roll_full);
   void (*const part)(const TILE(roll) *) = g->sw == 2 ? TILE(roll_part_2) : TILE(roll_part);
