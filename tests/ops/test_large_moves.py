@@ -10,6 +10,9 @@ MOVES = {
     "slice": ((2600, 1001), lambda a: a[3:, 7:984], lambda a: a[3:, 7:984]),
     "short runs": ((70001, 60), lambda a: a[:, 3:38], lambda a: a[:, 3:38]),
     "every third": ((3001, 2600), lambda a: a[:, 1::3], lambda a: a[:, 1::3]),
+    "every second": ((4002, 2600), lambda a: a[:, 1::2], lambda a: a[:, 1::2]),
+    "every second of some": ((4002, 2601), lambda a: a[:, 3:-2:2], lambda a: a[:, 3:-2:2]),
+    "one long run": ((2, 9000001), lambda a: a[1:, ::2], lambda a: a[1:, ::2]),
     "rows reversed": ((2300, 1003), lambda a: tf.reverse(a, [0]), lambda a: a[::-1]),
     "columns reversed": ((2300, 1003), lambda a: tf.reverse(a, [1]), lambda a: a[:, ::-1]),
     "gather": ((60001, 35), lambda a: tf.gather(a, ROWS), lambda a: a[ROWS]),
@@ -81,6 +84,8 @@ def check_random_move(kind, dtype, rng):
                    np.concatenate([data[:, first:], data], 1)),
         "pad": (lambda a: tf.pad(a, [[first, 1], [2, first]], constant_values=9),
                 np.pad(data, [[first, 1], [2, first]], constant_values=9)),
+        "second": (lambda a: tf.concat([a, a], 0)[:, first % 3::2],
+                   np.concatenate([data, data])[:, first % 3::2]),
     }[kind]
     with tf.Graph().as_default(), tf.Session() as session:
         a = tf.placeholder(tf.as_dtype(dtype), data.shape)
@@ -89,7 +94,7 @@ def check_random_move(kind, dtype, rng):
 
 
 @pytest.mark.parametrize("kind", ("transpose", "rows", "columns", "both", "gather", "concat",
-                                  "pad"))
+                                  "pad", "second"))
 @pytest.mark.parametrize("dtype", (np.uint8, np.int16, np.float32, np.float64))
 def test_random_sizes(kind, dtype):
     rng = np.random.default_rng([len(kind), np.dtype(dtype).itemsize])

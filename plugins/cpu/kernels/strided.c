@@ -78,10 +78,10 @@ typedef struct {
   const pf_box *b;
   char *dst;
   const char *src;
-  int64_t n, ds, ss;               /* the innermost loop */
+  int64_t n, ds, ss;               /* the innermost loop: in pieces, if it is long */
   int32_t outer[PF_BOX_DIMS], n_outer;  /* the other dimensions, outermost first */
   int64_t nj, dj, columns, tiles;  /* transpose: second inner dimension, pieces of it; all pieces */
-  int64_t piece, width;            /* elements of a piece in both dimensions */
+  int64_t piece, width;            /* elements of a piece: of the innermost one, and of nj */
   const pf_mover *move;            /* transpose, or stores past the caches; else NULL */
   int32_t stream;
 } copy_task;
@@ -158,25 +158,30 @@ static void copy_strided(const copy_task *t, const char *x, char *y, int64_t n) 
   if (t->ds == 1 && t->ss == -1 && esize <= 8) pf_movers()->reverse(esize, x, y, n);
   else BY_SIZE(strided, esize, y, x, n, t->ds, t->ss);
 }
-/* one run of a large result, in pieces that the nearest cache holds */
-static void stream_strided(const copy_task *t, const char *x, char *y) {
+/* n elements of a large result, in pieces that the nearest cache holds */
+static void stream_strided(const copy_task *t, const char *x, char *y, int64_t n) {
   char room[1024] __attribute__((aligned(64)));
   int64_t esize = t->b->esize;
   if (t->ss == -1 && esize <= 8) {
-    t->move->reverse_past(esize, x, y, t->n);
+    t->move->reverse_past(esize, x, y, n);
     return;
   }
-  for (int64_t i = 0, n; i < t->n; i += n, x += n * t->ss * esize, y += n * esize) {
-    n = PF_MIN(t->n - i, ((int64_t)sizeof room - (int64_t)((uintptr_t)y % 64)) / esize);
-    copy_strided(t, x, room, n);
-    t->move->copy(room, y, n * esize);
+  for (int64_t done; n; n -= done, x += done * t->ss * esize, y += done * esize) {
+    done = 0;
+    if (t->ss == 2 && (uintptr_t)y % 64 == 0)
+      done = t->move->every_second(esize, x, y, n * esize) / esize;
+    if (done) continue;
+    done = PF_MIN(n, ((int64_t)sizeof room - (int64_t)((uintptr_t)y % 64)) / esize);
+    copy_strided(t, x, room, done);
+    t->move->copy(room, y, done * esize);
   }
 }
 static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const copy_task *t = (const copy_task *)arg;
-  int64_t esize = t->b->esize, run = t->ds == 1 && t->ss == 1 ? t->n * esize : 0;
+  int64_t esize = t->b->esize;
   int32_t last = t->n_outer ? t->outer[t->n_outer - 1] : -1;
-  int adjoin = run && t->stream && last >= 0 && t->b->dst_stride[last] == t->n;
+  int run = t->ds == 1 && t->ss == 1, whole = t->piece == t->n;
+  int adjoin = run && whole && t->stream && last >= 0 && t->b->dst_stride[last] == t->n;
   place p;
   (void)worker;
   place_at(t, lo, &p);
@@ -185,12 +190,13 @@ static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
       lo += stream_runs(t, &p, hi - lo) - 1;
       continue;
     }
-    const char *x = t->src + p.s * esize;
-    char *y = t->dst + p.d * esize;
-    if (run && t->stream) t->move->copy(x, y, run);
-    else if (run) memcpy(y, x, (size_t)run);
-    else if (t->stream && t->ds == 1 && t->ss) stream_strided(t, x, y);
-    else copy_strided(t, x, y, t->n);
+    int64_t i = p.tile * t->piece, n = PF_MIN(t->piece, t->n - i);
+    const char *x = t->src + (p.s + i * t->ss) * esize;
+    char *y = t->dst + (p.d + i * t->ds) * esize;
+    if (run && t->stream) t->move->copy(x, y, n * esize);
+    else if (run) memcpy(y, x, (size_t)(n * esize));
+    else if (t->stream && t->ds == 1 && t->ss) stream_strided(t, x, y, n);
+    else copy_strided(t, x, y, n);
   }
   if (t->stream) t->move->fence();
 }
@@ -246,7 +252,8 @@ static void take_turns(copy_task *t, pf_box *b) {
     int32_t i = t->outer[k], last = b->nd;
     int64_t inside = places;
     places *= b->shape[i];
-    if (inside <= MOST_PLACES || b->dst_stride[i] != t->n || b->shape[i] % n || b->shape[i] == n) continue;
+    if (inside <= MOST_PLACES || b->dst_stride[i] != t->n) continue;
+    if (b->shape[i] % n || b->shape[i] == n) continue;
     b->dst_stride[last] = b->dst_stride[i], b->src_stride[last] = b->src_stride[i];
     b->shape[last] = n, b->shape[i] /= n, b->dst_stride[i] *= n, b->src_stride[i] *= n;
     t->outer[t->n_outer++] = last, b->nd++;
@@ -272,6 +279,13 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
   }
   t->columns = (t->nj + t->width - 1) / t->width;
   t->tiles = t->columns * ((t->n + t->piece - 1) / t->piece);
+}
+
+/* Runs are cut where they are few and long: each thread is to have its part of them. */
+enum { LONG_RUN = 4 * PF_GRAIN, FEW_RUNS = 32 };
+static void cut_runs(copy_task *t, int64_t rows) {
+  t->piece = rows < FEW_RUNS ? PF_MIN(t->n, LONG_RUN) : t->n;
+  t->tiles = (t->n + t->piece - 1) / t->piece;
 }
 
 pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTensor *src) {
@@ -303,7 +317,8 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
   if (t.stream) read_in_order(&t, &b);
   if (t.stream && second < 0) take_turns(&t, &b);
-  if (second < 0) return pf_parallel(c, rows, pf_grain(t.n), runs_range, &t);
+  if (second < 0) cut_runs(&t, rows);
+  if (second < 0) return pf_parallel(c, rows * t.tiles, pf_grain(t.piece), runs_range, &t);
   return pf_parallel(c, rows, pf_grain(t.piece * t.width), planes_range, &t);
 }
 

@@ -292,6 +292,52 @@ static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
     else reverse(esize, from, room, bytes / esize), stream_lines(room, end, bytes);
   }
 }
+#if defined(__AVX512BW__)
+/* every second element of 128 bytes at x, of which the last one is not read */
+PF_INLINE __m512i halved(int64_t esize, const char *x) {
+  __m512i a = _mm512_loadu_si512(x), b = _mm512_loadu_si512(x + 64 - esize), from;
+  switch (esize) {
+    case 1:
+      a = _mm512_castsi256_si512(_mm512_cvtepi16_epi8(a));
+      return _mm512_inserti64x4(a, _mm512_cvtepi16_epi8(_mm512_srli_epi16(b, 8)), 1);
+    case 2:
+      from = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+      from = _mm512_mullo_epi32(from, _mm512_set1_epi32(0x40004)); /* 4 k, 4 k + 2 */
+      from = _mm512_add_epi32(from, _mm512_set1_epi32(0x20000));
+      from = _mm512_mask_add_epi16(from, 0xffff0000, from, _mm512_set1_epi16(1));
+      return _mm512_permutex2var_epi16(a, from, b);
+    case 4:
+      from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+      return _mm512_permutex2var_epi32(a, from, b);
+    default:
+      from = _mm512_setr_epi64(0, 2, 4, 6, 9, 11, 13, 15);
+      return _mm512_permutex2var_epi64(a, from, b);
+  }
+}
+PF_INLINE int64_t halved_lines(int64_t esize, const char *x, char *y, int64_t bytes) {
+  int64_t k = 0;
+  for (; k + 64 <= bytes; k += 64) STREAM_LINE(y + k, halved(esize, x + 2 * k));
+  return k;
+}
+#endif
+/* Whole lines of every second element of x to y, a multiple of 64; returns bytes done.  (AVX-512;
+ * elsewhere whoever calls gathers elements near and copies them.) */
+static int64_t every_second(int64_t esize, const void *px, void *py, int64_t bytes) {
+#if defined(__AVX512BW__)
+  const char *x = (const char *)px;
+  char *y = (char *)py;
+  switch (esize) {
+    case 1: return halved_lines(1, x, y, bytes);
+    case 2: return halved_lines(2, x, y, bytes);
+    case 4: return halved_lines(4, x, y, bytes);
+    case 8: return halved_lines(8, x, y, bytes);
+    default: break;
+  }
+#else
+  (void)esize, (void)px, (void)py, (void)bytes;
+#endif
+  return 0;
+}
 /* What is read next.  Runs in order go on where they are: lines IN_ORDER bytes ahead, to the
  * nearest cache.  At random: the run AT_RANDOM bytes later, to the second cache, as the nearest one
  * has too few places for lines under way. */
@@ -372,4 +418,4 @@ static void write(int32_t type, const float *x, void *y, int64_t n) { halves_wri
 #define BLOCKS 0
 #endif
 const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, reverse, reverse_past,
-                                        read, write, fence, BLOCKS};
+                                        every_second, read, write, fence, BLOCKS};

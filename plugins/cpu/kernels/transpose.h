@@ -29,6 +29,9 @@ typedef struct {
   /* y[i] = x[-i], i < n; elements of 1, 2, 4 or 8 bytes */
   void (*reverse)(int64_t esize, const void *x, void *y, int64_t n);
   void (*reverse_past)(int64_t esize, const void *x, void *y, int64_t n);    /* non-temporal */
+  /* whole lines of y[i] = x[2 i], non-temporal; elements of 1, 2, 4 or 8 bytes.  y is a multiple of
+   * 64.  Returns how many of the bytes are done: 0 where the instruction set has no way */
+  int64_t (*every_second)(int64_t esize, const void *x, void *y, int64_t bytes);
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
