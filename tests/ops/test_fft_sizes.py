@@ -92,3 +92,45 @@ def test_lines_of_a_batch_are_alike():
         x = np.repeat(numbers((1, n), "complex64"), 37, axis=0)
         y = run(tf.fft, x)
         np.testing.assert_array_equal(y, np.repeat(y[:1], 37, axis=0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 74, 100, 999, 9001, 20000])
+@pytest.mark.parametrize("lines", [3, 18])
+def test_lines_do_not_show_in_each_other(n, lines):
+    """Beside a line of huge numbers, of NaN or of infinities the others are what they are alone:
+    small ones as precise, zeros zero."""
+    x = numbers((lines, n), "float32", n)
+    x[0] *= 1e12
+    x[2] = 0
+    if lines > 3:
+        x[4, 0], x[7, -1], x[9] = np.nan, np.inf, 1e30
+
+    def all_ways(a):
+        spectrum = tf.signal.rfft(a)
+        return [spectrum, tf.signal.irfft(spectrum, [n]), tf.fft(tf.cast(a, "complex64")),
+                tf.signal.rfft2d(tf.expand_dims(a, 1))[:, 0]]
+    whole = run(all_ways, x)
+    alone = [run(all_ways, line[None]) for line in x]
+    wide = x.astype(float)
+    with np.errstate(invalid="ignore"):
+        want = np.fft.rfft(wide), wide, np.fft.fft(wide), np.fft.rfft(wide)
+    for i in set(range(lines)) - {4, 7}:
+        for got, one, right in zip(whole, alone[i], want):
+            close(got[i], right[i], "complex64")
+            close(one[0], right[i], "complex64")
+    assert all(not got[2].any() for got in whole)
+    for i in {4, 7} & set(range(lines)):
+        assert not any(np.isfinite(got[i]).all() for got in whole)
+
+
+@pytest.mark.parametrize("n", [2, 9, 16, 37, 300])
+def test_imaginary_parts_that_no_real_line_has(n):
+    """Of the first frequency, and of the last of an even length: not read, and never written."""
+    for lines in (1, 20):
+        x = numbers((lines, n), "float64", n)
+        spectrum = run(tf.signal.rfft, x)
+        assert not spectrum[:, 0].imag.any() and (n % 2 or not spectrum[:, -1].imag.any())
+        spectrum[:, 0] += 5j
+        if n % 2 == 0:
+            spectrum[:, -1] -= 7j
+        close(run(lambda a: tf.signal.irfft(a, [n]), spectrum), x, "complex128")

@@ -3,8 +3,9 @@
  *     X(k) = sum over n of x(n) exp(-2 pi i k n / N)        the inverse divides by N
  *
  * The innermost dimensions are transformed, one axis after the other.  Transforms of real numbers
- * keep the first N/2 + 1 frequencies of the last axis; two real lines share one complex transform.
- * Lines are transformed side by side, one in each lane of a vector.
+ * keep the first N/2 + 1 frequencies of the last axis; of even length they are complex ones of half
+ * the length.  Lines are transformed side by side, one in each lane of a vector; what one of them
+ * holds, NaN or far larger numbers, never shows in another.
  *
  * Invariants: lengths come from shapes of existing tensors, so no product overflows; what a
  * transform of length fft_length does not need of its input is not read.

@@ -1,5 +1,5 @@
-/* fft_body.h - complex Fourier transforms of any length, for the real type of tile_begin.h.  Included
- * by fft.c with REAL and FFT(name) defined.
+/* fft_body.h - Fourier transforms of any length, for the real type of tile_begin.h.  Included by
+ * fft.c with REAL and FFT(name) defined.
  *
  * Method: Stockham's autosort transform by factors 4, 2, 3, 5 and other small primes, of as many
  * lines side by side as a vector has lanes.  A long line, or one of few, is cut in two: n = n1 n2,
@@ -15,7 +15,7 @@ typedef struct { REAL re, im; } FFT(number);
 typedef struct { V re, im; } FFT(wide);          /* of VL lines, the same place of each */
 typedef struct FFT(plan) {
   int64_t n;
-  int64_t room;                        /* wide numbers that `run` has in work and more */
+  int64_t room;                        /* wide numbers that `run` needs in each place, and one */
   int factors, factor[64];
   FFT(number) *w;                      /* exp(-2 pi i k / n), k < n */
   FFT(number) *chirp, *filter;         /* Bluestein: exp(-pi i k^2 / n), the filter's spectrum */
@@ -139,7 +139,8 @@ static FFT(wide) *FFT(run)(const FFT(plan) *f, FFT(wide) *x, FFT(wide) *work) {
 }
 
 /* ---------------------------------------------------------------- one line */
-/* x [n] to y [n], another place, in four steps; work: 3 * VL * n2 and n more numbers, wide->room */
+/* x [n] to y [n], another place, in four steps; middle: n + VL * n2 numbers; a, b: the longer of n1
+ * and n2 */
 static void FFT(cut_line)(const FFT(plan) *f, const FFT(number) *x, FFT(number) *y,
                           FFT(number) *middle, FFT(wide) *a, FFT(wide) *b) {
   const int64_t n1 = f->first->n, n2 = f->second->n;
@@ -258,7 +259,7 @@ static int FFT(make_cut)(pf_ctx *c, FFT(plan) *f) {
 /* `single`: lines will be transformed one by one, if that can be.  0: out of memory */
 static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) *f) {
   int64_t left = n;
-  *f = (FFT(plan)){.n = n, .room = n};
+  *f = (FFT(plan)){.n = n, .room = n + 1};
   while (left % 4 == 0) f->factor[f->factors++] = 4, left /= 4;
   for (int r = 2; r <= MOST_PRIME && left > 1; r++)
     while (left % r == 0) f->factor[f->factors++] = r, left /= r;
@@ -341,7 +342,7 @@ static pf_status FFT(prepare)(pf_ctx *c, int64_t n, int64_t lines, FFT(plan) *f,
   *single = FFT(is_single)(n, lines);
   int made = FFT(make_plan)(c, n, *single, f);
   if (made && *single && !f->first && !f->inner) *single = 0;
-  *each = made ? *single ? FFT(line_room)(f) + 2 * n : 2 * VL * f->room + VL * (n + 2) : 0;
+  *each = made ? *single ? FFT(line_room)(f) + n + 1 : 2 * VL * f->room + VL * (n + 1) : 0;
   *each = (*each + VL - 1) / VL * VL;
   *work = made ? c->host->scratch(c, (uint64_t)(*each * c->host->workers(c)) * sizeof **work, 64)
                : NULL;
@@ -362,145 +363,157 @@ static pf_status FFT(along)(pf_ctx *c, FFT(number) *data, const int64_t *dims, i
                      FFT(transform_lines), &j);
 }
 
-/* ---------------------------------------------------------------- real lines, two at a time */
+/* ---------------------------------------------------------------- real lines */
+/* A line of even length n = 2h is transformed as the h numbers x(2k) + i x(2k+1).  Of their
+ * spectrum Z and the line's X, with w = exp(-2 pi i k / n),
+ *   2 X(k) = s - i w d      2 X(h-k) = conj(s + i w d)     s, d = Z(k) +- conj Z(h-k)
+ *     Z(k) = s + i w' d       Z(h-k) = conj(s - i w' d)    s, d = X(k) +- conj X(h-k), w' = conj w
+ * (Z twice what it is).  Odd lengths are transformed as complex ones.  Inverses are transforms read
+ * backwards. */
 typedef struct {
-  const FFT(plan) *plan;
+  const FFT(plan) *plan;               /* of n / 2, or of n where that is odd */
+  const FFT(number) *w;                /* exp(-2 pi i k / n), k < n; NULL where n is odd */
   const corner *from;                  /* where line i starts in the input */
   const void *in;
   void *out;
   FFT(number) *work;
-  int64_t each, lines;
+  int64_t each, n;
   int single;
 } FFT(real_lines);
 
-/* Z = X + iY of two real lines; 2 X(k) = Z(k) + conj Z(n-k), 2i Y(k) = Z(k) - conj Z(n-k) */
-PF_INLINE void FFT(apart)(FFT(wide) p, FFT(wide) q, FFT(wide) *x, FFT(wide) *y) {
-  const V half = V_SET((REAL)0.5);
-  *x = (FFT(wide)){(p.re + q.re) * half, (p.im - q.im) * half};
-  *y = (FFT(wide)){(p.im + q.im) * half, (q.re - p.re) * half};
-}
-/* Pairs [lo, hi) of lines with numbers in one of two forms: [k][VL even lines | VL odd lines]. */
-typedef struct { int64_t even, odd; } FFT(counts);
-static FFT(counts) FFT(count_of)(const FFT(real_lines) *j, int64_t lo, int64_t pairs) {
-  return (FFT(counts)){pairs, PF_MIN(pairs, j->lines / 2 - lo)};
-}
+#define REAL_SPECTRA(kind, R, SET) \
+  /* p and q as above: (s + u d) by, conj(s - u d) by */ \
+  PF_INLINE void FFT(kind##_woven)(FFT(kind) *p, FFT(kind) *q, FFT(number) u, REAL by) { \
+    const R re = SET(u.re), im = SET(u.im), scale = SET(by); \
+    const FFT(kind) s = {p->re + q->re, p->im - q->im}, d = {p->re - q->re, p->im + q->im}; \
+    const FFT(kind) t = {d.re * re - d.im * im, d.re * im + d.im * re}; \
+    *p = (FFT(kind)){(s.re + t.re) * scale, (s.im + t.im) * scale}; \
+    *q = (FFT(kind)){(s.re - t.re) * scale, (t.im - s.im) * scale}; \
+  } \
+  /* Z to X [n / 2 + 1], in place */ \
+  static void FFT(kind##_spectrum)(const FFT(real_lines) *j, FFT(kind) *z) { \
+    const int64_t h = j->n / 2; \
+    const FFT(kind) first = z[0]; \
+    z[0] = (FFT(kind)){first.re, SET(0)}; \
+    if (!j->w) return; \
+    z[0].re = first.re + first.im; \
+    z[h] = (FFT(kind)){first.re - first.im, SET(0)}; \
+    for (int64_t k = 1; k <= h / 2; k++) \
+      FFT(kind##_woven)(z + k, z + h - k, (FFT(number)){j->w[k].im, -j->w[k].re}, (REAL)0.5); \
+  } \
+  /* X to Z / n, in place; imaginary parts of what a real line has none of are not read */ \
+  static void FFT(kind##_halves)(const FFT(real_lines) *j, FFT(kind) *x) { \
+    const int64_t n = j->n, h = n / 2; \
+    const REAL by = (REAL)1 / (REAL)n; \
+    const R scale = SET(by), first = x[0].re; \
+    if (!j->w) { \
+      x[0] = (FFT(kind)){first * scale, SET(0)}; \
+      for (int64_t k = 1; k <= h; k++) { \
+        x[k] = (FFT(kind)){x[k].re * scale, x[k].im * scale}; \
+        x[n - k] = (FFT(kind)){x[k].re, -x[k].im}; \
+      } \
+      return; \
+    } \
+    x[0] = (FFT(kind)){(first + x[h].re) * scale, (first - x[h].re) * scale}; \
+    for (int64_t k = 1; k <= h / 2; k++) \
+      FFT(kind##_woven)(x + k, x + h - k, (FFT(number)){j->w[k].im, j->w[k].re}, by); \
+  }
+REAL_SPECTRA(number, REAL, )
+REAL_SPECTRA(wide, V, V_SET)
+#undef REAL_SPECTRA
 
-/* Numbers of real lines 2 i + odd, i in [lo, lo + count), to the columns of `rows`. */
-static void FFT(read_real)(const FFT(real_lines) *j, int64_t lo, int64_t count, int odd,
-                           REAL *rows) {
-  const int64_t n = j->plan->n;
+/* Real lines [lo, lo + count) to the columns of `rows`. */
+static void FFT(read_real)(const FFT(real_lines) *j, int64_t lo, int64_t count, REAL *rows) {
   const REAL *in = j->in;
   for (int64_t i = 0, many; i < count; i += many) {
-    const int64_t at = start_of(j->from, 2 * (lo + i) + odd);
-    const int64_t next = i + 1 < count ? start_of(j->from, 2 * (lo + i + 1) + odd) - at : 0;
+    const int64_t at = start_of(j->from, lo + i);
+    const int64_t next = i + 1 < count ? start_of(j->from, lo + i + 1) - at : 0;
     for (many = 1; i + many < count; many++)       /* as many as lie evenly */
-      if (start_of(j->from, 2 * (lo + i + many) + odd) != at + many * next) break;
-    pf_movers()->transpose(sizeof(REAL), in + at, next, rows + i, 2 * VL, many, n);
+      if (start_of(j->from, lo + i + many) != at + many * next) break;
+    pf_movers()->transpose(sizeof(REAL), in + at, next, rows + i, VL, many, j->n);
   }
 }
-static void FFT(forward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t pairs, FFT(wide) *a,
+/* Up to VL lines, one in each lane. */
+static void FFT(forward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t count, FFT(wide) *a,
                               FFT(wide) *b, FFT(number) *rows) {
-  const int64_t n = j->plan->n, half = n / 2 + 1;
-  const FFT(counts) count = FFT(count_of)(j, lo, pairs);
+  const int64_t n = j->n, half = n / 2 + 1;
   REAL *reals = &rows->re;
-  FFT(number) *even = rows, *odd = rows + half * VL;
-  FFT(number) *out = (FFT(number) *)j->out + 2 * lo * half;
-  if (count.odd < VL) memset(reals, 0, (size_t)(n * VL) * sizeof *rows);
-  FFT(read_real)(j, lo, count.even, 0, reals);
-  FFT(read_real)(j, lo, count.odd, 1, reals + VL);
-  for (int64_t k = 0; k < n; k++)
-    a[k] = (FFT(wide)){V_LOAD(reals + k * 2 * VL), V_LOAD(reals + (k * 2 + 1) * VL)};
-  const FFT(wide) *z = n > 1 ? FFT(run)(j->plan, a, b) : a;
-  for (int64_t k = 0; k < half; k++) {
-    FFT(wide) x, y;
-    FFT(apart)(z[k], z[k ? n - k : 0], &x, &y);
-    FFT(save)(even + k * VL, x);
-    FFT(save)(odd + k * VL, y);
-  }
-  pf_movers()->transpose(sizeof *rows, even, VL, out, 2 * half, half, count.even);
-  pf_movers()->transpose(sizeof *rows, odd, VL, out + half, 2 * half, half, count.odd);
+  if (count < VL) memset(reals, 0, (size_t)(n * VL) * sizeof *reals);
+  FFT(read_real)(j, lo, count, reals);
+  for (int64_t k = 0; k < j->plan->n; k++)
+    a[k] = j->w ? (FFT(wide)){V_LOAD(reals + 2 * k * VL), V_LOAD(reals + (2 * k + 1) * VL)}
+                : (FFT(wide)){V_LOAD(reals + k * VL), V_SET(0)};
+  FFT(wide) *z = FFT(run)(j->plan, a, b);
+  FFT(wide_spectrum)(j, z);
+  for (int64_t k = 0; k < half; k++) FFT(save)(rows + k * VL, z[k]);
+  pf_movers()->transpose(sizeof *rows, rows, VL, (FFT(number) *)j->out + lo * half, half, half,
+                         count);
 }
-/* Z = X + iY of two half spectra, exchanged; real parts of the result are the second line. */
-static void FFT(backward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t pairs, FFT(wide) *a,
+static void FFT(backward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t count, FFT(wide) *a,
                                FFT(wide) *b, FFT(number) *rows) {
-  const int64_t n = j->plan->n, half = n / 2 + 1;
-  const FFT(counts) count = FFT(count_of)(j, lo, pairs);
-  const FFT(number) *in = (const FFT(number) *)j->in + 2 * lo * half;
-  FFT(number) *even = rows, *odd = rows + half * VL;
-  REAL *reals = &rows->re, *out = (REAL *)j->out + 2 * lo * n;
-  const V scale = V_SET((REAL)1 / (REAL)n);
-  if (count.odd < VL) memset(rows, 0, (size_t)(2 * half * VL) * sizeof *rows);
-  pf_movers()->transpose(sizeof *rows, in, 2 * half, even, VL, count.even, half);
-  pf_movers()->transpose(sizeof *rows, in + half, 2 * half, odd, VL, count.odd, half);
-  for (int64_t k = 0; k < n; k++) {
-    const int64_t at = k < half ? k : n - k;
-    const V sign = V_SET(k == 0 || 2 * k == n ? 0 : k < half ? (REAL)1 : (REAL)-1);
-    const FFT(wide) x = FFT(load)(even + at * VL), y = FFT(load)(odd + at * VL);
-    a[k] = (FFT(wide)){(sign * x.im + y.re) * scale, (x.re - sign * y.im) * scale};
+  const int64_t n = j->n, half = n / 2 + 1, m = j->plan->n;
+  REAL *reals = &rows->re;
+  if (count < VL) memset(rows, 0, (size_t)(half * VL) * sizeof *rows);
+  pf_movers()->transpose(sizeof *rows, (const FFT(number) *)j->in + lo * half, half, rows, VL,
+                         count, half);
+  for (int64_t k = 0; k < half; k++) a[k] = FFT(load)(rows + k * VL);
+  FFT(wide_halves)(j, a);
+  const FFT(wide) *z = FFT(run)(j->plan, a, b);
+  for (int64_t k = 0; k < m; k++) {
+    const FFT(wide) v = z[k ? m - k : 0];
+    V_STORE(reals + (j->w ? 2 * k : k) * VL, v.re);
+    if (j->w) V_STORE(reals + (2 * k + 1) * VL, v.im);
   }
-  const FFT(wide) *z = n > 1 ? FFT(run)(j->plan, a, b) : a;
-  for (int64_t k = 0; k < n; k++) {
-    V_STORE(reals + k * 2 * VL, z[k].im);
-    V_STORE(reals + (k * 2 + 1) * VL, z[k].re);
-  }
-  pf_movers()->transpose(sizeof(REAL), reals, 2 * VL, out, 2 * n, n, count.even);
-  pf_movers()->transpose(sizeof(REAL), reals + VL, 2 * VL, out + n, 2 * n, n, count.odd);
+  pf_movers()->transpose(sizeof(REAL), reals, VL, (REAL *)j->out + lo * n, n, n, count);
 }
 
-/* One pair by itself. */
-static void FFT(forward_pair)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
-  const int64_t n = j->plan->n, half = n / 2 + 1;
-  const int two = 2 * i + 1 < j->lines;
-  const REAL *a = (const REAL *)j->in + start_of(j->from, 2 * i);
-  const REAL *b = (const REAL *)j->in + start_of(j->from, 2 * i + two);
+/* One line by itself. */
+static void FFT(forward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
+  const int64_t n = j->n, half = n / 2 + 1;
+  const REAL *x = (const REAL *)j->in + start_of(j->from, i);
   FFT(number) *z = work + FFT(line_room)(j->plan);
-  for (int64_t k = 0; k < n; k++) z[k] = (FFT(number)){a[k], two ? b[k] : 0};
+  if (j->w) memcpy(z, x, (size_t)n * sizeof *x);
+  for (int64_t k = 0; !j->w && k < n; k++) z[k] = (FFT(number)){x[k], 0};
   FFT(line)(j->plan, z, work);
-  FFT(number) *x = (FFT(number) *)j->out + 2 * i * half, *y = x + half;
-  for (int64_t k = 0; k < half; k++) {
-    const FFT(number) p = z[k], q = z[k ? n - k : 0];
-    x[k] = (FFT(number)){(p.re + q.re) / 2, (p.im - q.im) / 2};
-    if (two) y[k] = (FFT(number)){(p.im + q.im) / 2, (q.re - p.re) / 2};
+  FFT(number_spectrum)(j, z);
+  memcpy((FFT(number) *)j->out + i * half, z, (size_t)half * sizeof *z);
+}
+static void FFT(backward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
+  const int64_t n = j->n, half = n / 2 + 1, m = j->plan->n;
+  FFT(number) *z = work + FFT(line_room)(j->plan);
+  REAL *x = (REAL *)j->out + i * n;
+  memcpy(z, (const FFT(number) *)j->in + i * half, (size_t)half * sizeof *z);
+  FFT(number_halves)(j, z);
+  FFT(line)(j->plan, z, work);
+  for (int64_t k = 0; k < m; k++) {
+    const FFT(number) v = z[k ? m - k : 0];
+    x[j->w ? 2 * k : k] = v.re;
+    if (j->w) x[2 * k + 1] = v.im;
   }
 }
-static void FFT(backward_pair)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
-  const int64_t n = j->plan->n, half = n / 2 + 1;
-  const int two = 2 * i + 1 < j->lines;
-  const REAL scale = (REAL)1 / (REAL)n;
-  const FFT(number) *a = (const FFT(number) *)j->in + 2 * i * half, *b = two ? a + half : a;
-  FFT(number) *z = work + FFT(line_room)(j->plan);
-  REAL *p = (REAL *)j->out + 2 * i * n;
-  for (int64_t k = 0; k < n; k++) {
-    const int64_t at = k < half ? k : n - k;
-    const REAL sign = k == 0 || 2 * k == n ? 0 : k < half ? 1 : -1;
-    const FFT(number) y = {two ? b[at].re : 0, two ? sign * b[at].im : 0};
-    z[k] = (FFT(number)){(sign * a[at].im + y.re) * scale, (a[at].re - y.im) * scale};
-  }
-  FFT(line)(j->plan, z, work);
-  for (int64_t k = 0; k < n; k++) {
-    p[k] = z[k].im;
-    if (two) p[n + k] = z[k].re;
-  }
-}
-#define PAIRS(which) \
-  static void FFT(which##_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
+#define REAL_LINES(which) \
+  static void FFT(which##_lines)(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
     const FFT(real_lines) *j = arg; \
     FFT(number) *work = j->work + worker * j->each; \
     FFT(wide) *a = (FFT(wide) *)work, *b = a + j->plan->room; \
-    for (; j->single && lo < hi; lo++) FFT(which##_pair)(j, lo, work); \
+    for (; j->single && lo < hi; lo++) FFT(which##_one)(j, lo, work); \
     for (; lo < hi; lo += VL) \
       FFT(which##_wide)(j, lo, PF_MIN(hi - lo, VL), a, b, (FFT(number) *)(b + j->plan->room)); \
   }
-PAIRS(forward)
-PAIRS(backward)
-#undef PAIRS
+REAL_LINES(forward)
+REAL_LINES(backward)
+#undef REAL_LINES
 
 static pf_status FFT(real)(pf_ctx *c, const corner *from, const void *in, void *out, int64_t n,
                            int64_t lines, int inverse) {
   FFT(plan) f;
-  FFT(real_lines) j = {.plan = &f, .from = from, .in = in, .out = out, .lines = lines};
-  const int64_t pairs = (lines + 1) / 2, grain = pf_grain(n * 12);
-  PF_TRY(FFT(prepare)(c, n, pairs, &f, &j.single, &j.each, &j.work));
-  return pf_parallel(c, pairs, j.single ? grain : (grain + VL - 1) / VL * VL,
-                     inverse ? FFT(backward_pairs) : FFT(forward_pairs), &j);
+  FFT(number) *w = NULL;
+  FFT(real_lines) j = {.plan = &f, .from = from, .in = in, .out = out, .n = n};
+  const int64_t m = n % 2 ? n : n / 2, grain = pf_grain(m * 12);
+  if (n % 2 == 0 && !FFT(roots)(c, n, &w))
+    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a Fourier transform");
+  j.w = w;
+  PF_TRY(FFT(prepare)(c, m, lines, &f, &j.single, &j.each, &j.work));
+  return pf_parallel(c, lines, j.single ? grain : (grain + VL - 1) / VL * VL,
+                     inverse ? FFT(backward_lines) : FFT(forward_lines), &j);
 }
