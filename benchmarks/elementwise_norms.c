@@ -12,7 +12,7 @@
  *                     the row scaled and shifted, past the caches
  *   row_argmax        args[1] rows of args[0] floats: the maximum of blocks, then its place
  *   column_argmax     args[0] rows of args[1] floats: running maxima and their rows
- *   lrn_arithmetic    args[0] pixels of args[1] channels (whole vectors), radius 2: squares,
+ *   lrn_arithmetic    args[0] pixels of args[1] channels (whole groups of 64), radius 2: squares,
  *                     windows shifted in registers, two approximate roots and a Newton step for
  *                     n^-3/4, past the caches; of normal n only.  (Exact roots and a division take
  *                     twice as long.)
@@ -117,22 +117,32 @@ void rows_normalised(const void *const *in, void *out, const int64_t *args, int 
 }
 #define SHIFTED(high, low, by) \
   _mm512_castsi512_ps(_mm512_alignr_epi32((__m512i)(high), (__m512i)(low), by))
+/* four vectors are read before the four ahead of them are stored */
 void lrn_arithmetic(const void *const *in, void *out, const int64_t *args, int part, int parts) {
-  int64_t c = args[1];
-  for (int64_t i = begin_of(args[0], part, parts); i < begin_of(args[0], part + 1, parts); i++) {
-    const float *x = (const float *)in[0] + i * c;
-    float *y = (float *)out + i * c;
-    f16v here = LOAD(x), next, low = SET(0), mid = here * here, high, p;
-    for (int64_t k = 0; k < c; k += 16, here = next, low = mid, mid = high) {
-      next = k + 16 < c ? LOAD(x + k + 16) : SET(0), high = next * next;
-      f16v sum = (SHIFTED(mid, low, 14) + SHIFTED(mid, low, 15)) + mid;
-      sum += SHIFTED(high, mid, 1) + SHIFTED(high, mid, 2);
-      f16v n = FMA(sum, SET(1e-4f), SET(1)), q = _mm512_rsqrt14_ps(n);
-      p = q * q * _mm512_rsqrt14_ps(q);
-      f16v a = n * p;
+  int64_t c = args[1], k = 0, from = begin_of(args[0], part, parts) * c,
+          n = begin_of(args[0], part + 1, parts) * c - from;
+  const float *x = (const float *)in[0] + from;
+  float *y = (float *)out + from;
+  f16v here[4], next[4], v[6];
+  for (int u = 0; u < 4; u++) here[u] = LOAD(x + 16 * u);
+  v[0] = SET(0);
+  for (int64_t i = 0; i < n; i += 64) {
+    const float *after = i + 64 < n ? x + i + 64 : x;
+    int last = (k += 64) == c;
+    for (int u = 0; u < 4; u++) next[u] = LOAD(after + 16 * u), v[u + 1] = here[u] * here[u];
+    v[5] = next[0] * next[0];
+    if (last) v[5] = SET(0), k = 0;
+    for (int u = 0; u < 4; u++) {
+      f16v sum = (SHIFTED(v[u + 1], v[u], 14) + SHIFTED(v[u + 1], v[u], 15)) + v[u + 1];
+      sum += SHIFTED(v[u + 2], v[u + 1], 1) + SHIFTED(v[u + 2], v[u + 1], 2);
+      f16v s = FMA(sum, SET(1e-4f), SET(1)), q = _mm512_rsqrt14_ps(s);
+      f16v p = q * q * _mm512_rsqrt14_ps(q), a = s * p;
       p = FMA(p * SET(0.25f), _mm512_fnmadd_ps(a * a, a * p, SET(1)), p);
-      _mm512_stream_ps(y + k, here * p);
+      here[u] *= p;
     }
+    for (int u = 0; u < 4; u++) _mm512_stream_ps(y + i + 16 * u, here[u]), here[u] = next[u];
+    v[0] = v[4];
+    if (last) v[0] = SET(0);
   }
   fence();
 }
