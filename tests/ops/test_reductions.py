@@ -115,6 +115,9 @@ def test_reductions_of_nothing(shape, axis):
     rest = np.zeros(shape).sum(axis).shape
     for name, value in (("sum", 0), ("prod", 1), ("max", -np.inf), ("min", np.inf), ("norm", 0)):
         np.testing.assert_array_equal(found[name], np.full(rest, value, np.float32))
+    truth = run(lambda a: [tf.cast(f(a, axis), tf.int32) for f in (tf.reduce_all, tf.reduce_any)],
+                np.zeros(shape, bool))
+    np.testing.assert_array_equal(truth, [np.ones(rest), np.zeros(rest)])
 
 
 @pytest.mark.parametrize("shape, axis", (((2000003,), 0), ((3, 700001), 1), ((40000, 37), 0),
@@ -167,9 +170,17 @@ def test_long_cumulative_sums_and_products(dtype, exclusive, reverse):
     np.testing.assert_array_equal(products, powers.astype(np.int64).astype(x.dtype)[back])
 
 
-@pytest.mark.parametrize("channels", (1, 2, 3, 15, 16, 17, 31, 32, 33, 100))
+@pytest.mark.parametrize("rows", (1, 8, 11))
+def test_sums_of_negative_zeros_are_the_same_in_every_row(rows):
+    x = np.full((rows, 5), -0.0)
+    found = run(lambda a: (tf.cumsum(a, 1), tf.cumsum(a, 1, exclusive=True)), x)
+    assert np.signbit(found[0]).all() and not np.signbit(found[1]).any()
+
+
+@pytest.mark.parametrize("channels", (1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 96, 100,
+                                      192))
 def test_local_responses_of_five_channels(channels):
-    x = np.random.default_rng(0).standard_normal((2, 3, 3, channels)).astype(np.float32)
+    x = np.random.default_rng(0).standard_normal((2, 3, 23, channels)).astype(np.float32)
     near = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels))) <= 2
     for scale in (1e-3, 1.0, 1e4):
         y = x * np.float32(scale)
@@ -180,12 +191,13 @@ def test_local_responses_of_five_channels(channels):
         assert (np.abs(found - wanted) <= 5 * ulp).all()         # 3 by reciprocal roots
 
 
-def test_local_responses_of_extremes():
-    x = np.zeros((1, 1, 1, 60), np.float32)
-    x[..., 3], x[..., 20], x[..., 40] = 1e20, np.inf, np.nan
-    found = run(lambda a: tf.nn.lrn(a, 2, 1.0, 1.0, 0.75), x)[0, 0, 0]
-    wanted = np.zeros(60)
-    wanted[20] = wanted[38:43] = np.nan                  # inf * 0, and all near a NaN
+@pytest.mark.parametrize("channels", (60, 64, 96))
+def test_local_responses_of_extremes(channels):
+    x = np.zeros((1, 1, 130, channels), np.float32)
+    x[:, :, 70, [3, 20, 40]] = 1e20, np.inf, np.nan
+    found = run(lambda a: tf.nn.lrn(a, 2, 1.0, 1.0, 0.75), x)
+    wanted = np.zeros(x.shape)
+    wanted[:, :, 70, [20, 38, 39, 40, 41, 42]] = np.nan  # inf * 0, and all near a NaN
     np.testing.assert_array_equal(found, wanted)
 
 

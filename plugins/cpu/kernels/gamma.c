@@ -68,6 +68,17 @@ static pf_dual upper_fraction(double a, double x) {
   double scale = exp(a * log(x) - x - pf_log_gamma(a));
   return (pf_dual){scale * found, scale * (slope + found * (log(x) - pf_digamma(a)))};
 }
+/* 1 - lower for 0 < a < 1, 0 < x <= 1, without the difference of nearly equal numbers:
+ * 1 - p - p a sum (-x)^n / (n! (a + n)), p = x^a / gamma(1 + a) */
+static double upper_small(double a, double x) {
+  double gamma = pf_log_gamma(1 + a), term = 1, sum = 0;     /* its log; of tiny a by its series */
+  if (a < 1e-3)
+    gamma = a * (-0.57721566490153286 + a * (0.82246703342411322 + a * (-0.40068563438653143
+            + a * (0.27058080842778455 - a * 0.20738555102867399))));
+  for (int n = 1; n < 30; n++) term *= -x / n, sum += term / (a + n);
+  double power = expm1(a * log(x) - gamma);
+  return -power - (power + 1) * a * sum;
+}
 pf_dual pf_igamma(double a, double x) {
   if (!(x >= 0) || !(a > 0) || isinf(a)) return (pf_dual){isinf(a) && a > 0 && x >= 0 && !isinf(x) ? 0 : NAN, NAN};
   if (x == 0) return (pf_dual){0, 0};
@@ -80,6 +91,7 @@ double pf_igammac(double a, double x) {
   if (!(x >= 0) || !(a > 0) || isinf(a)) return isinf(a) && a > 0 && x >= 0 && !isinf(x) ? 1 : NAN;
   if (x == 0) return 1;
   if (isinf(x)) return 0;
+  if (x <= 1 && a < 1) return upper_small(a, x);
   return x <= 1 || x <= a ? 1 - lower_series(a, x).v : upper_fraction(a, x).v;
 }
 
@@ -118,6 +130,7 @@ double pf_igamma_float(double a, double x) {
 }
 double pf_igammac_float(double a, double x) {
   if (!is_plain(a, x)) return pf_igammac(a, x);
+  if (x <= 1 && a < 1) return upper_small(a, x);
   double g = pf_log_gamma_float(a);
   return x <= 1 || x <= a ? 1 - lower_float(a, x, g) : upper_float(a, x, g);
 }

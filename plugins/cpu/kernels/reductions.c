@@ -26,7 +26,7 @@
 #include "transpose.h"
 #include "vfloat.h"
 
-enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
+enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ENOUGH = 32, ROOM = 2048,
        LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20, MANY = 2 << 20 };
 
 #define FLOAT_ROW(NAME) [PF_FLOAT32] = &NAME##_f32, [PF_FLOAT64] = &NAME##_f64, \
@@ -320,15 +320,15 @@ static kind joining(const kind *k) {
 /* x [outer, n, inner] -> y [outer, inner] */
 static pf_status run_pass(pf_ctx *c, const kind *k, const char *x, char *y, int64_t outer,
                           int64_t n, int64_t inner) {
-  int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, COL_BLOCK), 4096);
   pass_task t = {.k = *k, .x = x, .y = y, .n = n, .inner = inner, .piece = PF_MAX(n, 1),
-                 .pieces = 1};
+                 .pieces = 1, .tiles = (inner + TILE - 1) / TILE};
+  int64_t block = outer * t.tiles < ENOUGH ? COL_BLOCK : 4 * COL_BLOCK;
+  int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, block), 4096);
   if (n > limit) {
     t.piece = limit, t.pieces = (n + limit - 1) / limit;
     t.y = (char *)c->host->scratch(c, (uint64_t)(outer * t.pieces * inner * k->esize), 64);
     PF_EXHAUSTED(t.y);
   }
-  t.tiles = (inner + TILE - 1) / TILE;
   if (inner == 1) PF_TRY(pf_parallel(c, outer * t.pieces, pf_grain(t.piece), rows_range, &t));
   else
     PF_TRY(pf_parallel(c, outer * t.pieces * t.tiles, pf_grain(t.piece * PF_MIN(inner, TILE)),
@@ -411,7 +411,8 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
   kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0, 0};
   k.large = n * k.xsize >= LARGE;
   k.past = k.large && m * esize >= MANY;
-  if (n == 0) fill_zero(&k, to, m);
+  if (n == 0 && op == ALL) memset(to, 1, (size_t)m);      /* true is 1, not the greatest byte */
+  else if (n == 0) fill_zero(&k, to, m);
   else PF_TRY(run_passes(c, &g, k, from, to));
   if (op == MEAN) divide(work, to, m, count);
   if (op == NORM) root(work, to, m);

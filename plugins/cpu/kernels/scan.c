@@ -50,6 +50,7 @@ typedef struct {
     T *y = (T *)py + first; \
     if (inner == 1) { /* the sum so far in a register */ \
       T a = (T)ZERO, b, sum; \
+      if (!exclusive) a = *y = *x, x += step, y += step, n--;  /* as it is: 0 + -0 would be 0 */ \
       for (int64_t i = 0; i < n; i++, x += step, y += step) \
         b = *x, sum = (T)(JOIN), *y = exclusive ? a : sum, a = sum; \
       return; \

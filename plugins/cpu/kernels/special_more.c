@@ -237,7 +237,7 @@ static double betainc(double a, double b, double x, double enough) {
   double scale = exp(pf_log_gamma(a + b) - pf_log_gamma(a) - pf_log_gamma(b) + a * log(x) +
                      b * log1p(-x));
   if (x < (a + 1) / (a + b + 2)) return scale * beta_fraction(a, b, x, enough) / a;
-  return 1 - scale * beta_fraction(b, a, 1 - x, enough) / b;
+  return 1 - scale * beta_fraction(b, a, 1 - x, b < 0.01 ? 1e-16 : enough) / b;  /* small ones */
 }
 static pf_status betainc_op(pf_ctx *c, const void *state) {
   const DLTensor *like = NULL;
