@@ -5,6 +5,9 @@ Each op's first sample is changed in one place at a time: types and counts while
 ranks,
 sizes and index values in the step, behind placeholders of unknown shape.
 """
+import contextlib
+import resource
+
 import numpy as np
 import pytest
 from derive import cases, fetched, own_ops
@@ -21,6 +24,7 @@ CONSTRAINED = [c for c in FIRST if any(a.allowed and dtypes.string not in a.allo
                                        a in c.op.attrs.items()
                                        if any(i.type_attr == n for i in c.op.inputs))]
 ODD_VALUES = (-1, -2 ** 31, 2 ** 20)
+MOST_BYTES = 1 << 30        # of memory that one op's odd feeds may take
 
 
 # ------------------------------------------------------------------------- while the graph is built
@@ -68,6 +72,20 @@ def _variants(case):
             yield f"input {i} {what}", feeds[:i] + [changed] + feeds[i + 1:]
 
 
+@contextlib.contextmanager
+def little_memory():
+    """The process gets no more than MOST_BYTES: a range from -2**31 is ResourceExhausted at once,
+    instead of 8 GB of numbers."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm", encoding="ascii") as file:
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MOST_BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
 @pytest.mark.parametrize("case", FIRST, ids=lambda c: c.op.name)
 def test_odd_feeds_fail_cleanly(case):
     """Each odd feed gives an OpError, or outputs of the declared types."""
@@ -81,7 +99,7 @@ def test_odd_feeds_fail_cleanly(case):
             node = case.node(make)
         except ValueError as error:
             pytest.fail(f"{case.op.name} needs static shapes: {error}")
-        with tf.Session() as session:
+        with tf.Session() as session, little_memory():
             for what, feeds in _variants(case):
                 try:
                     found = session.run(list(node.outputs), dict(zip(made, feeds)))
