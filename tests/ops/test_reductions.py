@@ -201,6 +201,15 @@ def test_local_responses_of_extremes(channels):
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("value", (1e-19, 1e-20, 3e-21, 8e18))
+def test_local_responses_whose_squares_are_hardly_numbers(value):
+    """The power's argument is subnormal, or near the largest number."""
+    x = np.full((1, 1, 1, 70), value, np.float32)
+    found = run(lambda a: tf.nn.lrn(a, 2, 0.0, 1.0, 0.75), x)[..., 2:-2]
+    wanted = float(x.flat[0]) * (5 * float(x.flat[0]) ** 2) ** -0.75
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
 @pytest.mark.parametrize("threads", (1, 2))
 @pytest.mark.parametrize("dtype, n", (("float32", 3), ("float32", 19), ("float64", 5),
                                       ("int32", 10)))

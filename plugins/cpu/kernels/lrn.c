@@ -76,10 +76,10 @@ static int kind_of(float beta) {
   return beta == 0.75f ? THREE_QUARTERS : beta == 0.5f ? HALF : beta == 1.0f ? ONE : OTHER;
 }
 #if defined(__AVX512F__)
-/* q = n^-1/2, t = q^-1/2 to 14 bits each: q q t is n^-3/4 to 2^-12.7, and a step of p^-4 = n^3, of
+/* q = n^-1/2, t = q^-1/2 to 14 bits each: q t q is n^-3/4 to 2^-12.7, and a step of p^-4 = n^3, of
  * which every product is within range, makes that 2^-24 */
 PF_INLINE pf_vf normal_three_quarters(pf_vf n, pf_vf *rests) { /* rests are NaN for 0 and inf */
-  pf_vf q = _mm512_rsqrt14_ps(n), t = _mm512_rsqrt14_ps(q), p = q * q * t, a = n * p;
+  pf_vf q = _mm512_rsqrt14_ps(n), t = _mm512_rsqrt14_ps(q), p = q * t * q, a = n * p;
   pf_vf rest = _mm512_fnmadd_ps(a * a, a * p, pf_vf_set(1));
   *rests += rest;
   return PF_VF_FMA(p * pf_vf_set(0.25f), rest, p);
