@@ -9,8 +9,9 @@ crash, a hang or 1 GB.
 The CPU plugin picks the best instruction set there is; PYFLOW_CPU_ISA=baseline or avx2 in the
 environment fuzzes another one's kernels.  A child that dies is replaced; the new one goes on behind
 the fatal call.  Memory is limited by RLIMIT_AS (sanitized: by the allocator), to 1 GB beyond what
-the process has before its first call.  A call that takes more than HANG seconds is killed.  Exit
-status 1 if there was a finding.
+the process has before its first call.  A call that takes more than HANG seconds of the processor
+or ten times as many of the clock (it waits for ever) is killed.  Exit status
+1 if there was a finding.
 """
 import argparse
 import concurrent.futures
@@ -22,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import psutil
 
 HERE = pathlib.Path(__file__).resolve().parent
 HANG = 60
@@ -94,17 +97,15 @@ class Watch:
                                      stdout=subprocess.PIPE, stderr=log, text=True,
                                      start_new_session=True)
         os.set_blocking(child.stdout.fileno(), False)
-        last, since, polled = None, time.monotonic(), time.monotonic()
+        last, since, busy_since = None, time.monotonic(), 0.0
         while child.poll() is None:
             time.sleep(0.2)
             self.read(child)
-            now = self.where()
-            stopped = time.monotonic() - polled > 5         # this process too: the machine slept
-            polled = time.monotonic()
-            if now != last or stopped:
-                last, since = now, polled
-            slow = HANG * (5 if last and last[3] == 0 else 1)        # the start takes its time
-            if time.monotonic() - since > slow:
+            now, busy = self.where(), seconds_of(child)
+            if now != last:
+                last, since, busy_since = now, time.monotonic(), busy
+            slow = HANG * (5 if last[3] == 0 else 1)        # the start takes its time
+            if busy - busy_since > slow or time.monotonic() - since > 10 * slow:
                 self.kill(child)
                 return "hang"
             if self.until and time.monotonic() > self.until:
@@ -125,6 +126,14 @@ class Watch:
     def kill(child):
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+
+
+def seconds_of(child):
+    """Of the processor, that it has taken; 0 where it is over."""
+    try:
+        return sum(psutil.Process(child.pid).cpu_times()[:2])
+    except psutil.Error:
+        return 0.0
 
 
 def sanitized(folder):
