@@ -1,12 +1,7 @@
 """Searches, sorts, gathers and samplings at the lengths where their kernels change ways (blocks,
-tables that grow, sorts by digits), with ties, NaN, infinities and negative zeros, against NumPy;
-those with vectors of their own on every instruction set of this machine.
+tables that grow, sorts by digits), with ties, NaN, infinities and negative zeros, against NumPy.
+`make test` runs this file on every instruction set of the machine.
 """
-import os
-import pathlib
-import subprocess
-import sys
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -206,13 +201,3 @@ def test_area(channels):
         x = np.random.default_rng(7).integers(0, 255, (2, 24, 60, channels)).astype(dtype)
         blocks = x.reshape(2, 8, 3, 12, 5, channels).astype(float).mean((2, 4))
         np.testing.assert_allclose(run(lambda x: tf.image.resize_area(x, [8, 12]), x), blocks, 1e-5)
-
-
-@pytest.mark.parametrize("isa", ("baseline", "avx2"))
-def test_on(isa):
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "-q",
-         "-k", "fake_quant or contrast or area", __file__], capture_output=True, text=True,
-        cwd=pathlib.Path(__file__).resolve().parents[2],
-        env={**os.environ, "PYFLOW_CPU_ISA": isa}, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
