@@ -37,7 +37,8 @@ static void join_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static pf_status join(pf_ctx *c, DLTensor *y, int32_t first, int32_t n, int32_t axis, int64_t whole,
                       int64_t outer, int64_t inner) {
   int64_t at = 0, esize = pf_type_size(c->in_type[first]);
-  if (outer > 1 && pf_weave_pays(outer * whole * inner * esize, outer * n)) {
+  if (outer > 1 && outer >= c->host->workers(c) &&
+      pf_weave_pays(outer * whole * inner * esize, outer * n)) {
     pf_run *part = (pf_run *)c->host->scratch(c, (uint64_t)n * sizeof *part, 8);
     PF_EXHAUSTED(part);
     for (int32_t i = 0; i < n; i++) {

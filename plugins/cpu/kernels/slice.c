@@ -262,7 +262,7 @@ static void pad_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   weave_border(&w, t, border);
   pf_weave_end(&w);
 }
-/* 1: done, in *status; 0: y is small, or its rows are short */
+/* 1: done, in *status; 0: y is small, or its rows are short, or too few for the threads */
 static int pad_large(pf_ctx *c, const pad_plan *p, const DLTensor *x, DLTensor *y,
                      pf_status *status) {
   int64_t esize = pf_type_size(c->in_type[0]), bytes = pf_numel(y) * esize, inner = esize;
@@ -271,7 +271,7 @@ static int pad_large(pf_ctx *c, const pad_plan *p, const DLTensor *x, DLTensor *
   if (t.nd < 0 || inner == 0) return 0;
   int64_t rows = pf_product(p->shape, 0, t.nd);
   t.before = p->lo[t.nd] * inner, t.run = x->shape[t.nd] * inner, t.behind = p->hi[t.nd] * inner;
-  if (!pf_weave_pays(bytes, 2 * rows)) return 0;
+  if (rows < c->host->workers(c) || !pf_weave_pays(bytes, 2 * rows)) return 0;
   if (c->n_in > 2)
     for (int64_t i = 0; i < BORDER; i += esize)
       memcpy(t.border + i, PF_DATA(const char, c->in[2]), (size_t)esize);
