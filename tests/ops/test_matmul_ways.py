@@ -17,13 +17,18 @@ SHAPES = [(1, 1, 1), (1, 300, 7), (1, 1500, 1100), (1100, 1500, 1), (70, 1, 90),
           (2, 37, 256), (3, 75, 1040), (3, 41, 700), (7, 900, 3600), (1, 90, 100), (1, 13, 128),
           # tiles of c^T turned in registers, dot products by fives, tiles of half vectors only
           (41, 33, 70), (24, 100, 56), (23, 300, 9), (19, 21, 20), (17, 43, 10), (10, 9, 3),
-          (4, 4, 4)]
+          (4, 4, 4),
+          # tails of several rows in one vector, every number of columns that has them
+          (11, 37, 5), (9, 20, 6), (8, 5, 9), (21, 30, 12), (12, 700, 17), (18, 9, 18)]
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}
 BATCHES = [((7, 17, 43), (7, 43, 11)), ((40, 4, 4), (40, 4, 4)), ((3, 1, 33, 20), (1, 5, 20, 18)),
            ((2, 300, 290), (2, 290, 310)), ((6, 1, 65), (6, 65, 40)),
            ((130, 130, 8), (130, 8, 130)),      # its halves go past the caches
            ((300, 120, 3), (300, 3, 120)),      # the others past the caches: whole lines and not
            ((280, 128, 3), (280, 3, 128)),
+           # each matrix in a register or two
+           ((9, 3, 3), (9, 3, 3)), ((5, 2, 5), (5, 5, 3)), ((6, 1, 16), (6, 16, 1)),
+           ((4, 1, 8, 2), (3, 2, 2)), ((7, 5, 1), (7, 1, 3)),
            ((9, 1, 70), (9, 70, 100)), ((5, 32, 33), (5, 33, 31)), ((3, 4, 0), (3, 0, 6))]
 
 
@@ -81,7 +86,7 @@ def test_batch(a, b, ta, tb):
 @pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("tb", [False, True])
 @pytest.mark.parametrize("m, k, n", [(2, 33, 5), (2, 40, 256), (2, 21, 100), (20, 33, 20),
-                                     (35, 30, 40), (12, 300, 10)])
+                                     (35, 30, 40), (12, 300, 10), (17, 40, 10)])
 def test_nan_and_infinity_pass_through(m, k, n, ta, tb):
     a = np.ones((m, k))
     a[0, 1] = np.inf

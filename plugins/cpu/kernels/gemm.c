@@ -30,6 +30,7 @@ enum { GEMM_ALL_HALVES = 2 };         /* vectors of a tile that is of half vecto
 #define GEMM_EACH_MICRO(X) \
   GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
 enum { GEMM_WIDE = 8 };                /* vectors of a tile of one row */
+#define GEMM_TINY 1                    /* batches of matrices that fit a register */
 #define GEMM_TURNED 8                  /* rows of a tile of c^T that is turned in registers */
 #define GEMM_EACH_WIDE(X) X(5, 1) X(6, 1) X(7, 1) X(8, 1)
 #elif defined(__aarch64__)
@@ -61,6 +62,7 @@ PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
 #ifndef GEMM_HALVES
 #define GEMM_HALVES 0
 #define GEMM_TURNED 0
+#define GEMM_TINY 0
 enum { GEMM_WIDE = GEMM_NV };
 #define GEMM_EACH_WIDE(X)
 #endif
@@ -114,9 +116,19 @@ static how_costs costs_of(int64_t size) {
                    : (how_costs){PF_VD, 0.75, 2, 0.45, 0.6};
 }
 
+/* Half vectors' time that n columns take where tiles gather tails (gemm_tile.h), or 0. */
+static double tail_halves(double m, int64_t n, int64_t unit) {
+  const int64_t full = n / unit, tail = n % unit;
+  if (!GEMM_HALVES || m < GEMM_ROWS || full < 1 || full > 2) return 0;
+  if (tail == 0 || tail > unit / 2 || (tail & (tail - 1))) return 0;
+  return full == 1 ? 1.55 : 2.75;
+}
+
 /* Rows of a times rows of b: columns fill whole or half vectors. */
 static double tile_cost(double m, int64_t n, double k, const how_costs *h) {
   const int64_t unit = (int64_t)h->vl / (1 + GEMM_HALVES);
+  const double tails = tail_halves(m, n, unit);
+  if (tails > 0) return m * k * tails * (double)unit / h->vl;
   return m * k * PF_MAX((double)((n + unit - 1) / unit * unit) / h->vl, 1);
 }
 
@@ -242,6 +254,20 @@ PF_INLINE void turn_f64(const pf_vd *x, double *c, int64_t ldc, int cols) {
 }
 #endif
 
+#if GEMM_HALVES
+/* n elements, again and again: 1, 2 or (float) 4. */
+PF_INLINE __m256 repeat_f32(const float *p, const int n) {
+  if (n == 1) return _mm256_set1_ps(*p);
+  if (n == 4) return _mm256_broadcast_ps((const __m128 *)p);
+  double pair;
+  memcpy(&pair, p, sizeof pair);
+  return _mm256_castpd_ps(_mm256_set1_pd(pair));
+}
+PF_INLINE __m256d repeat_f64(const double *p, const int n) {
+  return n == 1 ? _mm256_set1_pd(*p) : _mm256_broadcast_pd((const __m128d *)p);
+}
+#endif
+
 /* The sums of four vectors, in one pass of additions and shuffles where there are many lanes. */
 #if defined(__AVX512F__)
 PF_INLINE void sum_4_f32(pf_vf a, pf_vf b, pf_vf c, pf_vf d, float *out) {
@@ -276,16 +302,23 @@ PF_INLINE void sum_4_f64(pf_vd a, pf_vd b, pf_vd c, pf_vd d, double *out) {
 }
 #endif
 
+#if GEMM_TINY
+#include "gemm_tiny.h"
+#endif
+
 #define V_SUM_4 sum_4_f32
 #define V_TURN turn_f32
+#define GEMM_EACH_TAIL(X) X(1, 1) X(1, 2) X(1, 4) X(2, 1) X(2, 2) X(2, 4)
 #define TILE_F32
 #include "tile_begin.h"
 #include "gemm_body.h"
 #include "tile_end.h"
 #undef V_SUM_4
 #undef V_TURN
+#undef GEMM_EACH_TAIL
 #define V_SUM_4 sum_4_f64
 #define V_TURN turn_f64
+#define GEMM_EACH_TAIL(X) X(1, 1) X(1, 2) X(2, 1) X(2, 2)
 #define TILE_F64
 #include "tile_begin.h"
 #include "gemm_body.h"
@@ -314,6 +347,8 @@ PF_INLINE pf_vf fma_pairs(pf_vf a, pf_vf b, pf_vf c) {
 #undef GEMM_HALVES
 #undef GEMM_TURNED
 #undef GEMM_FIVE
+#undef GEMM_TINY
+#define GEMM_TINY 0
 #define GEMM_HALVES 0                  /* not worth their 30 kB here */
 #define GEMM_TURNED 0
 #define GEMM_FIVE 0

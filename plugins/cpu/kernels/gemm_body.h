@@ -517,6 +517,11 @@ void TILE_NAME(pf_gemm)(const pf_gemm *g) {
 void TILE_NAME(pf_gemm_many)(const pf_gemm *g, const int64_t *a_at, const int64_t *b_at,
                              int64_t c_step, int64_t lo, int64_t hi) {
   if (g->m == 0 || g->n == 0) return;
+#if GEMM_TINY
+  const tiny_batch tiny = {.a = g->a, .b = g->b, .c = g->c, .a_at = a_at, .b_at = b_at,
+                           .c_step = c_step, .lo = lo, .hi = hi};
+  if (TILE(tiny)(g, &tiny)) return;
+#endif
   TILE(job) job = TILE(job_of)(g);
   if (job.swapped) {
     const int64_t *t = a_at;

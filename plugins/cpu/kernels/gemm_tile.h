@@ -7,7 +7,8 @@
  * it is or in panels padded with zeros. Where half a vector takes half the time (GEMM_HALVES) and
  * holds the last columns, it is VH, half a vector; narrow tiles are of half vectors only: in a
  * mixture the whole ones crowd one of the two multipliers (8 rows of 10 doubles take 13.6 cycles a
- * step, and 12 of half vectors).
+ * step, and 12 of half vectors). Where one, two or four columns follow the whole halves (GEMM_TAILS),
+ * one half vector holds them for several rows (10.5 cycles).
  *
  * Invariant: an element of c is one chain of fused multiply-adds in the order of p, whatever the
  * tile: results do not depend on blocking.
@@ -189,11 +190,90 @@ static const TILE(micro_run) TILE(halves)[GEMM_NV + 1][GEMM_ROWS + 1] = {
 #undef GEMM_MICRO
 #endif
 
+#if GEMM_HALVES
+PF_INLINE void TILE(tails_store)(const TILE(micro) *t, VH acc[][GEMM_ALL_HALVES], VH *tails,
+                                 const int full, const int tail) {
+  const int64_t ldc = t->ldc;
+  T *c = t->c, buf[GEMM_ROWS * (VHL / 2)];
+  if (t->add) {
+    for (int r = 0; r < GEMM_ROWS; r++)
+      memcpy(buf + r * tail, c + r * ldc + full * VHL, sizeof(T) * (size_t)tail);
+#pragma GCC unroll 16
+    for (int r = 0; r < GEMM_ROWS; r++)
+#pragma GCC unroll 8
+      for (int v = 0; v < full; v++) acc[r][v] += VH_LOAD(c + r * ldc + v * VHL);
+#pragma GCC unroll 8
+    for (int i = 0; i < GEMM_ROWS * tail / VHL; i++) tails[i] += VH_LOAD(buf + i * VHL);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < GEMM_ROWS * tail / VHL; i++) VH_STORE(buf + i * VHL, tails[i]);
+#pragma GCC unroll 16
+  for (int r = 0; r < GEMM_ROWS; r++, c += ldc) {
+#pragma GCC unroll 8
+    for (int v = 0; v < full; v++) VH_STORE(c + v * VHL, acc[r][v]);
+    memcpy(c + full * VHL, buf + r * tail, sizeof(T) * (size_t)tail);
+  }
+}
+
+/* GEMM_ROWS rows of `full` half vectors and `tail` columns behind them. A vector of tails is of
+ * `group` rows: lane l belongs to row l / tail. Its factor is blended by masks: with a constant
+ * pattern, vblendps, it would take a multiplier's time. */
+PF_INLINE void TILE(tails_body)(const TILE(micro) *t, const int full, const int tail) {
+  const int group = VHL / tail;
+  VH acc[GEMM_ROWS][GEMM_ALL_HALVES], tails[GEMM_ROWS];
+  const T *a[GEMM_ROWS];
+  const T *b = t->b;
+  const int64_t k = t->k, ldb = t->ldb;
+  int64_t a_col = t->a_col;
+#pragma GCC unroll 16
+  for (int r = 0; r < GEMM_ROWS; r++) {
+    a[r] = t->a + r * t->a_row;
+    tails[r / group] = (VH){0};
+#pragma GCC unroll 8
+    for (int v = 0; v < full; v++) acc[r][v] = (VH){0};
+  }
+  for (int64_t p = 0, at = 0; p < k; p++, at += a_col, b += ldb) {
+    GEMM_HIDE(a_col);
+    VH bv[GEMM_ALL_HALVES], mixed = {0};
+#pragma GCC unroll 8
+    for (int v = 0; v < full; v++) bv[v] = VH_LOAD(b + v * VHL);
+    const VH bt = VH_REPEAT(b + full * VHL, tail);
+#pragma GCC unroll 16
+    for (int r = 0; r < GEMM_ROWS; r++) {
+      VH x = VH_SET(a[r][at]);
+      GEMM_HOLD(x);
+      const int i = r % group;
+      mixed = i ? VH_BLEND((1u << VHL) - (1u << i * tail), mixed, x) : x;
+#pragma GCC unroll 8
+      for (int v = 0; v < full; v++) acc[r][v] = VH_FMA(x, bv[v], acc[r][v]);
+      if (i == group - 1) tails[r / group] = VH_FMA(mixed, bt, tails[r / group]);
+    }
+  }
+  TILE(tails_store)(t, acc, tails, full, tail);
+}
+#define GEMM_MICRO(full, tail) \
+  __attribute__((noinline)) static void TILE(tails_##full##_##tail)(const TILE(micro) *t) { \
+    TILE(tails_body)(t, full, tail); \
+  }
+GEMM_EACH_TAIL(GEMM_MICRO)
+#undef GEMM_MICRO
+#define GEMM_MICRO(full, tail) [full * VHL + tail] = TILE(tails_##full##_##tail),
+static const TILE(micro_run) TILE(tails)[(GEMM_ALL_HALVES + 1) * VHL] = {
+  GEMM_EACH_TAIL(GEMM_MICRO)};
+#undef GEMM_MICRO
+#endif
+
 /* Rows [0, m) of nv vectors' columns, in tiles of nearly equal height. */
 static void TILE(micro_rows)(TILE(micro) *t, int nv, int64_t m) {
   const int most = gemm_rows(nv);
   const TILE(micro_run) *runs = TILE(micros)[nv];
 #if GEMM_HALVES
+  const TILE(micro_run) tails = nv <= GEMM_ALL_HALVES ? TILE(tails)[t->cols] : NULL;
+  for (; tails && m >= GEMM_ROWS; m -= GEMM_ROWS) {
+    tails(t);
+    t->a += GEMM_ROWS * t->a_row;
+    t->c += GEMM_ROWS * t->ldc;
+  }
   if (nv <= GEMM_NV && t->cols - (nv - 1) * VL <= VHL) runs = TILE(halves)[nv];
 #endif
   for (int64_t tiles = (m + most - 1) / most; tiles > 0; tiles--) {

@@ -27,6 +27,8 @@
 #define VH_FMA _mm256_fmadd_ps
 #define VH_LOAD_PART(p, n) _mm256_maskz_loadu_ps((__mmask8)((1u << (n)) - 1), p)
 #define VH_STORE_PART(p, v, n) _mm256_mask_storeu_ps(p, (__mmask8)((1u << (n)) - 1), v)
+#define VH_BLEND(m, v, w) _mm256_mask_blend_ps((__mmask8)(m), v, w)
+#define VH_REPEAT repeat_f32          /* n elements again and again */
 #define V_STREAM _mm512_stream_ps   /* a whole line, past the caches */
 #define V_FENCE _mm_sfence
 #endif
@@ -55,6 +57,8 @@
 #define VH_FMA _mm256_fmadd_pd
 #define VH_LOAD_PART(p, n) _mm256_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), p)
 #define VH_STORE_PART(p, v, n) _mm256_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
+#define VH_BLEND(m, v, w) _mm256_mask_blend_pd((__mmask8)(m), v, w)
+#define VH_REPEAT repeat_f64
 #define V_STREAM _mm512_stream_pd   /* a whole line, past the caches */
 #define V_FENCE _mm_sfence
 #endif

@@ -24,5 +24,7 @@
 #undef VH_FMA
 #undef VH_LOAD_PART
 #undef VH_STORE_PART
+#undef VH_BLEND
+#undef VH_REPEAT
 #undef V_STREAM
 #undef V_FENCE
