@@ -13,6 +13,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: it measures time; `make test`, which runs two processes at "
+                            "once, runs it after them, beside nothing")
+
+
 def pytest_collection_modifyitems(config, items):
     """tests/cuda runs in a process of its own (`make test` does so): the emulated GPU, once loaded, would be the default
     device of every test that comes after it."""

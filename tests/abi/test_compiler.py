@@ -370,6 +370,7 @@ def test_random_graphs(dag, threads):
         np.testing.assert_array_equal(value, want[3 + k])
 
 
+@pytest.mark.alone
 def test_compiling_stays_linear():
     """Grouping a graph of 10,000 nodes in 100 chains costs less than the rest of compiling it."""
     x = tf.placeholder(tf.float32, [4])

@@ -257,6 +257,7 @@ def test_pending_kernels():
     assert run(chain) == 10 + 20 * 3
 
 
+@pytest.mark.alone
 def test_many_pending_at_once_take_the_time_of_one():
     waits = [op("Later")(tf.constant(float(i)), ms=100) for i in range(50)]
     start = time.time()

@@ -164,6 +164,7 @@ def test_random_expressions_over_three_devices(fake, seed):
                 np.testing.assert_allclose(found, array, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.alone
 def test_ok_means_enqueued(fake):
     """Ten slow operations on each of two devices, one executor thread: the devices work at the
     same time, so launching does not wait; and the values are right."""

@@ -11,6 +11,8 @@ import pytest
 
 import pyflow as tf
 
+pytestmark = pytest.mark.alone
+
 
 def wall(session, fetch, feeds=None):
     session.run(fetch, feeds)

@@ -110,6 +110,7 @@ def test_indexed_slices_stay_sparse():
     assert isinstance(grad, tf.IndexedSlices) and grad.indices.op.type == "ConcatV2"
 
 
+@pytest.mark.alone
 def test_graph_growth_is_linear():
     def cost(n):
         with tf.Graph().as_default() as g:
@@ -125,6 +126,7 @@ def test_graph_growth_is_linear():
     assert big[1] <= 12 * small[1]
 
 
+@pytest.mark.alone
 def test_unrelated_graph_costs_nothing():
     for i in range(3000):
         tf.constant(1.0)

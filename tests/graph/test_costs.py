@@ -11,6 +11,8 @@ from pyflow.framework import graph as ops
 from pyflow.framework import graph_io
 from pyflow.framework.op import get_op
 
+pytestmark = pytest.mark.alone
+
 Add = get_op("Add")
 
 

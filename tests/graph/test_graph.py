@@ -41,6 +41,7 @@ def test_invalid_names(graph, name):
             pass
 
 
+@pytest.mark.alone
 def test_unique_name_is_linear():
     """20,000 equal names take well under a second; a quadratic search would take minutes."""
     import time

@@ -227,6 +227,7 @@ class TestSeeds:
         assert ops.get_seed(2**31) == (6, 1)
 
 
+@pytest.mark.alone
 def test_many_variable_scopes_take_linear_time():
     """Default names are numbered, and closed scopes forgotten, without looking at all others."""
     import time

@@ -214,6 +214,7 @@ def test_random_programs(data):
         np.testing.assert_array_equal(value, wanted)
 
 
+@pytest.mark.alone
 def test_a_loop_writes_in_place():
     """A list with one owner is not copied: twenty times the elements take about that much longer,
     not four hundred times (in CPU time: with one thread the caller does all of it)."""

@@ -23,6 +23,7 @@ def run(tensors, feeds=None):
 
 
 # ---------------------------------------------------------------- regular expressions
+@pytest.mark.alone
 def test_no_expression_backtracks():
     """Each of these takes a backtracking matcher 2^30 steps on 30 letters."""
     text = tf.placeholder(tf.string, [])

@@ -2,6 +2,7 @@
 import time
 
 import numpy as np
+import pytest
 
 import pyflow as tf
 import rewriting
@@ -105,6 +106,7 @@ def test_fetches_of_merged_nodes_are_each_the_users():
             assert found[0][0] == found[1][0] == 4
 
 
+@pytest.mark.alone
 def test_time_grows_with_the_graph():
     """Equal nodes, and nodes that share a key but not their attributes: four times the nodes take
     about four times as long, not sixteen."""

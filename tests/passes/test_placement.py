@@ -284,6 +284,7 @@ def test_reasons_of_soft_placement():
 
 # ---------------------------------------------------------------- time
 
+@pytest.mark.alone
 def test_time_is_linear_and_short():
     def took(n, there):
         with tf.Graph().as_default():

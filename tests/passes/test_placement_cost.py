@@ -116,6 +116,7 @@ def test_memory_limits_hold_or_an_error_says_so(seed):
     assert machine.makespan(at) <= 1.2 * machine.optimum(allowed, together)
 
 
+@pytest.mark.alone
 def test_large_graphs_keep_the_constraints_and_near_linear_time():
     took = {}
     for nodes in (1000, 4000):

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "real_makespans.py")
 
 

@@ -183,6 +183,7 @@ def test_explain_says_what_rewrites_do(tmp_path, capsys):
     assert 'program: "Square 0;Mul 4 1;Mul 2 4;AddV2 3 6;Mul 5 7"' in text
 
 
+@pytest.mark.alone
 def test_a_graph_with_nothing_to_do_costs_little():
     """The three walks take less than the two that make the graph and its bytes (a third here)."""
     from pyflow.passes import wire

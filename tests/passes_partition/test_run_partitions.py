@@ -159,6 +159,7 @@ def stuck(forever):
         return tf.negative(got, name="reader")
 
 
+@pytest.mark.alone
 def test_the_real_error_wins_and_stops_every_partition(stuck):
     with on(0):
         bad = tf.gather(tf.constant([1.0, 2.0]), tf.placeholder_with_default(7, []), name="pick")

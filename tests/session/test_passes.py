@@ -279,6 +279,7 @@ def test_dump_writes_each_pass(tmp_path, monkeypatch):
     assert "%unused" in built and "%unused" not in pruned_text and "_Send" in cut
 
 
+@pytest.mark.alone
 def test_building_bytes_is_linear_and_fast():
     """10,000 nodes take well under a second: one pass, no protobuf."""
     import time

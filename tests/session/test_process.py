@@ -34,6 +34,7 @@ def python(code, timeout=120, **more):
 
 # ---------------------------------------------------------------- import
 
+@pytest.mark.alone
 def test_import_is_cheap_beside_numpy(tmp_path):
     """At most 0.1 s over `import numpy`, in CPU time, best of several, with compiled files."""
     env = {
@@ -138,6 +139,7 @@ def test_in_a_restricted_cpuset():
     assert out == "1" and err == ""
 
 
+@pytest.mark.alone
 def test_idle_means_idle():
     out, _ = python("""
         import time, pyflow as tf, numpy as np
@@ -178,6 +180,7 @@ sess = tf.Session()
 """
 
 
+@pytest.mark.alone
 def test_keyboard_interrupt_ends_a_blocked_run():
     out, _ = python(ENDLESS + textwrap.dedent("""
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -192,6 +195,7 @@ def test_keyboard_interrupt_ends_a_blocked_run():
     assert 0.4 < float(waited) < 1.5 and after == "7"
 
 
+@pytest.mark.alone
 def test_keyboard_interrupt_in_py_func():
     out, _ = python(textwrap.dedent("""
         import os, signal, threading, time
@@ -211,6 +215,7 @@ def test_keyboard_interrupt_in_py_func():
     assert 0.4 < float(out) < 1.5
 
 
+@pytest.mark.alone
 def test_deadline(graph):
     y = tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 1000, [tf.constant(0)], name="endless")
     with tf.Session() as sess:

@@ -7,6 +7,8 @@ import pytest
 
 import pyflow as tf
 
+pytestmark = pytest.mark.alone
+
 
 def best(function, count=2000, rounds=15):
     """Microseconds per call, best of several rounds."""

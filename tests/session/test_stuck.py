@@ -30,6 +30,7 @@ def single_kernel_seconds(n=700):
     return (time.perf_counter() - start) / 3
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_deadline_ends_a_step_of_synchronous_kernels(threads):
     x, y, ones = long_product()
@@ -41,6 +42,7 @@ def test_a_deadline_ends_a_step_of_synchronous_kernels(threads):
         assert session.run(tf.reduce_sum(x[:1, :3]), {x: ones}) == 3
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 def test_close_from_another_thread_ends_a_step_of_synchronous_kernels(threads):
     x, y, ones = long_product()

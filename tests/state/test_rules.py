@@ -331,6 +331,7 @@ def test_random_numbers_of_concurrent_steps_are_all_different(pool, together):
 
 
 # ---------------------------------------------------------------- cancelled steps
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("update", ["add", "sgd"])
 def test_a_cancelled_step_updates_a_variable_whole_or_not_at_all(variable, update, threads):

@@ -260,6 +260,7 @@ def test_allocator_counter():
     assert max(e.in_use for e in run.events) >= 4 << 20
 
 
+@pytest.mark.alone
 def test_traced_steps_cost_little_more():
     """Best of many, in turn: the figure itself is a case of benchmarks/run.py."""
     x, out = small_mlp(256)

@@ -142,6 +142,7 @@ def test_row_1_lines_survive_saving_and_importing(tmp_path):
 
 # ---------------------------------------------------------------- row 3: Ctrl-C
 
+@pytest.mark.alone
 @pytest.mark.parametrize("blocked", [
     "tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 9, [tf.constant(0)])",
     "tf.while_loop(lambda i: i[0, 0] >= 0., lambda i: tf.matmul(i, i), [tf.zeros([200, 200])])",
@@ -291,6 +292,7 @@ def test_row_7_one_error_lists_all(tmp_path):
 
 # ---------------------------------------------------------------- row 9: thread limits
 
+@pytest.mark.alone
 def test_row_9_affinity_is_honoured_and_idle_means_idle():
     cpu = min(os.sched_getaffinity(0))
     (default, created, pinned, idle, asked), err = python(f"""
@@ -378,6 +380,7 @@ def test_row_14_a_child_of_fork_works():
 
 # ---------------------------------------------------------------- row 15: copies
 
+@pytest.mark.alone
 def test_row_15_read_only_arrays_are_fed_without_a_copy(sess):
     x = tf.placeholder(tf.float32, [None])
     size = tf.size(x)
@@ -440,6 +443,7 @@ BUILD = """
     """
 
 
+@pytest.mark.alone
 def test_row_18_building_gradients_and_the_first_run_are_linear():
     """Four times the ops take less than six times the CPU time (a quadratic step: sixteen)."""
     best = None
