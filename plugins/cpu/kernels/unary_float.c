@@ -1,13 +1,15 @@
 /* unary_float.c - ops of one float, double, half or bfloat16 tensor.
  *
- * The functions of floats come from vmath.h, vmath_arc.h and vmath_gamma.h and are vectorised by the
- * compiler; of doubles, those that vmath.h lacks call libm per element.  half and bfloat16 are computed as float (elementwise.c).  Compiled once per instruction
- * set.
+ * The functions of floats come from vmath.h, vmath_arc.h and vmath_gamma.h and are vectorised by
+ * the compiler; of doubles they come from vmath.h and vmath_f64.h, or are libm's where no fused
+ * multiply-add is.  half and bfloat16 are computed as float (elementwise.c).  Compiled once per
+ * instruction set.
  */
 #define _DEFAULT_SOURCE 1                       /* lgamma_r: lgamma writes a global */
 #include "elementwise.h"
 #include "elementwise_exprs.h"
 #include "vmath_arc.h"
+#include "vmath_f64.h"
 #include "vmath_gamma.h"
 
 enum { SIN_BLOCK = 256 };
@@ -70,10 +72,36 @@ BLOCKS(Cosh, float, f32, pf_cosh_f32(x), 0, x)
 BLOCKS(Asinh, float, f32, pf_asinh_f32(x), 0, x)
 BLOCKS(Acosh, float, f32, pf_acosh_f32(x), 0, x)
 BLOCKS(Atanh, float, f32, pf_atanh_f32(x), 0, x)
-BLOCKS(Erfc, float, f32, pf_erfc_f32(x), 0, x)
 BLOCKS(Digamma, double, f64, pf_digamma_positive(x), !((x > 0) & (x < INFINITY)), digamma_rest(x))
 BLOCKS(LgammaRough, double, f64, pf_log_gamma_float(x), !((x > 0x1p-126) & (x < INFINITY)),
        log_gamma(x))
+/* erf, or erfc if `complement`.  A block of small numbers is spared the exponential. */
+#define ERF_LOOP(T, TAG) \
+  static void erf_loop_##TAG(const T *xs, T *ys, int64_t n, int complement) { \
+    for (; n > 0; n -= BLOCK, xs += BLOCK, ys += BLOCK) { \
+      T in[BLOCK], out[BLOCK]; \
+      __typeof__(_Generic((T)0, float: (int32_t)0, default: (int64_t)0)) large = 0; \
+      if (n < BLOCK) pf_copy_some(memset(in, 0, sizeof in), xs, sizeof(T) * (size_t)n); \
+      else memcpy(in, xs, sizeof in); \
+      PF_ROLLED for (int i = 0; i < BLOCK; i++) { \
+        T x = in[i], s = pf_erf_rest_##TAG(x); \
+        out[i] = complement ? PF_FMA(-x, s, 1 - x) : PF_FMA(s, x, x); \
+        large |= !((x < 1) & (x > -1)); \
+      } \
+      if (large) PF_ROLLED for (int i = 0; i < BLOCK; i++) { \
+        T x = in[i], a = x < 0 ? -x : x, p = pf_erfc_tail_##TAG(a); \
+        T far = complement ? (x < 0 ? 2 - p : p) : x < 0 ? p - 1 : 1 - p; \
+        out[i] = a < 1 ? out[i] : far; \
+      } \
+      if (n < BLOCK) pf_copy_some(ys, out, sizeof(T) * (size_t)n); \
+      else memcpy(ys, out, sizeof out); \
+    } \
+  }
+ERF_LOOP(float, f32)
+static void Erfc_f32(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  erf_loop_f32((const float *)x, (float *)y, n, 1);
+}
 #define BY_DOUBLE(NAME, LOOP_OF_DOUBLES) \
   static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \
     const float *xs = (const float *)px; float *ys = (float *)py; \
@@ -121,10 +149,31 @@ PF_UNARY_VECTOR(LOOP, double, f64, )
 LOOPS(float, f32, f)
 LOOPS(double, f64, )
 #define LIBM(NAME, EXPR) UNARY(NAME, f64, double, double, EXPR)
-LIBM(Sin, sin(x)) LIBM(Cos, cos(x)) LIBM(Erf, erf(x))
-LIBM(Tan, tan(x)) LIBM(Asin, asin(x)) LIBM(Acos, acos(x)) LIBM(Atan, atan(x)) LIBM(Sinh, sinh(x))
-LIBM(Cosh, cosh(x)) LIBM(Asinh, asinh(x)) LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x))
-LIBM(Erfc, erfc(x)) LIBM(Lgamma, log_gamma(x))
+LIBM(Lgamma, log_gamma(x))
+#if defined(PF_VMATH_F64)
+#define LIMIT_F64 0x1p20
+BLOCKS(Sin, double, f64, pf_sin_f64(x), !(fabs(x) < LIMIT_F64), sin(x))
+BLOCKS(Cos, double, f64, pf_cos_f64(x), !(fabs(x) < LIMIT_F64), cos(x))
+BLOCKS(Tan, double, f64, pf_tan_f64(x), !(fabs(x) < LIMIT_F64), tan(x))
+#define BLOCKS_F64(NAME, EXPR) BLOCKS(NAME, double, f64, EXPR, 0, x)
+BLOCKS_F64(Asin, pf_asin_f64(x)) BLOCKS_F64(Acos, pf_acos_f64(x)) BLOCKS_F64(Atan, pf_atan_f64(x))
+BLOCKS_F64(Sinh, pf_sinh_f64(x)) BLOCKS_F64(Cosh, pf_cosh_f64(x))
+BLOCKS_F64(Asinh, pf_asinh_f64(x)) BLOCKS_F64(Acosh, pf_acosh_f64(x))
+BLOCKS_F64(Atanh, pf_atanh_f64(x))
+ERF_LOOP(double, f64)
+static void Erf_f64(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  erf_loop_f64((const double *)x, (double *)y, n, 0);
+}
+static void Erfc_f64(const void *x, void *y, int64_t n, double p) {
+  (void)p;
+  erf_loop_f64((const double *)x, (double *)y, n, 1);
+}
+#else
+LIBM(Sin, sin(x)) LIBM(Cos, cos(x)) LIBM(Tan, tan(x)) LIBM(Asin, asin(x)) LIBM(Acos, acos(x))
+LIBM(Atan, atan(x)) LIBM(Sinh, sinh(x)) LIBM(Cosh, cosh(x)) LIBM(Asinh, asinh(x))
+LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x)) LIBM(Erf, erf(x)) LIBM(Erfc, erfc(x))
+#endif
 
 #define EACH_OP(X) \
   X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \

@@ -4,12 +4,13 @@
  *
  * Arguments are halved or inverted into a small interval, where an odd near-minimax polynomial (our
  * own fits: Lawson's weights, Chebyshev's basis) is right to a third of an ulp; acosh, asinh and
- * large atanh use vmath.h's logarithm, erfc e^-hh e^-(a-h)(a+h) P((a - 2) / (a + 2)) / (1 + 2a), where h
- * is `a` with half of its digits.  Greatest error in ulp, with / without FMA, as in vmath.h:
+ * large atanh use vmath.h's logarithm; erfc is (1 - x) - x S(x x - 1/2) below 1, and beyond it
+ * e^-aa q P(1 - 4 q) with q = 1 / (a + 2), a a in two parts.  Greatest error in ulp, with / without
+ * FMA, as in vmath.h:
  *
  *     atan_f32 1.6/1.6   atan2_f32 1.7/1.8   asin_f32 2.5/2.5   acos_f32 1.3/1.3   tan_f32 3.3/3.3
  *     sinh_f32 2.4/2.4   cosh_f32 2.6/2.6   asinh_f32 2.1/2.1   acosh_f32 2.1/2.1
- *     atanh_f32 1.5/1.5   erfc_f32 3.3/3.3
+ *     atanh_f32 1.5/1.5   erfc_f32 2.5/3.3
  *
  * Infinities, NaN, the sign of zero, what lies outside a domain and all quadrants are C99's.
  * Threads: pure.
@@ -120,9 +121,39 @@ PF_INLINE float pf_atanh_f32(float x) {
   return copysignf(a < 0.5f ? y : 0.5f * pf_log_f32((1.0f + a) / (1.0f - a)), x);
 }
 
-PF_INLINE float pf_erfc_f32(float x) {
-  float a = pf_clamp_f32(fabsf(x), 0.0f, 11.0f), n;
-  float h = pf_bits_float(pf_float_bits(a) & 0xfffff000u);
+/* erf x = x + x times this, |x| <= 1: about z = 1/2, so that 1 - erf keeps its digits */
+PF_INLINE float pf_erf_rest_f32(float x) {
+  float z = PF_FMA(x, x, -0.5f), s = 7.68538237e-05f;
+  s = PF_FMA(s, z, -0.000565148642f);
+  s = PF_FMA(s, z, 0.00348089748f);
+  s = PF_FMA(s, z, -0.0182834332f);
+  s = PF_FMA(s, z, 0.0794099291f);
+  s = PF_FMA(s, z, -0.28107219f);
+  return PF_FMA(s, z, -0.0345312606f);
+}
+#if defined(__FMA__) || defined(__aarch64__)
+/* erfc a, a >= 1; as pf_erfc_tail_f64 */
+PF_INLINE float pf_erfc_tail_f32(float a) {
+  a = pf_clamp_f32(a, 1.0f, 11.0f);
+  float h = a * a, l = PF_FMA(a, a, -h), b = a + 2.0f, q = 1.0f / b, n;
+  float lost = q * (PF_FMA(-b, q, 1.0f) - q * (a - (b - 2.0f)));
+  float r = pf_reduce_exp_f32(-h, &n) - l, t = PF_FMA(-4.0f, lost, PF_FMA(-4.0f, q, 1.0f));
+  float p = -0.000270466064f;
+  p = PF_FMA(p, t, -0.00108070078f);
+  p = PF_FMA(p, t, 0.0030592691f);
+  p = PF_FMA(p, t, 0.00652941727f);
+  p = PF_FMA(p, t, -0.0215138005f);
+  p = PF_FMA(p, t, -0.0364452767f);
+  p = PF_FMA(p, t, 0.279472336f);
+  p = PF_FMA(p, t, -0.687160635f);
+  float s = PF_FMA(p, t, 1.0215827f), y = s * q;
+  float rest = PF_FMA(s, lost, q * PF_FMA(p, t, 1.0215827f - s)) + PF_FMA(s, q, -y);
+  return pf_scale_f32(y + PF_FMA(y, pf_expm1_core_f32(r), rest), n);
+}
+#else                                   /* e^-hh e^-(a-h)(a+h) P((a-2) / (a+2)) / (1 + 2a) */
+PF_INLINE float pf_erfc_tail_f32(float a) {
+  a = pf_clamp_f32(a, 1.0f, 11.0f);
+  float n, h = pf_bits_float(pf_float_bits(a) & 0xfffff000u);   /* half of its digits */
   float r = pf_reduce_exp_f32(-h * h, &n) - (a - h) * (a + h);
   float t = (a - 2.0f) / (a + 2.0f), p = -0.000399449607f;
   p = PF_FMA(p, t, -0.00122800237f);
@@ -135,15 +166,7 @@ PF_INLINE float pf_erfc_f32(float x) {
   p = PF_FMA(p, t, -0.0927639827f);
   p = PF_FMA(p, t, 1.27697837f);
   p = p / (1.0f + 2.0f * a);
-  p = pf_scale_f32(PF_FMA(p, pf_expm1_core_f32(r), p), n);
-  float z = x * x, s = 7.8891193e-05f;          /* erf of small x, as in pf_erf_f32 */
-  s = PF_FMA(s, z, -0.000802084105f);
-  s = PF_FMA(s, z, 0.00518953521f);
-  s = PF_FMA(s, z, -0.0268544443f);
-  s = PF_FMA(s, z, 0.112836003f);
-  s = PF_FMA(s, z, -0.37612626f);
-  s = PF_FMA(s, z, 0.12837911f);
-  s = 1.0f - PF_FMA(s, x, x);
-  return a < 0.477f ? s : x < 0.0f ? 2.0f - p : p;
+  return pf_scale_f32(PF_FMA(p, pf_expm1_core_f32(r), p), n);
 }
+#endif
 #endif
