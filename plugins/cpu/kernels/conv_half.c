@@ -16,14 +16,19 @@
 #include "transpose.h"
 
 enum { PIXELS = 1024, PIXELS_SUMMED = 2048, LEAST_DEPTH = 16, LEAST_CHANNELS = 8 };
+/* elements of a matrix of windows: fewer pixels make it from here on; of one row of pixels */
+enum { ROOM = 1 << 25, ROOM_MOST = 1 << 27 };
 
+static int pays(int64_t depth, int64_t width, int64_t channels) {
+  return depth >= LEAST_DEPTH && channels >= LEAST_CHANNELS && width <= ROOM_MOST / depth;
+}
 int PF_ISA_NAME(pf_conv_in_pairs)(int32_t type, const pf_conv *g) {
   return type == PF_BFLOAT16 && pf_gemm_has_pairs() && g->groups == 1 &&
-         g->kh * g->kw * g->fc >= LEAST_DEPTH && g->oc >= LEAST_CHANNELS;
+         pays(g->kh * g->kw * g->fc, g->ow, g->oc);
 }
 int PF_ISA_NAME(pf_conv_input_in_pairs)(int32_t type, const pf_conv *g) {
   return PF_ISA_NAME(pf_conv_in_pairs)(type, g) && g->sh == 1 && g->sw == 1 &&
-         g->kh * g->kw * g->oc >= LEAST_DEPTH && g->c >= LEAST_CHANNELS;
+         pays(g->kh * g->kw * g->oc, g->w, g->c);
 }
 
 /* ---------------------------------------------------------------- windows as a matrix */
@@ -86,6 +91,7 @@ static pf_status make_room(pf_ctx *c, const pf_conv *g, int64_t pixels, int64_t 
                            uint16_t **room) {
   int64_t bytes;
   *room = NULL;
+  if (!is_matrix(g)) pixels = PF_MAX(PF_MIN(pixels, ROOM / depth_of(g)), 1);
   *rows = PF_MIN((pixels + g->ow - 1) / g->ow, g->n * g->oh);
   if (is_matrix(g)) return PF_OK;
   *room = pf_mul(*rows * g->ow, depth_of(g) * 2, &bytes)
@@ -99,11 +105,13 @@ pf_status PF_ISA_NAME(pf_conv_forward_pairs)(pf_ctx *c, const pf_conv_call *call
   const int64_t depth = depth_of(g);
   int64_t rows;
   uint16_t *room;
+  pf_gemm_room shared = {0};
   PF_TRY(make_room(c, g, is_matrix(g) ? INT32_MAX : PIXELS, &rows, &room));
   for (int64_t row = 0; row < g->n * g->oh; row += rows) {
     const int64_t some = PF_MIN(rows, g->n * g->oh - row), at = row * g->ow * g->oc;
     pf_epilogue e;
-    pf_gemm_call p = {.type = PF_BFLOAT16, .batches = 1};
+    pf_gemm_call p = {.type = PF_BFLOAT16, .batches = 1, .room = &shared};
+    shared.next = 0;
     p.g = (pf_gemm){.m = some * g->ow, .n = g->oc, .k = depth, .b = call->f,
                     .c = (uint16_t *)call->out + at};
     pf_gemm_layout(&p.g, 0, 0, depth, g->oc);
@@ -140,12 +148,14 @@ pf_status PF_ISA_NAME(pf_conv_filter_pairs)(pf_ctx *c, const pf_conv_call *call)
   const int64_t depth = depth_of(g), sums = depth * g->oc;
   int64_t rows;
   uint16_t *room;
+  pf_gemm_room shared = {0};
   float *out = c->host->scratch(c, (uint64_t)sums * 4, 64);
   if (!out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a filter's gradient");
   PF_TRY(make_room(c, g, PIXELS_SUMMED, &rows, &room));
   for (int64_t row = 0; row < g->n * g->oh; row += rows) {
     const int64_t some = PF_MIN(rows, g->n * g->oh - row);
-    pf_gemm_call p = {.type = PF_BFLOAT16, .batches = 1};
+    pf_gemm_call p = {.type = PF_BFLOAT16, .batches = 1, .room = &shared};
+    shared.next = 0;
     p.g = (pf_gemm){.m = depth, .n = g->oc, .k = some * g->ow, .add = row > 0, .c = out,
                     .b = (const uint16_t *)call->dy + row * g->ow * g->oc};
     pf_gemm_layout(&p.g, 1, 0, depth, g->oc);

@@ -20,9 +20,11 @@ static pf_status times_images(pf_ctx *c, const pf_conv_call *call, int32_t type,
                               int turned, int64_t rows, int64_t depth) {
   const pf_conv *g = call->g;
   const int64_t pixels = g->h * g->w, size = pf_type_size(type);
+  pf_gemm_room shared = {0};
   for (int64_t i = 0; i < g->n; i++) {
     pf_epilogue e;
-    pf_gemm_call p = {.type = type, .batches = 1};
+    pf_gemm_call p = {.type = type, .batches = 1, .room = &shared};
+    shared.next = 0;
     p.g = (pf_gemm){.m = rows, .n = pixels, .k = depth, .a = call->f,
                     .b = (const char *)x + i * depth * pixels * size,
                     .c = (char *)call->out + i * rows * pixels * size};
@@ -52,8 +54,10 @@ pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call
   if (pf_is_half(type) && !pairs) return PF_DECLINE;
   void *out = pairs ? c->host->scratch(c, (uint64_t)sums * 4, 64) : call->out;
   if (!out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a filter's gradient");
+  pf_gemm_room shared = {0};
   for (int64_t i = 0; i < g->n; i++) {
-    pf_gemm_call p = {.type = type, .batches = 1};
+    pf_gemm_call p = {.type = type, .batches = 1, .room = &shared};
+    shared.next = 0;
     p.g = (pf_gemm){.m = g->c, .n = g->oc, .k = pixels, .add = i > 0, .c = out,
                     .a = (const char *)call->x + i * g->c * pixels * size,
                     .b = (const char *)call->dy + i * g->oc * pixels * size};

@@ -48,6 +48,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_complex)(pf_ctx *c, const pf_gemm_call *p) {
   char *room = c->host->scratch(c, (uint64_t)b_bytes + (uint64_t)(copied ? a_bytes : 0) + 64, 64);
   if (!room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a complex product");
   char *rows = room + (b_bytes + 63) / 64 * 64;
+  pf_gemm_room shared = {0};
   for (int64_t i = 0; i < n; i++) {
     const char *a = (const char *)g->a + (p->batches > 1 ? p->a_at[i] : 0) * size;
     const char *b = (const char *)g->b + (p->batches > 1 ? p->b_at[i] : 0) * size;
@@ -57,7 +58,9 @@ pf_status PF_ISA_NAME(pf_gemm_run_complex)(pf_ctx *c, const pf_gemm_call *p) {
       in_rows_f64(g, (const double *)(const void *)a, p->conj_a, (double *)(void *)rows);
     else if (copied)
       in_rows_f32(g, (const float *)(const void *)a, p->conj_a, (float *)(void *)rows);
-    pf_gemm_call real = {.type = wide ? PF_FLOAT64 : PF_FLOAT32, .batches = 1};
+    pf_gemm_call real = {
+        .type = wide ? PF_FLOAT64 : PF_FLOAT32, .batches = 1, .room = &shared};
+    shared.next = 0;
     real.g = (pf_gemm){.m = g->m, .n = 2 * g->n, .k = 2 * g->k, .a = copied ? rows : a,
                        .b = room, .c = (char *)g->c + i * g->m * g->n * size, .add = g->add};
     pf_gemm_layout(&real.g, 0, 0, 2 * (copied ? g->k : g->a_row), 2 * g->n);

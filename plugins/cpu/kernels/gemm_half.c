@@ -104,17 +104,17 @@ static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* Scratch of n elements of 4 bytes; NULL: no memory, reported. */
-static void *take(pf_ctx *c, int64_t n) {
+static void *take(pf_ctx *c, pf_gemm_room *room, int64_t n) {
   int64_t bytes;
-  void *p = pf_mul(n, 4, &bytes) ? c->host->scratch(c, (uint64_t)bytes + 4, 64) : NULL;
+  void *p = pf_mul(n, 4, &bytes) ? pf_gemm_scratch(c, room, (uint64_t)bytes + 4) : NULL;
   if (!p) (void)pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for matrices in float");
   return p;
 }
 
-/* n halves as floats: *x is replaced; NULL stays. */
-static pf_status widened(pf_ctx *c, int32_t type, const void **x, int64_t n) {
+/* n halves of p's type as floats: *x is replaced; NULL stays. */
+static pf_status widened(pf_ctx *c, const pf_gemm_call *p, const void **x, int64_t n) {
   if (!*x) return PF_OK;
-  conversion v = {type, *x, take(c, n)};
+  conversion v = {p->type, *x, take(c, p->room, n)};
   PF_EXHAUSTED(v.to);
   *x = v.to;
   return pf_parallel(c, n, PF_GRAIN, widen, &v);
@@ -156,8 +156,8 @@ static void pair_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 
 /* op(x) of n matrices with `along` k contiguous, [k, w] or its transpose: as pairs. Strides: of k
  * and of w. Offsets of a batch change with the size of a matrix. */
-static pf_status paired(pf_ctx *c, const void **x, int64_t *along_k, int64_t *along_w, int64_t k,
-                        int64_t w, const int64_t **at, int64_t n) {
+static pf_status paired(pf_ctx *c, pf_gemm_room *room, const void **x, int64_t *along_k,
+                        int64_t *along_w, int64_t k, int64_t w, const int64_t **at, int64_t n) {
   const int64_t matrix = k * w, pairs = (k + 1) / 2;
   pairing v = {.from = *x, .k = k, .pairs = pairs, .w = w, .along = *along_k == 1 && k > 1};
   if (v.along) *along_w = pairs;
@@ -172,7 +172,7 @@ static pf_status paired(pf_ctx *c, const void **x, int64_t *along_k, int64_t *al
     n = 1;
   }
   if (v.along && k % 2 == 0) return PF_OK; /* they are pairs where they lie */
-  v.to = take(c, n * pairs * w);
+  v.to = take(c, room, n * pairs * w);
   PF_EXHAUSTED(v.to);
   *x = v.to;
   return pf_parallel(c, n * (v.along ? w : pairs), pf_grain(v.along ? k : w), pair_rows, &v);
@@ -191,7 +191,7 @@ static pf_status run_vector(pf_ctx *c, const pf_gemm_call *p, float *y) {
   const int row = g->m == 1 && g->a_col == 1;
   vector_call v = {.type = p->type, .k = g->k, .y = y, .n = row ? g->n : g->m};
   const void *x = row ? g->a : g->b;
-  PF_TRY(widened(c, p->type, &x, g->k));
+  PF_TRY(widened(c, p, &x, g->k));
   v.x = x;
   v.m = row ? g->b : g->a;
   v.dots = (row ? g->b_col : g->a_row) != 1;
@@ -205,16 +205,16 @@ static pf_status run_vector(pf_ctx *c, const pf_gemm_call *p, float *y) {
 
 static pf_status run_pairs(pf_ctx *c, pf_gemm_call *f, int64_t n) {
   pf_gemm *g = &f->g;
-  PF_TRY(paired(c, &g->a, &g->a_col, &g->a_row, g->k, g->m, &f->a_at, n));
-  PF_TRY(paired(c, &g->b, &g->b_row, &g->b_col, g->k, g->n, &f->b_at, n));
+  PF_TRY(paired(c, f->room, &g->a, &g->a_col, &g->a_row, g->k, g->m, &f->a_at, n));
+  PF_TRY(paired(c, f->room, &g->b, &g->b_row, &g->b_col, g->k, g->n, &f->b_at, n));
   g->k = (g->k + 1) / 2;
   return PF_ISA_NAME(pf_gemm_run_numbers)(c, f);
 }
 
 static pf_status run_floats(pf_ctx *c, pf_gemm_call *f, int64_t n) {
   pf_gemm *g = &f->g;
-  PF_TRY(widened(c, f->type, &g->a, reach(f->a_at, n, g->m * g->k)));
-  PF_TRY(widened(c, f->type, &g->b, reach(f->b_at, n, g->k * g->n)));
+  PF_TRY(widened(c, f, &g->a, reach(f->a_at, n, g->m * g->k)));
+  PF_TRY(widened(c, f, &g->b, reach(f->b_at, n, g->k * g->n)));
   f->type = PF_FLOAT32;
   return PF_ISA_NAME(pf_gemm_run_numbers)(c, f);
 }
@@ -334,12 +334,12 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
   if (small != PF_DECLINE) return small;
   if (p->g.epilogue) {
     e = *p->g.epilogue;
-    PF_TRY(widened(c, p->type, &e.row_bias, p->g.m));
-    PF_TRY(widened(c, p->type, &e.col_bias, p->g.n));
-    PF_TRY(widened(c, p->type, &e.side, nc));
+    PF_TRY(widened(c, p, &e.row_bias, p->g.m));
+    PF_TRY(widened(c, p, &e.col_bias, p->g.n));
+    PF_TRY(widened(c, p, &e.side, nc));
     f.g.epilogue = &e;
   }
-  conversion to_c = {p->type, take(c, nc), p->g.c};
+  conversion to_c = {p->type, take(c, p->room, nc), p->g.c};
   PF_EXHAUSTED(to_c.from);
   f.g.c = (void *)to_c.from;
   if (is_vector(p)) PF_TRY(run_vector(c, &f, f.g.c));

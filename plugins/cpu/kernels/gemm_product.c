@@ -144,7 +144,7 @@ static pf_status take_work(pf_ctx *c, tasks *t, int32_t workers, char *small) {
   t->work_bytes = (PF_ISA_NAME(pf_gemm_work)(&t->g, t->size) + 63) / 64 * 64;
   t->work = small;
   if (t->work_bytes * (uint64_t)workers <= SMALL_WORK) return PF_OK;
-  t->work = c->host->scratch(c, t->work_bytes * (uint64_t)workers, 64);
+  t->work = pf_gemm_scratch(c, t->p->room, t->work_bytes * (uint64_t)workers);
   return t->work ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packing matrices");
 }
 
@@ -160,7 +160,7 @@ static void pack_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 /* op(b), packed once for all rows. */
 static pf_status pack_shared(pf_ctx *c, tasks *t) {
   packing pack = {.g = &t->g, .type = functions_of(t->p->type)};
-  pack.panels = c->host->scratch(c, PF_ISA_NAME(pf_gemm_packed_bytes)(&t->g, t->size), 64);
+  pack.panels = pf_gemm_scratch(c, t->p->room, PF_ISA_NAME(pf_gemm_packed_bytes)(&t->g, t->size));
   if (!pack.panels) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packing matrices");
   PF_TRY(c->host->parallel_for(c, pack.type->blocks(&t->g), 1, pack_blocks, &pack));
   t->g.panels = pack.panels;
@@ -256,8 +256,13 @@ static pf_status run_batch(pf_ctx *c, tasks *t, char *small) {
     PF_TRY(take_work(c, t, workers, small));
     return c->host->parallel_for(c, p->batches, 1 + (int64_t)(TASK_FLOPS / each), run_entries, t);
   }
+  pf_gemm_room room = {0};
+  pf_gemm_call call = *p;
+  call.room = &room;
   for (int64_t i = 0; i < p->batches; i++) { /* few and large: one after the other */
     tasks one = *t;
+    one.p = &call;
+    room.next = 0;
     one.g.a = offset(t->g.a, p->a_at[i], t->size);
     one.g.b = offset(t->g.b, p->b_at[i], t->size);
     one.g.c = (char *)t->g.c + i * t->g.m * t->g.n * t->size;

@@ -10,11 +10,30 @@
 #include <stdlib.h>
 #include "gemm.h"
 
+/* Scratch that the products of a loop share, which sets `next` to 0 before each: what one took in
+ * some turn serves the next one in the same turn. */
+enum { PF_GEMM_TURNS = 8 };
+typedef struct {
+  int32_t next;
+  void *at[PF_GEMM_TURNS];
+  uint64_t bytes[PF_GEMM_TURNS];
+} pf_gemm_room;
+
+/* Scratch as the host's; room: or NULL. */
+PF_LOCAL void *pf_gemm_scratch(pf_ctx *c, pf_gemm_room *room, uint64_t bytes) {
+  if (!room || room->next == PF_GEMM_TURNS) return c->host->scratch(c, bytes, 64);
+  const int32_t turn = room->next++;
+  if (!room->at[turn] || room->bytes[turn] < bytes)
+    room->at[turn] = c->host->scratch(c, room->bytes[turn] = bytes, 64);
+  return room->at[turn];
+}
+
 typedef struct {
   pf_gemm g;                            /* the first product; panels: op(b), packed at plan time */
   int32_t type, conj_a, conj_b;
   int64_t batches;                      /* 0 and 1: one product */
   const int64_t *a_at, *b_at;           /* element offset of each of a batch */
+  pf_gemm_room *room;                   /* or NULL */
 } pf_gemm_call;
 
 /* Runs it, parallel where that pays. */
