@@ -1,5 +1,8 @@
 """Convolutions of halves and their gradients against NumPy's float64, and against the same sums in
 float32: geometry, layouts, fused bias, residual and activation, one and two threads."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -99,3 +102,32 @@ def test_bias_residual_and_activation_in_one(size, nchw, dtype):
     scale = np.abs(want).max()
     assert np.abs(got - want).max() <= 3 * ROUNDING[dtype] * scale  # rounded at each node at most
     assert (got > 0).mean() > 0.2
+
+
+GROWTH = """
+import numpy as np
+import pyflow as tf
+
+def peak():
+    with open("/proc/self/status") as lines:
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+x = np.ones((128, 28, 28, 64), tf.bfloat16.as_numpy_dtype)
+with tf.Session() as session:
+    a = tf.placeholder("bfloat16", [None, 28, 28, 64])
+    dw = tf.raw_ops.Conv2DBackpropFilter(input=a, filter_sizes=[3, 3, 64, 64], out_backprop=a,
+                                         strides=[1, 1, 1, 1], padding="SAME")
+    session.run(dw.op, {a: x[:2]})
+    before = peak()
+    session.run(dw.op, {a: x})
+    print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+def test_pieces_share_their_memory():
+    """A batch is summed piece by piece: what one took serves the next.  x is 13 MB; as floats,
+    where the processor has no sums of pairs, 26 MB for each operand."""
+    found = subprocess.run([sys.executable, "-c", GROWTH], check=True, capture_output=True,
+                           text=True)
+    assert int(found.stdout) < 100 << 10
