@@ -1,6 +1,7 @@
 """Slices, pads, joins, gathers, reversals stored past the caches: runs of any length."""
 import numpy as np
 import pytest
+from exact import assert_same
 
 import pyflow as tf
 
@@ -25,8 +26,8 @@ MOVES = {
                    lambda a: np.pad(a, [[1, 0], [0, 2], [0, 0], [3, 5]], constant_values=3)),
     "pad rows": ((2300, 1003), lambda a: tf.pad(a, [[3, 4], [0, 0]]),
                  lambda a: np.pad(a, [[3, 4], [0, 0]])),
-    "pad far": ((300, 1003), lambda a: tf.pad(a, [[2000, 1], [7, 9001]]),
-                lambda a: np.pad(a, [[2000, 1], [7, 9001]])),
+    "pad far": ((300, 1003), lambda a: tf.pad(a, [[1000, 1], [7, 6001]]),
+                lambda a: np.pad(a, [[1000, 1], [7, 6001]])),
     "concat": ((2300, 1003), lambda a: tf.concat([a, a[:, 5:70], a[:, :0], a[:, ::-1]], 1),
                lambda a: np.concatenate([a, a[:, 5:70], a[:, :0], a[:, ::-1]], 1)),
     "concat of short runs": ((90001, 60), lambda a: tf.concat([a, a[:, 7:], a[:, :31]], 1),
@@ -49,7 +50,7 @@ def test_large_move(name, dtype):
     with tf.Graph().as_default(), tf.Session() as session:
         a = tf.placeholder(tf.as_dtype(dtype), shape)
         found = session.run(move(a), {a: data})
-    np.testing.assert_array_equal(found, wanted(data))
+    assert_same(found, wanted(data))
 
 
 @pytest.mark.parametrize("bad", (-1, 60001, 2**31 - 1))
@@ -90,7 +91,7 @@ def check_random_move(kind, dtype, rng):
     with tf.Graph().as_default(), tf.Session() as session:
         a = tf.placeholder(tf.as_dtype(dtype), data.shape)
         found = session.run(move(a), {a: data})
-    np.testing.assert_array_equal(found, wanted, err_msg=f"{rows} x {columns}")
+    assert_same(found, wanted, f"{rows} x {columns}")
 
 
 @pytest.mark.parametrize("kind", ("transpose", "rows", "columns", "both", "gather", "concat",
