@@ -3,6 +3,16 @@
  * Invariants: of equal elements the first counts; elements compare by bytes, except that -0 is 0.
  * Threads: one per call. */
 #include "common.h"
+#include <time.h>
+
+/* A number that changes from call to call: which elements collide cannot be chosen from outside. */
+static uint64_t fresh_number(void) {
+  struct timespec now = {0};
+  (void)timespec_get(&now, TIME_UTC);
+  uint64_t h = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 30 ^ (uint64_t)(uintptr_t)&now;
+  h = (h ^ h >> 31) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
 
 /* ---------------------------------------------------------------- a set of elements, in order of
  * first appearance
@@ -11,6 +21,7 @@
 typedef struct {
   pf_ctx *c;
   int64_t esize, n, mask;
+  uint64_t salt;
   int32_t type;
   int64_t *slot, *first;               /* first[rank]: where it was first seen */
   const DLTensor *t;
@@ -19,7 +30,8 @@ typedef struct {
 static pf_status set_new(pf_ctx *c, const DLTensor *t, int32_t type, set *s) {
   int64_t n = pf_numel(t), room = 16;
   while (room < 2 * n) room *= 2;
-  *s = (set){.c = c, .esize = pf_type_size(type), .type = type, .mask = room - 1, .t = t};
+  *s = (set){.c = c, .esize = pf_type_size(type), .type = type, .mask = room - 1, .t = t,
+             .salt = fresh_number()};
   s->slot = (int64_t *)c->host->scratch(c, (uint64_t)(room + n) * 8 + 8, 64);
   PF_EXHAUSTED(s->slot);
   memset(s->slot, 0, (size_t)room * 8);
@@ -36,8 +48,8 @@ static pf_str element(const set *s, const DLTensor *t, int64_t i) {
     e.data = zero;
   return e;
 }
-static uint64_t hash(pf_str e) {
-  uint64_t h = 0x9e3779b97f4a7c15u ^ (uint64_t)e.len, w;
+static uint64_t hash(pf_str e, uint64_t salt) {
+  uint64_t h = salt ^ (uint64_t)e.len, w;
   for (; e.len >= 8; e.data += 8, e.len -= 8)
     memcpy(&w, e.data, 8), h = (h ^ w) * 0xff51afd7ed558ccdu, h ^= h >> 32;
   w = 0;
@@ -48,7 +60,7 @@ static uint64_t hash(pf_str e) {
 /* rank of element i of `t`; -1 when it is absent and not to be added */
 static int64_t set_find(set *s, const DLTensor *t, int64_t i, int add) {
   pf_str e = element(s, t, i);
-  for (uint64_t h = hash(e);; h++) {
+  for (uint64_t h = hash(e, s->salt);; h++) {
     int64_t *slot = &s->slot[h & (uint64_t)s->mask];
     if (!*slot) {
       if (!add) return -1;
@@ -62,34 +74,50 @@ static int64_t set_find(set *s, const DLTensor *t, int64_t i, int add) {
 
 /* ------------------------------------------------- distinct numbers of 1, 2, 4 or 8 bytes
  * Keys lie beside their ranks in a table that doubles when half of it is taken, so that few
- * distinct numbers stay in the caches however long the vector is. */
+ * distinct numbers stay in the caches however long the vector is.  Where a key lies is for its
+ * product with a number to say (Fibonacci's at first, Knuth 3, 6.4); after too many steps past
+ * others' keys, keys made to collide, it is another number's turn. */
 typedef struct { int64_t n, *first; } distinct;      /* first: where each was first seen */
+enum { TOGETHER = 256,                               /* elements between looks at the table */
+       MOST_STEPS = 8 };                             /* past others' keys, per element and place */
 #define DISTINCT(U, TAG, MULTIPLIER) \
   typedef struct { U key, rank; } slot_##TAG;         /* rank: counted from 1; 0 is free */ \
-  static slot_##TAG *find_##TAG(slot_##TAG *s, int64_t room, U key) { \
-    U shift = (U)(8 * sizeof(U) - (unsigned)__builtin_ctzll((uint64_t)room)); \
-    U at = (U)(key * (U)(MULTIPLIER)) >> shift; \
-    while (s[at].rank && s[at].key != key) at = (at + 1) & (U)(room - 1); \
-    return s + at; \
+  typedef struct { slot_##TAG *s; int64_t room, steps; U multiplier; } table_##TAG; \
+  PF_INLINE slot_##TAG *find_##TAG(const table_##TAG *t, U key, int64_t *steps) { \
+    U shift = (U)(8 * sizeof(U) - (unsigned)__builtin_ctzll((uint64_t)t->room)); \
+    U at = (U)(key * t->multiplier) >> shift; \
+    for (; t->s[at].rank && t->s[at].key != key; ++*steps) at = (at + 1) & (U)(t->room - 1); \
+    return t->s + at; \
+  } \
+  /* a larger table, or one of the same size by another multiplier */ \
+  static pf_status renew_##TAG(pf_ctx *c, table_##TAG *t, int larger, const U *x, \
+                               const distinct *d) { \
+    if (larger) { \
+      t->room = t->room ? t->room * (t->room < 65536 ? 4 : 2) : 1024; \
+      t->s = c->host->scratch(c, (uint64_t)t->room * sizeof *t->s, 64); \
+      PF_EXHAUSTED(t->s); \
+    } else t->multiplier = (U)fresh_number() | 1; \
+    memset(t->s, 0, (size_t)t->room * sizeof *t->s); \
+    t->steps = 0; \
+    for (int64_t k = 0; k < d->n; k++) \
+      *find_##TAG(t, x[d->first[k]], &t->steps) = (slot_##TAG){x[d->first[k]], (U)(k + 1)}; \
+    return PF_OK; \
   } \
   static pf_status distinct_##TAG(pf_ctx *c, const U *x, int64_t n, DLTensor *idx, int32_t type, \
                                   distinct *d) { \
-    slot_##TAG *s = NULL; \
-    for (int64_t i = 0, room = 0; i < n; i++) { \
-      if (2 * d->n >= room) { \
-        int64_t old = room; \
-        slot_##TAG *from = s; \
-        room = room ? room * (room < 65536 ? 4 : 2) : 1024; \
-        s = c->host->scratch(c, (uint64_t)room * sizeof *s, 64); \
-        PF_EXHAUSTED(s); \
-        memset(s, 0, (size_t)room * sizeof *s); \
-        for (int64_t k = 0; k < old; k++) \
-          if (from[k].rank) *find_##TAG(s, room, from[k].key) = from[k]; \
+    table_##TAG t = {.multiplier = (U)(MULTIPLIER)}; \
+    for (int64_t i = 0; i < n;) { \
+      int64_t end = PF_MIN(i + TOGETHER, n), m = d->n, steps = 0, *first = d->first; \
+      int full = 2 * (m + TOGETHER) > t.room; \
+      if (full || t.steps > MOST_STEPS * (i + t.room)) PF_TRY(renew_##TAG(c, &t, full, x, d)); \
+      const table_##TAG now = t; \
+      for (; i < end; i++) { \
+        slot_##TAG *at = find_##TAG(&now, x[i], &steps); \
+        if (__builtin_expect(!at->rank, 0)) first[m] = i, *at = (slot_##TAG){x[i], (U)++m}; \
+        if (type == PF_INT32) PF_DATA(int32_t, idx)[i] = (int32_t)(at->rank - 1); \
+        else PF_DATA(int64_t, idx)[i] = (int64_t)(at->rank - 1); \
       } \
-      slot_##TAG *at = find_##TAG(s, room, x[i]); \
-      if (!at->rank) d->first[d->n] = i, *at = (slot_##TAG){x[i], (U)++d->n}; \
-      if (type == PF_INT32) PF_DATA(int32_t, idx)[i] = (int32_t)(at->rank - 1); \
-      else PF_DATA(int64_t, idx)[i] = (int64_t)(at->rank - 1); \
+      d->n = m, t.steps += steps; \
     } \
     return PF_OK; \
   }
