@@ -67,12 +67,14 @@ static pf_status bounds(pf_ctx *c, int upper) {
   int f32 = type == PF_FLOAT32 || pf_is_half(type);
   int i64 = type == PF_INT64 || type == PF_UINT64;
   search_loop search = f32 ? search_f32 : i64 ? search_i64 : search_f64;
-  double *wide = c->host->scratch(c, (uint64_t)(n + m) * 8 + 8, 64);
+  int as_is = type == PF_FLOAT32 || type == PF_FLOAT64 || type == PF_INT64;
+  double *wide = c->host->scratch(c, (uint64_t)(as_is ? 0 : n + m) * 8 + 8, 64);
   PF_EXHAUSTED(wide);
   for (int64_t r = 0; r < rows; r++) {
     int64_t size = pf_type_size(type), used = f32 ? 4 : 8;
     const void *row = widened(type, PF_DATA(const char, s) + r * n * size, n, wide);
-    const char *wanted = widened(type, PF_DATA(const char, v) + r * m * size, m, wide + n);
+    const char *wanted = widened(type, PF_DATA(const char, v) + r * m * size, m,
+                                 as_is ? wide : wide + n);
     for (int64_t i = 0, b; i < m; i += b) {
       b = PF_MIN(SEARCHES, m - i);
       search(row, n, wanted + i * used, b, upper, place);
@@ -150,30 +152,39 @@ static int64_t first_nan(const DLTensor *x, int32_t type, int64_t i) {
   while (number_at(x, type, i) == number_at(x, type, i)) i++;
   return i;
 }
-static pf_status histogram(pf_ctx *c, const void *state) {
-  const DLTensor *x = c->in[0], *range = c->in[1];
-  int32_t type = c->in_type[0];
-  int64_t bins, n = pf_numel(x);
-  (void)state;
+/* value_range and nbins, checked */
+static pf_status bins_of(pf_ctx *c, double *low, double *high, int64_t *bins) {
+  const DLTensor *range = c->in[1];
   if (range->ndim != 1 || range->shape[0] != 2)
     return PF_INVALID(c, "value_range should be a vector of 2 elements, got shape %s",
                       PF_SHAPE(range).s);
   if (c->in[2]->ndim != 0)
     return PF_INVALID(c, "nbins should be a scalar, got shape %s", PF_SHAPE(c->in[2]).s);
-  PF_TRY(pf_in_scalar(c, 2, "nbins", &bins));
-  double low = number_at(range, type, 0), high = number_at(range, type, 1);
-  if (!(low < high))
+  PF_TRY(pf_in_scalar(c, 2, "nbins", bins));
+  *low = number_at(range, c->in_type[0], 0), *high = number_at(range, c->in_type[0], 1);
+  if (!(*low < *high))
     return PF_INVALID(c, "value_range should satisfy value_range[0] < value_range[1], but got "
                          "'[%g, %g]'",
-                      low, high);
-  if (bins <= 0) return PF_INVALID(c, "nbins should be a positive number, but got '%" PRId64 "'", bins);
+                      *low, *high);
+  if (*bins > 0) return PF_OK;
+  return PF_INVALID(c, "nbins should be a positive number, but got '%" PRId64 "'", *bins);
+}
+static pf_status histogram(pf_ctx *c, const void *state) {
+  const DLTensor *x = c->in[0];
+  int32_t type = c->in_type[0];
+  int64_t bins, n = pf_numel(x);
+  double low, high;
+  (void)state;
+  PF_TRY(bins_of(c, &low, &high, &bins));
   if (n > UINT32_MAX) return PF_INVALID(c, "%" PRId64 " values are too many", n);
   DLTensor *y = pf_output_checked(c, 0, &bins, 1);
   PF_EXHAUSTED(y);
   double span = type == PF_FLOAT32 ? (double)((float)high - (float)low) : high - low;
   double step = span / (double)bins;
   int64_t copies = bins <= MOST_COPIED && n >= PLACES ? COPIES : 1;
-  uint32_t *count = c->host->scratch(c, (uint64_t)(bins * copies) * 4, 64);
+  int in_place = copies == 1 && c->out_type[0] == PF_INT32;      /* many bins: no second copy */
+  uint32_t *count = in_place ? PF_DATA(uint32_t, y)
+                             : c->host->scratch(c, (uint64_t)(bins * copies) * 4, 64);
   PF_EXHAUSTED(count);
   memset(count, 0, (size_t)(bins * copies) * 4);
   for (int64_t i = 0, b; i < n; i += b) {
@@ -185,7 +196,7 @@ static pf_status histogram(pf_ctx *c, const void *state) {
     else
       for (int64_t j = 0; j < b; j++) count[place[j] + bins * (j & (COPIES - 1))]++;
   }
-  for (int64_t k = 0; k < bins; k++) {
+  for (int64_t k = 0; k < bins && !in_place; k++) {
     int64_t sum = 0;
     for (int64_t m = 0; m < copies; m++) sum += count[k + bins * m];
     pf_put_index(y, c->out_type[0], k, sum);

@@ -168,8 +168,31 @@ static pf_status set_size(pf_ctx *c, const void *state) {
 
 /* ---------------------------------------------------------------- EditDistance */
 typedef struct { int32_t normalize; } edit_state;
+/* equal as numbers: -0 is 0, NaN is nothing */
+static int same_floats(int32_t type, const void *a, int64_t i, const void *b, int64_t j) {
+  float x, y;
+  switch (type) {
+    case PF_FLOAT32: return ((const float *)a)[i] == ((const float *)b)[j];
+    case PF_FLOAT64: return ((const double *)a)[i] == ((const double *)b)[j];
+    case PF_COMPLEX64: return ((const float _Complex *)a)[i] == ((const float _Complex *)b)[j];
+    case PF_COMPLEX128: return ((const double _Complex *)a)[i] == ((const double _Complex *)b)[j];
+    default:
+      pf_half_to_float(type, (const uint16_t *)a + i, &x, 1);
+      pf_half_to_float(type, (const uint16_t *)b + j, &y, 1);
+      return x == y;
+  }
+}
+static int is_float(int32_t type) {
+  return type == PF_FLOAT32 || type == PF_FLOAT64 || type == PF_COMPLEX64 ||
+         type == PF_COMPLEX128 || pf_is_half(type);
+}
 static pf_status same_value(pf_ctx *c, const coo *a, int64_t i, const coo *b, int64_t j, int *same) {
   int64_t es = pf_type_size(a->type);
+  if (is_float(a->type)) {
+    *same = same_floats(a->type, PF_DATA(const void, a->values), i, PF_DATA(const void, b->values),
+                        j);
+    return PF_OK;
+  }
   if (a->type != PF_STRING) {
     *same = !memcmp(PF_DATA(const char, a->values) + i * es, PF_DATA(const char, b->values) + j * es,
                     (size_t)es);
@@ -184,7 +207,7 @@ static pf_status same_value(pf_ctx *c, const coo *a, int64_t i, const coo *b, in
 /* bit q: value j + q of b is value i of a, for q < m <= 64 */
 static pf_status same_bits(pf_ctx *c, const coo *a, int64_t i, const coo *b, int64_t j, int64_t m,
                            uint64_t *bits) {
-  int64_t es = a->type == PF_STRING ? 0 : pf_type_size(a->type);
+  int64_t es = a->type == PF_STRING || is_float(a->type) ? 0 : pf_type_size(a->type);
   *bits = 0;
   if (es == 8) {
     const uint64_t *y = PF_DATA(const uint64_t, b->values) + j;

@@ -51,9 +51,10 @@ typedef unsigned __int128 uint128;
 typedef struct {
   key_loop keys;
   const char *x;
-  char *values, *room;                 /* room: `per_worker` bytes for each */
+  char *values, *room;                 /* room: `each` bytes for a worker, or, `few_rows`, a row */
   int32_t *at;
-  int64_t n, k, esize, per_worker;
+  int64_t n, k, esize, each;
+  int32_t few_rows;
 } top_task;
 #define EACH_BLOCK(t, x, K) \
   K key[BLOCK + LANES]; \
@@ -141,8 +142,8 @@ typedef struct {
   } \
   static void rows_##TAG(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
     const top_task *t = (const top_task *)arg; \
-    W *room = (W *)(t->room + worker * t->per_worker); \
     for (int64_t r = lo; r < hi; r++) { \
+      W *room = (W *)(t->room + (t->few_rows ? r : worker) * t->each); \
       const char *x = t->x + r * t->n * t->esize; \
       char *values = t->values + r * t->k * t->esize; \
       int32_t *at = t->at + r * t->k; \
@@ -190,15 +191,16 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
                 .values = PF_DATA(char, values), .at = PF_DATA(int32_t, at), .n = cols, .k = k,
                 .esize = esize};
   int64_t room = k <= FEW || cols < SHORT ? k : 2 * cols + 2;
-  t.per_worker = (room * wide + 63) / 64 * 64;
-  t.room = c->host->scratch(c, (uint64_t)(t.per_worker * c->host->workers(c)), 64);
+  int64_t rows = n / cols, workers = c->host->workers(c);
+  t.each = (room * wide + 63) / 64 * 64, t.few_rows = rows < workers;
+  t.room = c->host->scratch(c, (uint64_t)(t.each * PF_MIN(rows, workers)), 64);
   PF_EXHAUSTED(t.room);
   int64_t m = pf_numel(values);
   if (c->out_type[1] != PF_INT32) {                            /* index_type: int16 or int64 */
     t.at = (int32_t *)c->host->scratch(c, (uint64_t)m * 4, 64);
     PF_EXHAUSTED(t.at);
   }
-  PF_TRY(pf_parallel(c, n / cols, pf_grain(cols), esize == 8 ? rows_wide : rows_narrow, &t));
+  PF_TRY(pf_parallel(c, rows, pf_grain(cols), esize == 8 ? rows_wide : rows_narrow, &t));
   for (int64_t i = 0; c->out_type[1] != PF_INT32 && i < m; i++)
     pf_put_index(at, c->out_type[1], i, t.at[i]);
   return PF_OK;
