@@ -251,11 +251,11 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, na
     InvalidArgumentError for NaN, a range that does not rise and nbins below 1."""
     with graph.name_scope(name, "histogram_fixed_width", [values, value_range, nbins]):
         values = graph.convert_to_tensor(values, name="values")
-        if values.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
-            values = cast_ops.cast(values, dtypes.float32)
-        elif values.dtype.is_integer and values.dtype.size < 4:
-            values = cast_ops.cast(values, dtypes.int32)
         span = graph.convert_to_tensor(value_range, dtype=values.dtype.base_dtype)
+        if values.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
+            values, span = cast_ops.cast(values, dtypes.float32), cast_ops.cast(span, dtypes.float32)
+        elif values.dtype.is_integer and values.dtype.size < 4:
+            values, span = cast_ops.cast(values, dtypes.int32), cast_ops.cast(span, dtypes.int32)
         return HistogramFixedWidth(values, span, nbins, dtype=dtype)
 
 

@@ -201,3 +201,36 @@ def test_area(channels):
         x = np.random.default_rng(7).integers(0, 255, (2, 24, 60, channels)).astype(dtype)
         blocks = x.reshape(2, 8, 3, 12, 5, channels).astype(float).mean((2, 4))
         np.testing.assert_allclose(run(lambda x: tf.image.resize_area(x, [8, 12]), x), blocks, 1e-5)
+
+
+def test_unique_of_keys_made_to_collide():
+    """Multiples of the inverses of the tables' multipliers all want the first place."""
+    for dtype, multiplier in ((np.uint32, 2654435769), (np.uint64, 11400714819323198485)):
+        size = 2 ** (8 * dtype().itemsize)
+        inverse = pow(multiplier, -1, size)
+        keys = np.array([i * inverse % size for i in range(150_000)], dtype)
+        keys = np.concatenate([keys, keys[::-7]]).view(np.dtype(dtype).str.replace("u", "i"))
+        values, places, counts = run(tf.unique_with_counts, keys)
+        np.testing.assert_array_equal(values, keys[:150_000])
+        np.testing.assert_array_equal(values[places], keys)
+        np.testing.assert_array_equal(counts, np.bincount(places))
+
+
+@pytest.mark.parametrize("dtype", FLOATS + (np.complex64, np.complex128))
+def test_edit_distance_of_floats(dtype):
+    """-0 is 0, NaN equals nothing: as TensorFlow compares."""
+    hypothesis = np.array([0, 1, np.nan, 2, -0.0], dtype)
+    for length in (5, 70):                              # rows up to 64 are compared by bits
+        truth = np.resize(np.array([-0.0, 1, np.nan, 2, 0], dtype), length)
+        found = run(lambda h, t: tf.edit_distance(*[
+            tf.SparseTensor([[0, i] for i in range(n)], v, [1, n])
+            for v, n in ((h, 5), (t, length))], normalize=False), hypothesis, truth)
+        np.testing.assert_array_equal(found, [1 + length - 5])
+
+
+@pytest.mark.parametrize("dtype", (tf.float16, tf.bfloat16, tf.int8))
+def test_histogram_of_narrow_types_with_a_tensor_for_its_range(dtype):
+    with tf.Graph().as_default(), tf.Session() as session:
+        values, span = tf.constant([1, 2, 3, 9], dtype), tf.constant([0, 4], dtype)
+        np.testing.assert_array_equal(
+            session.run(tf.histogram_fixed_width(values, span, 2)), [1, 3])
