@@ -16,8 +16,8 @@ Invariants
 3. A value is followed by a NUL that does not count.
 4. Where a sanitizer should see each string's ends, every value lies in a block of its own.
 
-Threads: several may set different elements at once; `used` of a chunk and `owner` are all they
-share.
+Threads: several may set different elements at once; `used` and `next` of a chunk and `owner` are
+all they share.
 
     pf_tensor_str_set(pf_dl(t), 0, value);
     pf_tensor_str_get(pf_dl(t), 0, &value);
@@ -93,7 +93,7 @@ cdef bint in_chunks(chunk* c, const char* p) noexcept nogil:
     while c != NULL:
         if bytes_of(c) <= p < bytes_of(c) + c.room:
             return True
-        c = c.next
+        c = <chunk*>pf_aptr_load(<pf_aptr*>&c.next)
     return False
 
 
