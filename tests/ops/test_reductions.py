@@ -222,6 +222,21 @@ def test_many_results_of_short_rows_from_memory(dtype, n, threads):
     np.testing.assert_array_equal(found[1], x.max(1))
 
 
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("shape, axis, dtype", (((40, 130, 1024), 1, "float32"),
+                                                ((2100, 2003), 0, "float32"),
+                                                ((33, 129, 528), 1, "float64"),
+                                                ((700, 6001), 0, "int32")))
+def test_columns_from_memory(shape, axis, dtype, threads):
+    """16 MiB and more: row by row; many results are stored past the caches."""
+    x = np.resize(np.random.default_rng(2).integers(-9, 9, 10007).astype(dtype), shape)
+    if dtype != "int32":
+        x[..., 5, 77] = np.nan
+    found = run(lambda a: (tf.reduce_sum(a, axis), tf.reduce_max(a, axis)), x, threads=threads)
+    np.testing.assert_array_equal(found[0], x.sum(axis, dtype=x.dtype))
+    np.testing.assert_array_equal(found[1], x.max(axis))
+
+
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
 @pytest.mark.parametrize("n", (128, 131, 700))
 def test_extremes_of_halves_of_both_signs(n, dtype):

@@ -7,8 +7,9 @@
  *                 rows of 3, vectors of 16:   a0 a1 a2 . b0 b1 b2 . c0 c1 c2 . d0 d1 d2 .
  *
  *     block   y[j] joined with x[r][j] of some rows, strips of columns in registers.  From memory,
- *             eight rows at a time are read as fast as one array where the next eight are
- *             prefetched, 0.7 to 0.9 times as fast where not
+ *             rows that lie together are read as fast as one array one after the other, y in the
+ *             nearest cache; others eight at a time, where the next eight are prefetched (0.7 to
+ *             0.9 times as fast where not)
  *
  * `rows` exists for elements of 4 and 8 bytes: the caller widens smaller ones, and gives extremes
  * of unsigned ones as signed.
@@ -41,7 +42,7 @@ typedef struct reduce_loops {
    * prefetched, whole lines of y are stored without being read (who calls it calls PAST_FENCE) */
   void (*rows)(const void *x, void *y, int64_t rows, int64_t n, int32_t past);
   /* y[j] joined with x[r * stride + j], r < rows, j < w; what lies `ahead` elements behind those
-   * is prefetched */
+   * is prefetched; -1: row by row, rows lie together (`rows` exists, WIDTH > 16) */
   void (*block)(const void *x, int64_t rows, int64_t stride, int64_t ahead, void *y, int64_t w);
   const struct reduce_loops *join;     /* of partial results */
   const struct reduce_loops *wide;     /* the same of 32 bits, or signed */
@@ -171,7 +172,7 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
 #endif
 #define AT(TAG, p) (*(const TAG##_any *)(p))
 #define PART(TAG, T, p, k, zero) ((TAG##_v)load_part(p, k, sizeof(T), (i8_v)(zero)))
-#define BLOCK(NAME, TAG, T, LOAD, JOIN) \
+#define BLOCK(NAME, TAG, T, LOAD, JOIN, BY_ROW) \
   static void NAME##_##TAG##_block(const void *px, int64_t rows, int64_t stride, int64_t ahead, \
                                    void *py, int64_t w) { \
     enum { L = WIDTH / sizeof(T) }; \
@@ -179,6 +180,13 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
     T *y = (T *)py; \
     TAG##_v a[STRIP], v = {0}; \
     int64_t j = 0; \
+    if (BY_ROW && ahead < 0) \
+      for (int64_t r = 0; r < rows; r++) \
+        ONE_BY_ONE for (j = 0; j + STRIP * L <= w; j += STRIP * L) \
+          for (int u = 0; u < STRIP; u++) { \
+            v = AT(TAG, x + r * stride + j + u * L); \
+            *(TAG##_any *)(y + j + u * L) = JOIN(TAG, AT(TAG, y + j + u * L), LOAD(v)); \
+          } \
     for (; j + STRIP * L <= w; j += STRIP * L) { \
       const T *p = x + j; \
       for (int u = 0; u < STRIP; u++) a[u] = AT(TAG, y + j + u * L); \
@@ -371,12 +379,12 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
  * results */
 #define REDUCE(NAME, TAG, T, ZERO, LOAD, JOIN, NEXT, BITS) \
   static const reduce_loops NEXT##_##TAG; \
-  BLOCK(NAME, TAG, T, LOAD, JOIN) \
+  BLOCK(NAME, TAG, T, LOAD, JOIN, WIDTH > 16) \
   ROWS(NAME, TAG, T, ZERO, LOAD, JOIN, LEVELS_##BITS##_BITS) \
   TABLE(NAME, TAG, T, ZERO, NEXT, NAME##_##TAG##_rows, NULL)
 #define REDUCE_SMALL(NAME, TAG, T, ZERO, LOAD, JOIN, NEXT, WIDE) \
   static const reduce_loops NEXT##_##TAG; \
-  BLOCK(NAME, TAG, T, LOAD, JOIN) \
+  BLOCK(NAME, TAG, T, LOAD, JOIN, 0) \
   TABLE(NAME, TAG, T, ZERO, NEXT, NULL, &NAME##_##WIDE)
 /* sums and products of integers wrap: signed ones are the same bits */
 #define ARITHMETIC(TAG, T, BITS) \

@@ -26,8 +26,10 @@
 #include "transpose.h"
 #include "vfloat.h"
 
-enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ENOUGH = 32, ROOM = 2048,
-       LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20, MANY = 2 << 20 };
+enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
+       LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20, MANY = 2 << 20,
+       ENOUGH = 8192,                  /* rows, for pieces of four blocks */
+       PAST_COLS = 128 << 10 };        /* bytes of results */
 
 #define FLOAT_ROW(NAME) [PF_FLOAT32] = &NAME##_f32, [PF_FLOAT64] = &NAME##_f64, \
   [PF_FLOAT16] = &NAME##_f32, [PF_BFLOAT16] = &NAME##_f32
@@ -50,7 +52,7 @@ typedef struct {
   const reduce_loops *f;
   int64_t xsize, esize;
   int32_t type;                        /* as the elements are read: halves, small integers */
-  int32_t large, past;                 /* the input comes from memory, results go there */
+  int32_t large, past, past_cols;      /* the input comes from memory, results go there */
 } kind;
 
 static void __attribute__((noinline)) fill_zero(const kind *k, void *y, int64_t n) {
@@ -173,7 +175,7 @@ static void small_rows(const kind *k, const char *x, char *y, int64_t rows, int6
 }
 static void long_small_rows(const kind *k, const char *x, char *y, int64_t rows, int64_t n) {
   enum { TOGETHER = 16 };
-  const kind next = {k->f->join, k->xsize, k->esize, k->type, 0, 0};
+  const kind next = {k->f->join, k->xsize, k->esize, k->type, 0, 0, 0};
   char zeros[STRIP * WIDTH], parts[TOGETHER * STRIP * WIDTH] __attribute__((aligned(64)));
   int64_t bytes = (n >= VERY_LONG ? STRIP : 1) * WIDTH, s = bytes / k->xsize, whole = n / s;
   fill_zero(k, zeros, s);
@@ -241,6 +243,8 @@ static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t 
   fill_zero(k, y, m);
   if (!pf_is_half(k->type) || is_half_sum(k)) {
     int64_t step = k->large ? 8 : 4, ahead = k->large ? step * stride : 0;
+    if (k->large && m == stride && k->f->rows && WIDTH > 16 && !pf_is_half(k->type))
+      step = n, ahead = -1;
     for (int64_t r = 0; r < n; r += step, x += step * stride * k->xsize) {
       int64_t rows = PF_MIN(step, n - r);
       if (pf_is_half(k->type))
@@ -256,6 +260,9 @@ static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t 
       k->f->block(room, 1, w, 0, y + j * k->esize, w);
     }
 }
+static void copy_past(const char *x, char *y, int64_t bytes) { /* whole lines */
+  for (int64_t i = 0; i < bytes; i += WIDTH) STORE_PAST(y + i, *(const i8_v *)(x + i));
+}
 /* Short rows that lie together are seen as longer ones, whose parts are joined at the end: pairs of
  * neighbours far apart first. */
 static void reduce_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride,
@@ -270,7 +277,8 @@ static void reduce_cols(const kind *k, const char *x, char *y, int64_t n, int64_
   if (s == 1) {
     int far = n >= 16 && line <= SHORT_COLS * 16;
     wide_cols(k, x, far ? parts : y, n, stride, m);
-    if (far) memcpy(y, parts, (size_t)line);
+    if (far && k->past_cols && line % 64 == 0) copy_past(parts, y, line);
+    else if (far) memcpy(y, parts, (size_t)line);
     return;
   }
   wide_cols(k, x, parts, n / s, s * m, s * m);
@@ -311,10 +319,11 @@ static void cols_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     reduce_cols(&t->k, t->x + ((outer * t->n + at) * t->inner + j) * t->k.xsize,
                 t->y + (row * t->inner + j) * t->k.esize, PF_MIN(t->piece, t->n - at), t->inner, w);
   }
+  if (t->k.past_cols) PAST_FENCE();
 }
 /* what follows a first pass: partial results */
 static kind joining(const kind *k) {
-  return (kind){k->f->join, k->esize, k->esize, pf_is_half(k->type) ? 0 : k->type, 0, 0};
+  return (kind){k->f->join, k->esize, k->esize, pf_is_half(k->type) ? 0 : k->type, 0, 0, 0};
 }
 
 /* x [outer, n, inner] -> y [outer, inner] */
@@ -322,13 +331,14 @@ static pf_status run_pass(pf_ctx *c, const kind *k, const char *x, char *y, int6
                           int64_t n, int64_t inner) {
   pass_task t = {.k = *k, .x = x, .y = y, .n = n, .inner = inner, .piece = PF_MAX(n, 1),
                  .pieces = 1, .tiles = (inner + TILE - 1) / TILE};
-  int64_t block = outer * t.tiles < ENOUGH ? COL_BLOCK : 4 * COL_BLOCK;
+  int64_t block = outer * t.tiles * n < ENOUGH ? COL_BLOCK : 4 * COL_BLOCK;
   int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, block), 4096);
   if (n > limit) {
     t.piece = limit, t.pieces = (n + limit - 1) / limit;
     t.y = (char *)c->host->scratch(c, (uint64_t)(outer * t.pieces * inner * k->esize), 64);
     PF_EXHAUSTED(t.y);
   }
+  if (t.pieces > 1 || inner * k->esize % 64 || (uintptr_t)t.y % 64) t.k.past_cols = 0;
   if (inner == 1) PF_TRY(pf_parallel(c, outer * t.pieces, pf_grain(t.piece), rows_range, &t));
   else
     PF_TRY(pf_parallel(c, outer * t.pieces * t.tiles, pf_grain(t.piece * PF_MIN(inner, TILE)),
@@ -348,6 +358,7 @@ static pf_status run_passes(pf_ctx *c, groups *g, kind k, const char *x, char *y
     int64_t outer = pf_product(g->size, 0, i), inner = pf_product(g->size, i + 1, g->n);
     char *to = y;
     if (--left) {
+      k.past_cols = 0;
       to = (char *)c->host->scratch(c, (uint64_t)PF_MAX(outer * inner * k.esize, 1), 64);
       PF_EXHAUSTED(to);
     }
@@ -408,9 +419,10 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
     to = (char *)c->host->scratch(c, (uint64_t)m * 4, 64);
     PF_EXHAUSTED(to);
   }
-  kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0, 0};
+  kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0, 0, 0};
   k.large = n * k.xsize >= LARGE;
   k.past = k.large && m * esize >= MANY;
+  k.past_cols = k.large && m * esize >= PAST_COLS && !half && op != MEAN && op != NORM;
   if (n == 0 && op == ALL) memset(to, 1, (size_t)m);      /* true is 1, not the greatest byte */
   else if (n == 0) fill_zero(&k, to, m);
   else PF_TRY(run_passes(c, &g, k, from, to));
