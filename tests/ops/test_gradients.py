@@ -1,4 +1,6 @@
 """Gradient functions against central differences of the references, in float64."""
+import functools
+
 import numpy as np
 import pytest
 from derive import cases, own_ops, primary_attr
@@ -73,25 +75,32 @@ def _weights(array):
     return np.cos(np.arange(array.size) + 1.0).reshape(array.shape)
 
 
-def _loss(case, feeds):
+def _loss(case, feeds, attrs):
     with np.errstate(all="ignore"):
-        result = case.op.call_reference(feeds, case.native_attrs())
+        result = case.op.call_reference(feeds, attrs)
     results = result if isinstance(result, tuple) else (result,)
     results = [np.asarray(r) for r in results[:LEADING_OUTPUTS.get(case.op.name)]]
     return sum(np.sum(_weights(r) * np.where(np.abs(r) < 1e100, r, 0)) for r in results
                if r.dtype.kind == "f")
 
 
-def numeric_gradient(case, feeds, which, entries):
-    """Central differences of the weighted sum of the outputs, at some entries of one input."""
-    found = []
+def _feeds(case):
+    return [a.astype(np.float64) if a.dtype.kind == "f" else a for a in case.feeds()]
+
+
+@functools.cache        # both runs of a case are compared with these
+def numeric_gradient(case, which):
+    """(entries of one input, central differences there of the weighted sum of the outputs)."""
+    feeds, attrs, found = _feeds(case), case.native_attrs(), []
+    size = feeds[which].size
+    entries = np.unique(np.linspace(0, size - 1, MOST).astype(int)) if size else []
     for at in entries:
         moved = [f.copy() for f in feeds]
         moved[which].flat[at] += STEP
-        high = _loss(case, moved)
+        high = _loss(case, moved, attrs)
         moved[which].flat[at] -= 2 * STEP
-        found.append((high - _loss(case, moved)) / (2 * STEP))
-    return np.array(found)
+        found.append((high - _loss(case, moved, attrs)) / (2 * STEP))
+    return list(entries), np.array(found)
 
 
 def gradient_graph(case, feeds):
@@ -123,14 +132,12 @@ RUNS = [(c, by) for c in CHECKED for by in ("references", "session")
 
 @pytest.mark.parametrize("case, by", RUNS, ids=lambda v: getattr(v, "id", v))
 def test_gradient(case, by):
-    feeds = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in case.feeds()]
+    feeds = _feeds(case)
     with tf.Graph().as_default():
         grads, made = gradient_graph(case, feeds)
         for i, which in enumerate(_float_inputs(case)):
             grad = _dense(grads[i])
-            entries = np.unique(np.linspace(0, feeds[which].size - 1,
-                                            MOST).astype(int)) if feeds[which].size else []
-            expected = numeric_gradient(case, feeds, which, entries)
+            entries, expected = numeric_gradient(case, which)
             if grad is None:
                 assert (case.op.name, which) in NO_FLOW or not np.any(expected), \
                     f"input {which} has no gradient, its derivative is {expected}"
@@ -139,7 +146,7 @@ def test_gradient(case, by):
             value = _compute(by, grad, fed)
             assert value.shape == feeds[which].shape
             limit = 2e-5 if made[which].dtype == tf.float64 or by == "references" else 3e-3
-            np.testing.assert_allclose(value.ravel()[list(entries)], expected, rtol=limit,
+            np.testing.assert_allclose(value.ravel()[entries], expected, rtol=limit,
                                        atol=limit)
 
 
