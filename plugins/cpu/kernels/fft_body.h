@@ -15,7 +15,7 @@ typedef struct { REAL re, im; } FFT(number);
 typedef struct { V re, im; } FFT(wide);          /* of VL lines, the same place of each */
 typedef struct FFT(plan) {
   int64_t n;
-  int64_t room;                        /* wide numbers that `run` needs in each place, and one */
+  int64_t room;                        /* wide numbers that `run` needs in each of two places */
   int factors, factor[64];
   FFT(number) *w;                      /* exp(-2 pi i k / n), k < n */
   FFT(number) *chirp, *filter;         /* Bluestein: exp(-pi i k^2 / n), the filter's spectrum */
@@ -259,7 +259,7 @@ static int FFT(make_cut)(pf_ctx *c, FFT(plan) *f) {
 /* `single`: lines will be transformed one by one, if that can be.  0: out of memory */
 static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) *f) {
   int64_t left = n;
-  *f = (FFT(plan)){.n = n, .room = n + 1};
+  *f = (FFT(plan)){.n = n, .room = n};
   while (left % 4 == 0) f->factor[f->factors++] = 4, left /= 4;
   for (int r = 2; r <= MOST_PRIME && left > 1; r++)
     while (left % r == 0) f->factor[f->factors++] = r, left /= r;
@@ -381,6 +381,12 @@ typedef struct {
   int single;
 } FFT(real_lines);
 
+/* Number k of a line, or of VL lines side by side. */
+PF_INLINE FFT(number) FFT(number_at)(const FFT(number) *x, int64_t k) { return x[k]; }
+PF_INLINE void FFT(number_put)(FFT(number) *x, int64_t k, FFT(number) v) { x[k] = v; }
+PF_INLINE FFT(wide) FFT(wide_at)(const FFT(number) *x, int64_t k) { return FFT(load)(x + k * VL); }
+PF_INLINE void FFT(wide_put)(FFT(number) *x, int64_t k, FFT(wide) v) { FFT(save)(x + k * VL, v); }
+
 #define REAL_SPECTRA(kind, R, SET) \
   /* p and q as above: (s + u d) by, conj(s - u d) by */ \
   PF_INLINE void FFT(kind##_woven)(FFT(kind) *p, FFT(kind) *q, FFT(number) u, REAL by) { \
@@ -390,33 +396,44 @@ typedef struct {
     *p = (FFT(kind)){(s.re + t.re) * scale, (s.im + t.im) * scale}; \
     *q = (FFT(kind)){(s.re - t.re) * scale, (t.im - s.im) * scale}; \
   } \
-  /* Z to X [n / 2 + 1], in place */ \
-  static void FFT(kind##_spectrum)(const FFT(real_lines) *j, FFT(kind) *z) { \
+  /* Z to X [n / 2 + 1], which may be the same place */ \
+  PF_INLINE void FFT(kind##_spectrum)(const FFT(real_lines) *j, const FFT(kind) *z, \
+                                      FFT(number) *x) { \
     const int64_t h = j->n / 2; \
     const FFT(kind) first = z[0]; \
-    z[0] = (FFT(kind)){first.re, SET(0)}; \
-    if (!j->w) return; \
-    z[0].re = first.re + first.im; \
-    z[h] = (FFT(kind)){first.re - first.im, SET(0)}; \
-    for (int64_t k = 1; k <= h / 2; k++) \
-      FFT(kind##_woven)(z + k, z + h - k, (FFT(number)){j->w[k].im, -j->w[k].re}, (REAL)0.5); \
-  } \
-  /* X to Z / n, in place; imaginary parts of what a real line has none of are not read */ \
-  static void FFT(kind##_halves)(const FFT(real_lines) *j, FFT(kind) *x) { \
-    const int64_t n = j->n, h = n / 2; \
-    const REAL by = (REAL)1 / (REAL)n; \
-    const R scale = SET(by), first = x[0].re; \
     if (!j->w) { \
-      x[0] = (FFT(kind)){first * scale, SET(0)}; \
-      for (int64_t k = 1; k <= h; k++) { \
-        x[k] = (FFT(kind)){x[k].re * scale, x[k].im * scale}; \
-        x[n - k] = (FFT(kind)){x[k].re, -x[k].im}; \
-      } \
+      FFT(kind##_put)(x, 0, (FFT(kind)){first.re, SET(0)}); \
+      for (int64_t k = 1; k <= h; k++) FFT(kind##_put)(x, k, z[k]); \
       return; \
     } \
-    x[0] = (FFT(kind)){(first + x[h].re) * scale, (first - x[h].re) * scale}; \
-    for (int64_t k = 1; k <= h / 2; k++) \
-      FFT(kind##_woven)(x + k, x + h - k, (FFT(number)){j->w[k].im, j->w[k].re}, by); \
+    FFT(kind##_put)(x, 0, (FFT(kind)){first.re + first.im, SET(0)}); \
+    FFT(kind##_put)(x, h, (FFT(kind)){first.re - first.im, SET(0)}); \
+    for (int64_t k = 1; k <= h / 2; k++) { \
+      FFT(kind) p = z[k], q = z[h - k]; \
+      FFT(kind##_woven)(&p, &q, (FFT(number)){j->w[k].im, -j->w[k].re}, (REAL)0.5); \
+      FFT(kind##_put)(x, k, p); \
+      FFT(kind##_put)(x, h - k, q); \
+    } \
+  } \
+  /* X to Z / n, likewise; imaginary parts of what a real line has none of are not read */ \
+  PF_INLINE void FFT(kind##_halves)(const FFT(real_lines) *j, const FFT(number) *x, \
+                                    FFT(kind) *z) { \
+    const int64_t n = j->n, h = n / 2; \
+    const REAL by = (REAL)1 / (REAL)n; \
+    const R scale = SET(by), first = FFT(kind##_at)(x, 0).re, last = FFT(kind##_at)(x, h).re; \
+    z[0] = (FFT(kind)){first * scale, SET(0)}; \
+    for (int64_t k = 1; !j->w && k <= h; k++) { \
+      const FFT(kind) v = FFT(kind##_at)(x, k); \
+      z[k] = (FFT(kind)){v.re * scale, v.im * scale}; \
+      z[n - k] = (FFT(kind)){v.re * scale, -v.im * scale}; \
+    } \
+    if (!j->w) return; \
+    z[0] = (FFT(kind)){(first + last) * scale, (first - last) * scale}; \
+    for (int64_t k = 1; k <= h / 2; k++) { \
+      FFT(kind) p = FFT(kind##_at)(x, k), q = FFT(kind##_at)(x, h - k); \
+      FFT(kind##_woven)(&p, &q, (FFT(number)){j->w[k].im, j->w[k].re}, by); \
+      z[k] = p, z[h - k] = q; \
+    } \
   }
 REAL_SPECTRA(number, REAL, )
 REAL_SPECTRA(wide, V, V_SET)
@@ -443,9 +460,7 @@ static void FFT(forward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t coun
   for (int64_t k = 0; k < j->plan->n; k++)
     a[k] = j->w ? (FFT(wide)){V_LOAD(reals + 2 * k * VL), V_LOAD(reals + (2 * k + 1) * VL)}
                 : (FFT(wide)){V_LOAD(reals + k * VL), V_SET(0)};
-  FFT(wide) *z = FFT(run)(j->plan, a, b);
-  FFT(wide_spectrum)(j, z);
-  for (int64_t k = 0; k < half; k++) FFT(save)(rows + k * VL, z[k]);
+  FFT(wide_spectrum)(j, FFT(run)(j->plan, a, b), rows);
   pf_movers()->transpose(sizeof *rows, rows, VL, (FFT(number) *)j->out + lo * half, half, half,
                          count);
 }
@@ -456,8 +471,7 @@ static void FFT(backward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t cou
   if (count < VL) memset(rows, 0, (size_t)(half * VL) * sizeof *rows);
   pf_movers()->transpose(sizeof *rows, (const FFT(number) *)j->in + lo * half, half, rows, VL,
                          count, half);
-  for (int64_t k = 0; k < half; k++) a[k] = FFT(load)(rows + k * VL);
-  FFT(wide_halves)(j, a);
+  FFT(wide_halves)(j, rows, a);
   const FFT(wide) *z = FFT(run)(j->plan, a, b);
   for (int64_t k = 0; k < m; k++) {
     const FFT(wide) v = z[k ? m - k : 0];
@@ -475,7 +489,7 @@ static void FFT(forward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *w
   if (j->w) memcpy(z, x, (size_t)n * sizeof *x);
   for (int64_t k = 0; !j->w && k < n; k++) z[k] = (FFT(number)){x[k], 0};
   FFT(line)(j->plan, z, work);
-  FFT(number_spectrum)(j, z);
+  FFT(number_spectrum)(j, z, z);
   memcpy((FFT(number) *)j->out + i * half, z, (size_t)half * sizeof *z);
 }
 static void FFT(backward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
@@ -483,7 +497,7 @@ static void FFT(backward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *
   FFT(number) *z = work + FFT(line_room)(j->plan);
   REAL *x = (REAL *)j->out + i * n;
   memcpy(z, (const FFT(number) *)j->in + i * half, (size_t)half * sizeof *z);
-  FFT(number_halves)(j, z);
+  FFT(number_halves)(j, z, z);
   FFT(line)(j->plan, z, work);
   for (int64_t k = 0; k < m; k++) {
     const FFT(number) v = z[k ? m - k : 0];
