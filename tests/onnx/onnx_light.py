@@ -42,8 +42,9 @@ def random_model(name, seed=0):
         for role, at in zip(roles, node.input[1:]):
             at = _source(kept, at)
             if at in shapes and at not in arrays:
-                scale = LAST[name] if node is last else 1
-                arrays[at] = _drawn(role, shapes[at], _rng(seed, at)) * np.float32(scale)
+                arrays[at] = _drawn(role, shapes[at], _rng(seed, at))
+                if node is last:
+                    arrays[at] *= np.float32(LAST[name])
     _replace(graph, kept, arrays)
     _add_logits(graph)
     return model
@@ -74,8 +75,9 @@ def _rng(seed, name):
 
 def _drawn(role, shape, rng):
     if role == "w":
-        inputs = int(np.prod(shape[1:]))
-        return rng.standard_normal(shape, np.float32) * np.float32(np.sqrt(2 / inputs))
+        drawn = rng.standard_normal(shape, np.float32)
+        drawn *= np.float32(np.sqrt(2 / int(np.prod(shape[1:]))))       # in place: up to 400 MB
+        return drawn
     if role in "sv":
         return rng.uniform(0.8, 1.2, shape).astype(np.float32)
     return rng.standard_normal(shape, np.float32) * np.float32(0.1)
