@@ -73,7 +73,7 @@ static int syevd_z(pf_ctx *c, double _Complex *a, double *w, int n) {
 
 /* x [n, k] = op(a)^-1 x in the tensor's own type, op the adjoint perhaps; row-major: Fortran sees
  * x^T op(a)^T = x^T.  0: too small to be worth it, or no library. */
-enum { LEAST_TRSM = 32 };
+enum { LEAST_TRSM = 32, LEAST_LIBRARY_GRAM = 16 };
 static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int lower,
                 int adjoint) {
   const float f = 1;
@@ -97,6 +97,10 @@ static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int 
 #define REAL PF_SAME
 #define LAPACK_QR pf_lapack.dgeqrf
 #define LAPACK_Q pf_lapack.dorgqr
+#define LAPACK_GEMM pf_lapack.dgemm
+#define LAPACK_GRAM pf_lapack.dsyrk
+#define LAPACK_CHOLESKY pf_lapack.dpotrf
+#define WORK_TYPE PF_FLOAT64
 #include "dense_body.h"
 #include "factor_body.h"
 #undef T
@@ -106,6 +110,10 @@ static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int 
 #undef REAL
 #undef LAPACK_QR
 #undef LAPACK_Q
+#undef LAPACK_GEMM
+#undef LAPACK_GRAM
+#undef LAPACK_CHOLESKY
+#undef WORK_TYPE
 
 #define T double _Complex
 #define N PF_Z
@@ -114,6 +122,10 @@ static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int 
 #define REAL creal
 #define LAPACK_QR pf_lapack.zgeqrf
 #define LAPACK_Q pf_lapack.zungqr
+#define LAPACK_GEMM pf_lapack.zgemm
+#define LAPACK_GRAM pf_lapack.zherk
+#define LAPACK_CHOLESKY pf_lapack.zpotrf
+#define WORK_TYPE PF_COMPLEX128
 #include "dense_body.h"
 #include "factor_body.h"
 

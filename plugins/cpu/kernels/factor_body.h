@@ -1,5 +1,6 @@
 /* factor_body.h - the kernels of factor.c for one work type; included once per type, after dense_body.h.
- * Before including: T, N(f), CONJ, ABS, REAL, LAPACK_QR (geqrf), LAPACK_Q (orgqr), SVD(...), EIG(...). */
+ * Before including: T, N(f), CONJ, ABS, REAL, LAPACK_QR (geqrf), LAPACK_Q (orgqr), LAPACK_GEMM,
+ * LAPACK_GRAM (syrk, herk), LAPACK_CHOLESKY (potrf), WORK_TYPE (T's pf_type). */
 
 /* ---------------------------------------------------------------- Qr */
 /* a [m, n] -> q [m, p], r [p, n] */
@@ -306,10 +307,32 @@ static pf_status N(triangular)(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- MatrixSolveLs */
-/* x = (A^H A + l) ^-1 A^H b, or A^H (A A^H + l)^-1 b where A is wide; 0: not positive definite */
+/* x = (A^H A + l) ^-1 A^H b, or A^H (A A^H + l)^-1 b where A is wide; 0: not positive definite.
+ * The library's columns are our rows: it sees a^T [n, m], b^T [k, m], and makes x^T = b^T conj(a),
+ * and the upper triangle of the Gram matrix's transpose, which is our lower one. */
+static int N(normal_by_library)(const T *a, const T *b, T *x, T *gram, T *rhs, int m, int n, int k,
+                                double l) {
+  const double one = 1, zero = 0;
+  const T one_t = 1, zero_t = 0;
+  int q = PF_MIN(m, n), sum = PF_MAX(m, n), tall = m >= n, info = 0;
+  LAPACK_GRAM("U", tall ? "N" : "C", &q, &sum, &one, a, &n, &zero, gram, &q, 1, 1);
+  for (int64_t i = 0; i < q; i++) gram[i * q + i] += l;
+  LAPACK_CHOLESKY("U", &q, gram, &q, &info, 1);
+  for (int64_t i = 0; i < q; i++) if (!(REAL(gram[i * q + i]) > 0)) return 0;   /* NaN too */
+  if (info || !k) return !info;
+  if (tall) LAPACK_GEMM("N", "C", &k, &n, &m, &one_t, b, &k, a, &n, &zero_t, x, &k, 1, 1);
+  else memcpy(rhs, b, sizeof(T) * (size_t)m * (size_t)k);
+  for (int adjoint = 0; adjoint < 2; adjoint++)
+    if (!trsm(WORK_TYPE, gram, tall ? x : rhs, q, k, 1, adjoint))
+      N(substitute)(gram, tall ? x : rhs, q, k, 1, adjoint, 0);
+  if (!tall) LAPACK_GEMM("N", "C", &k, &n, &m, &one_t, rhs, &k, a, &n, &zero_t, x, &k, 1, 1);
+  return 1;
+}
 static int N(normal_equations)(const T *a, const T *b, T *x, T *work, int64_t m, int64_t n,
                                int64_t k, double l) {
-  int64_t q = PF_MIN(m, n);
+  int64_t q = PF_MIN(m, n), most = PF_MAX(PF_MAX(m, n), k);
+  if (pf_lapack.found && q >= LEAST_LIBRARY_GRAM && most < 1 << 20)
+    return N(normal_by_library)(a, b, x, work, work + q * q, (int)m, (int)n, (int)k, l);
   T *h = work, *gram = h + m * n, *rhs = gram + q * q;
   N(transpose)(a, h, m, n);
   if (m >= n) N(product)(h, a, gram, n, m, n);

@@ -34,6 +34,18 @@ typedef struct {
   void (*trsm[4])(const char *side, const char *uplo, const char *trans, const char *diag,
                   const int *m, const int *n, const void *alpha, const void *a, const int *lda,
                   void *b, const int *ldb, size_t, size_t, size_t, size_t);  /* s, d, c, z */
+  void (*dgemm)(const char *ta, const char *tb, const int *m, const int *n, const int *k,
+                const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
+                const void *beta, void *c, const int *ldc, size_t, size_t);
+  void (*zgemm)(const char *ta, const char *tb, const int *m, const int *n, const int *k,
+                const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
+                const void *beta, void *c, const int *ldc, size_t, size_t);
+  void (*dsyrk)(const char *uplo, const char *trans, const int *n, const int *k,
+                const double *alpha, const void *a, const int *lda, const double *beta, void *c,
+                const int *ldc, size_t, size_t);
+  void (*zherk)(const char *uplo, const char *trans, const int *n, const int *k,
+                const double *alpha, const void *a, const int *lda, const double *beta, void *c,
+                const int *ldc, size_t, size_t);
   void (*dgeqrf)(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
                  const int *lwork, int *info);
   void (*zgeqrf)(const int *m, const int *n, void *a, const int *lda, void *tau, void *work,
