@@ -155,6 +155,23 @@ def test_arg_max_of_many_short_rows(columns, dtype):
         np.testing.assert_array_equal(run(lambda a: tf.argmax(a, 1), x), y.argmax(1))
 
 
+@pytest.mark.parametrize("columns", (33, 47, 64, 100, 257, 1000, 5003))
+@pytest.mark.parametrize("dtype", ("float32", "float64", "int16", "int32", "int64", "uint8"))
+def test_arg_max_of_long_rows(columns, dtype):
+    x = numbers((40, columns), dtype, -100, 101)         # many are equal
+    if dtype[0] == "f":
+        x[::4, columns // 2] = np.nan                    # never better
+        x[1, 0] = x[2] = np.nan                          # nothing is better
+        x[3, 1:], x[5, :-1] = np.inf, -np.inf
+        x[6] = 0.0
+        x[6, ::2] = -0.0                                 # equal
+    found = run(lambda a: (tf.argmax(a, 1), tf.argmin(a, 1)), x)
+    for at, worst, best in zip(found, (-np.inf, np.inf), (np.argmax, np.argmin)):
+        y = np.where(np.isnan(x), worst, x)
+        wanted = np.where(np.isnan(x[:, 0]), 0, best(y, 1))
+        np.testing.assert_array_equal(at, wanted)
+
+
 @pytest.mark.parametrize("dtype", ("float64", "int8", "int64", "uint32", "complex64"))
 @pytest.mark.parametrize("reverse", (False, True))
 @pytest.mark.parametrize("exclusive", (False, True))

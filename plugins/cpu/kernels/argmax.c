@@ -3,8 +3,8 @@
  * The input is [outer, n, inner] around the axis:
  *
  *     inner == 1   a row is read in pieces; the best value of each by lanes, then its place in the
- *                  piece that has the row's best.  Floats and halves: best_in_row, in vectors.
- *                  Short rows are turned into columns
+ *                  piece that has the row's best.  Floats and halves: best_in_row, in vectors;
+ *                  other common types: WIDE_ROW.  Short rows are turned into columns
  *     inner > 1    tiles of columns: the best value and its row, side by side
  *
  * Invariants: of equal elements the first one is taken; NaN is never better (a row that begins with
@@ -138,8 +138,87 @@ FLOAT_ROWS(BEST_IN_ROW)
 typedef int64_t (*row_function)(const void *x, int64_t n);
 #define LARGEST(TYPE, TAG) [TYPE] = largest_##TAG,
 #define LEAST(TYPE, TAG) [TYPE] = least_##TAG,
+
+/* The same of a row of at least a vector of other types, in their own instructions. */
+#if defined(__AVX512F__)
+typedef __m512i wide;
+#define WIDE(NAME, SUFFIX) _mm512_##NAME##_##SUFFIX
+#define AS_F64(v) _mm512_castsi512_pd(v)
+#define SET_f64(x) _mm512_castpd_si512(_mm512_set1_pd(x))
+#define BEST_f64(BEST, a, b) _mm512_castpd_si512(WIDE(BEST, pd)(AS_F64(a), AS_F64(b)))
+#define TEST_f64(TEST, a, b) _mm512_cmp_pd_mask(AS_F64(a), AS_F64(b), _##TEST##_OQ)
+#define INT_TEST_CMP_GT(SUFFIX, a, b) _mm512_cmpgt_##SUFFIX##_mask(a, b)
+#define INT_TEST_CMP_LT(SUFFIX, a, b) _mm512_cmplt_##SUFFIX##_mask(a, b)
+#define INT_TEST_CMP_EQ(SUFFIX, a, b) _mm512_cmpeq_##SUFFIX##_mask(a, b)
+#define WIDE_TYPES(X) X(PF_INT16, i16, int16_t) X(PF_INT32, i32, int32_t) \
+  X(PF_INT64, i64, int64_t) X(PF_FLOAT64, f64, double)
+#elif defined(__AVX2__) && defined(__FMA__)
+typedef __m256i wide;
+#define WIDE(NAME, SUFFIX) _mm256_##NAME##_##SUFFIX
+#define AS_F64(v) _mm256_castsi256_pd(v)
+#define SET_f64(x) _mm256_castpd_si256(_mm256_set1_pd(x))
+#define BEST_f64(BEST, a, b) _mm256_castpd_si256(WIDE(BEST, pd)(AS_F64(a), AS_F64(b)))
+#define TEST_f64(TEST, a, b) \
+  (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(AS_F64(a), AS_F64(b), _##TEST##_OQ))
+#define INT_TEST(v) (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(v))
+#define INT_TEST_CMP_GT(SUFFIX, a, b) INT_TEST(_mm256_cmpgt_##SUFFIX(a, b))
+#define INT_TEST_CMP_LT(SUFFIX, a, b) INT_TEST(_mm256_cmpgt_##SUFFIX(b, a))
+#define INT_TEST_CMP_EQ(SUFFIX, a, b) INT_TEST(_mm256_cmpeq_##SUFFIX(a, b))
+#define WIDE_TYPES(X) X(PF_INT32, i32, int32_t) X(PF_FLOAT64, f64, double)
+#else
+#define WIDE_TYPES(X)
+#endif
+#define SET_i16(x) WIDE(set1, epi16)(x)
+#define SET_i32(x) WIDE(set1, epi32)(x)
+#define SET_i64(x) WIDE(set1, epi64)(x)
+#define BEST_i16(BEST, a, b) WIDE(BEST, epi16)(a, b)
+#define BEST_i32(BEST, a, b) WIDE(BEST, epi32)(a, b)
+#define BEST_i64(BEST, a, b) WIDE(BEST, epi64)(a, b)
+#define TEST_i16(TEST, a, b) INT_TEST_##TEST(epi16, a, b)
+#define TEST_i32(TEST, a, b) INT_TEST_##TEST(epi32, a, b)
+#define TEST_i64(TEST, a, b) INT_TEST_##TEST(epi64, a, b)
+#define AT(i) (*(const wide_any *)(x + (i)))
+/* BEST is max or min; it gives its second operand where one is NaN */
+#define WIDE_ROW(NAME, TAG, T, BEST, TEST, BETTER) \
+  static int64_t NAME##_##TAG(const void *px, int64_t n) { \
+    enum { L = sizeof(wide) / sizeof(T), U = 4, BLOCK = 4 * U * L }; \
+    const T *x = (const T *)px; \
+    T best = x[0], lanes[L]; \
+    int64_t at = 0; \
+    if (best != best) return 0; \
+    for (int64_t from = 0, i; from < n; from += BLOCK) { \
+      int64_t to = PF_MIN(from + BLOCK, n); \
+      wide m[U], top = SET_##TAG(best); \
+      for (int u = 0; u < U; u++) m[u] = top; \
+      for (i = from; i + U * L <= to; i += U * L) \
+        for (int u = 0; u < U; u++) m[u] = BEST_##TAG(BEST, AT(i + u * L), m[u]); \
+      for (; i < to; i += L) { \
+        i = PF_MIN(i, n - L);          /* the last vector ends with the row */ \
+        m[0] = BEST_##TAG(BEST, AT(i), m[0]); \
+      } \
+      m[0] = BEST_##TAG(BEST, BEST_##TAG(BEST, m[0], m[1]), BEST_##TAG(BEST, m[2], m[3])); \
+      if (!TEST_##TAG(TEST, m[0], top)) continue; \
+      memcpy(lanes, &m[0], sizeof lanes); \
+      for (int l = 0; l < L; l++) best = lanes[l] BETTER best ? lanes[l] : best; \
+      at = from; \
+    } \
+    for (int64_t i = at; i < n; i += L) { \
+      i = PF_MIN(i, n - L); \
+      uint32_t found = TEST_##TAG(CMP_EQ, AT(i), SET_##TAG(best)); \
+      if (found) return i + __builtin_ctz(found); \
+    } \
+    return 0; \
+  }
+#define WIDE_ROWS(TYPE, TAG, T) \
+  WIDE_ROW(largest, TAG, T, max, CMP_GT, >) WIDE_ROW(least, TAG, T, min, CMP_LT, <)
+#define WIDE_LARGEST(TYPE, TAG, T) LARGEST(TYPE, TAG)
+#define WIDE_LEAST(TYPE, TAG, T) LEAST(TYPE, TAG)
+#if defined(__AVX2__) && defined(__FMA__)
+typedef wide wide_any __attribute__((aligned(1), may_alias));
+#endif
+WIDE_TYPES(WIDE_ROWS)
 static const row_function row_functions[2][PF_TYPE_COUNT] = {
-  {FLOAT_ROWS(LARGEST)}, {FLOAT_ROWS(LEAST)}};
+  {FLOAT_ROWS(LARGEST) WIDE_TYPES(WIDE_LARGEST)}, {FLOAT_ROWS(LEAST) WIDE_TYPES(WIDE_LEAST)}};
 
 typedef struct {
   const arg_loops *f;
@@ -198,6 +277,13 @@ static void short_rows_best(const arg_task *t, const char *x, int64_t m, int64_t
   pf_movers()->transpose(t->size, x, t->n, turned, m, m, t->n);
   columns_best(&columns, turned, m, best_at);
 }
+static void row_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const arg_task *t = (const arg_task *)arg;
+  const int64_t step = t->n * t->size;
+  (void)worker;
+  for (int64_t i = lo; i < hi; i++)
+    pf_put_index(t->y, t->out_type, i, t->row(t->x + i * step, t->n));
+}
 static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const arg_task *t = (const arg_task *)arg;
   (void)worker;
@@ -208,7 +294,7 @@ static void arg_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     if (t->together > 1) {
       m = PF_MIN(t->together, t->rows - i * t->together), o = i * t->together, j = 0;
       short_rows_best(t, t->x + o * t->n * t->size, m, at);
-    } else if (t->inner == 1) at[0] = t->row ? t->row(x, t->n) : row_best(t, x);
+    } else if (t->inner == 1) at[0] = row_best(t, x);
     else columns_best(t, x, m, at);
     for (int64_t k = 0; k < m; k++) pf_put_index(t->y, t->out_type, o * t->inner + j + k, at[k]);
   }
@@ -237,13 +323,14 @@ static pf_status arg_best(pf_ctx *c, const arg_loops *loops, int least) {
     return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
                     pf_type_name(type));
   int64_t outer = pf_product(x->shape, 0, a), workers = outer > 1 ? 1 : c->host->workers(c);
-  t.row = t.n >= PF_VF ? row_functions[least][type] : NULL;
+  t.row = t.n >= (t.type == PF_INT16 ? SHORT : PF_VF) ? row_functions[least][type] : NULL;
   t.tile = PF_MIN((t.inner / workers + STRIP) / STRIP * STRIP, TILE);   /* each worker has one */
   t.tiles = (t.inner + t.tile - 1) / t.tile;
   if (t.inner == 1 && t.n < SHORT && outer >= 2 * STRIP) {
     t.rows = outer, t.together = TURNED;
     return pf_parallel(c, (outer + TURNED - 1) / TURNED, pf_grain(t.n * TURNED), arg_range, &t);
   }
+  if (t.inner == 1 && t.row) return pf_parallel(c, outer, pf_grain(t.n), row_range, &t);
   return pf_parallel(c, outer * t.tiles, pf_grain(t.n * PF_MIN(t.inner, t.tile)), arg_range, &t);
 }
 static pf_status arg_max(pf_ctx *c, const void *state) {
