@@ -15,10 +15,16 @@ enum { DOTS = 4, DOTS_MOST = 5, DOTS_LONG = 8 };
 enum { SWAP_ROWS = 24, OUTER = 2 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
  * first size lies in L2, one from the second on in memory */
-enum { FAR_ROWS = 2048, L2_BYTES = 5 << 18, MEMORY_BYTES = 12 << 20 };
+enum { FAR_ROWS = 2048, L2_BYTES = 5 << 18, SETS_BYTES = 8 << 20, MEMORY_BYTES = 12 << 20 };
+enum { PAGE = 4096, LINE = 64 };
 
 /* A matrix that is read once: L2 and memory give more to more rows at a time, L3 less. */
 PF_INLINE int many_rows(int64_t bytes) { return bytes <= L2_BYTES || bytes >= MEMORY_BYTES; }
+
+/* Dot products with a vector: more rows at a time, but where they share L1's sets. */
+PF_INLINE int many_dots(int64_t bytes, int64_t row_bytes) {
+  return bytes <= L2_BYTES || bytes >= SETS_BYTES || row_bytes % PAGE != 0;
+}
 
 /* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be
  * padded), 1 always, 2 where needed. */
@@ -80,7 +86,7 @@ enum { GEMM_WIDE = GEMM_NV };
 #endif
 
 /* ---------------------------------------------------------------- which way */
-enum { DIRECT_ROWS = 32, FEW_ROWS = 16, DOTS_COLUMNS = 16, PAGE = 4096, LINE = 64 };
+enum { DIRECT_ROWS = 32, FEW_ROWS = 16, DOTS_COLUMNS = 16 };
 /* bytes of b (or of a transposed a) that stay in the caches while they are read where they are */
 #if defined(__AVX512F__)
 enum { DIRECT_BYTES = 1 << 20, DIRECT_BYTES_APART = 5 << 19 };

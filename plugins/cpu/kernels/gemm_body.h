@@ -359,7 +359,8 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
   T out[DOTS_LONG];
   const int64_t cj = job->swapped ? g->ldc : 1;
   int64_t j = 0;
-  const int many = g->m == 1 && many_rows(g->n * ldb * (int64_t)sizeof(T));
+  const int64_t row = ldb * (int64_t)sizeof(T);
+  const int many = g->m == 1 && many_dots(g->n * row, row);
   for (; many && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
     TILE(dots_1_8)(g->a, 0, bt + j * ldb, ldb, g->k, out, 0);
     for (int64_t q = 0; q < DOTS_LONG; q++) {

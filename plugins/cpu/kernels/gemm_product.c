@@ -8,7 +8,7 @@
 #include "blas.h"
 
 enum { SMALL_WORK = 16384, PLAIN_UNIT = 96, BLAS_UNIT = 512, BLAS_LEAST = 96, SHARED_ROWS = 384 };
-enum { ROWS_QUANTUM = 24, COLUMNS_QUANTUM = 64, TASKS_PER_THREAD = 8 };
+enum { ROWS_QUANTUM = 24, COLUMNS_QUANTUM = 64, TASKS_PER_THREAD = 8, EVEN_COLUMNS = 256 };
 #define BLAS_FLOPS 3.0e7               /* from here OpenBLAS is worth its call */
 #define SPLIT_FLOPS 2.0e6              /* from here threads are worth theirs */
 #define TASK_FLOPS 5.0e5               /* the least one task does */
@@ -188,10 +188,11 @@ static void set_unit(tasks *t, int64_t workers, double cost) {
   if (way == PF_GEMM_DOTS_PACKED) by_rows = 1;
   if (way == PF_GEMM_ROW || (packs && rows < SHARED_ROWS)) by_rows = 0;
   int64_t quantum = by_rows ? ROWS_QUANTUM : COLUMNS_QUANTUM, whole = by_rows ? rows : columns;
-  if (way == PF_GEMM_DOTS) quantum = 8;
+  if (way == PF_GEMM_DOTS) quantum = rows == 1 && columns < EVEN_COLUMNS ? 4 : 8;
   int64_t most = (int64_t)(cost / TASK_FLOPS) + 1;
-  /* packing repeats, and pieces of rows stream slower than rows */
-  int64_t per_thread = way == PF_GEMM_ROW ? 1 : packs ? 2 : TASKS_PER_THREAD;
+  /* packing repeats, and a matrix times a vector streams best in one piece for each thread */
+  const int vector = way == PF_GEMM_ROW || (way == PF_GEMM_DOTS && rows == 1);
+  int64_t per_thread = vector ? 1 : packs ? 2 : TASKS_PER_THREAD;
   int64_t wanted = PF_MIN(most, workers * per_thread);
   if (wanted > workers) wanted -= wanted % workers; /* even shares */
   t->unit = ((whole + wanted - 1) / wanted + quantum - 1) / quantum * quantum;
