@@ -287,6 +287,15 @@ def test_long_texts_agree_with_python():
         assert list(got) == wanted, p
 
 
+def test_repetitions_that_prefer_nothing_end_there():
+    """What TensorFlow answers: x* of an x that may be empty is (x+)?."""
+    wanted = {"(|a)*": "<>aa", "(|a)+": "<>aa", "(?:a*?)*": "<>aa", "(?:|a){2,}": "<>aa",
+              "(?:(?:a{1,3})??)*(?:bc)?": "<>aa", "(?:(?:a|[^c])??(?:cb){0,1})*": "<>aa",
+              "(?:a|)*": "<aa>", "(a?)*?": "<>aa", "(?:a?){2,}": "<aa>"}
+    made = [tf.regex_replace("aa", p, r"<\0>", replace_global=False) for p in wanted]
+    assert [v.decode() for v in run(made)] == list(wanted.values())
+
+
 def test_bytes_that_are_no_utf8_match_nothing():
     texts = np.array([b"a\xffb", b"\xc3", b"\xe2\x82a", b"\x80\xc3\xa9\x80"], object)
     got = run([tf.regex_replace(texts, ".", "x"), tf.regex_replace(texts, "[^a]", "x")])

@@ -28,7 +28,7 @@ enum { RX_MOST_CODE = 0x10ffff };
 
 typedef struct { int32_t kind, a, b; } rx_op;          /* SET: ranges [a, b); SPLIT: a preferred */
 typedef struct { int32_t lo, hi; } rx_range;
-typedef struct { int32_t kind, a, b, lo, hi, lazy; } rx_node;
+typedef struct { int32_t kind, a, b, lo, hi, lazy, empty; } rx_node; /* empty: it may match "" */
 typedef struct {
   rx_op *ops;
   int32_t n, groups;
@@ -59,7 +59,19 @@ static int32_t rx_code(const char *p, const char *end, int *n) {
 
 /* ---------------------------------------------------------------- the syntax tree */
 enum { N_EMPTY, N_SET, N_CAT, N_ALT, N_REPEAT, N_GROUP, N_ASSERT };
+static int rx_may_be_empty(const rx *r, const rx_node *x) {
+  const rx_node *nodes = (const rx_node *)r->nodes.data;
+  switch (x->kind) {
+    case N_SET: return 0;
+    case N_CAT: return nodes[x->a].empty && nodes[x->b].empty;
+    case N_ALT: return nodes[x->a].empty || nodes[x->b].empty;
+    case N_REPEAT: return x->lo == 0 || nodes[x->a].empty;
+    case N_GROUP: return nodes[x->a].empty;
+    default: return 1;
+  }
+}
 static int32_t rx_node_add(rx *r, rx_node node) {
+  node.empty = !r->nodes.failed && rx_may_be_empty(r, &node);
   pf_bytes_add(&r->nodes, (const char *)&node, sizeof node);
   int64_t n = r->nodes.n / (int64_t)sizeof node;
   if (r->nodes.failed || n > 4 * RX_MOST) {

@@ -24,11 +24,33 @@ static void rx_star(rx *r, int32_t node, int lazy, int depth) {
   r->ops[split].a = lazy ? r->n : split + 1;
   r->ops[split].b = lazy ? split + 1 : r->n;
 }
+/* x+: L: body; split L, end */
+static void rx_plus(rx *r, int32_t node, int lazy, int depth) {
+  int32_t body = r->n, split;
+  rx_compile(r, node, depth);
+  split = rx_emit(r, RX_SPLIT, 0, 0);
+  if (r->wrong) return;
+  r->ops[split].a = lazy ? r->n : body;
+  r->ops[split].b = lazy ? body : r->n;
+}
+/* x* of an x that may be empty, as RE2 takes it: (x+)?, so that x preferring nothing ends it */
+static void rx_maybe_plus(rx *r, int32_t node, int lazy, int depth) {
+  int32_t split = rx_emit(r, RX_SPLIT, 0, 0);
+  rx_plus(r, node, lazy, depth);
+  if (r->wrong) return;
+  r->ops[split].a = lazy ? r->n : split + 1;
+  r->ops[split].b = lazy ? split + 1 : r->n;
+}
 static void rx_repeat(rx *r, const rx_node *x, int depth) {
   int32_t chain = -1, end;             /* the splits, each naming the one before */
-  for (int32_t i = 0; i < x->lo && !r->wrong; i++) rx_compile(r, x->a, depth);
+  int32_t once = x->hi < 0 && x->lo > 0 ? x->lo - 1 : x->lo;
+  for (int32_t i = 0; i < once && !r->wrong; i++) rx_compile(r, x->a, depth);
   if (x->hi < 0) {
-    if (!r->wrong) rx_star(r, x->a, x->lazy, depth);
+    int empty = ((const rx_node *)r->nodes.data)[x->a].empty;
+    if (r->wrong) return;
+    if (x->lo > 0) rx_plus(r, x->a, x->lazy, depth);
+    else if (empty) rx_maybe_plus(r, x->a, x->lazy, depth);
+    else rx_star(r, x->a, x->lazy, depth);
     return;
   }
   for (int32_t i = x->lo; i < x->hi && !r->wrong; i++) {
