@@ -16,28 +16,22 @@ static uint64_t fresh_number(void) {
 
 /* ---------------------------------------------------------------- a set of elements, in order of
  * first appearance
- * Open addressing; slots hold 1 + the rank of a distinct element.  Elements compare by bytes,
- * except that -0 is 0. */
+ * Open addressing in a table that grows.  Elements compare by bytes, except that -0 is 0; a key is
+ * an element of less than 16 bytes itself, with its length, or the hash and length of a longer one.
+ * Searches go on side by side, so that their loads overlap. */
+typedef struct { uint64_t a, b; int64_t rank; } entry;  /* rank: counted from 1; 0 is free */
 typedef struct {
   pf_ctx *c;
-  int64_t esize, n, mask;
+  int64_t esize, n, room;
   uint64_t salt;
   int32_t type;
-  int64_t *slot, *first;               /* first[rank]: where it was first seen */
+  entry *slot;
+  int64_t *first;                      /* first[rank]: where it was first seen */
   const DLTensor *t;
 } set;
+enum { SIDE_BY_SIDE = 32, FIRST_ROOM = 1024 };
+#define LONG_KEY 0xff00000000000000u
 
-static pf_status set_new(pf_ctx *c, const DLTensor *t, int32_t type, set *s) {
-  int64_t n = pf_numel(t), room = 16;
-  while (room < 2 * n) room *= 2;
-  *s = (set){.c = c, .esize = pf_type_size(type), .type = type, .mask = room - 1, .t = t,
-             .salt = fresh_number()};
-  s->slot = (int64_t *)c->host->scratch(c, (uint64_t)(room + n) * 8 + 8, 64);
-  PF_EXHAUSTED(s->slot);
-  memset(s->slot, 0, (size_t)room * 8);
-  s->first = s->slot + room;
-  return PF_OK;
-}
 static pf_str element(const set *s, const DLTensor *t, int64_t i) {
   static const char zero[16];
   pf_str e = {"", 0};
@@ -57,19 +51,75 @@ static uint64_t hash(pf_str e, uint64_t salt) {
   h = (h ^ w) * 0xff51afd7ed558ccdu;
   return h ^ h >> 29;
 }
-/* rank of element i of `t`; -1 when it is absent and not to be added */
-static int64_t set_find(set *s, const DLTensor *t, int64_t i, int add) {
-  pf_str e = element(s, t, i);
-  for (uint64_t h = hash(e, s->salt);; h++) {
-    int64_t *slot = &s->slot[h & (uint64_t)s->mask];
-    if (!*slot) {
+static entry key_of(const set *s, pf_str e) {
+  entry k = {0, (uint64_t)e.len << 56, 0};
+  uint32_t head, tail;
+  if (e.len > 15) return (entry){hash(e, s->salt), LONG_KEY | (uint64_t)e.len, 0};
+  if (e.len >= 8) {
+    memcpy(&k.a, e.data, 8);
+    for (int64_t i = 8; i < e.len; i++) k.b |= (uint64_t)(uint8_t)e.data[i] << 8 * (i - 8);
+  } else if (e.len >= 4) {             /* they may overlap */
+    memcpy(&head, e.data, 4), memcpy(&tail, e.data + e.len - 4, 4);
+    k.a = head | (uint64_t)tail << 32;
+  } else {
+    for (int64_t i = 0; i < e.len; i++) k.a |= (uint64_t)(uint8_t)e.data[i] << 8 * i;
+  }
+  return k;
+}
+static entry *place(const set *s, const entry *key, uint64_t step) {
+  uint64_t h = (key->a ^ s->salt) * 0xff51afd7ed558ccdu;
+  h = (h ^ h >> 32 ^ key->b) * 0xc4ceb9fe1a85ec53u;
+  return s->slot + (((h ^ h >> 29) + step) & (uint64_t)(s->room - 1));
+}
+static pf_status set_grow(set *s) {
+  int64_t old = s->room;
+  const entry *from = s->slot;
+  s->room = old ? 4 * old : FIRST_ROOM;
+  s->slot = (entry *)s->c->host->scratch(s->c, (uint64_t)s->room * sizeof *s->slot, 64);
+  PF_EXHAUSTED(s->slot);
+  memset(s->slot, 0, (size_t)s->room * sizeof *s->slot);
+  for (int64_t k = 0; k < old; k++) {
+    uint64_t step = 0;
+    if (!from[k].rank) continue;
+    while (place(s, &from[k], step)->rank) step++;
+    *place(s, &from[k], step) = from[k];
+  }
+  return PF_OK;
+}
+static pf_status set_new(pf_ctx *c, const DLTensor *t, int32_t type, set *s) {
+  *s = (set){.c = c, .esize = pf_type_size(type), .type = type, .t = t, .salt = fresh_number()};
+  s->first = (int64_t *)c->host->scratch(c, (uint64_t)pf_numel(t) * 8 + 8, 64);
+  PF_EXHAUSTED(s->first);
+  return set_grow(s);
+}
+/* element i of `t` has a long key's hash and length: is it `rank`'s */
+static int same(const set *s, const DLTensor *t, int64_t i, int64_t rank) {
+  pf_str e = element(s, t, i), o = element(s, s->t, s->first[rank]);
+  return o.len == e.len && !memcmp(o.data, e.data, (size_t)e.len);
+}
+static int64_t set_take(set *s, const DLTensor *t, int64_t i, const entry *key, int add) {
+  for (uint64_t step = 0;; step++) {
+    entry *at = place(s, key, step);
+    if (!at->rank) {
       if (!add) return -1;
-      s->first[s->n] = i, *slot = ++s->n;
+      *at = *key, s->first[s->n] = i, at->rank = ++s->n;
       return s->n - 1;
     }
-    pf_str o = element(s, s->t, s->first[*slot - 1]);
-    if (o.len == e.len && (!e.len || !memcmp(o.data, e.data, (size_t)e.len))) return *slot - 1;
+    if (at->a == key->a && at->b == key->b &&
+        (key->b < LONG_KEY || same(s, t, i, at->rank - 1)))
+      return at->rank - 1;
   }
+}
+/* ranks of the n <= SIDE_BY_SIDE elements of `t` from i on; -1: absent and not to be added */
+static pf_status set_find(set *s, const DLTensor *t, int64_t i, int64_t n, int add, int64_t *rank) {
+  entry key[SIDE_BY_SIDE];
+  if (2 * (s->n + n) > s->room) PF_TRY(set_grow(s));
+  for (int64_t k = 0; k < n; k++) {
+    key[k] = key_of(s, element(s, t, i + k));
+    __builtin_prefetch(place(s, &key[k], 0));
+  }
+  for (int64_t k = 0; k < n; k++) rank[k] = set_take(s, t, i + k, &key[k], add);
+  return PF_OK;
 }
 
 /* ------------------------------------------------- distinct numbers of 1, 2, 4 or 8 bytes
@@ -156,8 +206,13 @@ static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWit
     PF_TRY(distinct_numbers(c, idx, &d));
   } else {
     set s;
+    int64_t rank[SIDE_BY_SIDE];
     PF_TRY(set_new(c, x, c->in_type[0], &s));
-    for (int64_t i = 0; i < n; i++) pf_put_index(idx, c->out_type[1], i, set_find(&s, x, i, 1));
+    for (int64_t i = 0; i < n; i += SIDE_BY_SIDE) {
+      int64_t m = PF_MIN(SIDE_BY_SIDE, n - i);
+      PF_TRY(set_find(&s, x, i, m, 1, rank));
+      for (int64_t k = 0; k < m; k++) pf_put_index(idx, c->out_type[1], i + k, rank[k]);
+    }
     d.n = s.n, d.first = s.first;
   }
   DLTensor *y = c->host->output(c, 0, &d.n, 1);
@@ -189,17 +244,23 @@ static pf_status unique_v2(pf_ctx *c, const void *state) {
 }
 static pf_status list_diff(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *y = c->in[1];
-  int64_t n = pf_numel(x), m = 0;
+  int64_t n = pf_numel(x), m = 0, rank[SIDE_BY_SIDE], count;
   set s;
   (void)state;
   if (x->ndim != 1) return PF_INVALID(c, "x should be a 1D vector, got shape %s.", PF_SHAPE(x).s);
   if (y->ndim != 1) return PF_INVALID(c, "y should be a 1D vector, got shape %s.", PF_SHAPE(y).s);
   PF_TRY(set_new(c, y, c->in_type[0], &s));
-  for (int64_t i = 0; i < y->shape[0]; i++) set_find(&s, y, i, 1);
+  for (int64_t i = 0; i < y->shape[0]; i += count) {
+    count = PF_MIN(SIDE_BY_SIDE, y->shape[0] - i);
+    PF_TRY(set_find(&s, y, i, count, 1, rank));
+  }
   int64_t *kept = (int64_t *)c->host->scratch(c, (uint64_t)n * 8 + 8, 8);
   PF_EXHAUSTED(kept);
-  for (int64_t i = 0; i < n; i++)
-    if (set_find(&s, x, i, 0) < 0) kept[m++] = i;
+  for (int64_t i = 0; i < n; i += count) {
+    count = PF_MIN(SIDE_BY_SIDE, n - i);
+    PF_TRY(set_find(&s, x, i, count, 0, rank));
+    for (int64_t k = 0; k < count; k++) if (rank[k] < 0) kept[m++] = i + k;
+  }
   DLTensor *out = c->host->output(c, 0, &m, 1);
   PF_EXHAUSTED(out);
   DLTensor *idx = c->host->output(c, 1, &m, 1);
