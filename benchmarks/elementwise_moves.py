@@ -8,6 +8,8 @@ import numpy as np
 
 from elementwise_case import MEGA, aligned, case, fed, half, one
 
+TURNED = "its lines, then its shuffles"     # elementwise_turns.c
+
 
 # ------------------------------------------------------------------------------------ element-wise
 @case()
@@ -47,11 +49,11 @@ def cast_to_bfloat16(tf): return one(tf, lambda a: tf.cast(a, tf.bfloat16), (8 *
 
 
 # ------------------------------------------------------------------------------------ transposes
-@case(bound=("turned in registers, one size", "turned", 2048, 4096))
+@case(bound=(TURNED, "turned", 2048, 4096, 4, 3))
 def transpose_2d(tf): return one(tf, tf.transpose, (2048, 4096))
 
 
-@case(bound=("turned in registers, one size", "odd_32", 2047, 4097))
+@case(bound=(TURNED, "turned", 2047, 4097, 4, 3))
 def transpose_odd(tf): return one(tf, tf.transpose, (2047, 4097))
 
 
@@ -75,7 +77,7 @@ def image_to_nchw(tf): return one(tf, lambda a: tf.transpose(a, [0, 3, 1, 2]), (
 def heads(tf): return one(tf, lambda a: tf.transpose(a, [0, 2, 1, 3]), (32, 256, 16, 64))
 
 
-@case(bound=("turned in registers, one size", "reversed_4d"))
+@case(bound=(TURNED, "reversed_4d", 3))
 def reverse_4d(tf): return one(tf, lambda a: tf.transpose(a, [3, 2, 1, 0]), (32, 64, 64, 64))
 
 
@@ -83,23 +85,23 @@ def reverse_4d(tf): return one(tf, lambda a: tf.transpose(a, [3, 2, 1, 0]), (32,
 def heads_merged(tf): return one(tf, lambda a: tf.transpose(a, [1, 0, 2]), (256, 512, 64))
 
 
-@case(bound=("turned in registers, one size", "slanted", 2999, 2999))
+@case(bound=(TURNED, "turned", 2999, 2999, 4, 3))
 def transpose_2999(tf): return one(tf, tf.transpose, (2999, 2999))
 
 
-@case(bound=("turned in registers, one size", "turned_64", 2048, 2048))
+@case(bound=(TURNED, "turned", 2048, 2048, 8, 3))
 def transpose_float64(tf): return one(tf, tf.transpose, (2048, 2048), dtype="float64")
 
 
-@case(bound=("turned in registers, one size", "turned_8", 4096, 4096))
+@case(bound=(TURNED, "turned", 4096, 4096, 1, 3))
 def transpose_uint8(tf): return one(tf, tf.transpose, (4096, 4096), dtype="uint8")
 
 
-@case(bound=("turned in registers, one size", "odd_8", 4095, 4097))
+@case(bound=(TURNED, "turned", 4095, 4097, 1, 3))
 def transpose_odd_uint8(tf): return one(tf, tf.transpose, (4095, 4097), dtype="uint8")
 
 
-@case(bound=("turned in registers, one size", "odd_16", 2047, 4097))
+@case(bound=(TURNED, "turned", 2047, 4097, 2, 3))
 def transpose_odd_float16(tf): return one(tf, tf.transpose, (2047, 4097), dtype="float16")
 
 
@@ -178,5 +180,5 @@ def add_int32(tf): return one(tf, lambda a, b: a + b, *[(8 * MEGA,)] * 2, dtype=
 # ------------------------------------------------------------------------------------ half types
 for _dtype in ("float16", "bfloat16"):
     half("transpose_2d", lambda tf: tf.transpose, [(2048, 4096)], _dtype,
-         bound=("turned in registers, one size", "turned_16", 2048, 4096))
+         bound=(TURNED, "turned", 2048, 4096, 2, 3))
     half("cast_to_float", lambda tf: lambda a: tf.cast(a, tf.float32), [(8 * MEGA,)], _dtype)
