@@ -140,8 +140,8 @@ def test_results_stored_past_the_caches(kind, k, stride, data_format):
 
 # Images of one channel as one run of numbers: rows narrower and wider than vectors, two to a row of
 # windows, vectors that begin and end within rows, results that begin within a line.
-PLANES = ((2, 2), (3, 5), (2, 40), (7, 7), (5, 15), (9, 16), (6, 17), (13, 31), (8, 32), (5, 33),
-          (11, 48), (8, 56), (7, 64))
+PLANES = ((2, 2), (5, 2), (3, 5), (2, 40), (7, 7), (5, 15), (9, 16), (6, 17), (13, 31), (8, 32),
+          (5, 33), (11, 48), (8, 56), (7, 64))
 
 
 @pytest.mark.parametrize("stride", (1, 2))

@@ -220,7 +220,7 @@ static pf_status set_planes(pf_ctx *c, job *j, int32_t type, int max) {
   const pf_pool *p = j->p;
   const int64_t k = p->k[2], s = p->stride[2], w = p->in[2];
   if (type != PF_FLOAT32 || p->n < FEW || p->c != 1 || p->in[0] != 1 || p->out[0] != 1 ||
-      p->k[1] != k || p->stride[1] != s)
+      p->k[1] != k || p->stride[1] != s || !j->flat.block) /* maxima with a NaN go by `flat` */
     return PF_OK;
   if (s == 2 && max && (k == 2 || k == 3) && w % 16 == 0 && 2 * p->out[2] == w && !p->before[2])
     j->planes = 1;
