@@ -103,18 +103,21 @@ def _counted(kind, types):
     return Counted
 
 
-def _grad(kind):
+def _grad(kind, counted):
     name = f"SparseSegment{kind}"
 
     @op(f"{name}Grad", inputs=GRADIENT, outputs="output: T", T=FLOATS, attrs=TYPES,
-        doc=f"The gradient of {name} by its data; no gradient of its own. TF: {name}Grad.")
+        doc=f"The gradient of {name} by its data, itself differentiable. TF: {name}Grad.")
     class Grad:
         def shape(op):
             dims, n = dims_of(op.inputs[0].shape), static(op.inputs[3])
             if dims is None:
                 return unknown_shape()
             return TensorShape([None if n is None else int(n)] + dims[1:])
-        gradient = None
+
+        def gradient(op, dy):
+            grad, indices, ids = op.inputs[:3]
+            return [counted(dy, indices, ids, _rows_of(grad)), None, None, None]
 
         def reference(grad, indices, segment_ids, output_dim0):
             result = np.zeros((int(output_dim0),) + grad.shape[1:], grad.dtype)
@@ -127,7 +130,8 @@ def _grad(kind):
 
 
 def _family(kind, types):
-    return _plain(kind, types), _counted(kind, types), _grad(kind)
+    counted = _counted(kind, types)
+    return _plain(kind, types), counted, _grad(kind, counted)
 
 
 SparseSegmentSum, SparseSegmentSumWithNumSegments, SparseSegmentSumGrad = _family("Sum", REAL)

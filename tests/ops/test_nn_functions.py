@@ -281,3 +281,22 @@ def test_batch_norm_reads_no_running_mean_that_is_empty(factor):
                            exponential_avg_factor=factor)
         with pytest.raises(tf.errors.InvalidArgumentError, match="mean must have"):
             session.run(list(y))
+
+
+@pytest.mark.parametrize("combiner", ("sum", "mean", "sqrtn"))
+def test_embedding_lookup_sparse_is_twice_differentiable(combiner):
+    """Without weights another op does the work than with: both give the same second derivatives."""
+    table = np.random.default_rng(4).standard_normal((6, 3))
+    places = [[0, 0], [0, 1], [2, 0], [2, 1], [2, 2]]
+    with tf.Graph().as_default(), tf.Session() as session:
+        params = tf.constant(table)
+        ids = tf.SparseTensor(places, tf.constant([1, 2, 1, 1, 5], tf.int64), [4, 3])
+        ones = tf.SparseTensor(places, tf.ones([5], tf.float64), [4, 3])
+        found = []
+        for weights in (None, ones):
+            rows = tf.nn.embedding_lookup_sparse(params, ids, weights, combiner=combiner)
+            first, = tf.gradients(tf.reduce_sum(rows ** 3), params)
+            second, = tf.gradients(tf.reduce_sum(tf.convert_to_tensor(first) ** 2), params)
+            found.append(session.run(tf.convert_to_tensor(second)))
+    assert np.abs(found[1]).max() > 0.1
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-12)
