@@ -88,8 +88,8 @@ ALWAYS gathered(const char *x, int64_t step, char *y) {
 }
 /* `off`: rows begin so far inside lines */
 static void shuffles(int64_t lines, int64_t size, int64_t off) {
-  char room[64 * SOME + 64] __attribute__((aligned(64))) = {0}, *x = room + off;
-  char y[64 * SOME + 64] __attribute__((aligned(64))) = {0};
+  char room[64 * SOME + 1024] __attribute__((aligned(64))) = {0}, *x = room + off;
+  char y[64 * SOME + 512] __attribute__((aligned(64))) = {0};
   char pieces[64 * SOME] __attribute__((aligned(64)));
   for (; lines > 0; lines -= SOME) {
     for (int64_t i = 0; i < SOME; i += 16 / size) {
