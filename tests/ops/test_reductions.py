@@ -187,6 +187,22 @@ def test_long_cumulative_sums_and_products(dtype, exclusive, reverse):
     np.testing.assert_array_equal(products, powers.astype(np.int64).astype(x.dtype)[back])
 
 
+@pytest.mark.parametrize("columns", (1, 2, 3, 4, 5, 6, 7, 8, 9))
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+def test_cumulative_sums_of_short_rows(columns, dtype):
+    x = wide(numbers((20011, columns), dtype, -4, 5))    # exact; two threads, no whole vectors
+    x[5], x[6, 0] = np.nan, np.inf                       # no other row has them
+    ways = [(exclusive, reverse) for exclusive in (False, True) for reverse in (False, True)]
+    found = run(lambda a: [tf.cumsum(a, 1, *way) for way in ways],
+                x.astype(tf.as_dtype(dtype).as_numpy_dtype), threads=2)
+    for (exclusive, reverse), y in zip(ways, found):
+        turned = x[:, ::-1] if reverse else x
+        wanted = np.cumsum(turned, 1)
+        if exclusive:
+            wanted = np.concatenate([np.zeros((len(x), 1)), wanted[:, :-1]], 1)
+        np.testing.assert_array_equal(wide(y), wanted[:, ::-1] if reverse else wanted)
+
+
 @pytest.mark.parametrize("rows", (1, 8, 11))
 def test_sums_of_negative_zeros_are_the_same_in_every_row(rows):
     x = np.full((rows, 5), -0.0)

@@ -3,7 +3,8 @@
  * The input is [outer, n, inner] around the axis:
  *
  *     inner == 1   sums within a vector by shifts of its lanes; the sum of all before is added, the
- *                  only thing that a vector waits for
+ *                  only thing that a vector waits for.  AVX-512: rows of at most eight share a
+ *                  vector, in which a lane takes from its own row only
  *     inner > 1    tiles of columns: running sums of a row of them, row after row
  *
  * Invariants: sums are float, results rounded once; equal bits for any number of threads.  An
@@ -75,6 +76,39 @@ PF_INLINE pf_vf lanes_moved(pf_vf v, int reverse) {
 PF_INLINE pf_vf lanes_all(pf_vf v, int reverse) { return pf_vf_set(v[reverse ? 0 : PF_VF - 1]); }
 #endif
 
+/* Rows of at most SHORT elements that lie together, as many as fit in a vector: lanes whose row
+ * began 1, 2, 4 lanes before them take from there.  `reverse`: ends after them. */
+#if defined(__AVX512F__)
+enum { SHORT = 8 };
+PF_INLINE pf_vf taken(__mmask16 k, pf_vf v) { return _mm512_maskz_mov_ps(k, v); }
+/* the lanes that have `by` lanes of their row before them */
+static __attribute__((noinline)) __mmask16 lanes_behind(int n, int by, int reverse) {
+  __mmask16 lanes = 0;
+  for (int l = 0; l < PF_VF; l++)
+    lanes |= ((reverse ? n - 1 - l % n : l % n) >= by) << l;
+  return lanes;
+}
+PF_INLINE void scan_short(int32_t type, const char *x, char *y, int64_t rows, int n, int exclusive,
+                          int reverse) {
+  int64_t step = PF_VF / n * n, left = rows * n;
+  const __mmask16 one = lanes_behind(n, 1, reverse), two = lanes_behind(n, 2, reverse),
+                  four = lanes_behind(n, 4, reverse);
+  for (; left > 0; left -= step, x = pf_vf_at(type, x, step), y = (char *)pf_vf_at(type, y, step)) {
+    pf_vf v = left >= PF_VF ? pf_vf_read(type, x) : pf_vf_read_part(type, x, left);
+    v += taken(one, MOVED(v, 1)), v += taken(two, MOVED(v, 2));
+    if (n > 4) v += taken(four, MOVED(v, 4));
+    if (exclusive) v = taken(one, MOVED(v, 1));
+    pf_vf_write_part(type, y, v, PF_MIN(left, step));
+  }
+}
+#else
+enum { SHORT = 0 };
+static void scan_short(int32_t type, const char *x, char *y, int64_t rows, int n, int exclusive,
+                       int reverse) {
+  (void)type, (void)x, (void)y, (void)rows, (void)n, (void)exclusive, (void)reverse;
+}
+#endif
+
 /* one vector's results; *before becomes the sum up to its end */
 PF_INLINE pf_vf scanned(pf_vf v, pf_vf *before, int exclusive, int reverse) {
   pf_vf sums = lane_sums(v, reverse), base = *before;
@@ -136,9 +170,21 @@ PF_INLINE void scan_as(int32_t type, const task *t, int64_t i) {
   if (t->stream) scan_columns(type, x, y, t->n, step, w, t->s->exclusive, 1);
   else scan_columns(type, x, y, t->n, step, w, t->s->exclusive, 0);
 }
+PF_INLINE void short_as(int32_t type, const task *t, int64_t lo, int64_t hi) {
+  int64_t at = lo * t->n * pf_vf_size(type);
+  if (t->s->reverse)
+    scan_short(type, t->x + at, t->y + at, hi - lo, (int)t->n, t->s->exclusive, 1);
+  else scan_short(type, t->x + at, t->y + at, hi - lo, (int)t->n, t->s->exclusive, 0);
+}
 static void scan_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const task *t = arg;
   (void)worker;
+  if (t->inner == 1 && t->n <= SHORT) {
+    if (t->type == PF_FLOAT32) short_as(PF_FLOAT32, t, lo, hi);
+    else if (t->type == PF_FLOAT16) short_as(PF_FLOAT16, t, lo, hi);
+    else short_as(PF_BFLOAT16, t, lo, hi);
+    return;
+  }
   for (int64_t i = lo; i < hi; i++)
     if (t->type == PF_FLOAT32) scan_as(PF_FLOAT32, t, i);
     else if (t->type == PF_FLOAT16) scan_as(PF_FLOAT16, t, i);
