@@ -241,14 +241,15 @@ def not_equal(x, y, name=None):
 
 
 def where(condition, x=None, y=None, name=None):
-    """Indices of the true elements, or with both `x` and `y` a choice between them.
-    TF: tf.where.
+    """Indices of the true elements (of numbers: those that are not 0), or with both `x` and `y` a
+    choice between them. TF: tf.where.
     Dtypes, shapes, errors: as ops Where and Select."""
     if (x is None) != (y is None):
         raise ValueError("tf.where: give both x and y, or neither")
     if x is None:
         with graph.name_scope(name, "Where", [condition]) as scope:
-            condition = graph.convert_to_tensor(condition, dtype=dtypes.bool, name="condition")
+            condition = graph.convert_to_tensor(condition, preferred_dtype=dtypes.bool,
+                                                name="condition")
             return Where(condition, name=scope)
     return Select(condition, x, y, name=name)
 

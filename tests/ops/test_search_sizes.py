@@ -234,3 +234,13 @@ def test_histogram_of_narrow_types_with_a_tensor_for_its_range(dtype):
         values, span = tf.constant([1, 2, 3, 9], dtype), tf.constant([0, 4], dtype)
         np.testing.assert_array_equal(
             session.run(tf.histogram_fixed_width(values, span, 2)), [1, 3])
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTS + (np.bool_, np.complex64))
+def test_where_takes_numbers(dtype):
+    for shape in ((), (0,), (513,), (3, 0, 4), (3, 700), (2, 3, 17), (40, 15)):
+        x = np.asarray(np.random.default_rng(1).integers(0, 3, shape)).astype(dtype)
+        x = np.negative(x) if dtype in FLOATS else x    # -0, too
+        np.testing.assert_array_equal(run(tf.where, x), np.argwhere(x))
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(tf.where([0, 3])).tolist() == [[1]]
