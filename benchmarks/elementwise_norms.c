@@ -3,9 +3,10 @@
  * pyflow.  Most need AVX-512; elsewhere their cases have no bound.  Signature: elementwise_loops.h.
  *
  *   row_softmax       args[2] rows of args[0] floats, args[1]: log.  Per row: its maximum (the only
- *                     reading of memory), exponentials from the nearest cache, results past the caches.
- *                     One walk that does all three for three rows at once is slower (1.2-1.4
- *                     times): other stores between those past the caches break their lines up.
+ *                     reading of memory), exponentials from the nearest cache, results past the
+ *                     caches.  One walk that does all three for three rows at once is slower
+ *                     (1.2-1.4 times): other stores between those past the caches break their lines
+ *                     up.
  *   twice_and_write   reads args[0] arrays of args[1] floats, then, from the end, again, and writes
  *                     one: what batch normalisation cannot do without
  *   rows_normalised   args[1] rows of args[0] floats: sum and squares, then from the nearest cache

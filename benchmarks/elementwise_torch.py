@@ -4,7 +4,8 @@
 
 Reads one JSON request a line, {"case": name, "shapes": [[..] ..], "dtypes": [name ..], "times": n},
 and answers with the least seconds of n runs, or "none" for a case torch is not asked (pooling has
-pools.py; the chain is asked of jax).  A transpose is copied (`.contiguous()`): torch's own is a view.
+pools.py; the chain is asked of jax).  A transpose is copied (`.contiguous()`): torch's own is a
+view.
 """
 import json
 import sys

@@ -165,7 +165,7 @@ def test_strings():
 
 @pytest.mark.parametrize("times", [0, 1, 300])
 def test_strings_are_set_again_and_again(times):
-    """By several threads at once; what they replace does not pile up, and all of it is given back."""
+    """By several threads at once; what they replace does not pile up and is all given back."""
     from pyflow import _executor
 
     rng = np.random.default_rng(times)

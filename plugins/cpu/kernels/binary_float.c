@@ -36,7 +36,8 @@ enum { BLOCK = 16 };
     const float *as = (const float *)pa, *bs = (const float *)pb; \
     float *zs = (float *)pz, u[BLOCK], v[BLOCK], out[BLOCK]; \
     (void)p; \
-    for (int i = 0; i < BLOCK; i++) u[i] = mode == PF_SV ? *as : 1, v[i] = mode == PF_VS ? *bs : 1; \
+    for (int i = 0; i < BLOCK; i++) \
+      u[i] = mode == PF_SV ? *as : 1, v[i] = mode == PF_VS ? *bs : 1; \
     for (int64_t at = 0; at < n; at += BLOCK) { \
       int32_t bad = 0; \
       if (n - at < BLOCK) { \

@@ -1,8 +1,9 @@
 /* gamma.c - incomplete gamma functions with their derivative by the shape parameter.
  *
- * Method: the power series x^a e^-x / gamma(a + 1) sum x^n / ((a + 1) ... (a + n)) for x up to a + 1, Legendre's
- * continued fraction beyond (Abramowitz and Stegun 6.5.29 and 6.5.31); derivatives by a are carried along term by
- * term.  All loops are bounded.
+ * Method: the power series x^a e^-x / gamma(a + 1) sum x^n / ((a + 1) ... (a + n)) for x up to 1 or
+ * a, Legendre's continued fraction beyond (Abramowitz and Stegun 6.5.29 and 6.5.31); the upper
+ * function of small a and x by the alternating series (6.5.33), without a difference from 1.
+ * Derivatives by a are carried along term by term.  All loops are bounded.
  */
 #include "common.h"
 #include "gamma.h"

@@ -2,7 +2,8 @@
  *
  * Zeta is the Hurwitz function sum 1 / (q + k)^x by Euler and Maclaurin's formula; Polygamma(a, x)
  * is (-1)^(a + 1) a! zeta(a + 1, x) (Abramowitz and Stegun 6.4.10), Digamma for a = 0 by its
- * asymptotic series.  Both are computed as double and rounded once; compiled once per instruction set.
+ * asymptotic series.  Both are computed as double and rounded once.  Compiled once per instruction
+ * set.
  */
 #include "common.h"
 #include "vmath.h"

@@ -2,8 +2,8 @@
  *
  * log gamma: (r - 2) Q(r - 2) with r in [1.5, 2.5] and the logarithm of what lies between x and r
  * up to 4.5, Stirling's series beyond: right to 3.2e-11 of the result, for callers that round to
- * float.  digamma: (x (x + 1) ... (x + 9))' over that product up to 10, then the asymptotic series, to
- * some double ulp (Abramowitz and Stegun 6.1.41, 6.3.18).
+ * float.  digamma: (x (x + 1) ... (x + 9))' over that product up to 10, then the asymptotic series,
+ * to some double ulp (Abramowitz and Stegun 6.1.41, 6.3.18).
  * Threads: pure.
  */
 #ifndef PF_CPU_VMATH_GAMMA_H
@@ -23,7 +23,8 @@ PF_INLINE double pf_log_normal_f64(double x) {
   return pf_log_parts_f64(m - 1.0, e);
 }
 PF_INLINE double pf_log_gamma_float(double x) { /* 0 < x, without denormals and infinity */
-  double a = x - 1.0, b = x - 2.0, e = pf_pick_f64(x < 2.5, b, pf_pick_f64(x < 3.5, b - 1.0, b - 2.0));
+  double a = x - 1.0, b = x - 2.0, e;
+  e = pf_pick_f64(x < 2.5, b, pf_pick_f64(x < 3.5, b - 1.0, b - 2.0));
   e = pf_pick_f64(x < 1.5, pf_pick_f64(x < 0.5, x, a), e);
   double between = pf_pick_f64(x < 2.5, 1.0, pf_pick_f64(x < 3.5, a, a * b));
   between = pf_pick_f64(x < 1.5, pf_pick_f64(x < 0.5, x * (x + 1.0), x), between);
