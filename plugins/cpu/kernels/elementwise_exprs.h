@@ -40,6 +40,10 @@
 #define PF_UNARY_512(X) \
   X(Exp, pf_vf_exp) X(Log, pf_vf_log) X(Tanh, pf_vf_tanh) X(Sigmoid, pf_vf_sigmoid) \
   X(Erf, pf_vf_erf)
+/* of halves, instead of the floats' ones: right to a small part of a half's rounding */
+#define PF_UNARY_HALF_512(X) \
+  X(Exp, exp_half, pf_vf_exp_half) X(Tanh, tanh_half, pf_vf_tanh_half) \
+  X(Sigmoid, sigmoid_half, pf_vf_sigmoid_half)
 #define PF_UNARY_HEAVY(X, T, TAG, F) \
   X(Expm1, T, TAG, pf_expm1_##TAG(x)) \
   X(Log1p, T, TAG, pf_log1p_##TAG(x)) \

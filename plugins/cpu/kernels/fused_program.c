@@ -228,6 +228,12 @@ static fused_step *widen(widener *w, const fused_program *p, const fused_plan_st
     }
   return out;
 }
+/* A function's code, or that of its short way for halves where the machine has one. */
+static int32_t of_halves(const fused_machine *m, int32_t code) {
+  int32_t shorter = code == FUSED_Exp ? FUSED_exp_half : code == FUSED_Tanh ? FUSED_tanh_half
+                    : code == FUSED_Sigmoid ? FUSED_sigmoid_half : code;
+  return m->run[shorter][0] ? shorter : code;
+}
 /* The step that reads its operand as halves, or NULL. */
 static void (*step_of_halves(const widener *w, const fused_program *p,
                              const fused_plan_step *s))(void) {
@@ -250,8 +256,7 @@ void fused_specialise(const fused_program *p, const fused_choice *how, fused_ste
       continue;
     }
     if (code == s->code) out = widen(&w, p, s, out);
-    if (code == FUSED_Tanh && pf_is_half(how->type) && m->run[FUSED_tanh_half][0])
-      code = FUSED_tanh_half;
+    if (pf_is_half(how->type)) code = of_halves(m, code);
     if (s->slot >= 0 && s->slot < p->n_in && how->scalar[s->slot]) {
       variant++;
       if (how->scalar[s->slot] == FUSED_PLAIN && variant == FUSED_S && code <= FUSED_Minimum &&

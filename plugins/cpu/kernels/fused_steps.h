@@ -130,8 +130,9 @@ CHEAP_TWO(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : 0)
   PF_INLINE VEC STEP(NAME##_v)(VEC v, T p) { return (void)p, (VEC)OF_VECTOR((pf_vf)v); } \
   BEGIN(NAME) { ALL(ONE, NAME) NEXT; }
 PF_UNARY_512(VECTOR_STEP)
-VECTOR_STEP(tanh_half, pf_vf_tanh_half)
-#define ENTRY_TANH_HALF ENTRY_ONE(tanh_half)
+#define HALF_STEP(NAME, CODE, OF_VECTOR) VECTOR_STEP(CODE, OF_VECTOR)
+PF_UNARY_HALF_512(HALF_STEP)
+#define ENTRY_UNARY_HALVES ENTRY_ONE(exp_half) ENTRY_ONE(tanh_half) ENTRY_ONE(sigmoid_half)
 #if NV == 8
 #define PAST(NAME, OF_VECTOR) \
   static void past_##NAME(const float *x, float *y, int64_t n) { \
@@ -157,7 +158,7 @@ static const fused_past past_table[FUSED_OPCODES] = {PF_UNARY_512(ENTRY_PAST)};
 #define PAST_TABLE past_table
 #endif
 #else
-#define ENTRY_TANH_HALF
+#define ENTRY_UNARY_HALVES
 LIST(HEAVY_ONE, PF_UNARY_VECTOR)
 HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
 #endif
@@ -337,7 +338,7 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
   [FUSED_MinimumPlain] = {[FUSED_S] = RUN(MinimumPlain_s)},
 #ifdef TYPE_F32
 #define TYPED_TABLE FLOAT_TABLE ENTRY_ONE(Erf) ENTRY_ONE(round_half) ENTRY_ONE(round_bfloat16) \
-  ENTRY_HALVES ENTRY_STREAMS ENTRY_TANH_HALF
+  ENTRY_HALVES ENTRY_STREAMS ENTRY_UNARY_HALVES
 #else
 #define TYPED_TABLE FLOAT_TABLE
 #endif
@@ -376,5 +377,5 @@ static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, HAL
 #undef LIST
 #undef TYPED_TABLE
 #undef ENTRY_STREAMS
-#undef ENTRY_TANH_HALF
+#undef ENTRY_UNARY_HALVES
 #undef ENTRY_HALVES

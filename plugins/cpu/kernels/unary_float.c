@@ -132,10 +132,11 @@ BY_DOUBLE(Lgamma, LgammaRough_f64)
     if (rest) pf_vf_store_part(y + i, OF_VECTOR(pf_vf_load_part(x + i, rest)), rest); \
   }
 PF_UNARY_512(LOOP_512)
-LOOP_512(TanhHalf, pf_vf_tanh_half)
-#define TANH_OF_HALVES , [PF_FLOAT16] = TanhHalf_f32, [PF_BFLOAT16] = TanhHalf_f32
+#define LOOP_HALF_512(NAME, CODE, OF_VECTOR) LOOP_512(NAME##Half, OF_VECTOR)
+PF_UNARY_HALF_512(LOOP_HALF_512)
+#define OF_HALVES(NAME) , [PF_FLOAT16] = NAME##Half_f32, [PF_BFLOAT16] = NAME##Half_f32
 #else
-#define TANH_OF_HALVES
+#define OF_HALVES(NAME)
 PF_UNARY_VECTOR(LOOP, float, f32, f)
 UNARY(Erf, f32, float, float, pf_erf_f32(x))
 #endif
@@ -177,8 +178,7 @@ LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x)) LIBM(Erf, erf(x)) LIBM(Erfc, erfc(x)
 
 #define EACH_OP(X) \
   X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \
-  X(Exp) X(Expm1) \
-  X(Log) X(Log1p) X(Sigmoid) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) \
+  X(Expm1) X(Log) X(Log1p) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) \
   X(Sin) X(Cos) \
   X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Erf) X(Erfc) \
   X(Lgamma) \
@@ -187,14 +187,16 @@ LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x)) LIBM(Erf, erf(x)) LIBM(Erfc, erfc(x)
 #define ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
 EACH_OP(INIT)
 INIT(LeakyRelu)
-UNARY_INIT(Tanh, [PF_FLOAT32] = Tanh_f32, [PF_FLOAT64] = Tanh_f64 TANH_OF_HALVES)
+#define INIT_HALVES(NAME) \
+  UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64 OF_HALVES(NAME))
+INIT_HALVES(Exp) INIT_HALVES(Tanh) INIT_HALVES(Sigmoid)
 
 static const pf_attr *const leaky_attrs[] = {
   PF_REF(pf_attr, "alpha", PF_ATTR_FLOAT, offsetof(pf_unary_state, p)), NULL};
 
 const pf_kernel *const PF_ISA_NAME(unary_float_kernels)[] = {
   EACH_OP(ENTRY)
-  UNARY_KERNEL("Tanh", Tanh, "T=" PF_FLOATS),
+  ENTRY(Exp) ENTRY(Tanh) ENTRY(Sigmoid)
   UNARY_KERNEL("Inv", Reciprocal, "T=" PF_FLOATS),
   UNARY_KERNEL("Rint", Round, "T=" PF_FLOATS),
   UNARY_KERNEL("LeakyRelu", LeakyRelu, "T=" PF_FLOATS, .attrs = leaky_attrs),
