@@ -59,7 +59,7 @@ static void run_strips(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 
 pf_status PF_ISA_NAME(pf_depth_forward_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type) {
   const pf_conv *g = call->g;
-  const int64_t row = (g->sh * g->w + g->ow) * g->c * 4;
+  const int64_t row = (PF_MIN(g->sh, g->h) * g->w + g->ow) * g->c * 4;
   depth_strips s = {.call = call, .type = type};
   s.rows = PF_MIN(PF_MAX(STRIP_BYTES / row / 2 * 2, 2), (g->oh + 1) / 2 * 2);
   s.strips = (g->oh + s.rows - 1) / s.rows;
