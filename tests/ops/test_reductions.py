@@ -203,6 +203,19 @@ def test_cumulative_sums_of_short_rows(columns, dtype):
         np.testing.assert_array_equal(wide(y), wanted[:, ::-1] if reverse else wanted)
 
 
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
+@pytest.mark.parametrize("n", (32, 80, 1024))
+def test_cumulative_sums_of_rows_past_the_caches(n, dtype):
+    kind = np.dtype(tf.as_dtype(dtype).as_numpy_dtype)
+    rows = (9 << 20) // (n * kind.itemsize) + 3          # 8 MiB and more
+    x = np.resize(np.random.default_rng(1).integers(-3, 4, 9973), (rows, n)).astype(np.float32)
+    x[3, 5] = np.nan
+    found = run(lambda a: (tf.cumsum(a, 1), tf.cumsum(a, 1, exclusive=True)), x.astype(kind))
+    wanted = np.cumsum(x, 1)
+    np.testing.assert_array_equal(wide(found[0]), wanted.astype(kind).astype(np.float32))
+    np.testing.assert_array_equal(wide(found[1])[:, 1:], wide(found[0])[:, :-1])
+
+
 @pytest.mark.parametrize("rows", (1, 8, 11))
 def test_sums_of_negative_zeros_are_the_same_in_every_row(rows):
     x = np.full((rows, 5), -0.0)

@@ -115,11 +115,31 @@ PF_INLINE pf_vf scanned(pf_vf v, pf_vf *before, int exclusive, int reverse) {
   *before = base + lanes_all(sums, reverse);
   return base + (exclusive ? lanes_moved(sums, reverse) : sums);
 }
+/* Groups of vectors, past the caches, each loaded before the one ahead of it is stored: a load that
+ * ends in the same 12 bits as a store just before it would wait.  -> how many vectors */
+PF_INLINE int64_t scan_groups(int32_t type, const char *x, char *y, int64_t whole, int exclusive,
+                              pf_vf *before) {
+  enum { GROUP = 4 };
+  pf_vf here[GROUP], next[GROUP];
+  int64_t k = 0, groups = whole / GROUP;
+  if (groups)
+    for (int u = 0; u < GROUP; u++) here[u] = pf_vf_read(type, pf_vf_at(type, x, u * PF_VF));
+  for (int64_t g = 0; g < groups; g++, k += GROUP) {
+    int64_t after = g + 1 < groups ? k + GROUP : k;
+    for (int u = 0; u < GROUP; u++)
+      next[u] = pf_vf_read(type, pf_vf_at(type, x, (after + u) * PF_VF));
+    for (int u = 0; u < GROUP; u++) here[u] = scanned(here[u], before, exclusive, 0);
+    for (int u = 0; u < GROUP; u++)
+      pf_vf_write(type, pf_vf_at(type, y, (k + u) * PF_VF), here[u], 1), here[u] = next[u];
+  }
+  return k;
+}
 PF_INLINE void scan_row(int32_t type, const char *x, char *y, int64_t n, int exclusive,
                         int reverse, int stream) {
   pf_vf before = pf_vf_set(0), v;
-  int64_t whole = n / PF_VF, part = n % PF_VF, at = whole * PF_VF;
-  for (int64_t k = 0; k < whole; k++) {
+  int64_t whole = n / PF_VF, part = n % PF_VF, at = whole * PF_VF, k = 0;
+  if (stream) k = scan_groups(type, x, y, whole, exclusive, &before);
+  for (; k < whole; k++) {
     int64_t i = reverse ? n - (k + 1) * PF_VF : k * PF_VF;
     v = scanned(pf_vf_read(type, pf_vf_at(type, x, i)), &before, exclusive, reverse);
     pf_vf_write(type, pf_vf_at(type, y, i), v, stream);
