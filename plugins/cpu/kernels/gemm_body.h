@@ -360,7 +360,7 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
   const int64_t cj = job->swapped ? g->ldc : 1;
   int64_t j = 0;
   const int64_t row = ldb * (int64_t)sizeof(T);
-  const int many = g->m == 1 && many_dots(g->n * row, row);
+  const int many = g->m == 1 && many_rows(g->n * row, row);
   for (; many && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
     TILE(dots_1_8)(g->a, 0, bt + j * ldb, ldb, g->k, out, 0);
     for (int64_t q = 0; q < DOTS_LONG; q++) {
@@ -465,8 +465,8 @@ static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr, int64_t de
 
 static void TILE(row)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
-  const int many = (GEMM_MANY || g->m == 1) &&
-                   (g->n < g->b_row || many_rows(g->k * g->b_row * (int64_t)sizeof(T)));
+  const int64_t row = g->b_row * (int64_t)sizeof(T);
+  const int many = g->m == 1 ? g->n < g->b_row || many_rows(g->k * row, row) : GEMM_MANY;
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
     TILE(few) t = {.a = g->a, .b = (const T *)g->b + j, .c = (T *)g->c + j, .a_row = g->a_row,
                    .a_col = g->a_col, .ldb = g->b_row, .ldc = g->ldc};
