@@ -9,8 +9,8 @@ with non-temporal stores (elementwise_loops.c), in the same process, in turn wit
 is the loop's best time divided by pyflow's best.  A case that memory does not bound names what does
 ("bound") and is compared with a loop in C for that too.  The chain's limit is the chain itself in
 registers.  jax (the chain) and torch (everything else but pooling, which has pools.py) run in
-processes of their own, in the same rounds.  Cases: elementwise_math.py,
-elementwise_moves.py, elementwise_norms.py, elementwise_pools.py; loops of the same names in C.  Results are kept in
+processes of their own, in the same rounds.  Cases: elementwise_math.py, elementwise_moves.py,
+elementwise_norms.py, elementwise_pools.py; loops of the same names in C.  Results are kept in
 benchmarks/results.
 """
 import argparse
@@ -93,13 +93,13 @@ class Torch:
 
 
 def measure_case(tf, loops, name, threads, rounds, torch):
-    make, wanted, bound = CASES[name]
+    make, wanted, bound, share = CASES[name]
     with tf.Graph().as_default():
         fetch, inputs, arrays = make(tf)
         with tf.Session(config=config(tf, threads)) as session:
             call = session.make_callable(fetch, inputs)
             result = np.asarray(call(*arrays))
-            reads, writes = sum(a.nbytes for a in arrays), result.nbytes
+            reads, writes = int(share * sum(a.nbytes for a in arrays)), result.nbytes
             room = aligned((max(reads, 1) // 4 + 1024,), fill=1.0)
             out = aligned((max(writes, 4096) // 4 + 1024,), fill=0.0)
             del result

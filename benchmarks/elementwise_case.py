@@ -9,27 +9,30 @@ then wanted at 0.9 of one of the two.
     def gather_rows_of_64(tf): ...
 
 calls `gather_rows(inputs, out, args, part, parts)` of the C files on each of `parts` threads, with
-pointers to the case's arrays, room for its result, and (64,) as int64 (elementwise_loops.h).
+pointers to the case's arrays, room for its result, and (64,) as int64 (elementwise_loops.h).  A
+case that reads part of its arrays says which `share`: the loop with the same traffic reads as much.
 """
 import ctypes
 
 import numpy as np
 
 MEGA = 1 << 20
-CASES = {}                  # name -> (function of tf, wanted ratio or None, bound or None)
+CASES = {}                  # name -> (function of tf, wanted ratio or None, bound or None, share)
 
 
-def case(wanted=0.9, bound=None):
+def case(wanted=0.9, bound=None, share=1.0):
     """`bound`: (its name, a function in C, that function's integers ...)."""
     def keep(function):
-        CASES[function.__name__] = (function, wanted, bound)
+        CASES[function.__name__] = (function, wanted, bound, share)
         return function
     return keep
 
 
 def half(name, make, shapes, dtype, bound=None, wanted=0.9):
     """Keeps a case over halves."""
-    CASES[f"{name}_{dtype}"] = (lambda tf: one(tf, make(tf), *shapes, dtype=dtype), wanted, bound)
+    def made(tf):
+        return one(tf, make(tf), *shapes, dtype=dtype)
+    CASES[f"{name}_{dtype}"] = (made, wanted, bound, 1.0)
 
 
 def aligned(shape, dtype=np.float32, fill=None):

@@ -6,10 +6,12 @@
  *   chain     (mul, add, maximum, sub) x 5 over n floats; `stream`: stores past the caches
  *   in_parts  a bound (elementwise_loops.h) on threads
  *
- * `threads` parts run on as many threads (the last one on the caller's).
+ * `threads` parts run on as many threads: the last one on the caller's, the others on threads that
+ * wait for them (made once: a new thread in each call would cost the loop 20 us and more).
  * Built with -O3 -march=native: vectors are the compiler's.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include "elementwise_loops.h"
 
 enum { BLOCK = 4096, TURN = 1024 };     /* of a part; of reads and writes in turn */
@@ -77,18 +79,51 @@ static void *run_part(void *arg) {
   fence();
   return NULL;
 }
+
+/* One thread that waits: `start` says that there is work, `done` that it is over. */
+enum { SEATS = 8, SPINS = 20000 };
+typedef struct { sem_t start, done; void *(*work)(void *); void *arg; int made; } seat;
+static seat seats[SEATS];
+
+static void *sit(void *arg) {
+  seat *s = arg;
+  while (1) {
+    while (sem_wait(&s->start)) {}
+    s->work(s->arg);
+    sem_post(&s->done);
+  }
+  return NULL;
+}
+static void begin(seat *s, void *(*work)(void *), void *arg) {
+  pthread_t thread;
+  if (!s->made) {
+    sem_init(&s->start, 0, 0), sem_init(&s->done, 0, 0), s->made = 1;
+    if (!pthread_create(&thread, NULL, sit, s)) pthread_detach(thread);
+  }
+  s->work = work, s->arg = arg;
+  sem_post(&s->start);
+}
+static void await(seat *s) {
+  for (int i = 0; i < SPINS; i++)
+    if (!sem_trywait(&s->done)) return;
+  while (sem_wait(&s->done)) {}
+}
+/* work(parts), work(parts + size)...: the last here, the others on waiting threads. */
+static void side_by_side(void *(*work)(void *), void *parts, size_t size, int threads) {
+  for (int t = 0; t < threads - 1; t++) begin(&seats[t], work, (char *)parts + t * size);
+  work((char *)parts + (threads - 1) * size);
+  for (int t = 0; t < threads - 1; t++) await(&seats[t]);
+}
+
 static void run(part whole, int threads) {
-  pthread_t made[8];
-  part parts[8];
+  part parts[SEATS];
   for (int t = 0; t < threads; t++) {
     parts[t] = whole;
     parts[t].n_in = whole.n_in / threads / BLOCK * BLOCK;
     parts[t].n_out = whole.n_out / threads / BLOCK * BLOCK;
     parts[t].in += t * parts[t].n_in, parts[t].out += t * parts[t].n_out;
-    if (t < threads - 1) pthread_create(&made[t], NULL, run_part, &parts[t]);
-    else run_part(&parts[t]);
   }
-  for (int t = 0; t < threads - 1; t++) pthread_join(made[t], NULL);
+  side_by_side(run_part, parts, sizeof *parts, threads);
 }
 
 void traffic(const void *in, int64_t n_in, void *out, int64_t n_out, int threads) {
@@ -112,12 +147,8 @@ static void *run_bound(void *arg) {
   return NULL;
 }
 void in_parts(loop *function, const void *const *in, void *out, const int64_t *args, int threads) {
-  pthread_t made[8];
-  bound_part parts[8];
-  for (int t = 0; t < threads; t++) {
+  bound_part parts[SEATS];
+  for (int t = 0; t < threads; t++)
     parts[t] = (bound_part){function, in, out, args, t, threads};
-    if (t < threads - 1) pthread_create(&made[t], NULL, run_bound, &parts[t]);
-    else run_bound(&parts[t]);
-  }
-  for (int t = 0; t < threads - 1; t++) pthread_join(made[t], NULL);
+  side_by_side(run_bound, parts, sizeof *parts, threads);
 }
