@@ -244,3 +244,26 @@ def test_where_takes_numbers(dtype):
         np.testing.assert_array_equal(run(tf.where, x), np.argwhere(x))
     with tf.Graph().as_default(), tf.Session() as session:
         assert session.run(tf.where([0, 3])).tolist() == [[1]]
+
+
+@pytest.mark.parametrize("count", (0, 1, 31, 32, 33, 600, 3000))
+def test_distinct_strings_of_every_length(count):
+    """Strings of 0 to 20 bytes, some in one byte different: keys of themselves and of hashes."""
+    random = np.random.default_rng(count)
+    base = bytes(random.integers(0, 256, 20, dtype=np.uint8))
+    words = [base[:random.integers(0, 21)] for _ in range(count)]
+    for k in range(0, count, 2):
+        at = random.integers(0, 20)
+        byte = bytes(random.integers(0, 3, 1, dtype=np.uint8))
+        words[k] = words[k][:at] + byte + words[k][at + 1:]
+    first = {}
+    ranks = [first.setdefault(w, len(first)) for w in words]
+    x = np.array(words, object)
+    y, index, counts = run(tf.unique_with_counts, x)
+    assert list(y) == list(first)
+    np.testing.assert_array_equal(index, ranks)
+    np.testing.assert_array_equal(counts, np.bincount(np.array(ranks, int), minlength=len(first)))
+    kept, places = run(tf.setdiff1d, x, np.array(words[::3], object))
+    wanted = [k for k, w in enumerate(words) if w not in set(words[::3])]
+    np.testing.assert_array_equal(places, wanted)
+    assert list(kept) == [words[k] for k in wanted]

@@ -17,7 +17,7 @@ static uint64_t fresh_number(void) {
 /* ---------------------------------------------------------------- a set of elements, in order of
  * first appearance
  * Open addressing in a table that grows.  Elements compare by bytes, except that -0 is 0; a key is
- * an element of less than 16 bytes itself, with its length, or the hash and length of a longer one.
+ * an element of less than 16 bytes itself and its length, or the hash and length of a longer one.
  * Searches go on side by side, so that their loads overlap. */
 typedef struct { uint64_t a, b; int64_t rank; } entry;  /* rank: counted from 1; 0 is free */
 typedef struct {

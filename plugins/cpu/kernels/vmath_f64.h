@@ -5,8 +5,8 @@
  * For machines with a fused multiply-add only (PF_VMATH_F64): parts of pi / 2, squares and what is
  * lost need it, and without it libm is nearly as fast.  Polynomials are our own minimax fits
  * (Remez's exchange, or least squares with the leading coefficients rounded one after another, in
- * 50 digits).  Greatest error in ulp with FMA / libm's without it, as in vmath.h (|x| < 2^20 for sin,
- * cos and tan, beyond which unary_float.c calls libm):
+ * 50 digits).  Greatest error in ulp with FMA / of libm, without it, as in vmath.h (|x| < 2^20 for
+ * sin, cos and tan, beyond which unary_float.c calls libm):
  *
  *     sin_f64 0.8/0.6   cos_f64 0.8/0.6   tan_f64 2.1/0.6   atan_f64 1.7/0.6   asin_f64 2.3/0.6
  *     acos_f64 1.3/0.6   sinh_f64 2.6/1.9   cosh_f64 2.4/1.7   asinh_f64 2.0/1.7
