@@ -119,15 +119,18 @@ PF_INLINE pf_vf scanned(pf_vf v, pf_vf *before, int exclusive, int reverse) {
  * ends in the same 12 bits as a store just before it would wait.  -> how many vectors */
 PF_INLINE int64_t scan_groups(int32_t type, const char *x, char *y, int64_t whole, int exclusive,
                               pf_vf *before) {
-  enum { GROUP = 4 };
+  enum { GROUP = 4, AHEAD_BYTES = 2048 };
   pf_vf here[GROUP], next[GROUP];
   int64_t k = 0, groups = whole / GROUP;
   if (groups)
     for (int u = 0; u < GROUP; u++) here[u] = pf_vf_read(type, pf_vf_at(type, x, u * PF_VF));
   for (int64_t g = 0; g < groups; g++, k += GROUP) {
     int64_t after = g + 1 < groups ? k + GROUP : k;
-    for (int u = 0; u < GROUP; u++)
-      next[u] = pf_vf_read(type, pf_vf_at(type, x, (after + u) * PF_VF));
+    for (int u = 0; u < GROUP; u++) {
+      const char *from = pf_vf_at(type, x, (after + u) * PF_VF);
+      __builtin_prefetch(from + AHEAD_BYTES, 0, 3);
+      next[u] = pf_vf_read(type, from);
+    }
     for (int u = 0; u < GROUP; u++) here[u] = scanned(here[u], before, exclusive, 0);
     for (int u = 0; u < GROUP; u++)
       pf_vf_write(type, pf_vf_at(type, y, (k + u) * PF_VF), here[u], 1), here[u] = next[u];
