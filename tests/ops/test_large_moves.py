@@ -53,6 +53,19 @@ def test_large_move(name, dtype):
     assert_same(found, wanted(data))
 
 
+@pytest.mark.parametrize("last", (1, 3, 5, 8, 11, 15, 16, 17, 31, 33, 64, 255, 257))
+@pytest.mark.parametrize("dtype", (np.uint8, np.float32, np.complex128))
+def test_short_runs(last, dtype):
+    data = RNG.integers(0, 250, (5, 40, 3, last)).astype(dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.placeholder(tf.as_dtype(dtype), data.shape)
+        turned, reversed_, cut = session.run(
+            [tf.transpose(a, [1, 0, 2, 3]), a[:, ::-1], a[1:, ::2, ::-2, last // 3:]], {a: data})
+    np.testing.assert_array_equal(turned, data.transpose(1, 0, 2, 3))
+    np.testing.assert_array_equal(reversed_, data[:, ::-1])
+    np.testing.assert_array_equal(cut, data[1:, ::2, ::-2, last // 3:])
+
+
 @pytest.mark.parametrize("bad", (-1, 60001, 2**31 - 1))
 def test_index_out_of_range(bad):
     rows = ROWS.copy()

@@ -176,18 +176,43 @@ static void stream_strided(const copy_task *t, const char *x, char *y, int64_t n
     t->move->copy(room, y, done * esize);
   }
 }
+/* Short runs, from p on: as many as the innermost of the outer dimensions has, `most` at most; p
+ * is at the last of them then.  In sizes the compiler knows: the last piece overlaps its
+ * neighbour. */
+enum { SHORT_RUN = 256 };
+#define PIECES(N) { \
+    for (int64_t k = 0; k < bytes - N; k += N) memcpy(y + k, x + k, N); \
+    memcpy(y + bytes - N, x + bytes - N, N); \
+  }
+static inline void copy_short(char *y, const char *x, int64_t bytes) {
+  if (bytes >= 16) PIECES(16)
+  else if (bytes >= 8) PIECES(8)
+  else if (bytes >= 4) PIECES(4)
+  else PIECES(1)
+}
+static int64_t short_runs(const copy_task *t, place *p, int64_t most) {
+  int32_t k = t->n_outer - 1, i = t->outer[k];
+  int64_t esize = t->b->esize, bytes = t->n * esize, n = PF_MIN(most, t->b->shape[i] - p->at[k]);
+  int64_t from = t->b->src_stride[i], to = t->b->dst_stride[i];
+  const char *x = t->src + p->s * esize;
+  char *y = t->dst + p->d * esize;
+  for (int64_t r = 0; r < n; r++, x += from * esize, y += to * esize) copy_short(y, x, bytes);
+  p->at[k] += n - 1, p->s += (n - 1) * from, p->d += (n - 1) * to;
+  return n;
+}
 static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const copy_task *t = (const copy_task *)arg;
   int64_t esize = t->b->esize;
   int32_t last = t->n_outer ? t->outer[t->n_outer - 1] : -1;
   int run = t->ds == 1 && t->ss == 1, whole = t->piece == t->n;
   int adjoin = run && whole && t->stream && last >= 0 && t->b->dst_stride[last] == t->n;
+  int brief = run && whole && !t->stream && last >= 0 && t->n * esize <= SHORT_RUN;
   place p;
   (void)worker;
   place_at(t, lo, &p);
   for (; lo < hi; lo++, place_next(t, &p)) {
-    if (adjoin) {
-      lo += stream_runs(t, &p, hi - lo) - 1;
+    if (adjoin || brief) {
+      lo += (adjoin ? stream_runs : short_runs)(t, &p, hi - lo) - 1;
       continue;
     }
     int64_t i = p.tile * t->piece, n = PF_MIN(t->piece, t->n - i);
