@@ -24,16 +24,36 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
-.PHONY: demo test bench oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
+PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
+.PHONY: demo test $(PARTS) bench oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
 
+# Two processes at once; the parts that wait and those that compute begin together.  What measures time runs after them.
+# PYTHONSAFEPATH: the installed package is tested, never the tree's.
+PYTEST = PYTHONSAFEPATH=1 $(BIN)/python -m pytest
+SYSTEM_TESTS := $(wildcard $(addprefix tests/,abi accelerator fuzz fuzz_format fuzz_ops memory session users))
+ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark[.]alone' tests))
+
 test: .venv/installed-tests
-	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests  # the installed package is tested, never the tree's
-	PYTHONSAFEPATH=1 $(BIN)/python -m pytest tests/cuda  # apart: its emulated GPU would be the others' default device
-	for isa in baseline avx2; do \
-	  PYTHONSAFEPATH=1 PYFLOW_CPU_ISA=$$isa $(BIN)/python -m pytest $(KERNEL_TESTS) || exit 1; done  # as older processors run them
+	$(MAKE) --no-print-directory -j2 -O $(PARTS)
+	$(PYTEST) -m alone $(ALONE)
+
+test-system: .venv/installed-tests
+	$(PYTEST) -m "not alone" $(SYSTEM_TESTS)
+
+test-ops: .venv/installed-tests
+	$(PYTEST) -m "not alone" tests/ops tests/oracle
+
+test-graphs: .venv/installed-tests  # all other folders
+	$(PYTEST) -m "not alone" tests $(addprefix --ignore=,$(SYSTEM_TESTS) tests/ops tests/oracle tests/cuda)
+
+test-baseline test-avx2: .venv/installed-tests  # as older processors run them
+	PYFLOW_CPU_ISA=$(@:test-%=%) $(PYTEST) $(KERNEL_TESTS)
+
+test-cuda: .venv/installed-tests  # apart: its emulated GPU would be the others' default device
+	$(PYTEST) tests/cuda
 
 bench: .venv/installed .venv-tf/ready .venv-torch/ready .venv-ort/ready
 	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python --ort .venv-ort/bin/python $(BENCH)

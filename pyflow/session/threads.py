@@ -5,11 +5,12 @@ Invariants
     2. Nothing here or below pins a thread to a CPU, so a restricted cpuset cannot make a call fail.
 
 Order of choice: PYFLOW_SCHEDULE (one thread), Session(threads=n), PYFLOW_THREADS,
-ConfigProto.intra_op_parallelism_threads, the default. One pool serves intra- and inter-op work, so inter_op_parallelism_threads is accepted and
-changes nothing.
+ConfigProto.intra_op_parallelism_threads, the default. One pool serves intra- and inter-op work, so
+inter_op_parallelism_threads is accepted and changes nothing.
 
     available_threads()         # 2 in a container limited to two CPUs on a 64-core machine
 """
+import functools
 import math
 import os
 
@@ -19,7 +20,13 @@ from pyflow.session import runtime
 
 def available_threads():
     """Threads that can really run at once here."""
-    return max(1, min(_affinity(), _cgroup_quota()))
+    return max(1, min(_affinity(), _own_quota()))
+
+
+@functools.cache
+def _own_quota():
+    """This process's quota, read once: the files take longer than making an empty session."""
+    return _cgroup_quota()
 
 
 def _affinity():
