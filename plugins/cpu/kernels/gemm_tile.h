@@ -268,7 +268,8 @@ static void TILE(micro_rows)(TILE(micro) *t, int nv, int64_t m) {
   const int most = gemm_rows(nv);
   const TILE(micro_run) *runs = TILE(micros)[nv];
 #if GEMM_HALVES
-  const TILE(micro_run) tails = nv <= GEMM_ALL_HALVES ? TILE(tails)[t->cols] : NULL;
+  const TILE(micro_run) tails =
+      t->cols < (GEMM_ALL_HALVES + 1) * VHL ? TILE(tails)[t->cols] : NULL;
   for (; tails && m >= GEMM_ROWS; m -= GEMM_ROWS) {
     tails(t);
     t->a += GEMM_ROWS * t->a_row;
