@@ -14,8 +14,9 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, INTS
 from pyflow.framework.op import S, lit, op, pos, unit
-from pyflow.ops import (array_ops, binary_ops, cast_ops, complex_ops, gather_ops, logic_ops,
-                        reduction_ops, unary_ops)
+from pyflow.framework.static_value import constant_value
+from pyflow.ops import (array_ops, binary_ops, cast_ops, complex_ops, gather_ops, join_ops,
+                        logic_ops, reduction_ops, unary_ops)
 from pyflow.ops.common import (ELEMENTWISE, PAIRS, WITHIN_ONE, broadcast, sum_to_operands,
                                unchanged, vectorized)
 
@@ -439,9 +440,28 @@ def repeat(input, repeats, axis=None, name=None):
         if repeats.shape.ndims is None or repeats.shape.ndims > 1:
             raise ValueError(f"tf.repeat: repeats must be a scalar or vector, got shape "
                              f"{repeats.shape}")
+        if repeats.shape.ndims == 0:
+            return _repeat_alike(data, repeats, axis)
         n = cast_ops.cast(array_ops.shape(data)[axis], repeats.dtype)
         counts = repeats + array_ops.zeros(array_ops.expand_dims(n, 0), repeats.dtype)
         return gather_ops.gather(data, _places(counts), axis=axis)
+
+
+def _repeat_alike(data, repeats, axis):
+    """Every place equally often: tiles along an axis of their own, which then joins `axis`."""
+    def factors(*ahead):            # one for each dimension: 1 but for `repeats` behind those ahead
+        behind = [1] * (data.shape.ndims - axis - 1)
+        parts = [list(ahead), array_ops.reshape(repeats, [1]), behind]
+        return join_ops.concat([graph.convert_to_tensor(part, dtype=repeats.dtype)
+                                for part in parts], 0)
+    tiled = join_ops.Tile(array_ops.expand_dims(data, axis + 1), factors(*[1] * (axis + 1)))
+    sizes = array_ops.shape(data, out_type=repeats.dtype) * factors(*[1] * axis)
+    result = array_ops.reshape(tiled, sizes)
+    number, known = constant_value(repeats), data.shape.as_list()
+    both = number is not None and known[axis] is not None
+    known[axis] = known[axis] * int(number) if both else None
+    result.set_shape(known)
+    return result
 
 
 def _places(counts):

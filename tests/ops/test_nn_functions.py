@@ -300,3 +300,19 @@ def test_embedding_lookup_sparse_is_twice_differentiable(combiner):
             found.append(session.run(tf.convert_to_tensor(second)))
     assert np.abs(found[1]).max() > 0.1
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 2, -2])
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_repeat_by_a_scalar(axis, times):
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype("f")
+    expected = np.repeat(x, times, axis)
+    with tf.Graph().as_default(), tf.Session() as session:
+        known = tf.repeat(x, tf.constant(times, tf.int64), axis=axis)
+        some, count = tf.placeholder(tf.float32, [None, 4, None]), tf.placeholder(tf.int32, [])
+        fed = tf.repeat(some, count, axis=axis)
+        assert known.shape.as_list() == list(expected.shape)
+        np.testing.assert_array_equal(session.run(known), expected)
+        np.testing.assert_array_equal(session.run(fed, {some: x, count: times}), expected)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(fed, {some: x, count: -1})
