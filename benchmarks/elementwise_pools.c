@@ -9,6 +9,10 @@
  *   pool_2x2_halves   args n, h, w, c, bfloat16, average; the next two rows are prefetched in order
  *   pool_3x3_planes   args planes, h, w: sums of windows of stride 1 over channels-first images as
  *                     one run of numbers, a ninth of each (as if none lay at an edge)
+ *   pool_3x3_of_112   args planes: maxima of stride 2, SAME, over channels-first images 112 x 112:
+ *                     each row is read once, in order, and joined in registers with those before;
+ *                     two rows of results leave at once, as seven whole lines (prefetching, any
+ *                     distance and cache, is slower, and so are two rows of results in step)
  *   pool_gradient_2x2 args n, h, w, c: dx of maxima of stride 2: two rows read, two written
  *   pool_gradient_3x3 args n, h, w, c: dx of maxima of stride 2, SAME; the first maxima of an image
  *                     as bytes in the second cache, then dx past the caches
@@ -212,6 +216,66 @@ void pool_3x3_planes(const void *const *in, void *out, const int64_t *p, int par
   }
 }
 
+/* 56 maxima of three neighbours, two columns apart, of the 112 numbers of `m`; the upper half of
+ * the fourth vector is nothing. */
+enum { WIDE = 112, VECTORS = 7 };
+#define EACH_OF_ROW _Pragma("GCC unroll 7") for (int k = 0; k < VECTORS; k++)
+typedef struct { __m512 v[VECTORS]; } whole_row;
+typedef struct { __m512 v[4]; } half_row;
+static inline half_row along(whole_row m) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  __m512 first[4];
+  half_row r;
+  EACH {
+    const __m512 a = m.v[2 * u], b = m.v[u < 3 ? 2 * u + 1 : 6];
+    first[u] = _mm512_permutex2var_ps(a, even, b);
+    r.v[u] = _mm512_max_ps(first[u], _mm512_permutex2var_ps(a, odd, b));
+  }
+  for (int u = 0; u < 3; u++) r.v[u] = _mm512_max_ps(r.v[u], shifted(first[u], first[u + 1], 1));
+  const __m512 third = shifted(first[3], first[3], 1);
+  r.v[3] = _mm512_mask_max_ps(r.v[3], 0x7f, r.v[3], third); /* no third column in the last window */
+  return r;
+}
+/* Maxima of `best` with row x, which `best` is then. */
+static inline whole_row turn(whole_row *best, const float *x) {
+  whole_row m;
+  EACH_OF_ROW {
+    const __m512 v = _mm512_loadu_ps(x + 16 * k);
+    m.v[k] = _mm512_max_ps(best->v[k], v), best->v[k] = v;
+  }
+  return m;
+}
+static inline void take(whole_row *best, const float *x) {
+  EACH_OF_ROW best->v[k] = _mm512_max_ps(best->v[k], _mm512_loadu_ps(x + 16 * k));
+}
+void pool_3x3_of_112(const void *const *in, void *out, const int64_t *p, int part, int parts) {
+  const int64_t lo = p[0] * part / parts, hi = p[0] * (part + 1) / parts;
+  for (int64_t i = lo; i < hi; i++) {
+    const float *x = (const float *)in[0] + i * WIDE * WIDE;
+    float *y = (float *)out + i * WIDE * WIDE / 4;
+    whole_row best;
+    EACH_OF_ROW best.v[k] = _mm512_loadu_ps(x + 16 * k);
+    take(&best, x + WIDE);
+    for (int64_t o = 2; o <= WIDE - 2; o += 4, y += WIDE) { /* rows o - 2 and o - 1 are in `best` */
+      const half_row upper = along(turn(&best, x + o * WIDE));
+      take(&best, x + (o + 1) * WIDE);
+      half_row lower;
+      if (o + 2 < WIDE) {
+        lower = along(turn(&best, x + (o + 2) * WIDE));
+        take(&best, x + (o + 3) * WIDE);
+      } else {
+        lower = along(best);
+      }
+      const __m256 middle = _mm512_castps512_ps256(lower.v[0]);
+      for (int u = 0; u < 3; u++) _mm512_stream_ps(y + 16 * u, upper.v[u]);
+      _mm512_stream_ps(y + 48, _mm512_insertf32x8(upper.v[3], middle, 1));
+      for (int u = 0; u < 3; u++)
+        _mm512_stream_ps(y + 64 + 16 * u, shifted(lower.v[u], lower.v[u + 1], 8));
+    }
+  }
+}
+
 /* The place, 0 to 8, of each first maximum of a row of windows. */
 static inline void first_maxima(const float *x, int64_t row, int64_t c, int64_t ow, int8_t *at,
                                 const int rows, const int last) {
@@ -277,8 +341,8 @@ void pool_gradient_3x3(const void *const *in, void *out, const int64_t *p, int p
   free(at);
 }
 #else
-loop pool_3x3, pool_2x2, pool_2x2_planes, pool_2x2_halves, pool_3x3_planes, pool_gradient_2x2,
-    pool_gradient_3x3;
+loop pool_3x3, pool_2x2, pool_2x2_planes, pool_2x2_halves, pool_3x3_planes, pool_3x3_of_112,
+    pool_gradient_2x2, pool_gradient_3x3;
 #define NOTHING(name) \
   void name(const void *const *in, void *out, const int64_t *p, int part, int parts) { \
     (void)in, (void)out, (void)p, (void)part, (void)parts; \
@@ -288,6 +352,7 @@ NOTHING(pool_2x2)
 NOTHING(pool_2x2_planes)
 NOTHING(pool_2x2_halves)
 NOTHING(pool_3x3_planes)
+NOTHING(pool_3x3_of_112)
 NOTHING(pool_gradient_2x2)
 NOTHING(pool_gradient_3x3)
 #endif

@@ -53,7 +53,7 @@ def _planes(tf, kind, k, s, shape):
 def max_pool_2x2_nchw(tf): return _planes(tf, "max_pool", 2, 2, (16, 64, 112, 112))
 
 
-@case()
+@case(bound=("rows read once, in order", "pool_3x3_of_112", 16 * 64))
 def max_pool_3x3_s2_nchw(tf): return _planes(tf, "max_pool", 3, 2, (16, 64, 112, 112))
 
 
