@@ -1,4 +1,4 @@
-"""A results file of run.py as a Markdown table.
+"""A results file of run.py or of elementwise.py as Markdown tables.
 
 python benchmarks/report.py benchmarks/results/NAME.json
 """
@@ -17,6 +17,7 @@ def human(seconds):
 
 
 def table(report):
+    """The cases of run.py, and the machine."""
     yield "| per | " + " | ".join(PEERS) + " | pyflow against peers |"
     yield "|---" * (len(PEERS) + 2) + "|"
     for name, case in report["cases"].items():
@@ -24,13 +25,44 @@ def table(report):
         yield f"| {name}, {case['unit']} | " + " | ".join(cells) + f" | {case['verdict']} |"
     if "ratio" in report.get("wide_graph", {}):
         wide = report["wide_graph"]
-        yield (
-            f"\n64 kernels of {wide['kernel_ms']:.2f} ms on two threads against one: C threads {wide['c_speedup']:.3f}x, "
-            f"pyflow {wide['pyflow_speedup']:.3f}x: {wide['ratio']:.3f} of it (wanted 0.95)."
-        )
-    yield f"\nFloors in C, ns: {report['floors_ns']}.  Machine: {report['machine']['cpu']}, {report['machine']['cores']} cores, "
-    yield f"load {report['machine']['load'][0]:.1f} before and {report['machine']['load_after'][0]:.1f} after; {report['versions']}."
+        yield (f"\n64 kernels of {wide['kernel_ms']:.2f} ms on two threads against one: C threads "
+               f"{wide['c_speedup']:.3f}x, pyflow {wide['pyflow_speedup']:.3f}x: "
+               f"{wide['ratio']:.3f} of it (wanted 0.95).")
+    machine = report["machine"]
+    yield (f"\nFloors in C, ns: {report['floors_ns']}.  Machine: {machine['cpu']}, "
+           f"{machine['cores']} cores, load {machine['load'][0]:.1f} before and "
+           f"{machine['load_after'][0]:.1f} after; {report['versions']}.")
+
+
+def elementwise_table(rows):
+    """elementwise.py's rows: ratio to the streaming loop / to the case's own bound."""
+    cases = {}
+    for row in rows:
+        cases.setdefault(row["case"], {})[row["threads"]] = row
+    yield "| case | 1 thread: streaming / bound | 2 threads | torch, 1 thread | what binds it |"
+    yield "|---" * 5 + "|"
+    for name, by_threads in cases.items():
+        if name.startswith("chain"):
+            continue
+        one = by_threads.get(1, {})
+        torch = f"{one['against_torch']:.1f}" if "against_torch" in one else ""
+        yield (f"| {name} | {ratios(one)} | {ratios(by_threads.get(2, {}))} | {torch} | "
+               f"{one.get('bound', '')} |")
+
+
+def ratios(row):
+    return " / ".join(f"{row[key]:.2f}" for key in ("ratio", "bound_ratio") if key in row)
+
+
+def main(path):
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    if "cases" in report:
+        print(*table(report), sep="\n")
+    rows = report.get("rows") or report.get("elementwise", {}).get("rows")
+    if rows:
+        print("", *elementwise_table(rows), sep="\n")
 
 
 if __name__ == "__main__":
-    print("\n".join(table(json.load(open(sys.argv[1], encoding="utf-8")))))
+    main(sys.argv[1])
