@@ -14,15 +14,15 @@ enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, ROW_MOST = 3 };
 enum { DOTS = 4, DOTS_MOST = 5, DOTS_LONG = 8 };
 enum { SWAP_ROWS = 24, OUTER = 2 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
- * first size lies in L2, from the second on L1's sets matter no more, from the third on it lies in
- * memory */
+ * first size lies in L2, from the second on L1's sets matter no more to sums of rows, from the
+ * third on it lies in memory */
 enum { FAR_ROWS = 2048, L2_BYTES = 5 << 18, SETS_BYTES = 8 << 20, MEMORY_BYTES = 12 << 20 };
 enum { PAGE = 4096, LINE = 64 };
 
 /* A matrix that a vector is multiplied with, read once: eight rows at a time, or four where they
- * share L1's sets and come from L3. */
-PF_INLINE int many_rows(int64_t bytes, int64_t row_bytes) {
-  return bytes <= L2_BYTES || bytes >= SETS_BYTES || row_bytes % PAGE != 0;
+ * share L1's sets and it is of less than `sets` bytes and comes from L3. */
+PF_INLINE int many_rows(int64_t bytes, int64_t row_bytes, int64_t sets) {
+  return bytes <= L2_BYTES || bytes >= sets || row_bytes % PAGE != 0;
 }
 
 /* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be

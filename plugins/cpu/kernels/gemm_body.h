@@ -274,6 +274,16 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
 #pragma GCC unroll 8
     for (int q = 0; q < nr; q++) acc[r][q] = (V){0};
   int64_t p = 0;
+  for (; mr == 1 && nr == DOTS && p + 2 * VL <= k; p += 2 * VL) { /* two lines of a row at a time */
+    V x = V_LOAD(a + p), y = V_LOAD(a + p + VL);
+    GEMM_HOLD(x);
+    GEMM_HOLD(y);
+#pragma GCC unroll 8
+    for (int q = 0; q < nr; q++) {
+      acc[0][q] = V_FMA(x, V_LOAD(b + q * ldb + p), acc[0][q]);
+      acc[0][q] = V_FMA(y, V_LOAD(b + q * ldb + p + VL), acc[0][q]);
+    }
+  }
   for (; p + VL <= k; p += VL) {
     V bv[DOTS_LONG];
 #pragma GCC unroll 8
@@ -360,14 +370,17 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
   const int64_t cj = job->swapped ? g->ldc : 1;
   int64_t j = 0;
   const int64_t row = ldb * (int64_t)sizeof(T);
-  const int many = g->m == 1 && many_rows(g->n * row, row);
+  const int many = g->m == 1 && many_rows(g->n * row, row, MEMORY_BYTES);
+  const int plain = g->m == 1 && !g->add && cj == 1;
   for (; many && j + DOTS_LONG <= g->n; j += DOTS_LONG) {
-    TILE(dots_1_8)(g->a, 0, bt + j * ldb, ldb, g->k, out, 0);
-    for (int64_t q = 0; q < DOTS_LONG; q++) {
+    TILE(dots_1_8)(g->a, 0, bt + j * ldb, ldb, g->k, plain ? (T *)g->c + j : out, 0);
+    for (int64_t q = 0; !plain && q < DOTS_LONG; q++) {
       T *c = (T *)g->c + (j + q) * cj;
       *c = g->add ? *c + out[q] : out[q];
     }
   }
+  for (; plain && j + DOTS <= g->n; j += DOTS)
+    TILE(dots_1_4)(g->a, 0, bt + j * ldb, ldb, g->k, (T *)g->c + j, 0);
   const int64_t most = GEMM_FIVE && by_five(g->m, g->n, g->k, VL) ? DOTS_MOST : DOTS;
   for (int64_t wide = (g->n - j + most - 1) / most; j < g->n; wide--) {
     const int64_t nr = (g->n - j + wide - 1) / wide;
@@ -449,7 +462,8 @@ static void (*const TILE(few_runs)[ROW_MOST + 1][2])(const TILE(few) *, int64_t,
 #undef FEW_8
 
 /* n columns of `deep` rows of b, read from whole lines where its rows begin alike. */
-static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr, int64_t deep) {
+__attribute__((noinline)) static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr,
+                                                     int64_t deep) {
   int64_t j = 0;
   if (deep >= ROW_STEP) {
     const uintptr_t line = VL * sizeof(T), ahead = (uintptr_t)t->b % line;
@@ -463,10 +477,23 @@ static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr, int64_t de
   for (; j < n; j += VL) TILE(few_part)(t, j, (int)PF_MIN(VL, n - j), mr, deep);
 }
 
+/* m rows, up to ROW_MOST together. */
+static void TILE(few_groups)(const TILE(few) *t, int64_t m, int64_t n, int64_t deep) {
+  TILE(few) u = *t;
+  for (int64_t groups = (m + ROW_MOST - 1) / ROW_MOST, i = 0; i < m; groups--) {
+    const int64_t mr = (m - i + groups - 1) / groups;
+    TILE(few_rows)(&u, n, mr, deep);
+    i += mr;
+    u.a += mr * t->a_row;
+    u.c += mr * t->ldc;
+  }
+}
+
 static void TILE(row)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   const int64_t row = g->b_row * (int64_t)sizeof(T);
-  const int many = g->m == 1 ? g->n < g->b_row || many_rows(g->k * row, row) : GEMM_MANY;
+  const int apart = g->n < g->b_row || many_rows(g->k * row, row, SETS_BYTES);
+  const int many = g->m == 1 ? apart : GEMM_MANY;
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
     TILE(few) t = {.a = g->a, .b = (const T *)g->b + j, .c = (T *)g->c + j, .a_row = g->a_row,
                    .a_col = g->a_col, .ldb = g->b_row, .ldc = g->ldc};
@@ -475,14 +502,8 @@ static void TILE(row)(const TILE(job) *job) {
       for (int64_t i = 0; i < g->m; i++) memset(t.c + i * g->ldc, 0, sizeof(T) * (size_t)n);
     for (int64_t left = g->k, deep; left > 0; left -= deep) {
       deep = many && left >= ROW_LONG ? ROW_LONG : PF_MIN(left, ROW_STEP);
-      TILE(few) u = t;
-      for (int64_t groups = (g->m + ROW_MOST - 1) / ROW_MOST, i = 0; i < g->m; groups--) {
-        const int64_t mr = (g->m - i + groups - 1) / groups;
-        TILE(few_rows)(&u, n, mr, deep);
-        i += mr;
-        u.a += mr * g->a_row;
-        u.c += mr * g->ldc;
-      }
+      if (g->m == 1) TILE(few_rows)(&t, n, 1, deep);
+      else TILE(few_groups)(&t, g->m, n, deep);
       t.a += deep * g->a_col;
       t.b += deep * g->b_row;
     }
