@@ -50,10 +50,11 @@ def c_threads(library):
 
 
 def pyflow_graph(tf, spin, n, threads):
-    """-> a callable that runs JOBS spins which wait for nothing but the fed scalar."""
+    """-> a callable that runs JOBS spins which wait for nothing but the fed scalar; each a turn
+    longer than the last, as equal nodes would become one."""
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [])
-        done = tf.group(*[spin(x, n=n).op for _ in range(JOBS)])
+        done = tf.group(*[spin(x, n=n + i).op for i in range(JOBS)])
         config = tf.ConfigProto(
             intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
         )
