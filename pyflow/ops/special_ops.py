@@ -426,7 +426,8 @@ def scalar_mul(scalar, x, name=None):
 def repeat(input, repeats, axis=None, name=None):
     """Elements along `axis` (None: flattened), each as often as `repeats` says. TF: tf.repeat.
     input: any dtype, of known rank; repeats: int32 or int64, a scalar or one number for each place of
-    the axis. TypeError for other repeats, ValueError for unknown ranks and higher ones."""
+    the axis. TypeError for other repeats, ValueError for unknown ranks and higher ones and for an
+    axis that input does not have."""
     with graph.name_scope(name, "Repeat", [input]):
         data = graph.convert_to_tensor(input, name="input")
         repeats = graph.convert_to_tensor(repeats, name="repeats")
@@ -436,7 +437,11 @@ def repeat(input, repeats, axis=None, name=None):
             data, axis = array_ops.reshape(data, [-1]), 0
         if data.shape.ndims is None:
             raise ValueError("tf.repeat: the rank of input must be known")
-        axis = axis + data.shape.ndims if axis < 0 else axis
+        rank = data.shape.ndims
+        if not -rank <= axis < rank:
+            raise ValueError(f"tf.repeat: axis must be in [{-rank}, {rank}) for input of shape "
+                             f"{data.shape}, got {axis}")
+        axis = axis + rank if axis < 0 else axis
         if repeats.shape.ndims is None or repeats.shape.ndims > 1:
             raise ValueError(f"tf.repeat: repeats must be a scalar or vector, got shape "
                              f"{repeats.shape}")
@@ -449,13 +454,13 @@ def repeat(input, repeats, axis=None, name=None):
 
 def _repeat_alike(data, repeats, axis):
     """Every place equally often: tiles along an axis of their own, which then joins `axis`."""
-    def factors(*ahead):            # one for each dimension: 1 but for `repeats` behind those ahead
-        behind = [1] * (data.shape.ndims - axis - 1)
-        parts = [list(ahead), array_ops.reshape(repeats, [1]), behind]
+    def factors(ahead):             # 1, but `repeats` behind so many dimensions
+        behind = data.shape.ndims - axis - 1
+        parts = [[1] * ahead, array_ops.reshape(repeats, [1]), [1] * behind]
         return join_ops.concat([graph.convert_to_tensor(part, dtype=repeats.dtype)
                                 for part in parts], 0)
-    tiled = join_ops.Tile(array_ops.expand_dims(data, axis + 1), factors(*[1] * (axis + 1)))
-    sizes = array_ops.shape(data, out_type=repeats.dtype) * factors(*[1] * axis)
+    tiled = join_ops.Tile(array_ops.expand_dims(data, axis + 1), factors(axis + 1))
+    sizes = array_ops.shape(data, out_type=repeats.dtype) * factors(axis)
     result = array_ops.reshape(tiled, sizes)
     number, known = constant_value(repeats), data.shape.as_list()
     both = number is not None and known[axis] is not None

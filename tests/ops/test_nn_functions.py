@@ -316,3 +316,9 @@ def test_repeat_by_a_scalar(axis, times):
         np.testing.assert_array_equal(session.run(fed, {some: x, count: times}), expected)
         with pytest.raises(tf.errors.InvalidArgumentError):
             session.run(fed, {some: x, count: -1})
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_repeat_along_no_axis(axis):
+    with pytest.raises(ValueError, match=rf"axis must be in \[-2, 2\).*got {axis}"):
+        tf.repeat(tf.zeros([2, 3]), 2, axis=axis)
