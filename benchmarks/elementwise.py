@@ -8,17 +8,18 @@ A case reads `reads` bytes and writes `writes` bytes; its limit is a loop in C t
 with non-temporal stores (elementwise_loops.c), in the same process, in turn with pyflow: `ratio`
 is the loop's best time divided by pyflow's best.  A case that memory does not bound names what does
 ("bound") and is compared with a loop in C for that too.  The chain's limit is the chain itself in
-registers.  Rows below their mark are measured again at the end (--again); the quietest measurement,
-by the time of all, counts.  jax (the chain) and torch (everything else but pooling, which has
-pools.py) run in processes of their own, in the same rounds.  Cases: elementwise_math.py,
-elementwise_moves.py, elementwise_norms.py, elementwise_pools.py; loops of the same names in C.
-Results are kept in benchmarks/results.
+registers.  Where a process's pages lie moves a ratio by up to a half, so all is measured again
+in more processes (--again), and the median of each row counts.  jax (the chain) and torch
+(everything else but pooling, which has pools.py) run in processes of their own, in the rounds of
+the first.  Cases: elementwise_math.py, elementwise_moves.py, elementwise_norms.py,
+elementwise_pools.py; loops of the same names in C.  Results are kept in benchmarks/results.
 """
 import argparse
 import ctypes
 import datetime
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -142,11 +143,12 @@ def short(row):
     return max(row["ratio"], row.get("bound_ratio", 0)) < (row["wanted"] or 0)
 
 
-def quieter_of(row, again):
-    """Of two measurements of a case the one that took less time in all, ours and the loops'."""
-    def took(found):
-        return sum(found.get(time, 0) for time in ("ms", "limit_ms", "bound_ms"))
-    return row if took(row) <= took(again) else with_ratios(row | again)
+def median_of(rows):
+    """One row of a case's rows from several processes: peers are the first's, else medians."""
+    keys = set(rows[0]) & {"ms", "gb_per_s", "limit_ms", "bound_ms", "ratio", "bound_ratio"}
+    scores = [max(row["ratio"], row.get("bound_ratio", 0)) for row in rows]
+    return rows[0] | {key: statistics.median(row[key] for row in rows) for key in keys} | {
+        "processes": len(rows), "least": min(scores), "most": max(scores)}
 
 
 def chain_of(maximum, y):
@@ -233,6 +235,8 @@ def print_row(row):
         more += f"  {row['against_torch']:.2f}x torch"
     if "jax_ms" in row:
         more = f"  {row['against_jax']:.2f}x jax ({row['jax_ms']:.3f} ms)"
+    if "processes" in row:
+        more += f"  ({row['least']:.2f} to {row['most']:.2f} in {row['processes']} processes)"
     print(f"{row['case']:24} {row['threads']} thr {row['ms']:9.3f} ms "
           f"{row['gb_per_s']:6.1f} GB/s limit {row['limit_ms']:9.3f} ms "
           f"ratio {row['ratio']:.2f} {verdict}{more}", flush=True)
@@ -245,26 +249,14 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--jax", help="a Python that has jax")
     parser.add_argument("--torch", help="a Python that has torch")
-    parser.add_argument("--again", type=int, default=3, metavar="N",
-                        help="measure rows below their mark again, N times at most, at the end")
+    parser.add_argument("--again", type=int, default=4, metavar="N",
+                        help="measure all in N more processes; medians count")
     parser.add_argument("--json", help="where results are kept")
     return parser.parse_args()
 
 
-def measure_again(tf, loops, results, args):
-    """Other work on the machine, or on its host, comes in phases: the quietest measurement counts,
-    whatever its ratio."""
-    for _ in range(args.again):
-        for i, row in enumerate(results):
-            if row["case"] in CASES and short(row):
-                again = measure_case(tf, loops, row["case"], row["threads"], args.rounds, None)
-                results[i] = quieter_of(row, again)
-                print("again: ", end="")
-                print_row(results[i])
-
-
-def main():
-    args = arguments()
+def measure_table(args):
+    """The rows of this process."""
     import pyflow as tf
     loops, results = build_loops(), []
 
@@ -284,7 +276,29 @@ def main():
                 show(measure_case(tf, loops, name, threads, args.rounds, torch))
         if torch:
             torch.close()
-    measure_again(tf, loops, results, args)
+    return results
+
+
+def measure_apart(args):
+    """The same rows from a new process, without peers."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = pathlib.Path(folder) / "rows.json"
+        only = ["--only", *args.only] if args.only else []
+        subprocess.run([sys.executable, __file__, "--again", "0", "--rounds", str(args.rounds),
+                        "--json", kept, *only, "--threads", *map(str, args.threads)],
+                       check=True, stdout=subprocess.DEVNULL)
+        return json.loads(kept.read_text())["rows"]
+
+
+def main():
+    args = arguments()
+    results = measure_table(args)
+    if args.again:
+        tables = [results] + [measure_apart(args) for _ in range(args.again)]
+        results = [median_of(rows) for rows in zip(*tables)]
+        print(f"Medians of {len(tables)} processes:")
+        for row in results:
+            print_row(row)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(
             {"date": datetime.date.today().isoformat(), "rows": results}, indent=1) + "\n")
