@@ -57,7 +57,14 @@ cdef extern from *:
     #define pf_is_bytes(x) (Py_TYPE(x) == &PyBytes_Type || PyBytes_Check(x))
     #define pf_is_text(x) (Py_TYPE(x) == &PyUnicode_Type || PyUnicode_Check(x))
     #define pf_fetch(p) __builtin_prefetch(p)
+    static int pf_has_utf8(PyObject *x) {       /* a str keeps its UTF-8: asking twice costs once */
+      Py_ssize_t length;
+      if (PyUnicode_AsUTF8AndSize(x, &length)) return 1;
+      PyErr_Clear();
+      return 0;
+    }
     """
+    bint pf_has_utf8(PyObject*)
     bint pf_is_bytes(PyObject*)
     bint pf_is_text(PyObject*)
     void pf_fetch(void*)
@@ -69,18 +76,18 @@ cdef enum:
     AHEAD = 12                  # objects whose memory is asked for before their turn
 
 cdef int64_t not_text(cnp.ndarray a) noexcept:
-    """Where a compact array of objects has the first one that is neither str nor bytes; -1: nowhere."""
+    """Where a compact array of objects has the first one that is neither bytes nor a str that has UTF-8; -1: nowhere."""
     cdef PyObject** items = <PyObject**>cnp.PyArray_DATA(a)
     cdef int64_t i, n = cnp.PyArray_SIZE(a)
     for i in range(n):
         if i + AHEAD < n:
             pf_fetch(items[i + AHEAD])
-        if items[i] == NULL or not (pf_is_text(items[i]) or pf_is_bytes(items[i])):
+        if items[i] == NULL or not (pf_has_utf8(items[i]) if pf_is_text(items[i]) else pf_is_bytes(items[i])):
             return i
     return -1
 
 def first_not_text(array):
-    """The flat position of the first element that is neither str nor bytes; -1 if there is none."""
+    """The flat position of the first element that is neither bytes nor a str that has UTF-8; -1 if there is none."""
     return not_text(np.ascontiguousarray(array, dtype=object))
 
 def bytes_of_text(array):

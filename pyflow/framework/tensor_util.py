@@ -175,12 +175,23 @@ def _as_bytes(array, values):
     source, target = array.ravel(), result.ravel()
     for i, item in enumerate(source.tolist()):
         if isinstance(item, str):
-            item = item.encode()
+            item = utf8(item, i, array.shape)
         elif not isinstance(item, bytes):
             raise TypeError(f"Expected string, got {item!r} of type {type(item).__name__!r} in "
                             f"{values!r}")
         target[i] = item
     return result
+
+
+def utf8(text, flat, shape, where=""):
+    """`text` as bytes; what has none, a lone surrogate, is named with its place in an array."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as e:
+        place = f" at {[int(i) for i in np.unravel_index(flat, shape)]}" if shape else ""
+        raise UnicodeEncodeError(
+            e.encoding, e.object, e.start, e.end,
+            f"{e.reason}; the string{place}{where} has no UTF-8, give bytes") from None
 
 
 def _with_shape(array, shape, verify_shape):

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework import graph as graph_lib
+from pyflow.framework import tensor_util
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import runtime
 
@@ -107,9 +108,11 @@ class Feed:
         array = np.asarray(value, dtype=object)
         at = runtime.executor().first_not_text(array)
         if at >= 0:
+            text = array.reshape(-1)[at]
+            if isinstance(text, str):
+                tensor_util.utf8(text, at, array.shape, f" of the value fed for {self._name()}")
             raise TypeError(
-                f"The value fed for {self._name()} must be strings, got"
-                f" {array.reshape(-1)[at]!r} at"
+                f"The value fed for {self._name()} must be strings, got {text!r} at"
                 f" {[int(i) for i in np.unravel_index(at, array.shape)]}"
             )
         return array

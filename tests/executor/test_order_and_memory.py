@@ -231,7 +231,8 @@ def test_what_is_no_text_is_refused_by_place(wrong):
             with pytest.raises(TypeError, match=r"must be strings, got .* at \[1, 1\]"):
                 attempt()
         values[1, 1] = "\ud800"
-        with pytest.raises(UnicodeEncodeError):
-            session.run(tf.identity(x), {x: values})
+        for attempt in (lambda: session.run(tf.identity(x), {x: values}), lambda: made(values)):
+            with pytest.raises(UnicodeEncodeError, match=rf"at \[1, 1\] .* Tensor .{x.name}."):
+                attempt()
         values[1, 1] = "b"
         assert session.run(tf.identity(x), {x: values})[1, 1] == b"b"
