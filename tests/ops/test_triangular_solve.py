@@ -42,3 +42,18 @@ def test_infinity_does_not_hang():
     with tf.Graph().as_default(), tf.Session() as session:
         x = session.run(tf.linalg.triangular_solve(a, np.ones((50, 2), "f")))
     assert np.isfinite(x[:10]).all() and not np.isfinite(x[10:]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [8, 40])
+def test_subnormal_diagonal_whose_reciprocal_overflows(n, dtype):
+    tiny = np.finfo(dtype).tiny / 256
+    a = np.tri(n, dtype=dtype) / n + np.eye(n, dtype=dtype)
+    a[n // 2] = a[:, n // 2] = 0
+    a[n // 2, n // 2] = tiny
+    b = np.ones((n, 3), dtype)
+    b[n // 2] = 3 * a[n // 2, n // 2]
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = session.run(tf.linalg.triangular_solve(a, b))
+    np.testing.assert_allclose(x[n // 2], 3, rtol=1e-5)
+    assert np.isfinite(x).all()

@@ -71,8 +71,22 @@ static int syevd_z(pf_ctx *c, double _Complex *a, double *w, int n) {
   return info == 0;
 }
 
+/* The library multiplies by reciprocals of the diagonal: none may overflow. */
+static int has_reciprocals(const void *a, int64_t n, int single, int parts) {
+  const double least = single ? 2 / (double)FLT_MAX : 2 / DBL_MAX;
+  for (int64_t i = 0; i < n; i++) {
+    double size = 0;
+    for (int p = 0; p < parts; p++) {
+      int64_t at = (i * n + i) * parts + p;
+      size = fmax(size, fabs(single ? ((const float *)a)[at] : ((const double *)a)[at]));
+    }
+    if (size < least) return 0;
+  }
+  return 1;
+}
+
 /* x [n, k] = op(a)^-1 x in the tensor's own type, op the adjoint perhaps; row-major: Fortran sees
- * x^T op(a)^T = x^T.  0: too small to be worth it, or no library. */
+ * x^T op(a)^T = x^T.  0: too small to be worth it, or not for the library, or no library. */
 enum { LEAST_TRSM = 32, LEAST_LIBRARY_GRAM = 16 };
 static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int lower,
                 int adjoint) {
@@ -85,6 +99,7 @@ static int trsm(int32_t type, const void *a, void *x, int64_t n, int64_t k, int 
                     : type == PF_COMPLEX128 ? 3 : -1;
   const void *const ones[] = {&f, &d, &w, &z};
   if (!pf_lapack.found || which < 0 || n < LEAST_TRSM || n > INT_MAX || k > INT_MAX || !k) return 0;
+  if (!has_reciprocals(a, n, which % 2 == 0, which < 2 ? 1 : 2)) return 0;
   pf_lapack.trsm[which]("R", lower ? "U" : "L", adjoint ? "C" : "N", "N", &rows, &size,
                         ones[which], a, &size, x, &rows, 1, 1, 1, 1);
   return 1;
