@@ -3,11 +3,11 @@
     python benchmarks/gemm.py [--torch PYTHON] [--only sgemm small] [--rounds 8] [--threads 1 2]
 
 Every peer is a process of its own, asked in turn; a turn ends when the process's threads sleep
-(OpenBLAS's and torch's look for work for some 25 ms). The best of all rounds counts. Rows below
-their mark are measured again at the end, in new processes (--again); the best of all counts there,
-too, every peer's. `openblas` is the library of the scipy-openblas32 wheel called by ctypes into a
-fixed result, with the number of threads set by its own function. pyflow runs a callable of one op,
-operands fed.
+(OpenBLAS's and torch's look for work for some 25 ms). The best of a process's rounds counts, and of
+a ratio the median of --processes times such processes: where pages lie, which a process keeps,
+moves what memory bounds by a tenth and more. `openblas` is the library of the scipy-openblas32
+wheel called by ctypes into a fixed result, with the number of threads set by its own function.
+pyflow runs a callable of one op, operands fed.
 Samples are short, 0.2 ms, so that the best is undisturbed; what takes more than 2 ms on one thread
 is timed by the process' own time.
 """
@@ -17,6 +17,7 @@ import importlib.util
 import json
 import math
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -293,18 +294,17 @@ def measure(name, threads, peers, rounds, seconds):
     return best, problems
 
 
-def line_of(name, threads, best, problems):
+def line_of(name, threads, row):
     _, a, b, ta, _ = CASES[name]
     m, k = (a[-1], a[-2]) if ta else a[-2:]
     flops = 2.0 * np.prod(a[:-2]) * m * k * (b[-2] * b[-1] / k)
-    parts = [f"{p} {s * 1e6:.4g} us {flops / s * 1e-9:.3g} GF/s" for p, s in best.items()]
-    mine = best.get("pyflow")
-    ratios = {p: s / mine for p, s in best.items() if mine and p != "pyflow"}
-    slower = missed(name, ratios)
-    verdict = " ".join(f"{r:.2f}x {p}" for p, r in ratios.items())
+    parts = [f"{p} {s * 1e6:.4g} us {flops / s * 1e-9:.3g} GF/s"
+             for p, s in row["seconds"].items()]
+    slower = missed(name, row["ratios"])
+    verdict = " ".join(f"{r:.2f}x {p}" for p, r in row["ratios"].items())
     return (f"{name:24s} {threads} thread{'s' if threads > 1 else ' '} {verdict:40s}"
             f"{' MISSED ' + ','.join(slower) if slower else '':18s} | {'  '.join(parts)}"
-            + "".join(f"\n     {p}: {e}" for p, e in problems.items())), ratios
+            + "".join(f"\n     {p}: {e}" for p, e in row["problems"].items()))
 
 
 def arguments():
@@ -313,32 +313,26 @@ def arguments():
     parser.add_argument("--torch", metavar="PYTHON", help="a Python with torch")
     parser.add_argument("--only", nargs="+", default=[""])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3, help="in each process")
     parser.add_argument("--seconds", type=float, default=0.1, help="per case, peer and round")
-    parser.add_argument("--again", type=int, default=2, metavar="N",
-                        help="measure rows below their mark again, N times at most, at the end")
+    parser.add_argument("--processes", type=int, default=3, help="of each peer, one after another")
     parser.add_argument("--json", type=pathlib.Path)
     return parser.parse_args()
 
 
-def measured(name, threads, peers, asked, report):
-    """Measures a row, once more if it was before: the best times of all measurements count."""
+def measured(name, threads, peers, asked, rows):
+    """Measures a row once more, in these processes, and tells what is known by now."""
     best, problems = measure(name, threads, peers, asked.rounds, asked.seconds)
-    before = report.get(f"{name}/{threads}", {}).get("seconds", {})
-    best = {peer: min(best.get(peer, math.inf), before.get(peer, math.inf))
-            for peer in before | best}
-    line, ratios = line_of(name, threads, best, problems)
-    print(line, flush=True)
-    report[f"{name}/{threads}"] = {"seconds": best, "ratios": ratios, "problems": problems}
-
-
-def measure_again(peers, asked, report):
-    """The rows below their mark, in new processes: pages lie elsewhere then."""
-    low = [key.rsplit("/", 1) for key, row in report.items()
-           if missed(key.split("/")[0], row["ratios"])]
-    print(f"again: {len(low)} rows")
-    for name, threads in low:
-        measured(name, int(threads), peers, asked, report)
+    row = rows.setdefault(f"{name}/{threads}", {"seconds": {}, "found": [], "problems": {}})
+    row["problems"] |= problems
+    for peer, seconds in best.items():
+        row["seconds"][peer] = min(seconds, row["seconds"].get(peer, math.inf))
+    if "pyflow" in best:
+        row["found"].append({peer: seconds / best["pyflow"] for peer, seconds in best.items()
+                             if peer != "pyflow"})
+    row["ratios"] = {peer: statistics.median(found[peer] for found in row["found"])
+                     for peer in (row["found"] or [{}])[0]}
+    print(line_of(name, threads, row), flush=True)
 
 
 def peers_of(asked):
@@ -352,19 +346,17 @@ def main():
     if asked.peer:
         serve(asked.peer)
         return
-    report = {}
-    for turn in range(1 + asked.again):
+    rows = {}
+    for turn in range(asked.processes):
+        print(f"processes {turn + 1} of {asked.processes}; ratios are medians of all so far")
         peers = peers_of(asked)
-        if turn:
-            measure_again(peers, asked, report)
-        else:
-            for name in CASES:
-                for threads in asked.threads if any(p in name for p in asked.only) else ():
-                    measured(name, threads, peers, asked, report)
+        for name in CASES:
+            for threads in asked.threads if any(p in name for p in asked.only) else ():
+                measured(name, threads, peers, asked, rows)
         for peer in peers:
             peer.close()
     if asked.json:
-        asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

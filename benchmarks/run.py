@@ -57,7 +57,8 @@ SCRIPTS = {
 }
 OPTIONS = {"conv": ["--all", "--threads", "1", "2"]}
 QUICK = {                # --quick: a third of the time, figures that wander more
-    "gemm": ["--rounds", "3", "--seconds", "0.05"],
+    "gemm": ["--rounds", "2", "--seconds", "0.04"],
+    "elementwise": ["--again", "2"],
     "conv": ["--rounds", "2", "--seconds", "0.015"],
     "pools": ["--rounds", "2", "--seconds", "0.05"],
     "halves": ["--rounds", "6"],
