@@ -4,9 +4,10 @@
  *     exponentials e = exp(x - m), their sum     from the nearest cache
  *     finish       e / sum, or x - m - log sum   once more in the nearest cache
  *
- * so memory is read once and written once; large results go past the caches.  The next
- * row is fetched while there is arithmetic to do, and its maximum sought before a row is finished,
- * so that neither waits for the other's last sum.  Arithmetic: about 16 operations for a vector of
+ * so memory is read once and written once; large results go past the caches, in whole lines (the
+ * parts of one that two rows share would be read first).  The next row is fetched while there is
+ * arithmetic to do; in the caches its maximum is sought before a row is finished, so that neither
+ * waits for the other's last sum.  Arithmetic: about 16 operations for a vector of
  * elements, 9 of them on the two multiplying units (AVX-512; without its table 17 and 11).
  *
  * Invariants: sums run in four vectors of lanes in a fixed order; a row has at least PF_VF
@@ -76,7 +77,13 @@ PF_INLINE float row_largest_half(int32_t type, const int16_t *x, int64_t n) {
 /* The sum of exp(x - m); e gets the terms unless it is NULL. */
 PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t n, float m) {
   enum { U = 4 };
-  const int degree = type == PF_FLOAT32 ? 4 : type == PF_FLOAT16 ? 3 : 2;
+#if defined(__AVX512F__)
+  const int digits = e ? 4 : 3;        /* of a sum's logarithm, 3 are as good: its terms are small
+                                          where their error is large */
+#else
+  const int digits = 4;
+#endif
+  const int degree = type == PF_FLOAT32 ? digits : type == PF_FLOAT16 ? 3 : 2;
   pf_vf sum[U] = {pf_vf_set(0), pf_vf_set(0), pf_vf_set(0), pf_vf_set(0)}, top = pf_vf_set(m);
   pf_vf v[U];
   int64_t i = 0;
@@ -101,8 +108,9 @@ PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t 
   return pf_vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* What is left to do of a row: y = from * c, or from - m - l. */
-typedef struct { const void *from; void *y; float m, c, l; } row_rest;
+/* What is left to do of a row: y = from * c, or from - m - l.  Past the caches: `line` has what is
+ * known of the line that the row begins in, and gets what it begins; NULL: that line is not ours. */
+typedef struct { const void *from; void *y; float m, c, l; char *line, *next; } row_rest;
 
 PF_INLINE pf_vf rest_of(int log, pf_vf v, pf_vf m, pf_vf c, pf_vf l) {
   return log ? (v - m) - l : v * c;
@@ -116,13 +124,72 @@ PF_INLINE void finish_parts(int log, int32_t from, int32_t type, row_rest r, int
     pf_vf_write_part(type, pf_vf_at(type, r.y, i), rest_of(log, v, m, c, l), end - i);
   }
 }
-/* A row; `past` the caches but for the parts of lines at its ends. */
+/* Parts of a line: `begin_line` n elements at its front from element i on, `join_line` the first n
+ * elements from byte `off` on; it goes to `whole` if it is complete, which is NULL if not.
+ *
+ * AVX-512: as whole vectors, for what is stored in parts can be loaded as a whole only when all
+ * stores before it, those past the caches too, are done. */
+#if defined(__AVX512F__)
+PF_INLINE pf_vf lanes_of(int32_t type, const void *p, __mmask16 k) {
+  if (type == PF_FLOAT32) return _mm512_maskz_loadu_ps(k, p);
+  const __m256i h = _mm256_maskz_loadu_epi16(k, p);
+  if (type == PF_FLOAT16) return _mm512_cvtph_ps(h);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+PF_INLINE __m256i as_halves(int32_t type, pf_vf v) {
+  return type == PF_FLOAT16 ? _mm512_cvtps_ph(v, 0) : bfloat16_of_floats(v);
+}
+/* The elements of a line that begins with element i, those of `k`. */
+PF_INLINE __m512i line_of(int log, int32_t from, int32_t type, row_rest r, int64_t i, uint32_t k) {
+  const pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l);
+  const pf_vf v = rest_of(log, lanes_of(from, pf_vf_at(from, r.from, i), (__mmask16)k), m, c, l);
+  if (type == PF_FLOAT32) return _mm512_castps_si512(v);
+  const void *high = pf_vf_at(from, r.from, i + PF_VF);
+  const pf_vf w = rest_of(log, lanes_of(from, high, (__mmask16)(k >> 16)), m, c, l);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(as_halves(type, v)), as_halves(type, w), 1);
+}
+PF_INLINE uint32_t first_lanes(int64_t n) { return n >= 32 ? ~0u : (1u << n) - 1; }
+PF_INLINE void begin_line(int log, int32_t from, int32_t type, row_rest r, int64_t i, int64_t n) {
+  _mm512_store_si512(r.next, line_of(log, from, type, r, i, first_lanes(n)));
+}
+PF_INLINE void join_line(int log, int32_t from, int32_t type, row_rest r, int64_t n, int64_t off,
+                         void *whole) {
+  const int64_t skip = off / pf_vf_size(type);
+  const uint32_t k = first_lanes(n) << skip;
+  __m512i line = _mm512_load_si512(r.line), v = line_of(log, from, type, r, -skip, k);
+  if (type == PF_FLOAT32) line = _mm512_mask_mov_epi32(line, (__mmask16)k, v);
+  else line = _mm512_mask_mov_epi16(line, k, v);
+  if (whole) _mm512_stream_si512(whole, line);
+  else _mm512_store_si512(r.line, line);
+}
+#else
+PF_INLINE void begin_line(int log, int32_t from, int32_t type, row_rest r, int64_t i, int64_t n) {
+  r.from = pf_vf_at(from, r.from, i), r.y = r.next;
+  finish_parts(log, from, type, r, 0, n);
+}
+PF_INLINE void join_line(int log, int32_t from, int32_t type, row_rest r, int64_t n, int64_t off,
+                         void *whole) {
+  enum { FLOATS = 16 };
+  r.y = r.line + off;
+  finish_parts(log, from, type, r, 0, n);
+  for (int k = 0; k < FLOATS && whole; k += PF_VF)
+    pf_vf_write(PF_FLOAT32, (float *)whole + k, pf_vf_load((const float *)r.line + k), 1);
+}
+#endif
+/* The first elements of a row, those up to a whole line; returns their number. */
+PF_INLINE int64_t finish_line(int log, int32_t from, int32_t type, row_rest r, int64_t n) {
+  const int64_t off = (int64_t)((uintptr_t)r.y % 64), left = (64 - off) / pf_vf_size(type);
+  const int64_t i = off ? PF_MIN(left, n) : 0;
+  if (!r.line) finish_parts(log, from, type, r, 0, i);
+  else if (i) join_line(log, from, type, r, i, off, i == left ? (char *)r.y - off : NULL);
+  return i;
+}
+/* A row; `past` the caches in whole lines. */
 PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64_t n, int past) {
   pf_vf m = pf_vf_set(r.m), c = pf_vf_set(r.c), l = pf_vf_set(r.l);
-  int64_t i = past ? (int64_t)(-(uintptr_t)r.y % 64) / pf_vf_size(type) : 0;
-  i = PF_MIN(i, n);
-  finish_parts(log, from, type, r, 0, i);
-  for (; i + 2 * PF_VF <= n; i += 2 * PF_VF) {
+  int64_t i = past ? finish_line(log, from, type, r, n) : 0;
+  const int64_t end = past ? n - (n - i) % (64 / pf_vf_size(type)) : n;
+  for (; i + 2 * PF_VF <= end; i += 2 * PF_VF) {
     pf_vf v = rest_of(log, pf_vf_read(from, pf_vf_at(from, r.from, i)), m, c, l);
     pf_vf w = rest_of(log, pf_vf_read(from, pf_vf_at(from, r.from, i + PF_VF)), m, c, l);
     void *y = pf_vf_at(type, r.y, i);
@@ -132,7 +199,13 @@ PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64
       pf_vf_write(type, pf_vf_at(type, y, PF_VF), w, past);
     }
   }
-  finish_parts(log, from, type, r, i, n);
+  if (past && i < end) {               /* one that a vector fills */
+    pf_vf v = rest_of(log, pf_vf_read(from, pf_vf_at(from, r.from, i)), m, c, l);
+    pf_vf_write(type, pf_vf_at(type, r.y, i), v, 1);
+    i += PF_VF;
+  }
+  if (!past) finish_parts(log, from, type, r, i, n);
+  else if (i < n) begin_line(log, from, type, r, i, n - i);
 }
 
 /* sum of q (l - (x - m)), where q is not zero; out, which has exp(x - m), becomes out * c - q */
@@ -179,20 +252,28 @@ ROW_LOOPS(PF_FLOAT16, f16, row_largest_half(PF_FLOAT16, (const int16_t *)x, n))
 ROW_LOOPS(PF_BFLOAT16, bf16, row_largest_half(PF_BFLOAT16, (const int16_t *)x, n))
 
 /* Rows one after the other; `room` is a row of floats, or NULL where y itself holds the
- * exponentials (floats only).  `past`: floats that are stored past the caches; needs `room`. */
+ * exponentials (floats only).  `past`: what is stored past the caches; needs `room`.  Rows share
+ * lines: `line` has the one that is not whole. */
 static void rows_softmax(const row_loops *f, int log, const char *x, char *y, int64_t rows,
                          int64_t n, float *room, int past) {
-  int64_t bytes = n * f->size;
+  const int64_t bytes = n * f->size;
+  const char *begin = y;
+  char line[64] __attribute__((aligned(64)));
   float m = f->largest(x, n);
   for (int64_t r = 0; r < rows; r++, x += bytes, y += bytes) {
     float *e = log ? NULL : room ? room : (float *)y, top = m;
+    char *known = y - (uintptr_t)y % 64 >= begin ? line : NULL;
     if ((const char *)e != y && !past) /* its lines come while there is arithmetic to do */
       for (int64_t k = 0; k < PF_MIN(bytes, FETCHED); k += 64) __builtin_prefetch(y + k, 1);
     float sum = f->exponentials(x, e, n, top);
-    if (r + 1 < rows) m = f->largest(x + bytes, n);
-    if (log) f->finish_log[past]((row_rest){x, y, top, 1, pf_log_f32(sum)}, n);
-    else f->finish[past]((row_rest){e, y, 0, 1 / sum, 0}, n);
+    if (!past && r + 1 < rows) m = f->largest(x + bytes, n);
+    if (log) f->finish_log[past]((row_rest){x, y, top, 1, pf_log_f32(sum), known, line}, n);
+    else f->finish[past]((row_rest){e, y, 0, 1 / sum, 0, known, line}, n);
+    if (past && r + 1 < rows) m = f->largest(x + bytes, n);   /* its end is still on its way */
   }
-  if (past) pf_vf_fence();
+  if (!past) return;
+  const int64_t rest = (int64_t)((uintptr_t)y % 64);
+  if (y - rest >= begin) memcpy(y - rest, line, (size_t)rest);
+  pf_vf_fence();
 }
 #endif
