@@ -35,7 +35,7 @@ static void stream_rows(const gather_task *t, const char *x, char *y, int64_t i0
       int64_t at = pf_index_at(t->index, t->type, b * t->m + i + k);
       run[k] = (pf_run){x + at * t->bytes, t->bytes};
     }
-    t->move->runs(run, n, more, y + i * t->bytes, 1);
+    t->move->runs(run, n, more, y + i * t->bytes);
   }
   t->move->fence();
 }

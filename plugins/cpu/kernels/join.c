@@ -3,7 +3,7 @@
  * Around an axis every tensor is [outer, axis, inner]: joining and parting copies `outer` runs per
  * tensor. */
 #include "strided.h"
-#include "weave.h"
+#include "transpose.h"
 
 /* `n` of `whole` axis positions from `first` on <-> the tensor `part`, with `outer` and `inner`
  * around the axis */
@@ -23,15 +23,14 @@ static pf_status copy_part(pf_ctx *c, DLTensor *dst, const DLTensor *src, int to
   return pf_box_copy(c, &b, dst, src);
 }
 
-typedef struct { const pf_run *part; int64_t n, turn; char *y; } join_task;
+typedef struct { const pf_part *part; int64_t n, turn; char *y; } join_task;
 static void join_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const join_task *t = (const join_task *)arg;
-  pf_weaver w = {.move = pf_movers(), .y = t->y + lo * t->turn};
+  const pf_mover *move = pf_movers();
+  pf_woven w = move->weave_at(t->y + lo * t->turn);
   (void)worker;
-  for (; lo < hi; lo++)
-    for (int64_t k = 0; k < t->n; k++)
-      pf_weave(&w, t->part[k].at + lo * t->part[k].bytes, t->part[k].bytes);
-  pf_weave_end(&w);
+  move->weave(&w, t->part, t->n, lo, hi);
+  move->weave_end(&w);
 }
 /* y = n of c's inputs: of `whole` positions each has as many as it has along `axis`, or one */
 static pf_status join(pf_ctx *c, DLTensor *y, int32_t first, int32_t n, int32_t axis, int64_t whole,
@@ -39,11 +38,12 @@ static pf_status join(pf_ctx *c, DLTensor *y, int32_t first, int32_t n, int32_t 
   int64_t at = 0, esize = pf_type_size(c->in_type[first]);
   if (outer > 1 && outer >= c->host->workers(c) &&
       pf_weave_pays(outer * whole * inner * esize, outer * n)) {
-    pf_run *part = (pf_run *)c->host->scratch(c, (uint64_t)n * sizeof *part, 8);
+    pf_part *part = (pf_part *)c->host->scratch(c, (uint64_t)n * sizeof *part, 8);
     PF_EXHAUSTED(part);
     for (int32_t i = 0; i < n; i++) {
       const DLTensor *t = c->in[first + i];
-      part[i] = (pf_run){PF_DATA(const char, t), (axis < 0 ? 1 : t->shape[axis]) * inner * esize};
+      int64_t bytes = (axis < 0 ? 1 : t->shape[axis]) * inner * esize;
+      part[i] = (pf_part){PF_DATA(const char, t), bytes, bytes};
     }
     join_task t = {part, n, whole * inner * esize, PF_DATA(char, y)};
     return pf_parallel(c, outer, pf_grain(t.turn / 4), join_range, &t);

@@ -2,7 +2,7 @@
  * MirrorPad(Grad), Reverse, Roll.  Each computes offsets and strides; the copying is strided.c's.
  * */
 #include "strided.h"
-#include "weave.h"
+#include "transpose.h"
 
 static pf_status slice(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
@@ -232,41 +232,63 @@ static pf_status fill_borders(pf_ctx *c, const pad_plan *p, const DLTensor *x, D
 enum { BORDER = 4096 };
 typedef struct {
   char border[BORDER] __attribute__((aligned(64)));   /* the value, over and over */
+  const pf_mover *move;
   const pad_plan *plan;
   const DLTensor *x;
   char *y;
   int32_t nd;                           /* dimensions in front of the row's */
   int64_t before, run, behind;          /* bytes of a row */
 } pad_task;
-static void weave_border(pf_weaver *w, const pad_task *t, int64_t bytes) {
-  for (; bytes > 0; bytes -= BORDER) pf_weave(w, t->border, PF_MIN(bytes, BORDER));
+static void weave_border(pf_woven *w, const pad_task *t, int64_t bytes) {
+  if (bytes >= BORDER)
+    t->move->weave(w, &(pf_part){t->border, BORDER, 0}, 1, 0, bytes / BORDER);
+  if (bytes % BORDER) t->move->weave(w, &(pf_part){t->border, bytes % BORDER, 0}, 1, 0, 1);
+}
+/* n rows that have runs, one behind the other at x, but for the first one's `before` and the last
+ * one's `behind` */
+static void weave_rows(pf_woven *w, const pad_task *t, const char *x, int64_t n) {
+  int64_t between = t->before + t->behind, done = between <= BORDER ? n - 1 : 0;
+  pf_part part[2] = {{x, t->run, t->run}, {t->border, between, 0}};
+  t->move->weave(w, part, 2, 0, done);
+  for (; done < n; done++) {
+    t->move->weave(w, part, 1, done, done + 1);
+    if (done < n - 1) weave_border(w, t, between);
+  }
+}
+/* Where row `row` of y has its run in x, as a row of x; -1: the row is a border.  *n: so many rows,
+ * this one and the next, are alike. */
+static int64_t row_of_x(const pad_task *t, int64_t row, int64_t *n) {
+  int64_t from = 0, step = 1, inside = 1;
+  *n = 1;
+  for (int32_t d = t->nd - 1; d >= 0; d--) {
+    int64_t size = t->plan->shape[d], at = row % size - t->plan->lo[d], have = t->x->shape[d];
+    if (d == t->nd - 1) *n = at < 0 ? -at : at < have ? have - at : size - t->plan->lo[d] - at;
+    inside &= at >= 0 && at < have;
+    from += at * step, step *= have, row /= size;
+  }
+  return inside ? from : -1;
 }
 static void pad_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pad_task *t = (const pad_task *)arg;
-  int64_t row = t->before + t->run + t->behind, border = 0;
-  pf_weaver w = {.move = pf_movers(), .y = t->y + lo * row};
+  int64_t row = t->before + t->run + t->behind, border = 0, n;
+  pf_woven w = t->move->weave_at(t->y + lo * row);
   (void)worker;
-  for (; lo < hi; lo++) {
-    int64_t rest = lo, from = 0, step = 1, inside = 1;
-    for (int32_t d = t->nd - 1; d >= 0; d--) {
-      int64_t at = rest % t->plan->shape[d] - t->plan->lo[d];
-      rest /= t->plan->shape[d];
-      inside &= at >= 0 && at < t->x->shape[d];
-      from += at * step, step *= t->x->shape[d];
-    }
-    if (!inside) { border += row; continue; }
+  for (; lo < hi; lo += n) {
+    int64_t from = row_of_x(t, lo, &n);
+    n = PF_MIN(n, hi - lo);
+    if (from < 0) { border += n * row; continue; }
     weave_border(&w, t, border + t->before);
-    pf_weave(&w, PF_DATA(const char, t->x) + from * t->run, t->run);
+    weave_rows(&w, t, PF_DATA(const char, t->x) + from * t->run, n);
     border = t->behind;
   }
   weave_border(&w, t, border);
-  pf_weave_end(&w);
+  t->move->weave_end(&w);
 }
 /* 1: done, in *status; 0: y is small, or its rows are short, or too few for the threads */
 static int pad_large(pf_ctx *c, const pad_plan *p, const DLTensor *x, DLTensor *y,
                      pf_status *status) {
   int64_t esize = pf_type_size(c->in_type[0]), bytes = pf_numel(y) * esize, inner = esize;
-  pad_task t = {.plan = p, .x = x, .y = PF_DATA(char, y), .nd = x->ndim - 1};
+  pad_task t = {.move = pf_movers(), .plan = p, .x = x, .y = PF_DATA(char, y), .nd = x->ndim - 1};
   while (t.nd > 0 && !p->lo[t.nd] && !p->hi[t.nd]) inner *= x->shape[t.nd--];
   if (t.nd < 0 || inner == 0) return 0;
   int64_t rows = pf_product(p->shape, 0, t.nd);

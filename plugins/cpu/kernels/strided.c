@@ -150,7 +150,7 @@ static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
   more = PF_MIN(PF_MIN(PF_RUNS_LATER, t->b->shape[i] - then.at[k]), most - n);
   for (int64_t r = 0; r < more; r++)
     run[n + r] = (pf_run){t->src + (then.s + r * step) * t->b->esize, bytes};
-  t->move->runs(run, n, more, y, 1);
+  t->move->runs(run, n, more, y);
   return n;
 }
 static void copy_strided(const copy_task *t, const char *x, char *y, int64_t n) {

@@ -338,78 +338,105 @@ static int64_t every_second(int64_t esize, const void *px, void *py, int64_t byt
 #endif
   return 0;
 }
-/* What is read next.  Runs in order go on where they are: lines IN_ORDER bytes ahead, to the
- * nearest cache.  At random: the run AT_RANDOM bytes later, to the second cache, as the nearest one
- * has too few places for lines under way. */
-enum { IN_ORDER = 8192, AT_RANDOM = 12288 };
-static int64_t runs_later(const pf_run *run, int64_t n) {
-  int64_t bytes = 0, i = 0;
-  for (; i < n && i < PF_RUNS_LATER && bytes < AT_RANDOM; i++) bytes += run[i].bytes;
-  return i;
+/* Runs at random are fetched AT_RANDOM bytes before they are read, to the second cache, as the
+ * nearest one has too few places for lines under way; in order: IN_ORDER bytes, to the nearest. */
+enum { IN_ORDER = 2048, AT_RANDOM = 12288 };
+PF_INLINE void fetch_line(const char *x, int64_t k, const char *ahead) {
+  if (ahead) __builtin_prefetch(ahead + k, 0, 2);
+  else __builtin_prefetch(x + k + IN_ORDER, 0, 3);
 }
-PF_INLINE const char *fetch_end(const pf_run *run, int64_t i, int64_t n) {
-  const pf_run *then = run + PF_MIN(i, n - 1);
-  __builtin_prefetch(then->at + then->bytes - 1, 0, 2);
-  return then->at;
-}
-/* `ahead`: where the run that is fetched lies, or NULL */
-PF_INLINE void stream_fetching(const char *x, char *y, int64_t lines, const char *ahead) {
-  for (int64_t k = 0; k < 64 * lines; k += 64) {
-    if (ahead) __builtin_prefetch(ahead + k, 0, 2);
-    else __builtin_prefetch(x + k + IN_ORDER, 0, 3);
+PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, const char *ahead) {
+  for (int64_t k = 0; k < bytes; k += 64) {
+    fetch_line(x, k, ahead);
     stream_lines(x + k, y + k, 64);
   }
 }
-PF_INLINE void runs_as(const pf_run *run, int64_t n, int64_t more, char *y, int random) {
-  int64_t later = runs_later(run, n);
-  const char *ahead = NULL;
 #if defined(__AVX512BW__)
-  int64_t have = (int64_t)((uintptr_t)y % 64); /* bytes of the line under way, in a register */
-  uint64_t own = ~0ull << have;
-  __m512i line = _mm512_setzero_si512();
-  y -= have;
-  for (int64_t i = 0; i < n; i++) {
-    const char *p = run[i].at;
-    int64_t left = run[i].bytes;
-    if (random) ahead = fetch_end(run, i + later, n + more);
-    if (have) {
-      int64_t take = PF_MIN(64 - have, left);
-      line = _mm512_mask_loadu_epi8(line, ((1ull << take) - 1) << have, p - have);
-      have += take, p += take, left -= take;
-      if (have < 64) continue;
-      if (own == ~0ull) STREAM_LINE(y, line);
-      else _mm512_mask_storeu_epi8(y, own, line), own = ~0ull;
-      y += 64, have = 0;
-    }
-    stream_fetching(p, y, left / 64, random ? ahead : NULL);
-    y += left / 64 * 64, p += left / 64 * 64, have = left % 64;
-    if (have) line = _mm512_maskz_loadu_epi8((1ull << have) - 1, p);
+/* `have` bytes of the line at y, in a register; of its bytes `own` are ours */
+typedef struct { char *y; int64_t have; uint64_t own; __m512i line; } lines_out;
+PF_INLINE lines_out lines_at(char *y) {
+  int64_t have = (int64_t)((uintptr_t)y % 64);
+  return (lines_out){y - have, have, ~0ull << have, _mm512_setzero_si512()};
+}
+/* `ahead`: where the run that is fetched lies; NULL: runs lie in order */
+PF_INLINE void lines_add(lines_out *o, const char *p, int64_t bytes, const char *ahead) {
+  if (o->have) {
+    int64_t take = PF_MIN(64 - o->have, bytes);
+    uint64_t mask = ((1ull << take) - 1) << o->have;
+    o->line = _mm512_mask_loadu_epi8(o->line, mask, p - o->have);
+    o->have += take, p += take, bytes -= take;
+    if (o->have < 64) return;
+    if (o->own == ~0ull) STREAM_LINE(o->y, o->line);
+    else _mm512_mask_storeu_epi8(o->y, o->own, o->line), o->own = ~0ull;
+    o->y += 64;
   }
-  if (have) _mm512_mask_storeu_epi8(y, own & ((1ull << have) - 1), line);
+  int64_t rest = bytes % 64, whole = bytes - rest;
+  stream_fetching(p, o->y, whole, ahead);
+  o->y += whole, o->have = rest;
+  if (rest) o->line = _mm512_maskz_loadu_epi8((1ull << rest) - 1, p + whole);
+}
+PF_INLINE lines_out lines_of(const pf_woven *w) {
+  return (lines_out){w->y, w->have, w->own, _mm512_load_si512(w->line)};
+}
+PF_INLINE void lines_keep(pf_woven *w, lines_out o) {
+  w->y = o.y, w->have = o.have, w->own = o.own;
+  _mm512_store_si512(w->line, o.line);
+}
+PF_INLINE void lines_end(const lines_out *o) {
+  if (o->have) _mm512_mask_storeu_epi8(o->y, o->own & ((1ull << o->have) - 1), o->line);
+}
 #else
-  for (int64_t i = 0; i < n; y += run[i++].bytes) {
-    const char *x = run[i].at;
-    int64_t bytes = run[i].bytes, head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64));
-    int64_t lines = (bytes - head) / 64, done = head + 64 * lines;
-    if (random) ahead = fetch_end(run, i + later, n + more);
-    memcpy(y, x, (size_t)head);
-    stream_fetching(x + head, y + head, lines, random ? ahead : NULL);
-    memcpy(y + done, x + done, (size_t)(bytes - done));
-  }
+typedef struct { char *y; } lines_out;
+PF_INLINE lines_out lines_at(char *y) { return (lines_out){y}; }
+PF_INLINE void lines_add(lines_out *o, const char *x, int64_t bytes, const char *ahead) {
+  int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)o->y % 64));
+  int64_t rest = (bytes - head) % 64, whole = bytes - head - rest;
+  memcpy(o->y, x, (size_t)head);
+  stream_fetching(x + head, o->y + head, whole, ahead);
+  memcpy(o->y + head + whole, x + head + whole, (size_t)rest);
+  o->y += bytes;
+}
+PF_INLINE lines_out lines_of(const pf_woven *w) { return (lines_out){w->y}; }
+PF_INLINE void lines_keep(pf_woven *w, lines_out o) { w->y = o.y; }
+PF_INLINE void lines_end(const lines_out *o) { (void)o; }
 #endif
+static void runs(const pf_run *run, int64_t n, int64_t more, char *y) {
+  lines_out o = lines_at(y);
+  int64_t later = 0;
+  for (int64_t bytes = 0; later < PF_MIN(n, PF_RUNS_LATER) && bytes < AT_RANDOM; later++)
+    bytes += run[later].bytes;
+  for (int64_t i = 0; i < n; i++) {
+    const pf_run *then = run + PF_MIN(i + later, n + more - 1);
+    __builtin_prefetch(then->at + then->bytes - 1, 0, 2);
+    lines_add(&o, run[i].at, run[i].bytes, then->at);
+  }
+  lines_end(&o);
 }
-static void runs(const pf_run *run, int64_t n, int64_t more, char *y, int random) {
-  if (random) runs_as(run, n, more, y, 1);
-  else runs_as(run, n, more, y, 0);
-}
-#include "transpose_block.h"
-#include "transpose_stream.h"
-
 static void fence(void) {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif
 }
+static pf_woven weave_at(char *y) {
+  pf_woven w = {.y = y};
+  lines_keep(&w, lines_at(y));
+  return w;
+}
+static void weave(pf_woven *w, const pf_part *part, int64_t n, int64_t lo, int64_t hi) {
+  lines_out o = lines_of(w);
+  for (; lo < hi; lo++)
+    for (int64_t k = 0; k < n; k++)
+      lines_add(&o, part[k].at + lo * part[k].step, part[k].bytes, NULL);
+  lines_keep(w, o);
+}
+static void weave_end(const pf_woven *w) {
+  lines_out o = lines_of(w);
+  lines_end(&o);
+  fence();
+}
+#include "transpose_block.h"
+#include "transpose_stream.h"
+
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }
 static void write(int32_t type, const float *x, void *y, int64_t n) { halves_write(type, x, y, n); }
 #if defined(__AVX512BW__)
@@ -417,5 +444,6 @@ static void write(int32_t type, const float *x, void *y, int64_t n) { halves_wri
 #else
 #define BLOCKS 0
 #endif
-const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, reverse, reverse_past,
-                                        every_second, read, write, fence, BLOCKS};
+const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, weave_at, weave,
+                                        weave_end, reverse, reverse_past, every_second,
+                                        read, write, fence, BLOCKS};

@@ -14,6 +14,15 @@ enum { PF_RUNS_LATER = 64 };             /* `runs`: how many of `more` are of us
 enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
 
 typedef struct { const char *at; int64_t bytes; } pf_run;
+typedef struct { const char *at; int64_t bytes, step; } pf_part;    /* a run in every `step` bytes */
+/* runs that are put one behind the other, of any sizes: where the next one goes, and of AVX-512's
+ * the line that is not whole yet, its first `have` bytes; those of `own` are to be written */
+typedef struct {
+  char line[64] __attribute__((aligned(64)));
+  char *y;
+  int64_t have;
+  uint64_t own;
+} pf_woven;
 
 typedef struct {
   /* y[j * ldy + i] = x[i * ldx + j], i < ni, j < nj; strides in elements of esize bytes */
@@ -23,9 +32,18 @@ typedef struct {
   void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                  int64_t nj, const void *next);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
-  /* n runs, one behind the other to y; non-temporal.  `more` follow that are read next.  `random`:
-   * they lie apart */
-  void (*runs)(const pf_run *run, int64_t n, int64_t more, char *y, int random);
+  /* n runs that lie apart, one behind the other to y; non-temporal.  `more` follow that are read
+   * next */
+  void (*runs)(const pf_run *run, int64_t n, int64_t more, char *y);
+  /* The same of runs read in order, in some calls:
+   *     pf_woven w = weave_at(y);
+   *     weave(&w, part, n, lo, hi);    // run i of each of n parts, i = lo .. hi - 1
+   *     weave_end(&w);                 // `fence`, too
+   * Only the first and last line of all are stored in part, so that threads write to parts of y
+   * that begin anywhere. */
+  pf_woven (*weave_at)(char *y);
+  void (*weave)(pf_woven *w, const pf_part *part, int64_t n, int64_t lo, int64_t hi);
+  void (*weave_end)(const pf_woven *w);
   /* y[i] = x[-i], i < n; elements of 1, 2, 4 or 8 bytes */
   void (*reverse)(int64_t esize, const void *x, void *y, int64_t n);
   void (*reverse_past)(int64_t esize, const void *x, void *y, int64_t n);    /* non-temporal */
@@ -42,6 +60,11 @@ typedef struct {
 PF_LOCAL int pf_rows_apart(int64_t esize, int64_t stride) {
   int64_t off = (stride < 0 ? -stride : stride) % 2048;
   return esize <= 2 || PF_MIN(off, 2048 - off) < 32;
+}
+
+/* whether `bytes` in so many runs are worth weaving */
+PF_LOCAL int pf_weave_pays(int64_t bytes, int64_t runs) {
+  return bytes >= PF_STREAM_BYTES && bytes / PF_MAX(runs, 1) >= 64;
 }
 
 extern const pf_mover pf_mover_baseline;
