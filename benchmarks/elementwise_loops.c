@@ -20,10 +20,11 @@ typedef struct { const char *in; char *out; int64_t n_in, n_out; int op, stream;
 
 static void run_traffic(const part *p) {
   vec a = {0}, b = {0}, c = {0}, d = {0};
-  int64_t blocks = (p->n_out ? p->n_out : p->n_in) / TURN, read = p->n_in / (blocks ? blocks : 1);
-  read -= read % 256;
+  int64_t blocks = (p->n_out ? p->n_out : p->n_in) / TURN, from = 0;
   for (int64_t i = 0; i < blocks; i++) {
-    const float *x = (const float *)(p->in + i * read);
+    const float *x = (const float *)(p->in + from);
+    int64_t to = p->n_in * (i + 1) / blocks / 256 * 256, read = to - from;
+    from = to;
     for (int64_t j = 0; j < read / 4; j += 64) {
       a += *(const vec *)(x + j), b += *(const vec *)(x + j + 16);
       c += *(const vec *)(x + j + 32), d += *(const vec *)(x + j + 48);
