@@ -19,8 +19,30 @@
 #include "tile_end.h"
 
 /* ---------------------------------------------------------------- halves */
-/* A few rows of output at a time: the rows they see are widened into the nearest caches, and the
- * results are rounded from there. */
+/* With AVX-512, vectors of halves are widened as they are loaded, where the filter allows it. */
+#if defined(__AVX512F__)
+#define AFTER(d, row) (void)0
+#define TILE_F16
+#include "tile_begin.h"
+#include "depthwise_halves.h"
+#include "tile_end.h"
+#define TILE_BF16
+#include "tile_begin.h"
+#include "depthwise_halves.h"
+#include "tile_end.h"
+#undef AFTER
+static pf_status roll_halves(pf_ctx *c, const pf_conv_call *call, int32_t type) {
+  return type == PF_FLOAT16 ? roll_halves_f16(c, call) : roll_halves_bf16(c, call);
+}
+#else
+static pf_status roll_halves(pf_ctx *c, const pf_conv_call *call, int32_t type) {
+  (void)c, (void)call, (void)type;
+  return PF_DECLINE;
+}
+#endif
+
+/* Elsewhere a few rows of output at a time: the rows they see are widened into the nearest caches,
+ * and the results are rounded from there. */
 enum { STRIP_BYTES = 192 << 10 };
 typedef struct {
   const pf_conv_call *call;            /* x and out are halves, the rest is float */
@@ -58,6 +80,8 @@ static void run_strips(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 pf_status PF_ISA_NAME(pf_depth_forward_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type) {
+  const pf_status rolled = roll_halves(c, call, type);
+  if (rolled != PF_DECLINE) return rolled;
   const pf_conv *g = call->g;
   const int64_t row = (PF_MIN(g->sh, g->h) * g->w + g->ow) * g->c * 4;
   depth_strips s = {.call = call, .type = type};

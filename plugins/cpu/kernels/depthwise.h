@@ -6,7 +6,8 @@
  */
 #define BLOCK (4 * VL)
 
-typedef struct { const pf_conv *g; const T *x, *f; T *out; const pf_epilogue *after; } TILE(depth);
+typedef struct { const pf_conv *g; const S *x; const T *f; S *out; const pf_epilogue *after; }
+    TILE(depth);
 
 /* acc += x[0 .. left) * f[0 .. left) */
 PF_INLINE void TILE(fma_block)(V acc[4], const T *x, const T *f, int left) {
@@ -156,7 +157,9 @@ static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worke
   }
 }
 
+#define AFTER TILE(depth_after)
 #include "depthwise_roll.h"
+#undef AFTER
 
 pf_status TILE_NAME(pf_depth_forward)(pf_ctx *c, const pf_conv_call *call) {
   TILE(depth) d = {call->g, call->x, call->f, call->out, call->after};

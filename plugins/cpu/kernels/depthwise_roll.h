@@ -5,11 +5,12 @@
  * under the windows is loaded once and meets all the sums whose windows cover it; the sums of a
  * column move on to the next.  A number is summed column by column, and in a column from the top
  * down, so it does not depend on which other numbers are computed with it.  Rows and columns
- * outside the image are never read.
+ * outside the image are never read.  AFTER(d, row) is what follows on a row of output.
  */
 typedef struct {
-  const T *x, *f;                      /* top row of the upper windows, column 0; taps [3, 3, c] */
-  T *out;
+  const S *x;                          /* top row of the upper windows, column 0 */
+  const T *f;                          /* taps [3, 3, c] */
+  S *out;
   int64_t x_row, out_row, c;           /* elements from row to row, and from pixel to pixel */
   int64_t w, ow, pl;
   int from, to;                        /* rows under the windows that exist */
@@ -18,11 +19,12 @@ typedef struct {
 } TILE(roll);
 
 PF_INLINE void TILE(roll_pair)(const TILE(roll) *d, const int full, const int stream) {
-#define LOAD(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
+#define LOAD(p) (full ? S_LOAD(p) : S_LOAD_PART(p, d->left))
+#define TAP(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
 #define STORE(p, v) do { \
-    if (stream) V_STREAM(p, v); \
-    else if (full) V_STORE(p, v); \
-    else V_STORE_PART(p, v, d->left); \
+    if (stream) V_STREAM((T *)(p), v); \
+    else if (full) S_STORE(p, v); \
+    else S_STORE_PART(p, v, d->left); \
   } while (0)
   const int64_t c = d->c, x_row = d->x_row, out_row = d->out_row, w = d->w, ow = d->ow;
   const int from = d->from, to = d->to, pair = d->pair;
@@ -30,9 +32,9 @@ PF_INLINE void TILE(roll_pair)(const TILE(roll) *d, const int full, const int st
 #pragma GCC unroll 3
   for (int r = 0; r < 3; r++)
 #pragma GCC unroll 3
-    for (int k = 0; k < 3; k++) f[r][k] = LOAD(d->f + (r * 3 + k) * c);
-  const T *x = d->x;
-  T *out = d->out + (d->pl - 2) * c;   /* of the column whose sums end here */
+    for (int k = 0; k < 3; k++) f[r][k] = TAP(d->f + (r * 3 + k) * c);
+  const S *x = d->x;
+  S *out = d->out + (d->pl - 2) * c;   /* of the column whose sums end here */
   for (int64_t z = 0, o = d->pl - 2; o < ow; z++, o++, x += c, out += c) {
     V c0 = {0}, c1 = {0};
     if (z < w) {
@@ -70,10 +72,10 @@ PF_INLINE void TILE(roll_pair_2)(const TILE(roll) *d, const int full, const int 
 #pragma GCC unroll 3
   for (int r = 0; r < 3; r++)
 #pragma GCC unroll 3
-    for (int k = 0; k < 3; k++) f[r][k] = LOAD(d->f + (r * 3 + k) * c);
+    for (int k = 0; k < 3; k++) f[r][k] = TAP(d->f + (r * 3 + k) * c);
   for (int64_t z = -d->pl, o = 0;; z += 2, o++) {
     V c0 = {0}, c1 = {0};
-    const T *x = d->x + z * c;
+    const S *x = d->x + z * c;
     if (z >= 0 && z < w) {
 #pragma GCC unroll 5
       for (int r = 0; r < 5; r++) {
@@ -113,6 +115,7 @@ ROLL(roll_full_2, roll_pair_2, 1, 0)
 ROLL(roll_part_2, roll_pair_2, 0, 0)
 #undef ROLL
 #undef LOAD
+#undef TAP
 #undef STORE
 
 static int TILE(rolls)(const pf_conv *g) {
@@ -127,7 +130,7 @@ static void TILE(roll_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   const pf_conv *g = d->g;
   const int64_t pairs = (g->oh + 1) / 2;
   const int64_t bytes = g->n * g->oh * g->ow * g->c * (int64_t)sizeof(T);
-  const int stream = sizeof(V) == 64 && !d->after && g->c % VL == 0 &&
+  const int stream = sizeof(V) == 64 && sizeof(S) == sizeof(T) && !d->after && g->c % VL == 0 &&
                      (uintptr_t)d->out % 64 == 0 && bytes >= PF_STREAM_BYTES;
   void (*const full)(const TILE(roll) *) =
       g->sw == 2 ? TILE(roll_full_2) : stream ? TILE(roll_stream) : TILE(roll_full);
@@ -139,14 +142,14 @@ static void TILE(roll_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
                     .ow = g->ow, .pl = g->pl, .pair = y + 1 < g->oh};
     r.from = (int)PF_MIN(PF_MAX(-top, 0), 5);
     r.to = (int)PF_MAX(PF_MIN(g->h - top, r.pair ? 3 + g->sh : 3), r.from);
-    const T *x = d->x + (i / pairs * g->h + top) * r.x_row;
+    const S *x = d->x + (i / pairs * g->h + top) * r.x_row;
     for (int64_t c = 0; c < g->c; c += VL) {
       r.x = x + c, r.f = d->f + c, r.out = d->out + row * r.out_row + c;
       r.left = (int)PF_MIN(g->c - c, VL);
       (r.left < VL ? part : full)(&r);
     }
-    TILE(depth_after)(d, row);
-    if (r.pair) TILE(depth_after)(d, row + 1);
+    AFTER(d, row);
+    if (r.pair) AFTER(d, row + 1);
   }
   if (stream) V_FENCE();
 }

@@ -39,13 +39,16 @@ PF_INLINE void half_write(const float *x, uint16_t *y, int64_t n) {
 #endif
   for (; i < n; i++) y[i] = pf_to_half(x[i]);
 }
+#if defined(__AVX512F__)
+PF_INLINE __m512 bfloat16_floats(__m256i x) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+#endif
 PF_INLINE void bfloat16_read(const uint16_t *x, float *y, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16) {
-    __m512i w = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(x + i)));
-    _mm512_storeu_si512(y + i, _mm512_slli_epi32(w, 16));
-  }
+  for (; i + 16 <= n; i += 16)
+    _mm512_storeu_ps(y + i, bfloat16_floats(_mm256_loadu_si256((const __m256i *)(x + i))));
 #elif defined(__AVX2__)
   for (; i + 8 <= n; i += 8) {
     __m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(x + i)));

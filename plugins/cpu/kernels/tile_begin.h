@@ -1,10 +1,29 @@
-/* tile_begin.h - names of the element type for the code between this and tile_end.h; TILE_F32 or
- * TILE_F64 says which.
+/* tile_begin.h - names of the element type for the code between this and tile_end.h: TILE_F32 or
+ * TILE_F64 says which; with AVX-512 also TILE_F16 or TILE_BF16, floats that lie as halves (half.h).
+ * T is what is computed with, S what lies in memory.
  * PF_ISA_NAME-d names of the type: TILE_NAME(f) is f_f32_<isa>. */
-#ifdef TILE_F32
+#if defined(TILE_F32) || defined(TILE_F16) || defined(TILE_BF16)
 #define T float
+#if defined(TILE_F32)
 #define TILE(name) name##_f32
 #define TILE_NAME(name) PF_ISA_NAME(name##_f32)
+#elif defined(TILE_F16)
+#define TILE(name) name##_f16
+#define S_LOAD(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
+#define S_LOAD_PART(p, n) _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(S_MASK(n), p))
+#define S_STORE(p, v) _mm256_storeu_si256((__m256i *)(p), _mm512_cvtps_ph(v, 0))
+#define S_STORE_PART(p, v, n) _mm256_mask_storeu_epi16(p, S_MASK(n), _mm512_cvtps_ph(v, 0))
+#else
+#define TILE(name) name##_bf16
+#define S_LOAD(p) bfloat16_floats(_mm256_loadu_si256((const __m256i *)(p)))
+#define S_LOAD_PART(p, n) bfloat16_floats(_mm256_maskz_loadu_epi16(S_MASK(n), p))
+#define S_STORE(p, v) _mm256_storeu_si256((__m256i *)(p), bfloat16_of_floats(v))
+#define S_STORE_PART(p, v, n) _mm256_mask_storeu_epi16(p, S_MASK(n), bfloat16_of_floats(v))
+#endif
+#if !defined(TILE_F32)
+#define S uint16_t
+#define S_MASK(n) ((__mmask16)((1u << (n)) - 1))
+#endif
 #define V pf_vf
 #define VL PF_VF
 #define V_LOAD pf_vf_load
@@ -62,6 +81,13 @@
 #define V_STREAM _mm512_stream_pd   /* a whole line, past the caches */
 #define V_FENCE _mm_sfence
 #endif
+#endif
+#if !defined(S)
+#define S T
+#define S_LOAD V_LOAD
+#define S_LOAD_PART V_LOAD_PART
+#define S_STORE V_STORE
+#define S_STORE_PART V_STORE_PART
 #endif
 /* elsewhere nothing uses one */
 #if !defined(VH)

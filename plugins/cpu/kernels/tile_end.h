@@ -1,7 +1,15 @@
 /* tile_end.h - forgets the names of tile_begin.h. */
 #undef TILE_F32
 #undef TILE_F64
+#undef TILE_F16
+#undef TILE_BF16
 #undef T
+#undef S
+#undef S_MASK
+#undef S_LOAD
+#undef S_LOAD_PART
+#undef S_STORE
+#undef S_STORE_PART
 #undef TILE
 #undef TILE_NAME
 #undef V
