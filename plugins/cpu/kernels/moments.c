@@ -33,11 +33,11 @@ static moments joined(moments a, moments b) {
   return (moments){n, (a.n * a.mean + b.n * b.mean) / n, a.m2 + b.m2 + d * d * (a.n * b.n / n)};
 }
 static moments of_sums(double n, float shift, double sum, double squares) {
-  double m2 = squares - sum * sum / n;
-  return (moments){n, shift + sum / n, m2 < 0 ? 0 : m2};
+  double each = 1 / n, m2 = squares - sum * sum * each;
+  return (moments){n, shift + sum * each, m2 < 0 ? 0 : m2};
 }
-static float shift_of(double sum, double n) {
-  float shift = (float)(sum / n);
+static float shift_of(float sum, float n) {
+  float shift = sum / n;
   return fabsf(shift) < INFINITY ? shift : 0;
 }
 
@@ -48,7 +48,7 @@ PF_INLINE moments piece_moments(int32_t type, const void *x, int64_t n) {
   int64_t i = 0, k = PF_MIN(n, SHIFT);
   for (; i + PF_VF <= k; i += PF_VF) first += pf_vf_read(type, pf_vf_at(type, x, i));
   if (i < k) first += pf_vf_read_part(type, pf_vf_at(type, x, i), k - i);
-  float shift = shift_of(pf_vf_sum(first), (double)k);
+  float shift = shift_of(pf_vf_sum(first), (float)k);
   pf_vf sh = pf_vf_set(shift);
   for (int u = 0; u < U; u++) s[u] = q[u] = pf_vf_set(0);
   for (i = 0; i + U * PF_VF <= n; i += U * PF_VF)
@@ -71,17 +71,26 @@ PF_INLINE moments row_moments(int32_t type, const void *x, int64_t n) {
   }
   return all;
 }
+/* A group of vectors is read before the one ahead of it is stored: a load waits for stores that are
+ * under way to addresses of the same last 12 bits, and results often lie two lines further into
+ * their page. */
 PF_INLINE void row_normalise(int32_t type, const void *x, void *y, int64_t n, row_params p,
                              int stream) {
-  enum { U = 4 };
-  pf_vf m = pf_vf_set(p.mean), by = pf_vf_set(p.by), v;
+  enum { U = 4, GROUP = U * PF_VF };
+  pf_vf m = pf_vf_set(p.mean), by = pf_vf_set(p.by), v, here[U], next[U];
   int64_t i = 0;
-  for (; i + U * PF_VF <= n; i += U * PF_VF)
-    for (int64_t k = i; k < i + U * PF_VF; k += PF_VF) {
-      v = (pf_vf_read(type, pf_vf_at(type, x, k)) - m) * by;
-      v = PF_VF_FMA(v, pf_vf_load(p.scale + k), pf_vf_load(p.offset + k));
+  for (int u = 0; u < U && GROUP <= n; u++)
+    here[u] = pf_vf_read(type, pf_vf_at(type, x, u * PF_VF));
+  for (; i + GROUP <= n; i += GROUP) {
+    const void *after = pf_vf_at(type, x, i + 2 * GROUP <= n ? i + GROUP : i);
+    for (int u = 0; u < U; u++) next[u] = pf_vf_read(type, pf_vf_at(type, after, u * PF_VF));
+    for (int u = 0; u < U; u++) {
+      int64_t k = i + u * PF_VF;
+      v = PF_VF_FMA((here[u] - m) * by, pf_vf_load(p.scale + k), pf_vf_load(p.offset + k));
       pf_vf_write(type, pf_vf_at(type, y, k), v, stream);
+      here[u] = next[u];
     }
+  }
   for (; i < n; i += PF_VF) {
     int part = (int)PF_MIN(n - i, PF_VF);
     v = (pf_vf_read_part(type, pf_vf_at(type, x, i), part) - m) * by;
@@ -90,15 +99,35 @@ PF_INLINE void row_normalise(int32_t type, const void *x, void *y, int64_t n, ro
   }
 }
 typedef struct {
+  const char *x;
+  char *y;
+  const float *scale, *offset;
+  int64_t n;
+  double epsilon;
+  int stream;
+} layer_norm;
+PF_INLINE void normalise_rows(int32_t type, const layer_norm *t, int64_t lo, int64_t hi,
+                              const int stream) {
+  const int64_t n = t->n;
+  const double each = 1 / (double)n;
+  for (int64_t i = lo; i < hi; i++) {
+    const void *x = pf_vf_at(type, t->x, i * n);
+    moments m = row_moments(type, x, n);
+    float by = 1 / sqrtf((float)(m.m2 * each + t->epsilon));
+    row_normalise(type, x, pf_vf_at(type, t->y, i * n), n,
+                  (row_params){t->scale, t->offset, (float)m.mean, by}, stream);
+  }
+}
+typedef struct {
   int64_t size;                        /* of an element */
   moments (*row)(const void *x, int64_t n);
-  void (*normalise)(const void *x, void *y, int64_t n, row_params p, int stream);
+  void (*normalise)(const layer_norm *t, int64_t lo, int64_t hi);
 } row_loops;
 #define ROW_LOOPS(TYPE, TAG) \
   static moments row_##TAG(const void *x, int64_t n) { return row_moments(TYPE, x, n); } \
-  static void normalise_##TAG(const void *x, void *y, int64_t n, row_params p, int stream) { \
-    if (stream) row_normalise(TYPE, x, y, n, p, 1); \
-    else row_normalise(TYPE, x, y, n, p, 0); \
+  static void normalise_##TAG(const layer_norm *t, int64_t lo, int64_t hi) { \
+    if (t->stream) normalise_rows(TYPE, t, lo, hi, 1); \
+    else normalise_rows(TYPE, t, lo, hi, 0); \
   } \
   static const row_loops loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, row_##TAG, normalise_##TAG};
 ROW_LOOPS(PF_FLOAT32, f32)
@@ -144,7 +173,7 @@ static void column_moments(const pass *t, const char *x, int64_t rows, int64_t s
   int64_t first = PF_MIN(rows, SHIFT_ROWS);
   t->columns->sums(x, NULL, first, stride, w, shift, sum, squares);
   for (int64_t j = 0; j < w; j++)
-    shift[j] = shift_of(sum[j], (double)first), sum[j] = squares[j] = 0;
+    shift[j] = shift_of((float)sum[j], (float)first), sum[j] = squares[j] = 0;
   t->columns->sums(x, NULL, rows, stride, w, shift, sum, squares);
   for (int64_t j = 0; j < w; j++) to[j] = of_sums((double)rows, shift[j], sum[j], squares[j]);
 }
@@ -288,27 +317,12 @@ static pf_status fused_moments(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- _FusedLayerNorm */
-typedef struct {
-  const row_loops *f;
-  const char *x;
-  char *y;
-  const float *scale, *offset;
-  int64_t n;
-  double epsilon;
-  int stream;
-} layer_norm;
-
+typedef struct { layer_norm rows; const row_loops *f; } normalisation;
 static void normalise_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const layer_norm *t = arg;
-  int64_t bytes = t->n * t->f->size;
+  const normalisation *t = arg;
   (void)worker;
-  for (int64_t i = lo; i < hi; i++) {
-    moments m = t->f->row(t->x + i * bytes, t->n);
-    row_params p = {t->scale, t->offset, (float)m.mean,
-                    (float)(1 / sqrt(m.m2 / m.n + t->epsilon))};
-    t->f->normalise(t->x + i * bytes, t->y + i * bytes, t->n, p, t->stream);
-  }
-  if (t->stream) pf_vf_fence();
+  t->f->normalise(&t->rows, lo, hi);
+  if (t->rows.stream) pf_vf_fence();
 }
 /* an input as floats */
 static const float *as_floats(pf_ctx *c, int32_t in) {
@@ -334,13 +348,14 @@ static pf_status fused_layer_norm(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   int64_t all = pf_numel(x);
   if (all == 0) return PF_OK;
-  layer_norm t = {.f = loops_of(c->in_type[0]), .x = PF_DATA(const char, x), .y = PF_DATA(char, y),
-                  .n = pf_numel(c->in[1]), .epsilon = s->epsilon,
-                  .scale = as_floats(c, 1), .offset = as_floats(c, 2)};
-  if (!t.scale || !t.offset) return PF_RESOURCE_EXHAUSTED;
-  t.stream = all * t.f->size >= STREAM_BYTES && t.x != t.y && (uintptr_t)t.y % 64 == 0 &&
-             t.n * t.f->size % 64 == 0;
-  return pf_parallel(c, all / t.n, pf_grain(t.n * 4), normalise_range, &t);
+  normalisation t = {.f = loops_of(c->in_type[0])};
+  t.rows = (layer_norm){.x = PF_DATA(const char, x), .y = PF_DATA(char, y),
+                        .n = pf_numel(c->in[1]), .epsilon = s->epsilon,
+                        .scale = as_floats(c, 1), .offset = as_floats(c, 2)};
+  if (!t.rows.scale || !t.rows.offset) return PF_RESOURCE_EXHAUSTED;
+  t.rows.stream = all * t.f->size >= STREAM_BYTES && t.rows.x != t.rows.y &&
+                  (uintptr_t)t.rows.y % 64 == 0 && t.rows.n * t.f->size % 64 == 0;
+  return pf_parallel(c, all / t.rows.n, pf_grain(t.rows.n * 4), normalise_range, &t);
 }
 
 const pf_kernel *const PF_ISA_NAME(moments_kernels)[] = {

@@ -109,7 +109,7 @@ PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t 
 }
 
 /* What is left to do of a row: y = from * c, or from - m - l.  Past the caches: `line` has what is
- * known of the line that the row begins in, and gets what it begins; NULL: that line is not ours. */
+ * known of the line that the row begins in (NULL: that is not ours), `next` gets what it begins. */
 typedef struct { const void *from; void *y; float m, c, l; char *line, *next; } row_rest;
 
 PF_INLINE pf_vf rest_of(int log, pf_vf v, pf_vf m, pf_vf c, pf_vf l) {
