@@ -68,26 +68,22 @@ PF_INLINE __m512 shares(const plane *p, int64_t n, __m512 sum, __mmask16 ends, i
   }
   return _mm512_fmadd_ps(sum, high, sum * low);
 }
-/* Vectors of joined rows that a step goes by: those before, at and (`inside`: whole, of rows with
- * neighbours) after number n. */
-typedef struct { __m512 before, at, t; } joined;
-PF_INLINE __m512 step_3x3(const plane *p, joined *v, int64_t n, uint32_t ends, const int inside,
-                          const int average) {
-  const float *x = p->x + n + 16;
-  __m512 next;
-  if (inside) {
-    const __m512 down = _mm512_loadu_ps(x + p->w);
-    next = join_f32(_mm512_loadu_ps(x - p->w), _mm512_loadu_ps(x), average);
-    next = join_f32(next, down, average);
-    if (!average) v->t += down;
-  } else {
-    next = joined_rows(p, n + 16, average, &v->t);
-  }
-  const __m512i before = _mm512_castps_si512(v->before), at = _mm512_castps_si512(v->at);
-  const __m512 left = _mm512_castsi512_ps(_mm512_alignr_epi32(at, before, 15));
-  const __m512 right = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(next), at, 1));
-  __m512 r = v->at;
-  v->before = v->at, v->at = next;
+/* The same of rows with neighbours. */
+PF_INLINE __m512 joined_inside(const plane *p, int64_t n, int average, __m512 *t) {
+  const float *x = p->x + n;
+  const __m512 down = _mm512_loadu_ps(x + p->w);
+  const __m512 v = join_f32(_mm512_loadu_ps(x - p->w), _mm512_loadu_ps(x), average);
+  if (!average) *t += down;
+  return join_f32(v, down, average);
+}
+/* The results at number n of the joined rows before, at and after it. */
+PF_INLINE __m512 joined_columns(const plane *p, __m512 before, __m512 at, __m512 after, int64_t n,
+                                uint32_t ends, const int inside, const int average) {
+  const __m512i first = _mm512_castps_si512(before), second = _mm512_castps_si512(at);
+  const __m512i third = _mm512_castps_si512(after);
+  const __m512 left = _mm512_castsi512_ps(_mm512_alignr_epi32(second, first, 15));
+  const __m512 right = _mm512_castsi512_ps(_mm512_alignr_epi32(third, second, 1));
+  __m512 r = at;
   if (inside && !ends) {
     r = join_f32(join_f32(left, r, average), right, average);
     if (!average) return r;
@@ -102,26 +98,52 @@ PF_INLINE __m512 step_3x3(const plane *p, joined *v, int64_t n, uint32_t ends, c
   r = _mm512_mask_add_ps(r, has_right, r, right);
   return shares(p, n, r, (__mmask16)(ends | ends >> 16), inside);
 }
+/* Vectors of joined rows that a step goes by: those before and at number n, which begins in
+ * `column`. */
+typedef struct { __m512 before, at, t; int64_t n, column; } joined;
+PF_INLINE void next_vectors(joined *v, int64_t w, int64_t step, __m512 after) {
+  v->before = v->at, v->at = after, v->n += 16;
+  v->column += v->column + step < w ? step : step - w;
+}
+/* All whole groups of rows with neighbours.  A group's rows are read before the results of the one
+ * ahead are stored: loads wait for stores under way to addresses of the same last 12 bits. */
+enum { GROUP = 4 };
+#define EACH_OF_GROUP _Pragma("GCC unroll 4") for (int i = 0; i < GROUP; i++)
+PF_INLINE void groups_3x3(const plane *p, joined *v, float *y, const int stream,
+                          const int average) {
+  const int64_t last = p->n - p->w - 32 * GROUP, step = 16 % p->w;
+  __m512 here[GROUP], next[GROUP + 1];
+  if (v->n < p->w || v->n > last) return;
+  EACH_OF_GROUP here[i] = i ? joined_inside(p, v->n + 16 * i, average, &v->t) : v->at;
+  while (v->n <= last) {
+    EACH_OF_GROUP next[i] = joined_inside(p, v->n + 16 * (GROUP + i), average, &v->t);
+    EACH_OF_GROUP {
+      const __m512 after = i + 1 < GROUP ? here[i + 1] : next[0];
+      here[i] = joined_columns(p, v->before, v->at, after, v->n, p->ends[v->column], 1, average);
+      next_vectors(v, p->w, step, after);
+    }
+    EACH_OF_GROUP {
+      float *to = y + v->n - 16 * (GROUP - i);
+      if (stream) _mm512_stream_ps(to, here[i]);
+      else _mm512_storeu_ps(to, here[i]);
+      here[i] = next[i];
+    }
+  }
+}
 PF_INLINE int joined_3x3(const plane *p, float *y, const int stream, const int average) {
   const int64_t step = 16 % p->w, head = (int64_t)((uintptr_t)y / sizeof(float) % 16);
-  const int64_t last = p->n - p->w - 32;
-  int64_t n = -head, column = (p->w - head % p->w) % p->w;
-  joined v = {.t = _mm512_setzero_ps()};
-  v.before = joined_rows(p, n - 16, average, &v.t), v.at = joined_rows(p, n, average, &v.t);
-#define NEXT n += 16, column += column + step < p->w ? step : step - p->w
-  while (n < p->n) {
-    for (; n >= p->w && n <= last; NEXT) {
-      const __m512 r = step_3x3(p, &v, n, p->ends[column], 1, average);
-      if (stream) _mm512_stream_ps(y + n, r);
-      else _mm512_storeu_ps(y + n, r);
-    }
-    const __m512 r = step_3x3(p, &v, n, p->ends[column], 0, average);
+  joined v = {.t = _mm512_setzero_ps(), .n = -head, .column = (p->w - head % p->w) % p->w};
+  v.before = joined_rows(p, v.n - 16, average, &v.t), v.at = joined_rows(p, v.n, average, &v.t);
+  while (v.n < p->n) {
+    groups_3x3(p, &v, y, stream, average);
+    const int64_t n = v.n;
+    const __m512 after = joined_rows(p, n + 16, average, &v.t);
+    const __m512 r = joined_columns(p, v.before, v.at, after, n, p->ends[v.column], 0, average);
     if (n < 0 || n + 16 > p->n) _mm512_mask_storeu_ps(y + n, lanes_of(-n, p->n - n), r);
     else if (stream) _mm512_stream_ps(y + n, r);
     else _mm512_storeu_ps(y + n, r);
-    NEXT;
+    next_vectors(&v, p->w, step, after);
   }
-#undef NEXT
   return _mm512_cmp_ps_mask(v.t, v.t, _CMP_UNORD_Q) != 0;
 }
 
