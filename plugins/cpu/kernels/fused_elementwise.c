@@ -290,10 +290,15 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
 static fused_past past_of(const fused_task *t) {
   const fused_machine *m = t->s->machines[t->s->kind][1];
   const fused_program *p = &t->s->program;
-  if (!m->past || p->n_instructions != 1 || t->n_in != 1 || t->in[0].how != X_DIRECT ||
-      t->store[0] != FUSED_stream)
+  if (!m->past || p->n_instructions != 1 || p->n_results != 1 || p->result[0] != p->n_in)
     return NULL;
-  return m->past[p->code[0].op];
+  for (int32_t k = 0; k < p->code[0].n; k++) {
+    int32_t i = p->code[0].arg[k];
+    if (t->in[i].how != X_DIRECT && !t->halves[i]) return NULL;
+  }
+  return t->store[0] == FUSED_stream        ? m->past[0][p->code[0].op]
+         : t->store[0] == FUSED_stream_half ? m->past[1][p->code[0].op]
+         : t->store[0] == FUSED_stream_bfloat16 ? m->past[2][p->code[0].op] : NULL;
 }
 static void choose_steps(fused_task *t) {
   const fused_state *s = t->s;
@@ -389,7 +394,10 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   fused_worker w;
   (void)worker;
   if (t->past) {
-    t->past((const float *)t->in[0].data + pos, (float *)t->out[0] + pos, end - pos);
+    const fused_instruction *op = &t->s->program.code[0];
+    int64_t from = pos * t->out_size[0];
+    t->past(t->in[op->arg[0]].data + from, t->in[op->arg[op->n - 1]].data + from, t->out[0] + from,
+            end - pos);
     return;
   }
   start_worker(t, &w);

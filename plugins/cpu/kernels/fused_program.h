@@ -85,15 +85,17 @@ typedef struct {
   FUSED_EACH_PAIRED(X, MaximumPlain) FUSED_EACH_PAIRED(X, MinimumPlain)
 enum { PAIRED_Add, PAIRED_Sub, PAIRED_Mul, PAIRED_MaximumPlain, PAIRED_MinimumPlain, PAIRED_CODES };
 
-/* n floats of y, at a multiple of 64 bytes, past the caches: a program of one instruction */
-typedef void (*fused_past)(const float *x, float *y, int64_t n);
+/* n elements of y, at a multiple of 64 bytes, past the caches: a program of one instruction of a,
+ * or of a and b, all of one type */
+typedef void (*fused_past)(const void *a, const void *b, void *y, int64_t n);
 typedef struct {
   int32_t elements;                  /* of a block */
   void (*run[FUSED_CODES][FUSED_VARIANTS])(void);
   void (*pair[PAIRED_CODES][PAIRED_CODES])(void);  /* slot, slot2: the scalars, in order */
   void (*of_halves[PAIRED_Mul + 1][2])(void);  /* Add, Sub, Mul: the operand is one of `halves` */
   void (*enter)(const fused_step *, fused_frame *);
-  const fused_past *past;            /* by op, or NULL */
+  /* [type][op], types: float, half, bfloat16 */
+  const fused_past (*past)[FUSED_OPCODES];
 } fused_machine;
 
 typedef struct { int16_t op, n, arg[3], strict; double p; } fused_instruction;

@@ -135,7 +135,8 @@ PF_UNARY_HALF_512(HALF_STEP)
 #define ENTRY_UNARY_HALVES ENTRY_ONE(exp_half) ENTRY_ONE(tanh_half) ENTRY_ONE(sigmoid_half)
 #if NV == 8
 #define PAST(NAME, OF_VECTOR) \
-  static void past_##NAME(const float *x, float *y, int64_t n) { \
+  static void past_##NAME(const void *px, const void *unused, void *py, int64_t n) { \
+    const float *x = (const float *)px; float *y = (float *)py; (void)unused; \
     int64_t i = 0; \
     for (; i + 8 * VL <= n; i += 8 * VL) { \
       pf_vf v[8]; \
@@ -153,8 +154,44 @@ PF_UNARY_HALF_512(HALF_STEP)
     pf_vf_fence(); \
   }
 PF_UNARY_512(PAST)
+/* Halves: the hardware fetches soon enough what is read.  EXPR of a and, TWO operands, b */
+#define PAST_HALVES(NAME, TYPE, TWO, EXPR) \
+  static void past_##NAME(const void *px, const void *pz, void *py, int64_t n) { \
+    const uint16_t *x = (const uint16_t *)px, *z = (const uint16_t *)pz; \
+    uint16_t *y = (uint16_t *)py; \
+    int64_t i = 0; \
+    for (; i + 8 * VL <= n; i += 8 * VL) \
+      _Pragma("GCC unroll 4") for (int64_t k = i; k < i + 8 * VL; k += 2 * VL) { \
+        pf_vf v[2], w[2] = {pf_vf_set(0), pf_vf_set(0)}; \
+        pf_vf_read_pair(TYPE, x + k, v, v + 1); \
+        if (TWO) pf_vf_read_pair(TYPE, z + k, w, w + 1); \
+        for (int u = 0; u < 2; u++) { pf_vf a = v[u], b = w[u]; (void)b; v[u] = EXPR; } \
+        pf_vf_stream_read_pair(TYPE, y + k, v[0], v[1]); \
+      } \
+    for (; i < n; i += VL) { \
+      int64_t part = PF_MIN(n - i, VL); \
+      pf_vf a = pf_vf_read_part(TYPE, x + i, part), b = a; (void)b; \
+      if (TWO) b = pf_vf_read_part(TYPE, z + i, part); \
+      pf_vf_write_part(TYPE, y + i, EXPR, part); \
+    } \
+    pf_vf_fence(); \
+  }
+#define PAST_OF_HALVES(NAME, TWO, EXPR) \
+  PAST_HALVES(NAME##_float16, PF_FLOAT16, TWO, EXPR) \
+  PAST_HALVES(NAME##_bfloat16, PF_BFLOAT16, TWO, EXPR)
+#define PAST_FUNCTION(NAME, CODE, OF_VECTOR) PAST_OF_HALVES(NAME, 0, OF_VECTOR(a))
+PF_UNARY_HALF_512(PAST_FUNCTION)
+PAST_OF_HALVES(Add, 1, a + b)
+PAST_OF_HALVES(Sub, 1, a - b)
+PAST_OF_HALVES(Mul, 1, a * b)
 #define ENTRY_PAST(NAME, OF_VECTOR) [FUSED_##NAME] = past_##NAME,
-static const fused_past past_table[FUSED_OPCODES] = {PF_UNARY_512(ENTRY_PAST)};
+#define ENTRIES_PAST(TYPE) { \
+  [FUSED_Exp] = past_Exp_##TYPE, [FUSED_Tanh] = past_Tanh_##TYPE, \
+  [FUSED_Sigmoid] = past_Sigmoid_##TYPE, [FUSED_Add] = past_Add_##TYPE, \
+  [FUSED_AddSame] = past_Add_##TYPE, [FUSED_Sub] = past_Sub_##TYPE, \
+  [FUSED_Mul] = past_Mul_##TYPE}
+static const fused_past past_table[3][FUSED_OPCODES] = {
+  {PF_UNARY_512(ENTRY_PAST)}, ENTRIES_PAST(float16), ENTRIES_PAST(bfloat16)};
 #define PAST_TABLE past_table
 #endif
 #else

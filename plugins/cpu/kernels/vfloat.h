@@ -155,17 +155,35 @@ PF_INLINE void pf_vf_write_pair(int32_t type, void *p, pf_vf a, pf_vf b) {
   pf_vf_write(type, p, a, 0);
   pf_vf_write(type, (char *)p + PF_VF * pf_vf_size(type), b, 0);
 }
-/* 2 PF_VF halves past the caches, in pf_vf_read's order; p is a multiple of their bytes */
-PF_INLINE void pf_vf_stream_pair(int32_t type, void *p, pf_vf a, pf_vf b) {
+/* 2 PF_VF halves in pf_vf_read_pair's order past the caches; p is a multiple of their bytes */
+PF_INLINE void pf_vf_stream_read_pair(int32_t type, void *p, pf_vf a, pf_vf b) {
 #if defined(__AVX512F__)
+  if (type == PF_BFLOAT16) {
+    __m512i low = _mm512_srli_epi32(bfloat16_round(a), 16);
+    low = _mm512_mask_blend_epi16(0xaaaaaaaau, low, bfloat16_round(b));
+    _mm512_stream_si512((__m512i *)p, low);
+    return;
+  }
+#endif
+  pf_vf_write(type, p, a, 1);
+  pf_vf_write(type, (char *)p + 2 * PF_VF, b, 1);
+}
+#if defined(__AVX512F__)
+/* 2 PF_VF halves of floats in pf_vf_read's order */
+PF_INLINE __m512i pf_vf_halves(int32_t type, pf_vf a, pf_vf b) {
   const __m512i upper =
       _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
                        25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  __m512i h;
-  if (type == PF_FLOAT16)
-    h = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a, 0)), _mm512_cvtps_ph(b, 0), 1);
-  else h = _mm512_permutex2var_epi16(bfloat16_round(a), upper, bfloat16_round(b));
-  _mm512_stream_si512((__m512i *)p, h);
+  if (type != PF_FLOAT16)
+    return _mm512_permutex2var_epi16(bfloat16_round(a), upper, bfloat16_round(b));
+  __m512i h = _mm512_castsi256_si512(_mm512_cvtps_ph(a, 0));
+  return _mm512_inserti64x4(h, _mm512_cvtps_ph(b, 0), 1);
+}
+#endif
+/* such 2 PF_VF halves past the caches; p is a multiple of their bytes */
+PF_INLINE void pf_vf_stream_pair(int32_t type, void *p, pf_vf a, pf_vf b) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512((__m512i *)p, pf_vf_halves(type, a, b));
 #else
   pf_vf_write(type, p, a, 1);
   pf_vf_write(type, (char *)p + 2 * PF_VF, b, 1);
