@@ -2,9 +2,10 @@
  * (benchmarks/elementwise.py, column "bound"): each the best loop known for the job, never part of
  * pyflow.  Signature: elementwise_loops.h.
  *
- *   gather_rows {rows, bytes}     whole lines read at random, 12 kB fetched ahead to the second
- *                                 cache (more, and the nearest cache, are slower), stored past them
- *   column_slice {rows, stride, first, bytes}   the same of rows that lie apart in order
+ *   gather_rows {rows, bytes}     whole lines read at random, stored past the caches; the next 8 kB
+ *                                 are fetched to the second cache at once (in turn with stores, and
+ *                                 to the nearest cache, are slower)
+ *   column_slice {rows, stride, first, bytes}   whole lines of rows that lie apart in order
  *   images_in_borders {images, rows, bytes, above, beside}   rows of images between zeros, put
  *                                 together line by line
  */
@@ -14,20 +15,19 @@ loop gather_rows, column_slice, images_in_borders;
 
 #if defined(__AVX512F__)
 #define STREAM(p, v) _mm512_stream_si512((void *)(p), v)
-enum { LATER = 12288 };
+enum { TOGETHER = 8192 };
 
 void gather_rows(const void *const *in, void *out, const int64_t *args, int part, int parts) {
   const char *x = (const char *)in[0];
   const int32_t *at = (const int32_t *)in[1];
   int64_t rows = args[0], bytes = args[1], lo = rows * part / parts, hi = rows * (part + 1) / parts;
-  int64_t later = LATER / bytes;
-  for (int64_t r = lo; r < hi; r++) {
-    const char *from = x + at[r] * bytes, *ahead = x + at[r + later < hi ? r + later : r] * bytes;
-    char *to = (char *)out + r * bytes;
-    for (int64_t k = 0; k < bytes; k += 64) {
-      _mm_prefetch(ahead + k, _MM_HINT_T1);
-      STREAM(to + k, _mm512_loadu_si512(from + k));
-    }
+  int64_t group = TOGETHER / bytes;
+  for (int64_t r = lo; r < hi; r += group) {
+    for (int64_t i = r + group; i < hi && i < r + 2 * group; i++)
+      for (int64_t k = 0; k < bytes; k += 64) _mm_prefetch(x + at[i] * bytes + k, _MM_HINT_T1);
+    for (int64_t i = r; i < hi && i < r + group; i++)
+      for (int64_t k = 0; k < bytes; k += 64)
+        STREAM((char *)out + i * bytes + k, _mm512_loadu_si512(x + at[i] * bytes + k));
   }
 }
 void column_slice(const void *const *in, void *out, const int64_t *args, int part, int parts) {

@@ -24,19 +24,11 @@ typedef struct {
 #define GATHER_RUN(T) \
   for (int64_t i = i0; i < i1; i++) \
     ((T *)y)[i] = ((const T *)x)[pf_index_at(t->index, t->type, b * t->m + i)];
-enum { RUNS = 1024 };
 static void stream_rows(const gather_task *t, const char *x, char *y, int64_t i0, int64_t i1,
                         int64_t b) {
-  pf_run run[RUNS + PF_RUNS_LATER];
-  for (int64_t i = i0, n; i < i1; i += n) {
-    n = PF_MIN(RUNS, i1 - i);
-    int64_t more = PF_MIN(PF_RUNS_LATER, i1 - i - n);
-    for (int64_t k = 0; k < n + more; k++) {
-      int64_t at = pf_index_at(t->index, t->type, b * t->m + i + k);
-      run[k] = (pf_run){x + at * t->bytes, t->bytes};
-    }
-    t->move->runs(run, n, more, y + i * t->bytes);
-  }
+  int wide = t->type == PF_INT64;
+  const char *index = PF_DATA(const char, t->index) + (b * t->m + i0) * (wide ? 8 : 4);
+  t->move->gather(x, t->bytes, index, wide, i1 - i0, y + i0 * t->bytes);
   t->move->fence();
 }
 static void gather_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -100,7 +92,9 @@ static pf_status gather_along(pf_ctx *c, int32_t axis, int32_t batch_dims) {
                    .n = x->shape[axis],
                    .m = pf_product(index->shape, batch_dims, index->ndim),
                    .bytes = inner * esize};
-  if (t.bytes >= 32 && pf_numel(y) * esize >= PF_STREAM_BYTES) t.move = pf_movers();
+  if (t.bytes >= 32 && pf_numel(y) * esize >= PF_STREAM_BYTES &&
+      (t.type == PF_INT32 || t.type == PF_INT64))
+    t.move = pf_movers();
   if (esize) return pf_parallel(c, batch * t.outer * t.m, pf_grain(inner), gather_range, &t);
   for (int64_t row = 0; row < batch * t.outer; row++)
     for (int64_t i = 0; i < t.m; i++)
@@ -197,6 +191,7 @@ static pf_status take_runs(pf_ctx *c, DLTensor *y, int64_t i, const DLTensor *x,
   }
   return PF_OK;
 }
+enum { RUNS = 1024 };
 static pf_status gather_nd(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *index = c->in[1];
   int64_t shape[2 * PF_MAX_DIMS], esize = pf_type_size(c->in_type[0]);

@@ -131,27 +131,29 @@ static void planes_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
   if (t->stream) t->move->fence();
 }
-/* runs that lie one behind the other in dst, from p on: as many as the innermost of the outer
- * dimensions has, `most` at most; p is at the last of them then */
-enum { RUNS = 512 };
+/* Runs that lie one behind the other in dst, from p on: as many as the innermost of the outer
+ * dimensions has, `most` at most; if these are all it has, as often as the next dimension says.  p is
+ * at the last of them then; returns how many. */
 static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
-  pf_run run[RUNS + PF_RUNS_LATER];
-  int64_t bytes = t->n * t->b->esize, more;
-  int32_t k = t->n_outer - 1, i = t->outer[k];
-  int64_t step = t->b->src_stride[i], there = t->b->shape[i] - p->at[k];
-  int64_t n = PF_MIN(PF_MIN(most, RUNS), there);
-  place then = *p;                      /* of what is read next, of this row of runs or another */
-  then.at[k] += n - 1, then.s += (n - 1) * step, then.d += (n - 1) * t->b->dst_stride[i];
-  char *y = t->dst + p->d * t->b->esize;
-  for (int64_t r = 0; r < n; r++)
-    run[r] = (pf_run){t->src + (p->s + r * step) * t->b->esize, bytes};
-  *p = then;
+  int64_t esize = t->b->esize;
+  int32_t k = t->n_outer - 1, i = t->outer[k], o = k > 0 ? t->outer[k - 1] : -1;
+  pf_grid g = {.x = t->src + p->s * esize, .bytes = t->n * esize, .turns = 1};
+  char *y = t->dst + p->d * esize;
+  g.n = PF_MIN(most, t->b->shape[i] - p->at[k]);
+  g.x_run = t->b->src_stride[i] * esize;
+  if (o >= 0 && g.n == t->b->shape[i]) {
+    g.turns = PF_MIN(most / g.n, t->b->shape[o] - p->at[k - 1]);
+    g.x_turn = t->b->src_stride[o] * esize, g.y_turn = t->b->dst_stride[o] * esize;
+    p->at[k - 1] += g.turns - 1;
+    p->s += (g.turns - 1) * t->b->src_stride[o], p->d += (g.turns - 1) * t->b->dst_stride[o];
+  }
+  p->at[k] += g.n - 1;
+  p->s += (g.n - 1) * t->b->src_stride[i], p->d += (g.n - 1) * t->b->dst_stride[i];
+  place then = *p;
   place_next(t, &then);
-  more = PF_MIN(PF_MIN(PF_RUNS_LATER, t->b->shape[i] - then.at[k]), most - n);
-  for (int64_t r = 0; r < more; r++)
-    run[n + r] = (pf_run){t->src + (then.s + r * step) * t->b->esize, bytes};
-  t->move->runs(run, n, more, y);
-  return n;
+  g.next = t->src + then.s * esize;
+  t->move->grid(&g, y);
+  return g.n * g.turns;
 }
 static void copy_strided(const copy_task *t, const char *x, char *y, int64_t n) {
   int64_t esize = t->b->esize;

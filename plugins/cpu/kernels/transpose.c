@@ -338,16 +338,15 @@ static int64_t every_second(int64_t esize, const void *px, void *py, int64_t byt
 #endif
   return 0;
 }
-/* Runs at random are fetched AT_RANDOM bytes before they are read, to the second cache, as the
- * nearest one has too few places for lines under way; in order: IN_ORDER bytes, to the nearest. */
-enum { IN_ORDER = 2048, AT_RANDOM = 12288 };
-PF_INLINE void fetch_line(const char *x, int64_t k, const char *ahead) {
-  if (ahead) __builtin_prefetch(ahead + k, 0, 2);
-  else __builtin_prefetch(x + k + IN_ORDER, 0, 3);
-}
-PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, const char *ahead) {
+/* What is read in order is fetched IN_ORDER bytes ahead, to the nearest cache; of a grid, the run
+ * that is read APART bytes later, to the second cache, as the nearest one has too few places for
+ * lines under way; at random, groups of TOGETHER bytes at once, likewise. */
+enum { IN_ORDER = 2048, APART = 12288, TOGETHER = 8192 };
+enum { FETCH_NOTHING, FETCH_IN_ORDER, FETCH_AHEAD };
+PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, int how, const char *ahead) {
   for (int64_t k = 0; k < bytes; k += 64) {
-    fetch_line(x, k, ahead);
+    if (how == FETCH_IN_ORDER) __builtin_prefetch(x + k + IN_ORDER, 0, 3);
+    if (how == FETCH_AHEAD) __builtin_prefetch(ahead + k, 0, 2);
     stream_lines(x + k, y + k, 64);
   }
 }
@@ -358,8 +357,9 @@ PF_INLINE lines_out lines_at(char *y) {
   int64_t have = (int64_t)((uintptr_t)y % 64);
   return (lines_out){y - have, have, ~0ull << have, _mm512_setzero_si512()};
 }
-/* `ahead`: where the run that is fetched lies; NULL: runs lie in order */
-PF_INLINE void lines_add(lines_out *o, const char *p, int64_t bytes, const char *ahead) {
+/* `ahead`: where the run that is fetched lies, if one is */
+PF_INLINE void lines_add(lines_out *o, const char *p, int64_t bytes, int how,
+                         const char *ahead) {
   if (o->have) {
     int64_t take = PF_MIN(64 - o->have, bytes);
     uint64_t mask = ((1ull << take) - 1) << o->have;
@@ -371,7 +371,7 @@ PF_INLINE void lines_add(lines_out *o, const char *p, int64_t bytes, const char 
     o->y += 64;
   }
   int64_t rest = bytes % 64, whole = bytes - rest;
-  stream_fetching(p, o->y, whole, ahead);
+  stream_fetching(p, o->y, whole, how, ahead);
   o->y += whole, o->have = rest;
   if (rest) o->line = _mm512_maskz_loadu_epi8((1ull << rest) - 1, p + whole);
 }
@@ -388,11 +388,12 @@ PF_INLINE void lines_end(const lines_out *o) {
 #else
 typedef struct { char *y; } lines_out;
 PF_INLINE lines_out lines_at(char *y) { return (lines_out){y}; }
-PF_INLINE void lines_add(lines_out *o, const char *x, int64_t bytes, const char *ahead) {
+PF_INLINE void lines_add(lines_out *o, const char *x, int64_t bytes, int how,
+                         const char *ahead) {
   int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)o->y % 64));
   int64_t rest = (bytes - head) % 64, whole = bytes - head - rest;
   memcpy(o->y, x, (size_t)head);
-  stream_fetching(x + head, o->y + head, whole, ahead);
+  stream_fetching(x + head, o->y + head, whole, how, ahead);
   memcpy(o->y + head + whole, x + head + whole, (size_t)rest);
   o->y += bytes;
 }
@@ -400,17 +401,43 @@ PF_INLINE lines_out lines_of(const pf_woven *w) { return (lines_out){w->y}; }
 PF_INLINE void lines_keep(pf_woven *w, lines_out o) { w->y = o.y; }
 PF_INLINE void lines_end(const lines_out *o) { (void)o; }
 #endif
-static void runs(const pf_run *run, int64_t n, int64_t more, char *y) {
+PF_INLINE void fetch_lines(const char *x, int64_t bytes) {
+  for (const char *p = x - (uintptr_t)x % 64; p < x + bytes; p += 64) __builtin_prefetch(p, 0, 2);
+}
+PF_INLINE void gather_as(const char *x, int64_t bytes, const void *index, int wide, int64_t n,
+                         char *y) {
+#define RUN(i) (x + (wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i]) * bytes)
+  int64_t group = PF_MAX(1, TOGETHER / bytes), some = PF_MIN(bytes, TOGETHER);
+  int whole = ((uintptr_t)y | (uintptr_t)bytes) % 64 == 0;
   lines_out o = lines_at(y);
-  int64_t later = 0;
-  for (int64_t bytes = 0; later < PF_MIN(n, PF_RUNS_LATER) && bytes < AT_RANDOM; later++)
-    bytes += run[later].bytes;
-  for (int64_t i = 0; i < n; i++) {
-    const pf_run *then = run + PF_MIN(i + later, n + more - 1);
-    __builtin_prefetch(then->at + then->bytes - 1, 0, 2);
-    lines_add(&o, run[i].at, run[i].bytes, then->at);
+  for (int64_t i = 0, end = PF_MIN(group, n), next; i < n; end = next) {
+    next = PF_MIN(end + group, n);
+    for (int64_t k = end; k < next; k++) fetch_lines(RUN(k), some);
+    if (group > 1 && whole) for (; i < end; i++) stream_lines(RUN(i), y + i * bytes, bytes);
+    else if (group > 1) for (; i < end; i++) lines_add(&o, RUN(i), bytes, FETCH_NOTHING, NULL);
+    else for (; i < end; i++) lines_add(&o, RUN(i), bytes, FETCH_IN_ORDER, NULL);
   }
   lines_end(&o);
+#undef RUN
+}
+static void gather(const char *x, int64_t bytes, const void *index, int wide, int64_t n, char *y) {
+  if (wide) gather_as(x, bytes, index, 1, n, y);
+  else gather_as(x, bytes, index, 0, n, y);
+}
+static void grid(const pf_grid *g, char *y) {
+  int64_t later = (APART + g->bytes - 1) / g->bytes, down = later / g->n, along = later % g->n;
+  for (int64_t t = 0; t < g->turns; t++, y += g->y_turn) {
+    lines_out o = lines_at(y);
+    for (int64_t i = 0; i < g->n; i++) {
+      int64_t at = i + along, turn = t + down;
+      if (at >= g->n) at -= g->n, turn++;
+      const char *from = turn < g->turns ? g->x : g->next - g->turns * g->x_turn;
+      const char *ahead = from + turn * g->x_turn + at * g->x_run;
+      __builtin_prefetch(ahead + g->bytes - 1, 0, 2);
+      lines_add(&o, g->x + t * g->x_turn + i * g->x_run, g->bytes, FETCH_AHEAD, ahead);
+    }
+    lines_end(&o);
+  }
 }
 static void fence(void) {
 #if defined(__SSE2__)
@@ -426,7 +453,7 @@ static void weave(pf_woven *w, const pf_part *part, int64_t n, int64_t lo, int64
   lines_out o = lines_of(w);
   for (; lo < hi; lo++)
     for (int64_t k = 0; k < n; k++)
-      lines_add(&o, part[k].at + lo * part[k].step, part[k].bytes, NULL);
+      lines_add(&o, part[k].at + lo * part[k].step, part[k].bytes, FETCH_IN_ORDER, NULL);
   lines_keep(w, o);
 }
 static void weave_end(const pf_woven *w) {
@@ -444,6 +471,6 @@ static void write(int32_t type, const float *x, void *y, int64_t n) { halves_wri
 #else
 #define BLOCKS 0
 #endif
-const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, runs, weave_at, weave,
+const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, gather, grid, weave_at, weave,
                                         weave_end, reverse, reverse_past, every_second,
                                         read, write, fence, BLOCKS};

@@ -1,8 +1,8 @@
 /* transpose.h - moving blocks of memory: transposed regions, and runs stored past the caches.
  *
  * The functions are compiled per instruction set (transpose.c); `pf_movers()` gives the set in use.
- * `stream`, `copy` and `runs` write whole lines with non-temporal stores; who calls them calls
- * `fence` before others read.
+ * `stream`, `copy`, `gather`, `grid` and `weave` write whole lines with non-temporal stores; who
+ * calls them calls `fence` before others read.
  * Threads: pure; they write only y.
  */
 #ifndef PF_CPU_TRANSPOSE_H
@@ -10,13 +10,17 @@
 #include "common.h"
 #include "isa.h"
 
-enum { PF_RUNS_LATER = 64 };             /* `runs`: how many of `more` are of use */
 enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
 
-typedef struct { const char *at; int64_t bytes; } pf_run;
-typedef struct { const char *at; int64_t bytes, step; } pf_part;    /* a run in every `step` bytes */
-/* runs that are put one behind the other, of any sizes: where the next one goes, and of AVX-512's
- * the line that is not whole yet, its first `have` bytes; those of `own` are to be written */
+/* `turns` times n runs of `bytes`: x_run apart, those of the next turn x_turn from them; they become
+ * n * bytes of y, y_turn apart.  `next`: where the next grid begins that is read */
+typedef struct {
+  const char *x, *next;
+  int64_t bytes, n, turns, x_run, x_turn, y_turn;
+} pf_grid;
+typedef struct { const char *at; int64_t bytes, step; } pf_part; /* a run in every `step` bytes */
+/* where the next run goes; of AVX-512, the line that is not whole yet: it has `have` bytes, those of
+ * `own` are to be written */
 typedef struct {
   char line[64] __attribute__((aligned(64)));
   char *y;
@@ -32,10 +36,10 @@ typedef struct {
   void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                  int64_t nj, const void *next);
   void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
-  /* n runs that lie apart, one behind the other to y; non-temporal.  `more` follow that are read
-   * next */
-  void (*runs)(const pf_run *run, int64_t n, int64_t more, char *y);
-  /* The same of runs read in order, in some calls:
+  /* rows of `bytes` of x at int32 or (`wide`) int64 indices, one behind the other; non-temporal */
+  void (*gather)(const char *x, int64_t bytes, const void *index, int wide, int64_t n, char *y);
+  void (*grid)(const pf_grid *g, char *y);                   /* non-temporal */
+  /* Runs that are read in order, one behind the other, in some calls; non-temporal:
    *     pf_woven w = weave_at(y);
    *     weave(&w, part, n, lo, hi);    // run i of each of n parts, i = lo .. hi - 1
    *     weave_end(&w);                 // `fence`, too
