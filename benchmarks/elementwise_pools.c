@@ -2,8 +2,9 @@
  * (benchmarks/elementwise.py, column "bound"): each the best loop known for the job, never part of
  * pyflow.  Signature: elementwise_loops.h.
  *
- *   pool_3x3          args n, h, w, c, stride, average: every window that needs no padding, two
- *                     rows of windows at once, columns rolling through registers
+ *   pool_3x3          args n, h, w, c, stride, average: SAME, h and w even, the nearest place
+ *                     again beyond an edge; two rows of windows at once, columns rolling through
+ *                     registers
  *   pool_2x2          args n, h, w, c, average: two rows in step (prefetching them is slower)
  *   pool_2x2_planes   args planes, h, w: maxima of channels-first images, w a multiple of 16
  *   pool_2x2_halves   args n, h, w, c, bfloat16, average; the next two rows are prefetched in order
@@ -29,10 +30,11 @@ typedef struct { __m512 above, below; } pair;
 static inline __m512 join(__m512 a, __m512 b, int average) {
   return average ? _mm512_add_ps(a, b) : _mm512_max_ps(a, b);
 }
-static inline pair column(const float *x, int64_t row, int s, int average) {
-  const __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + row),
-               c = _mm512_loadu_ps(x + 2 * row), d = _mm512_loadu_ps(x + 3 * row),
-               e = s == 2 ? _mm512_loadu_ps(x + 4 * row) : d;
+/* A column of the rows x[0] to x[4]. */
+static inline pair column(const float *const *x, int64_t at, int s, int average) {
+  const __m512 a = _mm512_loadu_ps(x[0] + at), b = _mm512_loadu_ps(x[1] + at),
+               c = _mm512_loadu_ps(x[2] + at), d = _mm512_loadu_ps(x[3] + at),
+               e = s == 2 ? _mm512_loadu_ps(x[4] + at) : d;
   return (pair){join(join(a, b, average), c, average),
                 s == 1 ? join(join(b, c, average), d, average)
                        : join(join(c, d, average), e, average)};
@@ -44,25 +46,29 @@ static inline void results(float *y, pair a, pair b, pair c, int64_t below, int 
   _mm512_stream_ps(y, v);
   _mm512_stream_ps(y + below, w);
 }
-static inline void images_3x3(const float *x, float *y, const int64_t *p, int64_t lo, int64_t hi,
-                              const int s, const int average) {
-  const int64_t h = p[1], w = p[2], c = p[3], row = w * c, oh = (h - 3) / s + 1;
-  const int64_t ow = (w - 3) / s + 1;
-  for (int64_t i = lo; i < hi; i++)
-    for (int64_t o = 0; o + 2 <= oh; o += 2)
-      for (int64_t k = 0; k < c; k += 64) {
-        const float *q = x + (i * h + o * s) * row + k;
-        float *z = y + (i * oh + o) * ow * c + k;
-        pair first[4], second[4];
-        EACH first[u] = column(q + 16 * u, row, s, average);
-        if (s == 1) EACH second[u] = column(q + c + 16 * u, row, s, average);
-        for (int64_t j = 0; j < ow; j++, q += s * c, z += c) EACH {
-          if (s == 2) second[u] = column(q + c + 16 * u, row, s, average);
-          const pair third = column(q + 2 * c + 16 * u, row, s, average);
+static inline int64_t within(int64_t i, int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+static inline void images_3x3(const float *image, float *y, const int64_t *p, int64_t lo,
+                              int64_t hi, const int s, const int average) {
+  const int64_t h = p[1], w = p[2], c = p[3], row = w * c, oh = h / s, ow = w / s, pad = s == 1;
+  for (int64_t o = lo * oh; o + 2 <= hi * oh; o += 2)
+    for (int64_t k = 0; k < c; k += 64) {
+      const float *x[5];
+      for (int r = 0; r < 5; r++)
+        x[r] = image + o / oh * h * row + within(o % oh * s + r - pad, h) * row + k;
+      float *z = y + o * ow * c + k;
+      pair first[4], second[4];
+      EACH first[u] = column(x, 16 * u, s, average);
+      if (s == 1) EACH second[u] = first[u];
+      for (int64_t j = 0; j < ow; j++, z += c) {
+        const int64_t third_at = within(j * s + 2 - pad, w) * c;
+        EACH {
+          if (s == 2) second[u] = column(x, (2 * j + 1) * c + 16 * u, s, average);
+          const pair third = column(x, third_at + 16 * u, s, average);
           results(z + 16 * u, first[u], second[u], third, ow * c, average);
           first[u] = s == 1 ? second[u] : third, second[u] = third;
         }
       }
+    }
 }
 void pool_3x3(const void *const *in, void *out, const int64_t *p, int part, int parts) {
   const int64_t lo = p[0] * part / parts, hi = p[0] * (part + 1) / parts;

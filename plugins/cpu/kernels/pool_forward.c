@@ -428,7 +428,7 @@ static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
   if (!w->wide || j->whole || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
   if (p->c < w->lanes && k == p->k[2] && k <= FLAT_COLUMNS && s == p->stride[2])
     return set_flat(c, j, w, max);
-  j->chunk = STRETCH;
+  j->chunk = p->c <= PAIRED * w->lanes ? p->out[2] : STRETCH;   /* one walk, or several */
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
   if (j->rolls && p->k[0] == 1 && p->k[1] == 3 && p->stride[1] == s) {
     const size_t row = (size_t)(p->in[2] * p->c * w->size);

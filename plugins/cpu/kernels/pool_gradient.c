@@ -21,7 +21,8 @@
 #include "vfloat.h"
 #include "transpose.h"
 
-enum { SLAB_BYTES = 2 << 20 };         /* notes, and halves as floats, of images in one go */
+/* Notes, and halves as floats, of images in one go: by all threads, or by each of its own. */
+enum { SLAB_BYTES = 2 << 20, NEAR_BYTES = 256 << 10, GROUPS_EACH = 4 };
 typedef struct {
   const pf_pool *p;
   const void *x, *dy;
@@ -254,6 +255,12 @@ enum { BYTES = 0 };
 #include "pool_gradient_body.h"
 
 /* ---------------------------------------------------------------- slabs of images */
+/* fn over [0, n); here, where a thread has images of its own (no context). */
+static pf_status over(pf_ctx *c, int64_t n, int64_t grain, pf_range fn, void *arg) {
+  if (c) return pf_parallel(c, n, grain, fn, arg);
+  fn(arg, 0, n, 0);
+  return PF_OK;
+}
 typedef struct { int32_t type; const void *from; void *to; } conversion;
 static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const conversion *v = arg;
@@ -286,7 +293,7 @@ static void turn(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 static pf_status turned(pf_ctx *c, turning t, int64_t groups) {
   const int64_t pieces = (t.places + PIECE - 1) / PIECE;
-  return pf_parallel(c, groups * pieces, pf_grain(PF_MIN(PIECE, t.places) * t.c), turn, &t);
+  return over(c, groups * pieces, pf_grain(PF_MIN(PIECE, t.places) * t.c), turn, &t);
 }
 
 typedef enum { MAX_GRADIENT, AVERAGE_GRADIENT, FIRST_MAXIMA } task;
@@ -301,6 +308,7 @@ typedef struct {                     /* one call: arrays of all images, and of a
   void *result;                        /* dx, or maxima, or NULL */
   int64_t *elements;
   void *x_wide, *dy_wide, *result_wide, *at, *spans;
+  int32_t rooms;                       /* such slabs: one, or one for each thread */
 } call;
 
 /* Windows of dimension d share no place. */
@@ -318,14 +326,18 @@ static int has_gaps(const pf_pool *p) {
   return 0;
 }
 
-static pf_status take(pf_ctx *c, int64_t bytes, void **p) {
-  *p = c->host->scratch(c, (uint64_t)bytes + 64, 64);
+static int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+static pf_status take(pf_ctx *c, int64_t bytes, int32_t rooms, void **p) {
+  *p = c->host->scratch(c, (uint64_t)(whole_lines(bytes) * rooms) + 64, 64);
   return *p ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for pooled images");
+}
+static void *room_of(void *p, int64_t bytes, int32_t room) {
+  return p ? (char *)p + whole_lines(bytes) * room : NULL;
 }
 /* Columns of windows and windows of columns: divisions done once. */
 static pf_status take_spans(pf_ctx *c, call *v) {
   const pf_pool *p = v->p;
-  PF_TRY(take(c, (p->out[2] + p->in[2]) * (int64_t)sizeof(pf_span), &v->spans));
+  PF_TRY(take(c, (p->out[2] + p->in[2]) * (int64_t)sizeof(pf_span), 1, &v->spans));
   pf_span *s = v->spans;
   for (int64_t i = 0; i < p->out[2]; i++) *s++ = pf_pool_window(p, 2, i);
   for (int64_t i = 0; i < p->in[2]; i++) *s++ = pf_pool_covering(p, 2, i);
@@ -337,23 +349,39 @@ static int small_windows(const call *v) {
   return BYTES && v->task == MAX_GRADIENT && !gives(v) && p->in[0] == 1 && p->k[1] <= 5 &&
          p->k[2] == 3 && p->stride[2] <= 2 && p->c % (64 / v->size) == 0;
 }
+/* Bytes of a slab: notes, x, dy, result. */
+typedef struct { int64_t at, x, dy, result; } sizes;
+static sizes sizes_of(const call *v) {
+  const int64_t result = v->task == FIRST_MAXIMA ? v->out : v->in;
+  return (sizes){v->images * v->out * (v->bytes ? 1 : v->size), v->images * v->in * v->size,
+                 v->images * v->out * v->size, v->images * result * v->size};
+}
+/* Threads that have groups of images of their own wait for nobody and find them near. */
+static void set_images(pf_ctx *c, call *v, int64_t each) {
+  const int64_t n = v->p->n, near = PF_MAX(1, PF_MIN(n, NEAR_BYTES / each));
+  const int32_t workers = c->host->workers(c);
+  v->rooms = workers == 1 || (n + near - 1) / near >= GROUPS_EACH * (int64_t)workers ? workers : 0;
+  v->images = v->rooms ? near : PF_MAX(1, PF_MIN(n, SLAB_BYTES / each));
+}
 static pf_status take_slab(pf_ctx *c, call *v) {
   v->bytes = small_windows(v);
   const int half = pf_is_half(v->type), notes = v->task != AVERAGE_GRADIENT && !gives(v);
   const int64_t arrays = (v->in * (v->task == FIRST_MAXIMA ? 1 : 2) + v->out) * v->size;
   const int64_t wide = half || v->planes ? arrays : 0;
-  const int64_t note = v->bytes ? 1 : v->size, each = wide + (notes ? v->out * note : 0);
-  v->images = each ? PF_MAX(1, PF_MIN(v->p->n, SLAB_BYTES / each)) : v->p->n;
-  if (notes) PF_TRY(take(c, v->images * v->out * note, &v->at));
+  const int64_t each = wide + (notes ? v->out * (v->bytes ? 1 : v->size) : 0);
+  v->images = v->p->n;
+  if (each) set_images(c, v, each);
+  const sizes s = sizes_of(v);
+  const int32_t rooms = PF_MAX(v->rooms, 1);
+  if (notes) PF_TRY(take(c, s.at, rooms, &v->at));
   if (!wide) return PF_OK;
-  if (v->x) PF_TRY(take(c, v->images * v->in * v->size, &v->x_wide));
-  if (v->dy) PF_TRY(take(c, v->images * v->out * v->size, &v->dy_wide));
-  const int64_t result = v->task == FIRST_MAXIMA ? v->out : v->in;
-  return v->result ? take(c, v->images * result * v->size, &v->result_wide) : PF_OK;
+  if (v->x) PF_TRY(take(c, s.x, rooms, &v->x_wide));
+  if (v->dy) PF_TRY(take(c, s.dy, rooms, &v->dy_wide));
+  return v->result ? take(c, s.result, rooms, &v->result_wide) : PF_OK;
 }
 
 static pf_status run_rows(pf_ctx *c, int64_t rows, double work, pf_range fn, job *j) {
-  return pf_parallel(c, rows, work > PF_GRAIN ? 1 : 1 + PF_GRAIN / (int64_t)(work + 1), fn, j);
+  return over(c, rows, work > PF_GRAIN ? 1 : 1 + PF_GRAIN / (int64_t)(work + 1), fn, j);
 }
 
 /* The passes over a slab of n images, all of whose arrays are of the computing type. */
@@ -389,43 +417,60 @@ static pf_status widened(pf_ctx *c, const call *v, const void **x, void *wide, i
   if (!wide) return PF_OK;
   *x = wide;
   if (v->planes) return turned(c, (turning){v->size, each / v->p->c, v->p->c, from, wide, 0}, n);
-  return pf_parallel(c, n * each, PF_GRAIN, widen, &(conversion){v->type, from, wide});
+  return over(c, n * each, PF_GRAIN, widen, &(conversion){v->type, from, wide});
 }
 static pf_status narrowed(pf_ctx *c, const call *v, void *to, int64_t n, int64_t each) {
   const void *from = v->result_wide;
   if (!from) return PF_OK;
   if (v->planes) return turned(c, (turning){v->size, each / v->p->c, v->p->c, from, to, 1}, n);
-  return pf_parallel(c, n * each, PF_GRAIN, narrow, &(conversion){v->type, from, to});
+  return over(c, n * each, PF_GRAIN, narrow, &(conversion){v->type, from, to});
+}
+
+/* Images [i, i + n), a slab. */
+static pf_status run_images(pf_ctx *c, const call *v, int64_t i, int64_t n) {
+  const pf_pool *p = v->p;
+  const int64_t result = v->task == FIRST_MAXIMA ? v->out : v->in;
+  void *to = (void *)at_image(v->result, i * result, v->type);
+  job j = {.p = p, .at = v->at, .inside = pf_pool_inside(p, 2), .windows = v->spans};
+  j.covering = j.windows + p->out[2];
+  j.x = at_image(v->x, i * v->in, v->type), j.dy = at_image(v->dy, i * v->out, v->type);
+  j.elements = v->elements ? v->elements + i * v->out : NULL;
+  PF_TRY(widened(c, v, &j.x, v->x_wide, n, v->in));
+  PF_TRY(widened(c, v, &j.dy, v->dy_wide, n, v->out));
+  void *computed = v->result_wide ? v->result_wide : to;
+  if (v->task == FIRST_MAXIMA) j.best = computed;
+  else j.dx = computed;
+  j.stream = computed == to && v->in * p->n * v->size >= PF_STREAM_BYTES &&
+             (uintptr_t)to % 64 == 0 && p->c * v->size % 64 == 0;
+  PF_TRY(run_slab(c, v, n, &j));
+  return narrowed(c, v, to, n, result);
+}
+static void groups_of_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  call v = *(const call *)arg;
+  const sizes s = sizes_of(&v);
+  v.at = room_of(v.at, s.at, worker), v.x_wide = room_of(v.x_wide, s.x, worker);
+  v.dy_wide = room_of(v.dy_wide, s.dy, worker);
+  v.result_wide = room_of(v.result_wide, s.result, worker);
+  for (int64_t i = lo * v.images; i < PF_MIN(hi * v.images, v.p->n); i += v.images)
+    (void)run_images(NULL, &v, i, PF_MIN(v.images, v.p->n - i));   /* alone, it cannot fail */
 }
 
 static pf_status run_call(pf_ctx *c, call *v) {
   const pf_pool *p = v->p;
-  const int64_t result = v->task == FIRST_MAXIMA ? v->out : v->in;
   if (pf_pool_volume(p->in) > INT32_MAX)
     return pf_failf(c, PF_UNIMPLEMENTED, "an image has more than %d places", INT32_MAX);
   if (v->out == 0) {
+    const int64_t result = v->task == FIRST_MAXIMA ? v->out : v->in;
     memset(v->result, 0, (size_t)(p->n * result * pf_type_size(v->type)));
     return PF_OK;
   }
   PF_TRY(take_slab(c, v));
   PF_TRY(take_spans(c, v));
-  for (int64_t i = 0; i < p->n; i += v->images) {
-    const int64_t n = PF_MIN(v->images, p->n - i);
-    void *to = (void *)at_image(v->result, i * result, v->type);
-    job j = {.p = p, .at = v->at, .inside = pf_pool_inside(p, 2), .windows = v->spans};
-    j.covering = j.windows + p->out[2];
-    j.x = at_image(v->x, i * v->in, v->type), j.dy = at_image(v->dy, i * v->out, v->type);
-    j.elements = v->elements ? v->elements + i * v->out : NULL;
-    PF_TRY(widened(c, v, &j.x, v->x_wide, n, v->in));
-    PF_TRY(widened(c, v, &j.dy, v->dy_wide, n, v->out));
-    void *computed = v->result_wide ? v->result_wide : to;
-    if (v->task == FIRST_MAXIMA) j.best = computed;
-    else j.dx = computed;
-    j.stream = computed == to && v->in * p->n * v->size >= PF_STREAM_BYTES &&
-               (uintptr_t)to % 64 == 0 && p->c * v->size % 64 == 0;
-    PF_TRY(run_slab(c, v, n, &j));
-    PF_TRY(narrowed(c, v, to, n, result));
-  }
+  if (v->rooms)
+    return pf_parallel(c, (p->n + v->images - 1) / v->images, pf_grain(v->images * v->in),
+                       groups_of_images, v);
+  for (int64_t i = 0; i < p->n; i += v->images)
+    PF_TRY(run_images(c, v, i, PF_MIN(v->images, p->n - i)));
   return PF_OK;
 }
 
