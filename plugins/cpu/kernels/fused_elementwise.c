@@ -368,29 +368,52 @@ static void run_tail(const fused_task *t, fused_worker *w, const fused_machine *
       memcpy(t->out[r] + pos * t->out_size[r], w->tail[FUSED_INPUTS + r],
              (size_t)(n * t->out_size[r]));
 }
-/* What goes on by a step from block to block. */
-typedef struct { void **at; int64_t step; } moving;
-/* All there is of it, or -1: an input is repeated or converted. */
-static int32_t moving_pointers(const fused_task *t, fused_worker *w, int64_t elements, moving *m) {
+/* Sets the pointers that go on from block to block; 0 where an input is repeated or converted: its
+ * blocks are placed one by one. */
+static int set_moving(const fused_task *t, fused_frame *f, int64_t elements, const int32_t *which,
+                      int32_t ahead) {
+  fused_moving *m = f->moving;
   int32_t n = 0;
   for (int32_t i = 0; i < t->n_in; i++) {
     int32_t how = t->in[i].how;
-    if (how == X_DIRECT) m[n++] = (moving){&w->frame.at[i], elements * t->esize};
-    else if (t->halves[i]) m[n++] = (moving){&w->frame.halves[i], elements * 2};
-    else if (how != X_SCALAR && how != X_UNUSED) return -1;
+    if (how == X_DIRECT) m[n++] = (fused_moving){&f->at[i], elements * t->esize};
+    else if (t->halves[i]) m[n++] = (fused_moving){&f->halves[i], elements * 2};
+    else if (how != X_SCALAR && how != X_UNUSED) return 0;
   }
   for (int32_t r = 0; r < t->n_out; r++)
     if (t->wanted[r])
-      m[n++] = (moving){&w->frame.at[FUSED_VALUES + r], elements * t->out_size[r]};
-  return n;
+      m[n++] = (fused_moving){&f->at[FUSED_VALUES + r], elements * t->out_size[r]};
+  for (int32_t k = 0; ahead && k < 2; k++)
+    m[n++] = (fused_moving){&f->ahead[k], elements * type_bytes(t, &t->in[which[k]])};
+  f->n_moving = n;
+  for (; n < FUSED_MOVED; n++) f->unused[n] = f, m[n] = (fused_moving){&f->unused[n], 0};
+  return 1;
+}
+/* whole wide blocks of [pos, end); returns where the rest begins */
+static int64_t run_wide(const fused_task *t, fused_worker *w, int64_t pos, int64_t end) {
+  const fused_machine *m = t->s->machines[t->s->kind][1];
+  int64_t wide = m->elements, step = wide;
+  int32_t which[2], ahead = fetched_inputs(t, which);
+  if (ahead == 1) which[1] = which[0];
+  if (pos + wide > end) return pos;
+  if (set_moving(t, &w->frame, wide, which, ahead)) step = (end - pos) / wide * wide;
+  w->frame.left = step / wide;
+  for (; pos + wide <= end; pos += step) {
+    place(t, w, pos, wide);
+    for (int32_t k = 0; ahead && k < 2; k++) {
+      int32_t i = which[k];
+      char *x = (char *)(t->halves[i] ? w->frame.halves[i] : w->frame.at[i]);
+      w->frame.ahead[k] = x + wide * type_bytes(t, &t->in[i]);
+    }
+    m->enter(t->wide, &w->frame);
+  }
+  return pos;
 }
 static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const fused_task *t = (const fused_task *)arg;
   const fused_machine *const *machine = t->s->machines[t->s->kind];
   int64_t wide = machine[1]->elements, narrow = machine[0]->elements;
   int64_t pos = lo * wide, end = PF_MIN(hi * wide, t->n);
-  int32_t which[2], ahead = fetched_inputs(t, which);
-  if (ahead == 1) which[1] = which[0];
   fused_worker w;
   (void)worker;
   if (t->past) {
@@ -401,18 +424,7 @@ static void run_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     return;
   }
   start_worker(t, &w);
-  moving m[FUSED_INPUTS + FUSED_RESULTS];
-  int32_t n_moving = moving_pointers(t, &w, wide, m), placed = 0;
-  for (; pos + wide <= end; pos += wide) {
-    if (!placed) place(t, &w, pos, wide);
-    else for (int32_t k = 0; k < n_moving; k++) *m[k].at = (char *)*m[k].at + m[k].step;
-    placed = n_moving >= 0;
-    for (int32_t k = 0; ahead && k < 2; k++)
-      w.frame.ahead[k] = t->halves[which[k]]
-                             ? (const char *)w.frame.halves[which[k]] + wide * 2
-                             : (const char *)w.frame.at[which[k]] + wide * t->esize;
-    machine[1]->enter(t->wide, &w.frame);
-  }
+  pos = run_wide(t, &w, pos, end);
   for (; pos + narrow <= end; pos += narrow) {
     place(t, &w, pos, narrow);
     machine[0]->enter(t->narrow, &w.frame);

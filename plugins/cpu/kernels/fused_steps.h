@@ -269,8 +269,8 @@ BEGIN(store) { void *w = f->at[s->slot]; EACH(STORE_ONE) NEXT; }
 #define STREAM_ONE(i) FUSED_STREAM((char *)w + (i) * sizeof(VEC), v##i);
 #define FETCH_ONE(i) \
   if ((i) * sizeof(VEC) % 64 == 0) { \
-    __builtin_prefetch(f->ahead[0] + (i) * sizeof(VEC)); \
-    __builtin_prefetch(f->ahead[1] + (i) * sizeof(VEC)); \
+    __builtin_prefetch((char *)f->ahead[0] + (i) * sizeof(VEC)); \
+    __builtin_prefetch((char *)f->ahead[1] + (i) * sizeof(VEC)); \
   } \
   STREAM_ONE(i)
 BEGIN(stream) { /* aligned, past the caches */
@@ -310,8 +310,8 @@ BEGIN(widen_bfloat16) { HALVES void *y = f->at[s->slot]; EACH(WIDEN_BFLOAT16) NE
   BEGIN(NAME) { \
     uint16_t *w = (uint16_t *)f->at[s->slot]; \
     for (int k = 0; f->ahead[0] && k < NV * VL * 2; k += 64) { \
-      __builtin_prefetch(f->ahead[0] + k); \
-      __builtin_prefetch(f->ahead[1] + k); \
+      __builtin_prefetch((char *)f->ahead[0] + k); \
+      __builtin_prefetch((char *)f->ahead[1] + k); \
     } \
     pf_vf_stream_pair(TYPE, w, (pf_vf)v0, (pf_vf)v1); \
     pf_vf_stream_pair(TYPE, w + 2 * VL, (pf_vf)v2, (pf_vf)v3); \
@@ -342,7 +342,14 @@ BEGIN(end) { (void)s, (void)f; }
 static void STEP(enter)(const fused_step *s, fused_frame *f) {
   VEC zero = {0};
 #if NV == 8
-  ((STEP(fused_run))s->run)(zero, zero, zero, zero, zero, zero, zero, zero, s, f);
+#define MOVE(k) *f->moving[k].at = (char *)*f->moving[k].at + f->moving[k].step;
+  for (;;) {
+    ((STEP(fused_run))s->run)(zero, zero, zero, zero, zero, zero, zero, zero, s, f);
+    if (--f->left <= 0) return;
+    MOVE(0) MOVE(1) MOVE(2) MOVE(3) MOVE(4) MOVE(5)
+    for (int64_t k = FUSED_MOVED; k < f->n_moving; k++) MOVE(k)
+  }
+#undef MOVE
 #else
   ((STEP(fused_run))s->run)(zero, s, f);
 #endif
