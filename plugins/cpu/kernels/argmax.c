@@ -324,7 +324,8 @@ static pf_status arg_best(pf_ctx *c, const arg_loops *loops, int least) {
                     pf_type_name(type));
   int64_t outer = pf_product(x->shape, 0, a), workers = outer > 1 ? 1 : c->host->workers(c);
   t.row = t.n >= (t.type == PF_INT16 ? SHORT : PF_VF) ? row_functions[least][type] : NULL;
-  t.tile = PF_MIN((t.inner / workers + STRIP) / STRIP * STRIP, TILE);   /* each worker has one */
+  const int64_t share = (t.inner + workers - 1) / workers;   /* each worker has a tile */
+  t.tile = PF_MIN((share + STRIP - 1) / STRIP * STRIP, TILE);
   t.tiles = (t.inner + t.tile - 1) / t.tile;
   if (t.inner == 1 && t.n < SHORT && outer >= 2 * STRIP) {
     t.rows = outer, t.together = TURNED;

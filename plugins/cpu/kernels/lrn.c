@@ -23,7 +23,7 @@
 #include "vmath.h"
 
 enum { NARROW = 8, ROWS = 6,           /* radius; rows of floats a worker has */
-       TOGETHER = 64,                  /* pixels */
+       TOGETHER = 256,                 /* pixels */
        STREAM_BYTES = 8 << 20 };
 typedef struct { int32_t T; int32_t pad; int64_t radius; double bias, alpha, beta; } lrn_state;
 typedef struct {

@@ -153,16 +153,40 @@ PF_INLINE void scan_row(int32_t type, const char *x, char *y, int64_t n, int exc
   v = scanned(v, &before, exclusive, reverse);
   pf_vf_write_part(type, pf_vf_at(type, y, at), v, part);
 }
-/* w <= TILE columns of n rows, `step` elements from one to the next */
+/* w <= TILE columns of n rows, `step` elements from one to the next, past the caches: whole groups,
+ * each loaded before the one ahead is stored (see scan_groups).  Returns the columns done. */
+PF_INLINE int64_t column_groups(int32_t type, const char *x, char *y, int64_t n, int64_t step,
+                                int64_t w, float *sums, int exclusive) {
+  enum { U = 4, GROUP = U * PF_VF };
+  pf_vf here[U], next[U];
+  const int64_t whole = w / GROUP * GROUP, size = pf_vf_size(type);
+  for (int u = 0; u < U && whole; u++) here[u] = pf_vf_read(type, pf_vf_at(type, x, u * PF_VF));
+  for (int64_t i = 0; i < n; i++, x += step * size, y += step * size)
+    for (int64_t j = 0; j < whole; j += GROUP) {
+      int64_t after = j + GROUP < whole ? j + GROUP : i + 1 < n ? step : 0;
+      for (int u = 0; u < U; u++) {
+        __builtin_prefetch(pf_vf_at(type, x, j + u * PF_VF + AHEAD * step), 0, 2);
+        next[u] = pf_vf_read(type, pf_vf_at(type, x, after + u * PF_VF));
+      }
+      for (int u = 0; u < U; u++) {
+        pf_vf old = pf_vf_load(sums + j + u * PF_VF), v = old + here[u];
+        pf_vf_store(sums + j + u * PF_VF, v);
+        here[u] = exclusive ? old : v;
+      }
+      for (int u = 0; u < U; u++)
+        pf_vf_write(type, pf_vf_at(type, y, j + u * PF_VF), here[u], 1), here[u] = next[u];
+    }
+  return whole;
+}
 PF_INLINE void scan_columns(int32_t type, const char *x, char *y, int64_t n, int64_t step,
                             int64_t w, int exclusive, int stream) {
   float sums[TILE] __attribute__((aligned(64))) = {0};
-  for (int64_t i = 0; i < n; i++) {
+  int64_t first = stream ? column_groups(type, x, y, n, step, w, sums, exclusive) : 0;
+  for (int64_t i = 0; i < n && first < w; i++) {
     const char *from = pf_vf_at(type, x, i * step);
     char *to = pf_vf_at(type, y, i * step);
-    int64_t j = 0;
+    int64_t j = first;
     for (; j + PF_VF <= w; j += PF_VF) {
-      if (stream) __builtin_prefetch(pf_vf_at(type, from, AHEAD * step + j), 0, 2);
       pf_vf old = pf_vf_load(sums + j), v = old + pf_vf_read(type, pf_vf_at(type, from, j));
       pf_vf_store(sums + j, v);
       pf_vf_write(type, pf_vf_at(type, to, j), exclusive ? old : v, stream);
@@ -229,7 +253,8 @@ static pf_status cumsum(pf_ctx *c, const void *state) {
             .inner = pf_product(x->shape, a + 1, x->ndim), .type = c->in_type[0]};
   int64_t outer = pf_product(x->shape, 0, a), workers = outer > 1 ? 1 : c->host->workers(c);
   int64_t size = pf_type_size(t.type), line = t.inner == 1 ? t.n : t.inner;
-  t.tile = PF_MIN((t.inner / workers + 64) / 64 * 64, TILE);   /* each worker has one */
+  const int64_t share = (t.inner + workers - 1) / workers;   /* each worker has a tile */
+  t.tile = PF_MIN((share + 63) / 64 * 64, TILE);
   t.tiles = (t.inner + t.tile - 1) / t.tile;
   t.stream = pf_numel(x) * size >= STREAM_BYTES && (uintptr_t)t.y % 64 == 0 && t.x != t.y &&
              line * size % 64 == 0;
