@@ -323,7 +323,7 @@ typedef struct {
 } fused_worker;
 
 static void start_worker(const fused_task *t, fused_worker *w) {
-  w->frame.ahead[0] = NULL;
+  w->frame.ahead[0] = w->frame.ahead[1] = NULL;
   for (int32_t i = 0; i < t->n_in; i++)
     w->frame.at[i] = t->in[i].how == X_SCALAR ? (void *)t->in[i].data : (void *)w->blocks[i];
   for (int32_t i = FUSED_INPUTS; i < FUSED_INPUTS + t->s->program.n_temporaries; i++)
@@ -383,7 +383,7 @@ static int set_moving(const fused_task *t, fused_frame *f, int64_t elements, con
   for (int32_t r = 0; r < t->n_out; r++)
     if (t->wanted[r])
       m[n++] = (fused_moving){&f->at[FUSED_VALUES + r], elements * t->out_size[r]};
-  for (int32_t k = 0; ahead && k < 2; k++)
+  for (int32_t k = 0; k < ahead; k++)
     m[n++] = (fused_moving){&f->ahead[k], elements * type_bytes(t, &t->in[which[k]])};
   f->n_moving = n;
   for (; n < FUSED_MOVED; n++) f->unused[n] = f, m[n] = (fused_moving){&f->unused[n], 0};
@@ -394,13 +394,12 @@ static int64_t run_wide(const fused_task *t, fused_worker *w, int64_t pos, int64
   const fused_machine *m = t->s->machines[t->s->kind][1];
   int64_t wide = m->elements, step = wide;
   int32_t which[2], ahead = fetched_inputs(t, which);
-  if (ahead == 1) which[1] = which[0];
   if (pos + wide > end) return pos;
   if (set_moving(t, &w->frame, wide, which, ahead)) step = (end - pos) / wide * wide;
   w->frame.left = step / wide;
   for (; pos + wide <= end; pos += step) {
     place(t, w, pos, wide);
-    for (int32_t k = 0; ahead && k < 2; k++) {
+    for (int32_t k = 0; k < ahead; k++) {
       int32_t i = which[k];
       char *x = (char *)(t->halves[i] ? w->frame.halves[i] : w->frame.at[i]);
       w->frame.ahead[k] = x + wide * type_bytes(t, &t->in[i]);

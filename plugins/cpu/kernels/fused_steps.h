@@ -141,7 +141,7 @@ PF_UNARY_HALF_512(HALF_STEP)
     for (; i + 8 * VL <= n; i += 8 * VL) { \
       pf_vf v[8]; \
       _Pragma("GCC unroll 8") for (int u = 0; u < 8; u++) { \
-        __builtin_prefetch(x + i + (u + 8) * VL); \
+        __builtin_prefetch(x + i + u * VL + 512);  /* 2 kB: 512 B cost 5 to 10 % */ \
         v[u] = OF_VECTOR(pf_vf_load(x + i + u * VL)); \
       } \
       _Pragma("GCC unroll 8") for (int u = 0; u < 8; u++) \
@@ -268,14 +268,16 @@ BEGIN(load_s) { VEC w = SCALAR(s->slot); EACH(LOAD_S) NEXT; }
 BEGIN(store) { void *w = f->at[s->slot]; EACH(STORE_ONE) NEXT; }
 #define STREAM_ONE(i) FUSED_STREAM((char *)w + (i) * sizeof(VEC), v##i);
 #define FETCH_ONE(i) \
-  if ((i) * sizeof(VEC) % 64 == 0) { \
-    __builtin_prefetch((char *)f->ahead[0] + (i) * sizeof(VEC)); \
-    __builtin_prefetch((char *)f->ahead[1] + (i) * sizeof(VEC)); \
-  } \
+  if ((i) * sizeof(VEC) % 64 == 0) __builtin_prefetch(x + (i) * sizeof(VEC)); \
   STREAM_ONE(i)
+#define FETCH_TWO(i) \
+  if ((i) * sizeof(VEC) % 64 == 0) __builtin_prefetch(z + (i) * sizeof(VEC)); \
+  FETCH_ONE(i)
 BEGIN(stream) { /* aligned, past the caches */
   void *w = f->at[s->slot];
-  if (f->ahead[0]) { EACH(FETCH_ONE) }
+  const char *x = (const char *)f->ahead[0], *z = (const char *)f->ahead[1];
+  if (z) { EACH(FETCH_TWO) }
+  else if (x) { EACH(FETCH_ONE) }
   else { EACH(STREAM_ONE) }
   NEXT;
 }
@@ -309,10 +311,10 @@ BEGIN(widen_bfloat16) { HALVES void *y = f->at[s->slot]; EACH(WIDEN_BFLOAT16) NE
 #define STREAM_HALVES(NAME, TYPE) \
   BEGIN(NAME) { \
     uint16_t *w = (uint16_t *)f->at[s->slot]; \
-    for (int k = 0; f->ahead[0] && k < NV * VL * 2; k += 64) { \
+    for (int k = 0; f->ahead[0] && k < NV * VL * 2; k += 64) \
       __builtin_prefetch((char *)f->ahead[0] + k); \
+    for (int k = 0; f->ahead[1] && k < NV * VL * 2; k += 64) \
       __builtin_prefetch((char *)f->ahead[1] + k); \
-    } \
     pf_vf_stream_pair(TYPE, w, (pf_vf)v0, (pf_vf)v1); \
     pf_vf_stream_pair(TYPE, w + 2 * VL, (pf_vf)v2, (pf_vf)v3); \
     pf_vf_stream_pair(TYPE, w + 4 * VL, (pf_vf)v4, (pf_vf)v5); \
