@@ -132,8 +132,8 @@ static void planes_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   if (t->stream) t->move->fence();
 }
 /* Runs that lie one behind the other in dst, from p on: as many as the innermost of the outer
- * dimensions has, `most` at most; if these are all it has, as often as the next dimension says.  p is
- * at the last of them then; returns how many. */
+ * dimensions has, `most` at most; if these are all it has, as often as the next dimension says.  p
+ * is at the last of them then; returns how many. */
 static int64_t stream_runs(const copy_task *t, place *p, int64_t most) {
   int64_t esize = t->b->esize;
   int32_t k = t->n_outer - 1, i = t->outer[k], o = k > 0 ? t->outer[k - 1] : -1;

@@ -462,6 +462,7 @@ static void weave_end(const pf_woven *w) {
   fence();
 }
 #include "transpose_block.h"
+#include "transpose_band.h"
 #include "transpose_stream.h"
 
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }

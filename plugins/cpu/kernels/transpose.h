@@ -12,15 +12,15 @@
 
 enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
 
-/* `turns` times n runs of `bytes`: x_run apart, those of the next turn x_turn from them; they become
- * n * bytes of y, y_turn apart.  `next`: where the next grid begins that is read */
+/* `turns` times n runs of `bytes`, x_run apart, those of the next turn x_turn from them: n * bytes
+ * of y, y_turn apart.  `next`: where the grid begins that is read next */
 typedef struct {
   const char *x, *next;
   int64_t bytes, n, turns, x_run, x_turn, y_turn;
 } pf_grid;
 typedef struct { const char *at; int64_t bytes, step; } pf_part; /* a run in every `step` bytes */
-/* where the next run goes; of AVX-512, the line that is not whole yet: it has `have` bytes, those of
- * `own` are to be written */
+/* where the next run goes; of AVX-512, the line that is not whole yet: it has `have` bytes, those
+ * of `own` are to be written */
 typedef struct {
   char line[64] __attribute__((aligned(64)));
   char *y;

@@ -15,12 +15,8 @@ enum { GROUP = 4, PIECE_STEP = 1024 + 64, LINE_STEP = 4 * PIECE_STEP };
 
 /* p[r] + 64 * w: a line of each of N rows (its bytes in `own`) to N pieces of each quarter */
 #define STRIP_OF(U, N, BITS) \
-  PF_INLINE void pieces_##U(const char *const p[N], int64_t w, uint64_t own, char *near) { \
-    __m512i a[N], b[N]; \
-    _Pragma("GCC unroll 16") \
-    for (int r = 0; r < N; r++) \
-      a[r] = own == ~0ull ? _mm512_loadu_si512(p[r] + 64 * w) \
-                          : _mm512_maskz_loadu_epi8(own, p[r] + 64 * w); \
+  PF_INLINE void turned_##U(__m512i a[N], char *near) { \
+    __m512i b[N]; \
     _Pragma("GCC unroll 4") \
     for (int width = 1; width < N; width *= 2) { \
       _Pragma("GCC unroll 8") \
@@ -32,7 +28,15 @@ enum { GROUP = 4, PIECE_STEP = 1024 + 64, LINE_STEP = 4 * PIECE_STEP };
       for (int i = 0; i < N; i++) a[i] = b[i]; \
     } \
     _Pragma("GCC unroll 16") \
-    for (int c = 0; c < N; c++) _mm512_store_si512(near + (w * N + c) * 64, a[c]); \
+    for (int c = 0; c < N; c++) _mm512_store_si512(near + c * 64, a[c]); \
+  } \
+  PF_INLINE void pieces_##U(const char *const p[N], int64_t w, uint64_t own, char *near) { \
+    __m512i a[N]; \
+    _Pragma("GCC unroll 16") \
+    for (int r = 0; r < N; r++) \
+      a[r] = own == ~0ull ? _mm512_loadu_si512(p[r] + 64 * w) \
+                          : _mm512_maskz_loadu_epi8(own, p[r] + 64 * w); \
+    turned_##U(a, near + w * N * 64); \
   } \
   static void strip_##U(const char *x, int64_t ldx, int64_t rows, int64_t bytes, char *near) { \
     for (int64_t i = 0; i < 4 * N && i < rows; i += N, near += PIECE_STEP, x += N * ldx) { \

@@ -255,7 +255,8 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
 #if defined(__AVX512BW__)
   int is_compact = ni == ldy && ni * esize <= BLOCK / 16;
   if (pf_rows_apart(esize, ldx * esize) && PF_MIN(ni, nj) * esize >= 256 && !is_compact) {
-    in_blocks(esize, x, ldx, y, ldy, ni, nj, next);
+    if (!split_lines(x, ldx * esize) || !in_bands(esize, x, ldx, y, ldy, ni, nj, next))
+      in_blocks(esize, x, ldx, y, ldy, ni, nj, next);
     return;
   }
 #endif
