@@ -114,6 +114,48 @@ def test_arithmetic_of_halves(dtype, n):
         np.testing.assert_array_equal(got.astype(np.float32), want)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", HALVES)
+def test_one_operation_of_large_halves(dtype):
+    """Sums, differences and products alone, past the caches, both ways round and of one operand."""
+    n = 2 * LARGE + 1000
+    a, b = halves(n, dtype, 3), halves(n, dtype, 4)
+    p, q = a.astype(np.float32), b.astype(np.float32)
+    for f in (lambda x, y: x + y, lambda x, y: x - y, lambda x, y: y - x, lambda x, y: x * y,
+              lambda x, y: y * y):
+        np.testing.assert_array_equal(run(f, a, b).astype(np.float32),
+                                      f(p, q).astype(dtype).astype(np.float32))
+
+
+@pytest.mark.parametrize("n", (127, 1000, 100003, LARGE))
+@pytest.mark.parametrize("dtype", (np.float32, np.int32, np.float16))
+def test_programs_of_many_operands(dtype, n):
+    """More pointers go on from block to block than are moved without a loop; three results."""
+    xs = [np.random.default_rng(k).integers(-3, 4, n).astype(dtype) for k in range(9)]
+
+    def results(*x):
+        total = x[0] * x[1] - x[2]
+        for y in x[3:]:
+            total = total + y
+        return total, x[4] * x[5] + x[6], x[7] - x[8]
+    for found, wanted in zip(run(results, *xs), results(*xs)):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("start", (0, 3))
+@pytest.mark.parametrize("dtype", HALVES)
+def test_large_casts_to_halves(dtype, start):
+    """Every kind of float; sizes that fill no line, operands that begin in one."""
+    x = np.random.default_rng(8).integers(0, 1 << 32, 2 * LARGE + 513, np.uint32).view(np.float32)
+    x[::3] = np.random.default_rng(9).standard_normal(x[::3].size)
+    x = x[start:]
+    found, wanted = run(lambda a: tf.cast(a, tf.as_dtype(dtype)), x), x.astype(dtype)
+    numbers = ~np.isnan(x)
+    np.testing.assert_array_equal(bits(found)[numbers], bits(wanted)[numbers])
+    assert np.isnan(found[~numbers].astype(np.float32)).all()
+
+
 @pytest.mark.parametrize("shape", ((3, 16), (5, 17), (7, 31), (4, 33), (3, 63), (3, 64), (5, 65),
                                    (9, 100), (3, 1000), (3, 4099), (4400, 1003)))
 @pytest.mark.parametrize("dtype", HALVES)
