@@ -420,7 +420,8 @@ static void KIND(flat_rows)(const job *j, int64_t lo, int64_t hi, char *room) {
     const int sure = KIND(join_rows)(x, &b, width, buffer + left, block, step, f->pitch);
     KIND(flat_results)(j, buffer, (double)(b.planes * b.rows), block, j->stream ? tile + held : y,
                        sure);
-    if (j->stream) held = flushed(tile, y - held, held + block * n, sizeof(E), i + block == hi);
+    if (j->stream)
+      held = pf_pool_flushed(tile, y - held, held + block * n, sizeof(E), i + block == hi);
   }
   if (j->stream) PF_ISA_NAME(pf_mover).fence();
 }

@@ -247,17 +247,6 @@ PF_INLINE int16_t largest_16(v16 v) {
   return best;
 }
 
-/* n elements of a tile to y, past the caches and in whole lines but for `all`; those that stay move
- * to its front.  Returns how many stay. */
-static int64_t flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
-  const int64_t rest = all ? 0 : (int64_t)(((uintptr_t)y + (uintptr_t)(n * size)) % 64);
-  const int64_t bytes = n * size - rest;
-  if (bytes <= 0) return n;
-  PF_ISA_NAME(pf_mover).copy(tile, y, bytes);
-  memmove(tile, (char *)tile + bytes, (size_t)rest);
-  return rest / size;
-}
-
 /* ---------------------------------------------------------------- the kinds */
 #define SAME(a, count) (a)
 #define SHARE_F32(a, count) ((a) / pf_vf_set((float)(count)))

@@ -254,6 +254,8 @@ enum { BYTES = 0 };
 #define I_PICK I_PICK_F64
 #include "pool_gradient_body.h"
 
+#include "pool_planes_gradient.h"
+
 /* ---------------------------------------------------------------- slabs of images */
 /* fn over [0, n); here, where a thread has images of its own (no context). */
 static pf_status over(pf_ctx *c, int64_t n, int64_t grain, pf_range fn, void *arg) {
@@ -484,6 +486,7 @@ static pf_status gradient(pf_ctx *c, const pf_pool *p, int32_t type, task task, 
   const int64_t lanes = type == PF_FLOAT64 ? PF_VD : PF_VF;
   const int64_t n = p->c > 1 || pf_is_half(type) ? 0 : p->n / lanes * lanes;
   pf_pool planes = *p, rest = *p;
+  if (task == MAX_GRADIENT && are_planes(p, type)) return run_planes(c, p, x, dy, dx);
   planes.n = n / lanes, planes.c = lanes, rest.n = p->n - n;
   if (n) {
     call v = call_of(&planes, type, task);
