@@ -254,14 +254,6 @@ PF_INLINE void stream_lines(const char *x, char *y, int64_t bytes) {
   memcpy(y, x, (size_t)bytes);
 #endif
 }
-static void copy(const void *px, void *py, int64_t bytes) {
-  const char *x = (const char *)px;
-  char *y = (char *)py;
-  int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64)), whole = (bytes - head) / 64 * 64;
-  memcpy(y, x, (size_t)head);
-  stream_lines(x + head, y + head, whole);
-  memcpy(y + head + whole, x + head + whole, (size_t)(bytes - head - whole));
-}
 #define REVERSE(U) { \
     const U *from = (const U *)x; \
     U *to = (U *)y; \
@@ -349,6 +341,16 @@ PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, int how, c
     if (how == FETCH_AHEAD) __builtin_prefetch(ahead + k, 0, 2);
     stream_lines(x + k, y + k, 64);
   }
+}
+enum { LONG = 16384 };                  /* shorter runs may end before what is fetched */
+static void copy(const void *px, void *py, int64_t bytes) {
+  const char *x = (const char *)px;
+  char *y = (char *)py;
+  int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)y % 64)), whole = (bytes - head) / 64 * 64;
+  memcpy(y, x, (size_t)head);
+  if (whole < LONG) stream_lines(x + head, y + head, whole);
+  else stream_fetching(x + head, y + head, whole, FETCH_IN_ORDER, NULL);
+  memcpy(y + head + whole, x + head + whole, (size_t)(bytes - head - whole));
 }
 #if defined(__AVX512BW__)
 /* `have` bytes of the line at y, in a register; of its bytes `own` are ours */
