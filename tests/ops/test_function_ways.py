@@ -127,6 +127,14 @@ def test_one_operation_of_large_halves(dtype):
                                       f(p, q).astype(dtype).astype(np.float32))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_large_roots():
+    x = np.random.default_rng(7).integers(0, 1 << 31, LARGE, np.uint32).view(np.float32)
+    x[:6] = (-0.0, 0.0, 1e-42, INF, NAN, -1)
+    for fused in (True, False):
+        np.testing.assert_array_equal(run(tf.sqrt, x, fused=fused), np.sqrt(x))
+
+
 @pytest.mark.parametrize("n", (127, 1000, 100003, LARGE))
 @pytest.mark.parametrize("dtype", (np.float32, np.int32, np.float16))
 def test_programs_of_many_operands(dtype, n):

@@ -154,6 +154,7 @@ PF_UNARY_HALF_512(HALF_STEP)
     pf_vf_fence(); \
   }
 PF_UNARY_512(PAST)
+PAST(Sqrt, _mm512_sqrt_ps)
 /* Halves: the hardware fetches soon enough what is read.  EXPR of a and, TWO operands, b */
 #define PAST_HALVES(NAME, TYPE, TWO, EXPR) \
   static void past_##NAME(const void *px, const void *pz, void *py, int64_t n) { \
@@ -191,7 +192,7 @@ PAST_OF_HALVES(Mul, 1, a * b)
   [FUSED_AddSame] = past_Add_##TYPE, [FUSED_Sub] = past_Sub_##TYPE, \
   [FUSED_Mul] = past_Mul_##TYPE}
 static const fused_past past_table[3][FUSED_OPCODES] = {
-  {PF_UNARY_512(ENTRY_PAST)}, ENTRIES_PAST(float16), ENTRIES_PAST(bfloat16)};
+  {PF_UNARY_512(ENTRY_PAST) ENTRY_PAST(Sqrt, )}, ENTRIES_PAST(float16), ENTRIES_PAST(bfloat16)};
 #define PAST_TABLE past_table
 #endif
 #else
