@@ -81,7 +81,8 @@ PF_INLINE __m512i first_places(const float *x, int64_t w, int64_t lo, int64_t hi
     for (int q = 0; q < 3; q++) {
       const __mmask16 more = whole ? _mm512_cmp_ps_mask(v[q], best, _CMP_GT_OQ)
                                    : _mm512_mask_cmp_ps_mask(l->column[q], v[q], best, _CMP_GT_OQ);
-      best = _mm512_mask_mov_ps(best, more, v[q]);
+      best = whole ? _mm512_max_ps(v[q], best)   /* a NaN in the second operand stays */
+                   : _mm512_mask_max_ps(best, l->column[q], v[q], best);
       found = _mm512_mask_mov_epi32(found, more, place);
       place = _mm512_add_epi32(place, one);
     }
