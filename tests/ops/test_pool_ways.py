@@ -163,6 +163,31 @@ def test_images_of_one_channel(size, stride):
             np.testing.assert_allclose(found, want, bound, bound, err_msg=f"{kind} {k} {y} {z}")
 
 
+@pytest.mark.parametrize("padding", ("SAME", "VALID"))
+@pytest.mark.parametrize("stride", (1, 2))
+@pytest.mark.parametrize("height,width", ((3, 3), (7, 16), (9, 17), (4, 31), (5, 70), (113, 113)))
+def test_gradients_of_planes_are_those_of_channels(height, width, stride, padding):
+    images = 45 if width == 113 else 3                   # past the caches, or not
+    rng = np.random.default_rng(2)
+    x = rng.integers(-2, 3, (images, height, width, 2)).astype("f")
+    for rare in (np.nan, np.inf, -np.inf, -0.0):
+        x[rng.random(x.shape) < 0.05] = rare
+    x[0] = -np.inf
+    sizes = [len(spans(n, 3, stride, padding)) for n in (height, width)]
+    dy = rng.integers(-4, 5, (images, *sizes, 2)).astype("f")
+    planes, found = (0, 3, 1, 2), []
+    for order in ((0, 1, 2, 3), planes):
+        k, s = (list(np.array([1, n, n, 1])[list(order)]) for n in (3, stride))
+        a, b = x.transpose(order).copy(), dy.transpose(order).copy()
+        with tf.Graph().as_default(), tf.Session() as session:
+            inputs = [tf.placeholder(tf.float32, v.shape) for v in (a, b)]
+            found.append(session.run(tf.raw_ops.MaxPoolGrad(
+                orig_input=inputs[0], orig_output=inputs[1], grad=inputs[1], ksize=k, strides=s,
+                padding=padding, data_format="NHWC" if order != planes else "NCHW"),
+                {inputs[0]: a, inputs[1]: b}))
+    np.testing.assert_array_equal(found[1], found[0].transpose(planes))
+
+
 def test_averages_of_equal_numbers_are_these():
     """Quotients are exact: nine thirds are three, whatever they are multiplied by instead."""
     x = np.broadcast_to(np.arange(1, 97, dtype=np.float32), (2, 19, 21, 96))

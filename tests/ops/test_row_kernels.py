@@ -185,6 +185,16 @@ def test_large_rows_whose_results_go_past_the_caches(shape):
     np.testing.assert_array_equal(outer, np.cumsum(exact[::-1], 0)[::-1])
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+@pytest.mark.parametrize("columns", (17, 33, 1003))
+def test_large_softmax_whose_rows_share_lines(columns, dtype):
+    x = array(((9 << 20) // 2 // columns, columns), dtype)
+    found, logs = run(lambda a: (tf.nn.softmax(a), tf.nn.log_softmax(a)), x)
+    wanted, near = softmax(x), 1e-6 if dtype == "float32" else 1e-3
+    np.testing.assert_allclose(found.astype(float), wanted, rtol=near, atol=near / 100)
+    np.testing.assert_allclose(logs.astype(float), np.log(wanted), rtol=near, atol=near)
+
+
 def test_large_local_response_normalisation():
     x = array((9, 60, 60, 80))
     near = np.abs(np.subtract.outer(np.arange(80), np.arange(80))) <= 2
