@@ -12,7 +12,7 @@
 #include "elementwise.h"
 #include "transpose.h"
 
-enum { HALF_BLOCK = 512, STREAM_BLOCK = 2048, PAGE = 4096 };
+enum { HALF_BLOCK = 512, STREAM_BLOCK = 2048 };
 
 /* ---------------------------------------------------------------- one input */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
@@ -176,18 +176,11 @@ static void binary_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static void fetch(const char *x, int64_t bytes) {
   for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(x + k);
 }
-/* Where a block lies: as far from a page's start as what it is computed from.  A load whose place in
- * a page is that of a store not long before waits for it, so loads are not to follow stores. */
-static char *block_at(const binary_task *t, char *space, int64_t lo) {
-  uintptr_t z = (uintptr_t)(t->z + lo * t->s->out_size), x = z;
-  if (t->whole[0]) x = (uintptr_t)(t->whole[0] + lo * t->s->in_size);
-  return space + ((x - z % 64 - (uintptr_t)space) % PAGE & ~(uintptr_t)63);
-}
 /* Short blocks: stores past the caches, and loads, go on while the next block is computed. */
 static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   binary_task *t = (binary_task *)arg;
   const pf_mover *move = pf_movers();
-  char space[STREAM_BLOCK + PAGE] __attribute__((aligned(64))), *room = block_at(t, space, lo);
+  char room[STREAM_BLOCK] __attribute__((aligned(64)));
   int64_t size = t->s->out_size;
   int32_t faults = 0;
   walk w;
