@@ -106,28 +106,31 @@ typedef struct {
   double epsilon;
   int stream;
 } layer_norm;
+typedef moments (*row_function)(const void *x, int64_t n);
 PF_INLINE void normalise_rows(int32_t type, const layer_norm *t, int64_t lo, int64_t hi,
-                              const int stream) {
+                              const row_function row) {
   const int64_t n = t->n;
   const double each = 1 / (double)n;
   for (int64_t i = lo; i < hi; i++) {
     const void *x = pf_vf_at(type, t->x, i * n);
-    moments m = row_moments(type, x, n);
+    moments m = row(x, n);
     float by = 1 / sqrtf((float)(m.m2 * each + t->epsilon));
-    row_normalise(type, x, pf_vf_at(type, t->y, i * n), n,
-                  (row_params){t->scale, t->offset, (float)m.mean, by}, stream);
+    const row_params p = {t->scale, t->offset, (float)m.mean, by};
+    if (t->stream) row_normalise(type, x, pf_vf_at(type, t->y, i * n), n, p, 1);
+    else row_normalise(type, x, pf_vf_at(type, t->y, i * n), n, p, 0);
   }
 }
 typedef struct {
   int64_t size;                        /* of an element */
-  moments (*row)(const void *x, int64_t n);
+  row_function row;
   void (*normalise)(const layer_norm *t, int64_t lo, int64_t hi);
 } row_loops;
 #define ROW_LOOPS(TYPE, TAG) \
-  static moments row_##TAG(const void *x, int64_t n) { return row_moments(TYPE, x, n); } \
+  __attribute__((noinline)) static moments row_##TAG(const void *x, int64_t n) { \
+    return row_moments(TYPE, x, n); \
+  } \
   static void normalise_##TAG(const layer_norm *t, int64_t lo, int64_t hi) { \
-    if (t->stream) normalise_rows(TYPE, t, lo, hi, 1); \
-    else normalise_rows(TYPE, t, lo, hi, 0); \
+    normalise_rows(TYPE, t, lo, hi, row_##TAG); \
   } \
   static const row_loops loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, row_##TAG, normalise_##TAG};
 ROW_LOOPS(PF_FLOAT32, f32)

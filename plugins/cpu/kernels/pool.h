@@ -58,7 +58,8 @@ PF_INLINE pf_span pf_pool_covering(const pf_pool *p, int d, int64_t i) {
 PF_INLINE int64_t pf_pool_volume(const int64_t *size) { return size[0] * size[1] * size[2]; }
 /* n elements of a tile to y, past the caches and in whole lines but for `all`; those that stay move
  * to its front.  Returns how many stay. */
-static inline int64_t pf_pool_flushed(void *tile, void *y, int64_t n, int64_t size, int all) {
+__attribute__((noinline, unused)) static int64_t pf_pool_flushed(void *tile, void *y, int64_t n,
+                                                                 int64_t size, int all) {
   const int64_t rest = all ? 0 : (int64_t)(((uintptr_t)y + (uintptr_t)(n * size)) % 64);
   const int64_t bytes = n * size - rest;
   if (bytes <= 0) return n;

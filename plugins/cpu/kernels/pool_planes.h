@@ -150,10 +150,10 @@ PF_INLINE int joined_3x3(const plane *p, float *y, const int stream, const int a
 /* Functions of their own: a register that is saved in the loop is a store beside those past the
  * caches, which waits for them. */
 __attribute__((noinline)) static int plane_maxima(plane p, float *y, int stream) {
-  return stream ? joined_3x3(&p, y, 1, 0) : joined_3x3(&p, y, 0, 0);
+  return joined_3x3(&p, y, stream, 0);
 }
 __attribute__((noinline)) static int plane_averages(plane p, float *y, int stream) {
-  return stream ? joined_3x3(&p, y, 1, 1) : joined_3x3(&p, y, 0, 1);
+  return joined_3x3(&p, y, stream, 1);
 }
 
 /* The vectors of a plane's joined rows, one after another, for windows k rows high, 2 apart.  Two
