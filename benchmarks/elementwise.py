@@ -9,7 +9,7 @@ with non-temporal stores (elementwise_loops.c), in the same process, in turn wit
 is the loop's best time divided by pyflow's best.  A case that memory does not bound names what does
 ("bound") and is compared with a loop in C for that too.  The chain's limit is the chain itself in
 registers.  Where a process's pages lie moves a ratio by up to a half, so all is measured again
-in more processes (--again), and the median of each row counts.  jax (the chain) and torch
+in more processes (--again), in other orders, and the median of each row counts.  jax (the chain) and torch
 (everything else but pooling, which has pools.py) run in processes of their own, in the rounds of
 the first.  Cases: elementwise_math.py, elementwise_moves.py, elementwise_norms.py,
 elementwise_pools.py; loops of the same names in C.  Results are kept in benchmarks/results.
@@ -19,6 +19,7 @@ import ctypes
 import datetime
 import json
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -251,6 +252,7 @@ def arguments():
     parser.add_argument("--torch", help="a Python that has torch")
     parser.add_argument("--again", type=int, default=4, metavar="N",
                         help="measure all in N more processes; medians count")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="measure in another order")
     parser.add_argument("--json", help="where results are kept")
     return parser.parse_args()
 
@@ -271,32 +273,37 @@ def measure_table(args):
             if jax:
                 jax.close()
         torch = Torch(args.torch, threads) if args.torch else None
-        for name in CASES:
-            if not args.only or any(o in name for o in args.only):
-                show(measure_case(tf, loops, name, threads, args.rounds, torch))
+        names = [name for name in CASES if not args.only or any(o in name for o in args.only)]
+        if args.shuffle is not None:
+            random.Random(args.shuffle).shuffle(names)
+        for name in names:
+            show(measure_case(tf, loops, name, threads, args.rounds, torch))
         if torch:
             torch.close()
     return results
 
 
-def measure_apart(args):
-    """The same rows from a new process, without peers."""
+def measure_apart(args, seed):
+    """The same rows from a new process, without peers, in another order."""
     with tempfile.TemporaryDirectory() as folder:
         kept = pathlib.Path(folder) / "rows.json"
         only = ["--only", *args.only] if args.only else []
         subprocess.run([sys.executable, __file__, "--again", "0", "--rounds", str(args.rounds),
-                        "--json", kept, *only, "--threads", *map(str, args.threads)],
+                        "--json", kept, *only, "--shuffle", str(seed),
+                        "--threads", *map(str, args.threads)],
                        check=True, stdout=subprocess.DEVNULL)
-        return json.loads(kept.read_text())["rows"]
+        rows = json.loads(kept.read_text())["rows"]
+    return {(row["case"], row["threads"]): row for row in rows}
 
 
 def main():
     args = arguments()
     results = measure_table(args)
     if args.again:
-        tables = [results] + [measure_apart(args) for _ in range(args.again)]
-        results = [median_of(rows) for rows in zip(*tables)]
-        print(f"Medians of {len(tables)} processes:")
+        more = [measure_apart(args, seed) for seed in range(args.again)]
+        results = [median_of([row] + [table[row["case"], row["threads"]] for table in more])
+                   for row in results]
+        print(f"Medians of {1 + len(more)} processes:")
         for row in results:
             print_row(row)
     if args.json:
