@@ -33,3 +33,16 @@ def test_large_cast(source, target):
         x = tf.placeholder(tf.as_dtype(source), data.shape)
         found = session.run(tf.cast(x, tf.as_dtype(target)), {x: data})
     assert_same(found, data.astype(target))
+
+
+@pytest.mark.parametrize("shape, repeated", [
+    ((3000, 1001), (3000, 1)), ((3000, 1001), (1001,)), ((8, 64, 71, 80), (64, 1, 1)),
+    ((50, 60, 1000), (50, 1, 1)), ((50, 60, 1000), (60, 1000)), ((160000, 17), (17,)),
+    ((160000, 17), (160000, 1)), ((3, 1000003), (3, 1)), ((300000, 10), (10,))])
+def test_rows_that_share_lines_take_their_own_operand(shape, repeated):
+    rng = np.random.default_rng(len(shape))
+    x, y = rng.random(shape, np.float32), rng.random(repeated, np.float32) + 1
+    with tf.Graph().as_default(), tf.Session(threads=2) as session:
+        a, b = tf.placeholder(tf.float32, shape), tf.placeholder(tf.float32, repeated)
+        for fetch, want in ((a - b, x - y), (b - a, y - x), (a / b, x / y), (b * a, y * x)):
+            np.testing.assert_array_equal(session.run(fetch, {a: x, b: y}), want)

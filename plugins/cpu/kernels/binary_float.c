@@ -109,7 +109,7 @@ POW(double, f64, )
 
 #define INIT(NAME) BINARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
 #define EACH_BROADCAST(X) \
-  X(Sub) X(Mul) X(Div) X(FloorDiv) X(TruncateDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) \
+  X(FloorDiv) X(TruncateDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) \
   X(SquaredDifference) \
   X(Atan2) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy) X(Less) X(LessEqual) X(Greater) X(GreaterEqual)
 #define EACH_GRAD(X) \
@@ -119,6 +119,9 @@ POW(double, f64, )
 #define STRICT(NAME) INIT(NAME) STRICT_INIT(NAME)
 #define STRICT_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME##Strict, "T=" PF_FLOATS),
 INIT(Add)
+INIT(Sub)
+INIT(Mul)
+INIT(Div)
 EACH_BROADCAST(INIT)
 EACH_GRAD(STRICT)
 STRICT(LeakyReluGrad)
@@ -127,13 +130,78 @@ STRICT(ApproximateEqual)
 EQUALITY(Equal, 1)
 EQUALITY(NotEqual, 2)
 
+/* ---------------------------------------------------------------- rows past the caches */
+#if defined(__AVX512F__)
+PF_INLINE __m512 past_row(const float *y, int number) {
+  return number ? _mm512_set1_ps(*y) : _mm512_loadu_ps(y);
+}
+#define PAST(NAME, OP) \
+  PF_INLINE void NAME##_run(const float *x, const float *y, float *z, int64_t n, const int number, \
+                            const int second) { \
+    int64_t i = 0; \
+    for (; i + 64 <= n; i += 64) {     /* loads before the stores ahead of them */ \
+      __m512 v[4]; \
+      _Pragma("GCC unroll 4") for (int u = 0; u < 4; u++) { \
+        const __m512 w = past_row(number ? y : y + i + 16 * u, number); \
+        v[u] = _mm512_loadu_ps(x + i + 16 * u); \
+        v[u] = second ? w OP v[u] : v[u] OP w; \
+        __builtin_prefetch(x + i + 16 * u + 512); \
+      } \
+      _Pragma("GCC unroll 4") for (int u = 0; u < 4; u++) _mm512_stream_ps(z + i + 16 * u, v[u]); \
+    } \
+    for (; i < n; i += 16) { \
+      const __m512 v = _mm512_loadu_ps(x + i), w = past_row(number ? y : y + i, number); \
+      __builtin_prefetch(x + i + 512); \
+      _mm512_stream_ps(z + i, second ? w OP v : v OP w); \
+    } \
+  } \
+  static void NAME##_lines(const float *x, const float *y, float *z, int64_t n, int32_t how) { \
+    switch (how) { \
+      case 0: NAME##_run(x, y, z, n, 0, 0); break; \
+      case PF_PAST_NUMBER: NAME##_run(x, y, z, n, 1, 0); break; \
+      case PF_PAST_SECOND: NAME##_run(x, y, z, n, 0, 1); break; \
+      default: NAME##_run(x, y, z, n, 1, 1); break; \
+    } \
+  } \
+  static void NAME##_joint(const float *x, const float *y, const float *next, float *z, \
+                           int32_t left, int32_t how) { \
+    const __mmask16 first = (__mmask16)((1u << left) - 1), rest = (__mmask16)~first; \
+    const __m512 v = _mm512_loadu_ps(x); \
+    const __m512 w = how & PF_PAST_NUMBER \
+        ? _mm512_mask_mov_ps(_mm512_set1_ps(*next), first, _mm512_set1_ps(*y)) \
+        : _mm512_mask_loadu_ps(_mm512_maskz_loadu_ps(first, y), rest, next - left); \
+    _mm512_stream_ps(z, how & PF_PAST_SECOND ? w OP v : v OP w); \
+  } \
+  static const pf_past NAME##_past = {NAME##_lines, NAME##_joint};
+PAST(Add, +)
+PAST(Sub, -)
+PAST(Mul, *)
+PAST(Div, /)
+#define PAST_INIT(NAME) \
+  static pf_status NAME##Past_init(pf_ctx *c, void *state) { \
+    PF_TRY(NAME##_init(c, state)); \
+    if (c->in_type[0] == PF_FLOAT32) ((pf_binary_state *)state)->past = &NAME##_past; \
+    return PF_OK; \
+  }
+#else
+#define PAST_INIT(NAME) \
+  static pf_status NAME##Past_init(pf_ctx *c, void *state) { return NAME##_init(c, state); }
+#endif
+PAST_INIT(Add)
+PAST_INIT(Sub)
+PAST_INIT(Mul)
+PAST_INIT(Div)
+
 #define P_ATTR(NAME) ((const pf_attr *const[]){ \
   PF_REF(pf_attr, NAME, PF_ATTR_FLOAT, offsetof(pf_binary_state, p)), NULL})
 
 const pf_kernel *const PF_ISA_NAME(binary_float_kernels)[] = {
-  ADD_FAMILY("T=" PF_FLOATS),
-  BINARY_KERNEL("RealDiv", Div, "T=" PF_FLOATS),
+  ADD_FAMILY("T=" PF_FLOATS, AddPast),
+  BINARY_KERNEL("RealDiv", DivPast, "T=" PF_FLOATS),
   BINARY_KERNEL("TruncateMod", Mod, "T=" PF_FLOATS),
+  BINARY_KERNEL("Sub", SubPast, "T=" PF_FLOATS),
+  BINARY_KERNEL("Mul", MulPast, "T=" PF_FLOATS),
+  BINARY_KERNEL("Div", DivPast, "T=" PF_FLOATS),
   EACH_BROADCAST(ENTRY)
   BINARY_KERNEL("Equal", EqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),

@@ -7,12 +7,12 @@
  *   the innermost
  *                                       one runs as a loop, the others as an odometer
  * A large result in new memory is computed in blocks that the nearest cache holds, and stored past
- * the caches.
+ * the caches; rows of floats with an operand that repeats, line by line (pf_past).
  */
 #include "elementwise.h"
 #include "transpose.h"
 
-enum { HALF_BLOCK = 512, STREAM_BLOCK = 2048 };
+enum { HALF_BLOCK = 512, STREAM_BLOCK = 2048, PAST_LINE = 16 };
 
 /* ---------------------------------------------------------------- one input */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
@@ -124,6 +124,7 @@ typedef struct binary_task {
   char *z;
   int32_t (*run)(const struct binary_task *, walk *w, char *z, int64_t lo, int64_t hi);
   int32_t mode, nd;                  /* mode of the innermost dimension; nd outer dimensions */
+  int32_t second;                    /* the input of the result's shape is the second */
   int32_t faults;                    /* atomic */
   const char *whole[2];              /* the inputs of the result's shape, first; else NULL */
   int64_t inner;                     /* elements of the innermost dimension */
@@ -198,12 +199,56 @@ static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   move->fence();
   if (faults) __atomic_fetch_or(&t->faults, faults, __ATOMIC_RELAXED);
 }
+/* Whole lines [lo, hi) of a result whose rows may begin inside lines. */
+static void past_lines(binary_task *t, int64_t lo, int64_t hi) {
+  const pf_past *past = t->s->past;
+  const int second = t->second, number = t->mode == (second ? PF_SV : PF_VS);
+  const int32_t how = (number ? PF_PAST_NUMBER : 0) | (second ? PF_PAST_SECOND : 0);
+  const float *x = (const float *)t->whole[0], *rows = (const float *)(second ? t->a : t->b);
+  const int64_t *strides = second ? t->sa : t->sb;
+  float *z = (float *)t->z;
+  walk w;
+  start_walk(t, &w, lo);
+  const float *y = rows + (second ? w.oa : w.ob);
+  while (lo < hi) {
+    int64_t left = PF_MIN(t->inner - w.col, hi - lo), n = left / PAST_LINE * PAST_LINE;
+    past->lines(x + lo, number ? y : y + w.col, z + lo, n, how);
+    lo += n, w.col += n;
+    if (lo == hi) return;
+    const float *at = number ? y : y + w.col;
+    left = t->inner - w.col;
+    for (int32_t d = t->nd - 1; d >= 0; d--) {
+      y += strides[d];
+      if (++w.at[d] < t->shape[d]) break;
+      y -= strides[d] * w.at[d], w.at[d] = 0;
+    }
+    w.col = left ? PAST_LINE - left : 0;
+    if (!left) continue;
+    past->joint(x + lo, at, y, z + lo, (int32_t)left, how);
+    lo += PAST_LINE;
+  }
+}
+static void past_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  binary_task *t = (binary_task *)arg;
+  int64_t off = (int64_t)((uintptr_t)t->z / sizeof(float)) % PAST_LINE;
+  int64_t from = (lo + off + PAST_LINE - 1) / PAST_LINE * PAST_LINE - off;
+  int64_t to = (hi + off) / PAST_LINE * PAST_LINE - off;
+  if (to <= from) {
+    binary_range(t, lo, hi, worker);
+    return;
+  }
+  if (lo < from) binary_range(t, lo, from, worker);
+  past_lines(t, from, to);
+  if (to < hi) binary_range(t, to, hi, worker);
+  pf_movers()->fence();
+}
 static pf_status run_task(pf_ctx *c, binary_task *t, int64_t n) {
   int fresh = t->z != t->a && t->z != t->b;
   t->faults = 0;
+  const int past = fresh && n * t->s->out_size >= PF_STREAM_BYTES;
+  const int rows = t->s->past && t->run == run_rows && t->whole[0] && t->inner >= PAST_LINE;
   PF_TRY(pf_parallel(c, n, PF_GRAIN,
-                     fresh && n * t->s->out_size >= PF_STREAM_BYTES ? streamed_range : binary_range,
-                     t));
+                     !past ? binary_range : rows ? past_range : streamed_range, t));
   return pf_fault_error(c, t->faults);
 }
 
@@ -277,7 +322,7 @@ __attribute__((noinline)) static pf_status run_broadcast(pf_ctx *c, const pf_bin
   plan_broadcast(&t, a, b, shape, nd);
   t.s = s, t.run = run_rows;
   t.a = PF_DATA(const char, a), t.b = PF_DATA(const char, b), t.z = PF_DATA(char, z);
-  t.whole[0] = in == 0 ? t.a : in == 1 ? t.b : NULL, t.whole[1] = NULL;
+  t.whole[0] = in == 0 ? t.a : in == 1 ? t.b : NULL, t.whole[1] = NULL, t.second = in == 1;
   return run_task(c, &t, n);
 }
 

@@ -36,9 +36,20 @@ typedef struct {
   int32_t half_out;        /* half in: the output is half too */
 } pf_unary_state;
 
+/* Rows past the caches, one line of the result after the other (binary_float.c): x lies as the
+ * result, y is repeated: a number of each row, or a row.  `how`: pf_past_how. */
+enum pf_past_how { PF_PAST_NUMBER = 1, PF_PAST_SECOND = 2 };   /* y is a number; x is input 1 */
+typedef struct {
+  void (*lines)(const float *x, const float *y, float *z, int64_t n, int32_t how);
+  /* one line: `left` numbers of the row of y, then those of the row of next */
+  void (*joint)(const float *x, const float *y, const float *next, float *z, int32_t left,
+                int32_t how);
+} pf_past;
+
 typedef struct {
   double p;
   pf_binary_loop loop;
+  const pf_past *past;     /* of floats; NULL: none */
   int32_t type;
   int32_t in_size, out_size;
   int32_t half_out;
@@ -154,16 +165,16 @@ pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, in
 #define BINARY_KERNEL(OP, NAME, WHERE, ...) \
   PF_CPU(OP, WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, \
          .compute = pf_binary_compute, __VA_ARGS__)
-/* AddN, AccumulateNV2, BiasAdd and BiasAddV1 from Add_init */
-#define ADD_FAMILY(WHERE) \
-  BINARY_KERNEL("Add", Add, WHERE), BINARY_KERNEL("AddV2", Add, WHERE), \
-      PF_CPU("AddN", WHERE, .state_size = sizeof(pf_binary_state), .init = Add_init, \
+/* Add, AddV2, AddN, AccumulateNV2, BiasAdd and BiasAddV1, from NAME_init */
+#define ADD_FAMILY(WHERE, NAME) \
+  BINARY_KERNEL("Add", NAME, WHERE), BINARY_KERNEL("AddV2", NAME, WHERE), \
+      PF_CPU("AddN", WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, \
              .compute = pf_addn_compute), \
-      PF_CPU("AccumulateNV2", WHERE, .state_size = sizeof(pf_binary_state), .init = Add_init, \
+      PF_CPU("AccumulateNV2", WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, \
              .compute = pf_addn_compute), \
-      PF_CPU("BiasAdd", WHERE, .state_size = sizeof(pf_bias_state), .init = Add_init, \
+      PF_CPU("BiasAdd", WHERE, .state_size = sizeof(pf_bias_state), .init = NAME##_init, \
              .compute = pf_bias_compute, \
              .attrs = PF_ATTRS(PF_ATTR(pf_bias_state, PF_ATTR_STRING, data_format))), \
-      PF_CPU("BiasAddV1", WHERE, .state_size = sizeof(pf_bias_state), .init = Add_init, \
+      PF_CPU("BiasAddV1", WHERE, .state_size = sizeof(pf_bias_state), .init = NAME##_init, \
              .compute = pf_bias_compute)
 #endif

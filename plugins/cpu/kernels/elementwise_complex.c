@@ -186,7 +186,7 @@ const pf_kernel *const elementwise_complex_kernels[] = {
   STRICT_PLAIN(STRICT_ENTRY)
   UNARY_KERNEL("Inv", Reciprocal, T_COMPLEX),
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, T_COMPLEX),
-  ADD_FAMILY(T_COMPLEX),
+  ADD_FAMILY(T_COMPLEX, Add),
   BINARY_KERNEL("RealDiv", Div, T_COMPLEX),
   EACH_TO_REAL(TO_REAL_ENTRY)
   BINARY_KERNEL("Complex", Complex, "T=float, Tout=complex64"),

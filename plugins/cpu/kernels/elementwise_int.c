@@ -235,7 +235,7 @@ const pf_kernel *const elementwise_int_kernels[] = {
   BINARY_KERNEL("LogicalOr", LogicalOr, NULL),
   BINARY_KERNEL("Equal", EqualLoose, T_INTS "|bool", .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, T_INTS "|bool", .attrs = PF_EQUALITY_ATTRS),
-  ADD_FAMILY(T_INTS),
+  ADD_FAMILY(T_INTS, Add),
   BINARY_KERNEL("TruncateDiv", Div, T_INTS),
   BINARY_KERNEL("TruncateMod", Mod, T_INTS),
   BINARY_KERNEL("FloorDiv", FloorDiv, T_INTS),
