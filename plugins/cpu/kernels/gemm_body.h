@@ -39,6 +39,19 @@ static void TILE(finish)(const TILE(job) *job, int64_t i0, int64_t i1, int64_t j
   TILE(pf_epilogue)(&e, (T *)g->c + r0 * g->ldc + c0, g->ldc, r1 - r0, c1 - c0);
 }
 
+/* c[q * ldc + r] = x[r * ldx + q], r < rows: vectors of shuffles where c's rows are no longer. */
+PF_INLINE void TILE(interleave)(const T *restrict x, int64_t ldx, T *restrict c, int64_t ldc,
+                                int64_t cols, const int rows) {
+  if (ldc == rows) {
+    for (int64_t q = 0; q < cols; q++)
+#pragma GCC unroll 3
+      for (int r = 0; r < rows; r++) c[q * rows + r] = x[r * ldx + q];
+    return;
+  }
+  for (int64_t q = 0; q < cols; q++)
+#pragma GCC unroll 3
+    for (int r = 0; r < rows; r++) c[q * ldc + r] = x[r * ldx + q];
+}
 /* Some rows of c^T go through a small buffer. */
 static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int64_t i,
                                 int64_t rows, int64_t j, int64_t cols, int add) {
@@ -62,8 +75,11 @@ static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int
     for (; q < cols; q++)
       for (int64_t s = r; s < r + 4; s++) c[q * g->ldc + s] = buf[s * ldb + q];
   }
-  for (; r < rows; r++)
-    for (q = 0; q < cols; q++) c[q * g->ldc + r] = buf[r * ldb + q];
+  switch (rows - r) {
+    case 3: TILE(interleave)(buf + r * ldb, ldb, c + r, g->ldc, cols, 3); break;
+    case 2: TILE(interleave)(buf + r * ldb, ldb, c + r, g->ldc, cols, 2); break;
+    case 1: TILE(interleave)(buf + r * ldb, ldb, c + r, g->ldc, cols, 1); break;
+  }
 }
 
 /* Rows [i, i + m) of the stripe of columns at j, nv vectors wide: t has a, b and k. */
