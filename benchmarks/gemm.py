@@ -157,6 +157,16 @@ def operands(case):
     return kind, x, y, ta, tb
 
 
+def placed(x, kind):
+    """x as an array of `kind` that begins with a line: for every peer the same."""
+    size = x.size * np.dtype(kind).itemsize
+    room = np.empty(size + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    result = room[start:start + size].view(kind).reshape(x.shape)
+    result[...] = x
+    return result
+
+
 def adjoint(x, transposed):
     return np.swapaxes(x, -1, -2) if transposed else x
 
@@ -167,7 +177,7 @@ def numpy_call(case, threads):
     if kind not in ("float32", "float64"):
         return None
     set_numpy_threads(threads)
-    x, y = adjoint(x.astype(kind), ta), adjoint(y.astype(kind), tb)
+    x, y = adjoint(placed(x, kind), ta), adjoint(placed(y, kind), tb)
     return lambda: np.matmul(x, y)
 
 
@@ -187,7 +197,7 @@ def openblas_call(case, threads):
     library.scipy_openblas_set_num_threads(threads)
     gemm = library.scipy_cblas_sgemm if kind == "float32" else library.scipy_cblas_dgemm
     number = ctypes.c_float if kind == "float32" else ctypes.c_double
-    x, y = x.astype(kind), y.astype(kind)
+    x, y = placed(x, kind), placed(y, kind)
     m, k = x.shape[::-1] if ta else x.shape
     n = y.shape[0] if tb else y.shape[1]
     out = np.empty((m, n), kind)
@@ -204,7 +214,7 @@ def torch_call(case, threads):
     import torch
     kind, x, y, ta, tb = operands(case)
     torch.set_num_threads(threads)
-    x, y = (torch.from_numpy(v).to(getattr(torch, kind)) for v in (x, y))
+    x, y = (torch.from_numpy(placed(v, "float32")).to(getattr(torch, kind)) for v in (x, y))
     x = x.transpose(-1, -2) if ta else x
     y = y.transpose(-1, -2) if tb else y
     return lambda: torch.matmul(x, y)
@@ -219,7 +229,7 @@ def pyflow_call(case, threads):
         product = tf.matmul(a, b, transpose_a=bool(ta), transpose_b=bool(tb))
         session = tf.Session(threads=threads)
         call = session.make_callable(product, [a, b])
-    x, y = (v.astype(dtype.as_numpy_dtype) for v in (x, y))
+    x, y = (placed(v, dtype.as_numpy_dtype) for v in (x, y))
     set_numpy_threads(1)                # those that check the result would disturb the first round
     want = adjoint(x, ta).astype(np.float64) @ adjoint(y, tb).astype(np.float64)
     error = np.abs(call(x, y).astype(np.float64) - want).max() / np.abs(want).max()
