@@ -160,12 +160,15 @@ static void cast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
 FLOATS_PAST(halves_past, PF_FLOAT16)
 FLOATS_PAST(bfloat16s_past, PF_BFLOAT16)
-static int64_t past(const cast_state *s, const char *x, char *y, int64_t n) {
+static int64_t lines_past(const cast_state *s, const char *x, char *y, int64_t n) {
   if (s->length != 1 || s->from != PF_FLOAT32 || !pf_is_half(s->to) || (uintptr_t)y % 64) return 0;
   return (s->to == PF_FLOAT16 ? halves_past : bfloat16s_past)((const float *)x, (uint16_t *)y, n);
 }
 #else
-static int64_t past(const cast_state *s, const char *x, char *y, int64_t n) { return 0; }
+static int64_t lines_past(const cast_state *s, const char *x, char *y, int64_t n) {
+  (void)s, (void)x, (void)y, (void)n;
+  return 0;
+}
 #endif
 /* large results: in blocks that the nearest cache holds, stored past the caches */
 static void stream_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -175,7 +178,7 @@ static void stream_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   _Alignas(64) char room[STREAM_BLOCK];
   int64_t size = s->size[s->length];
   (void)worker;
-  lo += past(s, t->x + lo * s->size[0], t->y + lo * size, hi - lo);
+  lo += lines_past(s, t->x + lo * s->size[0], t->y + lo * size, hi - lo);
   for (int64_t n = 0; lo < hi; lo += n) {
     char *y = t->y + lo * size;
     int64_t past = (int64_t)((uintptr_t)y % 64);
