@@ -14,7 +14,7 @@
  *      again, with equal bits.
  *   2. Results of unequal shapes are computed one after the other.
  *   3. The buffer of an input is taken only for the result that is stored last: nothing is read
- *      after it in a block.
+ *      after it, in a block or for results of other shapes.
  */
 #include "fused_program.h"
 #include "transpose.h"
@@ -41,6 +41,7 @@ typedef struct {
   int32_t n_in, esize;
   int64_t n;
   int32_t streams;
+  int32_t again;                     /* results of other shapes read the inputs after this one */
   fused_past past;                   /* the whole program, or NULL */
   int32_t wanted[FUSED_RESULTS], out_size[FUSED_RESULTS], n_out;
   char *out[FUSED_RESULTS];
@@ -271,7 +272,8 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
   for (int32_t r = 0; r < s->program.n_results; r++) {
     t->store[r] = -1;
     if (!t->wanted[r]) continue;
-    int32_t in = r == last ? input_to_overwrite(c, t, r, to) : -1, type = c->out_type[r];
+    int32_t in = r == last && !t->again ? input_to_overwrite(c, t, r, to) : -1;
+    int32_t type = c->out_type[r];
     DLTensor *y = in >= 0 ? c->host->forward(c, in, r, to.dims, to.nd)
                           : pf_output_checked(c, r, to.dims, to.nd);
     PF_EXHAUSTED(y);
@@ -461,6 +463,7 @@ __attribute__((noinline)) static pf_status run_shaped(pf_ctx *c, fused_task *t) 
   if (equal) return run_results(c, t, shapes[p->result[0]]);
   for (int32_t r = 0; r < p->n_results; r++) {
     for (int32_t k = 0; k < p->n_results; k++) t->wanted[k] = k == r;
+    t->again = r + 1 < p->n_results;
     PF_TRY(run_results(c, t, shapes[p->result[r]]));
   }
   return PF_OK;
@@ -472,7 +475,7 @@ static const DLTensor *whole_input(pf_ctx *c, const fused_program *p) {
   const DLTensor *whole = c->in[0];
   for (int32_t i = 1; i < c->n_in; i++) if (c->in[i]->ndim > whole->ndim) whole = c->in[i];
   if (whole->ndim > PF_MAX_DIMS) return NULL;
-  int32_t vary = p->strict || p->n_results > 1;
+  int32_t vary = p->strict || p->n_results > 1 || p->unread;
   for (int32_t i = 0; i < c->n_in; i++) {
     const DLTensor *x = c->in[i];
     int32_t skip = whole->ndim - x->ndim;
@@ -487,6 +490,7 @@ pf_status fused_compute(pf_ctx *c, const void *state) {
   const fused_state *s = (const fused_state *)state;
   fused_task t;
   t.s = s, t.n_in = c->n_in, t.n_out = c->n_out, t.esize = s->kind == FUSED_F64 ? 8 : 4;
+  t.again = 0;
   for (int32_t r = 0; r < c->n_out; r++) t.wanted[r] = 1;
   const DLTensor *whole = whole_input(c, &s->program);
   if (!whole) return run_shaped(c, &t);

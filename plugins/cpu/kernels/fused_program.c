@@ -90,6 +90,16 @@ static pf_status parse_results(pf_ctx *c, fused_state *s) {
   return PF_OK;
 }
 
+static int32_t has_unread_input(const fused_program *p) {
+  uint8_t needed[FUSED_VALUES] = {0};
+  int32_t unread = 0;
+  for (int32_t r = 0; r < p->n_results; r++) needed[p->result[r]] = 1;
+  for (int32_t k = p->n_instructions - 1; k >= 0; k--)
+    for (int32_t a = 0; a < p->code[k].n && needed[p->n_in + k]; a++) needed[p->code[k].arg[a]] = 1;
+  for (int32_t i = 0; i < p->n_in; i++) unread |= !needed[i];
+  return unread;
+}
+
 pf_status fused_parse(pf_ctx *c, fused_state *s) {
   fused_program *p = &s->program;
   cursor t = {s->text.data, s->text.data + s->text.len};
@@ -104,6 +114,7 @@ pf_status fused_parse(pf_ctx *c, fused_state *s) {
                       p->n_instructions);
   for (int32_t i = 0; i < s->params.n; i++) p->code[i].p = ((const double *)s->params.items)[i];
   PF_TRY(parse_results(c, s));
+  p->unread = has_unread_input(p);
   fused_plan(p, s->type);
   return PF_OK;
 }

@@ -111,6 +111,7 @@ typedef struct { int16_t op, n, arg[3], strict; double p; } fused_instruction;
 typedef struct { int16_t code, variant, slot, slot2; double p; } fused_plan_step;
 typedef struct {
   int32_t n_in, n_instructions, n_results, strict;  /* strict: an op wants equal shapes */
+  int32_t unread;                    /* there is an input that no result needs */
   int32_t n_steps, n_temporaries;    /* slots FUSED_INPUTS + t; results: FUSED_VALUES + r */
   int16_t result[FUSED_RESULTS];     /* values */
   fused_instruction code[FUSED_INSTRUCTIONS];
