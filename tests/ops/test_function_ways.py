@@ -66,6 +66,16 @@ def test_every_way_gives_the_same_bits(name, dtype):
     np.testing.assert_array_equal(negative.astype(np.float32), -y.astype(np.float32))
 
 
+@pytest.mark.parametrize("function", (tf.sin, tf.cos))
+def test_large_angles_leave_others_as_they_are(function):
+    x = np.random.default_rng(2).uniform(-9, 9, 1000).astype(np.float32)
+    alone = run(function, x)
+    for other in (1e5, NAN, INF):
+        x[300:1000:256] = other
+        found = np.delete(run(function, x), np.s_[300:1000:256])
+        np.testing.assert_array_equal(found, np.delete(alone, np.s_[300:1000:256]))
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", ("exp", "tanh", "sigmoid"))

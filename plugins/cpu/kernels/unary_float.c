@@ -15,8 +15,8 @@
 enum { SIN_BLOCK = 256 };
 #define SIN_LIMIT 8192.0f
 
-/* sin and cos: the vector path holds up to SIN_LIMIT; a block with a larger argument takes libm's
- * */
+/* sin and cos: the vector path holds up to SIN_LIMIT; larger arguments take libm's, others near
+ * them the same expression one by one */
 #define SINCOS(NAME, VECTOR, LIBM) \
   static void NAME##_f32(const void *px, void *py, int64_t n, double p) { \
     const float *xs = (const float *)px; float *ys = (float *)py; (void)p; \
@@ -24,7 +24,8 @@ enum { SIN_BLOCK = 256 };
       int64_t hi = PF_MIN(n, i + SIN_BLOCK); \
       int32_t large = 0; \
       for (int64_t j = i; j < hi; j++) large |= !(fabsf(xs[j]) < SIN_LIMIT); \
-      if (large) for (int64_t j = i; j < hi; j++) ys[j] = LIBM(xs[j]); \
+      if (large) for (int64_t j = i; j < hi; j++) \
+        ys[j] = fabsf(xs[j]) < SIN_LIMIT ? VECTOR(xs[j]) : LIBM(xs[j]); \
       else PF_IVDEP for (int64_t j = i; j < hi; j++) ys[j] = VECTOR(xs[j]); \
     } \
   }
