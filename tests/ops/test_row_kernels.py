@@ -227,6 +227,27 @@ def test_local_response_normalisation(radius, beta):
     np.testing.assert_allclose(dx, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("rare", (1e15, np.inf, np.nan))
+@pytest.mark.parametrize("radius", (2, 9, 20, 70))
+def test_local_response_normalisation_knows_its_window_only(radius, rare):
+    """What a number too large leaves in a sum must be gone where the window is past it."""
+    x, dy = array((1, 1, 3, 67)), array((1, 1, 3, 67), seed=1)
+    x[0, 0, 1, 11] = rare
+    y, dx = run(lambda a, g: (lambda y: (y, tf.gradients(y, a, g)[0]))(
+        tf.nn.lrn(a, radius, 1.5, 0.1, 0.75)), x, dy)
+    exact, g = x.astype(float), dy.astype(float)
+    ends = [(max(k - radius, 0), k + radius + 1) for k in range(67)]
+
+    def sums(v):
+        return np.stack([v[..., lo:hi].sum(-1) for lo, hi in ends], -1)
+    norm = 1.5 + 0.1 * sums(exact**2)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(y, exact * norm**-0.75, rtol=2e-6)
+        wanted = g * norm**-0.75 - 0.15 * exact * sums(g * exact * norm**-1.75)
+    far = np.abs(np.arange(67) - 11) > 2 * radius
+    np.testing.assert_allclose(dx[..., far], wanted[..., far], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", HALF_ULP)
 @pytest.mark.parametrize("shape, axis", (((5, 5000), 1), ((5000, 33), 0), ((300, 7), 1),
                                          ((70, 40, 3), 1), ((3, 1000), (0, 1))))

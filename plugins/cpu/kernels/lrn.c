@@ -4,7 +4,8 @@
  *     dx[k] = dy[k] * n[k] ^ -beta + x[k] * sum of g[j],    g = -2 alpha beta y dy / n
  *
  * Both sums are over |j - k| <= depth_radius: side by side for narrow ones, in double along the
- * channels for wide ones.  The power is exact roots for beta = 0.5, 0.75 and 1, else
+ * channels for wide ones, of what is in the window only: a number that left it, however large, or
+ * a NaN, leaves no trace.  The power is exact roots for beta = 0.5, 0.75 and 1, else
  * exp(-beta log n): about 1 + |beta log n| ulp.  Where there is AVX-512, that for 0.75 is two
  * approximate reciprocal roots and one Newton step for both (a result within 3 ulp, as against 5 of
  * the exact roots; twice as fast), and windows of five are shifted in registers.  Pixels of whole
@@ -22,7 +23,7 @@
 #include "vfloat.h"
 #include "vmath.h"
 
-enum { NARROW = 8, ROWS = 6,           /* radius; rows of floats a worker has */
+enum { NARROW = 8, ROWS = 8,           /* radius; rows of floats a worker has */
        TOGETHER = 256,                 /* pixels */
        STREAM_BYTES = 8 << 20 };
 typedef struct { int32_t T; int32_t pad; int64_t radius; double bias, alpha, beta; } lrn_state;
@@ -35,28 +36,39 @@ typedef struct {
   int stream;                          /* results go past the caches */
 } lrn;
 
-/* out[k] = base + by * sum of v[j] over |j - k| <= r; v has NARROW zeros on either side */
-static void window_sums(const float *v, float *out, int64_t r, int64_t c, float base, float by) {
-  if (r <= NARROW) {
-    for (int64_t k = 0; k < c; k += PF_VF) {
-      int part = (int)PF_MIN(c - k, PF_VF);
-      pf_vf sum = pf_vf_load_part(v + k - r, part);
-      if (part == PF_VF) for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load(v + k + d);
-      else for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load_part(v + k + d, part);
-      pf_vf_store_part(out + k, pf_vf_set(base) + pf_vf_set(by) * sum, part);
+/* window_sums of wide ones: v is cut into blocks of a window's length; each window is the end of a
+ * block, of which `ends` has every sum, and the beginning of the next, whose ends are summed up
+ * meanwhile. */
+static void wide_sums(const float *v, float *out, int64_t r, int64_t c, float base, float by,
+                      double *ends) {
+  double end = 0;
+  for (int64_t j = PF_MIN(r, c - 1); j >= 0; j--) ends[j] = end += v[j];
+  for (int64_t k = 0; k < c; k += 2 * r + 1) {     /* windows that begin in a block */
+    const int64_t next = k + r + 1, to = PF_MIN(k + 2 * r + 1, c);
+    int64_t j = PF_MIN(next + 2 * r, c - 1);
+    double begin = end = 0;
+    out[k] = base + by * (float)ends[PF_MAX(k - r, 0)];
+    for (int64_t i = k + 1; i < to; i++, j--) {
+      if (i + r < c) begin += v[i + r];
+      if (j >= next) ends[j] = end += v[j];
+      out[i] = base + by * (float)(ends[PF_MAX(i - r, 0)] + begin);
     }
+    for (; j >= next; j--) ends[j] = end += v[j];
+  }
+}
+/* out[k] = base + by * sum of v[j] over |j - k| <= r; v has NARROW zeros on either side */
+static void window_sums(const float *v, float *out, int64_t r, int64_t c, float base, float by,
+                        double *ends) {
+  if (r > NARROW) {
+    wide_sums(v, out, r, c, base, by, ends);
     return;
   }
-  double sum = 0;
-  for (int64_t k = 0; k < c; k++) {    /* it slides, afresh every 64 channels: errors do not grow */
-    if (k % 64 == 0) {
-      sum = 0;
-      for (int64_t j = PF_MAX(k - r, 0); j < PF_MIN(k + r + 1, c); j++) sum += v[j];
-    } else {
-      if (k + r < c) sum += v[k + r];
-      if (k - r - 1 >= 0) sum -= v[k - r - 1];
-    }
-    out[k] = base + by * (float)sum;
+  for (int64_t k = 0; k < c; k += PF_VF) {
+    int part = (int)PF_MIN(c - k, PF_VF);
+    pf_vf sum = pf_vf_load_part(v + k - r, part);
+    if (part == PF_VF) for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load(v + k + d);
+    else for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load_part(v + k + d, part);
+    pf_vf_store_part(out + k, pf_vf_set(base) + pf_vf_set(by) * sum, part);
   }
 }
 PF_INLINE pf_vf vector_root(pf_vf v) {
@@ -216,11 +228,12 @@ static int64_t forward_vectors(const float *v, const float *x, float *out, int64
   }
 }
 
-typedef struct { float *x, *dy, *y, *v, *norm, *power; } lines;
+typedef struct { float *x, *dy, *y, *v, *norm, *power; double *ends; } lines;
 static lines lines_of(const lrn *p, int32_t worker) {
   int64_t step = p->c + 2 * NARROW;
   float *at = p->room + worker * ROWS * step + NARROW;
-  lines l = {at, at + step, at + 2 * step, at + 3 * step, at + 4 * step, at + 5 * step};
+  lines l = {at, at + step, at + 2 * step, at + 3 * step, at + 4 * step, at + 5 * step,
+             (double *)(at - NARROW + 6 * step)};
   memset(l.v - NARROW, 0, (size_t)step * sizeof(float));
   return l;
 }
@@ -237,7 +250,7 @@ static void squares(const lrn *p, const float *x, const lines *l) {
 /* from channel k on, which is 0 for wide windows */
 static void norms(const lrn *p, const lines *l, int64_t k) {
   window_sums(l->v + k, l->norm + k, p->s->radius, p->c - k, (float)p->s->bias,
-              (float)p->s->alpha);
+              (float)p->s->alpha, l->ends);
 }
 
 static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -282,7 +295,7 @@ static void backward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     norms(p, &l, 0);
     powers(l.norm, dy, l.power, (float)p->s->beta, p->c);
     PF_IVDEP for (int64_t k = 0; k < p->c; k++) l.v[k] = ab * y[k] / l.norm[k] * dy[k];
-    window_sums(l.v, l.norm, p->s->radius, p->c, 0, 1);
+    window_sums(l.v, l.norm, p->s->radius, p->c, 0, 1, l.ends);
     PF_IVDEP for (int64_t k = 0; k < p->c; k++) out[k] = l.power[k] + x[k] * l.norm[k];
     if (size_of(p) == 2) halves_write(p->s->T, out, to, p->c);
   }
