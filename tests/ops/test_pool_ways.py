@@ -163,6 +163,39 @@ def test_images_of_one_channel(size, stride):
             np.testing.assert_allclose(found, want, bound, bound, err_msg=f"{kind} {k} {y} {z}")
 
 
+@pytest.mark.parametrize("stride", (1, 2))
+@pytest.mark.parametrize("rows,columns", (((2, 0), (1, 1)), ((1, 1), (0, 2)), ((0, 2), (2, 0)),
+                                          ((2, 2), (1, 2))))
+def test_explicit_padding_of_planes(rows, columns, stride):
+    """Padding of two on one side leaves an image its size, too, but not its windows' places."""
+    x = np.random.default_rng(8).standard_normal((1, 8, 6, 32)).astype(np.float32)
+    padded = np.pad(x, ((0, 0), rows, columns, (0, 0)), constant_values=-np.inf)
+    places = list(windows(padded.shape, (3, 3), (stride, stride), "VALID"))
+    out_shape = (1, places[-1][0][1] + 1, places[-1][0][2] + 1, 32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        y = session.run(tf.nn.max_pool(tf.constant(x.transpose(0, 3, 1, 2).copy()), [1, 1, 3, 3],
+                                       [1, 1, stride, stride], [(0, 0), (0, 0), rows, columns],
+                                       data_format="NCHW"))
+    np.testing.assert_array_equal(y.transpose(0, 2, 3, 1), pooled(padded, "max_pool", out_shape,
+                                                                  places))
+
+
+@pytest.mark.parametrize("kind", ("max", "avg"))
+@pytest.mark.parametrize("stride", (1, 2))
+@pytest.mark.parametrize("deep", (1, 2))
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_windows_one_plane_deep_are_those_of_pictures(dtype, deep, stride, kind):
+    x = np.random.default_rng(9).standard_normal((2, 5, 7, 6, 48)).astype(dtype)
+    pictures = np.concatenate([v[::deep] for v in x])
+    with tf.Graph().as_default(), tf.Session() as session:
+        volumes, planes = (tf.constant(v) for v in (x, pictures))
+        found, wanted = session.run((
+            getattr(tf.nn, kind + "_pool3d")(volumes, [1, 1, 3, 3, 1],
+                                             [1, deep, stride, stride, 1], "SAME"),
+            getattr(tf.nn, kind + "_pool")(planes, [1, 3, 3, 1], [1, stride, stride, 1], "SAME")))
+    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
 @pytest.mark.parametrize("padding", ("SAME", "VALID"))
 @pytest.mark.parametrize("stride", (1, 2))
 @pytest.mark.parametrize("height,width", ((3, 3), (7, 16), (9, 17), (4, 31), (5, 70), (113, 113)))

@@ -483,7 +483,7 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     if (j->rolls) {
       const int64_t left = PF_MIN(PF_MIN(rows - oy, hi - i), j->rolls), back = j->rolls - left;
       if (j->rolls > 1 && back <= PF_MIN(oy, i - lo)) { /* the last rows may be done again */
-        KIND(rolling_rows)(j, (const E *)j->x + image * plane, oy - back,
+        KIND(rolling_rows)(j, (const E *)j->x + (image * p->in[0] + z.lo) * plane, oy - back,
                            y - back * p->out[2] * p->c);
         i += left - 1, oy += left - 1;
       } else KIND(rolling_row)(j, x, b, y);

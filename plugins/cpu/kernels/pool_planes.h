@@ -246,7 +246,8 @@ static pf_status set_planes(pf_ctx *c, job *j, int32_t type, int max) {
     return PF_OK;
   if (s == 2 && max && (k == 2 || k == 3) && w % 16 == 0 && 2 * p->out[2] == w && !p->before[2])
     j->planes = 1;
-  if (s != 1 || k != 3 || p->in[1] != p->out[1] || w != p->out[2] || p->in[1] < 2 || w < 2)
+  if (s != 1 || k != 3 || p->in[1] != p->out[1] || w != p->out[2] || p->in[1] < 2 || w < 2 ||
+      p->before[1] != 1 || p->before[2] != 1)   /* explicit padding may be on one side only */
     return PF_OK;
   uint32_t *ends = c->host->scratch(c, (uint64_t)w * sizeof *ends, 64);
   if (!ends) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the ends of rows");
