@@ -118,7 +118,8 @@ static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i
 /* Vectors of the stripe or panel that begins at column j: stripes of nearly equal width. */
 PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
   const int64_t n = job->g.n;
-  const int most = job->g.m == 1 ? GEMM_WIDE : GEMM_NV - (GEMM_TURNED && job->swapped);
+  const int wide = job->g.m == 1 || (job->g.m <= GEMM_WIDE_MOST && !job->swapped);
+  const int most = wide ? GEMM_WIDE : GEMM_NV - (GEMM_TURNED && job->swapped);
   int64_t left = (n - j + VL - 1) / VL, stripes = (left + most - 1) / most;
   return (int)((left + stripes - 1) / stripes);
 }
@@ -127,16 +128,22 @@ PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
 /* Stripe by stripe; of an outer product, which is bound by its stores, a few rows at a time. */
 static void TILE(direct)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
+  const int64_t most = g->m > GEMM_ROWS ? BLOCK_K : g->k; /* of k: what many tiles read stays near */
   const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
-  for (int64_t i = 0; i < g->m; i += step)
-    for (int64_t j = 0; j < g->n;) {
-      int nv = TILE(stripe_nv)(job, j);
-      TILE(micro) t = {.a = (const T *)g->a + i * g->a_row, .a_row = g->a_row, .a_col = g->a_col,
-                       .k = g->k, .b = (const T *)g->b + j, .ldb = g->b_row, .add = g->add,
-                       .stream = job->stream && j + nv * VL <= g->n};
-      TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
-      j += nv * VL;
-    }
+  const int far = g->n * g->k * (int64_t)sizeof(T) > L1_BYTES;
+  for (int64_t k0 = 0; k0 < g->k; k0 += most)
+    for (int64_t i = 0; i < g->m; i += step)
+      for (int64_t j = 0; j < g->n;) {
+        int nv = TILE(stripe_nv)(job, j);
+        TILE(micro) t = {.a = (const T *)g->a + i * g->a_row + k0 * g->a_col, .a_row = g->a_row,
+                         .a_col = g->a_col, .k = PF_MIN(most, g->k - k0),
+                         .b = (const T *)g->b + k0 * g->b_row + j, .ldb = g->b_row,
+                         .add = g->add || k0 > 0,
+                         .stream = job->stream && g->k <= most && j + nv * VL <= g->n};
+        if (far) t.next = (const char *)t.b; /* there is no other panel */
+        TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
+        j += nv * VL;
+      }
   TILE(finish)(job, 0, g->m, 0, g->n);
 }
 
@@ -189,6 +196,24 @@ static void TILE(pack_block)(const TILE(block) *b) {
   }
 }
 
+/* Rows of a, `row` bytes apart, that are read for so many columns: copied where they share sets,
+ * and pages where that is done for many panels. */
+PF_INLINE int TILE(copies_a)(int64_t row, int64_t columns) {
+  const int64_t panels = columns / (TILE_NV * VL);
+  return row >= FAR_ROWS && panels > 2 && (row % (PAGE / 8) == 0 || panels > MANY_PANELS);
+}
+
+/* Tiles of m rows of the panel at column j fetch the one behind it. */
+static void TILE(fetch_next)(const TILE(block) *b, int64_t j, int64_t m, TILE(micro) *t) {
+  const int nv = TILE(tile_nv)(b->job->g.n, j), most = gemm_rows(nv);
+  t->next = (const char *)t->b;         /* this one again behind the last */
+  j += nv * VL;
+  if (j >= b->j0 + b->jn) return;
+  t->next = (const char *)TILE(panel_at)(b, j, TILE(tile_nv)(b->job->g.n, j));
+  t->next_step = nv * VL * (int64_t)sizeof(T) / ((m + most - 1) / most);
+  t->next_part = t->next_step * b->kn;
+}
+
 /* Rows [i, i + m) against every panel of the block. */
 static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
   const pf_gemm *g = &b->job->g;
@@ -198,7 +223,7 @@ static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
     TILE(pack_a)((const T *)g->a + b->k0 * g->a_col + i, g->a_col, b->kn, m, b->a_pack);
     a = b->a_pack;
     lda = b->kn;
-  } else if (b->jn > 2 * TILE_NV * VL && lda * (int64_t)sizeof(T) >= FAR_ROWS) {
+  } else if (TILE(copies_a)(lda * (int64_t)sizeof(T), b->jn)) {
     for (int64_t r = 0; r < m; r++, a += lda)
       memcpy(b->a_pack + r * b->kn, a, sizeof(T) * (size_t)b->kn);
     a = b->a_pack;
@@ -209,6 +234,7 @@ static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
     TILE(micro) t = {.a = a, .a_row = lda, .a_col = 1, .k = b->kn, .b = TILE(panel_at)(b, j, nv),
                      .ldb = nv * VL, .add = g->add || b->k0 > 0,
                      .stream = b->job->stream && b->kn == g->k && j + nv * VL <= g->n};
+    TILE(fetch_next)(b, j, m, &t);
     TILE(stripe)(b->job, &t, nv, i, m, j);
   }
   if (b->k0 + b->kn == g->k) TILE(finish)(b->job, i, i + m, b->j0, b->j0 + b->jn);
@@ -231,6 +257,8 @@ static void TILE(blocked)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   TILE(block) b = {.job = job};
   const int64_t wide = TILE_NV * VL, block_n = TILE(block_n)();
+  const int64_t blocks = (g->m + BLOCK_M - 1) / BLOCK_M; /* of nearly equal height */
+  const int64_t rows = ((g->m + blocks - 1) / blocks + ROWS_UNIT - 1) / ROWS_UNIT * ROWS_UNIT;
   T *work = g->work, *packed = (T *)g->panels;
   b.a_pack = work;
   if (!packed) b.a_pack += PF_MIN(g->k, BLOCK_K) * PF_MIN(block_n, (g->n + wide - 1) / wide * wide);
@@ -238,8 +266,7 @@ static void TILE(blocked)(const TILE(job) *job) {
     for (int64_t k0 = 0; k0 < g->k; k0 += BLOCK_K) {
       TILE(set_block)(&b, j0, k0, packed, work);
       if (!packed) TILE(pack_block)(&b);
-      for (int64_t i = 0; i < g->m; i += BLOCK_M)
-        TILE(block_rows)(&b, i, PF_MIN(BLOCK_M, g->m - i));
+      for (int64_t i = 0; i < g->m; i += rows) TILE(block_rows)(&b, i, PF_MIN(rows, g->m - i));
     }
 }
 
@@ -440,7 +467,8 @@ PF_INLINE void TILE(few_body)(const TILE(few) *t, int64_t j, int64_t end, const 
     for (int r = 0; r < mr; r++) s[r] = V_LOAD(c + r * ldc + j);
 #pragma GCC unroll 16
     for (int q = 0; q < deep; q++) {
-      const V y = V_LOAD(b + q * ldb + j);
+      V y = V_LOAD(b + q * ldb + j);
+      if (mr > 1) GEMM_HOLD(y);
 #pragma GCC unroll 4
       for (int r = 0; r < mr; r++) s[r] = V_FMA(x[r][q], y, s[r]);
     }

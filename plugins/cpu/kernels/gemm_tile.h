@@ -10,6 +10,10 @@
  * step, and 12 of half vectors). One, two or four columns behind one or two whole halves are tails:
  * one half vector holds those of several rows (11 cycles; 10 floats 6.2 instead of 8).
  *
+ * Where b comes from the second cache, rows of it are fetched FETCH_ROWS ahead and the tile of c
+ * before its sums are ready; and the panel that is read after this one, a part of it in each tile,
+ * from the third cache into the second (`next`).
+ *
  * Invariant: an element of c is one chain of fused multiply-adds in the order of p, whatever the
  * tile: results do not depend on blocking.
  * Threads: pure; writes only c.
@@ -22,6 +26,8 @@ typedef struct {
   T *c;
   int64_t ldc;
   int cols, add, stream;                /* stream: c goes past the caches; whole lines */
+  const char *next;                     /* NULL: b is near, nothing is fetched */
+  int64_t next_step, next_part;         /* bytes of it fetched in a step of k, in a tile */
 } TILE(micro);
 
 PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *halves,
@@ -69,37 +75,54 @@ PF_INLINE void TILE(store_turned)(const TILE(micro) *t, V acc[][GEMM_WIDE], cons
 #endif
 }
 
+PF_INLINE T TILE(a_at)(const a_rows *a, const int r) {
+  const char *at = a->third[r / 3];
+  return *(const T *)(r % 3 == 0 ? at : r % 3 == 1 ? at + a->row : at + a->row_2);
+}
+
+PF_INLINE a_rows TILE(rows_of)(const TILE(micro) *t) {
+  return a_rows_of(t->a, t->a_row * (int64_t)sizeof(T), t->a_col * (int64_t)sizeof(T));
+}
+
 PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr,
-                                const int masked, const int half, const int turned) {
+                                const int masked, const int half, const int turned,
+                                const int fetch) {
   V acc[GEMM_ROWS][GEMM_WIDE];
   VH halves[GEMM_ROWS];
-  const T *a[GEMM_ROWS];
-  const T *b = t->b;
-  const int64_t k = t->k, ldb = t->ldb;
-  int64_t a_col = t->a_col;
+  a_rows a = TILE(rows_of)(t);
+  const int64_t ldb = t->ldb, next_step = t->next_step;
+  const T *b = t->b, *ahead = b + FETCH_ROWS * ldb;
+  const char *next = t->next;
   const int left = t->cols - (nv - 1) * VL, full = nv - half;
+  GEMM_HIDE(ahead);
 #pragma GCC unroll 16
   for (int r = 0; r < mr; r++) {
-    a[r] = t->a + r * t->a_row;
     halves[r] = (VH){0};
 #pragma GCC unroll 8
-    for (int v = 0; v < full; v++) acc[r][v] = (V){0};
+    for (int v = 0; v < full; v++) {
+      acc[r][v] = (V){0};
+      if (fetch) GEMM_FETCH(t->c + r * t->ldc + v * VL, 1, 3);
+    }
   }
-  for (int64_t p = 0, at = 0; p < k; p++, at += a_col, b += ldb) {
-    GEMM_HIDE(a_col); /* or the compiler writes the loop twice, once for a_col 1 */
+  for (int64_t p = t->k; p > 0; p--, b += ldb, ahead += ldb, next += next_step) {
     V bv[GEMM_WIDE];
     VH bh = {0};
 #pragma GCC unroll 8
-    for (int v = 0; v < full; v++)
+    for (int v = 0; v < full; v++) {
       bv[v] = masked && v == nv - 1 ? V_LOAD_PART(b + v * VL, left) : V_LOAD(b + v * VL);
+      if (mr > 1) GEMM_HOLD(bv[v]);
+      if (fetch) GEMM_FETCH(ahead + v * VL, 0, 3);
+    }
+    if (fetch) GEMM_FETCH(next, 0, 2);
     if (half) bh = VH_LOAD_PART(b + full * VL, left);
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++) {
-      V x = V_SET(a[r][at]);
+      V x = V_SET(TILE(a_at)(&a, r));
 #pragma GCC unroll 8
       for (int v = 0; v < full; v++) acc[r][v] = V_FMA(x, bv[v], acc[r][v]);
       if (half) halves[r] = VH_FMA(VH_OF(x), bh, halves[r]);
     }
+    a_rows_step(&a, mr);
   }
   if (turned) TILE(store_turned)(t, acc, nv);
   else TILE(micro_store)(t, acc, halves, nv, mr, half);
@@ -107,8 +130,10 @@ PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr
 
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(micro_##nv##_##mr)(const TILE(micro) *t) { \
-    if (GEMM_MASKS == 2 && t->cols == nv * VL) TILE(micro_body)(t, nv, mr, 0, 0, 0); \
-    else TILE(micro_body)(t, nv, mr, GEMM_MASKS != 0, 0, 0); \
+    const int masked = GEMM_MASKS != 0; \
+    if (nv >= GEMM_FAR_NV && t->next) TILE(micro_body)(t, nv, mr, masked, 0, 0, 1); \
+    else if (GEMM_MASKS == 2 && t->cols == nv * VL) TILE(micro_body)(t, nv, mr, 0, 0, 0, 0); \
+    else TILE(micro_body)(t, nv, mr, masked, 0, 0, 0); \
   }
 GEMM_EACH_MICRO(GEMM_MICRO) GEMM_EACH_WIDE(GEMM_MICRO)
 #undef GEMM_MICRO
@@ -123,7 +148,7 @@ static const TILE(micro_run) TILE(micros)[GEMM_WIDE + 1][GEMM_ROWS + 1] = {
 /* Tiles of c^T. */
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(turned_##nv)(const TILE(micro) *t) { \
-    TILE(micro_body)(t, nv, mr, 1, 0, 1); \
+    TILE(micro_body)(t, nv, mr, 1, 0, 1, 0); \
   }
 GEMM_MICRO(1, GEMM_TURNED) GEMM_MICRO(2, GEMM_TURNED) GEMM_MICRO(3, GEMM_TURNED)
 #undef GEMM_MICRO
@@ -135,29 +160,26 @@ static const TILE(micro_run) TILE(turned)[] = {NULL, TILE(turned_1), TILE(turned
 /* The same of half vectors only, the last of them masked. */
 PF_INLINE void TILE(half_body)(const TILE(micro) *t, const int nh, const int mr) {
   VH acc[GEMM_ROWS][2 * GEMM_ALL_HALVES - 1];
-  const T *a[GEMM_ROWS];
+  a_rows a = TILE(rows_of)(t);
   const T *b = t->b;
-  const int64_t k = t->k, ldb = t->ldb;
+  const int64_t ldb = t->ldb;
   const int left = t->cols - (nh - 1) * VHL;
-  int64_t a_col = t->a_col;
 #pragma GCC unroll 16
-  for (int r = 0; r < mr; r++) {
-    a[r] = t->a + r * t->a_row;
+  for (int r = 0; r < mr; r++)
 #pragma GCC unroll 8
     for (int v = 0; v < nh; v++) acc[r][v] = (VH){0};
-  }
-  for (int64_t p = 0, at = 0; p < k; p++, at += a_col, b += ldb) {
-    GEMM_HIDE(a_col);
+  for (int64_t p = t->k; p > 0; p--, b += ldb) {
     VH bv[2 * GEMM_ALL_HALVES - 1];
 #pragma GCC unroll 8
     for (int v = 0; v < nh - 1; v++) bv[v] = VH_LOAD(b + v * VHL);
     bv[nh - 1] = VH_LOAD_PART(b + (nh - 1) * VHL, left);
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++) {
-      const VH x = VH_SET(a[r][at]);
+      const VH x = VH_SET(TILE(a_at)(&a, r));
 #pragma GCC unroll 8
       for (int v = 0; v < nh; v++) acc[r][v] = VH_FMA(x, bv[v], acc[r][v]);
     }
+    a_rows_step(&a, mr);
   }
   const int64_t ldc = t->ldc;
   T *c = t->c;
@@ -180,7 +202,7 @@ PF_INLINE void TILE(half_body)(const TILE(micro) *t, const int nh, const int mr)
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(half_##nv##_##mr)(const TILE(micro) *t) { \
     if (nv <= GEMM_ALL_HALVES) TILE(half_body)(t, 2 * nv - 1, mr); \
-    else TILE(micro_body)(t, nv, mr, 1, 1, 0); \
+    else TILE(micro_body)(t, nv, mr, 1, 1, 0, 0); \
   }
 GEMM_EACH_MICRO(GEMM_MICRO)
 #undef GEMM_MICRO
@@ -221,26 +243,23 @@ PF_INLINE void TILE(tails_store)(const TILE(micro) *t, VH acc[][GEMM_ALL_HALVES]
 PF_INLINE void TILE(tails_body)(const TILE(micro) *t, const int full, const int tail) {
   const int group = VHL / tail;
   VH acc[GEMM_ROWS][GEMM_ALL_HALVES], tails[GEMM_ROWS];
-  const T *a[GEMM_ROWS];
+  a_rows a = TILE(rows_of)(t);
   const T *b = t->b;
-  const int64_t k = t->k, ldb = t->ldb;
-  int64_t a_col = t->a_col;
+  const int64_t ldb = t->ldb;
 #pragma GCC unroll 16
   for (int r = 0; r < GEMM_ROWS; r++) {
-    a[r] = t->a + r * t->a_row;
     tails[r / group] = (VH){0};
 #pragma GCC unroll 8
     for (int v = 0; v < full; v++) acc[r][v] = (VH){0};
   }
-  for (int64_t p = 0, at = 0; p < k; p++, at += a_col, b += ldb) {
-    GEMM_HIDE(a_col);
+  for (int64_t p = t->k; p > 0; p--, b += ldb) {
     VH bv[GEMM_ALL_HALVES], mixed = {0};
 #pragma GCC unroll 8
     for (int v = 0; v < full; v++) bv[v] = VH_LOAD(b + v * VHL);
     const VH bt = VH_REPEAT(b + full * VHL, tail);
 #pragma GCC unroll 16
     for (int r = 0; r < GEMM_ROWS; r++) {
-      VH x = VH_SET(a[r][at]);
+      VH x = VH_SET(TILE(a_at)(&a, r));
       GEMM_HOLD(x);
       const int i = r % group;
       mixed = i ? VH_BLEND((1u << VHL) - (1u << i * tail), mixed, x) : x;
@@ -248,6 +267,7 @@ PF_INLINE void TILE(tails_body)(const TILE(micro) *t, const int full, const int 
       for (int v = 0; v < full; v++) acc[r][v] = VH_FMA(x, bv[v], acc[r][v]);
       if (i == group - 1) tails[r / group] = VH_FMA(mixed, bt, tails[r / group]);
     }
+    a_rows_step(&a, GEMM_ROWS);
   }
   TILE(tails_store)(t, acc, tails, full, tail);
 }
@@ -282,6 +302,7 @@ static void TILE(micro_rows)(TILE(micro) *t, int nv, int64_t m) {
     runs[mr](t);
     t->a += mr * t->a_row;
     t->c += mr * t->ldc;
+    if (t->next) t->next += t->next_part;
     m -= mr;
   }
 }
