@@ -180,6 +180,20 @@ def test_explicit_padding_of_planes(rows, columns, stride):
                                                                   places))
 
 
+@pytest.mark.parametrize("channels", (1, 16, 33))
+@pytest.mark.parametrize("k", ((3, 3), (2, 3), (2**31 - 1, 3), (2**31 - 1, 2**31 - 1)))
+def test_strides_and_windows_larger_than_any_image(k, channels):
+    random = np.random.default_rng(10)
+    x = random.standard_normal((2, 5, 6, channels))
+    for stride in ((2**31 - 1, 1), (2**31 - 1, 2), (2, 2**31 - 1)):
+        places = list(windows(x.shape, k, stride, "SAME"))
+        dy = random.standard_normal((2, places[-1][0][1] + 1, places[-1][0][2] + 1, channels))
+        for kind in ("max_pool", "avg_pool"):
+            y, dx = run(kind, x, dy, k, stride, "SAME", "NHWC", "float64")
+            np.testing.assert_allclose(y, pooled(x, kind, y.shape, places), 1e-14, 1e-14)
+            np.testing.assert_allclose(dx, gradient(x, dy, kind, places), 1e-14, 1e-14)
+
+
 @pytest.mark.parametrize("kind", ("max", "avg"))
 @pytest.mark.parametrize("stride", (1, 2))
 @pytest.mark.parametrize("deep", (1, 2))

@@ -195,10 +195,10 @@ PF_INLINE void store_i_part_##tag(I *p, lanes_##tag v, int n) { \
 PARTS(f32, int32_t, PF_VF)
 PARTS(f64, int64_t, PF_VD)
 enum { BYTES = 0 };
-#define store_bytes_f32 store_i_f32
-#define store_bytes_f64 store_i_f64
-#define load_bytes_f32 load_i_f32
-#define load_bytes_f64 load_i_f64
+#define store_bytes_f32(p, v) store_i_f32((int32_t *)(void *)(p), v)    /* never called */
+#define store_bytes_f64(p, v) store_i_f64((int64_t *)(void *)(p), v)
+#define load_bytes_f32(p) load_i_f32((const int32_t *)(const void *)(p))
+#define load_bytes_f64(p) load_i_f64((const int64_t *)(const void *)(p))
 #endif
 
 #define KIND(f) f##_f32

@@ -59,7 +59,8 @@ PF_INLINE void KIND(window_bytes)(const T *x, const place w, int8_t *at) {
 }
 static void KIND(first_bytes)(const job *j, int64_t i) {
   const pf_pool *p = j->p;
-  const int64_t c = p->c, step = p->in[2] * c, share = p->stride[1] * p->stride[2] * c;
+  const int64_t c = p->c, step = p->in[2] * c;
+  const int64_t share = PF_MIN(p->stride[1] * p->stride[2], 16) * c;
   const pf_span rows = pf_pool_window(p, 1, i % p->out[1]);
   const int64_t high = rows.hi - rows.lo;
   const T *x = (const T *)j->x + (i / p->out[1] * p->in[1] + rows.lo) * step;
