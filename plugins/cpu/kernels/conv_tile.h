@@ -132,7 +132,10 @@ PF_INLINE void TILE(row_body)(const TILE(row_tile) *t, const int nv, const int m
     for (int64_t i = 0; i < len; i++, b += nv * VL) {
       V bv[TILE_NV];
 #pragma GCC unroll 4
-      for (int v = 0; v < nv; v++) bv[v] = V_LOAD(b + v * VL);
+      for (int v = 0; v < nv; v++) {
+        bv[v] = V_LOAD(b + v * VL);
+        if (nv >= 3) __builtin_prefetch(b + (8 * nv + v) * VL, 0, 3);
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < mr; r++) {
         V x = V_SET(a[r][i]);
