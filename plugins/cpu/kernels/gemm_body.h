@@ -128,7 +128,7 @@ PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
 /* Stripe by stripe; of an outer product, which is bound by its stores, a few rows at a time. */
 static void TILE(direct)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
-  const int64_t most = g->m > GEMM_ROWS ? BLOCK_K : g->k; /* of k: what many tiles read stays near */
+  const int64_t most = g->m > GEMM_ROWS ? BLOCK_K : g->k; /* what many tiles read stays near */
   const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
   const int far = g->n * g->k * (int64_t)sizeof(T) > L1_BYTES;
   for (int64_t k0 = 0; k0 < g->k; k0 += most)
@@ -243,10 +243,11 @@ static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
 /* Columns of one block of n: whole panels. */
 PF_INLINE int64_t TILE(block_n)(void) { return BLOCK_N / (TILE_NV * VL) * (TILE_NV * VL); }
 
-/* The block of columns at j0 and of k at k0. */
-static void TILE(set_block)(TILE(block) *b, int64_t j0, int64_t k0, T *packed, T *own) {
+/* The block of `most` columns or fewer at j0 and of k at k0. */
+static void TILE(set_block)(TILE(block) *b, int64_t j0, int64_t most, int64_t k0, T *packed,
+                            T *own) {
   const pf_gemm *g = &b->job->g;
-  b->j0 = j0, b->jn = PF_MIN(TILE(block_n)(), g->n - j0);
+  b->j0 = j0, b->jn = PF_MIN(most, g->n - j0);
   b->k0 = k0, b->kn = PF_MIN(BLOCK_K, g->k - k0);
   b->panels = packed ? packed + j0 * g->k : own;
   b->depth = packed ? g->k : b->kn;
@@ -256,15 +257,15 @@ static void TILE(set_block)(TILE(block) *b, int64_t j0, int64_t k0, T *packed, T
 static void TILE(blocked)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   TILE(block) b = {.job = job};
-  const int64_t wide = TILE_NV * VL, block_n = TILE(block_n)();
+  T *work = g->work, *packed = (T *)g->panels;
+  const int64_t wide = TILE_NV * VL, block_n = packed ? g->n : TILE(block_n)();
   const int64_t blocks = (g->m + BLOCK_M - 1) / BLOCK_M; /* of nearly equal height */
   const int64_t rows = ((g->m + blocks - 1) / blocks + ROWS_UNIT - 1) / ROWS_UNIT * ROWS_UNIT;
-  T *work = g->work, *packed = (T *)g->panels;
   b.a_pack = work;
   if (!packed) b.a_pack += PF_MIN(g->k, BLOCK_K) * PF_MIN(block_n, (g->n + wide - 1) / wide * wide);
   for (int64_t j0 = 0; j0 < g->n; j0 += block_n)
     for (int64_t k0 = 0; k0 < g->k; k0 += BLOCK_K) {
-      TILE(set_block)(&b, j0, k0, packed, work);
+      TILE(set_block)(&b, j0, block_n, k0, packed, work);
       if (!packed) TILE(pack_block)(&b);
       for (int64_t i = 0; i < g->m; i += rows) TILE(block_rows)(&b, i, PF_MIN(rows, g->m - i));
     }
@@ -274,9 +275,9 @@ static void TILE(blocked)(const TILE(job) *job) {
 void TILE_NAME(pf_gemm_pack)(const pf_gemm *g, void *panels, int64_t lo, int64_t hi) {
   const TILE(job) job = TILE(job_of)(g);
   TILE(block) b = {.job = &job};
-  const int64_t deep = (g->k + BLOCK_K - 1) / BLOCK_K;
+  const int64_t deep = (g->k + BLOCK_K - 1) / BLOCK_K, block_n = TILE(block_n)();
   for (int64_t i = lo; i < hi; i++) {
-    TILE(set_block)(&b, i / deep * TILE(block_n)(), i % deep * BLOCK_K, panels, NULL);
+    TILE(set_block)(&b, i / deep * block_n, block_n, i % deep * BLOCK_K, panels, NULL);
     TILE(pack_block)(&b);
   }
 }
