@@ -34,13 +34,14 @@ enum { WIDTH = 32 };
 enum { WIDTH = 16 };
 #endif
 enum { LANES = 32, STRIP = 4,          /* of a row; vectors of a strip */
-       AHEAD = 1024 };                 /* bytes: where rows are prefetched */
+       AHEAD = 4096,                   /* bytes: where rows are prefetched */
+       FAR = 1, PAST = 2 };            /* x is not in the near caches; y goes past them */
 #define VECTORS(L) (LANES / (L) > 8 ? 8 : LANES / (L) > 4 ? LANES / (L) : 4)   /* of a row */
 
 typedef struct reduce_loops {
-  /* y[r] from row r of n elements, 1 <= n; or NULL: `wide` has it.  `past` the caches: x is
-   * prefetched, whole lines of y are stored without being read (who calls it calls PAST_FENCE) */
-  void (*rows)(const void *x, void *y, int64_t rows, int64_t n, int32_t past);
+  /* y[r] from row r of n elements, 1 <= n; or NULL: `wide` has it.  FAR: x is prefetched; PAST:
+   * whole lines of y are stored without being read (who calls it calls PAST_FENCE) */
+  void (*rows)(const void *x, void *y, int64_t rows, int64_t n, int32_t where);
   /* y[j] joined with x[r * stride + j], r < rows, j < w; what lies `ahead` elements behind those
    * is prefetched; -1: row by row, rows lie together (`rows` exists, WIDTH > 16) */
   void (*block)(const void *x, int64_t rows, int64_t stride, int64_t ahead, void *y, int64_t w);
@@ -277,26 +278,41 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
   }
   return o;
 }
+/* One line in so many bytes.  Into the nearest cache: of what the next one has, rows of a few lines
+ * wait too long (0.7 to 0.9 times as fast from a slow third cache, and without). */
+#define FETCH(T, x, i) \
+  if ((i) * (int64_t)sizeof(T) % 64 == 0) \
+    __builtin_prefetch((const char *)((x) + (i)) + ahead, 0, 3)
 /* x[0 .. n) in one vector; `last`: what is left behind whole ones */
 #define ROW_VECTOR(NAME, TAG, T, ZERO, LOAD, JOIN) \
-  PF_INLINE TAG##_v NAME##_##TAG##_row(const T *x, int64_t n, const part last) { \
+  PF_INLINE TAG##_v NAME##_##TAG##_row(const T *x, int64_t n, const part last, int64_t ahead) { \
     enum { L = WIDTH / sizeof(T), U = VECTORS(L) }; \
     const TAG##_v zero = (TAG##_v){0} + (T)(ZERO); \
     TAG##_v a[U], v; \
     int64_t i = L; \
+    FETCH(T, x, 0); \
     if (n < L) return v = PART(TAG, T, x, last, zero), LOAD(v); \
     v = AT(TAG, x), a[0] = LOAD(v); \
     if (n >= U * L) { \
-      for (int u = 1; u < U; u++) v = AT(TAG, x + u * L), a[u] = LOAD(v); \
+      for (int u = 1; u < U; u++) { \
+        FETCH(T, x, u * L); \
+        v = AT(TAG, x + u * L), a[u] = LOAD(v); \
+      } \
       for (i = U * L; i + U * L <= n; i += U * L) \
-        for (int u = 0; u < U; u++) \
+        for (int u = 0; u < U; u++) { \
+          FETCH(T, x + i, u * L); \
           v = AT(TAG, x + i + u * L), a[u] = JOIN(TAG, a[u], LOAD(v)); \
+        } \
       for (int l = U / 2; l; l /= 2) \
         for (int u = 0; u < l; u++) a[u] = JOIN(TAG, a[u], a[u + l]); \
     } \
-    ONE_BY_ONE for (; i + L <= n; i += L) v = AT(TAG, x + i), a[0] = JOIN(TAG, a[0], LOAD(v)); \
-    if (i < n) v = PART(TAG, T, x + i, last, zero), a[0] = JOIN(TAG, a[0], LOAD(v)); \
-    return a[0]; \
+    ONE_BY_ONE for (; i + L <= n; i += L) { \
+      FETCH(T, x, i); \
+      v = AT(TAG, x + i), a[0] = JOIN(TAG, a[0], LOAD(v)); \
+    } \
+    if (i == n) return a[0]; \
+    FETCH(T, x, i); \
+    return v = PART(TAG, T, x + i, last, zero), JOIN(TAG, a[0], LOAD(v)); \
   }
 /* Rows of more than half a vector, too, where masks cost nothing. */
 #define WHOLE(L) (WIDTH == 64 ? (L) : (L) / 2)
@@ -306,14 +322,14 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     for (; rows >= 2 * L; rows -= L, y += L) { \
       enum { q = PF_MIN(q_, L) }; \
       ALL_OF_THEM for (int i = 0; i < q; i++, x += L / q * n) { \
-        __builtin_prefetch((const char *)x + ahead, 0, 2); \
+        FETCH(T, x, 0); \
         if ((int)q == L) v = PART(TAG, T, x, one, zero); \
         else v = AT(TAG, x), v = __builtin_shuffle(v, zero, from); \
         t[i] = LOAD(v); \
       } \
       LEVELS \
       v = (int)q == L ? t[0] : __builtin_shuffle(t[0], to); \
-      if (past) STORE_PAST(y, v); \
+      if (where & PAST) STORE_PAST(y, v); \
       else *(TAG##_any *)y = v; \
     }
 /* `short`: each of q lanes takes one of L / q rows of a vector, the results of q vectors lie
@@ -322,9 +338,9 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
   ROW_VECTOR(NAME, TAG, T, ZERO, LOAD, JOIN) \
   static __attribute__((noinline)) int64_t NAME##_##TAG##_short(const T *x, T *y, int64_t rows, \
                                                                 int64_t n, const lanes_of *o, \
-                                                                int32_t past) { \
+                                                                int32_t where) { \
     enum { L = WIDTH / sizeof(T) }; \
-    const int64_t ahead = past ? AHEAD : 0; \
+    const int64_t ahead = where & FAR ? AHEAD : 0; \
     const TAG##_v zero = (TAG##_v){0} + (T)(ZERO); \
     const TAG##_k from = AT(TAG##_k, o->from), to = AT(TAG##_k, o->to); \
     const part one = part_of(n, sizeof(T)); \
@@ -343,26 +359,27 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     return t[0]; \
   } \
   static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n, \
-                                  int32_t past) { \
+                                  int32_t where) { \
     enum { L = WIDTH / sizeof(T) }; \
     const part last = part_of(n % L, sizeof(T)); \
+    const int64_t ahead = where & FAR ? AHEAD : 0; \
     const T *x = (const T *)px; \
     T *y = (T *)py; \
     TAG##_v t[L], v; \
-    if (past && (uintptr_t)y % WIDTH && (uintptr_t)y % sizeof(T) == 0) { \
+    if (where & PAST && (uintptr_t)y % WIDTH && (uintptr_t)y % sizeof(T) == 0) { \
       int64_t first = PF_MIN((WIDTH - (uintptr_t)y % WIDTH) / sizeof(T), (uint64_t)rows); \
-      NAME##_##TAG##_rows(x, y, first, n, 0); \
+      NAME##_##TAG##_rows(x, y, first, n, where & FAR); \
       x += first * n, y += first, rows -= first; \
     } \
-    if ((uintptr_t)y % WIDTH) past = 0; \
+    if ((uintptr_t)y % WIDTH) where &= FAR; \
     if (n > 1 && n <= WHOLE(L) && rows >= 2 * L) { \
       const lanes_of o = find_lanes(n, L, sizeof(T)); \
-      int64_t left = NAME##_##TAG##_short(x, y, rows, n, &o, past); \
+      int64_t left = NAME##_##TAG##_short(x, y, rows, n, &o, where); \
       x += (rows - left) * n, y += rows - left, rows = left; \
     } \
     for (; rows > 0; rows -= L, y += L) { \
       const int m = (int)PF_MIN(rows, L); \
-      ONE_BY_ONE for (int r = 0; r < m; r++, x += n) t[r] = NAME##_##TAG##_row(x, n, last); \
+      ONE_BY_ONE for (int r = 0; r < m; r++, x += n) t[r] = NAME##_##TAG##_row(x, n, last, ahead); \
       ONE_BY_ONE for (int r = m; r < L; r++) t[r] = t[0]; \
       v = NAME##_##TAG##_tree(t); \
       if (m == L) *(TAG##_any *)y = v; \
@@ -424,9 +441,9 @@ typedef double _Complex c128;
 #define COMPLEX(NAME, TAG, T, ZERO, LOAD, JOIN, NEXT) \
   static const reduce_loops NEXT##_##TAG; \
   static void NAME##_##TAG##_rows(const void *px, void *py, int64_t rows, int64_t n, \
-                                  int32_t past) { \
+                                  int32_t where) { \
     const T *x = (const T *)px; \
-    (void)past; \
+    (void)where; \
     for (int64_t r = 0; r < rows; r++, x += n) { \
       T acc[4] = {ZERO, ZERO, ZERO, ZERO}; \
       for (int64_t i = 0; i < n; i++) { T v = x[i], b = LOAD, a = acc[i % 4]; acc[i % 4] = JOIN; } \

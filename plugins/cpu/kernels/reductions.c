@@ -27,7 +27,7 @@
 #include "vfloat.h"
 
 enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
-       LONG_BYTES = 512, VERY_LONG = 4096, LARGE = 16 << 20, MANY = 2 << 20,
+       LONG_BYTES = 512, VERY_LONG = 4096, NEAR = 1 << 20, LARGE = 16 << 20, MANY = 2 << 20,
        ENOUGH = 8192,                  /* rows, for pieces of four blocks */
        PAST_COLS = 128 << 10 };        /* bytes of results */
 
@@ -52,7 +52,8 @@ typedef struct {
   const reduce_loops *f;
   int64_t xsize, esize;
   int32_t type;                        /* as the elements are read: halves, small integers */
-  int32_t large, past, past_cols;      /* the input comes from memory, results go there */
+  int32_t where;                       /* of rows: FAR, PAST */
+  int32_t large, past_cols;            /* the input comes from memory, results go there */
 } kind;
 
 static void __attribute__((noinline)) fill_zero(const kind *k, void *y, int64_t n) {
@@ -234,7 +235,7 @@ static void reduce_rows(const kind *k, const char *x, char *y, int64_t rows, int
   else if (pf_is_half(k->type)) half_rows(k, x, y, rows, n);
   else if (!k->f->rows && n * k->xsize >= LONG_BYTES) long_small_rows(k, x, y, rows, n);
   else if (!k->f->rows) small_rows(k, x, y, rows, n);
-  else k->f->rows(x, y, rows, n, k->past);
+  else k->f->rows(x, y, rows, n, k->where);
 }
 /* some rows at a time: what a strip of columns has is in registers for them */
 static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride,
@@ -300,7 +301,7 @@ static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   (void)worker;
   if (t->pieces == 1) {
     reduce_rows(&t->k, t->x + lo * t->n * t->k.xsize, t->y + lo * t->k.esize, hi - lo, t->n);
-    if (t->k.past) PAST_FENCE();
+    if (t->k.where & PAST) PAST_FENCE();
     return;
   }
   for (int64_t i = lo; i < hi; i++) {
@@ -421,7 +422,7 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
   }
   kind k = {first_pass[op][type], pf_type_size(type), esize, type, 0, 0, 0};
   k.large = n * k.xsize >= LARGE;
-  k.past = k.large && m * esize >= MANY;
+  k.where = (n * k.xsize >= NEAR ? FAR : 0) | (k.large && m * esize >= MANY ? PAST : 0);
   k.past_cols = k.large && m * esize >= PAST_COLS && !half && op != MEAN && op != NORM;
   if (n == 0 && op == ALL) memset(to, 1, (size_t)m);      /* true is 1, not the greatest byte */
   else if (n == 0) fill_zero(&k, to, m);
