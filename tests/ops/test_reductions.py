@@ -299,3 +299,23 @@ def test_extremes_of_halves_of_both_signs(n, dtype):
     found = run(lambda a: (tf.reduce_max(a, 1), tf.reduce_min(a, 1)), x)
     np.testing.assert_array_equal(wide(found[0]), wide(x).max(1))
     np.testing.assert_array_equal(wide(found[1]), wide(x).min(1))
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+@pytest.mark.parametrize("shape, axes", (((9, 6100, 49), (2,)), ((9, 64, 1000), (2,)),
+                                         ((9, 70, 17, 64), (1, 2)), ((9, 60, 1280), (1,)),
+                                         ((9, 2050, 33), (1,)), ((9, 8200, 4, 5), (1, 2))))
+def test_large_inputs_give_the_bits_of_their_parts(shape, axes, dtype):
+    """From 1 MiB on inputs are prefetched, by loops of their own."""
+    x = np.random.default_rng(3).standard_normal(shape, np.float32) + 1
+    x = x.astype(tf.as_dtype(dtype).as_numpy_dtype)
+
+    def make(a):
+        mean, variance = tf.nn.moments(a, axes)
+        return tf.reduce_sum(a, axes), tf.reduce_max(a, axes), mean, variance
+    found = run(make, x)
+    parts = [run(make, x[i:i + 1, :200] if axes == (2,) else x[i:i + 1]) for i in range(9)]
+    for whole, part in zip(found, zip(*parts)):
+        if axes == (2,):
+            whole = whole[:, :200]
+        assert whole.tobytes() == np.concatenate(part).tobytes()
