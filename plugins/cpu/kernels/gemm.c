@@ -18,6 +18,7 @@ enum { SWAP_ROWS = 24, OUTER = 2 };
  * third on it lies in memory */
 enum { FAR_ROWS = 2048, L2_BYTES = 5 << 18, SETS_BYTES = 8 << 20, MEMORY_BYTES = 12 << 20 };
 enum { PAGE = 4096, LINE = 64, L1_BYTES = 1 << 16, FETCH_ROWS = 8, MANY_PANELS = 8 };
+enum { FETCH_TURNED = 16 };
 
 /* A matrix that a vector is multiplied with, read once: eight rows at a time, or four where they
  * share L1's sets and it is of less than `sets` bytes and comes from L3. */
@@ -190,6 +191,20 @@ static int reads_rows(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t si
   return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % LINE == 0) && n * size >= 8 * m * LINE;
 }
 
+/* a is transposed: is c^T faster?  Of two products in panels the one that turns less of the operands
+ * is: lines of memory are turned at a tenth of the speed at which they are copied. */
+static int swaps_rows(const pf_gemm *g, int64_t size, const how_costs *h, double plain) {
+  const int64_t m = g->m, n = g->n, k = g->k;
+  const double swap = tile_cost((double)n, m, (double)k, h), turn = turn_cost(g, size, h);
+  if (swap + turn < 0.95 * plain) return 1;
+  if (g->b_row == 1 || how_packed(m, n, k, g->b_row, 0, size) != PF_GEMM_BLOCKED ||
+      how_packed(n, m, k, g->a_col, 0, size) != PF_GEMM_BLOCKED)
+    return 0;
+  const double pack = h->pack * (double)k;
+  const double turns = turn * (double)((k + BLOCK_K - 1) / BLOCK_K);
+  return swap + pack * (double)n + turns < 0.98 * (plain + pack * (double)m);
+}
+
 /* op(b)'s rows are contiguous. */
 static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
@@ -199,8 +214,7 @@ static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
       dots_cost((double)m, n, k, h) + h->pack * (double)(n * k) < 0.94 * plain)
     return PF_GEMM_DOTS_PACKED;
   if (reads_rows(m, n, k, g->b_row, size)) return PF_GEMM_ROW;
-  if (g->a_row == 1 &&
-      tile_cost((double)n, m, (double)k, h) + turn_cost(g, size, h) < 0.95 * plain)
+  if (g->a_row == 1 && swaps_rows(g, size, h, plain))
     return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
   return how_packed(m, n, k, g->b_row, a_rows, size);
 }

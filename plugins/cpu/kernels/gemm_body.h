@@ -57,8 +57,17 @@ static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int
                                 int64_t rows, int64_t j, int64_t cols, int add) {
   T *c = (T *)g->c + j * g->ldc + i;
   if (add) {
-    for (int64_t q = 0; q < cols; q++, c += g->ldc)
-      for (int64_t r = 0; r < rows; r++) c[r] += buf[r * ldb + q];
+    T turned[8 * 4];
+    int64_t r = 0;
+    for (; r + 8 <= rows; r += 8)
+      for (int64_t q = 0; q < cols; q += 4) { /* buf's rows are whole vectors */
+        const int64_t four = PF_MIN(cols - q, 4);
+        TRANSPOSE_8X4(buf + r * ldb + q, ldb, turned, 8, 4);
+        for (int64_t s = 0; s < four; s++)
+          for (int l = 0; l < 8; l++) c[(q + s) * g->ldc + r + l] += turned[s * 8 + l];
+      }
+    for (int64_t q = 0; r < rows && q < cols; q++)
+      for (int64_t s = r; s < rows; s++) c[q * g->ldc + s] += buf[s * ldb + q];
     return;
   }
   const int64_t whole = rows / 8 * 8;
@@ -148,9 +157,24 @@ static void TILE(direct)(const TILE(job) *job) {
 }
 
 /* ------------------------------------------------------------ blocked */
-/* op(a) stored [k, m]: rows i .. i+n of it, row-major [n][kn]. */
+/* op(a) stored [k, m]: rows i .. i+n of it, row-major [n][kn]. Lines of a are turned whole, those
+ * ahead fetched: its rows may share their places in the caches. */
 static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
+  enum { LANES = LINE / sizeof(T) };
   int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    const T *from = a + i, *ahead = from + FETCH_TURNED * ld;
+    T *to = p + i * kn;
+    int64_t k = 0;
+    for (; k + 8 <= kn; k += 8, ahead += 8 * ld)
+      for (int64_t r = 0; r < LANES; r += 4) {
+        for (int64_t f = r * 8 / LANES; f < (r + 4) * 8 / LANES; f++)
+          GEMM_FETCH(ahead + f * ld, 0, 3);
+        TRANSPOSE_8X4(from + k * ld + r, ld, to + r * kn + k, kn, 4);
+      }
+    for (; k < kn; k++)
+      for (int64_t r = 0; r < LANES; r++) to[r * kn + k] = from[k * ld + r];
+  }
   for (; i + 4 <= n; i += 4) {
     int64_t k = 0;
     for (; k + 8 <= kn; k += 8) TRANSPOSE_8X4(a + k * ld + i, ld, p + i * kn + k, kn, 4);
