@@ -281,7 +281,7 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
 /* One line in so many bytes.  Into the nearest cache: of what the next one has, rows of a few lines
  * wait too long (0.7 to 0.9 times as fast from a slow third cache, and without). */
 #define FETCH(T, x, i) \
-  if ((i) * (int64_t)sizeof(T) % 64 == 0) \
+  if (ahead && (i) * (int64_t)sizeof(T) % 64 == 0) \
     __builtin_prefetch((const char *)((x) + (i)) + ahead, 0, 3)
 /* x[0 .. n) in one vector; `last`: what is left behind whole ones */
 #define ROW_VECTOR(NAME, TAG, T, ZERO, LOAD, JOIN) \
@@ -322,7 +322,7 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     for (; rows >= 2 * L; rows -= L, y += L) { \
       enum { q = PF_MIN(q_, L) }; \
       ALL_OF_THEM for (int i = 0; i < q; i++, x += L / q * n) { \
-        FETCH(T, x, 0); \
+        __builtin_prefetch((const char *)x + ahead, 0, 3); \
         if ((int)q == L) v = PART(TAG, T, x, one, zero); \
         else v = AT(TAG, x), v = __builtin_shuffle(v, zero, from); \
         t[i] = LOAD(v); \
@@ -362,7 +362,6 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
                                   int32_t where) { \
     enum { L = WIDTH / sizeof(T) }; \
     const part last = part_of(n % L, sizeof(T)); \
-    const int64_t ahead = where & FAR ? AHEAD : 0; \
     const T *x = (const T *)px; \
     T *y = (T *)py; \
     TAG##_v t[L], v; \
@@ -379,7 +378,12 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     } \
     for (; rows > 0; rows -= L, y += L) { \
       const int m = (int)PF_MIN(rows, L); \
-      ONE_BY_ONE for (int r = 0; r < m; r++, x += n) t[r] = NAME##_##TAG##_row(x, n, last, ahead); \
+      if (where & FAR) { \
+        ONE_BY_ONE for (int r = 0; r < m; r++, x += n) \
+          t[r] = NAME##_##TAG##_row(x, n, last, AHEAD); \
+      } else { \
+        ONE_BY_ONE for (int r = 0; r < m; r++, x += n) t[r] = NAME##_##TAG##_row(x, n, last, 0); \
+      } \
       ONE_BY_ONE for (int r = m; r < L; r++) t[r] = t[0]; \
       v = NAME##_##TAG##_tree(t); \
       if (m == L) *(TAG##_any *)y = v; \
