@@ -65,6 +65,8 @@ int PF_ISA_NAME(pf_conv_is_planes)(const pf_conv *g);
 pf_status PF_ISA_NAME(pf_conv_forward_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 pf_status PF_ISA_NAME(pf_conv_input_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type);
+/* The same of NHWC. */
+pf_status PF_ISA_NAME(pf_conv_filter_pixels)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 
 /* x (dy) and out are halves, the rest is float; PF_DECLINE: the float pass is the way. */
 pf_status PF_ISA_NAME(pf_depth_forward_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);

@@ -270,6 +270,12 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
     const pf_status done = PF_ISA_NAME(pf_conv_filter_planes)(c, &call, s->T);
     if (done != PF_DECLINE) return done;
   }
+  if (!s->nchw && PF_ISA_NAME(pf_conv_is_planes)(&g)) {
+    call.x = PF_DATA(const void, x), call.dy = PF_DATA(const void, dy);
+    call.out = PF_DATA(void, r.t);
+    const pf_status done = PF_ISA_NAME(pf_conv_filter_pixels)(c, &call, s->T);
+    if (done != PF_DECLINE) return done;
+  }
   if (PF_ISA_NAME(pf_conv_in_pairs)(s->T, &g)) {
     PF_TRY(load_halves(c, s, x, g.h * g.w, g.c, &call.x));
     PF_TRY(load_halves(c, s, dy, g.oh * g.ow, g.oc, &call.dy));

@@ -1,14 +1,16 @@
 /* conv_planes.c - 1x1 convolutions of NCHW as matrix products of each image, [channels, pixels]:
- * nothing is turned.
+ * nothing is turned; and the filter's gradient of NHWC as one product over all pixels.
  *
  *   y = f^T x     dx = f dy     df = sum over images of x dy^T          (f is [c, oc])
  *
- * Invariants: operands and results are compact NCHW of `type`; halves are summed as float and
+ * Invariants: operands and results are compact NCHW (NHWC: ..._filter_pixels) of `type`; halves are summed as float and
  * rounded once.  Threads: inside products.
  */
 #include "conv.h"
 #include "gemm_product.h"
 #include "half.h"
+
+enum { MANY_CHANNELS = 256 };
 
 int PF_ISA_NAME(pf_conv_is_planes)(const pf_conv *g) {
   return g->kh * g->kw == 1 && g->sh == 1 && g->sw == 1 && !g->pt && !g->pl && g->groups == 1 &&
@@ -66,4 +68,16 @@ pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call
   }
   if (pairs) halves_write(type, out, call->out, sums);
   return PF_OK;
+}
+
+/* x and dy are [pixels of all images, channels]. PF_DECLINE: fewer channels, of which the strips of
+ * conv_weights.h see enough at a time. */
+pf_status PF_ISA_NAME(pf_conv_filter_pixels)(pf_ctx *c, const pf_conv_call *call, int32_t type) {
+  const pf_conv *g = call->g;
+  if (pf_is_half(type) || g->c < MANY_CHANNELS) return PF_DECLINE;
+  pf_gemm_call p = {.type = type, .batches = 1};
+  p.g = (pf_gemm){.m = g->c, .n = g->oc, .k = g->n * g->h * g->w, .a = call->x, .b = call->dy,
+                  .c = call->out};
+  pf_gemm_layout(&p.g, 1, 0, g->c, g->oc);
+  return PF_ISA_NAME(pf_gemm_run)(c, &p);
 }
