@@ -46,3 +46,16 @@ def test_rows_that_share_lines_take_their_own_operand(shape, repeated):
         a, b = tf.placeholder(tf.float32, shape), tf.placeholder(tf.float32, repeated)
         for fetch, want in ((a - b, x - y), (b - a, y - x), (a / b, x / y), (b * a, y * x)):
             np.testing.assert_array_equal(session.run(fetch, {a: x, b: y}), want)
+
+
+@pytest.mark.parametrize("off", (0, 1, 3))
+def test_a_number_beside_a_large_array(off):
+    """Without fusion: one long row, whose first and last lines are not whole."""
+    x, y = np.random.default_rng(off).random(2900003, np.float32)[off:], np.float32(1.7)
+    plain = tf.OptimizerOptions(opt_level=tf.OptimizerOptions.L0)
+    config = tf.ConfigProto(graph_options=tf.GraphOptions(optimizer_options=plain))
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        a, b = tf.placeholder(tf.float32, x.shape), tf.placeholder(tf.float32, [])
+        found = session.run([a - b, b - a, a / b, b / a, a * b], {a: x, b: y})
+    for got, wanted in zip(found, (x - y, y - x, x / y, y / x, x * y)):
+        assert_same(got, wanted)

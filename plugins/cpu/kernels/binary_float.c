@@ -135,6 +135,12 @@ EQUALITY(NotEqual, 2)
 PF_INLINE __m512 past_row(const float *y, int number) {
   return number ? _mm512_set1_ps(*y) : _mm512_loadu_ps(y);
 }
+/* 2 kB ahead near; 4 kB ahead to the second cache: where the third one is far, near alone is too
+ * few lines under way (0.95 of what both give; the nearest cache at 4 kB, 0.97) */
+PF_INLINE void past_fetch(const float *x) {
+  __builtin_prefetch(x + 512);
+  __builtin_prefetch(x + 1024, 0, 2);
+}
 #define PAST(NAME, OP) \
   PF_INLINE void NAME##_run(const float *x, const float *y, float *z, int64_t n, const int number, \
                             const int second) { \
@@ -145,13 +151,13 @@ PF_INLINE __m512 past_row(const float *y, int number) {
         const __m512 w = past_row(number ? y : y + i + 16 * u, number); \
         v[u] = _mm512_loadu_ps(x + i + 16 * u); \
         v[u] = second ? w OP v[u] : v[u] OP w; \
-        __builtin_prefetch(x + i + 16 * u + 512); \
+        past_fetch(x + i + 16 * u); \
       } \
       _Pragma("GCC unroll 4") for (int u = 0; u < 4; u++) _mm512_stream_ps(z + i + 16 * u, v[u]); \
     } \
     for (; i < n; i += 16) { \
       const __m512 v = _mm512_loadu_ps(x + i), w = past_row(number ? y : y + i, number); \
-      __builtin_prefetch(x + i + 512); \
+      past_fetch(x + i); \
       _mm512_stream_ps(z + i, second ? w OP v : v OP w); \
     } \
   } \
@@ -167,6 +173,7 @@ PF_INLINE __m512 past_row(const float *y, int number) {
                            int32_t left, int32_t how) { \
     const __mmask16 first = (__mmask16)((1u << left) - 1), rest = (__mmask16)~first; \
     const __m512 v = _mm512_loadu_ps(x); \
+    past_fetch(x); \
     const __m512 w = how & PF_PAST_NUMBER \
         ? _mm512_mask_mov_ps(_mm512_set1_ps(*next), first, _mm512_set1_ps(*y)) \
         : _mm512_mask_loadu_ps(_mm512_maskz_loadu_ps(first, y), rest, next - left); \

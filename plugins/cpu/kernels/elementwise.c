@@ -299,7 +299,9 @@ static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *s
     return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
   }
   binary_task t;
-  t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode, t.run = run_same;
+  t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode;
+  t.run = mode == PF_VV ? run_same : run_rows;        /* beside a number: one long row */
+  t.nd = 0, t.inner = n, t.second = mode == PF_SV;
   t.whole[0] = mode == PF_SV ? b : a, t.whole[1] = mode == PF_VV ? b : NULL;
   return run_task(c, &t, n);
 }
