@@ -157,8 +157,9 @@ __attribute__((noinline)) static int plane_averages(plane p, float *y, int strea
 }
 
 /* The vectors of a plane's joined rows, one after another, for windows k rows high, 2 apart.  Two
- * rows read in turn are no stream the processor sees: it is told what is read AHEAD rows later. */
-enum { AHEAD = 4 };
+ * rows read in turn are no stream the processor sees: it is told what is read AHEAD rows later, and
+ * FAR rows later for the second cache (a tenth where the third one is far). */
+enum { AHEAD = 4, FAR = 12 };
 typedef struct { const pf_pool *p; const float *x, *row[3]; int64_t w, column, o; } vectors_of;
 PF_INLINE void next_row(vectors_of *v) {
   const pf_span w = pf_pool_window(v->p, 1, PF_MIN(v->o, v->p->out[1] - 1));
@@ -169,9 +170,12 @@ PF_INLINE __m512 next_vector(vectors_of *v, const int k, __m512 *t) {
   const __m512 a = _mm512_loadu_ps(v->row[0] + v->column);
   const __m512 b = _mm512_loadu_ps(v->row[1] + v->column);
   __m512 r = _mm512_max_ps(a, b);
-  const char *far = (const char *)(v->row[0] + AHEAD * v->w + 2 * v->column);
-  _mm_prefetch(far, _MM_HINT_T0);
-  _mm_prefetch(far + 64, _MM_HINT_T0);
+  const char *near = (const char *)(v->row[0] + AHEAD * v->w + 2 * v->column);
+  const char *far = (const char *)(v->row[0] + FAR * v->w + 2 * v->column);
+  _mm_prefetch(near, _MM_HINT_T0);
+  _mm_prefetch(near + 64, _MM_HINT_T0);
+  _mm_prefetch(far, _MM_HINT_T1);
+  _mm_prefetch(far + 64, _MM_HINT_T1);
   *t += a;
   *t += b;
   if (k == 3) {
