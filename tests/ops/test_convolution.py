@@ -137,6 +137,26 @@ def test_few_pixels_are_shared_without_changing_bits(image, window):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-14)])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_filter_gradient_of_many_channels(layout, dtype, tolerance):
+    rng = np.random.default_rng(5)
+    x, dy = (rng.standard_normal((3, 6, 7, c)).astype(dtype) for c in (259, 70))
+    turned = (x, dy) if layout == "NHWC" else [np.moveaxis(v, 3, 1) for v in (x, dy)]
+    found = []
+    with tf.Graph().as_default():
+        a, b = (tf.placeholder(dtype, v.shape) for v in turned)
+        df = tf.raw_ops.Conv2DBackpropFilter(
+            input=a, filter_sizes=[1, 1, 259, 70], out_backprop=b, strides=[1] * 4,
+            padding="SAME", data_format=layout)
+        for threads in (1, 2):
+            with tf.Session(threads=threads) as session:
+                found.append(session.run(df, {a: turned[0], b: turned[1]}))
+    wanted = np.tensordot(x.astype(np.float64), dy, ([0, 1, 2], [0, 1, 2]))
+    assert np.abs(found[0][0, 0] - wanted).max() <= tolerance * np.abs(wanted).max()
+    assert found[0].tobytes() == found[1].tobytes()
+
+
 @pytest.mark.parametrize("of, args", [
     ("float64", ["float32", "float32"]), ("float64", ["float64", "float32"]),
     ("float32", ["float16", "float32"]), ("float32", ["float32", "int64"]),
