@@ -82,6 +82,7 @@ typedef struct {
   int32_t outer[PF_BOX_DIMS], n_outer;  /* the other dimensions, outermost first */
   int64_t nj, dj, columns, tiles;  /* transpose: second inner dimension, pieces of it; all pieces */
   int64_t piece, width;            /* elements of a piece: of the innermost one, and of nj */
+  int64_t times, apart;            /* long runs: each piece goes to so many places of dst */
   const pf_mover *move;            /* transpose, or stores past the caches; else NULL */
   int32_t stream;
 } copy_task;
@@ -220,7 +221,8 @@ static void runs_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     int64_t i = p.tile * t->piece, n = PF_MIN(t->piece, t->n - i);
     const char *x = t->src + (p.s + i * t->ss) * esize;
     char *y = t->dst + (p.d + i * t->ds) * esize;
-    if (run && t->stream) t->move->copy(x, y, n * esize);
+    if (run && t->stream)
+      for (int64_t k = 0; k < t->times; k++, y += t->apart * esize) t->move->copy(x, y, n * esize);
     else if (run) memcpy(y, x, (size_t)(n * esize));
     else if (t->stream && t->ds == 1 && t->ss) stream_strided(t, x, y, n);
     else copy_strided(t, x, y, n);
@@ -270,16 +272,18 @@ static void read_in_order(copy_task *t, pf_box *b) {
 }
 
 /* Short runs that lie one behind the other in dst, but not in src, where dst is written in more
- * places than MOST_PLACES: in turns of TOGETHER bytes, so that neither side jumps with each run. */
-enum { TOGETHER = 2048, MOST_PLACES = 64 };
+ * places than `most`: in turns of TOGETHER bytes, so that neither side jumps with each run.
+ * (Intel's processors have few buffers for lines that are stored past the caches.) */
+enum { TOGETHER = 2048, MOST_PLACES = 64, MOST_PLACES_INTEL = 8 };
 static void take_turns(copy_task *t, pf_box *b) {
   int64_t bytes = t->n * b->esize, n = TOGETHER / bytes, places = 1;
+  int64_t most = pf_is_intel() ? MOST_PLACES_INTEL : MOST_PLACES;
   if (t->ds != 1 || t->ss != 1 || n < 2 || b->nd == PF_BOX_DIMS) return;
   for (int32_t k = t->n_outer - 1; k >= 0; k--) {
     int32_t i = t->outer[k], last = b->nd;
     int64_t inside = places;
     places *= b->shape[i];
-    if (inside <= MOST_PLACES || b->dst_stride[i] != t->n) continue;
+    if (inside <= most || b->dst_stride[i] != t->n) continue;
     if (b->shape[i] % n || b->shape[i] == n) continue;
     b->dst_stride[last] = b->dst_stride[i], b->src_stride[last] = b->src_stride[i];
     b->shape[last] = n, b->shape[i] /= n, b->dst_stride[i] *= n, b->src_stride[i] *= n;
@@ -309,10 +313,20 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
 }
 
 /* Runs are cut where they are few and long: each thread is to have its part of them. */
-enum { LONG_RUN = 4 * PF_GRAIN, FEW_RUNS = 32 };
+enum { LONG_RUN = 4 * PF_GRAIN, FEW_RUNS = 32, NEAR_RUN = 16384 };
 static void cut_runs(copy_task *t, int64_t rows) {
   t->piece = rows < FEW_RUNS ? PF_MIN(t->n, LONG_RUN) : t->n;
+  if (t->times > 1) t->piece = NEAR_RUN / t->b->esize;
   t->tiles = (t->n + t->piece - 1) / t->piece;
+}
+/* Long runs that go to several places are cut into pieces that the nearest cache holds, so that
+ * each is read once.  Returns to how many places. */
+static int64_t repeat_pieces(copy_task *t) {
+  int32_t i = t->n_outer ? t->outer[t->n_outer - 1] : -1;
+  if (i < 0 || t->ds != 1 || t->ss != 1 || t->n * t->b->esize <= NEAR_RUN) return 1;
+  if (t->b->src_stride[i]) return 1;
+  t->n_outer--, t->times = t->b->shape[i], t->apart = t->b->dst_stride[i];
+  return t->times;
 }
 
 pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTensor *src) {
@@ -322,7 +336,7 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   widen(&b);
   copy_task t;
   t.b = &b, t.dst = PF_DATA(char, dst), t.src = PF_DATA(const char, src), t.tiles = 1, t.nj = 0,
-  t.n_outer = 0;
+  t.n_outer = 0, t.times = 1, t.apart = 0;
   int32_t inner = b.nd - 1, second = -1;
   for (int32_t i = 0; i < b.nd; i++)               /* write along dst's contiguous dimension */
     if (b.dst_stride[i] == 1) inner = i;
@@ -344,9 +358,11 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
     if (i != inner && i != second) t.outer[t.n_outer++] = i, rows *= b.shape[i];
   if (t.stream) read_in_order(&t, &b);
   if (t.stream && second < 0) take_turns(&t, &b);
+  if (t.stream && second < 0) rows /= repeat_pieces(&t);
   if (second < 0) cut_runs(&t, rows);
-  if (second < 0) return pf_parallel(c, rows * t.tiles, pf_grain(t.piece), runs_range, &t);
-  return pf_parallel(c, rows, pf_grain(t.piece * t.width), planes_range, &t);
+  int64_t grain = pf_grain(t.piece * (second < 0 ? t.times : t.width));
+  if (second < 0) return pf_parallel(c, rows * t.tiles, grain, runs_range, &t);
+  return pf_parallel(c, rows, grain, planes_range, &t);
 }
 
 pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize) {
