@@ -268,11 +268,37 @@ static void reverse(int64_t esize, const void *x, void *y, int64_t n) {
     default: REVERSE(uint64_t)
   }
 }
-/* The same run, its last line first: x is then read upwards, as the hardware expects it, and lines
- * stored past the caches do not mind the order. */
-enum { REVERSED = 256 };
-static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
+enum { REVERSED = 256, UPWARDS = 8192 };
+#if defined(__AVX512BW__)
+/* bytes of 16 whose elements are in the opposite order */
+static __m512i backwards(int64_t esize) {
+  static const uint8_t order[4][16] = {
+      {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+      {14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1},
+      {12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3},
+      {8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7}};
+  const uint8_t *p = order[esize == 1 ? 0 : esize == 2 ? 1 : esize == 4 ? 2 : 3];
+  return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
+}
+/* whole lines of y, from registers; x: the first byte of the element that comes first */
+PF_INLINE void stream_backwards(int64_t esize, const char *x, char *y, int64_t bytes) {
+  __m512i from = backwards(esize);
+  x += esize - 64;
+  for (int64_t k = 0; k < bytes; k += 64) {
+    __m512i a = _mm512_shuffle_epi8(_mm512_loadu_si512(x - k), from);
+    STREAM_LINE(y + k, _mm512_shuffle_i64x2(a, a, 0x1b));
+  }
+}
+#else
+PF_INLINE void stream_backwards(int64_t esize, const char *x, char *y, int64_t bytes) {
   char room[REVERSED] __attribute__((aligned(64)));
+  reverse(esize, x, room, bytes / esize);
+  stream_lines(room, y, bytes);
+}
+#endif
+/* The same run, its last line first: x is then read upwards, as the hardware expects it, and lines
+ * stored past the caches do not mind the order.  What is read UPWARDS bytes later is fetched. */
+static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
   const char *x = (const char *)px;
   char *y = (char *)py, *end = y + n * esize;
   while (end > y) {
@@ -280,8 +306,9 @@ static void reverse_past(int64_t esize, const void *px, void *py, int64_t n) {
     if (bytes > past && bytes < REVERSED) bytes -= (int64_t)(-(uintptr_t)y % 64) % bytes;
     end -= bytes;
     const char *from = x - (end - y);
+    for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(from + UPWARDS - k, 0, 2);
     if (bytes % 64 || (uintptr_t)end % 64) reverse(esize, from, end, bytes / esize);
-    else reverse(esize, from, room, bytes / esize), stream_lines(room, end, bytes);
+    else stream_backwards(esize, from, end, bytes);
   }
 }
 #if defined(__AVX512BW__)
