@@ -34,23 +34,27 @@ PF_INLINE void copy_near(const char *x, int64_t stride, char *near, int64_t step
 }
 /* ---------------------------------------------------------------- what is read next */
 enum { FETCHED = 16 };                  /* lines fetched at a time */
-typedef struct { const char *at; int64_t along, next, left, rows, step; } ahead;
+/* `run`: to the nearest cache (Intel's processors, whose second one is far), else to the second */
+typedef struct { const char *at; int64_t along, next, left, rows, step; int run; } ahead;
 
 /* the rows x bytes block at x: 16 rows at a time, or along a row where rows are few or collide in
  * the caches, or where the block is one run */
 static ahead fetch_block(const void *x, int64_t stride, int64_t rows, int64_t bytes) {
   if (!x) return (ahead){0};
+  int run = bytes >= stride && pf_is_intel();
   if (bytes >= stride) bytes = rows * stride, rows = 1;
   int64_t lines = (bytes + 63) / 64, turns = (lines + FETCHED - 1) / FETCHED;
   if (rows < FETCHED || (rows_collide(stride) && lines % FETCHED == 0))
-    return (ahead){x, 64, turns, turns, rows, stride};
-  return (ahead){x, stride, lines, lines, (rows + FETCHED - 1) / FETCHED, FETCHED * stride};
+    return (ahead){x, 64, turns, turns, rows, stride, run};
+  return (ahead){x, stride, lines, lines, (rows + FETCHED - 1) / FETCHED, FETCHED * stride,
+                 0};
 }
 PF_INLINE void fetch(ahead *a) {
   if (a->rows <= 0) return;
   int64_t jump = a->along == 64 ? 64 * FETCHED : 64;
   const char *p = a->at + (a->next - a->left) * jump;
-  for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 2);
+  if (a->run) for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 3);
+  else for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 2);
   if (--a->left == 0) a->left = a->next, a->at += a->step, a->rows--;
 }
 
@@ -135,12 +139,19 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
   turn_uint64_t_8(x + 8 * ldx, ldx, b);
   EACH_8 emit_uint64_t((__m512i)a[i], (__m512i)b[i], y + i * ldy, kept + i * step, first);
 }
+/* narrow planes are read as one run: what follows FOLLOWING bytes later goes to the second cache */
+enum { FOLLOWING = 2048 };
+PF_INLINE void fetch_run(const void *x, int64_t bytes) {
+  const char *p = (const char *)x + FOLLOWING;
+  for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(p + k, 0, 2);
+}
 /* the rows of x in pairs of lines, the columns in steps of N, then of FEW; returns columns done.
  * KEEP: y's rows begin anywhere */
 #define DIRECT(NAME, U, N, FEW, FEW_PAIRS, KEEP) \
   static int64_t NAME##_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj, \
                             const U *next) { \
     const int64_t size = sizeof(U), wide = WIDE / size, rows = 2 * N; \
+    const int narrow = nj < N && ldx <= 2 * nj; \
     U kept[KEEP ? WIDE / sizeof(U) * N : 1] __attribute__((aligned(64))); \
     for (int64_t lo = 0; lo < nj; lo += wide) { \
       int64_t end = PF_MIN(nj, lo + wide), j = lo; \
@@ -154,9 +165,11 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
           pairs_##U(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
                     KEEP ? kept + (j - lo) * N : NULL, i == 0); \
         } \
-        for (; j + FEW <= end; j += FEW) \
+        for (; j + FEW <= end; j += FEW) { \
+          if (narrow) fetch_run(x + i * ldx, rows * ldx * size); \
           FEW_PAIRS(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
                     KEEP ? kept + (j - lo) * N : NULL, i == 0); \
+        } \
       } \
       if (KEEP) emit_rest_##U(y + lo * ldy + ni, ldy, j - lo, kept); \
     } \
@@ -171,6 +184,8 @@ DIRECT(shifted, uint64_t, 8, 8, pairs_uint64_t, 1)
 /* ---------------------------------------------------------------- buffered, compact */
 enum { STRIP = 32, ROOM = 2 * STRIP * 3 * 64, MOST_LINES = 20, KEPT = 1024, BLOCK = 8192 };
 
+/* PIXEL_LINES: on Intel's processors, of planes of up to 4 columns */
+enum { PIXEL_LINES = 10 };
 /* A row of y that is under way: `bytes` new ones for y lie at room + 64; where they do not begin
  * the row, `kept` has the bytes before them that no whole line was written of, at its end. */
 typedef struct { int64_t before, head, whole; } cut;
@@ -202,7 +217,8 @@ static void buffered(int64_t esize, const char *x, int64_t ldx, char *y, int64_t
   char room[ROOM] __attribute__((aligned(64))), kept[KEPT][64] __attribute__((aligned(64)));
   char near[NEAR] __attribute__((aligned(64)));
   int64_t strip = PF_MIN(esize == 1 ? 2 * STRIP : STRIP, nj), step = strip + 64 / esize;
-  int64_t lines = PF_MIN(MOST_LINES, ROOM / 64 / strip - 1);
+  int64_t few = strip < 5 && pf_is_intel() ? PIXEL_LINES : MOST_LINES;
+  int64_t lines = PF_MIN(few, ROOM / 64 / strip - 1);
   int64_t size = 64 * (lines + 1), n = 64 * lines / esize, collide = rows_collide(ldx * esize);
   for (int64_t lo = 0; lo < nj; lo += KEPT)
     for (int64_t i = 0; i < ni; i += n) {
