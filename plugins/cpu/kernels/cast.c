@@ -172,8 +172,7 @@ static int64_t lines_past(const cast_state *s, const char *x, char *y, int64_t n
   static int64_t (*const ways[2][2])(const float *, uint16_t *, int64_t) = {
     {halves_past, halves_line_by_line}, {bfloat16s_past, bfloat16s_line_by_line}};
   if (s->length != 1 || s->from != PF_FLOAT32 || !pf_is_half(s->to) || (uintptr_t)y % 64) return 0;
-  const int intel = __builtin_cpu_is("intel") != 0;
-  return ways[s->to == PF_BFLOAT16][intel]((const float *)x, (uint16_t *)y, n);
+  return ways[s->to == PF_BFLOAT16][pf_is_intel()]((const float *)x, (uint16_t *)y, n);
 }
 #else
 static int64_t lines_past(const cast_state *s, const char *x, char *y, int64_t n) {

@@ -3,8 +3,8 @@
  *
  *   y = f^T x     dx = f dy     df = sum over images of x dy^T          (f is [c, oc])
  *
- * Invariants: operands and results are compact NCHW (NHWC: ..._filter_pixels) of `type`; halves are summed as float and
- * rounded once.  Threads: inside products.
+ * Invariants: operands and results are compact NCHW (NHWC: ..._filter_pixels) of `type`; halves are
+ * summed as float and rounded once.  Threads: inside products.
  */
 #include "conv.h"
 #include "gemm_product.h"

@@ -191,8 +191,8 @@ static int reads_rows(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t si
   return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % LINE == 0) && n * size >= 8 * m * LINE;
 }
 
-/* a is transposed: is c^T faster?  Of two products in panels the one that turns less of the operands
- * is: lines of memory are turned at a tenth of the speed at which they are copied. */
+/* a is transposed: is c^T faster?  Of two products in panels the one is that turns less of the
+ * operands: lines of memory are turned at a tenth of the speed at which they are copied. */
 static int swaps_rows(const pf_gemm *g, int64_t size, const how_costs *h, double plain) {
   const int64_t m = g->m, n = g->n, k = g->k;
   const double swap = tile_cost((double)n, m, (double)k, h), turn = turn_cost(g, size, h);

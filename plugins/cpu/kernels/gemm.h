@@ -63,7 +63,7 @@ void PF_ISA_NAME(pf_gemm_pack_bf16)(const pf_gemm *g, void *panels, int64_t lo, 
  * GF/s beside 223 in a loop of either). */
 PF_LOCAL int pf_gemm_has_pairs(void) {
 #if PF_GEMM_PAIRS
-  return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
+  return __builtin_cpu_supports("avx512bf16") && !pf_is_intel();
 #else
   return 0;
 #endif

@@ -66,14 +66,6 @@ PF_LOCAL int pf_rows_apart(int64_t esize, int64_t stride) {
   return esize <= 2 || PF_MIN(off, 2048 - off) < 32;
 }
 
-PF_LOCAL int pf_is_intel(void) {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("intel");
-#else
-  return 0;
-#endif
-}
-
 /* whether `bytes` in so many runs are worth weaving */
 PF_LOCAL int pf_weave_pays(int64_t bytes, int64_t runs) {
   return bytes >= PF_STREAM_BYTES && bytes / PF_MAX(runs, 1) >= 64;
