@@ -113,6 +113,26 @@ def test_batch_norm_and_its_gradient(layout, shape, dtype):
     np.testing.assert_allclose(gradients[2], g.sum(axes), rtol=1e-5, atol=1e-5 * count**.5)
 
 
+@pytest.mark.parametrize("value", (np.inf, -np.inf, np.nan))
+@pytest.mark.parametrize("place", (0, 3, 150, 699))     # the shift's rows, or not
+@pytest.mark.parametrize("layout", ("NHWC", "NCHW"))
+@pytest.mark.parametrize("dtype", ("float32", "float16", "bfloat16"))
+def test_batch_norm_of_infinities_and_nans(dtype, layout, place, value):
+    rows = array((700, 5), dtype)
+    rows[place, 1], rows[-place, 3], rows[-1 - place, 3] = value, np.inf, -np.inf
+    x = rows.reshape(2, 14, 25, 5)
+    x = x if layout == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    one = np.ones(5, np.float32)
+    y, mean, variance = run(
+        lambda a: tf.nn.fused_batch_norm(a, one, one, data_format=layout), x)
+    with np.errstate(invalid="ignore"):
+        exact, spread = rows.astype(float).mean(0), rows.astype(float).var(0, ddof=1)
+    np.testing.assert_allclose(mean, exact, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(variance, spread, rtol=1e-5)
+    nan = np.isnan(y.astype(float)).all((0, 1, 2) if layout == "NHWC" else (0, 2, 3))
+    assert nan.tolist() == [False, True, False, True, False]
+
+
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16", "int8", "int64"))
 @pytest.mark.parametrize("shape", ((3, 1000), (2, 9001), (70, 3, 300), (5, 40)))
 def test_arg_max_takes_the_first_best(shape, dtype):

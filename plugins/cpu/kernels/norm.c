@@ -8,7 +8,8 @@
  *   1. Sums are taken in parts of the rows that depend on the shape only, and joined in their order
  *      in double: equal bits for any number of threads.
  *   2. One pass gives mean and variance: of differences from a shift near the part's mean (that of
- *      its first SHIFT_ROWS rows), so that nothing cancels; parts are joined by their means.
+ *      its first SHIFT_ROWS rows; 0 where it is not finite), so that nothing cancels; parts are
+ *      joined by their means.
  *   3. Everything is computed as float; halves are read and rounded once, on the way.
  * Threads: parallel_for over parts, then over blocks of rows.
  *
@@ -75,7 +76,7 @@ static void sum_rows(const norm *p, int64_t from, int64_t rows, int64_t w, float
   if (!p->dy) {
     memset(shift, 0, sizeof(float) * (size_t)w);
     p->f->sums(at(p, p->x, from), NULL, first, w, w, shift, S, Q);
-    for (int64_t j = 0; j < w; j++) shift[j] = (float)(S[j] / (double)first), S[j] = Q[j] = 0;
+    for (int64_t j = 0; j < w; j++) shift[j] = norm_shift(S[j], (double)first), S[j] = Q[j] = 0;
   }
   p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, w, shift, S, Q);
 }
@@ -112,7 +113,7 @@ static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
         if (!p->dy) p->f->sums(at(p, p->x, run), NULL, 1, m, m, shift, d, unused);
         for (int64_t j = 0; j < m; j++) first += d[j];
         for (int64_t j = 0; j < NORM_WIDTH; j++)
-          shift[j] = p->dy ? p->mean[k] : (float)(first / (double)m);
+          shift[j] = p->dy ? p->mean[k] : norm_shift(first, (double)m);
       }
       p->f->sums(at(p, p->x, run), at(p, p->dy, run), rows, NORM_WIDTH, NORM_WIDTH, shift, S, Q);
       if (rest) p->f->sums(at(p, p->x, tail), at(p, p->dy, tail), 1, rest, rest, shift, S, Q);

@@ -23,6 +23,12 @@
 enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_WIDTH = 64 };   /* vectors, elements, elements */
 typedef struct { const float *m, *a, *b, *o; } norm_params;
 
+/* What the sums around it are taken from: the mean of n first elements.  Where it is not finite the
+ * differences would be NaN from the next element on: then 0. */
+PF_INLINE float norm_shift(double sum, double n) {
+  float shift = (float)(sum / n);
+  return fabsf(shift) < INFINITY ? shift : 0;
+}
 /* n columns from x on: U vectors, or less than one */
 PF_INLINE void sums_tile(int32_t type, int U, const void *x, const void *dy, int64_t rows,
                          int64_t w, int64_t n, const float *shift, double *S, double *Q) {
