@@ -40,6 +40,37 @@ def test_softmax_is_right_to_a_few_ulp(columns):
     np.testing.assert_allclose(logs, np.log(wanted), rtol=3e-7, atol=3e-7)
 
 
+def long_rows(columns):
+    """Rows whose float sums drift when they are added term by term: equal and repeated values."""
+    spread = np.random.default_rng(0)
+    rows = [spread.standard_normal(columns), spread.random(columns), np.full(columns, 0.3),
+            np.resize(spread.standard_normal(100), columns), np.linspace(0, 8, columns)]
+    return np.round(np.array(rows) * 64) / 64            # differences are exact
+
+
+@pytest.mark.parametrize("columns", (10007, 65536, 400003))
+def test_softmax_of_long_rows_is_as_right_as_of_short_ones(columns):
+    x = long_rows(columns)
+    found, logs = run(lambda a: (tf.nn.softmax(a), tf.nn.log_softmax(a)), x.astype(np.float32))
+    wanted = softmax(x)
+    exact = np.log(wanted)
+    assert (np.abs(found - wanted) <= 6 * np.spacing(wanted.astype(np.float32))).all()
+    assert (np.abs(logs - exact) <= 2 * np.spacing(np.abs(exact).astype(np.float32))).all()
+
+
+@pytest.mark.parametrize("columns", (10007, 400003))
+def test_cross_entropies_of_long_rows(columns):
+    x = long_rows(columns)
+    labels, q = np.arange(len(x)) * 1000, softmax(x[::-1])
+    dense = run(lambda a, b: tf.nn.softmax_cross_entropy_with_logits(labels=b, logits=a),
+                x.astype(np.float32), q.astype(np.float32))
+    sparse = run(lambda a, b: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=b, logits=a),
+                 x.astype(np.float32), labels)
+    logs, ulp = np.log(softmax(x)), 2.0**-23
+    np.testing.assert_allclose(dense, -(q.astype(np.float32) * logs).sum(1), rtol=4 * ulp)
+    np.testing.assert_allclose(sparse, -logs[np.arange(len(x)), labels], rtol=2 * ulp)
+
+
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("dtype", HALF_ULP)
 def test_softmax_of_halves_is_nearly_rounded_once(dtype, columns):

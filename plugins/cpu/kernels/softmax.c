@@ -2,7 +2,8 @@
  *
  * Invariants
  *   1. The maximum of a row is taken off before exp: no finite input overflows.
- *   2. Sums run in fixed lanes: equal bits for any number of threads and any cut of the rows.
+ *   2. Sums run in fixed lanes, blocks of them are added in double: equal bits for any number of
+ *      threads and any cut of the rows, and no more rounding in long rows than in short ones.
  *   3. Halves are computed as float and rounded once.
  *   4. Softmax and LogSoftmax of rows that fill a vector are softmax_rows.h's, but for double.
  * Threads: parallel_for over rows.
@@ -46,7 +47,7 @@ static T max_##tag(const T *x, int64_t n) { \
   for (int l = 1; l < LANES; l++) best = m[l] > best ? m[l] : best; \
   return best; \
 } \
-static T sum_##tag(const T *x, int64_t n) { \
+static T sum_block_##tag(const T *x, int64_t n) { \
   T s[LANES] = {0}, all = 0; \
   int64_t i = 0; \
   for (; i + LANES <= n; i += LANES) \
@@ -55,18 +56,24 @@ static T sum_##tag(const T *x, int64_t n) { \
   for (int l = 0; l < LANES; l++) all += s[l]; \
   return all; \
 } \
+static T sum_##tag(const T *x, int64_t n) { \
+  double all = 0; \
+  for (int64_t i = 0; i < n; i += BLOCK) all += sum_block_##tag(x + i, PF_MIN(BLOCK, n - i)); \
+  return (T)all; \
+} \
 static void exp_##tag(const T *x, T *y, int64_t n) { \
   PF_IVDEP for (int64_t i = 0; i < n; i++) y[i] = pf_exp_##tag(x[i]); \
 } \
 /* sum of exp(x), through a small buffer */ \
 static T sum_exp_##tag(const T *x, int64_t n) { \
-  T buf[BLOCK], all = 0; \
+  T buf[BLOCK]; \
+  double all = 0; \
   for (int64_t i = 0; i < n; i += BLOCK) { \
     int64_t m = PF_MIN(BLOCK, n - i); \
     exp_##tag(x + i, buf, m); \
     all += sum_##tag(buf, m); \
   } \
-  return all; \
+  return (T)all; \
 } \
 /* out = logits - their maximum, rows [lo, hi) */ \
 static void centre_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
@@ -101,7 +108,8 @@ static void dense_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
   centre_##tag(r, out, lo, hi); \
   for (int64_t i = lo; i < hi; i++, out += r->cols) { \
     const T *y = (const T *)r->labels + i * r->y_row; \
-    T sum = sum_exp_##tag(out, r->cols), l = pf_log_##tag(sum), scale = 1 / sum, loss = 0; \
+    T sum = sum_exp_##tag(out, r->cols), l = pf_log_##tag(sum), scale = 1 / sum; \
+    double loss = 0; \
     for (int64_t at = 0; at < r->cols; at += BLOCK) { \
       int64_t m = PF_MIN(BLOCK, r->cols - at); \
       T *o = out + at; \
@@ -114,7 +122,7 @@ static void dense_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
       exp_##tag(o, o, m); \
       for (int64_t j = 0; j < m; j++) o[j] = o[j] * scale - q[j * r->y_col]; \
     } \
-    ((T *)r->loss)[i] = loss; \
+    ((T *)r->loss)[i] = (T)loss; \
   } \
 } \
 static void sparse_##tag(const rows *r, T *out, int64_t lo, int64_t hi) { \
