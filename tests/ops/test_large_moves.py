@@ -119,3 +119,19 @@ def test_random_sizes(kind, dtype):
     rng = np.random.default_rng([len(kind), np.dtype(dtype).itemsize])
     for _ in range(4):
         check_random_move(kind, dtype, rng)
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "float16", "float32", "float64"))
+def test_pairs_moved_as_one_element_lie_where_one_of_two_may(dtype):
+    size = np.dtype(dtype).itemsize
+    room = np.zeros(65 * size, np.uint64).view(np.uint8)
+    begin = -room.ctypes.data % 64 + size
+    x = room[begin:begin + 48 * size].view(dtype).reshape(6, 4, 2)
+    x[...] = RNG.integers(0, 100, x.shape)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.placeholder(dtype, x.shape)
+        found = session.run([a[::2, ::3], a[::-1, ::2], tf.tile(a[:, :1], [1, 7, 1]),
+                             tf.reverse(a, [1])], {a: x})
+    for y, wanted in zip(found, (x[::2, ::3], x[::-1, ::2], np.tile(x[:, :1], [1, 7, 1]),
+                                 x[:, ::-1])):
+        assert_same(y, wanted)

@@ -13,7 +13,6 @@
 /* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds.
  * Past them: STREAM_BYTES each, rows of src of STREAM_WIDE bytes at most where it has as many. */
 enum { COLUMNS = 128, PIECE = 512, STREAM_BYTES = 1 << 20, STREAM_WIDE = 4096 };
-typedef struct { char b[16]; } e16;
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
  * nothing to copy */
@@ -48,6 +47,14 @@ static void widen(pf_box *b) {
 }
 
 /* ---------------------------------------------------------------- inner loops, by element size */
+/* An element may be several narrower ones (widen): it lies where those may and aliases them. */
+#define ELEMENT(BITS) \
+  typedef uint##BITS##_t element_##BITS __attribute__((aligned(1), may_alias));
+ELEMENT(8)
+ELEMENT(16)
+ELEMENT(32)
+ELEMENT(64)
+typedef struct { char b[16]; } element_128;
 #define STRIDED(T, NAME) \
   static void strided_##NAME(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss) { \
     T *d = (T *)dst; \
@@ -60,11 +67,11 @@ static void widen(pf_box *b) {
     } else \
       for (int64_t i = 0; i < n; i++) d[i * ds] = s[i * ss]; \
   }
-STRIDED(uint8_t, 1)
-STRIDED(uint16_t, 2)
-STRIDED(uint32_t, 4)
-STRIDED(uint64_t, 8)
-STRIDED(e16, 16)
+STRIDED(element_8, 1)
+STRIDED(element_16, 2)
+STRIDED(element_32, 4)
+STRIDED(element_64, 8)
+STRIDED(element_128, 16)
 #define BY_SIZE(NAME, ESIZE, ...) \
   do { switch (ESIZE) { \
     case 1: NAME##_1(__VA_ARGS__); break; \
