@@ -25,7 +25,7 @@
 #define STREAM_FENCE() (void)0
 #endif
 
-enum { PERIOD_COPIED = 65536, STREAM_BYTES = 8 << 20 };
+enum { PERIOD_COPIED = 65536 };
 enum { X_UNUSED, X_SCALAR, X_DIRECT, X_CONVERTED, X_PERIOD, X_FILL };
 
 typedef struct {
@@ -82,7 +82,8 @@ static pf_status fail_at(pf_ctx *c, const fused_state *s, int32_t k, const char 
   const pf_str *node = k < s->nodes.n ? (const pf_str *)s->nodes.items + k : NULL;
   return PF_INVALID(c, "%s%.*s%s%s: %s vs. %s", node ? "{{node " : "",
                     node ? (int)PF_MIN(node->len, 256) : 0, node ? node->data : "",
-                    node ? "}} " : "", what, pf_shape_text(a.dims, a.nd).s, pf_shape_text(b.dims, b.nd).s);
+                    node ? "}} " : "", what, pf_shape_text(a.dims, a.nd).s,
+                    pf_shape_text(b.dims, b.nd).s);
 }
 
 /* a's shape broadcast with b's, into out */
@@ -282,7 +283,8 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
                             : type == PF_FLOAT16  ? FUSED_store_half
                             : type == PF_BFLOAT16 ? FUSED_store_bfloat16 : FUSED_store);
     int16_t past = past_the_caches(t->store[r]);
-    if (past && in < 0 && t->n * t->out_size[r] >= STREAM_BYTES && (uintptr_t)t->out[r] % 64 == 0)
+    if (past && in < 0 && t->n * t->out_size[r] >= PF_STREAM_BYTES &&
+        (uintptr_t)t->out[r] % 64 == 0)
       t->store[r] = past, t->streams = 1;
   }
   return PF_OK;

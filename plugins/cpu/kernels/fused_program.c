@@ -4,8 +4,8 @@
  *     instruction  =  op { " " value }          "Mul 0 1"
  *
  * Op names are TensorFlow's op types; AddSame is an addition of equal shapes (a piece of AddN).
- * The text comes out of a GraphDef, so nothing about it is believed: names, numbers of operands, and
- * that values exist before they are used, are checked here, and nowhere later.
+ * The text comes out of a GraphDef, so nothing about it is believed: names, numbers of operands,
+ * and that values exist before they are used, are checked here, and nowhere later.
  */
 #include "fused_program.h"
 
@@ -66,7 +66,8 @@ static pf_status parse_instruction(pf_ctx *c, fused_program *p, cursor *t) {
     int32_t value = number(text, len);
     if (value < 0 || value >= p->n_in + k)
       return PF_INVALID(c, "program: operand %d of instruction %d (%s) must be a value from 0 to "
-                        "%d, got '%.*s'", a, k, op->name, p->n_in + k - 1, (int)PF_MIN(len, 64), text);
+                        "%d, got '%.*s'",
+                        a, k, op->name, p->n_in + k - 1, (int)PF_MIN(len, 64), text);
     i->arg[a] = (int16_t)value;
   }
   if (word(t, &text))

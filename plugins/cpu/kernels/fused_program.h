@@ -68,8 +68,8 @@ enum { FUSED_M = 0, FUSED_S = 1, FUSED_RM = 2, FUSED_RS = 3, FUSED_VARIANTS = 4,
        FUSED_MM = 0, FUSED_SM = 1, FUSED_MS = 2, FUSED_SS = 3 };
 
 /* A pointer that goes on by `step` from block to block.  The first FUSED_MOVED go without a loop:
- * the end of one of a few turns is predicted badly, which takes as long as a block (a * b + a in the
- * nearest caches: 1.7 times). */
+ * the end of one of a few turns is predicted badly, which takes as long as a block (a * b + a in
+ * the nearest caches: 1.7 times). */
 typedef struct { void **at; int64_t step; } fused_moving;
 enum { FUSED_MOVED = 6, FUSED_POINTERS = FUSED_INPUTS + FUSED_RESULTS + 2 };
 typedef struct {

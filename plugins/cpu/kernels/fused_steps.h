@@ -1,7 +1,8 @@
 /* fused_steps.h - the steps of fused_program.h for one element type T and block size: NV vectors.
  *
  * fused_machines.c includes it with T, TAG, VEC (a vector of VL elements of T), NV, WIDTH (a
- * suffix) and TYPE_F32, TYPE_F64 or TYPE_I32 set; it leaves fused_TAG_WIDTH, a fused_machine's tables.
+ * suffix) and TYPE_F32, TYPE_F64 or TYPE_I32 set; it leaves fused_TAG_WIDTH, the tables of a
+ * fused_machine.
  *
  * Expressions are those of scalars: the compiler turns the loop over one vector's elements into
  * vector instructions, and a step's tail call into a jump.  (Without tail calls the depth is the

@@ -1,5 +1,5 @@
-/* lookup.c - places found by value: LowerBound, UpperBound, UnravelIndex, HistogramFixedWidth; TensorScatterAdd, Sub,
- * Max and Min; CumulativeLogsumexp.
+/* lookup.c - places found by value: LowerBound, UpperBound, UnravelIndex, HistogramFixedWidth;
+ * TensorScatterAdd, Sub, Max and Min; CumulativeLogsumexp.
  * Threads: one per call. */
 #include <complex.h>
 #include "sparse.h"
@@ -56,8 +56,8 @@ static pf_status bounds(pf_ctx *c, int upper) {
     return PF_INVALID(c, "sorted_inputs and values must be matrices, got shapes %s and %s",
                       PF_SHAPE(s).s, PF_SHAPE(v).s);
   if (s->shape[0] != v->shape[0])
-    return PF_INVALID(c, "Leading dim_size of both tensors must match, got %s and %s", PF_SHAPE(s).s,
-                      PF_SHAPE(v).s);
+    return PF_INVALID(c, "Leading dim_size of both tensors must match, got %s and %s",
+                      PF_SHAPE(s).s, PF_SHAPE(v).s);
   int64_t n = s->shape[1], m = v->shape[1];
   if (c->out_type[0] == PF_INT32 && n >= INT32_MAX)
     return PF_INVALID(c, "values of int32 cannot hold places up to %" PRId64, n);
@@ -98,7 +98,8 @@ static pf_status unravel(pf_ctx *c, const void *state) {
     return PF_INVALID(c, "dims must be a vector, got shape %s", PF_SHAPE(c->in[1]).s);
   PF_TRY(pf_in_vector(c, 1, "dims", dims, &rank));
   for (int32_t k = 0; k < rank; k++)
-    if (dims[k] <= 0) return PF_INVALID(c, "Input dims %d must be positive, got %" PRId64, k, dims[k]);
+    if (dims[k] <= 0)
+      return PF_INVALID(c, "Input dims %d must be positive, got %" PRId64, k, dims[k]);
   PF_TRY(pf_coo_numel(c, dims, rank, &all));
   int64_t n = pf_numel(x);
   shape[0] = rank, shape[1] = n;
@@ -125,7 +126,8 @@ static double number_at(const DLTensor *t, int32_t type, int64_t i) {
   }
 }
 /* The places of values [i, i + n), a block, as TensorFlow finds them: differences in the values'
- * type, shares in double.  0 if one is NaN.  Counts of neighbours go to COPIES histograms in turn. */
+ * type, shares in double.  0 if one is NaN.  Counts of neighbours go to COPIES histograms in
+ * turn. */
 enum { PLACES = 256, COPIES = 4, MOST_COPIED = 4096 };
 #define PLACES_OF(TYPE, T, D) \
   case TYPE: \
@@ -204,7 +206,7 @@ static pf_status histogram(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- TensorScatterAdd, Sub, Max, Min */
+/* ------------------------------------------------------------ TensorScatterAdd, Sub, Max, Min */
 enum { ADD, SUB, MAX_OP, MIN_OP };
 #define SUB_CASE(TYPE, T, TAG) \
   case TYPE: ((T *)y)[i] = (T)(((T *)y)[i] - ((const T *)x)[j]); return;
@@ -244,8 +246,8 @@ static pf_status scatter(pf_ctx *c, int op) {
       !pf_same_dims(at->shape, outer, u->shape, outer) ||
       !pf_same_dims(x->shape + k, x->ndim - (int32_t)k, u->shape + outer, u->ndim - outer))
     return PF_INVALID(c, "Must have updates.shape = indices.shape[:-1] + "
-                         "tensor.shape[indices.shape[-1]:], got updates.shape %s, indices.shape %s, "
-                         "tensor.shape %s",
+                         "tensor.shape[indices.shape[-1]:], got updates.shape %s, "
+                         "indices.shape %s, tensor.shape %s",
                       PF_SHAPE(u).s, PF_SHAPE(at).s, PF_SHAPE(x).s);
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);

@@ -25,7 +25,7 @@
 #include "transpose.h"
 
 enum { PIECE = 4096, SHIFT = 64, SHIFT_ROWS = 16, COLUMNS = 512, PART = 65536, PARTS = 64,
-       SHORT = 64, TURNED = 64, STREAM_BYTES = 8 << 20,
+       SHORT = 64, TURNED = 64,
        NEAR = 1 << 20, AHEAD = 4096 }; /* bytes: of smaller inputs nothing is prefetched */
 typedef struct { double n, mean, m2; } moments;   /* m2: sum of squares around the mean */
 typedef struct { const float *scale, *offset; float mean, by; } row_params;
@@ -406,7 +406,7 @@ static pf_status fused_layer_norm(pf_ctx *c, const void *state) {
                         .n = pf_numel(c->in[1]), .epsilon = s->epsilon,
                         .scale = as_floats(c, 1), .offset = as_floats(c, 2)};
   if (!t.rows.scale || !t.rows.offset) return PF_RESOURCE_EXHAUSTED;
-  t.rows.stream = all * t.f->size >= STREAM_BYTES && t.rows.x != t.rows.y &&
+  t.rows.stream = all * t.f->size >= PF_STREAM_BYTES && t.rows.x != t.rows.y &&
                   (uintptr_t)t.rows.y % 64 == 0 && t.rows.n * t.f->size % 64 == 0;
   return pf_parallel(c, all / t.rows.n, pf_grain(t.rows.n * 4), normalise_range, &t);
 }

@@ -19,6 +19,7 @@
 #include "common.h"
 #include "isa.h"
 #include "norm_passes.h"
+#include "transpose.h"
 #include "window.h"
 
 #define NORM_LOOPS(TYPE, TAG) \
@@ -40,7 +41,7 @@ const norm_loops *PF_ISA_NAME(norm_loops_of)(int32_t type) {
          : type == PF_FLOAT16 ? &norm_loops_f16 : &norm_loops_bf16;
 }
 
-enum { PARTS = 32, SHIFT_ROWS = 16, WIDEST = 4096, STREAM_BYTES = 8 << 20 };
+enum { PARTS = 32, SHIFT_ROWS = 16, WIDEST = 4096 };
 typedef struct {
   int32_t T, training;
   double epsilon, average;
@@ -194,7 +195,7 @@ static void apply_nchw(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 static pf_status run_apply(pf_ctx *c, norm *p) {
   int64_t line = 64 / p->f->size;
-  p->stream = p->n * p->c * p->f->size >= STREAM_BYTES && p->y != p->dy && p->y != p->x &&
+  p->stream = p->n * p->c * p->f->size >= PF_STREAM_BYTES && p->y != p->dy && p->y != p->x &&
               (uintptr_t)p->y % 64 == 0 && (p->inner ? p->inner : p->w) % line == 0;
   if (p->inner) {
     p->blocks = p->outer * p->c;

@@ -12,9 +12,10 @@
 #include "half.h"
 #include "isa.h"
 #include "softmax_rows.h"
+#include "transpose.h"
 
 enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
-enum { STREAM_BYTES = 8 << 20, LONGEST_PAST = 65536 };   /* of a result; elements of a row */
+enum { LONGEST_PAST = 65536 };      /* elements of a row that goes past the caches */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;
@@ -211,7 +212,7 @@ static void by_row(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                r->room ? r->room + worker * room_of_rows(r) : NULL, r->past);
 }
 static pf_status run_by_row(pf_ctx *c, rows *r, int64_t n) {
-  r->past = n * r->cols * (pf_is_half(r->type) ? 2 : 4) >= STREAM_BYTES &&
+  r->past = n * r->cols * (pf_is_half(r->type) ? 2 : 4) >= PF_STREAM_BYTES &&
             r->cols <= LONGEST_PAST && r->x != r->out;
   if (r->what == SOFTMAX && (r->past || pf_is_half(r->type))) {
     r->room = c->host->scratch(c, (uint64_t)(room_of_rows(r) * c->host->workers(c)) * 4, 64);

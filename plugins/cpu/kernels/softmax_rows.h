@@ -120,9 +120,10 @@ PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t 
   return (float)sum;
 }
 
-/* What is left to do of a row: y = from * c, or from - m - l.  Past the caches: `line` has what is
- * known of the line that the row begins in (NULL: that is not ours), `next` gets what it begins. */
-typedef struct { const void *from; void *y; float m, c, l; char *line, *next; } row_rest;
+/* What is left to do of a row: y = from * c, or from - m - l.  Past the caches: `known` has
+ * what is known of the line that the row begins in (NULL: that is not ours), `next` gets the line
+ * it ends in. */
+typedef struct { const void *from; void *y; float m, c, l; char *known, *next; } row_rest;
 
 PF_INLINE pf_vf rest_of(int log, pf_vf v, pf_vf m, pf_vf c, pf_vf l) {
   return log ? (v - m) - l : v * c;
@@ -168,11 +169,11 @@ PF_INLINE void join_line(int log, int32_t from, int32_t type, row_rest r, int64_
                          void *whole) {
   const int64_t skip = off / pf_vf_size(type);
   const uint32_t k = first_lanes(n) << skip;
-  __m512i line = _mm512_load_si512(r.line), v = line_of(log, from, type, r, -skip, k);
+  __m512i line = _mm512_load_si512(r.known), v = line_of(log, from, type, r, -skip, k);
   if (type == PF_FLOAT32) line = _mm512_mask_mov_epi32(line, (__mmask16)k, v);
   else line = _mm512_mask_mov_epi16(line, k, v);
   if (whole) _mm512_stream_si512(whole, line);
-  else _mm512_store_si512(r.line, line);
+  else _mm512_store_si512(r.known, line);
 }
 #else
 PF_INLINE void begin_line(int log, int32_t from, int32_t type, row_rest r, int64_t i, int64_t n) {
@@ -182,17 +183,17 @@ PF_INLINE void begin_line(int log, int32_t from, int32_t type, row_rest r, int64
 PF_INLINE void join_line(int log, int32_t from, int32_t type, row_rest r, int64_t n, int64_t off,
                          void *whole) {
   enum { FLOATS = 16 };
-  r.y = r.line + off;
+  r.y = r.known + off;
   finish_parts(log, from, type, r, 0, n);
   for (int k = 0; k < FLOATS && whole; k += PF_VF)
-    pf_vf_write(PF_FLOAT32, (float *)whole + k, pf_vf_load((const float *)r.line + k), 1);
+    pf_vf_write(PF_FLOAT32, (float *)whole + k, pf_vf_load((const float *)r.known + k), 1);
 }
 #endif
 /* The first elements of a row, those up to a whole line; returns their number. */
 PF_INLINE int64_t finish_line(int log, int32_t from, int32_t type, row_rest r, int64_t n) {
   const int64_t off = (int64_t)((uintptr_t)r.y % 64), left = (64 - off) / pf_vf_size(type);
   const int64_t i = off ? PF_MIN(left, n) : 0;
-  if (!r.line) finish_parts(log, from, type, r, 0, i);
+  if (!r.known) finish_parts(log, from, type, r, 0, i);
   else if (i) join_line(log, from, type, r, i, off, i == left ? (char *)r.y - off : NULL);
   return i;
 }
@@ -273,27 +274,27 @@ ROW_LOOPS(PF_BFLOAT16, bf16, row_largest_half(PF_BFLOAT16, (const int16_t *)x, n
 
 /* Rows one after the other; `room` is a row of floats, or NULL where y itself holds the
  * exponentials (floats only).  `past`: what is stored past the caches; needs `room`.  Rows share
- * lines: `line` has the one that is not whole. */
+ * lines: `shared` has the one that is not whole. */
 static void rows_softmax(const row_loops *f, int log, const char *x, char *y, int64_t rows,
                          int64_t n, float *room, int past) {
   const int64_t bytes = n * f->size;
   const char *begin = y;
-  char line[64] __attribute__((aligned(64)));
+  char shared[64] __attribute__((aligned(64)));
   float m = f->largest(x, n);
   for (int64_t r = 0; r < rows; r++, x += bytes, y += bytes) {
     float *e = log ? NULL : room ? room : (float *)y, top = m;
-    char *known = y - (uintptr_t)y % 64 >= begin ? line : NULL;
+    char *known = y - (uintptr_t)y % 64 >= begin ? shared : NULL;
     if ((const char *)e != y && !past) /* its lines come while there is arithmetic to do */
       for (int64_t k = 0; k < PF_MIN(bytes, FETCHED); k += 64) __builtin_prefetch(y + k, 1);
     float sum = f->exponentials(x, e, n, top);
     if (!past && r + 1 < rows) m = f->largest(x + bytes, n);
-    if (log) f->finish_log[past]((row_rest){x, y, top, 1, pf_log_f32(sum), known, line}, n);
-    else f->finish[past]((row_rest){e, y, 0, 1 / sum, 0, known, line}, n);
+    if (log) f->finish_log[past]((row_rest){x, y, top, 1, pf_log_f32(sum), known, shared}, n);
+    else f->finish[past]((row_rest){e, y, 0, 1 / sum, 0, known, shared}, n);
     if (past && r + 1 < rows) m = f->largest(x + bytes, n);   /* its end is still on its way */
   }
   if (!past) return;
   const int64_t rest = (int64_t)((uintptr_t)y % 64);
-  if (y - rest >= begin) memcpy(y - rest, line, (size_t)rest);
+  if (y - rest >= begin) memcpy(y - rest, shared, (size_t)rest);
   pf_vf_fence();
 }
 #endif

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 /* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds.
- * Past them: STREAM_BYTES each, rows of src of STREAM_WIDE bytes at most where it has as many. */
-enum { COLUMNS = 128, PIECE = 512, STREAM_BYTES = 1 << 20, STREAM_WIDE = 4096 };
+ * Past them: STREAM_PIECE bytes each, rows of src of STREAM_WIDE bytes at most where it has as
+ * many. */
+enum { COLUMNS = 128, PIECE = 512, STREAM_PIECE = 1 << 20, STREAM_WIDE = 4096 };
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
  * nothing to copy */
@@ -279,11 +280,11 @@ static void read_in_order(copy_task *t, pf_box *b) {
 }
 
 /* Short runs that lie one behind the other in dst, but not in src, where dst is written in more
- * places than `most`: in turns of TOGETHER bytes, so that neither side jumps with each run.
+ * places than `most`: in turns of TURN_BYTES bytes, so that neither side jumps with each run.
  * (Intel's processors have few buffers for lines that are stored past the caches.) */
-enum { TOGETHER = 2048, MOST_PLACES = 64, MOST_PLACES_INTEL = 8 };
+enum { TURN_BYTES = 2048, MOST_PLACES = 64, MOST_PLACES_INTEL = 8 };
 static void take_turns(copy_task *t, pf_box *b) {
-  int64_t bytes = t->n * b->esize, n = TOGETHER / bytes, places = 1;
+  int64_t bytes = t->n * b->esize, n = TURN_BYTES / bytes, places = 1;
   int64_t most = pf_is_intel() ? MOST_PLACES_INTEL : MOST_PLACES;
   if (t->ds != 1 || t->ss != 1 || n < 2 || b->nd == PF_BOX_DIMS) return;
   for (int32_t k = t->n_outer - 1; k >= 0; k--) {
@@ -302,7 +303,7 @@ static void take_turns(copy_task *t, pf_box *b) {
 static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
   t->nj = nj, t->dj = dj;
   if (t->stream) {
-    int64_t all = STREAM_BYTES / t->b->esize, few = 1024, esize = t->b->esize;
+    int64_t all = STREAM_PIECE / t->b->esize, few = 1024, esize = t->b->esize;
     int64_t wide = PF_MIN(nj, STREAM_WIDE / esize);
     if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) {
       wide = nj, /* whole rows, 4 or 64 lines of columns; one piece: columns for each thread */

@@ -35,8 +35,9 @@ PF_INLINE __m512i joined_16(__m512i a, __m512i b, int off) {
   return _mm512_permutex2var_epi16(a, from, b);
 }
 
-/* `rows` of x, of which `left` bytes are left; `fetched`: what is read later of as many rows */
-typedef struct { const char *x, *fetched; int64_t ldx, rows, left, fetched_rows; } strip_in;
+/* `rows` of x, of which `left` bytes are left; `fetched`: what is read later, from rows 0 to
+ * `fetched_last` */
+typedef struct { const char *x, *fetched; int64_t ldx, rows, left, fetched_last; } strip_in;
 typedef struct {
   char old[BAND * 64 * 64] __attribute__((aligned(64)));             /* the last line of each row */
   char near[BAND * 4 * PIECE_STEP] __attribute__((aligned(64)));     /* turned pieces */
@@ -68,7 +69,7 @@ static void begin_rows(const strip_in *s, char *old) {
         int64_t r = whole ? g + k : PF_MIN(g + k, s.rows - 1); \
         const char *p = s.x + r * s.ldx; \
         int off = (int)((uintptr_t)p % 64); \
-        __builtin_prefetch(s.fetched + (whole ? r : PF_MIN(r, s.fetched_rows)) * s.ldx, 0, 2); \
+        __builtin_prefetch(s.fetched + (whole ? r : PF_MIN(r, s.fetched_last)) * s.ldx, 0, 2); \
         __m512i before = _mm512_load_si512(old + 64 * k); \
         __m512i line = line_begin(p - off + 64, whole ? 64 : s.left - 64 + off); \
         _mm512_store_si512(old + 64 * k, line); \
@@ -134,7 +135,7 @@ BAND_OF(uint32_t, 4, , joined_32)
         for (int64_t c = 0; c < bytes; c += 64, s.x += 64, s.left -= 64) { \
           int64_t later = c / 64 + early; \
           s.fetched = later < strips ? s.x + early * 64 : then + (later - strips) * 64; \
-          s.fetched_rows = (later < strips ? m : left) - 1; \
+          s.fetched_last = (later < strips ? m : left) - 1; \
           read_strip_##U(&s, room.old, room.near); \
           int64_t n = PF_MIN(64, s.left) / size; \
           put_strip_##U(room.near, room.kept + c / size, y + column * ldy + i * size, ldy, n, m, \

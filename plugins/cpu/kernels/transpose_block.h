@@ -154,7 +154,8 @@ static void block(const plane *t, const char *x, char *y, int64_t m, int64_t byt
       int64_t left = PF_MIN(rows, m - r), have = left * t->esize;
       int first = begins && r == 0, last = ends && r + rows >= m;
       char *near[GROUP + 1], *to = y + r * t->esize;
-      for (int i = 0; i <= GROUP; i++) near[i] = room + (shifted ? (ring + i) % 5 : i) * LINE_STEP;
+      for (int i = 0; i <= GROUP; i++)
+        near[i] = room + (shifted ? (ring + i) % (GROUP + 1) : i) * LINE_STEP;
       for (int64_t i = 0; i * line < left; i++)
         t->strip(x + (r + i * line) * t->ldx, t->ldx, left - i * line, w, near[i + 1]);
       if (shifted ? first || last : have < GROUP * 64)
