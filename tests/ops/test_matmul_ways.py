@@ -23,7 +23,10 @@ SHAPES = [(1, 1, 1), (1, 300, 7), (1, 1500, 1100), (1100, 1500, 1), (70, 1, 90),
           # wide stripes for few rows; b where it lies, deeper than a block; panels that are
           # fetched, c^T of several blocks added up
           (2, 300, 1000), (3, 64, 777), (25, 1100, 60), (90, 1500, 40), (130, 5300, 50),
-          (260, 3100, 110)]
+          (260, 3100, 110),
+          # one dot product shorter than its four sums, columns behind the last whole vector, c^T of
+          # a tall one
+          (1, 15, 1), (1, 64, 1), (1, 77, 1), (100, 30, 52), (66, 20, 34), (1000, 20, 20)]
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}
 BATCHES = [((7, 17, 43), (7, 43, 11)), ((40, 4, 4), (40, 4, 4)), ((3, 1, 33, 20), (1, 5, 20, 18)),
            ((2, 300, 290), (2, 290, 310)), ((6, 1, 65), (6, 65, 40)),
@@ -129,17 +132,20 @@ def test_where_operands_begin_is_no_matter(m, k, n, name):
             assert again.tobytes() == first.tobytes(), by
 
 
+@pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("name", TOLERANCE)
-def test_fused_epilogue_is_that_of_the_ops(name):
+def test_fused_epilogue_is_that_of_the_ops(name, ta):
     """Bias, residual sum and activation in one kernel: the bits of four."""
     from pyflow.ops.fused_ops import _FusedMatMul
     rng = np.random.default_rng(5)
     dtype = tf.as_dtype(name)
     x, w, bias, side = (rng.integers(-4, 5, s).astype(dtype.as_numpy_dtype)
-                        for s in ((50, 40), (40, 130), (130,), (50, 130)))
+                        for s in ((70, 40), (40, 130), (130,), (70, 130)))
+    x = np.ascontiguousarray(x.T) if ta else x
     with tf.Graph().as_default():
-        fused = _FusedMatMul(x, w, [bias, side], fused_ops=["BiasAdd", "Add", "Relu"])
-        plain = tf.nn.relu(tf.matmul(x, w) + bias + side)
+        fused = _FusedMatMul(x, w, [bias, side], transpose_a=ta,
+                             fused_ops=["BiasAdd", "Add", "Relu"])
+        plain = tf.nn.relu(tf.matmul(x, w, transpose_a=ta) + bias + side)
         config = tf.ConfigProto()
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         with tf.Session(config=config) as session:

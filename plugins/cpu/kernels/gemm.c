@@ -12,7 +12,7 @@
 enum { BLOCK_K = 512, BLOCK_N = 1024, BLOCK_M = 192, ROWS_UNIT = 24, PACK_ROWS = 8 };
 enum { ROW_STEP = 4, ROW_LONG = 8, ROW_BLOCK = 4096, ROW_MOST = 3 };
 enum { DOTS = 4, DOTS_MOST = 5, DOTS_LONG = 8 };
-enum { SWAP_ROWS = 24, OUTER = 2 };
+enum { SWAP_ROWS = 24, OUTER = 2, REST_K = 16 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
  * first size lies in L2, from the second on L1's sets matter no more to sums of rows, from the
  * third on it lies in memory */
@@ -26,8 +26,8 @@ PF_INLINE int many_rows(int64_t bytes, int64_t row_bytes, int64_t sets) {
   return bytes <= L2_BYTES || bytes >= sets || row_bytes % PAGE != 0;
 }
 
-/* Micro-kernels: vectors, most rows, and whether the last vector is masked: 0 never (b must be
- * padded), 1 always, 2 where needed. */
+/* Micro-kernels: vectors, most rows, and whether there are masks for the last vector (without them
+ * b must be padded). */
 #if defined(__AVX512F__)
 #define GEMM_HALVES 1
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 4 };
@@ -47,7 +47,7 @@ PF_INLINE int gemm_rows(int nv) { return nv == 4 ? 6 : 8; }
 #define GEMM_EACH_MICRO(X) \
   GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
 #elif defined(__AVX2__)
-enum { GEMM_NV = 2, GEMM_ROWS = 8, GEMM_MASKS = 2, DOTS_ROWS = 2 };
+enum { GEMM_NV = 2, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 2 };
 PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 6 : 8; }
 #define GEMM_EACH_MICRO(X) GEMM_UP_TO_8(X, 1) GEMM_UP_TO_6(X, 2)
 #else
@@ -153,15 +153,15 @@ static how_costs costs_of(int64_t size) {
 /* Half vectors' time that n columns take where tiles gather tails (gemm_tile.h), or 0. */
 static double tail_halves(double m, int64_t n, int64_t unit) {
   const int64_t full = n / unit, tail = n % unit;
-  if (!GEMM_HALVES || m < GEMM_ROWS || full < 1 || full > 2) return 0;
+  if (m < GEMM_ROWS || full < 1 || full > 2) return 0;
   if (tail == 0 || tail > unit / 2 || (tail & (tail - 1))) return 0;
   return full == 1 ? 1.55 : 2.75;
 }
 
-/* Rows of a times rows of b: columns fill whole or half vectors. */
-static double tile_cost(double m, int64_t n, double k, const how_costs *h) {
-  const int64_t unit = (int64_t)h->vl / (1 + GEMM_HALVES);
-  const double tails = tail_halves(m, n, unit);
+/* Rows of a times rows of b: columns fill whole or, where they take half the time, half vectors. */
+static double tile_cost(double m, int64_t n, double k, int halves, const how_costs *h) {
+  const int64_t unit = (int64_t)h->vl / (1 + halves);
+  const double tails = halves ? tail_halves(m, n, unit) : 0;
   if (tails > 0) return m * k * tails * (double)unit / h->vl;
   return m * k * PF_MAX((double)((n + unit - 1) / unit * unit) / h->vl, 1);
 }
@@ -171,10 +171,10 @@ PF_INLINE int by_five(int64_t m, int64_t n, int64_t k, int64_t vl) {
   return GEMM_FIVE && n % DOTS && m >= 12 && k >= 16 * vl;
 }
 
-static double dots_cost(double m, int64_t n, int64_t k, const how_costs *h) {
+static double dots_cost(double m, int64_t n, int64_t k, double sum, const how_costs *h) {
   const int64_t vl = (int64_t)h->vl, sums = (n + DOTS - 1) / DOTS * DOTS;
   const double step = by_five((int64_t)m, n, k, vl) ? 1.02 : 1.08;
-  return m * ((double)n * step * (double)((k + vl - 1) / vl) + h->sum * (double)sums);
+  return m * ((double)n * step * (double)((k + vl - 1) / vl) + sum * (double)sums);
 }
 
 static double turn_cost(const pf_gemm *g, int64_t size, const how_costs *h) {
@@ -192,11 +192,15 @@ static int reads_rows(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t si
 }
 
 /* a is transposed: is c^T faster?  Of two products in panels the one is that turns less of the
- * operands: lines of memory are turned at a tenth of the speed at which they are copied. */
-static int swaps_rows(const pf_gemm *g, int64_t size, const how_costs *h, double plain) {
+ * operands: lines of memory are turned at a tenth of the speed at which they are copied. On Intel's
+ * processors a half vector takes a whole one's time and turning half as much again, near or far. */
+static int swaps_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
-  const double swap = tile_cost((double)n, m, (double)k, h), turn = turn_cost(g, size, h);
-  if (swap + turn < 0.95 * plain) return 1;
+  const int wholes = GEMM_HALVES && pf_is_intel(), halves = GEMM_HALVES && !wholes;
+  const double plain = tile_cost((double)m, n, (double)k, halves, h);
+  const double swap = tile_cost((double)n, m, (double)k, halves, h);
+  const double turn = wholes ? 1.5 * h->turn * (double)(m * n) : turn_cost(g, size, h);
+  if (swap + turn < (wholes ? 0.88 : 0.95) * plain) return 1;
   if (g->b_row == 1 || how_packed(m, n, k, g->b_row, 0, size) != PF_GEMM_BLOCKED ||
       how_packed(n, m, k, g->a_col, 0, size) != PF_GEMM_BLOCKED)
     return 0;
@@ -209,12 +213,13 @@ static int swaps_rows(const pf_gemm *g, int64_t size, const how_costs *h, double
 static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
   const int a_rows = g->a_col == 1;
-  const double plain = tile_cost((double)m, n, (double)k, h);
+  const double plain = tile_cost((double)m, n, (double)k, GEMM_HALVES, h);
+  const double sum = size == 4 && GEMM_HALVES && pf_is_intel() ? 2 * h->sum : h->sum; /* one port */
   if (a_rows && n <= DOTS_COLUMNS && m >= DOTS &&
-      dots_cost((double)m, n, k, h) + h->pack * (double)(n * k) < 0.94 * plain)
+      dots_cost((double)m, n, k, sum, h) + h->pack * (double)(n * k) < 0.94 * plain)
     return PF_GEMM_DOTS_PACKED;
   if (reads_rows(m, n, k, g->b_row, size)) return PF_GEMM_ROW;
-  if (g->a_row == 1 && swaps_rows(g, size, h, plain))
+  if (g->a_row == 1 && swaps_rows(g, size, h))
     return PF_GEMM_SWAP | how_packed(n, m, k, g->a_col, g->b_row == 1, size);
   return how_packed(m, n, k, g->b_row, a_rows, size);
 }
@@ -224,13 +229,14 @@ static int how_columns(const pf_gemm *g, int64_t size, const how_costs *h) {
   const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
   const int a_rows = g->a_col == 1;
   const double plain =
-      tile_cost(m, g->n, k, h) + h->pack * k * (a_rows ? n : m + n) + BLOCKED_CALL;
+      tile_cost(m, g->n, k, GEMM_HALVES, h) + h->pack * k * (a_rows ? n : m + n) + BLOCKED_CALL;
   const double turn = turn_cost(g, size, h);
-  const double swap = tile_cost(n, g->m, k, h) + turn + a_rows * (h->pack * m * k + BLOCKED_CALL);
+  const double swap = tile_cost(n, g->m, k, GEMM_HALVES, h) + turn +
+                      a_rows * (h->pack * m * k + BLOCKED_CALL);
   const double best = PF_MIN(plain, swap);
-  if (a_rows && dots_cost(m, g->n, g->k, h) < best) return PF_GEMM_DOTS;
+  if (a_rows && dots_cost(m, g->n, g->k, h->sum, h) < best) return PF_GEMM_DOTS;
   if (!a_rows && g->m <= DOTS_COLUMNS && g->n >= DOTS &&
-      dots_cost(n, g->m, g->k, h) + h->pack * m * k + turn < 0.9 * best)
+      dots_cost(n, g->m, g->k, h->sum, h) + h->pack * m * k + turn < 0.9 * best)
     return PF_GEMM_SWAP | PF_GEMM_DOTS_PACKED;
   if (plain <= swap) return PF_GEMM_BLOCKED;
   if (a_rows) return PF_GEMM_SWAP | PF_GEMM_BLOCKED;
@@ -240,7 +246,7 @@ static int how_columns(const pf_gemm *g, int64_t size, const how_costs *h) {
 int PF_ISA_NAME(pf_gemm_how)(const pf_gemm *g, int64_t size) {
   const how_costs h = costs_of(size);
   const int64_t vl = (int64_t)h.vl, m = g->m, n = g->n;
-  if (m == 1 && n == 1 && g->a_col == 1 && g->b_row == 1) return PF_GEMM_DOTS;
+  if (m == 1 && n == 1 && g->a_col == 1 && g->b_row == 1) return PF_GEMM_DOT;
   if (m == 1 && g->a_col == 1) return how_row(n, g->b_col == 1, vl);
   if (n == 1 && g->ldc == 1 && g->b_row == 1)
     return PF_GEMM_SWAP | how_row(m, g->a_row == 1, vl);
@@ -251,7 +257,7 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
   int how = g->how, swap = (how & PF_GEMM_SWAP) != 0;
   int64_t n = PF_MAX(swap ? g->m : g->n, 1), m = PF_MAX(swap ? g->n : g->m, 1), w = TILE_NV * PF_VF;
   switch (how & ~PF_GEMM_SWAP) {
-    case PF_GEMM_DIRECT: case PF_GEMM_DOTS: case PF_GEMM_ROW: return 64;
+    case PF_GEMM_DIRECT: case PF_GEMM_DOT: case PF_GEMM_DOTS: case PF_GEMM_ROW: return 64;
     case PF_GEMM_DOTS_PACKED: return (uint64_t)(n * g->k * size + 64);
     default: break;
   }

@@ -21,6 +21,7 @@ enum {
   PF_GEMM_DIRECT,                      /* b where it lies */
   PF_GEMM_DOTS,                        /* rows of op(a) times columns of op(b), both contiguous */
   PF_GEMM_DOTS_PACKED,                 /* the same after a small b was transposed */
+  PF_GEMM_DOT,                         /* one such row and column */
   PF_GEMM_ROW,                         /* few rows: sums of rows of b; not with SWAP but n 1 */
   PF_GEMM_SWAP = 16
 };

@@ -135,7 +135,7 @@ PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
 
 /* ------------------------------------------------------------ direct */
 /* Stripe by stripe; of an outer product, which is bound by its stores, a few rows at a time. */
-static void TILE(direct)(const TILE(job) *job) {
+static void TILE(stripes)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   const int64_t most = g->m > GEMM_ROWS ? BLOCK_K : g->k; /* what many tiles read stays near */
   const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
@@ -153,7 +153,30 @@ static void TILE(direct)(const TILE(job) *job) {
         TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
         j += nv * VL;
       }
-  TILE(finish)(job, 0, g->m, 0, g->n);
+}
+
+/* Of a transposed a: columns behind the last whole vector that are faster as rows of c^T, where
+ * half vectors save nothing. */
+static int64_t TILE(rest)(const TILE(job) *job) {
+  const pf_gemm *g = &job->g;
+  const int64_t rest = g->n % VL;
+  if (!GEMM_HALVES || job->swapped || g->a_row != 1 || g->a_col == 1 || rest > VL / 4) return 0;
+  return g->n > VL && g->m >= 4 * VL && g->k >= REST_K && pf_is_intel() ? rest : 0;
+}
+
+static void TILE(direct)(const TILE(job) *job) {
+  const int64_t rest = TILE(rest)(job);
+  TILE(job) part = *job;
+  part.g.n -= rest;
+  TILE(stripes)(&part);
+  if (rest) {
+    pf_gemm g = job->g;
+    g.b = (const T *)g.b + part.g.n, g.c = (T *)g.c + part.g.n;
+    g.n = rest, g.how = PF_GEMM_SWAP | PF_GEMM_DIRECT;
+    part = TILE(job_of)(&g);
+    TILE(stripes)(&part);
+  }
+  TILE(finish)(job, 0, job->g.m, 0, job->g.n);
 }
 
 /* ------------------------------------------------------------ blocked */
@@ -326,6 +349,7 @@ static void TILE(run)(const TILE(job) *job, int how) {
   }
   switch (how & ~PF_GEMM_SWAP) {
     case PF_GEMM_DIRECT: TILE(direct)(job); break;
+    case PF_GEMM_DOT: TILE(dot)(job); break;
     case PF_GEMM_DOTS: TILE(dots)(job, g->b, g->b_col); break;
     case PF_GEMM_DOTS_PACKED: TILE(dots_packed)(job); break;
     case PF_GEMM_ROW: TILE(row)(job); break;

@@ -150,6 +150,26 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
   TILE(finish)(job, 0, g->m, 0, g->n);
 }
 
+/* One dot product: four sums at a time, as a multiplication is ready after four of them. */
+static void TILE(dot)(const TILE(job) *job) {
+  const pf_gemm *g = &job->g;
+  const T *a = g->a, *b = g->b;
+  V acc[4] = {{0}};
+  int64_t p = 0;
+  for (; p + 4 * VL <= g->k; p += 4 * VL)
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; q++)
+      acc[q] = V_FMA(V_LOAD(a + p + q * VL), V_LOAD(b + p + q * VL), acc[q]);
+  for (; p + VL <= g->k; p += VL) acc[0] = V_FMA(V_LOAD(a + p), V_LOAD(b + p), acc[0]);
+  const int left = (int)(g->k - p);
+  if (left) acc[1] = V_FMA(V_LOAD_PART(a + p, left), V_LOAD_PART(b + p, left), acc[1]);
+  T sums[DOTS], *c = g->c;
+  V_SUM_4(acc[0], acc[1], acc[2], acc[3], sums);
+  const T sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  *c = g->add ? *c + sum : sum;
+  TILE(finish)(job, 0, 1, 0, 1);
+}
+
 /* op(b) [k, n], n small, transposed into work; then dots. */
 static void TILE(dots_packed)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;

@@ -3,12 +3,13 @@
  *     c[r, j] (+)= sum over p < k:  a(r, p) * b[p * ldb + j]        r < mr, j < cols
  *
  * A micro-kernel is compiled for every number of vectors and rows there is, so that no row is
- * computed twice; the last vector is masked where the instruction set has masks, so b may lie where
- * it is or in panels padded with zeros. Where half a vector takes half the time (GEMM_HALVES) and
- * holds the last columns, it is VH, half a vector; narrow tiles are of half vectors only: in a
- * mixture the whole ones crowd one of the two multipliers (8 rows of 10 doubles take 13.6 cycles a
- * step, and 12 of half vectors). One, two or four columns behind one or two whole halves are tails:
- * one half vector holds those of several rows (11 cycles; 10 floats 6.2 instead of 8).
+ * computed twice. Its last vector is masked where it is not whole and the instruction set has
+ * masks, so b may lie where it is or in panels padded with zeros. Where half a vector takes half
+ * the time (GEMM_HALVES) and holds the last columns, it is VH, half a vector; narrow tiles are of
+ * half vectors only: in a mixture the whole ones crowd one of the two multipliers (8 rows of 10
+ * doubles take 13.6 cycles a step, and 12 of half vectors). One, two or four columns behind one or
+ * two whole halves are tails: one half vector holds those of several rows (11 cycles; 10 floats 6.2
+ * instead of 8).
  *
  * Where b comes from the second cache, rows of it are fetched FETCH_ROWS ahead and the tile of c
  * before its sums are ready; and the panel that is read after this one, a part of it in each tile,
@@ -84,26 +85,16 @@ PF_INLINE a_rows TILE(rows_of)(const TILE(micro) *t) {
   return a_rows_of(t->a, t->a_row * (int64_t)sizeof(T), t->a_col * (int64_t)sizeof(T));
 }
 
-PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr,
-                                const int masked, const int half, const int turned,
+/* The sums of all k. fetch: rows of b and shares of `next` are fetched. */
+PF_INLINE void TILE(micro_sums)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *halves,
+                                const int nv, const int mr, const int masked, const int half,
                                 const int fetch) {
-  V acc[GEMM_ROWS][GEMM_WIDE];
-  VH halves[GEMM_ROWS];
   a_rows a = TILE(rows_of)(t);
   const int64_t ldb = t->ldb, next_step = t->next_step;
   const T *b = t->b, *ahead = b + FETCH_ROWS * ldb;
   const char *next = t->next;
   const int left = t->cols - (nv - 1) * VL, full = nv - half;
   GEMM_HIDE(ahead);
-#pragma GCC unroll 16
-  for (int r = 0; r < mr; r++) {
-    halves[r] = (VH){0};
-#pragma GCC unroll 8
-    for (int v = 0; v < full; v++) {
-      acc[r][v] = (V){0};
-      if (fetch) GEMM_FETCH(t->c + r * t->ldc + v * VL, 1, 3);
-    }
-  }
   for (int64_t p = t->k; p > 0; p--, b += ldb, ahead += ldb, next += next_step) {
     V bv[GEMM_WIDE];
     VH bh = {0};
@@ -124,16 +115,40 @@ PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr
     }
     a_rows_step(&a, mr);
   }
+}
+
+/* far: whether b and `next` may be so. Where the last vector is whole it is not masked: Intel's
+ * processors take a multiplier's time for a mask. */
+PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr, const int half,
+                                const int turned, const int far) {
+  V acc[GEMM_ROWS][GEMM_WIDE];
+  VH halves[GEMM_ROWS];
+  const int part = half || (GEMM_MASKS && t->cols < nv * VL), fetch = far && t->next;
+#pragma GCC unroll 16
+  for (int r = 0; r < mr; r++) {
+    halves[r] = (VH){0};
+#pragma GCC unroll 8
+    for (int v = 0; v < nv - half; v++) acc[r][v] = (V){0};
+  }
+  if (fetch) {
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 8
+      for (int v = 0; v < nv; v++) GEMM_FETCH(t->c + r * t->ldc + v * VL, 1, 3);
+    if (part) TILE(micro_sums)(t, acc, halves, nv, mr, GEMM_MASKS, 0, far);
+    else TILE(micro_sums)(t, acc, halves, nv, mr, 0, 0, far);
+  } else if (part) {
+    TILE(micro_sums)(t, acc, halves, nv, mr, GEMM_MASKS, half, 0);
+  } else {
+    TILE(micro_sums)(t, acc, halves, nv, mr, 0, half, 0);
+  }
   if (turned) TILE(store_turned)(t, acc, nv);
   else TILE(micro_store)(t, acc, halves, nv, mr, half);
 }
 
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(micro_##nv##_##mr)(const TILE(micro) *t) { \
-    const int masked = GEMM_MASKS != 0; \
-    if (nv >= GEMM_FAR_NV && t->next) TILE(micro_body)(t, nv, mr, masked, 0, 0, 1); \
-    else if (GEMM_MASKS == 2 && t->cols == nv * VL) TILE(micro_body)(t, nv, mr, 0, 0, 0, 0); \
-    else TILE(micro_body)(t, nv, mr, masked, 0, 0, 0); \
+    TILE(micro_body)(t, nv, mr, 0, 0, nv >= GEMM_FAR_NV); \
   }
 GEMM_EACH_MICRO(GEMM_MICRO) GEMM_EACH_WIDE(GEMM_MICRO)
 #undef GEMM_MICRO
@@ -148,7 +163,7 @@ static const TILE(micro_run) TILE(micros)[GEMM_WIDE + 1][GEMM_ROWS + 1] = {
 /* Tiles of c^T. */
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(turned_##nv)(const TILE(micro) *t) { \
-    TILE(micro_body)(t, nv, mr, 1, 0, 1, 0); \
+    TILE(micro_body)(t, nv, mr, 0, 1, 0); \
   }
 GEMM_MICRO(1, GEMM_TURNED) GEMM_MICRO(2, GEMM_TURNED) GEMM_MICRO(3, GEMM_TURNED)
 #undef GEMM_MICRO
@@ -202,7 +217,7 @@ PF_INLINE void TILE(half_body)(const TILE(micro) *t, const int nh, const int mr)
 #define GEMM_MICRO(nv, mr) \
   __attribute__((noinline)) static void TILE(half_##nv##_##mr)(const TILE(micro) *t) { \
     if (nv <= GEMM_ALL_HALVES) TILE(half_body)(t, 2 * nv - 1, mr); \
-    else TILE(micro_body)(t, nv, mr, 1, 1, 0, 0); \
+    else TILE(micro_body)(t, nv, mr, 1, 0, 0); \
   }
 GEMM_EACH_MICRO(GEMM_MICRO)
 #undef GEMM_MICRO
