@@ -154,17 +154,23 @@ PF_LOCAL void TILE(pack_rows)(const T *b, int64_t ldb, int64_t k, int64_t n, int
   }
 }
 
-/* The same from the transpose: b [n, k], row stride ldb. */
+/* The same from the transpose: b [n, k], row stride ldb. A line of each row at a time: lines of the
+ * panel are written in one go (four columns at a time, along k, took 2.5 times as long). */
 PF_LOCAL void TILE(pack_columns)(const T *b, int64_t ldb, int64_t k, int64_t n, int64_t j, int nv,
                                  T *p) {
-  int64_t w = (int64_t)nv * VL, cols = PF_MIN(w, n - j);
-  for (int64_t c = 0; c < w; c += 4) {
-    const T *row = b + (j + c) * ldb;
-    int64_t i = 0;
-    if (c + 4 <= cols)
-      for (; i + 4 <= k; i += 4) TRANSPOSE_4X4(row + i, ldb, p + i * w + c, w);
-    for (; i < k; i++)
-      for (int64_t d = 0; d < 4 && c + d < w; d++)
-        p[i * w + c + d] = c + d < cols ? row[d * ldb + i] : 0;
+  enum { LANES = 64 / sizeof(T) };
+  const int64_t w = (int64_t)nv * VL, cols = PF_MIN(w, n - j), whole = cols / 8 * 8;
+  b += j * ldb;
+  for (int64_t i = 0; i < k; i += LANES, p += LANES * w) {
+    const int64_t kn = PF_MIN(LANES, k - i);
+    for (int64_t c = 0; c < whole; c += 8) {
+      const T *from = b + c * ldb + i;
+      int64_t r = 0;
+      for (; r + 4 <= kn; r += 4) TRANSPOSE_8X4(from + r, ldb, p + r * w + c, w, 4);
+      for (; r < kn; r++)
+        for (int64_t d = 0; d < 8; d++) p[r * w + c + d] = from[d * ldb + r];
+    }
+    for (int64_t c = whole; c < w; c++)
+      for (int64_t r = 0; r < kn; r++) p[r * w + c] = c < cols ? b[c * ldb + i + r] : 0;
   }
 }
