@@ -16,7 +16,7 @@
  *   2. Cuts depend on shapes only, parts are joined in their order: equal bits for any number of
  *      threads.
  *   3. Everything is float or double; halves are read and rounded once, on the way.
- *   4. Inputs of NEAR bytes and more are prefetched; results are those without, to the bit.
+ *   4. Inputs of NORM_NEAR bytes and more are prefetched; results are those without, to the bit.
  * Threads: parallel_for over parts.
  */
 #include "half.h"
@@ -25,8 +25,7 @@
 #include "transpose.h"
 
 enum { PIECE = 4096, SHIFT = 64, SHIFT_ROWS = 16, COLUMNS = 512, PART = 65536, PARTS = 64,
-       SHORT = 64, TURNED = 64,
-       NEAR = 1 << 20, AHEAD = 4096 }; /* bytes: of smaller inputs nothing is prefetched */
+       SHORT = 64, TURNED = 64, AHEAD = 4096 };   /* AHEAD: bytes */
 typedef struct { double n, mean, m2; } moments;   /* m2: sum of squares around the mean */
 typedef struct { const float *scale, *offset; float mean, by; } row_params;
 
@@ -37,13 +36,6 @@ static moments joined(moments a, moments b) {
 static moments of_sums(double n, float shift, double sum, double squares) {
   double each = 1 / n, m2 = squares - sum * sum * each;
   return (moments){n, shift + sum * each, m2 < 0 ? 0 : m2};
-}
-
-/* What comes from memory or a slow third cache is prefetched into the second: without, moments of
- * rows took 1.15 times as long there, those of columns 1.25 times. */
-PF_INLINE int new_line(int32_t type, int u) { return u * PF_VF * pf_vf_size(type) % 64 == 0; }
-PF_INLINE void fetch(const void *x, int64_t ahead) {
-  __builtin_prefetch((const char *)x + ahead, 0, 2);
 }
 
 /* ---------------------------------------------------------------- loops over a row */
@@ -127,57 +119,19 @@ PF_INLINE void normalise_rows(int32_t type, const layer_norm *t, int64_t lo, int
   }
 }
 
-/* ---------------------------------------------------------------- loops over columns */
-/* `sums` of norm_passes.h, to the bit, of whole tiles; the next block of rows is prefetched. */
-PF_INLINE void far_tile(int32_t type, const char *x, int64_t rows, int64_t step, int64_t ahead,
-                        const float *shift, double *sum, double *squares) {
-  enum { U = NORM_TILE, N = U * PF_VF };
-  pf_vf sh[U], s[U], q[U];
-  float sums[N], dots[N];
-  for (int u = 0; u < U; u++) sh[u] = pf_vf_load(shift + u * PF_VF), s[u] = q[u] = pf_vf_set(0);
-  for (int64_t r = 0; r < rows; r++, x += step)
-    for (int u = 0; u < U; u++) {
-      const void *at = pf_vf_at(type, x, u * PF_VF);
-      if (new_line(type, u)) fetch(at, ahead);
-      pf_vf d = pf_vf_read(type, at) - sh[u];
-      s[u] += d, q[u] = PF_VF_FMA(d, d, q[u]);
-    }
-  for (int u = 0; u < U; u++)
-    pf_vf_store(sums + u * PF_VF, s[u]), pf_vf_store(dots + u * PF_VF, q[u]);
-  for (int i = 0; i < N; i++) sum[i] += sums[i];
-  for (int i = 0; i < N; i++) squares[i] += dots[i];
-}
-PF_INLINE void far_sums(int32_t type, const char *x, int64_t rows, int64_t stride, int64_t w,
-                        const float *shift, double *sum, double *squares) {
-  int64_t block = PF_MAX(NORM_BLOCK / w, 4), step = stride * pf_vf_size(type);
-  for (int64_t r = 0; r < rows; r += block, x += block * step) {
-    int64_t ahead = r + block < rows || stride == w ? block * step : 0;
-    for (int64_t j = 0; j < w; j += NORM_TILE * PF_VF)
-      far_tile(type, pf_vf_at(type, x, j), PF_MIN(block, rows - r), step, ahead, shift + j,
-               sum + j, squares + j);
-  }
-}
-
 typedef struct {
   int64_t size;                        /* of an element */
   row_function row;
-  void (*far_sums)(const char *x, int64_t rows, int64_t stride, int64_t w, const float *shift,
-                   double *sum, double *squares);
   void (*normalise)(const layer_norm *t, int64_t lo, int64_t hi);
 } row_loops;
 #define ROW_LOOPS(TYPE, TAG) \
   __attribute__((noinline)) static moments row_##TAG(const void *x, int64_t n, int64_t ahead) { \
     return row_moments(TYPE, x, n, ahead); \
   } \
-  static void far_sums_##TAG(const char *x, int64_t rows, int64_t stride, int64_t w, \
-                             const float *shift, double *sum, double *squares) { \
-    far_sums(TYPE, x, rows, stride, w, shift, sum, squares); \
-  } \
   static void normalise_##TAG(const layer_norm *t, int64_t lo, int64_t hi) { \
     normalise_rows(TYPE, t, lo, hi, row_##TAG); \
   } \
-  static const row_loops loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, row_##TAG, far_sums_##TAG, \
-                                        normalise_##TAG};
+  static const row_loops loops_##TAG = {TYPE == PF_FLOAT32 ? 4 : 2, row_##TAG, normalise_##TAG};
 ROW_LOOPS(PF_FLOAT32, f32)
 ROW_LOOPS(PF_FLOAT16, f16)
 ROW_LOOPS(PF_BFLOAT16, bf16)
@@ -193,7 +147,7 @@ typedef struct {
   char *mean, *variance;               /* results, where there is one part; else NULL */
   moments *partial;                    /* [outer][parts][inner] */
   int64_t n, inner, parts, tiles, fold;
-  int32_t type, out_type, far;         /* far: NEAR bytes and more */
+  int32_t type, out_type, far;         /* far: NORM_NEAR bytes and more */
 } pass;
 
 static void put(const pass *t, int64_t i, moments m) {
@@ -219,12 +173,11 @@ static void column_moments(const pass *t, const char *x, int64_t rows, int64_t s
   memset(sum, 0, 8 * (size_t)w), memset(squares, 0, 8 * (size_t)w);
   memset(shift, 0, 4 * (size_t)w);
   int64_t first = PF_MIN(rows, SHIFT_ROWS);
-  t->columns->sums(x, NULL, first, stride, w, shift, sum, squares);
+  t->columns->sums(x, NULL, first, stride, w, 0, shift, sum, squares);
   for (int64_t j = 0; j < w; j++)
     shift[j] = norm_shift(sum[j], (double)first), sum[j] = squares[j] = 0;
-  if (t->far && w % (NORM_TILE * PF_VF) == 0)
-    t->f->far_sums(x, rows, stride, w, shift, sum, squares);
-  else t->columns->sums(x, NULL, rows, stride, w, shift, sum, squares);
+  int64_t next = stride == w ? rows * w : w;
+  t->columns->sums(x, NULL, rows, stride, w, t->far ? next * t->f->size : 0, shift, sum, squares);
   for (int64_t j = 0; j < w; j++) to[j] = of_sums((double)rows, shift[j], sum[j], squares[j]);
 }
 /* rows of less than SHORT elements: turned, then as columns */
@@ -360,7 +313,7 @@ static pf_status fused_moments(pf_ctx *c, const void *state) {
             .x = PF_DATA(const char, x), .mean = PF_DATA(char, mean),
             .variance = PF_DATA(char, variance), .type = c->in_type[0],
             .out_type = c->out_type[0]};
-  t.far = pf_numel(x) * t.f->size >= NEAR;
+  t.far = pf_numel(x) * t.f->size >= NORM_NEAR;
   if (count == 0) {
     for (int64_t i = 0; i < results; i++) put(&t, i, (moments){0, NAN, NAN});
     return PF_OK;

@@ -24,8 +24,9 @@
 
 #define NORM_LOOPS(TYPE, TAG) \
   static void sums_##TAG(const void *x, const void *dy, int64_t rows, int64_t stride, int64_t w, \
-                         const float *shift, double *S, double *Q) { \
-    norm_sums(TYPE, x, dy, rows, stride, w, shift, S, Q); \
+                         int64_t next, const float *shift, double *S, double *Q) { \
+    if (next) norm_sums(TYPE, 1, x, dy, rows, stride, w, next, shift, S, Q); \
+    else norm_sums(TYPE, 0, x, dy, rows, stride, w, 0, shift, S, Q); \
   } \
   static void apply_##TAG(const void *x, const void *dy, void *y, int64_t rows, int64_t w, \
                           norm_params p, int stream) { \
@@ -61,7 +62,7 @@ typedef struct {
   norm_params p;                       /* of each column; NCHW: of each channel */
   double *sum, *dot;                   /* [parts][w], or [parts][c] */
   float *shift;                        /* likewise */
-  int stream, forwards;                /* forwards: nothing was read before */
+  int stream, forwards, far;           /* forwards: nothing was read before; far: much is */
 } norm;
 
 static int64_t part_begin(int64_t n, int64_t parts, int64_t i) { return n * i / parts; }
@@ -76,10 +77,11 @@ static void sum_rows(const norm *p, int64_t from, int64_t rows, int64_t w, float
   int64_t first = PF_MIN(rows, SHIFT_ROWS);
   if (!p->dy) {
     memset(shift, 0, sizeof(float) * (size_t)w);
-    p->f->sums(at(p, p->x, from), NULL, first, w, w, shift, S, Q);
+    p->f->sums(at(p, p->x, from), NULL, first, w, w, 0, shift, S, Q);
     for (int64_t j = 0; j < w; j++) shift[j] = norm_shift(S[j], (double)first), S[j] = Q[j] = 0;
   }
-  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, w, shift, S, Q);
+  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, w,
+             p->far ? rows * w * p->f->size : 0, shift, S, Q);
 }
 static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
   const norm *p = arg;
@@ -92,7 +94,8 @@ static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
     if (p->dy) memcpy(shift, p->mean, 4 * (size_t)p->w);
     sum_rows(p, lo * p->w, hi - lo, p->w, shift, S, Q);
     if (i == p->parts - 1 && p->last)
-      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->w, p->last, shift, S, Q);
+      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->w, p->last, 0,
+                 shift, S, Q);
   }
 }
 /* one channel of a part of the images */
@@ -107,23 +110,26 @@ static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
     for (int64_t r = part_begin(p->outer, p->parts, part), begin = r,
                  end = part_begin(p->outer, p->parts, part + 1); r < end; r++) {
       int64_t run = (r * p->c + k) * p->inner, tail = run + rows * NORM_WIDTH;
+      int64_t next = r + 1 < end ? p->c * p->inner : ((begin - r) * p->c + 1) * p->inner;
       if (r == begin) {
         double d[NORM_WIDTH] = {0}, unused[NORM_WIDTH] = {0}, first = 0;
         int64_t m = PF_MIN(p->inner, NORM_WIDTH);
         memset(shift, 0, sizeof shift);
-        if (!p->dy) p->f->sums(at(p, p->x, run), NULL, 1, m, m, shift, d, unused);
+        if (!p->dy) p->f->sums(at(p, p->x, run), NULL, 1, m, m, 0, shift, d, unused);
         for (int64_t j = 0; j < m; j++) first += d[j];
         for (int64_t j = 0; j < NORM_WIDTH; j++)
           shift[j] = p->dy ? p->mean[k] : norm_shift(first, (double)m);
       }
-      p->f->sums(at(p, p->x, run), at(p, p->dy, run), rows, NORM_WIDTH, NORM_WIDTH, shift, S, Q);
-      if (rest) p->f->sums(at(p, p->x, tail), at(p, p->dy, tail), 1, rest, rest, shift, S, Q);
+      p->f->sums(at(p, p->x, run), at(p, p->dy, run), rows, NORM_WIDTH, NORM_WIDTH,
+                 p->far ? next * p->f->size : 0, shift, S, Q);
+      if (rest) p->f->sums(at(p, p->x, tail), at(p, p->dy, tail), 1, rest, rest, 0, shift, S, Q);
     }
     for (int64_t j = 0; j < NORM_WIDTH; j++) s += S[j], q += Q[j];
     p->sum[i] = s, p->dot[i] = q, p->shift[i] = shift[0];
   }
 }
 static pf_status run_sums(pf_ctx *c, norm *p) {
+  p->far = p->n * p->c * p->f->size >= NORM_NEAR;
   if (p->inner)
     return pf_parallel(c, p->parts * p->c, pf_grain(p->n / p->parts * 2), sum_nchw, p);
   return pf_parallel(c, p->parts, pf_grain(p->rows / p->parts * p->w * 2), sum_nhwc, p);

@@ -13,6 +13,7 @@
  *   1. Sums of a block are float, in the order of rows; blocks are added in double.  Their length
  *      depends on w only: equal bits for any number of threads.
  *   2. `stream` asks for y and w such that every vector of a row may be streamed.
+ *   3. What is fetched ahead changes no result.
  * Threads: pure.
  */
 #ifndef PF_CPU_NORM_PASSES_H
@@ -20,7 +21,9 @@
 #include "isa.h"
 #include "vfloat.h"
 
-enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_WIDTH = 64 };   /* vectors, elements, elements */
+/* Vectors; elements and rows of a block (of 4 rows SSE added and wrote sums as long as it read);
+ * elements; bytes */
+enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_ROWS = 16, NORM_WIDTH = 64, NORM_AHEAD = 1 << 17 };
 typedef struct { const float *m, *a, *b, *o; } norm_params;
 
 /* What the sums around it are taken from: the mean of n first elements.  Where it is not finite the
@@ -29,51 +32,69 @@ PF_INLINE float norm_shift(double sum, double n) {
   float shift = (float)(sum / n);
   return fabsf(shift) < INFINITY ? shift : 0;
 }
-/* n columns from x on: U vectors, or less than one */
-PF_INLINE void sums_tile(int32_t type, int U, const void *x, const void *dy, int64_t rows,
-                         int64_t w, int64_t n, const float *shift, double *S, double *Q) {
+/* What comes from memory or a slow third cache is prefetched into the second: without, moments of
+ * rows took 1.15 times as long there, those of columns 1.25 times. */
+PF_INLINE int new_line(int32_t type, int u) { return u * PF_VF * pf_vf_size(type) % 64 == 0; }
+PF_INLINE void fetch(const void *x, int64_t ahead) {
+  __builtin_prefetch((const char *)x + ahead, 0, 2);
+}
+/* n columns from x on: U vectors, or less than one; `far`: what lies `ahead` bytes on is fetched */
+PF_INLINE void sums_tile(int32_t type, int U, int far, int64_t ahead, const void *x,
+                         const void *dy, int64_t rows, int64_t w, int64_t n, const float *shift,
+                         double *S, double *Q) {
   pf_vf sh[NORM_TILE], s[NORM_TILE], q[NORM_TILE];
   float sum[NORM_TILE * PF_VF], dot[NORM_TILE * PF_VF];
+  const int64_t step = w * pf_vf_size(type);
   int part = n < PF_VF;
+#pragma GCC unroll 4
   for (int u = 0; u < U; u++) {
     sh[u] = part ? pf_vf_load_part(shift, (int)n) : pf_vf_load(shift + u * PF_VF);
     s[u] = q[u] = pf_vf_set(0);
   }
-  for (int64_t r = 0; r < rows; r++)
+  for (int64_t r = 0; r < rows; r++, x = (const char *)x + step)
+#pragma GCC unroll 4
     for (int u = 0; u < U; u++) {
-      int64_t at = r * w + u * PF_VF;
-      pf_vf v = part ? pf_vf_read_part(type, pf_vf_at(type, x, at), n)
-                     : pf_vf_read(type, pf_vf_at(type, x, at));
+      const void *at = pf_vf_at(type, x, u * PF_VF), *g_at = NULL;
+      if (dy) g_at = pf_vf_at(type, dy, r * w + u * PF_VF);
+      if (far && new_line(type, u)) {
+        fetch(at, ahead);
+        if (dy) fetch(g_at, ahead);
+      }
+      pf_vf v = part ? pf_vf_read_part(type, at, n) : pf_vf_read(type, at);
       pf_vf d = v - sh[u], g = d;
-      if (dy)
-        g = part ? pf_vf_read_part(type, pf_vf_at(type, dy, at), n)
-                 : pf_vf_read(type, pf_vf_at(type, dy, at));
+      if (dy) g = part ? pf_vf_read_part(type, g_at, n) : pf_vf_read(type, g_at);
       s[u] += g;
       q[u] = PF_VF_FMA(g, d, q[u]);
     }
+#pragma GCC unroll 4
   for (int u = 0; u < U; u++)
     pf_vf_store(sum + u * PF_VF, s[u]), pf_vf_store(dot + u * PF_VF, q[u]);
   for (int64_t i = 0; i < n; i++) S[i] += sum[i];
   for (int64_t i = 0; i < n; i++) Q[i] += dot[i];
 }
-/* w columns of rows that lie `stride` elements apart */
-PF_INLINE void norm_sums(int32_t type, const void *x, const void *dy, int64_t rows, int64_t stride,
-                         int64_t w, const float *shift, double *S, double *Q) {
+/* w columns of rows that lie `stride` elements apart; while a block of rows is summed up the next
+ * one is fetched if it is within NORM_AHEAD, with the last what lies `next` bytes from x (`far`) */
+PF_INLINE void norm_sums(int32_t type, int far, const void *x, const void *dy, int64_t rows,
+                         int64_t stride, int64_t w, int64_t next, const float *shift, double *S,
+                         double *Q) {
   enum { WIDE = NORM_TILE * PF_VF };
-  int64_t block = PF_MAX(NORM_BLOCK / PF_MAX(w, 1), 4), size = pf_vf_size(type);
+  int64_t block = PF_MAX(NORM_BLOCK / PF_MAX(w, 1), NORM_ROWS), size = pf_vf_size(type);
+  int64_t step = stride * size;
   for (int64_t r = 0; r < rows; r += block) {
     int64_t k = PF_MIN(block, rows - r), j = 0;
-    const char *p = (const char *)x + r * stride * size;
-    const char *g = dy ? (const char *)dy + r * stride * size : NULL;
+    int64_t ahead = r + block < rows || next == rows * step ? block * step : next - r * step;
+    if (block * step > NORM_AHEAD) ahead = 0;
+    const char *p = (const char *)x + r * step, *g = dy ? (const char *)dy + r * step : NULL;
     for (; j + WIDE <= w; j += WIDE) {
-      if (g) sums_tile(type, NORM_TILE, p + j * size, g + j * size, k, stride, WIDE, shift + j,
-                       S + j, Q + j);
-      else sums_tile(type, NORM_TILE, p + j * size, NULL, k, stride, WIDE, shift + j, S + j, Q + j);
+      if (g) sums_tile(type, NORM_TILE, far, ahead, p + j * size, g + j * size, k, stride, WIDE,
+                       shift + j, S + j, Q + j);
+      else sums_tile(type, NORM_TILE, far, ahead, p + j * size, NULL, k, stride, WIDE, shift + j,
+                     S + j, Q + j);
     }
     for (; j < w; j += PF_VF) {
       int64_t n = PF_MIN(PF_VF, w - j);
       const void *gj = g ? g + j * size : NULL;
-      sums_tile(type, 1, p + j * size, gj, k, stride, n, shift + j, S + j, Q + j);
+      sums_tile(type, 1, 0, 0, p + j * size, gj, k, stride, n, shift + j, S + j, Q + j);
     }
   }
 }
@@ -120,10 +141,12 @@ PF_INLINE void norm_apply(int32_t type, const void *x, const void *dy, void *y, 
   }
 }
 
+enum { NORM_NEAR = 1 << 20 };          /* bytes: of smaller inputs nothing is fetched ahead */
 typedef struct {
   int64_t size;                        /* of an element */
+  /* `next`: bytes from x to what is read after these rows; 0: nothing is fetched ahead */
   void (*sums)(const void *x, const void *dy, int64_t rows, int64_t stride, int64_t w,
-               const float *shift, double *S, double *Q);
+               int64_t next, const float *shift, double *S, double *Q);
   void (*apply)(const void *x, const void *dy, void *y, int64_t rows, int64_t w, norm_params p,
                 int stream);
 } norm_loops;
