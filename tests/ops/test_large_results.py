@@ -59,3 +59,18 @@ def test_a_number_beside_a_large_array(off):
         found = session.run([a - b, b - a, a / b, b / a, a * b], {a: x, b: y})
     for got, wanted in zip(found, (x - y, y - x, x / y, y / x, x * y)):
         assert_same(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "int32", "int64", "complex64"))
+def test_large_comparisons(dtype):
+    """8 MB and more of results of one byte each, from inputs that are wider; some fused."""
+    n, rng = (8 << 20) + 77, np.random.default_rng(11)
+    x, y = (rng.integers(0, 9, n).astype(dtype) for _ in range(2))
+    with tf.Graph().as_default(), tf.Session(threads=2) as session:
+        a, b = tf.placeholder(dtype, [n]), tf.placeholder(dtype, [n])
+        fetches, wanted = [tf.equal(a, b), tf.not_equal(a, 3)], [x == y, x != 3]
+        if dtype != "complex64":
+            fetches += [tf.logical_and(a < b, a > 2), tf.less(a[:, None], b[:1])]
+            wanted += [(x < y) & (x > 2), x[:, None] < y[:1]]
+        for fetch, want in zip(fetches, wanted):
+            assert_same(session.run(fetch, {a: x, b: y}), want)

@@ -177,12 +177,14 @@ static void binary_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static void fetch(const char *x, int64_t bytes) {
   for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(x + k);
 }
-/* Short blocks: stores past the caches, and loads, go on while the next block is computed. */
+/* Short blocks: stores past the caches, and loads, go on while the next block is computed.  A block
+ * is STREAM_BLOCK bytes of the wider side: comparisons of 8-byte numbers would fetch 16 kB of each
+ * input at once, more than the nearest cache has left. */
 static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   binary_task *t = (binary_task *)arg;
   const pf_mover *move = pf_movers();
   char room[STREAM_BLOCK] __attribute__((aligned(64)));
-  int64_t size = t->s->out_size;
+  const int64_t size = t->s->out_size, block = STREAM_BLOCK / PF_MAX(t->s->in_size / size, 1);
   int32_t faults = 0;
   walk w;
   (void)worker;
@@ -190,7 +192,7 @@ static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   for (int64_t n = 0; lo < hi; lo += n) {
     char *z = t->z + lo * size;        /* all blocks but the first begin with a line of z */
     int64_t past = (int64_t)((uintptr_t)z % 64);
-    n = PF_MIN(hi - lo, (STREAM_BLOCK - past) / size);
+    n = PF_MIN(hi - lo, (block - past) / size);
     int64_t next = (lo + n) * t->s->in_size;
     for (int32_t k = 0; k < 2 && t->whole[k]; k++) fetch(t->whole[k] + next, n * t->s->in_size);
     faults |= t->run(t, &w, room + past, lo, lo + n);
