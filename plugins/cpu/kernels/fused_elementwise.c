@@ -256,9 +256,12 @@ static int32_t input_to_overwrite(pf_ctx *c, const fused_task *t, int32_t r, fus
       return i;
   return -1;
 }
+/* How a large result is stored: past the caches; bools, few beside what is read, through them, but
+ * the next inputs are fetched. */
 static const int16_t streams[][2] = {{FUSED_store, FUSED_stream},
                                      {FUSED_store_half, FUSED_stream_half},
-                                     {FUSED_store_bfloat16, FUSED_stream_bfloat16}};
+                                     {FUSED_store_bfloat16, FUSED_stream_bfloat16},
+                                     {FUSED_store_bool, FUSED_fetch_bool}};
 static int16_t past_the_caches(int16_t store) { /* 0: there is no such code */
   for (int32_t k = 0; k < PF_LEN(streams); k++) if (streams[k][0] == store) return streams[k][1];
   return 0;

@@ -57,7 +57,7 @@ enum {
   FUSED_load = FUSED_OPCODES, FUSED_store, FUSED_stream, FUSED_store_half, FUSED_store_bfloat16,
   FUSED_store_bool, FUSED_round_half, FUSED_round_bfloat16, FUSED_MaximumPlain, FUSED_MinimumPlain,
   FUSED_load_half, FUSED_load_bfloat16, FUSED_widen_half, FUSED_widen_bfloat16,
-  FUSED_stream_half, FUSED_stream_bfloat16, FUSED_exp_half, FUSED_tanh_half,
+  FUSED_stream_half, FUSED_stream_bfloat16, FUSED_fetch_bool, FUSED_exp_half, FUSED_tanh_half,
   FUSED_sigmoid_half,
   FUSED_end, FUSED_CODES
 };

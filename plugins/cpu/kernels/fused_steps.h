@@ -299,6 +299,14 @@ BEGIN(stream) { /* aligned, past the caches */
     NEXT; \
   }
 STORE_AS(store_bool, uint8_t, x != 0)
+#define FETCH_X(i) FETCH(x, i)
+#define FETCH_Z(i) FETCH(z, i)
+BEGIN(fetch_bool) { /* of large inputs: their next blocks are fetched, as `stream` does */
+  const char *x = (const char *)f->ahead[0], *z = (const char *)f->ahead[1];
+  if (x) { EACH(FETCH_X) }
+  if (z) { EACH(FETCH_Z) }
+  STEP(store_bool)(PASSED, s, f);
+}
 #ifdef TYPE_F32
 #define STORE_HALF(i) pf_vf_write(PF_FLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
 #define STORE_BFLOAT16(i) pf_vf_write(PF_BFLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
@@ -377,7 +385,8 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
   [FUSED_Select] = {RUN(Select_mm), RUN(Select_sm), RUN(Select_ms), RUN(Select_ss)}, \
   [FUSED_load] = {RUN(load_m), RUN(load_s)}, \
   [FUSED_store] = {RUN(store)}, [FUSED_stream] = {RUN(stream)}, \
-  [FUSED_store_bool] = {RUN(store_bool)}, [FUSED_end] = {RUN(end)}}
+  [FUSED_store_bool] = {RUN(store_bool)}, [FUSED_fetch_bool] = {RUN(fetch_bool)}, \
+  [FUSED_end] = {RUN(end)}}
 #if defined(TYPE_I32)
 #define TYPED_TABLE \
   ENTRY_ONE(Abs) ENTRY_ONE(Neg) ENTRY_ONE(Sign) ENTRY_ONE(Square) ENTRY_ONE(Relu) \
