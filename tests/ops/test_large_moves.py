@@ -131,7 +131,8 @@ def test_pairs_moved_as_one_element_lie_where_one_of_two_may(dtype):
     with tf.Graph().as_default(), tf.Session() as session:
         a = tf.placeholder(dtype, x.shape)
         found = session.run([a[::2, ::3], a[::-1, ::2], tf.tile(a[:, :1], [1, 7, 1]),
-                             tf.reverse(a, [1])], {a: x})
+                             tf.reverse(a, [1]), tf.transpose(a, [1, 0, 2]),
+                             tf.transpose(a[:, :3], [1, 0, 2])], {a: x})
     for y, wanted in zip(found, (x[::2, ::3], x[::-1, ::2], np.tile(x[:, :1], [1, 7, 1]),
-                                 x[:, ::-1])):
+                                 x[:, ::-1], x.transpose(1, 0, 2), x[:, :3].transpose(1, 0, 2))):
         assert_same(y, wanted)

@@ -23,6 +23,13 @@ enum { ROWS = 128 };
 #define EACH_8 _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)
 #define EACH_4 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
 
+/* An element may be several narrower ones (strided.c): it lies where those may and aliases them. */
+#define ANYWHERE(U) typedef U any_##U __attribute__((aligned(1), may_alias));
+ANYWHERE(uint8_t)
+ANYWHERE(uint16_t)
+ANYWHERE(uint32_t)
+ANYWHERE(uint64_t)
+
 /* TILE_OF(U, N): N rows of x become the N columns a, and one tile of y */
 #define TILE_OF(U, N) \
   typedef U v_##U##_##N __attribute__((vector_size(N * sizeof(U)))); \
@@ -50,7 +57,8 @@ enum { ROWS = 128 };
   }
 
 #define SCALARS(U) \
-  static void rest_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj) { \
+  static void rest_##U(const any_##U *x, int64_t ldx, any_##U *y, int64_t ldy, int64_t ni, \
+                       int64_t nj) { \
     for (int64_t j = 0; j < nj; j++) \
       for (int64_t i = 0; i < ni; i++) y[j * ldy + i] = x[i * ldx + j]; \
   }
@@ -186,11 +194,11 @@ REGION_OF(uint64_t, 8, region_uint64_t_4)
 
 /* K adjacent columns of x to rows of y, K rows of x to adjacent columns of y: pixels and planes */
 #define APART(U, K) \
-  static void apart_##U##_##K(const U *x, U *restrict y, int64_t ldy, int64_t n) { \
+  static void apart_##U##_##K(const any_##U *x, any_##U *restrict y, int64_t ldy, int64_t n) { \
     for (int64_t i = 0; i < n; i++) \
       for (int k = 0; k < K; k++) y[k * ldy + i] = x[K * i + k]; \
   } \
-  static void woven_##U##_##K(const U *x, int64_t ldx, U *restrict y, int64_t n) { \
+  static void woven_##U##_##K(const any_##U *x, int64_t ldx, any_##U *restrict y, int64_t n) { \
     for (int64_t j = 0; j < n; j++) \
       for (int k = 0; k < K; k++) y[K * j + k] = x[k * ldx + j]; \
   }
@@ -255,8 +263,8 @@ PF_INLINE void stream_lines(const char *x, char *y, int64_t bytes) {
 #endif
 }
 #define REVERSE(U) { \
-    const U *from = (const U *)x; \
-    U *to = (U *)y; \
+    const any_##U *from = (const any_##U *)x; \
+    any_##U *to = (any_##U *)y; \
     PF_IVDEP for (int64_t i = 0; i < n; i++) to[i] = from[-i]; \
     break; \
   }
