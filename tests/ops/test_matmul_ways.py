@@ -23,7 +23,7 @@ SHAPES = [(1, 1, 1), (1, 300, 7), (1, 1500, 1100), (1100, 1500, 1), (70, 1, 90),
           # wide stripes for few rows; b where it lies, deeper than a block; panels that are
           # fetched, c^T of several blocks added up
           (2, 300, 1000), (3, 64, 777), (25, 1100, 60), (90, 1500, 40), (130, 5300, 50),
-          (260, 3100, 110),
+          (260, 3100, 110), (70, 1500, 1100),
           # one dot product shorter than its four sums, columns behind the last whole vector, c^T of
           # a tall one
           (1, 15, 1), (1, 64, 1), (1, 77, 1), (100, 30, 52), (66, 20, 34), (1000, 20, 20)]

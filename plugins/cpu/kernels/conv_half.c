@@ -11,7 +11,7 @@
  * only; sums are float, rounded once.  Threads: parallel_for over rows, and inside products.
  */
 #include "conv.h"
-#include "gemm_product.h"
+#include "gemm_amx.h"
 #include "half.h"
 #include "transpose.h"
 
@@ -23,7 +23,7 @@ static int pays(int64_t depth, int64_t width, int64_t channels) {
   return depth >= LEAST_DEPTH && channels >= LEAST_CHANNELS && width <= ROOM_MOST / depth;
 }
 int PF_ISA_NAME(pf_conv_in_pairs)(int32_t type, const pf_conv *g) {
-  return type == PF_BFLOAT16 && pf_gemm_has_pairs() && g->groups == 1 &&
+  return type == PF_BFLOAT16 && pf_gemm_has_bf16() && g->groups == 1 &&
          pays(g->kh * g->kw * g->fc, g->ow, g->oc);
 }
 int PF_ISA_NAME(pf_conv_input_in_pairs)(int32_t type, const pf_conv *g) {

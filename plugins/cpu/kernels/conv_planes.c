@@ -7,7 +7,7 @@
  * summed as float and rounded once.  Threads: inside products.
  */
 #include "conv.h"
-#include "gemm_product.h"
+#include "gemm_amx.h"
 #include "half.h"
 
 enum { MANY_CHANNELS = 256 };
@@ -52,7 +52,7 @@ pf_status PF_ISA_NAME(pf_conv_input_planes)(pf_ctx *c, const pf_conv_call *call,
 pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call, int32_t type) {
   const pf_conv *g = call->g;
   const int64_t pixels = g->h * g->w, size = pf_type_size(type), sums = g->c * g->oc;
-  const int pairs = type == PF_BFLOAT16 && pf_gemm_has_pairs();
+  const int pairs = type == PF_BFLOAT16 && pf_gemm_has_bf16();
   if (pf_is_half(type) && !pairs) return PF_DECLINE;
   void *out = pairs ? c->host->scratch(c, (uint64_t)sums * 4, 64) : call->out;
   if (!out) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a filter's gradient");

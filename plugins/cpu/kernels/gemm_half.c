@@ -2,6 +2,7 @@
  *
  *   a vector   times a matrix: the matrix is widened in registers as it streams by, so that its
  *              bytes, half of a float matrix's, decide the time
+ *   tiles      bfloat16 where the processor has a unit for it (gemm_amx.h)
  *   pairs      bfloat16 where the processor multiplies pairs of them: twice the flops of float
  *   float      otherwise both operands are widened first
  *   small      in a batch of small products each is converted, multiplied and rounded in the caches
@@ -9,7 +10,7 @@
  * Invariant: the way depends on type, sizes and layout only; equal inputs give equal bits.
  * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
  */
-#include "gemm_product.h"
+#include "gemm_amx.h"
 #include "vfloat.h"
 
 enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = 1 << 19 };
@@ -178,7 +179,7 @@ static pf_status paired(pf_ctx *c, pf_gemm_room *room, const void **x, int64_t *
   return pf_parallel(c, n * (v.along ? w : pairs), pf_grain(v.along ? k : w), pair_rows, &v);
 }
 
-/* ---------------------------------------------------------------- the three ways */
+/* ---------------------------------------------------------------- the ways */
 /* A matrix that has to be read once for one row (or column) of result. */
 static int is_vector(const pf_gemm_call *p) {
   const pf_gemm *g = &p->g;
@@ -326,12 +327,20 @@ static pf_status run_small(pf_ctx *c, const pf_gemm_call *p) {
   return pf_parallel(c, p->batches, 1 + (int64_t)(ENTRY_FLOPS / flops), run_entries, &t);
 }
 
+/* PF_DECLINE: no such unit, or nothing for it; c is of float where `floats`. */
+static pf_status run_tiles(pf_ctx *c, const pf_gemm_call *p, int floats) {
+#if PF_GEMM_AMX
+  if (p->type == PF_BFLOAT16 && !is_vector(p) && PF_ISA_NAME(pf_gemm_has_amx)())
+    return PF_ISA_NAME(pf_gemm_run_amx)(c, p, floats);
+#endif
+  (void)c, (void)p, (void)floats;
+  return PF_DECLINE;
+}
+
 pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
   const int64_t n = PF_MAX(p->batches, 1), nc = n * p->g.m * p->g.n;
   pf_gemm_call f = *p;
   pf_epilogue e;
-  const pf_status small = run_small(c, p);
-  if (small != PF_DECLINE) return small;
   if (p->g.epilogue) {
     e = *p->g.epilogue;
     PF_TRY(widened(c, p, &e.row_bias, p->g.m));
@@ -339,6 +348,9 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
     PF_TRY(widened(c, p, &e.side, nc));
     f.g.epilogue = &e;
   }
+  pf_status done = run_tiles(c, &f, 0);
+  if (done == PF_DECLINE) done = run_small(c, p);
+  if (done != PF_DECLINE) return done;
   conversion to_c = {p->type, take(c, p->room, nc), p->g.c};
   PF_EXHAUSTED(to_c.from);
   f.g.c = (void *)to_c.from;
@@ -351,5 +363,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
 
 pf_status PF_ISA_NAME(pf_gemm_run_pairs)(pf_ctx *c, const pf_gemm_call *p) {
   pf_gemm_call f = *p;
-  return run_pairs(c, &f, 1);
+  const pf_status done = run_tiles(c, p, 1);
+  if (done != PF_DECLINE) return done;
+  return pf_gemm_has_pairs() ? run_pairs(c, &f, 1) : run_floats(c, &f, 1);
 }

@@ -44,7 +44,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p);
 /* Complex products as real ones (gemm_complex.c), where that pays. */
 int PF_ISA_NAME(pf_gemm_is_complex)(const pf_gemm_call *p);
 pf_status PF_ISA_NAME(pf_gemm_run_complex)(pf_ctx *c, const pf_gemm_call *p);
-/* One product of bfloat16 into floats, where pf_gemm_has_pairs. */
+/* One product of bfloat16 into floats. */
 pf_status PF_ISA_NAME(pf_gemm_run_pairs)(pf_ctx *c, const pf_gemm_call *p);
 /* Strides of op(a) and op(b) for matrices stored [rows, cols]. */
 PF_LOCAL void pf_gemm_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t b_cols) {
