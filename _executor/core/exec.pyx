@@ -321,13 +321,25 @@ cdef public int32_t pf_run_range(pf_call* c, uint32_t begin, uint32_t end) noexc
     return PF_RUN_OK
 
 # ---------------------------------------------------------------- blocks
+cdef inline bint is_expensive(pf_item* item) noexcept nogil:
+    return item.slab.step.plan.blocks[item.block].flags & PF_B_EXPENSIVE != 0
+
+cdef void publish(pf_worker* w, pf_item* item) noexcept nogil:
+    pf_share(item.slab.step)
+    pf_pool_publish(w, item)
+
 cdef public void pf_make_ready(pf_worker* w, pf_item* item) noexcept nogil:
+    """What is expensive may run elsewhere, unless it is all that this thread has to do: handing it over and waking
+    somebody for it take longer than a small kernel."""
     if item.slab.step.trace != NULL:
         item.ready = pf_ready_stamp()
-    if w.pool.n > 1 and item.slab.step.plan.blocks[item.block].flags & PF_B_EXPENSIVE:
-        pf_share(item.slab.step)
-        pf_pool_publish(w, item)
-    elif not pf_heap_push(&w.ready, item):
+    if w.pool.n > 1 and w.ready.n:
+        if is_expensive(item):
+            publish(w, item)
+            return
+        if w.ready.n == 1 and is_expensive(w.ready.items[0]):
+            publish(w, pf_heap_take(&w.ready, 0))
+    if not pf_heap_push(&w.ready, item):
         pf_run_item(w, item)        # no memory for the list: run it now
 
 cdef inline void one_less(pf_worker* w, pf_slab* s, uint32_t block) noexcept nogil:
@@ -363,13 +375,10 @@ cdef public void pf_block_done(pf_worker* w, pf_slab* s, uint32_t block) noexcep
         elif not pf_step_drain(s.step):
             pf_pool_step_over(s.step)
 
-cdef void share_ready(pf_worker* w) noexcept nogil:
+cdef public void pf_share_ready(pf_worker* w) noexcept nogil:
     """Before something long: what is ready privately may run elsewhere meanwhile."""
-    cdef pf_item* item
     while w.ready.n:
-        item = pf_heap_take(&w.ready, w.ready.n - 1)
-        pf_share(item.slab.step)
-        pf_pool_publish(w, item)
+        publish(w, pf_heap_take(&w.ready, w.ready.n - 1))
 
 cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
     cdef pf_call c
@@ -378,7 +387,7 @@ cdef public int32_t pf_run_block(pf_worker* w, pf_item* item) noexcept nogil:
     cdef const pf_block* b = s.step.plan.blocks + item.block
     cdef int32_t r
     if b.flags & PF_B_EXPENSIVE and w.pool.n > 1 and w.ready.n:
-        share_ready(w)
+        pf_share_ready(w)
     pf_call_init(&c, s.step, w)
     c.slab = s
     c.item = item

@@ -304,6 +304,7 @@ cdef extern from "pf_core.h" nogil:
     void pf_block_done(pf_worker*, pf_slab*, uint32_t) noexcept
     int32_t pf_block_count_down(pf_worker*, pf_slab*, uint32_t) noexcept
     void pf_make_ready(pf_worker*, pf_item*) noexcept
+    void pf_share_ready(pf_worker*) noexcept
     void pf_release_inputs(pf_slab*, const pf_instr*) noexcept
     DLTensor* pf_take_input(pf_slab*, uint32_t) noexcept
     pf_status pf_slab_allocate(pf_slab*, pf_plan*, const pf_frame_def*) noexcept

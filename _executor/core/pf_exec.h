@@ -354,6 +354,7 @@ void pf_frame_slab_over(struct pf_worker *w, pf_slab *s);
 void pf_block_done(struct pf_worker *w, pf_slab *s, uint32_t block);
 int32_t pf_block_count_down(struct pf_worker *w, pf_slab *s, uint32_t block); /* 1: the slab is over */
 void pf_make_ready(struct pf_worker *w, pf_item *item);
+void pf_share_ready(struct pf_worker *w); /* what is ready for w alone may run elsewhere, before something long */
 void pf_release_inputs(pf_slab *s, const pf_instr *ins);
 DLTensor *pf_take_input(pf_slab *s, uint32_t entry);            /* moved if this is the last read, else one more reference */
 pf_status pf_slab_allocate(pf_slab *s, pf_plan *plan, const pf_frame_def *def);

@@ -386,6 +386,8 @@ cdef void run_posts(pf_worker* w) noexcept nogil:
     cdef pf_step* s = w.step
     cdef pf_post* post
     cdef int64_t start = 0
+    if s.pool.n > 1 and w.ready.n:
+        pf_share_ready(w)
     while pf_a32_load(&s.n_posts):
         pthread_mutex_lock(&s.pool.lock)
         post = s.posts
