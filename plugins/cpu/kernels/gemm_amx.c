@@ -33,7 +33,9 @@ enum { ROWS_LEAST = 128, ROWS_MOST = 1024, TASKS = 2, LEAST_DEPTH = 16, AHEAD_RO
 enum { GROUP = 128, GROUP_PACKED = 512 };
 enum { OWN_BYTES = 1 << 20 };          /* of b that a thread packs for itself */
 #define LEAST_FLOPS 6.0e4
-#define SPLIT_FLOPS 4.0e6
+#define SPLIT_FLOPS 3.0e7              /* from here threads are worth theirs */
+#define TASK_FLOPS 4.0e6               /* of products in a batch */
+#define PACK_FLOPS 16                  /* work of packing one element of b, about */
 #define PART_ELEMENTS 1.0e5
 
 /* ---------------------------------------------------------------- the unit */
@@ -401,7 +403,8 @@ static void run_products(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 /* Rows and columns of a block: what is packed of a stays in L2, and each thread has its blocks. */
 static void cut(call *t, int64_t workers, double flops) {
   const pf_gemm *g = &t->p->g;
-  const int64_t wanted = flops < SPLIT_FLOPS || workers == 1 ? 1 : TASKS * workers;
+  const double cost = flops + PACK_FLOPS * (double)g->n * (double)g->k;
+  const int64_t wanted = cost < SPLIT_FLOPS || workers == 1 ? 1 : TASKS * workers;
   const int64_t deep = PF_MIN(tiles_of(g->k), PACKED_TILES);
   int64_t rows = PF_MIN(PACKED_WORDS / (deep * TILE_WORDS) * SIDE, ROWS_MOST);
   rows = PF_MIN(rows, PF_MAX((g->m + wanted - 1) / wanted, ROWS_LEAST));
@@ -451,7 +454,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_amx)(pf_ctx *c, const pf_gemm_call *p, int flo
     PF_TRY(take_work(c, &t, workers));
     t.strips = pf_gemm_scratch(c, p->room, (uint64_t)bytes * (uint64_t)workers);
     if (!t.strips) return no_memory(c);
-    return c->host->parallel_for(c, p->batches, 1 + (int64_t)(SPLIT_FLOPS / flops), run_products,
+    return c->host->parallel_for(c, p->batches, 1 + (int64_t)(TASK_FLOPS / flops), run_products,
                                  &t);
   }
   pf_gemm_room room = {0};
