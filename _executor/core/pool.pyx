@@ -3,7 +3,7 @@
 
 A pool of n threads is n - 1 threads of its own and the caller of each step.  Callers work on their own step only, pool
 threads on any.  Everybody owns a LANE, a heap of stealable items (expensive blocks); what is cheap stays in the worker's
-private heap.  Finished asynchronous calls come in through the injector.
+private heap, as does an expensive block that is alone in it.  Finished asynchronous calls come in through the injector.
 
     find work: own lane -> injector -> other lanes -> parallel_for loops (pool_loops.pxi) -> (pool threads) posts -> sleep
 
