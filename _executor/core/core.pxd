@@ -52,6 +52,7 @@ cdef extern from "<pthread.h>" nogil:
                        void (*)() noexcept nogil) noexcept
     int pthread_attr_init(pthread_attr_t*) noexcept
     int pthread_attr_destroy(pthread_attr_t*) noexcept
+    int pthread_attr_getstacksize(const pthread_attr_t*, size_t*) noexcept
     int pthread_attr_setstacksize(pthread_attr_t*, size_t) noexcept
 
 cdef extern from "<time.h>" nogil:

@@ -31,6 +31,7 @@ cdef enum:
     SPIN_LEAST_NS = 10000
     LOOKS = 16                      # between two looks at the clock
     MAX_SLOW = 16
+    KERNEL_STACK = 1 << 20          # bytes a kernel finds at least; musl's threads have an eighth of it
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield() noexcept
@@ -188,12 +189,25 @@ cdef void rebuild(pf_pool* p) noexcept nogil:
     pf_a32_store(&p.started, 0)
     p.fork_gen = fork_generation
 
+cdef int start_thread(pthread_t* thread, void* (*run)(void*) noexcept nogil, void* arg) noexcept nogil:
+    """pthread_create, with a stack of at least KERNEL_STACK."""
+    cdef pthread_attr_t how
+    cdef size_t stack = 0
+    cdef int error = pthread_attr_init(&how)
+    if error:
+        return error
+    if pthread_attr_getstacksize(&how, &stack) == 0 and stack < KERNEL_STACK:
+        pthread_attr_setstacksize(&how, KERNEL_STACK)
+    error = pthread_create(thread, &how, run, arg)
+    pthread_attr_destroy(&how)
+    return error
+
 cdef void start_threads(pf_pool* p) noexcept nogil:
     cdef int32_t i
     pthread_mutex_lock(&p.lock)
     if not pf_a32_load(&p.started):
         for i in range(1, p.n):
-            if pthread_create(&p.workers[i].thread, NULL, thread_main, p.workers + i):
+            if start_thread(&p.workers[i].thread, thread_main, p.workers + i):
                 p.n = i             # fewer threads than asked for
                 break
         pf_a32_store(&p.started, 1)
@@ -544,7 +558,7 @@ cdef pf_status post_slow(pf_pool* p, pf_post* post) noexcept nogil:
     p.slow_tail = post
     p.slow_queued += 1
     if p.slow_queued > p.slow_idle and p.slow_threads < MAX_SLOW:  # one that was signalled still counts as idle
-        if pthread_create(&t, NULL, slow_main, p) == 0:
+        if start_thread(&t, slow_main, p) == 0:
             pthread_detach(t)
             p.slow_threads += 1
     pthread_cond_signal(&p.slow_cond)

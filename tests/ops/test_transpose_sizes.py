@@ -14,9 +14,13 @@ SHAPES = (((1031, 2049), (1, 0)), ((1024, 4096), (1, 0)), ((7, 131, 53), (2, 0, 
 BEGIN_INSIDE_LINES = (((2047, 4099), (1, 0)), ((4096, 2049), (1, 0)), ((2049, 4096), (1, 0)),
                       ((259, 33001), (1, 0)), ((15, 600001), (1, 0)), ((33001, 259), (1, 0)),
                       ((3, 2053, 1409), (0, 2, 1)), ((1089, 7777), (1, 0)))
+# along whole rows: more than are kept at a time, several pieces, batches
+LONG_ROWS = (((333, 17001), (1, 0)), ((8301, 701), (1, 0)), ((8304, 704), (1, 0)),
+             ((3, 1037, 1301), (0, 2, 1)), ((2, 1024, 2048), (0, 2, 1)), ((128, 16385), (1, 0)))
 SMALL = (np.uint8, np.float16, np.float32)
 CASES = [(*case, dtype) for case in SHAPES for dtype in (*SMALL, np.float64, np.complex128)]
 CASES += [(*case, dtype) for case in BEGIN_INSIDE_LINES for dtype in SMALL]
+CASES += [(*case, dtype) for case in LONG_ROWS for dtype in (np.float32, np.float64)]
 
 
 @pytest.mark.parametrize("shape, order, dtype", CASES)

@@ -58,12 +58,16 @@ typedef struct {
         T b[STRIP]; \
         int32_t k[STRIP]; \
         for (int l = 0; l < STRIP; l++) b[l] = best[j + l], k[l] = at[j + l]; \
-        for (int32_t r = 0; r < rows; r++) \
+        for (int32_t r = 0; r < rows; r++) { \
+          const T *row = x + r * stride + j; \
+          __builtin_prefetch(row + ROWS * stride, 0, 2); \
+          if (sizeof(T) > 2) __builtin_prefetch((const char *)(row + ROWS * stride) + 64, 0, 2); \
           for (int l = 0; l < STRIP; l++) { \
-            T v = x[r * stride + j + l]; \
+            T v = row[l]; \
             k[l] = v BETTER b[l] ? first + i + r : k[l]; \
             b[l] = v BETTER b[l] ? v : b[l]; \
           } \
+        } \
         for (int l = 0; l < STRIP; l++) best[j + l] = b[l], at[j + l] = k[l]; \
       } \
       for (; j < m; j++) \

@@ -12,8 +12,10 @@
 
 /* Pieces of a transposed plane.  In the caches: as many lines of dst as the nearest one holds.
  * Past them: STREAM_PIECE bytes each, rows of src of STREAM_WIDE bytes at most where it has as
- * many. */
-enum { COLUMNS = 128, PIECE = 512, STREAM_PIECE = 1 << 20, STREAM_WIDE = 4096 };
+ * many.  Planes that go in strips: whole rows, STRIP_PIECE of them; or, of up to STRIP_WHOLE rows,
+ * all of them and columns for each thread. */
+enum { COLUMNS = 128, PIECE = 512, STREAM_PIECE = 1 << 20, STREAM_WIDE = 4096,
+       STRIP_PIECE = 2048, STRIP_WHOLE = 8192 };
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
  * nothing to copy */
@@ -305,7 +307,11 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
   if (t->stream) {
     int64_t all = STREAM_PIECE / t->b->esize, few = 1024, esize = t->b->esize;
     int64_t wide = PF_MIN(nj, STREAM_WIDE / esize);
-    if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) {
+    if (t->move->blocks && pf_strips_pay(esize, t->n, nj, dj * esize)) {
+      wide = nj, few = STRIP_PIECE;
+      if (t->n <= STRIP_WHOLE && t->b->nd == 2 && nj >= workers * PF_STRIPS_FROM)
+        few = t->n, nj = PF_MIN(nj, nj / workers / 64 * 64 + 64);
+    } else if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) {
       wide = nj, /* whole rows, 4 or 64 lines of columns; one piece: columns for each thread */
       few = (dj * esize % 64 ? 4096 : 256) / esize;
       if (t->n <= few && t->b->nd == 2) nj = PF_MIN(nj, nj / workers / 64 * 64 + 64);

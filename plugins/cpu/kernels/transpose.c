@@ -3,8 +3,9 @@
  * A region is cut into square tiles of N elements, each N vectors: loaded, interleaved in log2(N)
  * stages (vector i with vector i + N/2: their low halves, then their high halves), stored.  What is
  * left at the borders goes through tiles of half the size, the rest element by element; planes of
- * 2, 3 or 4 adjacent columns or rows through loops of that width.  transpose_stream.h and
- * transpose_block.h have planes that are stored past the caches.
+ * 2, 3 or 4 adjacent columns or rows through loops of that width.  transpose_stream.h,
+ * transpose_block.h, transpose_band.h and transpose_strip.h have planes that are stored past the
+ * caches.
  */
 #include "transpose.h"
 #include "half.h"
@@ -498,8 +499,13 @@ static void weave_end(const pf_woven *w) {
   lines_end(&o);
   fence();
 }
+/* whether some rows begin inside lines */
+PF_INLINE int split_lines(const void *x, int64_t stride) {
+  return ((uintptr_t)x | (uintptr_t)stride) % 64 != 0;
+}
 #include "transpose_block.h"
 #include "transpose_band.h"
+#include "transpose_strip.h"
 #include "transpose_stream.h"
 
 static void read(int32_t type, const void *x, float *y, int64_t n) { halves_read(type, x, y, n); }

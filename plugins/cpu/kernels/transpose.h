@@ -57,7 +57,7 @@ typedef struct {
   void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
-  int32_t blocks;       /* `stream` goes along the rows of x where pf_rows_apart says so */
+  int32_t blocks;       /* `stream` goes along rows of x: pf_rows_apart, pf_strips_pay */
 } pf_mover;
 /* Rows whose distance is nearly a multiple of 2048 bytes share few places of the nearest cache, and
  * small elements need many rows for a line: such rows are copied near before they are turned. */
@@ -66,6 +66,14 @@ PF_LOCAL int pf_rows_apart(int64_t esize, int64_t stride) {
   return esize <= 2 || PF_MIN(off, 2048 - off) < 32;
 }
 
+/* Planes of ni long rows of nj elements go along these on Intel's processors (of shorter rows the
+ * hardware does not fetch ahead); those of 8 bytes where y's rows, y_step bytes apart, begin inside
+ * lines. */
+enum { PF_STRIPS_FROM = 640 };
+PF_LOCAL int pf_strips_pay(int64_t esize, int64_t ni, int64_t nj, int64_t y_step) {
+  return (esize == 4 || (esize == 8 && y_step % 64)) && ni >= 128 && nj >= PF_STRIPS_FROM &&
+         pf_is_intel();
+}
 /* whether `bytes` in so many runs are worth weaving */
 PF_LOCAL int pf_weave_pays(int64_t bytes, int64_t runs) {
   return bytes >= PF_STREAM_BYTES && bytes / PF_MAX(runs, 1) >= 64;

@@ -15,9 +15,6 @@
 /* ---------------------------------------------------------------- colliding rows */
 enum { NEAR = 20 << 10 };
 static int rows_collide(int64_t stride) { return pf_rows_apart(8, stride); }
-PF_INLINE int split_lines(const void *x, int64_t stride) {
-  return ((uintptr_t)x | (uintptr_t)stride) % 64 != 0;
-}
 /* Such rows are copied near, each line once, before they are read in tiles.
  * (In pairs: a loop over lines would become a call of memcpy, which reads and writes in other sizes
  * than who reads `near`.) */
@@ -139,19 +136,12 @@ PF_INLINE void pairs_uint64_t(const uint64_t *x, int64_t ldx, uint64_t *y, int64
   turn_uint64_t_8(x + 8 * ldx, ldx, b);
   EACH_8 emit_uint64_t((__m512i)a[i], (__m512i)b[i], y + i * ldy, kept + i * step, first);
 }
-/* narrow planes are read as one run: what follows FOLLOWING bytes later goes to the second cache */
-enum { FOLLOWING = 2048 };
-PF_INLINE void fetch_run(const void *x, int64_t bytes) {
-  const char *p = (const char *)x + FOLLOWING;
-  for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(p + k, 0, 2);
-}
 /* the rows of x in pairs of lines, the columns in steps of N, then of FEW; returns columns done.
  * KEEP: y's rows begin anywhere */
 #define DIRECT(NAME, U, N, FEW, FEW_PAIRS, KEEP) \
   static int64_t NAME##_##U(const U *x, int64_t ldx, U *y, int64_t ldy, int64_t ni, int64_t nj, \
                             const U *next) { \
     const int64_t size = sizeof(U), wide = WIDE / size, rows = 2 * N; \
-    const int narrow = nj < N && ldx <= 2 * nj; \
     U kept[KEEP ? WIDE / sizeof(U) * N : 1] __attribute__((aligned(64))); \
     for (int64_t lo = 0; lo < nj; lo += wide) { \
       int64_t end = PF_MIN(nj, lo + wide), j = lo; \
@@ -165,11 +155,9 @@ PF_INLINE void fetch_run(const void *x, int64_t bytes) {
           pairs_##U(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
                     KEEP ? kept + (j - lo) * N : NULL, i == 0); \
         } \
-        for (; j + FEW <= end; j += FEW) { \
-          if (narrow) fetch_run(x + i * ldx, rows * ldx * size); \
+        for (; j + FEW <= end; j += FEW) \
           FEW_PAIRS(x + i * ldx + j, ldx, y + j * ldy + i, ldy, \
                     KEEP ? kept + (j - lo) * N : NULL, i == 0); \
-        } \
       } \
       if (KEEP) emit_rest_##U(y + lo * ldy + ni, ldy, j - lo, kept); \
     } \
@@ -179,10 +167,27 @@ DIRECT(direct, uint32_t, 16, 8, few_uint32_t, 0)
 DIRECT(direct, uint64_t, 8, 8, pairs_uint64_t, 0)
 DIRECT(shifted, uint32_t, 16, 8, few_uint32_t, 1)
 DIRECT(shifted, uint64_t, 8, 8, pairs_uint64_t, 1)
+
+/* 8 columns of rows that are not longer than a line, read as one run: what follows FOLLOWING bytes
+ * later is fetched to the second cache.  `begins`: y's rows begin lines.  Returns columns done. */
+enum { FOLLOWING = 2048, FOLLOWING_INTEL = 3072 };
+static int64_t narrow(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy, int64_t ni,
+                      int begins) {
+  const int64_t following = pf_is_intel() ? FOLLOWING_INTEL : FOLLOWING;
+  uint32_t kept[8 * 16] __attribute__((aligned(64)));
+  for (int64_t i = 0; i < ni; i += 32, x += 32 * ldx) {
+    const char *p = (const char *)x + following;
+    for (int64_t k = 0; k < 32 * ldx * 4; k += 64) __builtin_prefetch(p + k, 0, 2);
+    if (begins) few_uint32_t(x, ldx, y + i, ldy, NULL, i == 0);
+    else few_uint32_t(x, ldx, y + i, ldy, kept, i == 0);
+  }
+  if (!begins) emit_rest_uint32_t(y + ni, ldy, 8, kept);
+  return 8;
+}
 #endif
 
 /* ---------------------------------------------------------------- buffered, compact */
-enum { STRIP = 32, ROOM = 2 * STRIP * 3 * 64, MOST_LINES = 20, KEPT = 1024, BLOCK = 8192 };
+enum { COLUMNS = 32, ROOM = 2 * COLUMNS * 3 * 64, MOST_LINES = 20, KEPT = 1024, BLOCK = 8192 };
 
 /* PIXEL_LINES: on Intel's processors, of planes of up to 4 columns */
 enum { PIXEL_LINES = 10 };
@@ -216,7 +221,7 @@ static void buffered(int64_t esize, const char *x, int64_t ldx, char *y, int64_t
                      int64_t nj, const char *next) {
   char room[ROOM] __attribute__((aligned(64))), kept[KEPT][64] __attribute__((aligned(64)));
   char near[NEAR] __attribute__((aligned(64)));
-  int64_t strip = PF_MIN(esize == 1 ? 2 * STRIP : STRIP, nj), step = strip + 64 / esize;
+  int64_t strip = PF_MIN(esize == 1 ? 2 * COLUMNS : COLUMNS, nj), step = strip + 64 / esize;
   int64_t few = strip < 5 && pf_is_intel() ? PIXEL_LINES : MOST_LINES;
   int64_t lines = PF_MIN(few, ROOM / 64 / strip - 1);
   int64_t size = 64 * (lines + 1), n = 64 * lines / esize, collide = rows_collide(ldx * esize);
@@ -270,6 +275,7 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
   char *y = (char *)py;
 #if defined(__AVX512BW__)
   int is_compact = ni == ldy && ni * esize <= BLOCK / 16;
+  if (pf_strips_pay(esize, ni, nj, ldy * esize) && in_strips(esize, x, ldx, y, ldy, ni, nj)) return;
   if (pf_rows_apart(esize, ldx * esize) && PF_MIN(ni, nj) * esize >= 256 && !is_compact) {
     if (!split_lines(x, ldx * esize) || !in_bands(esize, x, ldx, y, ldy, ni, nj, next))
       in_blocks(esize, x, ldx, y, ldy, ni, nj, next);
@@ -280,7 +286,8 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
   int64_t line = 64 / esize, rows = ni - ni % (2 * line), done = 0;
   int begins = !split_lines(y, ldy * esize);
   if ((esize == 4 || esize == 8) && rows && nj >= 8 && (begins || ni >= 16 * line)) {
-    if (esize == 4)
+    if (esize == 4 && nj < 16 && ldx <= 16) done = narrow(px, ldx, py, ldy, rows, begins);
+    else if (esize == 4)
       done = (begins ? direct_uint32_t : shifted_uint32_t)(px, ldx, py, ldy, rows, nj, next);
     else done = (begins ? direct_uint64_t : shifted_uint64_t)(px, ldx, py, ldy, rows, nj, next);
     if (done < nj)
