@@ -1,5 +1,5 @@
 /* transpose_band.h - part of transpose.c: planes whose rows begin inside lines, of elements of 1, 2
- * and 4 bytes (AVX-512).
+ * and 4 bytes (AVX-512; 4 bytes where not in strips).
  *
  * A band is so many rows of x that they fill BAND lines of a row of y, and is walked in strips of
  * 64 bytes.  Rows are loaded in whole lines, each once (two lines for a piece of each row, of rows

@@ -7,6 +7,7 @@
  *
  *   direct    elements of 4 and 8 bytes (AVX-512): tiles of two lines go from registers to y
  *   shifted   the same where y's rows begin inside lines: a tile follows what the last one left
+ *   narrow    both where rows of x have 8 to 15 elements: one run is read
  *   compact   rows of y are short and lie one behind the other: blocks of whole rows, copied
  *   buffered  anything else: pieces of some rows of y are gathered in `room`, behind what the
  *             pieces before them left of a line, and their whole lines are written
@@ -168,8 +169,9 @@ DIRECT(direct, uint64_t, 8, 8, pairs_uint64_t, 0)
 DIRECT(shifted, uint32_t, 16, 8, few_uint32_t, 1)
 DIRECT(shifted, uint64_t, 8, 8, pairs_uint64_t, 1)
 
-/* 8 columns of rows that are not longer than a line, read as one run: what follows FOLLOWING bytes
- * later is fetched to the second cache.  `begins`: y's rows begin lines.  Returns columns done. */
+/* 8 columns of rows that are near each other: all is read as one run, of which what follows
+ * FOLLOWING bytes later is fetched to the second cache.  `begins`: y's rows begin lines.  Returns
+ * columns done. */
 enum { FOLLOWING = 2048, FOLLOWING_INTEL = 3072 };
 static int64_t narrow(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy, int64_t ni,
                       int begins) {
@@ -286,7 +288,7 @@ static void stream_plane(int64_t esize, const void *px, int64_t ldx, void *py, i
   int64_t line = 64 / esize, rows = ni - ni % (2 * line), done = 0;
   int begins = !split_lines(y, ldy * esize);
   if ((esize == 4 || esize == 8) && rows && nj >= 8 && (begins || ni >= 16 * line)) {
-    if (esize == 4 && nj < 16 && ldx <= 16) done = narrow(px, ldx, py, ldy, rows, begins);
+    if (esize == 4 && nj < 16 && ldx <= 2 * nj) done = narrow(px, ldx, py, ldy, rows, begins);
     else if (esize == 4)
       done = (begins ? direct_uint32_t : shifted_uint32_t)(px, ldx, py, ldy, rows, nj, next);
     else done = (begins ? direct_uint64_t : shifted_uint64_t)(px, ldx, py, ldy, rows, nj, next);
