@@ -357,9 +357,12 @@ cdef bint is_tiny(pf_plan* p) noexcept nogil:
     cdef uint32_t k
     if p.n_instrs > TINY_PLAN or p.n_frames > 1 or p.has_async or p.n_blocks > 1 or has_variables(p):
         return False
+    for k in range(p.n_instrs):
+        if p.instrs[k].flags & PF_F_LONG:
+            return False
     for k in range(p.n_nodes):
         if p.nodes[k].kernel != NULL and p.nodes[k].kernel.kernel.flags & <uint32_t>(
-                PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING | PF_KERNEL_ASYNC):
+                PF_KERNEL_BLOCKING | PF_KERNEL_ASYNC):
             return False
     return True
 

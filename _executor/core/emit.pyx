@@ -17,6 +17,7 @@ cdef enum:
     NONE = 0xffffffff
     ORDER_CHEAP = 0x40000000
     ORDER_EXPENSIVE = 0x60000000
+    SMALL_GRAPH = 128           # nodes
 
 cdef pf_status no_memory(pf_comp* c) noexcept nogil:
     return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while emitting a plan of %d nodes", c.n)
@@ -142,6 +143,11 @@ cdef int32_t variable_of_next(pf_comp* c, int32_t i) noexcept nogil:
 cdef pf_status no_operation(pf_ctx* ctx, const void* state) noexcept nogil:
     return PF_OK
 
+cdef bint is_brief(pf_comp* c, int32_t i) noexcept nogil:
+    """A small kernel of a small graph: the step ends before signals or its deadline matter."""
+    return (c.flags[i] & PF_N_SMALL != 0 and c.n <= SMALL_GRAPH
+            and not c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_BLOCKING)
+
 cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     cdef int32_t cls = c.cls[i]
     cdef int32_t slab = not c.frames[c.frame[i]].inlined
@@ -154,7 +160,7 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         ins.state = c.plan.nodes[i].state
         if c.flags[i] & PF_N_ASYNC:
             ins.flags |= PF_F_ASYNC
-        if c.kernel[i].kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING):
+        if c.kernel[i].kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not is_brief(c, i):
             ins.flags |= PF_F_LONG
         if c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_DEAD:
             ins.flags |= PF_F_DEAD_OK

@@ -159,10 +159,11 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
         c.plan.has_async = 1
     if k.kernel.flags & <uint32_t>PF_KERNEL_URGENT:
         c.flags[i] |= PF_N_URGENT
-    if (k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not c.plan.solo
+    if k.kernel.flags & <uint32_t>PF_KERNEL_EXPENSIVE and pf_node_is_small(c, i):
+        c.flags[i] |= PF_N_SMALL
+    elif (k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not c.plan.solo
             and not pf_runs_slowly(info)):
-        if not (k.kernel.flags & <uint32_t>PF_KERNEL_EXPENSIVE) or not pf_node_is_small(c, i):
-            c.flags[i] |= PF_N_EXPENSIVE
+        c.flags[i] |= PF_N_EXPENSIVE
     return PF_OK
 
 cdef enum:

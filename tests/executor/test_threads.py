@@ -169,3 +169,47 @@ def test_deadline_ends_an_endless_loop():
     with tf.Session() as session:
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(endless, options=tf.RunOptions(timeout_in_ms=100))
+
+
+def test_a_small_product_is_part_of_a_tiny_step():
+    """Its own cost function says so: no lock is given back, no clock is read, as for an addition."""
+    a = np.ones((4, 4), np.float32)
+    x = tf.placeholder(tf.float32, (4, 4))
+    y = tf.placeholder(tf.float32, (4, 4))
+    with tf.Session(threads=1) as session:
+        product, total = (session.make_callable(op(x, y), [x, y]) for op in (tf.matmul, tf.add))
+        best = {product: 1.0, total: 1.0}
+        for _ in range(50):
+            for call in best:
+                started = time.perf_counter()
+                for _ in range(500):
+                    call(a, a)
+                best[call] = min(best[call], time.perf_counter() - started)
+    assert best[product] < 1.5 * best[total], best
+
+
+@pytest.mark.parametrize("shape", [(None, None), (900, 900)])
+def test_a_large_product_releases_the_lock_of_python(shape):
+    """Also where its size is not known before it runs."""
+    a = np.ones((900, 900), np.float32)
+    x = tf.placeholder(tf.float32, shape)
+    with tf.Session(threads=1) as session:
+        call = session.make_callable(tf.matmul(x, x), [x])
+        call(a)
+        started = time.perf_counter()
+        call(a)
+        taken, done, runs = time.perf_counter() - started, threading.Event(), 20
+
+        def work():
+            for _ in range(runs):
+                call(a)
+            done.set()
+
+        thread = threading.Thread(target=work)
+        turns, began = 0, time.perf_counter()
+        thread.start()
+        while not done.is_set():
+            turns += 1
+            time.sleep(taken / 20)
+        thread.join()
+        assert turns > 3 * runs, f"{turns} turns in {runs} products of {taken * 1e3:.1f} ms"
