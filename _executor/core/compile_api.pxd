@@ -8,7 +8,7 @@ cdef extern from "pf_compile.h" nogil:
         PF_C_KERNEL, PF_C_ARG, PF_C_RETVAL, PF_C_CONST, PF_C_IDENTITY, PF_C_NOOP, PF_C_SWITCH, PF_C_MERGE
         PF_C_ENTER, PF_C_EXIT, PF_C_NEXT, PF_C_VARIABLE
     enum:
-        PF_N_MAYBE_DEAD, PF_N_ASYNC, PF_N_EXPENSIVE, PF_N_URGENT, PF_N_LOOP_MERGE, PF_N_CONST_ENTER, PF_N_PREFILLED, PF_N_SMALL
+        PF_N_MAYBE_DEAD, PF_N_ASYNC, PF_N_EXPENSIVE, PF_N_URGENT, PF_N_LOOP_MERGE, PF_N_CONST_ENTER, PF_N_PREFILLED, PF_N_BRIEF
     ctypedef struct pf_comp_frame:
         pf_str name
         int32_t parent, parallel, inlined, home, async_ "async", expensive, key, waits

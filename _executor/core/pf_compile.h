@@ -10,7 +10,7 @@ enum {                      /* pf_comp.cls: how the core treats a node */
 };
 enum { PF_N_MAYBE_DEAD = 1, PF_N_ASYNC = 2, PF_N_EXPENSIVE = 4, PF_N_URGENT = 8, PF_N_LOOP_MERGE = 16, PF_N_CONST_ENTER = 32,
        PF_N_PREFILLED = 64, /* its outputs are in the slots before the step starts: no instruction */
-       PF_N_SMALL = 128 /* an EXPENSIVE kernel that is cheap for the shapes known */ };
+       PF_N_BRIEF = 128 /* an EXPENSIVE kernel, but not for the shapes known */ };
 
 typedef struct pf_comp_frame {
   pf_str name;

@@ -133,6 +133,7 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     cdef const pf_kernel_entry* k = NULL
     cdef pf_node_info* info = c.plan.nodes + i
     cdef pf_status st
+    cdef double flops = UNKNOWN_FLOPS
     device_of(c.g.nodes[i].device, kind, &ordinal)
     info.dev = pf_device_find(kind, ordinal)
     if info.dev == NULL:
@@ -159,18 +160,22 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
         c.plan.has_async = 1
     if k.kernel.flags & <uint32_t>PF_KERNEL_URGENT:
         c.flags[i] |= PF_N_URGENT
-    if k.kernel.flags & <uint32_t>PF_KERNEL_EXPENSIVE and pf_node_is_small(c, i):
-        c.flags[i] |= PF_N_SMALL
-    elif (k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not c.plan.solo
-            and not pf_runs_slowly(info)):
+    if k.kernel.flags & <uint32_t>PF_KERNEL_EXPENSIVE:
+        flops = known_flops(c, i)
+    if flops <= BRIEF_FLOPS:
+        c.flags[i] |= PF_N_BRIEF
+    if (k.kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and flops > CHEAP_FLOPS
+            and not c.plan.solo and not pf_runs_slowly(info)):
         c.flags[i] |= PF_N_EXPENSIVE
     return PF_OK
 
 cdef enum:
-    CHEAP_FLOPS = 60000         # a few microseconds
+    CHEAP_FLOPS = 60000         # less than it takes to give work to another thread
+    BRIEF_FLOPS = 1000000       # some microseconds: over before anybody could wait for it
+    UNKNOWN_FLOPS = 0x7fffffff  # too many
 
-cdef bint pf_node_is_small(pf_comp* c, int32_t i) noexcept nogil:
-    """An EXPENSIVE kernel whose own cost function says, for the shapes known while planning, that it is cheap here."""
+cdef double known_flops(pf_comp* c, int32_t i) noexcept nogil:
+    """What the kernel's cost function says for the shapes known while planning."""
     cdef pf_node* nd = c.g.nodes + i
     cdef pf_infer_call call
     cdef pf_error ignored
@@ -179,11 +184,11 @@ cdef bint pf_node_is_small(pf_comp* c, int32_t i) noexcept nogil:
     cdef double flops = 0, traffic = 0
     cdef int32_t k
     if c.plan.nodes[i].kernel == NULL or c.plan.nodes[i].kernel.kernel.cost == NULL:
-        return False
+        return UNKNOWN_FLOPS
     memset(&call, 0, sizeof(call))
     in_shapes = <pf_shape*>grab(c, nd.n_in, sizeof(pf_shape))
     if in_shapes == NULL:
-        return False
+        return UNKNOWN_FLOPS
     for k in range(nd.n_in):
         in_shapes[k].ndim = -1
         shapes = pf_node_attr_find(c.g.nodes + nd.inputs[k].node, b"_output_shapes")
@@ -197,8 +202,8 @@ cdef bint pf_node_is_small(pf_comp* c, int32_t i) noexcept nogil:
     call.arena = &c.work
     call.err = &ignored
     if c.plan.nodes[i].kernel.kernel.cost(<pf_infer*>&call, &flops, &traffic):
-        return False
-    return 0 < flops <= CHEAP_FLOPS
+        return UNKNOWN_FLOPS
+    return flops if flops > 0 else UNKNOWN_FLOPS
 
 cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_node_info* info = c.plan.nodes + i
