@@ -144,7 +144,7 @@ cdef pf_status no_operation(pf_ctx* ctx, const void* state) noexcept nogil:
     return PF_OK
 
 cdef bint is_brief(pf_comp* c, int32_t i) noexcept nogil:
-    """A brief kernel of a small graph: the step ends before signals or its deadline matter."""
+    """A brief kernel of a small graph: its step is over before signals or a deadline matter; loops look anyway."""
     return (c.flags[i] & PF_N_BRIEF != 0 and c.n <= SMALL_GRAPH
             and not c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_BLOCKING)
 
