@@ -43,6 +43,10 @@ cdef extern from "pf_compile.h" nogil:
         int32_t* mem_at
         uint8_t* mem
         int32_t again
+        int32_t* in_at
+        uint8_t* late
+        uint8_t* carries
+        uint8_t* passes
         uint8_t* cls
         uint8_t* flags
         int32_t* frame
@@ -86,6 +90,11 @@ cdef extern from "pf_compile.h" nogil:
         char* message
     pf_status pf_comp_order(pf_comp*, int32_t) noexcept
     pf_status pf_comp_blocks(pf_comp*) noexcept
+    pf_status pf_comp_reads(pf_comp*) noexcept
+    void pf_comp_read_source(pf_comp*, int32_t, int32_t, pf_input*) noexcept
+    int32_t pf_comp_reads_ref(pf_comp*, int32_t, int32_t, const pf_input*) noexcept
+    int32_t pf_comp_gives_names(pf_comp*, int32_t) noexcept
+    int32_t pf_comp_is_late(pf_comp*, int32_t, int32_t) noexcept
     pf_status pf_comp_emit(pf_comp*) noexcept
     pf_status pf_comp_places(pf_comp*) noexcept
     int64_t pf_comp_bytes(pf_comp*, int32_t, int32_t) noexcept

@@ -420,7 +420,7 @@ cdef extern from "pf_core.h" nogil:
     enum:
         PF_MAX_NDIM, PF_INLINE_DIMS
     enum:
-        PF_T_BORROWED, PF_T_HANDLE, PF_T_VIEW, PF_T_FOREIGN, PF_T_PLACED, PF_T_WATCHED
+        PF_T_BORROWED, PF_T_HANDLE, PF_T_VIEW, PF_T_FOREIGN, PF_T_PLACED, PF_T_WATCHED, PF_T_NAMED
     ctypedef struct pf_tensor:
         DLManagedTensorVersioned m
         pf_a32 refs

@@ -105,12 +105,13 @@ cdef pf_status add_in(pf_comp* c, uint32_t what) noexcept nogil:
 
 cdef pf_status add_inputs(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     cdef pf_node* nd = c.g.nodes + i
+    cdef pf_input from_
     cdef int32_t k, src
     cdef uint32_t e
     for k in range(nd.n_in):
-        src = nd.inputs[k].node
-        e = slot_read(c, c.frame[i], src, nd.inputs[k].output)
-        if c.sig[src].out_ref[nd.inputs[k].output] and not c.sig[i].in_ref[k]:
+        pf_comp_read_source(c, i, k, &from_)
+        e = slot_read(c, c.frame[i], from_.node, from_.output)
+        if pf_comp_reads_ref(c, i, k, &from_):
             e |= <uint32_t>PF_IN_DEREF
             ins.flags |= PF_F_DEREF
         if c.plan.nodes[i].dropped != NULL and c.plan.nodes[i].dropped[k]:
@@ -158,6 +159,7 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
             ins.kind = PF_I_CALL0
         ins.compute = pf_compute_slowly if pf_runs_slowly(c.plan.nodes + i) else c.kernel[i].kernel.compute
         ins.state = c.plan.nodes[i].state
+        ins.aux2 = <uint16_t>pf_comp_gives_names(c, i)
         if c.flags[i] & PF_N_ASYNC:
             ins.flags |= PF_F_ASYNC
         if c.kernel[i].kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not is_brief(c, i):
@@ -175,6 +177,9 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     elif cls == PF_C_RETVAL:
         ins.kind = PF_I_RETVAL
         ins.aux = <uint32_t>pf_attr_int(c, i)
+        if pf_comp_is_late(c, i, 0):
+            ins.aux2 = 1
+            c.plan.late_rets = 1
     elif cls == PF_C_SWITCH:
         ins.kind = PF_I_SWITCH
     elif cls == PF_C_MERGE:

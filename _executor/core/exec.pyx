@@ -100,6 +100,24 @@ cdef public pf_status pf_same_memory(pf_call* c, pf_variable* v, pf_tensor** t) 
     t[0] = NULL
     return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
 
+cdef public pf_tensor* pf_value_of(pf_tensor* h) noexcept nogil:
+    """What a variable's handle names now, a new reference; NULL: the variable holds nothing, or no memory."""
+    cdef pf_tensor* t = pf_variable_read(<pf_variable*>h.m.dl_tensor.data)
+    cdef pf_tensor* v
+    if t == NULL or not h.flags & PF_T_NAMED:
+        return t
+    if t.nbytes != h.nbytes:        # assigned in another size meanwhile: the name is the old value's, as in TensorFlow
+        pf_tensor_unref(t)
+        v = <pf_tensor*>h.owner
+        pf_tensor_ref(v)
+        return v
+    v = pf_tensor_view(t, h.m.dl_tensor.shape, h.m.dl_tensor.ndim)
+    if v != NULL:
+        v.type = h.type
+        v.m.dl_tensor.dtype = pf_type_dl(h.type)
+    pf_tensor_unref(t)
+    return v
+
 cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) noexcept nogil:
     cdef pf_tensor* h = pf_tensor_of(handle)
     cdef pf_variable* v = <pf_variable*>h.m.dl_tensor.data
@@ -108,7 +126,7 @@ cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) no
         pf_tensor_ref(h)            # already a value (a ref that went through a host op)
         out[0] = h
         return PF_OK
-    out[0] = pf_variable_read(v)
+    out[0] = pf_value_of(h)
     if out[0] != NULL:
         return pf_same_memory(c, v, out)
     snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
@@ -193,6 +211,26 @@ cdef inline int32_t after_call(pf_call* c, const pf_instr* ins, pf_status st) no
         drop_unused(c.slab, ins)
     return PF_RUN_OK
 
+cdef pf_status name_outputs(pf_call* c, const pf_instr* ins) noexcept nogil:
+    """A kernel that gave an input's buffer as its output gives a name for the variable behind it: its readers read for
+    themselves (reads.pyx)."""
+    cdef const uint32_t* e = c.plan.ins + ins.in_begin
+    cdef DLTensor** out = c.slab.slots + ins.out_slot
+    cdef pf_tensor* h
+    cdef uint32_t k
+    for k in range(min(ins.n_in, ins.n_out)):
+        h = pf_tensor_of(c.slab.slots[e[k] & <uint32_t>PF_IN_SLOT])
+        if (not e[k] & <uint32_t>PF_IN_DEREF or not h.flags & PF_T_HANDLE or not pf_alive(out[k])
+                or out[k].data != c.ins[k].data or pf_tensor_of(out[k]).nbytes != pf_tensor_of(c.ins[k]).nbytes):
+            continue
+        pf_object_ref(<pf_object*>h.m.dl_tensor.data)
+        h = pf_tensor_named(<pf_object*>h.m.dl_tensor.data, pf_tensor_of(out[k]))
+        if h == NULL:
+            return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a tensor's header")
+        pf_dl_unref(out[k])
+        out[k] = pf_dl(h)
+    return PF_OK
+
 cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef pf_status st
     cdef int32_t r
@@ -201,6 +239,9 @@ cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
         st = gather_refs(c, ins)
         if st != PF_OK:
             return after_call(c, ins, st)
+        if ins.aux2:
+            st = ins.compute(&c.ctx, ins.state)
+            return after_call(c, ins, st if st != PF_OK else name_outputs(c, ins))
     st = ins.compute(&c.ctx, ins.state)
     if ins.flags & PF_F_ASYNC:
         return pf_async_returned(c, st)

@@ -118,7 +118,7 @@ cdef extern from "pf_core.h" nogil:
         int32_t n_groups, n_grouped
         pf_step* free_steps
         pf_a64 steps_run, kernels_run
-        int32_t solo, has_async, n_frames_in_slabs, n_devices, watched
+        int32_t solo, has_async, n_frames_in_slabs, n_devices, watched, late_rets
         pf_device_entry** devices
     ctypedef struct pf_plan_options:
         int32_t threads, no_inline, no_blocks, groups, ordered
@@ -267,6 +267,7 @@ cdef extern from "pf_core.h" nogil:
     pf_status pf_parts_run(pf_plan**, int32_t, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
     pf_step* pf_step_take(pf_plan*, pf_tensor**) noexcept
     void pf_step_work(pf_step*, pf_worker*) noexcept
+    void pf_step_read_late(pf_step*) noexcept
     void pf_step_finish(pf_step*, pf_status, pf_tensor**) noexcept
     void pf_step_cancel(pf_step*, pf_status, const char*) noexcept
     void pf_step_fail(pf_step*, const pf_node_info*, pf_status, const char*) noexcept
@@ -318,6 +319,7 @@ cdef extern from "pf_core.h" nogil:
     void pf_call_forget(pf_call*) noexcept
     int32_t pf_call_finish(pf_worker*, pf_call*) noexcept
     pf_status pf_same_memory(pf_call*, pf_variable*, pf_tensor**) noexcept
+    pf_tensor* pf_value_of(pf_tensor*) noexcept
     pf_status pf_deref(pf_call*, DLTensor*, pf_tensor**) noexcept
     void pf_step_free(pf_step*) noexcept
 

@@ -37,6 +37,10 @@ cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
         if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
             c.info = NULL
             return after_call(c, ins, PF_FAILED_PRECONDITION)
+        if ins.aux2 and pf_tensor_of(c.slab.slots[e & <uint32_t>PF_IN_SLOT]).flags & PF_T_HANDLE:
+            pf_tensor_unref(t)      # there is a value; the one to fetch is read when the step is over
+            c.step.rets[ins.aux] = pf_take_input(c.slab, e)
+            return PF_RUN_OK
         c.step.rets[ins.aux] = pf_dl(t)
         release_input(c.slab, e)
         return PF_RUN_OK

@@ -110,7 +110,8 @@ cdef bint reads_refs(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_node* nd = c.g.nodes + i
     cdef int32_t k
     for k in range(nd.n_in):
-        if c.sig[i].in_ref[k] or c.sig[nd.inputs[k].node].out_ref[nd.inputs[k].output]:
+        if (c.sig[i].in_ref[k] or c.sig[nd.inputs[k].node].out_ref[nd.inputs[k].output] or pf_comp_is_late(c, i, k)
+                or pf_comp_reads_ref(c, i, k, nd.inputs + k)):
             return True
     for k in range(c.sig[i].n_out):
         if c.sig[i].out_ref[k]:

@@ -113,6 +113,12 @@ cdef void announce(const pf_run_options* o, pf_step* s) noexcept nogil:
         o.running[0] = s
         pthread_mutex_unlock(o.running_lock)
 
+cdef void read_late(pf_step* s) noexcept nogil:
+    while s != NULL:
+        if s.plan.late_rets:
+            pf_step_read_late(s)
+        s = s.peer
+
 cdef int64_t take_count(pf_step* s) noexcept nogil:
     """Kernels that other threads ran."""
     cdef int64_t n = 0
@@ -141,6 +147,7 @@ cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_
     kernels = w.kernels + take_count(leader)
     if o != NULL and o.kernels != NULL:
         o.kernels[0] = kernels
+    read_late(leader)
     st = leader.error.code
     if st and err != NULL:
         memcpy(err, &leader.error, sizeof(pf_error))

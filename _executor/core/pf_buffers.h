@@ -132,4 +132,8 @@ static const struct { const char *op; int32_t inputs; } pf_reusing_ops[] = {
 };
 /* Ops whose result is input 0's buffer under another shape. */
 static const char *const pf_aliasing_ops[] = {"Reshape", "ExpandDims", "Squeeze", "EnsureShape", NULL};
+/* Ops whose outputs are, one by one, their inputs' buffers, as in TensorFlow: what reads them after an update of the variable
+ * behind sees it (reads.pyx). */
+static const char *const pf_passing_ops[] = {"Reshape", "ExpandDims", "Squeeze", "EnsureShape", "Bitcast", "CheckNumerics", "Print",
+                                             "IdentityN", NULL};
 #endif

@@ -48,6 +48,10 @@ typedef struct pf_comp {
   uint8_t *cls, *flags;
   int32_t *mem_at;          /* plans with devices: node -> its outputs in mem */
   uint8_t *mem;             /* per output: 1 in the device's memory */
+  /* reads.pyx; `late` is NULL in plans that update no variable by reference */
+  int32_t *in_at;           /* node -> its first input in `late` */
+  uint8_t *late;            /* per input: it reads a variable when its node runs */
+  uint8_t *carries, *passes;/* per node: its output is a reference, unread; it may name a variable's value */
   int32_t again, pad;       /* the graph got copies: compile it anew */
   int32_t *frame, *out_frame, *topo;
   int32_t *next_start;      /* collective -> the one that starts after it did; -1; NULL: fewer than one */
@@ -87,6 +91,12 @@ struct pf_group {
 /* blocks.pyx */
 pf_status pf_comp_order(pf_comp *c, int32_t frame);
 pf_status pf_comp_blocks(pf_comp *c);
+/* reads.pyx */
+pf_status pf_comp_reads(pf_comp *c);
+void pf_comp_read_source(pf_comp *c, int32_t node, int32_t input, pf_input *from);
+int32_t pf_comp_reads_ref(pf_comp *c, int32_t node, int32_t input, const pf_input *from);
+int32_t pf_comp_gives_names(pf_comp *c, int32_t node);
+int32_t pf_comp_is_late(pf_comp *c, int32_t node, int32_t input);
 /* emit.pyx */
 pf_status pf_comp_emit(pf_comp *c);
 /* buffers.pyx */

@@ -109,7 +109,8 @@ enum {
   PF_T_VIEW = 4,        /* shares the data of `owner`, another pf_tensor */
   PF_T_FOREIGN = 8,     /* `owner` is a DLManagedTensorVersioned whose deleter we call */
   PF_T_PLACED = 16,     /* its data lie in the running step's extent (buffers.pyx): copied if they leave the step */
-  PF_T_WATCHED = 32     /* checking build: a red zone follows the data */
+  PF_T_WATCHED = 32,    /* checking build: a red zone follows the data */
+  PF_T_NAMED = 64       /* a handle that names a variable's value under a shape and type of its own; `owner`: what it was */
 };
 typedef struct pf_tensor {
   DLManagedTensorVersioned m;   /* m.deleter drops one reference; m.manager_ctx is this tensor */
@@ -144,6 +145,7 @@ pf_tensor *pf_tensor_wrap(int32_t type, const int64_t *shape, int32_t ndim, void
 pf_tensor *pf_tensor_adopt(DLManagedTensorVersioned *steal, int32_t type);    /* our own ones are unwrapped, not wrapped */
 pf_tensor *pf_tensor_view(pf_tensor *src, const int64_t *shape, int32_t ndim);/* new header over the same data, refs src */
 pf_tensor *pf_tensor_copy(const pf_tensor *src);                              /* deep, also strings */
+pf_tensor *pf_tensor_named(struct pf_object *take, pf_tensor *snapshot);      /* PF_T_NAMED, in the snapshot's shape and type */
 pf_tensor *pf_tensor_handle(struct pf_object *take);                          /* PF_RESOURCE scalar; takes the object's reference */
 pf_status pf_tensor_str_get(const DLTensor *t, int64_t i, pf_str *out);
 pf_status pf_tensor_str_set(DLTensor *t, int64_t i, pf_str value);

@@ -59,7 +59,8 @@ typedef struct pf_instr {
   uint32_t aux;             /* CALL: its first place; RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
   uint32_t node;            /* plan->nodes */
   uint8_t kind, flags;
-  uint16_t aux2;
+  uint16_t aux2;            /* NEXT, EXIT: 1 in slabs; EXIT: 2 nobody reads it; RETVAL: 1 read when the step is over;
+                             * CALL: 1 outputs that are an input's buffer name its variable */
 } pf_instr;
 _Static_assert(sizeof(void *) != 8 || sizeof(pf_instr) == 64, "an instruction is one cache line");
 
@@ -148,7 +149,8 @@ typedef struct pf_plan {
   int64_t planned_bytes, planned_sum, planned_least;    /* the extent; all its buffers; the most alive at once */
   struct pf_step *free_steps;
   pf_a64 steps_run, kernels_run;
-  int32_t solo, has_async, n_frames_in_slabs, n_devices, watched, pad;
+  int32_t solo, has_async, n_frames_in_slabs, n_devices, watched;
+  int32_t late_rets;        /* some fetches are read when the step is over (reads.pyx) */
   pf_device_entry **devices;        /* those with memory or streams of their own */
 } pf_plan;
 
@@ -325,6 +327,7 @@ pf_status pf_parts_run(pf_plan **plans, int32_t n, pf_tensor **take_args, pf_ten
                        pf_error *err);
 pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.pyx and parts.pyx; NULL: out of memory */
 void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */
+void pf_step_read_late(pf_step *s);                 /* fetches of variables that the step updated */
 void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
 void pf_step_free(pf_step *s);
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
@@ -368,6 +371,7 @@ int32_t pf_async_returned(pf_call *c, pf_status s);             /* compute of an
 void pf_call_forget(pf_call *c);                                /* leaves the step's list of deferred calls */
 int32_t pf_call_finish(struct pf_worker *w, pf_call *c);        /* completes a deferred call and frees it */
 pf_status pf_same_memory(pf_call *c, pf_variable *v, pf_tensor **t); /* *t is where c's node reads it; else given back */
+pf_tensor *pf_value_of(pf_tensor *handle);          /* what a variable's handle names now, a new reference; NULL: nothing */
 pf_status pf_deref(pf_call *c, DLTensor *handle, pf_tensor **out); /* the variable's value, a new reference */
 
 void pf_call_init(pf_call *c, pf_step *step, struct pf_worker *w);

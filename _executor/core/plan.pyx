@@ -302,7 +302,7 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     if (allocate(c) or resolve_nodes(c) or list_consumers(c) or assign_frames(c) or collect_loops(c)
             or list_arguments(c) or make_values(c, consts, n_consts) or place_values(c) or c.again):
         return c.err.code
-    if chain_collectives(c) or (pf_compiler_count() and c.opt.groups < 2 and pf_comp_group(c)):
+    if pf_comp_reads(c) or chain_collectives(c) or (pf_compiler_count() and c.opt.groups < 2 and pf_comp_group(c)):
         return c.err.code
     decide_inlining(c)
     for f in range(c.n_frames):

@@ -494,6 +494,27 @@ cdef inline void end_step(pf_step* s, pf_status st, pf_tensor** rets) noexcept n
         pf_step_extent_over(s)
     give_back(s)
 
+cdef public void pf_step_read_late(pf_step* s) noexcept nogil:
+    """After the last block: fetches of variables that this step updates are read now (reads.pyx)."""
+    cdef uint32_t k
+    cdef pf_tensor* t
+    cdef pf_tensor* value
+    cdef pf_object* o
+    if pf_a32_load_rlx(&s.leader.cancelled) or pf_a32_load_rlx(&s.cancelled):
+        return
+    for k in range(s.plan.n_rets):
+        t = pf_tensor_of(s.rets[k])
+        o = <pf_object*>t.m.dl_tensor.data
+        if (not t.flags & PF_T_HANDLE or o == NULL or o.kind != PF_OBJ_VARIABLE
+                or s.plan.ret_type[k] == PF_RESOURCE or s.plan.ret_type[k] == PF_VARIANT):
+            continue
+        value = pf_value_of(t)
+        if value == NULL:           # it was there when its fetch ran: deleted meanwhile, by another step
+            pf_step_fail(s, NULL, PF_FAILED_PRECONDITION, b"a fetched variable was destroyed while the step ran")
+            return
+        s.rets[k] = pf_dl(value)
+        pf_tensor_unref(t)
+
 cdef public pf_step* pf_step_take(pf_plan* plan, pf_tensor** take_args) noexcept nogil:
     cdef pf_step* s = acquire(plan)
     if s != NULL:
@@ -554,6 +575,8 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         if o.kernels != NULL:
             o.kernels[0] = w.kernels + pf_a64_load_rlx(&s.kernels)
     pf_a64_store_rlx(&s.kernels, 0)
+    if plan.late_rets:
+        pf_step_read_late(s)
     st = s.error.code
     if s.trace != NULL:
         pf_trace_step_end(s, st)

@@ -275,6 +275,24 @@ cdef public pf_tensor* pf_tensor_handle(pf_object* take) noexcept nogil:
     return t
 
 
+cdef void named_release(pf_tensor* t) noexcept nogil:
+    pf_object_unref(<pf_object*>t.m.dl_tensor.data)
+    pf_tensor_unref(<pf_tensor*>t.owner)
+    restore(t)
+
+
+cdef public pf_tensor* pf_tensor_named(pf_object* take, pf_tensor* snapshot) noexcept nogil:
+    cdef pf_tensor* t = header_over(snapshot.type, snapshot.m.dl_tensor.shape,
+                                    snapshot.m.dl_tensor.ndim, take, PF_T_HANDLE | PF_T_NAMED)
+    if t == NULL:
+        pf_object_unref(take)
+        return NULL
+    pf_tensor_ref(snapshot)
+    t.owner = snapshot
+    t.release = named_release
+    return t
+
+
 cdef public pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept nogil:
     cdef const DLTensor* d = &src.m.dl_tensor
     cdef pf_tensor* t

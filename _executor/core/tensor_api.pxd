@@ -16,6 +16,7 @@ cdef extern from "pf_core.h" nogil:
     pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal, int32_t type) noexcept
     pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape, int32_t ndim) noexcept
     pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept
+    pf_tensor* pf_tensor_named(pf_object* take, pf_tensor* snapshot) noexcept
     pf_tensor* pf_tensor_handle(pf_object* take) noexcept
     pf_status pf_tensor_str_get(const DLTensor* t, int64_t i, pf_str* out) noexcept
     pf_status pf_tensor_str_set(DLTensor* t, int64_t i, pf_str value) noexcept

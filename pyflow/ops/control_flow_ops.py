@@ -18,6 +18,8 @@ Source: "Dynamic Control Flow in Large-Scale Machine Learning" (EuroSys 2018); T
 
 Example:  `train = tf.group(update_w, update_b)`
 """
+import functools
+
 from pyflow.framework import graph as ops
 from pyflow.framework.convert import to_tensor
 from pyflow.framework.op import op
@@ -209,6 +211,16 @@ class RefSwitch:
     """Switch for a reference to a variable. TF: RefSwitch."""
     shape = _both
     gradient = _switch_gradient
+    reference = None
+    samples = None
+
+
+@op("RefSelect", inputs="index: int32, inputs: Ref(N * T)", outputs="output: Ref(T)",
+    attrs="T: type, N: int >= 1")
+class RefSelect:
+    """The reference at `index` (a scalar) of `inputs`. TF: RefSelect."""
+    def shape(op): return [functools.reduce(common_shape, [t.shape for t in op.inputs[1:]])]
+    gradient = None
     reference = None
     samples = None
 

@@ -97,7 +97,7 @@ OP_TYPES = {
         "_FusedLayerNorm _FusedMoments",
     "control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
-        "RefMerge RefNextIteration RefSwitch Switch _SwitchN",
+        "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
     "data_flow_ops":
         "StackCloseV2 StackPopV2 StackPushV2 StackV2",
     "tensor_array_ops":

@@ -19,6 +19,7 @@ Invariants
        for a node is dead exactly when the node was.
     4. Attributes are copied before they are changed: they are the user's operations'.
     5. The time is linear: each rule looks at a node, its inputs and theirs.
+    6. No rule moves the read of a ref variable behind an update of it (passes/reads.py).
 
 Threads: works on the caller's graph, in place.
 
@@ -33,6 +34,7 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.passes import pure
 from pyflow.passes.arithmetic_rules import RULES
 from pyflow.passes.node import Node
+from pyflow.passes.reads import PASSING, Reads
 
 
 def simplify(graph):
@@ -47,6 +49,7 @@ class _Walk:
         self.graph, self.counts = graph, collections.Counter()
         self._stands, self._orphans, self._made, self._awaited = {}, [], [], None
         self._made_so_far, self._conditional = 0, None
+        self._reads = Reads(graph)
 
     def run(self):
         rules, stands, nodes = RULES, self._stands, []
@@ -71,6 +74,8 @@ class _Walk:
 
     def _apply(self, rule, node):
         """True if the node is gone."""
+        if self._reads and self._reads_ahead(node):
+            return False
         while True:
             found = rule(self, node)
             if found is None:
@@ -89,10 +94,24 @@ class _Walk:
             self._orphans += [s for s, _ in node.inputs if s is not edge[0]]
             return True
 
+    def _reads_ahead(self, node):
+        """True if what `node` reads computes with a variable that `node` itself would read later,
+        after an update."""
+        return any(self._reads.sees_update(s, i, node)
+                   for source, _ in node.inputs if source.op not in PASSING
+                   for s, i in source.inputs)
+
+    def _keeps_a_value(self, node, edge):
+        """True if readers of `node` come after an update of the variable that `edge` names."""
+        return node.op not in PASSING and any(
+            self._reads.sees_update(*edge, reader) for reader in self._reads.readers(node))
+
     def _may_go(self, node, edge):
         source, index = edge
         if (node.controls or len(node.types) != 1 or source.device != node.device
                 or index >= len(source.types) or source.types[index] is not node.types[0]):
+            return False
+        if self._reads and self._keeps_a_value(node, edge):
             return False
         return source.op not in pure.FLOW or node not in self._waited_for()
 

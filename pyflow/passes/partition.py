@@ -13,12 +13,15 @@ Invariants
        receive keeps them in one frame, runs the receive once per iteration and passes deadness on.
     4. What enters a loop is sent once, not once per iteration (partition_routing.py).
     5. Control edges between devices stay: one plan orders them.
+    6. Who reads a ref variable after an update of it has a pair of its own (`reads_late`).
 
 `cut` keeps everything in one plan; partition_split.py makes a graph per device or task.
 """
 from pyflow.framework.device import DeviceSpec
 from pyflow.passes import partition_routing
+from pyflow.passes.partition_frames import MERGES
 from pyflow.passes.node import Graph, Node, is_ref
+from pyflow.passes.reads import Reads, waits_of
 
 _transports = {}
 
@@ -45,19 +48,20 @@ def cut(graph, delays=None):
     """
     if len({n.device for n in graph.nodes}) < 2:
         return graph
-    in_order, pairs, tied = [], {}, graph.has_control_flow()
-    for node in partition_routing.settle(graph.nodes, str) if tied else graph.nodes:
+    in_order, pairs, tied, reads = [], {}, graph.has_control_flow(), Reads(graph)
+    for node in partition_routing.settle(graph.nodes, str, reads) if tied else graph.nodes:
         for i, (source, index) in enumerate(node.inputs):
             if source.device != node.device:
                 key = (source, index, node.device)
-                if reads_late(source, index, node):
+                late = reads_late(source, index, node, reads)
+                if late:
                     key = (source, (index, node), node.device)
                 if key not in pairs:
                     pairs[key] = pair(source, index, node.device, len(pairs))
                     if tied:
                         pairs[key][1].controls.append(pairs[key][0])
-                    if reads_late(source, index, node):
-                        pairs[key][0].controls.extend(node.controls)
+                    if late:
+                        pairs[key][0].controls.extend(waits_of(source, node))
                     if delays and key in delays:
                         pairs[key][1].controls.append(delays[key])
                     in_order.extend(pairs[key])
@@ -66,10 +70,16 @@ def cut(graph, delays=None):
     return Graph(in_order, graph.args, graph.rets)
 
 
-def reads_late(source, index, reader):
-    """True if `reader` reads a variable through its reference, after its control inputs: then its
-    Send, which does the reading, waits for them, and nobody shares it."""
-    return bool(reader.controls) and index < len(source.types) and is_ref(source.types[index])
+def reads_late(source, index, reader, reads):
+    """True if `reader` computes with a variable's value after an update of it, or reads it through
+    its reference after control inputs: then its Send, which does the reading, waits for what the
+    reader waits for, and nobody shares it.
+
+    reads: the graph's `Reads`."""
+    if index >= len(source.types) or reader.op in MERGES:
+        return False
+    return (bool(reader.controls) and is_ref(source.types[index])
+            or bool(reads) and reads.sees_update(source, index, reader))
 
 
 def pair(source, index, destination, number, stem=""):

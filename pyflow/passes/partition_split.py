@@ -37,6 +37,7 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.passes import partition, partition_routing
 from pyflow.passes.node import Graph, Node
 from pyflow.passes.partition_frames import Frames
+from pyflow.passes.reads import Reads, waits_of
 
 BY = ("device", "task")
 _SWITCHES = frozenset(("Switch", "RefSwitch", "_SwitchN"))      # dead outputs of a live node
@@ -89,7 +90,8 @@ class _Splitter:
 
     def __init__(self, graph, name_of, delays):
         self.graph, self.name_of, self.delays = graph, name_of, delays
-        self.nodes = partition_routing.settle(list(graph.nodes), name_of)
+        self.reads = Reads(graph)
+        self.nodes = partition_routing.settle(list(graph.nodes), name_of, self.reads)
         self.before, self.after, self.pairs, self.loops = {}, {}, {}, {}
         self._settle_ends()
         self.frames = Frames(Graph(self.nodes))
@@ -239,7 +241,7 @@ class _Splitter:
         """(Recv, 0) for an output of another partition, one per partition."""
         name, frame = self.part_of(reader), frame or self.frames.of_output(source)
         trigger, key = self._trigger(frame, name), (source, index, name)    # a loop makes pairs too
-        if partition.reads_late(source, index, reader):
+        if partition.reads_late(source, index, reader, self.reads):
             return self._read_late(source, index, reader, trigger), 0
         if key not in self.pairs:
             self.pairs[key] = self._pair(source, index, reader, trigger, source)
@@ -249,11 +251,11 @@ class _Splitter:
         return self.pairs[key], 0
 
     def _read_late(self, source, index, reader, trigger):
-        """The Recv of a variable's value as it is after the reader's control inputs."""
+        """The Recv of a variable's value as it is after all else that the reader waits for."""
         key = (source, (index, reader), self.part_of(reader))
         if key not in self.pairs:
             waits = [self._signal(c, source) if self.crosses(c, source) else c
-                     for c in reader.controls]
+                     for c in waits_of(source, reader)]
             self.pairs[key] = self._pair(source, index, reader, trigger, source)
             self.after[source][-1].controls.extend(waits)
         return self.pairs[key]

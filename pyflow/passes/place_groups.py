@@ -15,7 +15,7 @@ Invariants
 Threads: belongs to one call of `place`.
 """
 from pyflow.framework import errors
-from pyflow.framework import op as op_lib
+from pyflow.passes.reads import takes_reference
 
 RESOURCE = 20                       # DT_RESOURCE
 _FIRST_REF = 101                    # DT_FLOAT_REF
@@ -278,17 +278,4 @@ def shares_state(source, index, reader, position):
     number = source.types[index]._number
     if number == RESOURCE:
         return True
-    return number >= _FIRST_REF and _takes_ref(reader, position)
-
-
-def _takes_ref(node, position):
-    """False where the value is read (Identity of a variable): then the edge may cross devices."""
-    op_def = getattr(node.origin, "op_def", None)
-    if op_def is None or op_def.name != node.op:
-        op_def = op_lib.find_op(node.op)
-    if op_def is None or not any(arg.is_ref for arg in op_def.inputs):
-        return False
-    spans = op_def.input_spans(node.attrs)
-    return any(
-        arg.is_ref and start <= position < stop for arg, (start, stop) in zip(op_def.inputs, spans)
-    )
+    return number >= _FIRST_REF and takes_reference(reader, position)

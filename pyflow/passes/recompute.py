@@ -8,7 +8,8 @@ Invariants
        results are the same bits.  What draws random numbers or has state runs once; its values
        are kept.
     2. A copy runs after the gradients that its first reader waits for, so that the original's
-       memory is free in between.
+       memory is free in between.  So what reads a ref variable is computed once if an update of
+       the variable leads to a gradient that would read the copy (passes/reads.py).
     3. Values that leave a marked region are kept: they are where a recomputation starts.
 
 Method: Chen et al. 2016, "Training deep nets with sublinear memory cost"; names and marks as TF's
@@ -23,6 +24,7 @@ import re
 from pyflow.framework.memory_scopes import RECOMPUTE
 from pyflow.passes import pure
 from pyflow.passes.node import Node
+from pyflow.passes.reads import Reads
 
 DEFAULT, NONE, MANUAL, HEURISTICS, RECOMPUTATION_HEURISTICS = 0, 1, 2, 3, 5   # MemOptType
 PREFIX = "Recomputed/"
@@ -119,6 +121,7 @@ class _Work:
     def __init__(self, graph):
         self.graph = graph
         self.position = order_of(graph)
+        self.reads = Reads(graph)
         self.readers = collections.defaultdict(list)
         for node in graph.nodes:
             for i, (source, index) in enumerate(node.inputs):
@@ -135,11 +138,18 @@ class _Work:
             return 0
         first = min((u[0] for u in uses), key=self.position.__getitem__)
         triggers = triggers_of(first)
+        if self.reads and self._reads_updated(region, triggers):
+            return 0
         copies = {}
         for reader, i, node, index in uses:
             reader.inputs[i] = (self._copy(node, region, kept, triggers, copies), index)
         self.before[first] += sorted(copies.values(), key=lambda n: self.position[n.source])
         return len(copies)
+
+    def _reads_updated(self, region, triggers):
+        """True if copies that wait for `triggers` would read a variable after an update."""
+        return any(self.reads.sees_update(source, index, after)
+                   for node in region for source, index in node.inputs for after in triggers)
 
     def _results(self, region):
         """Tensors of the region that other forward nodes read: kept."""

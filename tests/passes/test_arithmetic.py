@@ -188,16 +188,37 @@ def test_the_users_attributes_stay():
         assert y.op.get_attr("transpose_a") is False and y.op.inputs[0].op.type == "Transpose"
 
 
-def test_a_read_of_a_variable_is_no_identity():
+@pytest.mark.parametrize("copy", [
+    lambda v: tf.raw_ops.Snapshot(input=v), lambda v: tf.subtract(v, 0.0),
+    lambda v: tf.multiply(v, 1.0), lambda v: tf.negative(tf.negative(v)),
+    lambda v: tf.transpose(tf.transpose([v], [1, 0]), [1, 0])[0]])
+def test_a_read_of_a_variable_is_not_moved_behind_its_update(copy):
+    """What computes before the update keeps its value, though a rule would have its reader read the
+    variable itself.  (TensorFlow 2.21 answers the same.)"""
     with tf.Graph().as_default():
         v = tf.Variable([1.0, 2.0])
-        before = tf.identity(v)
+        before = copy(v.value())
         with tf.control_dependencies([before]):
             after = tf.assign(v, [5.0, 6.0])
+        with tf.control_dependencies([after]):
+            old, new = tf.square(before), tf.square(v)
         with rewriting.session() as sess:
             sess.run(v.initializer)
-            old, new = sess.run([before, after])
-    assert list(old) == [1, 2] and list(new) == [5, 6]
+            old, new = sess.run([old, new])
+    assert list(old) == [1, 4] and list(new) == [25, 36]
+
+
+def test_a_transpose_before_an_update_is_not_read_by_a_product_behind_it():
+    with tf.Graph().as_default():
+        v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+        turned = tf.transpose(v, [1, 0])
+        with tf.control_dependencies([turned]):
+            update = tf.assign(v, tf.zeros([2, 2]))
+        with tf.control_dependencies([update]):
+            product = tf.matmul(turned, [[1.0, 0.0], [0.0, 1.0]])
+        with rewriting.session() as sess:
+            sess.run(v.initializer)
+            assert sess.run(product).tolist() == [[1, 3], [2, 4]]
 
 
 def test_a_pivot_of_a_conditional_stays():

@@ -63,15 +63,15 @@ def test_reads_of_a_variable_are_apart():
     with tf.Graph().as_default():
         for resource in (False, True):
             v = tf.Variable([1.0, 2.0], use_resource=resource)
-            first = tf.identity(v.read_value() if resource else v._ref())
+            first = tf.multiply(v.read_value() if resource else v._ref(), 1.5)
             with tf.control_dependencies([first]):
                 write = tf.assign_add(v, [1.0, 1.0])
             with tf.control_dependencies([write if not resource else write.op]):
-                second = tf.identity(v.read_value() if resource else v._ref())
+                second = tf.multiply(v.read_value() if resource else v._ref(), 1.5)
             with rewriting.session() as sess:
                 sess.run(v.initializer)
                 a, b = sess.run([first, second])
-                assert list(a) == [1, 2] and list(b) == [2, 3]
+                assert list(a) == [1.5, 3] and list(b) == [3, 4.5]
 
 
 def test_constants_are_compared_bit_by_bit():

@@ -179,11 +179,11 @@ def test_a_read_beside_updates_sees_one_whole_value(variable, together, update):
 def test_reads_through_control_dependencies_see_what_came_before(variable, pool, together):
     """read_value under control_dependencies([update]) holds this step's update at least."""
     w = variable("w", np.zeros((), np.int64))
-    before = w.read_value()
+    before = w.read_value() + 0
     with tf.control_dependencies([before]):
         add = tf.assign_add(w, 1).op
     with tf.control_dependencies([add]):
-        after = w.read_value()
+        after = w.read_value() + 0
 
     def work():
         last = 0

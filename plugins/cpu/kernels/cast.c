@@ -229,11 +229,7 @@ static pf_status bitcast(pf_ctx *c, const void *state) {
     return PF_INVALID(
         c, "Cannot bitcast from %s to %s: the last dimension must be %" PRId64 ", got shape %s",
         pf_type_name(s->from), pf_type_name(s->to), b / a, PF_SHAPE(x).s);
-  DLTensor *y = c->host->forward(c, 0, 0, shape, nd);
-  PF_EXHAUSTED(y);
-  if (pf_numel(x) && y->data != x->data)
-    memcpy(PF_DATA(char, y), PF_DATA(const char, x), (size_t)(pf_numel(x) * a));
-  return PF_OK;
+  return c->host->alias(c, 0, 0, shape, nd); /* the same bytes under another type */
 }
 
 const pf_kernel *const PF_ISA_NAME(cast_kernels)[] = {

@@ -1,7 +1,7 @@
 /* switch_n.c - _SwitchN: one output of many is alive, the others are dead.  What TensorFlow lowers
- * Case to.
+ * Case to.  RefSelect: one reference of many.
  *
- * Invariant: exactly one output is alive, the last one where the index is out of range; all are
+ * Invariant of _SwitchN: exactly one output is alive, the last one where the index is out of range; all are
  * dead if an input is.  Threads: compute is concurrent.
  */
 #include "common.h"
@@ -18,6 +18,16 @@ static pf_status switch_n(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
+static pf_status ref_select(pf_ctx *c, const void *state) {
+  (void)state;
+  int64_t k;
+  PF_TRY(pf_in_scalar(c, 0, "index", &k));
+  if (k < 0 || k >= c->n_in - 1)
+    return PF_INVALID(c, "Index must be in the range [0, %d) but got %" PRId64, c->n_in - 1, k);
+  return c->host->alias(c, (int32_t)k + 1, 0, NULL, 0);
+}
+
 const pf_kernel *const switch_n_kernels[] = {
     PF_CPU_FLAGS("_SwitchN", NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_DEAD, .compute = switch_n),
+    PF_CPU("RefSelect", NULL, .compute = ref_select),
     NULL};
