@@ -2,6 +2,7 @@
 # make test    build and run the tests
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
+# make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
@@ -25,7 +26,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
+.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
@@ -57,6 +58,11 @@ test-cuda: .venv/installed-tests  # apart: its emulated GPU would be the others'
 
 bench: .venv/installed .venv-tf/ready .venv-torch/ready .venv-ort/ready
 	$(BIN)/python benchmarks/run.py --tf .venv-tf/bin/python --torch .venv-torch/bin/python --ort .venv-ort/bin/python $(BENCH)
+
+ab: .venv/installed-tests
+	@test -f "$(OLD)" || { echo "make ab OLD=WHEEL: the wheel to compare this tree with"; exit 2; }
+	$(PYTHON) -m venv --clear .venv-ab && .venv-ab/bin/python -m pip -q install "$(OLD)[test]"
+	$(BIN)/python -P benchmarks/ab.py --old .venv-ab/bin/python --new $(BIN)/python --json ab-results.json
 
 oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
