@@ -49,7 +49,7 @@ class _Copies:
         """`source`, or what stands for it in the reader's place if it is a routing node."""
         if not (source.op in ENTERS or source.op in BACK and reader.op in MERGES):
             return source
-        if self.reads and self.reads.sees_update(source, 0, reader):
+        if source.op in ENTERS and self.reads and self.reads.sees_update(source, 0, reader):
             return source                   # a variable that the loop updates: read where it is
         source, place = self._original.get(source, source), self.place_of(reader.device)
         if self.place_of(source.device) == place:

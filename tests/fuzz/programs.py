@@ -97,7 +97,7 @@ class Program:
                 y = tf.identity(self.rng.choice(pool))
                 done = v.assign(y)
             else:
-                y = done = v.read_value()
+                y = done = self.now(v.read_value())
         self.chains.last[k] = done.op if hasattr(done, "op") else done
         return y
 
@@ -110,9 +110,14 @@ class Program:
         no, yes = routing.switch_ref_or_tensor(reference, pred)
         if self.rng.random() < 0.7:
             yes = tf.add(yes, self.leaf())
-        y = tf.identity(routing.merge([no, yes])[0])
+        y = self.now(routing.merge([no, yes])[0])
         self.chains.last[k] = y.op
         return y
+
+    def now(self, name):
+        """The value of a variable at this place of its order: later readers of a name for it would
+        see later updates."""
+        return tf.multiply(name, tf.constant(1.0, self.dtype))
 
     # ------------------------------------------------------------ steps
 
