@@ -15,6 +15,7 @@ Invariants
 
 Threads: any; runs of a session in debug mode are independent of each other.
 """
+import dataclasses
 import fnmatch
 import os
 import pdb
@@ -22,7 +23,7 @@ import re
 import sys
 
 from pyflow import config as env
-from pyflow.passes.rewrite import Options as Rewrites
+from pyflow.passes.options import Options as Rewrites
 from pyflow.session import failures, runtime, user_frames
 
 
@@ -56,7 +57,7 @@ class Inspection:
     @staticmethod
     def rewrites(chosen):
         """No rewrite but what the user asked for by name: recomputation and swapping."""
-        return Rewrites(False, False, False, chosen.memory, programs=False)
+        return dataclasses.replace(Rewrites.none(), memory=chosen.memory)
 
     def run_of(self, plan, graph, origins):
         """A function like `plan.run` that looks at the kernels; graph, origins: as in

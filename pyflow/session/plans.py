@@ -1,6 +1,6 @@
 """From (fetches, targets, feeds) to a Plan: the passes in order, then the core's compiler.
 
-    built -> pruned -> placed -> folded -> cse -> arithmetic -> programs -> cut -> bytes -> Plan
+    built -> pruned -> the rows of passes/pipeline.py -> bytes -> Plan
 
 PYFLOW_DUMP writes the graph after each.
 
@@ -19,8 +19,9 @@ import sys
 from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.passes import node as node_lib
-from pyflow.passes import (partition, partition_delay, partition_split, place, place_cost, printer,
-                           recompute, rewrite, swap, wire)
+from pyflow.passes import (partition_split, pipeline, place, place_cost, printer,
+                           wire)
+from pyflow.passes.options import Options as Rewrites
 from pyflow.passes.place_kernels import KernelTable
 from pyflow.session import (debug, evaluate, failures, missing, pause, runtime, trace_file,
                             trace_records)
@@ -32,13 +33,13 @@ class Compiler:
 
     def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options,
                  rewrites=None, costs=None):
-        """rewrites: rewrite.Options; default: none.  costs: a CostModel, None for TensorFlow's
+        """rewrites: passes.options.Options; default: none.  costs: a CostModel, None for TensorFlow's
         placement."""
         self.graph, self.state, self.pool, self.devices = graph, state, pool, devices
         self.soft_placement, self.log_placement = soft_placement, log_placement
         self.options = options
         self.deterministic = options.get("deterministic", False)
-        self.rewrites = rewrites or rewrite.Options.none()
+        self.rewrites = rewrites or Rewrites.none()
         self._inspection = options.get("inspection")
         self._evaluate = evaluate.Evaluator(pool, devices, options)
         self._costs, self._pins, self._kernel_table = costs, place.Pins(devices), None
@@ -69,34 +70,34 @@ class Compiler:
         """A `Compiled` plan of a pass graph."""
         if dump:
             dump("pruned", graph)
-        report = self._report_placement if self.log_placement else None
-        self._pins.refresh(self.graph, self.soft_placement, self._costs)
-        place.place(graph, self.devices, self.soft_placement, report, bool(dump), self._costs,
-                    self._pins.at)
-        if dump:
-            dump("placed", graph)
+        work = self._work(bool(dump))
+        graph = pipeline.run(graph, work, pipeline.PLACEMENT, dump)
         if self.deterministic:
             missing.require_deterministic(graph)
-        counts = rewrite.rewrite(graph, self.rewrites, self._evaluate, dump)
-        for name, work in (("recomputed", recompute.recompute), ("swapped", swap.swap)):
-            counts[name] = work(graph, self.rewrites.memory)
-            if dump and counts[name]:
-                dump(name, graph)
-        counts.update(rewrite.fuse(graph, self.rewrites, dump, self._kernels))
+        graph = pipeline.run(graph, work, pipeline.REWRITES + pipeline.MEMORY + pipeline.FUSIONS, dump)
         if self.options.get("debug", 0) >= 3:
-            debug.log.debug("rewrites:\n%s", rewrite.report(counts))
-        delays = partition_delay.delay(graph) if self.options.get("schedule_recvs") else None
+            debug.log.debug("rewrites:\n%s", pipeline.report(work.counts))
+        graph = pipeline.run(graph, work, pipeline.TRANSFERS, dump)
         if self.options.get("partitions", "one") == "device":
-            parts = partition_split.split(graph, "device", delays)
+            parts = partition_split.split(graph, "device", work.waits)
             if len(parts) > 1:
                 return self._compile_parts(parts, dump)
             graph = parts[0].graph      # routing nodes and feeds may all have come to one device
-        graph = partition.cut(graph, delays)
-        if dump:
-            dump("cut", graph)
+        graph = pipeline.run(graph, work, pipeline.CUT, dump)
         plan, data, origins = self._compile_plan(graph)
         return Compiled(plan, self.graph, origins, data, self.options.get("debug", 0), None,
                         self._inspection)
+
+    def _work(self, with_reasons):
+        """The pipeline.Work of a plan; with_reasons: nodes say why they are where they are."""
+        report = self._report_placement if self.log_placement else None
+        self._pins.refresh(self.graph, self.soft_placement, self._costs)
+
+        def place_nodes(graph):
+            place.place(graph, self.devices, self.soft_placement, report, with_reasons, self._costs,
+                        self._pins.at)
+        return pipeline.Work(self.rewrites, self._evaluate, self._kernels, place_nodes,
+                             bool(self.options.get("schedule_recvs")))
 
     def _compile_parts(self, parts, dump):
         plans, graphs, origins = [], [], {}

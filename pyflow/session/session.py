@@ -27,7 +27,7 @@ import numpy as np
 from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
-from pyflow.passes.rewrite import Options as Rewrites
+from pyflow.passes.options import Options as Rewrites
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib

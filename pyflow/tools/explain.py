@@ -1,4 +1,4 @@
-"""python -m pyflow explain FILE [--dot | --buffers]: a graph, checkpoint or error code in readable
+"""python -m pyflow explain FILE [--dot | --buffers], explain --passes: a graph, checkpoint or error code in readable
 form; or where the outputs of its kernels would lie, and what is written in place."""
 import argparse
 import difflib
@@ -47,7 +47,7 @@ def main(argv):
     """Prints FILE readably.  Returns 1 if it is nothing known."""
     parser = argparse.ArgumentParser(prog="python -m pyflow explain", description=__doc__)
     parser.add_argument(
-        "file", help="GraphDef (.pb, .pbtxt), .meta, checkpoint prefix or folder, or an error code"
+        "file", nargs="?", help="GraphDef (.pb, .pbtxt), .meta, checkpoint prefix or folder, or an error code"
     )
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
     parser.add_argument("--rewritten", action="store_true",
@@ -60,7 +60,16 @@ def main(argv):
                              " reads")
     parser.add_argument("--batch", metavar="N", type=int,
                         help="for --buffers: stands for the unknown sizes of placeholders")
+    parser.add_argument("--passes", action="store_true",
+                        help="the passes between a graph and its plan, in order, and the options"
+                             " of RewriterConfig that they follow")
     args = parser.parse_args(argv)
+    if args.passes:
+        from pyflow.passes import pipeline
+        print("\n".join(pipeline.table()))
+        return 0
+    if args.file is None:
+        parser.error("which FILE?")
     if args.file.upper() in CODES and not os.path.exists(args.file):
         print(f"{args.file.upper()}: {CODES[args.file.upper()]}")
         return 0

@@ -11,7 +11,8 @@ def rewritten(message):
     from pyflow.framework import errors
     from pyflow.framework import graph as graph_lib
     from pyflow.framework.graph_io import import_graph_def
-    from pyflow.passes import node, place_kernels, rewrite
+    from pyflow.passes import node, pipeline, place_kernels
+    from pyflow.passes.options import Options
     from pyflow.passes.place import Devices
     from pyflow.session import evaluate, runtime
     try:
@@ -23,9 +24,8 @@ def rewritten(message):
     graph = node.whole(user_graph)
     before = len(graph.nodes)
     evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1})
-    counts = rewrite.rewrite(graph, rewrite.Options(), evaluator)
-    counts.update(rewrite.fuse(
-        graph, rewrite.Options(),
-        kernels=lambda: place_kernels.KernelTable(executor.kernels())))
+    work = pipeline.Work(Options(), evaluator,
+                         lambda: place_kernels.KernelTable(executor.kernels()))
+    graph = pipeline.run(graph, work, pipeline.REWRITES + pipeline.FUSIONS)
     lines = [f"rewrites (see --rewritten): {before} nodes become {len(graph.nodes)}"]
-    return graph, lines + [f"  {line}" for line in rewrite.report(counts).splitlines()]
+    return graph, lines + [f"  {line}" for line in pipeline.report(work.counts).splitlines()]

@@ -7,7 +7,7 @@ import os
 import pathlib
 
 import pyflow as tf
-from pyflow.passes import node, printer
+from pyflow.passes import node, pipeline, printer
 from pyflow.passes.place import Devices
 from pyflow.session import evaluate, runtime
 
@@ -53,3 +53,17 @@ def both(fetches, feeds=None, runs=1):
                 found = sess.run(fetches, feeds)
             results.append(found)
     return results
+
+
+def rewrite(graph, options, evaluate):
+    """The rewrites before fusion, in place; what they did."""
+    work = pipeline.Work(options, evaluate)
+    pipeline.run(graph, work, pipeline.REWRITES)
+    return work.counts
+
+
+def fuse(graph, options):
+    """The fusions, without products, in place; what they did."""
+    work = pipeline.Work(options)
+    pipeline.run(graph, work, pipeline.FUSIONS)
+    return work.counts

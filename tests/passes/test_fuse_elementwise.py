@@ -6,7 +6,8 @@ import pytest
 
 import pyflow as tf
 import rewriting
-from pyflow.passes import fuse_elementwise, rewrite
+from pyflow.passes import fuse_elementwise, pipeline
+from pyflow.passes.options import OFF, ON, Options
 
 FLOATS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
 PROGRAMS = 60
@@ -26,9 +27,9 @@ def session(on):
     """A session whose only rewrite is fusion, or none."""
     config = tf.ConfigProto()
     options = config.graph_options.rewrite_options
-    options.constant_folding = options.arithmetic_optimization = rewrite.OFF
-    options.common_subgraph_elimination = rewrite.OFF
-    options.remapping = rewrite.ON if on else rewrite.OFF
+    options.constant_folding = options.arithmetic_optimization = OFF
+    options.common_subgraph_elimination = OFF
+    options.remapping = ON if on else OFF
     return tf.Session(config=config)
 
 
@@ -249,19 +250,19 @@ def test_an_error_names_the_node_inside():
 
 def test_options_turn_it_off():
     config = tf.ConfigProto()
-    assert rewrite.Options.of(config).programs
-    config.graph_options.rewrite_options.remapping = rewrite.OFF
-    assert not rewrite.Options.of(config).programs
+    assert Options.of(config).programs
+    config.graph_options.rewrite_options.remapping = OFF
+    assert not Options.of(config).programs
     config = tf.ConfigProto()
     config.graph_options.optimizer_options.opt_level = -1
-    assert not rewrite.Options.of(config).programs
-    assert not rewrite.Options.none().programs
+    assert not Options.of(config).programs
+    assert not Options.none().programs
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [100])
         graph = rewriting.pruned([tf.exp(x * 2.0)], [x])
-        assert rewrite.fuse(graph, rewrite.Options.none()) == {}
-        counts = rewrite.fuse(graph, rewrite.Options())
-        assert rewrite.report(counts) == "programs: 2 (1 Exp, 1 Mul)"
+        assert rewriting.fuse(graph, Options.none()) == {}
+        counts = rewriting.fuse(graph, Options())
+        assert pipeline.report(counts) == "programs: 2 (1 Exp, 1 Mul)"
 
 
 def test_a_bad_program_is_refused():

@@ -5,12 +5,13 @@ import pytest
 import pyflow as tf
 import rewriting
 from pyflow.ops.fused_norm_ops import _FusedMoments
-from pyflow.passes import fuse_moments, rewrite
+from pyflow.passes import fuse_moments
+from pyflow.passes.options import Options
 
 
 def fused(fetches, feeds=(), targets=()):
     graph = rewriting.pruned(fetches, feeds, targets)
-    rewrite.rewrite(graph, rewrite.Options(), rewriting.evaluator())
+    rewriting.rewrite(graph, Options(), rewriting.evaluator())
     fuse_moments.fuse(graph)
     return graph
 
@@ -65,7 +66,7 @@ def test_golden():
         y = by_keras(x, scale, tf.zeros([12]))
         mean, variance = tf.nn.moments(y, [0], name="outer")
         graph = rewriting.pruned([mean, variance], [x, scale])
-        rewrite.rewrite(graph, rewrite.Options(), rewriting.evaluator())
+        rewriting.rewrite(graph, Options(), rewriting.evaluator())
         rewriting.check_golden("fuse_moments", graph, fuse_moments.fuse)
 
 

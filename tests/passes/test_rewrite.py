@@ -7,14 +7,15 @@ import pytest
 
 import pyflow as tf
 import rewriting
-from pyflow.passes import rewrite
+from pyflow.passes import pipeline
+from pyflow.passes.options import OFF, Options
 
 PROGRAMS = 40
 
 
 def test_options():
     def on(config):
-        found = rewrite.Options.of(config)
+        found = Options.of(config)
         return found.fold, found.cse, found.arithmetic
     config = tf.ConfigProto()
     assert on(None) == on(config) == (True, True, True)
@@ -23,10 +24,10 @@ def test_options():
     config.graph_options.optimizer_options.do_constant_folding = True
     assert on(config) == (True, False, False)
     config = tf.ConfigProto()
-    config.graph_options.rewrite_options.constant_folding = rewrite.OFF
+    config.graph_options.rewrite_options.constant_folding = OFF
     assert on(config) == (False, True, True)
-    config.graph_options.rewrite_options.common_subgraph_elimination = rewrite.OFF
-    config.graph_options.rewrite_options.arithmetic_optimization = rewrite.OFF
+    config.graph_options.rewrite_options.common_subgraph_elimination = OFF
+    config.graph_options.rewrite_options.arithmetic_optimization = OFF
     assert on(config) == (False, False, False)
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -38,9 +39,9 @@ def test_report():
         x = tf.placeholder(tf.float32, [2])
         y = tf.square(x) * 1.0 + tf.square(x) * tf.sqrt(tf.constant(4.0))
         graph = rewriting.pruned([y], [x])
-        text = rewrite.report(rewrite.rewrite(graph, rewrite.Options(), rewriting.evaluator()))
+        text = pipeline.report(rewriting.rewrite(graph, Options(), rewriting.evaluator()))
         assert text == "folded: 1\ncse: 1\narithmetic: 1 (1 multiply by 1)"
-        assert rewrite.report({"cse": 0, "arithmetic": {}}) == "cse: 0\narithmetic: 0"
+        assert pipeline.report({"cse": 0, "arithmetic": {}}) == "cse: 0\narithmetic: 0"
 
 
 class Program:
@@ -138,7 +139,7 @@ def test_draws_continue_the_same_stream():
         size = tf.size(draw)
         draw.set_shape([2])
         graph = rewriting.pruned([size], [shape])
-        rewrite.rewrite(graph, rewrite.Options(), rewriting.evaluator())
+        rewriting.rewrite(graph, Options(), rewriting.evaluator())
         assert "Size" not in rewriting.ops(graph) and "RandomUniform" in rewriting.ops(graph)
         values = []
         for rewrites in (True, False):
@@ -196,7 +197,7 @@ def test_a_graph_with_nothing_to_do_costs_little():
             start = time.process_time()
             graph = rewriting.pruned([y], [x])
             made = time.process_time()
-            counts = rewrite.rewrite(graph, rewrite.Options(), None)
+            counts = rewriting.rewrite(graph, Options(), None)
             rewritten = time.process_time()
             wire.graph_bytes(graph)
             rest = min(rest, made - start + time.process_time() - rewritten)
