@@ -111,10 +111,7 @@ cdef public pf_tensor* pf_value_of(pf_tensor* h) noexcept nogil:
         v = <pf_tensor*>h.owner
         pf_tensor_ref(v)
         return v
-    v = pf_tensor_view(t, h.m.dl_tensor.shape, h.m.dl_tensor.ndim)
-    if v != NULL:
-        v.type = h.type
-        v.m.dl_tensor.dtype = pf_type_dl(h.type)
+    v = pf_tensor_view_as(t, h.type, h.m.dl_tensor.shape, h.m.dl_tensor.ndim)
     pf_tensor_unref(t)
     return v
 

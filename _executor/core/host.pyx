@@ -244,11 +244,9 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
             t.dims[k] = shape[k]
         t.m.dl_tensor.ndim = ndim
         return PF_OK
-    v = pf_tensor_view(t, shape, ndim)
+    v = pf_tensor_view_as(t, ctx.out_type[o], shape, ndim)
     if v == NULL:
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a tensor's header")
-    v.type = ctx.out_type[o]
-    v.m.dl_tensor.dtype = pf_type_dl(v.type)
     set_slot(c, o, v)
     return PF_OK
 

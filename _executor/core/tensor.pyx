@@ -248,10 +248,10 @@ cdef public pf_tensor* pf_tensor_wrap(int32_t type, const int64_t* shape, int32_
     return t
 
 
-cdef public pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape,
-                                      int32_t ndim) noexcept nogil:
+cdef public pf_tensor* pf_tensor_view_as(pf_tensor* src, int32_t type, const int64_t* shape,
+                                         int32_t ndim) noexcept nogil:
     cdef pf_tensor* root = <pf_tensor*>src.owner if src.flags & PF_T_VIEW else src
-    cdef pf_tensor* t = header_over(src.type, shape, ndim, src.m.dl_tensor.data, 0)
+    cdef pf_tensor* t = header_over(type, shape, ndim, src.m.dl_tensor.data, 0)
     if t == NULL:
         return NULL
     if t.nbytes > src.nbytes:
@@ -264,6 +264,11 @@ cdef public pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape,
     t.owner = root
     t.release = view_release
     return t
+
+
+cdef public pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape,
+                                      int32_t ndim) noexcept nogil:
+    return pf_tensor_view_as(src, src.type, shape, ndim)
 
 
 cdef public pf_tensor* pf_tensor_handle(pf_object* take) noexcept nogil:

@@ -14,6 +14,7 @@ cdef extern from "pf_core.h" nogil:
                               uint32_t flags,
                               void (*release_owner)(void*) noexcept nogil, void* owner) noexcept
     pf_tensor* pf_tensor_adopt(DLManagedTensorVersioned* steal, int32_t type) noexcept
+    pf_tensor* pf_tensor_view_as(pf_tensor* src, int32_t type, const int64_t* shape, int32_t ndim) noexcept
     pf_tensor* pf_tensor_view(pf_tensor* src, const int64_t* shape, int32_t ndim) noexcept
     pf_tensor* pf_tensor_copy(const pf_tensor* src) noexcept
     pf_tensor* pf_tensor_named(pf_object* take, pf_tensor* snapshot) noexcept
