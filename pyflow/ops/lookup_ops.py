@@ -191,21 +191,40 @@ def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, na
         return array_ops.reshape(bound(flat, wanted, out_type=out_type), array_ops.shape(values))
 
 
+def _constant_axis(axis):
+    """`axis` as an int; ValueError if it is no scalar known while the graph is built."""
+    known = static(graph.convert_to_tensor(axis, name="axis"))
+    if known is None or known.ndim:
+        raise ValueError(f"Argument `axis` must be a constant scalar. Received: axis={axis}.")
+    return int(known)
+
+
+def _order_with_last(x, axis):
+    """The order of dimensions in which `axis` and the last are exchanged; None if it is the last."""
+    rank = x.shape.ndims
+    if axis == -1:
+        return None
+    if rank is None:
+        rank = array_ops.Rank(x)
+        axis, places = binary_ops.FloorMod(axis, rank), array_ops.range_(rank)
+        others = logic_ops.Select(logic_ops.Equal(places, rank - 1),
+                                  array_ops.zeros_like(places) + axis, places)
+        return logic_ops.Select(logic_ops.Equal(places, axis),
+                                array_ops.zeros_like(places) + (rank - 1), others)
+    if not -rank <= axis < rank:
+        raise ValueError(f"Axis {axis} is out of range for a tensor of rank {rank}")
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return None if order == list(range(rank)) else order
+
+
 def _sorted(values, axis, direction, of_places):
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"{direction} should be one of ASCENDING, DESCENDING")
-    if isinstance(axis, graph.Tensor):
-        axis = int(static(axis))
+    axis = _constant_axis(axis)
     x = graph.convert_to_tensor(values, name="values")
-    rank = x.shape.ndims
-    if rank is None:
-        raise ValueError("sort: the rank of values must be known")
-    if not -rank <= axis < rank:
-        raise ValueError(f"Axis {axis} is out of range for a tensor of rank {rank}")
-    last = axis in (-1, rank - 1)
-    order = list(range(rank))
-    order[axis], order[-1] = order[-1], order[axis]
-    moved = x if last else array_ops.transpose(x, order)
+    order = _order_with_last(x, axis)
+    moved = x if order is None else array_ops.transpose(x, order)
     ascending = direction == "ASCENDING"
     keys = moved
     if ascending:
@@ -222,7 +241,7 @@ def _sorted(values, axis, direction, of_places):
                                          dtype=moved.dtype) - found
     else:
         result = -found if ascending else found
-    result = result if last else array_ops.transpose(result, order)
+    result = result if order is None else array_ops.transpose(result, order)
     result.set_shape(x.shape)
     return result
 

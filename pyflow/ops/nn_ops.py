@@ -153,11 +153,12 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
                                                  len(shards))
         rows = [gather_ops.gather(p, i) for p, i in zip(shards, parts)]
         merged = partition_ops.ParallelDynamicStitch(list(places), rows)
-        row = graph.convert_to_tensor(shards[0]).shape[1:]
+        row = _static_shape(shards[0])[1:]
+        for shard in shards[1:]:
+            row = row.merge_with(_static_shape(shard)[1:])
         merged = array_ops.reshape(merged, join_ops.concat([array_ops.shape(ids),
                                                             _tail(row, rows[0])], 0))
-        if row.is_fully_defined():
-            merged.set_shape(ids.shape.concatenate(row))
+        merged.set_shape(ids.shape.concatenate(row))
         return identity_ops.Identity(_clipped_rows(merged, ids, max_norm, None), name=scope)
 
 
@@ -173,14 +174,31 @@ def _placed(shards, ids, strategy):
     if strategy != "div":
         raise ValueError(f"nn.embedding_lookup: partition_strategy must be 'mod' or 'div', got "
                          f"{strategy!r}")
-    sizes = [graph.convert_to_tensor(p).shape.as_list()[0] for p in shards]
-    if None in sizes:
-        raise ValueError("nn.embedding_lookup: 'div' needs shards of known length")
-    per, extra = divmod(sum(sizes), n)
-    shard = binary_ops.Maximum(ids // (per + 1), (ids - extra) // max(per, 1))
+    total = _length_of_all(shards, ids.dtype)
+    per, extra = total // n, total % n
+    shard = binary_ops.Maximum(ids // (per + 1), (ids - extra) // _at_least_one(per))
     early = cast_ops.cast(shard < extra, ids.dtype)
-    local = early * (ids % (per + 1)) + (1 - early) * ((ids - extra) % max(per, 1))
+    local = early * (ids % (per + 1)) + (1 - early) * ((ids - extra) % _at_least_one(per))
     return shard, local
+
+
+def _length_of_all(shards, dtype):
+    """The number of rows of all shards: an int where it is known, else a scalar tensor."""
+    total = 0
+    for shard in shards:
+        known = _static_shape(shard)[0].value
+        total += cast_ops.cast(array_ops.shape(shard)[0], dtype) if known is None else known
+    return total
+
+
+def _static_shape(params):
+    """The shape of a tensor or variable, which is not read for it."""
+    known = getattr(params, "get_shape", None)
+    return graph.convert_to_tensor(params).shape if known is None else known()
+
+
+def _at_least_one(size):
+    return binary_ops.Maximum(size, 1) if isinstance(size, graph.Tensor) else max(size, 1)
 
 
 def _clipped_rows(rows, ids, max_norm, name):

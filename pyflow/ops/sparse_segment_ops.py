@@ -12,7 +12,7 @@ import numpy as np
 from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops import array_ops, binary_ops, gather_ops, segment_ops, unary_ops
+from pyflow.ops import array_ops, binary_ops, gather_ops, join_ops, segment_ops, unary_ops
 from pyflow.ops.common import dims_of, static
 
 TYPES = "Tidx: {int32, int64} = int32, Tsegmentids: {int32, int64} = int32"
@@ -166,13 +166,16 @@ def _counts(data, ids, n):
     """How many rows each segment has, at least 1, to broadcast against the segments."""
     from pyflow.framework import graph
     ids, data = graph.convert_to_tensor(ids), graph.convert_to_tensor(data)
-    if data.shape.ndims is None or ids.shape.ndims is None:
-        raise ValueError("unsorted_segment_mean and sqrt_n need data and ids of known rank")
     ones = array_ops.ones_like(ids, data.dtype)
     counts = segment_ops.UnsortedSegmentSum(ones, ids, n)
-    extra = data.shape.ndims - ids.shape.ndims
-    for _ in range(extra):
-        counts = array_ops.expand_dims(counts, -1)
+    if data.shape.ndims is None or ids.shape.ndims is None:
+        extra = array_ops.Rank(data) - array_ops.Rank(ids)
+        ones = array_ops.Fill(array_ops.expand_dims(extra, 0), np.int32(1))
+        shape = join_ops.concat([array_ops.Shape(counts), ones], 0)
+        counts = array_ops.Reshape(counts, shape)
+    else:
+        for _ in range(data.shape.ndims - ids.shape.ndims):
+            counts = array_ops.expand_dims(counts, -1)
     return data, ids, binary_ops.Maximum(counts, array_ops.ones_like(counts))
 
 
