@@ -70,12 +70,15 @@ def shape_text(shape):
 
 
 def difference(ours, theirs):
-    """The kind of difference, or None."""
+    """The kind of difference, or None; a mis-shaped node that TensorFlow makes and cannot run, and
+    an op that TensorFlow gave up, have none."""
+    if theirs[:1] == "~" or theirs == "!UnimplementedError":
+        return None
     if theirs[:1] == "!":
         return "accepts" if ours[:1] != "!" else "type" if ours != theirs else None
     if ours[:1] == "!":
-        return None if theirs[:1] == "~" else "raises"
-    kinds = {_compared(a, b) for a, b in zip(ours.split(";"), theirs.lstrip("~").split(";"))}
+        return "raises"
+    kinds = {_compared(a, b) for a, b in zip(ours.split(";"), theirs.split(";"))}
     return "wrong" if "wrong" in kinds else "weaker" if "weaker" in kinds else None
 
 
