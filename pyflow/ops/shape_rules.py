@@ -72,7 +72,7 @@ def match(op, *patterns):
     """The sizes of `op`'s inputs, which fit `patterns`, one for each tensor; further inputs are not
     looked at.  ValueError if one does not fit."""
     found = Match(op)
-    for index, pattern in enumerate(patterns):
+    for index, pattern in enumerate(patterns[:len(op.inputs)]):
         if pattern is not None:
             found.take(index, pattern)
     return found
