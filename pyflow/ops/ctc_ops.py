@@ -27,6 +27,7 @@ from pyflow.ops import (
     partition_ops,
     reduction_ops,
 )
+from pyflow.ops.shape_rules import by_pattern
 
 FLOAT = "T: {float, double} = float"
 LOSS_NAMES = ("preprocess_collapse_repeated", "ctc_merge_repeated",
@@ -145,9 +146,7 @@ def _labels(rows):
           "ignore_longer_outputs_than_inputs: bool = false, " + FLOAT)
 class CTCLoss:
     """-log P(labels | logits), [batch], and its gradient. TF: CTCLoss (Graves et al. 2006)."""
-    def shape(op):
-        shape = _logits(op)
-        return [TensorShape([shape[1]]), shape]
+    shape = by_pattern("t b c", "n 2", "n", "b", "->", "b", "t b c")
 
     def gradient(op, dloss, unused):
         slope = identity_ops.PreventGradient(

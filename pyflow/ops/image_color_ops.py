@@ -15,6 +15,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.ops import array_ops, binary_ops, cast_ops, identity_ops, join_ops, logging_ops
 from pyflow.ops import matmul_ops, random_ops, reduction_ops
 from pyflow.ops.common import dims_of, unchanged
+from pyflow.ops.shape_rules import by_pattern, checked
 from pyflow.ops.image_ops import convert_image_dtype
 
 SPACES = "T: {half, bfloat16, float, double} = float"
@@ -74,7 +75,7 @@ def _to_rgb(images):
 @op("RGBToHSV", inputs="images: T", outputs="output: T", attrs=SPACES)
 class RGBToHSV:
     """Red, green, blue to hue, saturation, value. TF: RGBToHSV."""
-    shape = _three_channels
+    shape = by_pattern("* 3", "->", "* 3")
     gradient = None
 
     def reference(images): return _to_hsv(images)
@@ -84,7 +85,7 @@ class RGBToHSV:
 @op("HSVToRGB", inputs="images: T", outputs="output: T", attrs=SPACES)
 class HSVToRGB:
     """Hue, saturation, value to red, green, blue. TF: HSVToRGB."""
-    shape = _three_channels
+    shape = by_pattern("* 3", "->", "* 3")
     gradient = None
 
     def reference(images): return _to_rgb(images)
@@ -96,7 +97,7 @@ class HSVToRGB:
 class AdjustContrastv2:
     """(x - mean) * contrast_factor + mean, the mean taken per image and channel.
     TF: AdjustContrastv2."""
-    shape = _image_unchanged
+    shape = checked(_image_unchanged, None, "")
     gradient = None
 
     def reference(images, contrast_factor):

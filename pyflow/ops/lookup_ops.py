@@ -18,6 +18,7 @@ from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import (array_ops, binary_ops, cast_ops, check_ops, control_flow_ops, gather_ops,
                         join_ops, logic_ops, partition_ops, reduction_ops)
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import match
 
 
 # ---------------------------------------------------------------------------------- searches
@@ -73,6 +74,7 @@ class HistogramFixedWidth:
     lies
     beyond; no gradient. TF: HistogramFixedWidth."""
     def shape(op):
+        match(op, None, "2", "")
         n = static(op.inputs[2])
         return TensorShape([None if n is None else int(n)])
     gradient = None

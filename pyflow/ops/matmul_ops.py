@@ -17,6 +17,7 @@ from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
 from pyflow.ops.common import (at_least_rank, conj, dims_of, int32s, stretched_axes, sum_over,
                                sum_static)
+from pyflow.ops.shape_rules import by_pattern
 
 PRODUCTS = FLOATS + (dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16,
                      dtypes.uint32, dtypes.uint64) + COMPLEX
@@ -241,9 +242,7 @@ class Cholesky:
     attrs="adjoint: bool = false")
 class MatrixSolve:
     """x with matrix x = rhs, for matrices [..., n, n] and rhs [..., n, k]. TF: MatrixSolve."""
-    def shape(op):
-        _square(op)
-        return at_least_rank(op.inputs[1].shape, 2, "MatrixSolve: rhs")
+    shape = by_pattern("* n n", "* n k", "->", "* n k")
 
     def gradient(op, dy):
         adjoint, x = op.attr("adjoint"), op.outputs[0]

@@ -12,6 +12,7 @@ from pyflow.framework import graph
 from pyflow.framework.dtypes import REAL
 from pyflow.framework.op import S, lit, op
 from pyflow.ops import array_ops, cast_ops, logic_ops, reduction_ops
+from pyflow.ops.shape_rules import match
 
 
 @op("NthElement", inputs="input: T, n: int32", outputs="values: T", attrs="reverse: bool = false",
@@ -20,6 +21,7 @@ class NthElement:
     """The n-th smallest (`reverse`: largest) element of each row, counted from 0. TF: NthElement.
     """
     def shape(op):
+        match(op, None, "")
         shape = op.inputs[0].shape
         if shape.ndims == 0:
             raise ValueError("NthElement: the input must have rank at least 1, got a scalar")

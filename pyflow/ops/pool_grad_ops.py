@@ -13,6 +13,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static, text, unchanged
+from pyflow.ops.shape_rules import by_pattern
 from pyflow.ops.pool3d_ops import (
     REALS,
     max_grad_grad_reference,
@@ -48,7 +49,7 @@ def _image_shape(op):
 class MaxPoolGradGrad:
     """Gradient of MaxPoolGrad: `grad`, of orig_input's shape, at the maxima. TF: MaxPoolGradGrad.
     """
-    shape = _image_shape
+    shape = by_pattern("b h w c", "p q r s", "b h w c", "->", "p q r s")
 
     def gradient(op, dy):
         from pyflow.ops import pool_ops
@@ -156,7 +157,7 @@ class MaxPoolGradV2:
     outputs="output: T", attrs=PADDING + FORMAT + "T: " + REALS)
 class MaxPoolGradGradV2:
     """Gradient of MaxPoolGradV2. TF: MaxPoolGradGradV2."""
-    def shape(op): return _given_shape(op, 3)
+    shape = by_pattern("b h w c", "p q r s", "b h w c", "->", "p q r s")
 
     def gradient(op, dy):
         return [None, None, MaxPoolGradV2(op.inputs[0], op.inputs[1], dy, *op.inputs[3:],

@@ -15,6 +15,7 @@ from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
+from pyflow.ops.shape_rules import by_pattern
 from pyflow.ops.conv_ops import explicit_padding, four_entries
 from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
@@ -276,7 +277,7 @@ def _window_sum(x, radius):
 class LRN:
     """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN
     (Krizhevsky 2012)."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "->", "b h w c")
 
     def gradient(op, dy):
         return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.attr(n) for n in LRN_NAMES})
@@ -295,7 +296,7 @@ def _lrn_grad(dy, x, y, depth_radius, bias, alpha, beta):
     attrs=LRN_ATTRS)
 class LRNGrad:
     """Gradient of LRN. TF gives it no gradient. TF: LRNGrad."""
-    shape = merged
+    shape = by_pattern("b h w c", "b h w c", "b h w c", "->", "b h w c")
     gradient = None
 
     def reference(input_grads, input_image, output_image, depth_radius, bias, alpha, beta):

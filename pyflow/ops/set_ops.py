@@ -12,6 +12,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import match
 from pyflow.ops.sparse_ops import _width, triple
 
 ELEMENTS = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16,
@@ -140,6 +141,7 @@ def _levenshtein(a, b):
 class EditDistance:
     """Levenshtein's distances of the sequences along the last dimension. TF: EditDistance."""
     def shape(op):
+        match(op, "n r", "n", "r", "m r", "m", "r")
         a, b = static(op.inputs[2]), static(op.inputs[5])
         if a is not None and b is not None and len(a) == len(b):
             return TensorShape([int(max(x, y)) for x, y in zip(a[:-1], b[:-1])])

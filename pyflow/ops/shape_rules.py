@@ -90,3 +90,11 @@ def by_pattern(*patterns):
         found = match(op, *inputs)
         return [found(p) for p in outputs] if len(outputs) > 1 else found(outputs[0])
     return shape
+
+
+def checked(shape, *patterns):
+    """The shape function `shape` (of the node), its inputs fitting `patterns` first."""
+    def checked_shape(op):
+        match(op, *patterns)
+        return shape(op)
+    return checked_shape

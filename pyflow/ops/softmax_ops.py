@@ -69,8 +69,17 @@ def _cross_shapes(op):
         raise ValueError(f"{op.type}: logits and labels must be matrices, got "
                          f"{op.inputs[0].shape} and "
                          f"{op.inputs[1].shape}")
-    dims = dims_of(shape)
-    return [TensorShape([None if dims is None else dims[0]]), shape]
+    if shape.ndims is None:
+        shape = _known_cross_shape(*(x.shape.as_tuple() for x in op.inputs))
+    return [TensorShape(shape.as_list()[:1]), shape]
+
+
+def _known_cross_shape(features, labels):
+    """What the one matrix of known rank says about both: its sizes, unless they may be stretched."""
+    dims = features or labels or (None, None)
+    if len(dims) != 2:
+        raise ValueError(f"logits and labels must be matrices, got shape {TensorShape(dims)}")
+    return TensorShape([None if d == 1 else d for d in dims])
 
 
 def _scaled(dloss, rows):

@@ -15,6 +15,7 @@ from pyflow.framework.op import S, lit, op, pos, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, binary_ops, gather_ops, reduction_ops
 from pyflow.ops.common import conj, dims_of, static, static_shape
+from pyflow.ops.shape_rules import by_pattern, match
 
 THREE = "indices: int64, values: T, shape: int64"
 IN_THREE = "input_indices: int64, input_values: T, input_shape: int64"
@@ -81,7 +82,7 @@ def _order_back(op, dvalues):
     attrs="T: type")
 class SparseReorder:
     """The same tensor with its index rows in rising order. TF: SparseReorder."""
-    def shape(op): return [op.inputs[0].shape, op.inputs[1].shape]
+    shape = by_pattern("n r", "n", "r", "->", "n r", "n")
 
     def gradient(op, dindices, dvalues):
         return [None, _order_back(op, dvalues), None]
@@ -97,6 +98,7 @@ class SparseReorder:
 class SparseReshape:
     """Places of the same elements in another shape; one size may be -1. TF: SparseReshape."""
     def shape(op):
+        match(op, "n r", "r", "q")
         rank = _width(op.inputs[2])
         return [TensorShape([_length(op.inputs[0]), rank]), TensorShape([rank])]
     gradient = None
@@ -209,6 +211,7 @@ class SparseSliceGrad:
 class SparseFillEmptyRows:
     """Rows without values get `default_value` at their column 0. TF: SparseFillEmptyRows."""
     def shape(op):
+        match(op, "n r", "n", "r", "")
         dims = static_shape(op.inputs[2]).as_list() if static(op.inputs[2]) is not None else None
         rank = _width(op.inputs[2])
         return [TensorShape([None, rank]), TensorShape([None]),
@@ -238,7 +241,9 @@ class SparseFillEmptyRows:
 class SparseFillEmptyRowsGrad:
     """Gradients of values that were kept, and the sum of those filled in.
     TF: SparseFillEmptyRowsGrad."""
-    def shape(op): return [TensorShape([_length(op.inputs[0])]), TensorShape([])]
+    def shape(op):
+        match(op, "n", "m")
+        return [TensorShape([_length(op.inputs[0])]), TensorShape([])]
     gradient = None
 
     def reference(reverse_index_map, grad_values):
@@ -254,7 +259,9 @@ class SparseFillEmptyRowsGrad:
 class SparseAdd:
     """Sums of two sparse tensors; where both have a value and the sum is smaller than `thresh` it
     is left out. TF: SparseAdd."""
-    def shape(op): return triple(_width(op.inputs[2]))
+    def shape(op):
+        match(op, "n r", "n", "r", "m r", "m", "r", "")
+        return triple(_width(op.inputs[2]))
 
     def gradient(op, dindices, dvalues, dshape):
         a, b = SparseAddGrad(dvalues, op.inputs[0], op.inputs[3], op.outputs[0])
@@ -484,7 +491,7 @@ SparseReduceMaxSparse = _sparse_reduction("SparseReduceMaxSparse", np.maximum, R
 class SparseSoftmax:
     """Softmax over the values of each row of the last dimension, absent ones left out.
     TF: SparseSoftmax."""
-    def shape(op): return op.inputs[1].shape
+    shape = by_pattern("n r", "n", "r", "->", "n")
 
     def gradient(op, dy):
         indices, _, size = op.inputs
@@ -526,6 +533,7 @@ class SparseTensorDenseMatMul:
     """Product of a sparse matrix and a dense one, each perhaps its adjoint.
     TF: SparseTensorDenseMatMul."""
     def shape(op):
+        match(op, "n 2", "n", "2", "k m")
         a, b = static(op.inputs[2]), dims_of(op.inputs[3].shape)
         left, right = op.attr("adjoint_a"), op.attr("adjoint_b")
         if b is not None and len(b) != 2:

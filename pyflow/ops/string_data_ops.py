@@ -17,6 +17,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import text, unchanged
+from pyflow.ops.shape_rules import match
 from pyflow.ops.reduction_ops import one_of
 from pyflow.ops.string_text_ops import each
 
@@ -286,6 +287,7 @@ ENCODINGS = 'output_encoding: {"UTF-8", "UTF-16-BE", "UTF-32-BE"}'
 class UnicodeEncode:
     """Strings of the code points between splits. TF: UnicodeEncode."""
     def shape(op):
+        match(op, "n", "m")
         rows = op.inputs[1].shape.num_elements()
         return TensorShape([None if rows is None else max(rows - 1, 0)])
     gradient = None
