@@ -76,7 +76,8 @@ class MatMul:
 def _batched_dims(op):
     x, y = (at_least_rank(t.shape, 2, f"{op.type}: input") for t in op.inputs)
     if x.ndims is None or y.ndims is None:
-        return None, None, None
+        return (*(s if s.ndims is None else TensorShape(s.as_list()[:-2]) for s in (x, y)),
+                [_side(op, 0, x), _side(op, 1, y)])
     a, b = x.as_list(), y.as_list()
     m, inner = (a[-1], a[-2]) if op.attr("adj_x") else (a[-2], a[-1])
     other, n = (b[-1], b[-2]) if op.attr("adj_y") else (b[-2], b[-1])
@@ -88,14 +89,22 @@ def _batched_dims(op):
     return TensorShape(a[:-2]), TensorShape(b[:-2]), [m, n]
 
 
+def _side(op, which, shape):
+    """Rows of the product as the first operand tells, columns as the second does."""
+    if shape.ndims is None:
+        return None
+    adjoint = op.attr("adj_y" if which else "adj_x")
+    return shape.as_tuple()[-1 if adjoint != bool(which) else -2]
+
+
 def _batch_shape(op):
     a, b, matrix = _batched_dims(op)
-    return unknown_shape() if matrix is None else a.merge_with(b).concatenate(matrix)
+    return a.merge_with(b).concatenate(matrix)
 
 
 def _batch_v2_shape(op):
     a, b, matrix = _batched_dims(op)
-    return unknown_shape() if matrix is None else broadcast_static_shape(a, b).concatenate(matrix)
+    return broadcast_static_shape(a, b).concatenate(matrix)
 
 
 def _batch_gradients(product, op, dy):
@@ -171,9 +180,12 @@ class BatchMatMulV2:
 def _square(op, rank=2):
     shape = at_least_rank(op.inputs[0].shape, rank, f"{op.type}: input")
     dims = dims_of(shape)
-    if dims is not None and None not in dims[-2:] and dims[-1] != dims[-2]:
+    if dims is None:
+        return shape
+    if None not in dims[-2:] and dims[-1] != dims[-2]:
         raise ValueError(f"{op.type}: matrices must be square, got shape {shape}")
-    return shape
+    side = dims[-2] if dims[-1] is None else dims[-1]
+    return TensorShape(dims[:-2] + [side, side])
 
 
 WELL = [[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]]

@@ -58,6 +58,10 @@ def _stitch_shape(op):
     tail = None
     for i, d in zip(indices, data):
         if i.shape.ndims is not None and d.shape.ndims is not None:
+            front = TensorShape(d.shape.as_list()[:i.shape.ndims])
+            if not front.is_compatible_with(i.shape):
+                raise ValueError(f"{op.type}: data of shape {d.shape} must begin with the shape "
+                                 f"{i.shape} of its indices")
             rest = TensorShape(d.shape.as_list()[i.shape.ndims:])
             tail = rest if tail is None else tail.merge_with(rest)
     values = [static(i) for i in indices]
