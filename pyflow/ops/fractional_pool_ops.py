@@ -14,7 +14,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops
-from pyflow.ops.common import dims_of, static_shape, unchanged
+from pyflow.ops.common import dims_of, given_by, unchanged
 from pyflow.ops.shape_rules import by_pattern
 
 RATIO = ("pooling_ratio: list(float) >= 4, pseudo_random: bool = false, overlapping: bool = false, "
@@ -97,7 +97,7 @@ class FractionalMaxPoolGrad:
     outputs="output: T", attrs="overlapping: bool = false, " + TYPES)
 class FractionalAvgPoolGrad:
     """Gradient of FractionalAvgPool. Its own is not offered. TF: FractionalAvgPoolGrad."""
-    def shape(op): return static_shape(op.inputs[0])
+    shape = given_by(4)
     gradient = None
 
     def reference(orig_input_tensor_shape, out_backprop, row_pooling_sequence, col_pooling_sequence,

@@ -147,7 +147,10 @@ class PlaceholderV2:
     attrs="dtype: type, shape: shape")
 class PlaceholderWithDefault:
     """`input`, or what is fed in its place. TF: PlaceholderWithDefault."""
-    def shape(op): return TensorShape(op.attr("shape"))
+    def shape(op):
+        shape = TensorShape(op.attr("shape"))
+        op.inputs[0].shape.assert_is_compatible_with(shape)
+        return shape
     gradient = _passes
 
     def reference(input): return input

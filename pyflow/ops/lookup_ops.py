@@ -55,10 +55,10 @@ class UnravelIndex:
     """Flat places as coordinates [rank, n] (a vector for one place); no gradient. TF:
     UnravelIndex."""
     def shape(op):
-        at, dims = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
-        if at is None or dims is None:
+        rank, at = match(op, None, "r").size("r"), op.inputs[0].shape
+        if at.ndims is None:
             return unknown_shape()
-        return TensorShape([dims[0] if dims else None] + at)
+        return TensorShape([rank]).concatenate(at if at.ndims == 0 else [at.num_elements()])
     gradient = None
 
     def reference(indices, dims):
@@ -109,7 +109,8 @@ def _scattered(name, ufunc, types, gradient_of, doc):
     @op(name, inputs="tensor: T, indices: Tindices, updates: T", outputs="output: T", doc=doc,
         attrs='Tindices: {int32, int64}, bad_indices_policy: string = ""', T=types)
     class Scattered:
-        def shape(op): return op.inputs[0].shape
+        def shape(op):
+            return gather_ops.scattered(op, op.inputs[0].shape, op.inputs[1], op.inputs[2])
         gradient = gradient_of
 
         def reference(tensor, indices, updates):

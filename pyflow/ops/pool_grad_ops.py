@@ -13,7 +13,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static, text, unchanged
-from pyflow.ops.shape_rules import by_pattern
+from pyflow.ops.shape_rules import by_pattern, match
 from pyflow.ops.pool3d_ops import (
     REALS,
     max_grad_grad_reference,
@@ -81,8 +81,7 @@ def _picked(input, grad, argmax, with_batch):
 class MaxPoolGradGradWithArgmax:
     """Gradient of MaxPoolGradWithArgmax: `grad` at the places `argmax`.
     TF: MaxPoolGradGradWithArgmax."""
-    def shape(op):
-        return op.inputs[2].shape
+    shape = by_pattern("b h w c", "b h w c", "b p q c", "->", "b p q c")
     gradient = None
 
     def reference(input, grad, argmax, include_batch_in_index):
@@ -124,7 +123,9 @@ GIVEN = [(x, y, *_as_inputs(attrs)) for x, y, attrs in POOLS]
           "float, " + PADDING + 'data_format: {"NHWC", "NCHW", "NCHW_VECT_C"} = "NHWC"')
 class MaxPoolV2:
     """MaxPool whose ksize and strides are inputs. TF: MaxPoolV2."""
-    def shape(op): return _given_shape(op, 1)
+    def shape(op):
+        match(op, None, "4", "4")
+        return _given_shape(op, 1)
 
     def gradient(op, dy):
         return [MaxPoolGradV2(op.inputs[0], op.outputs[0], dy, *op.inputs[1:],
@@ -139,7 +140,7 @@ class MaxPoolV2:
     outputs="output: T", attrs=PADDING + FORMAT + "T: " + REALS + " = float")
 class MaxPoolGradV2:
     """Gradient of MaxPoolV2. TF: MaxPoolGradV2."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "4", "4", "->", "b h w c")
 
     def gradient(op, dz):
         return [None, None, MaxPoolGradGradV2(op.inputs[0], op.inputs[1], dz, *op.inputs[3:],

@@ -14,8 +14,8 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
-from pyflow.ops.shape_rules import by_pattern
+from pyflow.ops.common import dims_of, merged, shape_vector, given_by, text, unchanged
+from pyflow.ops.shape_rules import by_pattern, checked
 from pyflow.ops.conv_ops import explicit_padding, four_entries
 from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
@@ -156,7 +156,7 @@ class MaxPool:
     "bfloat16, uint16, half, uint32, uint64} = float")
 class MaxPoolGrad:
     """Gradient of MaxPool. TF: MaxPoolGrad."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "->", "b h w c")
 
     def gradient(op, dz):
         from pyflow.ops.pool_grad_ops import second_gradient_of_max_pool
@@ -219,7 +219,7 @@ def _scattered(shape, grad, argmax, with_batch):
     T=REAL, attrs=ARGMAX + "Targmax: {int32, int64}")
 class MaxPoolGradWithArgmax:
     """Gradient of MaxPoolWithArgmax. TF: MaxPoolGradWithArgmax."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "->", "b h w c")
 
     def gradient(op, dz):
         from pyflow.ops.pool_grad_ops import MaxPoolGradGradWithArgmax
@@ -251,7 +251,7 @@ class AvgPool:
     attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
 class AvgPoolGrad:
     """Gradient of AvgPool. TF: AvgPoolGrad."""
-    def shape(op): return static_shape(op.inputs[0])
+    shape = given_by(4)
 
     def gradient(op, dz):
         return [None, AvgPool(dz, **{n: op.attr(n) for n in AVG_NAMES})]

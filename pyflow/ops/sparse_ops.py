@@ -121,8 +121,11 @@ class SparseConcat:
     TF: SparseConcat."""
     def shape(op):
         n = op.attr("N")
-        rank = next((r for r in map(_width, op.inputs[2 * n:]) if r is not None), None)
-        return triple(rank)
+        counts = [f"n{i}" for i in range(n)]
+        found = match(op, *(f"{c} r" for c in counts), *counts, *["r"] * n)
+        sizes = [found.size(c) for c in counts]
+        total = None if None in sizes else sum(sizes)
+        return [TensorShape([total, found.size("r")]), TensorShape([total]), found("r")]
     gradient = None
 
     def reference(indices, values, shapes, concat_dim):
@@ -193,7 +196,7 @@ class SparseSlice:
     inputs="backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64")
 class SparseSliceGrad:
     """Gradients of a slice at the places of its input; 0 elsewhere. TF: SparseSliceGrad."""
-    def shape(op): return TensorShape([_length(op.inputs[1])])
+    shape = by_pattern("k", "n r", "r", "k r", "->", "n")
     gradient = None
 
     def reference(backprop_val_grad, input_indices, input_start, output_indices):
@@ -280,7 +283,7 @@ class SparseAdd:
     inputs="backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64")
 class SparseAddGrad:
     """Gradients of both operands of SparseAdd. TF: SparseAddGrad."""
-    def shape(op): return [TensorShape([_length(op.inputs[i])]) for i in (1, 2)]
+    shape = by_pattern("k", "n r", "m r", "k r", "->", "n", "m")
     gradient = None
 
     def reference(backprop_val_grad, a_indices, b_indices, sum_indices):
@@ -343,7 +346,7 @@ def _picked(op):
 def _cwise(name, ufunc, partial, doc):
     @op(name, inputs=SP_THREE + ", dense: T", outputs="output: T", T=NUMBERS, doc=doc)
     class Cwise:
-        def shape(op): return op.inputs[1].shape
+        shape = by_pattern("n r", "n", "r", None, "->", "n")
 
         def gradient(op, dy):
             at, places = _picked(op)
@@ -534,12 +537,14 @@ class SparseTensorDenseMatMul:
     TF: SparseTensorDenseMatMul."""
     def shape(op):
         match(op, "n 2", "n", "2", "k m")
-        a, b = static(op.inputs[2]), dims_of(op.inputs[3].shape)
+        b = dims_of(op.inputs[3].shape)
         left, right = op.attr("adjoint_a"), op.attr("adjoint_b")
-        if b is not None and len(b) != 2:
-            raise ValueError(f"SparseTensorDenseMatMul: b must be a matrix, got shape "
-                             f"{op.inputs[3].shape}")
-        rows = None if a is None or len(a) != 2 else int(a[1 if left else 0])
+        sizes = dims_of(static_shape(op.inputs[2])) or [None, None]
+        rows, inner = sizes[::-1] if left else sizes
+        if b is not None and None not in (inner, b[1 if right else 0]) \
+                and inner != b[1 if right else 0]:
+            raise ValueError(f"SparseTensorDenseMatMul: inner dimensions must be equal, got "
+                             f"{inner} and {b[1 if right else 0]} (a {sizes}, b {b})")
         return TensorShape([rows, None if b is None else b[0 if right else 1]])
     gradient = _sparse_product_gradient
 
