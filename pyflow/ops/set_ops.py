@@ -62,7 +62,9 @@ def _rank_of(op):
 class DenseToDenseSetOperation:
     """"a-b", "b-a", "intersection" or "union" of rows of two dense tensors.
     TF: DenseToDenseSetOperation."""
-    def shape(op): return triple(_rank_of(op))
+    def shape(op):
+        match(op, "* _", "* _")
+        return triple(_rank_of(op))
     gradient = None
 
     def reference(set1, set2, set_operation):
@@ -78,7 +80,12 @@ class DenseToDenseSetOperation:
 class DenseToSparseSetOperation:
     """"a-b", "b-a", "intersection" or "union" of rows of a dense and a sparse tensor.
     TF: DenseToSparseSetOperation."""
-    def shape(op): return triple(None)
+    def shape(op):
+        found = match(op, None, "n r", "n", "r")
+        rank = op.inputs[0].shape.with_rank_at_least(2).ndims
+        if rank is not None and found.size("r") not in (None, rank):
+            raise ValueError(f"{op.type}: sets of rank {rank} and {found.size('r')}")
+        return triple(found.size("r") if rank is None else rank)
     gradient = None
 
     def reference(set1, set2_indices, set2_values, set2_shape, set_operation):
@@ -94,7 +101,7 @@ class DenseToSparseSetOperation:
 class SparseToSparseSetOperation:
     """"a-b", "b-a", "intersection" or "union" of rows of two sparse tensors.
     TF: SparseToSparseSetOperation."""
-    def shape(op): return triple(_width(op.inputs[2]))
+    def shape(op): return triple(match(op, "n r", "n", "r", "m r", "m", "r").size("r"))
     gradient = None
 
     def reference(set1_indices, set1_values, set1_shape, set2_indices, set2_values, set2_shape,

@@ -214,11 +214,10 @@ class SparseSliceGrad:
 class SparseFillEmptyRows:
     """Rows without values get `default_value` at their column 0. TF: SparseFillEmptyRows."""
     def shape(op):
-        match(op, "n r", "n", "r", "")
-        dims = static_shape(op.inputs[2]).as_list() if static(op.inputs[2]) is not None else None
-        rank = _width(op.inputs[2])
+        found = match(op, "n r", "n", "r", "")
+        dims, rank = dims_of(static_shape(op.inputs[2])), found.size("r")
         return [TensorShape([None, rank]), TensorShape([None]),
-                TensorShape([dims[0] if dims else None]), TensorShape([_length(op.inputs[0])])]
+                TensorShape([dims[0] if dims else None]), TensorShape([found.size("n")])]
 
     def gradient(op, dindices, dvalues, dflags, dmap):
         grad, default = SparseFillEmptyRowsGrad(op.outputs[3], dvalues)

@@ -109,7 +109,10 @@ def convolved_shape(op, depthwise=False):
         if k is not None or padding == "SAME":
             result[axis] = margins(image[axis], k, strides[axis], dilations[axis], padding,
                                    pairs[axis])[0]
-    result[c] = made if not depthwise else None if None in (taken, made) else taken * made
+    if depthwise:
+        taken = image[c] if taken is None else taken
+        made = None if None in (taken, made) else taken * made
+    result[c] = made
     return TensorShape(result)
 
 
