@@ -18,6 +18,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, diag_ops
 from pyflow.ops.common import at_least_rank, dims_of, static
+from pyflow.ops.shape_rules import match
 
 ALIGN = ('T: type, align: {"LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"} = "RIGHT_LEFT"')
 
@@ -25,6 +26,8 @@ ALIGN = ('T: type, align: {"LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT
 # ------------------------------------------------------------------------------------ oracle
 def _band(k):
     k = np.ravel(k)
+    if k.size not in (1, 2) or k[0] > k[-1]:
+        raise ValueError(f"k must be a diagonal, or the lowest and the highest, got {k.tolist()}")
     return int(k[0]), int(k[-1])
 
 
@@ -68,6 +71,7 @@ def _matrix_sizes(longest, k, rows, cols):
 
 # ------------------------------------------------------------------------------------ blocks
 def _part_shape(op):
+    match(op, None, None, "")
     dims, k = dims_of(at_least_rank(op.inputs[0].shape, 2, "input")), static(op.inputs[1])
     if dims is None or k is None or None in dims[-2:] or not np.size(k):
         return unknown_shape()
@@ -80,6 +84,7 @@ def _part_shape(op):
 
 
 def _diag_shape(op):
+    match(op, None, None, "", "", "")
     dims = dims_of(at_least_rank(op.inputs[0].shape, 1, "diagonal"))
     k, rows, cols = (static(t) for t in op.inputs[1:4])
     if dims is None or k is None or not np.size(k):

@@ -118,7 +118,10 @@ def einsum(equation, *inputs, **kwargs):
 def _einsum_shape(op):
     shapes = [dims_of(x.shape) for x in op.inputs]
     if any(s is None for s in shapes):
-        return unknown_shape()
+        if "." in op.attr("equation"):
+            return unknown_shape()
+        terms = op.attr("equation").partition("->")[0].split(",")
+        shapes = [[None] * len(term) if s is None else s for term, s in zip(terms, shapes)]
     plain = _Plain(op.attr("equation"), [len(s) for s in shapes], repeats=True)
     sizes = {}
     for term, dims in zip(plain.terms, shapes):

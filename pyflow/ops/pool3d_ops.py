@@ -17,7 +17,7 @@ from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, given_by, text
-from pyflow.ops.shape_rules import by_pattern
+from pyflow.ops.shape_rules import by_pattern, match
 from pyflow.ops.conv3d_ops import five_entries
 from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
@@ -194,7 +194,9 @@ class MaxPool3DGrad:
 class MaxPool3DGradGrad:
     """Gradient of MaxPool3DGrad: `grad`, of orig_input's shape, at the maxima.
     TF: MaxPool3DGradGrad."""
-    shape = by_pattern("b d h w c", "p q r s t", "b d h w c", "->", "p q r s t")
+    def shape(op):
+        match(op, "b d h w c", None, "b d h w c")
+        return _volume_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
         return [None, None, MaxPool3DGrad(op.inputs[0], op.inputs[1], dy, **window_attrs(op))]

@@ -49,7 +49,9 @@ def _image_shape(op):
 class MaxPoolGradGrad:
     """Gradient of MaxPoolGrad: `grad`, of orig_input's shape, at the maxima. TF: MaxPoolGradGrad.
     """
-    shape = by_pattern("b h w c", "p q r s", "b h w c", "->", "p q r s")
+    def shape(op):
+        match(op, "b h w c", None, "b h w c")
+        return _image_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
         from pyflow.ops import pool_ops
@@ -158,7 +160,9 @@ class MaxPoolGradV2:
     outputs="output: T", attrs=PADDING + FORMAT + "T: " + REALS)
 class MaxPoolGradGradV2:
     """Gradient of MaxPoolGradV2. TF: MaxPoolGradGradV2."""
-    shape = by_pattern("b h w c", "p q r s", "b h w c", "->", "p q r s")
+    def shape(op):
+        match(op, "b h w c", None, "b h w c", "4", "4")
+        return _given_shape(op, 3).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
         return [None, None, MaxPoolGradV2(op.inputs[0], op.inputs[1], dy, *op.inputs[3:],

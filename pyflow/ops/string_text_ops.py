@@ -16,6 +16,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.common import scalar, static, text, unchanged
+from pyflow.ops.shape_rules import by_pattern
 from pyflow.ops.reduction_ops import one_of
 
 UNIT = 'unit: {"BYTE", "UTF8_CHAR"} = "BYTE"'
@@ -280,8 +281,7 @@ class StringFormat:
     samples = [S([(2, 3), ()], template="a %s b %s"), S([(9,)], summarize=2), S([], template="x")]
 
 
-def _ngram_shape(op):
-    return [TensorShape([None]), op.inputs[1].shape]
+_ngram_shape = by_pattern("_", "rows", "->", "n", "rows")
 
 
 def _ngrams_of(row, widths, left, right, pad_width, separator):
