@@ -274,7 +274,8 @@ def _tile_shape(op):
     value = static(op.inputs[1])
     if value is not None and (value < 0).any():
         raise ValueError(f"Tile: multiples must not be negative, got {value.tolist()}")
-    return TensorShape([None if None in (d, m) else d * m for d, m in zip(dims, multiples)])
+    return TensorShape([0 if 0 in (d, m) else None if None in (d, m) else d * m
+                        for d, m in zip(dims, multiples)])
 
 
 def _tile_gradient(op, dy):

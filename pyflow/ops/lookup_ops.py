@@ -18,7 +18,7 @@ from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import (array_ops, binary_ops, cast_ops, check_ops, control_flow_ops, gather_ops,
                         join_ops, logic_ops, partition_ops, reduction_ops)
 from pyflow.ops.common import dims_of, static
-from pyflow.ops.shape_rules import match
+from pyflow.ops.shape_rules import by_pattern, match
 
 
 # ---------------------------------------------------------------------------------- searches
@@ -93,7 +93,7 @@ class HistogramFixedWidth:
 class UniqueWithCountsV2:
     """Distinct values of a vector, where each went and how often it occurs; `axis` is 0 or empty.
     TF: UniqueWithCountsV2."""
-    def shape(op): return [TensorShape([None]), op.inputs[0].shape, TensorShape([None])]
+    shape = by_pattern("n", "_", "->", "distinct", "n", "distinct")
     gradient = None
 
     def reference(x): return partition_ops._unique(x)

@@ -147,7 +147,7 @@ class Unique:
     attrs="T: type, Taxis: {int32, int64} = int64, out_idx: {int32, int64} = int32")
 class UniqueV2:
     """Unique of a vector; `axis` is [0] or []. TF: UniqueV2, there for any axis."""
-    def shape(op): return [TensorShape([None]), _vector_only(op)]
+    shape = by_pattern("n", "_", "->", "distinct", "n")
     gradient = None
 
     def reference(x): return _unique(x)[:2]

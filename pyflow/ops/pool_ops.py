@@ -14,8 +14,9 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import dims_of, merged, shape_vector, given_by, text, unchanged
+from pyflow.ops.common import dims_of, given_by, merged, shape_vector, text, unchanged
 from pyflow.ops.shape_rules import by_pattern, checked
+from pyflow.ops import array_ops, join_ops, reduction_ops
 from pyflow.ops.conv_ops import explicit_padding, four_entries
 from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
@@ -316,17 +317,42 @@ def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, n
                              include_batch_in_index=include_batch_in_index)
 
 
+def _max_over_channels(x, ksize, strides, scope):
+    """The largest of each group of ksize[3] channels, [batch, height, width, channels / ksize[3]];
+    what TensorFlow's MaxPool does of such windows."""
+    group = ksize[-1]
+    if ksize[:3] != [1, 1, 1] or strides != ksize:
+        raise ValueError("max_pool: windows over channels must be 1 in the other dimensions and "
+                         f"as wide as their strides, got ksize {ksize} and strides {strides}")
+    channels = x.shape.with_rank(4)[-1].value
+    if channels is not None and channels % group:
+        raise ValueError(f"max_pool: {channels} channels are not a multiple of {group}, the "
+                         "window's")
+    rest, front = [None if channels is None else channels // group], array_ops.shape(x)[:3]
+    shape = join_ops.concat([front, [-1, group]], 0)
+    grouped = array_ops.reshape(x, shape)
+    result = reduction_ops.reduce_max(grouped, axis=4, name=scope)
+    result.set_shape(x.shape.with_rank(4).as_list()[:3] + rest)
+    return result
+
+
 def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
     """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool.
+
+    Windows over channels are as wide as their stride, divide the channels and are 1 in space
+    (ValueError otherwise).
     Dtypes, shapes, errors: as op MaxPool."""
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"
     padding, explicit = explicit_padding(padding, data_format)
     with graph.name_scope(name, "MaxPool", [value]) as scope:
-        return MaxPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
-                       strides=four_entries(strides, data_format, "strides"),
+        ksize = four_entries(ksize, data_format, "ksize")
+        strides = four_entries(strides, data_format, "strides")
+        if ksize[-1] != 1 and data_format == "NHWC":
+            return _max_over_channels(graph.convert_to_tensor(value), ksize, strides, scope)
+        return MaxPool(value, ksize=ksize, padding=padding, strides=strides,
                        explicit_paddings=explicit,
                        data_format=data_format, name=scope)
 

@@ -296,7 +296,7 @@ class SparseAddGrad:
 def _extremum(name, ufunc, doc):
     @op(name, inputs=A_B, outputs="output_indices: int64, output_values: T", T=REAL, doc=doc)
     class Extremum:
-        def shape(op): return triple(_width(op.inputs[2]))[:2]
+        shape = by_pattern("n r", "n", "r", "m r", "m", "r", "->", "k r", "k")
         gradient = None
 
         def reference(a_indices, a_values, a_shape, b_indices, b_values):

@@ -131,8 +131,12 @@ def backprop_shape(op, which):
 def transposed_shape(op):
     """Of Conv2DBackpropInput: input_sizes say it, the batch is that of the incoming gradient."""
     shape = backprop_shape(op, 0)
-    _dims(op, 1, "filter", shape.ndims)
-    batch = _dims(op, 2, "out_backprop", shape.ndims)[0]
+    made = _dims(op, 1, "filter", shape.ndims)[-1]
+    gradient = _dims(op, 2, "out_backprop", shape.ndims)
+    batch, channels = gradient[0], gradient[spatial_axes(op.attr("data_format"))[1]]
+    if None not in (made, channels) and made != channels:
+        raise ValueError(f"{op.type}: out_backprop has {channels} channels (shape "
+                         f"{op.inputs[2].shape}), the filter {op.inputs[1].shape} makes {made}")
     return shape.merge_with([batch] + [None] * (shape.ndims - 1))
 
 
