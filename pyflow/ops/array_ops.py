@@ -316,6 +316,9 @@ class LinSpace:
 
 
 # --------------------------------------------------------------------------------- public functions
+_SPARSE = (graph.SparseTensor, graph.SparseTensorValue)
+
+
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
     input: any dtype; result: a vector of `out_type`. ValueError for a ragged list."""
@@ -325,7 +328,7 @@ def shape(input, name=None, out_type=dtypes.int32):
 def shape_internal(input, name=None, optimize=True, out_type=dtypes.int32):
     """`tf.shape`, which may be told not to fold."""
     with graph.name_scope(name, "Shape", [input]) as scope:
-        if isinstance(input, graph.SparseTensor):
+        if isinstance(input, _SPARSE):
             from pyflow.ops import cast_ops
             return cast_ops.cast(input.dense_shape, out_type)
         input = graph.convert_to_tensor(input)
@@ -349,8 +352,8 @@ def rank(input, name=None):
     """Number of dimensions, an int32 scalar; a constant where it is known. TF: tf.rank.
     input: any shape and dtype. ValueError for a ragged list."""
     with graph.name_scope(name, "Rank", [input]) as scope:
-        if isinstance(input, graph.SparseTensor):
-            return Size(input.dense_shape, name=scope)
+        if isinstance(input, _SPARSE):
+            return Size(graph.convert_to_tensor(input.dense_shape), name=scope)
         input = graph.convert_to_tensor(input)
         if input.shape.ndims is not None:
             return _constant(input.shape.ndims, dtypes.int32, scope)
@@ -361,9 +364,11 @@ def size(input, name=None, out_type=dtypes.int32):
     """Number of elements, a scalar; a constant where it is known. TF: tf.size.
     input: any shape and dtype; result: `out_type`. ValueError for a ragged list."""
     with graph.name_scope(name, "Size", [input]) as scope:
-        if isinstance(input, graph.SparseTensor):
+        if isinstance(input, _SPARSE):
             from pyflow.ops import reduction_ops
-            return reduction_ops.Prod(input.dense_shape, 0, name=scope)
+            from pyflow.ops import cast_ops
+            sizes = cast_ops.cast(input.dense_shape, out_type)
+            return reduction_ops.Prod(sizes, 0, name=scope)
         input = graph.convert_to_tensor(input)
         if input.shape.is_fully_defined():
             return _constant(input.shape.num_elements(), out_type, scope)

@@ -12,7 +12,7 @@ Example:  `tf.gather([10, 20, 30], [2, 0])` -> [30, 10].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, errors, graph
 from pyflow.framework.op import S, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import (at_least_rank, dims_of, int32s, normal_axis, shape_vector, static,
@@ -284,7 +284,11 @@ class SparseToDense:
     """`default_value` everywhere but `sparse_values` at `sparse_indices` (scalar, [n] or [n, d]).
     TF: SparseToDense."""
     def shape(op):
-        match(op, None, "_", None, "")
+        match(op, None, "_")
+        default = op.inputs[3].shape
+        if default.ndims not in (None, 0):      # TensorFlow tells in the step, by this error
+            raise errors.InvalidArgumentError(
+                None, op, f"SparseToDense: default_value must be a scalar, got shape {default}")
         return static_shape(op.inputs[1])
 
     def gradient(op, dy):

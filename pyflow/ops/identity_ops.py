@@ -163,6 +163,9 @@ def identity(input, name=None):
     Dtypes, shapes, errors: as op Identity."""
     if isinstance(input, graph.IndexedSlices):
         return graph.IndexedSlices(identity(input.values), input.indices, input.dense_shape)
+    if isinstance(input, graph.SparseTensor):
+        return graph.SparseTensor(*(identity(part) for part in (input.indices, input.values,
+                                                                input.dense_shape)))
     return Identity(input, name=name)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
+from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, binary_ops, cast_ops, identity_ops, join_ops, logging_ops
 from pyflow.ops import matmul_ops, random_ops, reduction_ops
 from pyflow.ops.common import dims_of, unchanged
@@ -31,6 +32,7 @@ def _three_channels(op):
             raise ValueError(f"{op.type}: images must have a dimension of channels, got {shape}")
         if dims_of(shape)[-1] not in (None, 3):
             raise ValueError(f"{op.type}: images must have 3 channels, got shape {shape}")
+        shape = TensorShape(dims_of(shape)[:-1] + [3])
     return shape
 
 
@@ -75,7 +77,7 @@ def _to_rgb(images):
 @op("RGBToHSV", inputs="images: T", outputs="output: T", attrs=SPACES)
 class RGBToHSV:
     """Red, green, blue to hue, saturation, value. TF: RGBToHSV."""
-    shape = by_pattern("* 3", "->", "* 3")
+    shape = _three_channels
     gradient = None
 
     def reference(images): return _to_hsv(images)
@@ -85,7 +87,7 @@ class RGBToHSV:
 @op("HSVToRGB", inputs="images: T", outputs="output: T", attrs=SPACES)
 class HSVToRGB:
     """Hue, saturation, value to red, green, blue. TF: HSVToRGB."""
-    shape = by_pattern("* 3", "->", "* 3")
+    shape = _three_channels
     gradient = None
 
     def reference(images): return _to_rgb(images)

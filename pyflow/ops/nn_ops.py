@@ -41,6 +41,10 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
     x: floats of any shape, which the result has too; noise_shape broadcasts to it. ValueError
     for keep_prob outside (0, 1] or integers."""
     if keep_prob is not None:
+        if not isinstance(keep_prob, (numbers.Real, np.ndarray, graph.Tensor)) \
+                and not hasattr(keep_prob, "dtype"):
+            raise ValueError(f"nn.dropout: keep_prob must be a number or a tensor, got "
+                             f"{keep_prob!r}")
         kept = 1 - keep_prob
         if rate is not None:
             raise ValueError("nn.dropout: give either rate or its deprecated complement "
@@ -62,9 +66,12 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
                 return x
         else:
             rate = graph.convert_to_tensor(rate, dtype=x.dtype, name="rate")
+            if rate.shape.ndims not in (None, 0):
+                raise ValueError(f"nn.dropout: rate must be a scalar, got shape {rate.shape}")
         shape = array_ops.shape(x) if noise_shape is None else _noise_shape(x, noise_shape)
         noise = random_ops.random_uniform(shape, seed=seed, dtype=x.dtype)
         scaled = x * (1 / (1 - rate))
+        scaled.set_shape(x.shape)       # the rate is a scalar, whether its rank is known or not
         if noise_shape is None:     # one shape: the gradient needs no sums over stretched axes
             return logic_ops.Select(noise >= rate, scaled, array_ops.zeros_like(scaled))
         zero = graph.convert_to_tensor(0, dtype=x.dtype)
@@ -374,6 +381,9 @@ def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
                                         reduction_ops.reduce_max(flat))
         else:
             maxlen = graph.convert_to_tensor(maxlen)
+            if maxlen.shape.ndims not in (None, 0):
+                raise ValueError(f"sequence_mask: maxlen must be a scalar, got shape "
+                                 f"{maxlen.shape}")
         maxlen = cast_ops.cast(maxlen, lengths.dtype)
         zero, one = (graph.convert_to_tensor(v, dtype=lengths.dtype) for v in (0, 1))
         row = array_ops.range_(zero, maxlen, one)

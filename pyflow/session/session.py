@@ -482,6 +482,9 @@ class Session(BaseSession):
         self._contexts = []
 
     def __enter__(self):
+        if self._contexts:
+            raise RuntimeError("Session context managers are not re-entrant. Use "
+                               "`Session.as_default()` to enter a session multiple times.")
         context = self._graph.as_default()
         context.__enter__()
         session_context = self.as_default()
