@@ -11,7 +11,7 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, lit, op
-from pyflow.ops.common import unchanged
+from pyflow.ops.common import dims_of, unchanged
 from pyflow.ops.shape_rules import by_pattern, match
 
 BITS = "num_bits: int = 8, narrow_range: bool = false"
@@ -138,8 +138,15 @@ FakeQuantWithMinMaxVarsPerChannel = _vars("FakeQuantWithMinMaxVarsPerChannel",
 # ---------------------------------------------------------------------- quantize_and_dequantize
 def _quantized_shape(op):
     """The input's; the bounds are scalars, or vectors along an axis."""
-    bounds = "" if op.attr("axis") == -1 else "c"
-    return match(op, "*", bounds, bounds, "")("*")
+    axis = op.attr("axis")
+    bounds = "" if axis == -1 else "c"
+    found = match(op, "*", bounds, bounds, "")
+    channels, dims = found.size("c"), dims_of(found.front)
+    if dims is not None and axis != -1 and (
+            axis >= len(dims) or None not in (channels, dims[axis]) and channels != dims[axis]):
+        raise ValueError(f"{op.type}: bounds of {channels} along axis {axis} of shape "
+                         f"{found.front}")
+    return found.front
 
 
 def _straight_through(op, dy):

@@ -35,7 +35,7 @@ from pyflow.framework import dtypes  # noqa: E402
 from pyflow.framework.op import registered_ops  # noqa: E402
 
 Node = collections.namedtuple("Node", "id operation inputs")  # inputs: arrays, lists flattened
-SAMPLES = 6          # of an op: the first ones show what the others do
+SAMPLES = 4          # of an op: the first ones show what the others do
 VALUE_ELEMENTS = 32  # an integer input of more elements is data, not a way to do something
 VALUE_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
