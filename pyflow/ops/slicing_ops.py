@@ -139,6 +139,9 @@ def _sliced_dim(dim, i, begin, end, strides, masks, axis):
     if masks["shrink_axis_mask"] & bit:
         if dim is not None and b is not None and not -dim <= b < dim:
             raise ValueError(f"slice index {b} of dimension {axis} out of bounds for size {dim}")
+        if stride < 1:
+            raise ValueError(f"StridedSlice: an index takes one element, strides[{i}] must be "
+                             f"positive, got {stride}")
         return "gone"
     if stride == 0:
         raise ValueError(f"StridedSlice: strides[{i}] must be non-zero")

@@ -20,12 +20,13 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.identity_ops import placeholder
 from pyflow.ops.join_ops import Pack
 
-ANSWERS = pathlib.Path(__file__).resolve().parent / "answers.json.gz"
+ANSWERS, FUNCTIONS = (pathlib.Path(__file__).resolve().parent / f"{name}.json.gz"
+                      for name in ("answers", "functions"))
 
 
-def recorded():
-    """{node: {key: TensorFlow's answer}}."""
-    return json.loads(gzip.decompress(ANSWERS.read_bytes()))
+def recorded(path):
+    """{what was asked: {how: TensorFlow's answer}}."""
+    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 class Asked:
@@ -35,7 +36,7 @@ class Asked:
         self.node, self.graph, self.made = node, Graph(), {}
 
     def answer(self, given):
-        """As record.py writes it."""
+        """As record_nodes.py writes it."""
         with self.graph.as_default():
             inputs = [self.tensor(a, g) for a, g in zip(self.node.inputs, given)]
             operation = self.node.operation

@@ -34,8 +34,8 @@ from derive import Case, constant_node, type_choices  # noqa: E402
 from pyflow.framework import dtypes  # noqa: E402
 from pyflow.framework.op import registered_ops  # noqa: E402
 
-Node = collections.namedtuple("Node", "id operation inputs")  # inputs: arrays, lists flattened
-SAMPLES = 4          # of an op: the first ones show what the others do
+Node = collections.namedtuple("Node", "id case operation inputs")    # inputs: arrays, flattened
+SAMPLES = 3          # of an op: the first ones show what the others do
 VALUE_ELEMENTS = 32  # an integer input of more elements is data, not a way to do something
 VALUE_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -61,7 +61,7 @@ def nodes():
             continue                    # an op of our own: TensorFlow has no answer
         for number, sample in enumerate((op.samples or ())[:SAMPLES]):
             case, node = _constant_node(op, number, sample)
-            found.append(Node(f"{name}-{number}", node, case.feeds()))
+            found.append(Node(f"{name}-{number}", case, node, case.feeds()))
     return found
 
 
@@ -80,7 +80,7 @@ def variants(node):
               if a.dtype in VALUE_TYPES and a.ndim <= 2 and a.size <= VALUE_ELEMENTS]
     data = [i for i in range(len(arrays)) if i not in values]
     found = {}
-    _add_shapes(found, "", arrays, range(len(arrays)), {})
+    _add_shapes(found, "", arrays, range(len(arrays)), {}, sizes=not values)
     if values:
         known = {i: constant(arrays[i]) for i in values}
         _add_shapes(found, "v:", arrays, data, known)

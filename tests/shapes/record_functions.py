@@ -2,19 +2,22 @@
 
     .venv-tf/bin/python tests/shapes/record_functions.py      # writes functions.json.gz
 
-An answer is the outputs' shapes, as record.py writes them, "!ValueError" for what was raised, or
+An answer is the outputs' shapes, as record_nodes.py writes them, "!ValueError" for what was raised, or
 "~" before the shapes if the step fails.  Needs TensorFlow 2.21, not pyflow.
 """
 import gzip
 import json
 import os
 import pathlib
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
 import functions  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
-from record import shape_text  # noqa: E402
+from record_nodes import shape_text  # noqa: E402
 
 tf.disable_v2_behavior()
 ANSWERS = pathlib.Path(__file__).resolve().parent / "functions.json.gz"

@@ -1,6 +1,6 @@
-"""Writes the nodes and their variants to a file that record.py reads where TensorFlow is.
+"""Writes the nodes and their variants to a file that record_nodes.py reads where TensorFlow is.
 
-    python -P tests/shapes/export.py FILE
+    python -P tests/shapes/export_nodes.py FILE
 """
 import pathlib
 import pickle

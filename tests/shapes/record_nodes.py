@@ -1,8 +1,8 @@
-"""Records what TensorFlow infers, refuses and runs of the nodes that export.py wrote.
+"""Records what TensorFlow infers, refuses and runs of the nodes that export_nodes.py wrote.
 
-    python -P tests/shapes/export.py FILE                      # where pyflow is
-    .venv-tf/bin/python tests/shapes/record.py FILE            # adds to answers.json.gz
-    .venv-tf/bin/python tests/shapes/record.py FILE --only Conv2D MatMul    # these ops anew, too
+    python -P tests/shapes/export_nodes.py FILE                      # where pyflow is
+    .venv-tf/bin/python tests/shapes/record_nodes.py FILE            # adds to answers.json.gz
+    .venv-tf/bin/python tests/shapes/record_nodes.py FILE --only Conv2D MatMul    # these ops anew, too
 
 An answer is a text: "2,3;?,4" are the outputs' shapes ("?" a size, "*" a rank that is unknown, ""
 a scalar), "!ValueError" is what was raised.  A mis-shaped node that TensorFlow does make is also
