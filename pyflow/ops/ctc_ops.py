@@ -309,6 +309,8 @@ def collapse_repeated(labels, seq_length, name=None):
     with graph.name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
         labels = graph.convert_to_tensor(labels, name="labels")
         lengths = graph.convert_to_tensor(seq_length, name="seq_length")
+        if labels.shape.ndims is None:
+            labels = array_ops.reshape(labels, array_ops.shape(labels)[:2])
         first = array_ops.ones_like(labels[:, :1], dtypes.bool)
         new = join_ops.concat([first, logic_ops.not_equal(labels[:, 1:], labels[:, :-1])], 1)
         kept = logic_ops.LogicalAnd(new, nn_ops.sequence_mask(lengths, array_ops.shape(labels)[1]))

@@ -38,7 +38,7 @@ def _three_or_four(image):
         raise ValueError(f"'image' must have either 3 or 4 dimensions, got shape {image.shape}")
 
 
-def _one_or_batch(image):
+def one_or_batch(image):
     """`image`, taken to be a single one if its rank is unknown; ValueError for other ranks."""
     if image.shape.ndims is None:
         image = identity_ops.Identity(image)
@@ -108,7 +108,7 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or a box
     outside it."""
     with graph.name_scope(None, "crop_to_bounding_box", [image]):
-        image = _one_or_batch(image_tensor(image))
+        image = one_or_batch(image_tensor(image))
         height, width = _height_width(image)
         top, left, h, w = map(_number, (offset_height, offset_width, target_height, target_width))
         image = _require([(left >= 0, "offset_width must be >= 0."),
@@ -131,7 +131,7 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or an image
     that does not fit."""
     with graph.name_scope(None, "pad_to_bounding_box", [image]):
-        image = _one_or_batch(image_tensor(image))
+        image = one_or_batch(image_tensor(image))
         height, width = _height_width(image)
         top, left, h, w = map(_number, (offset_height, offset_width, target_height, target_width))
         below, right = h - top - height, w - left - width
@@ -187,7 +187,7 @@ def resize_image_with_crop_or_pad(image, target_height, target_width):
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks and sizes that
     are not positive."""
     with graph.name_scope(None, "resize_image_with_crop_or_pad", [image]):
-        image = _one_or_batch(image_tensor(image))
+        image = one_or_batch(image_tensor(image))
         target = _number(target_height), _number(target_width)
         image = _require([(target[1] > 0, "target_width must be > 0."),
                           (target[0] > 0, "target_height must be > 0.")], image)
@@ -289,6 +289,7 @@ def rot90(image, k=1, name=None):
     with graph.name_scope(name, "rot90", [image, k]) as scope:
         image = image_tensor(image)
         k = graph.convert_to_tensor(k, dtype=dtypes.int32, name="k")
+        scope = scope if image.shape.ndims is not None else None    # one name for one branch
         return _by_rank(image, lambda x: _turned_often(x, k, scope))
 
 

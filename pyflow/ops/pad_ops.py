@@ -399,16 +399,23 @@ def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None
     """Square blocks of pixels as batch entries. TF: tf.space_to_batch.
     Dtypes, shapes, errors: as op SpaceToBatchND."""
     block = block_size if block_size is not None else block_shape
-    return SpaceToBatchND(input, int32s([block, block]) if np.ndim(block) == 0 else block,
-                          paddings, name=name)
+    return _of_images(SpaceToBatchND, input, block, paddings, name)
 
 
 def batch_to_space(input, crops, block_size, name=None, block_shape=None):
     """Batch entries as square blocks of pixels. TF: tf.batch_to_space.
     Dtypes, shapes, errors: as op BatchToSpaceND."""
     block = block_size if block_size is not None else block_shape
-    return BatchToSpaceND(input, int32s([block, block]) if np.ndim(block) == 0 else block, crops,
-                          name=name)
+    return _of_images(BatchToSpaceND, input, block, crops, name)
+
+
+def _of_images(op_def, input, block, margins, name):
+    """A square block for images, whose rank is 4; another block for what it is."""
+    if np.ndim(block):
+        return op_def(input, block, margins, name=name)
+    moved = op_def(input, int32s([block, block]), margins, name=name)
+    moved.set_shape(unknown_shape(4))
+    return moved
 
 
 PUBLIC = {
