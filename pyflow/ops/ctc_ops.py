@@ -251,7 +251,8 @@ def ctc_loss_v2(labels, logits, label_length, logit_length, logits_time_major=Tr
             labels = _dense_labels_to_sparse(labels, label_length)
         blank = blank_index or 0
         if blank < 0:
-            blank += logits.shape[2].value
+            classes = logits.shape[2].value
+            blank += array_ops.shape(logits)[2] if classes is None else classes
         logits = join_ops.concat([logits[:, :, :blank], logits[:, :, blank + 1:],
                                   logits[:, :, blank:blank + 1]], axis=2)
         values = logic_ops.where(labels.values < blank, labels.values, labels.values - 1)
@@ -309,11 +310,10 @@ def collapse_repeated(labels, seq_length, name=None):
     with graph.name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
         labels = graph.convert_to_tensor(labels, name="labels")
         lengths = graph.convert_to_tensor(seq_length, name="seq_length")
-        if labels.shape.ndims is None:
-            labels = array_ops.reshape(labels, array_ops.shape(labels)[:2])
         first = array_ops.ones_like(labels[:, :1], dtypes.bool)
         new = join_ops.concat([first, logic_ops.not_equal(labels[:, 1:], labels[:, :-1])], 1)
         kept = logic_ops.LogicalAnd(new, nn_ops.sequence_mask(lengths, array_ops.shape(labels)[1]))
+        kept.set_shape([None, None])
         counts = reduction_ops.reduce_sum(cast_ops.cast(kept, dtypes.int32), axis=1)
         goes_to = logic_ops.where(nn_ops.sequence_mask(counts, reduction_ops.reduce_max(counts)))
         size = join_ops.stack([array_ops.shape(labels)[0], reduction_ops.reduce_max(counts)])

@@ -296,7 +296,8 @@ def _linear(name):
         matrix = graph.convert_to_tensor(_MATRICES[name], dtype=images.dtype, name="kernel")
         flat = array_ops.reshape(images, [-1, 3])
         result = array_ops.reshape(matmul_ops.matmul(flat, matrix), array_ops.shape(images))
-        result.set_shape(images.shape)
+        known = dims_of(images.shape)
+        result.set_shape(images.shape if known is None else TensorShape(known[:-1] + [3]))
         return result
     convert.__name__ = convert.__qualname__ = name
     source, target = name.upper().split("_TO_")

@@ -41,5 +41,29 @@ NODES = {
     "UniqueWithCountsV2": ({"accepts": 3, "raises": 2}, VECTORS),
 }
 
+LENGTH = "its tables are made while the graph is built"
+RANK = "slices along the last axis need the rank"
+FEWER = "TensorFlow's static shape has a dimension too few"
+COUNTS = "the number of values is known in the step"
+
 FUNCTIONS = {
+    "conv_transpose_2 none": ("raises", RANK),
+    "extract_volume_patches any": ("wrong", FEWER),
+    "extract_volume_patches none": ("wrong", FEWER),
+    "second_volume_patches any": ("wrong", FEWER),
+    "second_volume_patches none": ("wrong", FEWER),
+    "frame none": ("raises", RANK),
+    "overlap_and_add none": ("raises", RANK),
+    "stft none": ("raises", RANK),
+    "inverse_stft none": ("raises", RANK),
+    "dct_1 any": ("raises", LENGTH), "dct_1 none": ("raises", LENGTH),
+    "dct_2 any": ("raises", LENGTH), "dct_2 none": ("raises", LENGTH),
+    "dct_3 any": ("raises", LENGTH), "dct_3 none": ("raises", LENGTH),
+    "dct_4 any": ("raises", LENGTH), "dct_sizes any": ("raises", LENGTH),
+    "mel none": ("raises", LENGTH),
+    "lu_functions none": ("raises", RANK),
+    "norms none": ("raises", RANK),
+    "ragged_to_sparse none": ("raises", RANK),
+    "unicode_split any": ("weaker", COUNTS), "unicode_split none": ("weaker", COUNTS),
+    "ragged_split any": ("weaker", COUNTS), "ragged_split none": ("weaker", COUNTS),
 }

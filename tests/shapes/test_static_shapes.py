@@ -97,3 +97,40 @@ def test_nodes_of_unknown_rank_run():
             if np.shape(ours) != np.shape(expected):
                 wrong.append(f"{node.id}: {np.shape(ours)}, expected {np.shape(expected)}")
     assert not wrong, "\n".join(wrong)
+
+
+# ---------------------------------------------------------------------------------- public functions
+ANSWERS = ask.recorded(ask.FUNCTIONS)
+
+
+def function_difference(case, way):
+    """The kind of difference between a function's answer and TensorFlow's, or None; a failing step
+    is told by its exception."""
+    theirs = ANSWERS[case.name][way]
+    with tf.Graph().as_default():
+        try:
+            inputs, outputs = functions.build(tf, case, way)
+            outputs = [tf.convert_to_tensor(y) for y in outputs]
+        except (ValueError, TypeError, tf.errors.OpError):
+            return None if theirs[:1] in ("!", "~") and theirs else "raises"
+        if theirs[:1] not in ("!", "~") or not theirs:
+            ours = ";".join(ask.shape_text(y.shape) for y in outputs)
+            kind = ask.difference(way, ours, theirs)
+            if kind is not None:
+                return kind
+            if way == "none":
+                with tf.Session() as session:
+                    session.run(outputs, dict(zip(inputs, functions.cases.arrays(case))))
+    return None
+
+
+def test_functions_take_unknown_sizes_and_ranks():
+    """They are made with the shapes TensorFlow finds, and run."""
+    found = {}
+    for case in functions.all_cases():
+        for way in functions.WAYS:
+            kind = function_difference(case, way)
+            if kind is not None:
+                found[f"{case.name} {way}"] = kind
+    expected = {what: kind for what, (kind, _) in known.FUNCTIONS.items()}
+    assert found == expected
