@@ -196,7 +196,7 @@ def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, na
 
 def _constant_axis(axis):
     """`axis` as an int; ValueError if it is no scalar known while the graph is built."""
-    known = static(graph.convert_to_tensor(axis, name="axis"))
+    known = static(axis) if isinstance(axis, graph.Tensor) else np.asarray(axis)
     if known is None or known.ndim:
         raise ValueError(f"Argument `axis` must be a constant scalar. Received: axis={axis}.")
     return int(known)
