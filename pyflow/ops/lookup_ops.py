@@ -203,7 +203,7 @@ def _constant_axis(axis):
 
 
 def _order_with_last(x, axis):
-    """The order of dimensions in which `axis` and the last are exchanged; None if it is the last."""
+    """The order of dimensions in which `axis` and the last are exchanged; None if it is last."""
     rank = x.shape.ndims
     if axis == -1:
         return None

@@ -3,8 +3,8 @@
     found = match(op, "b h w c", "c", "c")       # ValueError unless the inputs fit
     return [found("b h w c"), found("c")]
 
-A pattern names each dimension of one input; equal names are equal sizes.  "2" is that size, "_" any;
-"*" stands, in front, for any number of dimensions, alike wherever it stands; None is an input that
+A pattern names each dimension of one input; equal names are equal sizes.  "2" is that size, "_"
+any; "*" stands, in front, for any number of dimensions, alike wherever it stands; None is an input that
 is not looked at.
 
 Invariants

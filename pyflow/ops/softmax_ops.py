@@ -75,7 +75,7 @@ def _cross_shapes(op):
 
 
 def _known_cross_shape(features, labels):
-    """What the one matrix of known rank says about both: its sizes, unless they may be stretched."""
+    """What the one matrix of known rank says of both: its sizes, unless they may be stretched."""
     dims = features or labels or (None, None)
     if len(dims) != 2:
         raise ValueError(f"logits and labels must be matrices, got shape {TensorShape(dims)}")

@@ -1,6 +1,6 @@
 """Where pyflow's shapes and checks differ from TensorFlow 2.21's on purpose: {op: (differences by
-kind, reason)}, the kinds being those of ask.py.  The tests fail if a count changes, so that no entry
-outlives its reason.
+kind, reason)}, the kinds being those of ask.py.  The tests fail if a count changes, so that no
+entry outlives its reason.
 """
 
 BEYOND = "TensorFlow reads beyond the smaller tensor, or ignores it; the sizes cannot be right"

@@ -2,8 +2,8 @@
 
     .venv-tf/bin/python tests/shapes/record_functions.py      # writes functions.json.gz
 
-An answer is the outputs' shapes, as record_nodes.py writes them, "!ValueError" for what was raised, or
-"~" before the shapes if the step fails.  Needs TensorFlow 2.21, not pyflow.
+An answer is the outputs' shapes, as record_nodes.py writes them, "!ValueError" for what was raised,
+or "~" before the shapes if the step fails.  Needs TensorFlow 2.21, not pyflow.
 """
 import gzip
 import json

@@ -2,7 +2,7 @@
 
     python -P tests/shapes/export_nodes.py FILE                      # where pyflow is
     .venv-tf/bin/python tests/shapes/record_nodes.py FILE            # adds to answers.json.gz
-    .venv-tf/bin/python tests/shapes/record_nodes.py FILE --only Conv2D MatMul    # these ops anew, too
+    .venv-tf/bin/python tests/shapes/record_nodes.py FILE --only Conv2D    # this op anew, too
 
 An answer is a text: "2,3;?,4" are the outputs' shapes ("?" a size, "*" a rank that is unknown, ""
 a scalar), "!ValueError" is what was raised.  A mis-shaped node that TensorFlow does make is also

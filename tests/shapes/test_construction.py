@@ -1,5 +1,5 @@
-"""What public functions refuse, name and take while the graph is built; answers of TensorFlow 2.21's
-compat.v1 where it has one, as literals."""
+"""What public functions refuse, name and take while the graph is built; answers of TensorFlow
+2.21's compat.v1 where it has one, as literals."""
 import numpy as np
 import pytest
 

@@ -1,8 +1,8 @@
 """Static shapes, checks at construction and unknown ranks against TensorFlow's recorded answers.
 
 What is asked is derived from the blocks' samples (nodes.py) and from the cases of tests/oracle
-(functions.py); `record_nodes.py` and `record_functions.py` asked TensorFlow.  A shape of ours may be more
-specific than TensorFlow's, never less, never another; what TensorFlow refuses when a node is made
+(functions.py); `record_nodes.py` and `record_functions.py` asked TensorFlow.  A shape of ours may
+be more specific than TensorFlow's, never less, never another; what TensorFlow refuses when a node is made
 we refuse there too.  known.py lists what stays different, and why.
 """
 import collections
@@ -99,7 +99,7 @@ def test_nodes_of_unknown_rank_run():
     assert not wrong, "\n".join(wrong)
 
 
-# ---------------------------------------------------------------------------------- public functions
+# --------------------------------------------------------------------------------- public functions
 ANSWERS = ask.recorded(ask.FUNCTIONS)
 
 
