@@ -68,6 +68,9 @@ oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
 	.venv-tf/bin/python tests/oracle/record.py --ours .venv-tf/ours.npz
 	.venv-tf/bin/python tests/frozen/record.py
+	$(BIN)/python -P tests/shapes/export_nodes.py .venv-tf/nodes.pkl
+	.venv-tf/bin/python tests/shapes/record_nodes.py .venv-tf/nodes.pkl
+	.venv-tf/bin/python tests/shapes/record_functions.py
 
 dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi

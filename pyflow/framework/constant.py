@@ -39,6 +39,8 @@ def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
 def constant_from_array(graph, array, dtype, name="Const"):
     """A constant that takes over `array` (nobody may change it afterwards)."""
     array.flags.writeable = False
+    if isinstance(name, bytes):
+        name = name.decode()
     if name[-1:] == "/":
         name = name[:-1]
     else:

@@ -52,7 +52,8 @@ class OpDef:
     """An op type: its schema, shape function, gradient, reference and samples.
 
     .name .inputs .outputs (lists of ArgDef) .attrs (dict of AttrDef) .stateful .doc .shape
-    .gradient .reference .samples .module; other public names of the block become attributes too.
+    .gradient .reference .samples .module .over_sparse; other
+    public names of the block become attributes too.
     """
 
     def __init__(self, name, parse, stateful=False, doc="", parts=None, module=None):
@@ -67,6 +68,8 @@ class OpDef:
         self.gradient = parts.pop("gradient", NOT_GIVEN)
         self.reference = parts.pop("reference", NOT_GIVEN)
         self.samples = parts.pop("samples", NOT_GIVEN)
+        # f(0) = 0: takes a SparseTensor's values
+        self.over_sparse = parts.pop("over_sparse", False)
         self._shape_binding = None
         self._reference_binding = None
         for key, value in parts.items():

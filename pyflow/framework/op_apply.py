@@ -11,6 +11,7 @@ added while inputs are converted).
 from pyflow.framework import dtypes, origin as _origin
 from pyflow.framework.convert import graph_of, to_tensor
 from pyflow.framework.op_attrs import check_allowed, normalize
+from pyflow.framework.sparse_values import SparseTensor
 from pyflow.framework.tensor import Tensor
 
 _MAX_OUTPUTS = 1 << 17  # of a node, as in the core: a count from a file must not exhaust memory
@@ -76,8 +77,13 @@ def apply_op(op_def, args, name, kwargs):
     if name is None and len(args) == len(plan.input_names) + len(plan.attr_order) + 1:
         *args, name = args                  # TF's generated functions take the name last
     values, attrs = _bind(op_def, args, kwargs)
+    if op_def.over_sparse and isinstance(values[0], SparseTensor):
+        x = values[0]
+        return SparseTensor(x.indices, apply_op(op_def, (x.values,), name, kwargs), x.dense_shape)
     graph = graph_of(values)
     name = name or op_def.name.lstrip("_")   # no node name begins with _
+    if isinstance(name, bytes):
+        name = name.decode()
     if name[-1] == "/":
         name = name[:-1]
     else:

@@ -86,6 +86,8 @@ class GraphScopes:
     def unique_name(self, name, mark_as_used=True):
         """A name nobody has in the current scope: `name`, `name_1`, ... (full, with the scope)."""
         scope = self._scopes.name
+        if isinstance(name, bytes):
+            name = name.decode()
         if scope:
             name = f"{scope}/{name}"
         key = name.lower()

@@ -145,6 +145,9 @@ def _as_shape(tensor, depth):
     tensor.shape.with_rank(1)
     value = constant_value(tensor)
     if value is not None:
+        wrong = [int(d) for d in value if d < -1]
+        if wrong:
+            raise ValueError(f"Invalid value in tensor used for shape: {wrong[0]}")
         return TensorShape([None if d < 0 else int(d) for d in value])
     op = tensor.op
     rule = _SHAPE_RULES.get(op.type) if depth else None

@@ -63,6 +63,7 @@ class SigmoidGrad:
 @op("Tanh", inputs="x: T", outputs="y: T", T=FLOATS + COMPLEX)
 class Tanh:
     """Hyperbolic tangent. TF: Tanh."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):

@@ -16,6 +16,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static, static_shape,
                                unchanged)
+from pyflow.ops.shape_rules import by_pattern, match
 
 OUT_TYPE = "out_type: {int32, int64} = int32"
 ANY = "T: type"
@@ -76,24 +77,22 @@ def _reshape_shape(op):
     if dims is None:
         return unknown_shape()
     value = static(op.inputs[1])
-    if value is not None and np.ndim(value) == 1:
-        dims = [int(d) for d in value]
-        if sum(d == -1 for d in dims) > 1 or any(d < -1 for d in dims):
-            raise ValueError(f"Reshape: the shape {dims} may have one -1 and no other negative "
-                             "dimension")
-        dims = [None if d == -1 else d for d in dims]
-        count = before.num_elements()
-        known = int(np.prod([d for d in dims if d is not None], dtype=np.int64))
-        if count is not None and None in dims:
-            if (known and count % known) or (not known and count):
-                raise ValueError(f"Reshape: {count} elements (shape {before}) cannot be arranged "
-                                 "in "
-                                 f"shape {[int(d) for d in value]}")
+    if value is not None and (value == -1).sum() > 1:
+        raise ValueError(f"Reshape: the shape {value.tolist()} may have one -1 and no other "
+                         "negative dimension")
+    count = before.num_elements()
+    known = int(np.prod([d for d in dims if d is not None], dtype=np.int64))
+    if count is None:
+        return TensorShape(dims)
+    if None not in dims and count != known:
+        raise ValueError(f"Reshape: cannot reshape a tensor with {count} elements (shape "
+                         f"{before}) to shape {dims} ({known} elements)")
+    if dims.count(None) == 1:
+        if (known and count % known) or (not known and count):
+            raise ValueError(f"Reshape: {count} elements (shape {before}) cannot be arranged in "
+                             f"shape {after}")
+        if known or value is not None:
             dims[dims.index(None)] = count // known if known else 0
-        elif count is not None and count != known:
-            raise ValueError(f"Reshape: cannot reshape a tensor with {count} elements (shape "
-                             f"{before}) "
-                             f"to shape {dims} ({known} elements)")
     return TensorShape(dims)
 
 
@@ -148,7 +147,9 @@ def _expand_shape(op):
         return unknown_shape()
     if axis is None:
         return unknown_shape(len(dims) + 1)
-    at = normal_axis(int(np.ravel(axis)[0]), len(dims) + 1, "dim")
+    if axis.size != 1:
+        raise ValueError(f"ExpandDims: dim must be a single number, got {axis.tolist()}")
+    at = normal_axis(int(axis.ravel()[0]), len(dims) + 1, "dim")
     return TensorShape(dims[:at] + [1] + dims[at:])
 
 
@@ -168,16 +169,15 @@ class ExpandDims:
 
 def _transpose_shape(op):
     dims, perm = dims_of(op.inputs[0].shape), static(op.inputs[1])
+    found = match(op, None, "n")
+    if dims is not None and found.size("n") not in (None, len(dims)):
+        raise ValueError(f"{op.type}: perm has {found.size('n')} entries, the tensor has rank "
+                         f"{len(dims)}")
     if perm is None:
-        n = len(dims) if dims is not None else dims_of(op.inputs[1].shape)
-        n = n[0] if isinstance(n, list) and n else n
-        return unknown_shape(n if isinstance(n, int) else None)
+        return unknown_shape(found.size("n") if dims is None else len(dims))
     perm = [int(p) for p in perm]
     if dims is None:
         return unknown_shape(len(perm))
-    if len(perm) != len(dims):
-        raise ValueError(f"Transpose: perm {perm} has {len(perm)} entries, the tensor has rank "
-                         f"{len(dims)}")
     perm = [normal_axis(p, len(dims), "perm") for p in perm]
     if len(set(perm)) != len(perm):
         raise ValueError(f"Transpose: {perm} is not a permutation")
@@ -221,7 +221,7 @@ class ConjugateTranspose:
 @op("InvertPermutation", inputs="x: T", outputs="y: T", attrs="T: {int32, int64} = int32")
 class InvertPermutation:
     """y with y[x[i]] = i, for a permutation x of 0 .. n-1. TF: InvertPermutation."""
-    shape = unchanged
+    shape = by_pattern("n", "->", "n")
     gradient = None
 
     def reference(x): return np.argsort(x)
@@ -233,7 +233,9 @@ class InvertPermutation:
     attrs="T: type, index_type: {int32, int64} = int32")
 class Fill:
     """A tensor of shape `dims`, every element the scalar `value`. TF: Fill."""
-    def shape(op): return static_shape(op.inputs[0])
+    def shape(op):
+        match(op, None, "")
+        return static_shape(op.inputs[0])
 
     def gradient(op, dy):
         from pyflow.ops import reduction_ops
@@ -264,6 +266,7 @@ class OnesLike:
 
 
 def _range_shape(op):
+    match(op, "", "", "")
     start, limit, delta = (static(x) for x in op.inputs)
     if start is None or limit is None or delta is None:
         return TensorShape([None])
@@ -293,6 +296,7 @@ class Range:
 
 
 def _linspace_shape(op):
+    match(op, "", "", "")
     num = static(op.inputs[2])
     if num is not None and int(num) <= 0:
         raise ValueError(f"LinSpace: num must be positive, got {int(num)}")
@@ -312,6 +316,9 @@ class LinSpace:
 
 
 # --------------------------------------------------------------------------------- public functions
+_SPARSE = (graph.SparseTensor, graph.SparseTensorValue)
+
+
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
     input: any dtype; result: a vector of `out_type`. ValueError for a ragged list."""
@@ -321,7 +328,7 @@ def shape(input, name=None, out_type=dtypes.int32):
 def shape_internal(input, name=None, optimize=True, out_type=dtypes.int32):
     """`tf.shape`, which may be told not to fold."""
     with graph.name_scope(name, "Shape", [input]) as scope:
-        if isinstance(input, graph.SparseTensor):
+        if isinstance(input, _SPARSE):
             from pyflow.ops import cast_ops
             return cast_ops.cast(input.dense_shape, out_type)
         input = graph.convert_to_tensor(input)
@@ -345,8 +352,8 @@ def rank(input, name=None):
     """Number of dimensions, an int32 scalar; a constant where it is known. TF: tf.rank.
     input: any shape and dtype. ValueError for a ragged list."""
     with graph.name_scope(name, "Rank", [input]) as scope:
-        if isinstance(input, graph.SparseTensor):
-            return Size(input.dense_shape, name=scope)
+        if isinstance(input, _SPARSE):
+            return Size(graph.convert_to_tensor(input.dense_shape), name=scope)
         input = graph.convert_to_tensor(input)
         if input.shape.ndims is not None:
             return _constant(input.shape.ndims, dtypes.int32, scope)
@@ -357,9 +364,11 @@ def size(input, name=None, out_type=dtypes.int32):
     """Number of elements, a scalar; a constant where it is known. TF: tf.size.
     input: any shape and dtype; result: `out_type`. ValueError for a ragged list."""
     with graph.name_scope(name, "Size", [input]) as scope:
-        if isinstance(input, graph.SparseTensor):
+        if isinstance(input, _SPARSE):
             from pyflow.ops import reduction_ops
-            return reduction_ops.Prod(input.dense_shape, 0, name=scope)
+            from pyflow.ops import cast_ops
+            sizes = cast_ops.cast(input.dense_shape, out_type)
+            return reduction_ops.Prod(sizes, 0, name=scope)
         input = graph.convert_to_tensor(input)
         if input.shape.is_fully_defined():
             return _constant(input.shape.num_elements(), out_type, scope)

@@ -13,6 +13,7 @@ import numpy as np
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of
+from pyflow.ops.shape_rules import by_pattern
 
 
 def _file(samples, rate):
@@ -60,12 +61,7 @@ class EncodeWav:
     """A WAV file of samples [n, channels]. TF: EncodeWav."""
     gradient = None
 
-    def shape(op):
-        dims = dims_of(op.inputs[0].shape)
-        if dims is not None and len(dims) != 2:
-            raise ValueError(f"EncodeWav: audio must be [samples, channels], got shape "
-                             f"{op.inputs[0].shape}")
-        return TensorShape([])
+    shape = by_pattern("s c", "", "->", "")
 
     def reference(audio, sample_rate):
         scaled = audio.astype(np.float64) * 32768

@@ -10,6 +10,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.static_value import constant_value as static
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import unchanged
+from pyflow.ops.shape_rules import match
 
 
 @op("Bucketize", inputs="input: T", outputs="output: int32",
@@ -32,6 +33,7 @@ class DenseBincount:
     """How often (with what total weight; whether at all) each of 0 .. size-1 occurs in a vector, or
     in each row. TF: DenseBincount."""
     def shape(op):
+        match(op, None, "")
         size, rank = static(op.inputs[1]), op.inputs[0].shape.ndims
         if rank is None:
             return unknown_shape()

@@ -15,12 +15,14 @@ from pyflow.ops import array_ops
 from pyflow.ops.array_ops import NO_AXES
 from pyflow.ops.common import (dims_of, shape_vector, static_shape, stretched_axes, sum_over,
                                sum_static)
+from pyflow.ops.shape_rules import by_pattern, match
 
 
 @op("BroadcastArgs", inputs="s0: T, s1: T", outputs="r0: T", attrs="T: {int32, int64} = int32")
 class BroadcastArgs:
     """The shape that shapes s0 and s1 broadcast to. TF: BroadcastArgs."""
     def shape(op):
+        match(op, "_", "_")
         a, b = (dims_of(x.shape) for x in op.inputs)
         known = a is not None and b is not None and a != [None] and b != [None]
         return TensorShape([max(a[0], b[0]) if known else None])
@@ -51,7 +53,7 @@ class BroadcastGradientArgs:
 
     Axes where both are 1 are listed for both (summing them changes nothing), unless s0 equals s1.
     """
-    def shape(op): return [TensorShape([None]), TensorShape([None])]
+    shape = by_pattern("_", "_", "->", "r0", "r1")
     gradient = None
 
     def reference(s0, s1): return _gradient_args(s0, s1)
@@ -60,12 +62,19 @@ class BroadcastGradientArgs:
 
 
 def _broadcast_to_shape(op):
-    target = static_shape(op.inputs[1])
-    if target.is_fully_defined() and op.inputs[0].shape.is_fully_defined():
-        source = op.inputs[0].shape
-        if broadcast_static_shape(source, target) != target:
+    target, source = static_shape(op.inputs[1]), op.inputs[0].shape
+    sizes, dims = dims_of(target), dims_of(source)
+    if sizes is None or dims is None:
+        return target
+    if len(dims) > len(sizes):
+        raise ValueError(f"BroadcastTo: shape {source} has more dimensions than {target}")
+    extra = len(sizes) - len(dims)
+    for i, d in enumerate(dims, extra):
+        if None not in (d, sizes[i]) and d not in (1, sizes[i]):
             raise ValueError(f"BroadcastTo: shape {source} does not broadcast to {target}")
-    return target
+        if sizes[i] is None and d not in (None, 1):
+            sizes[i] = d
+    return TensorShape(sizes)
 
 
 @op("BroadcastTo", inputs="input: T, shape: Tidx", outputs="output: T",

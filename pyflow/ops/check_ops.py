@@ -44,11 +44,16 @@ def _compared(block, name, symbol):
 def _check_known(block, x, y, message):
     """InvalidArgumentError while building if two known tensors do not compare as they should."""
     known = tensor_util.constant_value(x), tensor_util.constant_value(y)
-    if known[0] is None or known[1] is None:
+    if known[0] is None or known[1] is None \
+            or not _fit(known[0].shape, known[1].shape):     # the comparing node tells that
         return
     if not np.all(block.call_reference(list(known), {"T": x.dtype.base_dtype})):
         raise errors.InvalidArgumentError(
             None, x.op, f"{message} x ({x.name}) = {known[0]}, y ({y.name}) = {known[1]}")
+
+
+def _fit(a, b):
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1]))
 
 
 def _text(message):

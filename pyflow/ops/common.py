@@ -91,6 +91,14 @@ def broadcast(op):
     return broadcast_static_shape(a, b)
 
 
+def given_by(rank):
+    """The shape that the first input holds, a vector of `rank` sizes."""
+    def shape(op):
+        given = static_shape(op.inputs[0])
+        return given.merge_with(unknown_shape(rank))
+    return shape
+
+
 def scalar(op):
     """A scalar."""
     return TensorShape([])

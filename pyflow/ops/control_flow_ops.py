@@ -577,9 +577,11 @@ def _group_on(device, members, name=None):
 
 def gated_tuple(tensors, name=None, control_inputs=None):
     """The tensors again, none of them delivered before all are computed. None stays None.
-    Any shapes and dtypes, which the results have too. ValueError for a list
-    without tensors."""
+    Any shapes and dtypes, which the results have too; numbers and arrays become tensors.
+    ValueError for a list without tensors."""
     with ops.name_scope(name, "tuple", tensors) as name:
+        tensors = [t if t is None or isinstance(t, (ops.Operation, ops.IndexedSlices))
+                   else ops.convert_to_tensor(t) for t in tensors]
         gates = {t if isinstance(t, ops.Operation) else t.op for t in tensors if t is not None}
         for control in control_inputs or ():
             if not isinstance(control, (ops.Tensor, ops.Operation)):

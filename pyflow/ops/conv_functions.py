@@ -167,7 +167,7 @@ def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, sp
 
     dilation_rate: int32 vector, known while the graph is built; padding: SAME (needs the static
     filter_shape) or VALID. With rates of 1 `op` gets the input as it is.
-    Dtypes: any that `op` takes. Raises ValueError where a rate, or a size to be cut, is not known.
+    Dtypes: any that `op` takes. Raises ValueError where a rate is not known.
     """
     from pyflow.ops import common, pad_ops
     input = graph.convert_to_tensor(input)
@@ -187,14 +187,28 @@ def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, sp
         if padding == "SAME":
             reach = (_window(filter_shape, i) - 1) * int(rates[i])
             base[dim - 1] = [reach // 2, reach - reach // 2]
-    sizes = [input.shape[d].value if input.shape.ndims else None for d in range(1, dims[-1] + 1)]
-    if None in sizes:
-        raise ValueError(f"with_space_to_batch: sizes up to dimension {dims[-1]} of {input.shape} "
-                         "must be known")
-    paddings = [[b[0], b[1] + -(n + sum(b)) % k] for n, b, k in zip(sizes, base, block)]
-    crops = [[0, -(n + sum(b)) % k] for n, b, k in zip(sizes, base, block)]
+    sizes = [_size(input, d) for d in range(1, dims[-1] + 1)]
+    fill = [-(n + sum(b)) % k for n, b, k in zip(sizes, base, block)]
+    paddings = _pairs([b[0], b[1] + more] for b, more in zip(base, fill))
+    crops = _pairs([0, more] for more in fill)
     blocks = pad_ops.SpaceToBatchND(input, block, paddings)
     return pad_ops.BatchToSpaceND(op(blocks, rank, "VALID"), block, crops)
+
+
+def _size(x, dim):
+    """The size of a dimension: an int where it is known, else a scalar tensor."""
+    from pyflow.ops import array_ops
+    known = x.shape[dim].value if x.shape.ndims else None
+    return array_ops.shape(x)[dim] if known is None else known
+
+
+def _pairs(rows):
+    """Pairs of ints and scalar tensors as a matrix."""
+    from pyflow.ops import join_ops
+    rows = list(rows)
+    if any(isinstance(v, graph.Tensor) for row in rows for v in row):
+        return join_ops.stack([join_ops.stack(row) for row in rows])
+    return rows
 
 
 def _window(filter_shape, i):

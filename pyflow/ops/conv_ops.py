@@ -14,7 +14,8 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, op
 from pyflow.ops.windows import (Convolution, backprop_shape, convolution_samples, convolved,
-                                convolved_shape, convolved_to_filter, convolved_to_input)
+                                convolved_shape, convolved_to_filter, convolved_to_input,
+                                transposed_shape)
 
 PADDING = 'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
 LAYOUT = 'data_format: {"NHWC", "NCHW"} = "NHWC", dilations: list(int) = [1, 1, 1, 1]'
@@ -91,7 +92,7 @@ class Conv2D:
 class Conv2DBackpropInput:
     """Gradient of Conv2D with respect to its input; a transposed convolution.
     TF: Conv2DBackpropInput."""
-    def shape(op): return backprop_shape(op, 0)
+    def shape(op): return transposed_shape(op)
     gradient = PLAIN.gradient_of_input
 
     def reference(input_sizes, filter, out_backprop, strides, padding, explicit_paddings,

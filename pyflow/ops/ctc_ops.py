@@ -27,6 +27,7 @@ from pyflow.ops import (
     partition_ops,
     reduction_ops,
 )
+from pyflow.ops.shape_rules import by_pattern
 
 FLOAT = "T: {float, double} = float"
 LOSS_NAMES = ("preprocess_collapse_repeated", "ctc_merge_repeated",
@@ -145,9 +146,7 @@ def _labels(rows):
           "ignore_longer_outputs_than_inputs: bool = false, " + FLOAT)
 class CTCLoss:
     """-log P(labels | logits), [batch], and its gradient. TF: CTCLoss (Graves et al. 2006)."""
-    def shape(op):
-        shape = _logits(op)
-        return [TensorShape([shape[1]]), shape]
+    shape = by_pattern("t b c", "n 2", "n", "b", "->", "b", "t b c")
 
     def gradient(op, dloss, unused):
         slope = identity_ops.PreventGradient(
@@ -252,7 +251,8 @@ def ctc_loss_v2(labels, logits, label_length, logit_length, logits_time_major=Tr
             labels = _dense_labels_to_sparse(labels, label_length)
         blank = blank_index or 0
         if blank < 0:
-            blank += logits.shape[2].value
+            classes = logits.shape[2].value
+            blank += array_ops.shape(logits)[2] if classes is None else classes
         logits = join_ops.concat([logits[:, :, :blank], logits[:, :, blank + 1:],
                                   logits[:, :, blank:blank + 1]], axis=2)
         values = logic_ops.where(labels.values < blank, labels.values, labels.values - 1)
@@ -313,6 +313,7 @@ def collapse_repeated(labels, seq_length, name=None):
         first = array_ops.ones_like(labels[:, :1], dtypes.bool)
         new = join_ops.concat([first, logic_ops.not_equal(labels[:, 1:], labels[:, :-1])], 1)
         kept = logic_ops.LogicalAnd(new, nn_ops.sequence_mask(lengths, array_ops.shape(labels)[1]))
+        kept.set_shape([None, None])
         counts = reduction_ops.reduce_sum(cast_ops.cast(kept, dtypes.int32), axis=1)
         goes_to = logic_ops.where(nn_ops.sequence_mask(counts, reduction_ops.reduce_max(counts)))
         size = join_ops.stack([array_ops.shape(labels)[0], reduction_ops.reduce_max(counts)])

@@ -18,6 +18,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, diag_ops
 from pyflow.ops.common import at_least_rank, dims_of, static
+from pyflow.ops.shape_rules import match
 
 ALIGN = ('T: type, align: {"LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"} = "RIGHT_LEFT"')
 
@@ -25,6 +26,8 @@ ALIGN = ('T: type, align: {"LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT
 # ------------------------------------------------------------------------------------ oracle
 def _band(k):
     k = np.ravel(k)
+    if k.size not in (1, 2) or k[0] > k[-1]:
+        raise ValueError(f"k must be a diagonal, or the lowest and the highest, got {k.tolist()}")
     return int(k[0]), int(k[-1])
 
 
@@ -67,28 +70,74 @@ def _matrix_sizes(longest, k, rows, cols):
 
 
 # ------------------------------------------------------------------------------------ blocks
-def _part_shape(op):
-    dims, k = dims_of(at_least_rank(op.inputs[0].shape, 2, "input")), static(op.inputs[1])
-    if dims is None or k is None or None in dims[-2:] or not np.size(k):
-        return unknown_shape()
+def _checked_band(op, rows=None, cols=None):
+    """(lowest, highest) diagonal of k; (None, None) if it is not known.  ValueError if it lies
+    outside matrices of so many rows and columns."""
+    if (op.inputs[BAND_AT[op.type[:-2]]].shape.ndims or 0) > 1:
+        raise ValueError(f"{op.type}: k must be a diagonal, or the lowest and the highest")
+    k = static(op.inputs[BAND_AT[op.type[:-2]]])
+    if k is None:
+        return None, None
     low, high = _band(k)
-    longest = min(dims[-2] + min(high, 0), dims[-1] - max(low, 0))
-    if longest < 0 or low > high:
-        raise ValueError(f"{op.type}: k {low}, {high} is out of bounds for shape "
-                         f"{op.inputs[0].shape}")
+    if rows is not None and low and low <= -rows or cols is not None and high and high >= cols:
+        raise ValueError(f"{op.type}: k {low}, {high} is out of bounds for {rows} rows and {cols} "
+                         "columns")
+    return low, high
+
+
+BAND_AT = {"MatrixDiag": 1, "MatrixDiagPart": 1, "MatrixSetDiag": 2}   # the input k of an op
+
+
+def _part_shape(op):
+    match(op, None, None, "")
+    dims = dims_of(at_least_rank(op.inputs[0].shape, 2, "input"))
+    low, high = _checked_band(op, *(dims[-2:] if dims else ()))
+    if dims is None or low is None:
+        return unknown_shape()
+    longest = None
+    if None not in dims[-2:]:
+        longest = min(dims[-2] + min(high, 0), dims[-1] - max(low, 0))
     return TensorShape(dims[:-2] + ([] if low == high else [high - low + 1]) + [longest])
 
 
+def _set_shape(op):
+    shape = at_least_rank(op.inputs[0].shape, 2, "input")
+    diagonal = at_least_rank(op.inputs[1].shape, 1, "diagonal")
+    dims = dims_of(shape)
+    low, high = _checked_band(op, *(dims[-2:] if dims else ()))
+    if low is None or diagonal.ndims is None:
+        return shape
+    edges = 1 if low == high else 2
+    if diagonal.ndims < edges:
+        raise ValueError(f"{op.type}: {high - low + 1} diagonals need rank {edges}, got shape "
+                         f"{diagonal}")
+    band = [] if low == high else [high - low + 1]
+    longest = None
+    if dims and None not in dims[-2:]:
+        longest = min(dims[-2] + min(high, 0), dims[-1] - max(low, 0))
+    diagonal = diagonal.merge_with([None] * (diagonal.ndims - edges) + band + [longest])
+    return shape.merge_with(diagonal.as_list()[:-edges] + [None, None])
+
+
 def _diag_shape(op):
+    match(op, None, None, "", "", "")
     dims = dims_of(at_least_rank(op.inputs[0].shape, 1, "diagonal"))
-    k, rows, cols = (static(t) for t in op.inputs[1:4])
-    if dims is None or k is None or not np.size(k):
+    low, high = _checked_band(op)
+    if dims is None or low is None:
         return unknown_shape()
-    low, high = _band(k)
+    if low != high and (len(dims) < 2 or dims[-2] not in (None, high - low + 1)):
+        raise ValueError(f"{op.type}: diagonals {low} to {high} need {high - low + 1} rows, got "
+                         f"shape {op.inputs[0].shape}")
+    k, rows, cols = (static(t) for t in op.inputs[1:4])
     batch = dims[:-1] if low == high else dims[:-2]
-    if rows is None or cols is None or dims[-1] is None or np.size(rows) != 1 or np.size(cols) != 1:
+    if rows is None or cols is None or dims[-1] is None:
         return TensorShape(batch + [None, None])
-    return TensorShape(batch + list(_matrix_sizes(dims[-1], k, int(rows), int(cols))))
+    sides = _matrix_sizes(dims[-1], k, int(rows), int(cols))
+    _checked_band(op, *sides)
+    longest = min(sides[0] + min(high, 0), sides[1] - max(low, 0))
+    if longest != dims[-1]:
+        raise ValueError(f"{op.type}: diagonals of {dims[-1]} do not fit in matrices of {sides}")
+    return TensorShape(batch + list(sides))
 
 
 def _aligned(op):
@@ -167,7 +216,7 @@ def _set_diag(version):
         attrs=_attrs(version),
         doc=_doc(version, "Matrices with a band of diagonals replaced", "MatrixSetDiag"))
     class SetDiag:
-        def shape(op): return at_least_rank(op.inputs[0].shape, 2, "input")
+        shape = _set_shape
 
         def gradient(op, dy):
             zero, (_, diagonal, k) = graph.convert_to_tensor(0, dtype=dy.dtype), op.inputs

@@ -94,8 +94,12 @@ class MatrixDiagPart:
 class MatrixSetDiag:
     """`input` with `diagonal` in place of its main diagonals. TF: MatrixSetDiag."""
     def shape(op):
-        _diagonal_shape(op.inputs[0].shape).merge_with(op.inputs[1].shape)
-        return op.inputs[0].shape
+        shape, diagonal = op.inputs[0].shape.with_rank_at_least(2), op.inputs[1].shape
+        _diagonal_shape(shape).merge_with(diagonal)
+        if diagonal.ndims is None:
+            return shape
+        at_least_rank(diagonal, 1, "MatrixSetDiag: diagonal")
+        return shape.merge_with(diagonal.as_list()[:-1] + [None, None])
 
     def gradient(op, dy):
         from pyflow.ops import array_ops

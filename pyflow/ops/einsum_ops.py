@@ -13,7 +13,7 @@ import numpy as np
 from pyflow.framework import graph
 from pyflow.framework.op import S, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops import array_ops, diag_ops, matmul_ops, reduction_ops
+from pyflow.ops import array_ops, diag_ops, identity_ops, matmul_ops, reduction_ops
 from pyflow.ops.common import conj, dims_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -81,12 +81,24 @@ def _diagonal(x, term):
     return x, term
 
 
+def _of_known_rank(equation, tensors):
+    """The operands, where a term without an ellipsis tells the rank with it."""
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    known = []
+    for term, x in zip(terms, tensors):
+        if x.shape.ndims is None and "." not in term:
+            x = identity_ops.Identity(x)
+            x.set_shape([None] * len(term))
+        known.append(x)
+    return known + tensors[len(terms):]
+
+
 def einsum(equation, *inputs, **kwargs):
     """Sums of products by index letters, "ij,jk->ik"; "..." and repeated letters as in NumPy.
     TF: tf.einsum.
 
     Reduced to transposes and matmul, operands from left to right. Raises ValueError for equations
-    that do not fit the operands; an ellipsis needs operands of known rank.
+    that do not fit the operands; an ellipsis of one or two operands of unknown rank needs "->".
     Dtypes, shapes, errors: as ops ExpandDims, MatrixDiagPart and Squeeze."""
     name = kwargs.pop("name", None)
     kwargs.pop("optimize", None)
@@ -94,6 +106,10 @@ def einsum(equation, *inputs, **kwargs):
         raise TypeError(f"tf.einsum: unexpected keyword argument {sorted(kwargs)[0]!r}")
     with graph.name_scope(name, "einsum", inputs):
         tensors = [graph.convert_to_tensor(x) for x in inputs]
+        if any(x.shape.ndims is None for x in tensors):
+            if "..." in equation and "->" in equation and len(tensors) < 3:
+                return Einsum(tensors, equation=equation.replace(" ", ""))
+            tensors = _of_known_rank(equation, tensors)
         plain = _Plain(equation, [x.shape.ndims for x in tensors])
         terms = list(plain.terms)
         for i, x in enumerate(tensors):
@@ -118,7 +134,10 @@ def einsum(equation, *inputs, **kwargs):
 def _einsum_shape(op):
     shapes = [dims_of(x.shape) for x in op.inputs]
     if any(s is None for s in shapes):
-        return unknown_shape()
+        if "." in op.attr("equation"):
+            return unknown_shape()
+        terms = op.attr("equation").partition("->")[0].split(",")
+        shapes = [[None] * len(term) if s is None else s for term, s in zip(terms, shapes)]
     plain = _Plain(op.attr("equation"), [len(s) for s in shapes], repeats=True)
     sizes = {}
     for term, dims in zip(plain.terms, shapes):

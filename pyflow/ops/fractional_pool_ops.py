@@ -14,7 +14,8 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops
-from pyflow.ops.common import dims_of, static_shape, unchanged
+from pyflow.ops.common import dims_of, given_by, unchanged
+from pyflow.ops.shape_rules import by_pattern
 
 RATIO = ("pooling_ratio: list(float) >= 4, pseudo_random: bool = false, overlapping: bool = false, "
          "deterministic: bool = false, seed: int = 0, seed2: int = 0, ")
@@ -81,7 +82,7 @@ FLOATING = (dtypes.float32, dtypes.float64)
 class FractionalMaxPoolGrad:
     """Gradient of FractionalMaxPool: to the first maximum of each region. Its own is not offered.
     TF: FractionalMaxPoolGrad."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "_ _ _ _", "_ _ _ _", "->", "b h w c")
     gradient = None
 
     def reference(orig_input, orig_output, out_backprop, row_pooling_sequence, col_pooling_sequence,
@@ -96,7 +97,7 @@ class FractionalMaxPoolGrad:
     outputs="output: T", attrs="overlapping: bool = false, " + TYPES)
 class FractionalAvgPoolGrad:
     """Gradient of FractionalAvgPool. Its own is not offered. TF: FractionalAvgPoolGrad."""
-    def shape(op): return static_shape(op.inputs[0])
+    shape = given_by(4)
     gradient = None
 
     def reference(orig_input_tensor_shape, out_backprop, row_pooling_sequence, col_pooling_sequence,

@@ -12,11 +12,12 @@ Example:  `tf.gather([10, 20, 30], [2, 0])` -> [30, 10].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, errors, graph
 from pyflow.framework.op import S, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static,
+from pyflow.ops.common import (at_least_rank, dims_of, int32s, normal_axis, shape_vector, static,
                                static_shape)
+from pyflow.ops.shape_rules import match
 
 
 # --------------------------------------------------------------------------------------------- rows
@@ -64,6 +65,7 @@ class Gather:
 def _gather_v2_shape(op):
     params, indices = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     axis = static(op.inputs[2])
+    match(op, None, None, "")
     if params is not None and not params:
         raise ValueError("GatherV2: params must have at least one dimension, got a scalar")
     batch = op.attr("batch_dims")
@@ -189,11 +191,33 @@ class GatherNd:
                S((2, 3, 4), lit([[[0, 2], [1, 1]]])), S((4, 3), lit(np.zeros((0, 2), np.int32)))]
 
 
+def scattered(op, shape, indices, updates):
+    """`shape`, checked to hold `updates` at the index vectors `indices`."""
+    at_least_rank(shape, 1, f"{op.type}: what is scattered into")
+    places = at_least_rank(indices.shape, 1, f"{op.type}: indices").as_tuple()
+    if places is None or updates.shape.ndims is None:
+        return shape
+    front, depth = TensorShape(places[:-1]), places[-1]
+    rows = updates.shape.as_tuple()
+    wanted = front
+    if depth is not None and shape.ndims is not None:
+        if depth > shape.ndims:
+            raise ValueError(f"{op.type}: indices name {depth} dimensions of a tensor of shape "
+                             f"{shape}")
+        wanted = front.concatenate(shape.as_tuple()[depth:])
+    elif len(rows) >= len(front):
+        rows = rows[:len(front)]
+    if not TensorShape(rows).is_compatible_with(wanted):
+        raise ValueError(f"{op.type}: updates of shape {updates.shape} for indices of shape "
+                         f"{indices.shape} into {shape}, expected {wanted}")
+    return shape
+
+
 @op("ScatterNd", inputs="indices: Tindices, updates: T, shape: Tindices", outputs="output: T",
     attrs='T: type, Tindices: {int16, int32, int64}, bad_indices_policy: string = ""')
 class ScatterNd:
     """Zeros of `shape` with `updates` added at the index vectors `indices`. TF: ScatterNd."""
-    def shape(op): return static_shape(op.inputs[2])
+    def shape(op): return scattered(op, static_shape(op.inputs[2]), op.inputs[0], op.inputs[1])
 
     def gradient(op, dy):
         return [None, GatherNd(dy, op.inputs[0]), None]
@@ -213,7 +237,7 @@ class ScatterNd:
 class TensorScatterUpdate:
     """`tensor` with `updates` in place of what stood at `indices` (each given once).
     TF: TensorScatterUpdate."""
-    def shape(op): return op.inputs[0].shape
+    def shape(op): return scattered(op, op.inputs[0].shape, op.inputs[1], op.inputs[2])
 
     def gradient(op, dy):
         from pyflow.ops import array_ops
@@ -259,7 +283,13 @@ class OneHot:
 class SparseToDense:
     """`default_value` everywhere but `sparse_values` at `sparse_indices` (scalar, [n] or [n, d]).
     TF: SparseToDense."""
-    def shape(op): return static_shape(op.inputs[1])
+    def shape(op):
+        match(op, None, "_")
+        default = op.inputs[3].shape
+        if default.ndims not in (None, 0):      # TensorFlow tells in the step, by this error
+            raise errors.InvalidArgumentError(
+                None, op, f"SparseToDense: default_value must be a scalar, got shape {default}")
+        return static_shape(op.inputs[1])
 
     def gradient(op, dy):
         from pyflow.ops import array_ops, reduction_ops

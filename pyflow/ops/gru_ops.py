@@ -12,6 +12,7 @@ import numpy as np
 from pyflow.framework.op import S, op, unit
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, join_ops, matmul_ops, norm_ops
+from pyflow.ops.shape_rules import match
 
 INPUTS = "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T"
 
@@ -27,9 +28,9 @@ def _shape(op):
 
 
 def _grad_shape(op):
-    batch, inputs, cells = _dims(op)
-    return [TensorShape([batch, inputs])] + [TensorShape([batch, cells])] * 2 + [
-        TensorShape([batch, None if cells is None else 2 * cells])]
+    state = ["b c"] * 4
+    found = match(op, "b i", "b c", "k g", "k c", "g", "c", *state)
+    return [found("b i"), found("b c"), found("b c"), found("b g")]
 
 
 def _inputs(batch, inputs, cells):

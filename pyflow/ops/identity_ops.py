@@ -147,7 +147,10 @@ class PlaceholderV2:
     attrs="dtype: type, shape: shape")
 class PlaceholderWithDefault:
     """`input`, or what is fed in its place. TF: PlaceholderWithDefault."""
-    def shape(op): return TensorShape(op.attr("shape"))
+    def shape(op):
+        shape = TensorShape(op.attr("shape"))
+        op.inputs[0].shape.assert_is_compatible_with(shape)
+        return shape
     gradient = _passes
 
     def reference(input): return input
@@ -160,6 +163,9 @@ def identity(input, name=None):
     Dtypes, shapes, errors: as op Identity."""
     if isinstance(input, graph.IndexedSlices):
         return graph.IndexedSlices(identity(input.values), input.indices, input.dense_shape)
+    if isinstance(input, graph.SparseTensor):
+        return graph.SparseTensor(*(identity(part) for part in (input.indices, input.values,
+                                                                input.dense_shape)))
     return Identity(input, name=name)
 
 

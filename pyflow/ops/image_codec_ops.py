@@ -17,6 +17,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static
+from pyflow.ops.shape_rules import by_pattern
 
 JPEG = ('channels: int = 0, ratio: int = 1, fancy_upscaling: bool = true, '
         'try_recover_truncated: bool = false, acceptable_fraction: float = 1, '
@@ -167,7 +168,7 @@ class ExtractJpegShape:
           'xmp_metadata: string = ""')
 class EncodeJpeg:
     """An image of 1 or 3 channels as a JPEG file. TF: EncodeJpeg."""
-    shape = _encoded_shape
+    shape = by_pattern("h w c", "->", "")
     gradient = None
     reference = None
     samples = [S((4, 5, 3)), S((4, 5, 1), quality=50, progressive=True)]
@@ -177,7 +178,7 @@ class EncodeJpeg:
     outputs="contents: string")
 class EncodeJpegVariableQuality:
     """EncodeJpeg with the quality as a tensor. TF: EncodeJpegVariableQuality."""
-    shape = _encoded_shape
+    shape = by_pattern("h w c", "", "->", "")
     gradient = None
     reference = None
     samples = [S((4, 5, 3), lit(50))]

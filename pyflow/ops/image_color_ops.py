@@ -12,9 +12,11 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
+from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, binary_ops, cast_ops, identity_ops, join_ops, logging_ops
 from pyflow.ops import matmul_ops, random_ops, reduction_ops
 from pyflow.ops.common import dims_of, unchanged
+from pyflow.ops.shape_rules import by_pattern, checked
 from pyflow.ops.image_ops import convert_image_dtype
 
 SPACES = "T: {half, bfloat16, float, double} = float"
@@ -30,6 +32,7 @@ def _three_channels(op):
             raise ValueError(f"{op.type}: images must have a dimension of channels, got {shape}")
         if dims_of(shape)[-1] not in (None, 3):
             raise ValueError(f"{op.type}: images must have 3 channels, got shape {shape}")
+        shape = TensorShape(dims_of(shape)[:-1] + [3])
     return shape
 
 
@@ -96,7 +99,7 @@ class HSVToRGB:
 class AdjustContrastv2:
     """(x - mean) * contrast_factor + mean, the mean taken per image and channel.
     TF: AdjustContrastv2."""
-    shape = _image_unchanged
+    shape = checked(_image_unchanged, None, "")
     gradient = None
 
     def reference(images, contrast_factor):
@@ -293,7 +296,8 @@ def _linear(name):
         matrix = graph.convert_to_tensor(_MATRICES[name], dtype=images.dtype, name="kernel")
         flat = array_ops.reshape(images, [-1, 3])
         result = array_ops.reshape(matmul_ops.matmul(flat, matrix), array_ops.shape(images))
-        result.set_shape(images.shape)
+        known = dims_of(images.shape)
+        result.set_shape(images.shape if known is None else TensorShape(known[:-1] + [3]))
         return result
     convert.__name__ = convert.__qualname__ = name
     source, target = name.upper().split("_TO_")

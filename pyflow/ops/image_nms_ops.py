@@ -13,6 +13,7 @@ from pyflow.framework import graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import checked
 
 T = "T: {half, float} = float"
 THRESHOLD = T + ", T_threshold: {half, float} = float"
@@ -214,7 +215,7 @@ class NonMaxSuppressionWithOverlaps:
 class CombinedNonMaxSuppression:
     """Non-maximum suppression per image and class, then the best of all classes. TF:
     CombinedNonMaxSuppression."""
-    shape = _combined_shape
+    shape = checked(_combined_shape, "b n q 4", "b n c", "", "", "", "")
     gradient = None
 
     def reference(boxes, scores, max_output_size_per_class, max_total_size, iou_threshold,

@@ -4,7 +4,9 @@ Invariants
   1. An image is [height, width, channels]; where a batch [batch, height, width, channels] is taken
      as well, every image of it is treated alike, but drawn for on its own.
   2. Integer images span 0 to the largest value of their dtype, float images 0 to 1.
-  3. Sizes and offsets may be numbers or scalar tensors; what is known while building is checked
+  3. Where the rank is unknown, what is turned or flipped may be either; what is cut or padded is
+     taken to be one image, as TensorFlow does.
+  4. Sizes and offsets may be numbers or scalar tensors; what is known while building is checked
      there, the rest in the step.
 
 Example:  `tf.image.random_flip_left_right(tf.image.central_crop(photo, 0.875), seed=1)`.
@@ -34,6 +36,37 @@ def _three_or_four(image):
                          "batch")
     if image.shape.ndims not in (3, 4):
         raise ValueError(f"'image' must have either 3 or 4 dimensions, got shape {image.shape}")
+
+
+def one_or_batch(image):
+    """`image`, taken to be a single one if its rank is unknown; ValueError for other ranks."""
+    if image.shape.ndims is None:
+        image = identity_ops.Identity(image)
+        image.set_shape([None, None, None])
+    _three_or_four(image)
+    return image
+
+
+def _from_height(image, axis):
+    """`axis`, counted in [height, width, channels], in `image`: a scalar tensor if the rank is
+    unknown."""
+    if image.shape.ndims is None:
+        return array_ops.Rank(image) + (axis - 3)
+    return image.shape.ndims + axis - 3
+
+
+def _by_rank(image, build):
+    """`build(image)` for an image or a batch, decided in the step where the rank is unknown."""
+    if image.shape.ndims is not None:
+        _three_or_four(image)
+        return build(image)
+
+    def as_rank(rank):
+        known = identity_ops.Identity(image)
+        known.set_shape([None] * rank)
+        return build(known)
+    return cond_ops.cond(logic_ops.Equal(array_ops.Rank(image), 3), lambda: as_rank(3),
+                         lambda: as_rank(4))
 
 
 def _height_width(image):
@@ -75,8 +108,7 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or a box
     outside it."""
     with graph.name_scope(None, "crop_to_bounding_box", [image]):
-        image = image_tensor(image)
-        _three_or_four(image)
+        image = one_or_batch(image_tensor(image))
         height, width = _height_width(image)
         top, left, h, w = map(_number, (offset_height, offset_width, target_height, target_width))
         image = _require([(left >= 0, "offset_width must be >= 0."),
@@ -99,8 +131,7 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or an image
     that does not fit."""
     with graph.name_scope(None, "pad_to_bounding_box", [image]):
-        image = image_tensor(image)
-        _three_or_four(image)
+        image = one_or_batch(image_tensor(image))
         height, width = _height_width(image)
         top, left, h, w = map(_number, (offset_height, offset_width, target_height, target_width))
         below, right = h - top - height, w - left - width
@@ -156,8 +187,7 @@ def resize_image_with_crop_or_pad(image, target_height, target_width):
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks and sizes that
     are not positive."""
     with graph.name_scope(None, "resize_image_with_crop_or_pad", [image]):
-        image = image_tensor(image)
-        _three_or_four(image)
+        image = one_or_batch(image_tensor(image))
         target = _number(target_height), _number(target_width)
         image = _require([(target[1] > 0, "target_width must be > 0."),
                           (target[0] > 0, "target_height must be > 0.")], image)
@@ -186,10 +216,9 @@ def _flip(image, axis, scope):
     """The image reversed along `axis` counted in [height, width, channels]."""
     with graph.name_scope(None, scope, [image]):
         image = image_tensor(image)
-        if image.shape.ndims is None:
-            raise ValueError("'image' contains no shape: set_shape tells whether it is an image or "
-                             "a batch")
-        return slicing_ops.reverse(image, [axis + image.shape.ndims - 3])
+        if image.shape.ndims is not None:
+            _three_or_four(image)
+        return slicing_ops.reverse(image, [_from_height(image, axis)])
 
 
 def flip_left_right(image):
@@ -206,21 +235,23 @@ def flip_up_down(image):
 
 def _random_flip(image, axis, seed, scope):
     with graph.name_scope(None, scope, [image]) as name:
-        image = image_tensor(image)
-        _three_or_four(image)
-        if image.shape.ndims == 3:
-            drawn = random_ops.random_uniform([], 0, 1.0, seed=seed)
-            chosen = cond_ops.cond(logic_ops.Less(drawn, 0.5),
-                                   lambda: slicing_ops.reverse(image, [axis]),
-                                   lambda: image, name=name)
-            chosen.set_shape(image.shape)
-            return chosen
-        batch = array_ops.shape(image)[0]
-        drawn = random_ops.random_uniform(join_ops.stack([batch]), seed=seed)
-        flips = complex_ops.round(array_ops.reshape(drawn, join_ops.stack([batch, 1, 1, 1])))
-        flips = cast_ops.cast(flips, image.dtype)
-        flipped = slicing_ops.reverse(image, [axis + 1])
-        return flips * flipped + (1 - flips) * image
+        return _by_rank(image_tensor(image), lambda x: _flipped_or_not(x, axis, seed, name))
+
+
+def _flipped_or_not(image, axis, seed, name):
+    if image.shape.ndims == 3:
+        drawn = random_ops.random_uniform([], 0, 1.0, seed=seed)
+        chosen = cond_ops.cond(logic_ops.Less(drawn, 0.5),
+                               lambda: slicing_ops.reverse(image, [axis]),
+                               lambda: image, name=name)
+        chosen.set_shape(image.shape)
+        return chosen
+    batch = array_ops.shape(image)[0]
+    drawn = random_ops.random_uniform(join_ops.stack([batch]), seed=seed)
+    flips = complex_ops.round(array_ops.reshape(drawn, join_ops.stack([batch, 1, 1, 1])))
+    flips = cast_ops.cast(flips, image.dtype)
+    flipped = slicing_ops.reverse(image, [axis + 1])
+    return flips * flipped + (1 - flips) * image
 
 
 def random_flip_left_right(image, seed=None):
@@ -242,8 +273,12 @@ def transpose_image(image, name=None):
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
     with graph.name_scope(name, "transpose", [image]) as scope:
         image = image_tensor(image)
-        _three_or_four(image)
-        perm = [1, 0, 2] if image.shape.ndims == 3 else [0, 2, 1, 3]
+        if image.shape.ndims is None:
+            height = _from_height(image, 0)
+            perm = join_ops.concat([array_ops.range_(height), [height + 1, height, height + 2]], 0)
+        else:
+            _three_or_four(image)
+            perm = [1, 0, 2] if image.shape.ndims == 3 else [0, 2, 1, 3]
         return array_ops.transpose(image, perm, name=scope)
 
 
@@ -253,16 +288,21 @@ def rot90(image, k=1, name=None):
     image: [h, w, c] or [batch, h, w, c] of any dtype; k: int scalar. ValueError for other ranks."""
     with graph.name_scope(name, "rot90", [image, k]) as scope:
         image = image_tensor(image)
-        _three_or_four(image)
         k = graph.convert_to_tensor(k, dtype=dtypes.int32, name="k")
-        known = static(k)
-        if known is not None:
-            return identity_ops.Identity(_turned(image, int(known) % 4))
-        turns = binary_ops.FloorMod(k, 4)
-        turned = identity_ops.Identity(_turned_by(image, turns, 0), name=scope)
-        known = dims_of(image.shape)
-        turned.set_shape(TensorShape([*known[:-3], None, None, known[-1]]))
-        return turned
+        scope = scope if image.shape.ndims is not None else None    # one name for one branch
+        return _by_rank(image, lambda x: _turned_often(x, k, scope))
+
+
+def _turned_often(image, k, scope):
+    k.shape.assert_has_rank(0)
+    known = static(k)
+    if known is not None:
+        return identity_ops.Identity(_turned(image, int(known) % 4))
+    turns = binary_ops.FloorMod(k, 4)
+    turned = identity_ops.Identity(_turned_by(image, turns, 0), name=scope)
+    known = dims_of(image.shape)
+    turned.set_shape(TensorShape([*known[:-3], None, None, known[-1]]))
+    return turned
 
 
 def _turned_by(image, turns, k):

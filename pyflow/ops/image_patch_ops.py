@@ -15,6 +15,7 @@ from pyflow.framework import graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, static_shape, text
+from pyflow.ops.shape_rules import match
 from pyflow.ops.image_resize_ops import image_dims
 from pyflow.ops.windows import margins
 
@@ -138,12 +139,9 @@ class ExtractVolumePatches:
 
 # ----------------------------------------------------------------------------------------- glimpses
 def _glimpse_shape(op):
-    dims, size = image_dims(op, op.inputs[0].shape, "input"), static_shape(op.inputs[1])
-    sizes = dims_of(size) or [None, None]
-    if len(sizes) != 2 or op.inputs[2].shape.ndims not in (None, 2):
-        raise ValueError(f"{op.type}: size must be two numbers and offsets [batch, 2], got shapes "
-                         f"{op.inputs[1].shape} and {op.inputs[2].shape}")
-    return TensorShape([dims[0], *sizes, dims[3]])
+    found = match(op, "b _ _ c", "2", "b 2")
+    sizes = dims_of(static_shape(op.inputs[1])) or [None, None]
+    return TensorShape([found.size("b"), *sizes, found.size("c")])
 
 
 def _glimpses(input, size, offsets, centered, normalized, version):

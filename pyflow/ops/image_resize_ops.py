@@ -364,6 +364,7 @@ def resize_image_with_pad(image, target_height, target_width, method=ResizeMetho
     from pyflow.ops import array_ops, binary_ops, cast_ops, image_ops, join_ops, unary_ops
     with graph.name_scope(None, "resize_image_with_pad", [image]):
         image = graph.convert_to_tensor(image, name="image")
+        image = image_ops.one_or_batch(image)
 
         def padded(batch):
             sizes = array_ops.shape(batch)

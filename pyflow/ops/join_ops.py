@@ -12,11 +12,16 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static)
+from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static,
+                               static_shape)
+from pyflow.ops.shape_rules import match
 
 
 # ------------------------------------------------------------------------------------ concatenation
 def _concat_shape(tensors, axis):
+    if axis.shape.ndims:
+        raise ValueError(f"concat: the axis must be a scalar, got shape {axis.shape}")
+    axis = static(axis)
     shapes = [t.shape for t in tensors]
     known = [s for s in shapes if s.ndims is not None]
     if not known:
@@ -30,7 +35,7 @@ def _concat_shape(tensors, axis):
             raise ValueError(f"concat: all inputs must have the same rank, got shapes {shapes}")
     if axis is None:
         return unknown_shape(n)
-    at = normal_axis(int(np.ravel(axis)[0]), n)
+    at = normal_axis(int(axis), n)
     dims = known[0].as_list()
     for s in known[1:]:
         for i, d in enumerate(s.as_list()):
@@ -72,7 +77,7 @@ JOINED = [((2, 3), (2, 2)), ((0, 3), (0, 1)), ((2, 3), (2, 0), (2, 1))]
     attrs="N: int >= 2, T: type")
 class Concat:
     """N tensors end to end along `concat_dim`, the older form. TF: Concat."""
-    def shape(op): return _concat_shape(op.inputs[1:], static(op.inputs[0]))
+    def shape(op): return _concat_shape(op.inputs[1:], op.inputs[0])
 
     def gradient(op, dy):
         return [None] + _concat_gradient(op.inputs[1:], op.inputs[0], dy)
@@ -85,7 +90,7 @@ class Concat:
     attrs="N: int >= 2, T: type, Tidx: {int32, int64} = int32")
 class ConcatV2:
     """N tensors end to end along `axis`. TF: ConcatV2."""
-    def shape(op): return _concat_shape(op.inputs[:-1], static(op.inputs[-1]))
+    def shape(op): return _concat_shape(op.inputs[:-1], op.inputs[-1])
 
     def gradient(op, dy):
         return _concat_gradient(op.inputs[:-1], op.inputs[-1], dy) + [None]
@@ -213,16 +218,17 @@ class Split:
 def _splitv_shape(op):
     dims, sizes, axis = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
     n = op.attr("num_split")
+    match(op, None, str(n), "")
+    if dims == []:
+        raise ValueError("SplitV: value must have at least one dimension, got a scalar")
     if dims is None:
         return [unknown_shape()] * n
-    if axis is None:
+    if axis is None and len(dims) > 1:
         return [unknown_shape(len(dims))] * n
-    at = normal_axis(int(axis), len(dims), "split_dim")
+    at = 0 if axis is None else normal_axis(int(axis), len(dims), "split_dim")
     if sizes is None:
         return [TensorShape(dims[:at] + [None] + dims[at + 1:])] * n
     sizes = [int(s) for s in sizes]
-    if len(sizes) != n:
-        raise ValueError(f"SplitV: {len(sizes)} sizes {sizes} for num_split = {n}")
     if dims[at] is not None:
         known = sum(s for s in sizes if s != -1)
         rest = dims[at] - known
@@ -258,16 +264,18 @@ class SplitV:
 
 # ---------------------------------------------------------------------------------------- repeating
 def _tile_shape(op):
-    dims, multiples = dims_of(op.inputs[0].shape), static(op.inputs[1])
+    dims, multiples = dims_of(op.inputs[0].shape), dims_of(static_shape(op.inputs[1]))
     if dims is None:
-        n = dims_of(op.inputs[1].shape)
-        return unknown_shape(n[0] if n else None)
+        return unknown_shape(None if multiples is None else len(multiples))
     if multiples is None:
         return unknown_shape(len(dims))
     if len(multiples) != len(dims):
-        raise ValueError(f"Tile: {len(multiples)} multiples {list(multiples)} for a tensor of "
-                         f"rank {len(dims)}")
-    return TensorShape([None if d is None else d * int(m) for d, m in zip(dims, multiples)])
+        raise ValueError(f"Tile: {len(multiples)} multiples for a tensor of rank {len(dims)}")
+    value = static(op.inputs[1])
+    if value is not None and (value < 0).any():
+        raise ValueError(f"Tile: multiples must not be negative, got {value.tolist()}")
+    return TensorShape([0 if 0 in (d, m) else None if None in (d, m) else d * m
+                        for d, m in zip(dims, multiples)])
 
 
 def _tile_gradient(op, dy):

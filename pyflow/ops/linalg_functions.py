@@ -285,11 +285,10 @@ def _diagonals(diagonals, layout, n=None):
             raise ValueError("Expected diagonals to be a sequence of length 3.")
         above, main, below = (graph.convert_to_tensor(d) for d in diagonals)
         known = main.shape[-1].value
-        hole = array_ops.zeros_like(main[..., :1])
         if known is None or above.shape[-1].value != known:
-            above = join_ops.concat([above, hole], -1)
+            above = join_ops.concat([above, _hole(main, above)], -1)
         if known is None or below.shape[-1].value != known:
-            below = join_ops.concat([hole, below], -1)
+            below = join_ops.concat([_hole(main, below), below], -1)
         return [above, main, below]
     if layout == "matrix":
         a = graph.convert_to_tensor(diagonals, name="diagonals")
@@ -298,6 +297,12 @@ def _diagonals(diagonals, layout, n=None):
         return [join_ops.concat([diag_ops.MatrixDiagPart(a[..., :-1, 1:]), hole], -1), main,
                 join_ops.concat([hole, diag_ops.MatrixDiagPart(a[..., 1:, :-1])], -1)]
     raise ValueError(f"Unrecognized diagonals_format: {layout}")
+
+
+def _hole(main, other):
+    """The zeros that `other`, a diagonal, lacks beside the main one: one or none."""
+    missing = array_ops.shape(main)[-1] - array_ops.shape(other)[-1]
+    return array_ops.zeros_like(main[..., :missing])
 
 
 def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=False,
@@ -313,7 +318,8 @@ def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=
     with graph.name_scope(name, "tridiagonal_solve", [rhs]):
         packed = join_ops.stack(_diagonals(diagonals, diagonals_format), axis=-2)
         rhs = graph.convert_to_tensor(rhs, name="rhs")
-        vector = rhs.shape.ndims == packed.shape.ndims - 1
+        ranks = rhs.shape.ndims, packed.shape.ndims
+        vector = None not in ranks and ranks[0] == ranks[1] - 1
         if vector:
             rhs = array_ops.expand_dims(rhs, -1)
         elif transpose_rhs:

@@ -17,6 +17,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import complex_ops, diag_ops
 from pyflow.ops.common import at_least_rank, conj, dims_of
+from pyflow.ops.shape_rules import by_pattern
 from pyflow.ops.matmul_ops import (WELL, SOLVABLE, wide, MatrixInverse, _adjoint, _square, matmul,
                                    matrix_transpose)
 
@@ -379,13 +380,7 @@ def _ls_gradient(op, dx):
 class MatrixSolveLs:
     """x of least |matrix x - rhs|^2 + l2 |x|^2; not `fast`: of least norm too, for any rank.
     TF: MatrixSolveLs."""
-    def shape(op):
-        a = dims_of(at_least_rank(op.inputs[0].shape, 2, "matrix"))
-        b = dims_of(at_least_rank(op.inputs[1].shape, 2, "rhs"))
-        if a is None or b is None:
-            return unknown_shape()
-        TensorShape(a[:-1]).merge_with(TensorShape(b[:-1]))
-        return TensorShape(a[:-2] + [a[-1], b[-1]])
+    shape = by_pattern("* m n", "* m k", "", "->", "* n k")
     gradient = _ls_gradient
 
     def reference(matrix, rhs, l2_regularizer, fast):
@@ -492,9 +487,7 @@ BANDS = [[0.5, -0.5, 0.0], [4.0, 3.0, 5.0], [0.0, 1.0, 0.25]]
 class TridiagonalSolve:
     """x with A x = rhs; diagonals [..., 3, n]: above, main, below (last and first unused).
     TF: TridiagonalSolve."""
-    def shape(op):
-        _batch(op)
-        return at_least_rank(op.inputs[1].shape, 2, "rhs")
+    shape = by_pattern("* 3 m", "* m k", "->", "* m k")
     gradient = _tridiagonal_solve_gradient
 
     def reference(diagonals, rhs): return np.linalg.solve(_tridiagonal(diagonals), rhs)
@@ -517,7 +510,7 @@ def _tridiagonal_matmul_gradient(op, dy):
     outputs="output: T", T=(dtypes.float64, dtypes.float32) + COMPLEX_ONLY)
 class TridiagonalMatMul:
     """A rhs with the diagonals of A as [..., 1, n]. TF: TridiagonalMatMul."""
-    def shape(op): return at_least_rank(op.inputs[3].shape, 2, "rhs")
+    shape = by_pattern("* 1 m", "* 1 m", "* 1 m", "* m n", "->", "* m n")
     gradient = _tridiagonal_matmul_gradient
 
     def reference(superdiag, maindiag, subdiag, rhs):

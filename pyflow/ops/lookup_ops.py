@@ -18,6 +18,7 @@ from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import (array_ops, binary_ops, cast_ops, check_ops, control_flow_ops, gather_ops,
                         join_ops, logic_ops, partition_ops, reduction_ops)
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import by_pattern, match
 
 
 # ---------------------------------------------------------------------------------- searches
@@ -54,10 +55,10 @@ class UnravelIndex:
     """Flat places as coordinates [rank, n] (a vector for one place); no gradient. TF:
     UnravelIndex."""
     def shape(op):
-        at, dims = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
-        if at is None or dims is None:
+        rank, at = match(op, None, "r").size("r"), op.inputs[0].shape
+        if at.ndims is None:
             return unknown_shape()
-        return TensorShape([dims[0] if dims else None] + at)
+        return TensorShape([rank]).concatenate(at if at.ndims == 0 else [at.num_elements()])
     gradient = None
 
     def reference(indices, dims):
@@ -73,6 +74,7 @@ class HistogramFixedWidth:
     lies
     beyond; no gradient. TF: HistogramFixedWidth."""
     def shape(op):
+        match(op, None, "2", "")
         n = static(op.inputs[2])
         return TensorShape([None if n is None else int(n)])
     gradient = None
@@ -91,7 +93,7 @@ class HistogramFixedWidth:
 class UniqueWithCountsV2:
     """Distinct values of a vector, where each went and how often it occurs; `axis` is 0 or empty.
     TF: UniqueWithCountsV2."""
-    def shape(op): return [TensorShape([None]), op.inputs[0].shape, TensorShape([None])]
+    shape = by_pattern("n", "_", "->", "distinct", "n", "distinct")
     gradient = None
 
     def reference(x): return partition_ops._unique(x)
@@ -107,7 +109,8 @@ def _scattered(name, ufunc, types, gradient_of, doc):
     @op(name, inputs="tensor: T, indices: Tindices, updates: T", outputs="output: T", doc=doc,
         attrs='Tindices: {int32, int64}, bad_indices_policy: string = ""', T=types)
     class Scattered:
-        def shape(op): return op.inputs[0].shape
+        def shape(op):
+            return gather_ops.scattered(op, op.inputs[0].shape, op.inputs[1], op.inputs[2])
         gradient = gradient_of
 
         def reference(tensor, indices, updates):
@@ -191,21 +194,40 @@ def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, na
         return array_ops.reshape(bound(flat, wanted, out_type=out_type), array_ops.shape(values))
 
 
+def _constant_axis(axis):
+    """`axis` as an int; ValueError if it is no scalar known while the graph is built."""
+    known = static(axis) if isinstance(axis, graph.Tensor) else np.asarray(axis)
+    if known is None or known.ndim:
+        raise ValueError(f"Argument `axis` must be a constant scalar. Received: axis={axis}.")
+    return int(known)
+
+
+def _order_with_last(x, axis):
+    """The order of dimensions in which `axis` and the last are exchanged; None if it is last."""
+    rank = x.shape.ndims
+    if axis == -1:
+        return None
+    if rank is None:
+        rank = array_ops.Rank(x)
+        axis, places = binary_ops.FloorMod(axis, rank), array_ops.range_(rank)
+        others = logic_ops.Select(logic_ops.Equal(places, rank - 1),
+                                  array_ops.zeros_like(places) + axis, places)
+        return logic_ops.Select(logic_ops.Equal(places, axis),
+                                array_ops.zeros_like(places) + (rank - 1), others)
+    if not -rank <= axis < rank:
+        raise ValueError(f"Axis {axis} is out of range for a tensor of rank {rank}")
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return None if order == list(range(rank)) else order
+
+
 def _sorted(values, axis, direction, of_places):
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"{direction} should be one of ASCENDING, DESCENDING")
-    if isinstance(axis, graph.Tensor):
-        axis = int(static(axis))
+    axis = _constant_axis(axis)
     x = graph.convert_to_tensor(values, name="values")
-    rank = x.shape.ndims
-    if rank is None:
-        raise ValueError("sort: the rank of values must be known")
-    if not -rank <= axis < rank:
-        raise ValueError(f"Axis {axis} is out of range for a tensor of rank {rank}")
-    last = axis in (-1, rank - 1)
-    order = list(range(rank))
-    order[axis], order[-1] = order[-1], order[axis]
-    moved = x if last else array_ops.transpose(x, order)
+    order = _order_with_last(x, axis)
+    moved = x if order is None else array_ops.transpose(x, order)
     ascending = direction == "ASCENDING"
     keys = moved
     if ascending:
@@ -222,7 +244,7 @@ def _sorted(values, axis, direction, of_places):
                                          dtype=moved.dtype) - found
     else:
         result = -found if ascending else found
-    result = result if last else array_ops.transpose(result, order)
+    result = result if order is None else array_ops.transpose(result, order)
     result.set_shape(x.shape)
     return result
 

@@ -16,6 +16,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op, unit
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, join_ops, matmul_ops, norm_ops, slicing_ops
+from pyflow.ops.shape_rules import match
 
 TYPES = "T: {half, float}"
 STATE = "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
@@ -39,8 +40,8 @@ def _cell_shape(op):
 
 
 def _sequence_shape(op):
-    x, batch, cells = _cell_dims(op, 1)
-    return [TensorShape([x[0], batch, cells])] * 7
+    found = match(op, "", "t b i", "b _", "b c", "k g", "c", "c", "c", "g")
+    return [found("t b c")] * 7
 
 
 def _cell_grad_shape(op):
@@ -50,7 +51,9 @@ def _cell_grad_shape(op):
 
 
 def _sequence_grad_shape(op):
-    return [op.inputs[k].shape for k in range(1, 9)]
+    whole, gates = "t b c", ["c", "c", "c", "g"]
+    found = match(op, "", "t b i", "b c", "b c", "k g", *gates, *[whole] * 9)
+    return [found(p) for p in ("t b i", "b c", "b c", "k g", *gates)]
 
 
 # ------------------------------------------------------------------------------------------ oracles

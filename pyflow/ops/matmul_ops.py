@@ -4,7 +4,8 @@ Invariants
   1. MatMul is for matrices, BatchMatMul(V2) for batches of them; V2 broadcasts the batch
      dimensions.
   2. The gradient of a product is two products with the transposes folded into the attributes.
-  3. `tf.matmul` picks MatMul wherever both ranks are known to be 2.
+  3. `tf.matmul` picks MatMul where both ranks are known to be 2, or a sparseness hint says so; a
+     tensor of unknown rank may hold a batch.
 
 Example:  `tf.matmul([[1.0, 2.0]], [[3.0], [4.0]])` -> [[11]].
 """
@@ -16,6 +17,7 @@ from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
 from pyflow.ops.common import (at_least_rank, conj, dims_of, int32s, stretched_axes, sum_over,
                                sum_static)
+from pyflow.ops.shape_rules import by_pattern
 
 PRODUCTS = FLOATS + (dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16,
                      dtypes.uint32, dtypes.uint64) + COMPLEX
@@ -74,7 +76,8 @@ class MatMul:
 def _batched_dims(op):
     x, y = (at_least_rank(t.shape, 2, f"{op.type}: input") for t in op.inputs)
     if x.ndims is None or y.ndims is None:
-        return None, None, None
+        return (*(s if s.ndims is None else TensorShape(s.as_list()[:-2]) for s in (x, y)),
+                [_side(op, 0, x), _side(op, 1, y)])
     a, b = x.as_list(), y.as_list()
     m, inner = (a[-1], a[-2]) if op.attr("adj_x") else (a[-2], a[-1])
     other, n = (b[-1], b[-2]) if op.attr("adj_y") else (b[-2], b[-1])
@@ -86,14 +89,22 @@ def _batched_dims(op):
     return TensorShape(a[:-2]), TensorShape(b[:-2]), [m, n]
 
 
+def _side(op, which, shape):
+    """Rows of the product as the first operand tells, columns as the second does."""
+    if shape.ndims is None:
+        return None
+    adjoint = op.attr("adj_y" if which else "adj_x")
+    return shape.as_tuple()[-1 if adjoint != bool(which) else -2]
+
+
 def _batch_shape(op):
     a, b, matrix = _batched_dims(op)
-    return unknown_shape() if matrix is None else a.merge_with(b).concatenate(matrix)
+    return a.merge_with(b).concatenate(matrix)
 
 
 def _batch_v2_shape(op):
     a, b, matrix = _batched_dims(op)
-    return unknown_shape() if matrix is None else broadcast_static_shape(a, b).concatenate(matrix)
+    return broadcast_static_shape(a, b).concatenate(matrix)
 
 
 def _batch_gradients(product, op, dy):
@@ -169,9 +180,12 @@ class BatchMatMulV2:
 def _square(op, rank=2):
     shape = at_least_rank(op.inputs[0].shape, rank, f"{op.type}: input")
     dims = dims_of(shape)
-    if dims is not None and None not in dims[-2:] and dims[-1] != dims[-2]:
+    if dims is None:
+        return shape
+    if None not in dims[-2:] and dims[-1] != dims[-2]:
         raise ValueError(f"{op.type}: matrices must be square, got shape {shape}")
-    return shape
+    side = dims[-2] if dims[-1] is None else dims[-1]
+    return TensorShape(dims[:-2] + [side, side])
 
 
 WELL = [[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]]
@@ -240,9 +254,7 @@ class Cholesky:
     attrs="adjoint: bool = false")
 class MatrixSolve:
     """x with matrix x = rhs, for matrices [..., n, n] and rhs [..., n, k]. TF: MatrixSolve."""
-    def shape(op):
-        _square(op)
-        return at_least_rank(op.inputs[1].shape, 2, "MatrixSolve: rhs")
+    shape = by_pattern("* n n", "* n k", "->", "* n k")
 
     def gradient(op, dy):
         adjoint, x = op.attr("adjoint"), op.outputs[0]
@@ -267,8 +279,8 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
     """Product of matrices, or of batches of them with broadcast batch dimensions. TF: tf.matmul.
 
     a: [..., m, k], b: [..., k, n], each transposed or conjugate transposed first if asked (not
-    both:
-    ValueError). The sparseness hints are accepted and change nothing.
+    both: ValueError). The sparseness hints say that both are matrices; with one of them float32
+    and bfloat16 may be mixed, the product is float32.
     Dtypes, shapes, errors: as ops BatchMatMulV2 and MatMul."""
     if transpose_a and adjoint_a or transpose_b and adjoint_b:
         raise ValueError("tf.matmul: only one of transpose and adjoint can be True for each "
@@ -277,8 +289,8 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
         if not isinstance(a, graph.Tensor):
             a = graph.convert_to_tensor(a, name="a")
         if not isinstance(b, graph.Tensor):
-            b = graph.convert_to_tensor(b, dtype=a.dtype.base_dtype, name="b")
-        if max(a.shape.ndims or 0, b.shape.ndims or 0) > 2:
+            b = graph.convert_to_tensor(b, dtype=_type_beside(a, b), name="b")
+        if not (a_is_sparse or b_is_sparse or a.shape.ndims == b.shape.ndims == 2):
             if transpose_a:
                 a, adjoint_a = conj(a), True
             if transpose_b:
@@ -288,7 +300,28 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
             a, transpose_a = conj(a), True
         if adjoint_b:
             b, transpose_b = conj(b), True
+        a, b = _one_type(a, b)
         return MatMul(a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
+
+
+_MIXED = {dtypes.float32, dtypes.bfloat16}  # what TensorFlow's SparseMatMul multiplies
+
+
+def _type_beside(a, b):
+    """The type that `b`, no tensor yet, is converted to: that of `a`, unless both may be mixed."""
+    wanted = a.dtype.base_dtype
+    own = getattr(b, "dtype", None)
+    if wanted in _MIXED and own is not None and dtypes.as_dtype(own).base_dtype in _MIXED:
+        return None
+    return wanted
+
+
+def _one_type(a, b):
+    """Matrices of float32 and bfloat16 both as float32."""
+    if {a.dtype.base_dtype, b.dtype.base_dtype} != _MIXED:
+        return a, b
+    from pyflow.ops.cast_ops import cast
+    return cast(a, dtypes.float32), cast(b, dtypes.float32)
 
 
 def batch_matmul(x, y, adj_x=False, adj_y=False, name=None):
@@ -311,8 +344,11 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
 
 
 def _contracted(x, axes, last):
-    """`x` as a matrix with the contracted dimensions last (or first); and its free dimensions."""
+    """`x` as a matrix with the contracted dimensions last (or first); and its free dimensions.
+    `axes` is a list of ints, or a vector if the rank of `x` or the axes are not known yet."""
     from pyflow.ops import array_ops, join_ops, reduction_ops
+    if not isinstance(axes, list):
+        return _contracted_by_vector(x, axes, last)
     n = x.shape.ndims
     free = [i for i in range(n) if i not in axes]
     order = free + axes if last else axes + free
@@ -331,18 +367,24 @@ def _contracted(x, axes, last):
     return matrix, (shape[:split] if last else shape[split:])
 
 
+def _contracted_by_vector(x, axes, last):
+    from pyflow.ops import array_ops, gather_ops, join_ops, partition_ops, reduction_ops
+    shape = array_ops.Shape(x)
+    free, _ = partition_ops.ListDiff(array_ops.range_(array_ops.Rank(x)), axes)
+    order = join_ops.concat([free, axes] if last else [axes, free], 0)
+    sizes = [gather_ops.gather(shape, axis) for axis in (free, axes)]
+    sides = [reduction_ops.reduce_prod(s) for s in (sizes if last else sizes[::-1])]
+    return array_ops.Reshape(array_ops.transpose(x, order), join_ops.stack(sides)), sizes[0]
+
+
 def tensordot(a, b, axes, name=None):
     """Sum of products over `axes`: a number n (last n of a, first n of b) or two lists. TF:
     tf.tensordot.
 
-    The ranks of `a` and `b` must be known while the graph is built (ValueError otherwise).
     a, b: numbers of one dtype, of shapes that agree along the axes (ValueError otherwise)."""
     from pyflow.ops import array_ops, join_ops
     with graph.name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = graph.convert_to_tensor(a, name="a"), graph.convert_to_tensor(b, name="b")
-        if a.shape.ndims is None or b.shape.ndims is None:
-            raise ValueError("tf.tensordot: the ranks of a and b must be known; call set_shape "
-                             "first")
         a_axes, b_axes = _tensordot_axes(a, b, axes)
         left, a_free = _contracted(a, a_axes, last=True)
         right, b_free = _contracted(b, b_axes, last=False)
@@ -351,25 +393,57 @@ def tensordot(a, b, axes, name=None):
             return array_ops.Reshape(product, int32s(a_free + b_free), name=scope)
         parts = [int32s(p) if isinstance(p, list) else p for p in (a_free, b_free)]
         result = array_ops.Reshape(product, join_ops.concat(parts, 0), name=scope)
-        result.set_shape([d for i, d in enumerate(a.shape.as_list()) if i not in a_axes]
-                         + [d for i, d in enumerate(b.shape.as_list()) if i not in b_axes])
+        if isinstance(a_axes, list) and isinstance(b_axes, list):
+            result.set_shape([d for i, d in enumerate(a.shape.as_list()) if i not in a_axes]
+                             + [d for i, d in enumerate(b.shape.as_list()) if i not in b_axes])
         return result
 
 
 def _tensordot_axes(a, b, axes):
+    """The axes of a and of b: lists of ints counted from the front, or vectors where these are not
+    known yet."""
+    from pyflow.ops.common import static
     if isinstance(axes, graph.Tensor):
-        from pyflow.ops.common import static
-        axes = static(axes).tolist()
+        known = static(axes)
+        if known is None:
+            return _axes_of_vector(a, axes[0]), _axes_of_vector(b, axes[1])
+        axes = known.tolist()
     if isinstance(axes, (int, np.integer)):
-        if not 0 <= axes <= min(a.shape.ndims, b.shape.ndims):
-            raise ValueError(f"tf.tensordot: axes = {axes} is more than the rank of a {a.shape} "
-                             f"or b {b.shape}")
-        n = a.shape.ndims
-        return list(range(n - axes, n)), list(range(axes))
+        return _edge_axes(a, b, int(axes))
+    if len(axes) != 2:
+        raise ValueError(f"tf.tensordot: axes must be a number or two lists of axes, got {axes!r}")
     first, second = (list(np.ravel(x).tolist()) for x in axes)
     if len(first) != len(second):
         raise ValueError(f"tf.tensordot: axes {first} and {second} differ in length")
-    return ([int(i) % a.shape.ndims for i in first], [int(i) % b.shape.ndims for i in second])
+    return _axes_of_list(a, first), _axes_of_list(b, second)
+
+
+def _edge_axes(a, b, count):
+    """The last `count` axes of a, the first of b."""
+    from pyflow.ops import array_ops
+    if count < 0 or any(x.shape.ndims is not None and count > x.shape.ndims for x in (a, b)):
+        raise ValueError(f"tf.tensordot: axes = {count} is more than the rank of a {a.shape} "
+                         f"or b {b.shape}")
+    first = list(range(count))
+    b_axes = int32s(first) if b.shape.ndims is None else first
+    if a.shape.ndims is None:
+        rank = array_ops.Rank(a)
+        return array_ops.range_(rank - count, rank), b_axes
+    return list(range(a.shape.ndims - count, a.shape.ndims)), b_axes
+
+
+def _axes_of_list(x, axes):
+    if x.shape.ndims is None:
+        return _axes_of_vector(x, int32s(axes))
+    wrong = [i for i in axes if not -x.shape.ndims <= i < x.shape.ndims]
+    if wrong:
+        raise ValueError(f"tf.tensordot: axis {wrong[0]} is out of range for shape {x.shape}")
+    return [int(i) % x.shape.ndims for i in axes]
+
+
+def _axes_of_vector(x, axes):
+    from pyflow.ops import array_ops, binary_ops
+    return binary_ops.FloorMod(axes, array_ops.Rank(x))
 
 
 def einsum(equation, *inputs, **kwargs):

@@ -41,6 +41,10 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
     x: floats of any shape, which the result has too; noise_shape broadcasts to it. ValueError
     for keep_prob outside (0, 1] or integers."""
     if keep_prob is not None:
+        if not isinstance(keep_prob, (numbers.Real, np.ndarray, graph.Tensor)) \
+                and not hasattr(keep_prob, "dtype"):
+            raise ValueError(f"nn.dropout: keep_prob must be a number or a tensor, got "
+                             f"{keep_prob!r}")
         kept = 1 - keep_prob
         if rate is not None:
             raise ValueError("nn.dropout: give either rate or its deprecated complement "
@@ -62,9 +66,12 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
                 return x
         else:
             rate = graph.convert_to_tensor(rate, dtype=x.dtype, name="rate")
+            if rate.shape.ndims not in (None, 0):
+                raise ValueError(f"nn.dropout: rate must be a scalar, got shape {rate.shape}")
         shape = array_ops.shape(x) if noise_shape is None else _noise_shape(x, noise_shape)
         noise = random_ops.random_uniform(shape, seed=seed, dtype=x.dtype)
         scaled = x * (1 / (1 - rate))
+        scaled.set_shape(x.shape)       # the rate is a scalar, whether its rank is known or not
         if noise_shape is None:     # one shape: the gradient needs no sums over stretched axes
             return logic_ops.Select(noise >= rate, scaled, array_ops.zeros_like(scaled))
         zero = graph.convert_to_tensor(0, dtype=x.dtype)
@@ -153,11 +160,12 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
                                                  len(shards))
         rows = [gather_ops.gather(p, i) for p, i in zip(shards, parts)]
         merged = partition_ops.ParallelDynamicStitch(list(places), rows)
-        row = graph.convert_to_tensor(shards[0]).shape[1:]
+        row = _static_shape(shards[0])[1:]
+        for shard in shards[1:]:
+            row = row.merge_with(_static_shape(shard)[1:])
         merged = array_ops.reshape(merged, join_ops.concat([array_ops.shape(ids),
                                                             _tail(row, rows[0])], 0))
-        if row.is_fully_defined():
-            merged.set_shape(ids.shape.concatenate(row))
+        merged.set_shape(ids.shape.concatenate(row))
         return identity_ops.Identity(_clipped_rows(merged, ids, max_norm, None), name=scope)
 
 
@@ -173,14 +181,31 @@ def _placed(shards, ids, strategy):
     if strategy != "div":
         raise ValueError(f"nn.embedding_lookup: partition_strategy must be 'mod' or 'div', got "
                          f"{strategy!r}")
-    sizes = [graph.convert_to_tensor(p).shape.as_list()[0] for p in shards]
-    if None in sizes:
-        raise ValueError("nn.embedding_lookup: 'div' needs shards of known length")
-    per, extra = divmod(sum(sizes), n)
-    shard = binary_ops.Maximum(ids // (per + 1), (ids - extra) // max(per, 1))
+    total = _length_of_all(shards, ids.dtype)
+    per, extra = total // n, total % n
+    shard = binary_ops.Maximum(ids // (per + 1), (ids - extra) // _at_least_one(per))
     early = cast_ops.cast(shard < extra, ids.dtype)
-    local = early * (ids % (per + 1)) + (1 - early) * ((ids - extra) % max(per, 1))
+    local = early * (ids % (per + 1)) + (1 - early) * ((ids - extra) % _at_least_one(per))
     return shard, local
+
+
+def _length_of_all(shards, dtype):
+    """The number of rows of all shards: an int where it is known, else a scalar tensor."""
+    total = 0
+    for shard in shards:
+        known = _static_shape(shard)[0].value
+        total += cast_ops.cast(array_ops.shape(shard)[0], dtype) if known is None else known
+    return total
+
+
+def _static_shape(params):
+    """The shape of a tensor or variable, which is not read for it."""
+    known = getattr(params, "get_shape", None)
+    return graph.convert_to_tensor(params).shape if known is None else known()
+
+
+def _at_least_one(size):
+    return binary_ops.Maximum(size, 1) if isinstance(size, graph.Tensor) else max(size, 1)
 
 
 def _clipped_rows(rows, ids, max_norm, name):
@@ -356,6 +381,9 @@ def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
                                         reduction_ops.reduce_max(flat))
         else:
             maxlen = graph.convert_to_tensor(maxlen)
+            if maxlen.shape.ndims not in (None, 0):
+                raise ValueError(f"sequence_mask: maxlen must be a scalar, got shape "
+                                 f"{maxlen.shape}")
         maxlen = cast_ops.cast(maxlen, lengths.dtype)
         zero, one = (graph.convert_to_tensor(v, dtype=lengths.dtype) for v in (0, 1))
         row = array_ops.range_(zero, maxlen, one)

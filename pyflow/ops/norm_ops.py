@@ -17,6 +17,7 @@ from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, reduction_ops, unary_ops
 from pyflow.ops.common import dims_of, int32s, shape_vector, text
+from pyflow.ops.shape_rules import match
 from pyflow.ops.reduction_ops import one_of
 
 LAYOUT = 'data_format: {"NHWC", "NCHW"} = "NHWC"'
@@ -107,17 +108,17 @@ class BiasAddGrad:
 
 # ------------------------------------------------------------------------ fused batch normalisation
 def _norm_shapes(op):
-    shape = op.inputs[0].shape
-    if shape.ndims not in (None, 4, 5):
-        raise ValueError(f"{op.type}: x must have rank 4, got shape {shape}")
-    dims = dims_of(shape)
-    channels = TensorShape([None])
-    if dims is not None:
-        channels = TensorShape([dims[_channel_axis(op.attr("data_format"), len(dims))]])
-    for x in op.inputs[1:3]:
-        channels = channels.merge_with(x.shape)
-    shapes = [shape, channels, channels, channels, channels]
+    image = _images(op)
+    statistics = [None] * 2 if op.attr("is_training") else ["c"] * 2
+    found = match(op, image, "c", "c", *statistics)
+    shapes = [found(image)] + [found("c")] * 4
     return shapes + [unknown_shape()] * (len(op.outputs) - 5)
+
+
+def _images(op):
+    """The pattern of a batch of images or volumes in the node's layout."""
+    sides = {"N": "n", "C": "c", "D": "d", "H": "h", "W": "w"}
+    return " ".join(sides[letter] for letter in text(op.attr("data_format")))
 
 
 def _statistics(x, mean, variance, data_format, is_training, factor):
@@ -215,9 +216,9 @@ class FusedBatchNormV3:
 
 
 def _norm_grad_shapes(op):
-    channels = op.inputs[2].shape
-    return [op.inputs[0].shape.merge_with(op.inputs[1].shape), channels,
-            channels] + [unknown_shape()] * 2
+    image = _images(op)
+    found = match(op, image, image, "c", "c", "c")
+    return [found(image), found("c"), found("c")] + [TensorShape([0])] * 2
 
 
 def _norm_grad(dy, x, scale, mean, variance, epsilon, data_format, is_training):

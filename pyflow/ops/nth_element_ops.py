@@ -12,6 +12,8 @@ from pyflow.framework import graph
 from pyflow.framework.dtypes import REAL
 from pyflow.framework.op import S, lit, op
 from pyflow.ops import array_ops, cast_ops, logic_ops, reduction_ops
+from pyflow.ops.common import at_least_rank, static
+from pyflow.ops.shape_rules import match
 
 
 @op("NthElement", inputs="input: T, n: int32", outputs="values: T", attrs="reverse: bool = false",
@@ -20,10 +22,15 @@ class NthElement:
     """The n-th smallest (`reverse`: largest) element of each row, counted from 0. TF: NthElement.
     """
     def shape(op):
-        shape = op.inputs[0].shape
-        if shape.ndims == 0:
-            raise ValueError("NthElement: the input must have rank at least 1, got a scalar")
-        return shape if shape.ndims is None else shape[:-1]
+        match(op, None, "")
+        shape, n = op.inputs[0].shape, static(op.inputs[1])
+        if shape.ndims is None:
+            return shape
+        shape = at_least_rank(shape, 1, "NthElement: input")
+        last = shape.as_list()[-1]
+        if n is not None and (n < 0 or last is not None and n >= last):
+            raise ValueError(f"NthElement: n = {n} is outside rows of {last}")
+        return shape[:-1]
 
     def gradient(op, dy):
         chosen = logic_ops.equal(array_ops.expand_dims(op.outputs[0], -1), op.inputs[0])

@@ -11,7 +11,7 @@ Invariants
 import functools
 import importlib
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, graph, origin
 
 
 @functools.cache
@@ -46,7 +46,10 @@ def _binary(build, name):
         if _sparse(x):
             return NotImplemented
         with graph.name_scope(None, name, [x, y]) as scope:
-            x = graph.convert_to_tensor(x, dtype=y.dtype.base_dtype, name="x")
+            try:
+                x = graph.convert_to_tensor(x, dtype=y.dtype.base_dtype, name="x")
+            except TypeError as error:
+                raise _operand_error(error, y) from error
             return build(x, y, name=scope)
     return forward, backward
 
@@ -55,10 +58,16 @@ def _converted(y, x):
     """`y` in the dtype of `x`; NotImplemented where y's own class may know better."""
     try:
         return graph.convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
-    except TypeError:
+    except TypeError as error:
         if hasattr(type(y), "__array_priority__") and type(y).__module__.split(".")[0] != "numpy":
             return NotImplemented
-        raise
+        raise _operand_error(error, x) from error
+
+
+def _operand_error(error, tensor):
+    """`error`, told with the other operand and the user's line."""
+    return TypeError(f"{error} The other operand, {tensor.name!r}, is {tensor.dtype.name}; use "
+                     f"tf.cast. ({origin.user_frame(origin.here(2))})")
 
 
 def _add(x, y, name):

@@ -14,7 +14,8 @@ from pyflow.framework import graph
 from pyflow.framework.dtypes import FLOATS, int32, int64
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import dims_of, int32s, only, shape_vector, static, text
+from pyflow.ops.common import at_least_rank, dims_of, int32s, only, shape_vector, static, text
+from pyflow.ops.shape_rules import match
 
 PADDINGS = "T: type, Tpaddings: {int32, int64} = int32"
 PADDED = [((2, 3), [[1, 0], [0, 2]]), ((2, 3), [[0, 0], [0, 0]]), ((0, 3), [[1, 1], [0, 0]]),
@@ -22,22 +23,25 @@ PADDED = [((2, 3), [[1, 0], [0, 2]]), ((2, 3), [[0, 0], [0, 0]]), ((0, 3), [[1, 
 NO_PADDING = S((), lit(np.zeros((0, 2), np.int32)))
 
 
+def _rank_by_rows(op, dims):
+    """The rank of the padded tensor, known from its own or from the rows of paddings."""
+    rows = match(op, None, "n 2", "").size("n")
+    if dims is None:
+        return rows
+    if rows not in (None, len(dims)):
+        raise ValueError(f"{op.type}: {rows} rows of paddings for a tensor of rank {len(dims)}")
+    return len(dims)
+
+
 def _pad_shape(op):
     dims, paddings = dims_of(op.inputs[0].shape), static(op.inputs[1])
-    if dims is None and paddings is None:
-        rows = dims_of(op.inputs[1].shape)
-        return unknown_shape(rows[0] if rows else None)
+    rank = _rank_by_rows(op, dims)
     if paddings is None:
-        return unknown_shape(len(dims))
-    if paddings.ndim != 2 or paddings.shape[1] != 2:
-        raise ValueError(f"{op.type}: paddings must have shape [rank, 2], got {paddings.shape}")
+        return unknown_shape(rank)
     if (paddings < 0).any():
         raise ValueError(f"{op.type}: paddings must not be negative, got {paddings.tolist()}")
     if dims is None:
-        return unknown_shape(len(paddings))
-    if len(paddings) != len(dims):
-        raise ValueError(f"{op.type}: {len(paddings)} rows of paddings for a tensor of rank "
-                         f"{len(dims)}")
+        return unknown_shape(rank)
     return TensorShape([None if d is None else d + int(p.sum()) for d, p in zip(dims, paddings)])
 
 
@@ -102,9 +106,14 @@ class MirrorPad:
 
 def _unpadded_shape(op):
     dims, paddings = dims_of(op.inputs[0].shape), static(op.inputs[1])
+    rank = _rank_by_rows(op, dims)
     if dims is None or paddings is None:
-        return unknown_shape(None if dims is None else len(dims))
-    return TensorShape([None if d is None else d - int(p.sum()) for d, p in zip(dims, paddings)])
+        return unknown_shape(rank)
+    left = [None if d is None else d - int(p.sum()) for d, p in zip(dims, paddings)]
+    if (paddings < 0).any() or any(d is not None and d < 0 for d in left):
+        raise ValueError(f"{op.type}: paddings {paddings.tolist()} do not fit in shape "
+                         f"{op.inputs[0].shape}")
+    return TensorShape(left)
 
 
 def _fold_mirror(input, paddings, mode):
@@ -215,30 +224,50 @@ class DepthToSpace:
 
 # ------------------------------------------------------------------- blocks between batch and space
 def _batch_shape(op, to_batch):
-    dims, block, margins = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
+    block, margins = static(op.inputs[1]), static(op.inputs[2])
+    count = match(op, None, "m", "m 2").size("m")
+    if count is None:
+        return unknown_shape(op.inputs[0].shape.ndims)
+    shape = at_least_rank(op.inputs[0].shape, count + 1, f"{op.type}: input")
+    dims = dims_of(shape)
     if dims is None:
         return unknown_shape()
-    if block is None or margins is None:
-        return unknown_shape(len(dims))
+    if block is not None and (block < 1).any():
+        raise ValueError(f"{op.type}: block_shape must be positive, got {block.tolist()}")
+    if margins is not None and (margins < 0).any():
+        raise ValueError(f"{op.type}: margins must not be negative, got {margins.tolist()}")
+    batch = _moved_batch(op, dims[0], block, to_batch)
+    blocks = [None] * count if block is None else block.tolist()
+    edges = [None] * count if margins is None else margins.sum(1).tolist()
+    space = [_moved_side(op, i, dims[i], b, m, to_batch)
+             for i, (b, m) in enumerate(zip(blocks, edges), 1)]
+    return TensorShape([batch, *space, *dims[count + 1:]])
+
+
+def _moved_batch(op, size, block, to_batch):
+    if size is None or block is None:
+        return None
     total = int(np.prod(block, dtype=np.int64))
-    result = list(dims)
     if to_batch:
-        result[0] = None if dims[0] is None else dims[0] * total
-    elif dims[0] is not None:
-        if dims[0] % total:
-            raise ValueError(f"{op.type}: batch {dims[0]} is not a multiple of {total}, the "
-                             "product of "
-                             f"block_shape {block.tolist()}")
-        result[0] = dims[0] // total
-    for i, (b, (before, after)) in enumerate(zip(block.tolist(), margins.tolist()), 1):
-        if dims[i] is None:
-            continue
-        if to_batch and (dims[i] + before + after) % b:
-            raise ValueError(f"{op.type}: padded dimension {i} ({dims[i] + before + after}) is "
-                             "not a "
-                             f"multiple of block {b}")
-        result[i] = (dims[i] + before + after) // b if to_batch else dims[i] * b - before - after
-    return TensorShape(result)
+        return size * total
+    if size % total:
+        raise ValueError(f"{op.type}: batch {size} is not a multiple of {total}, the product of "
+                         f"block_shape {block.tolist()}")
+    return size // total
+
+
+def _moved_side(op, at, size, block, margin, to_batch):
+    if None in (size, block, margin):
+        return None
+    if not to_batch:
+        if size * block < margin:
+            raise ValueError(f"{op.type}: crops of {margin} do not fit in dimension {at} of "
+                             f"{size * block}")
+        return size * block - margin
+    if (size + margin) % block:
+        raise ValueError(f"{op.type}: padded dimension {at} ({size + margin}) is not a multiple "
+                         f"of block {block}")
+    return (size + margin) // block
 
 
 def _space_to_batch(x, block, paddings):
@@ -301,20 +330,14 @@ class BatchToSpaceND:
 
 
 def _square_block_shape(op, to_batch):
-    dims, margins, block = dims_of(op.inputs[0].shape), static(op.inputs[1]), op.attr("block_size")
-    if dims is None:
-        return unknown_shape(4)
-    if len(dims) != 4:
-        raise ValueError(f"{op.type}: expected rank 4, got shape {op.inputs[0].shape}")
-    if margins is None:
-        return TensorShape([None] * 3 + dims[3:])
-    total = block * block
-    batch = None if dims[0] is None else dims[0] * total if to_batch else dims[0] // total
-    sides = []
-    for d, margin in zip(dims[1:3], margins.sum(1).tolist()):
-        known = d is not None
-        sides.append(((d + margin) // block if to_batch else d * block - margin) if known else None)
-    return TensorShape([batch] + sides + dims[3:])
+    margins, block = static(op.inputs[1]), op.attr("block_size")
+    dims = dims_of(match(op, "b h w c", "2 2")("b h w c"))
+    if margins is not None and (margins < 0).any():
+        raise ValueError(f"{op.type}: margins must not be negative, got {margins.tolist()}")
+    batch = _moved_batch(op, dims[0], np.array([block, block]), to_batch)
+    edges = [None, None] if margins is None else margins.sum(1).tolist()
+    sides = [_moved_side(op, i, dims[i], block, m, to_batch) for i, m in enumerate(edges, 1)]
+    return TensorShape([batch, *sides, dims[3]])
 
 
 @op("SpaceToBatch", inputs="input: T, paddings: Tpaddings", outputs="output: T",
@@ -376,16 +399,23 @@ def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None
     """Square blocks of pixels as batch entries. TF: tf.space_to_batch.
     Dtypes, shapes, errors: as op SpaceToBatchND."""
     block = block_size if block_size is not None else block_shape
-    return SpaceToBatchND(input, int32s([block, block]) if np.ndim(block) == 0 else block,
-                          paddings, name=name)
+    return _of_images(SpaceToBatchND, input, block, paddings, name)
 
 
 def batch_to_space(input, crops, block_size, name=None, block_shape=None):
     """Batch entries as square blocks of pixels. TF: tf.batch_to_space.
     Dtypes, shapes, errors: as op BatchToSpaceND."""
     block = block_size if block_size is not None else block_shape
-    return BatchToSpaceND(input, int32s([block, block]) if np.ndim(block) == 0 else block, crops,
-                          name=name)
+    return _of_images(BatchToSpaceND, input, block, crops, name)
+
+
+def _of_images(op_def, input, block, margins, name):
+    """A square block for images, whose rank is 4; another block for what it is."""
+    if np.ndim(block):
+        return op_def(input, block, margins, name=name)
+    moved = op_def(input, int32s([block, block]), margins, name=name)
+    moved.set_shape(unknown_shape(4))
+    return moved
 
 
 PUBLIC = {

@@ -14,6 +14,7 @@ from pyflow.framework.op import S, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops
 from pyflow.ops.common import at_least_rank, dims_of, int32s, static
+from pyflow.ops.shape_rules import by_pattern, match
 
 
 # ----------------------------------------------------------------------- partitioning and stitching
@@ -57,6 +58,10 @@ def _stitch_shape(op):
     tail = None
     for i, d in zip(indices, data):
         if i.shape.ndims is not None and d.shape.ndims is not None:
+            front = TensorShape(d.shape.as_list()[:i.shape.ndims])
+            if not front.is_compatible_with(i.shape):
+                raise ValueError(f"{op.type}: data of shape {d.shape} must begin with the shape "
+                                 f"{i.shape} of its indices")
             rest = TensorShape(d.shape.as_list()[i.shape.ndims:])
             tail = rest if tail is None else tail.merge_with(rest)
     values = [static(i) for i in indices]
@@ -142,7 +147,7 @@ class Unique:
     attrs="T: type, Taxis: {int32, int64} = int64, out_idx: {int32, int64} = int32")
 class UniqueV2:
     """Unique of a vector; `axis` is [0] or []. TF: UniqueV2, there for any axis."""
-    def shape(op): return [TensorShape([None]), _vector_only(op)]
+    shape = by_pattern("n", "_", "->", "distinct", "n")
     gradient = None
 
     def reference(x): return _unique(x)[:2]
@@ -164,7 +169,9 @@ class UniqueWithCounts:
     attrs="T: type, out_idx: {int32, int64} = int32")
 class ListDiff:
     """Values of vector x that are not in y, in order, and their places in x. TF: ListDiff."""
-    def shape(op): return [TensorShape([None]), TensorShape([None])]
+    def shape(op):
+        match(op, "n", "m")
+        return [TensorShape([None]), TensorShape([None])]
     gradient = None
 
     def reference(x, y):
@@ -179,6 +186,7 @@ class ListDiff:
 class Bincount:
     """How often (or with what total weight) each of 0 .. size-1 occurs in `arr`. TF: Bincount."""
     def shape(op):
+        match(op, None, "")
         size = static(op.inputs[1])
         return TensorShape([None if size is None else int(size)])
     gradient = None
@@ -265,7 +273,7 @@ TIES = [[0.1, 0.3, 0.6], [0.5, 0.2, 0.3], [0.4, 0.4, 0.2]]
 class InTopK:
     """Whether each row's target class is among its k largest predictions (ties count).
     TF: InTopK."""
-    def shape(op): return op.inputs[1].shape
+    shape = by_pattern("n classes", "n", "->", "n")
     gradient = None
 
     def reference(predictions, targets, k): return _in_top_reference(predictions, targets, k)
@@ -277,7 +285,7 @@ class InTopK:
     attrs="T: {int32, int64} = int32")
 class InTopKV2:
     """InTopK with k as an input. TF: InTopKV2."""
-    def shape(op): return op.inputs[1].shape
+    shape = by_pattern("n classes", "n", "", "->", "n")
     gradient = None
 
     def reference(predictions, targets, k): return _in_top_reference(predictions, targets, k)

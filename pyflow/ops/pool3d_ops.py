@@ -16,7 +16,8 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import dims_of, shape_vector, static_shape, text
+from pyflow.ops.common import dims_of, shape_vector, given_by, text
+from pyflow.ops.shape_rules import by_pattern, match
 from pyflow.ops.conv3d_ops import five_entries
 from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
@@ -177,7 +178,7 @@ class MaxPool3D:
     attrs=WINDOW + "T: {half, bfloat16, float} = float, TInput: {half, bfloat16, float} = float")
 class MaxPool3DGrad:
     """Gradient of MaxPool3D. TF: MaxPool3DGrad."""
-    shape = _checked_volume_shape
+    shape = by_pattern("b d h w c", "p q r s t", "p q r s t", "->", "b d h w c")
 
     def gradient(op, dz):
         return [None, None, MaxPool3DGradGrad(op.inputs[0], op.inputs[1], dz, **window_attrs(op))]
@@ -193,7 +194,9 @@ class MaxPool3DGrad:
 class MaxPool3DGradGrad:
     """Gradient of MaxPool3DGrad: `grad`, of orig_input's shape, at the maxima.
     TF: MaxPool3DGradGrad."""
-    shape = _volume_shape
+    def shape(op):
+        match(op, "b d h w c", None, "b d h w c")
+        return _volume_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
         return [None, None, MaxPool3DGrad(op.inputs[0], op.inputs[1], dy, **window_attrs(op))]
@@ -221,7 +224,7 @@ class AvgPool3D:
     attrs=WINDOW)
 class AvgPool3DGrad:
     """Gradient of AvgPool3D. TF: AvgPool3DGrad."""
-    def shape(op): return static_shape(op.inputs[0])
+    shape = given_by(5)
 
     def gradient(op, dz):
         return [None, AvgPool3D(dz, **window_attrs(op))]

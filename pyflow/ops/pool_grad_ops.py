@@ -13,6 +13,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static, text, unchanged
+from pyflow.ops.shape_rules import by_pattern, match
 from pyflow.ops.pool3d_ops import (
     REALS,
     max_grad_grad_reference,
@@ -48,7 +49,9 @@ def _image_shape(op):
 class MaxPoolGradGrad:
     """Gradient of MaxPoolGrad: `grad`, of orig_input's shape, at the maxima. TF: MaxPoolGradGrad.
     """
-    shape = _image_shape
+    def shape(op):
+        match(op, "b h w c", None, "b h w c")
+        return _image_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
         from pyflow.ops import pool_ops
@@ -80,8 +83,7 @@ def _picked(input, grad, argmax, with_batch):
 class MaxPoolGradGradWithArgmax:
     """Gradient of MaxPoolGradWithArgmax: `grad` at the places `argmax`.
     TF: MaxPoolGradGradWithArgmax."""
-    def shape(op):
-        return op.inputs[2].shape
+    shape = by_pattern("b h w c", "b h w c", "b p q c", "->", "b p q c")
     gradient = None
 
     def reference(input, grad, argmax, include_batch_in_index):
@@ -123,7 +125,9 @@ GIVEN = [(x, y, *_as_inputs(attrs)) for x, y, attrs in POOLS]
           "float, " + PADDING + 'data_format: {"NHWC", "NCHW", "NCHW_VECT_C"} = "NHWC"')
 class MaxPoolV2:
     """MaxPool whose ksize and strides are inputs. TF: MaxPoolV2."""
-    def shape(op): return _given_shape(op, 1)
+    def shape(op):
+        match(op, None, "4", "4")
+        return _given_shape(op, 1)
 
     def gradient(op, dy):
         return [MaxPoolGradV2(op.inputs[0], op.outputs[0], dy, *op.inputs[1:],
@@ -138,7 +142,7 @@ class MaxPoolV2:
     outputs="output: T", attrs=PADDING + FORMAT + "T: " + REALS + " = float")
 class MaxPoolGradV2:
     """Gradient of MaxPoolV2. TF: MaxPoolGradV2."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "4", "4", "->", "b h w c")
 
     def gradient(op, dz):
         return [None, None, MaxPoolGradGradV2(op.inputs[0], op.inputs[1], dz, *op.inputs[3:],
@@ -156,7 +160,9 @@ class MaxPoolGradV2:
     outputs="output: T", attrs=PADDING + FORMAT + "T: " + REALS)
 class MaxPoolGradGradV2:
     """Gradient of MaxPoolGradV2. TF: MaxPoolGradGradV2."""
-    def shape(op): return _given_shape(op, 3)
+    def shape(op):
+        match(op, "b h w c", None, "b h w c", "4", "4")
+        return _given_shape(op, 3).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
         return [None, None, MaxPoolGradV2(op.inputs[0], op.inputs[1], dy, *op.inputs[3:],

@@ -14,7 +14,9 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import dims_of, merged, shape_vector, static_shape, text, unchanged
+from pyflow.ops.common import dims_of, given_by, merged, shape_vector, text, unchanged
+from pyflow.ops.shape_rules import by_pattern, checked
+from pyflow.ops import array_ops, join_ops, reduction_ops
 from pyflow.ops.conv_ops import explicit_padding, four_entries
 from pyflow.ops.windows import channels_last, channels_restored, margins, spatial_axes
 
@@ -155,7 +157,7 @@ class MaxPool:
     "bfloat16, uint16, half, uint32, uint64} = float")
 class MaxPoolGrad:
     """Gradient of MaxPool. TF: MaxPoolGrad."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "->", "b h w c")
 
     def gradient(op, dz):
         from pyflow.ops.pool_grad_ops import second_gradient_of_max_pool
@@ -218,7 +220,7 @@ def _scattered(shape, grad, argmax, with_batch):
     T=REAL, attrs=ARGMAX + "Targmax: {int32, int64}")
 class MaxPoolGradWithArgmax:
     """Gradient of MaxPoolWithArgmax. TF: MaxPoolGradWithArgmax."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "->", "b h w c")
 
     def gradient(op, dz):
         from pyflow.ops.pool_grad_ops import MaxPoolGradGradWithArgmax
@@ -250,7 +252,7 @@ class AvgPool:
     attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
 class AvgPoolGrad:
     """Gradient of AvgPool. TF: AvgPoolGrad."""
-    def shape(op): return static_shape(op.inputs[0])
+    shape = given_by(4)
 
     def gradient(op, dz):
         return [None, AvgPool(dz, **{n: op.attr(n) for n in AVG_NAMES})]
@@ -276,7 +278,7 @@ def _window_sum(x, radius):
 class LRN:
     """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN
     (Krizhevsky 2012)."""
-    shape = unchanged
+    shape = by_pattern("b h w c", "->", "b h w c")
 
     def gradient(op, dy):
         return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.attr(n) for n in LRN_NAMES})
@@ -295,7 +297,7 @@ def _lrn_grad(dy, x, y, depth_radius, bias, alpha, beta):
     attrs=LRN_ATTRS)
 class LRNGrad:
     """Gradient of LRN. TF gives it no gradient. TF: LRNGrad."""
-    shape = merged
+    shape = by_pattern("b h w c", "b h w c", "b h w c", "->", "b h w c")
     gradient = None
 
     def reference(input_grads, input_image, output_image, depth_radius, bias, alpha, beta):
@@ -315,17 +317,42 @@ def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, n
                              include_batch_in_index=include_batch_in_index)
 
 
+def _max_over_channels(x, ksize, strides, scope):
+    """The largest of each group of ksize[3] channels, [batch, height, width, channels / ksize[3]];
+    what TensorFlow's MaxPool does of such windows."""
+    group = ksize[-1]
+    if ksize[:3] != [1, 1, 1] or strides != ksize:
+        raise ValueError("max_pool: windows over channels must be 1 in the other dimensions and "
+                         f"as wide as their strides, got ksize {ksize} and strides {strides}")
+    channels = x.shape.with_rank(4)[-1].value
+    if channels is not None and channels % group:
+        raise ValueError(f"max_pool: {channels} channels are not a multiple of {group}, the "
+                         "window's")
+    rest, front = [None if channels is None else channels // group], array_ops.shape(x)[:3]
+    shape = join_ops.concat([front, [-1, group]], 0)
+    grouped = array_ops.reshape(x, shape)
+    result = reduction_ops.reduce_max(grouped, axis=4, name=scope)
+    result.set_shape(x.shape.with_rank(4).as_list()[:3] + rest)
+    return result
+
+
 def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
     """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool.
+
+    Windows over channels are as wide as their stride, divide the channels and are 1 in space
+    (ValueError otherwise).
     Dtypes, shapes, errors: as op MaxPool."""
     from pyflow.ops.reduction_ops import one_of
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"
     padding, explicit = explicit_padding(padding, data_format)
     with graph.name_scope(name, "MaxPool", [value]) as scope:
-        return MaxPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
-                       strides=four_entries(strides, data_format, "strides"),
+        ksize = four_entries(ksize, data_format, "ksize")
+        strides = four_entries(strides, data_format, "strides")
+        if ksize[-1] != 1 and data_format == "NHWC":
+            return _max_over_channels(graph.convert_to_tensor(value), ksize, strides, scope)
+        return MaxPool(value, ksize=ksize, padding=padding, strides=strides,
                        explicit_paddings=explicit,
                        data_format=data_format, name=scope)
 

@@ -11,7 +11,8 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, lit, op
-from pyflow.ops.common import unchanged
+from pyflow.ops.common import dims_of, unchanged
+from pyflow.ops.shape_rules import by_pattern, match
 
 BITS = "num_bits: int = 8, narrow_range: bool = false"
 ARGS = "min: float = -6, max: float = 6, " + BITS
@@ -82,7 +83,8 @@ def _vars(name, grad_op, channels):
     @op(name, inputs="inputs: float, min: float, max: float", outputs="outputs: float", attrs=BITS,
         doc=f"Inputs rounded to a grid over [min, max], {what}. TF: {name}.")
     class Vars:
-        shape = unchanged
+        shape = (by_pattern("* c", "c", "c", "->", "* c") if channels else
+                 by_pattern("*", "", "", "->", "*"))
 
         def gradient(op, dy):
             return list(grad_op(dy, *op.inputs, num_bits=op.attr("num_bits"),
@@ -106,7 +108,8 @@ def _vars_gradient(name, channels):
         outputs="backprops_wrt_input: float, backprop_wrt_min: float, backprop_wrt_max: float",
         doc=f"Gradients by inputs, min and max; no gradient of its own. TF: {name}.")
     class Gradient:
-        def shape(op): return [op.inputs[1].shape, op.inputs[2].shape, op.inputs[3].shape]
+        shape = (by_pattern("* c", "* c", "c", "c", "->", "* c", "c", "c") if channels else
+                 by_pattern("*", "*", "", "", "->", "*", "", ""))
         gradient = None
 
         def reference(gradients, inputs, min, max, num_bits, narrow_range):
@@ -133,6 +136,19 @@ FakeQuantWithMinMaxVarsPerChannel = _vars("FakeQuantWithMinMaxVarsPerChannel",
 
 
 # ---------------------------------------------------------------------- quantize_and_dequantize
+def _quantized_shape(op):
+    """The input's; the bounds are scalars, or vectors along an axis."""
+    axis = op.attr("axis")
+    bounds = "" if axis == -1 else "c"
+    found = match(op, "*", bounds, bounds, "")
+    channels, dims = found.size("c"), dims_of(found.front)
+    if dims is not None and axis != -1 and (
+            axis >= len(dims) or None not in (channels, dims[axis]) and channels != dims[axis]):
+        raise ValueError(f"{op.type}: bounds of {channels} along axis {axis} of shape "
+                         f"{found.front}")
+    return found.front
+
+
 def _straight_through(op, dy):
     return [dy] + [None] * (len(op.inputs) - 1)
 
@@ -194,7 +210,7 @@ class QuantizeAndDequantize:
 class QuantizeAndDequantizeV2:
     """The input on a grid of 2^num_bits steps over a given range or its own.
     TF: QuantizeAndDequantizeV2."""
-    shape = unchanged
+    shape = _quantized_shape
     gradient = _straight_through
 
     def reference(input, input_min, input_max, signed_input, num_bits, range_given, round_mode,
@@ -214,7 +230,7 @@ class QuantizeAndDequantizeV2:
           "axis: int = -1")
 class QuantizeAndDequantizeV3:
     """QuantizeAndDequantizeV2 with num_bits as a tensor. TF: QuantizeAndDequantizeV3."""
-    shape = unchanged
+    shape = _quantized_shape
     gradient = _straight_through
 
     def reference(input, input_min, input_max, num_bits, signed_input, range_given, narrow_range,

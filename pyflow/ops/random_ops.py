@@ -17,6 +17,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import binary_ops
 from pyflow.ops.common import dims_of, int32s, static, static_shape
+from pyflow.ops.shape_rules import checked, match
 
 SEEDS = "seed: int = 0, seed2: int = 0, "
 DRAWN = "dtype: {half, bfloat16, float, double}, T: {int32, int64}"
@@ -44,7 +45,7 @@ class RandomUniform:
     attrs=SEEDS + "Tout: {int32, int64}, T: {int32, int64}")
 class RandomUniformInt:
     """Uniform integers in [minval, maxval). TF: RandomUniformInt."""
-    shape = _given_shape
+    shape = checked(_given_shape, None, "", "")
     gradient = None
     reference = None
     samples = [S(lit([2, 3]), lit(0), lit(10)), S(lit([0]), lit(-5), lit(5))]
@@ -87,6 +88,7 @@ class RandomShuffle:
 class Multinomial:
     """`num_samples` classes per row, with probabilities softmax(logits). TF: Multinomial."""
     def shape(op):
+        match(op, "b c", "")
         logits, n = op.inputs[0].shape, static(op.inputs[1])
         if logits.ndims not in (None, 2):
             raise ValueError(f"Multinomial: logits must be a matrix, got shape {logits}")

@@ -18,6 +18,7 @@ from pyflow.framework.op import S, bools, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops, unary_ops
 from pyflow.ops.common import (conj, dims_of, int32s, normal_axis, rank_of, shape_vector, static)
+from pyflow.ops.shape_rules import match
 
 KEEP = "keep_dims: bool = false, "
 TIDX = "Tidx: {int32, int64} = int32"
@@ -34,6 +35,9 @@ TRUTH_AXES = [S(bools((2, 3)), lit(1)), S(bools((2, 3)), lit([0, 1])), S(bools((
 def static_axes(op):
     """Sorted axes from the front that a reduction node sums over; None where they are not known."""
     axes, rank = static(op.inputs[1]), op.inputs[0].shape.ndims
+    if (op.inputs[1].shape.ndims or 0) > 1:
+        raise ValueError(f"{op.type}: the axes must be a scalar or a vector, got shape "
+                         f"{op.inputs[1].shape}")
     if axes is None or rank is None:
         return None
     return sorted({normal_axis(int(a), rank, "reduction axis") for a in np.ravel(axes)})
@@ -268,6 +272,7 @@ class Any:
 
 
 def _arg_shape(op):
+    match(op, None, "")
     dims, axis = dims_of(op.inputs[0].shape), static(op.inputs[1])
     if dims is None:
         return unknown_shape()

@@ -15,6 +15,7 @@ from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import match
 
 
 IDS = "Tindices: {int32, int64}"
@@ -27,6 +28,8 @@ def _segment_shape(op):
         raise ValueError(f"{op.type}: segment_ids must be a vector, got {op.inputs[1].shape}")
     if dims is None:
         return unknown_shape()
+    if not dims:
+        raise ValueError(f"{op.type}: data must have at least one dimension, got a scalar")
     rows = None if ids is None else int(ids[-1]) + 1 if len(ids) else 0
     return TensorShape([rows] + dims[1:])
 
@@ -131,8 +134,14 @@ class SegmentProd:
 def _unsorted_shape(op):
     data, ids = dims_of(op.inputs[0].shape), dims_of(op.inputs[1].shape)
     n = static(op.inputs[2])
+    match(op, None, None, "")
+    if n is not None and n < 0:
+        raise ValueError(f"{op.type}: num_segments must not be negative, got {n}")
     if data is None or ids is None:
         return unknown_shape()
+    if len(data) < len(ids):
+        raise ValueError(f"{op.type}: data of shape {op.inputs[0].shape} for segment_ids of shape "
+                         f"{op.inputs[1].shape}")
     TensorShape(data[:len(ids)]).merge_with(TensorShape(ids))
     return TensorShape([None if n is None else int(n)] + data[len(ids):])
 

@@ -12,6 +12,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import match
 from pyflow.ops.sparse_ops import _width, triple
 
 ELEMENTS = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16,
@@ -61,7 +62,9 @@ def _rank_of(op):
 class DenseToDenseSetOperation:
     """"a-b", "b-a", "intersection" or "union" of rows of two dense tensors.
     TF: DenseToDenseSetOperation."""
-    def shape(op): return triple(_rank_of(op))
+    def shape(op):
+        match(op, "* _", "* _")
+        return triple(_rank_of(op))
     gradient = None
 
     def reference(set1, set2, set_operation):
@@ -77,7 +80,12 @@ class DenseToDenseSetOperation:
 class DenseToSparseSetOperation:
     """"a-b", "b-a", "intersection" or "union" of rows of a dense and a sparse tensor.
     TF: DenseToSparseSetOperation."""
-    def shape(op): return triple(None)
+    def shape(op):
+        found = match(op, None, "n r", "n", "r")
+        rank = op.inputs[0].shape.with_rank_at_least(2).ndims
+        if rank is not None and found.size("r") not in (None, rank):
+            raise ValueError(f"{op.type}: sets of rank {rank} and {found.size('r')}")
+        return triple(found.size("r") if rank is None else rank)
     gradient = None
 
     def reference(set1, set2_indices, set2_values, set2_shape, set_operation):
@@ -93,7 +101,7 @@ class DenseToSparseSetOperation:
 class SparseToSparseSetOperation:
     """"a-b", "b-a", "intersection" or "union" of rows of two sparse tensors.
     TF: SparseToSparseSetOperation."""
-    def shape(op): return triple(_width(op.inputs[2]))
+    def shape(op): return triple(match(op, "n r", "n", "r", "m r", "m", "r").size("r"))
     gradient = None
 
     def reference(set1_indices, set1_values, set1_shape, set2_indices, set2_values, set2_shape,
@@ -140,6 +148,7 @@ def _levenshtein(a, b):
 class EditDistance:
     """Levenshtein's distances of the sequences along the last dimension. TF: EditDistance."""
     def shape(op):
+        match(op, "n r", "n", "r", "m r", "m", "r")
         a, b = static(op.inputs[2]), static(op.inputs[5])
         if a is not None and b is not None and len(a) == len(b):
             return TensorShape([int(max(x, y)) for x, y in zip(a[:-1], b[:-1])])

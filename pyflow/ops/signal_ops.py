@@ -87,13 +87,15 @@ def overlap_and_add(signal, frame_step, name=None):
         if rank is None or rank < 2:
             raise ValueError(f"overlap_and_add: frames must have rank 2 or more, got shape "
                              f"{signal.shape}")
-        step, length = _known(frame_step, "frame_step"), _known(_last(signal), "frame_length")
+        step, length = _known(frame_step, "frame_step"), _last(signal)
         size = array_ops.shape(signal)
         frames = dims_of(signal.shape)[-2]
         frames = size[-2] if frames is None else frames
         out = (frames - 1) * step + length
         where = array_ops.expand_dims(array_ops.range_(frames) * step, 1)
-        where = array_ops.reshape(where + np.arange(length, dtype=np.int32), [-1])
+        within = (array_ops.range_(length) if isinstance(length, graph.Tensor)
+                  else np.arange(length, dtype=np.int32))
+        where = array_ops.reshape(where + within, [-1])
         perm = [rank - 2, rank - 1, *range(rank - 2)]
         flat = array_ops.reshape(array_ops.transpose(signal, perm),
                                  join_ops.concat([[-1], size[:-2]], 0))

@@ -13,7 +13,8 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, bools, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import dims_of, int32s, normal_axis, static, static_shape
+from pyflow.ops.common import at_least_rank, dims_of, int32s, normal_axis, static, static_shape
+from pyflow.ops.shape_rules import match
 
 newaxis = None
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -21,21 +22,33 @@ MASK_ATTRS = ", ".join(f"{m}: int = 0" for m in MASKS)
 
 
 # ------------------------------------------------------------------------------------- plain slices
+def _partly_known(vector, length):
+    """The numbers a vector is known to hold, None for those that are not."""
+    value = static(vector)
+    if value is not None:
+        return value.tolist()
+    return dims_of(static_shape(vector)) or [None] * length
+
+
 def _slice_shape(op):
-    dims, begin, size = dims_of(op.inputs[0].shape), static(op.inputs[1]), static(op.inputs[2])
-    if size is None:
-        n = dims_of(op.inputs[1].shape) or dims_of(op.inputs[2].shape)
-        return unknown_shape(len(dims) if dims is not None else n[0] if n else None)
-    size = [int(s) for s in size]
-    if dims is not None and len(size) != len(dims):
-        raise ValueError(f"Slice: size {size} has {len(size)} entries, the tensor has rank "
-                         f"{len(dims)}")
+    dims = dims_of(op.inputs[0].shape)
+    rank = match(op, None, "n", "n").size("n")
+    if dims is not None:
+        if rank not in (None, len(dims)):
+            raise ValueError(f"Slice: begin and size have {rank} entries, the tensor has rank "
+                             f"{len(dims)}")
+        rank = len(dims)
+    if rank is None:
+        return unknown_shape()
+    begin, size = (_partly_known(x, rank) for x in op.inputs[1:])
     result = []
     for i, s in enumerate(size):
-        b = None if begin is None else int(begin[i])
-        d = None if dims is None else dims[i]
+        b, d = begin[i], None if dims is None else dims[i]
         if s == -1:
-            s = None if b is None or d is None else d - b
+            s = d if b == 0 else None if b is None or d is None else d - b
+        if s is None:
+            result.append(None)
+            continue
         if b is not None and d is not None and not (0 <= b <= d and 0 <= b + s <= d):
             raise ValueError(f"Slice: begin {b} and size {s} of dimension {i} do not fit in {d}")
         result.append(s)
@@ -126,6 +139,9 @@ def _sliced_dim(dim, i, begin, end, strides, masks, axis):
     if masks["shrink_axis_mask"] & bit:
         if dim is not None and b is not None and not -dim <= b < dim:
             raise ValueError(f"slice index {b} of dimension {axis} out of bounds for size {dim}")
+        if stride < 1:
+            raise ValueError(f"StridedSlice: an index takes one element, strides[{i}] must be "
+                             f"positive, got {stride}")
         return "gone"
     if stride == 0:
         raise ValueError(f"StridedSlice: strides[{i}] must be non-zero")
@@ -142,6 +158,7 @@ def _sliced_dim(dim, i, begin, end, strides, masks, axis):
 
 
 def _strided_shape(op):
+    match(op, None, "n", "n", "n")
     dims = dims_of(op.inputs[0].shape)
     begin, end, strides = (static(x) for x in op.inputs[1:4])
     if dims is None:
@@ -197,7 +214,9 @@ def _grad_samples():
     outputs="output: T", attrs="T: type, Index: {int32, int64}, " + MASK_ATTRS)
 class StridedSliceGrad:
     """Zeros of `shape` with `dy` in the place a StridedSlice would read. TF: StridedSliceGrad."""
-    def shape(op): return static_shape(op.inputs[0])
+    def shape(op):
+        match(op, "_", "n", "n", "n")
+        return static_shape(op.inputs[0])
 
     def gradient(op, dz):
         begin, end, strides = op.inputs[1:4]
@@ -216,6 +235,7 @@ class StridedSliceGrad:
 # ---------------------------------------------------------------------------- reversing and rolling
 def _axis_checked(op):
     shape, axes = op.inputs[0].shape, static(op.inputs[1])
+    match(op, None, "_")
     if axes is not None and shape.ndims is not None:
         found = [normal_axis(int(a), shape.ndims) for a in axes]
         if len(set(found)) != len(found):
@@ -241,7 +261,11 @@ class ReverseV2:
 @op("Reverse", inputs="tensor: T, dims: bool", outputs="output: T", attrs="T: type")
 class Reverse:
     """`tensor` turned round along each dimension whose entry of `dims` is true. TF: Reverse."""
-    def shape(op): return op.inputs[0].shape
+    def shape(op):
+        shape, count = op.inputs[0].shape, match(op, None, "n").size("n")
+        if count is not None and shape.ndims not in (None, count):
+            raise ValueError(f"Reverse: {count} entries of dims for a tensor of shape {shape}")
+        return shape if shape.ndims is not None else unknown_shape(count)
 
     def gradient(op, dy):
         return [Reverse(dy, op.inputs[1]), None]
@@ -270,7 +294,15 @@ class ReverseSequence:
                 if not 0 <= op.attr(key) < shape.ndims:
                     raise ValueError(f"ReverseSequence: {key} = {op.attr(key)} is outside "
                                      f"rank {shape.ndims}")
-        return shape
+        batch = match(op, None, "n").size("n")
+        if batch is None or shape.ndims is None:
+            return shape
+        dims = dims_of(shape)
+        if dims[op.attr("batch_dim")] not in (None, batch):
+            raise ValueError(f"ReverseSequence: {batch} seq_lengths for a batch of "
+                             f"{dims[op.attr('batch_dim')]} (shape {shape})")
+        dims[op.attr("batch_dim")] = batch
+        return TensorShape(dims)
 
     def gradient(op, dy):
         return [ReverseSequence(dy, op.inputs[1], seq_dim=op.attr("seq_dim"),
@@ -285,7 +317,14 @@ class ReverseSequence:
     attrs="T: type, Tshift: {int32, int64}, Taxis: {int32, int64}")
 class Roll:
     """`input` shifted round along axes; what leaves one end enters at the other. TF: Roll."""
-    def shape(op): return op.inputs[0].shape
+    def shape(op):
+        shape = at_least_rank(op.inputs[0].shape, 1, "Roll: input")
+        for tensor in op.inputs[1:]:
+            if (tensor.shape.ndims or 0) > 1:
+                raise ValueError(f"Roll: shift and axis must be scalars or vectors, got shape "
+                                 f"{tensor.shape}")
+        op.inputs[1].shape.assert_is_compatible_with(op.inputs[2].shape)
+        return shape
 
     def gradient(op, dy):
         return [Roll(dy, -op.inputs[1], op.inputs[2]), None, None]

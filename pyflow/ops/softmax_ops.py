@@ -10,7 +10,7 @@ Example:  `tf.nn.softmax([[0.0, 0.0]])` -> [[0.5, 0.5]].
 """
 import numpy as np
 
-from pyflow.framework import graph
+from pyflow.framework import errors, graph
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, ints, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
@@ -69,8 +69,17 @@ def _cross_shapes(op):
         raise ValueError(f"{op.type}: logits and labels must be matrices, got "
                          f"{op.inputs[0].shape} and "
                          f"{op.inputs[1].shape}")
-    dims = dims_of(shape)
-    return [TensorShape([None if dims is None else dims[0]]), shape]
+    if shape.ndims is None:
+        shape = _known_cross_shape(*(x.shape.as_tuple() for x in op.inputs))
+    return [TensorShape(shape.as_list()[:1]), shape]
+
+
+def _known_cross_shape(features, labels):
+    """What the one matrix of known rank says of both: its sizes, unless they may be stretched."""
+    dims = features or labels or (None, None)
+    if len(dims) != 2:
+        raise ValueError(f"logits and labels must be matrices, got shape {TensorShape(dims)}")
+    return TensorShape([None if d == 1 else d for d in dims])
 
 
 def _scaled(dloss, rows):
@@ -180,7 +189,9 @@ def _along_last(x, axis, apply, name):
     if n is None:
         raise ValueError("softmax along an axis other than the last needs a tensor of known rank")
     if not -n <= axis < n:
-        raise ValueError(f"softmax: dim {axis} is outside rank {n}")
+        raise errors.InvalidArgumentError(None, None, (
+            f"softmax: dim must be in the range [{-n}, {n}), where {n} is the number of dimensions "
+            f"in the input, got {axis}"))
     order = list(range(n))
     order[axis], order[-1] = order[-1], order[axis]
     return array_ops.transpose(apply(array_ops.transpose(x, order), None), order, name=name)

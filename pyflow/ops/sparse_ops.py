@@ -15,6 +15,7 @@ from pyflow.framework.op import S, lit, op, pos, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, binary_ops, gather_ops, reduction_ops
 from pyflow.ops.common import conj, dims_of, static, static_shape
+from pyflow.ops.shape_rules import by_pattern, match
 
 THREE = "indices: int64, values: T, shape: int64"
 IN_THREE = "input_indices: int64, input_values: T, input_shape: int64"
@@ -81,7 +82,7 @@ def _order_back(op, dvalues):
     attrs="T: type")
 class SparseReorder:
     """The same tensor with its index rows in rising order. TF: SparseReorder."""
-    def shape(op): return [op.inputs[0].shape, op.inputs[1].shape]
+    shape = by_pattern("n r", "n", "r", "->", "n r", "n")
 
     def gradient(op, dindices, dvalues):
         return [None, _order_back(op, dvalues), None]
@@ -97,6 +98,7 @@ class SparseReorder:
 class SparseReshape:
     """Places of the same elements in another shape; one size may be -1. TF: SparseReshape."""
     def shape(op):
+        match(op, "n r", "r", "q")
         rank = _width(op.inputs[2])
         return [TensorShape([_length(op.inputs[0]), rank]), TensorShape([rank])]
     gradient = None
@@ -119,8 +121,11 @@ class SparseConcat:
     TF: SparseConcat."""
     def shape(op):
         n = op.attr("N")
-        rank = next((r for r in map(_width, op.inputs[2 * n:]) if r is not None), None)
-        return triple(rank)
+        counts = [f"n{i}" for i in range(n)]
+        found = match(op, *(f"{c} r" for c in counts), *counts, *["r"] * n)
+        sizes = [found.size(c) for c in counts]
+        total = None if None in sizes else sum(sizes)
+        return [TensorShape([total, found.size("r")]), TensorShape([total]), found("r")]
     gradient = None
 
     def reference(indices, values, shapes, concat_dim):
@@ -191,7 +196,7 @@ class SparseSlice:
     inputs="backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64")
 class SparseSliceGrad:
     """Gradients of a slice at the places of its input; 0 elsewhere. TF: SparseSliceGrad."""
-    def shape(op): return TensorShape([_length(op.inputs[1])])
+    shape = by_pattern("k", "n r", "r", "k r", "->", "n")
     gradient = None
 
     def reference(backprop_val_grad, input_indices, input_start, output_indices):
@@ -209,10 +214,10 @@ class SparseSliceGrad:
 class SparseFillEmptyRows:
     """Rows without values get `default_value` at their column 0. TF: SparseFillEmptyRows."""
     def shape(op):
-        dims = static_shape(op.inputs[2]).as_list() if static(op.inputs[2]) is not None else None
-        rank = _width(op.inputs[2])
+        found = match(op, "n r", "n", "r", "")
+        dims, rank = dims_of(static_shape(op.inputs[2])), found.size("r")
         return [TensorShape([None, rank]), TensorShape([None]),
-                TensorShape([dims[0] if dims else None]), TensorShape([_length(op.inputs[0])])]
+                TensorShape([dims[0] if dims else None]), TensorShape([found.size("n")])]
 
     def gradient(op, dindices, dvalues, dflags, dmap):
         grad, default = SparseFillEmptyRowsGrad(op.outputs[3], dvalues)
@@ -238,7 +243,9 @@ class SparseFillEmptyRows:
 class SparseFillEmptyRowsGrad:
     """Gradients of values that were kept, and the sum of those filled in.
     TF: SparseFillEmptyRowsGrad."""
-    def shape(op): return [TensorShape([_length(op.inputs[0])]), TensorShape([])]
+    def shape(op):
+        match(op, "n", "m")
+        return [TensorShape([_length(op.inputs[0])]), TensorShape([])]
     gradient = None
 
     def reference(reverse_index_map, grad_values):
@@ -254,7 +261,9 @@ class SparseFillEmptyRowsGrad:
 class SparseAdd:
     """Sums of two sparse tensors; where both have a value and the sum is smaller than `thresh` it
     is left out. TF: SparseAdd."""
-    def shape(op): return triple(_width(op.inputs[2]))
+    def shape(op):
+        match(op, "n r", "n", "r", "m r", "m", "r", "")
+        return triple(_width(op.inputs[2]))
 
     def gradient(op, dindices, dvalues, dshape):
         a, b = SparseAddGrad(dvalues, op.inputs[0], op.inputs[3], op.outputs[0])
@@ -273,7 +282,7 @@ class SparseAdd:
     inputs="backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64")
 class SparseAddGrad:
     """Gradients of both operands of SparseAdd. TF: SparseAddGrad."""
-    def shape(op): return [TensorShape([_length(op.inputs[i])]) for i in (1, 2)]
+    shape = by_pattern("k", "n r", "m r", "k r", "->", "n", "m")
     gradient = None
 
     def reference(backprop_val_grad, a_indices, b_indices, sum_indices):
@@ -287,7 +296,7 @@ class SparseAddGrad:
 def _extremum(name, ufunc, doc):
     @op(name, inputs=A_B, outputs="output_indices: int64, output_values: T", T=REAL, doc=doc)
     class Extremum:
-        def shape(op): return triple(_width(op.inputs[2]))[:2]
+        shape = by_pattern("n r", "n", "r", "m r", "m", "r", "->", "k r", "k")
         gradient = None
 
         def reference(a_indices, a_values, a_shape, b_indices, b_values):
@@ -336,7 +345,7 @@ def _picked(op):
 def _cwise(name, ufunc, partial, doc):
     @op(name, inputs=SP_THREE + ", dense: T", outputs="output: T", T=NUMBERS, doc=doc)
     class Cwise:
-        def shape(op): return op.inputs[1].shape
+        shape = by_pattern("n r", "n", "r", None, "->", "n")
 
         def gradient(op, dy):
             at, places = _picked(op)
@@ -484,7 +493,7 @@ SparseReduceMaxSparse = _sparse_reduction("SparseReduceMaxSparse", np.maximum, R
 class SparseSoftmax:
     """Softmax over the values of each row of the last dimension, absent ones left out.
     TF: SparseSoftmax."""
-    def shape(op): return op.inputs[1].shape
+    shape = by_pattern("n r", "n", "r", "->", "n")
 
     def gradient(op, dy):
         indices, _, size = op.inputs
@@ -526,12 +535,15 @@ class SparseTensorDenseMatMul:
     """Product of a sparse matrix and a dense one, each perhaps its adjoint.
     TF: SparseTensorDenseMatMul."""
     def shape(op):
-        a, b = static(op.inputs[2]), dims_of(op.inputs[3].shape)
+        match(op, "n 2", "n", "2", "k m")
+        b = dims_of(op.inputs[3].shape)
         left, right = op.attr("adjoint_a"), op.attr("adjoint_b")
-        if b is not None and len(b) != 2:
-            raise ValueError(f"SparseTensorDenseMatMul: b must be a matrix, got shape "
-                             f"{op.inputs[3].shape}")
-        rows = None if a is None or len(a) != 2 else int(a[1 if left else 0])
+        sizes = dims_of(static_shape(op.inputs[2])) or [None, None]
+        rows, inner = sizes[::-1] if left else sizes
+        if b is not None and None not in (inner, b[1 if right else 0]) \
+                and inner != b[1 if right else 0]:
+            raise ValueError(f"SparseTensorDenseMatMul: inner dimensions must be equal, got "
+                             f"{inner} and {b[1 if right else 0]} (a {sizes}, b {b})")
         return TensorShape([rows, None if b is None else b[0 if right else 1]])
     gradient = _sparse_product_gradient
 

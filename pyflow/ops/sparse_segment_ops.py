@@ -12,8 +12,9 @@ import numpy as np
 from pyflow.framework.dtypes import FLOATS, REAL
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops import array_ops, binary_ops, gather_ops, segment_ops, unary_ops
+from pyflow.ops import array_ops, binary_ops, gather_ops, join_ops, segment_ops, unary_ops
 from pyflow.ops.common import dims_of, static
+from pyflow.ops.shape_rules import match
 
 TYPES = "Tidx: {int32, int64} = int32, Tsegmentids: {int32, int64} = int32"
 COUNT = "Tnumsegments: {int32, int64} = int32"
@@ -39,12 +40,15 @@ def _segments(kind, data, indices, ids, n):
 
 
 def _shape(op):
+    match(op, None, "n", "n", "")
     dims = dims_of(op.inputs[0].shape)
     if dims is None:
         return unknown_shape()
     counted, ids = len(op.inputs) > 3, static(op.inputs[2])
     n = static(op.inputs[3]) if counted else None if ids is None else \
         int(ids[-1]) + 1 if len(ids) else 0
+    if not dims or n is not None and n < 0:
+        raise ValueError(f"{op.type}: {n} segments of rows of shape {op.inputs[0].shape}")
     return TensorShape([None if n is None else int(n)] + dims[1:])
 
 
@@ -110,9 +114,12 @@ def _grad(kind, counted):
         doc=f"The gradient of {name} by its data, itself differentiable. TF: {name}Grad.")
     class Grad:
         def shape(op):
+            match(op, None, "n", "n", "")
             dims, n = dims_of(op.inputs[0].shape), static(op.inputs[3])
             if dims is None:
                 return unknown_shape()
+            if not dims or n is not None and n < 0:
+                raise ValueError(f"{op.type}: {n} rows of shape {op.inputs[0].shape}")
             return TensorShape([None if n is None else int(n)] + dims[1:])
 
         def gradient(op, dy):
@@ -166,13 +173,16 @@ def _counts(data, ids, n):
     """How many rows each segment has, at least 1, to broadcast against the segments."""
     from pyflow.framework import graph
     ids, data = graph.convert_to_tensor(ids), graph.convert_to_tensor(data)
-    if data.shape.ndims is None or ids.shape.ndims is None:
-        raise ValueError("unsorted_segment_mean and sqrt_n need data and ids of known rank")
     ones = array_ops.ones_like(ids, data.dtype)
     counts = segment_ops.UnsortedSegmentSum(ones, ids, n)
-    extra = data.shape.ndims - ids.shape.ndims
-    for _ in range(extra):
-        counts = array_ops.expand_dims(counts, -1)
+    if data.shape.ndims is None or ids.shape.ndims is None:
+        extra = array_ops.Rank(data) - array_ops.Rank(ids)
+        ones = array_ops.Fill(array_ops.expand_dims(extra, 0), np.int32(1))
+        shape = join_ops.concat([array_ops.Shape(counts), ones], 0)
+        counts = array_ops.Reshape(counts, shape)
+    else:
+        for _ in range(data.shape.ndims - ids.shape.ndims):
+            counts = array_ops.expand_dims(counts, -1)
     return data, ids, binary_ops.Maximum(counts, array_ops.ones_like(counts))
 
 

@@ -11,6 +11,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static
+from pyflow.ops.shape_rules import match
 from pyflow.ops.sparse_ops import CUBE, NONE, PLACES, SIZE, triple
 
 
@@ -20,7 +21,9 @@ from pyflow.ops.sparse_ops import CUBE, NONE, PLACES, SIZE, triple
 class SerializeSparse:
     """Three strings, serialized TensorProtos, of a sparse tensor. No oracle: what is read back is
     compared. TF: SerializeSparse."""
-    def shape(op): return TensorShape([3])
+    def shape(op):
+        match(op, "n _", "n", "_")
+        return TensorShape([3])
     gradient = None
     reference = None
     samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(NONE), (0,), lit(SIZE)),
@@ -34,6 +37,7 @@ class SerializeManySparse:
     """[rows, 3] strings of the rows of a sparse tensor. No oracle: what is read back is compared.
     TF: SerializeManySparse."""
     def shape(op):
+        match(op, "n r", "n", "r")
         size = static(op.inputs[2])
         return TensorShape([None if size is None or not len(size) else int(size[0]), 3])
     gradient = None
@@ -53,7 +57,9 @@ WRITTEN = [b"\x08\x09\x12\x08\x12\x02\x08\x01\x12\x02\x08\x01\x22\x08" + (2).to_
 class DeserializeSparse:
     """The sparse tensor of [..., 3] strings; the leading dimensions come first.
     TF: DeserializeSparse."""
-    def shape(op): return triple(None)
+    def shape(op):
+        match(op, "* 3")
+        return triple(None)
     gradient = None
 
     def reference(serialized_sparse):
@@ -69,7 +75,9 @@ class DeserializeSparse:
     outputs="sparse_indices: int64, sparse_values: dtype, sparse_shape: int64")
 class DeserializeManySparse:
     """One sparse tensor, a row from each of the [n, 3] strings. TF: DeserializeManySparse."""
-    def shape(op): return triple(None)
+    def shape(op):
+        match(op, "n 3")
+        return triple(None)
     gradient = None
 
     def reference(serialized_sparse):

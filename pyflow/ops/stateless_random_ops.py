@@ -14,6 +14,7 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import (array_ops, binary_ops, broadcast_ops, random_ops, reduction_ops,
                         special_ops)
 from pyflow.ops.common import dims_of, static, static_shape
+from pyflow.ops.shape_rules import checked, match
 
 SEEDED = "dtype: {half, bfloat16, float, double} = float, T: {int32, int64} = int32, " \
          "Tseed: {int32, int64} = int64"
@@ -52,7 +53,7 @@ class StatelessRandomUniformInt:
     """Uniform integers in [minval, maxval), from a seed of two numbers. TF:
     StatelessRandomUniformInt.
     """
-    shape = _seed_shape
+    shape = checked(_seed_shape, None, "2", "", "")
     gradient = None
     reference = None
     samples = [S(lit([2, 3]), lit([1, 2]), lit(-3), lit(10)),
@@ -67,6 +68,7 @@ class StatelessMultinomial:
     """Classes per row with probabilities softmax(logits), from a seed of two numbers.
     TF: StatelessMultinomial."""
     def shape(op):
+        match(op, "b c", "", "2")
         logits, n = op.inputs[0].shape, static(op.inputs[1])
         op.inputs[2].shape.assert_is_compatible_with([2])
         if logits.ndims not in (None, 2):

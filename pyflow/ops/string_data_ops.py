@@ -17,6 +17,8 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import text, unchanged
+from pyflow.ops.common import static
+from pyflow.ops.shape_rules import match
 from pyflow.ops.reduction_ops import one_of
 from pyflow.ops.string_text_ops import each
 
@@ -172,7 +174,13 @@ class DecodeRaw:
           "little_endian: bool = true")
 class DecodePaddedRaw:
     """DecodeRaw of strings cut or padded with zeros to fixed_length bytes. TF: DecodePaddedRaw."""
-    shape = _raw_shape
+    def shape(op):
+        match(op, None, "")
+        length, size = static(op.inputs[1]), op.attr("out_type").size
+        if length is not None and (length <= 0 or length % size):
+            raise ValueError(f"DecodePaddedRaw: fixed_length {length} must be a positive multiple "
+                             f"of {size}, the size of {op.attr('out_type').name}")
+        return op.inputs[0].shape.concatenate([None if length is None else int(length) // size])
     gradient = None
 
     def reference(input_bytes, fixed_length, out_type, little_endian):
@@ -286,6 +294,7 @@ ENCODINGS = 'output_encoding: {"UTF-8", "UTF-16-BE", "UTF-32-BE"}'
 class UnicodeEncode:
     """Strings of the code points between splits. TF: UnicodeEncode."""
     def shape(op):
+        match(op, "n", "m")
         rows = op.inputs[1].shape.num_elements()
         return TensorShape([None if rows is None else max(rows - 1, 0)])
     gradient = None

@@ -8,7 +8,7 @@ Example:  `tf.string_join(["a", tf.as_string(3)], separator="-")` -> b"a-3".
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, errors, graph
 from pyflow.framework.dtypes import NUMBERS
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
@@ -83,7 +83,15 @@ def _formatted(value, precision, scientific, shortest, width, fill):
           'fill: string = ""')
 class AsString:
     """Numbers and truth values as decimal text. TF: AsString."""
-    shape = unchanged
+    def shape(op):
+        kind, scientific, shortest = op.inputs[0].dtype, op.attr("scientific"), op.attr("shortest")
+        if scientific and shortest:
+            raise errors.InvalidArgumentError(
+                None, op, "AsString: cannot be both scientific and shortest")
+        if (scientific or shortest) and not (kind.is_floating or kind.is_complex):
+            raise errors.InvalidArgumentError(
+                None, op, f"AsString: scientific and shortest are for floats, got {kind.name}")
+        return op.inputs[0].shape
     gradient = None
 
     def reference(input, precision, scientific, shortest, width, fill):

@@ -16,6 +16,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.common import scalar, static, text, unchanged
+from pyflow.ops.shape_rules import by_pattern, match
 from pyflow.ops.reduction_ops import one_of
 
 UNIT = 'unit: {"BYTE", "UTF8_CHAR"} = "BYTE"'
@@ -175,9 +176,13 @@ class StringSplitV2:
 class UnsortedSegmentJoin:
     """Strings that share a segment id, joined in their order. TF: UnsortedSegmentJoin."""
     def shape(op):
-        count, inner = static(op.inputs[2]), op.inputs[0].shape
-        if inner.ndims is None or op.inputs[1].shape.ndims is None:
+        count, inner, ids = static(op.inputs[2]), op.inputs[0].shape, op.inputs[1].shape
+        match(op, None, None, "")
+        if inner.ndims is None or ids.ndims is None:
             return TensorShape(None)
+        if count is not None and count < 0 or not inner[:ids.ndims].is_compatible_with(ids):
+            raise ValueError(f"UnsortedSegmentJoin: {count} segments by ids of shape {ids} of "
+                             f"strings of shape {inner}")
         return TensorShape([None if count is None else int(count)]).concatenate(
             inner[op.inputs[1].shape.ndims:])
     gradient = None
@@ -280,8 +285,7 @@ class StringFormat:
     samples = [S([(2, 3), ()], template="a %s b %s"), S([(9,)], summarize=2), S([], template="x")]
 
 
-def _ngram_shape(op):
-    return [TensorShape([None]), op.inputs[1].shape]
+_ngram_shape = by_pattern("_", "rows", "->", "n", "rows")
 
 
 def _ngrams_of(row, widths, left, right, pad_width, separator):

@@ -42,6 +42,7 @@ class Abs:
 @op("Neg", inputs="x: T", outputs="y: T", T=NUMBERS)
 class Neg:
     """Negative of `x`, any shape. Unsigned and most negative integers wrap. TF: Neg."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -54,6 +55,7 @@ class Neg:
 @op("Sign", inputs="x: T", outputs="y: T", T=SIGNED + COMPLEX)
 class Sign:
     """-1, 0 or 1 by the sign of `x`; x/|x| for complex. Gradient zero. TF: Sign."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -152,6 +154,7 @@ class Invert:
 @op("Square", inputs="x: T", outputs="y: T", T=NUMBERS)
 class Square:
     """x * x, any shape. TF: Square."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -165,6 +168,7 @@ class Square:
 @op("Sqrt", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Sqrt:
     """Square root; NaN below zero. TF: Sqrt."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -314,6 +318,7 @@ class Log1p:
 @op("Sin", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Sin:
     """Sine of `x` radians. TF: Sin."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -338,6 +343,7 @@ class Cos:
 @op("Tan", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Tan:
     """Tangent of `x` radians. TF: Tan."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -350,6 +356,7 @@ class Tan:
 @op("Asin", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Asin:
     """Inverse sine in radians, for x in [-1, 1]. TF: Asin."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -374,6 +381,7 @@ class Acos:
 @op("Atan", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Atan:
     """Inverse tangent in radians. TF: Atan."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):
@@ -447,6 +455,7 @@ class Atanh:
 @op("Erf", inputs="x: T", outputs="y: T", T=FLOATS)
 class Erf:
     """Gauss error function. TF: Erf."""
+    over_sparse = True
     shape = unchanged
 
     def gradient(op, dy):

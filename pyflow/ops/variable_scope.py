@@ -249,6 +249,8 @@ class VariableScope:
             if regularizer is False:
                 arguments["regularizer"] = None
             getter = custom_getter or self.custom_getter
+            if getter is not None and not callable(getter):
+                raise ValueError(f"Passed a custom_getter which is not callable: {getter!r}")
             if getter is None:
                 return store.get(full_name, **arguments)
             plain = functools.partial(_plain_getter, store)

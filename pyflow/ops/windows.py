@@ -36,12 +36,15 @@ def channels_restored(x, data_format):
 
 
 def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
-    """(out, before, after) of one dimension; of an unknown `size`, None what depends on it."""
-    reach = (window - 1) * dilation + 1
+    """(out, before, after) of one dimension; of an unknown `size`, or an unknown `window` padded
+    SAME, None what depends on it."""
+    reach = None if window is None else (window - 1) * dilation + 1
     if padding == "SAME":
         if size is None:
             return None, None, None
         out = -(-size // stride)
+        if window is None:
+            return out, None, None
         total = max((out - 1) * stride + reach - size, 0)
         return out, total // 2, total - total // 2
     before, after = explicit if padding == "EXPLICIT" else (0, 0)
@@ -89,6 +92,10 @@ def convolved_shape(op, depthwise=False):
     *window, taken, made = kernel
     if None not in (image[c], taken):
         wrong = image[c] != taken if depthwise else not taken or image[c] % taken
+        groups = 0 if wrong or depthwise else image[c] // taken
+        if groups > 1 and made is not None and made % groups:
+            raise ValueError(f"{op.type}: {made} filters cannot be shared by {groups} groups of "
+                             f"channels (shapes {op.inputs[0].shape} and {op.inputs[1].shape})")
         if wrong:
             raise ValueError(f"{op.type}: the input has {image[c]} channels (shape "
                              f"{op.inputs[0].shape}), the filter {op.inputs[1].shape} expects "
@@ -99,10 +106,13 @@ def convolved_shape(op, depthwise=False):
         raise ValueError(f"{op.type}: padding EXPLICIT needs {2 * rank} explicit_paddings")
     pairs, result = explicit_pairs(flat, rank), [image[0]] + [None] * (rank - 1)
     for axis, k in zip(axes, window):
-        if k is not None:
+        if k is not None or padding == "SAME":
             result[axis] = margins(image[axis], k, strides[axis], dilations[axis], padding,
                                    pairs[axis])[0]
-    result[c] = made if not depthwise else None if None in (taken, made) else taken * made
+    if depthwise:
+        taken = image[c] if taken is None else taken
+        made = None if None in (taken, made) else taken * made
+    result[c] = made
     return TensorShape(result)
 
 
@@ -116,6 +126,18 @@ def backprop_shape(op, which):
     _entries(op, "strides", rank)
     _entries(op, "dilations", rank)
     return shape if shape.ndims else TensorShape([None] * rank)
+
+
+def transposed_shape(op):
+    """Of Conv2DBackpropInput: input_sizes say it, the batch is that of the incoming gradient."""
+    shape = backprop_shape(op, 0)
+    made = _dims(op, 1, "filter", shape.ndims)[-1]
+    gradient = _dims(op, 2, "out_backprop", shape.ndims)
+    batch, channels = gradient[0], gradient[spatial_axes(op.attr("data_format"))[1]]
+    if None not in (made, channels) and made != channels:
+        raise ValueError(f"{op.type}: out_backprop has {channels} channels (shape "
+                         f"{op.inputs[2].shape}), the filter {op.inputs[1].shape} makes {made}")
+    return shape.merge_with([batch] + [None] * (shape.ndims - 1))
 
 
 # ---------------------------------------------------------------------------------------- gradients

@@ -211,8 +211,8 @@ def _read_shapes_earlier(graph, candidates):
             for i, edge in enumerate(node.inputs):
                 while edge[0] in candidates and not edge[0].controls:
                     same = _same_shape(edge[0])
-                    if same is None:
-                        break
+                    if same is None or same[0].types[same[1]] is not edge[0].types[edge[1]]:
+                        break       # the node says the element type of what it reads
                     edge = node.inputs[i] = same
 
 

@@ -326,6 +326,9 @@ class BaseSession:
         its handle."""
         self._require_open()
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
+        if isinstance(fetches, (list, tuple, dict)) and not fetches:
+            raise errors.InvalidArgumentError(
+                None, None, "Must specify at least one target to fetch or execute.")
         tensors = feeds_lib.partial_feeds(self._graph, feeds or [])
         with self._lock:
             self._require_open()
@@ -482,6 +485,9 @@ class Session(BaseSession):
         self._contexts = []
 
     def __enter__(self):
+        if self._contexts:
+            raise RuntimeError("Session context managers are not re-entrant. Use "
+                               "`Session.as_default()` to enter a session multiple times.")
         context = self._graph.as_default()
         context.__enter__()
         session_context = self.as_default()

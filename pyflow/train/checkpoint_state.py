@@ -255,7 +255,8 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
         logging.getLogger("pyflow").warning("%s: %s", _state_path(folder, latest_filename), e)
         return None
     if not state.model_checkpoint_path:
-        return None
+        raise ValueError(f"Invalid checkpoint state loaded from {folder}: it names no "
+                         "model_checkpoint_path")
     state.model_checkpoint_path = _resolve(folder, state.model_checkpoint_path)
     state.all_model_checkpoint_paths = [
         _resolve(folder, p) for p in state.all_model_checkpoint_paths

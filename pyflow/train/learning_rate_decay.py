@@ -10,7 +10,7 @@ Example:  `rate = tf.train.exponential_decay(0.1, global_step, 1000, 0.96, stair
 """
 import math
 
-from pyflow.framework import graph as ops
+from pyflow.framework import dtypes, graph as ops
 from pyflow.ops import (array_ops, binary_ops, cast_ops, cond, identity_ops,
                         logic_ops, unary_ops)
 
@@ -105,14 +105,29 @@ def piecewise_constant(x, boundaries, values, name=None):
         raise ValueError("The length of boundaries should be 1 less than the length of values")
     with ops.name_scope(name, "PiecewiseConstant", [x, boundaries, values]):
         x = ops.convert_to_tensor(x)
-        boundaries = [cast_ops.cast(b, x.dtype.base_dtype) for b in boundaries]
+        boundaries = [_boundary(ops.convert_to_tensor(b), x.dtype.base_dtype) for b in boundaries]
         values = [ops.convert_to_tensor(v) for v in values]
+        for value in values[1:]:
+            if value.dtype.base_dtype != values[0].dtype.base_dtype:
+                raise ValueError("piecewise_constant: values must have one dtype, got "
+                                 f"{values[0].dtype.name} and {value.dtype.name}")
         pairs = [(logic_ops.LessEqual(x, boundaries[0]), _giving(values[0])),
                  (logic_ops.Greater(x, boundaries[-1]), _giving(values[-1]))]
         for low, high, value in zip(boundaries[:-1], boundaries[1:], values[1:-1]):
             within = logic_ops.LogicalAnd(logic_ops.Greater(x, low), logic_ops.LessEqual(x, high))
             pairs.append((within, _giving(value)))
         return cond.case(pairs, default=_giving(values[0]), exclusive=False)
+
+
+def _boundary(boundary, dtype):
+    """`boundary` in the dtype of x, which is int64 for int32 boundaries or the same."""
+    own = boundary.dtype.base_dtype
+    if own == dtypes.int32 and dtype == dtypes.int64:
+        return cast_ops.cast(boundary, dtype)
+    if own != dtype:
+        raise ValueError(f"piecewise_constant: boundaries ({own.name}) must have the dtype of x "
+                         f"({dtype.name})")
+    return boundary
 
 
 def _giving(value):
