@@ -163,7 +163,8 @@ def _prod_gradient(op, dy):
     axes, dy = static_axes(op), with_kept_dims(op, dy)
     if axes is not None and len(axes) == 1:
         left = Cumprod(x, axes[0], exclusive=True)
-        return [dy * left * Cumprod(x, axes[0], exclusive=True, reverse=True), None]
+        right = Cumprod(x, axes[0], exclusive=True, reverse=True)
+        return [dy * conj(left) * conj(right), None]
     if axes is not None:
         perm = int32s(axes + [i for i in range(x.shape.ndims) if i not in axes])
         n = len(axes)

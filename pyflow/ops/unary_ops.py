@@ -174,16 +174,21 @@ class Sqrt:
     samples = POSITIVE
 
 
+def _unless_zero(dy, product):
+    """`product`, 0 where `dy` is 0: the derivative may be infinite there."""
+    return np.where(dy == 0, np.zeros((), product.dtype), product)
+
+
 @op("SqrtGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class SqrtGrad:
-    """Gradient of Sqrt from its output: dy * 0.5 / y. TF: SqrtGrad."""
+    """Gradient of Sqrt from its output: dy * 0.5 / conj(y), 0 where dy is 0. TF: SqrtGrad."""
     shape = unchanged
 
     def gradient(op, dz):
-        ratio = dz / conj(op.inputs[0])
-        return [-conj(op.outputs[0]) * ratio, ratio * 0.5]
+        ratio = dz / op.inputs[0]
+        return [-conj(ratio) * op.outputs[0], ratio * 0.5]
 
-    def reference(y, dy): return dy * 0.5 / np.conj(y)
+    def reference(y, dy): return _unless_zero(dy, dy * 0.5 / np.conj(y))
     samples = [S(pos((2, 3)), (2, 3)), S(pos(()), ()), S(pos((0, 3)), (0, 3))]
 
 
@@ -201,14 +206,14 @@ class Rsqrt:
 
 @op("RsqrtGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class RsqrtGrad:
-    """Gradient of Rsqrt from its output: dy * -0.5 * y^3. TF: RsqrtGrad."""
+    """Gradient of Rsqrt from its output: dy * -0.5 * conj(y)^3, 0 where dy is 0. TF: RsqrtGrad."""
     shape = unchanged
 
     def gradient(op, dz):
-        y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-        return [dz * dy * Square(y) * -1.5, RsqrtGrad(y, dz)]
+        y, dy = conj(op.inputs[0]), op.inputs[1]
+        return [conj(dz) * dy * Square(y) * -1.5, RsqrtGrad(y, dz)]
 
-    def reference(y, dy): return dy * -0.5 * np.conj(y) ** 3
+    def reference(y, dy): return _unless_zero(dy, dy * -0.5 * np.conj(y) ** 3)
     samples = [S(pos((2, 3)), (2, 3)), S(pos(()), ()), S(pos((0, 3)), (0, 3))]
 
 
@@ -217,8 +222,8 @@ def _reciprocal_gradient(op, dy):
 
 
 def _reciprocal_grad_gradient(op, dz):
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    return [dz * dy * y * -2.0, ReciprocalGrad(y, dz)]
+    y, dy = conj(op.inputs[0]), op.inputs[1]
+    return [conj(dz) * dy * y * -2.0, ReciprocalGrad(y, dz)]
 
 
 @op("Reciprocal", inputs="x: T", outputs="y: T", T=CONTINUOUS)
@@ -243,21 +248,22 @@ class Inv:
 
 @op("ReciprocalGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class ReciprocalGrad:
-    """Gradient of Reciprocal from its output: -dy * y^2. TF: ReciprocalGrad."""
+    """Gradient of Reciprocal from its output: -dy * conj(y)^2, 0 where dy is 0.
+    TF: ReciprocalGrad."""
     shape = unchanged
     gradient = _reciprocal_grad_gradient
 
-    def reference(y, dy): return -dy * np.conj(y) ** 2
+    def reference(y, dy): return _unless_zero(dy, -dy * np.conj(y) ** 2)
     samples = SAME_PAIRS
 
 
 @op("InvGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class InvGrad:
-    """Gradient of Inv from its output: -dy * y^2. TF: InvGrad."""
+    """Gradient of Inv from its output: -dy * conj(y)^2, 0 where dy is 0. TF: InvGrad."""
     shape = unchanged
     gradient = _reciprocal_grad_gradient
 
-    def reference(y, dy): return -dy * np.conj(y) ** 2
+    def reference(y, dy): return _unless_zero(dy, -dy * np.conj(y) ** 2)
     samples = SAME_PAIRS
 
 
@@ -341,7 +347,7 @@ class Tan:
     shape = unchanged
 
     def gradient(op, dy):
-        return dy * (1.0 + Square(conj(op.outputs[0])))
+        return Square(Reciprocal(Cos(conj(op.inputs[0])))) * dy
 
     def reference(x): return np.tan(x)
     samples = WITHIN_ONE
@@ -353,7 +359,7 @@ class Asin:
     shape = unchanged
 
     def gradient(op, dy):
-        return dy * Rsqrt(1.0 - Square(conj(op.inputs[0])))
+        return dy * Reciprocal(Sqrt(1.0 - Square(conj(op.inputs[0]))))
 
     def reference(x): return np.arcsin(x)
     samples = WITHIN_ONE
@@ -365,7 +371,7 @@ class Acos:
     shape = unchanged
 
     def gradient(op, dy):
-        return -dy * Rsqrt(1.0 - Square(conj(op.inputs[0])))
+        return -dy * Reciprocal(Sqrt(1.0 - Square(conj(op.inputs[0]))))
 
     def reference(x): return np.arccos(x)
     samples = WITHIN_ONE
