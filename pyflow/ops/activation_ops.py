@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, REAL
-from pyflow.framework.op import S, lit, op, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, unit
 from pyflow.ops import logic_ops, unary_ops
 from pyflow.ops.common import ELEMENTWISE, SAME_PAIRS, conj, merged, unchanged
 
@@ -267,7 +267,7 @@ class Softsign:
 class SoftsignGrad:
     """gradients / (1 + |features|)^2. TF gives it no gradient. TF: SoftsignGrad."""
     shape = merged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(gradients, features): return gradients / (1 + np.abs(features)) ** 2
     samples = SAME_PAIRS

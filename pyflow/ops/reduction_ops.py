@@ -14,7 +14,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, bools, lit, op
+from pyflow.framework.op import S, UNREGISTERED, bools, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops, unary_ops
 from pyflow.ops.common import (conj, dims_of, int32s, normal_axis, rank_of, shape_vector, static)
@@ -250,7 +250,7 @@ class EuclideanNorm:
 class All:
     """True where every element over the axes is; true of none. TF: All."""
     shape = reduced
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, reduction_indices, keep_dims):
         return np.all(input, _axes(reduction_indices), keepdims=keep_dims)
@@ -261,7 +261,7 @@ class All:
 class Any:
     """True where some element over the axes is; false of none. TF: Any."""
     shape = reduced
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, reduction_indices, keep_dims):
         return np.any(input, _axes(reduction_indices), keepdims=keep_dims)
@@ -352,16 +352,16 @@ class Cumsum:
 
 @op("Cumprod", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumprod:
-    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x.
-    TF: Cumprod."""
+    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x and is 0
+    where x is, as TF's. TF: Cumprod."""
     shape = _running_shape
 
     def gradient(op, dy):
-        x, axis = op.inputs
-        product = op.outputs[0] * dy
+        x, axis = conj(op.inputs[0]), op.inputs[1]
+        product = conj(op.outputs[0]) * dy
         total = Cumsum(product, axis, exclusive=op.attr("exclusive"),
                        reverse=not op.attr("reverse"))
-        return [total / x, None]
+        return [binary_ops.DivNoNan(total, x), None]
 
     def reference(x, axis, exclusive, reverse):
         return running(np.cumprod, x, axis, exclusive, reverse, 1)

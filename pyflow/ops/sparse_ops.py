@@ -11,7 +11,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, lit, op, pos, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, binary_ops, gather_ops, reduction_ops
 from pyflow.ops.common import conj, dims_of, static, static_shape
@@ -99,7 +99,7 @@ class SparseReshape:
     def shape(op):
         rank = _width(op.inputs[2])
         return [TensorShape([_length(op.inputs[0]), rank]), TensorShape([rank])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input_indices, input_shape, new_shape):
         total = int(np.prod(input_shape))
@@ -148,7 +148,7 @@ class SparseSplit:
         n = op.attr("num_split")
         indices, values, size = triple(_width(op.inputs[3]))
         return [indices] * n + [values] * n + [size] * n
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(split_dim, indices, values, shape, num_split):
         axis, n = int(split_dim), int(num_split)
@@ -192,7 +192,7 @@ class SparseSlice:
 class SparseSliceGrad:
     """Gradients of a slice at the places of its input; 0 elsewhere. TF: SparseSliceGrad."""
     def shape(op): return TensorShape([_length(op.inputs[1])])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(backprop_val_grad, input_indices, input_start, output_indices):
         found = dict(zip(map(tuple, (output_indices + input_start).tolist()), backprop_val_grad))
@@ -239,7 +239,7 @@ class SparseFillEmptyRowsGrad:
     """Gradients of values that were kept, and the sum of those filled in.
     TF: SparseFillEmptyRowsGrad."""
     def shape(op): return [TensorShape([_length(op.inputs[0])]), TensorShape([])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(reverse_index_map, grad_values):
         rest = np.delete(grad_values, reverse_index_map)
@@ -288,7 +288,7 @@ def _extremum(name, ufunc, doc):
     @op(name, inputs=A_B, outputs="output_indices: int64, output_values: T", T=REAL, doc=doc)
     class Extremum:
         def shape(op): return triple(_width(op.inputs[2]))[:2]
-        gradient = None
+        gradient = UNREGISTERED
 
         def reference(a_indices, a_values, a_shape, b_indices, b_values):
             return _joined(a_indices, a_values, b_indices, b_values, ufunc)
@@ -443,7 +443,7 @@ class SparseReduceMax:
     """Largest values over axes, 0 where there are none; no gradient, as in TF.
     TF: SparseReduceMax."""
     shape = _reduce_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input_indices, input_values, input_shape, reduction_axes, keep_dims):
         return _reduced_dense(input_indices, input_values, input_shape, reduction_axes, keep_dims,
@@ -456,7 +456,7 @@ def _sparse_reduction(name, ufunc, types, doc):
         attrs="keep_dims: bool = false", doc=doc)
     class Reduction:
         def shape(op): return triple(_width(op.inputs[2]) if op.attr("keep_dims") else None)
-        gradient = None
+        gradient = UNREGISTERED
 
         def reference(input_indices, input_values, input_shape, reduction_axes, keep_dims):
             result, seen = _reduced_dense(input_indices, input_values, input_shape, reduction_axes,

@@ -8,7 +8,7 @@ Example:  `tf.deserialize_many_sparse(tf.serialize_many_sparse(x), tf.float32)`.
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static
 from pyflow.ops.sparse_ops import CUBE, NONE, PLACES, SIZE, triple
@@ -21,7 +21,7 @@ class SerializeSparse:
     """Three strings, serialized TensorProtos, of a sparse tensor. No oracle: what is read back is
     compared. TF: SerializeSparse."""
     def shape(op): return TensorShape([3])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(NONE), (0,), lit(SIZE)),
                S(lit(PLACES), strs(["a", "", "ccc", "d"]), lit(SIZE))]
@@ -36,7 +36,7 @@ class SerializeManySparse:
     def shape(op):
         size = static(op.inputs[2])
         return TensorShape([None if size is None or not len(size) else int(size[0]), 3])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(CUBE), (5,), lit([2, 2, 3]))]
 
@@ -54,7 +54,7 @@ class DeserializeSparse:
     """The sparse tensor of [..., 3] strings; the leading dimensions come first.
     TF: DeserializeSparse."""
     def shape(op): return triple(None)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(serialized_sparse):
         many = serialized_sparse.ndim == 2
@@ -70,7 +70,7 @@ class DeserializeSparse:
 class DeserializeManySparse:
     """One sparse tensor, a row from each of the [n, 3] strings. TF: DeserializeManySparse."""
     def shape(op): return triple(None)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(serialized_sparse):
         n = len(serialized_sparse)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
-from pyflow.framework.op import S, lit, op, pos
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos
 from pyflow.ops.common import (ELEMENTWISE, POSITIVE, SAME_PAIRS, WITHIN_ONE, broadcast, conj,
                                sum_to_operands, unchanged, vectorized)
 
@@ -112,7 +112,7 @@ class Rint:
 class IsNan:
     """True where `x` is not a number. TF: IsNan."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return np.isnan(x)
     samples = ELEMENTWISE + [SPECIAL]
@@ -122,7 +122,7 @@ class IsNan:
 class IsInf:
     """True where `x` is plus or minus infinity. TF: IsInf."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return np.isinf(x)
     samples = ELEMENTWISE + [SPECIAL]
@@ -132,7 +132,7 @@ class IsInf:
 class IsFinite:
     """True where `x` is neither infinite nor not a number. TF: IsFinite."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return np.isfinite(x)
     samples = ELEMENTWISE + [SPECIAL]
