@@ -52,8 +52,8 @@ class MaxPoolGradGrad:
 
     def gradient(op, dy):
         from pyflow.ops import pool_ops
-        return [None, None, pool_ops.MaxPoolGrad(op.inputs[0], op.inputs[1], dy,
-                                                 **window_attrs(op, FIXED))]
+        return places_stay(op) + [pool_ops.MaxPoolGrad(op.inputs[0], op.inputs[1], dy,
+                                                       **window_attrs(op, FIXED))]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_grad_reference(orig_input, grad, ksize, strides, padding, data_format)
@@ -65,11 +65,11 @@ def second_gradient_of_max_pool(op, dz):
     if text(op.attr("padding")) == "EXPLICIT":
         raise ValueError(f"the gradient of '{op.name}' (MaxPoolGrad) is not offered for explicit "
                          "padding; pad with tf.pad before pooling")
-    return _places_stay(op) + [MaxPoolGradGrad(op.inputs[0], op.inputs[1], dz,
+    return places_stay(op) + [MaxPoolGradGrad(op.inputs[0], op.inputs[1], dz,
                                                **window_attrs(op, FIXED))]
 
 
-def _places_stay(op):
+def places_stay(op):
     """Gradients of the pooled input and its maxima: 0, for they only say which places count."""
     from pyflow.ops import array_ops
     return [array_ops.zeros_like(op.inputs[0]), array_ops.zeros_like(op.inputs[1])]
@@ -148,7 +148,7 @@ class MaxPoolGradV2:
     shape = unchanged
 
     def gradient(op, dz):
-        return _places_stay(op) + [
+        return places_stay(op) + [
             MaxPoolGradGradV2(op.inputs[0], op.inputs[1], dz, *op.inputs[3:],
                               **window_attrs(op, FIXED[2:])), None, None]
 
@@ -167,7 +167,7 @@ class MaxPoolGradGradV2:
     def shape(op): return _given_shape(op, 3)
 
     def gradient(op, dy):
-        return _places_stay(op) + [
+        return places_stay(op) + [
             MaxPoolGradV2(op.inputs[0], op.inputs[1], dy, *op.inputs[3:],
                           **window_attrs(op, FIXED[2:])), None, None]
 

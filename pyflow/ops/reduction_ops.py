@@ -79,13 +79,19 @@ def _kept_shape(x, axes):
                                        [array_ops.Shape(x), array_ops.ones_like(axes)])
 
 
+def _has_shape(grad, y):
+    """A gradient given by the program may have another shape of equal size."""
+    return grad.shape.ndims is not None and grad.shape.is_compatible_with(y.shape)
+
+
 def spread(op, grad):
     """`grad` of a reduction's output, repeated over the input's shape."""
     from pyflow.ops import broadcast_ops
     x, axes = op.inputs[0], static_axes(op)
     if axes == []:
         return grad
-    if axes is None or axes != list(range(len(axes))) or op.attr("keep_dims"):
+    leading = axes is not None and axes == list(range(len(axes)))
+    if not leading or op.attr("keep_dims") or not _has_shape(grad, op.outputs[0]):
         grad = with_kept_dims(op, grad)
     return broadcast_ops.BroadcastTo(grad, shape_vector(x))
 
@@ -399,7 +405,8 @@ def _reduction(opdef, name):
         axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
         keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
         if not isinstance(input_tensor, graph.Tensor):
-            input_tensor = graph.convert_to_tensor(input_tensor, name="input_tensor")
+            fixed = opdef.inputs[0].dtype       # bool, of All and Any: [] is no list of floats
+            input_tensor = graph.convert_to_tensor(input_tensor, dtype=fixed, name="input_tensor")
         result = opdef(input_tensor, reduction_axes(input_tensor, axis), keep_dims=bool(keepdims),
                        name=name)
         if axis is None and not keepdims:

@@ -228,11 +228,15 @@ def _flat(x):
     from pyflow.ops import array_ops, join_ops
     if x.shape.ndims == 2:
         return x
-    last = dims_of(x.shape)[-1] if x.shape.ndims else None
-    if last is not None:
-        rows = x.shape.num_elements()
-        return array_ops.Reshape(x, int32s([-1 if rows is None else rows // max(last, 1), last]))
-    return array_ops.Reshape(x, join_ops.concat([int32s([-1]), array_ops.shape(x)[-1:]], 0))
+    dims = dims_of(x.shape)
+    last = dims[-1] if dims else None
+    if dims and None not in dims:
+        return array_ops.Reshape(x, int32s([np.prod(dims[:-1], dtype=np.int64), last]))
+    if last:
+        return array_ops.Reshape(x, int32s([-1, last]))
+    shape = array_ops.shape(x)      # -1 says nothing where there may be no classes
+    rows = reduction_ops.reduce_prod(shape[:-1], keepdims=True)
+    return array_ops.Reshape(x, join_ops.concat([rows, shape[-1:]], 0))
 
 
 def _axis_last(axis, logits):

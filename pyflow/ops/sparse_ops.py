@@ -376,15 +376,15 @@ def _reduce_shape(op):
         rank = _width(op.inputs[2])
         return TensorShape([None] * rank) if keep and rank is not None else unknown_shape()
     rank = len(size)
-    gone = {int(a) % rank for a in np.ravel(axes)} if np.size(axes) else set(range(rank))
     if any(not -rank <= a < rank for a in np.ravel(axes)):
-        raise ValueError(f"{op.type}: axes {np.ravel(axes)} are out of range for rank {rank}")
+        return unknown_shape()                  # the step says so: InvalidArgumentError, as TF's
+    gone = _axes(axes, rank)
     return TensorShape([1 if i in gone else int(d) for i, d in enumerate(size)
                         if keep or i not in gone])
 
 
 def _axes(axes, rank):
-    return tuple(int(a) % rank for a in np.ravel(axes)) if np.size(axes) else tuple(range(rank))
+    return tuple(int(a) % rank for a in np.ravel(axes))
 
 
 REDUCED = [S(lit(CUBE), (5,), lit([2, 2, 3]), lit([1])),
@@ -410,7 +410,8 @@ def _reduced_dense(indices, values, shape, axes, keep, ufunc):
 @op("SparseReduceSum", inputs=IN_THREE + ", reduction_axes: int32", outputs="output: T", T=NUMBERS,
     attrs="keep_dims: bool = false")
 class SparseReduceSum:
-    """Sums over axes (all of them for none), as a dense tensor. TF: SparseReduceSum."""
+    """Sums over axes, as a dense tensor; over none it is the tensor made dense.
+    TF: SparseReduceSum."""
     shape = _reduce_shape
 
     def gradient(op, dy):
@@ -432,9 +433,7 @@ def _kept_dims(size, axes):
     place = array_ops.range_(rank)
     hit = logic_ops.Equal(array_ops.ExpandDims(binary_ops.FloorMod(axes, rank), 0),
                           array_ops.ExpandDims(place, 1))
-    gone = logic_ops.LogicalOr(reduction_ops.reduce_any(hit, 1),
-                               logic_ops.Equal(place * 0 + array_ops.size(axes), 0))
-    return logic_ops.Select(gone, array_ops.ones_like(size), size)
+    return logic_ops.Select(reduction_ops.reduce_any(hit, 1), array_ops.ones_like(size), size)
 
 
 @op("SparseReduceMax", inputs=IN_THREE + ", reduction_axes: int32", outputs="output: T", T=REAL,
