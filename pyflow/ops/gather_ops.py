@@ -119,7 +119,7 @@ def _gradient_by_shapes(params, indices, axis, batch, dy):
 
     dy is seen as [batch..., outer..., places, inner...]; its places go behind the batch, where they
     are summed into rows numbered by batch and index."""
-    from pyflow.ops import (array_ops, binary_ops, cast_ops, join_ops, partition_ops, reduction_ops,
+    from pyflow.ops import (array_ops, binary_ops, cast_ops, join_ops, reduction_ops,
                             segment_ops)
 
     def product(sizes):
@@ -144,7 +144,7 @@ def _gradient_by_shapes(params, indices, axis, batch, dy):
     flat = array_ops.Reshape(numbers, [groups * places])
     total = segment_ops.UnsortedSegmentSum(rows, flat, groups * size)
     total = array_ops.Reshape(total, join_ops.concat([pairs, [size], rest], 0))
-    return array_ops.Transpose(total, partition_ops.InvertPermutation(front))
+    return array_ops.Transpose(total, array_ops.InvertPermutation(front))
 
 
 def _batched_gradient(params, indices, dy, axis, batch):
