@@ -220,7 +220,7 @@ class RefSwitch:
 class RefSelect:
     """The reference at `index` (a scalar) of `inputs`. TF: RefSelect."""
     def shape(op): return [functools.reduce(common_shape, [t.shape for t in op.inputs[1:]])]
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
