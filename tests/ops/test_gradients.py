@@ -199,6 +199,18 @@ def test_gradient_of_cholesky():
             np.testing.assert_allclose((high - low) / (2 * STEP), both, rtol=1e-5, atol=1e-6)
 
 
+def test_gradient_ops_of_complex_numbers():
+    """TanhGrad and SigmoidGrad are given a conjugate and take none themselves; the others do."""
+    y, dy = np.array([0.5 + 1j]), np.array([1.0 + 0j])
+    expected = {"TanhGrad": 1.75 - 1j, "SigmoidGrad": 1.25, "SqrtGrad": 0.2 + 0.4j,
+                "RsqrtGrad": 0.6875 - 0.125j, "ReciprocalGrad": 0.75 + 1j,
+                "InvGrad": 0.75 + 1j}     # TensorFlow 2.21's
+    with tf.Graph().as_default(), tf.Session() as session:
+        for name, value in expected.items():
+            found = session.run(getattr(tf.raw_ops, name)(y=y, dy=dy))
+            np.testing.assert_allclose(found, [value], err_msg=name)
+
+
 def test_gradient_of_identity_n():
     grads = _gradient_at(lambda x, y: tf.multiply(*tf.identity_n([x, y])), np.full(3, 2.0),
                          np.full(3, 5.0))
