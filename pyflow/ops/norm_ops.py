@@ -429,7 +429,7 @@ def batch_norm_with_global_normalization(t=None, m=None, v=None, beta=None, gamm
                                name)
 
 
-LEAST_EPSILON = 1.001e-5        # of tf.nn.fused_batch_norm, as in TF, for cuDNN's sake; not of the op
+LEAST_EPSILON = 1.001e-5    # of tf.nn.fused_batch_norm alone, as in TF, for cuDNN's sake
 
 
 def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, data_format="NHWC",

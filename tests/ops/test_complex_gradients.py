@@ -1,8 +1,8 @@
 """First and second gradients of complex tensors, of every op that has them, against numbers.
 
 TensorFlow's convention: for the real function L = Re(sum(conj(w) y(x))) the gradient of x with
-`grad_ys` w is dL/d Re(x) + i dL/d Im(x).  L is what central differences of a session see; the second
-gradient is the gradient of the first one, weighted, by x and by w.
+`grad_ys` w is dL/d Re(x) + i dL/d Im(x).  L is what central differences of a session see; the
+second gradient is the gradient of the first one, weighted, by x and by w.
 """
 import numpy as np
 import pytest

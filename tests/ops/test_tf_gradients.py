@@ -12,12 +12,13 @@ from pyflow.framework.op import op_from_signature, registered_ops
 RECORD = json.loads((pathlib.Path(__file__).parent / "tf_gradients.json").read_text())
 KINDS = {name: kind for kind, names in RECORD.items() for name in names}
 # A gradient of ours where TensorFlow has none: (what TensorFlow says, ops).
-MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 MaxPoolGradWithArgmax "
-                     "RFFT3D ResizeNearestNeighborGrad Snapshot SparseSegmentMeanGrad "
-                     "SparseSegmentSqrtNGrad SparseSegmentSumGrad _SwitchN".split()),
+MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 "
+                     "MaxPoolGradWithArgmax RFFT3D ResizeNearestNeighborGrad Snapshot "
+                     "SparseSegmentMeanGrad SparseSegmentSqrtNGrad SparseSegmentSumGrad "
+                     "_SwitchN".split()),
         "none": {"ResizeBilinearGrad"}}
-# Registered in TensorFlow and of no use there: the eager tape of EagerPyFunc has no counterpart, the
-# others' functions raise TypeError.  None at all would train on without a word.
+# Registered in TensorFlow: the eager tape of EagerPyFunc has no counterpart here, the functions of
+# the others raise TypeError there.  None at all would train on without a word.
 LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum"}
 OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments"}
 

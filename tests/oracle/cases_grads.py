@@ -6,7 +6,7 @@ import numpy as np
 from cases import ints, normal, op, positive, script, value
 
 
-# -------------------------------------------------------------------------------- batch normalisation
+# ----------------------------------------------------------------------------- batch normalisation
 def _norm_grad(name, training):
     def function(tf, dy, x, scale, mean, variance):
         third = {"reserve_space_3": tf.zeros([0])} if name.endswith("V3") else {}
