@@ -53,15 +53,17 @@ class PluginError(Exception):
 
 
 class Plugin:
-    """One plugin as found: `id`, `version`, `origin` (distribution and package), `path`,
-    `description` (plugin.json) and `problem`, None if it is in use."""
+    """One plugin as found: `id`, `version`, `origin` (distribution and package), `package` (None
+    if it was named by path), `path`, `description` (plugin.json) and `problem`, None if it is in
+    use."""
 
-    def __init__(self, origin, description=None, path=None, problem=None):
-        self.origin, self.description, self.path, self.problem = (
+    def __init__(self, origin, description=None, path=None, problem=None, package=None):
+        self.origin, self.description, self.path, self.problem, self.package = (
             origin,
             description or {},
             path,
             problem,
+            package,
         )
 
     @property
@@ -285,7 +287,7 @@ def _try_first(plugin):
 
 def _load(distribution, package):
     """Describes, opens and registers; every failure ends in a quarantined Plugin."""
-    plugin = Plugin(f"{distribution} ({package})")
+    plugin = Plugin(f"{distribution} ({package})", package=package)
     try:
         plugin.description, plugin.path = _describe(package)
         if any(p.id == plugin.id and p.problem is None for p in _loaded):
@@ -374,6 +376,8 @@ def _adopt_ops():
     """Makes Python OpDefs of ops that plugins declare in C."""
     from pyflow import _executor
     from pyflow.framework import op as op_lib
+    packages = {op["name"]: plugin.package for plugin in _loaded if plugin.problem is None
+                for op in plugin.description.get("ops") or ()}
     for name, signature, flags, doc in _executor.plugin_ops():
         if op_lib.find_op(name) is None:
             _plugin_ops[name] = op_lib.register(
@@ -383,6 +387,7 @@ def _adopt_ops():
                     stateful=bool(flags & 1),
                     doc=doc or "",
                     shape=_shape_function(name),
+                    package=packages.get(name),
                 )
             )
 

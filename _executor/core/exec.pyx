@@ -115,6 +115,16 @@ cdef public pf_tensor* pf_value_of(pf_tensor* h) noexcept nogil:
     pf_tensor_unref(t)
     return v
 
+cdef bint has_no_elements(const pf_variable* v) noexcept nogil:
+    """Its declared shape is known and has a dimension of 0."""
+    cdef int32_t i
+    cdef bint empty = False
+    for i in range(v.ndim):
+        if v.dims[i] < 0:
+            return False
+        empty = empty or v.dims[i] == 0
+    return empty
+
 cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) noexcept nogil:
     cdef pf_tensor* h = pf_tensor_of(handle)
     cdef pf_variable* v = <pf_variable*>h.m.dl_tensor.data
@@ -124,6 +134,8 @@ cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) no
         out[0] = h
         return PF_OK
     out[0] = pf_value_of(h)
+    if out[0] == NULL and c.node.home == NULL and has_no_elements(v):
+        out[0] = pf_tensor_new(v.type, v.dims, v.ndim)  # nothing to initialise, as in TF
     if out[0] != NULL:
         return pf_same_memory(c, v, out)
     snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "

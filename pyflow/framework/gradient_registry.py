@@ -4,10 +4,13 @@ Invariants:
 1. `_gradient_op_type` on a node (from `gradient_override_map`) beats its type.
 2. A program's `RegisterGradient` for a type that has none or declined one adds it; a second one
    under the same name is a KeyError.
-3. None means "not differentiable, said on purpose"; a missing entry is a LookupError.
+3. None means "not differentiable, said on purpose"; a missing entry, and a block's UNREGISTERED
+   (TF has none either), is a LookupError that says what would give one.
 
 Filled while programs are set up, read from any thread.
 """
+
+import sys
 
 from pyflow.framework.op import find_op
 
@@ -58,8 +61,17 @@ def gradient_of_type(op_type):
     op_def = find_op(op_type)
     if op_def is not None and (op_def.gradient or op_def.gradient is None):
         return op_def.gradient
-    raise LookupError(f"gradient registry has no entry for: {op_type}. Give one with "
-                      f"@tf.RegisterGradient({op_type!r}), or cut the path with tf.stop_gradient.")
+    raise LookupError(f"gradient registry has no entry for: {op_type}. {_remedy(op_type, op_def)}")
+
+
+def _remedy(op_type, op_def):
+    """What the program can do about a missing gradient."""
+    package = getattr(op_def, "package", None)
+    if package and package not in sys.modules:
+        return (f"The op is a plugin's, whose Python package may give it one: `import {package}` "
+                "before tf.gradients or minimize.")
+    return (f"Give one with @tf.RegisterGradient({op_type!r}), say that there is none with "
+            f"tf.NotDifferentiable({op_type!r}), or cut the path with tf.stop_gradient.")
 
 
 def get_gradient_function(op):

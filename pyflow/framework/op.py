@@ -7,7 +7,7 @@ One block describes an op; everything else is derived from it:
     class MatMul:
         \"\"\"Matrix product of `a` [m, k] and `b` [k, n] -> [m, n].\"\"\"
         def shape(a, b, transpose_a, transpose_b): ...       # TensorShapes and attributes, by name
-        def gradient(op, dy): ...                            # or gradient = None, said on purpose
+        def gradient(op, dy): ...            # or None: no gradient flows; UNREGISTERED: an error
         def reference(a, b, transpose_a, transpose_b): ...   # NumPy in, NumPy out; or None
         samples = [S((2, 3), (3, 4)), S((3, 2), (3, 4), transpose_a=True)]
 
@@ -32,18 +32,24 @@ from pyflow.framework.tensor_shape import BroadcastError, TensorShape, as_shape
 
 __all__ = ["op", "OpDef", "S", "normal", "pos", "unit", "ints", "bools", "lit", "strs", "apply_op",
            "declare", "register", "get_op", "find_op", "op_names", "loaded_ops", "registered_ops",
-           "op_from_signature", "NOT_GIVEN"]
+           "op_from_signature", "NOT_GIVEN", "UNREGISTERED"]
 
 
-class _NotGiven:
+class _Absent:
+    """A false value with a name, for a part that is not there."""
+
+    def __init__(self, text):
+        self._text = text
+
     def __repr__(self):
-        return "<not given>"
+        return f"<{self._text}>"
 
     def __bool__(self):
         return False
 
 
-NOT_GIVEN = _NotGiven()   # a block neither gave nor declined (None) this part
+NOT_GIVEN = _Absent("not given")   # a block neither gave nor declined (None) this part
+UNREGISTERED = _Absent("unregistered")   # a gradient that TF has none for: asking is a LookupError
 _PARTS = ("shape", "gradient", "reference", "samples")
 _LAZY = frozenset(("inputs", "outputs", "attrs", "call_plan"))
 
@@ -289,9 +295,14 @@ def op(name, inputs="", outputs="", attrs="", stateful=False, doc=None, **constr
     return decorate
 
 
-def op_from_signature(name, signature, stateful=False, doc="", shape=NOT_GIVEN, gradient=None):
-    """An OpDef of an op declared elsewhere (a C plugin) by its signature."""
-    parts = {"shape": shape, "gradient": gradient, "reference": None, "samples": []}
+def op_from_signature(name, signature, stateful=False, doc="", shape=NOT_GIVEN,
+                      gradient=UNREGISTERED, package=None):
+    """An OpDef of an op declared elsewhere (a C plugin) by its signature.
+
+    gradient: a function, None if the op is not differentiable, or UNREGISTERED: a program, or the
+    Python `package` that comes with the plugin, may register one."""
+    parts = {"shape": shape, "gradient": gradient, "reference": None, "samples": [],
+             "package": package}
     return OpDef(name, lambda: op_schema.parse_signature(signature, f"op {name}"), stateful, doc,
                  parts)
 

@@ -144,12 +144,20 @@ def _checked_gradient(grad, y, i):
             raise TypeError(f"Gradient type {grad_type.name} generated for {kind[3:]}-valued "
                             f"tensor {y.name} of type {y_type.name} must be {kind[3:]}")
     if isinstance(grad, ops.Tensor):
-        try:
-            y.shape.assert_is_compatible_with(grad.shape)
-        except ValueError as error:
-            raise ValueError(f"grad_ys[{i}] does not fit {y.name}: {error}") from None
+        _check_size(y, grad, i)
         return identity_ops.Identity(grad, name=f"grad_ys_{i}")
     return cf.identity_of(grad, name=f"grad_ys_{i}")
+
+
+def _check_size(y, grad, i):
+    """A given gradient has y's shape, or as many elements: the gradient functions of Reshape, Sum
+    and such reshape it, as in TF, those of other ops refuse it."""
+    size = y.shape.num_elements()
+    if y.shape.is_compatible_with(grad.shape) or (
+            size is not None and size == grad.shape.num_elements()):
+        return
+    raise ValueError(f"grad_ys[{i}] does not fit {y.name}: expected shape {y.shape}, got "
+                     f"{grad.shape}")
 
 
 class _Backward:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, REAL
-from pyflow.framework.op import S, lit, op, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, unit
 from pyflow.ops import logic_ops, unary_ops
 from pyflow.ops.common import ELEMENTWISE, SAME_PAIRS, conj, merged, unchanged
 
@@ -41,7 +41,7 @@ class Sigmoid:
     shape = unchanged
 
     def gradient(op, dy):
-        return SigmoidGrad(op.outputs[0], dy)
+        return SigmoidGrad(conj(op.outputs[0]), dy)
 
     def reference(x): return _stable_sigmoid(x)
     samples = ELEMENTWISE
@@ -49,14 +49,15 @@ class Sigmoid:
 
 @op("SigmoidGrad", inputs="y: T, dy: T", outputs="z: T", T=FLOATS + COMPLEX)
 class SigmoidGrad:
-    """Gradient of Sigmoid from its output: dy * y * (1 - y). TF: SigmoidGrad."""
+    """Gradient of Sigmoid from its output: dy * y * (1 - y), of complex numbers from the
+    output's conjugate. TF: SigmoidGrad."""
     shape = merged
 
     def gradient(op, dz):
         y, product = conj(op.inputs[0]), dz * conj(op.inputs[1])
         return [product - 2.0 * product * y, SigmoidGrad(y, dz)]
 
-    def reference(y, dy): return dy * np.conj(y * (1 - y))
+    def reference(y, dy): return dy * y * (1 - y)
     samples = SAME_PAIRS
 
 
@@ -67,7 +68,7 @@ class Tanh:
     shape = unchanged
 
     def gradient(op, dy):
-        return TanhGrad(op.outputs[0], dy)
+        return TanhGrad(conj(op.outputs[0]), dy)
 
     def reference(x): return np.tanh(x)
     samples = ELEMENTWISE
@@ -75,14 +76,15 @@ class Tanh:
 
 @op("TanhGrad", inputs="y: T, dy: T", outputs="z: T", T=FLOATS + COMPLEX)
 class TanhGrad:
-    """Gradient of Tanh from its output: dy * (1 - y^2). TF: TanhGrad."""
+    """Gradient of Tanh from its output: dy * (1 - y^2), of complex numbers from the output's
+    conjugate. TF: TanhGrad."""
     shape = merged
 
     def gradient(op, dz):
         y, dy = conj(op.inputs[0]), conj(op.inputs[1])
         return [dz * -2.0 * dy * y, TanhGrad(y, dz)]
 
-    def reference(y, dy): return dy * np.conj(1 - y * y)
+    def reference(y, dy): return dy * (1 - y * y)
     samples = SAME_PAIRS
 
 
@@ -266,7 +268,7 @@ class Softsign:
 class SoftsignGrad:
     """gradients / (1 + |features|)^2. TF gives it no gradient. TF: SoftsignGrad."""
     shape = merged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(gradients, features): return gradients / (1 + np.abs(features)) ** 2
     samples = SAME_PAIRS

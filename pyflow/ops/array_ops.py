@@ -71,6 +71,12 @@ class Size:
 
 
 # ------------------------------------------------------------------------------- changing the shape
+def _left(before, after):
+    """The size -1 stands for where both shapes have a 0: what is left without those, as in TF."""
+    sizes = [np.prod([d for d in dims if d], dtype=np.int64) for dims in (before, after)]
+    return int(sizes[0] // sizes[1])
+
+
 def _reshape_shape(op):
     before, after = op.inputs[0].shape, static_shape(op.inputs[1])
     dims = dims_of(after)
@@ -92,7 +98,7 @@ def _reshape_shape(op):
             raise ValueError(f"Reshape: {count} elements (shape {before}) cannot be arranged in "
                              f"shape {after}")
         if known or value is not None:
-            dims[dims.index(None)] = count // known if known else 0
+            dims[dims.index(None)] = count // known if known else _left(before.as_list(), dims)
     return TensorShape(dims)
 
 
@@ -105,10 +111,16 @@ class Reshape:
     def gradient(op, dy):
         return [Reshape(dy, shape_vector(op.inputs[0])), None]
 
-    def reference(tensor, shape): return tensor.reshape([int(d) for d in shape])
+    def reference(tensor, shape):
+        dims = [int(d) for d in shape]
+        if -1 in dims and 0 in dims:
+            known = [None if d == -1 else d for d in dims]
+            dims = [_left(tensor.shape, known) if d == -1 else d for d in dims]
+        return tensor.reshape(dims)
     samples = [S((2, 3), lit([3, 2])), S((2, 3), lit([-1])), S((), lit([1, 1])),
                S((1,), lit(NO_AXES)),
-               S((0, 3), lit([3, -1])), S((2, 3, 4), lit([2, -1, 2]))]
+               S((0, 3), lit([3, -1])), S((2, 3, 4), lit([2, -1, 2])), S((2, 3, 0), lit([-1, 0])),
+               S((0, 4, 3), lit([0, 2, -1]))]
 
 
 def _squeeze_shape(op):

@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from pyflow.framework.op import S, lit, op, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of
 from pyflow.ops.shape_rules import by_pattern
@@ -33,7 +33,7 @@ RAMP = np.array([[0, -1], [32767, -32768], [1000, 256]])
 class DecodeWav:
     """Samples [n, channels] and their rate; what is missing is 0, or the last channel. TF:
     DecodeWav."""
-    gradient = None
+    gradient = UNREGISTERED
 
     def shape(op):
         if op.inputs[0].shape.ndims not in (None, 0):
@@ -59,7 +59,7 @@ class DecodeWav:
 @op("EncodeWav", inputs="audio: float, sample_rate: int32", outputs="contents: string")
 class EncodeWav:
     """A WAV file of samples [n, channels]. TF: EncodeWav."""
-    gradient = None
+    gradient = UNREGISTERED
 
     shape = by_pattern("s c", "", "->", "")
 

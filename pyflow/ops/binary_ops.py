@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, REAL
-from pyflow.framework.op import S, ints, lit, op, pos
+from pyflow.framework.op import S, UNREGISTERED, ints, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import unary_ops
 from pyflow.ops.common import PAIRS, broadcast, conj, merged, only, sum_to_operands
@@ -204,7 +204,7 @@ class FloorMod:
 class Mod:
     """Remainder with the sign of x, as C's % and fmod. Not differentiable. TF: Mod."""
     shape = broadcast
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, y): return np.fmod(x, y)
     samples = BY_POSITIVE + SIGNS
@@ -214,7 +214,7 @@ class Mod:
 class TruncateMod:
     """Remainder with the sign of x, as C's % and fmod. Not differentiable. TF: TruncateMod."""
     shape = broadcast
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, y): return np.fmod(x, y)
     samples = BY_POSITIVE + SIGNS

@@ -6,7 +6,7 @@ Example:  `tf.raw_ops.Bucketize(input=[-5.0, 10000.0, 150.0], boundaries=[0.0, 1
 """
 import numpy as np
 
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.static_value import constant_value as static
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import unchanged
@@ -18,7 +18,7 @@ from pyflow.ops.shape_rules import match
 class Bucketize:
     """How many of the sorted `boundaries` are at or below each element. TF: Bucketize."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, boundaries):
         return np.searchsorted(np.array(boundaries, float), input, "right").astype(np.int32)
@@ -41,7 +41,7 @@ class DenseBincount:
             raise ValueError(f"DenseBincount: input must be at most rank 2, got {rank}")
         return TensorShape(op.inputs[0].shape.as_list()[:rank - 1] * (rank == 2) + [
             None if size is None else int(size)])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, size, weights, binary_output):
         def count(row, w):

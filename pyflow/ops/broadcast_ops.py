@@ -9,7 +9,7 @@ Example:  `tf.broadcast_to([1, 2], [3, 2])` -> [[1, 2], [1, 2], [1, 2]].
 """
 import numpy as np
 
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops import array_ops
 from pyflow.ops.array_ops import NO_AXES
@@ -26,7 +26,7 @@ class BroadcastArgs:
         a, b = (dims_of(x.shape) for x in op.inputs)
         known = a is not None and b is not None and a != [None] and b != [None]
         return TensorShape([max(a[0], b[0]) if known else None])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(s0, s1): return np.array(np.broadcast_shapes(tuple(s0), tuple(s1)), s0.dtype)
     samples = [S(lit([2, 1, 3]), lit([4, 1])), S(lit(NO_AXES), lit([2, 3])),

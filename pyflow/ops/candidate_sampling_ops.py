@@ -12,7 +12,7 @@ Example:  `loss = tf.nn.sampled_softmax_loss(w, b, labels, hidden, num_sampled=6
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import (
     array_ops,
@@ -53,7 +53,7 @@ class UniformCandidateSampler:
     """Classes drawn uniformly from [0, range_max). No NumPy oracle: tests check distribution and
     TF's numbers. TF: UniformCandidateSampler."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = SAMPLES
 
@@ -64,7 +64,7 @@ class LogUniformCandidateSampler:
     """Classes drawn by Zipf's law, P(k) = log((k + 2) / (k + 1)) / log(range_max + 1).
     TF: LogUniformCandidateSampler."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = SAMPLES
 
@@ -75,7 +75,7 @@ class LearnedUnigramCandidateSampler:
     """Classes drawn as often as they were true so far, each counted once from the start.
     TF: LearnedUnigramCandidateSampler."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = SAMPLES
 
@@ -86,7 +86,7 @@ class ThreadUnsafeUnigramCandidateSampler:
     """LearnedUnigramCandidateSampler; here as safe as that. TF:
     ThreadUnsafeUnigramCandidateSampler."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = SAMPLES
 
@@ -99,7 +99,7 @@ class FixedUnigramCandidateSampler:
     """Classes drawn in proportion to given frequencies to the power `distortion`.
     TF: FixedUnigramCandidateSampler."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(lit([[1, 2], [3, 0]]), num_true=2, num_sampled=3, unique=True, range_max=4,
                  unigrams=[1.0, 2.0, 3.0, 4.0]),
@@ -112,7 +112,7 @@ class FixedUnigramCandidateSampler:
 class AllCandidateSampler:
     """Every class once, 0 to num_sampled - 1, for tests. TF: AllCandidateSampler."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(true_classes, num_sampled):
         return (np.arange(num_sampled), np.ones(true_classes.shape, np.float32),
@@ -129,7 +129,7 @@ class ComputeAccidentalHits:
         op.inputs[0].shape.with_rank(2).merge_with(TensorShape([None, op.attr("num_true")]))
         op.inputs[1].shape.with_rank(1)
         return [TensorShape([None])] * 3
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(true_classes, sampled_candidates):
         place = {int(v): i for i, v in enumerate(sampled_candidates)}

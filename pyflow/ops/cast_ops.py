@@ -9,7 +9,7 @@ Example:  `tf.cast([1.8, -2.2], tf.int32)` -> [1, -2].
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, bools, ints, op
+from pyflow.framework.op import S, UNREGISTERED, bools, ints, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import unchanged
 
@@ -75,7 +75,7 @@ class Bitcast:
     """The same bytes read as dtype `type`; a size ratio n adds or removes a last dimension n.
     TF: Bitcast."""
     shape = _bitcast_dims
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, type): return _bitcast_reference(input, type)
     samples = [S((2, 3), type=dtypes.int32, types=(dtypes.float32,)),

@@ -79,7 +79,10 @@ class ComplexAbs:
     shape = unchanged
 
     def gradient(op, dy):
-        return Complex(dy, _zero(dy), Tout=op.inputs[0].dtype) * unary_ops.Sign(op.inputs[0])
+        from pyflow.ops import array_ops, binary_ops
+        z, size = op.inputs[0], op.outputs[0]
+        scaled = Complex(dy, array_ops.zeros_like(dy), Tout=z.dtype) * z
+        return binary_ops.DivNoNan(scaled, Complex(size, array_ops.zeros_like(size), Tout=z.dtype))
 
     def reference(x): return np.abs(x)
     samples = ELEMENTWISE

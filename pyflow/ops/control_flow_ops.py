@@ -22,7 +22,7 @@ import functools
 
 from pyflow.framework import graph as ops
 from pyflow.framework.convert import to_tensor
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, identity_ops, logic_ops, nest
 
@@ -180,7 +180,7 @@ def _pass_gradient(op, grad):
 class NoOp:
     """Does nothing; useful for its control dependencies. TF: NoOp."""
     def shape(op): return []
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -190,7 +190,7 @@ class ControlTrigger:
     """Does nothing, and runs even if its control inputs are dead: a point to order others after.
     TF: ControlTrigger."""
     def shape(op): return []
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -220,7 +220,7 @@ class RefSwitch:
 class RefSelect:
     """The reference at `index` (a scalar) of `inputs`. TF: RefSelect."""
     def shape(op): return [functools.reduce(common_shape, [t.shape for t in op.inputs[1:]])]
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

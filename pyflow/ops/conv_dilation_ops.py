@@ -11,7 +11,7 @@ Example:  `tf.nn.dilation2d(images, kernel, [1, 1, 1, 1], [1, 1, 1, 1], "SAME")`
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, op
+from pyflow.framework.op import S, UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, text
 from pyflow.ops.windows import margins
@@ -105,7 +105,7 @@ class Dilation2D:
 class Dilation2DBackpropInput:
     """Gradient of Dilation2D with respect to its input. TF: Dilation2DBackpropInput."""
     def shape(op): return op.inputs[0].shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, filter, out_backprop, strides, rates, padding):
         at = _places(input, filter, strides, rates, padding)[1]
@@ -121,7 +121,7 @@ class Dilation2DBackpropInput:
 class Dilation2DBackpropFilter:
     """Gradient of Dilation2D with respect to its filter. TF: Dilation2DBackpropFilter."""
     def shape(op): return op.inputs[1].shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, filter, out_backprop, strides, rates, padding):
         at = _places(input, filter, strides, rates, padding)[2]

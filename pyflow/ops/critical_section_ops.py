@@ -10,7 +10,7 @@ Invariants
 Example:  `cs = tf.CriticalSection();  y = cs.execute(lambda: v.assign_add(1))`.
 """
 from pyflow.framework import graph
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import identity_ops, nest
 
@@ -20,7 +20,7 @@ from pyflow.ops import identity_ops, nest
 class MutexV2:
     """A handle of the named mutex, made on first use. TF: MutexV2."""
     def shape(op): return TensorShape([])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -30,7 +30,7 @@ class MutexLock:
     """Waits for the mutex; the lock is held as long as its tensor lives or until it is consumed.
     TF: MutexLock."""
     def shape(op): return TensorShape([])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -39,7 +39,7 @@ class MutexLock:
 class ConsumeMutexLock:
     """Releases a lock. TF: ConsumeMutexLock."""
     def shape(op): return []
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

@@ -8,7 +8,7 @@ Invariants
 Who calls it: gradients/loop_state.py.  No samples and no reference, on purpose: state has no NumPy
 counterpart; tests/control_flow runs them.
 """
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 
 
@@ -21,7 +21,7 @@ def _nothing(op):
 class StackV2:
     """A new, empty stack of `elem_type` tensors. TF: StackV2."""
     def shape(op): return TensorShape([])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -31,7 +31,7 @@ class StackV2:
 class StackPushV2:
     """Pushes `elem`, and passes it on. TF: StackPushV2."""
     def shape(op): return op.inputs[1].shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -41,7 +41,7 @@ class StackPushV2:
 class StackPopV2:
     """The element pushed last, removed from the stack. TF: StackPopV2."""
     def shape(op): return unknown_shape()
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -50,7 +50,7 @@ class StackPopV2:
 class StackCloseV2:
     """Frees the stack before the step ends. TF: StackCloseV2."""
     shape = _nothing
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

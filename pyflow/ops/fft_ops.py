@@ -11,7 +11,7 @@ Example:  `spectrum = tf.spectral.rfft(signal)` - [..., n] float32 to [..., n / 
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, binary_ops, cast_ops, complex_ops, join_ops, pad_ops
 from pyflow.ops import reduction_ops, slicing_ops
@@ -143,7 +143,7 @@ def _complex_op(name, rank, inverse, batch):
 
     class Block:
         shape = _same_shape
-        gradient = None if batch else _fft_gradient(rank, inverse)
+        gradient = UNREGISTERED if batch else _fft_gradient(rank, inverse)
         reference = _transform(rank, inverse)
         samples = [S(size) for size in SIZES[rank]]
     return op(name, inputs=f"input: {kind}", outputs=f"output: {kind}",

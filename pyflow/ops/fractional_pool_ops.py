@@ -11,7 +11,7 @@ Example:  `y, rows, columns = tf.nn.fractional_max_pool(x, [1.0, 1.44, 1.44, 1.0
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops
 from pyflow.ops.common import dims_of, given_by, unchanged
@@ -83,7 +83,7 @@ class FractionalMaxPoolGrad:
     """Gradient of FractionalMaxPool: to the first maximum of each region. Its own is not offered.
     TF: FractionalMaxPoolGrad."""
     shape = by_pattern("b h w c", "_ _ _ _", "_ _ _ _", "->", "b h w c")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(orig_input, orig_output, out_backprop, row_pooling_sequence, col_pooling_sequence,
                   overlapping):
@@ -98,7 +98,7 @@ class FractionalMaxPoolGrad:
 class FractionalAvgPoolGrad:
     """Gradient of FractionalAvgPool. Its own is not offered. TF: FractionalAvgPoolGrad."""
     shape = given_by(4)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(orig_input_tensor_shape, out_backprop, row_pooling_sequence, col_pooling_sequence,
                   overlapping):

@@ -14,7 +14,7 @@ Tout=[tf.float32])` is relu(x * c).
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, get_op, lit, op
+from pyflow.framework.op import S, UNREGISTERED, get_op, lit, op
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.common import text
 
@@ -100,7 +100,7 @@ class _FusedElementwise:
     """The outputs of a program of element-wise ops, each of the shape its operands broadcast to.
     TF: none, the ops the program names."""
     shape = _shapes
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(inputs, program, params, results, T, Tout):
         return _interpret(inputs, program, params, results, T, Tout)

@@ -10,7 +10,7 @@ Example:  `_FusedMoments(x, axes=[-1], T=tf.float32)` is the mean and the varian
 """
 import numpy as np
 
-from pyflow.framework.op import S, op, pos
+from pyflow.framework.op import S, UNREGISTERED, op, pos
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 
 HALVES_TOO = "{half, bfloat16, float}"
@@ -37,7 +37,7 @@ def _moments_shapes(op):
 class _FusedMoments:
     """Mean and (biased) variance of `x` over `axes`. TF: none; tf.nn.moments builds it of four."""
     shape = _moments_shapes
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, axes, S, T):
         found = tuple(axes)
@@ -63,7 +63,7 @@ class _FusedLayerNorm:
     """(x - mean) / sqrt(variance + epsilon) * scale + offset, where mean and variance are those
     over the dimensions that scale and offset have. TF: none; built of tf.nn.moments."""
     shape = _layer_norm_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, scale, offset, epsilon, T):
         axes = tuple(range(x.ndim - scale.ndim, x.ndim))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS
-from pyflow.framework.op import S, op
+from pyflow.framework.op import S, UNREGISTERED, op
 from pyflow.ops.common import text
 from pyflow.ops.conv_ops import Conv2D, DepthwiseConv2dNative
 from pyflow.ops.matmul_ops import MatMul
@@ -92,7 +92,7 @@ class _FusedMatMul:
         _check_fused(op, 2)
         return MatMul.shape(op.inputs[0].shape, op.inputs[1].shape, op.attr("transpose_a"),
                             op.attr("transpose_b"))
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(a, b, args, transpose_a, transpose_b, fused_ops, epsilon, leakyrelu_alpha):
         y = MatMul.reference(a, b, transpose_a, transpose_b)
@@ -118,7 +118,7 @@ class _FusedConv2D:
     def shape(op):
         _check_fused(op, 2)
         return convolved_shape(op)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, filter, args, strides, padding, explicit_paddings, data_format, dilations,
                   fused_ops, epsilon, leakyrelu_alpha):
@@ -147,7 +147,7 @@ class _FusedDepthwiseConv2dNative:
     def shape(op):
         _check_fused(op, 2)
         return convolved_shape(op, depthwise=True)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, filter, args, strides, padding, data_format, dilations, fused_ops, epsilon,
                   leakyrelu_alpha):

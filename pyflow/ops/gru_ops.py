@@ -9,7 +9,7 @@ Example:  `r, u, c, h = tf.raw_ops.GRUBlockCell(x=x, h_prev=h, w_ru=w, w_c=v, b_
 """
 import numpy as np
 
-from pyflow.framework.op import S, op, unit
+from pyflow.framework.op import S, UNREGISTERED, op, unit
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, join_ops, matmul_ops, norm_ops
 from pyflow.ops.shape_rules import match
@@ -73,7 +73,7 @@ class GRUBlockCellGrad:
     """Gradient of GRUBlockCell: of its inputs, and of the gates before their functions. Its own is
     not offered. TF: GRUBlockCellGrad."""
     shape = _grad_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h):
         inputs = x.shape[1]

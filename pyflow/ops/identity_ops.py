@@ -10,7 +10,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.common import static_shape, unchanged
 
@@ -115,7 +115,7 @@ class CheckNumerics:
 class Empty:
     """A tensor of shape `shape`, zeros with `init`, else whatever was there. TF: Empty."""
     def shape(op): return static_shape(op.inputs[0])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(shape, dtype): return np.zeros([int(d) for d in shape], dtype.as_numpy_dtype)
     samples = [S(lit([2, 3]), dtype=dtypes.float32, init=True), S(lit([0]), dtype=dtypes.int32)]
@@ -129,7 +129,7 @@ def _declared_shape(op):
 class Placeholder:
     """A tensor to be fed; a step that needs it unfed fails. TF: Placeholder."""
     shape = _declared_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -138,7 +138,7 @@ class Placeholder:
 class PlaceholderV2:
     """A tensor to be fed, the older form. TF: PlaceholderV2."""
     shape = _declared_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

@@ -11,7 +11,7 @@ Example:  `tf.image.crop_and_resize(photos, [[0.1, 0.2, 0.8, 0.9]], [0], [14, 14
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, unit
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, static_shape, text
 from pyflow.ops.image_resize_ops import image_dims
@@ -211,7 +211,7 @@ class CropAndResize:
 class CropAndResizeGradImage:
     """Gradient of CropAndResize with respect to the image. TF: CropAndResizeGradImage."""
     shape = _image_grad_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(grads, boxes, box_ind, image_size, method):
         return _spread(grads, boxes, box_ind, image_size, method)
@@ -225,7 +225,7 @@ class CropAndResizeGradImage:
 class CropAndResizeGradBoxes:
     """Gradient of CropAndResize with respect to the boxes. TF: CropAndResizeGradBoxes."""
     shape = _boxes_grad_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(grads, image, boxes, box_ind):
         return _to_boxes(grads, image, boxes, box_ind)
@@ -257,7 +257,7 @@ class DrawBoundingBoxes:
 class DrawBoundingBoxesV2:
     """DrawBoundingBoxes with colours of the caller's, [n, channels]. TF: DrawBoundingBoxesV2."""
     shape = _drawn_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(images, boxes, colors): return _draw(images, boxes, colors)
     samples = [S(unit((2, 8, 9, 3)), FRAMES, lit([[0.5, 0.25, 0.125]]))]

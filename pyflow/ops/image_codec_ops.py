@@ -14,7 +14,7 @@ import base64
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static
 from pyflow.ops.shape_rules import by_pattern
@@ -94,7 +94,7 @@ class DecodeJpeg:
     """A JPEG (or PNG, one-frame GIF) file as uint8; `ratio` 1, 2, 4, 8 reads it smaller.
     TF: DecodeJpeg."""
     shape = _decoded_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(JPG)]
 
@@ -104,7 +104,7 @@ class DecodeJpeg:
 class DecodeAndCropJpeg:
     """The window [y, x, height, width] of a JPEG file. TF: DecodeAndCropJpeg."""
     shape = _cropped_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(JPG, lit([0, 0, 1, 1]))]
 
@@ -115,7 +115,7 @@ class DecodePng:
     """A PNG (or JPEG, one-frame GIF) file as uint8, or as uint16 over its whole range.
     TF: DecodePng."""
     shape = _decoded_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(PNG), S(PNG, channels=4), S(PNG, dtype=dtypes.uint16)]
 
@@ -124,7 +124,7 @@ class DecodePng:
 class DecodeGif:
     """The frames of a GIF file, [frames, height, width, 3]. TF: DecodeGif."""
     shape = _frames_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(GIF)]
 
@@ -133,7 +133,7 @@ class DecodeGif:
 class DecodeBmp:
     """An uncompressed BMP file of 8, 24 or 32 bits a pixel. TF: DecodeBmp."""
     shape = _decoded_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(contents): return np.array([[[10, 20, 30]]], np.uint8)
     samples = [S(BMP)]
@@ -145,7 +145,7 @@ class DecodeBmp:
 class DecodeImage:
     """A JPEG, PNG, GIF or BMP file, whichever it is. TF: DecodeImage."""
     shape = _image_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(PNG), S(JPG, dtype=dtypes.float32), S(GIF, expand_animations=False)]
 
@@ -155,7 +155,7 @@ class DecodeImage:
 class ExtractJpegShape:
     """Height, width and channels of a JPEG file, without decoding it. TF: ExtractJpegShape."""
     shape = _file_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(contents): return np.array([1, 1, 1])
     samples = [S(JPG)]
@@ -169,7 +169,7 @@ class ExtractJpegShape:
 class EncodeJpeg:
     """An image of 1 or 3 channels as a JPEG file. TF: EncodeJpeg."""
     shape = by_pattern("h w c", "->", "")
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S((4, 5, 3)), S((4, 5, 1), quality=50, progressive=True)]
 
@@ -179,7 +179,7 @@ class EncodeJpeg:
 class EncodeJpegVariableQuality:
     """EncodeJpeg with the quality as a tensor. TF: EncodeJpegVariableQuality."""
     shape = by_pattern("h w c", "", "->", "")
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S((4, 5, 3), lit(50))]
 
@@ -189,7 +189,7 @@ class EncodeJpegVariableQuality:
 class EncodePng:
     """Images of 1 to 4 channels as PNG files. TF: EncodePng."""
     shape = _encoded_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S((4, 5, 3)), S((2, 4, 5, 2)), S((1, 1, 4), compression=9)]
 

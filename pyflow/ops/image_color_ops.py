@@ -4,17 +4,17 @@ Invariants
   1. The last dimension holds the channels, red, green, blue where three are wanted.
   2. Hue, saturation and value lie in [0, 1]; hue is a fraction of the colour circle.
   3. Integer images are changed as floats in [0, 1] and come back clipped, in their dtype.
-  4. As in TF 1.x, conversions and adjustments have no gradient where they are ops of their own.
+  4. As in TF, adjustments and HSVToRGB have no gradient where they are ops of their own.
 
 Example:  `tf.image.random_hue(tf.image.adjust_brightness(photo, 0.1), 0.05, seed=3)`.
 """
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, binary_ops, cast_ops, identity_ops, join_ops, logging_ops
-from pyflow.ops import matmul_ops, random_ops, reduction_ops
+from pyflow.ops import logic_ops, matmul_ops, random_ops, reduction_ops, unary_ops
 from pyflow.ops.common import dims_of, unchanged
 from pyflow.ops.shape_rules import by_pattern, checked
 from pyflow.ops.image_ops import convert_image_dtype
@@ -74,11 +74,52 @@ def _to_rgb(images):
 
 
 # ---------------------------------------------------------------------------------------------- ops
+def _hsv_gradient(op, dy):
+    """The partial derivatives of hue, saturation and value by the biggest and smallest channel, as
+    TF's: of equal ones the first is the biggest, the last the smallest; a quotient by 0 is 0."""
+    image, rgb = op.inputs[0], join_ops.unstack(op.inputs[0], 3, axis=-1)
+    dhue, dsaturation, dvalue = join_ops.unstack(dy, 3, axis=-1)
+    _, saturation, value = join_ops.unstack(op.outputs[0], 3, axis=-1)
+    zero = graph.convert_to_tensor(0, dtype=image.dtype)
+    one = graph.convert_to_tensor(1, dtype=image.dtype)
+
+    def flag(*conditions):
+        holds = conditions[0]
+        for other in conditions[1:]:
+            holds = logic_ops.LogicalAnd(holds, other)
+        return cast_ops.cast(holds, image.dtype)
+
+    def inverse(x):
+        return binary_ops.DivNoNan(one, x)
+    (r, g, b), above = rgb, [flag(c > zero) for c in rgb]
+    big = [flag(r >= b, r >= g), flag(g > r, g >= b), flag(b > r, b > g)]
+    small = [flag(r < b, r < g), flag(g <= r, g < b), flag(b <= r, b <= g)]
+    spread = inverse(unary_ops.Square(saturation)) * inverse(unary_ops.Square(value))
+    grads = []
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3         # the channels after this one, in a circle
+        this, after, last = rgb[i], rgb[j], rgb[k]
+        least = small[j] * after + small[k] * last
+        most = big[j] * after + big[k] * last
+        by_saturation = above[i] * (big[i] * least * inverse(unary_ops.Square(this))
+                                    - small[i] * inverse(most))
+        by_hue = (
+            above[i] * big[i] * (last - after) * spread
+            + above[j] * big[j] * small[i] * (last - after)
+            * inverse(unary_ops.Square(this - after))
+            - above[j] * big[j] * small[k] * inverse(after - last)
+            + above[k] * big[k] * small[i] * (last - after)
+            * inverse(unary_ops.Square(last - this))
+            + above[k] * big[k] * small[j] * inverse(last - after)) / 6.0
+        grads.append(dvalue * big[i] + dsaturation * by_saturation + dhue * by_hue)
+    return join_ops.stack(grads, axis=-1)
+
+
 @op("RGBToHSV", inputs="images: T", outputs="output: T", attrs=SPACES)
 class RGBToHSV:
     """Red, green, blue to hue, saturation, value. TF: RGBToHSV."""
     shape = _three_channels
-    gradient = None
+    gradient = _hsv_gradient
 
     def reference(images): return _to_hsv(images)
     samples = [S(lit(COLORS)), S(lit([0.25, 0.5, 0.125])), S(lit(np.zeros((0, 3))))]
@@ -100,7 +141,7 @@ class AdjustContrastv2:
     """(x - mean) * contrast_factor + mean, the mean taken per image and channel.
     TF: AdjustContrastv2."""
     shape = checked(_image_unchanged, None, "")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(images, contrast_factor):
         mean = images.astype(np.float64).mean((-3, -2), keepdims=True)
@@ -112,7 +153,7 @@ class AdjustContrastv2:
 class AdjustHue:
     """Hue turned by `delta` of the colour circle. TF: AdjustHue."""
     shape = _three_channel_image
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(images, delta):
         hsv = _to_hsv(images)
@@ -125,7 +166,7 @@ class AdjustHue:
 class AdjustSaturation:
     """Saturation times `scale`, clipped to [0, 1]. TF: AdjustSaturation."""
     shape = _three_channel_image
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(images, scale):
         hsv = _to_hsv(images)

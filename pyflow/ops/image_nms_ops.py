@@ -10,7 +10,7 @@ Example:  `keep = tf.image.non_max_suppression(boxes, scores, 100, iou_threshold
 import numpy as np
 
 from pyflow.framework import graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, static
 from pyflow.ops.shape_rules import checked
@@ -142,7 +142,7 @@ class NonMaxSuppressionV3:
     """NonMaxSuppressionV2 among the boxes with a score above score_threshold. TF:
     NonMaxSuppressionV3."""
     shape = _indices
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(boxes, scores, max_output_size, iou_threshold, score_threshold):
         return np.int32([i for i, _ in _chosen(_overlaps(boxes), scores, max_output_size,
@@ -157,7 +157,7 @@ class NonMaxSuppressionV4:
     """NonMaxSuppressionV3 and the number of boxes found; padded with zeros on request. TF:
     NonMaxSuppressionV4."""
     def shape(op): return [_count(op), TensorShape([])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(boxes, scores, max_output_size, iou_threshold, score_threshold,
                   pad_to_max_output_size):
@@ -177,7 +177,7 @@ class NonMaxSuppressionV5:
     """NonMaxSuppressionV4 that, with soft_nms_sigma > 0, lowers the scores of boxes that overlap
     (Bodla et al., 2017). TF: NonMaxSuppressionV5."""
     def shape(op): return [_count(op), _count(op), TensorShape([])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma,
                   pad_to_max_output_size):
@@ -216,7 +216,7 @@ class CombinedNonMaxSuppression:
     """Non-maximum suppression per image and class, then the best of all classes. TF:
     CombinedNonMaxSuppression."""
     shape = checked(_combined_shape, "b n q 4", "b n c", "", "", "", "")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(boxes, scores, max_output_size_per_class, max_total_size, iou_threshold,
                   score_threshold, pad_per_class, clip_boxes):

@@ -359,10 +359,7 @@ def per_image_standardization(image):
     image: [h, w, c] or a batch of them, of numbers; result: float32.
     ValueError for other ranks."""
     with graph.name_scope(None, "per_image_standardization", [image]) as scope:
-        image = image_tensor(image)
-        dtype = image.dtype
-        if dtype not in (dtypes.float16, dtypes.float32):
-            image = convert_image_dtype(image, dtypes.float32)
+        image = cast_ops.cast(image_tensor(image), dtypes.float32)
         axes = [-1, -2, -3]
         count = reduction_ops.reduce_prod(array_ops.shape(image)[-3:])
         mean = reduction_ops.reduce_mean(image, axis=axes, keepdims=True)

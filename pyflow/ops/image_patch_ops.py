@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 
 from pyflow.framework import graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, static_shape, text
 from pyflow.ops.shape_rules import match
@@ -189,7 +189,7 @@ class ExtractGlimpseV2:
     """ExtractGlimpse whose offset, unless centered and normalized, is the window's corner.
     TF: ExtractGlimpseV2."""
     shape = _glimpse_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, size, offsets, centered, normalized):
         return _glimpses(input, size, offsets, centered, normalized, 2)

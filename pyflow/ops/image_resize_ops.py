@@ -12,7 +12,7 @@ Example:  `tf.image.resize_images(photo, [224, 224], tf.image.ResizeMethod.BICUB
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, shape_vector, static, static_shape
 
@@ -203,7 +203,7 @@ class ResizeBicubic:
 class ResizeBicubicGrad:
     """Gradient of ResizeBicubic with respect to the images. TF: ResizeBicubicGrad."""
     shape = _original_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(grads, original_image, align_corners, half_pixel_centers):
         return _apply_back(bicubic_matrix, grads, original_image.shape[1:3], align_corners,
@@ -216,7 +216,7 @@ class ResizeBicubicGrad:
 class ResizeArea:
     """Each output pixel is the mean of the input area it covers. TF: ResizeArea."""
     shape = _resized_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(images, size, align_corners):
         return _apply(area_matrix, images, size, align_corners)

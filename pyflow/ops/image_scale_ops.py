@@ -11,7 +11,7 @@ Example:  `tf.raw_ops.ScaleAndTranslate(images=x, size=[8, 8], scale=[2, 2], tra
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.image_resize_ops import PIXELS, image_dims, _resized_shape
 
@@ -73,7 +73,7 @@ RATIO, SHIFT = lit(np.float32([1.7, 0.6])), lit(np.float32([0.3, -0.7]))
     attrs="T: {float}, " + FILTER)
 class ScaleAndTranslateGrad:
     """Gradient of ScaleAndTranslate by the images. TF: ScaleAndTranslateGrad."""
-    gradient = None
+    gradient = UNREGISTERED
 
     def shape(op):
         image_dims(op, op.inputs[0].shape, "gradients")

@@ -8,7 +8,7 @@ Invariants
 No samples and no reference, on purpose: their effect is files; tests/train runs them.  Who calls
 it: train/saver.py.  File format: train/checkpoint.py.
 """
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 
 
@@ -29,7 +29,7 @@ def _restored(op):
 class SaveV2:
     """Writes `tensors` to the checkpoint `prefix`. TF: SaveV2."""
     shape = _nothing
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -40,7 +40,7 @@ class RestoreV2:
     """The named tensors of the checkpoint `prefix`. NotFoundError if one is missing. TF:
     RestoreV2."""
     shape = _restored
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -50,7 +50,7 @@ class RestoreV2:
 class MergeV2Checkpoints:
     """Makes one checkpoint of several shards. TF: MergeV2Checkpoints."""
     shape = _nothing
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -60,7 +60,7 @@ class MergeV2Checkpoints:
 class ShardedFilename:
     """basename-00001-of-00002, for shard 1 of 2. TF: ShardedFilename."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -69,7 +69,7 @@ class ShardedFilename:
 class ShardedFilespec:
     """basename-?????-of-00002, which matches all shards. TF: ShardedFilespec."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

@@ -13,7 +13,7 @@ Example:  `q, r = tf.qr(a)`;  `x = tf.matrix_triangular_solve(l, b)`.
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import complex_ops, diag_ops
 from pyflow.ops.common import at_least_rank, conj, dims_of
@@ -296,7 +296,7 @@ class CholeskyGrad:
     """The gradient of Cholesky with respect to its (symmetric) input, from the factor `l`.
     TF: CholeskyGrad."""
     def shape(op): return _square(op)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(l, grad):
         low, g = np.tril(l), np.tril(grad)
@@ -437,7 +437,7 @@ class MatrixSquareRoot:
 class MatrixLogarithm:
     """Principal logarithms of complex matrices; no gradient. TF: MatrixLogarithm."""
     def shape(op): return _square(op)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input):
         values, vectors = np.linalg.eig(input)

@@ -13,6 +13,7 @@ them as tf.raw_ops only.
 Thread: the one building the graph.  Source: TF's list_ops.
 """
 from pyflow.framework import dtypes, op as op_lib
+from pyflow.framework.op import UNREGISTERED
 from pyflow.framework.static_value import constant_value, constant_value_as_shape
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, join_ops, slicing_ops
@@ -172,7 +173,7 @@ class EmptyTensorList:
     """A list without elements, for PushBack; at most `max_num_elements` (-1: any number). TF:
     EmptyTensorList."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
 
 
 @op("TensorListReserve", inputs="element_shape: shape_type, num_elements: int32",
@@ -180,7 +181,7 @@ class EmptyTensorList:
 class TensorListReserve:
     """A list of `num_elements` unset elements. TF: TensorListReserve."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
 
 
 @op("TensorListFromTensor", inputs="tensor: element_dtype, element_shape: shape_type",
@@ -335,7 +336,7 @@ class TensorListConcatLists:
 class OptionalNone:
     """An optional without a value. TF: OptionalNone."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
 
 
 @op("OptionalFromValue", inputs="components: Toutput_types", outputs="optional: variant",
@@ -350,7 +351,7 @@ class OptionalFromValue:
 class OptionalHasValue:
     """True if the optional has a value. TF: OptionalHasValue."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
 
 
 @op("OptionalGetValue", inputs="optional: variant", outputs="components: output_types",

@@ -11,7 +11,7 @@ No samples, on purpose: these are side effects; tests/control_flow runs them.
 Example:  `x = tf.Print(x, [tf.reduce_mean(x)], "mean: ")`
 """
 from pyflow.framework import dtypes, graph as ops
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 
 
 def _unchanged(op):
@@ -42,7 +42,7 @@ class Print:
 class PrintV2:
     """Prints a scalar string. TF: PrintV2."""
     shape = _nothing
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

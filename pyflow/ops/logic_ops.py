@@ -11,7 +11,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import ALL, NUMBERS, REAL
-from pyflow.framework.op import S, bools, lit, op
+from pyflow.framework.op import S, UNREGISTERED, bools, lit, op
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.common import (PAIRS, SAME_PAIRS, broadcast, int32s, merged,
                                shape_vector, stretched_axes, sum_over, sum_static, unchanged)
@@ -221,7 +221,7 @@ def _where_shape(op):
 class Where:
     """Indices [n, rank] of the elements that are true or nonzero, row-major. TF: Where."""
     shape = _where_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input): return np.argwhere(input).astype(np.int64)
     samples = [S(bools((2, 3))), S(bools((4,))), S(bools((0, 3))), S(lit([[0, 1], [2, 0]])),

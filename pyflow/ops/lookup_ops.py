@@ -13,7 +13,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import (array_ops, binary_ops, cast_ops, check_ops, control_flow_ops, gather_ops,
                         join_ops, logic_ops, partition_ops, reduction_ops)
@@ -31,7 +31,7 @@ def _bound(name, side, doc):
                 if tensor.shape.ndims not in (None, 2):
                     raise ValueError(f"{op.type}: expected matrices, got shape {tensor.shape}")
             return op.inputs[1].shape
-        gradient = None
+        gradient = UNREGISTERED
 
         def reference(sorted_inputs, values):
             rows = [np.searchsorted(s, v, side) for s, v in zip(sorted_inputs, values)]
@@ -59,7 +59,7 @@ class UnravelIndex:
         if at.ndims is None:
             return unknown_shape()
         return TensorShape([rank]).concatenate(at if at.ndims == 0 else [at.num_elements()])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(indices, dims):
         return np.array(np.unravel_index(indices, [int(d) for d in dims])).astype(indices.dtype)
@@ -77,7 +77,7 @@ class HistogramFixedWidth:
         match(op, None, "2", "")
         n = static(op.inputs[2])
         return TensorShape([None if n is None else int(n)])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(values, value_range, nbins):
         low, high = (float(v) for v in value_range)
@@ -94,7 +94,7 @@ class UniqueWithCountsV2:
     """Distinct values of a vector, where each went and how often it occurs; `axis` is 0 or empty.
     TF: UniqueWithCountsV2."""
     shape = by_pattern("n", "_", "->", "distinct", "n", "distinct")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return partition_ops._unique(x)
     samples = [S(lit([1, 1, 2, 4, 4, 1, 8]), lit(np.zeros(0, np.int64))), S(lit([3, 3]), lit([0]))]

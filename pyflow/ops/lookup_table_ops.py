@@ -12,7 +12,7 @@ Example:  `ids = tf.lookup.StaticHashTable(
     tf.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1]), -1).lookup(words)`
 """
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import (binary_ops, cast_ops, control_flow_ops, logic_ops, string_data_ops,
                         string_ops)
@@ -36,11 +36,11 @@ HashTableV2 = _table("HashTableV2", "A table that is filled once, by the node's 
 MutableHashTableV2 = _table("MutableHashTableV2", "A table whose entries steps change.")
 
 
-def _no_outputs(name, inputs, attrs, doc):
+def _no_outputs(name, inputs, attrs, doc, gradient_of=None):
     @op(name, inputs=f"{HANDLE}, {inputs}", attrs=attrs, stateful=True, doc=f"{doc} TF: {name}.")
     class Change:
         def shape(op): return []
-        gradient = None
+        gradient = gradient_of
         reference = None
         samples = None
     return Change
@@ -56,9 +56,10 @@ InitializeTableFromTextFileV2 = _no_outputs(
 LookupTableInsertV2 = _no_outputs("LookupTableInsertV2", "keys: Tin, values: Tout",
                                   "Tin: type, Tout: type", "Puts entries into a mutable table.")
 LookupTableImportV2 = _no_outputs("LookupTableImportV2", "keys: Tin, values: Tout",
-                                  "Tin: type, Tout: type", "Replaces all of a table's entries.")
+                                  "Tin: type, Tout: type", "Replaces all of a table's entries.",
+                                  UNREGISTERED)
 LookupTableRemoveV2 = _no_outputs("LookupTableRemoveV2", "keys: Tin", "Tin: type",
-                                  "Takes entries out of a mutable table.")
+                                  "Takes entries out of a mutable table.", UNREGISTERED)
 
 
 @op("LookupTableFindV2", inputs=HANDLE + ", keys: Tin, default_value: Tout", outputs="values: Tout",
@@ -85,7 +86,7 @@ class LookupTableSizeV2:
 class LookupTableExportV2:
     """All keys and values, in no order. TF: LookupTableExportV2."""
     def shape(op): return [TensorShape([None]), TensorShape([None])]
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

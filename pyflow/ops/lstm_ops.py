@@ -13,7 +13,7 @@ Example:  `outs = tf.raw_ops.BlockLSTM(seq_len_max=5, x=x, cs_prev=c, h_prev=h, 
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, unit
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import array_ops, join_ops, matmul_ops, norm_ops, slicing_ops
 from pyflow.ops.shape_rules import match
@@ -192,7 +192,7 @@ class LSTMBlockCellGrad:
     """Gradient of LSTMBlockCell: of the state before, of the gates, of the peepholes. Its own is
     not offered. TF: LSTMBlockCellGrad."""
     shape = _cell_grad_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad,
                   use_peephole):
@@ -226,7 +226,7 @@ def _backward_samples():
 class BlockLSTMGrad:
     """Gradient of BlockLSTM. Its own is not offered. TF: BlockLSTMGrad."""
     shape = _sequence_grad_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h,
                   cs_grad, h_grad, use_peephole):
@@ -242,7 +242,7 @@ class BlockLSTMGrad:
 class BlockLSTMGradV2:
     """Gradient of BlockLSTMV2. Its own is not offered. TF: BlockLSTMGradV2."""
     shape = _sequence_grad_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h,
                   cs_grad, h_grad, use_peephole):

@@ -235,6 +235,45 @@ def _norm_grad(dy, x, scale, mean, variance, epsilon, data_format, is_training):
     return scale * inverse * dy, d_scale, d_offset
 
 
+def _norm_grad_gradient(op, da, dscale, doffset, *unused):
+    """Gradients of a FusedBatchNormGrad's dy, x and scale, in float32.
+
+    With r = 1 / sqrt(variance + epsilon), n = (x - mean) r and, in training, where n depends on
+    all of x, p(v) = v - mean(v) - n mean(v n); without training p(v) = v."""
+    dy, x, scale = (cast_ops.cast(t, dtypes.float32) for t in op.inputs[:3])
+    a, training = cast_ops.cast(da, dtypes.float32), op.attr("is_training")
+    layout = op.attr("data_format")
+    rank, at = len(layout), _channel_axis(layout, len(layout))
+    axes = int32s([i for i in range(rank) if i != at])
+
+    def channels(v):
+        from pyflow.ops import array_ops
+        return array_ops.Reshape(cast_ops.cast(v, dtypes.float32),
+                                 int32s([-1 if i == at else 1 for i in range(rank)]))
+
+    def mean(v):
+        return reduction_ops.Mean(v, axes, keep_dims=True)
+    if training:
+        centred = x - mean(x)
+        variance = mean(unary_ops.Square(centred))
+    else:
+        centred, variance = x - channels(op.inputs[3]), channels(op.inputs[4])
+    r = unary_ops.Rsqrt(variance + op.attr("epsilon"))
+    n, b = centred * r, channels(dscale)
+
+    def projected(v):
+        return v - mean(v) - n * mean(v * n) if training else v
+    along, of_dy = projected(a), projected(dy)
+    to_dy = channels(scale) * r * along + b * n + channels(doffset)
+    to_scale = reduction_ops.Sum(a * of_dy * r, axes)
+    to_x = r * b * of_dy
+    if training:
+        bent = n * mean(a * of_dy) + mean(dy * n) * along + mean(a * n) * of_dy
+        to_x = to_x - channels(scale) * unary_ops.Square(r) * bent
+    grads = [cast_ops.cast(g, t.dtype) for g, t in zip((to_dy, to_x, to_scale), op.inputs)]
+    return grads + [None] * (len(op.inputs) - 3)
+
+
 GRAD = "epsilon: float = 0.0001, " + LAYOUT + ", is_training: bool = true"
 GRAD_V3 = GRAD.replace('{"NHWC", "NCHW"}', '{"NHWC", "NCHW", "NDHWC", "NCDHW"}')
 IMAGE = (2, 3, 3, 2)
@@ -253,7 +292,7 @@ class FusedBatchNormGrad:
     """Gradient of FusedBatchNorm; the reserve spaces of the result hold nothing.
     TF: FusedBatchNormGrad."""
     shape = _norm_grad_shapes
-    gradient = None
+    gradient = _norm_grad_gradient
 
     def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
                   is_training):
@@ -270,7 +309,7 @@ class FusedBatchNormGrad:
 class FusedBatchNormGradV2:
     """Gradient of FusedBatchNormV2. TF: FusedBatchNormGradV2."""
     shape = _norm_grad_shapes
-    gradient = None
+    gradient = _norm_grad_gradient
 
     def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
                   is_training):
@@ -288,7 +327,7 @@ class FusedBatchNormGradV2:
 class FusedBatchNormGradV3:
     """Gradient of FusedBatchNormV3. TF: FusedBatchNormGradV3."""
     shape = _norm_grad_shapes
-    gradient = None
+    gradient = _norm_grad_gradient
 
     def reference(y_backprop, x, scale, reserve_space_1, reserve_space_2, epsilon, data_format,
                   is_training):
@@ -391,11 +430,15 @@ def batch_norm_with_global_normalization(t=None, m=None, v=None, beta=None, gamm
                                name)
 
 
+LEAST_EPSILON = 1.001e-5    # of tf.nn.fused_batch_norm alone, as in TF, for cuDNN's sake
+
+
 def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, data_format="NHWC",
                      is_training=True, name=None, exponential_avg_factor=1.0):
     """Batch normalisation of images; returns y, mean, variance. TF: nn.fused_batch_norm.
 
-    ValueError if mean or variance is missing without training, or given with it (factor 1).
+    epsilon: at least 1.001e-5 is used. ValueError if mean or variance is missing without training,
+    or given with it (factor 1).
     Dtypes, shapes, errors: as op FusedBatchNormV3."""
     if is_training and exponential_avg_factor == 1.0:
         if mean is not None or variance is not None:
@@ -409,7 +452,7 @@ def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, 
     empty = np.zeros(0, np.float32)
     result = FusedBatchNormV3(x, scale, offset, empty if mean is None else mean,
                               empty if variance is None else variance,
-                              epsilon=max(epsilon, 1.001e-5),
+                              epsilon=max(epsilon, LEAST_EPSILON),
                               exponential_avg_factor=exponential_avg_factor,
                               data_format=data_format,
                               is_training=is_training, name=name or "FusedBatchNormV3")

@@ -10,7 +10,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import REAL
-from pyflow.framework.op import S, ints, lit, op
+from pyflow.framework.op import S, UNREGISTERED, ints, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops
 from pyflow.ops.common import at_least_rank, dims_of, int32s, static
@@ -137,7 +137,7 @@ UNIQUES = [S(lit([1, 1, 2, 4, 4, 1, 8])), S(lit(np.zeros(0, int))), S(ints((20,)
 class Unique:
     """Distinct values of a vector in order of first appearance, and where each went. TF: Unique."""
     def shape(op): return [TensorShape([None]), _vector_only(op)]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return _unique(x)[:2]
     samples = UNIQUES
@@ -148,7 +148,7 @@ class Unique:
 class UniqueV2:
     """Unique of a vector; `axis` is [0] or []. TF: UniqueV2, there for any axis."""
     shape = by_pattern("n", "_", "->", "distinct", "n")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return _unique(x)[:2]
     samples = [S(lit([1, 1, 2, 4, 4, 1, 8]), lit([0])), S(ints((9,), 0, 4), lit(np.zeros(0, int)))]
@@ -159,7 +159,7 @@ class UniqueV2:
 class UniqueWithCounts:
     """Unique, and how often each value occurs. TF: UniqueWithCounts."""
     def shape(op): return [TensorShape([None]), _vector_only(op), TensorShape([None])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return _unique(x)
     samples = UNIQUES
@@ -172,7 +172,7 @@ class ListDiff:
     def shape(op):
         match(op, "n", "m")
         return [TensorShape([None]), TensorShape([None])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x, y):
         keep = ~np.isin(x, y)
@@ -189,7 +189,7 @@ class Bincount:
         match(op, None, "")
         size = static(op.inputs[1])
         return TensorShape([None if size is None else int(size)])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(arr, size, weights):
         keep = arr < size
@@ -274,7 +274,7 @@ class InTopK:
     """Whether each row's target class is among its k largest predictions (ties count).
     TF: InTopK."""
     shape = by_pattern("n classes", "n", "->", "n")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(predictions, targets, k): return _in_top_reference(predictions, targets, k)
     samples = [S(lit(TIES), lit([2, 2, 1]), k=1), S((5, 4), ints((5,), 0, 4), k=2),
@@ -286,7 +286,7 @@ class InTopK:
 class InTopKV2:
     """InTopK with k as an input. TF: InTopKV2."""
     shape = by_pattern("n classes", "n", "", "->", "n")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(predictions, targets, k): return _in_top_reference(predictions, targets, k)
     samples = [S(lit(TIES), lit([2, 2, 1]), lit(1)), S((5, 4), ints((5,), 0, 4), lit(2))]

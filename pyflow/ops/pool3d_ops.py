@@ -181,7 +181,9 @@ class MaxPool3DGrad:
     shape = by_pattern("b d h w c", "p q r s t", "p q r s t", "->", "b d h w c")
 
     def gradient(op, dz):
-        return [None, None, MaxPool3DGradGrad(op.inputs[0], op.inputs[1], dz, **window_attrs(op))]
+        from pyflow.ops.pool_grad_ops import places_stay
+        return places_stay(op) + [MaxPool3DGradGrad(op.inputs[0], op.inputs[1], dz,
+                                                    **window_attrs(op))]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_reference(orig_input, grad, ksize, strides, padding, data_format)
@@ -199,7 +201,9 @@ class MaxPool3DGradGrad:
         return _volume_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
-        return [None, None, MaxPool3DGrad(op.inputs[0], op.inputs[1], dy, **window_attrs(op))]
+        from pyflow.ops.pool_grad_ops import places_stay
+        return places_stay(op) + [MaxPool3DGrad(op.inputs[0], op.inputs[1], dy,
+                                                **window_attrs(op))]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_grad_reference(orig_input, grad, ksize, strides, padding, data_format)

@@ -10,7 +10,7 @@ Example:  `tf.gradients(tf.gradients(tf.nn.max_pool(x, 2, 2, "SAME"), x, grad_ys
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static, text, unchanged
 from pyflow.ops.shape_rules import by_pattern, match
@@ -55,8 +55,8 @@ class MaxPoolGradGrad:
 
     def gradient(op, dy):
         from pyflow.ops import pool_ops
-        return [None, None, pool_ops.MaxPoolGrad(op.inputs[0], op.inputs[1], dy,
-                                                 **window_attrs(op, FIXED))]
+        return places_stay(op) + [pool_ops.MaxPoolGrad(op.inputs[0], op.inputs[1], dy,
+                                                       **window_attrs(op, FIXED))]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_grad_reference(orig_input, grad, ksize, strides, padding, data_format)
@@ -68,7 +68,14 @@ def second_gradient_of_max_pool(op, dz):
     if text(op.attr("padding")) == "EXPLICIT":
         raise ValueError(f"the gradient of '{op.name}' (MaxPoolGrad) is not offered for explicit "
                          "padding; pad with tf.pad before pooling")
-    return [None, None, MaxPoolGradGrad(op.inputs[0], op.inputs[1], dz, **window_attrs(op, FIXED))]
+    return places_stay(op) + [MaxPoolGradGrad(op.inputs[0], op.inputs[1], dz,
+                                               **window_attrs(op, FIXED))]
+
+
+def places_stay(op):
+    """Gradients of the pooled input and its maxima: 0, for they only say which places count."""
+    from pyflow.ops import array_ops
+    return [array_ops.zeros_like(op.inputs[0]), array_ops.zeros_like(op.inputs[1])]
 
 
 def _picked(input, grad, argmax, with_batch):
@@ -84,7 +91,7 @@ class MaxPoolGradGradWithArgmax:
     """Gradient of MaxPoolGradWithArgmax: `grad` at the places `argmax`.
     TF: MaxPoolGradGradWithArgmax."""
     shape = by_pattern("b h w c", "b h w c", "b p q c", "->", "b p q c")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, grad, argmax, include_batch_in_index):
         return _picked(input, grad, argmax, include_batch_in_index)
@@ -145,8 +152,9 @@ class MaxPoolGradV2:
     shape = by_pattern("b h w c", "p q r s", "p q r s", "4", "4", "->", "b h w c")
 
     def gradient(op, dz):
-        return [None, None, MaxPoolGradGradV2(op.inputs[0], op.inputs[1], dz, *op.inputs[3:],
-                                              **window_attrs(op, FIXED[2:])), None, None]
+        return places_stay(op) + [
+            MaxPoolGradGradV2(op.inputs[0], op.inputs[1], dz, *op.inputs[3:],
+                              **window_attrs(op, FIXED[2:])), None, None]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_reference(orig_input, grad, list(ksize), list(strides), padding,
@@ -165,8 +173,9 @@ class MaxPoolGradGradV2:
         return _given_shape(op, 3).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
-        return [None, None, MaxPoolGradV2(op.inputs[0], op.inputs[1], dy, *op.inputs[3:],
-                                          **window_attrs(op, FIXED[2:])), None, None]
+        return places_stay(op) + [
+            MaxPoolGradV2(op.inputs[0], op.inputs[1], dy, *op.inputs[3:],
+                          **window_attrs(op, FIXED[2:])), None, None]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_grad_reference(orig_input, grad, list(ksize), list(strides), padding,

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS, REAL
-from pyflow.framework.op import S, lit, op, pos
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import dims_of, given_by, merged, shape_vector, text, unchanged
 from pyflow.ops.shape_rules import by_pattern, checked
@@ -298,7 +298,7 @@ def _lrn_grad(dy, x, y, depth_radius, bias, alpha, beta):
 class LRNGrad:
     """Gradient of LRN. TF gives it no gradient. TF: LRNGrad."""
     shape = by_pattern("b h w c", "b h w c", "b h w c", "->", "b h w c")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input_grads, input_image, output_image, depth_radius, bias, alpha, beta):
         return _lrn_grad(input_grads, input_image, output_image, depth_radius, bias, alpha, beta)

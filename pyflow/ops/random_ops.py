@@ -13,7 +13,7 @@ Example:  `tf.random_normal([2, 3], stddev=0.1, seed=1)`.
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import binary_ops
 from pyflow.ops.common import dims_of, int32s, static, static_shape
@@ -46,7 +46,7 @@ class RandomUniform:
 class RandomUniformInt:
     """Uniform integers in [minval, maxval). TF: RandomUniformInt."""
     shape = checked(_given_shape, None, "", "")
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(lit([2, 3]), lit(0), lit(10)), S(lit([0]), lit(-5), lit(5))]
 

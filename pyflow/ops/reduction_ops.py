@@ -14,7 +14,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, bools, lit, op
+from pyflow.framework.op import S, UNREGISTERED, bools, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops, unary_ops
 from pyflow.ops.common import (conj, dims_of, int32s, normal_axis, rank_of, shape_vector, static)
@@ -83,13 +83,19 @@ def _kept_shape(x, axes):
                                        [array_ops.Shape(x), array_ops.ones_like(axes)])
 
 
+def _has_shape(grad, y):
+    """A gradient given by the program may have another shape of equal size."""
+    return grad.shape.ndims is not None and grad.shape.is_compatible_with(y.shape)
+
+
 def spread(op, grad):
     """`grad` of a reduction's output, repeated over the input's shape."""
     from pyflow.ops import broadcast_ops
     x, axes = op.inputs[0], static_axes(op)
     if axes == []:
         return grad
-    if axes is None or axes != list(range(len(axes))) or op.attr("keep_dims"):
+    leading = axes is not None and axes == list(range(len(axes)))
+    if not leading or op.attr("keep_dims") or not _has_shape(grad, op.outputs[0]):
         grad = with_kept_dims(op, grad)
     return broadcast_ops.BroadcastTo(grad, shape_vector(x))
 
@@ -167,7 +173,8 @@ def _prod_gradient(op, dy):
     axes, dy = static_axes(op), with_kept_dims(op, dy)
     if axes is not None and len(axes) == 1:
         left = Cumprod(x, axes[0], exclusive=True)
-        return [dy * left * Cumprod(x, axes[0], exclusive=True, reverse=True), None]
+        right = Cumprod(x, axes[0], exclusive=True, reverse=True)
+        return [dy * conj(left) * conj(right), None]
     if axes is not None:
         perm = int32s(axes + [i for i in range(x.shape.ndims) if i not in axes])
         n = len(axes)
@@ -253,7 +260,7 @@ class EuclideanNorm:
 class All:
     """True where every element over the axes is; true of none. TF: All."""
     shape = reduced
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, reduction_indices, keep_dims):
         return np.all(input, _axes(reduction_indices), keepdims=keep_dims)
@@ -264,7 +271,7 @@ class All:
 class Any:
     """True where some element over the axes is; false of none. TF: Any."""
     shape = reduced
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, reduction_indices, keep_dims):
         return np.any(input, _axes(reduction_indices), keepdims=keep_dims)
@@ -356,16 +363,16 @@ class Cumsum:
 
 @op("Cumprod", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumprod:
-    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x.
-    TF: Cumprod."""
+    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x and is 0
+    where x is, as TF's. TF: Cumprod."""
     shape = _running_shape
 
     def gradient(op, dy):
-        x, axis = op.inputs
-        product = op.outputs[0] * dy
+        x, axis = conj(op.inputs[0]), op.inputs[1]
+        product = conj(op.outputs[0]) * dy
         total = Cumsum(product, axis, exclusive=op.attr("exclusive"),
                        reverse=not op.attr("reverse"))
-        return [total / x, None]
+        return [binary_ops.DivNoNan(total, x), None]
 
     def reference(x, axis, exclusive, reverse):
         return running(np.cumprod, x, axis, exclusive, reverse, 1)
@@ -403,7 +410,8 @@ def _reduction(opdef, name):
         axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
         keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
         if not isinstance(input_tensor, graph.Tensor):
-            input_tensor = graph.convert_to_tensor(input_tensor, name="input_tensor")
+            fixed = opdef.inputs[0].dtype       # bool, of All and Any: [] is no list of floats
+            input_tensor = graph.convert_to_tensor(input_tensor, dtype=fixed, name="input_tensor")
         result = opdef(input_tensor, reduction_axes(input_tensor, axis), keep_dims=bool(keepdims),
                        name=name)
         if axis is None and not keepdims:

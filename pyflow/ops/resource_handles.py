@@ -13,7 +13,7 @@ tests/session run them.  Who calls it: resource_variable_ops, optimizers, gradie
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.dtypes import NUMBERS
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, join_ops
 
@@ -94,7 +94,7 @@ def _gather_gradient(op, dy):
 class VarHandleOp:
     """Handle of the variable named by `container` and `shared_name`. TF: VarHandleOp."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -114,7 +114,7 @@ class ReadVariableOp:
 class AssignVariableOp:
     """Sets the variable to `value`. TF: AssignVariableOp."""
     shape = _check_value
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -124,7 +124,7 @@ class AssignVariableOp:
 class AssignAddVariableOp:
     """Adds `value` to the variable. TF: AssignAddVariableOp."""
     shape = _check_value
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -134,7 +134,7 @@ class AssignAddVariableOp:
 class AssignSubVariableOp:
     """Subtracts `value` from the variable. TF: AssignSubVariableOp."""
     shape = _check_value
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -164,7 +164,7 @@ class VariableShape:
 class DestroyResourceOp:
     """Deletes the resource. TF: DestroyResourceOp."""
     shape = _nothing
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -203,7 +203,7 @@ def _scatter(name, what, types=None):
         **({} if types is None else {"dtype": types}))
     class Block:
         shape = _nothing
-        gradient = None
+        gradient = UNREGISTERED
         reference = None
         samples = None
     return Block
@@ -226,7 +226,7 @@ def _scatter_nd(name, what):
         doc=f"Slices of the variable at coordinates `indices[..., :]` {what}. TF: {name}.")
     class Block:
         shape = _nothing
-        gradient = None
+        gradient = UNREGISTERED
         reference = None
         samples = None
     return Block
@@ -242,7 +242,7 @@ ResourceScatterNdSub = _scatter_nd("ResourceScatterNdSub", "-= `updates`")
 class ResourceCountUpTo:
     """The scalar variable, then adds 1; OutOfRangeError at `limit`. TF: ResourceCountUpTo."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

@@ -16,7 +16,7 @@ import itertools
 import numpy as np
 
 from pyflow.framework import dtypes, graph as ops
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import unknown_shape
 
 _tokens = itertools.count()
@@ -50,9 +50,10 @@ class PyFuncStateless:
 @op("EagerPyFunc", inputs="input: Tin", outputs="output: Tout", stateful=True,
     attrs="token: string, is_async: bool = false, Tin: list(type) >= 0, Tout: list(type) >= 0")
 class EagerPyFunc:
-    """PyFunc, under the name newer graphs use. TF: EagerPyFunc."""
+    """PyFunc, under the name newer graphs use; TF's gradient, by an eager tape, is not offered.
+    TF: EagerPyFunc."""
     shape = _unknown
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

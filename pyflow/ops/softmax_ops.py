@@ -15,7 +15,8 @@ from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, ints, lit, op, pos
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops, reduction_ops, unary_ops
-from pyflow.ops.common import at_least_rank, dims_of, int32s, stretched_axes, sum_static
+from pyflow.ops.common import (at_least_rank, dims_of, int32s, normal_axis, stretched_axes,
+                               sum_static)
 from pyflow.ops.reduction_ops import one_of
 
 LOGITS = [S((2, 3)), S((1, 1)), S((4,)), S((0, 3)), S((2, 3, 4)),
@@ -238,11 +239,27 @@ def _flat(x):
     from pyflow.ops import array_ops, join_ops
     if x.shape.ndims == 2:
         return x
-    last = dims_of(x.shape)[-1] if x.shape.ndims else None
-    if last is not None:
-        rows = x.shape.num_elements()
-        return array_ops.Reshape(x, int32s([-1 if rows is None else rows // max(last, 1), last]))
-    return array_ops.Reshape(x, join_ops.concat([int32s([-1]), array_ops.shape(x)[-1:]], 0))
+    dims = dims_of(x.shape)
+    last = dims[-1] if dims else None
+    if dims and None not in dims:
+        return array_ops.Reshape(x, int32s([np.prod(dims[:-1], dtype=np.int64), last]))
+    if last:
+        return array_ops.Reshape(x, int32s([-1, last]))
+    shape = array_ops.shape(x)      # -1 says nothing where there may be no classes
+    rows = reduction_ops.reduce_prod(shape[:-1], keepdims=True)
+    return array_ops.Reshape(x, join_ops.concat([rows, shape[-1:]], 0))
+
+
+def _axis_last(axis, logits):
+    """The dimensions of `logits`, `axis` moved to the end; the others keep their order."""
+    from pyflow.ops import array_ops, join_ops
+    rank = logits.shape.ndims
+    if rank is not None:
+        at = normal_axis(axis, rank, "dim")
+        return [i for i in range(rank) if i != at] + [at]
+    rank = array_ops.Rank(logits)
+    at = axis if axis >= 0 else rank + axis
+    return join_ops.concat([array_ops.range_(at), array_ops.range_(at + 1, rank), [at]], 0)
 
 
 def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=None, axis=None,
@@ -260,8 +277,7 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
         labels, logits = _float_pair(labels, logits)
         n = logits.shape.ndims
         if axis not in (-1, None) and axis != (n or 0) - 1:
-            order = list(range(n))
-            order[axis], order[-1] = order[-1], order[axis]
+            order = _axis_last(axis, logits)
             labels, logits = array_ops.transpose(labels, order), array_ops.transpose(logits, order)
         if n == 2:
             return SoftmaxCrossEntropyWithLogits(logits, labels, name=scope)[0]

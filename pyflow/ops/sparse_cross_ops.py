@@ -13,7 +13,7 @@ import itertools
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 
 COLUMNS = "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types"
@@ -89,7 +89,7 @@ DENSE_TEXTS = [strs([["x", "y"], ["z", ""], ["u", "v"]])]
 class SparseCross:
     """Crosses of sparse and dense columns as texts joined by _X_, or hashed. TF: SparseCross."""
     shape = _crossed_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(indices, values, shapes, dense_inputs, hashed_output, num_buckets, hash_key):
         inputs = indices, values, shapes, dense_inputs
@@ -110,7 +110,7 @@ class SparseCross:
 class SparseCrossV2:
     """Crosses of sparse and dense columns as texts joined by `sep`. TF: SparseCrossV2."""
     shape = _crossed_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(indices, values, shapes, dense_inputs, sep):
         return _crossed((indices, values, shapes, dense_inputs), _text(bytes(sep.item())), object)
@@ -127,7 +127,7 @@ class SparseCrossHashed:
     sparse numbers, by FarmHash, or by SipHash with key `salt` if strong_hash. No NumPy oracle:
     TensorFlow's recorded answers. TF: SparseCrossHashed."""
     shape = _crossed_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     reference = None
     samples = [S([A], NUMBERS, [SIZE], DENSE_NUMBERS, lit(buckets), lit(False), lit([1, 2]))

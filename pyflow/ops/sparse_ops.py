@@ -11,7 +11,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, lit, op, pos, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import array_ops, binary_ops, gather_ops, reduction_ops
 from pyflow.ops.common import conj, dims_of, static, static_shape
@@ -101,7 +101,7 @@ class SparseReshape:
         match(op, "n r", "r", "q")
         rank = _width(op.inputs[2])
         return [TensorShape([_length(op.inputs[0]), rank]), TensorShape([rank])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input_indices, input_shape, new_shape):
         total = int(np.prod(input_shape))
@@ -153,7 +153,7 @@ class SparseSplit:
         n = op.attr("num_split")
         indices, values, size = triple(_width(op.inputs[3]))
         return [indices] * n + [values] * n + [size] * n
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(split_dim, indices, values, shape, num_split):
         axis, n = int(split_dim), int(num_split)
@@ -197,7 +197,7 @@ class SparseSlice:
 class SparseSliceGrad:
     """Gradients of a slice at the places of its input; 0 elsewhere. TF: SparseSliceGrad."""
     shape = by_pattern("k", "n r", "r", "k r", "->", "n")
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(backprop_val_grad, input_indices, input_start, output_indices):
         found = dict(zip(map(tuple, (output_indices + input_start).tolist()), backprop_val_grad))
@@ -246,7 +246,7 @@ class SparseFillEmptyRowsGrad:
     def shape(op):
         match(op, "n", "m")
         return [TensorShape([_length(op.inputs[0])]), TensorShape([])]
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(reverse_index_map, grad_values):
         rest = np.delete(grad_values, reverse_index_map)
@@ -297,7 +297,7 @@ def _extremum(name, ufunc, doc):
     @op(name, inputs=A_B, outputs="output_indices: int64, output_values: T", T=REAL, doc=doc)
     class Extremum:
         shape = by_pattern("n r", "n", "r", "m r", "m", "r", "->", "k r", "k")
-        gradient = None
+        gradient = UNREGISTERED
 
         def reference(a_indices, a_values, a_shape, b_indices, b_values):
             return _joined(a_indices, a_values, b_indices, b_values, ufunc)
@@ -385,15 +385,15 @@ def _reduce_shape(op):
         rank = _width(op.inputs[2])
         return TensorShape([None] * rank) if keep and rank is not None else unknown_shape()
     rank = len(size)
-    gone = {int(a) % rank for a in np.ravel(axes)} if np.size(axes) else set(range(rank))
     if any(not -rank <= a < rank for a in np.ravel(axes)):
-        raise ValueError(f"{op.type}: axes {np.ravel(axes)} are out of range for rank {rank}")
+        return unknown_shape()                  # the step says so: InvalidArgumentError, as TF's
+    gone = _axes(axes, rank)
     return TensorShape([1 if i in gone else int(d) for i, d in enumerate(size)
                         if keep or i not in gone])
 
 
 def _axes(axes, rank):
-    return tuple(int(a) % rank for a in np.ravel(axes)) if np.size(axes) else tuple(range(rank))
+    return tuple(int(a) % rank for a in np.ravel(axes))
 
 
 REDUCED = [S(lit(CUBE), (5,), lit([2, 2, 3]), lit([1])),
@@ -419,7 +419,8 @@ def _reduced_dense(indices, values, shape, axes, keep, ufunc):
 @op("SparseReduceSum", inputs=IN_THREE + ", reduction_axes: int32", outputs="output: T", T=NUMBERS,
     attrs="keep_dims: bool = false")
 class SparseReduceSum:
-    """Sums over axes (all of them for none), as a dense tensor. TF: SparseReduceSum."""
+    """Sums over axes, as a dense tensor; over none it is the tensor made dense.
+    TF: SparseReduceSum."""
     shape = _reduce_shape
 
     def gradient(op, dy):
@@ -441,9 +442,7 @@ def _kept_dims(size, axes):
     place = array_ops.range_(rank)
     hit = logic_ops.Equal(array_ops.ExpandDims(binary_ops.FloorMod(axes, rank), 0),
                           array_ops.ExpandDims(place, 1))
-    gone = logic_ops.LogicalOr(reduction_ops.reduce_any(hit, 1),
-                               logic_ops.Equal(place * 0 + array_ops.size(axes), 0))
-    return logic_ops.Select(gone, array_ops.ones_like(size), size)
+    return logic_ops.Select(reduction_ops.reduce_any(hit, 1), array_ops.ones_like(size), size)
 
 
 @op("SparseReduceMax", inputs=IN_THREE + ", reduction_axes: int32", outputs="output: T", T=REAL,
@@ -452,7 +451,7 @@ class SparseReduceMax:
     """Largest values over axes, 0 where there are none; no gradient, as in TF.
     TF: SparseReduceMax."""
     shape = _reduce_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input_indices, input_values, input_shape, reduction_axes, keep_dims):
         return _reduced_dense(input_indices, input_values, input_shape, reduction_axes, keep_dims,
@@ -465,7 +464,7 @@ def _sparse_reduction(name, ufunc, types, doc):
         attrs="keep_dims: bool = false", doc=doc)
     class Reduction:
         def shape(op): return triple(_width(op.inputs[2]) if op.attr("keep_dims") else None)
-        gradient = None
+        gradient = UNREGISTERED
 
         def reference(input_indices, input_values, input_shape, reduction_axes, keep_dims):
             result, seen = _reduced_dense(input_indices, input_values, input_shape, reduction_axes,

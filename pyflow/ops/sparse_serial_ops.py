@@ -8,7 +8,7 @@ Example:  `tf.deserialize_many_sparse(tf.serialize_many_sparse(x), tf.float32)`.
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, lit, op, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import static
 from pyflow.ops.shape_rules import match
@@ -24,7 +24,7 @@ class SerializeSparse:
     def shape(op):
         match(op, "n _", "n", "_")
         return TensorShape([3])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(NONE), (0,), lit(SIZE)),
                S(lit(PLACES), strs(["a", "", "ccc", "d"]), lit(SIZE))]
@@ -40,7 +40,7 @@ class SerializeManySparse:
         match(op, "n r", "n", "r")
         size = static(op.inputs[2])
         return TensorShape([None if size is None or not len(size) else int(size[0]), 3])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S(lit(PLACES), (4,), lit(SIZE)), S(lit(CUBE), (5,), lit([2, 2, 3]))]
 
@@ -60,7 +60,7 @@ class DeserializeSparse:
     def shape(op):
         match(op, "* 3")
         return triple(None)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(serialized_sparse):
         many = serialized_sparse.ndim == 2
@@ -78,7 +78,7 @@ class DeserializeManySparse:
     def shape(op):
         match(op, "n 3")
         return triple(None)
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(serialized_sparse):
         n = len(serialized_sparse)

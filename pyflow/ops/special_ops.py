@@ -13,7 +13,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, INTS
-from pyflow.framework.op import S, lit, op, pos, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, unit
 from pyflow.framework.static_value import constant_value
 from pyflow.ops import (array_ops, binary_ops, cast_ops, complex_ops, gather_ops, join_ops,
                         logic_ops, reduction_ops, unary_ops)
@@ -220,7 +220,7 @@ class Igammac:
 class IgammaGradA:
     """The derivative of Igamma by a; it has no gradient of its own, as in TF. TF: IgammaGradA."""
     shape = broadcast
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(a, x): return _pairs(_slope_a)(a, x)
     samples = GAMMA
@@ -231,7 +231,7 @@ class RandomGammaGrad:
     """The derivative of a gamma variate by alpha, at its quantile; no gradient, as in TF.
     TF: RandomGammaGrad."""
     shape = broadcast
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(alpha, sample):
         def slope(a, x):

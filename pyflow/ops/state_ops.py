@@ -13,7 +13,7 @@ Example:  `step = tf.assign_add(counter, 1)`
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import to_tensor
 from pyflow.framework.dtypes import NUMBERS
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape, as_shape, unknown_shape
 
 INDICES = "Tindices: {int32, int64}"
@@ -60,7 +60,7 @@ def _scalar(op):
 class VariableV2:
     """Reference to the variable of this node's name, or of `shared_name`. TF: VariableV2."""
     shape = _declared
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -69,7 +69,7 @@ class VariableV2:
 class Variable:
     """VariableV2 of older graphs. TF: Variable."""
     shape = _legacy_declared
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -80,7 +80,7 @@ class TemporaryVariable:
     """A variable that lives within the step, until DestroyTemporaryVariable. TF:
     TemporaryVariable."""
     shape = _declared
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -90,7 +90,7 @@ class TemporaryVariable:
 class DestroyTemporaryVariable:
     """The last value of a temporary variable, which ends. TF: DestroyTemporaryVariable."""
     shape = _same
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -100,7 +100,7 @@ class DestroyTemporaryVariable:
 class IsVariableInitialized:
     """True once the variable has a value. TF: IsVariableInitialized."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -135,7 +135,7 @@ class AssignSub:
     samples = None
 
 
-def _scatter(name, what, types=None, locking="false"):
+def _scatter(name, what, types=None, locking="false", gradient_of=UNREGISTERED):
     """The op block of one Scatter* op."""
     @op(name, inputs="ref: Ref(T), indices: Tindices, updates: T", outputs="output_ref: Ref(T)",
         attrs=("T: type, " if types is None else "") + INDICES + f", use_locking: bool = "
@@ -144,7 +144,7 @@ def _scatter(name, what, types=None, locking="false"):
         **({} if types is None else {"T": types}))
     class Block:
         shape = _scattered
-        gradient = None
+        gradient = gradient_of
         reference = None
         samples = None
     return Block
@@ -168,10 +168,10 @@ def _scatter_nd(name, what, types=None, locking="false"):
 _ORDERED = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32,
             dtypes.int64)
 ScatterUpdate = _scatter("ScatterUpdate", "= `updates`", locking="true")
-ScatterAdd = _scatter("ScatterAdd", "+= `updates`", NUMBERS)
-ScatterSub = _scatter("ScatterSub", "-= `updates`", NUMBERS)
-ScatterMul = _scatter("ScatterMul", "*= `updates`", NUMBERS)
-ScatterDiv = _scatter("ScatterDiv", "/= `updates`", NUMBERS)
+ScatterAdd = _scatter("ScatterAdd", "+= `updates`", NUMBERS, gradient_of=None)
+ScatterSub = _scatter("ScatterSub", "-= `updates`", NUMBERS, gradient_of=None)
+ScatterMul = _scatter("ScatterMul", "*= `updates`", NUMBERS, gradient_of=None)
+ScatterDiv = _scatter("ScatterDiv", "/= `updates`", NUMBERS, gradient_of=None)
 ScatterMin = _scatter("ScatterMin", "= min(row, `updates`)", _ORDERED)
 ScatterMax = _scatter("ScatterMax", "= max(row, `updates`)", _ORDERED)
 ScatterNdUpdate = _scatter_nd("ScatterNdUpdate", "= `updates`", locking="true")
@@ -183,7 +183,7 @@ ScatterNdSub = _scatter_nd("ScatterNdSub", "-= `updates`", NUMBERS)
 class CountUpTo:
     """The scalar variable, then adds 1; OutOfRangeError at `limit`. TF: CountUpTo."""
     shape = _scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -198,7 +198,7 @@ class StridedSliceAssign:
     """Sets a strided slice of the variable to `value`, of the slice's shape. TF:
     StridedSliceAssign."""
     shape = _same
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -208,7 +208,7 @@ class StridedSliceAssign:
 class ResourceStridedSliceAssign:
     """StridedSliceAssign of a variable behind a handle. TF: ResourceStridedSliceAssign."""
     def shape(op): return []
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

@@ -9,7 +9,7 @@ Example:  `tf.random.stateless_normal([3], seed=[1, 2])`;  `tf.random_gamma([10]
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import (array_ops, binary_ops, broadcast_ops, random_ops, reduction_ops,
                         special_ops)
@@ -115,7 +115,7 @@ RATES = [S(lit([2, 3]), lit([0.5, 3.0, 40.0])), S(lit(np.zeros(0, np.int32)), li
 class RandomPoisson:
     """Poisson variates, shape `shape` for each rate; the older form. TF: RandomPoisson."""
     shape = _outer_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = RATES
 
@@ -127,7 +127,7 @@ class RandomPoissonV2:
     """Poisson variates, shape `shape` for each rate. No NumPy oracle: moments, and TensorFlow's
     recorded numbers. TF: RandomPoissonV2."""
     shape = _outer_shape
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = RATES
 

@@ -14,7 +14,7 @@ import zlib
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.common import text, unchanged
 from pyflow.ops.common import static
@@ -196,7 +196,7 @@ class DecodePaddedRaw:
 class DecodeCompressed:
     """Strings inflated: "ZLIB", "GZIP", or "" as they are. TF: DecodeCompressed."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(bytes, compression_type):
         return each(zlib.decompress)(bytes) if text(compression_type) else bytes
@@ -225,7 +225,7 @@ class DecodeCSV:
     """Columns of CSV records, each of its default's dtype; empty defaults are required fields.
     TF: DecodeCSV."""
     shape = _csv_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(records, record_defaults, field_delim, use_quote_delim, na_value, select_cols):
         made = [np.empty(np.shape(records), d.dtype) for d in record_defaults]
@@ -266,7 +266,7 @@ LETTERS = strs([["a\u00e9\u4e2d", ""], ["\U0001f600z", "b"]])
 class UnicodeDecode:
     """Code points of all strings, and where each string's begin. TF: UnicodeDecode."""
     shape = _decoded_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, input_encoding): return _decoded(input, input_encoding)[:2]
     samples = [S(LETTERS, input_encoding="UTF-8"), S(strs("ab"), input_encoding="latin1")]
@@ -279,7 +279,7 @@ class UnicodeDecodeWithOffsets:
     """UnicodeDecode, and at which byte of its string each character starts. TF:
     UnicodeDecodeWithOffsets."""
     shape = _decoded_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, input_encoding): return _decoded(input, input_encoding)
     samples = [S(LETTERS, input_encoding="UTF-8")]
@@ -297,7 +297,7 @@ class UnicodeEncode:
         match(op, "n", "m")
         rows = op.inputs[1].shape.num_elements()
         return TensorShape([None if rows is None else max(rows - 1, 0)])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input_values, input_splits, output_encoding):
         name = text(output_encoding).replace("-BE", "BE").replace("-32BE", "-32-BE")
@@ -313,7 +313,7 @@ class UnicodeEncode:
 class UnicodeTranscode:
     """Strings from one encoding to another. TF: UnicodeTranscode."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, input_encoding, output_encoding):
         name = text(output_encoding).replace("-BE", "BE").replace("-32BE", "-32-BE")

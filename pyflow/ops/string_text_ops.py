@@ -13,7 +13,7 @@ import re
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.common import scalar, static, text, unchanged
 from pyflow.ops.shape_rules import by_pattern, match
@@ -45,7 +45,7 @@ def _characters(s):
 class StringLength:
     """Bytes or characters of each string. TF: StringLength."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, unit):
         count = len if text(unit) == "BYTE" else lambda s: len(_characters(s))
@@ -57,7 +57,7 @@ class StringLength:
 class StringStrip:
     """Strings without blanks at their ends. TF: StringStrip."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input): return each(lambda s: s.strip(b" \t\n\v\f\r"))(input)
     samples = [S(WORDS), S(strs(" x "))]
@@ -66,7 +66,7 @@ class StringStrip:
 def _case(name, change):
     class Block:
         shape = unchanged
-        gradient = None
+        gradient = UNREGISTERED
 
         def reference(input, encoding):
             if text(encoding) == "utf-8":
@@ -100,7 +100,7 @@ def _part(s, pos, length, unit):
 class Substr:
     """`len` bytes or characters from `pos`, counted from the end where negative. TF: Substr."""
     shape = _substr_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, pos, len_, unit):
         cut = np.frompyfunc(lambda s, p, n: _part(s, p, n, unit), 3, 1)
@@ -155,7 +155,7 @@ class StringSplitV2:
     """The pieces of each string between separators, or blanks, as Python splits.
     TF: StringSplitV2."""
     shape = _split_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, sep, maxsplit):
         sep = np.asarray(sep)[()] or None
@@ -185,7 +185,7 @@ class UnsortedSegmentJoin:
                              f"strings of shape {inner}")
         return TensorShape([None if count is None else int(count)]).concatenate(
             inner[op.inputs[1].shape.ndims:])
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(inputs, segment_ids, num_segments, separator):
         flat = inputs.reshape(segment_ids.size, -1)
@@ -243,7 +243,7 @@ class RegexReplace:
 class StaticRegexReplace:
     """RegexReplace with pattern and rewrite known while building. TF: StaticRegexReplace."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, pattern, rewrite, replace_global):
         return _replaced(input, text(pattern), text(rewrite), replace_global)
@@ -255,7 +255,7 @@ class StaticRegexReplace:
 class RegexFullMatch:
     """Whether a whole string matches an RE2 pattern. TF: RegexFullMatch."""
     shape = _pattern_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, pattern): return _matched(input, pattern)
     samples = [S(WORDS, strs("[A-Z].*")), S(WORDS, strs(""))]
@@ -266,7 +266,7 @@ class RegexFullMatch:
 class StaticRegexFullMatch:
     """RegexFullMatch with the pattern known while building. TF: StaticRegexFullMatch."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(input, pattern): return _matched(input, text(pattern))
     samples = [S(WORDS, pattern="\\s*a b\\s*")]
@@ -280,7 +280,7 @@ class StringFormat:
     """A template with each placeholder replaced by a tensor as text. No NumPy oracle: the texts
     are compared with TF's. TF: StringFormat."""
     shape = scalar
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = [S([(2, 3), ()], template="a %s b %s"), S([(9,)], summarize=2), S([], template="x")]
 
@@ -304,7 +304,7 @@ def _ngrams_of(row, widths, left, right, pad_width, separator):
 class StringNGrams:
     """Runs of neighbouring strings within each row, joined. TF: StringNGrams."""
     shape = _ngram_shape
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(data, data_splits, separator, ngram_widths, left_pad, right_pad, pad_width,
                   preserve_short_sequences):

@@ -11,7 +11,7 @@ state has no NumPy counterpart; tests/train compares each rule with NumPy.  Who 
 optimizers.
 """
 from pyflow.framework.dtypes import NUMBERS
-from pyflow.framework.op import op
+from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 
 _LOCKING = "use_locking: bool = false"
@@ -57,7 +57,7 @@ def _block(name, arguments, rule, more, resource, sparse):
         attrs=attrs, T=NUMBERS, stateful=resource, doc=f"{rule} TF: {name}.")
     class Block:
         shape = _stepped
-        gradient = None
+        gradient = UNREGISTERED
         reference = None
         samples = None
     return Block

@@ -16,7 +16,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
-from pyflow.framework.op import S, lit, op, pos
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos
 from pyflow.ops.common import (ELEMENTWISE, POSITIVE, SAME_PAIRS, WITHIN_ONE, broadcast, conj,
                                sum_to_operands, unchanged, vectorized)
 
@@ -114,7 +114,7 @@ class Rint:
 class IsNan:
     """True where `x` is not a number. TF: IsNan."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return np.isnan(x)
     samples = ELEMENTWISE + [SPECIAL]
@@ -124,7 +124,7 @@ class IsNan:
 class IsInf:
     """True where `x` is plus or minus infinity. TF: IsInf."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return np.isinf(x)
     samples = ELEMENTWISE + [SPECIAL]
@@ -134,7 +134,7 @@ class IsInf:
 class IsFinite:
     """True where `x` is neither infinite nor not a number. TF: IsFinite."""
     shape = unchanged
-    gradient = None
+    gradient = UNREGISTERED
 
     def reference(x): return np.isfinite(x)
     samples = ELEMENTWISE + [SPECIAL]
@@ -178,16 +178,21 @@ class Sqrt:
     samples = POSITIVE
 
 
+def _unless_zero(dy, product):
+    """`product`, 0 where `dy` is 0: the derivative may be infinite there."""
+    return np.where(dy == 0, np.zeros((), product.dtype), product)
+
+
 @op("SqrtGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class SqrtGrad:
-    """Gradient of Sqrt from its output: dy * 0.5 / y. TF: SqrtGrad."""
+    """Gradient of Sqrt from its output: dy * 0.5 / conj(y), 0 where dy is 0. TF: SqrtGrad."""
     shape = unchanged
 
     def gradient(op, dz):
-        ratio = dz / conj(op.inputs[0])
-        return [-conj(op.outputs[0]) * ratio, ratio * 0.5]
+        ratio = dz / op.inputs[0]
+        return [-conj(ratio) * op.outputs[0], ratio * 0.5]
 
-    def reference(y, dy): return dy * 0.5 / np.conj(y)
+    def reference(y, dy): return _unless_zero(dy, dy * 0.5 / np.conj(y))
     samples = [S(pos((2, 3)), (2, 3)), S(pos(()), ()), S(pos((0, 3)), (0, 3))]
 
 
@@ -205,14 +210,14 @@ class Rsqrt:
 
 @op("RsqrtGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class RsqrtGrad:
-    """Gradient of Rsqrt from its output: dy * -0.5 * y^3. TF: RsqrtGrad."""
+    """Gradient of Rsqrt from its output: dy * -0.5 * conj(y)^3, 0 where dy is 0. TF: RsqrtGrad."""
     shape = unchanged
 
     def gradient(op, dz):
-        y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-        return [dz * dy * Square(y) * -1.5, RsqrtGrad(y, dz)]
+        y, dy = conj(op.inputs[0]), op.inputs[1]
+        return [conj(dz) * dy * Square(y) * -1.5, RsqrtGrad(y, dz)]
 
-    def reference(y, dy): return dy * -0.5 * np.conj(y) ** 3
+    def reference(y, dy): return _unless_zero(dy, dy * -0.5 * np.conj(y) ** 3)
     samples = [S(pos((2, 3)), (2, 3)), S(pos(()), ()), S(pos((0, 3)), (0, 3))]
 
 
@@ -221,8 +226,8 @@ def _reciprocal_gradient(op, dy):
 
 
 def _reciprocal_grad_gradient(op, dz):
-    y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    return [dz * dy * y * -2.0, ReciprocalGrad(y, dz)]
+    y, dy = conj(op.inputs[0]), op.inputs[1]
+    return [conj(dz) * dy * y * -2.0, ReciprocalGrad(y, dz)]
 
 
 @op("Reciprocal", inputs="x: T", outputs="y: T", T=CONTINUOUS)
@@ -247,21 +252,22 @@ class Inv:
 
 @op("ReciprocalGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class ReciprocalGrad:
-    """Gradient of Reciprocal from its output: -dy * y^2. TF: ReciprocalGrad."""
+    """Gradient of Reciprocal from its output: -dy * conj(y)^2, 0 where dy is 0.
+    TF: ReciprocalGrad."""
     shape = unchanged
     gradient = _reciprocal_grad_gradient
 
-    def reference(y, dy): return -dy * np.conj(y) ** 2
+    def reference(y, dy): return _unless_zero(dy, -dy * np.conj(y) ** 2)
     samples = SAME_PAIRS
 
 
 @op("InvGrad", inputs="y: T, dy: T", outputs="z: T", T=CONTINUOUS)
 class InvGrad:
-    """Gradient of Inv from its output: -dy * y^2. TF: InvGrad."""
+    """Gradient of Inv from its output: -dy * conj(y)^2, 0 where dy is 0. TF: InvGrad."""
     shape = unchanged
     gradient = _reciprocal_grad_gradient
 
-    def reference(y, dy): return -dy * np.conj(y) ** 2
+    def reference(y, dy): return _unless_zero(dy, -dy * np.conj(y) ** 2)
     samples = SAME_PAIRS
 
 
@@ -347,7 +353,7 @@ class Tan:
     shape = unchanged
 
     def gradient(op, dy):
-        return dy * (1.0 + Square(conj(op.outputs[0])))
+        return Square(Reciprocal(Cos(conj(op.inputs[0])))) * dy
 
     def reference(x): return np.tan(x)
     samples = WITHIN_ONE
@@ -360,7 +366,7 @@ class Asin:
     shape = unchanged
 
     def gradient(op, dy):
-        return dy * Rsqrt(1.0 - Square(conj(op.inputs[0])))
+        return dy * Reciprocal(Sqrt(1.0 - Square(conj(op.inputs[0]))))
 
     def reference(x): return np.arcsin(x)
     samples = WITHIN_ONE
@@ -372,7 +378,7 @@ class Acos:
     shape = unchanged
 
     def gradient(op, dy):
-        return -dy * Rsqrt(1.0 - Square(conj(op.inputs[0])))
+        return -dy * Reciprocal(Sqrt(1.0 - Square(conj(op.inputs[0]))))
 
     def reference(x): return np.arccos(x)
     samples = WITHIN_ONE

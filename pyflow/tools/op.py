@@ -81,7 +81,7 @@ def _print_gradient(op_def, from_plugin):
     elif gradient is None:
         print("gradient\n  none, on purpose: it stops here")
     elif not gradient:
-        print("gradient\n  not given")
+        print("gradient\n  none: tf.gradients through it is a LookupError")
     else:
         print(f"gradient\n  {_where(gradient)}")
 

@@ -100,11 +100,9 @@ class ExponentialMovingAverage:
                 average = slot_creator.create_slot(var, var.initialized_value(), self._name)
                 ops.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
                 return average
-            average = slot_creator.create_zeros_slot(
+            return slot_creator.create_zeros_slot(
                 var, self._name, colocate_with_primary=var.op.type in ("Variable", "VariableV2",
                                                                        "VarHandleOp"))
-            ops.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, average)
-            return average
 
     def _step(self, var, decay):
         zero_debias = self._zero_debias and not isinstance(var, variables.Variable)

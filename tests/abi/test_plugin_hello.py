@@ -24,6 +24,19 @@ np.testing.assert_array_equal(found, [[-0.5, 2], [3, -2]])
 np.testing.assert_array_equal(gradient, [[0.5, 1], [1, 0.5]])
 print("hello from C")
 """
+WITHOUT_ITS_PACKAGE = """
+import pyflow as tf
+from pyflow import plugins
+x = tf.placeholder(tf.float32, [2])
+y = plugins.op("hello.LeakyRelu")(x, alpha=0.5)
+try:
+    tf.gradients(y, x)
+except LookupError as error:
+    assert "hello.LeakyRelu" in str(error) and "`import pyflow_hello`" in str(error), error
+import pyflow_hello
+assert tf.gradients(y, x)[0] is not None
+print("told what to import")
+"""
 
 
 def run(*command, cwd=None, **variables):
@@ -81,6 +94,13 @@ def installed(tmp_path_factory):
 def test_the_wheel_works_from_a_new_process(installed, tmp_path):
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
     assert "hello from C" in run(sys.executable, "-c", USE, cwd=tmp_path, PYTHONPATH=path)
+
+
+def test_its_gradient_is_missed_aloud(installed, tmp_path):
+    """A graph whose op was made without the plugin's Python package: no variable is left out."""
+    path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
+    assert "told what to import" in run(sys.executable, "-c", WITHOUT_ITS_PACKAGE, cwd=tmp_path,
+                                        PYTHONPATH=path)
 
 
 def test_the_kernel_is_thirty_lines():

@@ -89,6 +89,16 @@ def test_grad_ys_are_checked():
         tf.gradients(x, x, aggregation_method=7)
 
 
+def test_given_gradients_of_another_shape_are_for_what_reshapes():
+    """tests/oracle (grads) has what TensorFlow makes of those that fit; no other op takes them."""
+    x = tf.placeholder(tf.float32, [2, 3])
+    for y, given in ((tf.exp(x), [6]), (tf.transpose(x), [2, 3])):
+        with pytest.raises(ValueError, match="2,3|2, 3"):
+            tf.gradients(y, x, grad_ys=tf.ones(given))
+    with pytest.raises(ValueError, match=r"does not fit .*expected shape \(6,\), got \(5,\)"):
+        tf.gradients(tf.reshape(x, [6]), x, grad_ys=tf.ones([5]))
+
+
 def test_gate_gradients_waits_for_all():
     x, y = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.float32, [2])
     dx, _ = tf.gradients(x * y, [x, y], gate_gradients=True)

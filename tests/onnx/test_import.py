@@ -92,6 +92,24 @@ def test_a_channel_shuffle_stays_channels_last():
     assert perms == [[0, 2, 3, 1], [0, 1, 2, 4, 3], [0, 3, 1, 2]]
 
 
+def test_batch_normalization_keeps_its_epsilon():
+    """tf.nn.fused_batch_norm raises an epsilon to 1.001e-5, for cuDNN's sake; a model means what it
+    says, also where a following scale is folded in."""
+    x, variance, factor = normal(2, 3, 4, 4), np.full(3, 1e-6, np.float32), np.full(
+        (3, 1, 1), 2.0, np.float32)
+    ones, zeros = np.ones(3, np.float32), np.zeros(3, np.float32)
+    for epsilon in (1e-8, 1e-5):
+        made = model([helper.make_node("BatchNormalization", ["x", "one", "zero", "zero", "var"],
+                                       ["n"], epsilon=epsilon),
+                      helper.make_node("Mul", ["n", "factor"], ["y"])],
+                     [("x", F, x.shape)], [("n", F, x.shape), ("y", F, x.shape)],
+                     {"one": ones, "zero": zeros, "var": variance, "factor": factor})
+        normalized, doubled = pyflow_onnx.prepare(made).run([x])
+        expected = x / np.sqrt(1e-6 + epsilon)
+        np.testing.assert_allclose(normalized, expected, rtol=1e-5)
+        np.testing.assert_allclose(doubled, 2 * expected, rtol=1e-5)
+
+
 def test_unknown_batch_and_size():
     net = network()
     for d in (0, 2, 3):

@@ -319,3 +319,13 @@ def test_large_inputs_give_the_bits_of_their_parts(shape, axes, dtype):
         if axes == (2,):
             whole = whole[:, :200]
         assert whole.tobytes() == np.concatenate(part).tobytes()
+
+
+@pytest.mark.parametrize("name", ["sparse_reduce_sum", "sparse_reduce_max",
+                                  "sparse_reduce_sum_sparse", "sparse_reduce_max_sparse"])
+def test_sparse_axes_out_of_range_are_told_by_the_step(name):
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.SparseTensor([[0, 0], [1, 2]], [1.0, 2.0], [2, 3])
+        for axis in (2, -3):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=f"{axis}"):
+                session.run(getattr(tf, name)(x, axis=[axis]))

@@ -330,3 +330,15 @@ def test_regularizers(session):
         layers.l2_regularizer(-1.0)
     with pytest.raises(ValueError, match="cannot be an integer"):
         layers.l1_regularizer(1)
+
+
+def test_averages_of_tensors_are_restored_by_their_own_names(session):
+    """As in TF the average of a tensor is no moving average variable: its name is not doubled."""
+    v = tf.Variable(1.0, name="v")
+    loss = tf.multiply(v, 2.0, name="loss")
+    averages = tf.train.ExponentialMovingAverage(0.9)
+    averages.apply([v, loss])
+    assert tf.moving_average_variables() == [v]
+    assert {name: x.op.name for name, x in averages.variables_to_restore().items()} == {
+        "v/ExponentialMovingAverage": "v",
+        "loss/ExponentialMovingAverage": "loss/ExponentialMovingAverage"}

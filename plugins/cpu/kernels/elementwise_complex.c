@@ -74,12 +74,14 @@ static inline c128 make_c128(double re, double im) {
   BINARY(Equal, TAG, C, uint8_t, a == b) \
   BINARY(NotEqual, TAG, C, uint8_t, a != b) \
   BINARY(ApproximateEqual, TAG, C, uint8_t, cabs##F(a - b) < (R)p) \
-  /* gradients take the conjugate of the output, as TF's do */ \
-  BINARY(TanhGrad, TAG, C, C, b * conj##F((R)1 - a * a)) \
-  BINARY(SigmoidGrad, TAG, C, C, b * conj##F(a * ((R)1 - a))) \
-  BINARY(SqrtGrad, TAG, C, C, b * (R)0.5 / conj##F(a)) \
-  BINARY(RsqrtGrad, TAG, C, C, conj##F(a * a * a) * b * (R)-0.5) \
-  BINARY(ReciprocalGrad, TAG, C, C, -b * conj##F(a * a))
+  /* as TF's: TanhGrad and SigmoidGrad are given the conjugate of the output, the others take it \
+   * themselves and give 0 where dy is 0 */ \
+  BINARY(TanhGrad, TAG, C, C, b * ((R)1 - a * a)) \
+  BINARY(SigmoidGrad, TAG, C, C, b * ((R)1 - a) * a) \
+  BINARY(SqrtGrad, TAG, C, C, b == 0 ? make_##TAG(0, 0) : b * (R)0.5 / conj##F(a)) \
+  BINARY(RsqrtGrad, TAG, C, C, \
+         b == 0 ? make_##TAG(0, 0) : (R)-0.5 * (b * conj##F(a)) * conj##F(a * a)) \
+  BINARY(ReciprocalGrad, TAG, C, C, b == 0 ? make_##TAG(0, 0) : -conj##F(a) * (b * conj##F(a)))
 LOOPS(c64, float, c64, f)
 LOOPS(c128, double, c128, )
 

@@ -64,13 +64,14 @@
   X(MulNoNan, T, TAG, b == 0 ? (T)0 : a * b) \
   X(Xdivy, T, TAG, a == 0 ? (T)0 : a / b)
 
-/* gradients: (output, dy) ... and (dy, input or output) */
+/* gradients: (output, dy) ... and (dy, input or output).  Where the derivative is unbounded a dy of
+ * 0 gives 0, as TF's kernels: `where(x > 0, sqrt(x), 0)` would else train to NaN */
 #define PF_GRAD_CHEAP(X, T, TAG, F) \
   X(TanhGrad, T, TAG, b * ((T)1 - a * a)) \
   X(SigmoidGrad, T, TAG, b * a * ((T)1 - a)) \
-  X(SqrtGrad, T, TAG, b * (T)0.5 / a) \
-  X(RsqrtGrad, T, TAG, a * a * a * b * (T)-0.5) \
-  X(ReciprocalGrad, T, TAG, -b * a * a) \
+  X(SqrtGrad, T, TAG, b == 0 ? (T)0 : b * (T)0.5 / a) \
+  X(RsqrtGrad, T, TAG, b == 0 ? (T)0 : (T)-0.5 * (b * a) * (a * a)) \
+  X(ReciprocalGrad, T, TAG, b == 0 ? (T)0 : -a * (b * a)) \
   X(ReluGrad, T, TAG, b > 0 ? a : (T)0) \
   X(Relu6Grad, T, TAG, b > 0 && b < 6 ? a : (T)0) \
   X(LeakyReluGrad, T, TAG, b > 0 ? a : a * (T)p) \

@@ -78,10 +78,10 @@ static pf_status gather_along(pf_ctx *c, int32_t axis, int32_t batch_dims) {
   for (int32_t i = 0; i < axis; i++) shape[nd++] = x->shape[i];
   for (int32_t i = batch_dims; i < index->ndim; i++) shape[nd++] = index->shape[i];
   for (int32_t i = axis + 1; i < x->ndim; i++) shape[nd++] = x->shape[i];
-  PF_TRY(check_indices(c, 1, x->shape[axis]));
   DLTensor *y = pf_output_checked(c, 0, shape, nd);
   PF_EXHAUSTED(y);
-  if (pf_numel(y) == 0) return PF_OK;
+  if (pf_numel(y) == 0) return PF_OK;      /* no index is used: none is wrong, as in TF */
+  PF_TRY(check_indices(c, 1, x->shape[axis]));
   int64_t inner = pf_product(x->shape, axis + 1, x->ndim),
           batch = pf_product(x->shape, 0, batch_dims);
   gather_task t = {.x = PF_DATA(const char, x),

@@ -1,6 +1,7 @@
 /* segment.c - rows joined by segment: SegmentSum ..., UnsortedSegmentSum ..., and Bincount.  Rows
  * are joined in the order of the data, so results do not depend on threads; half and bfloat16 are
- * joined as float and rounded once. */
+ * joined as float and rounded once.  Of a NaN and a number, max and min take the later one, as
+ * TF's: a segment of NaN gives NaN. */
 #include "common.h"
 
 enum { SUM, MEAN, PROD, MAX_OP, MIN_OP };
@@ -25,8 +26,8 @@ typedef struct {
 #define ALL_FOUR(T, TAG, U, LEAST, GREATEST) \
   SEGMENT(sum, TAG, T, 0, (U)a + (U)b) \
   SEGMENT(prod, TAG, T, 1, (U)a * (U)b) \
-  SEGMENT(max, TAG, T, LEAST, a < b ? b : a) \
-  SEGMENT(min, TAG, T, GREATEST, b < a ? b : a)
+  SEGMENT(max, TAG, T, LEAST, a > b ? a : b) \
+  SEGMENT(min, TAG, T, GREATEST, a < b ? a : b)
 ALL_FOUR(float, f32, float, -3.40282347e38f, 3.40282347e38f)
 ALL_FOUR(double, f64, double, -0x1.fffffffffffffp+1023, 0x1.fffffffffffffp+1023)
 ALL_FOUR(int8_t, i8, uint32_t, INT8_MIN, INT8_MAX)

@@ -54,6 +54,16 @@ static pf_status reshape(pf_ctx *c, const void *state) {
       return PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(dims, nd).s);
   }
   if (unknown >= 0) {
+    if (known == 0 && total == 0) {     /* what is left of both without the sizes of 0, as in TF */
+      int fits = 1;
+      known = total = 1;
+      for (int32_t i = 0; i < nd; i++)
+        if (dims[i] > 0) fits = fits && pf_mul(known, dims[i], &known);
+      for (int32_t i = 0; i < x->ndim; i++)
+        if (x->shape[i]) fits = fits && pf_mul(total, x->shape[i], &total);
+      if (!fits) return PF_INVALID(c, "Shape %s has too many elements", PF_SHAPE(x).s);
+      total -= total % known;
+    }
     if (known == 0)
       return PF_INVALID(
           c,

@@ -239,7 +239,7 @@ static pf_status begin_reduction(pf_ctx *c, int keep, reduction *r) {
   int32_t n, axis;
   PF_TRY(pf_coo_input(c, 0, 1, 2, "input", &r->s));
   PF_TRY(pf_in_vector(c, 3, "reduction_axes", axes, &n));
-  for (int32_t k = 0; k < r->s.rank; k++) r->kept[k] = n > 0;
+  for (int32_t k = 0; k < r->s.rank; k++) r->kept[k] = 1;
   for (int32_t i = 0; i < n; i++) {
     PF_TRY(pf_axis(c, axes[i], r->s.rank, "reduction axis", &axis));
     r->kept[axis] = 0;

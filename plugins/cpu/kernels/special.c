@@ -16,6 +16,7 @@ static const double factor[] = {
 static double zeta(double x, double q) {
   if (x == 1) return INFINITY;
   if (!(x > 1) || q != q) return NAN;
+  if (q == INFINITY) return 0;
   if (q <= 0 && (q == floor(q) || x != floor(x))) return q == floor(q) ? INFINITY : NAN;
   if (q < -100) {                               /* the negative ones from both of their ends */
     double near = -ceil(q) - 1, rest = q - ceil(q) + 1;

@@ -120,7 +120,7 @@ ONE(ndtri) ONE(erfinv) ONE(bessel_i0e) ONE(bessel_i1e) ONE(bessel_i0) ONE(bessel
 
 /* ---------------------------------------------------------------- two operands */
 static double igamma(double a, double x) { return pf_igamma(a, x).v; }
-static double igamma_grad_a(double a, double x) { return pf_igamma(a, x).d; }
+static double igamma_grad_a(double a, double x) { return x == 0 ? 0 : pf_igamma(a, x).d; }
 /* d sample / d alpha at a fixed quantile: the implicit function theorem on the distribution function */
 static double gamma_grad(double a, double x) {
   if (!(x > 0)) return x == 0 ? 0 : NAN;

@@ -85,6 +85,7 @@ static tensor_array *array_new(int32_t type, int64_t n, pf_str name) {
   pthread_mutex_init(&a->lock, NULL);
   a->type = type;
   a->ndim = -1;
+  a->parts = a->joined = -1;
   memcpy(a->name, name.data, (size_t)PF_MIN(name.len, (int64_t)sizeof a->name - 1));
   if (set_size(a, n)) return a;
   array_unref(a);
@@ -342,6 +343,7 @@ static tensor_array *gradient_new(tensor_array *a, pf_str source, const int64_t 
   g->aggregate = 1;
   g->clear_after_read = 1;
   g->identical = a->identical;
+  g->joined = a->parts;
   if (a->ndim >= 0 && a->ndim + n_prepend <= PF_MAX_DIMS) {
     g->ndim = a->ndim + n_prepend;
     for (int32_t d = 0; d < n_prepend; d++) g->dims[d] = prepend[d];

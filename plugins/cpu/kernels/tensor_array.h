@@ -10,6 +10,8 @@
  *      while unshared.
  *   3. Gradient arrays hang off their forward array by source name and have its size when first
  *      asked for.
+ *   4. The gradient of a split is the concatenation of as many slots as the split wrote: a dynamic
+ *      array may have grown since.  So a gradient array's `joined` is its forward array's `parts`.
  * Threads: any.
  */
 #ifndef PF_CPU_TENSOR_ARRAY_H
@@ -34,6 +36,7 @@ typedef struct tensor_array {
   pthread_mutex_t lock;
   int closed;
   int64_t n, room;
+  int64_t parts, joined;               /* slots a split wrote, a concat joins; -1: all */
   slot *slots;
   int32_t ndim;                        /* element shape; ndim -1: unknown */
   int64_t dims[PF_MAX_DIMS];           /* -1: unknown */

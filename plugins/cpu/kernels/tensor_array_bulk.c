@@ -135,7 +135,7 @@ static pf_status concat(pf_ctx *c, const void *state) {
   const array_state *s = state;
   tensor_array *a;
   PF_TRY(array_open(c, s->T, &a));
-  int64_t n = a->n;
+  int64_t n = a->joined >= 0 ? PF_MIN(a->joined, a->n) : a->n;
   value **v = c->host->scratch(c, sizeof *v * (size_t)n + 8, 8);
   if (!v) return array_done(a, pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to concatenate"));
   PF_TRY(array_done(a, take_many(c, a, NULL, n, NULL, v)));
@@ -191,7 +191,9 @@ static pf_status split_into(pf_ctx *c, tensor_array *a, const DLTensor *x,
                             const DLTensor *lengths) {
   const int64_t *len = PF_DATA(const int64_t, lengths);
   int64_t n = lengths->shape[0], shape[PF_MAX_DIMS], at = 0;
-  if (!a->dynamic && a->n != n)
+  /* the gradient of a concat that joined fewer slots than the array has (tensor_array.h, 4) */
+  const int fits = a->aggregate ? n <= a->n : n == a->n;
+  if (!a->dynamic && !fits)
     return PF_INVALID(c,
                       "TensorArray %s: size is not equal to the size of lengths (%" PRId64
                       " vs. %" PRId64
@@ -204,6 +206,7 @@ static pf_status split_into(pf_ctx *c, tensor_array *a, const DLTensor *x,
     PF_TRY(write_piece(c, a, i, x, at, shape, x->ndim));
     at += len[i] * each;
   }
+  a->parts = n;
   return PF_OK;
 }
 

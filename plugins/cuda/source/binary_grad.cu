@@ -13,12 +13,12 @@ namespace {
 template <class T> PF_BOTH T sigmoid(T x) {
   return x >= 0 ? (T)1 / ((T)1 + exp(-x)) : exp(x) / ((T)1 + exp(x));
 }
-/* (output, dy) ... */
+/* (output, dy); an unbounded derivative times a dy of 0 is 0, as on the CPU ... */
 BINARY(TanhGrad, b *((T)1 - a * a))
 BINARY(SigmoidGrad, b * a * ((T)1 - a))
-BINARY(SqrtGrad, b *(T)0.5 / a)
-BINARY(RsqrtGrad, a * a * a * b * (T)-0.5)
-BINARY(ReciprocalGrad, -b * a * a)
+BINARY(SqrtGrad, b == 0 ? (T)0 : b * (T)0.5 / a)
+BINARY(RsqrtGrad, b == 0 ? (T)0 : (T)-0.5 * (b * a) * (a * a))
+BINARY(ReciprocalGrad, b == 0 ? (T)0 : -a * (b * a))
 /* ... and (dy, input or output) */
 BINARY(ReluGrad, b > 0 ? a : (T)0)
 BINARY(Relu6Grad, b > 0 && b < 6 ? a : (T)0)

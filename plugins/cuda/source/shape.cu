@@ -53,6 +53,16 @@ static pf_status reshape(pf_ctx *c, const void *) {
     else if (!mul_ok(known, dims[i], &known))
       return INVALID(c, "Shape %s has too many elements", shape_of(dims, nd).s);
   }
+  if (unknown >= 0 && known == 0 && total == 0) { /* what is left of both without the 0s, as in TF */
+    int fits = 1;
+    known = total = 1;
+    for (int32_t i = 0; i < nd; i++)
+      if (dims[i] > 0) fits = fits && mul_ok(known, dims[i], &known);
+    for (int32_t i = 0; i < c->in[0]->ndim; i++)
+      if (c->in[0]->shape[i]) fits = fits && mul_ok(total, c->in[0]->shape[i], &total);
+    if (!fits) return INVALID(c, "Shape %s has too many elements", SHAPE(c->in[0]));
+    total -= total % known;
+  }
   if (unknown >= 0 && known == 0)
     return INVALID(c,
                    "reshape cannot infer the missing input size for an empty tensor unless all "

@@ -22,8 +22,7 @@ def batch_normalization(node):
     epsilon = node.attr("epsilon", 1e-5)
     if rank == 4 and x.dtype is tf.float32 and all(node.value(i).dtype is tf.float32
                                                   for i in range(1, 5)):
-        made = tf.nn.fused_batch_norm(x.last, *[node.x(i) for i in range(1, 5)], epsilon=epsilon,
-                                      is_training=False)[0]
+        made = _fused(x.last, *[node.x(i) for i in range(1, 5)], epsilon)
         return Value(made, channels_last(rank))
     order = channels_last(rank) if rank > 2 else natural(rank)
     tensor = x.ordered(order)
@@ -48,9 +47,14 @@ def rescaled(value, factor, shift):
         scale, offset = scale * numbers[0], offset * numbers[0]
     if shift is not None:
         offset = offset + numbers[1]
-    made = tf.nn.fused_batch_norm(op.inputs[0], scale, offset, op.inputs[3], op.inputs[4],
-                                  epsilon=op.attr("epsilon"), is_training=False)[0]
+    made = _fused(op.inputs[0], scale, offset, op.inputs[3], op.inputs[4], op.attr("epsilon"))
     return Value(made, value.order)
+
+
+def _fused(x, scale, offset, mean, variance, epsilon):
+    """FusedBatchNormV3 with the model's own epsilon: tf.nn.fused_batch_norm raises a small one."""
+    return tf.raw_ops.FusedBatchNormV3(x=x, scale=scale, offset=offset, mean=mean,
+                                       variance=variance, epsilon=epsilon, is_training=False)[0]
 
 
 def _per_channel(value, rank, channels):
