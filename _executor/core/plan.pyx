@@ -183,6 +183,8 @@ cdef public pf_status pf_comp_consumers(pf_comp* c) noexcept nogil:
 
 include "plan_frames.pxi"
 
+include "plan_holds.pxi"
+
 include "plan_kernels.pxi"
 
 include "plan_memory.pxi"

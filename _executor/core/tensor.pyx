@@ -54,6 +54,16 @@ cdef public DLDataType pf_type_dl(int32_t type) noexcept nogil:
     return d
 
 
+cdef inline bint is_number(int32_t type) noexcept nogil:
+    return type != PF_STRING and type != PF_RESOURCE and type != PF_VARIANT
+
+
+cdef public int32_t pf_reads_as(int32_t a, int32_t b) noexcept nogil:
+    if a == b or (is_number(a) and is_number(b)):
+        return 1
+    return not is_number(a) and not is_number(b) and a != PF_STRING and b != PF_STRING
+
+
 cdef public const char* pf_type_name(int32_t type) noexcept nogil:
     if 0 < type < PF_TYPES and pf_type_table[type].name != NULL:
         return pf_type_table[type].name
@@ -363,7 +373,7 @@ cdef pf_tensor* adopt_own(pf_tensor* t, int32_t type) noexcept nogil:
     cdef pf_tensor* v
     if type == t.type or not type:
         return t
-    if pf_type_size(type) != pf_type_size(t.type) or type == PF_STRING or t.type == PF_STRING:
+    if pf_type_size(type) != pf_type_size(t.type) or not pf_reads_as(t.type, type):
         pf_tensor_unref(t)
         return NULL
     if pf_tensor_unique(t):
@@ -400,7 +410,7 @@ cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcep
         type = type_of_dl(d.dtype)
     item = pf_type_size(type)
     if (d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1
-            or type == PF_STRING):
+            or not is_number(type)):
         return NULL
     if pf_checked_bytes(type, d.shape, d.ndim, &bytes) != PF_OK or (d.data == NULL and bytes):
         return NULL
