@@ -30,6 +30,8 @@ cdef extern from "pf_memory.h" nogil:
         uint8_t size, code, bits
     const pf_type_row* pf_type_table
     int32_t pf_class_of(uint64_t) noexcept
+    int64_t pf_class_bytes(int32_t) noexcept
+    void pf_guard_tail(char*, int64_t, int64_t) noexcept
     bint pf_mul_overflows(int64_t, int64_t, int64_t*) noexcept
     pf_tensor* pf_block_new(int32_t) noexcept
     void pf_block_release(pf_tensor*) noexcept
@@ -175,6 +177,8 @@ cdef pf_tensor* tensor_new_slow(int32_t type, const int64_t* shape, int32_t ndim
         return NULL
     tensor_in(t, type, shape, ndim if ndim <= PF_INLINE_DIMS else 0, bytes)
     t.m.dl_tensor.ndim = ndim
+    if ndim <= PF_INLINE_DIMS:
+        pf_guard_tail(<char*>t.m.dl_tensor.data, bytes, pf_class_bytes(<int32_t>t.klass))
     if type == PF_STRING:
         pf_strings_start(t)
         t.release = string_release
@@ -201,7 +205,9 @@ cdef public pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape,
     if t == NULL:
         return NULL
     tensor_in(t, type, shape, ndim, n)
-    if PF_RED_ZONE:
+    if not PF_RED_ZONE:
+        pf_guard_tail(<char*>t.m.dl_tensor.data, n, pf_class_bytes(<int32_t>t.klass))
+    else:
         t.flags = PF_T_WATCHED
         memset(<char*>t.m.dl_tensor.data + n, PF_RED_BYTE, PF_RED_ZONE)
     return t
