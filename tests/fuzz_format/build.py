@@ -93,7 +93,8 @@ def main(folder, cc):
         (folder / part).mkdir(parents=True, exist_ok=True)
     modules = listed((ROOT / "_executor" / "meson.build").read_text(), "core_modules")
     text = (KERNELS / "meson.build").read_text()
-    kernels = [KERNELS / name for name in listed(text, "isa_sources") + listed(text, "sources")]
+    lists = re.findall(r"^(\w*sources) = \[", text, re.M)
+    kernels = [KERNELS / name for part in lists for name in listed(text, part)]
     accelerator = sorted(ACCELERATOR.glob("*.c"))
     newest = latest(p for p in CORE.iterdir() if p.suffix in (".h", ".pxd", ".pxi"))
     header = latest([*KERNELS.glob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])

@@ -177,6 +177,15 @@ def test_elements_of_stacks_arrays_and_lists():
         graph.refused("double", "float")
 
 
+def test_strings_of_an_array_are_read_twice():
+    """Were "out of memory": strings cannot be lent under another header."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        array = tf.TensorArray(tf.string, 1, clear_after_read=False)
+        array = array.write(0, [b"a" * 50, b""])
+        assert [v.tolist() for v in session.run([array.read(0), array.read(0)])] == \
+            [[b"a" * 50, b""]] * 2
+
+
 def test_keys_and_values_of_tables():
     graph = Raw()
     graph.node("made", "MutableHashTableV2", key_dtype=tf.int64, value_dtype=tf.string)
