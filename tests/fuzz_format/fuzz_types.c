@@ -46,7 +46,7 @@ static void read_all(const pf_tensor *t) {
   }
 }
 
-static void run(pf_plan *p) {
+static void run(pf_plan *p, int aloud) {
   pf_error e = {0};
   pf_run_options o = {.timeout_ns = RUN_MS * 1000000ll};
   pf_tensor *rets[64] = {0}, *args[1] = {0};
@@ -55,6 +55,7 @@ static void run(pf_plan *p) {
   pf_status s = pf_step_run(p, args, rets, &o, &e);
   pf_mem_set_cap(FUZZ_BYTES);
   expect_typed(s, &e, "the step");
+  if (aloud && s) fprintf(stderr, "failed: %s (%s): %s\n", e.node, e.op, e.message);
   counts[2]++;
   counts[3] += !s;
   for (uint32_t k = 0; !s && k < p->n_rets; k++) {
@@ -74,10 +75,10 @@ static void one(uint64_t number, pf_pool *pool, int aloud) {
   pf_status s = pf_plan_compile(g, NULL, 0, state, pool, &o, &p, &e);
   expect_typed(s, &e, "the compiler");
   watch_end("compiling");
-  if (aloud && s) fprintf(stderr, "refused: %s: %s\n", e.node, e.message);
+  if (aloud && s) fprintf(stderr, "refused: %s (%s): %s\n", e.node, e.op, e.message);
   counts[0]++;
   counts[1] += !s;
-  for (int k = 0; !s && k < RUNS; k++) run(p);
+  for (int k = 0; !s && k < RUNS; k++) run(p, aloud);
   pf_plan_unref(p);
   pf_state_close(state, PF_CANCELLED);
   pf_state_unref(state);

@@ -69,7 +69,7 @@ enum { ANY_OP, STATE_OP, REFERENCE, RESOURCE, VARIANT, LISTS };
 static const pf_op_def *draw(maker *m, int list) {
   static const pf_op_def *ops[LISTS][4096];
   static uint32_t n[LISTS];
-  for (int32_t i = 0; !n[STATE_OP] && i < pf_op_count(); i++) {
+  for (int32_t i = 0, end = n[ANY_OP] ? 0 : pf_op_count(); i < end; i++) {
     const pf_op_def *op = pf_op_at(i);
     if (!op || left_out(op)) continue;
     int in[LISTS] = {1, takes_state(op), gives(op, 0, 1), gives(op, PF_RESOURCE, 0),
@@ -106,8 +106,8 @@ static pf_shape a_shape(maker *m) {
   memcpy(dims, m->shape, sizeof m->shape);
   return (pf_shape){dims, m->ndim, 0};
 }
-static pf_tensor *a_tensor(maker *m, int32_t type);
-static pf_attr_value a_value(maker *m, const pf_op_def *op, const pf_attr_def *a, int number) {
+static pf_tensor *a_tensor(maker *m, int32_t type, int scalar);
+static pf_attr_value a_value(maker *m, const pf_attr_def *a, int number) {
   pf_attr_value v = {.kind = a->kind};
   int32_t kind = a->kind & ~PF_ATTR_LIST;
   uint32_t n = (uint32_t)(a->has_min && a->min > 0 && a->min < 8 ? a->min : 0) + pick(m, 3);
@@ -126,9 +126,8 @@ static pf_attr_value a_value(maker *m, const pf_op_def *op, const pf_attr_def *a
   else if (kind == PF_ATTR_BOOL) v.i = pick(m, 2);
   else if (kind == PF_ATTR_FLOAT) v.f = pick(m, 3);
   else if (kind == PF_ATTR_SHAPE) v.shape = a_shape(m);
-  else if (kind == PF_ATTR_TENSOR) v.tensor = a_tensor(m, any_type(m));
+  else if (kind == PF_ATTR_TENSOR) v.tensor = a_tensor(m, any_type(m), 0);
   else v.s = a->n_allowed ? a->allowed_strings[pick(m, (uint32_t)a->n_allowed)] : pf_str_of("");
-  (void)op;
   return v;
 }
 
@@ -150,16 +149,17 @@ static void fill(maker *m, pf_tensor *t) {
     else to[i * size] = (char)x;
   }
 }
-static pf_tensor *a_tensor(maker *m, int32_t type) {
+static pf_tensor *a_tensor(maker *m, int32_t type, int scalar) {
   int64_t dims[4] = {m->shape[0], m->shape[1]};
   int32_t ndim = m->ndim;
-  if (!pick(m, 3)) {
+  if (scalar && pick(m, 6)) ndim = 0;
+  else if (!pick(m, 4)) {
     ndim = (int32_t)pick(m, 4);
     for (int32_t d = 0; d < ndim; d++) dims[d] = (int64_t)pick(m, 4);
   }
   if (is_handle(type)) type = PF_INT32;
   pf_tensor *t = pf_tensor_new(type, dims, ndim);
-  if (!t) return a_tensor(m, PF_INT32);
+  if (!t) return a_tensor(m, PF_INT32, 1);
   fill(m, t);
   pf_graph *g = m->g;
   if (g->n_tensors == g->tensors_room) {
@@ -187,9 +187,9 @@ static int full(const maker *m) { return m->g->n_nodes >= m->steps; }
 static void after(pf_node *n, int32_t node) {
   if (node >= 0 && n->n_ctl < 2) n->inputs[n->n_in + n->n_ctl++] = (pf_input){node, -1};
 }
-static pf_input constant(maker *m, int32_t type) {
+static pf_input constant(maker *m, int32_t type, int scalar) {
   pf_node *n = new_node(m, "Const", 0, 2);
-  pf_tensor *t = a_tensor(m, type);
+  pf_tensor *t = a_tensor(m, type, scalar);
   n->attrs[0] = (pf_node_attr){pf_str_of("dtype"), {.kind = PF_ATTR_TYPE, .type = t->type}};
   n->attrs[1] = (pf_node_attr){pf_str_of("value"), {.kind = PF_ATTR_TENSOR, .tensor = t}};
   return (pf_input){m->g->n_nodes - 1, 0};
@@ -217,10 +217,11 @@ static int32_t make_node(maker *m, const pf_op_def *op, int depth);
 /* Writes the first value of a variable; -1: it gets none. */
 static int32_t first_value(maker *m, pf_input v, int32_t type, int ref) {
   if (full(m) || is_handle(type) || !pick(m, 10)) return -1;
-  pf_input x = constant(m, type);
+  pf_input x = constant(m, type, 0);
   pf_node *n = new_node(m, ref ? "Assign" : "AssignVariableOp", 2, 1);
   n->inputs[0] = v, n->inputs[1] = x;
   n->attrs[0] = (pf_node_attr){pf_str_of(ref ? "T" : "dtype"), {.kind = PF_ATTR_TYPE, .type = type}};
+  after(n, m->last);                /* so that who waits for the last one has all of them */
   return m->g->n_nodes - 1;
 }
 /* A handle: one that is there, or a new one with what it leads to. */
@@ -228,7 +229,9 @@ static int handle(maker *m, int32_t type, int ref, int depth, pf_input *out) {
   if (pick(m, 3) && find_output(m, type, ref, m->g->n_nodes, out)) return 1;
   if (full(m) || depth >= DEPTH) return find_output(m, type, ref, m->g->n_nodes, out);
   int32_t list = ref ? REFERENCE : type == PF_RESOURCE ? RESOURCE : VARIANT;
-  int32_t i = make_node(m, draw(m, list), depth + 1);
+  const pf_op_def *op = draw(m, list);
+  if (type == PF_RESOURCE && !ref && pick(m, 2)) op = pf_op_find(pf_str_of("VarHandleOp"));
+  int32_t i = make_node(m, op, depth + 1);
   pf_signature s;
   if (i < 0 || !resolved(m, &m->g->nodes[i], &s)) return 0;
   const pf_attr_value *dtype = pf_node_attr_find(&m->g->nodes[i], "dtype");
@@ -243,9 +246,10 @@ static int handle(maker *m, int32_t type, int ref, int depth, pf_input *out) {
   }
   return find_output(m, type, ref, m->g->n_nodes, out);
 }
-static int source(maker *m, int32_t type, int ref, int depth, pf_input *out) {
-  if (ref || is_handle(type)) return handle(m, type, ref, depth, out);
-  if (pick(m, 4) || !find_output(m, type, 0, m->g->n_nodes, out)) *out = constant(m, type);
+static int source(maker *m, int32_t type, const pf_arg_def *arg, int depth, pf_input *out) {
+  if (arg->is_ref || is_handle(type)) return handle(m, type, arg->is_ref, depth, out);
+  if (pick(m, 4) || !find_output(m, type, 0, m->g->n_nodes, out))
+    *out = constant(m, type, arg->type > 0);    /* of a type of its own: a size, an axis, a flow */
   return 1;
 }
 
@@ -276,16 +280,21 @@ static int32_t make_node(maker *m, const pf_op_def *op, int depth) {
   if (full(m) || op->n_attrs > MOST_ATTRS) return -1;
   plan.n_attrs = op->n_attrs;
   plan.attrs = take(m, sizeof *plan.attrs * (size_t)(op->n_attrs + 1));
-  for (int32_t k = 0; k < op->n_attrs; k++) {
-    pf_attr_value v = a_value(m, op, &op->attrs[k], is_number(op, k));
-    plan.attrs[k] = (pf_node_attr){op->attrs[k].name, v};
+  for (int tries = 0; tries < 6; tries++) {
+    const pf_kernel_entry *kernel;
+    pf_error e = {0};
+    for (int32_t k = 0; k < op->n_attrs; k++) {
+      pf_attr_value v = a_value(m, &op->attrs[k], is_number(op, k));
+      plan.attrs[k] = (pf_node_attr){op->attrs[k].name, v};
+    }
+    if (!pf_kernel_select(&plan, op, NULL, "CPU", NULL, &kernel, &e)) break;
   }
-  if (pf_str_is(op->name, "Const")) return constant(m, any_type(m)).node;
+  if (pf_str_is(op->name, "Const")) return constant(m, any_type(m), 0).node;
   for (int32_t a = 0; a < op->n_in; a++)
     for (int32_t i = 0; i < width_of(&plan, op, &op->in[a]); i++) {
       if (n_in == sizeof in / sizeof *in || m->g->n_nodes + 4 >= MOST_NODES) return -1;
       int32_t type = type_of(&plan, op, &op->in[a], i);
-      if (!source(m, type, op->in[a].is_ref, depth, &in[n_in++])) return -1;
+      if (!source(m, type, &op->in[a], depth, &in[n_in++])) return -1;
     }
   pf_node *n = new_node(m, op->name.data, n_in, plan.n_attrs);
   n->attrs = plan.attrs;
@@ -328,7 +337,7 @@ static void repair_const(maker *m, pf_node *n) {
   const pf_attr_value *dtype = pf_node_attr_find(n, "dtype");
   for (int32_t k = 0; dtype && k < n->n_attrs; k++)
     if (n->attrs[k].value.kind == PF_ATTR_TENSOR && n->attrs[k].value.tensor->type != dtype->type)
-      n->attrs[k].value.tensor = a_tensor(m, dtype->type);
+      n->attrs[k].value.tensor = a_tensor(m, dtype->type, 0);
 }
 static void repair_edges(maker *m, int32_t room) {
   int32_t n_nodes = m->g->n_nodes;
@@ -344,7 +353,7 @@ static void repair_edges(maker *m, int32_t room) {
       if (from.out_type[o] == s.in_type[k] && (!s.in_ref[k] || from.out_ref[o])) continue;
       if (s.in_ref[k] || is_handle(s.in_type[k]))
         find_output(m, s.in_type[k], s.in_ref[k], i, &n->inputs[k]);
-      else if (m->g->n_nodes < room) n->inputs[k] = constant(m, s.in_type[k]);
+      else if (m->g->n_nodes < room) n->inputs[k] = constant(m, s.in_type[k], 0);
     }
   }
 }
@@ -362,7 +371,7 @@ void retype_graph(pf_graph *g, uint64_t number) {
   if (!g->n_nodes || g->n_nodes > 4096) return;
   m.g = g;
   m.ndim = 1, m.shape[0] = 3;
-  for (int k = 0; k < 3; k++) m.favourites[k] = PF_INVALID_TYPE, m.favourites[k] = 1 + (int32_t)pick(&m, 10);
+  for (int k = 0; k < 3; k++) m.favourites[k] = 1 + (int32_t)pick(&m, 10);
   int32_t room = g->n_nodes + 32;
   pf_node *nodes = take(&m, sizeof *nodes * (size_t)room);
   memcpy(nodes, g->nodes, sizeof *nodes * (size_t)g->n_nodes);
@@ -385,7 +394,8 @@ pf_graph *make_typed_graph(uint64_t number) {
   m.steps = 6 + (int32_t)pick(&m, 16);
   for (int k = 0; k < 3; k++) m.favourites[k] = usual[pick(&m, sizeof usual / sizeof *usual)];
   m.ndim = (int32_t)pick(&m, 3);
-  for (int d = 0; d < 2; d++) m.shape[d] = pick(&m, 8) ? 1 + pick(&m, 5) : (int64_t)pick(&m, 40);
+  for (int d = 0; d < 2; d++)   /* of one element: then all of an optimizer's inputs fit */
+    m.shape[d] = pick(&m, 2) ? 1 : pick(&m, 8) ? 1 + pick(&m, 5) : (int64_t)pick(&m, 40);
   int32_t results = 0;
   for (int32_t k = 0, n = 1 + (int32_t)pick(&m, 4); k < n; k++) {
     int32_t last = m.last, i = make_node(&m, draw(&m, pick(&m, 10) < 7 ? STATE_OP : ANY_OP), 0);
