@@ -152,7 +152,7 @@ static void fill(maker *m, pf_tensor *t) {
 static pf_tensor *a_tensor(maker *m, int32_t type, int scalar) {
   int64_t dims[4] = {m->shape[0], m->shape[1]};
   int32_t ndim = m->ndim;
-  if (scalar && pick(m, 6)) ndim = 0;
+  if (scalar && pick(m, 3)) ndim = 0;
   else if (!pick(m, 4)) {
     ndim = (int32_t)pick(m, 4);
     for (int32_t d = 0; d < ndim; d++) dims[d] = (int64_t)pick(m, 4);
@@ -384,6 +384,14 @@ void retype_graph(pf_graph *g, uint64_t number) {
   repair_edges(&m, room - 2);
 }
 
+/* Often one of a family, such as TensorArrayWriteV3 and TensorArrayReadV3: it finds the same object. */
+static const pf_op_def *next_op(maker *m, const pf_op_def *last) {
+  const pf_op_def *op = draw(m, pick(m, 10) < 7 ? STATE_OP : ANY_OP);
+  if (!last || !takes_state(last) || !pick(m, 3)) return op;
+  for (int k = 0; k < 200 && strncmp(op->name.data, last->name.data, 7); k++) op = draw(m, STATE_OP);
+  return op;
+}
+
 pf_graph *make_typed_graph(uint64_t number) {
   static const int32_t usual[] = {PF_FLOAT32, PF_FLOAT64, PF_INT32, PF_INT64, PF_STRING, PF_INT8,
                                   PF_COMPLEX128, PF_BOOL, PF_FLOAT16, PF_FLOAT32, PF_INT32};
@@ -397,8 +405,10 @@ pf_graph *make_typed_graph(uint64_t number) {
   for (int d = 0; d < 2; d++)   /* of one element: then all of an optimizer's inputs fit */
     m.shape[d] = pick(&m, 2) ? 1 : pick(&m, 8) ? 1 + pick(&m, 5) : (int64_t)pick(&m, 40);
   int32_t results = 0;
-  for (int32_t k = 0, n = 1 + (int32_t)pick(&m, 4); k < n; k++) {
-    int32_t last = m.last, i = make_node(&m, draw(&m, pick(&m, 10) < 7 ? STATE_OP : ANY_OP), 0);
+  const pf_op_def *op = NULL;
+  for (int32_t k = 0, n = 1 + (int32_t)pick(&m, 5); k < n; k++) {
+    op = next_op(&m, op);
+    int32_t last = m.last, i = make_node(&m, op, 0);
     if (i < 0) continue;
     pf_node *node = &m.g->nodes[i];
     if (m.last != last || pick(&m, 4)) after(node, m.last);
