@@ -6,6 +6,7 @@ Invariants of a graph that passes
 2. The graph without NextIteration -> Merge edges is acyclic; all inputs of a node come from one frame; a loop's
    Merge joins one Enter and one NextIteration of its own frame.
 3. Every kernel node has an initialised kernel; every constant and variable handle exists before the first step.
+4. Every kernel node says what element types it takes the variables behind its references and handles for.
 
 Threads: compile runs on the caller's thread, without the GIL; a finished plan is immutable.
 """
