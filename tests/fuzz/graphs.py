@@ -3,7 +3,7 @@
     python tests/fuzz/graphs.py --count 100000          # make fuzz-graphs
     python tests/fuzz/graphs.py --minutes 10 --seed 5000000 --no-accelerator
     python tests/fuzz/graphs.py --replay 4711           # one graph again, with its plan in words
-    python tests/fuzz/graphs.py --types --count 10000   # with other element types: answers or errors
+    python tests/fuzz/graphs.py --types --count 10000   # with other element types
 
 A seed gives a program (programs.py) and a way to run it: threads, one plan or a plan per device,
 blocks and inline loops or not, rewrites or not, devices (the CPU's three, the fake accelerators),

@@ -1,15 +1,12 @@
-"""Builds the fuzz targets: the core, sliced to C, and the CPU kernels under clang's
-libFuzzer, ASan
-and UBSan.
+"""Builds the fuzz targets: the core, sliced to C, and the CPU kernels, under ASan and UBSan.
 
-    python tests/fuzz_format/build.py FOLDER            # -> FOLDER/fuzz_graph, FOLDER/fuzz_checkpoint
-    python tests/fuzz_format/build.py FOLDER --types    # -> FOLDER/fuzz_types, which draws by itself
+    python tests/fuzz_format/build.py FOLDER            # -> FOLDER/fuzz_graph, fuzz_checkpoint
+    python tests/fuzz_format/build.py FOLDER --types    # -> FOLDER/fuzz_types
 
-Needs Cython, and clang; for --types gcc will do, with ASan and UBSan and no libFuzzer.  Only what changed is compiled again.  The lists of sources are those of the
-meson.build files, so a new module is fuzzed without a word here.  Kernels are built for the
-baseline
-instruction set; coverage is collected in the core and in the checkpoint's reader, sanitizers
-watch all.
+Needs Cython, and clang for its libFuzzer; fuzz_types draws its graphs by itself, and gcc will do.
+Only what changed is compiled again.  The lists of sources are those of the meson.build files, so a
+new module is fuzzed without a word here.  Kernels are built for the baseline instruction set;
+coverage is collected in the core and in the checkpoint's reader, sanitizers watch all.
 """
 
 import concurrent.futures

@@ -1,9 +1,10 @@
 /* fuzz_graph.c - libFuzzer target: bytes -> pf_graph_read -> pf_plan_compile -> a step of small
  * plans.
  *
- * The first byte picks options (threads' inlining, blocks, and of how many ways one to change element
- * types, see typed_graphs.c); the rest is a GraphDef with _Arg and _Retval. Arguments are made from the plan's own types and shapes (unknown dimensions: 2).  Files
- * are not touched: graphs with ops that write or read them are compiled, not run.
+ * The first byte picks options (threads' inlining, blocks, and how to change element types, if at
+ * all: typed_graphs.c); the rest is a GraphDef with _Arg and _Retval. Arguments are made from the
+ * plan's own types and shapes (unknown dimensions: 2).  Files are not touched: graphs with ops that
+ * write or read them are compiled, not run.
  */
 #include "common.h"
 

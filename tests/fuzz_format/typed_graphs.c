@@ -6,8 +6,8 @@
  *   retype_graph        any graph, with other element types in some `type` attributes
  *
  * Both end with `repair_edges`: an input of another type than its node now declares gets a constant
- * of the right one, a resource input any resource there is.  So the plan's check of edges passes, and
- * what is left to disagree are the objects behind handles.
+ * of the right one, a resource input any resource there is.  So the plan's check of edges passes,
+ * and what is left to disagree are the objects behind handles.
  *
  * No op is known by name but those left out (files, rendezvous, control flow, printing) and the two
  * that give a variable its first value.  A seed makes the same graph on every machine.
@@ -220,7 +220,8 @@ static int32_t first_value(maker *m, pf_input v, int32_t type, int ref) {
   pf_input x = constant(m, type, 0);
   pf_node *n = new_node(m, ref ? "Assign" : "AssignVariableOp", 2, 1);
   n->inputs[0] = v, n->inputs[1] = x;
-  n->attrs[0] = (pf_node_attr){pf_str_of(ref ? "T" : "dtype"), {.kind = PF_ATTR_TYPE, .type = type}};
+  n->attrs[0] =
+      (pf_node_attr){pf_str_of(ref ? "T" : "dtype"), {.kind = PF_ATTR_TYPE, .type = type}};
   after(n, m->last);                /* so that who waits for the last one has all of them */
   return m->g->n_nodes - 1;
 }
@@ -384,11 +385,13 @@ void retype_graph(pf_graph *g, uint64_t number) {
   repair_edges(&m, room - 2);
 }
 
-/* Often one of a family, such as TensorArrayWriteV3 and TensorArrayReadV3: it finds the same object. */
+/* Often one of a family, such as TensorArrayWriteV3 and TensorArrayReadV3: it finds the same
+ * object. */
 static const pf_op_def *next_op(maker *m, const pf_op_def *last) {
   const pf_op_def *op = draw(m, pick(m, 10) < 7 ? STATE_OP : ANY_OP);
   if (!last || !takes_state(last) || !pick(m, 3)) return op;
-  for (int k = 0; k < 200 && strncmp(op->name.data, last->name.data, 7); k++) op = draw(m, STATE_OP);
+  for (int k = 0; k < 200 && strncmp(op->name.data, last->name.data, 7); k++)
+    op = draw(m, STATE_OP);
   return op;
 }
 
