@@ -19,13 +19,16 @@ enum {
   PF_HEADER = (int)sizeof(pf_tensor)
 };
 #if defined(__SANITIZE_ADDRESS__) || defined(PF_NO_BLOCK_CACHE)
-enum { PF_CACHE_BLOCKS = 0 };           /* the sanitizer sees each use after free ... */
+enum { PF_CACHE_BLOCKS = 0 };           /* the sanitizer sees each use after free */
+#else
+enum { PF_CACHE_BLOCKS = 1 };
+#endif
+#if defined(PF_NO_BLOCK_CACHE)          /* the fuzz targets: it also sees uses of what a block has behind its tensor */
 void __asan_poison_memory_region(void const volatile *p, size_t n) __attribute__((weak));
-static inline void pf_guard_tail(char *data, int64_t n, int64_t room) { /* ... and of what a block has beyond the tensor */
+static inline void pf_guard_tail(char *data, int64_t n, int64_t room) {
   if (__asan_poison_memory_region) __asan_poison_memory_region(data + n, (size_t)(room - n));
 }
 #else
-enum { PF_CACHE_BLOCKS = 1 };
 static inline void pf_guard_tail(char *data, int64_t n, int64_t room) { (void)data, (void)n, (void)room; }
 #endif
 static const int64_t PF_SHARED_BYTES = (int64_t)256 << 20; /* cached in any case */
