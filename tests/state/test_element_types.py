@@ -5,6 +5,8 @@ Before, the kernels took the buffer for elements of the declared type: AssignAdd
 on a float variable wrote past its end, ResourceGather of double read behind it,
 ResourceApplyGradientDescent on a string variable overwrote the strings' descriptors.
 """
+import gc
+
 import numpy as np
 import pytest
 
@@ -277,3 +279,18 @@ def test_a_handle_is_fed_as_what_it_is():
         read = tf.raw_ops.ReadVariableOp(resource=again, dtype=tf.float32)
         with pytest.raises(tf.errors.InvalidArgumentError, match="not a variable"):
             session.run(read, {again: handle})
+
+
+def test_a_variable_that_holds_its_own_handle_ends_with_its_session():
+    """The fuzzer's: object, handle and value held each other for ever."""
+    def tensors():
+        with tf.Graph().as_default(), tf.Session() as session:
+            handle = tf.raw_ops.VarHandleOp(dtype=tf.resource, shape=[], shared_name="itself")
+            session.run(tf.raw_ops.AssignVariableOp(resource=handle, value=handle))
+        del session, handle
+        gc.collect()
+        return _executor.memory_stats()["in_use"]
+
+    tensors()
+    before = tensors()
+    assert [tensors() for _ in range(3)] == [before] * 3
