@@ -8,6 +8,7 @@
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
+# make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
@@ -26,7 +27,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-ops sanitize soak clean
+.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
@@ -105,6 +106,10 @@ fuzz: .venv/installed-tests
 	$(FUZZ) build-fuzz/fuzz_checkpoint build-fuzz/corpus/checkpoint build-fuzz/seeds/checkpoint $(FUZZ_FLAGS) \
 	  -artifact_prefix=build-fuzz/checkpoint-
 	$(BIN)/python tests/fuzz_format/import_path.py --runs 10000
+
+fuzz-types: .venv/installed-tests
+	$(BIN)/python tests/fuzz_format/typed.py build-fuzz/types --count $(or $(COUNT),1000000)
+	cd tests && ../$(BIN)/python fuzz/graphs.py --types --count $$(( $(or $(COUNT),1000000) / 100 ))
 
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'

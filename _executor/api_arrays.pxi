@@ -176,6 +176,9 @@ cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
         return string_tensor(value)
     if type == PF_RESOURCE or type == PF_VARIANT:
         if isinstance(value, Handle):
+            if (<Handle>value).t.type != type:
+                raise TypeError("a %s is fed, got the handle of a %s" % (
+                    pf_type_name(type).decode(), pf_type_name((<Handle>value).t.type).decode()))
             pf_tensor_ref((<Handle>value).t)
             return (<Handle>value).t
         raise TypeError("a resource is fed with the handle that a step returned, got %s" % type_name(value))

@@ -182,7 +182,7 @@ cdef extern from "pyflow/kernel.h" nogil:
     enum:
         PF_ATTR_OPTIONAL
     enum:
-        PF_MEM_DEVICE, PF_MEM_HOST, PF_MEM_PINNED, PF_MEM_REGISTERED, PF_MEM_ANY, PF_ARG_WRITTEN
+        PF_MEM_DEVICE, PF_MEM_HOST, PF_MEM_PINNED, PF_MEM_REGISTERED, PF_MEM_ANY, PF_ARG_WRITTEN, PF_ARG_ANY_TYPE, PF_ARG_TYPE_SHIFT
     ctypedef struct pf_arg:
         uint32_t size, flags
         const char* name

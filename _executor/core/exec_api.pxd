@@ -52,6 +52,7 @@ cdef extern from "pf_core.h" nogil:
         const pf_call_info* call
         pf_str name, op, device
         const uint8_t* dropped
+        const uint32_t* holds
         const pf_op_def* def_ "def"
         const pf_kernel_entry* kernel
         pf_device_entry* dev

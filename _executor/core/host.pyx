@@ -93,6 +93,34 @@ cdef pf_tensor* device_output(pf_call* c, int32_t i, const int64_t* shape, int32
         item = pf_pool_take_job(c.step.pool)
     return pf_device_tensor(d, PF_MEM_DEVICE, d.stream, c.ctx.out_type[i], shape, ndim)
 
+cdef bint is_reference(pf_call* c, int32_t o) noexcept nogil:
+    """Output o is a Ref in the op's signature."""
+    cdef const pf_op_def* op = c.node.def_
+    cdef int32_t a
+    for a in range(op.n_out):
+        if c.ctx.out_start[a] <= o < c.ctx.out_start[a + 1]:
+            return op.out[a].is_ref
+    return False
+
+cdef bint handle_fits(pf_call* c, int32_t o, const pf_object* object) noexcept nogil:
+    """Output o may be a handle of the object; else the error is told: who reads it would take the object for elements."""
+    cdef int32_t type = c.ctx.out_type[o]
+    cdef char text[200]
+    if type == PF_RESOURCE or type == PF_VARIANT:
+        return True
+    if object.kind == PF_OBJ_VARIABLE and (<const pf_variable*>object).type == type and is_reference(c, o):
+        return True
+    snprintf(text, 200, b"output %d is %s in the op's signature, and no handle can be there", o, pf_type_name(type))
+    pf_fail(&c.ctx, PF_INTERNAL, text)
+    return False
+
+cdef pf_status not_adopted(pf_call* c, int32_t i) noexcept nogil:
+    cdef char text[200]
+    cdef int32_t type = c.ctx.out_type[i] if 0 <= i < c.ctx.n_out else 0
+    snprintf(text, 200, b"out of memory for output %d, or its tensor is not of the signature's type, %s", i,
+             pf_type_name(type))
+    return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, text)
+
 cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
@@ -131,7 +159,7 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
         return pf_fail(ctx, PF_INTERNAL, b"set_output of no tensor")
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
-        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for an output")
+        return not_adopted(c, i)
     if no_output(c, i):
         pf_tensor_unref(t)
         return PF_INTERNAL
@@ -150,7 +178,7 @@ cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* 
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no tensor")
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
-        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for an output")
+        return not_adopted(c, i)
     if no_output(c, i) or not c.deferred:
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no output, or before defer")
@@ -204,7 +232,8 @@ cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape
         t = pf_tensor_of(c.ins[i])
         if ctx.dev != NULL and t.device != <void*>out_device(c, o):
             return h_output(ctx, o, shape, ndim)
-        if (t.type == ctx.out_type[o] or pf_type_size(t.type) == pf_type_size(ctx.out_type[o])) and t.type != PF_STRING:
+        if (t.type != PF_STRING and pf_type_size(t.type) == pf_type_size(ctx.out_type[o])
+                and pf_reads_as(t.type, ctx.out_type[o])):
             take_over(c, i, o)
             return ctx.out[o]
     return h_output(ctx, o, shape, ndim)
@@ -229,13 +258,20 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
     t = pf_tensor_of(c.ins[i])
     if ctx.dev != NULL and t.device != <void*>out_device(c, o) and not t.flags & PF_T_HANDLE and t.nbytes:
         return pf_fail(ctx, PF_INTERNAL, b"alias of an input that lies in another memory than the output")
-    if t.flags & PF_T_HANDLE or shape == NULL or (same_shape(c.ins[i], shape, ndim) and t.type == ctx.out_type[o]):
+    if t.flags & PF_T_HANDLE and not handle_fits(c, o, <pf_object*>t.m.dl_tensor.data):
+        return PF_INTERNAL
+    if shape == NULL:
+        shape = c.ins[i].shape
+        ndim = c.ins[i].ndim
+    if t.flags & PF_T_HANDLE or (same_shape(c.ins[i], shape, ndim) and t.type == ctx.out_type[o]):
         if owned_alone(c, i) and t.type == ctx.out_type[o]:
             take_over(c, i, o)
         else:
             pf_tensor_ref(t)
             set_slot(c, o, t)
         return PF_OK
+    if not pf_reads_as(t.type, ctx.out_type[o]):
+        return pf_fail(ctx, PF_INTERNAL, b"alias of an input whose elements cannot be the output's")
     if pf_checked_bytes(ctx.out_type[o], shape, ndim, &bytes) or bytes != t.nbytes:
         return pf_fail(ctx, PF_INVALID_ARGUMENT, b"alias to a shape of another size")
     if owned_alone(c, i) and ndim <= PF_INLINE_DIMS and t.m.dl_tensor.ndim <= PF_INLINE_DIMS:

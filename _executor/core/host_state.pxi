@@ -1,4 +1,10 @@
-"""Part of host.pyx: variables, resources and random streams for kernels."""
+"""Part of host.pyx: variables, resources and random streams for kernels.
+
+Invariants
+1. A kernel is lent a variable only if its element type is one the node declares (pf_node_info.holds, plan_holds.pxi): the
+   kernel takes the buffer for elements of that type.
+2. A handle is an output only where the signature has a resource, a variant, or a reference to the variable's own type.
+"""
 
 # ---------------------------------------------------------------- variables
 cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
@@ -13,6 +19,29 @@ cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
     snprintf(text, 200, b"input %d is not a variable", i)
     pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text)
     return NULL
+
+cdef void list_types(uint32_t types, char* text, size_t room) noexcept nogil:
+    cdef size_t at = 0
+    cdef int32_t t
+    for t in range(1, 32):
+        if types >> t & 1 and at + 32 < room:
+            at += snprintf(text + at, room - at, b"%s%s", b" or " if at else b"", pf_type_name(t))
+
+cdef pf_variable* other_type(pf_call* c, int32_t i, const pf_variable* v) noexcept nogil:
+    cdef char text[900]
+    cdef char types[300]
+    list_types(c.node.holds[i], types, sizeof(types))
+    snprintf(text, 900, b"Trying to use variable '%.300s' (input %d) with wrong dtype. Expected %s got %s: the node declares "
+             b"another element type than the variable has", v.base.name, i, types, pf_type_name(v.type))
+    pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text)
+    return NULL
+
+cdef inline pf_variable* typed_variable(pf_call* c, int32_t i) noexcept nogil:
+    """The variable behind input i, if it holds what the node declares (invariant 1); NULL: the error is told."""
+    cdef pf_variable* v = variable_behind(c, i)
+    if v != NULL and c.node.holds != NULL and not c.node.holds[i] >> v.type & 1:
+        return other_type(c, i, v)
+    return v
 
 cdef pf_status uninitialized(pf_call* c, pf_variable* v) noexcept nogil:
     cdef char text[700]
@@ -44,7 +73,7 @@ cdef pf_status h_var_lock(pf_ctx* ctx, const pf_var* vars, int32_t n) noexcept n
     cdef int32_t k, round_, mode = 0
     cdef uint64_t last = 0
     for k in range(n):
-        if variable_behind(c, vars[k].ins) == NULL:
+        if typed_variable(c, vars[k].ins) == NULL:
             return PF_INVALID_ARGUMENT
     for round_ in range(n):
         best = NULL
@@ -69,7 +98,7 @@ cdef pf_status h_var_lock(pf_ctx* ctx, const pf_var* vars, int32_t n) noexcept n
 
 cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
     cdef int32_t k
     if v == NULL:
@@ -101,7 +130,7 @@ cdef pf_status set_variable(pf_call* c, pf_variable* v, pf_tensor* take) noexcep
 
 cdef pf_status h_var_swap(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"var_swap of no tensor")
@@ -117,7 +146,7 @@ cdef pf_status h_var_swap(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* stea
 
 cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
     cdef uint32_t e
     if v == NULL:
@@ -142,7 +171,7 @@ cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogi
 
 cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    cdef pf_variable* v = variable_behind(c, i)
+    cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
     if v == NULL or no_output(c, o):
         return PF_INVALID_ARGUMENT
@@ -176,7 +205,7 @@ cdef pf_str named(pf_call* c, pf_str name) noexcept nogil:
 
 cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil:
     cdef pf_tensor* t
-    if no_output(c, o):
+    if no_output(c, o) or not handle_fits(c, o, take):
         pf_object_unref(take)
         return PF_INTERNAL
     t = pf_tensor_handle(take)

@@ -136,6 +136,7 @@ static inline void pf_dl_unref(DLTensor *t) { pf_tensor_unref(pf_tensor_of(t)); 
 struct pf_object;
 int64_t pf_type_size(int32_t type);                 /* bytes per element; pf_str for PF_STRING; 0: unknown type */
 DLDataType pf_type_dl(int32_t type);
+int32_t pf_reads_as(int32_t a, int32_t b);           /* 1: data of type a may be taken for b's: numbers both, handles both, or equal */
 const char *pf_type_name(int32_t type);             /* "float", "int32", ... TF's lower-case names; "?" */
 int32_t pf_type_from_name(pf_str name);             /* 0: unknown */
 pf_status pf_checked_bytes(int32_t type, const int64_t *shape, int32_t ndim, int64_t *bytes); /* RESOURCE_EXHAUSTED/INVALID_ARGUMENT */

@@ -78,6 +78,7 @@ typedef struct pf_node_info {
   const pf_call_info *call;
   pf_str name, op, device;
   const uint8_t *dropped;   /* inputs the kernel dropped at init; NULL: none */
+  const uint32_t *holds;    /* per input: the types (1 << type) a variable behind it may have; NULL: no ref, no resource */
   const pf_op_def *def;
   const pf_kernel_entry *kernel;
   pf_device_entry *dev;

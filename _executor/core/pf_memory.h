@@ -23,6 +23,14 @@ enum { PF_CACHE_BLOCKS = 0 };           /* the sanitizer sees each use after fre
 #else
 enum { PF_CACHE_BLOCKS = 1 };
 #endif
+#if defined(PF_NO_BLOCK_CACHE)          /* the fuzz targets: it also sees uses of what a block has behind its tensor */
+void __asan_poison_memory_region(void const volatile *p, size_t n) __attribute__((weak));
+static inline void pf_guard_tail(char *data, int64_t n, int64_t room) {
+  if (__asan_poison_memory_region) __asan_poison_memory_region(data + n, (size_t)(room - n));
+}
+#else
+static inline void pf_guard_tail(char *data, int64_t n, int64_t room) { (void)data, (void)n, (void)room; }
+#endif
 static const int64_t PF_SHARED_BYTES = (int64_t)256 << 20; /* cached in any case */
 
 /* Free blocks of one thread; only that thread writes it, others read the counts. */

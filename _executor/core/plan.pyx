@@ -6,6 +6,7 @@ Invariants of a graph that passes
 2. The graph without NextIteration -> Merge edges is acyclic; all inputs of a node come from one frame; a loop's
    Merge joins one Enter and one NextIteration of its own frame.
 3. Every kernel node has an initialised kernel; every constant and variable handle exists before the first step.
+4. Every kernel node says what element types it takes the variables behind its references and handles for.
 
 Threads: compile runs on the caller's thread, without the GIL; a finished plan is immutable.
 """
@@ -182,6 +183,8 @@ cdef public pf_status pf_comp_consumers(pf_comp* c) noexcept nogil:
     return list_consumers(c)
 
 include "plan_frames.pxi"
+
+include "plan_holds.pxi"
 
 include "plan_kernels.pxi"
 

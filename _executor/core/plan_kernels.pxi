@@ -155,6 +155,8 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
             return st
     info.kernel = k
     c.kernel[i] = k
+    if declare_holds(c, i):
+        return c.err.code
     if k.kernel.flags & <uint32_t>(PF_KERNEL_ASYNC | PF_KERNEL_COLLECTIVE) or pf_runs_slowly(info):
         c.flags[i] |= PF_N_ASYNC
         c.plan.has_async = 1

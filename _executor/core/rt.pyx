@@ -306,6 +306,17 @@ cdef DLManagedTensorVersioned* own_copy(pf_tensor* take) noexcept nogil:
     pf_tensor_unref(take)
     return &t.m if t != NULL else NULL
 
+cdef bint right_size(DLDataType given, DLDataType wanted) noexcept nogil:
+    """Rule of runtime.h: a dtype of the right size; one that is not filled in counts as right."""
+    return given.bits == 0 or given.bits * max(<int>given.lanes, 1) == wanted.bits * wanted.lanes
+
+cdef pf_status refuse_input(model* m, uint32_t k, DLDataType given, char* err, int64_t err_len) noexcept nogil:
+    cdef char text[300]
+    cdef pf_str name = m.plan.arg_name[k]
+    snprintf(text, 300, b"input %u ('%.*s') is %s, elements of %d bits; its dtype says %d bits", k, <int>min(name.len, 100),
+             name.data, pf_type_name(m.plan.arg_type[k]), <int>pf_type_dl(m.plan.arg_type[k]).bits, <int>given.bits)
+    return say(err, err_len, PF_INVALID_ARGUMENT, text)
+
 cdef public pf_status pf_rt_run(pf_model* handle, pf_inputs inputs, DLManagedTensorVersioned** outputs,
                                 char* err, int64_t err_len) noexcept nogil:
     cdef model* m = <model*>handle
@@ -320,6 +331,10 @@ cdef public pf_status pf_rt_run(pf_model* handle, pf_inputs inputs, DLManagedTen
     if args == NULL:
         return say(err, err_len, PF_RESOURCE_EXHAUSTED, b"out of memory")
     rets = args + p.n_args
+    for k in range(p.n_args):
+        if not right_size(inputs[k].dtype, pf_type_dl(p.arg_type[k])):
+            free(args)
+            return refuse_input(m, k, inputs[k].dtype, err, err_len)
     for k in range(p.n_args):
         args[k] = pf_tensor_wrap(p.arg_type[k], inputs[k].shape, inputs[k].ndim,
                                  <char*>inputs[k].data + inputs[k].byte_offset, PF_T_BORROWED, NULL, NULL)

@@ -144,6 +144,17 @@ cdef Entry* take_all(Container* c, bint close) noexcept nogil:
     return all
 
 
+cdef void drop_handle(pf_variable* v) noexcept nogil:
+    """A variable whose value is a handle may hold itself, straight or through other objects."""
+    cdef pf_tensor* value = NULL
+    pthread_mutex_lock(&v.lock)
+    if v.value != NULL and v.value.flags & PF_T_HANDLE:
+        value = v.value
+        v.value = NULL
+    pthread_mutex_unlock(&v.lock)
+    pf_tensor_unref(value)
+
+
 cdef void clear(Container* c, pf_status why, bint close) noexcept nogil:
     """Aborts every resource before the first is let go: their waiters may hold each other."""
     cdef Entry* all = take_all(c, close)
@@ -157,6 +168,8 @@ cdef void clear(Container* c, pf_status why, bint close) noexcept nogil:
     while all != NULL:
         e = all
         all = e.next
+        if e.kind == PF_OBJ_VARIABLE:
+            drop_handle(<pf_variable*>e.object)
         pf_object_unref(e.object)
         free(e)
 

@@ -30,6 +30,8 @@ cdef extern from "pf_memory.h" nogil:
         uint8_t size, code, bits
     const pf_type_row* pf_type_table
     int32_t pf_class_of(uint64_t) noexcept
+    int64_t pf_class_bytes(int32_t) noexcept
+    void pf_guard_tail(char*, int64_t, int64_t) noexcept
     bint pf_mul_overflows(int64_t, int64_t, int64_t*) noexcept
     pf_tensor* pf_block_new(int32_t) noexcept
     void pf_block_release(pf_tensor*) noexcept
@@ -52,6 +54,16 @@ cdef public DLDataType pf_type_dl(int32_t type) noexcept nogil:
     d.bits = pf_type_table[type].bits
     d.lanes = 1
     return d
+
+
+cdef inline bint is_number(int32_t type) noexcept nogil:
+    return type != PF_STRING and type != PF_RESOURCE and type != PF_VARIANT
+
+
+cdef public int32_t pf_reads_as(int32_t a, int32_t b) noexcept nogil:
+    if a == b or (is_number(a) and is_number(b)):
+        return 1
+    return not is_number(a) and not is_number(b) and a != PF_STRING and b != PF_STRING
 
 
 cdef public const char* pf_type_name(int32_t type) noexcept nogil:
@@ -165,6 +177,8 @@ cdef pf_tensor* tensor_new_slow(int32_t type, const int64_t* shape, int32_t ndim
         return NULL
     tensor_in(t, type, shape, ndim if ndim <= PF_INLINE_DIMS else 0, bytes)
     t.m.dl_tensor.ndim = ndim
+    if ndim <= PF_INLINE_DIMS:
+        pf_guard_tail(<char*>t.m.dl_tensor.data, bytes, pf_class_bytes(<int32_t>t.klass))
     if type == PF_STRING:
         pf_strings_start(t)
         t.release = string_release
@@ -191,7 +205,9 @@ cdef public pf_tensor* pf_tensor_new(int32_t type, const int64_t* shape,
     if t == NULL:
         return NULL
     tensor_in(t, type, shape, ndim, n)
-    if PF_RED_ZONE:
+    if not PF_RED_ZONE:
+        pf_guard_tail(<char*>t.m.dl_tensor.data, n, pf_class_bytes(<int32_t>t.klass))
+    else:
         t.flags = PF_T_WATCHED
         memset(<char*>t.m.dl_tensor.data + n, PF_RED_BYTE, PF_RED_ZONE)
     return t
@@ -368,7 +384,7 @@ cdef pf_tensor* adopt_own(pf_tensor* t, int32_t type) noexcept nogil:
     cdef pf_tensor* v
     if type == t.type or not type:
         return t
-    if pf_type_size(type) != pf_type_size(t.type) or type == PF_STRING or t.type == PF_STRING:
+    if pf_type_size(type) != pf_type_size(t.type) or not pf_reads_as(t.type, type):
         pf_tensor_unref(t)
         return NULL
     if pf_tensor_unique(t):
@@ -405,7 +421,7 @@ cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcep
         type = type_of_dl(d.dtype)
     item = pf_type_size(type)
     if (d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1
-            or type == PF_STRING):
+            or not is_number(type)):
         return NULL
     if pf_checked_bytes(type, d.shape, d.ndim, &bytes) != PF_OK or (d.data == NULL and bytes):
         return NULL

@@ -5,6 +5,7 @@ from core cimport *
 cdef extern from "pf_core.h" nogil:
     int64_t pf_type_size(int32_t type) noexcept
     DLDataType pf_type_dl(int32_t type) noexcept
+    int32_t pf_reads_as(int32_t a, int32_t b) noexcept
     const char* pf_type_name(int32_t type) noexcept
     int32_t pf_type_from_name(pf_str name) noexcept
     pf_status pf_checked_bytes(int32_t type, const int64_t* shape, int32_t ndim,

@@ -120,8 +120,13 @@ typedef struct {                        /* says something about one named argume
   int32_t mem;                          /* where the kernel wants it or leaves it; devices without memory of their own ignore it */
   int32_t reuse;                        /* outputs: 1 + the input whose buffer may be reused; 0: none */
 } pf_arg;
-enum { PF_ARG_WRITTEN = 1 };            /* pf_arg.flags, hint: this host-memory output of a stream kernel is written when compute
-                                         * returns; without it the host waits for the stream before anybody reads it */
+enum {                                  /* pf_arg.flags, hints */
+  PF_ARG_WRITTEN = 1,                   /* this host-memory output of a stream kernel is written when compute returns; without it
+                                         * the host waits for the stream before anybody reads it */
+  PF_ARG_ANY_TYPE = 2,                  /* a PF_RESOURCE input: the variable behind it may have any element type, the kernel
+                                         * looks at the dtype of what var_get gives */
+  PF_ARG_TYPE_SHIFT = 8                 /* a PF_RESOURCE input: 0, or the element type of the variable behind it << 8 */
+};
 
 /* ---------------------------------------------------------------- ops, kernels, plugins */
 typedef struct {
@@ -267,7 +272,10 @@ struct pf_host {
   pf_status (*str_get)(const DLTensor *, int64_t i, pf_str *);        /* [any] valid as long as the tensor */
   pf_status (*str_set)(DLTensor *, int64_t i, pf_str);                /* [any] copies; one writer per element */
 
-  /* state: variables and resources are the host's */
+  /* state: variables and resources are the host's.  A variable is lent only if its element type is the one the node
+   * declares for it: a ref's own type; behind a PF_RESOURCE input what its pf_arg says, else the op's attribute `dtype`,
+   * else `T`, else - if the node has other inputs than handles - one of their types or its outputs', else any.  Another
+   * type is PF_INVALID_ARGUMENT */
   pf_status (*var_lock)(pf_ctx *, const pf_var *, int32_t n);
       /* [compute] locks several at once in the host's order, until the call ends.  PF_FAILED_PRECONDITION names an
        * uninitialised one (READ and UPDATE) */

@@ -112,9 +112,9 @@ class OpDef:
     # Shapes
 
     def infer_shapes(self, node):
-        """Sets the static shapes of `node`'s outputs; ValueError names node, op, shapes and
-        line."""
-        if not self.shape or not node.outputs:
+        """Sets the static shapes of `node`'s outputs, and checks its inputs (also where there is no
+        output); ValueError names node, op, shapes and line."""
+        if not self.shape:
             return
         if self._shape_binding is None:
             self._shape_binding = _bind(self, self.shape)

@@ -7,6 +7,9 @@ Invariants
      control dependencies.
   3. The static shape and dtype of the variable travel with the handle (`handle_shape`,
      `handle_dtype`), also through Switch, Enter and Identity.
+  4. What declares another element type than its variable has is not added to a graph where TF
+     refuses it (reads, assignments, ResourceGather, ResourceGatherNd, ResourceScatter*,
+     ResourceCountUpTo); every other op on variables is refused by the executor when it runs.
 
 No samples and no reference, on purpose: state has no NumPy counterpart; tests/train and
 tests/session run them.  Who calls it: resource_variable_ops, optimizers, gradients.
@@ -24,8 +27,9 @@ INDICES = "Tindices: {int32, int64}"
 
 def handle_source(handle):
     """The VarHandleOp (or other producer) behind a handle, seen through control flow."""
-    op = handle.op
-    while op.type in _PASSING:
+    op, seen = handle.op, set()
+    while op.type in _PASSING and op not in seen:       # an imported graph may go in circles
+        seen.add(op)
         op = op.inputs[0].op
     return op
 
@@ -33,7 +37,7 @@ def handle_source(handle):
 def handle_shape(handle):
     """Static shape of the variable behind `handle`."""
     source = handle_source(handle)
-    return source.attrs["shape"] if "shape" in source.attrs else unknown_shape()
+    return source.attrs["shape"] if source.type == "VarHandleOp" else unknown_shape()
 
 
 def handle_dtype(handle):
@@ -52,23 +56,44 @@ def _scalar(op):
     return TensorShape([])
 
 
-def _value_shape(op):
+def _typed_shape(op):
+    """Static shape of the variable behind the first input; ValueError unless it holds elements of
+    the op's `dtype`."""
+    source = handle_source(op.inputs[0])
+    if source.type == "VarHandleOp" and source.attrs["dtype"] != op.attrs["dtype"]:
+        held, said = (dtypes.schema_name(o.attrs["dtype"]) for o in (source, op))
+        raise ValueError(f"Trying to read variable with wrong dtype. Expected {held} got {said} "
+                         f"(the variable is '{source.name}')")
     return handle_shape(op.inputs[0])
 
 
 def _check_value(op):
-    """AssignVariableOp and its kin: the value's shape fits the variable's."""
-    handle_shape(op.inputs[0]).assert_is_compatible_with(op.inputs[1].shape)
+    """AssignVariableOp and its kin: the value's type and shape fit the variable's."""
+    _typed_shape(op).assert_is_compatible_with(op.inputs[1].shape)
     return []
+
+
+def _check_type(op):
+    _typed_shape(op)
+    return []
+
+
+def _counter_shape(op):
+    source = handle_source(op.inputs[0])
+    if source.type == "VarHandleOp" and source.attrs["dtype"] != op.attrs["T"]:
+        said, held = (dtypes.schema_name(t) for t in (op.attrs["T"], source.attrs["dtype"]))
+        raise ValueError(f"Data types do not match: {said} and {held} (the variable is "
+                         f"'{source.name}')")
+    return TensorShape([])
 
 
 def _slice_shape(op):
     indices = op.inputs[1].shape
-    return indices.concatenate(handle_shape(op.inputs[0])[1:])
+    return indices.concatenate(_typed_shape(op)[1:])
 
 
 def _gather_nd_shape(op):
-    indices, params = op.inputs[1].shape, handle_shape(op.inputs[0])
+    indices, params = op.inputs[1].shape, _typed_shape(op)
     if indices.ndims is None or params.ndims is None or indices.as_list()[-1] is None:
         return unknown_shape()
     return indices[:-1].concatenate(params[indices.as_list()[-1]:])
@@ -103,7 +128,7 @@ class VarHandleOp:
     stateful=True)
 class ReadVariableOp:
     """The variable's value now. FailedPreconditionError if uninitialised. TF: ReadVariableOp."""
-    shape = _value_shape
+    shape = _typed_shape
     gradient = _read_gradient
     reference = None
     samples = None
@@ -202,7 +227,7 @@ def _scatter(name, what, types=None):
         doc=f"Rows `indices` of the variable {what}. TF: {name}.",
         **({} if types is None else {"dtype": types}))
     class Block:
-        shape = _nothing
+        shape = _check_type
         gradient = UNREGISTERED
         reference = None
         samples = None
@@ -241,7 +266,7 @@ ResourceScatterNdSub = _scatter_nd("ResourceScatterNdSub", "-= `updates`")
     attrs="limit: int, T: {int32, int64}")
 class ResourceCountUpTo:
     """The scalar variable, then adds 1; OutOfRangeError at `limit`. TF: ResourceCountUpTo."""
-    shape = _scalar
+    shape = _counter_shape
     gradient = UNREGISTERED
     reference = None
     samples = None

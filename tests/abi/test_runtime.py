@@ -1,11 +1,14 @@
 """libpyflow_rt, the Python-free runtime: no symbol of Python's, none undefined but the C
 library's."""
 
+import ctypes
 import importlib.resources
 import re
 import subprocess
 
 import pytest
+
+import pyflow as tf
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +48,30 @@ def test_no_initialised_variable_of_a_core_module(library):
     """slice.py drops the code that would set them: Cython's variables may only be in .bss."""
     found = [line for line in symbols(library) if re.search(r" [dD] __pyx_v_", line)]
     assert not found, found
+
+
+class Tensor(ctypes.Structure):
+    """A DLTensor."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+def test_an_input_of_another_element_size_is_refused(library):
+    """The graph wants doubles and would have read past the end of the caller's floats."""
+    with tf.Graph().as_default() as graph:
+        tf.identity(tf.placeholder(tf.float64, [None], name="x"), name="y")
+        data = graph.as_graph_def().SerializeToString()
+    rt, why, model = ctypes.CDLL(str(library)), ctypes.create_string_buffer(500), ctypes.c_void_p()
+    ends = [(ctypes.c_char_p * 2)(name, None) for name in (b"x", b"y")]
+    assert rt.pf_rt_load(data, ctypes.c_int64(len(data)), *ends, 1, ctypes.byref(model), why,
+                         ctypes.c_int64(500)) == 0, why.value
+    values, shape = (ctypes.c_float * 2)(1.5, 2.5), (ctypes.c_int64 * 1)(2)
+    x = Tensor(ctypes.cast(values, ctypes.c_void_p), (1, 0), 1, 2, 32, 1, shape, None, 0)
+    outputs = (ctypes.c_void_p * 1)()
+    code = rt.pf_rt_run(model, (ctypes.POINTER(Tensor) * 1)(ctypes.pointer(x)), outputs, why,
+                        ctypes.c_int64(500))
+    assert code == 3 and b"'x'" in why.value and b"double" in why.value and b"32" in why.value
+    rt.pf_rt_free(model)

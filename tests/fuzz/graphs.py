@@ -3,11 +3,13 @@
     python tests/fuzz/graphs.py --count 100000          # make fuzz-graphs
     python tests/fuzz/graphs.py --minutes 10 --seed 5000000 --no-accelerator
     python tests/fuzz/graphs.py --replay 4711           # one graph again, with its plan in words
+    python tests/fuzz/graphs.py --types --count 10000   # with other element types
 
 A seed gives a program (programs.py) and a way to run it: threads, one plan or a plan per device,
 blocks and inline loops or not, rewrites or not, devices (the CPU's three, the fake accelerators),
 PYFLOW_SCHEDULE or real threads.  Each is run twice, as state lasts.  Where the interpreter says
-that operations fail, the step must raise the error of one of them.
+that operations fail, the step must raise the error of one of them.  With --types each graph is
+changed by retype.py first, and has to be refused, to fail with a typed error, or to run.
 
 Exit status 1 and the seeds if anything differed.  A seed run under PYFLOW_SCHEDULE replays exactly.
 """
@@ -31,6 +33,7 @@ import pyflow as tf
 import interpreter
 import plugins_of_fuzz
 import programs
+import retype
 
 CPUS = ["/device:CPU:0", "/device:CPU:1", "/device:CPU:2"]
 FAKES = ["/device:CPU:0", "/device:FAKE:0", "/device:FAKE:1"]
@@ -101,11 +104,35 @@ class Fuzz:
     def __init__(self, folder, accelerator=True):
         self.op = plugins_of_fuzz.load_kernels(folder)
         self.knobs = plugins_of_fuzz.load_accelerator(folder) if accelerator else []
-        self.failing = 0
+        self.failing = self.refused = 0
 
     def check_seed(self, seed):
         rng = random.Random(seed)
         self.check(programs.Program(rng, self.op), Way(random.Random(~seed), bool(self.knobs)))
+
+    def check_types(self, seed):
+        """The seed's graph with other element types is refused, or runs, or fails like a step."""
+        rng = random.Random(seed)
+        program = programs.Program(rng, self.op)
+        changed = retype.retype(program.graph.as_graph_def(), rng)
+        with tf.Graph().as_default() as graph:
+            try:
+                tf.import_graph_def(changed, name="")
+                feeds = {t.name: np.ones(t.shape.as_list(), graph.get_tensor_by_name(
+                    t.name).dtype.as_numpy_dtype) for t in program.placeholders}
+            except (ValueError, TypeError):
+                self.refused += 1
+                return
+        with tf.Session(graph=graph, threads=1) as session:
+            for what in (program.init.name, [t.name for t in program.fetches]):
+                try:
+                    session.run(what, feeds, tf.RunOptions(timeout_in_ms=TIMEOUT_MS))
+                except tf.errors.DeadlineExceededError as error:
+                    raise Difference("the step hangs") from error
+                except tf.errors.InternalError as error:
+                    raise Difference(f"no typed error: {error}") from error
+                except (tf.errors.OpError, ValueError, TypeError):
+                    self.failing += 1
 
     def check(self, program, way):
         if way.devices != "none":
@@ -175,15 +202,16 @@ def replay(fuzz, seed):
     print("equal")
 
 
-def main(count, minutes, seed, accelerator, one, folder):
-    fuzz = Fuzz(folder, accelerator)
+def main(count, minutes, seed, accelerator, one, folder, types=False):
+    fuzz = Fuzz(folder, accelerator and not types)
+    check = fuzz.check_types if types else fuzz.check_seed
     if one is not None:
         return replay(fuzz, one)
     start, wrong, k = time.perf_counter(), [], 0
     end = start + 60 * minutes if minutes else float("inf")
     while time.perf_counter() < end and (minutes or k < count):
         try:
-            fuzz.check_seed(seed + k)
+            check(seed + k)
         except Exception as error:
             wrong.append(seed + k)
             print(f"seed {seed + k}: {type(error).__name__}: {str(error)[:500]}", flush=True)
@@ -194,7 +222,9 @@ def main(count, minutes, seed, accelerator, one, folder):
             rate = k / (time.perf_counter() - start)
             print(f"{k} graphs, {fuzz.failing} with errors expected, {len(wrong)} different, "
                   f"{rate:.0f} a second", flush=True)
-    print(f"{k} graphs (seeds {seed}..{seed + k - 1}), {fuzz.failing} with errors expected, "
+    said = f"{fuzz.refused} refused, {fuzz.failing} steps failed" if types else \
+        f"{fuzz.failing} with errors expected"
+    print(f"{k} graphs (seeds {seed}..{seed + k - 1}), {said}, "
           f"{time.perf_counter() - start:.0f} s: "
           + (f"{len(wrong)} DIFFERENT: {wrong[:50]}" if wrong else "no difference"))
     return 1 if wrong else 0
@@ -207,6 +237,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0, help="of the first graph")
     parser.add_argument("--replay", dest="one", type=int, metavar="SEED")
     parser.add_argument("--no-accelerator", dest="accelerator", action="store_false")
+    parser.add_argument("--types", action="store_true", help="with other element types")
     parser.add_argument("--libraries", help="a folder with the plugins already built")
     options = vars(parser.parse_args())
     logging.getLogger("pyflow").setLevel(logging.CRITICAL)

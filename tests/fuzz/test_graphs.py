@@ -3,6 +3,7 @@ hypothesis, so that what fails shrinks; and PYFLOW_SCHEDULE."""
 import ctypes
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -36,6 +37,15 @@ def test_with_accelerators_in_a_process_of_their_own(libraries):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert "no difference" in done.stdout
+
+
+def test_other_element_types_are_refused_or_run(libraries):
+    command = [sys.executable, graphs.__file__, "--types", "--count", "50", "--libraries",
+               str(libraries)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    refused, failed = map(int, re.search(r"(\d+) refused, (\d+) steps", done.stdout).groups())
+    assert 10 < refused < 45 and failed > 5, done.stdout
 
 
 def test_a_difference_is_found(fuzz, monkeypatch):

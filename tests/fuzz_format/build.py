@@ -1,14 +1,12 @@
-"""Builds the two fuzz targets: the core, sliced to C, and the CPU kernels under clang's
-libFuzzer, ASan
-and UBSan.
+"""Builds the fuzz targets: the core, sliced to C, and the CPU kernels, under ASan and UBSan.
 
-    python tests/fuzz_format/build.py FOLDER    # -> FOLDER/fuzz_graph, FOLDER/fuzz_checkpoint
+    python tests/fuzz_format/build.py FOLDER            # -> FOLDER/fuzz_graph, fuzz_checkpoint
+    python tests/fuzz_format/build.py FOLDER --types    # -> FOLDER/fuzz_types
 
-Needs clang and Cython.  Only what changed is compiled again.  The lists of sources are those of the
-meson.build files, so a new module is fuzzed without a word here.  Kernels are built for the
-baseline
-instruction set; coverage is collected in the core and in the checkpoint's reader, sanitizers
-watch all.
+Needs Cython, and clang for its libFuzzer; fuzz_types draws its graphs by itself, and gcc will do.
+Only what changed is compiled again.  The lists of sources are those of the meson.build files, so a
+new module is fuzzed without a word here.  Kernels are built for the baseline instruction set;
+coverage is collected in the core and in the checkpoint's reader, sanitizers watch all.
 """
 
 import concurrent.futures
@@ -24,7 +22,6 @@ KERNELS = ROOT / "plugins" / "cpu" / "kernels"
 ACCELERATOR = ROOT / "examples" / "plugin_accelerator" / "src"
 SANITIZE = "-fsanitize=address,undefined"
 FLAGS = [
-    "clang",
     "-std=gnu11",
     "-D_GNU_SOURCE",
     "-O1",
@@ -41,7 +38,7 @@ FLAGS = [
 ]
 COVERED = "-fsanitize=fuzzer-no-link"
 EMPTY = "-fno-sanitize=pointer-overflow"  # plugins add 0 to the NULL of a tensor without elements
-TARGETS = ("fuzz_graph", "fuzz_checkpoint")
+TARGETS = {"clang": ("fuzz_graph", "fuzz_checkpoint"), "gcc": ("fuzz_types",)}
 
 
 def listed(text, name):
@@ -68,11 +65,11 @@ def slice_module(folder, name, newest):
     return target
 
 
-def compile_one(folder, source, newest, covered, *extra):
+def compile_one(cc, folder, source, newest, covered, *extra):
     target = folder / f"{source.stem}.o"
     if older(target, source, newest):
-        flags = [SANITIZE, COVERED] if covered else [SANITIZE]
-        run([*FLAGS, *flags, *extra, "-c", source, "-o", target])
+        flags = [SANITIZE, COVERED] if covered and cc == "clang" else [SANITIZE]
+        run([cc, *FLAGS, *flags, *extra, "-c", source, "-o", target])
     return target
 
 
@@ -87,13 +84,14 @@ def latest(paths):
     return max(paths, key=lambda path: path.stat().st_mtime)
 
 
-def main(folder):
+def main(folder, cc):
     folder = pathlib.Path(folder)
     for part in ("cpu", "fake"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     modules = listed((ROOT / "_executor" / "meson.build").read_text(), "core_modules")
     text = (KERNELS / "meson.build").read_text()
-    kernels = [KERNELS / name for name in listed(text, "isa_sources") + listed(text, "sources")]
+    lists = re.findall(r"^(\w*sources) = \[", text, re.M)
+    kernels = [KERNELS / name for part in lists for name in listed(text, part)]
     accelerator = sorted(ACCELERATOR.glob("*.c"))
     newest = latest(p for p in CORE.iterdir() if p.suffix in (".h", ".pxd", ".pxi"))
     header = latest([*KERNELS.glob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])
@@ -101,30 +99,30 @@ def main(folder):
     run([sys.executable, ROOT / "_executor" / "gen_op_table.py", table, folder / "op_table.d"])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         sliced = list(pool.map(lambda m: slice_module(folder, m, newest), modules))
-        jobs = [pool.submit(compile_one, folder, c, newest, True) for c in [*sliced, table]]
+        jobs = [pool.submit(compile_one, cc, folder, c, newest, True) for c in [*sliced, table]]
         jobs += [
-            pool.submit(compile_one, folder, HERE / name, newest, False)
-            for name in ("common.c", "mutate_graph.c")
+            pool.submit(compile_one, cc, folder, HERE / name, newest, False)
+            for name in ("common.c", "mutate_graph.c", "typed_graphs.c")
         ]
         cpu = [
-            pool.submit(compile_one, folder / "cpu", c, header, "checkpoint" in c.name, EMPTY)
+            pool.submit(compile_one, cc, folder / "cpu", c, header, "checkpoint" in c.name, EMPTY)
             for c in kernels
         ]
         rename = ["-Dpyflow_plugin_v1=pyflow_fake_plugin", f"-I{ACCELERATOR}", EMPTY]
         fake = [
-            pool.submit(compile_one, folder / "fake", c, header, False, *rename)
+            pool.submit(compile_one, cc, folder / "fake", c, header, False, *rename)
             for c in accelerator
         ]
         shared = [job.result() for job in jobs]
         shared.append(one_plugin(folder / "cpu.o", cpu, "pyflow_plugin_v1"))
         shared.append(one_plugin(folder / "fake.o", fake, "pyflow_fake_plugin"))
-    for name in TARGETS:
-        main_o = compile_one(folder, HERE / f"{name}.c", newest, True)
+    for name in TARGETS[cc]:
+        main_o = compile_one(cc, folder, HERE / f"{name}.c", newest, True)
         run(
             [
-                "clang",
+                cc,
                 SANITIZE,
-                "-fsanitize=fuzzer",
+                *(["-fsanitize=fuzzer"] if cc == "clang" else []),
                 main_o,
                 *shared,
                 "-o",
@@ -134,8 +132,8 @@ def main(folder):
                 "-lm",
             ]
         )
-    print(f"built {', '.join(str(folder / name) for name in TARGETS)}")
+    print(f"built {', '.join(str(folder / name) for name in TARGETS[cc])}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], "gcc" if "--types" in sys.argv else "clang")

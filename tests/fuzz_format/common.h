@@ -22,4 +22,8 @@ void expect_typed(pf_status code, const pf_error *e, const char *what);
 size_t mutate_graph(uint8_t *data, size_t n, size_t room, uint32_t seed);
 size_t cross_graphs(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out,
                     size_t room, uint32_t seed);
+
+/* typed_graphs.c */
+pf_graph *make_typed_graph(uint64_t number);
+void retype_graph(pf_graph *g, uint64_t number); /* in place */
 #endif

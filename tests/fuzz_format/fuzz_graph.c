@@ -1,9 +1,10 @@
 /* fuzz_graph.c - libFuzzer target: bytes -> pf_graph_read -> pf_plan_compile -> a step of small
  * plans.
  *
- * The first byte picks options (threads' inlining, blocks); the rest is a GraphDef with _Arg and
- * _Retval. Arguments are made from the plan's own types and shapes (unknown dimensions: 2).  Files
- * are not touched: graphs with ops that write or read them are compiled, not run.
+ * The first byte picks options (threads' inlining, blocks, and how to change element types, if at
+ * all: typed_graphs.c); the rest is a GraphDef with _Arg and _Retval. Arguments are made from the
+ * plan's own types and shapes (unknown dimensions: 2).  Files are not touched: graphs with ops that
+ * write or read them are compiled, not run.
  */
 #include "common.h"
 
@@ -92,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   expect_typed(s, &e, "the reader");
   counts[0]++;
   counts[1] += !s;
+  if (!s && data[0] >> 2) retype_graph(g, data[0] >> 2);
   int runs = !s && g->n_nodes <= RUN_NODES && !touches_files(g);
   if (!s) {
     s = pf_plan_compile(g, NULL, 0, state, pool, &o, &p, &e);
@@ -109,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t room, unsigned seed) {
   if (n < 2 || room < 64 || seed % 16 == 0) return LLVMFuzzerMutate(data, n, room);
   if (seed % 16 == 1) data[0] ^= 1 + (seed >> 8 & 1);
+  if (seed % 16 == 2) data[0] = (uint8_t)(seed >> 8);
   size_t size = n - 1;
   for (unsigned k = 0; k < 1 + (seed >> 4) % 2 * (seed >> 5) % 4; k++)
     size = mutate_graph(data + 1, size, room - 1, seed * 2654435761u + k);

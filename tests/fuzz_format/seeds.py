@@ -59,6 +59,36 @@ def variables():
         return [tf.assign_add(v, [1.0, 1.0]), r.assign_add([1.0])], {}
 
 
+def resources():
+    """Reads, updates and slices of variables behind handles, with a slot."""
+    r = tf.get_variable("r", initializer=tf.ones([4, 2]), use_resource=True)
+    slot = tf.get_variable("slot", initializer=tf.zeros([4, 2]), use_resource=True)
+    updates = [
+        tf.raw_ops.ResourceScatterAdd(resource=r.handle, indices=[1], updates=tf.ones([1, 2])),
+        tf.raw_ops.ResourceScatterNdUpdate(ref=r.handle, indices=[[0]], updates=tf.ones([1, 2])),
+        tf.raw_ops.ResourceApplyMomentum(
+            var=r.handle, accum=slot.handle, lr=0.1, grad=tf.ones([4, 2]), momentum=0.9
+        ),
+        tf.raw_ops.ResourceStridedSliceAssign(
+            ref=r.handle, begin=[0], end=[2], strides=[1], value=tf.ones([2, 2])
+        ),
+    ]
+    with tf.control_dependencies(updates):
+        return [r.sparse_read([1, 0]), r.gather_nd([[1, 1]]), r.read_value()], {}
+
+
+def tables():
+    table = tf.raw_ops.MutableHashTableV2(key_dtype=tf.int64, value_dtype=tf.string)
+    keys = tf.constant([1, 2], tf.int64)
+    put = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=["a", "b"])
+    stack = tf.raw_ops.StackV2(max_size=2, elem_type=tf.float32)
+    with tf.control_dependencies([put]):
+        found = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value="")
+    pushed = tf.raw_ops.StackPushV2(handle=stack, elem=tf.constant([1.0, 2.0]))
+    with tf.control_dependencies([pushed]):
+        return [found, tf.raw_ops.StackPopV2(handle=stack, elem_type=tf.float32)], {}
+
+
 def training():
     v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
     step = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(tf.square(v - 1.0)))
@@ -122,6 +152,8 @@ PROGRAMS = (
     parallel_loop,
     conditional,
     variables,
+    resources,
+    tables,
     training,
     strings_and_lists,
     shapes,

@@ -3,7 +3,7 @@
 Invariants
   1. A call is its address: (seed, op, group, number) gives the same node and the same feeds in
      every process.
-  2. A group is one node (types and attributes chosen, some of them odd) behind placeholders of
+  2. A group is one node (element types and attributes, some of them odd) behind placeholders of
      unknown shape; its calls differ in what is fed.
 
     for call in range(50):
@@ -11,6 +11,7 @@ Invariants
 """
 import pathlib
 import sys
+import warnings
 import zlib
 
 import numpy as np
@@ -105,6 +106,29 @@ def _changed(rng, array):
     return _odd_values(rng, array)
 
 
+# -------------------------------------------------------------------------------------- types
+TYPES = [np.dtype(name) for name in ("float32", "float64", "int32", "int64", "int8", "uint16",
+                                     "bool", "complex128", "float16", "object")]
+
+
+def _as_type(array, dtype):
+    """The array's elements, or zeros, as elements of another type."""
+    if array.dtype.kind == "O" or dtype.kind == "O":
+        return np.full(array.shape, b"x" if dtype.kind == "O" else 0, dtype)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")         # the imaginary part is dropped
+        return array.astype(dtype)
+
+
+def _odd_types(rng, base):
+    """One input, or all of them, of another element type than the sample has."""
+    dtype = TYPES[rng.integers(len(TYPES))]
+    at = int(rng.integers(-1, len(base)))
+    return [[_as_type(a, dtype) for a in value] if isinstance(value, list)
+            else _as_type(value, dtype) if at in (i, -1) else value
+            for i, value in enumerate(base)]
+
+
 # --------------------------------------------------------------------------------- attributes
 def _odd_attribute(rng, attr, value):
     """Another value for an attribute; those the schema refuses are part of the test."""
@@ -160,6 +184,8 @@ class Group:
                 if rng.random() < 0.5:
                     value = self.attrs.get(attr.name, attr.default if attr.has_default else None)
                     self.attrs[attr.name] = _odd_attribute(rng, attr, value)
+            if rng.random() < 0.3 and self.base:
+                self.base = _odd_types(rng, self.base)
 
     def build(self):
         """(outputs, placeholders) in the current graph."""

@@ -25,12 +25,26 @@ static void published_free(DLManagedTensorVersioned *m) {
   value_release(m->manager_ctx);
   free(m);
 }
+/* Strings are the host's own and cannot be lent under another header. */
+static pf_status value_copy(pf_ctx *c, int32_t i, value *v) {
+  const DLTensor *t = &v->t->dl_tensor;
+  DLTensor *y = c->host->output(c, i, t->shape, t->ndim);
+  pf_status r = y ? pf_copy_run(c, y, 0, t, 0, pf_numel(t), 0) : PF_RESOURCE_EXHAUSTED;
+  value_release(v);
+  return r;
+}
 /* Output i is the value; the caller's reference goes with it. */
 static pf_status value_publish(pf_ctx *c, int32_t i, value *v) {
   if (atomic_load(&v->refs) == 1) {
     DLManagedTensorVersioned *t = v->t;
     free(v);
     return c->host->set_output(c, i, t);
+  }
+  if (c->out_type[i] == PF_STRING) return value_copy(c, i, v);
+  if (c->out_type[i] == PF_RESOURCE || c->out_type[i] == PF_VARIANT) {
+    value_release(v);
+    return pf_failf(c, PF_UNIMPLEMENTED, "a TensorArray's element of type %s is read once: leave "
+                    "clear_after_read on", pf_type_name(c->out_type[i]));
   }
   DLManagedTensorVersioned *m = malloc(sizeof *m);
   if (!m) {
