@@ -153,6 +153,22 @@ class ResourceVariable(BuiltVariable):
         """The scalar's value, then adds 1; OutOfRangeError at `limit`."""
         return handles.ResourceCountUpTo(self._tensor, limit=limit, T=self._dtype)
 
+    # ---------------------------------------------------------------------------------- protocols
+    def __bool__(self):
+        return bool(self.value())               # a TypeError that says what to use
+
+    def __array__(self, dtype=None, copy=None):
+        raise NotImplementedError(f"Variable '{self.name}' is symbolic: use session.run or eval to "
+                                  f"get its value")
+
+    def _no_inplace(self, value):
+        """`v += x` would only bind the name v to a tensor, and look as if it updated v."""
+        raise RuntimeError(f"`variable += value` and its kin are not offered for variable "
+                           f"'{self.name}': use `variable.assign_add(value)` to change the "
+                           f"variable, or `variable = variable + value` for a new tensor.")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _no_inplace
+
     def _done(self, operation, read_value):
         return self._after(operation) if read_value else operation
 

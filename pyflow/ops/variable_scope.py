@@ -63,6 +63,9 @@ class VariableStore:
             raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but "
                              f"instead was {shape}.")
         if initializer is None:
+            if shape is None:
+                raise ValueError(f"Variable {name} did not get an initializer, so its `shape` "
+                                 f"argument must be specified: tf.get_variable({name!r}, [2, 3])")
             initializer = _default_initializer(name, dtype)
         value, value_dtype = _initial_value(initializer, shape, dtype, name)
         variable = variables.Variable(
@@ -238,7 +241,8 @@ class VariableScope:
         with ops.name_scope(None):
             _check_initializer_dtype(initializer, dtype)
             arguments = {
-                "shape": shape, "dtype": dtypes.as_dtype(self.dtype if dtype is None else dtype),
+                "shape": shape,
+                "dtype": dtypes.as_dtype(self.dtype if dtype is None else dtype).base_dtype,
                 "initializer": self.initializer if initializer is None else initializer,
                 "regularizer": self.regularizer if regularizer is None else regularizer,
                 "reuse": reuse, "trainable": trainable, "collections": collections,
@@ -248,7 +252,10 @@ class VariableScope:
                 "constraint": self.constraint if constraint is None else constraint}
             if regularizer is False:
                 arguments["regularizer"] = None
-            getter = custom_getter or self.custom_getter
+            getter = self.custom_getter if custom_getter is None else custom_getter
+            if getter is not None and not callable(getter):
+                raise ValueError(f"get_variable({full_name!r}): the custom_getter is not callable: "
+                                 f"{getter!r}")
             if getter is None:
                 return store.get(full_name, **arguments)
             plain = functools.partial(_plain_getter, store)

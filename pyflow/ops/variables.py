@@ -209,9 +209,6 @@ class Variable(metaclass=_VariableType):
         from pyflow.ops import slicing_ops
         return slicing_ops.getitem(self.value(), item, var=self)
 
-    def __bool__(self):
-        return bool(self.value())
-
     def __array__(self, dtype=None, copy=None):
         raise TypeError(f"Variable '{self.name}' is symbolic: use session.run or eval to get its "
                         f"value")

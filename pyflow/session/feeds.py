@@ -146,12 +146,12 @@ class Feed:
 
 
 def _always_fits(have, want):
-    """Casts that TF users rely on: float64 to float32, int64 to float, bool to number, and all safe
-    ones."""
+    """Casts that TF users rely on: float64 to float32, complex128 to complex64, int64 to float,
+    bool to number, and all safe ones."""
     if np.can_cast(have, want, "safe"):
         return True
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
-    return have.kind in "buif" and (
+    return have.kind == want.kind == "c" or have.kind in "buif" and (
         want.kind in "fc"
         or (want.kind == "V" and order[have.kind] <= 2)
         or have.kind == "b"
