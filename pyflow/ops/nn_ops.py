@@ -8,6 +8,7 @@ Invariants
 Example:  `tf.nn.dropout(x, keep_prob=0.5)`.
 """
 import numbers
+from collections import abc
 
 import numpy as np
 
@@ -227,7 +228,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 
 
 def _values(tensors, who):
-    if isinstance(tensors, graph.Tensor) or not isinstance(tensors, (list, tuple)):
+    if not isinstance(tensors, abc.Sequence) or isinstance(tensors, (str, bytes)):
         raise TypeError(f"{who}: t_list should be a sequence of tensors, got "
                         f"{type(tensors).__name__}")
     return [t.values if isinstance(t, graph.IndexedSlices) else t if t is None

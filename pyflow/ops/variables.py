@@ -507,19 +507,23 @@ def report_uninitialized_variables(var_list=None, name="report_uninitialized_var
 
 
 def assert_variables_initialized(var_list=None):
-    """An Operation that fails unless all variables have a value. TF:
+    """A tensor, the variables' ranks, that fails unless all of them have a value. TF:
     tf.assert_variables_initialized.
-    Variables of any shape and dtype. Running it raises FailedPreconditionError."""
-    from pyflow.ops import control_flow_ops as cf
+    Variables of any shape and dtype. Evaluating it raises FailedPreconditionError."""
+    from pyflow.ops import array_ops, join_ops
     if var_list is None:
         var_list = global_variables() + local_variables()
+    var_list = list(var_list)
     if not var_list:
         return None
-    reads = []                              # of values: a rank may be known without one
+    ranks = []
     for variable in var_list:
         with ops.colocate_with(variable.op):
-            reads.append(identity_ops.identity(variable.value()))
-    return cf.group(*reads)
+            # the value is read: a rank alone may be known without one
+            value = variable.value()
+            with ops.control_dependencies([identity_ops.identity(value)]):
+                ranks.append(array_ops.Rank(value))
+    return ranks[0] if len(ranks) == 1 else join_ops.stack(ranks)
 
 
 def is_variable(value):

@@ -11,16 +11,8 @@ def _checked(function):
     def call(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except FileNotFoundError as e:
-            raise errors.NotFoundError(None, None, str(e)) from None
-        except FileExistsError as e:
-            raise errors.AlreadyExistsError(None, None, str(e)) from None
-        except PermissionError as e:
-            raise errors.PermissionDeniedError(None, None, str(e)) from None
-        except (NotADirectoryError, IsADirectoryError) as e:
-            raise errors.FailedPreconditionError(None, None, str(e)) from None
         except OSError as e:
-            raise errors.UnknownError(None, None, str(e)) from None
+            raise errors.of_os_error(e) from None
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
