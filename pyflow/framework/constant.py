@@ -39,7 +39,7 @@ def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
 def constant_from_array(graph, array, dtype, name="Const"):
     """A constant that takes over `array` (nobody may change it afterwards)."""
     array.flags.writeable = False
-    if name[-1:] == "/":
+    if name and name[-1] == "/":
         name = name[:-1]
     else:
         with graph._lock:

@@ -140,8 +140,9 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     out of range."""
     if params is None or isinstance(params, (list, tuple)) and not params:
         raise ValueError("nn.embedding_lookup: need at least one params")
-    shards = list(params) if isinstance(params, (list, tuple)) else [params]
-    with graph.name_scope(name, "embedding_lookup", [ids]) as scope:
+    parted = isinstance(params, (list, tuple)) or hasattr(params, "_variable_list")
+    shards = list(params) if parted else [params]
+    with graph.name_scope(name, "embedding_lookup", shards + [ids]) as scope:
         ids = graph.convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
             rows = gather_ops.gather(shards[0], ids, name=scope)

@@ -134,19 +134,19 @@ class ResourceVariable(BuiltVariable):
     # -------------------------------------------------------------------------------------- writing
     def assign(self, value, use_locking=None, name=None, read_value=True):
         """Sets the variable; returns it as it is afterwards (the Operation unless `read_value`)."""
-        value = ops.convert_to_tensor(value, dtype=self._dtype)
+        value = self._operand(value)
         self.shape.assert_is_compatible_with(value.shape)
         return self._done(handles.AssignVariableOp(self._tensor, value, name=name), read_value)
 
     def assign_add(self, delta, use_locking=None, name=None, read_value=True):
         """Adds `delta`; returns the variable afterwards (the Operation unless `read_value`)."""
-        delta = ops.convert_to_tensor(delta, dtype=self._dtype)
+        delta = self._operand(delta)
         return self._done(handles.AssignAddVariableOp(self._tensor, delta, name=name), read_value)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
         """Subtracts `delta`; returns the variable afterwards (the Operation unless
         `read_value`)."""
-        delta = ops.convert_to_tensor(delta, dtype=self._dtype)
+        delta = self._operand(delta)
         return self._done(handles.AssignSubVariableOp(self._tensor, delta, name=name), read_value)
 
     def count_up_to(self, limit):
@@ -168,6 +168,11 @@ class ResourceVariable(BuiltVariable):
                            f"variable, or `variable = variable + value` for a new tensor.")
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _no_inplace
+
+    def _operand(self, value):
+        """`value` as a tensor of the variable's graph, which need not be the default graph."""
+        with self.graph.as_default():
+            return ops.convert_to_tensor(value, dtype=self._dtype)
 
     def _done(self, operation, read_value):
         return self._after(operation) if read_value else operation
@@ -192,7 +197,7 @@ class _AssignedVariable(ResourceVariable):
         return self._parent_op
 
     def _read(self):
-        with ops.control_dependencies([self._parent_op]):
+        with self.graph.control_dependencies([self._parent_op]):
             return super()._read()
 
 

@@ -147,6 +147,19 @@ class Variable(metaclass=_VariableType):
     def __repr__(self):
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
 
+    def to_proto(self, export_scope=None):
+        """The variable as a VariableDef message, its names relative to `export_scope`; None for a
+        variable outside it."""
+        from pyflow.train import meta_graph
+        return meta_graph.variable_def(self, export_scope)
+
+    @staticmethod
+    def from_proto(variable_def, import_scope=None):
+        """The variable of a VariableDef; its nodes are in the default graph already."""
+        from pyflow.ops.resource_variable_ops import ResourceVariable
+        kind = ResourceVariable if variable_def.is_resource else RefVariable
+        return kind(variable_def=variable_def, import_scope=import_scope)
+
     # ----------------------------------------------------------------------------- value and state
     def eval(self, session=None):
         """The variable's value in `session` (the default session)."""
@@ -516,14 +529,15 @@ def assert_variables_initialized(var_list=None):
     var_list = list(var_list)
     if not var_list:
         return None
-    ranks = []
-    for variable in var_list:
-        with ops.colocate_with(variable.op):
-            # the value is read: a rank alone may be known without one
-            value = variable.value()
-            with ops.control_dependencies([identity_ops.identity(value)]):
-                ranks.append(array_ops.Rank(value))
-    return ranks[0] if len(ranks) == 1 else join_ops.stack(ranks)
+    with var_list[0].graph.as_default():
+        ranks = []
+        for variable in var_list:
+            with ops.colocate_with(variable.op):
+                # the value is read: a rank alone may be known without one
+                value = variable.value()
+                with ops.control_dependencies([identity_ops.identity(value)]):
+                    ranks.append(array_ops.Rank(value))
+        return ranks[0] if len(ranks) == 1 else join_ops.stack(ranks)
 
 
 def is_variable(value):

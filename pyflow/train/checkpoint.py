@@ -128,7 +128,8 @@ class CheckpointReader:
     def debug_string(self):
         """Bytes: one line per tensor, as TF's reader prints them."""
         lines = [
-            f"{e.name} (DT_{e.dtype.name.upper()}) {list(e.shape)}" for e in self._entries.values()
+            f"{e.name} (DT_{dtypes.schema_name(e.dtype).upper()}) {list(e.shape)}"
+            for e in self._entries.values()
         ]
         return ("\n".join(lines) + "\n").encode()
 

@@ -132,8 +132,8 @@ def _in_scope(item, scope):
 
 def _export_item(target, name, item, scope):
     if name in _VARIABLES:
-        target.bytes_list.value.append(_variable_def(item, scope).SerializeToString())
-    elif hasattr(item, "to_proto"):
+        target.bytes_list.value.append(variable_def(item, scope).SerializeToString())
+    elif hasattr(item, "to_proto") and not hasattr(item, "_as_graph_element"):
         proto = item.to_proto(export_scope=scope)
         if not hasattr(proto, "SerializeToString"):
             from pyflow.framework import protos
@@ -154,8 +154,11 @@ def _relative(name, scope):
     return name[len(scope.rstrip("/")) + 1:] if scope else name
 
 
-def _variable_def(var, scope):
+def variable_def(var, scope=None):
+    """The VariableDef of a variable; None for one outside `scope`."""
     from pyflow.framework import protos
+    if not _in_scope(var, scope):
+        return None
     is_resource = getattr(var, "handle", None) is not None
     tensor = var.handle if is_resource else var._ref()
     initial = getattr(var, "initial_value", None)
