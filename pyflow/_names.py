@@ -88,7 +88,14 @@ LAZY.update({
     "load_op_library": ("pyflow.plugins", "load_library"),
     "load_library": ("pyflow.plugins", "load_library"),
     "plugins": ("pyflow.plugins", None),
+    "train.write_graph": ("pyflow.train.meta_graph", "write_graph"),
+    "io.write_graph": ("pyflow.train.meta_graph", "write_graph"),
 })
+_VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
+             " GRAPH_DEF_VERSION_MIN_PRODUCER")
+LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})
+LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
+             for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
 PACKAGES = {"pyflow.train"}             # namespaces that have a folder

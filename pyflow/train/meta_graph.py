@@ -86,6 +86,18 @@ def _write(message, path, as_text):
     checkpoint_state.replace_file(path, data)
 
 
+def write_graph(graph_or_graph_def, logdir, name, as_text=True):
+    """Writes a Graph or GraphDef to the file `name` in `logdir`, which is made; returns its path.
+    TF: tf.train.write_graph. tf.errors.OpError if it cannot."""
+    import pyflow.platform.gfile as gfile
+    if isinstance(graph_or_graph_def, graph_lib.Graph):
+        graph_or_graph_def = graph_or_graph_def.as_graph_def()
+    path = os.path.join(os.fspath(logdir), name)
+    gfile.MakeDirs(os.path.dirname(path) or ".")
+    _write(graph_or_graph_def, path, as_text)
+    return path
+
+
 def _copy_saver(saver_def, message):
     for name in _SAVER_FIELDS:
         value = getattr(saver_def, name, None)
