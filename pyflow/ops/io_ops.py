@@ -90,7 +90,7 @@ def _written(op):
     return []
 
 
-@op("ReadFile", inputs="filename: string", outputs="contents: string", stateful=True)
+@op("ReadFile", inputs="filename: string", outputs="contents: string")
 class ReadFile:
     """All bytes of the file `filename`. NotFoundError if there is none. TF: ReadFile."""
     shape = _one_string
@@ -108,7 +108,7 @@ class WriteFile:
     samples = None
 
 
-@op("MatchingFiles", inputs="pattern: string", outputs="filenames: string", stateful=True)
+@op("MatchingFiles", inputs="pattern: string", outputs="filenames: string")
 class MatchingFiles:
     """Paths that match the pattern, or one of the patterns. TF: MatchingFiles."""
     def shape(op):
@@ -133,7 +133,8 @@ def write_file(filename, contents, name=None):
 
 def matching_files(pattern, name=None):
     """A vector of the paths that match `pattern` (*, ?, [...]). TF: tf.matching_files.
-    pattern: a scalar or vector of strings; none that matches gives an empty vector."""
+    pattern: a scalar or vector of strings; none that matches gives an empty vector, no error;
+    ValueError for another rank."""
     return MatchingFiles(pattern, name=name)
 
 

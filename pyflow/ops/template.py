@@ -115,7 +115,7 @@ def make_template(name_, func_, create_scope_now_=False, unique_name_=None, cust
 
     Its variable scope is `name_` made unique, or exactly `unique_name_`, opened at the first call
     (now with create_scope_now_). `kwargs` go to each call. TF: tf.make_template.
-    Any arguments and results. ValueError for a name of None, and where a later call makes a
+    Arguments and results: any, of any shapes and dtypes. ValueError for a name of None, and where a later call makes a
     trainable variable."""
     func = functools.partial(func_, **kwargs) if kwargs else func_
     return Template(name_, func, create_scope_now_, unique_name_, custom_getter_)

@@ -150,8 +150,18 @@ class Variable(metaclass=_VariableType):
     def to_proto(self, export_scope=None):
         """The variable as a VariableDef message, its names relative to `export_scope`; None for a
         variable outside it."""
-        from pyflow.train import meta_graph
-        return meta_graph.variable_def(self, export_scope)
+        from pyflow.framework import protos
+        prefix = export_scope.rstrip("/") + "/" if export_scope else ""
+        if not self.name.startswith(prefix):
+            return None
+        handle = getattr(self, "handle", None)
+        tensor, initial = self._ref() if handle is None else handle, self.initial_value
+        return protos.VariableDef(
+            variable_name=tensor.name.removeprefix(prefix),
+            initializer_name=self.initializer.name.removeprefix(prefix),
+            snapshot_name=self._as_graph_element().name.removeprefix(prefix),
+            initial_value_name="" if initial is None else initial.name.removeprefix(prefix),
+            is_resource=handle is not None, trainable=bool(self.trainable))
 
     @staticmethod
     def from_proto(variable_def, import_scope=None):

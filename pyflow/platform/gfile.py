@@ -1,4 +1,5 @@
 """tf.gfile: TF's file functions on local paths.  Failures are tf.errors exceptions, as in TF."""
+import errno
 import glob
 import os
 import shutil
@@ -98,7 +99,10 @@ def IsDirectory(dirname):  # noqa: N802
 @_checked
 def MakeDirs(dirname):  # noqa: N802
     """Makes a folder and those above it.  tf.errors.OpError if that fails."""
-    os.makedirs(dirname, exist_ok=True)
+    try:
+        os.makedirs(dirname, exist_ok=True)
+    except FileExistsError as e:                # a file of that name
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), e.filename) from None
 
 
 @_checked

@@ -84,7 +84,8 @@ class Feed:
     def _cast(self, array, value):
         wanted = self.dtype
         if array.dtype == wanted or _always_fits(array.dtype, wanted):
-            return array.astype(wanted, copy=False)
+            with np.errstate(over="ignore"):            # 1e300 as float32 is infinite
+                return array.astype(wanted, copy=False)
         with np.errstate(all="ignore"):
             cast = array.astype(wanted) if array.dtype.kind != "c" or wanted.kind == "c" else None
         if cast is None or array.dtype.kind in "USM" or not _equal(cast, array):
