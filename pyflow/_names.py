@@ -88,7 +88,14 @@ LAZY.update({
     "load_op_library": ("pyflow.plugins", "load_library"),
     "load_library": ("pyflow.plugins", "load_library"),
     "plugins": ("pyflow.plugins", None),
+    "train.write_graph": ("pyflow.train.meta_graph", "write_graph"),
+    "io.write_graph": ("pyflow.train.meta_graph", "write_graph"),
 })
+_VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
+             " GRAPH_DEF_VERSION_MIN_PRODUCER")
+LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})
+LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
+             for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
 PACKAGES = {"pyflow.train"}             # namespaces that have a folder
@@ -96,6 +103,10 @@ NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # oute
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
+_FEED = "feed batches through placeholders"
+_LOG = "fetch the values and log them"
+_QUEUES = f"queues and readers are not in this version; {_FEED}"
+_LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "function": f"{_V2}; build the graph once and keep session.make_callable(fetches, feeds)",
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
@@ -108,7 +119,37 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
+    "metrics": "not in this version; fetch the predictions and compute it with NumPy",
+    "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
+    "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
+    "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,
+    "train.SummaryWriter": f"tf.summary is not in this version; {_LOG}",
+    "train.Coordinator": f"{_QUEUES}, and start threads with Python's threading",
+    "train.summary_iterator": f"tf.summary is not in this version; {_LOG}",
+    "train.Server": "not in this version, which runs in one process",
+    "train.ClusterSpec": "not in this version, which runs in one process",
+    "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
+    **dict.fromkeys((f"{kind}_summary" for kind in
+                     ("scalar", "histogram", "image", "audio", "tensor", "merge")),
+                    f"TensorFlow 0.x's name of tf.summary, which is not in this version; {_LOG}"),
+    "merge_all_summaries": f"tf.summary is not in this version; {_LOG}",
+    **dict.fromkeys((
+        "train.start_queue_runners", "train.QueueRunner", "train.add_queue_runner",
+        "train.queue_runner", "train.batch", "train.batch_join", "train.shuffle_batch",
+        "train.shuffle_batch_join", "train.maybe_batch", "train.input_producer",
+        "train.string_input_producer", "train.range_input_producer",
+        "train.slice_input_producer", "train.match_filenames_once", "train.limit_epochs",
+        "QueueBase", "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue",
+        "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
+        "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _QUEUES),
+    **dict.fromkeys((
+        "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature",
+        "parse_example", "parse_single_example", "parse_single_sequence_example", "python_io",
+        "train.Example", "train.Feature", "train.Features"),
+        f"TFRecord files are not read in this version; {_FEED}"),
 }
+_CONTRIB = ("tf.contrib has recurrent cells and a few of layers', framework's and seq2seq's helpers "
+            "only; write layers with tf.get_variable and tf.nn")
 
 
 # ---------------------------------------------------------------- assembling
@@ -127,6 +168,7 @@ def assemble(root):
         namespace.__getattr__ = functools.partial(find, namespace)
         namespace.__dir__ = functools.partial(names_of, namespace)
     _add_compat(root)
+    sys.meta_path.append(_Explainer)
     for name in (
         "disable_v2_behavior",
         "disable_eager_execution",
@@ -152,6 +194,23 @@ def _namespace(full_name):
     sys.modules[full_name] = module
     setattr(sys.modules[outer], name, module)
     return module
+
+
+class _Explainer:
+    """Finder that is asked last: `from pyflow.contrib import slim` says why there is none, where
+    Python would only say "unknown location"."""
+
+    @staticmethod
+    def find_spec(full_name, path=None, target=None):
+        outer, _, name = full_name.rpartition(".")
+        module = sys.modules.get(outer)
+        if module is None or outer.partition(".")[0] != "pyflow":
+            return None
+        if path == [] or _prefix(module) + name in NOT_HERE:
+            # By the namespace's own name: of a missing `outer.name` Python hides the text.
+            raise ModuleNotFoundError(f"No module named {full_name!r}{_near(module, name)}",
+                                      name=outer)
+        return None
 
 
 def _add_compat(root):
@@ -230,8 +289,8 @@ def _near(module, name):
     if name.startswith("_"):
         return ""
     prefix = _prefix(module)
-    if not prefix and name in NOT_HERE:
-        return f": {NOT_HERE[name]}"
+    if prefix + name in NOT_HERE:
+        return f": {NOT_HERE[prefix + name]}"
     framework = " ".join(FRAMEWORK.values()).split()
     close = [f"tf.{path}" for path in sorted({*framework, *HOMES, *ELSEWHERE}) if
              path.rpartition(".")[2] == name][:3]
@@ -239,4 +298,6 @@ def _near(module, name):
         import difflib
         here = [n for n in names_of(module) if not n.startswith("_")]
         close = [f"tf.{prefix}{n}" for n in difflib.get_close_matches(name, here, n=3, cutoff=0.78)]
+    if not close and prefix.startswith("contrib."):
+        return f": {_CONTRIB}"
     return f"; did you mean {' or '.join(close)}?" if close else ""

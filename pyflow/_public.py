@@ -144,6 +144,8 @@ PUBLIC = {
         "initialize_all_variables initialize_local_variables initialize_variables local_variables "
         "local_variables_initializer model_variables moving_average_variables "
         "report_uninitialized_variables trainable_variables variables_initializer",
+    "pyflow.ops.io_ops":
+        "io.matching_files io.read_file io.write_file matching_files read_file write_file",
     "pyflow.ops.script_ops":
         "numpy_function py_func",
     "pyflow.ops.logging_ops":
@@ -160,11 +162,15 @@ PUBLIC = {
         "ones_initializer orthogonal_initializer random_normal_initializer "
         "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
         "variance_scaling_initializer zeros_initializer",
+    "pyflow.ops.partitioned_variables":
+        "create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner "
+        "variable_axis_size_partitioner",
     "pyflow.ops.variable_scope":
         "AUTO_REUSE VariableScope contrib.framework.local_variable disable_resource_variables "
-        "enable_resource_variables fixed_size_partitioner get_local_variable get_variable "
-        "get_variable_scope no_regularizer resource_variables_enabled variable_op_scope "
-        "variable_scope",
+        "enable_resource_variables get_local_variable get_variable get_variable_scope "
+        "no_regularizer resource_variables_enabled variable_op_scope variable_scope",
+    "pyflow.ops.template":
+        "make_template",
     "pyflow.ops.functional_ops":
         "foldl foldr map_fn scan",
     "pyflow.ops.linalg_functions":
@@ -232,18 +238,18 @@ PUBLIC = {
     "pyflow.ops.check_ops":
         "add_check_numerics_ops assert_equal assert_greater assert_greater_equal assert_integer "
         "assert_less assert_less_equal assert_near assert_negative assert_non_negative "
-        "assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least "
-        "assert_rank_in assert_same_float_dtype assert_scalar assert_type "
+        "assert_non_positive assert_none_equal assert_positive assert_proper_iterable assert_rank "
+        "assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type "
         "debugging.assert_all_finite debugging.assert_equal debugging.assert_greater "
         "debugging.assert_greater_equal debugging.assert_integer debugging.assert_less "
         "debugging.assert_less_equal debugging.assert_near debugging.assert_negative "
         "debugging.assert_non_negative debugging.assert_non_positive debugging.assert_none_equal "
-        "debugging.assert_positive debugging.assert_rank debugging.assert_rank_at_least "
-        "debugging.assert_rank_in debugging.assert_same_float_dtype debugging.assert_scalar "
-        "debugging.assert_type debugging.is_non_decreasing debugging.is_numeric_tensor "
-        "debugging.is_strictly_increasing is_non_decreasing is_numeric_tensor "
-        "is_strictly_increasing math.is_non_decreasing math.is_strictly_increasing "
-        "verify_tensor_all_finite",
+        "debugging.assert_positive debugging.assert_proper_iterable debugging.assert_rank "
+        "debugging.assert_rank_at_least debugging.assert_rank_in "
+        "debugging.assert_same_float_dtype debugging.assert_scalar debugging.assert_type "
+        "debugging.is_non_decreasing debugging.is_numeric_tensor debugging.is_strictly_increasing "
+        "is_non_decreasing is_numeric_tensor is_strictly_increasing math.is_non_decreasing "
+        "math.is_strictly_increasing verify_tensor_all_finite",
     "pyflow.ops.nest":
         "contrib.framework.nest.flatten contrib.framework.nest.map_structure "
         "contrib.framework.nest.pack_sequence_as nest.assert_same_structure nest.flatten "

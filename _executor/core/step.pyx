@@ -357,7 +357,7 @@ cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
     s = s.leader
     if now < s.next_poll_ns:
         return pf_a32_load_rlx(&s.cancelled)
-    s.next_poll_ns = now + POLL_NS
+    s.next_poll_ns = min(now + POLL_NS, s.deadline_ns) if s.deadline_ns > now else now + POLL_NS
     if s.deadline_ns and now > s.deadline_ns:
         s.deadline_ns = 0
         pf_step_cancel(s, PF_DEADLINE_EXCEEDED, b"Timed out: the step did not finish in the time given by timeout_in_ms")

@@ -41,7 +41,7 @@ def constant_from_array(graph, array, dtype, name="Const"):
     array.flags.writeable = False
     if isinstance(name, bytes):
         name = name.decode()
-    if name[-1:] == "/":
+    if name and name[-1] == "/":
         name = name[:-1]
     else:
         with graph._lock:

@@ -77,8 +77,9 @@ def container(container_name):
 
 
 def colocate_with(op, ignore_existing=False):
-    """`Graph.colocate_with` of the default graph."""
-    return get_default_graph().colocate_with(op, ignore_existing)
+    """`Graph.colocate_with` of the graph that `op` is in, or of the default graph for None."""
+    graph = getattr(getattr(op, "op", op), "graph", None) or get_default_graph()
+    return graph.colocate_with(op, ignore_existing)
 
 
 def control_dependencies(control_inputs):

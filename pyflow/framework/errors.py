@@ -7,6 +7,7 @@ executor (kernel.h's `pf_status`); `exception_type_from_error_code` picks the cl
     ... except OpError as e: print(e.error_code == INVALID_ARGUMENT, e.message)
     True bad
 """
+import errno
 
 OK = 0
 CANCELLED = 1
@@ -166,6 +167,23 @@ class UnavailableError(OpError):
 @_with_code(DATA_LOSS)
 class DataLossError(OpError):
     """Data is lost or corrupt, for example a truncated checkpoint."""
+
+
+_BY_ERRNO = {name: kind for kind, names in (
+    (NotFoundError, "ENOENT ENODEV ENXIO"),
+    (InvalidArgumentError, "ENAMETOOLONG EINVAL E2BIG ESPIPE"),
+    (AlreadyExistsError, "EEXIST"),
+    (PermissionDeniedError, "EACCES EPERM EROFS"),
+    (FailedPreconditionError, "ENOTDIR EISDIR ENOTEMPTY EBUSY ETXTBSY EBADF EPIPE"),
+    (ResourceExhaustedError, "ENOSPC EDQUOT EMFILE ENFILE EMLINK ENOMEM"),
+    (OutOfRangeError, "EFBIG EOVERFLOW"),
+) for name in names.split()}
+
+
+def of_os_error(error):
+    """The exception TF's file systems raise for what an OSError says."""
+    kind = _BY_ERRNO.get(errno.errorcode.get(error.errno), UnknownError)
+    return kind(None, None, str(error))
 
 
 def exception_type_from_error_code(error_code):

@@ -30,12 +30,14 @@ from pyflow.framework.tensor_shape import as_shape
 
 PRODUCER_VERSION = 134  # TF 1.15's: the version whose op semantics pyflow follows
 MIN_CONSUMER_VERSION = 0
+_RUNS_BETWEEN, _OFTEN = 3, 1000     # when ops added after the first run look like a loop's
 
 
 class Graph(GraphScopes, GraphCollections):
     """A dataflow graph (TF 1.x `tf.Graph`).
 
-    strict: raise instead of warn once when operations are added after the graph first ran.
+    strict: raise when operations are added after the graph first ran; otherwise a line that does so
+    again and again is warned of, once.
     """
 
     _strict_default = None
@@ -57,8 +59,8 @@ class Graph(GraphScopes, GraphCollections):
         self._origin = _origin.here(2)
         self._thread_name = threading.current_thread().name
         self._strict = strict
-        self._has_run = False
-        self._growth_reported = False
+        self._runs = 0                  # signatures of fetches and feeds run so far
+        self._growth = {}               # user's line -> [how often it added, runs before it did]
 
     # Default graph, seed, life cycle
 
@@ -118,22 +120,35 @@ class Graph(GraphScopes, GraphCollections):
 
     def mark_run(self):
         """Told by a session that the graph is being run."""
-        self._has_run = True
+        self._runs += 1
 
     def _check_growth(self, op_type, name):
+        """Adding to a graph that has run is an error where it is strict. Else it is ordinary (an
+        accuracy or a Saver built late) until one line does it again and again between runs."""
         from pyflow import config
         strict = self._strict if self._strict is not None else Graph._strict_default
         if strict is None:
             strict = config.value("PYFLOW_STRICT_GRAPH")
-        where = _origin.user_frame(_origin.here(2))
-        message = (f"{op_type} node {name!r} is added by {where} after the graph has run. Ops made "
-                   f"in a loop around session.run make every run slower; build them once before "
-                   f"the loop, and call graph.finalize() to be sure.")
+        here = _origin.here(2)
+        if not strict and not self._adds_again(here[:2]):
+            return
+        message = (f"{op_type} node {name!r} is added by {_origin.user_frame(here)} after the "
+                   f"graph has run. Ops made in a loop around session.run make every run slower; "
+                   f"build them once before the loop, and call graph.finalize() to be sure.")
         if strict:
             raise RuntimeError(f"Strict graph: {message}")
-        if not self._growth_reported:
-            self._growth_reported = True
-            config.logger.warning("%s This is said once per graph.", message)
+        self._growth = None
+        config.logger.warning("%s This is said once per graph.", message)
+
+    def _adds_again(self, place):
+        """True once `place`, a code object and an offset, has added after each of several runs, or
+        very often after one; never after that was said."""
+        if self._growth is None:
+            return False
+        seen = self._growth.setdefault(place, [0, set()])
+        seen[0] += 1
+        seen[1].add(self._runs)
+        return len(seen[1]) >= _RUNS_BETWEEN or seen[0] >= _OFTEN
 
     # Adding operations
 
@@ -169,7 +184,7 @@ class Graph(GraphScopes, GraphCollections):
         if not _VALID_OP_NAME.match(name):
             raise ValueError(f"'{name}' is not a valid node name: use letters, digits and _.-/ "
                              f"(the first a letter, digit or dot)")
-        if self._has_run:
+        if self._runs:
             self._check_growth(op_def.name, name)
         scopes = self._scopes
         control = list(control_inputs)

@@ -33,6 +33,9 @@ def as_graph_def(graph, from_version=None, add_shapes=False):
     """
     from pyflow.framework import protos
     large = sum(op._const_value.nbytes for op in graph.get_operations() if op.type == "Const")
+    if large > _MAX_PROTO_BYTES:                # some may be written in fewer bytes
+        large = sum(wire.tensor_bytes(op._const_value) for op in graph.get_operations()
+                    if op.type == "Const")
     if large > _MAX_PROTO_BYTES:
         raise ValueError(f"GraphDef cannot be larger than 2GB; this graph's constants take {large} "
                          f"bytes. Keep large arrays in variables, fed once through their "

@@ -8,6 +8,8 @@ Invariant: nothing is added to the graph unless every check passed (constants fo
 added while inputs are converted).
 """
 
+import contextlib
+
 from pyflow.framework import dtypes, origin as _origin
 from pyflow.framework.convert import graph_of, to_tensor
 from pyflow.framework.op_attrs import check_allowed, normalize
@@ -37,6 +39,7 @@ class CallPlan:
         self.input_names = [a.name for a in op_def.inputs]
         self.attr_order = [a.name for a in self.required + self.optional]
         self.outputs = [_output_rule(a) for a in op_def.outputs]
+        self.has_refs = any(a.is_ref for a in op_def.inputs)
         self.result_type = None
 
 
@@ -96,8 +99,22 @@ def apply_op(op_def, args, name, kwargs):
         else:
             _take_one(op_def, graph, name, arg, value, attrs, inputs)
     types = output_types(op_def, _complete(op_def, attrs))
-    node = graph.add_node(op_def, name, tuple(inputs), attrs, types)
+    if plan.has_refs:
+        with _beside_variables(op_def, graph, inputs):
+            node = graph.add_node(op_def, name, tuple(inputs), attrs, types)
+    else:
+        node = graph.add_node(op_def, name, tuple(inputs), attrs, types)
     return _result(op_def, node)
+
+
+@contextlib.contextmanager
+def _beside_variables(op_def, graph, inputs):
+    """What writes through references is where they are, whatever tf.device asks for."""
+    with contextlib.ExitStack() as scopes:
+        for arg, tensor in zip(op_def.inputs, inputs):
+            if arg.is_ref:
+                scopes.enter_context(graph.colocate_with(tensor.op))
+        yield
 
 
 def _bind(op_def, args, kwargs):

@@ -147,6 +147,7 @@ def __getattr__(name):
     if name in _message_names:
         descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
         found = message_factory.GetMessageClass(descriptor)
+        found.__module__ = __name__             # protobuf leaves None; help() sorts by it
     elif name.startswith("DT_"):
         enum = _pool.FindEnumTypeByName(f"{_PACKAGE}.DataType")
         if name not in enum.values_by_name:

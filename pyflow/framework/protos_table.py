@@ -138,7 +138,17 @@ DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64;
     reset_disk_byte_usage bool
 DebugTensorWatch: 1 node_name string; 2 output_slot int32; 3 debug_ops *string; 4 debug_urls
     *string; 5 tolerate_debug_op_creation_failures bool
-RunMetadata: 1 step_stats StepStats; 3 partition_graphs *GraphDef
+RunMetadata: 1 step_stats StepStats; 2 cost_graph CostGraphDef; 3 partition_graphs *GraphDef
+CostGraphDef: 1 node *CostGraphDef.Node; 2 cost *CostGraphDef.AggregatedCost
+CostGraphDef.AggregatedCost: 1 cost float; 2 dimension string
+CostGraphDef.Node: 1 name string; 2 device string; 3 id int32; 4 input_info *CostGraphDef.Node.InputInfo; 5
+ output_info *CostGraphDef.Node.OutputInfo; 6 temporary_memory_size int64; 7 is_final bool; 8
+ control_input *int32; 9 compute_cost int64; 10 host_temp_memory_size int64; 11
+ device_temp_memory_size int64; 12 persistent_memory_size int64; 14 compute_time int64; 15
+ memory_time int64; 16 device_persistent_memory_size int64; 17 inaccurate bool
+CostGraphDef.Node.InputInfo: 1 preceding_node int32; 2 preceding_port int32
+CostGraphDef.Node.OutputInfo: 1 size int64; 2 alias_input_port int64; 3 shape TensorShapeProto; 4
+ dtype DataType
 StepStats: 1 dev_stats *DeviceStepStats
 DeviceStepStats: 1 device string; 2 node_stats *NodeExecStats; 3 thread_names <uint32,string>
 NodeExecStats: 1 node_name string; 2 all_start_micros int64; 3 op_start_rel_micros int64; 4

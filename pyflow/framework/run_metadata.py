@@ -51,6 +51,11 @@ class RunMetadata(Message):
         return self._message().step_stats
 
     @property
+    def cost_graph(self):
+        """CostGraphDef: empty, for what kernels cost is in step_stats."""
+        return self._message().cost_graph
+
+    @property
     def partition_graphs(self):
         """[GraphDef] of what ran, one per partition."""
         return self._message().partition_graphs

@@ -88,15 +88,9 @@ class Tensor:
                         f"Please call `x.shape` rather than `len(x)` for shape information.")
 
     def __iter__(self):
-        dims = self._shape.as_tuple()
-        if dims is None:
-            raise TypeError("Cannot iterate over a tensor with unknown shape.")
-        if not dims:
-            raise TypeError("Cannot iterate over a scalar tensor.")
-        if dims[0] is None:
-            raise TypeError("Cannot iterate over a tensor with unknown first dimension. "
-                            "Use tf.map_fn, or tf.unstack with a known num.")
-        return (self[i] for i in range(dims[0]))
+        raise TypeError(f"Iterating over a symbolic Tensor ({self.name}) is not allowed: its "
+                        f"elements are there when the graph runs. Use tf.unstack(x, num=n) for a "
+                        f"list of tensors, tf.map_fn or tf.while_loop for a loop in the graph.")
 
     def __bool__(self):
         raise TypeError("Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not "

@@ -217,14 +217,19 @@ def _with_shape(array, shape, verify_shape):
     return filled.reshape(sizes)
 
 
-def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False):
-    """A TensorProto of a Python or NumPy value (arguments and errors as `tf.constant`)."""
+def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_broadcast=False):
+    """A TensorProto of a Python or NumPy value (arguments and errors as `tf.constant`).
+
+    allow_broadcast: the value must be one element or fill `shape`; TypeError otherwise."""
     from pyflow.framework import protos, wire
     if hasattr(values, "tensor_shape") and hasattr(values, "tensor_content"):
         return values
     array, _ = make_array(values, dtype, None, False)
     if shape is not None:
+        given = array.shape
         array, _ = make_array(values, dtype, shape, verify_shape)
+        if allow_broadcast and given not in ((), (1,), array.shape):
+            raise TypeError(f"Expected Tensor's shape: {array.shape}, got {given}.")
     return protos.TensorProto.FromString(wire.encode_tensor(array))
 
 

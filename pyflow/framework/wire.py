@@ -92,6 +92,10 @@ _VALUE_FIELDS = {
 }
 
 
+_REPEAT_BYTES = 1024        # from here on an array whose end repeats is written without its end
+_VALUE_BYTES = 10           # what an element takes at most in a value field
+
+
 def encode_shape(shape):
     """A TensorShapeProto."""
     dims = shape.as_tuple() if isinstance(shape, TensorShape) else shape
@@ -106,7 +110,10 @@ def encode_tensor(array, dtype=None):
     head = _int_field(1, dtype.as_datatype_enum) + field(2, encode_shape(array.shape))
     if array.size == 0:
         return head
-    if array.size > 1 and dtype in _CONTENT_TYPES:
+    given = _given(array)
+    if given < array.size:
+        array = array.ravel()[:given]               # readers repeat the last element
+    elif array.size > 1 and dtype in _CONTENT_TYPES:
         return head + field(4, _packed_raw(array) if array.dtype.names is None else array.tobytes())
     flat = array.ravel()
     if dtype is dtypes.string:
@@ -118,6 +125,26 @@ def encode_tensor(array, dtype=None):
         raise TypeError(f"A tensor of type {dtype.name} has no TensorProto")
     number, pack = _VALUE_FIELDS[dtype]
     return head + field(number, pack(flat))
+
+
+def _given(array):
+    """How many elements a value field needs: the last of them is repeated to fill the shape, so
+    that tf.constant(0., shape=[1000, 1000]) takes bytes. Small arrays are written whole."""
+    if array.nbytes < _REPEAT_BYTES or array.dtype == object or array.dtype.names is not None:
+        return array.size
+    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = flat.view(np.dtype((np.void, array.itemsize))) if array.itemsize > 8 else flat.view(
+        f"u{array.itemsize}")
+    if flat[-2] != flat[-1]:
+        return flat.size
+    other = np.flatnonzero(flat != flat[-1])
+    given = int(other[-1]) + 2 if other.size else 1
+    return given if given * _VALUE_BYTES < array.nbytes else flat.size
+
+
+def tensor_bytes(array):
+    """How many bytes, about, a TensorProto of the array takes."""
+    return min(array.nbytes, _VALUE_BYTES * _given(array))
 
 
 # Attributes

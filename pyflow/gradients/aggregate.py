@@ -1,8 +1,9 @@
 """Summing the gradients that reach one tensor.
 
 Invariants
-  1. One gradient is passed on as it is; several tensors give one AddN; IndexedSlices are
-     concatenated, not made dense.
+  1. One gradient is passed on as it is; several tensors give one AddN for each device they were
+     asked for, colocated with the first of them, as in TF; IndexedSlices are concatenated, not
+     made dense.
   2. A gradient loop's own back edge is never summed (its gradients are lists of exactly one).
 
 Pure graph building; the thread that calls `gradients`.
@@ -31,12 +32,24 @@ def total(grads, method=None):
     if all(isinstance(grad, ops.Tensor) for grad in grads):
         if method == AggregationMethod.EXPERIMENTAL_TREE:
             return _pairwise_sum(grads)
-        return binary_ops.add_n(grads)
+        return _sum_by_device(grads)
     if all(isinstance(grad, ops.IndexedSlices) for grad in grads):
         return _concatenated(grads)
     if _is_small_dense(grads):
         return binary_ops.add_n([ops.convert_to_tensor(grad) for grad in grads])
     return _concatenated([cf.as_indexed_slices(grad) for grad in grads])
+
+
+def _sum_by_device(grads):
+    """Those of one device are added there, beside the first of them; then the sums of devices."""
+    by_device = {}
+    for grad in grads:
+        by_device.setdefault(grad.device, []).append(grad)
+    sums = []
+    for device in sorted(by_device):
+        with ops.colocate_with(by_device[device][0].op, ignore_existing=True):
+            sums.append(binary_ops.add_n(by_device[device]))
+    return binary_ops.add_n(sums) if len(sums) > 1 else sums[0]
 
 
 def _is_small_dense(grads):

@@ -18,6 +18,7 @@ Who calls it: users, Optimizer.compute_gradients.  Thread: the one building the 
 Example:  `dx, = tf.gradients(tf.reduce_sum(x * x), [x])`   # 2 x
 """
 import collections
+from collections import abc
 import contextlib
 
 from pyflow.framework import dtypes, graph as ops
@@ -91,7 +92,7 @@ def _require_connected(ys, xs, results):
 
 
 def _as_list(x):
-    return list(x) if isinstance(x, (list, tuple)) else [x]
+    return list(x) if isinstance(x, (list, tuple, abc.MappingView)) else [x]
 
 
 def _as_tensors(values, name):
@@ -171,7 +172,7 @@ class _Backward:
         self.stopped = {t for t in stops}
         self.colocate, self.gate, self.method, self.uid = colocate, gate, method, uid
         self.grads = {}
-        self.pending, self.between, self.loops = _count(ys, xs)
+        self.pending, self.between, self.loops = _count(ys, xs, colocate)
         self.stop_ops = frozenset()
         self.ready = collections.deque()
 
@@ -327,11 +328,11 @@ def _any_gradient(parts):
 # ------------------------------------------------------------------------------------ reachability
 
 
-def _count(ys, xs):
+def _count(ys, xs, colocate):
     """(pending, between, loop states) of the operations on paths from xs to ys."""
     reached = _reached_from(xs)
     between, order = _leading_to(ys, reached)
-    loops = loop_state.loop_states(order, between)
+    loops = loop_state.loop_states(order, between, colocate)
     pending = collections.defaultdict(int)
     for op in order:
         for tensor in op.inputs:

@@ -23,6 +23,8 @@ graph.
 Source: "Dynamic Control Flow in Large-Scale Machine Learning", section 5; TF 1.x
 control_flow_state.
 """
+import contextlib
+
 from pyflow.framework import dtypes, graph as ops, tensor_util
 from pyflow.ops import (array_ops, control_flow_ops as cf, data_flow_ops, identity_ops,
                         resource_handles)
@@ -435,12 +437,15 @@ def _dtype_of(value):
     return value.dtype.base_dtype
 
 
-def loop_states(between_list, between):
-    """States of all loops left by the operations of `between_list`, or None if there is no loop."""
+def loop_states(between_list, between, colocate=False):
+    """States of all loops left by the operations of `between_list`, or None if there is no loop.
+
+    With `colocate` what counts a loop's turns is placed with the loop's exit."""
     states = None
     know_branches(op for op in between_list if op.type == "_SwitchN" and while_context_of(op))
     for op in list(between_list):
         if cf.is_loop_exit(op):
             states = states or LoopStates()
-            states.add_loop(op, between_list, between)
+            with ops.colocate_with(op) if colocate else contextlib.nullcontext():
+                states.add_loop(op, between_list, between)
     return states

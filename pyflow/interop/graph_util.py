@@ -14,6 +14,7 @@ from pyflow.framework import dtypes
 
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 _READS = ("ReadVariableOp", "ResourceGather")
+_IDENTITIES = ("Identity", "StopGradient", "CheckNumerics")
 _PASSED_ON = (
     "Identity",
     "Enter",
@@ -67,7 +68,7 @@ def extract_sub_graph(graph_def, dest_nodes):
 
 
 def remove_training_nodes(input_graph, protected_nodes=None):
-    """Without CheckNumerics, and Identity nodes spliced out where nothing but data passes through
+    """Without CheckNumerics, Identity and StopGradient where nothing but data passes through
     them."""
     from pyflow.framework import protos
 
@@ -78,7 +79,7 @@ def remove_training_nodes(input_graph, protected_nodes=None):
         plain = (
             len(node.input) == 1 and not node.input[0].startswith("^") and node.name not in controls
         )
-        if node.op in ("Identity", "CheckNumerics") and plain and node.name not in protected:
+        if node.op in _IDENTITIES and plain and node.name not in protected:
             source[node.name] = node.input[0]
 
     def behind(name):

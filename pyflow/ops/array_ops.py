@@ -8,14 +8,16 @@ Invariants
 
 Example:  `tf.reshape(tf.range(6), [2, -1])` -> [[0, 1, 2], [3, 4, 5]].
 """
+import math
+
 import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import FLOATS, NUMBERS
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, static, static_shape,
-                               unchanged)
+from pyflow.ops.common import (dims_of, int32s, normal_axis, shape_vector, sizes, static,
+                               static_shape, unchanged)
 from pyflow.ops.shape_rules import by_pattern, match
 
 OUT_TYPE = "out_type: {int32, int64} = int32"
@@ -457,10 +459,11 @@ def _filled(shape, value, dtype, name, default):
                  else str(value)}.get(dtype, value)
         if not isinstance(shape, graph.Tensor):
             known = _known_dims(shape)
-            if known is not None and int(np.prod(known, dtype=np.int64)) < 1000:
+            if known is not None and math.prod(known) < 1000:
                 return _constant(np.full(known, value, dtype.as_numpy_dtype), dtype, scope)
-            shape = graph.convert_to_tensor(int32s(known) if known is not None else shape,
-                                            dtype=dtypes.int32, name="shape_as_tensor")
+            shape = (graph.convert_to_tensor(shape, dtype=dtypes.int32, name="shape_as_tensor")
+                     if known is None else
+                     graph.convert_to_tensor(sizes(known), name="shape_as_tensor"))
         if not shape.shape.ndims:
             shape = Reshape(shape, int32s([-1]))
         return Fill(shape, _constant(value, dtype, "Const"), name=scope)

@@ -8,6 +8,8 @@ Invariants
 
 Example:  `tf.multiply([[1.0], [2.0]], [3.0, 4.0])` -> [[3, 4], [6, 8]].
 """
+from collections import abc
+
 import numpy as np
 
 from pyflow.framework import dtypes, graph
@@ -450,7 +452,9 @@ class AccumulateNV2:
 
 
 def _checked_inputs(inputs, who):
-    if not isinstance(inputs, (list, tuple)) or not inputs:
+    if isinstance(inputs, abc.Iterable) and not isinstance(inputs, (str, bytes, graph.Tensor)):
+        inputs = list(inputs)
+    if not isinstance(inputs, list) or not inputs:
         raise ValueError(f"{who}: inputs must be a list of at least one Tensor or IndexedSlices "
                          "with the same dtype and shape")
     return [x if isinstance(x, graph.IndexedSlices) else graph.convert_to_tensor(x) for x in inputs]

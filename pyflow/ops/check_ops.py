@@ -299,9 +299,22 @@ _ASSERTS = (assert_equal, assert_none_equal, assert_less, assert_less_equal, ass
             assert_greater_equal, assert_negative, assert_positive, assert_non_negative,
             assert_non_positive, assert_near, assert_rank, assert_rank_at_least, assert_rank_in,
             assert_scalar, assert_same_float_dtype, assert_type, assert_integer)
+def assert_proper_iterable(values):
+    """TypeError unless `values` is an iterable that is no tensor, SparseTensor, array or string.
+    TF: tf.assert_proper_iterable. Any shapes and dtypes."""
+    refused = (ops.Tensor, ops.SparseTensor, np.ndarray, str, bytes)
+    if isinstance(values, refused):
+        raise TypeError("Expected argument \"values\" to be a \"proper\" iterable.  Found: "
+                        f"{type(values)}")
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"Expected argument \"values\" to be iterable.  Found: {type(values)}")
+
+
 PUBLIC = {f.__name__: f for f in _ASSERTS}
 PUBLIC.update({"debugging." + f.__name__: f for f in _ASSERTS})
 PUBLIC.update({
+    "assert_proper_iterable": assert_proper_iterable,
+    "debugging.assert_proper_iterable": assert_proper_iterable,
     "is_numeric_tensor": is_numeric_tensor, "is_non_decreasing": is_non_decreasing,
     "math.is_non_decreasing": is_non_decreasing,
     "math.is_strictly_increasing": is_strictly_increasing,

@@ -18,6 +18,8 @@ from pyflow.framework import tensor_util
 from pyflow.framework.op import S, pos, unit
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
 
+_INT32_MAX = 2**31 - 1
+
 # ------------------------------------------------------------------------------------------ samples
 ELEMENTWISE = [S((2, 3)), S(()), S((0, 3))]
 POSITIVE = [S(pos((2, 3))), S(pos(())), S(pos((0, 3)))]
@@ -53,10 +55,16 @@ def int32s(values):
     return np.array(values, np.int32)
 
 
+def sizes(values):
+    """Dimensions as int32, as int64 where one of them does not fit."""
+    wide = any(int(value) > _INT32_MAX for value in values)
+    return np.array(values, np.int64 if wide else np.int32)
+
+
 def shape_vector(tensor):
-    """The shape of `tensor` as int32: a NumPy constant where it is known, else a Shape node."""
+    """The shape of `tensor`: `sizes` of it where it is known, else a Shape node (int32)."""
     if tensor.shape.is_fully_defined():
-        return int32s(tensor.shape.as_list())
+        return sizes(tensor.shape.as_list())
     from pyflow.ops import array_ops
     return array_ops.Shape(tensor)
 

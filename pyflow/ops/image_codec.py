@@ -2,7 +2,8 @@
 
 Invariants
   1. A function takes the op's inputs as arrays and its attributes by name, and returns its outputs.
-  2. Sizes are read from the header and checked before pixels are decoded: at most MOST_BYTES.
+  2. Sizes are read from the header and checked before pixels are decoded: at most MOST_BYTES, and
+     no more than the file's length can hold.
   3. Whatever is wrong with a file is a CodecError, an INVALID_ARGUMENT of the step.
   4. PNG is written, and BMP read, here; everything else is Pillow's, imported when first needed.
 
@@ -126,11 +127,57 @@ def _check_channels(channels, allowed, op):
 
 
 # --------------------------------------------------------------------------------------------- PNG
+_PNG_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}       # per pixel, by colour type
+_DEFLATE_MOST = 1032                                # bytes that one byte of a zlib stream becomes
+
+
+def _png_data(data, op):
+    """The pieces of the compressed pixels of a PNG file; CodecError if the file ends before IEND."""
+    at, pieces = 8, []
+    while at + 8 <= len(data):
+        size, name = struct.unpack_from(">I4s", data, at)
+        if name == b"IEND":
+            return pieces
+        if name == b"IDAT":
+            pieces.append(data[at + 8:at + 8 + size])
+        at += size + 12
+    raise CodecError(f"{op}: Invalid PNG data, size {len(data)}: the file ends before its end "
+                     f"chunk IEND")
+
+
+def _check_png_rows(image, pieces, bits_per_pixel, op):
+    """CodecError unless the stream holds all rows. Before anything of the image's size is made,
+    what cannot be; then, as only a picture that is black at its end can lack rows, what is not."""
+    width, height = image.size
+    expected = height * (1 + (width * bits_per_pixel + 7) // 8)
+    short = CodecError(f"{op}: Invalid PNG data: {sum(map(len, pieces))} bytes of pixels are not "
+                       f"the {height} x {width} pixels that the header announces")
+    if expected > _DEFLATE_MOST * sum(map(len, pieces)) + 64:
+        raise short
+    last = image.crop((0, height - 1, width, height))       # decodes; errors are _opened's
+    if last.getbbox() is None and _inflated(pieces, expected) < expected:
+        raise short
+
+
+def _inflated(pieces, most):
+    """How many bytes the stream becomes, counted up to `most` without keeping them."""
+    stream, count = zlib.decompressobj(), 0
+    for piece in pieces:
+        while piece and count < most:
+            count += len(stream.decompress(piece, 1 << 20))
+            piece = stream.unconsumed_tail
+        if count >= most or stream.eof:
+            break
+    return count + (0 if count >= most else len(stream.flush()))
+
+
 def _png(data, channels, deep, op):
     """A PNG file as [h, w, channels]; uint16 if it has 16 bits and `deep`."""
     _check_channels(channels, (0, 1, 3, 4), op)
+    idat = _png_data(data, op)
     bits, kind = (data[24], data[25]) if len(data) > 25 else (0, 0)
     with _opened(data, "PNG", op, 8 if bits == 16 else 4) as image:
+        _check_png_rows(image, idat, bits * _PNG_SAMPLES.get(kind, 1), op)
         own = {0: GREY, 2: RGB, 3: RGB, 4: GREY_ALPHA, 6: RGBA}.get(kind, RGB)
         if bits == 16:
             pixels = _with_channels(_deep_png(data, own, op), channels, 65535, _png_grey)
@@ -177,12 +224,31 @@ def _chunk(name, data):
             + struct.pack(">I", zlib.crc32(name + data)))
 
 
+def _filtered(rows, step):
+    """Rows of bytes, each behind the filter that leaves the least (libpng's rule); `step` bytes
+    are a pixel."""
+    left, up, corner = (np.zeros_like(rows) for _ in range(3))
+    left[:, step:], up[1:], corner[1:, step:] = rows[:, :-step], rows[:-1], rows[:-1, :-step]
+    a, b, c = (x.astype(np.int16) for x in (left, up, corner))
+    from_a, from_b, from_c = np.abs(b - c), np.abs(a - c), np.abs(a + b - 2 * c)
+    paeth = np.where((from_a <= from_b) & (from_a <= from_c), left,
+                     np.where(from_b <= from_c, up, corner))
+    ways = [rows, rows - left, rows - up, rows - ((a + b) // 2).astype(np.uint8), rows - paeth]
+    left_over = [np.abs(way.view(np.int8).astype(np.int16)).sum(1, dtype=np.int64) for way in ways]
+    best = np.argmin(left_over, 0)
+    made = np.empty((rows.shape[0], rows.shape[1] + 1), np.uint8)
+    made[:, 0] = best
+    for number, way in enumerate(ways):
+        made[best == number, 1:] = way[best == number]
+    return made
+
+
 def _write_png(pixels, compression):
-    """A PNG file without row filters."""
+    """A PNG file."""
     height, width, channels = pixels.shape
     deep = pixels.dtype == np.uint16
     rows = pixels.astype(">u2" if deep else np.uint8).reshape(height, -1).view(np.uint8)
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), rows], 1)
+    rows = _filtered(np.ascontiguousarray(rows), channels * (2 if deep else 1))
     kind = {GREY: 0, GREY_ALPHA: 4, RGB: 2, RGBA: 6}[channels]
     header = struct.pack(">IIBBBBB", width, height, 16 if deep else 8, kind, 0, 0, 0)
     return (b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header)
@@ -240,9 +306,16 @@ def _write_jpeg(pixels, quality, progressive, optimize, subsample, density, xmp,
 
 
 # ---------------------------------------------------------------------------------------- GIF, BMP
+_LZW_MOST = 4096 * 8 // 3               # pixels that one byte can stand for: codes have 3 bits or more
+
+
 def _gif(data, op, first=False):
     """Frames [n, h, w, 3], each drawn over the last."""
     with _opened(data, "GIF", op) as image:
+        width, height = image.size
+        if width * height > _LZW_MOST * len(data):
+            raise CodecError(f"{op}: Invalid GIF data: {len(data)} bytes are not the {height} x "
+                             f"{width} pixels that the header announces")
         frames = []
         try:
             while not first or not frames:

@@ -1,4 +1,5 @@
-"""Ops that save and restore tensors; the Saver builds them, their kernels write the files.
+"""Ops that save and restore tensors; the Saver builds them, their kernels write the files.  And
+those that read and write plain files.
 
 Invariants
   1. Tensor i of `tensors` is stored as `tensor_names[i]`; `shape_and_slices[i]` is "" for whole
@@ -74,4 +75,71 @@ class ShardedFilespec:
     samples = None
 
 
-PUBLIC = {}
+def _checked_scalars(op):
+    for tensor in op.inputs:
+        tensor.shape.assert_has_rank(0)
+
+
+def _one_string(op):
+    _checked_scalars(op)
+    return TensorShape([])
+
+
+def _written(op):
+    _checked_scalars(op)
+    return []
+
+
+@op("ReadFile", inputs="filename: string", outputs="contents: string")
+class ReadFile:
+    """All bytes of the file `filename`. NotFoundError if there is none. TF: ReadFile."""
+    shape = _one_string
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("WriteFile", inputs="filename: string, contents: string", stateful=True)
+class WriteFile:
+    """Writes `contents` to the file `filename`; folders are made. TF: WriteFile."""
+    shape = _written
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("MatchingFiles", inputs="pattern: string", outputs="filenames: string")
+class MatchingFiles:
+    """Paths that match the pattern, or one of the patterns. TF: MatchingFiles."""
+    def shape(op):
+        op.inputs[0].shape.with_rank_at_most(1)
+        return TensorShape([None])
+    gradient = None
+    reference = None
+    samples = None
+
+
+def read_file(filename, name=None):
+    """The bytes of a file, a scalar string; read each time it is evaluated. TF: tf.read_file.
+    filename: a scalar string. NotFoundError for no such file."""
+    return ReadFile(filename, name=name)
+
+
+def write_file(filename, contents, name=None):
+    """The Operation that writes `contents` to a file, whose folders are made. TF: tf.write_file.
+    Both are scalar strings. FailedPreconditionError or PermissionDeniedError where it cannot."""
+    return WriteFile(filename, contents, name=name)
+
+
+def matching_files(pattern, name=None):
+    """A vector of the paths that match `pattern` (*, ?, [...]). TF: tf.matching_files.
+    pattern: a scalar or vector of strings; none that matches gives an empty vector, no error;
+    ValueError for another rank."""
+    return MatchingFiles(pattern, name=name)
+
+
+PUBLIC = {
+    "read_file": read_file, "io.read_file": read_file,
+    "write_file": write_file, "io.write_file": write_file,
+    "matching_files": matching_files, "io.matching_files": matching_files,
+}

@@ -365,6 +365,9 @@ def unstack(value, num=None, axis=0, name="unstack"):
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     """`value` cut along `axis` into n equal parts or parts of given sizes. TF: tf.split.
     Dtypes, shapes, errors: as ops Split and SplitV."""
+    if isinstance(value, int) and isinstance(axis, graph.Tensor):
+        raise TypeError("tf.split takes the tensor first, then the number of parts, then the axis "
+                        f"(since TF 1.0): tf.split(value, {num_or_size_splits!r}, {value})")
     value = graph.convert_to_tensor(value, name="value")
     if isinstance(num_or_size_splits, (int, np.integer)):
         return Split(axis, value, num_split=int(num_or_size_splits), name=name)

@@ -273,7 +273,7 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
     tensor: any dtype; mask: bool, its shape the tensor's from `axis` on. ValueError for a scalar
     mask or shapes that do not fit."""
     from pyflow.ops import array_ops, gather_ops, join_ops, reduction_ops
-    with graph.name_scope(name, values=[tensor, mask]):
+    with graph.name_scope(name, "boolean_mask", values=[tensor, mask]):
         tensor = graph.convert_to_tensor(tensor, name="tensor")
         mask = graph.convert_to_tensor(mask, name="mask")
         rank = mask.shape.ndims

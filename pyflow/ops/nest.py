@@ -19,8 +19,8 @@ _SPARSE = (ops.IndexedSlices, ops.SparseTensor)
 
 
 def is_sequence(value):
-    """True for a list, tuple, namedtuple or mapping."""
-    return (isinstance(value, (abc.Sequence, abc.Mapping))
+    """True for a list, tuple, namedtuple or mapping, and a mapping's keys(), values(), items()."""
+    return (isinstance(value, (abc.Sequence, abc.Mapping, abc.MappingView))
             and not isinstance(value, (str, bytes, bytearray) + _SPARSE))
 
 

@@ -8,6 +8,7 @@ Invariants
 Example:  `tf.nn.dropout(x, keep_prob=0.5)`.
 """
 import numbers
+from collections import abc
 
 import numpy as np
 
@@ -146,8 +147,9 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     out of range."""
     if params is None or isinstance(params, (list, tuple)) and not params:
         raise ValueError("nn.embedding_lookup: need at least one params")
-    shards = list(params) if isinstance(params, (list, tuple)) else [params]
-    with graph.name_scope(name, "embedding_lookup", [ids]) as scope:
+    parted = isinstance(params, (list, tuple)) or hasattr(params, "_variable_list")
+    shards = list(params) if parted else [params]
+    with graph.name_scope(name, "embedding_lookup", shards + [ids]) as scope:
         ids = graph.convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
             rows = gather_ops.gather(shards[0], ids, name=scope)
@@ -252,7 +254,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
 
 
 def _values(tensors, who):
-    if isinstance(tensors, graph.Tensor) or not isinstance(tensors, (list, tuple)):
+    if not isinstance(tensors, abc.Sequence) or isinstance(tensors, (str, bytes)):
         raise TypeError(f"{who}: t_list should be a sequence of tensors, got "
                         f"{type(tensors).__name__}")
     return [t.values if isinstance(t, graph.IndexedSlices) else t if t is None

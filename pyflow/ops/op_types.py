@@ -125,7 +125,8 @@ OP_TYPES = {
         "ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate StridedSliceAssign "
         "TemporaryVariable Variable VariableV2",
     "io_ops":
-        "MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec",
+        "MatchingFiles MergeV2Checkpoints ReadFile RestoreV2 SaveV2 ShardedFilename "
+        "ShardedFilespec WriteFile",
     "script_ops":
         "EagerPyFunc PyFunc PyFuncStateless",
     "logging_ops":

@@ -16,7 +16,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops import binary_ops
-from pyflow.ops.common import dims_of, int32s, static, static_shape
+from pyflow.ops.common import dims_of, int32s, sizes, static, static_shape
 from pyflow.ops.shape_rules import checked, match
 
 SEEDS = "seed: int = 0, seed2: int = 0, "
@@ -105,9 +105,9 @@ def _shape_tensor(shape):
     if isinstance(shape, graph.Tensor):
         return shape
     if isinstance(shape, TensorShape):
-        shape = int32s(shape.as_list())
+        shape = sizes(shape.as_list())
     elif isinstance(shape, (list, tuple)) and not any(isinstance(d, graph.Tensor) for d in shape):
-        shape = int32s([int(d) for d in shape])
+        shape = sizes([int(d) for d in shape])
     return graph.convert_to_tensor(shape, name="shape")
 
 

@@ -134,24 +134,45 @@ class ResourceVariable(BuiltVariable):
     # -------------------------------------------------------------------------------------- writing
     def assign(self, value, use_locking=None, name=None, read_value=True):
         """Sets the variable; returns it as it is afterwards (the Operation unless `read_value`)."""
-        value = ops.convert_to_tensor(value, dtype=self._dtype)
+        value = self._operand(value)
         self.shape.assert_is_compatible_with(value.shape)
         return self._done(handles.AssignVariableOp(self._tensor, value, name=name), read_value)
 
     def assign_add(self, delta, use_locking=None, name=None, read_value=True):
         """Adds `delta`; returns the variable afterwards (the Operation unless `read_value`)."""
-        delta = ops.convert_to_tensor(delta, dtype=self._dtype)
+        delta = self._operand(delta)
         return self._done(handles.AssignAddVariableOp(self._tensor, delta, name=name), read_value)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
         """Subtracts `delta`; returns the variable afterwards (the Operation unless
         `read_value`)."""
-        delta = ops.convert_to_tensor(delta, dtype=self._dtype)
+        delta = self._operand(delta)
         return self._done(handles.AssignSubVariableOp(self._tensor, delta, name=name), read_value)
 
     def count_up_to(self, limit):
         """The scalar's value, then adds 1; OutOfRangeError at `limit`."""
         return handles.ResourceCountUpTo(self._tensor, limit=limit, T=self._dtype)
+
+    # ---------------------------------------------------------------------------------- protocols
+    def __bool__(self):
+        return bool(self.value())               # a TypeError that says what to use
+
+    def __array__(self, dtype=None, copy=None):
+        raise NotImplementedError(f"Variable '{self.name}' is symbolic: use session.run or eval to "
+                                  f"get its value")
+
+    def _no_inplace(self, value):
+        """`v += x` would only bind the name v to a tensor, and look as if it updated v."""
+        raise RuntimeError(f"`variable += value` and its kin are not offered for variable "
+                           f"'{self.name}': use `variable.assign_add(value)` to change the "
+                           f"variable, or `variable = variable + value` for a new tensor.")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _no_inplace
+
+    def _operand(self, value):
+        """`value` as a tensor of the variable's graph, which need not be the default graph."""
+        with self.graph.as_default():
+            return ops.convert_to_tensor(value, dtype=self._dtype)
 
     def _done(self, operation, read_value):
         return self._after(operation) if read_value else operation
@@ -176,7 +197,7 @@ class _AssignedVariable(ResourceVariable):
         return self._parent_op
 
     def _read(self):
-        with ops.control_dependencies([self._parent_op]):
+        with self.graph.control_dependencies([self._parent_op]):
             return super()._read()
 
 

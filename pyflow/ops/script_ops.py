@@ -12,6 +12,7 @@ purpose: use tf.custom_gradient or gradient_override_map.
 Example:  `y = tf.py_func(np.sinh, [x], tf.float32)`
 """
 import itertools
+from collections import abc
 
 import numpy as np
 
@@ -100,8 +101,8 @@ class _Function:
 def py_func(func, inp, Tout, stateful=True, name=None):
     """The results of Python function `func` called on the arrays of the tensors `inp`.
 
-    `Tout` is a dtype or a list of them: one tensor or a list comes back, of unknown shape. With
-    stateful=False the call may be skipped or shared. Not differentiable, and not saved with the
+    `Tout` is a dtype or a list of them: one tensor or a list comes back, of unknown shape; for an
+    empty list the Operation, with stateful=False an empty list. With stateful=False the call may be skipped or shared. Not differentiable, and not saved with the
     graph.
     Raises TypeError if `func` is not callable. TF: tf.py_func.
     inp: tensors of any shape and dtype; results: dtypes Tout, shapes unknown. What func raises
@@ -113,14 +114,16 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     token = f"pyfunc_{next(_tokens)}"
     function = _Function(func, token, types, single)
     _register(token, function)
-    inp = list(inp) if isinstance(inp, (list, tuple)) else [inp]
+    if isinstance(inp, ops.Tensor) or not isinstance(inp, abc.Iterable):
+        inp = [inp]
+    inp = list(inp)
     block = PyFunc if stateful else PyFuncStateless
     with ops.name_scope(name, block.name, inp) as scope:
         graph = ops.get_default_graph()
         result = block(inp, token=token, Tout=types, name=scope)
     graph.get_collection_ref(_KEPT).append(function)
     if not types:
-        return graph.get_operation_by_name(scope[:-1])
+        return graph.get_operation_by_name(scope[:-1]) if stateful else []
     return result[0] if single else list(result)
 
 

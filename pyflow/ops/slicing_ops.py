@@ -364,7 +364,7 @@ def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, el
         def assign(value, name=None):
             return state_ops.strided_slice_assign(
                 var, begin, end, strides, value, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
-                shrink_axis_mask, name)
+                shrink_axis_mask, name or result.op.name + "/_assign/")
         result.assign = assign
     return result
 

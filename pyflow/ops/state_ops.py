@@ -235,12 +235,12 @@ def _reference(ref):
                     "tensor that refers to one")
 
 
-def is_variable_initialized(ref, name=None):
+def is_variable_initialized(variable, name=None):
     """A bool tensor: has the variable a value? TF: tf.is_variable_initialized.
     Dtypes, shapes, errors: as op IsVariableInitialized."""
-    tensor = _reference(ref)
+    tensor = _reference(variable)
     if tensor is None:
-        return ref.is_initialized(name=name)
+        return variable.is_initialized(name=name)
     return IsVariableInitialized(tensor, name=name)
 
 
@@ -282,8 +282,9 @@ def _scatter_function(kind, block, what, nd=False):
             return block(tensor, indices, updates, use_locking=use_locking, name=name)
         from pyflow.ops import resource_handles
         twin = getattr(resource_handles, "Resource" + block.name)
-        indices = ops.convert_to_tensor(indices, name="indices")
-        updates = ops.convert_to_tensor(updates, ref.dtype)
+        with ref.graph.as_default():
+            indices = ops.convert_to_tensor(indices, name="indices")
+            updates = ops.convert_to_tensor(updates, ref.dtype)
         return ref._after(twin(ref.handle, indices, updates, name=name))
     scatter.__name__ = scatter.__qualname__ = "scatter_" + kind
     scatter.__doc__ = (f"{'Slices' if nd else 'Rows'} `indices` of variable `ref` {what}; returns "
@@ -310,12 +311,13 @@ def strided_slice_assign(ref, begin, end, strides, value, begin_mask=0, end_mask
     `v[1:3].assign(x)`."""
     masks = {"begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask,
              "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask}
-    value = ops.convert_to_tensor(value, dtype=ref.dtype.base_dtype)
-    tensor = _reference(ref)
-    if tensor is not None:
-        return StridedSliceAssign(tensor, begin, end, strides, value, name=name, **masks)
-    return ref._after(ResourceStridedSliceAssign(ref.handle, begin, end, strides, value, name=name,
-                                                 **masks))
+    with ref.graph.as_default():
+        value = ops.convert_to_tensor(value, dtype=ref.dtype.base_dtype)
+        tensor = _reference(ref)
+        if tensor is not None:
+            return StridedSliceAssign(tensor, begin, end, strides, value, name=name, **masks)
+        return ref._after(ResourceStridedSliceAssign(ref.handle, begin, end, strides, value,
+                                                     name=name, **masks))
 
 
 def count_up_to(ref, limit, name=None):

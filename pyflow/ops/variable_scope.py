@@ -20,7 +20,7 @@ import inspect
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops import init_ops, variables
+from pyflow.ops import init_ops, partitioned_variables as parted, variables
 
 _STORE_KEY = ("__variable_store",)
 _SCOPES_KEY = ("__varscope",)
@@ -43,11 +43,29 @@ class VariableStore:
 
     def __init__(self):
         self._vars = {}
+        self._parted = {}
 
     def get(self, name, shape, dtype, initializer, regularizer, reuse, trainable, collections,
-            caching_device, validate_shape, use_resource, constraint):
-        """The variable `name`, found or made as `reuse` says."""
+            caching_device, partitioner, validate_shape, use_resource, constraint):
+        """The variable `name`, found or made as `reuse` says; cut if there is a partitioner and it
+        is no scalar."""
         shape = None if shape is None else TensorShape(shape)
+        more = {"regularizer": regularizer, "reuse": reuse, "trainable": trainable,
+                "collections": collections, "caching_device": caching_device,
+                "validate_shape": validate_shape, "use_resource": use_resource,
+                "constraint": constraint}
+        known = reuse is True and partitioner is None and name in self._parted
+        if known or partitioner is not None and not (shape is not None and shape.ndims == 0):
+            return self._get_parted(name, shape, dtype, initializer, partitioner, more)
+        if f"{name}/part_0" in self._vars:
+            raise ValueError(
+                f"No partitioner was provided, but a partitioned version of the variable was "
+                f"found: {name}/part_0. Perhaps a variable of the same name was already created "
+                f"with partitioning?")
+        return self._get_one(name, shape, dtype, initializer, **more)
+
+    def _get_one(self, name, shape, dtype, initializer, regularizer, reuse, trainable, collections,
+                 caching_device, validate_shape, use_resource, constraint, partition_info=None):
         from_value = initializer is not None and not callable(initializer)
         if from_value and shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")
@@ -63,8 +81,11 @@ class VariableStore:
             raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but "
                              f"instead was {shape}.")
         if initializer is None:
+            if shape is None:
+                raise ValueError(f"Variable {name} did not get an initializer, so its `shape` "
+                                 f"argument must be specified: tf.get_variable({name!r}, [2, 3])")
             initializer = _default_initializer(name, dtype)
-        value, value_dtype = _initial_value(initializer, shape, dtype, name)
+        value, value_dtype = _initial_value(initializer, shape, dtype, name, partition_info)
         variable = variables.Variable(
             initial_value=value, name=name, trainable=trainable, collections=collections,
             caching_device=caching_device, dtype=value_dtype, validate_shape=validate_shape,
@@ -73,6 +94,60 @@ class VariableStore:
         if regularizer:
             _regularize(variable, name, regularizer)
         return variable
+
+    def _get_parted(self, name, shape, dtype, initializer, partitioner, more):
+        if name in self._vars:
+            raise ValueError(
+                f"A partitioner was provided, but an unpartitioned version of the variable was "
+                f"found: {name}. Perhaps a variable of the same name was already created without "
+                f"partitioning?")
+        reuse = more["reuse"]
+        from_value = initializer is not None and not callable(initializer)
+        if from_value:
+            initializer = ops.convert_to_tensor(initializer, dtype)
+            shape = initializer.shape if shape is None else shape.merge_with(initializer.shape)
+        parts = None
+        if not reuse or partitioner is not None:
+            parts = parted.asked_parts(partitioner, shape, dtype)
+        found = self._parted.get(name)
+        if found is not None:
+            return _checked_parted_reuse(found, name, shape, dtype, parts, reuse)
+        if reuse is True:
+            raise ValueError(
+                f"PartitionedVariable {name} does not exist, or was not created with "
+                f"tf.get_variable(). Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in "
+                f"VarScope?")
+        found = []
+        for i, (offset, size) in enumerate(parted.cuts(shape.as_list(), parts)):
+            made = initializer
+            if from_value:
+                from pyflow.ops import slicing_ops
+                with ops.name_scope(f"{name}/part_{i}/PartitionedInitializer"):
+                    made = slicing_ops.slice_(initializer, offset, size)
+            info = parted.PartitionInfo(shape.as_list(), offset)
+            part = self._get_one(f"{name}/part_{i}", None if from_value else TensorShape(size),
+                                 dtype, made, partition_info=info, **more)
+            part._set_save_slice_info(
+                parted.SaveSliceInfo(name, shape.as_list(), offset, size))
+            found.append(part)
+        whole = parted.PartitionedVariable(name, shape, dtype, found, parts)
+        self._parted[name] = whole
+        return whole
+
+
+def _checked_parted_reuse(found, name, shape, dtype, parts, reuse):
+    if reuse is False or reuse is None:
+        raise ValueError(f"Partitioned variable with name {name} already exists. Did you mean to "
+                         f"set reuse=True or reuse=tf.AUTO_REUSE in VarScope?")
+    for what, wanted, have, fits in (
+            ("shape", shape, found.shape, shape is None or shape.is_compatible_with(found.shape)),
+            ("dtype", dtype.name, found.dtype.name, dtype.is_compatible_with(found.dtype)),
+            ("partitions", parts, found._get_partitions(),
+             parts is None or parts == found._get_partitions())):
+        if not fits:
+            raise ValueError(f"Trying to reuse partitioned variable {name}, but specified {what} "
+                             f"{wanted} and found {what} {have}.")
+    return found
 
 
 def _checked_reuse(found, name, shape, dtype, reuse):
@@ -103,14 +178,15 @@ def _default_initializer(name, dtype):
     raise ValueError(f"An initializer for variable {name} of {dtype.base_dtype.name} is required")
 
 
-def _initial_value(initializer, shape, dtype, name):
+def _initial_value(initializer, shape, dtype, name, partition_info=None):
     """(value or function of no arguments, dtype to convert it to or None)."""
     if not callable(initializer):
         return initializer, None
     if inspect.isclass(initializer):
         initializer = initializer()
     if shape is not None:
-        return functools.partial(_call_initializer, initializer, shape.as_list(), dtype), dtype
+        return functools.partial(_call_initializer, initializer, shape.as_list(), dtype,
+                                 partition_info), dtype
     parameters = inspect.signature(initializer).parameters.values()
     if any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
            for p in parameters):
@@ -122,10 +198,10 @@ def _initial_value(initializer, shape, dtype, name):
     return initializer, None
 
 
-def _call_initializer(initializer, shape, dtype):
+def _call_initializer(initializer, shape, dtype, partition_info):
     parameters = inspect.signature(initializer).parameters
     known = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
-    more = {"partition_info": None} if "partition_info" in parameters or known else {}
+    more = {"partition_info": partition_info} if "partition_info" in parameters or known else {}
     return initializer(shape, dtype=dtype, **more)
 
 
@@ -231,49 +307,43 @@ class VariableScope:
                      partitioner=None, validate_shape=True, use_resource=None, custom_getter=None,
                      constraint=None, synchronization=None, aggregation=None):
         """The variable `name` of this scope; arguments left out come from the scope."""
-        if partitioner is not None or self.partitioner is not None:
-            _require_one_part(partitioner or self.partitioner, name, shape, dtype or self.dtype)
         reuse = self._reuse if reuse is None else reuse
-        full_name = f"{self._name}/{name}" if self._name else name
+        full_name = (self._name if name is None else
+                     f"{self._name}/{name}" if self._name else name)
         with ops.name_scope(None):
             _check_initializer_dtype(initializer, dtype)
             arguments = {
-                "shape": shape, "dtype": dtypes.as_dtype(self.dtype if dtype is None else dtype),
+                "shape": shape,
+                "dtype": dtypes.as_dtype(self.dtype if dtype is None else dtype).base_dtype,
                 "initializer": self.initializer if initializer is None else initializer,
                 "regularizer": self.regularizer if regularizer is None else regularizer,
                 "reuse": reuse, "trainable": trainable, "collections": collections,
                 "caching_device": self.caching_device if caching_device is None else caching_device,
+                "partitioner": self.partitioner if partitioner is None else partitioner,
                 "validate_shape": validate_shape,
                 "use_resource": self.use_resource if use_resource is None else use_resource,
-                "constraint": self.constraint if constraint is None else constraint}
+                "constraint": self.constraint if constraint is None else constraint,
+                "synchronization": synchronization, "aggregation": aggregation}
             if regularizer is False:
                 arguments["regularizer"] = None
-            getter = custom_getter or self.custom_getter
+            getter = self.custom_getter if custom_getter is None else custom_getter
             if getter is not None and not callable(getter):
-                raise ValueError(f"Passed a custom_getter which is not callable: {getter!r}")
-            if getter is None:
-                return store.get(full_name, **arguments)
+                raise ValueError(f"get_variable({full_name!r}): the custom_getter is not callable: "
+                                 f"{getter!r}")
             plain = functools.partial(_plain_getter, store)
+            if getter is None:
+                return plain(full_name, **arguments)
             return getter(getter=plain, name=full_name, **arguments)
 
 
 def _plain_getter(store, name, shape=None, dtype=dtypes.float32, initializer=None, regularizer=None,
                   reuse=None, trainable=None, collections=None, caching_device=None,
-                  validate_shape=True, use_resource=None, constraint=None, **unused):
+                  partitioner=None, validate_shape=True, use_resource=None, constraint=None,
+                  **unused):
     """The getter a custom getter is given."""
     return store.get(name, shape, dtypes.as_dtype(dtype), initializer, regularizer, reuse,
-                     trainable, collections, caching_device, validate_shape, use_resource,
-                     constraint)
-
-
-def _require_one_part(partitioner, name, shape, dtype):
-    """Partitioned variables are not offered: a partitioner may only say "one part"."""
-    if shape is None:
-        return
-    parts = partitioner(shape=TensorShape(shape), dtype=dtypes.as_dtype(dtype))
-    if any(int(part) != 1 for part in parts):
-        raise ValueError(f"Variable {name}: the partitioner asks for {list(parts)} parts, but "
-                         "variables have one part; remove the partitioner")
+                     trainable, collections, caching_device, partitioner, validate_shape,
+                     use_resource, constraint)
 
 
 def _check_initializer_dtype(initializer, dtype):
@@ -343,6 +413,11 @@ def _of_graph(key, make):
     if not found:
         found.append(make())
     return found[0]
+
+
+def store():
+    """The default graph's VariableStore."""
+    return _of_graph(_STORE_KEY, VariableStore)
 
 
 def get_variable_scope():
@@ -490,12 +565,12 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
     tf.get_variable.
     shape: of ints, all known; dtype: any, float32 by default. ValueError for a name that exists
     (or not) against `reuse`, or another shape than before."""
-    store = _of_graph(_STORE_KEY, VariableStore)
     return get_variable_scope().get_variable(
-        store, name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
+        store(), name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
         trainable=trainable, collections=collections, caching_device=caching_device,
         partitioner=partitioner, validate_shape=validate_shape, use_resource=use_resource,
-        custom_getter=custom_getter, constraint=constraint)
+        custom_getter=custom_getter, constraint=constraint, synchronization=synchronization,
+        aggregation=aggregation)
 
 
 def get_local_variable(name, shape=None, dtype=None, initializer=None, regularizer=None,
@@ -513,20 +588,11 @@ def variable(initial_value, name=None, trainable=False, **kwargs):
                               collections=[GraphKeys.LOCAL_VARIABLES], **kwargs)
 
 
-def fixed_size_partitioner(num_shards, axis=0):
-    """A partitioner that asks for `num_shards` parts on `axis`. TF: tf.fixed_size_partitioner."""
-    def partitioner(shape, **unused):
-        parts = [1] * len(shape)
-        parts[axis] = min(num_shards, int(shape[axis]))
-        return parts
-    return partitioner
-
-
 PUBLIC = {
     "AUTO_REUSE": AUTO_REUSE, "VariableScope": VariableScope, "variable_scope": variable_scope,
     "variable_op_scope": variable_op_scope, "get_variable": get_variable,
     "get_local_variable": get_local_variable, "get_variable_scope": get_variable_scope,
-    "no_regularizer": no_regularizer, "fixed_size_partitioner": fixed_size_partitioner,
+    "no_regularizer": no_regularizer,
     "enable_resource_variables": enable_resource_variables,
     "disable_resource_variables": disable_resource_variables,
     "resource_variables_enabled": resource_variables_enabled,

@@ -147,6 +147,29 @@ class Variable(metaclass=_VariableType):
     def __repr__(self):
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
 
+    def to_proto(self, export_scope=None):
+        """The variable as a VariableDef message, its names relative to `export_scope`; None for a
+        variable outside it."""
+        from pyflow.framework import protos
+        prefix = export_scope.rstrip("/") + "/" if export_scope else ""
+        if not self.name.startswith(prefix):
+            return None
+        handle = getattr(self, "handle", None)
+        tensor, initial = self._ref() if handle is None else handle, self.initial_value
+        return protos.VariableDef(
+            variable_name=tensor.name.removeprefix(prefix),
+            initializer_name=self.initializer.name.removeprefix(prefix),
+            snapshot_name=self._as_graph_element().name.removeprefix(prefix),
+            initial_value_name="" if initial is None else initial.name.removeprefix(prefix),
+            is_resource=handle is not None, trainable=bool(self.trainable))
+
+    @staticmethod
+    def from_proto(variable_def, import_scope=None):
+        """The variable of a VariableDef; its nodes are in the default graph already."""
+        from pyflow.ops.resource_variable_ops import ResourceVariable
+        kind = ResourceVariable if variable_def.is_resource else RefVariable
+        return kind(variable_def=variable_def, import_scope=import_scope)
+
     # ----------------------------------------------------------------------------- value and state
     def eval(self, session=None):
         """The variable's value in `session` (the default session)."""
@@ -208,9 +231,6 @@ class Variable(metaclass=_VariableType):
         """A slice of the value; its `assign(value)` sets that slice of the variable."""
         from pyflow.ops import slicing_ops
         return slicing_ops.getitem(self.value(), item, var=self)
-
-    def __bool__(self):
-        return bool(self.value())
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(f"Variable '{self.name}' is symbolic: use session.run or eval to get its "
@@ -510,19 +530,24 @@ def report_uninitialized_variables(var_list=None, name="report_uninitialized_var
 
 
 def assert_variables_initialized(var_list=None):
-    """An Operation that fails unless all variables have a value. TF:
+    """A tensor, the variables' ranks, that fails unless all of them have a value. TF:
     tf.assert_variables_initialized.
-    Variables of any shape and dtype. Running it raises FailedPreconditionError."""
-    from pyflow.ops import control_flow_ops as cf
+    Variables of any shape and dtype. Evaluating it raises FailedPreconditionError."""
+    from pyflow.ops import array_ops, join_ops
     if var_list is None:
         var_list = global_variables() + local_variables()
+    var_list = list(var_list)
     if not var_list:
         return None
-    reads = []                              # of values: a rank may be known without one
-    for variable in var_list:
-        with ops.colocate_with(variable.op):
-            reads.append(identity_ops.identity(variable.value()))
-    return cf.group(*reads)
+    with var_list[0].graph.as_default():
+        ranks = []
+        for variable in var_list:
+            with ops.colocate_with(variable.op):
+                # the value is read: a rank alone may be known without one
+                value = variable.value()
+                with ops.control_dependencies([identity_ops.identity(value)]):
+                    ranks.append(array_ops.Rank(value))
+        return ranks[0] if len(ranks) == 1 else join_ops.stack(ranks)
 
 
 def is_variable(value):

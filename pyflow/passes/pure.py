@@ -19,7 +19,8 @@ SPLITS = frozenset(("Switch", "RefSwitch", "_SwitchN", "Enter", "RefEnter", "Nex
                     "RefNextIteration"))
 FLOW = SPLITS | frozenset(("Merge", "RefMerge", "Exit", "RefExit", "LoopCond"))
 _APART = FLOW | frozenset(("Const", "NoOp", "ControlTrigger", "Placeholder", "PlaceholderV2",
-                           "PyFuncStateless", "Empty"))
+                           "PyFuncStateless", "Empty",
+                           "ReadFile", "MatchingFiles"))        # a file may change
 _pure = {}
 
 

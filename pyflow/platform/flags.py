@@ -13,23 +13,46 @@ import argparse
 import sys
 
 
+class Flag:
+    """One flag: what `FLAGS["name"]` and `FLAGS.__flags["name"]` give.
+
+    name, help; default; value, which what was parsed or set replaces (then not
+    using_default_value); present, how often it was parsed; boolean, whether it is on or off."""
+
+    def __init__(self, name, default, help_text, boolean):
+        self.name, self.default, self.help, self.boolean = name, default, help_text, boolean
+        self.value, self.present, self.using_default_value = default, 0, True
+
+    def serialize(self):
+        """The flag as an argument of the command line, empty without a value."""
+        if self.value is None:
+            return ""
+        if self.boolean:
+            return f"--{self.name}" if self.value else f"--no{self.name}"
+        value = self.value
+        return f"--{self.name}={','.join(value) if isinstance(value, list) else value}"
+
+
 class _Flags:
     """The values of all flags, as attributes."""
 
     def __init__(self):
         self.__dict__["_parser"] = argparse.ArgumentParser(allow_abbrev=False)
-        self.__dict__["_values"] = {}
-        self.__dict__["_defaults"] = {}
+        self.__dict__["__flags"] = {}
         self.__dict__["_required"] = set()
         self.__dict__["_parsed"] = False
 
-    def _define(self, name, default, convert, help_text, **more):
-        if name in self._defaults:
+    @property
+    def _flags(self):
+        return self.__dict__["__flags"]
+
+    def _define(self, name, default, convert, help_text, boolean=False, **more):
+        if name in self._flags:
             raise ValueError(f"flag --{name} is defined twice")
         self._parser.add_argument(
             f"--{name}", type=convert, default=argparse.SUPPRESS, help=help_text, **more
         )
-        self._defaults[name] = default
+        self._flags[name] = Flag(name, default, help_text, boolean)
 
     def __call__(self, argv, known_only=False):
         """Parses argv (program name first).  Returns what is not a flag, program name first."""
@@ -46,50 +69,83 @@ class _Flags:
             if unknown:
                 self._parser.error(f"unknown flags: {' '.join(unknown)}")
             rest = list(vars(found).pop("_rest", [])) + rest
-        self._values.update({k: v for k, v in vars(found).items() if k != "_rest"})
+        for name, value in vars(found).items():
+            if name in self._flags:
+                setattr(self, name, value)
+                self._flags[name].present += 1
         self.__dict__["_parsed"] = True
         for name in self._required:
-            if self._get(name) is None:
+            if name in self._flags and self._flags[name].value is None:
                 self._parser.error(f"flag --{name} must be given")
         return [argv[0]] + rest
 
     def _has_rest(self):
         return any(a.dest == "_rest" for a in self._parser._actions)
 
-    def _get(self, name):
-        return self._values.get(name, self._defaults[name])
+    def _parse_flags(self, args=None):
+        """Parses the command line now: programs for TF 1.0 to 1.4 call it."""
+        self(sys.argv if args is None else [sys.argv[0], *args], known_only=True)
+
+    def _known(self, name):
+        if name not in self._flags:
+            raise AttributeError(f"no flag --{name} is defined")
+        return self._flags[name]
 
     def __getattr__(self, name):
-        if name not in self._defaults:
-            raise AttributeError(f"no flag --{name} is defined")
+        flag = self._known(name)
         if not self._parsed:
             self(sys.argv, known_only=True)
-        return self._get(name)
+        return flag.value
 
     def __setattr__(self, name, value):
-        if name not in self._defaults:
-            raise AttributeError(f"no flag --{name} is defined")
-        self._values[name] = value
+        flag = self._known(name)
+        flag.value, flag.using_default_value = value, False
+
+    def __delattr__(self, name):
+        self._known(name)
+        del self._flags[name]
+
+    def __dir__(self):
+        return sorted({*object.__dir__(self), *self._flags})
 
     def __getitem__(self, name):
-        value = getattr(self, name)
-        return argparse.Namespace(name=name, value=value, default=self._defaults[name])
+        return self._flags[name]
 
     def __contains__(self, name):
-        return name in self._defaults
+        return name in self._flags
 
     def __iter__(self):
-        return iter(self._defaults)
+        return iter(self._flags)
+
+    def __len__(self):
+        return len(self._flags)
 
     def flag_values_dict(self):
         """All flags and their values."""
-        return {name: getattr(self, name) for name in self._defaults}
+        return {name: getattr(self, name) for name in self._flags}
+
+    def get_flag_value(self, name, default):
+        """The flag's value; `default` where it is None."""
+        value = getattr(self, name)
+        return default if value is None else value
+
+    def set_default(self, name, value):
+        """Another default; the flag's value too, unless it was given or set."""
+        flag = self._known(name)
+        flag.default = value
+        if flag.using_default_value:
+            flag.value = value
+
+    def flags_into_string(self):
+        """All flags that have a value as arguments, one a line."""
+        return "".join(f"{text}\n" for text in (f.serialize() for f in self._flags.values()) if text)
 
     def mark_as_parsed(self):
         """Uses defaults where nothing was parsed."""
         self.__dict__["_parsed"] = True
 
     def is_parsed(self):
+        """True once the command line was parsed."""
         return self._parsed
 
 
@@ -122,7 +178,7 @@ def DEFINE_float(name, default, help="", **unused):  # noqa: N802
 def DEFINE_bool(name, default, help="", **unused):  # noqa: N802
     """Defines --name=VALUE, true or false, and --name and --noname.  Another value ends the
     program."""
-    FLAGS._define(name, default, _to_bool, help, nargs="?", const=True)
+    FLAGS._define(name, default, _to_bool, help, boolean=True, nargs="?", const=True)
     FLAGS._parser.add_argument(
         f"--no{name}",
         dest=name,
@@ -143,9 +199,35 @@ def DEFINE_list(name, default, help="", **unused):  # noqa: N802
     FLAGS._define(name, default, lambda text: text.split(",") if text else [], help)
 
 
+def _define_multi(name, default, convert, help_text):
+    default = [default] if isinstance(default, (str, int, float)) else default
+    FLAGS._define(name, default, convert, help_text, action="append")
+
+
+def DEFINE_multi_string(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, any text, which may be given several times: a list."""
+    _define_multi(name, default, str, help)
+
+
+def DEFINE_multi_integer(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, an int, which may be given several times: a list."""
+    _define_multi(name, default, int, help)
+
+
+def DEFINE_multi_float(name, default, help="", **unused):  # noqa: N802
+    """Defines --name=VALUE, a float, which may be given several times: a list."""
+    _define_multi(name, default, float, help)
+
+
 def mark_flag_as_required(flag_name):
     """Parsing fails if the flag has no value."""
     FLAGS._required.add(flag_name)
+
+
+def mark_flags_as_required(flag_names):
+    """Parsing fails if one of the flags has no value."""
+    for flag_name in flag_names:
+        mark_flag_as_required(flag_name)
 
 
 DEFINE_boolean = DEFINE_bool

@@ -1,4 +1,5 @@
 """tf.gfile: TF's file functions on local paths.  Failures are tf.errors exceptions, as in TF."""
+import errno
 import glob
 import os
 import shutil
@@ -11,16 +12,8 @@ def _checked(function):
     def call(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except FileNotFoundError as e:
-            raise errors.NotFoundError(None, None, str(e)) from None
-        except FileExistsError as e:
-            raise errors.AlreadyExistsError(None, None, str(e)) from None
-        except PermissionError as e:
-            raise errors.PermissionDeniedError(None, None, str(e)) from None
-        except (NotADirectoryError, IsADirectoryError) as e:
-            raise errors.FailedPreconditionError(None, None, str(e)) from None
         except OSError as e:
-            raise errors.UnknownError(None, None, str(e)) from None
+            raise errors.of_os_error(e) from None
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
@@ -91,16 +84,60 @@ class GFile:
 
 
 FastGFile = Open = GFile
-Exists = os.path.exists
-IsDirectory = os.path.isdir
-MakeDirs = _checked(lambda dirname: os.makedirs(dirname, exist_ok=True))
-MakeDirs.__doc__ = "Makes a folder and those above it.  tf.errors.OpError if that fails."
-MkDir = _checked(os.mkdir)
-ListDirectory = _checked(os.listdir)
-Remove = _checked(os.remove)
-DeleteRecursively = _checked(shutil.rmtree)
-Stat = _checked(os.stat)
-Walk = os.walk
+
+
+def Exists(filename):  # noqa: N802 - TF's names
+    """True if there is a file or folder of that name."""
+    return os.path.exists(filename)
+
+
+def IsDirectory(dirname):  # noqa: N802
+    """True for a folder."""
+    return os.path.isdir(dirname)
+
+
+@_checked
+def MakeDirs(dirname):  # noqa: N802
+    """Makes a folder and those above it.  tf.errors.OpError if that fails."""
+    try:
+        os.makedirs(dirname, exist_ok=True)
+    except FileExistsError as e:                # a file of that name
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), e.filename) from None
+
+
+@_checked
+def MkDir(dirname):  # noqa: N802
+    """Makes a folder; the one above it is there.  tf.errors.OpError if that fails."""
+    os.mkdir(dirname)
+
+
+@_checked
+def ListDirectory(dirname):  # noqa: N802
+    """Names in a folder, in no order.  NotFoundError for no such folder."""
+    return os.listdir(dirname)
+
+
+@_checked
+def Remove(filename):  # noqa: N802
+    """Deletes a file.  NotFoundError for no such file."""
+    os.remove(filename)
+
+
+@_checked
+def DeleteRecursively(dirname):  # noqa: N802
+    """Deletes a folder with all in it.  NotFoundError for no such folder."""
+    shutil.rmtree(dirname)
+
+
+@_checked
+def Stat(filename):  # noqa: N802
+    """The file's os.stat_result.  NotFoundError for no such file."""
+    return os.stat(filename)
+
+
+def Walk(top, in_order=True):  # noqa: N802
+    """(folder, folders in it, files in it) of `top` and all below, `top` first if `in_order`."""
+    return os.walk(top, topdown=in_order)
 
 
 def Glob(filename):  # noqa: N802 - TF's names

@@ -13,13 +13,21 @@ import os
 import random
 import re
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 import numpy as np
 
 from pyflow.framework import errors
 from pyflow.framework import graph as graph_lib
+from pyflow.platform.test_benchmark import Benchmark, benchmark_config
+from pyflow.platform.test_gradients import compute_gradient, compute_gradient_error
 from pyflow.session import Session
+
+__all__ = ["Benchmark", "TestCase", "benchmark_config", "compute_gradient",
+           "compute_gradient_error", "get_temp_dir", "gpu_device_name", "is_built_with_cuda",
+           "is_gpu_available", "main", "mock", "test_src_dir_path"]
 
 
 def main(argv=None):
@@ -36,6 +44,15 @@ def get_temp_dir():
 
 
 _temporary = None
+
+
+def test_src_dir_path(relative_path):
+    """`relative_path` below the folder of the running program."""
+    import sys
+    return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), relative_path)
+
+
+test_src_dir_path.__test__ = False       # not a test, whatever its name says
 
 
 def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
@@ -57,18 +74,27 @@ def gpu_device_name():
 class TestCase(unittest.TestCase):
     """unittest.TestCase with sessions and array assertions."""
 
+    _cached_session = None               # of the class: setUp may be overridden
+
     def setUp(self):
         super().setUp()
+        self._close_cached_session()
         random.seed(87654321)
         np.random.seed(87654321)
         graph_lib.reset_default_graph()
         graph_lib.set_random_seed(87654321)
-        self._cached_session = None
+        self._threads = []
 
     def tearDown(self):
+        for thread in getattr(self, "_threads", ()):
+            thread.check_termination()
+        self._close_cached_session()
+        super().tearDown()
+
+    def _close_cached_session(self):
         if self._cached_session is not None:
             self._cached_session.close()
-        super().tearDown()
+            self._cached_session = None
 
     def get_temp_dir(self):
         """A folder of this test's own."""
@@ -78,27 +104,51 @@ class TestCase(unittest.TestCase):
 
     @contextlib.contextmanager
     def session(self, graph=None, config=None, use_gpu=False, force_gpu=False):
-        """A new session as default, its graph as default."""
-        with Session(graph=graph, config=config) as sess:
-            yield sess
+        """A new session as default, its graph as default. Ops are placed on the CPU unless
+        `use_gpu`, and softly unless `force_gpu`."""
+        with Session(graph=graph, config=_test_config(config, force_gpu)) as sess:
+            with _test_device(sess.graph, use_gpu, force_gpu):
+                yield sess
 
     @contextlib.contextmanager
     def cached_session(self, graph=None, config=None, use_gpu=False, force_gpu=False):
-        """One session for the whole test method."""
+        """One session for the whole test method. ValueError for another graph or config later."""
         if self._cached_session is None:
-            self._cached_session = Session(graph=graph, config=config)
+            self._cached_session = Session(
+                graph=graph, config=_test_config(config, force_gpu))
+            self._cached_arguments = graph, config, force_gpu
+        elif self._cached_arguments[0] is not graph:
+            raise ValueError("The graph used to get the cached session is different than the one "
+                             "that was used to create the session. Maybe create a new session "
+                             "with self.session()")
+        elif self._cached_arguments[1] is not config:
+            raise ValueError("The config used to get the cached session is different than the one "
+                             "that was used to create the session. Maybe create a new session "
+                             "with self.session()")
+        elif self._cached_arguments[2] is not force_gpu:
+            raise ValueError("The force_gpu value used to get the cached session is different than "
+                             "the one that was used to create the session. Maybe create a new "
+                             "session with self.session()")
         sess = self._cached_session
         with sess.graph.as_default(), sess.as_default():
-            yield sess
+            with _test_device(sess.graph, use_gpu, force_gpu):
+                yield sess
 
     @contextlib.contextmanager
     def test_session(self, graph=None, config=None, use_gpu=False, force_gpu=False):
         """As `cached_session` without a graph, else as `session`."""
         context = self.cached_session if graph is None else self.session
-        with context(graph=graph, config=config) as sess:
+        with context(graph=graph, config=config, use_gpu=use_gpu, force_gpu=force_gpu) as sess:
             yield sess
 
     test_session.__test__ = False        # not a test, whatever its name says
+
+    def checkedThread(self, target, args=None, kwargs=None):  # noqa: N802
+        """A thread whose `join` raises what `target` raised; a test that ends with one running
+        fails."""
+        thread = _CheckedThread(self, target, args, kwargs)
+        self.__dict__.setdefault("_threads", []).append(thread)
+        return thread
 
     def evaluate(self, tensors):
         """Their values in the default session."""
@@ -126,16 +176,48 @@ class TestCase(unittest.TestCase):
         self.assertEqual(list(np_array.shape), tf_tensor.get_shape().as_list(), msg)
 
     def assertAllEqual(self, a, b, msg=None):  # noqa: N802
-        """Arrays, values or tensors (evaluated) are equal in shape and elements."""
+        """Arrays, values or tensors (evaluated), ragged nests too, are equal in shape and
+        elements. Strings are compared as bytes; text as UTF-8."""
+        a, b = self._value(a), self._value(b)
+        if _ragged(a) or _ragged(b):
+            self.assertEqual(_nested(a), _nested(b), msg)
+            return
         a, b = self._array(a), self._array(b)
         if a.dtype.kind in "SUO" or b.dtype.kind in "SUO":
-            a, b = _texts(a), _texts(b)
+            a, b = _as_bytes(a), _as_bytes(b)
         np.testing.assert_array_equal(a, b, err_msg=msg or "")
 
+    def assertItemsEqual(self, items1, items2, msg=None):  # noqa: N802
+        """The same items as often, in any order: Python 2's name of assertCountEqual."""
+        self.assertCountEqual(items1, items2, msg)
+
+    def assertProtoEquals(self, expected_message_maybe_ascii, message, msg=None):  # noqa: N802
+        """The message equals another of its class, or what a text in protobuf's format says."""
+        expected = expected_message_maybe_ascii
+        if isinstance(expected, str):
+            from google.protobuf import text_format
+            expected = text_format.Merge(expected, type(message)())
+        elif type(expected) is not type(message):
+            self.fail(self._formatMessage(msg, f"Can't compare protos of type "
+                                               f"{type(expected)} and {type(message)}"))
+        self.assertMultiLineEqual(str(expected), str(message), msg)
+        self.assertEqual(expected, message, msg)
+
+    def assertProtoEqualsVersion(self, expected, actual, producer=None,  # noqa: N802
+                                 min_consumer=None, msg=None):
+        """assertProtoEquals for a GraphDef text without its versions, which are added."""
+        producer = graph_lib.PRODUCER_VERSION if producer is None else producer
+        consumer = graph_lib.MIN_CONSUMER_VERSION if min_consumer is None else min_consumer
+        self.assertProtoEquals(f"versions {{ producer: {producer} min_consumer: {consumer} }}\n"
+                               f"{expected}", actual, msg)
+
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):  # noqa: N802
-        """Arrays, values, tensors or nests of them: |a - b| <= atol + rtol |b|; NaN equals NaN."""
+        """Arrays, values, tensors or nests of them: |a - b| <= atol + rtol |b|; NaN equals NaN.
+        rtol and atol: numbers, or arrays that broadcast."""
         a, b = self._value(a), self._value(b)
-        if isinstance(a, dict):
+        if isinstance(a, dict) or isinstance(b, dict):
+            self.assertTrue(isinstance(a, dict) and isinstance(b, dict),
+                            msg or f"a dict against {type(b)} or {type(a)}")
             self.assertEqual(set(a), set(b), msg)
             for key in a:
                 self.assertAllClose(a[key], b[key], rtol, atol, msg or f"at {key}")
@@ -148,9 +230,17 @@ class TestCase(unittest.TestCase):
             if np.float16 in (a.dtype, b.dtype) or "bfloat16" in (a.dtype.name, b.dtype.name):
                 a, b = a.astype(np.float32), b.astype(np.float32)
             self.assertEqual(a.shape, b.shape, msg or f"shapes differ: {a.shape} and {b.shape}")
-            np.testing.assert_allclose(
-                a, b, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True
-            )
+            self._assert_close(a, b, rtol, atol, msg)
+
+    def _assert_close(self, a, b, rtol, atol, msg):
+        close = np.isclose(a, b, rtol=np.asarray(rtol), atol=np.asarray(atol), equal_nan=True)
+        if np.all(close):
+            return
+        far = np.argwhere(~np.atleast_1d(close))
+        x, y = np.atleast_1d(a)[tuple(far[0])], np.atleast_1d(b)[tuple(far[0])]
+        self.fail(self._formatMessage(
+            msg, f"{len(far)} of {close.size} elements are not close (rtol {rtol}, atol {atol}); "
+                 f"the first at {far[0].tolist()}: {x!r} and {y!r}"))
 
     def assertAllCloseAccordingToType(
         self,
@@ -263,9 +353,112 @@ class TestCase(unittest.TestCase):
         )
 
 
-def _texts(array):
-    return np.array([x.decode() if isinstance(x, bytes) else x for x in array.ravel().tolist()],
-                    dtype=object).reshape(array.shape)
+    def assertNotStartsWith(self, actual, expected_start, msg=None):  # noqa: N802
+        """The text does not begin with `expected_start`."""
+        self.assertFalse(
+            actual.startswith(expected_start),
+            msg or f"{actual!r} does start with {expected_start!r}",
+        )
+
+    def assertAllInRange(self, target, lower_bound, upper_bound,  # noqa: N802
+                         open_lower_bound=False, open_upper_bound=False):
+        """Every element lies between the bounds; open ones are excluded."""
+        x = self._array(target)
+        low = x > lower_bound if open_lower_bound else x >= lower_bound
+        high = x < upper_bound if open_upper_bound else x <= upper_bound
+        self.assertTrue(np.all(low & high), f"{x[~(low & high)]} not in range "
+                                            f"{lower_bound} to {upper_bound}")
+
+    def assertAllInSet(self, target, expected_set):  # noqa: N802
+        """Every element is in the set."""
+        found = np.unique(self._array(target)).tolist()
+        self.assertLessEqual(set(found), set(expected_set))
+
+    def assertDTypeEqual(self, target, expected_dtype):  # noqa: N802
+        """The array or tensor has the dtype."""
+        self.assertEqual(self._array(target).dtype, np.dtype(
+            getattr(expected_dtype, "as_numpy_dtype", expected_dtype)))
+
+
+class _CheckedThread:
+    """threading.Thread whose exception is the joiner's."""
+
+    def __init__(self, test, target, args=None, kwargs=None):
+        self._test, self._target = test, target
+        self._args, self._kwargs = args or (), kwargs or {}
+        self._thread = threading.Thread(target=self._protected)
+        self._exception, self._is_joined = None, False
+
+    def _protected(self):
+        try:
+            self._target(*self._args, **self._kwargs)
+        except Exception as e:  # noqa: BLE001 - handed to whoever joins
+            self._exception = e
+
+    def start(self):
+        """Starts the thread."""
+        self._thread.start()
+
+    def join(self):
+        """Waits for the thread; the test fails if it raised."""
+        self._is_joined = True
+        self._thread.join()
+        if self._exception is not None:
+            self._test.fail(f"Error in checkedThread: {self._exception}")
+
+    def is_alive(self):
+        """True while it runs."""
+        return self._thread.is_alive()
+
+    def check_termination(self):
+        """Fails the test if the thread runs still, or ended unjoined with an exception."""
+        if self._is_joined or self._thread.ident is None:
+            return
+        if self.is_alive():
+            self._test.fail("A checkedThread was not joined before the test's end")
+        self.join()
+
+
+def _test_config(config, force_gpu):
+    """The config of a test's session: soft placement unless the GPU is forced."""
+    from pyflow.framework import protos
+    if config is None:
+        return protos.ConfigProto(allow_soft_placement=not force_gpu)
+    if force_gpu and config.allow_soft_placement:
+        config = type(config).FromString(config.SerializeToString())
+        config.allow_soft_placement = False
+    return config
+
+
+@contextlib.contextmanager
+def _test_device(graph, use_gpu, force_gpu):
+    """Where a test's ops go: the GPU by force, where the default says, or the CPU."""
+    if force_gpu:
+        with graph.device(gpu_device_name() or "/device:GPU:0"):
+            yield
+    elif use_gpu:
+        yield
+    else:
+        with graph.device("/device:CPU:0"):
+            yield
+
+
+def _as_bytes(array):
+    """Strings as bytes, other elements as they are."""
+    found = np.empty(array.shape, object)
+    flat = found.reshape(-1)
+    for i, x in enumerate(array.ravel().tolist()):
+        flat[i] = x.encode("utf-8", "surrogateescape") if isinstance(x, str) else x
+    return flat.reshape(array.shape)
+
+
+def _nested(x):
+    """Nested lists of Python values, whatever the sequences were."""
+    if isinstance(x, np.ndarray):
+        return _nested(x.tolist())
+    if isinstance(x, (list, tuple)):
+        return [_nested(item) for item in x]
+    return x.encode("utf-8", "surrogateescape") if isinstance(x, str) else x
 
 
 def _ragged(x):
@@ -277,37 +470,3 @@ def _ragged(x):
         return True
 
 
-def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None):
-    """(theoretical, numeric) Jacobians [x size, y size] of tensor y by tensor x, in the default
-    session."""
-    from pyflow.gradients.backprop import gradients
-    sess = graph_lib.get_default_session()
-    for target in init_targets or ():
-        sess.run(target)
-    if x_init_value is None:
-        x_init_value = np.random.random_sample(x_shape)
-    x_value = np.asarray(x_init_value, dtype=x.dtype.as_numpy_dtype)
-    dy = graph_lib.convert_to_tensor(np.zeros(y_shape, y.dtype.as_numpy_dtype))
-    grad = gradients(y, [x], grad_ys=[dy])[0]
-    n, m = x_value.size, int(np.prod(y_shape))
-    theory, numeric = np.zeros((n, m)), np.zeros((n, m))
-    for j in range(m):
-        seed = np.zeros(m, y.dtype.as_numpy_dtype)
-        seed[j] = 1
-        theory[:, j] = np.ravel(sess.run(grad, {x: x_value, dy: seed.reshape(y_shape)}))
-    for i in range(n):
-        values = []
-        for step in (delta, -delta):
-            moved = x_value.copy()
-            moved.ravel()[i] += step
-            values.append(np.ravel(sess.run(y, {x: moved})).astype(np.float64))
-        numeric[i] = (values[0] - values[1]) / (2 * delta)
-    return theory, numeric
-
-
-def compute_gradient_error(
-    x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None
-):
-    """The largest difference between theoretical and numeric gradient."""
-    theory, numeric = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets)
-    return float(np.max(np.abs(theory - numeric))) if theory.size else 0.0

@@ -84,7 +84,8 @@ class Feed:
     def _cast(self, array, value):
         wanted = self.dtype
         if array.dtype == wanted or _always_fits(array.dtype, wanted):
-            return array.astype(wanted, copy=False)
+            with np.errstate(over="ignore"):            # 1e300 as float32 is infinite
+                return array.astype(wanted, copy=False)
         with np.errstate(all="ignore"):
             cast = array.astype(wanted) if array.dtype.kind != "c" or wanted.kind == "c" else None
         if cast is None or array.dtype.kind in "USM" or not _equal(cast, array):
@@ -146,12 +147,12 @@ class Feed:
 
 
 def _always_fits(have, want):
-    """Casts that TF users rely on: float64 to float32, int64 to float, bool to number, and all safe
-    ones."""
+    """Casts that TF users rely on: float64 to float32, complex128 to complex64, int64 to float,
+    bool to number, and all safe ones."""
     if np.can_cast(have, want, "safe"):
         return True
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
-    return have.kind in "buif" and (
+    return have.kind == want.kind == "c" or have.kind in "buif" and (
         want.kind in "fc"
         or (want.kind == "V" and order[have.kind] <= 2)
         or have.kind == "b"

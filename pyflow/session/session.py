@@ -326,9 +326,10 @@ class BaseSession:
         its handle."""
         self._require_open()
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
-        if isinstance(fetches, (list, tuple, dict)) and not fetches:
+        if not mapper.tensors and not mapper.targets:
             raise errors.InvalidArgumentError(
-                None, None, "Must specify at least one target to fetch or execute.")
+                None, None, "Must specify at least one target to fetch or execute: "
+                f"partial_run_setup got fetches={fetches!r}")
         tensors = feeds_lib.partial_feeds(self._graph, feeds or [])
         with self._lock:
             self._require_open()
@@ -487,7 +488,8 @@ class Session(BaseSession):
     def __enter__(self):
         if self._contexts:
             raise RuntimeError("Session context managers are not re-entrant. Use "
-                               "`Session.as_default()` to enter a session multiple times.")
+                               "`Session.as_default()` if you want to enter a session multiple "
+                               "times.")
         context = self._graph.as_default()
         context.__enter__()
         session_context = self.as_default()
@@ -499,8 +501,7 @@ class Session(BaseSession):
         context, session_context = self._contexts.pop()
         session_context.__exit__(exc_type, exc_value, exc_traceback)
         context.__exit__(exc_type, exc_value, exc_traceback)
-        if not self._contexts:
-            self.close()
+        self.close()
 
     @staticmethod
     def reset(target, containers=None, config=None):

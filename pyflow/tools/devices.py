@@ -11,7 +11,7 @@ def main(argv):
     from pyflow.session import runtime, threads
     executor = runtime.start()
     print(
-        f"pyflow {pyflow.__version__}, kernel ABI v{plugins.HOST_ABI[0]}.{plugins.HOST_ABI[1]},"
+        f"pyflow {pyflow.pyflow_version}, kernel ABI v{plugins.HOST_ABI[0]}.{plugins.HOST_ABI[1]},"
         f" Python {platform.python_version()}, {platform.machine()}"
     )
     print(

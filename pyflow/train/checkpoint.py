@@ -59,9 +59,9 @@ def checkpoint_exists(checkpoint_prefix):
     return os.path.isfile(index_path(os.fspath(checkpoint_prefix)))
 
 
-def remove_checkpoint(checkpoint_prefix):
+def remove_checkpoint(checkpoint_prefix, checkpoint_format_version=2, meta_graph_suffix="meta"):
     """Deletes the files of one checkpoint: the index first, so that what is left is never taken for
-    whole."""
+    whole. There is one format whatever `checkpoint_format_version` says."""
     prefix = os.fspath(checkpoint_prefix)
     folder, base = os.path.split(prefix)
     _unlink(index_path(prefix))
@@ -128,7 +128,8 @@ class CheckpointReader:
     def debug_string(self):
         """Bytes: one line per tensor, as TF's reader prints them."""
         lines = [
-            f"{e.name} (DT_{e.dtype.name.upper()}) {list(e.shape)}" for e in self._entries.values()
+            f"{e.name} (DT_{dtypes.schema_name(e.dtype).upper()}) {list(e.shape)}"
+            for e in self._entries.values()
         ]
         return ("\n".join(lines) + "\n").encode()
 

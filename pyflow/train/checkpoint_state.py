@@ -20,6 +20,7 @@ import os
 import re
 import time
 
+from pyflow.framework import errors
 from pyflow.train import checkpoint
 
 _LINE = re.compile(
@@ -188,8 +189,18 @@ def _relative(path, folder):
 
 
 def replace_file(path, data):
-    """Puts `data` at `path` so that a crash leaves the old or the new content, never a part."""
+    """Puts `data` at `path` so that a crash leaves the old or the new content, never a part.
+    A tf.errors exception, as Saver's kernels raise, says why it cannot."""
     temporary = f"{path}.tmp-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        _replace(path, temporary, data)
+        sync_folder(os.path.dirname(path) or ".")
+        _remove_leftovers(path)
+    except OSError as e:
+        raise errors.of_os_error(e) from None
+
+
+def _replace(path, temporary, data):
     try:
         with open(temporary, "xb") as f:
             f.write(data)
@@ -202,8 +213,6 @@ def replace_file(path, data):
         except OSError:
             pass
         raise
-    sync_folder(os.path.dirname(path) or ".")
-    _remove_leftovers(path)
 
 
 def _remove_leftovers(path):
@@ -239,7 +248,8 @@ def sync_folder(folder):
 
 
 def get_checkpoint_state(checkpoint_dir, latest_filename=None):
-    """The folder's CheckpointState with full paths, or None if it has none or it cannot be read."""
+    """The folder's CheckpointState with full paths, or None if it has none or it cannot be read.
+    Raises ValueError for one that names no newest checkpoint, an empty file for example."""
     if checkpoint_dir is None:
         return None
     folder = os.fspath(checkpoint_dir)
@@ -255,8 +265,9 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
         logging.getLogger("pyflow").warning("%s: %s", _state_path(folder, latest_filename), e)
         return None
     if not state.model_checkpoint_path:
-        raise ValueError(f"Invalid checkpoint state loaded from {folder}: it names no "
-                         "model_checkpoint_path")
+        raise ValueError(f"Invalid checkpoint state loaded from {folder}: the file "
+                         f"{_state_path(folder, latest_filename)} has no model_checkpoint_path. "
+                         f"Remove it, or give the checkpoint's prefix itself.")
     state.model_checkpoint_path = _resolve(folder, state.model_checkpoint_path)
     state.all_model_checkpoint_paths = [
         _resolve(folder, p) for p in state.all_model_checkpoint_paths

@@ -86,6 +86,22 @@ def _write(message, path, as_text):
     checkpoint_state.replace_file(path, data)
 
 
+def write_graph(graph_or_graph_def, logdir, name, as_text=True):
+    """Writes a Graph or GraphDef to the file `name` in `logdir`, which is made; returns its path.
+    TF: tf.train.write_graph. tf.errors.OpError if it cannot."""
+    if isinstance(graph_or_graph_def, graph_lib.Graph):
+        graph_or_graph_def = graph_or_graph_def.as_graph_def()
+    path = os.path.join(os.fspath(logdir), name)
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    except FileExistsError:
+        raise errors.FailedPreconditionError(None, None, f"{logdir} is no folder") from None
+    except OSError as e:
+        raise errors.of_os_error(e) from None
+    _write(graph_or_graph_def, path, as_text)
+    return path
+
+
 def _copy_saver(saver_def, message):
     for name in _SAVER_FIELDS:
         value = getattr(saver_def, name, None)
@@ -132,8 +148,8 @@ def _in_scope(item, scope):
 
 def _export_item(target, name, item, scope):
     if name in _VARIABLES:
-        target.bytes_list.value.append(_variable_def(item, scope).SerializeToString())
-    elif hasattr(item, "to_proto"):
+        target.bytes_list.value.append(item.to_proto(scope).SerializeToString())
+    elif hasattr(item, "to_proto") and not hasattr(item, "_as_graph_element"):
         proto = item.to_proto(export_scope=scope)
         if not hasattr(proto, "SerializeToString"):
             from pyflow.framework import protos
@@ -152,21 +168,6 @@ def _export_item(target, name, item, scope):
 
 def _relative(name, scope):
     return name[len(scope.rstrip("/")) + 1:] if scope else name
-
-
-def _variable_def(var, scope):
-    from pyflow.framework import protos
-    is_resource = getattr(var, "handle", None) is not None
-    tensor = var.handle if is_resource else var._ref()
-    initial = getattr(var, "initial_value", None)
-    return protos.VariableDef(
-        variable_name=_relative(tensor.name, scope),
-        initializer_name=_relative(var.initializer.name, scope),
-        snapshot_name=_relative(var._as_graph_element().name, scope),
-        is_resource=is_resource,
-        initial_value_name=_relative(initial.name, scope) if initial is not None else "",
-        trainable=bool(var.trainable),
-    )
 
 
 # ---------------------------------------------------------------- import

@@ -106,6 +106,10 @@ class Optimizer(abc.ABC):
         if not targets:
             raise ValueError("No gradients provided for any variable: "
                              f"{[str(variable) for _, variable in pairs]}.")
+        with targets[0].graph.as_default():
+            return self._applied(pairs, targets, global_step, name)
+
+    def _applied(self, pairs, targets, global_step, name):
         with ops.control_dependencies(None):
             self._create_slots(targets)
         with ops.name_scope(name, self._name) as scope:

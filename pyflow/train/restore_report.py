@@ -80,13 +80,14 @@ def compare(graph, saver_def, reader, reshape=False):
     entries = reader.entries()
     matching, missing, misshaped, wanted_keys = [], [], [], set()
     for wanted in _wanted(graph, saver_def):
+        known = wanted.key in wanted_keys          # another part of a partitioned variable
         wanted_keys.add(wanted.key)
         entry = entries.get(wanted.key)
         if entry is None:
-            missing.append(wanted.key)
+            missing.extend([] if known else [wanted.key])
         elif entry.dtype != wanted.dtype or not _fits(wanted.shape, entry.shape, reshape):
-            misshaped.append(Mismatch(wanted.key, f"{wanted.dtype.name} {_show(wanted.shape)}",
-                                      f"{entry.dtype.name} {list(entry.shape)}"))
+            misshaped.extend([] if known else [Mismatch(wanted.key, f"{wanted.dtype.name} {_show(wanted.shape)}",
+                                      f"{entry.dtype.name} {list(entry.shape)}")])
         else:
             matching.append(wanted)
     unexpected = sorted(k for k in entries if k not in wanted_keys)
@@ -138,8 +139,10 @@ def _assigned_value(op):
 
 
 def _from_assign(op):
-    value = op.inputs[1]
-    while value.op.type in ("Reshape", "Identity"):
+    value, shape = op.inputs[1], _variable_shape(op)
+    while value.op.type in ("Reshape", "Identity", "SplitV"):
+        if value.op.type == "SplitV":           # a part of a partitioned variable
+            shape = _whole_shape(shape, value.op)
         value = value.op.inputs[0]
     if value.op.type != "RestoreV2":
         return []
@@ -148,7 +151,16 @@ def _from_assign(op):
         return []
     key = names.ravel()[value.value_index]
     key = key.decode() if isinstance(key, bytes) else str(key)
-    return [Wanted(key, value.dtype.base_dtype, _variable_shape(op), value, op)]
+    return [Wanted(key, value.dtype.base_dtype, shape, value, op)]
+
+
+def _whole_shape(part, split):
+    sizes, axis = (tensor_util.constant_value(t) for t in split.inputs[1:3])
+    if part is None or sizes is None or axis is None:
+        return None
+    whole = list(part)
+    whole[int(axis)] = int(sizes.sum())
+    return whole
 
 
 def _variable_shape(assign):

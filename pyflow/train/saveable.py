@@ -10,7 +10,7 @@ Invariants
 """
 from pyflow.framework import convert
 from pyflow.framework import graph as graph_lib
-from pyflow.ops import array_ops, state_ops
+from pyflow.ops import array_ops, control_flow_ops, join_ops, state_ops
 
 
 class SaveSpec:
@@ -80,11 +80,45 @@ class ResourceVariableSaveable(SaveableObject):
         return assigned if isinstance(assigned, graph_lib.Operation) else assigned.op
 
 
+class PartedSaveable(SaveableObject):
+    """The parts of a partitioned variable: saved end to end as one tensor, which restoring cuts."""
+
+    def __init__(self, parts, name):
+        self._parts = sorted(parts, key=lambda part: part._get_save_slice_info().var_offset)
+        info = self._parts[0]._get_save_slice_info()
+        self._axis = info.axis
+        self._sizes = [part._get_save_slice_info().var_shape[self._axis] for part in self._parts]
+        if sum(self._sizes) != info.full_shape[self._axis]:
+            raise ValueError(f"Saver: of {name}, {info.full_shape}, only parts of sizes "
+                             f"{self._sizes} on axis {self._axis} are to be saved; give all")
+        first = self._parts[0]
+        whole = join_ops.concat([part.read_value() for part in self._parts], self._axis)
+        spec = SaveSpec(whole, "", name, dtype=first.dtype.base_dtype, device=first.device)
+        super().__init__(first.op.outputs[0], [spec], name)
+
+    def restore(self, restored_tensors, restored_shapes):
+        value = restored_tensors[0]
+        if restored_shapes is not None:
+            value = array_ops.reshape(value, restored_shapes[0])
+        pieces = join_ops.SplitV(value, self._sizes, self._axis, num_split=len(self._sizes))
+        return control_flow_ops.group(*[part.assign(piece, read_value=False)
+                                        for part, piece in zip(self._parts, pieces)])
+
+
+def _is_part(var):
+    info = getattr(var, "_get_save_slice_info", None)
+    return info is not None and info() is not None
+
+
 def saveable_for(name, var):
     """The saveable of one entry of a Saver's var_list.  Raises TypeError for what cannot be
     saved."""
     if isinstance(var, SaveableObject):
         return var
+    if hasattr(var, "_get_variable_list"):
+        var = list(var)
+    if isinstance(var, (list, tuple)) and var and all(_is_part(part) for part in var):
+        return PartedSaveable(var, name)
     if getattr(var, "handle", None) is not None and hasattr(var, "assign"):
         return ResourceVariableSaveable(var, "", name)
     tensor = convert.to_tensor(var, as_ref=True)
@@ -106,6 +140,22 @@ def key_of(var):
     return var.op.name
 
 
+def _parts_together(var_list):
+    """The variables, those that are parts of one as a list of them."""
+    groups, found = {}, []
+    for var in var_list:
+        if hasattr(var, "_get_variable_list"):
+            found.append(list(var))
+        elif _is_part(var):
+            name = var._get_save_slice_info().full_name
+            if name not in groups:
+                found.append(groups.setdefault(name, []))
+            groups[name].append(var)
+        else:
+            found.append(var)
+    return found
+
+
 def saveables_from(var_list):
     """Saveables of a list or dict of variables, sorted by key as in TF.
 
@@ -115,7 +165,10 @@ def saveables_from(var_list):
         named = dict(var_list)
     else:
         named = {}
-        for var in var_list:
+        for var in _parts_together(var_list):
+            if isinstance(var, list):
+                named[var[0]._get_save_slice_info().full_name] = var
+                continue
             if not hasattr(var, "op") and not isinstance(var, SaveableObject):
                 raise TypeError(f"Variable to save is not a Variable: {var!r}")
             name = key_of(var)

@@ -111,7 +111,8 @@ class Saver:
     var_list: list of variables, or dict key -> variable; default: all global variables and
         saveables.
     reshape: restore values of another shape with equally many elements.
-    max_to_keep: how many recent checkpoints to keep (0 or None: all).
+    max_to_keep: how many recent checkpoints to keep (0 or None: all, and `last_checkpoints` stays
+        empty).
     keep_checkpoint_every_n_hours: besides these, keep one per so many hours.
     strict in `restore`, all other arguments as in TF 1.15.  `sharded` writes one file like the
     default; all of a process's devices share it.
@@ -218,13 +219,13 @@ class Saver:
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
         save_path = os.fspath(save_path)
-        if os.path.basename(save_path) == latest_filename:
+        _require_session(sess)
+        prefix = self._prefix(sess, save_path, global_step)
+        if os.path.basename(prefix) == latest_filename:
             raise ValueError(
                 f"'latest_filename' collides with 'save_path': '{latest_filename}' and "
                 f"'{save_path}'"
             )
-        _require_session(sess)
-        prefix = self._prefix(sess, save_path, global_step)
         if self._is_empty:
             return None
         self._write(sess, prefix, save_path)
@@ -263,11 +264,11 @@ class Saver:
 
     def _record(self, prefix, save_path, latest_filename):
         """The `checkpoint` file first, then deletion of what is too old."""
-        now = time.time()
-        self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != prefix] + [
-            (prefix, now)
-        ]
         dropped = []
+        if self._max_to_keep:           # else all stay and nobody counts them, as in TF
+            self._last_checkpoints = [c for c in self._last_checkpoints if c[0] != prefix] + [
+                (prefix, time.time())
+            ]
         while self._max_to_keep and len(self._last_checkpoints) > self._max_to_keep:
             dropped.append(self._last_checkpoints.pop(0))
         checkpoint_state.write_state(

@@ -6,8 +6,11 @@ Invariants
 
 Who calls it: Optimizer, ExponentialMovingAverage.  Thread: the one building the graph.
 """
+import contextlib
+
 from pyflow.framework import graph as ops
-from pyflow.ops import array_ops, init_ops, variables, variable_scope
+from pyflow.ops import (array_ops, init_ops, partitioned_variables, variables,
+                        variable_scope)
 from pyflow.ops.resource_variable_ops import is_resource_variable
 
 
@@ -46,10 +49,19 @@ def _scoped(primary, name, colocate, **arguments):
         if isinstance(primary, variables.Variable):
             use_resource = is_resource_variable(primary)
         arguments.update(trainable=False, use_resource=use_resource)
-        if not colocate:
-            return variable_scope.get_variable("", **arguments)
-        with ops.colocate_with(primary.op):
-            return variable_scope.get_variable("", **arguments)
+        with ops.colocate_with(primary.op) if colocate else contextlib.nullcontext():
+            slot = variable_scope.get_variable("", **arguments)
+    return _cut_like(slot, primary)
+
+
+def _cut_like(slot, primary):
+    """The slot of a part of a partitioned variable is such a part, too."""
+    part = primary._get_save_slice_info() if isinstance(primary, variables.Variable) else None
+    if part is not None:
+        own_name = slot.op.name[len(primary.op.name) + 1:]
+        slot._set_save_slice_info(partitioned_variables.SaveSliceInfo(
+            f"{part.full_name}/{own_name}", part.full_shape, part.var_offset, part.var_shape))
+    return slot
 
 
 PUBLIC = {}

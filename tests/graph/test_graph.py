@@ -197,12 +197,12 @@ class TestTensor:
         with pytest.raises(NotImplementedError, match="symbolic Tensor"):
             np.array(ops.constant([1.0]))
 
-    def test_iteration_needs_a_known_size(self, graph):
+    def test_iteration_is_refused(self, graph):
         x = Placeholder(ops.constant(1.0).dtype, shape=[None, 2])
-        for tensor, problem in ((x, "unknown first dimension"), (ops.constant(1.0), "scalar"),
-                                (Placeholder(x.dtype), "unknown shape")):
-            with pytest.raises(TypeError, match=problem):
-                iter(tensor)
+        for tensor in (x, ops.constant(1.0), ops.constant([1.0, 2.0]), Placeholder(x.dtype)):
+            for use in (iter, list, tuple, sum, lambda t: [*t], lambda t: 1.0 in t):
+                with pytest.raises(TypeError, match="tf.unstack|not iterable"):
+                    use(tensor)
 
     def test_set_shape(self, graph):
         x = Placeholder("float32", shape=[None, 2])
@@ -241,17 +241,35 @@ class TestTensor:
 
 
 class TestGrowth:
-    """USERS row 5: a graph that grows after its first run says so once, or refuses."""
+    """USERS row 5: a graph that a line makes grow between runs says so once, or refuses."""
 
     def test_warns_once_with_the_line(self, graph, caplog):
         ops.constant(1.0)
-        graph.mark_run()
         with caplog.at_level(logging.WARNING, logger="pyflow"):
-            for _ in range(3):
+            for _ in range(7):
+                graph.mark_run()
                 ops.constant(2.0)
         assert len(caplog.records) == 1
         text = caplog.records[0].getMessage()
         assert "test_graph.py:" in text and "after the graph has run" in text
+
+    def test_what_is_built_late_but_once_is_not_worth_a_warning(self, graph, caplog):
+        with caplog.at_level(logging.WARNING, logger="pyflow"):
+            graph.mark_run()
+            for _ in range(50):             # layers of a second network
+                ops.constant(2.0)
+            graph.mark_run()
+            ops.constant(3.0)
+            graph.mark_run()
+            ops.constant(4.0)
+        assert not caplog.records
+
+    def test_ops_made_without_being_run_are_noticed_too(self, graph, caplog):
+        graph.mark_run()                    # session.run of known fetches does not tell the graph
+        with caplog.at_level(logging.WARNING, logger="pyflow"):
+            for _ in range(1500):
+                ops.constant(2.0)
+        assert len(caplog.records) == 1
 
     def test_silent_before_the_first_run(self, graph, caplog):
         for _ in range(3):

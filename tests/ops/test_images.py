@@ -196,3 +196,66 @@ def test_hostile_values():
     with pytest.raises(tf.errors.ResourceExhaustedError):
         run(tf.image.non_max_suppression_padded([[0.0, 0, 1, 1]], [1.0], 2 ** 31 - 1,
                                                 pad_to_max_output_size=True))
+
+
+# ----------------------------------------------------- files that end early, or lie about their size
+
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def png(width, height, rows, kind=2, bits=8, end=True, pieces=1):
+    header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
+    stream = zlib.compress(rows)
+    step = max(1, len(stream) // pieces)
+    data = b"".join(chunk(b"IDAT", stream[i:i + step]) for i in range(0, len(stream), step))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + data
+            + (chunk(b"IEND", b"") if end else b""))
+
+
+ROWS = b"".join(b"\0" + bytes((x * y) % 251 for x in range(9)) for y in range(4))
+BLACK = bytes(40)
+
+
+@pytest.mark.parametrize("data", [
+    png(3, 4, ROWS, end=False), png(3, 4, ROWS[:20]), png(3, 4, BLACK[:20]), png(3, 4, ROWS)[:60],
+    png(20000, 6000, ROWS), png(100, 100, ROWS), png(3, 4, bytes(21), kind=0, bits=16),
+    png(9, 4, bytes(9), kind=0, bits=1), b"\x89PNG\r\n\x1a\n"])
+@pytest.mark.parametrize("decode", [tf.image.decode_png, tf.image.decode_image])
+def test_a_png_without_all_its_pixels_is_refused(data, decode):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(decode(data))
+
+
+@pytest.mark.parametrize("data, total", [
+    (png(3, 4, ROWS), sum(ROWS)), (png(3, 4, BLACK), 0), (png(3, 4, ROWS, pieces=5), sum(ROWS)),
+    (png(3, 4, ROWS + ROWS), sum(ROWS)), (png(3, 4, bytes(28), kind=0, bits=16), 0),
+    (png(9, 4, bytes(12), kind=0, bits=1), 0)])
+def test_a_png_with_them_is_not(data, total):
+    assert run(tf.image.decode_png(data)).sum() == total
+
+
+def test_lying_files_take_no_memory():
+    """A 52-byte GIF of 12000 x 12000 pixels cost 1.3 GB, a 110-byte PNG 400 MB."""
+    import resource
+    gif = (b"GIF89a" + struct.pack("<HH", 12000, 12000) + b"\x80\0\0\0\0\0\xff\xff\xff,"
+           + struct.pack("<HHHH", 0, 0, 12000, 12000) + b"\0\x02\x02\x44\x01\0;")
+    small = file_of(Image.fromarray(PIXELS), "GIF")
+    run(tf.image.decode_gif(small))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for decode, data in ((tf.image.decode_gif, gif), (tf.image.decode_image, gif),
+                         (tf.image.decode_png, png(20000, 6000, ROWS))):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="are not the"):
+            run(decode(data))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50000      # kB
+
+
+def test_pngs_are_filtered_as_libpng_does():
+    """A ramp took 145 kB. 721 and 713 bytes are TensorFlow's sizes."""
+    ramp = np.tile(np.arange(256, dtype=np.uint8)[None, :, None], (256, 1, 3))
+    slope = (np.add.outer(np.arange(60), np.arange(80))[..., None] * 2).astype(np.uint8)
+    for image, most in ((ramp, 721), (ramp.transpose(1, 0, 2), 1200), (slope, 200),
+                        (ramp[..., :1].astype(np.uint16) * 200, 713), (PIXELS, 450)):
+        data = run(tf.image.encode_png(np.ascontiguousarray(image)))
+        assert len(data) <= most
+        assert np.array_equal(run(tf.image.decode_png(data, dtype=image.dtype)), image)

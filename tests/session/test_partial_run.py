@@ -179,7 +179,9 @@ def test_concurrent_partial_runs(sess):
 def test_nothing_to_fetch(sess):
     a = tf.placeholder(tf.float32, [])
     with pytest.raises(tf.errors.InvalidArgumentError, match="at least one target"):
-        sess.partial_run_setup([], [a])     # as TensorFlow 2.21
+        sess.partial_run_setup([], [a])                     # as TF
+    h = sess.partial_run_setup([a + 1.0], [a])
+    assert sess.partial_run(h, [], {a: 3.0}) == []
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -132,8 +132,8 @@ def test_state_and_colocation_stay_together():
 def test_conflicts_and_unknown_devices_are_explained():
     with tf.device("/cpu:1"):
         v = tf.Variable(1.0, name="v")
-    with tf.device("/cpu:0"):
-        bad = tf.assign(v, 2.0, name="elsewhere")
+    bad = tf.assign(v, 2.0, name="elsewhere")
+    bad.op._set_device("/cpu:0")
     with pytest.raises(tf.errors.InvalidArgumentError, match="elsewhere.*CPU:1"):
         place.place(pruned([bad]), devices())
     assert {

@@ -170,7 +170,12 @@ def test_growth_is_warned_of_once(graph, caplog):
     with tf.Session() as sess:
         sess.run(x)
         tf.add(x, 1.0, name="late")
-        tf.add(x, 2.0)
+        late = tf.add(x, 2.0)
+        sess.run(late)
+        sess.run(tf.add(x, 3.0))
+        assert not caplog.records
+        for i in range(8):
+            sess.run(tf.add(x, float(i)))
     warnings = [r for r in caplog.records if "after the graph has run" in r.getMessage()]
     assert len(warnings) == 1 and __file__.rsplit("/", 1)[-1] in warnings[0].getMessage()
 
@@ -294,3 +299,65 @@ def test_run_metadata_has_the_partition_graphs():
     assert [n.name for g in metadata.partition_graphs for n in g.node if n.op == "Const"] == [
         "the_constant"
     ]
+
+
+def test_complex_numbers_are_fed_as_floats_are():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.placeholder(tf.complex64, [2])
+        got = sess.run(x, {x: [complex(np.nan, np.inf), 1j]})
+        assert np.isnan(got[0].real) and np.isinf(got[0].imag) and got[1] == 1j
+        assert sess.run(x, {x: [0.1 + 0.2j, 1e300]})[0] == np.complex64(0.1 + 0.2j)
+        y = tf.placeholder(tf.float32, [1])
+        with pytest.raises(TypeError, match="values would change"):
+            sess.run(y, {y: np.array([1j])})
+
+
+def test_sessions_are_entered_once():
+    sess = tf.Session()
+    with sess:
+        with pytest.raises(RuntimeError, match="not re-entrant"):
+            with sess:
+                pass
+        with sess.as_default(), sess.as_default():
+            assert sess.run(tf.constant(1)) == 1
+    with pytest.raises(RuntimeError, match="closed"):
+        sess.run(tf.constant(1))
+
+
+def test_a_deadline_is_kept_to_the_millisecond():
+    """It was looked at every 20 ms."""
+    import time
+    with tf.Graph().as_default(), tf.Session() as sess:
+        n = tf.placeholder(tf.int32, [])
+        loop = tf.while_loop(lambda i: i < n, lambda i: i + 1, [0])
+        sess.run(loop, {n: 5})
+        taken = []
+        for _ in range(5):
+            start = time.perf_counter()
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                sess.run(loop, {n: 2**31 - 1}, options=tf.RunOptions(timeout_in_ms=3))
+            taken.append(time.perf_counter() - start)
+        assert 0.003 <= min(taken) < 0.012
+
+
+def test_run_metadata_has_all_fields_of_the_message():
+    metadata = tf.RunMetadata()
+    assert not metadata.HasField("cost_graph") and not metadata.HasField("step_stats")
+    assert len(metadata.cost_graph.node) == 0
+    with pytest.raises(ValueError):
+        metadata.HasField("nothing")
+
+
+def test_py_func_without_results():
+    with tf.Graph().as_default():
+        assert tf.py_func(lambda: None, [], [], stateful=False) == []
+        assert isinstance(tf.py_func(lambda: None, [], []), tf.Operation)
+
+
+def test_stop_gradient_is_no_part_of_a_graph_for_inference():
+    with tf.Graph().as_default() as g:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        y = tf.stop_gradient(tf.check_numerics(tf.identity(x), "m"))
+        tf.exp(y, name="z")
+        nodes = tf.graph_util.remove_training_nodes(g.as_graph_def()).node
+        assert [(n.name, list(n.input)) for n in nodes] == [("x", []), ("z", ["x"])]

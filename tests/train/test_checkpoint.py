@@ -46,7 +46,7 @@ def test_reading(prefix):
             np.shape(got) == np.shape(value) and (np.asarray(got) == np.asarray(value)).all()
         ), name
     assert reader.verify() == []
-    assert b"layer/W (DT_FLOAT32) [3, 4]" in reader.debug_string()
+    assert b"layer/W (DT_FLOAT) [3, 4]" in reader.debug_string()
     assert ("step", []) in tf.train.list_variables(prefix)
     assert tf.train.load_variable(prefix, "b:0") == 2.5
 

@@ -446,3 +446,32 @@ def test_saver_from_proto(tmp_path):
         sess.run(tf.assign(v, 5.0))
         again.restore(sess, path)
         assert sess.run(v) == 1 and again._max_to_keep == 7
+
+
+def test_a_prefix_named_as_the_state_file_collides_without_a_step_only(tmp_path):
+    tf.Variable(1.0)
+    saver, prefix = tf.train.Saver(), str(tmp_path / "checkpoint")
+    with session() as sess:
+        assert saver.save(sess, prefix, global_step=1) == prefix + "-1"
+        assert tf.train.latest_checkpoint(str(tmp_path)) == prefix + "-1"
+        with pytest.raises(ValueError, match="collides"):
+            saver.save(sess, prefix)
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_who_keeps_all_counts_none(tmp_path, keep):
+    tf.Variable(1.0)
+    saver = tf.train.Saver(max_to_keep=keep)
+    with session() as sess:
+        prefixes = [saver.save(sess, str(tmp_path / "m"), global_step=i) for i in range(3)]
+    assert saver.last_checkpoints == [] and all(map(tf.train.checkpoint_exists, prefixes))
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert list(state.all_model_checkpoint_paths) == prefixes[-1:]
+
+
+@pytest.mark.parametrize("text", ["", 'all_model_checkpoint_paths: "a"'])
+def test_a_state_file_without_a_checkpoint_is_an_error(tmp_path, text):
+    (tmp_path / "checkpoint").write_text(text)
+    for ask in (tf.train.get_checkpoint_state, tf.train.latest_checkpoint):
+        with pytest.raises(ValueError, match="Invalid checkpoint state"):
+            ask(str(tmp_path))

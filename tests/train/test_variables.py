@@ -224,8 +224,7 @@ def test_get_variable_arguments():
         tf.get_variable("c", dtype=tf.int32, initializer=np.float32([1.0]))
     with pytest.raises(ValueError, match="not valid"):
         tf.get_variable("d", initializer=tf.zeros_initializer())
-    with pytest.raises(ValueError, match="one part"):
-        tf.get_variable("e", [4], partitioner=tf.fixed_size_partitioner(2))
+    assert len(list(tf.get_variable("e", [4], partitioner=tf.fixed_size_partitioner(2)))) == 2
     assert tf.get_variable("f", initializer=lambda: tf.ones([3])).shape.as_list() == [3]
     assert tf.get_variable("g", [2], initializer=tf.ones_initializer).shape.as_list() == [2]
 
@@ -342,3 +341,91 @@ def test_averages_of_tensors_are_restored_by_their_own_names(session):
     assert {name: x.op.name for name, x in averages.variables_to_restore().items()} == {
         "v/ExponentialMovingAverage": "v",
         "loss/ExponentialMovingAverage": "loss/ExponentialMovingAverage"}
+
+
+# ------------------------------------------------------------------------- as TF 2.21 answers, too
+
+
+def test_get_variable_takes_a_reference_dtype_and_says_what_is_missing():
+    v = tf.Variable(1.0)
+    assert v.dtype == tf.float32._as_ref
+    assert tf.get_variable("w", [2], dtype=v.dtype).dtype.base_dtype == tf.float32
+    with tf.variable_scope("s", dtype=v.dtype):
+        assert tf.get_variable("w", [2]).dtype.base_dtype == tf.float32
+    with pytest.raises(ValueError, match="did not get an initializer, so its `shape`"):
+        tf.get_variable("x")
+    for make in (lambda: tf.get_variable("y", [2], custom_getter=3),
+                 lambda: tf.get_variable("y", [2], custom_getter=0)):
+        with pytest.raises(ValueError, match="custom_getter"):
+            make()
+
+
+@KINDS
+def test_variables_work_outside_their_graph(graph, use_resource):
+    """Every use adds to the variable's graph, whatever the default graph is."""
+    v = tf.Variable([1.0, 2.0], use_resource=use_resource, name="v")
+    n = tf.Variable(0, use_resource=use_resource, trainable=False)
+    loss = tf.reduce_sum(v * v)
+    uses = [lambda: v * 2.0, lambda: 2.0 * v, lambda: -v, lambda: abs(v), lambda: v < 1.0,
+            lambda: v[0], lambda: v ** 2.0, lambda: v[0:1].assign([1.0]), lambda: v.read_value(),
+            lambda: v.value(), lambda: v.initialized_value(), lambda: v.assign([1.0, 2.0]),
+            lambda: v.assign_add([1.0, 2.0]), lambda: v.assign_sub([1.0, 2.0]),
+            lambda: tf.assign(v, [1.0, 2.0]), lambda: tf.scatter_update(v, [0], [1.0]),
+            lambda: tf.scatter_nd_update(v, [[0]], [1.0]), lambda: tf.count_up_to(n, 3),
+            lambda: tf.convert_to_tensor(v), lambda: tf.nn.embedding_lookup(v, [0]),
+            lambda: tf.is_variable_initialized(v), lambda: tf.assert_variables_initialized([v]),
+            lambda: tf.cond(v[0] > 0.0, lambda: v[0], lambda: v[1]), lambda: tf.square(v),
+            lambda: tf.concat([v, v], 0), lambda: tf.gradients(loss, v)[0]]
+    uses += [lambda o=o: o.minimize(loss, global_step=n, var_list=[v]) for o in (
+        tf.train.GradientDescentOptimizer(0.1), tf.train.MomentumOptimizer(0.1, 0.9),
+        tf.train.AdamOptimizer(0.1), tf.train.RMSPropOptimizer(0.1), tf.train.FtrlOptimizer(0.1))]
+    with tf.Graph().as_default() as other:
+        for use in uses:
+            assert use().graph is graph
+        assert not other.get_operations()
+
+
+def test_python_protocols_of_variables():
+    ref, resource = tf.Variable([1.0]), tf.Variable([1.0], use_resource=True)
+    assert ref and not (not ref)                        # an object, as any other
+    with pytest.raises(TypeError, match="bool"):
+        bool(resource)
+    with pytest.raises(NotImplementedError):
+        np.array(resource)
+    for change in ("+=", "-=", "*=", "/=", "**="):
+        with pytest.raises(RuntimeError, match="assign_add"):
+            exec(f"v {change} 1.0", {"v": resource})
+    with pytest.raises(TypeError):
+        list(resource)
+
+
+def test_assert_variables_initialized_is_a_tensor_of_ranks(session):
+    v, w = tf.Variable(1.0), tf.Variable([1.0, 2.0], use_resource=True)
+    ranks = tf.assert_variables_initialized()
+    assert ranks.name == "stack:0" and ranks.dtype == tf.int32 and ranks.shape.as_list() == [2]
+    one = tf.assert_variables_initialized([w])
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        session.run(one)
+    session.run([v.initializer, w.initializer])
+    assert session.run(ranks).tolist() == [0, 1] and session.run(one) == 1
+    assert tf.assert_variables_initialized([]) is None
+
+
+@KINDS
+def test_a_variable_and_its_message(graph, use_resource):
+    with tf.name_scope("s"):
+        v = tf.Variable(1.0, name="v", use_resource=use_resource)
+    message = v.to_proto()
+    assert message.variable_name == "s/v:0" and message.is_resource == use_resource
+    assert v.to_proto("s").variable_name == "v:0" and v.to_proto("other") is None
+    same = tf.Variable.from_proto(message)
+    assert type(same) is type(v) and same.op is v.op and same.initializer is v.initializer
+
+
+def test_temporary_variables_of_one_name_are_two(session):
+    made = [tf.raw_ops.TemporaryVariable(shape=[1], dtype=tf.float32, var_name="q")
+            for _ in range(2)]
+    filled = [tf.assign(t, [float(i)]) for i, t in enumerate(made, 1)]
+    with tf.control_dependencies(filled):
+        ended = [tf.raw_ops.DestroyTemporaryVariable(ref=t, var_name="q") for t in filled]
+    assert [x.tolist() for x in session.run(ended)] == [[1.0], [2.0]]

@@ -47,11 +47,20 @@ uint32_t ck_crc(uint32_t crc, const void *data, int64_t n) {
 }
 
 /* ---------------------------------------------------------------- errors and paths */
+static pf_status status_of(int e) { /* as TensorFlow's file systems say it */
+  switch (e) {
+    case ENOENT: return PF_NOT_FOUND;
+    case ENAMETOOLONG: case EINVAL: return PF_INVALID_ARGUMENT;
+    case ENOTDIR: case EISDIR: case EBUSY: case ETXTBSY: return PF_FAILED_PRECONDITION;
+    case EACCES: case EROFS: case EPERM: return PF_PERMISSION_DENIED;
+    case ENOSPC: case EDQUOT: case EMFILE: case ENFILE: case ENOMEM: return PF_RESOURCE_EXHAUSTED;
+    case EFBIG: case EOVERFLOW: return PF_OUT_OF_RANGE;
+    default: return PF_UNKNOWN;
+  }
+}
 pf_status ck_errno(pf_ctx *c, const char *what, const char *path) {
   int e = errno;
-  pf_status s = e == ENOENT ? PF_NOT_FOUND : e == ENOSPC || e == EDQUOT ? PF_RESOURCE_EXHAUSTED
-              : e == EACCES || e == EROFS || e == EPERM ? PF_PERMISSION_DENIED : PF_UNKNOWN;
-  return pf_failf(c, s, "cannot %s %s: %s", what, path, strerror(e));
+  return pf_failf(c, status_of(e), "cannot %s %s: %s", what, path, strerror(e));
 }
 
 const char *ck_base(const char *prefix) {

@@ -213,7 +213,7 @@ static pf_status pick_data(pf_ctx *c, const char *prefix, int shard, int shards,
                 : snprintf(out, CK_PATH, "%s.data-%05d-of-%05d.g%" PRId64 ".safetensors", prefix,
                            shard, shards, g);
     if (n >= CK_PATH) return PF_INVALID(c, "path is too long: %s", prefix);
-    if (lstat(out, &st) && errno == ENOENT) return PF_OK;
+    if (lstat(out, &st)) return errno == ENOENT ? PF_OK : ck_errno(c, "save to", out);
   }
   return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no free data file name for %s", prefix);
 }

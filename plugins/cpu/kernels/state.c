@@ -134,14 +134,14 @@ static pf_status destroy_resource(pf_ctx *c, const void *state) {
 }
 
 /* ------------------------------------------------- TemporaryVariable, DestroyTemporaryVariable
- * A variable of a name that no other step, frame or iteration has; the session's end takes what a
- * failed step left behind. */
-typedef struct { int32_t dtype, pad; pf_shape shape; pf_str var_name; } temporary_state;
+ * A variable of a name that no other node, step, frame or iteration has: two nodes of one var_name
+ * do not share it. The session's end takes what a failed step left behind. */
+typedef struct { int32_t dtype, pad; pf_shape shape; } temporary_state;
 
 static pf_status temporary(pf_ctx *c, const void *state) {
   const temporary_state *s = state;
   pf_bytes name = {0};
-  pf_str frame = {0}, own = s->var_name.len ? s->var_name : c->host->node_name(c), nowhere = {0};
+  pf_str frame = {0}, own = c->host->node_name(c), nowhere = {0};
   int64_t iteration = c->host->frame_iter(c, &frame);
   pf_bytes_printf(&name, "temporary %" PRId64 ":%" PRId64 ":", c->step, iteration);
   pf_bytes_add(&name, frame.data, frame.len);
@@ -184,7 +184,6 @@ const pf_kernel *const state_kernels[] = {
     ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
     PF_CPU("TemporaryVariable", NULL, .state_size = sizeof(temporary_state), .compute = temporary,
            .attrs = PF_ATTRS(PF_ATTR(temporary_state, PF_ATTR_TYPE, dtype),
-                             PF_ATTR(temporary_state, PF_ATTR_SHAPE, shape),
-                             PF_ATTR(temporary_state, PF_ATTR_STRING, var_name))),
+                             PF_ATTR(temporary_state, PF_ATTR_SHAPE, shape))),
     ENTRY("DestroyTemporaryVariable", NULL, destroy_temporary, TYPE("T")),
     NULL};

@@ -12,6 +12,6 @@
 
 #define PF_TABLES_B(ONCE, ISA) \
   ONCE(state) ONCE(scatter) ONCE(stack) ONCE(tensor_array) ONCE(tensor_array_bulk) ONCE(tensor_list) ONCE(tensor_list_bulk) ONCE(switch_n) ONCE(optional) ONCE(bincount) \
-  ONCE(logging) ONCE(sendrecv) ONCE(checkpoint_save) ONCE(checkpoint_restore) \
+  ONCE(logging) ONCE(sendrecv) ONCE(checkpoint_save) ONCE(checkpoint_restore) ONCE(files) \
   ISA(lstm) ISA(gru) ONCE(ctc) ONCE(ctc_beam) ONCE(nth_element) ONCE(fractional_pool) ISA(pool3d) ONCE(candidate_unigram) ONCE(candidate) \
   ISA(matmul) ISA(matmul_fused) ISA(conv_layout) ISA(conv_depth_layout) ISA(conv3d) ONCE(conv_dilation) ISA(pool) ISA(softmax) ISA(norm) ISA(moments) ISA(lrn) ISA(argmax) ISA(scan_rows) ISA(random) ISA(training)

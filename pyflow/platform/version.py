@@ -1,0 +1,17 @@
+"""tf.version: the level of TensorFlow's API that programs find here, and of its graphs.
+
+VERSION is what programs compare before they choose a spelling: the API is TensorFlow 1.15's.
+pyflow's own version is PYFLOW_VERSION (also `tf.pyflow_version`).
+"""
+import platform
+
+import pyflow
+from pyflow.framework import graph as _graph
+
+PYFLOW_VERSION = pyflow.pyflow_version
+VERSION = pyflow.__version__
+GIT_VERSION = f"pyflow-{PYFLOW_VERSION}"
+COMPILER_VERSION = platform.python_compiler()
+GRAPH_DEF_VERSION = _graph.PRODUCER_VERSION
+GRAPH_DEF_VERSION_MIN_CONSUMER = _graph.MIN_CONSUMER_VERSION
+GRAPH_DEF_VERSION_MIN_PRODUCER = 0

@@ -1,0 +1,140 @@
+"""Partitioned variables: names, parts, reuse, checkpoints.  Literals are TF 2.21's answers."""
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as g:
+        yield g
+
+
+def _names(variables):
+    return [(v.name, v.shape.as_list()) for v in variables]
+
+
+@pytest.mark.parametrize("count, parts", [
+    (1, [("s/v/part_0:0", [5, 2])]),
+    (2, [("s/v/part_0:0", [3, 2]), ("s/v/part_1:0", [2, 2])]),
+    (3, [("s/v/part_0:0", [2, 2]), ("s/v/part_1:0", [2, 2]), ("s/v/part_2:0", [1, 2])])])
+def test_names_and_parts(count, parts):
+    with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(count)):
+        v = tf.get_variable("v", [5, 2], initializer=tf.ones_initializer())
+        scalar = tf.get_variable("scalar", [])
+    assert _names(v) == parts and len(v) == count
+    assert (v.name, v.shape.as_list(), v.dtype) == ("s/v", [5, 2], tf.float32)
+    assert scalar.name == "s/scalar:0" and isinstance(scalar, tf.Variable)
+    assert [t.name for t in tf.trainable_variables()] == [n for n, _ in parts] + ["s/scalar:0"]
+    assert tf.convert_to_tensor(v).name == "s/v:0"
+    with pytest.raises(TypeError):
+        v * 2.0                                         # no operators, as in TF
+
+
+def test_values_lookups_and_assignments():
+    want = np.arange(10, dtype=np.float32).reshape(5, 2)
+    with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(2)):
+        v = tf.get_variable("v", initializer=tf.constant(want))
+    x = tf.convert_to_tensor(v)
+    twice = v.assign(2 * want)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert np.array_equal(sess.run(x), want)
+        assert np.array_equal(sess.run(tf.nn.embedding_lookup(list(v), [1], "div")), want[[1]])
+        assert [part.shape for part in sess.run(twice)] == [(3, 2), (2, 2)]
+        assert np.array_equal(sess.run(x), 2 * want)
+        sess.run(v.assign_sub([np.ones([3, 2]), np.ones([2, 2])]))
+        assert np.array_equal(sess.run(x), 2 * want - 1)
+
+
+def test_reuse():
+    part = tf.fixed_size_partitioner(2)
+    with tf.variable_scope("s", partitioner=part):
+        v = tf.get_variable("v", [4])
+        with pytest.raises(ValueError, match="already exists"):
+            tf.get_variable("v", [4])
+    with tf.variable_scope("s", reuse=True):
+        assert tf.get_variable("v", [4]) is v
+        with pytest.raises(ValueError, match="specified shape"):
+            tf.get_variable("v", [5])
+        with pytest.raises(ValueError, match="specified partitions"):
+            tf.get_variable("v", [4], partitioner=tf.fixed_size_partitioner(4))
+        with pytest.raises(ValueError, match="does not exist"):
+            tf.get_variable("w", [4], partitioner=part)
+    with tf.variable_scope("s", reuse=tf.AUTO_REUSE):
+        with pytest.raises(ValueError, match="No partitioner was provided"):
+            tf.get_variable("v", [4])
+        tf.get_variable("whole", [4])
+        with pytest.raises(ValueError, match="unpartitioned version"):
+            tf.get_variable("whole", [4], partitioner=part)
+
+
+@pytest.mark.parametrize("partitioner, message", [
+    (lambda shape, dtype: [2, 2], "rank"), (lambda shape, dtype: [0], "zero partitions"),
+    (lambda shape, dtype: 3, "must return a sequence"), (5, "must be callable")])
+def test_bad_partitioners(partitioner, message):
+    with pytest.raises(ValueError, match=message):
+        tf.get_variable("v", [4], partitioner=partitioner)
+    with pytest.raises(ValueError, match="one dimension"):
+        tf.get_variable("v", [4, 4], partitioner=lambda **unused: [2, 2])
+    with pytest.raises(ValueError, match="fully defined"):
+        tf.get_variable("v", partitioner=tf.fixed_size_partitioner(2))
+
+
+def test_partitioners():
+    def asked(shape, dtype):
+        shape = tf.TensorShape(shape)
+        return [p(shape=shape, dtype=dtype) for p in (
+            tf.min_max_variable_partitioner(8), tf.variable_axis_size_partitioner(1 << 18),
+            tf.variable_axis_size_partitioner(64, max_shards=5), tf.fixed_size_partitioner(3),
+            tf.min_max_variable_partitioner(8, min_slice_size=16))]
+    assert asked([1024, 1024], tf.float32) == [[8, 1], [16, 1], [5, 1], [3, 1], [8, 1]]
+    assert asked([1024, 1024], tf.string) == [[8, 1], [64, 1], [5, 1], [3, 1], [8, 1]]
+    assert asked([10], tf.float32) == [[1], [1], [1], [3], [3]]
+    assert asked([10], tf.string) == [[1], [1], [3], [3], [8]]
+    parts = tf.create_partitioned_variables([4, 3], [1, 2], tf.zeros_initializer())
+    assert _names(parts) == [("PartitionedVariable/part_0:0", [4, 2]),
+                             ("PartitionedVariable/part_1:0", [4, 1])]
+
+
+def test_checkpoints_hold_the_whole_variable_and_its_slots(tmp_path):
+    prefix, want = str(tmp_path / "m"), np.arange(10, dtype=np.float32).reshape(5, 2)
+    with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(3)):
+        v = tf.get_variable("v", initializer=tf.constant(want))
+        w = tf.get_variable("w", [4], use_resource=True, initializer=tf.ones_initializer())
+    loss = tf.reduce_sum(tf.convert_to_tensor(v)) + tf.reduce_sum(tf.convert_to_tensor(w))
+    tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+    saver = tf.train.Saver()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        saver.save(sess, prefix)
+        sess.run(v.assign(0 * want))
+        saver.restore(sess, prefix)
+        assert np.array_equal(sess.run(tf.convert_to_tensor(v)), want)
+    assert tf.train.list_variables(prefix) == [
+        ("s/v", [5, 2]), ("s/v/Momentum", [5, 2]), ("s/w", [4]), ("s/w/Momentum", [4])]
+    for count in (None, 2):
+        part = None if count is None else tf.fixed_size_partitioner(count)
+        with tf.Graph().as_default(), tf.Session() as sess:
+            with tf.variable_scope("s", partitioner=part):
+                v, w = tf.get_variable("v", [5, 2]), tf.get_variable("w", [4])
+            tf.train.Saver({"s/v": v, "s/w": w}).restore(sess, prefix)
+            assert np.array_equal(sess.run(tf.convert_to_tensor(v)), want)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(2)):
+            tf.get_variable("v", [6, 2]), tf.get_variable("x", [4])
+        with pytest.raises(tf.errors.NotFoundError) as caught:
+            tf.train.Saver().restore(sess, prefix)
+        assert str(caught.value).count("Key s/v:") == 1         # not once for each part
+
+
+def test_a_custom_getter_sees_the_partitioner():
+    seen = {}
+
+    def getter(getter, name, **arguments):
+        seen.update(arguments)
+        return getter(name, **arguments)
+    with tf.variable_scope("s", custom_getter=getter):
+        v = tf.get_variable("v", [2], partitioner=tf.fixed_size_partitioner(2))
+    assert len(list(v)) == 2 and {"partitioner", "synchronization", "aggregation"} <= set(seen)
