@@ -32,6 +32,7 @@ def _gather_shape(op):
 def _row_slices(params, indices, dy):
     """IndexedSlices for rows of `params`; indices and values flattened to vectors of rows."""
     from pyflow.ops import array_ops, join_ops, slicing_ops
+    dy = graph.convert_to_tensor(dy)        # its values are a tensor: rows of rows are made dense
     dims = dims_of(params.shape)
     count = dims_of(indices.shape)
     flat = array_ops.Reshape(indices, int32s([-1])) if count is None or len(count) != 1 else indices
@@ -98,11 +99,9 @@ def _gather_v2_gradient(op, dy):
     rank, index_rank = params.shape.ndims, indices.shape.ndims
     if axis is not None and int(axis) == 0 and not batch:
         return [_row_slices(params, indices, dy), None, None]
+    dy = graph.convert_to_tensor(dy)
     if axis is None or rank is None or index_rank is None:
-        raise ValueError(f"the gradient of '{op.name}' (GatherV2) needs a constant axis and known "
-                         "ranks, got "
-                         f"params {params.shape} and indices {indices.shape}; set the shapes or "
-                         "use axis 0")
+        return [_gradient_by_shapes(params, indices, op.inputs[2], batch, dy), None, None]
     at, batch = normal_axis(int(axis), rank), batch % index_rank if batch < 0 else batch
     if batch:
         return [_batched_gradient(params, indices, dy, at, batch), None, None]
@@ -113,6 +112,40 @@ def _gather_v2_gradient(op, dy):
     total = segment_ops.UnsortedSegmentSum(moved, indices, rows)
     back = list(range(1, at + 1)) + [0] + list(range(at + 1, n))
     return [array_ops.Transpose(total, int32s(back)), None, None]
+
+
+def _gradient_by_shapes(params, indices, axis, batch, dy):
+    """As `_batched_gradient`, where axis or ranks are known in the step alone.
+
+    dy is seen as [batch..., outer..., places, inner...]; its places go behind the batch, where they
+    are summed into rows numbered by batch and index."""
+    from pyflow.ops import array_ops, cast_ops, join_ops, partition_ops, segment_ops
+    dims, index_dims = array_ops.Shape(params), array_ops.Shape(indices)
+    rank = array_ops.Size(dims)
+    at = binary_ops.FloorMod(cast_ops.cast(axis, dtypes.int32), rank)
+    if batch < 0:
+        batch = batch + array_ops.Size(index_dims)
+    outer, inner, pairs = dims[:at], dims[at + 1:], dims[:batch]
+    places = _product(index_dims[batch:])
+    seen = array_ops.Reshape(dy, join_ops.concat([outer, [places], inner], 0))
+    before, behind = array_ops.range_(batch), array_ops.range_(at + 1, rank)
+    between = array_ops.range_(batch, at)
+    front = join_ops.concat([before, [at], between, behind], 0)
+    rows = array_ops.Transpose(seen, front)
+    groups, size = _product(pairs), dims[at]
+    starts = array_ops.ExpandDims(array_ops.range_(groups) * size, 1)
+    numbers = array_ops.Reshape(cast_ops.cast(indices, dtypes.int32), [groups, places]) + starts
+    rest = GatherV2(dims, join_ops.concat([between, behind], 0), 0)
+    rows = array_ops.Reshape(rows, join_ops.concat([[groups * places], rest], 0))
+    flat = array_ops.Reshape(numbers, [groups * places])
+    total = segment_ops.UnsortedSegmentSum(rows, flat, groups * size)
+    total = array_ops.Reshape(total, join_ops.concat([pairs, [size], rest], 0))
+    return array_ops.Transpose(total, partition_ops.InvertPermutation(front))
+
+
+def _product(sizes):
+    from pyflow.ops import reduction_ops
+    return reduction_ops.Prod(sizes, int32s([0]))
 
 
 def _batched_gradient(params, indices, dy, axis, batch):

@@ -351,8 +351,8 @@ class Cumsum:
 
 @op("Cumprod", inputs="x: T, axis: Tidx", outputs="out: T", attrs=RUN_ATTRS + TIDX, T=NUMBERS)
 class Cumprod:
-    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x.
-    TF: Cumprod."""
+    """Running product along one axis; `exclusive` starts at 1. The gradient divides by x and is 0
+    where x is, as TF's. TF: Cumprod."""
     shape = _running_shape
 
     def gradient(op, dy):
@@ -360,7 +360,7 @@ class Cumprod:
         product = op.outputs[0] * dy
         total = Cumsum(product, axis, exclusive=op.attr("exclusive"),
                        reverse=not op.attr("reverse"))
-        return [total / x, None]
+        return [binary_ops.DivNoNan(total, x), None]
 
     def reference(x, axis, exclusive, reverse):
         return running(np.cumprod, x, axis, exclusive, reverse, 1)

@@ -14,7 +14,7 @@ from pyflow.framework.dtypes import NUMBERS, REAL
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops import binary_ops, cast_ops, logic_ops
-from pyflow.ops.common import dims_of, static
+from pyflow.ops.common import conj, dims_of, static
 
 
 IDS = "Tindices: {int32, int64}"
@@ -76,24 +76,33 @@ class SegmentMean:
         ones = array_ops.ones_like(cast_ops.cast(ids, dy.dtype))
         scaled = _rows(dy, ids)
         counts = _rows(SegmentSum(ones, ids), ids)
-        extra = data.shape.ndims
-        if extra is None:
-            raise ValueError(f"the gradient of '{op.name}' (SegmentMean) needs data of known rank")
-        for _ in range(extra - 1):
-            counts = array_ops.ExpandDims(counts, -1)
-        return [scaled / counts, None]
+        return [scaled / _as_rows(counts, ids, data), None]
 
     def reference(data, segment_ids): return _segments(np.mean, data, segment_ids, 0)
     samples = [S(*s.inputs, types=(dtypes.float32, dtypes.float64)) for s in SEGMENTS]
 
 
+def _as_rows(flags, ids, data):
+    """`flags`, of the shape of `ids`, with dimensions of size 1 up to the rank of `data`."""
+    from pyflow.ops import array_ops, join_ops
+    rank, index_rank = data.shape.ndims, ids.shape.ndims
+    if rank is None or index_rank is None:
+        missing = array_ops.Rank(data) - array_ops.Rank(ids)
+        ones = array_ops.Fill(array_ops.ExpandDims(missing, 0), 1)
+        return array_ops.Reshape(flags, join_ops.concat([array_ops.Shape(ids), ones], 0))
+    for _ in range(rank - index_rank):
+        flags = array_ops.ExpandDims(flags, -1)
+    return flags
+
+
 def _segment_extremum_gradient(op, dy):
-    """Shared equally among the rows that attain the extremum of their segment."""
+    """Shared equally among the rows that attain the extremum of their segment; 0 elsewhere, also
+    where none does because the extremum is NaN."""
+    from pyflow.ops import array_ops
     data, ids = op.inputs
     chosen = logic_ops.Equal(data, _rows(op.outputs[0], ids))
-    ones = cast_ops.cast(chosen, dy.dtype)
-    share = dy / SegmentSum(ones, ids)
-    return [ones * _rows(share, ids), None]
+    share = dy / SegmentSum(cast_ops.cast(chosen, dy.dtype), ids)
+    return [logic_ops.Select(chosen, _rows(share, ids), array_ops.zeros_like(data)), None]
 
 
 @op("SegmentMax", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS, T=REAL)
@@ -116,12 +125,26 @@ class SegmentMin:
     samples = SEGMENTS
 
 
+def _segment_prod_gradient(op, dy):
+    """The product of the others: by division, and without the zero where one factor is zero."""
+    from pyflow.ops import array_ops
+    data, ids = op.inputs
+    ones = array_ops.ones_like(data)
+    is_zero = logic_ops.Equal(data, array_ops.zeros_like(data))
+    count = SegmentSum(cast_ops.cast(is_zero, dtypes.int32), ids)
+    usable = logic_ops.Select(count > 1, array_ops.zeros_like(dy), dy)
+    filled = logic_ops.Select(is_zero, ones, data)
+    others = logic_ops.Select(is_zero, _rows(SegmentProd(filled, ids), ids),
+                              _rows(op.outputs[0], ids) / filled)
+    return [_rows(usable, ids) * conj(others), None]
+
+
 @op("SegmentProd", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS,
     T=NUMBERS)
 class SegmentProd:
-    """Products of runs of rows that share a segment id; no gradient. TF: SegmentProd."""
+    """Products of runs of rows that share a segment id. TF: SegmentProd."""
     shape = _segment_shape
-    gradient = None
+    gradient = _segment_prod_gradient
 
     def reference(data, segment_ids): return _segments(np.prod, data, segment_ids, 1)
     samples = SEGMENTS
@@ -150,12 +173,7 @@ def _dropped(op, dy):
     ids = op.inputs[1]
     rows = _rows(dy, binary_ops.Maximum(ids, array_ops.zeros_like(ids)))
     present = logic_ops.GreaterEqual(ids, array_ops.zeros_like(ids))
-    data, k = op.inputs[0].shape.ndims, ids.shape.ndims
-    if data is None or k is None:
-        raise ValueError(f"the gradient of '{op.name}' ({op.type}) needs data and ids of known "
-                         "rank")
-    for _ in range(data - k):
-        present = array_ops.ExpandDims(present, -1)
+    present = _as_rows(present, ids, op.inputs[0])
     return rows, logic_ops.LogicalAnd(present, array_ops.ones_like(rows, dtypes.bool))
 
 
@@ -166,7 +184,8 @@ def _unsorted_extremum_gradient(op, dy):
     chosen = logic_ops.LogicalAnd(logic_ops.Equal(data, rows), present)
     ones = cast_ops.cast(chosen, dy.dtype)
     share = dy / binary_ops.Maximum(UnsortedSegmentSum(ones, ids, n), array_ops.ones_like(dy))
-    return [ones * _dropped(op, share)[0], None, None]
+    shared = _dropped(op, share)[0]
+    return [logic_ops.Select(chosen, shared, array_ops.zeros_like(shared)), None, None]
 
 
 UNSORTED = "Tindices: {int32, int64}, Tnumsegments: {int32, int64} = int32"
@@ -228,7 +247,7 @@ def _unsorted_prod_gradient(op, dy):
     usable = logic_ops.Select(count > 1, array_ops.zeros_like(dy), dy)
     others = UnsortedSegmentProd(logic_ops.Select(is_zero, ones, data), ids, n)
     divided = _dropped(op, op.outputs[0])[0] / logic_ops.Select(is_zero, ones, data)
-    partial = logic_ops.Select(is_zero, _dropped(op, others)[0], divided)
+    partial = conj(logic_ops.Select(is_zero, _dropped(op, others)[0], divided))
     rows, present = _dropped(op, usable)
     return [logic_ops.Select(present, rows * partial, zeros), None, None]
 

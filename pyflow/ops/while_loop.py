@@ -373,6 +373,12 @@ class WhileContext(ControlFlowContext):
         self.exit_result(exits)
         return ops.IndexedSlices(exits[1], exits[0], exits[2] if len(exits) == 3 else None)
 
+    def _zero_shape(self, value, dtype):
+        """As many zeros as `value` has dimensions, around this gradient loop."""
+        from pyflow.ops import cast_ops
+        shape = cast_ops.cast(self._invariant_shape(value), dtype)
+        return array_ops.zeros_like(shape, optimize=False)
+
     def _empty_slices(self, value, grad):
         """[indices, values, dense_shape?] of one zero row: slices cannot have zero rows
         everywhere."""
@@ -387,7 +393,7 @@ class WhileContext(ControlFlowContext):
         if grad.dense_shape is not None:
             rank = grad.values.shape.ndims if shape.ndims is not None else value.shape.ndims
             parts.append(ops.constant(0, grad.dense_shape.dtype, shape=[rank])
-                         if rank is not None else array_ops.zeros_like(grad.dense_shape))
+                         if rank is not None else self._zero_shape(value, grad.dense_shape.dtype))
         return parts
 
 
