@@ -26,8 +26,8 @@ from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
 from rendezvous_api cimport *
-from watch_api cimport pf_watch_cancel, pf_watch_report
-from infer_api cimport pf_infer_call
+from watch_api cimport pf_watch_cancel, pf_watch_report, pf_watch_stop
+from infer_api cimport pf_infer_call, pf_infer_start, pf_infer_end
 from trace_api cimport *
 from inspect_api cimport *
 

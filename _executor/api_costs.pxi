@@ -44,8 +44,10 @@ cdef bint cost_of_node(pf_graph* g, int32_t i, list kinds, double* flops, double
     cdef pf_signature sig
     cdef pf_error err
     cdef const pf_kernel_entry* e
+    cdef pf_blame blame
+    cdef pf_status st
     clear_error(&err)
-    memset(&call, 0, sizeof(call))
+    pf_infer_start(&call)
     call.def_ = pf_op_find(nd.op)
     if call.def_ == NULL or pf_node_resolve(g, nd, call.def_, &sig, &err):
         return False
@@ -60,7 +62,12 @@ cdef bint cost_of_node(pf_graph* g, int32_t i, list kinds, double* flops, double
         while pf_kernel_select(nd, call.def_, &sig, kind, e, &e, &err) == PF_OK and e != NULL:
             flops[0] = 0
             traffic[0] = 0
-            if e.kernel.cost != NULL and e.kernel.cost(<pf_infer*>&call, flops, traffic) == PF_OK:
+            if e.kernel.cost == NULL:
+                continue
+            pf_blame_enter(&blame, b"the cost function of a kernel", e.plugin_id, nd.name, nd.op)
+            st = e.kernel.cost(<pf_infer*>&call, flops, traffic)
+            pf_blame_leave(&blame)
+            if st == PF_OK:
                 return True
     return False
 

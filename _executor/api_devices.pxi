@@ -75,6 +75,6 @@ def device_priority(kind, int ordinal=0):
     cdef int32_t k
     for k in range(pf_device_count()):
         d = pf_device_at(k)
-        if d.type.decode() == kind:
+        if d.type.decode("utf-8", "replace") == kind:
             return d.vtable.priority if d.vtable != NULL else 0
     raise ValueError(f"there is no device type {kind}")

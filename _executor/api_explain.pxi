@@ -43,7 +43,7 @@ cdef str explain_instr(pf_plan* p, uint32_t i, list kinds):
     kernel = p.nodes[ins.node].kernel
     return "%s = %s %s(%s)%s%s%s" % (", ".join(outs) or "()", text_of(p.nodes[ins.node].op), name, ", ".join(reads),
                                      " maybe-dead" if ins.flags & PF_F_MAYBE_DEAD else "",
-                                     " by " + kernel.plugin_id.decode() if kernel != NULL else "", explain_places(p, i))
+                                     " by " + kernel.plugin_id.decode("utf-8", "replace") if kernel != NULL else "", explain_places(p, i))
 
 # ---------------------------------------------------------------- buffers
 cdef list explain_buffers(pf_plan* p):
@@ -126,14 +126,16 @@ cdef pf_shape* shapes_in(pf_arena* arena, list dims) except NULL:
 cdef list inferred(pf_infer_call* call):
     """What the op's shape function says."""
     cdef int32_t k, j, n = call.sig.n_out
+    cdef pf_blame blame
+    cdef pf_status st
     if call.def_.infer == NULL:
         return [None] * n
     for k in range(n):
         call.out_shapes[k].ndim = -1
-    if call.def_.infer(<pf_infer*>call):
-        if not call.err.code:
-            call.err.code = PF_INVALID_ARGUMENT
-            call.err.message[0] = 0
+    pf_blame_enter(&blame, b"the shape function", call.def_.plugin, call.node.name, call.def_.name)
+    st = call.def_.infer(<pf_infer*>call)
+    pf_blame_leave(&blame)
+    if pf_infer_end(call, st):
         raise_error(call.err)
     return [None if call.out_shapes[k].ndim < 0 else
             [call.out_shapes[k].dims[j] for j in range(call.out_shapes[k].ndim)] for k in range(n)]
@@ -157,7 +159,7 @@ def infer_shapes(bytes graph_def, str node, list dims, dict consts):
     clear_error(&err)
     if pf_graph_read(data, len(graph_def), &g, &err):
         raise_error(&err)
-    memset(&call, 0, sizeof(call))
+    pf_infer_start(&call)
     values = <const DLTensor**>calloc(len(dims) + 1, sizeof(void*))
     try:
         if values == NULL:

@@ -67,6 +67,25 @@ def register_plugin(uintptr_t address, str origin):
         problems.insert(0, err.message.decode("utf-8", "replace"))
     return problems
 
+def name_crashes():
+    """From now on a fatal signal, or exit(), within another plugin's function names plugin, node and op on stderr."""
+    pf_blame_watch()
+
+def stop_plugins(double patience=2.0):
+    """Cancels the steps that still run, waits for them, closes devices, stops plugins: the interpreter's end.  False: a step does
+    not end, and everything is left as it is."""
+    cdef int64_t ns = <int64_t>(patience * 1e9)
+    cdef int32_t over
+    with nogil:
+        over = pf_watch_stop(ns)
+        if over:
+            pf_plugins_stop()
+    return bool(over)
+
+def between_ticket_and_use(uintptr_t address):
+    """For tests: a C function of a ticket, called each time the core has found a call by its ticket and not used it yet."""
+    pf_between_ticket_and_use(<void (*)(uint64_t) noexcept nogil><void*>address)
+
 cdef str text_or_none(const char* s):
     return s.decode("utf-8", "replace") if s != NULL else None
 
@@ -114,7 +133,7 @@ def plugin_ops():
     for k in range(pf_op_count()):
         d = pf_op_at(k)
         if d != NULL and d.plugin != NULL:
-            out.append((text_of(d.name), text_of(d.sig), d.flags, d.doc.decode() if d.doc != NULL else ""))
+            out.append((text_of(d.name), text_of(d.sig), d.flags, d.doc.decode("utf-8", "replace") if d.doc != NULL else ""))
     return out
 
 def known_ops():
@@ -129,11 +148,11 @@ def kernels(op=None):
     out = []
     for k in range(pf_kernel_count()):
         e = pf_kernel_at(k)
-        name = e.kernel.op.decode()
+        name = e.kernel.op.decode("utf-8", "replace")
         if op is None or op == name:
-            out.append(dict(op=name, device=e.kernel.device.decode(), priority=e.kernel.priority,
-                            where=e.kernel.where.decode() if e.kernel.where != NULL else "",
-                            plugin=e.plugin_id.decode(), origin=e.origin.decode() if e.origin != NULL else "",
+            out.append(dict(op=name, device=e.kernel.device.decode("utf-8", "replace"), priority=e.kernel.priority,
+                            where=e.kernel.where.decode("utf-8", "replace") if e.kernel.where != NULL else "",
+                            plugin=e.plugin_id.decode("utf-8", "replace"), origin=e.origin.decode() if e.origin != NULL else "",
                             flags=e.kernel.flags))
     return out
 
@@ -144,7 +163,7 @@ def devices():
     out = []
     for k in range(pf_device_count()):
         d = pf_device_at(k)
-        out.append((d.type.decode(), d.ordinal, d.name.decode()))
+        out.append((d.type.decode("utf-8", "replace"), d.ordinal, d.name.decode()))
     return out
 
 def memory_stats():

@@ -13,8 +13,11 @@ Invariants
     2. No Python of a plugin runs, no library is opened whose plugin.json does not fit this host.
     3. The working directory is never searched, and no path comes out of a graph.
     4. A library is never closed: its tables and threads live as long as the process.
-    5. A plugin that fails changes nothing for the others.  An installed one not seen before is
-       opened and started in a process of its own first; one that `load_library` names at once.
+    5. A plugin that fails changes nothing for the others.  One not seen before, installed or named
+       to `load_library`, is opened and started in a process of its own first.
+    6. pyflow's own packages come first, and their ids are theirs (`_refuse_squatter`).
+    7. When the interpreter ends, steps are cancelled, devices closed and plugins stopped, once; not
+       in a forked child.
 
 Threads: `load_all` may be called from any thread; one loads, the others wait.
 
@@ -22,6 +25,7 @@ Threads: `load_all` may be called from any thread; one loads, the others wait.
     leaky = pyflow.plugins.op("acme.LeakyRelu")
     y = leaky(x, alpha=0.1)
 """
+import atexit
 import contextlib
 import importlib.machinery
 import importlib.resources
@@ -34,9 +38,11 @@ import sys
 import threading
 
 GROUP = "pyflow.plugins"
-HOST_ABI = (1, 0)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
+HOST_ABI = (1, 1)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
 ENTRY = "pyflow_plugin_v1"
-OWN_PACKAGE = "pyflow_cpu"          # pyflow's own kernels: not tried first
+OWN = {"pyflow_cpu": "pyflow.cpu", "pyflow_cuda": "pyflow.cuda"}    # our packages, and their ids
+RESERVED = frozenset([*OWN.values(), "pyflow", "pyflow.core", "pyflow.python", "pyflow.hosted"])
+TRUSTED = "pyflow_cpu"              # part of every installation, no driver behind it: not tried first
 
 log = logging.getLogger("pyflow")
 _lock = threading.RLock()
@@ -92,7 +98,8 @@ def _search_path():
 
 
 def _entry_points():
-    """[(distribution, entry point name, package)] of all installed plugins, each package once."""
+    """[(distribution, entry point name, package)] of all installed plugins, each package once;
+    our own first."""
     import importlib.metadata
     found, seen = [], set()
     for distribution in importlib.metadata.distributions(path=_search_path()):
@@ -100,7 +107,7 @@ def _entry_points():
             if entry.group == GROUP and entry.value not in seen:
                 seen.add(entry.value)
                 found.append((distribution.metadata["Name"], entry.name, entry.value))
-    return sorted(found)
+    return sorted(found, key=lambda entry: (entry[2] not in OWN, entry))
 
 
 def _find_package(name):
@@ -118,7 +125,7 @@ def _describe(package):
     """The parsed plugin.json of `package` and the path of its library."""
     folder = _find_package(package)
     try:
-        text = folder.joinpath("plugin.json").read_text(encoding="utf-8")
+        text = folder.joinpath("plugin.json").read_bytes()
     except OSError as e:
         raise PluginError(
             f"no plugin.json in package '{package}' ({e.strerror}); was it built?"
@@ -127,7 +134,10 @@ def _describe(package):
         description = json.loads(text)
         library = description["library"]
         check_abi(description)
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        for key in ("id", "library"):
+            if not isinstance(description.get(key, ""), str):
+                raise TypeError(f"{key} is {description[key]!r}, expected text")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise PluginError(
             f"plugin.json of '{package}' is malformed: {type(e).__name__}: {e}"
         ) from None
@@ -180,8 +190,9 @@ def _preload(items):
             del os.environ["OPENBLAS_NUM_THREADS"]
 
 
-def _open(path):
-    """The plugin's tables: the address that its entry function returned.
+def _open(path, opened=lambda: None):
+    """The plugin's tables: the address that its entry function returned.  opened: called before
+    that function is.
 
     The library is never unmapped, not even when the interpreter ends and drops its handle: threads
     of the plugin may still be in its code.
@@ -200,6 +211,7 @@ def _open(path):
         raise PluginError(
             f"{path} does not export {ENTRY}: is it a plugin for kernel ABI v1.x?"
         ) from None
+    opened()
     tables = entry(ffi.cast("void *", _executor.host_address()))
     if tables == ffi.NULL:
         raise PluginError(
@@ -214,6 +226,8 @@ def _register(plugin):
     _preload(plugin.description.get("preload") or ())
     address = _open(plugin.path)
     tables = _executor.describe_plugin(address)
+    if tables["id"] in RESERVED:        # named by path: whoever names it vouches for other ids
+        _refuse_squatter(tables["id"], os.path.basename(os.path.dirname(plugin.path)), plugin.origin)
     if plugin.description:
         _compare(plugin.description, tables)
     else:                               # named by path, without a plugin.json beside it
@@ -222,6 +236,7 @@ def _register(plugin):
         if other.id == plugin.id and other.problem is None:
             raise PluginError(f"plugin '{plugin.id}' ({plugin.origin}) is loaded already, from "
                               f"{other.origin}; uninstall one of the two")
+    _watch_over(plugin.id)
     try:
         problems = list(_executor.register_plugin(address, plugin.origin) or ())
     except PluginError:
@@ -231,6 +246,38 @@ def _register(plugin):
     if problems and not _contributes(plugin, _executor):
         raise PluginError("; ".join(problems))
     return problems
+
+
+def _refuse_squatter(id, package, origin):
+    """Raises PluginError if `id` is not for `package` to use."""
+    if id in RESERVED or id.split(".")[0] == "pyflow":
+        if OWN.get(package) != id:
+            raise PluginError(f"plugin id '{id}' is pyflow's own, and {origin} is not; a plugin's id "
+                              "begins with its vendor's domain, such as 'com.acme.leaky'")
+    elif package in OWN:
+        raise PluginError(f"package '{package}' is pyflow's own, but {origin} holds plugin '{id}'")
+
+
+_watched = []                       # the process that other plugins are looked after in
+
+
+def _watch_over(id):
+    """Before the first plugin that is not the CPU's: crashes in it will say where, and at the end of the
+    interpreter it is stopped."""
+    if id == OWN[TRUSTED] or os.getpid() in _watched:
+        return
+    from pyflow import _executor
+    _watched.append(os.getpid())
+    _executor.name_crashes()
+    atexit.register(_stop)
+
+
+def _stop():
+    if os.getpid() != _watched[0]:
+        return                          # a forked child: threads and devices are its parent's
+    from pyflow import _executor
+    if not _executor.stop_plugins():
+        log.warning("a step still runs while the interpreter ends: plugins are not stopped")
 
 
 def _compare(described, tables):
@@ -246,6 +293,8 @@ def _compare(described, tables):
             found = sorted(tuple(map(str, row)) if isinstance(row, tuple) else row for row in found)
         if told[key] == found or key not in described:
             continue
+        if key == "abi" and told[key] < found and told[key][0] == found[0]:
+            continue                    # written with an older header: it asks for less
         if isinstance(found, list):
             wrong = [row for row in told[key] if row not in found]
             missing = [row for row in found if row not in told[key]]
@@ -280,6 +329,7 @@ def _try_first(plugin):
     """A plugin not seen before is opened in a process of its own first: a crash is its own."""
     from pyflow import config, plugin_probe
     if config.value("PYFLOW_PLUGIN_PROBE"):
+        log.debug("plugin %s: tried first if its library is new", plugin.origin)
         problem = plugin_probe.verdict(plugin.path, plugin.description.get("preload") or ())
         if problem:
             raise PluginError(problem)
@@ -290,11 +340,12 @@ def _load(distribution, package):
     plugin = Plugin(f"{distribution} ({package})", package=package)
     try:
         plugin.description, plugin.path = _describe(package)
+        _refuse_squatter(plugin.id, package, plugin.origin)
         if any(p.id == plugin.id and p.problem is None for p in _loaded):
             raise PluginError(
                 f"another plugin with id '{plugin.id}' is in use already; uninstall one of them"
             )
-        if package != OWN_PACKAGE:
+        if package != TRUSTED:
             _try_first(plugin)
         _report(plugin, _register(plugin))
     except Exception as e:              # whatever a plugin does, the others and pyflow go on
@@ -334,7 +385,8 @@ def load_library(path):
     """Loads a plugin from a path the program names (for development; wheels are found by
     themselves).
 
-    Returns an object with the new ops as functions.  Raises PluginError if it cannot be used.
+    Returns an object with the new ops as functions.  Raises PluginError if it cannot be used, also
+    where opening or starting it would end the process (it is tried in another one first).
     """
     path = os.fspath(path)
     if not os.path.isabs(path):
@@ -347,6 +399,8 @@ def load_library(path):
         plugin = Plugin(path, _beside(path), path)
         if plugin.description:
             check_abi(plugin.description)
+        if os.path.isfile(path):
+            _try_first(plugin)
         _report(plugin, _register(plugin))
         _loaded.append(plugin)
         _adopt_ops()
@@ -434,6 +488,23 @@ def op(name):
             None, None, f"no installed plugin declares op '{name}'; there are: {have}{broken}"
         )
     return found
+
+
+def why_without(op):
+    """"; plugin X, which has one, is not used: ..." for the plugins with a kernel for `op` that were
+    quarantined; else all of them; "" if every plugin is in use."""
+    out = [p for p in load_all() if p.problem]
+    having = [p for p in out if any(
+        isinstance(k, dict) and k.get("op") == op for k in _rows(p.description, "kernels")) or any(
+        isinstance(o, dict) and o.get("name") == op for o in _rows(p.description, "ops"))]
+    return "".join(f"; plugin {p.origin}{', which has one,' if having else ''} is not used: {p.problem}"
+                   for p in having or out)
+
+
+def _rows(description, key):
+    """A list of plugin.json, whatever stands there."""
+    rows = description.get(key)
+    return rows if isinstance(rows, list) else []
 
 
 class OpLibrary:

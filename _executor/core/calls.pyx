@@ -3,7 +3,11 @@
 
 A call lives on its worker's stack until its kernel defers: then a heap copy, registered under a TICKET (generation << 32 |
 index + 1), goes on.  `done` takes the ticket out of the table, so a second or late `done` finds nothing.  The call ends when
-both compute has returned and done was called.
+both compute has returned and done was called: at the last of its references, which are compute's, done's, and those of
+pf_ticket_hold.
+
+Invariant: whoever finds a call by its ticket HOLDS it while looking at it or at its step; `done` may come meanwhile, and then
+the holder completes the call.  pf_ticket_peek is for `pf_host.pending` only, whose caller has to keep `done` out.
 
 Threads: any.  `ticket_lock` guards the table; step.lock the list of a step's deferred calls.
 """
@@ -29,6 +33,8 @@ cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept 
     c.lent = c.lent_inline
     c.message = NULL
     c.info = NULL
+    c.node = NULL
+    c.constants = NULL              # init's own; elsewhere `constant` says so
     c.ctx.n_in = 0
     c.ctx.n_out = 0
     c.loop = NULL
@@ -112,12 +118,16 @@ cdef void describe_inputs(pf_call* c, char* text, int32_t room) noexcept nogil:
 cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
     cdef char text[5200]
     cdef char given[1024]
+    cdef char by[160]
+    by[0] = 0
     describe_inputs(c, given, 1024)
+    if c.node != NULL and c.node.foreign:
+        snprintf(by, sizeof(by), b" (kernel of plugin '%.120s')", c.node.kernel.plugin_id)
     if c.message != NULL:
         st = <pf_status>c.code          # not what the kernel made of it: NULL from `var_get`, say, tells nobody why
-        snprintf(text, 5200, b"%.4000s%s", c.message, given)
+        snprintf(text, 5200, b"%.4000s%s%s", c.message, by, given)
     else:
-        snprintf(text, 5200, b"the kernel failed with status %d and no message%s", st, given)
+        snprintf(text, 5200, b"the kernel failed with status %d and no message%s%s", st, by, given)
     pf_step_fail(c.step, c.node, st, text)
     return st
 
@@ -213,13 +223,39 @@ cdef public pf_call* pf_ticket_peek(uint64_t ticket) noexcept nogil:
     pf_spin_unlock(&ticket_lock)
     return c
 
-cdef public pf_call* pf_ticket_take(uint64_t ticket) noexcept nogil:
+cdef void (*between)(uint64_t) noexcept nogil
+
+cdef public void pf_between_ticket_and_use(void (*fn)(uint64_t) noexcept nogil) noexcept nogil:
+    global between
+    between = fn
+
+cdef public pf_call* pf_ticket_hold(uint64_t ticket) noexcept nogil:
+    cdef int64_t k = <int64_t>(ticket & <uint64_t>0xffffffff) - 1
+    cdef pf_call* c = NULL
+    pf_spin_lock(&ticket_lock)
+    if 0 <= k < ticket_room and ticket_gens[k] == <uint32_t>(ticket >> 32):
+        c = ticket_calls[k]
+        if c != NULL:
+            pf_a32_add(&c.refs, 1)      # in the table, so done's own reference is still there
+    pf_spin_unlock(&ticket_lock)
+    if c != NULL and between != NULL:
+        between(ticket)
+    return c
+
+cdef public void pf_ticket_drop(pf_call* c) noexcept nogil:
+    if pf_a32_add(&c.refs, -1) == 1:
+        c.item.call = c
+        pf_pool_inject(c.step.pool, c.item)
+
+cdef pf_call* take(uint64_t ticket, bint idle) noexcept nogil:
     global ticket_n_free
     cdef int64_t k = <int64_t>(ticket & <uint64_t>0xffffffff) - 1
     cdef pf_call* c = NULL
     pf_spin_lock(&ticket_lock)
     if 0 <= k < ticket_room and ticket_gens[k] == <uint32_t>(ticket >> 32):
         c = ticket_calls[k]
+        if c != NULL and idle and pf_a32_load(&c.refs) != 1:
+            c = NULL
         if c != NULL:
             ticket_calls[k] = NULL
             ticket_gens[k] = max(<uint32_t>1, ticket_gens[k] + 1)
@@ -228,14 +264,18 @@ cdef public pf_call* pf_ticket_take(uint64_t ticket) noexcept nogil:
     pf_spin_unlock(&ticket_lock)
     return c
 
+cdef public pf_call* pf_ticket_take(uint64_t ticket) noexcept nogil:
+    return take(ticket, False)
+
+cdef public pf_call* pf_ticket_take_idle(uint64_t ticket) noexcept nogil:
+    return take(ticket, True)
+
 cdef public void pf_call_done(pf_call* c, pf_status st) noexcept nogil:
-    """By `done`, on any thread: whoever comes second of {compute's return, done} completes; here, a worker does."""
+    """By `done`, on any thread: whoever comes last of {compute's return, done, holders} completes; here, a worker does."""
     c.status = st
     if c.step.trace != NULL:
         c.t_done = pf_ticks()
-    if pf_a32_add(&c.refs, -1) == 1:
-        c.item.call = c
-        pf_pool_inject(c.step.pool, c.item)
+    pf_ticket_drop(c)
 
 cdef public void pf_call_forget(pf_call* c) noexcept nogil:
     cdef pf_step* s = c.step

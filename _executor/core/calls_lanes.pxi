@@ -18,13 +18,17 @@ cdef void unlock_variables(pf_call* c) noexcept nogil:
     c.n_lent = n
 
 cdef void run_slowly(void* arg) noexcept nogil:
-    """On a thread of the lane."""
+    """On a thread of the lane.  The call is held: a kernel that found its ticket may have `done` called by anybody."""
     cdef pf_call* c = <pf_call*>arg
+    run_held(c)
+    pf_ticket_drop(c)
+
+cdef void run_held(pf_call* c) noexcept nogil:
     cdef uint64_t ticket = c.ticket
     cdef pf_status st = PF_CANCELLED
     cdef int64_t start = pf_ticks() if c.step.trace != NULL else 0
     if not pf_a32_load(&c.step.cancelled):
-        st = c.node.kernel.kernel.compute(&c.ctx, c.node.state)
+        st = pf_foreign_run(c) if c.node.foreign else c.node.kernel.kernel.compute(&c.ctx, c.node.state)
     if pf_ticket_peek(ticket) != c:
         return                      # it called done itself
     if c.step.trace != NULL:
@@ -41,6 +45,7 @@ cdef public pf_status pf_compute_slowly(pf_ctx* ctx, const void* state) noexcept
     cdef pf_call* c = pf_ticket_new(<pf_call*>ctx, &ticket)
     if c == NULL:
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a call on the BLOCKING lane")
+    pf_a32_add(&c.refs, 1)
     if pf_pool_post(c.step.pool, PF_LANE_BLOCKING, run_slowly, c):
         run_slowly(c)
     return PF_PENDING
@@ -74,6 +79,7 @@ cdef pf_call* successor(pf_call* c) noexcept nogil:
     h.lent_room = 6
     h.n_lent = 0
     h.dirty = 0
+    pf_a32_store(&h.refs, 1)
     c.ctx.n_out = 0
     c.slab = NULL
     return h
@@ -84,7 +90,7 @@ cdef pf_call* abandon_one(pf_step* s) noexcept nogil:
     cdef pf_call* h = NULL
     pthread_mutex_lock(&s.lock)
     c = s.deferred
-    while c != NULL and not (deaf(c) and pf_ticket_take(c.ticket) != NULL):
+    while c != NULL and not (deaf(c) and pf_ticket_take_idle(c.ticket) != NULL):
         c = c.next_cancel
     if c != NULL:
         h = successor(c)
@@ -108,9 +114,9 @@ cdef public void pf_abandon_calls(pf_step* s) noexcept nogil:
     while s != NULL:
         h = abandon_one(s)
         while h != NULL:
-            snprintf(text, 500, b"the asynchronous kernel of node '%.*s' (%.*s) did not end %d s after its step was cancelled, and "
-                     b"does not listen to on_cancel: given up", <int>min(h.node.name.len, 200), h.node.name.data,
-                     <int>min(h.node.op.len, 80), h.node.op.data, <int>(PF_GRACE_NS // 1000000000))
+            snprintf(text, 500, b"the asynchronous kernel of node '%.*s' (%.*s of plugin '%.100s') did not end %d s after its step was "
+                     b"cancelled, and does not listen to on_cancel: given up", <int>min(h.node.name.len, 150), h.node.name.data,
+                     <int>min(h.node.op.len, 80), h.node.op.data, h.node.kernel.plugin_id, <int>(PF_GRACE_NS // 1000000000))
             pf_host_table().log(PF_LOG_WARNING, text, <int64_t>strlen(text))
             pf_call_done(h, PF_CANCELLED)
             h = abandon_one(s)

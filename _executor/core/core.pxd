@@ -159,7 +159,8 @@ cdef extern from "pyflow/kernel.h" nogil:
     ctypedef struct pf_host
     ctypedef struct pf_device
     ctypedef struct pf_infer:
-        pass
+        uint32_t size, flags
+        const pf_host* host
     ctypedef struct pf_group
 
     enum:
@@ -214,7 +215,7 @@ cdef extern from "pyflow/kernel.h" nogil:
         const char* needs
     enum:
         PF_KERNEL_EXPENSIVE, PF_KERNEL_DETERMINISTIC, PF_KERNEL_ASYNC, PF_KERNEL_BLOCKING
-        PF_KERNEL_URGENT
+        PF_KERNEL_URGENT, PF_KERNEL_BRIEF
         PF_KERNEL_STRIDED, PF_KERNEL_DEAD, PF_KERNEL_COLLECTIVE, PF_FLAG_CRITICAL_MASK
     ctypedef struct pf_plugin:
         uint32_t size, flags
@@ -327,6 +328,7 @@ cdef extern from "pyflow/kernel.h" nogil:
                                      void*) noexcept nogil
         int32_t (*can_forward)(pf_ctx*, int32_t) noexcept nogil
         pf_status (*bring_output)(pf_ctx*, int32_t, DLManagedTensorVersioned*) noexcept nogil
+        const void* (*native)(pf_ctx*, const char*) noexcept nogil
 
     ctypedef struct pf_device:
         uint32_t size, flags
@@ -508,6 +510,7 @@ cdef extern from "pf_core.h" nogil:
         const char* origin
         pf_kernel_entry* next
         void* where
+        int32_t foreign
     ctypedef struct pf_device_entry:
         const pf_device* vtable
         void* dev

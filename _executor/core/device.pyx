@@ -50,7 +50,7 @@ cdef bint charge(pf_device_entry* d, int64_t nbytes) noexcept nogil:
 
 cdef void free_buffer(void* owner) noexcept nogil:
     cdef Buffer* b = <Buffer*>owner
-    if pf_device_lost(b.dev):       # a parent's: this process cannot give it back
+    if b.dev.dev == NULL or pf_device_lost(b.dev):  # closed, or a parent's: this process cannot give it back
         free(b)
         return
     b.dev.vtable.free(b.dev.dev, b.data, <uint64_t>b.bytes, b.mem, b.dev.stream)
@@ -360,13 +360,14 @@ cdef void end_call(uint64_t ticket, pf_status s) noexcept nogil:
         pf_call_done(c, s)
 
 cdef void brought_out(pf_job* job, pf_status s) noexcept nogil:
-    cdef pf_call* c = pf_ticket_peek(job.ticket)
+    cdef pf_call* c = pf_ticket_hold(job.ticket)
     if c != NULL:
         end_call(job.ticket, copy_failed(c, job.dev, s) if s else PF_OK)
+        pf_ticket_drop(c)
 
 cdef void halfway(pf_job* job, pf_status s) noexcept nogil:
     """The tensor is on the host now; its way leads on to another device."""
-    cdef pf_call* c = pf_ticket_peek(job.ticket)
+    cdef pf_call* c = pf_ticket_hold(job.ticket)
     cdef pf_tensor* t = job.keep[1]
     if c == NULL:
         return
@@ -376,6 +377,7 @@ cdef void halfway(pf_job* job, pf_status s) noexcept nogil:
     else:
         copy_failed(c, job.dev, s)
     end_call(job.ticket, s)
+    pf_ticket_drop(c)
 
 cdef pf_status bring_out(pf_call* c, int32_t i, pf_tensor* take, bint onward) noexcept nogil:
     """From a device's memory to the host, and perhaps onward to the call's own device."""
@@ -438,17 +440,23 @@ cdef public pf_status pf_bring_output(pf_call* c, int32_t i, pf_tensor* take) no
 
 # ---------------------------------------------------------------- after
 cdef void continued(pf_job* job, pf_status s) noexcept nogil:
-    cdef pf_call* c = pf_ticket_peek(job.ticket)
+    cdef pf_call* c = pf_ticket_hold(job.ticket)
     cdef char text[300]
+    cdef pf_blame b
     if c == NULL:
         return
-    if s == PF_OK:
+    if s == PF_OK and c.node.foreign:
+        pf_blame_enter(&b, b"a continuation of the kernel", c.node.kernel.plugin_id, c.node.name, c.node.op)
+        s = job.fn(&c.ctx, job.arg)
+        pf_blame_leave(&b)
+    elif s == PF_OK:
         s = job.fn(&c.ctx, job.arg)
     else:
         snprintf(text, 300, b"device %s reported status %d for this kernel's work or for work before it", job.dev.name, s)
         pf_fail(&c.ctx, s, text)
     if s != PF_PENDING:
         end_call(job.ticket, s)
+    pf_ticket_drop(c)
 
 cdef public pf_status pf_after_stream(pf_call* c, pf_status (*fn)(pf_ctx*, void*) noexcept nogil, void* arg) noexcept nogil:
     cdef pf_device_entry* d = c.node.dev

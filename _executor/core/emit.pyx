@@ -145,9 +145,12 @@ cdef pf_status no_operation(pf_ctx* ctx, const void* state) noexcept nogil:
     return PF_OK
 
 cdef bint is_brief(pf_comp* c, int32_t i) noexcept nogil:
-    """A brief kernel of a small graph: its step is over before signals or a deadline matter; loops look anyway."""
-    return (c.flags[i] & PF_N_BRIEF != 0 and c.n <= SMALL_GRAPH
-            and not c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_BLOCKING)
+    """Over before signals or a deadline matter, as the kernel says; an expensive one where its shapes say so, and in a small graph
+    only.  Loops look anyway."""
+    cdef uint32_t flags = c.kernel[i].kernel.flags
+    if not flags & <uint32_t>PF_KERNEL_BRIEF or flags & <uint32_t>PF_KERNEL_BLOCKING:
+        return False
+    return not flags & <uint32_t>PF_KERNEL_EXPENSIVE or (c.flags[i] & PF_N_BRIEF != 0 and c.n <= SMALL_GRAPH)
 
 cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     cdef int32_t cls = c.cls[i]
@@ -157,12 +160,17 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         if (c.sig[i].n_in == 0 and c.sig[i].n_out == 0 and not c.flags[i] & PF_N_ASYNC
                 and c.plan.nodes[i].call.opened == NULL):
             ins.kind = PF_I_CALL0
-        ins.compute = pf_compute_slowly if pf_runs_slowly(c.plan.nodes + i) else c.kernel[i].kernel.compute
+        if pf_runs_slowly(c.plan.nodes + i):
+            ins.compute = pf_compute_slowly
+        elif c.plan.nodes[i].foreign:
+            ins.compute = pf_foreign_compute
+        else:
+            ins.compute = c.kernel[i].kernel.compute
         ins.state = c.plan.nodes[i].state
         ins.aux2 = <uint16_t>pf_comp_gives_names(c, i)
         if c.flags[i] & PF_N_ASYNC:
             ins.flags |= PF_F_ASYNC
-        if c.kernel[i].kernel.flags & <uint32_t>(PF_KERNEL_EXPENSIVE | PF_KERNEL_BLOCKING) and not is_brief(c, i):
+        if not is_brief(c, i):
             ins.flags |= PF_F_LONG
         if c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_DEAD:
             ins.flags |= PF_F_DEAD_OK

@@ -293,8 +293,10 @@ cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
     if c.step.inspect != NULL:
         c.held = NULL               # they are h's
     if st != PF_PENDING and pf_ticket_take(h.ticket) != NULL:
-        h.status = st               # finished at once after all; a later done is late
-        return pf_call_finish(w, h)
+        h.status = st               # finished at once after all; a later done is late, and its reference is ours
+        if pf_a32_add(&h.refs, -2) == 2:
+            return pf_call_finish(w, h)
+        return PF_RUN_PENDING       # somebody holds it, who completes it
     if pf_a32_dec_last(&h.refs):
         if w.schedule:              # it may as well have been done later
             c.item.call = h
@@ -308,6 +310,8 @@ cdef public int32_t pf_call_finish(pf_worker* w, pf_call* c) noexcept nogil:
     cdef int32_t r
     c.worker = w
     pf_call_forget(c)
+    if c.node.promised != NULL and c.status == PF_OK:
+        c.status = pf_compare_outputs(c)
     r = after_call(c, c.instr, c.status)
     if c.step.trace != NULL:
         pf_trace_completed(c)

@@ -58,7 +58,8 @@ cdef extern from "pf_core.h" nogil:
         pf_device_entry* dev
         pf_device_entry* home
         const uint8_t* out_mem
-        int32_t waits
+        int32_t waits, foreign
+        const pf_shape* promised
         void* state
         uint64_t seed, seed2
         pf_str container, shared_name
@@ -188,6 +189,7 @@ cdef extern from "pf_core.h" nogil:
         pf_rendezvous* rendezvous
         pf_a64 kernels
         int64_t deadline_ns, next_poll_ns, give_up_ns
+        pf_a32 untold
         uint32_t trace_step
         int32_t (*poll)(void*) noexcept nogil
         void* poll_arg
@@ -198,7 +200,6 @@ cdef extern from "pf_core.h" nogil:
         pf_step* prev_running
         int32_t drained
         pf_step* next_free
-        pf_step* next_meeting
         pf_step* leader
         pf_step* peer
         pf_a32 parts_left, jobs, jobs_made
@@ -283,7 +284,30 @@ cdef extern from "pf_core.h" nogil:
     int32_t pf_checked_build() noexcept
     bint pf_red_zone_ok(const pf_tensor*) noexcept
     pf_call* pf_ticket_take(uint64_t) noexcept
+    pf_call* pf_ticket_take_idle(uint64_t) noexcept
+    pf_call* pf_ticket_hold(uint64_t) noexcept
+    void pf_ticket_drop(pf_call*) noexcept
     pf_call* pf_ticket_peek(uint64_t) noexcept
+    void pf_between_ticket_and_use(void (*)(uint64_t) noexcept nogil) noexcept
+    pf_rendezvous* pf_running_rendezvous(int64_t, pf_status*) noexcept
+    int64_t pf_last_step() noexcept
+    int32_t pf_call_looks(pf_call*) noexcept
+    void pf_call_late(pf_call*) noexcept
+    ctypedef struct pf_blame:
+        const char* what
+        const char* plugin
+        pf_str node, op
+        pf_blame* outer
+    int32_t pf_is_own(const char*) noexcept
+    void pf_blame_watch() noexcept
+    void pf_blame_enter(pf_blame*, const char*, const char*, pf_str, pf_str) noexcept
+    void pf_blame_leave(pf_blame*) noexcept
+    pf_blame* pf_blame_swap(pf_blame*) noexcept
+    pf_blame* pf_blame_now() noexcept
+    pf_status pf_foreign_run(pf_call*) noexcept
+    pf_status pf_foreign_compute(pf_ctx*, const void*) noexcept
+    const pf_shape* pf_promised(const pf_node*, int32_t) noexcept
+    pf_status pf_compare_outputs(pf_call*) noexcept
     void pf_call_done(pf_call*, pf_status) noexcept
     void pf_step_own(pf_step*, pf_resource*) noexcept
     pf_rendezvous* pf_step_rendezvous(pf_step*) noexcept
@@ -343,6 +367,7 @@ cdef extern from "pf_core.h" nogil:
         pf_a32 inside, joined
         int32_t whole, polls
         pf_step* step
+        pf_blame* blame
         pf_loop* next_loop
     ctypedef struct pf_worker:
         pf_pool* pool
@@ -386,13 +411,14 @@ cdef extern from "pf_core.h" nogil:
     void pf_pool_end(pf_worker*) noexcept
     void pf_pool_publish(pf_worker*, pf_item*) noexcept
     void pf_pool_inject(pf_pool*, pf_item*) noexcept
+    void pf_pool_wake_caller(pf_step*) noexcept
     pf_item* pf_pool_take_job(pf_pool*) noexcept
     pf_item* pf_schedule_next(pf_worker*) noexcept
     pf_item* pf_pool_find(pf_worker*) noexcept
     void pf_pool_wait(pf_worker*, int64_t) noexcept
     void pf_pool_step_over(pf_step*) noexcept
     enum:
-        PF_FOR_POLLS, PF_FOR_WHOLE, PF_FOR_UNLOCKED
+        PF_FOR_POLLS, PF_FOR_WHOLE, PF_FOR_UNLOCKED, PF_FOR_BLAMED
     int32_t pf_for_how(const pf_call*) noexcept
     pf_status pf_pool_for(pf_pool*, pf_step*, int32_t, int64_t, int64_t, pf_range_fn, void*) noexcept
     pf_status pf_pool_post(pf_pool*, int32_t, void (*)(void*) noexcept nogil, void*) noexcept
@@ -405,5 +431,6 @@ cdef extern from "pf_core.h" nogil:
     void pf_slot_clear(DLTensor**) noexcept
     void pf_share(pf_step*) noexcept
     int64_t pf_now_ns() noexcept
+    int64_t pf_coarse_ns() noexcept
     bint pf_heap_push(pf_heap*, pf_item*) noexcept
     pf_item* pf_heap_take(pf_heap*, int32_t) noexcept

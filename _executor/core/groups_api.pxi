@@ -44,6 +44,8 @@ cdef int32_t g_n_outputs(const pf_group* g, int32_t node) noexcept nogil:
 cdef int32_t g_input(const pf_group* g, int32_t node, int32_t k, int32_t* output) noexcept nogil:
     cdef int32_t i = graph_node(g, node)
     cdef pf_input e
+    if output == NULL:
+        return -1
     if i < 0 or not 0 <= k < g_n_inputs(g, node):
         output[0] = -1
         return -1
@@ -79,6 +81,8 @@ cdef pf_shape shape_of(pf_comp* c, pf_input o) noexcept nogil:
 cdef pf_status g_dims(const pf_group* g, int32_t node, int32_t output, const int64_t** dims, int32_t* ndim) noexcept nogil:
     cdef pf_input o
     cdef pf_shape s
+    if dims == NULL or ndim == NULL:
+        return PF_INVALID_ARGUMENT
     if not find_output(g, node, output, &o):
         return PF_OUT_OF_RANGE
     s = shape_of(g.c, o)
@@ -104,6 +108,8 @@ cdef int32_t g_n_results(const pf_group* g) noexcept nogil:
     return g.n_out
 
 cdef int32_t g_result(const pf_group* g, int32_t i, int32_t* output) noexcept nogil:
+    if output == NULL:
+        return -1
     if not 0 <= i < g.n_out:
         output[0] = -1
         return -1

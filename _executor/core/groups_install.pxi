@@ -320,8 +320,11 @@ cdef pf_status set_kernel(Work* w, Install* it) noexcept nogil:
     p.entry.kernel = &p.kernel
     p.entry.plugin_id = w.by.plugin_id
     p.entry.origin = w.by.plugin_id
+    p.entry.foreign = not pf_is_own(w.by.plugin_id)
     about.op = short_name(c, it)
     about.kernel = &p.entry
+    about.foreign = p.entry.foreign
+    about.promised = NULL
     about.state = p
     about.dropped = NULL
     c.kernel[it.rep] = &p.entry

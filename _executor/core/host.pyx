@@ -27,16 +27,18 @@ cdef pf_host table
 # ---------------------------------------------------------------- errors and logging
 cdef pf_status h_fail(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    if c.message == NULL and n >= 0:
+    cdef pf_status code = st if st > 0 else PF_INTERNAL
+    if c == NULL:
+        return code
+    if c.message == NULL and msg != NULL and n > 0:
         n = min(n, <int64_t>4000)
         c.message = <char*>malloc(<size_t>n + 1)
         if c.message != NULL:
-            if n:
-                memcpy(c.message, msg, <size_t>n)
+            memcpy(c.message, msg, <size_t>n)
             c.message[n] = 0
-            c.code = st if st > 0 else PF_INTERNAL
+            c.code = code
     c.dirty = 1
-    return st if st > 0 else PF_INTERNAL
+    return code
 
 cdef extern from *:
     """
@@ -50,6 +52,8 @@ cdef extern from *:
 cdef void (*log_hook)(int32_t, const char*, int64_t) noexcept nogil
 
 cdef void h_log(int32_t level, const char* msg, int64_t n) noexcept nogil:
+    if msg == NULL or n < 0:
+        return
     if log_hook != NULL:
         log_hook(level, msg, n)
     elif level >= PF_LOG_WARNING:
@@ -59,12 +63,15 @@ cdef public void pf_set_log(void (*fn)(int32_t, const char*, int64_t) noexcept n
     global log_hook
     log_hook = fn
 
-# ---------------------------------------------------------------- outputs
+# ---------------------------------------------------------------- inputs and outputs
+cdef inline bint has_input(const pf_call* c, int32_t i) noexcept nogil:
+    return 0 <= i < c.ctx.n_in and c.slab != NULL and c.ins[i] != NULL
+
 cdef bint no_output(pf_call* c, int32_t i) noexcept nogil:
     cdef char text[200]
     if 0 <= i < c.ctx.n_out and c.slab != NULL:
         return False
-    snprintf(text, 200, b"the kernel asked for output %d of %d", i, c.ctx.n_out)
+    snprintf(text, 200, b"the kernel asked for output %d of %d%s", i, c.ctx.n_out, b"" if c.slab != NULL else b" outside of compute")
     pf_fail(&c.ctx, PF_INTERNAL, text)
     return True
 
@@ -114,18 +121,31 @@ cdef bint handle_fits(pf_call* c, int32_t o, const pf_object* object) noexcept n
     pf_fail(&c.ctx, PF_INTERNAL, text)
     return False
 
-cdef pf_status not_adopted(pf_call* c, int32_t i) noexcept nogil:
+cdef bint no_shape(pf_ctx* ctx, const int64_t* shape, int32_t ndim) noexcept nogil:
+    """The kernel's mistake, told as one."""
     cdef char text[200]
-    cdef int32_t type = c.ctx.out_type[i] if 0 <= i < c.ctx.n_out else 0
-    snprintf(text, 200, b"out of memory for output %d, or its tensor is not of the signature's type, %s", i,
-             pf_type_name(type))
-    return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, text)
+    cdef int32_t k
+    if 0 <= ndim <= PF_MAX_NDIM and (ndim == 0 or shape != NULL):
+        for k in range(ndim):
+            if shape[k] < 0:
+                snprintf(text, 200, b"the kernel gave an output a size of %lld in dimension %d", <long long>shape[k], k)
+                pf_fail(ctx, PF_INTERNAL, text)
+                return True
+        return False
+    snprintf(text, 200, b"the kernel gave an output %d dimensions%s", ndim, b" at no address" if shape == NULL else b"")
+    pf_fail(ctx, PF_INTERNAL, text)
+    return True
 
 cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
     cdef char text[300]
-    if <uint32_t>i >= <uint32_t>ctx.n_out and no_output(c, i):
+    if ctx == NULL:
+        return NULL
+    if (<uint32_t>i >= <uint32_t>ctx.n_out or c.slab == NULL) and no_output(c, i):
+        return NULL
+    if (shape == NULL and ndim) or <uint32_t>ndim > <uint32_t>PF_MAX_NDIM:
+        no_shape(ctx, shape, ndim)
         return NULL
     if ctx.dev != NULL and out_device(c, i) != NULL:
         t = device_output(c, i, shape, ndim)
@@ -134,6 +154,8 @@ cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t nd
         if t == NULL:
             t = pf_tensor_new(ctx.out_type[i], shape, ndim)
     if t == NULL:
+        if no_shape(ctx, shape, ndim):
+            return NULL
         describe_failed(text, ctx.out_type[i], shape, ndim, out_device(c, i) if ctx.dev != NULL else NULL)
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, text)
         return NULL
@@ -152,14 +174,22 @@ cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_
     snprintf(text + used, 300 - used, b"] and type %s%s%s", pf_type_name(type), b" on " if d != NULL else b"",
              pf_device_name(d, b""))
 
+cdef pf_status not_adopted(pf_ctx* ctx, int32_t i) noexcept nogil:
+    cdef char text[200]
+    snprintf(text, 200, b"a tensor given for output %d is not of type %s, not usable (element size, shape, DLPack's version), or there is "
+             b"no memory to take it", i, pf_type_name(ctx.out_type[i] if 0 <= i < ctx.n_out else 0))
+    return pf_fail(ctx, PF_INTERNAL, text)
+
 cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"set_output of no tensor")
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
-        return not_adopted(c, i)
+        return not_adopted(ctx, i)
     if no_output(c, i):
         pf_tensor_unref(t)
         return PF_INTERNAL
@@ -174,11 +204,13 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
 cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no tensor")
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
-        return not_adopted(c, i)
+        return not_adopted(ctx, i)
     if no_output(c, i) or not c.deferred:
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no output, or before defer")
@@ -218,7 +250,7 @@ cdef inline void take_over(pf_call* c, int32_t i, int32_t o) noexcept nogil:
 
 cdef inline bint same_shape(const DLTensor* t, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef int32_t k
-    if t.ndim != ndim:
+    if t.ndim != ndim or (shape == NULL and ndim):
         return False
     for k in range(ndim):
         if t.shape[k] != shape[k]:
@@ -228,6 +260,8 @@ cdef inline bint same_shape(const DLTensor* t, const int64_t* shape, int32_t ndi
 cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
+    if ctx == NULL:
+        return NULL
     if 0 <= o < ctx.n_out and owned_alone(c, i) and same_shape(c.ins[i], shape, ndim):
         t = pf_tensor_of(c.ins[i])
         if ctx.dev != NULL and t.device != <void*>out_device(c, o):
@@ -240,6 +274,8 @@ cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape
 
 cdef int32_t h_can_forward(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_tensor* t
+    if ctx == NULL:
+        return 0
     if not last_reader(<pf_call*>ctx, i):
         return 0
     t = pf_tensor_of((<pf_call*>ctx).ins[i])
@@ -253,7 +289,9 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
     cdef pf_tensor* v
     cdef int64_t bytes
     cdef int32_t k
-    if no_output(c, o) or not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if no_output(c, o) or not has_input(c, i):
         return pf_fail(ctx, PF_INTERNAL, b"alias of an argument that is not there")
     t = pf_tensor_of(c.ins[i])
     if ctx.dev != NULL and t.device != <void*>out_device(c, o) and not t.flags & PF_T_HANDLE and t.nbytes:
@@ -270,6 +308,8 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
             pf_tensor_ref(t)
             set_slot(c, o, t)
         return PF_OK
+    if no_shape(ctx, shape, ndim):
+        return PF_INTERNAL
     if not pf_reads_as(t.type, ctx.out_type[o]):
         return pf_fail(ctx, PF_INTERNAL, b"alias of an input whose elements cannot be the output's")
     if pf_checked_bytes(ctx.out_type[o], shape, ndim, &bytes) or bytes != t.nbytes:
@@ -301,6 +341,8 @@ cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef void* p
     cdef int64_t pages = 0
+    if ctx == NULL:
+        return NULL
     if align > 64 or n > <uint64_t>1 << 46:
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"scratch memory of that size or alignment cannot be had")
         return NULL
@@ -321,9 +363,18 @@ cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
 cdef pf_ctx* h_defer(pf_ctx* ctx, uint64_t* ticket) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_call* h
+    if ctx == NULL:
+        return NULL
+    if ticket == NULL:
+        pf_fail(ctx, PF_INTERNAL, b"defer without a place for the ticket")
+        return NULL
     if c.deferred:
         ticket[0] = c.ticket
         return ctx
+    ticket[0] = 0
+    if c.moved != NULL:
+        ticket[0] = c.moved.ticket
+        return &c.moved.ctx
     if c.slab == NULL or not c.instr.flags & PF_F_ASYNC:
         pf_fail(ctx, PF_INTERNAL, b"defer by a kernel that is not declared PF_KERNEL_ASYNC")
         return NULL
@@ -346,11 +397,20 @@ cdef pf_ctx* h_pending(uint64_t ticket) noexcept nogil:
 
 cdef int32_t h_cancelled(pf_ctx* ctx) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    return c.step != NULL and pf_a32_load(&c.step.cancelled) != 0
+    cdef pf_step* s
+    if c == NULL or c.step == NULL:
+        return 0
+    if pf_a32_load(&c.step.cancelled):
+        return 1
+    s = c.step.leader
+    return (s.deadline_ns != 0 or s.poll != NULL) and pf_call_looks(c)
 
 cdef pf_status h_on_cancel(pf_ctx* ctx, uint64_t ticket, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
-    cdef pf_call* c = pf_ticket_peek(ticket)
+    cdef pf_call* c
     cdef pf_status st = PF_OK
+    if fn == NULL:
+        return PF_INVALID_ARGUMENT
+    c = pf_ticket_hold(ticket)
     if c == NULL:
         return PF_FAILED_PRECONDITION
     pthread_mutex_lock(&c.step.lock)
@@ -361,10 +421,11 @@ cdef pf_status h_on_cancel(pf_ctx* ctx, uint64_t ticket, void (*fn)(void*) noexc
         c.cancel_arg = arg
         c.listens = 1
     pthread_mutex_unlock(&c.step.lock)
+    pf_ticket_drop(c)
     return st
 
 cdef int32_t h_off_cancel(uint64_t ticket) noexcept nogil:
-    cdef pf_call* c = pf_ticket_peek(ticket)
+    cdef pf_call* c = pf_ticket_hold(ticket)
     cdef int32_t was
     if c == NULL:
         return 0
@@ -372,12 +433,17 @@ cdef int32_t h_off_cancel(uint64_t ticket) noexcept nogil:
     was = c.cancel_fn != NULL
     c.cancel_fn = NULL
     pthread_mutex_unlock(&c.step.lock)
+    pf_ticket_drop(c)
     return was
 
 cdef pf_status h_after(pf_ctx* ctx, pf_status (*fn)(pf_ctx*, void*) noexcept nogil, void* arg) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef uint64_t ticket
     cdef pf_ctx* kept
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if fn == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"after without a function")
     if c.slab == NULL or c.node.dev == NULL or c.node.dev.stream == NULL:
         return fn(ctx, arg)     # the work so far is done
     kept = h_defer(ctx, &ticket)
@@ -386,7 +452,9 @@ cdef pf_status h_after(pf_ctx* ctx, pf_status (*fn)(pf_ctx*, void*) noexcept nog
 # ---------------------------------------------------------------- threads
 cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn fn, void* arg) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    if c.step == NULL:
+    if fn == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"parallel_for without a function")
+    if c == NULL or c.step == NULL:
         if n > 0:
             fn(arg, 0, n, 0)
         return PF_OK
@@ -396,14 +464,20 @@ cdef pf_status h_parallel_for(pf_ctx* ctx, int64_t n, int64_t grain, pf_range_fn
 
 cdef int32_t h_workers(pf_ctx* ctx) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    return c.step.pool.n if c.step != NULL else 1
+    return c.step.pool.n if c != NULL and c.step != NULL else 1
 
 cdef pf_status h_post(const pf_host* host, int32_t lane, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
+    if fn == NULL:
+        return PF_INVALID_ARGUMENT
     return pf_pool_post(pf_default_pool(), lane, fn, arg)
 
 cdef pf_status h_post_caller(pf_ctx* ctx, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_post* post
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if fn == NULL:
+        return PF_INVALID_ARGUMENT
     if c.step == NULL:
         return PF_UNAVAILABLE
     post = <pf_post*>malloc(sizeof(pf_post))
@@ -419,7 +493,7 @@ cdef DLManagedTensorVersioned* h_tensor_new(const pf_host* host, void* dev, int3
                                             const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_tensor* t = NULL
     cdef pf_device_entry* d = pf_device_of(dev)
-    if dev != NULL and d == NULL:
+    if (dev != NULL and d == NULL) or ndim < 0 or (shape == NULL and ndim):
         return NULL
     if d != NULL and d.own_memory and mem != PF_MEM_HOST and mem != PF_MEM_ANY:
         t = pf_device_tensor(d, mem, d.stream, type, shape, ndim)
@@ -437,7 +511,9 @@ cdef bint borrowed(pf_tensor* t) noexcept nogil:
 cdef DLManagedTensorVersioned* h_retain(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
-    if not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+    if ctx == NULL:
+        return NULL
+    if not has_input(c, i):
         pf_fail(ctx, PF_INTERNAL, b"retain of an input that is not there")
         return NULL
     t = pf_tensor_of(c.ins[i])
@@ -464,6 +540,8 @@ cdef int32_t h_is_dead(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef const uint32_t* e
     cdef uint32_t k
+    if ctx == NULL:
+        return 0
     if c.slab == NULL or i >= ctx.n_in:
         return 0
     e = c.plan.ins + c.instr.in_begin
@@ -478,7 +556,9 @@ cdef pf_status h_set_dead(pf_ctx* ctx, int32_t o) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef int32_t k
     cdef DLTensor* old
-    if c.slab == NULL or o >= ctx.n_out or not c.instr.flags & PF_F_DEAD_OK:
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if c.slab == NULL or not -1 <= o < ctx.n_out or not c.instr.flags & PF_F_DEAD_OK:
         return pf_fail(ctx, PF_INTERNAL, b"set_dead by a kernel that is not declared PF_KERNEL_DEAD, or of no output")
     for k in range(ctx.n_out):
         if o < 0 or k == o:
@@ -492,26 +572,40 @@ cdef pf_status h_set_dead(pf_ctx* ctx, int32_t o) noexcept nogil:
 
 cdef const DLTensor* h_constant(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
+    if ctx == NULL:
+        return NULL
     if c.constants == NULL or not 0 <= i < ctx.n_in:
         return NULL
     return c.constants[i]
 
 cdef pf_status h_drop_constant(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     if c.constants == NULL or not 0 <= i < ctx.n_in or c.constants[i] == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"drop_constant of an input that is not a constant, or outside init")
     c.dropped[i] = 1
     return PF_OK
+
+cdef const void* h_native(pf_ctx* ctx, const char* what) noexcept nogil:
+    """The node's own device: handles of its stream, for kernels of whatever plugin."""
+    cdef pf_call* c = <pf_call*>ctx
+    cdef const pf_device_entry* d = c.node.dev if c != NULL and c.node != NULL else NULL
+    if what == NULL or d == NULL or d.dev == NULL or d.vtable == NULL or d.vtable.native == NULL:
+        return NULL
+    return d.vtable.native(d.dev, d.stream, what)
 
 cdef pf_str h_node_name(pf_ctx* ctx) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_str nothing
     nothing.data = b""
     nothing.len = 0
-    return c.node.name if c.node != NULL else nothing
+    return c.node.name if c != NULL and c.node != NULL else nothing
 
 cdef int64_t h_frame_iter(pf_ctx* ctx, pf_str* frame) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
+    if ctx == NULL:
+        return 0
     if frame != NULL:
         frame.data = b""
         frame.len = 0
@@ -527,7 +621,7 @@ include "host_transport.pxi"
 cdef pf_a32 table_state
 
 cdef const void* h_extension(const char* id) noexcept nogil:
-    if strcmp(id, b"pyflow.transport/1") == 0:
+    if id != NULL and strcmp(id, b"pyflow.transport/1") == 0:
         return &transport
     return NULL
 
@@ -574,6 +668,7 @@ cdef void fill_table() noexcept nogil:
     table.post_caller = h_post_caller
     table.can_forward = h_can_forward
     table.bring_output = h_bring_output
+    table.native = h_native
 
 cdef public const pf_host* pf_host_table() noexcept nogil:
     if pf_a32_load(&table_state) == 2:

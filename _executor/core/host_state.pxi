@@ -11,7 +11,9 @@ cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
     cdef pf_tensor* t
     cdef pf_object* o
     cdef char text[200]
-    if 0 <= i < c.ctx.n_in and c.ins[i] != NULL:
+    if c == NULL:
+        return NULL
+    if has_input(c, i):
         t = pf_tensor_of(c.ins[i])
         o = <pf_object*>t.m.dl_tensor.data
         if t.flags & PF_T_HANDLE and o != NULL and o.kind == PF_OBJ_VARIABLE:
@@ -72,7 +74,13 @@ cdef pf_status h_var_lock(pf_ctx* ctx, const pf_var* vars, int32_t n) noexcept n
     cdef pf_variable* best
     cdef int32_t k, round_, mode = 0
     cdef uint64_t last = 0
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if vars == NULL and n > 0:
+        return pf_fail(ctx, PF_INTERNAL, b"var_lock of no variables")
     for k in range(n):
+        if not PF_VAR_READ <= vars[k].mode <= PF_VAR_REPLACE:
+            return pf_fail(ctx, PF_INTERNAL, b"var_lock in an unknown mode")
         if typed_variable(c, vars[k].ins) == NULL:
             return PF_INVALID_ARGUMENT
     for round_ in range(n):
@@ -101,6 +109,8 @@ cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
     cdef int32_t k
+    if ctx == NULL:
+        return NULL
     if v == NULL:
         return NULL
     k = lock_of(c, v)
@@ -132,6 +142,8 @@ cdef pf_status h_var_swap(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* stea
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"var_swap of no tensor")
     t = pf_tensor_adopt(steal, v.type if v != NULL else 0)
@@ -149,9 +161,11 @@ cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogi
     cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
     cdef uint32_t e
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     if v == NULL:
         return PF_INVALID_ARGUMENT
-    if lock_of(c, v) < 0 or not 0 <= value < ctx.n_in or c.ins[value] == NULL:
+    if lock_of(c, v) < 0 or not has_input(c, value):
         return pf_fail(ctx, PF_INTERNAL, b"var_assign without var_lock, or of an input that is not there")
     t = pf_tensor_of(c.ins[value])
     if not t.flags & PF_T_PLACED and owned_alone(c, value):
@@ -173,6 +187,8 @@ cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_variable* v = typed_variable(c, i)
     cdef pf_tensor* t
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     if v == NULL or no_output(c, o):
         return PF_INVALID_ARGUMENT
     t = pf_variable_read(v)
@@ -190,6 +206,8 @@ cdef int32_t h_var_initialized(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_variable* v = variable_behind(c, i)
     cdef pf_tensor* t
+    if ctx == NULL:
+        return 0
     if v == NULL:
         return 0
     t = pf_variable_read(v)
@@ -221,12 +239,22 @@ cdef pf_status h_var_handle(pf_ctx* ctx, int32_t o, pf_str container, pf_str nam
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_variable* v = NULL
     cdef pf_error err
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if no_text(container) or no_text(name) or shape.ndim > PF_MAX_NDIM or (shape.dims == NULL and shape.ndim > 0):
+        return pf_fail(ctx, PF_INTERNAL, b"var_handle of no name, or of no shape")
     err.code = PF_OK
     if pf_state_variable(c.plan.state, container, named(c, name), type, shape, &v, &err):
         return pf_fail(ctx, err.code, err.message)
     return put_handle(c, o, <pf_object*>v)
 
 # ---------------------------------------------------------------- resources
+cdef inline bint usable(const pf_type* type) noexcept nogil:
+    return type != NULL and type.size >= 16 and type.id != NULL
+
+cdef inline bint no_text(pf_str s) noexcept nogil:
+    return s.len < 0 or (s.data == NULL and s.len > 0)
+
 cdef pf_resource* owned_by_step(pf_step* s, pf_str name, const pf_type* type) noexcept nogil:
     cdef int32_t k
     cdef pf_resource* r = NULL
@@ -241,9 +269,11 @@ cdef pf_resource* owned_by_step(pf_step* s, pf_str name, const pf_type* type) no
 
 cdef pf_status step_resource(pf_call* c, pf_str name, const pf_type* type, pf_make_fn make, void* arg,
                              void** obj) noexcept nogil:
-    cdef pf_resource* r = owned_by_step(c.step, name, type)
+    cdef pf_resource* r = owned_by_step(c.step, name, type) if c.step != NULL else NULL
     cdef pf_status st
     cdef pf_str nowhere
+    if c.step == NULL:
+        return pf_fail(&c.ctx, PF_INTERNAL, b"a resource of the step outside of a step")
     nowhere.data = NULL
     nowhere.len = 0
     if r == NULL:
@@ -264,6 +294,10 @@ cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str n
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_resource* r = NULL
     cdef pf_error err
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if obj == NULL or not usable(type) or no_text(container) or no_text(name):
+        return pf_fail(ctx, PF_INTERNAL, b"resource without a usable pf_type, name or place for the object")
     if scope == PF_SCOPE_STEP:
         return step_resource(c, named(c, name), type, make, arg, obj)
     err.code = PF_OK
@@ -277,6 +311,10 @@ cdef pf_status h_resource_output(pf_ctx* ctx, int32_t o, pf_str container, pf_st
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_resource* r = NULL
     cdef pf_error err
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if make == NULL or not usable(type) or no_text(container) or no_text(name):
+        return pf_fail(ctx, PF_INTERNAL, b"resource_output without a usable pf_type, name or make")
     err.code = PF_OK
     if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
         return pf_fail(ctx, err.code, err.message)
@@ -286,8 +324,12 @@ cdef pf_status h_resource_handle(pf_ctx* ctx, int32_t o, int32_t scope, const pf
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_resource* r
     cdef pf_str nothing
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     nothing.data = NULL
     nothing.len = 0
+    if not usable(type):
+        return pf_fail(ctx, PF_INTERNAL, b"resource_handle without a usable pf_type")
     r = pf_resource_new(type, steal, scope, nothing, nothing)
     if r == NULL:
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a resource")
@@ -301,7 +343,11 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
     cdef pf_tensor* t
     cdef pf_resource* r
     cdef char text[300]
-    if 0 <= i < ctx.n_in and c.ins[i] != NULL:
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if obj == NULL or not usable(type):
+        return pf_fail(ctx, PF_INTERNAL, b"resource_get without a usable pf_type or place for the object")
+    if has_input(c, i):
         t = pf_tensor_of(c.ins[i])
         r = <pf_resource*>t.m.dl_tensor.data
         if t.flags & PF_T_HANDLE and r != NULL and r.base.kind == PF_OBJ_RESOURCE:
@@ -316,7 +362,9 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
 cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
-    if not 0 <= i < ctx.n_in or c.ins[i] == NULL:
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if not has_input(c, i):
         return pf_fail(ctx, PF_INTERNAL, b"no such input")
     t = pf_tensor_of(c.ins[i])
     if not t.flags & PF_T_HANDLE or t.m.dl_tensor.data == NULL:
@@ -327,8 +375,10 @@ cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
 
 cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    if c.plan == NULL or c.node == NULL:
-        return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step")
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if c.plan == NULL or c.node == NULL or key == NULL or counter == NULL:
+        return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step, or without a place for key and counter")
     pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, n, key, counter)
     return PF_OK
 

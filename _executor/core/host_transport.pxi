@@ -8,13 +8,17 @@ cdef struct Receiver:
 
 cdef pf_status t_send(pf_ctx* ctx, pf_str key, DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    cdef pf_rendezvous* r = pf_step_rendezvous(c.step) if c.step != NULL else NULL
+    cdef pf_rendezvous* r = pf_step_rendezvous(c.step) if c != NULL and c.step != NULL else NULL
     cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
     cdef pf_error err
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
     err.code = PF_OK
-    if r == NULL:
+    if r == NULL or key.len < 0 or (key.data == NULL and key.len) or (t == NULL and not dead):
         pf_tensor_unref(t)
-        return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
+        if r == NULL:
+            return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"send of no tensor that is not dead either, or under no key")
     if pf_rendezvous_send(r, key, t, dead, &err):
         return pf_fail(ctx, err.code, err.message)
     return PF_OK
@@ -26,9 +30,14 @@ cdef void received(void* arg, pf_status st, pf_tensor* take, int32_t dead) noexc
 
 cdef pf_status t_recv(pf_ctx* ctx, pf_str key, managed_fn fn, void* arg) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
-    cdef pf_rendezvous* rv = pf_step_rendezvous(c.step) if c.step != NULL else NULL
-    cdef Receiver* r = <Receiver*>malloc(sizeof(Receiver))
+    cdef pf_rendezvous* rv = pf_step_rendezvous(c.step) if c != NULL and c.step != NULL else NULL
+    cdef Receiver* r
     cdef pf_status st
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if fn == NULL or key.len < 0 or (key.data == NULL and key.len):
+        return pf_fail(ctx, PF_INVALID_ARGUMENT, b"recv without a function, or under no key")
+    r = <Receiver*>malloc(sizeof(Receiver))
     if rv == NULL or r == NULL:
         free(r)
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
@@ -43,7 +52,15 @@ cdef pf_status t_recv(pf_ctx* ctx, pf_str key, managed_fn fn, void* arg) noexcep
 cdef pf_status t_abort(pf_ctx* ctx, pf_status st, const char* msg, int64_t n) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef char text[1024]
-    pf_copy_text(text, 1024, msg, n)
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if msg == NULL or n <= 0:
+        msg = b"the step was aborted"
+        n = <int64_t>strlen(msg)
+    if c.node != NULL and c.node.foreign:
+        snprintf(text, 1024, b"%.*s (kernel of plugin '%.120s')", <int>min(n, <int64_t>800), msg, c.node.kernel.plugin_id)
+    else:
+        pf_copy_text(text, 1024, msg, n)
     if c.step == NULL:
         return PF_FAILED_PRECONDITION
     pf_step_fail(c.step, c.node, st if st > 0 else PF_ABORTED, text)
@@ -58,18 +75,22 @@ cdef uint64_t t_incarnation(pf_ctx* ctx) noexcept nogil:
 
 cdef pf_status t_inject(const pf_host* host, int64_t step, uint64_t incarnation, pf_str key,
                         DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
-    """From a progress thread: steps of this process only live while they are registered."""
+    """From a progress thread."""
     cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
     cdef pf_rendezvous* r
-    cdef pf_status st
+    cdef pf_status st = PF_OK
     cdef pf_error err
-    if incarnation != t_incarnation(NULL):
+    if key.len < 0 or (key.data == NULL and key.len) or (t == NULL and not dead):
+        st = PF_INVALID_ARGUMENT
+    elif incarnation != t_incarnation(NULL):
+        st = PF_ABORTED
+    if st:
         pf_tensor_unref(t)
-        return PF_ABORTED
-    r = pf_running_rendezvous(step)
+        return st
+    r = pf_running_rendezvous(step, &st)
     if r == NULL:
         pf_tensor_unref(t)
-        return PF_NOT_FOUND
+        return st
     err.code = PF_OK
     st = pf_rendezvous_send(r, key, t, dead, &err)
     pf_rendezvous_unref(r)

@@ -7,13 +7,44 @@ from core cimport *
 from tensor_api cimport *
 from sig_api cimport pf_attr_or_default
 from infer_api cimport pf_infer_call
+from exec_api cimport pf_host_table, pf_is_own
+
+cdef public void pf_infer_start(pf_infer_call* c) noexcept nogil:
+    """Everything zero but what kernel.h shows."""
+    memset(c, 0, sizeof(pf_infer_call))
+    c.known.size = sizeof(pf_infer)
+    c.known.host = pf_host_table()
+
+cdef public pf_status pf_infer_end(pf_infer_call* c, pf_status st) noexcept nogil:
+    """After the op's shape function: a failure always has a text, and names who failed."""
+    cdef const char* plugin = c.def_.plugin
+    cdef char text[3300]
+    if st == PF_OK and c.err.code == PF_OK:
+        return PF_OK
+    if plugin == NULL:
+        plugin = b"pyflow"
+    if c.err.code == PF_OK or not c.err.message[0]:
+        c.err.code = PF_OK
+        return pf_error_set(c.err, st if st > 0 else PF_INVALID_ARGUMENT, b"the shape function of op %.*s (plugin '%.120s') "
+                            b"failed with status %d and without a message", <int>min(c.def_.name.len, <int64_t>200), c.def_.name.data,
+                            plugin, st)
+    if not pf_is_own(plugin) and c.def_.plugin != NULL:
+        snprintf(text, sizeof(text), b"%.3000s (shape function of plugin '%.120s')", c.err.message, plugin)
+        st = c.err.code
+        c.err.code = PF_OK
+        return pf_error_set(c.err, st, b"%s", text)
+    return c.err.code
 
 cdef public int32_t pf_infer_n(pf_infer* i, int32_t output) noexcept nogil:
     cdef pf_infer_call* c = <pf_infer_call*>i
+    if c == NULL:
+        return 0
     return c.sig.n_out if output else c.sig.n_in
 
 cdef public pf_status pf_infer_dims(pf_infer* i, int32_t k, const int64_t** dims, int32_t* ndim) noexcept nogil:
     cdef pf_infer_call* c = <pf_infer_call*>i
+    if c == NULL or dims == NULL or ndim == NULL:
+        return PF_INVALID_ARGUMENT
     if not 0 <= k < c.sig.n_in:
         return PF_OUT_OF_RANGE
     dims[0] = c.in_shapes[k].dims
@@ -22,19 +53,22 @@ cdef public pf_status pf_infer_dims(pf_infer* i, int32_t k, const int64_t** dims
 
 cdef public int32_t pf_infer_type(pf_infer* i, int32_t k) noexcept nogil:
     cdef pf_infer_call* c = <pf_infer_call*>i
-    return c.sig.in_type[k] if 0 <= k < c.sig.n_in else 0
+    return c.sig.in_type[k] if c != NULL and 0 <= k < c.sig.n_in else 0
 
 cdef public const DLTensor* pf_infer_constant(pf_infer* i, int32_t k) noexcept nogil:
     cdef pf_infer_call* c = <pf_infer_call*>i
-    if c.in_values == NULL or not 0 <= k < c.sig.n_in:
+    if c == NULL or c.in_values == NULL or not 0 <= k < c.sig.n_in:
         return NULL
     return c.in_values[k]
 
 cdef public pf_status pf_infer_attr(pf_infer* i, const char* name, int32_t kind, void* value) noexcept nogil:
     """Writes the C type that kernel.h gives for the kind."""
     cdef pf_infer_call* c = <pf_infer_call*>i
-    cdef const pf_attr_value* a = pf_attr_or_default(c.node, c.def_, name)
+    cdef const pf_attr_value* a
     cdef pf_const* t
+    if c == NULL or name == NULL or value == NULL:
+        return PF_INVALID_ARGUMENT
+    a = pf_attr_or_default(c.node, c.def_, name)
     if a == NULL:
         return PF_NOT_FOUND
     if a.kind != kind:
@@ -62,9 +96,15 @@ cdef public pf_status pf_infer_attr(pf_infer* i, const char* name, int32_t kind,
 cdef public pf_status pf_infer_set(pf_infer* i, int32_t o, const int64_t* dims, int32_t ndim) noexcept nogil:
     cdef pf_infer_call* c = <pf_infer_call*>i
     cdef int64_t* own
-    if not 0 <= o < c.sig.n_out or ndim > PF_MAX_NDIM:
+    cdef int32_t k
+    if c == NULL or c.out_shapes == NULL or not 0 <= o < c.sig.n_out or ndim > PF_MAX_NDIM:
         return PF_OUT_OF_RANGE
-    c.out_shapes[o].ndim = ndim
+    if dims == NULL and ndim > 0:
+        return PF_INVALID_ARGUMENT
+    for k in range(ndim):
+        if dims[k] < -1:
+            return PF_INVALID_ARGUMENT
+    c.out_shapes[o].ndim = max(ndim, -1)
     if ndim > 0:
         own = <int64_t*>pf_arena_alloc(c.arena, sizeof(int64_t) * <uint64_t>ndim)
         if own == NULL:
@@ -75,4 +115,8 @@ cdef public pf_status pf_infer_set(pf_infer* i, int32_t o, const int64_t* dims, 
 
 cdef public pf_status pf_infer_fail(pf_infer* i, const char* msg, int64_t n) noexcept nogil:
     cdef pf_infer_call* c = <pf_infer_call*>i
-    return pf_error_set(c.err, PF_INVALID_ARGUMENT, b"%.*s", <int>max(<int64_t>0, min(n, <int64_t>3000)), msg)
+    if c == NULL:
+        return PF_INVALID_ARGUMENT
+    if msg == NULL or n <= 0:
+        return PF_INVALID_ARGUMENT
+    return pf_error_set(c.err, PF_INVALID_ARGUMENT, b"%.*s", <int>min(n, <int64_t>3000), msg)

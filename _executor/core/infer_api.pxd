@@ -10,7 +10,10 @@ cdef extern from "pf_core.h" nogil:
     pf_status pf_infer_attr(pf_infer*, const char*, int32_t, void*) noexcept
     pf_status pf_infer_set(pf_infer*, int32_t, const int64_t*, int32_t) noexcept
     pf_status pf_infer_fail(pf_infer*, const char*, int64_t) noexcept
+    void pf_infer_start(pf_infer_call*) noexcept
+    pf_status pf_infer_end(pf_infer_call*, pf_status) noexcept
     ctypedef struct pf_infer_call:
+        pf_infer known
         const pf_node* node
         const pf_op_def* def_ "def"
         const pf_signature* sig
@@ -19,4 +22,3 @@ cdef extern from "pf_core.h" nogil:
         pf_shape* out_shapes
         pf_arena* arena
         pf_error* err
-    pf_rendezvous* pf_running_rendezvous(int64_t step) noexcept

@@ -90,6 +90,7 @@ cdef int32_t begin(pf_step* leader, const pf_run_options* o) noexcept nogil:
     if o != NULL:
         leader.poll = o.poll
         leader.poll_arg = o.poll_arg
+        leader.caller = pthread_self()
         if o.timeout_ns > 0:
             leader.deadline_ns = pf_now_ns() + o.timeout_ns
         if o.rendezvous != NULL:

@@ -31,16 +31,16 @@ static const pf_kernel pf_builtin_to_host = PF_COPY("_CopyToHost", pf_args_to_ho
 static const pf_kernel pf_builtin_to_device = PF_COPY("_CopyToDevice", pf_args_to_device);
 static const pf_kernel pf_builtin_await_stream = {.size = sizeof(pf_kernel), .op = "_AwaitStream", .device = "*",
   .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .compute = pf_k_await_stream};
-#define PF_BUILTIN(opname, fn) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC, .op = opname, .device = "*", .compute = fn}
+#define PF_BUILTIN(opname, fn) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BRIEF, .op = opname, .device = "*", .compute = fn}
 static const pf_kernel pf_builtin_identity_n = PF_BUILTIN("IdentityN", pf_k_identity_n);
 static const pf_kernel pf_builtin_read = PF_BUILTIN("ReadVariableOp", pf_k_read_variable);
-#define PF_IS_INIT(opname) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC, .op = opname, .device = "*", \
+#define PF_IS_INIT(opname) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BRIEF, .op = opname, .device = "*", \
   .args = pf_args_is_init, .compute = pf_k_is_initialized}
 static const pf_kernel pf_builtin_is_init = PF_IS_INIT("IsVariableInitialized");
 static const pf_kernel pf_builtin_is_init2 = PF_IS_INIT("VarIsInitializedOp");
-static const pf_kernel pf_builtin_placeholder = {.size = sizeof(pf_kernel), .op = "Placeholder", .device = "*",
+static const pf_kernel pf_builtin_placeholder = {.size = sizeof(pf_kernel), .flags = PF_KERNEL_BRIEF, .op = "Placeholder", .device = "*",
   .attrs = pf_placeholder_attrs, .state_size = sizeof(pf_placeholder_state), .compute = pf_k_placeholder};
-static const pf_kernel pf_builtin_placeholder2 = {.size = sizeof(pf_kernel), .op = "PlaceholderV2", .device = "*",
+static const pf_kernel pf_builtin_placeholder2 = {.size = sizeof(pf_kernel), .flags = PF_KERNEL_BRIEF, .op = "PlaceholderV2", .device = "*",
   .attrs = pf_placeholder_attrs, .state_size = sizeof(pf_placeholder_state), .compute = pf_k_placeholder};
 static const pf_kernel *const pf_builtin_kernels[] = {&pf_builtin_identity_n, &pf_builtin_read, &pf_builtin_is_init,
   &pf_builtin_is_init2, &pf_builtin_placeholder, &pf_builtin_placeholder2, &pf_builtin_to_host, &pf_builtin_to_device,

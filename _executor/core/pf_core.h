@@ -50,7 +50,7 @@ static inline pf_status pf_error_set(pf_error *e, pf_status code, const char *fm
   return code;
 }
 static inline void pf_copy_text(char *to, size_t room, const char *from, int64_t n) {
-  size_t k = n < 0 ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 1;
+  size_t k = n < 0 || !from ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 1;
   if (k) memcpy(to, from, k);
   to[k] = 0;
 }
@@ -240,12 +240,14 @@ typedef struct pf_kernel_entry {
   const char *plugin_id, *origin;
   struct pf_kernel_entry *next; /* same op, best first */
   void *where;                  /* parsed constraints */
+  int32_t foreign, pad;         /* of another plugin than our own (foreign.pyx) */
 } pf_kernel_entry;
 /* Takes a plugin's tables: checks versions, critical flags, attribute and argument names; calls start.  Problems are
  * reported one by one; returns OK if at least the plugin itself is usable. */
 pf_status pf_plugin_register(const pf_plugin *p, const char *origin,
                              void (*problem)(void *arg, const char *text), void *arg, pf_error *err);
-void pf_plugins_stop(void);
+void pf_plugins_stop(void);     /* after pf_watch_stop: closes devices, stops plugins, once */
+int32_t pf_host_ended(void);    /* 1: that happened; nothing of a plugin's is called any more */
 /* The first kernel after `after` (NULL: the best) that serves the node on the device type; *out NULL and an error that
  * lists what exists when there is none. */
 pf_status pf_kernel_select(const pf_node *n, const pf_op_def *op, const pf_signature *sig, const char *device_type,
@@ -358,7 +360,8 @@ pf_status pf_rendezvous_recv(pf_rendezvous *r, pf_str key, pf_recv_fn fn, void *
 void pf_rendezvous_abort(pf_rendezvous *r, pf_status why); /* wakes every waiter; later calls return why */
 
 /* ================================================================ shape and cost functions (infer.pyx) */
-typedef struct pf_infer_call {      /* what a pf_infer is */
+typedef struct pf_infer_call {      /* what a pf_infer is: begun by pf_infer_start */
+  struct pf_infer known;            /* what kernel.h tells of it */
   const pf_node *node;              /* attributes */
   const pf_op_def *def;
   const pf_signature *sig;
@@ -368,6 +371,8 @@ typedef struct pf_infer_call {      /* what a pf_infer is */
   pf_arena *arena;                  /* for the dims of out_shapes */
   pf_error *err;
 } pf_infer_call;
+void pf_infer_start(pf_infer_call *c);                      /* before the rest is filled in */
+pf_status pf_infer_end(pf_infer_call *c, pf_status s);      /* after an op's shape function: its failure, always with a text */
 int32_t pf_infer_n(pf_infer *i, int32_t output);
 pf_status pf_infer_dims(pf_infer *i, int32_t in, const int64_t **dims, int32_t *ndim);
 int32_t pf_infer_type(pf_infer *i, int32_t in);

@@ -84,7 +84,9 @@ typedef struct pf_node_info {
   pf_device_entry *dev;
   pf_device_entry *home;    /* dev, if it has memory of its own; NULL: host memory */
   const uint8_t *out_mem;   /* home only: per output, 1 in the device's memory, 0 on the host */
-  int32_t waits, pad;       /* it leaves host-memory outputs to its stream: the call ends when that did them */
+  int32_t waits, foreign;   /* waits: it leaves host-memory outputs to its stream: the call ends when that did them; foreign: its
+                             * kernel is another plugin's (foreign.pyx) */
+  const pf_shape *promised; /* foreign only: per output, the static shape the graph was built with; NULL: none is known */
   void *state;
   uint64_t seed, seed2;
   pf_str container, shared_name;
@@ -236,16 +238,18 @@ typedef struct pf_step {
   pf_frame *all_frames;
   pf_rendezvous *rendezvous;
   pf_a64 kernels;
-  int64_t deadline_ns, next_poll_ns, give_up_ns;
+  int64_t deadline_ns;              /* written before the step begins */
+  int64_t next_poll_ns, give_up_ns; /* the caller's thread */
+  pf_a32 untold;                    /* cancelled from within a kernel: the status that callbacks are still to be told of */
   uint32_t trace_step, pad_trace;   /* this step's number in `trace` */
   int32_t (*poll)(void *arg);       /* caller's thread only; nonzero: cancel */
   void *poll_arg;
-  pthread_t caller;
+  pthread_t caller;                 /* where `poll` is set */
   int64_t began_ns;                 /* of a watched step */
   int32_t pins, pad2;               /* with the two links: watch.pyx's lock */
   struct pf_step *next_running, *prev_running;
   int32_t drained, pad;             /* the devices' streams were told to report (the last block's worker) */
-  struct pf_step *next_free, *next_meeting;
+  struct pf_step *next_free;
   /* parts.pyx: the partitions of one step run side by side; the first leads, and one caller works for all */
   struct pf_step *leader;           /* itself where the step is one plan */
   struct pf_step *peer;             /* the next partition; NULL: the last */
@@ -335,6 +339,7 @@ void pf_step_cancel(pf_step *s, pf_status why, const char *message);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
 
 /* steps that can last (watch.pyx) */
+int32_t pf_watch_stop(int64_t patience_ns); /* the host ends: no watched step runs any more, now and later; 0: one does not end */
 void pf_watch_begin(pf_step *s);
 void pf_watch_end(pf_step *s);
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
@@ -367,6 +372,8 @@ void pf_slab_sweep(pf_slab *s, pf_plan *plan);                  /* releases what
 void pf_slab_release(pf_slab *s);
 void pf_frame_free(pf_frame *f);
 int32_t pf_step_poll(pf_step *s);                               /* the caller's thread: signals and deadline; 1: cancelled */
+int32_t pf_call_looks(pf_call *c);                              /* any thread, from within c's kernel: the same; 1: cancelled */
+void pf_call_late(pf_call *c);                                  /* c's kernel is back: fails the step if its deadline has passed */
 pf_status pf_call_fail(pf_call *c, pf_status s);                /* reports a kernel's failure to the step */
 int32_t pf_async_returned(pf_call *c, pf_status s);             /* compute of an asynchronous kernel came back */
 void pf_call_forget(pf_call *c);                                /* leaves the step's list of deferred calls */
@@ -389,13 +396,35 @@ static inline int pf_runs_slowly(const pf_node_info *i) {
 pf_status pf_compute_slowly(pf_ctx *ctx, const void *state);
 int32_t pf_checked_build(void);                     /* PF_CHECKS of the core */
 pf_call *pf_ticket_take(uint64_t ticket);           /* removes it; NULL: late or unknown */
-pf_call *pf_ticket_peek(uint64_t ticket);
+pf_call *pf_ticket_take_idle(uint64_t ticket);      /* only where nobody but `done` keeps it from completing */
+pf_call *pf_ticket_hold(uint64_t ticket);           /* one more reference: the call, and its step, stay until pf_ticket_drop */
+void pf_ticket_drop(pf_call *c);                    /* whoever drops the last reference completes the call */
+pf_call *pf_ticket_peek(uint64_t ticket);           /* without a reference: for who keeps `done` out by other means */
+void pf_between_ticket_and_use(void (*fn)(uint64_t)); /* tests: called wherever a call was found by its ticket; NULL: not */
 void pf_call_done(pf_call *c, pf_status s);         /* the second of {compute returned, done} completes the call */
 void pf_step_own(pf_step *s, pf_resource *take);    /* freed when the step ends */
-pf_rendezvous *pf_running_rendezvous(int64_t step);  /* new reference, by step id, while it runs; NULL */
+pf_rendezvous *pf_running_rendezvous(int64_t step, pf_status *why); /* new reference, by step id, while it runs; NULL: why */
+int64_t pf_last_step(void);                         /* the highest step id given out so far */
 pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
 const pf_host *pf_host_table(void);
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
+
+/* ---------------------------------------------------------------- other plugins' functions (foreign.pyx) */
+typedef struct pf_blame {           /* what a thread runs of a plugin's; on its stack */
+  const char *what, *plugin;
+  pf_str node, op;
+  struct pf_blame *outer;
+} pf_blame;
+int32_t pf_is_own(const char *plugin_id);
+void pf_blame_watch(void);          /* fatal signals, and exit(), name the function that a thread was in */
+void pf_blame_enter(pf_blame *b, const char *what, const char *plugin, pf_str node, pf_str op);
+void pf_blame_leave(pf_blame *b);
+pf_blame *pf_blame_swap(pf_blame *b);   /* this thread's from now on; what it was */
+pf_blame *pf_blame_now(void);
+pf_status pf_foreign_run(pf_call *c);
+pf_status pf_foreign_compute(pf_ctx *ctx, const void *state);
+const pf_shape *pf_promised(const pf_node *nd, int32_t n_out);
+pf_status pf_compare_outputs(pf_call *c);   /* of a node with `promised` */
 
 /* ---------------------------------------------------------------- pool */
 enum { PF_MAX_LANES = 96 };
@@ -417,6 +446,7 @@ typedef struct pf_loop {            /* one parallel_for in progress */
   int32_t whole;                    /* runs to its end though the step is cancelled */
   int32_t polls;                    /* its step's caller, where it joins, looks at signals and the deadline */
   pf_step *step;
+  pf_blame *blame;                  /* of the thread that runs the kernel, if that is another plugin's: its helpers' too */
   struct pf_loop *next_loop;
 } pf_loop;
 typedef struct pf_worker {
@@ -464,6 +494,7 @@ void pf_pool_begin(pf_pool *p, pf_worker *caller, pf_step *s);  /* starts thread
 void pf_pool_end(pf_worker *caller);
 void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on; wakes somebody */
 void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
+void pf_pool_wake_caller(pf_step *s);                   /* from a kernel of the step: s has something to be told of */
 pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job that only gives back and ends a call; NULL */
 pf_item *pf_schedule_next(pf_worker *w);                /* seeded pools: the next item; NULL: nothing is ready or under way */
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
@@ -479,14 +510,14 @@ void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block a
 
 /* How a call's parallel_for runs.  POLLS: on the thread that called run, it looks at signals and the deadline; not with a
  * variable locked, for signal handlers are Python and may run steps.  UNLOCKED: so does that thread where it joins a loop
- * that runs elsewhere.  WHOLE: it updates a variable, and does not stop halfway. */
-enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2, PF_FOR_UNLOCKED = 4 };
+ * that runs elsewhere.  WHOLE: it updates a variable, and does not stop halfway.  BLAMED: another plugin's, helpers say so too. */
+enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2, PF_FOR_UNLOCKED = 4, PF_FOR_BLAMED = 8 };
 static inline int32_t pf_for_how(const pf_call *c) {
   int32_t how = c->deferred ? 0 : PF_FOR_UNLOCKED;
   if (how && c->worker && c->worker->step) how |= PF_FOR_POLLS;
   for (int32_t k = 0; k < c->n_lent; k++)
     if ((c->lent[k].kind & 255) == 3) how = c->lent[k].kind >> 8 ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
-  return how;
+  return c->node && c->node->foreign ? how | PF_FOR_BLAMED : how;
 }
 static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOCK_MONOTONIC */
   pthread_condattr_t a;
@@ -511,6 +542,13 @@ static inline int64_t pf_now_ns(void) {
   struct timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return (int64_t)ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+static inline int64_t pf_coarse_ns(void) {          /* the same clock at the last tick: a quarter of the time */
+#ifdef CLOCK_MONOTONIC_COARSE
+  struct timespec ts;
+  if (!clock_gettime(CLOCK_MONOTONIC_COARSE, &ts)) return (int64_t)ts.tv_sec * 1000000000ll + ts.tv_nsec;
+#endif
+  return pf_now_ns();
 }
 static inline int pf_heap_push(pf_heap *h, pf_item *it) {
   if (h->n == h->room) {

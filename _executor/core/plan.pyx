@@ -18,7 +18,7 @@ from proto_api cimport pf_graph_free, pf_node_attr_find
 from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
-from infer_api cimport pf_infer_call
+from infer_api cimport pf_infer_call, pf_infer_start
 from device_api cimport pf_device_upload
 
 cdef enum:
@@ -293,7 +293,10 @@ cdef void decide_inlining(pf_comp* c) noexcept nogil:
 cdef void decide_watching(pf_plan* p) noexcept nogil:
     """Whether a step may last: others can then cancel it and ask what it waits for."""
     cdef uint32_t i
-    p.watched = p.has_async or p.n_frames_in_slabs != 0
+    p.watched = p.has_async or p.n_frames_in_slabs != 0 or p.n_devices != 0
+    for i in range(p.n_nodes):
+        if p.nodes[i].foreign:
+            p.watched = 1
     for i in range(p.n_instrs):
         if p.instrs[i].kind == PF_I_LOOP or p.instrs[i].flags & PF_F_LONG:
             p.watched = 1
@@ -377,7 +380,7 @@ cdef void free_plan(pf_plan* p) noexcept nogil:
         s = next
     if p.nodes != NULL:
         for i in range(p.n_nodes):
-            if p.nodes[i].kernel != NULL and p.nodes[i].kernel.kernel.fini != NULL:
+            if p.nodes[i].kernel != NULL and p.nodes[i].kernel.kernel.fini != NULL and not pf_host_ended():
                 p.nodes[i].kernel.kernel.fini(p.nodes[i].state)
     for i in range(p.n_const_tensors):
         pf_tensor_unref(p.const_tensors[i])

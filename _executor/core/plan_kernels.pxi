@@ -99,6 +99,9 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     """Calls the kernel's init with the constants it may see."""
     cdef pf_call call
     cdef pf_status st
+    cdef pf_blame blame
+    cdef char text[4400]
+    cdef char by[160]
     cdef int32_t j
     cdef const DLTensor** constants = <const DLTensor**>grab(c, info.call.n_in, sizeof(void*))
     cdef uint8_t* dropped = <uint8_t*>keep(c, info.call.n_in, 1)
@@ -107,6 +110,9 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     for j in range(info.call.n_in):
         if c.cls[c.g.nodes[i].inputs[j].node] == PF_C_CONST:
             constants[j] = c.value[c.g.nodes[i].inputs[j].node]
+    by[0] = 0
+    if k.foreign:
+        snprintf(by, sizeof(by), b" (kernel of plugin '%.120s')", k.plugin_id)
     memset(&call, 0, sizeof(call))
     pf_call_init(&call, NULL, NULL)
     call.plan = c.plan
@@ -115,14 +121,21 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     call.dropped = dropped
     call.info = info.call
     memcpy(&call.ctx.in_type, info.call, sizeof(pf_call_info))
+    if k.foreign:
+        pf_blame_enter(&blame, b"init of a kernel", k.plugin_id, info.name, info.op)
     st = k.kernel.init(&call.ctx, info.state)
+    if k.foreign:
+        pf_blame_leave(&blame)
     if st == PF_OK:
         info.dropped = dropped
     if st != PF_OK and st != PF_DECLINE:
         if call.message != NULL:
-            pf_comp_fail(c, i, <pf_status>call.code, call.message)
+            snprintf(text, sizeof(text), b"%.4000s%s", call.message, by)
+            pf_comp_fail(c, i, <pf_status>call.code, text)
         else:
-            pf_comp_fail(c, i, st, b"the kernel's init failed without a message")
+            snprintf(text, sizeof(text), b"the kernel's init failed with status %d and without a message%s", st, by)
+            pf_comp_fail(c, i, st if st > 0 else PF_INTERNAL, text)
+            st = st if st > 0 else PF_INTERNAL
     pf_call_cleanup(&call)
     return st
 
@@ -154,6 +167,8 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
         if st != PF_DECLINE:
             return st
     info.kernel = k
+    info.foreign = k.foreign
+    info.promised = pf_promised(c.g.nodes + i, info.call.n_out) if k.foreign else NULL
     c.kernel[i] = k
     if declare_holds(c, i):
         return c.err.code
@@ -184,10 +199,11 @@ cdef double known_flops(pf_comp* c, int32_t i) noexcept nogil:
     cdef const pf_attr_value* shapes
     cdef pf_shape* in_shapes
     cdef double flops = 0, traffic = 0
+    cdef pf_blame blame
+    cdef pf_status st
     cdef int32_t k
     if c.plan.nodes[i].kernel == NULL or c.plan.nodes[i].kernel.kernel.cost == NULL:
         return UNKNOWN_FLOPS
-    memset(&call, 0, sizeof(call))
     in_shapes = <pf_shape*>grab(c, nd.n_in, sizeof(pf_shape))
     if in_shapes == NULL:
         return UNKNOWN_FLOPS
@@ -197,13 +213,17 @@ cdef double known_flops(pf_comp* c, int32_t i) noexcept nogil:
         if shapes != NULL and shapes.kind == PF_ATTR_SHAPE | PF_ATTR_LIST and nd.inputs[k].output < shapes.list.n:
             in_shapes[k] = (<const pf_shape*>shapes.list.items)[nd.inputs[k].output]
     ignored.code = 0
+    pf_infer_start(&call)
     call.node = nd
     call.def_ = c.def_[i]
     call.sig = c.sig + i
     call.in_shapes = in_shapes
     call.arena = &c.work
     call.err = &ignored
-    if c.plan.nodes[i].kernel.kernel.cost(<pf_infer*>&call, &flops, &traffic):
+    pf_blame_enter(&blame, b"the cost function of a kernel", c.kernel[i].plugin_id, nd.name, nd.op)
+    st = c.kernel[i].kernel.cost(<pf_infer*>&call, &flops, &traffic)
+    pf_blame_leave(&blame)
+    if st:
         return UNKNOWN_FLOPS
     return flops if flops > 0 else UNKNOWN_FLOPS
 

@@ -325,6 +325,12 @@ cdef void tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
     if pf_a32_load(&s.caller_waits):
         pthread_cond_signal(&s.cond)
 
+cdef public void pf_pool_wake_caller(pf_step* s) noexcept nogil:
+    """It has something to look at in pf_step_poll."""
+    pthread_mutex_lock(&s.pool.lock)
+    tell_caller(s.pool, s)
+    pthread_mutex_unlock(&s.pool.lock)
+
 cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
     cdef pf_step* s = item.slab.step
     pthread_mutex_lock(&p.lock)

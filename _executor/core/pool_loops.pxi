@@ -48,6 +48,7 @@ cdef pf_status for_alone(pf_step* s, int32_t how, int64_t n, int64_t chunk, pf_r
 cdef bint pf_pool_join(pf_pool* p, pf_worker* caller) noexcept nogil:
     """Helps with a loop until its chunks are gone.  caller: NULL for pool threads."""
     cdef pf_loop* l
+    cdef pf_blame* mine
     cdef int32_t worker
     if pf_a32_load(&p.n_loops) == 0:
         return False
@@ -59,7 +60,12 @@ cdef bint pf_pool_join(pf_pool* p, pf_worker* caller) noexcept nogil:
     pthread_mutex_unlock(&p.lock)
     if l == NULL:
         return False
-    run_chunks(p, l, worker, caller != NULL and l.polls, caller)
+    if l.blame != NULL:
+        mine = pf_blame_swap(l.blame)
+        run_chunks(p, l, worker, caller != NULL and l.polls, caller)
+        pf_blame_swap(mine)
+    else:
+        run_chunks(p, l, worker, caller != NULL and l.polls, caller)
     pf_a32_add(&l.inside, -1)
     return True
 
@@ -117,6 +123,8 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t how, int64_t n
     l.step = s
     l.whole = how & PF_FOR_WHOLE
     l.polls = how & PF_FOR_UNLOCKED
+    if how & PF_FOR_BLAMED:
+        l.blame = pf_blame_now()
     pf_a32_store_rlx(&l.joined, 1)
     publish_loop(p, &l, chunks)
     run_chunks(p, &l, 0, how & PF_FOR_POLLS, NULL)

@@ -17,7 +17,7 @@ Threads: any; two plugins may register at once.
 from core cimport *
 from tensor_api cimport *
 from sig_api cimport *
-from exec_api cimport pf_host_table
+from exec_api cimport pf_host_table, pf_is_own
 from registry_types cimport *
 
 cdef extern from "pf_registry.h" nogil:
@@ -101,12 +101,18 @@ cdef pf_status check_versions(Registering* r, uint32_t flags, uint32_t known,
 
 # ---------------------------------------------------------------- ops
 cdef pf_status check_op_name(Registering* r, const char* name) noexcept nogil:
-    """Ops outside pyflow carry a prefix, so that two vendors' ops cannot meet."""
-    if pf_op_find(pf_str_of(name)) != NULL or strchr(name, b'.') != NULL or name[0] == b'_':
+    """Ops outside pyflow carry a prefix, so that two vendors' ops cannot meet; pyflow's own names
+    stay its own."""
+    if pf_is_own(r.entry.plugin.id):
         return PF_OK
-    if (not strncmp(r.entry.plugin.id, b"pyflow", 6)
-            or not strncmp(r.entry.plugin.id, b"org.pyflow", 10)):
-        return PF_OK
+    if name[0] == b'_' or not strncmp(name, b"pyflow.", 7):
+        return wrong(r, b"names of ops that begin with '_' or 'pyflow.' are pyflow's own, got "
+                     b"'%s'%s", name, b"")
+    if strchr(name, b'.') != NULL:
+        return PF_OK                    # a known one: with the known signature only
+    if pf_op_find(pf_str_of(name)) != NULL:
+        return wrong(r, b"'%s' is pyflow's own op; a plugin brings kernels for it without "
+                     b"declaring it%s", name, b"")
     return wrong(r, b"an op outside pyflow carries a prefix and a dot, such as 'acme.%s'%s", name,
                  b"")
 
@@ -377,6 +383,7 @@ cdef pf_status register_kernel(Registering* r, const pf_kernel* source) noexcept
     e.plugin_id = r.entry.plugin.id
     e.origin = r.entry.origin
     e.where = where
+    e.foreign = not pf_is_own(e.plugin_id)
     if pf_registry_add_kernel(e) != PF_OK:
         return wrong(r, b"no memory%s%s", b"", b"")
     return PF_OK

@@ -20,7 +20,7 @@ from tensor_api cimport *
 from sig_api cimport *
 from exec_api cimport pf_host_table
 from registry_types cimport *
-from device_api cimport pf_device_lost, pf_fork_generation
+from device_api cimport pf_device_lost, pf_device_wait, pf_fork_generation
 
 cdef extern from *:
     """
@@ -82,22 +82,44 @@ cdef public void pf_registry_forget(pf_plugin_entry* p) noexcept nogil:
     pthread_mutex_unlock(&pf_registry_lock)
 
 
-cdef public void pf_plugins_stop() noexcept nogil:
-    """Closes devices, then stops plugins, newest first.  Their tables stay: the process is about
-    to end."""
-    cdef pf_plugin_entry* p
-    cdef pf_device_entry* d
-    cdef void (*stop)(const pf_host*) noexcept nogil
+cdef pf_a32 ended
+
+cdef public int32_t pf_host_ended() noexcept nogil:
+    return pf_a32_load(&ended)
+
+
+cdef void close_device(pf_device_entry* d) noexcept nogil:
+    """Its streams are drained and deleted first.  Buffers that are still there are not given back
+    any more (device.pyx)."""
     cdef void* dev
+    if d.vtable == NULL or d.dev == NULL or pf_device_lost(d):
+        return
+    pf_device_wait(d)
+    pthread_mutex_lock(&pf_opening_lock)
+    dev = d.dev
+    if d.vtable.stream_del != NULL and d.stream != NULL:
+        if d.out != d.stream:
+            d.vtable.stream_del(dev, d.out)
+        if d.ins != d.stream:
+            d.vtable.stream_del(dev, d.ins)
+        d.vtable.stream_del(dev, d.stream)
+    d.dev = NULL
+    d.stream = NULL
+    pthread_mutex_unlock(&pf_opening_lock)
+    if d.vtable.close != NULL:
+        d.vtable.close(dev)
+
+
+cdef public void pf_plugins_stop() noexcept nogil:
+    """Closes devices, then stops plugins, newest first; once.  Their tables stay: the process is
+    about to end, and no step runs any more (pf_watch_stop)."""
+    cdef pf_plugin_entry* p
+    cdef void (*stop)(const pf_host*) noexcept nogil
     cdef int32_t i
+    if not pf_a32_cas(&ended, 0, 1):
+        return
     for i in range(pf_device_count() - 1, -1, -1):
-        d = pf_device_at(i)
-        pthread_mutex_lock(&pf_opening_lock)
-        dev = d.dev
-        d.dev = NULL
-        pthread_mutex_unlock(&pf_opening_lock)
-        if dev != NULL and d.vtable != NULL and d.vtable.close != NULL:
-            d.vtable.close(dev)
+        close_device(pf_device_at(i))
     pthread_mutex_lock(&pf_registry_lock)
     p = reg.plugins
     pthread_mutex_unlock(&pf_registry_lock)

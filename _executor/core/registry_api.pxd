@@ -7,6 +7,7 @@ cdef extern from "pf_core.h" nogil:
                                  void* arg,
                                  pf_error* err) noexcept
     void pf_plugins_stop() noexcept
+    int32_t pf_host_ended() noexcept
     pf_status pf_kernel_select(const pf_node* n, const pf_op_def* op, const pf_signature* sig,
                                const char* device_type, const pf_kernel_entry* after,
                                const pf_kernel_entry** out, pf_error* err) noexcept

@@ -61,7 +61,9 @@ cdef bint open_device(pf_device_entry* d) noexcept nogil:
         return True
     pthread_mutex_lock(&pf_opening_lock)
     text[0] = 0
-    if d.dev == NULL and d.vtable.open(pf_host_table(), d.vtable.self, d.ordinal, &dev, text,
+    if pf_host_ended():
+        snprintf(d.problem, sizeof(d.problem), b"the process is about to end, and devices were closed")
+    elif d.dev == NULL and d.vtable.open(pf_host_table(), d.vtable.self, d.ordinal, &dev, text,
                                        sizeof(text)) == PF_OK:
         d.dev = dev
         d.fork_gen = pf_fork_generation()

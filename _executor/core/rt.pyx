@@ -11,12 +11,22 @@ from proto_api cimport *
 from sig_api cimport *
 from registry_api cimport *
 from state_api cimport *
+from watch_api cimport pf_watch_stop
 
 cdef extern from "<dlfcn.h>" nogil:
     void* dlopen(const char*, int) noexcept
     void* dlsym(void*, const char*) noexcept
     const char* dlerror() noexcept
     int RTLD_NOW, RTLD_LOCAL
+
+cdef extern from "<stdlib.h>" nogil:
+    int atexit(void (*)() noexcept nogil) noexcept
+
+cdef extern from "<unistd.h>" nogil:
+    int getpid() noexcept
+
+cdef enum:
+    PATIENCE_NS = 2000000000    # for steps that still run at the end
 
 cdef extern from "pyflow/runtime.h" nogil:
     ctypedef struct pf_model
@@ -81,9 +91,19 @@ cdef void clear(pf_error* e) noexcept nogil:
 cdef void log_problem(void* arg, const char* text) noexcept nogil:
     pf_host_table().log(PF_LOG_WARNING, text, <int64_t>strlen(text))
 
+cdef int32_t home               # the process that loaded plugins
+
+cdef public void pf_rt_end() noexcept nogil:
+    """Not in a child that was forked off: threads and devices are the parent's."""
+    if home == getpid() and pf_watch_stop(PATIENCE_NS):
+        pf_plugins_stop()
+
 cdef pf_status take_plugin(const pf_plugin* p, const char* origin, char* err, int64_t err_len) noexcept nogil:
+    global home
     cdef pf_error e
     clear(&e)
+    home = getpid()
+    atexit(pf_rt_end)           # after each: before what the library itself does at exit
     if pf_a32_cas(&core_registered, 0, 1):
         pf_plugin_register(pf_core_plugin(), b"pyflow", log_problem, NULL, &e)
     if p == NULL:

@@ -22,6 +22,7 @@ neither held.
 """
 from core cimport *
 from tensor_api cimport *
+from registry_api cimport pf_host_ended
 
 cdef extern from *:
     """

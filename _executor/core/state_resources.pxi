@@ -5,7 +5,7 @@
 """
 cdef void resource_destroy(pf_object* o) noexcept nogil:
     cdef pf_resource* r = <pf_resource*>o
-    if r.obj != NULL and r.type.unref != NULL:
+    if r.obj != NULL and r.type.unref != NULL and not pf_host_ended():
         r.type.unref(r.obj)
     free(r.base.container)
     free(r.base.name)

@@ -6,7 +6,9 @@ Then no thread touches the step any more, and its caller takes the results, swee
 step's resources and puts the step back on the plan's free list.
 
 Steps of one plan are isolated: each has its own slots, rendezvous and resources.  The first failure wins; it cancels the
-rest: blocks not yet begun are passed over, asynchronous kernels are told through their cancel callbacks.
+rest: blocks not yet begun are passed over, asynchronous kernels are told through their cancel callbacks.  A deadline or a
+signal that a kernel finds, by asking `cancelled`, stops blocks at once; callbacks, which may want a lock that the kernel
+holds, are told by the step's caller (`untold`).
 """
 from core cimport *
 from exec_api cimport *
@@ -138,6 +140,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.deadline_ns = 0
     s.next_poll_ns = 0
     s.give_up_ns = 0
+    pf_a32_store_rlx(&s.untold, 0)
     pf_a32_store_rlx(&s.cancelled, 0)
     pf_a32_store_rlx(&s.done, 0)
     return s
@@ -167,50 +170,17 @@ cdef public void pf_step_own(pf_step* s, pf_resource* take) noexcept nogil:
     if take != NULL:
         pf_object_unref(&take.base)     # lives as long as its handles
 
-cdef pf_a32 meeting_lock
-cdef pf_step* meeting                   # steps with a rendezvous, for messages that name a step by its id
-
-cdef void list_step(pf_step* s) noexcept nogil:
-    global meeting
-    pf_spin_lock(&meeting_lock)
-    s.next_meeting = meeting
-    meeting = s
-    pf_spin_unlock(&meeting_lock)
-
-cdef void unlist_step(pf_step* s) noexcept nogil:
-    cdef pf_step** at
-    pf_spin_lock(&meeting_lock)
-    at = &meeting
-    while at[0] != NULL and at[0] != s:
-        at = &at[0].next_meeting
-    if at[0] != NULL:
-        at[0] = s.next_meeting
-    pf_spin_unlock(&meeting_lock)
-
-cdef public pf_rendezvous* pf_running_rendezvous(int64_t step) noexcept nogil:
-    cdef pf_step* s
-    cdef pf_rendezvous* r = NULL
-    pf_spin_lock(&meeting_lock)
-    s = meeting
-    while s != NULL and s.id != step:
-        s = s.next_meeting
-    if s != NULL:
-        r = s.rendezvous
-        pf_rendezvous_ref(r)
-    pf_spin_unlock(&meeting_lock)
-    return r
+cdef public int64_t pf_last_step() noexcept nogil:
+    return pf_a64_load_rlx(&step_ids)
 
 cdef public pf_rendezvous* pf_step_rendezvous(pf_step* s) noexcept nogil:
-    cdef bint fresh
+    cdef pf_rendezvous* r
     pthread_mutex_lock(&s.lock)
-    fresh = s.rendezvous == NULL
-    if fresh:
+    if s.rendezvous == NULL:
         s.rendezvous = pf_rendezvous_new()
-        fresh = s.rendezvous != NULL
+    r = s.rendezvous
     pthread_mutex_unlock(&s.lock)
-    if fresh:
-        list_step(s)
-    return s.rendezvous
+    return r
 
 cdef void check_slab(pf_slab* s, pf_plan* plan) noexcept nogil:
     """Invariant 4 of pf_exec.h after a step without error: every value was released by its last reader."""
@@ -255,7 +225,6 @@ cdef void clean_up(pf_step* s) noexcept nogil:
         s.n_owned -= 1
         pf_object_unref(&s.owned[s.n_owned].base)
     if s.rendezvous != NULL:
-        unlist_step(s)
         pf_rendezvous_abort(s.rendezvous, PF_CANCELLED)
         pf_rendezvous_unref(s.rendezvous)
         s.rendezvous = NULL
@@ -304,8 +273,8 @@ cdef void stop_blocks(pf_step* s) noexcept nogil:
         pthread_mutex_unlock(&s.lock)
         s = s.peer
 
-cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
-    s = s.leader
+cdef void stop_with(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
+    """The error, if it is the first; no block of this leader's partitions begins any more.  Nobody is told."""
     pthread_mutex_lock(&s.lock)
     if not s.error.code:
         s.error.node[0] = 0
@@ -319,9 +288,15 @@ cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status co
         pf_error_set(&s.error, code if code > 0 else PF_INTERNAL, b"%s", message)
     pthread_mutex_unlock(&s.lock)
     stop_blocks(s)
+
+cdef void tell_all(pf_step* s, pf_status code) noexcept nogil:
     while s != NULL:
         tell_waiters(s, code)
         s = s.peer
+
+cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
+    stop_with(s.leader, node, code, message)
+    tell_all(s.leader, code)
 
 cdef void append_waiting(pf_step* s, char* text, int32_t room) noexcept nogil:
     """Which asynchronous nodes have not completed; where, if the step has several partitions."""
@@ -332,10 +307,12 @@ cdef void append_waiting(pf_step* s, char* text, int32_t room) noexcept nogil:
         pthread_mutex_lock(&s.lock)
         c = s.deferred
         while c != NULL:
-            if n < 8 and used < room - 500:
+            if n < 8 and used < room - 600:
                 used += snprintf(text + used, room - used, b"%s%.*s (%.*s)", b"; waiting for " if n == 0 else b", ",
                                  <int>min(c.node.name.len, 150), c.node.name.data, <int>min(c.node.op.len, 60),
                                  c.node.op.data)
+                if c.node.foreign:
+                    used += snprintf(text + used, room - used, b" of plugin '%.100s'", c.node.kernel.plugin_id)
                 if several:
                     used += snprintf(text + used, room - used, b" on %.*s", <int>min(c.node.device.len, 120),
                                      c.node.device.data)
@@ -352,15 +329,60 @@ cdef public void pf_step_cancel(pf_step* s, pf_status why, const char* message) 
     append_waiting(s.leader, text, 2000)
     pf_step_fail(s, NULL, why, text)
 
+cdef bint is_late(pf_step* s, int64_t now) noexcept nogil:
+    return s.deadline_ns != 0 and now > s.deadline_ns and not pf_a32_load_rlx(&s.cancelled)
+
+cdef void stop_from_within(pf_call* c, pf_status why, const char* message) noexcept nogil:
+    """The step of a kernel that found the reason itself; its caller, woken, tells the others."""
+    cdef pf_step* s = c.step.leader
+    cdef char text[2048]
+    snprintf(text, 1000, b"%s; '%.*s' (%.*s) of plugin '%.100s' was running", message, <int>min(c.node.name.len, 300),
+             c.node.name.data, <int>min(c.node.op.len, 100), c.node.op.data, c.node.kernel.plugin_id)
+    append_waiting(s, text, 2000)
+    stop_with(s, NULL, why, text)
+    pf_a32_store(&s.untold, why)
+    pf_pool_wake_caller(s)
+
+cdef bint holds_variable(const pf_call* c) noexcept nogil:
+    cdef int32_t k
+    for k in range(c.n_lent):
+        if c.lent[k].kind & 255 == 3:
+            return True
+    return False
+
+cdef const char* TIMED_OUT() noexcept nogil:
+    return b"Timed out: the step did not finish in the time given by timeout_in_ms"
+
+cdef public int32_t pf_call_looks(pf_call* c) noexcept nogil:
+    cdef pf_step* s = c.step.leader
+    cdef int64_t now = pf_coarse_ns()
+    if c.node == NULL:
+        c.node = c.instr.about
+    if is_late(s, now):
+        stop_from_within(c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+    elif (s.poll != NULL and now >= s.next_poll_ns and pthread_equal(pthread_self(), s.caller) and not holds_variable(c)):
+        s.next_poll_ns = now + POLL_NS
+        if s.poll(s.poll_arg):
+            stop_from_within(c, PF_CANCELLED, b"Interrupted")
+    return pf_a32_load(&c.step.cancelled)
+
+cdef public void pf_call_late(pf_call* c) noexcept nogil:
+    cdef pf_step* s = c.step.leader
+    if s.deadline_ns and is_late(s, pf_coarse_ns()):
+        stop_from_within(c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+
 cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
     cdef int64_t now = pf_now_ns()
     s = s.leader
+    if pf_a32_load_rlx(&s.untold):
+        tell_all(s, <pf_status>pf_a32_xchg(&s.untold, 0))
     if now < s.next_poll_ns:
         return pf_a32_load_rlx(&s.cancelled)
-    s.next_poll_ns = min(now + POLL_NS, s.deadline_ns) if s.deadline_ns > now else now + POLL_NS
-    if s.deadline_ns and now > s.deadline_ns:
-        s.deadline_ns = 0
-        pf_step_cancel(s, PF_DEADLINE_EXCEEDED, b"Timed out: the step did not finish in the time given by timeout_in_ms")
+    s.next_poll_ns = now + POLL_NS
+    if is_late(s, now):
+        pf_step_cancel(s, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+    elif now < s.deadline_ns < s.next_poll_ns:
+        s.next_poll_ns = s.deadline_ns
     if s.poll != NULL and s.poll(s.poll_arg):
         pf_step_cancel(s, PF_CANCELLED, b"Interrupted")
     if pf_a32_load_rlx(&s.cancelled):
@@ -466,7 +488,10 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
             continue
         if pf_a32_load(&s.done):
             break
-        pf_pool_wait(w, min(pf_now_ns() + SLICE_NS, s.deadline_ns) if s.deadline_ns else pf_now_ns() + SLICE_NS)
+        if s.deadline_ns and not pf_a32_load_rlx(&s.cancelled):
+            pf_pool_wait(w, min(pf_now_ns() + SLICE_NS, s.deadline_ns))
+        else:
+            pf_pool_wait(w, pf_now_ns() + SLICE_NS)
         if not pf_a32_load(&s.done):
             pf_step_poll(s)
     if pf_a32_load(&s.n_posts):
@@ -550,6 +575,7 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         s.inspect = o.inspect
         s.poll = o.poll
         s.poll_arg = o.poll_arg
+        s.caller = pthread_self()
         if o.timeout_ns > 0:
             s.deadline_ns = pf_now_ns() + o.timeout_ns
         if o.rendezvous != NULL:

@@ -210,7 +210,7 @@ cdef public pf_status pf_tensor_str_set(DLTensor* d, int64_t i, pf_str value) no
     cdef pf_str* at
     cdef char* to
     cdef uintptr_t owner
-    if unlikely(t.type != PF_STRING or value.len < 0
+    if unlikely(d == NULL or t.type != PF_STRING or value.len < 0 or (value.data == NULL and value.len)
                 or <uint64_t>i >= <uint64_t>t.nbytes // sizeof(pf_str)):
         return PF_OUT_OF_RANGE
     at = <pf_str*>d.data + i
@@ -242,6 +242,8 @@ cdef public pf_status pf_tensor_str_set(DLTensor* d, int64_t i, pf_str value) no
 
 cdef public pf_status pf_tensor_str_get(const DLTensor* d, int64_t i, pf_str* out) noexcept nogil:
     cdef const pf_tensor* t = pf_tensor_of(d)
+    if unlikely(d == NULL or out == NULL):
+        return PF_INVALID_ARGUMENT
     if unlikely(t.type != PF_STRING or <uint64_t>i >= <uint64_t>t.nbytes // sizeof(pf_str)):
         out.data = b""
         out.len = 0

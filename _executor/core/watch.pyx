@@ -1,14 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
 """Steps that can last, while they run: so that others can cancel them, and say what they wait for.
 
-A plan is WATCHED if a step of it may take long: a loop, an asynchronous kernel, a kernel declared expensive.  Its steps are in
-one list of the process from pf_watch_begin to pf_watch_end.
+A plan is WATCHED if a step of it may take long: a loop, an asynchronous kernel, a kernel declared expensive; or if it uses what
+ends with the host: a device, another plugin's kernels.  Its steps are in one list of the process from pf_watch_begin to
+pf_watch_end; by that list peers find them too (pf_running_rendezvous).
 
 Invariants
 1. A listed step is alive; who looks at one without the lock has PINNED it, and pf_watch_end waits for pins.
 2. No cancel callback runs under the lock.
+3. A step is listed before its first kernel runs, so a peer that knows its id finds it until it is over.
 
-Threads: any.  `lock` guards the list, the links and the pins.
+Threads: any.  `lock` guards the list, the links and the pins; step.lock is taken under it, never the other way round.
 
     pf_watch_cancel(state, PF_CANCELLED, "the session was closed");
     pf_watch_report(text, sizeof text);     // which nodes of which steps have not completed, and what waits for them
@@ -16,6 +18,7 @@ Threads: any.  `lock` guards the list, the links and the pins.
 from core cimport *
 from exec_api cimport *
 from state_api cimport pf_state_end, pf_state_ended
+from rendezvous_api cimport pf_rendezvous_ref
 
 cdef enum:
     NAMED_BLOCKS = 12           # of each kind in a report
@@ -30,9 +33,11 @@ cdef extern from *:
     pthread_cond_t pf_watch_unpinned
 
 cdef pf_step* first
+cdef bint stopped               # the host ends: with the lock
 
 cdef public void pf_watch_begin(pf_step* s) noexcept nogil:
     global first
+    cdef bint late
     s.began_ns = pf_now_ns()
     s.pins = 0
     s.prev_running = NULL
@@ -41,7 +46,10 @@ cdef public void pf_watch_begin(pf_step* s) noexcept nogil:
     if first != NULL:
         first.prev_running = s
     first = s
+    late = stopped
     pthread_mutex_unlock(&pf_watch_lock)
+    if late:
+        pf_step_cancel(s, PF_CANCELLED, b"the process is about to end: plugins were stopped")
     if pf_state_ended(s.plan.state):    # pf_watch_cancel may have come too early to see it in the list
         pf_step_cancel(s, PF_CANCELLED, b"the session was closed")
 
@@ -56,7 +64,27 @@ cdef public void pf_watch_end(pf_step* s) noexcept nogil:
         s.next_running.prev_running = s.prev_running
     while s.pins:
         pthread_cond_wait(&pf_watch_unpinned, &pf_watch_lock)
+    if stopped:
+        pthread_cond_broadcast(&pf_watch_unpinned)
     pthread_mutex_unlock(&pf_watch_lock)
+
+cdef public pf_rendezvous* pf_running_rendezvous(int64_t step, pf_status* why) noexcept nogil:
+    """Made here if no kernel of the step has asked for it yet: what a peer sends early waits in it."""
+    cdef pf_step* s
+    cdef pf_rendezvous* r = NULL
+    pthread_mutex_lock(&pf_watch_lock)
+    s = first
+    while s != NULL and s.id != step:
+        s = s.next_running
+    if s != NULL:
+        r = pf_step_rendezvous(s)
+        if r != NULL:
+            pf_rendezvous_ref(r)
+    pthread_mutex_unlock(&pf_watch_lock)
+    if r == NULL:
+        why[0] = (PF_RESOURCE_EXHAUSTED if s != NULL else PF_UNAVAILABLE if step > pf_last_step() else
+                  PF_INVALID_ARGUMENT if step <= 0 else PF_NOT_FOUND)
+    return r
 
 cdef void unpin(pf_step* s) noexcept nogil:
     pthread_mutex_lock(&pf_watch_lock)
@@ -65,11 +93,11 @@ cdef void unpin(pf_step* s) noexcept nogil:
     pthread_mutex_unlock(&pf_watch_lock)
 
 cdef pf_step* pin_next(pf_state* state) noexcept nogil:
-    """A step of the state that is not cancelled yet, pinned; NULL: none is left."""
+    """A step of the state, or any (NULL), that is not cancelled yet, pinned; NULL: none is left."""
     cdef pf_step* s
     pthread_mutex_lock(&pf_watch_lock)
     s = first
-    while s != NULL and (s.plan.state != state or pf_a32_load(&s.cancelled)):
+    while s != NULL and ((state != NULL and s.plan.state != state) or pf_a32_load(&s.cancelled)):
         s = s.next_running
     if s != NULL:
         s.pins += 1
@@ -88,6 +116,26 @@ cdef public int32_t pf_watch_cancel(pf_state* state, pf_status why, const char* 
         n += 1
         s = pin_next(state)
     return n
+
+cdef public int32_t pf_watch_stop(int64_t patience_ns) noexcept nogil:
+    global stopped
+    cdef int64_t until = pf_now_ns() + patience_ns
+    cdef pf_step* s
+    cdef int32_t over
+    pthread_mutex_lock(&pf_watch_lock)
+    stopped = True
+    pthread_mutex_unlock(&pf_watch_lock)
+    s = pin_next(NULL)
+    while s != NULL:
+        pf_step_cancel(s, PF_CANCELLED, b"the process is about to end")
+        unpin(s)
+        s = pin_next(NULL)
+    pthread_mutex_lock(&pf_watch_lock)
+    while first != NULL and pf_now_ns() < until:
+        pf_cond_wait_until(&pf_watch_unpinned, &pf_watch_lock, until)
+    over = first == NULL
+    pthread_mutex_unlock(&pf_watch_lock)
+    return over
 
 # ---------------------------------------------------------------- reports
 cdef struct Text:
@@ -110,6 +158,8 @@ cdef void say_node(Text* t, const pf_node_info* n, const char* before) noexcept 
     if n != NULL:
         say(t, snprintf(t.at, t.room, b"%s%.*s (%.*s)", before, <int>min(n.name.len, 120), n.name.data,
                         <int>min(n.op.len, 60), n.op.data))
+        if n.foreign:
+            say(t, snprintf(t.at, t.room, b" of plugin '%.100s'", n.kernel.plugin_id))
 
 cdef void say_awaited(Text* t, pf_slab* s, uint32_t block) noexcept nogil:
     """Which blocks the block still waits for."""

@@ -4,6 +4,7 @@ from core cimport *
 from exec_api cimport *
 
 cdef extern from "pf_core.h" nogil:
+    int32_t pf_watch_stop(int64_t) noexcept
     void pf_watch_begin(pf_step*) noexcept
     void pf_watch_end(pf_step*) noexcept
     int32_t pf_watch_cancel(pf_state*, pf_status, const char*) noexcept

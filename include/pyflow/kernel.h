@@ -1,4 +1,4 @@
-/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.0, frozen: from here on it only grows.
+/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.1; frozen at 1.0: since then it only grows.
  *
  * A plugin is a shared library with ONE exported symbol,
  *
@@ -19,14 +19,16 @@
  *
  * Rules of calling
  *   5. No exception, longjmp or abort crosses this boundary.  Failure is a returned pf_status, with a message
- *      given to `fail`; the host adds node, op, device and the user's source line.
+ *      given to `fail`; the host adds node, op, plugin, device and the user's source line.
  *   6. Strings are (pointer, length), not NUL-terminated unless said.  Names in static tables are NUL-terminated.
  *   7. Kernel state is const in `compute`: steps run concurrently on several threads.
  *   8. Compute threads come only from `parallel_for` and `post`.  A plugin may own progress threads
  *      (NCCL, RDMA, gRPC), never a compute pool.
  *   9. Inputs belong to the host and must not be written, unless `forward` handed them over as an output.
+ *  10. A tensor given as `steal` is the host's from then on, whatever the call returns: on an error it has been released.
+ *  11. Structs passed or returned by value (pf_str, pf_shape, pf_const, pf_list, pf_var) can never grow: they have no size.
  *
- * "Since" is 1.0 for everything here.  Threads: [any] any thread; [compute] inside init/compute, on the thread
+ * "Since" is 1.0 for everything that does not say another version.  Threads: [any] any thread; [compute] inside init/compute, on the thread
  * that runs it, or between PF_PENDING and `done`; [start] while the plugin is being loaded.
  */
 #ifndef PYFLOW_KERNEL_H
@@ -54,7 +56,7 @@ extern "C" {
 /*PF:BEGIN  (the region a cffi cdef parses, after tensor.h's) */
 
 /* ---------------------------------------------------------------- versions, status, element types */
-enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 0 };
+enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 1 };
 
 typedef int32_t pf_status;
 enum {                                  /* the absl codes ... */
@@ -79,7 +81,7 @@ enum {
 typedef struct { const char *data; int64_t len; } pf_str;
 
 typedef struct pf_ctx pf_ctx;           /* one call of one kernel; fields below */
-typedef struct pf_infer pf_infer;       /* opaque: one call of a shape or cost function */
+typedef struct pf_infer pf_infer;       /* one call of a shape or cost function; fields below, since 1.1 */
 typedef struct pf_host pf_host;
 typedef struct pf_device pf_device;
 
@@ -113,7 +115,8 @@ enum {
   PF_MEM_HOST = 1,                      /* plain host memory */
   PF_MEM_PINNED = 2, PF_MEM_REGISTERED = 3, /* host memory the device, or its network, reaches directly */
   PF_MEM_ANY = 4                        /* pf_arg only.  An input: taken wherever it is; an output: made where its readers want it */
-};
+};                                      /* pf_arg.mem takes DEVICE, HOST and ANY; `alloc` and `free` of a device are called with
+                                         * DEVICE and PINNED, `tensor_new` with all but ANY */
 typedef struct {                        /* says something about one named argument of the op; unnamed ones get zeros */
   uint32_t size, flags;
   const char *name;                     /* the argument's name in the op's signature, input or output */
@@ -133,7 +136,7 @@ typedef struct {
   uint32_t size, flags;
   const char *name;                     /* "acme.LeakyRelu"; ops outside pyflow carry a prefix and a dot */
   const char *sig;                      /* "x: T -> y: T; alpha: float = 0.2, T: {float, double}" (README, "Signatures") */
-  pf_status (*infer)(pf_infer *);       /* may be NULL: outputs of unknown shape; the host is the one `start` got */
+  pf_status (*infer)(pf_infer *);       /* may be NULL: outputs of unknown shape; the host is pf_infer's (1.0: the one `start` got) */
   uint32_t min_minor, pad;
   const char *doc;
 } pf_op;
@@ -162,6 +165,9 @@ enum {                                  /* pf_kernel.flags: hints ... */
   PF_KERNEL_ASYNC = 4,                  /* may return PF_PENDING */
   PF_KERNEL_BLOCKING = 8,               /* may block its thread (file I/O): never shares a task with other nodes */
   PF_KERNEL_URGENT = 16,                /* start as early as possible (Send, copies) */
+  PF_KERNEL_BRIEF = 32,                 /* since 1.1: for small arguments over in some microseconds: never sleeps, waits, or takes a
+                                         * lock that others keep.  A host may then run it holding its interpreter's lock.  With
+                                         * EXPENSIVE: brief where `cost` knows of a million flops at most */
   /* ... and critical ones */
   PF_KERNEL_STRIDED = 1 << 16,          /* accepts inputs with strides and any alignment */
   PF_KERNEL_DEAD = 1 << 17,             /* is called with dead inputs too (Send); may call set_dead (Recv) */
@@ -177,7 +183,7 @@ typedef struct {
   const pf_kernel *const *kernels;
   const pf_device *const *devices;
   pf_status (*start)(const pf_host *);  /* once per host, before any init; an error quarantines the plugin */
-  void (*stop)(const pf_host *);        /* once, when that host ends */
+  void (*stop)(const pf_host *);        /* once, when that host ends: no step runs, devices are closed; not in a forked child */
   const void *(*extension)(const char *id);
   uint32_t abi_major, abi_minor;        /* PF_ABI_MAJOR, PF_ABI_MINOR of the header it was built with */
   uint32_t min_minor, pad;
@@ -198,6 +204,13 @@ struct pf_ctx {
   void *stream;                         /* the stream this node runs on; NULL on host devices */
   int64_t step;                         /* id of this step, unique in this process */
   uint64_t reserved[2];
+};
+
+/* ---------------------------------------------------------------- one call of a shape or cost function (since 1.1)
+ * Built by the host, on its stack.  A host of 1.0 (pf_host.minor 0) has nothing readable behind the pointer. */
+struct pf_infer {
+  uint32_t size, flags;
+  const pf_host *host;                  /* whose call this is: of several hosts in one process, the one to ask with `infer_*` */
 };
 
 /* ---------------------------------------------------------------- resources
@@ -241,13 +254,18 @@ struct pf_host {
 
   /* asynchronous completion */
   pf_ctx *(*defer)(pf_ctx *, uint64_t *ticket);
-      /* [compute] moves the call off the stack: use the returned ctx from now on, then return PF_PENDING */
+      /* [compute] moves the call off the stack: use the returned ctx from now on, until `done`, then return PF_PENDING */
   void (*done)(uint64_t ticket, pf_status);
-      /* [any] ends the call, even before compute has returned.  A second or late done is detected and ignored */
-  pf_ctx *(*pending)(uint64_t ticket);  /* [any] the deferred ctx, or NULL if that call is over */
-  int32_t (*cancelled)(pf_ctx *);       /* [compute] 1 once the step is being cancelled */
+      /* [any] ends the call, even before compute has returned.  A second or late done is detected and ignored.  The step may be
+       * over, and ctx and scratch memory gone, before it returns; it runs no other kernel and calls nothing of the plugin */
+  pf_ctx *(*pending)(uint64_t ticket);
+      /* [any] the deferred ctx, or NULL if that call is over; it lives until `done`: keep whoever else may call that out meanwhile */
+  int32_t (*cancelled)(pf_ctx *);
+      /* [compute, and in parallel_for's fn] 1 once the step is being cancelled.  It looks at the step's deadline itself and, on the
+       * thread that called `run`, at signals (then a signal's handler runs in it; not while this call has a variable locked).
+       * Costs nanoseconds; a kernel that asks every few milliseconds ends in time.  Calls no on_cancel function */
   pf_status (*on_cancel)(pf_ctx *, uint64_t ticket, void (*fn)(void *), void *arg);
-      /* [compute] fn is called once, holding no host lock, if the step is cancelled; PF_CANCELLED: it already is */
+      /* [compute] fn is called once, on any thread, holding no host lock, if the step is cancelled; PF_CANCELLED: it already is */
   int32_t (*off_cancel)(uint64_t ticket); /* [any] O(1); 0: the callback has started already */
   pf_status (*after)(pf_ctx *, pf_status (*fn)(pf_ctx *, void *), void *arg);
       /* [compute] continue with fn on a pool thread once this call's stream has done its work so far (at once on
@@ -335,6 +353,8 @@ struct pf_host {
   pf_status (*bring_output)(pf_ctx *, int32_t i, DLManagedTensorVersioned *steal);
       /* [compute, after `defer`] like set_output, but from any device's memory to where output i belongs.  PF_OK: there
        * already, or copied in stream order; PF_PENDING: a copy is under way, and the host itself calls `done` at its end */
+  const void *(*native)(pf_ctx *, const char *what);
+      /* [compute] since 1.1: pf_device.native of this call's device, opened, and stream: "cuda.stream"; NULL: it has none such */
 };
 
 /* ---------------------------------------------------------------- devices
@@ -353,7 +373,11 @@ struct pf_host {
  *   - Calls on one stream come from any thread; the host does not serialise them.
  *   - `when` is called once per recorded event at most; a status other than PF_OK (an error of the device) fails the step.
  *     Its fn is called on a thread of the plugin.  `close` comes after every fn has been called.
- *   - an event is reused or freed by `event_del` only. */
+ *   - an event is reused or freed by `event_del` only, which may come while streams told to wait for it by `event_wait` have
+ *     not come that far: they wait all the same.  `*event` is NULL when `event_record` is called.
+ *   - Memory is told by pointers: what `alloc` returns must be distinct, non-NULL, and 64-aligned as a number, also where the
+ *     program cannot read it; views of a tensor are made by adding bytes.
+ *   - `close` comes once, when the host ends; nothing of the device is called afterwards, `free` of its buffers included. */
 struct pf_device {
   uint32_t size, flags;
   const char *type;                     /* "GPU" */
@@ -381,7 +405,7 @@ struct pf_device {
        * "latency" (seconds to start a kernel); PF_NOT_FOUND: not told.
        * dev NULL: of the type; "absent": why count() is 0, in one line for people */
   const void *(*native)(void *dev, void *stream, const char *what);
-      /* documented handles for third-party kernels: "cuda.stream", "cuda.context", "cublas.handle" */
+      /* documented handles for third-party kernels: "cuda.stream", "cuda.context", "cublas.handle"; kernels ask pf_host.native */
   pf_status (*event_time)(void *dev, void *event, int64_t *ns);
       /* when a past event happened, in CLOCK_MONOTONIC nanoseconds as well as the device can tell; for traces; may be NULL */
   void (*trim)(void *dev);              /* give cached memory back to the system; may be NULL */
@@ -395,11 +419,14 @@ typedef struct {
       /* [compute] put a tensor (NULL when dead) under key, once per key and step */
   pf_status (*recv)(pf_ctx *, pf_str key,
                     void (*fn)(void *arg, pf_status, DLManagedTensorVersioned *take, int32_t dead), void *arg);
-      /* [compute] fn is called once, perhaps at once, perhaps from the sender's thread; `take` is the caller's; an error returned: fn is not called */
+      /* [compute] fn is called once, perhaps at once, perhaps from the sender's thread; `take` is the caller's; an error returned: fn is not called.
+       * fn holds no host lock and may call `done`, `send` and `recv`; who sends holds none of its own that fn takes */
   pf_status (*abort)(pf_ctx *, pf_status, const char *msg, int64_t len); /* wakes every waiter of this step */
   uint64_t (*incarnation)(pf_ctx *);    /* of this task: a peer's message with another one is PF_ABORTED */
   pf_status (*inject)(const pf_host *, int64_t step, uint64_t incarnation, pf_str key,
-                      DLManagedTensorVersioned *steal, int32_t dead); /* [any] from a progress thread */
+                      DLManagedTensorVersioned *steal, int32_t dead);
+      /* [any] from a progress thread, from the step's first kernel on.  PF_NOT_FOUND: that step is over; PF_UNAVAILABLE: none of that
+       * id has begun; PF_ABORTED: of another incarnation */
 } pf_transport;
 
 /* ---------------------------------------------------------------- extension "pyflow.compiler/1", offered by a plugin
@@ -433,7 +460,7 @@ typedef struct {
   pf_status (*fail)(const pf_group *, pf_status, const char *msg, int64_t len); /* keeps the message (copied), returns the status */
 } pf_group_api;
 typedef struct {
-  uint32_t size, flags;                 /* flags: PF_KERNEL_EXPENSIVE, DETERMINISTIC, ASYNC, URGENT, as they hold for `run` */
+  uint32_t size, flags;                 /* flags: PF_KERNEL_EXPENSIVE, DETERMINISTIC, ASYNC, URGENT, BRIEF, as they hold for `run` */
   const char *device;                   /* device type whose nodes it may claim */
   int32_t (*supports)(const pf_group_api *, const pf_group *, int32_t node);
       /* 0: not part of a group; else a class of the compiler's choice: only nodes of one class meet in a group */

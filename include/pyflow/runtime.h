@@ -55,6 +55,9 @@ PF_RT_API pf_status pf_rt_run(pf_model *model, const DLTensor *const *inputs, DL
 
 PF_RT_API void pf_rt_free(pf_model *model);
 
+/* Closes devices and stops plugins, once; nothing may be loaded or run afterwards.  The end of the process does it by itself. */
+PF_RT_API void pf_rt_end(void);
+
 #ifdef __cplusplus
 }
 #endif

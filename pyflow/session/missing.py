@@ -9,6 +9,7 @@ Threads: pure functions over a pass graph and the executor's tables.
 import collections
 import difflib
 
+from pyflow import plugins
 from pyflow.framework import dtypes, errors
 from pyflow.framework.device import DeviceSpec
 from pyflow.session import runtime
@@ -118,7 +119,7 @@ def _problem(key, executor, op_lib):
         hint = f"; nearest known: {', '.join(near)}" if near else ""
         return (
             f"op {op} is not known: install the plugin that declares it, or remove it from the"
-            f" graph{hint}"
+            f" graph{hint}{plugins.why_without(op)}"
         )
     if _best_kernel(executor, op, device, dict(types)) is None:
         return _no_kernel(op, device, types, executor)
@@ -150,7 +151,7 @@ def _no_kernel(op, device, types, executor):
     if not have:
         return (
             f"op {op} has no kernel at all for {shown or 'any type'}: install a plugin that has one"
-            " (python -m pyflow devices lists the plugins)"
+            f" (python -m pyflow devices lists the plugins){plugins.why_without(op)}"
         )
     there = "; ".join(sorted({f"{k['device']}: {k['where'] or 'any type'}" for k in have}))
     advice = (

@@ -48,8 +48,11 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
 #define PF_LOCAL static inline __attribute__((unused))
 
 /* ---------------------------------------------------------------- table entries */
+/* What neither blocks nor waits is brief; an expensive one where its cost function says so. */
+#define PF_WITH_BRIEF(flags_) \
+  ((uint32_t)(flags_) | ((flags_) & (PF_KERNEL_ASYNC | PF_KERNEL_BLOCKING) ? 0 : PF_KERNEL_BRIEF))
 #define PF_CPU_FLAGS(op_, where_, flags_, ...) \
-  (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = flags_, .op = op_, .where = where_, \
+  (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(flags_), .op = op_, .where = where_, \
                       .device = "CPU", __VA_ARGS__})
 #define PF_CPU(op_, where_, ...) PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC, __VA_ARGS__)
 #define PF_ATTRS(...) ((const pf_attr *const[]){__VA_ARGS__, NULL})

@@ -7,12 +7,10 @@
 #include "conv_cost.h"
 #include "window.h"
 
-extern const pf_host *pf_cpu_host;     /* the host that started the plugin; NULL before */
-
 typedef struct { pf_list strides, dilations, paddings; pf_str padding; int32_t nchw; } cost_attrs;
 
 static pf_status cost_attributes(pf_infer *f, cost_attrs *a) {
-  const pf_host *h = pf_cpu_host;
+  const pf_host *h = f->host;
   pf_str format = {0};
   *a = (cost_attrs){0};
   PF_TRY(h->infer_attr(f, "strides", PF_ATTR_LIST | PF_ATTR_INT, &a->strides));
@@ -26,7 +24,7 @@ static pf_status cost_attributes(pf_infer *f, cost_attrs *a) {
 
 /* The elements of a 4-dimensional input; of a vector of sizes where `sizes`. */
 static pf_status cost_elements(pf_infer *f, int32_t in, int sizes, double *n) {
-  const pf_host *h = pf_cpu_host;
+  const pf_host *h = f->host;
   const DLTensor *value = sizes ? h->infer_constant(f, in) : NULL;
   const int64_t *dims = NULL;
   int32_t nd = 0;
@@ -54,17 +52,16 @@ static double cost_positions(const cost_attrs *a, int d, int64_t size, int64_t k
 }
 
 static double cost_bytes(pf_infer *f, int32_t in, double elements) {
-  int32_t type = pf_cpu_host->infer_type(f, in);
+  int32_t type = f->host->infer_type(f, in);
   return elements * (type == PF_FLOAT64 ? 8 : type == PF_FLOAT32 ? 4 : 2);
 }
 
 static pf_status forward_cost(pf_infer *f, int depthwise, double *flops, double *bytes) {
-  const pf_host *h = pf_cpu_host;
+  const pf_host *h = f->host;
   const int64_t *x, *w;
   int32_t nd;
   cost_attrs a;
   double nx, nw;
-  if (!h) return PF_UNKNOWN;
   PF_TRY(cost_attributes(f, &a));
   PF_TRY(cost_elements(f, 0, 0, &nx));
   PF_TRY(cost_elements(f, 1, 0, &nw));
@@ -87,12 +84,11 @@ pf_status pf_depthwise_cost(pf_infer *f, double *flops, double *bytes) {
 /* sizes: the input that says the sizes of the result; given: the other one beside dy. */
 static pf_status gradient_cost(pf_infer *f, int32_t sizes, int32_t given, double *flops,
                                double *bytes) {
-  const pf_host *h = pf_cpu_host;
+  const pf_host *h = f->host;
   const int64_t *dy;
   int32_t nd;
   cost_attrs a;
   double ndy, mine, result = 0;
-  if (!h) return PF_UNKNOWN;
   PF_TRY(cost_attributes(f, &a));
   PF_TRY(cost_elements(f, 2, 0, &ndy));
   PF_TRY(cost_elements(f, given, 0, &mine));

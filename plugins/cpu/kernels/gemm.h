@@ -38,8 +38,6 @@ typedef struct {
   void *work;
 } pf_gemm;
 
-extern const pf_host *pf_cpu_host;   /* the host that started the plugin; NULL before */
-
 /* `how` for the whole product; left 0 it is BLOCKED. */
 int PF_ISA_NAME(pf_gemm_how)(const pf_gemm *g, int64_t element_size);
 uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t element_size);

@@ -158,10 +158,9 @@ static pf_status batch_matmul(pf_ctx *c, const void *state) {
 
 /* Two flops per multiply-add.  Unknown sizes: no estimate. */
 static pf_status product_cost(pf_infer *f, const char *adjoint, double *flops, double *bytes) {
-  const pf_host *h = pf_cpu_host;
+  const pf_host *h = f->host;
   const int64_t *x, *y;
   int32_t nx, ny, ta = 0;
-  if (!h) return PF_UNKNOWN;
   PF_TRY(h->infer_dims(f, 0, &x, &nx));
   PF_TRY(h->infer_dims(f, 1, &y, &ny));
   PF_TRY(h->infer_attr(f, adjoint, PF_ATTR_BOOL, &ta));

@@ -65,10 +65,8 @@ int pf_cpu_isa(void) {
   return level;
 }
 
-const pf_host *pf_cpu_host;             /* for cost functions, which get no pf_ctx; set once, before any init */
-
-static pf_status start(const pf_host *host) {
-  pf_cpu_host = host;
+static pf_status start(const pf_host *host) { /* of each host in the process: nothing is kept of it */
+  (void)host;
   pf_blas_find();
   pf_lapack_find();
   return PF_OK;
@@ -76,7 +74,7 @@ static pf_status start(const pf_host *host) {
 
 static const pf_plugin plugin = {
   .size = sizeof plugin, .id = "pyflow.cpu", .version = "0.1.0", .kernels = kernels, .start = start,
-  .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 0,
+  .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1, /* pf_infer.host */
 };
 
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {

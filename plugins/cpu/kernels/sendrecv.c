@@ -92,7 +92,7 @@ static pf_status recv(pf_ctx *c, const void *state) {
 #define STRING(field) PF_ATTR(ends, PF_ATTR_STRING, field)
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_URGENT | PF_KERNEL_DEAD)
 #define ENTRY(opname, bits, fn) static const pf_kernel opname##_entry = { \
-  .size = sizeof(pf_kernel), .flags = FLAGS | (bits), .op = #opname, .device = "*", .args = any_memory, \
+  .size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(FLAGS | (bits)), .op = #opname, .device = "*", .args = any_memory, \
   .attrs = PF_ATTRS(STRING(tensor_name), STRING(send_device), STRING(recv_device), \
                     PF_REF(pf_attr, "send_device_incarnation", PF_ATTR_INT, \
                            offsetof(ends, incarnation))), \

@@ -121,7 +121,7 @@ static pf_status stack_close(pf_ctx *c, const void *state) {
 #define TYPE(name_) PF_REF(pf_attr, name_, PF_ATTR_TYPE, offsetof(stack_state, T))
 #define WRITTEN(name) (&(const pf_arg){sizeof(pf_arg), PF_ARG_WRITTEN, name, PF_MEM_HOST, 0})
 #define ANY_DEVICE(op_, ...) \
-  (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC, .op = op_, \
+  (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(PF_KERNEL_DETERMINISTIC), .op = op_, \
                       .device = "*", __VA_ARGS__})
 const pf_kernel *const stack_kernels[] = {
     ANY_DEVICE("StackV2",

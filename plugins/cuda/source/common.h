@@ -64,9 +64,12 @@ typedef struct {
 #define HOST_IN(name) pf_arg{sizeof(pf_arg), 0, name, PF_MEM_HOST, 0}
 #define HOST_OUT(name) pf_arg{sizeof(pf_arg), PF_ARG_WRITTEN, name, PF_MEM_HOST, 0}
 #define ANY_IN(name) pf_arg{sizeof(pf_arg), 0, name, PF_MEM_ANY, 0}
+/* Kernels enqueue, and come back. */
+#define WITH_BRIEF(flags_) \
+  ((uint32_t)(flags_) | ((flags_) & (PF_KERNEL_ASYNC | PF_KERNEL_BLOCKING) ? 0u : (uint32_t)PF_KERNEL_BRIEF))
 #define GPU(op_, where_, flags_, ...)                                                   \
   pf_kernel {                                                                           \
-    .size = sizeof(pf_kernel), .flags = (uint32_t)(flags_), .op = op_, .where = where_, \
+    .size = sizeof(pf_kernel), .flags = WITH_BRIEF(flags_), .op = op_, .where = where_, \
     .device = "GPU", __VA_ARGS__                                                        \
   }
 #define KERNELS(name, table)     \
