@@ -118,11 +118,11 @@ fuzz-types: .venv/installed-tests
 
 .venv/installed: .venv/made $(SOURCES)
 	rm -rf dist && $(PIP) wheel --no-deps -w dist .
-	$(PIP) install --force-reinstall --no-deps dist/pyflow-*.whl && $(PIP) install dist/pyflow-*.whl
+	$(PIP) install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl && $(PIP) install dist/pyflow_dataflow-*.whl
 	@touch $@
 
 .venv/installed-tests: .venv/installed
-	$(PIP) install "$$(ls dist/pyflow-*.whl)[test]" "meson-python>=0.16" "Cython==3.3.*" ninja
+	$(PIP) install "$$(ls dist/pyflow_dataflow-*.whl)[test]" "meson-python>=0.16" "Cython==3.3.*" ninja
 	@touch $@
 
 .venv-tf/ready:
