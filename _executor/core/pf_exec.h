@@ -395,6 +395,7 @@ void pf_step_own(pf_step *s, pf_resource *take);    /* freed when the step ends 
 pf_rendezvous *pf_running_rendezvous(int64_t step);  /* new reference, by step id, while it runs; NULL */
 pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
 const pf_host *pf_host_table(void);
+void pf_set_log(void (*fn)(int32_t level, const char *msg, int64_t n)); /* where plugins' messages go; NULL: stderr */
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
 
 /* ---------------------------------------------------------------- pool */
