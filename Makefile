@@ -9,6 +9,8 @@
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
+# make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
+#              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
@@ -27,7 +29,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak clean
+.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
@@ -92,6 +94,15 @@ sanitize: .venv/installed-tests
 fuzz-ops: .venv/installed-tests
 	$(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --jobs 2
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --sanitize --jobs 2
+
+# clang: objects of every instruction set; aarch64's are run; the others as much as finds what they alone say.
+COMPILERS := gcc-11:syntax clang-14:syntax clang-22 aarch64-linux-gnu-gcc:O1 arm-linux-gnueabihf-gcc musl-gcc:syntax
+EMULATOR := qemu-aarch64-static
+compile-all: .venv/installed-tests
+	[ -f build/compile/build.ninja ] || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m mesonbuild.mesonmain setup build/compile >/dev/null
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/portability/compile_all.py build/compile $(COMPILERS)
+	@if command -v $(EMULATOR) >/dev/null; then $(BIN)/python -P tests/portability/run_emulated.py build/compile; \
+	else echo "compile-all: nothing was run for aarch64: apt-get install qemu-user-static"; fi
 
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py
