@@ -11,6 +11,7 @@
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
 #              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
+# make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
@@ -29,7 +30,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all clean
+.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
 	$(BIN)/python examples/01_digits.py
@@ -103,6 +104,9 @@ compile-all: .venv/installed-tests
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/portability/compile_all.py build/compile $(COMPILERS)
 	@if command -v $(EMULATOR) >/dev/null; then $(BIN)/python -P tests/portability/run_emulated.py build/compile; \
 	else echo "compile-all: nothing was run for aarch64: apt-get install qemu-user-static"; fi
+
+test-matrix: .venv/installed-tests
+	$(BIN)/python tests/portability/matrix.py dist/pyflow_dataflow-*.whl $(MATRIX)
 
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py
