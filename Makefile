@@ -1,4 +1,5 @@
-# make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, a C compiler, make)
+# make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, GCC 11 or clang 14 or later,
+#              make); ISA=baseline: kernels for the plainest instruction set alone, built in a quarter of the time
 # make test    build and run the tests
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
@@ -33,6 +34,7 @@ PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
 .PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
+	@echo "training a digit classifier (examples/01_digits.py)"
 	$(BIN)/python examples/01_digits.py
 
 # Two processes at once; the parts that wait and those that compute begin together.  What measures time runs after them.
@@ -128,12 +130,14 @@ fuzz-types: .venv/installed-tests
 
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv
+	@echo "making an environment of its own in .venv"
+	@$(PYTHON) -m venv .venv
 	@touch $@
 
 .venv/installed: .venv/made $(SOURCES)
-	rm -rf dist && $(PIP) wheel --no-deps -w dist .
-	$(PIP) install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl && $(PIP) install dist/pyflow_dataflow-*.whl
+	@rm -rf dist && $(BIN)/python tools/build_wheel.py $(if $(ISA),-Csetup-args=-Disa=$(ISA))
+	@echo "installing it and what it needs into .venv"
+	@$(PIP) install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl && $(PIP) install dist/pyflow_dataflow-*.whl
 	@touch $@
 
 .venv/installed-tests: .venv/installed
