@@ -27,7 +27,7 @@ def main(argv=None):
         return 0
     if argv[0] in ("-V", "--version"):
         import pyflow
-        print(f"pyflow {pyflow.__version__}")
+        print(f"pyflow {pyflow.pyflow_version}")
         return 0
     name = argv[0]
     if name not in COMMANDS:

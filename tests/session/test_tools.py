@@ -143,7 +143,7 @@ def test_the_debug_ladder():
 
 
 def test_version():
-    assert run("--version") == f"pyflow {tf.__version__}\n"
+    assert run("--version") == f"pyflow {tf.pyflow_version}\n"
 
 
 def test_a_malformed_variable_is_a_line(monkeypatch):

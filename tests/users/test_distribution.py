@@ -50,8 +50,8 @@ def test_extras_in_texts_exist():
 
 
 def test_one_version():
-    """tf.__version__, the wheel, meson's projects and what a plugin is told agree."""
+    """tf.pyflow_version, the wheel, meson's projects and what a plugin is told agree."""
     version = PROJECT["version"]
-    for path, pattern in {"pyflow/__init__.py": r'__version__ = "(.+)"', "meson.build": r"version: '(.+)',",
+    for path, pattern in {"pyflow/__init__.py": r'pyflow_version = "(.+)"', "meson.build": r"version: '(.+)',",
                           "_executor/core/host.pyx": r'table\.name = b"pyflow (.+)"'}.items():
         assert re.search(pattern, (ROOT / path).read_text(encoding="utf-8"))[1] == version, path
