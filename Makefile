@@ -1,4 +1,5 @@
-# make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, a C compiler, make)
+# make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, GCC 11 or clang 14 or later,
+#              make); ISA=baseline: kernels for the plainest instruction set alone, built in a quarter of the time
 # make test    build and run the tests
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
@@ -9,6 +10,9 @@
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
+# make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
+#              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
+# make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
@@ -27,9 +31,10 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak clean
+.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
+	@echo "training a digit classifier (examples/01_digits.py)"
 	$(BIN)/python examples/01_digits.py
 
 # Two processes at once; the parts that wait and those that compute begin together.  What measures time runs after them.
@@ -93,6 +98,18 @@ fuzz-ops: .venv/installed-tests
 	$(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --jobs 2
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --sanitize --jobs 2
 
+# clang: objects of every instruction set; aarch64's are run; the others as much as finds what they alone say.
+COMPILERS := gcc-11:syntax clang-14:syntax clang-22 aarch64-linux-gnu-gcc:O1 arm-linux-gnueabihf-gcc musl-gcc:syntax
+EMULATOR := qemu-aarch64-static
+compile-all: .venv/installed-tests
+	[ -f build/compile/build.ninja ] || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m mesonbuild.mesonmain setup build/compile >/dev/null
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/portability/compile_all.py build/compile $(COMPILERS)
+	@if command -v $(EMULATOR) >/dev/null; then $(BIN)/python -P tests/portability/run_emulated.py build/compile; \
+	else echo "compile-all: nothing was run for aarch64: apt-get install qemu-user-static"; fi
+
+test-matrix: .venv/installed-tests
+	$(BIN)/python tests/portability/matrix.py dist/pyflow_dataflow-*.whl $(MATRIX)
+
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py
 
@@ -113,16 +130,18 @@ fuzz-types: .venv/installed-tests
 
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv
+	@echo "making an environment of its own in .venv"
+	@$(PYTHON) -m venv .venv
 	@touch $@
 
 .venv/installed: .venv/made $(SOURCES)
-	rm -rf dist && $(PIP) wheel --no-deps -w dist .
-	$(PIP) install --force-reinstall --no-deps dist/pyflow-*.whl && $(PIP) install dist/pyflow-*.whl
+	@rm -rf dist && $(BIN)/python tools/build_wheel.py $(if $(ISA),-Csetup-args=-Disa=$(ISA))
+	@echo "installing it and what it needs into .venv"
+	@$(PIP) install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl && $(PIP) install dist/pyflow_dataflow-*.whl
 	@touch $@
 
 .venv/installed-tests: .venv/installed
-	$(PIP) install "$$(ls dist/pyflow-*.whl)[test]" "meson-python>=0.16" "Cython==3.3.*" ninja
+	$(PIP) install "$$(ls dist/pyflow_dataflow-*.whl)[test]" "meson-python>=0.16" "Cython==3.3.*" ninja
 	@touch $@
 
 .venv-tf/ready:

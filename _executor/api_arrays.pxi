@@ -187,7 +187,7 @@ cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
     if not isinstance(value, (cnp.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
         value = np.from_dlpack(value)
         hold.append(value)
-    a = np.array(value, dtype=dtype_of(type), order="C", copy=None, ndmin=0)
+    a = np.asarray(value, dtype=dtype_of(type), order="C")
     if not cnp.PyArray_ISCARRAY_RO(a):
         a = np.array(a, dtype=dtype_of(type), order="C")
     hold.append(a)

@@ -109,7 +109,7 @@ cdef int set_python_output(pf_pycall* p, int32_t k, object value, str token) exc
         if p.ctx.host.set_output(p.ctx, k, &t.m):
             raise MemoryError()
         return 0
-    a = np.array(value, order="C", copy=None)
+    a = np.asarray(value, order="C")
     if a.dtype != dtype_of(want):
         raise StepError(PF_INVALID_ARGUMENT, "%d-th value returned by %s is %s, but expects %s"
                         % (k, token, a.dtype, dtype_of(want)))

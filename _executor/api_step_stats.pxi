@@ -68,7 +68,7 @@ cdef extern from *:
     static inline char *pf_put_cpu(char *end, uint32_t field)
     {
         end -= 5;
-        memcpy(end, "\0\3cpu", 5);
+        memcpy(end, "\\0\\3cpu", 5);
         end[0] = (char)(field << 3 | 2);
         return end;
     }

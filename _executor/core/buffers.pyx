@@ -163,7 +163,7 @@ cdef int32_t reusable_inputs(pf_comp* c, int32_t node) noexcept nogil:
     """Bit i: the kernel would write its output 0 over input i."""
     cdef int32_t k = 0
     cdef pf_str op = c.g.nodes[node].op
-    cdef const pf_arg** args = c.kernel[node].kernel.args if c.kernel[node] != NULL else NULL
+    cdef const pf_arg* const* args = c.kernel[node].kernel.args if c.kernel[node] != NULL else NULL
     cdef int32_t mask = 0
     while pf_reusing_ops[k].op != NULL:
         if pf_str_is(op, pf_reusing_ops[k].op):

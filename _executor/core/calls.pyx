@@ -113,7 +113,7 @@ cdef void describe_inputs(pf_call* c, char* text, int32_t room) noexcept nogil:
             used += snprintf(text + used, room - used, b"handle")
         else:
             used = add_shape(text, used, room, c.ins[k])
-    snprintf(text + used, room - used, b", ...)" if c.instr.n_in > 6 else b")")
+    snprintf(text + used, room - used, b"%s", b", ...)" if c.instr.n_in > 6 else b")")
 
 cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
     cdef char text[5200]

@@ -11,7 +11,7 @@ cdef extern from "pf_compile.h" nogil:
         PF_N_MAYBE_DEAD, PF_N_ASYNC, PF_N_EXPENSIVE, PF_N_URGENT, PF_N_LOOP_MERGE, PF_N_CONST_ENTER, PF_N_PREFILLED, PF_N_BRIEF
     ctypedef struct pf_comp_frame:
         pf_str name
-        int32_t parent, parallel, inlined, home, async_ "async", expensive, key, waits
+        int32_t parent, parallel, inlined, home, async_ "async", expensive, key, waits, height
         int32_t n_nodes, n_enters, n_exits, n_vars
         int32_t* items
         int32_t n_items

@@ -89,7 +89,7 @@ cdef extern from "pf_atomic.h" nogil:
     bint pf_a32_cas(pf_a32*, int32_t, int32_t) noexcept
     bint pf_a32_dec_last(pf_a32*) noexcept
     int64_t pf_a64_load(pf_a64*) noexcept
-    int64_t pf_a64_load_rlx(pf_a64*) noexcept
+    int64_t pf_a64_load_rlx(const pf_a64*) noexcept
     void pf_a64_store(pf_a64*, int64_t) noexcept
     void pf_a64_store_rlx(pf_a64*, int64_t) noexcept
     int64_t pf_a64_add(pf_a64*, int64_t) noexcept
@@ -205,8 +205,8 @@ cdef extern from "pyflow/kernel.h" nogil:
         const char* device
         int32_t priority
         uint32_t min_minor
-        const pf_attr** attrs
-        const pf_arg** args
+        const pf_attr* const* attrs
+        const pf_arg* const* args
         uint64_t state_size
         pf_status (*init)(pf_ctx*, void*) noexcept nogil
         void (*fini)(void*) noexcept nogil
@@ -221,9 +221,9 @@ cdef extern from "pyflow/kernel.h" nogil:
         uint32_t size, flags
         const char* id
         const char* version
-        const pf_op** ops
-        const pf_kernel** kernels
-        const pf_device** devices
+        const pf_op* const* ops
+        const pf_kernel* const* kernels
+        const pf_device* const* devices
         pf_status (*start)(const pf_host*) noexcept nogil
         void (*stop)(const pf_host*) noexcept nogil
         const void* (*extension)(const char*) noexcept nogil

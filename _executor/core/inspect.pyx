@@ -176,7 +176,7 @@ cdef int32_t add_input(char* text, int32_t at, const pf_held_input* i) noexcept 
     if v != NULL:
         at += snprintf(text + at, ROOM - at, b"variable %.80s ", v.base.name)
     if t == NULL or t.flags & PF_T_HANDLE:
-        return at + snprintf(text + at, ROOM - at, b"without a value" if t == NULL else b"a handle")
+        return at + snprintf(text + at, ROOM - at, b"%s", b"without a value" if t == NULL else b"a handle")
     f = look(t)
     if f.nan or f.inf:
         return add_bad(text, at, t, f)
@@ -198,7 +198,7 @@ cdef int32_t add_inputs(char* text, int32_t at, const pf_held_inputs* h) noexcep
             break
         at += snprintf(text + at, ROOM - at, b"%s%u: ", b"; " if k else b". Inputs: ", k)
         at = add_input(text, at, h.ins + k)
-    return at + snprintf(text + at, ROOM - at, b"; ..." if h.n > SHOWN else b"")
+    return at + snprintf(text + at, ROOM - at, b"%s", b"; ..." if h.n > SHOWN else b"")
 
 cdef int32_t add_turn(pf_call* c, char* text, int32_t at) noexcept nogil:
     cdef const pf_frame_def* loop = c.loop

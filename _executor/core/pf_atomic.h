@@ -27,7 +27,7 @@ PF_I int pf_a32_dec_last(pf_a32 *a) {
   return atomic_fetch_sub_explicit(&a->v, 1, memory_order_acq_rel) == 1;
 }
 PF_I int64_t pf_a64_load(pf_a64 *a) { return atomic_load_explicit(&a->v, memory_order_acquire); }
-PF_I int64_t pf_a64_load_rlx(pf_a64 *a) { return atomic_load_explicit(&a->v, memory_order_relaxed); }
+PF_I int64_t pf_a64_load_rlx(const pf_a64 *a) { return atomic_load_explicit(&a->v, memory_order_relaxed); }
 PF_I void pf_a64_store(pf_a64 *a, int64_t x) { atomic_store_explicit(&a->v, x, memory_order_release); }
 PF_I void pf_a64_store_rlx(pf_a64 *a, int64_t x) { atomic_store_explicit(&a->v, x, memory_order_relaxed); }
 PF_I int64_t pf_a64_add(pf_a64 *a, int64_t x) { return atomic_fetch_add_explicit(&a->v, x, memory_order_acq_rel); }

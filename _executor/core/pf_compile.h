@@ -16,6 +16,7 @@ typedef struct pf_comp_frame {
   pf_str name;
   int32_t parent, parallel, inlined, home;  /* home: the frame whose slab holds this frame's slots */
   int32_t async, expensive, key, waits;
+  int32_t height;                           /* loops inlined in one another inside this one */
   int32_t n_nodes, n_enters, n_exits, n_vars;
   int32_t *items, n_items;                  /* order: node, or n + frame */
   int32_t *enters, *exits, *merges, *nexts; /* nodes */

@@ -407,6 +407,7 @@ pf_rendezvous *pf_running_rendezvous(int64_t step, pf_status *why); /* new refer
 int64_t pf_last_step(void);                         /* the highest step id given out so far */
 pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
 const pf_host *pf_host_table(void);
+void pf_set_log(void (*fn)(int32_t level, const char *msg, int64_t n)); /* where plugins' messages go; NULL: stderr */
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
 
 /* ---------------------------------------------------------------- other plugins' functions (foreign.pyx) */

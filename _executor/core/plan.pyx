@@ -23,6 +23,7 @@ from device_api cimport pf_device_upload
 
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
+    MAX_INLINED = 64
     INFO_BUCKETS = 1024
     FRAME_BUCKETS = 1024
     MISSING_LISTED = 40         # ops in the error of a graph with unknown ones
@@ -269,7 +270,8 @@ cdef pf_status allocate(pf_comp* c) noexcept nogil:
     return c.err.code
 
 cdef void decide_inlining(pf_comp* c) noexcept nogil:
-    """Innermost first (children have higher numbers): a loop of cheap synchronous nodes runs inside its block."""
+    """Innermost first (children have higher numbers): a loop of cheap synchronous nodes runs inside its block, at most
+    MAX_INLINED in one another: each takes about a kilobyte of the thread's stack."""
     cdef int32_t i, f
     cdef pf_comp_frame* fr
     for i in range(c.n):
@@ -281,10 +283,11 @@ cdef void decide_inlining(pf_comp* c) noexcept nogil:
     f = c.n_frames - 1
     while f > 0:
         fr = c.frames + f
-        fr.inlined = not (fr.async_ or fr.expensive or c.opt.no_inline)
+        fr.inlined = not (fr.async_ or fr.expensive or c.opt.no_inline or fr.height >= MAX_INLINED)
         if not fr.inlined:
             c.frames[fr.parent].async_ = 1
             c.plan.n_frames_in_slabs += 1
+        c.frames[fr.parent].height = max(c.frames[fr.parent].height, fr.height + 1)
         f -= 1
     for f in range(c.n_frames):
         fr = c.frames + f

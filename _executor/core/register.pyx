@@ -128,7 +128,7 @@ cdef pf_status register_op(Registering* r, const pf_op* source) noexcept nogil:
 
 
 cdef void register_ops(Registering* r) noexcept nogil:
-    cdef const pf_op** o = r.entry.plugin.ops
+    cdef const pf_op* const* o = r.entry.plugin.ops
     cdef int32_t i
     for i in range(MAX_TABLE):
         if o == NULL or o[i] == NULL:
@@ -390,7 +390,7 @@ cdef pf_status register_kernel(Registering* r, const pf_kernel* source) noexcept
 
 
 cdef void register_kernels(Registering* r) noexcept nogil:
-    cdef const pf_kernel** k = r.entry.plugin.kernels
+    cdef const pf_kernel* const* k = r.entry.plugin.kernels
     cdef int32_t i = 0
     while k != NULL and k[i] != NULL and i < 16 * MAX_TABLE:
         if register_kernel(r, k[i]) != PF_OK:
@@ -431,7 +431,7 @@ cdef pf_status register_device(Registering* r, const pf_device* source) noexcept
 
 
 cdef void register_devices(Registering* r) noexcept nogil:
-    cdef const pf_device** d = r.entry.plugin.devices
+    cdef const pf_device* const* d = r.entry.plugin.devices
     cdef int32_t i
     for i in range(MAX_TABLE):
         if d == NULL or d[i] == NULL:

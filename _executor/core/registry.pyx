@@ -452,7 +452,7 @@ cdef pf_status attr_problem(const pf_attr* a, const pf_attr_value* v, const pf_n
 cdef public pf_status pf_kernel_state(const pf_kernel_entry* k, const pf_node* n,
                                       const pf_op_def* op,
                                       pf_arena* arena, void** state, pf_error* err) noexcept nogil:
-    cdef const pf_attr** a = k.kernel.attrs
+    cdef const pf_attr* const* a = k.kernel.attrs
     cdef const pf_attr_value* v
     state[0] = pf_arena_alloc(arena, k.kernel.state_size + 1)
     if state[0] == NULL:

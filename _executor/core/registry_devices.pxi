@@ -70,7 +70,7 @@ cdef bint open_device(pf_device_entry* d) noexcept nogil:
         open_streams(d)
     elif d.dev == NULL:
         text[511] = 0
-        snprintf(d.problem, sizeof(d.problem), b"%s", text)
+        snprintf(d.problem, sizeof(d.problem), b"%.255s", text)
     elif pf_device_lost(d):
         snprintf(d.problem, sizeof(d.problem), b"it was opened before this process was forked; use it in "
                  b"the child only, or start the process by spawn")

@@ -47,7 +47,7 @@ cdef extern from *:
       if (!f) return NULL;
       if (!fseek(f, 0, SEEK_END)) {
         long n = ftell(f);
-        if (n >= 0 && n < (1L << 31) - 1 && !fseek(f, 0, SEEK_SET) && (data = (char *)malloc((size_t)n + 1))) {
+        if (n >= 0 && n < INT32_MAX && !fseek(f, 0, SEEK_SET) && (data = (char *)malloc((size_t)n + 1))) {
           if (fread(data, 1, (size_t)n, f) != (size_t)n) { free(data); data = NULL; }
           *size = n;
         }

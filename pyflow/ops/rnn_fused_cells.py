@@ -42,6 +42,7 @@ class _LSTMVariables(LayerRNNCell):
 
     @property
     def output_size(self):
+        """The number of units."""
         return self._num_units
 
     num_units = output_size

@@ -33,7 +33,7 @@ def main(argv):
         print(problem)
     print(
         f"{path}: {len(graph.nodes)} nodes, "
-        + (f"{len(problems)} problems" if problems else "nothing is missing")
+        + _count(problems)
     )
     return 1 if problems else 0
 
@@ -47,13 +47,25 @@ def _check_onnx(path):
         problems = [f"no converter for {op}" + _nodes(nodes) for op, nodes in missing.items()]
         if not problems:
             models.load(path)
-    except (OSError, onnx.OnnxError, ValueError) as e:
+    except OSError as e:
+        print(f"{path}: {e.strerror}", file=sys.stderr)
+        return 1
+    except models.UnreadableModel as e:
+        print(e, file=sys.stderr)
+        return 1
+    except (onnx.OnnxError, ValueError) as e:
         problems, count = [str(e)], 0
     for problem in problems:
         print(problem)
     nodes = f"{count} nodes, " if count else ""
-    print(f"{path}: {nodes}" + (f"{len(problems)} problems" if problems else "nothing is missing"))
+    print(f"{path}: {nodes}{_count(problems)}")
     return 1 if problems else 0
+
+
+def _count(problems):
+    if not problems:
+        return "nothing is missing"
+    return f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
 
 
 def _nodes(names):

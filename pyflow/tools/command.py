@@ -1,5 +1,6 @@
 """python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | bench | trace FILE
 
+Installed, it is the command `pyflow`, too; --version says which one it is.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
 """
 import importlib
@@ -24,6 +25,10 @@ def main(argv=None):
         for name, text in COMMANDS.items():
             print(f"  {name:9}{text}")
         return 0
+    if argv[0] in ("-V", "--version"):
+        import pyflow
+        print(f"pyflow {pyflow.pyflow_version}")
+        return 0
     name = argv[0]
     if name not in COMMANDS:
         import difflib
@@ -31,8 +36,23 @@ def main(argv=None):
         print(f"python -m pyflow: no command {name!r}" + (f"; did you mean {near[0]}?" if near else
               f"; there are {', '.join(COMMANDS)}"), file=sys.stderr)
         return 2
+    if not _environment_is_right():
+        return 2
     try:
         return importlib.import_module(f"pyflow.tools.{name}").main(argv[1:]) or 0
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+
+
+def _environment_is_right():
+    """Says which environment variables are malformed: a line each, where a session would raise."""
+    from pyflow import config
+    wrong = 0
+    for variable in config.VARIABLES:
+        try:
+            config.value(variable)
+        except ValueError as e:
+            wrong += 1
+            print(e, file=sys.stderr)
+    return not wrong

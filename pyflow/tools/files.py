@@ -22,12 +22,17 @@ def read_graph(path):
         try:
             graph = _PARSERS[kind](data, protos)
         except Exception as e:  # a parser of untrusted bytes: whatever it says is shown
-            errors.append(f"as {kind}: {e}")
+            errors.append(f"as {kind}: {_first_line(e)}")
             continue
         if len(graph.node):
             return graph, kind
         errors.append(f"as {kind}: it has no nodes")
-    raise UnreadableModel(f"{path} is not a graph: " + "; ".join(errors))
+    raise UnreadableModel("\n  ".join([f"{path} is not a graph:", *errors]))
+
+
+def _first_line(error):
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return line if len(line) <= 200 else line[:200] + " ..."
 
 
 def _order(path):

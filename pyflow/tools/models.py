@@ -6,6 +6,8 @@
 Threads: any; pure but for reading files.
 """
 import json
+import re
+import sys
 from typing import NamedTuple
 
 from pyflow.tools.files import UnreadableModel, read_graph
@@ -76,6 +78,44 @@ def _in_loops(operations):
                     found.add(reader)
                     stack.append(reader)
     return found
+
+
+# What changes variables or files: `run` does that only where it is asked for by name.
+_WRITES = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]|Assign|Save|MergeV2|WriteFile|CountUpTo|"
+                     r"(Resource)?Scatter(Nd)?(Add|Sub|Update|Mul|Div|Min|Max)$")
+
+
+def harmless_outputs(model):
+    """The model's outputs that write nothing; what the others would write is said on stderr.
+
+    Raises ValueError where none remains: a training graph's ends are its updates and its Saver.
+    """
+    writers = {name: _writer(model.graph, name) for name in model.outputs}
+    kept = [name for name, op in writers.items() if op is None]
+    if len(kept) == len(model.outputs):
+        return kept
+    left = [f"{name} ({op.type} '{op.name}')" for name, op in writers.items() if op is not None]
+    text = (f"{len(left)} of the graph's ends write variables or files and are fetched only if --fetch"
+            f" names them: {', '.join(left[:3])}{', ...' if len(left) > 3 else ''}")
+    if not kept:
+        raise ValueError(text + "; a training graph is run after freezing it (tf.graph_util."
+                         "convert_variables_to_constants), or with --fetch")
+    print(text, file=sys.stderr)
+    return kept
+
+
+def _writer(graph, tensor):
+    """An operation that writes among what `tensor` needs, or None."""
+    stack = [graph.get_tensor_by_name(tensor).op]
+    seen = set(stack)
+    while stack:
+        op = stack.pop()
+        if _WRITES.match(op.type):
+            return op
+        needed = {t.op for t in op.inputs} | set(op.control_inputs)
+        stack += needed - seen
+        seen |= needed
+    return None
 
 
 def _load_onnx(path):

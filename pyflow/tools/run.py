@@ -20,7 +20,8 @@ def main(argv):
     from pyflow.tools import models
     try:
         model = models.load(args.model)
-        fetches = [models.tensor_name(model.graph, n) for n in args.fetch] or model.outputs
+        fetches = ([models.tensor_name(model.graph, n) for n in args.fetch]
+                   or models.harmless_outputs(model))
         feeds = models.feeds_of(model, args.input, args.feed)
         config = tf.ConfigProto(intra_op_parallelism_threads=args.threads or 0,
                                 inter_op_parallelism_threads=args.threads or 0)

@@ -82,7 +82,9 @@ refused(loop() + [node("r", "_Retval", ["m"], T=F, index=0)], "r", "Exit")
 compiled([const("c")] + [node(f"e{i}", "Enter", ["c"], T=F, frame_name=f"f{i}", is_constant=True)
                          for i in range(20000)])
 """,
+    # Each took a kilobyte of the stack; clang's code overflowed 8 MB.
     "loops in loops": """
+resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, resource.RLIM_INFINITY))
 deep = [node(f"e{i}", "Enter", [f"e{i - 1}" if i else "c"], T=F, frame_name=f"f{i}",
              is_constant=True) for i in range(20000)]
 assert compiled([const("c")] + deep).run(()) == []

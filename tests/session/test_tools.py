@@ -140,3 +140,43 @@ def test_the_debug_ladder():
     assert two.count(" us, ") == 2 and "Add" not in two
     assert "feed x:0 = float32[100] mean 49.5" in five or "mean 49.5" in five
     assert "result 0 = float32[2] [2.0, 3.0]" in five and "Add" in five and "'nodes'" in five
+
+
+def test_version():
+    assert run("--version") == f"pyflow {tf.pyflow_version}\n"
+
+
+def test_a_malformed_variable_is_a_line(monkeypatch):
+    monkeypatch.setenv("PYFLOW_CPU_ISA", "foo")
+    said = run("devices", status=2)
+    assert said.startswith("PYFLOW_CPU_ISA='foo': expected baseline|avx2|avx512") and said.count("\n") == 1
+
+
+def test_what_is_no_model(tmp_path):
+    said = run("check", tmp_path / "missing.onnx", status=1)
+    assert said == f"{tmp_path / 'missing.onnx'}: No such file or directory\n"
+    text = run("explain", __file__, status=1).splitlines()
+    assert text[0] == f"{__file__} is not a graph:" and len(text) == 5
+    assert all(line.startswith("  as ") for line in text[1:])
+
+
+def test_a_training_graph_is_not_run_to_all_its_ends(tmp_path):
+    """Its ends are the optimizer's updates and the Saver, which would write a file."""
+    path, saved = tmp_path / "train.meta", tmp_path / "saved"
+    with tf.Graph().as_default():
+        x = tf.placeholder_with_default(tf.ones([1, 2]), [None, 2], name="x")
+        loss = tf.reduce_sum(tf.matmul(x, tf.get_variable("w", [2, 1])), name="loss")
+        tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        saver = tf.train.Saver()
+        tf.train.export_meta_graph(str(path), saver_def=saver.as_saver_def())
+        said = run("run", path, "--feed", f"save/filename:0={saved}", status=1)
+        assert "write variables or files" in said and "SaveV2 'save/SaveV2'" in said
+    assert not list(tmp_path.glob("saved*"))
+    with tf.Graph().as_default():
+        x = tf.placeholder_with_default(tf.ones([1, 2]), [None, 2], name="x")
+        with tf.control_dependencies([tf.assign(tf.Variable([0.0], name="v"), [1.0])]):
+            tf.identity(x, name="after")
+        tf.square(x, name="seen")
+        tf.train.export_meta_graph(str(path))
+    said = run("run", path, "--feed", "v/read=[0.0]")
+    assert "seen:0 = [[1. 1.]]" in said and "after:0 =" not in said and "(Assign 'Assign')" in said

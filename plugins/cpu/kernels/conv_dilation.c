@@ -50,7 +50,7 @@ static pf_status sizes_of(pf_ctx *c, const pf_window *w, sizes *s) {
 }
 
 #define LOWEST(T) \
-  _Generic((T)0, float: -FLT_MAX, double: -DBL_MAX, default: lowest(sizeof(T), (T)-1 < 0))
+  _Generic((T)0, float: -FLT_MAX, double: -DBL_MAX, default: lowest(sizeof(T), (T)-1 < (T)1))
 static int64_t lowest(size_t bytes, int is_signed) {
   return !is_signed ? 0 : bytes == 8 ? INT64_MIN : -((int64_t)1 << (8 * bytes - 1));
 }

@@ -115,7 +115,7 @@ PF_INLINE void divide_doubles(double *x, const double *y, double inverse, int fl
     double a = x[i], b = y[i];
     double q = ((inverse != 0 ? a * inverse : a / b) + ROUND_MAGIC) - ROUND_MAGIC, r = a - q * b;
     double back = floors ? 1.0 : (a < 0) != (b < 0) ? -1.0 : 1.0;
-    back = ((r < 0) != ((floors ? b : a) < 0)) & (r != 0) ? back : 0.0;
+    back = (((r < 0) != ((floors ? b : a) < 0)) & (r != 0)) ? back : 0.0;
     x[i] = rest ? r + back * b : q - back;
   }
 }

@@ -17,8 +17,9 @@ PF_INLINE void TILE(dots_sums)(V acc[][DOTS_LONG], T *out, int64_t ldo, const in
     V_SUM_4(acc[r][0], nr > 1 ? acc[r][1] : (V){0}, nr > 2 ? acc[r][2] : (V){0}, (V){0}, few);
     for (int q = 0; q < nr; q++) out[r * ldo + q] = few[q];
   }
+  if (nr != DOTS_MOST) return;
 #pragma GCC unroll 8
-  for (int r = 0; nr == DOTS_MOST && r < mr; r += DOTS) { /* the fifth of four rows */
+  for (int r = 0; r < mr; r += DOTS) { /* the fifth of four rows */
     V_SUM_4(acc[r][4], r + 1 < mr ? acc[r + 1][4] : (V){0}, r + 2 < mr ? acc[r + 2][4] : (V){0},
             r + 3 < mr ? acc[r + 3][4] : (V){0}, few);
     for (int i = 0; i < DOTS && r + i < mr; i++) out[(r + i) * ldo + 4] = few[i];

@@ -46,9 +46,10 @@ PF_INLINE void tiny_body_f32(const tiny_plan *t, const tiny_batch *s, const int 
   const __mmask16 ma = (__mmask16)tiny_mask(t->a_extent), mb = (__mmask16)tiny_mask(t->b_extent),
                   mc = (__mmask16)tiny_mask(numbers);
   __m512i xs[4], ys[4];
+  if (whole)
 #pragma GCC unroll 4
-  for (int p = 0; whole && p < 4; p++)
-    xs[p] = _mm512_loadu_si512(t->a_at[p]), ys[p] = _mm512_loadu_si512(t->b_at[p]);
+    for (int p = 0; p < 4; p++)
+      xs[p] = _mm512_loadu_si512(t->a_at[p]), ys[p] = _mm512_loadu_si512(t->b_at[p]);
   for (int64_t i = s->lo; i < s->hi; i++) {
     const float *a = (const float *)s->a + s->a_at[i], *b = (const float *)s->b + s->b_at[i];
     float *c = (float *)s->c + i * s->c_step;
@@ -82,11 +83,12 @@ PF_INLINE void tiny_body_f64(const tiny_plan *t, const tiny_batch *s, const int 
                              int64_t numbers) {
   const uint32_t ma = tiny_mask(t->a_extent), mb = tiny_mask(t->b_extent), mc = tiny_mask(numbers);
   __m512i xs[4][2], ys[4];
+  if (whole)
 #pragma GCC unroll 4
-  for (int p = 0; whole && p < 4; p++) {
-    xs[p][0] = tiny_half(t->a_at[p], 0), xs[p][1] = tiny_half(t->a_at[p], 1);
-    ys[p] = tiny_half(t->b_at[p], 0);   /* the same for both halves of c */
-  }
+    for (int p = 0; p < 4; p++) {
+      xs[p][0] = tiny_half(t->a_at[p], 0), xs[p][1] = tiny_half(t->a_at[p], 1);
+      ys[p] = tiny_half(t->b_at[p], 0);   /* the same for both halves of c */
+    }
   for (int64_t i = s->lo; i < s->hi; i++) {
     const double *a = (const double *)s->a + s->a_at[i], *b = (const double *)s->b + s->b_at[i];
     double *c = (double *)s->c + i * s->c_step;

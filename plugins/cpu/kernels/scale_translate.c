@@ -121,7 +121,8 @@ static void add_scaled(float *y, const float *x, int64_t n, float w) {
   for (int64_t i = 0; i < n; i++) y[i] += w * x[i];
 }
 #define READ(num, T, tag) case num: \
-    for (int64_t i = 0; i < n; i++) row[i] = (float)PF_DATA(const T, j->x)[at + i]; break;
+    for (int64_t i = 0; i < n; i++) row[i] = (float)PF_DATA(const T, j->x)[at + i]; \
+    break;
 static void read_row(const job *j, int64_t at, int64_t n, float *row) {
   switch (j->type) {
     PF_EACH_FLOAT(READ)

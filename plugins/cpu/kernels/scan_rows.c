@@ -53,8 +53,8 @@ PF_INLINE pf_vf lane_sums(pf_vf v, int reverse) {
 PF_INLINE pf_vf lanes_moved(pf_vf v, int reverse) {
   __m256i to = reverse ? _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 7)
                        : _mm256_setr_epi32(0, 0, 1, 2, 3, 4, 5, 6);
-  return _mm256_blend_ps(_mm256_permutevar8x32_ps(v, to), _mm256_setzero_ps(),
-                         reverse ? 0x80 : 0x01);
+  const pf_vf moved = _mm256_permutevar8x32_ps(v, to), zero = _mm256_setzero_ps();
+  return reverse ? _mm256_blend_ps(moved, zero, 0x80) : _mm256_blend_ps(moved, zero, 0x01);
 }
 PF_INLINE pf_vf lanes_all(pf_vf v, int reverse) {
   return _mm256_permutevar8x32_ps(v, _mm256_set1_epi32(reverse ? 0 : 7));

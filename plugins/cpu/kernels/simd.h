@@ -58,6 +58,14 @@ PF_INLINE pf_vf pf_vf_set(float x) { return (pf_vf){x, x, x, x}; }
 PF_INLINE pf_vd pf_vd_set(double x) { return (pf_vd){x, x}; }
 #endif
 
+/* Lanes of a and b, numbered by constants, b's behind a's.  KEYS: a vector type of integers as wide
+ * as the lanes, which GCC 11 asks for. */
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+#define PF_SHUFFLE(KEYS, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PF_SHUFFLE(KEYS, a, b, ...) __builtin_shuffle(a, b, (KEYS){__VA_ARGS__})
+#endif
+
 /* The sum of all lanes, halves first. */
 #if defined(__AVX2__) && defined(__FMA__)
 PF_INLINE float pf_sum_256(__m256 x) {

@@ -182,7 +182,7 @@ enum { ADD, MUL, DIV };
     T a = ((const T *)x)[i], b = ((const T *)d)[j]; \
     uint64_t u = (uint64_t)a, v = (uint64_t)b; \
     if (op == DIV && b == 0) return 0; \
-    ((T *)y)[i] = (T)(op == ADD ? u + v : op == MUL ? u * v : (T)-1 < 0 && b == (T)-1 ? 0 - u \
+    ((T *)y)[i] = (T)(op == ADD ? u + v : op == MUL ? u * v : (T)-1 < (T)1 && b == (T)-1 ? 0 - u \
                                                                  : (uint64_t)(a / b)); \
     return 1; }
 static int combine(int op, int32_t type, void *y, const void *x, int64_t i, const void *d,

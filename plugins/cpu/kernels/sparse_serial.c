@@ -248,7 +248,7 @@ static pf_status deserialize_all(pf_ctx *c, int32_t dtype, int64_t count, const 
                                  int32_t batch_rank) {
   int64_t n = 0, dims[PF_MAX_DIMS] = {0}, at = 0;
   int32_t rank = -1;
-  coo_out y;
+  coo_out y = {0};
   for (int32_t pass = 0; pass < 2; pass++) {
     for (int64_t i = 0; i < count; i++) {
       proto t[3];

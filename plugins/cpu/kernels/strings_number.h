@@ -13,7 +13,9 @@
 #include <stdlib.h>
 
 enum { PF_DIGITS = 24, PF_FIXED_ROOM = 48, PF_MOST_PLACES = 9, PF_MOST_POWER = 27 };
+#ifdef __SIZEOF_INT128__
 typedef unsigned __int128 pf_wide;
+#endif
 
 /* ---------------------------------------------------------------- printing */
 /* the digits of v end at `end`; -> the first */
@@ -42,6 +44,7 @@ PF_LOCAL char *pf_integer_before(char *end, int64_t v) {
   if (v < 0) *--s = '-';
   return s;
 }
+#ifdef __SIZEOF_INT128__
 /* "%.*f" of x with up to PF_MOST_PLACES places, ending at `end`; NULL: not by this way */
 PF_LOCAL char *pf_fixed_before(char *end, double x, int places) {
   static const uint32_t tens[PF_MOST_PLACES + 1] = {
@@ -116,6 +119,17 @@ PF_LOCAL char *pf_general_before(char *end, double x) {
   return memcpy(end - (o - out), out, (size_t)(o - out));
 }
 
+#else                                  /* machines of 32 bits: the library has them all */
+PF_LOCAL char *pf_fixed_before(char *end, double x, int places) {
+  (void)end, (void)x, (void)places;
+  return NULL;
+}
+PF_LOCAL char *pf_general_before(char *end, double x) {
+  (void)end, (void)x;
+  return NULL;
+}
+#endif
+
 /* ---------------------------------------------------------------- reading */
 /* digits 10^power; integer: written without a point or an exponent */
 typedef struct { uint64_t digits; int32_t power, negative, integer; } pf_decimal;
@@ -171,6 +185,7 @@ PF_LOCAL int pf_read_decimal(const char *s, int64_t n, pf_decimal *d) {
   }
   return s == end;
 }
+#ifdef __SIZEOF_INT128__
 /* |d| as `keep` bits of mantissa (24: a float's, 53: a double's); 0: not by this way */
 PF_LOCAL int pf_decimal_value(const pf_decimal *d, int keep, double *out) {
   uint64_t five = 1, q = d->digits, rest;
@@ -199,4 +214,11 @@ PF_LOCAL int pf_decimal_value(const pf_decimal *d, int keep, double *out) {
   if (d->negative) *out = -*out;
   return 1;
 }
+#else
+PF_LOCAL int pf_decimal_value(const pf_decimal *d, int keep, double *out) {
+  (void)keep;
+  if (d->digits == 0) *out = d->negative ? -0.0 : 0.0;
+  return d->digits == 0;
+}
+#endif
 #endif

@@ -47,7 +47,6 @@ static const key_loop key_loops[PF_TYPE_COUNT] = {
   [PF_BFLOAT16] = keys_b16};
 
 /* ---------------------------------------------------------------- the least k (key, index) */
-typedef unsigned __int128 uint128;
 typedef struct {
   key_loop keys;
   const char *x;
@@ -61,23 +60,43 @@ typedef struct {
   for (int64_t i = 0, b; b = PF_MIN(BLOCK, (t)->n - i), \
        b > 0 && ((t)->keys((x) + i * (t)->esize, b, key), 1); i += b)
 
-/* K: keys; W: key and index, unsigned, as one number */
-#define TOP(K, U, W, TAG) \
+/* A pair, key and index, as one unsigned number W: which of two comes first, and its parts. */
+#define AS_NUMBER(K, U, W, TAG) \
+  typedef W pair_##TAG; \
+  PF_INLINE W pack_##TAG(K key, int64_t i) { return (W)UNSIGNED(K, U, key) << 32 | (W)i; } \
+  PF_INLINE U bits_of_##TAG(W w) { return (U)(w >> 32); } \
+  PF_INLINE uint32_t at_of_##TAG(W w) { return (uint32_t)w; } \
+  PF_INLINE int before_##TAG(W a, W b) { return a < b; }
+#define UNSIGNED(K, U, key) ((U)(key) ^ (U)1 << (8 * sizeof(K) - 1))    /* in the same order */
+AS_NUMBER(int32_t, uint32_t, uint64_t, narrow)
+#ifdef __SIZEOF_INT128__
+AS_NUMBER(int64_t, uint64_t, unsigned __int128, wide)
+#else                                  /* machines of 32 bits */
+typedef struct { uint64_t bits; uint32_t at; } pair_wide;
+PF_INLINE pair_wide pack_wide(int64_t key, int64_t i) {
+  return (pair_wide){UNSIGNED(int64_t, uint64_t, key), (uint32_t)i};
+}
+PF_INLINE uint64_t bits_of_wide(pair_wide w) { return w.bits; }
+PF_INLINE uint32_t at_of_wide(pair_wide w) { return w.at; }
+PF_INLINE int before_wide(pair_wide a, pair_wide b) {
+  return a.bits < b.bits || (a.bits == b.bits && a.at < b.at);
+}
+#endif
+
+/* K: keys, U: unsigned */
+#define TOP(K, U, TAG) \
   enum { BITS_##TAG = 8 * sizeof(K), PASSES_##TAG = (BITS_##TAG + DIGIT - 1) / DIGIT }; \
-  PF_INLINE W pack_##TAG(K key, int64_t i) { \
-    return (W)((U)key ^ (U)1 << (BITS_##TAG - 1)) << 32 | (W)i; \
-  } \
-  PF_INLINE K key_of_##TAG(W w) { return (K)((U)(w >> 32) ^ (U)1 << (BITS_##TAG - 1)); } \
-  static void sink_##TAG(W *h, int64_t n, int64_t i) { \
-    W v = h[i]; \
+  PF_INLINE K key_of_##TAG(pair_##TAG w) { return (K)UNSIGNED(K, U, bits_of_##TAG(w)); } \
+  static void sink_##TAG(pair_##TAG *h, int64_t n, int64_t i) { \
+    pair_##TAG v = h[i]; \
     for (int64_t kid; (kid = 2 * i + 1) < n; i = kid) { \
-      kid += kid + 1 < n && h[kid] < h[kid + 1]; \
-      if (v >= h[kid]) break; \
+      kid += kid + 1 < n && before_##TAG(h[kid], h[kid + 1]); \
+      if (!before_##TAG(v, h[kid])) break; \
       h[i] = h[kid]; \
     } \
     h[i] = v; \
   } \
-  static W *few_##TAG(const top_task *t, const char *x, W *h) { \
+  static pair_##TAG *few_##TAG(const top_task *t, const char *x, pair_##TAG *h) { \
     int64_t have = 0, k = t->k; \
     K limit = 0; \
     EACH_BLOCK(t, x, K) { \
@@ -100,31 +119,31 @@ typedef struct {
       } \
     } \
     for (int64_t m = k - 1; m > 0; m--) { \
-      W v = h[0]; \
+      pair_##TAG v = h[0]; \
       h[0] = h[m], h[m] = v; \
       sink_##TAG(h, m, 0); \
     } \
     return h; \
   } \
-  static W *by_digits_##TAG(W *a, W *b, int64_t n) { \
+  static pair_##TAG *by_digits_##TAG(pair_##TAG *a, pair_##TAG *b, int64_t n) { \
     uint32_t count[PASSES_##TAG][DIGITS]; \
     memset(count, 0, sizeof count); \
     for (int64_t i = 0; i < n; i++) \
       for (int p = 0; p < PASSES_##TAG; p++) \
-        count[p][(uint64_t)(a[i] >> (32 + DIGIT * p)) & (DIGITS - 1)]++; \
+        count[p][bits_of_##TAG(a[i]) >> DIGIT * p & (DIGITS - 1)]++; \
     for (int p = 0; p < PASSES_##TAG; p++) { \
-      int shift = 32 + DIGIT * p; \
-      if (count[p][(uint64_t)(a[0] >> shift) & (DIGITS - 1)] == n) continue; \
+      int shift = DIGIT * p; \
+      if (count[p][bits_of_##TAG(a[0]) >> shift & (DIGITS - 1)] == n) continue; \
       for (uint32_t d = 0, at = 0, c; d < DIGITS; d++, at += c) \
         c = count[p][d], count[p][d] = at; \
       for (int64_t i = 0; i < n; i++) \
-        b[count[p][(uint64_t)(a[i] >> shift) & (DIGITS - 1)]++] = a[i]; \
-      W *other = a; \
+        b[count[p][bits_of_##TAG(a[i]) >> shift & (DIGITS - 1)]++] = a[i]; \
+      pair_##TAG *other = a; \
       a = b, b = other; \
     } \
     return a; \
   } \
-  static W *many_##TAG(const top_task *t, const char *x, W *a) { \
+  static pair_##TAG *many_##TAG(const top_task *t, const char *x, pair_##TAG *a) { \
     K last = (K)((U)~(U)0 >> 1); \
     int64_t m = 0; \
     if (t->k < t->n / 4 * 3) { \
@@ -143,12 +162,13 @@ typedef struct {
   static void rows_##TAG(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
     const top_task *t = (const top_task *)arg; \
     for (int64_t r = lo; r < hi; r++) { \
-      W *room = (W *)(t->room + (t->few_rows ? r : worker) * t->each); \
+      pair_##TAG *room = (pair_##TAG *)(t->room + (t->few_rows ? r : worker) * t->each); \
       const char *x = t->x + r * t->n * t->esize; \
       char *values = t->values + r * t->k * t->esize; \
       int32_t *at = t->at + r * t->k; \
-      W *w = t->k <= FEW || t->n < SHORT ? few_##TAG(t, x, room) : many_##TAG(t, x, room); \
-      for (int64_t i = 0; i < t->k; i++) at[i] = (int32_t)(uint32_t)w[i]; \
+      const int few = t->k <= FEW || t->n < SHORT; \
+      pair_##TAG *w = few ? few_##TAG(t, x, room) : many_##TAG(t, x, room); \
+      for (int64_t i = 0; i < t->k; i++) at[i] = (int32_t)at_of_##TAG(w[i]); \
       pick(x, at, t->k, t->esize, values); \
     } \
   }
@@ -163,13 +183,13 @@ static void pick(const char *x, const int32_t *at, int64_t k, int64_t esize, cha
     default: PICK(uint64_t)
   }
 }
-TOP(int32_t, uint32_t, uint64_t, narrow)
-TOP(int64_t, uint64_t, uint128, wide)
+TOP(int32_t, uint32_t, narrow)
+TOP(int64_t, uint64_t, wide)
 
 /* ---------------------------------------------------------------- kernels */
 static pf_status top_rows(pf_ctx *c, int64_t k) {
   const DLTensor *x = c->in[0];
-  int64_t shape[PF_MAX_DIMS], esize = pf_type_size(c->in_type[0]), wide = esize == 8 ? 16 : 8;
+  int64_t shape[PF_MAX_DIMS], esize = pf_type_size(c->in_type[0]);
   PF_TRY(pf_check_rank(c, x, "input"));
   if (k < 0) return PF_INVALID(c, "Need k >= 0, got %" PRId64, k);
   if (x->ndim < 1) return PF_INVALID(c, "input must be >= 1-D, got shape %s", PF_SHAPE(x).s);
@@ -191,8 +211,9 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
                 .values = PF_DATA(char, values), .at = PF_DATA(int32_t, at), .n = cols, .k = k,
                 .esize = esize};
   int64_t room = k <= FEW || cols < SHORT ? k : 2 * cols + 2;
+  int64_t pair = esize == 8 ? sizeof(pair_wide) : sizeof(pair_narrow);
   int64_t rows = n / cols, workers = c->host->workers(c);
-  t.each = (room * wide + 63) / 64 * 64, t.few_rows = rows < workers;
+  t.each = (room * pair + 63) / 64 * 64, t.few_rows = rows < workers;
   t.room = c->host->scratch(c, (uint64_t)(t.each * PF_MIN(rows, workers)), 64);
   PF_EXHAUSTED(t.room);
   int64_t m = pf_numel(values);

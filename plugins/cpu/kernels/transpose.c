@@ -43,8 +43,8 @@ ANYWHERE(uint64_t)
     for (int width = 1; width < N; width *= 2) { \
       _Pragma("GCC unroll 8") \
       for (int i = 0; i < N / 2; i++) { \
-        b[2 * i] = __builtin_shufflevector(a[i], a[i + N / 2], LOW##N); \
-        b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + N / 2], HIGH##N); \
+        b[2 * i] = PF_SHUFFLE(v_##U##_##N, a[i], a[i + N / 2], LOW##N); \
+        b[2 * i + 1] = PF_SHUFFLE(v_##U##_##N, a[i], a[i + N / 2], HIGH##N); \
       } \
       _Pragma("GCC unroll 16") \
       for (int i = 0; i < N; i++) a[i] = b[i]; \
