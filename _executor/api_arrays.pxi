@@ -177,7 +177,7 @@ cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
     if type == PF_RESOURCE or type == PF_VARIANT:
         if isinstance(value, Handle):
             if (<Handle>value).t.type != type:
-                raise TypeError("a %s is fed, got the handle of a %s" % (
+                raise TypeError("expected the handle of a %s, got that of a %s" % (
                     pf_type_name(type).decode(), pf_type_name((<Handle>value).t.type).decode()))
             pf_tensor_ref((<Handle>value).t)
             return (<Handle>value).t

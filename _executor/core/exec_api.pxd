@@ -63,7 +63,7 @@ cdef extern from "pf_core.h" nogil:
         void* state
         uint64_t seed, seed2
         pf_str container, shared_name
-        int32_t frame, origin
+        int32_t frame, origin, any_shape
     enum:
         PF_B_EXPENSIVE, PF_B_ASYNC, PF_B_URGENT, PF_B_EVENT
     ctypedef struct pf_block:

@@ -134,7 +134,7 @@ cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
 cdef pf_status set_variable(pf_call* c, pf_variable* v, pf_tensor* take) noexcept nogil:
     cdef pf_error err
     err.code = PF_OK
-    if pf_variable_set(v, take, &err):
+    if pf_variable_set(v, take, c.node.any_shape, &err):
         return pf_fail(&c.ctx, err.code, err.message)
     return PF_OK
 

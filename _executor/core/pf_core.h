@@ -346,7 +346,7 @@ pf_resource *pf_resource_new(const pf_type *type, void *steal, int32_t scope, pf
 pf_tensor *pf_variable_read(pf_variable *v);        /* new reference to the current value (a snapshot); NULL: uninitialised */
 /* With v->lock held: */
 pf_tensor *pf_variable_writable(pf_variable *v);    /* value, unshared (copied if not); lent; NULL: uninitialised or no memory */
-pf_status pf_variable_set(pf_variable *v, pf_tensor *take, pf_error *err); /* checks type and shape */
+pf_status pf_variable_set(pf_variable *v, pf_tensor *take, int32_t any_shape, pf_error *err); /* checks type and shape */
 void pf_state_rng(pf_state *s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n, uint64_t *key, uint64_t *counter); /* two each */
     /* seeds both 0: from the system's entropy, once per name.  key = {seed, 0}, counter = {offset, seed2}; advances by n */
 

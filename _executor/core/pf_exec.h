@@ -91,6 +91,7 @@ typedef struct pf_node_info {
   uint64_t seed, seed2;
   pf_str container, shared_name;
   int32_t frame, origin;
+  int32_t any_shape, pad2;  /* validate_shape = false: what it assigns need not fit the variable's declared shape */
 } pf_node_info;
 
 enum { PF_B_EXPENSIVE = 1, PF_B_ASYNC = 2, PF_B_URGENT = 4, PF_B_EVENT = 8 /* a loop variable's arrival: no instructions */ };

@@ -88,6 +88,8 @@ cdef void fill_info(pf_comp* c, int32_t i, pf_node_info* info) noexcept nogil:
     info.seed = <uint64_t>a.i if a != NULL else 0
     a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"seed2")
     info.seed2 = <uint64_t>a.i if a != NULL else 0
+    a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"validate_shape")
+    info.any_shape = a != NULL and not a.i
     a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"container")
     if a != NULL:
         info.container = a.s

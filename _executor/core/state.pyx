@@ -425,15 +425,15 @@ cdef bint shape_fits(const pf_variable* v, const DLTensor* t) noexcept nogil:
     return True
 
 
-cdef pf_status check_value(const pf_variable* v, const pf_tensor* t, pf_error* err) noexcept nogil:
-    """The declared shape binds the first value; Assign with validate_shape=False may change it."""
+cdef pf_status check_value(const pf_variable* v, const pf_tensor* t, int32_t any_shape, pf_error* err) noexcept nogil:
+    """The declared shape binds the first value, unless it is assigned with validate_shape=False."""
     cdef char want[256]
     cdef char got[256]
     if v.type and t.type != v.type:
         return pf_error_set(err, PF_INVALID_ARGUMENT, b"variable '%s' holds %s, the new "
                             b"value is %s", v.base.name,
                             pf_type_name(v.type), pf_type_name(t.type))
-    if v.value != NULL or shape_fits(v, &t.m.dl_tensor):
+    if v.value != NULL or any_shape or shape_fits(v, &t.m.dl_tensor):
         return PF_OK
     shape_text(v.dims, v.ndim, want, sizeof(want))
     shape_text(t.m.dl_tensor.shape, t.m.dl_tensor.ndim, got, sizeof(got))
@@ -442,10 +442,10 @@ cdef pf_status check_value(const pf_variable* v, const pf_tensor* t, pf_error* e
                         want, got)
 
 
-cdef public pf_status pf_variable_set(pf_variable* v, pf_tensor* take,
+cdef public pf_status pf_variable_set(pf_variable* v, pf_tensor* take, int32_t any_shape,
                                       pf_error* err) noexcept nogil:
     cdef pf_tensor* own
-    if check_value(v, take, err) != PF_OK:
+    if check_value(v, take, any_shape, err) != PF_OK:
         pf_tensor_unref(take)
         return err.code
     if take.flags & PF_T_BORROWED:

@@ -21,7 +21,7 @@ cdef extern from "pf_core.h" nogil:
                                  pf_str name) noexcept
     pf_tensor* pf_variable_read(pf_variable* v) noexcept
     pf_tensor* pf_variable_writable(pf_variable* v) noexcept
-    pf_status pf_variable_set(pf_variable* v, pf_tensor* take, pf_error* err) noexcept
+    pf_status pf_variable_set(pf_variable* v, pf_tensor* take, int32_t any_shape, pf_error* err) noexcept
     void pf_state_rng(pf_state* s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n,
                       uint64_t* key,
                       uint64_t* counter) noexcept

@@ -94,7 +94,7 @@ def _written(op):
 class ReadFile:
     """All bytes of the file `filename`. NotFoundError if there is none. TF: ReadFile."""
     shape = _one_string
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -103,7 +103,7 @@ class ReadFile:
 class WriteFile:
     """Writes `contents` to the file `filename`; folders are made. TF: WriteFile."""
     shape = _written
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 
@@ -114,7 +114,7 @@ class MatchingFiles:
     def shape(op):
         op.inputs[0].shape.with_rank_at_most(1)
         return TensorShape([None])
-    gradient = None
+    gradient = UNREGISTERED
     reference = None
     samples = None
 

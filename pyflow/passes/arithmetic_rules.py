@@ -204,7 +204,14 @@ def _same_shape(walk, node):
 
 
 def _shape_may_go(walk, node):
-    """True if the shape or axis that a Reshape or ExpandDims reads is never dead."""
+    """True if the shape or axis that a Reshape or ExpandDims reads is never dead, and cannot be
+    wrong: a shape that is not known may be one that the elements do not fill, which is an error."""
+    if node.op == "Reshape":
+        asked, made = walk.const(node.inputs[1]), walk.shape((node, 0))
+        if asked is None or made is None or len(made) != asked.size:
+            return False
+        if any(d not in (-1, size) for d, size in zip(asked.ravel().tolist(), made)):
+            return False
     return len(node.inputs) == 1 or walk.is_always_alive(node.inputs[1])
 
 

@@ -31,8 +31,6 @@ NODES = {
     "SampleDistortedBoundingBoxV2": ({"accepts": 2}, IN_STEP),
     "SerializeSparse": ({"raises": 9}, "TensorFlow writes sparse tensors that nothing can read"),
     "SigmoidGrad": ({"raises": 6}, EMPTY),
-    "SparseReduceMax": ({"wrong": 4}, "of no axes: all are reduced"),
-    "SparseReduceSum": ({"wrong": 4}, "of no axes: all are reduced"),
     "SplitV": ({"weaker": 5}, NOT_YET),
     "StatelessRandomGammaV2": ({"raises": 2}, EMPTY),
     "StatelessRandomPoisson": ({"raises": 1}, EMPTY),

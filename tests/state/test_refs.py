@@ -195,6 +195,17 @@ def test_a_name_outlives_an_assignment_of_another_size():
         assert session.run(late).tolist() == [[1.], [2.]]
 
 
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_the_first_value_may_have_another_shape_without_validation(use_resource):
+    v = tf.Variable([1., 2.], use_resource=use_resource)
+    other = tf.assign(v, tf.placeholder_with_default([5., 6., 7.], None), validate_shape=False)
+    with tf.Session() as session:
+        assert session.run(other).tolist() == [5., 6., 7.]
+        assert session.run(v).tolist() == [5., 6., 7.]
+        session.run(v.initializer if use_resource else tf.assign(v, [1., 2.], validate_shape=False))
+        assert session.run(v).tolist() == [1., 2.]
+
+
 def test_readers_that_no_update_leads_to_share_one_snapshot():
     """Among concurrent steps, too: both see the same value."""
     import threading

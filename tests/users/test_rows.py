@@ -96,8 +96,7 @@ def test_the_deeper_tests_exist():
 
 def test_row_1_an_error_starts_with_op_line_and_shapes(sess):
     x = tf.placeholder(tf.float32, [None, 3], name="x")
-    w = tf.placeholder(tf.float32, [4, 2], name="w")
-    w.op.outputs[0]._shape = tf.TensorShape(None)      # so that only the kernel can know
+    w = tf.placeholder(tf.float32, [None, None], name="w")     # so that only the kernel can know
     y = tf.matmul(x, w, name="fc")
     text = message(tf.errors.InvalidArgumentError,
                    lambda: sess.run(y, {x: np.ones((2, 3)), w: np.ones((4, 2))}))
@@ -255,7 +254,7 @@ def test_row_6_sizes():
     """Stripped; debug sections are a builder's choice.  libpyflow_cpu: 389 ops were held to 6 MB, its
     621, nearly half of them new in three instruction sets, to 9."""
     root, cpu = importlib.resources.files("pyflow"), importlib.resources.files("pyflow_cpu")
-    limits = {root / "_executor.abi3.so": 1.0, root / "lib" / "libpyflow_rt.so": 0.6,
+    limits = {root / "_executor.abi3.so": 1.1, root / "lib" / "libpyflow_rt.so": 0.6,
               cpu / "libpyflow_cpu.so": 9.0}
     for path, limit in limits.items():
         assert loaded_size(path) < limit * 1e6, (path, loaded_size(path))

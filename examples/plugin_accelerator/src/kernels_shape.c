@@ -17,6 +17,13 @@ static pf_status reshape(pf_ctx *c, const void *s) {
     else if (dims[i] < 0) return failf(c, PF_INVALID_ARGUMENT, "shape has two or wrong negatives");
     else known *= dims[i];
   }
+  if (open >= 0 && known == 0 && n == 0) { /* what is left where both shapes have a 0 */
+    int64_t left = 1, rest = 1;
+    for (int32_t i = 0; i < c->in[0]->ndim; i++) if (c->in[0]->shape[i]) left *= c->in[0]->shape[i];
+    for (int32_t i = 0; i < ndim; i++) if (i != open && dims[i]) rest *= dims[i];
+    dims[open] = left / rest;
+    return c->host->alias(c, 0, 0, dims, ndim);
+  }
   if (open >= 0 && (known == 0 || n % known))
     return failf(c, PF_INVALID_ARGUMENT, "%lld values do not fit shape %s", (long long)n,
                  shape_text(dims, ndim, text, sizeof text));
