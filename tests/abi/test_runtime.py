@@ -3,8 +3,10 @@ library's."""
 
 import ctypes
 import importlib.resources
+import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -75,3 +77,44 @@ def test_an_input_of_another_element_size_is_refused(library):
                         ctypes.c_int64(500))
     assert code == 3 and b"'x'" in why.value and b"double" in why.value and b"32" in why.value
     rt.pf_rt_free(model)
+
+
+READS = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[4])
+from test_runtime import Tensor
+rt, why, model = ctypes.CDLL(sys.argv[1]), ctypes.create_string_buffer(500), ctypes.c_void_p()
+room = ctypes.c_int64(500)
+assert rt.pf_rt_plugin(sys.argv[2].encode(), why, room) == 0, why.value
+data = open(sys.argv[3], "rb").read()
+ends = [(ctypes.c_char_p * 2)(name, None) for name in (b"x", b"y")]
+assert rt.pf_rt_load(data, ctypes.c_int64(len(data)), *ends, 1, ctypes.byref(model), why, room) == 0, why.value
+values, shape = (ctypes.c_float * 2)(1.5, 2.5), (ctypes.c_int64 * 1)(2)
+x = Tensor(ctypes.cast(values, ctypes.c_void_p), (1, 0), 1, 2, 32, 1, shape, None, 0)
+outputs = (ctypes.c_void_p * 1)()
+for _ in range(2):
+    code = rt.pf_rt_run(model, (ctypes.POINTER(Tensor) * 1)(ctypes.pointer(x)), outputs, why, room)
+    assert code == 0, why.value
+    y = ctypes.cast(outputs[0] + 32, ctypes.POINTER(Tensor)).contents     # after version, ctx, deleter, flags
+    print([ctypes.cast(y.data, ctypes.POINTER(ctypes.c_float))[i] for i in range(2)])
+rt.pf_rt_free(model)
+"""
+
+
+def test_reads_of_variables_follow_the_order_of_updates(library, tmp_path):
+    """As in sessions (tests/state/test_refs.py): the name is made before the update, read behind it."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        v = tf.Variable([0.0, 0.0], name="v")
+        with tf.control_dependencies([tf.assign(v, x)]):
+            name = tf.identity(v._ref())
+        with tf.control_dependencies([name]):
+            update = tf.assign_add(v, [10.0, 10.0])
+        with tf.control_dependencies([update]):
+            tf.multiply(name, 2.0, name="y")
+        (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    cpu = importlib.resources.files("pyflow_cpu") / "libpyflow_cpu.so"
+    done = subprocess.run([sys.executable, "-c", READS, str(library), str(cpu), str(tmp_path / "graph.pb"),
+                           str(pathlib.Path(__file__).parent)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == ["[23.0, 25.0]"] * 2
