@@ -135,7 +135,7 @@ fuzz-types: .venv/installed-tests
 	@touch $@
 
 .venv/installed: .venv/made $(SOURCES)
-	@rm -rf dist && $(BIN)/python tools/build_wheel.py $(if $(ISA),-Csetup-args=-Disa=$(ISA))
+	@rm -rf dist && $(BIN)/python _executor/build_wheel.py $(if $(ISA),-Csetup-args=-Disa=$(ISA))
 	@echo "installing it and what it needs into .venv"
 	@$(PIP) install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl && $(PIP) install dist/pyflow_dataflow-*.whl
 	@touch $@

@@ -1,8 +1,8 @@
-"""tools/build_wheel.py: what people see while the wheel is built."""
+"""_executor/build_wheel.py: what people see while the wheel is built."""
 import importlib.util
 import pathlib
 
-PATH = pathlib.Path(__file__).resolve().parents[2] / "tools" / "build_wheel.py"
+PATH = pathlib.Path(__file__).resolve().parents[2] / "_executor" / "build_wheel.py"
 
 
 def load():

@@ -1,6 +1,6 @@
 """Builds the wheel into dist/ and says how far it is: `compiling 120 of 318`.
 
-    python tools/build_wheel.py [-Csetup-args=-Disa=baseline ...]
+    python _executor/build_wheel.py [-Csetup-args=-Disa=baseline ...]
 
 pip alone is silent for the minutes that the kernels take.  Options are pip's.  If the build fails, what it
 printed last is shown.  On a terminal the count stays on one line; elsewhere a line says each tenth.
