@@ -226,8 +226,9 @@ def _register(plugin):
     _preload(plugin.description.get("preload") or ())
     address = _open(plugin.path)
     tables = _executor.describe_plugin(address)
-    if tables["id"] in RESERVED:        # named by path: whoever names it vouches for other ids
-        _refuse_squatter(tables["id"], os.path.basename(os.path.dirname(plugin.path)), plugin.origin)
+    if tables["id"] in RESERVED:        # named by path: whoever names it vouches for other ids, and
+        stem = os.path.basename(plugin.path).partition(".")[0]     # for a build of ours by its name
+        _refuse_squatter(tables["id"], stem.removeprefix("lib"), plugin.origin)
     if plugin.description:
         _compare(plugin.description, tables)
     else:                               # named by path, without a plugin.json beside it
