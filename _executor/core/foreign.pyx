@@ -187,8 +187,12 @@ cdef void write_dims(char* text, int32_t room, const int64_t* dims, int32_t ndim
     for k in range(ndim):
         if used > room - 40:
             break
-        used += snprintf(text + used, room - used, b"," if k else b"")
-        used += snprintf(text + used, room - used, b"?" if dims[k] < 0 else b"%jd", <intmax_t>dims[k])
+        if k:
+            used += snprintf(text + used, room - used, b",")
+        if dims[k] < 0:
+            used += snprintf(text + used, room - used, b"?")
+        else:
+            used += snprintf(text + used, room - used, b"%jd", <intmax_t>dims[k])
     snprintf(text + used, room - used, b"]")
 
 cdef public pf_status pf_compare_outputs(pf_call* c) noexcept nogil:

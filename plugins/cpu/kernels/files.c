@@ -111,6 +111,6 @@ static pf_status matching_files(pf_ctx *c, const void *state) {
 
 enum { FLAGS = PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE };
 const pf_kernel *const files_kernels[] = {
-    PF_CPU("ReadFile", NULL, .flags = FLAGS, .compute = read_file),
-    PF_CPU("WriteFile", NULL, .flags = FLAGS, .compute = write_file),
-    PF_CPU("MatchingFiles", NULL, .flags = FLAGS, .compute = matching_files), NULL};
+    PF_CPU_FLAGS("ReadFile", NULL, FLAGS, .compute = read_file),
+    PF_CPU_FLAGS("WriteFile", NULL, FLAGS, .compute = write_file),
+    PF_CPU_FLAGS("MatchingFiles", NULL, FLAGS, .compute = matching_files), NULL};
