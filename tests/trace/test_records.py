@@ -257,7 +257,7 @@ def test_allocator_counter():
     x = tf.placeholder(tf.float32, [1 << 20])
     with tf.Session() as session:
         run = traced(session, tf.sqrt(x + 1), {x: np.zeros(1 << 20, np.float32)})
-    assert max(e.in_use for e in run.events) >= 4 << 20
+    assert max(e.in_use for e in run.events) >= 3 << 20         # each thread's last 64 KB may be missing
 
 
 @pytest.mark.alone
