@@ -83,7 +83,9 @@ class Feed:
 
     def _cast(self, array, value):
         wanted = self.dtype
-        if array.dtype == wanted or _always_fits(array.dtype, wanted):
+        if array.dtype == wanted:
+            return array
+        if _always_fits(array.dtype, wanted):
             with np.errstate(over="ignore"):            # 1e300 as float32 is infinite
                 return array.astype(wanted, copy=False)
         with np.errstate(all="ignore"):
