@@ -257,6 +257,10 @@ cdef inline bint same_shape(const DLTensor* t, const int64_t* shape, int32_t ndi
             return False
     return True
 
+cdef inline bint stores_as(int32_t a, int32_t b) noexcept nogil:
+    """The memory of elements of type a can hold as many of type b."""
+    return a != PF_STRING and (a == b or (pf_type_size(a) == pf_type_size(b) and pf_reads_as(a, b)))
+
 cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
@@ -266,8 +270,7 @@ cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape
         t = pf_tensor_of(c.ins[i])
         if ctx.dev != NULL and t.device != <void*>out_device(c, o):
             return h_output(ctx, o, shape, ndim)
-        if (t.type != PF_STRING and pf_type_size(t.type) == pf_type_size(ctx.out_type[o])
-                and pf_reads_as(t.type, ctx.out_type[o])):
+        if stores_as(t.type, ctx.out_type[o]):
             take_over(c, i, o)
             return ctx.out[o]
     return h_output(ctx, o, shape, ndim)
