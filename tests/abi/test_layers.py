@@ -179,7 +179,7 @@ def test_plugins_use_nothing_but_the_header():
     internal = {p.name for p in (ROOT / "_executor" / "core").glob("*.h")}
     seen = 0
     for plugin, path in plugin_sources():
-        own = {p.name for p in plugin.rglob("*.h*")} | {p.name for p in plugin.rglob("*.c*")}
+        own = {p.name.removesuffix(".in") for kind in ("*.h*", "*.c*") for p in plugin.rglob(kind)}
         for quoted, name in includes(path):
             seen += 1
             base = name.rpartition("/")[2]

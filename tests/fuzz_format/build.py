@@ -47,6 +47,24 @@ def listed(text, name):
     return re.findall(r"'([^']+)'", re.sub(r"#.*", "", body))
 
 
+def cpu_kernels(folder):
+    """The kernels' files; tables.h is written into `folder`, as meson.build has it."""
+    tables, found = [], []
+    for build in sorted(KERNELS.glob("*/meson.build")):
+        for kind, body in re.findall(r"^(\w+) \+= files\((.*?)\)", build.read_text(), re.S | re.M):
+            files = [build.parent / name for name in re.findall(r"'([^']+)'", body)]
+            found += files
+            if kind.endswith("kernels"):
+                once = "ISA" if kind.startswith("isa") else "ONCE"
+                tables += [f"  {once}({file.stem})" for file in files]
+    text = (KERNELS / "tables.h.in").read_text().replace("@TABLES@", " \\\n".join(tables))
+    target = folder / "include" / "tables.h"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+    return found
+
+
 def run(command):
     done = subprocess.run([str(x) for x in command], capture_output=True, text=True)
     if done.returncode:
@@ -89,12 +107,10 @@ def main(folder, cc):
     for part in ("cpu", "fake"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     modules = listed((ROOT / "_executor" / "meson.build").read_text(), "core_modules")
-    text = (KERNELS / "meson.build").read_text()
-    lists = re.findall(r"^(\w*sources) = \[", text, re.M)
-    kernels = [KERNELS / name for part in lists for name in listed(text, part)]
+    kernels = cpu_kernels(folder)
     accelerator = sorted(ACCELERATOR.glob("*.c"))
     newest = latest(p for p in CORE.iterdir() if p.suffix in (".h", ".pxd", ".pxi"))
-    header = latest([*KERNELS.glob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])
+    header = latest([*KERNELS.rglob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])
     table = folder / "op_table.c"
     run([sys.executable, ROOT / "_executor" / "gen_op_table.py", table, folder / "op_table.d"])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -105,7 +121,8 @@ def main(folder, cc):
             for name in ("common.c", "mutate_graph.c", "typed_graphs.c")
         ]
         cpu = [
-            pool.submit(compile_one, cc, folder / "cpu", c, header, "checkpoint" in c.name, EMPTY)
+            pool.submit(compile_one, cc, folder / "cpu", c, header, "checkpoint" in c.name, EMPTY,
+                        f"-I{folder / 'include'}")
             for c in kernels
         ]
         rename = ["-Dpyflow_plugin_v1=pyflow_fake_plugin", f"-I{ACCELERATOR}", EMPTY]

@@ -1,5 +1,5 @@
 """The error of the vectorised functions: at most what vmath.h, vmath_arc.h and vmath_f64.h of
-plugins/cpu/kernels state, in ulp.
+plugins/cpu/kernels/vec state, in ulp.
 
 Arguments are bit patterns in even steps over the whole range of the type, and denser ones around
 zero and one; the reference is float64 for float32 and 80-bit for float64.  An ulp is the distance
@@ -15,7 +15,7 @@ import pytest
 
 import pyflow as tf
 
-KERNELS = pathlib.Path(__file__).parents[2] / "plugins/cpu/kernels"
+KERNELS = pathlib.Path(__file__).parents[2] / "plugins/cpu/kernels/vec"
 STATED = "".join((KERNELS / name).read_text(encoding="utf-8")
                  for name in ("vmath.h", "vmath_arc.h", "vmath_f64.h"))
 LIMITS = {name: max(float(a), float(b)) for name, a, b in

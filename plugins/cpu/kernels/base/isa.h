@@ -1,0 +1,40 @@
+/* isa.h - one kernel file, compiled once per instruction set (see meson.build).
+ *
+ * A file of `isa_kernels` names everything it exports through PF_ISA_NAME, so that its three copies live side by side:
+ *
+ *     static pf_status relu(pf_ctx *c, const void *s) { ... }
+ *     static const pf_kernel relu_f32 = { ... };
+ *     const pf_kernel *const PF_ISA_NAME(unary_kernels)[] = { &relu_f32, 0 };       // unary.c: listed in isa_kernels
+ *
+ * A file of `kernels`, state.c, exports `const pf_kernel *const state_kernels[] = {..., 0};`
+ */
+#ifndef PYFLOW_CPU_ISA_H
+#define PYFLOW_CPU_ISA_H
+#include <pyflow/kernel.h>
+
+#define PF_CAT_(a, b) a##_##b
+#define PF_CAT(a, b) PF_CAT_(a, b)
+#ifdef PF_ISA
+#define PF_ISA_NAME(f) PF_CAT(f, PF_ISA)
+#endif
+
+enum { PF_ISA_LEVEL_BASELINE = 0, PF_ISA_LEVEL_AVX2 = 1, PF_ISA_LEVEL_AVX512 = 2 };
+int pf_cpu_isa(void); /* the level in use: what the CPU has, lowered by PYFLOW_CPU_ISA=baseline|avx2|avx512 */
+
+/* Intel's processors, whose third cache is farther, buffers for lines past the caches fewer and multipliers wider than AMD's:
+ * where a way was measured on both. */
+static inline __attribute__((unused)) int pf_is_intel(void) {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel") != 0;
+#else
+  return 0;
+#endif
+}
+
+/* a * b + c, fused where that is one instruction.  Without the macro nothing is contracted (-ffp-contract=off). */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
+#define PF_FMA(a, b, c) _Generic((a), float: __builtin_fmaf, default: __builtin_fma)((a), (b), (c))
+#else
+#define PF_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+#endif
