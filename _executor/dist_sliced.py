@@ -24,9 +24,8 @@ def main(modules):
                 sys.executable,
                 str(HERE / "slice.py"),
                 str(core / f"{module}.pyx"),
-                str(target / f"{module}.c"),
-                "-I",
-                str(core),
+                str(target / f"{pathlib.PurePath(module).name}.c"),
+                *(x for folder in core.iterdir() if folder.is_dir() for x in ("-I", str(folder))),
             ],
             check=True,
         )

@@ -1,8 +1,8 @@
 """Cython to C without Python: compile one core `.pyx` and keep only the C of its functions.
 
-    python slice.py core/plan.pyx plan.c -I core [-I dir ...] [--depfile plan.c.dep]
+    python slice.py core/plan/plan.pyx plan.c -I core/plan [-I dir ...] [--depfile plan.c.dep]
 
-Purpose.  `_executor/core/*.pyx` holds no Python object, so all of what Cython adds for Python -
+Purpose.  `_executor/core/**/*.pyx` holds no Python object, so all of what Cython adds for Python -
 Python.h, module
 init, string tables, exception utilities - can be left out.  What remains compiles as plain C11,
 into the one static
@@ -154,7 +154,7 @@ def line_directives(code, pyx):
 
     def directive(match):
         source = pyx.with_name(pathlib.PurePath(match.group(1)).name)
-        return f'\n#line {match.group(2)} "{"/".join(source.parts[-3:])}"\n'
+        return f'\n#line {match.group(2)} "{"/".join(source.parts[-4:])}"\n'
 
     code = re.sub(r'/\* "([^"\n]*)":(\d+)\n.*?\*/', directive, code, flags=re.S)
     return re.sub(r"\n\s*\n+", "\n", COMMENT.sub("", code))

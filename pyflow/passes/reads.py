@@ -2,7 +2,7 @@
 
 In TensorFlow the Identity of a reference shares the variable's buffer, so whoever computes with
 `v/read` after an update of v sees the update.  The executor's plan follows that for the edges it
-sees (_executor/core/reads.pyx); passes that move a read to another node, or to another time, ask
+sees (_executor/core/plan/reads.pyx); passes that move a read to another node, or to another time, ask
 here whether that would show.
 
     NAME      an output that is a reference, or what only passes its value on (Identity, Reshape,

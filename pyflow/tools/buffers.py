@@ -1,5 +1,5 @@
 """What `python -m pyflow explain --buffers` prints: the plan of a graph's intermediate buffers, made
-before anything runs (_executor/core/buffers.pyx).
+before anything runs (_executor/core/plan/buffers.pyx).
 
 One line per output of a kernel, in the order of running:
 

@@ -138,7 +138,7 @@ def test_the_executor_never_imports_pyflow():
 
 
 def test_the_core_has_no_python():
-    for path in sorted((ROOT / "_executor" / "core").iterdir()):
+    for path in sorted((ROOT / "_executor" / "core").rglob("*")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         assert not re.search(
             r"#include\s*[<\"](Python|numpy)|cimport\s+(cpython|numpy)|from\s+cpython", text
@@ -148,8 +148,8 @@ def test_the_core_has_no_python():
 def test_core_modules_meet_in_headers_only():
     """A core module cimports declarations (.pxd without .pyx), never another module."""
     core = ROOT / "_executor" / "core"
-    modules = {p.stem for p in core.glob("*.pyx")}
-    for path in sorted(core.glob("*.p[yx][xdi]")):
+    modules = {p.stem for p in core.rglob("*.pyx")}
+    for path in sorted(core.rglob("*.p[yx][xdi]")):
         for name in re.findall(
             r"^\s*(?:from|cimport)\s+(\w+)", path.read_text(encoding="utf-8"), re.M
         ):
@@ -176,7 +176,7 @@ def plugin_sources():
 
 def test_plugins_use_nothing_but_the_header():
     """Of ours: kernel.h and tensor.h.  A quoted header is the plugin's own."""
-    internal = {p.name for p in (ROOT / "_executor" / "core").glob("*.h")}
+    internal = {p.name for p in (ROOT / "_executor" / "core").rglob("*.h")}
     seen = 0
     for plugin, path in plugin_sources():
         own = {p.name.removesuffix(".in") for kind in ("*.h*", "*.c*") for p in plugin.rglob(kind)}
@@ -203,7 +203,7 @@ def test_public_headers_stand_alone():
 
 def test_the_core_meets_plugins_in_the_header():
     """It includes no header of a plugin, and Python's only through none at all."""
-    own = {p.name for p in (ROOT / "_executor" / "core").glob("*.h")}
-    for path in sorted((ROOT / "_executor" / "core").glob("*.h")):
+    own = {p.name for p in (ROOT / "_executor" / "core").rglob("*.h")}
+    for path in sorted((ROOT / "_executor" / "core").rglob("*.h")):
         for quoted, name in includes(path):
             assert not quoted or name in own | {"pyflow/kernel.h", "pyflow/runtime.h"}, (path, name)

@@ -18,6 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORE = ROOT / "_executor" / "core"
+FLOORS = sorted(folder for folder in CORE.iterdir() if folder.is_dir())
 KERNELS = ROOT / "plugins" / "cpu" / "kernels"
 ACCELERATOR = ROOT / "examples" / "plugin_accelerator" / "src"
 SANITIZE = "-fsanitize=address,undefined"
@@ -33,7 +34,7 @@ FLAGS = [
     "-DPF_HAVE_BASELINE=1",
     "-DPF_ISA=baseline",
     f"-I{ROOT / 'include'}",
-    f"-I{CORE}",
+    *(f"-I{folder}" for folder in FLOORS),
     f"-I{KERNELS}",
 ]
 COVERED = "-fsanitize=fuzzer-no-link"
@@ -77,9 +78,11 @@ def older(target, *sources):
 
 def slice_module(folder, name, newest):
     """One core module as C."""
-    source, target = CORE / f"{name}.pyx", folder / f"{name}.c"
+    source = CORE / f"{name}.pyx"
+    target = folder / f"{source.stem}.c"
     if older(target, source, newest):
-        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, "-I", CORE])
+        found = [x for floor in FLOORS for x in ("-I", floor)]
+        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, *found])
     return target
 
 
@@ -109,7 +112,7 @@ def main(folder, cc):
     modules = listed((ROOT / "_executor" / "meson.build").read_text(), "core_modules")
     kernels = cpu_kernels(folder)
     accelerator = sorted(ACCELERATOR.glob("*.c"))
-    newest = latest(p for p in CORE.iterdir() if p.suffix in (".h", ".pxd", ".pxi"))
+    newest = latest(p for p in CORE.rglob("*") if p.suffix in (".h", ".pxd", ".pxi"))
     header = latest([*KERNELS.rglob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])
     table = folder / "op_table.c"
     run([sys.executable, ROOT / "_executor" / "gen_op_table.py", table, folder / "op_table.d"])

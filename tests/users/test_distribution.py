@@ -53,5 +53,5 @@ def test_one_version():
     """tf.pyflow_version, the wheel, meson's projects and what a plugin is told agree."""
     version = PROJECT["version"]
     for path, pattern in {"pyflow/__init__.py": r'pyflow_version = "(.+)"', "meson.build": r"version: '(.+)',",
-                          "_executor/core/host.pyx": r'table\.name = b"pyflow (.+)"'}.items():
+                          "_executor/core/step/host.pyx": r'table\.name = b"pyflow (.+)"'}.items():
         assert re.search(pattern, (ROOT / path).read_text(encoding="utf-8"))[1] == version, path

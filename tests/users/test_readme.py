@@ -59,5 +59,5 @@ def test_the_map_names_every_folder_and_core_module():
     for package in (ROOT / "pyflow").iterdir():
         if (package / "__init__.py").is_file():
             assert f"{package.name}/" in text, package.name
-    for module in (ROOT / "_executor/core").glob("*.pyx"):
+    for module in (ROOT / "_executor/core").rglob("*.pyx"):
         assert re.search(rf"\b{module.stem}\b", text), module.stem

@@ -1,5 +1,5 @@
 """Part of api.pyx: the kernels of a trace in the order in which they began, device after device, and
-the turns of the loops around them.  For api_step_stats.pxi.
+the turns of the loops around them.  For step_stats.pxi.
 
 Invariants
 1. The steps are over: nobody writes records any more, and any number of threads may read them.

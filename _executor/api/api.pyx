@@ -89,15 +89,15 @@ cdef pf_str borrow(bytes b):
     s.len = len(b)
     return s
 
-include "api_arrays.pxi"
+include "arrays.pxi"
 
-include "api_tables.pxi"
+include "tables.pxi"
 
-include "api_devices.pxi"
+include "devices.pxi"
 
-include "api_trace.pxi"
+include "trace.pxi"
 
-include "api_inspect.pxi"
+include "inspect.pxi"
 
 # ---------------------------------------------------------------- plans
 cdef int32_t check_signals(void* arg) noexcept nogil:
@@ -528,23 +528,23 @@ cdef object run_tiny(Plan plan, tuple values):
         raise_error(&err)
     return array_of(result)
 
-include "api_parts.pxi"
+include "parts.pxi"
 
-include "api_stats_names.pxi"
+include "stats_names.pxi"
 
-include "api_stats_order.pxi"
+include "stats_order.pxi"
 
-include "api_step_stats.pxi"
+include "step_stats.pxi"
 
-include "api_spool.pxi"
+include "spool.pxi"
 
-include "api_explain.pxi"
+include "explain.pxi"
 
-include "api_costs.pxi"
+include "costs.pxi"
 
-include "api_py_func.pxi"
+include "py_func.pxi"
 
-include "api_hosted.pxi"
+include "hosted.pxi"
 
 def _start():
     cdef pf_error err
