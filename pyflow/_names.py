@@ -160,7 +160,8 @@ def assemble(root):
         source = importlib.import_module(module)
         for word in words.split():
             setattr(root, word, getattr(source, word))
-    importlib.import_module("pyflow.ops")               # operators, and where ops are
+    importlib.import_module("pyflow.ops")               # where ops are
+    importlib.import_module("pyflow.lib")               # operators
     importlib.import_module("pyflow.gradients")
     del root.gradients                                  # tf.gradients is a function of that package
     for path in NAMESPACES:
@@ -252,18 +253,11 @@ def find(module, name):
         if attribute is not None:
             value = getattr(value, attribute)
     elif path in HOMES:
-        value = _loaded(HOMES[path]).PUBLIC[path]
+        value = importlib.import_module(HOMES[path]).PUBLIC[path]
     else:
         unknown(module, name)
     setattr(module, name, value)
     return value
-
-
-def _loaded(module):
-    package, _, name = module.rpartition(".")
-    if package == "pyflow.ops":
-        return importlib.import_module(package).load(name)
-    return importlib.import_module(module)
 
 
 def names_of(module):

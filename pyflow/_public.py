@@ -4,19 +4,72 @@ Written by tests/typing/make_tables.py; do not edit.
 """
 
 PUBLIC = {
-    "pyflow.ops.identity_ops":
+    "pyflow.ops.checkpoint.io_ops":
+        "io.matching_files io.read_file io.write_file matching_files read_file write_file",
+    "pyflow.ops.control.control_flow_ops":
+        "group no_op tuple",
+    "pyflow.ops.control.identity_ops":
         "check_numerics debugging.check_numerics ensure_shape identity identity_n placeholder "
         "placeholder_with_default sparse.placeholder sparse_placeholder stop_gradient",
-    "pyflow.ops.array_ops":
-        "expand_dims fill invert_permutation lin_space linalg.matrix_transpose linalg.transpose "
-        "linspace math.invert_permutation matrix_transpose ones ones_like range rank reshape "
-        "shape shape_n size squeeze transpose zeros zeros_like",
-    "pyflow.ops.broadcast_ops":
-        "broadcast_dynamic_shape broadcast_static_shape broadcast_to",
-    "pyflow.ops.cast_ops":
+    "pyflow.ops.conv.conv3d_ops":
+        "nn.conv3d nn.conv3d_backprop_filter nn.conv3d_backprop_filter_v2 nn.conv3d_transpose",
+    "pyflow.ops.conv.conv_dilation_ops":
+        "nn.dilation2d nn.erosion2d",
+    "pyflow.ops.conv.conv_ops":
+        "nn.atrous_conv2d nn.conv1d nn.conv2d nn.conv2d_backprop_filter nn.conv2d_backprop_input "
+        "nn.conv2d_transpose nn.deconv2d nn.depthwise_conv2d nn.depthwise_conv2d_backprop_filter "
+        "nn.depthwise_conv2d_backprop_input nn.depthwise_conv2d_native "
+        "nn.depthwise_conv2d_native_backprop_filter nn.depthwise_conv2d_native_backprop_input "
+        "nn.separable_conv2d",
+    "pyflow.ops.data.audio_ops":
+        "audio.decode_wav audio.encode_wav",
+    "pyflow.ops.data.logging_ops":
+        "Assert Print debugging.Assert",
+    "pyflow.ops.data.script_ops":
+        "numpy_function py_func",
+    "pyflow.ops.data.tensor_array_ops":
+        "TensorArray",
+    "pyflow.ops.elementwise.activation_ops":
+        "log_sigmoid math.log_sigmoid math.sigmoid math.softplus math.softsign math.tanh nn.crelu "
+        "nn.elu nn.leaky_relu nn.log_sigmoid nn.relu nn.relu6 nn.selu nn.sigmoid nn.softplus "
+        "nn.softsign nn.swish nn.tanh sigmoid tanh",
+    "pyflow.ops.elementwise.binary_ops":
+        "accumulate_n add add_n atan2 bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor "
+        "bitwise.left_shift bitwise.right_shift div div_no_nan divide floor_div floordiv floormod "
+        "math.accumulate_n math.add math.add_n math.atan2 math.divide math.divide_no_nan "
+        "math.floordiv math.floormod math.maximum math.minimum math.mod math.multiply "
+        "math.multiply_no_nan math.pow math.squared_difference math.subtract math.truediv "
+        "math.xdivy math.xlogy maximum minimum mod mul multiply pow realdiv squared_difference "
+        "sub subtract truediv truncatediv truncatemod",
+    "pyflow.ops.elementwise.cast_ops":
         "bitcast cast dtypes.cast dtypes.saturate_cast saturate_cast to_bfloat16 to_complex128 "
         "to_complex64 to_double to_float to_int32 to_int64",
-    "pyflow.ops.unary_ops":
+    "pyflow.ops.elementwise.complex_ops":
+        "abs angle complex complex_abs conj imag math.abs math.angle math.conj math.imag "
+        "math.real math.round real round",
+    "pyflow.ops.elementwise.logic_ops":
+        "approximate_equal boolean_mask equal greater greater_equal less less_equal logical_and "
+        "logical_not logical_or logical_xor math.approximate_equal math.equal math.greater "
+        "math.greater_equal math.less math.less_equal math.logical_and math.logical_not "
+        "math.logical_or math.logical_xor math.not_equal not_equal select where where_v2",
+    "pyflow.ops.elementwise.quantize_ops":
+        "fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
+        "fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient "
+        "fake_quant_with_min_max_vars_per_channel "
+        "fake_quant_with_min_max_vars_per_channel_gradient "
+        "quantization.fake_quant_with_min_max_args "
+        "quantization.fake_quant_with_min_max_args_gradient "
+        "quantization.fake_quant_with_min_max_vars "
+        "quantization.fake_quant_with_min_max_vars_gradient "
+        "quantization.fake_quant_with_min_max_vars_per_channel "
+        "quantization.fake_quant_with_min_max_vars_per_channel_gradient "
+        "quantization.quantize_and_dequantize",
+    "pyflow.ops.elementwise.special_ops":
+        "betainc igamma igammac lbeta math.bessel_i0 math.bessel_i0e math.bessel_i1 "
+        "math.bessel_i1e math.betainc math.cumulative_logsumexp math.erfcinv math.erfinv "
+        "math.igamma math.igammac math.lbeta math.ndtri math.nextafter math.polyval "
+        "math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
+    "pyflow.ops.elementwise.unary_ops":
         "acos acosh asin asinh atan atanh bitwise.invert ceil cos cosh debugging.is_finite "
         "debugging.is_inf debugging.is_nan digamma erf erfc exp expm1 floor inv is_finite is_inf "
         "is_nan lgamma log log1p math.acos math.acosh math.asin math.asinh math.atan math.atanh "
@@ -25,164 +78,250 @@ PUBLIC = {
         "math.negative math.polygamma math.reciprocal math.rint math.rsqrt math.sign math.sin "
         "math.sinh math.sqrt math.square math.tan math.zeta neg negative polygamma reciprocal "
         "rint rsqrt sign sin sinh sqrt square tan zeta",
-    "pyflow.ops.binary_ops":
-        "accumulate_n add add_n atan2 bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor "
-        "bitwise.left_shift bitwise.right_shift div div_no_nan divide floor_div floordiv floormod "
-        "math.accumulate_n math.add math.add_n math.atan2 math.divide math.divide_no_nan "
-        "math.floordiv math.floormod math.maximum math.minimum math.mod math.multiply "
-        "math.multiply_no_nan math.pow math.squared_difference math.subtract math.truediv "
-        "math.xdivy math.xlogy maximum minimum mod mul multiply pow realdiv squared_difference "
-        "sub subtract truediv truncatediv truncatemod",
-    "pyflow.ops.logic_ops":
-        "approximate_equal boolean_mask equal greater greater_equal less less_equal logical_and "
-        "logical_not logical_or logical_xor math.approximate_equal math.equal math.greater "
-        "math.greater_equal math.less math.less_equal math.logical_and math.logical_not "
-        "math.logical_or math.logical_xor math.not_equal not_equal select where where_v2",
-    "pyflow.ops.complex_ops":
-        "abs angle complex complex_abs conj imag math.abs math.angle math.conj math.imag "
-        "math.real math.round real round",
-    "pyflow.ops.reduction_ops":
+    "pyflow.ops.fft.fft_ops":
+        "fft fft2d fft3d ifft ifft2d ifft3d signal.fft signal.fft2d signal.fft3d signal.fftshift "
+        "signal.ifft signal.ifft2d signal.ifft3d signal.ifftshift signal.irfft signal.irfft2d "
+        "signal.irfft3d signal.rfft signal.rfft2d signal.rfft3d spectral.fft spectral.fft2d "
+        "spectral.fft3d spectral.ifft spectral.ifft2d spectral.ifft3d spectral.irfft "
+        "spectral.irfft2d spectral.irfft3d spectral.rfft spectral.rfft2d spectral.rfft3d",
+    "pyflow.ops.gemm.einsum_ops":
+        "einsum linalg.einsum",
+    "pyflow.ops.gemm.matmul_ops":
+        "batch_matmul cholesky linalg.cholesky linalg.det linalg.inv linalg.matmul linalg.matvec "
+        "linalg.solve linalg.tensordot matmul matrix_determinant matrix_inverse matrix_solve "
+        "tensordot",
+    "pyflow.ops.image.image_box_ops":
+        "image.crop_and_resize image.draw_bounding_boxes image.sample_distorted_bounding_box",
+    "pyflow.ops.image.image_codec_ops":
+        "image.adjust_jpeg_quality image.decode_and_crop_jpeg image.decode_bmp image.decode_gif "
+        "image.decode_image image.decode_jpeg image.decode_png image.encode_jpeg image.encode_png "
+        "image.extract_jpeg_shape image.is_jpeg image.random_jpeg_quality io.decode_and_crop_jpeg "
+        "io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg io.decode_png io.encode_jpeg "
+        "io.encode_png io.extract_jpeg_shape io.is_jpeg",
+    "pyflow.ops.image.image_color_ops":
+        "image.adjust_brightness image.adjust_contrast image.adjust_gamma image.adjust_hue "
+        "image.adjust_saturation image.grayscale_to_rgb image.hsv_to_rgb image.random_brightness "
+        "image.random_contrast image.random_hue image.random_saturation image.rgb_to_grayscale "
+        "image.rgb_to_hsv image.rgb_to_yiq image.rgb_to_yuv image.yiq_to_rgb image.yuv_to_rgb",
+    "pyflow.ops.image.image_nms_ops":
+        "image.combined_non_max_suppression image.non_max_suppression "
+        "image.non_max_suppression_overlaps image.non_max_suppression_padded "
+        "image.non_max_suppression_with_scores",
+    "pyflow.ops.image.image_patch_ops":
+        "extract_image_patches extract_volume_patches image.extract_glimpse "
+        "image.extract_image_patches image.extract_patches",
+    "pyflow.ops.image.image_resize_ops":
+        "image.ResizeMethod image.resize image.resize_area image.resize_bicubic "
+        "image.resize_bilinear image.resize_image_with_pad image.resize_images "
+        "image.resize_nearest_neighbor",
+    "pyflow.ops.move.array_ops":
+        "expand_dims fill invert_permutation lin_space linalg.matrix_transpose linalg.transpose "
+        "linspace math.invert_permutation matrix_transpose ones ones_like range rank reshape "
+        "shape shape_n size squeeze transpose zeros zeros_like",
+    "pyflow.ops.move.broadcast_ops":
+        "broadcast_dynamic_shape broadcast_static_shape broadcast_to",
+    "pyflow.ops.move.diag_band_ops":
+        "linalg.diag linalg.diag_part linalg.set_diag matrix_diag matrix_diag_part "
+        "matrix_set_diag",
+    "pyflow.ops.move.diag_ops":
+        "cross diag diag_part eye linalg.band_part linalg.cross linalg.eye linalg.tensor_diag "
+        "linalg.tensor_diag_part linalg.trace matrix_band_part trace",
+    "pyflow.ops.move.gather_ops":
+        "batch_gather gather gather_nd manip.gather_nd manip.scatter_nd one_hot scatter_nd "
+        "sparse.to_dense sparse_tensor_to_dense sparse_to_dense tensor_scatter_nd_update "
+        "tensor_scatter_update",
+    "pyflow.ops.move.join_ops":
+        "concat concat_v2 manip.tile meshgrid pack parallel_stack split stack tile unpack unstack",
+    "pyflow.ops.move.pad_ops":
+        "batch_to_space batch_to_space_nd depth_to_space manip.batch_to_space_nd "
+        "manip.space_to_batch_nd nn.depth_to_space nn.space_to_batch nn.space_to_depth pad "
+        "space_to_batch space_to_batch_nd space_to_depth",
+    "pyflow.ops.move.partition_ops":
+        "bincount dynamic_partition dynamic_stitch listdiff math.bincount math.in_top_k "
+        "math.top_k nn.in_top_k nn.top_k setdiff1d unique unique_with_counts",
+    "pyflow.ops.move.slicing_ops":
+        "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll slice strided_slice",
+    "pyflow.ops.norm.norm_ops":
+        "nn.batch_norm_with_global_normalization nn.batch_normalization nn.bias_add "
+        "nn.bias_add_v1 nn.fused_batch_norm nn.moments nn.normalize_moments nn.relu_layer "
+        "nn.xw_plus_b",
+    "pyflow.ops.norm.softmax_ops":
+        "math.log_softmax math.softmax nn.l2_loss nn.log_poisson_loss nn.log_softmax "
+        "nn.sigmoid_cross_entropy_with_logits nn.softmax nn.softmax_cross_entropy_with_logits "
+        "nn.softmax_cross_entropy_with_logits_v2 nn.sparse_softmax_cross_entropy_with_logits "
+        "nn.weighted_cross_entropy_with_logits",
+    "pyflow.ops.pool.fractional_pool_ops":
+        "nn.fractional_avg_pool nn.fractional_max_pool",
+    "pyflow.ops.pool.pool3d_ops":
+        "nn.avg_pool3d nn.max_pool3d",
+    "pyflow.ops.pool.pool_ops":
+        "nn.avg_pool nn.avg_pool2d nn.local_response_normalization nn.lrn nn.max_pool "
+        "nn.max_pool2d nn.max_pool_with_argmax",
+    "pyflow.ops.random.candidate_sampling_ops":
+        "nn.all_candidate_sampler nn.compute_accidental_hits nn.fixed_unigram_candidate_sampler "
+        "nn.learned_unigram_candidate_sampler nn.log_uniform_candidate_sampler nn.nce_loss "
+        "nn.sampled_softmax_loss nn.uniform_candidate_sampler random.all_candidate_sampler "
+        "random.fixed_unigram_candidate_sampler random.learned_unigram_candidate_sampler "
+        "random.log_uniform_candidate_sampler random.uniform_candidate_sampler",
+    "pyflow.ops.random.random_ops":
+        "image.random_crop multinomial random.categorical random.multinomial random.normal "
+        "random.shuffle random.truncated_normal random.uniform random_crop random_normal "
+        "random_shuffle random_uniform truncated_normal",
+    "pyflow.ops.random.stateless_random_ops":
+        "random.gamma random.poisson random.stateless_categorical random.stateless_multinomial "
+        "random.stateless_normal random.stateless_truncated_normal random.stateless_uniform "
+        "random_gamma random_poisson",
+    "pyflow.ops.random.stateless_variate_ops":
+        "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
+    "pyflow.ops.reduce.lookup_ops":
+        "argsort confusion_matrix histogram_fixed_width histogram_fixed_width_bins "
+        "math.confusion_matrix searchsorted sort tensor_scatter_add tensor_scatter_nd_add "
+        "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_sub "
+        "unravel_index",
+    "pyflow.ops.reduce.nth_element_ops":
+        "contrib.nn.nth_element",
+    "pyflow.ops.reduce.reduction_ops":
         "arg_max arg_min argmax argmin count_nonzero cumprod cumsum math.argmax math.argmin "
         "math.count_nonzero math.cumprod math.cumsum math.reduce_all math.reduce_any "
         "math.reduce_euclidean_norm math.reduce_logsumexp math.reduce_max math.reduce_mean "
         "math.reduce_min math.reduce_prod math.reduce_std math.reduce_sum math.reduce_variance "
         "reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod "
         "reduce_sum",
-    "pyflow.ops.join_ops":
-        "concat concat_v2 manip.tile meshgrid pack parallel_stack split stack tile unpack unstack",
-    "pyflow.ops.pad_ops":
-        "batch_to_space batch_to_space_nd depth_to_space manip.batch_to_space_nd "
-        "manip.space_to_batch_nd nn.depth_to_space nn.space_to_batch nn.space_to_depth pad "
-        "space_to_batch space_to_batch_nd space_to_depth",
-    "pyflow.ops.slicing_ops":
-        "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll slice strided_slice",
-    "pyflow.ops.gather_ops":
-        "batch_gather gather gather_nd manip.gather_nd manip.scatter_nd one_hot scatter_nd "
-        "sparse.to_dense sparse_tensor_to_dense sparse_to_dense tensor_scatter_nd_update "
-        "tensor_scatter_update",
-    "pyflow.ops.segment_ops":
+    "pyflow.ops.reduce.segment_ops":
         "math.segment_max math.segment_mean math.segment_min math.segment_prod math.segment_sum "
         "math.unsorted_segment_max math.unsorted_segment_min math.unsorted_segment_prod "
         "math.unsorted_segment_sum segment_max segment_mean segment_min segment_prod segment_sum "
         "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
-    "pyflow.ops.partition_ops":
-        "bincount dynamic_partition dynamic_stitch listdiff math.bincount math.in_top_k "
-        "math.top_k nn.in_top_k nn.top_k setdiff1d unique unique_with_counts",
-    "pyflow.ops.string_ops":
-        "as_string dtypes.as_string reduce_join string_join string_to_number strings.as_string "
-        "strings.join strings.reduce_join strings.to_number",
-    "pyflow.ops.diag_ops":
-        "cross diag diag_part eye linalg.band_part linalg.cross linalg.eye linalg.tensor_diag "
-        "linalg.tensor_diag_part linalg.trace matrix_band_part trace",
-    "pyflow.ops.matmul_ops":
-        "batch_matmul cholesky linalg.cholesky linalg.det linalg.inv linalg.matmul linalg.matvec "
-        "linalg.solve linalg.tensordot matmul matrix_determinant matrix_inverse matrix_solve "
-        "tensordot",
-    "pyflow.ops.sparse_cross_ops":
+    "pyflow.ops.reduce.sparse_segment_ops":
+        "math.unsorted_segment_mean math.unsorted_segment_sqrt_n sparse.segment_mean "
+        "sparse.segment_sqrt_n sparse.segment_sum sparse_segment_mean sparse_segment_sqrt_n "
+        "sparse_segment_sum unsorted_segment_mean unsorted_segment_sqrt_n",
+    "pyflow.ops.rnn.ctc_ops":
+        "nn.collapse_repeated nn.ctc_beam_search_decoder nn.ctc_beam_search_decoder_v2 "
+        "nn.ctc_greedy_decoder nn.ctc_loss nn.ctc_loss_v2 nn.ctc_unique_labels",
+    "pyflow.ops.sparse.sparse_cross_ops":
         "sparse.cross sparse.cross_hashed",
-    "pyflow.ops.activation_ops":
-        "log_sigmoid math.log_sigmoid math.sigmoid math.softplus math.softsign math.tanh nn.crelu "
-        "nn.elu nn.leaky_relu nn.log_sigmoid nn.relu nn.relu6 nn.selu nn.sigmoid nn.softplus "
-        "nn.softsign nn.swish nn.tanh sigmoid tanh",
-    "pyflow.ops.softmax_ops":
-        "math.log_softmax math.softmax nn.l2_loss nn.log_poisson_loss nn.log_softmax "
-        "nn.sigmoid_cross_entropy_with_logits nn.softmax nn.softmax_cross_entropy_with_logits "
-        "nn.softmax_cross_entropy_with_logits_v2 nn.sparse_softmax_cross_entropy_with_logits "
-        "nn.weighted_cross_entropy_with_logits",
-    "pyflow.ops.conv_ops":
-        "nn.atrous_conv2d nn.conv1d nn.conv2d nn.conv2d_backprop_filter nn.conv2d_backprop_input "
-        "nn.conv2d_transpose nn.deconv2d nn.depthwise_conv2d nn.depthwise_conv2d_backprop_filter "
-        "nn.depthwise_conv2d_backprop_input nn.depthwise_conv2d_native "
-        "nn.depthwise_conv2d_native_backprop_filter nn.depthwise_conv2d_native_backprop_input "
-        "nn.separable_conv2d",
-    "pyflow.ops.conv3d_ops":
-        "nn.conv3d nn.conv3d_backprop_filter nn.conv3d_backprop_filter_v2 nn.conv3d_transpose",
-    "pyflow.ops.conv_dilation_ops":
-        "nn.dilation2d nn.erosion2d",
-    "pyflow.ops.conv_functions":
-        "nn.atrous_conv2d_transpose nn.conv1d_transpose nn.conv_transpose nn.convolution "
-        "nn.with_space_to_batch",
-    "pyflow.ops.pool_ops":
-        "nn.avg_pool nn.avg_pool2d nn.local_response_normalization nn.lrn nn.max_pool "
-        "nn.max_pool2d nn.max_pool_with_argmax",
-    "pyflow.ops.norm_ops":
-        "nn.batch_norm_with_global_normalization nn.batch_normalization nn.bias_add "
-        "nn.bias_add_v1 nn.fused_batch_norm nn.moments nn.normalize_moments nn.relu_layer "
-        "nn.xw_plus_b",
-    "pyflow.ops.random_ops":
-        "image.random_crop multinomial random.categorical random.multinomial random.normal "
-        "random.shuffle random.truncated_normal random.uniform random_crop random_normal "
-        "random_shuffle random_uniform truncated_normal",
-    "pyflow.ops.nn_ops":
-        "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
-        "linalg.global_norm linalg.l2_normalize linalg.norm math.l2_normalize math.zero_fraction "
-        "nn.dropout nn.embedding_lookup nn.l2_normalize nn.sufficient_statistics nn.zero_fraction "
-        "norm sequence_mask",
-    "pyflow.ops.loss_ops":
-        "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
-        "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
-        "losses.get_regularization_losses losses.get_total_loss losses.hinge_loss "
-        "losses.huber_loss losses.log_loss losses.mean_squared_error losses.sigmoid_cross_entropy "
-        "losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy",
-    "pyflow.ops.control_flow_ops":
-        "group no_op tuple",
-    "pyflow.ops.cond":
-        "case cond",
-    "pyflow.ops.while_loop":
-        "while_loop",
-    "pyflow.ops.switch_case":
-        "switch_case",
-    "pyflow.ops.tensor_array_ops":
-        "TensorArray",
-    "pyflow.ops.state_ops":
+    "pyflow.ops.state.critical_section_ops":
+        "CriticalSection",
+    "pyflow.ops.state.lookup_table_ops":
+        "initialize_all_tables initializers.tables_initializer lookup.KeyValueTensorInitializer "
+        "lookup.StaticHashTable lookup.StaticVocabularyTable lookup.TextFileIndex "
+        "lookup.TextFileInitializer lookup.experimental.MutableHashTable tables_initializer",
+    "pyflow.ops.state.state_ops":
         "assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div "
         "scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update "
         "scatter_sub scatter_update",
-    "pyflow.ops.variables":
-        "Variable VariableAggregation VariableSynchronization all_variables "
-        "assert_variables_initialized global_variables global_variables_initializer "
-        "initialize_all_variables initialize_local_variables initialize_variables local_variables "
-        "local_variables_initializer model_variables moving_average_variables "
-        "report_uninitialized_variables trainable_variables variables_initializer",
-    "pyflow.ops.io_ops":
-        "io.matching_files io.read_file io.write_file matching_files read_file write_file",
-    "pyflow.ops.script_ops":
-        "numpy_function py_func",
-    "pyflow.ops.logging_ops":
-        "Assert Print debugging.Assert",
-    "pyflow.ops.init_ops":
-        "constant_initializer contrib.layers.variance_scaling_initializer "
-        "contrib.layers.xavier_initializer contrib.layers.xavier_initializer_conv2d "
-        "glorot_normal_initializer glorot_uniform_initializer initializers.constant "
-        "initializers.glorot_normal initializers.glorot_uniform initializers.he_normal "
-        "initializers.he_uniform initializers.identity initializers.lecun_normal "
-        "initializers.lecun_uniform initializers.ones initializers.orthogonal "
-        "initializers.random_normal initializers.random_uniform initializers.truncated_normal "
-        "initializers.uniform_unit_scaling initializers.variance_scaling initializers.zeros "
-        "ones_initializer orthogonal_initializer random_normal_initializer "
-        "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
-        "variance_scaling_initializer zeros_initializer",
-    "pyflow.ops.partitioned_variables":
-        "create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner "
-        "variable_axis_size_partitioner",
-    "pyflow.ops.variable_scope":
-        "AUTO_REUSE VariableScope contrib.framework.local_variable disable_resource_variables "
-        "enable_resource_variables get_local_variable get_variable get_variable_scope "
-        "no_regularizer resource_variables_enabled variable_op_scope variable_scope",
-    "pyflow.ops.template":
-        "make_template",
-    "pyflow.ops.functional_ops":
+    "pyflow.ops.strings.string_data_ops":
+        "decode_base64 decode_csv decode_raw encode_base64 io.decode_base64 io.decode_compressed "
+        "io.decode_csv io.decode_raw io.encode_base64 string_to_hash_bucket "
+        "string_to_hash_bucket_fast string_to_hash_bucket_strong strings.to_hash_bucket "
+        "strings.to_hash_bucket_fast strings.to_hash_bucket_strong strings.unicode_transcode",
+    "pyflow.ops.strings.string_ops":
+        "as_string dtypes.as_string reduce_join string_join string_to_number strings.as_string "
+        "strings.join strings.reduce_join strings.to_number",
+    "pyflow.ops.strings.string_text_ops":
+        "regex_replace string_split string_strip strings.format strings.length strings.lower "
+        "strings.regex_full_match strings.regex_replace strings.split strings.strip "
+        "strings.substr strings.unsorted_segment_join strings.upper substr",
+    "pyflow.ops.strings.unicode_ops":
+        "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
+        "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
+    "pyflow.lib.control_flow.check_functions":
+        "add_check_numerics_ops assert_equal assert_greater assert_greater_equal assert_integer "
+        "assert_less assert_less_equal assert_near assert_negative assert_non_negative "
+        "assert_non_positive assert_none_equal assert_positive assert_proper_iterable assert_rank "
+        "assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type "
+        "debugging.assert_all_finite debugging.assert_equal debugging.assert_greater "
+        "debugging.assert_greater_equal debugging.assert_integer debugging.assert_less "
+        "debugging.assert_less_equal debugging.assert_near debugging.assert_negative "
+        "debugging.assert_non_negative debugging.assert_non_positive debugging.assert_none_equal "
+        "debugging.assert_positive debugging.assert_proper_iterable debugging.assert_rank "
+        "debugging.assert_rank_at_least debugging.assert_rank_in "
+        "debugging.assert_same_float_dtype debugging.assert_scalar debugging.assert_type "
+        "debugging.is_non_decreasing debugging.is_numeric_tensor debugging.is_strictly_increasing "
+        "is_non_decreasing is_numeric_tensor is_strictly_increasing math.is_non_decreasing "
+        "math.is_strictly_increasing verify_tensor_all_finite",
+    "pyflow.lib.control_flow.cond":
+        "case cond",
+    "pyflow.lib.control_flow.functional":
         "foldl foldr map_fn scan",
-    "pyflow.ops.linalg_functions":
+    "pyflow.lib.control_flow.switch_case":
+        "switch_case",
+    "pyflow.lib.control_flow.while_loop":
+        "while_loop",
+    "pyflow.lib.image.image_functions":
+        "image.central_crop image.convert_image_dtype image.crop_to_bounding_box "
+        "image.flip_left_right image.flip_up_down image.image_gradients image.pad_to_bounding_box "
+        "image.per_image_standardization image.per_image_whitening image.random_flip_left_right "
+        "image.random_flip_up_down image.resize_image_with_crop_or_pad "
+        "image.resize_with_crop_or_pad image.rot90 image.sobel_edges image.total_variation "
+        "image.transpose image.transpose_image",
+    "pyflow.lib.image.image_quality":
+        "image.psnr image.ssim image.ssim_multiscale",
+    "pyflow.lib.math.linalg_functions":
         "cholesky_solve linalg.adjoint linalg.cholesky_solve linalg.eigh linalg.eigvalsh "
         "linalg.expm linalg.logdet linalg.logm linalg.lstsq linalg.lu linalg.lu_matrix_inverse "
         "linalg.lu_reconstruct linalg.lu_solve linalg.matrix_rank linalg.normalize linalg.pinv "
         "linalg.qr linalg.slogdet linalg.sqrtm linalg.svd linalg.triangular_solve "
         "linalg.tridiagonal_matmul linalg.tridiagonal_solve matrix_solve_ls matrix_square_root "
         "matrix_triangular_solve qr self_adjoint_eig self_adjoint_eigvals svd",
-    "pyflow.ops.einsum_ops":
-        "einsum linalg.einsum",
-    "pyflow.ops.sparse_functions":
+    "pyflow.lib.nest":
+        "contrib.framework.nest.flatten contrib.framework.nest.map_structure "
+        "contrib.framework.nest.pack_sequence_as nest.assert_same_structure nest.flatten "
+        "nest.map_structure nest.pack_sequence_as",
+    "pyflow.lib.nn.conv_functions":
+        "nn.atrous_conv2d_transpose nn.conv1d_transpose nn.conv_transpose nn.convolution "
+        "nn.with_space_to_batch",
+    "pyflow.lib.nn.embedding_functions":
+        "nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
+    "pyflow.lib.nn.loss_functions":
+        "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
+        "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
+        "losses.get_regularization_losses losses.get_total_loss losses.hinge_loss "
+        "losses.huber_loss losses.log_loss losses.mean_squared_error losses.sigmoid_cross_entropy "
+        "losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.nn.nn_functions":
+        "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
+        "linalg.global_norm linalg.l2_normalize linalg.norm math.l2_normalize math.zero_fraction "
+        "nn.dropout nn.embedding_lookup nn.l2_normalize nn.sufficient_statistics nn.zero_fraction "
+        "norm sequence_mask",
+    "pyflow.lib.nn.pool_functions":
+        "nn.avg_pool1d nn.avg_pool_v2 nn.max_pool1d nn.max_pool_v2 nn.pool",
+    "pyflow.lib.nn.weighted_functions":
+        "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.rnn.legacy_seq2seq":
+        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
+        "contrib.legacy_seq2seq.sequence_loss_by_example",
+    "pyflow.lib.rnn.rnn":
+        "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
+    "pyflow.lib.rnn.rnn_cell":
+        "contrib.rnn.BasicLSTMCell contrib.rnn.BasicRNNCell contrib.rnn.GRUCell "
+        "contrib.rnn.LSTMCell contrib.rnn.LSTMStateTuple contrib.rnn.RNNCell "
+        "nn.rnn_cell.BasicLSTMCell nn.rnn_cell.BasicRNNCell nn.rnn_cell.GRUCell "
+        "nn.rnn_cell.LSTMCell nn.rnn_cell.LSTMStateTuple nn.rnn_cell.RNNCell",
+    "pyflow.lib.rnn.rnn_cell_wrappers":
+        "contrib.rnn.DeviceWrapper contrib.rnn.DropoutWrapper contrib.rnn.MultiRNNCell "
+        "contrib.rnn.ResidualWrapper nn.rnn_cell.DeviceWrapper nn.rnn_cell.DropoutWrapper "
+        "nn.rnn_cell.MultiRNNCell nn.rnn_cell.ResidualWrapper",
+    "pyflow.lib.rnn.rnn_fused_cells":
+        "contrib.rnn.GRUBlockCell contrib.rnn.GRUBlockCellV2 contrib.rnn.LSTMBlockCell "
+        "contrib.rnn.LSTMBlockFusedCell",
+    "pyflow.lib.rnn.rnn_static":
+        "contrib.rnn.static_bidirectional_rnn contrib.rnn.static_rnn "
+        "contrib.rnn.static_state_saving_rnn nn.static_bidirectional_rnn nn.static_rnn "
+        "nn.static_state_saving_rnn",
+    "pyflow.lib.signal.signal_functions":
+        "signal.dct signal.frame signal.hamming_window signal.hann_window signal.idct "
+        "signal.inverse_stft signal.inverse_stft_window_fn signal.linear_to_mel_weight_matrix "
+        "signal.mfccs_from_log_mel_spectrograms signal.overlap_and_add signal.stft spectral.dct "
+        "spectral.idct",
+    "pyflow.lib.signal.signal_windows":
+        "signal.inverse_mdct signal.kaiser_bessel_derived_window signal.kaiser_window signal.mdct "
+        "signal.vorbis_window",
+    "pyflow.lib.sparse.ragged":
+        "RaggedTensor ragged.RaggedTensorValue ragged.constant ragged.constant_value "
+        "ragged.map_flat_values ragged.row_splits_to_segment_ids ragged.segment_ids_to_row_splits",
+    "pyflow.lib.sparse.sparse_functions":
         "convert_to_tensor_or_sparse_tensor deserialize_many_sparse edit_distance "
         "io.deserialize_many_sparse io.deserialize_sparse io.serialize_many_sparse "
         "io.serialize_sparse serialize_many_sparse serialize_sparse sets.difference "
@@ -198,176 +337,37 @@ PUBLIC = {
         "sparse_reduce_sum_sparse sparse_reorder sparse_reset_shape sparse_reshape sparse_retain "
         "sparse_slice sparse_softmax sparse_split sparse_tensor_dense_matmul sparse_to_indicator "
         "sparse_transpose",
-    "pyflow.ops.special_ops":
-        "betainc igamma igammac lbeta math.bessel_i0 math.bessel_i0e math.bessel_i1 "
-        "math.bessel_i1e math.betainc math.cumulative_logsumexp math.erfcinv math.erfinv "
-        "math.igamma math.igammac math.lbeta math.ndtri math.nextafter math.polyval "
-        "math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
-    "pyflow.ops.lookup_ops":
-        "argsort confusion_matrix histogram_fixed_width histogram_fixed_width_bins "
-        "math.confusion_matrix searchsorted sort tensor_scatter_add tensor_scatter_nd_add "
-        "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_sub "
-        "unravel_index",
-    "pyflow.ops.sparse_segment_ops":
-        "math.unsorted_segment_mean math.unsorted_segment_sqrt_n sparse.segment_mean "
-        "sparse.segment_sqrt_n sparse.segment_sum sparse_segment_mean sparse_segment_sqrt_n "
-        "sparse_segment_sum unsorted_segment_mean unsorted_segment_sqrt_n",
-    "pyflow.ops.quantize_ops":
-        "fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
-        "fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient "
-        "fake_quant_with_min_max_vars_per_channel "
-        "fake_quant_with_min_max_vars_per_channel_gradient "
-        "quantization.fake_quant_with_min_max_args "
-        "quantization.fake_quant_with_min_max_args_gradient "
-        "quantization.fake_quant_with_min_max_vars "
-        "quantization.fake_quant_with_min_max_vars_gradient "
-        "quantization.fake_quant_with_min_max_vars_per_channel "
-        "quantization.fake_quant_with_min_max_vars_per_channel_gradient "
-        "quantization.quantize_and_dequantize",
-    "pyflow.ops.stateless_random_ops":
-        "random.gamma random.poisson random.stateless_categorical random.stateless_multinomial "
-        "random.stateless_normal random.stateless_truncated_normal random.stateless_uniform "
-        "random_gamma random_poisson",
-    "pyflow.ops.stateless_variate_ops":
-        "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
-    "pyflow.ops.critical_section_ops":
-        "CriticalSection",
-    "pyflow.ops.diag_band_ops":
-        "linalg.diag linalg.diag_part linalg.set_diag matrix_diag matrix_diag_part "
-        "matrix_set_diag",
-    "pyflow.ops.check_ops":
-        "add_check_numerics_ops assert_equal assert_greater assert_greater_equal assert_integer "
-        "assert_less assert_less_equal assert_near assert_negative assert_non_negative "
-        "assert_non_positive assert_none_equal assert_positive assert_proper_iterable assert_rank "
-        "assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type "
-        "debugging.assert_all_finite debugging.assert_equal debugging.assert_greater "
-        "debugging.assert_greater_equal debugging.assert_integer debugging.assert_less "
-        "debugging.assert_less_equal debugging.assert_near debugging.assert_negative "
-        "debugging.assert_non_negative debugging.assert_non_positive debugging.assert_none_equal "
-        "debugging.assert_positive debugging.assert_proper_iterable debugging.assert_rank "
-        "debugging.assert_rank_at_least debugging.assert_rank_in "
-        "debugging.assert_same_float_dtype debugging.assert_scalar debugging.assert_type "
-        "debugging.is_non_decreasing debugging.is_numeric_tensor debugging.is_strictly_increasing "
-        "is_non_decreasing is_numeric_tensor is_strictly_increasing math.is_non_decreasing "
-        "math.is_strictly_increasing verify_tensor_all_finite",
-    "pyflow.ops.nest":
-        "contrib.framework.nest.flatten contrib.framework.nest.map_structure "
-        "contrib.framework.nest.pack_sequence_as nest.assert_same_structure nest.flatten "
-        "nest.map_structure nest.pack_sequence_as",
-    "pyflow.ops.regularizers":
+    "pyflow.lib.variables.initializers":
+        "constant_initializer contrib.layers.variance_scaling_initializer "
+        "contrib.layers.xavier_initializer contrib.layers.xavier_initializer_conv2d "
+        "glorot_normal_initializer glorot_uniform_initializer initializers.constant "
+        "initializers.glorot_normal initializers.glorot_uniform initializers.he_normal "
+        "initializers.he_uniform initializers.identity initializers.lecun_normal "
+        "initializers.lecun_uniform initializers.ones initializers.orthogonal "
+        "initializers.random_normal initializers.random_uniform initializers.truncated_normal "
+        "initializers.uniform_unit_scaling initializers.variance_scaling initializers.zeros "
+        "ones_initializer orthogonal_initializer random_normal_initializer "
+        "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
+        "variance_scaling_initializer zeros_initializer",
+    "pyflow.lib.variables.partitioned_variables":
+        "create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner "
+        "variable_axis_size_partitioner",
+    "pyflow.lib.variables.regularizers":
         "contrib.layers.apply_regularization contrib.layers.l1_l2_regularizer "
         "contrib.layers.l1_regularizer contrib.layers.l2_regularizer "
         "contrib.layers.sum_regularizer",
-    "pyflow.ops.image_resize_ops":
-        "image.ResizeMethod image.resize image.resize_area image.resize_bicubic "
-        "image.resize_bilinear image.resize_image_with_pad image.resize_images "
-        "image.resize_nearest_neighbor",
-    "pyflow.ops.image_ops":
-        "image.central_crop image.convert_image_dtype image.crop_to_bounding_box "
-        "image.flip_left_right image.flip_up_down image.image_gradients image.pad_to_bounding_box "
-        "image.per_image_standardization image.per_image_whitening image.random_flip_left_right "
-        "image.random_flip_up_down image.resize_image_with_crop_or_pad "
-        "image.resize_with_crop_or_pad image.rot90 image.sobel_edges image.total_variation "
-        "image.transpose image.transpose_image",
-    "pyflow.ops.image_color_ops":
-        "image.adjust_brightness image.adjust_contrast image.adjust_gamma image.adjust_hue "
-        "image.adjust_saturation image.grayscale_to_rgb image.hsv_to_rgb image.random_brightness "
-        "image.random_contrast image.random_hue image.random_saturation image.rgb_to_grayscale "
-        "image.rgb_to_hsv image.rgb_to_yiq image.rgb_to_yuv image.yiq_to_rgb image.yuv_to_rgb",
-    "pyflow.ops.image_box_ops":
-        "image.crop_and_resize image.draw_bounding_boxes image.sample_distorted_bounding_box",
-    "pyflow.ops.image_patch_ops":
-        "extract_image_patches extract_volume_patches image.extract_glimpse "
-        "image.extract_image_patches image.extract_patches",
-    "pyflow.ops.image_nms_ops":
-        "image.combined_non_max_suppression image.non_max_suppression "
-        "image.non_max_suppression_overlaps image.non_max_suppression_padded "
-        "image.non_max_suppression_with_scores",
-    "pyflow.ops.image_quality_ops":
-        "image.psnr image.ssim image.ssim_multiscale",
-    "pyflow.ops.image_codec_ops":
-        "image.adjust_jpeg_quality image.decode_and_crop_jpeg image.decode_bmp image.decode_gif "
-        "image.decode_image image.decode_jpeg image.decode_png image.encode_jpeg image.encode_png "
-        "image.extract_jpeg_shape image.is_jpeg image.random_jpeg_quality io.decode_and_crop_jpeg "
-        "io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg io.decode_png io.encode_jpeg "
-        "io.encode_png io.extract_jpeg_shape io.is_jpeg",
-    "pyflow.ops.fft_ops":
-        "fft fft2d fft3d ifft ifft2d ifft3d signal.fft signal.fft2d signal.fft3d signal.fftshift "
-        "signal.ifft signal.ifft2d signal.ifft3d signal.ifftshift signal.irfft signal.irfft2d "
-        "signal.irfft3d signal.rfft signal.rfft2d signal.rfft3d spectral.fft spectral.fft2d "
-        "spectral.fft3d spectral.ifft spectral.ifft2d spectral.ifft3d spectral.irfft "
-        "spectral.irfft2d spectral.irfft3d spectral.rfft spectral.rfft2d spectral.rfft3d",
-    "pyflow.ops.signal_ops":
-        "signal.dct signal.frame signal.hamming_window signal.hann_window signal.idct "
-        "signal.inverse_stft signal.inverse_stft_window_fn signal.linear_to_mel_weight_matrix "
-        "signal.mfccs_from_log_mel_spectrograms signal.overlap_and_add signal.stft spectral.dct "
-        "spectral.idct",
-    "pyflow.ops.signal_window_ops":
-        "signal.inverse_mdct signal.kaiser_bessel_derived_window signal.kaiser_window signal.mdct "
-        "signal.vorbis_window",
-    "pyflow.ops.audio_ops":
-        "audio.decode_wav audio.encode_wav",
-    "pyflow.ops.string_text_ops":
-        "regex_replace string_split string_strip strings.format strings.length strings.lower "
-        "strings.regex_full_match strings.regex_replace strings.split strings.strip "
-        "strings.substr strings.unsorted_segment_join strings.upper substr",
-    "pyflow.ops.string_data_ops":
-        "decode_base64 decode_csv decode_raw encode_base64 io.decode_base64 io.decode_compressed "
-        "io.decode_csv io.decode_raw io.encode_base64 string_to_hash_bucket "
-        "string_to_hash_bucket_fast string_to_hash_bucket_strong strings.to_hash_bucket "
-        "strings.to_hash_bucket_fast strings.to_hash_bucket_strong strings.unicode_transcode",
-    "pyflow.ops.ragged_ops":
-        "RaggedTensor ragged.RaggedTensorValue ragged.constant ragged.constant_value "
-        "ragged.map_flat_values ragged.row_splits_to_segment_ids ragged.segment_ids_to_row_splits",
-    "pyflow.ops.unicode_ops":
-        "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
-        "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
-    "pyflow.ops.lookup_table_ops":
-        "initialize_all_tables initializers.tables_initializer lookup.KeyValueTensorInitializer "
-        "lookup.StaticHashTable lookup.StaticVocabularyTable lookup.TextFileIndex "
-        "lookup.TextFileInitializer lookup.experimental.MutableHashTable tables_initializer",
-    "pyflow.ops.rnn_cell":
-        "contrib.rnn.BasicLSTMCell contrib.rnn.BasicRNNCell contrib.rnn.GRUCell "
-        "contrib.rnn.LSTMCell contrib.rnn.LSTMStateTuple contrib.rnn.RNNCell "
-        "nn.rnn_cell.BasicLSTMCell nn.rnn_cell.BasicRNNCell nn.rnn_cell.GRUCell "
-        "nn.rnn_cell.LSTMCell nn.rnn_cell.LSTMStateTuple nn.rnn_cell.RNNCell",
-    "pyflow.ops.rnn_cell_wrappers":
-        "contrib.rnn.DeviceWrapper contrib.rnn.DropoutWrapper contrib.rnn.MultiRNNCell "
-        "contrib.rnn.ResidualWrapper nn.rnn_cell.DeviceWrapper nn.rnn_cell.DropoutWrapper "
-        "nn.rnn_cell.MultiRNNCell nn.rnn_cell.ResidualWrapper",
-    "pyflow.ops.rnn":
-        "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
-    "pyflow.ops.rnn_static":
-        "contrib.rnn.static_bidirectional_rnn contrib.rnn.static_rnn "
-        "contrib.rnn.static_state_saving_rnn nn.static_bidirectional_rnn nn.static_rnn "
-        "nn.static_state_saving_rnn",
-    "pyflow.ops.legacy_seq2seq":
-        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
-        "contrib.legacy_seq2seq.sequence_loss_by_example",
-    "pyflow.ops.rnn_fused_cells":
-        "contrib.rnn.GRUBlockCell contrib.rnn.GRUBlockCellV2 contrib.rnn.LSTMBlockCell "
-        "contrib.rnn.LSTMBlockFusedCell",
-    "pyflow.ops.ctc_ops":
-        "nn.collapse_repeated nn.ctc_beam_search_decoder nn.ctc_beam_search_decoder_v2 "
-        "nn.ctc_greedy_decoder nn.ctc_loss nn.ctc_loss_v2 nn.ctc_unique_labels",
-    "pyflow.ops.candidate_sampling_ops":
-        "nn.all_candidate_sampler nn.compute_accidental_hits nn.fixed_unigram_candidate_sampler "
-        "nn.learned_unigram_candidate_sampler nn.log_uniform_candidate_sampler nn.nce_loss "
-        "nn.sampled_softmax_loss nn.uniform_candidate_sampler random.all_candidate_sampler "
-        "random.fixed_unigram_candidate_sampler random.learned_unigram_candidate_sampler "
-        "random.log_uniform_candidate_sampler random.uniform_candidate_sampler",
-    "pyflow.ops.pool3d_ops":
-        "nn.avg_pool3d nn.max_pool3d",
-    "pyflow.ops.pool_functions":
-        "nn.avg_pool1d nn.avg_pool_v2 nn.max_pool1d nn.max_pool_v2 nn.pool",
-    "pyflow.ops.fractional_pool_ops":
-        "nn.fractional_avg_pool nn.fractional_max_pool",
-    "pyflow.ops.nth_element_ops":
-        "contrib.nn.nth_element",
-    "pyflow.ops.embedding_ops":
-        "nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
-    "pyflow.ops.weighted_ops":
-        "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.variables.template":
+        "make_template",
+    "pyflow.lib.variables.variable_scope":
+        "AUTO_REUSE VariableScope contrib.framework.local_variable disable_resource_variables "
+        "enable_resource_variables get_local_variable get_variable get_variable_scope "
+        "no_regularizer resource_variables_enabled variable_op_scope variable_scope",
+    "pyflow.lib.variables.variables":
+        "Variable VariableAggregation VariableSynchronization all_variables "
+        "assert_variables_initialized global_variables global_variables_initializer "
+        "initialize_all_variables initialize_local_variables initialize_variables local_variables "
+        "local_variables_initializer model_variables moving_average_variables "
+        "report_uninitialized_variables trainable_variables variables_initializer",
     "pyflow.gradients.backprop":
         "AggregationMethod UnconnectedGradients gradients",
     "pyflow.gradients.higher_order":

@@ -68,7 +68,7 @@ cdef extern from *:
         const void* state
     const pf_plugin pf_hosted_plugin
 
-HOSTED_MODULES = ("pyflow.ops.image_codec", "pyflow.ops.string_codec")
+HOSTED_MODULES = ("pyflow.ops.image.image_codec", "pyflow.ops.strings.string_codec")
 
 cdef object hosted_function(str op):
     import importlib

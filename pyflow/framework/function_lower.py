@@ -11,7 +11,8 @@ Invariants
   2. Effects of a body happen before its NextIteration; those of a branch before whoever waits for
      the conditional.
   3. Nodes are emitted with the Context they stand in. The importer has `make_contexts` give the
-     graph's objects for them (ops/imported_contexts.py), so that tf.gradients goes through.
+     graph's objects for them (lib/control_flow/imported_contexts.py), so that tf.gradients goes
+     through.
 
 Threads: those of the Inliner.
 """

@@ -134,7 +134,7 @@ _OPERATORS = frozenset((
 def install_operators(table):
     """Gives Tensor the operators of `table`: {"__add__": function(x, y), ...}.
 
-    Called once by pyflow.ops. Names outside TF's list of overloadable operators are a ValueError.
+    Called once by pyflow.lib. Names outside TF's list of overloadable operators are a ValueError.
     """
     unknown = set(table) - _OPERATORS
     if unknown:

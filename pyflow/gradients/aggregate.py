@@ -9,7 +9,9 @@ Invariants
 Pure graph building; the thread that calls `gradients`.
 """
 from pyflow.framework import graph as ops
-from pyflow.ops import binary_ops, cast_ops, control_flow_ops as cf, join_ops
+from pyflow.ops.control import control_flow_ops as cf
+from pyflow.ops.elementwise import binary_ops, cast_ops
+from pyflow.ops.move import join_ops
 
 
 class AggregationMethod:

@@ -26,8 +26,10 @@ from pyflow.framework.convert import to_tensor
 from pyflow.framework.gradient_registry import get_gradient_function
 from pyflow.gradients import aggregate, loop_state
 from pyflow.gradients.explain import missing_gradient
-from pyflow.ops import array_ops, control_flow_ops as cf, identity_ops, resource_handles
-from pyflow.ops.control_flow_context import is_loop_switch
+from pyflow.lib.control_flow.control_flow_context import is_loop_switch
+from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.move import array_ops
+from pyflow.ops.state import resource_handles
 
 _TRAINABLE = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
                         dtypes.complex64, dtypes.complex128, dtypes.resource, dtypes.variant))

@@ -14,8 +14,11 @@ import itertools
 from pyflow.framework import graph as ops
 from pyflow.framework.gradient_registry import RegisterGradient
 from pyflow.gradients.backprop import gradients
-from pyflow.ops import array_ops, identity_ops, join_ops, nest, tensor_array_ops
-from pyflow.ops.while_loop import while_loop
+from pyflow.lib import nest
+from pyflow.lib.control_flow.while_loop import while_loop
+from pyflow.ops.control import identity_ops
+from pyflow.ops.data import tensor_array_ops
+from pyflow.ops.move import array_ops, join_ops
 
 _serial = itertools.count()
 

@@ -26,12 +26,14 @@ control_flow_state.
 import contextlib
 
 from pyflow.framework import dtypes, graph as ops, tensor_util
-from pyflow.ops import (array_ops, control_flow_ops as cf, data_flow_ops, identity_ops,
-                        resource_handles)
-from pyflow.ops.control_flow_context import (constant_enter, is_loop_switch, is_switch,
-                                             while_context_of)
-from pyflow.ops.switch_case import know_branches
-from pyflow.ops.while_loop import WhileContext, entered
+from pyflow.lib.control_flow.control_flow_context import (constant_enter, is_loop_switch,
+                                                          is_switch, while_context_of)
+from pyflow.lib.control_flow.switch_case import know_branches
+from pyflow.lib.control_flow.while_loop import WhileContext, entered
+from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.data import data_flow_ops
+from pyflow.ops.move import array_ops
+from pyflow.ops.state import resource_handles
 
 
 class LoopState:

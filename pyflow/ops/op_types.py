@@ -4,134 +4,204 @@ Written by tests/typing/make_tables.py; do not edit.
 """
 
 OP_TYPES = {
-    "identity_ops":
-        "CheckNumerics Empty EnsureShape Identity IdentityN Placeholder PlaceholderV2 "
-        "PlaceholderWithDefault PreventGradient Snapshot StopGradient",
-    "array_ops":
-        "ConjugateTranspose ExpandDims Fill InvertPermutation LinSpace OnesLike Range Rank "
-        "Reshape Shape ShapeN Size Squeeze Transpose ZerosLike",
-    "broadcast_ops":
-        "BroadcastArgs BroadcastGradientArgs BroadcastTo",
-    "cast_ops":
-        "Bitcast Cast",
-    "unary_ops":
-        "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Digamma Erf Erfc Exp Expm1 Floor Inv "
-        "InvGrad Invert IsFinite IsInf IsNan Lgamma Log Log1p Neg Polygamma Reciprocal "
-        "ReciprocalGrad Rint Round Rsqrt RsqrtGrad Sign Sin Sinh Sqrt SqrtGrad Square Tan Zeta",
-    "binary_ops":
-        "AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue Div "
-        "DivNoNan FloorDiv FloorMod LeftShift Maximum Minimum Mod Mul MulNoNan Pow RealDiv "
-        "RightShift SquaredDifference Sub TruncateDiv TruncateMod Xdivy Xlogy",
-    "logic_ops":
-        "ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot "
-        "LogicalOr NotEqual Select SelectV2 Where",
-    "complex_ops":
-        "Angle Complex ComplexAbs Conj Imag Real",
-    "reduction_ops":
-        "All Any ArgMax ArgMin Cumprod Cumsum EuclideanNorm Max Mean Min Prod Sum",
-    "join_ops":
-        "Concat ConcatOffset ConcatV2 Pack Split SplitV Tile Unpack",
-    "pad_ops":
-        "BatchToSpace BatchToSpaceND DepthToSpace MirrorPad MirrorPadGrad Pad PadV2 SpaceToBatch "
-        "SpaceToBatchND SpaceToDepth",
-    "slicing_ops":
-        "Reverse ReverseSequence ReverseV2 Roll Slice StridedSlice StridedSliceGrad",
-    "gather_ops":
-        "Gather GatherNd GatherV2 OneHot ScatterNd SparseToDense TensorScatterUpdate",
-    "segment_ops":
-        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
-        "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
-    "partition_ops":
-        "Bincount DynamicPartition DynamicStitch InTopK InTopKV2 ListDiff ParallelDynamicStitch "
-        "TopK TopKV2 Unique UniqueV2 UniqueWithCounts",
-    "string_ops":
-        "AsString ReduceJoin StringJoin StringToNumber",
-    "diag_ops":
-        "Cross Diag DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag",
-    "matmul_ops":
-        "BatchMatMul BatchMatMulV2 Cholesky MatMul MatrixDeterminant MatrixInverse MatrixSolve",
-    "linalg_ops":
-        "CholeskyGrad LogMatrixDeterminant Lu MatrixLogarithm MatrixSolveLs MatrixSquareRoot "
-        "MatrixTriangularSolve Qr SelfAdjointEigV2 Svd TridiagonalMatMul TridiagonalSolve",
-    "sparse_ops":
-        "SparseAdd SparseAddGrad SparseConcat SparseDenseCwiseAdd SparseDenseCwiseDiv "
-        "SparseDenseCwiseMul SparseFillEmptyRows SparseFillEmptyRowsGrad SparseMatMul "
-        "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse "
-        "SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSoftmax "
-        "SparseSparseMaximum SparseSparseMinimum SparseSplit SparseTensorDenseAdd "
-        "SparseTensorDenseMatMul",
-    "sparse_serial_ops":
-        "DeserializeManySparse DeserializeSparse SerializeManySparse SerializeSparse",
-    "sparse_cross_ops":
-        "SparseCross SparseCrossHashed SparseCrossV2",
-    "set_ops":
-        "DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize "
-        "SparseToSparseSetOperation",
-    "activation_ops":
-        "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Sigmoid "
-        "SigmoidGrad Softplus SoftplusGrad Softsign SoftsignGrad Tanh TanhGrad",
-    "softmax_ops":
-        "L2Loss LogSoftmax Softmax SoftmaxCrossEntropyWithLogits "
-        "SparseSoftmaxCrossEntropyWithLogits",
-    "conv_ops":
-        "Conv2D Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNative "
-        "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput",
-    "conv3d_ops":
-        "Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2",
-    "conv_dilation_ops":
-        "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput",
-    "pool_ops":
-        "AvgPool AvgPoolGrad LRN LRNGrad MaxPool MaxPoolGrad MaxPoolGradWithArgmax "
-        "MaxPoolWithArgmax",
-    "norm_ops":
-        "BiasAdd BiasAddGrad BiasAddV1 FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 "
-        "FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3",
-    "random_ops":
-        "Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
-        "TruncatedNormal",
-    "fused_ops":
-        "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
-    "fused_elementwise_ops":
-        "_FusedElementwise",
-    "fused_norm_ops":
-        "_FusedLayerNorm _FusedMoments",
-    "control_flow_ops":
+    "checkpoint.io_ops":
+        "MatchingFiles MergeV2Checkpoints ReadFile RestoreV2 SaveV2 ShardedFilename "
+        "ShardedFilespec WriteFile",
+    "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
-    "data_flow_ops":
+    "control.identity_ops":
+        "CheckNumerics Empty EnsureShape Identity IdentityN Placeholder PlaceholderV2 "
+        "PlaceholderWithDefault PreventGradient Snapshot StopGradient",
+    "conv.conv3d_ops":
+        "Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2",
+    "conv.conv_dilation_ops":
+        "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput",
+    "conv.conv_ops":
+        "Conv2D Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNative "
+        "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput",
+    "data.audio_ops":
+        "DecodeWav EncodeWav",
+    "data.data_flow_ops":
         "StackCloseV2 StackPopV2 StackPushV2 StackV2",
-    "tensor_array_ops":
-        "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
-        "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
-        "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
-    "list_ops":
+    "data.list_ops":
         "EmptyTensorList OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone "
         "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape "
         "TensorListFromTensor TensorListGather TensorListGetItem TensorListLength "
         "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
         "TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 "
         "TensorListSetItem TensorListSplit TensorListStack",
-    "bincount_ops":
+    "data.logging_ops":
+        "Assert Print PrintV2",
+    "data.script_ops":
+        "EagerPyFunc PyFunc PyFuncStateless",
+    "data.tensor_array_ops":
+        "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
+        "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
+        "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
+    "elementwise.activation_ops":
+        "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Sigmoid "
+        "SigmoidGrad Softplus SoftplusGrad Softsign SoftsignGrad Tanh TanhGrad",
+    "elementwise.binary_ops":
+        "AccumulateNV2 Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor ClipByValue Div "
+        "DivNoNan FloorDiv FloorMod LeftShift Maximum Minimum Mod Mul MulNoNan Pow RealDiv "
+        "RightShift SquaredDifference Sub TruncateDiv TruncateMod Xdivy Xlogy",
+    "elementwise.cast_ops":
+        "Bitcast Cast",
+    "elementwise.complex_ops":
+        "Angle Complex ComplexAbs Conj Imag Real",
+    "elementwise.logic_ops":
+        "ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot "
+        "LogicalOr NotEqual Select SelectV2 Where",
+    "elementwise.quantize_ops":
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
+        "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel "
+        "FakeQuantWithMinMaxVarsPerChannelGradient QuantizeAndDequantize QuantizeAndDequantizeV2 "
+        "QuantizeAndDequantizeV3",
+    "elementwise.special_ops":
+        "BesselI0 BesselI0e BesselI1 BesselI1e Betainc CumulativeLogsumexp Erfinv Igamma "
+        "IgammaGradA Igammac Ndtri NextAfter PopulationCount RandomGammaGrad Xlog1py",
+    "elementwise.unary_ops":
+        "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Digamma Erf Erfc Exp Expm1 Floor Inv "
+        "InvGrad Invert IsFinite IsInf IsNan Lgamma Log Log1p Neg Polygamma Reciprocal "
+        "ReciprocalGrad Rint Round Rsqrt RsqrtGrad Sign Sin Sinh Sqrt SqrtGrad Square Tan Zeta",
+    "fft.fft_ops":
+        "BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D IFFT "
+        "IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D IRFFT3D RFFT RFFT2D RFFT3D",
+    "fused.fused_elementwise_ops":
+        "_FusedElementwise",
+    "fused.fused_norm_ops":
+        "_FusedLayerNorm _FusedMoments",
+    "fused.fused_ops":
+        "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
+    "gemm.einsum_ops":
+        "Einsum",
+    "gemm.matmul_ops":
+        "BatchMatMul BatchMatMulV2 Cholesky MatMul MatrixDeterminant MatrixInverse MatrixSolve",
+    "image.image_box_ops":
+        "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes "
+        "DrawBoundingBoxesV2 SampleDistortedBoundingBox SampleDistortedBoundingBoxV2",
+    "image.image_codec_ops":
+        "DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng EncodeJpeg "
+        "EncodeJpegVariableQuality EncodePng ExtractJpegShape",
+    "image.image_color_ops":
+        "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "image.image_nms_ops":
+        "CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 "
+        "NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps",
+    "image.image_patch_ops":
+        "ExtractGlimpse ExtractGlimpseV2 ExtractImagePatches ExtractVolumePatches",
+    "image.image_resize_ops":
+        "ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad "
+        "ResizeNearestNeighbor ResizeNearestNeighborGrad",
+    "image.image_scale_ops":
+        "ScaleAndTranslate ScaleAndTranslateGrad",
+    "linalg.linalg_ops":
+        "CholeskyGrad LogMatrixDeterminant Lu MatrixLogarithm MatrixSolveLs MatrixSquareRoot "
+        "MatrixTriangularSolve Qr SelfAdjointEigV2 Svd TridiagonalMatMul TridiagonalSolve",
+    "move.array_ops":
+        "ConjugateTranspose ExpandDims Fill InvertPermutation LinSpace OnesLike Range Rank "
+        "Reshape Shape ShapeN Size Squeeze Transpose ZerosLike",
+    "move.broadcast_ops":
+        "BroadcastArgs BroadcastGradientArgs BroadcastTo",
+    "move.diag_band_ops":
+        "MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiagV2 "
+        "MatrixSetDiagV3",
+    "move.diag_ops":
+        "Cross Diag DiagPart MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag",
+    "move.gather_ops":
+        "Gather GatherNd GatherV2 OneHot ScatterNd SparseToDense TensorScatterUpdate",
+    "move.join_ops":
+        "Concat ConcatOffset ConcatV2 Pack Split SplitV Tile Unpack",
+    "move.pad_ops":
+        "BatchToSpace BatchToSpaceND DepthToSpace MirrorPad MirrorPadGrad Pad PadV2 SpaceToBatch "
+        "SpaceToBatchND SpaceToDepth",
+    "move.partition_ops":
+        "Bincount DynamicPartition DynamicStitch InTopK InTopKV2 ListDiff ParallelDynamicStitch "
+        "TopK TopKV2 Unique UniqueV2 UniqueWithCounts",
+    "move.slicing_ops":
+        "Reverse ReverseSequence ReverseV2 Roll Slice StridedSlice StridedSliceGrad",
+    "norm.norm_ops":
+        "BiasAdd BiasAddGrad BiasAddV1 FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 "
+        "FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3",
+    "norm.softmax_ops":
+        "L2Loss LogSoftmax Softmax SoftmaxCrossEntropyWithLogits "
+        "SparseSoftmaxCrossEntropyWithLogits",
+    "pool.fractional_pool_ops":
+        "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad",
+    "pool.pool3d_ops":
+        "AvgPool3D AvgPool3DGrad MaxPool3D MaxPool3DGrad MaxPool3DGradGrad",
+    "pool.pool_grad_ops":
+        "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolV2",
+    "pool.pool_ops":
+        "AvgPool AvgPoolGrad LRN LRNGrad MaxPool MaxPoolGrad MaxPoolGradWithArgmax "
+        "MaxPoolWithArgmax",
+    "random.candidate_sampling_ops":
+        "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
+        "LearnedUnigramCandidateSampler LogUniformCandidateSampler "
+        "ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler",
+    "random.random_ops":
+        "Multinomial RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
+        "TruncatedNormal",
+    "random.stateless_random_ops":
+        "RandomGamma RandomPoisson RandomPoissonV2 StatelessMultinomial StatelessRandomNormal "
+        "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal",
+    "random.stateless_variate_ops":
+        "StatelessRandomBinomial StatelessRandomGammaV2 StatelessRandomPoisson",
+    "reduce.bincount_ops":
         "Bucketize DenseBincount",
-    "resource_handles":
+    "reduce.lookup_ops":
+        "HistogramFixedWidth LowerBound TensorScatterAdd TensorScatterMax TensorScatterMin "
+        "TensorScatterSub UniqueWithCountsV2 UnravelIndex UpperBound",
+    "reduce.nth_element_ops":
+        "NthElement",
+    "reduce.reduction_ops":
+        "All Any ArgMax ArgMin Cumprod Cumsum EuclideanNorm Max Mean Min Prod Sum",
+    "reduce.segment_ops":
+        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
+        "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
+    "reduce.sparse_segment_ops":
+        "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments "
+        "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
+        "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments",
+    "rnn.ctc_ops":
+        "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
+    "rnn.gru_ops":
+        "GRUBlockCell GRUBlockCellGrad",
+    "rnn.lstm_ops":
+        "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
+    "sparse.set_ops":
+        "DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize "
+        "SparseToSparseSetOperation",
+    "sparse.sparse_cross_ops":
+        "SparseCross SparseCrossHashed SparseCrossV2",
+    "sparse.sparse_ops":
+        "SparseAdd SparseAddGrad SparseConcat SparseDenseCwiseAdd SparseDenseCwiseDiv "
+        "SparseDenseCwiseMul SparseFillEmptyRows SparseFillEmptyRowsGrad SparseMatMul "
+        "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse "
+        "SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSoftmax "
+        "SparseSparseMaximum SparseSparseMinimum SparseSplit SparseTensorDenseAdd "
+        "SparseTensorDenseMatMul",
+    "sparse.sparse_serial_ops":
+        "DeserializeManySparse DeserializeSparse SerializeManySparse SerializeSparse",
+    "state.critical_section_ops":
+        "ConsumeMutexLock MutexLock MutexV2",
+    "state.lookup_table_ops":
+        "HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2 LookupTableExportV2 "
+        "LookupTableFindV2 LookupTableImportV2 LookupTableInsertV2 LookupTableRemoveV2 "
+        "LookupTableSizeV2 MutableHashTableV2",
+    "state.resource_handles":
         "AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp "
         "ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd ResourceScatterAdd "
         "ResourceScatterDiv ResourceScatterMax ResourceScatterMin ResourceScatterMul "
         "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub "
         "ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
-    "state_ops":
+    "state.state_ops":
         "Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized "
         "ResourceStridedSliceAssign ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul "
         "ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate StridedSliceAssign "
         "TemporaryVariable Variable VariableV2",
-    "io_ops":
-        "MatchingFiles MergeV2Checkpoints ReadFile RestoreV2 SaveV2 ShardedFilename "
-        "ShardedFilespec WriteFile",
-    "script_ops":
-        "EagerPyFunc PyFunc PyFuncStateless",
-    "logging_ops":
-        "Assert Print PrintV2",
-    "training_ops":
+    "state.training_ops":
         "ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradV2 ApplyAdam ApplyAddSign "
         "ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent ApplyMomentum "
         "ApplyPowerSign ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp "
@@ -147,86 +217,16 @@ OP_TYPES = {
         "ResourceSparseApplyRMSProp SparseApplyAdadelta SparseApplyAdagrad SparseApplyAdagradV2 "
         "SparseApplyCenteredRMSProp SparseApplyFtrl SparseApplyFtrlV2 SparseApplyMomentum "
         "SparseApplyProximalAdagrad SparseApplyProximalGradientDescent SparseApplyRMSProp",
-    "einsum_ops":
-        "Einsum",
-    "special_ops":
-        "BesselI0 BesselI0e BesselI1 BesselI1e Betainc CumulativeLogsumexp Erfinv Igamma "
-        "IgammaGradA Igammac Ndtri NextAfter PopulationCount RandomGammaGrad Xlog1py",
-    "lookup_ops":
-        "HistogramFixedWidth LowerBound TensorScatterAdd TensorScatterMax TensorScatterMin "
-        "TensorScatterSub UniqueWithCountsV2 UnravelIndex UpperBound",
-    "sparse_segment_ops":
-        "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments "
-        "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
-        "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments",
-    "quantize_ops":
-        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
-        "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel "
-        "FakeQuantWithMinMaxVarsPerChannelGradient QuantizeAndDequantize QuantizeAndDequantizeV2 "
-        "QuantizeAndDequantizeV3",
-    "stateless_random_ops":
-        "RandomGamma RandomPoisson RandomPoissonV2 StatelessMultinomial StatelessRandomNormal "
-        "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal",
-    "stateless_variate_ops":
-        "StatelessRandomBinomial StatelessRandomGammaV2 StatelessRandomPoisson",
-    "critical_section_ops":
-        "ConsumeMutexLock MutexLock MutexV2",
-    "diag_band_ops":
-        "MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiagV2 "
-        "MatrixSetDiagV3",
-    "image_resize_ops":
-        "ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad "
-        "ResizeNearestNeighbor ResizeNearestNeighborGrad",
-    "image_scale_ops":
-        "ScaleAndTranslate ScaleAndTranslateGrad",
-    "image_color_ops":
-        "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
-    "image_box_ops":
-        "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes "
-        "DrawBoundingBoxesV2 SampleDistortedBoundingBox SampleDistortedBoundingBoxV2",
-    "image_patch_ops":
-        "ExtractGlimpse ExtractGlimpseV2 ExtractImagePatches ExtractVolumePatches",
-    "image_nms_ops":
-        "CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 "
-        "NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps",
-    "image_codec_ops":
-        "DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng EncodeJpeg "
-        "EncodeJpegVariableQuality EncodePng ExtractJpegShape",
-    "fft_ops":
-        "BatchFFT BatchFFT2D BatchFFT3D BatchIFFT BatchIFFT2D BatchIFFT3D FFT FFT2D FFT3D IFFT "
-        "IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D IRFFT3D RFFT RFFT2D RFFT3D",
-    "audio_ops":
-        "DecodeWav EncodeWav",
-    "string_text_ops":
-        "RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringFormat "
-        "StringLength StringLower StringNGrams StringSplit StringSplitV2 StringStrip StringUpper "
-        "StringUpper Substr UnsortedSegmentJoin",
-    "string_data_ops":
+    "strings.string_data_ops":
         "DecodeBase64 DecodeCSV DecodeCompressed DecodePaddedRaw DecodeRaw EncodeBase64 "
         "StringToHashBucket StringToHashBucketFast StringToHashBucketStrong UnicodeDecode "
         "UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode",
-    "unicode_ops":
+    "strings.string_ops":
+        "AsString ReduceJoin StringJoin StringToNumber",
+    "strings.string_text_ops":
+        "RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringFormat "
+        "StringLength StringLower StringNGrams StringSplit StringSplitV2 StringStrip StringUpper "
+        "StringUpper Substr UnsortedSegmentJoin",
+    "strings.unicode_ops":
         "UnicodeScript",
-    "lookup_table_ops":
-        "HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2 LookupTableExportV2 "
-        "LookupTableFindV2 LookupTableImportV2 LookupTableInsertV2 LookupTableRemoveV2 "
-        "LookupTableSizeV2 MutableHashTableV2",
-    "lstm_ops":
-        "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
-    "gru_ops":
-        "GRUBlockCell GRUBlockCellGrad",
-    "ctc_ops":
-        "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
-    "candidate_sampling_ops":
-        "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
-        "LearnedUnigramCandidateSampler LogUniformCandidateSampler "
-        "ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler",
-    "pool3d_ops":
-        "AvgPool3D AvgPool3DGrad MaxPool3D MaxPool3DGrad MaxPool3DGradGrad",
-    "pool_grad_ops":
-        "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolV2",
-    "fractional_pool_ops":
-        "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad",
-    "nth_element_ops":
-        "NthElement",
 }

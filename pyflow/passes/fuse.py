@@ -33,7 +33,7 @@ import collections
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.ops.common import text
+from pyflow.ops.base.common import text
 from pyflow.passes import fuse_shapes, pure
 from pyflow.passes.node import Node
 

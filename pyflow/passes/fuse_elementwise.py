@@ -4,7 +4,7 @@
     %b = AddV2(%a, %c)              ->         program: "Mul 0 1;AddV2 2 1;Relu 3", results: [4]}
     %y = Relu(%b)
 
-The kernel runs such a program over blocks that stay in registers (ops/fused_elementwise_ops.py says
+The kernel runs such a program over blocks that stay in registers (ops/fused/fused_elementwise_ops.py says
 what a program is), so that only the inputs are read and only the result is written.
 
 Invariants
@@ -28,8 +28,8 @@ import collections
 import math
 
 from pyflow.framework import dtypes
-from pyflow.ops.fused_elementwise_ops import (INSTRUCTIONS, MAX_INPUTS, MAX_INSTRUCTIONS,
-                                              WITH_ALPHA)
+from pyflow.ops.fused.fused_elementwise_ops import (INSTRUCTIONS, MAX_INPUTS, MAX_INSTRUCTIONS,
+                                                    WITH_ALPHA)
 from pyflow.passes import pure
 from pyflow.passes.node import is_ref
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import text
+from pyflow.ops.base.common import text
 from pyflow.passes.node import Node
 
 # Ops whose first output has the batch (first) dimension of their first input.

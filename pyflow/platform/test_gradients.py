@@ -7,8 +7,7 @@ Thread: the one with the default session.  Source: TF 1.x gradient_checker.
 """
 import numpy as np
 
-from pyflow.framework import dtypes
-from pyflow.framework import graph as graph_lib
+from pyflow.framework import dtypes, graph as graph_lib
 
 _ALLOWED = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64,
             dtypes.complex128)
@@ -65,7 +64,7 @@ def _pair(x, x_shape, y, y_shape, value, delta, feeds):
 def _gradient(x, y, y_shape):
     """The gradient of y by x, and the fed tensor it starts from."""
     from pyflow.gradients.backprop import gradients
-    from pyflow.ops import identity_ops
+    from pyflow.ops.control import identity_ops
     with x.graph.as_default():
         fed = graph_lib.constant(np.ones(y_shape), dtype=y.dtype.base_dtype)
         # Another tensor than is fed: an addition hands its gradient on as it is.

@@ -2,7 +2,8 @@
 
 Example:  `tf.train.AdagradOptimizer(0.1).minimize(loss)`
 """
-from pyflow.ops import init_ops, training_ops
+from pyflow.lib.variables import initializers
+from pyflow.ops.state import training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
@@ -22,7 +23,7 @@ class AdagradOptimizer(Optimizer):
         for var in var_list:
             dtype = var.dtype.base_dtype
             self._get_or_make_slot_with_initializer(
-                var, init_ops.Constant(self._initial, dtype=dtype), var.shape, dtype, "accumulator",
+                var, initializers.Constant(self._initial, dtype=dtype), var.shape, dtype, "accumulator",
                 self._name)
 
     def _prepare(self):

@@ -6,8 +6,10 @@ step t being taken; they are multiplied after all updates.
 Example:  `tf.train.AdamOptimizer(1e-3).minimize(loss)`
 """
 from pyflow.framework import graph as ops
-from pyflow.ops import control_flow_ops as cf, resource_handles, state_ops, training_ops, unary_ops
-from pyflow.ops.resource_variable_ops import is_resource_variable
+from pyflow.lib.variables.resource_variables import is_resource_variable
+from pyflow.ops.control import control_flow_ops as cf
+from pyflow.ops.elementwise import unary_ops
+from pyflow.ops.state import resource_handles, state_ops, training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 

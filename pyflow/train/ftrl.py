@@ -2,7 +2,8 @@
 
 Example:  `tf.train.FtrlOptimizer(0.05, l1_regularization_strength=0.001).minimize(loss)`
 """
-from pyflow.ops import init_ops, training_ops
+from pyflow.lib.variables import initializers
+from pyflow.ops.state import training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
@@ -35,7 +36,7 @@ class FtrlOptimizer(Optimizer):
         for var in var_list:
             dtype = var.dtype.base_dtype
             self._get_or_make_slot_with_initializer(
-                var, init_ops.Constant(self._initial, dtype=dtype), var.shape, dtype, "accum",
+                var, initializers.Constant(self._initial, dtype=dtype), var.shape, dtype, "accum",
                 self._accum_name or self._name)
             self._zeros_slot(var, "linear", self._linear_name or self._name)
 

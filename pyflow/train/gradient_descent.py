@@ -3,7 +3,7 @@
 Example:  `tf.train.GradientDescentOptimizer(0.5).minimize(loss)`
 """
 from pyflow.framework import graph as ops
-from pyflow.ops import resource_handles, training_ops
+from pyflow.ops.state import resource_handles, training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 

@@ -11,8 +11,10 @@ Example:  `rate = tf.train.exponential_decay(0.1, global_step, 1000, 0.96, stair
 import math
 
 from pyflow.framework import dtypes, graph as ops
-from pyflow.ops import (array_ops, binary_ops, cast_ops, cond, identity_ops,
-                        logic_ops, unary_ops)
+from pyflow.lib.control_flow import cond
+from pyflow.ops.control import identity_ops
+from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops, unary_ops
+from pyflow.ops.move import array_ops
 
 
 def _prepared(name, default, values, global_step):

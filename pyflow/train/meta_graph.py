@@ -16,8 +16,7 @@ Threads: the one that builds the graph.
 import logging
 import os
 
-from pyflow.framework import errors
-from pyflow.framework import graph as graph_lib
+from pyflow.framework import errors, graph as graph_lib
 from pyflow.train import checkpoint_state, saved_origins
 
 _SAVER_FIELDS = (
@@ -261,7 +260,7 @@ def _variable(data, scope):
     """The variable object over nodes that are in the graph; the same one for every collection it is
     in."""
     from pyflow.framework import protos
-    from pyflow.ops import resource_variable_ops, variables
+    from pyflow.lib.variables import resource_variables, variables
     definition = protos.VariableDef.FromString(data)
     graph = graph_lib.get_default_graph()
     name = (f"{scope}/" if scope else "") + definition.variable_name
@@ -271,6 +270,6 @@ def _variable(data, scope):
             if (tensor if tensor is not None else var._ref()).name == name:
                 return var
     kind = (
-        resource_variable_ops.ResourceVariable if definition.is_resource else variables.RefVariable
+        resource_variables.ResourceVariable if definition.is_resource else variables.RefVariable
     )
     return kind(variable_def=definition, import_scope=scope or None)

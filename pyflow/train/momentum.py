@@ -2,7 +2,7 @@
 
 Example:  `tf.train.MomentumOptimizer(0.01, 0.9, use_nesterov=True).minimize(loss)`
 """
-from pyflow.ops import training_ops
+from pyflow.ops.state import training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 

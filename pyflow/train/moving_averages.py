@@ -15,8 +15,10 @@ Example:
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
-from pyflow.ops import binary_ops, cast_ops, control_flow_ops as cf, init_ops, state_ops, variables
-from pyflow.ops import variable_scope
+from pyflow.lib.variables import initializers, variable_scope, variables
+from pyflow.ops.control import control_flow_ops as cf
+from pyflow.ops.elementwise import binary_ops, cast_ops
+from pyflow.ops.state import state_ops
 from pyflow.train import slot_creator
 
 
@@ -56,7 +58,7 @@ def _zeros(scope, name, shape, dtype):
         n += 1
         unique = f"{name}_{n}"
     return variable_scope.get_variable(unique, shape=shape, dtype=dtype, trainable=False,
-                                       initializer=init_ops.zeros_initializer())
+                                       initializer=initializers.zeros_initializer())
 
 
 class ExponentialMovingAverage:

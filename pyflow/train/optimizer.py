@@ -17,9 +17,13 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.gradients.backprop import gradients
 from pyflow.gradients.explain import missing_gradient
-from pyflow.ops import (array_ops, cast_ops, control_flow_ops as cf, nest, resource_handles,
-                        state_ops, variables)
-from pyflow.ops.resource_variable_ops import is_resource_variable
+from pyflow.lib import nest
+from pyflow.lib.variables import variables
+from pyflow.lib.variables.resource_variables import is_resource_variable
+from pyflow.ops.control import control_flow_ops as cf
+from pyflow.ops.elementwise import cast_ops
+from pyflow.ops.move import array_ops
+from pyflow.ops.state import resource_handles, state_ops
 from pyflow.train import slot_creator
 
 _VALID_DTYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
@@ -284,7 +288,8 @@ def _reasons(loss, var_list):
 
 def summed_rows(values, indices):
     """(values, indices) with each index once, its rows summed."""
-    from pyflow.ops import partition_ops, segment_ops
+    from pyflow.ops.move import partition_ops
+    from pyflow.ops.reduce import segment_ops
     unique, position = partition_ops.unique(indices)[:2]
     count = array_ops.shape(unique)[0]
     return segment_ops.UnsortedSegmentSum(values, position, count), unique

@@ -4,7 +4,8 @@ Source: Duchi and Singer 2009 (FOBOS), as TF's ProximalGradientDescentOptimizer.
 
 Example:  `tf.train.ProximalGradientDescentOptimizer(0.1, l1_regularization_strength=0.01)`
 """
-from pyflow.ops import init_ops, training_ops
+from pyflow.lib.variables import initializers
+from pyflow.ops.state import training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 _NAMES = ("learning_rate", "l1_regularization_strength", "l2_regularization_strength")
@@ -58,7 +59,7 @@ class ProximalAdagradOptimizer(Optimizer):
         for var in var_list:
             dtype = var.dtype.base_dtype
             self._get_or_make_slot_with_initializer(
-                var, init_ops.Constant(self._initial, dtype=dtype), var.shape, dtype, "accumulator",
+                var, initializers.Constant(self._initial, dtype=dtype), var.shape, dtype, "accumulator",
                 self._name)
 
     def _prepare(self):

@@ -2,7 +2,9 @@
 
 Example:  `tf.train.RMSPropOptimizer(1e-3, decay=0.9, momentum=0.5).minimize(loss)`
 """
-from pyflow.ops import array_ops, init_ops, training_ops
+from pyflow.lib.variables import initializers
+from pyflow.ops.move import array_ops
+from pyflow.ops.state import training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
@@ -21,7 +23,7 @@ class RMSPropOptimizer(Optimizer):
     def _create_slots(self, var_list):
         for var in var_list:
             dtype = var.dtype.base_dtype
-            ones = (init_ops.ones_initializer(dtype=dtype) if var.shape.is_fully_defined()
+            ones = (initializers.ones_initializer(dtype=dtype) if var.shape.is_fully_defined()
                     else array_ops.ones_like(var))
             self._get_or_make_slot_with_initializer(var, ones, var.shape, dtype, "rms", self._name)
             if self._centered:

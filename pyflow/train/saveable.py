@@ -8,9 +8,10 @@ Invariants
     1. Keys are unique within a saver.
     2. Building a saveable adds nodes only on the device of what it saves.
 """
-from pyflow.framework import convert
-from pyflow.framework import graph as graph_lib
-from pyflow.ops import array_ops, control_flow_ops, join_ops, state_ops
+from pyflow.framework import convert, graph as graph_lib
+from pyflow.ops.control import control_flow_ops
+from pyflow.ops.move import array_ops, join_ops
+from pyflow.ops.state import state_ops
 
 
 class SaveSpec:

@@ -22,9 +22,10 @@ Threads: one thread at a time per Saver.
 import os
 import time
 
-from pyflow.framework import errors
-from pyflow.framework import graph as graph_lib
-from pyflow.ops import array_ops, control_flow_ops, identity_ops, io_ops
+from pyflow.framework import errors, graph as graph_lib
+from pyflow.ops.checkpoint import io_ops
+from pyflow.ops.control import control_flow_ops, identity_ops
+from pyflow.ops.move import array_ops
 from pyflow.train import checkpoint, checkpoint_state, restore_report, saveable
 
 DEFAULT_KEEP_HOURS = 10000.0

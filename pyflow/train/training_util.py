@@ -7,7 +7,7 @@ Example:  `step = tf.train.get_or_create_global_step()`
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
-from pyflow.ops import init_ops, variable_scope, variables
+from pyflow.lib.variables import initializers, variable_scope, variables
 
 
 def get_global_step(graph=None):
@@ -35,7 +35,7 @@ def create_global_step(graph=None):
     with graph.as_default(), graph.name_scope(None):
         return variable_scope.get_variable(
             GraphKeys.GLOBAL_STEP, shape=[], dtype=dtypes.int64, trainable=False,
-            initializer=init_ops.zeros_initializer(),
+            initializer=initializers.zeros_initializer(),
             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP])
 
 

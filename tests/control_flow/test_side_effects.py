@@ -195,7 +195,7 @@ def test_py_func_with_its_own_gradient(session):
 
 
 def test_stack_ops(session):
-    from pyflow.ops import data_flow_ops
+    from pyflow.ops.data import data_flow_ops
     handle = data_flow_ops.StackV2(2, elem_type=tf.float32)
     first = data_flow_ops.StackPushV2(handle, 1.0)
     with tf.control_dependencies([first]):

@@ -45,7 +45,7 @@ def test_shapes_that_do_not_broadcast(gpu, dtype):
     a, b = np.ones((2, 3), dtype), np.ones(4, dtype)
 
     def compare(x, y):
-        from pyflow.ops import logic_ops
+        from pyflow.ops.elementwise import logic_ops
         return [op(x, y, incompatible_shape_error=False)
                 for op in (logic_ops.Equal, logic_ops.NotEqual)]
     equal, unequal = on_gpu(compare, a, b)

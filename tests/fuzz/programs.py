@@ -13,7 +13,7 @@ anything goes.
 import numpy as np
 
 import pyflow as tf
-from pyflow.ops import control_flow_ops as routing
+from pyflow.ops.control import control_flow_ops as routing
 
 LIMIT = 40.0
 SHAPES = ((), (), (3,), (2, 2), (70,))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import pyflow.ops  # noqa: F401 - registers ops
-from pyflow.framework import convert, dtypes, gradient_registry
-from pyflow.framework import graph as ops
+from pyflow.framework import convert, dtypes, gradient_registry, graph as ops
 from pyflow.framework.op import find_op, get_op, registered_ops
 from pyflow.framework.tensor_shape import Dimension, TensorShape
 from pyflow.framework.tensor_util import constant_value, constant_value_as_shape

@@ -7,8 +7,7 @@ import time
 import pytest
 
 import pyflow.ops  # noqa: F401 - registers ops
-from pyflow.framework import graph as ops
-from pyflow.framework import graph_io
+from pyflow.framework import graph as ops, graph_io
 from pyflow.framework.op import get_op
 
 pytestmark = pytest.mark.alone

@@ -40,7 +40,7 @@ FUNCTIONS = {}                                  # function: its first name
 for _name, _value in NAMES.items():
     if inspect.isfunction(_value):
         FUNCTIONS.setdefault(_value, _name)
-OF_TENSORS = ("pyflow.ops.", "pyflow.gradients.", "pyflow.framework.convert",
+OF_TENSORS = ("pyflow.ops.", "pyflow.lib.", "pyflow.gradients.", "pyflow.framework.convert",
               "pyflow.framework.constant", "pyflow.framework.static_value",
               "pyflow.train.learning_rate_decay")
 NEITHER_TAKE_NOR_RETURN_TENSORS = set("""

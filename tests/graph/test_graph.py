@@ -10,7 +10,9 @@ from pyflow.framework import default_graph, errors
 from pyflow.framework import graph as ops
 from pyflow.framework.op import get_op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops import array_ops, binary_ops, identity_ops  # noqa: F401 - registers ops
+from pyflow.ops.control import identity_ops
+from pyflow.ops.elementwise import binary_ops
+from pyflow.ops.move import array_ops  # noqa: F401 - registers ops
 
 Add, Identity, Placeholder = get_op("Add"), get_op("Identity"), get_op("Placeholder")
 

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyflow.ops  # noqa: F401 - registers ops
-from pyflow.framework import errors, graph_io, protos, wire
-from pyflow.framework import graph as ops
+from pyflow.framework import errors, graph as ops, graph_io, protos, wire
 from pyflow.framework.graph_io import import_graph_def
 from pyflow.framework.op import get_op
 from pyflow.framework.tensor_shape import TensorShape

@@ -9,7 +9,7 @@ import pytest
 from scope_programs import make_program, run
 
 from pyflow.framework import graph as ops
-from pyflow.ops import identity_ops
+from pyflow.ops.control import identity_ops
 
 _PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scope_answers.json")
 with open(_PATH) as _f:

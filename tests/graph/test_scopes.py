@@ -6,7 +6,8 @@ from pyflow.framework import graph as ops
 from pyflow.framework.device import DeviceSpec, merge_device
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.op import get_op
-from pyflow.ops import identity_ops, state_ops  # noqa: F401 - registers ops
+from pyflow.ops.control import identity_ops
+from pyflow.ops.state import state_ops  # noqa: F401 - registers ops
 
 Identity = get_op("Identity")
 

@@ -13,7 +13,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.graph import Graph, convert_to_tensor
 from pyflow.framework.op import registered_ops
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.common import text
+from pyflow.ops.base.common import text
 
 MODULES = ("unary_ops activation_ops cast_ops complex_ops binary_ops logic_ops array_ops "
            "identity_ops broadcast_ops "
@@ -182,7 +182,7 @@ def constant_node(case):
 
 def placeholder_node(case, shape_of):
     """The case's node with placeholders of static shape `shape_of(array)`; (node, placeholders)."""
-    from pyflow.ops.identity_ops import placeholder
+    from pyflow.ops.control.identity_ops import placeholder
     made = []
 
     def make(array):

@@ -10,7 +10,7 @@ Example:  `evaluate([y], {x: array})`.
 import numpy as np
 
 from pyflow.framework.op import get_op
-from pyflow.ops.common import text
+from pyflow.ops.base.common import text
 
 
 def evaluate(tensors, feeds):

@@ -163,7 +163,7 @@ def test_filter_gradient_of_many_channels(layout, dtype, tolerance):
     ("float16", ["float32", "float16"]), ("float32", ["string", "float32"])])
 def test_fused_args_of_other_types_are_refused(of, args):
     """TArgs is open in the signature: the kernel does not read an arg as what it is not."""
-    from pyflow.ops.fused_ops import _FusedConv2D
+    from pyflow.ops.fused.fused_ops import _FusedConv2D
     short = {"float16": "half", "float32": "float", "float64": "double"}
     shapes = [(1, 5, 5, 3), (1, 1, 3, 5), (5,), (1, 5, 5, 5)]
     fused = dict(fused_ops=["BiasAdd", "Add"], num_args=2, strides=[1, 1, 1, 1], padding="SAME")

@@ -219,7 +219,7 @@ def test_gradient_of_identity_n():
 
 
 def test_prevented_gradient():
-    from pyflow.ops.identity_ops import PreventGradient
+    from pyflow.ops.control.identity_ops import PreventGradient
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [3])
         with pytest.raises(LookupError, match="disabled.*because"):

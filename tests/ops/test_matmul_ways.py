@@ -136,7 +136,7 @@ def test_where_operands_begin_is_no_matter(m, k, n, name):
 @pytest.mark.parametrize("name", TOLERANCE)
 def test_fused_epilogue_is_that_of_the_ops(name, ta):
     """Bias, residual sum and activation in one kernel: the bits of four."""
-    from pyflow.ops.fused_ops import _FusedMatMul
+    from pyflow.ops.fused.fused_ops import _FusedMatMul
     rng = np.random.default_rng(5)
     dtype = tf.as_dtype(name)
     x, w, bias, side = (rng.integers(-4, 5, s).astype(dtype.as_numpy_dtype)

@@ -274,7 +274,7 @@ def test_training_an_unrolled_lstm_learns():
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 1e38])
 def test_batch_norm_reads_no_running_mean_that_is_empty(factor):
-    from pyflow.ops.norm_ops import FusedBatchNorm
+    from pyflow.ops.norm.norm_ops import FusedBatchNorm
     with tf.Graph().as_default(), tf.Session() as session:
         ones, empty = tf.ones([3]), tf.zeros([0])
         y = FusedBatchNorm(tf.ones([2, 2, 2, 3]), ones, ones, empty, empty,

@@ -58,7 +58,7 @@ def test_import_is_silent_and_lazy():
         dear = ["google.protobuf", "importlib.metadata", "_cffi_backend", "pyflow._executor",
         "unittest", "ml_dtypes",
                 "argparse", "pyflow.session"]
-        dear += [m for m in sys.modules if m.startswith(("pyflow.ops.", "pyflow.train."))
+        dear += [m for m in sys.modules if m.startswith(("pyflow.ops.", "pyflow.lib.", "pyflow.train."))
                  and m.endswith(("_ops", "_functions", "rnn", "loop", "saver", "optimizer"))]
         print([m for m in dear if m in sys.modules], threading.active_count())
         """, env={k: v for k, v in os.environ.items() if k != "PYFLOW_DEBUG"})

@@ -17,8 +17,8 @@ from pyflow.framework import dtypes
 from pyflow.framework.convert import to_tensor
 from pyflow.framework.graph import Graph
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.identity_ops import placeholder
-from pyflow.ops.join_ops import Pack
+from pyflow.ops.control.identity_ops import placeholder
+from pyflow.ops.move.join_ops import Pack
 
 ANSWERS, FUNCTIONS = (pathlib.Path(__file__).resolve().parent / f"{name}.json.gz"
                       for name in ("answers", "functions"))

@@ -49,7 +49,7 @@ TENSORS = set(  # arguments of functions that become tensors
     clip_norm constant_values inputs values params tensors t_list""".split()
 )
 SHAPES = {"shape", "dims", "output_shape", "noise_shape"}
-NOT_TENSORS = {"rnn", "rnn_static", "functional_ops", "nest", "variable_scope", "init_ops",
+NOT_TENSORS = {"rnn", "rnn_static", "functional", "nest", "variable_scope", "initializers",
                "while_loop", "sparse_functions"}
 ARGUMENTS = {
     "name": "str | None",
@@ -139,8 +139,8 @@ def identifier(name):
 
 def kind_of(function, parameter):
     """The type of an argument, as the stub has it."""
-    module = function.__module__.removeprefix("pyflow.ops.")
-    if module == function.__module__ or module in NOT_TENSORS:
+    package, _, module = function.__module__.rpartition(".")
+    if not package.startswith(("pyflow.ops", "pyflow.lib")) or module in NOT_TENSORS:
         return ARGUMENTS.get(parameter.name, "Any")
     kind = ("_TensorLike" if parameter.name in TENSORS else
             "_ShapeLike" if parameter.name in SHAPES else None)

@@ -3,8 +3,8 @@
     python tests/typing/make_tables.py FOLDER       # pyflow, or a folder to compare with it
 
 FOLDER/ops/op_types.py: which module of pyflow.ops declares which ops.  FOLDER/_public.py: which
-module has which public name in its table PUBLIC.  Both come from the modules themselves, all of
-which are loaded here; a name defined twice is an error.  tests/typing/test_types.py fails while
+module has which public name in its table PUBLIC.  Both come from the modules themselves, all that
+lie in the folders of pyflow.ops and pyflow.lib; a name defined twice is an error.  tests/typing/test_types.py fails while
 the files differ from what this script writes.
 """
 
@@ -14,7 +14,7 @@ import sys
 import textwrap
 
 import pyflow as tf
-from pyflow import _names, ops, train
+from pyflow import _names, lib, ops, train
 
 OP_TYPES = '''"""Which module of pyflow.ops declares which ops.
 
@@ -32,8 +32,20 @@ Written by tests/typing/make_tables.py; do not edit.
 PUBLIC = {
 %s}
 '''
+
+
+def modules_in(package):
+    """The dotted names of a package's modules, in its folders too, sorted; op_types.py is none."""
+    folder = pathlib.Path(package.__file__).parent
+    found = (p.relative_to(folder.parents[1]).with_suffix("") for p in folder.rglob("*.py")
+             if p.name not in ("__init__.py", "op_types.py"))
+    return sorted(".".join(p.parts) for p in found)
+
+
+OPS = modules_in(ops)
 MODULES = (
-    *(f"pyflow.ops.{name}" for name in ops.MODULES),
+    *OPS,
+    *modules_in(lib),
     "pyflow.gradients.backprop",
     "pyflow.gradients.higher_order",
     *(f"pyflow.train.{name}" for name in train.MODULES),
@@ -54,7 +66,8 @@ def rows(table):
 
 
 def op_types():
-    return {name: [op_def.name for op_def in ops.ops_of(ops.load(name))] for name in ops.MODULES}
+    return {name.removeprefix("pyflow.ops."):
+            [op_def.name for op_def in ops.ops_of(importlib.import_module(name))] for name in OPS}
 
 
 def public_names():

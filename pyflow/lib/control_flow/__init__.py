@@ -1,0 +1,1 @@
+"""Conditionals, loops, functions mapped over tensors, checks."""

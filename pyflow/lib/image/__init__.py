@@ -1,0 +1,1 @@
+"""tf.image: functions built of other ops."""

@@ -1,0 +1,1 @@
+"""tf.linalg: functions built of other ops."""

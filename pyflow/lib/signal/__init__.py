@@ -1,0 +1,1 @@
+"""tf.signal: frames, windows, spectra."""

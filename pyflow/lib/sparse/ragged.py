@@ -1,0 +1,369 @@
+"""Ragged tensors: rows of different lengths, as values and the places where rows begin and end.
+
+Invariants
+  1. Row i of a RaggedTensor is values[row_splits[i]:row_splits[i + 1]]; row_splits is a vector that
+     starts at 0, never falls and ends at the number of values.  `values` may be ragged itself.
+  2. It is a view of tensors in a graph: making one adds no checks of the splits at run time, except
+     where the op that makes them has its own.
+  3. Ordinary ops do not take ragged tensors; `tf.ragged.map_flat_values(op, r)` applies one to the
+     values, `to_tensor` and `to_sparse` lead to the other kinds.
+
+Who calls it: users, the string ops.  Thread: the one building the graph.  Source: TF 1.15
+`tf.RaggedTensor`, of which slicing, dispatch and the segment operations are not here.
+
+Example:  `tf.ragged.constant([[1, 2], [], [3]]).to_tensor()`  # [[1, 2], [0, 0], [3, 0]]
+"""
+import numpy as np
+
+from pyflow.framework import dtypes, graph
+from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.elementwise import cast_ops, logic_ops
+from pyflow.ops.move import array_ops, gather_ops, join_ops
+from pyflow.ops.reduce import lookup_ops, reduction_ops
+
+
+class RaggedTensorValue:
+    """A fetched RaggedTensor: NumPy arrays.  `values` is an array or a RaggedTensorValue."""
+
+    def __init__(self, values, row_splits):
+        self.values, self.row_splits = values, np.asarray(row_splits)
+
+    flat_values = property(lambda self: _flat(self), doc="The innermost values, an array.")
+    nested_row_splits = property(lambda self: _splits(self), doc="Splits, the outermost first.")
+    ragged_rank = property(lambda self: len(_splits(self)), doc="How many dimensions are ragged.")
+    dtype = property(lambda self: _flat(self).dtype, doc="The values' NumPy dtype.")
+
+    def to_list(self):
+        """The rows as nested lists."""
+        inner = self.values.to_list() if isinstance(self.values, RaggedTensorValue) \
+            else np.asarray(self.values).tolist()
+        return [inner[a:b] for a, b in zip(self.row_splits[:-1], self.row_splits[1:])]
+
+    def __repr__(self):
+        return f"tf.RaggedTensorValue(values={self.values!r}, row_splits={self.row_splits!r})"
+
+
+def _flat(ragged):
+    while isinstance(ragged, (RaggedTensor, RaggedTensorValue)):
+        ragged = ragged.values
+    return ragged
+
+
+def _splits(ragged):
+    found = []
+    while isinstance(ragged, (RaggedTensor, RaggedTensorValue)):
+        found.append(ragged.row_splits)
+        ragged = ragged.values
+    return tuple(found)
+
+
+def product(sizes):
+    """The product of a vector of sizes, 1 of none."""
+    return reduction_ops.reduce_prod(sizes)
+
+
+def _long(value, name):
+    return graph.convert_to_tensor(value, dtype=dtypes.int64, name=name)
+
+
+class RaggedTensor:
+    """Rows of different lengths; made by the from_... functions. TF: tf.RaggedTensor."""
+
+    def __init__(self, values, row_splits):
+        self._values, self._row_splits = values, row_splits
+
+    values = property(lambda self: self._values, doc="All rows one after the other.")
+    row_splits = property(lambda self: self._row_splits, doc="Where rows begin and end, int64.")
+    flat_values = property(_flat, doc="The innermost values, a Tensor.")
+    nested_row_splits = property(_splits, doc="Splits, the outermost first.")
+    ragged_rank = property(lambda self: len(_splits(self)), doc="How many dimensions are ragged.")
+    dtype = property(lambda self: _flat(self).dtype, doc="The values' DType.")
+    graph = property(lambda self: _flat(self).graph, doc="The graph of all parts.")
+    op = property(lambda self: _flat(self).op, doc="The operation that makes the values.")
+
+    # ------------------------------------------------------------------------ ways to make one
+    @classmethod
+    def from_row_splits(cls, values, row_splits, name=None, validate=True):
+        """Rows values[row_splits[i]:row_splits[i + 1]]. ValueError for splits of another rank."""
+        with graph.name_scope(name, "RaggedFromRowSplits", [row_splits]):
+            splits = _long(row_splits, "row_splits")
+            splits.shape.assert_has_rank(1)
+            return cls(_as_values(values), splits)
+
+    @classmethod
+    def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
+        """Rows of these lengths (an integer vector, whose sum is the number of values)."""
+        with graph.name_scope(name, "RaggedFromRowLengths", [row_lengths]):
+            lengths = _long(row_lengths, "row_lengths")
+            ends = reduction_ops.Cumsum(lengths, 0)
+            return cls(_as_values(values), join_ops.concat([[np.int64(0)], ends], 0))
+
+    @classmethod
+    def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):
+        """Value i belongs to row value_rowids[i], which never falls; nrows: one more than the last
+        row unless given."""
+        with graph.name_scope(name, "RaggedFromValueRowIds", [value_rowids]):
+            ids = _long(value_rowids, "value_rowids")
+            return cls(_as_values(values), segment_ids_to_row_splits(ids, nrows))
+
+    @classmethod
+    def from_nested_row_splits(cls, flat_values, nested_row_splits, name=None, validate=True):
+        """Ragged in several dimensions, whose splits are given from the outermost on."""
+        for splits in reversed(nested_row_splits):
+            flat_values = cls.from_row_splits(flat_values, splits, name=name)
+        return flat_values
+
+    @classmethod
+    def from_tensor(cls, tensor, lengths=None, padding=None, ragged_rank=1, name=None):
+        """The rows of a tensor of rank 2 or more, or of each the first `lengths[i]` elements.
+        ValueError for padding, for ragged_rank other than 1 and for tensors of rank below 2."""
+        if padding is not None or ragged_rank != 1:
+            raise ValueError("from_tensor takes lengths and ragged_rank=1; not padding, nor other "
+                             "ranks")
+        with graph.name_scope(name, "RaggedFromTensor", [tensor]):
+            tensor = graph.convert_to_tensor(tensor, name="tensor")
+            tensor.shape.with_rank_at_least(2)
+            size = array_ops.shape(tensor, out_type=dtypes.int64)
+            rows = array_ops.reshape(tensor, join_ops.concat([[size[0] * size[1]], size[2:]], 0))
+            if lengths is None:
+                return of_uniform_rows(rows, size[1], size[:1])
+            lengths = _long(lengths, "lengths")
+            kept = array_ops.expand_dims(lengths, 1) > array_ops.range_(size[1])
+            places = array_ops.reshape(logic_ops.Where(array_ops.reshape(kept, [-1])), [-1])
+            return cls.from_row_lengths(gather_ops.gather(rows, places),
+                                        reduction_ops.reduce_sum(_as_long(kept), 1))
+
+    @classmethod
+    def from_sparse(cls, st_input, name=None):
+        """The values of a SparseTensor of rank 2 by rows, whose columns must have no holes."""
+        with graph.name_scope(name, "RaggedFromSparse", [st_input.values]):
+            return cls.from_value_rowids(st_input.values, st_input.indices[:, 0],
+                                         st_input.dense_shape[0])
+
+    # ------------------------------------------------------------------------ what there is of it
+    @property
+    def shape(self):
+        """The static shape: ragged dimensions are None."""
+        inner = self._values.shape
+        size = self._row_splits.shape.num_elements()
+        if inner.ndims is None:
+            return TensorShape(None)
+        return TensorShape([None if size is None else size - 1, None]).concatenate(inner[1:])
+
+    def get_shape(self):
+        """Same as `shape`."""
+        return self.shape
+
+    def nrows(self, out_type=dtypes.int64, name=None):
+        """The number of rows, a scalar."""
+        return array_ops.size(self._row_splits, out_type=out_type) - 1
+
+    def row_starts(self, name=None):
+        """Where each row begins, int64."""
+        return self._row_splits[:-1]
+
+    def row_limits(self, name=None):
+        """Where each row ends, int64."""
+        return self._row_splits[1:]
+
+    def row_lengths(self, axis=1, name=None):
+        """The length of each row, int64; of `axis` 2 and more, of the rows of the values."""
+        if axis > 1:
+            return self.with_values(self._values.row_lengths(axis - 1))
+        return self._row_splits[1:] - self._row_splits[:-1]
+
+    def value_rowids(self, name=None):
+        """The row of each value, int64."""
+        return row_splits_to_segment_ids(self._row_splits)
+
+    def bounding_shape(self, name=None):
+        """The shape of `to_tensor`, int64."""
+        longest = reduction_ops.reduce_max(join_ops.concat([[np.int64(0)], self.row_lengths()], 0))
+        inner = self._values.bounding_shape() if isinstance(self._values, RaggedTensor) \
+            else array_ops.shape(self._values, out_type=dtypes.int64)
+        return join_ops.concat([join_ops.stack([self.nrows(), longest]), inner[1:]], 0)
+
+    # ------------------------------------------------------------------------ ways on from it
+    def with_values(self, new_values):
+        """The same rows of other values."""
+        return RaggedTensor(_as_values(new_values), self._row_splits)
+
+    def with_flat_values(self, new_values):
+        """The same rows, in all dimensions, of other innermost values."""
+        if isinstance(self._values, RaggedTensor):
+            return self.with_values(self._values.with_flat_values(new_values))
+        return self.with_values(new_values)
+
+    def to_tensor(self, default_value=None, name=None):
+        """The rows as long as the longest, filled up with `default_value` (0, False or "")."""
+        with graph.name_scope(name, "RaggedToTensor", [self.flat_values]):
+            values = self._values
+            if isinstance(values, RaggedTensor):
+                values = values.to_tensor(default_value)
+            return _padded(values, self._row_splits, default_value)
+
+    def to_sparse(self, name=None):
+        """A SparseTensor of the values, its dense_shape as bounding_shape. ValueError for values
+        that are not scalars."""
+        if self.flat_values.shape.ndims != 1:
+            raise ValueError("to_sparse takes ragged tensors of scalars, whose flat_values are a "
+                             f"vector, got shape {self.flat_values.shape}")
+        with graph.name_scope(name, "RaggedToSparse", [self.flat_values]):
+            columns, at = [], None
+            for splits in reversed(self.nested_row_splits):
+                ids = row_splits_to_segment_ids(splits)
+                own = array_ops.range_(array_ops.size(ids, out_type=dtypes.int64)) \
+                    - gather_ops.gather(splits, ids)
+                columns.append(own if at is None else gather_ops.gather(own, at))
+                at = ids if at is None else gather_ops.gather(ids, at)
+            places = join_ops.stack([at] + columns[::-1], 1)
+            return graph.SparseTensor(places, self.flat_values, self.bounding_shape())
+
+    def eval(self, feed_dict=None, session=None):
+        """A RaggedTensorValue, from `session` or the default session."""
+        from pyflow.framework.default_graph import session_for
+        return session_for("eval tensor", self.graph, session).run(self, feed_dict)
+
+    def __repr__(self):
+        return f"tf.RaggedTensor(values={self._values!r}, row_splits={self._row_splits!r})"
+
+
+def _as_values(values):
+    return values if isinstance(values, RaggedTensor) else graph.convert_to_tensor(
+        values, name="values")
+
+
+def _as_long(flags):
+    return cast_ops.cast(flags, dtypes.int64)
+
+
+def _padded(values, splits, default_value):
+    """Each row gathered at its own places, and at that of one default value behind the last."""
+    size = array_ops.shape(values, out_type=dtypes.int64)
+    if default_value is None:
+        default_value = "" if values.dtype == dtypes.string else values.dtype.as_numpy_dtype(0)
+    filler = array_ops.fill(join_ops.concat([[np.int64(1)], size[1:]], 0), graph.convert_to_tensor(
+        default_value, dtype=values.dtype))
+    starts = array_ops.expand_dims(splits[:-1], 1)
+    lengths = splits[1:] - splits[:-1]
+    longest = reduction_ops.reduce_max(join_ops.concat([[np.int64(0)], lengths], 0))
+    column = array_ops.expand_dims(array_ops.range_(longest), 0)
+    inside = column < array_ops.expand_dims(lengths, 1)
+    places = logic_ops.where(inside, starts + column, array_ops.zeros_like(starts + column)
+                             + size[0])
+    return gather_ops.gather(join_ops.concat([values, filler], 0), places)
+
+
+# ------------------------------------------------------------------------------- functions
+def of_uniform_rows(values, size, rows_of):
+    """`values` in rows of `size`, as many as the product of the sizes `rows_of`."""
+    splits = array_ops.range_(product(rows_of) + 1) * size
+    return RaggedTensor(values, splits)
+
+
+def row_splits_to_segment_ids(splits, name=None, out_type=None):
+    """The row of each value, from where rows begin and end. TF: ragged.row_splits_to_segment_ids.
+    splits: integers [rows + 1]; the result is int64, or of dtype out_type. ValueError for other
+    ranks."""
+    with graph.name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
+        splits = _long(splits, "splits")
+        values = array_ops.range_(splits[-1])
+        ids = lookup_ops.UpperBound(array_ops.expand_dims(splits[1:], 0),
+                                    array_ops.expand_dims(values, 0), out_type=dtypes.int64)[0]
+        return ids if out_type in (None, dtypes.int64) else cast_ops.cast(ids, out_type)
+
+
+def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
+    """Where rows begin and end, from the row of each value (never falling). TF:
+    ragged.segment_ids_to_row_splits. segment_ids: integers [n]; an int64 vector [num_segments + 1],
+    or of dtype out_type. ValueError for other ranks."""
+    with graph.name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
+        ids = _long(segment_ids, "segment_ids")
+        if num_segments is None:
+            num_segments = reduction_ops.reduce_max(join_ops.concat([[np.int64(-1)], ids], 0)) + 1
+        rows = array_ops.range_(_long(num_segments, "num_segments") + 1)
+        splits = lookup_ops.LowerBound(array_ops.expand_dims(ids, 0),
+                                       array_ops.expand_dims(rows, 0), out_type=dtypes.int64)[0]
+        return splits if out_type in (None, dtypes.int64) else cast_ops.cast(splits, out_type)
+
+
+def map_flat_values(op, *args, **kwargs):
+    """op applied to the innermost values of the RaggedTensors among the arguments, which must have
+    equal rows; the result has these rows, op's dtype and, without a RaggedTensor, op's shape.
+    ValueError, or whatever else op raises. TF: ragged.map_flat_values."""
+    ragged = [a for a in (*args, *kwargs.values()) if isinstance(a, RaggedTensor)]
+    made = op(*[_flat(a) for a in args], **{k: _flat(a) for k, a in kwargs.items()})
+    return ragged[0].with_flat_values(made) if ragged else made
+
+
+def _levels(rows, depth):
+    """(flat list, [lengths of the rows, the outermost first]) of lists nested `depth` deep."""
+    lengths = []
+    for _ in range(depth):
+        if not all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+            raise ValueError("ragged.constant: all rows must be nested equally deep")
+        lengths.append([len(row) for row in rows])
+        rows = [x for row in rows for x in row]
+    return rows, lengths
+
+
+def _depth_of(rows):
+    depths = [1 + _depth_of(row) for row in rows if isinstance(row, (list, tuple, np.ndarray))]
+    return max(depths, default=0)
+
+
+def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None):
+    """A RaggedTensorValue of nested lists. TF: ragged.constant_value.
+    Numbers or strings of any dtype, int32 and float32 by default. ragged_rank: how many dimensions
+    may be ragged, all but the first by default. ValueError for lists that are not nested equally
+    deep, or an inner_shape."""
+    if inner_shape is not None:
+        raise ValueError("inner_shape is not supported; give ragged_rank")
+    depth = _depth_of(pylist) if ragged_rank is None else ragged_rank
+    flat, lengths = _levels(pylist, depth)
+    dtype = None if dtype is None else dtypes.as_dtype(dtype).as_numpy_dtype
+    made = np.array(flat, dtype) if flat else np.zeros(0, dtype or np.float32)
+    made = made.astype(np.int32) if dtype is None and made.dtype == np.int64 else made
+    made = made.astype(np.float32) if dtype is None and made.dtype == np.float64 else made
+    for row_lengths in reversed(lengths):
+        made = RaggedTensorValue(made, np.cumsum([0] + row_lengths, dtype=np.int64))
+    return made
+
+
+def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None):
+    """A RaggedTensor of nested lists; shapes, dtypes, any ValueError as of ragged.constant_value.
+    TF: ragged.constant."""
+    value = constant_value(pylist, dtype, ragged_rank, inner_shape)
+    with graph.name_scope(name, "RaggedConstant"):
+        flat = graph.convert_to_tensor(_flat(value), name="values",
+                                       dtype=None if dtype is None else dtypes.as_dtype(dtype))
+        return RaggedTensor.from_nested_row_splits(flat, _splits(value))
+
+
+def _fetch(ragged):
+    def contract(values):
+        made = values[0]
+        for row_splits in reversed(values[1:]):
+            made = RaggedTensorValue(made, row_splits)
+        return made
+    return _parts(ragged), contract
+
+
+def _feed(ragged, value):
+    return list(zip(_parts(ragged), _parts(value)))
+
+
+def _parts(ragged):
+    return [ragged.flat_values, *ragged.nested_row_splits]
+
+
+RaggedTensor.session_conversion = (_fetch, _feed, _parts)     # sessions fetch and feed them
+
+
+PUBLIC = {
+    "RaggedTensor": RaggedTensor, "ragged.RaggedTensorValue": RaggedTensorValue,
+    "ragged.constant": constant, "ragged.constant_value": constant_value,
+    "ragged.map_flat_values": map_flat_values,
+    "ragged.row_splits_to_segment_ids": row_splits_to_segment_ids,
+    "ragged.segment_ids_to_row_splits": segment_ids_to_row_splits,
+}

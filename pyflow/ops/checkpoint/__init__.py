@@ -1,0 +1,1 @@
+"""Files: checkpoints, and files read and written whole."""

@@ -1,0 +1,1 @@
+"""Ops that route values: Switch, Merge, Enter, Identity and their kin; placeholders."""

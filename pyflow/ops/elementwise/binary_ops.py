@@ -1,0 +1,576 @@
+"""Element-wise arithmetic of two arguments, with NumPy broadcasting, and sums of many (AddN).
+
+Invariants
+  1. Output shape = broadcast of the operands' shapes; a mismatch is a ValueError while the graph is
+     built.
+  2. Gradients are summed back to each operand's shape (`sum_to_operands`).
+  3. Integer division by zero is an InvalidArgumentError of the step, never a signal.
+
+Example:  `tf.multiply([[1.0], [2.0]], [3.0, 4.0])` -> [[3, 4], [6, 8]].
+"""
+from collections import abc
+
+import numpy as np
+
+from pyflow.framework import dtypes, graph
+from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, REAL
+from pyflow.framework.op import S, UNREGISTERED, ints, lit, op, pos
+from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.base.common import PAIRS, broadcast, conj, merged, only, sum_to_operands
+from pyflow.ops.elementwise import unary_ops
+
+POSITIVE_PAIRS = [S(pos((2, 3)), pos((2, 3))), S(pos((2, 3)), pos((3,))), S(pos(()), pos((2, 1))),
+                  S(pos((0, 3)), pos((1, 3)))]
+BY_POSITIVE = [S((2, 3), pos((2, 3))), S((2, 3), pos((3,))), S((), pos((2, 1))),
+               S((0, 3), pos((1, 3)))]
+WITH_ZEROS = [S(lit([0.0, 0.0, 2.0]), lit([0.0, 3.0, 0.0]), types=(dtypes.float32, dtypes.float64))]
+SIGNS = [S(lit([7, -7, 7, -7]), lit([3, 3, -3, -3])), S(lit([6, -6, 0, 5]), lit([3]))]
+ADDABLE = NUMBERS + (dtypes.string,)
+
+
+def _select(condition, t, e):
+    from pyflow.ops.elementwise import logic_ops
+    return logic_ops.Select(condition, t, e)
+
+
+def _zeros(x):
+    from pyflow.ops.move import array_ops
+    return array_ops.zeros_like(x)
+
+
+# -------------------------------------------------------------------------------- sums and products
+def _add_gradient(op, dz):
+    return sum_to_operands(op, dz, dz)
+
+
+@op("Add", inputs="x: T, y: T", outputs="z: T", T=ADDABLE)
+class Add:
+    """x + y, broadcast; strings are joined. TF: Add."""
+    shape = broadcast
+    gradient = _add_gradient
+
+    def reference(x, y): return x + y
+    samples = PAIRS
+
+
+@op("AddV2", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class AddV2:
+    """x + y, broadcast. TF: AddV2."""
+    shape = broadcast
+    gradient = _add_gradient
+
+    def reference(x, y): return x + y
+    samples = PAIRS
+
+
+@op("Sub", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class Sub:
+    """x - y, broadcast. TF: Sub."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        return sum_to_operands(op, dz, unary_ops.Neg(dz))
+
+    def reference(x, y): return x - y
+    samples = PAIRS
+
+
+@op("Mul", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class Mul:
+    """x * y, broadcast. TF: Mul."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y = op.inputs
+        return sum_to_operands(op, Mul(dz, conj(y)), Mul(conj(x), dz))
+
+    def reference(x, y): return x * y
+    samples = PAIRS
+
+
+@op("MulNoNan", inputs="x: T, y: T", outputs="z: T", T=FLOATS + COMPLEX)
+class MulNoNan:
+    """x * y, and 0 where y is 0 even if x is infinite or NaN. TF: MulNoNan."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y = op.inputs
+        return sum_to_operands(op, MulNoNan(dz, conj(y)), MulNoNan(conj(x), dz))
+
+    def reference(x, y): return np.where(y == 0, np.zeros((), x.dtype), x * y)
+    samples = PAIRS + [S(lit([np.inf, np.nan, 2.0]), lit([0.0, 0.0, 3.0]), types=(dtypes.float32,))]
+
+
+@op("SquaredDifference", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class SquaredDifference:
+    """(x - y) * conj(x - y), broadcast. TF: SquaredDifference."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y = op.inputs
+        twice = dz * (x - y) * 2
+        return sum_to_operands(op, twice, unary_ops.Neg(twice))
+
+    def reference(x, y): return (x - y) * np.conj(x - y)
+    samples = PAIRS
+
+
+# ---------------------------------------------------------------------------------------- divisions
+def _division_gradient(op, dz):
+    x, y = conj(op.inputs[0]), conj(op.inputs[1])
+    dx = RealDiv(dz, y)
+    return sum_to_operands(op, dx, dz * RealDiv(RealDiv(unary_ops.Neg(x), y), y))
+
+
+def _c_divide(x, y):
+    if np.issubdtype(x.dtype, np.integer):
+        quotient = np.floor_divide(x, y)
+        return quotient + ((quotient * y != x) & ((x < 0) != (y < 0))).astype(x.dtype)
+    return x / y
+
+
+@op("RealDiv", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class RealDiv:
+    """x / y of real or complex numbers, broadcast. TF: RealDiv."""
+    shape = broadcast
+    gradient = _division_gradient
+
+    def reference(x, y): return x / y
+    samples = only(FLOATS + COMPLEX, BY_POSITIVE)
+
+
+@op("Div", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class Div:
+    """x / y, broadcast; integers truncate toward zero. TF: Div."""
+    shape = broadcast
+    gradient = _division_gradient
+
+    def reference(x, y): return _c_divide(x, y)
+    samples = BY_POSITIVE + SIGNS
+
+
+@op("DivNoNan", inputs="x: T, y: T", outputs="z: T", T=FLOATS + COMPLEX)
+class DivNoNan:
+    """x / y, and 0 where y is 0. TF: DivNoNan."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y = conj(op.inputs[0]), conj(op.inputs[1])
+        dy = dz * DivNoNan(DivNoNan(unary_ops.Neg(x), y), y)
+        return sum_to_operands(op, DivNoNan(dz, y), dy)
+
+    def reference(x, y):
+        return np.where(y == 0, np.zeros((), x.dtype),
+                        x / np.where(y == 0, np.ones((), y.dtype), y))
+    samples = BY_POSITIVE + WITH_ZEROS
+
+
+@op("TruncateDiv", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class TruncateDiv:
+    """x / y rounded toward zero, as C divides. Not differentiable. TF: TruncateDiv."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y):
+        quotient = _c_divide(x, y)
+        return np.trunc(quotient).astype(x.dtype) if x.dtype.kind not in "iuc" else quotient
+    samples = [S(ints((2, 3), -20, 20), ints((3,), 1, 5), types=REAL)] + only(REAL, SIGNS)
+
+
+@op("FloorDiv", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class FloorDiv:
+    """x / y rounded toward minus infinity, as Python's //. Not differentiable. TF: FloorDiv."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y): return np.floor_divide(x, y)
+    samples = only(REAL, BY_POSITIVE + SIGNS)
+
+
+def _floor_mod_gradient(op, dz):
+    quotient = FloorDiv(op.inputs[0], op.inputs[1])
+    return sum_to_operands(op, dz, dz * unary_ops.Neg(quotient))
+
+
+@op("FloorMod", inputs="x: T, y: T", outputs="z: T", T=REAL)
+class FloorMod:
+    """Remainder with the sign of y, as Python's %. TF: FloorMod."""
+    shape = broadcast
+    gradient = _floor_mod_gradient
+
+    def reference(x, y): return np.mod(x, y)
+    samples = BY_POSITIVE + SIGNS
+
+
+@op("Mod", inputs="x: T, y: T", outputs="z: T", T=REAL)
+class Mod:
+    """Remainder with the sign of x, as C's % and fmod. Not differentiable. TF: Mod."""
+    shape = broadcast
+    gradient = UNREGISTERED
+
+    def reference(x, y): return np.fmod(x, y)
+    samples = BY_POSITIVE + SIGNS
+
+
+@op("TruncateMod", inputs="x: T, y: T", outputs="z: T", T=REAL)
+class TruncateMod:
+    """Remainder with the sign of x, as C's % and fmod. Not differentiable. TF: TruncateMod."""
+    shape = broadcast
+    gradient = UNREGISTERED
+
+    def reference(x, y): return np.fmod(x, y)
+    samples = BY_POSITIVE + SIGNS
+
+
+# ----------------------------------------------------------------------- powers, logarithms, angles
+@op("Pow", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
+class Pow:
+    """x to the power y, broadcast; integers to a negative power are an error. TF: Pow."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y, z = conj(op.inputs[0]), conj(op.inputs[1]), conj(op.outputs[0])
+        dx = dz * y * Pow(x, y - 1)
+        usable = x > 0 if not x.dtype.is_complex else _not_zero(x)
+        log_x = _select(usable, unary_ops.Log(_select(usable, x, _ones(x))), _zeros(x))
+        return sum_to_operands(op, dx, dz * z * log_x)
+
+    def reference(x, y): return np.power(x, y)
+    samples = only(FLOATS + COMPLEX, POSITIVE_PAIRS) + [
+        S(ints((2, 3), -3, 4), ints((3,), 0, 4), types=(dtypes.int32, dtypes.int64))]
+
+
+def _ones(x):
+    from pyflow.ops.move import array_ops
+    return array_ops.ones_like(x)
+
+
+def _not_zero(x):
+    from pyflow.ops.elementwise import logic_ops
+    return logic_ops.NotEqual(x, _zeros(x))
+
+
+@op("Xdivy", inputs="x: T, y: T", outputs="z: T", T=FLOATS + COMPLEX)
+class Xdivy:
+    """x / y, and 0 where x is 0 whatever y is. TF: Xdivy."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y = op.inputs
+        present = graph.convert_to_tensor(1, dtype=x.dtype)
+        dx = dz * Xdivy(_indicator(x, present), y)
+        return sum_to_operands(op, dx, dz * Xdivy(unary_ops.Neg(x), unary_ops.Square(y)))
+
+    def reference(x, y):
+        x, y = np.broadcast_arrays(x, y)
+        return np.where(x == 0, np.zeros((), x.dtype),
+                        x / np.where(x == 0, np.ones((), y.dtype), y))
+    samples = BY_POSITIVE + WITH_ZEROS[:1]
+
+
+@op("Xlogy", inputs="x: T, y: T", outputs="z: T", T=FLOATS + COMPLEX)
+class Xlogy:
+    """x * log(y), and 0 where x is 0 whatever y is. TF: Xlogy."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        x, y = op.inputs
+        present = graph.convert_to_tensor(1, dtype=x.dtype)
+        return sum_to_operands(op, dz * Xlogy(_indicator(x, present), y), dz * Xdivy(x, y))
+
+    def reference(x, y):
+        x, y = np.broadcast_arrays(x, y)
+        return np.where(x == 0, np.zeros((), x.dtype),
+                        x * np.log(np.where(x == 0, np.ones((), y.dtype), y)))
+    samples = BY_POSITIVE
+
+
+def _indicator(x, one):
+    """1 where x is not 0, else 0, in the dtype of x."""
+    from pyflow.ops.elementwise import cast_ops
+    return cast_ops.cast(_not_zero(x), one.dtype)
+
+
+@op("Atan2", inputs="y: T, x: T", outputs="z: T", T=FLOATS)
+class Atan2:
+    """Angle of the point (x, y) in radians, -pi to pi. TF: Atan2."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        y, x = op.inputs
+        scaled = dz / (unary_ops.Square(x) + unary_ops.Square(y))
+        return sum_to_operands(op, x * scaled, unary_ops.Neg(y) * scaled)
+
+    def reference(y, x): return np.arctan2(y, x)
+    samples = PAIRS
+
+
+# ------------------------------------------------------------------------------ maximum and minimum
+def _extremum_gradient(op, dz, chosen):
+    zeros = _zeros(dz)
+    return sum_to_operands(op, _select(chosen, dz, zeros), _select(chosen, zeros, dz))
+
+
+@op("Maximum", inputs="x: T, y: T", outputs="z: T", T=REAL)
+class Maximum:
+    """The larger of x and y, broadcast; NaN wins. Ties send the gradient to x. TF: Maximum."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        return _extremum_gradient(op, dz, op.inputs[0] >= op.inputs[1])
+
+    def reference(x, y): return np.maximum(x, y)
+    samples = PAIRS
+
+
+@op("Minimum", inputs="x: T, y: T", outputs="z: T", T=REAL)
+class Minimum:
+    """The smaller of x and y, broadcast; NaN wins. Ties send the gradient to x. TF: Minimum."""
+    shape = broadcast
+
+    def gradient(op, dz):
+        return _extremum_gradient(op, dz, op.inputs[0] <= op.inputs[1])
+
+    def reference(x, y): return np.minimum(x, y)
+    samples = PAIRS
+
+
+@op("ClipByValue", inputs="t: T, clip_value_min: T, clip_value_max: T", outputs="output: T",
+    T=NUMBERS)
+class ClipByValue:
+    """max(min(t, clip_value_max), clip_value_min); scalar bounds or of the shape of t.
+    TF: ClipByValue."""
+    def shape(op): return op.inputs[0].shape
+
+    def gradient(op, dy):
+        from pyflow.ops.reduce import reduction_ops
+        t, low, high = op.inputs
+        zeros = _zeros(dy)
+        below, above = _select(t < low, dy, zeros), _select(t > high, dy, zeros)
+        inside = dy - below - above
+        totals = [g if bound.shape.ndims else reduction_ops.reduce_sum(g)
+                  for g, bound in ((below, low), (above, high))]
+        return [inside] + totals
+
+    def reference(t, clip_value_min, clip_value_max):
+        return np.maximum(np.minimum(t, clip_value_max), clip_value_min)
+    samples = only((dtypes.float32, dtypes.float64, dtypes.int32), [
+        S((2, 3), lit(-1), lit(1)), S((4,), lit([-1, -1, -2, 0]), lit([1, 0, 2, 3])),
+        S((0, 3), lit(0), lit(1)), S((), lit(-1), lit(2))])
+
+
+# ------------------------------------------------------------------------------------- bits of ints
+@op("BitwiseAnd", inputs="x: T, y: T", outputs="z: T", T=INTS)
+class BitwiseAnd:
+    """Bitwise and, broadcast. TF: BitwiseAnd."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y): return x & y
+    samples = PAIRS
+
+
+@op("BitwiseOr", inputs="x: T, y: T", outputs="z: T", T=INTS)
+class BitwiseOr:
+    """Bitwise or, broadcast. TF: BitwiseOr."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y): return x | y
+    samples = PAIRS
+
+
+@op("BitwiseXor", inputs="x: T, y: T", outputs="z: T", T=INTS)
+class BitwiseXor:
+    """Bitwise exclusive or, broadcast. TF: BitwiseXor."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y): return x ^ y
+    samples = PAIRS
+
+
+SHIFTS = [S(ints((2, 3), 0, 50), ints((3,), 0, 5)), S(ints((), 0, 9), ints((2, 1), 0, 3)),
+          S(ints((0, 3), 0, 5), ints((1, 3), 0, 5))]
+
+
+@op("LeftShift", inputs="x: T, y: T", outputs="z: T", T=INTS)
+class LeftShift:
+    """x shifted left by y bits; y is clamped to the width less one. TF: LeftShift."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y): return np.left_shift(x, y)
+    samples = SHIFTS
+
+
+@op("RightShift", inputs="x: T, y: T", outputs="z: T", T=INTS)
+class RightShift:
+    """x shifted right by y bits, arithmetic for signed types. TF: RightShift."""
+    shape = broadcast
+    gradient = None
+
+    def reference(x, y): return np.right_shift(x, y)
+    samples = SHIFTS
+
+
+# ------------------------------------------------------------------------------------- sums of many
+def _sum_reference(inputs):
+    total = inputs[0]
+    for x in inputs[1:]:
+        total = total + x
+    return total
+
+
+def _sum_gradient(op, dy):
+    return [dy] * len(op.inputs)
+
+
+MANY = [S([(2, 3), (2, 3), (2, 3)]), S([()]), S([(0, 3), (0, 3)])]
+
+
+@op("AddN", inputs="inputs: N * T", outputs="sum: T", attrs="N: int >= 1",
+    T=NUMBERS + (dtypes.variant,))
+class AddN:
+    """Sum of tensors of one shape and dtype, without broadcasting. TF: AddN."""
+    shape = merged
+    gradient = _sum_gradient
+
+    def reference(inputs): return _sum_reference(inputs)
+    samples = MANY
+
+
+@op("AccumulateNV2", inputs="inputs: N * T", outputs="sum: T", attrs="N: int >= 1, shape: shape",
+    T=NUMBERS)
+class AccumulateNV2:
+    """Sum of tensors of the one shape the attribute names. TF: AccumulateNV2."""
+    def shape(op): return op.attr("shape")
+    gradient = _sum_gradient
+
+    def reference(inputs): return _sum_reference(inputs)
+    samples = [S([(2, 3), (2, 3)], shape=[2, 3]), S([()], shape=[])]
+
+
+def _checked_inputs(inputs, who):
+    if isinstance(inputs, abc.Iterable) and not isinstance(inputs, (str, bytes, graph.Tensor)):
+        inputs = list(inputs)
+    if not isinstance(inputs, list) or not inputs:
+        raise ValueError(f"{who}: inputs must be a list of at least one Tensor or IndexedSlices "
+                         "with the same dtype and shape")
+    return [x if isinstance(x, graph.IndexedSlices) else graph.convert_to_tensor(x) for x in inputs]
+
+
+def add_n(inputs, name=None):
+    """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype.
+    TF: tf.add_n.
+    Dtypes, shapes, errors: as op AddN."""
+    inputs = [graph.convert_to_tensor(x) for x in _checked_inputs(inputs, "tf.add_n")]
+    if len(inputs) == 1:
+        if name:
+            from pyflow.ops.control import identity_ops
+            return identity_ops.identity(inputs[0], name=name)
+        return inputs[0]
+    return AddN(inputs, name=name)
+
+
+def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
+    """Sum of a list of tensors of one shape. TF: tf.accumulate_n.
+    Dtypes, shapes, errors: as ops AddN and AccumulateNV2."""
+    inputs = _checked_inputs(inputs, "tf.accumulate_n")
+    known = TensorShape(shape)
+    for x in inputs:
+        known = known.merge_with(x.shape)
+    if tensor_dtype is not None and inputs[0].dtype.base_dtype != dtypes.as_dtype(tensor_dtype):
+        raise TypeError(f"tf.accumulate_n: tensor_dtype is {dtypes.as_dtype(tensor_dtype).name}, "
+                        f"the inputs are {inputs[0].dtype.name}")
+    if len(inputs) == 1 and name is None:
+        return inputs[0]
+    if not known.is_fully_defined():
+        return AddN(inputs, name=name)
+    return AccumulateNV2(inputs, shape=known, name=name)
+
+
+# --------------------------------------------------------------------------------- public functions
+def _pair(x, y):
+    x = graph.convert_to_tensor(x, name="x")
+    return x, graph.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
+
+
+def truediv(x, y, name=None):
+    """x / y as Python 3 divides: small integers become float32, int32 and wider float64.
+    TF: tf.truediv.
+    Dtypes, shapes, errors: as op RealDiv."""
+    from pyflow.ops.elementwise import cast_ops
+    wider = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32,
+             dtypes.uint16: dtypes.float32,
+             dtypes.int16: dtypes.float32, dtypes.uint32: dtypes.float64,
+             dtypes.int32: dtypes.float64,
+             dtypes.uint64: dtypes.float64, dtypes.int64: dtypes.float64}
+    with graph.name_scope(name, "truediv", [x, y]) as scope:
+        x, y = _pair(x, y)
+        wide = wider.get(x.dtype.base_dtype)
+        if wide is not None:
+            x, y = cast_ops.cast(x, wide), cast_ops.cast(y, wide)
+        return RealDiv(x, y, name=scope)
+
+
+def div(x, y, name=None):
+    """x / y as Python 2 divides: integers floor, floats divide. TF: tf.div.
+    Dtypes, shapes, errors: as ops RealDiv and FloorDiv."""
+    with graph.name_scope(name, "div", [x, y]) as scope:
+        x, y = _pair(x, y)
+        if x.dtype.is_floating or x.dtype.is_complex:
+            return RealDiv(x, y, name=scope)
+        return FloorDiv(x, y, name=scope)
+
+
+def divide(x, y, name=None):
+    """x / y, Python 3 style, for tensors and values. TF: tf.divide.
+    x, y: numbers of one dtype that broadcast. TypeError for other dtypes, ValueError for shapes
+    that do not fit."""
+    if name is None:
+        return graph.convert_to_tensor(x) / y
+    return truediv(x, y, name)
+
+
+def floordiv(x, y, name=None):
+    """x / y rounded toward minus infinity. TF: tf.floordiv.
+    Dtypes, shapes, errors: as op FloorDiv."""
+    return FloorDiv(x, y, name=name or "floordiv")
+
+
+def div_no_nan(x, y, name=None):
+    """x / y, and 0 where y is 0. TF: tf.div_no_nan.
+    Dtypes, shapes, errors: as op DivNoNan."""
+    return DivNoNan(x, y, name=name or "div_no_nan")
+
+
+def xdivy(x, y, name=None):
+    """x / y, and 0 where x is 0. TF: math.xdivy.
+    Dtypes, shapes, errors: as op Xdivy."""
+    return Xdivy(x, y, name=name or "xdivy")
+
+
+def xlogy(x, y, name=None):
+    """x * log(y), and 0 where x is 0. TF: math.xlogy.
+    Dtypes, shapes, errors: as op Xlogy."""
+    return Xlogy(x, y, name=name or "xlogy")
+
+
+PUBLIC = {
+    "add": Add, "math.add": Add, "subtract": Sub, "math.subtract": Sub, "sub": Sub,
+    "multiply": Mul, "math.multiply": Mul, "mul": Mul,
+    "math.multiply_no_nan": MulNoNan, "squared_difference": SquaredDifference,
+    "math.squared_difference": SquaredDifference,
+    "truediv": truediv, "math.truediv": truediv, "div": div, "divide": divide,
+    "math.divide": divide, "realdiv": RealDiv, "floordiv": floordiv, "math.floordiv": floordiv,
+    "floor_div": FloorDiv, "truncatediv": TruncateDiv, "div_no_nan": div_no_nan,
+    "math.divide_no_nan": div_no_nan, "mod": FloorMod, "floormod": FloorMod, "math.mod": FloorMod,
+    "math.floormod": FloorMod, "truncatemod": TruncateMod, "pow": Pow, "math.pow": Pow,
+    "math.xdivy": xdivy, "math.xlogy": xlogy, "atan2": Atan2, "math.atan2": Atan2,
+    "maximum": Maximum, "math.maximum": Maximum, "minimum": Minimum, "math.minimum": Minimum,
+    "bitwise.bitwise_and": BitwiseAnd, "bitwise.bitwise_or": BitwiseOr,
+    "bitwise.bitwise_xor": BitwiseXor, "bitwise.left_shift": LeftShift,
+    "bitwise.right_shift": RightShift, "add_n": add_n, "math.add_n": add_n,
+    "accumulate_n": accumulate_n, "math.accumulate_n": accumulate_n,
+}

@@ -1,0 +1,1 @@
+"""Normalisation: bias, batch normalisation, softmax."""

@@ -1,0 +1,392 @@
+"""Pooling over image windows and local response normalisation, with the ops of their gradients.
+
+Invariants
+  1. ksize and strides have four entries in the order of `data_format`; those of batch and channels
+     are 1.
+  2. SAME pads with minus infinity for max and leaves padding out of the average's count.
+  3. MaxPoolGrad sends each gradient to the first maximum of its window, row-major.
+
+Example:  `tf.nn.max_pool(x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")`.
+"""
+import numpy as np
+
+from pyflow.framework import dtypes, graph
+from pyflow.framework.dtypes import FLOATS, REAL
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos
+from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.base.common import dims_of, given_by, merged, shape_vector, text, unchanged
+from pyflow.ops.base.shape_rules import by_pattern, checked
+from pyflow.ops.base.windows import channels_last, channels_restored, margins, spatial_axes
+from pyflow.ops.conv.conv_ops import explicit_padding, four_entries
+from pyflow.ops.move import array_ops, join_ops
+from pyflow.ops.reduce import reduction_ops
+
+WINDOW = "ksize: list(int) >= 4, strides: list(int) >= 4, "
+MAX_PADDING = 'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
+MAX_FORMAT = 'data_format: {"NHWC", "NCHW"} = "NHWC"'
+POOLED = "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = float, "
+MAX_NAMES = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
+AVG_NAMES = ("ksize", "strides", "padding", "data_format")
+
+
+def _nhwc_pool_shape(op):
+    return _pool_shape(op, "NHWC")
+
+
+def _pool_shape(op, data_format=None):
+    shape = op.inputs[0].shape
+    if shape.ndims not in (None, 4):
+        raise ValueError(f"{op.type}: expected an image batch of rank 4, got shape {shape}")
+    dims = dims_of(shape) or [None] * 4
+    ksize, strides = op.attr("ksize"), op.attr("strides")
+    (h, w), c = spatial_axes(data_format or op.attr("data_format"))
+    for name, values in (("ksize", ksize), ("strides", strides)):
+        if len(values) != 4 or any(v < 1 for v in values):
+            raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
+        if values[0] != 1 or values[c] != 1:
+            raise ValueError(f"{op.type}: pooling over batch or channels is not supported, got "
+                             f"{name} {values}")
+    padding = text(op.attr("padding"))
+    pairs = list(op.attr("explicit_paddings")) if padding == "EXPLICIT" else [0] * 8
+    for axis in (h, w):
+        dims[axis] = margins(dims[axis], ksize[axis], strides[axis], 1, padding,
+                             tuple(pairs[2 * axis:2 * axis + 2]))[0]
+    return TensorShape(dims)
+
+
+# ------------------------------------------------------------------------------------------ oracles
+class _Pools:
+    """Windows of a pooling op over one NHWC image batch, for the NumPy oracles."""
+
+    def __init__(self, shape, ksize, strides, padding, explicit_paddings, data_format):
+        (h, w), _ = spatial_axes(data_format)
+        pairs = list(explicit_paddings) or [0] * 8
+        self.shape = shape
+        self.axes = []
+        for size, a in zip(shape[1:3], (h, w)):
+            out, before, _ = margins(size, ksize[a], strides[a], 1, text(padding),
+                                     tuple(pairs[2 * a:2 * a + 2]))
+            starts = [i * strides[a] - before for i in range(out)]
+            self.axes.append([slice(max(s, 0), max(min(s + ksize[a], size), 0)) for s in starts])
+
+    def windows(self):
+        for i, rows in enumerate(self.axes[0]):
+            for j, columns in enumerate(self.axes[1]):
+                yield i, j, (slice(None), rows, columns)
+
+    def output(self, dtype):
+        return np.zeros((self.shape[0], len(self.axes[0]), len(self.axes[1]), self.shape[3]), dtype)
+
+
+def _pool(x, function, ksize, strides, padding, data_format, explicit_paddings=()):
+    x = channels_last(x, data_format)
+    pools = _Pools(x.shape, ksize, strides, padding, explicit_paddings, data_format)
+    y = pools.output(x.dtype)
+    for i, j, at in pools.windows():
+        y[:, i, j] = function(x[at], (1, 2))
+    return channels_restored(y, data_format)
+
+
+def _max_grad(x, dy, ksize, strides, padding, data_format, explicit_paddings=()):
+    x, dy = channels_last(x, data_format), channels_last(dy, data_format)
+    pools = _Pools(x.shape, ksize, strides, padding, explicit_paddings, data_format)
+    dx = np.zeros_like(x)
+    for i, j, (_, rows, columns) in pools.windows():
+        window = x[:, rows, columns]
+        height, width = window.shape[1:3]
+        first = window.reshape(len(x), height * width, x.shape[3]).argmax(1)
+        for b in range(len(x)):
+            for c in range(x.shape[3]):
+                u, v = divmod(int(first[b, c]), width)
+                dx[b, rows.start + u, columns.start + v, c] += dy[b, i, j, c]
+    return channels_restored(dx, data_format)
+
+
+def _avg_grad(sizes, dy, ksize, strides, padding, data_format):
+    dy = channels_last(dy, data_format)
+    (h, w), c = spatial_axes(data_format)
+    shape = tuple(int(sizes[a]) for a in (0, h, w, c))
+    pools = _Pools(shape, ksize, strides, padding, (), data_format)
+    dx = np.zeros(shape, dy.dtype)
+    for i, j, (n, rows, columns) in pools.windows():
+        count = (rows.stop - rows.start) * (columns.stop - columns.start)
+        dx[n, rows, columns] += dy[:, i, j][:, None, None] / count
+    return channels_restored(dx, data_format)
+
+
+TWO = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1])
+POOLS = [((2, 4, 6, 3), (2, 2, 3, 3), dict(padding="VALID", **TWO)),
+         ((1, 5, 5, 2), (1, 3, 3, 2), dict(padding="SAME", **TWO)),
+         ((1, 5, 4, 1), (1, 5, 4, 1), dict(padding="SAME", ksize=[1, 3, 3, 1],
+                                           strides=[1, 1, 1, 1])),
+         ((0, 4, 4, 2), (0, 2, 2, 2), dict(padding="SAME", **TWO)),
+         ((2, 7, 7, 1), (2, 2, 2, 1), dict(padding="VALID", ksize=[1, 3, 3, 1],
+                                           strides=[1, 4, 4, 1]))]
+FLOATING = (dtypes.float32, dtypes.float64)
+
+
+def _ascending(shape):
+    """0, 1, 2, ...: the maximum of each window is its last element."""
+    return np.arange(np.prod(shape)).reshape(shape)
+
+
+def _largest(shape, ksize, strides, padding):
+    """MaxPool of `_ascending(shape)`."""
+    rows, columns = _Pools(shape, ksize, strides, padding, (), "NHWC").axes
+    return _ascending(shape)[:, [r.stop - 1 for r in rows]][:, :, [c.stop - 1 for c in columns]]
+
+
+# ---------------------------------------------------------------------------------------------- ops
+@op("MaxPool", inputs="input: T", outputs="output: T",
+    attrs=POOLED + WINDOW + MAX_PADDING + MAX_FORMAT)
+class MaxPool:
+    """Largest of each window. TF: MaxPool."""
+    shape = _pool_shape
+
+    def gradient(op, dy):
+        return MaxPoolGrad(op.inputs[0], op.outputs[0], dy,
+                           **{n: op.attr(n) for n in MAX_NAMES})
+
+    def reference(input, ksize, strides, padding, explicit_paddings, data_format):
+        return _pool(input, np.max, ksize, strides, padding, data_format, explicit_paddings)
+    samples = [S(x, types=FLOATING, **attrs) for x, _, attrs in POOLS]
+
+
+@op("MaxPoolGrad", inputs="orig_input: T, orig_output: T, grad: T", outputs="output: T",
+    attrs=WINDOW + MAX_PADDING + MAX_FORMAT
+    + ", T: {float, double, int32, uint8, int16, int8, int64, "
+    "bfloat16, uint16, half, uint32, uint64} = float")
+class MaxPoolGrad:
+    """Gradient of MaxPool. TF: MaxPoolGrad."""
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "->", "b h w c")
+
+    def gradient(op, dz):
+        from pyflow.ops.pool.pool_grad_ops import second_gradient_of_max_pool
+        return second_gradient_of_max_pool(op, dz)
+
+    def reference(orig_input, grad, ksize, strides, padding, explicit_paddings, data_format):
+        return _max_grad(orig_input, grad, ksize, strides, padding, data_format, explicit_paddings)
+    samples = [S(lit(_ascending(x)), lit(_largest(x, **attrs)), y, types=FLOATING, **attrs)
+               for x, y, attrs in POOLS]
+
+
+ARGMAX = WINDOW + 'padding: {"SAME", "VALID"}, include_batch_in_index: bool = false, '
+
+
+def _max_places(x, ksize, strides, padding, with_batch):
+    """(maxima, their flat indices) of each window of an NHWC batch."""
+    pools = _Pools(x.shape, ksize, strides, padding, (), "NHWC")
+    y = pools.output(x.dtype)
+    places = pools.output(np.int64)
+    flat = np.arange(x.size, dtype=np.int64).reshape(x.shape)
+    if not with_batch and len(x):
+        flat = flat % (x.size // len(x))
+    for i, j, at in pools.windows():
+        rows = x[at].reshape(len(x), at[1].stop - at[1].start, -1, x.shape[3]) if len(x) else x[at]
+        first = rows.reshape(len(x), rows.shape[1] * rows.shape[2], x.shape[3]).argmax(1)[:, None]
+        numbers = flat[at].reshape(len(x), rows.shape[1] * rows.shape[2], x.shape[3])
+        places[:, i, j] = np.take_along_axis(numbers, first, 1)[:, 0]
+        y[:, i, j] = x[at].max((1, 2))
+    return y, places
+
+
+@op("MaxPoolWithArgmax", inputs="input: T", outputs="output: T, argmax: Targmax", T=REAL,
+    attrs=WINDOW + 'Targmax: {int32, int64} = int64, padding: {"SAME", "VALID"}, '
+    "include_batch_in_index: bool = false")
+class MaxPoolWithArgmax:
+    """MaxPool, and the flat index of each maximum within its image. TF: MaxPoolWithArgmax."""
+    def shape(op): return [_nhwc_pool_shape(op)] * 2
+
+    def gradient(op, dy, dargmax):
+        names = ("ksize", "strides", "padding", "include_batch_in_index")
+        return MaxPoolGradWithArgmax(op.inputs[0], dy, op.outputs[1],
+                                     **{n: op.attr(n) for n in names})
+
+    def reference(input, ksize, strides, padding, include_batch_in_index):
+        return _max_places(input, ksize, strides, padding, include_batch_in_index)
+    samples = [S(x, types=FLOATING, **attrs) for x, _, attrs in POOLS[:3]] + [
+        S(POOLS[0][0], types=FLOATING, include_batch_in_index=True, **POOLS[0][2])]
+
+
+def _scattered(shape, grad, argmax, with_batch):
+    result = np.zeros(shape, grad.dtype)
+    image = result.size // max(len(result), 1)
+    for b in range(len(result)):
+        start = 0 if with_batch else b * image
+        np.add.at(result.reshape(-1), argmax[b].ravel() + start, grad[b].ravel())
+    return result
+
+
+@op("MaxPoolGradWithArgmax", inputs="input: T, grad: T, argmax: Targmax", outputs="output: T",
+    T=REAL, attrs=ARGMAX + "Targmax: {int32, int64}")
+class MaxPoolGradWithArgmax:
+    """Gradient of MaxPoolWithArgmax. TF: MaxPoolGradWithArgmax."""
+    shape = by_pattern("b h w c", "p q r s", "p q r s", "->", "b h w c")
+
+    def gradient(op, dz):
+        from pyflow.ops.pool.pool_grad_ops import MaxPoolGradGradWithArgmax
+        names = ("ksize", "strides", "padding", "include_batch_in_index")
+        return [None, MaxPoolGradGradWithArgmax(op.inputs[0], dz, op.inputs[2],
+                                                **{n: op.attr(n) for n in names}), None]
+
+    def reference(input, grad, argmax, include_batch_in_index):
+        return _scattered(input.shape, grad, argmax, include_batch_in_index)
+    samples = [S((1, 2, 4, 1), (1, 1, 2, 1), lit([[[[4], [3]]]]), types=FLOATING, padding="VALID",
+                 **TWO)]
+
+
+@op("AvgPool", inputs="value: T", outputs="output: T", T=FLOATS,
+    attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
+class AvgPool:
+    """Mean of each window, padding not counted. TF: AvgPool."""
+    shape = _pool_shape
+
+    def gradient(op, dy):
+        return AvgPoolGrad(shape_vector(op.inputs[0]), dy, **{n: op.attr(n) for n in AVG_NAMES})
+
+    def reference(value, ksize, strides, padding, data_format):
+        return _pool(value, np.mean, ksize, strides, padding, data_format)
+    samples = [S(x, types=FLOATING, **attrs) for x, _, attrs in POOLS]
+
+
+@op("AvgPoolGrad", inputs="orig_input_shape: int32, grad: T", outputs="output: T", T=FLOATS,
+    attrs=WINDOW + 'padding: {"SAME", "VALID"}, ' + MAX_FORMAT)
+class AvgPoolGrad:
+    """Gradient of AvgPool. TF: AvgPoolGrad."""
+    shape = given_by(4)
+
+    def gradient(op, dz):
+        return [None, AvgPool(dz, **{n: op.attr(n) for n in AVG_NAMES})]
+
+    def reference(orig_input_shape, grad, ksize, strides, padding, data_format):
+        return _avg_grad(orig_input_shape, grad, ksize, strides, padding, data_format)
+    samples = [S(lit(list(x)), y, types=FLOATING, **attrs) for x, y, attrs in POOLS]
+
+
+# --------------------------------------------------------------------- local response normalisation
+LRN_ATTRS = ("depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, "
+             "T: {half, bfloat16, float} = float")
+LRN_NAMES = ("depth_radius", "bias", "alpha", "beta")
+
+
+def _window_sum(x, radius):
+    n = x.shape[-1]
+    return np.stack([x[..., max(i - radius, 0):i + radius + 1].sum(-1) for i in range(n)],
+                    -1) if n else x
+
+
+@op("LRN", inputs="input: T", outputs="output: T", attrs=LRN_ATTRS)
+class LRN:
+    """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN
+    (Krizhevsky 2012)."""
+    shape = by_pattern("b h w c", "->", "b h w c")
+
+    def gradient(op, dy):
+        return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.attr(n) for n in LRN_NAMES})
+
+    def reference(input, depth_radius, bias, alpha, beta):
+        return input / (bias + alpha * _window_sum(input * input, depth_radius)) ** beta
+    samples = [S((1, 2, 3, 8)), S((2, 2, 2, 4), depth_radius=1, bias=2.0, alpha=0.5, beta=0.75)]
+
+
+def _lrn_grad(dy, x, y, depth_radius, bias, alpha, beta):
+    norm = bias + alpha * _window_sum(x * x, depth_radius)
+    return dy / norm ** beta - 2 * alpha * beta * x * _window_sum(dy * y / norm, depth_radius)
+
+
+@op("LRNGrad", inputs="input_grads: T, input_image: T, output_image: T", outputs="output: T",
+    attrs=LRN_ATTRS)
+class LRNGrad:
+    """Gradient of LRN. TF gives it no gradient. TF: LRNGrad."""
+    shape = by_pattern("b h w c", "b h w c", "b h w c", "->", "b h w c")
+    gradient = UNREGISTERED
+
+    def reference(input_grads, input_image, output_image, depth_radius, bias, alpha, beta):
+        return _lrn_grad(input_grads, input_image, output_image, depth_radius, bias, alpha, beta)
+    samples = [S((1, 2, 3, 8), pos((1, 2, 3, 8)), pos((1, 2, 3, 8)))]
+
+
+# --------------------------------------------------------------------------------- public functions
+def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, name=None,
+                         data_format="NHWC", output_dtype=None, include_batch_in_index=False):
+    """Maxima of windows and their flat indices. TF: nn.max_pool_with_argmax.
+    Dtypes, shapes, errors: as op MaxPoolWithArgmax."""
+    if data_format != "NHWC":
+        raise ValueError(f"nn.max_pool_with_argmax: data_format must be NHWC, got {data_format!r}")
+    return MaxPoolWithArgmax(input, ksize=list(ksize), strides=list(strides), padding=padding,
+                             Targmax=output_dtype or Targmax, name=name,
+                             include_batch_in_index=include_batch_in_index)
+
+
+def _max_over_channels(x, ksize, strides, scope):
+    """The largest of each group of ksize[3] channels, [batch, height, width, channels / ksize[3]];
+    what TensorFlow's MaxPool does of such windows."""
+    group = ksize[-1]
+    if ksize[:3] != [1, 1, 1] or strides != ksize:
+        raise ValueError("max_pool: windows over channels must be 1 in the other dimensions and "
+                         f"as wide as their strides, got ksize {ksize} and strides {strides}")
+    channels = x.shape.with_rank(4)[-1].value
+    if channels is not None and channels % group:
+        raise ValueError(f"max_pool: {channels} channels are not a multiple of {group}, the "
+                         "window's")
+    rest, front = [None if channels is None else channels // group], array_ops.shape(x)[:3]
+    shape = join_ops.concat([front, [-1, group]], 0)
+    grouped = array_ops.reshape(x, shape)
+    result = reduction_ops.reduce_max(grouped, axis=4, name=scope)
+    result.set_shape(x.shape.with_rank(4).as_list()[:3] + rest)
+    return result
+
+
+def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
+             input=None):
+    """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool.
+
+    Windows over channels are as wide as their stride, divide the channels and are 1 in space
+    (ValueError otherwise).
+    Dtypes, shapes, errors: as op MaxPool."""
+    from pyflow.ops.reduce.reduction_ops import one_of
+    value = one_of(value, input, "value", "input")
+    data_format = data_format or "NHWC"
+    padding, explicit = explicit_padding(padding, data_format)
+    with graph.name_scope(name, "MaxPool", [value]) as scope:
+        ksize = four_entries(ksize, data_format, "ksize")
+        strides = four_entries(strides, data_format, "strides")
+        if ksize[-1] != 1 and data_format == "NHWC":
+            return _max_over_channels(graph.convert_to_tensor(value), ksize, strides, scope)
+        return MaxPool(value, ksize=ksize, padding=padding, strides=strides,
+                       explicit_paddings=explicit,
+                       data_format=data_format, name=scope)
+
+
+def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
+    """Largest of each window of images. TF: nn.max_pool2d.
+    Dtypes, shapes, errors: as op MaxPool."""
+    return max_pool(input, ksize, strides, padding, data_format, name)
+
+
+def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
+             input=None):
+    """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool.
+    Dtypes, shapes, errors: as op AvgPool."""
+    from pyflow.ops.reduce.reduction_ops import one_of
+    value = one_of(value, input, "value", "input")
+    data_format = data_format or "NHWC"
+    with graph.name_scope(name, "AvgPool", [value]) as scope:
+        return AvgPool(value, ksize=four_entries(ksize, data_format, "ksize"), padding=padding,
+                       strides=four_entries(strides, data_format, "strides"),
+                       data_format=data_format, name=scope)
+
+
+def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, name=None):
+    """Normalisation across neighbouring channels. TF: nn.local_response_normalization.
+    Dtypes, shapes, errors: as op LRN."""
+    return LRN(input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name)
+
+
+PUBLIC = {
+    "nn.max_pool_with_argmax": max_pool_with_argmax, "nn.max_pool": max_pool,
+    "nn.max_pool2d": max_pool2d, "nn.avg_pool": avg_pool,
+    "nn.avg_pool2d": avg_pool,
+    "nn.local_response_normalization": local_response_normalization,
+    "nn.lrn": local_response_normalization,
+}

@@ -1,0 +1,1 @@
+"""Reductions, scans, segments, searches and counts."""

@@ -1,0 +1,1 @@
+"""Recurrent steps as one op, and connectionist temporal classification."""

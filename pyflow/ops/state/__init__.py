@@ -1,0 +1,1 @@
+"""Variables, optimizer steps, tables and mutexes."""
