@@ -15,7 +15,7 @@ Invariants
     [y] = plan.run([x])
 """
 cimport cython
-from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF, Py_XINCREF
+from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF, Py_XINCREF
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_AsStringAndSize
 cimport numpy as cnp
 from core cimport *
@@ -270,6 +270,11 @@ cdef class Plan:
         if stats is not None:
             stats["kernels"] = executed
         return results
+
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None):
+        """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
+        pool: it has to be brief."""
+        return begin((self,), (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous, callback)
 
 cdef object wrong_shape(Plan plan, int k, pf_tensor* t):
     cdef pf_shape* s = plan.p.arg_shape + k
@@ -529,6 +534,8 @@ cdef object run_tiny(Plan plan, tuple values):
     return array_of(result)
 
 include "parts.pxi"
+
+include "start.pxi"
 
 include "stats_names.pxi"
 

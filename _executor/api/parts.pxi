@@ -73,6 +73,11 @@ cdef class Parts:
             stats["kernels"] = executed
         return results
 
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None):
+        """As Plan.start."""
+        return begin(self.plans, self.args, tuple([k for numbers in self.rets for k in numbers]), feeds, timeout_ms, rendezvous,
+                     callback)
+
 cdef int take_feeds(Parts parts, object feeds, pf_tensor** args, list hold) except -1:
     """Fills args, plan after plan; on an exception those made so far are released."""
     cdef int at = 0, k

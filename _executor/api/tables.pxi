@@ -80,6 +80,7 @@ def stop_plugins(double patience=2.0):
         over = pf_watch_stop(ns)
         if over:
             pf_plugins_stop()
+            pf_keeper_stop()
     return bool(over)
 
 def between_ticket_and_use(uintptr_t address):

@@ -97,6 +97,7 @@ cdef public void pf_rt_end() noexcept nogil:
     """Not in a child that was forked off: threads and devices are the parent's."""
     if home == getpid() and pf_watch_stop(PATIENCE_NS):
         pf_plugins_stop()
+        pf_keeper_stop()
 
 cdef pf_status take_plugin(const pf_plugin* p, const char* origin, char* err, int64_t err_len) noexcept nogil:
     global home

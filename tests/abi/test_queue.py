@@ -106,6 +106,35 @@ def test_ten_thousand_blocked_dequeues_on_two_threads():
     assert values.tolist() == turns.tolist(), "first come, first served"
 
 
+def test_ten_thousand_steps_without_a_caller():
+    """Each of its own, blocked in one dequeue; they take no thread, and end by value, cancel or close."""
+    q = Queue()
+    got = q.gets(1)[0].value
+    with tf.Session(threads=2) as session:
+        session.run(q.size)
+        plan = session._step_for(got, {})[0].compiled.plan
+        plan.start([], timeout_ms=1).wait(60)           # the clock's thread is there from now on
+        before = threads()
+        steps = [plan.start([]) for _ in range(N)]
+        until(session, q, N)
+        assert threads() <= before and not any(step.done() for step in steps)
+        for step in steps[N // 2:]:
+            step.cancel()
+        for step in steps[N // 2:]:
+            with pytest.raises(Exception, match="cancelled"):
+                step.result(60)
+        put = session.make_callable(q.put, [q.fed])
+        for value in range(N // 2 - 10):
+            put(np.float32(value))
+        deadline = time.time() + 60
+        while sum(step.done() for step in steps) < N - 10 and time.time() < deadline:
+            time.sleep(0.01)
+        values = [step.result(0)[0] for step in steps[:N // 2] if step.done()]
+        assert sorted(values) == list(range(N // 2 - 10))
+    for step in steps[:N // 2]:                         # closing the session ended the last ten
+        assert step.wait(60)
+
+
 def test_close_wakes_all():
     q = Queue()
     fetch = many(q)

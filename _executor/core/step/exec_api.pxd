@@ -202,6 +202,8 @@ cdef extern from "pf_core.h" nogil:
         pf_step* next_free
         pf_step* leader
         pf_step* peer
+        pf_step* home
+        pf_started* started
         pf_a32 parts_left, jobs, jobs_made
     ctypedef struct pf_lent:
         int32_t kind
@@ -267,6 +269,32 @@ cdef extern from "pf_core.h" nogil:
         pf_inspect* inspect
     pf_status pf_step_run(pf_plan*, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
     pf_status pf_parts_run(pf_plan**, int32_t, pf_tensor**, pf_tensor**, const pf_run_options*, pf_error*) noexcept
+    ctypedef void (*pf_started_fn)(void*, pf_status, const pf_error*, pf_tensor**) noexcept nogil
+    ctypedef struct pf_started:
+        pf_a32 refs, asked
+        pf_step* step
+        pf_started_fn done
+        void* arg
+        pf_status why
+        const char* message
+        pf_started* next
+    ctypedef struct pf_start_options:
+        int64_t timeout_ns
+        pf_rendezvous* rendezvous
+        pf_trace* trace
+        pf_step* within
+    pf_status pf_step_start(pf_plan**, int32_t, pf_tensor**, const pf_start_options*, pf_started_fn, void*, pf_started**,
+                            pf_error*) noexcept
+    void pf_started_cancel(pf_started*, pf_status, const char*) noexcept
+    void pf_started_unref(pf_started*) noexcept
+    void pf_started_over(pf_step*) noexcept
+    void pf_keeper_look() noexcept
+    void pf_keeper_stop() noexcept
+    pf_step* pf_parts_link(pf_plan**, int32_t, pf_tensor**) noexcept
+    int32_t pf_parts_share_rendezvous(pf_step*) noexcept
+    void pf_parts_read_late(pf_step*) noexcept
+    void pf_parts_part(pf_step*, pf_status, pf_tensor**) noexcept
+    void pf_step_begin_root(pf_step*, pf_worker*) noexcept
     pf_step* pf_step_take(pf_plan*, pf_tensor**) noexcept
     void pf_step_work(pf_step*, pf_worker*) noexcept
     void pf_step_read_late(pf_step*) noexcept
@@ -376,6 +404,7 @@ cdef extern from "pf_core.h" nogil:
         pf_heap ready
         int32_t id
         int64_t kernels
+        pf_worker* outer
         uint64_t schedule
         pthread_t thread
     ctypedef struct pf_pool:
@@ -387,6 +416,7 @@ cdef extern from "pf_core.h" nogil:
         pf_lane* lanes
         pf_a32* lane_taken
         pf_worker* workers
+        int32_t steward
         pf_item* inject
         pf_a32 n_inject
         pf_loop* loops
@@ -409,6 +439,8 @@ cdef extern from "pf_core.h" nogil:
     void pf_pool_unref(pf_pool*) noexcept
     void pf_pool_begin(pf_pool*, pf_worker*, pf_step*) noexcept
     void pf_pool_end(pf_worker*) noexcept
+    void pf_pool_open(pf_pool*, int32_t) noexcept
+    pf_worker* pf_pool_here() noexcept
     void pf_pool_publish(pf_worker*, pf_item*) noexcept
     void pf_pool_inject(pf_pool*, pf_item*) noexcept
     void pf_pool_wake_caller(pf_step*) noexcept

@@ -25,7 +25,7 @@ from tensor_api cimport *
 from rendezvous_api cimport *
 from trace_api cimport *
 
-cdef pf_step* link_parts(pf_plan** plans, int32_t n, pf_tensor** take_args) noexcept nogil:
+cdef public pf_step* pf_parts_link(pf_plan** plans, int32_t n, pf_tensor** take_args) noexcept nogil:
     """The leader; its peers in order.  NULL: out of memory, the arguments are released."""
     cdef pf_step* leader = NULL
     cdef pf_step* last = NULL
@@ -50,11 +50,11 @@ cdef pf_step* link_parts(pf_plan** plans, int32_t n, pf_tensor** take_args) noex
         at += <int32_t>plans[i].n_args
     if failed and leader != NULL:
         pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
-        part_ways(leader, PF_RESOURCE_EXHAUSTED, NULL)
+        pf_parts_part(leader, PF_RESOURCE_EXHAUSTED, NULL)
         leader = NULL
     return leader
 
-cdef void part_ways(pf_step* leader, pf_status st, pf_tensor** rets) noexcept nogil:
+cdef public void pf_parts_part(pf_step* leader, pf_status st, pf_tensor** rets) noexcept nogil:
     """Every partition takes its results and goes back to its plan."""
     cdef pf_step* s = leader
     cdef pf_step* next
@@ -71,7 +71,7 @@ cdef void part_ways(pf_step* leader, pf_status st, pf_tensor** rets) noexcept no
             rets += m
         s = next
 
-cdef bint share_rendezvous(pf_step* leader) noexcept nogil:
+cdef public int32_t pf_parts_share_rendezvous(pf_step* leader) noexcept nogil:
     """The leader's rendezvous is everybody's."""
     cdef pf_rendezvous* r = pf_step_rendezvous(leader)
     cdef pf_step* s = leader.peer
@@ -114,7 +114,7 @@ cdef void announce(const pf_run_options* o, pf_step* s) noexcept nogil:
         o.running[0] = s
         pthread_mutex_unlock(o.running_lock)
 
-cdef void read_late(pf_step* s) noexcept nogil:
+cdef public void pf_parts_read_late(pf_step* s) noexcept nogil:
     while s != NULL:
         if s.plan.late_rets:
             pf_step_read_late(s)
@@ -132,7 +132,7 @@ cdef int64_t take_count(pf_step* s) noexcept nogil:
 cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_args,
                                    pf_tensor** rets, const pf_run_options* o,
                                    pf_error* err) noexcept nogil:
-    cdef pf_step* leader = link_parts(plans, n, take_args)
+    cdef pf_step* leader = pf_parts_link(plans, n, take_args)
     cdef pf_worker w
     cdef pf_status st
     cdef int64_t kernels
@@ -140,7 +140,7 @@ cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_
         return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
     w.kernels = 0
     if begin(leader, o):
-        if not share_rendezvous(leader):
+        if not pf_parts_share_rendezvous(leader):
             pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a rendezvous")
         announce(o, leader)
         pf_step_work(leader, &w)
@@ -148,9 +148,9 @@ cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_
     kernels = w.kernels + take_count(leader)
     if o != NULL and o.kernels != NULL:
         o.kernels[0] = kernels
-    read_late(leader)
+    pf_parts_read_late(leader)
     st = leader.error.code
     if st and err != NULL:
         memcpy(err, &leader.error, sizeof(pf_error))
-    part_ways(leader, st, rets)
+    pf_parts_part(leader, st, rets)
     return st

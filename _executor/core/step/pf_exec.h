@@ -253,6 +253,9 @@ typedef struct pf_step {
   struct pf_step *next_free;
   /* parts.pyx: the partitions of one step run side by side; the first leads, and one caller works for all */
   struct pf_step *leader;           /* itself where the step is one plan */
+  struct pf_step *home;             /* leaders: whose caller runs this step's items: itself, or of a step started within another
+                                     * the outermost (start.pyx) */
+  struct pf_started *started;       /* leaders without a caller of their own */
   struct pf_step *peer;             /* the next partition; NULL: the last */
   pf_a32 parts_left;                /* leader of several: partitions that are not over */
   pf_a32 jobs, jobs_made;           /* seeded pools: jobs of devices under way; so far */
@@ -331,6 +334,42 @@ pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, co
 /* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */
 pf_status pf_parts_run(pf_plan **plans, int32_t n, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options,
                        pf_error *err);
+
+/* Steps without a caller's thread (start.pyx) */
+typedef void (*pf_started_fn)(void *arg, pf_status s, const pf_error *err, pf_tensor **take_rets);
+typedef struct pf_started {         /* whoever may want to cancel one; outlives the step */
+  pf_a32 refs, asked;               /* asked: it is in the keeper's queue, or was */
+  pf_step *step;                    /* watch.pyx's lock; NULL: it is over */
+  pf_started_fn done;
+  void *arg;
+  pf_status why;
+  const char *message;
+  struct pf_started *next;
+} pf_started;
+typedef struct {
+  int64_t timeout_ns;               /* 0: none */
+  pf_rendezvous *rendezvous;        /* NULL: a private one when needed */
+  struct pf_trace *trace;
+  struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
+} pf_start_options;
+/* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
+ * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
+ * says why.  The plans and their pool have to live until then.  *out (NULL: not wanted): a new reference, or NULL where the
+ * step is over already.  Failure (`done` is not called): out of memory. */
+pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const pf_start_options *options, pf_started_fn done,
+                        void *arg, pf_started **out, pf_error *err);
+void pf_started_cancel(pf_started *h, pf_status why, const char *message);  /* soon, by the keeper; any thread, under any lock */
+void pf_started_unref(pf_started *h);
+void pf_started_over(pf_step *leader);              /* the last block of such a step is done */
+void pf_keeper_look(void);                          /* a step without a caller has something to be told of, or a deadline */
+void pf_keeper_stop(void);                          /* the host ends */
+/* parts.pyx, for both ways to run a step */
+pf_step *pf_parts_link(pf_plan **plans, int32_t n, pf_tensor **take_args);
+int32_t pf_parts_share_rendezvous(pf_step *leader);
+void pf_parts_read_late(pf_step *leader);
+void pf_parts_part(pf_step *leader, pf_status s, pf_tensor **rets); /* results; each goes back to its plan */
+void pf_step_begin_root(pf_step *s, struct pf_worker *w);
+
 pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.pyx and parts.pyx; NULL: out of memory */
 void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */
 void pf_step_read_late(pf_step *s);                 /* fetches of variables that the step updated */
@@ -343,6 +382,9 @@ void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const ch
 int32_t pf_watch_stop(int64_t patience_ns); /* the host ends: no watched step runs any more, now and later; 0: one does not end */
 void pf_watch_begin(pf_step *s);
 void pf_watch_end(pf_step *s);
+pf_step *pf_watch_pin(pf_step **where);             /* what is there, pinned; NULL: nothing is */
+void pf_watch_unpin(pf_step *s);
+int64_t pf_watch_keep(void);                        /* polls steps without a caller; when to look again, 0: nobody needs it */
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
 
@@ -458,6 +500,7 @@ typedef struct pf_worker {
   pf_heap ready;                    /* private */
   int32_t id, pad;
   int64_t kernels;
+  struct pf_worker *outer;          /* callers: what this thread was before (pf_pool_here) */
   uint64_t schedule;                /* callers: state of the seeded order (schedule.pxi); 0: construction order */
   pthread_t thread;
 } pf_worker;
@@ -471,6 +514,7 @@ typedef struct pf_pool {
   pf_lane *lanes;                   /* PF_MAX_LANES; workers own 1..n-1, callers take a free one */
   pf_a32 *lane_taken;
   pf_worker *workers;
+  int32_t steward, pad_steward;     /* lock: a pool of one thread has a thread of its own, for steps without a caller */
   pf_item *inject;                  /* lock: completed asynchronous items */
   pf_a32 n_inject;
   pf_loop *loops;                   /* lock */
@@ -494,6 +538,8 @@ void pf_pool_ref(pf_pool *p);
 void pf_pool_unref(pf_pool *p);
 void pf_pool_begin(pf_pool *p, pf_worker *caller, pf_step *s);  /* starts threads on first use and after fork; gives a lane */
 void pf_pool_end(pf_worker *caller);
+void pf_pool_open(pf_pool *p, int32_t alone);           /* its threads run; alone: for a step that no caller works for */
+pf_worker *pf_pool_here(void);                          /* what this thread is now; NULL: none of a pool's */
 void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on; wakes somebody */
 void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
 void pf_pool_wake_caller(pf_step *s);                   /* from a kernel of the step: s has something to be told of */

@@ -18,6 +18,9 @@ To sleep and be woken costs 50 us and more on a virtual machine, about as long a
 nothing looks on for a while before it sleeps: SPIN_NS at most, and less each time that looking did not pay (the gap was
 longer), down to SPIN_LEAST_NS.  A pool with more threads than processors starts at SPIN_LEAST_NS.
 
+Steps without a caller (start.pyx) are worked on by pool threads alone; those started within another step by its caller too
+(`home`).  A pool of one thread has none of its own: the first step without a caller gives it a STEWARD, who touches no other.
+
 fork: the child has none of the threads.  pthread_atfork counts generations; the first step in the child rebuilds locks
 and threads.
 
@@ -50,6 +53,14 @@ cdef void after_fork() noexcept nogil:
 cdef public int32_t pf_fork_generation() noexcept nogil:
     """How often this process was forked off; counted from the first pool on."""
     return fork_generation
+
+cdef extern from *:
+    """
+    static __thread pf_worker *pf_here;
+    static inline void pf_set_here(pf_worker *w) { pf_here = w; }
+    pf_worker *pf_pool_here(void) { return pf_here; }
+    """
+    void set_here "pf_set_here"(pf_worker*) noexcept nogil
 
 # ---------------------------------------------------------------- life
 cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
@@ -86,10 +97,22 @@ cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
 cdef public void pf_pool_ref(pf_pool* p) noexcept nogil:
     pf_a32_add_rlx(&p.refs, 1)
 
+cdef void* reap(void* arg) noexcept nogil:
+    end_pool(<pf_pool*>arg)
+    return NULL
+
 cdef public void pf_pool_unref(pf_pool* p) noexcept nogil:
-    cdef int32_t i
+    """The last one ends the threads; where one of them is that last, which cannot wait for itself, another thread does."""
+    cdef pthread_t reaper
     if p == NULL or not pf_a32_dec_last(&p.refs):
         return
+    if pf_pool_here() == NULL or pf_pool_here().pool != p:
+        end_pool(p)
+    elif pthread_create(&reaper, NULL, reap, p) == 0:
+        pthread_detach(reaper)
+
+cdef void end_pool(pf_pool* p) noexcept nogil:
+    cdef int32_t i
     if p.fork_gen == fork_generation:       # the BLOCKING lane has threads before workers are started
         pthread_mutex_lock(&p.lock)
         pf_a32_store(&p.stop, 1)
@@ -99,6 +122,8 @@ cdef public void pf_pool_unref(pf_pool* p) noexcept nogil:
         if pf_a32_load(&p.started):
             for i in range(1, p.n):
                 pthread_join(p.workers[i].thread, NULL)
+        if p.steward:
+            pthread_join(p.workers[0].thread, NULL)
         while True:
             pthread_mutex_lock(&p.lock)
             i = p.slow_threads
@@ -156,7 +181,11 @@ cdef extern from *:
 cdef void* thread_main(void* arg) noexcept nogil:
     cdef pf_worker* w = <pf_worker*>arg
     name_thread(b"pyflow worker %d", w.id)
-    work(w)
+    set_here(w)
+    if w.pool.n > 1:
+        work(w)
+    else:
+        work_as_steward(w)
     return NULL
 
 cdef void rebuild(pf_pool* p) noexcept nogil:
@@ -187,6 +216,7 @@ cdef void rebuild(pf_pool* p) noexcept nogil:
     pf_a32_store(&p.idle, 0)
     pf_a32_store(&p.waiting_callers, 0)
     pf_a32_store(&p.started, 0)
+    p.steward = 0
     p.fork_gen = fork_generation
 
 cdef int start_thread(pthread_t* thread, void* (*run)(void*) noexcept nogil, void* arg) noexcept nogil:
@@ -213,6 +243,18 @@ cdef void start_threads(pf_pool* p) noexcept nogil:
         pf_a32_store(&p.started, 1)
     pthread_mutex_unlock(&p.lock)
 
+cdef public void pf_pool_open(pf_pool* p, int32_t alone) noexcept nogil:
+    if p.fork_gen != fork_generation:
+        rebuild(p)
+    if p.n > 1:
+        if not pf_a32_load(&p.started):
+            start_threads(p)
+    elif alone:
+        pthread_mutex_lock(&p.lock)
+        if not p.steward and start_thread(&p.workers[0].thread, thread_main, p.workers) == 0:
+            p.steward = 1
+        pthread_mutex_unlock(&p.lock)
+
 cdef void note_lane(pf_pool* p, int32_t used) noexcept nogil:
     cdef int32_t now = pf_a32_load_rlx(&p.lanes_used)
     while now < used and not pf_a32_cas(&p.lanes_used, now, used):
@@ -220,12 +262,11 @@ cdef void note_lane(pf_pool* p, int32_t used) noexcept nogil:
 
 cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexcept nogil:
     cdef int32_t i
-    if p.fork_gen != fork_generation:
-        rebuild(p)
-    if p.n > 1 and not pf_a32_load(&p.started):
-        start_threads(p)
+    pf_pool_open(p, False)
     caller.pool = p
     caller.step = s
+    caller.outer = pf_pool_here()
+    set_here(caller)
     caller.lane = NULL
     caller.schedule = begin_schedule(p) if p.seeded else 0
     if p.n > 1:
@@ -237,6 +278,7 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
                 break
 
 cdef public void pf_pool_end(pf_worker* caller) noexcept nogil:
+    set_here(caller.outer)
     if caller.lane != NULL:
         pf_a32_store(caller.pool.lane_taken + caller.id, 0)
     free(caller.ready.items)
@@ -306,6 +348,30 @@ cdef void work(pf_worker* w) noexcept nogil:
             woken = True
             spin_ns = p.spin_ns if pf_now_ns() - began < p.spin_ns else max(spin_ns // 2, <int64_t>SPIN_LEAST_NS)
 
+cdef bint is_for(const pf_item* item, const pf_worker* w) noexcept nogil:
+    """Callers work for their own step and those started within it; a steward for steps that have no caller."""
+    cdef pf_step* home = item.slab.step.leader.home
+    if w.step != NULL:
+        return home == w.step
+    return w.pool.n > 1 or home.started != NULL
+
+cdef void work_as_steward(pf_worker* w) noexcept nogil:
+    """The own thread of a pool that has only its callers' otherwise."""
+    cdef pf_pool* p = w.pool
+    cdef pf_item* item
+    while not pf_a32_load_rlx(&p.stop):
+        item = pf_heap_take(&w.ready, 0) if w.ready.n else take_injected(w)
+        if item == NULL:
+            pthread_mutex_lock(&p.lock)
+            item = p.inject
+            while item != NULL and not is_for(item, w):
+                item = item.next
+            if item == NULL and not pf_a32_load_rlx(&p.stop):
+                pthread_cond_wait(&p.cond, &p.lock)
+            pthread_mutex_unlock(&p.lock)
+            continue
+        pf_run_item(w, item)
+
 cdef bint anything_locked(pf_pool* p) noexcept nogil:
     """Like anything, but a loop that takes no more threads does not keep one awake.  Lock held."""
     cdef int32_t i
@@ -321,12 +387,15 @@ cdef bint anything_locked(pf_pool* p) noexcept nogil:
 # ---------------------------------------------------------------- items
 cdef void tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
     """Lock held: the caller of s, if it sleeps, has something to look at."""
-    s = s.leader
+    s = s.leader.home
     if pf_a32_load(&s.caller_waits):
         pthread_cond_signal(&s.cond)
 
 cdef public void pf_pool_wake_caller(pf_step* s) noexcept nogil:
     """It has something to look at in pf_step_poll."""
+    if s.leader.started != NULL:
+        pf_keeper_look()
+        return
     pthread_mutex_lock(&s.pool.lock)
     tell_caller(s.pool, s)
     pthread_mutex_unlock(&s.pool.lock)
@@ -338,13 +407,13 @@ cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
     p.inject = item
     pf_a32_add(&p.n_inject, 1)
     tell_caller(p, s)
-    if p.n > 1:
+    if p.n > 1 or p.steward:
         pthread_cond_signal(&p.cond)
     pthread_mutex_unlock(&p.lock)
 
 cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
     cdef pf_pool* p = w.pool
-    cdef pf_step* s = item.slab.step.leader
+    cdef pf_step* s = item.slab.step.leader.home
     cdef bint ok = False
     if w.lane != NULL:
         pf_spin_lock(&w.lane.lock)
@@ -365,14 +434,15 @@ cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
         pthread_cond_signal(&p.cond)
         pthread_mutex_unlock(&p.lock)
 
-cdef pf_item* take_injected(pf_pool* p, pf_step* only) noexcept nogil:
+cdef pf_item* take_injected(const pf_worker* w) noexcept nogil:
+    cdef pf_pool* p = w.pool
     cdef pf_item* item
     cdef pf_item** at
     if pf_a32_load(&p.n_inject) == 0:
         return NULL
     pthread_mutex_lock(&p.lock)
     at = &p.inject
-    while at[0] != NULL and only != NULL and at[0].slab.step.leader != only:
+    while at[0] != NULL and not is_for(at[0], w):
         at = &at[0].next
     item = at[0]
     if item != NULL:
@@ -406,7 +476,7 @@ cdef pf_item* take_from_lane(pf_lane* lane, pf_step* only) noexcept nogil:
         return NULL
     pf_spin_lock(&lane.lock)
     for i in range(lane.heap.n):
-        if only == NULL or lane.heap.items[i].slab.step.leader == only:
+        if only == NULL or lane.heap.items[i].slab.step.leader.home == only:
             item = pf_heap_take(&lane.heap, i)
             break
     pf_a32_store(&lane.n, lane.heap.n)
@@ -421,7 +491,7 @@ cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
         item = take_from_lane(w.lane, w.step)
         if item != NULL:
             return item
-    item = take_injected(p, w.step)
+    item = take_injected(w)
     if item != NULL or p.n == 1:
         return item
     used = pf_a32_load(&p.lanes_used)
@@ -440,7 +510,7 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
     if pf_a32_load(&w.step.done) or pf_a32_load(&w.step.n_posts) or open_loop(w.pool, w) != NULL:
         return True
     while item != NULL:
-        if item.slab.step.leader == w.step:
+        if item.slab.step.leader.home == w.step:
             return True
         item = item.next
     for i in range(pf_a32_load(&w.pool.lanes_used)):
@@ -448,7 +518,7 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
         if pf_a32_load(&lane.n):
             pf_spin_lock(&lane.lock)
             for k in range(lane.heap.n):
-                if lane.heap.items[k].slab.step.leader == w.step:
+                if lane.heap.items[k].slab.step.leader.home == w.step:
                     found = True
             pf_spin_unlock(&lane.lock)
     return found
@@ -493,6 +563,9 @@ cdef public void pf_pool_step_over(pf_step* s) noexcept nogil:
     cdef pf_pool* p = s.pool
     s = s.leader
     if s.peer != NULL and pf_a32_add(&s.parts_left, -1) != 1:
+        return
+    if s.started != NULL:
+        pf_started_over(s)
         return
     if p.n == 1:                    # only the caller's own thread comes here
         pf_a32_store(&s.done, 1)
@@ -596,9 +669,13 @@ cdef public pf_status pf_pool_post(pf_pool* p, int32_t lane, void (*fn)(void*) n
 cdef public void pf_pool_post_caller(pf_step* s, pf_post* take) noexcept nogil:
     """First come, first served, on the thread that called run."""
     cdef pf_post** at
-    s = s.leader
+    s = s.leader.home
     pthread_mutex_lock(&s.pool.lock)
     take.next = NULL
+    if s.started != NULL:           # nobody called run
+        post_slow(s.pool, take)
+        pthread_mutex_unlock(&s.pool.lock)
+        return
     at = &s.posts
     while at[0] != NULL:
         at = &at[0].next

@@ -14,7 +14,7 @@ cdef pf_loop* open_loop(pf_pool* p, pf_worker* caller) noexcept nogil:
     cdef pf_loop* l = p.loops
     while l != NULL:
         if (pf_a64_load_rlx(&l.next) < l.n and pf_a32_load_rlx(&l.joined) < p.n
-                and (caller == NULL or l.step.leader == caller.step)):
+                and (caller == NULL or l.step.leader.home == caller.step)):
             return l
         l = l.next_loop
     return NULL

@@ -63,7 +63,7 @@ cdef int32_t arrived(pf_worker* w) noexcept nogil:
     pthread_mutex_lock(&w.pool.lock)
     item = w.pool.inject
     while item != NULL:
-        if item.slab.step.leader == w.step:
+        if item.slab.step.leader.home == w.step:
             n += waited_for(item)
         item = item.next
     pthread_mutex_unlock(&w.pool.lock)
@@ -88,6 +88,8 @@ cdef bint comes_before(const pf_item* a, const pf_item* b) noexcept nogil:
     """An order that does not depend on when they ended: by partition, iteration and place in the plan; jobs by their number."""
     cdef bint job = a.block == <uint32_t>PF_JOB_BLOCK
     cdef pf_step* s
+    if a.slab.step.leader != b.slab.step.leader:
+        return a.slab.step.leader.id < b.slab.step.leader.id
     if a.slab.step != b.slab.step:
         s = a.slab.step.leader
         while s != a.slab.step and s != b.slab.step:
@@ -107,7 +109,7 @@ cdef void gather(pf_worker* w) noexcept nogil:
     cdef pf_item** at
     await_all(w)
     while True:
-        item = take_injected(w.pool, w.step)
+        item = take_injected(w)
         if item == NULL:
             break
         at = &sorted_items

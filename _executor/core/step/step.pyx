@@ -95,6 +95,7 @@ cdef pf_step* step_new(pf_plan* plan) noexcept nogil:
     s.plan = plan
     s.pool = plan.pool
     s.leader = s
+    s.home = s
     pthread_mutex_init(&s.lock, NULL)
     pf_cond_init(&s.cond)
     s.root.step = s
@@ -135,6 +136,8 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.error.code = PF_OK
     pf_a32_store_rlx(&s.shared, 0)
     s.drained = 0
+    s.home = s
+    s.started = NULL
     s.trace = NULL
     s.inspect = NULL
     s.deadline_ns = 0
@@ -267,11 +270,14 @@ cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
 
 cdef void stop_blocks(pf_step* s) noexcept nogil:
     """Every partition of the step: no block begins from now on."""
+    cdef bint kept = s.started != NULL
     while s != NULL:
         pthread_mutex_lock(&s.lock)
         pf_a32_store(&s.cancelled, 1)
         pthread_mutex_unlock(&s.lock)
         s = s.peer
+    if kept:
+        pf_keeper_look()
 
 cdef void stop_with(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
     """The error, if it is the first; no block of this leader's partitions begins any more.  Nobody is told."""
@@ -436,7 +442,7 @@ cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
     pf_a32_store_rlx(&s.root.items.pending, PF_BLOCK_RUNNING)
     pf_run_block(w, s.root.items)
 
-cdef inline void begin_root(pf_step* s, pf_worker* w) noexcept nogil:
+cdef public void pf_step_begin_root(pf_step* s, pf_worker* w) noexcept nogil:
     cdef uint32_t k
     if s.plan.n_devices:
         pf_share(s)                 # their jobs end on other threads
@@ -469,7 +475,7 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
     w.ready.room = 0
     pf_pool_begin(s.pool, w, s)
     while part != NULL:
-        begin_root(part, w)
+        pf_step_begin_root(part, w)
         part = part.peer
     while not pf_a32_load(&s.done):
         if pf_a32_load_rlx(&s.n_posts):

@@ -62,6 +62,8 @@ cdef public void pf_watch_end(pf_step* s) noexcept nogil:
         first = s.next_running
     if s.next_running != NULL:
         s.next_running.prev_running = s.prev_running
+    if s.started != NULL:
+        s.started.step = NULL
     while s.pins:
         pthread_cond_wait(&pf_watch_unpinned, &pf_watch_lock)
     if stopped:
@@ -86,7 +88,16 @@ cdef public pf_rendezvous* pf_running_rendezvous(int64_t step, pf_status* why) n
                   PF_INVALID_ARGUMENT if step <= 0 else PF_NOT_FOUND)
     return r
 
-cdef void unpin(pf_step* s) noexcept nogil:
+cdef public pf_step* pf_watch_pin(pf_step** where) noexcept nogil:
+    cdef pf_step* s
+    pthread_mutex_lock(&pf_watch_lock)
+    s = where[0]
+    if s != NULL:
+        s.pins += 1
+    pthread_mutex_unlock(&pf_watch_lock)
+    return s
+
+cdef public void pf_watch_unpin(pf_step* s) noexcept nogil:
     pthread_mutex_lock(&pf_watch_lock)
     s.pins -= 1
     pthread_cond_broadcast(&pf_watch_unpinned)
@@ -112,7 +123,7 @@ cdef public int32_t pf_watch_cancel(pf_state* state, pf_status why, const char* 
     s = pin_next(state)
     while s != NULL:
         pf_step_cancel(s, why, message)
-        unpin(s)
+        pf_watch_unpin(s)
         n += 1
         s = pin_next(state)
     return n
@@ -128,7 +139,7 @@ cdef public int32_t pf_watch_stop(int64_t patience_ns) noexcept nogil:
     s = pin_next(NULL)
     while s != NULL:
         pf_step_cancel(s, PF_CANCELLED, b"the process is about to end")
-        unpin(s)
+        pf_watch_unpin(s)
         s = pin_next(NULL)
     pthread_mutex_lock(&pf_watch_lock)
     while first != NULL and pf_now_ns() < until:
@@ -136,6 +147,38 @@ cdef public int32_t pf_watch_stop(int64_t patience_ns) noexcept nogil:
     over = first == NULL
     pthread_mutex_unlock(&pf_watch_lock)
     return over
+
+cdef int64_t kept_until(pf_step* s) noexcept nogil:
+    """When a step without a caller is to be polled; 0: it need not."""
+    if s.started == NULL:
+        return 0
+    if pf_a32_load(&s.untold):
+        return 1
+    return max(s.next_poll_ns, <int64_t>1) if pf_a32_load(&s.cancelled) else s.deadline_ns
+
+cdef public int64_t pf_watch_keep() noexcept nogil:
+    cdef int64_t now = pf_now_ns(), next = 0, when
+    cdef pf_step* s
+    cdef pf_step* due
+    while True:
+        due = NULL
+        next = 0
+        pthread_mutex_lock(&pf_watch_lock)
+        s = first
+        while s != NULL:
+            when = kept_until(s)
+            if when != 0 and when <= now:
+                s.pins += 1
+                due = s
+                break
+            if when != 0 and (next == 0 or when < next):
+                next = when
+            s = s.next_running
+        pthread_mutex_unlock(&pf_watch_lock)
+        if due == NULL:
+            return next
+        pf_step_poll(due)           # it puts next_poll_ns behind now
+        pf_watch_unpin(due)
 
 # ---------------------------------------------------------------- reports
 cdef struct Text:

@@ -1,0 +1,220 @@
+"""Part of api.pyx: steps that run without the thread that began them."""
+
+cdef extern from *:
+    """
+    typedef struct {                    /* how a step ended, for whoever waits: `lock` guards all of it */
+      pthread_mutex_t lock;
+      pthread_cond_t cond;
+      int32_t over, pad;
+      pf_status status;
+      pf_error error;
+      int64_t n_rets;
+      pf_tensor **rets;                 /* taken by the first that asks for the results */
+      void *object;                     /* the Started, until its callback was called; NULL: it has none */
+    } pf_landing;
+    static void pf_landed(void *arg, pf_status s, const pf_error *err, pf_tensor **take_rets);
+    """
+    ctypedef struct pf_landing:
+        pthread_mutex_t lock
+        pthread_cond_t cond
+        int32_t over
+        pf_status status
+        pf_error error
+        int64_t n_rets
+        pf_tensor** rets
+        void* object
+
+cdef void call_back(void* object) noexcept with gil:
+    """The step's callback, on the pool's thread that ran its last block; drops the step's own reference."""
+    cdef Started started = <Started>object
+    callback, started.callback = started.callback, None
+    try:
+        callback(started)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    started.release()
+
+cdef void pf_landed(void* arg, pf_status st, const pf_error* err, pf_tensor** take_rets) noexcept nogil:
+    cdef pf_landing* l = <pf_landing*>arg
+    cdef int64_t k
+    cdef void* object
+    pthread_mutex_lock(&l.lock)
+    l.status = st
+    if st and err != NULL:
+        memcpy(&l.error, err, sizeof(pf_error))
+    elif st:
+        l.error.code = st
+    else:
+        for k in range(l.n_rets):
+            l.rets[k] = take_rets[k]
+    l.over = 1
+    object = l.object
+    pthread_cond_broadcast(&l.cond)
+    pthread_mutex_unlock(&l.lock)           # the last touch without a callback: who waits may free it
+    if object != NULL:
+        call_back(object)
+
+@cython.final
+cdef class Started:
+    """A step under way: `result` waits for it, `cancel` ends it early, `done` looks.
+
+    Dropped while it runs, it is cancelled and waited for.  Thread-safe.
+    """
+    cdef pf_landing* l
+    cdef pf_started* h
+    cdef tuple plans, order
+    cdef list hold
+    cdef object callback
+    cdef object __weakref__
+
+    def __cinit__(self):
+        self.l = <pf_landing*>calloc(1, sizeof(pf_landing))
+        if self.l == NULL:
+            raise MemoryError()
+        pthread_mutex_init(&self.l.lock, NULL)
+        pf_cond_init(&self.l.cond)
+        self.l.over = 1
+
+    def __dealloc__(self):
+        cdef int64_t k
+        if self.l == NULL:
+            return
+        with nogil:
+            if self.l.over == 0:
+                pf_started_cancel(self.h, PF_CANCELLED, b"nobody waits for the step any more")
+            wait_for(self.l, -1)
+        for k in range(self.l.n_rets):
+            if self.l.rets != NULL and self.l.rets[k] != NULL:
+                pf_tensor_unref(self.l.rets[k])
+        free(self.l.rets)
+        pf_started_unref(self.h)
+        pthread_mutex_destroy(&self.l.lock)
+        pthread_cond_destroy(&self.l.cond)
+        free(self.l)
+
+    cdef release(self):
+        """After the callback: who waits may go on, and the step's reference goes."""
+        with nogil:
+            pthread_mutex_lock(&self.l.lock)
+            self.l.object = NULL
+            pthread_cond_broadcast(&self.l.cond)
+            pthread_mutex_unlock(&self.l.lock)
+        Py_DECREF(self)
+
+    def done(self):
+        """The step is over: `result` will not wait."""
+        return self.l.over != 0
+
+    def cancel(self):
+        """Soon; `result` raises CancelledError then, unless the step ended before."""
+        with nogil:
+            pf_started_cancel(self.h, PF_CANCELLED, b"cancelled")
+
+    def wait(self, timeout=None):
+        """Until the step is over, at most `timeout` seconds; whether it is.  Signal handlers run meanwhile."""
+        cdef int64_t until = -1 if timeout is None else pf_now_ns() + <int64_t>(timeout * 1e9)
+        cdef int64_t slice
+        while True:
+            slice = pf_now_ns() + 50000000
+            if until >= 0:
+                slice = min(slice, until)
+            with nogil:
+                wait_for(self.l, slice)
+            if self.l.over:
+                return True
+            PyErr_CheckSignals()
+            if 0 <= until <= pf_now_ns():
+                return False
+
+    def result(self, timeout=None):
+        """The fetches' values in order; raises what failed the step, or TimeoutError.  Once: values are handed over."""
+        cdef list out
+        cdef int64_t k
+        cdef pf_tensor** rets
+        if not self.wait(timeout):
+            raise TimeoutError("the step is still running")
+        if self.l.status:
+            raise_error(&self.l.error)
+        pthread_mutex_lock(&self.l.lock)
+        rets = self.l.rets
+        self.l.rets = NULL
+        pthread_mutex_unlock(&self.l.lock)
+        if rets == NULL:
+            raise RuntimeError("the results of this step were taken already")
+        out = [None] * self.l.n_rets
+        for k in range(self.l.n_rets):
+            out[self.order[k]] = array_of(rets[k])
+        free(rets)
+        return out
+
+cdef void wait_for(pf_landing* l, int64_t until) noexcept nogil:
+    pthread_mutex_lock(&l.lock)
+    while not l.over:
+        if until < 0:
+            pthread_cond_wait(&l.cond, &l.lock)
+        else:
+            pf_cond_wait_until(&l.cond, &l.lock, until)
+            if pf_now_ns() >= until:
+                break
+    pthread_mutex_unlock(&l.lock)
+
+cdef Started begin(tuple plans, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms, Rendezvous rendezvous,
+                   callback):
+    """Plans side by side; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
+    cdef Started s = Started()
+    cdef int n = <int>len(plans), n_args = <int>sum([len(a) for a in arg_numbers]), k, at = 0
+    cdef pf_plan** all = <pf_plan**>malloc(sizeof(void*) * (n + n_args + 1))
+    cdef pf_tensor** args
+    cdef pf_start_options o
+    cdef pf_error err
+    cdef pf_status st
+    cdef Plan plan
+    if all == NULL:
+        raise MemoryError()
+    args = <pf_tensor**>(all + n)
+    s.plans = plans
+    s.order = order
+    s.hold = []
+    s.l.n_rets = len(order)
+    s.l.rets = <pf_tensor**>calloc(len(order) + 1, sizeof(void*))
+    try:
+        if s.l.rets == NULL:
+            raise MemoryError()
+        if len(feeds) != n_args:
+            raise ValueError("the step takes %d arguments, got %d" % (n_args, len(feeds)))
+        try:
+            for plan, numbers in zip(plans, arg_numbers):
+                for k in range(plan.n_args):
+                    args[at] = tensor_of(feeds[numbers[k]], plan.p.arg_type[k], s.hold)
+                    at += 1
+                    if not fits(plan.p.arg_shape + k, args[at - 1]):
+                        wrong_shape(plan, k, args[at - 1])
+        except BaseException:
+            while at > 0:
+                at -= 1
+                pf_tensor_unref(args[at])
+            raise
+        for k in range(n):
+            all[k] = (<Plan>plans[k]).p
+        memset(&o, 0, sizeof(o))
+        o.timeout_ns = timeout_ms * 1000000
+        if rendezvous is not None:
+            o.rendezvous = rendezvous.r
+        clear_error(&err)
+        s.l.over = 0
+        if callback is not None:
+            s.callback = callback
+            s.l.object = <void*>s
+            Py_INCREF(s)
+        with nogil:
+            st = pf_step_start(all, n, args, &o, pf_landed, s.l, &s.h, &err)
+        if st:
+            s.l.over = 1
+            s.callback = None
+            if s.l.object != NULL:
+                s.l.object = NULL
+                Py_DECREF(s)
+            raise_error(&err)
+    finally:
+        free(all)
+    return s

@@ -1,0 +1,291 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Steps without a caller's thread: begun, and told of when they are over.
+
+    pf_step_start ----> blocks run on the pool ----> the last one's thread: results -> `done`
+         `-- a plan of one synchronous block runs at once, on the starter's thread, unless starts lie too deep in each other
+
+Who works.  The roots go to the starter's own worker where it is one (a kernel that calls a function goes on with it without a
+hand-over), else through the injector to any thread of the pool.  A step started WITHIN another has that one's `home`: its
+caller takes the items too, so a pool without threads of its own gets by.  Where nobody calls, such a pool has a steward.
+
+Who looks at the clock.  Callers poll for their own step; for those without, the KEEPER does, one thread of the process that
+sleeps while no such step has a deadline, was cancelled, or waits to be.  It also cancels: pf_started_cancel only puts the step
+into its queue, so that a chain of ten thousand calls is cancelled without ten thousand frames of stack.
+
+Invariants
+1. `done` is called once, after the last block, no lock held; the step is its plan's again by then.
+2. A pf_started's `step` is set until pf_watch_end takes it away, under watch.pyx's lock: who finds it there pins it.
+3. The keeper holds no lock while it polls or cancels.
+"""
+from core cimport *
+from exec_api cimport *
+from tensor_api cimport *
+from rendezvous_api cimport pf_rendezvous_ref
+from device_api cimport pf_fork_generation
+from trace_api cimport *
+from watch_api cimport *
+
+cdef enum:
+    FEW_RETS = 16
+    MAX_DEPTH = 24              # starts at once inside each other, on one thread
+
+cdef extern from *:
+    """
+    static __thread int32_t pf_start_depth;
+    static inline int32_t pf_start_deeper(int32_t by) { return pf_start_depth += by; }
+    static pthread_mutex_t pf_keeper_lock = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t pf_keeper_cond;
+    """
+    int32_t deeper "pf_start_deeper"(int32_t) noexcept nogil
+    pthread_mutex_t pf_keeper_lock
+    pthread_cond_t pf_keeper_cond
+
+# ---------------------------------------------------------------- the keeper
+cdef pthread_t keeper           # all of these with the lock
+cdef bint keeper_runs, keeper_ends, keeper_called
+cdef int32_t keeper_generation
+cdef pf_started* asked_first
+cdef pf_started* asked_last
+
+cdef pf_started* next_asked(int64_t until) noexcept nogil:
+    """The next to be cancelled; NULL: somebody called, or it is time."""
+    global asked_first, asked_last, keeper_called
+    cdef pf_started* h
+    pthread_mutex_lock(&pf_keeper_lock)
+    while asked_first == NULL and not keeper_called and not keeper_ends and (until == 0 or pf_now_ns() < until):
+        if until:
+            pf_cond_wait_until(&pf_keeper_cond, &pf_keeper_lock, until)
+        else:
+            pthread_cond_wait(&pf_keeper_cond, &pf_keeper_lock)
+    keeper_called = False
+    h = asked_first
+    if h != NULL:
+        asked_first = h.next
+        if asked_first == NULL:
+            asked_last = NULL
+    pthread_mutex_unlock(&pf_keeper_lock)
+    return h
+
+cdef void* keep(void* arg) noexcept nogil:
+    cdef pf_started* h
+    cdef pf_step* s
+    cdef int64_t until = 0
+    while not keeper_ends:
+        h = next_asked(until)
+        if h != NULL:
+            s = pf_watch_pin(&h.step)
+            if s != NULL:
+                pf_step_cancel(s, h.why, h.message)
+                pf_watch_unpin(s)
+            pf_started_unref(h)
+            until = 1           # look at the others once the queue is empty
+        else:
+            until = pf_watch_keep()
+    return NULL
+
+cdef bint keeper_ready() noexcept nogil:
+    """Lock held: its thread runs, in this process."""
+    global keeper_runs, keeper_generation, keeper_ends, asked_first, asked_last
+    if keeper_runs and keeper_generation == pf_fork_generation():
+        return True
+    if keeper_ends:
+        return False
+    if keeper_generation != pf_fork_generation():
+        asked_first = NULL      # the parent's
+        asked_last = NULL
+    pf_cond_init(&pf_keeper_cond)
+    keeper_generation = pf_fork_generation()
+    keeper_runs = pthread_create(&keeper, NULL, keep, NULL) == 0
+    return keeper_runs
+
+cdef public void pf_keeper_look() noexcept nogil:
+    global keeper_called
+    pthread_mutex_lock(&pf_keeper_lock)
+    if keeper_ready():
+        keeper_called = True
+        pthread_cond_signal(&pf_keeper_cond)
+    pthread_mutex_unlock(&pf_keeper_lock)
+
+cdef public void pf_keeper_stop() noexcept nogil:
+    global keeper_ends, keeper_runs
+    cdef bint runs
+    pthread_mutex_lock(&pf_keeper_lock)
+    keeper_ends = True
+    runs = keeper_runs and keeper_generation == pf_fork_generation()
+    keeper_runs = False
+    if runs:
+        pthread_cond_signal(&pf_keeper_cond)
+    pthread_mutex_unlock(&pf_keeper_lock)
+    if runs:
+        pthread_join(keeper, NULL)
+
+# ---------------------------------------------------------------- handles
+cdef public void pf_started_unref(pf_started* h) noexcept nogil:
+    if h != NULL and pf_a32_dec_last(&h.refs):
+        free(h)
+
+cdef public void pf_started_cancel(pf_started* h, pf_status why, const char* message) noexcept nogil:
+    """Once; later reasons are not heard."""
+    global asked_first, asked_last
+    if h == NULL or not pf_a32_cas(&h.asked, 0, 1):
+        return
+    h.why = why
+    h.message = message
+    h.next = NULL
+    pthread_mutex_lock(&pf_keeper_lock)
+    if keeper_ready():
+        pf_a32_add_rlx(&h.refs, 1)
+        if asked_last != NULL:
+            asked_last.next = h
+        else:
+            asked_first = h
+        asked_last = h
+        pthread_cond_signal(&pf_keeper_cond)
+    pthread_mutex_unlock(&pf_keeper_lock)
+
+# ---------------------------------------------------------------- at once
+cdef bint at_once(pf_plan** plans, int32_t n, const pf_start_options* o) noexcept nogil:
+    cdef pf_plan* p = plans[0]
+    return (n == 1 and p.n_blocks == 1 and not p.has_async and p.n_frames_in_slabs == 0 and not p.watched
+            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.trace == NULL)))
+
+cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, pf_started_fn done, void* arg) noexcept nogil:
+    cdef pf_tensor* few[FEW_RETS]
+    cdef pf_tensor** rets = few
+    cdef pf_error err
+    cdef pf_status st
+    cdef uint32_t k
+    err.code = PF_OK
+    if plan.n_rets > FEW_RETS:
+        rets = <pf_tensor**>malloc(sizeof(void*) * plan.n_rets)
+    if rets == NULL:
+        for k in range(plan.n_args):
+            pf_tensor_unref(take_args[k])
+        err.node[0] = 0
+        err.op[0] = 0
+        err.device[0] = 0
+        st = pf_error_set(&err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's results")
+    else:
+        st = pf_step_run(plan, take_args, rets, NULL, &err)
+    done(arg, st, &err if st else NULL, rets)
+    if rets != few:
+        free(rets)
+
+# ---------------------------------------------------------------- begin
+cdef void hand_over(pf_step* leader) noexcept nogil:
+    """The roots of every partition, to whoever may run them.  The step may be over before this returns."""
+    cdef pf_worker* here = pf_pool_here()
+    cdef pf_worker nobody
+    cdef pf_step* s = leader
+    cdef pf_step* next
+    cdef pf_pool* pool = leader.pool
+    if here != NULL and here.pool == pool and (here.step == leader.home or (here.step == NULL and pool.n > 1)):
+        while s != NULL:
+            next = s.peer
+            pf_step_begin_root(s, here)
+            s = next
+        return
+    pf_pool_open(pool, leader.home.started != NULL)
+    memset(&nobody, 0, sizeof(nobody))
+    nobody.pool = pool
+    while s != NULL:
+        next = s.peer
+        pf_share(s)
+        pf_step_begin_root(s, &nobody)
+        while nobody.ready.n:
+            pf_pool_inject(pool, pf_heap_take(&nobody.ready, 0))
+        s = next
+    free(nobody.ready.items)
+
+cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
+    """What the starter asked for; the number of partitions with anything to run."""
+    cdef pf_step* s = leader
+    cdef int32_t busy = 0
+    if o != NULL:
+        if o.timeout_ns > 0:
+            leader.deadline_ns = pf_now_ns() + o.timeout_ns
+        if o.rendezvous != NULL:
+            pf_rendezvous_ref(o.rendezvous)
+            leader.rendezvous = o.rendezvous
+        if o.within != NULL and o.within.pool == leader.pool:
+            leader.home = o.within.leader.home
+    while s != NULL:
+        if o != NULL and o.trace != NULL:
+            s.trace = o.trace
+            pf_trace_step_begin(s)
+        busy += s.plan.n_blocks != 0
+        s = s.peer
+    pf_a32_store(&leader.parts_left, busy)
+    return busy
+
+cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_start_options* o,
+                                    pf_started_fn done, void* arg, pf_started** out, pf_error* err) noexcept nogil:
+    if out != NULL:
+        out[0] = NULL
+    if at_once(plans, n, o):
+        if deeper(1) <= MAX_DEPTH:
+            run_at_once(plans[0], take_args, done, arg)
+            deeper(-1)
+            return PF_OK
+        deeper(-1)
+    return start(plans, n, take_args, o, done, arg, out, err)
+
+cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_start_options* o, pf_started_fn done,
+                     void* arg, pf_started** out, pf_error* err) noexcept nogil:
+    cdef pf_started* h = <pf_started*>calloc(1, sizeof(pf_started))
+    cdef pf_step* leader = pf_parts_link(plans, n, take_args)
+    if h == NULL or leader == NULL:
+        free(h)
+        if leader != NULL:
+            pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
+            pf_parts_part(leader, PF_RESOURCE_EXHAUSTED, NULL)
+        return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
+    h.done = done
+    h.arg = arg
+    h.step = leader
+    pf_a32_store(&h.refs, 1 if out == NULL else 2)      # the step's own, and the starter's
+    if out != NULL:
+        out[0] = h
+    leader.started = h
+    if prepare(leader, o) and n > 1 and not pf_parts_share_rendezvous(leader):
+        pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a rendezvous")
+    pf_watch_begin(leader)
+    if leader.deadline_ns:
+        pf_keeper_look()
+    if n == 1 and leader.plan.n_blocks == 0 or n > 1 and pf_a32_load(&leader.parts_left) == 0:
+        pf_started_over(leader)
+    else:
+        hand_over(leader)
+    return PF_OK
+
+# ---------------------------------------------------------------- end
+cdef public void pf_started_over(pf_step* leader) noexcept nogil:
+    """By the thread of the last block."""
+    cdef pf_tensor* few[FEW_RETS]
+    cdef pf_tensor** rets = few
+    cdef pf_started* h = leader.started
+    cdef pf_step* s = leader
+    cdef uint32_t n = 0
+    cdef pf_status st
+    cdef pf_error* err = NULL
+    while s != NULL:
+        n += s.plan.n_rets
+        pf_a64_store_rlx(&s.kernels, 0)
+        s = s.peer
+    if n > FEW_RETS:
+        rets = <pf_tensor**>malloc(sizeof(void*) * n)
+        if rets == NULL:
+            pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's results")
+    pf_parts_read_late(leader)
+    pf_watch_end(leader)
+    st = leader.error.code
+    if st:
+        err = <pf_error*>malloc(sizeof(pf_error))
+        if err != NULL:
+            memcpy(err, &leader.error, sizeof(pf_error))
+    pf_parts_part(leader, st, rets)
+    h.done(h.arg, st, err, rets)
+    pf_started_unref(h)
+    free(err)
+    if rets != few:
+        free(rets)
