@@ -1,38 +1,35 @@
 """Puts the sliced C of the core into a source distribution, for those who build without Cython.
 
-Run by `meson dist` (so by `python -m build --sdist`): slices every core module into
-_executor/sliced/ of the archive's tree and
-writes op_table.c beside them.  Then `meson setup build -Dpython=false -Dsliced=_executor/sliced`
-needs neither Cython nor NumPy.
+Run by `meson dist` (so by `python -m build --sdist`) with the core's modules and headers: slices every
+module into _executor/sliced/ of the archive's tree and writes op_table.c beside them.  Then
+`meson setup build -Dpython=false -Dsliced=_executor/sliced` needs neither Cython nor NumPy.
 """
 
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+CORE = HERE / "core"
 
 
-def main(modules):
+def run(script, *words):
+    subprocess.run([sys.executable, HERE / script, *words], check=True)
+
+
+def main(names):
     target = pathlib.Path(os.environ["MESON_DIST_ROOT"], "_executor", "sliced")
     target.mkdir(exist_ok=True)
-    core = HERE / "core"
-    for module in modules:
-        subprocess.run(
-            [
-                sys.executable,
-                str(HERE / "slice.py"),
-                str(core / f"{module}.pyx"),
-                str(target / f"{pathlib.PurePath(module).name}.c"),
-                *(x for folder in core.iterdir() if folder.is_dir() for x in ("-I", str(folder))),
-            ],
-            check=True,
-        )
-    subprocess.run(
-        [sys.executable, str(HERE / "gen_op_table.py"), str(target / "op_table.c"), os.devnull],
-        check=True,
-    )
+    headers = [CORE / name for name in names if name.endswith(".h")]
+    with tempfile.TemporaryDirectory() as declared:
+        run("gen_pxd.py", "-I", CORE, "-I", HERE.parent / "include", "--out", declared, *headers)
+        for name in names:
+            if not name.endswith(".h"):
+                pyx = CORE / f"{name}.pyx"
+                run("slice.py", pyx, target / f"{pyx.stem}.c", "-I", CORE, "-I", declared)
+    run("gen_op_table.py", target / "op_table.c", os.devnull)
 
 
 if __name__ == "__main__":

@@ -18,18 +18,7 @@ cimport cython
 from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF, Py_XINCREF
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_AsStringAndSize
 cimport numpy as cnp
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from proto_api cimport pf_graph_read, pf_graph_free, pf_node_attr_find
-from sig_api cimport *
-from registry_api cimport *
-from state_api cimport *
-from rendezvous_api cimport *
-from watch_api cimport pf_watch_cancel, pf_watch_report, pf_watch_stop
-from infer_api cimport pf_infer_call, pf_infer_start, pf_infer_end
-from trace_api cimport *
-from inspect_api cimport *
+from look_h cimport *
 
 from threading import get_ident
 

@@ -1,5 +1,4 @@
 """Part of api.pyx: what kernels and devices say about themselves, for placement."""
-from device_api cimport pf_device_peers
 
 def node_costs(bytes graph_def, kinds=("CPU",)):
     """{node: (flops, bytes)} from the kernels' cost functions, for the shapes in `_output_shapes`.

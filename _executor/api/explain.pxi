@@ -1,10 +1,5 @@
 """Part of api.pyx: plans as text; shapes of ops declared in C."""
 
-cdef extern from "pf_buffers.h" nogil:
-    enum:
-        PF_PUT_HEAP, PF_PUT_PLACE, PF_PUT_REUSE, PF_PUT_ALIAS
-        PF_EXTENT_BYTES
-
 # ---------------------------------------------------------------- explain
 cdef str explain_plan(pf_plan* p):
     cdef uint32_t f, b, i

@@ -4,14 +4,7 @@
 A graph from a file has placeholders and no _Arg or _Retval.  `rewrite` makes it what the compiler wants: fed nodes become
 _Arg, each fetch gets a _Retval, and what no fetch needs is left out.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from proto_api cimport *
-from sig_api cimport *
-from registry_api cimport *
-from state_api cimport *
-from watch_api cimport pf_watch_stop
+from step_h cimport *
 
 cdef extern from "<dlfcn.h>" nogil:
     void* dlopen(const char*, int) noexcept

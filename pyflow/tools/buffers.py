@@ -20,7 +20,7 @@ HEAP = {
     "few": "the whole plan needs less than 1 MB",
     "leaves": "may leave the step (fetched, assigned, sent, into a loop) or is on a device",
 }
-_SMALL = 65536                                   # pf_buffers.h, PF_PLACE_BYTES
+_SMALL = 65536                                   # plan.h, PF_PLACE_BYTES
 
 
 def lines(message, fetches=(), batch=None):

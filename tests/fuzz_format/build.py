@@ -18,7 +18,6 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORE = ROOT / "_executor" / "core"
-FLOORS = sorted(folder for folder in CORE.iterdir() if folder.is_dir())
 KERNELS = ROOT / "plugins" / "cpu" / "kernels"
 ACCELERATOR = ROOT / "examples" / "plugin_accelerator" / "src"
 SANITIZE = "-fsanitize=address,undefined"
@@ -34,7 +33,7 @@ FLAGS = [
     "-DPF_HAVE_BASELINE=1",
     "-DPF_ISA=baseline",
     f"-I{ROOT / 'include'}",
-    *(f"-I{folder}" for folder in FLOORS),
+    f"-I{CORE}",
     f"-I{KERNELS}",
 ]
 COVERED = "-fsanitize=fuzzer-no-link"
@@ -81,8 +80,7 @@ def slice_module(folder, name, newest):
     source = CORE / f"{name}.pyx"
     target = folder / f"{source.stem}.c"
     if older(target, source, newest):
-        found = [x for floor in FLOORS for x in ("-I", floor)]
-        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, *found])
+        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, "-I", CORE, "-I", folder])
     return target
 
 
@@ -112,6 +110,9 @@ def main(folder, cc):
     modules = listed((ROOT / "_executor" / "meson.build").read_text(), "core_modules")
     kernels = cpu_kernels(folder)
     accelerator = sorted(ACCELERATOR.glob("*.c"))
+    headers = listed((ROOT / "_executor" / "meson.build").read_text(), "core_headers")
+    run([sys.executable, ROOT / "_executor" / "gen_pxd.py", "-I", CORE, "-I", ROOT / "include",
+         "--out", folder, *(CORE / name for name in headers)])
     newest = latest(p for p in CORE.rglob("*") if p.suffix in (".h", ".pxd", ".pxi"))
     header = latest([*KERNELS.rglob("*.h"), *(ROOT / "include" / "pyflow").glob("*.h")])
     table = folder / "op_table.c"

@@ -8,7 +8,7 @@
  */
 #ifndef FUZZ_COMMON_H
 #define FUZZ_COMMON_H
-#include "pf_core.h"
+#include "step/step.h"
 
 #define FUZZ_BYTES ((int64_t)1 << 30)
 #define FUZZ_SECONDS 1.0 /* of CPU time; the sanitizers' slow-down is included */

@@ -13,9 +13,7 @@ Invariants
 Field numbers are written beside the code that reads them; unknown fields are skipped, as protobuf
 does.
 """
-from core cimport *
-from tensor_api cimport *
-from wire cimport *
+from wire_h cimport *
 
 
 cdef public pf_status pf_malformed(pf_load* l, const char* what) noexcept nogil:

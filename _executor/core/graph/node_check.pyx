@@ -14,9 +14,7 @@ tolerated, as a newer producer may have written them.
 
 Threads: any, one per graph (the arena).
 """
-from core cimport *
-from tensor_api cimport *
-from proto_api cimport *
+from graph_h cimport *
 
 cdef enum:
     MAX_OUTPUTS = 1 << 17

@@ -19,16 +19,7 @@ Threads: any; a graph is immutable once read.
     pf_graph *g;
     if (pf_graph_read(bytes, n, &g, &err) == PF_OK) { ...; pf_graph_free(g); }
 """
-from core cimport *
-from tensor_api cimport *
-from wire cimport *
-
-cdef extern from "pf_wire.h" nogil:
-    pf_status pf_malformed(pf_load*, const char*) noexcept
-    pf_status pf_over_cap(pf_load*) noexcept
-    void* pf_load_take(pf_load*, uint64_t, uint64_t) noexcept
-    bint pf_load_keep(pf_load*, pf_str, pf_str*) noexcept
-    pf_status pf_read_attr(pf_load*, pf_str, pf_node_attr*) noexcept
+from wire_h cimport *
 
 cdef enum:
     MAX_ATTRS = 1024    # of one node; TensorFlow's ops have fewer than 50

@@ -15,17 +15,13 @@ Threads: any; one lock guards the table, no call leaves this module (but parsing
 
     const pf_op_def *op = pf_op_find(pf_str_of("MatMul"));
 """
-from core cimport *
+from sig_h cimport *
 
 cdef extern from *:
     """
     static pthread_mutex_t pf_ops_lock = PTHREAD_MUTEX_INITIALIZER;
     """
     pthread_mutex_t pf_ops_lock
-
-cdef extern from "pf_sig.h" nogil:
-    pf_status pf_sig_parse(const char*, const char*, pf_arena*, pf_op_def*, pf_error*) noexcept
-    const pf_op_sig* pf_builtin_ops
 
 cdef struct Entry:
     pf_str name

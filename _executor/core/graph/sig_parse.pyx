@@ -15,11 +15,7 @@ Invariants
 
 Threads: any; the arena's owner locks it.
 """
-from core cimport *
-from tensor_api cimport *
-
-cdef extern from "pf_sig.h" nogil:
-    const char* pf_attr_kind_name(int32_t kind) noexcept
+from sig_h cimport *
 
 cdef enum:
     MAX_ARGS = 64

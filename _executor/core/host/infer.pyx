@@ -3,11 +3,7 @@
 
 Used for ops declared in C while a graph is built, and for kernels' cost functions while a plan is compiled.
 """
-from core cimport *
-from tensor_api cimport *
-from sig_api cimport pf_attr_or_default
-from infer_api cimport pf_infer_call
-from exec_api cimport pf_host_table, pf_is_own
+from host_h cimport *
 
 cdef public void pf_infer_start(pf_infer_call* c) noexcept nogil:
     """Everything zero but what kernel.h shows."""

@@ -14,20 +14,7 @@ Invariants
 
 Threads: any; two plugins may register at once.
 """
-from core cimport *
-from tensor_api cimport *
-from sig_api cimport *
-from exec_api cimport pf_host_table, pf_is_own
-from registry_types cimport *
-
-cdef extern from "pf_registry.h" nogil:
-    pf_status pf_registry_claim(pf_plugin_entry*, pf_error*) noexcept
-    void pf_registry_forget(pf_plugin_entry*) noexcept
-    pf_status pf_registry_add_kernel(pf_kernel_entry*) noexcept
-    pf_status pf_registry_add_device(const pf_device*, int32_t) noexcept
-    pf_status pf_registry_note_absent(const char*, const char*) noexcept
-    pf_status pf_registry_add_compiler(pf_compiler_entry*) noexcept
-    int pf_isa_has(const char*) noexcept
+from registry_h cimport *
 
 cdef enum:
     KERNEL_CRITICAL = PF_KERNEL_STRIDED | PF_KERNEL_DEAD | PF_KERNEL_COLLECTIVE

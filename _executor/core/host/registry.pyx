@@ -15,12 +15,7 @@ Opening devices has a lock of its own.
     const pf_kernel_entry *k;
     pf_kernel_select(node, op, &sig, "CPU", NULL, &k, &err);
 """
-from core cimport *
-from tensor_api cimport *
-from sig_api cimport *
-from exec_api cimport pf_host_table
-from registry_types cimport *
-from device_api cimport pf_device_lost, pf_device_wait, pf_fork_generation
+from registry_h cimport *
 
 cdef extern from *:
     """

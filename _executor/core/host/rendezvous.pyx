@@ -18,7 +18,7 @@ Threads: any.  `lock` guards table, count and status.
     pf_rendezvous_recv(r, key, got, arg);           // one thread
     pf_rendezvous_send(r, key, tensor, 0, &err);    // another: calls got(arg, PF_OK, tensor, 0)
 """
-from core cimport *
+from host_h cimport *
 
 cdef enum:
     SENT = 1

@@ -20,9 +20,7 @@ neither held.
     pf_state *s = pf_state_new("");
     pf_state_variable(s, pf_str_of(""), pf_str_of("w"), PF_FLOAT32, shape, &v, &err);
 """
-from core cimport *
-from tensor_api cimport *
-from registry_api cimport pf_host_ended
+from host_h cimport *
 
 cdef extern from *:
     """

@@ -22,13 +22,7 @@ Threads: those of the step.  Steps in order (`ordered`) have one.
     pf_inspect look = {.numerics = 1};  options.inspect = &look;
     pf_step_run(plan, args, rets, &options, &err);
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from state_api cimport *
-from device_api cimport pf_device_wait
-from trace_api cimport pf_run_range_traced
-from inspect_api cimport *
+from look_h cimport *
 
 cdef enum:
     ROOM = 2400                 # of an error's text

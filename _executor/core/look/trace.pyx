@@ -16,10 +16,7 @@ Threads: any.
     t = pf_trace_new(PF_TRACE_FULL, 1 << 20)
     options.trace = t;  pf_step_run(plan, args, rets, &options, &err);  pf_trace_free(t)
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from registry_api cimport pf_device_count, pf_device_at
+from look_h cimport *
 
 cdef extern from *:
     """
@@ -60,9 +57,6 @@ cdef extern from *:
     int64_t pf_thread_number() noexcept nogil
     void pf_thread_name(char*) noexcept nogil
     void pf_use_tsc() noexcept nogil
-
-cdef extern from "pf_trace.h" nogil:
-    bint pf_tsc_is_invariant() noexcept
 
 cdef pf_a64 trace_ids
 cdef pf_a32 lanes_lock

@@ -10,9 +10,7 @@ Expensive, asynchronous and slab-loop items are blocks of their own; so is the a
 EVENT, without instructions).  Since an item only ever joins a block that waits for at least what the item waits
 for, the graph of blocks stays acyclic.
 """
-from core cimport *
-from exec_api cimport *
-from compile_api cimport *
+from compile_h cimport *
 
 cdef enum:
     EARLY = 0x40000000      # off the key of a node that gives memory back: it runs as soon as it can

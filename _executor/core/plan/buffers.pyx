@@ -12,26 +12,7 @@ for one thread may run on many, kernels may keep tensors, and a prediction that 
 
 Threads: the compiling thread.
 """
-from core cimport *
-from exec_api cimport *
-from compile_api cimport *
-from tensor_api cimport *
-from proto_api cimport pf_node_attr_find
-
-cdef extern from "pf_buffers.h" nogil:
-    enum:
-        PF_PAGE, PF_PLACE_BYTES, PF_EXTENT_BYTES, PF_MAX_PLACED
-    enum:
-        PF_PUT_HEAP, PF_PUT_PLACE, PF_PUT_REUSE, PF_PUT_ALIAS
-    ctypedef struct ReusingOp:
-        const char* op
-        int32_t inputs
-    ReusingOp* pf_reusing_ops
-    const char** pf_aliasing_ops
-    int64_t pf_pages_of(int64_t) noexcept
-    void pf_place_qsort(int32_t*, int32_t, int (*)(const void*, const void*) noexcept nogil) noexcept
-    void pf_longs_push(int64_t*, int32_t*, int64_t) noexcept
-    int64_t pf_longs_pop(int64_t*, int32_t*) noexcept
+from buffers_h cimport *
 
 cdef enum:
     SLACK = 0                   # instructions a buffer is taken to live longer when threads may run out of order

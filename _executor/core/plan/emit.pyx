@@ -8,10 +8,7 @@
 
 Slot 0 of every slab is always NULL: the input a kernel dropped (`drop_constant`) points there.
 """
-from core cimport *
-from exec_api cimport *
-from compile_api cimport *
-from sig_api cimport pf_attr_or_default
+from compile_h cimport *
 
 cdef enum:
     NONE = 0xffffffff

@@ -20,13 +20,7 @@ Invariants
 Threads: the caller of pf_plan_compile; `supports` and `compile` are called with no lock held.  A process without such a plugin
 pays one comparison per plan.
 """
-from core cimport *
-from exec_api cimport *
-from compile_api cimport *
-from tensor_api cimport *
-from proto_api cimport pf_node_attr_find
-from registry_api cimport *
-from infer_api cimport pf_infer_call, pf_infer_attr
+from compile_h cimport *
 
 cdef enum:
     MAX_TURNS = 8

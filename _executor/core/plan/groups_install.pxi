@@ -15,22 +15,17 @@ cdef pf_status run_group(pf_ctx* ctx, const void* state) noexcept nogil:
     """The program; a failure tells which nodes it stands for."""
     cdef const Program* p = <const Program*>state
     cdef pf_status st = p.compiler.run(ctx, p.program)
-    cdef pf_call* c = <pf_call*>ctx
     cdef char* said
     cdef const char* what = b"no message"
     cdef char text[4000]
     if st == PF_OK or st == PF_PENDING:
         return st
-    if c.moved != NULL:
-        c = c.moved
-    said = c.message
-    c.message = NULL
+    said = pf_call_take_message(&ctx, &st)
     if said != NULL:
         what = said
-        st = <pf_status>c.code
     snprintf(text, 4000, b"%.2500s [in a group compiled by plugin '%s': %s]", what, p.plugin, p.nodes)
     free(said)
-    return pf_fail(&c.ctx, st if st > 0 else PF_INTERNAL, text)
+    return pf_fail(ctx, st if st > 0 else PF_INTERNAL, text)
 
 cdef void fini_group(void* state) noexcept nogil:
     cdef Program* p = <Program*>state

@@ -10,16 +10,7 @@ Invariants of a graph that passes
 
 Threads: compile runs on the caller's thread, without the GIL; a finished plan is immutable.
 """
-from core cimport *
-from exec_api cimport *
-from compile_api cimport *
-from tensor_api cimport *
-from proto_api cimport pf_graph_free, pf_node_attr_find
-from sig_api cimport *
-from registry_api cimport *
-from state_api cimport *
-from infer_api cimport pf_infer_call, pf_infer_start
-from device_api cimport pf_device_upload
+from compile_h cimport *
 
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
@@ -330,7 +321,7 @@ cdef pf_status compile_once(pf_comp* c, pf_plan* p, const pf_named_tensor* const
     pf_pool_ref(p.pool)
     c.plan = p
     c.n = c.g.n_nodes
-    p.solo = c.opt.threads == 1 or (c.opt.threads <= 0 and p.pool.n == 1)
+    p.solo = c.opt.threads == 1 or (c.opt.threads <= 0 and pf_pool_threads(p.pool) == 1)
     st = compile_all(c, consts, n_consts)
     pf_arena_free(&c.work)
     if st or c.again:
@@ -375,12 +366,7 @@ cdef public void pf_plan_ref(pf_plan* p) noexcept nogil:
 
 cdef void free_plan(pf_plan* p) noexcept nogil:
     cdef uint32_t i
-    cdef pf_step* s = p.free_steps
-    cdef pf_step* next
-    while s != NULL:
-        next = s.next_free
-        pf_step_free(s)
-        s = next
+    pf_idle_steps_free(p.free_steps)
     if p.nodes != NULL:
         for i in range(p.n_nodes):
             if p.nodes[i].kernel != NULL and p.nodes[i].kernel.kernel.fini != NULL and not pf_host_ended():

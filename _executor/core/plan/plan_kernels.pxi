@@ -99,9 +99,8 @@ cdef void fill_info(pf_comp* c, int32_t i, pf_node_info* info) noexcept nogil:
 
 cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_node_info* info) noexcept nogil:
     """Calls the kernel's init with the constants it may see."""
-    cdef pf_call call
     cdef pf_status st
-    cdef pf_blame blame
+    cdef char said[4096]
     cdef char text[4400]
     cdef char by[160]
     cdef int32_t j
@@ -112,34 +111,35 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     for j in range(info.call.n_in):
         if c.cls[c.g.nodes[i].inputs[j].node] == PF_C_CONST:
             constants[j] = c.value[c.g.nodes[i].inputs[j].node]
+    info.kernel = k
+    st = pf_kernel_init(c.plan, info, constants, dropped, said, sizeof(said))
+    if st == PF_OK:
+        info.dropped = dropped
+        return PF_OK
+    info.kernel = NULL              # the plan's end calls fini of those that were initialised
+    if st == PF_DECLINE:
+        return st
     by[0] = 0
     if k.foreign:
         snprintf(by, sizeof(by), b" (kernel of plugin '%.120s')", k.plugin_id)
-    memset(&call, 0, sizeof(call))
-    pf_call_init(&call, NULL, NULL)
-    call.plan = c.plan
-    call.node = info
-    call.constants = constants
-    call.dropped = dropped
-    call.info = info.call
-    memcpy(&call.ctx.in_type, info.call, sizeof(pf_call_info))
-    if k.foreign:
-        pf_blame_enter(&blame, b"init of a kernel", k.plugin_id, info.name, info.op)
-    st = k.kernel.init(&call.ctx, info.state)
-    if k.foreign:
-        pf_blame_leave(&blame)
-    if st == PF_OK:
-        info.dropped = dropped
-    if st != PF_OK and st != PF_DECLINE:
-        if call.message != NULL:
-            snprintf(text, sizeof(text), b"%.4000s%s", call.message, by)
-            pf_comp_fail(c, i, <pf_status>call.code, text)
-        else:
-            snprintf(text, sizeof(text), b"the kernel's init failed with status %d and without a message%s", st, by)
-            pf_comp_fail(c, i, st if st > 0 else PF_INTERNAL, text)
-            st = st if st > 0 else PF_INTERNAL
-    pf_call_cleanup(&call)
-    return st
+    if said[0]:
+        snprintf(text, sizeof(text), b"%.4000s%s", said, by)
+    else:
+        snprintf(text, sizeof(text), b"the kernel's init failed with status %d and without a message%s", st, by)
+    return pf_comp_fail(c, i, st if st > 0 else PF_INTERNAL, text)
+
+cdef const pf_shape* promised(const pf_node* nd, int32_t n_out) noexcept nogil:
+    """The static shapes of a node's outputs; NULL: nothing is known of any."""
+    cdef const pf_attr_value* a = pf_node_attr_find(nd, b"_output_shapes")
+    cdef const pf_shape* shapes
+    cdef int64_t k
+    if a == NULL or a.kind != PF_ATTR_SHAPE | PF_ATTR_LIST or a.list.n != n_out:
+        return NULL
+    shapes = <const pf_shape*>a.list.items
+    for k in range(n_out):
+        if shapes[k].ndim >= 0:
+            return shapes
+    return NULL
 
 cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     cdef char kind[24]
@@ -170,7 +170,7 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
             return st
     info.kernel = k
     info.foreign = k.foreign
-    info.promised = pf_promised(c.g.nodes + i, info.call.n_out) if k.foreign else NULL
+    info.promised = promised(c.g.nodes + i, info.call.n_out) if k.foreign else NULL
     c.kernel[i] = k
     if declare_holds(c, i):
         return c.err.code

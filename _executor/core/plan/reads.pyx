@@ -22,13 +22,7 @@ Invariants
 
 Threads: the compiling thread.
 """
-from core cimport *
-from exec_api cimport *
-from compile_api cimport *
-from proto_api cimport pf_node_attr_find
-
-cdef extern from "pf_buffers.h" nogil:
-    const char** pf_passing_ops
+from buffers_h cimport *
 
 cdef enum:
     REF = 1                     # an output is a reference

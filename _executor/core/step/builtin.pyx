@@ -1,14 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
 """Kernels every device needs and that only route: IdentityN, variable reads, unfed placeholders."""
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-
-cdef extern from "pf_builtin.h" nogil:
-    ctypedef struct pf_placeholder_state:
-        int32_t dtype
-        pf_shape shape
-    const pf_plugin pf_builtin_plugin
+from builtin_h cimport *
 
 cdef public pf_status pf_k_identity_n(pf_ctx* c, const void* state) noexcept nogil:
     cdef int32_t k

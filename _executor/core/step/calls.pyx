@@ -11,11 +11,7 @@ the holder completes the call.  pf_ticket_peek is for `pf_host.pending` only, wh
 
 Threads: any.  `ticket_lock` guards the table; step.lock the list of a step's deferred calls.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from state_api cimport *
-from trace_api cimport pf_ticks, pf_trace_ran
+from step_h cimport *
 
 # ---------------------------------------------------------------- calls
 cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept nogil:
@@ -130,6 +126,47 @@ cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
         snprintf(text, 5200, b"the kernel failed with status %d and no message%s%s", st, by, given)
     pf_step_fail(c.step, c.node, st, text)
     return st
+
+# ---------------------------------------------------------------- calls without a step
+cdef public pf_status pf_kernel_init(pf_plan* plan, const pf_node_info* node, const DLTensor* const* constants,
+                                     uint8_t* dropped, char* text, int32_t room) noexcept nogil:
+    """Calls the init of the node's kernel, with the constants it may see; the status is the one it failed with first."""
+    cdef pf_call call
+    cdef pf_blame blame
+    cdef pf_status st
+    cdef const pf_kernel_entry* k = node.kernel
+    text[0] = 0
+    memset(&call, 0, sizeof(call))
+    pf_call_init(&call, NULL, NULL)
+    call.plan = plan
+    call.node = node
+    call.constants = constants
+    call.dropped = dropped
+    call.info = node.call
+    memcpy(&call.ctx.in_type, node.call, sizeof(pf_call_info))
+    if k.foreign:
+        pf_blame_enter(&blame, b"init of a kernel", k.plugin_id, node.name, node.op)
+    st = k.kernel.init(&call.ctx, node.state)
+    if k.foreign:
+        pf_blame_leave(&blame)
+    if st != PF_OK and st != PF_DECLINE and call.message != NULL:
+        pf_copy_text(text, <size_t>room, call.message, <int64_t>strlen(call.message))
+        st = <pf_status>call.code
+    pf_call_cleanup(&call)
+    return st
+
+cdef public char* pf_call_take_message(pf_ctx** ctx, pf_status* code) noexcept nogil:
+    """For who tells more of a failure than the kernel did."""
+    cdef pf_call* c = <pf_call*>ctx[0]
+    cdef char* said
+    if c.moved != NULL:
+        c = c.moved
+    ctx[0] = &c.ctx
+    said = c.message
+    c.message = NULL
+    if said != NULL:
+        code[0] = <pf_status>c.code
+    return said
 
 # ---------------------------------------------------------------- tickets
 cdef pf_a32 ticket_lock

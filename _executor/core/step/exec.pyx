@@ -12,13 +12,7 @@ the slab.  An instruction's inputs are pointers gathered from slots; its outputs
 Threads: one thread per block; workers meet only in `pending`, `blocks_left` and `uses`, which are atomic once the
 step is shared.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from state_api cimport *
-from device_api cimport pf_job_run, pf_step_drain, pf_after_stream
-from trace_api cimport *
-from inspect_api cimport pf_run_range_inspected, pf_inspect_completed
+from step_h cimport *
 
 cdef enum:
     INLINE_INPUTS = 64

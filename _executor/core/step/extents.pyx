@@ -14,37 +14,7 @@ Invariants
 
 Threads: any of the step, under the extent's spin lock; the cache under cache_lock.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-
-cdef extern from "pf_buffers.h" nogil:
-    enum:
-        PF_PAGE, PF_PLACE_BYTES, PF_SCRATCH_BYTES, PF_EXTENT_BYTES
-    enum:
-        PF_PUT_HEAP
-    ctypedef struct pf_extent:
-        pf_a32 refs, lock
-        char* base
-        int64_t bytes, pages, free_from
-        int32_t whole
-        uint64_t* used
-        pf_extent* next
-    ctypedef struct pf_held:
-        void (*release_owner)(void*) noexcept nogil
-        pf_extent* extent
-        int64_t page, pages
-    void* pf_map(int64_t) noexcept
-    void pf_unmap(void*, int64_t) noexcept
-    int64_t pf_pages_taken(const uint64_t*, int64_t, int64_t) noexcept
-    void pf_pages_set(uint64_t*, int64_t, int64_t, int) noexcept
-    int64_t pf_pages_free(const uint64_t*, int64_t, int64_t) noexcept
-    int64_t pf_pages_of(int64_t) noexcept
-
-cdef extern from "pf_memory.h" nogil:
-    enum:
-        PF_HEADER
-    void pf_mem_count(int64_t) noexcept
+from extents_h cimport *
 
 cdef enum:
     KEPT_BYTES = 268435456      # cached extents, beside the newest

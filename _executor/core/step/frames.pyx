@@ -20,11 +20,7 @@ Both ways a loop starts when all its Enters have arrived and delivers its Exits 
 Locks: pf_frame.lock guards oldest, newest, stash, arrived, status.  It is held while tokens are delivered, never while
 kernels run.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from trace_api cimport *
-from inspect_api cimport pf_run_range_inspected
+from step_h cimport *
 
 cdef DLTensor* scalar(int32_t x) noexcept nogil:
     cdef pf_tensor* t = pf_tensor_new(PF_INT32, NULL, 0)

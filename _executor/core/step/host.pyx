@@ -5,15 +5,7 @@ A pf_ctx is the first member of a pf_call.  What a call is lent (snapshots, scra
 given back by pf_call_cleanup when the call ends.  Wrong arguments of a kernel (an output that does not exist, a read of a
 non-variable) are reported as PF_INTERNAL with the node's name, never by crashing.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from state_api cimport *
-from rendezvous_api cimport *
-from infer_api cimport *
-from registry_api cimport pf_device_of
-from device_api cimport *
-from trace_api cimport *
+from step_h cimport *
 
 cdef enum:
     LENT_TENSOR = 0

@@ -19,11 +19,7 @@ Threads: pf_parts_run runs on the caller's thread; leader and peer are fixed whi
 
     pf_parts_run(plans, 2, args, rets, &options, &err);
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from rendezvous_api cimport *
-from trace_api cimport *
+from step_h cimport *
 
 cdef public pf_step* pf_parts_link(pf_plan** plans, int32_t n, pf_tensor** take_args) noexcept nogil:
     """The leader; its peers in order.  NULL: out of memory, the arguments are released."""

@@ -26,8 +26,7 @@ and threads.
 
 Locks: pool.lock, then step.cond's use of it; lane locks are innermost.
 """
-from core cimport *
-from exec_api cimport *
+from step_h cimport *
 
 cdef enum:
     SPIN_NS = 200000
@@ -42,17 +41,7 @@ cdef extern from "<sched.h>" nogil:
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int) noexcept
 
-cdef int32_t fork_generation
-cdef pf_a32 fork_hooked
 cdef pf_aptr default_pool
-
-cdef void after_fork() noexcept nogil:
-    global fork_generation
-    fork_generation += 1
-
-cdef public int32_t pf_fork_generation() noexcept nogil:
-    """How often this process was forked off; counted from the first pool on."""
-    return fork_generation
 
 cdef extern from *:
     """
@@ -68,12 +57,11 @@ cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
     cdef int32_t i
     if p == NULL:
         return NULL
-    if pf_a32_cas(&fork_hooked, 0, 1):
-        pthread_atfork(NULL, NULL, after_fork)
+    pf_watch_forks()
     p.n = max(1, min(threads, PF_MAX_LANES // 2))
     pf_a32_store(&p.lanes_used, p.n)
     p.spin_ns = SPIN_NS if p.n <= usable_processors() else SPIN_LEAST_NS
-    p.fork_gen = fork_generation
+    p.fork_gen = pf_fork_generation()
     pf_a32_store(&p.refs, 1)
     pthread_mutex_init(&p.lock, NULL)
     pf_cond_init(&p.cond)
@@ -94,6 +82,9 @@ cdef public pf_pool* pf_pool_new(int32_t threads) noexcept nogil:
         pf_a32_store(p.lane_taken + i, 1)
     return p
 
+cdef public int32_t pf_pool_threads(const pf_pool* p) noexcept nogil:
+    return p.n
+
 cdef public void pf_pool_ref(pf_pool* p) noexcept nogil:
     pf_a32_add_rlx(&p.refs, 1)
 
@@ -113,7 +104,7 @@ cdef public void pf_pool_unref(pf_pool* p) noexcept nogil:
 
 cdef void end_pool(pf_pool* p) noexcept nogil:
     cdef int32_t i
-    if p.fork_gen == fork_generation:       # the BLOCKING lane has threads before workers are started
+    if p.fork_gen == pf_fork_generation():       # the BLOCKING lane has threads before workers are started
         pthread_mutex_lock(&p.lock)
         pf_a32_store(&p.stop, 1)
         pthread_cond_broadcast(&p.cond)
@@ -217,7 +208,7 @@ cdef void rebuild(pf_pool* p) noexcept nogil:
     pf_a32_store(&p.waiting_callers, 0)
     pf_a32_store(&p.started, 0)
     p.steward = 0
-    p.fork_gen = fork_generation
+    p.fork_gen = pf_fork_generation()
 
 cdef int start_thread(pthread_t* thread, void* (*run)(void*) noexcept nogil, void* arg) noexcept nogil:
     """pthread_create, with a stack of at least KERNEL_STACK."""
@@ -244,7 +235,7 @@ cdef void start_threads(pf_pool* p) noexcept nogil:
     pthread_mutex_unlock(&p.lock)
 
 cdef public void pf_pool_open(pf_pool* p, int32_t alone) noexcept nogil:
-    if p.fork_gen != fork_generation:
+    if p.fork_gen != pf_fork_generation():
         rebuild(p)
     if p.n > 1:
         if not pf_a32_load(&p.started):
@@ -650,7 +641,7 @@ cdef public pf_status pf_pool_post(pf_pool* p, int32_t lane, void (*fn)(void*) n
     post.fn = fn
     post.arg = arg
     post.next = NULL
-    if p.fork_gen != fork_generation:
+    if p.fork_gen != pf_fork_generation():
         rebuild(p)
     pthread_mutex_lock(&p.lock)
     if lane == PF_LANE_BLOCKING or p.n == 1 or not pf_a32_load(&p.started):

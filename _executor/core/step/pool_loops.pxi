@@ -111,7 +111,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t how, int64_t n
         return PF_OK
     if p.n == 1:
         return for_alone(s, how, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
-    if p.fork_gen != fork_generation:
+    if p.fork_gen != pf_fork_generation():
         rebuild(p)
     if not pf_a32_load(&p.started):
         start_threads(p)

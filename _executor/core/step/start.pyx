@@ -17,13 +17,7 @@ Invariants
 2. A pf_started's `step` is set until pf_watch_end takes it away, under watch.pyx's lock: who finds it there pins it.
 3. The keeper holds no lock while it polls or cancels.
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from rendezvous_api cimport pf_rendezvous_ref
-from device_api cimport pf_fork_generation
-from trace_api cimport *
-from watch_api cimport *
+from step_h cimport *
 
 cdef enum:
     FEW_RETS = 16

@@ -10,15 +10,7 @@ rest: blocks not yet begun are passed over, asynchronous kernels are told throug
 signal that a kernel finds, by asking `cancelled`, stops blocks at once; callbacks, which may want a lock that the kernel
 holds, are told by the step's caller (`untold`).
 """
-from core cimport *
-from exec_api cimport *
-from tensor_api cimport *
-from state_api cimport *
-from rendezvous_api cimport *
-from device_api cimport pf_step_check_devices
-from watch_api cimport pf_watch_begin, pf_watch_end
-from trace_api cimport *
-from inspect_api cimport pf_inspect_feeds
+from step_h cimport *
 
 cdef enum:
     POLL_NS = 20000000
@@ -102,11 +94,11 @@ cdef pf_step* step_new(pf_plan* plan) noexcept nogil:
     s.rets = <DLTensor**>calloc(plan.n_rets + 1, sizeof(void*))
     s.free_frames = <pf_frame**>calloc(plan.n_frames + 1, sizeof(void*))
     if s.rets == NULL or s.free_frames == NULL or pf_slab_allocate(&s.root, plan, plan.frames):
-        pf_step_free(s)
+        free_step(s)
         return NULL
     return s
 
-cdef public void pf_step_free(pf_step* s) noexcept nogil:
+cdef void free_step(pf_step* s) noexcept nogil:
     cdef pf_frame* f = s.all_frames
     cdef pf_frame* next
     while f != NULL:
@@ -120,6 +112,14 @@ cdef public void pf_step_free(pf_step* s) noexcept nogil:
     free(s.free_frames)
     free(s.owned)
     free(s)
+
+cdef public void pf_idle_steps_free(pf_step* first) noexcept nogil:
+    """Those that a plan kept, linked by next_free."""
+    cdef pf_step* next
+    while first != NULL:
+        next = first.next_free
+        free_step(first)
+        first = next
 
 cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     cdef pf_step* s
@@ -186,7 +186,7 @@ cdef public pf_rendezvous* pf_step_rendezvous(pf_step* s) noexcept nogil:
     return r
 
 cdef void check_slab(pf_slab* s, pf_plan* plan) noexcept nogil:
-    """Invariant 4 of pf_exec.h after a step without error: every value was released by its last reader."""
+    """Invariant 4 of step.h after a step without error: every value was released by its last reader."""
     cdef uint32_t k
     cdef char text[200]
     if s.slots == NULL:

@@ -15,10 +15,7 @@ Threads: any.  `lock` guards the list, the links and the pins; step.lock is take
     pf_watch_cancel(state, PF_CANCELLED, "the session was closed");
     pf_watch_report(text, sizeof text);     // which nodes of which steps have not completed, and what waits for them
 """
-from core cimport *
-from exec_api cimport *
-from state_api cimport pf_state_end, pf_state_ended
-from rendezvous_api cimport pf_rendezvous_ref
+from step_h cimport *
 
 cdef enum:
     NAMED_BLOCKS = 12           # of each kind in a report

@@ -21,45 +21,25 @@ ones and is innermost.
     float *scratch = pf_mem_alloc(1 << 20);
     pf_mem_free(scratch);
 """
-from core cimport *
+from memory_h cimport *
 
 cdef extern from *:
     """
-    #define PF_MEMORY_OWNER
+    _Thread_local pf_cache *pf_tls_cache;
+    static pf_memory pf_the_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static inline pf_cache *pf_cache_get(void) { return pf_tls_cache; }
+    static inline void pf_cache_set(pf_cache *c) { pf_tls_cache = c; }
+    static pthread_once_t pf_heap_ready = PTHREAD_ONCE_INIT;
+    static inline void pf_heap_once(void (*setup)(void)) { pthread_once(&pf_heap_ready, setup); }
+    static inline void pf_heap_key(void (*gone)(void *)) { pthread_key_create(&pf_the_heap.key, gone); }
+    static inline void pf_heap_key_set(void *p) { pthread_setspecific(pf_the_heap.key, p); }
     """
-
-cdef extern from "pf_memory.h" nogil:
-    enum:
-        PF_SMALL_CLASSES, PF_THREAD_CLASSES, PF_CLASSES, PF_FLUSH_BYTES, PF_HEADER, PF_CACHE_BLOCKS
-    const int64_t PF_SHARED_BYTES
-    ctypedef struct pf_cache:
-        pf_tensor* free[31]
-        pf_a32 count[31]
-        int32_t max[31]
-        pf_a64 delta, allocs
-        pf_cache* next
-        pf_cache* prev
-    ctypedef struct pf_memory:
-        pthread_mutex_t lock
-        pf_cache* threads
-        pf_tensor* free[147]
-        int64_t cached
-        pf_a64 in_use, peak, high, allocs, cap
     pf_memory pf_the_heap
-    pf_cache* pf_cache_get() noexcept
-    void pf_cache_set(pf_cache*) noexcept
-    void pf_heap_once(void (*)() noexcept nogil) noexcept
-    void pf_heap_key(void (*)(void*) noexcept nogil) noexcept
-    void pf_heap_key_set(void*) noexcept
-    void* pf_block_from_system(uint64_t) noexcept
-    int32_t pf_class_of(uint64_t) noexcept
-    int64_t pf_class_bytes(int32_t) noexcept
-    pf_tensor* pf_block_new(int32_t) noexcept
-    void pf_block_release(pf_tensor*) noexcept
-
-cdef extern from "pf_core.h" nogil:
-    void pf_extents_trim() noexcept
-    int64_t pf_extents_cached() noexcept
+    pf_cache* pf_cache_get() noexcept nogil
+    void pf_cache_set(pf_cache*) noexcept nogil
+    void pf_heap_once(void (*)() noexcept nogil) noexcept nogil
+    void pf_heap_key(void (*)(void*) noexcept nogil) noexcept nogil
+    void pf_heap_key_set(void*) noexcept nogil
 
 
 # ---------------------------------------------------------------- counting

@@ -22,17 +22,7 @@ all they share.
     pf_tensor_str_set(pf_dl(t), 0, value);
     pf_tensor_str_get(pf_dl(t), 0, &value);
 """
-from core cimport *
-
-cdef extern from "pf_memory.h" nogil:
-    enum:
-        PF_HEADER, PF_CACHE_BLOCKS
-    int64_t pf_class_bytes(int32_t) noexcept
-    void pf_mem_count(int64_t bytes) noexcept
-    void* pf_mem_alloc(uint64_t bytes) noexcept
-    void pf_mem_free(void*) noexcept
-    int likely(int) noexcept
-    int unlikely(int) noexcept
+from memory_h cimport *
 
 cdef extern from *:
     """

@@ -18,25 +18,7 @@ Threads: any; a tensor is written only while its writer holds the sole reference
     float *x = pf_dl(t)->data;
     pf_tensor_unref(t);
 """
-from core cimport *
-from device_api cimport pf_device_duplicate
-from tensor_api cimport pf_strings_free, pf_strings_own, pf_strings_start
-
-cdef extern from "pf_memory.h" nogil:
-    enum:
-        PF_HEADER, PF_TYPES
-    ctypedef struct pf_type_row:
-        const char* name
-        uint8_t size, code, bits
-    const pf_type_row* pf_type_table
-    int32_t pf_class_of(uint64_t) noexcept
-    int64_t pf_class_bytes(int32_t) noexcept
-    void pf_guard_tail(char*, int64_t, int64_t) noexcept
-    bint pf_mul_overflows(int64_t, int64_t, int64_t*) noexcept
-    pf_tensor* pf_block_new(int32_t) noexcept
-    void pf_block_release(pf_tensor*) noexcept
-    void pf_drop_reference(DLManagedTensorVersioned*) noexcept
-    int unlikely(int) noexcept
+from memory_h cimport *
 
 ctypedef void (*release_owner_fn)(void*) noexcept nogil
 

@@ -5,7 +5,8 @@
  */
 #ifndef PF_MEMORY_H
 #define PF_MEMORY_H
-#include "pf_core.h"
+#include "upcalls.h"
+#include "values/values.h"
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -118,17 +119,6 @@ static inline void pf_block_release(pf_tensor *t) {
   pf_a64_store_rlx(&c->delta, delta);
   pf_a32_store_rlx(&c->count[k], n + 1);
 }
-
-#ifdef PF_MEMORY_OWNER
-_Thread_local pf_cache *pf_tls_cache;
-static pf_memory pf_the_heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static inline pf_cache *pf_cache_get(void) { return pf_tls_cache; }
-static inline void pf_cache_set(pf_cache *c) { pf_tls_cache = c; }
-static pthread_once_t pf_heap_ready = PTHREAD_ONCE_INIT;
-static inline void pf_heap_once(void (*setup)(void)) { pthread_once(&pf_heap_ready, setup); }
-static inline void pf_heap_key(void (*gone)(void *)) { pthread_key_create(&pf_the_heap.key, gone); }
-static inline void pf_heap_key_set(void *p) { pthread_setspecific(pf_the_heap.key, p); }
-#endif
 
 /* ---------------------------------------------------------------- element types */
 enum { PF_TYPES = 32 };

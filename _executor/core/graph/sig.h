@@ -5,7 +5,7 @@
  */
 #ifndef PF_SIG_H
 #define PF_SIG_H
-#include "pf_core.h"
+#include "graph/graph.h"
 
 /* sig_parse.pyx: parses `sig` into `out`; everything is copied into the arena. */
 pf_status pf_sig_parse(const char *name, const char *sig, pf_arena *arena, pf_op_def *out,

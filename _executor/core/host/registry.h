@@ -1,8 +1,8 @@
 /* What register.pyx (checks a plugin's tables) and registry.pyx (keeps and offers them) share. */
 #ifndef PF_REGISTRY_H
 #define PF_REGISTRY_H
-#include "pf_core.h"
-#include "pf_isa.h"
+#include "host/host.h"
+#include "host/isa.h"
 
 typedef struct { pf_str attr; int32_t n, pad; const int32_t *types; } pf_constraint;
 typedef struct { int32_t n, pad; pf_constraint *all; const char *text; } pf_where;

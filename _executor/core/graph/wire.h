@@ -4,7 +4,7 @@
  */
 #ifndef PF_WIRE_H
 #define PF_WIRE_H
-#include "pf_core.h"
+#include "graph/graph.h"
 
 enum { PF_WIRE_VARINT = 0, PF_WIRE_FIXED64 = 1, PF_WIRE_BYTES = 2, PF_WIRE_FIXED32 = 5 };
 typedef struct { const uint8_t *at, *end; int32_t bad; } pf_reader;

@@ -2,7 +2,7 @@
  * emit.pyx (slots, instructions, last readers).  Freed when the plan stands. */
 #ifndef PF_COMPILE_H
 #define PF_COMPILE_H
-#include "pf_core.h"
+#include "plan/plan.h"
 
 enum {                      /* pf_comp.cls: how the core treats a node */
   PF_C_KERNEL, PF_C_ARG, PF_C_RETVAL, PF_C_CONST, PF_C_IDENTITY, PF_C_NOOP, PF_C_SWITCH, PF_C_MERGE, PF_C_ENTER,

@@ -1,7 +1,5 @@
-/* Plans and steps: the structures of plan.pyx (compile), exec.pyx (run), pool.pyx (threads), host.pyx (pf_host).
- *
- * A Plan is immutable.  Its nodes became instructions in flat arrays; instructions are grouped in BLOCKS, the unit of
- * scheduling; blocks belong to FRAMES (the root, and each while loop that could not be run inline).
+/* Steps: plans that run, on threads and devices.  Blocks and instructions (exec.pyx), loops (frames.pyx), steps and their
+ * calls (step.pyx, calls.pyx, parts.pyx), what kernels ask the host for (host.pyx), the pool of threads (pool.pyx).
  *
  * Invariants
  *   1. A slot holds NULL, PF_DEAD, or a DLTensor* that is the first-class part of a pf_tensor with one reference held by the
@@ -12,166 +10,12 @@
  *   4. The consumer marked PF_IN_LAST releases the slot.  A slot read by several blocks counts them in `uses`.
  *   5. A cancelled step runs no more instructions; its blocks only propagate, its slots are swept at the end.
  */
-#ifndef PF_EXEC_H
-#define PF_EXEC_H
+#ifndef PF_STEP_H
+#define PF_STEP_H
+#include "plan/plan.h"
+#include "values/clock.h"
 
-#ifndef PF_CHECKS
-#define PF_CHECKS 0                 /* -Dchecks=true: invariants are verified after every step */
-#endif
-/* The checking build writes RED_BYTE behind every plain tensor and looks at it after each kernel. */
-enum { PF_RED_ZONE = PF_CHECKS ? 64 : 0, PF_RED_BYTE = 0xA5 };
-static inline int pf_red_zone_ok(const pf_tensor *t) {
-  const unsigned char *p = (const unsigned char *)t->m.dl_tensor.data + t->nbytes;
-  if (t->flags & PF_T_WATCHED)
-    for (int k = 0; k < PF_RED_ZONE; k++)
-      if (p[k] != PF_RED_BYTE) return 0;
-  return 1;
-}
-#define PF_DEAD ((DLTensor *)(uintptr_t)1)
-static inline int pf_alive(const DLTensor *t) { return (uintptr_t)t > 1; }
-
-/* ---------------------------------------------------------------- plan */
-enum {
-  PF_IN_LAST = (int)0x80000000u,     /* last reader inside the only reading block: release or forward */
-  PF_IN_SHARED = 1 << 30,   /* last reader of this block; others read the slot too: count down slab->uses */
-  PF_IN_DEREF = 1 << 29,    /* a ref (variable handle) read as a value */
-  PF_IN_NOFWD = 1 << 28,    /* the instruction reads the same slot twice: not forwardable */
-  PF_IN_SLOT = (1 << 28) - 1
-};
-enum {                      /* pf_instr.kind */
-  PF_I_CALL, PF_I_CALL0, PF_I_IDENTITY, PF_I_CONST, PF_I_RETVAL, PF_I_SWITCH, PF_I_MERGE, PF_I_NEXT, PF_I_EXIT,
-  PF_I_LOOP, PF_I_FRAME, PF_I_NOOP
-};
-enum {                      /* pf_instr.flags */
-  PF_F_MAYBE_DEAD = 1, PF_F_DEREF = 2, PF_F_UNUSED_OUT = 4, PF_F_ASYNC = 8, PF_F_DEAD_OK = 16,
-  PF_F_CTL_OUT = 32,        /* slot out_slot + n_out carries this node's deadness to control successors */
-  PF_F_LONG = 64,           /* may take long: signals and the deadline are looked at afterwards */
-  PF_F_PLACED = 128         /* some outputs have places: aux, plan->places */
-};
-typedef struct pf_instr {
-  pf_status (*compute)(pf_ctx *, const void *);
-  const void *state;
-  const struct pf_call_info *info;
-  const struct pf_node_info *about;
-  uint32_t in_begin;        /* plan->ins: n_in data inputs, then n_ctl control slots */
-  uint32_t out_slot;        /* outputs are contiguous */
-  uint32_t n_in, n_out, n_ctl;
-  uint32_t aux;             /* CALL: its first place; RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
-  uint32_t node;            /* plan->nodes */
-  uint8_t kind, flags;
-  uint16_t aux2;            /* NEXT, EXIT: 1 in slabs; EXIT: 2 nobody reads it; RETVAL: 1 read when the step is over;
-                             * CALL: 1 outputs that are an input's buffer name its variable */
-} pf_instr;
-_Static_assert(sizeof(void *) != 8 || sizeof(pf_instr) == 64, "an instruction is one cache line");
-
-typedef struct pf_call_info {       /* copied into pf_ctx when it changes; equal ones are shared between nodes */
-  const int32_t *in_type, *out_type;
-  int32_t n_in, n_out;
-  const int32_t *in_start, *out_start;
-  int32_t n_in_args, n_out_args;
-  void *opened, *stream;    /* the device */
-} pf_call_info;
-_Static_assert(sizeof(pf_call_info) == offsetof(pf_ctx, stream) + sizeof(void *) - offsetof(pf_ctx, in_type),
-               "pf_call_info is pf_ctx from in_type to stream");
-
-typedef struct pf_node_info {
-  const pf_call_info *call;
-  pf_str name, op, device;
-  const uint8_t *dropped;   /* inputs the kernel dropped at init; NULL: none */
-  const uint32_t *holds;    /* per input: the types (1 << type) a variable behind it may have; NULL: no ref, no resource */
-  const pf_op_def *def;
-  const pf_kernel_entry *kernel;
-  pf_device_entry *dev;
-  pf_device_entry *home;    /* dev, if it has memory of its own; NULL: host memory */
-  const uint8_t *out_mem;   /* home only: per output, 1 in the device's memory, 0 on the host */
-  int32_t waits, foreign;   /* waits: it leaves host-memory outputs to its stream: the call ends when that did them; foreign: its
-                             * kernel is another plugin's (foreign.pyx) */
-  const pf_shape *promised; /* foreign only: per output, the static shape the graph was built with; NULL: none is known */
-  void *state;
-  uint64_t seed, seed2;
-  pf_str container, shared_name;
-  int32_t frame, origin;
-  int32_t any_shape, pad2;  /* validate_shape = false: what it assigns need not fit the variable's declared shape */
-} pf_node_info;
-
-enum { PF_B_EXPENSIVE = 1, PF_B_ASYNC = 2, PF_B_URGENT = 4, PF_B_EVENT = 8 /* a loop variable's arrival: no instructions */ };
-typedef struct pf_block {
-  uint32_t begin, end;      /* instructions */
-  int32_t pending;          /* predecessors in the same frame */
-  uint32_t succ_begin, succ_end;    /* plan->succs: block indices relative to the frame */
-  uint32_t order;           /* construction order: lower runs first */
-  uint32_t flags;
-  uint32_t next_start;      /* 1 + a block that waits until this one's compute has returned (collectives); 0: none */
-} pf_block;
-
-typedef struct {
-  uint32_t enter_slot, merge_slot, next_slot, index_slot;  /* index_slot: value_index, or ~0 */
-  int32_t event, take;      /* event: block of its arrival (slabs); take: nobody else reads enter_slot */
-} pf_loop_var;
-typedef struct { uint32_t outer, inner; } pf_slot_pair;
-typedef struct pf_frame_def {
-  int32_t parent, inlined, parallel, n_vars, n_consts, n_exits;
-  pf_str name;
-  pf_loop_var *vars;
-  pf_slot_pair *consts;     /* constant Enters of a frame that runs in slabs: outer slot -> inner slot */
-  uint32_t *exits;          /* outer slots */
-  uint32_t body_begin, body_end;    /* inlined: instructions */
-  uint32_t block_begin, n_blocks, n_slots, n_uses;
-  uint32_t *roots; uint32_t n_roots, slot_base;      /* slot_base: where its slots lie in slot_use */
-  uint32_t *use_counts;     /* initial uses, n_uses */
-} pf_frame_def;
-
-#define PF_SLOT_UNUSED 0xffffffffu  /* nobody reads it */
-#define PF_SLOT_LENT 0xfffffffeu    /* holds a pointer the slot does not own */
-typedef struct { uint32_t slot; int32_t pad; DLTensor *tensor; } pf_const_slot;
-
-struct pf_place;
-struct pf_extent;
-typedef struct pf_plan {
-  pf_a32 refs;
-  pf_a32 lock;              /* guards free_steps */
-  pf_graph *graph;
-  pf_arena arena;
-  pf_state *state;
-  struct pf_pool *pool;
-  uint32_t n_nodes, n_instrs, n_blocks, n_frames, n_ins, n_consts, n_args, n_rets, max_in, n_const_tensors;
-  pf_node_info *nodes;
-  pf_instr *instrs;
-  pf_block *blocks;
-  pf_frame_def *frames;     /* frames[0]: the root */
-  uint32_t *ins, *succs;
-  uint32_t *slot_use;       /* frames' slots laid end to end: index into uses + 1; 0: one reading block; or the two below */
-  pf_const_slot *consts;    /* root slots filled before every step */
-  pf_tensor **const_tensors;
-  uint32_t *arg_slot;       /* n_args; ~0: the argument is not used */
-  int32_t *arg_type;
-  pf_shape *arg_shape;
-  pf_str *arg_name;
-  int32_t *ret_type;
-  int32_t n_groups, n_grouped;      /* compiled groups, and the nodes in them */
-  struct pf_place *places;  /* what was decided for each output (pf_buffers.h) */
-  int64_t planned_bytes, planned_sum, planned_least;    /* the extent; all its buffers; the most alive at once */
-  struct pf_step *free_steps;
-  pf_a64 steps_run, kernels_run;
-  int32_t solo, has_async, n_frames_in_slabs, n_devices, watched;
-  int32_t late_rets;        /* some fetches are read when the step is over (reads.pyx) */
-  pf_device_entry **devices;        /* those with memory or streams of their own */
-} pf_plan;
-
-typedef struct {
-  int32_t threads;          /* 1: expensive nodes join blocks, every synchronous loop runs inline */
-  int32_t no_inline;        /* loops always run in slabs (tests) */
-  int32_t no_blocks;        /* every node its own block (tests) */
-  int32_t groups;           /* 0: plugins may compile groups of nodes; 1: only into deterministic kernels; 2: none */
-  int32_t ordered;          /* strictly in construction order, an iteration after the other (debugging) */
-} pf_plan_options;
-typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
-
-/* Takes the graph (also on failure); refs state and pool.  `consts` give the values of Const nodes by name. */
-pf_status pf_plan_compile(pf_graph *take, const pf_named_tensor *consts, int32_t n_consts, pf_state *state,
-                          struct pf_pool *pool, const pf_plan_options *options, pf_plan **out, pf_error *err);
-void pf_plan_ref(pf_plan *p);
-void pf_plan_unref(pf_plan *p);
+typedef struct pf_trace pf_trace;
 
 /* ---------------------------------------------------------------- step */
 enum { PF_BLOCK_RUNNING = -1, PF_BLOCK_DONE = -2 };     /* pf_item.pending, once it was 0; for reports only */
@@ -213,11 +57,23 @@ typedef struct pf_frame {           /* one instance of a loop that runs in slabs
   struct pf_frame *next_free, *next_all;
 } pf_frame;
 
+struct pf_held_inputs;
+typedef struct pf_inspect {         /* how its kernels are looked at, one by one (inspect.pyx) */
+  int32_t numerics;         /* floating-point outputs, and variables that changed, are checked */
+  int32_t ordered;          /* one call after the other; asynchronous ones have a while to end */
+  void *arg;
+  /* before a kernel, nonzero: the step ends with CANCELLED; after it failed */
+  int32_t (*before)(void *arg, struct pf_call *c, const pf_instr *ins,
+                    const struct pf_held_inputs *held);
+  void (*failed)(void *arg, struct pf_call *c, const pf_instr *ins,
+                 const struct pf_held_inputs *held);
+} pf_inspect;
+
 typedef struct pf_step {
   pf_plan *plan;
   struct pf_pool *pool;
-  struct pf_trace *trace;           /* NULL: not traced; the caller's */
-  struct pf_inspect *inspect;       /* NULL: not inspected (pf_inspect.h); the caller's */
+  pf_trace *trace;           /* NULL: not traced; the caller's */
+  struct pf_inspect *inspect;       /* NULL: not inspected; the caller's */
   int64_t id;
   pf_slab root;
   DLTensor **rets;                  /* n_rets; taken by the caller */
@@ -296,7 +152,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   uint8_t *dropped;
   /* traced steps only (trace.pyx) */
   int64_t t_ready, t_start, t_done, turn;
-  struct pf_trace_mark *mark;
+  pf_trace_mark *mark;
   int32_t recorded;
   struct pf_held_inputs *held;      /* inspected steps only (inspect.pyx) */
   int32_t awaited;                  /* likewise: nobody waits for it any longer */
@@ -327,8 +183,8 @@ typedef struct {
   pf_step **running;                /* NULL, or set while the step runs (under running_lock), for pf_step_cancel */
   pthread_mutex_t *running_lock;
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
-  struct pf_trace *trace;           /* NULL, or where the step's records go (pf_trace.h) */
-  struct pf_inspect *inspect;       /* NULL, or how its kernels are looked at (pf_inspect.h) */
+  pf_trace *trace;           /* NULL, or where the step's records go */
+  struct pf_inspect *inspect;       /* NULL, or how its kernels are looked at */
 } pf_run_options;
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
 /* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */
@@ -374,9 +230,17 @@ pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.
 void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */
 void pf_step_read_late(pf_step *s);                 /* fetches of variables that the step updated */
 void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
-void pf_step_free(pf_step *s);
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
+
+/* between devices and steps (jobs.pyx) */
+/* `take` goes where output i of call c belongs.  OK: there already, or in stream order; PENDING: done(ticket) follows. */
+pf_status pf_bring_output(pf_call *c, int32_t i, pf_tensor *take);
+/* Continues with fn on a worker when the call's stream did its work so far, then ends the call; c is deferred already. */
+pf_status pf_after_stream(pf_call *c, pf_status (*fn)(pf_ctx *, void *), void *arg);
+void pf_job_run(struct pf_worker *w, pf_job *job);            /* a finished job, on a worker; it may end the step */
+void pf_step_check_devices(pf_step *s);
+int32_t pf_step_drain(pf_step *s);                            /* 1: devices still work; the last job ends the step */
 
 /* steps that can last (watch.pyx) */
 int32_t pf_watch_stop(int64_t patience_ns); /* the host ends: no watched step runs any more, now and later; 0: one does not end */
@@ -388,7 +252,8 @@ int64_t pf_watch_keep(void);                        /* polls steps without a cal
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
 
-/* buffers.pyx */
+/* extents.pyx */
+pf_tensor *pf_tensor_settled(pf_tensor *take);      /* itself, or a copy on the heap if it lies in an extent; NULL */
 void pf_step_extent(pf_step *s);                    /* when the step begins, and when it is over */
 void pf_step_extent_over(pf_step *s);
 pf_tensor *pf_step_output(pf_call *c, int32_t i, const int64_t *shape, int32_t ndim);   /* NULL: the heap shall serve */
@@ -431,12 +296,6 @@ static const int64_t PF_GRACE_NS = 3000000000;      /* what a kernel that does n
 void pf_abandon_calls(pf_step *s);                  /* ends calls of kernels that never do */
 pf_status pf_call_lend(pf_call *c, int32_t kind, void *p);
 pf_call *pf_ticket_new(pf_call *c, uint64_t *ticket);   /* registers a deferred copy of c */
-/* A synchronous PF_KERNEL_BLOCKING kernel of a host device: its compute runs on the BLOCKING lane. */
-static inline int pf_runs_slowly(const pf_node_info *i) {
-  return (i->kernel->kernel->flags & (PF_KERNEL_BLOCKING | PF_KERNEL_ASYNC)) == PF_KERNEL_BLOCKING &&
-         !(i->dev && i->dev->stream);
-}
-pf_status pf_compute_slowly(pf_ctx *ctx, const void *state);
 int32_t pf_checked_build(void);                     /* PF_CHECKS of the core */
 pf_call *pf_ticket_take(uint64_t ticket);           /* removes it; NULL: late or unknown */
 pf_call *pf_ticket_take_idle(uint64_t ticket);      /* only where nobody but `done` keeps it from completing */
@@ -449,25 +308,11 @@ void pf_step_own(pf_step *s, pf_resource *take);    /* freed when the step ends 
 pf_rendezvous *pf_running_rendezvous(int64_t step, pf_status *why); /* new reference, by step id, while it runs; NULL: why */
 int64_t pf_last_step(void);                         /* the highest step id given out so far */
 pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
-const pf_host *pf_host_table(void);
 void pf_set_log(void (*fn)(int32_t level, const char *msg, int64_t n)); /* where plugins' messages go; NULL: stderr */
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
 
-/* ---------------------------------------------------------------- other plugins' functions (foreign.pyx) */
-typedef struct pf_blame {           /* what a thread runs of a plugin's; on its stack */
-  const char *what, *plugin;
-  pf_str node, op;
-  struct pf_blame *outer;
-} pf_blame;
-int32_t pf_is_own(const char *plugin_id);
-void pf_blame_watch(void);          /* fatal signals, and exit(), name the function that a thread was in */
-void pf_blame_enter(pf_blame *b, const char *what, const char *plugin, pf_str node, pf_str op);
-void pf_blame_leave(pf_blame *b);
-pf_blame *pf_blame_swap(pf_blame *b);   /* this thread's from now on; what it was */
-pf_blame *pf_blame_now(void);
+/* ---------------------------------------------------------------- other plugins' kernels (foreign.pyx) */
 pf_status pf_foreign_run(pf_call *c);
-pf_status pf_foreign_compute(pf_ctx *ctx, const void *state);
-const pf_shape *pf_promised(const pf_node *nd, int32_t n_out);
 pf_status pf_compare_outputs(pf_call *c);   /* of a node with `promised` */
 
 /* ---------------------------------------------------------------- pool */
@@ -534,8 +379,6 @@ typedef struct pf_pool {
   pf_a64 seeded_steps;
 } pf_pool;
 pf_pool *pf_pool_new(int32_t threads);
-void pf_pool_ref(pf_pool *p);
-void pf_pool_unref(pf_pool *p);
 void pf_pool_begin(pf_pool *p, pf_worker *caller, pf_step *s);  /* starts threads on first use and after fork; gives a lane */
 void pf_pool_end(pf_worker *caller);
 void pf_pool_open(pf_pool *p, int32_t alone);           /* its threads run; alone: for a step that no caller works for */
@@ -567,36 +410,11 @@ static inline int32_t pf_for_how(const pf_call *c) {
     if ((c->lent[k].kind & 255) == 3) how = c->lent[k].kind >> 8 ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
   return c->node && c->node->foreign ? how | PF_FOR_BLAMED : how;
 }
-static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOCK_MONOTONIC */
-  pthread_condattr_t a;
-  pthread_condattr_init(&a);
-  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-  pthread_cond_init(c, &a);
-  pthread_condattr_destroy(&a);
-}
-static inline void pf_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t ns) {
-  struct timespec ts;
-  ts.tv_sec = ns / 1000000000ll;
-  ts.tv_nsec = ns % 1000000000ll;
-  pthread_cond_timedwait(c, m, &ts);
-}
 /* The last reader of a value clears its slot while a control reader elsewhere looks whether it is dead. */
 static inline DLTensor *pf_slot_peek(DLTensor **slot) { return __atomic_load_n(slot, __ATOMIC_RELAXED); }
 static inline void pf_slot_clear(DLTensor **slot) { __atomic_store_n(slot, (DLTensor *)0, __ATOMIC_RELAXED); }
 static inline void pf_share(pf_step *s) {
   if (!pf_a32_load_rlx(&s->shared)) pf_a32_store_rlx(&s->shared, 1);
-}
-static inline int64_t pf_now_ns(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
-static inline int64_t pf_coarse_ns(void) {          /* the same clock at the last tick: a quarter of the time */
-#ifdef CLOCK_MONOTONIC_COARSE
-  struct timespec ts;
-  if (!clock_gettime(CLOCK_MONOTONIC_COARSE, &ts)) return (int64_t)ts.tv_sec * 1000000000ll + ts.tv_nsec;
-#endif
-  return pf_now_ns();
 }
 static inline int pf_heap_push(pf_heap *h, pf_item *it) {
   if (h->n == h->room) {

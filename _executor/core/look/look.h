@@ -1,3 +1,94 @@
+/* Looking at steps: traces (trace.pyx) and inspection (inspect.pyx), both on request; the hooks stand in upcalls.h.
+ *
+ * Traces: what ran when, on which thread, as 64-byte records in chunks that one thread writes.
+ *
+ * Invariants
+ *   1. A step with trace == NULL makes no call into trace.pyx: the choice is made once per block.
+ *   2. A chunk is written by the thread of its lane alone, and followed by another only when it is full.
+ *      It is read when the steps of its trace are over, so a record needs no lock and no atomic.
+ *   3. A trace holds at most `max_chunks` chunks; what does not fit is counted in `dropped`.
+ *   4. A kernel that ran has exactly one record of kind KERNEL or ASYNC, followed by n_out OUTPUT
+ *      records (and one MORE record behind each output of more than 5 dimensions); see the levels.
+ *
+ * Times are ticks of pf_ticks(); pf_trace_clock gives pairs (ticks, CLOCK_MONOTONIC) to turn them
+ * into nanoseconds by interpolation.
+ */
+#ifndef PF_LOOK_H
+#define PF_LOOK_H
+#include "step/step.h"
+
+enum {                      /* pf_record.flags */
+  PF_TR_FAILED = 1,
+  PF_TR_OWN_MEMORY = 2      /* KERNEL, LAUNCH: `back` is what the node's device has in use of its own memory, bytes */
+};
+enum {                      /* pf_trace.level */
+  PF_TRACE_BLOCKS = 1,      /* a record per block */
+  PF_TRACE_KERNELS,         /* ... per kernel, and per output of what is more than routing */
+  PF_TRACE_FULL             /* ... and per output of everything */
+};
+
+typedef struct pf_record {
+  int64_t ready, start, end, back;
+  int64_t path;             /* one number for the iterations of all loops around it (frames.pyx, path_of) */
+  uint32_t in_use, turn;    /* the host allocator's live blocks at the end, in 64 bytes; the innermost loop's iteration */
+  uint32_t instr, step;     /* instruction of the step's plan; index into pf_trace.steps */
+  uint16_t lane;
+  uint8_t kind, flags;
+  uint16_t frame, n_out;    /* BLOCK: n_out is its number of instructions */
+} pf_record;
+
+typedef struct pf_record_out {
+  int64_t bytes, dims[5];
+  int32_t slot, type;
+  uint16_t lane;
+  uint8_t kind, ndim;
+  uint32_t memory;          /* DLPack device type of the data */
+} pf_record_out;
+_Static_assert(sizeof(pf_record) == 64 && sizeof(pf_record_out) == 64, "a record is a cache line");
+_Static_assert(offsetof(pf_record, kind) == offsetof(pf_record_out, kind), "kind tells them apart");
+
+enum { PF_CHUNK_RECORDS = 255, PF_CHUNK_CACHE = 64, PF_MAX_TRACE_LANES = 4096 };
+typedef struct pf_trace_chunk {
+  struct pf_trace_chunk *next;    /* newest first */
+  int32_t n, lane;
+  char pad[48];
+  pf_record records[PF_CHUNK_RECORDS];
+} pf_trace_chunk;
+
+typedef struct pf_trace_step {
+  const struct pf_plan *plan;       /* alive while its runner keeps it; later readers know it by number only */
+  int64_t id, start, end;
+  int32_t lane, status;
+} pf_trace_step;
+
+/* Work enqueued on a device's stream, between two events; their times are asked for when the step is over. */
+typedef struct pf_trace_mark {
+  struct pf_trace_mark *next;
+  struct pf_step *owner;
+  pf_device_entry *dev;
+  void *stream, *begin, *end;
+  pf_record record;
+} pf_trace_mark;
+
+typedef struct pf_trace {
+  uint64_t id;              /* never reused: threads remember their chunk by it */
+  int32_t level, max_chunks;
+  pf_a32 lock;              /* guards chunks, n_chunks, steps */
+  int32_t n_chunks, n_steps, steps_room;
+  pf_trace_chunk *chunks;
+  pf_trace_step *steps;
+  pf_trace_mark *marks;     /* lock */
+  pf_a64 dropped;
+} pf_trace;
+
+typedef struct pf_trace_lane { int64_t thread; char name[16]; } pf_trace_lane;
+
+pf_trace *pf_trace_new(int32_t level, int64_t max_records);
+void pf_trace_free(pf_trace *t);
+int32_t pf_trace_lanes(pf_trace_lane *out, int32_t room);  /* lanes so far; fills at most `room` */
+void pf_trace_clock(int64_t *ticks, int64_t *ns);
+
+/* ================================================================ inspection (inspect.pyx) */
 /* Inspection: steps whose kernels are looked at one by one, on request:
  * Session(check_numerics=True), Session(debug=True).
  *
@@ -8,14 +99,6 @@
  *      variable it names is updated in place.  So what a kernel got can be shown after it ran.
  *   3. An inspected step has no extent: its tensors may outlive it.
  */
-#ifndef PF_INSPECT_H
-#define PF_INSPECT_H
-#include "pf_core.h"
-
-struct pf_call;
-struct pf_step;
-struct pf_instr;
-
 typedef struct pf_held_input {   /* of a call in progress */
   pf_tensor *given;         /* what the kernel gets, one reference; NULL: dead, or dropped */
   pf_tensor *value;         /* given; of a variable's handle: its value before the call, one
@@ -23,21 +106,7 @@ typedef struct pf_held_input {   /* of a call in progress */
 } pf_held_input;
 typedef struct pf_held_inputs { uint32_t n, pad; pf_held_input in[]; } pf_held_inputs;
 
-typedef struct pf_inspect {
-  int32_t numerics;         /* floating-point outputs, and variables that changed, are checked */
-  int32_t ordered;          /* one call after the other; asynchronous ones have a while to end */
-  void *arg;
-  /* before a kernel, nonzero: the step ends with CANCELLED; after it failed */
-  int32_t (*before)(void *arg, struct pf_call *c, const struct pf_instr *ins,
-                    const pf_held_inputs *held);
-  void (*failed)(void *arg, struct pf_call *c, const struct pf_instr *ins,
-                 const pf_held_inputs *held);
-} pf_inspect;
 
-int32_t pf_run_range_inspected(struct pf_call *c, uint32_t begin, uint32_t end);
-/* After an asynchronous call, its outputs in their slots; r, or PF_RUN_STOP. */
-int32_t pf_inspect_completed(struct pf_call *c, int32_t r);
-pf_status pf_inspect_feeds(struct pf_step *s);      /* NaN in what was fed: the step fails */
 /* A new reference to t, or to its copy in host memory; NULL: no memory, or the device failed. */
 pf_tensor *pf_inspect_on_host(pf_tensor *t);
 

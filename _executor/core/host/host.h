@@ -1,0 +1,149 @@
+/* The host: plugins and what they offer, devices and their memory, state that outlives a step, rendezvous. */
+#ifndef PF_HOST_H
+#define PF_HOST_H
+#include "graph/graph.h"
+#include "upcalls.h"
+
+typedef void (*pf_problem_fn)(void *arg, const char *text);          /* a name for a parameter type, for Cython */
+
+/* ================================================================ plugins, kernels, devices (registry.pyx) */
+typedef struct pf_kernel_entry {
+  const pf_kernel *kernel;      /* a full-size copy, missing fields zero */
+  const char *plugin_id, *origin;
+  struct pf_kernel_entry *next; /* same op, best first */
+  void *where;                  /* parsed constraints */
+  int32_t foreign, pad;         /* of another plugin than our own (foreign.pyx) */
+} pf_kernel_entry;
+/* Takes a plugin's tables: checks versions, critical flags, attribute and argument names; calls start.  Problems are
+ * reported one by one; returns OK if at least the plugin itself is usable. */
+pf_status pf_plugin_register(const pf_plugin *p, const char *origin,
+                             void (*problem)(void *arg, const char *text), void *arg, pf_error *err);
+void pf_plugins_stop(void);     /* after pf_watch_stop: closes devices, stops plugins, once */
+int32_t pf_host_ended(void);    /* 1: that happened; nothing of a plugin's is called any more */
+/* The first kernel after `after` (NULL: the best) that serves the node on the device type; *out NULL and an error that
+ * lists what exists when there is none. */
+pf_status pf_kernel_select(const pf_node *n, const pf_op_def *op, const pf_signature *sig, const char *device_type,
+                           const pf_kernel_entry *after, const pf_kernel_entry **out, pf_error *err);
+/* Zeroed state with the attributes written; memory from the arena. */
+pf_status pf_kernel_state(const pf_kernel_entry *k, const pf_node *n, const pf_op_def *op, pf_arena *arena,
+                          void **state, pf_error *err);
+int32_t pf_kernel_count(void);
+const pf_kernel_entry *pf_kernel_at(int32_t i);
+typedef struct pf_device_entry {
+  const pf_device *vtable;              /* a full-size copy; NULL: a CPU */
+  void *dev;                            /* opened; NULL: not yet, or nothing to open */
+  int32_t ordinal, own_memory;          /* own_memory: host pointers mean nothing there */
+  char name[64];
+  char type[24];
+  void *stream, *in, *out;              /* kernels, copies in, copies out; NULL: the device works synchronously */
+  pf_a32 ready;                         /* 1: the streams above are open (pf_opening_lock) */
+  int32_t pad;
+  pf_a64 in_use, peak, limit, allocs;   /* bytes of its own memory; limit 0: none */
+  int32_t fork_gen, pad2;               /* of the process that opened it: its threads and streams are there, not in children */
+  char problem[256];                    /* why the last `open` failed (pf_opening_lock); "" */
+} pf_device_entry;
+pf_device_entry *pf_device_find(const char *type, int32_t ordinal);  /* opens on first use; "CPU" of any ordinal exists; NULL */
+int32_t pf_device_count(void);
+pf_device_entry *pf_device_at(int32_t i);
+int32_t pf_device_absent(int32_t i, const char **type, const char **why); /* types without devices that say why; 0: no more */
+pf_status pf_registry_note_absent(const char *type, const char *why);
+void pf_device_problem(const char *type, int32_t ordinal, char *text, int32_t room); /* why pf_device_find gave NULL */
+static inline const char *pf_device_name(const void *entry, const char *none) {
+  return entry ? ((const pf_device_entry *)entry)->name : none;
+}
+pf_device_entry *pf_device_of(const void *dev);                      /* by what `open` gave; NULL */
+
+/* ================================================================ memory and streams of devices (device.pyx) */
+/* A tensor in the device's memory (mem DEVICE), usable by work enqueued on `stream` from now on, or in host memory the
+ * device reaches (PINNED).  Waits for pending work and tries again when memory is short.  NULL: out of memory. */
+pf_tensor *pf_device_tensor(pf_device_entry *d, int32_t mem, void *stream, int32_t type, const int64_t *shape, int32_t ndim);
+pf_status pf_device_upload(pf_device_entry *d, pf_tensor *host, pf_tensor **out); /* waits until it is there */
+int32_t pf_fork_generation(void);                                    /* how often this process was forked off */
+void pf_watch_forks(void);                                           /* from now on; once is enough */
+int32_t pf_device_lost(const pf_device_entry *d);                    /* 1: opened before this process was forked off */
+int32_t pf_device_peers(pf_device_entry *a, pf_device_entry *b);      /* 1: values go from a to b without the host */
+pf_status pf_device_wait(pf_device_entry *d);                        /* until its streams did all work enqueued so far */
+
+typedef struct pf_compiler_entry { pf_compiler compiler; const char *plugin_id; } pf_compiler_entry;
+int32_t pf_compiler_count(void);                    /* plugins that offer "pyflow.compiler/1" */
+const pf_compiler_entry *pf_compiler_at(int32_t i); /* by plugin id; NULL */
+
+/* ================================================================ state (state.pyx) */
+enum { PF_OBJ_VARIABLE = 1, PF_OBJ_RESOURCE = 2 };
+typedef struct pf_variable {
+  pf_object base;
+  uint64_t id;                  /* the order in which several are locked */
+  pthread_mutex_t lock;         /* guards value */
+  pf_tensor *value;             /* NULL: uninitialised */
+  int32_t type, ndim;           /* ndim -1: any shape */
+  int64_t *dims;                /* -1: any */
+  int32_t planned, pad;         /* plans hold it: deleting takes its value away, the object stays */
+} pf_variable;
+typedef struct pf_resource { pf_object base; pf_type type; void *obj; int32_t scope, pad; } pf_resource; /* type: full-size copy */
+
+typedef struct pf_state pf_state;                   /* a session's default container, plus the process's named ones by lookup */
+pf_state *pf_state_new(const char *name);
+void pf_state_ref(pf_state *s);
+void pf_state_unref(pf_state *s);
+void pf_state_close(pf_state *s, pf_status why);    /* aborts and forgets everything in the default container */
+void pf_state_end(pf_state *s);                     /* watched steps that begin from now on are cancelled */
+int32_t pf_state_ended(pf_state *s);
+void pf_containers_reset(const char *const *names, int32_t n); /* n 0: all named containers */
+pf_status pf_state_variable(pf_state *s, pf_str container, pf_str name, int32_t type, pf_shape shape,
+                            pf_variable **out, pf_error *err);  /* new reference; made on first use */
+pf_status pf_state_resource(pf_state *s, pf_str container, pf_str name, const pf_type *type,
+                            pf_status (*make)(pf_ctx *, void *arg, void **obj), pf_ctx *ctx, void *arg,
+                            pf_resource **out, pf_error *err);  /* new reference; make NULL: lookup only */
+pf_status pf_state_delete(pf_state *s, pf_object *o);
+pf_resource *pf_resource_new(const pf_type *type, void *steal, int32_t scope, pf_str container, pf_str name); /* one reference */
+pf_tensor *pf_variable_read(pf_variable *v);        /* new reference to the current value (a snapshot); NULL: uninitialised */
+/* With v->lock held: */
+pf_tensor *pf_variable_writable(pf_variable *v);    /* value, unshared (copied if not); lent; NULL: uninitialised or no memory */
+pf_status pf_variable_set(pf_variable *v, pf_tensor *take, int32_t any_shape, pf_error *err); /* checks type and shape */
+void pf_state_rng(pf_state *s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n, uint64_t *key, uint64_t *counter); /* two each */
+    /* seeds both 0: from the system's entropy, once per name.  key = {seed, 0}, counter = {offset, seed2}; advances by n */
+
+typedef struct pf_rendezvous pf_rendezvous;         /* one per step (or longer: partial_run) */
+typedef void (*pf_recv_fn)(void *arg, pf_status s, pf_tensor *take, int32_t dead); /* called once, no lock held */
+pf_rendezvous *pf_rendezvous_new(void);
+void pf_rendezvous_ref(pf_rendezvous *r);
+void pf_rendezvous_unref(pf_rendezvous *r);
+pf_status pf_rendezvous_send(pf_rendezvous *r, pf_str key, pf_tensor *take, int32_t dead, pf_error *err); /* twice: error */
+pf_status pf_rendezvous_recv(pf_rendezvous *r, pf_str key, pf_recv_fn fn, void *arg);
+void pf_rendezvous_abort(pf_rendezvous *r, pf_status why); /* wakes every waiter; later calls return why */
+
+/* ================================================================ shape and cost functions (infer.pyx) */
+typedef struct pf_infer_call {      /* what a pf_infer is: begun by pf_infer_start */
+  struct pf_infer known;            /* what kernel.h tells of it */
+  const pf_node *node;              /* attributes */
+  const pf_op_def *def;
+  const pf_signature *sig;
+  const pf_shape *in_shapes;        /* n_in */
+  const DLTensor *const *in_values; /* n_in, entries may be NULL; or NULL */
+  pf_shape *out_shapes;             /* n_out, start unknown */
+  pf_arena *arena;                  /* for the dims of out_shapes */
+  pf_error *err;
+} pf_infer_call;
+void pf_infer_start(pf_infer_call *c);                      /* before the rest is filled in */
+pf_status pf_infer_end(pf_infer_call *c, pf_status s);      /* after an op's shape function: its failure, always with a text */
+int32_t pf_infer_n(pf_infer *i, int32_t output);
+pf_status pf_infer_dims(pf_infer *i, int32_t in, const int64_t **dims, int32_t *ndim);
+int32_t pf_infer_type(pf_infer *i, int32_t in);
+const DLTensor *pf_infer_constant(pf_infer *i, int32_t in);
+pf_status pf_infer_attr(pf_infer *i, const char *name, int32_t kind, void *value);
+pf_status pf_infer_set(pf_infer *i, int32_t out, const int64_t *dims, int32_t ndim);
+pf_status pf_infer_fail(pf_infer *i, const char *msg, int64_t len);
+
+/* ================================================================ other plugins' functions (blame.pyx) */
+typedef struct pf_blame {           /* what a thread runs of a plugin's; on its stack */
+  const char *what, *plugin;
+  pf_str node, op;
+  struct pf_blame *outer;
+} pf_blame;
+int32_t pf_is_own(const char *plugin_id);
+void pf_blame_watch(void);          /* fatal signals, and exit(), name the function that a thread was in */
+void pf_blame_enter(pf_blame *b, const char *what, const char *plugin, pf_str node, pf_str op);
+void pf_blame_leave(pf_blame *b);
+pf_blame *pf_blame_swap(pf_blame *b);   /* this thread's from now on; what it was */
+pf_blame *pf_blame_now(void);
+#endif
