@@ -23,16 +23,35 @@ typedef struct pf_node {
   int32_t n_attrs, pad;
   pf_node_attr *attrs;
 } pf_node;
+typedef struct pf_function {     /* of a GraphDef's library (functions.pyx) */
+  pf_str name, def;             /* def: the FunctionDef's bytes */
+  int32_t n_in, n_out, stateful, generic;   /* generic: some type is an attribute's */
+  const int32_t *in_type, *out_type;
+  const pf_str *in_name, *out_name;
+} pf_function;
+typedef struct pf_functions {   /* immutable once read */
+  pf_a32 refs;
+  int32_t n;
+  pf_function *items;           /* by name */
+  pf_arena arena;
+} pf_functions;
 typedef struct pf_graph {
   pf_arena arena;
   int32_t n_nodes, producer, min_consumer, pad;
   pf_node *nodes;
   int32_t n_tensors, tensors_room;
   pf_tensor **tensors;          /* every tensor attribute, for freeing */
+  pf_functions *functions;      /* its library; NULL: it has none */
 } pf_graph;
 /* Reads a serialised GraphDef of untrusted bytes: names resolved to indices, every size checked, memory capped. */
 pf_status pf_graph_read(const void *bytes, int64_t n, pf_graph **out, pf_error *err);
 void pf_graph_free(pf_graph *g);
+void pf_functions_ref(pf_functions *f);
+void pf_functions_unref(pf_functions *f);
+const pf_function *pf_function_find(const pf_functions *f, pf_str name);      /* NULL: no such */
+/* The body as a graph of its own: arguments are _Arg nodes, results _Retval nodes; what no result, effect or control result needs
+ * is left out.  A node whose op is a function's name is a StatefulPartitionedCall, there as in pf_graph_read. */
+pf_status pf_function_graph(pf_functions *all, const pf_function *f, pf_graph **out, pf_error *err);
 const pf_attr_value *pf_node_attr_find(const pf_node *n, const char *name);   /* NULL: absent */
 
 /* ================================================================ signatures (sig.pyx) */

@@ -67,7 +67,7 @@ cdef pf_status check_names(pf_load* l, const pf_node* node) noexcept nogil:
     return PF_OK
 
 
-cdef pf_status read_node(pf_load* l, pf_str bytes, int32_t index) noexcept nogil:
+cdef public pf_status pf_load_node(pf_load* l, pf_str bytes, int32_t index) noexcept nogil:
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f
     cdef pf_node* node = l.graph.nodes + index
@@ -92,7 +92,7 @@ cdef pf_status read_node(pf_load* l, pf_str bytes, int32_t index) noexcept nogil
     if not (pf_load_keep(l, node.name, &node.name) and pf_load_keep(l, node.op, &node.op)
             and pf_load_keep(l, node.device, &node.device)):
         return l.err.code
-    return PF_OK
+    return PF_OK if l.functions == NULL else pf_load_call(l, node)
 
 
 # ---------------------------------------------------------------- names
@@ -111,7 +111,7 @@ cdef int32_t* slot_of(pf_load* l, pf_str name) noexcept nogil:
         h += 1
 
 
-cdef pf_status index_names(pf_load* l) noexcept nogil:
+cdef public pf_status pf_load_index(pf_load* l) noexcept nogil:
     cdef uint64_t size = 16
     cdef int32_t i
     cdef int32_t* slot
@@ -126,9 +126,13 @@ cdef pf_status index_names(pf_load* l) noexcept nogil:
         if slot[0]:
             pf_error_set(l.err, PF_INVALID_ARGUMENT, b"two nodes have this name; names must be "
                          b"unique in a graph")
-            return blame(l, &l.graph.nodes[i])
+            return pf_load_blame(l, &l.graph.nodes[i])
         slot[0] = i + 1
     return PF_OK
+
+
+cdef public int32_t pf_load_find(pf_load* l, pf_str name) noexcept nogil:
+    return slot_of(l, name)[0] - 1
 
 
 cdef pf_status resolve_input(pf_load* l, pf_node* node, int32_t i, pf_str text) noexcept nogil:
@@ -144,7 +148,7 @@ cdef pf_status resolve_input(pf_load* l, pf_node* node, int32_t i, pf_str text) 
         for k in range(text.len):
             if text.data[k] == b':':
                 name.len = k
-                output = read_number(text, k + 1)
+                output = pf_read_number(text, k + 1)
     slot = slot_of(l, name)
     if output < -1 or slot[0] == 0:
         pf_error_set(l.err, PF_INVALID_ARGUMENT, b"input %d is '%.*s', but the graph has no "
@@ -152,13 +156,13 @@ cdef pf_status resolve_input(pf_load* l, pf_node* node, int32_t i, pf_str text) 
                      b"was the graph pruned or cut at the wrong place?", i,
                      <int>(text.len if text.len < 400 else 400), text.data,
                      b"output (expected name:number)" if output < -1 else b"node")
-        return blame(l, node)
+        return pf_load_blame(l, node)
     node.inputs[i].node = slot[0] - 1
     node.inputs[i].output = <int32_t>output
     return PF_OK
 
 
-cdef int64_t read_number(pf_str s, int64_t at) noexcept nogil:
+cdef public int64_t pf_read_number(pf_str s, int64_t at) noexcept nogil:
     """The digits from `at` to the end; -2: none, or too large."""
     cdef int64_t n = 0
     cdef int digit
@@ -183,7 +187,7 @@ cdef pf_status resolve_node(pf_load* l, int32_t index) noexcept nogil:
             if data < i:
                 pf_error_set(l.err, PF_INVALID_ARGUMENT, b"data input %d follows a control input; "
                              b"control inputs (^name) must come last", i)
-                return blame(l, node)
+                return pf_load_blame(l, node)
             data += 1
     node.n_in = data
     node.n_ctl = n - data
@@ -192,7 +196,7 @@ cdef pf_status resolve_node(pf_load* l, int32_t index) noexcept nogil:
 
 # ---------------------------------------------------------------- GraphDef
 # node=1, library=2, versions=4
-cdef pf_status blame(pf_load* l, const pf_node* node) noexcept nogil:
+cdef public pf_status pf_load_blame(pf_load* l, const pf_node* node) noexcept nogil:
     """Puts the node into the error."""
     cdef char text[4096]
     pf_copy_text(l.err.node, sizeof(l.err.node), node.name.data, node.name.len)
@@ -215,6 +219,15 @@ cdef pf_status read_versions(pf_load* l, pf_str bytes) noexcept nogil:
     return pf_malformed(l, b"the VersionDef") if r.bad else PF_OK
 
 
+cdef public pf_status pf_load_nodes(pf_load* l, int64_t n) noexcept nogil:
+    l.graph.nodes = <pf_node*>pf_load_take(l, <uint64_t>n, sizeof(pf_node))
+    l.input_names = <pf_str**>pf_arena_alloc(&l.scratch, (n + 1) * sizeof(void*))
+    if l.graph.nodes == NULL or l.input_names == NULL:
+        return pf_over_cap(l)
+    l.graph.n_nodes = <int32_t>n
+    return PF_OK
+
+
 cdef pf_status read_graph(pf_load* l, pf_str bytes) noexcept nogil:
     cdef pf_reader r = pf_reader_of(bytes)
     cdef pf_field f
@@ -224,20 +237,19 @@ cdef pf_status read_graph(pf_load* l, pf_str bytes) noexcept nogil:
         n += f.number == 1 and f.wire == PF_WIRE_BYTES
         if f.number == 4 and f.wire == PF_WIRE_BYTES and read_versions(l, f.bytes) != PF_OK:
             return l.err.code
+        if f.number == 2 and f.wire == PF_WIRE_BYTES and pf_load_library(l, f.bytes) != PF_OK:
+            return l.err.code
     if r.bad:
         return pf_malformed(l, b"the GraphDef")
-    l.graph.nodes = <pf_node*>pf_load_take(l, <uint64_t>n, sizeof(pf_node))
-    l.input_names = <pf_str**>pf_arena_alloc(&l.scratch, (n + 1) * sizeof(void*))
-    if l.graph.nodes == NULL or l.input_names == NULL:
-        return pf_over_cap(l)
-    l.graph.n_nodes = <int32_t>n
+    if pf_load_nodes(l, n) != PF_OK or pf_library_ready(l) != PF_OK:
+        return l.err.code
     r = pf_reader_of(bytes)
     while pf_next_field(&r, &f):
         if f.number == 1 and f.wire == PF_WIRE_BYTES:
-            if read_node(l, f.bytes, i) != PF_OK:
-                return blame(l, &l.graph.nodes[i])
+            if pf_load_node(l, f.bytes, i) != PF_OK:
+                return pf_load_blame(l, &l.graph.nodes[i])
             i += 1
-    if index_names(l) != PF_OK:
+    if pf_load_index(l) != PF_OK:
         return l.err.code
     for i in range(l.graph.n_nodes):
         if resolve_node(l, i) != PF_OK:
@@ -245,27 +257,33 @@ cdef pf_status read_graph(pf_load* l, pf_str bytes) noexcept nogil:
     return PF_OK
 
 
+cdef public pf_status pf_load_begin(pf_load* l, int64_t bytes, pf_error* err) noexcept nogil:
+    cdef timespec now
+    memset(l, 0, sizeof(pf_load))
+    l.err = err
+    l.cap = 64 * <uint64_t>bytes + (<uint64_t>64 << 20)
+    if l.cap > (<uint64_t>1 << 30):
+        l.cap = <uint64_t>1 << 30
+    l.graph = <pf_graph*>calloc(1, sizeof(pf_graph))
+    if l.graph == NULL:
+        return pf_over_cap(l)
+    l.graph.arena.cap = l.scratch.cap = l.cap
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    l.seed = (<uint64_t>now.tv_nsec << 20) ^ <uint64_t>now.tv_sec ^ <uint64_t><uintptr_t>l.graph
+    return PF_OK
+
+
 cdef public pf_status pf_graph_read(const void* bytes, int64_t n, pf_graph** out,
                                     pf_error* err) noexcept nogil:
     cdef pf_load l
     cdef pf_str all
-    cdef timespec now
     out[0] = NULL
     if n < 0 or n >= (<int64_t>1 << 31):
         return pf_error_set(err, PF_INVALID_ARGUMENT, b"a GraphDef of %jd bytes: protobuf allows "
                             b"less than 2 GB",
                             <intmax_t>n)
-    memset(&l, 0, sizeof(l))
-    l.err = err
-    l.cap = 64 * <uint64_t>n + (<uint64_t>64 << 20)
-    if l.cap > (<uint64_t>1 << 30):
-        l.cap = <uint64_t>1 << 30
-    l.graph = <pf_graph*>calloc(1, sizeof(pf_graph))
-    if l.graph == NULL:
-        return pf_over_cap(&l)
-    l.graph.arena.cap = l.scratch.cap = l.cap
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    l.seed = (<uint64_t>now.tv_nsec << 20) ^ <uint64_t>now.tv_sec ^ <uint64_t><uintptr_t>l.graph
+    if pf_load_begin(&l, n, err) != PF_OK:
+        return err.code
     all.data = <const char*>bytes
     all.len = n
     read_graph(&l, all)
@@ -284,6 +302,7 @@ cdef public void pf_graph_free(pf_graph* g) noexcept nogil:
     for i in range(g.n_tensors):
         pf_tensor_unref(g.tensors[i])
     free(g.tensors)
+    pf_functions_unref(g.functions)
     pf_arena_free(&g.arena)
     free(g)
 

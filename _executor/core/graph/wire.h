@@ -23,6 +23,7 @@ typedef struct pf_load {                /* one pf_graph_read */
   pf_arena scratch;                     /* input names, hash table: until all nodes are known */
   pf_str **input_names;
   int32_t *table;
+  pf_functions *functions;              /* what the nodes may call; NULL: nothing */
 } pf_load;
 
 static inline pf_reader pf_reader_of(pf_str s) {
@@ -67,6 +68,18 @@ static inline int pf_next_field(pf_reader *r, pf_field *f) {
   return !r->bad;
 }
 
+/* proto.pyx */
+pf_status pf_load_begin(pf_load *l, int64_t bytes, pf_error *err);
+pf_status pf_load_nodes(pf_load *l, int64_t n);         /* room for n */
+pf_status pf_load_node(pf_load *l, pf_str bytes, int32_t index);
+pf_status pf_load_index(pf_load *l);                    /* all nodes have their names */
+int32_t pf_load_find(pf_load *l, pf_str name);          /* the node of that name; -1 */
+pf_status pf_load_blame(pf_load *l, const pf_node *node);   /* the error names the node */
+int64_t pf_read_number(pf_str s, int64_t at);           /* the digits from `at` to the end; -2: none, or too large */
+/* functions.pyx */
+pf_status pf_load_library(pf_load *l, pf_str bytes);    /* a FunctionDefLibrary, more of it each time */
+pf_status pf_library_ready(pf_load *l);                 /* all of it was read */
+pf_status pf_load_call(pf_load *l, pf_node *node);      /* a node whose op is a function's name becomes a call */
 /* attr_value.pyx */
 pf_status pf_malformed(pf_load *l, const char *what);
 pf_status pf_over_cap(pf_load *l);

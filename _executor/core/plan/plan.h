@@ -149,6 +149,8 @@ typedef struct pf_plan {
   int32_t solo, has_async, n_frames_in_slabs, n_devices, watched;
   int32_t late_rets;        /* some fetches are read when the step is over (reads.pyx) */
   pf_device_entry **devices;        /* those with memory or streams of their own */
+  struct pf_library *library;       /* what its nodes may call; NULL: nothing */
+  int32_t of_library, pad_library;  /* 1: the body of a function, whose plan the library owns; it holds no reference to it */
 } pf_plan;
 
 typedef struct {
@@ -157,6 +159,7 @@ typedef struct {
   int32_t no_blocks;        /* every node its own block (tests) */
   int32_t groups;           /* 0: plugins may compile groups of nodes; 1: only into deterministic kernels; 2: none */
   int32_t ordered;          /* strictly in construction order, an iteration after the other (debugging) */
+  struct pf_library *library;   /* the graph is the body of a function of this one; NULL: it brings its own */
 } pf_plan_options;
 typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
 
@@ -164,6 +167,13 @@ typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
 pf_status pf_plan_compile(pf_graph *take, const pf_named_tensor *consts, int32_t n_consts, pf_state *state,
                           struct pf_pool *pool, const pf_plan_options *options, pf_plan **out, pf_error *err);
 void pf_plan_ref(pf_plan *p);
+/* The functions of a graph, each compiled when it is first called, once for all that may call it (library.pyx). */
+typedef struct pf_library pf_library;
+pf_library *pf_library_new(pf_functions *functions, pf_state *state, struct pf_pool *pool, const pf_plan_options *options);
+void pf_library_ref(pf_library *l);
+void pf_library_unref(pf_library *l);
+pf_status pf_library_find(pf_library *l, pf_str name, pf_plan **out, pf_error *err);    /* *out lives as long as the library */
+const pf_function *pf_library_function(const pf_library *l, pf_str name);   /* NULL: no such */
 void pf_plan_unref(pf_plan *p);
 /* A synchronous PF_KERNEL_BLOCKING kernel of a host device: its compute runs on the BLOCKING lane. */
 static inline int pf_runs_slowly(const pf_node_info *i) {

@@ -317,12 +317,19 @@ cdef pf_status compile_once(pf_comp* c, pf_plan* p, const pf_named_tensor* const
     cdef pf_status st
     pf_a32_store(&p.refs, 1)
     p.graph = c.g
+    p.of_library = c.opt.library != NULL
+    p.library = c.opt.library
     pf_state_ref(p.state)
     pf_pool_ref(p.pool)
     c.plan = p
     c.n = c.g.n_nodes
     p.solo = c.opt.threads == 1 or (c.opt.threads <= 0 and pf_pool_threads(p.pool) == 1)
-    st = compile_all(c, consts, n_consts)
+    if p.library == NULL and c.g.functions != NULL:
+        p.library = pf_library_new(c.g.functions, p.state, p.pool, &c.opt)
+    if p.library == NULL and c.g.functions != NULL:
+        st = pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory for a library of functions")
+    else:
+        st = compile_all(c, consts, n_consts)
     pf_arena_free(&c.work)
     if st or c.again:
         if c.again:
@@ -375,6 +382,8 @@ cdef void free_plan(pf_plan* p) noexcept nogil:
         pf_tensor_unref(p.const_tensors[i])
     if p.graph != NULL:
         pf_graph_free(p.graph)
+    if not p.of_library:
+        pf_library_unref(p.library)
     pf_state_unref(p.state)
     pf_pool_unref(p.pool)
     pf_arena_free(&p.arena)

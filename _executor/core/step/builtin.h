@@ -42,9 +42,37 @@ static const pf_kernel pf_builtin_placeholder = {.size = sizeof(pf_kernel), .fla
   .attrs = pf_placeholder_attrs, .state_size = sizeof(pf_placeholder_state), .compute = pf_k_placeholder};
 static const pf_kernel pf_builtin_placeholder2 = {.size = sizeof(pf_kernel), .flags = PF_KERNEL_BRIEF, .op = "PlaceholderV2", .device = "*",
   .attrs = pf_placeholder_attrs, .state_size = sizeof(pf_placeholder_state), .compute = pf_k_placeholder};
+/* callers.pyx */
+typedef struct { pf_str f; pf_aptr plan; } pf_call_state;             /* plan: found at the first call */
+typedef struct { pf_str then_branch, else_branch; pf_aptr plans[2]; } pf_if_state;
+typedef struct { pf_list branches; } pf_case_state;
+typedef struct { pf_str cond, body; } pf_while_state;
+typedef struct { pf_str f; pf_list output_shapes; } pf_map_state;
+pf_status pf_k_call(pf_ctx *c, const void *state);
+pf_status pf_k_if(pf_ctx *c, const void *state);
+pf_status pf_k_case(pf_ctx *c, const void *state);
+pf_status pf_k_while(pf_ctx *c, const void *state);
+pf_status pf_k_map(pf_ctx *c, const void *state);
+static const pf_attr *const pf_call_attrs[] = {PF_ATTR(pf_call_state, PF_ATTR_FUNC, f), 0};
+static const pf_attr *const pf_if_attrs[] = {PF_ATTR(pf_if_state, PF_ATTR_FUNC, then_branch),
+  PF_ATTR(pf_if_state, PF_ATTR_FUNC, else_branch), 0};
+static const pf_attr *const pf_case_attrs[] = {PF_ATTR(pf_case_state, PF_ATTR_LIST | PF_ATTR_FUNC, branches), 0};
+static const pf_attr *const pf_while_attrs[] = {PF_ATTR(pf_while_state, PF_ATTR_FUNC, cond),
+  PF_ATTR(pf_while_state, PF_ATTR_FUNC, body), 0};
+static const pf_attr *const pf_map_attrs[] = {PF_ATTR(pf_map_state, PF_ATTR_FUNC, f),
+  PF_ATTR(pf_map_state, PF_ATTR_LIST | PF_ATTR_SHAPE, output_shapes), 0};
+#define PF_CALLER(opname, what) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC, .op = opname, \
+  .device = "CPU", .attrs = pf_##what##_attrs, .state_size = sizeof(pf_##what##_state), .compute = pf_k_##what}
+static const pf_kernel pf_builtin_call = PF_CALLER("PartitionedCall", call),
+  pf_builtin_call_2 = PF_CALLER("StatefulPartitionedCall", call), pf_builtin_if = PF_CALLER("If", if),
+  pf_builtin_if_2 = PF_CALLER("StatelessIf", if), pf_builtin_case = PF_CALLER("Case", case),
+  pf_builtin_case_2 = PF_CALLER("StatelessCase", case), pf_builtin_while = PF_CALLER("While", while),
+  pf_builtin_while_2 = PF_CALLER("StatelessWhile", while), pf_builtin_map = PF_CALLER("MapDefun", map);
+
 static const pf_kernel *const pf_builtin_kernels[] = {&pf_builtin_identity_n, &pf_builtin_read, &pf_builtin_is_init,
   &pf_builtin_is_init2, &pf_builtin_placeholder, &pf_builtin_placeholder2, &pf_builtin_to_host, &pf_builtin_to_device,
-  &pf_builtin_await_stream, 0};
+  &pf_builtin_await_stream, &pf_builtin_call, &pf_builtin_call_2, &pf_builtin_if, &pf_builtin_if_2, &pf_builtin_case,
+  &pf_builtin_case_2, &pf_builtin_while, &pf_builtin_while_2, &pf_builtin_map, 0};
 static const pf_plugin pf_builtin_plugin = {.size = sizeof(pf_plugin), .id = "pyflow.core", .version = "0.1",
   .ops = pf_builtin_ops, .kernels = pf_builtin_kernels, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
 #endif

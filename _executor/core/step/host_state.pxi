@@ -379,6 +379,11 @@ cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) 
         return PF_INVALID_ARGUMENT
     if c.plan == NULL or c.node == NULL or key == NULL or counter == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step, or without a place for key and counter")
+    if c.step.stream:               # the seeds are the State's, the place is the step's own
+        pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, 0, key, counter)
+        key[1] = c.step.stream
+        counter[0] = <uint64_t>pf_a64_add(c.step.drawn + (c.node - c.plan.nodes), <int64_t>n)
+        return PF_OK
     pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, n, key, counter)
     return PF_OK
 

@@ -140,8 +140,22 @@ cdef public void pf_started_cancel(pf_started* h, pf_status why, const char* mes
 # ---------------------------------------------------------------- at once
 cdef bint at_once(pf_plan** plans, int32_t n, const pf_start_options* o) noexcept nogil:
     cdef pf_plan* p = plans[0]
-    return (n == 1 and p.n_blocks == 1 and not p.has_async and p.n_frames_in_slabs == 0 and not p.watched
-            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.trace == NULL)))
+    return (n == 1 and tiny(p)
+            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.trace == NULL and o.stream == 0)))
+
+cdef bint tiny(const pf_plan* p) noexcept nogil:
+    return p.n_blocks == 1 and not p.has_async and p.n_frames_in_slabs == 0 and not p.watched
+
+cdef public int32_t pf_start_enter(pf_plan* plan) noexcept nogil:
+    if not tiny(plan):
+        return False
+    if deeper(1) <= MAX_DEPTH:
+        return True
+    deeper(-1)
+    return False
+
+cdef public void pf_start_leave() noexcept nogil:
+    deeper(-1)
 
 cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, pf_started_fn done, void* arg) noexcept nogil:
     cdef pf_tensor* few[FEW_RETS]
@@ -191,6 +205,15 @@ cdef void hand_over(pf_step* leader) noexcept nogil:
         s = next
     free(nobody.ready.items)
 
+cdef bint open_stream(pf_step* s) noexcept nogil:
+    if s.drawn == NULL:
+        s.drawn = <pf_a64*>calloc(s.plan.n_nodes + 1, sizeof(pf_a64))
+    else:
+        memset(s.drawn, 0, sizeof(pf_a64) * s.plan.n_nodes)
+    if s.drawn == NULL:
+        pf_step_fail(s, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's random streams")
+    return s.drawn != NULL
+
 cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
     """What the starter asked for; the number of partitions with anything to run."""
     cdef pf_step* s = leader
@@ -204,6 +227,8 @@ cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
         if o.within != NULL and o.within.pool == leader.pool:
             leader.home = o.within.leader.home
     while s != NULL:
+        if o != NULL and o.stream and open_stream(s):
+            s.stream = o.stream
         if o != NULL and o.trace != NULL:
             s.trace = o.trace
             pf_trace_step_begin(s)
@@ -216,12 +241,10 @@ cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take
                                     pf_started_fn done, void* arg, pf_started** out, pf_error* err) noexcept nogil:
     if out != NULL:
         out[0] = NULL
-    if at_once(plans, n, o):
-        if deeper(1) <= MAX_DEPTH:
-            run_at_once(plans[0], take_args, done, arg)
-            deeper(-1)
-            return PF_OK
-        deeper(-1)
+    if at_once(plans, n, o) and pf_start_enter(plans[0]):
+        run_at_once(plans[0], take_args, done, arg)
+        pf_start_leave()
+        return PF_OK
     return start(plans, n, take_args, o, done, arg, out, err)
 
 cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_start_options* o, pf_started_fn done,

@@ -94,6 +94,8 @@ typedef struct pf_step {
   pf_frame **free_frames;           /* per frame definition (lock) */
   pf_frame *all_frames;
   pf_rendezvous *rendezvous;
+  uint64_t stream;                  /* random nodes draw from (their seeds, stream), each from 0 on; 0: from their State's streams */
+  pf_a64 *drawn;                    /* such a step: per node, how much */
   pf_a64 kernels;
   int64_t deadline_ns;              /* written before the step begins */
   int64_t next_poll_ns, give_up_ns; /* the caller's thread */
@@ -207,6 +209,7 @@ typedef struct {
   pf_rendezvous *rendezvous;        /* NULL: a private one when needed */
   struct pf_trace *trace;
   struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
+  uint64_t stream;                  /* 0: none of its own */
 } pf_start_options;
 /* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
  * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
@@ -214,6 +217,8 @@ typedef struct {
  * step is over already.  Failure (`done` is not called): out of memory. */
 pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const pf_start_options *options, pf_started_fn done,
                         void *arg, pf_started **out, pf_error *err);
+int32_t pf_start_enter(pf_plan *plan);              /* 1: it may run at once on this thread, by pf_step_run; then pf_start_leave */
+void pf_start_leave(void);
 void pf_started_cancel(pf_started *h, pf_status why, const char *message);  /* soon, by the keeper; any thread, under any lock */
 void pf_started_unref(pf_started *h);
 void pf_started_over(pf_step *leader);              /* the last block of such a step is done */

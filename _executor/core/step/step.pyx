@@ -111,6 +111,7 @@ cdef void free_step(pf_step* s) noexcept nogil:
     free(s.rets)
     free(s.free_frames)
     free(s.owned)
+    free(s.drawn)
     free(s)
 
 cdef public void pf_idle_steps_free(pf_step* first) noexcept nogil:
@@ -138,6 +139,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.drained = 0
     s.home = s
     s.started = NULL
+    s.stream = 0
     s.trace = NULL
     s.inspect = NULL
     s.deadline_ns = 0
