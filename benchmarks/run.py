@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import resultfile
 from marks import below
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -379,7 +380,7 @@ def main():
     run_scripts(asked, report)
     print("below what is wanted:", *(list(below(report)) or ["nothing"]), sep="\n    ")
     report["machine"]["load_after"] = os.getloadavg()
-    asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    resultfile.write(asked.json, report)
     print("written:", asked.json)
 
 

@@ -1,6 +1,6 @@
 """How results are kept: JSON with a row a line, so that a file is short and a diff shows what changed.
 
-    rows.write("results/today.json", {"machine": {...}, "rows": [{...}, {...}]})
+    resultfile.write("results/today.json", {"machine": {...}, "rows": [{...}, {...}]})
     json.load(open("results/today.json"))           # ordinary JSON
 
 What fits in one line of ROW characters is a row; longer containers are opened, and so is the outermost.
