@@ -536,7 +536,8 @@ def test_public_names_in_the_text_exist():
 
 
 # ---------------------------------------------------------------- form
-@pytest.mark.parametrize("path", PAGES + [ROOT / "benchmarks/NOTES.md"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES + [ROOT / "CHANGELOG.md", ROOT / "benchmarks/NOTES.md"],
+                         ids=lambda path: path.stem)
 def test_lines_are_short(path):
     """Rows of tables and blocks of code apart."""
     for number, line in enumerate(prose(path).splitlines(), 1):
