@@ -5,9 +5,8 @@
     python benchmarks/run.py --only one_add                 # without peers: pyflow and NumPy
 
 Every peer is one process that stays alive; a round asks each of them in turn, and the best of all
-rounds counts.  Figures are
-time per unit (op, iteration, step, call).  The count of kernels executed is printed beside what it
-must be.
+rounds counts.  Figures are time per unit (op, iteration, step, call).  The count of kernels
+executed is printed beside what it must be.
 """
 
 import argparse
