@@ -1,4 +1,4 @@
-"""What docs/decisions.md says choices cost and save, measured here: each choice beside its alternative.
+"""What docs/decisions.md says choices cost and save, measured: each beside its alternative.
 
     python benchmarks/decisions.py [--out benchmarks/results/decisions.json]
 
