@@ -3,10 +3,8 @@
     python gen_op_table.py op_table.c op_table.d
 
 Runs at build time, before the extension exists: only `pyflow.framework` and `pyflow.ops` are
-imported (pure Python and
-NumPy), never `pyflow/__init__.py`.  The second file lists what was read, for the build's
-dependency tracking.
-Flags are kernel.h's PF_OP_*.
+imported (pure Python and NumPy), never `pyflow/__init__.py`.  The second file lists what was read,
+for the build's dependency tracking. Flags are kernel.h's PF_OP_*.
 """
 
 import json

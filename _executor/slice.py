@@ -3,10 +3,8 @@
     python slice.py core/plan/plan.pyx plan.c -I core/plan [-I dir ...] [--depfile plan.c.dep]
 
 Purpose.  `_executor/core/**/*.pyx` holds no Python object, so all of what Cython adds for Python -
-Python.h, module
-init, string tables, exception utilities - can be left out.  What remains compiles as plain C11,
-into the one static
-library that both the Python extension and `libpyflow_rt` link.
+Python.h, module init, string tables, exception utilities - can be left out.  What remains compiles
+as plain C11, into the one static library that both the Python extension and `libpyflow_rt` link.
 
 Invariants of the output
 1. It includes what the `.pyx` and its `.pxd` include, in their order, and nothing else.
@@ -21,8 +19,8 @@ int g = 5`
    would be dropped and read 0, so it is refused.  Constants are enums or live in a C header.
 
 Cython marks the sections of its output (`/* #### Code section: NAME ### */`); the format was
-checked for the
-versions in TESTED, and another version stops the build with advice rather than with strange C.
+checked for the versions in TESTED, and another version stops the build with advice rather than with
+strange C.
 """
 
 import argparse

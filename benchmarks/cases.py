@@ -2,10 +2,8 @@
 `compat.v1`.
 
 Each case is a function of `tf` that returns a Work.  Rewrites that would remove the work are off
-(`config`), loop bounds
-and operands are fed, and `Work.kernels` says how many kernels one run executes, counted by the
-system itself, to be
-compared with `Work.expected`.
+(`config`), loop bounds and operands are fed, and `Work.kernels` says how many kernels one run
+executes, counted by the system itself, to be compared with `Work.expected`.
 """
 
 import collections
@@ -75,8 +73,7 @@ def work(tf, fetch, feeds, units, expected, threads=1):
     return Work(lambda: call(*values), units, expected, counter(tf, session, fetch, feeds))
 
 
-# ---------------------------------------------------------------- 10,000 no-ops, and 10,000 scalar
-# adds
+# ------------------------------------------------------------ 10,000 no-ops, and 10,000 scalar adds
 
 N, WIDTH = 10_000, 100
 

@@ -24,12 +24,12 @@ import argparse
 import json
 import math
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 import time
 
+import resultfile
 from conv_shapes import NETWORKS, Layer
 from turns import settle
 
@@ -312,7 +312,7 @@ def main():
         print(f"{row['net']:14s} {row['which']:8s} batch {row['batch']} threads {row['threads']}: "
               f"{row['ratio']:.2f}x (worst {row['worst']:.2f}x)")
     if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(dict(layers=results, means=found), indent=1))
+        resultfile.write(args.json, dict(layers=results, means=found))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What README's "Decisions" cost and save, measured here: each choice beside its alternative.
+"""What docs/decisions.md says choices cost and save, measured: each beside its alternative.
 
     python benchmarks/decisions.py [--out benchmarks/results/decisions.json]
 
@@ -15,6 +15,7 @@ import sys
 import time
 
 import numpy as np
+import resultfile
 
 import pyflow as tf
 
@@ -164,12 +165,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", help="a JSON file")
     out = parser.parse_args().out
-    text = json.dumps(measure(), indent=1)
-    print(text)
+    found = measure()
+    print(resultfile.text(found), end="")
     if out:
         os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
-        with open(out, "w") as file:
-            file.write(text + "\n")
+        resultfile.write(out, found)
 
 
 if __name__ == "__main__":

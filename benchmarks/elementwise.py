@@ -32,6 +32,7 @@ import elementwise_math  # noqa: F401  each adds its cases
 import elementwise_moves  # noqa: F401
 import elementwise_norms  # noqa: F401
 import elementwise_pools  # noqa: F401
+import resultfile
 from elementwise_case import CASES, MEGA, aligned, bound_call, pointer
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -307,8 +308,7 @@ def main():
         for row in results:
             print_row(row)
     if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(
-            {"date": datetime.date.today().isoformat(), "rows": results}, indent=1) + "\n")
+        resultfile.write(args.json, {"date": datetime.date.today().isoformat(), "rows": results})
     return 0
 
 

@@ -23,6 +23,7 @@ import sys
 import time
 
 import numpy as np
+import resultfile
 from turns import settle
 
 # name: (type, shape of a, shape of b, transpose a, transpose b); operands are stored as shown
@@ -366,7 +367,7 @@ def main():
         for peer in peers:
             peer.close()
     if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        resultfile.write(asked.json, rows)
 
 
 if __name__ == "__main__":

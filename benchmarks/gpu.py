@@ -15,6 +15,7 @@ import statistics
 import time
 
 import numpy as np
+import resultfile
 
 
 def make_data(batch):
@@ -105,10 +106,9 @@ def main():
     parser.add_argument("--plugin")
     arguments = parser.parse_args()
     result = measure(arguments)
-    print(json.dumps(result))
+    print(resultfile.text(result), end="")
     if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as f:
-            json.dump(result, f)
+        resultfile.write(arguments.json, result)
 
 
 def measure(arguments):

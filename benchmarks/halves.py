@@ -9,12 +9,12 @@ memory and sum in float32.  With --torch, torch runs the same in turn (elementwi
 `torch` is its time divided by pyflow's, for the half.
 """
 import argparse
-import json
 import pathlib
 import sys
 
 import numpy as np
 
+import resultfile
 from elementwise import Torch, config, interleave, least
 from elementwise_case import MEGA, aligned, fed
 
@@ -112,7 +112,7 @@ def main():
         if torch:
             torch.close()
     if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+        resultfile.write(args.json, rows)
     return 0
 
 

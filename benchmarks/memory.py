@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+import resultfile
+
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS = 3
 
@@ -230,7 +232,7 @@ def main():
     found = compare(asked)
     print("\n".join(describe(found)))
     if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        resultfile.write(asked.json, found)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+import resultfile
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "onnx"))
 
@@ -179,7 +181,7 @@ def main():
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             print(f"{threads} threads: geometric mean {mean:.3f}, worst {max(ratios):.2f}")
     if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+        resultfile.write(args.json, results)
     return 0 if all(r["difference"] <= TOLERANCE for r in results) else 1
 
 

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+import resultfile
+
 # name -> (kind, layout, window, stride, padded: SAME or VALID, shape as n, h, w, c, dtype)
 CASES = {
     "max_2x2": ("max", "NHWC", 2, 2, "VALID", (16, 112, 112, 64), "float32"),
@@ -286,7 +288,7 @@ def main():
         for child in children.values():
             child.close()
     if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+        resultfile.write(args.json, rows)
     return 0
 
 

@@ -5,9 +5,8 @@
     python benchmarks/run.py --only one_add                 # without peers: pyflow and NumPy
 
 Every peer is one process that stays alive; a round asks each of them in turn, and the best of all
-rounds counts.  Figures are
-time per unit (op, iteration, step, call).  The count of kernels executed is printed beside what it
-must be.
+rounds counts.  Figures are time per unit (op, iteration, step, call).  The count of kernels
+executed is printed beside what it must be.
 """
 
 import argparse
@@ -20,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+import resultfile
 from marks import below
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -379,7 +379,7 @@ def main():
     run_scripts(asked, report)
     print("below what is wanted:", *(list(below(report)) or ["nothing"]), sep="\n    ")
     report["machine"]["load_after"] = os.getloadavg()
-    asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    resultfile.write(asked.json, report)
     print("written:", asked.json)
 
 

@@ -12,12 +12,12 @@ results are equal.
 import argparse
 import contextlib
 import gc
-import json
 import pathlib
 import statistics
 import time
 
 import numpy as np
+import resultfile
 
 STEP = 32768                            # the search is over when it is this exact
 REPEATS = 3                             # a limit is enough if that many steps in a row fit
@@ -182,7 +182,7 @@ def main():
         print(f"{model:8s} memory x{ratio:.2f}, time x{f['swapped']['ms'] / f['kept']['ms']:.2f},"
               f" results {'equal' if f['equal'] else 'DIFFER'}")
     if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        resultfile.write(asked.json, found)
 
 
 if __name__ == "__main__":

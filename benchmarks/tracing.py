@@ -18,7 +18,6 @@ measure(rounds) -> {case: {"us": untraced, "kernels": n, "records": ratio, ...}}
 
 import argparse
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -28,6 +27,7 @@ import time
 import numpy as np
 
 import cases
+import resultfile
 
 WANTED = 1.05  # of models:
 BLOCK = 0.05   # s
@@ -290,8 +290,7 @@ def main():
     found = run(args.rounds)
     print("\n".join(text(found)))
     if args.json:
-        with open(args.json, "w") as f:
-            json.dump(found, f, indent=1)
+        resultfile.write(args.json, found)
 
 
 if __name__ == "__main__":

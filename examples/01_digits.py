@@ -1,11 +1,9 @@
 """Trains a small convolutional classifier of handwritten digits, saves it, and restores it in a
 new process.
 
-    python examples/01_digits.py                      # the bundled 8x8 digits, three seeds, under
-    30 s in all
-    python examples/01_digits.py --data DIR           # MNIST idx files: softmax regression, then
-    the convnet
-    python examples/01_digits.py --restore CHECKPOINT # what the new process does
+    python examples/01_digits.py                        # the bundled 8x8 digits, three seeds, 30 s
+    python examples/01_digits.py --data DIR             # MNIST: softmax regression, then the convnet
+    python examples/01_digits.py --restore CHECKPOINT   # what the new process does
 """
 import argparse
 import subprocess

@@ -135,7 +135,7 @@ enum {                                  /* pf_arg.flags, hints */
 typedef struct {
   uint32_t size, flags;
   const char *name;                     /* "acme.LeakyRelu"; ops outside pyflow carry a prefix and a dot */
-  const char *sig;                      /* "x: T -> y: T; alpha: float = 0.2, T: {float, double}" (README, "Signatures") */
+  const char *sig;                      /* "x: T -> y: T; alpha: float = 0.2, T: {float, double}" (docs/plugins.md) */
   pf_status (*infer)(pf_infer *);       /* may be NULL: outputs of unknown shape; the host is pf_infer's (1.0: the one `start` got) */
   uint32_t min_minor, pad;
   const char *doc;

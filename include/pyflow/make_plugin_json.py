@@ -5,12 +5,10 @@
 It lies beside kernel.h, and with it is all that building a plugin needs.
 
 The library is opened and `pyflow_plugin_v1` called with a host of zeros: a plugin may look at its
-host in `start` and
-later, never while it hands over its tables.  Fields: id, version, abi, min_minor, library,
-preload, ops, kernels, devices.
-`preload` names libraries (distribution:path inside its package) which the loader opens first, with
-global symbols, and
-does without where they are absent.
+host in `start` and later, never while it hands over its tables.  Fields: id, version, abi,
+min_minor, library, preload, ops, kernels, devices. `preload` names libraries (distribution:path
+inside its package) which the loader opens first, with global symbols, and does without where they
+are absent.
 """
 
 import argparse

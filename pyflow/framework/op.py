@@ -58,8 +58,8 @@ class OpDef:
     """An op type: its schema, shape function, gradient, reference and samples.
 
     .name .inputs .outputs (lists of ArgDef) .attrs (dict of AttrDef) .stateful .doc .shape
-    .gradient .reference .samples .module .over_sparse; other
-    public names of the block become attributes too.
+    .gradient .reference .samples .module .over_sparse; other public names of the block become
+    attributes too.
     """
 
     def __init__(self, name, parse, stateful=False, doc="", parts=None, module=None):

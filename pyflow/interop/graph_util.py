@@ -177,8 +177,8 @@ def convert_variables_to_constants(
     value in `sess`.
 
     Args as in TensorFlow 1.x; the lists name variables to convert, or to leave alone.  Raises
-    FailedPreconditionError for an
-    uninitialised variable, AssertionError for an output that is not in the graph.
+    FailedPreconditionError for an uninitialised variable, AssertionError for an output that is not
+    in the graph.
     """
     graph_def = extract_sub_graph(input_graph_def, output_node_names)
     nodes = _by_name(graph_def)

@@ -2,8 +2,8 @@
 
 A message reads, for a node of the user's graph:
 
-    MatMul node 'fc/MatMul' made at train.py:31 (inputs: x:0 float32 [?, 4], fc/w/read:0 float32 [5,
-    2]) failed: In[0] ...
+    MatMul node 'fc/MatMul' made at train.py:31 (inputs: x:0 float32 [?, 4],
+        fc/w/read:0 float32 [5, 2]) failed: In[0] ...
       on /job:localhost/replica:0/task:0/device:CPU:0
       it is the gradient of 'fc/MatMul' (MatMul), made at train.py:12
 

@@ -159,8 +159,7 @@ class BaseSession:
         """Runs operations and evaluates tensors in `fetches`.
 
         fetches: a Tensor, Operation, name, or nested structure of them; the result has the same
-            structure, None for
-            operations.
+            structure, None for operations.
         feed_dict: values by Tensor (or name); arrays of the right type are not copied.
         options: RunOptions; `timeout_in_ms` limits this run, `trace_level` (FULL_TRACE: every
             kernel; SOFTWARE_TRACE: blocks of kernels) fills run_metadata.step_stats,

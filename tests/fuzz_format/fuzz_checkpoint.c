@@ -41,8 +41,7 @@ static void tell(void) {
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t room);
 
-/* ---------------------------------------------------------------- plans, written as GraphDefs by
- * hand */
+/* ---------------------------------------------------------- plans, written as GraphDefs by hand */
 typedef struct {
   uint8_t at[4096];
   size_t n;

@@ -1,6 +1,5 @@
 """What fuzzing found, replayed without clang: each graph is given to the core in a child process,
-so that
-a crash is this test's failure and not its end.
+so that a crash is this test's failure and not its end.
 
 A graph here is made by hand from bytes, as `tf` would refuse to build it.
 """

@@ -1,8 +1,8 @@
 """Cases derived from the `@op` blocks: nothing about an op is written here that its block says.
 
 A case is one op, one of its samples and one choice of element types.  From cases come the value
-test (against the
-block's `reference`), the shape test, the numeric gradient check and the malformed-input test.
+test (against the block's `reference`), the shape test, the numeric gradient check and the
+malformed-input test.
 
 Example:  `for case in cases(): case.build(); case.expected()`.
 """

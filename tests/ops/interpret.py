@@ -2,8 +2,7 @@
 executor.
 
 No control flow, no state.  It serves as the oracle of the executor (random graphs) and checks
-gradient
-functions without kernels.
+gradient functions without kernels.
 
 Example:  `evaluate([y], {x: array})`.
 """

@@ -2,8 +2,7 @@
 nonsense.
 
 Each op's first sample is changed in one place at a time: types and counts while the graph is built;
-ranks,
-sizes and index values in the step, behind placeholders of unknown shape.
+ranks, sizes and index values in the step, behind placeholders of unknown shape.
 """
 import contextlib
 import resource

@@ -198,8 +198,7 @@ def test_gather_gradient_is_sparse():
     assert dense[3, 0] == 2 and dense[7, 0] == 1 and dense.sum() == 12
 
 
-# ------------------------------------------------------------------------------------ random
-# numbers
+# ----------------------------------------------------------------------------------- random numbers
 def test_random_numbers_have_their_moments():
     n = 40_000
     uniform, normal, truncated, whole = run(

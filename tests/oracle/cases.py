@@ -1,10 +1,9 @@
 """What is asked of TensorFlow and of pyflow: the same code, run by both.
 
 `OPS` is a table of single expressions: name, function of (tf, *inputs), inputs; each is evaluated,
-and
-differentiated with respect to its float inputs with `grad_ys` of -2, -1, 0, 1, 2, ....  `SCRIPTS`
-are functions of (tf) that build a graph,
-run sessions, and return named arrays: control flow, variables, optimisers.
+and differentiated with respect to its float inputs with `grad_ys` of -2, -1, 0, 1, 2, ....
+`SCRIPTS` are functions of (tf) that build a graph, run sessions, and return named arrays: control
+flow, variables, optimisers.
 
 The cases of an area are those of one module: cases_math.py holds the area "math", scripts.py the
 area "scripts"; a new module needs no word here.  `record.py` runs them under TensorFlow 2.21's

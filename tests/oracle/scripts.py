@@ -315,8 +315,7 @@ def initializers(tf):
     return evaluate(tf, fetches, init=True)
 
 
-# ---------------------------------------------------------------- optimisers: five steps of a
-# small regression
+# ----------------------------------------------------- optimisers: five steps of a small regression
 
 
 def trajectory(tf, optimizer):

@@ -1,4 +1,4 @@
-"""The rules of reading and updating variables (README, "State and threads"), under many threads and
+"""The rules of reading and updating variables (docs/state.md), under many threads and
 steps at once.
 
 Counts are integers, or floats that are exact, so a lost update shows.  Torn reads show in arrays

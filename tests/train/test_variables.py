@@ -175,8 +175,7 @@ def test_variable_made_in_a_loop_is_outside(session):
     assert session.run(total) == 15
 
 
-# ------------------------------------------------------------------------------------ variable
-# scopes
+# ---------------------------------------------------------------------------------- variable scopes
 
 
 def test_sharing():

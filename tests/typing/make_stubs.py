@@ -85,16 +85,13 @@ TENSOR = (
     """matmul cast argmax argmin reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_all
     reduce_any reduce_logsumexp reshape square add subtract multiply divide equal not_equal less
     less_equal greater greater_equal expand_dims transpose concat stack squeeze gather gather_nd
-    one_hot
-    random_normal random_uniform truncated_normal where tile range exp log sqrt rsqrt abs pow
-    maximum
-    minimum tanh sigmoid identity stop_gradient shape size rank slice strided_slice pad fill
-    zeros_like
-    ones_like add_n clip_by_value relu softmax log_softmax conv2d max_pool avg_pool dropout bias_add
-    l2_loss softmax_cross_entropy_with_logits sparse_softmax_cross_entropy_with_logits
-    sigmoid_cross_entropy_with_logits embedding_lookup to_float to_int32 to_int64 negative norm
-    cumsum
-    boolean_mask assign assign_add assign_sub""".split()
+    one_hot random_normal random_uniform truncated_normal where tile range exp log sqrt rsqrt abs
+    pow maximum minimum tanh sigmoid identity stop_gradient shape size rank slice strided_slice pad
+    fill zeros_like ones_like add_n clip_by_value relu softmax log_softmax conv2d max_pool avg_pool
+    dropout bias_add l2_loss softmax_cross_entropy_with_logits
+    sparse_softmax_cross_entropy_with_logits sigmoid_cross_entropy_with_logits embedding_lookup
+    to_float to_int32 to_int64 negative norm cumsum boolean_mask assign assign_add
+    assign_sub""".split()
 )
 RETURNS.update(dict.fromkeys(TENSOR, "Tensor"))
 METHODS = {

@@ -68,8 +68,7 @@ pf_status axes_mask(pf_ctx *c, int32_t in, int32_t ndim, uint32_t *mask);
 pf_status one_axis(pf_ctx *c, int64_t axis, int32_t ndim, int64_t *out);
 const char *shape_text(const int64_t *shape, int32_t ndim, char *room, size_t n);
 
-/* ---------------------------------------------------------------- elements, any type as a double
- * or as an int64 */
+/* ------------------------------------------------ elements, any type as a double or as an int64 */
 static inline double get(const fake_array *a, int64_t i) {
   const char *p = a->data + i * a->width;
   switch (a->kind) {

@@ -80,8 +80,7 @@ static pf_status approximate(pf_ctx *c, const void *state) {
   return run_floats<ApproximateEqual>(c, c->in[1], ((const elementwise_state *)state)->p);
 }
 
-/* ---------------------------------------------------------------- BiasAdd: the bias as [C, 1, 1,
- * ...] */
+/* ---------------------------------------------------------- BiasAdd: the bias as [C, 1, 1, ...] */
 typedef struct {
   pf_str data_format;
 } format_state;
@@ -109,8 +108,7 @@ static pf_status bias_add(pf_ctx *c, const void *state) {
   return run_floats<Add>(c, &b, 0);
 }
 
-/* ---------------------------------------------------------------- AddN: up to eight operands a
- * pass */
+/* ------------------------------------------------------------ AddN: up to eight operands a pass */
 enum { ADDENDS = 8 };
 template <class W> struct sum_map {
   typedef elements<W> E;

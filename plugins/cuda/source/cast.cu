@@ -75,8 +75,7 @@ struct cast_any {
   }
 };
 
-/* ---------------------------------------------------------------- the frequent ones: to and from
- * float */
+/* --------------------------------------------------------- the frequent ones: to and from float */
 template <class From, class To> struct cast_map {
   typedef From value;
   const From *x;

@@ -177,8 +177,7 @@ static inline bool on_host(const DLTensor *t) {
   return t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost;
 }
 
-/* ---------------------------------------------------------------- inputs in host memory: axes,
- * sizes, indices */
+/* -------------------------------------------------- inputs in host memory: axes, sizes, indices */
 static inline int64_t index_at(const DLTensor *t, int32_t type, int64_t i) {
   switch (type) {
     case PF_INT32: return PF_DATA(const int32_t, t)[i];

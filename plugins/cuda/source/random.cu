@@ -70,8 +70,7 @@ PF_BOTH two_doubles normals_f64(const uint32_t *x) {
   return two_doubles{sin(v) * r, cos(v) * r};
 }
 
-/* ---------------------------------------------------------------- one counter's elements: four of
- * 32 bits, two of 64 */
+/* ------------------------------------------- one counter's elements: four of 32 bits, two of 64 */
 template <class T> struct uniform_each {
   stream_at s;
   T *out;

@@ -183,8 +183,7 @@ static pf_status l2_loss(pf_ctx *c, const void *) {
   });
 }
 
-/* ---------------------------------------------------------------- ArgMax, ArgMin: the first best,
- * NaN never better */
+/* --------------------------------------------- ArgMax, ArgMin: the first best, NaN never better */
 template <class W> struct place {
   W value;
   int64_t at;

@@ -38,8 +38,7 @@ static pf_status shape(pf_ctx *c, const void *) { /* Shape, ShapeN */
 static pf_status rank(pf_ctx *c, const void *) { return index_scalar(c, c->in[0]->ndim); }
 static pf_status size(pf_ctx *c, const void *) { return index_scalar(c, pf_numel(c->in[0])); }
 
-/* ---------------------------------------------------------------- the same elements under another
- * shape */
+/* -------------------------------------------------------- the same elements under another shape */
 static pf_status reshape(pf_ctx *c, const void *) {
   int64_t dims[MAX_DIMS], known = 1, total = pf_numel(c->in[0]);
   int32_t nd = 0, unknown = -1;

@@ -200,8 +200,7 @@ static pf_status pad(pf_ctx *c, const void *) {
   return copy_box(c, &b, y, x);
 }
 
-/* ---------------------------------------------------------------- Transpose, BroadcastTo, Tile,
- * Reverse */
+/* -------------------------------------------------------- Transpose, BroadcastTo, Tile, Reverse */
 static pf_status transpose(pf_ctx *c, const void *) {
   const DLTensor *x = c->in[0];
   int64_t perm[MAX_DIMS], shape[MAX_DIMS], stride[MAX_DIMS];

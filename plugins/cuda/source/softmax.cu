@@ -69,8 +69,7 @@ template <bool in_log> pf_status softmax(pf_ctx *c, const void *) {
   });
 }
 
-/* ---------------------------------------------------------------- dense labels: loss = sum of p *
- * (log sum - (x - top)) */
+/* ---------------------------------------- dense labels: loss = sum of p * (log sum - (x - top)) */
 template <class T> struct dense_reducer {
   typedef wide<T> W;
   logits<T> x, p;

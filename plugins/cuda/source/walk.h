@@ -84,8 +84,7 @@ static inline void broadcast_strides(const int64_t *shape, int32_t ndim, int32_t
 #define TOO_TANGLED(c) \
   failf(c, PF_UNIMPLEMENTED, "more than %d dimensions that do not merge", WALK_DIMS)
 
-/* ---------------------------------------------------------------- boxes: copies between two
- * strided views */
+/* ------------------------------------------------------ boxes: copies between two strided views */
 typedef struct {
   int64_t esize;
   int32_t nd = 0;

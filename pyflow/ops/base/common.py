@@ -4,8 +4,7 @@ Invariants
   1. Nothing here defines an op; the blocks of the other modules use these functions.
   2. A shape function takes the `Operation` and returns one TensorShape (or a list, one per output).
   3. Gradient functions emit as few nodes as the static shapes allow: where both operand shapes are
-     known
-     no Shape, BroadcastGradientArgs or Reshape node is built.
+     known no Shape, BroadcastGradientArgs or Reshape node is built.
 
 Pure functions; any thread that may build the graph may call them.
 

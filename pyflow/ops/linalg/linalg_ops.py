@@ -292,8 +292,7 @@ class LogMatrixDeterminant:
     samples = [S(lit(WELL)), S(lit([WELL, np.rot90(WELL)])), S((0, 3, 3))]
 
 
-# -------------------------------------------------------------------------------- triangular
-# systems
+# ------------------------------------------------------------------------------- triangular systems
 @op("CholeskyGrad", inputs="l: T, grad: T", outputs="output: T",
     T=(dtypes.float16, dtypes.float32, dtypes.float64))
 class CholeskyGrad:
@@ -351,8 +350,7 @@ class MatrixTriangularSolve:
                S(lit([LOWER, LOWER]), (2, 3, 2)), S(lit(LOWER), (4, 3, 2)), S((0, 2, 2), (0, 2, 1))]
 
 
-# --------------------------------------------------------------------------------------- least
-# squares
+# ------------------------------------------------------------------------------------ least squares
 def _regularized(gram, l2):
     from pyflow.ops.elementwise import cast_ops
     shift = cast_ops.cast(l2, gram.dtype)
@@ -400,8 +398,7 @@ class MatrixSolveLs:
                S(lit(TALL), (3, 2), lit(0.0), fast=False), S((0, 3, 2), (0, 3, 1), lit(0.0))]
 
 
-# ------------------------------------------------------------------------------- functions of
-# matrices
+# ---------------------------------------------------------------------------- functions of matrices
 def _sqrt_gradient(op, dy):
     """G with y^H G + G y^H = dy, as a system of n^2 equations by Kronecker products."""
     from pyflow.ops.elementwise import binary_ops

@@ -2,8 +2,8 @@
 
 Invariants
   1. The stream of an op depends on its (seed, seed2), its kind and how often it ran in its session,
-     never on the
-     number of threads: Philox counters (Salmon et al. 2011), one block per group of outputs.
+     never on the number of threads: Philox counters (Salmon et al. 2011), one block per group of
+     outputs.
   2. `framework.get_seed` gives (seed, seed2) from graph and op seeds by TF's rule; (0, 0) means
      unseeded.
   3. Not differentiable; shifting and scaling is done by ordinary ops, as in TF's graphs.

@@ -1,6 +1,5 @@
 """Places found by value, updates at places, and quantities counted: searchsorted, sort,
-unravel_index, histograms,
-tensor_scatter_add and its like, confusion_matrix.
+unravel_index, histograms, tensor_scatter_add and its like, confusion_matrix.
 
 Invariants
   1. Searches want rising rows; of equal values LowerBound gives the first place, UpperBound the
@@ -74,8 +73,7 @@ class UnravelIndex:
     attrs="T: {int32, int64, float, double}, dtype: {int32, int64} = int32")
 class HistogramFixedWidth:
     """How many values lie in each of nbins equal parts of the range, the ends included for what
-    lies
-    beyond; no gradient. TF: HistogramFixedWidth."""
+    lies beyond; no gradient. TF: HistogramFixedWidth."""
     def shape(op):
         match(op, None, "2", "")
         n = static(op.inputs[2])

@@ -30,8 +30,7 @@ NONE = np.zeros((0, 2), np.int64)
 CUBE = [[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 2], [1, 1, 2]]
 
 
-# -------------------------------------------------------------------------------------- shapes,
-# oracles
+# ---------------------------------------------------------------------------------- shapes, oracles
 def _length(tensor):
     dims = dims_of(tensor.shape)
     return None if dims is None else dims[0]

@@ -102,8 +102,8 @@ PF_LOCAL const char *pf_type_name(int32_t type) {
       "variant",  "uint32",    "uint64",  "float8_e5m2", "float8_e4m3fn"};
   return type >= 0 && type < PF_TYPE_COUNT && names[type] ? names[type] : "unknown";
 }
-/* bytes of one element; 0 for types whose elements are not plain bytes (string, resource, variant)
- * */
+/* bytes of one element; 0 for types whose elements are not plain bytes (string, resource,
+ * variant) */
 PF_LOCAL int64_t pf_type_size(int32_t type) {
   static const uint8_t size[PF_TYPE_COUNT] = {0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
                                               4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1};

@@ -71,8 +71,8 @@ static pf_status string_bytes(pf_ctx *c, const DLTensor *t, int64_t *bytes) {
   return PF_OK;
 }
 
-/* Larger elements first, then by name: everything is aligned to its element and nothing is padded.
- * */
+/* Larger elements first, then by name: everything is aligned to its element and nothing is
+ * padded. */
 static int by_layout(const void *a, const void *b) {
   const item *x = a, *y = b;
   if (x->unit != y->unit) return x->unit > y->unit ? -1 : 1;

@@ -1,5 +1,5 @@
-/* select.c - Select, SelectV2 (choose by a condition), Where (coordinates of what is true), Cross.
- * */
+/* select.c - Select, SelectV2 (choose by a condition), Where (coordinates of what is true),
+ * Cross. */
 #include "move/strided.h"
 #include "elementwise/elementwise.h"
 

@@ -139,8 +139,8 @@ PF_LOCAL int64_t TILE(panels_width)(int64_t n) {
   return w;
 }
 
-/* b [k, n] (row stride ldb, element stride 1) -> panel [k][nv * VL] of columns j .., zero beyond n.
- * */
+/* b [k, n] (row stride ldb, element stride 1) -> panel [k][nv * VL] of columns j .., zero beyond
+ * n. */
 PF_LOCAL void TILE(pack_rows)(const T *b, int64_t ldb, int64_t k, int64_t n, int64_t j, int nv,
                               T *p) {
   int64_t w = (int64_t)nv * VL, cols = PF_MIN(w, n - j);

@@ -253,8 +253,8 @@ static pf_status diag_part(pf_ctx *c, const void *state) {
   b.src_stride[0] = n + 1;
   return pf_box_copy(c, &b, y, x);
 }
-/* the diagonals of a batch of [rows, cols] matrices in `t` <-> a compact [batch, min(rows, cols)]
- * */
+/* the diagonals of a batch of [rows, cols] matrices in `t` <-> a compact [batch, min(rows,
+ * cols)] */
 static pf_box diagonals(int64_t esize, int64_t batch, int64_t rows, int64_t cols, int write) {
   int64_t shape[2] = {batch, PF_MIN(rows, cols)};
   pf_box b = pf_box_of(esize, shape, 2);

@@ -174,8 +174,8 @@ static pf_status depth_to_space(pf_ctx *c, const void *state) {
   return depth_output(c, s, hk, wk, d / kk, s->nchw ? nchw : nhwc, s->nchw ? to_nchw : to_nhwc);
 }
 
-/* block[], lo[], hi[] of `m` spatial dimensions.  The space side is the one with the small batch.
- * */
+/* block[], lo[], hi[] of `m` spatial dimensions.  The space side is the one with the small
+ * batch. */
 typedef struct {
   int64_t block[PF_MAX_DIMS], lo[PF_MAX_DIMS], hi[PF_MAX_DIMS], blocks;
   int32_t m;
@@ -198,8 +198,8 @@ static pf_status plan_batch(pf_ctx *c, int32_t pads, const char *name, batch_pla
   }
   return PF_OK;
 }
-/* for each offset inside the block: the elements of `space` with that offset <-> one run of `batch`
- * */
+/* for each offset inside the block: the elements of `space` with that offset <-> one run of
+ * `batch` */
 static pf_status exchange(pf_ctx *c, const batch_plan *p, const int64_t *space,
                           const int64_t *batch, int32_t nd, int to_batch, DLTensor *y) {
   int64_t ss[PF_MAX_DIMS], bs[PF_MAX_DIMS], n = space[0];

@@ -1,6 +1,6 @@
 /* slice.c - parts of a tensor and tensors with borders: Slice, StridedSlice(Grad), Pad,
- * MirrorPad(Grad), Reverse, Roll.  Each computes offsets and strides; the copying is strided.c's.
- * */
+ * MirrorPad(Grad), Reverse, Roll.  Each computes offsets and strides; the copying is
+ * strided.c's. */
 #include "move/strided.h"
 #include "move/transpose.h"
 

@@ -30,8 +30,8 @@ PF_LOCAL pf_box pf_box_of(int64_t esize, const int64_t *shape, int32_t nd) {
   pf_row_major(shape, nd, b.src_stride);
   return b;
 }
-/* elements of dst and src inside the box are in range and dst's are distinct: the caller's promise
- * */
+/* elements of dst and src inside the box are in range and dst's are distinct: the caller's
+ * promise */
 pf_status pf_box_copy(pf_ctx *c, const pf_box *b, DLTensor *dst, const DLTensor *src);
 /* n zero elements from `at` on (strings: empty) */
 pf_status pf_zero(pf_ctx *c, DLTensor *dst, int64_t at, int64_t n, int64_t esize);

@@ -14,8 +14,7 @@ static uint64_t fresh_number(void) {
   return h ^ h >> 29;
 }
 
-/* ---------------------------------------------------------------- a set of elements, in order of
- * first appearance
+/* ------------------------------------------- a set of elements, in order of first appearance
  * Open addressing in a table that grows.  Elements compare by bytes, except that -0 is 0; a key is
  * an element of less than 16 bytes itself and its length, or the hash and length of a longer one.
  * Searches go on side by side, so that their loads overlap. */
