@@ -55,6 +55,9 @@ cdef extern from "<time.h>" nogil:
         CLOCK_REALTIME
         CLOCK_MONOTONIC
 
+cdef extern from "<sched.h>" nogil:
+    int sched_yield() noexcept
+
 cdef extern from "<unistd.h>" nogil:
     long sysconf(int) noexcept
     int usleep(unsigned int) noexcept

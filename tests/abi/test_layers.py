@@ -136,7 +136,7 @@ def test_modules_import_each_other_without_circles():
 def test_the_executor_never_imports_pyflow():
     for path in sorted((ROOT / "_executor").rglob("*.p[yx][xdi]")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            assert not re.match(r"\s*(from|import|cimport)\s+pyflow\b", line), f"{path}: {line}"
+            assert not re.match(r"\s*(from|import|cimport)\s+pyflow\b(?!\._executor\.)", line), f"{path}: {line}"
 
 
 def test_the_core_has_no_python():

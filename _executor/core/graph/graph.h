@@ -77,6 +77,7 @@ typedef struct pf_op_def {
 const pf_op_def *pf_op_find(pf_str name);           /* parses on first use; thread-safe; NULL */
 pf_status pf_op_register(const char *name, const char *sig, int32_t flags, pf_status (*infer)(pf_infer *),
                          const char *doc, const char *plugin, pf_error *err); /* copies the text; equal again: OK */
+const char *pf_attr_kind_name(int32_t kind);        /* "int", "list(type)", ... */
 int32_t pf_op_count(void);
 const pf_op_def *pf_op_at(int32_t i);
 typedef struct pf_signature {                       /* a node's flat view, in the graph's arena */

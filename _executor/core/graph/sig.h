@@ -10,8 +10,6 @@
 /* sig_parse.pyx: parses `sig` into `out`; everything is copied into the arena. */
 pf_status pf_sig_parse(const char *name, const char *sig, pf_arena *arena, pf_op_def *out,
                        pf_error *err);
-/* sig.pyx: "int", "list(type)", ... */
-const char *pf_attr_kind_name(int32_t kind);
 
 #define PF_SAME "input: T -> output: T; T: type"
 #define PF_SAME_REF "input: Ref(T) -> output: Ref(T); T: type"

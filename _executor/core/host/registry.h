@@ -20,5 +20,4 @@ void pf_registry_forget(pf_plugin_entry *p);
 pf_status pf_registry_add_kernel(pf_kernel_entry *e);
 pf_status pf_registry_add_device(const pf_device *d, int32_t ordinal);
 pf_status pf_registry_add_compiler(pf_compiler_entry *e);         /* kept for ever */
-const char *pf_attr_kind_name(int32_t kind);
 #endif

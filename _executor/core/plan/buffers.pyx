@@ -91,18 +91,12 @@ cdef struct Planner:
     int32_t* of_place           # per place: its buffer, or -1
     int32_t n_places
 
-cdef inline void* grab(pf_comp* c, int64_t count, size_t size) noexcept nogil:
-    cdef void* p = pf_arena_alloc(&c.work, <uint64_t>(count + 1) * size)
-    if p == NULL:
-        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while planning the buffers of %d nodes", c.n)
-    return p
-
 cdef pf_status run_order(Planner* q) noexcept nogil:
     """The root's instructions in the order in which one thread takes the blocks."""
     cdef pf_plan* p = q.p
     cdef pf_frame_def* fd = p.frames
-    cdef int64_t* ready = <int64_t*>grab(q.c, fd.n_blocks, sizeof(int64_t))
-    cdef int32_t* waits = <int32_t*>grab(q.c, fd.n_blocks, sizeof(int32_t))
+    cdef int64_t* ready = <int64_t*>pf_comp_grab(q.c, fd.n_blocks, sizeof(int64_t))
+    cdef int32_t* waits = <int32_t*>pf_comp_grab(q.c, fd.n_blocks, sizeof(int32_t))
     cdef int32_t n = 0
     cdef uint32_t b, k, s
     if ready == NULL or waits == NULL:
@@ -308,8 +302,8 @@ cdef int64_t best_gap(Planner* q, const int32_t* placed, int32_t n, const Buffer
     return found if found >= 0 else top
 
 cdef pf_status place_all(Planner* q, int32_t slack) noexcept nogil:
-    cdef int32_t* todo = <int32_t*>grab(q.c, q.n_buffers, sizeof(int32_t))
-    cdef int32_t* placed = <int32_t*>grab(q.c, q.n_buffers, sizeof(int32_t))
+    cdef int32_t* todo = <int32_t*>pf_comp_grab(q.c, q.n_buffers, sizeof(int32_t))
+    cdef int32_t* placed = <int32_t*>pf_comp_grab(q.c, q.n_buffers, sizeof(int32_t))
     cdef int32_t n = 0, i, j
     cdef int64_t size
     cdef Buffer* b
@@ -339,7 +333,7 @@ cdef pf_status place_all(Planner* q, int32_t slack) noexcept nogil:
 
 cdef pf_status most_alive(Planner* q) noexcept nogil:
     """planned_least: the most bytes alive at once; no plan can need less."""
-    cdef int64_t* change = <int64_t*>grab(q.c, q.n_order + 1, sizeof(int64_t))
+    cdef int64_t* change = <int64_t*>pf_comp_grab(q.c, q.n_order + 1, sizeof(int64_t))
     cdef int64_t now = 0
     cdef int32_t i
     if change == NULL:
@@ -381,11 +375,11 @@ cdef pf_status prepare(Planner* q) noexcept nogil:
     cdef uint32_t i, k, outs = 0, slots = p.frames[0].n_slots
     for i in range(p.n_instrs):
         outs += p.instrs[i].n_out
-    q.reads = <int32_t*>grab(q.c, slots, sizeof(int32_t))
-    q.buffer = <int32_t*>grab(q.c, slots, sizeof(int32_t))
-    q.order = <int32_t*>grab(q.c, p.n_instrs, sizeof(int32_t))
-    q.buffers = <Buffer*>grab(q.c, outs, sizeof(Buffer))
-    q.of_place = <int32_t*>grab(q.c, outs, sizeof(int32_t))
+    q.reads = <int32_t*>pf_comp_grab(q.c, slots, sizeof(int32_t))
+    q.buffer = <int32_t*>pf_comp_grab(q.c, slots, sizeof(int32_t))
+    q.order = <int32_t*>pf_comp_grab(q.c, p.n_instrs, sizeof(int32_t))
+    q.buffers = <Buffer*>pf_comp_grab(q.c, outs, sizeof(Buffer))
+    q.of_place = <int32_t*>pf_comp_grab(q.c, outs, sizeof(int32_t))
     p.places = <pf_place*>pf_arena_alloc(&p.arena, (<uint64_t>outs + 1) * sizeof(pf_place))
     if q.c.err.code or p.places == NULL:
         return PF_RESOURCE_EXHAUSTED

@@ -1,5 +1,5 @@
-/* The workspace of pf_plan_compile, shared by plan.pyx (nodes, frames, kernels), blocks.pyx (order, blocks) and
- * emit.pyx (slots, instructions, last readers).  Freed when the plan stands. */
+/* The workspace of pf_plan_compile, shared by plan.pyx (nodes), loops.pyx (frames), kernels.pyx, transfers.pyx
+ * (memories), blocks.pyx (order, blocks) and emit.pyx (slots, instructions, last readers).  Freed when the plan stands. */
 #ifndef PF_COMPILE_H
 #define PF_COMPILE_H
 #include "plan/plan.h"
@@ -12,6 +12,7 @@ enum { PF_N_MAYBE_DEAD = 1, PF_N_ASYNC = 2, PF_N_EXPENSIVE = 4, PF_N_URGENT = 8,
        PF_N_PREFILLED = 64, /* its outputs are in the slots before the step starts: no instruction */
        PF_N_BRIEF = 128 /* an EXPENSIVE kernel, but not for the shapes known */ };
 
+enum { PF_INFO_BUCKETS = 1024, PF_FRAME_BUCKETS = 1024 };
 typedef struct pf_comp_frame {
   pf_str name;
   int32_t parent, parallel, inlined, home;  /* home: the frame whose slab holds this frame's slots */
@@ -89,6 +90,17 @@ struct pf_group {
   char *message;            /* by `fail` */
 };
 
+/* loops.pyx */
+pf_status pf_comp_frames(pf_comp *c);               /* which frame each node belongs to */
+pf_status pf_comp_loops(pf_comp *c);
+/* kernels.pyx */
+pf_status pf_comp_values(pf_comp *c, const pf_named_tensor *consts, int32_t n_consts);   /* constants, variables, kernels */
+pf_status pf_comp_own_value(pf_comp *c, int32_t node, pf_tensor *take);
+pf_status pf_comp_collectives(pf_comp *c);
+void pf_device_of_name(pf_str device, char *kind, int32_t *ordinal);   /* kind: room for 24 */
+/* transfers.pyx */
+pf_status pf_comp_transfers(pf_comp *c);
+pf_status pf_comp_note_device(pf_comp *c, pf_device_entry *d);
 /* blocks.pyx */
 pf_status pf_comp_order(pf_comp *c, int32_t frame);
 pf_status pf_comp_blocks(pf_comp *c);
@@ -109,6 +121,17 @@ pf_status pf_comp_group(pf_comp *c);
 /* plan.pyx */
 pf_status pf_comp_consumers(pf_comp *c);            /* lists every node's readers, anew */
 pf_status pf_comp_fail(pf_comp *c, int32_t node, pf_status code, const char *what);
+
+/* Zeroed memory of the compilation (grab) or of the plan (keep), one entry more than asked for; NULL: the error is set. */
+static inline void *pf_comp_from(pf_comp *c, pf_arena *a, int64_t count, size_t size) {
+  void *p = pf_arena_alloc(a, (uint64_t)(count + 1) * size);
+  if (!p) pf_error_set(c->err, PF_RESOURCE_EXHAUSTED, "out of memory while compiling a graph of %d nodes", c->n);
+  return p;
+}
+static inline void *pf_comp_grab(pf_comp *c, int64_t count, size_t size) { return pf_comp_from(c, &c->work, count, size); }
+static inline void *pf_comp_keep(pf_comp *c, int64_t count, size_t size) {
+  return pf_comp_from(c, &c->plan->arena, count, size);
+}
 
 /* a heap of int32, least first */
 static inline void pf_ints_push(int32_t *h, int32_t *n, int32_t x) {

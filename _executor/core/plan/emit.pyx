@@ -19,18 +19,6 @@ cdef enum:
 cdef pf_status no_memory(pf_comp* c) noexcept nogil:
     return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while emitting a plan of %d nodes", c.n)
 
-cdef inline void* keep(pf_comp* c, int64_t count, size_t size) noexcept nogil:
-    cdef void* p = pf_arena_alloc(&c.plan.arena, <uint64_t>(count + 1) * size)
-    if p == NULL:
-        no_memory(c)
-    return p
-
-cdef inline void* grab(pf_comp* c, int64_t count, size_t size) noexcept nogil:
-    cdef void* p = pf_arena_alloc(&c.work, <uint64_t>(count + 1) * size)
-    if p == NULL:
-        no_memory(c)
-    return p
-
 # ---------------------------------------------------------------- slots
 cdef bint has_control_readers(pf_comp* c, int32_t i) noexcept nogil:
     cdef int32_t k
@@ -71,8 +59,8 @@ cdef pf_instr* add_instr(pf_comp* c, int32_t block) noexcept nogil:
     cdef int32_t* blocks
     if c.n_instrs == c.instrs_room:
         c.instrs_room = c.instrs_room * 2 if c.instrs_room else 1024
-        grown = <pf_instr*>grab(c, c.instrs_room, sizeof(pf_instr))
-        blocks = <int32_t*>grab(c, c.instrs_room, sizeof(int32_t))
+        grown = <pf_instr*>pf_comp_grab(c, c.instrs_room, sizeof(pf_instr))
+        blocks = <int32_t*>pf_comp_grab(c, c.instrs_room, sizeof(int32_t))
         if grown == NULL or blocks == NULL:
             return NULL
         if c.n_instrs:
@@ -90,7 +78,7 @@ cdef pf_status add_in(pf_comp* c, uint32_t what) noexcept nogil:
     cdef uint32_t* grown
     if c.n_ins == c.ins_room:
         c.ins_room = c.ins_room * 2 if c.ins_room else 4096
-        grown = <uint32_t*>grab(c, c.ins_room, sizeof(uint32_t))
+        grown = <uint32_t*>pf_comp_grab(c, c.ins_room, sizeof(uint32_t))
         if grown == NULL:
             return c.err.code
         if c.n_ins:
@@ -262,7 +250,7 @@ cdef pf_status emit_blocks(pf_comp* c, int32_t* where) noexcept nogil:
     cdef int32_t f, b, item, at = 0
     cdef pf_block* pb
     cdef uint32_t order
-    c.plan.blocks = <pf_block*>keep(c, c.n_blocks, sizeof(pf_block))
+    c.plan.blocks = <pf_block*>pf_comp_keep(c, c.n_blocks, sizeof(pf_block))
     if c.plan.blocks == NULL:
         return c.err.code
     for f in range(c.n_frames):
@@ -304,11 +292,11 @@ cdef void link_starts(pf_comp* c, const int32_t* where) noexcept nogil:
 cdef pf_status link_blocks(pf_comp* c, const int32_t* where) noexcept nogil:
     """Successor lists, and the roots of every frame."""
     cdef int32_t b, k, f, total = 0, p
-    cdef int32_t* at = <int32_t*>grab(c, c.n_blocks, sizeof(int32_t))
+    cdef int32_t* at = <int32_t*>pf_comp_grab(c, c.n_blocks, sizeof(int32_t))
     cdef pf_frame_def* fd
     for b in range(c.n_blocks):
         total += c.blocks[b].n_preds
-    c.plan.succs = <uint32_t*>keep(c, total, sizeof(uint32_t))
+    c.plan.succs = <uint32_t*>pf_comp_keep(c, total, sizeof(uint32_t))
     if at == NULL or c.plan.succs == NULL:
         return c.err.code
     for b in range(c.n_blocks):
@@ -327,7 +315,7 @@ cdef pf_status link_blocks(pf_comp* c, const int32_t* where) noexcept nogil:
     link_starts(c, where)
     for f in range(c.n_frames):
         fd = c.plan.frames + f
-        fd.roots = <uint32_t*>keep(c, fd.n_blocks, sizeof(uint32_t))
+        fd.roots = <uint32_t*>pf_comp_keep(c, fd.n_blocks, sizeof(uint32_t))
         if fd.roots == NULL:
             return c.err.code
         for k in range(<int32_t>fd.block_begin, <int32_t>(fd.block_begin + fd.n_blocks)):
@@ -403,7 +391,7 @@ cdef pf_status share_slots(pf_comp* c, Readers* r, uint32_t total) noexcept nogi
     cdef int32_t f
     cdef pf_frame_def* fd
     cdef pf_instr* ins
-    c.plan.slot_use = <uint32_t*>keep(c, total, sizeof(uint32_t))
+    c.plan.slot_use = <uint32_t*>pf_comp_keep(c, total, sizeof(uint32_t))
     if c.plan.slot_use == NULL:
         return c.err.code
     for f in range(c.n_frames):
@@ -420,7 +408,7 @@ cdef pf_status share_slots(pf_comp* c, Readers* r, uint32_t total) noexcept nogi
                 c.plan.slot_use[s] = PF_SLOT_UNUSED
             if r.blocks[s] > 0 and r.last[s] >= 0:
                 c.ins[r.last[s]] |= <uint32_t>PF_IN_LAST
-        fd.use_counts = <uint32_t*>keep(c, fd.n_uses, sizeof(uint32_t))
+        fd.use_counts = <uint32_t*>pf_comp_keep(c, fd.n_uses, sizeof(uint32_t))
         if fd.use_counts == NULL:
             return c.err.code
         for s in range(fd.slot_base, fd.slot_base + fd.n_slots):
@@ -464,10 +452,10 @@ cdef pf_status last_readers(pf_comp* c) noexcept nogil:
         total += c.plan.frames[f].n_slots
     if total >= <uint32_t>PF_IN_SLOT:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"a plan with %u values is too large", total)
-    r.owner = <int32_t*>grab(c, total, sizeof(int32_t))
-    r.last = <int32_t*>grab(c, total, sizeof(int32_t))
-    r.block = <int32_t*>grab(c, total, sizeof(int32_t))
-    r.blocks = <int32_t*>grab(c, total, sizeof(int32_t))
+    r.owner = <int32_t*>pf_comp_grab(c, total, sizeof(int32_t))
+    r.last = <int32_t*>pf_comp_grab(c, total, sizeof(int32_t))
+    r.block = <int32_t*>pf_comp_grab(c, total, sizeof(int32_t))
+    r.blocks = <int32_t*>pf_comp_grab(c, total, sizeof(int32_t))
     if r.owner == NULL or r.last == NULL or r.block == NULL or r.blocks == NULL:
         return c.err.code
     for k in range(total):
@@ -491,9 +479,9 @@ cdef pf_status describe_frame(pf_comp* c, int32_t f) noexcept nogil:
     fd.inlined = fr.inlined
     fd.parallel = 1 if c.opt.ordered else fr.parallel
     fd.name = fr.name
-    fd.vars = <pf_loop_var*>keep(c, fr.n_vars, sizeof(pf_loop_var))
-    fd.consts = <pf_slot_pair*>keep(c, fr.n_enters, sizeof(pf_slot_pair))
-    fd.exits = <uint32_t*>keep(c, fr.n_exits, sizeof(uint32_t))
+    fd.vars = <pf_loop_var*>pf_comp_keep(c, fr.n_vars, sizeof(pf_loop_var))
+    fd.consts = <pf_slot_pair*>pf_comp_keep(c, fr.n_enters, sizeof(pf_slot_pair))
+    fd.exits = <uint32_t*>pf_comp_keep(c, fr.n_exits, sizeof(uint32_t))
     if fd.vars == NULL or fd.consts == NULL or fd.exits == NULL:
         return c.err.code
     for k in range(fr.n_vars):
@@ -528,7 +516,7 @@ cdef pf_status describe_frame(pf_comp* c, int32_t f) noexcept nogil:
 cdef pf_status prefill(pf_comp* c) noexcept nogil:
     cdef int32_t i, k
     cdef pf_plan* p = c.plan
-    p.consts = <pf_const_slot*>keep(c, c.n, sizeof(pf_const_slot))
+    p.consts = <pf_const_slot*>pf_comp_keep(c, c.n, sizeof(pf_const_slot))
     if p.consts == NULL:
         return c.err.code
     for i in range(c.n):
@@ -547,8 +535,8 @@ cdef pf_status prefill(pf_comp* c) noexcept nogil:
 cdef pf_status copy_out(pf_comp* c) noexcept nogil:
     cdef pf_plan* p = c.plan
     cdef uint32_t i
-    p.instrs = <pf_instr*>keep(c, c.n_instrs, sizeof(pf_instr))
-    p.ins = <uint32_t*>keep(c, c.n_ins, sizeof(uint32_t))
+    p.instrs = <pf_instr*>pf_comp_keep(c, c.n_instrs, sizeof(pf_instr))
+    p.ins = <uint32_t*>pf_comp_keep(c, c.n_ins, sizeof(uint32_t))
     if p.instrs == NULL or p.ins == NULL:
         return c.err.code
     if c.n_instrs:
@@ -563,8 +551,8 @@ cdef pf_status copy_out(pf_comp* c) noexcept nogil:
 
 cdef public pf_status pf_comp_emit(pf_comp* c) noexcept nogil:
     cdef int32_t f, k
-    cdef int32_t* where = <int32_t*>grab(c, c.n_blocks, sizeof(int32_t))
-    c.plan.frames = <pf_frame_def*>keep(c, c.n_frames, sizeof(pf_frame_def))
+    cdef int32_t* where = <int32_t*>pf_comp_grab(c, c.n_blocks, sizeof(int32_t))
+    c.plan.frames = <pf_frame_def*>pf_comp_keep(c, c.n_frames, sizeof(pf_frame_def))
     if where == NULL or c.plan.frames == NULL:
         return c.err.code
     c.plan.n_frames = <uint32_t>c.n_frames

@@ -15,8 +15,6 @@ from compile_h cimport *
 cdef enum:
     MAX_NODES = 16 * 1024 * 1024
     MAX_INLINED = 64
-    INFO_BUCKETS = 1024
-    FRAME_BUCKETS = 1024
     MISSING_LISTED = 40         # ops in the error of a graph with unknown ones
     MAX_ATTEMPTS = 4            # a graph grows by copies once, and by copies of those at most once more
 
@@ -58,18 +56,6 @@ cdef public pf_status pf_comp_fail(pf_comp* c, int32_t node, pf_status code, con
     if what != NULL:
         return pf_error_set(c.err, code, b"%s", what)
     return code
-
-cdef inline void* grab(pf_comp* c, int64_t count, size_t size) noexcept nogil:
-    cdef void* p = pf_arena_alloc(&c.work, <uint64_t>(count + 1) * size)
-    if p == NULL:
-        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while compiling a graph of %d nodes", c.n)
-    return p
-
-cdef inline void* keep(pf_comp* c, int64_t count, size_t size) noexcept nogil:
-    cdef void* p = pf_arena_alloc(&c.plan.arena, <uint64_t>(count + 1) * size)
-    if p == NULL:
-        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while compiling a graph of %d nodes", c.n)
-    return p
 
 # ---------------------------------------------------------------- nodes
 cdef pf_status missing_ops(pf_comp* c) noexcept nogil:
@@ -153,9 +139,9 @@ cdef pf_status list_consumers(pf_comp* c) noexcept nogil:
         edges += nd.n_in + nd.n_ctl
         for k in range(nd.n_in + nd.n_ctl):
             c.out_begin[nd.inputs[k].node + 1] += 1
-    c.out_node = <int32_t*>grab(c, edges, sizeof(int32_t))
-    c.out_port = <int32_t*>grab(c, edges, sizeof(int32_t))
-    cdef int32_t* at = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    c.out_node = <int32_t*>pf_comp_grab(c, edges, sizeof(int32_t))
+    c.out_port = <int32_t*>pf_comp_grab(c, edges, sizeof(int32_t))
+    cdef int32_t* at = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
     if c.out_node == NULL or c.out_port == NULL or at == NULL:
         return c.err.code
     for i in range(c.n):
@@ -173,14 +159,6 @@ cdef pf_status list_consumers(pf_comp* c) noexcept nogil:
 cdef public pf_status pf_comp_consumers(pf_comp* c) noexcept nogil:
     memset(c.out_begin, 0, sizeof(int32_t) * (c.n + 1))
     return list_consumers(c)
-
-include "plan_frames.pxi"
-
-include "plan_holds.pxi"
-
-include "plan_kernels.pxi"
-
-include "plan_memory.pxi"
 
 # ---------------------------------------------------------------- signature of the step
 cdef pf_status number_of(pf_comp* c, int32_t i, int32_t* out) noexcept nogil:
@@ -206,11 +184,11 @@ cdef pf_status list_arguments(pf_comp* c) noexcept nogil:
                 p.n_args = max(p.n_args, <uint32_t>k + 1)
             else:
                 p.n_rets = max(p.n_rets, <uint32_t>k + 1)
-    p.arg_slot = <uint32_t*>keep(c, p.n_args, sizeof(uint32_t))
-    p.arg_type = <int32_t*>keep(c, p.n_args, sizeof(int32_t))
-    p.arg_shape = <pf_shape*>keep(c, p.n_args, sizeof(pf_shape))
-    p.arg_name = <pf_str*>keep(c, p.n_args, sizeof(pf_str))
-    p.ret_type = <int32_t*>keep(c, p.n_rets, sizeof(int32_t))
+    p.arg_slot = <uint32_t*>pf_comp_keep(c, p.n_args, sizeof(uint32_t))
+    p.arg_type = <int32_t*>pf_comp_keep(c, p.n_args, sizeof(int32_t))
+    p.arg_shape = <pf_shape*>pf_comp_keep(c, p.n_args, sizeof(pf_shape))
+    p.arg_name = <pf_str*>pf_comp_keep(c, p.n_args, sizeof(pf_str))
+    p.ret_type = <int32_t*>pf_comp_keep(c, p.n_rets, sizeof(int32_t))
     if c.err.code:
         return c.err.code
     for k in range(<int32_t>p.n_args):
@@ -239,24 +217,24 @@ cdef pf_status list_arguments(pf_comp* c) noexcept nogil:
 # ---------------------------------------------------------------- compile
 cdef pf_status allocate(pf_comp* c) noexcept nogil:
     cdef int32_t n = c.n
-    c.def_ = <const pf_op_def**>grab(c, n, sizeof(void*))
-    c.infos = <pf_call_info**>grab(c, INFO_BUCKETS, sizeof(void*))
-    c.frame_buckets = <int32_t*>grab(c, FRAME_BUCKETS, sizeof(int32_t))
-    c.sig = <pf_signature*>grab(c, n, sizeof(pf_signature))
-    c.kernel = <const pf_kernel_entry**>grab(c, n, sizeof(void*))
-    c.value = <DLTensor**>grab(c, n, sizeof(void*))
-    c.cls = <uint8_t*>grab(c, n, 1)
-    c.flags = <uint8_t*>grab(c, n, 1)
-    c.frame = <int32_t*>grab(c, n, sizeof(int32_t))
-    c.out_frame = <int32_t*>grab(c, n, sizeof(int32_t))
-    c.out_begin = <int32_t*>grab(c, n + 1, sizeof(int32_t))
-    c.topo = <int32_t*>grab(c, n, sizeof(int32_t))
-    c.block = <int32_t*>grab(c, n, sizeof(int32_t))
-    c.slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
-    c.inner_slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
-    c.ctl_slot = <uint32_t*>grab(c, n, sizeof(uint32_t))
-    c.plan.nodes = <pf_node_info*>keep(c, n, sizeof(pf_node_info))
-    c.plan.const_tensors = <pf_tensor**>keep(c, 2 * n, sizeof(void*))
+    c.def_ = <const pf_op_def**>pf_comp_grab(c, n, sizeof(void*))
+    c.infos = <pf_call_info**>pf_comp_grab(c, PF_INFO_BUCKETS, sizeof(void*))
+    c.frame_buckets = <int32_t*>pf_comp_grab(c, PF_FRAME_BUCKETS, sizeof(int32_t))
+    c.sig = <pf_signature*>pf_comp_grab(c, n, sizeof(pf_signature))
+    c.kernel = <const pf_kernel_entry**>pf_comp_grab(c, n, sizeof(void*))
+    c.value = <DLTensor**>pf_comp_grab(c, n, sizeof(void*))
+    c.cls = <uint8_t*>pf_comp_grab(c, n, 1)
+    c.flags = <uint8_t*>pf_comp_grab(c, n, 1)
+    c.frame = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
+    c.out_frame = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
+    c.out_begin = <int32_t*>pf_comp_grab(c, n + 1, sizeof(int32_t))
+    c.topo = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
+    c.block = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
+    c.slot = <uint32_t*>pf_comp_grab(c, n, sizeof(uint32_t))
+    c.inner_slot = <uint32_t*>pf_comp_grab(c, n, sizeof(uint32_t))
+    c.ctl_slot = <uint32_t*>pf_comp_grab(c, n, sizeof(uint32_t))
+    c.plan.nodes = <pf_node_info*>pf_comp_keep(c, n, sizeof(pf_node_info))
+    c.plan.const_tensors = <pf_tensor**>pf_comp_keep(c, 2 * n, sizeof(void*))
     c.plan.n_nodes = <uint32_t>n
     return c.err.code
 
@@ -299,10 +277,10 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     cdef int32_t f
     if c.n > MAX_NODES:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"a graph of %d nodes is too large", c.n)
-    if (allocate(c) or resolve_nodes(c) or list_consumers(c) or assign_frames(c) or collect_loops(c)
-            or list_arguments(c) or make_values(c, consts, n_consts) or place_values(c) or c.again):
+    if (allocate(c) or resolve_nodes(c) or list_consumers(c) or pf_comp_frames(c) or pf_comp_loops(c)
+            or list_arguments(c) or pf_comp_values(c, consts, n_consts) or pf_comp_transfers(c) or c.again):
         return c.err.code
-    if pf_comp_reads(c) or chain_collectives(c) or (pf_compiler_count() and c.opt.groups < 2 and pf_comp_group(c)):
+    if pf_comp_reads(c) or pf_comp_collectives(c) or (pf_compiler_count() and c.opt.groups < 2 and pf_comp_group(c)):
         return c.err.code
     decide_inlining(c)
     for f in range(c.n_frames):

@@ -45,12 +45,6 @@ cdef struct Work:
     int32_t* recvs              # nodes that receive
     int32_t n_recvs
 
-cdef void* grab(pf_comp* c, int64_t count, size_t size) noexcept nogil:
-    cdef void* p = pf_arena_alloc(&c.work, <uint64_t>(count + 1) * size)
-    if p == NULL:
-        pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while looking at the reads of %d nodes", c.n)
-    return p
-
 # ---------------------------------------------------------------- what passes a value on
 cdef bint shares_buffers(pf_comp* c, int32_t i) noexcept nogil:
     """A kernel whose outputs are its inputs' buffers."""
@@ -100,7 +94,7 @@ cdef pf_status join_nodes_of_variables(Work* w) noexcept nogil:
     cdef void* v
     while room < 2 * c.n:
         room *= 2
-    table = <int32_t*>grab(c, room, sizeof(int32_t))
+    table = <int32_t*>pf_comp_grab(c, room, sizeof(int32_t))
     if table == NULL:
         return c.err.code
     for i in range(c.n):
@@ -155,10 +149,10 @@ cdef pf_status list_members(Work* w, int32_t n_writers) noexcept nogil:
     cdef pf_comp* c = w.c
     cdef int32_t i, k, names
     cdef Writer* r
-    w.first = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    w.next = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    w.first_writer = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    w.writers = <Writer*>grab(c, n_writers, sizeof(Writer))
+    w.first = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    w.next = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    w.first_writer = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    w.writers = <Writer*>pf_comp_grab(c, n_writers, sizeof(Writer))
     if w.first == NULL or w.next == NULL or w.first_writer == NULL or w.writers == NULL:
         return c.err.code
     for i in range(c.n):
@@ -188,7 +182,7 @@ cdef inline bint carries_between(pf_comp* c, int32_t i) noexcept nogil:
 cdef pf_status list_receivers(Work* w) noexcept nogil:
     cdef pf_comp* c = w.c
     cdef int32_t i
-    w.recvs = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    w.recvs = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
     if w.recvs == NULL:
         return c.err.code
     for i in range(c.n):
@@ -277,18 +271,18 @@ cdef void find_late(Work* w, int32_t names) noexcept nogil:
 cdef pf_status make_room(Work* w) noexcept nogil:
     cdef pf_comp* c = w.c
     cdef int32_t i, edges = 0
-    c.in_at = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    c.in_at = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
     if c.in_at == NULL:
         return c.err.code
     for i in range(c.n):
         c.in_at[i] = edges
         edges += c.g.nodes[i].n_in
-    w.leader = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    w.seen = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    w.stack = <int32_t*>grab(c, <int64_t>c.n + edges, sizeof(int32_t))
-    c.carries = <uint8_t*>grab(c, c.n, 1)
+    w.leader = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    w.seen = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    w.stack = <int32_t*>pf_comp_grab(c, <int64_t>c.n + edges, sizeof(int32_t))
+    c.carries = <uint8_t*>pf_comp_grab(c, c.n, 1)
     c.passes = w.kind
-    c.late = <uint8_t*>grab(c, edges, 1)
+    c.late = <uint8_t*>pf_comp_grab(c, edges, 1)
     if w.leader == NULL or w.seen == NULL or w.stack == NULL or c.carries == NULL or c.late == NULL:
         c.late = NULL
         return c.err.code
@@ -303,7 +297,7 @@ cdef public pf_status pf_comp_reads(pf_comp* c) noexcept nogil:
     cdef int32_t i, n_writers
     memset(&w, 0, sizeof(w))
     w.c = c
-    w.kind = <uint8_t*>grab(c, c.n, 1)
+    w.kind = <uint8_t*>pf_comp_grab(c, c.n, 1)
     if w.kind == NULL:
         return c.err.code
     n_writers = count_refs(c, w.kind)

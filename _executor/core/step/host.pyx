@@ -5,14 +5,7 @@ A pf_ctx is the first member of a pf_call.  What a call is lent (snapshots, scra
 given back by pf_call_cleanup when the call ends.  Wrong arguments of a kernel (an output that does not exist, a read of a
 non-variable) are reported as PF_INTERNAL with the node's name, never by crashing.
 """
-from step_h cimport *
-
-cdef enum:
-    LENT_TENSOR = 0
-    LENT_OBJECT = 1
-    LENT_MEMORY = 2
-    LENT_LOCK = 3
-    LENT_PAGES = 4
+from outputs_h cimport *
 
 cdef pf_host table
 
@@ -56,22 +49,13 @@ cdef public void pf_set_log(void (*fn)(int32_t, const char*, int64_t) noexcept n
     log_hook = fn
 
 # ---------------------------------------------------------------- inputs and outputs
-cdef inline bint has_input(const pf_call* c, int32_t i) noexcept nogil:
-    return 0 <= i < c.ctx.n_in and c.slab != NULL and c.ins[i] != NULL
-
-cdef bint no_output(pf_call* c, int32_t i) noexcept nogil:
+cdef public int pf_no_output(pf_call* c, int32_t i) noexcept nogil:
     cdef char text[200]
     if 0 <= i < c.ctx.n_out and c.slab != NULL:
         return False
     snprintf(text, 200, b"the kernel asked for output %d of %d%s", i, c.ctx.n_out, b"" if c.slab != NULL else b" outside of compute")
     pf_fail(&c.ctx, PF_INTERNAL, text)
     return True
-
-cdef void set_slot(pf_call* c, int32_t i, pf_tensor* take) noexcept nogil:
-    cdef DLTensor* old = c.ctx.out[i]
-    pf_ctx_out(&c.ctx)[i] = pf_dl(take)
-    if pf_alive(old):
-        pf_dl_unref(old)
 
 cdef inline pf_device_entry* out_device(pf_call* c, int32_t i) noexcept nogil:
     """Whose memory output i belongs in; NULL: the host's."""
@@ -101,7 +85,7 @@ cdef bint is_reference(pf_call* c, int32_t o) noexcept nogil:
             return op.out[a].is_ref
     return False
 
-cdef bint handle_fits(pf_call* c, int32_t o, const pf_object* object) noexcept nogil:
+cdef public int pf_handle_fits(pf_call* c, int32_t o, const pf_object* object) noexcept nogil:
     """Output o may be a handle of the object; else the error is told: who reads it would take the object for elements."""
     cdef int32_t type = c.ctx.out_type[o]
     cdef char text[200]
@@ -134,7 +118,7 @@ cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t nd
     cdef char text[300]
     if ctx == NULL:
         return NULL
-    if (<uint32_t>i >= <uint32_t>ctx.n_out or c.slab == NULL) and no_output(c, i):
+    if (<uint32_t>i >= <uint32_t>ctx.n_out or c.slab == NULL) and pf_no_output(c, i):
         return NULL
     if (shape == NULL and ndim) or <uint32_t>ndim > <uint32_t>PF_MAX_NDIM:
         no_shape(ctx, shape, ndim)
@@ -154,7 +138,7 @@ cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t nd
     if ctx.out[i] == NULL:
         pf_ctx_out(ctx)[i] = pf_dl(t)
     else:
-        set_slot(c, i, t)
+        pf_put_output(c, i, t)
     return pf_dl(t)
 
 cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_t ndim,
@@ -182,7 +166,7 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
         return not_adopted(ctx, i)
-    if no_output(c, i):
+    if pf_no_output(c, i):
         pf_tensor_unref(t)
         return PF_INTERNAL
     if t.device == NULL and t.m.dl_tensor.device.device_type != kDLCPU and c.node.home != NULL:
@@ -190,7 +174,7 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
     if (t.device != NULL or ctx.dev != NULL) and t.device != <void*>out_device(c, i) and t.nbytes:
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INTERNAL, b"set_output of a tensor in another memory than the output's: see bring_output")
-    set_slot(c, i, t)
+    pf_put_output(c, i, t)
     return PF_OK
 
 cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
@@ -203,32 +187,10 @@ cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* 
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
         return not_adopted(ctx, i)
-    if no_output(c, i) or not c.deferred:
+    if pf_no_output(c, i) or not c.deferred:
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no output, or before defer")
     return pf_bring_output(c, i, t)
-
-cdef inline bint plain(pf_tensor* t) noexcept nogil:
-    return not t.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN)
-
-cdef inline bint last_reader(pf_call* c, int32_t i) noexcept nogil:
-    """Input i is read for the last time, and by nobody else."""
-    cdef uint32_t e
-    if c.slab == NULL or not 0 <= i < c.ctx.n_in or c.ins[i] == NULL:
-        return False
-    e = c.plan.ins[c.instr.in_begin + <uint32_t>i]
-    if e & <uint32_t>(PF_IN_DEREF | PF_IN_NOFWD) or not e & <uint32_t>(PF_IN_LAST | PF_IN_SHARED):
-        return False
-    if c.slab.slots[e & <uint32_t>PF_IN_SLOT] != c.ins[i]:
-        return False                # handed over already
-    if e & <uint32_t>PF_IN_SHARED:
-        if pf_a32_load(c.slab.uses + c.plan.slot_use[c.slab.def_.slot_base + (e & <uint32_t>PF_IN_SLOT)] - 1) != 1:
-            return False
-    return pf_tensor_unique(pf_tensor_of(c.ins[i]))
-
-cdef inline bint owned_alone(pf_call* c, int32_t i) noexcept nogil:
-    """Input i is read for the last time, by nobody else, and its buffer is ours."""
-    return last_reader(c, i) and plain(pf_tensor_of(c.ins[i]))
 
 cdef inline void take_over(pf_call* c, int32_t i, int32_t o) noexcept nogil:
     """Output o is input i from now on."""
@@ -238,7 +200,7 @@ cdef inline void take_over(pf_call* c, int32_t i, int32_t o) noexcept nogil:
     if t.type != c.ctx.out_type[o]:
         t.type = c.ctx.out_type[o]
         t.m.dl_tensor.dtype = pf_type_dl(t.type)
-    set_slot(c, o, t)
+    pf_put_output(c, o, t)
 
 cdef inline bint same_shape(const DLTensor* t, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef int32_t k
@@ -258,7 +220,7 @@ cdef DLTensor* h_forward(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape
     cdef pf_tensor* t
     if ctx == NULL:
         return NULL
-    if 0 <= o < ctx.n_out and owned_alone(c, i) and same_shape(c.ins[i], shape, ndim):
+    if 0 <= o < ctx.n_out and pf_owned_alone(c, i) and same_shape(c.ins[i], shape, ndim):
         t = pf_tensor_of(c.ins[i])
         if ctx.dev != NULL and t.device != <void*>out_device(c, o):
             return h_output(ctx, o, shape, ndim)
@@ -271,12 +233,12 @@ cdef int32_t h_can_forward(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_tensor* t
     if ctx == NULL:
         return 0
-    if not last_reader(<pf_call*>ctx, i):
+    if not pf_last_reader(<pf_call*>ctx, i):
         return 0
     t = pf_tensor_of((<pf_call*>ctx).ins[i])
     if t.flags & PF_T_HANDLE:           # an object that nobody else has a handle of, or a name for
         return not t.flags & PF_T_VIEW and pf_a32_load(&(<pf_object*>t.m.dl_tensor.data).refs) == 1
-    return plain(t)
+    return pf_is_plain(t)
 
 cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, int32_t ndim) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -286,22 +248,22 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
     cdef int32_t k
     if ctx == NULL:
         return PF_INVALID_ARGUMENT
-    if no_output(c, o) or not has_input(c, i):
+    if pf_no_output(c, o) or not pf_has_input(c, i):
         return pf_fail(ctx, PF_INTERNAL, b"alias of an argument that is not there")
     t = pf_tensor_of(c.ins[i])
     if ctx.dev != NULL and t.device != <void*>out_device(c, o) and not t.flags & PF_T_HANDLE and t.nbytes:
         return pf_fail(ctx, PF_INTERNAL, b"alias of an input that lies in another memory than the output")
-    if t.flags & PF_T_HANDLE and not handle_fits(c, o, <pf_object*>t.m.dl_tensor.data):
+    if t.flags & PF_T_HANDLE and not pf_handle_fits(c, o, <pf_object*>t.m.dl_tensor.data):
         return PF_INTERNAL
     if shape == NULL:
         shape = c.ins[i].shape
         ndim = c.ins[i].ndim
     if t.flags & PF_T_HANDLE or (same_shape(c.ins[i], shape, ndim) and t.type == ctx.out_type[o]):
-        if owned_alone(c, i) and t.type == ctx.out_type[o]:
+        if pf_owned_alone(c, i) and t.type == ctx.out_type[o]:
             take_over(c, i, o)
         else:
             pf_tensor_ref(t)
-            set_slot(c, o, t)
+            pf_put_output(c, o, t)
         return PF_OK
     if no_shape(ctx, shape, ndim):
         return PF_INTERNAL
@@ -309,7 +271,7 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
         return pf_fail(ctx, PF_INTERNAL, b"alias of an input whose elements cannot be the output's")
     if pf_checked_bytes(ctx.out_type[o], shape, ndim, &bytes) or bytes != t.nbytes:
         return pf_fail(ctx, PF_INVALID_ARGUMENT, b"alias to a shape of another size")
-    if owned_alone(c, i) and ndim <= PF_INLINE_DIMS and t.m.dl_tensor.ndim <= PF_INLINE_DIMS:
+    if pf_owned_alone(c, i) and ndim <= PF_INLINE_DIMS and t.m.dl_tensor.ndim <= PF_INLINE_DIMS:
         take_over(c, i, o)
         for k in range(ndim):
             t.dims[k] = shape[k]
@@ -318,7 +280,7 @@ cdef pf_status h_alias(pf_ctx* ctx, int32_t i, int32_t o, const int64_t* shape, 
     v = pf_tensor_view_as(t, ctx.out_type[o], shape, ndim)
     if v == NULL:
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a tensor's header")
-    set_slot(c, o, v)
+    pf_put_output(c, o, v)
     return PF_OK
 
 cdef void* device_scratch(pf_call* c, int64_t n) noexcept nogil:
@@ -330,7 +292,7 @@ cdef void* device_scratch(pf_call* c, int64_t n) noexcept nogil:
         pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of device memory for a kernel's scratch buffer")
         return NULL
     p = t.m.dl_tensor.data
-    return NULL if pf_call_lend(c, LENT_TENSOR, t) else p
+    return NULL if pf_call_lend(c, PF_LENT_TENSOR, t) else p
 
 cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -345,12 +307,12 @@ cdef void* h_scratch(pf_ctx* ctx, uint64_t n, uint64_t align) noexcept nogil:
         return device_scratch(c, <int64_t>n)
     p = pf_step_scratch(c, n, &pages)
     if p != NULL:
-        return p if pf_call_lend(c, LENT_PAGES | <int32_t>(pages << 8), p) == PF_OK else NULL
+        return p if pf_call_lend(c, pf_lent_of(PF_LENT_PAGES, <int32_t>pages), p) == PF_OK else NULL
     p = pf_mem_alloc(max(n, <uint64_t>1))
     if p == NULL:
         pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a kernel's scratch buffer")
         return NULL
-    if pf_call_lend(c, LENT_MEMORY, p):
+    if pf_call_lend(c, PF_LENT_MEMORY, p):
         return NULL
     return p
 
@@ -508,7 +470,7 @@ cdef DLManagedTensorVersioned* h_retain(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_tensor* t
     if ctx == NULL:
         return NULL
-    if not has_input(c, i):
+    if not pf_has_input(c, i):
         pf_fail(ctx, PF_INTERNAL, b"retain of an input that is not there")
         return NULL
     t = pf_tensor_of(c.ins[i])
@@ -528,7 +490,6 @@ cdef DLManagedTensorVersioned* h_retain(pf_ctx* ctx, int32_t i) noexcept nogil:
 cdef int32_t h_type_of(const DLManagedTensorVersioned* m) noexcept nogil:
     return pf_tensor_of(&m.dl_tensor).type if m != NULL else 0
 
-include "host_state.pxi"
 
 # ---------------------------------------------------------------- dead tokens, constants, names
 cdef int32_t h_is_dead(pf_ctx* ctx, int32_t i) noexcept nogil:
@@ -610,14 +571,13 @@ cdef int64_t h_frame_iter(pf_ctx* ctx, pf_str* frame) noexcept nogil:
             frame[0] = c.slab.def_.name
     return c.iter if c.slab != NULL else 0
 
-include "host_transport.pxi"
 
 # ---------------------------------------------------------------- the table
 cdef pf_a32 table_state
 
 cdef const void* h_extension(const char* id) noexcept nogil:
     if id != NULL and strcmp(id, b"pyflow.transport/1") == 0:
-        return &transport
+        return pf_transport_table()
     return NULL
 
 cdef void fill_table() noexcept nogil:
@@ -669,8 +629,7 @@ cdef public const pf_host* pf_host_table() noexcept nogil:
     if pf_a32_load(&table_state) == 2:
         return &table
     if pf_a32_cas(&table_state, 0, 1):
-        fill_transport()
-        fill_state()
+        pf_host_fill_state(&table)
         fill_table()
         pf_a32_store(&table_state, 2)
     while pf_a32_load(&table_state) != 2:

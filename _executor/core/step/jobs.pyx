@@ -14,7 +14,7 @@ Invariants
 
 Threads: any.  Jobs: PENDING [start_job] -> INJECTED [job_happened, device's thread] -> over [pf_job_run, a worker].
 """
-from step_h cimport *
+from outputs_h cimport *
 
 cdef enum:
     PINNED_BYTES = 65536        # smaller host buffers are not worth asking the device for
@@ -139,12 +139,6 @@ cdef public int32_t pf_step_drain(pf_step* s) noexcept nogil:
     return pf_a32_add(&s.root.blocks_left, -1) != 1
 
 # ---------------------------------------------------------------- copies to where an output belongs
-cdef void put_output(pf_call* c, int32_t i, pf_tensor* take) noexcept nogil:
-    cdef DLTensor* old = c.ctx.out[i]
-    pf_ctx_out(&c.ctx)[i] = pf_dl(take)
-    if pf_alive(old):
-        pf_dl_unref(old)
-
 cdef pf_status no_room(pf_call* c, pf_device_entry* d, const pf_tensor* t) noexcept nogil:
     cdef char text[300]
     snprintf(text, 300, b"OOM when allocating %lld bytes (type %s) for a copy to %s", <long long>t.nbytes, pf_type_name(t.type),
@@ -170,7 +164,7 @@ cdef pf_status bring_in(pf_call* c, int32_t i, pf_device_entry* d, pf_tensor* ta
         free(job)
         return PF_RESOURCE_EXHAUSTED
     pf_tensor_ref(dst)
-    put_output(c, i, dst)
+    pf_put_output(c, i, dst)
     job.keep[0] = take
     job.keep[1] = dst
     if take.nbytes:
@@ -243,7 +237,7 @@ cdef pf_status bring_out(pf_call* c, int32_t i, pf_tensor* take, bint onward) no
     if onward:
         job.keep[1] = dst
     else:
-        put_output(c, i, dst)
+        pf_put_output(c, i, dst)
     if take.nbytes and d.stream != NULL:
         s = d.vtable.event_record(d.dev, d.stream, &job.events[1])
         if s == PF_OK:
@@ -272,7 +266,7 @@ cdef public pf_status pf_bring_output(pf_call* c, int32_t i, pf_tensor* take) no
     if c.node.home != NULL and c.node.out_mem != NULL and c.node.out_mem[i] == 1:
         here = c.node.home
     if there == here or take.flags & PF_T_HANDLE or take.type == PF_STRING:
-        put_output(c, i, take)
+        pf_put_output(c, i, take)
         return PF_OK
     if there == NULL or (here != NULL and pf_device_peers(there, here)):
         return bring_in(c, i, here, take)

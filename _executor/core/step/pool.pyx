@@ -5,7 +5,7 @@ A pool of n threads is n - 1 threads of its own and the caller of each step.  Ca
 threads on any.  Everybody owns a LANE, a heap of stealable items (expensive blocks); what is cheap stays in the worker's
 private heap, as does an expensive block that is alone in it.  Finished asynchronous calls come in through the injector.
 
-    find work: own lane -> injector -> other lanes -> parallel_for loops (pool_loops.pxi) -> (pool threads) posts -> sleep
+    find work: own lane -> injector -> other lanes -> parallel_for loops (parallel.pyx) -> (pool threads) posts -> sleep
 
 Wake chaining: who publishes wakes one sleeper, and who was woken and finds more work wakes the next; so a burst of
 items starts all threads in log time without a broadcast.  A sleeper announces itself (`idle`), then looks once more;
@@ -34,12 +34,6 @@ cdef enum:
     LOOKS = 16                      # between two looks at the clock
     MAX_SLOW = 16
     KERNEL_STACK = 1 << 20          # bytes a kernel finds at least; musl's threads have an eighth of it
-
-cdef extern from "<sched.h>" nogil:
-    int sched_yield() noexcept
-
-cdef extern from "<unistd.h>" nogil:
-    int usleep(unsigned int) noexcept
 
 cdef pf_aptr default_pool
 
@@ -259,7 +253,7 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
     caller.outer = pf_pool_here()
     set_here(caller)
     caller.lane = NULL
-    caller.schedule = begin_schedule(p) if p.seeded else 0
+    caller.schedule = pf_schedule_begin(p) if p.seeded else 0
     if p.n > 1:
         for i in range(p.n, PF_MAX_LANES):
             if pf_a32_load_rlx(p.lane_taken + i) == 0 and pf_a32_cas(p.lane_taken + i, 0, 1):
@@ -351,7 +345,7 @@ cdef void work_as_steward(pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
     cdef pf_item* item
     while not pf_a32_load_rlx(&p.stop):
-        item = pf_heap_take(&w.ready, 0) if w.ready.n else take_injected(w)
+        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_take_injected(w)
         if item == NULL:
             pthread_mutex_lock(&p.lock)
             item = p.inject
@@ -368,7 +362,7 @@ cdef bint anything_locked(pf_pool* p) noexcept nogil:
     cdef int32_t i
     if pf_a32_load(&p.n_inject) or pf_a32_load(&p.n_posts):
         return True
-    if open_loop(p, NULL) != NULL:
+    if pf_pool_open_loop(p, NULL) != NULL:
         return True
     for i in range(pf_a32_load(&p.lanes_used)):
         if pf_a32_load(&p.lanes[i].n):
@@ -376,7 +370,7 @@ cdef bint anything_locked(pf_pool* p) noexcept nogil:
     return False
 
 # ---------------------------------------------------------------- items
-cdef void tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
+cdef public void pf_pool_tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
     """Lock held: the caller of s, if it sleeps, has something to look at."""
     s = s.leader.home
     if pf_a32_load(&s.caller_waits):
@@ -388,7 +382,7 @@ cdef public void pf_pool_wake_caller(pf_step* s) noexcept nogil:
         pf_keeper_look()
         return
     pthread_mutex_lock(&s.pool.lock)
-    tell_caller(s.pool, s)
+    pf_pool_tell_caller(s.pool, s)
     pthread_mutex_unlock(&s.pool.lock)
 
 cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
@@ -397,7 +391,7 @@ cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
     item.next = p.inject
     p.inject = item
     pf_a32_add(&p.n_inject, 1)
-    tell_caller(p, s)
+    pf_pool_tell_caller(p, s)
     if p.n > 1 or p.steward:
         pthread_cond_signal(&p.cond)
     pthread_mutex_unlock(&p.lock)
@@ -425,7 +419,7 @@ cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
         pthread_cond_signal(&p.cond)
         pthread_mutex_unlock(&p.lock)
 
-cdef pf_item* take_injected(const pf_worker* w) noexcept nogil:
+cdef public pf_item* pf_pool_take_injected(const pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
     cdef pf_item* item
     cdef pf_item** at
@@ -482,7 +476,7 @@ cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
         item = take_from_lane(w.lane, w.step)
         if item != NULL:
             return item
-    item = take_injected(w)
+    item = pf_pool_take_injected(w)
     if item != NULL or p.n == 1:
         return item
     used = pf_a32_load(&p.lanes_used)
@@ -498,7 +492,7 @@ cdef bint caller_has_work(pf_worker* w) noexcept nogil:
     cdef int32_t i, k
     cdef pf_lane* lane
     cdef bint found = False
-    if pf_a32_load(&w.step.done) or pf_a32_load(&w.step.n_posts) or open_loop(w.pool, w) != NULL:
+    if pf_a32_load(&w.step.done) or pf_a32_load(&w.step.n_posts) or pf_pool_open_loop(w.pool, w) != NULL:
         return True
     while item != NULL:
         if item.slab.step.leader.home == w.step:
@@ -569,8 +563,6 @@ cdef public void pf_pool_step_over(pf_step* s) noexcept nogil:
         pf_a32_store(&s.done, 1)    # the last touch: its caller may go on at once
     pthread_mutex_unlock(&p.lock)
 
-include "schedule.pxi"
-include "pool_loops.pxi"
 
 # ---------------------------------------------------------------- posts
 cdef bint run_post(pf_pool* p) noexcept nogil:
@@ -672,5 +664,5 @@ cdef public void pf_pool_post_caller(pf_step* s, pf_post* take) noexcept nogil:
         at = &at[0].next
     at[0] = take
     pf_a32_add(&s.n_posts, 1)
-    tell_caller(s.pool, s)
+    pf_pool_tell_caller(s.pool, s)
     pthread_mutex_unlock(&s.pool.lock)

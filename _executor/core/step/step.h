@@ -119,8 +119,16 @@ typedef struct pf_step {
   pf_a32 jobs, jobs_made;           /* seeded pools: jobs of devices under way; so far */
 } pf_step;
 
-typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;   /* 0 tensor, 1 object, 2 scratch memory, 3 locked variable,
-                                                                   * 4 scratch pages of the step's extent (kind >> 8) */
+enum {                      /* pf_lent.kind, with a number above: of pages, or a lock's PF_VAR_* */
+  PF_LENT_TENSOR, PF_LENT_OBJECT, PF_LENT_MEMORY,
+  PF_LENT_LOCK,             /* a variable's */
+  PF_LENT_PAGES,            /* scratch pages of the step's extent */
+  PF_LENT_KINDS = 255
+};
+typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;
+static inline int32_t pf_lent_kind(const pf_lent *l) { return l->kind & PF_LENT_KINDS; }
+static inline int32_t pf_lent_number(const pf_lent *l) { return l->kind >> 8; }
+static inline int32_t pf_lent_of(int32_t kind, int32_t number) { return kind | number << 8; }
 typedef struct pf_call {            /* a pf_ctx and what the host keeps with it */
   pf_ctx ctx;
   pf_step *step;
@@ -351,7 +359,7 @@ typedef struct pf_worker {
   int32_t id, pad;
   int64_t kernels;
   struct pf_worker *outer;          /* callers: what this thread was before (pf_pool_here) */
-  uint64_t schedule;                /* callers: state of the seeded order (schedule.pxi); 0: construction order */
+  uint64_t schedule;                /* callers: state of the seeded order (schedule.pyx); 0: construction order */
   pthread_t thread;
 } pf_worker;
 typedef struct pf_pool {
@@ -392,6 +400,12 @@ void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on
 void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
 void pf_pool_wake_caller(pf_step *s);                   /* from a kernel of the step: s has something to be told of */
 pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job that only gives back and ends a call; NULL */
+/* between pool.pyx, parallel.pyx (loops) and schedule.pyx (seeded orders) */
+void pf_pool_tell_caller(pf_pool *p, pf_step *s);       /* lock held */
+pf_item *pf_pool_take_injected(const pf_worker *w);      /* that w may work on; NULL */
+pf_loop *pf_pool_open_loop(pf_pool *p, pf_worker *caller);  /* one with chunks left; lock held; NULL */
+int pf_pool_join(pf_pool *p, pf_worker *caller);        /* helps with a loop; 0: there is none.  caller: NULL for pool threads */
+uint64_t pf_schedule_begin(pf_pool *p);                 /* the state of the next step's order */
 pf_item *pf_schedule_next(pf_worker *w);                /* seeded pools: the next item; NULL: nothing is ready or under way */
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
 void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time;
@@ -412,7 +426,7 @@ static inline int32_t pf_for_how(const pf_call *c) {
   int32_t how = c->deferred ? 0 : PF_FOR_UNLOCKED;
   if (how && c->worker && c->worker->step) how |= PF_FOR_POLLS;
   for (int32_t k = 0; k < c->n_lent; k++)
-    if ((c->lent[k].kind & 255) == 3) how = c->lent[k].kind >> 8 ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
+    if (pf_lent_kind(c->lent + k) == PF_LENT_LOCK) how = pf_lent_number(c->lent + k) != PF_VAR_READ ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
   return c->node && c->node->foreign ? how | PF_FOR_BLAMED : how;
 }
 /* The last reader of a value clears its slot while a control reader elsewhere looks whether it is dead. */

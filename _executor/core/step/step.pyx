@@ -354,7 +354,7 @@ cdef void stop_from_within(pf_call* c, pf_status why, const char* message) noexc
 cdef bint holds_variable(const pf_call* c) noexcept nogil:
     cdef int32_t k
     for k in range(c.n_lent):
-        if c.lent[k].kind & 255 == 3:
+        if pf_lent_kind(c.lent + k) == PF_LENT_LOCK:
             return True
     return False
 

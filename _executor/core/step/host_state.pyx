@@ -1,10 +1,12 @@
-"""Part of host.pyx: variables, resources and random streams for kernels.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Variables, resources and random streams for kernels.
 
 Invariants
-1. A kernel is lent a variable only if its element type is one the node declares (pf_node_info.holds, plan_holds.pxi): the
+1. A kernel is lent a variable only if its element type is one the node declares (pf_node_info.holds, kernels.pyx): the
    kernel takes the buffer for elements of that type.
 2. A handle is an output only where the signature has a resource, a variant, or a reference to the variable's own type.
 """
+from outputs_h cimport *
 
 # ---------------------------------------------------------------- variables
 cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
@@ -13,7 +15,7 @@ cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
     cdef char text[200]
     if c == NULL:
         return NULL
-    if has_input(c, i):
+    if pf_has_input(c, i):
         t = pf_tensor_of(c.ins[i])
         o = <pf_object*>t.m.dl_tensor.data
         if t.flags & PF_T_HANDLE and o != NULL and o.kind == PF_OBJ_VARIABLE:
@@ -55,17 +57,17 @@ cdef int32_t lock_of(pf_call* c, pf_variable* v) noexcept nogil:
     """The entry of a lock this call holds; -1."""
     cdef int32_t k
     for k in range(c.n_lent):
-        if c.lent[k].kind & 255 == LENT_LOCK and c.lent[k].p == <void*>v:
+        if pf_lent_kind(c.lent + k) == PF_LENT_LOCK and c.lent[k].p == <void*>v:
             return k
     return -1
 
 cdef pf_status lock_one(pf_call* c, pf_variable* v, int32_t mode) noexcept nogil:
     cdef int32_t k = lock_of(c, v)
     if k >= 0:
-        c.lent[k].kind = LENT_LOCK | (max(mode, c.lent[k].kind >> 8) << 8)
+        c.lent[k].kind = pf_lent_of(PF_LENT_LOCK, max(mode, pf_lent_number(c.lent + k)))
         return PF_OK
     pthread_mutex_lock(&v.lock)
-    return pf_call_lend(c, LENT_LOCK | (mode << 8), v)
+    return pf_call_lend(c, pf_lent_of(PF_LENT_LOCK, mode), v)
 
 cdef pf_status h_var_lock(pf_ctx* ctx, const pf_var* vars, int32_t n) noexcept nogil:
     """In the order of the variables' ids: selection of the least remaining, n is small."""
@@ -123,7 +125,7 @@ cdef DLTensor* h_var_get(pf_ctx* ctx, int32_t i) noexcept nogil:
         if pf_same_memory(c, v, &t):
             return NULL
         pf_tensor_unref(t)
-    if c.lent[k].kind >> 8 != PF_VAR_UPDATE:
+    if pf_lent_number(c.lent + k) != PF_VAR_UPDATE:
         return pf_dl(v.value) if v.value != NULL else NULL
     t = pf_variable_writable(v)
     if t == NULL:
@@ -165,17 +167,17 @@ cdef pf_status h_var_assign(pf_ctx* ctx, int32_t i, int32_t value) noexcept nogi
         return PF_INVALID_ARGUMENT
     if v == NULL:
         return PF_INVALID_ARGUMENT
-    if lock_of(c, v) < 0 or not has_input(c, value):
+    if lock_of(c, v) < 0 or not pf_has_input(c, value):
         return pf_fail(ctx, PF_INTERNAL, b"var_assign without var_lock, or of an input that is not there")
     t = pf_tensor_of(c.ins[value])
-    if not t.flags & PF_T_PLACED and owned_alone(c, value):
+    if not t.flags & PF_T_PLACED and pf_owned_alone(c, value):
         e = c.plan.ins[c.instr.in_begin + <uint32_t>value]
         pf_slot_clear(&c.slab.slots[e & <uint32_t>PF_IN_SLOT])
         # the header must outlive this call's pointers: the variable holds it, and so does the call
         pf_tensor_ref(t)
-        if pf_call_lend(c, LENT_TENSOR, t):
+        if pf_call_lend(c, PF_LENT_TENSOR, t):
             return PF_RESOURCE_EXHAUSTED
-    elif plain(t) and not t.flags & PF_T_PLACED:
+    elif pf_is_plain(t) and not t.flags & PF_T_PLACED:
         pf_tensor_ref(t)            # shared: whoever writes first copies
     else:
         t = pf_tensor_copy(t)
@@ -189,7 +191,7 @@ cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
     cdef pf_tensor* t
     if ctx == NULL:
         return PF_INVALID_ARGUMENT
-    if v == NULL or no_output(c, o):
+    if v == NULL or pf_no_output(c, o):
         return PF_INVALID_ARGUMENT
     t = pf_variable_read(v)
     if t == NULL:
@@ -199,7 +201,7 @@ cdef pf_status h_var_read(pf_ctx* ctx, int32_t i, int32_t o) noexcept nogil:
     if t.type != ctx.out_type[o]:
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INVALID_ARGUMENT, b"Trying to read a variable with the wrong dtype")
-    set_slot(c, o, t)
+    pf_put_output(c, o, t)
     return PF_OK
 
 cdef int32_t h_var_initialized(pf_ctx* ctx, int32_t i) noexcept nogil:
@@ -223,7 +225,7 @@ cdef pf_str named(pf_call* c, pf_str name) noexcept nogil:
 
 cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil:
     cdef pf_tensor* t
-    if no_output(c, o) or not handle_fits(c, o, take):
+    if pf_no_output(c, o) or not pf_handle_fits(c, o, take):
         pf_object_unref(take)
         return PF_INTERNAL
     t = pf_tensor_handle(take)
@@ -231,7 +233,7 @@ cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil
         return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for a handle")
     if c.ctx.out_type[o] == PF_VARIANT:
         t.type = PF_VARIANT
-    set_slot(c, o, t)
+    pf_put_output(c, o, t)
     return PF_OK
 
 cdef pf_status h_var_handle(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, int32_t type,
@@ -304,7 +306,7 @@ cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str n
     if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
         return pf_fail(ctx, err.code, err.message)
     obj[0] = r.obj
-    return pf_call_lend(c, LENT_OBJECT, r)
+    return pf_call_lend(c, PF_LENT_OBJECT, r)
 
 cdef pf_status h_resource_output(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, const pf_type* type,
                                  pf_make_fn make, void* arg) noexcept nogil:
@@ -347,7 +349,7 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
         return PF_INVALID_ARGUMENT
     if obj == NULL or not usable(type):
         return pf_fail(ctx, PF_INTERNAL, b"resource_get without a usable pf_type or place for the object")
-    if has_input(c, i):
+    if pf_has_input(c, i):
         t = pf_tensor_of(c.ins[i])
         r = <pf_resource*>t.m.dl_tensor.data
         if t.flags & PF_T_HANDLE and r != NULL and r.base.kind == PF_OBJ_RESOURCE:
@@ -364,7 +366,7 @@ cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_tensor* t
     if ctx == NULL:
         return PF_INVALID_ARGUMENT
-    if not has_input(c, i):
+    if not pf_has_input(c, i):
         return pf_fail(ctx, PF_INTERNAL, b"no such input")
     t = pf_tensor_of(c.ins[i])
     if not t.flags & PF_T_HANDLE or t.m.dl_tensor.data == NULL:
@@ -388,7 +390,7 @@ cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) 
     return PF_OK
 
 # ---------------------------------------------------------------- their part of the table
-cdef void fill_state() noexcept nogil:
+cdef public void pf_host_fill_state(pf_host* table) noexcept nogil:
     table.var_lock = h_var_lock
     table.var_get = h_var_get
     table.var_swap = h_var_swap

@@ -1,4 +1,5 @@
-"""Part of api.pyx: records of many traces in one file, as they come.  PYFLOW_TRACE's while it runs;
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""Records of many traces in one file, as they come.  PYFLOW_TRACE's while it runs;
 what the file holds is said in pyflow/session/trace_file.py.
 
 Invariants
@@ -6,6 +7,10 @@ Invariants
    file in part, until the next.
 2. The GIL is not held while the system writes; callers take turns by a lock of theirs.
 """
+cimport cython
+from look_h cimport *
+from pyflow._executor.plans cimport Plan
+from pyflow._executor.steps cimport Trace
 
 cdef extern from "<unistd.h>" nogil:
     ssize_t write(int, const void*, size_t)

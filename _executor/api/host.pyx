@@ -1,4 +1,9 @@
-"""Part of api.pyx: plugins, ops, kernels, devices, memory, pools and states."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""The process's host: plugins, ops, kernels, devices, memory, pools and states; what kernels and devices say about themselves."""
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from look_h cimport *
+from pyflow._executor.values cimport clear_error, raise_error, text_of
 
 # ---------------------------------------------------------------- process-wide tables
 cdef enum:
@@ -216,9 +221,6 @@ def reset_containers(names=()):
 cdef class Pool:
     """A pool of `threads` threads, the caller's own included; with a `schedule`, the number that the order of execution is
     drawn from, of one thread."""
-    cdef pf_pool* p
-    cdef readonly int threads
-
     def __init__(self, int threads, schedule=None):
         self.p = pf_pool_new(threads if schedule is None else 1)
         if self.p == NULL:
@@ -246,7 +248,6 @@ def default_pool(int threads):
 @cython.final
 cdef class State:
     """A session's variables, resources and random streams."""
-    cdef pf_state* s
 
     def __init__(self, str name=""):
         self.s = pf_state_new(name.encode())
@@ -274,3 +275,176 @@ cdef class State:
     def __dealloc__(self):
         if self.s != NULL:
             pf_state_unref(self.s)
+
+# ---------------------------------------------------------------- devices
+cdef pf_device_entry* device_named(kind, int ordinal) except NULL:
+    cdef bytes name = kind.encode()
+    cdef const char* text = name
+    cdef pf_device_entry* d
+    with nogil:
+        d = pf_device_find(text, ordinal)
+    if d == NULL:
+        raise ValueError(device_problem(kind, ordinal))
+    return d
+
+
+def device_problem(kind, int ordinal):
+    """Opens the device if need be; None, or why it cannot be used."""
+    cdef bytes name = kind.encode()
+    cdef const char* at = name
+    cdef char text[400]
+    cdef pf_device_entry* d
+    with nogil:
+        d = pf_device_find(at, ordinal)
+    if d != NULL:
+        return None
+    pf_device_problem(at, ordinal, text, sizeof(text))
+    return text.decode("utf-8", "replace")
+
+
+def absent_devices():
+    """(type, reason) of device types whose plugin is loaded and finds none: no driver, say."""
+    cdef const char* kind
+    cdef const char* why
+    cdef int k = 0
+    out = []
+    while pf_device_absent(k, &kind, &why):
+        out.append((kind.decode("utf-8", "replace"), why.decode("utf-8", "replace")))
+        k += 1
+    return out
+
+
+def device_info(kind, int ordinal, key):
+    """What the device says about itself, as text (kernel.h, pf_device.info); None: it does not say.  ValueError: no such device."""
+    cdef pf_device_entry* d = device_named(kind, ordinal)
+    cdef bytes wanted = key.encode()
+    cdef char text[512]
+    text[0] = 0
+    if d.vtable == NULL or d.vtable.info == NULL or d.vtable.info(d.dev, wanted, text, 512) != PF_OK:
+        return None
+    text[511] = 0
+    return text.decode("utf-8", "replace")
+
+
+def device_stats(kind, int ordinal):
+    """Bytes in use in the device's own memory, their peak, the limit (0: none), allocations; whether it has memory and streams
+    of its own.  ValueError: no such device."""
+    cdef pf_device_entry* d = device_named(kind, ordinal)
+    return dict(in_use=pf_a64_load(&d.in_use), peak=pf_a64_load(&d.peak), limit=pf_a64_load(&d.limit),
+                allocs=pf_a64_load(&d.allocs), own_memory=bool(d.own_memory), streams=d.stream != NULL)
+
+
+def device_limit(kind, int ordinal, int64_t limit):
+    """From now on at most `limit` bytes of the device's memory are used (0: no limit)."""
+    pf_a64_store(&device_named(kind, ordinal).limit, max(limit, 0))
+
+
+def reset_device_peak(kind, int ordinal):
+    """Starts a new peak measurement of the device's memory."""
+    cdef pf_device_entry* d = device_named(kind, ordinal)
+    pf_a64_store(&d.peak, pf_a64_load(&d.in_use))
+
+
+def device_priority(kind, int ordinal=0):
+    """pf_device.priority: where default placement looks first; a CPU's is 0."""
+    cdef pf_device_entry* d
+    cdef int32_t k
+    for k in range(pf_device_count()):
+        d = pf_device_at(k)
+        if d.type.decode("utf-8", "replace") == kind:
+            return d.vtable.priority if d.vtable != NULL else 0
+    raise ValueError(f"there is no device type {kind}")
+
+# ---------------------------------------------------------------- costs, for placement
+def node_costs(bytes graph_def, kinds=("CPU",)):
+    """{node: (flops, bytes)} from the kernels' cost functions, for the shapes in `_output_shapes`.
+
+    kinds: device types; the first that has a kernel with a cost function for the node's types answers.  Nodes without
+    one, or whose shapes it cannot judge, are left out.  Raises StepError for bytes that are no graph.
+    """
+    cdef pf_error err
+    cdef pf_graph* g = NULL
+    cdef const char* data = graph_def
+    cdef Py_ssize_t n = len(graph_def)
+    cdef dict found = {}
+    cdef dict ops = {}
+    cdef int32_t k
+    cdef double flops, traffic
+    cdef list encoded = [kind.encode() for kind in kinds]
+    for k in range(pf_kernel_count()):
+        if pf_kernel_at(k).kernel.cost != NULL:
+            ops[pf_kernel_at(k).kernel.op] = True
+    clear_error(&err)
+    if pf_graph_read(data, n, &g, &err):
+        raise_error(&err)
+    try:
+        for k in range(g.n_nodes):
+            op = PyBytes_FromStringAndSize(g.nodes[k].op.data, g.nodes[k].op.len)
+            if op in ops and cost_of_node(g, k, encoded, &flops, &traffic):
+                found[text_of(g.nodes[k].name)] = (flops, traffic)
+    finally:
+        pf_graph_free(g)
+    return found
+
+def device_peers(kind, int ordinal, other_kind, int other):
+    """True if values go from the device `kind:ordinal` to the other one without the host.  ValueError: no such device."""
+    cdef pf_device_entry* source = device_named(kind, ordinal)
+    cdef pf_device_entry* target = device_named(other_kind, other)
+    return source != target and pf_device_peers(source, target) != 0
+
+cdef bint cost_of_node(pf_graph* g, int32_t i, list kinds, double* flops, double* traffic):
+    """True if a kernel of one of the device types said what the node costs."""
+    cdef pf_node* nd = g.nodes + i
+    cdef pf_infer_call call
+    cdef pf_signature sig
+    cdef pf_error err
+    cdef const pf_kernel_entry* e
+    cdef pf_blame blame
+    cdef pf_status st
+    clear_error(&err)
+    pf_infer_start(&call)
+    call.def_ = pf_op_find(nd.op)
+    if call.def_ == NULL or pf_node_resolve(g, nd, call.def_, &sig, &err):
+        return False
+    call.node = nd
+    call.sig = &sig
+    call.arena = &g.arena
+    call.err = &err
+    if not known_inputs(g, nd, &call):
+        return False
+    for kind in kinds:
+        e = NULL
+        while pf_kernel_select(nd, call.def_, &sig, kind, e, &e, &err) == PF_OK and e != NULL:
+            flops[0] = 0
+            traffic[0] = 0
+            if e.kernel.cost == NULL:
+                continue
+            pf_blame_enter(&blame, b"the cost function of a kernel", e.plugin_id, nd.name, nd.op)
+            st = e.kernel.cost(<pf_infer*>&call, flops, traffic)
+            pf_blame_leave(&blame)
+            if st == PF_OK:
+                return True
+    return False
+
+cdef bint known_inputs(pf_graph* g, pf_node* nd, pf_infer_call* call) noexcept nogil:
+    """Fills in the shapes and constant values of the node's inputs."""
+    cdef const pf_attr_value* a
+    cdef pf_node* source
+    cdef int32_t k
+    cdef pf_shape* shapes = <pf_shape*>pf_arena_alloc(&g.arena, sizeof(pf_shape) * <uint64_t>(nd.n_in + 1))
+    cdef const DLTensor** values = <const DLTensor**>pf_arena_alloc(&g.arena, sizeof(void*) * <uint64_t>(nd.n_in + 1))
+    if shapes == NULL or values == NULL:
+        return False
+    for k in range(nd.n_in):
+        source = g.nodes + nd.inputs[k].node
+        shapes[k].ndim = -1
+        values[k] = NULL
+        a = pf_node_attr_find(source, b"_output_shapes")
+        if a != NULL and a.kind == PF_ATTR_SHAPE | PF_ATTR_LIST and nd.inputs[k].output < a.list.n:
+            shapes[k] = (<const pf_shape*>a.list.items)[nd.inputs[k].output]
+        a = pf_node_attr_find(source, b"value") if pf_str_is(source.op, b"Const") else NULL
+        if a != NULL and a.kind == PF_ATTR_TENSOR and a.tensor != NULL:
+            values[k] = pf_dl(a.tensor)
+    call.in_shapes = shapes
+    call.in_values = values
+    return True

@@ -1,4 +1,62 @@
-"""Part of api.pyx: element types; NumPy arrays to tensors and back."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""Values of steps: NumPy arrays to tensors and back, element types; text and errors.
+
+Invariants
+1. Exceptions are born in these modules only; the core returns pf_status and fills a pf_error.
+2. A fed array is lent to the step: the caller's frame holds it, the tensor around it is marked BORROWED, and the core never
+   mutates, forwards or keeps it; so nothing here outlives the call.
+3. A fetched array never changes afterwards and is the caller's own: a tensor nobody else refers to is handed over without
+   a copy, any other is copied.
+"""
+cimport cython
+from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
+from cpython.bytes cimport PyBytes_FromStringAndSize
+cimport numpy as cnp
+from look_h cimport *
+
+import sys
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_SetBaseObject(cnp.ndarray, object) except -1
+    object PyArray_Scalar(void*, cnp.dtype, object)
+
+# ---------------------------------------------------------------- text and errors
+class StepError(Exception):
+    """A step or a compilation failed.
+
+    Attributes: code (an absl status code), message, node, op, device (strings, perhaps empty).
+    """
+
+    def __init__(self, code, message, node="", op="", device=""):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.node = node
+        self.op = op
+        self.device = device
+
+cdef void clear_error(pf_error* err) noexcept nogil:
+    err.code = 0
+    err.message[0] = 0
+    err.node[0] = 0
+    err.op[0] = 0
+    err.device[0] = 0
+
+cdef object raise_error(pf_error* e):
+    raise StepError(e.code, e.message.decode("utf-8", "replace"), e.node.decode("utf-8", "replace"),
+                    e.op.decode("utf-8", "replace"), e.device.decode("utf-8", "replace"))
+
+cdef str text_of(pf_str s):
+    return PyBytes_FromStringAndSize(s.data, s.len).decode("utf-8", "replace") if s.len else ""
+
+cdef pf_str borrow(bytes b):
+    cdef pf_str s
+    s.data = b
+    s.len = len(b)
+    return s
 
 # ---------------------------------------------------------------- element types
 cdef int32_t pf_of_npy[32]
@@ -35,6 +93,10 @@ def register_dtype(int number, dtype):
     """Makes a NumPy extension dtype (ml_dtypes' bfloat16, float8) known under an element-type number."""
     extra_dtypes[number] = np.dtype(dtype)
     extra_types[np.dtype(dtype)] = number
+
+cdef int npy_of(int32_t type) noexcept nogil:
+    """NumPy's number of the type; -1: it is an extension's, a string or a handle."""
+    return npy_of_pf[type] if 0 <= type < 32 else -1
 
 cdef object dtype_of(int32_t type):
     if 0 <= type < 32 and npy_of_pf[type] >= 0:
@@ -150,7 +212,7 @@ cdef pf_tensor* tensor_of_array(cnp.ndarray a, int32_t type) except NULL:
         raise MemoryError("a tensor's header")
     return t
 
-cdef inline int32_t type_of_array(cnp.ndarray a) except -1:
+cdef int32_t type_of_array(cnp.ndarray a) except -1:
     cdef int n = cnp.PyArray_TYPE(a)
     if 0 <= n < 32:
         return pf_of_npy[n]
@@ -162,7 +224,7 @@ cdef inline bint usable(cnp.ndarray a, int32_t type) except -1:
     """As it is: the right type, compact, aligned, native byte order."""
     return type_of_array(a) == type and cnp.PyArray_ISCARRAY_RO(a)
 
-cdef inline bint lendable(cnp.ndarray a, int32_t type) except -1:
+cdef bint lendable(cnp.ndarray a, int32_t type) except -1:
     """A step takes it without a conversion."""
     if type == PF_STRING:
         return (cnp.PyArray_TYPE(a) == cnp.NPY_OBJECT and cnp.PyArray_ISCARRAY_RO(a)
@@ -201,7 +263,6 @@ cdef str type_name(object value):
 @cython.no_gc
 cdef class Buffer:
     """Keeps a tensor alive for the array over it."""
-    cdef pf_tensor* t
 
     def __dealloc__(self):
         pf_tensor_unref(self.t)
@@ -209,7 +270,6 @@ cdef class Buffer:
 @cython.final
 cdef class Handle:
     """A resource handle outside of a step: opaque, can be fed again."""
-    cdef pf_tensor* t
 
     def __dealloc__(self):
         pf_tensor_unref(self.t)
@@ -244,7 +304,7 @@ cdef bint callers_memory(pf_tensor* t):
 cdef object array_of(pf_tensor* take):
     """The array (or NumPy scalar, bytes, Handle) of a tensor; takes the reference."""
     cdef Handle handle
-    cdef int npy = npy_of_pf[take.type] if 0 <= take.type < 32 else -1
+    cdef int npy = npy_of(take.type)
     if take.flags & PF_T_HANDLE:
         handle = Handle.__new__(Handle)
         handle.t = take
@@ -284,3 +344,11 @@ cdef object array_of_type(pf_tensor* take, int npy):
         memcpy(cnp.PyArray_DATA(a), take.m.dl_tensor.data, <size_t>take.nbytes)
     pf_tensor_unref(take)
     return a
+
+# ---------------------------------------------------------------- feeds
+cdef int wrong_shape(const pf_plan* p, int k, pf_tensor* t) except -1:
+    """Raises: argument k is not of the shape that the plan has for it."""
+    cdef pf_shape* s = p.arg_shape + k
+    want = "(" + ", ".join("?" if s.dims[i] < 0 else str(s.dims[i]) for i in range(s.ndim)) + ")"
+    got = tuple(t.m.dl_tensor.shape[i] for i in range(t.m.dl_tensor.ndim))
+    raise ValueError("Cannot feed value of shape %r for Tensor '%s', which has shape '%s'" % (got, text_of(p.arg_name[k]), want))

@@ -1,4 +1,5 @@
-"""Part of pool.pyx: PYFLOW_SCHEDULE, a step of one thread whose order is drawn from a seed.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""PYFLOW_SCHEDULE, a step of one thread whose order is drawn from a seed.
 
 Where several items are ready, which runs next is drawn; so is, from time to time, that what is under way elsewhere
 (asynchronous kernels, devices' streams) is waited for and put among what is ready.  Other threads thus decide nothing: the
@@ -10,11 +11,12 @@ same seed gives the same order, whatever the timing.  The k-th step of a pool dr
 What does not end by itself - a queue's blocked dequeue, a call whose fate another thread decides - is waited for QUIET_NS
 without any change, and then left under way: there timing may show.
 """
+from step_h cimport *
 
 cdef enum:
     QUIET_NS = 50000000
 
-cdef uint64_t begin_schedule(pf_pool* p) noexcept nogil:
+cdef public uint64_t pf_schedule_begin(pf_pool* p) noexcept nogil:
     """The state for the next step, never 0 (splitmix64)."""
     cdef uint64_t z = p.seed * <uint64_t>0xD1B54A32D192ED03ULL + <uint64_t>(pf_a64_add_rlx(&p.seeded_steps, 1) + 1)
     z *= <uint64_t>0x9E3779B97F4A7C15ULL
@@ -109,7 +111,7 @@ cdef void gather(pf_worker* w) noexcept nogil:
     cdef pf_item** at
     await_all(w)
     while True:
-        item = take_injected(w)
+        item = pf_pool_take_injected(w)
         if item == NULL:
             break
         at = &sorted_items

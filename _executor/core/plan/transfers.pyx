@@ -1,4 +1,5 @@
-"""Part of plan.pyx: which memory every value lies in, and the copies that joins of different memories need.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Which memory every value lies in, and the copies that joins of different memories need.
 
 A value lies on the HOST or in the memory of its node's DEVICE.  Kernels say where they want and leave things (pf_arg); strings,
 resources and references are always on the host; what only routes (Identity, Switch, Merge, Enter, Exit, NextIteration) takes
@@ -8,6 +9,7 @@ soon as anything that arrives there is, so that a copy, if one is needed, happen
 Where an edge joins different memories the graph gets a node `_CopyToHost` or `_CopyToDevice` (one per value and destination; a
 constant a second Const instead), and is compiled again.  Graphs without devices of own memory never come here.
 """
+from compile_h cimport *
 
 cdef enum:
     ON_HOST = 0
@@ -144,16 +146,16 @@ cdef bint follow(pf_comp* c, int32_t i) noexcept nogil:
     return news
 
 cdef pf_status solve_memory(pf_comp* c) noexcept nogil:
-    cdef uint8_t* routed = <uint8_t*>grab(c, c.n, 1)
+    cdef uint8_t* routed = <uint8_t*>pf_comp_grab(c, c.n, 1)
     cdef int32_t i, j, o, at = 0
     cdef bint changed = True
-    c.mem_at = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    c.mem_at = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
     if routed == NULL or c.mem_at == NULL:
         return c.err.code
     for i in range(c.n):
         c.mem_at[i] = at
         at += c.sig[i].n_out
-    c.mem = <uint8_t*>grab(c, at, 1)
+    c.mem = <uint8_t*>pf_comp_grab(c, at, 1)
     if c.mem == NULL:
         return c.err.code
     readers_of_routes(c, routed)
@@ -260,8 +262,8 @@ cdef int32_t copy_for(Copy* all, int32_t* first, int32_t* n, int32_t src, int32_
 
 cdef pf_status insert_copies(pf_comp* c, int32_t n_edges) noexcept nogil:
     """c.again = 1 and a grown graph if any edge needs a copy."""
-    cdef Copy* all = <Copy*>grab(c, n_edges, sizeof(Copy))
-    cdef int32_t* first = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    cdef Copy* all = <Copy*>pf_comp_grab(c, n_edges, sizeof(Copy))
+    cdef int32_t* first = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
     cdef int32_t n = 0, i, k, t, w
     cdef pf_device_entry* dev = NULL
     cdef pf_node* nodes
@@ -320,12 +322,12 @@ cdef pf_status upload_constant(pf_comp* c, int32_t i) noexcept nogil:
         snprintf(text, 200, b"the constant of %lld bytes could not be copied to %s", <long long>pf_tensor_of(c.value[i]).nbytes,
                  c.plan.nodes[i].home.name)
         return pf_comp_fail(c, i, st, text)
-    return own_value(c, i, t)
+    return pf_comp_own_value(c, i, t)
 
 cdef pf_status describe_outputs(pf_comp* c, int32_t i) noexcept nogil:
     """out_mem, and whether the call ends only when the stream has written its host-memory outputs."""
     cdef pf_node_info* info = c.plan.nodes + i
-    cdef uint8_t* mem = <uint8_t*>keep(c, c.sig[i].n_out, 1)
+    cdef uint8_t* mem = <uint8_t*>pf_comp_keep(c, c.sig[i].n_out, 1)
     cdef const pf_arg* a
     cdef int32_t o
     if mem == NULL:
@@ -341,13 +343,13 @@ cdef pf_status describe_outputs(pf_comp* c, int32_t i) noexcept nogil:
         c.flags[i] |= PF_N_ASYNC
     return PF_OK
 
-cdef pf_status note_device(pf_comp* c, pf_device_entry* d) noexcept nogil:
+cdef public pf_status pf_comp_note_device(pf_comp* c, pf_device_entry* d) noexcept nogil:
     cdef int32_t k
     for k in range(c.plan.n_devices):
         if c.plan.devices[k] == d:
             return PF_OK
     if c.plan.devices == NULL:
-        c.plan.devices = <pf_device_entry**>keep(c, pf_device_count() + 64, sizeof(void*))
+        c.plan.devices = <pf_device_entry**>pf_comp_keep(c, pf_device_count() + 64, sizeof(void*))
         if c.plan.devices == NULL:
             return c.err.code
     c.plan.devices[c.plan.n_devices] = d
@@ -361,13 +363,13 @@ cdef pf_status find_home(pf_comp* c, int32_t i) noexcept nogil:
     cdef char text[400]
     cdef int32_t ordinal
     cdef pf_node_info* info = c.plan.nodes + i
-    device_of(c.g.nodes[i].device, kind, &ordinal)
+    pf_device_of_name(c.g.nodes[i].device, kind, &ordinal)
     info.dev = pf_device_find(kind, ordinal)
     if info.dev == NULL:
         pf_device_problem(kind, ordinal, text, sizeof(text))
         return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
     info.home = info.dev if info.dev.own_memory else NULL
-    return note_device(c, info.dev) if info.home != NULL else PF_OK
+    return pf_comp_note_device(c, info.dev) if info.home != NULL else PF_OK
 
 cdef bint elsewhere(pf_comp* c) noexcept nogil:
     """No kernel is on a device with memory, but perhaps a variable or a constant that is only read."""
@@ -380,12 +382,12 @@ cdef bint elsewhere(pf_comp* c) noexcept nogil:
         if c.cls[i] == PF_C_KERNEL or pf_str_eq(c.g.nodes[i].device, last):
             continue
         last = c.g.nodes[i].device
-        device_of(last, kind, &ordinal)
+        pf_device_of_name(last, kind, &ordinal)
         if strcmp(kind, b"CPU"):
             return True
     return False
 
-cdef pf_status place_values(pf_comp* c) noexcept nogil:
+cdef public pf_status pf_comp_transfers(pf_comp* c) noexcept nogil:
     """After kernels are chosen: memory of every value; c.again if the graph had to grow."""
     cdef int32_t i, edges = 0
     if c.plan.n_devices == 0 and not elsewhere(c):

@@ -1,4 +1,12 @@
-"""Part of api.pyx: plans as text; shapes of ops declared in C."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""Plans as text and as tables; shapes of ops declared in C."""
+cimport numpy as cnp
+from look_h cimport *
+from pyflow._executor.values cimport clear_error, raise_error, tensor_of, text_of
+
+import numpy as np
+
+cnp.import_array()
 
 # ---------------------------------------------------------------- explain
 cdef str explain_plan(pf_plan* p):
@@ -187,3 +195,17 @@ def infer_shapes(bytes graph_def, str node, list dims, dict consts):
                 pf_tensor_unref(pf_tensor_of(values[i]))
         free(values)
         pf_graph_free(g)
+
+# ---------------------------------------------------------------- what records of a trace refer to
+cdef dict trace_table(pf_plan* p):
+    """nodes [(name, op, device)]; instr_node, instr_kind: arrays; frames [(parent, name, inlined)]."""
+    cdef uint32_t k
+    cdef cnp.ndarray node_of = np.empty(p.n_instrs, np.uint32)
+    cdef cnp.ndarray kind_of = np.empty(p.n_instrs, np.uint8)
+    for k in range(p.n_instrs):
+        (<uint32_t*>cnp.PyArray_DATA(node_of))[k] = p.instrs[k].node
+        (<uint8_t*>cnp.PyArray_DATA(kind_of))[k] = p.instrs[k].kind
+    return dict(nodes=[(text_of(p.nodes[k].name), text_of(p.nodes[k].op), text_of(p.nodes[k].device))
+                       for k in range(p.n_nodes)],
+                instr_node=node_of, instr_kind=kind_of,
+                frames=[(p.frames[k].parent, text_of(p.frames[k].name), p.frames[k].inlined) for k in range(p.n_frames)])

@@ -1,4 +1,6 @@
-"""Part of plan.pyx: which loop each node belongs to."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Frames: which loop each node belongs to, and what makes up a loop."""
+from compile_h cimport *
 
 # ---------------------------------------------------------------- frames
 cdef int32_t child_frame(pf_comp* c, int32_t parent, int32_t node) noexcept nogil:
@@ -11,14 +13,14 @@ cdef int32_t child_frame(pf_comp* c, int32_t parent, int32_t node) noexcept nogi
     if a == NULL:
         pf_comp_fail(c, node, PF_INVALID_ARGUMENT, b"Enter without a frame_name")
         return -1
-    bucket = c.frame_buckets + ((pf_str_hash(a.s) ^ <uint64_t>(31 * <int64_t>parent)) & (FRAME_BUCKETS - 1))
+    bucket = c.frame_buckets + ((pf_str_hash(a.s) ^ <uint64_t>(31 * <int64_t>parent)) & (PF_FRAME_BUCKETS - 1))
     f = bucket[0]
     while f > 0:
         if c.frames[f].parent == parent and pf_str_eq(c.frames[f].name, a.s):
             return f
         f = c.frames[f].same_hash
     if c.n_frames == c.frames_room:
-        grown = <pf_comp_frame*>grab(c, c.frames_room * 2, sizeof(pf_comp_frame))
+        grown = <pf_comp_frame*>pf_comp_grab(c, c.frames_room * 2, sizeof(pf_comp_frame))
         if grown == NULL:
             return -1
         memcpy(grown, c.frames, sizeof(pf_comp_frame) * c.n_frames)
@@ -79,13 +81,13 @@ cdef pf_status place_in_frame(pf_comp* c, int32_t i) noexcept nogil:
             c.frames[f].n_exits += 1
     return PF_OK
 
-cdef pf_status assign_frames(pf_comp* c) noexcept nogil:
-    cdef int32_t* waits = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    cdef int32_t* ready = <int32_t*>grab(c, c.n, sizeof(int32_t))
+cdef public pf_status pf_comp_frames(pf_comp* c) noexcept nogil:
+    cdef int32_t* waits = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    cdef int32_t* ready = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
     cdef int32_t n_ready = 0, i, k, d, placed = 0
     cdef pf_node* nd
     c.frames_room = 16
-    c.frames = <pf_comp_frame*>grab(c, c.frames_room, sizeof(pf_comp_frame))
+    c.frames = <pf_comp_frame*>pf_comp_grab(c, c.frames_room, sizeof(pf_comp_frame))
     if waits == NULL or ready == NULL or c.frames == NULL:
         return c.err.code
     c.n_frames = 1
@@ -127,10 +129,10 @@ cdef pf_status room_for_loops(pf_comp* c) noexcept nogil:
     cdef pf_comp_frame* fr
     for f in range(c.n_frames):
         fr = c.frames + f
-        fr.enters = <int32_t*>grab(c, fr.n_enters, sizeof(int32_t))
-        fr.exits = <int32_t*>grab(c, fr.n_exits, sizeof(int32_t))
-        fr.merges = <int32_t*>grab(c, fr.n_vars, sizeof(int32_t))
-        fr.nexts = <int32_t*>grab(c, fr.n_vars, sizeof(int32_t))
+        fr.enters = <int32_t*>pf_comp_grab(c, fr.n_enters, sizeof(int32_t))
+        fr.exits = <int32_t*>pf_comp_grab(c, fr.n_exits, sizeof(int32_t))
+        fr.merges = <int32_t*>pf_comp_grab(c, fr.n_vars, sizeof(int32_t))
+        fr.nexts = <int32_t*>pf_comp_grab(c, fr.n_vars, sizeof(int32_t))
         if fr.enters == NULL or fr.exits == NULL or fr.merges == NULL or fr.nexts == NULL:
             return c.err.code
         fr.n_enters = 0
@@ -173,7 +175,7 @@ cdef pf_status next_ok(pf_comp* c, int32_t i) noexcept nogil:
         return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"NextIteration feeds something else than its loop's Merge")
     return PF_OK
 
-cdef pf_status collect_loops(pf_comp* c) noexcept nogil:
+cdef public pf_status pf_comp_loops(pf_comp* c) noexcept nogil:
     """enters, exits, and (Merge, NextIteration) pairs per frame, checked."""
     cdef int32_t i
     cdef pf_comp_frame* fr

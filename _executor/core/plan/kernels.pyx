@@ -1,7 +1,92 @@
-"""Part of plan.pyx: kernels, constants and variable handles of a plan's nodes."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Kernels, constants and variable handles of a plan's nodes, and what element types a node takes variables for."""
+from compile_h cimport *
+
+# ---------------------------------------------------------------- what variables may hold
+# What a node may find in the variables behind its inputs.
+#
+# A kernel takes a variable's buffer for elements of the type its node declares, and a GraphDef can declare anything; so each
+# input of a node that is a reference or a resource gets a set of element types (bit 1 << type), and host_state.pyx lends a
+# kernel only variables of these.  The first that says something:
+#
+# 1. a reference: the type of the reference;
+# 2. the kernel's pf_arg: PF_ARG_ANY_TYPE, or a type in its flags;
+# 3. the op's attribute `dtype`, or else `T`: what TensorFlow's ops on variables call the type of what the handle leads to;
+# 4. where it has other inputs than handles: their element types and those of its outputs, any of them;
+# 5. nothing, any type: VariableShape, and kernels that look at the dtype of what they get.
+cdef uint32_t any_type() noexcept nogil:
+    return <uint32_t>0xffffffff
+
+cdef uint32_t just(int32_t type) noexcept nogil:
+    return <uint32_t>1 << (type - 100 if type > 100 else type)
+
+cdef uint32_t said_by_kernel(const pf_kernel* k, pf_str arg) noexcept nogil:
+    """0: nothing."""
+    cdef const pf_arg** a = <const pf_arg**>k.args
+    cdef uint32_t type
+    while a != NULL and a[0] != NULL:
+        if pf_str_is(arg, a[0].name):
+            type = a[0].flags >> PF_ARG_TYPE_SHIFT & 31
+            if a[0].flags & <uint32_t>PF_ARG_ANY_TYPE:
+                return any_type()
+            return just(<int32_t>type) if type else 0
+        a += 1
+    return 0
+
+cdef uint32_t said_by_attr(pf_comp* c, int32_t i, const pf_arg_def* arg, const char* name) noexcept nogil:
+    """0: the op has no such attribute, or it is the type of the handle itself, as Identity's T."""
+    cdef const pf_op_def* op = c.def_[i]
+    cdef const pf_attr_value* v
+    cdef int32_t k
+    for k in range(op.n_attrs):
+        if pf_str_is(op.attrs[k].name, name) and op.attrs[k].kind == PF_ATTR_TYPE and k != arg.type_attr:
+            v = pf_attr_or_default(c.g.nodes + i, op, name)
+            return just(v.type) if v != NULL else 0
+    return 0
+
+cdef uint32_t said_by_others(const pf_signature* s) noexcept nogil:
+    cdef uint32_t types = 0
+    cdef int32_t k
+    for k in range(s.n_in):
+        types |= just(s.in_type[k])
+    if not types & ~(just(PF_RESOURCE) | just(PF_VARIANT)):
+        return any_type()
+    for k in range(s.n_out):
+        types |= just(s.out_type[k])
+    return types & ~(just(PF_RESOURCE) | just(PF_VARIANT))
+
+cdef uint32_t held_behind(pf_comp* c, int32_t i, const pf_arg_def* arg, int32_t k) noexcept nogil:
+    cdef const pf_signature* s = c.sig + i
+    cdef uint32_t types
+    if s.in_ref[k] or s.in_type[k] != PF_RESOURCE:
+        return just(s.in_type[k])
+    types = said_by_kernel(c.kernel[i].kernel, arg.name)
+    if not types:
+        types = said_by_attr(c, i, arg, b"dtype")
+    if not types:
+        types = said_by_attr(c, i, arg, b"T")
+    return types if types else said_by_others(s)
+
+cdef pf_status declare_holds(pf_comp* c, int32_t i) noexcept nogil:
+    """Sets the node's `holds`, once its kernel is chosen."""
+    cdef const pf_signature* s = c.sig + i
+    cdef uint32_t* holds
+    cdef int32_t a, k, n = 0
+    for k in range(s.n_in):
+        n += 1 if s.in_ref[k] or s.in_type[k] == PF_RESOURCE else 0
+    if n == 0:
+        return PF_OK
+    holds = <uint32_t*>pf_comp_keep(c, s.n_in, sizeof(uint32_t))
+    if holds == NULL:
+        return c.err.code
+    for a in range(s.n_in_args):
+        for k in range(s.in_start[a], s.in_start[a + 1]):
+            holds[k] = held_behind(c, i, c.def_[i].ins + a, k)
+    c.plan.nodes[i].holds = holds
+    return PF_OK
 
 # ---------------------------------------------------------------- kernels
-cdef void device_of(pf_str device, char* kind, int32_t* ordinal) noexcept nogil:
+cdef public void pf_device_of_name(pf_str device, char* kind, int32_t* ordinal) noexcept nogil:
     """'/job:x/device:GPU:1' -> GPU, 1; '' -> CPU, 0.  kind has room for 24."""
     cdef int64_t i = device.len - 1, end = device.len
     cdef int32_t number = 0, k
@@ -53,10 +138,10 @@ cdef pf_status share_call_info(pf_comp* c, int32_t i, pf_node_info* info, const 
         h = (h ^ <uint64_t>s.in_type[k]) * <uint64_t>1099511628211ULL
     for k in range(s.n_out):
         h = (h ^ <uint64_t>(s.out_type[k] + 64)) * <uint64_t>1099511628211ULL
-    at = <uint32_t>((h ^ (h >> 29)) & <uint64_t>(INFO_BUCKETS - 1))
+    at = <uint32_t>((h ^ (h >> 29)) & <uint64_t>(PF_INFO_BUCKETS - 1))
     have = c.infos[at]
     if have == NULL or not same_info(have, &want):
-        have = <pf_call_info*>keep(c, 1, sizeof(pf_call_info))
+        have = <pf_call_info*>pf_comp_keep(c, 1, sizeof(pf_call_info))
         if have == NULL:
             return c.err.code
         have[0] = want
@@ -104,8 +189,8 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     cdef char text[4400]
     cdef char by[160]
     cdef int32_t j
-    cdef const DLTensor** constants = <const DLTensor**>grab(c, info.call.n_in, sizeof(void*))
-    cdef uint8_t* dropped = <uint8_t*>keep(c, info.call.n_in, 1)
+    cdef const DLTensor** constants = <const DLTensor**>pf_comp_grab(c, info.call.n_in, sizeof(void*))
+    cdef uint8_t* dropped = <uint8_t*>pf_comp_keep(c, info.call.n_in, 1)
     if constants == NULL or dropped == NULL:
         return c.err.code
     for j in range(info.call.n_in):
@@ -149,14 +234,14 @@ cdef pf_status choose_kernel(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_node_info* info = c.plan.nodes + i
     cdef pf_status st
     cdef double flops = UNKNOWN_FLOPS
-    device_of(c.g.nodes[i].device, kind, &ordinal)
+    pf_device_of_name(c.g.nodes[i].device, kind, &ordinal)
     info.dev = pf_device_find(kind, ordinal)
     if info.dev == NULL:
         pf_device_problem(kind, ordinal, text, sizeof(text))
         return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
     if info.dev.dev != NULL:
         info.home = info.dev if info.dev.own_memory else NULL
-        if share_call_info(c, i, info, info.dev) or note_device(c, info.dev):
+        if share_call_info(c, i, info, info.dev) or pf_comp_note_device(c, info.dev):
             return c.err.code
     while True:
         if pf_kernel_select(c.g.nodes + i, c.def_[i], c.sig + i, kind, k, &k, c.err) or k == NULL:
@@ -206,7 +291,7 @@ cdef double known_flops(pf_comp* c, int32_t i) noexcept nogil:
     cdef int32_t k
     if c.plan.nodes[i].kernel == NULL or c.plan.nodes[i].kernel.kernel.cost == NULL:
         return UNKNOWN_FLOPS
-    in_shapes = <pf_shape*>grab(c, nd.n_in, sizeof(pf_shape))
+    in_shapes = <pf_shape*>pf_comp_grab(c, nd.n_in, sizeof(pf_shape))
     if in_shapes == NULL:
         return UNKNOWN_FLOPS
     for k in range(nd.n_in):
@@ -253,9 +338,9 @@ cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
     h = pf_tensor_handle(<pf_object*>v)
     if h == NULL:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory")
-    return own_value(c, i, h)
+    return pf_comp_own_value(c, i, h)
 
-cdef pf_status own_value(pf_comp* c, int32_t i, pf_tensor* take) noexcept nogil:
+cdef public pf_status pf_comp_own_value(pf_comp* c, int32_t i, pf_tensor* take) noexcept nogil:
     c.plan.const_tensors[c.plan.n_const_tensors] = take
     c.plan.n_const_tensors += 1
     c.value[i] = pf_dl(take)
@@ -285,9 +370,9 @@ cdef pf_status make_constant(pf_comp* c, int32_t i, const pf_named_tensor* const
             return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory for a constant")
     else:
         pf_tensor_ref(t)
-    return own_value(c, i, t)
+    return pf_comp_own_value(c, i, t)
 
-cdef pf_status make_values(pf_comp* c, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+cdef public pf_status pf_comp_values(pf_comp* c, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
     cdef int32_t i
     for i in range(c.n):
         fill_info(c, i, c.plan.nodes + i)
@@ -321,7 +406,7 @@ cdef void spread_deadness(pf_comp* c) noexcept nogil:
             if c.flags[nd.inputs[k].node] & PF_N_MAYBE_DEAD and c.cls[nd.inputs[k].node] != PF_C_NEXT:
                 c.flags[i] |= PF_N_MAYBE_DEAD
 
-cdef pf_status chain_collectives(pf_comp* c) noexcept nogil:
+cdef public pf_status pf_comp_collectives(pf_comp* c) noexcept nogil:
     """Collectives of one frame start one after the other, in the order of their construction where dependencies leave a choice:
     on every task the same.  c.next_start stays NULL without them; iterations with collectives do not overlap."""
     cdef int32_t* last = NULL
@@ -331,8 +416,8 @@ cdef pf_status chain_collectives(pf_comp* c) noexcept nogil:
         if c.kernel[i] == NULL or not c.kernel[i].kernel.flags & <uint32_t>PF_KERNEL_COLLECTIVE:
             continue
         if last == NULL:
-            last = <int32_t*>grab(c, c.n_frames, sizeof(int32_t))
-            c.next_start = <int32_t*>grab(c, c.n, sizeof(int32_t))
+            last = <int32_t*>pf_comp_grab(c, c.n_frames, sizeof(int32_t))
+            c.next_start = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
             if last == NULL or c.next_start == NULL:
                 return c.err.code
             for f in range(c.n_frames):

@@ -1,4 +1,5 @@
-"""Part of api.pyx: StepStats, TensorFlow's message about a traced step, written straight from its
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""StepStats, TensorFlow's message about a traced step, written straight from its
 records.  What goes where is said in pyflow/session/metadata.py.
 
 Invariants
@@ -12,6 +13,11 @@ Invariants
     stats = StepStats(trace, names_of)  # when the steps are over; 0.5 us
     data = stats.encode()               # when somebody asks; 100 ns per kernel
 """
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from look_h cimport *
+from pyflow._executor.steps cimport Records, Trace
+from pyflow._executor.records cimport *
 
 cdef extern from *:
     """
@@ -455,4 +461,3 @@ cdef class StepStats:
             lanes[k].name = name
             lanes[k].len = len(name)
         return lanes
-

@@ -1,28 +1,20 @@
-"""Part of api.pyx: steps that run without the thread that began them."""
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""Steps that run without the thread that began them."""
+cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from look_h cimport *
+from pyflow._executor.values cimport array_of, clear_error, fits, raise_error, tensor_of, wrong_shape
+from pyflow._executor.steps cimport Rendezvous
+
+import sys
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
 
 cdef extern from *:
     """
-    typedef struct {                    /* how a step ended, for whoever waits: `lock` guards all of it */
-      pthread_mutex_t lock;
-      pthread_cond_t cond;
-      int32_t over, pad;
-      pf_status status;
-      pf_error error;
-      int64_t n_rets;
-      pf_tensor **rets;                 /* taken by the first that asks for the results */
-      void *object;                     /* the Started, until its callback was called; NULL: it has none */
-    } pf_landing;
     static void pf_landed(void *arg, pf_status s, const pf_error *err, pf_tensor **take_rets);
     """
-    ctypedef struct pf_landing:
-        pthread_mutex_t lock
-        pthread_cond_t cond
-        int32_t over
-        pf_status status
-        pf_error error
-        int64_t n_rets
-        pf_tensor** rets
-        void* object
 
 cdef void call_back(void* object) noexcept with gil:
     """The step's callback, on the pool's thread that ran its last block; drops the step's own reference."""
@@ -60,13 +52,6 @@ cdef class Started:
 
     Dropped while it runs, it is cancelled and waited for.  Thread-safe.
     """
-    cdef pf_landing* l
-    cdef pf_started* h
-    cdef tuple plans, order
-    cdef list hold
-    cdef object callback
-    cdef object __weakref__
-
     def __cinit__(self):
         self.l = <pf_landing*>calloc(1, sizeof(pf_landing))
         if self.l == NULL:
@@ -158,21 +143,18 @@ cdef void wait_for(pf_landing* l, int64_t until) noexcept nogil:
                 break
     pthread_mutex_unlock(&l.lock)
 
-cdef Started begin(tuple plans, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms, Rendezvous rendezvous,
-                   callback):
-    """Plans side by side; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
+cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
+                   Rendezvous rendezvous, callback):
+    """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
-    cdef int n = <int>len(plans), n_args = <int>sum([len(a) for a in arg_numbers]), k, at = 0
-    cdef pf_plan** all = <pf_plan**>malloc(sizeof(void*) * (n + n_args + 1))
-    cdef pf_tensor** args
+    cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
+    cdef pf_tensor** args = <pf_tensor**>malloc(sizeof(void*) * (n_args + 1))
     cdef pf_start_options o
     cdef pf_error err
     cdef pf_status st
-    cdef Plan plan
-    if all == NULL:
+    if args == NULL:
         raise MemoryError()
-    args = <pf_tensor**>(all + n)
-    s.plans = plans
+    s.plans = keep
     s.order = order
     s.hold = []
     s.l.n_rets = len(order)
@@ -183,19 +165,17 @@ cdef Started begin(tuple plans, tuple arg_numbers, tuple order, object feeds, in
         if len(feeds) != n_args:
             raise ValueError("the step takes %d arguments, got %d" % (n_args, len(feeds)))
         try:
-            for plan, numbers in zip(plans, arg_numbers):
-                for k in range(plan.n_args):
-                    args[at] = tensor_of(feeds[numbers[k]], plan.p.arg_type[k], s.hold)
+            for j in range(n):
+                for k in range(<int>plans[j].n_args):
+                    args[at] = tensor_of(feeds[arg_numbers[j][k]], plans[j].arg_type[k], s.hold)
                     at += 1
-                    if not fits(plan.p.arg_shape + k, args[at - 1]):
-                        wrong_shape(plan, k, args[at - 1])
+                    if not fits(plans[j].arg_shape + k, args[at - 1]):
+                        wrong_shape(plans[j], k, args[at - 1])
         except BaseException:
             while at > 0:
                 at -= 1
                 pf_tensor_unref(args[at])
             raise
-        for k in range(n):
-            all[k] = (<Plan>plans[k]).p
         memset(&o, 0, sizeof(o))
         o.timeout_ns = timeout_ms * 1000000
         if rendezvous is not None:
@@ -207,7 +187,7 @@ cdef Started begin(tuple plans, tuple arg_numbers, tuple order, object feeds, in
             s.l.object = <void*>s
             Py_INCREF(s)
         with nogil:
-            st = pf_step_start(all, n, args, &o, pf_landed, s.l, &s.h, &err)
+            st = pf_step_start(plans, n, args, &o, pf_landed, s.l, &s.h, &err)
         if st:
             s.l.over = 1
             s.callback = None
@@ -216,5 +196,5 @@ cdef Started begin(tuple plans, tuple arg_numbers, tuple order, object feeds, in
                 Py_DECREF(s)
             raise_error(&err)
     finally:
-        free(all)
+        free(args)
     return s

@@ -1,4 +1,5 @@
-"""Part of pool.pyx: parallel_for.
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Parallel_for.
 
 A loop lies on the stack of the thread that runs the kernel, which is its worker 0, and in pool.loops.  Who has nothing
 else to do joins it with a worker index of its own: pool threads any loop, a caller those of its own step.  All take chunks
@@ -8,8 +9,9 @@ off one counter; the kernel's thread waits for those inside.
 
 pool.n_loops counts the open ones.
 """
+from step_h cimport *
 
-cdef pf_loop* open_loop(pf_pool* p, pf_worker* caller) noexcept nogil:
+cdef public pf_loop* pf_pool_open_loop(pf_pool* p, pf_worker* caller) noexcept nogil:
     """A loop with chunks left that takes another thread; of the caller's step, if one asks.  Lock held."""
     cdef pf_loop* l = p.loops
     while l != NULL:
@@ -45,7 +47,7 @@ cdef pf_status for_alone(pf_step* s, int32_t how, int64_t n, int64_t chunk, pf_r
             return PF_CANCELLED
     return PF_OK
 
-cdef bint pf_pool_join(pf_pool* p, pf_worker* caller) noexcept nogil:
+cdef public int pf_pool_join(pf_pool* p, pf_worker* caller) noexcept nogil:
     """Helps with a loop until its chunks are gone.  caller: NULL for pool threads."""
     cdef pf_loop* l
     cdef pf_blame* mine
@@ -53,7 +55,7 @@ cdef bint pf_pool_join(pf_pool* p, pf_worker* caller) noexcept nogil:
     if pf_a32_load(&p.n_loops) == 0:
         return False
     pthread_mutex_lock(&p.lock)
-    l = open_loop(p, caller)
+    l = pf_pool_open_loop(p, caller)
     if l != NULL:
         pf_a32_add(&l.inside, 1)
         worker = pf_a32_add(&l.joined, 1)
@@ -74,7 +76,7 @@ cdef void publish_loop(pf_pool* p, pf_loop* l, int64_t chunks) noexcept nogil:
     l.next_loop = p.loops
     p.loops = l
     pf_a32_add(&p.n_loops, 1)
-    tell_caller(p, l.step)
+    pf_pool_tell_caller(p, l.step)
     if pf_a32_load(&p.idle) > 0:
         if chunks > 2 and p.n > 2:
             pthread_cond_broadcast(&p.cond)
@@ -111,10 +113,7 @@ cdef public pf_status pf_pool_for(pf_pool* p, pf_step* s, int32_t how, int64_t n
         return PF_OK
     if p.n == 1:
         return for_alone(s, how, n, grain * max(<int64_t>1, chunks // 8), fn, arg)
-    if p.fork_gen != pf_fork_generation():
-        rebuild(p)
-    if not pf_a32_load(&p.started):
-        start_threads(p)
+    pf_pool_open(p, False)
     memset(&l, 0, sizeof(l))
     l.fn = fn
     l.arg = arg

@@ -1,6 +1,9 @@
-"""Part of host.pyx: pyflow.transport/1, by which kernels that carry tensors between processes reach the rendezvous of
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""Pyflow.transport/1, by which kernels that carry tensors between processes reach the rendezvous of
 their step, and progress threads that of any running step.
 """
+from outputs_h cimport *
+
 ctypedef void (*managed_fn)(void*, pf_status, DLManagedTensorVersioned*, int32_t) noexcept nogil
 cdef struct Receiver:
     managed_fn fn
@@ -98,10 +101,11 @@ cdef pf_status t_inject(const pf_host* host, int64_t step, uint64_t incarnation,
 
 cdef pf_transport transport
 
-cdef void fill_transport() noexcept nogil:
+cdef public const pf_transport* pf_transport_table() noexcept nogil:
     transport.size = sizeof(pf_transport)
     transport.send = t_send
     transport.recv = t_recv
     transport.abort = t_abort
     transport.incarnation = t_incarnation
     transport.inject = t_inject
+    return &transport

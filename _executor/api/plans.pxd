@@ -1,0 +1,9 @@
+from look_h cimport *
+
+cdef class Plan:
+    cdef pf_plan* p
+    cdef readonly int n_args, n_rets
+    cdef bint tiny
+    cdef object texts           # PlanTexts, once a trace was kept (records.pyx)
+    cdef int64_t serial         # its number in the process, once a Spool asked; 0: not yet
+    cdef object __weakref__

@@ -1,0 +1,487 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""Plans: compiled graphs, run as steps; alone, as callables, or as the partitions of one step.
+
+The GIL is released while a step runs, unless the plan is tiny, has no variables and its arguments are small; kernels
+that call Python (callbacks.pyx) run on the thread that called `run`, between blocks.
+
+    state, pool = State("s"), default_pool(2)
+    plan = compile(graph_def_bytes, {}, state, pool, {})
+    [y] = plan.run([x])
+"""
+cimport cython
+cimport numpy as cnp
+from look_h cimport *
+from pyflow._executor.values cimport array_of, borrow, clear_error, fits, lendable, raise_error, tensor_of, text_of, type_of_array, wrong_shape
+from pyflow._executor.host cimport Pool, State
+from pyflow._executor.steps cimport CancelToken, Inspector, Interrupt, Rendezvous, Trace, check_signals, restore
+from pyflow._executor.started cimport Started, begin
+from pyflow._executor.explain cimport explain_plan, list_places, trace_table
+
+import numpy as np
+from pyflow._executor.values import StepError
+
+cnp.import_array()
+
+cdef enum:
+    MAX_INLINE_ARGS = 16
+    SMALL_WORK = 65536          # bytes of arguments below which a tiny plan runs without releasing the GIL
+    TINY_PLAN = 64
+
+@cython.final
+cdef class Plan:
+    """A compiled graph for one feed and fetch signature.  Thread-safe; runs of one plan are isolated."""
+    def __dealloc__(self):
+        cdef pf_plan* p = self.p
+        if p != NULL:
+            with nogil:
+                pf_plan_unref(p)
+
+    @property
+    def arg_names(self):
+        return [text_of(self.p.arg_name[k]) for k in range(self.n_args)]
+
+    @property
+    def arg_types(self):
+        return [self.p.arg_type[k] for k in range(self.n_args)]
+
+    @property
+    def ret_types(self):
+        return [self.p.ret_type[k] for k in range(self.n_rets)]
+
+    def counts(self):
+        """Numbers of nodes, instructions, blocks, frames and slots."""
+        cdef uint32_t k
+        cdef int inlined = 0
+        for k in range(1, self.p.n_frames):
+            inlined += self.p.frames[k].inlined != 0
+        return dict(nodes=self.p.n_nodes, instructions=self.p.n_instrs, blocks=self.p.n_blocks, frames=self.p.n_frames,
+                    inlined=inlined, slots=self.p.frames[0].n_slots, constants=self.p.n_consts,
+                    groups=self.p.n_groups, grouped=self.p.n_grouped)
+
+    def buffers(self):
+        """Bytes of the planned extent, of all buffers in it, and of those alive at once at the worst moment."""
+        return dict(planned=self.p.planned_bytes, total=self.p.planned_sum, alive=self.p.planned_least)
+
+    def places(self):
+        """Where each output of a kernel goes, as `python -m pyflow explain --buffers` lists it (list_places)."""
+        return list_places(self.p)
+
+    def explain(self):
+        """The plan as text: blocks, instructions, slots."""
+        return explain_plan(self.p)
+
+    def trace_table(self):
+        """What records of a Trace refer to: nodes, instructions and frames; see `trace_table`."""
+        return trace_table(self.p)
+
+    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
+            Trace trace=None, Inspector inspect=None):
+        """Runs one step; returns the list of results.  `stats`, a dict, receives the number of kernels executed; `trace`
+        what ran when; `inspect` looks at every kernel."""
+        cdef pf_run_options o
+        cdef Interrupt interrupt
+        cdef int64_t executed = 0
+        memset(&o, 0, sizeof(o))
+        memset(&interrupt, 0, sizeof(interrupt))
+        o.timeout_ns = timeout_ms * 1000000
+        o.poll = check_signals
+        o.poll_arg = &interrupt
+        if cancel is not None:
+            o.running = &cancel.running
+            o.running_lock = &cancel.lock
+        if rendezvous is not None:
+            o.rendezvous = rendezvous.r
+        if stats is not None:
+            o.kernels = &executed
+        if trace is not None:
+            o.trace = trace.t
+            trace.plans[<uintptr_t>self.p] = self
+        if inspect is not None:
+            inspect.prepare(&interrupt, &o)
+        if len(feeds) != self.n_args:
+            raise ValueError("the plan takes %d arguments, got %d" % (self.n_args, len(feeds)))
+        results = run_plan(self, feeds, &o, &interrupt)
+        if stats is not None:
+            stats["kernels"] = executed
+        return results
+
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None):
+        """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
+        pool: it has to be brief."""
+        return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
+                     callback)
+
+cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt):
+    cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
+    cdef pf_tensor** args = small
+    cdef pf_tensor** rets
+    cdef int32_t k, n = plan.n_args, m = plan.n_rets
+    cdef int64_t bytes_in = 0
+    cdef pf_error err
+    cdef pf_status st
+    cdef list hold = []
+    cdef list out = []
+    if n + m > MAX_INLINE_ARGS * 2:
+        args = <pf_tensor**>malloc(sizeof(void*) * (n + m))
+        if args == NULL:
+            raise MemoryError()
+    rets = args + n
+    k = 0
+    try:
+        for value in feeds:
+            args[k] = tensor_of(value, plan.p.arg_type[k], hold)
+            bytes_in += args[k].nbytes
+            k += 1
+            if not fits(plan.p.arg_shape + k - 1, args[k - 1]):
+                wrong_shape(plan.p, k - 1, args[k - 1])
+    except BaseException:
+        while k > 0:
+            k -= 1
+            pf_tensor_unref(args[k])
+        if args != small:
+            free(args)
+        raise
+    err.code = 0
+    if plan.tiny and bytes_in < SMALL_WORK and o.timeout_ns == 0 and o.running == NULL:
+        st = pf_step_run(plan.p, args, rets, o, &err)
+    else:
+        with nogil:
+            st = pf_step_run(plan.p, args, rets, o, &err)
+    if st == 0:
+        for k in range(m):
+            out.append(array_of(rets[k]))
+    if args != small:
+        free(args)
+    if interrupt != NULL and interrupt.type != NULL:
+        restore(interrupt)
+    if st:
+        raise_error(&err)
+    return out
+
+cdef bint has_variables(pf_plan* p) noexcept nogil:
+    """A step may then wait for a variable, and whoever has it locked for the GIL, to look at signals."""
+    cdef uint32_t k
+    for k in range(p.n_args):
+        if p.arg_type[k] == PF_RESOURCE:
+            return True
+    for k in range(p.n_nodes):
+        if (pf_str_is(p.nodes[k].op, b"VariableV2") or pf_str_is(p.nodes[k].op, b"VarHandleOp")
+                or pf_str_is(p.nodes[k].op, b"Variable") or pf_str_is(p.nodes[k].op, b"TemporaryVariable")):
+            return True
+    return False
+
+cdef bint is_tiny(pf_plan* p) noexcept nogil:
+    """Few cheap synchronous instructions, no loop: such a step is over before another thread could take the GIL."""
+    cdef uint32_t k
+    if p.n_instrs > TINY_PLAN or p.n_frames > 1 or p.has_async or p.n_blocks > 1 or has_variables(p):
+        return False
+    for k in range(p.n_instrs):
+        if p.instrs[k].flags & PF_F_LONG:
+            return False
+    for k in range(p.n_nodes):
+        if p.nodes[k].kernel != NULL and p.nodes[k].kernel.kernel.flags & <uint32_t>(
+                PF_KERNEL_BLOCKING | PF_KERNEL_ASYNC):
+            return False
+    return True
+
+cdef pf_plan_options plan_options(dict options):
+    cdef pf_plan_options o
+    memset(&o, 0, sizeof(o))
+    o.threads = options.get("threads", 0)
+    o.no_inline = not options.get("inline", True)
+    o.no_blocks = not options.get("blocks", True)
+    o.ordered = options.get("ordered", False)
+    o.groups = 2 if not options.get("groups", True) else 1 if options.get("deterministic") else 0
+    return o
+
+cdef int name_tensors(pf_named_tensor* named, dict consts, list hold) except -1:
+    cdef int32_t k = 0
+    for name, value in consts.items():
+        b = name.encode()
+        a = np.asarray(value)
+        hold += [a, b]
+        named[k].name = borrow(b)
+        named[k].tensor = tensor_of(a, type_of_array(a) or PF_STRING, hold)
+        k += 1
+    return 0
+
+def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
+    """Compiles a serialised GraphDef whose feeds are `_Arg` and fetches `_Retval` nodes.
+
+    consts: values of Const nodes by name, beside those in the graph.  options: threads, inline, blocks, ordered, groups
+    (False: no plugin compiles groups of nodes), deterministic (True: only into deterministic kernels).
+    Raises StepError.
+    """
+    cdef pf_error err
+    cdef pf_graph* g = NULL
+    cdef pf_plan_options o = plan_options(options)
+    cdef pf_named_tensor* named
+    cdef Plan plan = Plan.__new__(Plan)
+    cdef const char* data = graph_def
+    cdef Py_ssize_t n = len(graph_def)
+    cdef pf_status st
+    cdef int32_t k, n_consts = <int32_t>len(consts)
+    cdef list hold = []
+    clear_error(&err)
+    with nogil:
+        st = pf_graph_read(data, n, &g, &err)
+    if st:
+        raise_error(&err)
+    named = <pf_named_tensor*>calloc(n_consts + 1, sizeof(pf_named_tensor))
+    try:
+        if named == NULL:
+            raise MemoryError()
+        name_tensors(named, consts, hold)
+        with nogil:
+            st = pf_plan_compile(g, named, n_consts, state.s, pool.p, &o, &plan.p, &err)
+        g = NULL
+    finally:
+        if g != NULL:
+            pf_graph_free(g)
+        for k in range(n_consts if named != NULL else 0):
+            pf_tensor_unref(named[k].tensor)
+        free(named)
+    if st:
+        raise_error(&err)
+    plan.n_args = plan.p.n_args
+    plan.n_rets = plan.p.n_rets
+    plan.tiny = is_tiny(plan.p)
+    return plan
+
+@cython.final
+cdef class Callable:
+    """plan.run as a function of its arguments: the short way for make_callable.
+
+    single: return the one result instead of a list.  finish: None, or a function of the list of results.  slow: called
+    with the arguments when one is not an array of the right type and shape (or the callable is closed), to convert or
+    refuse it.  explain: StepError -> the exception to raise.
+    """
+    cdef Plan plan
+    cdef bint single, closed
+    cdef object finish, slow, explain
+    cdef object __weakref__
+
+    def __init__(self, Plan plan, bint single=False, finish=None, slow=None, explain=None):
+        self.plan = plan
+        self.single = single
+        self.finish = finish
+        self.slow = slow
+        self.explain = explain
+
+    def close(self):
+        """From now on every call goes to `slow`."""
+        self.closed = True
+
+    def __call__(self, *args):
+        cdef Plan plan = self.plan
+        cdef list out
+        if self.closed or len(args) != plan.n_args or not all_usable(plan, args):
+            if self.slow is not None:
+                return self.slow(*args)
+            if len(args) != plan.n_args:
+                raise ValueError("expected %d arguments, got %d" % (plan.n_args, len(args)))
+        try:
+            if plan.tiny and self.single and self.finish is None and plan.n_args <= MAX_INLINE_ARGS:
+                return run_tiny(plan, args)
+            out = plan.run(args)
+        except StepError as e:
+            if self.explain is None:
+                raise
+            error = self.explain(e)
+        else:
+            if self.finish is not None:
+                return self.finish(out)
+            return out[0] if self.single else out
+        raise error from None
+
+cdef bint all_usable(Plan plan, tuple args):
+    """Every argument is an array that can be lent as it is."""
+    cdef int32_t k, i
+    cdef cnp.ndarray a
+    cdef pf_shape* s
+    for k in range(plan.n_args):
+        value = args[k]
+        if type(value) is not cnp.ndarray:
+            return False
+        a = <cnp.ndarray>value
+        if not lendable(a, plan.p.arg_type[k]):
+            return False
+        s = plan.p.arg_shape + k
+        if s.ndim >= 0:
+            if s.ndim != cnp.PyArray_NDIM(a):
+                return False
+            for i in range(s.ndim):
+                if s.dims[i] >= 0 and s.dims[i] != cnp.PyArray_DIMS(a)[i]:
+                    return False
+    return True
+
+cdef object run_tiny(Plan plan, tuple values):
+    """One result, few arguments: no lists; the GIL stays while they are small."""
+    cdef pf_tensor* args[MAX_INLINE_ARGS]
+    cdef pf_tensor* result
+    cdef int32_t k = 0, n = plan.n_args
+    cdef int64_t bytes_in = 0
+    cdef pf_error err
+    cdef pf_status st
+    cdef list hold = []
+    try:
+        while k < n:
+            args[k] = tensor_of(values[k], plan.p.arg_type[k], hold)
+            bytes_in += args[k].nbytes
+            k += 1
+            if not fits(plan.p.arg_shape + k - 1, args[k - 1]):
+                wrong_shape(plan.p, k - 1, args[k - 1])
+    except BaseException:
+        while k > 0:
+            k -= 1
+            pf_tensor_unref(args[k])
+        raise
+    err.code = 0
+    if bytes_in < SMALL_WORK:
+        st = pf_step_run(plan.p, args, &result, NULL, &err)
+    else:
+        with nogil:
+            st = pf_step_run(plan.p, args, &result, NULL, &err)
+    if st:
+        raise_error(&err)
+    return array_of(result)
+
+# ---------------------------------------------------------------- several plans as one step
+@cython.final
+cdef class Parts:
+    """Several Plans, the partitions of one graph, that run as one step.
+
+    plans: in order; the first one's partition leads.  args, rets: per plan, which feeds and
+    fetches of the whole step are its own.  All plans use one pool.  Thread-safe; runs are isolated.
+    """
+    cdef readonly tuple plans
+    cdef tuple args, rets
+    cdef readonly int n_args, n_rets
+    cdef object __weakref__
+
+    def __init__(self, plans, args, rets):
+        cdef Plan plan
+        self.plans = tuple(plans)
+        self.args = tuple([tuple(a) for a in args])
+        self.rets = tuple([tuple(r) for r in rets])
+        for plan, a, r in zip(self.plans, self.args, self.rets):
+            if len(a) != plan.n_args or len(r) != plan.n_rets:
+                raise ValueError("a partition with %d feeds and %d fetches was given %d and %d"
+                                 % (plan.n_args, plan.n_rets, len(a), len(r)))
+            self.n_args += plan.n_args
+            self.n_rets += plan.n_rets
+
+    def counts(self):
+        """Plan.counts of every partition."""
+        return [plan.counts() for plan in self.plans]
+
+    def explain(self):
+        """The plans as text."""
+        return "\n".join(["partition %d\n%s" % (k, plan.explain())
+                          for k, plan in enumerate(self.plans)])
+
+    @property
+    def arg_names(self):
+        names = [None] * self.n_args
+        for plan, numbers in zip(self.plans, self.args):
+            for number, name in zip(numbers, plan.arg_names):
+                names[number] = name
+        return names
+
+    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None,
+            Rendezvous rendezvous=None, stats=None, Trace trace=None,
+            Inspector inspect=None):
+        """Runs one step of all partitions; results in the whole graph's order.  As Plan.run."""
+        cdef pf_run_options o
+        cdef Interrupt interrupt
+        cdef int64_t executed = 0
+        memset(&o, 0, sizeof(o))
+        memset(&interrupt, 0, sizeof(interrupt))
+        o.timeout_ns = timeout_ms * 1000000
+        o.poll = check_signals
+        o.poll_arg = &interrupt
+        if cancel is not None:
+            o.running = &cancel.running
+            o.running_lock = &cancel.lock
+        if rendezvous is not None:
+            o.rendezvous = rendezvous.r
+        if stats is not None:
+            o.kernels = &executed
+        if trace is not None:
+            o.trace = trace.t
+            for plan in self.plans:
+                trace.plans[<uintptr_t>(<Plan>plan).p] = plan
+        if inspect is not None:
+            inspect.prepare(&interrupt, &o)
+        if len(feeds) != self.n_args:
+            raise ValueError("the step takes %d arguments, got %d" % (self.n_args, len(feeds)))
+        results = run_parts(self, feeds, &o, &interrupt)
+        if stats is not None:
+            stats["kernels"] = executed
+        return results
+
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None):
+        """As Plan.start."""
+        cdef int n = <int>len(self.plans), k
+        cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + 1))
+        if plans == NULL:
+            raise MemoryError()
+        for k in range(n):
+            plans[k] = (<Plan>self.plans[k]).p
+        try:
+            return begin(self.plans, plans, n, self.args, tuple([k for numbers in self.rets for k in numbers]), feeds, timeout_ms,
+                         rendezvous, callback)
+        finally:
+            free(plans)
+
+cdef int take_feeds(Parts parts, object feeds, pf_tensor** args, list hold) except -1:
+    """Fills args, plan after plan; on an exception those made so far are released."""
+    cdef int at = 0, k
+    cdef Plan plan
+    try:
+        for plan, numbers in zip(parts.plans, parts.args):
+            for k in range(plan.n_args):
+                args[at] = tensor_of(feeds[numbers[k]], plan.p.arg_type[k], hold)
+                at += 1
+                if not fits(plan.p.arg_shape + k, args[at - 1]):
+                    wrong_shape(plan.p, k, args[at - 1])
+    except BaseException:
+        while at > 0:
+            at -= 1
+            pf_tensor_unref(args[at])
+        raise
+    return 0
+
+cdef list run_parts(Parts parts, object feeds, pf_run_options* o, Interrupt* interrupt):
+    cdef int n = <int>len(parts.plans), k
+    cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + parts.n_args + parts.n_rets + 1))
+    cdef pf_tensor** args
+    cdef pf_tensor** rets
+    cdef pf_error err
+    cdef pf_status st
+    cdef list hold = []
+    cdef list out = [None] * parts.n_rets
+    if plans == NULL:
+        raise MemoryError()
+    args = <pf_tensor**>(plans + n)
+    rets = args + parts.n_args
+    try:
+        for k in range(n):
+            plans[k] = (<Plan>parts.plans[k]).p
+        take_feeds(parts, feeds, args, hold)
+        err.code = 0
+        with nogil:
+            st = pf_parts_run(plans, n, args, rets, o, &err)
+        k = 0
+        if st == 0:
+            for numbers in parts.rets:
+                for number in numbers:
+                    out[number] = array_of(rets[k])
+                    k += 1
+    finally:
+        free(plans)
+    if interrupt != NULL and interrupt.type != NULL:
+        restore(interrupt)
+    if st:
+        raise_error(&err)
+    return out
