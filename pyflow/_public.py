@@ -4,71 +4,30 @@ Written by tests/typing/make_tables.py; do not edit.
 """
 
 PUBLIC = {
-    "pyflow.ops.checkpoint.io_ops":
-        "io.matching_files io.read_file io.write_file matching_files read_file write_file",
-    "pyflow.ops.control.control_flow_ops":
-        "group no_op tuple",
-    "pyflow.ops.control.identity_ops":
-        "check_numerics debugging.check_numerics ensure_shape identity identity_n placeholder "
-        "placeholder_with_default sparse.placeholder sparse_placeholder stop_gradient",
-    "pyflow.ops.conv.conv3d_ops":
-        "nn.conv3d nn.conv3d_backprop_filter nn.conv3d_backprop_filter_v2 nn.conv3d_transpose",
-    "pyflow.ops.conv.conv_dilation_ops":
-        "nn.dilation2d nn.erosion2d",
-    "pyflow.ops.conv.conv_ops":
-        "nn.atrous_conv2d nn.conv1d nn.conv2d nn.conv2d_backprop_filter nn.conv2d_backprop_input "
-        "nn.conv2d_transpose nn.deconv2d nn.depthwise_conv2d nn.depthwise_conv2d_backprop_filter "
-        "nn.depthwise_conv2d_backprop_input nn.depthwise_conv2d_native "
-        "nn.depthwise_conv2d_native_backprop_filter nn.depthwise_conv2d_native_backprop_input "
-        "nn.separable_conv2d",
+    "pyflow.ops.base.tensors":
+        "cast concat concat_v2 dtypes.cast equal expand_dims gather imag linalg.matrix_transpose "
+        "linalg.transpose math.equal math.imag math.real matrix_transpose ones ones_like range "
+        "rank real reshape shape size slice squeeze stack transpose unstack zeros zeros_like",
     "pyflow.ops.data.audio_ops":
         "audio.decode_wav audio.encode_wav",
-    "pyflow.ops.data.logging_ops":
-        "Assert Print debugging.Assert",
-    "pyflow.ops.data.script_ops":
-        "numpy_function py_func",
     "pyflow.ops.data.tensor_array_ops":
         "TensorArray",
     "pyflow.ops.elementwise.activation_ops":
-        "log_sigmoid math.log_sigmoid math.sigmoid math.softplus math.softsign math.tanh nn.crelu "
-        "nn.elu nn.leaky_relu nn.log_sigmoid nn.relu nn.relu6 nn.selu nn.sigmoid nn.softplus "
-        "nn.softsign nn.swish nn.tanh sigmoid tanh",
+        "math.sigmoid math.softplus math.softsign math.tanh nn.elu nn.relu nn.relu6 nn.selu "
+        "nn.sigmoid nn.softplus nn.softsign nn.tanh sigmoid tanh",
     "pyflow.ops.elementwise.binary_ops":
-        "accumulate_n add add_n atan2 bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor "
-        "bitwise.left_shift bitwise.right_shift div div_no_nan divide floor_div floordiv floormod "
-        "math.accumulate_n math.add math.add_n math.atan2 math.divide math.divide_no_nan "
-        "math.floordiv math.floormod math.maximum math.minimum math.mod math.multiply "
-        "math.multiply_no_nan math.pow math.squared_difference math.subtract math.truediv "
-        "math.xdivy math.xlogy maximum minimum mod mul multiply pow realdiv squared_difference "
-        "sub subtract truediv truncatediv truncatemod",
-    "pyflow.ops.elementwise.cast_ops":
-        "bitcast cast dtypes.cast dtypes.saturate_cast saturate_cast to_bfloat16 to_complex128 "
-        "to_complex64 to_double to_float to_int32 to_int64",
-    "pyflow.ops.elementwise.complex_ops":
-        "abs angle complex complex_abs conj imag math.abs math.angle math.conj math.imag "
-        "math.real math.round real round",
+        "add atan2 bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.left_shift "
+        "bitwise.right_shift floor_div floormod math.add math.atan2 math.floormod math.maximum "
+        "math.minimum math.mod math.multiply math.multiply_no_nan math.pow "
+        "math.squared_difference math.subtract maximum minimum mod mul multiply pow realdiv "
+        "squared_difference sub subtract truncatediv truncatemod",
     "pyflow.ops.elementwise.logic_ops":
-        "approximate_equal boolean_mask equal greater greater_equal less less_equal logical_and "
-        "logical_not logical_or logical_xor math.approximate_equal math.equal math.greater "
-        "math.greater_equal math.less math.less_equal math.logical_and math.logical_not "
-        "math.logical_or math.logical_xor math.not_equal not_equal select where where_v2",
-    "pyflow.ops.elementwise.quantize_ops":
-        "fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
-        "fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient "
-        "fake_quant_with_min_max_vars_per_channel "
-        "fake_quant_with_min_max_vars_per_channel_gradient "
-        "quantization.fake_quant_with_min_max_args "
-        "quantization.fake_quant_with_min_max_args_gradient "
-        "quantization.fake_quant_with_min_max_vars "
-        "quantization.fake_quant_with_min_max_vars_gradient "
-        "quantization.fake_quant_with_min_max_vars_per_channel "
-        "quantization.fake_quant_with_min_max_vars_per_channel_gradient "
-        "quantization.quantize_and_dequantize",
+        "approximate_equal greater greater_equal less less_equal logical_and logical_not "
+        "logical_or math.approximate_equal math.greater math.greater_equal math.less "
+        "math.less_equal math.logical_and math.logical_not math.logical_or select",
     "pyflow.ops.elementwise.special_ops":
-        "betainc igamma igammac lbeta math.bessel_i0 math.bessel_i0e math.bessel_i1 "
-        "math.bessel_i1e math.betainc math.cumulative_logsumexp math.erfcinv math.erfinv "
-        "math.igamma math.igammac math.lbeta math.ndtri math.nextafter math.polyval "
-        "math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
+        "betainc igamma igammac math.bessel_i0e math.bessel_i1e math.betainc math.erfinv "
+        "math.igamma math.igammac math.ndtri math.nextafter",
     "pyflow.ops.elementwise.unary_ops":
         "acos acosh asin asinh atan atanh bitwise.invert ceil cos cosh debugging.is_finite "
         "debugging.is_inf debugging.is_nan digamma erf erfc exp expm1 floor inv is_finite is_inf "
@@ -78,154 +37,58 @@ PUBLIC = {
         "math.negative math.polygamma math.reciprocal math.rint math.rsqrt math.sign math.sin "
         "math.sinh math.sqrt math.square math.tan math.zeta neg negative polygamma reciprocal "
         "rint rsqrt sign sin sinh sqrt square tan zeta",
-    "pyflow.ops.fft.fft_ops":
-        "fft fft2d fft3d ifft ifft2d ifft3d signal.fft signal.fft2d signal.fft3d signal.fftshift "
-        "signal.ifft signal.ifft2d signal.ifft3d signal.ifftshift signal.irfft signal.irfft2d "
-        "signal.irfft3d signal.rfft signal.rfft2d signal.rfft3d spectral.fft spectral.fft2d "
-        "spectral.fft3d spectral.ifft spectral.ifft2d spectral.ifft3d spectral.irfft "
-        "spectral.irfft2d spectral.irfft3d spectral.rfft spectral.rfft2d spectral.rfft3d",
-    "pyflow.ops.gemm.einsum_ops":
-        "einsum linalg.einsum",
     "pyflow.ops.gemm.matmul_ops":
-        "batch_matmul cholesky linalg.cholesky linalg.det linalg.inv linalg.matmul linalg.matvec "
-        "linalg.solve linalg.tensordot matmul matrix_determinant matrix_inverse matrix_solve "
-        "tensordot",
-    "pyflow.ops.image.image_box_ops":
-        "image.crop_and_resize image.draw_bounding_boxes image.sample_distorted_bounding_box",
-    "pyflow.ops.image.image_codec_ops":
-        "image.adjust_jpeg_quality image.decode_and_crop_jpeg image.decode_bmp image.decode_gif "
-        "image.decode_image image.decode_jpeg image.decode_png image.encode_jpeg image.encode_png "
-        "image.extract_jpeg_shape image.is_jpeg image.random_jpeg_quality io.decode_and_crop_jpeg "
-        "io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg io.decode_png io.encode_jpeg "
-        "io.encode_png io.extract_jpeg_shape io.is_jpeg",
-    "pyflow.ops.image.image_color_ops":
-        "image.adjust_brightness image.adjust_contrast image.adjust_gamma image.adjust_hue "
-        "image.adjust_saturation image.grayscale_to_rgb image.hsv_to_rgb image.random_brightness "
-        "image.random_contrast image.random_hue image.random_saturation image.rgb_to_grayscale "
-        "image.rgb_to_hsv image.rgb_to_yiq image.rgb_to_yuv image.yiq_to_rgb image.yuv_to_rgb",
-    "pyflow.ops.image.image_nms_ops":
-        "image.combined_non_max_suppression image.non_max_suppression "
-        "image.non_max_suppression_overlaps image.non_max_suppression_padded "
-        "image.non_max_suppression_with_scores",
-    "pyflow.ops.image.image_patch_ops":
-        "extract_image_patches extract_volume_patches image.extract_glimpse "
-        "image.extract_image_patches image.extract_patches",
-    "pyflow.ops.image.image_resize_ops":
-        "image.ResizeMethod image.resize image.resize_area image.resize_bicubic "
-        "image.resize_bilinear image.resize_image_with_pad image.resize_images "
-        "image.resize_nearest_neighbor",
+        "cholesky linalg.cholesky linalg.det matrix_determinant",
+    "pyflow.ops.gemm.products":
+        "linalg.matmul matmul",
     "pyflow.ops.move.array_ops":
-        "expand_dims fill invert_permutation lin_space linalg.matrix_transpose linalg.transpose "
-        "linspace math.invert_permutation matrix_transpose ones ones_like range rank reshape "
-        "shape shape_n size squeeze transpose zeros zeros_like",
+        "invert_permutation math.invert_permutation",
     "pyflow.ops.move.broadcast_ops":
         "broadcast_dynamic_shape broadcast_static_shape broadcast_to",
-    "pyflow.ops.move.diag_band_ops":
-        "linalg.diag linalg.diag_part linalg.set_diag matrix_diag matrix_diag_part "
-        "matrix_set_diag",
     "pyflow.ops.move.diag_ops":
-        "cross diag diag_part eye linalg.band_part linalg.cross linalg.eye linalg.tensor_diag "
-        "linalg.tensor_diag_part linalg.trace matrix_band_part trace",
-    "pyflow.ops.move.gather_ops":
-        "batch_gather gather gather_nd manip.gather_nd manip.scatter_nd one_hot scatter_nd "
-        "sparse.to_dense sparse_tensor_to_dense sparse_to_dense tensor_scatter_nd_update "
-        "tensor_scatter_update",
+        "cross diag diag_part linalg.band_part linalg.cross linalg.tensor_diag "
+        "linalg.tensor_diag_part matrix_band_part",
     "pyflow.ops.move.join_ops":
-        "concat concat_v2 manip.tile meshgrid pack parallel_stack split stack tile unpack unstack",
+        "manip.tile tile",
     "pyflow.ops.move.pad_ops":
-        "batch_to_space batch_to_space_nd depth_to_space manip.batch_to_space_nd "
-        "manip.space_to_batch_nd nn.depth_to_space nn.space_to_batch nn.space_to_depth pad "
-        "space_to_batch space_to_batch_nd space_to_depth",
+        "batch_to_space_nd manip.batch_to_space_nd manip.space_to_batch_nd pad space_to_batch_nd",
     "pyflow.ops.move.partition_ops":
-        "bincount dynamic_partition dynamic_stitch listdiff math.bincount math.in_top_k "
-        "math.top_k nn.in_top_k nn.top_k setdiff1d unique unique_with_counts",
-    "pyflow.ops.move.slicing_ops":
-        "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll slice strided_slice",
-    "pyflow.ops.norm.norm_ops":
-        "nn.batch_norm_with_global_normalization nn.batch_normalization nn.bias_add "
-        "nn.bias_add_v1 nn.fused_batch_norm nn.moments nn.normalize_moments nn.relu_layer "
-        "nn.xw_plus_b",
+        "dynamic_stitch",
     "pyflow.ops.norm.softmax_ops":
-        "math.log_softmax math.softmax nn.l2_loss nn.log_poisson_loss nn.log_softmax "
-        "nn.sigmoid_cross_entropy_with_logits nn.softmax nn.softmax_cross_entropy_with_logits "
-        "nn.softmax_cross_entropy_with_logits_v2 nn.sparse_softmax_cross_entropy_with_logits "
-        "nn.weighted_cross_entropy_with_logits",
-    "pyflow.ops.pool.fractional_pool_ops":
-        "nn.fractional_avg_pool nn.fractional_max_pool",
-    "pyflow.ops.pool.pool3d_ops":
-        "nn.avg_pool3d nn.max_pool3d",
-    "pyflow.ops.pool.pool_ops":
-        "nn.avg_pool nn.avg_pool2d nn.local_response_normalization nn.lrn nn.max_pool "
-        "nn.max_pool2d nn.max_pool_with_argmax",
-    "pyflow.ops.random.candidate_sampling_ops":
-        "nn.all_candidate_sampler nn.compute_accidental_hits nn.fixed_unigram_candidate_sampler "
-        "nn.learned_unigram_candidate_sampler nn.log_uniform_candidate_sampler nn.nce_loss "
-        "nn.sampled_softmax_loss nn.uniform_candidate_sampler random.all_candidate_sampler "
-        "random.fixed_unigram_candidate_sampler random.learned_unigram_candidate_sampler "
-        "random.log_uniform_candidate_sampler random.uniform_candidate_sampler",
-    "pyflow.ops.random.random_ops":
-        "image.random_crop multinomial random.categorical random.multinomial random.normal "
-        "random.shuffle random.truncated_normal random.uniform random_crop random_normal "
-        "random_shuffle random_uniform truncated_normal",
-    "pyflow.ops.random.stateless_random_ops":
-        "random.gamma random.poisson random.stateless_categorical random.stateless_multinomial "
-        "random.stateless_normal random.stateless_truncated_normal random.stateless_uniform "
-        "random_gamma random_poisson",
-    "pyflow.ops.random.stateless_variate_ops":
-        "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
+        "nn.l2_loss",
     "pyflow.ops.reduce.lookup_ops":
-        "argsort confusion_matrix histogram_fixed_width histogram_fixed_width_bins "
-        "math.confusion_matrix searchsorted sort tensor_scatter_add tensor_scatter_nd_add "
-        "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_sub "
         "unravel_index",
-    "pyflow.ops.reduce.nth_element_ops":
-        "contrib.nn.nth_element",
-    "pyflow.ops.reduce.reduction_ops":
-        "arg_max arg_min argmax argmin count_nonzero cumprod cumsum math.argmax math.argmin "
-        "math.count_nonzero math.cumprod math.cumsum math.reduce_all math.reduce_any "
-        "math.reduce_euclidean_norm math.reduce_logsumexp math.reduce_max math.reduce_mean "
-        "math.reduce_min math.reduce_prod math.reduce_std math.reduce_sum math.reduce_variance "
-        "reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod "
-        "reduce_sum",
     "pyflow.ops.reduce.segment_ops":
         "math.segment_max math.segment_mean math.segment_min math.segment_prod math.segment_sum "
         "math.unsorted_segment_max math.unsorted_segment_min math.unsorted_segment_prod "
         "math.unsorted_segment_sum segment_max segment_mean segment_min segment_prod segment_sum "
         "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unsorted_segment_sum",
-    "pyflow.ops.reduce.sparse_segment_ops":
-        "math.unsorted_segment_mean math.unsorted_segment_sqrt_n sparse.segment_mean "
-        "sparse.segment_sqrt_n sparse.segment_sum sparse_segment_mean sparse_segment_sqrt_n "
-        "sparse_segment_sum unsorted_segment_mean unsorted_segment_sqrt_n",
-    "pyflow.ops.rnn.ctc_ops":
-        "nn.collapse_repeated nn.ctc_beam_search_decoder nn.ctc_beam_search_decoder_v2 "
-        "nn.ctc_greedy_decoder nn.ctc_loss nn.ctc_loss_v2 nn.ctc_unique_labels",
-    "pyflow.ops.sparse.sparse_cross_ops":
-        "sparse.cross sparse.cross_hashed",
-    "pyflow.ops.state.critical_section_ops":
-        "CriticalSection",
-    "pyflow.ops.state.lookup_table_ops":
-        "initialize_all_tables initializers.tables_initializer lookup.KeyValueTensorInitializer "
-        "lookup.StaticHashTable lookup.StaticVocabularyTable lookup.TextFileIndex "
-        "lookup.TextFileInitializer lookup.experimental.MutableHashTable tables_initializer",
-    "pyflow.ops.state.state_ops":
-        "assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div "
-        "scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update "
-        "scatter_sub scatter_update",
-    "pyflow.ops.strings.string_data_ops":
-        "decode_base64 decode_csv decode_raw encode_base64 io.decode_base64 io.decode_compressed "
-        "io.decode_csv io.decode_raw io.encode_base64 string_to_hash_bucket "
-        "string_to_hash_bucket_fast string_to_hash_bucket_strong strings.to_hash_bucket "
-        "strings.to_hash_bucket_fast strings.to_hash_bucket_strong strings.unicode_transcode",
-    "pyflow.ops.strings.string_ops":
-        "as_string dtypes.as_string reduce_join string_join string_to_number strings.as_string "
-        "strings.join strings.reduce_join strings.to_number",
-    "pyflow.ops.strings.string_text_ops":
-        "regex_replace string_split string_strip strings.format strings.length strings.lower "
-        "strings.regex_full_match strings.regex_replace strings.split strings.strip "
-        "strings.substr strings.unsorted_segment_join strings.upper substr",
-    "pyflow.ops.strings.unicode_ops":
-        "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
-        "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
+    "pyflow.lib.array.array_functions":
+        "fill lin_space linspace shape_n",
+    "pyflow.lib.array.diag_band_functions":
+        "linalg.diag linalg.diag_part linalg.set_diag matrix_diag matrix_diag_part "
+        "matrix_set_diag",
+    "pyflow.lib.array.diag_functions":
+        "eye linalg.eye linalg.trace trace",
+    "pyflow.lib.array.gather_functions":
+        "batch_gather gather_nd manip.gather_nd manip.scatter_nd one_hot scatter_nd "
+        "sparse.to_dense sparse_tensor_to_dense sparse_to_dense tensor_scatter_nd_update "
+        "tensor_scatter_update",
+    "pyflow.lib.array.identity_functions":
+        "check_numerics debugging.check_numerics ensure_shape identity identity_n placeholder "
+        "placeholder_with_default sparse.placeholder sparse_placeholder stop_gradient",
+    "pyflow.lib.array.join_functions":
+        "meshgrid pack parallel_stack split unpack",
+    "pyflow.lib.array.pad_functions":
+        "batch_to_space depth_to_space nn.depth_to_space nn.space_to_batch nn.space_to_depth "
+        "space_to_batch space_to_depth",
+    "pyflow.lib.array.partition_functions":
+        "bincount dynamic_partition listdiff math.bincount math.in_top_k math.top_k nn.in_top_k "
+        "nn.top_k setdiff1d unique unique_with_counts",
+    "pyflow.lib.array.slicing_functions":
+        "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll strided_slice",
+    "pyflow.lib.control_flow.case":
+        "case",
     "pyflow.lib.control_flow.check_functions":
         "add_check_numerics_ops assert_equal assert_greater assert_greater_equal assert_integer "
         "assert_less assert_less_equal assert_near assert_negative assert_non_negative "
@@ -242,13 +105,34 @@ PUBLIC = {
         "is_non_decreasing is_numeric_tensor is_strictly_increasing math.is_non_decreasing "
         "math.is_strictly_increasing verify_tensor_all_finite",
     "pyflow.lib.control_flow.cond":
-        "case cond",
+        "cond",
     "pyflow.lib.control_flow.functional":
         "foldl foldr map_fn scan",
+    "pyflow.lib.control_flow.grouping":
+        "group no_op tuple",
+    "pyflow.lib.control_flow.logging_functions":
+        "Assert Print debugging.Assert",
+    "pyflow.lib.control_flow.script_functions":
+        "numpy_function py_func",
     "pyflow.lib.control_flow.switch_case":
         "switch_case",
     "pyflow.lib.control_flow.while_loop":
         "while_loop",
+    "pyflow.lib.files.io_functions":
+        "io.matching_files io.read_file io.write_file matching_files read_file write_file",
+    "pyflow.lib.image.image_box_functions":
+        "image.crop_and_resize image.draw_bounding_boxes image.sample_distorted_bounding_box",
+    "pyflow.lib.image.image_codec_functions":
+        "image.adjust_jpeg_quality image.decode_and_crop_jpeg image.decode_bmp image.decode_gif "
+        "image.decode_image image.decode_jpeg image.decode_png image.encode_jpeg image.encode_png "
+        "image.extract_jpeg_shape image.is_jpeg image.random_jpeg_quality io.decode_and_crop_jpeg "
+        "io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg io.decode_png io.encode_jpeg "
+        "io.encode_png io.extract_jpeg_shape io.is_jpeg",
+    "pyflow.lib.image.image_color_functions":
+        "image.adjust_brightness image.adjust_contrast image.adjust_gamma image.adjust_hue "
+        "image.adjust_saturation image.grayscale_to_rgb image.hsv_to_rgb image.random_brightness "
+        "image.random_contrast image.random_hue image.random_saturation image.rgb_to_grayscale "
+        "image.rgb_to_hsv image.rgb_to_yiq image.rgb_to_yuv image.yiq_to_rgb image.yuv_to_rgb",
     "pyflow.lib.image.image_functions":
         "image.central_crop image.convert_image_dtype image.crop_to_bounding_box "
         "image.flip_left_right image.flip_up_down image.image_gradients image.pad_to_bounding_box "
@@ -256,24 +140,89 @@ PUBLIC = {
         "image.random_flip_up_down image.resize_image_with_crop_or_pad "
         "image.resize_with_crop_or_pad image.rot90 image.sobel_edges image.total_variation "
         "image.transpose image.transpose_image",
+    "pyflow.lib.image.image_nms_functions":
+        "image.combined_non_max_suppression image.non_max_suppression "
+        "image.non_max_suppression_overlaps image.non_max_suppression_padded "
+        "image.non_max_suppression_with_scores",
+    "pyflow.lib.image.image_patch_functions":
+        "extract_image_patches extract_volume_patches image.extract_glimpse "
+        "image.extract_image_patches image.extract_patches",
     "pyflow.lib.image.image_quality":
         "image.psnr image.ssim image.ssim_multiscale",
+    "pyflow.lib.image.image_resize_functions":
+        "image.ResizeMethod image.resize image.resize_area image.resize_bicubic "
+        "image.resize_bilinear image.resize_image_with_pad image.resize_images "
+        "image.resize_nearest_neighbor",
+    "pyflow.lib.math.binary_functions":
+        "accumulate_n add_n div div_no_nan divide floordiv math.accumulate_n math.add_n "
+        "math.divide math.divide_no_nan math.floordiv math.truediv math.xdivy math.xlogy truediv",
+    "pyflow.lib.math.cast_functions":
+        "bitcast dtypes.saturate_cast saturate_cast to_bfloat16 to_complex128 to_complex64 "
+        "to_double to_float to_int32 to_int64",
+    "pyflow.lib.math.complex_functions":
+        "abs angle complex complex_abs conj math.abs math.angle math.conj math.round round",
+    "pyflow.lib.math.einsum_functions":
+        "einsum linalg.einsum",
     "pyflow.lib.math.linalg_functions":
         "cholesky_solve linalg.adjoint linalg.cholesky_solve linalg.eigh linalg.eigvalsh "
         "linalg.expm linalg.logdet linalg.logm linalg.lstsq linalg.lu linalg.lu_matrix_inverse "
-        "linalg.lu_reconstruct linalg.lu_solve linalg.matrix_rank linalg.normalize linalg.pinv "
-        "linalg.qr linalg.slogdet linalg.sqrtm linalg.svd linalg.triangular_solve "
+        "linalg.lu_reconstruct linalg.lu_solve linalg.matrix_rank linalg.norm linalg.normalize "
+        "linalg.pinv linalg.qr linalg.slogdet linalg.sqrtm linalg.svd linalg.triangular_solve "
         "linalg.tridiagonal_matmul linalg.tridiagonal_solve matrix_solve_ls matrix_square_root "
-        "matrix_triangular_solve qr self_adjoint_eig self_adjoint_eigvals svd",
-    "pyflow.lib.nest":
-        "contrib.framework.nest.flatten contrib.framework.nest.map_structure "
-        "contrib.framework.nest.pack_sequence_as nest.assert_same_structure nest.flatten "
-        "nest.map_structure nest.pack_sequence_as",
+        "matrix_triangular_solve norm qr self_adjoint_eig self_adjoint_eigvals svd",
+    "pyflow.lib.math.logic_functions":
+        "boolean_mask logical_xor math.logical_xor math.not_equal not_equal where where_v2",
+    "pyflow.lib.math.lookup_functions":
+        "argsort confusion_matrix histogram_fixed_width histogram_fixed_width_bins "
+        "math.confusion_matrix searchsorted sort tensor_scatter_add tensor_scatter_nd_add "
+        "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_sub",
+    "pyflow.lib.math.matmul_functions":
+        "batch_matmul linalg.inv linalg.matvec linalg.solve linalg.tensordot matrix_inverse "
+        "matrix_solve tensordot",
+    "pyflow.lib.math.nth_element_functions":
+        "contrib.nn.nth_element",
+    "pyflow.lib.math.reductions":
+        "arg_max arg_min argmax argmin count_nonzero cumprod cumsum math.argmax math.argmin "
+        "math.count_nonzero math.cumprod math.cumsum math.reduce_all math.reduce_any "
+        "math.reduce_euclidean_norm math.reduce_logsumexp math.reduce_max math.reduce_mean "
+        "math.reduce_min math.reduce_prod math.reduce_std math.reduce_sum math.reduce_variance "
+        "reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod "
+        "reduce_sum",
+    "pyflow.lib.math.segment_functions":
+        "math.unsorted_segment_mean math.unsorted_segment_sqrt_n sparse.segment_mean "
+        "sparse.segment_sqrt_n sparse.segment_sum sparse_segment_mean sparse_segment_sqrt_n "
+        "sparse_segment_sum unsorted_segment_mean unsorted_segment_sqrt_n",
+    "pyflow.lib.math.special_functions":
+        "lbeta math.bessel_i0 math.bessel_i1 math.cumulative_logsumexp math.erfcinv math.lbeta "
+        "math.polyval math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
+    "pyflow.lib.nn.activation_functions":
+        "log_sigmoid math.log_sigmoid nn.crelu nn.leaky_relu nn.log_sigmoid nn.swish",
+    "pyflow.lib.nn.candidate_sampling_functions":
+        "nn.all_candidate_sampler nn.compute_accidental_hits nn.fixed_unigram_candidate_sampler "
+        "nn.learned_unigram_candidate_sampler nn.log_uniform_candidate_sampler nn.nce_loss "
+        "nn.sampled_softmax_loss nn.uniform_candidate_sampler random.all_candidate_sampler "
+        "random.fixed_unigram_candidate_sampler random.learned_unigram_candidate_sampler "
+        "random.log_uniform_candidate_sampler random.uniform_candidate_sampler",
+    "pyflow.lib.nn.conv2d_functions":
+        "nn.conv1d nn.conv2d nn.conv2d_backprop_filter nn.conv2d_backprop_input "
+        "nn.conv2d_transpose nn.deconv2d nn.depthwise_conv2d nn.depthwise_conv2d_backprop_filter "
+        "nn.depthwise_conv2d_backprop_input nn.depthwise_conv2d_native "
+        "nn.depthwise_conv2d_native_backprop_filter nn.depthwise_conv2d_native_backprop_input "
+        "nn.separable_conv2d",
+    "pyflow.lib.nn.conv3d_functions":
+        "nn.conv3d nn.conv3d_backprop_filter nn.conv3d_backprop_filter_v2 nn.conv3d_transpose",
     "pyflow.lib.nn.conv_functions":
-        "nn.atrous_conv2d_transpose nn.conv1d_transpose nn.conv_transpose nn.convolution "
-        "nn.with_space_to_batch",
+        "nn.atrous_conv2d nn.atrous_conv2d_transpose nn.conv1d_transpose nn.conv_transpose "
+        "nn.convolution",
+    "pyflow.lib.nn.ctc_functions":
+        "nn.collapse_repeated nn.ctc_beam_search_decoder nn.ctc_beam_search_decoder_v2 "
+        "nn.ctc_greedy_decoder nn.ctc_loss nn.ctc_loss_v2 nn.ctc_unique_labels",
+    "pyflow.lib.nn.dilation_functions":
+        "nn.dilation2d nn.erosion2d",
     "pyflow.lib.nn.embedding_functions":
         "nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
+    "pyflow.lib.nn.fractional_pool_functions":
+        "nn.fractional_avg_pool nn.fractional_max_pool",
     "pyflow.lib.nn.loss_functions":
         "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
         "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
@@ -282,13 +231,51 @@ PUBLIC = {
         "losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy",
     "pyflow.lib.nn.nn_functions":
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
-        "linalg.global_norm linalg.l2_normalize linalg.norm math.l2_normalize math.zero_fraction "
-        "nn.dropout nn.embedding_lookup nn.l2_normalize nn.sufficient_statistics nn.zero_fraction "
-        "norm sequence_mask",
+        "linalg.global_norm linalg.l2_normalize math.l2_normalize math.zero_fraction nn.dropout "
+        "nn.embedding_lookup nn.l2_normalize nn.sufficient_statistics nn.zero_fraction "
+        "sequence_mask",
+    "pyflow.lib.nn.norm_functions":
+        "nn.batch_norm_with_global_normalization nn.batch_normalization nn.bias_add "
+        "nn.bias_add_v1 nn.fused_batch_norm nn.moments nn.normalize_moments nn.relu_layer "
+        "nn.xw_plus_b",
+    "pyflow.lib.nn.pool2d_functions":
+        "nn.avg_pool nn.avg_pool2d nn.local_response_normalization nn.lrn nn.max_pool "
+        "nn.max_pool2d nn.max_pool_with_argmax",
+    "pyflow.lib.nn.pool3d_functions":
+        "nn.avg_pool3d nn.max_pool3d",
     "pyflow.lib.nn.pool_functions":
         "nn.avg_pool1d nn.avg_pool_v2 nn.max_pool1d nn.max_pool_v2 nn.pool",
+    "pyflow.lib.nn.quantize_functions":
+        "fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "
+        "fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient "
+        "fake_quant_with_min_max_vars_per_channel "
+        "fake_quant_with_min_max_vars_per_channel_gradient "
+        "quantization.fake_quant_with_min_max_args "
+        "quantization.fake_quant_with_min_max_args_gradient "
+        "quantization.fake_quant_with_min_max_vars "
+        "quantization.fake_quant_with_min_max_vars_gradient "
+        "quantization.fake_quant_with_min_max_vars_per_channel "
+        "quantization.fake_quant_with_min_max_vars_per_channel_gradient "
+        "quantization.quantize_and_dequantize",
+    "pyflow.lib.nn.softmax_functions":
+        "math.log_softmax math.softmax nn.log_poisson_loss nn.log_softmax "
+        "nn.sigmoid_cross_entropy_with_logits nn.softmax nn.softmax_cross_entropy_with_logits "
+        "nn.softmax_cross_entropy_with_logits_v2 nn.sparse_softmax_cross_entropy_with_logits "
+        "nn.weighted_cross_entropy_with_logits",
+    "pyflow.lib.nn.space_to_batch":
+        "nn.with_space_to_batch",
     "pyflow.lib.nn.weighted_functions":
         "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.random.random_functions":
+        "image.random_crop multinomial random.categorical random.multinomial random.normal "
+        "random.shuffle random.truncated_normal random.uniform random_crop random_normal "
+        "random_shuffle random_uniform truncated_normal",
+    "pyflow.lib.random.stateless_random_functions":
+        "random.gamma random.poisson random.stateless_categorical random.stateless_multinomial "
+        "random.stateless_normal random.stateless_truncated_normal random.stateless_uniform "
+        "random_gamma random_poisson",
+    "pyflow.lib.random.stateless_variate_functions":
+        "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
     "pyflow.lib.rnn.legacy_seq2seq":
         "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
         "contrib.legacy_seq2seq.sequence_loss_by_example",
@@ -310,6 +297,12 @@ PUBLIC = {
         "contrib.rnn.static_bidirectional_rnn contrib.rnn.static_rnn "
         "contrib.rnn.static_state_saving_rnn nn.static_bidirectional_rnn nn.static_rnn "
         "nn.static_state_saving_rnn",
+    "pyflow.lib.signal.fft_functions":
+        "fft fft2d fft3d ifft ifft2d ifft3d signal.fft signal.fft2d signal.fft3d signal.fftshift "
+        "signal.ifft signal.ifft2d signal.ifft3d signal.ifftshift signal.irfft signal.irfft2d "
+        "signal.irfft3d signal.rfft signal.rfft2d signal.rfft3d spectral.fft spectral.fft2d "
+        "spectral.fft3d spectral.ifft spectral.ifft2d spectral.ifft3d spectral.irfft "
+        "spectral.irfft2d spectral.irfft3d spectral.rfft spectral.rfft2d spectral.rfft3d",
     "pyflow.lib.signal.signal_functions":
         "signal.dct signal.frame signal.hamming_window signal.hann_window signal.idct "
         "signal.inverse_stft signal.inverse_stft_window_fn signal.linear_to_mel_weight_matrix "
@@ -321,6 +314,8 @@ PUBLIC = {
     "pyflow.lib.sparse.ragged":
         "RaggedTensor ragged.RaggedTensorValue ragged.constant ragged.constant_value "
         "ragged.map_flat_values ragged.row_splits_to_segment_ids ragged.segment_ids_to_row_splits",
+    "pyflow.lib.sparse.sparse_cross_functions":
+        "sparse.cross sparse.cross_hashed",
     "pyflow.lib.sparse.sparse_functions":
         "convert_to_tensor_or_sparse_tensor deserialize_many_sparse edit_distance "
         "io.deserialize_many_sparse io.deserialize_sparse io.serialize_many_sparse "
@@ -337,6 +332,23 @@ PUBLIC = {
         "sparse_reduce_sum_sparse sparse_reorder sparse_reset_shape sparse_reshape sparse_retain "
         "sparse_slice sparse_softmax sparse_split sparse_tensor_dense_matmul sparse_to_indicator "
         "sparse_transpose",
+    "pyflow.lib.strings.string_data_functions":
+        "decode_base64 decode_csv decode_raw encode_base64 io.decode_base64 io.decode_compressed "
+        "io.decode_csv io.decode_raw io.encode_base64 string_to_hash_bucket "
+        "string_to_hash_bucket_fast string_to_hash_bucket_strong strings.to_hash_bucket "
+        "strings.to_hash_bucket_fast strings.to_hash_bucket_strong strings.unicode_transcode",
+    "pyflow.lib.strings.string_functions":
+        "as_string dtypes.as_string reduce_join string_join string_to_number strings.as_string "
+        "strings.join strings.reduce_join strings.to_number",
+    "pyflow.lib.strings.string_text_functions":
+        "regex_replace string_split string_strip strings.format strings.length strings.lower "
+        "strings.regex_full_match strings.regex_replace strings.split strings.strip "
+        "strings.substr strings.unsorted_segment_join strings.upper substr",
+    "pyflow.lib.strings.unicode_functions":
+        "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
+        "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
+    "pyflow.lib.variables.critical_section":
+        "CriticalSection",
     "pyflow.lib.variables.initializers":
         "constant_initializer contrib.layers.variance_scaling_initializer "
         "contrib.layers.xavier_initializer contrib.layers.xavier_initializer_conv2d "
@@ -349,25 +361,37 @@ PUBLIC = {
         "ones_initializer orthogonal_initializer random_normal_initializer "
         "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
         "variance_scaling_initializer zeros_initializer",
+    "pyflow.lib.variables.lookup_tables":
+        "initialize_all_tables initializers.tables_initializer lookup.KeyValueTensorInitializer "
+        "lookup.StaticHashTable lookup.StaticVocabularyTable lookup.TextFileIndex "
+        "lookup.TextFileInitializer lookup.experimental.MutableHashTable tables_initializer",
     "pyflow.lib.variables.partitioned_variables":
-        "create_partitioned_variables fixed_size_partitioner min_max_variable_partitioner "
-        "variable_axis_size_partitioner",
+        "fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner",
     "pyflow.lib.variables.regularizers":
         "contrib.layers.apply_regularization contrib.layers.l1_l2_regularizer "
         "contrib.layers.l1_regularizer contrib.layers.l2_regularizer "
         "contrib.layers.sum_regularizer",
+    "pyflow.lib.variables.state_functions":
+        "assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div "
+        "scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update "
+        "scatter_sub scatter_update",
     "pyflow.lib.variables.template":
         "make_template",
     "pyflow.lib.variables.variable_scope":
-        "AUTO_REUSE VariableScope contrib.framework.local_variable disable_resource_variables "
-        "enable_resource_variables get_local_variable get_variable get_variable_scope "
-        "no_regularizer resource_variables_enabled variable_op_scope variable_scope",
+        "AUTO_REUSE VariableScope contrib.framework.local_variable create_partitioned_variables "
+        "disable_resource_variables enable_resource_variables get_local_variable get_variable "
+        "get_variable_scope no_regularizer resource_variables_enabled variable_op_scope "
+        "variable_scope",
     "pyflow.lib.variables.variables":
         "Variable VariableAggregation VariableSynchronization all_variables "
         "assert_variables_initialized global_variables global_variables_initializer "
         "initialize_all_variables initialize_local_variables initialize_variables local_variables "
         "local_variables_initializer model_variables moving_average_variables "
         "report_uninitialized_variables trainable_variables variables_initializer",
+    "pyflow.framework.nest":
+        "contrib.framework.nest.flatten contrib.framework.nest.map_structure "
+        "contrib.framework.nest.pack_sequence_as nest.assert_same_structure nest.flatten "
+        "nest.map_structure nest.pack_sequence_as",
     "pyflow.gradients.backprop":
         "AggregationMethod UnconnectedGradients gradients",
     "pyflow.gradients.higher_order":

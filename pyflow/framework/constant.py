@@ -4,8 +4,7 @@ Invariant: a Const keeps its value as a read-only ndarray; a TensorProto is made
 is written out, so constants of gigabytes cost their bytes once.
 """
 
-from pyflow.framework import dtypes
-from pyflow.framework.convert import register_tensor_conversion_function
+from pyflow.framework import convert, dtypes
 from pyflow.framework.default_graph import get_default_graph
 from pyflow.framework.op import S, op
 from pyflow.framework.tensor_shape import Dimension, TensorShape
@@ -74,5 +73,6 @@ def _convert_dimension(value, dtype=None, name=None, as_ref=False):
 
 def install():
     """Registers the conversions; called once by graph.py."""
-    register_tensor_conversion_function(TensorShape, _convert_shape)
-    register_tensor_conversion_function(Dimension, _convert_dimension)
+    convert.make_constant = constant
+    convert.register_tensor_conversion_function(TensorShape, _convert_shape)
+    convert.register_tensor_conversion_function(Dimension, _convert_dimension)

@@ -15,6 +15,7 @@ from pyflow.framework.tensor import Tensor
 
 _registry = []   # (priority, order, types, function), sorted
 _by_type = {}    # type -> list of functions
+make_constant = None    # constant(value, dtype, name=...): constant.py puts it here
 
 
 def register_tensor_conversion_function(base_type, conversion_func, priority=100):
@@ -42,8 +43,7 @@ def _functions_for(value_type):
 
 
 def _as_constant(value, dtype=None, name=None, as_ref=False):
-    from pyflow.framework.constant import constant
-    return constant(value, dtype, name=name or "Const")
+    return make_constant(value, dtype, name=name or "Const")
 
 
 def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_hint=None):
@@ -97,24 +97,6 @@ def convert_n_to_tensor(values, dtype=None, name=None, preferred_dtype=None):
     return [convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}",
                               preferred_dtype)
             for i, value in enumerate(values)]
-
-
-def convert_to_tensor_or_indexed_slices(value, dtype=None, name=None):
-    """As `convert_to_tensor`, but IndexedSlices (and SparseTensor) pass through.
-    Any shape and dtype; errors as there."""
-    from pyflow.framework.sparse_values import IndexedSlices, SparseTensor
-    if isinstance(value, (IndexedSlices, SparseTensor)):
-        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
-            raise ValueError(f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for "
-                             f"Tensor with dtype {value.dtype.name}: {value}")
-        return value
-    return convert_to_tensor(value, dtype, name)
-
-
-def convert_n_to_tensor_or_indexed_slices(values, dtype=None, name=None):
-    """`convert_to_tensor_or_indexed_slices` of each value; None stays None."""
-    return [None if value is None else convert_to_tensor_or_indexed_slices(
-        value, dtype, None if name is None else f"{name}_{i}") for i, value in enumerate(values)]
 
 
 def is_dense_tensor_like(value):

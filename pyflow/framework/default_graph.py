@@ -39,6 +39,7 @@ graph_stack = _Stack("graph")
 session_stack = _Stack("session")
 _global_lock = threading.Lock()
 _global_graph = None
+new_graph = None    # makes the global graph: graph.py puts its class here
 
 
 def get_default_graph():
@@ -50,10 +51,9 @@ def get_default_graph():
 def _get_global_graph():
     global _global_graph
     if _global_graph is None:
-        from pyflow.framework.graph import Graph
         with _global_lock:
             if _global_graph is None:
-                _global_graph = Graph()
+                _global_graph = new_graph()
     return _global_graph
 
 

@@ -4,6 +4,7 @@
 graph. `get_seed` follows TF's rule for graph-level and op-level seeds.
 """
 
+from pyflow.framework.convert import graph_of
 from pyflow.framework.default_graph import get_default_graph
 
 DEFAULT_GRAPH_SEED = 87654321
@@ -35,7 +36,6 @@ class name_scope:  # noqa: N801 - TF's name
         graph = get_default_graph()
         self._graph_context = None
         if self._values:
-            from pyflow.framework.convert import graph_of
             graph = graph_of(self._values)
             self._graph_context = graph.as_default()
             self._graph_context.__enter__()

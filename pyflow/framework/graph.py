@@ -20,11 +20,26 @@ Threads: adding operations takes `_lock`; scopes are per thread; reading needs n
 import difflib
 import threading
 
-from pyflow.framework import default_graph, origin as _origin
+from pyflow.framework import constant as _constant_module, default_graph, op as _op, op_check, wire
+from pyflow.framework import origin as _origin
 from pyflow.framework.collections import GraphCollections, GraphKeys
+from pyflow.framework.constant import constant
+from pyflow.framework.convert import (
+    convert_n_to_tensor, convert_to_tensor, graph_of, is_dense_tensor_like,
+    register_tensor_conversion_function)
+from pyflow.framework.default_graph import (
+    default_session, get_default_graph, get_default_session, has_default_graph,
+    reset_default_graph)
+from pyflow.framework.default_scopes import (
+    add_to_collection, add_to_collections, colocate_with, container, control_dependencies, device,
+    get_collection, get_collection_ref, get_all_collection_keys, get_name_scope, get_seed,
+    name_scope, op_scope, set_random_seed, DEFAULT_GRAPH_SEED)
 from pyflow.framework.device import DeviceSpec, merge_device
 from pyflow.framework.operation import Operation
 from pyflow.framework.scopes import _VALID_OP_NAME, GraphScopes
+from pyflow.framework.sparse_values import (
+    IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue,
+    convert_n_to_tensor_or_indexed_slices, convert_to_tensor_or_indexed_slices)
 from pyflow.framework.tensor import Tensor, install_operators
 from pyflow.framework.tensor_shape import as_shape
 
@@ -158,7 +173,6 @@ class Graph(GraphScopes, GraphCollections):
 
         Defaults of absent attributes come from the op's schema. Raises as calling the op would.
         """
-        from pyflow.framework import op as _op, op_check, wire
         for tensor in inputs:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"Input of {op_type} node {name!r} is not a tensor: {tensor!r}")
@@ -366,24 +380,9 @@ def set_strict_graph(strict=True):
     Graph._strict_default = strict
 
 
-from pyflow.framework.default_graph import (  # noqa: E402
-    default_session, get_default_graph, get_default_session, has_default_graph,
-    reset_default_graph)
-from pyflow.framework.default_scopes import (  # noqa: E402
-    add_to_collection, add_to_collections, colocate_with, container, control_dependencies, device,
-    get_collection, get_collection_ref, get_all_collection_keys, get_name_scope, get_seed,
-    name_scope, op_scope, set_random_seed, DEFAULT_GRAPH_SEED)
-from pyflow.framework.sparse_values import (  # noqa: E402
-    IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue)
-from pyflow.framework.convert import (  # noqa: E402
-    convert_n_to_tensor, convert_n_to_tensor_or_indexed_slices, convert_to_tensor,
-    convert_to_tensor_or_indexed_slices, graph_of, is_dense_tensor_like,
-    register_tensor_conversion_function)
-from pyflow.framework import constant as _constant_module, op as _op_module  # noqa: E402
-from pyflow.framework.constant import constant  # noqa: E402
-
+default_graph.new_graph = Graph
 _constant_module.install()
-_op_module.register(_constant_module.Const)
+_op.register(_constant_module.Const)
 
 __all__ = [
     "Graph", "Operation", "Tensor", "GraphKeys", "DeviceSpec", "merge_device", "install_operators",

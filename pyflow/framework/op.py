@@ -32,7 +32,7 @@ from pyflow.framework.tensor_shape import BroadcastError, TensorShape, as_shape
 
 __all__ = ["op", "OpDef", "S", "normal", "pos", "unit", "ints", "bools", "lit", "strs", "apply_op",
            "declare", "register", "get_op", "find_op", "op_names", "loaded_ops", "registered_ops",
-           "op_from_signature", "NOT_GIVEN", "UNREGISTERED"]
+           "op_from_signature", "raw_ops", "NOT_GIVEN", "UNREGISTERED"]
 
 
 class _Absent:
@@ -357,6 +357,24 @@ def get_op(name):
             f"Op type not registered {name!r}.{hint} Install the plugin that declares it, or see "
             f"`python -m pyflow op` for the list."))
     return found
+
+
+class _ByType:
+    """Ops by type, loaded when first named: how blocks, whose gradients need each other in circles,
+    name each other without importing each other's modules.
+
+        dx = raw_ops.Reshape(dy, shape)
+    """
+
+    def __getattr__(self, op_type):
+        if op_type.startswith("__"):
+            raise AttributeError(op_type)
+        found = get_op(op_type)
+        setattr(self, op_type, found)
+        return found
+
+
+raw_ops = _ByType()
 
 
 def op_names():

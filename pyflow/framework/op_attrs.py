@@ -9,29 +9,10 @@ import operator
 
 import numpy as np
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, tensor_util, wire
+from pyflow.framework.function_name import FunctionName
 from pyflow.framework.op_schema import format_value
 from pyflow.framework.tensor_shape import TensorShape
-
-
-class FunctionName:
-    """The value of a func attribute: a function's name and its own attributes (native values)."""
-
-    __slots__ = ("name", "attrs")
-
-    def __init__(self, name, attrs=None):
-        self.name = name
-        self.attrs = attrs or {}
-
-    def __eq__(self, other):
-        return isinstance(other, FunctionName) and (self.name, self.attrs) == (other.name,
-                                                                               other.attrs)
-
-    def __hash__(self):
-        return hash(self.name)
-
-    def __repr__(self):
-        return f"FunctionName({self.name!r}, {self.attrs!r})"
 
 
 def _int(value):
@@ -74,7 +55,6 @@ def _shape(value):
 
 
 def _tensor(value):
-    from pyflow.framework import tensor_util
     if hasattr(value, "tensor_shape"):
         return tensor_util.MakeNdarray(value)
     return tensor_util.make_array(value)[0]
@@ -86,7 +66,6 @@ def _func(value):
     if isinstance(value, str):
         return FunctionName(value)
     if hasattr(value, "attr") and hasattr(value, "name"):
-        from pyflow.framework import wire
         return FunctionName(value.name, {k: wire.from_attr_value(v) for k, v in value.attr.items()})
     if isinstance(getattr(value, "name", None), str):
         return FunctionName(value.name)

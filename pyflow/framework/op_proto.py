@@ -6,7 +6,6 @@ Loads protobuf; nothing imports this module until a message is asked for.
 """
 
 from pyflow.framework import protos, wire
-from pyflow.framework.op import find_op
 
 
 def op_def_proto(op_def):
@@ -28,9 +27,3 @@ def op_def_proto(op_def):
         if attr.minimum is not None:
             made.has_minimum, made.minimum = True, attr.minimum
     return message
-
-
-def op_list_of(op_types):
-    """An OpList of the registered ops among `op_types`, sorted by name."""
-    found = (find_op(name) for name in sorted(set(op_types)))
-    return protos.OpList(op=[op_def_proto(op_def) for op_def in found if op_def is not None])

@@ -1,12 +1,16 @@
 """Values made of several tensors: `IndexedSlices` (rows of a tensor) and `SparseTensor`.
 
 Both are plain bundles of tensors of one graph. Turning IndexedSlices into a dense tensor needs ops,
-so that conversion is registered by the gradients layer.
+so that conversion is registered by pyflow.lib.
 """
 
 from typing import NamedTuple
 
 from pyflow.framework import dtypes
+from pyflow.framework.convert import convert_to_tensor
+from pyflow.framework.default_graph import session_for
+from pyflow.framework.default_scopes import name_scope
+from pyflow.framework.static_value import constant_value_as_shape
 from pyflow.framework.tensor_shape import TensorShape
 
 
@@ -51,7 +55,6 @@ class IndexedSlices:
         """The dense static shape, as far as `dense_shape` is a constant."""
         if self._dense_shape is None:
             return TensorShape(None)
-        from pyflow.framework.tensor_util import constant_value_as_shape
         return constant_value_as_shape(self._dense_shape)
 
     def get_shape(self):
@@ -70,8 +73,6 @@ class SparseTensor:
     """`values` [n] at `indices` [n, rank] (int64) of a tensor of shape `dense_shape` [rank]."""
 
     def __init__(self, indices, values, dense_shape):
-        from pyflow.framework.convert import convert_to_tensor
-        from pyflow.framework.default_scopes import name_scope
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
             self._indices = convert_to_tensor(indices, name="indices", dtype=dtypes.int64)
             self._values = convert_to_tensor(values, name="values")
@@ -102,7 +103,6 @@ class SparseTensor:
     @property
     def shape(self):
         """The static shape."""
-        from pyflow.framework.tensor_util import constant_value_as_shape
         return constant_value_as_shape(self._dense_shape)
 
     def get_shape(self):
@@ -111,9 +111,25 @@ class SparseTensor:
 
     def eval(self, feed_dict=None, session=None):
         """A SparseTensorValue, from `session` or the default session."""
-        from pyflow.framework.default_graph import session_for
         return session_for("eval tensor", self.graph, session).run(self, feed_dict)
 
     def __str__(self):
         return (f"SparseTensor(indices={self._indices}, values={self._values}, "
                 f"dense_shape={self._dense_shape})")
+
+
+def convert_to_tensor_or_indexed_slices(value, dtype=None, name=None):
+    """As `convert_to_tensor`, but IndexedSlices (and SparseTensor) pass through.
+    Any shape and dtype; errors as there."""
+    if isinstance(value, (IndexedSlices, SparseTensor)):
+        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+            raise ValueError(f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for "
+                             f"Tensor with dtype {value.dtype.name}: {value}")
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+def convert_n_to_tensor_or_indexed_slices(values, dtype=None, name=None):
+    """`convert_to_tensor_or_indexed_slices` of each value; None stays None."""
+    return [None if value is None else convert_to_tensor_or_indexed_slices(
+        value, dtype, None if name is None else f"{name}_{i}") for i, value in enumerate(values)]

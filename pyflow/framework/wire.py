@@ -19,7 +19,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import DType
-from pyflow.framework.op_attrs import FunctionName
+from pyflow.framework.function_name import FunctionName
 from pyflow.framework.tensor_shape import TensorShape
 
 _ONE_BYTE = [bytes((i,)) for i in range(128)]
@@ -311,8 +311,8 @@ def _native_shape(proto):
 
 
 def _native_tensor(proto):
-    from pyflow.framework.tensor_util import MakeNdarray
-    return MakeNdarray(proto)
+    from pyflow.framework.tensor_proto import decode_tensor
+    return decode_tensor(proto)
 
 
 def _native_function(proto):

@@ -10,8 +10,9 @@ Pure graph building; the thread that calls `gradients`.
 """
 from pyflow.framework import graph as ops
 from pyflow.ops.control import control_flow_ops as cf
-from pyflow.ops.elementwise import binary_ops, cast_ops
-from pyflow.ops.move import join_ops
+from pyflow.lib.math import binary_functions
+from pyflow.ops.base import tensors
+
 
 
 class AggregationMethod:
@@ -38,7 +39,7 @@ def total(grads, method=None):
     if all(isinstance(grad, ops.IndexedSlices) for grad in grads):
         return _concatenated(grads)
     if _is_small_dense(grads):
-        return binary_ops.add_n([ops.convert_to_tensor(grad) for grad in grads])
+        return binary_functions.add_n([ops.convert_to_tensor(grad) for grad in grads])
     return _concatenated([cf.as_indexed_slices(grad) for grad in grads])
 
 
@@ -50,8 +51,8 @@ def _sum_by_device(grads):
     sums = []
     for device in sorted(by_device):
         with ops.colocate_with(by_device[device][0].op, ignore_existing=True):
-            sums.append(binary_ops.add_n(by_device[device]))
-    return binary_ops.add_n(sums) if len(sums) > 1 else sums[0]
+            sums.append(binary_functions.add_n(by_device[device]))
+    return binary_functions.add_n(sums) if len(sums) > 1 else sums[0]
 
 
 def _is_small_dense(grads):
@@ -64,18 +65,18 @@ def _pairwise_sum(grads):
     """One addition at a time, so that no more than two gradients are alive."""
     result = grads[0]
     for grad in grads[1:]:
-        result = binary_ops.add_n([result, grad])
+        result = binary_functions.add_n([result, grad])
     return result
 
 
 def _concatenated(grads):
-    values = join_ops.concat([grad.values for grad in grads], 0)
+    values = tensors.concat([grad.values for grad in grads], 0)
     indices = _same_index_type([grad.indices for grad in grads])
     shapes = [grad.dense_shape for grad in grads if grad.dense_shape is not None]
-    return ops.IndexedSlices(values, join_ops.concat(indices, 0), shapes[0] if shapes else None)
+    return ops.IndexedSlices(values, tensors.concat(indices, 0), shapes[0] if shapes else None)
 
 
 def _same_index_type(indices):
     if len({index.dtype.base_dtype for index in indices}) == 1:
         return indices
-    return [cast_ops.cast(index, "int64") for index in indices]
+    return [tensors.cast(index, "int64") for index in indices]

@@ -27,8 +27,9 @@ from pyflow.framework.gradient_registry import get_gradient_function
 from pyflow.gradients import aggregate, loop_state
 from pyflow.gradients.explain import missing_gradient
 from pyflow.lib.control_flow.control_flow_context import is_loop_switch
+from pyflow.lib.control_flow import grouping
 from pyflow.ops.control import control_flow_ops as cf, identity_ops
-from pyflow.ops.move import array_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.state import resource_handles
 
 _TRAINABLE = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
@@ -74,7 +75,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     if explain:
         _require_connected(ys, xs, results)
     if unconnected_gradients == UnconnectedGradients.ZERO:
-        results = [array_ops.zeros_like(x) if grad is None else grad
+        results = [tensors.zeros_like(x) if grad is None else grad
                    for x, grad in zip(xs, results)]
     return results
 
@@ -134,7 +135,7 @@ def _ones_like_y(y, i):
     if y.dtype.is_complex:
         raise TypeError(f"Gradients of complex tensors ({y.name}, {y.dtype.name}) must set "
                         f"grad_ys")
-    return array_ops.ones(array_ops.shape(y), dtype=y.dtype.base_dtype, name=f"grad_ys_{i}")
+    return tensors.ones(tensors.shape(y), dtype=y.dtype.base_dtype, name=f"grad_ys_{i}")
 
 
 def _checked_gradient(grad, y, i):
@@ -276,7 +277,7 @@ class _Backward:
             _check_generated(op, in_grads)
             if self.gate and sum(g is not None for g in in_grads) > 1:
                 with ops.device(None), ops.colocate_with(None, ignore_existing=True):
-                    in_grads = cf.gated_tuple(in_grads)
+                    in_grads = grouping.gated_tuple(in_grads)
         return in_grads
 
     def _reject_initial_value(self, op):

@@ -14,11 +14,12 @@ import itertools
 from pyflow.framework import graph as ops
 from pyflow.framework.gradient_registry import RegisterGradient
 from pyflow.gradients.backprop import gradients
-from pyflow.lib import nest
+from pyflow.framework import nest
 from pyflow.lib.control_flow.while_loop import while_loop
+from pyflow.lib.array import identity_functions
 from pyflow.ops.control import identity_ops
 from pyflow.ops.data import tensor_array_ops
-from pyflow.ops.move import array_ops, join_ops
+from pyflow.ops.base import tensors
 
 _serial = itertools.count()
 
@@ -42,16 +43,16 @@ def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gr
 def _hessian(first, x, options, name):
     """Row by row: the gradient of each element of the gradient."""
     with ops.name_scope(name, "hessians"):
-        flat = array_ops.reshape(first, [-1])
-        count = array_ops.shape(flat)[0]
+        flat = tensors.reshape(first, [-1])
+        count = tensors.shape(flat)[0]
 
         def row(j, rows):
             second = gradients(flat[j], x, **options)[0]
-            return j + 1, rows.write(j, array_ops.zeros_like(x) if second is None else second)
+            return j + 1, rows.write(j, tensors.zeros_like(x) if second is None else second)
         start = (ops.constant(0), tensor_array_ops.TensorArray(x.dtype.base_dtype, count))
         _, rows = while_loop(lambda j, _: j < count, row, start)
-        shape = array_ops.shape(x)
-        result = array_ops.reshape(rows.stack(), join_ops.concat([shape, shape], 0))
+        shape = tensors.shape(x)
+        result = tensors.reshape(rows.stack(), tensors.concat([shape, shape], 0))
         result.set_shape(x.shape.concatenate(x.shape))
         return result
 
@@ -97,7 +98,7 @@ def _with_gradient(f, args, kwargs):
     RegisterGradient(name)(gradient)
     handles = [variable.handle for variable in variables]
     with graph.gradient_override_map({"IdentityN": name}):
-        tensors = identity_ops.identity_n(flat_result + flat_args + handles)
+        tensors = identity_functions.identity_n(flat_result + flat_args + handles)
     return nest.pack_sequence_as(result, tensors[:len(flat_result)])
 
 

@@ -32,8 +32,9 @@ from pyflow.lib.control_flow.switch_case import know_branches
 from pyflow.lib.control_flow.while_loop import WhileContext, entered
 from pyflow.ops.control import control_flow_ops as cf, identity_ops
 from pyflow.ops.data import data_flow_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.move import array_ops
-from pyflow.ops.state import resource_handles
+from pyflow.lib.variables import resource_functions
 
 
 class LoopState:
@@ -296,19 +297,19 @@ class LoopStates:
         if _is_list(value):
             with entered(outer.grad_context if outer is not None else None):
                 kept = value if outer is None else outer.real_value(value)
-                return array_ops.zeros_like(kept, optimize=False)
+                return tensors.zeros_like(kept, optimize=False)
         if outer is None:
             if value.shape.is_fully_defined():
-                return array_ops.zeros(value.shape, value.dtype)
-            return array_ops.zeros_like(value, optimize=False)
+                return tensors.zeros(value.shape, value.dtype)
+            return tensors.zeros_like(value, optimize=False)
         if value.shape.is_fully_defined():
             with entered(outer.grad_context):
-                return array_ops.zeros(value.shape, value.dtype)
+                return tensors.zeros(value.shape, value.dtype)
         with entered(around):
             shape = array_ops.Shape(value)
         history = outer.save(shape)
         with entered(outer.grad_context):
-            return array_ops.zeros(outer.restore(history, shape), value.dtype)
+            return tensors.zeros(outer.restore(history, shape), value.dtype)
 
     def zeros_like(self, op, index):
         """Zeros for output `index` of `op`, which no gradient reached. None for a loop's own
@@ -337,12 +338,12 @@ class LoopStates:
         if context.case_count and context.pred is op.inputs[1]:
             context = context.outer_context
         if _is_list(value):
-            return array_ops.zeros_like(state.real_value(value), optimize=False)
+            return tensors.zeros_like(state.real_value(value), optimize=False)
         if value.shape.is_fully_defined() and value.dtype.base_dtype != dtypes.resource:
             return ops.constant(0, shape=value.shape, dtype=value.dtype.base_dtype)
         with entered(context):
-            shape = resource_handles.value_shape(value)
-        return array_ops.zeros(state.real_value(shape), _dtype_of(value))
+            shape = resource_functions.value_shape(value)
+        return tensors.zeros(state.real_value(shape), _dtype_of(value))
 
     @staticmethod
     def _static_zeros(state, op, value):
@@ -357,7 +358,7 @@ class LoopStates:
     def _recorded_list(state, op, value):
         """Zeros like a list: the list itself is saved in each iteration."""
         if not is_switch(op):
-            return array_ops.zeros_like(state.real_value(value), optimize=False)
+            return tensors.zeros_like(state.real_value(value), optimize=False)
         context = op._get_control_flow_context()
         state.grad_context.exit()
         with entered(context.outer_context):
@@ -365,7 +366,7 @@ class LoopStates:
         value.op._set_control_flow_context(context)
         history = state.save(value, dead_branch=True)
         state.grad_context.enter()
-        return array_ops.zeros_like(state.restore(history, value, True), optimize=False)
+        return tensors.zeros_like(state.restore(history, value, True), optimize=False)
 
     @staticmethod
     def _recorded_zeros(state, op, value):
@@ -375,16 +376,16 @@ class LoopStates:
         if dead:
             with entered(context.outer_context):
                 value = cf.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
-                shape = resource_handles.value_shape(value)
+                shape = resource_functions.value_shape(value)
             value.op._set_control_flow_context(context)
             shape.op._set_control_flow_context(context)
         else:
             with entered(context):
-                shape = resource_handles.value_shape(value)
+                shape = resource_functions.value_shape(value)
         state.grad_context.exit()
         history = state.save(shape, dead_branch=dead)
         state.grad_context.enter()
-        return array_ops.zeros(state.restore(history, shape, dead), _dtype_of(value))
+        return tensors.zeros(state.restore(history, shape, dead), _dtype_of(value))
 
 
 def _next_zeros(grad_context, merged):
@@ -392,7 +393,7 @@ def _next_zeros(grad_context, merged):
     first = merged.op.inputs[0]
     if _is_list(first):
         with entered(grad_context.outer_context):
-            zeros = array_ops.zeros_like(first.op.inputs[0], optimize=False)
+            zeros = tensors.zeros_like(first.op.inputs[0], optimize=False)
         with entered(grad_context):
             return cf.next_iteration(zeros)
     if first.shape.is_fully_defined():
@@ -401,7 +402,7 @@ def _next_zeros(grad_context, merged):
             return cf.next_iteration(zeros)
     with entered(grad_context.outer_context):
         shape = array_ops.Shape(first.op.inputs[0])
-        zeros = array_ops.zeros(shape, first.dtype)
+        zeros = tensors.zeros(shape, first.dtype)
     with entered(grad_context):
         return cf.next_iteration(zeros)
 
@@ -413,18 +414,18 @@ def zeros_like_output(op, index):
     context = op._get_control_flow_context()
     if not is_switch(op) or context is None:
         if value.dtype.base_dtype == dtypes.resource:
-            return array_ops.zeros(resource_handles.value_shape(value), _dtype_of(value))
-        return array_ops.zeros_like(value, optimize=False)
+            return tensors.zeros(resource_functions.value_shape(value), _dtype_of(value))
+        return tensors.zeros_like(value, optimize=False)
     other = cf.switch(op.inputs[0], context.pred)[1 - context.branch]
     pivot = identity_ops.Identity(other)
     if value.dtype.base_dtype == dtypes.resource:
         with ops.control_dependencies([pivot]):
-            return array_ops.zeros(resource_handles.value_shape(other), _dtype_of(value))
+            return tensors.zeros(resource_functions.value_shape(other), _dtype_of(value))
     if _is_list(value):
-        return array_ops.zeros_like(other, optimize=False)
+        return tensors.zeros_like(other, optimize=False)
     shape = array_ops.Shape(other)
     with ops.control_dependencies([pivot]):
-        return array_ops.zeros(shape, value.dtype.base_dtype)
+        return tensors.zeros(shape, value.dtype.base_dtype)
 
 
 def _is_list(value):
@@ -435,7 +436,7 @@ def _is_list(value):
 def _dtype_of(value):
     """The element type of a tensor, or of the variable behind a handle."""
     if value.dtype.base_dtype == dtypes.resource:
-        return resource_handles.handle_dtype(value)
+        return resource_functions.handle_dtype(value)
     return value.dtype.base_dtype
 
 

@@ -11,7 +11,9 @@ Invariants
 from pyflow.framework import dtypes
 from pyflow.framework.convert import (convert_to_tensor, is_dense_tensor_like,
                                       register_tensor_conversion_function)
+from pyflow.framework.op import raw_ops
 from pyflow.framework.sparse_values import IndexedSlices
+from pyflow.framework.tensor_util import constant_value_as_shape
 
 
 def _first_tensor(values):
@@ -26,10 +28,9 @@ def _first_tensor(values):
 
 def _packed(values, dtype, name=None):
     """Nested lists with tensors inside as one tensor of `dtype`."""
-    from pyflow.ops.move import join_ops
     parts = [_packed(v, dtype) if isinstance(v, (list, tuple)) and _first_tensor(v) is not None
              else convert_to_tensor(v, dtype=dtype) for v in values]
-    return join_ops.Pack(parts, name=name)
+    return raw_ops.Pack(parts, name=name)
 
 
 def _autopack(values, dtype=None, name=None, as_ref=False):
@@ -45,18 +46,18 @@ def _autopack(values, dtype=None, name=None, as_ref=False):
 
 def _dense(value, dtype=None, name=None, as_ref=False):
     """IndexedSlices as a tensor: repeated rows are added."""
-    from pyflow.ops.elementwise import cast_ops
-    from pyflow.ops.reduce import segment_ops
-    from pyflow.ops.base.common import static_shape
     if dtype is not None and not dtype.is_compatible_with(value.dtype):
         raise ValueError(f"IndexedSlices of {value.dtype.name} do not convert to {dtype.name}")
     if value.dense_shape is None:
         raise ValueError(f"IndexedSlices without dense_shape cannot become a tensor: {value}")
-    rows = cast_ops.cast(value.dense_shape, dtypes.int32)[0]
-    known = static_shape(value.dense_shape)
+    size = value.dense_shape
+    if size.dtype.base_dtype != dtypes.int32:
+        size = raw_ops.Cast(size, DstT=dtypes.int32)
+    rows = size[0]
+    known = constant_value_as_shape(value.dense_shape)
     if known.is_fully_defined():
         rows = known.as_list()[0]
-    return segment_ops.UnsortedSegmentSum(value.values, value.indices, rows, name=name)
+    return raw_ops.UnsortedSegmentSum(value.values, value.indices, rows, name=name)
 
 
 def install():

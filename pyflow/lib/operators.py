@@ -11,16 +11,15 @@ Invariants
 import functools
 import importlib
 
-from pyflow.framework import dtypes, graph, op, origin
+from pyflow.framework import dtypes, graph, origin
+from pyflow.framework.op import raw_ops
 
 
 @functools.cache
-def _op(name):
-    """The op of that type, or the function "family.module.name" of pyflow.ops."""
-    module, _, name = name.rpartition(".")
-    if not module:
-        return op.get_op(name)
-    return getattr(importlib.import_module(f"pyflow.ops.{module}"), name)
+def _function(path):
+    """The op of that type, or the function of that dotted name."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module) if module else raw_ops, name)
 
 
 def _sparse(value):
@@ -29,7 +28,7 @@ def _sparse(value):
 
 def _plain(name):
     """build(x, y, name=...) of an operator that is one op whatever its operands are."""
-    return lambda x, y, **more: _op(name)(x, y, **more)
+    return lambda x, y, **more: _function(name)(x, y, **more)
 
 
 def _binary(build, name):
@@ -74,16 +73,16 @@ def _operand_error(error, tensor):
 
 def _add(x, y, name):
     """Add for strings, AddV2 for numbers, as TF 1.15 does for `+`."""
-    build = "Add" if x.dtype.base_dtype == dtypes.string else "AddV2"
-    return _op(build)(x, y, name=name)
+    build = raw_ops.Add if x.dtype.base_dtype == dtypes.string else raw_ops.AddV2
+    return build(x, y, name=name)
 
 
 def _bitwise(logical, bitwise, symbol):
     def build(x, y, name):
         if x.dtype.base_dtype == dtypes.bool:
-            return _op(logical)(x, y, name=name)
+            return _function(logical)(x, y, name=name)
         if x.dtype.is_integer:
-            return _op(bitwise)(x, y, name=name)
+            return _function(bitwise)(x, y, name=name)
         raise TypeError(f"{symbol} wants bool or integer tensors, got {x.dtype.name} and "
                         f"{y.dtype.name}")
     return build
@@ -91,9 +90,9 @@ def _bitwise(logical, bitwise, symbol):
 
 def _invert(x):
     if x.dtype.base_dtype == dtypes.bool:
-        return _op("LogicalNot")(x)
+        return raw_ops.LogicalNot(x)
     if x.dtype.is_integer:
-        return _op("Invert")(x)
+        return raw_ops.Invert(x)
     raise TypeError(f"~ wants a bool or integer tensor, got {x.dtype.name}")
 
 
@@ -101,7 +100,7 @@ def _compare(name):
     def compare(x, y):
         if _sparse(y):
             return NotImplemented
-        return _op(name)(x, y)
+        return _function(name)(x, y)
     return compare
 
 
@@ -109,7 +108,7 @@ def _scaled(op_name):
     """`sparse op dense`, the dense operand broadcast to the sparse one's shape."""
     def operate(x, y):
         y = graph.convert_to_tensor(y, dtype=x.dtype)
-        values = _op(op_name)(x.indices, x.values, x.dense_shape, y)
+        values = _function(op_name)(x.indices, x.values, x.dense_shape, y)
         return graph.SparseTensor(x.indices, values, x.dense_shape)
     return operate
 
@@ -119,7 +118,7 @@ _quotient = _scaled("SparseDenseCwiseDiv")
 
 def _divided(x, y):
     """Python 3's division: integers become float64 (8 and 16 bits: float32)."""
-    cast = _op("elementwise.cast_ops.cast")
+    cast = _function("pyflow.ops.base.tensors.cast")
     if x.dtype.is_integer:
         wide = dtypes.float32 if x.dtype.size <= 2 else dtypes.float64
         x = graph.SparseTensor(x.indices, cast(x.values, wide), x.dense_shape)
@@ -128,16 +127,16 @@ def _divided(x, y):
 
 
 def _negative(x):
-    return _op("Neg")(x)
+    return raw_ops.Neg(x)
 
 
 def _absolute(x):
-    return _op("elementwise.complex_ops.abs")(x)
+    return _function("pyflow.lib.math.complex_functions.abs")(x)
 
 
 def _getitem(x, item):
     """`x[item]`, indexed as NumPy arrays are by numbers, slices, ..., None; by tensors, too."""
-    return _op("move.slicing_ops.getitem")(x, item)
+    return _function("pyflow.lib.array.slicing_functions.getitem")(x, item)
 
 
 def operator_table():
@@ -146,13 +145,13 @@ def operator_table():
              "__getitem__": _getitem}
     pairs = {
         "add": _add, "sub": _plain("Sub"), "mul": _plain("Mul"),
-        "div": _plain("elementwise.binary_ops.div"),
-        "truediv": _plain("elementwise.binary_ops.truediv"),
+        "div": _plain("pyflow.lib.math.binary_functions.div"),
+        "truediv": _plain("pyflow.lib.math.binary_functions.truediv"),
         "floordiv": _plain("FloorDiv"), "mod": _plain("FloorMod"),
-        "pow": _plain("Pow"), "matmul": _plain("gemm.matmul_ops.matmul"),
+        "pow": _plain("Pow"), "matmul": _plain("pyflow.ops.gemm.products.matmul"),
         "and": _bitwise("LogicalAnd", "BitwiseAnd", "&"),
         "or": _bitwise("LogicalOr", "BitwiseOr", "|"),
-        "xor": _bitwise("elementwise.logic_ops.logical_xor", "BitwiseXor", "^"),
+        "xor": _bitwise("pyflow.lib.math.logic_functions.logical_xor", "BitwiseXor", "^"),
     }
     for key, build in pairs.items():
         table[f"__{key}__"], table[f"__r{key}__"] = _binary(build, key)

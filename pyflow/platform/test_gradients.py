@@ -64,11 +64,11 @@ def _pair(x, x_shape, y, y_shape, value, delta, feeds):
 def _gradient(x, y, y_shape):
     """The gradient of y by x, and the fed tensor it starts from."""
     from pyflow.gradients.backprop import gradients
-    from pyflow.ops.control import identity_ops
+    from pyflow.lib.array import identity_functions
     with x.graph.as_default():
         fed = graph_lib.constant(np.ones(y_shape), dtype=y.dtype.base_dtype)
         # Another tensor than is fed: an addition hands its gradient on as it is.
-        dx = gradients(y, [x], [identity_ops.identity(fed)])[0]
+        dx = gradients(y, [x], [identity_functions.identity(fed)])[0]
     if dx is None:
         raise ValueError(f"compute_gradient: {y.name} does not depend on {x.name}")
     return dx, fed

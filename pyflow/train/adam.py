@@ -7,9 +7,10 @@ Example:  `tf.train.AdamOptimizer(1e-3).minimize(loss)`
 """
 from pyflow.framework import graph as ops
 from pyflow.lib.variables.resource_variables import is_resource_variable
-from pyflow.ops.control import control_flow_ops as cf
+from pyflow.lib.control_flow import grouping
 from pyflow.ops.elementwise import unary_ops
-from pyflow.ops.state import resource_handles, state_ops, training_ops
+from pyflow.lib.variables import state_functions
+from pyflow.ops.state import resource_handles, training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
@@ -75,14 +76,15 @@ class AdamOptimizer(Optimizer):
         v = self._decayed(self.get_slot(var, "v"), beta2, indices, (grad * grad) * (1 - beta2))
         moved = var.assign_sub(rate * m / (unary_ops.Sqrt(v) + epsilon),
                                use_locking=self._use_locking)
-        return cf.group(moved.op, m.op, v.op)
+        return grouping.group(moved.op, m.op, v.op)
 
     def _decayed(self, slot, beta, indices, rows):
         """slot * beta, plus `rows` at `indices`; returns the new value."""
         decayed = slot.assign(slot * beta, use_locking=self._use_locking, read_value=False)
         with ops.control_dependencies([decayed]):
             if not is_resource_variable(slot):
-                return state_ops.scatter_add(slot, indices, rows, use_locking=self._use_locking)
+                return state_functions.scatter_add(slot, indices, rows,
+                                                   use_locking=self._use_locking)
             added = resource_handles.ResourceScatterAdd(slot.handle, indices, rows)
         with ops.control_dependencies([added]):
             return slot.value()
@@ -93,7 +95,7 @@ class AdamOptimizer(Optimizer):
             with ops.colocate_with(power1.op):
                 advance = [power.assign(power * beta, use_locking=self._use_locking).op
                            for power, beta in ((power1, self._beta1_t), (power2, self._beta2_t))]
-        return cf.group(*update_ops, *advance, name=name_scope)
+        return grouping.group(*update_ops, *advance, name=name_scope)
 
 
 PUBLIC = {"train.AdamOptimizer": AdamOptimizer}

@@ -11,10 +11,12 @@ Example:  `rate = tf.train.exponential_decay(0.1, global_step, 1000, 0.96, stair
 import math
 
 from pyflow.framework import dtypes, graph as ops
-from pyflow.lib.control_flow import cond
+from pyflow.lib.control_flow import case
 from pyflow.ops.control import identity_ops
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops
+from pyflow.lib.math import logic_functions
+from pyflow.ops.base import tensors
+from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
+
 
 
 def _prepared(name, default, values, global_step):
@@ -25,7 +27,7 @@ def _prepared(name, default, values, global_step):
 
 def _arguments(learning_rate, *others):
     rate = ops.convert_to_tensor(learning_rate, name="learning_rate")
-    return [rate] + [cast_ops.cast(other, rate.dtype.base_dtype) for other in others]
+    return [rate] + [tensors.cast(other, rate.dtype.base_dtype) for other in others]
 
 
 def _progress(global_step, decay_steps, staircase):
@@ -80,7 +82,7 @@ def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=
         if cycle:
             turns = unary_ops.Ceil(step / steps)
             first = logic_ops.Equal(step, 0)
-            steps = steps * logic_ops.where(first, array_ops.ones_like(turns), turns)
+            steps = steps * logic_functions.where(first, tensors.ones_like(turns), turns)
         else:
             step = binary_ops.Minimum(step, steps)
         left = binary_ops.Pow(1 - step / steps, power)
@@ -118,14 +120,14 @@ def piecewise_constant(x, boundaries, values, name=None):
         for low, high, value in zip(boundaries[:-1], boundaries[1:], values[1:-1]):
             within = logic_ops.LogicalAnd(logic_ops.Greater(x, low), logic_ops.LessEqual(x, high))
             pairs.append((within, _giving(value)))
-        return cond.case(pairs, default=_giving(values[0]), exclusive=False)
+        return case.case(pairs, default=_giving(values[0]), exclusive=False)
 
 
 def _boundary(boundary, dtype):
     """`boundary` in the dtype of x, which is int64 for int32 boundaries or the same."""
     own = boundary.dtype.base_dtype
     if own == dtypes.int32 and dtype == dtypes.int64:
-        return cast_ops.cast(boundary, dtype)
+        return tensors.cast(boundary, dtype)
     if own != dtype:
         raise ValueError(f"piecewise_constant: boundaries ({own.name}) must have the dtype of x "
                          f"({dtype.name})")

@@ -260,7 +260,7 @@ def _variable(data, scope):
     """The variable object over nodes that are in the graph; the same one for every collection it is
     in."""
     from pyflow.framework import protos
-    from pyflow.lib.variables import resource_variables, variables
+    from pyflow.lib.variables import variables
     definition = protos.VariableDef.FromString(data)
     graph = graph_lib.get_default_graph()
     name = (f"{scope}/" if scope else "") + definition.variable_name
@@ -269,7 +269,4 @@ def _variable(data, scope):
             tensor = getattr(var, "handle", None)
             if (tensor if tensor is not None else var._ref()).name == name:
                 return var
-    kind = (
-        resource_variables.ResourceVariable if definition.is_resource else variables.RefVariable
-    )
-    return kind(variable_def=definition, import_scope=scope or None)
+    return variables.Variable.from_proto(definition, scope or None)

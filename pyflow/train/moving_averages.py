@@ -16,9 +16,10 @@ Example:
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.lib.variables import initializers, variable_scope, variables
-from pyflow.ops.control import control_flow_ops as cf
-from pyflow.ops.elementwise import binary_ops, cast_ops
-from pyflow.ops.state import state_ops
+from pyflow.lib.control_flow import grouping
+from pyflow.ops.base import tensors
+from pyflow.ops.elementwise import binary_ops
+from pyflow.lib.variables import state_functions
 from pyflow.train import slot_creator
 
 
@@ -29,12 +30,12 @@ def assign_moving_average(variable, value, decay, zero_debias=True, name=None):
     with ops.name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
         with ops.colocate_with(variable.op):
             decay = ops.convert_to_tensor(1.0 - decay, name="decay")
-            decay = cast_ops.cast(decay, variable.dtype.base_dtype)
+            decay = tensors.cast(decay, variable.dtype.base_dtype)
             if zero_debias:
                 delta = _unbiased_delta(variable, value, decay)
             else:
                 delta = (variable - value) * decay
-            return state_ops.assign_sub(variable, delta, name=scope)
+            return state_functions.assign_sub(variable, delta, name=scope)
 
 
 def _unbiased_delta(variable, value, decay):
@@ -91,10 +92,10 @@ class ExponentialMovingAverage:
         with ops.name_scope(self._name) as scope:
             decay = ops.convert_to_tensor(self._decay, dtype=dtypes.float32, name="decay")
             if self._num_updates is not None:
-                updates = cast_ops.cast(self._num_updates, dtypes.float32)
+                updates = tensors.cast(self._num_updates, dtypes.float32)
                 decay = binary_ops.Minimum(decay, (1.0 + updates) / (10.0 + updates))
             steps = [self._step(var, decay) for var in var_list]
-            return cf.group(*steps, name=scope)
+            return grouping.group(*steps, name=scope)
 
     def _shadow(self, var):
         with ops.control_dependencies(None):

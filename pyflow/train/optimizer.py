@@ -17,13 +17,14 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.gradients.backprop import gradients
 from pyflow.gradients.explain import missing_gradient
-from pyflow.lib import nest
+from pyflow.framework import nest
 from pyflow.lib.variables import variables
 from pyflow.lib.variables.resource_variables import is_resource_variable
-from pyflow.ops.control import control_flow_ops as cf
-from pyflow.ops.elementwise import cast_ops
-from pyflow.ops.move import array_ops
-from pyflow.ops.state import resource_handles, state_ops
+from pyflow.lib.control_flow import grouping
+from pyflow.ops.base import tensors
+
+from pyflow.lib.variables import state_functions
+from pyflow.ops.state import resource_handles
 from pyflow.train import slot_creator
 
 _VALID_DTYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
@@ -93,7 +94,7 @@ class Optimizer(abc.ABC):
                           gate_gradients=gate_gradients == self.GATE_OP,
                           colocate_gradients_with_ops=colocate_gradients_with_ops)
         if gate_gradients == self.GATE_GRAPH:
-            grads = cf.gated_tuple(grads)
+            grads = grouping.gated_tuple(grads)
         pairs = list(zip(grads, var_list))
         self._assert_valid_dtypes([v for grad, v in pairs
                                    if grad is not None and v.dtype != dtypes.resource])
@@ -135,7 +136,7 @@ class Optimizer(abc.ABC):
                 if is_resource_variable(global_step):
                     one = ops.constant(1, dtype=global_step.dtype)
                     return resource_handles.AssignAddVariableOp(global_step.handle, one, name=scope)
-                return state_ops.assign_add(global_step, 1, name=scope).op
+                return state_functions.assign_add(global_step, 1, name=scope).op
 
     def _placed_update(self, grad, variable):
         with ops.name_scope("update_" + variable.op.name), ops.colocate_with(variable.op):
@@ -209,7 +210,7 @@ class Optimizer(abc.ABC):
 
     def _finish(self, update_ops, name_scope):
         """One operation for all updates."""
-        return cf.group(*update_ops, name=name_scope)
+        return grouping.group(*update_ops, name=name_scope)
 
     # ---------------------------------------------------------------------------------------- slots
     def get_slot(self, var, name):
@@ -288,10 +289,10 @@ def _reasons(loss, var_list):
 
 def summed_rows(values, indices):
     """(values, indices) with each index once, its rows summed."""
-    from pyflow.ops.move import partition_ops
+    from pyflow.lib.array import partition_functions
     from pyflow.ops.reduce import segment_ops
-    unique, position = partition_ops.unique(indices)[:2]
-    count = array_ops.shape(unique)[0]
+    unique, position = partition_functions.unique(indices)[:2]
+    count = tensors.shape(unique)[0]
     return segment_ops.UnsortedSegmentSum(values, position, count), unique
 
 
@@ -304,7 +305,7 @@ def cast_like(tensor, var):
     """`tensor` (or variable) in the element type of `var`; as it is if it has that type."""
     if tensor.dtype.base_dtype == var.dtype.base_dtype:
         return tensor
-    return cast_ops.cast(tensor, var.dtype.base_dtype)
+    return tensors.cast(tensor, var.dtype.base_dtype)
 
 
 PUBLIC = {"train.Optimizer": Optimizer}

@@ -3,7 +3,7 @@
 Example:  `tf.train.RMSPropOptimizer(1e-3, decay=0.9, momentum=0.5).minimize(loss)`
 """
 from pyflow.lib.variables import initializers
-from pyflow.ops.move import array_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.state import training_ops
 from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
@@ -24,7 +24,7 @@ class RMSPropOptimizer(Optimizer):
         for var in var_list:
             dtype = var.dtype.base_dtype
             ones = (initializers.ones_initializer(dtype=dtype) if var.shape.is_fully_defined()
-                    else array_ops.ones_like(var))
+                    else tensors.ones_like(var))
             self._get_or_make_slot_with_initializer(var, ones, var.shape, dtype, "rms", self._name)
             if self._centered:
                 self._zeros_slot(var, "mg", self._name)

@@ -9,9 +9,10 @@ Invariants
     2. Building a saveable adds nodes only on the device of what it saves.
 """
 from pyflow.framework import convert, graph as graph_lib
-from pyflow.ops.control import control_flow_ops
-from pyflow.ops.move import array_ops, join_ops
-from pyflow.ops.state import state_ops
+from pyflow.lib.control_flow import grouping
+from pyflow.ops.base import tensors
+from pyflow.ops.move import join_ops
+from pyflow.lib.variables import state_functions
 
 
 class SaveSpec:
@@ -56,9 +57,10 @@ class VariableSaveable(SaveableObject):
     def restore(self, restored_tensors, restored_shapes):
         value = restored_tensors[0]
         if restored_shapes is not None:
-            value = array_ops.reshape(value, restored_shapes[0])
+            value = tensors.reshape(value, restored_shapes[0])
         complete = self.op.get_shape().is_fully_defined()
-        return state_ops.assign(self.op, value, validate_shape=restored_shapes is None and complete)
+        return state_functions.assign(self.op, value,
+                                      validate_shape=restored_shapes is None and complete)
 
 
 class ResourceVariableSaveable(SaveableObject):
@@ -76,7 +78,7 @@ class ResourceVariableSaveable(SaveableObject):
     def restore(self, restored_tensors, restored_shapes):
         value = restored_tensors[0]
         if restored_shapes is not None:
-            value = array_ops.reshape(value, restored_shapes[0])
+            value = tensors.reshape(value, restored_shapes[0])
         assigned = self._var.assign(value, read_value=False)
         return assigned if isinstance(assigned, graph_lib.Operation) else assigned.op
 
@@ -93,17 +95,17 @@ class PartedSaveable(SaveableObject):
             raise ValueError(f"Saver: of {name}, {info.full_shape}, only parts of sizes "
                              f"{self._sizes} on axis {self._axis} are to be saved; give all")
         first = self._parts[0]
-        whole = join_ops.concat([part.read_value() for part in self._parts], self._axis)
+        whole = tensors.concat([part.read_value() for part in self._parts], self._axis)
         spec = SaveSpec(whole, "", name, dtype=first.dtype.base_dtype, device=first.device)
         super().__init__(first.op.outputs[0], [spec], name)
 
     def restore(self, restored_tensors, restored_shapes):
         value = restored_tensors[0]
         if restored_shapes is not None:
-            value = array_ops.reshape(value, restored_shapes[0])
+            value = tensors.reshape(value, restored_shapes[0])
         pieces = join_ops.SplitV(value, self._sizes, self._axis, num_split=len(self._sizes))
-        return control_flow_ops.group(*[part.assign(piece, read_value=False)
-                                        for part, piece in zip(self._parts, pieces)])
+        return grouping.group(*[part.assign(piece, read_value=False)
+                                for part, piece in zip(self._parts, pieces)])
 
 
 def _is_part(var):

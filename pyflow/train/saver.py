@@ -24,8 +24,9 @@ import time
 
 from pyflow.framework import errors, graph as graph_lib
 from pyflow.ops.checkpoint import io_ops
-from pyflow.ops.control import control_flow_ops, identity_ops
-from pyflow.ops.move import array_ops
+from pyflow.lib.array import identity_functions
+from pyflow.lib.control_flow import grouping
+from pyflow.ops.base import tensors
 from pyflow.train import checkpoint, checkpoint_state, restore_report, saveable
 
 DEFAULT_KEEP_HOURS = 10000.0
@@ -55,8 +56,9 @@ class SaverDef:
 
 def _filename_nodes(filename):
     """`filename` and `Const`: the prefix, fed by save and restore."""
-    default = identity_ops.placeholder_with_default(filename or "model", shape=(), name="filename")
-    return identity_ops.placeholder_with_default(default, shape=(), name="Const")
+    default = identity_functions.placeholder_with_default(filename or "model", shape=(),
+                                                          name="filename")
+    return identity_functions.placeholder_with_default(default, shape=(), name="Const")
 
 
 def _save_nodes(prefix, saveables):
@@ -66,7 +68,7 @@ def _save_nodes(prefix, saveables):
                              shape_and_slices=[s.slice_spec for s in specs],
                              tensors=[_value(s) for s in specs], name="SaveV2")
         with graph_lib.control_dependencies([save]):
-            return identity_ops.identity(prefix, name="control_dependency")
+            return identity_functions.identity(prefix, name="control_dependency")
 
 
 def _value(spec):
@@ -91,7 +93,7 @@ def _restore_nodes(prefix, saveables, reshape, sequentially, name="restore_all")
         after = [_operation(assigned[-1])] if sequentially and assigned else []
         with graph_lib.control_dependencies(after):
             assigned.append(item.restore(tensors, _wanted_shapes(item) if reshape else None))
-    return control_flow_ops.group(*[_operation(a) for a in assigned], name=name)
+    return grouping.group(*[_operation(a) for a in assigned], name=name)
 
 
 def _operation(x):
@@ -102,7 +104,7 @@ def _wanted_shapes(item):
     shapes = []
     for spec in item.specs:
         shape = spec.tensor.get_shape()
-        shapes.append(shape.as_list() if shape.is_fully_defined() else array_ops.shape(spec.tensor))
+        shapes.append(shape.as_list() if shape.is_fully_defined() else tensors.shape(spec.tensor))
     return shapes
 
 

@@ -9,9 +9,10 @@ Who calls it: Optimizer, ExponentialMovingAverage.  Thread: the one building the
 import contextlib
 
 from pyflow.framework import graph as ops
-from pyflow.lib.variables import initializers, partitioned_variables, variable_scope, variables
+from pyflow.lib.variables import (initializers, partitioned_variables, variable_scope,
+                                  variables)
 from pyflow.lib.variables.resource_variables import is_resource_variable
-from pyflow.ops.move import array_ops
+from pyflow.ops.base import tensors
 
 
 def create_slot(primary, val, name, colocate_with_primary=True):
@@ -34,10 +35,10 @@ def create_zeros_slot(primary, name, dtype=None, colocate_with_primary=True):
     """The slot `name` of `primary`, filled with zeros."""
     dtype = (primary.dtype if dtype is None else dtype).base_dtype
     if primary.shape.is_fully_defined():
-        return create_slot_with_initializer(primary, initializers.zeros_initializer(), primary.shape,
-                                            dtype, name, colocate_with_primary)
+        return create_slot_with_initializer(primary, initializers.zeros_initializer(),
+                                            primary.shape, dtype, name, colocate_with_primary)
     source = primary.initialized_value() if isinstance(primary, variables.Variable) else primary
-    zeros = array_ops.zeros(array_ops.shape(source), dtype=dtype)
+    zeros = tensors.zeros(tensors.shape(source), dtype=dtype)
     return create_slot(primary, zeros, name, colocate_with_primary)
 
 

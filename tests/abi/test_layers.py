@@ -19,7 +19,7 @@ ALLOWED = {
     "_names": {"_public"},              # imports by name, from its tables
     "_public": set(),
     "framework": FRAMEWORK,
-    "ops": LIB,
+    "ops": OPS,
     "lib": LIB,
     "gradients": LIB,
     "passes": OPS | {"_executor"},
@@ -38,7 +38,7 @@ ALLOWED = {
     "__main__": {"tools"},
 }
 EXCEPTIONS = {
-    ("script_ops", "_executor"): "py_func hands its callables to the executor, when a node is made"
+    ("script_functions", "_executor"): "py_func hands its callables to the executor, when a node is made"
 }
 ONLY_IN_DISTRIBUTED = {"grpc", "ray"}
 
@@ -131,6 +131,64 @@ def test_modules_import_each_other_without_circles():
         for name in leaves:
             del below[name]
     assert not below, f"these, and what they import, form circles: {below}"
+
+
+def named(path):
+    """{module: line} of all that a module of pyflow names: in imports, inside functions too, and in
+    strings, by which some are loaded when they are first used."""
+    found = {}
+    for module, line in imported(path):
+        found.setdefault(module, line)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) \
+                and re.fullmatch(r"pyflow(\.\w+){2,}", node.value):
+            found.setdefault(node.value, node.lineno)
+            found.setdefault(node.value.rpartition(".")[0], node.lineno)
+    return found
+
+
+TABLES = {"pyflow._names", "pyflow._public"}    # strings that tell where a user's name comes from
+
+
+def circles(below):
+    """The strongly connected components of {module: modules}, those of one module left out."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(name):
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in sorted(below[name]):
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            members = stack[stack.index(name):]
+            del stack[stack.index(name):]
+            found.append(members)
+
+    for name in sorted(below):
+        if name not in index:
+            visit(name)
+    return [sorted(members) for members in found if len(members) > 1]
+
+
+def test_circles_are_of_few_modules():
+    """Imports inside functions counted: what hangs together like that can only be read together."""
+    modules = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
+               for p in python_files()}
+    below = {name: set() if name in TABLES else {m for m in named(path) if m in modules} - {name}
+             for name, path in modules.items()}
+    packages = {name for name, path in modules.items() if path.name == "__init__.py"}
+    for name in below:          # importing a module of a package names the module, not the package
+        below[name] -= {p for p in packages & below[name]
+                        if any(m.startswith(p + ".") for m in below[name])}
+    assert len(below["pyflow.lib.rnn.rnn_cell"]) > 5
+    assert "pyflow.lib.array.slicing_functions" in below["pyflow.lib.operators"]   # by a string
+    assert circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}) == [["a", "b", "c"]]
+    large = [members for members in circles(below) if len(members) > 3]
+    assert not large, f"modules that import each other in circles: {large}"
 
 
 def test_the_executor_never_imports_pyflow():

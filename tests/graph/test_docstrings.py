@@ -72,7 +72,7 @@ def used_by(code_of):
             if this.opname == "LOAD_GLOBAL":
                 value = names.get(this.argval)
                 yield value
-                if isinstance(value, types.ModuleType):
+                if isinstance(value, types.ModuleType) or value is op_lib.raw_ops:
                     yield getattr(value, str(following.argval), None)
 
 

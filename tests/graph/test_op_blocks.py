@@ -1,5 +1,8 @@
 """The @op block: schemas, calling, type inference, checks, shape functions, samples, registry."""
 
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
@@ -335,6 +338,31 @@ class TestRegistry:
             listed = info.name.removeprefix("pyflow.ops.") in pyflow.ops.MODULES
             assert listed == bool(mine), f"{info.name}: op_types.py is not current"
             assert all(op_lib.find_op(name) for name in mine)
+
+    def test_families_hold_blocks_and_the_library_none(self):
+        """Every module of a family declares ops, but for a few; nothing else of pyflow does."""
+        import pyflow.ops
+        folder = pathlib.Path(pyflow.ops.__file__).parent
+        without = {"gemm.products", "image.image_codec", "strings.string_codec"}
+        found = {".".join(p.relative_to(folder).with_suffix("").parts)
+                 for p in folder.glob("*/*.py") if p.name != "__init__.py"}
+        assert {m for m in found if not m.startswith("base.")} - without == set(pyflow.ops.MODULES)
+        homes = {d.module for d in op_lib.registered_ops().values() if "." not in d.name}
+        assert {h for h in homes if h and h.startswith("pyflow.")} == {
+            "pyflow.framework.constant", *(f"pyflow.ops.{m}" for m in pyflow.ops.MODULES)}
+
+    def test_ops_named_by_type_exist(self):
+        import pyflow
+        wanted = {}
+        for path in pathlib.Path(pyflow.__file__).parent.rglob("*.py"):
+            for found in re.finditer(r"\braw_ops\.(\w+)", path.read_text(encoding="utf-8")):
+                if path.parent.name != "platform":      # tf.raw_ops
+                    wanted.setdefault(found[1], path)
+        assert len(wanted) > 60 and not {k: v for k, v in wanted.items() if not op_lib.find_op(k)}
+        assert op_lib.raw_ops.MatMul is op_lib.get_op("MatMul")
+        assert not hasattr(op_lib.raw_ops, "__wrapped__")
+        with pytest.raises(errors.NotFoundError, match="Did you mean.*MatMul"):
+            op_lib.raw_ops.MatMull
 
     def test_op_from_signature(self, graph):
         double = op_lib.op_from_signature("MyDouble", SIGNATURES[0].replace(", b: T", ""),

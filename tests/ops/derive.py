@@ -182,7 +182,7 @@ def constant_node(case):
 
 def placeholder_node(case, shape_of):
     """The case's node with placeholders of static shape `shape_of(array)`; (node, placeholders)."""
-    from pyflow.ops.control.identity_ops import placeholder
+    from pyflow.lib.array.identity_functions import placeholder
     made = []
 
     def make(array):

@@ -43,7 +43,7 @@ def test_one_op_loads_few_modules(python):
         x = tf.placeholder(tf.float32, [2, 2], name="x")
         y = tf.matmul(x, [[1.0, 2.0], [3.0, 4.0]])
         assert run(y, {x: np.eye(2)}).tolist() == [[1.0, 2.0], [3.0, 4.0]]
-        assert {"matmul_ops", "identity_ops"} <= modules() and len(modules()) <= 10, modules()
+        assert {"matmul_ops", "identity_ops"} <= modules() and len(modules()) <= 12, modules()
         assert len(op_lib.loaded_ops()) <= 40, op_lib.loaded_ops()
         assert len(op_lib.registered_ops()) > 650 and len(modules()) > 70
         """)
@@ -85,7 +85,7 @@ def test_all_ways_to_a_name(python):
         import pyflow.ops
         assert conv2d is tf1.nn.conv2d and r is tf.nn.relu and cells.LSTMCell
         assert LSTMBlockCell is tf.contrib.rnn.LSTMBlockCell and Saver is pyflow.train.Saver
-        assert fft_ops.FFT2D is op_lib.find_op("FFT2D") and fft_ops.PUBLIC
+        assert fft_ops.FFT2D is op_lib.find_op("FFT2D") and pyflow.ops.MODULES
         assert tf.gradients.__name__ == "gradients" == tf1.gradients.__name__   # no package
         space = {}
         exec("from pyflow import *", space)

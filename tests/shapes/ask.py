@@ -17,7 +17,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.convert import to_tensor
 from pyflow.framework.graph import Graph
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.control.identity_ops import placeholder
+from pyflow.lib.array.identity_functions import placeholder
 from pyflow.ops.move.join_ops import Pack
 
 ANSWERS, FUNCTIONS = (pathlib.Path(__file__).resolve().parent / f"{name}.json.gz"

@@ -46,6 +46,7 @@ OPS = modules_in(ops)
 MODULES = (
     *OPS,
     *modules_in(lib),
+    "pyflow.framework.nest",
     "pyflow.gradients.backprop",
     "pyflow.gradients.higher_order",
     *(f"pyflow.train.{name}" for name in train.MODULES),

@@ -16,11 +16,13 @@ Example:
 import numpy as np
 
 from pyflow.framework import dtypes, errors, graph as ops, tensor_util
-from pyflow.ops.control import control_flow_ops as cf
-from pyflow.ops.data.logging_ops import Assert
-from pyflow.ops.elementwise import binary_ops, logic_ops
+from pyflow.lib.control_flow import grouping
+from pyflow.lib.control_flow.logging_functions import Assert
+from pyflow.lib.math import reductions
+from pyflow.ops.base import tensors
+from pyflow.ops.control import identity_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
 from pyflow.ops.move import array_ops
-from pyflow.ops.reduce import reduction_ops
 
 
 def _compared(block, name, symbol):
@@ -31,7 +33,7 @@ def _compared(block, name, symbol):
             y = ops.convert_to_tensor(y, name="y")
             text = _text(message)
             _check_known(block, x, y, f"{text}Condition x {symbol} y did not hold.")
-            condition = reduction_ops.reduce_all(block(x, y))
+            condition = reductions.reduce_all(block(x, y))
             if data is None:
                 data = [text, f"Condition x {symbol} y did not hold element-wise:",
                         f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
@@ -104,10 +106,9 @@ def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=N
         eps = 10 * _epsilon(x.dtype.base_dtype)
         rtol = ops.convert_to_tensor(eps if rtol is None else rtol, dtype=x.dtype.base_dtype)
         atol = ops.convert_to_tensor(eps if atol is None else atol, dtype=x.dtype.base_dtype)
-        from pyflow.ops.elementwise import unary_ops
         bound = binary_ops.Add(atol, binary_ops.Mul(rtol, unary_ops.Abs(y)))
         distance = unary_ops.Abs(binary_ops.Sub(x, y))
-        condition = reduction_ops.reduce_all(logic_ops.Less(distance, bound))
+        condition = reductions.reduce_all(logic_ops.Less(distance, bound))
         if data is None:
             data = [_text(message), "x and y not equal to tolerance:", f"x ({x.name}) = ", x,
                     f"y ({y.name}) = ", y]
@@ -119,8 +120,6 @@ def _epsilon(dtype):
 
 
 # ------------------------------------------------------------------------------- ranks and shapes
-
-
 def _ranked(name, holds, symbol):
     """assert_<name>(x, rank)."""
     def check(x, rank, data=None, summarize=None, message=None, name=None):
@@ -135,7 +134,7 @@ def _ranked(name, holds, symbol):
                     raise ValueError(f"{text}Tensor {x.name} must have rank "
                                      f"{symbol}{int(wanted)}. Received rank {x.shape.ndims}, "
                                      f"shape {x.shape}")
-                return cf.no_op("static_checks_determined_all_ok")
+                return grouping.no_op("static_checks_determined_all_ok")
             actual = array_ops.Rank(x)
             compare = logic_ops.GreaterEqual if symbol else logic_ops.Equal
             data = data or [text, f"Tensor {x.name} must have rank {symbol}", rank,
@@ -163,8 +162,8 @@ def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None)
             if x.shape.ndims not in tuple(ranks):
                 raise ValueError(f"{_text(message)}Tensor {x.name} must have rank in "
                                  f"{tuple(ranks)}. Received rank {x.shape.ndims}, shape {x.shape}")
-            return cf.no_op("static_checks_determined_all_ok")
-        condition = reduction_ops.reduce_any(logic_ops.Equal(array_ops.Rank(x), list(ranks)))
+            return grouping.no_op("static_checks_determined_all_ok")
+        condition = reductions.reduce_any(logic_ops.Equal(array_ops.Rank(x), list(ranks)))
         data = data or [_text(message), f"Tensor {x.name} must have rank in", list(ranks),
                         "Received shape: ", array_ops.Shape(x)]
         return Assert(condition, data, summarize)
@@ -208,7 +207,7 @@ def assert_type(tensor, tf_type, message=None, name=None):
         if tensor.dtype.base_dtype != dtypes.as_dtype(tf_type):
             raise TypeError(f"{_text(message)}{tensor.name} must be of type "
                             f"{dtypes.as_dtype(tf_type).name}, got {tensor.dtype.base_dtype.name}")
-        return cf.no_op("statically_determined_correct_type")
+        return grouping.no_op("statically_determined_correct_type")
 
 
 def assert_integer(x, message=None, name=None):
@@ -219,12 +218,10 @@ def assert_integer(x, message=None, name=None):
         if not x.dtype.is_integer:
             raise TypeError(f"{_text(message)}Expected \"x\" to be integer type. Found: "
                             f"{x.dtype.name}, {x.name}")
-        return cf.no_op("statically_determined_was_integer")
+        return grouping.no_op("statically_determined_was_integer")
 
 
 # ------------------------------------------------------------------------------------- predicates
-
-
 def is_numeric_tensor(tensor):
     """True for a Tensor of numbers. TF: tf.is_numeric_tensor.
     Any shape; True for floats, integers and complex numbers. Never an error: False for what is
@@ -236,9 +233,9 @@ def is_numeric_tensor(tensor):
 
 
 def _differences(x, compare):
-    x = array_ops.reshape(x, [-1])
+    x = tensors.reshape(x, [-1])
     pairs = compare(x[:-1], x[1:])
-    return reduction_ops.reduce_all(pairs)
+    return reductions.reduce_all(pairs)
 
 
 def is_non_decreasing(x, name=None):
@@ -258,20 +255,17 @@ def is_strictly_increasing(x, name=None):
 
 
 # --------------------------------------------------------------------------------------- numerics
-
-
 def verify_tensor_all_finite(t=None, msg=None, name=None, x=None, message=None):
     """The tensor itself; InvalidArgumentError if an element is NaN or infinite.
 
     TF: tf.verify_tensor_all_finite.
     Floats of any shape."""
-    from pyflow.ops.control import identity_ops
     tensor, text = t if x is None else x, msg if message is None else message
     with ops.name_scope(name, "VerifyFinite", [tensor]):
         tensor = ops.convert_to_tensor(tensor, name="t")
         with ops.colocate_with(tensor):
             verified = identity_ops.CheckNumerics(tensor, message=text or "")
-            return cf.with_dependencies([verified], tensor)
+            return grouping.with_dependencies([verified], tensor)
 
 
 def add_check_numerics_ops():
@@ -281,7 +275,6 @@ def add_check_numerics_ops():
     TF: tf.add_check_numerics_ops.
     Floats of any shape are checked; running it raises InvalidArgumentError. ValueError inside
     tf.cond and tf.while_loop."""
-    from pyflow.ops.control import identity_ops
     checks = []
     for node in ops.get_default_graph().get_operations():
         for output in node.outputs:
@@ -294,13 +287,15 @@ def add_check_numerics_ops():
                     "the session with its numerics check instead.")
             with ops.control_dependencies(checks):
                 checks = [identity_ops.CheckNumerics(output, message=output.name)]
-    return cf.group(*checks)
+    return grouping.group(*checks)
 
 
 _ASSERTS = (assert_equal, assert_none_equal, assert_less, assert_less_equal, assert_greater,
             assert_greater_equal, assert_negative, assert_positive, assert_non_negative,
             assert_non_positive, assert_near, assert_rank, assert_rank_at_least, assert_rank_in,
             assert_scalar, assert_same_float_dtype, assert_type, assert_integer)
+
+
 def assert_proper_iterable(values):
     """TypeError unless `values` is an iterable that is no tensor, SparseTensor, array or string.
     TF: tf.assert_proper_iterable. Any shapes and dtypes."""
@@ -310,8 +305,6 @@ def assert_proper_iterable(values):
                         f"{type(values)}")
     if not hasattr(values, "__iter__"):
         raise TypeError(f"Expected argument \"values\" to be iterable.  Found: {type(values)}")
-
-
 PUBLIC = {f.__name__: f for f in _ASSERTS}
 PUBLIC.update({"debugging." + f.__name__: f for f in _ASSERTS})
 PUBLIC.update({

@@ -11,12 +11,11 @@ Thread: the one building the graph.  Source: TF 1.x functional_ops.
 
 Example:  `tf.scan(lambda a, x: a + x, [1, 2, 3, 4])`   # [1, 3, 6, 10]
 """
-from pyflow.framework import dtypes, graph as ops
+from pyflow.framework import dtypes, graph as ops, nest
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib import nest
 from pyflow.lib.control_flow.while_loop import while_loop
+from pyflow.ops.base import tensors
 from pyflow.ops.data.tensor_array_ops import TensorArray
-from pyflow.ops.move import array_ops
 
 
 def _rows(elems, name="elem"):
@@ -34,7 +33,7 @@ def _rows(elems, name="elem"):
                 raise ValueError(f"elems disagree about the first dimension: {known} and {here} "
                                  f"('{tensor.name}')")
             known = here if known is None else known
-    return flat, known, known if known is not None else array_ops.shape(flat[0])[0]
+    return flat, known, known if known is not None else tensors.shape(flat[0])[0]
 
 
 def _unstacked(tensors, count):

@@ -67,6 +67,3 @@ def _remember_outside(found, context, tensor):
         outside, inside = tensor(outside), tensor(inside)
         found.add_name(outside.name)
         found._external_values[outside.name] = inside
-
-
-PUBLIC = {}

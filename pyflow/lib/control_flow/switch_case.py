@@ -15,8 +15,7 @@ Example:  `y = tf.switch_case(i, [lambda: x, lambda: 2.0 * x, lambda: tf.sin(x)]
 """
 from collections import abc
 
-from pyflow.framework import dtypes, graph as ops
-from pyflow.lib import nest
+from pyflow.framework import dtypes, graph as ops, nest
 from pyflow.lib.control_flow.cond import CondContext, built_branch, merged_leaf, repacked
 from pyflow.lib.control_flow.while_loop import entered
 from pyflow.ops.control import control_flow_ops as cf, identity_ops
@@ -101,8 +100,6 @@ def _require_same_structure(first, other, number):
 
 
 # ----------------------------------------------------------------------- wired up by the program
-
-
 def know_branches(switches):
     """Gives what stands between _SwitchN and Merge, in a loop, its branch; `switches` are ops."""
     contexts = {}

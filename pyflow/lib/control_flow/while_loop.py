@@ -20,15 +20,14 @@ Thread: the one building the graph.  Source: TF 1.x while_loop; EuroSys 2018 (se
 
 Example:  `tf.while_loop(lambda i, x: i < 10, lambda i, x: (i + 1, x * 2.0), (0, 1.0))`
 """
-from pyflow.framework import dtypes, graph as ops
+from pyflow.framework import dtypes, graph as ops, nest
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib import nest
 from pyflow.lib.control_flow.cond import flows_to_tensor_arrays, is_tensor_array
 from pyflow.lib.control_flow.control_flow_context import ControlFlowContext, while_context_of
+from pyflow.lib.variables import resource_functions
+from pyflow.ops.base import tensors
 from pyflow.ops.control import control_flow_ops as cf, identity_ops
 from pyflow.ops.elementwise import binary_ops, logic_ops
-from pyflow.ops.move import array_ops, join_ops
-from pyflow.ops.state import resource_handles
 
 _SHAPE_OPS = ("Shape", "Size", "Rank")
 
@@ -332,23 +331,23 @@ class WhileContext(ControlFlowContext):
             with entered(self._outer_context):
                 return ops.constant(0, grad.dtype, shape=grad.shape, name="b_acc")
         with entered(self._outer_context):
-            return array_ops.zeros(self._invariant_shape(value), grad.dtype)
+            return tensors.zeros(self._invariant_shape(value), grad.dtype)
 
     def _zeros_like_list(self, value):
         outer = self._outer_context
         with entered(outer):
             if outer is not None and outer.is_while_context() and outer.grad_state is not None:
                 value = outer.grad_state.real_value(value)
-            return array_ops.zeros_like(value, optimize=False)
+            return tensors.zeros_like(value, optimize=False)
 
     def _invariant_shape(self, value):
         """The run-time shape of `value`, valid around this gradient loop, where this is called."""
         outer = self._outer_context
         if outer is None or not outer.is_while_context() or outer.grad_state is None:
-            return resource_handles.value_shape(value)
+            return resource_functions.value_shape(value)
         outer.exit()
         with entered(self.grad_state.forward_context.outer_context):
-            shape = resource_handles.value_shape(value)
+            shape = resource_functions.value_shape(value)
         history = self.grad_state.outer_grad_state.save(shape)
         outer.enter()
         return self.grad_state.outer_grad_state.restore(history, shape)
@@ -366,7 +365,7 @@ class WhileContext(ControlFlowContext):
         if initial[1].shape.ndims is not None:
             pairs[1][0].set_shape([None] + initial[1].shape.as_list()[1:])
         switches = [cf.switch(merged, self.pivot) for _, merged in pairs]
-        grown = [join_ops.concat([pair[1], part], 0)
+        grown = [tensors.concat([pair[1], part], 0)
                  for pair, part in zip(switches, (grad.indices, grad.values))]
         if grad.dense_shape is not None:
             grown.append(binary_ops.Maximum(grad.dense_shape, switches[2][1]))
@@ -378,9 +377,8 @@ class WhileContext(ControlFlowContext):
 
     def _zero_shape(self, value, dtype):
         """As many zeros as `value` has dimensions, around this gradient loop."""
-        from pyflow.ops.elementwise import cast_ops
-        shape = cast_ops.cast(self._invariant_shape(value), dtype)
-        return array_ops.zeros_like(shape, optimize=False)
+        shape = tensors.cast(self._invariant_shape(value), dtype)
+        return tensors.zeros_like(shape, optimize=False)
 
     def _empty_slices(self, value, grad):
         """[indices, values, dense_shape?] of one zero row: slices cannot have zero rows
@@ -390,8 +388,8 @@ class WhileContext(ControlFlowContext):
             values = ops.constant(0, grad.values.dtype, name="b_acc",
                                         shape=TensorShape([1] + shape.as_list()[1:]))
         else:
-            row = join_ops.concat([[1], self._invariant_shape(value)[1:]], 0)
-            values = array_ops.zeros(row, grad.values.dtype)
+            row = tensors.concat([[1], self._invariant_shape(value)[1:]], 0)
+            values = tensors.zeros(row, grad.values.dtype)
         parts = [ops.constant([0], grad.indices.dtype), values]
         if grad.dense_shape is not None:
             rank = grad.values.shape.ndims if shape.ndims is not None else value.shape.ndims
@@ -461,8 +459,6 @@ def _component_shapes(variable, shape):
 
 
 # ------------------------------------------------------------------------------------- while_loop
-
-
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True,
                swap_memory=False, name=None, maximum_iterations=None, return_same_structure=False):
     """Repeats `body` while `cond` is true, and returns the loop variables' last values.

@@ -15,14 +15,16 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib.control_flow import cond as cond_ops
+from pyflow.lib.array import slicing_functions
+from pyflow.lib.control_flow import cond as cond_ops, logging_functions
+from pyflow.lib.math import cast_functions, complex_functions, reductions
+from pyflow.lib.nn import conv2d_functions
+from pyflow.lib.random import random_functions
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, static
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data import logging_ops
-from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops, logic_ops, unary_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
 from pyflow.ops.move import array_ops, join_ops, pad_ops, slicing_ops
-from pyflow.ops.random import random_ops
-from pyflow.ops.reduce import reduction_ops
 
 
 # ------------------------------------------------------------------------------------------- checks
@@ -94,7 +96,7 @@ def _require(conditions, image):
     waits = []
     for condition, message in conditions:
         if isinstance(condition, graph.Tensor):
-            waits.append(logging_ops.Assert(condition, [message]))
+            waits.append(logging_functions.Assert(condition, [message]))
         elif not condition:
             raise ValueError(message)
     if not waits:
@@ -122,8 +124,8 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
                           (width >= w + left, "width must be >= target + offset."),
                           (height >= h + top, "height must be >= target + offset.")], image)
         front = [0] * (image.shape.ndims - 3)
-        begin = join_ops.stack([*front, top, left, 0])
-        size = join_ops.stack([*[-1 for _ in front], h, w, -1])
+        begin = tensors.stack([*front, top, left, 0])
+        size = tensors.stack([*[-1 for _ in front], h, w, -1])
         return slicing_ops.Slice(image, begin, size)
 
 
@@ -144,8 +146,8 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
                           (below >= 0, "height must be <= target - offset"),
                           (right >= 0, "width must be <= target - offset")], image)
         front = [[0, 0]] * (image.shape.ndims - 3)
-        margins = join_ops.stack([join_ops.stack(pair) for pair in
-                                  (*front, [top, below], [left, right], [0, 0])])
+        margins = tensors.stack([tensors.stack(pair) for pair in
+                                 (*front, [top, below], [left, right], [0, 0])])
         padded = pad_ops.pad(image, margins)
         sizes = [d if isinstance(d, int) else None for d in (h, w)]
         known = dims_of(image.shape)
@@ -171,16 +173,16 @@ def central_crop(image, central_fraction):
         first = [_central_start(n, central_fraction) for n in sizes]
         extent = [n - 2 * f for n, f in zip(sizes, first)]
         front = [0] * (image.shape.ndims - 3)
-        begin = join_ops.stack([*front, *first, 0])
-        size = join_ops.stack([*[-1 for _ in front], *extent, -1])
+        begin = tensors.stack([*front, *first, 0])
+        size = tensors.stack([*[-1 for _ in front], *extent, -1])
         return slicing_ops.Slice(image, begin, size)
 
 
 def _central_start(n, fraction):
     if not isinstance(n, graph.Tensor) and not isinstance(fraction, graph.Tensor):
         return int((n - n * float(fraction)) / 2)
-    n = cast_ops.cast(n, dtypes.float64)
-    return cast_ops.cast((n - n * cast_ops.cast(fraction, dtypes.float64)) / 2, dtypes.int32)
+    n = tensors.cast(n, dtypes.float64)
+    return tensors.cast((n - n * tensors.cast(fraction, dtypes.float64)) / 2, dtypes.int32)
 
 
 def resize_image_with_crop_or_pad(image, target_height, target_width):
@@ -222,7 +224,7 @@ def _flip(image, axis, scope):
         image = image_tensor(image)
         if image.shape.ndims is not None:
             _three_or_four(image)
-        return slicing_ops.reverse(image, [_from_height(image, axis)])
+        return slicing_functions.reverse(image, [_from_height(image, axis)])
 
 
 def flip_left_right(image):
@@ -244,17 +246,17 @@ def _random_flip(image, axis, seed, scope):
 
 def _flipped_or_not(image, axis, seed, name):
     if image.shape.ndims == 3:
-        drawn = random_ops.random_uniform([], 0, 1.0, seed=seed)
+        drawn = random_functions.random_uniform([], 0, 1.0, seed=seed)
         chosen = cond_ops.cond(logic_ops.Less(drawn, 0.5),
-                               lambda: slicing_ops.reverse(image, [axis]),
+                               lambda: slicing_functions.reverse(image, [axis]),
                                lambda: image, name=name)
         chosen.set_shape(image.shape)
         return chosen
-    batch = array_ops.shape(image)[0]
-    drawn = random_ops.random_uniform(join_ops.stack([batch]), seed=seed)
-    flips = complex_ops.round(array_ops.reshape(drawn, join_ops.stack([batch, 1, 1, 1])))
-    flips = cast_ops.cast(flips, image.dtype)
-    flipped = slicing_ops.reverse(image, [axis + 1])
+    batch = tensors.shape(image)[0]
+    drawn = random_functions.random_uniform(tensors.stack([batch]), seed=seed)
+    flips = complex_functions.round(tensors.reshape(drawn, tensors.stack([batch, 1, 1, 1])))
+    flips = tensors.cast(flips, image.dtype)
+    flipped = slicing_functions.reverse(image, [axis + 1])
     return flips * flipped + (1 - flips) * image
 
 
@@ -279,11 +281,11 @@ def transpose_image(image, name=None):
         image = image_tensor(image)
         if image.shape.ndims is None:
             height = _from_height(image, 0)
-            perm = join_ops.concat([array_ops.range_(height), [height + 1, height, height + 2]], 0)
+            perm = tensors.concat([tensors.range_(height), [height + 1, height, height + 2]], 0)
         else:
             _three_or_four(image)
             perm = [1, 0, 2] if image.shape.ndims == 3 else [0, 2, 1, 3]
-        return array_ops.transpose(image, perm, name=scope)
+        return tensors.transpose(image, perm, name=scope)
 
 
 def rot90(image, k=1, name=None):
@@ -321,10 +323,10 @@ def _turned(image, k):
     if k == 0:
         return image
     if k == 2:
-        return slicing_ops.reverse(image, [rows, columns])
+        return slicing_functions.reverse(image, [rows, columns])
     if k == 1:
-        return transpose_image(slicing_ops.reverse(image, [columns]))
-    return slicing_ops.reverse(transpose_image(image), [columns])
+        return transpose_image(slicing_functions.reverse(image, [columns]))
+    return slicing_functions.reverse(transpose_image(image), [columns])
 
 
 # ------------------------------------------------------------------------------------ element types
@@ -343,11 +345,11 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
     if dtype == source:
         return identity_ops.Identity(image) if name else image
     with graph.name_scope(name, "convert_image", [image]) as scope:
-        to = cast_ops.saturate_cast if saturate else cast_ops.cast
+        to = cast_functions.saturate_cast if saturate else tensors.cast
         if source.is_floating and dtype.is_floating:
-            return cast_ops.cast(image, dtype, name=scope)
+            return tensors.cast(image, dtype, name=scope)
         if source.is_integer and not dtype.is_integer:
-            return binary_ops.Mul(cast_ops.cast(image, dtype), 1.0 / source.max, name=scope)
+            return binary_ops.Mul(tensors.cast(image, dtype), 1.0 / source.max, name=scope)
         if source.is_floating:
             return to(binary_ops.Mul(image, dtype.max + 0.5), dtype, name=scope)
         if source.max > dtype.max:
@@ -363,12 +365,12 @@ def per_image_standardization(image):
     image: [h, w, c] or a batch of them, of numbers; result: float32.
     ValueError for other ranks."""
     with graph.name_scope(None, "per_image_standardization", [image]) as scope:
-        image = cast_ops.cast(image_tensor(image), dtypes.float32)
+        image = tensors.cast(image_tensor(image), dtypes.float32)
         axes = [-1, -2, -3]
-        count = reduction_ops.reduce_prod(array_ops.shape(image)[-3:])
-        mean = reduction_ops.reduce_mean(image, axis=axes, keepdims=True)
-        spread = reduction_ops.reduce_mean(unary_ops.Square(image - mean), axis=axes, keepdims=True)
-        least = unary_ops.Rsqrt(cast_ops.cast(count, image.dtype))
+        count = reductions.reduce_prod(tensors.shape(image)[-3:])
+        mean = reductions.reduce_mean(image, axis=axes, keepdims=True)
+        spread = reductions.reduce_mean(unary_ops.Square(image - mean), axis=axes, keepdims=True)
+        least = unary_ops.Rsqrt(tensors.cast(count, image.dtype))
         deviation = binary_ops.Maximum(unary_ops.Sqrt(spread), least)
         return binary_ops.RealDiv(image - mean, deviation, name=scope)
 
@@ -388,7 +390,7 @@ def total_variation(images, name=None):
         across = (images[(*at, slice(None), slice(1, None))]
                   - images[(*at, slice(None), slice(None, -1))])
         axes = None if images.shape.ndims == 3 else [1, 2, 3]
-        sums = [reduction_ops.reduce_sum(unary_ops.Abs(d), axis=axes) for d in (down, across)]
+        sums = [reductions.reduce_sum(unary_ops.Abs(d), axis=axes) for d in (down, across)]
         return binary_ops.Add(*sums, name=scope)
 
 
@@ -418,15 +420,14 @@ def sobel_edges(image):
     """Vertical and horizontal Sobel derivatives of a batch [batch, h, w, d] -> [..., d, 2], edges
     reflected. TF: tf.image.sobel_edges.
     image: [batch, h, w, c] of floats -> [batch, h, w, c, 2]. ValueError for other ranks."""
-    from pyflow.ops.conv import conv_ops
     image = graph.convert_to_tensor(image)
     kernels = np.array([[[-1, -2, -1], [0, 0, 0], [1, 2, 1]],
                         [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]], np.float32)
     kernels = graph.convert_to_tensor(np.transpose(kernels, (1, 2, 0))[:, :, None], dtypes.float32)
-    kernels = join_ops.Tile(kernels, join_ops.stack([1, 1, array_ops.shape(image)[-1], 1]))
+    kernels = join_ops.Tile(kernels, tensors.stack([1, 1, tensors.shape(image)[-1], 1]))
     padded = pad_ops.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
-    edges = conv_ops.depthwise_conv2d(padded, kernels, [1, 1, 1, 1], "VALID")
-    result = array_ops.reshape(edges, join_ops.concat([array_ops.shape(image), [2]], 0))
+    edges = conv2d_functions.depthwise_conv2d(padded, kernels, [1, 1, 1, 1], "VALID")
+    result = tensors.reshape(edges, tensors.concat([tensors.shape(image), [2]], 0))
     result.set_shape(image.shape.concatenate([2]))
     return result
 

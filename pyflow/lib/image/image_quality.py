@@ -11,14 +11,15 @@ Example:  `tf.image.ssim(photo, decoded, max_val=1.0)` -> one number per image.
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.lib.control_flow import logging_functions
 from pyflow.lib.image.image_functions import convert_image_dtype
+from pyflow.lib.math import reductions
+from pyflow.lib.nn import conv2d_functions
+from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
-from pyflow.ops.conv import conv_ops
-from pyflow.ops.data import logging_ops
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops, join_ops, pad_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
+from pyflow.ops.move import join_ops, pad_ops
 from pyflow.ops.pool import pool_ops
-from pyflow.ops.reduce import reduction_ops
 
 WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)      # of the five scales of MS-SSIM
 
@@ -31,7 +32,7 @@ def _pair(a, b, max_val):
             raise ValueError(f"images must have at least 3 dimensions, got shape {image.shape}")
     if None not in (a.shape.ndims, b.shape.ndims):
         a.shape[-3:].assert_is_compatible_with(b.shape[-3:])
-    max_val = convert_image_dtype(cast_ops.cast(max_val, a.dtype), dtypes.float32)
+    max_val = convert_image_dtype(tensors.cast(max_val, a.dtype), dtypes.float32)
     return (convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32),
             max_val)
 
@@ -42,7 +43,7 @@ def psnr(a, b, max_val, name=None):
     a, b: [..., h, w, c] of one dtype -> [...], float32. ValueError for shapes that differ."""
     with graph.name_scope(name, "PSNR", [a, b]) as scope:
         a, b, max_val = _pair(a, b, max_val)
-        error = reduction_ops.reduce_mean(binary_ops.SquaredDifference(a, b), [-3, -2, -1])
+        error = reductions.reduce_mean(binary_ops.SquaredDifference(a, b), [-3, -2, -1])
         return binary_ops.Sub(unary_ops.Log(max_val) * (20 / np.log(10)),
                               unary_ops.Log(error) * np.float32(10 / np.log(10)), name=scope)
 
@@ -57,9 +58,9 @@ def _gaussian(size, sigma):
 def _check_size(image, filter_size):
     known = image.shape.as_list()[-3:-1] if image.shape.ndims is not None else [None]
     if None in known:
-        size = array_ops.shape(image)
-        big = reduction_ops.reduce_all(logic_ops.GreaterEqual(size[-3:-1], filter_size))
-        with graph.control_dependencies([logging_ops.Assert(big, [size, filter_size])]):
+        size = tensors.shape(image)
+        big = reductions.reduce_all(logic_ops.GreaterEqual(size[-3:-1], filter_size))
+        with graph.control_dependencies([logging_functions.Assert(big, [size, filter_size])]):
             return identity_ops.Identity(image)
     if min(known) < filter_size:
         raise ValueError(f"images must be at least filter_size = {filter_size} pixels high and "
@@ -71,13 +72,13 @@ def _per_channel(a, b, max_val, filter_size, sigma, k1, k2, whole_map=False):
     """(ssim, contrast and structure), [..., channels], or [..., h, w, channels] maps."""
     a, b = _check_size(a, filter_size), _check_size(b, filter_size)
     kernel = join_ops.Tile(graph.convert_to_tensor(_gaussian(filter_size, sigma)),
-                           join_ops.stack([1, 1, array_ops.shape(a)[-1], 1]))
+                           tensors.stack([1, 1, tensors.shape(a)[-1], 1]))
 
     def mean(x):
-        size = array_ops.shape(x)
-        flat = array_ops.reshape(x, join_ops.concat([[-1], size[-3:]], 0))
-        y = conv_ops.depthwise_conv2d(flat, kernel, [1, 1, 1, 1], "VALID")
-        return array_ops.reshape(y, join_ops.concat([size[:-3], array_ops.shape(y)[1:]], 0))
+        size = tensors.shape(x)
+        flat = tensors.reshape(x, tensors.concat([[-1], size[-3:]], 0))
+        y = conv2d_functions.depthwise_conv2d(flat, kernel, [1, 1, 1, 1], "VALID")
+        return tensors.reshape(y, tensors.concat([size[:-3], tensors.shape(y)[1:]], 0))
 
     c1, c2 = unary_ops.Square(k1 * max_val), unary_ops.Square(k2 * max_val)
     mean_a, mean_b = mean(a), mean(b)
@@ -88,8 +89,8 @@ def _per_channel(a, b, max_val, filter_size, sigma, k1, k2, whole_map=False):
     both = luminance * structure
     if whole_map:
         return both, structure
-    return (reduction_ops.reduce_mean(both, [-3, -2]),
-            reduction_ops.reduce_mean(structure, [-3, -2]))
+    return (reductions.reduce_mean(both, [-3, -2]),
+            reductions.reduce_mean(structure, [-3, -2]))
 
 
 def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03,
@@ -104,19 +105,19 @@ def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03
         img1, img2, max_val = _pair(img1, img2, max_val)
         values, _ = _per_channel(img1, img2, max_val, filter_size, filter_sigma, k1, k2,
                                  return_index_map)
-        return reduction_ops.reduce_mean(values, [-1])
+        return reductions.reduce_mean(values, [-1])
 
 
 def _halved(image):
     """2 x 2 means; an odd edge is repeated."""
-    size = array_ops.shape(image)
-    flat = array_ops.reshape(image, join_ops.concat([[-1], size[-3:]], 0))
+    size = tensors.shape(image)
+    flat = tensors.reshape(image, tensors.concat([[-1], size[-3:]], 0))
     odd = binary_ops.FloorMod(size[-3:-1], 2)
-    margins = join_ops.stack([[0, 0], join_ops.stack([0, odd[0]]), join_ops.stack([0, odd[1]]),
-                              [0, 0]])
+    margins = tensors.stack([[0, 0], tensors.stack([0, odd[0]]), tensors.stack([0, odd[1]]),
+                             [0, 0]])
     even = pad_ops.pad(flat, margins, mode="SYMMETRIC")
     half = pool_ops.AvgPool(even, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
-    return array_ops.reshape(half, join_ops.concat([size[:-3], array_ops.shape(half)[1:]], 0))
+    return tensors.reshape(half, tensors.concat([size[:-3], tensors.shape(half)[1:]], 0))
 
 
 def ssim_multiscale(img1, img2, max_val, power_factors=WEIGHTS, filter_size=11, filter_sigma=1.5,
@@ -134,8 +135,8 @@ def ssim_multiscale(img1, img2, max_val, power_factors=WEIGHTS, filter_size=11, 
             value, structure = _per_channel(img1, img2, max_val, filter_size, filter_sigma, k1, k2)
             factors.append(binary_ops.Maximum(structure, 0.0))
         factors[-1] = binary_ops.Maximum(value, 0.0)
-        powers = join_ops.stack(factors, axis=-1) ** np.array(power_factors, np.float32)
-        return reduction_ops.reduce_mean(reduction_ops.reduce_prod(powers, [-1]), [-1])
+        powers = tensors.stack(factors, axis=-1) ** np.array(power_factors, np.float32)
+        return reductions.reduce_mean(reductions.reduce_prod(powers, [-1]), [-1])
 
 
 PUBLIC = {"image.psnr": psnr, "image.ssim": ssim, "image.ssim_multiscale": ssim_multiscale}

@@ -1,1 +1,1 @@
-"""tf.linalg: functions built of other ops."""
+"""tf.math and tf.linalg: functions built of ops."""

@@ -11,14 +11,17 @@ import math
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.lib.array import identity_functions
 from pyflow.lib.control_flow import while_loop
-from pyflow.ops.base.common import conj
-from pyflow.ops.control import identity_ops
-from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops, logic_ops, unary_ops
-from pyflow.ops.gemm.matmul_ops import Cholesky, MatrixSolve, matmul
+from pyflow.lib.math import complex_functions, reductions
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import at_least_rank, conj, dims_of, one_of
+from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
+from pyflow.ops.gemm.matmul_ops import Cholesky, MatrixSolve
+from pyflow.ops.gemm.products import matmul
 from pyflow.ops.linalg import linalg_ops
-from pyflow.ops.move import array_ops, diag_ops, gather_ops, join_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.linalg.linalg_ops import rows_at, rows_back
+from pyflow.ops.move import diag_ops
 
 BUTCHER = {3: (120.0, 60.0, 12.0), 5: (30240.0, 15120.0, 3360.0, 420.0, 30.0),
            7: (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0),
@@ -31,8 +34,8 @@ def adjoint(matrix, name=None):
     """Conjugate transposed matrices. TF: linalg.adjoint.
     matrix: [..., m, n] of any dtype -> [..., n, m]. ValueError for less than two dimensions."""
     with graph.name_scope(name, "adjoint", [matrix]):
-        return array_ops.matrix_transpose(graph.convert_to_tensor(matrix, name="matrix"),
-                                          conjugate=True)
+        return tensors.matrix_transpose(graph.convert_to_tensor(matrix, name="matrix"),
+                                        conjugate=True)
 
 
 def cholesky_solve(chol, rhs, name=None):
@@ -67,7 +70,7 @@ def svd(tensor, full_matrices=False, compute_uv=True, name=None):
     """(s, u, v) with tensor = u diag(s) v^H, or s alone. TF: tf.svd.
     Dtypes, shapes, errors: as op Svd."""
     s, u, v = linalg_ops.Svd(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
-    s = complex_ops.real(s)
+    s = tensors.real(s)
     return (s, u, v) if compute_uv else s
 
 
@@ -90,32 +93,6 @@ def lu(input, output_idx_type=dtypes.int32, name=None):
     return linalg_ops.Lu(input, output_idx_type=output_idx_type, name=name)
 
 
-def rows_back(x, perm):
-    """Rows i of x [..., n, k] put at place perm[..., i]."""
-    inverse = _inverse_permutation(perm)
-    return _rows(x, inverse)
-
-
-def _inverse_permutation(perm):
-    """perm [..., n] -> the permutation that undoes it, as one-hot columns' positions."""
-    if perm.shape.ndims == 1:
-        return array_ops.InvertPermutation(perm)
-    n = array_ops.shape(perm)[-1]
-    hits = logic_ops.Equal(array_ops.ExpandDims(perm, -2),
-                           array_ops.ExpandDims(array_ops.range_(
-                               cast_ops.cast(n, perm.dtype)), -1))
-    hits = cast_ops.cast(hits, dtypes.int32)
-    return reduction_ops.argmax(hits, axis=-1, output_type=dtypes.int32)
-
-
-def _rows(x, index):
-    if index.shape.ndims == 1:
-        return gather_ops.gather(x, index, axis=-2) if x.shape.ndims == 2 else \
-            gather_ops.gather(x, index, axis=x.shape.ndims - 2)
-    n = index.shape.ndims - 1
-    return gather_ops.gather(x, index, axis=n, batch_dims=n)
-
-
 def lu_reconstruct(lower_upper, perm, validate_args=False, name=None):
     """The matrices whose factors these are. TF: linalg.lu_reconstruct.
     lower_upper: [..., n, n] of floats or complex numbers; perm: ints [..., n]. TypeError for
@@ -128,7 +105,7 @@ def lu_reconstruct(lower_upper, perm, validate_args=False, name=None):
 
 
 def _unpacked(packed):
-    ones = array_ops.ones_like(diag_ops.MatrixDiagPart(packed))
+    ones = tensors.ones_like(diag_ops.MatrixDiagPart(packed))
     low = diag_ops.MatrixSetDiag(linalg_ops.triangle(packed), ones)
     return low, linalg_ops.triangle(packed, lower=False)
 
@@ -141,7 +118,7 @@ def lu_solve(lower_upper, perm, rhs, validate_args=False, name=None):
         packed = graph.convert_to_tensor(lower_upper, name="lower_upper")
         perm, rhs = graph.convert_to_tensor(perm), graph.convert_to_tensor(rhs)
         low, up = _unpacked(packed)
-        y = linalg_ops.MatrixTriangularSolve(low, _rows(rhs, perm))
+        y = linalg_ops.MatrixTriangularSolve(low, rows_at(rhs, perm))
         return linalg_ops.MatrixTriangularSolve(up, y, lower=False)
 
 
@@ -151,7 +128,7 @@ def lu_matrix_inverse(lower_upper, perm, validate_args=False, name=None):
     other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "lu_matrix_inverse", [lower_upper, perm]):
         packed = graph.convert_to_tensor(lower_upper, name="lower_upper")
-        ones = array_ops.ones_like(diag_ops.MatrixDiagPart(packed))
+        ones = tensors.ones_like(diag_ops.MatrixDiagPart(packed))
         return lu_solve(packed, perm, diag_ops.MatrixDiag(ones))
 
 
@@ -161,8 +138,8 @@ def logdet(matrix, name=None):
     positive definite."""
     with graph.name_scope(name, "logdet", [matrix]):
         chol = Cholesky(matrix)
-        diagonal = complex_ops.real(diag_ops.MatrixDiagPart(chol))
-        return 2.0 * reduction_ops.reduce_sum(unary_ops.Log(diagonal), [-1])
+        diagonal = tensors.real(diag_ops.MatrixDiagPart(chol))
+        return 2.0 * reductions.reduce_sum(unary_ops.Log(diagonal), [-1])
 
 
 def slogdet(input, name=None):
@@ -180,18 +157,18 @@ def expm(input, name=None):
         a = graph.convert_to_tensor(input, name="input")
         wide = a.dtype in (dtypes.float64, dtypes.complex128)
         degree, limit = (13, 5.371920351148152) if wide else (7, 3.925724783138660)
-        norm = reduction_ops.reduce_max(reduction_ops.reduce_sum(complex_ops.abs(a), -2), -1)
+        norm = reductions.reduce_max(reductions.reduce_sum(complex_functions.abs(a), -2), -1)
         scale = unary_ops.Ceil(unary_ops.Log(norm / limit) / math.log(2.0))
-        scale = binary_ops.Maximum(scale, array_ops.zeros_like(scale))
-        scale = identity_ops.stop_gradient(scale)
-        factor = cast_ops.cast(binary_ops.Pow(array_ops.ones_like(scale) * 2.0, scale), a.dtype)
-        turns = array_ops.expand_dims(array_ops.expand_dims(scale, -1), -1)
-        result = _pade(a / array_ops.expand_dims(array_ops.expand_dims(factor, -1), -1), degree)
+        scale = binary_ops.Maximum(scale, tensors.zeros_like(scale))
+        scale = identity_functions.stop_gradient(scale)
+        factor = tensors.cast(binary_ops.Pow(tensors.ones_like(scale) * 2.0, scale), a.dtype)
+        turns = tensors.expand_dims(tensors.expand_dims(scale, -1), -1)
+        result = _pade(a / tensors.expand_dims(tensors.expand_dims(factor, -1), -1), degree)
 
         def square(i, x):
-            wanted = logic_ops.LogicalAnd(i < turns, array_ops.ones_like(x, dtypes.bool))
+            wanted = logic_ops.LogicalAnd(i < turns, tensors.ones_like(x, dtypes.bool))
             return i + 1.0, logic_ops.Select(wanted, matmul(x, x), x)
-        last = reduction_ops.reduce_max(scale)
+        last = reductions.reduce_max(scale)
         one = graph.convert_to_tensor(0.0, dtype=scale.dtype)
         done = while_loop.while_loop(lambda i, x: i < last, square, [one, result])[1]
         done.set_shape(a.shape)
@@ -201,7 +178,7 @@ def expm(input, name=None):
 def _pade(a, degree):
     """The diagonal Pade approximant (V - U)^-1 (V + U) of exp(a)."""
     b = BUTCHER[degree] + (1.0,)
-    eye = diag_ops.MatrixDiag(array_ops.ones_like(diag_ops.MatrixDiagPart(a)))
+    eye = diag_ops.MatrixDiag(tensors.ones_like(diag_ops.MatrixDiagPart(a)))
     square = matmul(a, a)
     powers = [eye, square]
     while 2 * len(powers) <= degree:
@@ -239,13 +216,13 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
         s = svd(a, compute_uv=False)
         if tol is None:
             tol = _tolerance(a, s, np.finfo(a.dtype.real_dtype.as_numpy_dtype).eps)
-        return reduction_ops.reduce_sum(cast_ops.cast(s > tol, dtypes.int32), -1)
+        return reductions.reduce_sum(tensors.cast(s > tol, dtypes.int32), -1)
 
 
 def _tolerance(a, s, unit):
-    dims = array_ops.shape(a)[-2:]
-    most = cast_ops.cast(reduction_ops.reduce_max(dims), s.dtype)
-    return unit * most * reduction_ops.reduce_max(s, -1, keepdims=True)
+    dims = tensors.shape(a)[-2:]
+    most = tensors.cast(reductions.reduce_max(dims), s.dtype)
+    return unit * most * reductions.reduce_max(s, -1, keepdims=True)
 
 
 def pinv(a, rcond=None, validate_args=False, name=None):
@@ -260,21 +237,20 @@ def pinv(a, rcond=None, validate_args=False, name=None):
             limit = _tolerance(a, s, 10.0 * np.finfo(s.dtype.as_numpy_dtype).eps)
         else:
             rcond = graph.convert_to_tensor(rcond, dtype=s.dtype)
-            largest = reduction_ops.reduce_max(s, -1, keepdims=True)
-            limit = array_ops.expand_dims(rcond, -1) * largest
-        kept = logic_ops.Select(s > limit, s, array_ops.ones_like(s) * np.inf)
-        scaled = v / cast_ops.cast(array_ops.expand_dims(kept, -2), a.dtype)
+            largest = reductions.reduce_max(s, -1, keepdims=True)
+            limit = tensors.expand_dims(rcond, -1) * largest
+        kept = logic_ops.Select(s > limit, s, tensors.ones_like(s) * np.inf)
+        scaled = v / tensors.cast(tensors.expand_dims(kept, -2), a.dtype)
         return matmul(scaled, u, adjoint_b=True)
 
 
 def normalize(tensor, ord="euclidean", axis=None, name=None):
     """(tensor / norm, norm), the norm with its axes kept. TF: linalg.normalize.
     tensor: floats of any shape; (result of its shape, norm). ValueError for an unknown `ord`."""
-    from pyflow.lib.nn import nn_functions
     with graph.name_scope(name, "normalize", [tensor]):
         tensor = graph.convert_to_tensor(tensor, name="tensor")
-        size = nn_functions.norm(tensor, ord=ord, axis=axis, keepdims=True)
-        return tensor / cast_ops.cast(size, tensor.dtype), size
+        size = norm(tensor, ord=ord, axis=axis, keepdims=True)
+        return tensor / tensors.cast(size, tensor.dtype), size
 
 
 # ------------------------------------------------------------------------------------ tridiagonal
@@ -289,23 +265,23 @@ def _diagonals(diagonals, layout, n=None):
         above, main, below = (graph.convert_to_tensor(d) for d in diagonals)
         known = main.shape[-1].value
         if known is None or above.shape[-1].value != known:
-            above = join_ops.concat([above, _hole(main, above)], -1)
+            above = tensors.concat([above, _hole(main, above)], -1)
         if known is None or below.shape[-1].value != known:
-            below = join_ops.concat([_hole(main, below), below], -1)
+            below = tensors.concat([_hole(main, below), below], -1)
         return [above, main, below]
     if layout == "matrix":
         a = graph.convert_to_tensor(diagonals, name="diagonals")
         main = diag_ops.MatrixDiagPart(a)
-        hole = array_ops.zeros_like(main[..., :1])
-        return [join_ops.concat([diag_ops.MatrixDiagPart(a[..., :-1, 1:]), hole], -1), main,
-                join_ops.concat([hole, diag_ops.MatrixDiagPart(a[..., 1:, :-1])], -1)]
+        hole = tensors.zeros_like(main[..., :1])
+        return [tensors.concat([diag_ops.MatrixDiagPart(a[..., :-1, 1:]), hole], -1), main,
+                tensors.concat([hole, diag_ops.MatrixDiagPart(a[..., 1:, :-1])], -1)]
     raise ValueError(f"Unrecognized diagonals_format: {layout}")
 
 
 def _hole(main, other):
     """The zeros that `other`, a diagonal, lacks beside the main one: one or none."""
-    missing = array_ops.shape(main)[-1] - array_ops.shape(other)[-1]
-    return array_ops.zeros_like(main[..., :missing])
+    missing = tensors.shape(main)[-1] - tensors.shape(other)[-1]
+    return tensors.zeros_like(main[..., :missing])
 
 
 def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=False,
@@ -319,34 +295,101 @@ def tridiagonal_solve(diagonals, rhs, diagonals_format="compact", transpose_rhs=
     if perturb_singular:
         raise ValueError("tf.linalg.tridiagonal_solve: perturb_singular is not offered")
     with graph.name_scope(name, "tridiagonal_solve", [rhs]):
-        packed = join_ops.stack(_diagonals(diagonals, diagonals_format), axis=-2)
+        packed = tensors.stack(_diagonals(diagonals, diagonals_format), axis=-2)
         rhs = graph.convert_to_tensor(rhs, name="rhs")
         ranks = rhs.shape.ndims, packed.shape.ndims
         vector = None not in ranks and ranks[0] == ranks[1] - 1
         if vector:
-            rhs = array_ops.expand_dims(rhs, -1)
+            rhs = tensors.expand_dims(rhs, -1)
         elif transpose_rhs:
-            rhs = array_ops.matrix_transpose(rhs)
+            rhs = tensors.matrix_transpose(rhs)
         if conjugate_rhs:
             rhs = conj(rhs)
         x = linalg_ops.TridiagonalSolve(packed, rhs, partial_pivoting=partial_pivoting)
         if vector:
-            return array_ops.squeeze(x, axis=-1)
-        return array_ops.matrix_transpose(x) if transpose_rhs else x
+            return tensors.squeeze(x, axis=-1)
+        return tensors.matrix_transpose(x) if transpose_rhs else x
 
 
 def tridiagonal_matmul(diagonals, rhs, diagonals_format="compact", name=None):
     """A rhs for tridiagonal matrices. TF: linalg.tridiagonal_matmul.
     Dtypes, shapes, errors: as op TridiagonalMatMul."""
     with graph.name_scope(name, "tridiagonal_matmul", [rhs]):
-        parts = [array_ops.expand_dims(d, -2) for d in _diagonals(diagonals, diagonals_format)]
+        parts = [tensors.expand_dims(d, -2) for d in _diagonals(diagonals, diagonals_format)]
         return linalg_ops.TridiagonalMatMul(*parts, rhs)
+
+
+# ------------------------------------------------------------------------------------ small helpers
+def _batch(op):
+    dims = dims_of(at_least_rank(op.inputs[0].shape, 2, f"{op.type}: input"))
+    return None if dims is None else dims[:-2]
+
+
+# ------------------------------------------------------------------------------- clipping and norms
+def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):
+    """Vector norm (1, 2, p, inf, "euclidean"), or matrix norm over two axes. TF: tf.norm.
+
+    Matrix norms: "euclidean"/"fro", 1, 2 and inf. ValueError for others.
+    tensor: floats or complex numbers. ValueError for an unknown `ord` or an axis that does not
+    fit it."""
+    keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
+    matrix = isinstance(axis, (list, tuple)) and len(axis) == 2
+    with graph.name_scope(name, "norm", [tensor]):
+        x = graph.convert_to_tensor(tensor)
+        if ord in ("euclidean", "fro") or ord == 2 and not matrix:
+            result = unary_ops.Sqrt(_squared_sum(x, axis))
+        elif matrix and ord == 2:
+            result = _largest_singular_value(x, list(axis))
+        elif matrix:
+            result = _matrix_norm(complex_functions.abs(x), ord, list(axis))
+        else:
+            result = _vector_norm(complex_functions.abs(x), ord, axis)
+        return result if keep else tensors.squeeze(result, axis)
+
+
+def _squared_sum(x, axis):
+    squares = x * conj(x)
+    if x.dtype.is_complex:
+        squares = tensors.real(squares)
+    return reductions.reduce_sum(squares, axis, keepdims=True)
+
+
+def _vector_norm(size, ord, axis):
+    if ord == np.inf:
+        return reductions.reduce_max(size, axis, keepdims=True)
+    if not isinstance(ord, (int, float)) or ord <= 0:
+        raise ValueError(f"tf.norm: ord {ord!r} is not a vector norm; give 'euclidean', a positive "
+                         "number or inf")
+    if ord == 1:
+        return reductions.reduce_sum(size, axis, keepdims=True)
+    total = reductions.reduce_sum(binary_ops.Pow(size, float(ord)), axis, keepdims=True)
+    return binary_ops.Pow(total, 1.0 / ord)
+
+
+def _largest_singular_value(x, axes):
+    rank = x.shape.ndims
+    if rank is None:
+        raise ValueError("tf.norm: the matrix norm 2 needs a tensor of known rank")
+    axes = [a % rank for a in axes]
+    rest = [i for i in range(rank) if i not in axes]
+    values = svd(tensors.transpose(x, rest + axes), compute_uv=False)
+    largest = reductions.reduce_max(values, -1)
+    for axis in sorted(axes):
+        largest = tensors.expand_dims(largest, axis)
+    return largest
+
+
+def _matrix_norm(size, ord, axes):
+    if ord not in (1, np.inf):
+        raise ValueError(f"tf.norm: {ord!r} is no matrix norm; use 'fro', 1, 2 or inf")
+    inner, outer = axes if ord == 1 else axes[::-1]
+    sums = reductions.reduce_sum(size, inner, keepdims=True)
+    return reductions.reduce_max(sums, outer, keepdims=True)
 
 
 PUBLIC = {
     "linalg.adjoint": adjoint, "cholesky_solve": cholesky_solve,
-    "linalg.cholesky_solve": cholesky_solve,
-    "matrix_triangular_solve": matrix_triangular_solve,
+    "linalg.cholesky_solve": cholesky_solve, "matrix_triangular_solve": matrix_triangular_solve,
     "linalg.triangular_solve": matrix_triangular_solve, "matrix_solve_ls": matrix_solve_ls,
     "linalg.lstsq": matrix_solve_ls, "qr": qr, "linalg.qr": qr, "svd": svd, "linalg.svd": svd,
     "self_adjoint_eig": self_adjoint_eig, "linalg.eigh": self_adjoint_eig,
@@ -356,6 +399,6 @@ PUBLIC = {
     "linalg.slogdet": slogdet, "linalg.expm": expm, "linalg.sqrtm": sqrtm,
     "matrix_square_root": sqrtm, "linalg.logm": logm, "linalg.matrix_rank": matrix_rank,
     "linalg.pinv": pinv, "linalg.normalize": normalize,
-    "linalg.tridiagonal_solve": tridiagonal_solve,
-    "linalg.tridiagonal_matmul": tridiagonal_matmul,
+    "linalg.tridiagonal_solve": tridiagonal_solve, "linalg.tridiagonal_matmul": tridiagonal_matmul,
+    "norm": norm, "linalg.norm": norm,
 }

@@ -10,9 +10,11 @@ Functions only; they call the ops of conv_ops and conv3d_ops.
 Example:  `tf.nn.convolution(x, kernel, "SAME", dilation_rate=[2, 2])`.
 """
 from pyflow.framework import graph
-from pyflow.ops.conv.conv3d_ops import conv3d, conv3d_transpose, five_entries
-from pyflow.ops.conv.conv_ops import conv1d, conv2d, conv2d_transpose, four_entries
-from pyflow.ops.reduce.reduction_ops import one_of
+from pyflow.lib.nn.conv2d_functions import conv1d, conv2d, conv2d_transpose, four_entries
+from pyflow.lib.nn.conv3d_functions import conv3d, conv3d_transpose, five_entries
+from pyflow.lib.nn.space_to_batch import over_blocks
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import one_of
 
 
 def _spatial_rank(filter, input):
@@ -81,18 +83,6 @@ def _plain(filter, strides, planes, input, padding, rates, name):
                   data_format=layout, dilations=five_entries(rates, layout, "dilations"), name=name)
 
 
-def over_blocks(input, rates, padding, window, planes, convolve, name):
-    """`convolve(x, padding, rates, name)` on blocks of the dilation where its sizes are known."""
-    rank = len(rates)
-    sizes = input.shape[2:] if planes else input.shape[1:-1]
-    known = input.shape.ndims and sizes.is_fully_defined() and window.is_fully_defined()
-    if max(rates) == 1 or not known or padding not in ("SAME", "VALID"):
-        return convolve(input, padding, rates, name)
-    return with_space_to_batch(
-        input, rates, padding, lambda x, _, padding: convolve(x, padding, [1] * rank, None),
-        window.as_list(), data_format="NC" if planes else None)
-
-
 # -------------------------------------------------------------------------------------- transposed
 def conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NWC",
                      dilations=None, name=None):
@@ -103,17 +93,16 @@ def conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data
     list of 1 or 3.
     Dtypes, errors: as op Conv2DBackpropInput.
     """
-    from pyflow.ops.move import array_ops, join_ops
     planes = data_format in ("NCW", "NCHW")
     axis, layout = (2, "NCHW") if planes else (1, "NHWC")
     with graph.name_scope(name, "conv1d_transpose", [input, filters, output_shape]) as scope:
         shape = graph.convert_to_tensor(output_shape)
-        shape = join_ops.concat([shape[:axis], [1], shape[axis:]], 0)
+        shape = tensors.concat([shape[:axis], [1], shape[axis:]], 0)
         result = conv2d_transpose(
-            array_ops.expand_dims(input, axis), array_ops.expand_dims(filters, 0), shape,
+            tensors.expand_dims(input, axis), tensors.expand_dims(filters, 0), shape,
             _row_entries(strides, planes), padding, layout,
             dilations=_row_entries(dilations, planes))
-        return array_ops.squeeze(result, [axis], name=scope)
+        return tensors.squeeze(result, [axis], name=scope)
 
 
 def _row_entries(values, planes):
@@ -159,69 +148,15 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
                             dilations=[1, rate, rate, 1], name=name or "atrous_conv2d_transpose")
 
 
-# --------------------------------------------------------------------------- space in the batch
-def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, spatial_dims=None,
-                        data_format=None):
-    """`op(blocks, num_spatial_dims, padding)` on every phase of a dilation, then put together.
-    TF: nn.with_space_to_batch.
-
-    dilation_rate: int32 vector, known while the graph is built; padding: SAME (needs the static
-    filter_shape) or VALID. With rates of 1 `op` gets the input as it is.
-    Dtypes: any that `op` takes. Raises ValueError where a rate is not known.
-    """
-    from pyflow.ops.base import common
-    from pyflow.ops.move import pad_ops
-    input = graph.convert_to_tensor(input)
-    rates = common.static(graph.convert_to_tensor(dilation_rate))
-    if rates is None or rates.ndim != 1 or (rates < 1).any():
-        raise ValueError(f"dilation_rate must be a known vector of positive ints, got {rates}")
-    rank = len(rates)
-    first = 2 if (data_format or "").startswith("NC") else 1
-    dims = list(spatial_dims) if spatial_dims is not None else list(range(first, first + rank))
-    if len(dims) != rank or min(dims) < 1 or sorted(set(dims)) != dims:
-        raise ValueError(f"spatial_dims must be {rank} positive ascending dimensions, got {dims}")
-    if (rates == 1).all():
-        return op(input, rank, padding)
-    block, base = [1] * dims[-1], [[0, 0] for _ in range(dims[-1])]
-    for i, dim in enumerate(dims):
-        block[dim - 1] = int(rates[i])
-        if padding == "SAME":
-            reach = (_window(filter_shape, i) - 1) * int(rates[i])
-            base[dim - 1] = [reach // 2, reach - reach // 2]
-    sizes = [_size(input, d) for d in range(1, dims[-1] + 1)]
-    fill = [-(n + sum(b)) % k for n, b, k in zip(sizes, base, block)]
-    paddings = _pairs([b[0], b[1] + more] for b, more in zip(base, fill))
-    crops = _pairs([0, more] for more in fill)
-    blocks = pad_ops.SpaceToBatchND(input, block, paddings)
-    return pad_ops.BatchToSpaceND(op(blocks, rank, "VALID"), block, crops)
-
-
-def _size(x, dim):
-    """The size of a dimension: an int where it is known, else a scalar tensor."""
-    from pyflow.ops.move import array_ops
-    known = x.shape[dim].value if x.shape.ndims else None
-    return array_ops.shape(x)[dim] if known is None else known
-
-
-def _pairs(rows):
-    """Pairs of ints and scalar tensors as a matrix."""
-    from pyflow.ops.move import join_ops
-    rows = list(rows)
-    if any(isinstance(v, graph.Tensor) for row in rows for v in row):
-        return join_ops.stack([join_ops.stack(row) for row in rows])
-    return rows
-
-
-def _window(filter_shape, i):
-    from pyflow.ops.base import common
-    shape = None if filter_shape is None else common.static(graph.convert_to_tensor(filter_shape))
-    if shape is None:
-        raise ValueError("with_space_to_batch: SAME padding needs a known filter_shape")
-    return int(shape[i])
+def atrous_conv2d(value, filters, rate, padding, name=None):
+    """Convolution with holes: dilation `rate` in both dimensions. TF: nn.atrous_conv2d.
+    value: floats [batch, h, w, in]; filters: [fh, fw, in, out]. TypeError for other dtypes,
+    ValueError for shapes that do not fit."""
+    return convolution(value, filters, padding, dilation_rate=[rate, rate], name=name)
 
 
 PUBLIC = {
-    "nn.convolution": convolution, "nn.conv1d_transpose": conv1d_transpose,
-    "nn.conv_transpose": conv_transpose, "nn.atrous_conv2d_transpose": atrous_conv2d_transpose,
-    "nn.with_space_to_batch": with_space_to_batch,
+    "nn.atrous_conv2d": atrous_conv2d, "nn.convolution": convolution,
+    "nn.conv1d_transpose": conv1d_transpose, "nn.conv_transpose": conv_transpose,
+    "nn.atrous_conv2d_transpose": atrous_conv2d_transpose,
 }

@@ -10,11 +10,13 @@ Source: TF 1.15, nn.embedding_lookup_sparse and nn.safe_embedding_lookup_sparse.
 Example:  `tf.nn.embedding_lookup_sparse(table, sp_ids, None, combiner="mean")`.
 """
 from pyflow.framework import dtypes, graph
+from pyflow.lib.array import partition_functions
+from pyflow.lib.math import binary_functions, logic_functions, reductions
 from pyflow.lib.nn import nn_functions
 from pyflow.lib.sparse import sparse_functions
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops, partition_ops, slicing_ops
-from pyflow.ops.reduce import reduction_ops, segment_ops, sparse_segment_ops
+from pyflow.ops.base import tensors
+from pyflow.ops.elementwise import unary_ops
+from pyflow.ops.reduce import segment_ops, sparse_segment_ops
 
 COMBINERS = ("mean", "sqrtn", "sum")
 UNWEIGHTED = {"mean": sparse_segment_ops.SparseSegmentMean,
@@ -24,9 +26,9 @@ UNWEIGHTED = {"mean": sparse_segment_ops.SparseSegmentMean,
 
 def _per_row(x, like):
     """A vector, shaped to multiply the rows of `like`."""
-    ones = array_ops.ones(array_ops.expand_dims(array_ops.rank(like) - 1, 0), dtypes.int32)
-    shape = join_ops.concat([array_ops.shape(x), ones], 0)
-    result = array_ops.reshape(x, shape)
+    ones = tensors.ones(tensors.expand_dims(tensors.rank(like) - 1, 0), dtypes.int32)
+    shape = tensors.concat([tensors.shape(x), ones], 0)
+    result = tensors.reshape(x, shape)
     if like.shape.ndims is not None:
         result.set_shape([x.shape[0].value] + [1] * (like.shape.ndims - 1))
     return result
@@ -41,7 +43,7 @@ def _combined(rows, weights, segments, combiner):
         size = segment_ops.SegmentSum(weights, segments)
     else:
         size = unary_ops.Sqrt(segment_ops.SegmentSum(unary_ops.Square(weights), segments))
-    return binary_ops.div_no_nan(total, _per_row(size, total))
+    return binary_functions.div_no_nan(total, _per_row(size, total))
 
 
 def embedding_lookup_sparse(params, sp_ids, sp_weights, partition_strategy="mod", name=None,
@@ -63,17 +65,17 @@ def embedding_lookup_sparse(params, sp_ids, sp_weights, partition_strategy="mod"
     if not tables:
         raise ValueError("Missing params: there is no table to look up in")
     with graph.name_scope(name, "embedding_lookup_sparse", tables + [sp_ids.values]) as scope:
-        segments = cast_ops.cast(sp_ids.indices[:, 0], dtypes.int32)
-        ids, places = partition_ops.unique(sp_ids.values)
+        segments = tensors.cast(sp_ids.indices[:, 0], dtypes.int32)
+        ids, places = partition_functions.unique(sp_ids.values)
         found = nn_functions.embedding_lookup(tables, ids, partition_strategy=partition_strategy,
-                                        max_norm=max_norm)
+                                              max_norm=max_norm)
         if sp_weights is None:
             result = UNWEIGHTED[combiner](found, places, segments)
         else:
-            rows = gather_ops.gather(found, places)
-            weights = cast_ops.cast(sp_weights.values, rows.dtype)
+            rows = tensors.gather(found, places)
+            weights = tensors.cast(sp_weights.values, rows.dtype)
             result = _combined(rows, weights, segments, combiner)
-        return array_ops.reshape(result, array_ops.shape(result), name=scope)
+        return tensors.reshape(result, tensors.shape(result), name=scope)
 
 
 # -------------------------------------------------------------------------------------------- safe
@@ -88,10 +90,10 @@ def _kept(sp_ids, sp_weights, keep):
 def _as_matrix(sp_ids, sp_weights):
     """Leading dimensions joined into one."""
     shape = sp_ids.dense_shape
-    last = array_ops.size(shape) - 1
-    rows = reduction_ops.reduce_prod(slicing_ops.slice_(shape, [0], array_ops.expand_dims(last, 0)))
+    last = tensors.size(shape) - 1
+    rows = reductions.reduce_prod(tensors.slice_(shape, [0], tensors.expand_dims(last, 0)))
     flat = sparse_functions.sparse_reshape(
-        sp_ids, join_ops.stack([rows, gather_ops.gather(shape, last)]))
+        sp_ids, tensors.stack([rows, tensors.gather(shape, last)]))
     if sp_weights is not None:
         sp_weights = graph.SparseTensor(flat.indices, sp_weights.values, flat.dense_shape)
     return flat, sp_weights
@@ -124,10 +126,10 @@ def safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights=N
         found = embedding_lookup_sparse(tables, ids, weights, partition_strategy, None, combiner,
                                         max_norm)
         if default_id is None:
-            found = logic_ops.where(empty, array_ops.zeros_like(found), found)
-        outer = cast_ops.cast(shape, dtypes.int32)[:-1]
-        result = array_ops.reshape(found, join_ops.concat([outer, array_ops.shape(found)[1:]], 0),
-                                   name=scope)
+            found = logic_functions.where(empty, tensors.zeros_like(found), found)
+        outer = tensors.cast(shape, dtypes.int32)[:-1]
+        result = tensors.reshape(found, tensors.concat([outer, tensors.shape(found)[1:]], 0),
+                                 name=scope)
         if rank is not None and found.shape.ndims is not None:
             result.set_shape([None] * (rank - 1) + found.shape.as_list()[1:])
         return result

@@ -9,12 +9,13 @@ Example:  `tf.losses.mean_squared_error(labels, predictions)`.
 """
 from pyflow.framework import dtypes, graph
 from pyflow.framework.graph import GraphKeys
+from pyflow.lib.array import identity_functions
+from pyflow.lib.math import binary_functions, reductions
+from pyflow.lib.nn import softmax_functions
+from pyflow.ops.base import common, tensors
 from pyflow.ops.base.common import static
-from pyflow.ops.control import identity_ops
-from pyflow.ops.elementwise import activation_ops, binary_ops, cast_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops, broadcast_ops
-from pyflow.ops.norm import softmax_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.elementwise import activation_ops, binary_ops, logic_ops, unary_ops
+from pyflow.ops.move import broadcast_ops
 
 LOSSES = GraphKeys.LOSSES
 
@@ -64,10 +65,10 @@ def _present(weights, losses):
     if known is not None and known.ndim == 0 and losses.shape.is_fully_defined():
         count = float(losses.shape.num_elements()) if known != 0 else 0.0
         return graph.convert_to_tensor(count, dtype=dtypes.float32)
-    nonzero = cast_ops.cast(
-        logic_ops.NotEqual(weights, array_ops.zeros_like(weights)), dtypes.float32
+    nonzero = tensors.cast(
+        logic_ops.NotEqual(weights, tensors.zeros_like(weights)), dtypes.float32
     )
-    return reduction_ops.reduce_sum(broadcast_ops.BroadcastTo(nonzero, array_ops.shape(losses)))
+    return reductions.reduce_sum(broadcast_ops.BroadcastTo(nonzero, tensors.shape(losses)))
 
 
 def compute_weighted_loss(
@@ -83,19 +84,19 @@ def compute_weighted_loss(
         losses = graph.convert_to_tensor(losses)
         weights = graph.convert_to_tensor(weights)
         _check_weights(weights, losses)
-        wide = cast_ops.cast(losses, dtypes.float32)
-        weights = cast_ops.cast(weights, dtypes.float32)
+        wide = tensors.cast(losses, dtypes.float32)
+        weights = tensors.cast(weights, dtypes.float32)
         loss = wide * weights
         if reduction != Reduction.NONE:
-            loss = reduction_ops.reduce_sum(loss)
+            loss = reductions.reduce_sum(loss)
             if reduction == Reduction.MEAN:
-                spread = broadcast_ops.BroadcastTo(weights, array_ops.shape(wide))
-                loss = _safe_divide(loss, reduction_ops.reduce_sum(spread))
+                spread = broadcast_ops.BroadcastTo(weights, tensors.shape(wide))
+                loss = _safe_divide(loss, reductions.reduce_sum(spread))
             elif reduction == Reduction.SUM_BY_NONZERO_WEIGHTS:
                 loss = _safe_divide(loss, _present(weights, wide))
             elif reduction == Reduction.SUM_OVER_BATCH_SIZE:
-                loss = _safe_divide(loss, cast_ops.cast(array_ops.size(wide), dtypes.float32))
-        loss = cast_ops.cast(loss, losses.dtype)
+                loss = _safe_divide(loss, tensors.cast(tensors.size(wide), dtypes.float32))
+        loss = tensors.cast(loss, losses.dtype)
         add_loss(loss, loss_collection)
         return loss
 
@@ -123,7 +124,7 @@ def get_regularization_loss(scope=None, name="total_regularization_loss"):
     """Their sum, 0 of none. TF: losses.get_regularization_loss.
     A float scalar, 0 without losses. ValueError for losses of different shapes."""
     found = get_regularization_losses(scope)
-    return binary_ops.add_n(found, name=name) if found else graph.convert_to_tensor(0.0)
+    return binary_functions.add_n(found, name=name) if found else graph.convert_to_tensor(0.0)
 
 
 def get_total_loss(add_regularization_losses=True, name="total_loss", scope=None):
@@ -132,15 +133,15 @@ def get_total_loss(add_regularization_losses=True, name="total_loss", scope=None
     found = get_losses(scope)
     if add_regularization_losses:
         found = found + get_regularization_losses(scope)
-    return binary_ops.add_n(found, name=name)
+    return binary_functions.add_n(found, name=name)
 
 
 def _pair(labels, predictions, who):
     """labels and predictions as float32 tensors of one shape; None is a ValueError."""
     if labels is None or predictions is None:
         raise ValueError(f"losses.{who}: labels and predictions must not be None")
-    predictions = cast_ops.cast(graph.convert_to_tensor(predictions), dtypes.float32)
-    labels = cast_ops.cast(graph.convert_to_tensor(labels), dtypes.float32)
+    predictions = tensors.cast(graph.convert_to_tensor(predictions), dtypes.float32)
+    labels = tensors.cast(graph.convert_to_tensor(labels), dtypes.float32)
     predictions.shape.assert_is_compatible_with(labels.shape)
     return labels, predictions
 
@@ -172,12 +173,12 @@ def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None, los
     """1 - sum(labels * predictions) over `axis`, of unit vectors. TF: losses.cosine_distance.
     The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
     shape for Reduction.NONE. ValueError for None or shapes that differ."""
-    axis = reduction_ops.one_of(axis, dim, "axis", "dim")
+    axis = common.one_of(axis, dim, "axis", "dim")
     if axis is None:
         raise ValueError("losses.cosine_distance: axis must be given")
     with graph.name_scope(scope, "cosine_distance_loss", (predictions, labels, weights)) as scope:
         labels, predictions = _pair(labels, predictions, "cosine_distance")
-        losses = 1 - reduction_ops.reduce_sum(predictions * labels, (axis,), keepdims=True)
+        losses = 1 - reductions.reduce_sum(predictions * labels, (axis,), keepdims=True)
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
 
 
@@ -189,8 +190,8 @@ def hinge_loss(
     shape for Reduction.NONE. ValueError for None or shapes that differ."""
     with graph.name_scope(scope, "hinge_loss", (logits, labels, weights)) as scope:
         labels, logits = _pair(labels, logits, "hinge_loss")
-        signs = 2 * labels - array_ops.ones_like(labels)
-        losses = activation_ops.Relu(array_ops.ones_like(labels) - signs * logits)
+        signs = 2 * labels - tensors.ones_like(labels)
+        losses = activation_ops.Relu(tensors.ones_like(labels) - signs * logits)
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
 
 
@@ -227,11 +228,11 @@ def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothi
     values = (logits, multi_class_labels, weights)
     with graph.name_scope(scope, "sigmoid_cross_entropy_loss", values) as scope:
         logits = graph.convert_to_tensor(logits)
-        labels = cast_ops.cast(multi_class_labels, logits.dtype)
+        labels = tensors.cast(multi_class_labels, logits.dtype)
         logits.shape.assert_is_compatible_with(labels.shape)
         if label_smoothing > 0:
             labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing
-        losses = softmax_ops.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
+        losses = softmax_functions.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
 
 
@@ -243,14 +244,14 @@ def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0,
     values = (logits, onehot_labels, weights)
     with graph.name_scope(scope, "softmax_cross_entropy_loss", values) as scope:
         logits = graph.convert_to_tensor(logits)
-        labels = cast_ops.cast(onehot_labels, logits.dtype)
+        labels = tensors.cast(onehot_labels, logits.dtype)
         logits.shape.assert_is_compatible_with(labels.shape)
         if label_smoothing > 0:
-            classes = cast_ops.cast(array_ops.shape(labels)[1], logits.dtype)
+            classes = tensors.cast(tensors.shape(labels)[1], logits.dtype)
             labels = labels * (1.0 - label_smoothing) + label_smoothing / classes
-        labels = identity_ops.stop_gradient(labels, name="labels_stop_gradient")
-        losses = softmax_ops.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits,
-                                                                  name="xentropy")
+        labels = identity_functions.stop_gradient(labels, name="labels_stop_gradient")
+        losses = softmax_functions.softmax_cross_entropy_with_logits_v2(
+            labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
 
 
@@ -265,15 +266,13 @@ def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None, loss_c
         weights = graph.convert_to_tensor(weights)
         a, b = labels.shape.ndims, logits.shape.ndims
         if None not in (a, b) and a == b and labels.shape.as_list()[-1] in (1, None):
-            labels = array_ops.squeeze(labels, [-1])
+            labels = tensors.squeeze(labels, [-1])
         if weights.shape.ndims and labels.shape.ndims is not None \
                 and weights.shape.ndims == labels.shape.ndims + 1:
-            weights = array_ops.squeeze(weights, [-1])
-        losses = softmax_ops.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits,
-                                                                      name="xentropy")
+            weights = tensors.squeeze(weights, [-1])
+        losses = softmax_functions.sparse_softmax_cross_entropy_with_logits(
+            labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
-
-
 PUBLIC = {
     "losses." + function.__name__: function
     for function in (

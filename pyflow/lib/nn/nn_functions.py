@@ -13,14 +13,15 @@ from collections import abc
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.ops.base.common import conj, int32s
+from pyflow.lib.array import partition_functions
+from pyflow.lib.math import reductions
+from pyflow.lib.random import random_functions
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import int32s, one_of
 from pyflow.ops.control import identity_ops
-from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops, partition_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
+from pyflow.ops.move import partition_ops
 from pyflow.ops.norm import softmax_ops
-from pyflow.ops.random import random_ops
-from pyflow.ops.reduce import reduction_ops
-from pyflow.ops.reduce.reduction_ops import one_of
 
 
 # ------------------------------------------------------------------------------------------ layers
@@ -60,12 +61,12 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
             rate = graph.convert_to_tensor(rate, dtype=x.dtype, name="rate")
             if rate.shape.ndims not in (None, 0):
                 raise ValueError(f"nn.dropout: rate must be a scalar, got shape {rate.shape}")
-        shape = array_ops.shape(x) if noise_shape is None else _noise_shape(x, noise_shape)
-        noise = random_ops.random_uniform(shape, seed=seed, dtype=x.dtype)
+        shape = tensors.shape(x) if noise_shape is None else _noise_shape(x, noise_shape)
+        noise = random_functions.random_uniform(shape, seed=seed, dtype=x.dtype)
         scaled = x * (1 / (1 - rate))
         scaled.set_shape(x.shape)       # the rate is a scalar, whether its rank is known or not
         if noise_shape is None:     # one shape: the gradient needs no sums over stretched axes
-            return logic_ops.Select(noise >= rate, scaled, array_ops.zeros_like(scaled))
+            return logic_ops.Select(noise >= rate, scaled, tensors.zeros_like(scaled))
         zero = graph.convert_to_tensor(0, dtype=x.dtype)
         result = logic_ops.SelectV2(noise >= rate, scaled, zero)
         result.set_shape(x.shape)
@@ -89,7 +90,7 @@ def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
     axis = one_of(axis, dim, "axis", "dim")
     with graph.name_scope(name, "l2_normalize", [x]) as scope:
         x = graph.convert_to_tensor(x, name="x")
-        total = reduction_ops.reduce_sum(unary_ops.Square(x), axis, keepdims=True)
+        total = reductions.reduce_sum(unary_ops.Square(x), axis, keepdims=True)
         return binary_ops.Mul(x, unary_ops.Rsqrt(binary_ops.Maximum(total, epsilon)), name=scope)
 
 
@@ -100,7 +101,7 @@ def zero_fraction(value, name=None):
     with graph.name_scope(name, "zero_fraction", [value]):
         value = graph.convert_to_tensor(value, name="value")
         zero = logic_ops.Equal(value, graph.convert_to_tensor(0, dtype=value.dtype))
-        return reduction_ops.reduce_mean(cast_ops.cast(zero, dtypes.float32), name="fraction")
+        return reductions.reduce_mean(tensors.cast(zero, dtypes.float32), name="fraction")
 
 
 def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdims=None):
@@ -116,13 +117,13 @@ def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdi
         if None not in dims:
             count = graph.convert_to_tensor(float(np.prod(dims)), dtype=x.dtype, name="count")
         else:
-            some = gather_ops.gather(array_ops.shape(x), int32s(axes))
-            count = cast_ops.cast(reduction_ops.reduce_prod(some), x.dtype, name="count")
+            some = tensors.gather(tensors.shape(x), int32s(axes))
+            count = tensors.cast(reductions.reduce_prod(some), x.dtype, name="count")
         centred = x if shift is None else x - shift
         squared = unary_ops.Square(x) if shift is None else binary_ops.SquaredDifference(x, shift)
-        total = reduction_ops.reduce_sum(centred, axes, keepdims=keep, name="mean_ss")
-        return count, total, reduction_ops.reduce_sum(squared, axes, keepdims=keep,
-                                                      name="var_ss"), shift
+        total = reductions.reduce_sum(centred, axes, keepdims=keep, name="mean_ss")
+        return count, total, reductions.reduce_sum(squared, axes, keepdims=keep,
+                                                   name="var_ss"), shift
 
 
 # -------------------------------------------------------------------------------------- embeddings
@@ -143,27 +144,27 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     with graph.name_scope(name, "embedding_lookup", shards + [ids]) as scope:
         ids = graph.convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
-            rows = gather_ops.gather(shards[0], ids, name=scope)
+            rows = tensors.gather(shards[0], ids, name=scope)
             return identity_ops.Identity(_clipped_rows(rows, ids, max_norm, None))
-        flat = array_ops.reshape(ids, [-1])
+        flat = tensors.reshape(ids, [-1])
         shard, local = _placed(shards, flat, partition_strategy)
-        shard = cast_ops.cast(shard, dtypes.int32)
-        parts = partition_ops.dynamic_partition(local, shard, len(shards))
-        places = partition_ops.dynamic_partition(array_ops.range_(array_ops.size(flat)), shard,
-                                                 len(shards))
-        rows = [gather_ops.gather(p, i) for p, i in zip(shards, parts)]
+        shard = tensors.cast(shard, dtypes.int32)
+        parts = partition_functions.dynamic_partition(local, shard, len(shards))
+        places = partition_functions.dynamic_partition(tensors.range_(tensors.size(flat)), shard,
+                                                       len(shards))
+        rows = [tensors.gather(p, i) for p, i in zip(shards, parts)]
         merged = partition_ops.ParallelDynamicStitch(list(places), rows)
         row = _static_shape(shards[0])[1:]
         for shard in shards[1:]:
             row = row.merge_with(_static_shape(shard)[1:])
-        merged = array_ops.reshape(merged, join_ops.concat([array_ops.shape(ids),
-                                                            _tail(row, rows[0])], 0))
+        merged = tensors.reshape(merged, tensors.concat([tensors.shape(ids),
+                                                         _tail(row, rows[0])], 0))
         merged.set_shape(ids.shape.concatenate(row))
         return identity_ops.Identity(_clipped_rows(merged, ids, max_norm, None), name=scope)
 
 
 def _tail(row, values):
-    return int32s(row.as_list()) if row.is_fully_defined() else array_ops.shape(values)[1:]
+    return int32s(row.as_list()) if row.is_fully_defined() else tensors.shape(values)[1:]
 
 
 def _placed(shards, ids, strategy):
@@ -177,7 +178,7 @@ def _placed(shards, ids, strategy):
     total = _length_of_all(shards, ids.dtype)
     per, extra = total // n, total % n
     shard = binary_ops.Maximum(ids // (per + 1), (ids - extra) // _at_least_one(per))
-    early = cast_ops.cast(shard < extra, ids.dtype)
+    early = tensors.cast(shard < extra, ids.dtype)
     local = early * (ids % (per + 1)) + (1 - early) * ((ids - extra) % _at_least_one(per))
     return shard, local
 
@@ -187,7 +188,7 @@ def _length_of_all(shards, dtype):
     total = 0
     for shard in shards:
         known = _static_shape(shard)[0].value
-        total += cast_ops.cast(array_ops.shape(shard)[0], dtype) if known is None else known
+        total += tensors.cast(tensors.shape(shard)[0], dtype) if known is None else known
     return total
 
 
@@ -205,8 +206,8 @@ def _clipped_rows(rows, ids, max_norm, name):
     if max_norm is None:
         return rows
     n, k = rows.shape.ndims, ids.shape.ndims
-    axes = list(range(k, n)) if None not in (n, k) else array_ops.range_(array_ops.rank(ids),
-                                                                         array_ops.rank(rows))
+    axes = list(range(k, n)) if None not in (n, k) else tensors.range_(tensors.rank(ids),
+                                                                       tensors.rank(rows))
     return clip_by_norm(rows, max_norm, axes=axes, name=name)
 
 
@@ -233,9 +234,9 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = graph.convert_to_tensor(t.values if isinstance(t, graph.IndexedSlices) else t)
-        squares = reduction_ops.reduce_sum(values * values, axes, keepdims=True)
+        squares = reductions.reduce_sum(values * values, axes, keepdims=True)
         positive = squares > 0
-        safe = logic_ops.Select(positive, squares, array_ops.ones_like(squares))
+        safe = logic_ops.Select(positive, squares, tensors.ones_like(squares))
         norm = logic_ops.Select(positive, unary_ops.Sqrt(safe), squares)
         scaled = values * clip_norm
         result = identity_ops.Identity(scaled / binary_ops.Maximum(norm, clip_norm), name=scope)
@@ -259,7 +260,7 @@ def global_norm(t_list, name=None):
     t_list: floats of any shapes; result: a scalar. TypeError for what is no sequence."""
     with graph.name_scope(name, "global_norm"):
         halves = [softmax_ops.L2Loss(v) for v in _values(t_list, "tf.global_norm") if v is not None]
-        total = reduction_ops.reduce_sum(join_ops.stack(halves))
+        total = reductions.reduce_sum(tensors.stack(halves))
         return unary_ops.Sqrt(total * graph.convert_to_tensor(2.0, dtype=total.dtype),
                               name="global_norm")
 
@@ -294,72 +295,10 @@ def clip_by_average_norm(t, clip_norm, name=None):
     dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = graph.convert_to_tensor(t, name="t")
-        count = cast_ops.cast(array_ops.size(t), t.dtype)
-        inverse = unary_ops.Rsqrt(reduction_ops.reduce_sum(t * t)) * count
+        count = tensors.cast(tensors.size(t), t.dtype)
+        inverse = unary_ops.Rsqrt(reductions.reduce_sum(t * t)) * count
         bound = graph.convert_to_tensor(1.0, dtype=t.dtype) / clip_norm
         return identity_ops.Identity(t * clip_norm * binary_ops.Minimum(inverse, bound), name=scope)
-
-
-def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):
-    """Vector norm (1, 2, p, inf, "euclidean"), or matrix norm over two axes. TF: tf.norm.
-
-    Matrix norms: "euclidean"/"fro", 1, 2 and inf. ValueError for others.
-    tensor: floats or complex numbers. ValueError for an unknown `ord` or an axis that does not
-    fit it."""
-    keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
-    matrix = isinstance(axis, (list, tuple)) and len(axis) == 2
-    with graph.name_scope(name, "norm", [tensor]):
-        x = graph.convert_to_tensor(tensor)
-        if ord in ("euclidean", "fro") or ord == 2 and not matrix:
-            result = unary_ops.Sqrt(_squared_sum(x, axis))
-        elif matrix and ord == 2:
-            result = _largest_singular_value(x, list(axis))
-        elif matrix:
-            result = _matrix_norm(complex_ops.abs(x), ord, list(axis))
-        else:
-            result = _vector_norm(complex_ops.abs(x), ord, axis)
-        return result if keep else array_ops.squeeze(result, axis)
-
-
-def _squared_sum(x, axis):
-    squares = x * conj(x)
-    if x.dtype.is_complex:
-        squares = complex_ops.real(squares)
-    return reduction_ops.reduce_sum(squares, axis, keepdims=True)
-
-
-def _vector_norm(size, ord, axis):
-    if ord == np.inf:
-        return reduction_ops.reduce_max(size, axis, keepdims=True)
-    if not isinstance(ord, (int, float)) or ord <= 0:
-        raise ValueError(f"tf.norm: ord {ord!r} is not a vector norm; give 'euclidean', a positive "
-                         "number or inf")
-    if ord == 1:
-        return reduction_ops.reduce_sum(size, axis, keepdims=True)
-    total = reduction_ops.reduce_sum(binary_ops.Pow(size, float(ord)), axis, keepdims=True)
-    return binary_ops.Pow(total, 1.0 / ord)
-
-
-def _largest_singular_value(x, axes):
-    from pyflow.lib.math import linalg_functions
-    rank = x.shape.ndims
-    if rank is None:
-        raise ValueError("tf.norm: the matrix norm 2 needs a tensor of known rank")
-    axes = [a % rank for a in axes]
-    rest = [i for i in range(rank) if i not in axes]
-    values = linalg_functions.svd(array_ops.transpose(x, rest + axes), compute_uv=False)
-    largest = reduction_ops.reduce_max(values, -1)
-    for axis in sorted(axes):
-        largest = array_ops.expand_dims(largest, axis)
-    return largest
-
-
-def _matrix_norm(size, ord, axes):
-    if ord not in (1, np.inf):
-        raise ValueError(f"tf.norm: {ord!r} is no matrix norm; use 'fro', 1, 2 or inf")
-    inner, outer = axes if ord == 1 else axes[::-1]
-    sums = reduction_ops.reduce_sum(size, inner, keepdims=True)
-    return reduction_ops.reduce_max(sums, outer, keepdims=True)
 
 
 # ---------------------------------------------------------------------------------------- sequences
@@ -369,19 +308,19 @@ def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
     with graph.name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = graph.convert_to_tensor(lengths)
         if maxlen is None:
-            flat = array_ops.reshape(lengths, [-1])
+            flat = tensors.reshape(lengths, [-1])
             maxlen = binary_ops.Maximum(graph.convert_to_tensor(0, dtype=lengths.dtype),
-                                        reduction_ops.reduce_max(flat))
+                                        reductions.reduce_max(flat))
         else:
             maxlen = graph.convert_to_tensor(maxlen)
             if maxlen.shape.ndims not in (None, 0):
                 raise ValueError(f"sequence_mask: maxlen must be a scalar, got shape "
                                  f"{maxlen.shape}")
-        maxlen = cast_ops.cast(maxlen, lengths.dtype)
+        maxlen = tensors.cast(maxlen, lengths.dtype)
         zero, one = (graph.convert_to_tensor(v, dtype=lengths.dtype) for v in (0, 1))
-        row = array_ops.range_(zero, maxlen, one)
-        mask = row < array_ops.expand_dims(lengths, -1)
-        return cast_ops.cast(mask, dtype) if dtypes.as_dtype(dtype) != dtypes.bool else mask
+        row = tensors.range_(zero, maxlen, one)
+        mask = row < tensors.expand_dims(lengths, -1)
+        return tensors.cast(mask, dtype) if dtypes.as_dtype(dtype) != dtypes.bool else mask
 
 
 PUBLIC = {
@@ -389,8 +328,7 @@ PUBLIC = {
     "linalg.l2_normalize": l2_normalize, "nn.zero_fraction": zero_fraction,
     "math.zero_fraction": zero_fraction, "nn.sufficient_statistics": sufficient_statistics,
     "nn.embedding_lookup": embedding_lookup, "clip_by_value": clip_by_value,
-    "clip_by_norm": clip_by_norm,
-    "global_norm": global_norm, "linalg.global_norm": global_norm,
+    "clip_by_norm": clip_by_norm, "global_norm": global_norm, "linalg.global_norm": global_norm,
     "clip_by_global_norm": clip_by_global_norm, "clip_by_average_norm": clip_by_average_norm,
-    "norm": norm, "linalg.norm": norm, "sequence_mask": sequence_mask,
+    "sequence_mask": sequence_mask,
 }

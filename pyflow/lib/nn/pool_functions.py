@@ -8,9 +8,10 @@ Invariants
 Example:  `tf.nn.pool(x, [3], "MAX", "VALID", dilation_rate=[2])`.
 """
 from pyflow.framework import graph
-from pyflow.ops.move import array_ops
-from pyflow.ops.pool import pool3d_ops, pool_ops
-from pyflow.ops.reduce.reduction_ops import one_of
+from pyflow.lib.nn import pool2d_functions, pool3d_functions
+from pyflow.lib.nn.space_to_batch import with_space_to_batch
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import one_of
 
 
 def _three_entries(values, data_format, what):
@@ -35,30 +36,32 @@ def _pool1d(function, label, input, ksize, strides, padding, data_format, name):
             sizes.append(values[:at] + [1] + values[at:])
         if isinstance(padding, (list, tuple)):
             padding = [*padding[:at], [0, 0], *padding[at:]]
-        images = array_ops.expand_dims(graph.convert_to_tensor(input), axis)
+        images = tensors.expand_dims(graph.convert_to_tensor(input), axis)
         pooled = function(images, ksize=sizes[0], strides=sizes[1], padding=padding,
                           data_format="NCHW" if axis == 2 else "NHWC")
-        return array_ops.squeeze(pooled, [axis], name=scope)
+        return tensors.squeeze(pooled, [axis], name=scope)
 
 
 def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """Largest of each window of [batch, width, channels]. TF: nn.max_pool1d.
 
     ksize, strides: one int or three. Raises ValueError for other numbers of them."""
-    return _pool1d(pool_ops.max_pool, "MaxPool1d", input, ksize, strides, padding, data_format,
-                   name)
+    return _pool1d(pool2d_functions.max_pool, "MaxPool1d", input, ksize, strides, padding,
+                   data_format, name)
 
 
 def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """Mean of each window of [batch, width, channels]. TF: nn.avg_pool1d.
     Arguments as max_pool1d's.
     Floats of any width; ValueError for other ranks or windows that do not fit."""
-    return _pool1d(pool_ops.avg_pool, "AvgPool1D", input, ksize, strides, padding, data_format,
-                   name)
+    return _pool1d(pool2d_functions.avg_pool, "AvgPool1D", input, ksize, strides, padding,
+                   data_format, name)
 
 
-KINDS = {("MAX", 1): max_pool1d, ("MAX", 2): pool_ops.max_pool, ("MAX", 3): pool3d_ops.max_pool3d,
-         ("AVG", 1): avg_pool1d, ("AVG", 2): pool_ops.avg_pool, ("AVG", 3): pool3d_ops.avg_pool3d}
+KINDS = {("MAX", 1): max_pool1d, ("MAX", 2): pool2d_functions.max_pool,
+         ("MAX", 3): pool3d_functions.max_pool3d,
+         ("AVG", 1): avg_pool1d, ("AVG", 2): pool2d_functions.avg_pool,
+         ("AVG", 3): pool3d_functions.avg_pool3d}
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
@@ -95,7 +98,6 @@ def pool(input, window_shape, pooling_type, padding, dilation_rate=None, strides
     pooling_type: "MAX" or "AVG"; dilation_rate, strides: one number per dimension, default 1, not
     both above 1. Raises ValueError for other ranks, for SAME padding of a dilated window, and for
     strides greater than the window. TF: nn.pool."""
-    from pyflow.lib.nn.conv_functions import with_space_to_batch
     rates = one_of(dilation_rate, dilations, "dilation_rate", "dilations")
     window = [int(w) for w in window_shape]
     n = len(window)

@@ -7,10 +7,10 @@ Invariants
 Example:  `mean, variance = tf.nn.weighted_moments(x, [0], weights)`.
 """
 from pyflow.framework import dtypes, graph
-from pyflow.ops.elementwise import activation_ops, binary_ops, cast_ops
-from pyflow.ops.move import array_ops
-from pyflow.ops.reduce import reduction_ops
-from pyflow.ops.reduce.reduction_ops import one_of
+from pyflow.lib.math import binary_functions, reductions
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import one_of
+from pyflow.ops.elementwise import activation_ops, binary_ops
 
 
 def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keepdims=None):
@@ -22,20 +22,20 @@ def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keep
     with graph.name_scope(name, "weighted_moments", [x, frequency_weights]):
         x = graph.convert_to_tensor(x, name="x")
         half = x.dtype == dtypes.float16
-        wide = cast_ops.cast(x, dtypes.float32) if half else x
-        weights = cast_ops.cast(frequency_weights, wide.dtype)
-        spread = weights + array_ops.zeros_like(wide)
+        wide = tensors.cast(x, dtypes.float32) if half else x
+        weights = tensors.cast(frequency_weights, wide.dtype)
+        spread = weights + tensors.zeros_like(wide)
 
         def mean_of(values):
-            total = reduction_ops.reduce_sum(values, axes, keepdims=True)
-            return binary_ops.div_no_nan(total, reduction_ops.reduce_sum(spread, axes,
-                                                                         keepdims=True))
+            total = reductions.reduce_sum(values, axes, keepdims=True)
+            return binary_functions.div_no_nan(total, reductions.reduce_sum(spread, axes,
+                                                                            keepdims=True))
         mean = mean_of(weights * wide)
         variance = mean_of(weights * binary_ops.SquaredDifference(wide, mean))
         if not keep:
-            mean, variance = (array_ops.squeeze(t, axes) for t in (mean, variance))
+            mean, variance = (tensors.squeeze(t, axes) for t in (mean, variance))
         if half:
-            mean, variance = (cast_ops.cast(t, dtypes.float16) for t in (mean, variance))
+            mean, variance = (tensors.cast(t, dtypes.float16) for t in (mean, variance))
         return mean, variance
 
 
@@ -44,21 +44,21 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     TF: nn.compute_average_loss.
     Floats [batch]; a scalar. ValueError for weights of another shape."""
     losses = graph.convert_to_tensor(per_example_loss)
-    size = array_ops.shape(losses)[0] if global_batch_size is None else global_batch_size
+    size = tensors.shape(losses)[0] if global_batch_size is None else global_batch_size
     if sample_weight is not None:
-        weights = cast_ops.cast(sample_weight, losses.dtype)
+        weights = tensors.cast(sample_weight, losses.dtype)
         if weights.shape.ndims == 2 and losses.shape.ndims == 1:
-            weights = array_ops.squeeze(weights, [1])
+            weights = tensors.squeeze(weights, [1])
         losses = losses * weights
-    return binary_ops.div_no_nan(reduction_ops.reduce_sum(losses),
-                                 cast_ops.cast(size, losses.dtype))
+    return binary_functions.div_no_nan(reductions.reduce_sum(losses),
+                                       tensors.cast(size, losses.dtype))
 
 
 def scale_regularization_loss(regularization_loss):
     """The sum of a regularisation loss, over the number of replicas (one here).
     TF: nn.scale_regularization_loss.
     Floats of any shape; a scalar. TypeError for other dtypes."""
-    return reduction_ops.reduce_sum(graph.convert_to_tensor(regularization_loss))
+    return reductions.reduce_sum(graph.convert_to_tensor(regularization_loss))
 
 
 def silu(features, beta=1.0):

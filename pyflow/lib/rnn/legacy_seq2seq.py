@@ -7,11 +7,10 @@ Thread: the one building the graph.  Source: TF 1.15, contrib.legacy_seq2seq.
 Example:  `loss = tf.contrib.legacy_seq2seq.sequence_loss_by_example([logits], [words], [weights])`.
 """
 from pyflow.framework import graph
+from pyflow.lib.math import binary_functions, reductions
+from pyflow.lib.nn import softmax_functions
 from pyflow.lib.variables import variable_scope as vs
-from pyflow.ops.elementwise import binary_ops, cast_ops
-from pyflow.ops.move import array_ops
-from pyflow.ops.norm import softmax_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.base import tensors
 
 EPSILON = 1e-12             # added to a row's sum of weights
 
@@ -51,14 +50,14 @@ def sequence_loss_by_example(logits, targets, weights, average_across_timesteps=
         losses = []
         for logit, target, weight in zip(logits, targets, weights):
             if softmax_loss_function is None:
-                entropy = softmax_ops.sparse_softmax_cross_entropy_with_logits(
-                    labels=array_ops.reshape(target, [-1]), logits=logit)
+                entropy = softmax_functions.sparse_softmax_cross_entropy_with_logits(
+                    labels=tensors.reshape(target, [-1]), logits=logit)
             else:
                 entropy = softmax_loss_function(labels=target, logits=logit)
             losses.append(entropy * weight)
-        total = binary_ops.add_n(losses)
+        total = binary_functions.add_n(losses)
         if average_across_timesteps:
-            total /= binary_ops.add_n(weights) + EPSILON
+            total /= binary_functions.add_n(weights) + EPSILON
         return total
 
 
@@ -70,14 +69,12 @@ def sequence_loss(logits, targets, weights, average_across_timesteps=True,
     [batch]. average_across_batch: divided by the batch. ValueError if the lists are of different
     lengths. TF: contrib.legacy_seq2seq.sequence_loss."""
     with graph.name_scope(name, "sequence_loss", [*logits, *targets, *weights]):
-        cost = reduction_ops.reduce_sum(sequence_loss_by_example(
+        cost = reductions.reduce_sum(sequence_loss_by_example(
             logits, targets, weights, average_across_timesteps=average_across_timesteps,
             softmax_loss_function=softmax_loss_function))
         if average_across_batch:
-            cost /= cast_ops.cast(array_ops.shape(targets[0])[0], cost.dtype)
+            cost /= tensors.cast(tensors.shape(targets[0])[0], cost.dtype)
         return cost
-
-
 PUBLIC = {f"contrib.legacy_seq2seq.{f.__name__}": f for f in (
     rnn_decoder, sequence_loss_by_example, sequence_loss,
 )}

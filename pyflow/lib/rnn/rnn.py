@@ -10,18 +10,17 @@ Thread: the one building the graph.  Source: TF 1.15, nn.dynamic_rnn and nn.raw_
 
 Example:  `outputs, state = tf.nn.dynamic_rnn(cell, x, sequence_length=n, dtype=tf.float32)`.
 """
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, graph, nest
 from pyflow.framework.tensor_shape import TensorShape, as_shape
-from pyflow.lib import nest
-from pyflow.lib.control_flow import while_loop as loops
+from pyflow.lib.array import slicing_functions
+from pyflow.lib.control_flow import logging_functions, while_loop as loops
+from pyflow.lib.math import logic_functions, reductions
 from pyflow.lib.rnn.rnn_cell_base import require_cell, with_batch, zeros_of
 from pyflow.lib.variables import variable_scope as vs
+from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data import logging_ops
 from pyflow.ops.data.tensor_array_ops import TensorArray
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops
-from pyflow.ops.move import array_ops, slicing_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops
 
 
 # ------------------------------------------------------------------------------------ shared pieces
@@ -32,11 +31,10 @@ def swap_batch_and_time(x):
         raise ValueError(f"Expected tensor {x.name} to have rank at least 2, but saw shape: "
                          f"{x.shape}")
     if rank is None:
-        from pyflow.ops.move import join_ops
-        order = join_ops.concat([[1, 0], array_ops.range_(2, array_ops.rank(x))], 0)
+        order = tensors.concat([[1, 0], tensors.range_(2, tensors.rank(x))], 0)
     else:
         order = [1, 0] + list(range(2, rank))
-    return array_ops.transpose(x, order)
+    return tensors.transpose(x, order)
 
 
 def batch_size_of(flat_inputs):
@@ -49,7 +47,7 @@ def batch_size_of(flat_inputs):
                              f"shape: {x.shape}")
         if x.shape[1].value is not None:
             return x.shape[1].value
-    return array_ops.shape(flat_inputs[0])[1]
+    return tensors.shape(flat_inputs[0])[1]
 
 
 def state_dtype(dtype, state):
@@ -78,7 +76,7 @@ def first_state(cell, initial_state, batch_size, dtype):
 
 def lengths_of(sequence_length, batch_size=None):
     """sequence_length as an int32 vector, checked to have `batch_size` elements in the step."""
-    lengths = cast_ops.cast(graph.convert_to_tensor(sequence_length), dtypes.int32)
+    lengths = tensors.cast(graph.convert_to_tensor(sequence_length), dtypes.int32)
     if lengths.shape.ndims not in (None, 1):
         raise ValueError(f"sequence_length must be a vector of length batch_size, but saw shape: "
                          f"{lengths.shape}")
@@ -91,10 +89,10 @@ def lengths_of(sequence_length, batch_size=None):
             raise ValueError(f"sequence_length must be a vector of length batch_size = "
                              f"{batch_size}, but saw shape: {lengths.shape}")
         return lengths
-    shape = array_ops.shape(lengths)
-    fits = reduction_ops.reduce_all(logic_ops.equal(shape, array_ops.reshape(batch_size, [1])))
-    check = logging_ops.Assert(fits, [f"Expected shape for Tensor {lengths.name} is ",
-                                      batch_size, " but saw shape: ", shape])
+    shape = tensors.shape(lengths)
+    fits = reductions.reduce_all(tensors.equal(shape, tensors.reshape(batch_size, [1])))
+    check = logging_functions.Assert(fits, [f"Expected shape for Tensor {lengths.name} is ",
+                                            batch_size, " but saw shape: ", shape])
     with graph.control_dependencies([check]):
         return identity_ops.Identity(lengths, name="CheckSeqLen")
 
@@ -105,7 +103,7 @@ def keep_finished(finished, old, new):
         if isinstance(before, TensorArray) or before.shape.ndims == 0:
             return after
         with graph.colocate_with(after):
-            chosen = logic_ops.where(finished, before, after)
+            chosen = logic_functions.where(finished, before, after)
         chosen.set_shape(before.shape)
         return chosen
     return nest.map_structure(choose, old, new)
@@ -144,7 +142,7 @@ class _DynamicLoop:
         self.cell, self.inputs, self.flat_inputs = cell, inputs, flat_inputs
         self.batch, self.state, self.lengths = batch, state, lengths
         self.dtype = state_dtype(dtype, state)
-        self.steps = array_ops.shape(flat_inputs[0])[0]
+        self.steps = tensors.shape(flat_inputs[0])[0]
         self.static_steps, self.static_batch = self._static_sizes()
         with graph.name_scope("dynamic_rnn") as base:
             self.base_name = base
@@ -178,7 +176,7 @@ class _DynamicLoop:
             self.cell.output_size, [zeros_of(self.batch, s, self.dtype) for s in sizes])
         bound = self.steps
         if self.lengths is not None:      # one step at least: the arrays learn their shape
-            longest = binary_ops.Maximum(1, reduction_ops.reduce_max(self.lengths))
+            longest = binary_ops.Maximum(1, reductions.reduce_max(self.lengths))
             bound = binary_ops.Minimum(self.steps, longest)
         written = tuple(self._array(f"output_{i}", self.dtype, self._output_shape(s))
                         for i, s in enumerate(sizes))
@@ -224,9 +222,9 @@ def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None, in
 
     def reversed_in_time(x):
         if sequence_length is not None:
-            return slicing_ops.reverse_sequence(x, sequence_length, seq_axis=time_axis,
-                                                batch_axis=batch_axis)
-        return slicing_ops.reverse(x, [time_axis])
+            return slicing_functions.reverse_sequence(x, sequence_length, seq_axis=time_axis,
+                                                      batch_axis=batch_axis)
+        return slicing_functions.reverse(x, [time_axis])
     shared = dict(sequence_length=sequence_length, dtype=dtype, swap_memory=swap_memory,
                   parallel_iterations=parallel_iterations, time_major=time_major)
     with vs.variable_scope(scope or "bidirectional_rnn"):
@@ -265,11 +263,11 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
         nest.assert_same_structure(state, cell.state_size, check_types=False)
         state = nest.map_structure(graph.convert_to_tensor, state)
         static_batch = _common_batch(nest.flatten(inputs))
-        batch = static_batch or array_ops.shape(nest.flatten(inputs)[0])[0]
+        batch = static_batch or tensors.shape(nest.flatten(inputs)[0])[0]
         arrays, zeros = _emission(cell, emitted, state, batch, static_batch)
         body = _raw_body(cell, loop_fn, zeros)
         results = loops.while_loop(
-            lambda t, done, *_: logic_ops.LogicalNot(reduction_ops.reduce_all(done)), body,
+            lambda t, done, *_: logic_ops.LogicalNot(reductions.reduce_all(done)), body,
             [time, finished, inputs, arrays, state, loop_state],
             parallel_iterations=parallel_iterations or 32, swap_memory=swap_memory)
         arrays, state, loop_state = results[-3:]
@@ -291,7 +289,7 @@ def _emission(cell, emitted, state, batch, static_batch):
         kinds = [(size, dtype) for size in nest.flatten(structure)]
     else:
         structure = emitted
-        kinds = [(e.shape if e.shape.is_fully_defined() else array_ops.shape(e), e.dtype)
+        kinds = [(e.shape if e.shape.is_fully_defined() else tensors.shape(e), e.dtype)
                  for e in nest.flatten(emitted)]
     arrays = []
     for i, (size, dtype) in enumerate(kinds):

@@ -13,13 +13,13 @@ Example:  `outputs, state = tf.nn.dynamic_rnn(tf.nn.rnn_cell.LSTMCell(128), x, d
 import collections
 
 from pyflow.framework import graph
-from pyflow.lib.nn import nn_functions
+from pyflow.lib.array import join_functions
+from pyflow.lib.nn import nn_functions, norm_functions
 from pyflow.lib.rnn.rnn_cell_base import LayerRNNCell, RNNCell
 from pyflow.lib.variables import initializers, variable_scope as vs
+from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import activation_ops
-from pyflow.ops.gemm import matmul_ops
-from pyflow.ops.move import join_ops, slicing_ops
-from pyflow.ops.norm import norm_ops
+from pyflow.ops.gemm import products
 
 KERNEL, BIAS = "kernel", "bias"
 
@@ -47,8 +47,8 @@ def activation_of(activation, default):
 
 
 def _linear(parts, kernel, bias):
-    joined = join_ops.concat(parts, 1)
-    return norm_ops.bias_add(matmul_ops.matmul(joined, kernel), bias)
+    joined = tensors.concat(parts, 1)
+    return norm_functions.bias_add(products.matmul(joined, kernel), bias)
 
 
 # -------------------------------------------------------------------------------------------- basic
@@ -121,7 +121,7 @@ class GRUCell(LayerRNNCell):
     def call(self, inputs, state):
         """One step."""
         gates = activation_ops.Sigmoid(_linear([inputs, state], self._gate_kernel, self._gate_bias))
-        r, u = join_ops.split(gates, 2, axis=1)
+        r, u = join_functions.split(gates, 2, axis=1)
         candidate = _linear([inputs, r * state], self._candidate_kernel, self._candidate_bias)
         new = u * state + (1 - u) * self._activation(candidate)
         return new, new
@@ -173,15 +173,15 @@ class BasicLSTMCell(LayerRNNCell):
 
     def call(self, inputs, state):
         """One step."""
-        c, h = state if self._state_is_tuple else join_ops.split(state, 2, axis=1)
-        i, j, f, o = join_ops.split(_linear([inputs, h], self._kernel, self._bias), 4, axis=1)
+        c, h = state if self._state_is_tuple else join_functions.split(state, 2, axis=1)
+        i, j, f, o = join_functions.split(_linear([inputs, h], self._kernel, self._bias), 4, axis=1)
         bias = graph.convert_to_tensor(self._forget_bias, dtype=f.dtype)
         kept = c * activation_ops.Sigmoid(f + bias)
         new_c = kept + activation_ops.Sigmoid(i) * self._activation(j)
         new_h = self._activation(new_c) * activation_ops.Sigmoid(o)
         if self._state_is_tuple:
             return new_h, LSTMStateTuple(new_c, new_h)
-        return new_h, join_ops.concat([new_c, new_h], 1)
+        return new_h, tensors.concat([new_c, new_h], 1)
 
 
 def _clipped(x, limit):
@@ -239,9 +239,9 @@ class LSTMCell(LayerRNNCell):
         if self._state_is_tuple:
             c, h = state
         else:
-            c = slicing_ops.slice_(state, [0, 0], [-1, self._num_units])
-            h = slicing_ops.slice_(state, [0, self._num_units], [-1, self.output_size])
-        i, j, f, o = join_ops.split(_linear([inputs, h], self._kernel, self._bias), 4, axis=1)
+            c = tensors.slice_(state, [0, 0], [-1, self._num_units])
+            h = tensors.slice_(state, [0, self._num_units], [-1, self.output_size])
+        i, j, f, o = join_functions.split(_linear([inputs, h], self._kernel, self._bias), 4, axis=1)
         f = f + self._forget_bias
         if self._use_peepholes:
             f, i = f + self._w_f * c, i + self._w_i * c
@@ -250,10 +250,10 @@ class LSTMCell(LayerRNNCell):
         o = o + self._w_o * new_c if self._use_peepholes else o
         new_h = activation_ops.Sigmoid(o) * self._activation(new_c)
         if self._num_proj is not None:
-            new_h = _clipped(matmul_ops.matmul(new_h, self._projection), self._proj_clip)
+            new_h = _clipped(products.matmul(new_h, self._projection), self._proj_clip)
         if self._state_is_tuple:
             return new_h, LSTMStateTuple(new_c, new_h)
-        return new_h, join_ops.concat([new_c, new_h], 1)
+        return new_h, tensors.concat([new_c, new_h], 1)
 
 
 PUBLIC = {

@@ -19,11 +19,10 @@ Example:
 """
 import re
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, graph, nest
 from pyflow.framework.tensor_shape import TensorShape, as_shape
-from pyflow.lib import nest
 from pyflow.lib.variables import variable_scope as vs
-from pyflow.ops.move import array_ops, join_ops
+from pyflow.ops.base import tensors
 
 
 def snake_case(name):
@@ -40,13 +39,13 @@ def with_batch(batch_size, size):
     batch_size: int, Dimension or scalar tensor; size: int, TensorShape or int32 vector."""
     if isinstance(size, graph.Tensor):
         batch = graph.convert_to_tensor(batch_size, dtype=size.dtype)
-        return join_ops.concat([array_ops.reshape(batch, [1]), size], 0), TensorShape(None)
+        return tensors.concat([tensors.reshape(batch, [1]), size], 0), TensorShape(None)
     rest = as_shape(size if isinstance(size, (TensorShape, list, tuple)) else [int(size)])
     if not rest.is_fully_defined():
         raise ValueError(f"the size of a cell's state or output must be known, got {size}")
     if isinstance(batch_size, graph.Tensor):
         known = TensorShape([None]).concatenate(rest)
-        return join_ops.stack([batch_size] + rest.as_list()), known
+        return tensors.stack([batch_size] + rest.as_list()), known
     shape = TensorShape([batch_size]).concatenate(rest)
     return shape.as_list(), shape
 
@@ -54,7 +53,7 @@ def with_batch(batch_size, size):
 def zeros_of(batch_size, size, dtype):
     """Zeros of shape [batch_size] + size."""
     shape, static = with_batch(batch_size, size)
-    zeros = array_ops.zeros(shape, dtype=dtype)
+    zeros = tensors.zeros(shape, dtype=dtype)
     zeros.set_shape(static)
     return zeros
 
@@ -252,7 +251,7 @@ class RNNCell:
             if dtype is not None and dtypes.as_dtype(dtype) != inputs.dtype.base_dtype:
                 raise ValueError(f"dtype from input tensor is {inputs.dtype.name}, but dtype is "
                                  f"{dtypes.as_dtype(dtype).name}")
-            batch_size = known or array_ops.shape(inputs)[0]
+            batch_size = known or tensors.shape(inputs)[0]
             dtype = inputs.dtype.base_dtype
         if batch_size is None or dtype is None:
             raise ValueError("batch_size and dtype cannot be None while constructing initial "

@@ -14,15 +14,16 @@ Example:  `tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(64) for _ in rang
 import hashlib
 import numbers
 
-from pyflow.framework import graph
+from pyflow.framework import graph, nest
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib import nest
 from pyflow.lib.nn import nn_functions
+from pyflow.lib.random import random_functions
+from pyflow.lib.rnn.rnn_cell import LSTMStateTuple
 from pyflow.lib.rnn.rnn_cell_base import RNNCell, require_cell
 from pyflow.lib.variables import variable_scope as vs
+from pyflow.ops.base import tensors
+from pyflow.ops.data.tensor_array_ops import TensorArray
 from pyflow.ops.elementwise import binary_ops, unary_ops
-from pyflow.ops.move import join_ops, slicing_ops
-from pyflow.ops.random import random_ops
 
 
 class MultiRNNCell(RNNCell):
@@ -77,13 +78,13 @@ class MultiRNNCell(RNNCell):
                 if self._state_is_tuple:
                     own = state[i]
                 else:
-                    own = slicing_ops.slice_(state, [0, at], [-1, cell.state_size])
+                    own = tensors.slice_(state, [0, at], [-1, cell.state_size])
                     at += cell.state_size
                 inputs, new = cell(inputs, own)
                 new_states.append(new)
         if self._state_is_tuple:
             return inputs, tuple(new_states)
-        return inputs, join_ops.concat(new_states, 1)
+        return inputs, tensors.concat(new_states, 1)
 
 
 # ----------------------------------------------------------------------------------------- wrappers
@@ -160,8 +161,6 @@ class DeviceWrapper(_Wrapper):
 
 def _not_lstm_memory(substate):
     """Dropout spares an LSTM's c and TensorArrays."""
-    from pyflow.lib.rnn.rnn_cell import LSTMStateTuple
-    from pyflow.ops.data.tensor_array_ops import TensorArray
     if isinstance(substate, LSTMStateTuple):
         return LSTMStateTuple(c=False, h=True)
     return not isinstance(substate, TensorArray)
@@ -207,8 +206,8 @@ class DropoutWrapper(_Wrapper):
         flat = []
         for i, size in enumerate(nest.flatten(sizes)):
             shape = TensorShape([1]).concatenate(size if isinstance(size, TensorShape) else [size])
-            flat.append(random_ops.random_uniform(shape, seed=self._salted(salt, i),
-                                                  dtype=self._dtype))
+            flat.append(random_functions.random_uniform(shape, seed=self._salted(salt, i),
+                                                        dtype=self._dtype))
         return flat
 
     def _salted(self, salt, index):

@@ -11,13 +11,13 @@ Thread: the one building the graph.  Source: TF 1.15, contrib.rnn (lstm_ops, gru
 Example:  `outputs, state = LSTMBlockFusedCell(128)(x_time_major, dtype=tf.float32)`.
 """
 from pyflow.framework import dtypes, graph
+from pyflow.lib.array import gather_functions
+from pyflow.lib.math import reductions
 from pyflow.lib.nn import nn_functions
 from pyflow.lib.rnn.rnn_cell import BIAS, KERNEL, LSTMStateTuple, depth_of
 from pyflow.lib.rnn.rnn_cell_base import LayerRNNCell, zeros_of
 from pyflow.lib.variables import initializers
-from pyflow.ops.elementwise import cast_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.rnn import gru_ops, lstm_ops
 
 
@@ -53,7 +53,7 @@ class _LSTMVariables(LayerRNNCell):
         """w, wci, wcf, wco, b, as the ops take them."""
         if self._use_peephole:
             return [self._kernel, *self._peepholes, self._bias]
-        return [self._kernel] + [array_ops.zeros([self._num_units], dtype)] * 3 + [self._bias]
+        return [self._kernel] + [tensors.zeros([self._num_units], dtype)] * 3 + [self._bias]
 
     def _options(self):
         return {"forget_bias": self._forget_bias, "cell_clip": self._cell_clip,
@@ -134,25 +134,25 @@ class LSTMBlockFusedCell(_LSTMVariables):
 
     def __call__(self, inputs, initial_state=None, dtype=None, sequence_length=None, scope=None):
         as_list = isinstance(inputs, (list, tuple))
-        x = join_ops.stack(inputs) if as_list else graph.convert_to_tensor(inputs)
+        x = tensors.stack(inputs) if as_list else graph.convert_to_tensor(inputs)
         if x.shape.ndims != 3:
             raise ValueError(f"Expecting inputs_shape of size 3, got: {x.shape}")
         self._given = (initial_state, dtype, sequence_length)
         outputs, state = self._apply(x, None, scope)
-        return join_ops.unstack(outputs, num=len(inputs)) if as_list else outputs, state
+        return tensors.unstack(outputs, num=len(inputs)) if as_list else outputs, state
 
     def call(self, inputs, state):
         """All steps."""
         initial_state, dtype, lengths = self._given
-        steps, batch = (inputs.shape[d].value or array_ops.shape(inputs)[d] for d in (0, 1))
+        steps, batch = (inputs.shape[d].value or tensors.shape(inputs)[d] for d in (0, 1))
         if initial_state is None:
             if dtype is None:
                 raise ValueError("Either initial_state or dtype needs to be specified")
             initial_state = [zeros_of(batch, self._num_units, dtype)] * 2
         c, h = initial_state
-        longest = steps if lengths is None else reduction_ops.reduce_max(lengths)
+        longest = steps if lengths is None else reductions.reduce_max(lengths)
         _, cs, _, _, _, _, hs = lstm_ops.BlockLSTM(
-            cast_ops.cast(longest, dtypes.int64), inputs, c, h, *self._weights(inputs.dtype),
+            tensors.cast(longest, dtypes.int64), inputs, c, h, *self._weights(inputs.dtype),
             **self._options())
         if lengths is None:
             return hs, LSTMStateTuple(cs[-1], hs[-1])
@@ -160,14 +160,14 @@ class LSTMBlockFusedCell(_LSTMVariables):
 
     def _masked(self, cs, hs, c, h, steps, batch, lengths):
         """Outputs beyond each row's length are zero; its state is the one at its end."""
-        lengths = cast_ops.cast(lengths, dtypes.int32)
+        lengths = tensors.cast(lengths, dtypes.int32)
         mask = nn_functions.sequence_mask(lengths, steps, dtype=hs.dtype)
-        outputs = hs * array_ops.expand_dims(array_ops.transpose(mask), -1)
-        at = join_ops.stack([lengths, array_ops.range_(0, batch)], axis=1)
+        outputs = hs * tensors.expand_dims(tensors.transpose(mask), -1)
+        at = tensors.stack([lengths, tensors.range_(0, batch)], axis=1)
 
         def last(first, whole):
-            return gather_ops.gather_nd(
-                join_ops.concat([array_ops.expand_dims(first, 0), whole], 0), at)
+            return gather_functions.gather_nd(
+                tensors.concat([tensors.expand_dims(first, 0), whole], 0), at)
         return outputs, LSTMStateTuple(last(c, cs), last(h, hs))
 
 

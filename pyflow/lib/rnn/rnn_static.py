@@ -10,18 +10,17 @@ Thread: the one building the graph.  Source: TF 1.15, nn.static_rnn.
 
 Example:  `outputs, state = tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32)`.
 """
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, graph, nest
 from pyflow.framework.tensor_shape import unknown_shape
-from pyflow.lib import nest
+from pyflow.lib.array import slicing_functions
 from pyflow.lib.control_flow.cond import cond
+from pyflow.lib.math import reductions
 from pyflow.lib.rnn.rnn import first_state, keep_finished, state_dtype
 from pyflow.lib.rnn.rnn_cell_base import require_cell, zeros_of
 from pyflow.lib.variables import variable_scope as vs
+from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
 from pyflow.ops.data.tensor_array_ops import TensorArray
-from pyflow.ops.elementwise import cast_ops
-from pyflow.ops.move import array_ops, join_ops, slicing_ops
-from pyflow.ops.reduce import reduction_ops
 
 
 def _require_inputs(inputs):
@@ -56,7 +55,7 @@ def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=Non
     _require_inputs(inputs)
     with vs.variable_scope(scope or "rnn") as varscope:
         inputs = [nest.map_structure(graph.convert_to_tensor, x) for x in inputs]
-        batch = _static_batch(inputs) or array_ops.shape(nest.flatten(inputs)[0])[0]
+        batch = _static_batch(inputs) or tensors.shape(nest.flatten(inputs)[0])[0]
         state = first_state(cell, initial_state, batch, dtype)
         gate = None if sequence_length is None else _LengthGate(
             sequence_length, cell, batch, state_dtype(dtype, state))
@@ -80,9 +79,9 @@ class _LengthGate:
         if lengths.shape.ndims not in (None, 1):
             raise ValueError(f"sequence_length must be a vector of length {batch}, but saw shape: "
                              f"{lengths.shape}")
-        self.lengths = cast_ops.cast(lengths, dtypes.int32)
-        self.shortest = reduction_ops.reduce_min(self.lengths)
-        self.longest = reduction_ops.reduce_max(self.lengths)
+        self.lengths = tensors.cast(lengths, dtypes.int32)
+        self.shortest = reductions.reduce_min(self.lengths)
+        self.longest = reductions.reduce_max(self.lengths)
         self.zero = nest.map_structure(lambda s: zeros_of(batch, s, dtype), cell.output_size)
 
     def step(self, time, state, call):
@@ -136,9 +135,9 @@ def _reversed_sequence(steps, lengths):
         shape = unknown_shape(sequence[0].shape.ndims)
         for t in sequence:
             shape = shape.merge_with(t.shape)
-        joined = slicing_ops.reverse_sequence(join_ops.stack(sequence), lengths, seq_axis=0,
-                                              batch_axis=1)
-        flat.append(join_ops.unstack(joined, num=len(steps)))
+        joined = slicing_functions.reverse_sequence(tensors.stack(sequence), lengths, seq_axis=0,
+                                                    batch_axis=1)
+        flat.append(tensors.unstack(joined, num=len(steps)))
     return [nest.pack_sequence_as(step, list(parts)) for step, parts in zip(steps, zip(*flat))]
 
 
@@ -161,8 +160,8 @@ def static_bidirectional_rnn(cell_fw, cell_bw, inputs, initial_state_fw=None, in
                 cell_bw, _reversed_sequence(inputs, sequence_length), initial_state_bw, dtype,
                 sequence_length, scope=bw)
     backward = _reversed_sequence(backward, sequence_length)
-    flat = [join_ops.concat([a, b], 1) for a, b in zip(nest.flatten(forward),
-                                                       nest.flatten(backward))]
+    flat = [tensors.concat([a, b], 1) for a, b in zip(nest.flatten(forward),
+                                                      nest.flatten(backward))]
     return nest.pack_sequence_as(forward, flat), state_fw, state_bw
 
 

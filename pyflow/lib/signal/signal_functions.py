@@ -12,16 +12,18 @@ import math
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.lib.math import complex_functions, reductions
+from pyflow.lib.signal import fft_functions
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, normal_axis, static
-from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops
-from pyflow.ops.fft import fft_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops, pad_ops
-from pyflow.ops.reduce import reduction_ops, segment_ops
+from pyflow.ops.elementwise import binary_ops
+from pyflow.ops.move import join_ops, pad_ops
+from pyflow.ops.reduce import segment_ops
 
-rfft, irfft = fft_ops.PUBLIC["signal.rfft"], fft_ops.PUBLIC["signal.irfft"]
+rfft, irfft = fft_functions.PUBLIC["signal.rfft"], fft_functions.PUBLIC["signal.irfft"]
 
 
-def _known(value, name, least=1):
+def known(value, name, least=1):
     """A length as an int; ValueError where it is not known or too small."""
     found = static(value) if isinstance(value, graph.Tensor) else value
     if found is None:
@@ -32,12 +34,12 @@ def _known(value, name, least=1):
     return int(found)
 
 
-def _last(x):
+def last(x):
     """The size of the last axis: an int where known, else a tensor."""
     known = dims_of(x.shape)
     if known is not None and known[-1] is not None:
         return known[-1]
-    return array_ops.shape(x)[-1]
+    return tensors.shape(x)[-1]
 
 
 def _pad_last(x, before, after, value=0):
@@ -53,25 +55,25 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
     ValueError for lengths that are not positive, or an unknown rank. TF: tf.signal.frame."""
     with graph.name_scope(name, "frame", [signal, frame_length, frame_step]):
         signal = graph.convert_to_tensor(signal, name="signal")
-        length, step = _known(frame_length, "frame_length"), _known(frame_step, "frame_step")
+        length, step = known(frame_length, "frame_length"), known(frame_step, "frame_step")
         rank = signal.shape.ndims
         if rank is None:
             raise ValueError("tf.signal.frame needs the rank of the signal: use set_shape")
-        axis = normal_axis(_known(axis, "axis", -rank), rank)
+        axis = normal_axis(known(axis, "axis", -rank), rank)
         size = dims_of(signal.shape)[axis]
-        size = array_ops.shape(signal)[axis] if size is None else size
+        size = tensors.shape(signal)[axis] if size is None else size
         if pad_end:
             count = -(-size // step)
             missing = _at_least_zero((count - 1) * step + length - size)
             margins = [[0, 0]] * rank
             margins[axis] = [0, missing]
-            signal = pad_ops.pad(signal, join_ops.stack([join_ops.stack(m) for m in margins]),
+            signal = pad_ops.pad(signal, tensors.stack([tensors.stack(m) for m in margins]),
                                  constant_values=pad_value)
         else:
             count = _at_least_zero((size - length) // step + 1)
-        starts = array_ops.range_(count) * step
-        index = array_ops.expand_dims(starts, 1) + np.arange(length, dtype=np.int32)
-        return gather_ops.gather(signal, index, axis=axis)
+        starts = tensors.range_(count) * step
+        index = tensors.expand_dims(starts, 1) + np.arange(length, dtype=np.int32)
+        return tensors.gather(signal, index, axis=axis)
 
 
 def _at_least_zero(n):
@@ -89,20 +91,20 @@ def overlap_and_add(signal, frame_step, name=None):
         if rank is None or rank < 2:
             raise ValueError(f"overlap_and_add: frames must have rank 2 or more, got shape "
                              f"{signal.shape}")
-        step, length = _known(frame_step, "frame_step"), _last(signal)
-        size = array_ops.shape(signal)
+        step, length = known(frame_step, "frame_step"), last(signal)
+        size = tensors.shape(signal)
         frames = dims_of(signal.shape)[-2]
         frames = size[-2] if frames is None else frames
         out = (frames - 1) * step + length
-        where = array_ops.expand_dims(array_ops.range_(frames) * step, 1)
-        within = (array_ops.range_(length) if isinstance(length, graph.Tensor)
+        where = tensors.expand_dims(tensors.range_(frames) * step, 1)
+        within = (tensors.range_(length) if isinstance(length, graph.Tensor)
                   else np.arange(length, dtype=np.int32))
-        where = array_ops.reshape(where + within, [-1])
+        where = tensors.reshape(where + within, [-1])
         perm = [rank - 2, rank - 1, *range(rank - 2)]
-        flat = array_ops.reshape(array_ops.transpose(signal, perm),
-                                 join_ops.concat([[-1], size[:-2]], 0))
+        flat = tensors.reshape(tensors.transpose(signal, perm),
+                               tensors.concat([[-1], size[:-2]], 0))
         total = segment_ops.UnsortedSegmentSum(flat, where, out)
-        result = array_ops.transpose(total, [*range(1, rank - 1), 0])
+        result = tensors.transpose(total, [*range(1, rank - 1), 0])
         result.set_shape([*dims_of(signal.shape)[:-2], out if isinstance(out, int) else None])
         return result
 
@@ -113,7 +115,7 @@ def _raised_cosine(a, b, name):
         dtype = dtypes.as_dtype(dtype)
         if not dtype.is_floating:
             raise ValueError(f"dtype must be a floating point type. Found {dtype!r}")
-        length, periodic = _known(window_length, "window_length", 0), bool(periodic)
+        length, periodic = known(window_length, "window_length", 0), bool(periodic)
         if length == 1:
             values = np.ones(1)
         else:
@@ -146,8 +148,8 @@ def stft(signals, frame_length, frame_step, fft_length=None, window_fn=hann_wind
     None. float32 or float64. ValueError for lengths that are not known. TF: tf.signal.stft."""
     with graph.name_scope(name, "stft", [signals, frame_length, frame_step]):
         signals = graph.convert_to_tensor(signals, name="signals")
-        length = _known(frame_length, "frame_length")
-        size = _power_of_two(length) if fft_length is None else _known(fft_length, "fft_length")
+        length = known(frame_length, "frame_length")
+        size = _power_of_two(length) if fft_length is None else known(fft_length, "fft_length")
         frames = frame(signals, length, frame_step, pad_end=pad_end)
         if window_fn is not None:
             frames = frames * window_fn(length, dtype=frames.dtype)
@@ -164,8 +166,8 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
         stfts = graph.convert_to_tensor(stfts, name="stfts")
         if stfts.shape.ndims is not None and stfts.shape.ndims < 2:
             raise ValueError(f"stfts must have rank 2 or more, got shape {stfts.shape}")
-        length = _known(frame_length, "frame_length")
-        size = _power_of_two(length) if fft_length is None else _known(fft_length, "fft_length")
+        length = known(frame_length, "frame_length")
+        size = _power_of_two(length) if fft_length is None else known(fft_length, "fft_length")
         frames = irfft(stfts, [size])
         frames = frames[..., :length] if size > length else _pad_last(frames, 0, length - size)
         if window_fn is not None:
@@ -179,14 +181,14 @@ def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None)
     TF: tf.signal.inverse_stft_window_fn.
     Dtypes, shapes, errors: as op Tile."""
     def window(frame_length, dtype):
-        step, length = _known(frame_step, "frame_step"), _known(frame_length, "frame_length")
+        step, length = known(frame_step, "frame_step"), known(frame_length, "frame_length")
         with graph.name_scope(name, "inverse_stft_window_fn"):
             forward = forward_window_fn(length, dtype=dtype)
             overlaps = -(-length // step)
             squares = _pad_last(forward * forward, 0, overlaps * step - length)
-            sums = array_ops.reshape(squares, [overlaps, step])
-            total = join_ops.Tile(reduction_ops.reduce_sum(sums, 0, keepdims=True), [overlaps, 1])
-            return forward / array_ops.reshape(total, [overlaps * step])[:length]
+            sums = tensors.reshape(squares, [overlaps, step])
+            total = join_ops.Tile(reductions.reduce_sum(sums, 0, keepdims=True), [overlaps, 1])
+            return forward / tensors.reshape(total, [overlaps * step])[:length]
     return window
 
 
@@ -205,9 +207,9 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
                              f"and norm {norm!r}")
         if type == 1 and norm is not None:
             raise ValueError("Normalization is not supported for the Type-I DCT.")
-        size = _known(_last(x), "the length of the input")
+        size = known(last(x), "the length of the input")
         if n is not None:
-            wanted = _known(n, "n")
+            wanted = known(n, "n")
             x = x[..., :wanted] if wanted <= size else _pad_last(x, 0, wanted - size)
             size = wanted
         if type == 1 and size < 2:
@@ -233,13 +235,13 @@ def _ortho(size, first, rest):
 
 
 def _dct1(x, size, norm):
-    mirrored = join_ops.concat([x, x[..., -2:0:-1]], -1) if size > 2 else x
-    return complex_ops.real(rfft(mirrored, [2 * size - 2]))
+    mirrored = tensors.concat([x, x[..., -2:0:-1]], -1) if size > 2 else x
+    return tensors.real(rfft(mirrored, [2 * size - 2]))
 
 
 def _dct2(x, size, norm):
     spectrum = rfft(x, [2 * size])[..., :size]
-    result = complex_ops.real(spectrum * _turns(x, size, -1))
+    result = tensors.real(spectrum * _turns(x, size, -1))
     if norm == "ortho":
         result = result * _weights(x, _ortho(size, 0.5 / math.sqrt(size), math.sqrt(0.5 / size)))
     return result
@@ -249,7 +251,7 @@ def _dct3(x, size, norm):
     root = math.sqrt(size)
     x = x * _weights(x, _ortho(size, root, root * math.sqrt(0.5)) if norm == "ortho"
                      else np.full(size, float(size)))
-    turned = _turns(x, size, 1) * complex_ops.complex(x, array_ops.zeros_like(x))
+    turned = _turns(x, size, 1) * complex_functions.complex(x, tensors.zeros_like(x))
     return irfft(turned, [2 * size])[..., :size]
 
 
@@ -276,7 +278,7 @@ def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sampl
 
     Raises ValueError for counts or a rate that are not positive and edges that are not ordered
     below half the rate. TF: tf.signal.linear_to_mel_weight_matrix."""
-    bins, rate = _known(num_spectrogram_bins, "num_spectrogram_bins"), float(
+    bins, rate = known(num_spectrogram_bins, "num_spectrogram_bins"), float(
         static(sample_rate) if isinstance(sample_rate, graph.Tensor) else sample_rate)
     if num_mel_bins <= 0 or rate <= 0 or lower_edge_hertz < 0:
         raise ValueError(f"num_mel_bins and sample_rate must be positive, lower_edge_hertz not "
@@ -301,8 +303,8 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms, name=None):
     Dtypes, shapes, errors: as op Cast."""
     with graph.name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
         x = graph.convert_to_tensor(log_mel_spectrograms)
-        bins = _known(_last(x), "num_mel_bins")
-        return dct(x, type=2) * cast_ops.cast(1 / math.sqrt(2.0 * bins), x.dtype)
+        bins = known(last(x), "num_mel_bins")
+        return dct(x, type=2) * tensors.cast(1 / math.sqrt(2.0 * bins), x.dtype)
 
 
 _FUNCTIONS = (frame, overlap_and_add, hann_window, hamming_window, stft, inverse_stft,

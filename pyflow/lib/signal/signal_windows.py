@@ -10,8 +10,9 @@ Example:  `x = tf.signal.inverse_mdct(tf.signal.mdct(audio, 512))`.
 import numpy as np
 
 from pyflow.framework import dtypes, graph
-from pyflow.lib.signal.signal_functions import _known, _last, dct, frame, overlap_and_add
-from pyflow.ops.move import join_ops, slicing_ops
+from pyflow.lib.array import join_functions, slicing_functions
+from pyflow.lib.signal.signal_functions import dct, frame, known, last, overlap_and_add
+from pyflow.ops.base import tensors
 
 
 def _constant(values, dtype, name):
@@ -25,14 +26,14 @@ def _constant(values, dtype, name):
 def kaiser_window(window_length, beta=12.0, dtype=dtypes.float32, name=None):
     """I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, [window_length]. ValueError for dtypes
     that are no floats, or an unknown length. TF: tf.signal.kaiser_window."""
-    length = _known(window_length, "window_length", 0)
+    length = known(window_length, "window_length", 0)
     return _constant(np.kaiser(length, float(beta)), dtype, name or "kaiser_window")
 
 
 def kaiser_bessel_derived_window(window_length, beta=12.0, dtype=dtypes.float32, name=None):
     """Roots of the running sums of a Kaiser window, up and down again: floats [window_length]. A
     ValueError as of kaiser_window. TF: tf.signal.kaiser_bessel_derived_window."""
-    half = _known(window_length, "window_length", 0) // 2
+    half = known(window_length, "window_length", 0) // 2
     sums = np.cumsum(np.kaiser(half + 1, float(beta)))
     rise = np.sqrt(sums[:-1] / sums[-1])
     return _constant(np.concatenate([rise, rise[::-1]]), dtype,
@@ -42,13 +43,13 @@ def kaiser_bessel_derived_window(window_length, beta=12.0, dtype=dtypes.float32,
 def vorbis_window(window_length, dtype=dtypes.float32, name=None):
     """sin(pi/2 sin^2(pi (n + 1/2) / N)): floats [window_length]. A ValueError as of kaiser_window.
     TF: tf.signal.vorbis_window."""
-    length = _known(window_length, "window_length", 0)
+    length = known(window_length, "window_length", 0)
     turn = np.sin(np.pi * (np.arange(length) + 0.5) / max(length, 1))
     return _constant(np.sin(np.pi / 2 * turn ** 2), dtype, name or "vorbis_window")
 
 
 def _backwards(x):
-    return slicing_ops.reverse(x, [-1])
+    return slicing_functions.reverse(x, [-1])
 
 
 def mdct(signals, frame_length, window_fn=vorbis_window, pad_end=False, norm=None, name=None):
@@ -57,13 +58,13 @@ def mdct(signals, frame_length, window_fn=vorbis_window, pad_end=False, norm=Non
     or "ortho". ValueError for other lengths. TF: tf.signal.mdct."""
     with graph.name_scope(name, "mdct", [signals]):
         signals = graph.convert_to_tensor(signals, name="signals")
-        length = _known(frame_length, "frame_length")
+        length = known(frame_length, "frame_length")
         if length % 4:
             raise ValueError(f"The frame length must be a multiple of 4, got {length}")
         frames = frame(signals, length, length // 2, pad_end=pad_end)
         frames = frames * _weights(window_fn, length, frames.dtype)
-        a, b, c, d = join_ops.split(frames, 4, axis=-1)
-        return dct(join_ops.concat([-_backwards(c) - d, a - _backwards(b)], -1), type=4, norm=norm)
+        a, b, c, d = join_functions.split(frames, 4, axis=-1)
+        return dct(tensors.concat([-_backwards(c) - d, a - _backwards(b)], -1), type=4, norm=norm)
 
 
 def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
@@ -74,12 +75,12 @@ def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
         raise ValueError(f"norm must be None or 'ortho', got {norm!r}")
     with graph.name_scope(name, "inverse_mdct", [mdcts]):
         mdcts = graph.convert_to_tensor(mdcts, name="mdcts")
-        half = _known(_last(mdcts), "the frames' size")
+        half = known(last(mdcts), "the frames' size")
         frames = dct(mdcts, type=4, norm=norm)
         if norm is None:
             frames = frames * graph.convert_to_tensor(0.5 / half, dtype=frames.dtype)
-        first, second = join_ops.split(frames, 2, axis=-1)
-        whole = join_ops.concat([second, -_backwards(second), -_backwards(first), -first], -1)
+        first, second = join_functions.split(frames, 2, axis=-1)
+        whole = tensors.concat([second, -_backwards(second), -_backwards(first), -first], -1)
         return overlap_and_add(whole * _weights(window_fn, 2 * half, whole.dtype), half)
 
 
@@ -87,7 +88,5 @@ def _weights(window_fn, length, dtype):
     if window_fn is None:
         return graph.convert_to_tensor(np.sqrt(0.5), dtype=dtype)
     return window_fn(length, dtype=dtype)
-
-
 PUBLIC = {f"signal.{f.__name__}": f for f in (
     kaiser_window, kaiser_bessel_derived_window, vorbis_window, mdct, inverse_mdct)}

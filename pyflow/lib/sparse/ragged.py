@@ -16,9 +16,12 @@ Example:  `tf.ragged.constant([[1, 2], [], [3]]).to_tensor()`  # [[1, 2], [0, 0]
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.framework.default_graph import session_for
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.elementwise import cast_ops, logic_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops
+from pyflow.lib.array import array_functions
+from pyflow.lib.math import logic_functions, reductions
+from pyflow.ops.base import tensors
+from pyflow.ops.elementwise import logic_ops
 from pyflow.ops.reduce import lookup_ops, reduction_ops
 
 
@@ -59,7 +62,7 @@ def _splits(ragged):
 
 def product(sizes):
     """The product of a vector of sizes, 1 of none."""
-    return reduction_ops.reduce_prod(sizes)
+    return reductions.reduce_prod(sizes)
 
 
 def _long(value, name):
@@ -96,7 +99,7 @@ class RaggedTensor:
         with graph.name_scope(name, "RaggedFromRowLengths", [row_lengths]):
             lengths = _long(row_lengths, "row_lengths")
             ends = reduction_ops.Cumsum(lengths, 0)
-            return cls(_as_values(values), join_ops.concat([[np.int64(0)], ends], 0))
+            return cls(_as_values(values), tensors.concat([[np.int64(0)], ends], 0))
 
     @classmethod
     def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):
@@ -123,15 +126,15 @@ class RaggedTensor:
         with graph.name_scope(name, "RaggedFromTensor", [tensor]):
             tensor = graph.convert_to_tensor(tensor, name="tensor")
             tensor.shape.with_rank_at_least(2)
-            size = array_ops.shape(tensor, out_type=dtypes.int64)
-            rows = array_ops.reshape(tensor, join_ops.concat([[size[0] * size[1]], size[2:]], 0))
+            size = tensors.shape(tensor, out_type=dtypes.int64)
+            rows = tensors.reshape(tensor, tensors.concat([[size[0] * size[1]], size[2:]], 0))
             if lengths is None:
                 return of_uniform_rows(rows, size[1], size[:1])
             lengths = _long(lengths, "lengths")
-            kept = array_ops.expand_dims(lengths, 1) > array_ops.range_(size[1])
-            places = array_ops.reshape(logic_ops.Where(array_ops.reshape(kept, [-1])), [-1])
-            return cls.from_row_lengths(gather_ops.gather(rows, places),
-                                        reduction_ops.reduce_sum(_as_long(kept), 1))
+            kept = tensors.expand_dims(lengths, 1) > tensors.range_(size[1])
+            places = tensors.reshape(logic_ops.Where(tensors.reshape(kept, [-1])), [-1])
+            return cls.from_row_lengths(tensors.gather(rows, places),
+                                        reductions.reduce_sum(_as_long(kept), 1))
 
     @classmethod
     def from_sparse(cls, st_input, name=None):
@@ -156,7 +159,7 @@ class RaggedTensor:
 
     def nrows(self, out_type=dtypes.int64, name=None):
         """The number of rows, a scalar."""
-        return array_ops.size(self._row_splits, out_type=out_type) - 1
+        return tensors.size(self._row_splits, out_type=out_type) - 1
 
     def row_starts(self, name=None):
         """Where each row begins, int64."""
@@ -178,10 +181,10 @@ class RaggedTensor:
 
     def bounding_shape(self, name=None):
         """The shape of `to_tensor`, int64."""
-        longest = reduction_ops.reduce_max(join_ops.concat([[np.int64(0)], self.row_lengths()], 0))
+        longest = reductions.reduce_max(tensors.concat([[np.int64(0)], self.row_lengths()], 0))
         inner = self._values.bounding_shape() if isinstance(self._values, RaggedTensor) \
-            else array_ops.shape(self._values, out_type=dtypes.int64)
-        return join_ops.concat([join_ops.stack([self.nrows(), longest]), inner[1:]], 0)
+            else tensors.shape(self._values, out_type=dtypes.int64)
+        return tensors.concat([tensors.stack([self.nrows(), longest]), inner[1:]], 0)
 
     # ------------------------------------------------------------------------ ways on from it
     def with_values(self, new_values):
@@ -212,16 +215,15 @@ class RaggedTensor:
             columns, at = [], None
             for splits in reversed(self.nested_row_splits):
                 ids = row_splits_to_segment_ids(splits)
-                own = array_ops.range_(array_ops.size(ids, out_type=dtypes.int64)) \
-                    - gather_ops.gather(splits, ids)
-                columns.append(own if at is None else gather_ops.gather(own, at))
-                at = ids if at is None else gather_ops.gather(ids, at)
-            places = join_ops.stack([at] + columns[::-1], 1)
+                own = tensors.range_(tensors.size(ids, out_type=dtypes.int64)) \
+                    - tensors.gather(splits, ids)
+                columns.append(own if at is None else tensors.gather(own, at))
+                at = ids if at is None else tensors.gather(ids, at)
+            places = tensors.stack([at] + columns[::-1], 1)
             return graph.SparseTensor(places, self.flat_values, self.bounding_shape())
 
     def eval(self, feed_dict=None, session=None):
         """A RaggedTensorValue, from `session` or the default session."""
-        from pyflow.framework.default_graph import session_for
         return session_for("eval tensor", self.graph, session).run(self, feed_dict)
 
     def __repr__(self):
@@ -234,30 +236,30 @@ def _as_values(values):
 
 
 def _as_long(flags):
-    return cast_ops.cast(flags, dtypes.int64)
+    return tensors.cast(flags, dtypes.int64)
 
 
 def _padded(values, splits, default_value):
     """Each row gathered at its own places, and at that of one default value behind the last."""
-    size = array_ops.shape(values, out_type=dtypes.int64)
+    size = tensors.shape(values, out_type=dtypes.int64)
     if default_value is None:
         default_value = "" if values.dtype == dtypes.string else values.dtype.as_numpy_dtype(0)
-    filler = array_ops.fill(join_ops.concat([[np.int64(1)], size[1:]], 0), graph.convert_to_tensor(
-        default_value, dtype=values.dtype))
-    starts = array_ops.expand_dims(splits[:-1], 1)
+    filler = array_functions.fill(tensors.concat([[np.int64(1)], size[1:]], 0),
+                                  graph.convert_to_tensor(default_value, dtype=values.dtype))
+    starts = tensors.expand_dims(splits[:-1], 1)
     lengths = splits[1:] - splits[:-1]
-    longest = reduction_ops.reduce_max(join_ops.concat([[np.int64(0)], lengths], 0))
-    column = array_ops.expand_dims(array_ops.range_(longest), 0)
-    inside = column < array_ops.expand_dims(lengths, 1)
-    places = logic_ops.where(inside, starts + column, array_ops.zeros_like(starts + column)
-                             + size[0])
-    return gather_ops.gather(join_ops.concat([values, filler], 0), places)
+    longest = reductions.reduce_max(tensors.concat([[np.int64(0)], lengths], 0))
+    column = tensors.expand_dims(tensors.range_(longest), 0)
+    inside = column < tensors.expand_dims(lengths, 1)
+    places = logic_functions.where(inside, starts + column, tensors.zeros_like(starts + column)
+                                   + size[0])
+    return tensors.gather(tensors.concat([values, filler], 0), places)
 
 
 # ------------------------------------------------------------------------------- functions
 def of_uniform_rows(values, size, rows_of):
     """`values` in rows of `size`, as many as the product of the sizes `rows_of`."""
-    splits = array_ops.range_(product(rows_of) + 1) * size
+    splits = tensors.range_(product(rows_of) + 1) * size
     return RaggedTensor(values, splits)
 
 
@@ -267,10 +269,10 @@ def row_splits_to_segment_ids(splits, name=None, out_type=None):
     ranks."""
     with graph.name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
         splits = _long(splits, "splits")
-        values = array_ops.range_(splits[-1])
-        ids = lookup_ops.UpperBound(array_ops.expand_dims(splits[1:], 0),
-                                    array_ops.expand_dims(values, 0), out_type=dtypes.int64)[0]
-        return ids if out_type in (None, dtypes.int64) else cast_ops.cast(ids, out_type)
+        values = tensors.range_(splits[-1])
+        ids = lookup_ops.UpperBound(tensors.expand_dims(splits[1:], 0),
+                                    tensors.expand_dims(values, 0), out_type=dtypes.int64)[0]
+        return ids if out_type in (None, dtypes.int64) else tensors.cast(ids, out_type)
 
 
 def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
@@ -280,11 +282,11 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
     with graph.name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
         ids = _long(segment_ids, "segment_ids")
         if num_segments is None:
-            num_segments = reduction_ops.reduce_max(join_ops.concat([[np.int64(-1)], ids], 0)) + 1
-        rows = array_ops.range_(_long(num_segments, "num_segments") + 1)
-        splits = lookup_ops.LowerBound(array_ops.expand_dims(ids, 0),
-                                       array_ops.expand_dims(rows, 0), out_type=dtypes.int64)[0]
-        return splits if out_type in (None, dtypes.int64) else cast_ops.cast(splits, out_type)
+            num_segments = reductions.reduce_max(tensors.concat([[np.int64(-1)], ids], 0)) + 1
+        rows = tensors.range_(_long(num_segments, "num_segments") + 1)
+        splits = lookup_ops.LowerBound(tensors.expand_dims(ids, 0),
+                                       tensors.expand_dims(rows, 0), out_type=dtypes.int64)[0]
+        return splits if out_type in (None, dtypes.int64) else tensors.cast(splits, out_type)
 
 
 def map_flat_values(op, *args, **kwargs):
@@ -358,7 +360,6 @@ def _parts(ragged):
 
 
 RaggedTensor.session_conversion = (_fetch, _feed, _parts)     # sessions fetch and feed them
-
 
 PUBLIC = {
     "RaggedTensor": RaggedTensor, "ragged.RaggedTensorValue": RaggedTensorValue,

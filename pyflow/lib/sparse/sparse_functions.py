@@ -12,13 +12,14 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.graph import SparseTensor
 from pyflow.framework.sparse_values import SparseTensorValue
-from pyflow.lib.control_flow import check_functions
-from pyflow.ops.base.common import static
-from pyflow.ops.control import control_flow_ops, identity_ops
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops, partition_ops
-from pyflow.ops.reduce import reduction_ops
-from pyflow.ops.reduce.reduction_ops import one_of
+from pyflow.lib.array import gather_functions, identity_functions
+from pyflow.lib.control_flow import check_functions, grouping
+from pyflow.lib.math import logic_functions, reductions
+from pyflow.lib.math.linalg_functions import adjoint
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import one_of, static
+from pyflow.ops.elementwise import binary_ops, logic_ops
+from pyflow.ops.move import partition_ops
 from pyflow.ops.sparse import set_ops, sparse_ops, sparse_serial_ops
 
 
@@ -55,14 +56,14 @@ def sparse_reorder(sp_input, name=None):
     Dtypes, shapes, errors: as op SparseReorder."""
     x = sparse_input(sp_input)
     indices, values = sparse_ops.SparseReorder(*_parts(x), name=name)
-    return SparseTensor(indices, values, identity_ops.identity(x.dense_shape))
+    return SparseTensor(indices, values, identity_functions.identity(x.dense_shape))
 
 
 def sparse_reshape(sp_input, shape, name=None):
     """The same elements in another shape; one size may be -1. TF: tf.sparse_reshape.
     Dtypes, shapes, errors: as op SparseReshape."""
     x = sparse_input(sp_input)
-    shape = cast_ops.cast(graph.convert_to_tensor(shape), dtypes.int64)
+    shape = tensors.cast(graph.convert_to_tensor(shape), dtypes.int64)
     with graph.name_scope(name, "SparseReshape", [x, shape]) as scope:
         indices, size = sparse_ops.SparseReshape(x.indices, x.dense_shape, shape, name=scope)
         known = static(x.dense_shape), static(shape)
@@ -72,7 +73,7 @@ def sparse_reshape(sp_input, shape, name=None):
             if -1 not in wanted and given != total or -1 in wanted and given and total % given:
                 raise ValueError(f"Cannot reshape a tensor with {total} elements to shape {wanted} "
                                  f"({given} elements).")
-        return SparseTensor(indices, identity_ops.identity(x.values), size)
+        return SparseTensor(indices, identity_functions.identity(x.values), size)
 
 
 def sparse_transpose(sp_input, perm=None, name=None):
@@ -83,12 +84,12 @@ def sparse_transpose(sp_input, perm=None, name=None):
         if perm is None:
             rank = x.dense_shape.shape[0].value
             if rank is None:
-                n = array_ops.size(x.dense_shape)
-                perm = (n - 1) - array_ops.range_(n)
+                n = tensors.size(x.dense_shape)
+                perm = (n - 1) - tensors.range_(n)
             else:
                 perm = np.arange(rank)[::-1].astype(np.int32)
-        indices = gather_ops.gather(x.indices, perm, axis=1)
-        size = gather_ops.gather(x.dense_shape, perm)
+        indices = tensors.gather(x.indices, perm, axis=1)
+        size = tensors.gather(x.dense_shape, perm)
         return sparse_reorder(SparseTensor(indices, x.values, size))
 
 
@@ -107,9 +108,9 @@ def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat
         return inputs[0]
     shapes = [x.dense_shape for x in inputs]
     if expand:
-        most = reduction_ops.reduce_max(join_ops.stack(shapes), 0)
+        most = reductions.reduce_max(tensors.stack(shapes), 0)
         at = axis % shapes[0].shape[0].value if axis < 0 else axis
-        shapes = [join_ops.concat([most[:at], s[at:at + 1], most[at + 1:]], 0) for s in shapes]
+        shapes = [tensors.concat([most[:at], s[at:at + 1], most[at + 1:]], 0) for s in shapes]
     return SparseTensor(*sparse_ops.SparseConcat([x.indices for x in inputs],
                                                  [x.values for x in inputs], shapes,
                                                  concat_dim=axis, name=name))
@@ -154,9 +155,9 @@ def sparse_retain(sp_input, to_retain):
     x = sparse_input(sp_input)
     to_retain = graph.convert_to_tensor(to_retain)
     x.values.shape.with_rank_at_least(1)[:1].merge_with(to_retain.shape)
-    where = array_ops.reshape(logic_ops.where(to_retain), [-1])
-    return SparseTensor(gather_ops.gather(x.indices, where), gather_ops.gather(x.values, where),
-                        identity_ops.identity(x.dense_shape))
+    where = tensors.reshape(logic_functions.where(to_retain), [-1])
+    return SparseTensor(tensors.gather(x.indices, where), tensors.gather(x.values, where),
+                        identity_functions.identity(x.dense_shape))
 
 
 def sparse_fill_empty_rows(sp_input, default_value, name=None):
@@ -175,13 +176,13 @@ def sparse_reset_shape(sp_input, new_shape=None):
     TF: tf.sparse_reset_shape.
     Dtypes, shapes, errors: as op Maximum."""
     x = sparse_input(sp_input)
-    indices, values = identity_ops.identity(x.indices), identity_ops.identity(x.values)
-    size = identity_ops.identity(x.dense_shape)
+    indices, values = identity_functions.identity(x.indices), identity_functions.identity(x.values)
+    size = identity_functions.identity(x.dense_shape)
     if new_shape is None:
-        most = reduction_ops.reduce_max(indices, 0)
-        result = binary_ops.Maximum(np.int64(0), most + array_ops.ones_like(size))
+        most = reductions.reduce_max(indices, 0)
+        result = binary_ops.Maximum(np.int64(0), most + tensors.ones_like(size))
         return SparseTensor(indices, values, result)
-    result = cast_ops.cast(graph.convert_to_tensor(new_shape), dtypes.int64)
+    result = tensors.cast(graph.convert_to_tensor(new_shape), dtypes.int64)
     result.shape.assert_has_rank(1)
     result.shape.merge_with(size.shape)
     wanted, known = static(result), x.shape
@@ -190,9 +191,9 @@ def sparse_reset_shape(sp_input, new_shape=None):
             raise ValueError("Requested new_shape should have dimension sizes >= sp_input.shape.  "
                              f"Found new_shape ({wanted}), sp_input.shape ({known.as_list()}).")
     else:
-        checks = [check_functions.assert_equal(array_ops.shape(size), array_ops.shape(result)),
+        checks = [check_functions.assert_equal(tensors.shape(size), tensors.shape(result)),
                   check_functions.assert_less_equal(size, result)]
-        result = control_flow_ops.with_dependencies(checks, result)
+        result = grouping.with_dependencies(checks, result)
     return SparseTensor(indices, values, result)
 
 
@@ -201,7 +202,7 @@ def sparse_mask(a, mask_indices, name=None):
     Dtypes, shapes, errors: as op ListDiff."""
     with graph.name_scope(name, "sparse_mask", [a, mask_indices]):
         kept, positions = partition_ops.ListDiff(a.indices, mask_indices)
-        return graph.IndexedSlices(gather_ops.gather(a.values, positions), kept, a.dense_shape)
+        return graph.IndexedSlices(tensors.gather(a.values, positions), kept, a.dense_shape)
 
 
 def sparse_expand_dims(sp_input, axis=None, name=None):
@@ -216,11 +217,11 @@ def sparse_expand_dims(sp_input, axis=None, name=None):
         raise ValueError(f"axis {axis} is out of range for a sparse tensor of rank {rank}")
     at = axis + rank + 1 if axis < 0 else axis
     with graph.name_scope(name, "expand_dims", [x]):
-        column = array_ops.zeros_like(x.indices[:, :1]) if rank else \
-            array_ops.zeros([array_ops.shape(x.indices)[0], 1], dtypes.int64)
-        indices = join_ops.concat([x.indices[:, :at], column, x.indices[:, at:]], 1)
+        column = tensors.zeros_like(x.indices[:, :1]) if rank else \
+            tensors.zeros([tensors.shape(x.indices)[0], 1], dtypes.int64)
+        indices = tensors.concat([x.indices[:, :at], column, x.indices[:, at:]], 1)
         one = np.ones(1, np.int64)
-        size = join_ops.concat([x.dense_shape[:at], one, x.dense_shape[at:]], 0)
+        size = tensors.concat([x.dense_shape[:at], one, x.dense_shape[at:]], 0)
         return SparseTensor(indices, x.values, size)
 
 
@@ -228,14 +229,14 @@ def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):
     """The identity matrix, sparse. TF: sparse.eye.
     Dtypes, shapes, errors: as op Minimum."""
     with graph.name_scope(name, "eye", [num_rows, num_columns]):
-        rows = cast_ops.cast(graph.convert_to_tensor(num_rows), dtypes.int64)
-        columns = rows if num_columns is None else cast_ops.cast(
+        rows = tensors.cast(graph.convert_to_tensor(num_rows), dtypes.int64)
+        columns = rows if num_columns is None else tensors.cast(
             graph.convert_to_tensor(num_columns), dtypes.int64)
         n = binary_ops.Minimum(rows, columns)
-        diagonal = array_ops.range_(n)
-        values = array_ops.ones(array_ops.expand_dims(n, 0), dtype)
-        return SparseTensor(join_ops.stack([diagonal, diagonal], axis=1), values,
-                            join_ops.stack([rows, columns]))
+        diagonal = tensors.range_(n)
+        values = tensors.ones(tensors.expand_dims(n, 0), dtype)
+        return SparseTensor(tensors.stack([diagonal, diagonal], axis=1), values,
+                            tensors.stack([rows, columns]))
 
 
 def from_dense(tensor, name=None):
@@ -243,9 +244,9 @@ def from_dense(tensor, name=None):
     Dtypes, shapes, errors: as op NotEqual."""
     with graph.name_scope(name, "dense_to_sparse", [tensor]):
         tensor = graph.convert_to_tensor(tensor)
-        indices = logic_ops.where(logic_ops.NotEqual(tensor, array_ops.zeros_like(tensor)))
-        return SparseTensor(indices, gather_ops.gather_nd(tensor, indices),
-                            array_ops.shape(tensor, out_type=dtypes.int64))
+        indices = logic_functions.where(logic_ops.NotEqual(tensor, tensors.zeros_like(tensor)))
+        return SparseTensor(indices, gather_functions.gather_nd(tensor, indices),
+                            tensors.shape(tensor, out_type=dtypes.int64))
 
 
 def sparse_to_indicator(sp_input, vocab_size, name=None):
@@ -253,11 +254,11 @@ def sparse_to_indicator(sp_input, vocab_size, name=None):
     Dtypes, shapes, errors: as ops OnesLike and SparseToDense."""
     x = sparse_input(sp_input)
     with graph.name_scope(name, "SparseToIndicator", [x]) as scope:
-        flags = SparseTensor(x.indices, array_ops.ones_like(x.values, dtypes.bool), x.dense_shape)
+        flags = SparseTensor(x.indices, tensors.ones_like(x.values, dtypes.bool), x.dense_shape)
         merged = sparse_merge(x, flags, vocab_size)
-        result = gather_ops.sparse_to_dense(merged.indices, merged.dense_shape, merged.values,
-                                            default_value=False, validate_indices=False, name=scope)
-        return result
+        return gather_functions.sparse_to_dense(merged.indices, merged.dense_shape, merged.values,
+                                                default_value=False, validate_indices=False,
+                                                name=scope)
 
 
 def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False):
@@ -277,11 +278,11 @@ def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False)
         for x in ids:
             if not x.dtype.is_integer:
                 raise TypeError(f"sp_ids must hold int32 or int64, got {x.dtype.name}")
-            columns.append(array_ops.expand_dims(cast_ops.cast(x.values, dtypes.int64), -1))
-        indices = join_ops.concat([ids[0].indices[:, :-1], *columns], 1)
-        sizes = [cast_ops.cast(graph.convert_to_tensor(n), dtypes.int64) for n in sizes]
-        shape = join_ops.concat([ids[0].dense_shape[:-1],
-                                 *[array_ops.expand_dims(n, 0) for n in sizes]], 0)
+            columns.append(tensors.expand_dims(tensors.cast(x.values, dtypes.int64), -1))
+        indices = tensors.concat([ids[0].indices[:, :-1], *columns], 1)
+        sizes = [tensors.cast(graph.convert_to_tensor(n), dtypes.int64) for n in sizes]
+        shape = tensors.concat([ids[0].dense_shape[:-1],
+                                *[tensors.expand_dims(n, 0) for n in sizes]], 0)
         result = SparseTensor(indices, values.values, shape)
         if already_sorted:
             return result
@@ -337,7 +338,7 @@ def sparse_softmax(sp_input, name=None):
 
 def _axis_vector(x, axis):
     if axis is None:
-        return array_ops.range_(array_ops.size(x.dense_shape)) \
+        return tensors.range_(tensors.size(x.dense_shape)) \
             if x.dense_shape.shape[0].value is None else \
             np.arange(x.dense_shape.shape[0].value, dtype=np.int32)
     return axis if isinstance(axis, graph.Tensor) else np.atleast_1d(np.array(axis, np.int32))
@@ -375,7 +376,6 @@ def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=N
     """Product of a sparse and a dense matrix, whichever comes first. TF:
     tf.sparse_tensor_dense_matmul.
     Dtypes, shapes, errors: as op SparseTensorDenseMatMul."""
-    from pyflow.lib.math.linalg_functions import adjoint
     if isinstance(b, (SparseTensor, SparseTensorValue)):
         swapped = sparse_tensor_dense_matmul(b, sp_a, adjoint_a=not adjoint_b,
                                              adjoint_b=not adjoint_a)
@@ -494,6 +494,7 @@ _BOTH = {f.__name__: f for f in (
     sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
     sparse_reduce_sum_sparse, sparse_reorder, sparse_reset_shape, sparse_reshape, sparse_retain,
     sparse_slice, sparse_softmax, sparse_split, sparse_to_indicator, sparse_transpose)}
+
 PUBLIC = {
     **_BOTH, **{f"sparse.{name.removeprefix('sparse_')}": f for name, f in _BOTH.items()},
     "sparse_tensor_dense_matmul": sparse_tensor_dense_matmul,
@@ -503,8 +504,7 @@ PUBLIC = {
     "sparse.from_dense": from_dense, "sparse.SparseTensor": SparseTensor,
     "serialize_sparse": serialize_sparse, "io.serialize_sparse": serialize_sparse,
     "serialize_many_sparse": serialize_many_sparse,
-    "io.serialize_many_sparse": serialize_many_sparse,
-    "io.deserialize_sparse": deserialize_sparse,
+    "io.serialize_many_sparse": serialize_many_sparse, "io.deserialize_sparse": deserialize_sparse,
     "deserialize_many_sparse": deserialize_many_sparse,
     "io.deserialize_many_sparse": deserialize_many_sparse, "edit_distance": edit_distance,
     "convert_to_tensor_or_sparse_tensor": convert_to_tensor_or_sparse_tensor,

@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from pyflow.framework import dtypes, graph as ops
-from pyflow.ops.move import array_ops
-from pyflow.ops.random import random_ops
+from pyflow.lib.random import random_functions
+from pyflow.ops.base import tensors
 
 
 class Initializer:
@@ -52,7 +52,7 @@ class Zeros(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape, dtype=None, partition_info=None):
-        return array_ops.zeros(shape, self._dtype(dtype))
+        return tensors.zeros(shape, self._dtype(dtype))
 
 
 class Ones(Initializer):
@@ -62,7 +62,7 @@ class Ones(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape, dtype=None, partition_info=None):
-        return array_ops.ones(shape, self._dtype(dtype))
+        return tensors.ones(shape, self._dtype(dtype))
 
 
 class Constant(Initializer):
@@ -95,8 +95,8 @@ class RandomUniform(Initializer):
 
     def __call__(self, shape, dtype=None, partition_info=None):
         maxval = 1 if self.maxval is None and self._dtype(dtype).is_floating else self.maxval
-        return random_ops.random_uniform(shape, self.minval, maxval, self._dtype(dtype),
-                                         seed=self.seed)
+        return random_functions.random_uniform(shape, self.minval, maxval, self._dtype(dtype),
+                                               seed=self.seed)
 
 
 class RandomNormal(Initializer):
@@ -107,8 +107,8 @@ class RandomNormal(Initializer):
         self.dtype = _float(dtype)
 
     def __call__(self, shape, dtype=None, partition_info=None):
-        return random_ops.random_normal(shape, self.mean, self.stddev, self._dtype(dtype),
-                                        seed=self.seed)
+        return random_functions.random_normal(shape, self.mean, self.stddev, self._dtype(dtype),
+                                              seed=self.seed)
 
 
 class TruncatedNormal(Initializer):
@@ -120,8 +120,8 @@ class TruncatedNormal(Initializer):
         self.dtype = _float(dtype)
 
     def __call__(self, shape, dtype=None, partition_info=None):
-        return random_ops.truncated_normal(shape, self.mean, self.stddev, self._dtype(dtype),
-                                           seed=self.seed)
+        return random_functions.truncated_normal(shape, self.mean, self.stddev, self._dtype(dtype),
+                                                 seed=self.seed)
 
 
 class UniformUnitScaling(Initializer):
@@ -137,7 +137,8 @@ class UniformUnitScaling(Initializer):
     def __call__(self, shape, dtype=None, partition_info=None):
         inputs = max(float(np.prod([int(d) for d in shape[:-1]])), 1.0)
         bound = math.sqrt(3 / inputs) * self.factor
-        return random_ops.random_uniform(shape, -bound, bound, self._dtype(dtype), seed=self.seed)
+        return random_functions.random_uniform(shape, -bound, bound, self._dtype(dtype),
+                                               seed=self.seed)
 
 
 class VarianceScaling(Initializer):
@@ -170,11 +171,12 @@ class VarianceScaling(Initializer):
         dtype = self._dtype(dtype)
         if self.distribution == "uniform":
             bound = math.sqrt(3.0 * variance)
-            return random_ops.random_uniform(shape, -bound, bound, dtype, seed=self.seed)
+            return random_functions.random_uniform(shape, -bound, bound, dtype, seed=self.seed)
         if self.distribution == "untruncated_normal":
-            return random_ops.random_normal(shape, 0.0, math.sqrt(variance), dtype, seed=self.seed)
+            return random_functions.random_normal(shape, 0.0, math.sqrt(variance), dtype,
+                                                  seed=self.seed)
         stddev = math.sqrt(variance) / 0.87962566103423978     # of a normal cut at two deviations
-        return random_ops.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
+        return random_functions.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
 
 
 def fans(shape):

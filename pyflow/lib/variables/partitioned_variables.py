@@ -18,6 +18,8 @@ from collections import abc
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
 from pyflow.framework.tensor_shape import TensorShape, as_shape
+from pyflow.lib.array import identity_functions, join_functions
+from pyflow.ops.base import tensors
 
 
 class SaveSliceInfo:
@@ -112,16 +114,14 @@ class PartitionedVariable:
 
     def as_tensor(self):
         """The parts end to end, outside all control dependencies."""
-        from pyflow.ops.control import identity_ops
-        from pyflow.ops.move import join_ops
         with ops.control_dependencies(None):
             if len(self) == 1:
                 whole = self._variable_list[0]
             else:
                 with ops.name_scope(self._name + "/ConcatPartitions/"):
-                    whole = join_ops.concat(self._variable_list, self._axis)
+                    whole = tensors.concat(self._variable_list, self._axis)
             with ops.name_scope(None):
-                return identity_ops.identity(whole, name=self._name)
+                return identity_functions.identity(whole, name=self._name)
 
     def _each(self, method, value, read_value, **more):
         if isinstance(value, (list, PartitionedVariable)):
@@ -129,9 +129,8 @@ class PartitionedVariable:
             if len(values) != len(self):
                 raise ValueError(f"{self.name} has {len(self)} parts, the value {len(values)}")
         else:
-            from pyflow.ops.move import join_ops
             sizes = [part.shape.as_list()[self._axis] for part in self]
-            values = join_ops.split(value, sizes, axis=self._axis)
+            values = join_functions.split(value, sizes, axis=self._axis)
         done = [getattr(part, method)(v, **more) for part, v in zip(self, values)]
         return done if read_value else [d.op for d in done]
 
@@ -162,8 +161,6 @@ register_tensor_conversion_function(PartitionedVariable, _convert, 99)
 
 
 # ------------------------------------------------------------------------------------- cutting
-
-
 def asked_parts(partitioner, shape, dtype):
     """The number of parts per axis, checked. Raises ValueError for what cannot be cut so."""
     if not callable(partitioner):
@@ -202,8 +199,6 @@ def cuts(full_shape, parts):
 
 
 # ------------------------------------------------------------------------------------- partitioners
-
-
 def fixed_size_partitioner(num_shards, axis=0):
     """A partitioner that asks for `num_shards` parts on `axis`. TF: tf.fixed_size_partitioner.
     The result takes shape (all known) and dtype; not more parts than the axis has elements."""
@@ -261,25 +256,8 @@ def min_max_variable_partitioner(max_partitions=1, axis=0, min_slice_size=256 <<
     return partitioner
 
 
-def create_partitioned_variables(shape, slicing, initializer, dtype=dtypes.float32, trainable=True,
-                                 collections=None, name=None, reuse=None):
-    """The parts of a variable cut as `slicing` says, numbers of parts per axis, as a list.
-    TF: tf.create_partitioned_variables.
-    shape: ints, all known. ValueError as get_variable with a partitioner."""
-    from pyflow.lib.variables import variable_scope
-    if len(shape) != len(slicing):
-        raise ValueError("The 'shape' and 'slicing' of a new Partitioned Variable must have the "
-                         f"length: shape: {shape}, slicing: {slicing}")
-    with variable_scope.variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
-        whole = scope.get_variable(
-            variable_scope.store(), None, shape, dtype, initializer, trainable=trainable,
-            collections=collections, partitioner=lambda **unused: list(slicing))
-    return list(whole)
-
-
 PUBLIC = {
     "fixed_size_partitioner": fixed_size_partitioner,
     "variable_axis_size_partitioner": variable_axis_size_partitioner,
     "min_max_variable_partitioner": min_max_variable_partitioner,
-    "create_partitioned_variables": create_partitioned_variables,
 }

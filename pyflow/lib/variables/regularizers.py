@@ -10,10 +10,10 @@ import numbers
 
 from pyflow.framework import graph as ops
 from pyflow.framework.graph import GraphKeys
+from pyflow.lib.math import binary_functions, reductions
 from pyflow.lib.variables import variable_scope
 from pyflow.ops.elementwise import binary_ops, unary_ops
 from pyflow.ops.norm import softmax_ops
-from pyflow.ops.reduce import reduction_ops
 
 
 def _checked(scale, name):
@@ -35,7 +35,7 @@ def l1_regularizer(scale, scope=None):
     def l1(weights, name=None):
         with ops.name_scope(scope, "l1_regularizer", [weights]) as name:
             factor = ops.convert_to_tensor(scale, dtype=weights.dtype.base_dtype, name="scale")
-            size = reduction_ops.reduce_sum(unary_ops.Abs(weights))
+            size = reductions.reduce_sum(unary_ops.Abs(weights))
             return binary_ops.Mul(factor, size, name=name)
     return l1
 
@@ -65,7 +65,7 @@ def sum_regularizer(regularizers, scope=None):
     def total(weights):
         with ops.name_scope(scope, "sum_regularizer", [weights]) as name:
             losses = [loss for loss in (r(weights) for r in used) if loss is not None]
-            return binary_ops.add_n(losses, name=name) if losses else None
+            return binary_functions.add_n(losses, name=name) if losses else None
     return total
 
 
@@ -88,10 +88,8 @@ def apply_regularization(regularizer, weights_list=None):
     losses = [ops.constant(0.0) if loss is None else loss for loss in losses]
     if not losses:
         raise ValueError("No weights to regularize.")
-    total = binary_ops.add_n(losses, name="regularization_penalty")
+    total = binary_functions.add_n(losses, name="regularization_penalty")
     ops.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, total)
     return total
-
-
 PUBLIC = {"contrib.layers." + f.__name__: f for f in (
     l1_regularizer, l2_regularizer, l1_l2_regularizer, sum_regularizer, apply_regularization)}

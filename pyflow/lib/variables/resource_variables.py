@@ -15,8 +15,9 @@ Thread: the one building the graph.  Ops: resource_handles.py.
 from pyflow.framework import graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
 from pyflow.framework.tensor_shape import as_shape, unknown_shape
-from pyflow.lib.variables.variables import (BuiltVariable, built_initial_value,
-                                            initialized_dependencies, require_known_shape)
+from pyflow.lib.variables import resource_functions
+from pyflow.lib.variables.variable_base import (KINDS, BuiltVariable, built_initial_value,
+                                                initialized_dependencies, require_known_shape)
 from pyflow.ops.control import identity_ops
 from pyflow.ops.state import resource_handles as handles
 
@@ -56,7 +57,7 @@ class ResourceVariable(BuiltVariable):
         graph = ops.get_default_graph()
         prefix = import_scope + "/" if import_scope else ""
         self._tensor = graph.as_graph_element(prefix + variable_def.variable_name)
-        self._dtype = handles.handle_dtype(self._tensor)
+        self._dtype = resource_functions.handle_dtype(self._tensor)
         initializer = graph.as_graph_element(prefix + variable_def.initializer_name)
         self._initializer_op = getattr(initializer, "op", initializer)
         self._graph_element = graph.as_graph_element(prefix + variable_def.snapshot_name)
@@ -209,12 +210,10 @@ def _convert(variable, dtype=None, name=None, as_ref=False):
     return variable.value()
 
 
-register_tensor_conversion_function(ResourceVariable, _convert, 99)     # see variables.py
+KINDS[True] = ResourceVariable
+register_tensor_conversion_function(ResourceVariable, _convert, 99)     # see variable_base.py
 
 
 def is_resource_variable(value):
     """True for a variable behind a handle."""
     return isinstance(value, ResourceVariable)
-
-
-PUBLIC = {}

@@ -18,9 +18,12 @@ import functools
 import inspect
 
 from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.convert import graph_of
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib.variables import initializers, partitioned_variables as parted, variables
+from pyflow.lib.variables import initializers, partitioned_variables as parted
+from pyflow.lib.variables import variable_base, variables
+from pyflow.ops.base import tensors
 
 _STORE_KEY = ("__variable_store",)
 _SCOPES_KEY = ("__varscope",)
@@ -36,8 +39,6 @@ AUTO_REUSE = ReuseMode.AUTO_REUSE
 
 
 # ------------------------------------------------------------------------------------------- store
-
-
 class VariableStore:
     """The variables of one graph made by get_variable, by full name."""
 
@@ -121,9 +122,8 @@ class VariableStore:
         for i, (offset, size) in enumerate(parted.cuts(shape.as_list(), parts)):
             made = initializer
             if from_value:
-                from pyflow.ops.move import slicing_ops
                 with ops.name_scope(f"{name}/part_{i}/PartitionedInitializer"):
-                    made = slicing_ops.slice_(initializer, offset, size)
+                    made = tensors.slice_(initializer, offset, size)
             info = parted.PartitionInfo(shape.as_list(), offset)
             part = self._get_one(f"{name}/part_{i}", None if from_value else TensorShape(size),
                                  dtype, made, partition_info=info, **more)
@@ -219,8 +219,6 @@ def no_regularizer(_):
 
 
 # ------------------------------------------------------------------------------------------ scopes
-
-
 class VariableScope:
     """Defaults for get_variable, and the prefix of its names. TF: tf.VariableScope."""
 
@@ -431,6 +429,9 @@ def wants_resource_variables():
     return _resource_default[0] if chosen is None else chosen
 
 
+variable_base.default_use_resource = wants_resource_variables
+
+
 def enable_resource_variables():
     """New variables are resource variables from now on. TF: tf.enable_resource_variables."""
     _resource_default[0] = True
@@ -477,7 +478,6 @@ class variable_scope:  # noqa: N801 - TF's name
                        "use_resource": use_resource, "constraint": constraint}
 
     def __enter__(self):
-        from pyflow.framework.convert import graph_of
         self._graph_context = graph_of(self._values).as_default()
         self._graph_context.__enter__()
         self._store = _of_graph(_SCOPES_KEY, _ScopeStore)
@@ -588,12 +588,28 @@ def variable(initial_value, name=None, trainable=False, **kwargs):
                               collections=[GraphKeys.LOCAL_VARIABLES], **kwargs)
 
 
+# ------------------------------------------------------------------------------------- partitioners
+def create_partitioned_variables(shape, slicing, initializer, dtype=dtypes.float32, trainable=True,
+                                 collections=None, name=None, reuse=None):
+    """The parts of a variable cut as `slicing` says, numbers of parts per axis, as a list.
+    TF: tf.create_partitioned_variables.
+    shape: ints, all known. ValueError as get_variable with a partitioner."""
+    if len(shape) != len(slicing):
+        raise ValueError("The 'shape' and 'slicing' of a new Partitioned Variable must have the "
+                         f"length: shape: {shape}, slicing: {slicing}")
+    with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
+        whole = scope.get_variable(
+            store(), None, shape, dtype, initializer, trainable=trainable,
+            collections=collections, partitioner=lambda **unused: list(slicing))
+    return list(whole)
+
+
 PUBLIC = {
-    "AUTO_REUSE": AUTO_REUSE, "VariableScope": VariableScope, "variable_scope": variable_scope,
+    "create_partitioned_variables": create_partitioned_variables, "AUTO_REUSE": AUTO_REUSE,
+    "VariableScope": VariableScope, "variable_scope": variable_scope,
     "variable_op_scope": variable_op_scope, "get_variable": get_variable,
     "get_local_variable": get_local_variable, "get_variable_scope": get_variable_scope,
-    "no_regularizer": no_regularizer,
-    "enable_resource_variables": enable_resource_variables,
+    "no_regularizer": no_regularizer, "enable_resource_variables": enable_resource_variables,
     "disable_resource_variables": disable_resource_variables,
     "resource_variables_enabled": resource_variables_enabled,
     "contrib.framework.local_variable": variable,

@@ -14,10 +14,11 @@ gradient.
 import numpy as np
 
 from pyflow.framework import tensor_util
-from pyflow.framework.op import S, pos, unit
+from pyflow.framework.op import S, pos, raw_ops, unit
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
 
 _INT32_MAX = 2**31 - 1
+
 
 # ------------------------------------------------------------------------------------------ samples
 ELEMENTWISE = [S((2, 3)), S(()), S((0, 3))]
@@ -64,16 +65,14 @@ def shape_vector(tensor):
     """The shape of `tensor`: `sizes` of it where it is known, else a Shape node (int32)."""
     if tensor.shape.is_fully_defined():
         return sizes(tensor.shape.as_list())
-    from pyflow.ops.move import array_ops
-    return array_ops.Shape(tensor)
+    return raw_ops.Shape(tensor)
 
 
 def rank_of(tensor):
     """The rank of `tensor`: an int where it is known, else a Rank node."""
     if tensor.shape.ndims is not None:
         return tensor.shape.ndims
-    from pyflow.ops.move import array_ops
-    return array_ops.Rank(tensor)
+    return raw_ops.Rank(tensor)
 
 
 # ---------------------------------------------------------------------------------- shape functions
@@ -141,8 +140,7 @@ def conj(x):
     """The complex conjugate; real tensors come back as they are, without a node."""
     if not x.dtype.is_complex:
         return x
-    from pyflow.ops.elementwise import complex_ops
-    return complex_ops.Conj(x)
+    return raw_ops.Conj(x)
 
 
 def sum_to_operands(op, gx, gy):
@@ -154,8 +152,7 @@ def sum_to_operands(op, gx, gy):
         return [gx, gy]
     rx, ry = stretched_axes(xs, ys), stretched_axes(ys, xs)
     if rx is None or ry is None:
-        from pyflow.ops.move import broadcast_ops
-        dynamic = broadcast_ops.BroadcastGradientArgs(shape_vector(x), shape_vector(y))
+        dynamic = raw_ops.BroadcastGradientArgs(shape_vector(x), shape_vector(y))
         dx = gx if rx == [] and gx is not None else sum_over(gx, dynamic[0], x)
         dy = gy if ry == [] and gy is not None else sum_over(gy, dynamic[1], y)
         return [dx, dy]
@@ -185,25 +182,21 @@ def sum_static(grad, axes, shape):
     """`grad` summed over `axes` and brought to `shape`, all known while the graph is built."""
     if grad is None or not axes:
         return grad
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.reduce import reduction_ops
     extra = grad.shape.ndims - shape.ndims
     kept = [a for a in axes if a >= extra]
     if not kept:
-        return reduction_ops.Sum(grad, int32s(axes))
+        return raw_ops.Sum(grad, int32s(axes))
     if extra and shape.is_fully_defined():
-        return array_ops.Reshape(reduction_ops.Sum(grad, int32s(axes)), int32s(shape.as_list()))
-    total = reduction_ops.Sum(grad, int32s(kept), keep_dims=True)
-    return reduction_ops.Sum(total, int32s(list(range(extra)))) if extra else total
+        return raw_ops.Reshape(raw_ops.Sum(grad, int32s(axes)), int32s(shape.as_list()))
+    total = raw_ops.Sum(grad, int32s(kept), keep_dims=True)
+    return raw_ops.Sum(total, int32s(list(range(extra)))) if extra else total
 
 
 def sum_over(grad, axes, like):
     """`grad` summed over a tensor of axes and brought to the shape of `like`."""
     if grad is None:
         return None
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.reduce import reduction_ops
-    return array_ops.Reshape(reduction_ops.Sum(grad, axes), shape_vector(like))
+    return raw_ops.Reshape(raw_ops.Sum(grad, axes), shape_vector(like))
 
 
 # ------------------------------------------------------------------------------------------ oracles
@@ -215,3 +208,13 @@ def vectorized(function):
         x = np.asarray(x)
         return apply(x.astype(np.float64)).astype(x.dtype)
     return over
+
+
+# --------------------------------------------------------------------------------- public functions
+def one_of(value, old, name, old_name, default=None):
+    """The argument given under its new or its deprecated name; ValueError if both were."""
+    if old is not None:
+        if value is not None:
+            raise ValueError(f"give either '{name}' or its deprecated name '{old_name}', not both")
+        return old
+    return default if value is None else value

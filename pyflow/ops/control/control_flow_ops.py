@@ -20,18 +20,14 @@ Example:  `train = tf.group(update_w, update_b)`
 """
 import functools
 
-from pyflow.framework import graph as ops
+from pyflow.framework import graph as ops, nest
 from pyflow.framework.convert import to_tensor
-from pyflow.framework.op import UNREGISTERED, op
+from pyflow.framework.op import UNREGISTERED, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.lib import nest
-from pyflow.ops.control import identity_ops
-from pyflow.ops.elementwise import logic_ops
-from pyflow.ops.move import array_ops
+from pyflow.ops.base import tensors
+
 
 # ---------------------------------------------------------------------------------- shape functions
-
-
 def _unchanged(op):
     return op.inputs[0].shape
 
@@ -62,8 +58,6 @@ def common_shape(a, b):
 
 
 # ---------------------------------------------------------------------------------------- gradients
-
-
 def _gradient_context():
     return ops.get_default_graph()._get_control_flow_context()
 
@@ -119,7 +113,7 @@ def _merge_gradient(op, grad, _):
         pred = state.recorded_predicate(context.pred) if state else context.pred
         return list(switch_ref_or_tensor(grad, pred, name="cond_grad"))
     chosen = op.outputs[1]
-    return [switch_ref_or_tensor(grad, logic_ops.Equal(chosen, i))[1]
+    return [switch_ref_or_tensor(grad, raw_ops.Equal(chosen, i))[1]
             for i in range(len(op.inputs))]
 
 
@@ -174,6 +168,7 @@ def _pass_gradient(op, grad):
 
 
 # --------------------------------------------------------------------------------------- op blocks
+
 # No samples and no reference anywhere here, on purpose: a dead token or a frame has no NumPy
 # counterpart.
 # tests/control_flow runs each in a graph.
@@ -335,8 +330,6 @@ class LoopCond:
 
 
 # ------------------------------------------------------------------------------ tensors and slices
-
-
 def tensor_or_slices(value, name=None, as_ref=False):
     """`value` as a Tensor, unless it is an IndexedSlices or SparseTensor already."""
     if isinstance(value, (ops.IndexedSlices, ops.SparseTensor)):
@@ -367,7 +360,7 @@ def identity_of(data, name=None):
     data = tensor_or_slices(data, as_ref=True)
     if not isinstance(data, ops.Tensor):
         return _per_component(identity_of, data, name)
-    return RefIdentity(data, name=name) if _is_ref(data) else identity_ops.Identity(data, name=name)
+    return RefIdentity(data, name=name) if _is_ref(data) else raw_ops.Identity(data, name=name)
 
 
 def switch(data, pred, dtype=None, name=None):
@@ -440,8 +433,8 @@ def as_indexed_slices(value):
         return value
     if not isinstance(value, ops.Tensor):
         raise TypeError(f"Not a Tensor or IndexedSlices: {type(value)}")
-    shape = array_ops.Shape(value)
-    return ops.IndexedSlices(value, array_ops.range_(0, shape[0]), shape)
+    shape = raw_ops.Shape(value)
+    return ops.IndexedSlices(value, tensors.range_(0, shape[0]), shape)
 
 
 def enter(data, frame_name, is_constant=False, parallel_iterations=10, use_ref=True,
@@ -526,83 +519,3 @@ def output_context(op):
     if context is not None and is_loop_exit(op):
         context = context.outer_context
     return context
-
-
-# ----------------------------------------------------------------------------------------- grouping
-
-
-def no_op(name=None):
-    """An Operation that does nothing.
-    Dtypes, shapes, errors: as op NoOp."""
-    return NoOp(name=name)
-
-
-def with_dependencies(dependencies, output_tensor, name=None):
-    """`output_tensor`, delivered only after `dependencies` have run."""
-    with ops.name_scope(name, "control_dependency", list(dependencies) + [output_tensor]) as name:
-        with ops.colocate_with(output_tensor):
-            with ops.control_dependencies(dependencies):
-                return identity_of(output_tensor, name=name)
-
-
-def group(*inputs, name=None, **kwargs):
-    """An Operation that finishes after all `inputs` (Operations, Tensors, or nests of them) have.
-
-    Grouping nothing gives a no-op. Several devices give one NoOp each and one over them.
-    Raises TypeError for something that is no graph element, ValueError for an unknown argument.
-    Inputs: Operations, or tensors of any shape and dtype. TypeError for others."""
-    if kwargs:
-        raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
-    with ops.name_scope(name, "group_deps", inputs) as name:
-        by_device = {}
-        for element in nest.flatten(inputs, expand_composites=True):
-            if not hasattr(element, "device"):
-                raise TypeError("Expected tf.group() expected Tensor objects not None or "
-                                f"callables: got '{element}' of type '{type(element)}'")
-            by_device.setdefault(element.device, []).append(element)
-        if not by_device:
-            return no_op(name=name)
-        if len(by_device) == 1:
-            (device, members), = by_device.items()
-            return _group_on(device, members, name)
-        groups = [_group_on(device, by_device[device]) for device in sorted(by_device, key=str)]
-        with ops.control_dependencies(groups):
-            return no_op(name=name)
-
-
-def _group_on(device, members, name=None):
-    with ops.control_dependencies(members):
-        if not device:
-            return no_op(name=name)
-        with ops.device(device):
-            return no_op(name=name)
-
-
-def gated_tuple(tensors, name=None, control_inputs=None):
-    """The tensors again, none of them delivered before all are computed. None stays None.
-    Any shapes and dtypes, which the results have too; numbers and arrays become tensors.
-    ValueError for a list without tensors."""
-    with ops.name_scope(name, "tuple", tensors) as name:
-        tensors = [t if t is None or isinstance(t, (ops.Operation, ops.IndexedSlices))
-                   else ops.convert_to_tensor(t) for t in tensors]
-        gates = {t if isinstance(t, ops.Operation) else t.op for t in tensors if t is not None}
-        for control in control_inputs or ():
-            if not isinstance(control, (ops.Tensor, ops.Operation)):
-                raise TypeError(f"Control input must be Operation or Tensor: {control}")
-            gates.add(control if isinstance(control, ops.Operation) else control.op)
-        if not gates:
-            raise ValueError(f"Must have at least one Tensor: {tensors}")
-        gate = group(*sorted(gates, key=lambda member: member._id))
-        return [_gated(t, gate) for t in tensors]
-
-
-def _gated(element, gate):
-    if element is None:
-        return None
-    if isinstance(element, ops.Operation):
-        with ops.control_dependencies([gate]):
-            return no_op()
-    return with_dependencies([gate], element)
-
-
-PUBLIC = {"no_op": no_op, "group": group, "tuple": gated_tuple}

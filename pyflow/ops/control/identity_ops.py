@@ -8,10 +8,10 @@ Example:  `x = tf.placeholder(tf.float32, [None, 784])`.
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, UNREGISTERED, lit, op
-from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.common import static_shape, unchanged
 
 ANY = "T: type"
@@ -155,87 +155,3 @@ class PlaceholderWithDefault:
 
     def reference(input): return input
     samples = [S((2, 3), shape=[2, 3]), S((2, 3), shape=[None, 3])]
-
-
-# --------------------------------------------------------------------------------- public functions
-def identity(input, name=None):
-    """A tensor of the same value. TF: tf.identity.
-    Dtypes, shapes, errors: as op Identity."""
-    if isinstance(input, graph.IndexedSlices):
-        return graph.IndexedSlices(identity(input.values), input.indices, input.dense_shape)
-    if isinstance(input, graph.SparseTensor):
-        return graph.SparseTensor(*(identity(part) for part in (input.indices, input.values,
-                                                                input.dense_shape)))
-    return Identity(input, name=name)
-
-
-def identity_n(input, name=None):
-    """Tensors of the same values, all computed before any is used. TF: tf.identity_n.
-    Dtypes, shapes, errors: as op IdentityN."""
-    return IdentityN(list(input), name=name)
-
-
-def placeholder(dtype, shape=None, name=None):
-    """A tensor of `dtype` to be fed; `shape` None means any, None inside any size.
-    TF: tf.placeholder.
-    Dtypes, shapes, errors: as op Placeholder."""
-    shape = unknown_shape() if shape is None else TensorShape(shape)
-    return Placeholder(dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
-
-
-def placeholder_with_default(input, shape, name=None):
-    """`input`, or what is fed in its place, of a shape compatible with `shape`.
-    TF: tf.placeholder_with_default.
-    Dtypes, shapes, errors: as op PlaceholderWithDefault."""
-    return PlaceholderWithDefault(input, shape=TensorShape(shape), name=name)
-
-
-def sparse_placeholder(dtype, shape=None, name=None):
-    """A SparseTensor to be fed a SparseTensorValue or (indices, values, shape).
-    TF: tf.sparse_placeholder.
-    dtype: that of the values; shape: None for any. TypeError for no dtype, ValueError for a feed
-    of another shape."""
-    prefix = name or "Placeholder"
-    rank = None
-    if shape is None:
-        dense = placeholder(dtypes.int64, [None], prefix + "/shape")
-    elif isinstance(shape, graph.Tensor):
-        dense, rank = shape, shape.shape.as_list()[0] if shape.shape.ndims == 1 else None
-    else:
-        shape = TensorShape(shape)
-        rank = shape.ndims
-        if shape.is_fully_defined():
-            dense = graph.convert_to_tensor(shape.as_list(), dtype=dtypes.int64)
-        else:
-            dense = placeholder(dtypes.int64, [rank], prefix + "/shape")
-    return graph.SparseTensor(indices=placeholder(dtypes.int64, [None, rank], prefix + "/indices"),
-                              values=placeholder(dtype, [None], prefix + "/values"),
-                              dense_shape=dense)
-
-
-def stop_gradient(input, name=None):
-    """`input` itself, a constant to `tf.gradients`. TF: tf.stop_gradient.
-    Dtypes, shapes, errors: as op StopGradient."""
-    return StopGradient(input, name=name)
-
-
-def ensure_shape(x, shape, name=None):
-    """`x` itself, checked to have a shape compatible with `shape`. TF: tf.ensure_shape.
-    Dtypes, shapes, errors: as op EnsureShape."""
-    return EnsureShape(x, shape=TensorShape(shape), name=name)
-
-
-def check_numerics(tensor, message, name=None):
-    """`tensor` itself; an InvalidArgumentError with `message` where infinite or NaN.
-    TF: tf.check_numerics.
-    Dtypes, shapes, errors: as op CheckNumerics."""
-    return CheckNumerics(tensor, message=message, name=name)
-
-
-PUBLIC = {
-    "identity": identity, "identity_n": identity_n, "placeholder": placeholder,
-    "placeholder_with_default": placeholder_with_default, "sparse_placeholder": sparse_placeholder,
-    "sparse.placeholder": sparse_placeholder, "stop_gradient": stop_gradient,
-    "ensure_shape": ensure_shape, "check_numerics": check_numerics,
-    "debugging.check_numerics": check_numerics,
-}

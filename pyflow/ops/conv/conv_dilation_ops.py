@@ -10,7 +10,7 @@ Example:  `tf.nn.dilation2d(images, kernel, [1, 1, 1, 1], [1, 1, 1, 1], "SAME")`
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.common import dims_of, text
@@ -129,35 +129,3 @@ class Dilation2DBackpropFilter:
         np.add.at(df, (at, np.indices(at.shape)[3]), out_backprop)
         return df.reshape(filter.shape)
     samples = [S(x, f, y, types=FLOAT, **attrs) for x, f, attrs, y in SAMPLES]
-
-
-# --------------------------------------------------------------------------------- public functions
-def dilation2d(input, filter=None, strides=None, rates=None, padding=None, name=None, filters=None,
-               dilations=None):
-    """Greyscale dilation of images. TF: nn.dilation2d.
-
-    input: [batch, height, width, channels], real numbers; filter: [height, width, channels];
-    strides, rates: four ints, 1 over batch and channels.
-    Dtypes, errors: as op Dilation2D.
-    """
-    from pyflow.ops.reduce.reduction_ops import one_of
-    return Dilation2D(input, one_of(filter, filters, "filter", "filters"), strides=list(strides),
-                      rates=list(one_of(rates, dilations, "rates", "dilations")), padding=padding,
-                      name=name)
-
-
-def erosion2d(value, kernel, strides, rates, padding, name=None):
-    """Greyscale erosion: the least of image minus kernel over every window. TF: nn.erosion2d.
-
-    value: [batch, height, width, channels]; kernel: [height, width, channels].
-    Dtypes, errors: as op Dilation2D.
-    """
-    from pyflow.ops.move.slicing_ops import reverse
-    from pyflow.ops.elementwise.unary_ops import Neg
-    with graph.name_scope(name, "erosion2d", [value, kernel]) as scope:
-        value, kernel = graph.convert_to_tensor(value), graph.convert_to_tensor(kernel)
-        turned = reverse(kernel, [0, 1])
-        return Neg(dilation2d(Neg(value), turned, strides, rates, padding), name=scope)
-
-
-PUBLIC = {"nn.dilation2d": dilation2d, "nn.erosion2d": erosion2d}

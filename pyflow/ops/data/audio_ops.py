@@ -12,7 +12,6 @@ import numpy as np
 
 from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.base.common import dims_of
 from pyflow.ops.base.shape_rules import by_pattern
 
 

@@ -53,6 +53,3 @@ class StackCloseV2:
     gradient = UNREGISTERED
     reference = None
     samples = None
-
-
-PUBLIC = {}

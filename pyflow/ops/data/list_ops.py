@@ -14,16 +14,15 @@ Thread: the one building the graph.  Source: TF's list_ops.
 """
 from pyflow.framework import dtypes, op as op_lib
 from pyflow.framework.op import UNREGISTERED
-from pyflow.framework.static_value import constant_value, constant_value_as_shape
+from pyflow.framework.static_value import constant_value_as_shape
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.move import array_ops, join_ops, slicing_ops
+from pyflow.ops.base import tensors
 
 SHAPE = "shape_type: {int32, int64}"
 TYPE = "element_dtype: type"
 
+
 # ----------------------------------------------------------------------------------------- shapes
-
-
 def _scalar(op):
     return TensorShape([])
 
@@ -64,15 +63,13 @@ def _list_and_element(op):
 
 
 # -------------------------------------------------------------------------------------- gradients
-
-
 def _element_shape(tensor):
     """The run-time shape of the rows of `tensor`."""
-    return slicing_ops.slice_(array_ops.shape(tensor), [1], [-1])
+    return tensors.slice_(tensors.shape(tensor), [1], [-1])
 
 
 def _push_gradient(op, grad):
-    return list(TensorListPopBack(grad, array_ops.shape(op.inputs[1]),
+    return list(TensorListPopBack(grad, tensors.shape(op.inputs[1]),
                                   element_dtype=op.attrs["element_dtype"]))
 
 
@@ -82,7 +79,7 @@ def _pop_gradient(op, of_list, of_element):
         shape = TensorListElementShape(op.outputs[0], shape_type=dtypes.int32)
         of_list = EmptyTensorList(shape, -1, element_dtype=dtype)
     if of_element is None:
-        of_element = array_ops.zeros_like(op.outputs[1])
+        of_element = tensors.zeros_like(op.outputs[1])
     return [TensorListPushBack(of_list, of_element), None]
 
 
@@ -105,8 +102,8 @@ def _get_gradient(op, grad):
 
 def _set_gradient(op, grad):
     _, index, item = op.inputs
-    of_list = TensorListSetItem(grad, index, array_ops.zeros_like(item))
-    return [of_list, None, TensorListGetItem(grad, index, array_ops.shape(item),
+    of_list = TensorListSetItem(grad, index, tensors.zeros_like(item))
+    return [of_list, None, TensorListGetItem(grad, index, tensors.shape(item),
                                              element_dtype=item.dtype)]
 
 
@@ -131,7 +128,7 @@ def _scatter_gradient(op, grad):
 
 def _scatter_into_gradient(op, grad):
     _, tensor, indices = op.inputs
-    kept = TensorListScatterIntoExistingList(grad, array_ops.zeros_like(tensor), indices)
+    kept = TensorListScatterIntoExistingList(grad, tensors.zeros_like(tensor), indices)
     return [kept, _gathered_rows(op, grad, tensor, indices), None]
 
 
@@ -143,7 +140,7 @@ def _concat_gradient(op, grad, unused_lengths):
 
 def _split_gradient(op, grad):
     tensor, _, lengths = op.inputs
-    shape = join_ops.concat([[-1], _element_shape(tensor)], 0)
+    shape = tensors.concat([[-1], _element_shape(tensor)], 0)
     return [TensorListConcatV2(grad, shape, lengths, element_dtype=tensor.dtype)[0], None, None]
 
 
@@ -157,8 +154,6 @@ def _get_value_gradient(op, *grads):
 
 
 # ------------------------------------------------------------------------------------- op blocks
-
-
 def op(name, **schema):
     """`@op` for a block without samples and reference: a variant has no NumPy counterpart."""
     def decorate(block):
@@ -361,6 +356,3 @@ class OptionalGetValue:
     OptionalGetValue."""
     def shape(op): return list(op.attrs["output_shapes"])
     gradient = _get_value_gradient
-
-
-PUBLIC = {}

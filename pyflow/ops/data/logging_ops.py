@@ -10,7 +10,6 @@ No samples, on purpose: these are side effects; tests/control_flow runs them.
 
 Example:  `x = tf.Print(x, [tf.reduce_mean(x)], "mean: ")`
 """
-from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.op import UNREGISTERED, op
 
 
@@ -55,35 +54,3 @@ class AssertOp:
     gradient = None
     reference = None
     samples = None
-
-
-def print_tensors(input_, data, message=None, first_n=None, summarize=None, name=None):
-    """`input_` itself; prints `message` and the first `summarize` elements of each of `data`.
-
-    Only the first `first_n` evaluations print (all if None). TF: tf.Print.
-    Dtypes, shapes, errors: as op Print."""
-    return Print(input_, list(data), message=message, first_n=first_n, summarize=summarize,
-                 name=name)
-
-
-def Assert(condition, data, summarize=None, name=None):
-    """An Operation that fails the step with InvalidArgumentError unless `condition` holds.
-
-    `data` are tensors to show, up to `summarize` elements of each. TF: tf.Assert.
-    condition: a bool scalar; data: tensors of any shape and dtype. Running it raises
-    InvalidArgumentError."""
-    from pyflow.lib.control_flow import cond
-    from pyflow.ops.control import control_flow_ops as cf
-    data = list(data)
-    with ops.name_scope(name, "Assert", [condition] + data):
-        shown = [ops.convert_to_tensor(x) for x in data]
-        if all(x.dtype.base_dtype in (dtypes.int32, dtypes.string) for x in shown):
-            return AssertOp(condition, shown, summarize=summarize, name="Assert")
-        condition = ops.convert_to_tensor(condition, name="Condition")
-
-        def fails():
-            return AssertOp(condition, data, summarize=summarize, name="Assert")
-        return cond.cond(condition, cf.no_op, fails, name="AssertGuard").op
-
-
-PUBLIC = {"Print": print_tensors, "Assert": Assert, "debugging.Assert": Assert}

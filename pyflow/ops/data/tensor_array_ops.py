@@ -19,14 +19,12 @@ Example:
 import contextlib
 
 from pyflow.framework import dtypes, graph as ops, tensor_util
-from pyflow.framework.op import op
+from pyflow.framework.op import op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, as_shape, unknown_shape
-from pyflow.ops.control import identity_ops
-from pyflow.ops.move import array_ops
+from pyflow.ops.base import tensors
+
 
 # -------------------------------------------------------------------------------------- gradients
-
-
 def _source_of(tensor):
     """Which call of `gradients` a gradient tensor belongs to: its scope up to the last
     "gradients"."""
@@ -55,10 +53,10 @@ def _read_gradient(op, grad):
 
 def _gradient_after(op, flow):
     """The gradient array of a write op's array; it must not be made before the write was done."""
-    written = identity_ops.Identity(op.outputs[0], name="flow_out")
+    written = raw_ops.Identity(op.outputs[0], name="flow_out")
     source = _source_of(flow)
     with ops.control_dependencies([written]):
-        flow = identity_ops.Identity(flow, name="write_barrier")
+        flow = raw_ops.Identity(flow, name="write_barrier")
     array = TensorArray(dtype=op.attrs["T"], handle=op.inputs[0], flow=flow,
                         colocate_with_first_write_call=False)
     return array.grad(source=source, flow=flow), flow
@@ -92,8 +90,6 @@ def _split_gradient(op, flow):
 
 
 # -------------------------------------------------------------------------------------- op blocks
-
-
 def _scalar(op):
     return TensorShape([])
 
@@ -232,8 +228,6 @@ class TensorArrayCloseV3:
 
 
 # ------------------------------------------------------------------------------------ TensorArray
-
-
 class TensorArray:
     """An array of `size` tensors of `dtype` (it grows with dynamic_size=True).
 
@@ -347,7 +341,7 @@ class TensorArray:
     # ----------------------------------------------------------------------------------- operations
     def identity(self):
         """The same array with a new flow, which waits for the control dependencies in force."""
-        return self.with_flow(identity_ops.Identity(self._flow))
+        return self.with_flow(raw_ops.Identity(self._flow))
 
     def grad(self, source, flow=None, name=None):
         """The array of this one's gradients for the sweep `source`."""
@@ -356,7 +350,7 @@ class TensorArray:
             with ops.colocate_with(self._handle):
                 handle, _ = TensorArrayGradV3(self._handle, flow, source=source)
                 with ops.control_dependencies([handle]):
-                    flow = identity_ops.Identity(flow, name="gradient_flow")
+                    flow = raw_ops.Identity(flow, name="gradient_flow")
                 g = TensorArray(self._dtype, handle=handle, flow=flow,
                                 infer_shape=self._infer_shape,
                                 colocate_with_first_write_call=False)
@@ -385,7 +379,7 @@ class TensorArray:
         """All elements, of one shape, stacked."""
         with ops.colocate_with(self._handle):
             with ops.name_scope(name, "TensorArrayStack", [self._handle]):
-                value = self.gather(array_ops.range_(0, self.size()), name=name)
+                value = self.gather(tensors.range_(0, self.size()), name=name)
                 if self._element_shape[0].ndims is not None and not self._dynamic_size:
                     count = tensor_util.constant_value(_size_input(self._handle))
                     if count is not None:
@@ -414,8 +408,8 @@ class TensorArray:
     def unstack(self, value, name=None):
         """The array after element i is set to row i of `value`, for all rows."""
         with ops.name_scope(name, "TensorArrayUnstack", [self._handle, value]):
-            count = array_ops.shape(value)[0]
-            return self.scatter(indices=array_ops.range_(0, count), value=value, name=name)
+            count = tensors.shape(value)[0]
+            return self.scatter(indices=tensors.range_(0, count), value=value, name=name)
 
     def scatter(self, indices, value, name=None):
         """The array after element `indices[i]` is set to row i of `value`."""
@@ -430,12 +424,11 @@ class TensorArray:
 
     def split(self, value, lengths, name=None):
         """The array after element i is set to the next `lengths[i]` rows of `value`."""
-        from pyflow.ops.elementwise import cast_ops
         with ops.name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
             value = ops.convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
             _require_dtype(self, value)
             with self._placed(value):
-                lengths = cast_ops.cast(lengths, dtypes.int64)
+                lengths = tensors.cast(lengths, dtypes.int64)
                 self._learn_split_shape(value, lengths)
                 flow = TensorArraySplitV3(self._handle, value, lengths, self._flow, name=name)
             return self.with_flow(flow)

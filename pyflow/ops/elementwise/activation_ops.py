@@ -10,11 +10,10 @@ Example:  `tf.nn.relu([-1.0, 2.0])` -> [0, 2].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, REAL
-from pyflow.framework.op import S, UNREGISTERED, lit, op, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops, unit
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import ELEMENTWISE, SAME_PAIRS, conj, merged, unchanged
-from pyflow.ops.elementwise import logic_ops, unary_ops
 
 SELU_ALPHA = 1.6732632423543772848170429916717   # Klambauer et al. 2017, eq. 14
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -30,8 +29,7 @@ def _stable_sigmoid(x):
 
 
 def _zeros(x):
-    from pyflow.ops.move import array_ops
-    return array_ops.zeros_like(x)
+    return tensors.zeros_like(x)
 
 
 # --------------------------------------------------------------------------------- sigmoid and tanh
@@ -188,7 +186,7 @@ class EluGrad:
 
     def gradient(op, dz):
         gradients, outputs = op.inputs
-        below = logic_ops.Select(outputs < 0.0, dz * gradients, _zeros(outputs))
+        below = raw_ops.Select(outputs < 0.0, dz * gradients, _zeros(outputs))
         return [EluGrad(dz, outputs), below]
 
     def reference(gradients, outputs):
@@ -216,7 +214,7 @@ class SeluGrad:
 
     def gradient(op, dz):
         gradients, outputs = op.inputs
-        below = logic_ops.Select(outputs < 0.0, dz * gradients, _zeros(outputs))
+        below = raw_ops.Select(outputs < 0.0, dz * gradients, _zeros(outputs))
         return [SeluGrad(dz, outputs), below]
 
     def reference(gradients, outputs):
@@ -274,50 +272,9 @@ class SoftsignGrad:
     samples = SAME_PAIRS
 
 
-def leaky_relu(features, alpha=0.2, name=None):
-    """`features` where positive, else `alpha` times it; integers become float32.
-    TF: nn.leaky_relu.
-    Dtypes, shapes, errors: as op LeakyRelu."""
-    from pyflow.ops.elementwise import cast_ops
-    features = graph.convert_to_tensor(features, name="features")
-    if features.dtype.is_integer:
-        features = cast_ops.cast(features, dtypes.float32)
-    return LeakyRelu(features, alpha=float(alpha), name=name)
-
-
-def crelu(features, name=None, axis=-1):
-    """relu(features) and relu(-features) side by side along `axis` (doubles it). TF: nn.crelu.
-    features: floats of any shape; that dimension doubles. TypeError for other dtypes, ValueError
-    for shapes that do not fit."""
-    from pyflow.ops.move import join_ops
-    with graph.name_scope(name, "CRelu", [features]):
-        features = graph.convert_to_tensor(features, name="features")
-        return Relu(join_ops.concat([features, -features], axis))
-
-
-def log_sigmoid(x, name=None):
-    """log(sigmoid(x)) = -softplus(-x), without underflow. TF: tf.log_sigmoid.
-    x: floats of any shape, which the result has too. TypeError for other dtypes, ValueError for
-    shapes that do not fit."""
-    with graph.name_scope(name, "LogSigmoid", [x]) as scope:
-        x = graph.convert_to_tensor(x, name="x")
-        return unary_ops.Neg(Softplus(-x), name=scope)
-
-
-def swish(features, name=None):
-    """features * sigmoid(features) (Ramachandran et al. 2017). TF: nn.swish.
-    features: floats of any shape, which the result has too. TypeError for other dtypes,
-    ValueError for shapes that do not fit."""
-    with graph.name_scope(name, "swish", [features]):
-        features = graph.convert_to_tensor(features, name="features")
-        return features * Sigmoid(features)
-
-
 PUBLIC = {
-    "sigmoid": Sigmoid, "nn.sigmoid": Sigmoid, "math.sigmoid": Sigmoid,
-    "tanh": Tanh, "nn.tanh": Tanh, "math.tanh": Tanh,
-    "nn.relu": Relu, "nn.relu6": Relu6, "nn.leaky_relu": leaky_relu, "nn.crelu": crelu,
-    "nn.elu": Elu, "nn.selu": Selu, "nn.softplus": Softplus, "math.softplus": Softplus,
-    "nn.softsign": Softsign, "math.softsign": Softsign, "nn.swish": swish,
-    "log_sigmoid": log_sigmoid, "math.log_sigmoid": log_sigmoid, "nn.log_sigmoid": log_sigmoid,
+    "sigmoid": Sigmoid, "nn.sigmoid": Sigmoid, "math.sigmoid": Sigmoid, "tanh": Tanh,
+    "nn.tanh": Tanh, "math.tanh": Tanh, "nn.relu": Relu, "nn.relu6": Relu6, "nn.elu": Elu,
+    "nn.selu": Selu, "nn.softplus": Softplus, "math.softplus": Softplus, "nn.softsign": Softsign,
+    "math.softsign": Softsign,
 }

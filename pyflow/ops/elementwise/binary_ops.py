@@ -8,16 +8,13 @@ Invariants
 
 Example:  `tf.multiply([[1.0], [2.0]], [3.0, 4.0])` -> [[3, 4], [6, 8]].
 """
-from collections import abc
-
 import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, REAL
-from pyflow.framework.op import S, UNREGISTERED, ints, lit, op, pos
-from pyflow.framework.tensor_shape import TensorShape
+from pyflow.framework.op import S, UNREGISTERED, ints, lit, op, pos, raw_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import PAIRS, broadcast, conj, merged, only, sum_to_operands
-from pyflow.ops.elementwise import unary_ops
 
 POSITIVE_PAIRS = [S(pos((2, 3)), pos((2, 3))), S(pos((2, 3)), pos((3,))), S(pos(()), pos((2, 1))),
                   S(pos((0, 3)), pos((1, 3)))]
@@ -29,13 +26,11 @@ ADDABLE = NUMBERS + (dtypes.string,)
 
 
 def _select(condition, t, e):
-    from pyflow.ops.elementwise import logic_ops
-    return logic_ops.Select(condition, t, e)
+    return raw_ops.Select(condition, t, e)
 
 
 def _zeros(x):
-    from pyflow.ops.move import array_ops
-    return array_ops.zeros_like(x)
+    return tensors.zeros_like(x)
 
 
 # -------------------------------------------------------------------------------- sums and products
@@ -69,7 +64,7 @@ class Sub:
     shape = broadcast
 
     def gradient(op, dz):
-        return sum_to_operands(op, dz, unary_ops.Neg(dz))
+        return sum_to_operands(op, dz, raw_ops.Neg(dz))
 
     def reference(x, y): return x - y
     samples = PAIRS
@@ -109,7 +104,7 @@ class SquaredDifference:
     def gradient(op, dz):
         x, y = op.inputs
         twice = dz * (x - y) * 2
-        return sum_to_operands(op, twice, unary_ops.Neg(twice))
+        return sum_to_operands(op, twice, raw_ops.Neg(twice))
 
     def reference(x, y): return (x - y) * np.conj(x - y)
     samples = PAIRS
@@ -119,7 +114,7 @@ class SquaredDifference:
 def _division_gradient(op, dz):
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
     dx = RealDiv(dz, y)
-    return sum_to_operands(op, dx, dz * RealDiv(RealDiv(unary_ops.Neg(x), y), y))
+    return sum_to_operands(op, dx, dz * RealDiv(RealDiv(raw_ops.Neg(x), y), y))
 
 
 def _c_divide(x, y):
@@ -156,7 +151,7 @@ class DivNoNan:
 
     def gradient(op, dz):
         x, y = conj(op.inputs[0]), conj(op.inputs[1])
-        dy = dz * DivNoNan(DivNoNan(unary_ops.Neg(x), y), y)
+        dy = dz * DivNoNan(DivNoNan(raw_ops.Neg(x), y), y)
         return sum_to_operands(op, DivNoNan(dz, y), dy)
 
     def reference(x, y):
@@ -189,7 +184,7 @@ class FloorDiv:
 
 def _floor_mod_gradient(op, dz):
     quotient = FloorDiv(op.inputs[0], op.inputs[1])
-    return sum_to_operands(op, dz, dz * unary_ops.Neg(quotient))
+    return sum_to_operands(op, dz, dz * raw_ops.Neg(quotient))
 
 
 @op("FloorMod", inputs="x: T, y: T", outputs="z: T", T=REAL)
@@ -232,7 +227,7 @@ class Pow:
         x, y, z = conj(op.inputs[0]), conj(op.inputs[1]), conj(op.outputs[0])
         dx = dz * y * Pow(x, y - 1)
         usable = x > 0 if not x.dtype.is_complex else _not_zero(x)
-        log_x = _select(usable, unary_ops.Log(_select(usable, x, _ones(x))), _zeros(x))
+        log_x = _select(usable, raw_ops.Log(_select(usable, x, _ones(x))), _zeros(x))
         return sum_to_operands(op, dx, dz * z * log_x)
 
     def reference(x, y): return np.power(x, y)
@@ -241,13 +236,11 @@ class Pow:
 
 
 def _ones(x):
-    from pyflow.ops.move import array_ops
-    return array_ops.ones_like(x)
+    return tensors.ones_like(x)
 
 
 def _not_zero(x):
-    from pyflow.ops.elementwise import logic_ops
-    return logic_ops.NotEqual(x, _zeros(x))
+    return raw_ops.NotEqual(x, _zeros(x))
 
 
 @op("Xdivy", inputs="x: T, y: T", outputs="z: T", T=FLOATS + COMPLEX)
@@ -259,7 +252,7 @@ class Xdivy:
         x, y = op.inputs
         present = graph.convert_to_tensor(1, dtype=x.dtype)
         dx = dz * Xdivy(_indicator(x, present), y)
-        return sum_to_operands(op, dx, dz * Xdivy(unary_ops.Neg(x), unary_ops.Square(y)))
+        return sum_to_operands(op, dx, dz * Xdivy(raw_ops.Neg(x), raw_ops.Square(y)))
 
     def reference(x, y):
         x, y = np.broadcast_arrays(x, y)
@@ -287,8 +280,7 @@ class Xlogy:
 
 def _indicator(x, one):
     """1 where x is not 0, else 0, in the dtype of x."""
-    from pyflow.ops.elementwise import cast_ops
-    return cast_ops.cast(_not_zero(x), one.dtype)
+    return tensors.cast(_not_zero(x), one.dtype)
 
 
 @op("Atan2", inputs="y: T, x: T", outputs="z: T", T=FLOATS)
@@ -298,8 +290,8 @@ class Atan2:
 
     def gradient(op, dz):
         y, x = op.inputs
-        scaled = dz / (unary_ops.Square(x) + unary_ops.Square(y))
-        return sum_to_operands(op, x * scaled, unary_ops.Neg(y) * scaled)
+        scaled = dz / (raw_ops.Square(x) + raw_ops.Square(y))
+        return sum_to_operands(op, x * scaled, raw_ops.Neg(y) * scaled)
 
     def reference(y, x): return np.arctan2(y, x)
     samples = PAIRS
@@ -343,12 +335,11 @@ class ClipByValue:
     def shape(op): return op.inputs[0].shape
 
     def gradient(op, dy):
-        from pyflow.ops.reduce import reduction_ops
         t, low, high = op.inputs
         zeros = _zeros(dy)
         below, above = _select(t < low, dy, zeros), _select(t > high, dy, zeros)
         inside = dy - below - above
-        totals = [g if bound.shape.ndims else reduction_ops.reduce_sum(g)
+        totals = [g if bound.shape.ndims else tensors.sum_of(g)
                   for g, bound in ((below, low), (above, high))]
         return [inside] + totals
 
@@ -451,126 +442,15 @@ class AccumulateNV2:
     samples = [S([(2, 3), (2, 3)], shape=[2, 3]), S([()], shape=[])]
 
 
-def _checked_inputs(inputs, who):
-    if isinstance(inputs, abc.Iterable) and not isinstance(inputs, (str, bytes, graph.Tensor)):
-        inputs = list(inputs)
-    if not isinstance(inputs, list) or not inputs:
-        raise ValueError(f"{who}: inputs must be a list of at least one Tensor or IndexedSlices "
-                         "with the same dtype and shape")
-    return [x if isinstance(x, graph.IndexedSlices) else graph.convert_to_tensor(x) for x in inputs]
-
-
-def add_n(inputs, name=None):
-    """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype.
-    TF: tf.add_n.
-    Dtypes, shapes, errors: as op AddN."""
-    inputs = [graph.convert_to_tensor(x) for x in _checked_inputs(inputs, "tf.add_n")]
-    if len(inputs) == 1:
-        if name:
-            from pyflow.ops.control import identity_ops
-            return identity_ops.identity(inputs[0], name=name)
-        return inputs[0]
-    return AddN(inputs, name=name)
-
-
-def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
-    """Sum of a list of tensors of one shape. TF: tf.accumulate_n.
-    Dtypes, shapes, errors: as ops AddN and AccumulateNV2."""
-    inputs = _checked_inputs(inputs, "tf.accumulate_n")
-    known = TensorShape(shape)
-    for x in inputs:
-        known = known.merge_with(x.shape)
-    if tensor_dtype is not None and inputs[0].dtype.base_dtype != dtypes.as_dtype(tensor_dtype):
-        raise TypeError(f"tf.accumulate_n: tensor_dtype is {dtypes.as_dtype(tensor_dtype).name}, "
-                        f"the inputs are {inputs[0].dtype.name}")
-    if len(inputs) == 1 and name is None:
-        return inputs[0]
-    if not known.is_fully_defined():
-        return AddN(inputs, name=name)
-    return AccumulateNV2(inputs, shape=known, name=name)
-
-
-# --------------------------------------------------------------------------------- public functions
-def _pair(x, y):
-    x = graph.convert_to_tensor(x, name="x")
-    return x, graph.convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
-
-
-def truediv(x, y, name=None):
-    """x / y as Python 3 divides: small integers become float32, int32 and wider float64.
-    TF: tf.truediv.
-    Dtypes, shapes, errors: as op RealDiv."""
-    from pyflow.ops.elementwise import cast_ops
-    wider = {dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32,
-             dtypes.uint16: dtypes.float32,
-             dtypes.int16: dtypes.float32, dtypes.uint32: dtypes.float64,
-             dtypes.int32: dtypes.float64,
-             dtypes.uint64: dtypes.float64, dtypes.int64: dtypes.float64}
-    with graph.name_scope(name, "truediv", [x, y]) as scope:
-        x, y = _pair(x, y)
-        wide = wider.get(x.dtype.base_dtype)
-        if wide is not None:
-            x, y = cast_ops.cast(x, wide), cast_ops.cast(y, wide)
-        return RealDiv(x, y, name=scope)
-
-
-def div(x, y, name=None):
-    """x / y as Python 2 divides: integers floor, floats divide. TF: tf.div.
-    Dtypes, shapes, errors: as ops RealDiv and FloorDiv."""
-    with graph.name_scope(name, "div", [x, y]) as scope:
-        x, y = _pair(x, y)
-        if x.dtype.is_floating or x.dtype.is_complex:
-            return RealDiv(x, y, name=scope)
-        return FloorDiv(x, y, name=scope)
-
-
-def divide(x, y, name=None):
-    """x / y, Python 3 style, for tensors and values. TF: tf.divide.
-    x, y: numbers of one dtype that broadcast. TypeError for other dtypes, ValueError for shapes
-    that do not fit."""
-    if name is None:
-        return graph.convert_to_tensor(x) / y
-    return truediv(x, y, name)
-
-
-def floordiv(x, y, name=None):
-    """x / y rounded toward minus infinity. TF: tf.floordiv.
-    Dtypes, shapes, errors: as op FloorDiv."""
-    return FloorDiv(x, y, name=name or "floordiv")
-
-
-def div_no_nan(x, y, name=None):
-    """x / y, and 0 where y is 0. TF: tf.div_no_nan.
-    Dtypes, shapes, errors: as op DivNoNan."""
-    return DivNoNan(x, y, name=name or "div_no_nan")
-
-
-def xdivy(x, y, name=None):
-    """x / y, and 0 where x is 0. TF: math.xdivy.
-    Dtypes, shapes, errors: as op Xdivy."""
-    return Xdivy(x, y, name=name or "xdivy")
-
-
-def xlogy(x, y, name=None):
-    """x * log(y), and 0 where x is 0. TF: math.xlogy.
-    Dtypes, shapes, errors: as op Xlogy."""
-    return Xlogy(x, y, name=name or "xlogy")
-
-
 PUBLIC = {
-    "add": Add, "math.add": Add, "subtract": Sub, "math.subtract": Sub, "sub": Sub,
-    "multiply": Mul, "math.multiply": Mul, "mul": Mul,
-    "math.multiply_no_nan": MulNoNan, "squared_difference": SquaredDifference,
-    "math.squared_difference": SquaredDifference,
-    "truediv": truediv, "math.truediv": truediv, "div": div, "divide": divide,
-    "math.divide": divide, "realdiv": RealDiv, "floordiv": floordiv, "math.floordiv": floordiv,
-    "floor_div": FloorDiv, "truncatediv": TruncateDiv, "div_no_nan": div_no_nan,
-    "math.divide_no_nan": div_no_nan, "mod": FloorMod, "floormod": FloorMod, "math.mod": FloorMod,
-    "math.floormod": FloorMod, "truncatemod": TruncateMod, "pow": Pow, "math.pow": Pow,
-    "math.xdivy": xdivy, "math.xlogy": xlogy, "atan2": Atan2, "math.atan2": Atan2,
+    "add": Add, "math.add": Add, "subtract": Sub, "math.subtract": Sub, "sub": Sub, "multiply": Mul,
+    "math.multiply": Mul, "mul": Mul, "math.multiply_no_nan": MulNoNan,
+    "squared_difference": SquaredDifference, "math.squared_difference": SquaredDifference,
+    "realdiv": RealDiv, "floor_div": FloorDiv, "truncatediv": TruncateDiv, "mod": FloorMod,
+    "floormod": FloorMod, "math.mod": FloorMod, "math.floormod": FloorMod,
+    "truncatemod": TruncateMod, "pow": Pow, "math.pow": Pow, "atan2": Atan2, "math.atan2": Atan2,
     "maximum": Maximum, "math.maximum": Maximum, "minimum": Minimum, "math.minimum": Minimum,
     "bitwise.bitwise_and": BitwiseAnd, "bitwise.bitwise_or": BitwiseOr,
     "bitwise.bitwise_xor": BitwiseXor, "bitwise.left_shift": LeftShift,
-    "bitwise.right_shift": RightShift, "add_n": add_n, "math.add_n": add_n,
-    "accumulate_n": accumulate_n, "math.accumulate_n": accumulate_n,
+    "bitwise.right_shift": RightShift,
 }

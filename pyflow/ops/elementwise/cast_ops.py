@@ -8,10 +8,11 @@ Example:  `tf.cast([1.8, -2.2], tf.int32)` -> [1, -2].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, bools, ints, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.common import unchanged
+from pyflow.ops.base.tensors import cast
 
 DIFFERENTIABLE = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
                   dtypes.complex64, dtypes.complex128)
@@ -82,66 +83,3 @@ class Bitcast:
                S((), type=dtypes.uint8, types=(dtypes.int64, dtypes.float32)),
                S((3, 2), type=dtypes.int64, types=(dtypes.int32,)),
                S((0, 3), type=dtypes.float64, types=(dtypes.int64,))]
-
-
-def cast(x, dtype, name=None):
-    """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape.
-    TF: tf.cast.
-    Dtypes, shapes, errors: as op Cast."""
-    base = dtypes.as_dtype(dtype).base_dtype
-    if isinstance(x, graph.Tensor) and x.dtype.base_dtype == base:
-        return x
-    with graph.name_scope(name, "Cast", [x]) as scope:
-        if isinstance(x, graph.SparseTensor):
-            return graph.SparseTensor(x.indices, cast(x.values, base, name=scope), x.dense_shape)
-        if isinstance(x, graph.IndexedSlices):
-            return graph.IndexedSlices(cast(x.values, base, name=scope), x.indices, x.dense_shape)
-        x = graph.convert_to_tensor(x, name="x")
-        if x.dtype.base_dtype == base:
-            return x
-        return Cast(x, DstT=base, name=scope)
-
-
-def saturate_cast(value, dtype, name=None):
-    """`value` as `dtype`, clipped first to what `dtype` can hold. TF: tf.saturate_cast.
-    value: numbers of any shape. TypeError for dtypes that cannot be cast."""
-    from pyflow.ops.elementwise import binary_ops
-    dtype = dtypes.as_dtype(dtype).base_dtype
-    with graph.name_scope(name, "saturate_cast", [value]) as scope:
-        value = graph.convert_to_tensor(value, name="value")
-        if value.dtype.min < dtype.min:
-            value = binary_ops.Maximum(value, graph.convert_to_tensor(dtype.min, dtype=value.dtype))
-        if value.dtype.max > dtype.max:
-            value = binary_ops.Minimum(value, graph.convert_to_tensor(dtype.max, dtype=value.dtype))
-        return cast(value, dtype, name=scope)
-
-
-def bitcast(input, type, name=None):
-    """The bytes of `input` read as dtype `type`. TF: tf.bitcast.
-    Dtypes, shapes, errors: as op Bitcast."""
-    return Bitcast(input, type=dtypes.as_dtype(type), name=name)
-
-
-def _to(dtype, default):
-    def convert(x, name=default):
-        return cast(x, dtype, name=name)
-    convert.__name__ = default
-    convert.__doc__ = (f"`x` as {dtype.name}; use `tf.cast` in new code. TF: tf.{default}.\n"
-                       "Dtypes, shapes, errors: as op Cast.")
-    return convert
-
-
-to_float = _to(dtypes.float32, "ToFloat")
-to_double = _to(dtypes.float64, "ToDouble")
-to_int32 = _to(dtypes.int32, "ToInt32")
-to_int64 = _to(dtypes.int64, "ToInt64")
-to_bfloat16 = _to(dtypes.bfloat16, "ToBFloat16")
-to_complex64 = _to(dtypes.complex64, "ToComplex64")
-to_complex128 = _to(dtypes.complex128, "ToComplex128")
-
-PUBLIC = {
-    "cast": cast, "dtypes.cast": cast, "saturate_cast": saturate_cast,
-    "dtypes.saturate_cast": saturate_cast, "bitcast": bitcast,
-    "to_float": to_float, "to_double": to_double, "to_int32": to_int32, "to_int64": to_int64,
-    "to_bfloat16": to_bfloat16, "to_complex64": to_complex64, "to_complex128": to_complex128,
-}

@@ -9,11 +9,11 @@ Example:  `tf.where(x > 0, x, tf.zeros_like(x))`.
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import ALL, NUMBERS, REAL
-from pyflow.framework.op import S, UNREGISTERED, bools, lit, op
+from pyflow.framework.op import S, UNREGISTERED, bools, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
-from pyflow.ops.base.common import (PAIRS, SAME_PAIRS, broadcast, int32s, merged, shape_vector,
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import (PAIRS, SAME_PAIRS, broadcast, merged, shape_vector,
                                     stretched_axes, sum_over, sum_static, unchanged)
 
 COMPARABLE = [S(lit([1, 2, 3, 3]), lit([3, 2, 1, 3]))]
@@ -137,13 +137,6 @@ class LogicalNot:
     samples = [S(bools((2, 3))), S(bools(())), S(bools((0, 3)))]
 
 
-def logical_xor(x, y, name="LogicalXor"):
-    """x or y but not both, broadcast. TF: tf.logical_xor.
-    x, y: bool, shapes that broadcast. TypeError for other dtypes, ValueError for shapes that do
-    not fit."""
-    return LogicalAnd(LogicalOr(x, y), LogicalNot(LogicalAnd(x, y)), name=name)
-
-
 # ---------------------------------------------------------------------------------------- selection
 def _select_shape(op):
     condition = op.inputs[0].shape
@@ -173,8 +166,7 @@ class Select:
     shape = _select_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
-        zeros = array_ops.zeros_like(dy)
+        zeros = tensors.zeros_like(dy)
         condition = op.inputs[0]
         return [None, Select(condition, dy, zeros), Select(condition, zeros, dy)]
 
@@ -191,9 +183,8 @@ class SelectV2:
         return broadcast_static_shape(c, broadcast_static_shape(t, e))
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
         condition, t, e = op.inputs
-        zeros = array_ops.zeros_like(dy)
+        zeros = tensors.zeros_like(dy)
         return [None, _sum_back(SelectV2(condition, dy, zeros), t, op.outputs[0]),
                 _sum_back(SelectV2(condition, zeros, dy), e, op.outputs[0])]
 
@@ -206,8 +197,7 @@ def _sum_back(grad, like, output):
     axes = stretched_axes(like.shape, output.shape)
     if axes is not None:
         return sum_static(grad, axes, like.shape)
-    from pyflow.ops.move import array_ops, broadcast_ops
-    reduced = broadcast_ops.BroadcastGradientArgs(shape_vector(like), array_ops.Shape(output))[0]
+    reduced = raw_ops.BroadcastGradientArgs(shape_vector(like), raw_ops.Shape(output))[0]
     return sum_over(grad, reduced, like)
 
 
@@ -228,81 +218,11 @@ class Where:
                S(bools((2, 2, 2)))]
 
 
-def equal(x, y, name=None):
-    """x == y element by element, broadcast. TF: tf.equal.
-    Dtypes, shapes, errors: as op Equal."""
-    return Equal(x, y, name=name)
-
-
-def not_equal(x, y, name=None):
-    """x != y element by element, broadcast. TF: tf.not_equal.
-    Dtypes, shapes, errors: as op NotEqual."""
-    return NotEqual(x, y, name=name)
-
-
-def where(condition, x=None, y=None, name=None):
-    """Indices of the true elements (of numbers: those that are not 0), or with both `x` and `y` a
-    choice between them. TF: tf.where.
-    Dtypes, shapes, errors: as ops Where and Select."""
-    if (x is None) != (y is None):
-        raise ValueError("tf.where: give both x and y, or neither")
-    if x is None:
-        with graph.name_scope(name, "Where", [condition]) as scope:
-            condition = graph.convert_to_tensor(condition, preferred_dtype=dtypes.bool,
-                                                name="condition")
-            return Where(condition, name=scope)
-    return Select(condition, x, y, name=name)
-
-
-def where_v2(condition, x=None, y=None, name=None):
-    """Like `tf.where`, with all three arguments broadcast. TF: tf.compat.v2.where.
-    Dtypes, shapes, errors: as op SelectV2."""
-    if x is None and y is None:
-        return where(condition, name=name)
-    if x is None or y is None:
-        raise ValueError("tf.where_v2: give both x and y, or neither")
-    return SelectV2(condition, x, y, name=name)
-
-
-def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
-    """The rows of `tensor` (from dimension `axis` on) where `mask` holds, in order.
-
-    mask: bool [d1, ..., dk], k >= 1 known while the graph is built; its shape must match
-    tensor.shape[axis:axis + k]. Returns [..., n, ...]. ValueError for a scalar mask. TF:
-    tf.boolean_mask.
-    tensor: any dtype; mask: bool, its shape the tensor's from `axis` on. ValueError for a scalar
-    mask or shapes that do not fit."""
-    from pyflow.ops.move import array_ops, gather_ops, join_ops
-    from pyflow.ops.reduce import reduction_ops
-    with graph.name_scope(name, "boolean_mask", values=[tensor, mask]):
-        tensor = graph.convert_to_tensor(tensor, name="tensor")
-        mask = graph.convert_to_tensor(mask, name="mask")
-        rank = mask.shape.ndims
-        if not rank:
-            raise ValueError("tf.boolean_mask: mask must have a known rank of at least 1, got "
-                             "shape "
-                             f"{mask.shape}")
-        axis = int(axis or 0)
-        tensor.shape[axis:axis + rank].assert_is_compatible_with(mask.shape)
-        dims = array_ops.shape(tensor)
-        count = reduction_ops.reduce_prod(dims[axis:axis + rank], [0], keepdims=True)
-        flat = array_ops.reshape(tensor, join_ops.concat(
-            [dims[:axis], count, dims[axis + rank:]], 0))
-        known = tensor.shape.as_list() if tensor.shape.ndims is not None else None
-        if known is not None:
-            flat.set_shape(known[:axis] + [mask.shape.num_elements()] + known[axis + rank:])
-        chosen = array_ops.squeeze(Where(array_ops.reshape(mask, int32s([-1]))), [1])
-        return gather_ops.gather(flat, chosen, axis=axis)
-
-
 PUBLIC = {
-    "equal": equal, "math.equal": equal, "not_equal": not_equal, "math.not_equal": not_equal,
     "less": Less, "math.less": Less, "less_equal": LessEqual, "math.less_equal": LessEqual,
     "greater": Greater, "math.greater": Greater, "greater_equal": GreaterEqual,
     "math.greater_equal": GreaterEqual, "approximate_equal": ApproximateEqual,
     "math.approximate_equal": ApproximateEqual, "logical_and": LogicalAnd,
     "math.logical_and": LogicalAnd, "logical_or": LogicalOr, "math.logical_or": LogicalOr,
-    "logical_not": LogicalNot, "math.logical_not": LogicalNot, "logical_xor": logical_xor,
-    "math.logical_xor": logical_xor, "select": Select, "where": where, "where_v2": where_v2,
-    "boolean_mask": boolean_mask,
+    "logical_not": LogicalNot, "math.logical_not": LogicalNot, "select": Select,
 }

@@ -13,13 +13,10 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, INTS
-from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, unit
-from pyflow.framework.static_value import constant_value
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, raw_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import (ELEMENTWISE, PAIRS, WITHIN_ONE, broadcast, sum_to_operands,
                                     unchanged, vectorized)
-from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops
-from pyflow.ops.reduce import reduction_ops
 
 FLOAT4 = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
 DOUBLES = (dtypes.float32, dtypes.float64)
@@ -96,7 +93,7 @@ class Ndtri:
 
     def gradient(op, dy):
         y = op.outputs[0]
-        return dy * (math.sqrt(2 * math.pi) * unary_ops.Exp(y * y / 2.0))
+        return dy * (math.sqrt(2 * math.pi) * raw_ops.Exp(y * y / 2.0))
 
     def reference(x):
         return vectorized(lambda p: math.sqrt(2) * _erfinv(2 * p - 1))(x)
@@ -110,7 +107,7 @@ class Erfinv:
 
     def gradient(op, dy):
         y = op.outputs[0]
-        return dy * (math.sqrt(math.pi) / 2 * unary_ops.Exp(y * y))
+        return dy * (math.sqrt(math.pi) / 2 * raw_ops.Exp(y * y))
 
     def reference(x): return vectorized(_erfinv)(x)
     samples = WITHIN_ONE
@@ -123,7 +120,7 @@ class BesselI0e:
 
     def gradient(op, dy):
         x, y = op.inputs[0], op.outputs[0]
-        return dy * (BesselI1e(x) - unary_ops.Sign(x) * y)
+        return dy * (BesselI1e(x) - raw_ops.Sign(x) * y)
 
     def reference(x): return vectorized(lambda v: _bessel(0, v))(x)
     samples = ELEMENTWISE + [S(lit([0.0, 30.0, -40.0]))]
@@ -136,10 +133,10 @@ class BesselI1e:
 
     def gradient(op, dy):
         x, y = op.inputs[0], op.outputs[0]
-        zero = logic_ops.Equal(x, array_ops.zeros_like(x))
-        safe = logic_ops.Select(zero, array_ops.ones_like(x), x)
-        slope = BesselI0e(x) - y * (unary_ops.Sign(safe) + unary_ops.Reciprocal(safe))
-        return dy * logic_ops.Select(zero, 0.5 * array_ops.ones_like(x), slope)
+        zero = raw_ops.Equal(x, tensors.zeros_like(x))
+        safe = raw_ops.Select(zero, tensors.ones_like(x), x)
+        slope = BesselI0e(x) - y * (raw_ops.Sign(safe) + raw_ops.Reciprocal(safe))
+        return dy * raw_ops.Select(zero, 0.5 * tensors.ones_like(x), slope)
 
     def reference(x): return vectorized(lambda v: _bessel(1, v))(x)
     samples = ELEMENTWISE + [S(lit([0.0, 30.0, -40.0]))]
@@ -163,10 +160,10 @@ class BesselI1:
 
     def gradient(op, dy):
         x, y = op.inputs[0], op.outputs[0]
-        zero = logic_ops.Equal(x, array_ops.zeros_like(x))
-        safe = logic_ops.Select(zero, array_ops.ones_like(x), x)
+        zero = raw_ops.Equal(x, tensors.zeros_like(x))
+        safe = raw_ops.Select(zero, tensors.ones_like(x), x)
         slope = BesselI0(x) - y / safe
-        return dy * logic_ops.Select(zero, 0.5 * array_ops.ones_like(x), slope)
+        return dy * raw_ops.Select(zero, 0.5 * tensors.ones_like(x), slope)
 
     def reference(x): return vectorized(lambda v: math.exp(abs(v)) * _bessel(1, v))(x)
     samples = ELEMENTWISE
@@ -188,7 +185,7 @@ class PopulationCount:
 # ------------------------------------------------------------------------------ two operands
 def _density(a, x):
     """x^(a - 1) e^-x / gamma(a)."""
-    return unary_ops.Exp(-x + (a - 1.0) * unary_ops.Log(x) - unary_ops.Lgamma(a))
+    return raw_ops.Exp(-x + (a - 1.0) * raw_ops.Log(x) - raw_ops.Lgamma(a))
 
 
 @op("Igamma", inputs="a: T, x: T", outputs="z: T", T=FLOAT4)
@@ -247,7 +244,7 @@ class NextAfter:
     """The next number after x1 towards x2. TF: NextAfter."""
     shape = broadcast
 
-    def gradient(op, dz): return sum_to_operands(op, dz, array_ops.zeros_like(dz))
+    def gradient(op, dz): return sum_to_operands(op, dz, tensors.zeros_like(dz))
 
     def reference(x1, x2): return np.nextafter(x1, x2)
     samples = PAIRS
@@ -261,9 +258,9 @@ class Xlog1py:
 
     def gradient(op, dz):
         x, y = op.inputs
-        present = cast_ops.cast(logic_ops.NotEqual(x, array_ops.zeros_like(x)), x.dtype)
+        present = tensors.cast(raw_ops.NotEqual(x, tensors.zeros_like(x)), x.dtype)
         return sum_to_operands(op, dz * Xlog1py(present, y),
-                               dz * binary_ops.Xdivy(x, y + array_ops.ones_like(y)))
+                               dz * raw_ops.Xdivy(x, y + tensors.ones_like(y)))
 
     def reference(x, y):
         x, y = np.broadcast_arrays(x, y)
@@ -288,11 +285,11 @@ class Betainc:
 
     def gradient(op, dz):
         a, b, x = op.inputs
-        log_beta = unary_ops.Lgamma(a) + unary_ops.Lgamma(b) - unary_ops.Lgamma(a + b)
-        slope = unary_ops.Exp(binary_ops.Xlogy(a - 1.0, x) + Xlog1py(b - 1.0, -x) - log_beta)
+        log_beta = raw_ops.Lgamma(a) + raw_ops.Lgamma(b) - raw_ops.Lgamma(a + b)
+        slope = raw_ops.Exp(raw_ops.Xlogy(a - 1.0, x) + Xlog1py(b - 1.0, -x) - log_beta)
         dx = dz * slope
         if x.shape.ndims == 0:
-            dx = reduction_ops.reduce_sum(dx)
+            dx = tensors.sum_of(dx)
         return [None, None, dx]
 
     def reference(a, b, x):
@@ -325,15 +322,15 @@ class CumulativeLogsumexp:
         x, axis = op.inputs
         y = op.outputs[0]
         lowest = graph.convert_to_tensor(x.dtype.min, dtype=x.dtype)
-        nothing = array_ops.zeros_like(dy) + lowest
+        nothing = tensors.zeros_like(dy) + lowest
 
         def part(sign):
             some = sign * dy > 0.0
-            size = logic_ops.Select(some, sign * dy, array_ops.ones_like(dy))
-            logs = logic_ops.Select(some, unary_ops.Log(size) - y, nothing)
+            size = raw_ops.Select(some, sign * dy, tensors.ones_like(dy))
+            logs = raw_ops.Select(some, raw_ops.Log(size) - y, nothing)
             back = CumulativeLogsumexp(logs, axis, exclusive=op.attr("exclusive"),
                                        reverse=not op.attr("reverse"))
-            return unary_ops.Exp(back + x)
+            return raw_ops.Exp(back + x)
         return [part(1.0) - part(-1.0), None]
 
     def reference(x, axis, exclusive, reverse): return _log_scan(x, int(axis), exclusive, reverse)
@@ -342,149 +339,9 @@ class CumulativeLogsumexp:
                S((4,), lit(0), exclusive=True, reverse=True, types=DOUBLES)]
 
 
-# ------------------------------------------------------------------------------ functions
-def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
-    """log of the running sum of exp(x) along an axis. TF: math.cumulative_logsumexp.
-    Dtypes, shapes, errors: as op CumulativeLogsumexp."""
-    return CumulativeLogsumexp(x, axis, exclusive=exclusive, reverse=reverse, name=name)
-
-
-def erfcinv(x, name=None):
-    """The inverse of the complementary error function. TF: math.erfcinv.
-    Dtypes, shapes, errors: as op Ndtri."""
-    with graph.name_scope(name, "erfcinv", [x]):
-        x = graph.convert_to_tensor(x, name="start")
-        return -Ndtri(0.5 * x) * math.sqrt(0.5)
-
-
-def _unscaled(scaled, name, order):
-    def bessel(x, name=None):
-        with graph.name_scope(name, f"bessel_i{order}", [x]):
-            x = graph.convert_to_tensor(x, name="x")
-            return unary_ops.Exp(complex_ops.abs(x)) * scaled(x)
-    bessel.__name__ = bessel.__qualname__ = name
-    bessel.__doc__ = (f"The modified Bessel function of order {order}. TF: math.{name}."
-                      "\n    x: floats of any shape, the result the same; TypeError for other dtypes.")
-    return bessel
-
-
-bessel_i0 = _unscaled(BesselI0e, "bessel_i0", 0)
-bessel_i1 = _unscaled(BesselI1e, "bessel_i1", 1)
-
-
-def xlog1py(x, y, name=None):
-    """x log(1 + y), and 0 where x is 0. TF: math.xlog1py.
-    Dtypes, shapes, errors: as op Xlog1py."""
-    return Xlog1py(x, y, name=name or "xlog1py")
-
-
-def lbeta(x, name=None):
-    """log of the multivariate beta function over the last dimension. TF: tf.lbeta.
-    Dtypes, shapes, errors: as op Lgamma."""
-    with graph.name_scope(name, "lbeta", [x]):
-        x = graph.convert_to_tensor(x, name="x")
-        logs = reduction_ops.reduce_sum(unary_ops.Lgamma(x), axis=[-1])
-        return logs - unary_ops.Lgamma(reduction_ops.reduce_sum(x, axis=[-1]))
-
-
-def polyval(coeffs, x, name=None):
-    """The polynomial of the listed coefficients, highest first, at x. TF: math.polyval.
-    Dtypes, shapes, errors: as op ZerosLike."""
-    if not isinstance(coeffs, list):
-        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
-    with graph.name_scope(name, "polyval", [x]):
-        x = graph.convert_to_tensor(x, name="x")
-        if not coeffs:
-            return array_ops.zeros_like(x)
-        terms = [graph.convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs)]
-        result = terms[0]
-        for term in terms[1:]:
-            result = term + result * x
-        return result
-
-
-def reciprocal_no_nan(x, name=None):
-    """1 / x, and 0 where x is 0. TF: math.reciprocal_no_nan.
-    Dtypes, shapes, errors: as op DivNoNan."""
-    with graph.name_scope(name, "reciprocal_no_nan", [x]) as scope:
-        x = graph.convert_to_tensor(x, name="x")
-        return binary_ops.DivNoNan(graph.convert_to_tensor(1, dtype=x.dtype.base_dtype), x,
-                                   name=scope)
-
-
-def scalar_mul(scalar, x, name=None):
-    """A scalar times a tensor or IndexedSlices. TF: tf.scalar_mul.
-    Dtypes, shapes, errors: as op Mul."""
-    scalar = graph.convert_to_tensor(scalar, dtype=x.dtype.base_dtype, name="scalar")
-    if scalar.shape.ndims not in (0, None):
-        raise ValueError("The input scalar must be a 0-D value. "
-                         f"Received shape {scalar.shape}.")
-    if isinstance(x, graph.IndexedSlices):
-        return graph.IndexedSlices(scalar * x.values, x.indices, x.dense_shape)
-    return binary_ops.Mul(scalar, x, name=name)
-
-
-def repeat(input, repeats, axis=None, name=None):
-    """Elements along `axis` (None: flattened), each as often as `repeats` says. TF: tf.repeat.
-    input: any dtype, of known rank; repeats: int32 or int64, a scalar or one number for each place of
-    the axis. TypeError for other repeats, ValueError for unknown ranks and higher ones and for an
-    axis that input does not have."""
-    with graph.name_scope(name, "Repeat", [input]):
-        data = graph.convert_to_tensor(input, name="input")
-        repeats = graph.convert_to_tensor(repeats, name="repeats")
-        if repeats.dtype not in (dtypes.int32, dtypes.int64):
-            raise TypeError(f"tf.repeat: repeats must be int32 or int64, got {repeats.dtype.name}")
-        if axis is None:
-            data, axis = array_ops.reshape(data, [-1]), 0
-        if data.shape.ndims is None:
-            raise ValueError("tf.repeat: the rank of input must be known")
-        rank = data.shape.ndims
-        if not -rank <= axis < rank:
-            raise ValueError(f"tf.repeat: axis must be in [{-rank}, {rank}) for input of shape "
-                             f"{data.shape}, got {axis}")
-        axis = axis + rank if axis < 0 else axis
-        if repeats.shape.ndims is None or repeats.shape.ndims > 1:
-            raise ValueError(f"tf.repeat: repeats must be a scalar or vector, got shape "
-                             f"{repeats.shape}")
-        if repeats.shape.ndims == 0:
-            return _repeat_alike(data, repeats, axis)
-        n = cast_ops.cast(array_ops.shape(data)[axis], repeats.dtype)
-        counts = repeats + array_ops.zeros(array_ops.expand_dims(n, 0), repeats.dtype)
-        return gather_ops.gather(data, _places(counts), axis=axis)
-
-
-def _repeat_alike(data, repeats, axis):
-    """Every place equally often: tiles along an axis of their own, which then joins `axis`."""
-    def factors(ahead):             # 1, but `repeats` behind so many dimensions
-        behind = data.shape.ndims - axis - 1
-        parts = [[1] * ahead, array_ops.reshape(repeats, [1]), [1] * behind]
-        return join_ops.concat([graph.convert_to_tensor(part, dtype=repeats.dtype)
-                                for part in parts], 0)
-    tiled = join_ops.Tile(array_ops.expand_dims(data, axis + 1), factors(axis + 1))
-    sizes = array_ops.shape(data, out_type=repeats.dtype) * factors(axis)
-    result = array_ops.reshape(tiled, sizes)
-    number, known = constant_value(repeats), data.shape.as_list()
-    both = number is not None and known[axis] is not None
-    known[axis] = known[axis] * int(number) if both else None
-    result.set_shape(known)
-    return result
-
-
-def _places(counts):
-    """[0] * counts[0] + [1] * counts[1] + ...: for each place the number of sums not above it."""
-    from pyflow.ops.reduce import lookup_ops
-    ends = reduction_ops.cumsum(counts)
-    total = reduction_ops.reduce_sum(counts)
-    return lookup_ops.searchsorted(ends, array_ops.range_(total), side="right")
-
-
 PUBLIC = {
-    "math.ndtri": Ndtri, "math.erfinv": Erfinv, "math.erfcinv": erfcinv,
-    "math.bessel_i0": bessel_i0, "math.bessel_i0e": BesselI0e, "math.bessel_i1": bessel_i1,
+    "math.ndtri": Ndtri, "math.erfinv": Erfinv, "math.bessel_i0e": BesselI0e,
     "math.bessel_i1e": BesselI1e, "igamma": Igamma, "math.igamma": Igamma, "igammac": Igammac,
-    "math.igammac": Igammac, "math.nextafter": NextAfter, "math.xlog1py": xlog1py,
-    "betainc": Betainc, "math.betainc": Betainc, "math.cumulative_logsumexp": cumulative_logsumexp,
-    "lbeta": lbeta, "math.lbeta": lbeta, "math.polyval": polyval,
-    "math.reciprocal_no_nan": reciprocal_no_nan, "scalar_mul": scalar_mul,
-    "math.scalar_mul": scalar_mul, "repeat": repeat,
+    "math.igammac": Igammac, "math.nextafter": NextAfter, "betainc": Betainc,
+    "math.betainc": Betainc,
 }

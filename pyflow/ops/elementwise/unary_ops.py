@@ -17,6 +17,7 @@ import numpy as np
 from pyflow.framework import dtypes, graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
 from pyflow.framework.op import S, UNREGISTERED, lit, op, pos
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import (ELEMENTWISE, POSITIVE, SAME_PAIRS, WITHIN_ONE, broadcast, conj,
                                     sum_to_operands, unchanged, vectorized)
 
@@ -59,8 +60,7 @@ class Sign:
     shape = unchanged
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
-        return array_ops.zeros_like(dy)
+        return tensors.zeros_like(dy)
 
     def reference(x):
         if np.iscomplexobj(x):
@@ -573,18 +573,17 @@ PUBLIC = {
     "negative": Neg, "neg": Neg, "sign": Sign, "floor": Floor, "ceil": Ceil, "rint": Rint,
     "is_nan": IsNan, "is_inf": IsInf, "is_finite": IsFinite, "bitwise.invert": Invert,
     "square": Square, "sqrt": Sqrt, "rsqrt": Rsqrt, "reciprocal": Reciprocal, "inv": Inv,
-    "exp": Exp, "expm1": Expm1, "log": Log, "log1p": Log1p,
-    "sin": Sin, "cos": Cos, "tan": Tan, "asin": Asin, "acos": Acos, "atan": Atan,
-    "sinh": Sinh, "cosh": Cosh, "asinh": Asinh, "acosh": Acosh, "atanh": Atanh,
-    "zeta": Zeta, "math.zeta": Zeta, "polygamma": Polygamma, "math.polygamma": Polygamma,
-    "erf": Erf, "erfc": Erfc, "lgamma": Lgamma, "digamma": Digamma,
+    "exp": Exp, "expm1": Expm1, "log": Log, "log1p": Log1p, "sin": Sin, "cos": Cos, "tan": Tan,
+    "asin": Asin, "acos": Acos, "atan": Atan, "sinh": Sinh, "cosh": Cosh, "asinh": Asinh,
+    "acosh": Acosh, "atanh": Atanh, "zeta": Zeta, "math.zeta": Zeta, "polygamma": Polygamma,
+    "math.polygamma": Polygamma, "erf": Erf, "erfc": Erfc, "lgamma": Lgamma, "digamma": Digamma,
     "math.negative": Neg, "math.sign": Sign, "math.floor": Floor, "math.ceil": Ceil,
     "math.rint": Rint, "math.is_nan": IsNan, "math.is_inf": IsInf, "math.is_finite": IsFinite,
     "debugging.is_nan": IsNan, "debugging.is_inf": IsInf, "debugging.is_finite": IsFinite,
     "math.square": Square, "math.sqrt": Sqrt, "math.rsqrt": Rsqrt, "math.reciprocal": Reciprocal,
-    "math.exp": Exp, "math.expm1": Expm1, "math.log": Log, "math.log1p": Log1p,
-    "math.sin": Sin, "math.cos": Cos, "math.tan": Tan, "math.asin": Asin, "math.acos": Acos,
-    "math.atan": Atan, "math.sinh": Sinh, "math.cosh": Cosh, "math.asinh": Asinh,
-    "math.acosh": Acosh, "math.atanh": Atanh, "math.erf": Erf, "math.erfc": Erfc,
-    "math.lgamma": Lgamma, "math.digamma": Digamma,
+    "math.exp": Exp, "math.expm1": Expm1, "math.log": Log, "math.log1p": Log1p, "math.sin": Sin,
+    "math.cos": Cos, "math.tan": Tan, "math.asin": Asin, "math.acos": Acos, "math.atan": Atan,
+    "math.sinh": Sinh, "math.cosh": Cosh, "math.asinh": Asinh, "math.acosh": Acosh,
+    "math.atanh": Atanh, "math.erf": Erf, "math.erfc": Erfc, "math.lgamma": Lgamma,
+    "math.digamma": Digamma,
 }

@@ -10,19 +10,16 @@ Example:  `spectrum = tf.spectral.rfft(signal)` - [..., n] float32 to [..., n / 
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, UNREGISTERED, lit, op
+from pyflow.framework import graph
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, shape_vector, static_shape
-from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops
-from pyflow.ops.move import array_ops, join_ops, pad_ops, slicing_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.move import pad_ops
 
 COMPLEX = "Tcomplex: {complex64, complex128} = complex64"
 REAL = "Treal: {float, double} = float, " + COMPLEX
 RANKS = {"": 1, "2D": 2, "3D": 3}
-_REAL_OF = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
-_COMPLEX_OF = {real: complex_ for complex_, real in _REAL_OF.items()}
 FFTS = {}                               # name of the op -> its OpDef
 
 
@@ -59,7 +56,7 @@ def _size(x, rank, dtype):
     known = dims_of(x.shape)
     if known is not None and None not in known[-rank:]:
         return graph.convert_to_tensor(int(np.prod(known[-rank:])), dtype=dtype)
-    return cast_ops.cast(reduction_ops.reduce_prod(array_ops.shape(x)[-rank:]), dtype)
+    return tensors.cast(tensors.product_of(tensors.shape(x)[-rank:]), dtype)
 
 
 def _padded_to(x, like, rank):
@@ -67,8 +64,8 @@ def _padded_to(x, like, rank):
     if x.shape.is_fully_defined() and like.shape.is_fully_defined() and x.shape == like.shape:
         return x
     missing = graph.convert_to_tensor(shape_vector(like)) - shape_vector(x)
-    zeros = array_ops.zeros_like(missing)
-    return pad_ops.pad(x, join_ops.stack([zeros, missing], axis=1))
+    zeros = tensors.zeros_like(missing)
+    return pad_ops.pad(x, tensors.stack([zeros, missing], axis=1))
 
 
 def _fft_gradient(rank, inverse):
@@ -77,19 +74,19 @@ def _fft_gradient(rank, inverse):
     def gradient(op, dy):
         size = _size(dy, rank, dy.dtype)
         back = FFTS[name](dy)
-        return binary_ops.RealDiv(back, size) if inverse else back * size
+        return raw_ops.RealDiv(back, size) if inverse else back * size
     return gradient
 
 
 def _rfft_gradient(rank):
     def gradient(op, dy):
         x, length = op.inputs
-        full = join_ops.concat([array_ops.shape(dy)[:-rank], length], 0)
-        missing = full - array_ops.shape(dy)
-        spectrum = pad_ops.pad(dy, join_ops.stack([array_ops.zeros_like(missing), missing], axis=1))
+        full = tensors.concat([tensors.shape(dy)[:-rank], length], 0)
+        missing = full - tensors.shape(dy)
+        spectrum = pad_ops.pad(dy, tensors.stack([tensors.zeros_like(missing), missing], axis=1))
         name = "IFFT" + {v: k for k, v in RANKS.items()}[rank]
-        size = cast_ops.cast(reduction_ops.reduce_prod(length), dy.dtype)
-        dx = complex_ops.real(FFTS[name](spectrum) * size)
+        size = tensors.cast(tensors.product_of(length), dy.dtype)
+        dx = tensors.real(FFTS[name](spectrum) * size)
         return [_padded_to(dx, x, rank), None]
     return gradient
 
@@ -100,10 +97,10 @@ def _irfft_gradient(rank):
         name = "RFFT" + {v: k for k, v in RANKS.items()}[rank]
         spectrum = FFTS[name](dy, length, Tcomplex=x.dtype)
         last = length[-1]
-        index = array_ops.range_(binary_ops.FloorDiv(last, 2) + 1)
-        edge = cast_ops.cast((index < 1) | (index * 2 >= last), dy.dtype)
-        counted = (2 - edge) / cast_ops.cast(reduction_ops.reduce_prod(length), dy.dtype)
-        dx = spectrum * cast_ops.cast(counted, x.dtype)
+        index = tensors.range_(raw_ops.FloorDiv(last, 2) + 1)
+        edge = tensors.cast((index < 1) | (index * 2 >= last), dy.dtype)
+        counted = (2 - edge) / tensors.cast(tensors.product_of(length), dy.dtype)
+        dx = spectrum * tensors.cast(counted, x.dtype)
         return [_padded_to(dx, x, rank), None]
     return gradient
 
@@ -180,116 +177,3 @@ for _suffix, _rank in RANKS.items():
 for _op in FFTS.values():
     _op.module = _op.__module__ = __name__
 globals().update(FFTS)
-
-
-# --------------------------------------------------------------------------------- public functions
-def _public_complex(name):
-    block = FFTS[name]
-
-    def transform(input, name=None):
-        return block(input, name=name)
-    transform.__name__ = transform.__qualname__ = name.lower()
-    transform.__doc__ = (
-        f"{block.doc.rpartition(' TF:')[0]}\n\n"
-        "    complex64 or complex128, the same shape and dtype come back; the rank must be at\n"
-        "    least that number (ValueError). Not normalised; the inverse divides by the number of\n"
-        f"    values. TF: tf.signal.{name.lower()}.")
-    return transform
-
-
-def _public_real(name, rank, inverse):
-    block = FFTS[name]
-
-    def transform(input_tensor, fft_length=None, name=None):
-        with graph.name_scope(name, block.name.lower(), [input_tensor, fft_length]) as scope:
-            if inverse:
-                x = graph.convert_to_tensor(input_tensor, preferred_dtype=dtypes.complex64)
-                real, complex_ = _REAL_OF[x.dtype.base_dtype], x.dtype.base_dtype
-            else:
-                x = graph.convert_to_tensor(input_tensor, preferred_dtype=dtypes.float32)
-                real, complex_ = x.dtype.base_dtype, _COMPLEX_OF.get(x.dtype.base_dtype)
-                if complex_ is None:
-                    raise TypeError(f"tf.signal.{block.name.lower()}: expected float32 or float64, "
-                                    f"got {x.dtype.name}")
-            length = _length_of(x, rank, fft_length, inverse)
-            x = _padded_for(x, rank, length, inverse)
-            return block(x, length, Treal=real, Tcomplex=complex_, name=scope)
-    transform.__name__ = transform.__qualname__ = name.lower()
-    transform.__doc__ = (
-        f"{block.doc.rpartition(' TF:')[0]}\n\n"
-        f"    fft_length, {rank} number(s), pads with zeros or crops the real side; without it\n"
-        "    the shape decides (an even last size for the inverse). float32 goes with complex64,\n"
-        f"    float64 with complex128; TypeError otherwise. TF: tf.signal.{name.lower()}.")
-    return transform
-
-
-def _length_of(x, rank, fft_length, inverse):
-    if fft_length is not None:
-        return graph.convert_to_tensor(fft_length, dtype=dtypes.int32, name="fft_length")
-    known = dims_of(x.shape)
-    if known is not None and None not in known[-rank:]:
-        sizes = list(known[-rank:])
-        sizes[-1] = max(0, 2 * (sizes[-1] - 1)) if inverse else sizes[-1]
-        return graph.convert_to_tensor(sizes, dtype=dtypes.int32, name="fft_length")
-    sizes = array_ops.shape(x)[-rank:]
-    if not inverse:
-        return sizes
-    return join_ops.concat([sizes[:-1], binary_ops.Maximum(0, 2 * (sizes[-1:] - 1))], 0)
-
-
-def _padded_for(x, rank, length, inverse):
-    """`x` with zeros behind it where the transform needs more."""
-    needed, known = dims_of(static_shape(length)), dims_of(x.shape)
-    if needed is not None and None not in needed and known is not None:
-        if inverse:
-            needed[-1] = needed[-1] // 2 + 1 if needed[-1] else 0
-        if None not in known[-rank:]:
-            missing = [max(n - k, 0) for n, k in zip(needed, known[-rank:])]
-            if not any(missing) or 0 in known:
-                return x
-            margins = [[0, 0]] * (len(known) - rank) + [[0, m] for m in missing]
-            return pad_ops.pad(x, margins)
-    if inverse:
-        length = join_ops.concat([length[:-1], binary_ops.FloorDiv(length[-1:], 2) + 1], 0)
-    missing = binary_ops.Maximum(0, length - array_ops.shape(x)[-rank:])
-    front = array_ops.zeros(join_ops.stack([array_ops.rank(x) - rank]), dtypes.int32)
-    missing = join_ops.concat([front, missing], 0)
-    return pad_ops.pad(x, join_ops.stack([array_ops.zeros_like(missing), missing], axis=1))
-
-
-def _shift(x, axes, sign, name):
-    with graph.name_scope(name, "fftshift" if sign > 0 else "ifftshift") as scope:
-        x = graph.convert_to_tensor(x)
-        if axes is None:
-            axes = list(range(x.shape.ndims))
-        axes = [axes] if isinstance(axes, int) else list(axes)
-        known = dims_of(x.shape)
-        sizes = [known[a] if known is not None and known[a] is not None else array_ops.shape(x)[a]
-                 for a in axes]
-        steps = join_ops.stack([n // 2 if sign > 0 else -(n // 2) for n in sizes])
-        return slicing_ops.Roll(x, steps, np.array(axes, np.int32), name=scope)
-
-
-def fftshift(x, axes=None, name=None):
-    """The spectrum with frequency zero in the middle of `axes` (all, by default).
-    TF: tf.signal.fftshift.
-    Dtypes, shapes, errors: as op Roll."""
-    return _shift(x, axes, 1, name)
-
-
-def ifftshift(x, axes=None, name=None):
-    """Undoes fftshift. TF: tf.signal.ifftshift.
-    Dtypes, shapes, errors: as op Roll."""
-    return _shift(x, axes, -1, name)
-
-
-PUBLIC = {"signal.fftshift": fftshift, "signal.ifftshift": ifftshift}
-for _suffix, _rank in RANKS.items():
-    for _name in ("FFT", "IFFT"):
-        _function = _public_complex(_name + _suffix)
-        for _space in ("", "spectral.", "signal."):
-            PUBLIC[_space + _function.__name__] = _function
-    for _name in ("RFFT", "IRFFT"):
-        _function = _public_real(_name + _suffix, _rank, _name == "IRFFT")
-        for _space in ("spectral.", "signal."):
-            PUBLIC[_space + _function.__name__] = _function

@@ -14,7 +14,7 @@ Tout=[tf.float32])` is relu(x * c).
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, UNREGISTERED, get_op, lit, op
+from pyflow.framework.op import S, UNREGISTERED, get_op, op
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.base.common import text
 

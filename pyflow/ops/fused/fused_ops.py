@@ -14,11 +14,9 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS
-from pyflow.framework.op import S, UNREGISTERED, op
+from pyflow.framework.op import S, UNREGISTERED, op, raw_ops
 from pyflow.ops.base.common import text
 from pyflow.ops.base.windows import convolved_shape, spatial_axes
-from pyflow.ops.conv.conv_ops import Conv2D, DepthwiseConv2dNative
-from pyflow.ops.gemm.matmul_ops import MatMul
 
 FUSED = ('fused_ops: list(string) = [], epsilon: float = 0.0001, '
          'leakyrelu_alpha: float = 0.2')
@@ -90,12 +88,12 @@ class _FusedMatMul:
     """MatMul, then what `fused_ops` lists. TF: _FusedMatMul."""
     def shape(op):
         _check_fused(op, 2)
-        return MatMul.shape(op.inputs[0].shape, op.inputs[1].shape, op.attr("transpose_a"),
-                            op.attr("transpose_b"))
+        return raw_ops.MatMul.shape(op.inputs[0].shape, op.inputs[1].shape, op.attr("transpose_a"),
+                                    op.attr("transpose_b"))
     gradient = UNREGISTERED
 
     def reference(a, b, args, transpose_a, transpose_b, fused_ops, epsilon, leakyrelu_alpha):
-        y = MatMul.reference(a, b, transpose_a, transpose_b)
+        y = raw_ops.MatMul.reference(a, b, transpose_a, transpose_b)
         return apply_fused(y, args, fused_ops, epsilon, leakyrelu_alpha)
     samples = (_samples(((4, 5), (5, 3)), (3,), (4, 3))
                + _samples(((5, 17), (33, 5)), (33,), (17, 33), transpose_a=True, transpose_b=True)
@@ -122,8 +120,8 @@ class _FusedConv2D:
 
     def reference(input, filter, args, strides, padding, explicit_paddings, data_format, dilations,
                   fused_ops, epsilon, leakyrelu_alpha):
-        y = Conv2D.reference(input, filter, strides, padding, explicit_paddings, data_format,
-                             dilations)
+        y = raw_ops.Conv2D.reference(input, filter, strides, padding, explicit_paddings,
+                                     data_format, dilations)
         return apply_fused(y, args, fused_ops, epsilon, leakyrelu_alpha,
                            spatial_axes(data_format)[1])
     samples = [sample for shapes, bias, result, attrs in (
@@ -151,8 +149,8 @@ class _FusedDepthwiseConv2dNative:
 
     def reference(input, filter, args, strides, padding, data_format, dilations, fused_ops, epsilon,
                   leakyrelu_alpha):
-        y = DepthwiseConv2dNative.reference(input, filter, strides, padding, [], data_format,
-                                            dilations)
+        y = raw_ops.DepthwiseConv2dNative.reference(input, filter, strides, padding, [],
+                                                    data_format, dilations)
         return apply_fused(y, args, fused_ops, epsilon, leakyrelu_alpha,
                            spatial_axes(data_format)[1])
     samples = [sample for shapes, bias, result, attrs in (

@@ -10,19 +10,16 @@ Example:  `tf.einsum("...ij,...jk->...ik", a, b)`;  `tf.einsum("ii->i", a)`.
 """
 import numpy as np
 
-from pyflow.framework import graph
-from pyflow.framework.op import S, op
+from pyflow.framework.op import S, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import conj, dims_of
-from pyflow.ops.control import identity_ops
-from pyflow.ops.gemm import matmul_ops
-from pyflow.ops.move import array_ops, diag_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.gemm import products
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-class _Plain:
+class Plain:
     """An equation without ellipses: terms and result as strings of letters.
 
     `terms[i]` has a letter for each dimension of operand i; `dotted` are the letters that stand
@@ -72,65 +69,16 @@ class _Plain:
                              f"{equation!r}")
 
 
-def _diagonal(x, term):
+def diagonal(x, term):
     """x with every repeated letter's dimensions joined in their diagonal, and its letters."""
     while len(set(term)) != len(term):
         letter = next(c for c in term if term.count(c) > 1)
         first = term.index(letter)
         second = term.index(letter, first + 1)
         rest = [i for i in range(len(term)) if i not in (first, second)]
-        x = diag_ops.MatrixDiagPart(array_ops.transpose(x, rest + [first, second]))
+        x = raw_ops.MatrixDiagPart(tensors.transpose(x, rest + [first, second]))
         term = "".join(term[i] for i in rest) + letter
     return x, term
-
-
-def _of_known_rank(equation, tensors):
-    """The operands, where a term without an ellipsis tells the rank with it."""
-    terms = equation.replace(" ", "").partition("->")[0].split(",")
-    known = []
-    for term, x in zip(terms, tensors):
-        if x.shape.ndims is None and "." not in term:
-            x = identity_ops.Identity(x)
-            x.set_shape([None] * len(term))
-        known.append(x)
-    return known + tensors[len(terms):]
-
-
-def einsum(equation, *inputs, **kwargs):
-    """Sums of products by index letters, "ij,jk->ik"; "..." and repeated letters as in NumPy.
-    TF: tf.einsum.
-
-    Reduced to transposes and matmul, operands from left to right. Raises ValueError for equations
-    that do not fit the operands; an ellipsis of one or two operands of unknown rank needs "->".
-    Dtypes, shapes, errors: as ops ExpandDims, MatrixDiagPart and Squeeze."""
-    name = kwargs.pop("name", None)
-    kwargs.pop("optimize", None)
-    if kwargs:
-        raise TypeError(f"tf.einsum: unexpected keyword argument {sorted(kwargs)[0]!r}")
-    with graph.name_scope(name, "einsum", inputs):
-        tensors = [graph.convert_to_tensor(x) for x in inputs]
-        if any(x.shape.ndims is None for x in tensors):
-            if "..." in equation and "->" in equation and len(tensors) < 3:
-                return Einsum(tensors, equation=equation.replace(" ", ""))
-            tensors = _of_known_rank(equation, tensors)
-        plain = _Plain(equation, [x.shape.ndims for x in tensors])
-        terms = list(plain.terms)
-        for i, x in enumerate(tensors):
-            x, term = _diagonal(x, terms[i])
-            single = [k for k, c in enumerate(term) if c in plain.dotted and len(inputs) > 1
-                      and x.shape[k].value == 1
-                      and any(c in t for j, t in enumerate(terms) if j != i)]
-            if single:                      # broadcast: whoever has the full size counts
-                x = array_ops.squeeze(x, axis=single)
-                term = "".join(c for k, c in enumerate(term) if k not in single)
-            tensors[i], terms[i] = x, term
-        lost = [c for c in plain.result if not any(c in t for t in terms)]
-        kept = "".join(c for c in plain.result if c not in lost)
-        result = matmul_ops.einsum(",".join(terms) + "->" + kept, *tensors)
-        for at, letter in enumerate(plain.result):
-            if letter in lost:              # a dimension of 1 in every operand
-                result = array_ops.expand_dims(result, at)
-        return result
 
 
 # ---------------------------------------------------------------------------------- the op
@@ -141,7 +89,7 @@ def _einsum_shape(op):
             return unknown_shape()
         terms = op.attr("equation").partition("->")[0].split(",")
         shapes = [[None] * len(term) if s is None else s for term, s in zip(terms, shapes)]
-    plain = _Plain(op.attr("equation"), [len(s) for s in shapes], repeats=True)
+    plain = Plain(op.attr("equation"), [len(s) for s in shapes], repeats=True)
     sizes = {}
     for term, dims in zip(plain.terms, shapes):
         for letter, size in zip(term, dims):
@@ -160,8 +108,8 @@ def _einsum_gradient(op, dy):
     inputs = list(op.inputs)
     if any(x.shape.ndims is None for x in inputs):
         raise ValueError(f"the gradient of '{op.name}' (Einsum) needs operands of known rank")
-    plain = _Plain(op.attr("equation"), [x.shape.ndims for x in inputs], repeats=True)
-    dy, plain.result = _diagonal(dy, plain.result)
+    plain = Plain(op.attr("equation"), [x.shape.ndims for x in inputs], repeats=True)
+    dy, plain.result = diagonal(dy, plain.result)
     grads = []
     for k, x in enumerate(inputs):
         others = [(t, conj(other)) for i, (t, other) in enumerate(zip(plain.terms, inputs))
@@ -173,32 +121,32 @@ def _einsum_gradient(op, dy):
 def _gradient_by(x, plain, k, dy, others):
     operands = [(plain.result, dy)] + others
     free = [c for c in LETTERS if c not in "".join(plain.terms) + plain.result]
-    size = array_ops.shape(x)
+    size = tensors.shape(x)
     wanted, seen = [], set()
     for i, letter in enumerate(plain.terms[k]):
         if letter in seen:
             twin = free.pop()
-            eye = diag_ops.MatrixDiag(array_ops.ones(size[i:i + 1], x.dtype))
+            eye = raw_ops.MatrixDiag(tensors.ones(size[i:i + 1], x.dtype))
             operands.append((letter + twin, eye))
             wanted.append(twin)
             continue
         seen.add(letter)
         wanted.append(letter)
         if not any(letter in t for t, _ in operands):
-            operands.append((letter, array_ops.ones(size[i:i + 1], x.dtype)))
-    terms, tensors = zip(*operands)
-    terms, tensors = list(terms), list(tensors)
+            operands.append((letter, tensors.ones(size[i:i + 1], x.dtype)))
+    terms, factors = zip(*operands)
+    terms, factors = list(terms), list(factors)
     stretched = [i for i, c in enumerate(plain.terms[k]) if c in plain.dotted
                  and x.shape[i].value == 1]
-    for j in range(len(tensors)):           # other operands may be 1 where dy is not
+    for j in range(len(factors)):           # other operands may be 1 where dy is not
         single = [i for i, c in enumerate(terms[j]) if c in plain.dotted and j
-                  and tensors[j].shape[i].value == 1]
+                  and factors[j].shape[i].value == 1]
         if single:
-            tensors[j] = array_ops.squeeze(tensors[j], axis=single)
+            factors[j] = tensors.squeeze(factors[j], axis=single)
             terms[j] = "".join(c for i, c in enumerate(terms[j]) if i not in single)
-    grad = matmul_ops.einsum(",".join(terms) + "->" + "".join(wanted), *tensors)
+    grad = products.einsum(",".join(terms) + "->" + "".join(wanted), *factors)
     if stretched:
-        grad = reduction_ops.reduce_sum(grad, stretched, keepdims=True)
+        grad = tensors.sum_of(grad, stretched, keepdims=True)
     return grad
 
 
@@ -223,6 +171,3 @@ class Einsum:
                S([(2, 3), (3,)], equation="...j,j->..."),
                S([(0, 3), (3, 2)], equation="ij,jk->ik"),
                S([(2, 0), (0, 2)], equation="ij,jk->ik")]
-
-
-PUBLIC = {"einsum": einsum, "linalg.einsum": einsum}

@@ -12,12 +12,12 @@ import itertools
 import numpy as np
 
 from pyflow.framework import graph
-from pyflow.framework.op import S, UNREGISTERED, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, shape_vector, static_shape, text
 from pyflow.ops.base.shape_rules import match
 from pyflow.ops.base.windows import margins
-from pyflow.ops.image.image_resize_ops import image_dims
 
 GLIMPSE = ("centered: bool = true, normalized: bool = true, uniform_noise: bool = true, "
            'noise: string = "uniform"')
@@ -77,21 +77,19 @@ def _patches(images, ksizes, strides, rates, padding):
 def _patches_gradient(op, dy, extract):
     """Sums, for each pixel, of the gradients of its copies: patches of the pixels' numbers tell
     which pixel each was, 0 for padding."""
-    from pyflow.ops.move import array_ops, join_ops
-    from pyflow.ops.reduce import reduction_ops, segment_ops
     x = op.inputs[0]
     rank = x.shape.ndims
     if rank is None:
         raise ValueError(f"The gradient of {op.type} needs the rank of its input")
     sizes = graph.convert_to_tensor(shape_vector(x))
-    pixels = reduction_ops.reduce_prod(sizes[1:-1])
-    numbers = array_ops.reshape(array_ops.range_(1, pixels + 1),
-                                join_ops.concat([[1], sizes[1:-1], [1]], 0))
-    owner = array_ops.reshape(extract(numbers), [-1])
-    flat = array_ops.reshape(dy, join_ops.stack([sizes[0], array_ops.size(owner), sizes[-1]]))
-    flat = array_ops.transpose(flat, [1, 0, 2])
-    sums = segment_ops.UnsortedSegmentSum(flat, owner, pixels + 1)[1:]
-    return array_ops.reshape(array_ops.transpose(sums, [1, 0, 2]), sizes)
+    pixels = tensors.product_of(sizes[1:-1])
+    numbers = tensors.reshape(tensors.range_(1, pixels + 1),
+                              tensors.concat([[1], sizes[1:-1], [1]], 0))
+    owner = tensors.reshape(extract(numbers), [-1])
+    flat = tensors.reshape(dy, tensors.stack([sizes[0], tensors.size(owner), sizes[-1]]))
+    flat = tensors.transpose(flat, [1, 0, 2])
+    sums = raw_ops.UnsortedSegmentSum(flat, owner, pixels + 1)[1:]
+    return tensors.reshape(tensors.transpose(sums, [1, 0, 2]), sizes)
 
 
 WINDOWS = [dict(ksizes=[1, 2, 3, 1], strides=[1, 2, 1, 1], rates=[1, 1, 1, 1], padding="VALID"),
@@ -195,51 +193,3 @@ class ExtractGlimpseV2:
     def reference(input, size, offsets, centered, normalized):
         return _glimpses(input, size, offsets, centered, normalized, 2)
     samples = GLIMPSES
-
-
-# --------------------------------------------------------------------------------- public functions
-def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding=None, name=None,
-                          sizes=None):
-    """Windows of images [batch, h, w, c] -> [batch, rows, columns, kh * kw * c].
-
-    ksizes, strides and rates are [1, rows, columns, 1]; padding is "SAME" or "VALID". ValueError
-    for other lists. TF: tf.image.extract_image_patches.
-    Dtypes, shapes, errors: as op ExtractImagePatches."""
-    if ksizes is not None and sizes is not None:
-        raise ValueError("extract_image_patches: give ksizes or sizes, not both")
-    return ExtractImagePatches(images, ksizes=sizes if ksizes is None else ksizes, strides=strides,
-                               rates=rates, padding=padding, name=name)
-
-
-def extract_patches(images, sizes, strides, rates, padding, name=None):
-    """extract_image_patches under its later name. TF: tf.image.extract_patches.
-    Dtypes, shapes, errors: as op ExtractImagePatches."""
-    return ExtractImagePatches(images, ksizes=sizes, strides=strides, rates=rates, padding=padding,
-                               name=name)
-
-
-def extract_volume_patches(input, ksizes, strides, padding, name=None):
-    """Windows of volumes [batch, d, h, w, c] -> [batch, ..., kd * kh * kw * c].
-    TF: tf.extract_volume_patches.
-    Dtypes, shapes, errors: as op ExtractVolumePatches."""
-    return ExtractVolumePatches(input, ksizes=ksizes, strides=strides, padding=padding, name=name)
-
-
-def extract_glimpse(input, size, offsets, centered=True, normalized=True, uniform_noise=True,
-                    name=None):
-    """A window of `size` (h, w) from each image [batch, H, W, c], at offsets [batch, 2] (y, x).
-
-    normalized: offsets are in [-1, 1] (centered, from the middle) or [0, 1]; else in pixels.
-    Outside the image is noise: uniform between the image's extremes, else normal.
-    TF: tf.image.extract_glimpse.
-    Dtypes, shapes, errors: as op ExtractGlimpse."""
-    noise = "uniform" if uniform_noise else "gaussian"
-    return ExtractGlimpse(input, size, offsets, centered=centered, normalized=normalized,
-                          uniform_noise=uniform_noise, noise=noise, name=name)
-
-
-PUBLIC = {
-    "image.extract_image_patches": extract_image_patches,
-    "extract_image_patches": extract_image_patches, "image.extract_patches": extract_patches,
-    "image.extract_glimpse": extract_glimpse, "extract_volume_patches": extract_volume_patches,
-}

@@ -11,10 +11,11 @@ Example:  `tf.image.resize_images(photo, [224, 224], tf.image.ResizeMethod.BICUB
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.base.common import dims_of, shape_vector, static, static_shape
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import dims_of, shape_vector, static_shape
 
 PIXELS = "T: {int8, uint8, int16, uint16, int32, int64, half, bfloat16, float, double}, "
 CORNERS = "align_corners: bool = false"
@@ -32,7 +33,7 @@ def image_dims(op, shape, what="images"):
     return dims_of(shape) or [None] * 4
 
 
-def _resized_shape(op):
+def resized_shape(op):
     batch, _, _, channels = image_dims(op, op.inputs[0].shape)
     size = op.inputs[1]
     if not size.shape.is_compatible_with([2]):
@@ -150,7 +151,7 @@ def _original(op):
     attrs=PIXELS + CENTERS)
 class ResizeBilinear:
     """Images resized by linear interpolation along both axes. TF: ResizeBilinear."""
-    shape = _resized_shape
+    shape = resized_shape
 
     def gradient(op, dy):
         images, flags = _original(op)
@@ -170,10 +171,9 @@ class ResizeBilinearGrad:
     shape = _original_shape
 
     def gradient(op, dy):
-        from pyflow.ops.elementwise import cast_ops
         size = shape_vector(op.inputs[0])[1:3]
         _, flags = _original(op)
-        return [ResizeBilinear(cast_ops.cast(dy, dtypes.float32), size, **flags), None]
+        return [ResizeBilinear(tensors.cast(dy, dtypes.float32), size, **flags), None]
 
     def reference(grads, original_image, align_corners, half_pixel_centers):
         return _apply_back(bilinear_matrix, grads, original_image.shape[1:3], align_corners,
@@ -185,7 +185,7 @@ class ResizeBilinearGrad:
     attrs=PIXELS + CENTERS)
 class ResizeBicubic:
     """Images resized by cubic convolution along both axes. TF: ResizeBicubic."""
-    shape = _resized_shape
+    shape = resized_shape
 
     def gradient(op, dy):
         images, flags = _original(op)
@@ -215,7 +215,7 @@ class ResizeBicubicGrad:
     attrs=PIXELS + CORNERS)
 class ResizeArea:
     """Each output pixel is the mean of the input area it covers. TF: ResizeArea."""
-    shape = _resized_shape
+    shape = resized_shape
     gradient = UNREGISTERED
 
     def reference(images, size, align_corners):
@@ -227,7 +227,7 @@ class ResizeArea:
     attrs=PIXELS + CENTERS)
 class ResizeNearestNeighbor:
     """Each output pixel is the input pixel nearest to it. TF: ResizeNearestNeighbor."""
-    shape = _resized_shape
+    shape = resized_shape
 
     def gradient(op, dy):
         images, flags = _original(op)
@@ -245,7 +245,7 @@ class ResizeNearestNeighbor:
     attrs="T: {uint8, int8, int32, half, float, double, bfloat16}, " + CENTERS)
 class ResizeNearestNeighborGrad:
     """Gradient of ResizeNearestNeighbor; `size` is the images'. TF: ResizeNearestNeighborGrad."""
-    shape = _resized_shape
+    shape = resized_shape
 
     def gradient(op, dy):
         _, flags = _original(op)
@@ -256,138 +256,3 @@ class ResizeNearestNeighborGrad:
                            half_pixel_centers).astype(grads.dtype)
     samples = [S((2, 5, 7, 2), lit([3, 4]), **f) for f in
                (dict(), dict(align_corners=True), dict(half_pixel_centers=True))]
-
-
-# --------------------------------------------------------------------------------- public functions
-class ResizeMethod:
-    """How tf.image.resize_images resamples. TF: tf.image.ResizeMethod."""
-    BILINEAR = 0
-    NEAREST_NEIGHBOR = 1
-    BICUBIC = 2
-    AREA = 3
-
-
-_BY_METHOD = {ResizeMethod.BILINEAR: ResizeBilinear, ResizeMethod.BICUBIC: ResizeBicubic,
-              ResizeMethod.NEAREST_NEIGHBOR: ResizeNearestNeighbor}
-_BY_NAME = {"bilinear": 0, "nearest": 1, "bicubic": 2, "area": 3}
-
-
-def resize_bilinear(images, size, align_corners=False, name=None, half_pixel_centers=False):
-    """Images [batch, h, w, channels] resized to `size` = (h, w) by linear interpolation, as
-    float32. Raises ValueError for other ranks. TF: tf.image.resize_bilinear."""
-    return ResizeBilinear(images, size, align_corners=align_corners,
-                          half_pixel_centers=half_pixel_centers, name=name)
-
-
-def resize_nearest_neighbor(images, size, align_corners=False, name=None,
-                            half_pixel_centers=False):
-    """Images [batch, h, w, channels] resized to `size` = (h, w) by repeating or dropping pixels,
-    in their dtype. Raises ValueError for other ranks. TF: tf.image.resize_nearest_neighbor."""
-    return ResizeNearestNeighbor(images, size, align_corners=align_corners,
-                                 half_pixel_centers=half_pixel_centers, name=name)
-
-
-def resize_bicubic(images, size, align_corners=False, name=None, half_pixel_centers=False):
-    """Images [batch, h, w, channels] resized to `size` = (h, w) by cubic convolution, as float32.
-    Raises ValueError for other ranks. TF: tf.image.resize_bicubic."""
-    return ResizeBicubic(images, size, align_corners=align_corners,
-                         half_pixel_centers=half_pixel_centers, name=name)
-
-
-def resize_area(images, size, align_corners=False, name=None):
-    """Images [batch, h, w, channels] resized to `size` = (h, w) by averaging the area each output
-    pixel covers, as float32. Raises ValueError for other ranks. TF: tf.image.resize_area."""
-    return ResizeArea(images, size, align_corners=align_corners, name=name)
-
-
-def batched(image, function):
-    """`function` of a batch, for an image of rank 3 or a batch of rank 4."""
-    from pyflow.ops.move import array_ops
-    if image.shape.ndims not in (3, 4):
-        raise ValueError(f"'images' must have either 3 or 4 dimensions, got shape {image.shape}")
-    if image.shape.ndims == 4:
-        return function(image)
-    return array_ops.squeeze(function(array_ops.expand_dims(image, 0)), axis=[0])
-
-
-def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=False,
-                  preserve_aspect_ratio=False, name=None):
-    """An image [h, w, channels], or a batch of them, resized to `size` = (h, w).
-
-    With preserve_aspect_ratio the largest size inside `size` is taken. Where the size does not
-    change the images come back in their dtype; else float32, or their dtype for
-    ResizeMethod.NEAREST_NEIGHBOR.
-    Raises ValueError for other ranks, sizes and methods. TF: tf.image.resize_images."""
-    with graph.name_scope(name, "resize", [images, size]):
-        images = graph.convert_to_tensor(images, name="images")
-        if images.shape.ndims is None:
-            raise ValueError("'images' contains no shape.")
-        size = graph.convert_to_tensor(size, dtype=dtypes.int32, name="size")
-        if not size.shape.is_compatible_with([2]):
-            raise ValueError(f"'size' must be a 1-D Tensor of 2 elements: new_height, new_width, "
-                             f"got shape {size.shape}")
-        return batched(images, lambda batch: _resized(batch, size, method, align_corners,
-                                                      preserve_aspect_ratio))
-
-
-def _resized(images, size, method, align_corners, preserve_aspect_ratio):
-    if preserve_aspect_ratio:
-        size = _largest_inside(images, size)
-    wanted, known = static(size), dims_of(images.shape)
-    if wanted is not None and list(wanted) == known[1:3]:
-        return images
-    method = _BY_NAME.get(method, method)
-    if method == ResizeMethod.AREA:
-        return ResizeArea(images, size, align_corners=align_corners)
-    if method not in _BY_METHOD:
-        raise ValueError(f"Resize method is not implemented: {method!r}")
-    return _BY_METHOD[method](images, size, align_corners=align_corners)
-
-
-def _largest_inside(images, size):
-    """The largest height and width of the images' aspect ratio that fit into `size`."""
-    from pyflow.ops.elementwise import binary_ops, cast_ops, complex_ops
-    from pyflow.ops.move import join_ops
-    sizes = shape_vector(images)
-    height, width = (cast_ops.cast(sizes[i], dtypes.float32) for i in (1, 2))
-    scale = binary_ops.Minimum(cast_ops.cast(size[0], dtypes.float32) / height,
-                               cast_ops.cast(size[1], dtypes.float32) / width)
-    return join_ops.stack([cast_ops.cast(complex_ops.round(scale * n), dtypes.int32)
-                           for n in (height, width)])
-
-
-def resize_image_with_pad(image, target_height, target_width, method=ResizeMethod.BILINEAR,
-                          align_corners=False):
-    """An image (rank 3) or batch (rank 4), resized without changing its aspect ratio and padded
-    with zeros, evenly on both sides, to the target size. Raises ValueError for other ranks.
-    TF: tf.image.resize_image_with_pad.
-    image: [h, w, c] or [batch, h, w, c] of numbers. ValueError for other ranks."""
-    from pyflow.lib.image import image_functions
-    from pyflow.ops.elementwise import binary_ops, cast_ops, unary_ops
-    from pyflow.ops.move import array_ops, join_ops
-    with graph.name_scope(None, "resize_image_with_pad", [image]):
-        image = graph.convert_to_tensor(image, name="image")
-        image = image_functions.one_or_batch(image)
-
-        def padded(batch):
-            sizes = array_ops.shape(batch)
-            height, width = (cast_ops.cast(sizes[i], dtypes.float64) for i in (1, 2))
-            target = [cast_ops.cast(t, dtypes.float64) for t in (target_height, target_width)]
-            ratio = binary_ops.Maximum(width / target[1], height / target[0])
-            exact = [height / ratio, width / ratio]
-            new = [cast_ops.cast(unary_ops.Floor(e), dtypes.int32) for e in exact]
-            room = [cast_ops.cast(unary_ops.Floor((t - e) / 2), dtypes.int32)
-                    for t, e in zip(target, exact)]
-            resized = resize_images(batch, join_ops.stack(new), method, align_corners)
-            top, left = (binary_ops.Maximum(r, 0) for r in room)
-            return image_functions.pad_to_bounding_box(resized, top, left, target_height, target_width)
-        return batched(image, padded)
-
-
-PUBLIC = {
-    "image.ResizeMethod": ResizeMethod, "image.resize_bilinear": resize_bilinear,
-    "image.resize_nearest_neighbor": resize_nearest_neighbor,
-    "image.resize_bicubic": resize_bicubic, "image.resize_area": resize_area,
-    "image.resize_images": resize_images, "image.resize": resize_images,
-    "image.resize_image_with_pad": resize_image_with_pad,
-}

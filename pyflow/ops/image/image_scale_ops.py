@@ -13,7 +13,8 @@ import numpy as np
 from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.image.image_resize_ops import PIXELS, image_dims, _resized_shape
+from pyflow.ops.base import tensors
+from pyflow.ops.image.image_resize_ops import PIXELS, image_dims, resized_shape
 
 FILTER = 'kernel_type: string = "lanczos3", antialias: bool = true'
 
@@ -90,11 +91,10 @@ class ScaleAndTranslateGrad:
 
 
 def _gradient(op, dy):
-    from pyflow.ops.elementwise import cast_ops
     images, _, scale, translation = op.inputs
-    dx = ScaleAndTranslateGrad(dy, cast_ops.cast(images, dtypes.float32), scale, translation,
+    dx = ScaleAndTranslateGrad(dy, tensors.cast(images, dtypes.float32), scale, translation,
                                kernel_type=op.attr("kernel_type"), antialias=op.attr("antialias"))
-    return [cast_ops.cast(dx, images.dtype), None, None, None]
+    return [tensors.cast(dx, images.dtype), None, None, None]
 
 
 @op("ScaleAndTranslate", inputs="images: T, size: int32, scale: float, translation: float",
@@ -106,7 +106,7 @@ class ScaleAndTranslate:
 
     def shape(op):
         _check_pair(op, 2)
-        return TensorShape(_resized_shape(op))
+        return TensorShape(resized_shape(op))
 
     def reference(images, size, scale, translation, kernel_type, antialias):
         rows, columns = _matrices(images.shape, size, scale, translation, (kernel_type, antialias))

@@ -13,14 +13,14 @@ Example:  `q, r = tf.qr(a)`;  `x = tf.matrix_triangular_solve(l, b)`.
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, UNREGISTERED, lit, op
-from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
+from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, conj, dims_of
 from pyflow.ops.base.shape_rules import by_pattern
-from pyflow.ops.elementwise import complex_ops
-from pyflow.ops.gemm.matmul_ops import (WELL, SOLVABLE, wide, MatrixInverse, _adjoint, _square,
-                                        matmul, matrix_transpose)
-from pyflow.ops.move import diag_ops
+from pyflow.ops.gemm.matmul_ops import WELL, adjoint_of, batch_sums, square_shape, wide
+from pyflow.ops.gemm.products import matmul, matrix_transpose
+from pyflow.ops.reduce import reduction_ops
 
 COMPLEX_ONLY = (dtypes.complex64, dtypes.complex128)
 HALF_TOO = (dtypes.float64, dtypes.float32, dtypes.float16) + COMPLEX_ONLY
@@ -37,29 +37,21 @@ def adjoint(x):
 def triangle(x, lower=True):
     """The lower (or upper) triangle of matrices, diagonal included."""
     below, above = (-1, 0) if lower else (0, -1)
-    return diag_ops.MatrixBandPart(x, np.int64(below), np.int64(above))
+    return raw_ops.MatrixBandPart(x, np.int64(below), np.int64(above))
 
 
 def diagonal_matrix(x):
-    return diag_ops.MatrixDiag(x)
+    return raw_ops.MatrixDiag(x)
 
 
 def without_diagonal(x):
-    from pyflow.ops.move import array_ops
-    return diag_ops.MatrixSetDiag(x, array_ops.zeros_like(diag_ops.MatrixDiagPart(x)))
+    return raw_ops.MatrixSetDiag(x, tensors.zeros_like(raw_ops.MatrixDiagPart(x)))
 
 
 def differences(x):
     """1 / (x_j - x_i), and 0 where they are equal."""
-    from pyflow.ops.elementwise import binary_ops
-    from pyflow.ops.move import array_ops
-    gap = array_ops.ExpandDims(x, -2) - array_ops.ExpandDims(x, -1)
-    return binary_ops.DivNoNan(array_ops.ones_like(gap), gap)
-
-
-def _batch(op):
-    dims = dims_of(at_least_rank(op.inputs[0].shape, 2, f"{op.type}: input"))
-    return None if dims is None else dims[:-2]
+    gap = raw_ops.ExpandDims(x, -2) - raw_ops.ExpandDims(x, -1)
+    return raw_ops.DivNoNan(tensors.ones_like(gap), gap)
 
 
 def _oriented(u, v=None):
@@ -87,9 +79,8 @@ def _square_qr_gradient(q, r, dq, dr):
     middle = matmul(r, dr, adjoint_b=True) - matmul(dq, q, adjoint_a=True)
     low = triangle(middle)
     if q.dtype.is_complex:
-        from pyflow.ops.elementwise import cast_ops
-        low = diag_ops.MatrixSetDiag(low, cast_ops.cast(
-            complex_ops.real(diag_ops.MatrixDiagPart(low)), q.dtype))
+        low = raw_ops.MatrixSetDiag(low, tensors.cast(
+            tensors.real(raw_ops.MatrixDiagPart(low)), q.dtype))
     middle = low + adjoint(without_diagonal(low))
     right = dq + matmul(q, middle)
     return adjoint(MatrixTriangularSolve(r, adjoint(right), lower=False))
@@ -112,11 +103,10 @@ class Qr:
                              "than columns is not defined: use full_matrices=False")
         if m >= n:
             return _square_qr_gradient(q, r, dq, dr)
-        from pyflow.ops.move import join_ops
         y, left, right = a[..., m:], r[..., :m], dr[..., m:]
         dq = dq + matmul(y, right, adjoint_b=True)
         dx = _square_qr_gradient(q, left, dq, dr[..., :m])
-        return join_ops.concat([dx, matmul(q, right)], -1)
+        return tensors.concat([dx, matmul(q, right)], -1)
 
     def reference(input, full_matrices):
         input = wide(input)
@@ -148,8 +138,6 @@ def _svd_shape(op):
 
 
 def _svd_gradient(op, ds, du, dv):
-    from pyflow.ops.elementwise import binary_ops
-    from pyflow.ops.move import array_ops
     a = op.inputs[0]
     if not op.attr("compute_uv"):
         _, u, v = Svd(a)
@@ -163,7 +151,7 @@ def _svd_gradient(op, ds, du, dv):
                          "complex matrices, whose phase is free: use compute_uv=False")
     s, u, v = op.outputs
     gaps = differences(s * s)
-    inverse = diagonal_matrix(binary_ops.DivNoNan(array_ops.ones_like(s), s))
+    inverse = diagonal_matrix(raw_ops.DivNoNan(tensors.ones_like(s), s))
     values = diagonal_matrix(s)
     utdu, vtdv = matmul(u, du, adjoint_a=True), matmul(v, dv, adjoint_a=True)
     j, k = gaps * utdu, gaps * vtdv
@@ -196,7 +184,6 @@ class Svd:
 
 # ---------------------------------------------------------------------------- symmetric eigenvalues
 def _eig_gradient(op, de, dv):
-    from pyflow.ops.move import array_ops
     if op.attr("compute_v"):
         e, v = op.outputs
         inner = diagonal_matrix(de) + differences(e) * matmul(v, dv, adjoint_a=True)
@@ -206,7 +193,7 @@ def _eig_gradient(op, de, dv):
         grad = matmul(v, matmul(diagonal_matrix(de), v, adjoint_b=True))
     # only the lower triangle is read
     grad = triangle(grad + adjoint(grad))
-    return diag_ops.MatrixSetDiag(grad, 0.5 * diag_ops.MatrixDiagPart(grad))
+    return raw_ops.MatrixSetDiag(grad, 0.5 * raw_ops.MatrixDiagPart(grad))
 
 
 @op("SelfAdjointEigV2", inputs="input: T", outputs="e: T, v: T", T=HALF_TOO,
@@ -215,7 +202,7 @@ class SelfAdjointEigV2:
     """Eigenvalues (rising) and eigenvectors of self-adjoint matrices; the lower triangle is read.
     TF: SelfAdjointEigV2."""
     def shape(op):
-        shape = _square(op)
+        shape = square_shape(op)
         dims = dims_of(shape)
         values = unknown_shape() if dims is None else TensorShape(dims[:-1])
         return [values, shape if op.attr("compute_v") else TensorShape([0])]
@@ -251,22 +238,20 @@ class Lu:
     """Packed factors L (unit diagonal) and U with input[p] = L U; a singular matrix is an error.
     TF: Lu."""
     def shape(op):
-        shape = _square(op)
+        shape = square_shape(op)
         dims = dims_of(shape)
         return [shape, unknown_shape() if dims is None else TensorShape(dims[:-1])]
 
     def gradient(op, dlu, dp):
-        from pyflow.lib.math import linalg_functions
-        from pyflow.ops.move import array_ops
         lu, p = op.outputs
-        ones = array_ops.ones_like(diag_ops.MatrixDiagPart(lu))
-        low, up = diag_ops.MatrixSetDiag(triangle(lu), ones), triangle(lu, lower=False)
+        ones = tensors.ones_like(raw_ops.MatrixDiagPart(lu))
+        low, up = raw_ops.MatrixSetDiag(triangle(lu), ones), triangle(lu, lower=False)
         left = without_diagonal(triangle(matmul(low, without_diagonal(triangle(dlu)),
                                                 adjoint_a=True)))
         right = triangle(matmul(triangle(dlu, lower=False), up, adjoint_b=True), lower=False)
         middle = MatrixTriangularSolve(low, left + right, lower=True, adjoint=True)
         solved = adjoint(MatrixTriangularSolve(up, adjoint(middle), lower=False))
-        return linalg_functions.rows_back(solved, p)
+        return rows_back(solved, p)
 
     def reference(input):
         return _lu_reference(input)
@@ -278,13 +263,12 @@ class Lu:
 class LogMatrixDeterminant:
     """Sign and logarithm of the size of determinants. TF: LogMatrixDeterminant."""
     def shape(op):
-        dims = dims_of(_square(op))
+        dims = dims_of(square_shape(op))
         return [unknown_shape() if dims is None else TensorShape(dims[:-2])] * 2
 
     def gradient(op, dsign, dlog):
-        from pyflow.ops.move import array_ops
-        scale = array_ops.ExpandDims(array_ops.ExpandDims(dlog, -1), -1)
-        return scale * MatrixInverse(op.inputs[0], adjoint=True)
+        scale = raw_ops.ExpandDims(raw_ops.ExpandDims(dlog, -1), -1)
+        return scale * raw_ops.MatrixInverse(op.inputs[0], adjoint=True)
 
     def reference(input):
         sign, log = np.linalg.slogdet(input)
@@ -298,7 +282,7 @@ class LogMatrixDeterminant:
 class CholeskyGrad:
     """The gradient of Cholesky with respect to its (symmetric) input, from the factor `l`.
     TF: CholeskyGrad."""
-    def shape(op): return _square(op)
+    def shape(op): return square_shape(op)
     gradient = UNREGISTERED
 
     def reference(l, grad):
@@ -313,8 +297,7 @@ class CholeskyGrad:
 
 
 def _triangular_shape(op):
-    from pyflow.framework.tensor_shape import broadcast_static_shape
-    a, b = dims_of(_square(op)), dims_of(at_least_rank(op.inputs[1].shape, 2, "rhs"))
+    a, b = dims_of(square_shape(op)), dims_of(at_least_rank(op.inputs[1].shape, 2, "rhs"))
     if a is None or b is None:
         return unknown_shape()
     if None not in (a[-1], b[-2]) and a[-1] != b[-2]:
@@ -325,12 +308,11 @@ def _triangular_shape(op):
 
 
 def _triangular_gradient(op, dx):
-    from pyflow.ops.gemm.matmul_ops import _batch_sums
     a, b = op.inputs
     x, lower, turned = op.outputs[0], op.attr("lower"), op.attr("adjoint")
     db = MatrixTriangularSolve(a, dx, lower=lower, adjoint=not turned)
     da = -matmul(x, db, adjoint_b=True) if turned else -matmul(db, x, adjoint_b=True)
-    return _batch_sums([triangle(da, lower), db], a, b)
+    return batch_sums([triangle(da, lower), db], a, b)
 
 
 @op("MatrixTriangularSolve", inputs="matrix: T, rhs: T", outputs="output: T", T=HALF_TOO,
@@ -343,7 +325,7 @@ class MatrixTriangularSolve:
 
     def reference(matrix, rhs, lower, adjoint):
         half = np.tril(matrix) if lower else np.triu(matrix)
-        return np.linalg.inv(_adjoint(half, adjoint)) @ rhs
+        return np.linalg.inv(adjoint_of(half, adjoint)) @ rhs
     samples = [S(lit(LOWER), (3, 2)), S(lit(WELL), (3, 1), lower=False),
                S(lit(LOWER), (3, 2), adjoint=True),
                S(lit(WELL), (3, 2), lower=False, adjoint=True),
@@ -352,9 +334,8 @@ class MatrixTriangularSolve:
 
 # ------------------------------------------------------------------------------------ least squares
 def _regularized(gram, l2):
-    from pyflow.ops.elementwise import cast_ops
-    shift = cast_ops.cast(l2, gram.dtype)
-    return diag_ops.MatrixSetDiag(gram, diag_ops.MatrixDiagPart(gram) + shift)
+    shift = tensors.cast(l2, gram.dtype)
+    return raw_ops.MatrixSetDiag(gram, raw_ops.MatrixDiagPart(gram) + shift)
 
 
 def _ls_gradient(op, dx):
@@ -364,15 +345,14 @@ def _ls_gradient(op, dx):
     if dims is None or None in dims[-2:]:
         raise ValueError(f"the gradient of '{op.name}' (MatrixSolveLs) needs a known number of "
                          f"rows and columns, got shape {a.shape}")
-    from pyflow.ops.gemm.matmul_ops import MatrixSolve
     if dims[-2] >= dims[-1]:
         gram = _regularized(matmul(a, a, adjoint_a=True), l2)
-        z = MatrixSolve(gram, dx)
+        z = raw_ops.MatrixSolve(gram, dx)
         xz = matmul(x, z, adjoint_b=True)
         return [matmul(b, z, adjoint_b=True) - matmul(a, xz + adjoint(xz)), matmul(a, z), None]
     gram = _regularized(matmul(a, a, adjoint_b=True), l2)
-    db = MatrixSolve(gram, matmul(a, dx))
-    y = MatrixSolve(gram, b)
+    db = raw_ops.MatrixSolve(gram, matmul(a, dx))
+    y = raw_ops.MatrixSolve(gram, b)
     inner = matmul(db, y, adjoint_b=True)
     return [matmul(y, dx, adjoint_b=True) - matmul(inner + adjoint(inner), a), db, None]
 
@@ -401,22 +381,18 @@ class MatrixSolveLs:
 # ---------------------------------------------------------------------------- functions of matrices
 def _sqrt_gradient(op, dy):
     """G with y^H G + G y^H = dy, as a system of n^2 equations by Kronecker products."""
-    from pyflow.ops.elementwise import binary_ops
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.gemm.matmul_ops import MatrixSolve
     y = adjoint(op.outputs[0])
-    n, batch = array_ops.shape(y)[-1], array_ops.shape(y)[:-2]
-    from pyflow.ops.move import join_ops
-    eye = diag_ops.MatrixDiag(array_ops.ones_like(diag_ops.MatrixDiagPart(y)))
+    n, batch = tensors.shape(y)[-1], tensors.shape(y)[:-2]
+    eye = raw_ops.MatrixDiag(tensors.ones_like(raw_ops.MatrixDiagPart(y)))
 
     def kron(a, b):
-        wide = (array_ops.ExpandDims(array_ops.ExpandDims(a, -1), -3)
-                * array_ops.ExpandDims(array_ops.ExpandDims(b, -2), -4))
-        square = binary_ops.Mul(n, n)
-        return array_ops.Reshape(wide, join_ops.concat([batch, [square, square]], 0))
+        wide = (raw_ops.ExpandDims(raw_ops.ExpandDims(a, -1), -3)
+                * raw_ops.ExpandDims(raw_ops.ExpandDims(b, -2), -4))
+        square = raw_ops.Mul(n, n)
+        return raw_ops.Reshape(wide, tensors.concat([batch, [square, square]], 0))
     system = kron(y, eye) + kron(eye, matrix_transpose(y))
-    flat = array_ops.Reshape(dy, join_ops.concat([batch, [n * n, 1]], 0))
-    return array_ops.Reshape(MatrixSolve(system, flat), array_ops.shape(dy))
+    flat = raw_ops.Reshape(dy, tensors.concat([batch, [n * n, 1]], 0))
+    return raw_ops.Reshape(raw_ops.MatrixSolve(system, flat), tensors.shape(dy))
 
 
 def _sqrtm(a):
@@ -428,7 +404,7 @@ def _sqrtm(a):
 @op("MatrixSquareRoot", inputs="input: T", outputs="output: T", T=HALF_TOO)
 class MatrixSquareRoot:
     """Principal square roots: output output = input. TF: MatrixSquareRoot."""
-    def shape(op): return _square(op)
+    def shape(op): return square_shape(op)
     gradient = _sqrt_gradient
 
     def reference(input): return _sqrtm(input)
@@ -438,7 +414,7 @@ class MatrixSquareRoot:
 @op("MatrixLogarithm", inputs="input: T", outputs="output: T", T=COMPLEX_ONLY)
 class MatrixLogarithm:
     """Principal logarithms of complex matrices; no gradient. TF: MatrixLogarithm."""
-    def shape(op): return _square(op)
+    def shape(op): return square_shape(op)
     gradient = UNREGISTERED
 
     def reference(input):
@@ -460,25 +436,22 @@ def _tridiagonal(d):
 
 def _shifted(x, by, axis):
     """x moved by one along the axis, a zero coming in."""
-    from pyflow.ops.move import join_ops
     nothing, zero = slice(None), slice(0, 1)
     cut = slice(1, None) if by < 0 else slice(None, -1)
     tail = [nothing] * (-axis - 1)
     kept, hole = x[(Ellipsis, cut, *tail)], x[(Ellipsis, zero, *tail)] * 0
-    return join_ops.concat([kept, hole] if by < 0 else [hole, kept], axis)
+    return tensors.concat([kept, hole] if by < 0 else [hole, kept], axis)
 
 
 def _tridiagonal_solve_gradient(op, dx):
-    from pyflow.ops.move import join_ops
-    from pyflow.ops.reduce import reduction_ops
     d, x = op.inputs[0], op.outputs[0]
     up, main, low = d[..., 0, :], d[..., 1, :], d[..., 2, :]
-    turned = join_ops.stack([conj(_shifted(low, -1, -1)), conj(main), conj(_shifted(up, 1, -1))],
-                            axis=-2)
+    turned = tensors.stack([conj(_shifted(low, -1, -1)), conj(main), conj(_shifted(up, 1, -1))],
+                           axis=-2)
     db = TridiagonalSolve(turned, dx, partial_pivoting=op.attr("partial_pivoting"))
-    parts = [-reduction_ops.reduce_sum(db * conj(other), -1)
+    parts = [-tensors.sum_of(db * conj(other), -1)
              for other in (_shifted(x, -1, -2), x, _shifted(x, 1, -2))]
-    return [join_ops.stack(parts, axis=-2), db]
+    return [tensors.stack(parts, axis=-2), db]
 
 
 BANDS = [[0.5, -0.5, 0.0], [4.0, 3.0, 5.0], [0.0, 1.0, 0.25]]
@@ -500,12 +473,10 @@ class TridiagonalSolve:
 
 
 def _tridiagonal_matmul_gradient(op, dy):
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.reduce import reduction_ops
     up, main, low, x = op.inputs
 
     def diagonal(other):
-        return array_ops.ExpandDims(reduction_ops.reduce_sum(dy * conj(other), -1), -2)
+        return raw_ops.ExpandDims(tensors.sum_of(dy * conj(other), -1), -2)
     dx = TridiagonalMatMul(conj(_shifted(low, -1, -1)), conj(main), conj(_shifted(up, 1, -1)), dy)
     return [diagonal(_shifted(x, -1, -2)), diagonal(x), diagonal(_shifted(x, 1, -2)), dx]
 
@@ -520,3 +491,29 @@ class TridiagonalMatMul:
     def reference(superdiag, maindiag, subdiag, rhs):
         return _tridiagonal(np.concatenate([superdiag, maindiag, subdiag], -2)) @ rhs
     samples = [S((1, 3), (1, 3), (1, 3), (3, 2)), S((2, 1, 3), (2, 1, 3), (2, 1, 3), (2, 3, 1))]
+
+
+def rows_back(x, perm):
+    """Rows i of x [..., n, k] put at place perm[..., i]."""
+    inverse = _inverse_permutation(perm)
+    return rows_at(x, inverse)
+
+
+def _inverse_permutation(perm):
+    """perm [..., n] -> the permutation that undoes it, as one-hot columns' positions."""
+    if perm.shape.ndims == 1:
+        return raw_ops.InvertPermutation(perm)
+    n = tensors.shape(perm)[-1]
+    hits = raw_ops.Equal(raw_ops.ExpandDims(perm, -2),
+                         raw_ops.ExpandDims(tensors.range_(
+                             tensors.cast(n, perm.dtype)), -1))
+    hits = tensors.cast(hits, dtypes.int32)
+    return reduction_ops.argmax(hits, axis=-1, output_type=dtypes.int32)
+
+
+def rows_at(x, index):
+    if index.shape.ndims == 1:
+        return tensors.gather(x, index, axis=-2) if x.shape.ndims == 2 else \
+            tensors.gather(x, index, axis=x.shape.ndims - 2)
+    n = index.shape.ndims - 1
+    return tensors.gather(x, index, axis=n, batch_dims=n)

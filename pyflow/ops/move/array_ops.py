@@ -8,22 +8,21 @@ Invariants
 
 Example:  `tf.reshape(tf.range(6), [2, -1])` -> [[0, 1, 2], [3, 4, 5]].
 """
-import math
-
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS, NUMBERS
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.base.common import (dims_of, int32s, normal_axis, shape_vector, sizes, static,
-                                    static_shape, unchanged)
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import (dims_of, normal_axis, shape_vector, static, static_shape,
+                                    unchanged)
 from pyflow.ops.base.shape_rules import by_pattern, match
+from pyflow.ops.base.tensors import NO_AXES, shape
 
 OUT_TYPE = "out_type: {int32, int64} = int32"
 ANY = "T: type"
 ANY_SHAPE = [S((2, 3)), S(()), S((0, 3)), S((2, 1, 4))]
-NO_AXES = np.zeros(0, np.int32)
 
 
 # -------------------------------------------------------------------------------- asking for shapes
@@ -252,8 +251,7 @@ class Fill:
         return static_shape(op.inputs[0])
 
     def gradient(op, dy):
-        from pyflow.ops.reduce import reduction_ops
-        return [None, reduction_ops.reduce_sum(dy)]
+        return [None, tensors.sum_of(dy)]
 
     def reference(dims, value): return np.full([int(d) for d in dims], value)
     samples = [S(lit([2, 3]), ()), S(lit(NO_AXES), ()), S(lit([0, 3]), ())]
@@ -329,233 +327,4 @@ class LinSpace:
                S(lit(1.5), lit(9.0), lit(1))]
 
 
-# --------------------------------------------------------------------------------- public functions
-_SPARSE = (graph.SparseTensor, graph.SparseTensorValue)
-
-
-def shape(input, name=None, out_type=dtypes.int32):
-    """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
-    input: any dtype; result: a vector of `out_type`. ValueError for a ragged list."""
-    return shape_internal(input, name, out_type=out_type)
-
-
-def shape_internal(input, name=None, optimize=True, out_type=dtypes.int32):
-    """`tf.shape`, which may be told not to fold."""
-    with graph.name_scope(name, "Shape", [input]) as scope:
-        if isinstance(input, _SPARSE):
-            from pyflow.ops.elementwise import cast_ops
-            return cast_ops.cast(input.dense_shape, out_type)
-        input = graph.convert_to_tensor(input)
-        if optimize and input.shape.is_fully_defined():
-            return _constant(input.shape.as_list(), out_type, scope)
-        return Shape(input, out_type=out_type, name=scope)
-
-
-def _constant(value, dtype, name):
-    from pyflow.framework.constant import constant
-    return constant(value, dtypes.as_dtype(dtype), name=name)
-
-
-def shape_n(input, out_type=dtypes.int32, name=None):
-    """Dimensions of each tensor of a list. TF: tf.shape_n.
-    Dtypes, shapes, errors: as op ShapeN."""
-    return ShapeN(input, out_type=out_type, name=name)
-
-
-def rank(input, name=None):
-    """Number of dimensions, an int32 scalar; a constant where it is known. TF: tf.rank.
-    input: any shape and dtype. ValueError for a ragged list."""
-    with graph.name_scope(name, "Rank", [input]) as scope:
-        if isinstance(input, _SPARSE):
-            return Size(graph.convert_to_tensor(input.dense_shape), name=scope)
-        input = graph.convert_to_tensor(input)
-        if input.shape.ndims is not None:
-            return _constant(input.shape.ndims, dtypes.int32, scope)
-        return Rank(input, name=scope)
-
-
-def size(input, name=None, out_type=dtypes.int32):
-    """Number of elements, a scalar; a constant where it is known. TF: tf.size.
-    input: any shape and dtype; result: `out_type`. ValueError for a ragged list."""
-    with graph.name_scope(name, "Size", [input]) as scope:
-        if isinstance(input, _SPARSE):
-            from pyflow.ops.reduce import reduction_ops
-            from pyflow.ops.elementwise import cast_ops
-            sizes = cast_ops.cast(input.dense_shape, out_type)
-            return reduction_ops.Prod(sizes, 0, name=scope)
-        input = graph.convert_to_tensor(input)
-        if input.shape.is_fully_defined():
-            return _constant(input.shape.num_elements(), out_type, scope)
-        return Size(input, out_type=out_type, name=scope)
-
-
-def reshape(tensor, shape, name=None):
-    """The elements of `tensor` in another shape; one dimension may be -1. TF: tf.reshape.
-    Dtypes, shapes, errors: as op Reshape."""
-    if isinstance(shape, (list, tuple)) and not shape:
-        shape = NO_AXES
-    return Reshape(tensor, shape, name=name)
-
-
-def squeeze(input, axis=None, name=None, squeeze_dims=None):
-    """`input` without its dimensions of 1, or without those in `axis`. TF: tf.squeeze.
-    Dtypes, shapes, errors: as op Squeeze."""
-    from pyflow.ops.reduce.reduction_ops import one_of
-    axis = one_of(axis, squeeze_dims, "axis", "squeeze_dims", [])
-    if not isinstance(axis, (list, tuple, np.ndarray)):
-        axis = [axis]
-    return Squeeze(input, squeeze_dims=[int(a) for a in axis], name=name)
-
-
-def expand_dims(input, axis=None, name=None, dim=None):
-    """`input` with a dimension of 1 inserted at `axis`. TF: tf.expand_dims.
-    Dtypes, shapes, errors: as op ExpandDims."""
-    from pyflow.ops.reduce.reduction_ops import one_of
-    axis = one_of(axis, dim, "axis", "dim")
-    if axis is None:
-        raise ValueError("tf.expand_dims: axis must be given")
-    return ExpandDims(input, axis, name=name)
-
-
-def transpose(a, perm=None, name="transpose", conjugate=False):
-    """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`.
-    TF: tf.transpose.
-    a: any shape and dtype; perm: int vector, a permutation of its dimensions. ValueError for
-    another."""
-    with graph.name_scope(name, "transpose", [a]) as scope:
-        a = graph.convert_to_tensor(a, name="a")
-        build = ConjugateTranspose if conjugate and a.dtype.is_complex else Transpose
-        if perm is None:
-            if a.shape.ndims is not None:
-                perm = int32s(list(range(a.shape.ndims))[::-1])
-            else:
-                n = Rank(a)
-                perm = (n - 1) - Range(0, n, 1)
-        elif isinstance(perm, (list, tuple)) and not perm:
-            perm = NO_AXES
-        return build(a, perm, name=scope)
-
-
-def matrix_transpose(a, name="matrix_transpose", conjugate=False):
-    """The last two dimensions of `a` swapped. ValueError below rank 2. TF: tf.matrix_transpose.
-    a: [..., m, n] of any dtype -> [..., n, m]. ValueError for less than two dimensions."""
-    with graph.name_scope(name, values=[a]):
-        a = graph.convert_to_tensor(a, name="a")
-        n = a.shape.ndims
-        if n is None:
-            from pyflow.ops.move import join_ops
-            last = Rank(a) - 1
-            perm = join_ops.concat([Range(0, last - 1, 1), join_ops.stack([last, last - 1])], 0)
-            return transpose(a, perm, conjugate=conjugate)
-        if n < 2:
-            raise ValueError(f"tf.matrix_transpose: expected rank at least 2, got shape {a.shape}")
-        return transpose(a, list(range(n - 2)) + [n - 1, n - 2], conjugate=conjugate)
-
-
-def _filled(shape, value, dtype, name, default):
-    dtype = dtypes.as_dtype(dtype).base_dtype
-    with graph.name_scope(name, default, [shape]) as scope:
-        value = {dtypes.bool: bool(value), dtypes.string: "" if not value
-                 else str(value)}.get(dtype, value)
-        if not isinstance(shape, graph.Tensor):
-            known = _known_dims(shape)
-            if known is not None and math.prod(known) < 1000:
-                return _constant(np.full(known, value, dtype.as_numpy_dtype), dtype, scope)
-            shape = (graph.convert_to_tensor(shape, dtype=dtypes.int32, name="shape_as_tensor")
-                     if known is None else
-                     graph.convert_to_tensor(sizes(known), name="shape_as_tensor"))
-        if not shape.shape.ndims:
-            shape = Reshape(shape, int32s([-1]))
-        return Fill(shape, _constant(value, dtype, "Const"), name=scope)
-
-
-def _known_dims(shape):
-    """Dimensions given as numbers, or None where a tensor is among them."""
-    if isinstance(shape, TensorShape):
-        return shape.as_list() if shape.is_fully_defined() else None
-    if isinstance(shape, np.ndarray):
-        return [int(d) for d in shape.ravel()]
-    items = shape if isinstance(shape, (list, tuple)) else [shape]
-    if any(graph.is_dense_tensor_like(d) for d in items):
-        return None
-    try:
-        return [int(d) for d in items]
-    except (TypeError, ValueError):
-        return None
-
-
-def zeros(shape, dtype=dtypes.float32, name=None):
-    """Zeros (false, empty strings) of a shape given as ints or an int tensor. TF: tf.zeros.
-    Result: the given shape and dtype. ValueError for a negative size."""
-    return _filled(shape, 0, dtype, name, "zeros")
-
-
-def ones(shape, dtype=dtypes.float32, name=None):
-    """Ones of a shape given as ints or an int tensor. TF: tf.ones.
-    Result: the given shape and dtype. ValueError for a negative size."""
-    return _filled(shape, 1, dtype, name, "ones")
-
-
-def fill(dims, value, name=None):
-    """A tensor of shape `dims`, every element the scalar `value`. TF: tf.fill.
-    Dtypes, shapes, errors: as op Fill."""
-    if isinstance(dims, (list, tuple)) and not dims:
-        dims = NO_AXES
-    return Fill(dims, value, name=name)
-
-
-def _like(tensor, dtype, name, optimize, default, same, other):
-    with graph.name_scope(name, default, [tensor]) as scope:
-        tensor = graph.convert_to_tensor(tensor, name="tensor")
-        target = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype
-        if optimize and tensor.shape.is_fully_defined() and target != dtypes.variant:
-            return other(tensor.shape, target, name=scope)
-        if target != tensor.dtype.base_dtype:
-            return other(shape_internal(tensor, optimize=optimize), target, name=scope)
-        return same(tensor, name=scope)
-
-
-def zeros_like(tensor, dtype=None, name=None, optimize=True):
-    """Zeros of the shape of `tensor`, in its dtype or `dtype`. TF: tf.zeros_like.
-    Dtypes, shapes, errors: as op ZerosLike."""
-    return _like(tensor, dtype, name, optimize, "zeros_like", ZerosLike, zeros)
-
-
-def ones_like(tensor, dtype=None, name=None, optimize=True):
-    """Ones of the shape of `tensor`, in its dtype or `dtype`. TF: tf.ones_like.
-    Dtypes, shapes, errors: as op OnesLike."""
-    return _like(tensor, dtype, name, optimize, "ones_like", OnesLike, ones)
-
-
-def range_(start, limit=None, delta=1, dtype=None, name="range"):
-    """start, start + delta, ... below `limit`; with one argument from 0. TF: tf.range.
-    Dtypes, shapes, errors: as op Range."""
-    if limit is None:
-        start, limit = 0, start
-    with graph.name_scope(name, "Range", [start, limit, delta]) as scope:
-        values = [graph.convert_to_tensor(v, dtype=dtype, name=part)
-                  for v, part in ((start, "start"), (limit, "limit"), (delta, "delta"))]
-        if dtype is None:
-            from pyflow.ops.elementwise import cast_ops
-            order = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
-            widest = max((v.dtype.base_dtype for v in values),
-                         key=lambda t: order.index(t) if t in order else len(order))
-            values = [cast_ops.cast(v, widest) for v in values]
-        return Range(*values, name=scope)
-
-
-def linspace(start, stop, num, name=None):
-    """`num` evenly spaced values from start to stop, both included. TF: tf.linspace.
-    Dtypes, shapes, errors: as op LinSpace."""
-    return LinSpace(start, stop, num, name=name)
-
-
-PUBLIC = {
-    "shape": shape, "shape_n": shape_n, "rank": rank, "size": size, "reshape": reshape,
-    "squeeze": squeeze, "expand_dims": expand_dims, "transpose": transpose,
-    "matrix_transpose": matrix_transpose, "linalg.transpose": matrix_transpose,
-    "linalg.matrix_transpose": matrix_transpose, "invert_permutation": InvertPermutation,
-    "math.invert_permutation": InvertPermutation,
-    "zeros": zeros, "ones": ones, "fill": fill, "zeros_like": zeros_like, "ones_like": ones_like,
-    "range": range_, "linspace": linspace, "lin_space": linspace, 
-}
+PUBLIC = {"invert_permutation": InvertPermutation, "math.invert_permutation": InvertPermutation}

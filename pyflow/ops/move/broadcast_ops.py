@@ -9,13 +9,12 @@ Example:  `tf.broadcast_to([1, 2], [3, 2])` -> [[1, 2], [1, 2], [1, 2]].
 """
 import numpy as np
 
-from pyflow.framework.op import S, UNREGISTERED, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape
 from pyflow.ops.base.common import (dims_of, shape_vector, static_shape, stretched_axes, sum_over,
                                     sum_static)
 from pyflow.ops.base.shape_rules import by_pattern, match
-from pyflow.ops.move import array_ops
-from pyflow.ops.move.array_ops import NO_AXES
+from pyflow.ops.base.tensors import NO_AXES
 
 
 @op("BroadcastArgs", inputs="s0: T, s1: T", outputs="r0: T", attrs="T: {int32, int64} = int32")
@@ -88,7 +87,7 @@ class BroadcastTo:
         axes = stretched_axes(x.shape, op.outputs[0].shape)
         if axes is not None:
             return [sum_static(dy, axes, x.shape), None]
-        reduced = BroadcastGradientArgs(shape_vector(x), array_ops.Shape(op.outputs[0]))[0]
+        reduced = BroadcastGradientArgs(shape_vector(x), raw_ops.Shape(op.outputs[0]))[0]
         return [sum_over(dy, reduced, x), None]
 
     def reference(input, shape): return np.broadcast_to(input, [int(d) for d in shape])

@@ -16,9 +16,9 @@ import numpy as np
 from pyflow.framework import graph
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, dims_of, static
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.move import array_ops, diag_ops
 
 ALIGN = ('T: type, align: {"LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"} = "RIGHT_LEFT"')
 
@@ -201,7 +201,7 @@ def _diag_part(version):
         shape = _part_shape
 
         def gradient(op, dy):
-            zeros = array_ops.zeros_like(op.inputs[0])
+            zeros = tensors.zeros_like(op.inputs[0])
             return [_with_band(op, zeros, dy, op.inputs[1]), None, None]
 
         def reference(input, k, padding_value, align="LEFT_LEFT"):
@@ -220,7 +220,7 @@ def _set_diag(version):
 
         def gradient(op, dy):
             zero, (_, diagonal, k) = graph.convert_to_tensor(0, dtype=dy.dtype), op.inputs
-            inner = _with_band(op, dy, array_ops.zeros_like(diagonal), k)
+            inner = _with_band(op, dy, tensors.zeros_like(diagonal), k)
             return [inner, _part_of(op, dy, k, zero), None]
 
         def reference(input, diagonal, k, align="LEFT_LEFT"):
@@ -236,43 +236,3 @@ MatrixSetDiagV2, MatrixSetDiagV3 = _set_diag("V2"), _set_diag("V3")
 MatrixDiagV3.samples += [S((3, 3), lit([-1, 1]), lit(-1), lit(-1), lit(0), align="LEFT_RIGHT")]
 MatrixDiagPartV3.samples += [S((3, 4), lit([-2, 1]), lit(0), align=a)
                              for a in ("LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")]
-
-
-# --------------------------------------------------------------------------------- functions
-def _is_zero(value):
-    return isinstance(value, (int, float)) and value == 0
-
-
-def matrix_diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0,
-                align="RIGHT_LEFT"):
-    """Matrices with given diagonals. TF: tf.matrix_diag.
-    Dtypes, shapes, errors: as ops MatrixDiag and MatrixDiagV3."""
-    plain = _is_zero(k) and num_rows == -1 and num_cols == -1 and _is_zero(padding_value)
-    if plain:
-        return diag_ops.MatrixDiag(diagonal, name=name)
-    diagonal = graph.convert_to_tensor(diagonal)
-    padding = graph.convert_to_tensor(padding_value, dtype=diagonal.dtype)
-    return MatrixDiagV3(diagonal, k, num_rows, num_cols, padding, align=align, name=name)
-
-
-def matrix_diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
-    """Diagonals of matrices. TF: tf.matrix_diag_part.
-    Dtypes, shapes, errors: as ops MatrixDiagPart and MatrixDiagPartV3."""
-    if _is_zero(k) and _is_zero(padding_value):
-        return diag_ops.MatrixDiagPart(input, name=name)
-    input = graph.convert_to_tensor(input)
-    padding = graph.convert_to_tensor(padding_value, dtype=input.dtype)
-    return MatrixDiagPartV3(input, k, padding, align=align, name=name)
-
-
-def matrix_set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
-    """Matrices with diagonals replaced. TF: tf.matrix_set_diag.
-    Dtypes, shapes, errors: as ops MatrixSetDiag and MatrixSetDiagV3."""
-    if _is_zero(k):
-        return diag_ops.MatrixSetDiag(input, diagonal, name=name)
-    return MatrixSetDiagV3(input, diagonal, k, align=align, name=name)
-
-
-PUBLIC = {"matrix_diag": matrix_diag, "linalg.diag": matrix_diag,
-          "matrix_diag_part": matrix_diag_part, "linalg.diag_part": matrix_diag_part,
-          "matrix_set_diag": matrix_set_diag, "linalg.set_diag": matrix_set_diag}

@@ -8,10 +8,10 @@ Example:  `tf.diag([1, 2])` -> [[1, 0], [0, 2]].
 """
 import numpy as np
 
-from pyflow.framework import graph
 from pyflow.framework.dtypes import COMPLEX, FLOATS, REAL, int32, int64
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, dims_of, merged
 
 DIAGONAL = FLOATS + COMPLEX + (int32, int64)
@@ -83,8 +83,7 @@ class MatrixDiagPart:
     def shape(op): return _diagonal_shape(op.inputs[0].shape)
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
-        return MatrixSetDiag(array_ops.zeros_like(op.inputs[0]), dy)
+        return MatrixSetDiag(tensors.zeros_like(op.inputs[0]), dy)
 
     def reference(input): return np.diagonal(input, axis1=-2, axis2=-1)
     samples = [S((3, 3)), S((2, 3, 2)), S((2, 4)), S((0, 2, 2))]
@@ -102,8 +101,7 @@ class MatrixSetDiag:
         return shape.merge_with(diagonal.as_list()[:-1] + [None, None])
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
-        return [MatrixSetDiag(dy, array_ops.zeros_like(op.inputs[1])), MatrixDiagPart(dy)]
+        return [MatrixSetDiag(dy, tensors.zeros_like(op.inputs[1])), MatrixDiagPart(dy)]
 
     def reference(input, diagonal):
         result = input.copy()
@@ -152,45 +150,8 @@ class Cross:
     samples = [S((3,), (3,)), S((2, 3), (2, 3)), S((0, 3), (0, 3))]
 
 
-# --------------------------------------------------------------------------------- public functions
-def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
-    """Identity matrices [batch_shape..., rows, columns]. TF: tf.eye.
-    Dtypes, shapes, errors: as ops MatrixDiag and MatrixSetDiag."""
-    from pyflow.framework import dtypes
-    from pyflow.ops.elementwise import binary_ops
-    from pyflow.ops.move import array_ops, join_ops
-    dtype = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
-    with graph.name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as scope:
-        columns = num_rows if num_columns is None else num_columns
-        batch = [] if batch_shape is None else batch_shape
-        numbers = not any(isinstance(v, graph.Tensor) for v in (num_rows, columns, batch))
-        if numbers:
-            dims, n = list(batch) + [min(num_rows, columns)], (num_rows, columns)
-            if n[0] == n[1]:
-                return MatrixDiag(array_ops.ones(dims, dtype), name=scope)
-            zeros = array_ops.zeros(list(batch) + list(n), dtype)
-            return MatrixSetDiag(zeros, array_ops.ones(dims, dtype), name=scope)
-        batch = graph.convert_to_tensor(np.zeros(0, np.int32) if batch_shape is None else batch,
-                                        dtype=dtypes.int32)
-        least = binary_ops.Minimum(num_rows, columns)
-        diagonal = array_ops.ones(join_ops.concat([batch, [least]], 0), dtype)
-        zeros = array_ops.zeros(join_ops.concat([batch, [num_rows], [columns]], 0), dtype)
-        return MatrixSetDiag(zeros, diagonal, name=scope)
-
-
-def trace(x, name=None):
-    """Sum of the main diagonal of matrices [..., m, n]. TF: tf.trace.
-    Dtypes, shapes, errors: as op MatrixDiagPart."""
-    from pyflow.ops.reduce import reduction_ops
-    with graph.name_scope(name, "Trace", [x]) as scope:
-        return reduction_ops.reduce_sum(
-            MatrixDiagPart(graph.convert_to_tensor(x)), [-1], name=scope
-        )
-
-
 PUBLIC = {
     "diag": Diag, "linalg.tensor_diag": Diag, "diag_part": DiagPart,
-    "linalg.tensor_diag_part": DiagPart,
-    "matrix_band_part": MatrixBandPart, "linalg.band_part": MatrixBandPart, "cross": Cross,
-    "linalg.cross": Cross, "eye": eye, "linalg.eye": eye, "trace": trace, "linalg.trace": trace,
+    "linalg.tensor_diag_part": DiagPart, "matrix_band_part": MatrixBandPart,
+    "linalg.band_part": MatrixBandPart, "cross": Cross, "linalg.cross": Cross,
 }

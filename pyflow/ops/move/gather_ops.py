@@ -13,8 +13,9 @@ Example:  `tf.gather([10, 20, 30], [2, 0])` -> [30, 10].
 import numpy as np
 
 from pyflow.framework import dtypes, errors, graph
-from pyflow.framework.op import S, ints, lit, op
+from pyflow.framework.op import S, ints, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import (at_least_rank, dims_of, int32s, normal_axis, shape_vector,
                                     static, static_shape)
 from pyflow.ops.base.shape_rules import match
@@ -32,21 +33,20 @@ def _gather_shape(op):
 
 def _row_slices(params, indices, dy):
     """IndexedSlices for rows of `params`; indices and values flattened to vectors of rows."""
-    from pyflow.ops.move import array_ops, join_ops, slicing_ops
     dy = graph.convert_to_tensor(dy)        # its values are a tensor: rows of rows are made dense
     dims = dims_of(params.shape)
     count = dims_of(indices.shape)
-    flat = array_ops.Reshape(indices, int32s([-1])) if count is None or len(count) != 1 else indices
+    flat = raw_ops.Reshape(indices, int32s([-1])) if count is None or len(count) != 1 else indices
     if dims is not None and None not in dims[1:]:
         values = dy
         if count is None or len(count) != 1:
             rows = -1 if count is None or None in count else int(np.prod(count, dtype=np.int64))
-            values = array_ops.Reshape(dy, int32s([rows] + dims[1:]))
+            values = raw_ops.Reshape(dy, int32s([rows] + dims[1:]))
         return graph.IndexedSlices(values, flat, graph.convert_to_tensor(shape_vector(params)))
-    whole = array_ops.Shape(params)
-    tail = slicing_ops.StridedSlice(whole, [1], [0], [1], end_mask=1)
-    rows = array_ops.Reshape(array_ops.Size(indices), int32s([1]))
-    return graph.IndexedSlices(array_ops.Reshape(dy, join_ops.concat([rows, tail], 0)), flat, whole)
+    whole = raw_ops.Shape(params)
+    tail = raw_ops.StridedSlice(whole, [1], [0], [1], end_mask=1)
+    rows = raw_ops.Reshape(raw_ops.Size(indices), int32s([1]))
+    return graph.IndexedSlices(raw_ops.Reshape(dy, tensors.concat([rows, tail], 0)), flat, whole)
 
 
 @op("Gather", inputs="params: Tparams, indices: Tindices", outputs="output: Tparams",
@@ -95,8 +95,6 @@ def _take(params, indices, axis, batch_dims):
 
 
 def _gather_v2_gradient(op, dy):
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.reduce import segment_ops
     params, indices = op.inputs[0], op.inputs[1]
     axis, batch = static(op.inputs[2]), op.attr("batch_dims")
     rank, index_rank = params.shape.ndims, indices.shape.ndims
@@ -110,11 +108,11 @@ def _gather_v2_gradient(op, dy):
         return [_batched_gradient(params, indices, dy, at, batch), None, None]
     n, k = rank, index_rank
     front = list(range(at, at + k)) + list(range(at)) + list(range(at + k, n + k - 1))
-    moved = array_ops.Transpose(dy, int32s(front))
-    rows = array_ops.shape(params)[at]
-    total = segment_ops.UnsortedSegmentSum(moved, indices, rows)
+    moved = raw_ops.Transpose(dy, int32s(front))
+    rows = tensors.shape(params)[at]
+    total = raw_ops.UnsortedSegmentSum(moved, indices, rows)
     back = list(range(1, at + 1)) + [0] + list(range(at + 1, n))
-    return [array_ops.Transpose(total, int32s(back)), None, None]
+    return [raw_ops.Transpose(total, int32s(back)), None, None]
 
 
 def _gradient_by_shapes(params, indices, axis, batch, dy):
@@ -122,56 +120,50 @@ def _gradient_by_shapes(params, indices, axis, batch, dy):
 
     dy is seen as [batch..., outer..., places, inner...]; its places go behind the batch, where they
     are summed into rows numbered by batch and index."""
-    from pyflow.ops.elementwise import binary_ops, cast_ops
-    from pyflow.ops.move import array_ops, join_ops
-    from pyflow.ops.reduce import reduction_ops, segment_ops
 
     def product(sizes):
-        return reduction_ops.Prod(sizes, int32s([0]))
-    dims, index_dims = array_ops.Shape(params), array_ops.Shape(indices)
-    rank = array_ops.Size(dims)
-    at = binary_ops.FloorMod(cast_ops.cast(axis, dtypes.int32), rank)
+        return raw_ops.Prod(sizes, int32s([0]))
+    dims, index_dims = raw_ops.Shape(params), raw_ops.Shape(indices)
+    rank = raw_ops.Size(dims)
+    at = raw_ops.FloorMod(tensors.cast(axis, dtypes.int32), rank)
     if batch < 0:
-        batch = batch + array_ops.Size(index_dims)
+        batch = batch + raw_ops.Size(index_dims)
     outer, inner, pairs = dims[:at], dims[at + 1:], dims[:batch]
     places = product(index_dims[batch:])
-    seen = array_ops.Reshape(dy, join_ops.concat([outer, [places], inner], 0))
-    before, behind = array_ops.range_(batch), array_ops.range_(at + 1, rank)
-    between = array_ops.range_(batch, at)
-    front = join_ops.concat([before, [at], between, behind], 0)
-    rows = array_ops.Transpose(seen, front)
+    seen = raw_ops.Reshape(dy, tensors.concat([outer, [places], inner], 0))
+    before, behind = tensors.range_(batch), tensors.range_(at + 1, rank)
+    between = tensors.range_(batch, at)
+    front = tensors.concat([before, [at], between, behind], 0)
+    rows = raw_ops.Transpose(seen, front)
     groups, size = product(pairs), dims[at]
-    starts = array_ops.ExpandDims(array_ops.range_(groups) * size, 1)
-    numbers = array_ops.Reshape(cast_ops.cast(indices, dtypes.int32), [groups, places]) + starts
-    rest = GatherV2(dims, join_ops.concat([between, behind], 0), 0)
-    rows = array_ops.Reshape(rows, join_ops.concat([[groups * places], rest], 0))
-    flat = array_ops.Reshape(numbers, [groups * places])
-    total = segment_ops.UnsortedSegmentSum(rows, flat, groups * size)
-    total = array_ops.Reshape(total, join_ops.concat([pairs, [size], rest], 0))
-    return array_ops.Transpose(total, array_ops.InvertPermutation(front))
+    starts = raw_ops.ExpandDims(tensors.range_(groups) * size, 1)
+    numbers = raw_ops.Reshape(tensors.cast(indices, dtypes.int32), [groups, places]) + starts
+    rest = GatherV2(dims, tensors.concat([between, behind], 0), 0)
+    rows = raw_ops.Reshape(rows, tensors.concat([[groups * places], rest], 0))
+    flat = raw_ops.Reshape(numbers, [groups * places])
+    total = raw_ops.UnsortedSegmentSum(rows, flat, groups * size)
+    total = raw_ops.Reshape(total, tensors.concat([pairs, [size], rest], 0))
+    return raw_ops.Transpose(total, raw_ops.InvertPermutation(front))
 
 
 def _batched_gradient(params, indices, dy, axis, batch):
     """Gather with batch_dims as one gather over rows numbered by batch and axis."""
-    from pyflow.ops.move import array_ops, join_ops
-    from pyflow.ops.reduce import reduction_ops, segment_ops
     n, k = params.shape.ndims, indices.shape.ndims - batch
     order = list(range(batch)) + list(range(axis, axis + k)) + list(range(batch, axis))
     order += list(range(axis + k, n + k - 1))
-    moved = array_ops.Transpose(dy, int32s(order))
-    dims, index_dims = array_ops.shape(params), array_ops.shape(indices)
-    groups = reduction_ops.Prod(dims[:batch], 0)
-    starts = array_ops.Range(0, groups, 1) * dims[axis]
-    ones = array_ops.Fill(int32s([k]), 1)
-    starts = array_ops.Reshape(starts, join_ops.concat([index_dims[:batch], ones], 0))
-    from pyflow.ops.elementwise import cast_ops
-    rows = cast_ops.cast(indices, dtypes.int32) + starts
-    total = segment_ops.UnsortedSegmentSum(moved, rows, groups * dims[axis])
+    moved = raw_ops.Transpose(dy, int32s(order))
+    dims, index_dims = tensors.shape(params), tensors.shape(indices)
+    groups = raw_ops.Prod(dims[:batch], 0)
+    starts = raw_ops.Range(0, groups, 1) * dims[axis]
+    ones = raw_ops.Fill(int32s([k]), 1)
+    starts = raw_ops.Reshape(starts, tensors.concat([index_dims[:batch], ones], 0))
+    rows = tensors.cast(indices, dtypes.int32) + starts
+    total = raw_ops.UnsortedSegmentSum(moved, rows, groups * dims[axis])
     inner = [dims[:batch], dims[axis:axis + 1], dims[batch:axis], dims[axis + 1:]]
-    total = array_ops.Reshape(total, join_ops.concat(inner, 0))
+    total = raw_ops.Reshape(total, tensors.concat(inner, 0))
     back = list(range(batch)) + list(range(batch + 1, axis + 1)) + [batch] + list(range(axis + 1,
                                                                                         n))
-    return array_ops.Transpose(total, int32s(back))
+    return raw_ops.Transpose(total, int32s(back))
 
 
 @op("GatherV2", inputs="params: Tparams, indices: Tindices, axis: Taxis", outputs="output: Tparams",
@@ -213,12 +205,11 @@ class GatherNd:
     shape = _gather_nd_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
         params, indices = op.inputs
         if params.shape.is_fully_defined():
             whole = np.array(params.shape.as_list(), indices.dtype.as_numpy_dtype)
         else:
-            whole = array_ops.Shape(params, out_type=indices.dtype)
+            whole = raw_ops.Shape(params, out_type=indices.dtype)
         return [ScatterNd(indices, dy, whole), None]
 
     def reference(params, indices): return params[tuple(np.moveaxis(indices, -1, 0))]
@@ -275,9 +266,8 @@ class TensorScatterUpdate:
     def shape(op): return scattered(op, op.inputs[0].shape, op.inputs[1], op.inputs[2])
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
         indices, updates = op.inputs[1], op.inputs[2]
-        kept = TensorScatterUpdate(dy, indices, array_ops.zeros_like(updates))
+        kept = TensorScatterUpdate(dy, indices, tensors.zeros_like(updates))
         return [kept, None, GatherNd(dy, indices)]
 
     def reference(tensor, indices, updates):
@@ -327,18 +317,16 @@ class SparseToDense:
         return static_shape(op.inputs[1])
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
-        from pyflow.ops.reduce import reduction_ops
         indices, whole, values, default = op.inputs
         n = indices.shape.ndims
         if n is None or n < 2:
-            indices = array_ops.Reshape(indices, int32s([-1, 1]))
+            indices = raw_ops.Reshape(indices, int32s([-1, 1]))
         picked = GatherNd(dy, indices)
         if values.shape.ndims == 0:
-            picked = reduction_ops.reduce_sum(picked)
+            picked = tensors.sum_of(picked)
         else:
-            picked = array_ops.Reshape(picked, shape_vector(values))
-        rest = reduction_ops.reduce_sum(dy) - reduction_ops.reduce_sum(picked)
+            picked = raw_ops.Reshape(picked, shape_vector(values))
+        rest = tensors.sum_of(dy) - tensors.sum_of(picked)
         return [None, None, picked, rest]
 
     def reference(sparse_indices, output_shape, sparse_values, default_value):
@@ -348,101 +336,3 @@ class SparseToDense:
         return result
     samples = [S(lit([[0, 1], [1, 2]]), lit([2, 3]), (2,), ()), S(lit([1, 3]), lit([5]), (2,), ()),
                S(lit([1, 3]), lit([5]), (), ()), S(lit(2), lit([4]), (), ())]
-
-
-# --------------------------------------------------------------------------------- public functions
-def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):
-    """Slices of `params` along `axis` by index. TF: tf.gather.
-    Dtypes, shapes, errors: as op GatherV2."""
-    if axis is None:
-        axis = batch_dims
-    read = getattr(params, "sparse_read", None)
-    if read is not None and isinstance(axis, int) and axis == 0 and batch_dims == 0:
-        return read(indices, name=name)
-    return GatherV2(params, indices, axis, batch_dims=batch_dims, name=name)
-
-
-def batch_gather(params, indices, name=None):
-    """`tf.gather` along the last dimension of `indices`, the ones before paired.
-    TF: tf.batch_gather.
-    params: [batch..., n, ...] of any dtype; indices: ints [batch..., k]. ValueError where they
-    do not fit, InvalidArgumentError for an index out of range."""
-    indices = graph.convert_to_tensor(indices, name="indices")
-    if indices.shape.ndims is None:
-        raise ValueError("tf.batch_gather: indices must have a known rank")
-    n = indices.shape.ndims - 1
-    return gather(params, indices, axis=n, batch_dims=n, name=name)
-
-
-def gather_nd(params, indices, name=None, batch_dims=0):
-    """Slices of `params` at index vectors. TF: tf.gather_nd (batch_dims 0).
-    Dtypes, shapes, errors: as op GatherNd."""
-    if batch_dims:
-        raise ValueError("tf.gather_nd: batch_dims other than 0 is not offered; put the batch "
-                         "number into the "
-                         "index vectors")
-    return GatherNd(params, indices, name=name)
-
-
-def scatter_nd(indices, updates, shape, name=None):
-    """Zeros of `shape` with `updates` added at `indices`. TF: tf.scatter_nd.
-    Dtypes, shapes, errors: as op ScatterNd."""
-    return ScatterNd(indices, updates, shape, name=name)
-
-
-def tensor_scatter_update(tensor, indices, updates, name=None):
-    """`tensor` with `updates` at `indices`. TF: tf.tensor_scatter_update.
-    Dtypes, shapes, errors: as op TensorScatterUpdate."""
-    return TensorScatterUpdate(tensor, indices, updates, name=name)
-
-
-def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0.
-    TF: tf.one_hot.
-    Dtypes, shapes, errors: as op OneHot."""
-    with graph.name_scope(name, "one_hot", [indices, depth]) as scope:
-        given = [graph.convert_to_tensor(v, dtype=dtype).dtype.base_dtype
-                 for v in (on_value, off_value) if v is not None]
-        chosen = dtypes.as_dtype(dtype) if dtype is not None else (given + [dtypes.float32])[0]
-        if any(t != chosen for t in given):
-            raise TypeError(f"tf.one_hot: on_value and off_value must be {chosen.name}, got "
-                            f"{[t.name for t in given]}")
-        on = graph.convert_to_tensor(1 if on_value is None else on_value, dtype=chosen,
-                                     name="on_value")
-        off = graph.convert_to_tensor(0 if off_value is None else off_value, dtype=chosen,
-                                      name="off_value")
-        return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=scope)
-
-
-def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0,
-                    validate_indices=True,
-                    name=None):
-    """`default_value` but `sparse_values` at `sparse_indices`. TF: tf.sparse_to_dense.
-    Dtypes, shapes, errors: as op SparseToDense."""
-    return SparseToDense(sparse_indices, output_shape, sparse_values, default_value,
-                         validate_indices=validate_indices, name=name)
-
-
-def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
-    """A SparseTensor as a dense one. TF: tf.sparse_tensor_to_dense.
-    Any dtype; result: sp_input's dense shape. InvalidArgumentError for indices that are out of
-    range, or out of order with validate_indices."""
-    if not isinstance(sp_input, graph.SparseTensor):
-        raise TypeError(f"tf.sparse_tensor_to_dense: expected a SparseTensor, got "
-                        f"{type(sp_input).__name__}")
-    if default_value is None:
-        from pyflow.ops.move import array_ops
-        default_value = array_ops.zeros([], sp_input.values.dtype)
-    return sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value,
-                           validate_indices, name)
-
-
-PUBLIC = {
-    "gather": gather, "batch_gather": batch_gather, "gather_nd": gather_nd,
-    "manip.gather_nd": gather_nd,
-    "scatter_nd": scatter_nd, "manip.scatter_nd": scatter_nd, "one_hot": one_hot,
-    "tensor_scatter_update": tensor_scatter_update,
-    "tensor_scatter_nd_update": tensor_scatter_update,
-    "sparse_to_dense": sparse_to_dense, "sparse_tensor_to_dense": sparse_tensor_to_dense,
-    "sparse.to_dense": sparse_tensor_to_dense,
-}

@@ -9,9 +9,10 @@ Example:  `tf.concat([[[1, 2]], [[3, 4]]], axis=0)` -> [[1, 2], [3, 4]].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework import graph
+from pyflow.framework.op import S, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, int32s, normal_axis, shape_vector, static, static_shape
 from pyflow.ops.base.shape_rules import match
 
@@ -60,13 +61,12 @@ def _concat_gradient(values, axis, dy):
             if len(values) == 1:
                 return [dy]
             return list(SplitV(dy, int32s(widths), at, num_split=len(values)))
-    from pyflow.ops.move import array_ops, slicing_ops
-    shapes = array_ops.ShapeN(list(values)) if len(values) > 1 else [array_ops.Shape(values[0])]
-    axis = axis % array_ops.Rank(values[0])
+    shapes = raw_ops.ShapeN(list(values)) if len(values) > 1 else [raw_ops.Shape(values[0])]
+    axis = axis % raw_ops.Rank(values[0])
     if len(values) == 1:
         return [dy]
     begins = ConcatOffset(axis, shapes)
-    return [slicing_ops.Slice(dy, b, s) for b, s in zip(begins, shapes)]
+    return [raw_ops.Slice(dy, b, s) for b, s in zip(begins, shapes)]
 
 
 JOINED = [((2, 3), (2, 2)), ((0, 3), (0, 1)), ((2, 3), (2, 0), (2, 1))]
@@ -176,8 +176,7 @@ class Unpack:
 
 def _filled(op, dys):
     """Gradients of all outputs, zeros for those nothing depends on."""
-    from pyflow.ops.move import array_ops
-    return [array_ops.zeros_like(y) if dy is None else dy for y, dy in zip(op.outputs, dys)]
+    return [tensors.zeros_like(y) if dy is None else dy for y, dy in zip(op.outputs, dys)]
 
 
 # ---------------------------------------------------------------------------------------- splitting
@@ -279,19 +278,17 @@ def _tile_shape(op):
 
 def _tile_gradient(op, dy):
     """Fold `dy` to [m0, d0, m1, d1, ...] and sum over the m."""
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.reduce import reduction_ops
     x, multiples = op.inputs
     dims, known = dims_of(x.shape), static(multiples)
     if dims is not None and known is not None and None not in dims:
         folded = int32s([v for m, d in zip(known, dims) for v in (int(m), d)])
         axes = int32s(list(range(0, 2 * len(dims), 2)))
-        return [reduction_ops.Sum(array_ops.Reshape(dy, folded), axes), None]
+        return [raw_ops.Sum(raw_ops.Reshape(dy, folded), axes), None]
     pairs = Pack([multiples, graph.convert_to_tensor(shape_vector(x), dtype=multiples.dtype)
-                  if x.shape.is_fully_defined() else array_ops.Shape(x, out_type=multiples.dtype)])
-    folded = array_ops.Reshape(array_ops.Transpose(pairs, int32s([1, 0])), int32s([-1]))
-    axes = array_ops.Range(0, array_ops.Size(folded), 2)
-    total = reduction_ops.Sum(array_ops.Reshape(dy, folded), axes)
+                  if x.shape.is_fully_defined() else raw_ops.Shape(x, out_type=multiples.dtype)])
+    folded = raw_ops.Reshape(raw_ops.Transpose(pairs, int32s([1, 0])), int32s([-1]))
+    axes = raw_ops.Range(0, raw_ops.Size(folded), 2)
+    total = raw_ops.Sum(raw_ops.Reshape(dy, folded), axes)
     total.set_shape(x.shape)
     return [total, None]
 
@@ -308,121 +305,4 @@ class Tile:
                S((2,), lit([0])), S((0, 2), lit([2, 2])), S((2, 1, 2), lit([1, 2, 2]))]
 
 
-# --------------------------------------------------------------------------------- public functions
-def concat(values, axis, name="concat"):
-    """The tensors of a list end to end along `axis`. TF: tf.concat.
-    Dtypes, shapes, errors: as op ConcatV2."""
-    if isinstance(axis, (list, tuple)) and isinstance(values, int):
-        raise TypeError("tf.concat takes the tensors first, then the axis (since TF 1.0): "
-                        f"tf.concat(values, {values})")
-    if not isinstance(values, (list, tuple)):
-        values = [values]
-    if len(values) > 1:
-        return ConcatV2(list(values), axis, name=name)
-    from pyflow.ops.control import identity_ops
-    with graph.name_scope(name) as scope:
-        value = graph.convert_to_tensor(values[0])
-        if value.shape.ndims is not None and not isinstance(axis, graph.Tensor):
-            normal_axis(int(axis), value.shape.ndims)
-        return identity_ops.Identity(value, name=scope)
-
-
-def stack(values, axis=0, name="stack"):
-    """Tensors of one shape as one of a rank higher, the new dimension at `axis`. TF: tf.stack.
-    Dtypes, shapes, errors: as op Pack."""
-    if isinstance(values, graph.Tensor):
-        values = unstack(values)
-    if axis == 0 and all(isinstance(v, (bool, int, float, np.generic, np.ndarray)) for v in values):
-        return graph.convert_to_tensor(
-            np.asarray(values) if _is_numpy(values) else list(values), name=name
-        )
-    return Pack(list(values), axis=axis, name=name)
-
-
-def _is_numpy(values):
-    return all(isinstance(v, (np.generic, np.ndarray)) for v in values)
-
-
-def parallel_stack(values, name="parallel_stack"):
-    """`tf.stack` along a new first dimension. TF: tf.parallel_stack.
-    Dtypes, shapes, errors: as op Pack."""
-    return Pack(list(values), name=name)
-
-
-def unstack(value, num=None, axis=0, name="unstack"):
-    """The tensors along `axis`; `num` is needed where that dimension is unknown. TF: tf.unstack.
-    Dtypes, shapes, errors: as op Unpack."""
-    if num is None:
-        value = graph.convert_to_tensor(value)
-        dims = dims_of(value.shape)
-        if dims is not None:
-            num = dims[normal_axis(axis, len(dims))]
-        if num is None:
-            raise ValueError(f"tf.unstack: cannot infer num from shape {value.shape}; pass num")
-    return Unpack(value, num=num, axis=axis, name=name)
-
-
-def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    """`value` cut along `axis` into n equal parts or parts of given sizes. TF: tf.split.
-    Dtypes, shapes, errors: as ops Split and SplitV."""
-    if isinstance(value, int) and isinstance(axis, graph.Tensor):
-        raise TypeError("tf.split takes the tensor first, then the number of parts, then the axis "
-                        f"(since TF 1.0): tf.split(value, {num_or_size_splits!r}, {value})")
-    value = graph.convert_to_tensor(value, name="value")
-    if isinstance(num_or_size_splits, (int, np.integer)):
-        return Split(axis, value, num_split=int(num_or_size_splits), name=name)
-    sizes = graph.convert_to_tensor(num_or_size_splits)
-    if sizes.shape.ndims == 0:
-        raise ValueError("tf.split: a number of equal parts must be a Python int; a tensor must "
-                         "be a "
-                         "vector of sizes")
-    if num is None:
-        count = dims_of(sizes.shape)
-        num = count[0] if count else None
-        if num is None:
-            raise ValueError("tf.split: cannot infer num from sizes of unknown length; pass num")
-    return SplitV(value, sizes, axis, num_split=num, name=name)
-
-
-def unpack(value, num=None, axis=0, name="unpack"):
-    """The older name of `tf.unstack`. TF: tf.unpack.
-    Shapes, dtypes and errors (ValueError, TypeError) as there."""
-    return unstack(value, num, axis, name)
-
-
-def pack(values, axis=0, name="pack"):
-    """The older name of `tf.stack`. TF: tf.pack.
-    Shapes, dtypes and errors (ValueError, TypeError) as there."""
-    return stack(values, axis, name)
-
-
-def meshgrid(*args, **kwargs):
-    """Coordinate tensors of rank n of n vectors; indexing "xy" (default) or "ij". TF:
-    tf.meshgrid.
-    args: vectors of one dtype. ValueError for an unknown `indexing`, TypeError for another
-    keyword."""
-    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
-    if kwargs:
-        raise TypeError(f"tf.meshgrid: unexpected keyword argument {sorted(kwargs)[0]!r}")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"tf.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    from pyflow.ops.move import array_ops, broadcast_ops
-    with graph.name_scope(name, "meshgrid", args):
-        n = len(args)
-        vectors = [graph.convert_to_tensor(v) for v in args]
-        sizes = [array_ops.size(v) for v in vectors]
-        place = list(range(n))
-        if indexing == "xy" and n > 1:
-            place[:2] = [1, 0]
-        views = [array_ops.Reshape(v, int32s([-1 if j == place[i] else 1 for j in range(n)]))
-                 for i, v in enumerate(vectors)]
-        dims = stack([sizes[place.index(j)] for j in range(n)]) if n else int32s([])
-        return [broadcast_ops.BroadcastTo(v, dims) for v in views]
-
-
-PUBLIC = {
-    "meshgrid": meshgrid,
-    "concat": concat, "concat_v2": concat, "stack": stack, "pack": pack, "unstack": unstack,
-    "unpack": unpack, "parallel_stack": parallel_stack, "split": split, "tile": Tile,
-    "manip.tile": Tile,
-}
+PUBLIC = {"tile": Tile, "manip.tile": Tile}

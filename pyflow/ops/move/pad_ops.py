@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import graph
 from pyflow.framework.dtypes import FLOATS, int32, int64
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base.common import at_least_rank, dims_of, int32s, only, shape_vector, static, text
 from pyflow.ops.base.shape_rules import match
@@ -46,18 +46,17 @@ def _pad_shape(op):
 
 
 def _pad_gradient(op, dy):
-    from pyflow.ops.move import array_ops, slicing_ops
     x, paddings = op.inputs[0], op.inputs[1]
     known = static(paddings)
     if known is not None:
         begin = int32s([int(p[0]) for p in known])
     else:
-        first = slicing_ops.Slice(paddings, int32s([0, 0]), int32s([-1, 1]))
-        begin = array_ops.Reshape(first, int32s([-1]))
+        first = raw_ops.Slice(paddings, int32s([0, 0]), int32s([-1, 1]))
+        begin = raw_ops.Reshape(first, int32s([-1]))
     size = shape_vector(x)
     if known is None:
-        size = array_ops.Shape(x, out_type=paddings.dtype)
-    return [slicing_ops.Slice(dy, begin, size), None] + [None] * (len(op.inputs) - 2)
+        size = raw_ops.Shape(x, out_type=paddings.dtype)
+    return [raw_ops.Slice(dy, begin, size), None] + [None] * (len(op.inputs) - 2)
 
 
 @op("Pad", inputs="input: T, paddings: Tpaddings", outputs="output: T", attrs=PADDINGS)
@@ -383,46 +382,7 @@ def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
     return MirrorPad(tensor, paddings, mode=mode, name=name)
 
 
-def space_to_depth(input, block_size, name=None, data_format="NHWC"):
-    """Blocks of pixels as channels. TF: tf.space_to_depth.
-    Dtypes, shapes, errors: as op SpaceToDepth."""
-    return SpaceToDepth(input, block_size=block_size, data_format=data_format, name=name)
-
-
-def depth_to_space(input, block_size, name=None, data_format="NHWC"):
-    """Channels as blocks of pixels. TF: tf.depth_to_space.
-    Dtypes, shapes, errors: as op DepthToSpace."""
-    return DepthToSpace(input, block_size=block_size, data_format=data_format, name=name)
-
-
-def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):
-    """Square blocks of pixels as batch entries. TF: tf.space_to_batch.
-    Dtypes, shapes, errors: as op SpaceToBatchND."""
-    block = block_size if block_size is not None else block_shape
-    return _of_images(SpaceToBatchND, input, block, paddings, name)
-
-
-def batch_to_space(input, crops, block_size, name=None, block_shape=None):
-    """Batch entries as square blocks of pixels. TF: tf.batch_to_space.
-    Dtypes, shapes, errors: as op BatchToSpaceND."""
-    block = block_size if block_size is not None else block_shape
-    return _of_images(BatchToSpaceND, input, block, crops, name)
-
-
-def _of_images(op_def, input, block, margins, name):
-    """A square block for images, whose rank is 4; another block for what it is."""
-    if np.ndim(block):
-        return op_def(input, block, margins, name=name)
-    moved = op_def(input, int32s([block, block]), margins, name=name)
-    moved.set_shape(unknown_shape(4))
-    return moved
-
-
 PUBLIC = {
-    "pad": pad, "space_to_depth": space_to_depth, "nn.space_to_depth": space_to_depth,
-    "depth_to_space": depth_to_space, "nn.depth_to_space": depth_to_space,
-    "space_to_batch_nd": SpaceToBatchND, "batch_to_space_nd": BatchToSpaceND,
-    "space_to_batch": space_to_batch, "nn.space_to_batch": space_to_batch,
-    "batch_to_space": batch_to_space,
+    "pad": pad, "space_to_batch_nd": SpaceToBatchND, "batch_to_space_nd": BatchToSpaceND,
     "manip.space_to_batch_nd": SpaceToBatchND, "manip.batch_to_space_nd": BatchToSpaceND,
 }

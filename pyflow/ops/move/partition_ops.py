@@ -8,13 +8,13 @@ Example:  `tf.unique([7, 7, 9])` -> ([7, 9], [0, 0, 1]).
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.dtypes import REAL
-from pyflow.framework.op import S, UNREGISTERED, ints, lit, op
+from pyflow.framework.op import S, UNREGISTERED, ints, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, dims_of, int32s, static
 from pyflow.ops.base.shape_rules import by_pattern, match
-from pyflow.ops.elementwise import binary_ops, cast_ops
 
 
 # ----------------------------------------------------------------------- partitioning and stitching
@@ -34,15 +34,13 @@ class DynamicPartition:
     shape = _partition_shape
 
     def gradient(op, *dys):
-        from pyflow.ops.move import array_ops
-        from pyflow.ops.reduce import reduction_ops
         data, parts = op.inputs
-        dys = [array_ops.zeros_like(y) if dy is None else dy for y, dy in zip(op.outputs, dys)]
-        prefix = array_ops.shape(parts)
-        numbers = array_ops.Reshape(array_ops.Range(0, reduction_ops.Prod(prefix, 0), 1), prefix)
+        dys = [tensors.zeros_like(y) if dy is None else dy for y, dy in zip(op.outputs, dys)]
+        prefix = tensors.shape(parts)
+        numbers = raw_ops.Reshape(raw_ops.Range(0, raw_ops.Prod(prefix, 0), 1), prefix)
         places = DynamicPartition(numbers, parts, num_partitions=len(dys))
         stitched = DynamicStitch(list(places), list(dys))
-        return [array_ops.Reshape(stitched, array_ops.shape(data)), None]
+        return [raw_ops.Reshape(stitched, tensors.shape(data)), None]
 
     def reference(data, partitions, num_partitions):
         return tuple(data[partitions == i] for i in range(num_partitions))
@@ -81,9 +79,8 @@ def _stitch_reference(indices, data):
 
 
 def _stitch_gradient(op, dy):
-    from pyflow.ops.move import gather_ops
     n = op.attr("N")
-    return [None] * n + [gather_ops.GatherV2(dy, i, 0) for i in op.inputs[:n]]
+    return [None] * n + [raw_ops.GatherV2(dy, i, 0) for i in op.inputs[:n]]
 
 
 STITCHES = [S([lit([0, 2]), lit([1])], [(2, 3), (1, 3)]),
@@ -214,18 +211,16 @@ def _top_shape(op):
 
 def _top_gradient(op, dy, dindices):
     """`dy` placed at the indices: rows flattened, one ScatterNd."""
-    from pyflow.ops.move import array_ops, gather_ops, join_ops
-    from pyflow.ops.reduce import reduction_ops
     x, indices = op.inputs[0], op.outputs[1]
-    dims, places = array_ops.shape(x), array_ops.shape(indices)
+    dims, places = tensors.shape(x), tensors.shape(indices)
     n, k = dims[-1:], places[-1:]
-    rows = reduction_ops.Prod(dims[:-1], int32s([0]), keep_dims=True)
-    flat = array_ops.Reshape(indices, join_ops.concat([rows, k], 0))
-    starts = array_ops.ExpandDims(array_ops.Range(0, rows[0], 1) * n[0], -1)
-    where = array_ops.Reshape(cast_ops.cast(flat, dtypes.int32) + starts, int32s([-1, 1]))
-    total = gather_ops.ScatterNd(where, array_ops.Reshape(dy, int32s([-1])),
-                                 array_ops.Reshape(array_ops.size(x), int32s([1])))
-    return [array_ops.Reshape(total, dims)] + [None] * (len(op.inputs) - 1)
+    rows = raw_ops.Prod(dims[:-1], int32s([0]), keep_dims=True)
+    flat = raw_ops.Reshape(indices, tensors.concat([rows, k], 0))
+    starts = raw_ops.ExpandDims(raw_ops.Range(0, rows[0], 1) * n[0], -1)
+    where = raw_ops.Reshape(tensors.cast(flat, dtypes.int32) + starts, int32s([-1, 1]))
+    total = raw_ops.ScatterNd(where, raw_ops.Reshape(dy, int32s([-1])),
+                              raw_ops.Reshape(tensors.size(x), int32s([1])))
+    return [raw_ops.Reshape(total, dims)] + [None] * (len(op.inputs) - 1)
 
 
 def _top(x, k):
@@ -294,75 +289,4 @@ class InTopKV2:
     samples = [S(lit(TIES), lit([2, 2, 1]), lit(1)), S((5, 4), ints((5,), 0, 4), lit(2))]
 
 
-# --------------------------------------------------------------------------------- public functions
-def dynamic_partition(data, partitions, num_partitions, name=None):
-    """Rows of `data` sorted into `num_partitions` tensors. TF: tf.dynamic_partition.
-    Dtypes, shapes, errors: as op DynamicPartition."""
-    return DynamicPartition(data, partitions, num_partitions=num_partitions, name=name)
-
-
-def unique(x, out_idx=dtypes.int32, name=None):
-    """Distinct values in order of first appearance, and where each went. TF: tf.unique.
-    Dtypes, shapes, errors: as op Unique."""
-    return Unique(x, out_idx=out_idx, name=name)
-
-
-def unique_with_counts(x, out_idx=dtypes.int32, name=None):
-    """`tf.unique` with counts. TF: tf.unique_with_counts.
-    Dtypes, shapes, errors: as op UniqueWithCounts."""
-    return UniqueWithCounts(x, out_idx=out_idx, name=name)
-
-
-def setdiff1d(x, y, index_dtype=dtypes.int32, name=None):
-    """Values of vector x not in y, and their places in x. TF: tf.setdiff1d.
-    Dtypes, shapes, errors: as op ListDiff."""
-    return ListDiff(x, y, out_idx=index_dtype, name=name)
-
-
-def listdiff(x, y, out_idx=None, name=None):
-    """The older name of `tf.setdiff1d`. TF: tf.listdiff.
-    Dtypes, shapes, errors: as op ListDiff."""
-    return ListDiff(x, y, out_idx=out_idx or dtypes.int32, name=name)
-
-
-def top_k(input, k=1, sorted=True, name=None):
-    """The k largest along the last dimension, and their indices. TF: nn.top_k.
-    Dtypes, shapes, errors: as op TopKV2."""
-    return TopKV2(input, k, sorted=sorted, name=name)
-
-
-def in_top_k(predictions, targets, k, name=None):
-    """Whether each row's target is among its k largest predictions. TF: nn.in_top_k.
-    Dtypes, shapes, errors: as op InTopKV2."""
-    with graph.name_scope(name, "in_top_k"):
-        return InTopKV2(predictions, targets, k)
-
-
-def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None):
-    """Counts (or total weights) of the values of an int tensor. TF: tf.math.bincount.
-    arr: ints of any shape; weights: numbers of that shape; result: a vector.
-    InvalidArgumentError for a negative value."""
-    from pyflow.ops.move import array_ops
-    from pyflow.ops.reduce import reduction_ops
-    with graph.name_scope(name, "bincount"):
-        arr = graph.convert_to_tensor(arr, name="arr", dtype=dtypes.int32)
-        flat = array_ops.Reshape(arr, int32s([-1]))
-        some = cast_ops.cast(array_ops.size(arr) > 0, dtypes.int32)
-        length = some * (reduction_ops.reduce_max(flat) + 1)
-        if minlength is not None:
-            length = binary_ops.Maximum(graph.convert_to_tensor(minlength, dtypes.int32), length)
-        if maxlength is not None:
-            length = binary_ops.Minimum(graph.convert_to_tensor(maxlength, dtypes.int32), length)
-        if weights is None:
-            return Bincount(flat, length, graph.convert_to_tensor(np.zeros(0), dtype=dtype))
-        weights = graph.convert_to_tensor(weights, name="weights")
-        return Bincount(flat, length, array_ops.Reshape(weights, int32s([-1])))
-
-
-PUBLIC = {
-    "dynamic_partition": dynamic_partition, "dynamic_stitch": DynamicStitch,
-    "unique": unique,
-    "unique_with_counts": unique_with_counts, "setdiff1d": setdiff1d, "listdiff": listdiff,
-    "nn.top_k": top_k, "math.top_k": top_k, "nn.in_top_k": in_top_k, "math.in_top_k": in_top_k,
-    "bincount": bincount, "math.bincount": bincount,
-}
+PUBLIC = {"dynamic_stitch": DynamicStitch}

@@ -10,13 +10,12 @@ Example:  `tf.constant([[1, 2, 3], [4, 5, 6]])[:, 1]` -> [2, 5].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, bools, lit, op
+from pyflow.framework.op import S, bools, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, dims_of, int32s, normal_axis, static, static_shape
 from pyflow.ops.base.shape_rules import match
 
-newaxis = None
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 MASK_ATTRS = ", ".join(f"{m}: int = 0" for m in MASKS)
 
@@ -62,15 +61,14 @@ class Slice:
     shape = _slice_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops, join_ops, pad_ops
         x, begin = op.inputs[0], op.inputs[1]
         dims, at, out = dims_of(x.shape), static(begin), dims_of(op.outputs[0].shape)
         if dims is not None and at is not None and None not in dims and None not in out:
             paddings = int32s([[int(b), d - int(b) - o] for b, d, o in zip(at, dims, out)])
-            return [pad_ops.Pad(dy, paddings.reshape(-1, 2)), None, None]
-        whole = array_ops.Shape(x, out_type=begin.dtype)
-        after = whole - array_ops.Shape(op.outputs[0], out_type=begin.dtype) - begin
-        return [pad_ops.Pad(dy, join_ops.stack([begin, after], axis=1)), None, None]
+            return [raw_ops.Pad(dy, paddings.reshape(-1, 2)), None, None]
+        whole = raw_ops.Shape(x, out_type=begin.dtype)
+        after = whole - raw_ops.Shape(op.outputs[0], out_type=begin.dtype) - begin
+        return [raw_ops.Pad(dy, tensors.stack([begin, after], axis=1)), None, None]
 
     def reference(input, begin, size):
         return input[tuple(slice(int(b), None if s == -1 else int(b + s)) for b,
@@ -186,12 +184,11 @@ class StridedSlice:
     shape = _strided_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
         x, begin, end, strides = op.inputs
         if x.shape.is_fully_defined():
             shape = np.array(x.shape.as_list(), begin.dtype.as_numpy_dtype)
         else:
-            shape = array_ops.Shape(x, out_type=begin.dtype)
+            shape = raw_ops.Shape(x, out_type=begin.dtype)
         return [StridedSliceGrad(shape, begin, end, strides, dy, **_masks(op)), None, None, None]
 
     def reference(input, begin, end, strides, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
@@ -334,148 +331,3 @@ class Roll:
     samples = [S((5,), lit(2), lit(0)), S((2, 3), lit([1, -2]), lit([0, 1])),
                S((2, 3), lit(-7), lit(1)),
                S((0, 3), lit(1), lit(0))]
-
-
-# --------------------------------------------------------------------------------- public functions
-def slice_(input_, begin, size, name=None):
-    """The block of `size` from `begin`; a size of -1 takes the rest. TF: tf.slice.
-    Dtypes, shapes, errors: as op Slice."""
-    return Slice(input_, _vector(begin), _vector(size), name=name)
-
-
-def _vector(value):
-    return int32s(value) if isinstance(value, (list, tuple)) and not value else value
-
-
-def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0,
-                  new_axis_mask=0, shrink_axis_mask=0, var=None, name=None):
-    """input_[begin:end:strides] with TF's masks; strides default to 1. TF: tf.strided_slice.
-    Dtypes, shapes, errors: as op StridedSlice."""
-    if strides is None:
-        from pyflow.ops.move import array_ops
-        begin = graph.convert_to_tensor(begin)
-        strides = array_ops.ones_like(begin)
-    result = StridedSlice(input_, begin, end, strides, begin_mask=begin_mask, end_mask=end_mask,
-                          ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
-                          shrink_axis_mask=shrink_axis_mask, name=name or "StridedSlice")
-    if var is not None:
-        from pyflow.ops.state import state_ops
-
-        def assign(value, name=None):
-            return state_ops.strided_slice_assign(
-                var, begin, end, strides, value, begin_mask, end_mask, ellipsis_mask, new_axis_mask,
-                shrink_axis_mask, name or result.op.name + "/_assign/")
-        result.assign = assign
-    return result
-
-
-class _Index:
-    """begin, end, strides and masks collected from a `x[...]` expression."""
-
-    def __init__(self):
-        self.begin, self.end, self.strides = [], [], []
-        self.masks = dict.fromkeys(MASKS, 0)
-
-    def add(self, begin, end, stride, *masks):
-        for mask in masks:
-            self.masks[mask] |= 1 << len(self.begin)
-        self.begin.append(begin)
-        self.end.append(end)
-        self.strides.append(stride)
-
-    def add_item(self, item):
-        if isinstance(item, slice):
-            self.add_slice(item)
-        elif item is Ellipsis:
-            self.add(0, 0, 1, "ellipsis_mask")
-        elif item is newaxis:
-            self.add(0, 0, 1, "new_axis_mask")
-        else:
-            _check_index(item)
-            self.add(item, item + 1, 1, "shrink_axis_mask")
-
-    def add_slice(self, item):
-        masks = [m for m, part in (("begin_mask", item.start), ("end_mask", item.stop))
-                 if part is None]
-        for part in (item.start, item.stop, item.step):
-            if part is not None:
-                _check_index(part)
-        self.add(0 if item.start is None else item.start, 0 if item.stop is None else item.stop,
-                 1 if item.step is None else item.step, *masks)
-
-    def packed(self):
-        """The three vectors, NumPy where all entries are numbers."""
-        from pyflow.ops.elementwise import cast_ops
-        from pyflow.ops.move import join_ops
-        parts = (self.begin, self.end, self.strides)
-        tensors = [v for part in parts for v in part if isinstance(v, graph.Tensor)]
-        if not tensors:
-            wide = any(abs(int(v)) >= 2 ** 31 for part in parts for v in part)
-            return [np.array([int(v) for v in part], np.int64 if wide else np.int32)
-                    for part in parts]
-        wide = dtypes.int64 if any(t.dtype.base_dtype == dtypes.int64
-                                   for t in tensors) else dtypes.int32
-        return [join_ops.stack([cast_ops.cast(v, wide) for v in part])
-                if any(isinstance(v, graph.Tensor) for v in part)
-                else np.array([int(v) for v in part], wide.as_numpy_dtype) for part in parts]
-
-
-def _check_index(item):
-    if isinstance(item, graph.Tensor):
-        if item.dtype.base_dtype in dtypes.INTS and item.shape.ndims in (None, 0):
-            return
-    elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
-        return
-    elif hasattr(item, "value") and isinstance(getattr(item, "value"), int):
-        return
-    elif isinstance(item, np.ndarray) and item.ndim == 0 and np.issubdtype(item.dtype, np.integer):
-        return
-    raise TypeError("Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar "
-                    f"tf.int32/tf.int64 tensors are valid indices, got {item!r}; for a mask use "
-                    "tf.boolean_mask, for a list of rows tf.gather")
-
-
-def getitem(tensor, item, var=None):
-    """`tensor[item]`: one StridedSlice node."""
-    if isinstance(item, graph.Tensor) and item.dtype.base_dtype == dtypes.bool:
-        from pyflow.ops.elementwise import logic_ops
-        return logic_ops.boolean_mask(tensor, item)
-    items = item if isinstance(item, (list, tuple)) else (item,)
-    index = _Index()
-    with graph.name_scope(None, "strided_slice", [tensor]) as scope:
-        for one in items:
-            index.add_item(one)
-        begin, end, strides = (graph.convert_to_tensor(v, name="stack") for v in index.packed())
-        return strided_slice(tensor, begin, end, strides, var=var, name=scope, **index.masks)
-
-
-def reverse(tensor, axis, name=None):
-    """`tensor` turned round along each of `axis`. TF: tf.reverse.
-    Dtypes, shapes, errors: as op ReverseV2."""
-    return ReverseV2(tensor, _vector(axis), name=name)
-
-
-def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None, seq_dim=None,
-                     batch_dim=None):
-    """The first seq_lengths[b] entries along `seq_axis` of batch entry b turned round.
-    TF: tf.reverse_sequence.
-    Dtypes, shapes, errors: as op ReverseSequence."""
-    from pyflow.ops.reduce.reduction_ops import one_of
-    seq = one_of(seq_axis, seq_dim, "seq_axis", "seq_dim")
-    batch = one_of(batch_axis, batch_dim, "batch_axis", "batch_dim", 0)
-    if seq is None:
-        raise ValueError("tf.reverse_sequence: seq_axis must be given")
-    return ReverseSequence(input, seq_lengths, seq_dim=seq, batch_dim=batch, name=name)
-
-
-def roll(input, shift, axis, name=None):
-    """`input` shifted round along axes. TF: tf.roll.
-    Dtypes, shapes, errors: as op Roll."""
-    return Roll(input, shift, axis, name=name)
-
-
-PUBLIC = {
-    "slice": slice_, "strided_slice": strided_slice, "reverse": reverse, "reverse_v2": reverse,
-    "manip.reverse": reverse, "reverse_sequence": reverse_sequence, "roll": roll,
-    "manip.roll": roll,
-}

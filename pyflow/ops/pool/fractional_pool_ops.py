@@ -13,9 +13,9 @@ import numpy as np
 from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.base.common import dims_of, given_by, unchanged
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import dims_of, given_by
 from pyflow.ops.base.shape_rules import by_pattern
-from pyflow.ops.move import array_ops
 
 RATIO = ("pooling_ratio: list(float) >= 4, pseudo_random: bool = false, overlapping: bool = false, "
          "deterministic: bool = false, seed: int = 0, seed2: int = 0, ")
@@ -127,37 +127,8 @@ class FractionalAvgPool:
     shape = _shape
 
     def gradient(op, dy, drows, dcolumns):
-        shape = array_ops.shape(op.inputs[0], out_type=dtypes.int64)
+        shape = tensors.shape(op.inputs[0], out_type=dtypes.int64)
         return FractionalAvgPoolGrad(shape, dy, *op.outputs[1:],
                                      overlapping=op.attr("overlapping"))
     reference = None
     samples = SAMPLES
-
-
-# --------------------------------------------------------------------------------- public functions
-def fractional_max_pool(value, pooling_ratio, pseudo_random=False, overlapping=False,
-                        deterministic=False, seed=0, seed2=0, name=None):
-    """Maxima of random regions of value [batch, height, width, channels]: (pooled, where the rows'
-    regions begin, where the columns' do).
-
-    pooling_ratio: four numbers >= 1, the first and last 1; seeds: only with deterministic. Float32,
-    float64, int32, int64. TF: nn.fractional_max_pool (Graham 2014).
-    ValueError for other ratios."""
-    return FractionalMaxPool(value, pooling_ratio=list(pooling_ratio), pseudo_random=pseudo_random,
-                             overlapping=overlapping, deterministic=deterministic, seed=seed,
-                             seed2=seed2, name=name)
-
-
-def fractional_avg_pool(value, pooling_ratio, pseudo_random=False, overlapping=False,
-                        deterministic=False, seed=0, seed2=0, name=None):
-    """Means of random regions; arguments and results as fractional_max_pool's.
-    TF: nn.fractional_avg_pool.
-    Dtypes, shapes, errors: as op FractionalAvgPool."""
-    return FractionalAvgPool(value, pooling_ratio=list(pooling_ratio), pseudo_random=pseudo_random,
-                             overlapping=overlapping, deterministic=deterministic, seed=seed,
-                             seed2=seed2, name=name)
-
-
-PUBLIC = {
-    "nn.fractional_max_pool": fractional_max_pool, "nn.fractional_avg_pool": fractional_avg_pool,
-}

@@ -12,14 +12,14 @@ import itertools
 
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS
 from pyflow.framework.op import S, lit, op
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.base.common import dims_of, shape_vector, given_by, text
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import dims_of, given_by, shape_vector, text
 from pyflow.ops.base.shape_rules import by_pattern, match
 from pyflow.ops.base.windows import channels_last, channels_restored, margins, spatial_axes
-from pyflow.ops.conv.conv3d_ops import five_entries
 
 WINDOW = ('ksize: list(int) >= 5, strides: list(int) >= 5, padding: {"SAME", "VALID"}, '
           'data_format: {"NDHWC", "NCDHW"} = "NDHWC", ')
@@ -52,13 +52,8 @@ def pooled_shape(op, shape, rank):
     return TensorShape(dims)
 
 
-def _volume_shape(op):
+def volume_shape(op):
     return pooled_shape(op, op.inputs[0].shape, 5)
-
-
-def _checked_volume_shape(op):
-    _volume_shape(op)
-    return op.inputs[0].shape
 
 
 # ------------------------------------------------------------------------------------------ oracles
@@ -164,7 +159,7 @@ def with_maxima(x, attrs):
     attrs=WINDOW + "T: {half, bfloat16, float}")
 class MaxPool3D:
     """Largest of each window of volumes. TF: MaxPool3D."""
-    shape = _volume_shape
+    shape = volume_shape
 
     def gradient(op, dy):
         return MaxPool3DGrad(op.inputs[0], op.outputs[0], dy, **window_attrs(op))
@@ -181,7 +176,6 @@ class MaxPool3DGrad:
     shape = by_pattern("b d h w c", "p q r s t", "p q r s t", "->", "b d h w c")
 
     def gradient(op, dz):
-        from pyflow.ops.pool.pool_grad_ops import places_stay
         return places_stay(op) + [MaxPool3DGradGrad(op.inputs[0], op.inputs[1], dz,
                                                     **window_attrs(op))]
 
@@ -198,10 +192,9 @@ class MaxPool3DGradGrad:
     TF: MaxPool3DGradGrad."""
     def shape(op):
         match(op, "b d h w c", None, "b d h w c")
-        return _volume_shape(op).merge_with(op.inputs[1].shape)
+        return volume_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
-        from pyflow.ops.pool.pool_grad_ops import places_stay
         return places_stay(op) + [MaxPool3DGrad(op.inputs[0], op.inputs[1], dy,
                                                 **window_attrs(op))]
 
@@ -214,7 +207,7 @@ class MaxPool3DGradGrad:
 @op("AvgPool3D", inputs="input: T", outputs="output: T", T=FLOATS, attrs=WINDOW)
 class AvgPool3D:
     """Mean of each window of volumes, padding not counted. TF: AvgPool3D."""
-    shape = _volume_shape
+    shape = volume_shape
 
     def gradient(op, dy):
         return AvgPool3DGrad(shape_vector(op.inputs[0]), dy, **window_attrs(op))
@@ -238,28 +231,6 @@ class AvgPool3DGrad:
     samples = [S(lit(list(x)), y, **attrs) for x, y, attrs in POOLS + [FIRST]]
 
 
-# --------------------------------------------------------------------------------- public functions
-def _pooled(block, name, input, ksize, strides, padding, data_format, given_name):
-    data_format = data_format or "NDHWC"
-    with graph.name_scope(given_name, name, [input]) as scope:
-        return block(input, ksize=five_entries(ksize, data_format, "ksize"), padding=padding,
-                     strides=five_entries(strides, data_format, "strides"),
-                     data_format=data_format, name=scope)
-
-
-def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
-    """Largest of each window of volumes [batch, depth, height, width, channels].
-    TF: nn.max_pool3d.
-
-    ksize, strides: one int, three, or five. Raises ValueError for other ranks."""
-    return _pooled(MaxPool3D, "MaxPool3D", input, ksize, strides, padding, data_format, name)
-
-
-def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
-    """Mean of each window of volumes [batch, depth, height, width, channels].
-    TF: nn.avg_pool3d. Arguments as max_pool3d's.
-    Dtypes, shapes, errors: as op AvgPool3D."""
-    return _pooled(AvgPool3D, "AvgPool3D", input, ksize, strides, padding, data_format, name)
-
-
-PUBLIC = {"nn.max_pool3d": max_pool3d, "nn.avg_pool3d": avg_pool3d}
+def places_stay(op):
+    """Gradients of the pooled input and its maxima: 0, for they only say which places count."""
+    return [tensors.zeros_like(op.inputs[0]), tensors.zeros_like(op.inputs[1])]

@@ -10,13 +10,14 @@ Example:  `tf.gradients(tf.gradients(tf.nn.max_pool(x, 2, 2, "SAME"), x, grad_ys
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, UNREGISTERED, lit, op
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.ops.base.common import static, text, unchanged
+from pyflow.ops.base.common import static, text
 from pyflow.ops.base.shape_rules import by_pattern, match
 from pyflow.ops.base.windows import margins
 from pyflow.ops.pool.pool3d_ops import (REALS, max_grad_grad_reference, max_grad_reference,
-                                        pool_reference, pooled_shape, window_attrs, with_maxima)
+                                        places_stay, pool_reference, pooled_shape, window_attrs,
+                                        with_maxima)
 
 PADDING = 'padding: {"SAME", "VALID"}, '
 FORMAT = 'data_format: {"NHWC", "NCHW"} = "NHWC", '
@@ -47,9 +48,8 @@ class MaxPoolGradGrad:
         return _image_shape(op).merge_with(op.inputs[1].shape)
 
     def gradient(op, dy):
-        from pyflow.ops.pool import pool_ops
-        return places_stay(op) + [pool_ops.MaxPoolGrad(op.inputs[0], op.inputs[1], dy,
-                                                       **window_attrs(op, FIXED))]
+        return places_stay(op) + [raw_ops.MaxPoolGrad(op.inputs[0], op.inputs[1], dy,
+                                                      **window_attrs(op, FIXED))]
 
     def reference(orig_input, orig_output, grad, ksize, strides, padding, data_format):
         return max_grad_grad_reference(orig_input, grad, ksize, strides, padding, data_format)
@@ -63,12 +63,6 @@ def second_gradient_of_max_pool(op, dz):
                          "padding; pad with tf.pad before pooling")
     return places_stay(op) + [MaxPoolGradGrad(op.inputs[0], op.inputs[1], dz,
                                                **window_attrs(op, FIXED))]
-
-
-def places_stay(op):
-    """Gradients of the pooled input and its maxima: 0, for they only say which places count."""
-    from pyflow.ops.move import array_ops
-    return [array_ops.zeros_like(op.inputs[0]), array_ops.zeros_like(op.inputs[1])]
 
 
 def _picked(input, grad, argmax, with_batch):

@@ -8,15 +8,10 @@ Invariants
 
 Example:  `tf.random.stateless_poisson([10, 2], seed=[1, 2], lam=[3.0, 40.0])`
 """
-import numpy as np
-
-from pyflow.framework import dtypes, graph
-from pyflow.framework.op import S, lit, op
+from pyflow.framework import dtypes
+from pyflow.framework.op import S, lit, op, raw_ops
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import static_shape
-from pyflow.ops.elementwise import binary_ops, special_ops
-from pyflow.ops.move import array_ops, broadcast_ops
-from pyflow.ops.random import random_ops
-from pyflow.ops.reduce import reduction_ops
 
 SEED = "Tseed: {int32, int64} = int64"
 NUMBER = "{half, float, double, int32, int64}"
@@ -44,9 +39,9 @@ def _check_end(op, shape, parameter):
 
 def _gamma_gradient(op, dy):
     shape, _, alpha = op.inputs
-    extra = array_ops.shape(shape)[0] - array_ops.rank(alpha)
-    slope = special_ops.RandomGammaGrad(alpha, op.outputs[0])
-    return [None, None, reduction_ops.reduce_sum(dy * slope, axis=array_ops.range_(extra))]
+    extra = tensors.shape(shape)[0] - tensors.rank(alpha)
+    slope = raw_ops.RandomGammaGrad(alpha, op.outputs[0])
+    return [None, None, tensors.sum_of(dy * slope, axis=tensors.range_(extra))]
 
 
 SEEDS = lit([1, 2])
@@ -89,43 +84,3 @@ class StatelessRandomBinomial:
     samples = [S(lit([2, 3]), SEEDS, lit([5.0, 40.0, 3.0]), lit(0.4)),
                S(lit([2, 2]), SEEDS, lit([[5.0], [9.0]]), lit([0.9, 1.0])),
                S(lit([0, 1]), SEEDS, lit([2.0]), lit(0.5))]
-
-
-# ------------------------------------------------------------------------------- functions
-def stateless_gamma(shape, seed, alpha, beta=None, dtype=dtypes.float32, name=None):
-    """Gamma(alpha, beta) variates from a seed of two. TF: random.stateless_gamma.
-    shape: the result's whole shape; alpha, beta: floats of `dtype` that broadcast to its last
-    dimensions. ValueError for shapes that do not fit, TypeError for other dtypes."""
-    with graph.name_scope(name, "stateless_random_gamma", [shape, seed, alpha, beta]):
-        shape = random_ops._shape_tensor(shape)
-        alpha = graph.convert_to_tensor(alpha, name="alpha", dtype=dtype)
-        beta = graph.convert_to_tensor(1 if beta is None else beta, name="beta", dtype=dtype)
-        both = broadcast_ops.BroadcastArgs(array_ops.shape(alpha), array_ops.shape(beta))
-        drawn = StatelessRandomGammaV2(shape, seed, broadcast_ops.BroadcastTo(alpha, both))
-        least = np.finfo(alpha.dtype.as_numpy_dtype).tiny
-        return binary_ops.Maximum(graph.convert_to_tensor(least, dtype=alpha.dtype), drawn / beta)
-
-
-def stateless_poisson(shape, seed, lam, dtype=dtypes.int32, name=None):
-    """Poisson variates of rates `lam` from a seed of two. TF: random.stateless_poisson.
-    Dtypes, shapes, errors: as op StatelessRandomPoisson."""
-    with graph.name_scope(name, "stateless_random_poisson", [shape, seed, lam]):
-        return StatelessRandomPoisson(random_ops._shape_tensor(shape), seed, lam, dtype=dtype)
-
-
-def stateless_binomial(shape, seed, counts, probs, output_dtype=dtypes.int32, name=None):
-    """Successes among `counts` trials of probability `probs`, from a seed of two.
-    TF: random.stateless_binomial.
-    Dtypes, shapes, errors: as op StatelessRandomBinomial."""
-    with graph.name_scope(name, "stateless_random_binomial", [shape, seed, counts, probs]):
-        probs = graph.convert_to_tensor(probs, name="probs")
-        counts = graph.convert_to_tensor(counts, name="counts", dtype=probs.dtype) \
-            if not isinstance(counts, graph.Tensor) else counts
-        return StatelessRandomBinomial(random_ops._shape_tensor(shape), seed, counts, probs,
-                                       dtype=output_dtype)
-
-
-PUBLIC = {
-    "random.stateless_gamma": stateless_gamma, "random.stateless_poisson": stateless_poisson,
-    "random.stateless_binomial": stateless_binomial,
-}

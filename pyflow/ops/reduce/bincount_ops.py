@@ -56,6 +56,3 @@ class DenseBincount:
                S(lit([[0, 2, 2], [1, 1, 5]]), lit(3), lit([[1, 2, 3], [4, 5, 6]])),
                S(lit([[0, 2, 2], [1, 1, 5]]), lit(3), lit(np.zeros(0)), binary_output=True),
                S(lit(np.zeros((0, 3), int)), lit(2), lit(np.zeros(0)))]
-
-
-PUBLIC = {}

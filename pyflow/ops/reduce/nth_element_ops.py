@@ -8,14 +8,11 @@ Example:  `median = tf.contrib.nn.nth_element(x, x.shape[-1].value // 2)`.
 """
 import numpy as np
 
-from pyflow.framework import graph
 from pyflow.framework.dtypes import REAL
 from pyflow.framework.op import S, lit, op
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, static
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.elementwise import cast_ops, logic_ops
-from pyflow.ops.move import array_ops
-from pyflow.ops.reduce import reduction_ops
 
 
 @op("NthElement", inputs="input: T, n: int32", outputs="values: T", attrs="reverse: bool = false",
@@ -35,23 +32,12 @@ class NthElement:
         return shape[:-1]
 
     def gradient(op, dy):
-        chosen = logic_ops.equal(array_ops.expand_dims(op.outputs[0], -1), op.inputs[0])
-        chosen = cast_ops.cast(chosen, dy.dtype)
-        share = chosen / reduction_ops.reduce_sum(chosen, -1, keepdims=True)
-        return [share * array_ops.expand_dims(dy, -1), None]
+        chosen = tensors.equal(tensors.expand_dims(op.outputs[0], -1), op.inputs[0])
+        chosen = tensors.cast(chosen, dy.dtype)
+        share = chosen / tensors.sum_of(chosen, -1, keepdims=True)
+        return [share * tensors.expand_dims(dy, -1), None]
 
     def reference(input, n, reverse):
         return np.sort(input, -1)[..., -1 - n if reverse else n]
     samples = [S((2, 3, 7), lit(3)), S((5,), lit(0), reverse=True), S((3, 40), lit(11)),
                S((0, 4), lit(1)), S((2, 1), lit(0))]
-
-
-def nth_element(input, n, reverse=False, name=None):
-    """The n-th smallest (`reverse`: largest) element of each row of `input`.
-    TF: contrib.nn.nth_element.
-    Dtypes, shapes, errors: as op NthElement."""
-    input = graph.convert_to_tensor(input, name="input")
-    return NthElement(input, n, reverse=reverse, name=name)
-
-
-PUBLIC = {"contrib.nn.nth_element": nth_element}

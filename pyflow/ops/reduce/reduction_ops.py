@@ -12,13 +12,13 @@ Example:  `tf.reduce_mean([[1.0, 2.0], [3.0, 4.0]], axis=0)` -> [2, 3].
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, UNREGISTERED, bools, lit, op
+from pyflow.framework.op import S, UNREGISTERED, bools, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.base.common import conj, dims_of, int32s, normal_axis, rank_of, shape_vector, static
+from pyflow.ops.base import tensors
+from pyflow.ops.base.common import conj, dims_of, int32s, normal_axis, one_of, shape_vector, static
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops, unary_ops
 
 KEEP = "keep_dims: bool = false, "
 TIDX = "Tidx: {int32, int64} = int32"
@@ -58,29 +58,27 @@ def reduced(op):
 
 def with_kept_dims(op, tensor):
     """A tensor of the reduction's output shape, with the reduced dimensions put back as 1."""
-    from pyflow.ops.move import array_ops
     if op.attr("keep_dims"):
         return tensor
     x, axes = op.inputs[0], static_axes(op)
     if axes is None:
-        return array_ops.Reshape(tensor, _kept_shape(x, op.inputs[1]))
+        return raw_ops.Reshape(tensor, _kept_shape(x, op.inputs[1]))
     dims = x.shape.as_list()
     if len(axes) == len(dims) or all(d is not None for i, d in enumerate(dims) if i not in axes):
-        return array_ops.Reshape(tensor, int32s([1 if i in axes else d for i,
-                                                 d in enumerate(dims)]))
+        return raw_ops.Reshape(tensor, int32s([1 if i in axes else d for i,
+                                               d in enumerate(dims)]))
     for axis in axes:
-        tensor = array_ops.ExpandDims(tensor, axis)
+        tensor = raw_ops.ExpandDims(tensor, axis)
     return tensor
 
 
 def _kept_shape(x, axes):
     """Shape of `x` with ones at `axes`, computed in the step."""
-    from pyflow.ops.move import array_ops, partition_ops
-    rank = array_ops.Rank(x)
-    axes = binary_ops.FloorMod(cast_ops.cast(axes, dtypes.int32) + rank, rank)
-    axes = array_ops.Reshape(axes, int32s([-1]))
-    return partition_ops.DynamicStitch([array_ops.Range(0, rank, 1), axes],
-                                       [array_ops.Shape(x), array_ops.ones_like(axes)])
+    rank = raw_ops.Rank(x)
+    axes = raw_ops.FloorMod(tensors.cast(axes, dtypes.int32) + rank, rank)
+    axes = raw_ops.Reshape(axes, int32s([-1]))
+    return raw_ops.DynamicStitch([raw_ops.Range(0, rank, 1), axes],
+                                 [raw_ops.Shape(x), tensors.ones_like(axes)])
 
 
 def _has_shape(grad, y):
@@ -90,34 +88,32 @@ def _has_shape(grad, y):
 
 def spread(op, grad):
     """`grad` of a reduction's output, repeated over the input's shape."""
-    from pyflow.ops.move import broadcast_ops
     x, axes = op.inputs[0], static_axes(op)
     if axes == []:
         return grad
     leading = axes is not None and axes == list(range(len(axes)))
     if not leading or op.attr("keep_dims") or not _has_shape(grad, op.outputs[0]):
         grad = with_kept_dims(op, grad)
-    return broadcast_ops.BroadcastTo(grad, shape_vector(x))
+    return raw_ops.BroadcastTo(grad, shape_vector(x))
 
 
 def _count(op):
     """How many elements each output of a reduction node gathers: an int, or an int32 Tensor."""
-    from pyflow.ops.move import array_ops
     x, axes = op.inputs[0], static_axes(op)
     if axes is not None:
         sizes = [x.shape.as_list()[a] for a in axes]
         if all(s is not None for s in sizes):
             return max(int(np.prod(sizes, dtype=np.int64)), 1)
     if op.outputs[0].shape.num_elements() == 1:
-        return array_ops.Size(x)
-    return binary_ops.FloorDiv(array_ops.Size(x),
-                               binary_ops.Maximum(array_ops.Size(op.outputs[0]), 1))
+        return raw_ops.Size(x)
+    return raw_ops.FloorDiv(raw_ops.Size(x),
+                            raw_ops.Maximum(raw_ops.Size(op.outputs[0]), 1))
 
 
 def _extremum_gradient(op, dy):
     """The gradient shared equally by all elements that attain the extremum."""
     x, y = op.inputs[0], with_kept_dims(op, op.outputs[0])
-    chosen = cast_ops.cast(logic_ops.Equal(y, x), dy.dtype)
+    chosen = tensors.cast(raw_ops.Equal(y, x), dy.dtype)
     count = Sum(chosen, op.inputs[1], keep_dims=True)
     return [chosen / count * with_kept_dims(op, dy), None]
 
@@ -152,7 +148,7 @@ class Mean:
         if isinstance(count, int):
             scaled = dy if count == 1 else dy / float(count)
         else:
-            scaled = dy / cast_ops.cast(count, dy.dtype)
+            scaled = dy / tensors.cast(count, dy.dtype)
         return [spread(op, scaled), None]
 
     def reference(input, reduction_indices, keep_dims):
@@ -168,7 +164,6 @@ class Mean:
 def _prod_gradient(op, dy):
     """Products of all the others, by running products from both ends: right with zeros in the input
     too."""
-    from pyflow.ops.move import array_ops, join_ops, partition_ops
     x = op.inputs[0]
     axes, dy = static_axes(op), with_kept_dims(op, dy)
     if axes is not None and len(axes) == 1:
@@ -179,17 +174,17 @@ def _prod_gradient(op, dy):
         perm = int32s(axes + [i for i in range(x.shape.ndims) if i not in axes])
         n = len(axes)
     else:
-        rank = array_ops.Rank(x)
-        front = array_ops.Reshape(cast_ops.cast(op.inputs[1], dtypes.int32), int32s([-1]))
-        front = binary_ops.FloorMod(front + rank, rank)
-        rest = partition_ops.ListDiff(array_ops.Range(0, rank, 1), front)[0]
-        perm, n = join_ops.concat([front, rest], 0), array_ops.Size(front)
-    moved = array_ops.Transpose(x, perm)
-    dims = array_ops.Shape(moved)
+        rank = raw_ops.Rank(x)
+        front = raw_ops.Reshape(tensors.cast(op.inputs[1], dtypes.int32), int32s([-1]))
+        front = raw_ops.FloorMod(front + rank, rank)
+        rest = raw_ops.ListDiff(raw_ops.Range(0, rank, 1), front)[0]
+        perm, n = tensors.concat([front, rest], 0), raw_ops.Size(front)
+    moved = raw_ops.Transpose(x, perm)
+    dims = raw_ops.Shape(moved)
     rows = Prod(dims[:n], int32s([0]))
-    flat = array_ops.Reshape(moved, join_ops.stack([rows, Prod(dims[n:], int32s([0]))]))
+    flat = raw_ops.Reshape(moved, tensors.stack([rows, Prod(dims[n:], int32s([0]))]))
     others = Cumprod(flat, 0, exclusive=True) * Cumprod(flat, 0, exclusive=True, reverse=True)
-    back = array_ops.Transpose(array_ops.Reshape(others, dims), array_ops.InvertPermutation(perm))
+    back = raw_ops.Transpose(raw_ops.Reshape(others, dims), raw_ops.InvertPermutation(perm))
     return [dy * conj(back), None]
 
 
@@ -372,7 +367,7 @@ class Cumprod:
         product = conj(op.outputs[0]) * dy
         total = Cumsum(product, axis, exclusive=op.attr("exclusive"),
                        reverse=not op.attr("reverse"))
-        return [binary_ops.DivNoNan(total, x), None]
+        return [raw_ops.DivNoNan(total, x), None]
 
     def reference(x, axis, exclusive, reverse):
         return running(np.cumprod, x, axis, exclusive, reverse, 1)
@@ -380,161 +375,8 @@ class Cumprod:
 
 
 # --------------------------------------------------------------------------------- public functions
-def one_of(value, old, name, old_name, default=None):
-    """The argument given under its new or its deprecated name; ValueError if both were."""
-    if old is not None:
-        if value is not None:
-            raise ValueError(f"give either '{name}' or its deprecated name '{old_name}', not both")
-        return old
-    return default if value is None else value
-
-
-def reduction_axes(x, axis):
-    """The axes to reduce: as given, or all of them."""
-    from pyflow.ops.move import array_ops
-    if axis is not None:
-        if isinstance(axis, (list, tuple)) and not axis:
-            return int32s(axis)
-        return axis
-    if isinstance(x, graph.SparseTensor):
-        x = x.dense_shape
-    rank = rank_of(x)
-    if isinstance(rank, int):
-        return graph.constant(int32s(list(range(rank))))
-    return array_ops.range_(0, rank)
-
-
-def _reduction(opdef, name):
-    def reduce(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
-               keep_dims=None):
-        axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
-        keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
-        if not isinstance(input_tensor, graph.Tensor):
-            fixed = opdef.inputs[0].dtype       # bool, of All and Any: [] is no list of floats
-            input_tensor = graph.convert_to_tensor(input_tensor, dtype=fixed, name="input_tensor")
-        result = opdef(input_tensor, reduction_axes(input_tensor, axis), keep_dims=bool(keepdims),
-                       name=name)
-        if axis is None and not keepdims:
-            result.set_shape([])
-        return result
-    reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = (f"{opdef.doc}\n\n    input_tensor: any shape; axis: int, list or tensor of "
-                      "ints, None "
-                      "for all axes; keepdims: keep\n    the reduced dimensions as 1. "
-                      "reduction_indices and keep_dims are the older names of the two.\n    "
-                      f"Dtypes, shapes, errors: as op {opdef.name}.")
-    return reduce
-
-
-reduce_sum = _reduction(Sum, "reduce_sum")
-reduce_mean = _reduction(Mean, "reduce_mean")
-reduce_prod = _reduction(Prod, "reduce_prod")
-reduce_max = _reduction(Max, "reduce_max")
-reduce_min = _reduction(Min, "reduce_min")
-reduce_all = _reduction(All, "reduce_all")
-reduce_any = _reduction(Any, "reduce_any")
-reduce_euclidean_norm = _reduction(EuclideanNorm, "reduce_euclidean_norm")
-
-
-def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
-                     keep_dims=None):
-    """log(sum(exp(x))) over axes, without overflow. TF: tf.reduce_logsumexp.
-    input_tensor: floats of any shape. ValueError for an axis out of range."""
-    from pyflow.ops.control import identity_ops
-    from pyflow.ops.move import array_ops
-    axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
-    keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
-    with graph.name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
-        x = graph.convert_to_tensor(input_tensor)
-        top = reduce_max(x, axis, keepdims=True)
-        finite = logic_ops.Select(unary_ops.IsFinite(top), top, array_ops.zeros_like(top))
-        top = identity_ops.StopGradient(finite)
-        total = unary_ops.Log(reduce_sum(unary_ops.Exp(x - top), axis, keepdims=keepdims))
-        if not keepdims:
-            top = array_ops.Reshape(top, shape_vector(total))
-        return binary_ops.Add(total, top, name=scope)
-
-
-def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """Mean squared distance from the mean over axes. TF: math.reduce_variance.
-    input_tensor: floats or complex numbers, any shape; axis: ints. ValueError for an axis out of
-    range."""
-    with graph.name_scope(name or "reduce_variance"):
-        x = graph.convert_to_tensor(input_tensor)
-        means = reduce_mean(x, axis, keepdims=True)
-        return reduce_mean(unary_ops.Square(x - means), axis, keepdims=keepdims)
-
-
-def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """Standard deviation over axes. TF: math.reduce_std.
-    input_tensor: floats or complex numbers, any shape; axis: ints. ValueError for an axis out of
-    range."""
-    with graph.name_scope(name or "reduce_std"):
-        return unary_ops.Sqrt(reduce_variance(input_tensor, axis, keepdims))
-
-
-def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int64, name=None,
-                  reduction_indices=None, keep_dims=None, input=None):
-    """How many elements over the axes are not zero, as `dtype`. TF: tf.count_nonzero.
-    Dtypes, shapes, errors: as op NotEqual."""
-    from pyflow.ops.move import array_ops
-    x = one_of(input_tensor, input, "input_tensor", "input")
-    axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
-    keepdims = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
-    with graph.name_scope(name, "count_nonzero", [x]):
-        x = graph.convert_to_tensor(x, name="input")
-        present = logic_ops.NotEqual(x, array_ops.zeros_like(x))
-        counts = reduce_sum(cast_ops.cast(present, dtypes.int64), axis, keepdims=keepdims)
-        return cast_ops.cast(counts, dtype)
-
-
 def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
     """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax.
     Dtypes, shapes, errors: as op ArgMax."""
     axis = one_of(axis, dimension, "axis", "dimension", 0)
     return ArgMax(input, axis, output_type=output_type, name=name)
-
-
-def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
-    """Index of the smallest element along `axis` (default 0), the first of equals.
-    TF: tf.argmin.
-    Dtypes, shapes, errors: as op ArgMin."""
-    axis = one_of(axis, dimension, "axis", "dimension", 0)
-    return ArgMin(input, axis, output_type=output_type, name=name)
-
-
-def arg_max(input, dimension, output_type=dtypes.int64, name=None):
-    """The older form of `tf.argmax`. TF: tf.arg_max.
-    Dtypes, shapes, errors: as op ArgMax."""
-    return ArgMax(input, dimension, output_type=output_type, name=name)
-
-
-def arg_min(input, dimension, output_type=dtypes.int64, name=None):
-    """The older form of `tf.argmin`. TF: tf.arg_min.
-    Dtypes, shapes, errors: as op ArgMin."""
-    return ArgMin(input, dimension, output_type=output_type, name=name)
-
-
-def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running sum along `axis`. TF: tf.cumsum.
-    Dtypes, shapes, errors: as op Cumsum."""
-    return Cumsum(x, axis, exclusive=exclusive, reverse=reverse, name=name)
-
-
-def cumprod(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running product along `axis`. TF: tf.cumprod.
-    Dtypes, shapes, errors: as op Cumprod."""
-    return Cumprod(x, axis, exclusive=exclusive, reverse=reverse, name=name)
-
-
-_REDUCTIONS = {f.__name__: f for f in (
-    reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min, reduce_all, reduce_any,
-    reduce_logsumexp)}
-_BOTH = {**_REDUCTIONS, "count_nonzero": count_nonzero, "argmax": argmax, "argmin": argmin,
-         "cumsum": cumsum, "cumprod": cumprod}
-PUBLIC = {
-    **_BOTH, **{"math." + name: f for name, f in _BOTH.items()}, "arg_max": arg_max,
-    "arg_min": arg_min,
-    "math.reduce_euclidean_norm": reduce_euclidean_norm, "math.reduce_variance": reduce_variance,
-    "math.reduce_std": reduce_std,
-}

@@ -11,12 +11,11 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import conj, dims_of, static
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.elementwise import binary_ops, cast_ops, logic_ops
-
 
 IDS = "Tindices: {int32, int64}"
 
@@ -63,8 +62,7 @@ class SegmentSum:
 
 
 def _rows(params, indices):
-    from pyflow.ops.move import gather_ops
-    return gather_ops.GatherV2(params, indices, 0)
+    return raw_ops.GatherV2(params, indices, 0)
 
 
 @op("SegmentMean", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS,
@@ -74,9 +72,8 @@ class SegmentMean:
     shape = _segment_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
         data, ids = op.inputs
-        ones = array_ops.ones_like(cast_ops.cast(ids, dy.dtype))
+        ones = tensors.ones_like(tensors.cast(ids, dy.dtype))
         scaled = _rows(dy, ids)
         counts = _rows(SegmentSum(ones, ids), ids)
         return [scaled / _as_rows(counts, ids, data), None]
@@ -87,25 +84,23 @@ class SegmentMean:
 
 def _as_rows(flags, ids, data):
     """`flags`, of the shape of `ids`, with dimensions of size 1 up to the rank of `data`."""
-    from pyflow.ops.move import array_ops, join_ops
     rank, index_rank = data.shape.ndims, ids.shape.ndims
     if rank is None or index_rank is None:
-        missing = array_ops.Rank(data) - array_ops.Rank(ids)
-        ones = array_ops.Fill(array_ops.ExpandDims(missing, 0), 1)
-        return array_ops.Reshape(flags, join_ops.concat([array_ops.Shape(ids), ones], 0))
+        missing = raw_ops.Rank(data) - raw_ops.Rank(ids)
+        ones = raw_ops.Fill(raw_ops.ExpandDims(missing, 0), 1)
+        return raw_ops.Reshape(flags, tensors.concat([raw_ops.Shape(ids), ones], 0))
     for _ in range(rank - index_rank):
-        flags = array_ops.ExpandDims(flags, -1)
+        flags = raw_ops.ExpandDims(flags, -1)
     return flags
 
 
 def _segment_extremum_gradient(op, dy):
     """Shared equally among the rows that attain the extremum of their segment; 0 elsewhere, also
     where none does because the extremum is NaN."""
-    from pyflow.ops.move import array_ops
     data, ids = op.inputs
-    chosen = logic_ops.Equal(data, _rows(op.outputs[0], ids))
-    share = dy / SegmentSum(cast_ops.cast(chosen, dy.dtype), ids)
-    return [logic_ops.Select(chosen, _rows(share, ids), array_ops.zeros_like(data)), None]
+    chosen = raw_ops.Equal(data, _rows(op.outputs[0], ids))
+    share = dy / SegmentSum(tensors.cast(chosen, dy.dtype), ids)
+    return [raw_ops.Select(chosen, _rows(share, ids), tensors.zeros_like(data)), None]
 
 
 @op("SegmentMax", inputs="data: T, segment_ids: Tindices", outputs="output: T", attrs=IDS, T=REAL)
@@ -130,15 +125,14 @@ class SegmentMin:
 
 def _segment_prod_gradient(op, dy):
     """The product of the others: by division, and without the zero where one factor is zero."""
-    from pyflow.ops.move import array_ops
     data, ids = op.inputs
-    ones = array_ops.ones_like(data)
-    is_zero = logic_ops.Equal(data, array_ops.zeros_like(data))
-    count = SegmentSum(cast_ops.cast(is_zero, dtypes.int32), ids)
-    usable = logic_ops.Select(count > 1, array_ops.zeros_like(dy), dy)
-    filled = logic_ops.Select(is_zero, ones, data)
-    others = logic_ops.Select(is_zero, _rows(SegmentProd(filled, ids), ids),
-                              _rows(op.outputs[0], ids) / filled)
+    ones = tensors.ones_like(data)
+    is_zero = raw_ops.Equal(data, tensors.zeros_like(data))
+    count = SegmentSum(tensors.cast(is_zero, dtypes.int32), ids)
+    usable = raw_ops.Select(count > 1, tensors.zeros_like(dy), dy)
+    filled = raw_ops.Select(is_zero, ones, data)
+    others = raw_ops.Select(is_zero, _rows(SegmentProd(filled, ids), ids),
+                            _rows(op.outputs[0], ids) / filled)
     return [_rows(usable, ids) * conj(others), None]
 
 
@@ -178,23 +172,21 @@ def _unsorted(ufunc, data, ids, n, empty):
 
 def _dropped(op, dy):
     """Rows of `dy` by segment id, and where an id is negative zero."""
-    from pyflow.ops.move import array_ops
     ids = op.inputs[1]
-    rows = _rows(dy, binary_ops.Maximum(ids, array_ops.zeros_like(ids)))
-    present = logic_ops.GreaterEqual(ids, array_ops.zeros_like(ids))
+    rows = _rows(dy, raw_ops.Maximum(ids, tensors.zeros_like(ids)))
+    present = raw_ops.GreaterEqual(ids, tensors.zeros_like(ids))
     present = _as_rows(present, ids, op.inputs[0])
-    return rows, logic_ops.LogicalAnd(present, array_ops.ones_like(rows, dtypes.bool))
+    return rows, raw_ops.LogicalAnd(present, tensors.ones_like(rows, dtypes.bool))
 
 
 def _unsorted_extremum_gradient(op, dy):
-    from pyflow.ops.move import array_ops
     data, ids, n = op.inputs
     rows, present = _dropped(op, op.outputs[0])
-    chosen = logic_ops.LogicalAnd(logic_ops.Equal(data, rows), present)
-    ones = cast_ops.cast(chosen, dy.dtype)
-    share = dy / binary_ops.Maximum(UnsortedSegmentSum(ones, ids, n), array_ops.ones_like(dy))
+    chosen = raw_ops.LogicalAnd(raw_ops.Equal(data, rows), present)
+    ones = tensors.cast(chosen, dy.dtype)
+    share = dy / raw_ops.Maximum(UnsortedSegmentSum(ones, ids, n), tensors.ones_like(dy))
     shared = _dropped(op, share)[0]
-    return [logic_ops.Select(chosen, shared, array_ops.zeros_like(shared)), None, None]
+    return [raw_ops.Select(chosen, shared, tensors.zeros_like(shared)), None, None]
 
 
 UNSORTED = "Tindices: {int32, int64}, Tnumsegments: {int32, int64} = int32"
@@ -211,9 +203,8 @@ class UnsortedSegmentSum:
     shape = _unsorted_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import array_ops
         rows, present = _dropped(op, dy)
-        return [logic_ops.Select(present, rows, array_ops.zeros_like(rows)), None, None]
+        return [raw_ops.Select(present, rows, tensors.zeros_like(rows)), None, None]
 
     def reference(data, segment_ids, num_segments):
         return _unsorted(np.add, data, segment_ids, num_segments, 0)
@@ -248,17 +239,16 @@ class UnsortedSegmentMin:
 
 def _unsorted_prod_gradient(op, dy):
     """The product of the others: by division, and without the zero where one factor is zero."""
-    from pyflow.ops.move import array_ops
     data, ids, n = op.inputs
-    zeros, ones = array_ops.zeros_like(data), array_ops.ones_like(data)
-    is_zero = logic_ops.Equal(data, zeros)
-    count = UnsortedSegmentSum(cast_ops.cast(is_zero, dtypes.int32), ids, n)
-    usable = logic_ops.Select(count > 1, array_ops.zeros_like(dy), dy)
-    others = UnsortedSegmentProd(logic_ops.Select(is_zero, ones, data), ids, n)
-    divided = _dropped(op, op.outputs[0])[0] / logic_ops.Select(is_zero, ones, data)
-    partial = conj(logic_ops.Select(is_zero, _dropped(op, others)[0], divided))
+    zeros, ones = tensors.zeros_like(data), tensors.ones_like(data)
+    is_zero = raw_ops.Equal(data, zeros)
+    count = UnsortedSegmentSum(tensors.cast(is_zero, dtypes.int32), ids, n)
+    usable = raw_ops.Select(count > 1, tensors.zeros_like(dy), dy)
+    others = UnsortedSegmentProd(raw_ops.Select(is_zero, ones, data), ids, n)
+    divided = _dropped(op, op.outputs[0])[0] / raw_ops.Select(is_zero, ones, data)
+    partial = conj(raw_ops.Select(is_zero, _dropped(op, others)[0], divided))
     rows, present = _dropped(op, usable)
-    return [logic_ops.Select(present, rows * partial, zeros), None, None]
+    return [raw_ops.Select(present, rows * partial, zeros), None, None]
 
 
 @op("UnsortedSegmentProd", inputs="data: T, segment_ids: Tindices, num_segments: Tnumsegments",
@@ -274,21 +264,14 @@ class UnsortedSegmentProd:
 
 
 PUBLIC = {
-    "math.segment_max": SegmentMax,
-    "math.segment_mean": SegmentMean,
-    "math.segment_min": SegmentMin,
-    "math.segment_sum": SegmentSum,
+    "math.segment_max": SegmentMax, "math.segment_mean": SegmentMean,
+    "math.segment_min": SegmentMin, "math.segment_sum": SegmentSum,
     "math.unsorted_segment_max": UnsortedSegmentMax,
     "math.unsorted_segment_min": UnsortedSegmentMin,
-    "math.unsorted_segment_sum": UnsortedSegmentSum,
-    "segment_max": SegmentMax,
-    "segment_mean": SegmentMean,
-    "segment_min": SegmentMin,
-    "segment_sum": SegmentSum,
-    "unsorted_segment_max": UnsortedSegmentMax,
-    "unsorted_segment_min": UnsortedSegmentMin,
-    "unsorted_segment_sum": UnsortedSegmentSum,
-    "segment_prod": SegmentProd, "math.segment_prod": SegmentProd,
-    "unsorted_segment_prod": UnsortedSegmentProd,
+    "math.unsorted_segment_sum": UnsortedSegmentSum, "segment_max": SegmentMax,
+    "segment_mean": SegmentMean, "segment_min": SegmentMin, "segment_sum": SegmentSum,
+    "unsorted_segment_max": UnsortedSegmentMax, "unsorted_segment_min": UnsortedSegmentMin,
+    "unsorted_segment_sum": UnsortedSegmentSum, "segment_prod": SegmentProd,
+    "math.segment_prod": SegmentProd, "unsorted_segment_prod": UnsortedSegmentProd,
     "math.unsorted_segment_prod": UnsortedSegmentProd,
 }

@@ -10,13 +10,11 @@ Example:  `tf.sparse_segment_sum(data, [0, 2], [0, 0])` -> [data[0] + data[2]].
 import numpy as np
 
 from pyflow.framework.dtypes import FLOATS, REAL
-from pyflow.framework.op import S, lit, op
+from pyflow.framework.op import S, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, static
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.elementwise import binary_ops, unary_ops
-from pyflow.ops.move import array_ops, gather_ops, join_ops
-from pyflow.ops.reduce import segment_ops
 
 TYPES = "Tidx: {int32, int64} = int32, Tsegmentids: {int32, int64} = int32"
 COUNT = "Tnumsegments: {int32, int64} = int32"
@@ -56,7 +54,7 @@ def _shape(op):
 
 def _rows_of(tensor):
     dims = dims_of(tensor.shape)
-    return np.int32(dims[0]) if dims and dims[0] is not None else array_ops.shape(tensor)[0]
+    return np.int32(dims[0]) if dims and dims[0] is not None else tensors.shape(tensor)[0]
 
 
 def _gradient_of(kind):
@@ -65,8 +63,8 @@ def _gradient_of(kind):
         rows = _rows_of(data)
         rest = [None] * (len(op.inputs) - 1)
         if kind == "Sum":
-            picked = gather_ops.gather(dy, ids)
-            return [segment_ops.UnsortedSegmentSum(picked, indices, rows)] + rest
+            picked = tensors.gather(dy, ids)
+            return [raw_ops.UnsortedSegmentSum(picked, indices, rows)] + rest
         back = {"Mean": SparseSegmentMeanGrad, "SqrtN": SparseSegmentSqrtNGrad}[kind]
         return [back(dy, indices, ids, rows)] + rest
     return gradient
@@ -147,72 +145,3 @@ SparseSegmentSum, SparseSegmentSumWithNumSegments, SparseSegmentSumGrad = _famil
 SparseSegmentMean, SparseSegmentMeanWithNumSegments, SparseSegmentMeanGrad = _family("Mean", FLOATS)
 (SparseSegmentSqrtN, SparseSegmentSqrtNWithNumSegments,
  SparseSegmentSqrtNGrad) = _family("SqrtN", FLOATS)
-
-
-# -------------------------------------------------------------------------------- functions
-def _function(plain, counted, name):
-    def segment(data, indices, segment_ids, name=None, num_segments=None):
-        if num_segments is None:
-            return plain(data, indices, segment_ids, name=name)
-        return counted(data, indices, segment_ids, num_segments, name=name)
-    segment.__name__ = segment.__qualname__ = name
-    segment.__doc__ = (plain.doc.split(" TF:")[0] + f" `num_segments`: how many segments. "
-                       f"TF: tf.{name}.\n    data: numbers [rows, ...]; indices, segment_ids: int32"
-                       " or int64 [n], the ids rising; result: [segments, ...],\n    data's dtype."
-                       " InvalidArgumentError for rows or ids outside, ValueError for other ranks.")
-    return segment
-
-
-sparse_segment_sum = _function(SparseSegmentSum, SparseSegmentSumWithNumSegments,
-                               "sparse_segment_sum")
-sparse_segment_mean = _function(SparseSegmentMean, SparseSegmentMeanWithNumSegments,
-                                "sparse_segment_mean")
-sparse_segment_sqrt_n = _function(SparseSegmentSqrtN, SparseSegmentSqrtNWithNumSegments,
-                                  "sparse_segment_sqrt_n")
-
-
-def _counts(data, ids, n):
-    """How many rows each segment has, at least 1, to broadcast against the segments."""
-    from pyflow.framework import graph
-    ids, data = graph.convert_to_tensor(ids), graph.convert_to_tensor(data)
-    ones = array_ops.ones_like(ids, data.dtype)
-    counts = segment_ops.UnsortedSegmentSum(ones, ids, n)
-    if data.shape.ndims is None or ids.shape.ndims is None:
-        extra = array_ops.Rank(data) - array_ops.Rank(ids)
-        ones = array_ops.Fill(array_ops.expand_dims(extra, 0), np.int32(1))
-        shape = join_ops.concat([array_ops.Shape(counts), ones], 0)
-        counts = array_ops.Reshape(counts, shape)
-    else:
-        for _ in range(data.shape.ndims - ids.shape.ndims):
-            counts = array_ops.expand_dims(counts, -1)
-    return data, ids, binary_ops.Maximum(counts, array_ops.ones_like(counts))
-
-
-def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
-    """Means of the rows that share a segment id, 0 for none. TF: tf.unsorted_segment_mean.
-    Dtypes, shapes, errors: as op UnsortedSegmentSum."""
-    from pyflow.framework import graph
-    with graph.name_scope(name, "UnsortedSegmentMean", [data, segment_ids]):
-        data, ids, counts = _counts(data, segment_ids, num_segments)
-        return segment_ops.UnsortedSegmentSum(data, ids, num_segments) / counts
-
-
-def unsorted_segment_sqrt_n(data, segment_ids, num_segments, name=None):
-    """Sums of the rows that share a segment id by the root of their number.
-    TF: tf.unsorted_segment_sqrt_n.
-    Dtypes, shapes, errors: as ops Sqrt and UnsortedSegmentSum."""
-    from pyflow.framework import graph
-    with graph.name_scope(name, "UnsortedSegmentSqrtN", [data, segment_ids]):
-        data, ids, counts = _counts(data, segment_ids, num_segments)
-        return segment_ops.UnsortedSegmentSum(data, ids, num_segments) / unary_ops.Sqrt(counts)
-
-
-PUBLIC = {
-    **{name: f for f, short in ((sparse_segment_sum, "sum"), (sparse_segment_mean, "mean"),
-                                (sparse_segment_sqrt_n, "sqrt_n"))
-       for name in (f"sparse_segment_{short}", f"sparse.segment_{short}")},
-    "unsorted_segment_mean": unsorted_segment_mean,
-    "math.unsorted_segment_mean": unsorted_segment_mean,
-    "unsorted_segment_sqrt_n": unsorted_segment_sqrt_n,
-    "math.unsorted_segment_sqrt_n": unsorted_segment_sqrt_n,
-}

@@ -9,12 +9,10 @@ Example:  `r, u, c, h = tf.raw_ops.GRUBlockCell(x=x, h_prev=h, w_ru=w, w_c=v, b_
 """
 import numpy as np
 
-from pyflow.framework.op import S, UNREGISTERED, op, unit
+from pyflow.framework.op import S, UNREGISTERED, op, raw_ops, unit
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.gemm import matmul_ops
-from pyflow.ops.move import array_ops, join_ops
-from pyflow.ops.norm import norm_ops
 
 INPUTS = "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T"
 
@@ -55,12 +53,12 @@ class GRUBlockCell:
     def gradient(op, dr, du, dc, dh):
         x, h_prev = op.inputs[:2]
         r = op.outputs[0]
-        dh = array_ops.zeros_like(h_prev) if dh is None else dh
+        dh = tensors.zeros_like(h_prev) if dh is None else dh
         dx, dh_prev, dc_bar, dru_bar = GRUBlockCellGrad(*op.inputs, *op.outputs[:3], dh)
-        plain, reset = join_ops.concat([x, h_prev], 1), join_ops.concat([x, h_prev * r], 1)
-        return [dx, dh_prev, matmul_ops.MatMul(plain, dru_bar, transpose_a=True),
-                matmul_ops.MatMul(reset, dc_bar, transpose_a=True),
-                norm_ops.BiasAddGrad(dru_bar), norm_ops.BiasAddGrad(dc_bar)]
+        plain, reset = tensors.concat([x, h_prev], 1), tensors.concat([x, h_prev * r], 1)
+        return [dx, dh_prev, raw_ops.MatMul(plain, dru_bar, transpose_a=True),
+                raw_ops.MatMul(reset, dc_bar, transpose_a=True),
+                raw_ops.BiasAddGrad(dru_bar), raw_ops.BiasAddGrad(dc_bar)]
 
     def reference(x, h_prev, w_ru, w_c, b_ru, b_c):
         r, u = np.split(_sigmoid(np.concatenate([x, h_prev], 1) @ w_ru + b_ru), 2, 1)

@@ -13,12 +13,10 @@ Example:  `outs = tf.raw_ops.BlockLSTM(seq_len_max=5, x=x, cs_prev=c, h_prev=h, 
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, UNREGISTERED, lit, op, unit
+from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops, unit
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.gemm import matmul_ops
-from pyflow.ops.move import array_ops, join_ops, slicing_ops
-from pyflow.ops.norm import norm_ops
 
 TYPES = "T: {half, float}"
 STATE = "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
@@ -168,13 +166,13 @@ class LSTMBlockCell:
         dcs, gates, dwci, dwcf, dwco = LSTMBlockCellGrad(
             x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, _or_zeros(grads[1], cs),
             _or_zeros(grads[6], cs), use_peephole=op.attr("use_peephole"))
-        back = matmul_ops.MatMul(gates, w, transpose_b=True)
-        n = array_ops.Shape(x)[1]
-        joined = join_ops.concat([x, h_prev], 1)
-        return [slicing_ops.Slice(back, [0, 0], join_ops.stack([-1, n])),
-                dcs, slicing_ops.Slice(back, join_ops.stack([0, n]), [-1, -1]),
-                matmul_ops.MatMul(joined, gates, transpose_a=True), dwci, dwcf, dwco,
-                norm_ops.BiasAddGrad(gates)]
+        back = raw_ops.MatMul(gates, w, transpose_b=True)
+        n = raw_ops.Shape(x)[1]
+        joined = tensors.concat([x, h_prev], 1)
+        return [raw_ops.Slice(back, [0, 0], tensors.stack([-1, n])),
+                dcs, raw_ops.Slice(back, tensors.stack([0, n]), [-1, -1]),
+                raw_ops.MatMul(joined, gates, transpose_a=True), dwci, dwcf, dwco,
+                raw_ops.BiasAddGrad(gates)]
 
     def reference(x, cs_prev, h_prev, w, wci, wcf, wco, b, forget_bias, cell_clip, use_peephole):
         return _step(x, cs_prev, h_prev, w,
@@ -184,7 +182,7 @@ class LSTMBlockCell:
 
 
 def _or_zeros(grad, like):
-    return array_ops.zeros_like(like) if grad is None else grad
+    return tensors.zeros_like(like) if grad is None else grad
 
 
 @op("LSTMBlockCellGrad", inputs="x: T, " + STATE + ", " + STEP + ", cs_grad: T, h_grad: T",

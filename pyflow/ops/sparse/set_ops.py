@@ -13,7 +13,7 @@ from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base.common import dims_of, static
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.sparse.sparse_ops import _width, triple
+from pyflow.ops.sparse.sparse_ops import triple, width
 
 ELEMENTS = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16,
             dtypes.string)
@@ -54,7 +54,7 @@ def _rank_of(op):
         dims = dims_of(tensor.shape)
         if tensor.dtype != dtypes.int64 and dims is not None and len(dims) >= 2:
             return len(dims)
-    widths = [w for w in (_width(t) for t in op.inputs[2::3]) if w is not None]
+    widths = [w for w in (width(t) for t in op.inputs[2::3]) if w is not None]
     return widths[0] if widths and op.type != "DenseToSparseSetOperation" else None
 
 
@@ -118,7 +118,7 @@ class SparseToSparseSetOperation:
 class SetSize:
     """Numbers of different elements of rows of a sparse tensor. TF: SetSize."""
     def shape(op):
-        size, rank = static(op.inputs[2]), _width(op.inputs[2])
+        size, rank = static(op.inputs[2]), width(op.inputs[2])
         if size is not None:
             return TensorShape([int(d) for d in size[:-1]])
         return unknown_shape() if rank is None else TensorShape([None] * (rank - 1))
@@ -152,7 +152,7 @@ class EditDistance:
         a, b = static(op.inputs[2]), static(op.inputs[5])
         if a is not None and b is not None and len(a) == len(b):
             return TensorShape([int(max(x, y)) for x, y in zip(a[:-1], b[:-1])])
-        rank = _width(op.inputs[2])
+        rank = width(op.inputs[2])
         return unknown_shape() if rank is None else TensorShape([None] * (rank - 1))
     gradient = None
 

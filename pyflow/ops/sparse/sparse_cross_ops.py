@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 
@@ -20,7 +20,6 @@ COLUMNS = "indices: N * int64, values: sparse_types, shapes: N * int64, dense_in
 COLUMN_TYPES = "N: int >= 0, sparse_types: list({int64, string}) >= 0, " \
                "dense_types: list({int64, string}) >= 0"
 RESULT = "output_indices: int64, output_values: {}, output_shape: int64"
-DEFAULT_KEY = 0xDECAFCAFFE
 MASK = 2**64 - 1
 
 
@@ -132,44 +131,3 @@ class SparseCrossHashed:
     reference = None
     samples = [S([A], NUMBERS, [SIZE], DENSE_NUMBERS, lit(buckets), lit(False), lit([1, 2]))
                for buckets in (0, 100)]
-
-
-# ------------------------------------------------------------------------------- functions
-def _columns(inputs):
-    """The op's four lists; TypeError for what is neither Tensor nor SparseTensor."""
-    from pyflow.ops.elementwise import cast_ops
-
-    def fitting(values):
-        return values if values.dtype == dtypes.string else cast_ops.cast(values, dtypes.int64)
-    if not isinstance(inputs, (list, tuple)):
-        raise TypeError("Inputs must be a list")
-    sparse = [x for x in inputs if isinstance(x, graph.SparseTensor)]
-    dense = [x for x in inputs if isinstance(x, graph.Tensor)]
-    if len(sparse) + len(dense) < len(inputs):
-        raise TypeError("All inputs must be Tensor or SparseTensor")
-    return ([x.indices for x in sparse], [fitting(x.values) for x in sparse],
-            [x.dense_shape for x in sparse], [fitting(x) for x in dense])
-
-
-def sparse_cross(inputs, name=None, separator=None):
-    """The crosses of columns (SparseTensors and matrices [batch, n] of strings or integers) as a
-    SparseTensor [batch, crosses] of texts joined by `separator`, "_X_" by default. TF:
-    sparse.cross. TypeError for other inputs, InvalidArgumentError for batches of different
-    sizes."""
-    between = "_X_" if separator is None else separator
-    return graph.SparseTensor(*SparseCrossV2(*_columns(inputs), between, name=name))
-
-
-def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
-    """The crosses of columns [batch, n] of strings or integers as a SparseTensor [batch, crosses]
-    of int64 hashes, modulo num_buckets if that is not 0. TF: sparse.cross_hashed. TypeError and
-    InvalidArgumentError as of sparse.cross."""
-    indices, values, shapes, dense = _columns(inputs)
-    numbers = any(x.dtype == dtypes.int64 for x in values + dense)
-    return graph.SparseTensor(*SparseCross(
-        indices, values, shapes, dense, hashed_output=True, num_buckets=num_buckets,
-        hash_key=hash_key or DEFAULT_KEY, out_type=dtypes.int64,
-        internal_type=dtypes.int64 if numbers else dtypes.string, name=name))
-
-
-PUBLIC = {"sparse.cross": sparse_cross, "sparse.cross_hashed": sparse_cross_hashed}

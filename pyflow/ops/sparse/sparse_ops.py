@@ -11,13 +11,13 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS, REAL
-from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, strs
+from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, raw_ops, strs
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base import tensors
 from pyflow.ops.base.common import conj, dims_of, static, static_shape
 from pyflow.ops.base.shape_rules import by_pattern, match
-from pyflow.ops.elementwise import binary_ops
-from pyflow.ops.move import array_ops, gather_ops
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.gemm.products import matmul
+from pyflow.ops.linalg.linalg_ops import adjoint
 
 THREE = "indices: int64, values: T, shape: int64"
 IN_THREE = "input_indices: int64, input_values: T, input_shape: int64"
@@ -36,7 +36,7 @@ def _length(tensor):
     return None if dims is None else dims[0]
 
 
-def _width(tensor):
+def width(tensor):
     dims = dims_of(tensor.shape)
     return None if dims is None or len(dims) != 1 else dims[0]
 
@@ -74,9 +74,9 @@ def _joined(ai, av, bi, bv, combine):
 def _order_back(op, dvalues):
     """Gradients in the order of the unordered input."""
     indices, values, shape = op.inputs
-    n = array_ops.shape(values)[0]
-    order = SparseReorder(indices, array_ops.range_(n), shape)[1]
-    return gather_ops.gather(dvalues, array_ops.InvertPermutation(order))
+    n = tensors.shape(values)[0]
+    order = SparseReorder(indices, tensors.range_(n), shape)[1]
+    return tensors.gather(dvalues, raw_ops.InvertPermutation(order))
 
 
 @op("SparseReorder", inputs=IN_THREE, outputs="output_indices: int64, output_values: T",
@@ -100,7 +100,7 @@ class SparseReshape:
     """Places of the same elements in another shape; one size may be -1. TF: SparseReshape."""
     def shape(op):
         match(op, "n r", "r", "q")
-        rank = _width(op.inputs[2])
+        rank = width(op.inputs[2])
         return [TensorShape([_length(op.inputs[0]), rank]), TensorShape([rank])]
     gradient = UNREGISTERED
 
@@ -152,7 +152,7 @@ class SparseSplit:
     TF: SparseSplit."""
     def shape(op):
         n = op.attr("num_split")
-        indices, values, size = triple(_width(op.inputs[3]))
+        indices, values, size = triple(width(op.inputs[3]))
         return [indices] * n + [values] * n + [size] * n
     gradient = UNREGISTERED
 
@@ -177,7 +177,7 @@ class SparseSplit:
 @op("SparseSlice", inputs=THREE + ", start: int64, size: int64", outputs=OUT_THREE, attrs="T: type")
 class SparseSlice:
     """What lies in the box from `start` of `size`, cut off at the shape. TF: SparseSlice."""
-    def shape(op): return triple(_width(op.inputs[2]))
+    def shape(op): return triple(width(op.inputs[2]))
 
     def gradient(op, dindices, dvalues, dshape):
         grad = SparseSliceGrad(dvalues, op.inputs[0], op.inputs[3], op.outputs[0])
@@ -264,7 +264,7 @@ class SparseAdd:
     is left out. TF: SparseAdd."""
     def shape(op):
         match(op, "n r", "n", "r", "m r", "m", "r", "")
-        return triple(_width(op.inputs[2]))
+        return triple(width(op.inputs[2]))
 
     def gradient(op, dindices, dvalues, dshape):
         a, b = SparseAddGrad(dvalues, op.inputs[0], op.inputs[3], op.outputs[0])
@@ -322,7 +322,7 @@ class SparseTensorDenseAdd:
     def shape(op): return op.inputs[3].shape
 
     def gradient(op, dy):
-        return [None, gather_ops.GatherNd(dy, op.inputs[0]), None, dy]
+        return [None, raw_ops.GatherNd(dy, op.inputs[0]), None, dy]
 
     def reference(a_indices, a_values, a_shape, b):
         return b + dense_of(a_indices, a_values, a_shape)
@@ -336,11 +336,11 @@ def _picked(op):
     if rank is None or indices.shape.ndims is None:
         raise ValueError(f"the gradient of '{op.name}' ({op.type}) needs a dense operand of known "
                          "rank")
-    dims = array_ops.shape(dense, out_type=dtypes.int64)
-    width = array_ops.shape(shape)[0]
+    dims = tensors.shape(dense, out_type=dtypes.int64)
+    width = tensors.shape(shape)[0]
     own = indices[:, width - rank:]
     places = own // (shape[width - rank:] // dims)
-    return gather_ops.GatherNd(dense, places), places
+    return raw_ops.GatherNd(dense, places), places
 
 
 def _cwise(name, ufunc, partial, doc):
@@ -351,8 +351,8 @@ def _cwise(name, ufunc, partial, doc):
         def gradient(op, dy):
             at, places = _picked(op)
             dx, dd = partial(dy, op.inputs[1], at)
-            dims = array_ops.shape(op.inputs[3], out_type=dtypes.int64)
-            return [None, dx, None, gather_ops.ScatterNd(places, dd, dims)]
+            dims = tensors.shape(op.inputs[3], out_type=dtypes.int64)
+            return [None, dx, None, raw_ops.ScatterNd(places, dd, dims)]
 
         def reference(sp_indices, sp_values, sp_shape, dense):
             wide = np.broadcast_to(dense, [int(d) for d in sp_shape])[tuple(sp_indices.T)]
@@ -383,7 +383,7 @@ def _reduce_shape(op):
     size, axes = static(op.inputs[2]), static(op.inputs[3])
     keep = op.attr("keep_dims")
     if size is None or axes is None:
-        rank = _width(op.inputs[2])
+        rank = width(op.inputs[2])
         return TensorShape([None] * rank) if keep and rank is not None else unknown_shape()
     rank = len(size)
     if any(not -rank <= a < rank for a in np.ravel(axes)):
@@ -428,7 +428,7 @@ class SparseReduceSum:
         indices, _, size, axes = op.inputs
         kept = _kept_dims(size, axes)
         places = indices // (size // kept)
-        return [None, gather_ops.GatherNd(array_ops.Reshape(dy, kept), places), None, None]
+        return [None, raw_ops.GatherNd(raw_ops.Reshape(dy, kept), places), None, None]
 
     def reference(input_indices, input_values, input_shape, reduction_axes, keep_dims):
         return _reduced_dense(input_indices, input_values, input_shape, reduction_axes, keep_dims,
@@ -438,12 +438,11 @@ class SparseReduceSum:
 
 def _kept_dims(size, axes):
     """The shape with reduced dimensions as 1."""
-    from pyflow.ops.elementwise import logic_ops
-    rank = array_ops.shape(size)[0]
-    place = array_ops.range_(rank)
-    hit = logic_ops.Equal(array_ops.ExpandDims(binary_ops.FloorMod(axes, rank), 0),
-                          array_ops.ExpandDims(place, 1))
-    return logic_ops.Select(reduction_ops.reduce_any(hit, 1), array_ops.ones_like(size), size)
+    rank = tensors.shape(size)[0]
+    place = tensors.range_(rank)
+    hit = raw_ops.Equal(raw_ops.ExpandDims(raw_ops.FloorMod(axes, rank), 0),
+                        raw_ops.ExpandDims(place, 1))
+    return raw_ops.Select(tensors.any_of(hit, 1), tensors.ones_like(size), size)
 
 
 @op("SparseReduceMax", inputs=IN_THREE + ", reduction_axes: int32", outputs="output: T", T=REAL,
@@ -464,7 +463,7 @@ def _sparse_reduction(name, ufunc, types, doc):
     @op(name, inputs=IN_THREE + ", reduction_axes: int32", outputs=OUT_THREE, T=types,
         attrs="keep_dims: bool = false", doc=doc)
     class Reduction:
-        def shape(op): return triple(_width(op.inputs[2]) if op.attr("keep_dims") else None)
+        def shape(op): return triple(width(op.inputs[2]) if op.attr("keep_dims") else None)
         gradient = UNREGISTERED
 
         def reference(input_indices, input_values, input_shape, reduction_axes, keep_dims):
@@ -514,16 +513,15 @@ class SparseSoftmax:
 
 # ------------------------------------------------------------------------------------ products
 def _sparse_product_gradient(op, dy):
-    from pyflow.ops.linalg.linalg_ops import adjoint
     indices, values, size, b = op.inputs
     left, right = op.attr("adjoint_a"), op.attr("adjoint_b")
     db = SparseTensorDenseMatMul(indices, values, size, dy, adjoint_a=not left)
     rows, columns = indices[:, 0], indices[:, 1]
     if left:
         rows, columns = columns, rows
-    mine = gather_ops.gather(dy, rows)
-    other = gather_ops.gather(adjoint(b) if right else b, columns)
-    dvalues = reduction_ops.reduce_sum(mine * conj(other), -1)
+    mine = tensors.gather(dy, rows)
+    other = tensors.gather(adjoint(b) if right else b, columns)
+    dvalues = tensors.sum_of(mine * conj(other), -1)
     return [None, conj(dvalues) if left else dvalues, None, adjoint(db) if right else db]
 
 
@@ -558,15 +556,13 @@ class SparseTensorDenseMatMul:
 
 
 def _dense_product_gradient(op, dy):
-    from pyflow.ops.elementwise import cast_ops
-    from pyflow.ops.gemm.matmul_ops import matmul
-    a, b = (cast_ops.cast(x, dtypes.float32) for x in op.inputs)
+    a, b = (tensors.cast(x, dtypes.float32) for x in op.inputs)
     ta, tb = op.attr("transpose_a"), op.attr("transpose_b")
     da = (matmul(b, dy, transpose_a=tb, transpose_b=True) if ta
           else matmul(dy, b, transpose_b=not tb))
     db = (matmul(dy, a, transpose_a=True, transpose_b=ta) if tb
           else matmul(a, dy, transpose_a=not ta))
-    return [cast_ops.cast(g, x.dtype) for g, x in zip((da, db), op.inputs)]
+    return [tensors.cast(g, x.dtype) for g, x in zip((da, db), op.inputs)]
 
 
 @op("SparseMatMul", inputs="a: Ta, b: Tb", outputs="product: float",

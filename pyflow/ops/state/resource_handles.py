@@ -16,9 +16,9 @@ tests/session run them.  Who calls it: resource_variables, optimizers, gradients
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.dtypes import NUMBERS
-from pyflow.framework.op import UNREGISTERED, op
+from pyflow.framework.op import UNREGISTERED, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.move import array_ops, join_ops
+from pyflow.ops.base import tensors
 
 _PASSING = ("Identity", "Switch", "_SwitchN", "Enter", "Exit", "Merge", "NextIteration",
             "RefIdentity")
@@ -38,14 +38,6 @@ def handle_shape(handle):
     """Static shape of the variable behind `handle`."""
     source = handle_source(handle)
     return source.attrs["shape"] if source.type == "VarHandleOp" else unknown_shape()
-
-
-def handle_dtype(handle):
-    """Element type of the variable behind `handle`."""
-    source = handle_source(handle)
-    if "dtype" not in source.attrs:
-        raise TypeError(f"'{handle.name}' (op {source.type}) is not the handle of a variable")
-    return source.attrs["dtype"]
 
 
 def _nothing(op):
@@ -107,9 +99,9 @@ def _gather_gradient(op, dy):
     """Rows of the gradient, as IndexedSlices of the handle."""
     handle, indices = op.inputs
     shape = variable_shape(handle)
-    count = array_ops.expand_dims(array_ops.size(indices), 0)
-    values = array_ops.reshape(dy, join_ops.concat([count, shape[1:]], 0))
-    indices = array_ops.reshape(indices, count)
+    count = tensors.expand_dims(tensors.size(indices), 0)
+    values = tensors.reshape(dy, tensors.concat([count, shape[1:]], 0))
+    indices = tensors.reshape(indices, count)
     return [ops.IndexedSlices(values, indices, shape), None]
 
 
@@ -213,9 +205,8 @@ class ResourceGatherNd:
     shape = _gather_nd_shape
 
     def gradient(op, dy):
-        from pyflow.ops.move import gather_ops
         handle, indices = op.inputs
-        return [gather_ops.ScatterNd(indices, dy, variable_shape(handle, indices.dtype)), None]
+        return [raw_ops.ScatterNd(indices, dy, variable_shape(handle, indices.dtype)), None]
     reference = None
     samples = None
 
@@ -278,13 +269,3 @@ def variable_shape(handle, out_type=dtypes.int32):
     if known.is_fully_defined():
         return ops.constant(known.as_list(), dtypes.as_dtype(out_type))
     return VariableShape(handle, out_type=out_type)
-
-
-def value_shape(value):
-    """The run-time shape of a tensor, or of the variable behind a handle."""
-    if value.dtype.base_dtype == dtypes.resource:
-        return VariableShape(value)
-    return array_ops.Shape(value)
-
-
-PUBLIC = {}

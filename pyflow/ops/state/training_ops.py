@@ -13,6 +13,7 @@ optimizers.
 from pyflow.framework.dtypes import NUMBERS
 from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.ops.state import resource_handles
 
 _LOCKING = "use_locking: bool = false"
 
@@ -34,7 +35,6 @@ def _check(op):
 def _shape_of(tensor):
     if tensor.dtype._is_ref_dtype:
         return tensor.shape
-    from pyflow.ops.state import resource_handles
     return resource_handles.handle_shape(tensor)
 
 
@@ -180,5 +180,3 @@ ApplyAddSign, ResourceApplyAddSign = _dense(
 ApplyPowerSign, ResourceApplyPowerSign = _dense(
     "PowerSign", "var m lr:T logbase:T sign_decay:T beta:T grad:T",
     "m = beta m + (1 - beta) grad; var -= lr exp(logbase sign_decay sign(grad) sign(m)) grad.")
-
-PUBLIC = {}

@@ -8,12 +8,12 @@ Example:  `tf.string_join(["a", tf.as_string(3)], separator="-")` -> b"a-3".
 """
 import numpy as np
 
-from pyflow.framework import dtypes, errors, graph
+from pyflow.framework import dtypes, errors
 from pyflow.framework.dtypes import NUMBERS
 from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.common import unchanged
-from pyflow.ops.reduce.reduction_ops import one_of, reduced, reduction_axes
+from pyflow.ops.reduce.reduction_ops import reduced
 
 
 def _join_shape(op):
@@ -119,43 +119,3 @@ class StringToNumber:
         return np.frompyfunc(read, 1, 1)(string_tensor)
     samples = [S(strs(["1.5", " -2e3 ", "7"])), S(strs("12"), out_type=dtypes.int32),
                S(strs(["9007199254740993"]), out_type=dtypes.int64)]
-
-
-# --------------------------------------------------------------------------------- public functions
-def string_join(inputs, separator="", name=None):
-    """Strings of a list of tensors joined element by element. TF: tf.string_join.
-    Dtypes, shapes, errors: as op StringJoin."""
-    return StringJoin(list(inputs), separator=separator, name=name)
-
-
-def reduce_join(inputs, axis=None, keep_dims=None, separator="", name=None, reduction_indices=None,
-                keepdims=None):
-    """Strings joined over `axis` (all, without one). TF: tf.reduce_join.
-    Dtypes, shapes, errors: as op ReduceJoin."""
-    axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
-    keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
-    inputs = graph.convert_to_tensor(inputs)
-    return ReduceJoin(inputs, reduction_axes(inputs, axis), keep_dims=keep, separator=separator,
-                      name=name)
-
-
-def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, fill="", name=None):
-    """Numbers as decimal text. TF: tf.as_string.
-    Dtypes, shapes, errors: as op AsString."""
-    return AsString(input, precision=precision, scientific=scientific, shortest=shortest,
-                    width=width, fill=fill, name=name)
-
-
-def string_to_number(string_tensor=None, out_type=dtypes.float32, name=None, input=None):
-    """Decimal text as numbers. TF: tf.string_to_number.
-    Dtypes, shapes, errors: as op StringToNumber."""
-    text = one_of(string_tensor, input, "string_tensor", "input")
-    return StringToNumber(text, out_type=out_type, name=name)
-
-
-PUBLIC = {
-    "string_join": string_join, "strings.join": string_join, "reduce_join": reduce_join,
-    "strings.reduce_join": reduce_join, "as_string": as_string, "strings.as_string": as_string,
-    "dtypes.as_string": as_string, "string_to_number": string_to_number,
-    "strings.to_number": string_to_number,
-}

@@ -1,0 +1,1 @@
+"""tf functions that move elements: indices, slices, splits, diagonals, placeholders."""

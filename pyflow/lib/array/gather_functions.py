@@ -1,0 +1,89 @@
+"""Picking and placing by index: tf.gather_nd, tf.scatter_nd, tf.one_hot, sparse to dense."""
+from pyflow.framework import dtypes, graph
+from pyflow.ops.base import tensors
+from pyflow.ops.base.tensors import gather
+from pyflow.ops.move.gather_ops import (GatherNd, OneHot, ScatterNd, SparseToDense,
+                                        TensorScatterUpdate)
+
+
+def batch_gather(params, indices, name=None):
+    """`tf.gather` along the last dimension of `indices`, the ones before paired.
+    TF: tf.batch_gather.
+    params: [batch..., n, ...] of any dtype; indices: ints [batch..., k]. ValueError where they
+    do not fit, InvalidArgumentError for an index out of range."""
+    indices = graph.convert_to_tensor(indices, name="indices")
+    if indices.shape.ndims is None:
+        raise ValueError("tf.batch_gather: indices must have a known rank")
+    n = indices.shape.ndims - 1
+    return gather(params, indices, axis=n, batch_dims=n, name=name)
+
+
+def gather_nd(params, indices, name=None, batch_dims=0):
+    """Slices of `params` at index vectors. TF: tf.gather_nd (batch_dims 0).
+    Dtypes, shapes, errors: as op GatherNd."""
+    if batch_dims:
+        raise ValueError("tf.gather_nd: batch_dims other than 0 is not offered; put the batch "
+                         "number into the "
+                         "index vectors")
+    return GatherNd(params, indices, name=name)
+
+
+def scatter_nd(indices, updates, shape, name=None):
+    """Zeros of `shape` with `updates` added at `indices`. TF: tf.scatter_nd.
+    Dtypes, shapes, errors: as op ScatterNd."""
+    return ScatterNd(indices, updates, shape, name=name)
+
+
+def tensor_scatter_update(tensor, indices, updates, name=None):
+    """`tensor` with `updates` at `indices`. TF: tf.tensor_scatter_update.
+    Dtypes, shapes, errors: as op TensorScatterUpdate."""
+    return TensorScatterUpdate(tensor, indices, updates, name=name)
+
+
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
+    """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0.
+    TF: tf.one_hot.
+    Dtypes, shapes, errors: as op OneHot."""
+    with graph.name_scope(name, "one_hot", [indices, depth]) as scope:
+        given = [graph.convert_to_tensor(v, dtype=dtype).dtype.base_dtype
+                 for v in (on_value, off_value) if v is not None]
+        chosen = dtypes.as_dtype(dtype) if dtype is not None else (given + [dtypes.float32])[0]
+        if any(t != chosen for t in given):
+            raise TypeError(f"tf.one_hot: on_value and off_value must be {chosen.name}, got "
+                            f"{[t.name for t in given]}")
+        on = graph.convert_to_tensor(1 if on_value is None else on_value, dtype=chosen,
+                                     name="on_value")
+        off = graph.convert_to_tensor(0 if off_value is None else off_value, dtype=chosen,
+                                      name="off_value")
+        return OneHot(indices, depth, on, off, axis=-1 if axis is None else axis, name=scope)
+
+
+def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0,
+                    validate_indices=True,
+                    name=None):
+    """`default_value` but `sparse_values` at `sparse_indices`. TF: tf.sparse_to_dense.
+    Dtypes, shapes, errors: as op SparseToDense."""
+    return SparseToDense(sparse_indices, output_shape, sparse_values, default_value,
+                         validate_indices=validate_indices, name=name)
+
+
+def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
+    """A SparseTensor as a dense one. TF: tf.sparse_tensor_to_dense.
+    Any dtype; result: sp_input's dense shape. InvalidArgumentError for indices that are out of
+    range, or out of order with validate_indices."""
+    if not isinstance(sp_input, graph.SparseTensor):
+        raise TypeError(f"tf.sparse_tensor_to_dense: expected a SparseTensor, got "
+                        f"{type(sp_input).__name__}")
+    if default_value is None:
+        default_value = tensors.zeros([], sp_input.values.dtype)
+    return sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value,
+                           validate_indices, name)
+
+
+PUBLIC = {
+    "batch_gather": batch_gather, "gather_nd": gather_nd, "manip.gather_nd": gather_nd,
+    "scatter_nd": scatter_nd, "manip.scatter_nd": scatter_nd, "one_hot": one_hot,
+    "tensor_scatter_update": tensor_scatter_update,
+    "tensor_scatter_nd_update": tensor_scatter_update, "sparse_to_dense": sparse_to_dense,
+    "sparse_tensor_to_dense": sparse_tensor_to_dense, "sparse.to_dense": sparse_tensor_to_dense,
+}

@@ -1,0 +1,1 @@
+"""tf.random and tf.random_*."""

@@ -1,0 +1,1 @@
+"""tf.strings and tf.string_*."""
