@@ -9,7 +9,7 @@ The registry is filled while modules are set up and read from any thread afterwa
 """
 
 from pyflow.framework import dtypes
-from pyflow.framework.default_graph import get_default_graph
+from pyflow.framework.default_graph import get_default_graph, in_function
 from pyflow.framework.operation import Operation
 from pyflow.framework.tensor import Tensor
 
@@ -108,7 +108,10 @@ def graph_of(values, graph=None):
     """The one graph of the tensors, operations and variables among `values` (nested lists allowed).
 
     `graph` if given, the default graph if there are none. ValueError if they belong to two graphs.
+    While a function is built its graph, which takes in tensors of others.
     """
+    if graph is None and in_function():
+        return get_default_graph()
     first = None
     for value in _flatten(values):
         owner = value.op.graph if type(value) is Tensor else _owner(value)

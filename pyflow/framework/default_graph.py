@@ -72,6 +72,26 @@ def has_default_graph():
     return bool(graph_stack.items)
 
 
+def in_function():
+    """True while the default graph of this thread is a function's."""
+    items = graph_stack.items
+    return bool(items) and items[-1].building_function
+
+
+@contextlib.contextmanager
+def outermost_graph():
+    """Context in which a function's graph makes way for the graph that it is defined in, as TF's
+    init_scope: for what the function owns but does not do, such as making variables."""
+    graph = get_default_graph()
+    if not graph.building_function:
+        yield graph
+        return
+    while graph.building_function:
+        graph = graph.outer_graph
+    with graph.as_default(), graph.control_dependencies(None):
+        yield graph
+
+
 def get_default_session():
     """The innermost session of `with session.as_default()` on this thread, or None."""
     items = session_stack.items

@@ -1,17 +1,18 @@
-"""Functions of a GraphDef's library, inlined: a GraphDef with calls becomes nodes without.
+"""Functions of a GraphDef's library, inlined: calls become nodes, all that can be.
 
     flat = Inliner(graph_def, kept=()).run()     # [FlatNode], in the file's order; None: no calls
 
 A call is PartitionedCall, StatefulPartitionedCall, While, If, Case (and Stateless...), or a node
-whose op is a function of the library.  The body of call `c` becomes nodes `c/...`;
+whose op is a function of the library.  Calls of functions that call themselves, directly or not,
+and calls marked `_noinline` stay, as do MapDefun and SymbolicGradient.  The body of another call
+`c` becomes nodes `c/...`;
 function_lower.py makes loops and branches of version 1 of the others (`c/body/...`, `c/then/...`).
 A node named `c` stays, an identity of the results: it can be fetched and waited for.
 
 Invariants
-  1. Nothing is trusted: a call of a function that is not there, of another arity, of itself
-     (directly or not), deeper than MAX_DEPTH or into more than MAX_NODES nodes, MAX_EDGES inputs
-     and results or MAX_TEXT letters of names is an error before any node is added. The work is
-     linear in these.
+  1. Nothing is trusted: a call of a function that is not there, of another arity, deeper than
+     MAX_DEPTH or into more than MAX_NODES nodes, MAX_EDGES inputs and results or MAX_TEXT letters
+     of names is an error before any node is added. The work is linear in these.
   2. A body's nodes without inputs, or with loop invariants alone, wait for the scope's `pivot`, so
      that they run in the loop or branch they stand in, once an iteration; what a call waits for,
      its body waits for.
@@ -23,14 +24,14 @@ control flow.
 """
 
 from pyflow.framework import errors
+from pyflow.framework.function_library import CALLS, PLAIN_CALLS, is_call, recursive_names
 from pyflow.framework.op import find_op
 
 MAX_NODES = 200_000
 MAX_EDGES = 1_000_000
 MAX_TEXT = 100_000_000
 MAX_DEPTH = 100
-CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall", "While", "StatelessWhile", "If",
-                   "StatelessIf", "Case", "StatelessCase"))
+LOWERED = CALLS - {"MapDefun", "SymbolicGradient"}
 
 
 class FlatNode:
@@ -48,11 +49,6 @@ def has_calls(graph_def):
     """True if a node of the graph itself calls a function."""
     functions = {f.signature.name for f in graph_def.library.function}
     return any(is_call(node.op, functions) for node in graph_def.node)
-
-
-def is_call(op, functions):
-    """True for an op that calls one of `functions` (names), or a function it names."""
-    return op in CALLS or (op in functions and find_op(op) is None)
 
 
 def flat_graph_def(graph_def):
@@ -98,6 +94,13 @@ class Function:
             raise ValueError(f"Function {self.name!r}: argument {arg.name!r} has {count} tensors")
         return count
 
+    def types_of(self, arg):
+        """The DataType numbers of an argument's tensors."""
+        if arg.type_list_attr:
+            return list(self._attr(arg.type_list_attr).list.type)
+        dtype = self._attr(arg.type_attr).type if arg.type_attr else arg.type
+        return [dtype] * self._count(arg)
+
     def _attr(self, name):
         if name not in self.attrs:
             raise ValueError(f"Function {self.name!r} is called without its attr {name!r}")
@@ -140,13 +143,15 @@ class Scope:
 
 
 class Inliner:
-    """One graph.  `kept`: names of nodes whose outputs are read through the node itself."""
+    """One graph.  `kept`: names of nodes whose outputs are read through the node itself; `known`:
+    functions ({name: FunctionDef}) besides those of the file."""
 
-    def __init__(self, graph_def, kept=()):
+    def __init__(self, graph_def, kept=(), known=None):
         self.graph_def = graph_def
         self.kept = frozenset(kept)
-        self.library = {f.signature.name: f for f in graph_def.library.function}
-        self.inlined = set()                # names of the functions that were called
+        self.library = {**(known or {}),
+                        **{f.signature.name: f for f in graph_def.library.function}}
+        self._recursive = None              # names of functions that call themselves
         self.flat = []
         self.used = {node.name for node in graph_def.node}
         self.edges = self.text = 0          # of MAX_EDGES, MAX_TEXT
@@ -157,7 +162,7 @@ class Inliner:
 
     def run(self):
         """[FlatNode], or None if nothing is called.  ValueError, InvalidArgumentError,
-        UnimplementedError or ResourceExhaustedError for what cannot be inlined."""
+        NotFoundError or ResourceExhaustedError for what cannot be inlined."""
         if not any(is_call(node.op, self.library) for node in self.graph_def.node):
             return None
         self._check_size(self._size(self.graph_def.node, {}, ()))
@@ -169,6 +174,18 @@ class Inliner:
         for node in self.flat:
             node.inputs = self.resolved(node)
         return self.flat
+
+    def run_body(self, function, args):
+        """The nodes of a function's body, as `run`: (flat nodes, its results, its control results);
+        args: FlatNodes of its arguments, which come first."""
+        self._check_size(self._size(function.proto.node_def, {}, ()))
+        for arg in args:
+            self.emit(self.unique(arg.name), arg.op, [], arg.attr, "")
+        results, controls = self.body(function, "", [node.name for node in self.flat], (), "", (),
+                                      function.name)
+        for node in self.flat:
+            node.inputs = self.resolved(node)
+        return self.flat, [self._source("result", text) for text in results], controls
 
     def _size(self, nodes, known, chain):
         """About how many nodes there will be; linear, each function is counted once."""
@@ -205,10 +222,39 @@ class Inliner:
         device = node.device or scope.device
         if all(text in self.fixed for text in inputs):
             inputs = inputs + [text for text in scope.pivot if text not in inputs]
-        if is_call(node.op, self.library):
+        if self.is_inlined(node.op, attr):
             self._call(scope, name, node.op, inputs, attr, device)
             return
+        if is_call(node.op, self.library):
+            self._check_call(name, node.op, inputs, attr)
         self.emit(name, node.op, inputs, attr, device)
+
+    def is_inlined(self, op, attr):
+        """True for calls, except of recursive functions and where `_noinline` says no."""
+        if op in CALLS and op not in LOWERED or not is_call(op, self.library):
+            return False
+        called = _called_by(op, attr)
+        if any(name in self.recursive for name in called):
+            return False
+        if op in LOWERED - PLAIN_CALLS:
+            return True
+        return not any(_flag(holder, "_noinline") for holder in
+                       [attr, *(self.library[name].attr for name in called
+                                if name in self.library)])
+
+    @property
+    def recursive(self):
+        if self._recursive is None:
+            self._recursive = recursive_names(self.library)
+        return self._recursive
+
+    def _check_call(self, name, op, inputs, attr):
+        """A call that stays: its functions are there."""
+        for called in _called_by(op, attr):
+            if called not in self.library:
+                raise errors.NotFoundError(None, None, (
+                    f"Node {name!r} calls the function {called!r}, which the graph's library does "
+                    f"not define"))
 
     def emit(self, name, op, inputs, attr, device):
         self._check_size(len(self.flat))
@@ -246,20 +292,14 @@ class Inliner:
         return f"loc:@{inside}" if inside is not None else None
 
     def function(self, ref, chain, where):
-        """The Function that a func attribute (NameAttrList) names, checked against recursion."""
+        """The Function that a func attribute (NameAttrList) names."""
         proto = self.library.get(ref.name)
         if proto is None:
             raise errors.NotFoundError(None, None, (
                 f"Node {where!r} calls the function {ref.name!r}, which the graph's library does "
                 f"not define"))
-        if ref.name in chain:
-            path = " -> ".join(chain[chain.index(ref.name):] + (ref.name,))
-            raise errors.UnimplementedError(None, None, (
-                f"Node {where!r}: the function {ref.name!r} calls itself ({path}). Recursive "
-                f"functions cannot be imported; write the recursion as a loop"))
         if len(chain) >= MAX_DEPTH:
             raise _too_deep(where)
-        self.inlined.add(ref.name)
         return Function(proto, ref.attr)
 
     def body(self, function, prefix, args, pivot, device, chain, where):
@@ -420,10 +460,19 @@ def _too_deep(node):
 
 def _called(node):
     """Names of the functions a call names."""
-    if node.op not in CALLS:
-        return [node.op]
-    found = [value.func.name for value in node.attr.values() if value.WhichOneof("value") == "func"]
-    return found + [f.name for value in node.attr.values() for f in value.list.func]
+    return _called_by(node.op, node.attr)
+
+
+def _called_by(op, attr):
+    if op not in CALLS:
+        return [op]
+    values = [value for value in attr.values() if hasattr(value, "WhichOneof")]
+    found = [value.func.name for value in values if value.WhichOneof("value") == "func"]
+    return found + [f.name for value in values for f in value.list.func]
+
+
+def _flag(attr, name):
+    return name in attr and attr[name].b
 
 
 def _tensors(op_def, arg, attr):

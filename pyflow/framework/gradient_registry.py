@@ -78,4 +78,7 @@ def get_gradient_function(op):
     """The gradient function for a node, or None if it is not differentiable."""
     if not op._inputs:
         return None
+    if getattr(op.op_def, "is_function", False) and op.type not in _functions \
+            and "_gradient_op_type" not in op.attrs:
+        return op.op_def.gradient
     return gradient_of_type(op.attrs.get("_gradient_op_type") or op.type)

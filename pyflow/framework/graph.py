@@ -35,6 +35,7 @@ from pyflow.framework.default_scopes import (
     get_collection, get_collection_ref, get_all_collection_keys, get_name_scope, get_seed,
     name_scope, op_scope, set_random_seed, DEFAULT_GRAPH_SEED)
 from pyflow.framework.device import DeviceSpec, merge_device
+from pyflow.framework.function_library import Library
 from pyflow.framework.operation import Operation
 from pyflow.framework.scopes import _VALID_OP_NAME, GraphScopes
 from pyflow.framework.sparse_values import (
@@ -56,6 +57,7 @@ class Graph(GraphScopes, GraphCollections):
     """
 
     _strict_default = None
+    building_function = False       # True for a function's graph (lib/function/func_graph.py)
 
     def __init__(self, strict=None):
         GraphScopes.__init__(self)
@@ -68,7 +70,7 @@ class Graph(GraphScopes, GraphCollections):
         self._finalized = False
         self._unfeedable = set()
         self._unfetchable = set()
-        self._library = None
+        self._library = Library()
         self._producer_version = PRODUCER_VERSION
         self._min_consumer = MIN_CONSUMER_VERSION
         self._origin = _origin.here(2)
@@ -121,11 +123,6 @@ class Graph(GraphScopes, GraphCollections):
         if self._finalized:
             raise RuntimeError(f"Graph is finalized and cannot be modified. ({self.describe()})")
 
-    @property
-    def building_function(self):
-        """False: a graph is never the body of a tf.function here."""
-        return False
-
     def describe(self):
         """For errors: which graph this is, where and on which thread it was made."""
         return (f"graph {id(self):#x} (made at {_origin.user_frame(self._origin)}, thread "
@@ -176,7 +173,9 @@ class Graph(GraphScopes, GraphCollections):
         for tensor in inputs:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"Input of {op_type} node {name!r} is not a tensor: {tensor!r}")
-        op_def = op_def if isinstance(op_def, _op.OpDef) else _op.get_op(op_type)
+        inputs = [t if t.op.graph is self else self._own(t) for t in inputs]
+        op_def = op_def if isinstance(op_def, _op.OpDef) else (
+            self._library.op_def(op_type) or _op.get_op(op_type))
         attrs = {key: wire.from_attr_value(value) for key, value in (attrs or {}).items()}
         name = name or op_type
         if name[-1] == "/":
@@ -329,6 +328,12 @@ class Graph(GraphScopes, GraphCollections):
         names = list(self._nodes_by_name)[:20000]
         close = difflib.get_close_matches(name, names, n=3)
         return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+    def _own(self, tensor):
+        """The tensor of this graph that stands for `tensor`: itself, or ValueError. A function's
+        graph takes another's in as an argument."""
+        self._check_owns(tensor)
+        return tensor
 
     def _check_owns(self, element):
         """ValueError that names both graphs if `element` is another graph's."""

@@ -8,7 +8,8 @@ Invariants:
    NextIteration into Merge may run backwards; other cycles are errors.
 3. A malformed GraphDef raises ValueError, TypeError or an OpError, whatever its bytes.
 4. Calls of functions (PartitionedCall, While, If, Case, ...) are inlined before anything else, see
-   function_inline.py: the graph's own nodes are those of version 1.
+   function_inline.py: the graph's own nodes are those of version 1, and calls that must stay.  The
+   file's library becomes the graph's.
 
 States of a node: WAITING (inputs missing) -> READY [in file order] -> ADDED.
 """
@@ -19,6 +20,7 @@ from pyflow.framework import (default_graph, errors, function_inline, function_l
                               wire)
 from pyflow.framework.default_scopes import name_scope
 from pyflow.framework.device import checked_name
+from pyflow.framework.function_library import op_def_of
 from pyflow.framework.op import find_op
 from pyflow.framework.scopes import _VALID_OP_NAME
 from pyflow.framework.tensor import UNKNOWN_SHAPE, Tensor
@@ -49,7 +51,7 @@ def import_graph_def(graph_def, input_map=None, return_elements=None, name=None,
             input_map = _convert_map(input_map, scope)
         graph._check_not_finalized()
         with graph._lock:
-            task = _Import(graph, graph_def, input_map, scope, producer_op_list)
+            task = Import(graph, graph_def, input_map, scope, producer_op_list)
             task.run()
             return task.returned(return_elements)
 
@@ -122,12 +124,12 @@ class _Node:
     __slots__ = ("index", "name", "op_type", "attr", "device", "context", "op_def", "inputs",
                  "waiting", "readers", "back_edges", "op")
 
-    def __init__(self, index, source, inputs):
+    def __init__(self, index, source, inputs, op_def):
         self.index = index
         self.name, self.op_type, self.attr = source.name, source.op, source.attr
         self.device = source.device
         self.context = getattr(source, "context", None)
-        self.op_def = find_op(source.op)
+        self.op_def = op_def
         self.inputs = [_parse_input(text) for text in inputs]
         self.waiting = 0
         self.readers = []
@@ -139,43 +141,74 @@ class _Node:
         return f"Node {self.name!r} ({self.op_type})"
 
 
-class _Import:
-    """One call of import_graph_def."""
+class Import:
+    """One call of import_graph_def.  flat: (Inliner, [FlatNode]), where the calls are inlined."""
 
-    def __init__(self, graph, graph_def, input_map, scope, producer_op_list):
+    def __init__(self, graph, graph_def, input_map, scope, producer_op_list, flat=None):
         self.graph = graph
         self.graph_def = graph_def
         self.input_map = input_map
         self.used_keys = set()
         self.prefix = scope
         self.producer_ops = _op_list(producer_op_list)
-        self.inliner = function_inline.Inliner(graph_def, _names_mapped(input_map))
+        self.inliner, self.flat = flat or (function_inline.Inliner(
+            graph_def, _names_mapped(input_map), graph._library.definitions), None)
         self.nodes = {}
         self.names = {}
+        self.functions = {}             # OpDefs of the file's functions that stay calls
 
     def run(self):
+        self.check_library()
         self.read_nodes()
         self.check_ops()
         self.prepare_attrs()
         self.connect()
         self.check_map_used()
         self.choose_names()
+        self.take_library()
         self.add_all()
         self.colocate()
         self.make_contexts()
-        self.take_library()
 
     # Reading and checking, before anything is added
 
+    def check_library(self):
+        """ValueError for functions that are others than those of the graph."""
+        given, library = self.graph_def.library, self.graph._library
+        for function in given.function:
+            library.check(function)
+        for gradient in given.gradient:
+            library.check_gradient(gradient.function_name, gradient.gradient_func)
+
+    def take_library(self):
+        """The file's functions become the graph's."""
+        given, library = self.graph_def.library, self.graph._library
+        for function in given.function:
+            copy = type(function)()
+            copy.CopyFrom(function)
+            library.add(copy)
+        for gradient in given.gradient:
+            library.add_gradient(gradient.function_name, gradient.gradient_func)
+
+    def op_def(self, op_type):
+        """The OpDef of an op or of a function; None: neither."""
+        found = find_op(op_type) or self.graph._library.op_def(op_type)
+        if found is None and op_type in self.inliner.library:
+            found = self.functions.get(op_type)
+            if found is None:
+                found = self.functions[op_type] = op_def_of(
+                    self.inliner.library[op_type].signature)
+        return found
+
     def read_nodes(self):
-        flat = self.inliner.run()
+        flat = self.inliner.run() if self.flat is None else self.flat
         for index, source in enumerate(self.graph_def.node if flat is None else flat):
             if not _VALID_OP_NAME.match(source.name):
                 raise ValueError(f"Node {source.name!r}: Node name contains invalid characters")
             if source.name in self.nodes:
                 raise ValueError(f"Node {source.name!r} is not unique")
             inputs = source.input if flat is None else source.inputs
-            self.nodes[source.name] = _Node(index, source, inputs)
+            self.nodes[source.name] = _Node(index, source, inputs, self.op_def(source.op))
 
     def check_ops(self):
         """One error for every op that nobody declares."""
@@ -417,25 +450,6 @@ class _Import:
         name, index = _parse_input(text)
         found = self.mapped(name, index)
         return self.nodes[name].op.outputs[index] if found is None else found
-
-    def take_library(self):
-        given = self.graph_def.library
-        functions = [f for f in given.function if f.signature.name not in self.inliner.inlined]
-        if not functions and not given.gradient:
-            return
-        from pyflow.framework import protos
-        library = self.graph._library = self.graph._library or protos.FunctionDefLibrary()
-        known = {f.signature.name: f for f in library.function}
-        for function in functions:
-            name = function.signature.name
-            if name not in known:
-                library.function.add().CopyFrom(function)
-            elif known[name].SerializeToString(deterministic=True) != \
-                    function.SerializeToString(deterministic=True):
-                raise ValueError(f"Cannot add function {name!r} because a different function with "
-                                 f"the same name already exists.")
-        library.gradient.extend(g for g in given.gradient
-                                if g not in library.gradient)
 
     def returned(self, elements):
         if elements is None:

@@ -21,7 +21,7 @@ def graph_bytes(graph, from_version=None, add_shapes=False):
     for op in graph.get_operations()[from_version or 0:]:
         shapes = [t.shape for t in op.outputs] if add_shapes else None
         nodes.append(wire.encode_node(op, {"_output_shapes": shapes} if shapes else None))
-    library = graph._library.SerializeToString() if graph._library is not None else b""
+    library = graph._library.as_bytes()
     versions = wire.encode_versions(graph._producer_version, graph._min_consumer)
     return wire.encode_graph(nodes, versions, library)
 

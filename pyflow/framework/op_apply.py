@@ -156,7 +156,7 @@ def _take_one(op_def, graph, name, arg, value, attrs, inputs):
             or expected is not None and value.dtype.base_dtype is not expected:
         value = _convert(op_def, graph, name, arg, value, expected, attrs)
     if value.op.graph is not graph:
-        graph._check_owns(value)
+        value = graph._own(value)
     inputs.append(value)
     if expected is None:
         base = value.dtype.base_dtype
@@ -271,7 +271,7 @@ def _convert_list(op_def, graph, name, arg, values, wanted, attrs):
                 if arg.number_attr and wanted[-1] is None:
                     wanted[:] = [value.dtype.base_dtype] * len(wanted)
             if value.op.graph is not graph:
-                graph._check_owns(value)
+                value = graph._own(value)
             tensors.append(value)
     except (TypeError, ValueError) as error:
         types = ", ".join(_type_name(v) for v in values)

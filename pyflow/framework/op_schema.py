@@ -21,7 +21,7 @@ import re
 from pyflow.framework import dtypes
 from pyflow.framework.tensor_shape import TensorShape
 
-_KINDS = frozenset(("int", "float", "bool", "string", "type", "shape", "tensor", "func"))
+KINDS = frozenset(("int", "float", "bool", "string", "type", "shape", "tensor", "func"))
 _TOKEN = re.compile(r"""\s*(?:
     (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*') |
     (?P<mark>->|>=|[:,;={}\[\]()*?]) |
@@ -246,7 +246,7 @@ def _read_kind(reader):
         kind, allowed = _read_allowed(reader)
     else:
         kind = reader.word("an attribute kind")
-        if kind not in _KINDS:
+        if kind not in KINDS:
             reader.fail(f"unknown attribute kind {kind!r}")
         if kind == "string" and reader.take("{"):
             kind, allowed = _read_allowed(reader)

@@ -10,6 +10,9 @@ OP_TYPES = {
     "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
+    "control.functional_ops":
+        "Case If MapDefun PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf "
+        "StatelessWhile SymbolicGradient While",
     "control.identity_ops":
         "CheckNumerics Empty EnsureShape Identity IdentityN Placeholder PlaceholderV2 "
         "PlaceholderWithDefault PreventGradient Snapshot StopGradient",

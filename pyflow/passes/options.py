@@ -14,18 +14,19 @@ L0 = -1                                 # OptimizerOptions.Level
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Which rewrites run.  programs: all fusions, TensorFlow's "remapping"; memory:
-    RewriterConfig.MemOptType."""
+    RewriterConfig.MemOptType; inline: calls of functions become the functions' nodes."""
 
     fold: bool = True
     cse: bool = True
     arithmetic: bool = True
     memory: int = 0
     programs: bool = True
+    inline: bool = True
 
     @classmethod
     def none(cls):
         """No rewrites."""
-        return cls(fold=False, cse=False, arithmetic=False, programs=False)
+        return cls(fold=False, cse=False, arithmetic=False, programs=False, inline=False)
 
     @classmethod
     def of(cls, config):
@@ -41,7 +42,7 @@ class Options:
         leveled = basic.opt_level != L0
         found = cls(fold=leveled or basic.do_constant_folding,
                     cse=leveled or basic.do_common_subexpression_elimination, arithmetic=leveled,
-                    programs=leveled)
+                    programs=leveled, inline=leveled or basic.do_function_inlining)
         asked = getattr(options, "rewrite_options", None)
         if asked is None:
             return found
@@ -51,7 +52,8 @@ class Options:
         return cls(_toggled(asked, "constant_folding", found.fold),
                    _toggled(asked, "common_subgraph_elimination", found.cse),
                    _toggled(asked, "arithmetic_optimization", found.arithmetic), memory,
-                   _toggled(asked, "remapping", found.programs))
+                   _toggled(asked, "remapping", found.programs),
+                   _toggled(asked, "function_optimization", found.inline))
 
 
 def _toggled(asked, name, default):

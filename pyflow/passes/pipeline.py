@@ -21,8 +21,8 @@ Threads: a graph belongs to the thread that compiles it.
 import dataclasses
 import typing
 
-from pyflow.passes import (arithmetic, cse, fold, fuse, fuse_elementwise, fuse_moments, partition,
-                           partition_delay, recompute, swap)
+from pyflow.passes import (arithmetic, cse, fold, fuse, fuse_elementwise, fuse_moments, inline,
+                           partition, partition_delay, recompute, swap)
 from pyflow.passes.options import Options
 
 
@@ -32,7 +32,7 @@ class Work:
 
     evaluate: as in `fold.fold`.  kernels: as in `fuse.fuse`; None: no products.  place: a function
     that places a graph; None: it is placed.  delays: whether large transfers wait; `waits`: which,
-    found by partition_delay.
+    found by partition_delay.  functions: {name: Body} of what stays a call, found by inline.
     """
 
     options: Options
@@ -41,6 +41,7 @@ class Work:
     place: typing.Callable = None
     delays: bool = False
     waits: dict = None
+    functions: dict = dataclasses.field(default_factory=dict)
     counts: dict = dataclasses.field(default_factory=dict)
 
 
@@ -68,6 +69,11 @@ def _delay(graph, work):
     work.waits = partition_delay.delay(graph)
 
 
+CALLS = (
+    Pass("inlined", "calls of functions become the functions' nodes (inline.py)",
+         lambda graph, work: inline.inline(graph, work.functions, work.options.inline),
+         shown=False),
+)
 PLACEMENT = (
     Pass("placed", "every node gets a full device name (place.py)", _place,
          lambda work: work.place is not None),
@@ -111,7 +117,7 @@ CUT = (
          " partitions='device' a graph per device (partition_split.py)",
          lambda graph, work: partition.cut(graph, work.waits)),
 )
-PASSES = PLACEMENT + REWRITES + MEMORY + FUSIONS + TRANSFERS + CUT
+PASSES = CALLS + PLACEMENT + REWRITES + MEMORY + FUSIONS + TRANSFERS + CUT
 
 
 def run(graph, work, passes, dump=None):

@@ -13,6 +13,7 @@ Threads: pure functions; the table of ops only grows.
 import collections
 
 from pyflow.framework import op as op_lib
+from pyflow.framework.function_library import CALLS
 
 RESOURCE, VARIANT = 20, 21              # DT_RESOURCE, DT_VARIANT
 SPLITS = frozenset(("Switch", "RefSwitch", "_SwitchN", "Enter", "RefEnter", "NextIteration",
@@ -21,6 +22,7 @@ FLOW = SPLITS | frozenset(("Merge", "RefMerge", "Exit", "RefExit", "LoopCond"))
 _APART = FLOW | frozenset(("Const", "NoOp", "ControlTrigger", "Placeholder", "PlaceholderV2",
                            "PyFuncStateless", "Empty",
                            "ReadFile", "MatchingFiles"))        # a file may change
+_APART |= CALLS                         # what they may do, their functions say
 _pure = {}
 
 

@@ -18,10 +18,11 @@ _VERSIONS = wire.encode_versions(graph_lib.PRODUCER_VERSION, graph_lib.MIN_CONSU
 _shape_attrs = {}
 
 
-def graph_bytes(graph):
-    """(GraphDef bytes, consts) of a pass graph."""
+def graph_bytes(graph, library=b""):
+    """(GraphDef bytes, consts) of a pass graph; library: bytes of its FunctionDefLibrary."""
     consts = {}
-    return wire.encode_graph([_node_bytes(node, consts) for node in graph.nodes], _VERSIONS), consts
+    nodes = [_node_bytes(node, consts) for node in graph.nodes]
+    return wire.encode_graph(nodes, _VERSIONS, library), consts
 
 
 def _node_bytes(node, consts):

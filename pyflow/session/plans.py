@@ -18,8 +18,9 @@ import sys
 
 from pyflow import config as env
 from pyflow.framework import errors
+from pyflow.framework.function_library import function_refs
 from pyflow.passes import node as node_lib
-from pyflow.passes import (partition_split, pipeline, place, place_cost, printer,
+from pyflow.passes import (functions, partition_split, pipeline, place, place_cost, printer,
                            wire)
 from pyflow.passes.options import Options as Rewrites
 from pyflow.passes.place_kernels import KernelTable
@@ -71,7 +72,7 @@ class Compiler:
         if dump:
             dump("pruned", graph)
         work = self._work(bool(dump))
-        graph = pipeline.run(graph, work, pipeline.PLACEMENT, dump)
+        graph = pipeline.run(graph, work, pipeline.CALLS + pipeline.PLACEMENT, dump)
         if self.deterministic:
             missing.require_deterministic(graph)
         graph = pipeline.run(graph, work, pipeline.REWRITES + pipeline.MEMORY + pipeline.FUSIONS, dump)
@@ -81,10 +82,10 @@ class Compiler:
         if self.options.get("partitions", "one") == "device":
             parts = partition_split.split(graph, "device", work.waits)
             if len(parts) > 1:
-                return self._compile_parts(parts, dump)
+                return self._compile_parts(parts, work, dump)
             graph = parts[0].graph      # routing nodes and feeds may all have come to one device
         graph = pipeline.run(graph, work, pipeline.CUT, dump)
-        plan, data, origins = self._compile_plan(graph)
+        plan, data, origins = self._compile_plan(graph, work)
         return Compiled(plan, self.graph, origins, data, self.options.get("debug", 0), None,
                         self._inspection)
 
@@ -99,12 +100,12 @@ class Compiler:
         return pipeline.Work(self.rewrites, self._evaluate, self._kernels, place_nodes,
                              bool(self.options.get("schedule_recvs")))
 
-    def _compile_parts(self, parts, dump):
+    def _compile_parts(self, parts, work, dump):
         plans, graphs, origins = [], [], {}
         for number, part in enumerate(parts):
             if dump:
                 dump(f"part-{number}", part.graph)
-            plan, data, own_origins = self._compile_plan(part.graph)
+            plan, data, own_origins = self._compile_plan(part.graph, work)
             plans.append(plan)
             graphs.append(data)
             origins.update(own_origins)
@@ -112,11 +113,12 @@ class Compiler:
         return Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0), graphs,
                         self._inspection)
 
-    def _compile_plan(self, graph):
+    def _compile_plan(self, graph, work):
         """(core Plan, GraphDef bytes, {name of a node made by a pass: Operation it serves})."""
+        library = self._library(graph, work) if work.functions else b""
         if self.devices.renamed:
             self.devices.rename(graph)
-        data, consts = wire.graph_bytes(graph)
+        data, consts = wire.graph_bytes(graph, library)
         runtime.declare_ops()
         executor = runtime.executor()
         origins = {
@@ -130,6 +132,19 @@ class Compiler:
             raise self._explain(failure, graph, origins) from None
         trace_records.remember(plan, data, origins, self.graph)
         return plan, data, origins
+
+    def _library(self, graph, work):
+        """The FunctionDefLibrary of the functions that a plan's nodes call; they run where the
+        first call does."""
+        calls = functions.calls_of(graph)
+        if not calls:
+            return b""
+        wanted = {}
+        for call in calls:
+            for _, _, ref in function_refs(call.attrs):
+                wanted[ref.name] = work.functions[ref.name]
+        rewrites = pipeline.REWRITES + pipeline.FUSIONS
+        return functions.library_bytes(wanted, work, rewrites, calls[0].device)
 
     def _explain(self, failure, graph, origins):
         if failure.code in (errors.NOT_FOUND, errors.UNIMPLEMENTED):

@@ -26,6 +26,6 @@ def rewritten(message):
     evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1})
     work = pipeline.Work(Options(), evaluator,
                          lambda: place_kernels.KernelTable(executor.kernels()))
-    graph = pipeline.run(graph, work, pipeline.REWRITES + pipeline.FUSIONS)
+    graph = pipeline.run(graph, work, pipeline.CALLS + pipeline.REWRITES + pipeline.FUSIONS)
     lines = [f"rewrites (see --rewritten): {before} nodes become {len(graph.nodes)}"]
     return graph, lines + [f"  {line}" for line in pipeline.report(work.counts).splitlines()]

@@ -7,6 +7,8 @@ from pyflow.ops.state.resource_handles import VariableShape, handle_source
 def handle_dtype(handle):
     """Element type of the variable behind `handle`."""
     source = handle_source(handle)
+    if "_handle_dtypes" in source.attrs:            # the argument of a function
+        return source.attrs["_handle_dtypes"][0]
     if "dtype" not in source.attrs:
         raise TypeError(f"'{handle.name}' (op {source.type}) is not the handle of a variable")
     return source.attrs["dtype"]

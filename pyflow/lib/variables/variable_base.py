@@ -18,6 +18,7 @@ Example:  `w = tf.Variable(tf.zeros([784, 10]), name="W")`
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
+from pyflow.framework.default_graph import outermost_graph
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import as_shape, unknown_shape
 from pyflow.lib.array import slicing_functions
@@ -306,10 +307,10 @@ class BuiltVariable(Variable):
         collections = checked_collections(collections, self._trainable)
         dtype = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
         values = [] if callable(initial_value) else [initial_value]
-        with ops.control_dependencies(None):
+        with outermost_graph(), ops.control_dependencies(None):
             with ops.name_scope(name, "Variable", values) as scope:
                 self._build(initial_value, dtype, shape, validate_shape, scope)
-        ops.add_to_collections(collections, self)
+            ops.add_to_collections(collections, self)
 
 
 class RefVariable(BuiltVariable):

@@ -37,7 +37,17 @@ def handle_source(handle):
 def handle_shape(handle):
     """Static shape of the variable behind `handle`."""
     source = handle_source(handle)
+    if "_handle_shapes" in source.attrs:            # the argument of a function
+        return source.attrs["_handle_shapes"][0]
     return source.attrs["shape"] if source.type == "VarHandleOp" else unknown_shape()
+
+
+def known_dtype(handle):
+    """Element type of the variable behind `handle`; None where it is not known, or no variable's."""
+    source = handle_source(handle)
+    if "_handle_dtypes" in source.attrs:
+        return source.attrs["_handle_dtypes"][0]
+    return source.attrs["dtype"] if source.type == "VarHandleOp" else None
 
 
 def _nothing(op):
@@ -51,9 +61,9 @@ def _scalar(op):
 def _typed_shape(op):
     """Static shape of the variable behind the first input; ValueError unless it holds elements of
     the op's `dtype`."""
-    source = handle_source(op.inputs[0])
-    if source.type == "VarHandleOp" and source.attrs["dtype"] != op.attrs["dtype"]:
-        held, said = (dtypes.schema_name(o.attrs["dtype"]) for o in (source, op))
+    source, held = handle_source(op.inputs[0]), known_dtype(op.inputs[0])
+    if held is not None and held != op.attrs["dtype"]:
+        held, said = dtypes.schema_name(held), dtypes.schema_name(op.attrs["dtype"])
         raise ValueError(f"Trying to read variable with wrong dtype. Expected {held} got {said} "
                          f"(the variable is '{source.name}')")
     return handle_shape(op.inputs[0])
@@ -71,9 +81,9 @@ def _check_type(op):
 
 
 def _counter_shape(op):
-    source = handle_source(op.inputs[0])
-    if source.type == "VarHandleOp" and source.attrs["dtype"] != op.attrs["T"]:
-        said, held = (dtypes.schema_name(t) for t in (op.attrs["T"], source.attrs["dtype"]))
+    source, held = handle_source(op.inputs[0]), known_dtype(op.inputs[0])
+    if held is not None and held != op.attrs["T"]:
+        said, held = (dtypes.schema_name(t) for t in (op.attrs["T"], held))
         raise ValueError(f"Data types do not match: {said} and {held} (the variable is "
                          f"'{source.name}')")
     return TensorShape([])
