@@ -108,7 +108,6 @@ _LOG = "fetch the values and log them"
 _QUEUES = f"queues and readers are not in this version; {_FEED}"
 _LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
-    "function": f"{_V2}; build the graph once and keep session.make_callable(fetches, feeds)",
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
     "keras": "not in this version; write layers with tf.get_variable and tf.nn",

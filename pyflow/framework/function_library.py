@@ -50,7 +50,8 @@ class Library:
         self.definitions = {}       # name -> FunctionDef
         self.gradients = {}         # name -> its gradient function's name
         self.python = {}            # name -> what a program defined it with (lib/function/defun.py)
-        self.derived = {}           # Body's name -> its gradient (lib/function/call_gradient.py)
+        self.derived = {}           # (Body's name, saving) -> its gradient (lib/function)
+        self.forwards = {}          # functions that save for a gradient -> key of `derived`
         self._bodies = {}           # (name, attributes) -> Body
         self._op_defs = {}
 

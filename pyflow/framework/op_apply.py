@@ -157,6 +157,8 @@ def _take_one(op_def, graph, name, arg, value, attrs, inputs):
         value = _convert(op_def, graph, name, arg, value, expected, attrs)
     if value.op.graph is not graph:
         value = graph._own(value)
+        if arg.is_ref:
+            _check_ref(op_def, arg, value)
     inputs.append(value)
     if expected is None:
         base = value.dtype.base_dtype
@@ -183,10 +185,15 @@ def _convert(op_def, graph, name, arg, value, expected, attrs, label=None):
             raise ValueError(f"Tried to convert {arg.name!r} to a tensor and failed. Error: "
                              f"{error} (op {op_def.name}; {_here()})") from error
         raise _mismatch(op_def, arg, value, expected, error) from error
-    if arg.is_ref and not tensor.dtype._is_ref_dtype:
+    if arg.is_ref:
+        _check_ref(op_def, arg, tensor)
+    return tensor
+
+
+def _check_ref(op_def, arg, tensor):
+    if not tensor.dtype._is_ref_dtype:
         raise TypeError(f"{op_def.name!r} Op requires that input {arg.name!r} be a mutable tensor "
                         f"(e.g.: a tf.Variable); {tensor.name!r} is not. {_here()}")
-    return tensor
 
 
 def _mismatch(op_def, arg, value, expected, error):

@@ -15,7 +15,7 @@ Invariants
 
 Threads: as pipeline.py.  Source: TF's inline_function_utils.
 """
-from pyflow.framework import errors, function_library
+from pyflow.framework import dtypes, errors, function_library
 from pyflow.framework.function_library import CALLS, PLAIN_CALLS
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.passes import node as node_lib
@@ -161,6 +161,7 @@ class _Inlining:
         node.attrs = dict(node.attrs)
         for key, position, ref in function_library.function_refs(node.attrs):
             body = library.body(ref.name, ref.attrs, node.name)
+            _check_part(node, key, body)
             self.functions[body.name] = body
             if position is None:
                 node.attrs[key] = FunctionName(body.name)
@@ -277,11 +278,25 @@ def _rename_groups(node, renamed):
             del node.attrs["_class"]
 
 
+def _check_part(node, attr, body):
+    """As `_check_call`, for a function that attribute `attr` of If, Case, While or MapDefun names."""
+    args = [_type(*edge) for edge in node.inputs]
+    results = [t.base_dtype for t in node.types]
+    if node.op in ("If", "StatelessIf", "Case", "StatelessCase"):
+        args = args[1:]
+    elif attr == "cond":
+        results = [dtypes.bool]
+    _check_types(node, body, args, results)
+
+
 def _check_call(node, body):
     """InvalidArgumentError unless the call has the types of the function."""
-    for what, has, wanted in (
-            ("arguments", [_type(*edge) for edge in node.inputs], body.args),
-            ("results", [t.base_dtype for t in node.types], body.results)):
+    _check_types(node, body, [_type(*edge) for edge in node.inputs],
+                 [t.base_dtype for t in node.types])
+
+
+def _check_types(node, body, args, results):
+    for what, has, wanted in (("arguments", args, body.args), ("results", results, body.results)):
         wanted = [t.dtype.base_dtype for t in wanted]
         if has != wanted:
             raise errors.InvalidArgumentError(None, node.origin, (

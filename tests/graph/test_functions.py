@@ -85,7 +85,8 @@ def test_a_call_and_a_call_in_it():
         assert [o.name for o in graph.get_operations()] == [
             "net/x", "net/c/c1/twice", "net/c/c1", "net/c/c2/twice", "net/c/c2", "net/c", "net/z"]
         assert graph.get_operation_by_name("net/c").type == "Identity"
-        assert not graph.as_graph_def().library.function
+        assert [f.signature.name for f in graph.as_graph_def().library.function] == [
+            "double", "outer"]
 
 
 def test_the_function_as_an_op_with_attributes():
@@ -180,14 +181,29 @@ def test_effects_in_branches_and_loops():
 # -------------------------------------------------------------------------------- what is refused
 
 
-def test_functions_that_are_not_there_or_call_themselves():
+def test_functions_that_are_not_there():
+    refused([X, call("c", "none", "x")], [DOUBLE], tf.errors.NotFoundError, "does not define")
+    refused([X, node("c", "MapDefun", "x", f=func("none"))], [DOUBLE], tf.errors.NotFoundError,
+            "does not define")
+
+
+def test_calls_that_stay():
+    """Of functions that call themselves, directly or not, and where _noinline says so."""
     own = function("own", ["a"], {"y": "c:output:0"}, call("c", "own", "a"))
     ping = function("ping", ["a"], {"y": "c:output:0"}, call("c", "pong", "a"))
-    pong = function("pong", ["a"], {"y": "c:output:0"}, call("c", "ping", "a"))
-    refused([X, call("c", "none", "x")], [DOUBLE], tf.errors.NotFoundError, "does not define")
-    refused([X, call("c", "own", "x")], [own], tf.errors.UnimplementedError, "own -> own")
-    refused([X, call("c", "ping", "x")], [ping, pong], tf.errors.UnimplementedError,
-            "ping -> pong -> ping")
+    pong = function("pong", ["a"], {"y": "d:y:0"}, node("d", "ping", "a"))
+    nodes = [X, call("c", "own", "x", **TWO_TYPES), call("d", "double", "x", **TWO_TYPES),
+             call("e", "double", "x", _noinline="{ b: true }", **TWO_TYPES), node("p", "pong", "x")]
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def(nodes, [own, ping, pong, DOUBLE]), name="")
+        assert {op.name: op.type for op in graph.get_operations()} == {
+            "x": "Placeholder", "c": "PartitionedCall", "d/twice": "AddV2", "d": "Identity",
+            "e": "PartitionedCall", "p": "pong"}
+        assert graph.get_operation_by_name("c").get_attr("f").name == "own"
+        again = graph.as_graph_def()
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(again, name="")
+        assert graph.as_graph_def() == again
 
 
 def test_more_nodes_than_any_model_has():

@@ -11,12 +11,16 @@ Invariants
      takes and gives a gradient for every result and argument.
   3. An argument of a type that has gradients gets one: zeros where no result depends on it.
   4. Effects of the body are not repeated, unless a result needs them.
+  5. What a PartitionedCall drew and read is not drawn and read again: the call gets those values as
+     further results (`saved`) and its gradient takes them.  A recursive function, a branch, and
+     what stands in a loop or branch of the body, compute again; so do Defun's calls, as in TF.
 
 Source: TF 1.x SymbolicGradient, with the branches of If and Case as in cond_v2.
 """
 from pyflow.framework import dtypes, function_export, function_library, graph as ops
 from pyflow.framework.function_library import Body
 from pyflow.framework.op_attrs import FunctionName
+from pyflow.framework.tensor import Tensor
 from pyflow.lib.function.func_graph import placeholder_like
 from pyflow.ops.control import functional_ops, identity_ops
 from pyflow.ops.move import array_ops
@@ -28,12 +32,14 @@ _WITH_GRADIENT = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dty
 
 class Derived:
     """A function's gradient function.  wanted: the arguments it has gradients for; given: the
-    results it takes gradients of; captured: tensors outside that it takes as well."""
+    results it takes gradients of; captured: tensors outside that it takes as well; saved: tensors
+    of the body that it takes, which function `forward` gives after the results; called: whether it
+    was called while it was made."""
 
     def __init__(self, name, op_def, wanted, given):
         self.name, self.op_def, self.wanted, self.given = name, op_def, wanted, given
-        self.captured = []
-        self.ready = False
+        self.captured, self.saved, self.forward = [], [], None
+        self.called = False
 
 
 def of_call(op, dys):
@@ -50,9 +56,9 @@ def of_call(op, dys):
         return own(op, *dys)
     if name in library.gradients:
         return _call_own(op, dys, library.gradients[name])
-    derived = gradient_function(library, name, attrs, op)
+    derived = gradient_function(library, name, attrs, op, op.type in function_library.PLAIN_CALLS)
     inputs = list(op.inputs) + [_dense(dys[i], op.outputs[i]) for i in derived.given]
-    node = _emit(derived.op_def, inputs + derived.captured, op)
+    node = _emit(derived.op_def, inputs + _saved(op, derived) + derived.captured, op)
     return _spread(derived, node.outputs, len(op.inputs))
 
 
@@ -64,8 +70,22 @@ def _function_of(op):
 
 def _emit(op_def, inputs, op):
     attrs = {"_noinline": True} if op.attrs.get("_noinline") else {}
-    return ops.get_default_graph().create_op(op_def.name, inputs, name=op_def.name, attrs=attrs,
-                                             op_def=op_def)
+    return ops.get_default_graph().create_op(op_def.name, inputs, name=op_def.name.lstrip("_"),
+                                             attrs=attrs, op_def=op_def)
+
+
+def _saved(op, derived):
+    """The outputs of a call that hold what its gradient function takes; the call gets them here."""
+    if not derived.saved:
+        return []
+    if op.attrs["f"].name != derived.forward:
+        outputs = op.outputs + [
+            Tensor(op, len(op.outputs) + i, t.dtype.base_dtype, t.shape)
+            for i, t in enumerate(derived.saved)]
+        op._set_attr("f", FunctionName(derived.forward))
+        op._set_attr("Tout", [t.dtype.base_dtype for t in outputs])
+        op.outputs = outputs
+    return op.outputs[-len(derived.saved):]
 
 
 def _spread(derived, outputs, count):
@@ -128,18 +148,22 @@ def gradient_type(tensor):
     return dtype if dtype in _WITH_GRADIENT else None
 
 
-def gradient_function(library, name, attrs, where=None):
+def gradient_function(library, name, attrs, where=None, saving=False):
     """The Derived of a function with the attributes of a call (native values); where: the
-    Operation that is differentiated."""
-    body = library.body(name, attrs, getattr(where, "name", where))
-    found = library.derived.get(body.name)
-    if found is None:
-        with library._lock:
-            found = library.derived.get(body.name) or _derive(library, body)
+    Operation that is differentiated; saving: the call can be given results to be saved."""
+    key = library.forwards.get(name)            # of a call that has got them already
+    if key is None:
+        body = library.body(name, attrs, getattr(where, "name", where))
+        key = body.name, saving
+    with library._lock:
+        found = library.derived.get(key)
+        if found is None:
+            return _derive(library, body, key)
+        found.called = True
     return found
 
 
-def _derive(library, body):
+def _derive(library, body, key):
     variants = [t.name for t in body.args if t.dtype.base_dtype == dtypes.variant]
     if variants:
         raise LookupError(f"Function {body.name!r} has no gradient: arguments {variants} are "
@@ -151,12 +175,12 @@ def _derive(library, body):
         count += 1
         name = f"{body.name}_grad_{count}"
     names = _names(body, wanted, given)
-    found = library.derived[body.name] = Derived(name, _signature(name, body, names, wanted, given),
-                                                 wanted, given)
+    found = library.derived[key] = Derived(name, _signature(name, body, names, wanted, given),
+                                           wanted, given)
     try:
-        _build(library, body, found, names)
+        _build(library, body, found, names, key)
     except BaseException:
-        del library.derived[body.name]
+        del library.derived[key]
         raise
     return found
 
@@ -188,12 +212,13 @@ def _signature(name, body, names, wanted, given):
     return function_library.op_def_of(signature)
 
 
-def _build(library, body, derived, names):
+def _build(library, body, derived, names, key):
     """Adds gradient nodes to the body's graph, and the function to the library."""
     from pyflow.gradients.backprop import gradients
     graph = body.graph
     before = len(getattr(graph, "extra_inputs", ()))
-    with graph.as_default(), ops.control_dependencies(None), ops.name_scope(derived.name):
+    scope = derived.name.lstrip("_")
+    with graph.as_default(), ops.control_dependencies(None), ops.name_scope(scope):
         dys = [placeholder_like(body.results[i], f"dy{i}") for i in derived.given]
         args = [body.args[i] for i in derived.wanted]
         dxs = gradients([body.results[i] for i in derived.given], args, dys) if dys and args \
@@ -201,14 +226,36 @@ def _build(library, body, derived, names):
         dxs = [identity_ops.Identity(_dense_or_zeros(dx, x)) for dx, x in zip(dxs, args)]
     extra = list(getattr(graph, "extra_args", ()))[before:]
     derived.captured = list(getattr(graph, "extra_inputs", ()))[before:]
-    inputs = body.args + dys + extra
-    if extra:
-        names = names[0] + [f"captured{i}" for i in range(len(extra))], names[1]
+    if key[1] and not derived.called:
+        _save(library, body, derived, dxs, dys, key)
+    inputs = body.args + dys + derived.saved + extra
+    names = names[0] + [f"saved{i}_" for i in range(len(derived.saved))] + [
+        f"captured{i}_" for i in range(len(extra))], names[1]
     definition, _ = function_export.definition(derived.name, inputs, dxs, names=names)
-    if extra:
-        derived.op_def = function_library.op_def_of(definition.signature)
+    derived.op_def = function_library.op_def_of(definition.signature)
     library.add(definition, Body(derived.name, graph, inputs, dxs, [], names, body.noinline))
-    derived.ready = True
+
+
+def _save(library, body, derived, dxs, dys, key):
+    """Finds what the gradient would draw or read again, and makes the function that gives it."""
+    made = function_export.reachable(dxs, [], body.args + dys)
+    derived.saved = [
+        t for op in made if op.op_def.stateful and op._get_control_flow_context() is None
+        for t in op.outputs if t.dtype.base_dtype not in (dtypes.resource, dtypes.variant)
+        and not t.dtype._is_ref_dtype]
+    if not derived.saved:
+        return
+    derived.forward, count = f"{body.name}_saving", 0
+    while derived.forward in library:
+        count += 1
+        derived.forward = f"{body.name}_saving_{count}"
+    results = body.results + derived.saved
+    names = body.names[0], body.names[1] + [f"saved{i}_" for i in range(len(derived.saved))]
+    definition, _ = function_export.definition(derived.forward, body.args, results, body.effects,
+                                               names=names)
+    library.add(definition, Body(derived.forward, body.graph, body.args, results, body.effects,
+                                 names, body.noinline))
+    library.forwards[derived.forward] = key
 
 
 def _dense_or_zeros(dx, x):

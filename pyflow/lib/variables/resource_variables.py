@@ -14,6 +14,7 @@ Thread: the one building the graph.  Ops: resource_handles.py.
 """
 from pyflow.framework import graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
+from pyflow.framework.default_graph import in_function
 from pyflow.framework.tensor_shape import as_shape, unknown_shape
 from pyflow.lib.variables import resource_functions
 from pyflow.lib.variables.variable_base import (KINDS, BuiltVariable, built_initial_value,
@@ -173,6 +174,8 @@ class ResourceVariable(BuiltVariable):
 
     def _operand(self, value):
         """`value` as a tensor of the variable's graph, which need not be the default graph."""
+        if in_function():
+            return ops.convert_to_tensor(value, dtype=self._dtype)
         with self.graph.as_default():
             return ops.convert_to_tensor(value, dtype=self._dtype)
 
@@ -199,7 +202,7 @@ class _AssignedVariable(ResourceVariable):
         return self._parent_op
 
     def _read(self):
-        with self.graph.control_dependencies([self._parent_op]):
+        with self._parent_op.graph.control_dependencies([self._parent_op]):
             return super()._read()
 
 
