@@ -27,8 +27,8 @@ _QUIET = frozenset(("Placeholder", "PlaceholderV2", "VarHandleOp", "ReadVariable
                     "ResourceGatherNd", "TemporaryVariable", "IsVariableInitialized"))
 PLAIN_CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 
-call_gradient = None        # (op, dys) -> gradients of the inputs; pyflow/lib sets it
-gradient_body = None        # (library, name, attributes, node) -> as lib/function/call_gradient.py
+call_gradient = None        # (op, dys) -> gradients of the inputs; pyflow.gradients sets it
+gradient_body = None        # (library, name, attributes, node) -> as gradients/call_gradient.py
 
 
 class Body:
@@ -50,7 +50,7 @@ class Library:
         self.definitions = {}       # name -> FunctionDef
         self.gradients = {}         # name -> its gradient function's name
         self.python = {}            # name -> what a program defined it with (lib/function/defun.py)
-        self.derived = {}           # (Body's name, saving) -> its gradient (lib/function)
+        self.derived = {}           # (Body's name, saving) -> its gradient (pyflow.gradients)
         self.forwards = {}          # functions that save for a gradient -> key of `derived`
         self._bodies = {}           # (name, attributes) -> Body
         self._op_defs = {}

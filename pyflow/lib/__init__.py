@@ -14,7 +14,6 @@ Threads: any.
 
 import importlib
 
-from pyflow.framework import function_library as _function_library
 from pyflow.framework import function_lower as _function_lower
 from pyflow.lib import conversions as _conversions
 from pyflow.lib import operators as _operators
@@ -25,19 +24,7 @@ def _make_contexts(*args):
     importlib.import_module("pyflow.lib.control_flow.imported_contexts").make_contexts(*args)
 
 
-def _of_call(*args):
-    """The gradient of a call, loaded when one is asked for."""
-    return importlib.import_module("pyflow.lib.function.call_gradient").of_call(*args)
-
-
-def _gradient_body(*args):
-    """A SymbolicGradient's function, loaded when one is run."""
-    return importlib.import_module("pyflow.lib.function.call_gradient").gradient_body(*args)
-
-
 def _hook_in():
-    _function_library.call_gradient = _of_call
-    _function_library.gradient_body = _gradient_body
     _operators.install()
     _conversions.install()
     _function_lower.make_contexts = _make_contexts

@@ -1,1 +1,1 @@
-"""Functions that programs define: Defun, Declare, tf.function, and gradients of calls."""
+"""Functions that programs define: Defun, Declare, tf.function."""

@@ -39,9 +39,20 @@ class TensorSpec:
     def __init__(self, shape, dtype=dtypes.float32, name=None):
         self._shape, self._dtype, self._name = as_shape(shape), dtypes.as_dtype(dtype), name
 
-    shape = property(lambda self: self._shape)
-    dtype = property(lambda self: self._dtype)
-    name = property(lambda self: self._name)
+    @property
+    def shape(self):
+        """The TensorShape."""
+        return self._shape
+
+    @property
+    def dtype(self):
+        """The DType."""
+        return self._dtype
+
+    @property
+    def name(self):
+        """The name of the placeholder in a trace, or None."""
+        return self._name
 
     @classmethod
     def from_tensor(cls, tensor, name=None):
@@ -73,8 +84,9 @@ def function(func=None, input_signature=None, autograph=False, experimental_rela
     input_signature: TensorSpecs of the arguments: one trace for all calls that fit.
     experimental_relax_shapes: shapes of arguments are not part of the trace.  autograph: TF's
     conversion of Python control flow, which pyflow does not have; kept for programs that pass it.
-    noinline: calls are run as calls.  Returns what `func` returns, tensors in its structure.
-    Raises ValueError and TypeError for arguments that do not fit the signature."""
+    noinline: calls are run as calls.  Tensors of any dtype and shape; the result has the structure of
+    what `func` returns. Raises ValueError and TypeError for arguments that do not fit the
+    signature."""
     def decorate(inner):
         return functools.update_wrapper(
             Function(inner, name or getattr(inner, "__name__", "function"), input_signature,

@@ -7,7 +7,7 @@ Invariants
   1. A node and the functions it names agree in the number and types of arguments and results.  It is
      checked when the node is imported, and again when a plan is made; a function may be defined
      after the nodes that call it.
-  2. The gradient of a call is a call of the gradient function, see lib/function/call_gradient.py.
+  2. The gradient of a call is a call of the gradient function, see gradients/call_gradient.py.
 
 No samples and no reference, on purpose: what these do is what their functions do; tests/functions
 runs them.

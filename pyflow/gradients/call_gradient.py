@@ -21,6 +21,7 @@ from pyflow.framework import dtypes, function_export, function_library, graph as
 from pyflow.framework.function_library import Body
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor import Tensor
+from pyflow.gradients.backprop import gradients
 from pyflow.lib.function.func_graph import placeholder_like
 from pyflow.ops.control import functional_ops, identity_ops
 from pyflow.ops.move import array_ops
@@ -214,7 +215,6 @@ def _signature(name, body, names, wanted, given):
 
 def _build(library, body, derived, names, key):
     """Adds gradient nodes to the body's graph, and the function to the library."""
-    from pyflow.gradients.backprop import gradients
     graph = body.graph
     before = len(getattr(graph, "extra_inputs", ()))
     scope = derived.name.lstrip("_")
