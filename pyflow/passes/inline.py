@@ -199,11 +199,12 @@ class _Inlining:
             _rename_groups(node, renamed)
             if node.op in ("Enter", "RefEnter"):
                 node.attrs = dict(node.attrs, frame_name=f"{call.name}/{node.attrs['frame_name']}")
-            outside = all(source in arg_source for source, _ in node.inputs)
+            first = all(source in arg_source for source, _ in node.inputs) and all(
+                source in arg_source for source in node.controls)
             node.controls = [gates[0] if gates and c in arg_source
-                             else arg_source[c][0] if c in arg_source else c
+                             else self.source(*arg_source[c])[0] if c in arg_source else c
                              for c in node.controls]
-            if outside and (gates or node.op != "Const"):
+            if first and (gates or node.op != "Const"):
                 node.controls += gates or call.controls
             node.inputs = [arg_source[s] if s in arg_source else (s, i) for s, i in node.inputs]
             made.append(node)
@@ -237,7 +238,7 @@ class _Inlining:
         controls += [n for n in part.nodes if n.origin in effects and n not in flow
                      and n not in arg_source]
         if not controls or any(s in arg_source for s in sources):
-            controls += gates or [s for s, _ in call.inputs]
+            controls += gates or [self.source(*edge)[0] for edge in call.inputs]
             controls += call.controls
         name = self.unique(f"{call.name}/done")
         node = node_lib.Node(name, "NoOp", (), dict.fromkeys(controls), {}, call.device, (),

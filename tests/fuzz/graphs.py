@@ -4,12 +4,14 @@
     python tests/fuzz/graphs.py --minutes 10 --seed 5000000 --no-accelerator
     python tests/fuzz/graphs.py --replay 4711           # one graph again, with its plan in words
     python tests/fuzz/graphs.py --types --count 10000   # with other element types
+    python tests/fuzz/graphs.py --calls --count 10000   # with calls of functions
 
 A seed gives a program (programs.py) and a way to run it: threads, one plan or a plan per device,
 blocks and inline loops or not, rewrites or not, devices (the CPU's three, the fake accelerators),
 PYFLOW_SCHEDULE or real threads.  Each is run twice, as state lasts.  Where the interpreter says
 that operations fail, the step must raise the error of one of them.  With --types each graph is
 changed by retype.py first, and has to be refused, to fail with a typed error, or to run.
+With --calls a program with functions, their calls inlined and not, gives what it gives without.
 
 Exit status 1 and the seeds if anything differed.  A seed run under PYFLOW_SCHEDULE replays exactly.
 """
@@ -38,6 +40,7 @@ import retype
 CPUS = ["/device:CPU:0", "/device:CPU:1", "/device:CPU:2"]
 FAKES = ["/device:CPU:0", "/device:FAKE:0", "/device:FAKE:1"]
 TIMEOUT_MS = 60000
+ON_PURPOSE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.UnknownError)
 
 
 class Difference(AssertionError):
@@ -134,6 +137,41 @@ class Fuzz:
                 except (tf.errors.OpError, ValueError, TypeError):
                     self.failing += 1
 
+    def check_calls(self, seed):
+        """The same bits: without functions, with their calls inlined, and with calls that run."""
+        plain = programs.Program(random.Random(seed), self.op, calls="plain")
+        called = programs.Program(random.Random(seed), self.op, calls=True)
+        way = Way(random.Random(~seed), False)
+        values = plain.values()
+        want = self.run_once(plain, way, values, True)
+        for inlined in (True, False):
+            got = self.run_once(called, way, values, inlined)
+            if (want is None) != (got is None):
+                raise Difference(f"inlined {inlined}: {got}, without functions {want}")
+            for tensor, x, y in zip(called.fetches, want or (), got or ()):
+                np.testing.assert_array_equal(y, x, f"{tensor.name}, inlined {inlined}")
+        self.failing += want is None
+
+    def run_once(self, program, way, values, inlined):
+        """Two steps' values; None if they fail."""
+        config = way.config()
+        config.graph_options.rewrite_options.disable_meta_optimizer = False
+        if not inlined:
+            config.graph_options.rewrite_options.function_optimization = 2      # Toggle.OFF
+        feeds = dict(zip(program.placeholders, values))
+        with way.scheduled(), tf.Session(graph=program.graph, config=config,
+                                         threads=way.threads) as session:
+            session.run(program.init)
+            try:
+                return [value for _ in range(2) for value in session.run(
+                    program.fetches, feeds, tf.RunOptions(timeout_in_ms=TIMEOUT_MS))]
+            except tf.errors.DeadlineExceededError as error:
+                raise Difference(f"the step hangs, inlined {inlined}") from error
+            except tf.errors.OpError as error:
+                if not isinstance(error, ON_PURPOSE):
+                    raise
+                return None
+
     def check(self, program, way):
         if way.devices != "none":
             scatter(program.graph, random.Random(way.place_seed),
@@ -202,9 +240,9 @@ def replay(fuzz, seed):
     print("equal")
 
 
-def main(count, minutes, seed, accelerator, one, folder, types=False):
-    fuzz = Fuzz(folder, accelerator and not types)
-    check = fuzz.check_types if types else fuzz.check_seed
+def main(count, minutes, seed, accelerator, one, folder, types=False, calls=False):
+    fuzz = Fuzz(folder, accelerator and not types and not calls)
+    check = fuzz.check_types if types else fuzz.check_calls if calls else fuzz.check_seed
     if one is not None:
         return replay(fuzz, one)
     start, wrong, k = time.perf_counter(), [], 0
@@ -238,6 +276,7 @@ if __name__ == "__main__":
     parser.add_argument("--replay", dest="one", type=int, metavar="SEED")
     parser.add_argument("--no-accelerator", dest="accelerator", action="store_false")
     parser.add_argument("--types", action="store_true", help="with other element types")
+    parser.add_argument("--calls", action="store_true", help="with calls of functions")
     parser.add_argument("--libraries", help="a folder with the plugins already built")
     options = vars(parser.parse_args())
     logging.getLogger("pyflow").setLevel(logging.CRITICAL)

@@ -5,14 +5,21 @@
         .variables                  start values of ref and resource variables, by name of their op
         .pure                       no effects and no errors: gradients may be fetched, too
 
+With calls=True some steps are calls of functions (Defun), nested, recursive, with captures, in
+branches and loops; with calls="plain" the same program has their nodes instead.
+
 Tensors are of one type and shape, drawn per program.  Values are whole numbers that stay small, so
 no order of the arithmetic, in rewrites or on other devices, changes a bit.  Operations on one
 variable are in one order, given by control edges, through branches and loops; between variables
 anything goes.
 """
+import contextlib
+import random
+
 import numpy as np
 
 import pyflow as tf
+from pyflow.python.framework import function
 from pyflow.ops.control import control_flow_ops as routing
 
 LIMIT = 40.0
@@ -39,8 +46,8 @@ class Chains:
 
 
 class Program:
-    def __init__(self, rng, op):
-        self.rng, self.op = rng, op
+    def __init__(self, rng, op, calls=False):
+        self.rng, self.op, self.calls, self.functions = rng, op, calls, 0
         self.pure = rng.random() < 0.25
         self.dtype = rng.choice([tf.float32, tf.float64])
         self.shape = rng.choice(SHAPES)
@@ -64,7 +71,9 @@ class Program:
         if self.dead and rng.random() < 0.1:
             self.fetches.append(rng.choice(self.dead))
         if self.pure and rng.random() < 0.5:
-            self.fetches += [g for g in tf.gradients(pool[-1], self.placeholders) if g is not None]
+            unconnected = "zero" if self.calls else "none"  # a call's arguments get zeros
+            found = tf.gradients(pool[-1], self.placeholders, unconnected_gradients=unconnected)
+            self.fetches += [g for g in found if g is not None]
         self.init = tf.global_variables_initializer()
 
     def values(self):
@@ -134,6 +143,8 @@ class Program:
         return pool
 
     def step(self, pool, depth):
+        if self.calls and depth < 3 and self.rng.random() < 0.3:
+            return self.recursion(pool) if self.rng.random() < 0.2 else self.call(pool, depth)
         kind = self.rng.random()
         if depth >= 3 and kind > 0.85:
             kind -= 0.6
@@ -202,6 +213,72 @@ class Program:
             lambda i, a: tf.less(i, n),
             lambda i, a: (i + 1, a.write(i, self.small(x + tf.cast(i, self.dtype)))), [0, array])
         return self.small(tf.reduce_sum(array.stack(), 0))
+
+    # ------------------------------------------------------------ functions
+
+    @contextlib.contextmanager
+    def in_function(self, seed):
+        """The steps of a function's body: drawn from a seed of their own, without effects."""
+        saved = self.rng, self.pure, self.chains.last
+        self.rng, self.pure, self.chains.last = random.Random(seed), True, [None] * len(saved[2])
+        try:
+            yield
+        finally:
+            self.rng, self.pure, self.chains.last = saved
+
+    def call(self, pool, depth):
+        """One to three calls of one function, each of the last one's result."""
+        rng, seed = self.rng, self.rng.randrange(10**9)
+        noinline, results = rng.random() < 0.3, rng.randint(1, 2)
+        args = [rng.choice(pool) for _ in range(rng.randint(1, 3))]
+        captured = [rng.choice(pool)] if rng.random() < 0.5 else []
+        late = rng.random() < 0.2 and not self.pure
+
+        def body(*xs):
+            for x in xs:
+                x.set_shape(self.shape)
+            with self.in_function(seed):
+                inner = self.body([*xs, *captured], depth + 1, self.rng.randint(1, 3))
+                if late:
+                    inner.append(self.op("Later")(inner[-1], us=20))
+                return [self.small(inner[-1 - k]) for k in range(results)]
+
+        self.functions += 1
+        made = body
+        if self.calls != "plain":
+            options = {"noinline": True} if noinline else {}
+            made = function.Defun(*[self.dtype] * len(args), func_name=f"f{self.functions}",
+                                  shape_func=lambda op: [self.shape] * results, **options)(body)
+        for _ in range(rng.randint(1, 3)):
+            y = made(*args)
+            y = y[0] if isinstance(y, (list, tuple)) else y
+            args[rng.randrange(len(args))] = y
+        return y
+
+    def recursion(self, pool):
+        """f(n, x) = x if n < 1 else f(n - 1, g(x)); or what it comes to."""
+        turns, a, x = self.rng.randint(0, 4), self.leaf(), self.rng.choice(pool)
+        if self.calls == "plain":
+            for _ in range(turns):
+                x = tf.clip_by_value(tf.subtract(a, x), -LIMIT, LIMIT)
+            return tf.identity(x)
+        self.functions += 1
+        again = function.Declare(f"f{self.functions}", [("n", tf.int32), ("a", self.dtype),
+                                                        ("x", self.dtype)], [("y", self.dtype)])
+
+        def body(n, a, x):
+            for tensor in (a, x):
+                tensor.set_shape(self.shape)
+            n.set_shape([])
+
+            def more():
+                y = again(n - 1, a, tf.clip_by_value(tf.subtract(a, x), -LIMIT, LIMIT))
+                y.set_shape(self.shape)
+                return y
+            return tf.cond(tf.less(n, 1), lambda: tf.identity(x), more)
+        made = function.Defun(tf.int32, self.dtype, self.dtype, func_name=f"f{self.functions}",
+                              out_names=["y"], shape_func=lambda op: [self.shape])(body)
+        return made(turns, a, x)
 
     # ------------------------------------------------------------ branches and loops
 
