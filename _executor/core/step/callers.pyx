@@ -22,6 +22,7 @@ from builtin_h cimport *
 cdef enum:
     FEW = 16
     MAX_SEATS = 16
+    MAX_DEPTH = 1 << 16         # calls in each other: about 8 kB each
 
 cdef struct Seat:
     pf_started* handle
@@ -172,6 +173,14 @@ cdef pf_status launch(Flight* f, Seat* seat, pf_plan* plan, pf_tensor** take_arg
     cdef pf_status st
     cdef pf_call* c = <pf_call*>f.ctx
     cdef bint late
+    cdef uint32_t k
+    if c.step.leader.depth >= MAX_DEPTH or pf_a32_load(&c.step.leader.home.cancelled):
+        for k in range(plan.n_args):
+            pf_tensor_unref(take_args[k])
+        if pf_a32_load(&c.step.leader.home.cancelled):
+            return PF_CANCELLED         # before the news has gone down a long chain of calls
+        return pf_fail(f.ctx, PF_RESOURCE_EXHAUSTED, b"calls of functions lie more than 65536 deep in each other: a recursion that does "
+                       b"not end?")
     memset(&o, 0, sizeof(o))
     o.within = c.step
     o.trace = c.step.trace

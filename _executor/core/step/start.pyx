@@ -226,6 +226,7 @@ cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
             leader.rendezvous = o.rendezvous
         if o.within != NULL and o.within.pool == leader.pool:
             leader.home = o.within.leader.home
+            leader.depth = o.within.leader.depth + 1
     while s != NULL:
         if o != NULL and o.stream and open_stream(s):
             s.stream = o.stream

@@ -94,6 +94,7 @@ typedef struct pf_step {
   pf_frame **free_frames;           /* per frame definition (lock) */
   pf_frame *all_frames;
   pf_rendezvous *rendezvous;
+  int32_t depth, pad_depth;         /* leaders: how many steps lie around it */
   uint64_t stream;                  /* random nodes draw from (their seeds, stream), each from 0 on; 0: from their State's streams */
   pf_a64 *drawn;                    /* such a step: per node, how much */
   pf_a64 kernels;

@@ -140,6 +140,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.home = s
     s.started = NULL
     s.stream = 0
+    s.depth = 0
     s.trace = NULL
     s.inspect = NULL
     s.deadline_ns = 0
