@@ -11,7 +11,7 @@ cnp.import_array()
 # ---------------------------------------------------------------- explain
 cdef str explain_plan(pf_plan* p):
     cdef uint32_t f, b, i
-    kinds = ["call", "call", "route", "const", "retval", "switch", "merge", "next", "exit", "loop", "frame", "noop"]
+    kinds = ["call", "call", "route", "const", "retval", "switch", "merge", "next", "exit", "loop", "frame"]
     out = ["plan: %d nodes, %d instructions, %d blocks, %d frames" % (p.n_nodes, p.n_instrs, p.n_blocks, p.n_frames)]
     for f in range(p.n_frames):
         if p.frames[f].inlined:

@@ -191,7 +191,8 @@ cdef pf_plan_options plan_options(dict options):
     o.no_inline = not options.get("inline", True)
     o.no_blocks = not options.get("blocks", True)
     o.ordered = options.get("ordered", False)
-    o.groups = 2 if not options.get("groups", True) else 1 if options.get("deterministic") else 0
+    o.groups = (PF_GROUPS_NONE if not options.get("groups", True) else
+                PF_GROUPS_DETERMINISTIC if options.get("deterministic") else PF_GROUPS_ANY)
     return o
 
 cdef int name_tensors(pf_named_tensor* named, dict consts, list hold) except -1:

@@ -306,16 +306,14 @@ cdef int32_t device_done(pf_call* c, const pf_instr* ins) noexcept nogil:
     """In order: what the kernel enqueued on its device's stream is over, and an error of it is this
     kernel's."""
     cdef pf_device_entry* d = (c.plan.nodes + ins.node).dev
-    cdef char text[200]
     cdef pf_status st
     if ins.kind > PF_I_CALL0 or d == NULL or d.stream == NULL:
         return PF_RUN_OK
     st = pf_device_wait(d)
     if st == PF_OK:
         return PF_RUN_OK
-    snprintf(text, 200, b"the work that this kernel enqueued on %s failed with status %d", d.name,
-             st)
-    pf_step_fail(c.step, c.plan.nodes + ins.node, st, text)
+    pf_step_failf(c.step, c.plan.nodes + ins.node, st, b"the work that this kernel enqueued on %s failed with "
+                  b"status %d", d.name, st)
     return PF_RUN_STOP
 
 cdef int32_t finish(pf_call* c, const pf_instr* ins, pf_held_inputs* h, int32_t r) noexcept nogil:

@@ -14,9 +14,6 @@ Threads: the compiling thread.
 """
 from buffers_h cimport *
 
-cdef enum:
-    SLACK = 0                   # instructions a buffer is taken to live longer when threads may run out of order
-
 # ---------------------------------------------------------------- sizes known while planning
 cdef public int64_t pf_comp_bytes(pf_comp* c, int32_t node, int32_t port) noexcept nogil:
     """Bytes of an output, from the attribute `_output_shapes`; -1: not known, or not plain data in host memory."""
@@ -283,17 +280,17 @@ cdef int larger_first(const void* a, const void* b) noexcept nogil:
         return -1 if x.bytes > y.bytes else 1
     return x.begin - y.begin
 
-cdef bint overlap(const Buffer* a, const Buffer* b, int32_t slack) noexcept nogil:
-    return a.begin <= b.end + slack and b.begin <= a.end + slack
+cdef bint overlap(const Buffer* a, const Buffer* b) noexcept nogil:
+    return a.begin <= b.end and b.begin <= a.end
 
-cdef int64_t best_gap(Planner* q, const int32_t* placed, int32_t n, const Buffer* b, int32_t slack) noexcept nogil:
+cdef int64_t best_gap(Planner* q, const int32_t* placed, int32_t n, const Buffer* b) noexcept nogil:
     """`placed`: by offset.  The smallest gap between those alive together with b, else above them all."""
     cdef int64_t top = 0, found = -1, room = 0, need = pf_pages_of(b.bytes) * PF_PAGE
     cdef int32_t i
     cdef Buffer* other
     for i in range(n):
         other = q.buffers + placed[i]
-        if not overlap(other, b, slack):
+        if not overlap(other, b):
             continue
         if other.offset - top >= need and (found < 0 or other.offset - top < room):
             found = top
@@ -301,7 +298,7 @@ cdef int64_t best_gap(Planner* q, const int32_t* placed, int32_t n, const Buffer
         top = max(top, other.offset + pf_pages_of(other.bytes) * PF_PAGE)
     return found if found >= 0 else top
 
-cdef pf_status place_all(Planner* q, int32_t slack) noexcept nogil:
+cdef pf_status place_all(Planner* q) noexcept nogil:
     cdef int32_t* todo = <int32_t*>pf_comp_grab(q.c, q.n_buffers, sizeof(int32_t))
     cdef int32_t* placed = <int32_t*>pf_comp_grab(q.c, q.n_buffers, sizeof(int32_t))
     cdef int32_t n = 0, i, j
@@ -320,7 +317,7 @@ cdef pf_status place_all(Planner* q, int32_t slack) noexcept nogil:
     n = min(n, <int32_t>PF_MAX_PLACED)
     for i in range(n):
         b = q.buffers + todo[i]
-        b.offset = best_gap(q, placed, i, b, slack)
+        b.offset = best_gap(q, placed, i, b)
         size = pf_pages_of(b.bytes) * PF_PAGE
         q.p.planned_sum += size
         q.p.planned_bytes = max(q.p.planned_bytes, b.offset + size)
@@ -406,7 +403,7 @@ cdef public pf_status pf_comp_places(pf_comp* c) noexcept nogil:
         return c.err.code
     count_readers(&q)
     walk(&q)
-    if place_all(&q, 0 if c.plan.solo else SLACK) or most_alive(&q):
+    if place_all(&q) or most_alive(&q):
         return c.err.code
     settle(&q)
     return PF_OK

@@ -121,6 +121,11 @@ pf_status pf_comp_group(pf_comp *c);
 /* plan.pyx */
 pf_status pf_comp_consumers(pf_comp *c);            /* lists every node's readers, anew */
 pf_status pf_comp_fail(pf_comp *c, int32_t node, pf_status code, const char *what);
+__attribute__((format(printf, 4, 5)))
+static inline pf_status pf_comp_failf(pf_comp *c, int32_t node, pf_status code, const char *fmt, ...) {
+  PF_FORMATTED(text, fmt);
+  return pf_comp_fail(c, node, code, text);
+}
 
 /* Zeroed memory of the compilation (grab) or of the plan (keep), one entry more than asked for; NULL: the error is set. */
 static inline void *pf_comp_from(pf_comp *c, pf_arena *a, int64_t count, size_t size) {

@@ -152,7 +152,7 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         else:
             ins.compute = c.kernel[i].kernel.compute
         ins.state = c.plan.nodes[i].state
-        ins.aux2 = <uint16_t>pf_comp_gives_names(c, i)
+        ins.how = PF_X_NAMES if pf_comp_gives_names(c, i) else 0
         if c.flags[i] & PF_N_ASYNC:
             ins.flags |= PF_F_ASYNC
         if not is_brief(c, i):
@@ -171,7 +171,7 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
         ins.kind = PF_I_RETVAL
         ins.aux = <uint32_t>pf_attr_int(c, i)
         if pf_comp_is_late(c, i, 0):
-            ins.aux2 = 1
+            ins.how = PF_X_LATE
             c.plan.late_rets = 1
     elif cls == PF_C_SWITCH:
         ins.kind = PF_I_SWITCH
@@ -180,11 +180,11 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     elif cls == PF_C_NEXT:
         ins.kind = PF_I_NEXT
         ins.aux = <uint32_t>variable_of_next(c, i)
-        ins.aux2 = <uint16_t>slab
+        ins.how = PF_X_IN_SLABS if slab else 0
     elif cls == PF_C_EXIT:
         ins.kind = PF_I_EXIT
         ins.aux = c.slot[i]
-        ins.aux2 = <uint16_t>slab
+        ins.how = PF_X_IN_SLABS if slab else 0
     else:
         ins.kind = PF_I_IDENTITY
 
@@ -435,7 +435,7 @@ cdef void mark_unused(pf_comp* c) noexcept nogil:
         if ins.kind == PF_I_EXIT:
             base = c.plan.frames[c.frames[c.out_frame[ins.node]].home].slot_base
             if c.plan.slot_use[base + ins.aux] == <uint32_t>NONE:
-                ins.aux2 |= 2           # nobody reads it: drop the value
+                ins.how |= PF_X_UNREAD           # nobody reads it: drop the value
             continue
         base = c.plan.frames[c.frames[c.frame[ins.node]].home].slot_base
         for k in range(ins.n_out):

@@ -521,7 +521,7 @@ cdef public pf_status pf_comp_group(pf_comp* c) noexcept nogil:
         w.c = c
         w.by = pf_compiler_at(k)
         w.api = &api
-        if c.opt.groups == 1 and not w.by.compiler.flags & <uint32_t>PF_KERNEL_DETERMINISTIC:
+        if c.opt.groups == PF_GROUPS_DETERMINISTIC and not w.by.compiler.flags & <uint32_t>PF_KERNEL_DETERMINISTIC:
             continue
         pf_group_fill_api(&api)
         if allocate(&w) or find_guards(&w) or group_by(&w):

@@ -41,7 +41,6 @@ cdef pf_status place_in_frame(pf_comp* c, int32_t i) noexcept nogil:
     """frame and out_frame of a node whose predecessors (but NextIteration ones) are placed."""
     cdef pf_node* nd = c.g.nodes + i
     cdef int32_t k, src, f = -1, dead = 0, loop = 0
-    cdef char text[900]
     for k in range(nd.n_in + nd.n_ctl):
         src = nd.inputs[k].node
         if c.cls[i] == PF_C_MERGE and c.cls[src] == PF_C_NEXT and k < nd.n_in:
@@ -50,10 +49,11 @@ cdef pf_status place_in_frame(pf_comp* c, int32_t i) noexcept nogil:
         if f < 0:
             f = c.out_frame[src]
         elif f != c.out_frame[src]:
-            snprintf(text, 900, b"its inputs come from different loops ('%.*s' and '%.*s'): a value crosses into a loop "
-                     b"through Enter and leaves it through Exit", <int>min(c.frames[f].name.len, 200), c.frames[f].name.data,
-                     <int>min(c.frames[c.out_frame[src]].name.len, 200), c.frames[c.out_frame[src]].name.data)
-            return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
+            return pf_comp_failf(c, i, PF_INVALID_ARGUMENT, b"its inputs come from different loops ('%.*s' and "
+                                 b"'%.*s'): a value crosses into a loop through Enter and leaves it through Exit",
+                                 <int>min(c.frames[f].name.len, 200), c.frames[f].name.data,
+                                 <int>min(c.frames[c.out_frame[src]].name.len, 200),
+                                 c.frames[c.out_frame[src]].name.data)
         if c.flags[src] & PF_N_MAYBE_DEAD:
             dead = 1
     if f < 0:

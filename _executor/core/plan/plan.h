@@ -18,13 +18,19 @@ enum {
 };
 enum {                      /* pf_instr.kind */
   PF_I_CALL, PF_I_CALL0, PF_I_IDENTITY, PF_I_CONST, PF_I_RETVAL, PF_I_SWITCH, PF_I_MERGE, PF_I_NEXT, PF_I_EXIT,
-  PF_I_LOOP, PF_I_FRAME, PF_I_NOOP
+  PF_I_LOOP, PF_I_FRAME
 };
 enum {                      /* pf_instr.flags */
   PF_F_MAYBE_DEAD = 1, PF_F_DEREF = 2, PF_F_UNUSED_OUT = 4, PF_F_ASYNC = 8, PF_F_DEAD_OK = 16,
   PF_F_CTL_OUT = 32,        /* slot out_slot + n_out carries this node's deadness to control successors */
   PF_F_LONG = 64,           /* may take long: signals and the deadline are looked at afterwards */
   PF_F_PLACED = 128         /* some outputs have places: aux, plan->places */
+};
+enum {                      /* pf_instr.how */
+  PF_X_IN_SLABS = 1,        /* NEXT, EXIT: of a loop that runs in slabs */
+  PF_X_UNREAD = 2,          /* EXIT: nobody reads it */
+  PF_X_LATE = 4,            /* RETVAL: read when the step is over */
+  PF_X_NAMES = 8            /* CALL: outputs that are an input's buffer name its variable */
 };
 typedef struct pf_instr {
   pf_status (*compute)(pf_ctx *, const void *);
@@ -37,8 +43,7 @@ typedef struct pf_instr {
   uint32_t aux;             /* CALL: its first place; RETVAL: index; CONST: constant; NEXT: loop variable; EXIT: outer slot; LOOP, FRAME: frame */
   uint32_t node;            /* plan->nodes */
   uint8_t kind, flags;
-  uint16_t aux2;            /* NEXT, EXIT: 1 in slabs; EXIT: 2 nobody reads it; RETVAL: 1 read when the step is over;
-                             * CALL: 1 outputs that are an input's buffer name its variable */
+  uint16_t how;             /* PF_X_* */
 } pf_instr;
 _Static_assert(sizeof(void *) != 8 || sizeof(pf_instr) == 64, "an instruction is one cache line");
 
@@ -52,6 +57,7 @@ typedef struct pf_call_info {       /* copied into pf_ctx when it changes; equal
 _Static_assert(sizeof(pf_call_info) == offsetof(pf_ctx, stream) + sizeof(void *) - offsetof(pf_ctx, in_type),
                "pf_call_info is pf_ctx from in_type to stream");
 
+enum { PF_ON_HOST, PF_ON_DEVICE };
 typedef struct pf_node_info {
   const pf_call_info *call;
   pf_str name, op, device;
@@ -61,7 +67,7 @@ typedef struct pf_node_info {
   const pf_kernel_entry *kernel;
   pf_device_entry *dev;
   pf_device_entry *home;    /* dev, if it has memory of its own; NULL: host memory */
-  const uint8_t *out_mem;   /* home only: per output, 1 in the device's memory, 0 on the host */
+  const uint8_t *out_mem;   /* home only: per output, PF_ON_DEVICE or PF_ON_HOST */
   int32_t waits, foreign;   /* waits: it leaves host-memory outputs to its stream: the call ends when that did them; foreign: its
                              * kernel is another plugin's (foreign.pyx) */
   const pf_shape *promised; /* foreign only: per output, the static shape the graph was built with; NULL: none is known */
@@ -153,11 +159,12 @@ typedef struct pf_plan {
   int32_t of_library, pad_library;  /* 1: the body of a function, whose plan the library owns; it holds no reference to it */
 } pf_plan;
 
+enum { PF_GROUPS_ANY, PF_GROUPS_DETERMINISTIC, PF_GROUPS_NONE };
 typedef struct {
   int32_t threads;          /* 1: expensive nodes join blocks, every synchronous loop runs inline */
   int32_t no_inline;        /* loops always run in slabs (tests) */
   int32_t no_blocks;        /* every node its own block (tests) */
-  int32_t groups;           /* 0: plugins may compile groups of nodes; 1: only into deterministic kernels; 2: none */
+  int32_t groups;           /* PF_GROUPS_*: what plugins may compile groups of nodes into */
   int32_t ordered;          /* strictly in construction order, an iteration after the other (debugging) */
   struct pf_library *library;   /* the graph is the body of a function of this one; NULL: it brings its own */
 } pf_plan_options;
@@ -166,7 +173,6 @@ typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
 /* Takes the graph (also on failure); refs state and pool.  `consts` give the values of Const nodes by name. */
 pf_status pf_plan_compile(pf_graph *take, const pf_named_tensor *consts, int32_t n_consts, pf_state *state,
                           struct pf_pool *pool, const pf_plan_options *options, pf_plan **out, pf_error *err);
-void pf_plan_ref(pf_plan *p);
 /* The functions of a graph, each compiled when it is first called, once for all that may call it (library.pyx). */
 typedef struct pf_library pf_library;
 pf_library *pf_library_new(pf_functions *functions, pf_state *state, struct pf_pool *pool, const pf_plan_options *options);

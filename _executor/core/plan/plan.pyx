@@ -94,22 +94,19 @@ cdef pf_status check_edges(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_signature* s = c.sig + i
     cdef pf_signature* p
     cdef int32_t k, o
-    cdef char text[900]
     for k in range(nd.n_in):
         o = nd.inputs[k].output
         src = c.g.nodes + nd.inputs[k].node
         p = c.sig + nd.inputs[k].node
         if o < 0 or o >= p.n_out:
-            snprintf(text, 900, b"input %d reads output %d of node '%.*s' (op %.*s), which has %d output%s", k, o,
-                     <int>min(src.name.len, 200), src.name.data, <int>min(src.op.len, 80), src.op.data, p.n_out,
-                     b"" if p.n_out == 1 else b"s")
-            return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
+            return pf_comp_failf(c, i, PF_INVALID_ARGUMENT, b"input %d reads output %d of node '%.*s' (op %.*s), "
+                                 b"which has %d output%s", k, o, <int>min(src.name.len, 200), src.name.data,
+                                 <int>min(src.op.len, 80), src.op.data, p.n_out, b"" if p.n_out == 1 else b"s")
         if p.out_type[o] != s.in_type[k] or (s.in_ref[k] and not p.out_ref[o]):
-            snprintf(text, 900, b"input %d expects %s%s but '%.*s' output %d (op %.*s) is %s%s", k,
-                     pf_type_name(s.in_type[k]), b" ref" if s.in_ref[k] else b"", <int>min(src.name.len, 200),
-                     src.name.data, o, <int>min(src.op.len, 80), src.op.data, pf_type_name(p.out_type[o]),
-                     b" ref" if p.out_ref[o] else b"")
-            return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, text)
+            return pf_comp_failf(c, i, PF_INVALID_ARGUMENT, b"input %d expects %s%s but '%.*s' output %d (op %.*s) "
+                                 b"is %s%s", k, pf_type_name(s.in_type[k]), b" ref" if s.in_ref[k] else b"",
+                                 <int>min(src.name.len, 200), src.name.data, o, <int>min(src.op.len, 80), src.op.data,
+                                 pf_type_name(p.out_type[o]), b" ref" if p.out_ref[o] else b"")
     return PF_OK
 
 cdef pf_status resolve_nodes(pf_comp* c) noexcept nogil:
@@ -280,7 +277,7 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     if (allocate(c) or resolve_nodes(c) or list_consumers(c) or pf_comp_frames(c) or pf_comp_loops(c)
             or list_arguments(c) or pf_comp_values(c, consts, n_consts) or pf_comp_transfers(c) or c.again):
         return c.err.code
-    if pf_comp_reads(c) or pf_comp_collectives(c) or (pf_compiler_count() and c.opt.groups < 2 and pf_comp_group(c)):
+    if pf_comp_reads(c) or pf_comp_collectives(c) or (pf_compiler_count() and c.opt.groups != PF_GROUPS_NONE and pf_comp_group(c)):
         return c.err.code
     decide_inlining(c)
     for f in range(c.n_frames):
@@ -345,9 +342,6 @@ cdef public pf_status pf_plan_compile(pf_graph* take, const pf_named_tensor* con
     return pf_error_set(err, PF_INVALID_ARGUMENT,
                         b"no arrangement of values in the devices' memories was found: nodes of several devices in one "
                         b"plan are joined by _Send and _Recv only; partition the graph first")
-
-cdef public void pf_plan_ref(pf_plan* p) noexcept nogil:
-    pf_a32_add_rlx(&p.refs, 1)
 
 cdef void free_plan(pf_plan* p) noexcept nogil:
     cdef uint32_t i

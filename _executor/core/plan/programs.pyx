@@ -165,14 +165,12 @@ cdef const char* describe_nodes(pf_comp* c, pf_group_install* it, void* (*memory
     return text
 
 cdef pf_status not_compiled(pf_grouping* w, pf_group_install* it, pf_status st) noexcept nogil:
-    cdef char text[3500]
     cdef const char* what = b"no message"
     if it.group.message[0]:
         what = it.group.message
-    snprintf(text, 3500, b"plugin '%s' could not compile a group of %d nodes (%s): %.1200s. Without that plugin, or on another device, "
-             b"these nodes run one by one", w.by.plugin_id, it.group.n - it.n_consts,
-             describe_nodes(w.c, it, grab_memory), what)
-    return pf_comp_fail(w.c, it.rep, st if st > 0 else PF_INTERNAL, text)
+    return pf_comp_failf(w.c, it.rep, st if st > 0 else PF_INTERNAL, b"plugin '%s' could not compile a group of %d "
+                         b"nodes (%s): %.1200s. Without that plugin, or on another device, these nodes run one by "
+                         b"one", w.by.plugin_id, it.group.n - it.n_consts, describe_nodes(w.c, it, grab_memory), what)
 
 cdef void* grab_memory(pf_comp* c, int64_t n, size_t size) noexcept nogil:
     return pf_comp_grab(c, n, size)

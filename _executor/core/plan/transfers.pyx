@@ -12,8 +12,6 @@ constant a second Const instead), and is compiled again.  Graphs without devices
 from compile_h cimport *
 
 cdef enum:
-    ON_HOST = 0
-    ON_DEVICE = 1
     ANYWHERE = 2
     A_HANDLE = 3
     FOLLOWS = 4                 # routing: its own memory
@@ -42,8 +40,8 @@ cdef const pf_arg* argument(pf_comp* c, int32_t i, bint output, int32_t k) noexc
 
 cdef inline int32_t place_of(const pf_arg* a) noexcept nogil:
     if a == NULL or a.mem == PF_MEM_DEVICE:
-        return ON_DEVICE
-    return ANYWHERE if a.mem == PF_MEM_ANY else ON_HOST
+        return PF_ON_DEVICE
+    return ANYWHERE if a.mem == PF_MEM_ANY else PF_ON_HOST
 
 cdef inline bint routes(pf_comp* c, int32_t i) noexcept nogil:
     cdef int32_t cls = c.cls[i]
@@ -57,31 +55,31 @@ cdef int32_t wanted(pf_comp* c, int32_t i, int32_t k) noexcept nogil:
     if c.sig[i].in_ref[k]:
         return A_HANDLE
     if host_only(c.sig[i].in_type[k]):
-        return ON_HOST
+        return PF_ON_HOST
     if routes(c, i):
-        return ON_HOST if c.cls[i] == PF_C_SWITCH and k == 1 else FOLLOWS
+        return PF_ON_HOST if c.cls[i] == PF_C_SWITCH and k == 1 else FOLLOWS
     if c.cls[i] != PF_C_KERNEL or c.plan.nodes[i].home == NULL:
-        return ON_HOST
+        return PF_ON_HOST
     return place_of(argument(c, i, 0, k))
 
 cdef int32_t left_at(pf_comp* c, int32_t i, int32_t o) noexcept nogil:
     """Where node i leaves output o; ANYWHERE: where its readers want it."""
     if host_only(c.sig[i].out_type[o]) or c.sig[i].out_ref[o]:
-        return ON_HOST
+        return PF_ON_HOST
     if routes(c, i):
-        return ON_HOST if c.cls[i] == PF_C_MERGE and o == 1 else FOLLOWS
+        return PF_ON_HOST if c.cls[i] == PF_C_MERGE and o == 1 else FOLLOWS
     if c.plan.nodes[i].home == NULL:
-        return ON_HOST
+        return PF_ON_HOST
     if c.cls[i] == PF_C_CONST:
         return ANYWHERE
-    return place_of(argument(c, i, 1, o)) if c.cls[i] == PF_C_KERNEL else ON_HOST
+    return place_of(argument(c, i, 1, o)) if c.cls[i] == PF_C_KERNEL else PF_ON_HOST
 
 # ---------------------------------------------------------------- solving
 cdef inline int32_t memory_read(pf_comp* c, int32_t i, int32_t k) noexcept nogil:
     """Where the value of edge k of node i lies."""
     cdef int32_t src = c.g.nodes[i].inputs[k].node, o = c.g.nodes[i].inputs[k].output
     if c.sig[src].out_ref[o] and not c.sig[i].in_ref[k]:
-        return ON_DEVICE if c.plan.nodes[src].home != NULL and not host_only(c.sig[src].out_type[o]) else ON_HOST
+        return PF_ON_DEVICE if c.plan.nodes[src].home != NULL and not host_only(c.sig[src].out_type[o]) else PF_ON_HOST
     return c.mem[c.mem_at[src] + o]
 
 cdef bint read_on_device(pf_comp* c, int32_t src, int32_t o, uint8_t* routed) noexcept nogil:
@@ -96,7 +94,7 @@ cdef bint read_on_device(pf_comp* c, int32_t src, int32_t o, uint8_t* routed) no
         for k in range(nd.n_in):
             if nd.inputs[k].node == src and nd.inputs[k].output == o:
                 w = wanted(c, d, k)
-                if w == ON_DEVICE or (w == FOLLOWS and routed[d]):
+                if w == PF_ON_DEVICE or (w == FOLLOWS and routed[d]):
                     return True
     return False
 
@@ -120,28 +118,28 @@ cdef void readers_of_routes(pf_comp* c, uint8_t* routed) noexcept nogil:
 cdef bint follow(pf_comp* c, int32_t i) noexcept nogil:
     """Routing node i takes over the memory of what it gets; True: it was news."""
     cdef pf_node* nd = c.g.nodes + i
-    cdef int32_t k, o, m = ON_HOST, src
+    cdef int32_t k, o, m = PF_ON_HOST, src
     cdef bint news = False
     if c.sig[i].out_ref[0]:
         return False
     for k in range(nd.n_in):
-        if wanted(c, i, k) == FOLLOWS and memory_read(c, i, k) == ON_DEVICE:
-            m = ON_DEVICE
+        if wanted(c, i, k) == FOLLOWS and memory_read(c, i, k) == PF_ON_DEVICE:
+            m = PF_ON_DEVICE
     for o in range(c.sig[i].n_out):
-        if left_at(c, i, o) == FOLLOWS and m == ON_DEVICE and c.mem[c.mem_at[i] + o] != ON_DEVICE:
-            c.mem[c.mem_at[i] + o] = ON_DEVICE
+        if left_at(c, i, o) == FOLLOWS and m == PF_ON_DEVICE and c.mem[c.mem_at[i] + o] != PF_ON_DEVICE:
+            c.mem[c.mem_at[i] + o] = PF_ON_DEVICE
             news = True
     for k in range(nd.n_in):
         src = nd.inputs[k].node
-        if (c.mem[c.mem_at[i]] == ON_DEVICE and wanted(c, i, k) == FOLLOWS and left_at(c, src, nd.inputs[k].output) == ANYWHERE
-                and c.mem[c.mem_at[src] + nd.inputs[k].output] != ON_DEVICE):
-            c.mem[c.mem_at[src] + nd.inputs[k].output] = ON_DEVICE
+        if (c.mem[c.mem_at[i]] == PF_ON_DEVICE and wanted(c, i, k) == FOLLOWS and left_at(c, src, nd.inputs[k].output) == ANYWHERE
+                and c.mem[c.mem_at[src] + nd.inputs[k].output] != PF_ON_DEVICE):
+            c.mem[c.mem_at[src] + nd.inputs[k].output] = PF_ON_DEVICE
             news = True
-    if c.flags[i] & PF_N_LOOP_MERGE and c.mem[c.mem_at[i]] == ON_DEVICE:
+    if c.flags[i] & PF_N_LOOP_MERGE and c.mem[c.mem_at[i]] == PF_ON_DEVICE:
         for k in range(nd.n_in):
             src = nd.inputs[k].node
-            if c.mem[c.mem_at[src]] != ON_DEVICE:
-                c.mem[c.mem_at[src]] = ON_DEVICE
+            if c.mem[c.mem_at[src]] != PF_ON_DEVICE:
+                c.mem[c.mem_at[src]] = PF_ON_DEVICE
                 news = True
     return news
 
@@ -162,8 +160,8 @@ cdef pf_status solve_memory(pf_comp* c) noexcept nogil:
     for i in range(c.n):
         for o in range(c.sig[i].n_out):
             j = left_at(c, i, o)
-            if j == ON_DEVICE or (j == ANYWHERE and read_on_device(c, i, o, routed)):
-                c.mem[c.mem_at[i] + o] = ON_DEVICE
+            if j == PF_ON_DEVICE or (j == ANYWHERE and read_on_device(c, i, o, routed)):
+                c.mem[c.mem_at[i] + o] = PF_ON_DEVICE
     while changed:
         changed = False
         for j in range(c.n):
@@ -189,8 +187,8 @@ cdef int32_t target_of(pf_comp* c, int32_t i, int32_t k, pf_device_entry** dev) 
             return -1
     if want == ANYWHERE:
         return -1
-    dev[0] = c.plan.nodes[i].home if want == ON_DEVICE else NULL
-    if want == have and (want == ON_HOST or c.plan.nodes[src].home == dev[0]):
+    dev[0] = c.plan.nodes[i].home if want == PF_ON_DEVICE else NULL
+    if want == have and (want == PF_ON_HOST or c.plan.nodes[src].home == dev[0]):
         return -1
     return want
 
@@ -316,12 +314,10 @@ cdef pf_status rewire(pf_comp* c, Copy* all, int32_t* first, int32_t n, pf_node*
 # ---------------------------------------------------------------- what the executor needs of it
 cdef pf_status upload_constant(pf_comp* c, int32_t i) noexcept nogil:
     cdef pf_tensor* t = NULL
-    cdef char text[200]
     cdef pf_status st = pf_device_upload(c.plan.nodes[i].home, pf_tensor_of(c.value[i]), &t)
     if st:
-        snprintf(text, 200, b"the constant of %lld bytes could not be copied to %s", <long long>pf_tensor_of(c.value[i]).nbytes,
-                 c.plan.nodes[i].home.name)
-        return pf_comp_fail(c, i, st, text)
+        return pf_comp_failf(c, i, st, b"the constant of %lld bytes could not be copied to %s",
+                             <long long>pf_tensor_of(c.value[i]).nbytes, c.plan.nodes[i].home.name)
     return pf_comp_own_value(c, i, t)
 
 cdef pf_status describe_outputs(pf_comp* c, int32_t i) noexcept nogil:
@@ -335,7 +331,7 @@ cdef pf_status describe_outputs(pf_comp* c, int32_t i) noexcept nogil:
     for o in range(c.sig[i].n_out):
         mem[o] = c.mem[c.mem_at[i] + o]
         a = argument(c, i, 1, o)
-        if (a != NULL and place_of(a) == ON_HOST and not a.flags & PF_ARG_WRITTEN and info.dev.stream != NULL
+        if (a != NULL and place_of(a) == PF_ON_HOST and not a.flags & PF_ARG_WRITTEN and info.dev.stream != NULL
                 and not host_only(c.sig[i].out_type[o])):
             info.waits = 1
     info.out_mem = mem
@@ -403,6 +399,6 @@ cdef public pf_status pf_comp_transfers(pf_comp* c) noexcept nogil:
             continue
         if c.cls[i] == PF_C_KERNEL and describe_outputs(c, i):
             return c.err.code
-        if c.cls[i] == PF_C_CONST and c.mem[c.mem_at[i]] == ON_DEVICE and upload_constant(c, i):
+        if c.cls[i] == PF_C_CONST and c.mem[c.mem_at[i]] == PF_ON_DEVICE and upload_constant(c, i):
             return c.err.code
     return PF_OK

@@ -49,16 +49,12 @@ cdef struct Flight:
 
 # ---------------------------------------------------------------- finding a function
 cdef pf_status wrong_types(pf_ctx* ctx, pf_str name, const char* what, int32_t k, int32_t takes, int32_t given) noexcept nogil:
-    cdef char text[500]
-    snprintf(text, 500, b"function '%.*s': %s %d is %s, but the node says %s", <int>min(name.len, <int64_t>200), name.data, what, k,
-             pf_type_name(takes), pf_type_name(given))
-    return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+    return pf_failf(ctx, PF_INVALID_ARGUMENT, b"function '%.*s': %s %d is %s, but the node says %s",
+                    <int>min(name.len, <int64_t>200), name.data, what, k, pf_type_name(takes), pf_type_name(given))
 
 cdef pf_status wrong_count(pf_ctx* ctx, pf_str name, const char* what, int32_t takes, int32_t given) noexcept nogil:
-    cdef char text[500]
-    snprintf(text, 500, b"function '%.*s' has %d %s, but the node says %d", <int>min(name.len, <int64_t>200), name.data, takes, what,
-             given)
-    return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+    return pf_failf(ctx, PF_INVALID_ARGUMENT, b"function '%.*s' has %d %s, but the node says %d",
+                    <int>min(name.len, <int64_t>200), name.data, takes, what, given)
 
 cdef pf_status fits(pf_ctx* ctx, const pf_function* f, int32_t n_in, const int32_t* in_type, int32_t n_out,
                     const int32_t* out_type) noexcept nogil:

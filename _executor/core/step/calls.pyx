@@ -6,6 +6,10 @@ index + 1), goes on.  `done` takes the ticket out of the table, so a second or l
 both compute has returned and done was called: at the last of its references, which are compute's, done's, and those of
 pf_ticket_hold.
 
+    RUNNING -> DEFERRED   [pf_ticket_new]    a heap copy goes on, the one on the stack is left behind
+    DEFERRED -> TAKEN     [take]             done was called, the kernel ended at once, or the host gave the call up
+    TAKEN -> OVER         [pf_call_finish]   by whoever dropped the last reference
+
 Invariant: whoever finds a call by its ticket HOLDS it while looking at it or at its step; `done` may come meanwhile, and then
 the holder completes the call.  pf_ticket_peek is for `pf_host.pending` only, whose caller has to keep `done` out.
 
@@ -35,7 +39,7 @@ cdef public void pf_call_init(pf_call* c, pf_step* step, pf_worker* w) noexcept 
     c.ctx.n_out = 0
     c.loop = NULL
     c.moved = NULL
-    c.deferred = 0
+    c.state = PF_CALL_RUNNING
     c.dead_out = 0
     c.cancel_fn = NULL
 
@@ -225,7 +229,7 @@ cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
     c.n_lent = 0
     c.message = NULL
     c.dirty = 0
-    h.deferred = 1
+    h.state = PF_CALL_DEFERRED
     h.listens = 0
     h.moved = NULL
     h.status = PF_OK
@@ -298,6 +302,7 @@ cdef pf_call* take(uint64_t ticket, bint idle) noexcept nogil:
         if c != NULL and idle and pf_a32_load(&c.refs) != 1:
             c = NULL
         if c != NULL:
+            pf_call_go(c, PF_CALL_DEFERRED, PF_CALL_TAKEN)
             ticket_calls[k] = NULL
             ticket_gens[k] = max(<uint32_t>1, ticket_gens[k] + 1)
             ticket_free[ticket_n_free] = <int32_t>k

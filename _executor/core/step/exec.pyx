@@ -122,7 +122,6 @@ cdef bint has_no_elements(const pf_variable* v) noexcept nogil:
 cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) noexcept nogil:
     cdef pf_tensor* h = pf_tensor_of(handle)
     cdef pf_variable* v = <pf_variable*>h.m.dl_tensor.data
-    cdef char text[700]
     if not h.flags & PF_T_HANDLE or v == NULL or v.base.kind != PF_OBJ_VARIABLE:
         pf_tensor_ref(h)            # already a value (a ref that went through a host op)
         out[0] = h
@@ -132,9 +131,9 @@ cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) no
         out[0] = pf_tensor_new(v.type, v.dims, v.ndim)  # nothing to initialise, as in TF
     if out[0] != NULL:
         return pf_same_memory(c, v, out)
-    snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
-             b"for example tf.global_variables_initializer().", v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
-    return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
+    return pf_failf(&c.ctx, PF_FAILED_PRECONDITION, b"Attempting to use uninitialized value %s (read by '%.*s'). "
+                    b"Run the variable's initializer first, for example tf.global_variables_initializer().",
+                    v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
 
 cdef pf_status gather_refs(pf_call* c, const pf_instr* ins) noexcept nogil:
     """Inputs that read a variable through its ref become snapshots, lent for the call."""
@@ -242,7 +241,7 @@ cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
         st = gather_refs(c, ins)
         if st != PF_OK:
             return after_call(c, ins, st)
-        if ins.aux2:
+        if ins.how & PF_X_NAMES:
             st = ins.compute(&c.ctx, ins.state)
             return after_call(c, ins, st if st != PF_OK else name_outputs(c, ins))
     st = ins.compute(&c.ctx, ins.state)
@@ -302,6 +301,7 @@ cdef public int32_t pf_async_returned(pf_call* c, pf_status st) noexcept nogil:
 cdef public int32_t pf_call_finish(pf_worker* w, pf_call* c) noexcept nogil:
     """Completes a deferred call on a worker's thread."""
     cdef int32_t r
+    pf_call_go(c, PF_CALL_TAKEN, PF_CALL_OVER)
     c.worker = w
     pf_call_forget(c)
     if c.node.promised != NULL and c.status == PF_OK:
@@ -353,7 +353,7 @@ cdef int32_t do_retval(pf_call* c, const pf_instr* ins) noexcept nogil:
         if pf_deref(c, c.slab.slots[e & <uint32_t>PF_IN_SLOT], &t):
             c.info = NULL
             return after_call(c, ins, PF_FAILED_PRECONDITION)
-        if ins.aux2 and pf_tensor_of(c.slab.slots[e & <uint32_t>PF_IN_SLOT]).flags & PF_T_HANDLE:
+        if ins.how & PF_X_LATE and pf_tensor_of(c.slab.slots[e & <uint32_t>PF_IN_SLOT]).flags & PF_T_HANDLE:
             pf_tensor_unref(t)      # there is a value; the one to fetch is read when the step is over
             c.step.rets[ins.aux] = pf_take_input(c.slab, e)
             return PF_RUN_OK
@@ -463,14 +463,14 @@ cdef int32_t take_value(pf_call* c, const pf_instr* ins, uint32_t entry, DLTenso
     return PF_RUN_OK
 
 cdef int32_t do_exit(pf_call* c, const pf_instr* ins) noexcept nogil:
-    cdef pf_slab* outer = c.slab.frame.parent if ins.aux2 & 1 else c.slab
+    cdef pf_slab* outer = c.slab.frame.parent if ins.how & PF_X_IN_SLABS else c.slab
     cdef DLTensor* t
     cdef DLTensor* old
     if take_value(c, ins, c.plan.ins[ins.in_begin], &t):
         return PF_RUN_STOP
     if not pf_alive(t):
         return PF_RUN_OK
-    if ins.aux2 & 2:                # only control edges read it: alive
+    if ins.how & PF_X_UNREAD:                # only control edges read it: alive
         outer.slots[ins.aux] = NULL
         pf_dl_unref(t)
         return PF_RUN_OK
@@ -484,12 +484,12 @@ cdef int32_t do_next(pf_call* c, const pf_instr* ins) noexcept nogil:
     cdef DLTensor* t
     if ins.n_ctl and any_dead(c.slab, ins):     # a constant Enter's value, in an iteration whose body does not run
         pf_release_inputs(c.slab, ins)
-        if not ins.aux2 & 1:
+        if not ins.how & PF_X_IN_SLABS:
             c.slab.slots[ins.out_slot] = PF_DEAD
         return PF_RUN_OK
     if take_value(c, ins, c.plan.ins[ins.in_begin], &t):
         return PF_RUN_STOP
-    if ins.aux2 & 1:
+    if ins.how & PF_X_IN_SLABS:
         if pf_alive(t):
             pf_frame_next(c.worker, c.slab, ins.aux, t)
     else:
@@ -604,7 +604,7 @@ cdef public int32_t pf_block_count_down(pf_worker* w, pf_slab* s, uint32_t block
     cdef const pf_block* b = plan.blocks + block
     cdef uint32_t k
     cdef int32_t left
-    pf_a32_store_rlx(&s.items[block - s.def_.block_begin].pending, PF_BLOCK_DONE)
+    pf_item_done(s.items + (block - s.def_.block_begin), b.flags & PF_B_EVENT)
     for k in range(b.succ_begin, b.succ_end):
         one_less(w, s, plan.succs[k])
     if pf_a32_load_rlx(&s.step.shared):
@@ -670,7 +670,7 @@ cdef public void pf_run_item(pf_worker* w, pf_item* item) noexcept nogil:
     else:
         next_start = step.plan.blocks[item.block].next_start
         if not pf_a32_load_rlx(&step.cancelled):
-            pf_a32_store_rlx(&item.pending, PF_BLOCK_RUNNING)
+            pf_item_runs(item)
             r = pf_run_block(w, item)
         if next_start:              # that block waits for this: its slab, and the step, are still there
             one_less(w, slab, next_start - 1)

@@ -63,7 +63,6 @@ cdef public pf_status pf_compare_outputs(pf_call* c) noexcept nogil:
     cdef const DLTensor* t
     cdef char want[300]
     cdef char got[300]
-    cdef char text[900]
     cdef int32_t k
     for k in range(c.ctx.n_out):
         t = c.ctx.out[k]
@@ -71,7 +70,6 @@ cdef public pf_status pf_compare_outputs(pf_call* c) noexcept nogil:
             continue
         write_dims(want, sizeof(want), c.node.promised[k].dims, c.node.promised[k].ndim)
         write_dims(got, sizeof(got), t.shape, t.ndim)
-        snprintf(text, sizeof(text), b"the kernel delivered output %d of shape %s, where the graph was built with %s (by the op's "
-                 b"shape function, or set_shape)", k, got, want)
-        return pf_fail(&c.ctx, PF_INTERNAL, text)
+        return pf_failf(&c.ctx, PF_INTERNAL, b"the kernel delivered output %d of shape %s, where the graph was "
+                        b"built with %s (by the op's shape function, or set_shape)", k, got, want)
     return PF_OK

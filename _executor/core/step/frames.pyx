@@ -62,12 +62,11 @@ cdef void enter_loop(pf_slab* s, const pf_frame_def* fd) noexcept nogil:
 
 cdef void disagree(pf_step* s, const pf_frame_def* fd, int32_t var) noexcept nogil:
     """All loop variables go on, or none: else kernels of the next iteration would run without their inputs."""
-    cdef char text[500]
     if pf_a32_load(&s.cancelled):
         return
-    snprintf(text, 500, b"loop variable %d of while loop '%.*s' got no value for the next iteration, but others did: every "
-             b"NextIteration has to depend on the loop's condition through its Switch", var, <int>min(fd.name.len, 300), fd.name.data)
-    pf_step_fail(s, NULL, PF_INVALID_ARGUMENT, text)
+    pf_step_failf(s, NULL, PF_INVALID_ARGUMENT, b"loop variable %d of while loop '%.*s' got no value for the next "
+                  b"iteration, but others did: every NextIteration has to depend on the loop's condition through "
+                  b"its Switch", var, <int>min(fd.name.len, 300), fd.name.data)
 
 cdef bint next_iteration(pf_slab* s, const pf_frame_def* fd) noexcept nogil:
     """Moves the tokens around; False: none is live, the loop is over."""
@@ -195,7 +194,7 @@ cdef bint begin_iteration(pf_worker* w, pf_frame* fr, int64_t iteration) noexcep
     pf_slab_reset(s)
     s.iter = iteration
     s.path = path_of(fr.parent.path, iteration)
-    s.status = 1
+    pf_slab_go(s, PF_SLAB_FREE, PF_SLAB_ACTIVE)
     memset(s.arrived, 0, fd.n_vars)
     for k in range(fd.n_vars):
         s.next[k] = NULL
@@ -219,7 +218,7 @@ cdef void settle_missing(pf_worker* w, pf_frame* fr, pf_slab* done) noexcept nog
             disagree(fr.step, fr.def_, k)
             over |= deliver(w, t, <uint32_t>k, PF_DEAD)
     if over:
-        t.status = 2
+        pf_slab_go(t, PF_SLAB_ACTIVE, PF_SLAB_OVER)
         settle_missing(w, fr, t)
 
 cdef bint stashed(pf_frame* fr, pf_slab* s) noexcept nogil:
@@ -235,7 +234,7 @@ cdef void start_stashed(pf_worker* w, pf_frame* fr) noexcept nogil:
     cdef pf_slab* t
     cdef int32_t k, over = 0
     cdef DLTensor* token
-    if s.status == 0 or not stashed(fr, s) or fr.newest + 1 - fr.oldest >= fr.n_ring:
+    if s.status == PF_SLAB_FREE or not stashed(fr, s) or fr.newest + 1 - fr.oldest >= fr.n_ring:
         return
     if not begin_iteration(w, fr, s.iter + 1):
         return
@@ -246,8 +245,8 @@ cdef void start_stashed(pf_worker* w, pf_frame* fr) noexcept nogil:
             s.next[k] = NULL
             over |= deliver(w, t, <uint32_t>k, token)
     if over:
-        t.status = 2
-    if s.status == 2:
+        pf_slab_go(t, PF_SLAB_ACTIVE, PF_SLAB_OVER)
+    if s.status == PF_SLAB_OVER:
         settle_missing(w, fr, s)
 
 cdef void retire(pf_frame* fr, pf_slab* s) noexcept nogil:
@@ -255,14 +254,14 @@ cdef void retire(pf_frame* fr, pf_slab* s) noexcept nogil:
     cdef int32_t k
     for k in range(fr.def_.n_vars):
         put(s.slots, fr.def_.vars[k].merge_slot, NULL)
-    s.status = 0
+    pf_slab_go(s, PF_SLAB_OVER, PF_SLAB_FREE)
 
 cdef bint retire_all(pf_worker* w, pf_frame* fr) noexcept nogil:
     """Retires finished slabs, oldest first; True: the frame is over.  Lock held."""
     cdef pf_slab* s
     while fr.oldest <= fr.newest:
         s = slab_of(fr, fr.oldest)
-        if s.status != 2:
+        if s.status != PF_SLAB_OVER:
             return False
         if fr.oldest == fr.newest and stashed(fr, s) and not pf_a32_load(&fr.step.cancelled):
             # a ring of one: its own stash starts in the same slab after it
@@ -311,7 +310,7 @@ cdef bint restart_single(pf_worker* w, pf_frame* fr, pf_slab* s) noexcept nogil:
         for k in range(fr.def_.n_vars):
             over |= deliver(w, n, <uint32_t>k, t[k])
         if over:
-            n.status = 2
+            pf_slab_go(n, PF_SLAB_ACTIVE, PF_SLAB_OVER)
     if t != tokens:
         free(t)
     return ok
@@ -335,7 +334,7 @@ cdef public void pf_frame_slab_over(pf_worker* w, pf_slab* s) noexcept nogil:
     cdef pf_frame* fr = s.frame
     cdef bint over
     pthread_mutex_lock(&fr.lock)
-    s.status = 2
+    pf_slab_go(s, PF_SLAB_ACTIVE, PF_SLAB_OVER)
     settle_missing(w, fr, s)
     over = retire_all(w, fr)
     pthread_mutex_unlock(&fr.lock)
@@ -355,7 +354,7 @@ cdef public void pf_frame_next(pf_worker* w, pf_slab* s, uint32_t var, DLTensor*
             return
     if fr.newest >= k:
         if deliver(w, slab_of(fr, k), var, take):
-            slab_of(fr, k).status = 2
+            pf_slab_go(slab_of(fr, k), PF_SLAB_ACTIVE, PF_SLAB_OVER)
     else:
         s.next[var] = take
     pthread_mutex_unlock(&fr.lock)
@@ -384,7 +383,7 @@ cdef public int32_t pf_start_frame(pf_call* c, const pf_instr* ins) noexcept nog
         for k in range(fd.n_vars):
             over |= deliver(c.worker, slab_of(fr, 0), <uint32_t>k, entering(c.slab, fd.vars + k))
         if over or (fd.n_blocks == 0):
-            slab_of(fr, 0).status = 2
+            pf_slab_go(slab_of(fr, 0), PF_SLAB_ACTIVE, PF_SLAB_OVER)
             ended = retire_all(c.worker, fr)
     pthread_mutex_unlock(&fr.lock)
     if ended:

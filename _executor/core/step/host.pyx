@@ -7,6 +7,9 @@ non-variable) are reported as PF_INTERNAL with the node's name, never by crashin
 """
 from outputs_h cimport *
 
+cdef enum:                      # of the table: EMPTY -> FILLING [the first who asks] -> READY
+    TABLE_EMPTY, TABLE_FILLING, TABLE_READY
+
 cdef pf_host table
 
 # ---------------------------------------------------------------- errors and logging
@@ -50,16 +53,15 @@ cdef public void pf_set_log(void (*fn)(int32_t, const char*, int64_t) noexcept n
 
 # ---------------------------------------------------------------- inputs and outputs
 cdef public int pf_no_output(pf_call* c, int32_t i) noexcept nogil:
-    cdef char text[200]
     if 0 <= i < c.ctx.n_out and c.slab != NULL:
         return False
-    snprintf(text, 200, b"the kernel asked for output %d of %d%s", i, c.ctx.n_out, b"" if c.slab != NULL else b" outside of compute")
-    pf_fail(&c.ctx, PF_INTERNAL, text)
+    pf_failf(&c.ctx, PF_INTERNAL, b"the kernel asked for output %d of %d%s", i, c.ctx.n_out,
+             b"" if c.slab != NULL else b" outside of compute")
     return True
 
 cdef inline pf_device_entry* out_device(pf_call* c, int32_t i) noexcept nogil:
     """Whose memory output i belongs in; NULL: the host's."""
-    if c.node.home == NULL or c.node.out_mem == NULL or c.node.out_mem[i] != 1:
+    if c.node.home == NULL or c.node.out_mem == NULL or c.node.out_mem[i] != PF_ON_DEVICE:
         return NULL
     return c.node.home
 
@@ -88,28 +90,26 @@ cdef bint is_reference(pf_call* c, int32_t o) noexcept nogil:
 cdef public int pf_handle_fits(pf_call* c, int32_t o, const pf_object* object) noexcept nogil:
     """Output o may be a handle of the object; else the error is told: who reads it would take the object for elements."""
     cdef int32_t type = c.ctx.out_type[o]
-    cdef char text[200]
     if type == PF_RESOURCE or type == PF_VARIANT:
         return True
     if object.kind == PF_OBJ_VARIABLE and (<const pf_variable*>object).type == type and is_reference(c, o):
         return True
-    snprintf(text, 200, b"output %d is %s in the op's signature, and no handle can be there", o, pf_type_name(type))
-    pf_fail(&c.ctx, PF_INTERNAL, text)
+    pf_failf(&c.ctx, PF_INTERNAL, b"output %d is %s in the op's signature, and no handle can be there", o,
+             pf_type_name(type))
     return False
 
 cdef bint no_shape(pf_ctx* ctx, const int64_t* shape, int32_t ndim) noexcept nogil:
     """The kernel's mistake, told as one."""
-    cdef char text[200]
     cdef int32_t k
     if 0 <= ndim <= PF_MAX_NDIM and (ndim == 0 or shape != NULL):
         for k in range(ndim):
             if shape[k] < 0:
-                snprintf(text, 200, b"the kernel gave an output a size of %lld in dimension %d", <long long>shape[k], k)
-                pf_fail(ctx, PF_INTERNAL, text)
+                pf_failf(ctx, PF_INTERNAL, b"the kernel gave an output a size of %lld in dimension %d",
+                         <long long>shape[k], k)
                 return True
         return False
-    snprintf(text, 200, b"the kernel gave an output %d dimensions%s", ndim, b" at no address" if shape == NULL else b"")
-    pf_fail(ctx, PF_INTERNAL, text)
+    pf_failf(ctx, PF_INTERNAL, b"the kernel gave an output %d dimensions%s", ndim,
+             b" at no address" if shape == NULL else b"")
     return True
 
 cdef DLTensor* h_output(pf_ctx* ctx, int32_t i, const int64_t* shape, int32_t ndim) noexcept nogil:
@@ -151,10 +151,9 @@ cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_
              pf_device_name(d, b""))
 
 cdef pf_status not_adopted(pf_ctx* ctx, int32_t i) noexcept nogil:
-    cdef char text[200]
-    snprintf(text, 200, b"a tensor given for output %d is not of type %s, not usable (element size, shape, DLPack's version), or there is "
-             b"no memory to take it", i, pf_type_name(ctx.out_type[i] if 0 <= i < ctx.n_out else 0))
-    return pf_fail(ctx, PF_INTERNAL, text)
+    return pf_failf(ctx, PF_INTERNAL, b"a tensor given for output %d is not of type %s, not usable (element size, "
+                    b"shape, DLPack's version), or there is no memory to take it", i,
+                    pf_type_name(ctx.out_type[i] if 0 <= i < ctx.n_out else 0))
 
 cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -187,7 +186,7 @@ cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* 
     t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
     if t == NULL:
         return not_adopted(ctx, i)
-    if pf_no_output(c, i) or not c.deferred:
+    if pf_no_output(c, i) or not pf_is_deferred(c):
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no output, or before defer")
     return pf_bring_output(c, i, t)
@@ -325,7 +324,7 @@ cdef pf_ctx* h_defer(pf_ctx* ctx, uint64_t* ticket) noexcept nogil:
     if ticket == NULL:
         pf_fail(ctx, PF_INTERNAL, b"defer without a place for the ticket")
         return NULL
-    if c.deferred:
+    if pf_is_deferred(c):
         ticket[0] = c.ticket
         return ctx
     ticket[0] = 0
@@ -626,12 +625,12 @@ cdef void fill_table() noexcept nogil:
     table.native = h_native
 
 cdef public const pf_host* pf_host_table() noexcept nogil:
-    if pf_a32_load(&table_state) == 2:
+    if pf_a32_load(&table_state) == TABLE_READY:
         return &table
-    if pf_a32_cas(&table_state, 0, 1):
+    if pf_a32_cas(&table_state, TABLE_EMPTY, TABLE_FILLING):
         pf_host_fill_state(&table)
         fill_table()
-        pf_a32_store(&table_state, 2)
-    while pf_a32_load(&table_state) != 2:
+        pf_a32_store(&table_state, TABLE_READY)
+    while pf_a32_load(&table_state) != TABLE_READY:
         pf_cpu_relax()
     return &table

@@ -12,7 +12,6 @@ from outputs_h cimport *
 cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
     cdef pf_tensor* t
     cdef pf_object* o
-    cdef char text[200]
     if c == NULL:
         return NULL
     if pf_has_input(c, i):
@@ -20,8 +19,7 @@ cdef pf_variable* variable_behind(pf_call* c, int32_t i) noexcept nogil:
         o = <pf_object*>t.m.dl_tensor.data
         if t.flags & PF_T_HANDLE and o != NULL and o.kind == PF_OBJ_VARIABLE:
             return <pf_variable*>o
-    snprintf(text, 200, b"input %d is not a variable", i)
-    pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text)
+    pf_failf(&c.ctx, PF_INVALID_ARGUMENT, b"input %d is not a variable", i)
     return NULL
 
 cdef void list_types(uint32_t types, char* text, size_t room) noexcept nogil:
@@ -32,12 +30,11 @@ cdef void list_types(uint32_t types, char* text, size_t room) noexcept nogil:
             at += snprintf(text + at, room - at, b"%s%s", b" or " if at else b"", pf_type_name(t))
 
 cdef pf_variable* other_type(pf_call* c, int32_t i, const pf_variable* v) noexcept nogil:
-    cdef char text[900]
     cdef char types[300]
     list_types(c.node.holds[i], types, sizeof(types))
-    snprintf(text, 900, b"Trying to use variable '%.300s' (input %d) with wrong dtype. Expected %s got %s: the node declares "
-             b"another element type than the variable has", v.base.name, i, types, pf_type_name(v.type))
-    pf_fail(&c.ctx, PF_INVALID_ARGUMENT, text)
+    pf_failf(&c.ctx, PF_INVALID_ARGUMENT, b"Trying to use variable '%.300s' (input %d) with wrong dtype. Expected "
+             b"%s got %s: the node declares another element type than the variable has", v.base.name, i, types,
+             pf_type_name(v.type))
     return NULL
 
 cdef inline pf_variable* typed_variable(pf_call* c, int32_t i) noexcept nogil:
@@ -48,10 +45,9 @@ cdef inline pf_variable* typed_variable(pf_call* c, int32_t i) noexcept nogil:
     return v
 
 cdef pf_status uninitialized(pf_call* c, pf_variable* v) noexcept nogil:
-    cdef char text[700]
-    snprintf(text, 700, b"Attempting to use uninitialized value %s (read by '%.*s'). Run the variable's initializer first, "
-             b"for example tf.global_variables_initializer().", v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
-    return pf_fail(&c.ctx, PF_FAILED_PRECONDITION, text)
+    return pf_failf(&c.ctx, PF_FAILED_PRECONDITION, b"Attempting to use uninitialized value %s (read by '%.*s'). "
+                    b"Run the variable's initializer first, for example tf.global_variables_initializer().",
+                    v.base.name, <int>min(c.node.name.len, 300), c.node.name.data)
 
 cdef int32_t lock_of(pf_call* c, pf_variable* v) noexcept nogil:
     """The entry of a lock this call holds; -1."""
@@ -344,7 +340,6 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
     cdef pf_resource* r
-    cdef char text[300]
     if ctx == NULL:
         return PF_INVALID_ARGUMENT
     if obj == NULL or not usable(type):
@@ -356,10 +351,9 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
             if r.type.id == type.id or strcmp(r.type.id, type.id) == 0:
                 obj[0] = r.obj
                 return PF_OK
-            snprintf(text, 300, b"input %d is a resource of type %s, expected %s", i, r.type.id, type.id)
-            return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
-    snprintf(text, 300, b"input %d is not a resource handle, expected %s", i, type.id)
-    return pf_fail(ctx, PF_INVALID_ARGUMENT, text)
+            return pf_failf(ctx, PF_INVALID_ARGUMENT, b"input %d is a resource of type %s, expected %s", i, r.type.id,
+                            type.id)
+    return pf_failf(ctx, PF_INVALID_ARGUMENT, b"input %d is not a resource handle, expected %s", i, type.id)
 
 cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx

@@ -33,6 +33,7 @@ cdef pf_tensor* host_like(pf_device_entry* d, const pf_tensor* src) noexcept nog
 cdef void job_happened(void* arg, pf_status s) noexcept nogil:
     """On the device's thread."""
     cdef pf_job* job = <pf_job*>arg
+    pf_job_go(job, PF_JOB_PENDING, PF_JOB_INJECTED)
     job.status = s
     pf_pool_inject(job.item.slab.step.pool, &job.item)
 
@@ -88,15 +89,14 @@ cdef bint add_device(pf_step* s, pf_job* job) noexcept nogil:
     return added
 
 cdef void device_failed(pf_job* job) noexcept nogil:
-    cdef char text[400]
     if add_device(job.item.slab.step.leader, job):
         return
-    snprintf(text, 400, b"device %s reported status %d for work enqueued earlier: a kernel or a copy of this step failed there",
-             job.dev.name, job.status)
-    pf_step_fail(job.item.slab.step, NULL, job.status, text)
+    pf_step_failf(job.item.slab.step, NULL, job.status, b"device %s reported status %d for work enqueued earlier: a "
+                  b"kernel or a copy of this step failed there", job.dev.name, job.status)
 
 cdef public void pf_job_run(pf_worker* w, pf_job* job) noexcept nogil:
     cdef pf_step* s = job.item.slab.step
+    pf_job_go(job, PF_JOB_INJECTED, PF_JOB_OVER)
     if s.pool.seeded:
         pf_a32_add(&s.jobs, -1)
     if job.then != NULL:
@@ -110,12 +110,11 @@ cdef public void pf_job_run(pf_worker* w, pf_job* job) noexcept nogil:
 cdef public void pf_step_check_devices(pf_step* s) noexcept nogil:
     """Before a step starts: fails it where this is a child of the process that opened a device."""
     cdef int32_t k
-    cdef char text[300]
     for k in range(s.plan.n_devices):
         if pf_device_lost(s.plan.devices[k]):
-            snprintf(text, 300, b"device %s was opened before this process was forked: its threads and streams belong to the "
-                     b"parent. Use the device in the child only, or start the process by spawn", s.plan.devices[k].name)
-            pf_step_fail(s, NULL, PF_FAILED_PRECONDITION, text)
+            pf_step_failf(s, NULL, PF_FAILED_PRECONDITION, b"device %s was opened before this process was forked: "
+                          b"its threads and streams belong to the parent. Use the device in the child only, or "
+                          b"start the process by spawn", s.plan.devices[k].name)
 
 cdef public int32_t pf_step_drain(pf_step* s) noexcept nogil:
     """Once per step, when its last block is done."""
@@ -140,15 +139,11 @@ cdef public int32_t pf_step_drain(pf_step* s) noexcept nogil:
 
 # ---------------------------------------------------------------- copies to where an output belongs
 cdef pf_status no_room(pf_call* c, pf_device_entry* d, const pf_tensor* t) noexcept nogil:
-    cdef char text[300]
-    snprintf(text, 300, b"OOM when allocating %lld bytes (type %s) for a copy to %s", <long long>t.nbytes, pf_type_name(t.type),
-             pf_device_name(d, b"the host"))
-    return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, text)
+    return pf_failf(&c.ctx, PF_RESOURCE_EXHAUSTED, b"OOM when allocating %lld bytes (type %s) for a copy to %s",
+                    <long long>t.nbytes, pf_type_name(t.type), pf_device_name(d, b"the host"))
 
 cdef pf_status copy_failed(pf_call* c, pf_device_entry* d, pf_status s) noexcept nogil:
-    cdef char text[300]
-    snprintf(text, 300, b"a copy from or to %s failed with status %d", d.name, s)
-    return pf_fail(&c.ctx, s, text)
+    return pf_failf(&c.ctx, s, b"a copy from or to %s failed with status %d", d.name, s)
 
 cdef pf_status bring_in(pf_call* c, int32_t i, pf_device_entry* d, pf_tensor* take) noexcept nogil:
     """Host memory, or a peer's, to device d."""
@@ -263,7 +258,7 @@ cdef pf_status bring_out(pf_call* c, int32_t i, pf_tensor* take, bint onward) no
 cdef public pf_status pf_bring_output(pf_call* c, int32_t i, pf_tensor* take) noexcept nogil:
     cdef pf_device_entry* there = <pf_device_entry*>take.device
     cdef pf_device_entry* here = NULL
-    if c.node.home != NULL and c.node.out_mem != NULL and c.node.out_mem[i] == 1:
+    if c.node.home != NULL and c.node.out_mem != NULL and c.node.out_mem[i] == PF_ON_DEVICE:
         here = c.node.home
     if there == here or take.flags & PF_T_HANDLE or take.type == PF_STRING:
         pf_put_output(c, i, take)
@@ -275,7 +270,6 @@ cdef public pf_status pf_bring_output(pf_call* c, int32_t i, pf_tensor* take) no
 # ---------------------------------------------------------------- after
 cdef void continued(pf_job* job, pf_status s) noexcept nogil:
     cdef pf_call* c = pf_ticket_hold(job.ticket)
-    cdef char text[300]
     cdef pf_blame b
     if c == NULL:
         return
@@ -286,8 +280,8 @@ cdef void continued(pf_job* job, pf_status s) noexcept nogil:
     elif s == PF_OK:
         s = job.fn(&c.ctx, job.arg)
     else:
-        snprintf(text, 300, b"device %s reported status %d for this kernel's work or for work before it", job.dev.name, s)
-        pf_fail(&c.ctx, s, text)
+        pf_failf(&c.ctx, s, b"device %s reported status %d for this kernel's work or for work before it",
+                 job.dev.name, s)
     if s != PF_PENDING:
         end_call(job.ticket, s)
     pf_ticket_drop(c)

@@ -18,7 +18,9 @@
 typedef struct pf_trace pf_trace;
 
 /* ---------------------------------------------------------------- step */
-enum { PF_BLOCK_RUNNING = -1, PF_BLOCK_DONE = -2 };     /* pf_item.pending, once it was 0; for reports only */
+/* pf_item.pending: n > 0 predecessors are missing -> 0, ready -> RUNNING -> DONE; cancelled ones are DONE without having run,
+ * arrivals of a loop's variables (PF_B_EVENT) without having been ready. */
+enum { PF_BLOCK_READY = 0, PF_BLOCK_RUNNING = -1, PF_BLOCK_DONE = -2 };
 #define PF_JOB_BLOCK 0xffffffffu    /* pf_item.block of a pf_job */
 typedef struct pf_item {            /* one block of one slab */
   pf_a32 pending;
@@ -29,20 +31,34 @@ typedef struct pf_item {            /* one block of one slab */
   struct pf_item *next;             /* injector list */
   struct pf_call *call;             /* a finished asynchronous call to be completed by whoever takes the item */
 } pf_item;
+static inline void pf_item_runs(pf_item *it) {
+  pf_state_check(pf_a32_load_rlx(&it->pending) == PF_BLOCK_READY, "a block", pf_a32_load_rlx(&it->pending), PF_BLOCK_RUNNING);
+  pf_a32_store_rlx(&it->pending, PF_BLOCK_RUNNING);
+}
+static inline void pf_item_done(pf_item *it, int event) {
+  int32_t was = pf_a32_load_rlx(&it->pending);
+  pf_state_check(event ? was != PF_BLOCK_DONE : was == PF_BLOCK_READY || was == PF_BLOCK_RUNNING, "a block", was, PF_BLOCK_DONE);
+  pf_a32_store_rlx(&it->pending, PF_BLOCK_DONE);
+}
 
+enum { PF_SLAB_FREE, PF_SLAB_ACTIVE, PF_SLAB_OVER };     /* pf_slab.status: frames.pyx has the diagram */
 typedef struct pf_slab {            /* one iteration of a frame, or the root */
   struct pf_step *step;
   const pf_frame_def *def;
   struct pf_frame *frame;           /* NULL: root */
   int64_t iter, path;               /* path: unique over nested loops */
   pf_a32 blocks_left;
-  int32_t status;                   /* frame lock: 0 free, 1 active, 2 all blocks ran */
+  int32_t status;                   /* frame lock; the root has none */
   pf_item *items;
   DLTensor **slots;
   pf_a32 *uses;
   DLTensor **next;                  /* frame lock: per loop variable, a token for the next iteration; NULL: none yet */
   uint8_t *arrived;                 /* frame lock: this slab's loop variables that have arrived */
 } pf_slab;
+static inline void pf_slab_go(pf_slab *s, int32_t from, int32_t to) {
+  pf_state_check(s->status == from, "a loop's iteration", s->status, to);
+  s->status = to;
+}
 
 typedef struct pf_frame {           /* one instance of a loop that runs in slabs */
   struct pf_step *step;
@@ -130,6 +146,9 @@ typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;
 static inline int32_t pf_lent_kind(const pf_lent *l) { return l->kind & PF_LENT_KINDS; }
 static inline int32_t pf_lent_number(const pf_lent *l) { return l->kind >> 8; }
 static inline int32_t pf_lent_of(int32_t kind, int32_t number) { return kind | number << 8; }
+enum {                      /* pf_call.state; calls.pyx has the diagram */
+  PF_CALL_RUNNING, PF_CALL_DEFERRED, PF_CALL_TAKEN, PF_CALL_OVER
+};
 typedef struct pf_call {            /* a pf_ctx and what the host keeps with it */
   pf_ctx ctx;
   pf_step *step;
@@ -151,7 +170,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   const pf_frame_def *loop;         /* the innermost one that runs inline */
   /* asynchronous */
   struct pf_call *moved;            /* stack call: where defer moved it */
-  int32_t deferred, dead_out;
+  int32_t state, dead_out;          /* state: PF_CALL_* */
   pf_a32 refs;                      /* compute's return and done */
   pf_status status;
   uint64_t ticket;
@@ -168,22 +187,32 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   struct pf_held_inputs *held;      /* inspected steps only (inspect.pyx) */
   int32_t awaited;                  /* likewise: nobody waits for it any longer */
 } pf_call;
+static inline int pf_is_deferred(const pf_call *c) { return c->state != PF_CALL_RUNNING; }
+static inline void pf_call_go(pf_call *c, int32_t from, int32_t to) {
+  pf_state_check(c->state == from, "a call", c->state, to);
+  c->state = to;
+}
 
 /* Work a device does meanwhile: a copy, or a wait for a stream.  While it lasts it counts as a block of the root slab; its end
  * comes on the device's thread, which only injects it; a worker then gives back what it kept and calls `then`. */
+enum { PF_JOB_PENDING, PF_JOB_INJECTED, PF_JOB_OVER };   /* pf_job.state; jobs.pyx has the diagram */
 typedef struct pf_job {
   pf_item item;                     /* first: what the pool sees */
   pf_device_entry *dev, *peer;      /* events[1] is peer's, or dev's if that is NULL */
   void *events[2];
   pf_tensor *keep[2];
   pf_status status;
-  int32_t i;
+  int32_t i, state;
   pf_call *call;
   uint64_t ticket;
   void (*then)(struct pf_job *job, pf_status s);
   pf_status (*fn)(pf_ctx *, void *);
   void *arg;
 } pf_job;
+static inline void pf_job_go(pf_job *job, int32_t from, int32_t to) {
+  pf_state_check(job->state == from, "a job", job->state, to);
+  job->state = to;
+}
 
 /* Runs one step on the calling thread and the pool.  Takes args (also on failure).  rets: n_rets new references, valid on OK. */
 typedef struct {
@@ -246,6 +275,11 @@ void pf_step_read_late(pf_step *s);                 /* fetches of variables that
 void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
+__attribute__((format(printf, 4, 5)))
+static inline void pf_step_failf(pf_step *s, const pf_node_info *node, pf_status code, const char *fmt, ...) {
+  PF_FORMATTED(text, fmt);
+  pf_step_fail(s, node, code, text);
+}
 
 /* between devices and steps (jobs.pyx) */
 /* `take` goes where output i of call c belongs.  OK: there already, or in stream order; PENDING: done(ticket) follows. */
@@ -424,7 +458,7 @@ void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block a
  * that runs elsewhere.  WHOLE: it updates a variable, and does not stop halfway.  BLAMED: another plugin's, helpers say so too. */
 enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2, PF_FOR_UNLOCKED = 4, PF_FOR_BLAMED = 8 };
 static inline int32_t pf_for_how(const pf_call *c) {
-  int32_t how = c->deferred ? 0 : PF_FOR_UNLOCKED;
+  int32_t how = pf_is_deferred(c) ? 0 : PF_FOR_UNLOCKED;
   if (how && c->worker && c->worker->step) how |= PF_FOR_POLLS;
   for (int32_t k = 0; k < c->n_lent; k++)
     if (pf_lent_kind(c->lent + k) == PF_LENT_LOCK) how = pf_lent_number(c->lent + k) != PF_VAR_READ ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;

@@ -60,6 +60,20 @@ static inline pf_status pf_error_set(pf_error *e, pf_status code, const char *fm
   }
   return code;
 }
+/* A formatted message for functions that take a text; the longest is some 5000 bytes. */
+#define PF_FORMATTED(text, fmt) \
+  char text[5400]; va_list pf_ap; va_start(pf_ap, fmt); vsnprintf(text, sizeof text, fmt, pf_ap); va_end(pf_ap)
+__attribute__((format(printf, 3, 4)))
+static inline pf_status pf_failf(pf_ctx *c, pf_status code, const char *fmt, ...) {
+  PF_FORMATTED(text, fmt);
+  return pf_fail(c, code, text);
+}
+/* The checking build ends the process where a state machine takes a step that its diagram has not. */
+static inline void pf_state_check(int right, const char *machine, int32_t was, int32_t to) {
+  if (!PF_CHECKS || right) return;
+  fprintf(stderr, "pyflow: %s goes from state %d to %d, which it must not\n", machine, (int)was, (int)to);
+  abort();
+}
 static inline void pf_copy_text(char *to, size_t room, const char *from, int64_t n) {
   size_t k = n < 0 || !from ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 1;
   if (k) memcpy(to, from, k);
