@@ -20,7 +20,6 @@ from pyflow.ops.base.common import at_least_rank, conj, dims_of
 from pyflow.ops.base.shape_rules import by_pattern
 from pyflow.ops.gemm.matmul_ops import WELL, adjoint_of, batch_sums, square_shape, wide
 from pyflow.ops.gemm.products import matmul, matrix_transpose
-from pyflow.ops.reduce import reduction_ops
 
 COMPLEX_ONLY = (dtypes.complex64, dtypes.complex128)
 HALF_TOO = (dtypes.float64, dtypes.float32, dtypes.float16) + COMPLEX_ONLY
@@ -508,7 +507,7 @@ def _inverse_permutation(perm):
                          raw_ops.ExpandDims(tensors.range_(
                              tensors.cast(n, perm.dtype)), -1))
     hits = tensors.cast(hits, dtypes.int32)
-    return reduction_ops.argmax(hits, axis=-1, output_type=dtypes.int32)
+    return raw_ops.ArgMax(hits, -1, output_type=dtypes.int32)
 
 
 def rows_at(x, index):

@@ -17,7 +17,7 @@ from pyflow.framework.dtypes import NUMBERS, REAL
 from pyflow.framework.op import S, UNREGISTERED, bools, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
-from pyflow.ops.base.common import conj, dims_of, int32s, normal_axis, one_of, shape_vector, static
+from pyflow.ops.base.common import conj, dims_of, int32s, normal_axis, shape_vector, static
 from pyflow.ops.base.shape_rules import match
 
 KEEP = "keep_dims: bool = false, "
@@ -372,11 +372,3 @@ class Cumprod:
     def reference(x, axis, exclusive, reverse):
         return running(np.cumprod, x, axis, exclusive, reverse, 1)
     samples = RUNS
-
-
-# --------------------------------------------------------------------------------- public functions
-def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
-    """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax.
-    Dtypes, shapes, errors: as op ArgMax."""
-    axis = one_of(axis, dimension, "axis", "dimension", 0)
-    return ArgMax(input, axis, output_type=output_type, name=name)
