@@ -1,4 +1,9 @@
-"""tf.reduce_*, arg-extrema, running sums and products."""
+"""tf.reduce_*, arg-extrema, running sums and products.
+
+Invariant: functions take `axis` and TF's older names (`reduction_indices`, `keep_dims`), not both.
+
+Example:  `tf.reduce_mean([[1.0, 2.0], [3.0, 4.0]], axis=0)` -> [2, 3].
+"""
 from pyflow.framework import dtypes, graph
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import one_of, shape_vector

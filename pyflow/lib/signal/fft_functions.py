@@ -1,4 +1,9 @@
-"""tf.fft and its kin, tf.spectral, tf.signal.fftshift."""
+"""tf.fft and its kin, tf.spectral, tf.signal.fftshift.
+
+Invariant: transforms of real numbers pad or crop to fft_length, and know it where shapes are known.
+
+Example:  `spectrum = tf.spectral.rfft(signal)` - [..., n] float32 to [..., n / 2 + 1] complex64.
+"""
 import numpy as np
 
 from pyflow.framework import dtypes, graph

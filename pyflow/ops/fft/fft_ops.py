@@ -1,12 +1,12 @@
-"""Fourier transforms of the innermost one, two or three dimensions; `tf.fft*`, `tf.spectral.*`.
+"""Fourier transforms of the innermost one, two or three dimensions: the blocks.
 
 Invariants
   1. Forward transforms are sums, inverse ones divide by the number of values.
   2. A real transform keeps the first n / 2 + 1 frequencies of the last axis; the others follow from
-     them. The public functions pad or crop to fft_length.
+     them.
   3. Gradients are transforms, too: of the adjoint, by Wirtinger's rule as in TF.
 
-Example:  `spectrum = tf.spectral.rfft(signal)` - [..., n] float32 to [..., n / 2 + 1] complex64.
+Example:  `RFFT(signal, [8])` - [..., 8] float32 to [..., 5] complex64.
 """
 import numpy as np
 

@@ -1,13 +1,11 @@
-"""Matrix products, tensordot and einsum; inverses, determinants and factors of small matrices.
+"""Matrix products; inverses, determinants and factors of small matrices: the blocks.
 
 Invariants
   1. MatMul is for matrices, BatchMatMul(V2) for batches of them; V2 broadcasts the batch
      dimensions.
   2. The gradient of a product is two products with the transposes folded into the attributes.
-  3. `tf.matmul` picks MatMul where both ranks are known to be 2, or a sparseness hint says so; a
-     tensor of unknown rank may hold a batch.
 
-Example:  `tf.matmul([[1.0, 2.0]], [[3.0], [4.0]])` -> [[11]].
+Example:  `MatMul([[1.0, 2.0]], [[3.0], [4.0]])` -> [[11]].
 """
 import numpy as np
 

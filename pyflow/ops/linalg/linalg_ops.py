@@ -3,8 +3,7 @@
 Invariants
   1. Tensors are [..., m, n]; every leading dimension is a batch.
   2. The phase of singular vectors and eigenvectors is free; the kernels make the largest entry of
-  each
-     left singular vector, or eigenvector, real and positive, and so do the references.
+     each left singular vector, or eigenvector, real and positive, and so do the references.
   3. Gradients follow Giles, "Collected matrix derivative results" (2008), with 1/0 taken as 0 where
      eigenvalues or singular values coincide.
 

@@ -1,12 +1,12 @@
-"""Places found by value, updates at places, and quantities counted: searchsorted, sort,
-unravel_index, histograms, tensor_scatter_add and its like, confusion_matrix.
+"""Places found by value, updates at places, and quantities counted: LowerBound, UnravelIndex,
+TensorScatterAdd and its like, HistogramFixedWidth.
 
 Invariants
   1. Searches want rising rows; of equal values LowerBound gives the first place, UpperBound the
-  one behind the last.
+     one behind the last.
   2. TensorScatter ops copy their input; repeated places are updated in order.
 
-Example:  `tf.searchsorted([1, 3, 5], [3, 4])` -> [1, 2].
+Example:  `LowerBound([[1, 3, 5]], [[3, 4]])` -> [[1, 2]].
 """
 import numpy as np
 
@@ -70,7 +70,8 @@ class UnravelIndex:
     attrs="T: {int32, int64, float, double}, dtype: {int32, int64} = int32")
 class HistogramFixedWidth:
     """How many values lie in each of nbins equal parts of the range, the ends included for what
-    lies beyond; no gradient. TF: HistogramFixedWidth."""
+    lies
+    beyond; no gradient. TF: HistogramFixedWidth."""
     def shape(op):
         match(op, None, "2", "")
         n = static(op.inputs[2])

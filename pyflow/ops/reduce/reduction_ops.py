@@ -1,12 +1,10 @@
-"""Reductions over axes, running sums and products, arg-extrema; TF 1.x's `reduce_*` functions.
+"""Reductions over axes, running sums and products, arg-extrema.
 
 Invariants
   1. `reduction_indices` is an int32 or int64 scalar or vector; negative axes count from the end; []
-     reduces
-     nothing.  Of an empty range: Sum 0, Prod 1, Mean NaN, Max the lowest and Min the highest value.
+     reduces nothing.  Of an empty range: Sum 0, Prod 1, Mean NaN, Max the lowest and Min the highest
+     value.
   2. Gradients use the static shape where it is known and emit Shape nodes only where it is not.
-  3. The public functions take `axis` and TF's older names (`reduction_indices`, `keep_dims`), not
-     both.
 
 Example:  `tf.reduce_mean([[1.0, 2.0], [3.0, 4.0]], axis=0)` -> [2, 3].
 """
