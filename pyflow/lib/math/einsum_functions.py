@@ -9,7 +9,7 @@ from pyflow.framework import graph
 from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
 from pyflow.ops.gemm import products
-from pyflow.ops.gemm.einsum_ops import Einsum, Plain, diagonal
+from pyflow.ops.linalg.einsum_ops import Einsum, Plain, diagonal
 
 
 def _of_known_rank(equation, factors):

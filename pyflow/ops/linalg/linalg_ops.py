@@ -17,8 +17,9 @@ from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, u
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, conj, dims_of
 from pyflow.ops.base.shape_rules import by_pattern
-from pyflow.ops.gemm.matmul_ops import WELL, adjoint_of, batch_sums, square_shape, wide
+from pyflow.ops.gemm.matmul_ops import adjoint_of, batch_sums
 from pyflow.ops.gemm.products import matmul, matrix_transpose
+from pyflow.ops.linalg.solve_ops import WELL, square_shape, wide
 
 COMPLEX_ONLY = (dtypes.complex64, dtypes.complex128)
 HALF_TOO = (dtypes.float64, dtypes.float32, dtypes.float16) + COMPLEX_ONLY
