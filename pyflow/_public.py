@@ -10,7 +10,7 @@ PUBLIC = {
         "rank real reshape shape size slice squeeze stack transpose unstack zeros zeros_like",
     "pyflow.ops.data.audio_ops":
         "audio.decode_wav audio.encode_wav",
-    "pyflow.ops.data.tensor_array_ops":
+    "pyflow.ops.data.tensor_arrays":
         "TensorArray",
     "pyflow.ops.elementwise.activation_ops":
         "math.sigmoid math.softplus math.softsign math.tanh nn.elu nn.relu nn.relu6 nn.selu "
@@ -51,7 +51,7 @@ PUBLIC = {
     "pyflow.ops.move.join_ops":
         "manip.tile tile",
     "pyflow.ops.move.pad_ops":
-        "batch_to_space_nd manip.batch_to_space_nd manip.space_to_batch_nd pad space_to_batch_nd",
+        "batch_to_space_nd manip.batch_to_space_nd manip.space_to_batch_nd space_to_batch_nd",
     "pyflow.ops.move.partition_ops":
         "dynamic_stitch",
     "pyflow.ops.norm.softmax_ops":
@@ -80,7 +80,7 @@ PUBLIC = {
     "pyflow.lib.array.join_functions":
         "meshgrid pack parallel_stack split unpack",
     "pyflow.lib.array.pad_functions":
-        "batch_to_space depth_to_space nn.depth_to_space nn.space_to_batch nn.space_to_depth "
+        "batch_to_space depth_to_space nn.depth_to_space nn.space_to_batch nn.space_to_depth pad "
         "space_to_batch space_to_depth",
     "pyflow.lib.array.partition_functions":
         "bincount dynamic_partition listdiff math.bincount math.in_top_k math.top_k nn.in_top_k "

@@ -9,7 +9,7 @@ Invariants
 Pure graph building; the thread that calls `gradients`.
 """
 from pyflow.framework import graph as ops
-from pyflow.ops.control import control_flow_ops as cf
+from pyflow.ops.control import routing
 from pyflow.lib.math import binary_functions
 from pyflow.ops.base import tensors
 
@@ -40,7 +40,7 @@ def total(grads, method=None):
         return _concatenated(grads)
     if _is_small_dense(grads):
         return binary_functions.add_n([ops.convert_to_tensor(grad) for grad in grads])
-    return _concatenated([cf.as_indexed_slices(grad) for grad in grads])
+    return _concatenated([routing.as_indexed_slices(grad) for grad in grads])
 
 
 def _sum_by_device(grads):

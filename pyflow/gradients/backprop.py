@@ -28,7 +28,7 @@ from pyflow.gradients import aggregate, loop_state
 from pyflow.gradients.explain import missing_gradient
 from pyflow.lib.control_flow.control_flow_context import is_loop_switch
 from pyflow.lib.control_flow import grouping
-from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.control import identity_ops, routing
 from pyflow.ops.base import tensors
 from pyflow.ops.state import resource_handles
 
@@ -150,7 +150,7 @@ def _checked_gradient(grad, y, i):
     if isinstance(grad, ops.Tensor):
         _check_size(y, grad, i)
         return identity_ops.Identity(grad, name=f"grad_ys_{i}")
-    return cf.identity_of(grad, name=f"grad_ys_{i}")
+    return routing.identity_of(grad, name=f"grad_ys_{i}")
 
 
 def _check_size(y, grad, i):
@@ -296,7 +296,7 @@ class _Backward:
             self.pending[producer] -= 1
             left = self.pending[producer]
             if left == 0 or (left > 0 and self.loops and is_loop_switch(producer)):
-                if cf.is_loop_exit(producer):
+                if routing.is_loop_exit(producer):
                     self._defer_exit(tensor)
                 else:
                     self.ready.append(producer)

@@ -18,7 +18,7 @@ from pyflow.framework import nest
 from pyflow.lib.control_flow.while_loop import while_loop
 from pyflow.lib.array import identity_functions
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data import tensor_array_ops
+from pyflow.ops.data import tensor_arrays
 from pyflow.ops.base import tensors
 
 _serial = itertools.count()
@@ -49,7 +49,7 @@ def _hessian(first, x, options, name):
         def row(j, rows):
             second = gradients(flat[j], x, **options)[0]
             return j + 1, rows.write(j, tensors.zeros_like(x) if second is None else second)
-        start = (ops.constant(0), tensor_array_ops.TensorArray(x.dtype.base_dtype, count))
+        start = (ops.constant(0), tensor_arrays.TensorArray(x.dtype.base_dtype, count))
         _, rows = while_loop(lambda j, _: j < count, row, start)
         shape = tensors.shape(x)
         result = tensors.reshape(rows.stack(), tensors.concat([shape, shape], 0))

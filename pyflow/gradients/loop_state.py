@@ -30,7 +30,7 @@ from pyflow.lib.control_flow.control_flow_context import (constant_enter, is_loo
                                                           is_switch, while_context_of)
 from pyflow.lib.control_flow.switch_case import know_branches
 from pyflow.lib.control_flow.while_loop import WhileContext, entered
-from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.control import control_flow_ops as cf, identity_ops, routing
 from pyflow.ops.data import data_flow_ops
 from pyflow.ops.base import tensors
 from pyflow.ops.move import array_ops
@@ -120,7 +120,7 @@ class LoopState:
         return stack
 
     def _push(self, stack, value, dead_branch):
-        context = cf.output_context(value.op)
+        context = routing.output_context(value.op)
         if context is self.forward_context:
             with entered(context):
                 push = self._push_op(stack, value)
@@ -160,7 +160,7 @@ class LoopState:
             state = state.outer_grad_state
         pred = branch.pred if pred is None else pred
         if dead_branch:
-            return cf.switch_ref_or_tensor(stack, pred)[1 - branch.branch]
+            return routing.switch_ref_or_tensor(stack, pred)[1 - branch.branch]
         return branch.alive(stack, pred)
 
     def real_value(self, value):
@@ -226,7 +226,7 @@ class LoopStates:
     def of(self, op, before):
         """The state for `op`; for an Exit the loop it leaves (`before`: the one around it). None
         outside."""
-        if before and cf.is_loop_exit(op):
+        if before and routing.is_loop_exit(op):
             context = op._get_control_flow_context().outer_context
             context = context.while_context() if context is not None else None
         else:
@@ -323,7 +323,7 @@ class LoopStates:
         if op.type == "_SwitchN":
             zeros = self._zeros_of_case(state, op)
             chosen = state.recorded_predicate(op.inputs[1])
-            return cf.switch_n(zeros, chosen, len(op.outputs))[index]
+            return routing.switch_n(zeros, chosen, len(op.outputs))[index]
         value = op.outputs[index]
         if _is_list(value):
             return self._recorded_list(state, op, value)
@@ -352,7 +352,7 @@ class LoopStates:
             return zeros
         context = op._get_control_flow_context()
         pred = state.recorded_predicate(context.pred)
-        return cf.switch_ref_or_tensor(zeros, pred)[1 - context.branch]
+        return routing.switch_ref_or_tensor(zeros, pred)[1 - context.branch]
 
     @staticmethod
     def _recorded_list(state, op, value):
@@ -362,7 +362,7 @@ class LoopStates:
         context = op._get_control_flow_context()
         state.grad_context.exit()
         with entered(context.outer_context):
-            value = cf.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
+            value = routing.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
         value.op._set_control_flow_context(context)
         history = state.save(value, dead_branch=True)
         state.grad_context.enter()
@@ -375,7 +375,7 @@ class LoopStates:
         context, dead = op._get_control_flow_context(), is_switch(op)
         if dead:
             with entered(context.outer_context):
-                value = cf.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
+                value = routing.switch_ref_or_tensor(op.inputs[0], context.pred)[1 - context.branch]
                 shape = resource_functions.value_shape(value)
             value.op._set_control_flow_context(context)
             shape.op._set_control_flow_context(context)
@@ -395,16 +395,16 @@ def _next_zeros(grad_context, merged):
         with entered(grad_context.outer_context):
             zeros = tensors.zeros_like(first.op.inputs[0], optimize=False)
         with entered(grad_context):
-            return cf.next_iteration(zeros)
+            return routing.next_iteration(zeros)
     if first.shape.is_fully_defined():
         with entered(grad_context):
             zeros = ops.constant(0, dtype=first.dtype, shape=first.shape)
-            return cf.next_iteration(zeros)
+            return routing.next_iteration(zeros)
     with entered(grad_context.outer_context):
         shape = array_ops.Shape(first.op.inputs[0])
         zeros = tensors.zeros(shape, first.dtype)
     with entered(grad_context):
-        return cf.next_iteration(zeros)
+        return routing.next_iteration(zeros)
 
 
 def zeros_like_output(op, index):
@@ -416,7 +416,7 @@ def zeros_like_output(op, index):
         if value.dtype.base_dtype == dtypes.resource:
             return tensors.zeros(resource_functions.value_shape(value), _dtype_of(value))
         return tensors.zeros_like(value, optimize=False)
-    other = cf.switch(op.inputs[0], context.pred)[1 - context.branch]
+    other = routing.switch(op.inputs[0], context.pred)[1 - context.branch]
     pivot = identity_ops.Identity(other)
     if value.dtype.base_dtype == dtypes.resource:
         with ops.control_dependencies([pivot]):
@@ -447,7 +447,7 @@ def loop_states(between_list, between, colocate=False):
     states = None
     know_branches(op for op in between_list if op.type == "_SwitchN" and while_context_of(op))
     for op in list(between_list):
-        if cf.is_loop_exit(op):
+        if routing.is_loop_exit(op):
             states = states or LoopStates()
             with ops.colocate_with(op) if colocate else contextlib.nullcontext():
                 states.add_loop(op, between_list, between)

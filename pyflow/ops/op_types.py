@@ -73,11 +73,11 @@ OP_TYPES = {
         "IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D IRFFT3D RFFT RFFT2D RFFT3D",
     "fused.fused_elementwise_ops":
         "_FusedElementwise",
-    "fused.fused_norm_ops":
+    "norm.fused_norm_ops":
         "_FusedLayerNorm _FusedMoments",
     "fused.fused_ops":
         "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
-    "gemm.einsum_ops":
+    "linalg.einsum_ops":
         "Einsum",
     "gemm.matmul_ops":
         "BatchMatMul BatchMatMulV2 Cholesky MatMul MatrixDeterminant MatrixInverse MatrixSolve",
@@ -163,7 +163,7 @@ OP_TYPES = {
     "reduce.segment_ops":
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
         "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
-    "reduce.sparse_segment_ops":
+    "sparse.sparse_segment_ops":
         "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments "
         "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
         "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments",

@@ -19,8 +19,8 @@ import random
 import numpy as np
 
 import pyflow as tf
+from pyflow.ops.control import routing
 from pyflow.python.framework import function
-from pyflow.ops.control import control_flow_ops as routing
 
 LIMIT = 40.0
 SHAPES = ((), (), (3,), (2, 2), (70,))

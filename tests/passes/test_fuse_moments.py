@@ -4,7 +4,7 @@ import pytest
 
 import pyflow as tf
 import rewriting
-from pyflow.ops.fused.fused_norm_ops import _FusedMoments
+from pyflow.ops.norm.fused_norm_ops import _FusedMoments
 from pyflow.passes import fuse_moments
 from pyflow.passes.options import Options
 

@@ -1,4 +1,10 @@
-"""tf.matrix_diag, matrix_diag_part and matrix_set_diag with k, padding and alignment."""
+"""tf.matrix_diag, matrix_diag_part and matrix_set_diag with k, padding and alignment.
+
+Invariant: calls without these arguments make TF 1.x's ops MatrixDiag, MatrixDiagPart and
+MatrixSetDiag.
+
+Example:  `tf.matrix_diag_part(a, k=(-1, 1))`.
+"""
 from pyflow.framework import graph
 from pyflow.ops.move import diag_ops
 from pyflow.ops.move.diag_band_ops import MatrixDiagPartV3, MatrixDiagV3, MatrixSetDiagV3

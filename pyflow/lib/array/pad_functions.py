@@ -1,9 +1,11 @@
-"""Blocks of space moved to batch or depth, and back."""
+"""tf.pad, and blocks of space moved to batch or depth, and back."""
 import numpy as np
 
+from pyflow.framework import graph
 from pyflow.framework.tensor_shape import unknown_shape
 from pyflow.ops.base.common import int32s
-from pyflow.ops.move.pad_ops import BatchToSpaceND, DepthToSpace, SpaceToBatchND, SpaceToDepth
+from pyflow.ops.move.pad_ops import (BatchToSpaceND, DepthToSpace, MirrorPad, Pad, PadV2,
+                                     SpaceToBatchND, SpaceToDepth)
 
 
 def space_to_depth(input, block_size, name=None, data_format="NHWC"):
@@ -41,8 +43,22 @@ def _of_images(op_def, input, block, margins, name):
     return moved
 
 
+# --------------------------------------------------------------------------------- public functions
+def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
+    """`tensor` padded by `paddings` [rank, 2]; mode CONSTANT, REFLECT or SYMMETRIC. TF: tf.pad.
+    Dtypes, shapes, errors: as ops Pad, PadV2 and MirrorPad."""
+    mode = mode.upper()
+    if mode == "CONSTANT":
+        if not isinstance(constant_values, graph.Tensor) and constant_values == 0:
+            return Pad(tensor, paddings, name=name)
+        return PadV2(tensor, paddings, constant_values, name=name)
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise ValueError(f"tf.pad: mode must be CONSTANT, REFLECT or SYMMETRIC, got {mode!r}")
+    return MirrorPad(tensor, paddings, mode=mode, name=name)
+
+
 PUBLIC = {
-    "space_to_depth": space_to_depth, "nn.space_to_depth": space_to_depth,
+    "pad": pad, "space_to_depth": space_to_depth, "nn.space_to_depth": space_to_depth,
     "depth_to_space": depth_to_space, "nn.depth_to_space": depth_to_space,
     "space_to_batch": space_to_batch, "nn.space_to_batch": space_to_batch,
     "batch_to_space": batch_to_space,

@@ -7,8 +7,10 @@ from pyflow.ops.base import tensors
 from pyflow.ops.base.common import int32s
 from pyflow.ops.elementwise import binary_ops
 from pyflow.ops.move import array_ops
-from pyflow.ops.move.partition_ops import (Bincount, DynamicPartition, InTopKV2, ListDiff, TopKV2,
-                                           Unique, UniqueWithCounts)
+from pyflow.ops.move.partition_ops import DynamicPartition
+from pyflow.ops.reduce.bincount_ops import Bincount
+from pyflow.ops.reduce.top_k_ops import InTopKV2, TopKV2
+from pyflow.ops.reduce.unique_ops import ListDiff, Unique, UniqueWithCounts
 
 
 def dynamic_partition(data, partitions, num_partitions, name=None):

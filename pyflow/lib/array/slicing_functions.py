@@ -1,4 +1,9 @@
-"""The `x[...]` syntax of tensors, tf.strided_slice, tf.reverse, tf.roll."""
+"""The `x[...]` syntax of tensors, tf.strided_slice, tf.reverse, tf.roll.
+
+Invariant: `x[1, ..., ::2, tf.newaxis]` builds one StridedSlice node.
+
+Example:  `tf.constant([[1, 2, 3], [4, 5, 6]])[:, 1]` -> [2, 5].
+"""
 import numpy as np
 
 from pyflow.framework import dtypes, graph

@@ -16,7 +16,7 @@ Example:  `y = tf.cond(tf.less(a, b), lambda: a * 2.0, lambda: b + 1.0)`
 from pyflow.framework import graph as ops, nest
 from pyflow.lib.control_flow import grouping
 from pyflow.lib.control_flow.control_flow_context import ControlFlowContext, is_in_context
-from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.control import identity_ops, routing
 
 
 class CondContext(ControlFlowContext):
@@ -76,7 +76,7 @@ class CondContext(ControlFlowContext):
 
     def alive(self, value, pred, name="Switch"):
         """`value` where this branch is taken by `pred`, now or in another iteration, else dead."""
-        return cf.switch_ref_or_tensor(value, pred, name)[self._branch]
+        return routing.switch_ref_or_tensor(value, pred, name)[self._branch]
 
     def _switched(self, value):
         with ops.control_dependencies(None):
@@ -186,7 +186,7 @@ def _one_of(value, old_value, name, old_name):
 
 def _predicate(pred):
     """(pred, pivot of the true branch, pivot of the false branch)."""
-    off, on = cf.switch(pred, pred)
+    off, on = routing.switch(pred, pred)
     pivot_true = identity_ops.Identity(on, name="switch_t")
     pivot_false = identity_ops.Identity(off, name="switch_f")
     pred = identity_ops.Identity(pred, name="pred_id")
@@ -239,7 +239,7 @@ def merged_leaf(values, names):
                 f"Outputs of {name} and {names[0]} must have the same type: "
                 f"{value.dtype.base_dtype.name}, {first.dtype.base_dtype.name} "
                 f"('{value.name}' and '{first.name}'). Cast one of them with tf.cast.")
-    return cf.merge(values)[0]
+    return routing.merge(values)[0]
 
 
 def repacked(returned, merged):

@@ -18,8 +18,7 @@ building the graph.
 import abc
 
 from pyflow.framework import graph as ops
-from pyflow.ops.control import control_flow_ops as cf
-
+from pyflow.ops.control import control_flow_ops as cf, routing
 
 _MADE_BY_CONTEXTS = ("Enter", "RefEnter", "Switch", "RefSwitch", "_SwitchN")
 
@@ -132,7 +131,7 @@ class ControlFlowContext(abc.ABC):
 
         A value inside a loop exists once per iteration, so there is nothing to use outside."""
         loop = while_context_of(op)
-        context = cf.output_context(source)
+        context = routing.output_context(source)
         source_loop = context.while_context() if context is not None else None
         if source_loop is None or is_containing(source_loop, loop):
             return
@@ -168,7 +167,7 @@ class ControlFlowContext(abc.ABC):
             return list(op.control_inputs), []
         kept, dropped = [], []
         for source in op.control_inputs:
-            context = cf.output_context(source)
+            context = routing.output_context(source)
             inside = context is not None and context.while_context() is loop
             (kept if inside else dropped).append(source)
         if dropped:
@@ -179,13 +178,11 @@ class ControlFlowContext(abc.ABC):
     def protect(self, op):
         """An operation inside cannot be fetched; it would be dead or have one value per
         iteration."""
-        if self._outer_context or not cf.is_loop_exit(op):
+        if self._outer_context or not routing.is_loop_exit(op):
             op.graph.prevent_fetching(op)
 
 
 # --------------------------------------------------------------------------------------- questions
-
-
 def while_context_of(op):
     """The innermost while context of `op`, or None."""
     context = op._get_control_flow_context()
@@ -230,6 +227,6 @@ def constant_enter(value):
 def _may_cross(op, input_op, source_loop, loop):
     """Edges that leave a loop by design: Exit's, those a context makes itself, those of gradient
     loops."""
-    if cf.is_loop_exit(input_op) or (loop is None and op.type in _MADE_BY_CONTEXTS):
+    if routing.is_loop_exit(input_op) or (loop is None and op.type in _MADE_BY_CONTEXTS):
         return True
     return source_loop.grad_state is not None or (loop is not None and loop.grad_state is not None)

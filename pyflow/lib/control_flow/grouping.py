@@ -1,6 +1,7 @@
 """tf.group, tf.tuple, tf.no_op: one operation that stands for many, tensors that wait."""
 from pyflow.framework import graph as ops, nest
-from pyflow.ops.control.control_flow_ops import NoOp, identity_of
+from pyflow.ops.control.control_flow_ops import NoOp
+from pyflow.ops.control.routing import identity_of
 
 
 # ----------------------------------------------------------------------------------------- grouping

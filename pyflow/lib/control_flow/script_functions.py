@@ -1,4 +1,15 @@
-"""tf.py_func and tf.numpy_function: Python functions as operations."""
+"""tf.py_func and tf.numpy_function: Python functions as operations.
+
+Invariants
+  1. A graph keeps the functions its nodes call alive; the node holds only a token.
+  2. The function gets and returns NumPy arrays, on a thread that holds the GIL; it may call
+     session.run.
+  3. What it returns must have the declared dtypes; an exception it raises ends the step.
+
+Who calls it: users.
+
+Example:  `y = tf.py_func(np.sinh, [x], tf.float32)`
+"""
 import itertools
 from collections import abc
 

@@ -18,7 +18,7 @@ from collections import abc
 from pyflow.framework import dtypes, graph as ops, nest
 from pyflow.lib.control_flow.cond import CondContext, built_branch, merged_leaf, repacked
 from pyflow.lib.control_flow.while_loop import entered
-from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.control import identity_ops, routing
 from pyflow.ops.elementwise import logic_ops
 
 
@@ -34,12 +34,12 @@ class CaseContext(CondContext):
         return self._count
 
     def alive(self, value, index, name="SwitchN"):
-        value = cf.tensor_or_slices(value, as_ref=True)
+        value = routing.tensor_or_slices(value, as_ref=True)
         if isinstance(value, ops.Tensor) and value.dtype._is_ref_dtype:
             with entered(self._outer_context):
                 taken = self._is_taken(index)
-            return cf.switch_ref_or_tensor(value, taken)[1]
-        return cf.switch_n(value, index, self._count, name)[self._branch]
+            return routing.switch_ref_or_tensor(value, taken)[1]
+        return routing.switch_n(value, index, self._count, name)[self._branch]
 
     def _is_taken(self, index):
         if self._branch < self._count - 1:
@@ -62,7 +62,7 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
         index = ops.convert_to_tensor(branch_index, dtype=dtypes.int32, name="branch_index")
         index = identity_ops.Identity(index, name="index")
         pivots = [identity_ops.Identity(side, name=f"switch_{k}")
-                  for k, side in enumerate(cf.switch_n(index, index, len(functions)))]
+                  for k, side in enumerate(routing.switch_n(index, index, len(functions)))]
         for tensor in [index, *pivots]:
             tensor.op.graph.prevent_fetching(tensor.op)
         built = [built_branch(CaseContext(index, pivot, k, len(functions)), function, f"branch {k}")

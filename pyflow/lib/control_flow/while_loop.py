@@ -26,7 +26,7 @@ from pyflow.lib.control_flow.cond import flows_to_tensor_arrays, is_tensor_array
 from pyflow.lib.control_flow.control_flow_context import ControlFlowContext, while_context_of
 from pyflow.lib.variables import resource_functions
 from pyflow.ops.base import tensors
-from pyflow.ops.control import control_flow_ops as cf, identity_ops
+from pyflow.ops.control import control_flow_ops as cf, identity_ops, routing
 from pyflow.ops.elementwise import binary_ops, logic_ops
 
 _SHAPE_OPS = ("Shape", "Size", "Rank")
@@ -86,8 +86,8 @@ class WhileContext(ControlFlowContext):
 
     def _constant_enter(self, outer):
         with ops.control_dependencies(None):
-            inside = cf.enter(outer, self._name, is_constant=True,
-                              parallel_iterations=self.parallel_iterations)
+            inside = routing.enter(outer, self._name, is_constant=True,
+                                   parallel_iterations=self.parallel_iterations)
             inside.graph.prevent_feeding(inside)
             if self._outer_context:
                 self._outer_context.add_inner_op(inside.op)
@@ -101,7 +101,7 @@ class WhileContext(ControlFlowContext):
         if loop is None or loop.grad_state is None:
             return None
         forward = while_context_of(value.op)
-        if forward is not None and cf.is_loop_exit(value.op):
+        if forward is not None and routing.is_loop_exit(value.op):
             forward = forward.outer_context
             forward = forward.while_context() if forward is not None else None
         if forward is None or forward is not loop.grad_state.forward_context:
@@ -120,7 +120,7 @@ class WhileContext(ControlFlowContext):
 
     def _is_visible_outside(self, op):
         """True if `op` stands in a context around this loop, within the next outer loop."""
-        target, context = cf.output_context(op), self._outer_context
+        target, context = routing.output_context(op), self._outer_context
         limit = context.while_context() if context is not None else None
         while context is not target:
             if context is None or context is limit:
@@ -181,7 +181,7 @@ class WhileContext(ControlFlowContext):
         op._add_control_inputs(waits)
 
     def _protect_member(self, op):
-        if self._outer_context or not cf.is_loop_exit(op):
+        if self._outer_context or not routing.is_loop_exit(op):
             op.graph.prevent_fetching(op)
             for tensor in op.outputs:
                 op.graph.prevent_feeding(tensor)
@@ -216,8 +216,8 @@ class WhileContext(ControlFlowContext):
         merges = self._build_entry(tensors, shapes)
         decision = ops.convert_to_tensor(pred(*arranged(merges)))
         self.pivot = cf.LoopCond(decision, name="LoopCond")
-        switches = [cf.switch_ref_or_tensor(merged, self.pivot) for merged in merges]
-        inside = [cf.identity_of(pair[1]) for pair in switches]
+        switches = [routing.switch_ref_or_tensor(merged, self.pivot) for merged in merges]
+        inside = [routing.identity_of(pair[1]) for pair in switches]
         self.pivot_for_body = inside[0]
         arguments = arranged(inside)
         returned = body(*arguments)
@@ -230,8 +230,8 @@ class WhileContext(ControlFlowContext):
                              f"{len(merges)}, {len(results)}")
         for merged, value in zip(merges, results):
             _require_same_dtype(merged, value)
-            cf.add_back_edge(merged, value)
-        exits = [cf.exit(pair[0]) for pair in switches]
+            routing.add_back_edge(merged, value)
+        exits = [routing.exit(pair[0]) for pair in switches]
         self.loop_exits = exits
         self.exit_result(exits)
         return returned, exits
@@ -244,8 +244,8 @@ class WhileContext(ControlFlowContext):
         enters = []
         with ops.control_dependencies(None):
             for tensor, shape in zip(tensors, shapes):
-                value = cf.enter(tensor, self._name, is_constant=False, use_input_shape=False,
-                                 parallel_iterations=self.parallel_iterations)
+                value = routing.enter(tensor, self._name, is_constant=False, use_input_shape=False,
+                                      parallel_iterations=self.parallel_iterations)
                 value.set_shape(shape)
                 value.graph.prevent_feeding(value)
                 if self._outer_context:
@@ -254,7 +254,7 @@ class WhileContext(ControlFlowContext):
         self._adopt_enters(enters)
         self._values = {value.name for value in enters}
         self.loop_enters = enters
-        merges = [cf.merge([value, value])[0] for value in enters]
+        merges = [routing.merge([value, value])[0] for value in enters]
         self.pivot_for_pred = merges[0]
         return merges
 
@@ -263,14 +263,15 @@ class WhileContext(ControlFlowContext):
         """Enter and Merge of one more variable of this loop; call while entered. Returns (entered,
         merged)."""
         self.add_name(initial.name)
-        value = cf.enter(initial, self._name, is_constant=False, use_input_shape=use_input_shape,
-                         parallel_iterations=self.parallel_iterations, name=name)
+        value = routing.enter(initial, self._name, is_constant=False,
+                              use_input_shape=use_input_shape,
+                              parallel_iterations=self.parallel_iterations, name=name)
         self.loop_enters.append(value)
-        return value, cf.merge([value, value], name=merge_name)[0]
+        return value, routing.merge([value, value], name=merge_name)[0]
 
     def _loop_result(self, value, name):
         """Exit of one more variable of this loop; call while entered."""
-        result = cf.exit(value, name=name)
+        result = routing.exit(value, name=name)
         self.loop_exits.append(result)
         return result
 
@@ -281,8 +282,8 @@ class WhileContext(ControlFlowContext):
             start.op._add_control_input(outer_grad_state.forward_index.op.inputs[0].op)
         self.enter()
         _, merged = self._loop_variable(start, "f_count")
-        done, going = cf.switch(merged, self.pivot)
-        following = cf.next_iteration(binary_ops.Add(going, 1))
+        done, going = routing.switch(merged, self.pivot)
+        following = routing.next_iteration(binary_ops.Add(going, 1))
         merged.op._update_input(1, following)
         total = self._loop_result(done, "f_count")
         self.exit_result([total])
@@ -296,10 +297,10 @@ class WhileContext(ControlFlowContext):
         _, merged = self._loop_variable(count, "b_count")
         self.pivot_for_pred = merged
         self.pivot = cf.LoopCond(logic_ops.GreaterEqual(merged, one), name="b_count")
-        done, going = cf.switch(merged, self.pivot)
+        done, going = routing.switch(merged, self.pivot)
         index = binary_ops.Sub(going, one)
         self.pivot_for_body = index
-        following = cf.next_iteration(index)
+        following = routing.next_iteration(index)
         merged.op._update_input(1, following)
         final = self._loop_result(done, "b_count")
         if outer_grad_state is not None:    # pops of one execution come before those of the next
@@ -315,10 +316,10 @@ class WhileContext(ControlFlowContext):
         initial = self._zeros_like_invariant(enter_op.inputs[0], grad)
         self.enter()
         _, merged = self._loop_variable(initial, "b_acc", "b_acc")
-        done, going = cf.switch(merged, self.pivot)
+        done, going = routing.switch(merged, self.pivot)
         sum_ = binary_ops.AddN([going, grad]) if grad.dtype == dtypes.variant \
             else binary_ops.Add(going, grad)
-        merged.op._update_input(1, cf.next_iteration(sum_))
+        merged.op._update_input(1, routing.next_iteration(sum_))
         total = self._loop_result(done, "b_acc")
         self.exit_result([total])
         return total
@@ -364,13 +365,13 @@ class WhileContext(ControlFlowContext):
         pairs[0][0].set_shape([None])
         if initial[1].shape.ndims is not None:
             pairs[1][0].set_shape([None] + initial[1].shape.as_list()[1:])
-        switches = [cf.switch(merged, self.pivot) for _, merged in pairs]
+        switches = [routing.switch(merged, self.pivot) for _, merged in pairs]
         grown = [tensors.concat([pair[1], part], 0)
                  for pair, part in zip(switches, (grad.indices, grad.values))]
         if grad.dense_shape is not None:
             grown.append(binary_ops.Maximum(grad.dense_shape, switches[2][1]))
         for (_, merged), value in zip(pairs, grown):
-            merged.op._update_input(1, cf.next_iteration(value))
+            merged.op._update_input(1, routing.next_iteration(value))
         exits = [self._loop_result(pair[0], "b_acc") for pair in switches]
         self.exit_result(exits)
         return ops.IndexedSlices(exits[1], exits[0], exits[2] if len(exits) == 3 else None)
@@ -440,7 +441,7 @@ def _invariant_shapes(loop_vars, tensors, shape_invariants):
     for variable, shape in zip(nest.flatten(loop_vars), nest.flatten(shape_invariants)):
         shapes.extend(_component_shapes(variable, TensorShape(shape)))
     for tensor, shape in zip(tensors, shapes):
-        if not cf.is_less_specific(shape, tensor.shape):
+        if not routing.is_less_specific(shape, tensor.shape):
             raise ValueError(
                 f"The shape invariant specified for {tensor.name} is not compatible with the "
                 "initial shape of the loop variable. It enters the loop with shape "

@@ -1,4 +1,9 @@
-"""Colours: spaces, brightness, contrast, hue, saturation; random ones."""
+"""Colours: spaces, brightness, contrast, hue, saturation; random ones.
+
+Invariant: integer images are changed as floats in [0, 1] and come back clipped, in their dtype.
+
+Example:  `tf.image.random_hue(tf.image.adjust_brightness(photo, 0.1), 0.05, seed=3)`.
+"""
 from pyflow.framework import dtypes, graph
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.control_flow import logging_functions

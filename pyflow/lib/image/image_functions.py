@@ -15,7 +15,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, graph
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib.array import slicing_functions
+from pyflow.lib.array import pad_functions, slicing_functions
 from pyflow.lib.control_flow import cond as cond_ops, logging_functions
 from pyflow.lib.math import cast_functions, complex_functions, reductions
 from pyflow.lib.nn import conv2d_functions
@@ -24,7 +24,7 @@ from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, static
 from pyflow.ops.control import identity_ops
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
-from pyflow.ops.move import array_ops, join_ops, pad_ops, slicing_ops
+from pyflow.ops.move import array_ops, join_ops, slicing_ops
 
 
 # ------------------------------------------------------------------------------------------- checks
@@ -148,7 +148,7 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
         front = [[0, 0]] * (image.shape.ndims - 3)
         margins = tensors.stack([tensors.stack(pair) for pair in
                                  (*front, [top, below], [left, right], [0, 0])])
-        padded = pad_ops.pad(image, margins)
+        padded = pad_functions.pad(image, margins)
         sizes = [d if isinstance(d, int) else None for d in (h, w)]
         known = dims_of(image.shape)
         padded.set_shape(TensorShape([*known[:-3], *sizes, known[-1]]))
@@ -411,7 +411,7 @@ def image_gradients(image):
         steps = image[(*at, slice(1, None))] - image[(*at, slice(None, -1))]
         margins = margin.copy()
         margins[axis, 1] = 1
-        results.append(pad_ops.pad(steps, margins))
+        results.append(pad_functions.pad(steps, margins))
         results[-1].set_shape(image.shape)
     return tuple(results)
 
@@ -425,7 +425,7 @@ def sobel_edges(image):
                         [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]], np.float32)
     kernels = graph.convert_to_tensor(np.transpose(kernels, (1, 2, 0))[:, :, None], dtypes.float32)
     kernels = join_ops.Tile(kernels, tensors.stack([1, 1, tensors.shape(image)[-1], 1]))
-    padded = pad_ops.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
+    padded = pad_functions.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
     edges = conv2d_functions.depthwise_conv2d(padded, kernels, [1, 1, 1, 1], "VALID")
     result = tensors.reshape(edges, tensors.concat([tensors.shape(image), [2]], 0))
     result.set_shape(image.shape.concatenate([2]))

@@ -11,6 +11,7 @@ Example:  `tf.image.ssim(photo, decoded, max_val=1.0)` -> one number per image.
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.lib.array import pad_functions
 from pyflow.lib.control_flow import logging_functions
 from pyflow.lib.image.image_functions import convert_image_dtype
 from pyflow.lib.math import reductions
@@ -18,7 +19,7 @@ from pyflow.lib.nn import conv2d_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
-from pyflow.ops.move import join_ops, pad_ops
+from pyflow.ops.move import join_ops
 from pyflow.ops.pool import pool_ops
 
 WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)      # of the five scales of MS-SSIM
@@ -115,7 +116,7 @@ def _halved(image):
     odd = binary_ops.FloorMod(size[-3:-1], 2)
     margins = tensors.stack([[0, 0], tensors.stack([0, odd[0]]), tensors.stack([0, odd[1]]),
                              [0, 0]])
-    even = pad_ops.pad(flat, margins, mode="SYMMETRIC")
+    even = pad_functions.pad(flat, margins, mode="SYMMETRIC")
     half = pool_ops.AvgPool(even, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
     return tensors.reshape(half, tensors.concat([size[:-3], tensors.shape(half)[1:]], 0))
 

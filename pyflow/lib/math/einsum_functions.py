@@ -1,9 +1,15 @@
-"""tf.einsum with an ellipsis or repeated letters."""
+"""tf.einsum with an ellipsis or repeated letters.
+
+Invariant: it builds transposes and matrix products; the op Einsum only where the rank of an operand
+with an ellipsis is not known.
+
+Example:  `tf.einsum("...ij,...jk->...ik", a, b)`;  `tf.einsum("ii->i", a)`.
+"""
 from pyflow.framework import graph
 from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
 from pyflow.ops.gemm import products
-from pyflow.ops.gemm.einsum_ops import Einsum, Plain, diagonal
+from pyflow.ops.linalg.einsum_ops import Einsum, Plain, diagonal
 
 
 def _of_known_rank(equation, factors):

@@ -17,10 +17,10 @@ from pyflow.lib.math import complex_functions, reductions
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, conj, dims_of, one_of
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
-from pyflow.ops.gemm.matmul_ops import Cholesky, MatrixSolve
 from pyflow.ops.gemm.products import matmul
 from pyflow.ops.linalg import linalg_ops
 from pyflow.ops.linalg.linalg_ops import rows_at, rows_back
+from pyflow.ops.linalg.solve_ops import Cholesky, MatrixSolve
 from pyflow.ops.move import diag_ops
 
 BUTCHER = {3: (120.0, 60.0, 12.0), 5: (30240.0, 15120.0, 3360.0, 420.0, 30.0),

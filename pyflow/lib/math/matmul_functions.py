@@ -6,9 +6,11 @@ from pyflow.lib.math import reductions
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import int32s, static
 from pyflow.ops.elementwise import binary_ops
-from pyflow.ops.gemm.matmul_ops import BatchMatMul, MatMul, MatrixInverse, MatrixSolve
+from pyflow.ops.gemm.matmul_ops import BatchMatMul, MatMul
 from pyflow.ops.gemm.products import matmul
-from pyflow.ops.move import array_ops, partition_ops
+from pyflow.ops.linalg.solve_ops import MatrixInverse, MatrixSolve
+from pyflow.ops.move import array_ops
+from pyflow.ops.reduce import unique_ops
 
 
 def batch_matmul(x, y, adj_x=False, adj_y=False, name=None):
@@ -54,7 +56,7 @@ def _contracted(x, axes, last):
 
 def _contracted_by_vector(x, axes, last):
     shape = array_ops.Shape(x)
-    free, _ = partition_ops.ListDiff(tensors.range_(array_ops.Rank(x)), axes)
+    free, _ = unique_ops.ListDiff(tensors.range_(array_ops.Rank(x)), axes)
     order = tensors.concat([free, axes] if last else [axes, free], 0)
     sizes = [tensors.gather(shape, axis) for axis in (free, axes)]
     sides = [reductions.reduce_prod(s) for s in (sizes if last else sizes[::-1])]

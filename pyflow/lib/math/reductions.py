@@ -1,4 +1,9 @@
-"""tf.reduce_*, arg-extrema, running sums and products."""
+"""tf.reduce_*, arg-extrema, running sums and products.
+
+Invariant: functions take `axis` and TF's older names (`reduction_indices`, `keep_dims`), not both.
+
+Example:  `tf.reduce_mean([[1.0, 2.0], [3.0, 4.0]], axis=0)` -> [2, 3].
+"""
 from pyflow.framework import dtypes, graph
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import one_of, shape_vector
@@ -7,7 +12,7 @@ from pyflow.ops.control import identity_ops
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
 from pyflow.ops.move import array_ops
 from pyflow.ops.reduce.reduction_ops import (All, Any, ArgMax, ArgMin, Cumprod, Cumsum,
-                                             EuclideanNorm, Max, Mean, Min, Prod, Sum, argmax)
+                                             EuclideanNorm, Max, Mean, Min, Prod, Sum)
 
 
 def _reduction(opdef, name):
@@ -91,6 +96,13 @@ def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int6
         return tensors.cast(counts, dtype)
 
 
+def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
+    """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax.
+    Dtypes, shapes, errors: as op ArgMax."""
+    axis = one_of(axis, dimension, "axis", "dimension", 0)
+    return ArgMax(input, axis, output_type=output_type, name=name)
+
+
 def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
     """Index of the smallest element along `axis` (default 0), the first of equals.
     TF: tf.argmin.
@@ -128,6 +140,7 @@ _REDUCTIONS = {f.__name__: f for f in (
     reduce_logsumexp)}
 _BOTH = {**_REDUCTIONS, "count_nonzero": count_nonzero, "argmax": argmax, "argmin": argmin,
          "cumsum": cumsum, "cumprod": cumprod}
+
 PUBLIC = {
     **_BOTH, **{"math." + name: f for name, f in _BOTH.items()}, "arg_max": arg_max,
     "arg_min": arg_min, "math.reduce_euclidean_norm": reduce_euclidean_norm,

@@ -6,7 +6,7 @@ from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import binary_ops, unary_ops
 from pyflow.ops.move import array_ops
 from pyflow.ops.reduce import segment_ops
-from pyflow.ops.reduce.sparse_segment_ops import (SparseSegmentMean,
+from pyflow.ops.sparse.sparse_segment_ops import (SparseSegmentMean,
                                                   SparseSegmentMeanWithNumSegments,
                                                   SparseSegmentSqrtN,
                                                   SparseSegmentSqrtNWithNumSegments,

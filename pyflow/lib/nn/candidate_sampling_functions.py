@@ -1,4 +1,10 @@
-"""Sampled classes for training with many of them: samplers, nce_loss, sampled_softmax_loss."""
+"""Sampled classes for training with many of them: samplers, nce_loss, sampled_softmax_loss.
+
+Invariant: samplers have no gradient; the losses' gradients reach weights, biases and inputs.
+
+Source: Jean et al. 2014 (sampled softmax), Gutmann and Hyvarinen 2010 (NCE).
+Example:  `loss = tf.nn.sampled_softmax_loss(w, b, labels, hidden, num_sampled=64, num_classes=n)`.
+"""
 from pyflow.framework import dtypes, graph
 from pyflow.lib.array import gather_functions
 from pyflow.lib.nn import nn_functions, softmax_functions

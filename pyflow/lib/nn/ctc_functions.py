@@ -1,12 +1,11 @@
 """Connectionist temporal classification: losses, decoders, label tools."""
 from pyflow.framework import dtypes, graph
-from pyflow.lib.array import gather_functions, partition_functions
+from pyflow.lib.array import gather_functions, pad_functions, partition_functions
 from pyflow.lib.control_flow import functional
 from pyflow.lib.math import logic_functions, reductions
 from pyflow.lib.nn import nn_functions
 from pyflow.ops.base import common, tensors
 from pyflow.ops.elementwise import logic_ops
-from pyflow.ops.move import pad_ops
 from pyflow.ops.rnn.ctc_ops import CTCBeamSearchDecoder, CTCGreedyDecoder, CTCLoss
 
 LOSS_NAMES = ("preprocess_collapse_repeated", "ctc_merge_repeated",
@@ -138,7 +137,7 @@ def ctc_unique_labels(labels, name=None):
         def unique(row):
             found, places = partition_functions.unique(row)
             missing = tensors.size(places) - tensors.size(found)
-            padded = pad_ops.pad(found, [tensors.stack([0, missing])])
+            padded = pad_functions.pad(found, [tensors.stack([0, missing])])
             return [tensors.cast(padded, dtypes.int64), places]
         return functional.map_fn(unique, labels, dtype=[dtypes.int64, dtypes.int32])
 

@@ -16,7 +16,8 @@ from pyflow.lib.nn import nn_functions
 from pyflow.lib.sparse import sparse_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import unary_ops
-from pyflow.ops.reduce import segment_ops, sparse_segment_ops
+from pyflow.ops.reduce import segment_ops
+from pyflow.ops.sparse import sparse_segment_ops
 
 COMBINERS = ("mean", "sqrtn", "sum")
 UNWEIGHTED = {"mean": sparse_segment_ops.SparseSegmentMean,

@@ -4,7 +4,8 @@ from pyflow.lib.math import reductions
 from pyflow.lib.nn.conv2d_functions import explicit_padding, four_entries
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import one_of
-from pyflow.ops.pool.pool_ops import AvgPool, LRN, MaxPool, MaxPoolWithArgmax
+from pyflow.ops.norm.lrn_ops import LRN
+from pyflow.ops.pool.pool_ops import AvgPool, MaxPool, MaxPoolWithArgmax
 
 
 def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, name=None,

@@ -1,4 +1,9 @@
-"""Softmax along any axis, cross entropies and their like: the loss functions of tf.nn."""
+"""Softmax along any axis, cross entropies and their like: the loss functions of tf.nn.
+
+Invariant: the ops work on the last dimension; functions move any other axis there.
+
+Example:  `tf.nn.softmax([[0.0, 0.0]])` -> [[0.5, 0.5]].
+"""
 import numpy as np
 
 from pyflow.framework import errors, graph

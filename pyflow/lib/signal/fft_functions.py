@@ -1,12 +1,18 @@
-"""tf.fft and its kin, tf.spectral, tf.signal.fftshift."""
+"""tf.fft and its kin, tf.spectral, tf.signal.fftshift.
+
+Invariant: transforms of real numbers pad or crop to fft_length, and know it where shapes are known.
+
+Example:  `spectrum = tf.spectral.rfft(signal)` - [..., n] float32 to [..., n / 2 + 1] complex64.
+"""
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.lib.array import pad_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, static_shape
 from pyflow.ops.elementwise import binary_ops
 from pyflow.ops.fft.fft_ops import FFTS, RANKS
-from pyflow.ops.move import pad_ops, slicing_ops
+from pyflow.ops.move import slicing_ops
 
 _REAL_OF = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
 _COMPLEX_OF = {real: complex_ for complex_, real in _REAL_OF.items()}
@@ -77,13 +83,13 @@ def _padded_for(x, rank, length, inverse):
             if not any(missing) or 0 in known:
                 return x
             margins = [[0, 0]] * (len(known) - rank) + [[0, m] for m in missing]
-            return pad_ops.pad(x, margins)
+            return pad_functions.pad(x, margins)
     if inverse:
         length = tensors.concat([length[:-1], binary_ops.FloorDiv(length[-1:], 2) + 1], 0)
     missing = binary_ops.Maximum(0, length - tensors.shape(x)[-rank:])
     front = tensors.zeros(tensors.stack([tensors.rank(x) - rank]), dtypes.int32)
     missing = tensors.concat([front, missing], 0)
-    return pad_ops.pad(x, tensors.stack([tensors.zeros_like(missing), missing], axis=1))
+    return pad_functions.pad(x, tensors.stack([tensors.zeros_like(missing), missing], axis=1))
 
 
 def _shift(x, axes, sign, name):

@@ -12,12 +12,13 @@ import math
 import numpy as np
 
 from pyflow.framework import dtypes, graph
+from pyflow.lib.array import pad_functions
 from pyflow.lib.math import complex_functions, reductions
 from pyflow.lib.signal import fft_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, normal_axis, static
 from pyflow.ops.elementwise import binary_ops
-from pyflow.ops.move import join_ops, pad_ops
+from pyflow.ops.move import join_ops
 from pyflow.ops.reduce import segment_ops
 
 rfft, irfft = fft_functions.PUBLIC["signal.rfft"], fft_functions.PUBLIC["signal.irfft"]
@@ -43,8 +44,8 @@ def last(x):
 
 
 def _pad_last(x, before, after, value=0):
-    return pad_ops.pad(x, [[0, 0]] * (x.shape.ndims - 1) + [[before, after]],
-                       constant_values=value)
+    return pad_functions.pad(x, [[0, 0]] * (x.shape.ndims - 1) + [[before, after]],
+                             constant_values=value)
 
 
 # ------------------------------------------------------------------------------------------- frames
@@ -67,8 +68,8 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
             missing = _at_least_zero((count - 1) * step + length - size)
             margins = [[0, 0]] * rank
             margins[axis] = [0, missing]
-            signal = pad_ops.pad(signal, tensors.stack([tensors.stack(m) for m in margins]),
-                                 constant_values=pad_value)
+            signal = pad_functions.pad(signal, tensors.stack([tensors.stack(m) for m in margins]),
+                                       constant_values=pad_value)
         else:
             count = _at_least_zero((size - length) // step + 1)
         starts = tensors.range_(count) * step

@@ -19,7 +19,7 @@ from pyflow.lib.math.linalg_functions import adjoint
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import one_of, static
 from pyflow.ops.elementwise import binary_ops, logic_ops
-from pyflow.ops.move import partition_ops
+from pyflow.ops.reduce import unique_ops
 from pyflow.ops.sparse import set_ops, sparse_ops, sparse_serial_ops
 
 
@@ -201,7 +201,7 @@ def sparse_mask(a, mask_indices, name=None):
     """IndexedSlices `a` without the rows `mask_indices`. TF: tf.sparse_mask.
     Dtypes, shapes, errors: as op ListDiff."""
     with graph.name_scope(name, "sparse_mask", [a, mask_indices]):
-        kept, positions = partition_ops.ListDiff(a.indices, mask_indices)
+        kept, positions = unique_ops.ListDiff(a.indices, mask_indices)
         return graph.IndexedSlices(tensors.gather(a.values, positions), kept, a.dense_shape)
 
 

@@ -1,4 +1,11 @@
-"""Strings taken apart into characters and put together again."""
+"""Strings taken apart into characters and put together again.
+
+Invariants
+  1. Strings of any static rank may be taken apart; the characters of a scalar are a vector, those
+     of a tensor of rank n a RaggedTensor of rank n + 1 whose inner rows are ragged.
+  2. Encodings and what happens to bytes that are no characters: as ops UnicodeDecode and
+     UnicodeEncode.
+"""
 from pyflow.framework import dtypes, graph
 from pyflow.lib.sparse import ragged
 from pyflow.ops.base import tensors

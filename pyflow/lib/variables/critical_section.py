@@ -1,4 +1,10 @@
-"""CriticalSection: functions that never run at the same time."""
+"""CriticalSection: functions that never run at the same time.
+
+Invariant: what a CriticalSection executes runs after its lock and before the lock's release, in one
+step or in several.
+
+Example:  `cs = tf.CriticalSection();  y = cs.execute(lambda: v.assign_add(1))`.
+"""
 from pyflow.framework import graph, nest
 from pyflow.lib.array import identity_functions
 from pyflow.ops.state.critical_section_ops import ConsumeMutexLock, MutexLock, MutexV2

@@ -1,4 +1,13 @@
-"""Tables from keys to values: tf.lookup and its initializers."""
+"""Tables from keys to values: filled once by an initializer, or changed by steps.
+
+Invariant: a StaticHashTable answers after its initializer has run (`tf.tables_initializer()`);
+running that again does nothing.
+
+Who calls it: users.  Thread: the one building the graph.  Source: TF 1.15 `tf.lookup`.
+
+Example:  `ids = tf.lookup.StaticHashTable(
+    tf.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1]), -1).lookup(words)`
+"""
 from pyflow.framework import dtypes, graph
 from pyflow.lib.control_flow import grouping
 from pyflow.lib.math import logic_functions

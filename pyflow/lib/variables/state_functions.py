@@ -1,4 +1,9 @@
-"""tf.assign, tf.scatter_* and their kin, of reference and of resource variables."""
+"""tf.assign, tf.scatter_* and their kin.
+
+Invariant: they take variables of both kinds; a resource variable's methods do the work.
+
+Example:  `step = tf.assign_add(counter, 1)`
+"""
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import to_tensor
 from pyflow.framework.tensor_shape import as_shape

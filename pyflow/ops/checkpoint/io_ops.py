@@ -1,5 +1,4 @@
-"""Ops that save and restore tensors; the Saver builds them, their kernels write the files.  And
-those that read and write plain files.
+"""Ops that save and restore tensors; the Saver builds them, their kernels write the files.
 
 Invariants
   1. Tensor i of `tensors` is stored as `tensor_names[i]`; `shape_and_slices[i]` is "" for whole
@@ -70,50 +69,6 @@ class ShardedFilename:
 class ShardedFilespec:
     """basename-?????-of-00002, which matches all shards. TF: ShardedFilespec."""
     shape = _scalar
-    gradient = UNREGISTERED
-    reference = None
-    samples = None
-
-
-def _checked_scalars(op):
-    for tensor in op.inputs:
-        tensor.shape.assert_has_rank(0)
-
-
-def _one_string(op):
-    _checked_scalars(op)
-    return TensorShape([])
-
-
-def _written(op):
-    _checked_scalars(op)
-    return []
-
-
-@op("ReadFile", inputs="filename: string", outputs="contents: string")
-class ReadFile:
-    """All bytes of the file `filename`. NotFoundError if there is none. TF: ReadFile."""
-    shape = _one_string
-    gradient = UNREGISTERED
-    reference = None
-    samples = None
-
-
-@op("WriteFile", inputs="filename: string, contents: string", stateful=True)
-class WriteFile:
-    """Writes `contents` to the file `filename`; folders are made. TF: WriteFile."""
-    shape = _written
-    gradient = UNREGISTERED
-    reference = None
-    samples = None
-
-
-@op("MatchingFiles", inputs="pattern: string", outputs="filenames: string")
-class MatchingFiles:
-    """Paths that match the pattern, or one of the patterns. TF: MatchingFiles."""
-    def shape(op):
-        op.inputs[0].shape.with_rank_at_most(1)
-        return TensorShape([None])
     gradient = UNREGISTERED
     reference = None
     samples = None

@@ -6,9 +6,8 @@ Invariants
   2. Assert fails the step with INVALID_ARGUMENT and the data when its condition is false;
      something must depend on it, or be built under `tf.control_dependencies([assert_op])`.
 
-No samples, on purpose: these are side effects; tests/control_flow runs them.
-
-Example:  `x = tf.Print(x, [tf.reduce_mean(x)], "mean: ")`
+No samples, on purpose: these are side effects; tests/control_flow runs them.  Functions:
+lib/control_flow/logging_functions.py.
 """
 from pyflow.framework.op import UNREGISTERED, op
 

@@ -1,15 +1,9 @@
-"""py_func: Python functions as operations.
+"""Python functions as operations: the blocks (tf.py_func: lib/control_flow/script_functions.py).
 
-Invariants
-  1. A graph keeps the functions its nodes call alive; the node holds only a token.
-  2. The function gets and returns NumPy arrays, on a thread that holds the GIL; it may call
-     session.run.
-  3. What it returns must have the declared dtypes; an exception it raises ends the step.
+Invariant: a node holds the token of a function, not the function.  No gradient, on purpose: use
+tf.custom_gradient or gradient_override_map.
 
-Who calls it: users.  Thread of the call: see _executor (the Python lane).  No gradient, on
-purpose: use tf.custom_gradient or gradient_override_map.
-
-Example:  `y = tf.py_func(np.sinh, [x], tf.float32)`
+Thread of the call: see _executor (the Python lane).
 """
 from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import unknown_shape

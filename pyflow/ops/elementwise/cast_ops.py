@@ -1,8 +1,8 @@
-"""Element types: Cast and Bitcast, and the public conversion functions.
+"""Element types: Cast and Bitcast.
 
 Invariants
-  1. `cast` to the dtype a tensor already has builds no node.
-  2. Float to integer truncates toward zero; out-of-range values are C's conversion, as in TF.
+  1. Float to integer truncates toward zero; out-of-range values are C's conversion, as in TF.
+  2. A size ratio n of Bitcast's types adds or removes a last dimension of n.
 
 Example:  `tf.cast([1.8, -2.2], tf.int32)` -> [1, -2].
 """

@@ -3,8 +3,7 @@
 Invariants
   1. complex64 pairs with float32, complex128 with float64; the part ops take the part's dtype as
      `Tout`.
-  2. The public functions pass real tensors through where that is what TF does (real, conj, abs,
-     angle).
+  2. Gradients are those of TF: conjugated where a derivative is complex.
 
 Example:  `tf.abs(tf.complex(3.0, 4.0))` -> 5.
 """

@@ -2,8 +2,7 @@
 
 Invariants
   1. Comparisons broadcast and give bool; they have no gradient.
-  2. `tf.equal` is an op, `==` on Tensors is Python identity (TF 1.x).
-  3. Select wants one shape (or a vector condition over rows); SelectV2 broadcasts.
+  2. Select wants one shape (or a vector condition over rows); SelectV2 broadcasts.
 
 Example:  `tf.where(x > 0, x, tf.zeros_like(x))`.
 """

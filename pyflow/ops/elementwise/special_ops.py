@@ -1,5 +1,5 @@
-"""Special functions beyond unary_ops and binary_ops: gamma, beta, normal quantile, Bessel, and
-what is built on them.
+"""Special functions beyond unary_ops and binary_ops: gamma, beta, normal quantile,
+Bessel.
 
 Invariants
   1. Element by element; kernels compute in float64 and round once.

@@ -1,12 +1,12 @@
-"""Fourier transforms of the innermost one, two or three dimensions; `tf.fft*`, `tf.spectral.*`.
+"""Fourier transforms of the innermost one, two or three dimensions: the blocks.
 
 Invariants
   1. Forward transforms are sums, inverse ones divide by the number of values.
   2. A real transform keeps the first n / 2 + 1 frequencies of the last axis; the others follow from
-     them. The public functions pad or crop to fft_length.
+     them.
   3. Gradients are transforms, too: of the adjoint, by Wirtinger's rule as in TF.
 
-Example:  `spectrum = tf.spectral.rfft(signal)` - [..., n] float32 to [..., n / 2 + 1] complex64.
+Example:  `RFFT(signal, [8])` - [..., 8] float32 to [..., 5] complex64.
 """
 import numpy as np
 
@@ -15,7 +15,6 @@ from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of, shape_vector, static_shape
-from pyflow.ops.move import pad_ops
 
 COMPLEX = "Tcomplex: {complex64, complex128} = complex64"
 REAL = "Treal: {float, double} = float, " + COMPLEX
@@ -65,7 +64,7 @@ def _padded_to(x, like, rank):
         return x
     missing = graph.convert_to_tensor(shape_vector(like)) - shape_vector(x)
     zeros = tensors.zeros_like(missing)
-    return pad_ops.pad(x, tensors.stack([zeros, missing], axis=1))
+    return raw_ops.Pad(x, tensors.stack([zeros, missing], axis=1))
 
 
 def _fft_gradient(rank, inverse):
@@ -83,7 +82,7 @@ def _rfft_gradient(rank):
         x, length = op.inputs
         full = tensors.concat([tensors.shape(dy)[:-rank], length], 0)
         missing = full - tensors.shape(dy)
-        spectrum = pad_ops.pad(dy, tensors.stack([tensors.zeros_like(missing), missing], axis=1))
+        spectrum = raw_ops.Pad(dy, tensors.stack([tensors.zeros_like(missing), missing], axis=1))
         name = "IFFT" + {v: k for k, v in RANKS.items()}[rank]
         size = tensors.cast(tensors.product_of(length), dy.dtype)
         dx = tensors.real(FFTS[name](spectrum) * size)

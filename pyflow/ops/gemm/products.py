@@ -1,9 +1,9 @@
-"""The functions on matrices that gradients build with, and tf.matmul and tf.einsum are: products of
-tensors of any rank.
+"""tf.matmul and tf.einsum, which gradients build with, too: products of tensors of any rank.
 
 Invariants
   1. No op is declared here; ops are named by type.
-  2. Two matrices multiply by MatMul, more by BatchMatMulV2.
+  2. `matmul` picks MatMul where both ranks are known to be 2, or a sparseness hint says so; a
+     tensor of unknown rank may hold a batch.
 
 Thread: the one building the graph.
 

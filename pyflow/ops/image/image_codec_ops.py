@@ -1,4 +1,4 @@
-"""Image files: `tf.image.decode_*`, `encode_*`. The kernels are Python functions (image_codec.py).
+"""Image files. The kernels are Python functions (image_codec.py).
 
 Invariants
   1. Contents are scalar strings; images are [height, width, channels], GIFs [frames, h, w, 3].

@@ -1,12 +1,11 @@
-"""Colours: colour spaces, brightness, contrast, hue, saturation; `tf.image.adjust_*`, `random_*`.
+"""Colours: colour spaces, contrast, hue, saturation.
 
 Invariants
   1. The last dimension holds the channels, red, green, blue where three are wanted.
   2. Hue, saturation and value lie in [0, 1]; hue is a fraction of the colour circle.
-  3. Integer images are changed as floats in [0, 1] and come back clipped, in their dtype.
-  4. As in TF, adjustments and HSVToRGB have no gradient where they are ops of their own.
+  3. As in TF, adjustments and HSVToRGB have no gradient where they are ops of their own.
 
-Example:  `tf.image.random_hue(tf.image.adjust_brightness(photo, 0.1), 0.05, seed=3)`.
+Example:  `AdjustHue(photos, 0.1)`.
 """
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Resizing image batches: the ops, their gradients, and `tf.image.resize_*`.
+"""Resizing image batches: the ops and their gradients.
 
 Invariants
   1. A batch is [batch, height, width, channels]; sizes are (height, width).

@@ -3,8 +3,7 @@
 Invariants
   1. Tensors are [..., m, n]; every leading dimension is a batch.
   2. The phase of singular vectors and eigenvectors is free; the kernels make the largest entry of
-  each
-     left singular vector, or eigenvector, real and positive, and so do the references.
+     each left singular vector, or eigenvector, real and positive, and so do the references.
   3. Gradients follow Giles, "Collected matrix derivative results" (2008), with 1/0 taken as 0 where
      eigenvalues or singular values coincide.
 
@@ -18,9 +17,9 @@ from pyflow.framework.tensor_shape import TensorShape, broadcast_static_shape, u
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import at_least_rank, conj, dims_of
 from pyflow.ops.base.shape_rules import by_pattern
-from pyflow.ops.gemm.matmul_ops import WELL, adjoint_of, batch_sums, square_shape, wide
+from pyflow.ops.gemm.matmul_ops import adjoint_of, batch_sums
 from pyflow.ops.gemm.products import matmul, matrix_transpose
-from pyflow.ops.reduce import reduction_ops
+from pyflow.ops.linalg.solve_ops import WELL, square_shape, wide
 
 COMPLEX_ONLY = (dtypes.complex64, dtypes.complex128)
 HALF_TOO = (dtypes.float64, dtypes.float32, dtypes.float16) + COMPLEX_ONLY
@@ -508,7 +507,7 @@ def _inverse_permutation(perm):
                          raw_ops.ExpandDims(tensors.range_(
                              tensors.cast(n, perm.dtype)), -1))
     hits = tensors.cast(hits, dtypes.int32)
-    return reduction_ops.argmax(hits, axis=-1, output_type=dtypes.int32)
+    return raw_ops.ArgMax(hits, -1, output_type=dtypes.int32)
 
 
 def rows_at(x, index):

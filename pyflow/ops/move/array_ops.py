@@ -2,9 +2,7 @@
 
 Invariants
   1. Reshape, Squeeze and ExpandDims keep the bytes: kernels forward the buffer.
-  2. The shape of a tensor with a fully known static shape is a constant: `tf.shape` builds no Shape
-     node.
-  3. A shape argument that is constant in the graph gives a static output shape.
+  2. A shape argument that is constant in the graph gives a static output shape.
 
 Example:  `tf.reshape(tf.range(6), [2, -1])` -> [[0, 1, 2], [3, 4, 5]].
 """

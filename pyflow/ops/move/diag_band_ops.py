@@ -1,13 +1,11 @@
-"""Bands of diagonals: tf.matrix_diag, matrix_diag_part and matrix_set_diag with k, num_rows,
-padding_value and align.
+"""Bands of diagonals: MatrixDiag, MatrixDiagPart and MatrixSetDiag with k, num_rows, padding_value
+and align, V2 and V3.
 
 Invariants
   1. A band k = (k0, k1) is packed as [..., k1 - k0 + 1, longest], the highest diagonal first; a
-  single k as [..., longest].
+     single k as [..., longest].
   2. Short diagonals stand where `align` says: "RIGHT_LEFT" is right for those above the main one,
-  left below it. The V2
-     ops have them left.
-  3. Calls without these arguments make TF 1.x's ops MatrixDiag, MatrixDiagPart and MatrixSetDiag.
+     left below it. The V2 ops have them left.
 
 Example:  `tf.matrix_diag_part(a, k=(-1, 1))`.
 """

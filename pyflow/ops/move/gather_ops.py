@@ -1,5 +1,4 @@
-"""Picking and placing by index: Gather, GatherNd, ScatterNd, OneHot, SparseToDense,
-embedding_lookup.
+"""Picking and placing by index: Gather, GatherNd, ScatterNd, OneHot, SparseToDense.
 
 Invariants
   1. An index outside its dimension is an InvalidArgumentError of the step that names index and

@@ -10,7 +10,6 @@ Example:  `tf.pad([[1, 2]], [[0, 0], [1, 1]])` -> [[0, 1, 2, 0]].
 """
 import numpy as np
 
-from pyflow.framework import graph
 from pyflow.framework.dtypes import FLOATS, int32, int64
 from pyflow.framework.op import S, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
@@ -368,21 +367,7 @@ class BatchToSpace:
                S((8, 2, 2, 1), lit([[1, 0], [0, 2]]), block_size=2)]
 
 
-# --------------------------------------------------------------------------------- public functions
-def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
-    """`tensor` padded by `paddings` [rank, 2]; mode CONSTANT, REFLECT or SYMMETRIC. TF: tf.pad.
-    Dtypes, shapes, errors: as ops Pad, PadV2 and MirrorPad."""
-    mode = mode.upper()
-    if mode == "CONSTANT":
-        if not isinstance(constant_values, graph.Tensor) and constant_values == 0:
-            return Pad(tensor, paddings, name=name)
-        return PadV2(tensor, paddings, constant_values, name=name)
-    if mode not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError(f"tf.pad: mode must be CONSTANT, REFLECT or SYMMETRIC, got {mode!r}")
-    return MirrorPad(tensor, paddings, mode=mode, name=name)
-
-
 PUBLIC = {
-    "pad": pad, "space_to_batch_nd": SpaceToBatchND, "batch_to_space_nd": BatchToSpaceND,
+    "space_to_batch_nd": SpaceToBatchND, "batch_to_space_nd": BatchToSpaceND,
     "manip.space_to_batch_nd": SpaceToBatchND, "manip.batch_to_space_nd": BatchToSpaceND,
 }

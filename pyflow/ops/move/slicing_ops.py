@@ -1,10 +1,9 @@
-"""Slices: Slice, StridedSlice and its gradient, and the `x[...]` syntax of Tensors.
+"""Slices: Slice, StridedSlice and its gradient, Reverse, Roll.
 
 Invariants
   1. StridedSlice follows NumPy's basic indexing; its five masks are TF's bit sets over the index
      list.
   2. A slice whose begin, end and strides are constants has a static shape.
-  3. `x[1, ..., ::2, tf.newaxis]` builds one StridedSlice node.
 
 Example:  `tf.constant([[1, 2, 3], [4, 5, 6]])[:, 1]` -> [2, 5].
 """

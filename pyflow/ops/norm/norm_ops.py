@@ -1,4 +1,4 @@
-"""Bias and batch normalisation: BiasAdd, FusedBatchNorm and what tf.nn builds of smaller ops.
+"""Bias and batch normalisation: BiasAdd, FusedBatchNorm and their gradients.
 
 Invariants
   1. Statistics are over all dimensions but the channels (last in NHWC, second in NCHW).
@@ -7,7 +7,7 @@ Invariants
   3. Without training the given mean and variance are used and returned.
 
 Source: Ioffe and Szegedy 2015; TF's CPU kernels for what each output holds.
-Example:  `mean, variance = tf.nn.moments(x, [0])`.
+Example:  `y, mean, variance, *_ = FusedBatchNormV3(x, scale, offset, [], [])`.
 """
 import numpy as np
 

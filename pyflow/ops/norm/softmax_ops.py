@@ -1,12 +1,11 @@
-"""Softmax, cross entropies and the loss functions of tf.nn.
+"""Softmax, cross entropies, half a sum of squares.
 
 Invariants
-  1. The ops work on the last dimension of a matrix of logits; the public functions move any other
-     axis there.
+  1. The ops work on the last dimension of a matrix of logits.
   2. Cross-entropy ops compute their own gradient as a second output; it is not summed twice.
   3. All forms subtract the maximum: large logits do not overflow.
 
-Example:  `tf.nn.softmax([[0.0, 0.0]])` -> [[0.5, 0.5]].
+Example:  `Softmax([[0.0, 0.0]])` -> [[0.5, 0.5]].
 """
 import numpy as np
 

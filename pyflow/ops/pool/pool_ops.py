@@ -1,4 +1,4 @@
-"""Pooling over image windows and local response normalisation, with the ops of their gradients.
+"""Pooling over image windows, with the ops of the gradients.
 
 Invariants
   1. ksize and strides have four entries in the order of `data_format`; those of batch and channels
@@ -12,7 +12,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import FLOATS, REAL
-from pyflow.framework.op import S, UNREGISTERED, lit, op, pos, raw_ops
+from pyflow.framework.op import S, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.common import dims_of, given_by, shape_vector, text
 from pyflow.ops.base.shape_rules import by_pattern
@@ -257,46 +257,3 @@ class AvgPoolGrad:
     def reference(orig_input_shape, grad, ksize, strides, padding, data_format):
         return _avg_grad(orig_input_shape, grad, ksize, strides, padding, data_format)
     samples = [S(lit(list(x)), y, types=FLOATING, **attrs) for x, y, attrs in POOLS]
-
-
-# --------------------------------------------------------------------- local response normalisation
-LRN_ATTRS = ("depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, "
-             "T: {half, bfloat16, float} = float")
-LRN_NAMES = ("depth_radius", "bias", "alpha", "beta")
-
-
-def _window_sum(x, radius):
-    n = x.shape[-1]
-    return np.stack([x[..., max(i - radius, 0):i + radius + 1].sum(-1) for i in range(n)],
-                    -1) if n else x
-
-
-@op("LRN", inputs="input: T", outputs="output: T", attrs=LRN_ATTRS)
-class LRN:
-    """x / (bias + alpha sum x^2)^beta, the sum over channels within depth_radius. TF: LRN
-    (Krizhevsky 2012)."""
-    shape = by_pattern("b h w c", "->", "b h w c")
-
-    def gradient(op, dy):
-        return LRNGrad(dy, op.inputs[0], op.outputs[0], **{n: op.attr(n) for n in LRN_NAMES})
-
-    def reference(input, depth_radius, bias, alpha, beta):
-        return input / (bias + alpha * _window_sum(input * input, depth_radius)) ** beta
-    samples = [S((1, 2, 3, 8)), S((2, 2, 2, 4), depth_radius=1, bias=2.0, alpha=0.5, beta=0.75)]
-
-
-def _lrn_grad(dy, x, y, depth_radius, bias, alpha, beta):
-    norm = bias + alpha * _window_sum(x * x, depth_radius)
-    return dy / norm ** beta - 2 * alpha * beta * x * _window_sum(dy * y / norm, depth_radius)
-
-
-@op("LRNGrad", inputs="input_grads: T, input_image: T, output_image: T", outputs="output: T",
-    attrs=LRN_ATTRS)
-class LRNGrad:
-    """Gradient of LRN. TF gives it no gradient. TF: LRNGrad."""
-    shape = by_pattern("b h w c", "b h w c", "b h w c", "->", "b h w c")
-    gradient = UNREGISTERED
-
-    def reference(input_grads, input_image, output_image, depth_radius, bias, alpha, beta):
-        return _lrn_grad(input_grads, input_image, output_image, depth_radius, bias, alpha, beta)
-    samples = [S((1, 2, 3, 8), pos((1, 2, 3, 8)), pos((1, 2, 3, 8)))]

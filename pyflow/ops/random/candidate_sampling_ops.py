@@ -1,13 +1,12 @@
-"""Sampled classes for training with many classes, and the losses that use them.
+"""Sampled classes for training with many classes.
 
 Invariants
   1. A sampler gives (sampled classes int64 [num_sampled], expected counts of the true classes
      float32 [batch, num_true], expected counts of the sampled ones float32 [num_sampled]).
   2. With equal seeds the classes are TF's own.
-  3. Samplers have no gradient; the losses' gradients reach weights, biases and inputs.
+  3. Samplers have no gradient.
 
-Source: Jean et al. 2014 (sampled softmax), Gutmann and Hyvarinen 2010 (NCE).
-Example:  `loss = tf.nn.sampled_softmax_loss(w, b, labels, hidden, num_sampled=64, num_classes=n)`.
+Example:  `UniformCandidateSampler(classes, num_true=1, num_sampled=64, unique=True, range_max=n)`.
 """
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Values put into buckets and counted: what Keras's Discretization and CategoryEncoding freeze to.
+"""Values put into buckets and counted: Bincount, and what Keras's Discretization and
+CategoryEncoding freeze to.
 
 Invariant: integer results only depend on comparisons; there are no gradients.
 
@@ -9,7 +10,7 @@ import numpy as np
 from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.static_value import constant_value as static
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
-from pyflow.ops.base.common import unchanged
+from pyflow.ops.base.common import static, unchanged
 from pyflow.ops.base.shape_rules import match
 
 
@@ -56,3 +57,23 @@ class DenseBincount:
                S(lit([[0, 2, 2], [1, 1, 5]]), lit(3), lit([[1, 2, 3], [4, 5, 6]])),
                S(lit([[0, 2, 2], [1, 1, 5]]), lit(3), lit(np.zeros(0)), binary_output=True),
                S(lit(np.zeros((0, 3), int)), lit(2), lit(np.zeros(0)))]
+
+
+# ---------------------------------------------------------------------------------- sets and counts
+@op("Bincount", inputs="arr: int32, size: int32, weights: T", outputs="bins: T",
+    attrs="T: {int32, int64, float, double}")
+class Bincount:
+    """How often (or with what total weight) each of 0 .. size-1 occurs in `arr`. TF: Bincount."""
+    def shape(op):
+        match(op, None, "")
+        size = static(op.inputs[1])
+        return TensorShape([None if size is None else int(size)])
+    gradient = UNREGISTERED
+
+    def reference(arr, size, weights):
+        keep = arr < size
+        weights = weights[keep] if weights.size else None
+        return np.bincount(arr[keep], weights, int(size))
+    samples = [S(lit([1, 2, 1, 7]), lit(4), lit(np.zeros(0))),
+               S(lit([0, 2, 2]), lit(3), lit([1, 2, 3])),
+               S(lit(np.zeros(0, int)), lit(2), lit(np.zeros(0)))]

@@ -1,12 +1,12 @@
-"""Places found by value, updates at places, and quantities counted: searchsorted, sort,
-unravel_index, histograms, tensor_scatter_add and its like, confusion_matrix.
+"""Places found by value, updates at places, and quantities counted: LowerBound, UnravelIndex,
+TensorScatterAdd and its like, HistogramFixedWidth.
 
 Invariants
   1. Searches want rising rows; of equal values LowerBound gives the first place, UpperBound the
-  one behind the last.
+     one behind the last.
   2. TensorScatter ops copy their input; repeated places are updated in order.
 
-Example:  `tf.searchsorted([1, 3, 5], [3, 4])` -> [1, 2].
+Example:  `LowerBound([[1, 3, 5]], [[3, 4]])` -> [[1, 2]].
 """
 import numpy as np
 
@@ -16,8 +16,8 @@ from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import static
-from pyflow.ops.base.shape_rules import by_pattern, match
-from pyflow.ops.move import gather_ops, partition_ops
+from pyflow.ops.base.shape_rules import match
+from pyflow.ops.move import gather_ops
 
 
 # ---------------------------------------------------------------------------------- searches
@@ -70,7 +70,8 @@ class UnravelIndex:
     attrs="T: {int32, int64, float, double}, dtype: {int32, int64} = int32")
 class HistogramFixedWidth:
     """How many values lie in each of nbins equal parts of the range, the ends included for what
-    lies beyond; no gradient. TF: HistogramFixedWidth."""
+    lies
+    beyond; no gradient. TF: HistogramFixedWidth."""
     def shape(op):
         match(op, None, "2", "")
         n = static(op.inputs[2])
@@ -84,18 +85,6 @@ class HistogramFixedWidth:
     samples = [S(lit([[-1, 0, 1], [2, 4, 9]]), lit([0, 5]), lit(5)),
                S(lit([1, 1, 2]), lit([0, 2]), lit(3), dtype=dtypes.int64),
                S(lit(np.zeros(0)), lit([0, 2]), lit(2))]
-
-
-@op("UniqueWithCountsV2", inputs="x: T, axis: Taxis", outputs="y: T, idx: out_idx, count: out_idx",
-    attrs="T: type, Taxis: {int32, int64} = int64, out_idx: {int32, int64} = int32")
-class UniqueWithCountsV2:
-    """Distinct values of a vector, where each went and how often it occurs; `axis` is 0 or empty.
-    TF: UniqueWithCountsV2."""
-    shape = by_pattern("n", "_", "->", "distinct", "n", "distinct")
-    gradient = UNREGISTERED
-
-    def reference(x): return partition_ops._unique(x)
-    samples = [S(lit([1, 1, 2, 4, 4, 1, 8]), lit(np.zeros(0, np.int64))), S(lit([3, 3]), lit([0]))]
 
 
 # ----------------------------------------------------------------------------- scattered updates

@@ -1,12 +1,10 @@
-"""Reductions over axes, running sums and products, arg-extrema; TF 1.x's `reduce_*` functions.
+"""Reductions over axes, running sums and products, arg-extrema.
 
 Invariants
   1. `reduction_indices` is an int32 or int64 scalar or vector; negative axes count from the end; []
-     reduces
-     nothing.  Of an empty range: Sum 0, Prod 1, Mean NaN, Max the lowest and Min the highest value.
+     reduces nothing.  Of an empty range: Sum 0, Prod 1, Mean NaN, Max the lowest and Min the highest
+     value.
   2. Gradients use the static shape where it is known and emit Shape nodes only where it is not.
-  3. The public functions take `axis` and TF's older names (`reduction_indices`, `keep_dims`), not
-     both.
 
 Example:  `tf.reduce_mean([[1.0, 2.0], [3.0, 4.0]], axis=0)` -> [2, 3].
 """
@@ -17,7 +15,7 @@ from pyflow.framework.dtypes import NUMBERS, REAL
 from pyflow.framework.op import S, UNREGISTERED, bools, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
-from pyflow.ops.base.common import conj, dims_of, int32s, normal_axis, one_of, shape_vector, static
+from pyflow.ops.base.common import conj, dims_of, int32s, normal_axis, shape_vector, static
 from pyflow.ops.base.shape_rules import match
 
 KEEP = "keep_dims: bool = false, "
@@ -372,11 +370,3 @@ class Cumprod:
     def reference(x, axis, exclusive, reverse):
         return running(np.cumprod, x, axis, exclusive, reverse, 1)
     samples = RUNS
-
-
-# --------------------------------------------------------------------------------- public functions
-def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
-    """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax.
-    Dtypes, shapes, errors: as op ArgMax."""
-    axis = one_of(axis, dimension, "axis", "dimension", 0)
-    return ArgMax(input, axis, output_type=output_type, name=name)

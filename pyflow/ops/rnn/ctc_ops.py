@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: the loss, greedy and beam-search decoders, label tools.
+"""Connectionist temporal classification: the loss, greedy and beam-search decoders.
 
 Invariants
   1. Logits are [time, batch, classes]; in the ops the blank is the last class.

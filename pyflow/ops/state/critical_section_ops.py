@@ -1,13 +1,9 @@
-"""A mutex between ops, and CriticalSection built on it.
+"""A mutex between ops.
 
-Invariants
-  1. A MutexLock op completes when it has the mutex; its output is the lock, released by
-  ConsumeMutexLock or when
-     nobody holds it any more.
-  2. What a CriticalSection executes runs after its lock and before the lock's release, in one step
-  or in several.
+Invariant: a MutexLock op completes when it has the mutex; its output is the lock, released by
+ConsumeMutexLock or when nobody holds it any more.
 
-Example:  `cs = tf.CriticalSection();  y = cs.execute(lambda: v.assign_add(1))`.
+Who calls it: lib/variables/critical_section.py.
 """
 from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape

@@ -1,15 +1,10 @@
-"""Tables from keys to values: filled once by an initializer, or changed by steps.
+"""Tables from keys to values: the blocks (classes: lib/variables/lookup_tables.py).
 
 Invariants
   1. Keys are strings, int64 or int32, values strings or numbers; a table has one type of each.
-  2. A StaticHashTable answers after its initializer has run (`tf.tables_initializer()`); running
-     that again does nothing.
-  3. What is not in a table is its default value.
+  2. What is not in a table is its default value.
 
-Who calls it: users.  Thread: the one building the graph.  Source: TF 1.15 `tf.lookup`.
-
-Example:  `ids = tf.lookup.StaticHashTable(
-    tf.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1]), -1).lookup(words)`
+Source: TF 1.15 `tf.lookup`.
 """
 from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape

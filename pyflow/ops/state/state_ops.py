@@ -1,14 +1,13 @@
-"""Reference variables, the ops: VariableV2, Assign, scatter updates, and their public functions.
+"""Reference variables, the ops: VariableV2, Assign, scatter updates.
 
 Invariants
   1. A `Ref(T)` output is a reference to the variable; an op that takes `Ref(T)` writes through it
      and passes it on, any other reads a snapshot.
   2. Assign may change a variable's shape only with validate_shape=False.
-  3. The public functions also take resource variables, and then call their methods.
 
 No samples and no reference, on purpose: state has no NumPy counterpart; tests/train runs them.
 
-Example:  `step = tf.assign_add(counter, 1)`
+Example:  `step = AssignAdd(counter_ref, 1)`
 """
 from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS

@@ -1,10 +1,4 @@
-"""Scripts of characters, and strings taken apart into characters and put together again.
-
-Invariants
-  1. Strings of any static rank may be taken apart; the characters of a scalar are a vector, those
-     of a tensor of rank n a RaggedTensor of rank n + 1 whose inner rows are ragged.
-  2. Encodings and what happens to bytes that are no characters: as ops UnicodeDecode and
-     UnicodeEncode.
+"""Scripts of characters: the block.
 
 Example:  `tf.strings.unicode_script(tf.strings.unicode_decode("a\\u03b1", "UTF-8"))`  # 25, 14
 """

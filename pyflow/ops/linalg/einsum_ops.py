@@ -1,12 +1,12 @@
-"""einsum with ellipses and repeated letters, and the op Einsum of graphs that TensorFlow 2 wrote.
+"""The op Einsum of graphs that TensorFlow 2 wrote, and what its equations say.
 
 Invariants
-  1. `einsum` builds transposes and matrix products (matmul_ops); the op Einsum runs as one kernel.
+  1. Einsum runs as one kernel; its gradient is products of its operands and dy, by the same rules.
   2. An ellipsis stands for the dimensions that a term does not name, counted from the right; sizes
-  of 1 broadcast.
+     of 1 broadcast.
   3. A letter that occurs twice in a term walks the diagonal.
 
-Example:  `tf.einsum("...ij,...jk->...ik", a, b)`;  `tf.einsum("ii->i", a)`.
+Example:  `Einsum([a, b], equation="...ij,...jk->...ik")`.
 """
 import numpy as np
 

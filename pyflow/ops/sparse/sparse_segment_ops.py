@@ -1,5 +1,4 @@
-"""Segments of rows picked by index: SparseSegmentSum, Mean and SqrtN; unsorted_segment_mean and
-sqrt_n.
+"""Segments of rows picked by index: SparseSegmentSum, Mean and SqrtN.
 
 Invariants
   1. Row i of the picked ones is data[indices[i]], in segment segment_ids[i]; segment ids rise.
