@@ -209,6 +209,36 @@ def test_the_executor_never_imports_pyflow():
             assert not module.exists() and not module.with_suffix(".py").exists(), (path, name)
 
 
+def op_names():
+    from pyflow.framework import op
+    return set(op.registered_ops()) | {"_Arg", "_Retval", "_CopyToHost", "_CopyToDevice"}
+
+
+# Where the executor names ops.  Anything else it knows by the op's class and flags, and by what
+# its kernel's table says.
+NAMES_OPS = {
+    "core/graph/sig.h": "the ops that the plan carries out itself: signatures and classes",
+    "core/graph/graph.h": "pf_name_*: the ops of nodes that the core makes",
+    "core/step/builtin.h": "kernels of the core's own, whose table names its ops as a plugin's",
+    "api/callbacks.pyx": "the same of py_func's",
+}
+
+
+def test_the_executor_knows_no_op_by_name():
+    """String literals of its sources against the names of all ops."""
+    names, found = op_names(), {}
+    for path, text in executor_sources():
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        text = re.sub(r'(from \*:\s*)?""".*?"""', lambda m: m.group() if m.group(1) else "", text,
+                      flags=re.S)           # docstrings, not the C between them
+        for literal in re.findall(r"""["'](\w+)["']""", text):
+            if literal in names:
+                found.setdefault(str(path.relative_to(ROOT / "_executor")), set()).add(literal)
+    assert found.keys() == NAMES_OPS.keys(), found
+    assert found["core/graph/graph.h"] == {"_Arg", "_Retval", "_CopyToHost", "_CopyToDevice",
+                                           "StatefulPartitionedCall"}
+
+
 def test_the_core_has_no_python():
     for path in sorted((ROOT / "_executor" / "core").rglob("*")):
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
