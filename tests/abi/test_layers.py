@@ -31,7 +31,7 @@ ALLOWED = {
     "train": LIB | {"gradients", "session", "_names"},
     "interop": SESSION,
     "platform": SESSION,
-    "tools": SESSION | {"train", "interop", "timeline"},
+    "tools": SESSION | {"train", "interop", "timeline", "_names"},
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline"},   # TensorFlow's module names for clients
     "__init__": {"_names"},
