@@ -6,6 +6,7 @@
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
+# make tables  after a change of ops or public names: op_types.py, _public.py and __init__.pyi of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
@@ -31,7 +32,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
 PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench ab oracle dev cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
+.PHONY: demo test $(PARTS) bench ab oracle dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -81,6 +82,9 @@ oracle: .venv/installed .venv-tf/ready
 dev: .venv/made
 	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"
+
+tables: .venv/made  # the tree's own package, built or not; NumPy and protobuf are in .venv since make demo or make dev
+	@PYTHONPATH=$(CURDIR) $(BIN)/python -P -m pyflow.tools.tables pyflow
 
 cuda: .venv/installed-tests
 	@if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then \

@@ -36,7 +36,7 @@ def refuse_unlisted(ops, op_types):
     wrong = listed ^ {(d.name, d.module) for d in ops if d.module.startswith("pyflow.ops.")}
     if wrong:
         sys.exit(f"pyflow/ops/op_types.py is not current, see {sorted(name for name, _ in wrong)}: "
-                 "python tests/typing/make_tables.py pyflow")
+                 "make tables")
 
 
 def flags(op_def):

@@ -11,7 +11,7 @@
 This file only assembles names.  Ops modules bring tables `PUBLIC = {"nn.relu": function}`; dotted
 names become namespaces (`tf.nn`).  Modules of ops, gradients and training, and all that is dear to
 import (protobuf messages, the executor, the test case), are loaded when a name of theirs is first
-used; `python tests/typing/make_tables.py pyflow` lists their names anew.
+used; `make tables` lists their names anew.
 
 Invariants
     1. Importing prints nothing, starts no thread, opens no library, reads no entry points, loads no

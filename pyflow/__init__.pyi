@@ -1,4 +1,4 @@
-"""Types of pyflow's public names.  Written by tests/typing/make_stubs.py; do not edit."""
+"""Types of pyflow's public names.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from builtins import bool as _bool, complex as _complex
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias

@@ -1,6 +1,6 @@
 """Which module has which public names in its table PUBLIC.
 
-Written by tests/typing/make_tables.py; do not edit.
+Written by `make tables` (pyflow/tools/tables.py); do not edit.
 """
 
 PUBLIC = {

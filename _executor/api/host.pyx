@@ -429,6 +429,7 @@ cdef bint cost_of_node(pf_graph* g, int32_t i, list kinds, double* flops, double
 cdef bint known_inputs(pf_graph* g, pf_node* nd, pf_infer_call* call) noexcept nogil:
     """Fills in the shapes and constant values of the node's inputs."""
     cdef const pf_attr_value* a
+    cdef const pf_op_def* d
     cdef pf_node* source
     cdef int32_t k
     cdef pf_shape* shapes = <pf_shape*>pf_arena_alloc(&g.arena, sizeof(pf_shape) * <uint64_t>(nd.n_in + 1))
@@ -442,7 +443,8 @@ cdef bint known_inputs(pf_graph* g, pf_node* nd, pf_infer_call* call) noexcept n
         a = pf_node_attr_find(source, b"_output_shapes")
         if a != NULL and a.kind == PF_ATTR_SHAPE | PF_ATTR_LIST and nd.inputs[k].output < a.list.n:
             shapes[k] = (<const pf_shape*>a.list.items)[nd.inputs[k].output]
-        a = pf_node_attr_find(source, b"value") if pf_str_is(source.op, b"Const") else NULL
+        d = pf_op_find(source.op)
+        a = pf_node_attr_find(source, b"value") if d != NULL and d.cls == PF_C_CONST else NULL
         if a != NULL and a.kind == PF_ATTR_TENSOR and a.tensor != NULL:
             values[k] = pf_dl(a.tensor)
     call.in_shapes = shapes

@@ -158,22 +158,11 @@ cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interr
         raise_error(&err)
     return out
 
-cdef bint has_variables(pf_plan* p) noexcept nogil:
-    """A step may then wait for a variable, and whoever has it locked for the GIL, to look at signals."""
-    cdef uint32_t k
-    for k in range(p.n_args):
-        if p.arg_type[k] == PF_RESOURCE:
-            return True
-    for k in range(p.n_nodes):
-        if (pf_str_is(p.nodes[k].op, b"VariableV2") or pf_str_is(p.nodes[k].op, b"VarHandleOp")
-                or pf_str_is(p.nodes[k].op, b"Variable") or pf_str_is(p.nodes[k].op, b"TemporaryVariable")):
-            return True
-    return False
-
 cdef bint is_tiny(pf_plan* p) noexcept nogil:
-    """Few cheap synchronous instructions, no loop: such a step is over before another thread could take the GIL."""
+    """Few cheap synchronous instructions, no loop: such a step is over before another thread could take the GIL.  With
+    variables it may wait for one, and whoever has that locked for the GIL, to look at signals."""
     cdef uint32_t k
-    if p.n_instrs > TINY_PLAN or p.n_frames > 1 or p.has_async or p.n_blocks > 1 or has_variables(p):
+    if p.n_instrs > TINY_PLAN or p.n_frames > 1 or p.has_async or p.n_blocks > 1 or p.has_variables:
         return False
     for k in range(p.n_instrs):
         if p.instrs[k].flags & PF_F_LONG:

@@ -160,7 +160,7 @@ cdef pf_status make_arg(pf_graph* g, const char* name, int32_t index, pf_error* 
         a[2].value = s[0]
         g.nodes[i].n_attrs = 3
     g.nodes[i].attrs = a
-    g.nodes[i].op = pf_str_of(b"_Arg")
+    g.nodes[i].op = pf_str_of(pf_name_arg)
     g.nodes[i].n_in = 0
     g.nodes[i].n_ctl = 0
     return PF_OK
@@ -199,7 +199,7 @@ cdef pf_status make_retval(pf_graph* g, pf_node* at, const char* fetch, int32_t 
     at.name = pf_arena_str(&g.arena, pf_str_of(text))
     if a == NULL or at.inputs == NULL:
         return pf_error_set(e, PF_RESOURCE_EXHAUSTED, b"out of memory")
-    at.op = pf_str_of(b"_Retval")
+    at.op = pf_str_of(pf_name_retval)
     at.device = g.nodes[i].device
     at.n_in = 1
     at.inputs[0].node = i
@@ -222,7 +222,7 @@ cdef pf_status prune(pf_graph* g, pf_error* e) noexcept nogil:
     if place == NULL or stack == NULL:
         return pf_error_set(e, PF_RESOURCE_EXHAUSTED, b"out of memory")
     for i in range(g.n_nodes):
-        if pf_str_is(g.nodes[i].op, b"_Retval") or pf_str_is(g.nodes[i].op, b"_Arg"):
+        if pf_str_is(g.nodes[i].op, pf_name_retval) or pf_str_is(g.nodes[i].op, pf_name_arg):
             place[i] = 1
             stack[n] = i
             n += 1

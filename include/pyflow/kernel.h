@@ -121,13 +121,20 @@ typedef struct {                        /* says something about one named argume
   uint32_t size, flags;
   const char *name;                     /* the argument's name in the op's signature, input or output */
   int32_t mem;                          /* where the kernel wants it or leaves it; devices without memory of their own ignore it */
-  int32_t reuse;                        /* outputs: 1 + the input whose buffer may be reused; 0: none */
+  int32_t reuse;                        /* outputs: 1 + the input (lists counted flat) whose buffer the result is written over when
+                                         * nobody else needs it (`forward`); 0: none.  With PF_ARG_ALIAS: that it always shares */
 } pf_arg;
 enum {                                  /* pf_arg.flags, hints */
   PF_ARG_WRITTEN = 1,                   /* this host-memory output of a stream kernel is written when compute returns; without it
                                          * the host waits for the stream before anybody reads it */
   PF_ARG_ANY_TYPE = 2,                  /* a PF_RESOURCE input: the variable behind it may have any element type, the kernel
                                          * looks at the dtype of what var_get gives */
+  PF_ARG_REUSE_ANY = 4,                 /* since 1.1.  An output: the result is written over any one input of its size (not of a list of
+                                         * several outputs); `reuse` is not looked at */
+  PF_ARG_ALIAS = 8,                     /* since 1.1.  An output that always is input `reuse` - 1, whole, perhaps under another shape or
+                                         * type (`alias`); a list: that input and those behind it, one by one */
+  PF_ARG_KEPT = 16,                     /* since 1.1.  An input that outlives the call (a variable's new value) */
+  PF_ARG_UNSET = 32,                    /* since 1.1.  An output whose elements may be anything (Empty) */
   PF_ARG_TYPE_SHIFT = 8                 /* a PF_RESOURCE input: 0, or the element type of the variable behind it << 8 */
 };
 
@@ -168,6 +175,8 @@ enum {                                  /* pf_kernel.flags: hints ... */
   PF_KERNEL_BRIEF = 32,                 /* since 1.1: for small arguments over in some microseconds: never sleeps, waits, or takes a
                                          * lock that others keep.  A host may then run it holding its interpreter's lock.  With
                                          * EXPENSIVE: brief where `cost` knows of a million flops at most */
+  PF_KERNEL_BORROWS = 64,               /* since 1.1: keeps no input beyond its call (`retain`) but those that are PF_ARG_KEPT.  Without
+                                         * it a kernel with a PF_RESOURCE input is taken to put the others into that, as a queue does */
   /* ... and critical ones */
   PF_KERNEL_STRIDED = 1 << 16,          /* accepts inputs with strides and any alignment */
   PF_KERNEL_DEAD = 1 << 17,             /* is called with dead inputs too (Send); may call set_dead (Recv) */

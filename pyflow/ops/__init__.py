@@ -6,8 +6,8 @@ module has that module loaded, and those it imports; `registered_ops` loads all.
 Invariants:
 1. Every OpDef found in a listed module is registered under its name, once; two ops of one name are
    an error. Nothing else registers ops, and no listed module may be missing.
-2. op_types.py says which module has which op; tests/typing/make_tables.py writes it from what lies
-   in the folders.
+2. op_types.py says which module has which op; `make tables` writes it from what lies in the
+   folders.
 3. Modules import each other without circles at their top, so threads that need several at once
    wait for each other in one order. No module looks up ops while it is loaded.
 

@@ -1,6 +1,6 @@
 """Which module of pyflow.ops declares which ops.
 
-Written by tests/typing/make_tables.py; do not edit.
+Written by `make tables` (pyflow/tools/tables.py); do not edit.
 """
 
 OP_TYPES = {

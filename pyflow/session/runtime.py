@@ -15,6 +15,7 @@ from pyflow.session import stuck
 
 log = logging.getLogger("pyflow")
 _started = False
+_hosted = False
 _lock = threading.Lock()
 _pools = {}
 _declared = 0
@@ -37,6 +38,7 @@ def start():
     from pyflow import config, plugins
     global _started
     module = executor()
+    _register_hosted(module)
     config.value("PYFLOW_CPU_ISA")          # read by the CPU plugin, which cannot complain
     found = plugins.load_all()
     if not _started:
@@ -51,6 +53,17 @@ def start():
                 log.info("plugin %s %s from %s: %s", plugin.id, plugin.version, plugin.origin,
                          plugin.problem or plugin.path)
     return module
+
+
+def _register_hosted(module):
+    """Gives the executor the kernels that are Python functions: image codecs, Unicode case."""
+    global _hosted
+    with _lock:
+        if not _hosted:
+            from pyflow.ops.image import image_codec
+            from pyflow.ops.strings import string_codec
+            module.register_hosted(image_codec.KERNELS | string_codec.KERNELS)
+            _hosted = True
 
 
 def release_memory():

@@ -1,8 +1,14 @@
 """Which element types each op has a kernel for, from the executor's own table.
 
 Example:  `has_kernel(case)`.
+
+    python tests/ops/kernel_table.py        # writes kernel_types.txt, after a change that was meant
+
+kernel_types.txt: one line an op, the element types that its CPU kernels take.  A kernel that is
+lost drops its cases from the derived tests; the record is what notices (test_kernel_types.py).
 """
 import functools
+import pathlib
 
 from pyflow.framework import dtypes
 from pyflow.session import runtime
@@ -24,6 +30,21 @@ def _constraints(where):
     return {name.strip(): set(types.strip().split("|")) for name, types in pairs}
 
 
+RECORD = pathlib.Path(__file__).with_name("kernel_types.txt")
+OWN = ("pyflow.cpu", "pyflow.core", "pyflow.python", "pyflow.hosted")   # tests load others, too
+
+
+def recorded_lines():
+    """kernel_types.txt as it should be: "Add: T=double|float; T=string", "Print: any"."""
+    found = {}
+    for kernel in runtime.start().kernels():
+        if kernel["device"] in ("CPU", "*") and kernel["plugin"] in OWN:
+            taken = _constraints(kernel["where"])
+            text = ", ".join(f"{attr}={'|'.join(sorted(taken[attr]))}" for attr in sorted(taken))
+            found.setdefault(kernel["op"], set()).add(text or "any")
+    return [f"{op}: {'; '.join(sorted(texts))}" for op, texts in sorted(found.items())]
+
+
 # Ops the executor's core does itself: no kernel is looked up.
 CORE = {"Identity", "StopGradient", "PreventGradient", "Snapshot", "Placeholder", "PlaceholderV2"}
 
@@ -42,3 +63,7 @@ def has_kernel(case):
 
 def _name(value):
     return dtypes.schema_name(dtypes.as_dtype(value))
+
+
+if __name__ == "__main__":
+    RECORD.write_text("\n".join(recorded_lines()) + "\n", encoding="utf-8")

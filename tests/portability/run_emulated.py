@@ -27,7 +27,7 @@ import pyflow as tf  # noqa: E402
 COMPILER = "aarch64-linux-gnu-gcc"
 EMULATOR = ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]
 IMAGES, CASES = 60, 200                # emulated, an image takes about 20 ms
-# Kernels written in Python (api/hosted.pxi), which the C runtime has not.
+# Kernels written in Python (session/runtime.py), which the C runtime has not.
 IN_PYTHON = ("Decode", "Encode", "ExtractJpeg", "StringLower", "StringUpper", "PyFunc")
 
 

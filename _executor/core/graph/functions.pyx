@@ -227,7 +227,7 @@ cdef public pf_status pf_load_call(pf_load* l, pf_node* node) noexcept nogil:
     a[2].name = pf_str_of(b"f")
     a[2].value.kind = PF_ATTR_FUNC
     a[2].value.s = node.op
-    node.op = pf_str_of(b"StatefulPartitionedCall")
+    node.op = pf_str_of(pf_name_call)
     node.attrs = a
     node.n_attrs = 3
     return PF_OK
@@ -269,7 +269,7 @@ cdef pf_status make_ends(Body* b) noexcept nogil:
     cdef int32_t k, at
     cdef char name[64]
     for k in range(b.f.n_in):
-        if not set_type_and_index(&b.l, b.l.graph.nodes + k, b"_Arg", b.f.in_name[k],
+        if not set_type_and_index(&b.l, b.l.graph.nodes + k, pf_name_arg, b.f.in_name[k],
                                   b.f.in_type[k], k):
             return pf_over_cap(&b.l)
     for k in range(b.f.n_out):
@@ -277,7 +277,7 @@ cdef pf_status make_ends(Body* b) noexcept nogil:
         snprintf(name, 64, b"_function_result_%d", k)   # ':' and '^' it cannot be asked for with
         b.l.graph.nodes[at].inputs = <pf_input*>pf_load_take(&b.l, 1, sizeof(pf_input))
         if b.l.graph.nodes[at].inputs == NULL or not set_type_and_index(
-                &b.l, b.l.graph.nodes + at, b"_Retval", pf_str_of(name), b.f.out_type[k], k):
+                &b.l, b.l.graph.nodes + at, pf_name_retval, pf_str_of(name), b.f.out_type[k], k):
             return pf_over_cap(&b.l)
     return PF_OK
 
@@ -530,7 +530,7 @@ cdef pf_status read_body(Body* b) noexcept nogil:
 
 cdef const pf_function* called_by(Body* b, const pf_node* node) noexcept nogil:
     """Of a node that pf_load_call made: its op was the function's name."""
-    if node.n_attrs == 3 and pf_str_is(node.op, b"StatefulPartitionedCall"):
+    if node.n_attrs == 3 and pf_str_is(node.op, pf_name_call):
         return pf_function_find(b.all, node.attrs[2].value.s)
     return NULL
 

@@ -159,7 +159,7 @@ cdef pf_status check_attrs(const pf_node* n, const pf_op_def* op, pf_error* err)
             if op.attrs[i].has_default:
                 continue
             # large constants come beside the graph, not inside it
-            if op.attrs[i].kind == PF_ATTR_TENSOR and pf_str_is(op.name, b"Const"):
+            if op.attrs[i].kind == PF_ATTR_TENSOR and op.cls == PF_C_CONST:
                 continue
             return pf_error_set(err, PF_INVALID_ARGUMENT, b"attribute '%s' (%s) is missing, and "
                                 b"the op gives no "

@@ -7,7 +7,7 @@ Invariants
 1. An entry is never moved or freed; its definition is parsed once, on first use, and immutable
    then (but for `infer`, which may come later than the signature, when Python declared the op
    first).
-2. Order of the table: the build's ops, the core's own (pf_sig.h) where those lack one, then
+2. Order of the table: the build's ops, the core's own (sig.h) where those lack one, then
    registrations.
 3. A name has one signature for ever; saying it again in other words is an error.
 
@@ -26,7 +26,7 @@ cdef extern from *:
 cdef struct Entry:
     pf_str name
     const char* sig
-    int32_t flags
+    int32_t flags, cls, traits
     bint parsed, bad
     pf_op_def op
 
@@ -93,9 +93,15 @@ cdef Entry* add(const char* name, const char* sig, int32_t flags) noexcept nogil
 
 
 cdef void load(const pf_op_sig* from_table) noexcept nogil:
+    """Adds what is not there yet; a class is that of the entry, whoever brought its signature."""
+    cdef Entry* e
+    cdef int32_t i
     while from_table.name != NULL:
-        if slot_of(pf_str_of(from_table.name))[0] == 0:
-            add(from_table.name, from_table.sig, from_table.flags)
+        i = slot_of(pf_str_of(from_table.name))[0]
+        e = ops.order[i - 1] if i else add(from_table.name, from_table.sig, from_table.flags)
+        if e != NULL and from_table.cls:
+            e.cls = from_table.cls
+            e.traits = from_table.traits
         from_table += 1
 
 
@@ -117,6 +123,8 @@ cdef const pf_op_def* parsed(Entry* e, pf_error* err) noexcept nogil:
         e.bad = pf_sig_parse(e.name.data, e.sig, &ops.arena, &e.op, err) != PF_OK
         e.parsed = not e.bad
         e.op.flags = e.flags
+        e.op.cls = e.cls
+        e.op.traits = e.traits
         if e.bad:
             fprintf(stderr, b"pyflow: %s\n", err.message)
     return NULL if e.bad else &e.op

@@ -270,10 +270,18 @@ cdef pf_status check(pf_call* c, const pf_instr* ins, const pf_held_inputs* h) n
     return PF_OK
 
 cdef bint computes(pf_call* c, const pf_instr* ins) noexcept nogil:
-    """A kernel, or a node that reads a variable; `Empty` says nothing of what its output holds."""
+    """A node that reads a variable, or a kernel, but for one that says nothing of what its output holds (Empty)."""
+    cdef const pf_kernel_entry* k
+    cdef const pf_arg** a
     if ins.kind > PF_I_CALL0:
         return ins.kind == PF_I_IDENTITY and ins.flags & PF_F_DEREF
-    return not pf_str_is((c.plan.nodes + ins.node).op, b"Empty")
+    k = (c.plan.nodes + ins.node).kernel
+    a = <const pf_arg**>k.kernel.args if k != NULL else NULL
+    while a != NULL and a[0] != NULL:
+        if a[0].flags & <uint32_t>PF_ARG_UNSET:
+            return False
+        a += 1
+    return True
 
 cdef public pf_status pf_inspect_feeds(pf_step* s) noexcept nogil:
     """What the caller's own program gave it."""

@@ -116,48 +116,31 @@ cdef pf_status run_order(Planner* q) noexcept nogil:
 
 cdef bint may_keep(pf_comp* c, int32_t node) noexcept nogil:
     """The node's inputs may leave the step, or change hands where the planner does not look."""
-    cdef pf_str op = c.g.nodes[node].op
+    cdef const pf_arg* a
     cdef int32_t k
+    cdef bint borrows
     if c.cls[node] == PF_C_RETVAL or c.cls[node] == PF_C_ENTER or c.cls[node] == PF_C_EXIT or c.cls[node] == PF_C_NEXT:
         return True
     if c.cls[node] != PF_C_KERNEL:
         return False
-    if c.flags[node] & PF_N_ASYNC:
+    if c.flags[node] & PF_N_ASYNC or c.kernel[node] == NULL:
         return True
-    if pf_str_is(op, b"Assign") or pf_str_is(op, b"AssignVariableOp"):
-        return True
+    borrows = c.kernel[node].kernel.flags & <uint32_t>PF_KERNEL_BORROWS != 0
     for k in range(c.sig[node].n_in):
-        if c.sig[node].in_type[k] == PF_RESOURCE:
-            return not (op.len > 8 and memcmp(op.data, b"Resource", 8) == 0)
+        a = pf_comp_arg(c, node, 0, k)
+        if (a != NULL and a.flags & <uint32_t>PF_ARG_KEPT) or (c.sig[node].in_type[k] == PF_RESOURCE and not borrows):
+            return True
     return False
 
 cdef int32_t reusable_inputs(pf_comp* c, int32_t node) noexcept nogil:
-    """Bit i: the kernel would write its output 0 over input i."""
-    cdef int32_t k = 0
-    cdef pf_str op = c.g.nodes[node].op
-    cdef const pf_arg* const* args = c.kernel[node].kernel.args if c.kernel[node] != NULL else NULL
-    cdef int32_t mask = 0
-    while pf_reusing_ops[k].op != NULL:
-        if pf_str_is(op, pf_reusing_ops[k].op):
-            if pf_reusing_ops[k].inputs == 0x7fffffff and c.sig[node].n_out > 1:
-                return 0            # which of its outputs takes over the input is the kernel's choice
-            return pf_reusing_ops[k].inputs
-        k += 1
-    if args != NULL:
-        k = 0
-        while args[k] != NULL:
-            if 0 < args[k].reuse <= 31:
-                mask |= 1 << (args[k].reuse - 1)
-            k += 1
-    return mask
-
-cdef bint is_alias(pf_comp* c, int32_t node) noexcept nogil:
-    cdef int32_t k = 0
-    while pf_aliasing_ops[k] != NULL:
-        if pf_str_is(c.g.nodes[node].op, pf_aliasing_ops[k]):
-            return True
-        k += 1
-    return False
+    """Bit i: the kernel would write its output 0 over input i.  A prediction: one that does not come true costs a gap or a
+    heap block."""
+    cdef const pf_arg* a = pf_comp_arg(c, node, 1, 0)
+    if a == NULL:
+        return 0
+    if a.flags & <uint32_t>PF_ARG_REUSE_ANY:    # which of several outputs takes over an input is the kernel's choice
+        return 0x7fffffff if c.sig[node].out_start[1] == 1 else 0
+    return 1 << (a.reuse - 1) if 0 < a.reuse <= 31 else 0
 
 cdef int32_t new_buffer(Planner* q, int64_t bytes, int32_t at) noexcept nogil:
     cdef Buffer* b = q.buffers + q.n_buffers
@@ -203,11 +186,12 @@ cdef void plan_output(Planner* q, pf_instr* ins, int32_t k, int32_t at, pf_place
     place.buffer = -1
     place.first = -1
     place.last = -1
-    if k == 0 and ins.n_in and is_alias(c, node):
+    from_ = pf_comp_aliased(c, node, k)
+    if from_ >= 0:
         place.how = PF_PUT_ALIAS
-        place.input = 0
-        place.buffer = q.buffer[e[0] & <uint32_t>PF_IN_SLOT]
-        hold(q, ins.out_slot, place.buffer)
+        place.input = from_
+        place.buffer = q.buffer[e[from_] & <uint32_t>PF_IN_SLOT]
+        hold(q, ins.out_slot + <uint32_t>k, place.buffer)
         return
     if bytes < PF_PLACE_BYTES or c.plan.nodes[node].home != NULL:
         return

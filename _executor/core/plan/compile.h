@@ -4,10 +4,6 @@
 #define PF_COMPILE_H
 #include "plan/plan.h"
 
-enum {                      /* pf_comp.cls: how the core treats a node */
-  PF_C_KERNEL, PF_C_ARG, PF_C_RETVAL, PF_C_CONST, PF_C_IDENTITY, PF_C_NOOP, PF_C_SWITCH, PF_C_MERGE, PF_C_ENTER,
-  PF_C_EXIT, PF_C_NEXT, PF_C_VARIABLE
-};
 enum { PF_N_MAYBE_DEAD = 1, PF_N_ASYNC = 2, PF_N_EXPENSIVE = 4, PF_N_URGENT = 8, PF_N_LOOP_MERGE = 16, PF_N_CONST_ENTER = 32,
        PF_N_PREFILLED = 64, /* its outputs are in the slots before the step starts: no instruction */
        PF_N_BRIEF = 128 /* an EXPENSIVE kernel, but not for the shapes known */ };
@@ -47,7 +43,7 @@ typedef struct pf_comp {
   const pf_kernel_entry **kernel;
   void **state;
   DLTensor **value;         /* prefilled: constants and handles */
-  uint8_t *cls, *flags;
+  uint8_t *cls, *flags;     /* cls: PF_C_* of its op */
   int32_t *mem_at;          /* plans with devices: node -> its outputs in mem */
   uint8_t *mem;             /* per output: 1 in the device's memory */
   /* reads.pyx; `late` is NULL in plans that update no variable by reference */
@@ -119,6 +115,8 @@ int32_t pf_comp_frees(pf_comp *c, int32_t node);
 /* groups.pyx: lets plugins' compilers replace groups of nodes by one instruction each */
 pf_status pf_comp_group(pf_comp *c);
 /* plan.pyx */
+const pf_arg *pf_comp_arg(pf_comp *c, int32_t node, int32_t output, int32_t k); /* what its kernel says of input or output k; NULL */
+int32_t pf_comp_aliased(pf_comp *c, int32_t node, int32_t k);  /* the input whose buffer output k always is; -1 */
 pf_status pf_comp_consumers(pf_comp *c);            /* lists every node's readers, anew */
 pf_status pf_comp_fail(pf_comp *c, int32_t node, pf_status code, const char *what);
 __attribute__((format(printf, 4, 5)))

@@ -162,8 +162,8 @@ cdef void set_kind(pf_comp* c, int32_t i, pf_instr* ins) noexcept nogil:
     elif cls == PF_C_NOOP:
         ins.kind = PF_I_CALL0
         ins.compute = no_operation
-        if pf_str_is(c.g.nodes[i].op, b"ControlTrigger"):
-            ins.flags |= PF_F_DEAD_OK           # never dead: that is what it is for
+        if c.def_[i].traits & PF_TRAIT_NEVER_DEAD:
+            ins.flags |= PF_F_DEAD_OK
     elif cls == PF_C_CONST:
         ins.kind = PF_I_CONST
         ins.state = c.value[i]

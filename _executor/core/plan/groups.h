@@ -65,6 +65,7 @@ typedef struct pf_grouping {
 } pf_grouping;
 
 /* programs.pyx */
+int32_t pf_group_is(const pf_kernel_entry *k);                  /* 1: the kernel runs a group */
 void pf_group_fill_api(pf_group_api *api);
 pf_status pf_group_compile(pf_grouping *w, int32_t first);      /* the part of a wave that `first` leads */
 pf_status pf_group_install_all(pf_grouping *w);                     /* all that were compiled, into the graph */

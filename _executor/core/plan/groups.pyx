@@ -162,7 +162,7 @@ cdef int32_t of_node(pf_grouping* w, int32_t i) noexcept nogil:
     cdef pf_comp* c = w.c
     cdef pf_node* nd = c.g.nodes + i
     cdef int32_t k, g = 0
-    if not c.flags[i] & PF_N_MAYBE_DEAD or pf_str_is(nd.op, b"ControlTrigger"):
+    if not c.flags[i] & PF_N_MAYBE_DEAD or c.def_[i].traits & PF_TRAIT_NEVER_DEAD:
         return 0
     if c.flags[i] & PF_N_LOOP_MERGE:
         return of_loop(w, i)
@@ -219,7 +219,7 @@ cdef int32_t class_of(pf_grouping* w, pf_group* whole, int32_t i) noexcept nogil
         return 0
     if c.kernel[i].kernel.flags & <uint32_t>UNFIT or c.sig[i].n_out == 0 or reads_refs(c, i):
         return 0
-    if strcmp(c.plan.nodes[i].dev.type, w.by.compiler.device) or not strcmp(c.kernel[i].kernel.op, b"_Group"):
+    if strcmp(c.plan.nodes[i].dev.type, w.by.compiler.device) or pf_group_is(c.kernel[i]):
         return 0
     if c.plan.nodes[i].home != NULL and leaves_on_host(c, i):
         return 0

@@ -330,8 +330,8 @@ cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
         name = info.name
     if s != NULL:
         anything = s.shape
-    if pf_str_is(c.g.nodes[i].op, b"Variable") and anything.ndim == 0:
-        anything.ndim = -1          # version 1 writes an unknown shape as a scalar's
+    if c.def_[i].traits & PF_TRAIT_SCALAR_IS_UNKNOWN and anything.ndim == 0:
+        anything.ndim = -1
     if pf_state_variable(c.plan.state, info.container, name, t.type, anything, &v, c.err):
         return pf_comp_fail(c, i, c.err.code, NULL)
     v.planned = 1

@@ -153,6 +153,7 @@ typedef struct pf_plan {
   struct pf_step *free_steps;
   pf_a64 steps_run, kernels_run;
   int32_t solo, has_async, n_frames_in_slabs, n_devices, watched;
+  int32_t has_variables;    /* a step may wait for one */
   int32_t late_rets;        /* some fetches are read when the step is over (reads.pyx) */
   pf_device_entry **devices;        /* those with memory or streams of their own */
   struct pf_library *library;       /* what its nodes may call; NULL: nothing */

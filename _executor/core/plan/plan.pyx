@@ -18,34 +18,6 @@ cdef enum:
     MISSING_LISTED = 40         # ops in the error of a graph with unknown ones
     MAX_ATTEMPTS = 4            # a graph grows by copies once, and by copies of those at most once more
 
-cdef int32_t class_of(pf_str op) noexcept nogil:
-    if op.len < 2:
-        return PF_C_KERNEL
-    if pf_str_is(op, b"_Arg"):
-        return PF_C_ARG
-    if pf_str_is(op, b"_Retval"):
-        return PF_C_RETVAL
-    if pf_str_is(op, b"Const"):
-        return PF_C_CONST
-    if (pf_str_is(op, b"Identity") or pf_str_is(op, b"RefIdentity") or pf_str_is(op, b"StopGradient")
-            or pf_str_is(op, b"PreventGradient") or pf_str_is(op, b"Snapshot") or pf_str_is(op, b"LoopCond")):
-        return PF_C_IDENTITY
-    if pf_str_is(op, b"NoOp") or pf_str_is(op, b"ControlTrigger"):
-        return PF_C_NOOP
-    if pf_str_is(op, b"Switch") or pf_str_is(op, b"RefSwitch"):
-        return PF_C_SWITCH
-    if pf_str_is(op, b"Merge") or pf_str_is(op, b"RefMerge"):
-        return PF_C_MERGE
-    if pf_str_is(op, b"Enter") or pf_str_is(op, b"RefEnter"):
-        return PF_C_ENTER
-    if pf_str_is(op, b"Exit") or pf_str_is(op, b"RefExit"):
-        return PF_C_EXIT
-    if pf_str_is(op, b"NextIteration") or pf_str_is(op, b"RefNextIteration"):
-        return PF_C_NEXT
-    if pf_str_is(op, b"VariableV2") or pf_str_is(op, b"Variable") or pf_str_is(op, b"VarHandleOp"):
-        return PF_C_VARIABLE
-    return PF_C_KERNEL
-
 cdef public pf_status pf_comp_fail(pf_comp* c, int32_t node, pf_status code, const char* what) noexcept nogil:
     cdef pf_node* nd
     if node >= 0 and not c.err.code:
@@ -109,6 +81,14 @@ cdef pf_status check_edges(pf_comp* c, int32_t i) noexcept nogil:
                                  pf_type_name(p.out_type[o]), b" ref" if p.out_ref[o] else b"")
     return PF_OK
 
+cdef bint gives_variable(pf_comp* c, int32_t i) noexcept nogil:
+    """A reference, or a handle that does not come from a kernel."""
+    cdef int32_t k
+    for k in range(c.sig[i].n_out):
+        if c.sig[i].out_ref[k] or (c.sig[i].out_type[k] == PF_RESOURCE and c.cls[i] != PF_C_KERNEL):
+            return True
+    return False
+
 cdef pf_status resolve_nodes(pf_comp* c) noexcept nogil:
     cdef int32_t i, missing = 0
     cdef pf_node* nd
@@ -117,7 +97,8 @@ cdef pf_status resolve_nodes(pf_comp* c) noexcept nogil:
         c.def_[i] = pf_op_find(nd.op)
         if c.def_[i] == NULL:
             missing += 1
-        c.cls[i] = <uint8_t>class_of(nd.op)
+        else:
+            c.cls[i] = <uint8_t>c.def_[i].cls
     if missing:
         return missing_ops(c)
     for i in range(c.n):
@@ -126,6 +107,7 @@ cdef pf_status resolve_nodes(pf_comp* c) noexcept nogil:
     for i in range(c.n):
         if check_edges(c, i):
             return c.err.code
+        c.plan.has_variables |= gives_variable(c, i)
     return PF_OK
 
 cdef pf_status list_consumers(pf_comp* c) noexcept nogil:

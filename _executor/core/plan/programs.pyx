@@ -32,6 +32,9 @@ cdef pf_status run_group(pf_ctx* ctx, const void* state) noexcept nogil:
     free(said)
     return pf_fail(ctx, st if st > 0 else PF_INTERNAL, text)
 
+cdef public int32_t pf_group_is(const pf_kernel_entry* k) noexcept nogil:
+    return k.kernel.compute == run_group
+
 cdef void fini_group(void* state) noexcept nogil:
     cdef Program* p = <Program*>state
     if p.compiler.release != NULL:
@@ -410,7 +413,7 @@ cdef public void pf_group_release(pf_grouping* w) noexcept nogil:
     """The plan failed: programs that no node owns yet."""
     cdef pf_group_install* it = w.installs
     while it != NULL:
-        if w.c.kernel[it.rep] == NULL or w.c.plan.nodes[it.rep].kernel.kernel.compute != run_group:
+        if w.c.kernel[it.rep] == NULL or not pf_group_is(w.c.plan.nodes[it.rep].kernel):
             if w.by.compiler.release != NULL:
                 w.by.compiler.release(it.program)
         it = it.next

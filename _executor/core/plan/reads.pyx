@@ -47,22 +47,21 @@ cdef struct Work:
 
 # ---------------------------------------------------------------- what passes a value on
 cdef bint shares_buffers(pf_comp* c, int32_t i) noexcept nogil:
-    """A kernel whose outputs are its inputs' buffers."""
-    cdef int32_t k = 0
-    if c.cls[i] != PF_C_KERNEL or c.plan.nodes[i].home != NULL:
+    """A kernel whose outputs are, one by one, its inputs' buffers, as in TensorFlow."""
+    cdef int32_t k
+    if c.plan.nodes[i].home != NULL:
         return False
-    while pf_passing_ops[k] != NULL:
-        if pf_str_is(c.g.nodes[i].op, pf_passing_ops[k]):
-            return True
-        k += 1
-    return False
+    for k in range(c.sig[i].n_out):
+        if pf_comp_aliased(c, i, k) != k:
+            return False
+    return c.sig[i].n_out > 0
 
 cdef bint passes_on(pf_comp* c, int32_t i) noexcept nogil:
     cdef int32_t cls = c.cls[i]
     if cls == PF_C_KERNEL:
         return shares_buffers(c, i)
-    if cls == PF_C_IDENTITY:        # a loop's condition is read where it is; a Snapshot is one
-        return not (pf_str_is(c.g.nodes[i].op, b"LoopCond") or pf_str_is(c.g.nodes[i].op, b"Snapshot"))
+    if cls == PF_C_IDENTITY:
+        return not c.def_[i].traits & PF_TRAIT_SNAPSHOT
     return cls == PF_C_SWITCH or cls == PF_C_MERGE or cls == PF_C_ENTER or cls == PF_C_EXIT or cls == PF_C_NEXT
 
 cdef inline bint passed_input(pf_comp* c, int32_t i, int32_t k) noexcept nogil:

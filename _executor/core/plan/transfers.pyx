@@ -19,24 +19,38 @@ cdef enum:
 cdef bint host_only(int32_t type) noexcept nogil:
     return type == PF_STRING or type == PF_RESOURCE or type == PF_VARIANT
 
-cdef const pf_arg* declared(const pf_kernel_entry* k, pf_str name) noexcept nogil:
-    cdef const pf_arg** a = <const pf_arg**>k.kernel.args if k != NULL else NULL
-    while a != NULL and a[0] != NULL:
+cdef const pf_arg* declared(const pf_arg** a, pf_str name) noexcept nogil:
+    while a[0] != NULL:
         if pf_str_is(name, a[0].name):
             return a[0]
         a += 1
     return NULL
 
-cdef const pf_arg* argument(pf_comp* c, int32_t i, bint output, int32_t k) noexcept nogil:
-    """What the kernel says about flat input or output k."""
+cdef int32_t arg_of(pf_comp* c, int32_t i, bint output, int32_t k) noexcept nogil:
+    """The argument that flat input or output k belongs to; -1."""
     cdef pf_signature* s = c.sig + i
     cdef const int32_t* start = s.out_start if output else s.in_start
     cdef int32_t a = 0, n = s.n_out_args if output else s.n_in_args
     while a + 1 < n and start[a + 1] <= k:
         a += 1
-    if a >= n:
+    return a if a < n else -1
+
+cdef public const pf_arg* pf_comp_arg(pf_comp* c, int32_t node, int32_t output, int32_t k) noexcept nogil:
+    """What the node's kernel says about flat input or output k; NULL: nothing."""
+    cdef const pf_arg** said = <const pf_arg**>c.kernel[node].kernel.args if c.kernel[node] != NULL else NULL
+    cdef int32_t a = arg_of(c, node, output, k) if said != NULL else -1
+    if a < 0:
         return NULL
-    return declared(c.kernel[i], c.def_[i].out[a].name if output else c.def_[i].ins[a].name)
+    return declared(said, c.def_[node].out[a].name if output else c.def_[node].ins[a].name)
+
+cdef public int32_t pf_comp_aliased(pf_comp* c, int32_t node, int32_t k) noexcept nogil:
+    """The flat input whose buffer output k always is; -1: none."""
+    cdef const pf_arg* a = pf_comp_arg(c, node, 1, k)
+    cdef int32_t in_
+    if a == NULL or not a.flags & <uint32_t>PF_ARG_ALIAS or a.reuse <= 0:
+        return -1
+    in_ = a.reuse - 1 + k - c.sig[node].out_start[arg_of(c, node, 1, k)]
+    return in_ if in_ < c.sig[node].n_in else -1
 
 cdef inline int32_t place_of(const pf_arg* a) noexcept nogil:
     if a == NULL or a.mem == PF_MEM_DEVICE:
@@ -46,7 +60,7 @@ cdef inline int32_t place_of(const pf_arg* a) noexcept nogil:
 cdef inline bint routes(pf_comp* c, int32_t i) noexcept nogil:
     cdef int32_t cls = c.cls[i]
     if cls == PF_C_IDENTITY:
-        return not pf_str_is(c.g.nodes[i].op, b"LoopCond")
+        return not c.def_[i].traits & PF_TRAIT_STAYS
     return (cls == PF_C_SWITCH or cls == PF_C_MERGE or cls == PF_C_ENTER or cls == PF_C_EXIT
             or cls == PF_C_NEXT)
 
@@ -60,7 +74,7 @@ cdef int32_t wanted(pf_comp* c, int32_t i, int32_t k) noexcept nogil:
         return PF_ON_HOST if c.cls[i] == PF_C_SWITCH and k == 1 else FOLLOWS
     if c.cls[i] != PF_C_KERNEL or c.plan.nodes[i].home == NULL:
         return PF_ON_HOST
-    return place_of(argument(c, i, 0, k))
+    return place_of(pf_comp_arg(c, i, 0, k))
 
 cdef int32_t left_at(pf_comp* c, int32_t i, int32_t o) noexcept nogil:
     """Where node i leaves output o; ANYWHERE: where its readers want it."""
@@ -72,7 +86,7 @@ cdef int32_t left_at(pf_comp* c, int32_t i, int32_t o) noexcept nogil:
         return PF_ON_HOST
     if c.cls[i] == PF_C_CONST:
         return ANYWHERE
-    return place_of(argument(c, i, 1, o)) if c.cls[i] == PF_C_KERNEL else PF_ON_HOST
+    return place_of(pf_comp_arg(c, i, 1, o)) if c.cls[i] == PF_C_KERNEL else PF_ON_HOST
 
 # ---------------------------------------------------------------- solving
 cdef inline int32_t memory_read(pf_comp* c, int32_t i, int32_t k) noexcept nogil:
@@ -227,7 +241,7 @@ cdef pf_status fill_copy(pf_comp* c, Copy* w, pf_node* nodes, int32_t number) no
         nd.device = pf_arena_str(&g.arena, pf_str_of(here.name))
     if c.cls[w.src] == PF_C_CONST:
         return second_constant(c, src, nd)
-    nd.op = pf_str_of(b"_CopyToDevice" if w.to_device else b"_CopyToHost")
+    nd.op = pf_str_of(pf_name_to_device if w.to_device else pf_name_to_host)
     nd.n_in = 1
     nd.inputs = <pf_input*>pf_arena_alloc(&g.arena, sizeof(pf_input))
     nd.n_attrs = 1
@@ -330,7 +344,7 @@ cdef pf_status describe_outputs(pf_comp* c, int32_t i) noexcept nogil:
         return c.err.code
     for o in range(c.sig[i].n_out):
         mem[o] = c.mem[c.mem_at[i] + o]
-        a = argument(c, i, 1, o)
+        a = pf_comp_arg(c, i, 1, o)
         if (a != NULL and place_of(a) == PF_ON_HOST and not a.flags & PF_ARG_WRITTEN and info.dev.stream != NULL
                 and not host_only(c.sig[i].out_type[o])):
             info.waits = 1

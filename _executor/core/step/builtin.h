@@ -14,9 +14,9 @@ static const pf_attr *const pf_placeholder_attrs[] = {
 pf_status pf_k_copy(pf_ctx *c, const void *state);
 pf_status pf_k_await_stream(pf_ctx *c, const void *state);
 
-static const pf_op pf_op_to_host = {.size = sizeof(pf_op), .name = "_CopyToHost", .sig = "input: T -> output: T; T: type",
+static const pf_op pf_op_to_host = {.size = sizeof(pf_op), .name = pf_name_to_host, .sig = "input: T -> output: T; T: type",
   .doc = "The input in host memory: put in by the planner where a device's value is read on the host."};
-static const pf_op pf_op_to_device = {.size = sizeof(pf_op), .name = "_CopyToDevice", .sig = "input: T -> output: T; T: type",
+static const pf_op pf_op_to_device = {.size = sizeof(pf_op), .name = pf_name_to_device, .sig = "input: T -> output: T; T: type",
   .doc = "The input in the memory of the node's device: put in by the planner."};
 static const pf_op pf_op_await_stream = {.size = sizeof(pf_op), .name = "_AwaitStream", .sig = " -> ",
   .doc = "Done when its device's stream did the work enqueued so far: what waits for it does not run ahead of the device."};
@@ -27,12 +27,15 @@ static const pf_arg pf_written_on_host = {sizeof(pf_arg), PF_ARG_WRITTEN, "is_in
 static const pf_arg *const pf_args_is_init[] = {&pf_written_on_host, 0};
 #define PF_COPY(opname, table) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, \
   .op = opname, .device = "*", .args = table, .compute = pf_k_copy}
-static const pf_kernel pf_builtin_to_host = PF_COPY("_CopyToHost", pf_args_to_host);
-static const pf_kernel pf_builtin_to_device = PF_COPY("_CopyToDevice", pf_args_to_device);
+static const pf_kernel pf_builtin_to_host = PF_COPY(pf_name_to_host, pf_args_to_host);
+static const pf_kernel pf_builtin_to_device = PF_COPY(pf_name_to_device, pf_args_to_device);
 static const pf_kernel pf_builtin_await_stream = {.size = sizeof(pf_kernel), .op = "_AwaitStream", .device = "*",
   .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC | PF_KERNEL_URGENT, .compute = pf_k_await_stream};
 #define PF_BUILTIN(opname, fn) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BRIEF, .op = opname, .device = "*", .compute = fn}
-static const pf_kernel pf_builtin_identity_n = PF_BUILTIN("IdentityN", pf_k_identity_n);
+static const pf_arg pf_identity_n_output = {sizeof(pf_arg), PF_ARG_ALIAS, "output", PF_MEM_DEVICE, 1};
+static const pf_arg *const pf_args_identity_n[] = {&pf_identity_n_output, 0};
+static const pf_kernel pf_builtin_identity_n = {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BRIEF,
+  .op = "IdentityN", .device = "*", .args = pf_args_identity_n, .compute = pf_k_identity_n};
 static const pf_kernel pf_builtin_read = PF_BUILTIN("ReadVariableOp", pf_k_read_variable);
 #define PF_IS_INIT(opname) {.size = sizeof(pf_kernel), .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BRIEF, .op = opname, .device = "*", \
   .args = pf_args_is_init, .compute = pf_k_is_initialized}

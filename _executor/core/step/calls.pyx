@@ -231,6 +231,7 @@ cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
     c.dirty = 0
     h.state = PF_CALL_DEFERRED
     h.listens = 0
+    h.receives = 0
     h.moved = NULL
     h.status = PF_OK
     h.cancel_fn = NULL
@@ -392,9 +393,10 @@ cdef public int32_t pf_checked_build() noexcept nogil:
 
 # ---------------------------------------------------------------- calls that never end
 cdef bint deaf(pf_call* c) noexcept nogil:
-    """Nobody will end it: compute is over, no callback was ever left, no stream and no lane's thread works for it."""
-    return (not c.listens and pf_a32_load(&c.refs) == 1 and not pf_runs_slowly(c.node)
-            and not (c.node.dev != NULL and c.node.dev.stream != NULL) and not pf_str_is(c.node.op, b"_Recv"))
+    """Nobody will end it: compute is over, no callback was ever left, no stream, no rendezvous and no lane's thread works for
+    it."""
+    return (not c.listens and not c.receives and pf_a32_load(&c.refs) == 1 and not pf_runs_slowly(c.node)
+            and not (c.node.dev != NULL and c.node.dev.stream != NULL))
 
 cdef pf_call* successor(pf_call* c) noexcept nogil:
     """A call that completes in place of c, which keeps what the plugin may touch."""

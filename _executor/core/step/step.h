@@ -162,6 +162,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   DLTensor **in;                    /* what ctx.in points to */
   int32_t dirty;                    /* something lent or a message kept: see lent */
   int32_t n_lent, lent_room, listens;  /* listens: on_cancel was called */
+  int32_t receives;                 /* waits in the rendezvous, which ends it when the step ends */
   pf_lent *lent;
   pf_lent lent_inline[6];
   char *message;

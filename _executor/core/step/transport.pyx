@@ -46,6 +46,7 @@ cdef pf_status t_recv(pf_ctx* ctx, pf_str key, managed_fn fn, void* arg) noexcep
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
     r.fn = fn
     r.arg = arg
+    c.receives = 1
     st = pf_rendezvous_recv(rv, key, received, r)
     if st:
         free(r)

@@ -1,4 +1,4 @@
-"""What the image codec kernels do: Python functions the executor calls (_executor/api/hosted.pxi).
+"""What the image codec kernels do: Python functions; session/runtime.py registers them.
 
 Invariants
   1. A function takes the op's inputs as arrays and its attributes by name, and returns its outputs.

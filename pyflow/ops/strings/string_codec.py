@@ -1,4 +1,4 @@
-"""String kernels that are Python functions (_executor/api/hosted.pxi): Unicode case, inflating.
+"""String kernels that are Python functions, registered by session/runtime.py: Unicode case, inflating.
 
 Invariants
   1. A function takes the op's inputs as arrays (a scalar string as bytes) and its attributes by

@@ -55,8 +55,17 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
   (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(flags_), .op = op_, .where = where_, \
                       .device = "CPU", __VA_ARGS__})
 #define PF_CPU(op_, where_, ...) PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC, __VA_ARGS__)
+#define PF_CPU_BORROWS(op_, where_, ...) \
+  PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC | PF_KERNEL_BORROWS, __VA_ARGS__)
 #define PF_ATTRS(...) ((const pf_attr *const[]){__VA_ARGS__, NULL})
 #define PF_ARGS(...) ((const pf_arg *const[]){__VA_ARGS__, NULL})
+#define PF_FLAGGED_ARG(name_, flags_, reuse_) \
+  (&(const pf_arg){sizeof(pf_arg), flags_, name_, PF_MEM_DEVICE, reuse_})
+/* For the planner of buffers, about output out_: written over input in_, or any input of its size, when nobody else needs
+ * that; always is input 0. */
+#define PF_OVER(out_, in_) PF_ARGS(PF_FLAGGED_ARG(out_, 0, 1 + (in_)))
+#define PF_OVER_ANY(out_) PF_ARGS(PF_FLAGGED_ARG(out_, PF_ARG_REUSE_ANY, 0))
+#define PF_ALIASES(out_) PF_ARGS(PF_FLAGGED_ARG(out_, PF_ARG_ALIAS, 1))
 #define PF_FLOATS "float|double|half|bfloat16"
 #define PF_SIGNED "int8|int16|int32|int64"
 #define PF_UNSIGNED "uint8|uint16|uint32|uint64"

@@ -196,7 +196,7 @@ const pf_kernel *const logging_kernels[] = {
                              OPTIONAL("first_n", PF_ATTR_INT, first_n),
                              OPTIONAL("summarize", PF_ATTR_INT, summarize)),
            .state_size = sizeof(log_state), .init = print_init, .fini = print_fini,
-           .compute = print),
+           .compute = print, .args = PF_ALIASES("output")),
     PF_CPU("PrintV2", NULL,
            .attrs = PF_ATTRS(OPTIONAL("output_stream", PF_ATTR_STRING, stream),
                              OPTIONAL("end", PF_ATTR_STRING, end)),

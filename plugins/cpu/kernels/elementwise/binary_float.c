@@ -112,18 +112,20 @@ POW(double, f64, )
   X(FloorDiv) X(TruncateDiv) X(Mod) X(FloorMod) X(Pow) X(Maximum) X(Minimum) \
   X(SquaredDifference) \
   X(Atan2) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy) X(Less) X(LessEqual) X(Greater) X(GreaterEqual)
-#define EACH_GRAD(X) \
-  X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ReluGrad) X(Relu6Grad) \
-  X(EluGrad) X(SeluGrad) X(SoftplusGrad) X(SoftsignGrad)
+#define EACH_GRAD(X) X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad)
+#define EACH_ACTIVATION_GRAD(X) \
+  X(ReluGrad) X(Relu6Grad) X(EluGrad) X(SeluGrad) X(SoftplusGrad) X(SoftsignGrad)
 #define ENTRY(NAME) BINARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
 #define STRICT(NAME) INIT(NAME) STRICT_INIT(NAME)
 #define STRICT_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME##Strict, "T=" PF_FLOATS),
+#define ACTIVATION_GRAD(NAME) \
+  BINARY_KERNEL_TO("backprops", #NAME, NAME##Strict, "T=" PF_FLOATS),
 INIT(Add)
 INIT(Sub)
 INIT(Mul)
 INIT(Div)
 EACH_BROADCAST(INIT)
-EACH_GRAD(STRICT)
+EACH_GRAD(STRICT) EACH_ACTIVATION_GRAD(STRICT)
 STRICT(LeakyReluGrad)
 STRICT(ApproximateEqual)
 #define EQUALITY(NAME, UNEQUAL) INIT(NAME) EQUALITY_INIT(NAME, UNEQUAL)
@@ -214,7 +216,8 @@ const pf_kernel *const PF_ISA_NAME(binary_float_kernels)[] = {
   BINARY_KERNEL("NotEqual", NotEqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, "T=" PF_FLOATS,
                 .attrs = P_ATTR("tolerance")),
-  BINARY_KERNEL("LeakyReluGrad", LeakyReluGradStrict, "T=" PF_FLOATS, .attrs = P_ATTR("alpha")),
+  BINARY_KERNEL_TO("backprops", "LeakyReluGrad", LeakyReluGradStrict, "T=" PF_FLOATS,
+                   .attrs = P_ATTR("alpha")),
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, "T=" PF_FLOATS),
-  EACH_GRAD(STRICT_ENTRY)
+  EACH_GRAD(STRICT_ENTRY) EACH_ACTIVATION_GRAD(ACTIVATION_GRAD)
   NULL};

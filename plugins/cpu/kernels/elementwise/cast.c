@@ -237,6 +237,7 @@ const pf_kernel *const PF_ISA_NAME(cast_kernels)[] = {
          .attrs = PF_ATTRS(PF_REF(pf_attr, "SrcT", PF_ATTR_TYPE, offsetof(cast_state, from)),
                            PF_REF(pf_attr, "DstT", PF_ATTR_TYPE, offsetof(cast_state, to)))),
   PF_CPU("Bitcast", NULL, .state_size = sizeof(bitcast_state), .compute = bitcast,
+         .args = PF_ALIASES("output"),
          .attrs = PF_ATTRS(PF_REF(pf_attr, "T", PF_ATTR_TYPE, offsetof(bitcast_state, from)),
                            PF_REF(pf_attr, "type", PF_ATTR_TYPE, offsetof(bitcast_state, to)))),
   NULL};

@@ -159,22 +159,25 @@ pf_status pf_broadcast_shape(pf_ctx *c, const DLTensor *a, const DLTensor *b, in
     s->allow_unequal = s->shape_error ? 0 : UNEQUAL; \
     return NAME##_init(c, state); \
   }
-#define UNARY_KERNEL(OP, NAME, WHERE, ...) \
+/* OUT: the output's name; UNARY_KERNEL: `y`, BINARY_KERNEL: `z` */
+#define UNARY_KERNEL_TO(OUT, OP, NAME, WHERE, ...) \
   PF_CPU(OP, WHERE, .state_size = sizeof(pf_unary_state), .init = NAME##_init, \
-         .compute = pf_unary_compute, __VA_ARGS__)
-#define BINARY_KERNEL(OP, NAME, WHERE, ...) \
+         .compute = pf_unary_compute, .args = PF_OVER(OUT, 0), __VA_ARGS__)
+#define UNARY_KERNEL(...) UNARY_KERNEL_TO("y", __VA_ARGS__)
+#define BINARY_KERNEL_TO(OUT, OP, NAME, WHERE, ...) \
   PF_CPU(OP, WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, \
-         .compute = pf_binary_compute, __VA_ARGS__)
+         .compute = pf_binary_compute, .args = PF_OVER_ANY(OUT), __VA_ARGS__)
+#define BINARY_KERNEL(...) BINARY_KERNEL_TO("z", __VA_ARGS__)
 /* Add, AddV2, AddN, AccumulateNV2, BiasAdd and BiasAddV1, from NAME_init */
 #define ADD_FAMILY(WHERE, NAME) \
   BINARY_KERNEL("Add", NAME, WHERE), BINARY_KERNEL("AddV2", NAME, WHERE), \
       PF_CPU("AddN", WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, \
-             .compute = pf_addn_compute), \
+             .compute = pf_addn_compute, .args = PF_OVER("sum", 0)), \
       PF_CPU("AccumulateNV2", WHERE, .state_size = sizeof(pf_binary_state), .init = NAME##_init, \
-             .compute = pf_addn_compute), \
+             .compute = pf_addn_compute, .args = PF_OVER("sum", 0)), \
       PF_CPU("BiasAdd", WHERE, .state_size = sizeof(pf_bias_state), .init = NAME##_init, \
-             .compute = pf_bias_compute, \
+             .compute = pf_bias_compute, .args = PF_OVER("output", 0), \
              .attrs = PF_ATTRS(PF_ATTR(pf_bias_state, PF_ATTR_STRING, data_format))), \
       PF_CPU("BiasAddV1", WHERE, .state_size = sizeof(pf_bias_state), .init = NAME##_init, \
-             .compute = pf_bias_compute)
+             .compute = pf_bias_compute, .args = PF_OVER("output", 0))
 #endif

@@ -89,7 +89,7 @@ LOOPS(c128, double, c128, )
   X(Neg) X(Square) X(Sign) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Exp) X(Expm1) X(Log) X(Log1p) \
   X(Sigmoid) X(Tanh) \
   X(Sin) X(Cos) X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) \
-  X(Round) X(Conj)
+  X(Round)
 #define EACH_BINARY(X) \
   X(Sub) X(Mul) X(Div) X(Pow) X(SquaredDifference) X(DivNoNan) X(MulNoNan) X(Xdivy) X(Xlogy)
 #define EACH_STRICT(X) \
@@ -98,7 +98,7 @@ LOOPS(c128, double, c128, )
 #define BINIT(NAME) BINARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define SINIT(NAME) BINIT(NAME) STRICT_INIT(NAME)
 #define EACH_TO_REAL(X) X(Real) X(Imag) X(ComplexAbs) X(Angle)
-EACH_UNARY(UINIT)
+EACH_UNARY(UINIT) UINIT(Conj)
 EACH_TO_REAL(UINIT)
 BINIT(Add)
 EACH_BINARY(BINIT)
@@ -175,15 +175,19 @@ static pf_status string_equal(pf_ctx *c, const void *state) {
 
 #define T_COMPLEX "T=" PF_COMPLEX
 #define UNARY_ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, T_COMPLEX),
+#define TO_REAL(OP, NAME, WHERE) \
+  PF_CPU(OP, WHERE, .state_size = sizeof(pf_unary_state), .init = NAME##_init, \
+         .compute = pf_unary_compute)
 #define TO_REAL_ENTRY(NAME) \
-  UNARY_KERNEL(#NAME, NAME, "T=complex64, Tout=float"), \
-  UNARY_KERNEL(#NAME, NAME, "T=complex128, Tout=double"),
+  TO_REAL(#NAME, NAME, "T=complex64, Tout=float"), \
+  TO_REAL(#NAME, NAME, "T=complex128, Tout=double"),
 #define BINARY_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME, T_COMPLEX),
 #define STRICT_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME##Strict, T_COMPLEX),
 #define STRICT_PLAIN(X) X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad)
 
 const pf_kernel *const elementwise_complex_kernels[] = {
   EACH_UNARY(UNARY_ENTRY)
+  UNARY_KERNEL_TO("output", "Conj", Conj, T_COMPLEX),
   EACH_BINARY(BINARY_ENTRY)
   STRICT_PLAIN(STRICT_ENTRY)
   UNARY_KERNEL("Inv", Reciprocal, T_COMPLEX),
@@ -191,8 +195,8 @@ const pf_kernel *const elementwise_complex_kernels[] = {
   ADD_FAMILY(T_COMPLEX, Add),
   BINARY_KERNEL("RealDiv", Div, T_COMPLEX),
   EACH_TO_REAL(TO_REAL_ENTRY)
-  BINARY_KERNEL("Complex", Complex, "T=float, Tout=complex64"),
-  BINARY_KERNEL("Complex", Complex, "T=double, Tout=complex128"),
+  BINARY_KERNEL_TO("out", "Complex", Complex, "T=float, Tout=complex64"),
+  BINARY_KERNEL_TO("out", "Complex", Complex, "T=double, Tout=complex128"),
   BINARY_KERNEL("Equal", EqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_COMPLEX, .attrs = PF_TOLERANCE),

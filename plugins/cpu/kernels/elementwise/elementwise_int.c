@@ -203,7 +203,8 @@ EQUALITY_INIT(Equal, 1)
 EQUALITY_INIT(NotEqual, 2)
 BINARY_INIT(FloorDiv, S(FloorDiv), U(Div))
 BINARY_INIT(FloorMod, S(FloorMod), U(Mod))
-#define EACH_UNARY(X) X(Square) X(Invert) X(Relu) X(Relu6)
+#define EACH_UNARY(X) X(Square) X(Invert)
+#define EACH_ACTIVATION(X) X(Relu) X(Relu6)
 #define EACH_BINARY(X) \
   X(Sub) X(Mul) X(Div) X(Mod) X(SquaredDifference) X(Maximum) X(Minimum) X(BitwiseAnd) \
   X(BitwiseOr) \
@@ -212,7 +213,7 @@ BINARY_INIT(FloorMod, S(FloorMod), U(Mod))
 #define UNARY_INIT_SU(NAME) UNARY_INIT(NAME, SU(NAME))
 #define BINARY_INIT_SU(NAME) BINARY_INIT(NAME, SU(NAME))
 #define STRICT_INIT_SU(NAME) BINARY_INIT(NAME, SU(NAME)) STRICT_INIT(NAME)
-EACH_UNARY(UNARY_INIT_SU)
+EACH_UNARY(UNARY_INIT_SU) EACH_ACTIVATION(UNARY_INIT_SU)
 BINARY_INIT_SU(Add)
 EACH_BINARY(BINARY_INIT_SU)
 EACH_STRICT(STRICT_INIT_SU)
@@ -220,10 +221,11 @@ EACH_STRICT(STRICT_INIT_SU)
 #define T_INTS "T=" PF_INTS
 #define UNARY_ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, T_INTS),
 #define BINARY_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME, T_INTS),
-#define STRICT_ENTRY(NAME) BINARY_KERNEL(#NAME, NAME##Strict, T_INTS),
+#define ACTIVATION(NAME) UNARY_KERNEL_TO("activations", #NAME, NAME, T_INTS),
+#define ACTIVATION_GRAD(NAME) BINARY_KERNEL_TO("backprops", #NAME, NAME##Strict, T_INTS),
 
 const pf_kernel *const elementwise_int_kernels[] = {
-  EACH_UNARY(UNARY_ENTRY)
+  EACH_UNARY(UNARY_ENTRY) EACH_ACTIVATION(ACTIVATION)
   EACH_BINARY(BINARY_ENTRY)
   UNARY_KERNEL("Abs", Abs, T_INTS),
   UNARY_KERNEL("Neg", Neg, T_INTS),
@@ -241,6 +243,6 @@ const pf_kernel *const elementwise_int_kernels[] = {
   BINARY_KERNEL("FloorDiv", FloorDiv, T_INTS),
   BINARY_KERNEL("FloorMod", FloorMod, T_INTS),
   BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_INTS, .attrs = PF_TOLERANCE),
-  STRICT_ENTRY(ReluGrad)
-  STRICT_ENTRY(Relu6Grad)
+  ACTIVATION_GRAD(ReluGrad)
+  ACTIVATION_GRAD(Relu6Grad)
   NULL};

@@ -179,14 +179,16 @@ LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x)) LIBM(Erf, erf(x)) LIBM(Erfc, erfc(x)
 
 #define EACH_OP(X) \
   X(Abs) X(Neg) X(Sign) X(Square) X(Sqrt) X(Rsqrt) X(Reciprocal) X(Floor) X(Ceil) X(Round) \
-  X(Expm1) X(Log) X(Log1p) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu) \
+  X(Expm1) X(Log) X(Log1p) \
   X(Sin) X(Cos) \
   X(Tan) X(Asin) X(Acos) X(Atan) X(Sinh) X(Cosh) X(Asinh) X(Acosh) X(Atanh) X(Erf) X(Erfc) \
   X(Lgamma) \
   X(Digamma) X(IsNan) X(IsInf) X(IsFinite)
+#define EACH_ACTIVATION(X) X(Softplus) X(Softsign) X(Relu) X(Relu6) X(Elu) X(Selu)
 #define INIT(NAME) UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
 #define ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
-EACH_OP(INIT)
+#define ACTIVATION(NAME) UNARY_KERNEL_TO("activations", #NAME, NAME, "T=" PF_FLOATS),
+EACH_OP(INIT) EACH_ACTIVATION(INIT)
 INIT(LeakyRelu)
 #define INIT_HALVES(NAME) \
   UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64 OF_HALVES(NAME))
@@ -196,9 +198,9 @@ static const pf_attr *const leaky_attrs[] = {
   PF_REF(pf_attr, "alpha", PF_ATTR_FLOAT, offsetof(pf_unary_state, p)), NULL};
 
 const pf_kernel *const PF_ISA_NAME(unary_float_kernels)[] = {
-  EACH_OP(ENTRY)
+  EACH_OP(ENTRY) EACH_ACTIVATION(ACTIVATION)
   ENTRY(Exp) ENTRY(Tanh) ENTRY(Sigmoid)
   UNARY_KERNEL("Inv", Reciprocal, "T=" PF_FLOATS),
   UNARY_KERNEL("Rint", Round, "T=" PF_FLOATS),
-  UNARY_KERNEL("LeakyRelu", LeakyRelu, "T=" PF_FLOATS, .attrs = leaky_attrs),
+  UNARY_KERNEL_TO("activations", "LeakyRelu", LeakyRelu, "T=" PF_FLOATS, .attrs = leaky_attrs),
   NULL};

@@ -90,5 +90,5 @@ static const pf_attr *const attrs[] = {
 const pf_kernel *const PF_ISA_NAME(fused_machines_kernels)[] = {
   PF_CPU("_FusedElementwise", "T=float|double|half|bfloat16|int32",
          .state_size = sizeof(fused_state), .attrs = attrs, .init = init,
-         .compute = fused_compute),
+         .compute = fused_compute, .args = PF_OVER_ANY("outputs")),
   NULL};

@@ -519,7 +519,7 @@ const pf_kernel *const slice_kernels[] = {
            .compute = strided_slice_grad, .attrs = MASKS),
     PF_CPU("StridedSliceAssign", NULL, .state_size = sizeof(slice_state),
            .compute = strided_slice_assign_ref, .attrs = MASKS),
-    PF_CPU("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
+    PF_CPU_BORROWS("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
            .compute = strided_slice_assign_resource, .attrs = MASKS),
     PF_CPU("Pad", NULL, .compute = pad),
     PF_CPU("PadV2", NULL, .compute = pad),

@@ -404,18 +404,20 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
 #define OPTIONAL(name_, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name_, kind, offsetof(norm_state, field)})
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
-#define ENTRY(op, where, fn) PF_CPU_FLAGS(op, where, FLAGS, \
+#define ENTRY(op, where, fn, args_) PF_CPU_FLAGS(op, where, FLAGS, .args = args_, \
   .attrs = PF_ATTRS(FIELD(PF_ATTR_TYPE, T), FIELD(PF_ATTR_FLOAT, epsilon), \
                     OPTIONAL("data_format", PF_ATTR_STRING, data_format), \
                     OPTIONAL("is_training", PF_ATTR_BOOL, training), \
                     OPTIONAL("exponential_avg_factor", PF_ATTR_FLOAT, average)), \
   .state_size = sizeof(norm_state), .init = norm_init, .compute = fn)
+#define GRAD PF_OVER("x_backprop", 0)
+
 const pf_kernel *const PF_ISA_NAME(norm_kernels)[] = {
-  ENTRY("FusedBatchNorm", "T=float", batch_norm),
-  ENTRY("FusedBatchNormV2", "T=half|bfloat16|float, U=float", batch_norm),
-  ENTRY("FusedBatchNormV3", "T=half|bfloat16|float, U=float", batch_norm),
-  ENTRY("FusedBatchNormGrad", "T=float", batch_norm_grad),
-  ENTRY("FusedBatchNormGradV2", "T=half|bfloat16|float, U=float", batch_norm_grad),
-  ENTRY("FusedBatchNormGradV3", "T=half|bfloat16|float, U=float", batch_norm_grad),
+  ENTRY("FusedBatchNorm", "T=float", batch_norm, NULL),
+  ENTRY("FusedBatchNormV2", "T=half|bfloat16|float, U=float", batch_norm, NULL),
+  ENTRY("FusedBatchNormV3", "T=half|bfloat16|float, U=float", batch_norm, NULL),
+  ENTRY("FusedBatchNormGrad", "T=float", batch_norm_grad, GRAD),
+  ENTRY("FusedBatchNormGradV2", "T=half|bfloat16|float, U=float", batch_norm_grad, GRAD),
+  ENTRY("FusedBatchNormGradV3", "T=half|bfloat16|float, U=float", batch_norm_grad, GRAD),
   NULL
 };

@@ -300,7 +300,7 @@ FORMS(update, UPDATE)
 FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV) ROW_FORMS(min, MIN)
     ROW_FORMS(max, MAX)
 
-#define ENTRY(op, where, type, fn) PF_CPU(op, where, \
+#define ENTRY(op, where, type, fn) PF_CPU_BORROWS(op, where, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, type, PF_ATTR_TYPE, offsetof(scatter_state, T)), \
                     PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices)), \
   .state_size = sizeof(scatter_state), .compute = fn)
@@ -321,7 +321,7 @@ FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV) ROW_FORM
             POINTS("Update", ANY, update),
             POINTS("Add", PF_NUMBERS, add),
             POINTS("Sub", PF_NUMBERS, sub),
-            PF_CPU("ResourceGather", NULL,
+            PF_CPU_BORROWS("ResourceGather", NULL,
                    .attrs =
                        PF_ATTRS(PF_REF(pf_attr, "dtype", PF_ATTR_TYPE, offsetof(scatter_state, T)),
                                 PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices),

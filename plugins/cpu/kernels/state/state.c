@@ -166,14 +166,17 @@ static pf_status destroy_temporary(pf_ctx *c, const void *state) {
 #define FLAG(name) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, PF_ATTR_BOOL, \
                     offsetof(assign_state, flag)})
-#define ENTRY(op, where, fn, ...) PF_CPU(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
+#define ENTRY(op, where, fn, ...) PF_CPU_BORROWS(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
   .state_size = sizeof(assign_state), .compute = fn)
+#define TAKES_VALUE(op, fn, ...) PF_CPU_BORROWS(op, NULL, .attrs = PF_ATTRS(__VA_ARGS__), \
+  .state_size = sizeof(assign_state), .compute = fn, \
+  .args = PF_ARGS(PF_FLAGGED_ARG("value", PF_ARG_KEPT, 0)))
 
 const pf_kernel *const state_kernels[] = {
-    ENTRY("Assign", NULL, assign_ref, TYPE("T"), FLAG("validate_shape")),
+    TAKES_VALUE("Assign", assign_ref, TYPE("T"), FLAG("validate_shape")),
     ENTRY("AssignAdd", "T=" PF_NUMBERS, assign_add, TYPE("T")),
     ENTRY("AssignSub", "T=" PF_NUMBERS, assign_sub, TYPE("T")),
-    ENTRY("AssignVariableOp", NULL, assign_resource, TYPE("dtype"), FLAG("validate_shape")),
+    TAKES_VALUE("AssignVariableOp", assign_resource, TYPE("dtype"), FLAG("validate_shape")),
     ENTRY("AssignAddVariableOp", "dtype=" PF_NUMBERS, assign_add_resource, TYPE("dtype")),
     ENTRY("AssignSubVariableOp", "dtype=" PF_NUMBERS, assign_sub_resource, TYPE("dtype")),
     ENTRY("CountUpTo", "T=int32|int64", count_up_to, TYPE("T"),

@@ -195,7 +195,7 @@ static pf_status apply(pf_ctx *c, const apply_state *st, const apply_op *op, int
 }
 
 #define TYPES "T=" PF_FLOATS
-#define FLAGS (PF_KERNEL_EXPENSIVE | PF_KERNEL_DETERMINISTIC)
+#define FLAGS (PF_KERNEL_EXPENSIVE | PF_KERNEL_DETERMINISTIC | PF_KERNEL_BORROWS)
 #define BASE_ATTRS PF_ATTR(apply_state, PF_ATTR_TYPE, T)
 #define INDEX_ATTR PF_ATTR(apply_state, PF_ATTR_TYPE, Tindices)
 #define FLAG_ATTR(name) \

@@ -1,15 +1,18 @@
-"""Writes the two tables that tell where to look for what is not loaded yet.
+"""Writes what follows from the modules of ops and of the library: `make tables`.
 
-    python tests/typing/make_tables.py FOLDER       # pyflow, or a folder to compare with it
+    python -m pyflow.tools.tables FOLDER        # pyflow, or a folder to compare with it
 
 FOLDER/ops/op_types.py: which module of pyflow.ops declares which ops.  FOLDER/_public.py: which
 module has which public name in its table PUBLIC.  Both come from the modules themselves, all that
-lie in the folders of pyflow.ops and pyflow.lib; a name defined twice is an error.  tests/typing/test_types.py fails while
-the files differ from what this script writes.
+lie in the folders of pyflow.ops and pyflow.lib; a name defined twice is an error.
+FOLDER/__init__.pyi: the public types (stubs.py), by a process that finds names by those tables.
+Needs no executor.  tests/typing/test_types.py fails while the files differ from what this writes.
 """
 
 import importlib
+import os
 import pathlib
+import subprocess
 import sys
 import textwrap
 
@@ -18,7 +21,7 @@ from pyflow import _names, lib, ops, train
 
 OP_TYPES = '''"""Which module of pyflow.ops declares which ops.
 
-Written by tests/typing/make_tables.py; do not edit.
+Written by `make tables` (pyflow/tools/tables.py); do not edit.
 """
 
 OP_TYPES = {
@@ -26,7 +29,7 @@ OP_TYPES = {
 '''
 PUBLIC = '''"""Which module has which public names in its table PUBLIC.
 
-Written by tests/typing/make_tables.py; do not edit.
+Written by `make tables` (pyflow/tools/tables.py); do not edit.
 """
 
 PUBLIC = {
@@ -105,6 +108,14 @@ def main(folder):
     for path, head, table in (("ops/op_types.py", OP_TYPES, op_types()),
                               ("_public.py", PUBLIC, public_names())):
         (folder / path).write_text(head % rows(table), encoding="utf-8")
+    write_stub(folder / "__init__.pyi")
+
+
+def write_stub(path):
+    """By a new process: this one has found its names by the tables as they were."""
+    home = pathlib.Path(tf.__file__).resolve().parents[1]
+    subprocess.run([sys.executable, "-P", "-m", "pyflow.tools.stubs", str(path)], check=True,
+                   env={**os.environ, "PYTHONPATH": str(home)})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes pyflow/__init__.pyi, the types of the public names, from the live package.
 
-    python tests/typing/make_stubs.py FILE
+    python -m pyflow.tools.stubs FILE           # `make tables` does it
 
 Signatures (names, order, which arguments have defaults) are those of the functions themselves.
 Types of arguments follow from their names where the name says it (`name`, `dtype`, `graph`).  What
@@ -9,7 +9,7 @@ them, and what has `__array__`; a list of such is `Sequence[_TensorLike]`, a sha
 Ops say themselves which of their arguments these are, functions by the arguments' names.  Nests
 (tf.while_loop, tf.map_fn, RNNs) stay `Any`.  A function whose docstring names an op with exactly
 one output gives a `Tensor`.  Namespaces (tf.nn) are classes of static methods.
-tests/typing/test_types.py fails while the file differs from what this script writes.
+tests/typing/test_types.py fails while the file differs from what this writes.
 """
 
 import inspect
@@ -22,7 +22,7 @@ import pyflow as tf
 from pyflow import _names
 from pyflow.framework import op as op_lib
 
-HEAD = '''"""Types of pyflow's public names.  Written by tests/typing/make_stubs.py; do not edit."""
+HEAD = '''"""Types of pyflow's public names.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from builtins import bool as _bool, complex as _complex
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias
@@ -127,6 +127,7 @@ OPERATORS = (
     " __mod__ __pow__ __matmul__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__"
     " __getitem__"
 ).split()
+KNOWN = frozenset(op_lib.op_names())     # looking for others would load plugins
 UNARY = "__neg__ __abs__ __invert__".split()
 
 
@@ -178,7 +179,7 @@ def result(name, function):
     if name in RETURNS:
         return RETURNS[name]
     named = re.search(r"TF: (?:tf\.)?(?:\w+\.)*([A-Za-z]\w*)", inspect.getdoc(function) or "")
-    found = op_lib.find_op(named.group(1)) if named else None
+    found = op_lib.find_op(named.group(1)) if named and named.group(1) in KNOWN else None
     if isinstance(function, op_lib.OpDef):
         found = function
     single = found is not None and len(found.outputs) == 1 and not found.outputs[0].is_list
@@ -366,5 +367,6 @@ def text():
 
 
 if __name__ == "__main__":
+    made = text()               # first: it fails before the file is touched
     with open(sys.argv[1], "w", encoding="utf-8") as file:
-        file.write(text())
+        file.write(made)
