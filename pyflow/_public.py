@@ -37,10 +37,10 @@ PUBLIC = {
         "math.negative math.polygamma math.reciprocal math.rint math.rsqrt math.sign math.sin "
         "math.sinh math.sqrt math.square math.tan math.zeta neg negative polygamma reciprocal "
         "rint rsqrt sign sin sinh sqrt square tan zeta",
-    "pyflow.ops.gemm.matmul_ops":
-        "cholesky linalg.cholesky linalg.det matrix_determinant",
     "pyflow.ops.gemm.products":
         "linalg.matmul matmul",
+    "pyflow.ops.linalg.solve_ops":
+        "cholesky linalg.cholesky linalg.det matrix_determinant",
     "pyflow.ops.move.array_ops":
         "invert_permutation math.invert_permutation",
     "pyflow.ops.move.broadcast_ops":
@@ -120,6 +120,8 @@ PUBLIC = {
         "while_loop",
     "pyflow.lib.files.io_functions":
         "io.matching_files io.read_file io.write_file matching_files read_file write_file",
+    "pyflow.lib.function.traced_function":
+        "TensorSpec function",
     "pyflow.lib.image.image_box_functions":
         "image.crop_and_resize image.draw_bounding_boxes image.sample_distorted_bounding_box",
     "pyflow.lib.image.image_codec_functions":

@@ -23,8 +23,8 @@ from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor import Tensor
 from pyflow.gradients.backprop import gradients
 from pyflow.lib.function.func_graph import placeholder_like
+from pyflow.ops.base import tensors
 from pyflow.ops.control import functional_ops, identity_ops
-from pyflow.ops.move import array_ops
 from pyflow.ops.state import resource_handles
 
 _WITH_GRADIENT = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
@@ -96,7 +96,7 @@ def _spread(derived, outputs, count):
 
 
 def _dense(dy, y):
-    return ops.convert_to_tensor(dy) if dy is not None else array_ops.zeros_like(y)
+    return ops.convert_to_tensor(dy) if dy is not None else tensors.zeros_like(y)
 
 
 def _call_own(op, dys, name):
@@ -263,8 +263,8 @@ def _dense_or_zeros(dx, x):
         return ops.convert_to_tensor(dx)
     if x.dtype.base_dtype == dtypes.resource:
         shape = resource_handles.variable_shape(x)
-        return array_ops.zeros(shape, resource_handles.handle_dtype(x))
-    return array_ops.zeros_like(x)
+        return tensors.zeros(shape, resource_handles.known_dtype(x))
+    return tensors.zeros_like(x)
 
 
 def gradient_body(library, name, attrs, where):

@@ -5,8 +5,7 @@ Written by `make tables` (pyflow/tools/tables.py); do not edit.
 
 OP_TYPES = {
     "checkpoint.io_ops":
-        "MatchingFiles MergeV2Checkpoints ReadFile RestoreV2 SaveV2 ShardedFilename "
-        "ShardedFilespec WriteFile",
+        "MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec",
     "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
@@ -27,6 +26,8 @@ OP_TYPES = {
         "DecodeWav EncodeWav",
     "data.data_flow_ops":
         "StackCloseV2 StackPopV2 StackPushV2 StackV2",
+    "data.file_ops":
+        "MatchingFiles ReadFile WriteFile",
     "data.list_ops":
         "EmptyTensorList OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone "
         "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape "
@@ -73,14 +74,10 @@ OP_TYPES = {
         "IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D IRFFT3D RFFT RFFT2D RFFT3D",
     "fused.fused_elementwise_ops":
         "_FusedElementwise",
-    "norm.fused_norm_ops":
-        "_FusedLayerNorm _FusedMoments",
     "fused.fused_ops":
         "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
-    "linalg.einsum_ops":
-        "Einsum",
     "gemm.matmul_ops":
-        "BatchMatMul BatchMatMulV2 Cholesky MatMul MatrixDeterminant MatrixInverse MatrixSolve",
+        "BatchMatMul BatchMatMulV2 MatMul",
     "image.image_box_ops":
         "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage DrawBoundingBoxes "
         "DrawBoundingBoxesV2 SampleDistortedBoundingBox SampleDistortedBoundingBoxV2",
@@ -99,9 +96,13 @@ OP_TYPES = {
         "ResizeNearestNeighbor ResizeNearestNeighborGrad",
     "image.image_scale_ops":
         "ScaleAndTranslate ScaleAndTranslateGrad",
+    "linalg.einsum_ops":
+        "Einsum",
     "linalg.linalg_ops":
         "CholeskyGrad LogMatrixDeterminant Lu MatrixLogarithm MatrixSolveLs MatrixSquareRoot "
         "MatrixTriangularSolve Qr SelfAdjointEigV2 Svd TridiagonalMatMul TridiagonalSolve",
+    "linalg.solve_ops":
+        "Cholesky MatrixDeterminant MatrixInverse MatrixSolve",
     "move.array_ops":
         "ConjugateTranspose ExpandDims Fill InvertPermutation LinSpace OnesLike Range Rank "
         "Reshape Shape ShapeN Size Squeeze Transpose ZerosLike",
@@ -120,10 +121,13 @@ OP_TYPES = {
         "BatchToSpace BatchToSpaceND DepthToSpace MirrorPad MirrorPadGrad Pad PadV2 SpaceToBatch "
         "SpaceToBatchND SpaceToDepth",
     "move.partition_ops":
-        "Bincount DynamicPartition DynamicStitch InTopK InTopKV2 ListDiff ParallelDynamicStitch "
-        "TopK TopKV2 Unique UniqueV2 UniqueWithCounts",
+        "DynamicPartition DynamicStitch ParallelDynamicStitch",
     "move.slicing_ops":
         "Reverse ReverseSequence ReverseV2 Roll Slice StridedSlice StridedSliceGrad",
+    "norm.fused_norm_ops":
+        "_FusedLayerNorm _FusedMoments",
+    "norm.lrn_ops":
+        "LRN LRNGrad",
     "norm.norm_ops":
         "BiasAdd BiasAddGrad BiasAddV1 FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 "
         "FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3",
@@ -137,8 +141,7 @@ OP_TYPES = {
     "pool.pool_grad_ops":
         "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolV2",
     "pool.pool_ops":
-        "AvgPool AvgPoolGrad LRN LRNGrad MaxPool MaxPoolGrad MaxPoolGradWithArgmax "
-        "MaxPoolWithArgmax",
+        "AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradWithArgmax MaxPoolWithArgmax",
     "random.candidate_sampling_ops":
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
         "LearnedUnigramCandidateSampler LogUniformCandidateSampler "
@@ -152,10 +155,10 @@ OP_TYPES = {
     "random.stateless_variate_ops":
         "StatelessRandomBinomial StatelessRandomGammaV2 StatelessRandomPoisson",
     "reduce.bincount_ops":
-        "Bucketize DenseBincount",
+        "Bincount Bucketize DenseBincount",
     "reduce.lookup_ops":
         "HistogramFixedWidth LowerBound TensorScatterAdd TensorScatterMax TensorScatterMin "
-        "TensorScatterSub UniqueWithCountsV2 UnravelIndex UpperBound",
+        "TensorScatterSub UnravelIndex UpperBound",
     "reduce.nth_element_ops":
         "NthElement",
     "reduce.reduction_ops":
@@ -163,10 +166,10 @@ OP_TYPES = {
     "reduce.segment_ops":
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
         "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
-    "sparse.sparse_segment_ops":
-        "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments "
-        "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
-        "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments",
+    "reduce.top_k_ops":
+        "InTopK InTopKV2 TopK TopKV2",
+    "reduce.unique_ops":
+        "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2",
     "rnn.ctc_ops":
         "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "rnn.gru_ops":
@@ -185,6 +188,10 @@ OP_TYPES = {
         "SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSoftmax "
         "SparseSparseMaximum SparseSparseMinimum SparseSplit SparseTensorDenseAdd "
         "SparseTensorDenseMatMul",
+    "sparse.sparse_segment_ops":
+        "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments "
+        "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
+        "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments",
     "sparse.sparse_serial_ops":
         "DeserializeManySparse DeserializeSparse SerializeManySparse SerializeSparse",
     "state.critical_section_ops":

@@ -20,6 +20,7 @@ import inspect
 
 from pyflow.framework import dtypes, function_export, graph as ops
 from pyflow.framework.function_library import Body, effects_of, op_def_of
+from pyflow.framework.op import find_op
 from pyflow.lib.function import func_graph
 
 _SHORT = {
@@ -150,6 +151,9 @@ class DefinedFunction:
         if self._out_names and len(self._out_names) != len(graph.outputs):
             raise ValueError(f"out_names has {len(self._out_names)} names for the "
                              f"{len(graph.outputs)} results of {self._func.__name__!r}")
+        if self._func_name and find_op(self._func_name) is not None:
+            raise ValueError(f"Cannot add function {self._func_name!r} because an op with the same "
+                             f"name already exists.")
         base = self._func_name or self._func.__name__
         if not self._func_name and self._grad_func:
             base += f"_{self._grad_func.name}"

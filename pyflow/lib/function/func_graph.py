@@ -16,8 +16,8 @@ import contextlib
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import Graph, GraphKeys
 from pyflow.framework.tensor_shape import unknown_shape
+from pyflow.lib.array import identity_functions
 from pyflow.lib.variables import variable_scope as vs
-from pyflow.ops.control import identity_ops
 from pyflow.ops.state import resource_handles
 
 _SHARED = (*GraphKeys._VARIABLE_COLLECTIONS, GraphKeys.REGULARIZATION_LOSSES, vs._STORE_KEY)
@@ -135,7 +135,7 @@ class FuncGraph(Graph):
 def placeholder_like(tensor, name=None, shape=None):
     """A placeholder of a tensor's type and shape; for a variable's handle, of what is known of the
     variable."""
-    found = identity_ops.placeholder(tensor.dtype.base_dtype,
+    found = identity_functions.placeholder(tensor.dtype.base_dtype,
                                      tensor.shape if shape is None else shape, name=name)
     if tensor.dtype.base_dtype == dtypes.resource:
         dtype = resource_handles.known_dtype(tensor)
@@ -160,7 +160,7 @@ def trace(func, types, names=(), shapes=(), name=None, likes=None, **options):
                 graph.inputs.append(placeholder_like(likes[i], label, shape))
             else:
                 shape = shapes[i] if i < len(shapes) else unknown_shape()
-                graph.inputs.append(identity_ops.placeholder(dtype, shape, name=label))
+                graph.inputs.append(identity_functions.placeholder(dtype, shape, name=label))
         with vs.variable_scope("", custom_getter=graph.variable):
             returned = func(*graph.inputs)
         graph.outputs = [graph._own(ops.convert_to_tensor(t))

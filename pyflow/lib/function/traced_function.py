@@ -28,7 +28,7 @@ from pyflow.framework import dtypes, function_export, graph as ops
 from pyflow.framework.function_library import Body, effects_of, has_effect
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import TensorShape, as_shape
-from pyflow.lib import nest
+from pyflow.framework import nest
 from pyflow.lib.function import func_graph
 from pyflow.ops.control import functional_ops
 
