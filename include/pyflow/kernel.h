@@ -438,6 +438,36 @@ typedef struct {
        * id has begun; PF_ABORTED: of another incarnation */
 } pf_transport;
 
+/* ---------------------------------------------------------------- extension "pyflow.functions/1" (since 1.1)
+ * Functions of the library of the graph that a node is in, called from its kernel or, once found, from anywhere: an
+ * iterator's map, a server's handler.  A function is compiled when it is first asked for, once. */
+typedef struct pf_fn pf_fn;             /* opaque: a function, and all that it needs to run */
+typedef struct pf_fn_call pf_fn_call;   /* opaque: one call of one */
+typedef struct {
+  uint32_t size, flags;
+  int64_t timeout_ns;                   /* 0: none */
+  uint64_t stream;                      /* 0: random ops draw from the session's streams, in turn; else each draws from
+                                         * (its seeds, stream), from the start: the same call gives the same numbers */
+} pf_fn_options;
+typedef struct {
+  uint32_t size, flags;
+  pf_status (*get)(pf_ctx *, pf_str name, pf_fn **out);
+      /* [init, compute] new reference.  PF_NOT_FOUND: the graph has no such function; other failures: it cannot be compiled */
+  void (*retain)(pf_fn *);              /* [any] */
+  void (*release)(pf_fn *);             /* [any] NULL is allowed */
+  int32_t (*inputs)(const pf_fn *, const int32_t **types);  /* [any] how many, and their element types */
+  int32_t (*outputs)(const pf_fn *, const int32_t **types);
+  pf_status (*call)(pf_fn *, pf_ctx *within, const pf_fn_options *, DLManagedTensorVersioned *const *steal,
+                    void (*done)(void *arg, pf_status, pf_str message, DLManagedTensorVersioned *const *take), void *arg,
+                    pf_fn_call **out);
+      /* [any] `within`: of a call that ends after this one (it defers), or NULL; options may be NULL.  `done` is called once,
+       * with no lock held, perhaps before `call` returns, perhaps on a thread of the host's: it may call again.  PF_OK: `take`
+       * are its results; else `message` says why.  An error returned: `done` is not called.  *out (out may be NULL): for
+       * `cancel`; NULL where the call is over */
+  void (*cancel)(pf_fn_call *);         /* [any] soon: `done` is called with PF_CANCELLED, unless the call ends before; NULL is allowed */
+  void (*drop)(pf_fn_call *);           /* [any] *out is not needed any more; the call goes on; NULL is allowed */
+} pf_functions_api;
+
 /* ---------------------------------------------------------------- extension "pyflow.compiler/1", offered by a plugin
  * Claims groups of nodes and turns each into one kernel (a JIT, an NPU).
  *
