@@ -338,8 +338,6 @@ CHECKED = {
         "trains for seconds; tests/abi/test_frozen.py runs it", check_script),
     r"python examples/01_digits\.py.*": ("make demo runs it", check_script),
     r"(\.venv/bin/)?python benchmarks/.*": ("measures for seconds to an hour", check_script),
-    r"\.venv/bin/python tests/typing/.*": ("tests/typing/test_types.py compares what it writes",
-                                           check_script),
     r"PYTHONSAFEPATH=1 \.venv/bin/python -m pytest .*": ("tests do not run themselves",
                                                          check_pytest),
 }
