@@ -1,10 +1,10 @@
-"""How results are kept: JSON with a row a line, so that a file is short and a diff shows what changed.
+"""How results are kept: JSON with a row a line; files are short, a diff shows what changed.
 
     resultfile.write("results/today.json", {"machine": {...}, "rows": [{...}, {...}]})
     json.load(open("results/today.json"))           # ordinary JSON
 
-What fits in one line of ROW characters is a row; longer containers are opened, and so is the outermost.
-Floats keep DIGITS digits: of what is measured here the third already wanders.
+What fits in one line of ROW characters is a row; longer containers are opened, and so is the
+outermost.  Floats keep DIGITS digits: of what is measured here the third already wanders.
 """
 import json
 import pathlib
@@ -38,7 +38,8 @@ def _opened(value, indent):
     if isinstance(value, list):
         lines, ends = [inner + _line(v, inner) for v in value], "[]"
     else:
-        lines, ends = [f"{inner}{json.dumps(key)}: {_line(v, inner)}" for key, v in value.items()], "{}"
+        lines = [f"{inner}{json.dumps(key)}: {_line(v, inner)}" for key, v in value.items()]
+        ends = "{}"
     return ends[0] + "\n" + ",\n".join(lines) + f"\n{indent}{ends[1]}"
 
 

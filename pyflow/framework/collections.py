@@ -8,7 +8,12 @@ import re
 
 
 class GraphKeys:
-    """Standard names of collections (TF 1.x `tf.GraphKeys`)."""
+    """Standard names of collections (TF 1.x `tf.GraphKeys`).
+
+        >>> v = tf.Variable(1.0, name="v")
+        >>> [w.name for w in tf.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)]
+        ['v:0']
+    """
 
     GLOBAL_VARIABLES = "variables"
     LOCAL_VARIABLES = "local_variables"

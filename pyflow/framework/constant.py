@@ -30,7 +30,14 @@ def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
     numbers). shape: if larger than the value, the last element is repeated. verify_shape: TypeError
     unless the value has exactly `shape`.
     Raises TypeError for values that `dtype` cannot hold, ValueError for a ragged list or a shape
-    that is too small."""
+    that is too small.
+
+        >>> tf.constant([1, 2, 3])
+        <tf.Tensor 'Const:0' shape=(3,) dtype=int32>
+        >>> tf.Session().run(tf.constant(1.5, shape=[2, 2]))
+        array([[1.5, 1.5],
+               [1.5, 1.5]], dtype=float32)
+    """
     array, dtype = make_array(value, dtype, shape, verify_shape)
     return constant_from_array(get_default_graph(), array, dtype, name)
 

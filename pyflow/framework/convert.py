@@ -51,8 +51,12 @@ def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_
     constants.
 
     dtype: required type (ValueError or TypeError if the value does not fit). preferred_dtype: used
-    if the value fits it, otherwise ignored.
-    Any shape; ValueError for a ragged list, TypeError for a value that `dtype` cannot hold."""
+    if the value fits it, otherwise ignored; dtype_hint is its other name.
+    Any shape; ValueError for a ragged list, TypeError for a value that `dtype` cannot hold.
+
+        >>> tf.convert_to_tensor([1, 2], preferred_dtype=tf.float32)
+        <tf.Tensor 'Const:0' shape=(2,) dtype=float32>
+    """
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)
     return to_tensor(value, dtype, name, False, preferred_dtype or dtype_hint)

@@ -43,7 +43,12 @@ new_graph = None    # makes the global graph: graph.py puts its class here
 
 
 def get_default_graph():
-    """The innermost graph of `with graph.as_default()` on this thread, else the global one."""
+    """The innermost graph of `with graph.as_default()` on this thread, else the global one.
+
+        >>> with tf.Graph().as_default() as graph:
+        ...     tf.get_default_graph() is graph
+        True
+    """
     items = graph_stack.items
     return items[-1] if items else _get_global_graph()
 
@@ -59,7 +64,13 @@ def _get_global_graph():
 
 def reset_default_graph():
     """Replaces the global default graph by an empty one; AssertionError inside a `with graph`
-    block."""
+    block.
+
+        >>> x = tf.constant(1.0)
+        >>> tf.reset_default_graph()
+        >>> tf.get_default_graph().get_operations()
+        []
+    """
     global _global_graph
     if graph_stack.items:
         raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you "
@@ -93,7 +104,12 @@ def outermost_graph():
 
 
 def get_default_session():
-    """The innermost session of `with session.as_default()` on this thread, or None."""
+    """The innermost session of `with session.as_default()` on this thread, or None.
+
+        >>> with tf.Session() as sess:
+        ...     tf.get_default_session() is sess
+        True
+    """
     items = session_stack.items
     return items[-1] if items else None
 

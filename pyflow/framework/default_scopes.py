@@ -16,6 +16,10 @@ class name_scope:  # noqa: N801 - TF's name
 
     name: the scope, or None to use `default_name`; a trailing slash re-enters a scope.
     values: tensors whose graph the scope is opened in (the default graph without them).
+
+        >>> with tf.name_scope("layer"):
+        ...     print(tf.constant(1.0, name="c").name)
+        layer/c:0
     """
 
     def __init__(self, name, default_name=None, values=None):
@@ -67,7 +71,15 @@ def get_name_scope():
 
 
 def device(device_name_or_function):
-    """`Graph.device` of the default graph."""
+    """`Graph.device` of the default graph.
+
+    device_name_or_function: a full or partial name ("/cpu:0", "/job:worker/task:1/device:GPU:1"), a
+    function Operation -> name, or None, which undoes those around it.
+
+        >>> with tf.device("/cpu:1"):
+        ...     print(tf.constant(1.0).device)
+        /device:CPU:1
+    """
     return get_default_graph().device(device_name_or_function)
 
 
@@ -83,7 +95,19 @@ def colocate_with(op, ignore_existing=False):
 
 
 def control_dependencies(control_inputs):
-    """`Graph.control_dependencies` of the default graph."""
+    """`Graph.control_dependencies` of the default graph.
+
+    control_inputs: Operations or Tensors that run before every operation made inside; None undoes
+    those around it.
+
+        >>> v = tf.Variable(1.0)
+        >>> with tf.control_dependencies([v.assign_add(1.0)]):
+        ...     after = tf.identity(v) * 10.0
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(after)
+        np.float32(20.0)
+    """
     return get_default_graph().control_dependencies(control_inputs)
 
 
@@ -98,7 +122,14 @@ def add_to_collections(names, value):
 
 
 def get_collection(key, scope=None):
-    """`Graph.get_collection` of the default graph."""
+    """`Graph.get_collection` of the default graph.
+
+    key: the collection's name. scope: a regex; only elements whose name it matches.
+
+        >>> tf.add_to_collection("mine", 7)
+        >>> tf.get_collection("mine")
+        [7]
+    """
     return get_default_graph().get_collection(key, scope)
 
 
@@ -113,7 +144,16 @@ def get_all_collection_keys():
 
 
 def set_random_seed(seed):
-    """Sets the graph-level seed of the default graph."""
+    """Sets the graph-level seed of the default graph.
+
+    seed: an int. Ops made afterwards without a seed of their own draw from it, each another stream;
+    those made before do not change.
+
+        >>> tf.set_random_seed(7)
+        >>> x = tf.random_uniform([])
+        >>> bool(tf.Session().run(x) == tf.Session().run(x))
+        True
+    """
     get_default_graph().seed = seed
 
 

@@ -54,6 +54,13 @@ class Graph(GraphScopes, GraphCollections):
 
     strict: raise when operations are added after the graph first ran; otherwise a line that does so
     again and again is warned of, once.
+
+        >>> with tf.Graph().as_default() as graph:
+        ...     x = tf.constant(2.0, name="x") * 3.0
+        >>> [op.name for op in graph.get_operations()]
+        ['x', 'mul/y', 'mul']
+        >>> tf.Session(graph=graph).run(x)
+        np.float32(6.0)
     """
 
     _strict_default = None

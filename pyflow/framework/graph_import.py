@@ -36,9 +36,15 @@ def import_graph_def(graph_def, input_map=None, return_elements=None, name=None,
     graph_def: a GraphDef (ours or TensorFlow's) or its bytes. input_map: {"node:0": tensor}
     replaces tensors of the file. return_elements: names of operations and tensors to return. name:
     prefix, "import" by default; "" for none. producer_op_list: OpList of the producer, to drop
-    attributes that are newer than our schema and at the producer's default.
+    attributes that are newer than our schema and at the producer's default. op_dict: accepted.
 
     Raises NotFoundError that lists every op no plugin knows, ValueError and TypeError as TF does.
+
+        >>> with tf.Graph().as_default() as graph:
+        ...     y = tf.identity(tf.placeholder(tf.float32, name="x") * 2.0, name="y")
+        >>> x, y = tf.import_graph_def(graph.as_graph_def(), return_elements=["x:0", "y:0"])
+        >>> tf.Session().run(y, {x: 21})
+        np.float32(42.0)
     """
     graph_def = _as_graph_def(graph_def)
     input_map = _checked_map(input_map)

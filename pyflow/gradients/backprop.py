@@ -49,13 +49,19 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
 
     `grad_ys` are the gradients of `ys` (ones if None). `stop_gradients` are tensors taken as
     constants. `gate_gradients` delivers an op's input gradients only together.
-    `colocate_gradients_with_ops` places gradient nodes with their forward op. With `explain`, an x
-    that y does not depend on raises ValueError that names the op which breaks the path, instead of
-    giving None.
+    `colocate_gradients_with_ops` places gradient nodes with their forward op. aggregation_method:
+    how several gradients are summed, a tf.AggregationMethod. unconnected_gradients: "none", or
+    "zero" for zeros in place of None. With `explain`, an x that y does not depend on raises
+    ValueError that names the op which breaks the path, instead of giving None.
     Raises LookupError if an op on the way has no gradient, ValueError and TypeError for bad
     arguments. TF: tf.gradients.
     Each gradient has the shape and dtype of its x. Raises LookupError for an op without
-    gradient, ValueError for grad_ys that do not match ys."""
+    gradient, ValueError for grad_ys that do not match ys.
+
+        >>> x = tf.constant([1.0, 2.0])
+        >>> tf.Session().run(tf.gradients(x * x, [x]))
+        [array([2., 4.], dtype=float32)]
+    """
     ys, xs = _as_list(ys), _as_list(xs)
     stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)

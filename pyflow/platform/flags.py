@@ -34,7 +34,12 @@ class Flag:
 
 
 class _Flags:
-    """The values of all flags, as attributes."""
+    """The values of all flags, as attributes.
+
+        >>> tf.flags.DEFINE_integer("steps_of_example", 100, "Training steps.")
+        >>> tf.flags.FLAGS.steps_of_example
+        100
+    """
 
     def __init__(self):
         self.__dict__["_parser"] = argparse.ArgumentParser(allow_abbrev=False)
@@ -161,23 +166,51 @@ def _to_bool(text):
 
 
 def DEFINE_string(name, default, help="", **unused):  # noqa: N802 - TF's names
-    """Defines --name=VALUE, any text.  Another value ends the program."""
+    """Defines --name=VALUE, any text.  Another value ends the program.
+
+    name: of the flag and of FLAGS' attribute. default: its value without one. help: a sentence.
+
+        >>> tf.flags.DEFINE_string("a_string", "/tmp", "What it is for.")
+        >>> tf.flags.FLAGS.a_string
+        '/tmp'
+    """
     FLAGS._define(name, default, str, help)
 
 
 def DEFINE_integer(name, default, help="", **unused):  # noqa: N802
-    """Defines --name=VALUE, an int.  Another value ends the program."""
+    """Defines --name=VALUE, an int.  Another value ends the program.
+
+    name: of the flag and of FLAGS' attribute. default: its value without one. help: a sentence.
+
+        >>> tf.flags.DEFINE_integer("a_integer", 100, "What it is for.")
+        >>> tf.flags.FLAGS.a_integer
+        100
+    """
     FLAGS._define(name, default, int, help)
 
 
 def DEFINE_float(name, default, help="", **unused):  # noqa: N802
-    """Defines --name=VALUE, a float.  Another value ends the program."""
+    """Defines --name=VALUE, a float.  Another value ends the program.
+
+    name: of the flag and of FLAGS' attribute. default: its value without one. help: a sentence.
+
+        >>> tf.flags.DEFINE_float("a_float", 0.5, "What it is for.")
+        >>> tf.flags.FLAGS.a_float
+        0.5
+    """
     FLAGS._define(name, default, float, help)
 
 
 def DEFINE_bool(name, default, help="", **unused):  # noqa: N802
     """Defines --name=VALUE, true or false, and --name and --noname.  Another value ends the
-    program."""
+    program.
+
+    name: of the flag and of FLAGS' attribute. default: its value without one. help: a sentence.
+
+        >>> tf.flags.DEFINE_boolean("a_boolean", True, "What it is for.")
+        >>> tf.flags.FLAGS.a_boolean
+        True
+    """
     FLAGS._define(name, default, _to_bool, help, boolean=True, nargs="?", const=True)
     FLAGS._parser.add_argument(
         f"--no{name}",

@@ -19,7 +19,17 @@ def _checked(function):
 
 
 class GFile:
-    """A file of text, or of bytes with "b" in the mode; opened at its first use."""
+    r"""A file of text, or of bytes with "b" in the mode; opened at its first use.
+
+    name: its path. mode: "r", "w", "a", with "+" or "b".
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/notes.txt"
+        >>> with tf.gfile.GFile(path, "w") as file:
+        ...     file.write("two\nlines\n")
+        >>> tf.gfile.GFile(path).readline()
+        'two\n'
+    """
 
     def __init__(self, name, mode="r"):
         self._name, self._mode, self._file = os.fspath(name), mode, None
@@ -87,7 +97,12 @@ FastGFile = Open = GFile
 
 
 def Exists(filename):  # noqa: N802 - TF's names
-    """True if there is a file or folder of that name."""
+    """True if there is a file or folder of the name `filename`.
+
+        >>> import tempfile
+        >>> tf.gfile.Exists(tempfile.mkdtemp())
+        True
+    """
     return os.path.exists(filename)
 
 
@@ -98,7 +113,14 @@ def IsDirectory(dirname):  # noqa: N802
 
 @_checked
 def MakeDirs(dirname):  # noqa: N802
-    """Makes a folder and those above it.  tf.errors.OpError if that fails."""
+    """Makes a folder and those above it.  tf.errors.OpError if that fails.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/a/b"
+        >>> tf.gfile.MakeDirs(path)
+        >>> tf.gfile.IsDirectory(path)
+        True
+    """
     try:
         os.makedirs(dirname, exist_ok=True)
     except FileExistsError as e:                # a file of that name

@@ -25,7 +25,16 @@ def _show():
 
 
 def set_verbosity(v):
-    """Messages of level `v` and above are logged."""
+    """Messages of level `v` and above are logged.
+
+    v: tf.logging.DEBUG, INFO, WARN, ERROR or FATAL.
+
+        >>> before = tf.logging.get_verbosity()
+        >>> tf.logging.set_verbosity(tf.logging.ERROR)
+        >>> tf.logging.get_verbosity() == tf.logging.ERROR
+        True
+        >>> tf.logging.set_verbosity(before)
+    """
     _logger.setLevel(v)
     _show()
 

@@ -475,6 +475,11 @@ class Session(BaseSession):
 
     As a context manager it is the default session and its graph the default graph; leaving closes
     it.
+
+        >>> x = tf.placeholder(tf.float32, [2])
+        >>> with tf.Session() as sess:
+        ...     sess.run(2.0 * x, feed_dict={x: [1, 2]})
+        array([2., 4.], dtype=float32)
     """
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
@@ -512,7 +517,16 @@ class Session(BaseSession):
 
 
 class InteractiveSession(BaseSession):
-    """A session that is the default one from its making until `close`, for interactive work."""
+    """A session that is the default one from its making until `close`, for interactive work.
+
+    target, graph, config, threads, deterministic, partitions, placement, placement_costs, debug and
+    check_numerics: as for tf.Session.
+
+        >>> sess = tf.InteractiveSession()
+        >>> tf.add(1, 2).eval()
+        np.int32(3)
+        >>> sess.close()
+    """
 
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
                  partitions=None, placement=None, placement_costs=None, debug=None,

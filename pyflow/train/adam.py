@@ -17,7 +17,18 @@ from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 class AdamOptimizer(Optimizer):
     """Steps scaled by running means of the gradient ("m") and of its square ("v").
 
-    A sparse gradient decays m and v, and moves var, in all rows, as if it were dense."""
+    learning_rate: a number or scalar tensor. beta1, beta2: decay of the two means. epsilon: added
+    to the root of v. use_locking: accepted; updates are atomic whatever it says. A sparse gradient
+    decays m and v, and moves var, in all rows, as if it were dense.
+
+        >>> w = tf.Variable([1.0, 2.0])
+        >>> step = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(w * w))
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(step)
+        ...     sess.run(w).round(4)
+        array([0.9, 1.9], dtype=float32)
+    """
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, use_locking=False,
                  name="Adam"):

@@ -249,7 +249,15 @@ def sync_folder(folder):
 
 def get_checkpoint_state(checkpoint_dir, latest_filename=None):
     """The folder's CheckpointState with full paths, or None if it has none or it cannot be read.
-    Raises ValueError for one that names no newest checkpoint, an empty file for example."""
+    Raises ValueError for one that names no newest checkpoint, an empty file for example.
+
+    checkpoint_dir: the folder. latest_filename: the file in it, default "checkpoint". The result
+    has model_checkpoint_path and all_model_checkpoint_paths.
+
+        >>> import tempfile
+        >>> print(tf.train.get_checkpoint_state(tempfile.mkdtemp()))
+        None
+    """
     if checkpoint_dir is None:
         return None
     folder = os.fspath(checkpoint_dir)
@@ -286,7 +294,14 @@ def _resolve(folder, path):
 
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None):
-    """Prefix of the newest checkpoint of a folder, or None."""
+    """Prefix of the newest checkpoint of a folder, or None.
+
+    checkpoint_dir: the folder. latest_filename: the file in it, default "checkpoint".
+
+        >>> import tempfile
+        >>> print(tf.train.latest_checkpoint(tempfile.mkdtemp()))
+        None
+    """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
         return None

@@ -8,7 +8,19 @@ from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
 class GradientDescentOptimizer(Optimizer):
-    """var -= learning_rate * gradient; repeated sparse indices simply add up."""
+    """var -= learning_rate * gradient; repeated sparse indices simply add up.
+
+    learning_rate: a number or scalar tensor. use_locking: accepted; updates are atomic whatever it
+    says.
+
+        >>> w = tf.Variable([1.0, 2.0])
+        >>> step = tf.train.GradientDescentOptimizer(0.25).minimize(tf.reduce_sum(w * w))
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(step)
+        ...     sess.run(w).round(4)
+        array([0.5, 1. ], dtype=float32)
+    """
 
     def __init__(self, learning_rate, use_locking=False, name="GradientDescent"):
         super().__init__(use_locking, name)

@@ -38,7 +38,14 @@ def _progress(global_step, decay_steps, staircase):
 def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                       name=None):
     """learning_rate * decay_rate ^ (global_step / decay_steps). TF: tf.train.exponential_decay.
-    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step. staircase:
+    the exponent is rounded down.
+
+        >>> rate = tf.train.exponential_decay(2.0, global_step=25, decay_steps=10, decay_rate=0.5,
+        ...                                   staircase=True)
+        >>> tf.Session().run(rate)
+        np.float32(0.5)
+    """
     with _prepared(name, "ExponentialDecay", [learning_rate, decay_steps, decay_rate],
                    global_step) as scope:
         rate, step, steps, decay = _arguments(learning_rate, global_step, decay_steps, decay_rate)

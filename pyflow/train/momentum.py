@@ -7,7 +7,20 @@ from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
 class MomentumOptimizer(Optimizer):
-    """accum = momentum * accum + gradient; var -= learning_rate * accum."""
+    """accum = momentum * accum + gradient; var -= learning_rate * accum.
+
+    learning_rate, momentum: numbers or scalar tensors. use_nesterov: the gradient is added once
+    more, ahead of the step (Sutskever et al. 2013). use_locking: accepted; updates are atomic
+    whatever it says.
+
+        >>> w = tf.Variable([1.0, 2.0])
+        >>> step = tf.train.MomentumOptimizer(0.25, 0.9).minimize(tf.reduce_sum(w * w))
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(step)
+        ...     sess.run(w).round(4)
+        array([0.5, 1. ], dtype=float32)
+    """
 
     def __init__(self, learning_rate, momentum, use_locking=False, name="Momentum",
                  use_nesterov=False):

@@ -63,7 +63,23 @@ def _zeros(scope, name, shape, dtype):
 
 
 class ExponentialMovingAverage:
-    """Moving averages of variables and tensors. TF: tf.train.ExponentialMovingAverage."""
+    """Moving averages of variables and tensors. TF: tf.train.ExponentialMovingAverage.
+
+    average = decay * average + (1 - decay) * value at each run of apply(). num_updates: a counter;
+    the decay is then at most (1 + n) / (10 + n). zero_debias: averages of tensors, which begin at
+    0, are corrected for that.
+
+        >>> v = tf.Variable(1.0)
+        >>> ema = tf.train.ExponentialMovingAverage(decay=0.9)
+        >>> update = ema.apply([v])
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(v.assign(2.0))
+        ...     sess.run(update)
+        ...     sess.run(ema.average(v))
+        np.float32(2.0)
+        np.float32(1.1)
+    """
 
     def __init__(self, decay, num_updates=None, zero_debias=False, name="ExponentialMovingAverage"):
         self._decay = decay

@@ -12,7 +12,18 @@ class RMSPropOptimizer(Optimizer):
     """Gradient over the root of a running mean of its square (variance with `centered`), with
     momentum.
 
-    Slots: "rms" (starts at one), "momentum", and "mg" if centered."""
+    learning_rate: a number or scalar tensor. decay: of the mean. momentum: of the steps. epsilon:
+    added under the root. use_locking: accepted; updates are atomic whatever it says.
+    Slots: "rms" (starts at one), "momentum", and "mg" if centered.
+
+        >>> w = tf.Variable([1.0, 2.0])
+        >>> step = tf.train.RMSPropOptimizer(0.1, decay=0.0).minimize(tf.reduce_sum(w * w))
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(step)
+        ...     sess.run(w).round(4)
+        array([0.9, 1.9], dtype=float32)
+    """
 
     def __init__(self, learning_rate, decay=0.9, momentum=0.0, epsilon=1e-10, use_locking=False,
                  centered=False, name="RMSProp"):

@@ -117,8 +117,21 @@ class Saver:
     max_to_keep: how many recent checkpoints to keep (0 or None: all, and `last_checkpoints` stays
         empty).
     keep_checkpoint_every_n_hours: besides these, keep one per so many hours.
-    strict in `restore`, all other arguments as in TF 1.15.  `sharded` writes one file like the
-    default; all of a process's devices share it.
+    saver_def, builder, defer_build, allow_empty, write_version, restore_sequentially,
+        pad_step_number, save_relative_paths, filename: as in TF 1.15.
+    strict in `restore`: False restores what fits and returns a report.  `sharded` writes one file
+    like the default; all of a process's devices share it.
+
+        >>> import tempfile
+        >>> v = tf.get_variable("v", initializer=[1.0, 2.0])
+        >>> saver = tf.train.Saver()
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     path = saver.save(sess, tempfile.mkdtemp() + "/model", global_step=7)
+        >>> with tf.Session() as sess:
+        ...     saver.restore(sess, path)
+        ...     sess.run(v)
+        array([1., 2.], dtype=float32)
     """
 
     def __init__(

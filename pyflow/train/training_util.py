@@ -12,7 +12,14 @@ from pyflow.lib.variables import initializers, variable_scope, variables
 
 def get_global_step(graph=None):
     """The graph's global step, or None. ValueError if there are several. TF:
-    tf.train.get_global_step."""
+    tf.train.get_global_step.
+
+    graph: default the default graph.
+
+        >>> step = tf.train.create_global_step()
+        >>> tf.train.get_global_step() is step
+        True
+    """
     graph = graph or ops.get_default_graph()
     found = graph.get_collection(GraphKeys.GLOBAL_STEP)
     if len(found) > 1:

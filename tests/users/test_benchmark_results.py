@@ -30,7 +30,8 @@ def test_a_row_is_a_line(resultfile, tmp_path):
     resultfile.write(tmp_path / "r.json", found)
     lines = (tmp_path / "r.json").read_text().splitlines()
     assert len(lines) == 2 + 2 + 2 + 40 and lines[1] == ' "machine": {"cpu": "x"},'
-    assert lines[3] == '  {"case": "add", "ratio": 0.333333, "bytes": 33554432, "kept": [0.1, true, null]},'
+    assert lines[3] == ('  {"case": "add", "ratio": 0.333333, "bytes": 33554432, '
+                        '"kept": [0.1, true, null]},')
     again = json.loads("\n".join(lines))
     assert again["rows"][7]["ratio"] == pytest.approx(1 / 3, rel=1e-5)
     assert {**again["rows"][7], "ratio": 0} == {**row, "ratio": 0} and again["empty"] == []
@@ -58,7 +59,8 @@ def test_readers_read_them():
     """As `make bench` runs them: with their own folder on the path, unlike the tests'."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
     newest = BENCHMARKS / "results" / "2026-11-23-intel-quick.json"
-    for reader, says in (("report.py", "| noop_chain, op |"), ("marks.py", "small_16/1 threads: 0.96 of numpy")):
+    for reader, says in (("report.py", "| noop_chain, op |"),
+                         ("marks.py", "small_16/1 threads: 0.96 of numpy")):
         done = subprocess.run([sys.executable, BENCHMARKS / reader, newest], text=True,
                               capture_output=True, env=environment)
-        assert done.returncode == 0 and says in done.stdout, (reader, done.stderr, done.stdout[:500])
+        assert done.returncode == 0 and says in done.stdout, (reader, done.stderr, done.stdout)

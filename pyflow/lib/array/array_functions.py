@@ -12,7 +12,12 @@ def shape_n(input, out_type=dtypes.int32, name=None):
 
 def fill(dims, value, name=None):
     """A tensor of shape `dims`, every element the scalar `value`. TF: tf.fill.
-    Dtypes, shapes, errors: as op Fill."""
+    Dtypes, shapes, errors: as op Fill.
+
+        >>> tf.Session().run(tf.fill([2, 2], 7))
+        array([[7, 7],
+               [7, 7]], dtype=int32)
+    """
     if isinstance(dims, (list, tuple)) and not dims:
         dims = NO_AXES
     return Fill(dims, value, name=name)

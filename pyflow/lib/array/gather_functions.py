@@ -43,7 +43,15 @@ def tensor_scatter_update(tensor, indices, updates, name=None):
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
     """Indicator vectors of length `depth` along `axis` (default last); float32 1 and 0.
     TF: tf.one_hot.
-    Dtypes, shapes, errors: as op OneHot."""
+
+    indices: ints of any shape; one outside [0, depth) gives a vector of off_value. on_value,
+    off_value: other scalars than 1 and 0; dtype: of the result, default theirs.
+    Dtypes, shapes, errors: as op OneHot.
+
+        >>> tf.Session().run(tf.one_hot([0, 2], 3))
+        array([[1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
     with graph.name_scope(name, "one_hot", [indices, depth]) as scope:
         given = [graph.convert_to_tensor(v, dtype=dtype).dtype.base_dtype
                  for v in (on_value, off_value) if v is not None]

@@ -7,7 +7,13 @@ from pyflow.ops.control.identity_ops import (CheckNumerics, EnsureShape, Identit
 
 def identity(input, name=None):
     """A tensor of the same value. TF: tf.identity.
-    Dtypes, shapes, errors: as op Identity."""
+
+    input: any. Of a variable: a name for its value (docs/state.md, rule 4).
+    Dtypes, shapes, errors: as op Identity.
+
+        >>> tf.Session().run(tf.identity([1, 2], name="logits"))
+        array([1, 2], dtype=int32)
+    """
     if isinstance(input, graph.IndexedSlices):
         return graph.IndexedSlices(identity(input.values), input.indices, input.dense_shape)
     if isinstance(input, graph.SparseTensor):
@@ -25,7 +31,15 @@ def identity_n(input, name=None):
 def placeholder(dtype, shape=None, name=None):
     """A tensor of `dtype` to be fed; `shape` None means any, None inside any size.
     TF: tf.placeholder.
-    Dtypes, shapes, errors: as op Placeholder."""
+
+    dtype: the type of its elements. shape: a tf.TensorShape or a list of sizes, None among them.
+    Dtypes, shapes, errors: as op Placeholder.
+
+        >>> x = tf.placeholder(tf.float32, [None, 2], name="x")
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.reduce_sum(x, 1), {x: [[1, 2], [3, 4]]})
+        array([3., 7.], dtype=float32)
+    """
     shape = unknown_shape() if shape is None else TensorShape(shape)
     return Placeholder(dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
 
@@ -62,7 +76,12 @@ def sparse_placeholder(dtype, shape=None, name=None):
 
 def stop_gradient(input, name=None):
     """`input` itself, a constant to `tf.gradients`. TF: tf.stop_gradient.
-    Dtypes, shapes, errors: as op StopGradient."""
+    Dtypes, shapes, errors: as op StopGradient.
+
+        >>> x = tf.constant(3.0)
+        >>> tf.Session().run(tf.gradients(x * tf.stop_gradient(x), x))
+        [np.float32(3.0)]
+    """
     return StopGradient(input, name=name)
 
 

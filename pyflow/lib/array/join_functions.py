@@ -17,7 +17,14 @@ def parallel_stack(values, name="parallel_stack"):
 
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     """`value` cut along `axis` into n equal parts or parts of given sizes. TF: tf.split.
-    Dtypes, shapes, errors: as ops Split and SplitV."""
+
+    num_or_size_splits: n, which divides the dimension, or a list of sizes, one of which may be -1,
+    the rest. num: how many sizes there are where a tensor does not say.
+    Dtypes, shapes, errors: as ops Split and SplitV.
+
+        >>> tf.Session().run(tf.split([1, 2, 3, 4, 5], [2, -1]))
+        [array([1, 2], dtype=int32), array([3, 4, 5], dtype=int32)]
+    """
     if isinstance(value, int) and isinstance(axis, graph.Tensor):
         raise TypeError("tf.split takes the tensor first, then the number of parts, then the axis "
                         f"(since TF 1.0): tf.split(value, {num_or_size_splits!r}, {value})")
@@ -45,7 +52,11 @@ def unpack(value, num=None, axis=0, name="unpack"):
 
 def pack(values, axis=0, name="pack"):
     """The older name of `tf.stack`. TF: tf.pack.
-    Shapes, dtypes and errors (ValueError, TypeError) as there."""
+    values, axis, shapes, dtypes and errors (ValueError, TypeError) as there.
+
+        >>> tf.Session().run(tf.pack([1, 2]))
+        array([1, 2], dtype=int32)
+    """
     return stack(values, axis, name)
 
 

@@ -45,7 +45,14 @@ def listdiff(x, y, out_idx=None, name=None):
 
 def top_k(input, k=1, sorted=True, name=None):
     """The k largest along the last dimension, and their indices. TF: nn.top_k.
-    Dtypes, shapes, errors: as op TopKV2."""
+
+    input: numbers [..., n]; k: a scalar, at most n. sorted False: in any order.
+    Dtypes, shapes, errors: as op TopKV2.
+
+        >>> values, indices = tf.nn.top_k([1, 9, 5], k=2)
+        >>> tf.Session().run([values, indices])
+        [array([9, 5], dtype=int32), array([1, 2], dtype=int32)]
+    """
     return TopKV2(input, k, sorted=sorted, name=name)
 
 

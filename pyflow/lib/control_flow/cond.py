@@ -153,7 +153,13 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
     Raises TypeError if a branch is not callable, ValueError if the results do not match. TF:
     tf.cond.
     Both results agree in dtype and structure; the shape is what they have in common. Raises
-    TypeError or ValueError where they do not."""
+    TypeError or ValueError where they do not.
+
+        >>> x = tf.placeholder(tf.float32, [])
+        >>> y = tf.cond(x > 0.0, lambda: x, lambda: -x)
+        >>> tf.Session().run(y, {x: -3.0})
+        np.float32(3.0)
+    """
     true_fn = _one_of(true_fn, fn1, "true_fn", "fn1")
     false_fn = _one_of(false_fn, fn2, "false_fn", "fn2")
     with ops.name_scope(name, "cond", [pred]):

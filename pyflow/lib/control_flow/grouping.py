@@ -7,7 +7,11 @@ from pyflow.ops.control.routing import identity_of
 # ----------------------------------------------------------------------------------------- grouping
 def no_op(name=None):
     """An Operation that does nothing.
-    Dtypes, shapes, errors: as op NoOp."""
+    Dtypes, shapes, errors: as op NoOp.
+
+        >>> print(tf.Session().run(tf.no_op()))
+        None
+    """
     return NoOp(name=name)
 
 
@@ -24,7 +28,16 @@ def group(*inputs, name=None, **kwargs):
 
     Grouping nothing gives a no-op. Several devices give one NoOp each and one over them.
     Raises TypeError for something that is no graph element, ValueError for an unknown argument.
-    Inputs: Operations, or tensors of any shape and dtype. TypeError for others."""
+    Inputs: Operations, or tensors of any shape and dtype. TypeError for others.
+
+        >>> a, b = tf.Variable(1.0), tf.Variable(2.0)
+        >>> both = tf.group(a.assign_add(10.0), b.assign_add(10.0))
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(both)
+        ...     sess.run([a, b])
+        [np.float32(11.0), np.float32(12.0)]
+    """
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
     with ops.name_scope(name, "group_deps", inputs) as name:

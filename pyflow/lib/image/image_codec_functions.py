@@ -14,10 +14,17 @@ def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover
                 acceptable_fraction=1, dct_method="", name=None):
     """A JPEG file (scalar string) as uint8 [height, width, channels].
 
-    `ratio` 1, 2, 4 or 8 divides the size while reading; try_recover_truncated keeps what a cut off
-    file holds. The pixels are those of TF's dct_method="INTEGER_ACCURATE" with fancy upscaling,
-    whatever these two say; TF's default, a faster transform, differs by up to 3.
-    Raises InvalidArgumentError for what is no image. TF: tf.image.decode_jpeg."""
+    contents: the file's bytes. channels: 0 for the file's own, 1 grey, 3 RGB. `ratio` 1, 2, 4 or 8
+    divides the size while reading; try_recover_truncated keeps what a cut off file holds,
+    acceptable_fraction: how much of it must be there. The pixels are those of TF's
+    dct_method="INTEGER_ACCURATE" with fancy_upscaling, whatever these two say; TF's default, a
+    faster transform, differs by up to 3.
+    Raises InvalidArgumentError for what is no image. TF: tf.image.decode_jpeg.
+
+        >>> coded = tf.image.encode_jpeg(tf.zeros([2, 3, 1], tf.uint8))
+        >>> tf.Session().run(tf.image.decode_jpeg(coded, channels=3)).shape
+        (2, 3, 3)
+    """
     return DecodeJpeg(contents, channels=channels, ratio=ratio, fancy_upscaling=fancy_upscaling,
                       try_recover_truncated=try_recover_truncated,
                       acceptable_fraction=acceptable_fraction, dct_method=dct_method, name=name)
@@ -38,7 +45,15 @@ def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upsca
 
 def decode_png(contents, channels=0, dtype=dtypes.uint8, name=None):
     """A PNG file (scalar string) as uint8 or uint16 [height, width, channels].
-    InvalidArgumentError for what is no image. TF: tf.image.decode_png."""
+
+    contents: the file's bytes. channels: 0 for the file's own, 1 grey, 3 RGB, 4 RGBA. dtype: of the
+    result.
+    InvalidArgumentError for what is no image. TF: tf.image.decode_png.
+
+        >>> coded = tf.image.encode_png(tf.zeros([2, 3, 1], tf.uint8))
+        >>> tf.Session().run(tf.image.decode_png(coded, channels=3)).shape
+        (2, 3, 3)
+    """
     return DecodePng(contents, channels=channels, dtype=dtypes.as_dtype(dtype), name=name)
 
 

@@ -92,7 +92,13 @@ def _drawn(low, high, seed):
 def random_brightness(image, max_delta, seed=None):
     """adjust_brightness by a number from [-max_delta, max_delta). ValueError for a negative
     max_delta. TF: tf.image.random_brightness.
-    image: any shape and number dtype. ValueError for a negative max_delta."""
+    image: any shape and number dtype. seed: as for tf.random_uniform. ValueError for a negative
+    max_delta.
+
+        >>> y = tf.Session().run(tf.image.random_brightness(tf.zeros([2, 2, 3]), max_delta=0.1))
+        >>> bool(abs(y).max() <= 0.1)
+        True
+    """
     if max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
     return adjust_brightness(image, _drawn(-max_delta, max_delta, seed))

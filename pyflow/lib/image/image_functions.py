@@ -188,10 +188,16 @@ def _central_start(n, fraction):
 def resize_image_with_crop_or_pad(image, target_height, target_width):
     """An image or batch of the target size: its middle, or the whole in the middle of zeros.
 
-    Raises ValueError for sizes that are not positive.
+    target_height, target_width: ints or scalar tensors. Raises ValueError for sizes that are not
+    positive.
     TF: tf.image.resize_image_with_crop_or_pad.
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks and sizes that
-    are not positive."""
+    are not positive.
+
+        >>> image = tf.reshape([1, 2, 3], [1, 3, 1])
+        >>> tf.Session().run(tf.image.resize_image_with_crop_or_pad(image, 1, 5))[0, :, 0]
+        array([0, 1, 2, 3, 0], dtype=int32)
+    """
     with graph.name_scope(None, "resize_image_with_crop_or_pad", [image]):
         image = one_or_batch(image_tensor(image))
         target = _number(target_height), _number(target_width)
@@ -262,8 +268,14 @@ def _flipped_or_not(image, axis, seed, name):
 
 def random_flip_left_right(image, seed=None):
     """Each image mirrored along its width with probability one half.
-    TF: tf.image.random_flip_left_right.
-    image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks."""
+    TF: tf.image.random_flip_left_right. image: [h, w, c] or [batch, h, w, c] of any dtype. seed: as
+    for tf.random_uniform. ValueError for other ranks.
+
+        >>> image = tf.reshape([1, 2], [1, 2, 1])
+        >>> y = tf.Session().run(tf.image.random_flip_left_right(image))
+        >>> y.ravel().tolist() in ([1, 2], [2, 1])
+        True
+    """
     return _random_flip(image, 1, seed, "random_flip_left_right")
 
 

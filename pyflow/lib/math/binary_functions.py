@@ -22,7 +22,13 @@ def _checked_inputs(inputs, who):
 def add_n(inputs, name=None):
     """Sum of a list of tensors (IndexedSlices are made dense) of one shape and dtype.
     TF: tf.add_n.
-    Dtypes, shapes, errors: as op AddN."""
+
+    inputs: at least one.
+    Dtypes, shapes, errors: as op AddN.
+
+        >>> tf.Session().run(tf.add_n([[1, 2], [10, 20], [100, 200]]))
+        array([111, 222], dtype=int32)
+    """
     inputs = [graph.convert_to_tensor(x) for x in _checked_inputs(inputs, "tf.add_n")]
     if len(inputs) == 1:
         if name:
@@ -72,7 +78,11 @@ def truediv(x, y, name=None):
 
 def div(x, y, name=None):
     """x / y as Python 2 divides: integers floor, floats divide. TF: tf.div.
-    Dtypes, shapes, errors: as ops RealDiv and FloorDiv."""
+    Dtypes, shapes, errors: as ops RealDiv and FloorDiv.
+
+        >>> tf.Session().run([tf.div(7, 2), tf.div(7.0, 2.0)])
+        [np.int32(3), np.float32(3.5)]
+    """
     with graph.name_scope(name, "div", [x, y]) as scope:
         x, y = _pair(x, y)
         if x.dtype.is_floating or x.dtype.is_complex:

@@ -28,8 +28,15 @@ def _to(dtype, default):
     def convert(x, name=default):
         return cast(x, dtype, name=name)
     convert.__name__ = default
-    convert.__doc__ = (f"`x` as {dtype.name}; use `tf.cast` in new code. TF: tf.{default}.\n"
-                       "Dtypes, shapes, errors: as op Cast.")
+    convert.__doc__ = f"""`x` as {dtype.name}; use `tf.cast` in new code. TF: tf.{default}.
+
+    x: as for tf.cast.
+    Dtypes, shapes, errors: as op Cast.
+
+        >>> x = tf.to_{default[2:].lower()}([1, 2])
+        >>> x.dtype.name, x.shape.as_list()
+        ({dtype.name!r}, [2])
+    """
     return convert
 
 

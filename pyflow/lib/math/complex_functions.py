@@ -52,7 +52,11 @@ def angle(input, name=None):
 
 def abs(x, name=None):
     """|x|: real for complex `x`, otherwise the dtype of `x`. SparseTensor allowed. TF: tf.abs.
-    Dtypes, shapes, errors: as ops ComplexAbs and Abs."""
+    Dtypes, shapes, errors: as ops ComplexAbs and Abs.
+
+        >>> tf.Session().run(tf.abs([-1.5, 2.0]))
+        array([1.5, 2. ], dtype=float32)
+    """
     with graph.name_scope(name, "Abs", [x]) as scope:
         if isinstance(x, graph.SparseTensor):
             return graph.SparseTensor(x.indices, abs(x.values, name=scope), x.dense_shape)
@@ -64,7 +68,13 @@ def abs(x, name=None):
 
 def round(x, name=None):
     """Nearest integer, halves to even; integers pass through. TF: tf.round.
-    Dtypes, shapes, errors: as op Round."""
+
+    x: numbers of any shape.
+    Dtypes, shapes, errors: as op Round.
+
+        >>> tf.Session().run(tf.round([0.5, 1.5, -1.2]))
+        array([ 0.,  2., -1.], dtype=float32)
+    """
     x = graph.convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else unary_ops.Round(x, name=name)
 

@@ -15,7 +15,7 @@ from pyflow.ops.reduce.reduction_ops import (All, Any, ArgMax, ArgMin, Cumprod, 
                                              EuclideanNorm, Max, Mean, Min, Prod, Sum)
 
 
-def _reduction(opdef, name):
+def _reduction(opdef, name, example=""):
     def reduce(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
                keep_dims=None):
         axis = one_of(axis, reduction_indices, "axis", "reduction_indices")
@@ -29,18 +29,29 @@ def _reduction(opdef, name):
             result.set_shape([])
         return result
     reduce.__name__ = reduce.__qualname__ = name
-    reduce.__doc__ = (f"{opdef.doc}\n\n    input_tensor: any shape; axis: int, list or tensor of "
-                      "ints, None "
-                      "for all axes; keepdims: keep\n    the reduced dimensions as 1. "
-                      "reduction_indices and keep_dims are the older names of the two.\n    "
-                      f"Dtypes, shapes, errors: as op {opdef.name}.")
+    reduce.__doc__ = f"""{opdef.doc}
+
+    input_tensor: any shape; axis: int, list or tensor of ints, None for all axes; keepdims: keep
+    the reduced dimensions as 1. reduction_indices and keep_dims are the older names of the two.
+    Dtypes, shapes, errors: as op {opdef.name}.
+    {example}"""
     return reduce
 
 
-reduce_sum = _reduction(Sum, "reduce_sum")
-reduce_mean = _reduction(Mean, "reduce_mean")
+reduce_sum = _reduction(Sum, "reduce_sum", """
+        >>> tf.Session().run(tf.reduce_sum([[1, 2], [3, 6]], axis=1, keepdims=True))
+        array([[3],
+               [9]], dtype=int32)
+    """)
+reduce_mean = _reduction(Mean, "reduce_mean", """
+        >>> tf.Session().run(tf.reduce_mean([[1., 2.], [3., 6.]], axis=0))
+        array([2., 4.], dtype=float32)
+    """)
 reduce_prod = _reduction(Prod, "reduce_prod")
-reduce_max = _reduction(Max, "reduce_max")
+reduce_max = _reduction(Max, "reduce_max", """
+        >>> tf.Session().run(tf.reduce_max([[1, 5], [3, 2]], axis=1))
+        array([5, 3], dtype=int32)
+    """)
 reduce_min = _reduction(Min, "reduce_min")
 reduce_all = _reduction(All, "reduce_all")
 reduce_any = _reduction(Any, "reduce_any")
@@ -98,7 +109,14 @@ def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int6
 
 def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):
     """Index of the largest element along `axis` (default 0), the first of equals. TF: tf.argmax.
-    Dtypes, shapes, errors: as op ArgMax."""
+
+    input: numbers of any rank but 0. dimension: the older name of axis. output_type: int32 or
+    int64.
+    Dtypes, shapes, errors: as op ArgMax.
+
+        >>> tf.Session().run(tf.argmax([[1, 9, 2], [7, 3, 7]], axis=1))
+        array([1, 0])
+    """
     axis = one_of(axis, dimension, "axis", "dimension", 0)
     return ArgMax(input, axis, output_type=output_type, name=name)
 

@@ -35,7 +35,22 @@ def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True
            data_format="NHWC",
            dilations=(1, 1, 1, 1), name=None, filters=None):
     """Convolution of images with filters [height, width, in, out]. TF: nn.conv2d.
-    Dtypes, shapes, errors: as op Conv2D."""
+
+    input: floats [batch, height, width, in], or [batch, in, height, width] with data_format "NCHW".
+    filter (filters): slides over the image without being flipped; `in` divides the channels, more
+    channels are groups. strides: how far a window moves, 4 ints in the input's order, 1 for batch
+    and channels; also 1 or 2 ints. padding: "VALID", windows inside the image: (size - filter) //
+    stride + 1 of them; "SAME", ceil(size / stride) with zeros around, the odd one behind; or a list
+    of [before, after] per dimension. dilations: distance of a filter's elements, as strides.
+    use_cudnn_on_gpu: accepted.
+    Dtypes, shapes, errors: as op Conv2D.
+
+        >>> image, ones = tf.ones([1, 3, 3, 1]), tf.ones([2, 2, 1, 1])
+        >>> tf.Session().run(tf.nn.conv2d(image, ones, [1, 1, 1, 1], "SAME"))[0, :, :, 0]
+        array([[4., 4., 2.],
+               [4., 4., 2.],
+               [2., 2., 1.]], dtype=float32)
+    """
     filter = one_of(filter, filters, "filter", "filters")
     padding, explicit = explicit_padding(padding, data_format)
     return Conv2D(input, filter, strides=four_entries(strides, data_format, "strides"),

@@ -159,9 +159,15 @@ def absolute_difference(labels, predictions, weights=1.0, scope=None, loss_colle
 
 def mean_squared_error(labels, predictions, weights=1.0, scope=None, loss_collection=LOSSES,
                        reduction=BY_WEIGHTS):
-    """(predictions - labels)^2. TF: losses.mean_squared_error.
-    The two: numbers of one shape, to which weights broadcast. Result: a float scalar, or that
-    shape for Reduction.NONE. ValueError for None or shapes that differ."""
+    """(predictions - labels)^2. TF: losses.mean_squared_error. The two: numbers of one shape, to
+    which
+    weights broadcast. Result: a float scalar, or that shape for Reduction.NONE. scope: of its
+    nodes. loss_collection: where the loss is added; reduction: how it becomes a scalar, a
+    tf.losses.Reduction. ValueError for None or shapes that differ.
+
+        >>> tf.Session().run(tf.losses.mean_squared_error([1.0, 2.0], predictions=[1.0, 5.0]))
+        np.float32(4.5)
+    """
     with graph.name_scope(scope, "mean_squared_error", (predictions, labels, weights)) as scope:
         labels, predictions = _pair(labels, predictions, "mean_squared_error")
         losses = binary_ops.SquaredDifference(predictions, labels)

@@ -29,10 +29,16 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
     """Each element of float `x` kept with probability 1 - rate, scaled by 1 / (1 - rate), else 0.
 
     Give `rate` or the older `keep_prob` (= 1 - rate), a number or scalar tensor. noise_shape: where
-    decisions are shared (1 broadcasts). ValueError for integers or a rate outside [0, 1).
+    decisions are shared (1 broadcasts). seed: as for tf.random_uniform. ValueError for integers or
+    a rate outside [0, 1).
     TF: nn.dropout.
     x: floats of any shape, which the result has too; noise_shape broadcasts to it. ValueError
-    for keep_prob outside (0, 1] or integers."""
+    for keep_prob outside (0, 1] or integers.
+
+        >>> y = tf.Session().run(tf.nn.dropout(tf.ones([1000]), rate=0.5))
+        >>> sorted(set(y.tolist()))
+        [0.0, 2.0]
+    """
     if keep_prob is not None:
         if not isinstance(keep_prob, (numbers.Real, np.ndarray, graph.Tensor)) \
                 and not hasattr(keep_prob, "dtype"):
@@ -133,10 +139,17 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     nn.embedding_lookup.
 
     ids: int32 or int64, any shape; returns ids.shape + row shape, rows clipped to `max_norm` if
-    given.
+    given. partition_strategy "mod": id i is in shard i % n; "div": shards hold runs of ids.
+    validate_indices: accepted.
     params: [n, ...] of any dtype, or a list of such; ids: ints of any shape; result: ids' shape
     + [...]. ValueError without params or for an unknown strategy, InvalidArgumentError for an id
-    out of range."""
+    out of range.
+
+        >>> table = tf.constant([[0., 0.], [1., 10.], [2., 20.]])
+        >>> tf.Session().run(tf.nn.embedding_lookup(table, [2, 1]))
+        array([[ 2., 20.],
+               [ 1., 10.]], dtype=float32)
+    """
     if params is None or isinstance(params, (list, tuple)) and not params:
         raise ValueError("nn.embedding_lookup: need at least one params")
     parted = isinstance(params, (list, tuple)) or hasattr(params, "_variable_list")
@@ -216,7 +229,11 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     """min(max(t, clip_value_min), clip_value_max); IndexedSlices keep their rows.
     TF: tf.clip_by_value.
     t: numbers of any shape, to which the bounds broadcast. TypeError for other dtypes,
-    ValueError for shapes that do not fit."""
+    ValueError for shapes that do not fit.
+
+        >>> tf.Session().run(tf.clip_by_value([-5., 0.5, 5.], -1., clip_value_max=1.))
+        array([-1. ,  0.5,  1. ], dtype=float32)
+    """
     with graph.name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
         values = t.values if isinstance(t, graph.IndexedSlices) else graph.convert_to_tensor(t)
         low = binary_ops.Minimum(values, clip_value_max)
@@ -269,9 +286,15 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """All tensors scaled by clip_norm / max(global norm, clip_norm); and that norm. TF:
     tf.clip_by_global_norm.
 
+    use_norm: the norm to take, where it is known already.
     A norm that is not finite makes all results NaN, as in TF 1.15.
     t_list: floats of any shapes, which the results have too; the norm is a scalar. TypeError for
-    what is no sequence."""
+    what is no sequence.
+
+        >>> clipped, norm = tf.clip_by_global_norm([[3.0], [4.0]], 1.0)
+        >>> tf.Session().run([clipped[0], norm])
+        [array([0.6], dtype=float32), np.float32(5.0)]
+    """
     values = _values(t_list, "tf.clip_by_global_norm")
     norm = global_norm(t_list, name) if use_norm is None else use_norm
     with graph.name_scope(name, "clip_by_global_norm") as scope:

@@ -13,7 +13,14 @@ from pyflow.ops.norm.norm_ops import BiasAdd, BiasAddV1, FusedBatchNormV3
 
 def bias_add(value, bias, data_format=None, name=None):
     """`value` plus a vector along its channels. TF: nn.bias_add.
-    Dtypes, shapes, errors: as op BiasAdd."""
+
+    bias: as long as value has channels: the last dimension, or the second with data_format "NCHW".
+    Dtypes, shapes, errors: as op BiasAdd.
+
+        >>> tf.Session().run(tf.nn.bias_add([[1., 2.], [3., 4.]], [10., 20.]))
+        array([[11., 22.],
+               [13., 24.]], dtype=float32)
+    """
     layout = {None: "NHWC", "NHWC": "NHWC", "NCHW": "NCHW"}.get(data_format)
     if layout is None:
         layout = "NCHW" if data_format.startswith("NC") else "NHWC"

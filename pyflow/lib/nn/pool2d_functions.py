@@ -42,9 +42,18 @@ def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NH
              input=None):
     """Largest of each window of images [batch, height, width, channels]. TF: nn.max_pool.
 
+    value (input): numbers, [batch, channels, height, width] with data_format "NCHW". ksize,
+    strides: size of a window and how far it moves, 4 ints in the input's order. padding: "VALID",
+    windows inside the image; "SAME", ceil(size / stride) windows, what lies outside does not count.
     Windows over channels are as wide as their stride, divide the channels and are 1 in space
     (ValueError otherwise).
-    Dtypes, shapes, errors: as op MaxPool."""
+    Dtypes, shapes, errors: as op MaxPool.
+
+        >>> image = tf.reshape(tf.range(16.0), [1, 4, 4, 1])
+        >>> tf.Session().run(tf.nn.max_pool(image, [1, 2, 2, 1], [1, 2, 2, 1], "VALID"))[0, :, :, 0]
+        array([[ 5.,  7.],
+               [13., 15.]], dtype=float32)
+    """
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"
     padding, explicit = explicit_padding(padding, data_format)

@@ -33,23 +33,31 @@ def _along_last(x, axis, apply, name):
     return tensors.transpose(apply(tensors.transpose(x, order), None), order, name=name)
 
 
-def _softmax_function(opdef, default, summary):
+def _softmax_function(opdef, default, summary, example):
     def function(logits, axis=None, name=None, dim=None):
         axis = one_of(axis, dim, "axis", "dim", -1)
         if not isinstance(logits, graph.Tensor):
             logits = graph.convert_to_tensor(logits)
         return _along_last(logits, axis, lambda x, name: opdef(x, name=name), name)
     function.__name__ = function.__qualname__ = default
-    function.__doc__ = f"{summary}\nDtypes, shapes, errors: as op {opdef.name}."
+    function.__doc__ = f"""{summary}
+
+    logits: floats of rank 1 or more; no overflow however large they are.
+    Dtypes, shapes, errors: as op {opdef.name}.
+
+        >>> tf.Session().run(tf.nn.{default}([0., 0., 1000.]))
+        {example}
+    """
     return function
 
 
 softmax = _softmax_function(Softmax, "softmax",
                             "exp(x) / sum(exp(x)) along `axis` (default last; `dim` is its "
-                            "older name). TF: nn.softmax.")
+                            "older name). TF: nn.softmax.", "array([0., 0., 1.], dtype=float32)")
 log_softmax = _softmax_function(LogSoftmax, "log_softmax",
                                 "x - log(sum(exp(x))) along `axis` (default last). "
-                                "TF: nn.log_softmax.")
+                                "`dim` is axis's older name. TF: nn.log_softmax.",
+                                "array([-1000., -1000.,     0.], dtype=float32)")
 
 
 def _need_names(sentinel, labels, logits, who):
@@ -101,8 +109,14 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
     """-sum(labels * log softmax(logits)) along `axis`; gradients to both. TF:
     nn.softmax_cross_entropy_with_logits_v2.
 
-    labels: distributions, same shape as logits (float). Returns logits' shape without `axis`.
-    Dtypes, shapes, errors: as op SoftmaxCrossEntropyWithLogits."""
+    labels: distributions, same shape as logits (float). Returns logits' shape without `axis` (the
+    last one; `dim` is its older name).
+    Dtypes, shapes, errors: as op SoftmaxCrossEntropyWithLogits.
+
+        >>> loss = tf.nn.softmax_cross_entropy_with_logits_v2(labels=[[0., 1.]], logits=[[2., 2.]])
+        >>> tf.Session().run(loss).round(4)
+        array([0.6931], dtype=float32)
+    """
     _need_names(_sentinel, labels, logits, "softmax_cross_entropy_with_logits")
     axis = one_of(axis, dim, "axis", "dim", -1)
     with graph.name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
@@ -125,8 +139,14 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
 def softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, dim=-1, name=None,
                                       axis=None):
     """As the _v2 form, with no gradient to `labels`. TF: nn.softmax_cross_entropy_with_logits.
-    labels, logits: floats of one shape; result: without the class dimension. TypeError for other
-    dtypes, ValueError for shapes that do not fit."""
+    labels,
+    logits: floats of one shape; result: without the class dimension, which is the last one or `dim`
+    (`axis` is its other name). TypeError for other dtypes, ValueError for shapes that do not fit.
+
+        >>> loss = tf.nn.softmax_cross_entropy_with_logits(labels=[[0., 1.]], logits=[[2., 2.]])
+        >>> tf.Session().run(loss).round(4)
+        array([0.6931], dtype=float32)
+    """
     _need_names(_sentinel, labels, logits, "softmax_cross_entropy_with_logits")
     with graph.name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = identity_functions.stop_gradient(labels, name="labels_stop_gradient")
@@ -139,6 +159,10 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
 
     labels: int32 or int64 [d0, ...]; logits: float [d0, ..., classes]; returns the shape of labels.
     ValueError for mismatched ranks or scalar logits; a label outside [0, classes) fails the step.
+
+        >>> loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[1], logits=[[2., 2.]])
+        >>> tf.Session().run(loss).round(4)
+        array([0.6931], dtype=float32)
     """
     _need_names(_sentinel, labels, logits, "sparse_softmax_cross_entropy_with_logits")
     with graph.name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
@@ -163,7 +187,12 @@ def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, 
     """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x, labels z.
     TF: nn.sigmoid_cross_entropy_with_logits.
     labels, logits: floats of one shape, which the result has. TypeError for other dtypes,
-    ValueError for shapes that do not fit."""
+    ValueError for shapes that do not fit.
+
+        >>> loss = tf.nn.sigmoid_cross_entropy_with_logits(labels=[1., 0.], logits=[0., -100.])
+        >>> tf.Session().run(loss).round(4)
+        array([0.6931, 0.    ], dtype=float32)
+    """
     _need_names(_sentinel, labels, logits, "sigmoid_cross_entropy_with_logits")
     with graph.name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = graph.convert_to_tensor(logits, name="logits")

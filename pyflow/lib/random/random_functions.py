@@ -32,8 +32,15 @@ def _scaled(numbers, scale, shift, name):
 
 def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
     """Normal numbers of mean `mean` and deviation `stddev`. TF: tf.random_normal.
+
+    mean and stddev broadcast to the shape. seed: with it, or with tf.set_random_seed, the
+    numbers are TensorFlow's and the same in every session.
     Result: `shape` of a float `dtype`. TypeError for other dtypes, ValueError for shapes that do
-    not fit."""
+    not fit.
+
+        >>> tf.Session().run(tf.random_normal([2, 3], stddev=0.1, seed=1)).shape
+        (2, 3)
+    """
     dtype = dtypes.as_dtype(dtype)
     with graph.name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
         shape = _shape_tensor(shape)
@@ -44,8 +51,16 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
     """Normal numbers within two deviations of the mean. TF: tf.truncated_normal.
+
+    mean and stddev broadcast to the shape. seed: with it, or with tf.set_random_seed, the
+    numbers are TensorFlow's and the same in every session.
     Result: `shape` of a float `dtype`. TypeError for other dtypes, ValueError for shapes that do
-    not fit."""
+    not fit.
+
+        >>> x = tf.Session().run(tf.truncated_normal([1000], stddev=0.5))
+        >>> bool(abs(x).max() <= 1.0)
+        True
+    """
     dtype = dtypes.as_dtype(dtype)
     with graph.name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
         shape = _shape_tensor(shape)
@@ -61,7 +76,15 @@ def _is_number(value, number):
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
     """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers.
     TF: tf.random_uniform.
-    Result: `shape` of `dtype`, floats, int32 or int64. ValueError for integers without maxval."""
+
+    seed: with it, or with tf.set_random_seed, the
+    numbers are TensorFlow's and the same in every session.
+    Result: `shape` of `dtype`, floats, int32 or int64. ValueError for integers without maxval.
+
+        >>> dice = tf.Session().run(tf.random_uniform([100], 1, 7, dtype=tf.int32))
+        >>> set(dice.tolist()) <= {1, 2, 3, 4, 5, 6}
+        True
+    """
     dtype = dtypes.as_dtype(dtype)
     if dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int32,
                      dtypes.int64):
@@ -107,8 +130,12 @@ def categorical(logits, num_samples, dtype=None, seed=None, name=None):
 
 def random_crop(value, size, seed=None, name=None):
     """A block of `size` at a uniformly random place of `value`. TF: tf.random_crop.
-    value: any shape and dtype; size: int vector of its rank. InvalidArgumentError for a size
-    that does not fit."""
+    value: any shape and dtype; size: int vector of its rank. seed: as for tf.random_uniform.
+    InvalidArgumentError for a size that does not fit.
+
+        >>> tf.Session().run(tf.random_crop(tf.zeros([8, 8, 3]), [5, 5, 3])).shape
+        (5, 5, 3)
+    """
     with graph.name_scope(name, "random_crop", [value, size]) as scope:
         value = graph.convert_to_tensor(value, name="value")
         size = graph.convert_to_tensor(size, dtype=dtypes.int32, name="size")

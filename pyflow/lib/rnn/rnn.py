@@ -116,8 +116,15 @@ def dynamic_rnn(cell, inputs, sequence_length=None, initial_state=None, dtype=No
 
     inputs: [batch, time, ...] (or [time, batch, ...] with time_major), or a nest of such;
     sequence_length: int vector [batch]; initial_state or dtype is needed. outputs: [batch, time] +
-    cell.output_size, like time_major. TypeError if `cell` is no cell, ValueError for shapes that do
-    not fit. TF: nn.dynamic_rnn."""
+    cell.output_size, like time_major. parallel_iterations, swap_memory: as for tf.while_loop.
+    scope: a variable scope, default "rnn". TypeError if `cell` is no cell, ValueError for shapes
+    that do not fit. TF: nn.dynamic_rnn.
+
+        >>> cell = tf.nn.rnn_cell.GRUCell(4)
+        >>> outputs, state = tf.nn.dynamic_rnn(cell, tf.ones([2, 5, 3]), dtype=tf.float32)
+        >>> outputs.shape.as_list(), state.shape.as_list()
+        ([2, 5, 4], [2, 4])
+    """
     require_cell("cell", cell)
     with vs.variable_scope(scope or "rnn"):
         flat = [graph.convert_to_tensor(x) for x in nest.flatten(inputs)]

@@ -145,8 +145,15 @@ class LSTMStateTuple(collections.namedtuple("LSTMStateTuple", ("c", "h"))):
 class BasicLSTMCell(LayerRNNCell):
     """LSTM without peepholes or projection (Zaremba et al. 2015).
 
-    new c = c sigmoid(f + forget_bias) + sigmoid(i) act(j); new h = act(new c) sigmoid(o).
-    state_is_tuple False: the state is one tensor [batch, 2 units]. TF: nn.rnn_cell.BasicLSTMCell.
+    num_units: of state and output. activation: default tanh. reuse: share the variables of an
+    earlier cell. dtype: of the variables, default that of the inputs. new c = c sigmoid(f +
+    forget_bias) + sigmoid(i) act(j); new h = act(new c) sigmoid(o). state_is_tuple False: the state
+    is one tensor [batch, 2 units]. TF: nn.rnn_cell.BasicLSTMCell.
+
+        >>> cell = tf.nn.rnn_cell.BasicLSTMCell(num_units=4)
+        >>> output, (c, h) = cell(tf.ones([2, 3]), cell.zero_state(2, tf.float32))
+        >>> output.shape.as_list(), c.shape.as_list()
+        ([2, 4], [2, 4])
     """
 
     def __init__(self, num_units, forget_bias=1.0, state_is_tuple=True, activation=None, reuse=None,

@@ -46,7 +46,16 @@ def _float(dtype):
 
 
 class Zeros(Initializer):
-    """Zeros (false, empty strings). TF: tf.zeros_initializer."""
+    """Zeros (false, empty strings). TF: tf.zeros_initializer.
+
+    dtype: unless the variable says one.
+
+        >>> v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v)
+        array([0., 0.], dtype=float32)
+    """
 
     def __init__(self, dtype=dtypes.float32):
         self.dtype = dtypes.as_dtype(dtype)
@@ -68,7 +77,16 @@ class Ones(Initializer):
 class Constant(Initializer):
     """`value`: a number, or a list or array that fills the shape (the last element repeated).
 
-    TF: tf.constant_initializer."""
+    dtype: unless the variable says one. verify_shape: the value must have exactly the variable's
+    shape.
+    TF: tf.constant_initializer.
+
+        >>> v = tf.get_variable("v", [3], initializer=tf.constant_initializer(0.5))
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v)
+        array([0.5, 0.5, 0.5], dtype=float32)
+    """
 
     def __init__(self, value=0, dtype=dtypes.float32, verify_shape=False):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
@@ -87,7 +105,17 @@ class Constant(Initializer):
 
 
 class RandomUniform(Initializer):
-    """Uniform on [minval, maxval). TF: tf.random_uniform_initializer."""
+    """Uniform on [minval, maxval). TF: tf.random_uniform_initializer.
+
+    minval, maxval: numbers or scalar tensors. seed: as for tf.random_uniform. dtype: unless the
+    variable says one.
+
+        >>> v = tf.get_variable("v", [2, 3], initializer=tf.random_uniform_initializer(seed=1))
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v).shape
+        (2, 3)
+    """
 
     def __init__(self, minval=0, maxval=None, seed=None, dtype=dtypes.float32):
         self.minval, self.maxval, self.seed = minval, maxval, seed
@@ -100,7 +128,17 @@ class RandomUniform(Initializer):
 
 
 class RandomNormal(Initializer):
-    """Normal. TF: tf.random_normal_initializer."""
+    """Normal. TF: tf.random_normal_initializer.
+
+    mean, stddev: numbers or scalar tensors. seed: as for tf.random_uniform. dtype: unless the
+    variable says one.
+
+        >>> v = tf.get_variable("v", [2, 3], initializer=tf.random_normal_initializer(seed=1))
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v).shape
+        (2, 3)
+    """
 
     def __init__(self, mean=0.0, stddev=1.0, seed=None, dtype=dtypes.float32):
         self.mean, self.stddev, self.seed = mean, stddev, seed
@@ -113,7 +151,17 @@ class RandomNormal(Initializer):
 
 class TruncatedNormal(Initializer):
     """Normal, values beyond two standard deviations drawn again. TF:
-    tf.truncated_normal_initializer."""
+    tf.truncated_normal_initializer.
+
+    mean, stddev: numbers or scalar tensors. seed: as for tf.random_uniform. dtype: unless the
+    variable says one.
+
+        >>> v = tf.get_variable("v", [2, 3], initializer=tf.truncated_normal_initializer(seed=1))
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v).shape
+        (2, 3)
+    """
 
     def __init__(self, mean=0.0, stddev=1.0, seed=None, dtype=dtypes.float32):
         self.mean, self.stddev, self.seed = mean, stddev, seed
@@ -255,7 +303,17 @@ ones_initializer = Ones
 
 def xavier_initializer(uniform=True, seed=None, dtype=dtypes.float32):
     """Glorot's, uniform or normal. TF: tf.contrib.layers.xavier_initializer.
-    The initializer makes tensors of any shape of a float dtype. ValueError for another dtype."""
+
+    uniform: False for the normal one. seed: as for tf.random_uniform. dtype: unless the variable
+    says one. The initializer makes tensors of any shape of a float dtype. ValueError for another
+    dtype.
+
+        >>> v = tf.get_variable("v", [2, 4], initializer=tf.contrib.layers.xavier_initializer())
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     bool(abs(sess.run(v)).max() <= 1.0)
+        True
+    """
     make = glorot_uniform_initializer if uniform else glorot_normal_initializer
     return make(seed=seed, dtype=dtype)
 

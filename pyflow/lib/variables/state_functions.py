@@ -45,7 +45,17 @@ def is_variable_initialized(variable, name=None):
 
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
     """Sets variable `ref` to `value`; returns the variable afterwards. TF: tf.assign.
-    Dtypes, shapes, errors: as op Assign."""
+
+    validate_shape False: the value may have another shape. use_locking: accepted; updates are
+    atomic.
+    Dtypes, shapes, errors: as op Assign.
+
+        >>> v = tf.Variable(1.0)
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(tf.assign(v, 5.0))
+        np.float32(5.0)
+    """
     tensor = _reference(ref)
     if tensor is None:
         return ref.assign(value, name=name)

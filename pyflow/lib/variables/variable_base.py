@@ -73,7 +73,14 @@ class Variable(metaclass=_VariableType):
     import_scope=None, constraint=None, use_resource=None): `initial_value` is a value or a
     function of no arguments; its shape must be known unless validate_shape is False. The variable
     is added to `collections` (GLOBAL_VARIABLES) and, if trainable, to TRAINABLE_VARIABLES. Raises
-    ValueError without a value or shape. TF: tf.Variable."""
+    ValueError without a value or shape. TF: tf.Variable.
+
+        >>> v = tf.Variable([1.0, 2.0], name="v")
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v + 1.0)
+        array([2., 3.], dtype=float32)
+    """
 
     __array_priority__ = 100
     __hash__ = object.__hash__

@@ -419,7 +419,12 @@ def store():
 
 
 def get_variable_scope():
-    """The current variable scope. TF: tf.get_variable_scope."""
+    """The current variable scope. TF: tf.get_variable_scope.
+
+        >>> with tf.variable_scope("a"):
+        ...     print(tf.get_variable_scope().name)
+        a
+    """
     return _of_graph(_SCOPES_KEY, _ScopeStore).current
 
 
@@ -450,8 +455,19 @@ def resource_variables_enabled():
 class variable_scope:  # noqa: N801 - TF's name
     """Context: the variable scope `name_or_scope`, below the current one if it is a string.
 
-    With name None, `default_name` made unique. The other arguments become the scope's defaults.
-    Raises ValueError without any name, or for reuse without a name. TF: tf.variable_scope."""
+    With name None, `default_name` made unique; values: tensors that say which graph is meant. The
+    other arguments become the scope's defaults for get_variable: initializer, regularizer,
+    caching_device, partitioner, custom_getter, dtype, use_resource, constraint; reuse True shares
+    variables that exist, tf.AUTO_REUSE makes those that do not. auxiliary_name_scope False opens no
+    name scope.
+    Raises ValueError without any name, or for reuse without a name. TF: tf.variable_scope.
+
+        >>> with tf.variable_scope("layer"):
+        ...     w = tf.get_variable("w", [2, 3])
+        >>> with tf.variable_scope("layer", reuse=True):
+        ...     print(tf.get_variable("w", [2, 3]) is w, w.name)
+        True layer/w:0
+    """
 
     def __init__(self, name_or_scope, default_name=None, values=None, initializer=None,
                  regularizer=None, caching_device=None, partitioner=None, custom_getter=None,
@@ -562,9 +578,20 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
 
     Without `initializer` the scope's, else glorot_uniform for floats and zeros for integers.
     Raises ValueError as invariant 3 says, and for a shape or dtype that differs. TF:
-    tf.get_variable.
-    shape: of ints, all known; dtype: any, float32 by default. ValueError for a name that exists
-    (or not) against `reuse`, or another shape than before."""
+    tf.get_variable. shape: of ints, all known; dtype: any, float32 by default. ValueError for a
+    name that exists (or not) against `reuse`, or another shape than before. regularizer: a function
+    of the variable; its loss joins REGULARIZATION_LOSSES. trainable False keeps it out of
+    TRAINABLE_VARIABLES; collections: others to join than GLOBAL_VARIABLES. partitioner: cuts it
+    into parts. validate_shape False: an initial value of unknown shape will do. use_resource: a
+    resource variable. custom_getter: called in place of this. constraint: applied to the value by
+    an optimizer. caching_device, synchronization and aggregation: as in TF 1.15.
+
+        >>> v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     sess.run(v.assign_add([1.0, 2.0]))
+        array([1., 2.], dtype=float32)
+    """
     return get_variable_scope().get_variable(
         store(), name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
         trainable=trainable, collections=collections, caching_device=caching_device,

@@ -24,8 +24,13 @@ def _getter(key, name, what):
     def variables(scope=None):
         return ops.get_collection(key, scope)
     variables.__name__ = variables.__qualname__ = name
-    variables.__doc__ = (f"{what} of the default graph; with `scope`, those whose name the regex "
-                         f"matches. TF: tf.{name}.")
+    variables.__doc__ = f"""{what} of the default graph; with `scope`, those whose name the regex
+    matches. TF: tf.{name}.
+
+        >>> v = tf.Variable(1.0, name="v", collections=[{key!r}])
+        >>> [v.name for v in tf.{name}()]
+        ['v:0']
+    """
     return variables
 
 
@@ -46,7 +51,14 @@ def variables_initializer(var_list, name="init"):
 
 
 def global_variables_initializer():
-    """The operation that initialises all global variables. TF: tf.global_variables_initializer."""
+    """The operation that initialises all global variables. TF: tf.global_variables_initializer.
+
+        >>> v = tf.Variable([1.0, 2.0])
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     sess.run(v)
+        array([1., 2.], dtype=float32)
+    """
     return variables_initializer(global_variables())
 
 

@@ -22,7 +22,13 @@ from pyflow.ops.base.common import dims_of, int32s, normal_axis, one_of, rank_of
 def cast(x, dtype, name=None):
     """`x` (Tensor, SparseTensor or IndexedSlices) with element type `dtype`, any shape.
     TF: tf.cast.
-    Dtypes, shapes, errors: as op Cast."""
+
+    Floats lose their fraction in integers; numbers become False where they are 0.
+    Dtypes, shapes, errors: as op Cast.
+
+        >>> tf.Session().run(tf.cast([1.8, -1.8], tf.int32))
+        array([ 1, -1], dtype=int32)
+    """
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, graph.Tensor) and x.dtype.base_dtype == base:
         return x
@@ -58,7 +64,13 @@ def imag(input, name=None):
 # ---------------------------------------------------------------------------------------- selection
 def equal(x, y, name=None):
     """x == y element by element, broadcast. TF: tf.equal.
-    Dtypes, shapes, errors: as op Equal."""
+
+    NaN equals nothing.
+    Dtypes, shapes, errors: as op Equal.
+
+        >>> tf.Session().run(tf.equal([1, 2, 3], [1, 5, 3]))
+        array([ True, False,  True])
+    """
     return raw_ops.Equal(x, y, name=name)
 
 
@@ -70,7 +82,12 @@ _SPARSE = (graph.SparseTensor, graph.SparseTensorValue)
 
 def shape(input, name=None, out_type=dtypes.int32):
     """Dimensions of `input` as a vector; a constant where they are known. TF: tf.shape.
-    input: any dtype; result: a vector of `out_type`. ValueError for a ragged list."""
+    input: any dtype; result: a vector of `out_type`, int32 or int64. ValueError for a ragged list.
+
+        >>> x = tf.placeholder(tf.float32, [None, 2])
+        >>> tf.Session().run(tf.shape(x), {x: [[1, 2], [3, 4], [5, 6]]})
+        array([3, 2], dtype=int32)
+    """
     return shape_internal(input, name, out_type=out_type)
 
 
@@ -116,7 +133,14 @@ def size(input, name=None, out_type=dtypes.int32):
 
 def reshape(tensor, shape, name=None):
     """The elements of `tensor` in another shape; one dimension may be -1. TF: tf.reshape.
-    Dtypes, shapes, errors: as op Reshape."""
+
+    shape: a list of ints, or an int vector. The elements keep their row-major order.
+    Dtypes, shapes, errors: as op Reshape.
+
+        >>> tf.Session().run(tf.reshape([1, 2, 3, 4, 5, 6], [2, -1]))
+        array([[1, 2, 3],
+               [4, 5, 6]], dtype=int32)
+    """
     if isinstance(shape, (list, tuple)) and not shape:
         shape = NO_AXES
     return raw_ops.Reshape(tensor, shape, name=name)
@@ -124,7 +148,13 @@ def reshape(tensor, shape, name=None):
 
 def squeeze(input, axis=None, name=None, squeeze_dims=None):
     """`input` without its dimensions of 1, or without those in `axis`. TF: tf.squeeze.
-    Dtypes, shapes, errors: as op Squeeze."""
+
+    axis: an int or a list of ints; squeeze_dims is its older name.
+    Dtypes, shapes, errors: as op Squeeze.
+
+        >>> tf.squeeze(tf.zeros([1, 3, 1, 2]), axis=[0]).shape.as_list()
+        [3, 1, 2]
+    """
     axis = one_of(axis, squeeze_dims, "axis", "squeeze_dims", [])
     if not isinstance(axis, (list, tuple, np.ndarray)):
         axis = [axis]
@@ -133,7 +163,13 @@ def squeeze(input, axis=None, name=None, squeeze_dims=None):
 
 def expand_dims(input, axis=None, name=None, dim=None):
     """`input` with a dimension of 1 inserted at `axis`. TF: tf.expand_dims.
-    Dtypes, shapes, errors: as op ExpandDims."""
+
+    axis: an int; negative ones count from behind. dim is its older name.
+    Dtypes, shapes, errors: as op ExpandDims.
+
+        >>> tf.expand_dims(tf.zeros([3, 2]), -1).shape.as_list()
+        [3, 2, 1]
+    """
     axis = one_of(axis, dim, "axis", "dim")
     if axis is None:
         raise ValueError("tf.expand_dims: axis must be given")
@@ -143,8 +179,14 @@ def expand_dims(input, axis=None, name=None, dim=None):
 def transpose(a, perm=None, name="transpose", conjugate=False):
     """Dimension i of the result is dimension perm[i] of `a`; all reversed without `perm`.
     TF: tf.transpose.
-    a: any shape and dtype; perm: int vector, a permutation of its dimensions. ValueError for
-    another."""
+    a: any shape and dtype; perm: int vector, a permutation of its dimensions. conjugate: complex
+    elements are conjugated, too. ValueError for another.
+
+        >>> tf.Session().run(tf.transpose([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]], dtype=int32)
+    """
     with graph.name_scope(name, "transpose", [a]) as scope:
         a = graph.convert_to_tensor(a, name="a")
         conjugate = conjugate and a.dtype.is_complex
@@ -209,13 +251,23 @@ def _known_dims(shape):
 
 def zeros(shape, dtype=dtypes.float32, name=None):
     """Zeros (false, empty strings) of a shape given as ints or an int tensor. TF: tf.zeros.
-    Result: the given shape and dtype. ValueError for a negative size."""
+    Result: the given shape and dtype. ValueError for a negative size.
+
+        >>> tf.Session().run(tf.zeros([2, 3]))
+        array([[0., 0., 0.],
+               [0., 0., 0.]], dtype=float32)
+    """
     return _filled(shape, 0, dtype, name, "zeros")
 
 
 def ones(shape, dtype=dtypes.float32, name=None):
     """Ones of a shape given as ints or an int tensor. TF: tf.ones.
-    Result: the given shape and dtype. ValueError for a negative size."""
+    Result: the given shape and dtype. ValueError for a negative size.
+
+        >>> tf.Session().run(tf.ones([2, 3]))
+        array([[1., 1., 1.],
+               [1., 1., 1.]], dtype=float32)
+    """
     return _filled(shape, 1, dtype, name, "ones")
 
 
@@ -232,19 +284,37 @@ def _like(tensor, dtype, name, optimize, default, same, other):
 
 def zeros_like(tensor, dtype=None, name=None, optimize=True):
     """Zeros of the shape of `tensor`, in its dtype or `dtype`. TF: tf.zeros_like.
-    Dtypes, shapes, errors: as op ZerosLike."""
+
+    optimize: where the shape is known the result is a constant.
+    Dtypes, shapes, errors: as op ZerosLike.
+
+        >>> tf.Session().run(tf.zeros_like([7, 8]))
+        array([0, 0], dtype=int32)
+    """
     return _like(tensor, dtype, name, optimize, "zeros_like", raw_ops.ZerosLike, zeros)
 
 
 def ones_like(tensor, dtype=None, name=None, optimize=True):
     """Ones of the shape of `tensor`, in its dtype or `dtype`. TF: tf.ones_like.
-    Dtypes, shapes, errors: as op OnesLike."""
+
+    optimize: where the shape is known the result is a constant.
+    Dtypes, shapes, errors: as op OnesLike.
+
+        >>> tf.Session().run(tf.ones_like([7, 8]))
+        array([1, 1], dtype=int32)
+    """
     return _like(tensor, dtype, name, optimize, "ones_like", raw_ops.OnesLike, ones)
 
 
 def range_(start, limit=None, delta=1, dtype=None, name="range"):
     """start, start + delta, ... below `limit`; with one argument from 0. TF: tf.range.
-    Dtypes, shapes, errors: as op Range."""
+
+    start, limit, delta: scalars; dtype: of the result, default what the three have in common.
+    Dtypes, shapes, errors: as op Range.
+
+        >>> tf.Session().run(tf.range(2, 10, 3))
+        array([2, 5, 8], dtype=int32)
+    """
     if limit is None:
         start, limit = 0, start
     with graph.name_scope(name, "Range", [start, limit, delta]) as scope:
@@ -260,7 +330,15 @@ def range_(start, limit=None, delta=1, dtype=None, name="range"):
 
 def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):
     """Slices of `params` along `axis` by index. TF: tf.gather.
-    Dtypes, shapes, errors: as op GatherV2."""
+
+    indices: ints of any shape, which takes the place of the axis (default 0, or batch_dims).
+    batch_dims: so many leading dimensions are common to both. validate_indices: accepted; an index
+    out of range fails the step.
+    Dtypes, shapes, errors: as op GatherV2.
+
+        >>> tf.Session().run(tf.gather([10, 20, 30], [2, 0]))
+        array([30, 10], dtype=int32)
+    """
     if axis is None:
         axis = batch_dims
     read = getattr(params, "sparse_read", None)
@@ -271,7 +349,13 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
 
 def concat(values, axis, name="concat"):
     """The tensors of a list end to end along `axis`. TF: tf.concat.
-    Dtypes, shapes, errors: as op ConcatV2."""
+
+    values: a list of tensors of one rank, equal in all dimensions but `axis`, an int.
+    Dtypes, shapes, errors: as op ConcatV2.
+
+        >>> tf.Session().run(tf.concat([[[1, 2]], [[3, 4]]], axis=1))
+        array([[1, 2, 3, 4]], dtype=int32)
+    """
     if isinstance(axis, (list, tuple)) and isinstance(values, int):
         raise TypeError("tf.concat takes the tensors first, then the axis (since TF 1.0): "
                         f"tf.concat(values, {values})")
@@ -288,7 +372,14 @@ def concat(values, axis, name="concat"):
 
 def stack(values, axis=0, name="stack"):
     """Tensors of one shape as one of a rank higher, the new dimension at `axis`. TF: tf.stack.
-    Dtypes, shapes, errors: as op Pack."""
+
+    values: a list of them.
+    Dtypes, shapes, errors: as op Pack.
+
+        >>> tf.Session().run(tf.stack([[1, 2], [3, 4]], axis=1))
+        array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     if isinstance(values, graph.Tensor):
         values = unstack(values)
     if axis == 0 and all(isinstance(v, (bool, int, float, np.generic, np.ndarray)) for v in values):
@@ -317,7 +408,14 @@ def unstack(value, num=None, axis=0, name="unstack"):
 
 def slice_(input_, begin, size, name=None):
     """The block of `size` from `begin`; a size of -1 takes the rest. TF: tf.slice.
-    Dtypes, shapes, errors: as op Slice."""
+
+    input_: any shape; begin, size: an int for each of its dimensions.
+    Dtypes, shapes, errors: as op Slice.
+
+        >>> tf.Session().run(tf.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]))
+        array([[2, 3],
+               [5, 6]], dtype=int32)
+    """
     return raw_ops.Slice(input_, index_vector(begin), index_vector(size), name=name)
 
 

@@ -35,7 +35,11 @@ def _zeros(x):
 # --------------------------------------------------------------------------------- sigmoid and tanh
 @op("Sigmoid", inputs="x: T", outputs="y: T", T=FLOATS + COMPLEX)
 class Sigmoid:
-    """1 / (1 + exp(-x)), without overflow. TF: Sigmoid."""
+    """1 / (1 + exp(-x)), without overflow. TF: Sigmoid.
+
+        >>> tf.Session().run(tf.sigmoid([0., -100., 100.])).round(3)
+        array([0.5, 0. , 1. ], dtype=float32)
+    """
     shape = unchanged
 
     def gradient(op, dy):
@@ -61,7 +65,13 @@ class SigmoidGrad:
 
 @op("Tanh", inputs="x: T", outputs="y: T", T=FLOATS + COMPLEX)
 class Tanh:
-    """Hyperbolic tangent. TF: Tanh."""
+    """Hyperbolic tangent. TF: Tanh.
+
+    x: floats or complex numbers of any shape.
+
+        >>> tf.Session().run(tf.tanh([0., -100., 100.]))
+        array([ 0., -1.,  1.], dtype=float32)
+    """
     over_sparse = True
     shape = unchanged
 
@@ -89,7 +99,13 @@ class TanhGrad:
 # --------------------------------------------------------------------------------------- rectifiers
 @op("Relu", inputs="features: T", outputs="activations: T", T=REAL)
 class Relu:
-    """max(features, 0). TF: Relu (Nair and Hinton 2010)."""
+    """max(features, 0). TF: Relu (Nair and Hinton 2010).
+
+    features: numbers of any shape.
+
+        >>> tf.Session().run(tf.nn.relu([-1.0, 2.0]))
+        array([0., 2.], dtype=float32)
+    """
     shape = unchanged
 
     def gradient(op, dy):
@@ -225,7 +241,13 @@ class SeluGrad:
 
 @op("Softplus", inputs="features: T", outputs="activations: T", T=FLOATS)
 class Softplus:
-    """log(exp(features) + 1), without overflow. TF: Softplus."""
+    """log(exp(features) + 1), without overflow. TF: Softplus.
+
+    features: floats of any shape.
+
+        >>> tf.Session().run(tf.nn.softplus([0., 100.])).round(3)
+        array([  0.693, 100.   ], dtype=float32)
+    """
     shape = unchanged
 
     def gradient(op, dy):

@@ -40,7 +40,12 @@ def _add_gradient(op, dz):
 
 @op("Add", inputs="x: T, y: T", outputs="z: T", T=ADDABLE)
 class Add:
-    """x + y, broadcast; strings are joined. TF: Add."""
+    """x + y, broadcast; strings are joined. TF: Add.
+
+        >>> tf.Session().run(tf.add([[1], [2]], [10, 20]))
+        array([[11, 21],
+               [12, 22]], dtype=int32)
+    """
     shape = broadcast
     gradient = _add_gradient
 
@@ -60,7 +65,11 @@ class AddV2:
 
 @op("Sub", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class Sub:
-    """x - y, broadcast. TF: Sub."""
+    """x - y, broadcast. TF: Sub.
+
+        >>> tf.Session().run(tf.subtract([5, 7], 2))
+        array([3, 5], dtype=int32)
+    """
     shape = broadcast
 
     def gradient(op, dz):
@@ -72,7 +81,11 @@ class Sub:
 
 @op("Mul", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class Mul:
-    """x * y, broadcast. TF: Mul."""
+    """x * y, broadcast. TF: Mul.
+
+        >>> tf.Session().run(tf.multiply([1., 2.], 3.))
+        array([3., 6.], dtype=float32)
+    """
     shape = broadcast
 
     def gradient(op, dz):
@@ -98,7 +111,11 @@ class MulNoNan:
 
 @op("SquaredDifference", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class SquaredDifference:
-    """(x - y) * conj(x - y), broadcast. TF: SquaredDifference."""
+    """(x - y) * conj(x - y), broadcast. TF: SquaredDifference.
+
+        >>> tf.Session().run(tf.squared_difference([1., 5.], 3.))
+        array([4., 4.], dtype=float32)
+    """
     shape = broadcast
 
     def gradient(op, dz):
@@ -220,7 +237,11 @@ class TruncateMod:
 # ----------------------------------------------------------------------- powers, logarithms, angles
 @op("Pow", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class Pow:
-    """x to the power y, broadcast; integers to a negative power are an error. TF: Pow."""
+    """x to the power y, broadcast; integers to a negative power are an error. TF: Pow.
+
+        >>> tf.Session().run(tf.pow([2., 9.], [3., 0.5]))
+        array([8., 3.], dtype=float32)
+    """
     shape = broadcast
 
     def gradient(op, dz):
@@ -305,7 +326,11 @@ def _extremum_gradient(op, dz, chosen):
 
 @op("Maximum", inputs="x: T, y: T", outputs="z: T", T=REAL)
 class Maximum:
-    """The larger of x and y, broadcast; NaN wins. Ties send the gradient to x. TF: Maximum."""
+    """The larger of x and y, broadcast; NaN wins. Ties send the gradient to x. TF: Maximum.
+
+        >>> tf.Session().run(tf.maximum([1., 5.], 2.))
+        array([2., 5.], dtype=float32)
+    """
     shape = broadcast
 
     def gradient(op, dz):

@@ -42,7 +42,11 @@ class Abs:
 
 @op("Neg", inputs="x: T", outputs="y: T", T=NUMBERS)
 class Neg:
-    """Negative of `x`, any shape. Unsigned and most negative integers wrap. TF: Neg."""
+    """Negative of `x`, any shape. Unsigned and most negative integers wrap. TF: Neg.
+
+        >>> tf.Session().run(tf.negative([1, -2]))
+        array([-1,  2], dtype=int32)
+    """
     over_sparse = True
     shape = unchanged
 
@@ -153,7 +157,11 @@ class Invert:
 # --------------------------------------------------------------------------------- powers and roots
 @op("Square", inputs="x: T", outputs="y: T", T=NUMBERS)
 class Square:
-    """x * x, any shape. TF: Square."""
+    """x * x, any shape. TF: Square.
+
+        >>> tf.Session().run(tf.square([1., -3.]))
+        array([1., 9.], dtype=float32)
+    """
     over_sparse = True
     shape = unchanged
 
@@ -167,7 +175,13 @@ class Square:
 
 @op("Sqrt", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Sqrt:
-    """Square root; NaN below zero. TF: Sqrt."""
+    """Square root; NaN below zero. TF: Sqrt.
+
+    x: floats or complex numbers of any shape.
+
+        >>> tf.Session().run(tf.sqrt([4., -1.]))
+        array([ 2., nan], dtype=float32)
+    """
     over_sparse = True
     shape = unchanged
 
@@ -274,7 +288,13 @@ class InvGrad:
 # ---------------------------------------------------------------------- exponentials and logarithms
 @op("Exp", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Exp:
-    """e to the power `x`. TF: Exp."""
+    """e to the power `x`. TF: Exp.
+
+    x: floats or complex numbers of any shape.
+
+        >>> tf.Session().run(tf.exp([0., 1.])).round(4)
+        array([1.    , 2.7183], dtype=float32)
+    """
     shape = unchanged
 
     def gradient(op, dy):
@@ -298,7 +318,13 @@ class Expm1:
 
 @op("Log", inputs="x: T", outputs="y: T", T=CONTINUOUS)
 class Log:
-    """Natural logarithm; -inf at zero, NaN below. TF: Log."""
+    """Natural logarithm; -inf at zero, NaN below. TF: Log.
+
+    x: floats or complex numbers of any shape.
+
+        >>> tf.Session().run(tf.log([1., 0., -1.]))
+        array([  0., -inf,  nan], dtype=float32)
+    """
     shape = unchanged
 
     def gradient(op, dy):

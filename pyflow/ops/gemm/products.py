@@ -27,10 +27,15 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
            a_is_sparse=False, b_is_sparse=False, name=None):
     """Product of matrices, or of batches of them with broadcast batch dimensions. TF: tf.matmul.
 
-    a: [..., m, k], b: [..., k, n], each transposed or conjugate transposed first if asked (not
-    both: ValueError). The sparseness hints say that both are matrices; with one of them float32
-    and bfloat16 may be mixed, the product is float32.
-    Dtypes, shapes, errors: as ops BatchMatMulV2 and MatMul."""
+    a: [..., m, k], b: [..., k, n], each transposed (transpose_a, transpose_b) or conjugate
+    transposed (adjoint_a, adjoint_b) first if asked (not both: ValueError). The sparseness hints
+    a_is_sparse and b_is_sparse say that both are matrices; with one of them float32 and bfloat16
+    may be mixed, the product is float32.
+    Dtypes, shapes, errors: as ops BatchMatMulV2 and MatMul.
+
+        >>> tf.Session().run(tf.matmul([[1., 2.]], [[3., 4.]], transpose_b=True))
+        array([[11.]], dtype=float32)
+    """
     if transpose_a and adjoint_a or transpose_b and adjoint_b:
         raise ValueError("tf.matmul: only one of transpose and adjoint can be True for each "
                          "argument")

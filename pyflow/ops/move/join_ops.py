@@ -296,7 +296,14 @@ def _tile_gradient(op, dy):
 @op("Tile", inputs="input: T, multiples: Tmultiples", outputs="output: T",
     attrs="T: type, Tmultiples: {int32, int64} = int32")
 class Tile:
-    """`input` repeated multiples[i] times along each dimension i. TF: Tile."""
+    """`input` repeated multiples[i] times along each dimension i. TF: Tile.
+
+    input: any shape; multiples: one int for each of its dimensions.
+
+        >>> tf.Session().run(tf.tile([[1, 2]], [2, 2]))
+        array([[1, 2, 1, 2],
+               [1, 2, 1, 2]], dtype=int32)
+    """
     shape = _tile_shape
     gradient = _tile_gradient
 

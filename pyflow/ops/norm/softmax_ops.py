@@ -164,7 +164,11 @@ class SparseSoftmaxCrossEntropyWithLogits:
 
 @op("L2Loss", inputs="t: T", outputs="output: T", T=FLOATS)
 class L2Loss:
-    """sum(t * t) / 2, a scalar. TF: L2Loss."""
+    """sum(t * t) / 2, a scalar. TF: L2Loss.
+
+        >>> tf.Session().run(tf.nn.l2_loss([3., 4.]))
+        np.float32(12.5)
+    """
     def shape(op): return TensorShape([])
 
     def gradient(op, dy):
