@@ -28,6 +28,7 @@ _QUIET = frozenset(("Placeholder", "PlaceholderV2", "VarHandleOp", "ReadVariable
 PLAIN_CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 
 call_gradient = None        # (op, dys) -> gradients of the inputs; pyflow.gradients sets it
+body_of = None              # function_import.body_of, which makes graphs; pyflow.lib sets it
 gradient_body = None        # (library, name, attributes, node) -> as gradients/call_gradient.py
 
 
@@ -127,9 +128,7 @@ class Library:
         with self._lock:
             found = self._bodies.get(key)
             if found is None:
-                from pyflow.framework import function_import
-                found = self._bodies[key] = function_import.body_of(
-                    self, instance_name(key), function_def, given)
+                found = self._bodies[key] = body_of(self, instance_name(key), function_def, given)
         return found
 
     def as_bytes(self):

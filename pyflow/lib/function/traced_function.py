@@ -24,7 +24,7 @@ import weakref
 
 import numpy as np
 
-from pyflow.framework import dtypes, function_export, graph as ops
+from pyflow.framework import dtypes, function_export, graph as ops, nest
 from pyflow.framework.function_library import Body, effects_of, has_effect
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import TensorShape, as_shape
