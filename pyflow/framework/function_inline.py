@@ -31,6 +31,7 @@ MAX_NODES = 200_000
 MAX_EDGES = 1_000_000
 MAX_TEXT = 100_000_000
 MAX_DEPTH = 100
+_FLOW = frozenset(("Switch", "RefSwitch", "Enter", "RefEnter", "_SwitchN"))
 LOWERED = CALLS - {"MapDefun", "SymbolicGradient"}
 
 
@@ -129,6 +130,7 @@ class Scope:
         self.prefix, self.function, self.pivot = prefix, function, list(pivot)
         self.device, self.chain = device, chain
         self.args = dict(zip(function.args, args)) if function is not None else {}
+        self.has_flow = False               # nodes of version 1's loops and branches
         self.names = {}                     # names in the body -> names in the graph
         self.protos = {}
         self._attrs = {}
@@ -169,6 +171,7 @@ class Inliner:
         root = Scope("", None, (), (), "", ())
         for node in self.graph_def.node:
             root.names[node.name] = node.name
+            root.has_flow |= node.op in _FLOW
         for node in self.graph_def.node:
             self.add(root, node, list(node.input))
         for node in self.flat:
@@ -222,15 +225,16 @@ class Inliner:
         device = node.device or scope.device
         if all(text in self.fixed for text in inputs):
             inputs = inputs + [text for text in scope.pivot if text not in inputs]
-        if self.is_inlined(node.op, attr):
+        if self.is_inlined(node.op, attr, scope):
             self._call(scope, name, node.op, inputs, attr, device)
             return
         if is_call(node.op, self.library):
             self._check_call(name, node.op, inputs, attr)
         self.emit(name, node.op, inputs, attr, device)
 
-    def is_inlined(self, op, attr):
-        """True for calls, except of recursive functions and where `_noinline` says no."""
+    def is_inlined(self, op, attr, scope):
+        """True for calls, except of recursive functions, where `_noinline` says no, and plain ones
+        beside control flow of version 1: nobody says which loop or branch these stand in."""
         if op in CALLS and op not in LOWERED or not is_call(op, self.library):
             return False
         called = _called_by(op, attr)
@@ -238,7 +242,7 @@ class Inliner:
             return False
         if op in LOWERED - PLAIN_CALLS:
             return True
-        return not any(_flag(holder, "_noinline") for holder in
+        return not scope.has_flow and not any(_flag(holder, "_noinline") for holder in
                        [attr, *(self.library[name].attr for name in called
                                 if name in self.library)])
 
@@ -312,6 +316,7 @@ class Inliner:
             if node.name in scope.names:
                 raise ValueError(f"Function {function.name!r}: node {node.name!r} is not unique")
             scope.names[node.name] = self.unique(prefix + node.name)
+            scope.has_flow |= node.op in _FLOW
             scope.protos[node.name] = node
         for node in function.proto.node_def:
             self.add(scope, node, [self._input(scope, node.name, text) for text in node.input])

@@ -28,7 +28,6 @@ from pyflow.framework import dtypes, function_export, graph as ops, nest
 from pyflow.framework.function_library import Body, effects_of, has_effect
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import TensorShape, as_shape
-from pyflow.framework import nest
 from pyflow.lib.function import func_graph
 from pyflow.ops.control import functional_ops
 
