@@ -202,7 +202,8 @@ def test_the_executor_never_imports_pyflow():
     """Not by a statement, not by a module's name in a string."""
     own = {"pyflow.core", "pyflow.python", "pyflow.plugins"}    # ids of plugins, and a logger
     for path, text in executor_sources():
-        assert not re.search(r"^\s*(from|import|cimport)\s+pyflow\b(?!\._executor\.)", text, re.M), path
+        imports = r"^\s*(from|import|cimport)\s+pyflow\b(?!\._executor\.)"
+        assert not re.search(imports, text, re.M), path
         assert not re.search(r"\b(import_module|__import__)\b|\bPyImport_", text), path
         for name in set(re.findall(r"[\"'](pyflow(?:\.\w+)+)[\"']", text)) - own:
             module = ROOT.joinpath(*name.split("."))
@@ -293,6 +294,14 @@ def test_plugins_use_nothing_but_the_header():
             if quoted:
                 assert base in own, f"{path}: {name} is not in {plugin.name}"
     assert seen > 200
+
+
+def test_plugins_keep_no_host():
+    """There may be two in a process: a call's is in its pf_ctx or pf_infer."""
+    for plugin, path in plugin_sources():
+        kept = re.findall(r"^(?:static )?const pf_host \*\s*\w+\s*[=;]", path.read_text("utf-8"),
+                          re.M)
+        assert not kept or plugin.name != "cpu", (path, kept)
 
 
 def test_public_headers_stand_alone():

@@ -21,6 +21,8 @@ from pyflow.ops.base.common import text
 OUTSIDE = {
     "checkpoint.io_ops": ("files", "train/test_saver.py"),
     "control.control_flow_ops": ("dead branches and loops", "control_flow/test_values.py"),
+    "control.functional_ops": ("calls of functions that a graph brings", "graph/test_functions.py"),
+    "data.file_ops": ("files", "session/test_files.py"),
     "data.data_flow_ops": ("stacks, filled by one node and read by another",
                            "control_flow/test_values.py"),
     "data.list_ops": ("lists, made by one node and read by another", "ops/test_lists.py"),
