@@ -31,7 +31,8 @@ from pyflow.passes.options import Options as Rewrites
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import (inspection, metadata, partial_run, partial_stages, plans, runtime)
+from pyflow.session import (inspection, metadata, partial_run, partial_stages, plans, random_state,
+                            runtime)
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
@@ -365,6 +366,28 @@ class BaseSession:
         if run.finished:
             self._partial_runs.pop(handle, None)
         return mapper.build(values)
+
+    # ------------------------------------------------------------ random streams
+
+    def random_state(self):
+        """Where the random streams of this session are: {operation name: int64 array of 5}.
+
+        Kept beside a checkpoint (`np.savez(path, **state)`) and given to `set_random_state`, it
+        lets a restored run continue bit for bit: dropout, shuffles and noise go on as they would
+        have.  Operations that have not run yet have no stream.  The numbers: random_state.py.
+        """
+        self._require_open()
+        return random_state.read(self._state)
+
+    def set_random_state(self, state):
+        """Sets all random streams of this session to what `random_state` returned, here or in
+        another process; a stream that `state` lacks begins anew.
+
+        Raises ValueError, and changes nothing, if `state` has the stream of an operation that the
+        session's graph lacks, that draws no random numbers, or that has other seeds.
+        """
+        self._require_open()
+        random_state.write(self._state, self._graph, state, self._step_error)
 
     def debug_break(self, *names):
         """Stops in pdb before each op whose name matches one of `names`; without names, at none.

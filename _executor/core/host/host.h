@@ -102,6 +102,9 @@ pf_tensor *pf_variable_writable(pf_variable *v);    /* value, unshared (copied i
 pf_status pf_variable_set(pf_variable *v, pf_tensor *take, int32_t any_shape, pf_error *err); /* checks type and shape */
 void pf_state_rng(pf_state *s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n, uint64_t *key, uint64_t *counter); /* two each */
     /* seeds both 0: from the system's entropy, once per name.  key = {seed, 0}, counter = {offset, seed2}; advances by n */
+int64_t pf_state_streams(pf_state *s, char *to, int64_t room);  /* where all streams are: bytes needed, written if they fit */
+pf_status pf_state_set_streams(pf_state *s, const char *data, int64_t n, int32_t (*known)(void *arg, pf_str name), void *arg,
+                               pf_error *err);  /* what pf_state_streams wrote; streams it lacks begin anew; all or nothing */
 
 typedef struct pf_rendezvous pf_rendezvous;         /* one per step (or longer: partial_run) */
 typedef void (*pf_recv_fn)(void *arg, pf_status s, pf_tensor *take, int32_t dead); /* called once, no lock held */
