@@ -54,6 +54,7 @@ cdef struct Container:
 
 cdef struct State:
     pf_a32 refs, ended
+    pf_a64 numbers
     Container own
 
 cdef struct Globals:
@@ -221,6 +222,10 @@ cdef public void pf_state_close(pf_state* s, pf_status why) noexcept nogil:
 
 cdef public void pf_state_end(pf_state* s) noexcept nogil:
     pf_a32_store(&(<State*>s).ended, 1)
+
+
+cdef public uint64_t pf_state_next_number(pf_state* s) noexcept nogil:
+    return <uint64_t>pf_a64_add(&(<State*>s).numbers, 1)
 
 
 cdef public int32_t pf_state_ended(pf_state* s) noexcept nogil:
