@@ -3,7 +3,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from look_h cimport *
-from pyflow._executor.values cimport clear_error, raise_error, text_of
+from pyflow._executor.values cimport borrow, clear_error, kept, raise_error, text_of
 
 # ---------------------------------------------------------------- process-wide tables
 cdef enum:
@@ -264,6 +264,44 @@ cdef class State:
             with nogil:
                 n = pf_watch_cancel(s, PF_CANCELLED, message)
         return n
+
+    def kept(self, str name):
+        """The tensor that GetSessionHandle keeps under the name as a Kept; None: there is none."""
+        cdef bytes text = name.encode()
+        cdef pf_tensor* t = pf_state_kept(self.s, borrow(text))
+        return kept(t) if t != NULL else None
+
+    def forget(self, str name):
+        """Lets go of a kept tensor; False: there is none of that name."""
+        cdef bytes text = name.encode()
+        return pf_state_forget(self.s, borrow(text)) == PF_OK
+
+    def streams(self):
+        """Where all random streams are, as bytes: a mark, then per stream the name's length, the name, five numbers."""
+        cdef pf_state* s = self.s
+        cdef int64_t room = 0, n = pf_state_streams(s, NULL, 0)
+        cdef bytearray data = bytearray()
+        cdef char* to
+        while n > room:                 # a step may begin another stream meanwhile
+            data = bytearray(n)
+            room = n
+            to = data
+            with nogil:
+                n = pf_state_streams(s, to, room)
+        return bytes(data[:n])
+
+    def set_streams(self, bytes data):
+        """All random streams as `streams` gave them; those it lacks begin anew.  Raises StepError."""
+        cdef pf_state* s = self.s
+        cdef const char* c = data
+        cdef int64_t n = len(data)
+        cdef pf_error err
+        cdef pf_status st
+        clear_error(&err)
+        with nogil:
+            st = pf_state_set_streams(s, c, n, NULL, NULL, &err)
+        if st:
+            raise_error(&err)
 
     def close(self):
         """Aborts and forgets everything in the session's own container."""

@@ -11,7 +11,7 @@ that call Python (callbacks.pyx) run on the thread that called `run`, between bl
 cimport cython
 cimport numpy as cnp
 from look_h cimport *
-from pyflow._executor.values cimport array_of, borrow, clear_error, fits, lendable, raise_error, tensor_of, text_of, type_of_array, wrong_shape
+from pyflow._executor.values cimport array_of, borrow, clear_error, fits, kept, lendable, raise_error, tensor_of, text_of, type_of_array, wrong_shape
 from pyflow._executor.host cimport Pool, State
 from pyflow._executor.steps cimport CancelToken, Inspector, Interrupt, Rendezvous, Trace, check_signals, restore
 from pyflow._executor.started cimport Started, begin
@@ -75,9 +75,9 @@ cdef class Plan:
         return trace_table(self.p)
 
     def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
-            Trace trace=None, Inspector inspect=None):
+            Trace trace=None, Inspector inspect=None, bint keep=False):
         """Runs one step; returns the list of results.  `stats`, a dict, receives the number of kernels executed; `trace`
-        what ran when; `inspect` looks at every kernel."""
+        what ran when; `inspect` looks at every kernel; with `keep` the results are Kept, not arrays."""
         cdef pf_run_options o
         cdef Interrupt interrupt
         cdef int64_t executed = 0
@@ -100,7 +100,7 @@ cdef class Plan:
             inspect.prepare(&interrupt, &o)
         if len(feeds) != self.n_args:
             raise ValueError("the plan takes %d arguments, got %d" % (self.n_args, len(feeds)))
-        results = run_plan(self, feeds, &o, &interrupt)
+        results = run_plan(self, feeds, &o, &interrupt, keep)
         if stats is not None:
             stats["kernels"] = executed
         return results
@@ -111,7 +111,7 @@ cdef class Plan:
         return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
                      callback)
 
-cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt):
+cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
     cdef pf_tensor** args = small
     cdef pf_tensor** rets
@@ -149,7 +149,7 @@ cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interr
             st = pf_step_run(plan.p, args, rets, o, &err)
     if st == 0:
         for k in range(m):
-            out.append(array_of(rets[k]))
+            out.append(kept(rets[k]) if keep else array_of(rets[k]))
     if args != small:
         free(args)
     if interrupt != NULL and interrupt.type != NULL:
@@ -380,7 +380,7 @@ cdef class Parts:
 
     def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None,
             Rendezvous rendezvous=None, stats=None, Trace trace=None,
-            Inspector inspect=None):
+            Inspector inspect=None, bint keep=False):
         """Runs one step of all partitions; results in the whole graph's order.  As Plan.run."""
         cdef pf_run_options o
         cdef Interrupt interrupt
@@ -405,7 +405,7 @@ cdef class Parts:
             inspect.prepare(&interrupt, &o)
         if len(feeds) != self.n_args:
             raise ValueError("the step takes %d arguments, got %d" % (self.n_args, len(feeds)))
-        results = run_parts(self, feeds, &o, &interrupt)
+        results = run_parts(self, feeds, &o, &interrupt, keep)
         if stats is not None:
             stats["kernels"] = executed
         return results
@@ -442,7 +442,7 @@ cdef int take_feeds(Parts parts, object feeds, pf_tensor** args, list hold) exce
         raise
     return 0
 
-cdef list run_parts(Parts parts, object feeds, pf_run_options* o, Interrupt* interrupt):
+cdef list run_parts(Parts parts, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef int n = <int>len(parts.plans), k
     cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + parts.n_args + parts.n_rets + 1))
     cdef pf_tensor** args
@@ -466,7 +466,7 @@ cdef list run_parts(Parts parts, object feeds, pf_run_options* o, Interrupt* int
         if st == 0:
             for numbers in parts.rets:
                 for number in numbers:
-                    out[number] = array_of(rets[k])
+                    out[number] = kept(rets[k]) if keep else array_of(rets[k])
                     k += 1
     finally:
         free(plans)

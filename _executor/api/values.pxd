@@ -10,6 +10,9 @@ cdef class Buffer:
 cdef class Handle:
     cdef pf_tensor* t
 
+cdef class Kept:
+    cdef pf_tensor* t
+
 # text and errors
 cdef void clear_error(pf_error* err) noexcept nogil
 cdef object raise_error(pf_error* e)
@@ -26,6 +29,7 @@ cdef bint lendable(cnp.ndarray a, int32_t type) except -1
 cdef pf_tensor* string_tensor(object value) except NULL
 cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL
 cdef object array_of(pf_tensor* take)
+cdef Kept kept(pf_tensor* take)
 
 # feeds
 cdef int wrong_shape(const pf_plan* p, int k, pf_tensor* t) except -1

@@ -234,6 +234,12 @@ cdef bint lendable(cnp.ndarray a, int32_t type) except -1:
 cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
     """A tensor of the type: borrowed where possible; `hold` keeps what was converted."""
     cdef cnp.ndarray a
+    if isinstance(value, Kept):
+        if (<Kept>value).t.type != type:
+            raise TypeError("expected a tensor of %s, got one of %s" % (
+                pf_type_name(type).decode(), pf_type_name((<Kept>value).t.type).decode()))
+        pf_tensor_ref((<Kept>value).t)
+        return (<Kept>value).t
     if type == PF_STRING:
         return string_tensor(value)
     if type == PF_RESOURCE or type == PF_VARIANT:
@@ -274,9 +280,58 @@ cdef class Handle:
     def __dealloc__(self):
         pf_tensor_unref(self.t)
 
-    def __repr__(self):
+    @property
+    def name(self):
+        """Of the resource in its container; "" where it has none."""
         cdef pf_object* o = <pf_object*>self.t.m.dl_tensor.data
-        return "<pyflow resource %s>" % (o.name.decode("utf-8", "replace") if o != NULL and o.name != NULL else "")
+        return o.name.decode("utf-8", "replace") if o != NULL and o.name != NULL else ""
+
+    def __repr__(self):
+        return "<pyflow resource %s>" % self.name
+
+@cython.final
+cdef class Kept:
+    """A tensor outside of a step that is no array: it can be fed without a copy, and becomes an array when asked to."""
+
+    def __dealloc__(self):
+        pf_tensor_unref(self.t)
+
+    @staticmethod
+    def of(value, int type):
+        """With a copy of an array's elements."""
+        cdef list hold = []
+        return kept(tensor_of(value, type, hold))
+
+    @property
+    def type(self):
+        """The element type's number."""
+        return self.t.type
+
+    @property
+    def shape(self):
+        return tuple([self.t.m.dl_tensor.shape[i] for i in range(self.t.m.dl_tensor.ndim)])
+
+    @property
+    def on_host(self):
+        """In memory that an array can show; else a plan brings it."""
+        return self.t.device == NULL
+
+    def array(self):
+        """A copy as an array (NumPy scalar, bytes)."""
+        pf_tensor_ref(self.t)
+        return array_of(self.t)
+
+cdef Kept kept(pf_tensor* take):
+    """The tensor as a Kept, copied where its memory is a caller's or a step's."""
+    cdef Kept k = Kept.__new__(Kept)
+    if callers_memory(take):
+        k.t = pf_tensor_copy(take)
+        pf_tensor_unref(take)
+    else:
+        k.t = pf_tensor_settled(take)
+    if k.t == NULL:
+        raise MemoryError("a copy of a tensor")
+    return k
 
 cdef object strings_of(pf_tensor* t):
     """The bytes of a scalar, else an array of them."""

@@ -375,6 +375,34 @@ cdef public int32_t pf_rt_output_type(const pf_model* handle, int32_t i) noexcep
     cdef const model* m = <const model*>handle
     return m.plan.ret_type[i] if 0 <= i < <int32_t>m.plan.n_rets else 0
 
+# ---------------------------------------------------------------- random streams
+cdef int32_t node_named(void* arg, pf_str name) noexcept nogil:
+    cdef pf_plan* p = <pf_plan*>arg
+    cdef uint32_t k
+    for k in range(p.n_nodes):
+        if pf_str_eq(p.nodes[k].name, name):
+            return 1
+    return 0
+
+cdef public pf_status pf_rt_random_state(pf_model* handle, void* to, int64_t room, int64_t* n, char* err,
+                                         int64_t err_len) noexcept nogil:
+    cdef char text[100]
+    n[0] = pf_state_streams((<model*>handle).state, <char*>to, room if to != NULL else 0)
+    if to == NULL or n[0] <= room:
+        return PF_OK
+    snprintf(text, 100, b"the state of the random streams takes %lld bytes, there is room for %lld", <long long>n[0],
+             <long long>room)
+    return say(err, err_len, PF_OUT_OF_RANGE, text)
+
+cdef public pf_status pf_rt_set_random_state(pf_model* handle, const void* data, int64_t n, char* err,
+                                             int64_t err_len) noexcept nogil:
+    cdef model* m = <model*>handle
+    cdef pf_error e
+    clear(&e)
+    if pf_state_set_streams(m.state, <const char*>data, n, node_named, m.plan, &e):
+        return tell(err, err_len, &e)
+    return PF_OK
+
 cdef public void pf_rt_free(pf_model* handle) noexcept nogil:
     cdef model* m = <model*>handle
     if m == NULL:

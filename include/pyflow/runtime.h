@@ -53,6 +53,12 @@ PF_RT_API int32_t pf_rt_output_type(const pf_model *model, int32_t i);
 PF_RT_API pf_status pf_rt_run(pf_model *model, const DLTensor *const *inputs, DLManagedTensorVersioned **outputs,
                               char *why, int64_t why_len);
 
+/* Where the random streams of the model's nodes are: *bytes is what that takes, and it is written to `state` unless that is
+ * NULL; too little room is PF_OUT_OF_RANGE.  Setting it, in this process or another, makes the same numbers come again; what a
+ * model that was never run lacks begins anew.  For models of one graph on machines of one byte order. */
+PF_RT_API pf_status pf_rt_random_state(pf_model *model, void *state, int64_t room, int64_t *bytes, char *why, int64_t why_len);
+PF_RT_API pf_status pf_rt_set_random_state(pf_model *model, const void *state, int64_t bytes, char *why, int64_t why_len);
+
 PF_RT_API void pf_rt_free(pf_model *model);
 
 /* Closes devices and stops plugins, once; nothing may be loaded or run afterwards.  The end of the process does it by itself. */

@@ -39,6 +39,8 @@ OP_TYPES = {
         "Assert Print PrintV2",
     "data.script_ops":
         "EagerPyFunc PyFunc PyFuncStateless",
+    "data.session_ops":
+        "DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor",
     "data.tensor_array_ops":
         "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
         "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "

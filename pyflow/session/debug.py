@@ -27,12 +27,12 @@ def observed_run(plan, level, run_plan):
     if level >= 5:
         log.debug("%s: %s", name, plan.counts())
 
-    def run(feeds, timeout_ms=0, cancel=None, trace=None):
+    def run(feeds, timeout_ms=0, cancel=None, trace=None, keep=False):
         stats, start = {}, time.perf_counter()
         if level >= 4:
             for label, value in zip(plan.arg_names, feeds):
                 log.debug("%s: feed %s = %s", name, label, summary(value))
-        results = run_plan(feeds, timeout_ms, cancel, stats=stats, trace=trace)
+        results = run_plan(feeds, timeout_ms, cancel, stats=stats, trace=trace, keep=keep)
         took = (time.perf_counter() - start) * 1e6
         log.debug("%s: %.1f us, %d kernels", name, took, stats.get("kernels", -1))
         if level >= 4:
@@ -44,7 +44,7 @@ def observed_run(plan, level, run_plan):
 
 def summary(value):
     """One line about a tensor: type, shape, mean, std, NaNs; small ones in full."""
-    array = np.asarray(value)
+    array = np.asarray(value.array() if hasattr(value, "array") else value)
     head = f"{array.dtype.name}{list(array.shape)}"
     if array.size <= 6 or array.dtype == object:
         return f"{head} {array.ravel()[:6].tolist()}"

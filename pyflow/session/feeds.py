@@ -5,6 +5,7 @@ Invariants
        writes to it.
     2. What reaches the executor is an ndarray of exactly the tensor's type; strings are object
        arrays of bytes and str.
+       What was kept in the session goes in as it is, a Kept.
     3. A conversion that would lose values (1.5 -> int32, 300 -> uint8, complex -> float) is a
        TypeError.
 
@@ -17,17 +18,18 @@ from pyflow.framework import dtypes
 from pyflow.framework import graph as graph_lib
 from pyflow.framework import tensor_util
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import runtime
+from pyflow.session import handles, runtime
 
 
 class Feed:
     """How values for one fed tensor are checked.  `dtype` and `shape` make the fast test of
     `Step.run`."""
 
-    __slots__ = ("tensor", "dtype", "shape", "_dims", "_is_string", "_is_handle")
+    __slots__ = ("tensor", "dtype", "shape", "_state", "_dims", "_is_string", "_is_handle")
 
-    def __init__(self, tensor):
-        self.tensor = tensor
+    def __init__(self, tensor, state):
+        """state: the session's, where handles are looked up."""
+        self.tensor, self._state = tensor, state
         base = tensor.dtype.base_dtype
         self._is_string = base == dtypes.string
         self._is_handle = base in (dtypes.resource, dtypes.variant)
@@ -37,7 +39,8 @@ class Feed:
         self.shape = self._dims if known and not self._is_string else None
 
     def convert(self, value):
-        """`value` as an ndarray of the tensor's type and a shape it accepts.
+        """`value` as an ndarray of the tensor's type and a shape it accepts; a TensorHandle as a
+        Kept.
 
         Raises TypeError for another type, ValueError for another shape.
         """
@@ -48,6 +51,8 @@ class Feed:
                 f" the tensor object was {value} which was passed to the feed with key"
                 f" {self.tensor}. Fetch its value first, or build the graph with it."
             )
+        if isinstance(value, handles.TensorHandle):
+            return handles.fed(value, self.tensor, self._state)
         if value is None:
             raise TypeError(f"The value fed for {self._name()} is None. Leave the tensor out of "
                             "feed_dict, or feed an array")
@@ -120,8 +125,18 @@ class Feed:
             )
         return array
 
+    def kept(self, value):
+        """`value` converted, as a Kept of its own; a resource's handle as it is."""
+        value = self.convert(value)
+        executor = runtime.executor()
+        if self._is_handle or isinstance(value, executor.Kept):
+            return value
+        return executor.Kept.of(value, self.tensor.dtype.base_dtype.as_datatype_enum)
+
     def fetched(self, array):
         """What fetching the fed tensor gives: strings as bytes."""
+        if isinstance(array, runtime.executor().Kept):
+            return array.array()
         return runtime.executor().bytes_of_text(array) if self._is_string else array
 
     def _fits(self, shape):

@@ -24,7 +24,8 @@ StopGradient PreventGradient
     Snapshot NoOp ControlTrigger Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit
     NextIteration RefNextIteration LoopCond IdentityN VariableV2 Variable TemporaryVariable
     VarHandleOp IsVariableInitialized VarIsInitializedOp ReadVariableOp PyFunc EagerPyFunc
-    PyFuncStateless _Send _Recv""".split())
+    PyFuncStateless _Send _Recv GetSessionHandle GetSessionHandleV2 GetSessionTensor
+    DeleteSessionTensor""".split())
 
 
 def problems_of(graph):

@@ -1,18 +1,20 @@
 """Partial runs: one run whose feeds arrive, and whose fetches leave, in several calls.
 
 Each call runs a plan of its own: the nodes whose feeds have all arrived by now and that have not
-run yet (partial_stages.py).  Tensors that later nodes still need are fetched and fed on.  So
-nothing blocks a thread, an abandoned partial run costs nothing, and every operation runs at most
-once.
+run yet (partial_stages.py).  Tensors that later nodes still need stay in the executor (its Kept) and
+are fed on without a copy; only what is asked for becomes an array.  So nothing blocks a thread, an
+abandoned partial run costs nothing, and every operation runs at most once.
 
-Invariant: a feed is given once, a fetch taken once; after a failure every call is refused.
+Invariants
+    1. A feed is given once, a fetch taken once; after a failure every call is refused.
+    2. A value that was fed is copied when it comes: changing the array later changes nothing.
 
 Threads: calls on one handle are serialised by its lock.
 """
 import threading
 
 from pyflow.framework import errors
-from pyflow.session import feeds as feeds_lib
+from pyflow.session import runtime
 
 
 class PartialRun:
@@ -21,12 +23,12 @@ class PartialRun:
     def __init__(self, partial_graph, step_error, mapper, feeds):
         self._graph, self._error = partial_graph, step_error
         self._lock = threading.Lock()
-        self._slot = {t: i for i, t in enumerate(feeds)}
-        self._feeds = [feeds_lib.Feed(t) for t in feeds]
+        self._slot = {feed.tensor: i for i, feed in enumerate(feeds)}
+        self._feeds = feeds
         self._fetchable = set(mapper.tensors) | set(mapper.targets)
         self._fetched, self._fed, self._fed_before = set(), 0, None
         self._failed = None
-        self._values = {}                          # edge -> array, for fed and kept tensors
+        self._values = {}                          # edge -> Kept, or a resource's Handle
 
     @property
     def finished(self):
@@ -40,8 +42,7 @@ class PartialRun:
             for tensor, value in pairs:
                 index = self._slot[tensor]
                 edge = self._graph.arg_edges[index]
-                feed = self._feeds[index]
-                self._values[edge] = feed.fetched(feed.convert(value))
+                self._values[edge] = self._feeds[index].kept(value)
                 self._fed |= 1 << index
             self._check_computable(mapper)
             try:
@@ -50,7 +51,7 @@ class PartialRun:
                 self._failed = e
                 raise
             self._fetched.update(mapper.tensors, mapper.targets)
-            return [self._values[self._graph.source[t]] for t in mapper.tensors]
+            return [_array(self._values[self._graph.source[t]]) for t in mapper.tensors]
 
     def _run_stage(self, timeout_ms):
         stage = self._graph.stage(self._fed_before, self._fed)
@@ -58,7 +59,8 @@ class PartialRun:
         if stage is None:
             return
         try:
-            results = stage.compiled.run([self._values[e] for e in stage.reads], timeout_ms)
+            results = stage.compiled.run([self._values[e] for e in stage.reads], timeout_ms,
+                                         keep=True)
         except self._error as failure:
             raise stage.compiled.explain(failure) from None
         self._values.update(zip(stage.keeps, results))
@@ -84,6 +86,10 @@ class PartialRun:
                 names = [f.tensor.name for i, f in enumerate(self._feeds) if lacking >> i & 1]
                 raise _invalid(f"Fetch {element.name} can't be computed from the feeds that have "
                                f"been fed so far. Feed {', '.join(names)} first.")
+
+
+def _array(value):
+    return value.array() if isinstance(value, runtime.executor().Kept) else value
 
 
 def _invalid(text):

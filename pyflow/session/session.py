@@ -31,7 +31,8 @@ from pyflow.passes.options import Options as Rewrites
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import (inspection, metadata, partial_run, partial_stages, plans, runtime)
+from pyflow.session import (handles, inspection, metadata, partial_run, partial_stages, plans,
+                            random_state, runtime)
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
@@ -41,14 +42,17 @@ _live = weakref.WeakSet()
 class Step:
     """What `run` needs for one signature of fetches and feeds."""
 
-    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "_run", "_error", "keep")
+    __slots__ = ("mapper", "feeds", "compiled", "leaf", "fed_fetches", "handles", "_session", "_run",
+                 "_error", "keep")
 
-    def __init__(self, mapper, feeds, compiled, fed_fetches, step_error, keep):
+    def __init__(self, mapper, feeds, compiled, fed_fetches, session, keep):
         self.mapper, self.feeds, self.compiled = mapper, feeds, compiled
         self.fed_fetches = fed_fetches  # [(slot of a fetch, index of the feed that is fetched)]
-        self.leaf = mapper.is_leaf and not fed_fetches
+        self.handles = handles.fetched(mapper.tensors)
+        self.leaf = mapper.is_leaf and not fed_fetches and not self.handles
+        self._session = weakref.ref(session) if self.handles else None
         self._run = compiled.run
-        self._error = step_error
+        self._error = session._step_error
         self.keep = keep                          # the fetches: a signature may hold their id
 
     def run(self, values, timeout_ms=0, trace=None):
@@ -71,7 +75,11 @@ class Step:
             raise self.compiled.explain(failure) from None
         if self.leaf:
             return results[0]
-        return self.mapper.build(self._with_fed(results, args) if self.fed_fetches else results)
+        if self.fed_fetches:
+            results = self._with_fed(results, args)
+        if self.handles:
+            results = handles.wrap(self._session(), self.handles, results)
+        return self.mapper.build(results)
 
     def _with_fed(self, results, args):
         results = list(results)
@@ -110,6 +118,7 @@ class BaseSession:
         config = self._config
         self._step_error = executor.StepError
         self._state = executor.State(f"session_{id(self):x}")
+        self._dead_handles, self._handle_readers = handles.DeadHandles(self._state), {}
         devices = devices_lib.open_devices(executor, config)
         self._pools = devices_lib.Pools(config, self._threads)
         if costs is not None:
@@ -257,8 +266,10 @@ class BaseSession:
                     self._compiler.on_pool(self._pools.get(pool)))
         compiled = compiler.compile(computed, mapper.targets, list(fed))
         self._graph.mark_run()
-        return Step(mapper, [feeds_lib.Feed(t) for t in fed], compiled, fed_fetches, self._step_error,
-                    fetches)
+        return Step(mapper, self._feeds(fed), compiled, fed_fetches, self, fetches)
+
+    def _feeds(self, tensors):
+        return [feeds_lib.Feed(t, self._state) for t in tensors]
 
     def _count_changes(self):
         """Changes of existing operations so far (additions count in both numbers)."""
@@ -312,7 +323,7 @@ class BaseSession:
                     f" {len(values)}"
                 )
             return step.run(values, timeout)
-        if step.fed_fetches or timeout or step.compiled.partitioned or step.compiled.observed:
+        if step.fed_fetches or step.handles or timeout or step.compiled.partitioned or step.compiled.observed:
             return checked
         finish = None if step.leaf else step.mapper.build
         fast = runtime.executor().Callable(
@@ -338,7 +349,7 @@ class BaseSession:
                 self._partial_graphs[key] = partial_stages.PartialGraph(
                     self._compiler, mapper, tensors)
             run = partial_run.PartialRun(self._partial_graphs[key], self._step_error, mapper,
-                                         tensors)
+                                         self._feeds(tensors))
             handle = f"partial_run_{next(self._handle_numbers)}"
             self._partial_runs[handle] = run
         self._graph.mark_run()
@@ -364,7 +375,33 @@ class BaseSession:
         values = run.advance(mapper, pairs, self._timeout_ms)
         if run.finished:
             self._partial_runs.pop(handle, None)
-        return mapper.build(values)
+        return mapper.build(handles.wrap(self, handles.fetched(mapper.tensors), values))
+
+    def _register_dead_handle(self, name):
+        """A TensorHandle ended whose tensor lives."""
+        self._dead_handles.add(name)
+
+    # ------------------------------------------------------------ random streams
+
+    def random_state(self):
+        """Where the random streams of this session are: {operation name: int64 array of 5}.
+
+        Kept beside a checkpoint (`np.savez(path, **state)`) and given to `set_random_state`, it
+        lets a restored run continue bit for bit: dropout, shuffles and noise go on as they would
+        have.  Operations that have not run yet have no stream.  The numbers: random_state.py.
+        """
+        self._require_open()
+        return random_state.read(self._state)
+
+    def set_random_state(self, state):
+        """Sets all random streams of this session to what `random_state` returned, here or in
+        another process; a stream that `state` lacks begins anew.
+
+        Raises ValueError, and changes nothing, if `state` has the stream of an operation that the
+        session's graph lacks, that draws no random numbers, or that has other seeds.
+        """
+        self._require_open()
+        random_state.write(self._state, self._graph, state, self._step_error)
 
     def debug_break(self, *names):
         """Stops in pdb before each op whose name matches one of `names`; without names, at none.

@@ -72,12 +72,12 @@ class TraceFile:
         """`run` with its steps traced, as long as there is room."""
         new_trace = runtime.executor().Trace
 
-        def traced_run(feeds, timeout_ms=0, cancel=None, trace=None):
+        def traced_run(feeds, timeout_ms=0, cancel=None, trace=None, keep=False):
             if trace is None and not self.open:
-                return run(feeds, timeout_ms, cancel)
+                return run(feeds, timeout_ms, cancel, keep=keep)
             own = new_trace(_LEVEL) if trace is None else trace
             try:
-                return run(feeds, timeout_ms, cancel, trace=own)
+                return run(feeds, timeout_ms, cancel, trace=own, keep=keep)
             finally:
                 self.add(own)
         return traced_run

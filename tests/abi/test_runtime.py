@@ -118,3 +118,47 @@ def test_reads_of_variables_follow_the_order_of_updates(library, tmp_path):
                            str(pathlib.Path(__file__).parent)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines() == ["[23.0, 25.0]"] * 2
+
+
+STREAMS = """
+import ctypes, sys
+rt, why, room = ctypes.CDLL(sys.argv[1]), ctypes.create_string_buffer(500), ctypes.c_int64(500)
+sys.path.insert(0, sys.argv[4])
+from test_runtime import Tensor
+assert rt.pf_rt_plugin(sys.argv[2].encode(), why, room) == 0, why.value
+data = open(sys.argv[3], "rb").read()
+def load():
+    model = ctypes.c_void_p()
+    ends = [(ctypes.c_char_p * 1)(None), (ctypes.c_char_p * 2)(b"y", None)]
+    assert rt.pf_rt_load(data, ctypes.c_int64(len(data)), *ends, 1, ctypes.byref(model), why, room) == 0, why.value
+    return model
+def draw(model):
+    outputs = (ctypes.c_void_p * 1)()
+    assert rt.pf_rt_run(model, None, outputs, why, room) == 0, why.value
+    y = ctypes.cast(outputs[0] + 32, ctypes.POINTER(Tensor)).contents
+    return [ctypes.cast(y.data, ctypes.POINTER(ctypes.c_float))[i] for i in range(4)]
+first, second, n = load(), load(), ctypes.c_int64()
+draw(first)
+assert rt.pf_rt_random_state(first, None, ctypes.c_int64(0), ctypes.byref(n), why, room) == 0
+state = ctypes.create_string_buffer(n.value)
+assert rt.pf_rt_random_state(first, state, ctypes.c_int64(n.value - 1), ctypes.byref(n), why, room) == 11, why.value
+assert rt.pf_rt_random_state(first, state, n, ctypes.byref(n), why, room) == 0, why.value
+assert rt.pf_rt_set_random_state(second, state, n, why, room) == 0, why.value
+drawn = [draw(first) for _ in range(2)]
+assert drawn[0] != drawn[1] and drawn == [draw(second) for _ in range(2)], drawn
+for bad, code, text in [(state.raw[:-1], 3, b"cut off"), (b"nonsense and more", 3, b"no state of random"),
+                        (state.raw.replace(b"Uniform", b"Uniferm"), 5, b"Uniferm")]:
+    assert rt.pf_rt_set_random_state(second, bad, ctypes.c_int64(len(bad)), why, room) == code, why.value
+    assert text in why.value, why.value
+assert draw(first) == draw(second)
+"""
+
+
+def test_random_streams_are_read_and_set(library, tmp_path):
+    with tf.Graph().as_default() as graph:
+        tf.add(tf.random_uniform([4]), 1.0, name="y")
+        (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    cpu = importlib.resources.files("pyflow_cpu") / "libpyflow_cpu.so"
+    done = subprocess.run([sys.executable, "-c", STREAMS, str(library), str(cpu), str(tmp_path / "graph.pb"),
+                           str(pathlib.Path(__file__).parent)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,6 +1,7 @@
 """partial_run: feeds arrive and fetches leave in several calls; each once."""
 import random
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -230,3 +231,42 @@ def test_random_graphs_give_what_one_run_gives(sess, seed):
             assert got == [want[w] for w in waiting]
             waiting = []
     assert not waiting and len(calls) == effects
+
+
+@pytest.mark.parametrize("partitions", ["one", "device"])
+def test_what_was_not_asked_for_never_becomes_an_array(graph, partitions):
+    """Between calls values stay in the executor: NumPy's allocations, which tracemalloc sees, are
+    those of what was fetched alone."""
+    a, b = (tf.placeholder(tf.float32, [], name=n) for n in "ab")
+    with tf.device("/cpu:1"):
+        large = tf.fill([1 << 20], a) * 2.0
+    names, least = tf.as_string(large[:3]), tf.reduce_min(large)
+    total = tf.reduce_sum(large + b)
+    joined = tf.strings.reduce_join(names) + tf.as_string(tf.cast(b, tf.int32))
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    with tf.Session(config=config, partitions=partitions) as sess:
+        h = sess.partial_run_setup([least, total, joined], [a, b])
+        run = sess._partial_runs[h]
+        tracemalloc.start()
+        try:
+            assert sess.partial_run(h, least, {a: 1.0}) == 2
+            kept = list(run._values.values())
+            assert sum(v.shape == (1 << 20,) for v in kept) == 1
+            assert {type(v).__name__ for v in kept} == {"Kept"}
+            text = sess.partial_run(h, [total, joined], {b: 3.0})
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert text[0] == 5 << 20 and text[1] == b"2.0000002.0000002.0000003"
+    assert peak < 1 << 20, peak
+
+
+def test_values_fed_are_of_the_moment_they_were_fed(sess):
+    a, b, c = (tf.placeholder(tf.float32, [2], name=n) for n in "abc")
+    r1, r2 = a + b, a * c
+    h = sess.partial_run_setup([r1, r2], [a, b, c])
+    array = np.array([1, 2], np.float32)
+    first = sess.partial_run(h, r1, {a: array, b: [10, 10]})
+    array[:] = 100
+    first[:] = 100
+    assert sess.partial_run(h, r2, {c: [3, 3]}).tolist() == [3, 6]

@@ -102,6 +102,15 @@ pf_tensor *pf_variable_writable(pf_variable *v);    /* value, unshared (copied i
 pf_status pf_variable_set(pf_variable *v, pf_tensor *take, int32_t any_shape, pf_error *err); /* checks type and shape */
 void pf_state_rng(pf_state *s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n, uint64_t *key, uint64_t *counter); /* two each */
     /* seeds both 0: from the system's entropy, once per name.  key = {seed, 0}, counter = {offset, seed2}; advances by n */
+/* kept.pyx: tensors that outlive their step under a name. */
+uint64_t pf_state_next_number(pf_state *s);         /* 0, 1, ...: for names that are used once */
+const pf_type *pf_kept_tensor_type(void);           /* of the resources that hold them */
+pf_status pf_state_keep(pf_state *s, pf_tensor *take, pf_str name, pf_error *err);
+pf_tensor *pf_state_kept(pf_state *s, pf_str name); /* new reference; NULL: none of that name */
+pf_status pf_state_forget(pf_state *s, pf_str name);        /* PF_NOT_FOUND: none of that name */
+int64_t pf_state_streams(pf_state *s, char *to, int64_t room);  /* where all streams are: bytes needed, written if they fit */
+pf_status pf_state_set_streams(pf_state *s, const char *data, int64_t n, int32_t (*known)(void *arg, pf_str name), void *arg,
+                               pf_error *err);  /* what pf_state_streams wrote; streams it lacks begin anew; all or nothing */
 
 typedef struct pf_rendezvous pf_rendezvous;         /* one per step (or longer: partial_run) */
 typedef void (*pf_recv_fn)(void *arg, pf_status s, pf_tensor *take, int32_t dead); /* called once, no lock held */

@@ -54,6 +54,7 @@ cdef struct Container:
 
 cdef struct State:
     pf_a32 refs, ended
+    pf_a64 numbers
     Container own
 
 cdef struct Globals:
@@ -221,6 +222,10 @@ cdef public void pf_state_close(pf_state* s, pf_status why) noexcept nogil:
 
 cdef public void pf_state_end(pf_state* s) noexcept nogil:
     pf_a32_store(&(<State*>s).ended, 1)
+
+
+cdef public uint64_t pf_state_next_number(pf_state* s) noexcept nogil:
+    return <uint64_t>pf_a64_add(&(<State*>s).numbers, 1)
 
 
 cdef public int32_t pf_state_ended(pf_state* s) noexcept nogil:
@@ -645,3 +650,133 @@ cdef public void pf_state_rng(pf_state* s, pf_str name, uint64_t seed, uint64_t 
     counter[1] = r.high
     r.next += n
     pthread_mutex_unlock(&c.lock)
+
+
+# ---------------------------------------------------------------- streams, read and set
+cdef enum:
+    MARK = 8            # bytes of STREAMS_MARK
+    NUMBERS = 40        # of a stream: seed, seed2, key, high, next
+
+cdef extern from *:
+    """
+    static const char pf_streams_mark[8] = "PFRNG 1";       /* then, per stream: u32 length, name, five u64 */
+    """
+    const char* STREAMS_MARK "pf_streams_mark"
+
+
+cdef char* write_stream(char* to, const Entry* e) noexcept nogil:
+    cdef uint32_t length = <uint32_t>e.name.len
+    memcpy(to, &length, sizeof(length))
+    memcpy(to + sizeof(length), e.name.data, length)
+    to += sizeof(length) + length
+    memcpy(to, &e.stream, NUMBERS)
+    return to + NUMBERS
+
+
+cdef public int64_t pf_state_streams(pf_state* s, char* to, int64_t room) noexcept nogil:
+    """The bytes that the positions of all random streams take; written to `to` where `room` suffices."""
+    cdef Container* c = &(<State*>s).own
+    cdef Entry* e
+    cdef int64_t n = MARK
+    cdef int32_t i
+    pthread_mutex_lock(&c.lock)
+    for i in range(BUCKETS):
+        e = c.table[i]
+        while e != NULL:
+            n += sizeof(uint32_t) + e.name.len + NUMBERS if e.kind == STREAM else 0
+            e = e.next
+    if n <= room:
+        memcpy(to, STREAMS_MARK, MARK)
+        to += MARK
+        for i in range(BUCKETS):
+            e = c.table[i]
+            while e != NULL:
+                if e.kind == STREAM:
+                    to = write_stream(to, e)
+                e = e.next
+    pthread_mutex_unlock(&c.lock)
+    return n
+
+
+cdef void free_entries(Entry* all) noexcept nogil:
+    cdef Entry* e
+    while all != NULL:
+        e = all
+        all = e.next
+        free(e)
+
+
+cdef pf_status read_stream(const char** at, const char* end, Entry** out, pf_error* err) noexcept nogil:
+    """One stream as an entry before `out`'s others."""
+    cdef Entry* e = NULL
+    cdef uint32_t length = 0
+    cdef pf_str name
+    if end - at[0] >= <int64_t>sizeof(length):
+        memcpy(&length, at[0], sizeof(length))
+    name.data = at[0] + sizeof(length)
+    name.len = length
+    if length == 0 or end - at[0] < <int64_t>sizeof(length) + name.len + NUMBERS:
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"the state of random streams is cut off")
+    if entry_new(&e, STREAM, name) == NULL:
+        return no_memory(name, err)
+    memcpy(&e.stream, name.data + name.len, NUMBERS)
+    e.next = out[0]
+    out[0] = e
+    at[0] = name.data + name.len + NUMBERS
+    return PF_OK
+
+
+cdef Entry* exchange_streams(Container* c, Entry* fresh) noexcept nogil:
+    """With the lock held: the streams that were there."""
+    cdef Entry** at
+    cdef Entry* e
+    cdef Entry* old = NULL
+    cdef int32_t i
+    for i in range(BUCKETS):
+        at = &c.table[i]
+        while at[0] != NULL:
+            e = at[0]
+            if e.kind == STREAM:
+                at[0] = e.next
+                e.next = old
+                old = e
+            else:
+                at = &e.next
+    while fresh != NULL:
+        e = fresh
+        fresh = e.next
+        e.next = c.table[e.hash % BUCKETS]
+        c.table[e.hash % BUCKETS] = e
+    return old
+
+
+cdef public pf_status pf_state_set_streams(pf_state* s, const char* data, int64_t n,
+                                           int32_t (*known)(void*, pf_str) noexcept nogil,
+                                           void* arg, pf_error* err) noexcept nogil:
+    """All streams from what pf_state_streams wrote; those it does not name begin anew.  On an
+    error nothing has changed.  known: is there a node of that name?  NULL: all are known."""
+    cdef Container* c = &(<State*>s).own
+    cdef Entry* streams = NULL
+    cdef const char* end = data + n
+    cdef bint is_closed
+    if n < MARK or memcmp(data, STREAMS_MARK, MARK):
+        return pf_error_set(err, PF_INVALID_ARGUMENT, b"this is no state of random streams")
+    data += MARK
+    while data < end:
+        if read_stream(&data, end, &streams, err) != PF_OK:
+            break
+        if known != NULL and not known(arg, streams.name):
+            pf_error_set(err, PF_NOT_FOUND, b"there is no node '%.*s' whose random stream could be "
+                         b"set", <int>(streams.name.len if streams.name.len < 400 else 400),
+                         streams.name.data)
+            break
+    if data < end or err.code != PF_OK:
+        free_entries(streams)
+        return err.code
+    pthread_mutex_lock(&c.lock)
+    is_closed = c.closed
+    if not is_closed:
+        streams = exchange_streams(c, streams)
+    pthread_mutex_unlock(&c.lock)
+    free_entries(streams)
+    return closed(pf_str_of(b"random streams"), err) if is_closed else PF_OK

@@ -178,6 +178,7 @@ cdef pf_status next_ok(pf_comp* c, int32_t i) noexcept nogil:
 cdef public pf_status pf_comp_loops(pf_comp* c) noexcept nogil:
     """enters, exits, and (Merge, NextIteration) pairs per frame, checked."""
     cdef int32_t i
+    cdef uint8_t* changes = NULL
     cdef pf_comp_frame* fr
     if room_for_loops(c):
         return c.err.code
@@ -199,14 +200,79 @@ cdef public pf_status pf_comp_loops(pf_comp* c) noexcept nogil:
             return c.err.code
     for i in range(c.n):
         if c.cls[i] == PF_C_ENTER and c.flags[i] & PF_N_CONST_ENTER:
-            const_enter_ok(c, i)
+            const_enter_ok(c, i, &changes)
             if c.err.code:
                 return c.err.code
     return PF_OK
 
-cdef void const_enter_ok(pf_comp* c, int32_t i) noexcept nogil:
+cdef bint enters_change(pf_comp* c, int32_t frame, const uint8_t* changes) noexcept nogil:
+    cdef pf_comp_frame* fr = c.frames + frame
+    cdef int32_t k
+    for k in range(fr.n_enters):
+        if changes[fr.enters[k]]:
+            return True
+    return False
+
+cdef bint changes_here(pf_comp* c, int32_t i, const uint8_t* changes) noexcept nogil:
+    """Does node i get anything that an iteration of its own loop makes?  What comes through an Enter is from outside."""
+    cdef pf_node* nd = c.g.nodes + i
+    cdef int32_t k, src
+    if c.flags[i] & PF_N_LOOP_MERGE:
+        return True
+    for k in range(nd.n_in + nd.n_ctl):
+        src = nd.inputs[k].node
+        if c.cls[src] == PF_C_EXIT:
+            if enters_change(c, c.frame[src], changes):
+                return True
+        elif c.cls[src] != PF_C_ENTER and changes[src]:
+            return True
+    return False
+
+cdef uint8_t* changing_nodes(pf_comp* c) noexcept nogil:
+    """Per node: does it depend on a variable of its loop, so on the iteration?  NULL: no memory."""
+    cdef uint8_t* changes = <uint8_t*>grab(c, c.n, 1)
+    cdef bint more = True
+    cdef int32_t j, i
+    while more and changes != NULL:
+        more = False
+        for j in range(c.n):
+            i = c.topo[j]
+            if not changes[i] and changes_here(c, i, changes):
+                changes[i] = 1
+                more = True
+    return changes
+
+cdef bint lasts_one_iteration(pf_comp* c, int32_t enter, const uint8_t* changes) noexcept nogil:
+    """Nothing that reads the Enter's value meets a later iteration's, and what runs again there has no effect."""
+    cdef int32_t* stack = <int32_t*>grab(c, c.n, sizeof(int32_t))
+    cdef uint8_t* seen = <uint8_t*>grab(c, c.n, 1)
+    cdef int32_t n = 0, i = enter, e, d, frame = c.out_frame[enter]
+    if stack == NULL or seen == NULL:
+        return False
+    pf_ints_push(stack, &n, enter)
+    while n:
+        i = pf_ints_pop(stack, &n)
+        for e in range(c.out_begin[i], c.out_begin[i + 1]):
+            d = c.out_node[e]
+            if seen[d] or (c.cls[d] == PF_C_EXIT and c.frame[d] == frame):
+                continue
+            if c.frame[d] == frame and (changes[d] or c.cls[d] == PF_C_NEXT):
+                return False
+            if c.frames[frame].n_vars and c.def_[d].flags & PF_OP_STATEFUL:
+                return False
+            seen[d] = 1
+            pf_ints_push(stack, &n, d)
+    return True
+
+cdef void const_enter_ok(pf_comp* c, int32_t i, uint8_t** changes) noexcept nogil:
+    """is_constant=false: the value exists in the first iteration only.  Where nothing meets later iterations it is as good as
+    a constant's."""
     cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"is_constant")
-    if (a == NULL or not a.i) and c.out_begin[i] != c.out_begin[i + 1]:
+    if (a != NULL and a.i) or c.out_begin[i] == c.out_begin[i + 1]:
+        return
+    if changes[0] == NULL:
+        changes[0] = changing_nodes(c)
+    if c.err.code == PF_OK and not lasts_one_iteration(c, i, changes[0]):
         pf_comp_fail(c, i, PF_INVALID_ARGUMENT,
-                     b"an Enter with is_constant=false feeds a node that is not a Merge: its value would exist in the "
-                     b"first iteration only")
+                     b"an Enter with is_constant=false feeds a node that runs in later iterations, too, and is not a Merge: its "
+                     b"value exists in the first iteration only")

@@ -13,6 +13,10 @@ static const pf_attr *const pf_placeholder_attrs[] = {
   PF_ATTR(pf_placeholder_state, PF_ATTR_TYPE, dtype), PF_ATTR(pf_placeholder_state, PF_ATTR_SHAPE, shape), 0};
 pf_status pf_k_copy(pf_ctx *c, const void *state);
 pf_status pf_k_await_stream(pf_ctx *c, const void *state);
+pf_status pf_k_session_handle(pf_ctx *c, const void *state);
+pf_status pf_k_session_resource(pf_ctx *c, const void *state);
+pf_status pf_k_session_tensor(pf_ctx *c, const void *state);
+pf_status pf_k_delete_session_tensor(pf_ctx *c, const void *state);
 
 static const pf_op pf_op_to_host = {.size = sizeof(pf_op), .name = pf_name_to_host, .sig = "input: T -> output: T; T: type",
   .doc = "The input in host memory: put in by the planner where a device's value is read on the host."};
@@ -72,10 +76,16 @@ static const pf_kernel pf_builtin_call = PF_CALLER("PartitionedCall", call),
   pf_builtin_case_2 = PF_CALLER("StatelessCase", case), pf_builtin_while = PF_CALLER("While", while),
   pf_builtin_while_2 = PF_CALLER("StatelessWhile", while), pf_builtin_map = PF_CALLER("MapDefun", map);
 
+static const pf_kernel pf_builtin_session_handle = PF_BUILTIN("GetSessionHandle", pf_k_session_handle);
+static const pf_kernel pf_builtin_session_resource = PF_BUILTIN("GetSessionHandleV2", pf_k_session_resource);
+static const pf_kernel pf_builtin_delete_session_tensor = PF_BUILTIN("DeleteSessionTensor", pf_k_delete_session_tensor);
+static const pf_kernel pf_builtin_session_tensor = {.size = sizeof(pf_kernel), .op = "GetSessionTensor", .device = "*",
+  .flags = PF_KERNEL_DETERMINISTIC | PF_KERNEL_ASYNC, .compute = pf_k_session_tensor};
 static const pf_kernel *const pf_builtin_kernels[] = {&pf_builtin_identity_n, &pf_builtin_read, &pf_builtin_is_init,
   &pf_builtin_is_init2, &pf_builtin_placeholder, &pf_builtin_placeholder2, &pf_builtin_to_host, &pf_builtin_to_device,
   &pf_builtin_await_stream, &pf_builtin_call, &pf_builtin_call_2, &pf_builtin_if, &pf_builtin_if_2, &pf_builtin_case,
-  &pf_builtin_case_2, &pf_builtin_while, &pf_builtin_while_2, &pf_builtin_map, 0};
+  &pf_builtin_case_2, &pf_builtin_while, &pf_builtin_while_2, &pf_builtin_map, &pf_builtin_session_handle, &pf_builtin_session_resource,
+  &pf_builtin_session_tensor, &pf_builtin_delete_session_tensor, 0};
 static const pf_plugin pf_builtin_plugin = {.size = sizeof(pf_plugin), .id = "pyflow.core", .version = "0.1",
   .ops = pf_builtin_ops, .kernels = pf_builtin_kernels, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR};
 #endif

@@ -481,8 +481,8 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
         pf_step_begin_root(part, w)
         part = part.peer
     while not pf_a32_load(&s.done):
-        if pf_a32_load_rlx(&s.n_posts):
-            run_posts(w)
+        if pf_a32_load_rlx(&s.n_posts) and (s.pool.n > 1 or not w.ready.n or w.schedule):
+            run_posts(w)            # alone, after what is ready: nobody else would run it while a post waits for it
         if w.schedule:
             item = pf_schedule_next(w)
         elif s.inspect != NULL and s.inspect.ordered:

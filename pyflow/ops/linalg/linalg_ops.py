@@ -141,14 +141,14 @@ def _svd_gradient(op, ds, du, dv):
     if not op.attr("compute_uv"):
         _, u, v = Svd(a)
         return matmul(u, matmul(diagonal_matrix(ds), v, adjoint_b=True))
-    dims = dims_of(a.shape)
-    if op.attr("full_matrices") and (dims is None or None in dims[-2:] or dims[-1] != dims[-2]):
+    m, n = (dims_of(a.shape) or (None, None))[-2:]
+    if op.attr("full_matrices") and (None in (m, n) or abs(m - n) > 1):
         raise ValueError(f"the gradient of '{op.name}' (Svd) with full_matrices is defined for "
-                         "square matrices only: use full_matrices=False")
-    if a.dtype.is_complex:
-        raise ValueError(f"the gradient of '{op.name}' (Svd) is not defined for the vectors of "
-                         "complex matrices, whose phase is free: use compute_uv=False")
+                         "matrices of known sizes that differ by at most one, got "
+                         f"{a.shape}: use full_matrices=False")
     s, u, v = op.outputs
+    u, du, beyond_u = _within(u, du, n if op.attr("full_matrices") else None)
+    v, dv, beyond_v = _within(v, dv, m if op.attr("full_matrices") else None)
     gaps = differences(s * s)
     inverse = diagonal_matrix(raw_ops.DivNoNan(tensors.ones_like(s), s))
     values = diagonal_matrix(s)
@@ -156,11 +156,26 @@ def _svd_gradient(op, ds, du, dv):
     j, k = gaps * utdu, gaps * vtdv
     core = (diagonal_matrix(ds) + matmul(j + adjoint(j), values)
             + matmul(values, k + adjoint(k)))
+    if a.dtype.is_complex:                      # the vectors' phases: arXiv 1909.02659
+        by_u = None not in (m, n) and m > n
+        phases = diagonal_matrix(diag_ops.MatrixDiagPart(utdu if by_u else vtdv))
+        core += 0.5 * matmul(inverse, (phases - adjoint(phases)) * (1.0 if by_u else -1.0))
     total = matmul(u, matmul(core, v, adjoint_b=True))
-    outside_u = du - matmul(u, utdu)
-    outside_v = dv - matmul(v, vtdv)
+    outside_u = du - matmul(u, utdu) - beyond_u
+    outside_v = dv - matmul(v, vtdv) - beyond_v
     total += matmul(matmul(outside_u, inverse), v, adjoint_b=True)
     return total + matmul(u, matmul(inverse, outside_v, adjoint_b=True))
+
+
+def _within(vectors, grad, k):
+    """The first `k` of all singular vectors, their gradients, and what those of the vector that is
+    left, if one is, add to these; k None: they are the first ones."""
+    size = dims_of(vectors.shape)
+    if k is None or k >= size[-1]:
+        return vectors, grad, 0.0
+    first, last = vectors[..., :k], vectors[..., k:]
+    beyond = matmul(last, matmul(grad[..., k:], first, adjoint_a=True))
+    return first, grad[..., :k], beyond
 
 
 @op("Svd", inputs="input: T", outputs="s: T, u: T, v: T", T=HALF_TOO,
