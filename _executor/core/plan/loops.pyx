@@ -230,7 +230,7 @@ cdef bint changes_here(pf_comp* c, int32_t i, const uint8_t* changes) noexcept n
 
 cdef uint8_t* changing_nodes(pf_comp* c) noexcept nogil:
     """Per node: does it depend on a variable of its loop, so on the iteration?  NULL: no memory."""
-    cdef uint8_t* changes = <uint8_t*>grab(c, c.n, 1)
+    cdef uint8_t* changes = <uint8_t*>pf_comp_grab(c, c.n, 1)
     cdef bint more = True
     cdef int32_t j, i
     while more and changes != NULL:
@@ -244,8 +244,8 @@ cdef uint8_t* changing_nodes(pf_comp* c) noexcept nogil:
 
 cdef bint lasts_one_iteration(pf_comp* c, int32_t enter, const uint8_t* changes) noexcept nogil:
     """Nothing that reads the Enter's value meets a later iteration's, and what runs again there has no effect."""
-    cdef int32_t* stack = <int32_t*>grab(c, c.n, sizeof(int32_t))
-    cdef uint8_t* seen = <uint8_t*>grab(c, c.n, 1)
+    cdef int32_t* stack = <int32_t*>pf_comp_grab(c, c.n, sizeof(int32_t))
+    cdef uint8_t* seen = <uint8_t*>pf_comp_grab(c, c.n, 1)
     cdef int32_t n = 0, i = enter, e, d, frame = c.out_frame[enter]
     if stack == NULL or seen == NULL:
         return False
