@@ -10,6 +10,8 @@ PUBLIC = {
         "rank real reshape shape size slice squeeze stack transpose unstack zeros zeros_like",
     "pyflow.ops.data.audio_ops":
         "audio.decode_wav audio.encode_wav",
+    "pyflow.ops.data.session_ops":
+        "delete_session_tensor get_session_handle get_session_tensor",
     "pyflow.ops.data.tensor_arrays":
         "TensorArray",
     "pyflow.ops.elementwise.activation_ops":
