@@ -158,7 +158,7 @@ def _svd_gradient(op, ds, du, dv):
             + matmul(values, k + adjoint(k)))
     if a.dtype.is_complex:                      # the vectors' phases: arXiv 1909.02659
         by_u = None not in (m, n) and m > n
-        phases = diagonal_matrix(diag_ops.MatrixDiagPart(utdu if by_u else vtdv))
+        phases = diagonal_matrix(raw_ops.MatrixDiagPart(utdu if by_u else vtdv))
         core += 0.5 * matmul(inverse, (phases - adjoint(phases)) * (1.0 if by_u else -1.0))
     total = matmul(u, matmul(core, v, adjoint_b=True))
     outside_u = du - matmul(u, utdu) - beyond_u
