@@ -33,8 +33,8 @@ gradient_body = None        # (library, name, attributes, node) -> as gradients/
 
 
 class Body:
-    """A function as a graph: `args` and `results` are its tensors, `effects` the operations that run
-    whether or not a result needs them; `names`: (argument names, result names)."""
+    """A function as a graph: `args` and `results` are its tensors, `effects` the operations that
+    run whether or not a result needs them; `names`: (argument names, result names)."""
 
     __slots__ = ("name", "graph", "args", "results", "effects", "names", "noinline")
 
@@ -63,7 +63,7 @@ class Library:
         """ValueError if another function has that name."""
         name = function_def.signature.name
         known = self.definitions.get(name)
-        if known is not None and known is not function_def and _bytes(known) != _bytes(function_def):
+        if known not in (None, function_def) and _bytes(known) != _bytes(function_def):
             raise ValueError(f"Cannot add function {name!r} because a different function with the "
                              f"same name already exists.")
 

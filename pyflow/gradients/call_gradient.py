@@ -104,8 +104,8 @@ def _call_own(op, dys, name):
     library = op.graph._library
     op_def = library.op_def(name)
     if op_def is None:
-        raise LookupError(f"No gradient of operation '{op.name}': its gradient function {name!r} is "
-                          f"not in the graph's library")
+        raise LookupError(f"No gradient of operation '{op.name}': its gradient function {name!r} "
+                          f"is not in the graph's library")
     inputs = list(op.inputs) + [_dense(dy, y) for dy, y in zip(dys, op.outputs)]
     node = _emit(op_def, inputs, op)
     if len(node.outputs) != len(op.inputs):

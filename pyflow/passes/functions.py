@@ -1,4 +1,4 @@
-"""The functions of a plan: the bodies of what stays a call, through the same passes, as FunctionDefs.
+"""The functions of a plan: bodies of what stays a call, through the same passes, as FunctionDefs.
 
     library = library_bytes(work.functions, work, passes, device)      # a FunctionDefLibrary
 

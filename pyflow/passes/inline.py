@@ -10,8 +10,8 @@ Invariants
        body's nodes wait for.
     3. Behind a Switch or an Enter a body's nodes without inputs wait for the call's inputs, so that
        they run in the call's branch and iteration.
-    4. A call that stays is PartitionedCall, StatefulPartitionedCall, If, Case, While or MapDefun, and
-       names functions of `functions`: {name: Body}, one for each combination of attributes.
+    4. A call that stays is PartitionedCall, StatefulPartitionedCall, If, Case, While or MapDefun,
+       and names functions of `functions`: {name: Body}, one for each combination of attributes.
 
 Threads: as pipeline.py.  Source: TF's inline_function_utils.
 """
@@ -127,7 +127,8 @@ class _Inlining:
         """The nodes in the place of a SymbolicGradient: a call of the gradient function, and zeros
         for what has no gradient."""
         library, ref = _library(node), node.attrs["f"]
-        name, wanted, given = function_library.gradient_body(library, ref.name, ref.attrs, node.name)
+        name, wanted, given = function_library.gradient_body(library, ref.name, ref.attrs,
+                                                             node.name)
         count = len(node.types)
         args, dys = node.inputs[:count], node.inputs[count:]
         if wanted is None:
@@ -280,7 +281,7 @@ def _rename_groups(node, renamed):
 
 
 def _check_part(node, attr, body):
-    """As `_check_call`, for a function that attribute `attr` of If, Case, While or MapDefun names."""
+    """As `_check_call`, for a function that attribute `attr` of an If, Case, ... names."""
     args = [_type(*edge) for edge in node.inputs]
     results = [t.base_dtype for t in node.types]
     if node.op in ("If", "StatelessIf", "Case", "StatelessCase"):

@@ -48,6 +48,13 @@ def test_other_element_types_are_refused_or_run(libraries):
     assert 10 < refused < 45 and failed > 5, done.stdout
 
 
+def test_calls_of_functions_inlined_and_not(fuzz):
+    """The same bits as without functions."""
+    for seed in range(50):
+        fuzz.check_calls(seed)
+    assert 0 < fuzz.failing < 50
+
+
 def test_a_difference_is_found(fuzz, monkeypatch):
     """The comparison notices a wrong value, a wrong error, and an error too many."""
     rules = graphs.interpreter.VALUES

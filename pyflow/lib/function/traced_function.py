@@ -83,8 +83,8 @@ def function(func=None, input_signature=None, autograph=False, experimental_rela
     input_signature: TensorSpecs of the arguments: one trace for all calls that fit.
     experimental_relax_shapes: shapes of arguments are not part of the trace.  autograph: TF's
     conversion of Python control flow, which pyflow does not have; kept for programs that pass it.
-    noinline: calls are run as calls.  Tensors of any dtype and shape; the result has the structure of
-    what `func` returns. Raises ValueError and TypeError for arguments that do not fit the
+    noinline: calls are run as calls.  Tensors of any dtype and shape; the result has the structure
+    of what `func` returns. Raises ValueError and TypeError for arguments that do not fit the
     signature."""
     def decorate(inner):
         return functools.update_wrapper(

@@ -1,12 +1,11 @@
 """Ops that call functions of the graph's library: PartitionedCall, If, Case, While, MapDefun.
 
-A plain call is inlined (passes/inline.py) unless it is recursive, marked `_noinline`, or inlining is
-off; what is left runs as a call.  What a function is, and its library: framework/function_library.py.
+A plain call is inlined (passes/inline.py) unless it is recursive, marked `_noinline`, or inlining
+is off; what is left runs as a call.  What a function is: framework/function_library.py.
 
 Invariants
-  1. A node and the functions it names agree in the number and types of arguments and results.  It is
-     checked when the node is imported, and again when a plan is made; a function may be defined
-     after the nodes that call it.
+  1. A node and the functions it names agree in the number and types of arguments and results.
+     It is checked when a plan is made: a function may be defined after the nodes that call it.
   2. The gradient of a call is a call of the gradient function, see gradients/call_gradient.py.
 
 No samples and no reference, on purpose: what these do is what their functions do; tests/functions
