@@ -18,8 +18,7 @@ Invariants
 
 Threads: any; a library is immutable once read.
 """
-from wire_h cimport *
-from sig_h cimport *
+from functions_h cimport *
 
 cdef enum:
     MAX_ARGS = 1 << 16          # of one function
