@@ -10,8 +10,6 @@ PUBLIC = {
         "rank real reshape shape size slice squeeze stack transpose unstack zeros zeros_like",
     "pyflow.ops.data.audio_ops":
         "audio.decode_wav audio.encode_wav",
-    "pyflow.ops.data.session_ops":
-        "delete_session_tensor get_session_handle get_session_tensor",
     "pyflow.ops.data.tensor_arrays":
         "TensorArray",
     "pyflow.ops.elementwise.activation_ops":
@@ -375,6 +373,8 @@ PUBLIC = {
         "contrib.layers.apply_regularization contrib.layers.l1_l2_regularizer "
         "contrib.layers.l1_regularizer contrib.layers.l2_regularizer "
         "contrib.layers.sum_regularizer",
+    "pyflow.lib.variables.session_functions":
+        "delete_session_tensor get_session_handle get_session_tensor",
     "pyflow.lib.variables.state_functions":
         "assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div "
         "scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update "

@@ -10,7 +10,6 @@ Threads: handles may be used and may end on any thread.
 import collections
 
 from pyflow.framework import dtypes, errors
-from pyflow.ops.data import session_ops
 
 DEAD = 10
 _FETCHED = frozenset(("GetSessionHandle", "GetSessionHandleV2"))
@@ -76,7 +75,8 @@ class TensorHandle:
         reader = session._handle_readers.get(self._dtype)
         if reader is None:
             with session.graph.as_default():
-                reader = session_ops.get_session_tensor("", self._dtype)
+                from pyflow.lib.variables import session_functions     # seldom: sessions start without it
+                reader = session_functions.get_session_tensor("", self._dtype)
             session._handle_readers[self._dtype] = reader
         return session.run(reader[1], {reader[0]: self._handle})
 

@@ -234,8 +234,6 @@ def test_typos_in_names():
         tf.train.AdamOptimzer
     with pytest.raises(AttributeError, match="MatMul"):
         tf.raw_ops.MatMull
-    with pytest.raises(AttributeError, match="make_callable"):
-        tf.function
 
 
 def test_names_that_lack_their_index(graph, sess):

@@ -142,6 +142,7 @@ cdef pf_status fn_call(pf_fn* fn, pf_ctx* within, const pf_fn_options* options, 
         o.stream = options.stream if options.size >= sizeof(pf_fn_options) else 0
     if within != NULL and (<pf_call*>within).step != NULL:
         o.within = (<pf_call*>within).step
+        (<pf_call*>within).receives = 1
         o.trace = o.within.trace
     c = <Call*>calloc(1, sizeof(Call))
     if f.def_.n_in > FEW:
