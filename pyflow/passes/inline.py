@@ -212,9 +212,9 @@ class _Inlining:
         for i, ret in enumerate(part.rets):
             source, index = ret.inputs[0]
             self.results[call, i] = arg_source.get(source, (source, index))
-        self.waited.update(c for node in made for c in node.controls)
         if call in self.waited:
             made.append(self.waiting(call, part, body, arg_source, flow, gates))
+        self.waited.update(c for node in made for c in node.controls)
         return made, flow
 
     def gates(self, call, in_flow):
@@ -237,7 +237,7 @@ class _Inlining:
         effects = set(body.effects)
         controls = [n for n in sources if n not in arg_source]
         controls += [n for n in part.nodes if n.origin in effects and n not in flow
-                     and n not in arg_source]
+                     and n not in arg_source and n.op != "_Retval"]
         if not controls or any(s in arg_source for s in sources):
             controls += gates or [self.source(*edge)[0] for edge in call.inputs]
             controls += call.controls

@@ -160,3 +160,22 @@ def test_an_error_in_a_body_names_its_line(config):
         y = f(float("nan"), name="call")
         with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
             session.run(y)
+
+
+def test_who_waits_for_a_call_waits_for_the_calls_in_it(config):
+    """Inside f the last thing done is a call of g, whose effect is seen by whoever waits for f."""
+    @function.Defun(tf.resource, tf.float32)
+    def g(handle, x):
+        tf.raw_ops.AssignAddVariableOp(resource=handle, value=x)
+        return x * 2.
+
+    @function.Defun(tf.resource, tf.float32)
+    def f(handle, x):
+        return g(handle, x + 1.)
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer(), use_resource=True)
+        y = f(v.handle, 2.)
+        with tf.control_dependencies([y.op]):
+            after = v.read_value()
+        session.run(v.initializer)
+        assert [session.run(after) for _ in range(3)] == [3., 6., 9.]
