@@ -11,6 +11,8 @@ import sys
 import pytest
 
 import pyflow as tf
+from pyflow.ops.control import functional_ops
+from pyflow.python.framework import function
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,44 @@ def test_reads_of_variables_follow_the_order_of_updates(library, tmp_path):
                            str(pathlib.Path(__file__).parent)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines() == ["[23.0, 25.0]"] * 2
+
+
+def test_a_graph_with_its_library_of_functions_runs(library, tmp_path):
+    """A recursive function, a While and a MapDefun that stay calls: no Python made them plans."""
+    with tf.Graph().as_default() as graph:
+        declared = function.Declare("power", [("x", tf.float32), ("n", tf.int32)], [("y", tf.float32)])
+
+        @function.Defun(tf.float32, tf.int32, func_name="power", out_names=["y"])
+        def power(x, n):
+            return tf.cond(n < 1, lambda: tf.ones_like(x), lambda: x * declared(x, n - 1))
+
+        @function.Defun(tf.float32, tf.int32, func_name="few", noinline=True)
+        def few(x, n):
+            return n < 3
+
+        @function.Defun(tf.float32, tf.int32, func_name="more", noinline=True)
+        def more(x, n):
+            return x + 1.0, n + 1
+
+        @function.Defun(tf.float32, func_name="half", noinline=True)
+        def half(x):
+            return x * 0.5
+
+        for one in (few, more, half):
+            one.add_to_graph(graph)
+        cubes = power(tf.placeholder(tf.float32, [2], name="x"), tf.constant(3))
+        added, _ = functional_ops.While([cubes, tf.constant(0)], cond="few", body="more")
+        halves = functional_ops.MapDefun([added], [], output_types=[tf.float32], output_shapes=[[]], f="half")
+        tf.identity(halves[0], name="y")
+        (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+        with tf.Session() as session:
+            expected = session.run("y:0", {"x:0": [1.5, 2.5]}).tolist()
+    cpu = importlib.resources.files("pyflow_cpu") / "libpyflow_cpu.so"
+    done = subprocess.run([sys.executable, "-c", READS, str(library), str(cpu), str(tmp_path / "graph.pb"),
+                           str(pathlib.Path(__file__).parent)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert expected == [(1.5 ** 3 + 3) / 2, (2.5 ** 3 + 3) / 2]
+    assert done.stdout.splitlines() == [str(expected)] * 2
 
 
 STREAMS = """
