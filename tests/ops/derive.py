@@ -28,6 +28,7 @@ OUTSIDE = {
     "data.list_ops": ("lists, made by one node and read by another", "ops/test_lists.py"),
     "data.logging_ops": ("what they do is print and fail", "control_flow/test_side_effects.py"),
     "data.script_ops": ("Python functions", "oracle/test_oracle.py"),
+    "data.session_ops": ("tensors that outlive their step", "session/test_session_handles.py"),
     "data.tensor_array_ops": ("arrays, written in a loop", "control_flow/test_values.py"),
     "state.critical_section_ops": ("mutexes", "ops/test_critical_section.py"),
     "state.lookup_table_ops": ("tables", "state/test_lookup_tables.py"),
