@@ -11,11 +11,15 @@ where there is no GPU, and its times mean nothing.
 """
 import argparse
 import json
+import pathlib
 import statistics
+import sys
 import time
 
 import numpy as np
-import resultfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))     # where Python is told not to
+import resultfile  # noqa: E402
 
 
 def make_data(batch):

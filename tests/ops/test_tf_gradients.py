@@ -15,11 +15,12 @@ KINDS = {name: kind for kind, names in RECORD.items() for name in names}
 MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 "
                      "MaxPoolGradWithArgmax RFFT3D ResizeNearestNeighborGrad Snapshot "
                      "SparseSegmentMeanGrad SparseSegmentSqrtNGrad SparseSegmentSumGrad "
-                     "_SwitchN".split()),
+                     "_SwitchN PartitionedCall StatefulPartitionedCall".split()),
         "none": {"ResizeBilinearGrad"}}
 # Registered in TensorFlow: the eager tape of EagerPyFunc has no counterpart here, the functions of
-# the others raise TypeError there.  None at all would train on without a word.
-LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum"}
+# SparseSparse* raise TypeError there; While has one once it is lowered, as imports do, and none as a
+# call.  None at all would train on without a word.
+LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum", "StatelessWhile", "While"}
 OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments"}
 
 
