@@ -386,11 +386,11 @@ cdef int32_t node_named(void* arg, pf_str name) noexcept nogil:
 
 cdef public pf_status pf_rt_random_state(pf_model* handle, void* to, int64_t room, int64_t* n, char* err,
                                          int64_t err_len) noexcept nogil:
-    cdef char text[100]
+    cdef char text[160]
     n[0] = pf_state_streams((<model*>handle).state, <char*>to, room if to != NULL else 0)
     if to == NULL or n[0] <= room:
         return PF_OK
-    snprintf(text, 100, b"the state of the random streams takes %lld bytes, there is room for %lld", <long long>n[0],
+    snprintf(text, 160, b"the state of the random streams takes %lld bytes, there is room for %lld", <long long>n[0],
              <long long>room)
     return say(err, err_len, PF_OUT_OF_RANGE, text)
 

@@ -81,6 +81,7 @@ cdef void landed(void* arg, pf_status st, const pf_error* err, pf_tensor** take_
     cdef char text[4000]
     cdef pf_str message
     cdef int32_t k, n = c.fn.def_.n_out
+    memset(few, 0, sizeof(few))
     message.data = NULL
     message.len = 0
     if st and err != NULL and err.node[0]:
@@ -102,7 +103,7 @@ cdef void landed(void* arg, pf_status st, const pf_error* err, pf_tensor** take_
                 pf_tensor_unref(take_rets[k])
             else:
                 take[k] = &take_rets[k].m
-    c.done(c.arg, st, message, take)
+    c.done(c.arg, st, message, NULL if st else take)
     if take != few:
         free(take)
     fn_release(<pf_fn*>c.fn)
