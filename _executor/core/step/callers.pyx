@@ -22,7 +22,7 @@ from builtin_h cimport *
 cdef enum:
     FEW = 16
     MAX_SEATS = 16
-    MAX_DEPTH = 1 << 14         # calls in each other: about 8 kB each
+    MAX_DEPTH = 1 << 16         # calls in each other: about 8 kB each
 
 cdef struct Seat:
     pf_started* handle
@@ -176,7 +176,7 @@ cdef pf_status launch(Flight* f, Seat* seat, pf_plan* plan, pf_tensor** take_arg
             pf_tensor_unref(take_args[k])
         if pf_a32_load(&c.step.leader.home.cancelled):
             return PF_CANCELLED         # before the news has gone down a long chain of calls
-        return pf_fail(f.ctx, PF_RESOURCE_EXHAUSTED, b"calls of functions lie more than 16384 deep in each other: a recursion that does "
+        return pf_fail(f.ctx, PF_RESOURCE_EXHAUSTED, b"calls of functions lie more than 65536 deep in each other: a recursion that does "
                        b"not end?")
     memset(&o, 0, sizeof(o))
     o.within = c.step

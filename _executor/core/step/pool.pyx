@@ -379,7 +379,7 @@ cdef public void pf_pool_tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
 cdef public void pf_pool_wake_caller(pf_step* s) noexcept nogil:
     """It has something to look at in pf_step_poll."""
     if s.leader.started != NULL:
-        pf_keeper_look()
+        pf_keeper_poll_at(s.leader.started, 1)
         return
     pthread_mutex_lock(&s.pool.lock)
     pf_pool_tell_caller(s.pool, s)

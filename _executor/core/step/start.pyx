@@ -8,14 +8,11 @@ Who works.  The roots go to the starter's own worker where it is one (a kernel t
 hand-over), else through the injector to any thread of the pool.  A step started WITHIN another has that one's `home`: its
 caller takes the items too, so a pool without threads of its own gets by.  Where nobody calls, such a pool has a steward.
 
-Who looks at the clock.  Callers poll for their own step; for those without, the KEEPER does, one thread of the process that
-sleeps while no such step has a deadline, was cancelled, or waits to be.  It also cancels: pf_started_cancel only puts the step
-into its queue, so that a chain of ten thousand calls is cancelled without ten thousand frames of stack.
+Who looks at the clock.  Callers poll for their own step; for those without, and to cancel them, there is keeper.pyx.
 
 Invariants
 1. `done` is called once, after the last block, no lock held; the step is its plan's again by then.
 2. A pf_started's `step` is set until pf_watch_end takes it away, under watch.pyx's lock: who finds it there pins it.
-3. The keeper holds no lock while it polls or cancels.
 """
 from step_h cimport *
 
@@ -27,115 +24,12 @@ cdef extern from *:
     """
     static __thread int32_t pf_start_depth;
     static inline int32_t pf_start_deeper(int32_t by) { return pf_start_depth += by; }
-    static pthread_mutex_t pf_keeper_lock = PTHREAD_MUTEX_INITIALIZER;
-    static pthread_cond_t pf_keeper_cond;
     """
     int32_t deeper "pf_start_deeper"(int32_t) noexcept nogil
-    pthread_mutex_t pf_keeper_lock
-    pthread_cond_t pf_keeper_cond
 
-# ---------------------------------------------------------------- the keeper
-cdef pthread_t keeper           # all of these with the lock
-cdef bint keeper_runs, keeper_ends, keeper_called
-cdef int32_t keeper_generation
-cdef pf_started* asked_first
-cdef pf_started* asked_last
-
-cdef pf_started* next_asked(int64_t until) noexcept nogil:
-    """The next to be cancelled; NULL: somebody called, or it is time."""
-    global asked_first, asked_last, keeper_called
-    cdef pf_started* h
-    pthread_mutex_lock(&pf_keeper_lock)
-    while asked_first == NULL and not keeper_called and not keeper_ends and (until == 0 or pf_now_ns() < until):
-        if until:
-            pf_cond_wait_until(&pf_keeper_cond, &pf_keeper_lock, until)
-        else:
-            pthread_cond_wait(&pf_keeper_cond, &pf_keeper_lock)
-    keeper_called = False
-    h = asked_first
-    if h != NULL:
-        asked_first = h.next
-        if asked_first == NULL:
-            asked_last = NULL
-    pthread_mutex_unlock(&pf_keeper_lock)
-    return h
-
-cdef void* keep(void* arg) noexcept nogil:
-    cdef pf_started* h
-    cdef pf_step* s
-    cdef int64_t until = 0
-    while not keeper_ends:
-        h = next_asked(until)
-        if h != NULL:
-            s = pf_watch_pin(&h.step)
-            if s != NULL:
-                pf_step_cancel(s, h.why, h.message)
-                pf_watch_unpin(s)
-            pf_started_unref(h)
-            until = 1           # look at the others once the queue is empty
-        else:
-            until = pf_watch_keep()
-    return NULL
-
-cdef bint keeper_ready() noexcept nogil:
-    """Lock held: its thread runs, in this process."""
-    global keeper_runs, keeper_generation, keeper_ends, asked_first, asked_last
-    if keeper_runs and keeper_generation == pf_fork_generation():
-        return True
-    if keeper_ends:
-        return False
-    if keeper_generation != pf_fork_generation():
-        asked_first = NULL      # the parent's
-        asked_last = NULL
-    pf_cond_init(&pf_keeper_cond)
-    keeper_generation = pf_fork_generation()
-    keeper_runs = pthread_create(&keeper, NULL, keep, NULL) == 0
-    return keeper_runs
-
-cdef public void pf_keeper_look() noexcept nogil:
-    global keeper_called
-    pthread_mutex_lock(&pf_keeper_lock)
-    if keeper_ready():
-        keeper_called = True
-        pthread_cond_signal(&pf_keeper_cond)
-    pthread_mutex_unlock(&pf_keeper_lock)
-
-cdef public void pf_keeper_stop() noexcept nogil:
-    global keeper_ends, keeper_runs
-    cdef bint runs
-    pthread_mutex_lock(&pf_keeper_lock)
-    keeper_ends = True
-    runs = keeper_runs and keeper_generation == pf_fork_generation()
-    keeper_runs = False
-    if runs:
-        pthread_cond_signal(&pf_keeper_cond)
-    pthread_mutex_unlock(&pf_keeper_lock)
-    if runs:
-        pthread_join(keeper, NULL)
-
-# ---------------------------------------------------------------- handles
 cdef public void pf_started_unref(pf_started* h) noexcept nogil:
     if h != NULL and pf_a32_dec_last(&h.refs):
         free(h)
-
-cdef public void pf_started_cancel(pf_started* h, pf_status why, const char* message) noexcept nogil:
-    """Once; later reasons are not heard."""
-    global asked_first, asked_last
-    if h == NULL or not pf_a32_cas(&h.asked, 0, 1):
-        return
-    h.why = why
-    h.message = message
-    h.next = NULL
-    pthread_mutex_lock(&pf_keeper_lock)
-    if keeper_ready():
-        pf_a32_add_rlx(&h.refs, 1)
-        if asked_last != NULL:
-            asked_last.next = h
-        else:
-            asked_first = h
-        asked_last = h
-        pthread_cond_signal(&pf_keeper_cond)
-    pthread_mutex_unlock(&pf_keeper_lock)
 
 # ---------------------------------------------------------------- at once
 cdef bint at_once(pf_plan** plans, int32_t n, const pf_start_options* o) noexcept nogil:
@@ -269,7 +163,7 @@ cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf
         pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a rendezvous")
     pf_watch_begin(leader)
     if leader.deadline_ns:
-        pf_keeper_look()
+        pf_keeper_poll_at(h, leader.deadline_ns)
     if n == 1 and leader.plan.n_blocks == 0 or n > 1 and pf_a32_load(&leader.parts_left) == 0:
         pf_started_over(leader)
     else:
@@ -296,6 +190,7 @@ cdef public void pf_started_over(pf_step* leader) noexcept nogil:
             pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's results")
     pf_parts_read_late(leader)
     pf_watch_end(leader)
+    pf_keeper_forget(h)
     st = leader.error.code
     if st:
         err = <pf_error*>malloc(sizeof(pf_error))

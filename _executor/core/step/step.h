@@ -241,7 +241,10 @@ typedef struct pf_started {         /* whoever may want to cancel one; outlives 
   void *arg;
   pf_status why;
   const char *message;
-  struct pf_started *next;
+  struct pf_started *next;          /* from here on the keeper's, with its lock */
+  struct pf_started *below, *beside, *before;
+  int64_t when_ns;
+  pf_a32 waits;                     /* it is among those with a time */
 } pf_started;
 typedef struct {
   int64_t timeout_ns;               /* 0: none */
@@ -261,7 +264,8 @@ void pf_start_leave(void);
 void pf_started_cancel(pf_started *h, pf_status why, const char *message);  /* soon, by the keeper; any thread, under any lock */
 void pf_started_unref(pf_started *h);
 void pf_started_over(pf_step *leader);              /* the last block of such a step is done */
-void pf_keeper_look(void);                          /* a step without a caller has something to be told of, or a deadline */
+void pf_keeper_poll_at(pf_started *h, int64_t when_ns);     /* keeper.pyx: then, or earlier if that was asked for */
+void pf_keeper_forget(pf_started *h);
 void pf_keeper_stop(void);                          /* the host ends */
 /* parts.pyx, for both ways to run a step */
 pf_step *pf_parts_link(pf_plan **plans, int32_t n, pf_tensor **take_args);
@@ -297,7 +301,6 @@ void pf_watch_begin(pf_step *s);
 void pf_watch_end(pf_step *s);
 pf_step *pf_watch_pin(pf_step **where);             /* what is there, pinned; NULL: nothing is */
 void pf_watch_unpin(pf_step *s);
-int64_t pf_watch_keep(void);                        /* polls steps without a caller; when to look again, 0: nobody needs it */
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
 
@@ -329,6 +332,7 @@ void pf_slab_sweep(pf_slab *s, pf_plan *plan);                  /* releases what
 void pf_slab_release(pf_slab *s);
 void pf_frame_free(pf_frame *f);
 int32_t pf_step_poll(pf_step *s);                               /* the caller's thread: signals and deadline; 1: cancelled */
+int64_t pf_step_poll_kept(pf_step *s);                          /* by the keeper (a step without a caller); when again, 0: it need not */
 int32_t pf_call_looks(pf_call *c);                              /* any thread, from within c's kernel: the same; 1: cancelled */
 void pf_call_late(pf_call *c);                                  /* c's kernel is back: fails the step if its deadline has passed */
 pf_status pf_call_fail(pf_call *c, pf_status s);                /* reports a kernel's failure to the step */

@@ -273,14 +273,14 @@ cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
 
 cdef void stop_blocks(pf_step* s) noexcept nogil:
     """Every partition of the step: no block begins from now on."""
-    cdef bint kept = s.started != NULL
+    cdef pf_started* kept = s.started
     while s != NULL:
         pthread_mutex_lock(&s.lock)
         pf_a32_store(&s.cancelled, 1)
         pthread_mutex_unlock(&s.lock)
         s = s.peer
-    if kept:
-        pf_keeper_look()
+    if kept != NULL:
+        pf_keeper_poll_at(kept, pf_now_ns() + POLL_NS)      # most are over by then, and forgotten
 
 cdef void stop_with(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
     """The error, if it is the first; no block of this leader's partitions begins any more.  Nobody is told."""
@@ -400,6 +400,22 @@ cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
         elif now > s.give_up_ns:
             pf_abandon_calls(s)
     return pf_a32_load_rlx(&s.cancelled)
+
+cdef public int64_t pf_step_poll_kept(pf_step* s) noexcept nogil:
+    """A step without a caller, by the keeper; when to look again, 0: it need not."""
+    cdef int64_t now = pf_now_ns()
+    if pf_a32_load_rlx(&s.untold):
+        tell_all(s, <pf_status>pf_a32_xchg(&s.untold, 0))
+    if not pf_a32_load(&s.cancelled):
+        if s.deadline_ns == 0 or now <= s.deadline_ns:
+            return s.deadline_ns + 1 if s.deadline_ns else 0
+        pf_step_cancel(s, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+    if s.give_up_ns == 0:
+        s.give_up_ns = now + PF_GRACE_NS
+    if now < s.give_up_ns:
+        return s.give_up_ns
+    pf_abandon_calls(s)
+    return now + POLL_NS
 
 # ---------------------------------------------------------------- run
 cdef inline void fill_slots(pf_step* s, pf_tensor** take_args) noexcept nogil:

@@ -100,82 +100,48 @@ cdef public void pf_watch_unpin(pf_step* s) noexcept nogil:
     pthread_cond_broadcast(&pf_watch_unpinned)
     pthread_mutex_unlock(&pf_watch_lock)
 
-cdef pf_step* pin_next(pf_state* state) noexcept nogil:
-    """A step of the state, or any (NULL), that is not cancelled yet, pinned; NULL: none is left."""
+cdef int32_t cancel_all(pf_state* state, pf_status why, const char* message) noexcept nogil:
+    """Steps of the state, or all (NULL), that are listed now; how many were not cancelled yet.  One pass: the step it is at is
+    pinned, so it stays in the list."""
+    cdef int32_t n = 0
+    cdef pf_step* at = NULL
     cdef pf_step* s
-    pthread_mutex_lock(&pf_watch_lock)
-    s = first
-    while s != NULL and ((state != NULL and s.plan.state != state) or pf_a32_load(&s.cancelled)):
-        s = s.next_running
-    if s != NULL:
-        s.pins += 1
-    pthread_mutex_unlock(&pf_watch_lock)
-    return s
+    while True:
+        pthread_mutex_lock(&pf_watch_lock)
+        s = first if at == NULL else at.next_running
+        while s != NULL and ((state != NULL and s.plan.state != state) or pf_a32_load(&s.cancelled)):
+            s = s.next_running
+        if s != NULL:
+            s.pins += 1
+        if at != NULL:
+            at.pins -= 1
+            pthread_cond_broadcast(&pf_watch_unpinned)
+        pthread_mutex_unlock(&pf_watch_lock)
+        if s == NULL:
+            return n
+        pf_step_cancel(s, why, message)
+        n += 1
+        at = s
 
 cdef public int32_t pf_watch_cancel(pf_state* state, pf_status why, const char* message) noexcept nogil:
     """Cancels every watched step of the state, and each that begins later; how many there were."""
-    cdef int32_t n = 0
-    cdef pf_step* s
     pf_state_end(state)
-    s = pin_next(state)
-    while s != NULL:
-        pf_step_cancel(s, why, message)
-        pf_watch_unpin(s)
-        n += 1
-        s = pin_next(state)
-    return n
+    return cancel_all(state, why, message)
 
 cdef public int32_t pf_watch_stop(int64_t patience_ns) noexcept nogil:
     global stopped
     cdef int64_t until = pf_now_ns() + patience_ns
-    cdef pf_step* s
     cdef int32_t over
     pthread_mutex_lock(&pf_watch_lock)
     stopped = True
     pthread_mutex_unlock(&pf_watch_lock)
-    s = pin_next(NULL)
-    while s != NULL:
-        pf_step_cancel(s, PF_CANCELLED, b"the process is about to end")
-        pf_watch_unpin(s)
-        s = pin_next(NULL)
+    cancel_all(NULL, PF_CANCELLED, b"the process is about to end")
     pthread_mutex_lock(&pf_watch_lock)
     while first != NULL and pf_now_ns() < until:
         pf_cond_wait_until(&pf_watch_unpinned, &pf_watch_lock, until)
     over = first == NULL
     pthread_mutex_unlock(&pf_watch_lock)
     return over
-
-cdef int64_t kept_until(pf_step* s) noexcept nogil:
-    """When a step without a caller is to be polled; 0: it need not."""
-    if s.started == NULL:
-        return 0
-    if pf_a32_load(&s.untold):
-        return 1
-    return max(s.next_poll_ns, <int64_t>1) if pf_a32_load(&s.cancelled) else s.deadline_ns
-
-cdef public int64_t pf_watch_keep() noexcept nogil:
-    cdef int64_t now = pf_now_ns(), next = 0, when
-    cdef pf_step* s
-    cdef pf_step* due
-    while True:
-        due = NULL
-        next = 0
-        pthread_mutex_lock(&pf_watch_lock)
-        s = first
-        while s != NULL:
-            when = kept_until(s)
-            if when != 0 and when <= now:
-                s.pins += 1
-                due = s
-                break
-            if when != 0 and (next == 0 or when < next):
-                next = when
-            s = s.next_running
-        pthread_mutex_unlock(&pf_watch_lock)
-        if due == NULL:
-            return next
-        pf_step_poll(due)           # it puts next_poll_ns behind now
-        pf_watch_unpin(due)
 
 # ---------------------------------------------------------------- reports
 cdef struct Text:
