@@ -11,7 +11,7 @@ that call Python (callbacks.pyx) run on the thread that called `run`, between bl
 cimport cython
 cimport numpy as cnp
 from look_h cimport *
-from pyflow._executor.values cimport array_of, borrow, clear_error, fits, kept, lendable, raise_error, tensor_of, text_of, type_of_array, wrong_shape
+from pyflow._executor.values cimport all_lendable, array_of, borrow, clear_error, fits, kept, lent, raise_error, tensor_of, text_of, type_of_array, wrong_shape
 from pyflow._executor.host cimport Pool, State
 from pyflow._executor.steps cimport CancelToken, Inspector, Interrupt, Rendezvous, Trace, check_signals, restore
 from pyflow._executor.started cimport Started, begin
@@ -265,13 +265,14 @@ cdef class Callable:
     def __call__(self, *args):
         cdef Plan plan = self.plan
         cdef list out
-        if self.closed or len(args) != plan.n_args or not all_usable(plan, args):
+        cdef bint lend = not self.closed and len(args) == plan.n_args and all_lendable(args, plan.p)
+        if not lend:
             if self.slow is not None:
                 return self.slow(*args)
             if len(args) != plan.n_args:
                 raise ValueError("expected %d arguments, got %d" % (plan.n_args, len(args)))
         try:
-            if plan.tiny and self.single and self.finish is None and plan.n_args <= MAX_INLINE_ARGS:
+            if lend and plan.tiny and self.single and self.finish is None and plan.n_args <= MAX_INLINE_ARGS:
                 return run_tiny(plan, args)
             out = plan.run(args)
         except StepError as e:
@@ -284,43 +285,19 @@ cdef class Callable:
             return out[0] if self.single else out
         raise error from None
 
-cdef bint all_usable(Plan plan, tuple args):
-    """Every argument is an array that can be lent as it is."""
-    cdef int32_t k, i
-    cdef cnp.ndarray a
-    cdef pf_shape* s
-    for k in range(plan.n_args):
-        value = args[k]
-        if type(value) is not cnp.ndarray:
-            return False
-        a = <cnp.ndarray>value
-        if not lendable(a, plan.p.arg_type[k]):
-            return False
-        s = plan.p.arg_shape + k
-        if s.ndim >= 0:
-            if s.ndim != cnp.PyArray_NDIM(a):
-                return False
-            for i in range(s.ndim):
-                if s.dims[i] >= 0 and s.dims[i] != cnp.PyArray_DIMS(a)[i]:
-                    return False
-    return True
-
 cdef object run_tiny(Plan plan, tuple values):
-    """One result, few arguments: no lists; the GIL stays while they are small."""
+    """One result, few arguments, all of them lendable: no lists; the GIL stays while they are small."""
     cdef pf_tensor* args[MAX_INLINE_ARGS]
     cdef pf_tensor* result
     cdef int32_t k = 0, n = plan.n_args
     cdef int64_t bytes_in = 0
     cdef pf_error err
     cdef pf_status st
-    cdef list hold = []
     try:
         while k < n:
-            args[k] = tensor_of(values[k], plan.p.arg_type[k], hold)
+            args[k] = lent(values[k], plan.p.arg_type[k])
             bytes_in += args[k].nbytes
             k += 1
-            if not fits(plan.p.arg_shape + k - 1, args[k - 1]):
-                wrong_shape(plan.p, k - 1, args[k - 1])
     except BaseException:
         while k > 0:
             k -= 1

@@ -25,7 +25,8 @@ cdef object dtype_of(int32_t type)
 cdef int32_t type_of_array(cnp.ndarray a) except -1
 
 # in; out
-cdef bint lendable(cnp.ndarray a, int32_t type) except -1
+cdef bint all_lendable(tuple values, const pf_plan* p) except -1
+cdef pf_tensor* lent(object value, int32_t type) except NULL
 cdef pf_tensor* string_tensor(object value) except NULL
 cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL
 cdef object array_of(pf_tensor* take)

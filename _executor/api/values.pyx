@@ -224,12 +224,38 @@ cdef inline bint usable(cnp.ndarray a, int32_t type) except -1:
     """As it is: the right type, compact, aligned, native byte order."""
     return type_of_array(a) == type and cnp.PyArray_ISCARRAY_RO(a)
 
-cdef bint lendable(cnp.ndarray a, int32_t type) except -1:
+cdef inline bint lendable(cnp.ndarray a, int32_t type) except -1:
     """A step takes it without a conversion."""
     if type == PF_STRING:
         return (cnp.PyArray_TYPE(a) == cnp.NPY_OBJECT and cnp.PyArray_ISCARRAY_RO(a)
                 and not_text(a) < 0)
     return usable(a, type)
+
+cdef bint all_lendable(tuple values, const pf_plan* p) except -1:
+    """Every value is an array that a step of the plan takes as it is, and fits; there are as many as arguments."""
+    cdef uint32_t k
+    cdef int32_t i
+    cdef cnp.ndarray a
+    cdef const pf_shape* s
+    for k in range(p.n_args):
+        value = values[k]
+        if type(value) is not cnp.ndarray:
+            return False
+        a = <cnp.ndarray>value
+        if not lendable(a, p.arg_type[k]):
+            return False
+        s = p.arg_shape + k
+        if s.ndim >= 0:
+            if s.ndim != cnp.PyArray_NDIM(a):
+                return False
+            for i in range(s.ndim):
+                if s.dims[i] >= 0 and s.dims[i] != cnp.PyArray_DIMS(a)[i]:
+                    return False
+    return True
+
+cdef pf_tensor* lent(object value, int32_t type) except NULL:
+    """A tensor of an array that all_lendable found so."""
+    return string_tensor(value) if type == PF_STRING else tensor_of_array(<cnp.ndarray>value, type)
 
 cdef pf_tensor* tensor_of(object value, int32_t type, list hold) except NULL:
     """A tensor of the type: borrowed where possible; `hold` keeps what was converted."""
