@@ -8,7 +8,7 @@ import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 
-PARTS = ("values", "host", "steps", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks")
+PARTS = ("values", "steps", "tasks", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks")
 
 
 def _initialise(name):

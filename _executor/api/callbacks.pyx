@@ -447,7 +447,7 @@ def register_hosted(dict functions):
     p.kernels = kernels
     p.abi_major = PF_ABI_MAJOR
     p.abi_minor = PF_ABI_MINOR
-    err.code = 0
+    pf_error_clear(&err)
     pf_plugin_register(p, b"pyflow", collect_problem, <void*>problems, &err)
     if err.code or problems:
         raise ValueError("Python kernels: %s %s" % (err.message.decode("utf-8", "replace") if err.code else "", problems))
@@ -544,7 +544,7 @@ cdef void pf_hosted_go "pf_hosted_go"(void* arg) noexcept nogil:
 def _start():
     cdef pf_error err
     cdef list problems = []
-    err.code = 0
+    pf_error_clear(&err)
     pthread_atfork(NULL, NULL, pf_py_child)
     pf_plugin_register(pf_core_plugin(), b"pyflow", collect_problem, <void*>problems, &err)
     pf_plugin_register(&pf_pyfunc_plugin, b"pyflow", collect_problem, <void*>problems, &err)

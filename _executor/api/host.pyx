@@ -3,6 +3,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from look_h cimport *
+from pyflow._executor.tasks cimport Task
 from pyflow._executor.values cimport borrow, clear_error, kept, raise_error, text_of
 
 # ---------------------------------------------------------------- process-wide tables
@@ -61,7 +62,7 @@ def register_plugin(uintptr_t address, str origin):
     cdef list problems = []
     cdef bytes where = origin.encode()
     cdef const char* where_c = where
-    err.code = 0
+    pf_error_clear(&err)
     err.message[0] = 0
     pf_set_log(pf_listen)
     pf_listen_start()
@@ -127,7 +128,7 @@ def set_ops(ops):
     for name, signature, flags in ops:
         n = name.encode()
         s = signature.encode()
-        err.code = 0
+        pf_error_clear(&err)
         if pf_op_register(n, s, flags, NULL, NULL, NULL, &err):
             raise ValueError("op %s: %s" % (name, err.message.decode("utf-8", "replace")))
 
@@ -205,18 +206,6 @@ def set_memory_cap(int64_t n):
     """Most bytes the host allocator hands out; 0: no cap."""
     pf_mem_set_cap(n)
 
-def reset_containers(names=()):
-    """Forgets the process's named containers; all of them when no name is given."""
-    cdef list encoded = [n.encode() for n in names]
-    cdef const char** c = <const char**>malloc(sizeof(char*) * (len(encoded) + 1))
-    cdef int32_t k
-    if c == NULL:
-        raise MemoryError()
-    for k in range(len(encoded)):
-        c[k] = encoded[k]
-    pf_containers_reset(c, <int32_t>len(encoded))
-    free(c)
-
 @cython.final
 cdef class Pool:
     """A pool of `threads` threads, the caller's own included; with a `schedule`, the number that the order of execution is
@@ -247,10 +236,10 @@ def default_pool(int threads):
 
 @cython.final
 cdef class State:
-    """A session's variables, resources and random streams."""
+    """A session's variables, resources and random streams.  task: whose named containers it sees; None: the process's own."""
 
-    def __init__(self, str name=""):
-        self.s = pf_state_new(name.encode())
+    def __init__(self, str name="", Task task=None):
+        self.s = pf_state_new(name.encode(), task.t if task is not None else NULL)
         if self.s == NULL:
             raise MemoryError()
 

@@ -15,6 +15,7 @@ from pyflow._executor.values cimport all_lendable, array_of, borrow, clear_error
 from pyflow._executor.host cimport Pool, State
 from pyflow._executor.steps cimport CancelToken, Inspector, Interrupt, Rendezvous, Trace, check_signals, restore
 from pyflow._executor.started cimport Started, begin
+from pyflow._executor.tasks cimport Task
 from pyflow._executor.explain cimport explain_plan, list_places, trace_table
 
 import numpy as np
@@ -105,11 +106,11 @@ cdef class Plan:
             stats["kernels"] = executed
         return results
 
-    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None):
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0):
         """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
-        pool: it has to be brief."""
+        pool: it has to be brief.  task: whose step it is, by the key (session, step)."""
         return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
-                     callback)
+                     callback, task, session, step)
 
 cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
@@ -141,7 +142,7 @@ cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interr
         if args != small:
             free(args)
         raise
-    err.code = 0
+    pf_error_clear(&err)
     if plan.tiny and bytes_in < SMALL_WORK and o.timeout_ns == 0 and o.running == NULL:
         st = pf_step_run(plan.p, args, rets, o, &err)
     else:
@@ -303,7 +304,7 @@ cdef object run_tiny(Plan plan, tuple values):
             k -= 1
             pf_tensor_unref(args[k])
         raise
-    err.code = 0
+    pf_error_clear(&err)
     if bytes_in < SMALL_WORK:
         st = pf_step_run(plan.p, args, &result, NULL, &err)
     else:
@@ -387,7 +388,7 @@ cdef class Parts:
             stats["kernels"] = executed
         return results
 
-    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None):
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0):
         """As Plan.start."""
         cdef int n = <int>len(self.plans), k
         cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + 1))
@@ -397,7 +398,7 @@ cdef class Parts:
             plans[k] = (<Plan>self.plans[k]).p
         try:
             return begin(self.plans, plans, n, self.args, tuple([k for numbers in self.rets for k in numbers]), feeds, timeout_ms,
-                         rendezvous, callback)
+                         rendezvous, callback, task, session, step)
         finally:
             free(plans)
 
@@ -436,7 +437,7 @@ cdef list run_parts(Parts parts, object feeds, pf_run_options* o, Interrupt* int
         for k in range(n):
             plans[k] = (<Plan>parts.plans[k]).p
         take_feeds(parts, feeds, args, hold)
-        err.code = 0
+        pf_error_clear(&err)
         with nogil:
             st = pf_parts_run(plans, n, args, rets, o, &err)
         k = 0

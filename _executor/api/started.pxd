@@ -1,5 +1,6 @@
 from look_h cimport *
 from pyflow._executor.steps cimport Rendezvous
+from pyflow._executor.tasks cimport Task
 
 cdef extern from *:
     """
@@ -28,10 +29,11 @@ cdef class Started:
     cdef pf_landing* l
     cdef pf_started* h
     cdef tuple plans, order
+    cdef Task task              # whose step it is; None: nobody's
     cdef list hold
     cdef object callback
     cdef object __weakref__
     cdef release(self)
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback)
+                   Rendezvous rendezvous, callback, Task task, session, step)

@@ -144,16 +144,25 @@ cdef void wait_for(pf_landing* l, int64_t until) noexcept nogil:
     pthread_mutex_unlock(&l.lock)
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback):
+                   Rendezvous rendezvous, callback, Task task, session, step):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
     cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
     cdef pf_tensor** args = <pf_tensor**>malloc(sizeof(void*) * (n_args + 1))
     cdef pf_start_options o
+    cdef pf_step_key key
     cdef pf_error err
     cdef pf_status st
     if args == NULL:
         raise MemoryError()
+    try:
+        key.session = <uint64_t>session
+        key.step = <uint64_t>step
+        if task is not None and rendezvous is not None:
+            raise ValueError("a task's step has the rendezvous of its key: give a task or a rendezvous")
+    except BaseException:
+        free(args)
+        raise
     s.plans = keep
     s.order = order
     s.hold = []
@@ -180,6 +189,10 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
         o.timeout_ns = timeout_ms * 1000000
         if rendezvous is not None:
             o.rendezvous = rendezvous.r
+        if task is not None:
+            s.task = task
+            o.task = task.t
+            o.key = key
         clear_error(&err)
         s.l.over = 0
         if callback is not None:

@@ -17,6 +17,8 @@ cdef class CancelToken:
 cdef class Rendezvous:
     cdef pf_rendezvous* r
 
+cdef void deliver_to_python(void* arg, pf_status st, pf_tensor* take, int32_t dead) noexcept nogil
+
 cdef class Records:
     cdef pf_trace* t
 

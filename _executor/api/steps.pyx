@@ -4,7 +4,7 @@
 A Python exception that must come out of `run` is kept in the step's Interrupt on its way through the core.
 """
 cimport cython
-from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
+from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.bytes cimport PyBytes_FromStringAndSize
 cimport numpy as cnp
 from look_h cimport *
@@ -81,19 +81,25 @@ cdef class Rendezvous:
             own = pf_tensor_copy(t)
             pf_tensor_unref(t)
             t = own
-        err.code = 0
+        pf_error_clear(&err)
         with nogil:
             pf_rendezvous_send(self.r, k, t, 0, &err)
         if err.code:
             raise_error(&err)
 
     def receive(self, bytes key, callback):
-        """callback(code, value) once the key's tensor is there, perhaps from another thread."""
+        """callback(code, value) once the key's tensor is there, perhaps from another thread.  Raises StepError if it was aborted."""
         cdef pf_str k = borrow(key)
         cdef pf_status st
+        cdef pf_error err
         Py_INCREF(callback)
         with nogil:
-            st = pf_rendezvous_recv(self.r, k, deliver_to_python, <void*>callback)
+            st = pf_rendezvous_recv(self.r, k, NULL, deliver_to_python, <void*>callback)
+        if st:
+            Py_DECREF(callback)
+            if not pf_rendezvous_error(self.r, &err):
+                pf_error_set(&err, st, b"somebody waits for the key already" if st == PF_ALREADY_EXISTS else b"out of memory")
+            raise_error(&err)
 
     def abort(self, int code):
         """Wakes every waiter with the code."""

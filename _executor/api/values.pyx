@@ -27,27 +27,27 @@ cdef extern from "numpy/arrayobject.h":
 class StepError(Exception):
     """A step or a compilation failed.
 
-    Attributes: code (an absl status code), message, node, op, device (strings, perhaps empty).
+    Attributes: code (an absl status code), message, node, op, device, task (strings, perhaps empty), derived (it is the
+    consequence of a failure elsewhere).
     """
 
-    def __init__(self, code, message, node="", op="", device=""):
+    def __init__(self, code, message, node="", op="", device="", task="", derived=False):
         super().__init__(message)
         self.code = code
         self.message = message
         self.node = node
         self.op = op
         self.device = device
+        self.task = task
+        self.derived = derived
 
 cdef void clear_error(pf_error* err) noexcept nogil:
-    err.code = 0
-    err.message[0] = 0
-    err.node[0] = 0
-    err.op[0] = 0
-    err.device[0] = 0
+    pf_error_clear(err)
 
 cdef object raise_error(pf_error* e):
     raise StepError(e.code, e.message.decode("utf-8", "replace"), e.node.decode("utf-8", "replace"),
-                    e.op.decode("utf-8", "replace"), e.device.decode("utf-8", "replace"))
+                    e.op.decode("utf-8", "replace"), e.device.decode("utf-8", "replace"),
+                    e.task.decode("utf-8", "replace"), e.derived != 0)
 
 cdef str text_of(pf_str s):
     return PyBytes_FromStringAndSize(s.data, s.len).decode("utf-8", "replace") if s.len else ""

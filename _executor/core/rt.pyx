@@ -75,11 +75,7 @@ cdef pf_status tell(char* err, int64_t n, pf_error* e) noexcept nogil:
     return e.code
 
 cdef void clear(pf_error* e) noexcept nogil:
-    e.code = PF_OK
-    e.node[0] = 0
-    e.op[0] = 0
-    e.device[0] = 0
-    e.message[0] = 0
+    pf_error_clear(e)
 
 cdef void log_problem(void* arg, const char* text) noexcept nogil:
     pf_host_table().log(PF_LOG_WARNING, text, <int64_t>strlen(text))
@@ -286,7 +282,7 @@ cdef public pf_status pf_rt_load(const void* data, int64_t size, pf_names feeds,
         return tell(err, err_len, &e)
     m = <model*>calloc(1, sizeof(model))
     if m != NULL:
-        m.state = pf_state_new(b"model")
+        m.state = pf_state_new(b"model", NULL)
         if threads > 0:
             m.pool = pf_pool_new(threads)
         else:

@@ -438,6 +438,44 @@ typedef struct {
        * id has begun; PF_ABORTED: of another incarnation */
 } pf_transport;
 
+/* ---------------------------------------------------------------- extension "pyflow.transport/2" (since 1.1)
+ * As /1, and by the key of a step whatever any process made of it: for links that serve several tasks.  A TASK is a server of
+ * this process; sessions that name none belong to one of the process's own.  A step that a server began has the key that it
+ * was given, its rendezvous is there from the first message for it until the server cleans it up; a local one has {0, ctx->step}
+ * and can be reached while it runs. */
+typedef struct { uint64_t session, step; } pf_step_key;
+typedef struct pf_task pf_task;         /* opaque */
+enum { PF_ERROR_DERIVED = 1 };          /* of a failure: it is a consequence of another one, which wins over it */
+typedef struct {
+  uint32_t size, flags;
+  /* of the step that a kernel runs in: [compute] */
+  pf_status (*send)(pf_ctx *, pf_str key, DLManagedTensorVersioned *steal, int32_t dead);       /* as in /1 */
+  pf_status (*recv)(pf_ctx *, int32_t output, pf_str key,
+                    void (*fn)(void *arg, pf_status, DLManagedTensorVersioned *take, int32_t dead), void *arg);
+      /* as in /1.  `output`: the tensor will be this output of the call, so `room` gives memory where that is read; -1: anywhere */
+  pf_status (*abort)(pf_ctx *, pf_status, int32_t flags, const char *msg, int64_t len);         /* flags: PF_ERROR_DERIVED */
+  pf_status (*key)(pf_ctx *, pf_step_key *out);
+  int64_t (*deadline)(pf_ctx *);        /* ns left to the step; 0: it is late; -1: it has none */
+  pf_task *(*task)(pf_ctx *);           /* new reference */
+  /* of any step: [any] */
+  void (*retain)(pf_task *);
+  void (*release)(pf_task *);           /* NULL is allowed */
+  uint64_t (*incarnation)(pf_task *);   /* 64 random bits: a message for another one is PF_ABORTED */
+  pf_status (*put)(pf_task *, pf_step_key, uint64_t incarnation, pf_str key, DLManagedTensorVersioned *steal, int32_t dead);
+      /* from a progress thread; a step of a server may begin later.  PF_NOT_FOUND: it is over; PF_RESOURCE_EXHAUSTED: too much
+       * waits for steps that have not begun; a code of the step's own: it failed */
+  pf_status (*take)(pf_task *, pf_step_key, uint64_t incarnation, pf_str key,
+                    void (*fn)(void *arg, pf_status, DLManagedTensorVersioned *take, int32_t dead), void *arg);
+      /* what is, or will be, sent under the key: fn as that of `recv`; the statuses of `put`, and then fn is not called */
+  DLManagedTensorVersioned *(*room)(pf_task *, pf_step_key, pf_str key, int32_t type, const int64_t *shape, int32_t ndim);
+      /* memory for a tensor that will be `put` under the key: its reader's, if it waits and its device has host-reachable memory, else
+       * plain host memory.  The caller's; NULL: out of memory, or a type without bytes of its own */
+  pf_status (*fail)(pf_task *, pf_step_key, uint64_t incarnation, pf_status, int32_t flags, pf_str task, pf_str message);
+      /* the step fails with this error of another task, now or as it begins; `task`: where it arose; statuses of `put` */
+  pf_status (*error)(pf_task *, pf_step_key, int32_t *flags, char *text, int64_t room);
+      /* why a step of a server failed: its code and message; PF_OK: it did not, or nobody knows it */
+} pf_transport2;
+
 /* ---------------------------------------------------------------- extension "pyflow.functions/1" (since 1.1)
  * Functions of the library of the graph that a node is in, called from its kernel or, once found, from anywhere: an
  * iterator's map, a server's handler.  A function is compiled when it is first asked for, once. */

@@ -548,7 +548,7 @@ class Session(BaseSession):
     def reset(target, containers=None, config=None):
         """Clears named containers (all without a list) and closes this process's sessions."""
         _check_target(target)
-        runtime.start().reset_containers(list(containers or ()))
+        runtime.start().Task().reset_containers(list(containers or ()))
         for session in list(_live):
             session.close()
 

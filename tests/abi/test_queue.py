@@ -221,7 +221,7 @@ def test_resetting_the_container_aborts():
     with tf.Session(threads=2) as session:
         waiting = Waiting(session, fetch)
         until(session, q, 1000)
-        _executor.reset_containers(["shared_by_test"])
+        _executor.Task().reset_containers(["shared_by_test"])
         assert isinstance(waiting.end().error, (tf.errors.AbortedError, tf.errors.CancelledError))
         assert session.run(q.size).tolist() == [0, 0, 0], "a new queue in the new container"
 

@@ -81,14 +81,39 @@ typedef struct pf_variable {
 } pf_variable;
 typedef struct pf_resource { pf_object base; pf_type type; void *obj; int32_t scope, pad; } pf_resource; /* type: full-size copy */
 
-typedef struct pf_state pf_state;                   /* a session's default container, plus the process's named ones by lookup */
-pf_state *pf_state_new(const char *name);
+/* A task: what the sessions of one server share (task.pyx).  A process has one without a name, which never ends; each server that
+ * it runs has its own. */
+typedef struct pf_container pf_container;
+typedef struct pf_open_step pf_open_step;
+struct pf_task {
+  pf_a32 refs;
+  char name[128];                       /* "/job:worker/replica:0/task:1"; empty: the process's own */
+  pthread_mutex_t lock;                 /* guards all below; taken before a container's, a rendezvous' and the keeper's */
+  uint64_t incarnation;                 /* 64 random bits; others in a process that was forked off */
+  int32_t generation, bits;             /* of forks; log2 of the buckets */
+  pf_container *named;                  /* state.pyx */
+  pf_open_step **steps;                 /* step_table.pyx: by hash; gone ones are remembered for a while, oldest first */
+  pf_open_step *gone_first, *gone_last, *early_first, *early_last;
+  int64_t n_open, n_early, n_gone, early_bytes;
+  int64_t max_early, max_early_bytes;   /* what comes for steps that have not begun */
+};
+pf_task *pf_task_new(const char *name);             /* NULL: out of memory */
+pf_task *pf_task_own(void);                         /* the process's; not counted */
+void pf_task_ref(pf_task *t);
+void pf_task_unref(pf_task *t);                     /* NULL is allowed */
+uint64_t pf_task_incarnation(pf_task *t);
+uint64_t pf_entropy(void);                          /* 64 bits from the system */
+
+typedef struct pf_state pf_state;                   /* a session's default container, plus the task's named ones by lookup */
+pf_state *pf_state_new(const char *name, pf_task *task); /* task NULL: the process's own */
+pf_task *pf_state_task(pf_state *s);                /* not counted */
 void pf_state_ref(pf_state *s);
 void pf_state_unref(pf_state *s);
 void pf_state_close(pf_state *s, pf_status why);    /* aborts and forgets everything in the default container */
 void pf_state_end(pf_state *s);                     /* watched steps that begin from now on are cancelled */
 int32_t pf_state_ended(pf_state *s);
-void pf_containers_reset(const char *const *names, int32_t n); /* n 0: all named containers */
+void pf_containers_reset(pf_task *t, const char *const *names, int32_t n); /* n 0: all named containers of the task */
+void pf_containers_free(pf_task *t);                /* the last reference went */
 pf_status pf_state_variable(pf_state *s, pf_str container, pf_str name, int32_t type, pf_shape shape,
                             pf_variable **out, pf_error *err);  /* new reference; made on first use */
 pf_status pf_state_resource(pf_state *s, pf_str container, pf_str name, const pf_type *type,
@@ -112,14 +137,38 @@ int64_t pf_state_streams(pf_state *s, char *to, int64_t room);  /* where all str
 pf_status pf_state_set_streams(pf_state *s, const char *data, int64_t n, int32_t (*known)(void *arg, pf_str name), void *arg,
                                pf_error *err);  /* what pf_state_streams wrote; streams it lacks begin anew; all or nothing */
 
-typedef struct pf_rendezvous pf_rendezvous;         /* one per step (or longer: partial_run) */
+typedef struct pf_rendezvous pf_rendezvous;         /* one per step; may outlive it */
+typedef struct { pf_device_entry *home; int32_t mem, pad; } pf_reader; /* where a receiver wants its tensor; home NULL: anywhere on the host */
 typedef void (*pf_recv_fn)(void *arg, pf_status s, pf_tensor *take, int32_t dead); /* called once, no lock held */
 pf_rendezvous *pf_rendezvous_new(void);
 void pf_rendezvous_ref(pf_rendezvous *r);
 void pf_rendezvous_unref(pf_rendezvous *r);
 pf_status pf_rendezvous_send(pf_rendezvous *r, pf_str key, pf_tensor *take, int32_t dead, pf_error *err); /* twice: error */
-pf_status pf_rendezvous_recv(pf_rendezvous *r, pf_str key, pf_recv_fn fn, void *arg);
+pf_status pf_rendezvous_recv(pf_rendezvous *r, pf_str key, const pf_reader *reader, pf_recv_fn fn, void *arg); /* reader may be NULL */
 void pf_rendezvous_abort(pf_rendezvous *r, pf_status why); /* wakes every waiter; later calls return why */
+void pf_rendezvous_fail(pf_rendezvous *r, const pf_error *why);
+int32_t pf_rendezvous_error(pf_rendezvous *r, pf_error *out);
+int32_t pf_rendezvous_reader(pf_rendezvous *r, pf_str key, pf_reader *out);
+
+/* The steps of a task by their key (step_table.pyx). */
+typedef struct pf_member {          /* a partition that runs here; in its owner's memory */
+  struct pf_member *next, *prev;
+  void (*stop)(void *arg, const pf_error *why);     /* the step failed elsewhere, or is cleaned up; with the task's lock held: it leaves
+                                                     * a note, no more */
+  void *arg;
+} pf_member;
+pf_status pf_task_begin(pf_task *t, pf_step_key key, pf_member *m, pf_rendezvous **out, pf_error *err); /* new reference; failure: m is not
+                                                                                                          * a member */
+void pf_task_end(pf_task *t, pf_step_key key, pf_member *m);    /* the partition is over; the step is not, until it is cleaned up */
+pf_status pf_task_put(pf_task *t, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+pf_status pf_task_take(pf_task *t, pf_step_key key, pf_str name, const pf_reader *reader, pf_recv_fn fn, void *arg, pf_error *err);
+int32_t pf_task_error(pf_task *t, pf_step_key key, pf_error *out);      /* why the step failed; 0: it did not, or is not there */
+int32_t pf_task_reader(pf_task *t, pf_step_key key, pf_str name, pf_reader *out);
+pf_status pf_task_fail(pf_task *t, pf_step_key key, const pf_error *why);
+void pf_task_clean(pf_task *t, pf_step_key key);                /* the step is over everywhere; what comes later finds that */
+void pf_task_clean_session(pf_task *t, uint64_t session);
+void pf_task_forget_steps(pf_task *t);
+int64_t pf_task_sweep(pf_task *t, int64_t patience_ns);         /* steps that others spoke of but that did not begin for so long; how many */
 
 /* ================================================================ shape and cost functions (infer.pyx) */
 typedef struct pf_infer_call {      /* what a pf_infer is: begun by pf_infer_start */

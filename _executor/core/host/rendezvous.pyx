@@ -11,7 +11,9 @@ Invariants
    behind.
 2. A receiver's function is called exactly once, with no lock held, unless recv itself returned an
    error.
-3. After abort nothing waits and nothing is kept; send and recv return the reason.
+3. After abort nothing waits and nothing is kept; send and recv return the reason, which
+   pf_rendezvous_error tells in full.  A later cause replaces a reason that was derived.
+4. A receiver that said where it wants its tensor can be asked for that while it waits.
 
 Threads: any.  `lock` guards table, count and status.
 
@@ -30,6 +32,7 @@ cdef struct Entry:
     pf_tensor* tensor
     pf_recv_fn fn
     void* arg
+    pf_reader reader
     uint64_t hash
     pf_str key          # right behind this struct
 
@@ -37,6 +40,7 @@ cdef struct Rendezvous:
     pf_a32 refs
     pthread_mutex_t lock
     pf_status why       # PF_OK until aborted
+    pf_error* cause     # NULL: no more is known than `why`
     int32_t n, buckets  # a power of two
     Entry** table
 
@@ -65,6 +69,7 @@ cdef public void pf_rendezvous_unref(pf_rendezvous* rendezvous) noexcept nogil:
         return
     pf_rendezvous_abort(rendezvous, PF_CANCELLED)
     pthread_mutex_destroy(&r.lock)
+    free(r.cause)
     free(r.table)
     free(r)
 
@@ -125,15 +130,17 @@ cdef Entry* put(Rendezvous* r, pf_str key, uint64_t hash, int32_t kind) noexcept
 
 
 # ---------------------------------------------------------------- send, recv, abort
-cdef pf_status send_problem(pf_status s, pf_str key, pf_error* err) noexcept nogil:
+cdef pf_status send_problem(Rendezvous* r, pf_status s, pf_str key, pf_error* err) noexcept nogil:
+    cdef pf_error cause
     cdef int len = <int>(key.len if key.len < 400 else 400)
     if s == PF_ALREADY_EXISTS:
         return pf_error_set(err, s, b"a tensor was sent twice under key '%.*s' in one step", len,
                             key.data)
     if s == PF_RESOURCE_EXHAUSTED:
         return pf_error_set(err, s, b"no memory to send under key '%.*s'", len, key.data)
-    return pf_error_set(err, s, b"the step's rendezvous was aborted before key '%.*s' was sent",
-                        len, key.data)
+    pf_rendezvous_error(<pf_rendezvous*>r, &cause)
+    return pf_error_set(err, s, b"the step was aborted before key '%.*s' was sent: %.3000s",
+                        len, key.data, cause.message)
 
 
 cdef public pf_status pf_rendezvous_send(pf_rendezvous* rendezvous, pf_str key,
@@ -162,14 +169,14 @@ cdef public pf_status pf_rendezvous_send(pf_rendezvous* rendezvous, pf_str key,
     pthread_mutex_unlock(&r.lock)
     if s != PF_OK:
         pf_tensor_unref(take_tensor)
-        return send_problem(s, key, err)
+        return send_problem(r, s, key, err)
     e.fn(e.arg, PF_OK, take_tensor, dead)
     free(e)
     return PF_OK
 
 
-cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, pf_recv_fn fn,
-                                         void* arg) noexcept nogil:
+cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, const pf_reader* reader,
+                                         pf_recv_fn fn, void* arg) noexcept nogil:
     cdef Rendezvous* r = <Rendezvous*>rendezvous
     cdef uint64_t hash = pf_str_hash(key)
     cdef Entry* e = NULL
@@ -183,6 +190,8 @@ cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, 
         if e != NULL:
             e.fn = fn
             e.arg = arg
+            if reader != NULL:
+                e.reader = reader[0]
             e = NULL
         else:
             s = PF_RESOURCE_EXHAUSTED
@@ -197,14 +206,61 @@ cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, 
     return s
 
 
-cdef public void pf_rendezvous_abort(pf_rendezvous* rendezvous, pf_status why) noexcept nogil:
+cdef public int32_t pf_rendezvous_reader(pf_rendezvous* rendezvous, pf_str key, pf_reader* out) noexcept nogil:
+    """1: somebody waits for the key, and said where it wants the tensor."""
     cdef Rendezvous* r = <Rendezvous*>rendezvous
+    cdef uint64_t hash = pf_str_hash(key)
+    cdef Entry* e
+    cdef int32_t found = 0
+    pthread_mutex_lock(&r.lock)
+    e = find(r, key, hash)[0]
+    if e != NULL and e.kind == WAITING and e.reader.home != NULL:
+        out[0] = e.reader
+        found = 1
+    pthread_mutex_unlock(&r.lock)
+    return found
+
+
+cdef public int32_t pf_rendezvous_error(pf_rendezvous* rendezvous, pf_error* out) noexcept nogil:
+    """Why it was aborted; 0: it was not."""
+    cdef Rendezvous* r = <Rendezvous*>rendezvous
+    cdef pf_status why
+    pf_error_clear(out)
+    pthread_mutex_lock(&r.lock)
+    why = r.why
+    if why and r.cause != NULL:
+        memcpy(out, r.cause, sizeof(pf_error))
+    pthread_mutex_unlock(&r.lock)
+    if why and not out.code:
+        pf_error_set(out, why, b"the step is over")
+    return why != PF_OK
+
+
+cdef public void pf_rendezvous_abort(pf_rendezvous* rendezvous, pf_status why) noexcept nogil:
+    abort_all(<Rendezvous*>rendezvous, why if why != PF_OK else <pf_status>PF_CANCELLED, NULL)
+
+
+cdef public void pf_rendezvous_fail(pf_rendezvous* rendezvous, const pf_error* why) noexcept nogil:
+    abort_all(<Rendezvous*>rendezvous, why.code, why)
+
+
+cdef void note(Rendezvous* r, pf_status why, const pf_error* cause) noexcept nogil:
+    """Lock held: the first reason, but a cause wins over its consequences."""
+    if r.why and not (cause != NULL and r.cause != NULL and pf_error_yields(r.cause, cause.derived)):
+        return
+    r.why = why
+    if cause != NULL and r.cause == NULL:
+        r.cause = <pf_error*>malloc(sizeof(pf_error))
+    if cause != NULL and r.cause != NULL:
+        memcpy(r.cause, cause, sizeof(pf_error))
+
+
+cdef void abort_all(Rendezvous* r, pf_status why, const pf_error* cause) noexcept nogil:
     cdef Entry* all = NULL
     cdef Entry* e
     cdef int32_t i
     pthread_mutex_lock(&r.lock)
-    if r.why == PF_OK:
-        r.why = why if why != PF_OK else <pf_status>PF_CANCELLED
+    note(r, why, cause)
     for i in range(r.buckets):
         while r.table[i] != NULL:
             e = take(r, &r.table[i])

@@ -3,8 +3,7 @@
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """State that outlives a step: containers of variables and resources, random streams.
 
-A session has a container of its own (name ""); named ones belong to the process until they are
-reset.
+A session has a container of its own (name ""); named ones belong to its task until they are reset.
 
 Invariants
 1. A container holds one reference to each object; handles, calls and plans hold their own.
@@ -14,19 +13,13 @@ Invariants
    copy, so that what was read or fetched never changes.
 4. Kernels' functions (make, abort, unref) are called with no lock held.
 
-Threads: any.  Lock order: the list of containers, one container; a variable's lock is taken with
-neither held.
+Threads: any.  Lock order: the task, which guards its list of containers, one container; a variable's
+lock is taken with neither held.
 
-    pf_state *s = pf_state_new("");
+    pf_state *s = pf_state_new("", NULL);
     pf_state_variable(s, pf_str_of(""), pf_str_of("w"), PF_FLOAT32, shape, &v, &err);
 """
 from host_h cimport *
-
-cdef extern from *:
-    """
-    static pthread_mutex_t pf_containers_lock = PTHREAD_MUTEX_INITIALIZER;
-    """
-    pthread_mutex_t pf_containers_lock
 
 cdef enum:
     BUCKETS = 256       # of a container; lookups happen once per plan
@@ -49,16 +42,16 @@ cdef struct Container:
     pthread_cond_t made
     Entry* table[256]
     char* name
-    Container* next
+    pf_container* next
     bint closed
 
 cdef struct State:
     pf_a32 refs, ended
     pf_a64 numbers
+    pf_task* task
     Container own
 
 cdef struct Globals:
-    Container* named
     pf_a64 last_id      # of variables
     pf_a64 last_entropy
 
@@ -80,27 +73,33 @@ cdef bint container_init(Container* c, pf_str name) noexcept nogil:
     return c.name != NULL
 
 
-cdef Container* named_container(pf_str name) noexcept nogil:
-    """Of the process; made on first use, never freed."""
+cdef void container_free(Container* c) noexcept nogil:
+    pthread_mutex_destroy(&c.lock)
+    pthread_cond_destroy(&c.made)
+    free(c.name)
+
+
+cdef Container* named_container(pf_task* t, pf_str name) noexcept nogil:
+    """Of the task; made on first use, freed with it."""
     cdef Container* c
-    pthread_mutex_lock(&pf_containers_lock)
-    c = globals_.named
+    pthread_mutex_lock(&t.lock)
+    c = <Container*>t.named
     while c != NULL and not pf_str_is(name, c.name):
-        c = c.next
+        c = <Container*>c.next
     if c == NULL:
         c = <Container*>calloc(1, sizeof(Container))
         if c != NULL and container_init(c, name):
-            c.next = globals_.named
-            globals_.named = c
+            c.next = t.named
+            t.named = <pf_container*>c
         elif c != NULL:
             free(c)
             c = NULL
-    pthread_mutex_unlock(&pf_containers_lock)
+    pthread_mutex_unlock(&t.lock)
     return c
 
 
 cdef Container* container_of(pf_state* s, pf_str name) noexcept nogil:
-    return &(<State*>s).own if name.len == 0 else named_container(name)
+    return &(<State*>s).own if name.len == 0 else named_container((<State*>s).task, name)
 
 
 cdef Entry** find(Container* c, int32_t kind, pf_str name) noexcept nogil:
@@ -174,23 +173,37 @@ cdef void clear(Container* c, pf_status why, bint close) noexcept nogil:
         free(e)
 
 
-cdef public void pf_containers_reset(const char* const* names, int32_t n) noexcept nogil:
+cdef public void pf_containers_reset(pf_task* t, const char* const* names, int32_t n) noexcept nogil:
     cdef Container* c
     cdef int32_t i
     for i in range(n):
-        clear(named_container(pf_str_of(names[i])), PF_ABORTED, False)
+        c = named_container(t, pf_str_of(names[i]))
+        if c != NULL:
+            clear(c, PF_ABORTED, False)
     if n:
         return
-    pthread_mutex_lock(&pf_containers_lock)
-    c = globals_.named
-    pthread_mutex_unlock(&pf_containers_lock)
+    pthread_mutex_lock(&t.lock)
+    c = <Container*>t.named
+    pthread_mutex_unlock(&t.lock)
     while c != NULL:                    # the list only grows, at its head
         clear(c, PF_ABORTED, False)
-        c = c.next
+        c = <Container*>c.next
+
+
+cdef public void pf_containers_free(pf_task* t) noexcept nogil:
+    cdef Container* c = <Container*>t.named
+    cdef Container* next
+    while c != NULL:
+        next = <Container*>c.next
+        clear(c, PF_CANCELLED, True)
+        container_free(c)
+        free(c)
+        c = next
+    t.named = NULL
 
 
 # ---------------------------------------------------------------- a session's state
-cdef public pf_state* pf_state_new(const char* name) noexcept nogil:
+cdef public pf_state* pf_state_new(const char* name, pf_task* task) noexcept nogil:
     cdef State* s = <State*>calloc(1, sizeof(State))
     if s == NULL:
         return NULL
@@ -198,7 +211,13 @@ cdef public pf_state* pf_state_new(const char* name) noexcept nogil:
         free(s)
         return NULL
     pf_a32_store(&s.refs, 1)
+    s.task = task if task != NULL else pf_task_own()
+    pf_task_ref(s.task)
     return <pf_state*>s
+
+
+cdef public pf_task* pf_state_task(pf_state* s) noexcept nogil:
+    return (<State*>s).task
 
 
 cdef public void pf_state_ref(pf_state* s) noexcept nogil:
@@ -210,9 +229,8 @@ cdef public void pf_state_unref(pf_state* state) noexcept nogil:
     if s == NULL or not pf_a32_dec_last(&s.refs):
         return
     clear(&s.own, PF_CANCELLED, True)
-    pthread_mutex_destroy(&s.own.lock)
-    pthread_cond_destroy(&s.own.made)
-    free(s.own.name)
+    container_free(&s.own)
+    pf_task_unref(s.task)
     free(s)
 
 
@@ -598,7 +616,7 @@ cdef public pf_status pf_state_resource(pf_state* s, pf_str container, pf_str na
 
 
 # ---------------------------------------------------------------- random streams
-cdef uint64_t entropy() noexcept nogil:
+cdef public uint64_t pf_entropy() noexcept nogil:
     """From the system; without /dev/urandom from the clock and a counter."""
     cdef uint64_t x = 0
     cdef timespec now
@@ -619,8 +637,8 @@ cdef void seed_stream(Stream* r, uint64_t seed, uint64_t seed2) noexcept nogil:
     r.seed2 = seed2
     r.next = 0
     if seed == 0 and seed2 == 0:
-        seed = entropy()
-        seed2 = entropy()
+        seed = pf_entropy()
+        seed2 = pf_entropy()
     r.key = seed
     r.high = seed2
 

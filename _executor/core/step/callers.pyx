@@ -81,10 +81,7 @@ cdef pf_status find(pf_ctx* ctx, pf_str name, int32_t n_in, const int32_t* in_ty
         st = fits(ctx, f, n_in, in_type, n_out, out_type)
         if st:
             return st
-    err.code = PF_OK
-    err.node[0] = 0
-    err.op[0] = 0
-    err.device[0] = 0
+    pf_error_clear(&err)
     if pf_library_find(l, name, out, &err):
         return pf_fail(ctx, err.code, err.message)
     return PF_OK
@@ -182,7 +179,7 @@ cdef pf_status launch(Flight* f, Seat* seat, pf_plan* plan, pf_tensor** take_arg
     o.within = c.step
     o.trace = c.step.trace
     o.stream = stream_of(c, seat.row)
-    err.code = PF_OK
+    pf_error_clear(&err)
     seat.flight = f
     pf_a32_add_rlx(&f.refs, 1)      # the seat is looked at below, whatever landed meanwhile
     pf_spin_lock(&f.lock)
@@ -239,7 +236,7 @@ cdef pf_status call_at_once(pf_ctx* ctx, pf_plan* plan, pf_tensor** args, pf_ten
     cdef pf_error err
     cdef pf_status st
     cdef int32_t k
-    err.code = PF_OK
+    pf_error_clear(&err)
     st = pf_step_run(plan, args, rets, NULL, &err)
     pf_start_leave()
     if st:

@@ -31,10 +31,7 @@ cdef pf_status fn_get(pf_ctx* ctx, pf_str name, pf_fn** out) noexcept nogil:
         return PF_INVALID_ARGUMENT
     out[0] = NULL
     l = (<pf_call*>ctx).plan.library if (<pf_call*>ctx).plan != NULL else NULL
-    err.code = PF_OK
-    err.node[0] = 0
-    err.op[0] = 0
-    err.device[0] = 0
+    pf_error_clear(&err)
     if pf_library_find(l, name, &plan, &err):
         return pf_fail(ctx, err.code, err.message)
     f = <Fn*>calloc(1, sizeof(Fn))
@@ -160,7 +157,7 @@ cdef pf_status fn_call(pf_fn* fn, pf_ctx* within, const pf_fn_options* options, 
     st = adopt_all(f, steal, args)
     if st == PF_OK:
         fn_retain(fn)
-        err.code = PF_OK
+        pf_error_clear(&err)
         st = pf_step_start(&f.plan, 1, args, &o, landed, c, <pf_started**>out, &err)
         if st:
             fn_release(fn)

@@ -577,6 +577,8 @@ cdef pf_a32 table_state
 cdef const void* h_extension(const char* id) noexcept nogil:
     if id != NULL and strcmp(id, b"pyflow.transport/1") == 0:
         return pf_transport_table()
+    if id != NULL and strcmp(id, b"pyflow.transport/2") == 0:
+        return pf_transport2_table()
     if id != NULL and strcmp(id, b"pyflow.functions/1") == 0:
         return pf_functions_table()
     return NULL

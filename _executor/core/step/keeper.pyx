@@ -89,12 +89,16 @@ cdef void take_out(pf_started* h) noexcept nogil:
     pf_a32_store_rlx(&h.waits, 0)
 
 # ---------------------------------------------------------------- the thread
-cdef pf_started* next_of(int64_t now, bint* asked) noexcept nogil:
-    """Lock held: whom to look after, with its reference; NULL: nobody yet."""
+cdef pf_started* next_of(int64_t now, bint* asked, pf_error* why) noexcept nogil:
+    """Lock held: whom to look after, with its reference; NULL: nobody yet.  why: what it asked to fail with; no code: cancelled."""
     global asked_first, asked_last
     cdef pf_started* h = asked_first
     asked[0] = h != NULL
     if h != NULL:
+        why.code = PF_OK
+        if h.cause != NULL:
+            memcpy(why, h.cause, sizeof(pf_error))
+        h.queued = 0
         asked_first = h.next
         if asked_first == NULL:
             asked_last = NULL
@@ -103,12 +107,12 @@ cdef pf_started* next_of(int64_t now, bint* asked) noexcept nogil:
         take_out(h)
     return h
 
-cdef pf_started* wait_for_one(bint* asked) noexcept nogil:
+cdef pf_started* wait_for_one(bint* asked, pf_error* why) noexcept nogil:
     """NULL: the host ends."""
     cdef pf_started* h = NULL
     pthread_mutex_lock(&pf_keeper_lock)
     while not keeper_ends:
-        h = next_of(pf_now_ns(), asked)
+        h = next_of(pf_now_ns(), asked, why)
         if h != NULL:
             break
         if earliest != NULL:
@@ -121,12 +125,15 @@ cdef pf_started* wait_for_one(bint* asked) noexcept nogil:
 cdef void* keep(void* arg) noexcept nogil:
     cdef bint asked = False
     cdef int64_t again
-    cdef pf_started* h = wait_for_one(&asked)
+    cdef pf_error why
+    cdef pf_started* h = wait_for_one(&asked, &why)
     cdef pf_step* s
     while h != NULL:
         s = pf_watch_pin(&h.step)
         if s != NULL:
-            if asked:
+            if asked and why.code:
+                pf_step_fail_as(s, &why)
+            elif asked:
                 pf_step_cancel(s, h.why, h.message)
             else:
                 again = pf_step_poll_kept(s)
@@ -134,7 +141,7 @@ cdef void* keep(void* arg) noexcept nogil:
                     pf_keeper_poll_at(h, again)     # before the pin goes, so pf_keeper_forget comes after it
             pf_watch_unpin(s)
         pf_started_unref(h)
-        h = wait_for_one(&asked)
+        h = wait_for_one(&asked, &why)
     return NULL
 
 cdef bint ready() noexcept nogil:
@@ -195,21 +202,43 @@ cdef public void pf_keeper_forget(pf_started* h) noexcept nogil:
     if had:
         pf_started_unref(h)
 
+cdef void ask(pf_started* h) noexcept nogil:
+    """Lock held, the keeper runs."""
+    global asked_first, asked_last
+    if h.queued:
+        return
+    h.queued = 1
+    h.next = NULL
+    pf_a32_add_rlx(&h.refs, 1)
+    if asked_last != NULL:
+        asked_last.next = h
+    else:
+        asked_first = h
+    asked_last = h
+    pthread_cond_signal(&pf_keeper_cond)
+
+cdef public void pf_started_fail(pf_started* h, const pf_error* why) noexcept nogil:
+    cdef pf_error* own
+    pf_a32_store(&h.asked, 1)           # to be cancelled now would be a consequence
+    pthread_mutex_lock(&pf_keeper_lock)
+    if ready() and (h.cause == NULL or pf_error_yields(h.cause, why.derived)):
+        own = h.cause if h.cause != NULL else <pf_error*>malloc(sizeof(pf_error))
+        if own != NULL:
+            memcpy(own, why, sizeof(pf_error))
+            h.cause = own
+        else:
+            h.why = why.code
+            h.message = b"the step failed elsewhere, and there was no memory to say why"
+        ask(h)
+    pthread_mutex_unlock(&pf_keeper_lock)
+
 cdef public void pf_started_cancel(pf_started* h, pf_status why, const char* message) noexcept nogil:
     """Once; later reasons are not heard."""
-    global asked_first, asked_last
     if h == NULL or not pf_a32_cas(&h.asked, 0, 1):
         return
+    pthread_mutex_lock(&pf_keeper_lock)
     h.why = why
     h.message = message
-    h.next = NULL
-    pthread_mutex_lock(&pf_keeper_lock)
     if ready():
-        pf_a32_add_rlx(&h.refs, 1)
-        if asked_last != NULL:
-            asked_last.next = h
-        else:
-            asked_first = h
-        asked_last = h
-        pthread_cond_signal(&pf_keeper_cond)
+        ask(h)
     pthread_mutex_unlock(&pf_keeper_lock)

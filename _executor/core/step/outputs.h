@@ -36,5 +36,6 @@ int pf_handle_fits(pf_call *c, int32_t o, const pf_object *object);    /* 0: out
 void pf_host_fill_state(pf_host *table);            /* the functions about variables, resources and random streams */
 /* transport.pyx */
 const pf_transport *pf_transport_table(void);
+const pf_transport2 *pf_transport2_table(void);
 const pf_functions_api *pf_functions_table(void);     /* function_calls.pyx */
 #endif

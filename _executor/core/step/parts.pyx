@@ -53,6 +53,7 @@ cdef public pf_step* pf_parts_link(pf_plan** plans, int32_t n, pf_tensor** take_
 cdef public void pf_parts_part(pf_step* leader, pf_status st, pf_tensor** rets) noexcept nogil:
     """Every partition takes its results and goes back to its plan."""
     cdef pf_step* s = leader
+    cdef int32_t outlived = leader.outlived
     cdef pf_step* next
     cdef uint32_t m
     while s != NULL:
@@ -61,6 +62,7 @@ cdef public void pf_parts_part(pf_step* leader, pf_status st, pf_tensor** rets) 
         if s.trace != NULL:
             pf_trace_step_end(s, st)
         s.leader = s
+        s.outlived = outlived
         s.peer = NULL
         pf_step_finish(s, st, rets)
         if rets != NULL:
@@ -92,6 +94,7 @@ cdef int32_t begin(pf_step* leader, const pf_run_options* o) noexcept nogil:
         if o.rendezvous != NULL:
             pf_rendezvous_ref(o.rendezvous)
             leader.rendezvous = o.rendezvous
+            leader.outlived = 1
     while s != NULL:
         if o != NULL and o.trace != NULL:
             s.trace = o.trace

@@ -29,13 +29,14 @@ cdef extern from *:
 
 cdef public void pf_started_unref(pf_started* h) noexcept nogil:
     if h != NULL and pf_a32_dec_last(&h.refs):
+        free(h.cause)
         free(h)
 
 # ---------------------------------------------------------------- at once
 cdef bint at_once(pf_plan** plans, int32_t n, const pf_start_options* o) noexcept nogil:
     cdef pf_plan* p = plans[0]
     return (n == 1 and tiny(p)
-            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.trace == NULL and o.stream == 0)))
+            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.task == NULL and o.trace == NULL and o.stream == 0)))
 
 cdef bint tiny(const pf_plan* p) noexcept nogil:
     return p.n_blocks == 1 and not p.has_async and p.n_frames_in_slabs == 0 and not p.watched
@@ -57,15 +58,12 @@ cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, pf_started_fn done, 
     cdef pf_error err
     cdef pf_status st
     cdef uint32_t k
-    err.code = PF_OK
+    pf_error_clear(&err)
     if plan.n_rets > FEW_RETS:
         rets = <pf_tensor**>malloc(sizeof(void*) * plan.n_rets)
     if rets == NULL:
         for k in range(plan.n_args):
             pf_tensor_unref(take_args[k])
-        err.node[0] = 0
-        err.op[0] = 0
-        err.device[0] = 0
         st = pf_error_set(&err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's results")
     else:
         st = pf_step_run(plan, take_args, rets, NULL, &err)
@@ -118,6 +116,7 @@ cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
         if o.rendezvous != NULL:
             pf_rendezvous_ref(o.rendezvous)
             leader.rendezvous = o.rendezvous
+            leader.outlived = 1
         if o.within != NULL and o.within.pool == leader.pool:
             leader.home = o.within.leader.home
             leader.depth = o.within.leader.depth + 1
@@ -142,6 +141,23 @@ cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take
         return PF_OK
     return start(plans, n, take_args, o, done, arg, out, err)
 
+cdef void stop(void* arg, const pf_error* why) noexcept nogil:
+    pf_started_fail(<pf_started*>arg, why)
+
+cdef void join_task(pf_step* leader, const pf_start_options* o) noexcept nogil:
+    """Takes the rendezvous of its key.  A step that is over elsewhere, or failed there, fails before it begins."""
+    cdef pf_started* h = leader.started
+    cdef pf_error err
+    pf_error_clear(&err)
+    h.member.stop = stop
+    h.member.arg = h
+    leader.key = o.key
+    if pf_task_begin(o.task, o.key, &h.member, &leader.rendezvous, &err):
+        pf_step_fail_as(leader, &err)
+        return
+    leader.task = o.task
+    leader.outlived = 1
+
 cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_start_options* o, pf_started_fn done,
                      void* arg, pf_started** out, pf_error* err) noexcept nogil:
     cdef pf_started* h = <pf_started*>calloc(1, sizeof(pf_started))
@@ -159,6 +175,8 @@ cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf
     if out != NULL:
         out[0] = h
     leader.started = h
+    if o != NULL and o.task != NULL:
+        join_task(leader, o)
     if prepare(leader, o) and n > 1 and not pf_parts_share_rendezvous(leader):
         pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a rendezvous")
     pf_watch_begin(leader)
@@ -189,6 +207,8 @@ cdef public void pf_started_over(pf_step* leader) noexcept nogil:
         if rets == NULL:
             pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's results")
     pf_parts_read_late(leader)
+    if leader.task != NULL:
+        pf_task_end(leader.task, leader.key, &h.member)
     pf_watch_end(leader)
     pf_keeper_forget(h)
     st = leader.error.code

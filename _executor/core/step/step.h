@@ -110,7 +110,10 @@ typedef struct pf_step {
   pf_frame **free_frames;           /* per frame definition (lock) */
   pf_frame *all_frames;
   pf_rendezvous *rendezvous;
-  int32_t depth, pad_depth;         /* leaders: how many steps lie around it */
+  int32_t outlived, depth;          /* outlived: the rendezvous was given, it may be needed after the step; depth: of leaders,
+                                     * how many steps lie around it */
+  pf_task *task;                    /* leaders: in whose table the step is, by `key`; NULL: in none */
+  pf_step_key key;
   uint64_t stream;                  /* random nodes draw from (their seeds, stream), each from 0 on; 0: from their State's streams */
   pf_a64 *drawn;                    /* such a step: per node, how much */
   pf_a64 kernels;
@@ -239,16 +242,21 @@ typedef struct pf_started {         /* whoever may want to cancel one; outlives 
   pf_step *step;                    /* watch.pyx's lock; NULL: it is over */
   pf_started_fn done;
   void *arg;
+  pf_member member;                 /* where the step is in a task's table */
   pf_status why;
   const char *message;
   struct pf_started *next;          /* from here on the keeper's, with its lock */
+  pf_error *cause;                  /* NULL: cancelled, for `why` */
+  int32_t queued;
   struct pf_started *below, *beside, *before;
   int64_t when_ns;
   pf_a32 waits;                     /* it is among those with a time */
 } pf_started;
 typedef struct {
   int64_t timeout_ns;               /* 0: none */
-  pf_rendezvous *rendezvous;        /* NULL: a private one when needed */
+  pf_rendezvous *rendezvous;        /* NULL: a private one when needed, or that of `key` */
+  pf_task *task;                    /* NULL, or the step is one of this task's, by `key`; it has to live until `done` */
+  pf_step_key key;
   struct pf_trace *trace;
   struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
   uint64_t stream;                  /* 0: none of its own */
@@ -262,6 +270,7 @@ pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const
 int32_t pf_start_enter(pf_plan *plan);              /* 1: it may run at once on this thread, by pf_step_run; then pf_start_leave */
 void pf_start_leave(void);
 void pf_started_cancel(pf_started *h, pf_status why, const char *message);  /* soon, by the keeper; any thread, under any lock */
+void pf_started_fail(pf_started *h, const pf_error *why);                  /* likewise: a cause is heard after a derived one */
 void pf_started_unref(pf_started *h);
 void pf_started_over(pf_step *leader);              /* the last block of such a step is done */
 void pf_keeper_poll_at(pf_started *h, int64_t when_ns);     /* keeper.pyx: then, or earlier if that was asked for */
@@ -279,6 +288,7 @@ void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every p
 void pf_step_read_late(pf_step *s);                 /* fetches of variables that the step updated */
 void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
+void pf_step_fail_as(pf_step *s, const pf_error *why);
 void pf_step_fail(pf_step *s, const pf_node_info *node, pf_status code, const char *message);
 __attribute__((format(printf, 4, 5)))
 static inline void pf_step_failf(pf_step *s, const pf_node_info *node, pf_status code, const char *fmt, ...) {
@@ -358,8 +368,9 @@ pf_call *pf_ticket_peek(uint64_t ticket);           /* without a reference: for 
 void pf_between_ticket_and_use(void (*fn)(uint64_t)); /* tests: called wherever a call was found by its ticket; NULL: not */
 void pf_call_done(pf_call *c, pf_status s);         /* the second of {compute returned, done} completes the call */
 void pf_step_own(pf_step *s, pf_resource *take);    /* freed when the step ends */
-pf_rendezvous *pf_running_rendezvous(int64_t step, pf_status *why); /* new reference, by step id, while it runs; NULL: why */
+pf_rendezvous *pf_running_rendezvous(int64_t step, pf_task **task, pf_status *why); /* new reference, by step id, while it runs; NULL: why */
 int64_t pf_last_step(void);                         /* the highest step id given out so far */
+pf_task *pf_step_task(pf_step *s);                  /* whose step it is; not counted */
 pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
 void pf_set_log(void (*fn)(int32_t level, const char *msg, int64_t n)); /* where plugins' messages go; NULL: stderr */
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */

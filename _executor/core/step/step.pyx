@@ -141,6 +141,8 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.started = NULL
     s.stream = 0
     s.depth = 0
+    s.outlived = 0
+    s.task = NULL
     s.trace = NULL
     s.inspect = NULL
     s.deadline_ns = 0
@@ -231,12 +233,13 @@ cdef void clean_up(pf_step* s) noexcept nogil:
         s.n_owned -= 1
         pf_object_unref(&s.owned[s.n_owned].base)
     if s.rendezvous != NULL:
-        pf_rendezvous_abort(s.rendezvous, PF_CANCELLED)
+        if not s.leader.outlived:
+            pf_rendezvous_abort(s.rendezvous, PF_CANCELLED)
         pf_rendezvous_unref(s.rendezvous)
         s.rendezvous = NULL
 
 # ---------------------------------------------------------------- failure
-cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
+cdef void tell_waiters(pf_step* s) noexcept nogil:
     """Cancel callbacks, each once, no lock held; then the rendezvous.
 
     One pass over the deferred calls: `s.told_up_to` is the next one to look at, and a call that ends meanwhile moves it on.  No
@@ -245,6 +248,7 @@ cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
     cdef void (*fn)(void*) noexcept nogil
     cdef void* arg
     cdef pf_rendezvous* r
+    cdef pf_error why
     cdef bint first = True
     while True:
         pthread_mutex_lock(&s.lock)
@@ -268,7 +272,10 @@ cdef void tell_waiters(pf_step* s, pf_status why) noexcept nogil:
         pf_rendezvous_ref(r)
     pthread_mutex_unlock(&s.lock)
     if r != NULL:
-        pf_rendezvous_abort(r, why)
+        pthread_mutex_lock(&s.leader.lock)
+        memcpy(&why, &s.leader.error, sizeof(pf_error))
+        pthread_mutex_unlock(&s.leader.lock)
+        pf_rendezvous_fail(r, &why)
         pf_rendezvous_unref(r)
 
 cdef void stop_blocks(pf_step* s) noexcept nogil:
@@ -282,14 +289,21 @@ cdef void stop_blocks(pf_step* s) noexcept nogil:
     if kept != NULL:
         pf_keeper_poll_at(kept, pf_now_ns() + POLL_NS)      # most are over by then, and forgotten
 
+cdef public pf_task* pf_step_task(pf_step* s) noexcept nogil:
+    """Whose step it is; not counted."""
+    s = s.leader
+    return s.task if s.task != NULL else pf_state_task(s.plan.state) if s.plan.state != NULL else pf_task_own()
+
 cdef void stop_with(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
-    """The error, if it is the first; no block of this leader's partitions begins any more.  Nobody is told."""
+    """The error, unless one is there that it is a consequence of; no block of this leader's partitions begins any more.  Nobody
+    is told."""
+    cdef int32_t derived
     pthread_mutex_lock(&s.lock)
-    if not s.error.code:
-        s.error.node[0] = 0
-        s.error.op[0] = 0
-        s.error.device[0] = 0
-        s.error.message[0] = 0
+    derived = s.error.code != PF_OK and (code == PF_CANCELLED or code == s.error.code)
+    if pf_error_yields(&s.error, derived):
+        pf_error_clear(&s.error)
+        s.error.derived = derived
+        pf_copy_text(s.error.task, sizeof(s.error.task), pf_step_task(s).name, <int64_t>strlen(pf_step_task(s).name))
         if node != NULL:
             pf_copy_text(s.error.node, sizeof(s.error.node), node.name.data, node.name.len)
             pf_copy_text(s.error.op, sizeof(s.error.op), node.op.data, node.op.len)
@@ -298,14 +312,24 @@ cdef void stop_with(pf_step* s, const pf_node_info* node, pf_status code, const 
     pthread_mutex_unlock(&s.lock)
     stop_blocks(s)
 
-cdef void tell_all(pf_step* s, pf_status code) noexcept nogil:
+cdef void tell_all(pf_step* s) noexcept nogil:
     while s != NULL:
-        tell_waiters(s, code)
+        tell_waiters(s)
         s = s.peer
 
 cdef public void pf_step_fail(pf_step* s, const pf_node_info* node, pf_status code, const char* message) noexcept nogil:
     stop_with(s.leader, node, code, message)
-    tell_all(s.leader, code)
+    tell_all(s.leader)
+
+cdef public void pf_step_fail_as(pf_step* s, const pf_error* why) noexcept nogil:
+    """With an error of elsewhere, as it is."""
+    s = s.leader
+    pthread_mutex_lock(&s.lock)
+    if pf_error_yields(&s.error, why.derived):
+        memcpy(&s.error, why, sizeof(pf_error))
+    pthread_mutex_unlock(&s.lock)
+    stop_blocks(s)
+    tell_all(s)
 
 cdef void append_waiting(pf_step* s, char* text, int32_t room) noexcept nogil:
     """Which asynchronous nodes have not completed; where, if the step has several partitions."""
@@ -383,8 +407,8 @@ cdef public void pf_call_late(pf_call* c) noexcept nogil:
 cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
     cdef int64_t now = pf_now_ns()
     s = s.leader
-    if pf_a32_load_rlx(&s.untold):
-        tell_all(s, <pf_status>pf_a32_xchg(&s.untold, 0))
+    if pf_a32_load_rlx(&s.untold) and pf_a32_xchg(&s.untold, 0):
+        tell_all(s)
     if now < s.next_poll_ns:
         return pf_a32_load_rlx(&s.cancelled)
     s.next_poll_ns = now + POLL_NS
@@ -404,8 +428,8 @@ cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
 cdef public int64_t pf_step_poll_kept(pf_step* s) noexcept nogil:
     """A step without a caller, by the keeper; when to look again, 0: it need not."""
     cdef int64_t now = pf_now_ns()
-    if pf_a32_load_rlx(&s.untold):
-        tell_all(s, <pf_status>pf_a32_xchg(&s.untold, 0))
+    if pf_a32_load_rlx(&s.untold) and pf_a32_xchg(&s.untold, 0):
+        tell_all(s)
     if not pf_a32_load(&s.cancelled):
         if s.deadline_ns == 0 or now <= s.deadline_ns:
             return s.deadline_ns + 1 if s.deadline_ns else 0
@@ -606,6 +630,7 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         if o.rendezvous != NULL:
             pf_rendezvous_ref(o.rendezvous)
             s.rendezvous = o.rendezvous
+            s.outlived = 1
         announce(o, s)
     w.kernels = 0
     fill_slots(s, take_args)

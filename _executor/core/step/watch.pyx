@@ -67,8 +67,9 @@ cdef public void pf_watch_end(pf_step* s) noexcept nogil:
         pthread_cond_broadcast(&pf_watch_unpinned)
     pthread_mutex_unlock(&pf_watch_lock)
 
-cdef public pf_rendezvous* pf_running_rendezvous(int64_t step, pf_status* why) noexcept nogil:
-    """Made here if no kernel of the step has asked for it yet: what a peer sends early waits in it."""
+cdef public pf_rendezvous* pf_running_rendezvous(int64_t step, pf_task** task, pf_status* why) noexcept nogil:
+    """Made here if no kernel of the step has asked for it yet: what a peer sends early waits in it.  task (may be NULL): a new
+    reference to the step's."""
     cdef pf_step* s
     cdef pf_rendezvous* r = NULL
     pthread_mutex_lock(&pf_watch_lock)
@@ -79,6 +80,9 @@ cdef public pf_rendezvous* pf_running_rendezvous(int64_t step, pf_status* why) n
         r = pf_step_rendezvous(s)
         if r != NULL:
             pf_rendezvous_ref(r)
+            if task != NULL:
+                task[0] = pf_step_task(s)
+                pf_task_ref(task[0])
     pthread_mutex_unlock(&pf_watch_lock)
     if r == NULL:
         why[0] = (PF_RESOURCE_EXHAUSTED if s != NULL else PF_UNAVAILABLE if step > pf_last_step() else

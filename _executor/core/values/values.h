@@ -41,12 +41,20 @@ static inline DLTensor **pf_ctx_out(pf_ctx *c) { return (DLTensor **)c->out; }
 /* ================================================================ errors and text */
 typedef struct pf_error {
   pf_status code;
-  int32_t pad;
+  int32_t derived;                  /* 1: a consequence of another failure, which wins over it */
   char node[512];
   char op[96];
   char device[96];
+  char task[128];                   /* whose step failed; empty: of no task that has a name */
   char message[4096];
 } pf_error;
+static inline void pf_error_clear(pf_error *e) {
+  e->code = PF_OK;
+  e->derived = 0;
+  e->node[0] = e->op[0] = e->device[0] = e->task[0] = e->message[0] = 0;
+}
+/* What a step that may fail several times says at last: the first failure, but a cause wins over its consequences. */
+static inline int32_t pf_error_yields(const pf_error *have, int32_t derived) { return !have->code || (have->derived && !derived); }
 
 /* Sets code and message once: the first error wins.  Returns the code. */
 __attribute__((format(printf, 3, 4)))

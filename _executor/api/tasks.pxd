@@ -1,0 +1,4 @@
+from look_h cimport *
+
+cdef class Task:
+    cdef pf_task* t

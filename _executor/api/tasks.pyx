@@ -1,0 +1,149 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
+"""Tasks: a server's containers, its incarnation, and its steps by key, for whoever runs steps for others.
+
+    task = Task("/job:worker/replica:0/task:1")
+    state = State("session", task)                              # its named containers are the task's
+    plan.start(feeds, task=task, session=7, step=1)             # may come after ...
+    task.put(7, 1, b"key", value, type)                         # ... what peers send for it
+    task.clean(7, 1)                                            # it is over everywhere
+"""
+cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from look_h cimport *
+from pyflow._executor.steps cimport deliver_to_python
+from pyflow._executor.values cimport borrow, clear_error, raise_error, tensor_of
+
+cdef pf_step_key key_of(session, step):
+    cdef pf_step_key key
+    key.session = <uint64_t>session
+    key.step = <uint64_t>step
+    return key
+
+@cython.final
+cdef class Task:
+    """What the sessions of one server share.  name: "/job:worker/replica:0/task:1"; None: the process's own, which has none.
+
+    A step has a key of two numbers below 2**64: its session's and its own.  What is said of a step that has not begun waits
+    for it, within bounds; what is said of one that was cleaned up raises (or is told) NOT_FOUND.
+    """
+
+    def __cinit__(self, name=None):
+        cdef bytes text
+        if name is None:
+            self.t = pf_task_own()
+            return
+        if not isinstance(name, str) or not name or len(name.encode()) >= 128:
+            raise ValueError(f"a task's name is a string of 1 to 127 bytes, got {name!r}")
+        text = name.encode()
+        self.t = pf_task_new(text)
+        if self.t == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        cdef pf_task* t = self.t
+        with nogil:
+            pf_task_unref(t)
+
+    @property
+    def name(self):
+        return self.t.name.decode("utf-8", "replace")
+
+    @property
+    def incarnation(self):
+        """64 random bits, of this task in this process."""
+        return pf_task_incarnation(self.t)
+
+    def put(self, session, step, bytes name, value, int type):
+        """Puts a copy of the value under a name, for the step's Recv or another task's `take`."""
+        cdef list hold = []
+        cdef pf_tensor* t = tensor_of(value, type, hold)
+        cdef pf_tensor* own = t
+        cdef pf_error err
+        cdef pf_str k = borrow(name)
+        cdef pf_step_key key = key_of(session, step)
+        if t.flags & PF_T_BORROWED:
+            own = pf_tensor_copy(t)
+            pf_tensor_unref(t)
+            if own == NULL:
+                raise MemoryError()
+        clear_error(&err)
+        with nogil:
+            pf_task_put(self.t, key, k, own, 0, &err)
+        if err.code:
+            raise_error(&err)
+
+    def take(self, session, step, bytes name, callback):
+        """callback(code, value) once what is sent under the name is there, perhaps from another thread, perhaps at once."""
+        cdef pf_str k = borrow(name)
+        cdef pf_error err
+        cdef pf_step_key key = key_of(session, step)
+        clear_error(&err)
+        Py_INCREF(callback)
+        with nogil:
+            pf_task_take(self.t, key, k, NULL, deliver_to_python, <void*>callback, &err)
+        if err.code:
+            Py_DECREF(callback)
+            raise_error(&err)
+
+    def fail(self, session, step, int code, str message, str task="", bint derived=False):
+        """The step fails here, now or as it begins; derived: a cause wins over it."""
+        cdef pf_error why
+        cdef pf_status st
+        cdef bytes text = message.encode()[:4000], where = task.encode()[:120]
+        cdef pf_step_key key = key_of(session, step)
+        clear_error(&why)
+        if code <= 0:
+            raise ValueError("an error's code is above 0")
+        why.code = <pf_status>code
+        why.derived = derived
+        memcpy(why.message, <const char*>text, len(text) + 1)
+        memcpy(why.task, <const char*>where, len(where) + 1)
+        with nogil:
+            st = pf_task_fail(self.t, key, &why)
+        if st:
+            clear_error(&why)
+            pf_error_set(&why, st, b"the step is over" if st == PF_NOT_FOUND else b"too many steps have not begun")
+            raise_error(&why)
+
+    def clean(self, session, step=None):
+        """The step, or every step of the session, is over everywhere."""
+        cdef pf_step_key key = key_of(session, 0 if step is None else step)
+        with nogil:
+            if step is None:
+                pf_task_clean_session(self.t, key.session)
+            else:
+                pf_task_clean(self.t, key)
+
+    def sweep(self, double patience):
+        """Ends steps that others spoke of but that did not begin for `patience` seconds; how many there were."""
+        cdef int64_t n, ns = <int64_t>(patience * 1e9)
+        with nogil:
+            n = pf_task_sweep(self.t, ns)
+        return n
+
+    def limit(self, int64_t early_steps, int64_t early_bytes):
+        """How many steps that have not begun here are waited with, and with how many bytes."""
+        pthread_mutex_lock(&self.t.lock)
+        self.t.max_early = early_steps
+        self.t.max_early_bytes = early_bytes
+        pthread_mutex_unlock(&self.t.lock)
+
+    def counts(self):
+        """{"open", "early", "gone": steps in the table, "early_bytes"}."""
+        cdef dict found
+        pthread_mutex_lock(&self.t.lock)
+        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes}
+        pthread_mutex_unlock(&self.t.lock)
+        return found
+
+    def reset_containers(self, names=()):
+        """Forgets the task's named containers; all of them when no name is given."""
+        cdef list encoded = [n.encode() for n in names]
+        cdef const char** c = <const char**>malloc(sizeof(char*) * (len(encoded) + 1))
+        cdef int32_t k
+        if c == NULL:
+            raise MemoryError()
+        for k in range(len(encoded)):
+            c[k] = encoded[k]
+        pf_containers_reset(self.t, c, <int32_t>len(encoded))
+        free(c)
