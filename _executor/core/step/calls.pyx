@@ -125,7 +125,7 @@ cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
     cdef char by[160]
     cdef pf_error cause
     by[0] = 0
-    if (c.step.leader.outlived and c.state == PF_CALL_DEFERRED and c.receives and c.step.rendezvous != NULL
+    if (c.step.leader.outlived and pf_is_deferred(c) and c.receives and c.step.rendezvous != NULL
             and pf_rendezvous_error(c.step.rendezvous, &cause)):
         pf_step_fail_as(c.step, &cause)     # why its tensor does not come
     describe_inputs(c, given, 1024)

@@ -71,6 +71,8 @@ cdef pf_status receive(pf_ctx* ctx, pf_str key, const pf_reader* reader, managed
     if st:
         free(r)
         learn(ctx, rv)
+        if st == PF_ALREADY_EXISTS:
+            return pf_failf(ctx, st, b"somebody waits for key '%.*s' of this step already", <int>min(key.len, <int64_t>400), key.data)
         return pf_fail(ctx, st, b"the step was aborted while it waited for a tensor")
     return PF_OK
 
