@@ -41,10 +41,16 @@ def transport(source, destination):
     return _transports.get((source, destination), ("_Send", "_Recv"))
 
 
-def cut(graph, delays=None):
+def no_task(device):
+    """The incarnation of a device of no particular task."""
+    return 1
+
+
+def cut(graph, delays=None, incarnation=no_task):
     """Inserts the pairs.  Returns the graph: the same object if one device holds everything.
 
     delays: {(node, output index, device): node that the receive waits for}, from partition_delay.
+    incarnation: function of a sending device, of its task's (an int64), which its edges carry.
     """
     if len({n.device for n in graph.nodes}) < 2:
         return graph
@@ -57,7 +63,8 @@ def cut(graph, delays=None):
                 if late:
                     key = (source, (index, node), node.device)
                 if key not in pairs:
-                    pairs[key] = pair(source, index, node.device, len(pairs))
+                    pairs[key] = pair(source, index, node.device, len(pairs),
+                                      incarnation=incarnation)
                     if tied:
                         pairs[key][1].controls.append(pairs[key][0])
                     if late:
@@ -82,14 +89,15 @@ def reads_late(source, index, reader, reads):
             or bool(reads) and reads.sees_update(source, index, reader))
 
 
-def pair(source, index, destination, number, stem=""):
+def pair(source, index, destination, number, stem="", incarnation=no_task):
     """(send node, receive node) that carry an output to the device `destination`.
 
-    number: distinguishes the pairs of one step; stem: pairs of different passes.
+    number: distinguishes the pairs of one step; stem: pairs of different passes; incarnation: as
+    for `cut`.
     """
     dtype = source.types[index].base_dtype
     attrs = {"tensor_name": f"{stem}edge_{number}_{source.name}:{index}",
-             "send_device": source.device, "send_device_incarnation": 1,
+             "send_device": source.device, "send_device_incarnation": incarnation(source.device),
              "recv_device": destination, "client_terminated": False}
     send_op, recv_op = transport(_kind(source.device), _kind(destination))
     send = Node(

@@ -32,7 +32,7 @@ class Work:
 
     evaluate: as in `fold.fold`.  kernels: as in `fuse.fuse`; None: no products.  place: a function
     that places a graph; None: it is placed.  delays: whether large transfers wait; `waits`: which,
-    found by partition_delay.  functions: {name: Body} of what stays a call, found by inline.
+    found by partition_delay.  incarnation: as in `partition.cut`.  functions: {name: Body} of what stays a call, found by inline.
     """
 
     options: Options
@@ -41,6 +41,7 @@ class Work:
     place: typing.Callable = None
     delays: bool = False
     waits: dict = None
+    incarnation: typing.Callable = partition.no_task
     functions: dict = dataclasses.field(default_factory=dict)
     counts: dict = dataclasses.field(default_factory=dict)
 
@@ -115,7 +116,7 @@ TRANSFERS = (
 CUT = (
     Pass("cut", "edges between devices go through a Send and a Recv (partition.py); with"
          " partitions='device' a graph per device (partition_split.py)",
-         lambda graph, work: partition.cut(graph, work.waits)),
+         lambda graph, work: partition.cut(graph, work.waits, work.incarnation)),
 )
 PASSES = CALLS + PLACEMENT + REWRITES + MEMORY + FUSIONS + TRANSFERS + CUT
 

@@ -34,12 +34,15 @@ ACCELERATOR = Speed(flops=1e12, bandwidth=1e11, link=1e10, latency=1e-5)   # whe
 
 class Device:
     """One device: full `name`, type `kind`, `ordinal`, `priority`, `speed`; `core_name` is what the
-    executor calls it."""
+    executor calls it.  kernels: the KernelTable of its task; None: the table of its Devices.
+    incarnation: its task's, 64 random bits as an int64, which edges from it carry."""
 
-    __slots__ = ("name", "kind", "ordinal", "priority", "speed", "core_name", "spec")
+    __slots__ = ("name", "kind", "ordinal", "priority", "speed", "core_name", "spec", "kernels",
+                 "incarnation")
 
-    def __init__(self, name, priority=0, speed=None, core_name=None):
-        self.name, self.priority = name, priority
+    def __init__(self, name, priority=0, speed=None, core_name=None, kernels=None, incarnation=1):
+        self.name, self.priority, self.kernels = name, priority, kernels
+        self.incarnation = incarnation
         self.core_name = core_name or name
         self.spec = DeviceSpec.from_string(name)
         self.kind, self.ordinal = self.spec.device_type, self.spec.device_index
@@ -53,8 +56,8 @@ class Devices:
     """The devices a session may use.  `names` in order; the first is the default."""
 
     def __init__(self, devices, kernels=None, opener=None):
-        """devices: Device objects or full names, the host first; kernels: a KernelTable, or None
-        where it does not matter (one device); opener: function(Device) -> None, or why it cannot be
+        """devices: Device objects or full names, the host first; kernels: the KernelTable of those
+        without one of their own, or None where it does not matter (one device); opener: function(Device) -> None, or why it cannot be
         used: asked once, when something is to be placed there.
 
         `peers`: pairs of indices (from, to) that copy without the host, for the cost model."""
@@ -65,8 +68,15 @@ class Devices:
         self.all, self.kernels = list(found.values()), kernels
         self.names = list(found)
         self.everything = (1 << len(self.all)) - 1
+        self._incarnations = {name: d.incarnation for d in self.all
+                              for name in (d.name, d.core_name)}
         self.renamed = {d.name: d.core_name for d in self.all if d.core_name != d.name}
         self._masks, self._best, self._kernel_masks = {}, {}, {}
+        self._tables = {}               # id of a KernelTable: (it, mask of the devices it speaks for)
+        for i, device in enumerate(self.all):
+            table = device.kernels or kernels
+            if table is not None:
+                self._tables[id(table)] = table, self._tables.get(id(table), (None, 0))[1] | 1 << i
         self._opener, self._opened, self.problems = opener, set(), {}
         self.peers = set()
         self._local = DeviceSpec(self.all[0].spec.job, self.all[0].spec.replica,
@@ -133,22 +143,63 @@ class Devices:
                 self._masks, self._best, self._kernel_masks = {}, {}, {}
         return broken
 
+    def incarnation(self, name):
+        """The incarnation of the task of the device of that full name; 1 if there is no such device."""
+        return self._incarnations.get(name, 1)
+
     def rename(self, graph):
         """Gives the nodes the executor's names of their devices (visible_device_list)."""
         for node in graph.nodes:
             node.device = self.renamed.get(node.device, node.device)
 
     def kernel_mask(self, node):
-        """The devices with a kernel for the node; all where nobody knows."""
-        if self.kernels is None:
+        """The devices with a kernel for the node, each by its task's table; all where nobody knows."""
+        if not self._tables:
             return self.everything
-        key = self.kernels.key(node)
+        tables = self._tables.values()
+        if len(tables) == 1:
+            [(table, _)] = tables
+            key = table.key(node)
+        else:
+            key = tuple([table.key(node) for table, _ in tables])
         found = self._kernel_masks.get(key)
         if found is None:
-            types = self.kernels.types(node)
-            found = self.everything
-            if types is not None and types is not ANYWHERE:
-                found = self.everything & sum(1 << i for i, d in enumerate(self.all)
-                                              if d.kind in types) or found
+            found = self.everything & sum(
+                self._offers(table, node, mask) for table, mask in tables) or self.everything
             self._kernel_masks[key] = found
         return found
+
+    def _offers(self, table, node, mask):
+        """Those of the mask that have a kernel for the node, as their table says."""
+        types = table.types(node)
+        if types is ANYWHERE or not types:
+            return mask if types else 0
+        return sum(1 << i for i, d in enumerate(self.all) if mask >> i & 1 and d.kind in types)
+
+    def kernels_text(self, node):
+        """'CPU and GPU', or by task where tables differ: for messages."""
+        texts = {}
+        for table, mask in self._tables.values():
+            types = " and ".join(sorted(table.types(node) or ()))
+            if types:
+                tasks = sorted({task_of(d) for i, d in enumerate(self.all) if mask >> i & 1})
+                texts.setdefault(types, []).extend(tasks)
+        if len(texts) <= 1 and len(self._tables) <= 1:
+            return "".join(texts) or "no device"
+        return "; ".join(f"{types} of {', '.join(tasks)}" for types, tasks in texts.items()) \
+            or "no device"
+
+    def registered(self, op):
+        """The kernels there are, for messages; by task where tables differ."""
+        texts = {}
+        for table, mask in self._tables.values():
+            tasks = sorted({task_of(d) for i, d in enumerate(self.all) if mask >> i & 1})
+            texts.setdefault(table.registered(op), []).extend(tasks)
+        if len(texts) <= 1:
+            return "".join(texts) or "none"
+        return "; ".join(f"{text} on {', '.join(tasks)}" for text, tasks in texts.items())
+
+
+def task_of(device):
+    """'/job:worker/replica:0/task:1' of a Device."""
+    return device.name.rsplit("/device:", 1)[0]

@@ -210,8 +210,7 @@ def _needs(node, devices):
 
 
 def _kernels_of(node, devices):
-    types = devices.kernels.types(node) if devices.kernels is not None else None
-    return f"has kernels for {' and '.join(sorted(types or ('no device',)))} only"
+    return f"has kernels for {devices.kernels_text(node)} only"
 
 
 def _error(node, text):
@@ -247,7 +246,7 @@ def no_kernel(node, devices):
         f"Cannot assign a device for operation {node.name}: Could not satisfy explicit device"
         f" specification '{node.device}' because no supported kernel for op {node.op}"
         f"{types_text(node)}{made_at(node)} is available there. Registered kernels:"
-        f" {devices.kernels.registered(node.op)}. Cast the inputs, place the node elsewhere, or set"
+        f" {devices.registered(node.op)}. Cast the inputs, place the node elsewhere, or set"
         " allow_soft_placement=True."
     )
 

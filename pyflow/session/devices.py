@@ -32,11 +32,17 @@ _named_pools = {}
 MEGABYTE = 1 << 20
 
 
-def open_devices(executor, config):
+def open_devices(executor, config, task=None):
     """The Devices of a session with this ConfigProto (or None).  Raises InvalidArgumentError for a
-    list of visible devices that names others than there are."""
+    list of visible devices that names others than there are.
+
+    task: the executor's Task whose session it is; None: the process's own, which is called LOCAL."""
     counts = dict(config.device_count) if config is not None else {}
-    devices = [Device(f"{LOCAL}/device:CPU:{i}") for i in range(max(1, counts.get("CPU", 1)))]
+    task = executor.Task() if task is None else task
+    here, number = task.name or LOCAL, as_int64(task.incarnation)
+    devices = [Device(f"{here}/device:CPU:{i}", incarnation=number,
+                      core_name=f"{LOCAL}/device:CPU:{i}")
+               for i in range(max(1, counts.get("CPU", 1)))]
     ordinals = {}
     for kind, ordinal, _ in executor.devices():
         if kind != "CPU":
@@ -47,12 +53,18 @@ def open_devices(executor, config):
         priority = executor.device_priority(kind)
         for i, ordinal in enumerate(chosen):
             _limit_memory(executor, options, kind, i, ordinal)
-            devices.append(Device(f"{LOCAL}/device:{kind}:{i}", priority,
-                                  core_name=f"{LOCAL}/device:{kind}:{ordinal}"))
+            devices.append(Device(f"{here}/device:{kind}:{i}", priority,
+                                  core_name=f"{LOCAL}/device:{kind}:{ordinal}",
+                                  incarnation=number))
     if len(devices) == 1:
         return Devices(devices)
     return Devices(devices, KernelTable(executor.kernels()),
                    lambda device: executor.device_problem(*_core(device)))
+
+
+def as_int64(bits):
+    """64 bits as the signed number that an attribute holds."""
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
 def _options_of(config, kind):
@@ -136,9 +148,10 @@ def _core(device):
 class DeviceAttributes:
     """One device of a session: name, device_type, memory_limit_bytes, incarnation."""
 
-    def __init__(self, name, memory_limit_bytes=0):
+    def __init__(self, name, memory_limit_bytes=0, incarnation=1):
         self.name, self.memory_limit_bytes = name, memory_limit_bytes
-        self.device_type, self.incarnation = name.rsplit("/device:", 1)[1].split(":")[0], 1
+        self.device_type = name.rsplit("/device:", 1)[1].split(":")[0]
+        self.incarnation = incarnation
 
     def __repr__(self):
         return (
@@ -157,7 +170,7 @@ def list_devices(executor, devices):
         limit = memory_limit(executor, device)
         if not limit and device.kind == "CPU":
             limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        found.append(DeviceAttributes(device.name, limit))
+        found.append(DeviceAttributes(device.name, limit, device.incarnation & (1 << 64) - 1))
     return found
 
 

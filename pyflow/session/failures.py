@@ -7,6 +7,8 @@ A message reads, for a node of the user's graph:
       on /job:localhost/replica:0/task:0/device:CPU:0
       it is the gradient of 'fc/MatMul' (MatMul), made at train.py:12
 
+With "From /job:worker/replica:0/task:1:" before it where it arose in a task that has a name.
+
 Invariants
     1. The class follows the status code alone (absl codes, kernel.h).
     2. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds,
@@ -35,7 +37,8 @@ def to_op_error(failure, graph, origins):
         if failure.code in _CODES
         else errors.UnknownError
     )
-    return kind(None, op, _message(failure, message, op))
+    where = f"From {failure.task}:\n" if failure.task else ""
+    return kind(None, op, where + _message(failure, message, op))
 
 
 _CODES = frozenset(range(1, 17))

@@ -80,7 +80,7 @@ class Compiler:
             debug.log.debug("rewrites:\n%s", pipeline.report(work.counts))
         graph = pipeline.run(graph, work, pipeline.TRANSFERS, dump)
         if self.options.get("partitions", "one") == "device":
-            parts = partition_split.split(graph, "device", work.waits)
+            parts = partition_split.split(graph, "device", work.waits, work.incarnation)
             if len(parts) > 1:
                 return self._compile_parts(parts, work, dump)
             graph = parts[0].graph      # routing nodes and feeds may all have come to one device
@@ -98,7 +98,8 @@ class Compiler:
             place.place(graph, self.devices, self.soft_placement, report, with_reasons, self._costs,
                         self._pins.at)
         return pipeline.Work(self.rewrites, self._evaluate, self._kernels, place_nodes,
-                             bool(self.options.get("schedule_recvs")))
+                             bool(self.options.get("schedule_recvs")),
+                             incarnation=self.devices.incarnation)
 
     def _compile_parts(self, parts, work, dump):
         plans, graphs, origins = [], [], {}

@@ -27,12 +27,11 @@ import numpy as np
 from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
-from pyflow.passes.options import Options as Rewrites
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import (handles, inspection, metadata, partial_run, partial_stages, plans,
-                            random_state, runtime)
+                            random_state, runtime, targets)
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
@@ -98,7 +97,7 @@ class BaseSession:
         self._graph = graph_lib.get_default_graph() if graph is None else graph
         if not isinstance(self._graph, graph_lib.Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
-        self._target = _check_target(target)
+        self._target = targets.named(target)
         self._config = _check_config(config)
         self._threads = threads_lib.choose(threads, config)
         self._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
@@ -114,29 +113,11 @@ class BaseSession:
         _live.add(self)
 
     def _open(self, deterministic, partitions, costs, inspect):
-        executor = runtime.start()
-        config = self._config
-        self._step_error = executor.StepError
-        self._state = executor.State(f"session_{id(self):x}")
+        opened = targets.find(self._target).open(self, deterministic, partitions, costs, inspect)
+        self._step_error, self._state = opened.step_error, opened.state
+        self._pools, self._compiler = opened.pools, opened.compiler
+        self._inspection = inspect
         self._dead_handles, self._handle_readers = handles.DeadHandles(self._state), {}
-        devices = devices_lib.open_devices(executor, config)
-        self._pools = devices_lib.Pools(config, self._threads)
-        if costs is not None:
-            devices_lib.measure_speeds(executor, devices, self._threads)
-        options = {"threads": self._threads, "blocks": env.value("PYFLOW_SCHEDULE") is None,
-                   "deterministic": bool(deterministic),
-                   "partitions": partitions, "debug": env.value("PYFLOW_DEBUG"),
-                   "schedule_recvs": config is not None
-                   and bool(config.graph_options.enable_recv_scheduling)}
-        rewrites, pool = Rewrites.of(config), self._pools.get(0)
-        self._inspection = options["inspection"] = inspect
-        if inspect is not None:
-            options, rewrites = inspect.plan_options(options), inspect.rewrites(rewrites)
-            pool = runtime.pool(1) if inspect.debug else pool
-        self._compiler = plans.Compiler(
-            self._graph, self._state, pool, devices,
-            bool(getattr(config, "allow_soft_placement", False)),
-            bool(getattr(config, "log_device_placement", False)), options, rewrites, costs)
         self._changes = self._count_changes()
 
     # ------------------------------------------------------------ properties
@@ -459,21 +440,6 @@ class BaseSession:
 _STRUCTURES = frozenset((list, tuple, dict, collections.OrderedDict))
 
 
-def _check_target(target):
-    if isinstance(target, bytes):
-        target = target.decode()
-    if not isinstance(target, str):
-        raise TypeError(f"target must be a string, but got {type(target)}")
-    if target not in ("", "local"):
-        raise errors.NotFoundError(
-            None,
-            None,
-            "No session factory registered for the given session options: target "
-            f"{target!r}. Here are '' and 'local', which run in this process.",
-        )
-    return target
-
-
 def _check_partitions(partitions):
     """"one" or "device", as asked for or as PYFLOW_PARTITIONS says."""
     if partitions is None:
@@ -546,11 +512,14 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target, containers=None, config=None):
-        """Clears named containers (all without a list) and closes this process's sessions."""
-        _check_target(target)
-        runtime.start().Task().reset_containers(list(containers or ()))
+        """Clears the target's named containers (all without a list) and closes the sessions that
+        this process has there."""
+        target = targets.named(target)
+        place = targets.find(target)
+        place.reset(list(containers or ()))
         for session in list(_live):
-            session.close()
+            if targets.find(session._target) is place:
+                session.close()
 
 
 class InteractiveSession(BaseSession):

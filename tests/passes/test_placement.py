@@ -203,9 +203,8 @@ def test_a_conflict_of_requests_names_both_nodes_and_lines():
 
 
 def test_a_conflict_of_kernels_names_both_nodes_and_lines():
-    there = devices(**{"MatrixInverse": "T=float"})
-    there.kernels = place_kernels.KernelTable([
-        {"op": "MatrixInverse", "device": "NPU"}, {"op": "Exp", "device": "CPU"}])
+    there = place_devices.Devices(devices(**{"MatrixInverse": "T=float"}).all, place_kernels.KernelTable([
+        {"op": "MatrixInverse", "device": "NPU"}, {"op": "Exp", "device": "CPU"}]))
     x = tf.placeholder(tf.float32, [2, 2])
     a = tf.matrix_inverse(x, name="a")
     with tf.colocate_with(a):

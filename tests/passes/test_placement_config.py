@@ -11,6 +11,7 @@ import pytest
 import pyflow as tf
 from pyflow.framework import protos
 from pyflow.session import devices as devices_lib
+from pyflow.session import runtime
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,9 @@ class Machine:
 
     def __init__(self):
         self.limits = {}
+
+    def Task(self):
+        return runtime.start().Task()
 
     def devices(self):
         return [("CPU", 0, ""), ("GPU", 0, ""), ("GPU", 1, ""), ("NPU", 0, "")]
