@@ -260,3 +260,37 @@ def test_argmax_and_its_gradient_add_up(dtype, argmax):
     for image in range(2):
         np.add.at(want[image], at[image].reshape(-1), 1)
     np.testing.assert_array_equal(dx.reshape(2, -1), want)
+
+
+# ---------------------------------------------------------------------- over depth, as a node
+
+
+def depth_node(x, k, stride=None, padding="VALID"):
+    """A MaxPool node over channels, as imported graphs have it (`tf.nn.max_pool` makes other nodes)."""
+    definition = tf.GraphDef()
+    node = definition.node.add(op="MaxPool", name="pool", input=["x"])
+    node.attr["T"].type = tf.float32.as_datatype_enum
+    node.attr["ksize"].list.i.extend([1, 1, 1, k])
+    node.attr["strides"].list.i.extend([1, 1, 1, stride or k])
+    node.attr["padding"].s = padding.encode()
+    [y] = tf.import_graph_def(definition, {"x": x}, ["pool:0"], name="")
+    return y
+
+
+def test_max_pool_over_depth_in_an_imported_graph():
+    """Windows side by side; what TensorFlow's kernel refuses is refused in its words."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((2, 3, 5, 12), np.float32)
+    for k in (2, 3, 4, 6, 12):
+        for padding in ("VALID", "SAME"):
+            with tf.Graph().as_default(), tf.Session() as session:
+                fed = tf.placeholder(tf.float32, [None, 3, 5, 12])
+                y = depth_node(fed, k, padding=padding)
+                assert y.shape.as_list() == [None, 3, 5, 12 // k]
+                np.testing.assert_array_equal(session.run(y, {fed: x}), x.reshape(2, 3, 5, 12 // k, k).max(-1))
+                assert session.run(y, {fed: x[:0]}).shape == (0, 3, 5, 12 // k)
+    for k, stride, text in ((5, 5, "evenly divide"), (4, 2, "depth window .4. to equal the depth stride .2.")):
+        with tf.Graph().as_default(), tf.Session() as session:
+            y = depth_node(tf.placeholder_with_default(x, [None] * 4), k, stride)
+            with pytest.raises(tf.errors.UnimplementedError, match=text):
+                session.run(y)

@@ -41,12 +41,12 @@ def _pool_shape(op, data_format=None):
     for name, values in (("ksize", ksize), ("strides", strides)):
         if len(values) != 4 or any(v < 1 for v in values):
             raise ValueError(f"{op.type}: {name} must be 4 positive numbers, got {values}")
-        if values[0] != 1 or values[c] != 1:
+        if values[0] != 1 or values[c] != 1 and op.type != "MaxPool":
             raise ValueError(f"{op.type}: pooling over batch or channels is not supported, got "
                              f"{name} {values}")
     padding = text(op.attr("padding"))
     pairs = list(op.attr("explicit_paddings")) if padding == "EXPLICIT" else [0] * 8
-    for axis in (h, w):
+    for axis in (h, w, c):              # over channels: MaxPool alone, and without padding there
         dims[axis] = margins(dims[axis], ksize[axis], strides[axis], 1, padding,
                              tuple(pairs[2 * axis:2 * axis + 2]))[0]
     return TensorShape(dims)

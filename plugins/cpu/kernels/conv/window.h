@@ -17,7 +17,7 @@ typedef struct {                       /* attributes first: the host fills them 
   int32_t T, nchw;
   pf_list strides, dilations, explicit_paddings, ksize;
   pf_str padding, data_format;
-  int64_t sh, sw, dh, dw, kh, kw, kc;  /* init fills the rest */
+  int64_t sh, sw, sc, dh, dw, kh, kw, kc;      /* init fills the rest; c: pooling's, over depth */
   int64_t pt, pb, pl, pr;
   int32_t pad;
 } pf_window;
@@ -73,10 +73,10 @@ PF_LOCAL pf_status pf_window_init(pf_ctx *c, pf_window *s) {
     return PF_INVALID(c, "data_format must be NHWC or NCHW on CPU, got '%.*s'",
                       (int)s->data_format.len, s->data_format.data);
   PF_TRY(pf_window_four(c, s, &s->strides, "strides", four));
-  if (four[0] != 1 || four[3] != 1)
+  if (four[0] != 1 || (four[3] != 1 && s->ksize.n == 0))
     return pf_failf(c, PF_UNIMPLEMENTED,
                     "strides in the batch and depth dimensions are not supported");
-  s->sh = four[1], s->sw = four[2];
+  s->sh = four[1], s->sw = four[2], s->sc = four[3];
   PF_TRY(pf_window_four(c, s, &s->dilations, "dilations", four));
   if (four[0] != 1 || four[3] != 1)
     return pf_failf(c, PF_UNIMPLEMENTED,

@@ -14,12 +14,46 @@ typedef struct { pf_window w; int32_t Targmax, with_batch; } pool_state;
 static pf_status pool_init(pf_ctx *c, void *state) {
   pool_state *s = state;
   PF_TRY(pf_window_init(c, &s->w));
-  if (s->w.kc != 1)
+  if (s->w.kc != 1 || s->w.sc != 1)
     return pf_failf(c, PF_UNIMPLEMENTED,
-                    "Pooling over depth (ksize %" PRId64 " there) is not supported", s->w.kc);
+                    "Pooling over depth (ksize %" PRId64 ", stride %" PRId64
+                    " there) is not supported", s->w.kc, s->w.sc);
   if (s->w.pad == PF_PAD_EXPLICIT &&
       (PF_MAX(s->w.pt, s->w.pb) >= s->w.kh || PF_MAX(s->w.pl, s->w.pr) >= s->w.kw))
     return PF_INVALID(c, "explicit padding must be smaller than the window (ksize)");
+  return PF_OK;
+}
+
+/* MaxPool may pool over depth alone, in windows side by side, as TensorFlow's on the CPU. */
+static pf_status max_pool_init(pf_ctx *c, void *state) {
+  pool_state *s = state;
+  PF_TRY(pf_window_init(c, &s->w));
+  if (s->w.kc == 1) return pool_init(c, state);
+  if (s->w.kh != 1 || s->w.kw != 1 || s->w.sh != 1 || s->w.sw != 1)
+    return pf_failf(c, PF_UNIMPLEMENTED, "MaxPooling supports exactly one of pooling across depth "
+                    "or pooling across width/height.");
+  if (s->w.kc != s->w.sc)
+    return pf_failf(c, PF_UNIMPLEMENTED, "Depthwise max pooling requires the depth window (%" PRId64
+                    ") to equal the depth stride (%" PRId64 ").", s->w.kc, s->w.sc);
+  if (s->w.nchw || s->w.pad == PF_PAD_EXPLICIT)
+    return pf_failf(c, PF_UNIMPLEMENTED, "Depthwise max pooling is for NHWC without explicit "
+                    "padding");
+  return PF_OK;
+}
+
+/* Every pixel is an image of one row: its channels. */
+static pf_status depth_sizes(pf_ctx *c, const pool_state *s, const DLTensor *x, pf_pool *p,
+                             int64_t *out_shape) {
+  int64_t d[4] = {0}, pixels;
+  PF_TRY(pf_window_dims(c, &s->w, x->shape, x->ndim, "tensor_in", d));
+  if (d[3] % s->w.kc)
+    return pf_failf(c, PF_UNIMPLEMENTED, "Depthwise max pooling requires the depth window (%" PRId64
+                    ") to evenly divide the input depth (%" PRId64 ")", s->w.kc, d[3]);
+  if (!pf_mul(d[0], d[1], &pixels) || !pf_mul(pixels, d[2], &pixels))
+    return PF_INVALID(c, "shape %s has too many elements", PF_SHAPE(x).s);
+  pf_window_shape(&s->w, d[0], d[1], d[2], d[3] / s->w.kc, out_shape);
+  *p = (pf_pool){.n = pixels, .c = 1, .in = {1, 1, d[3]}, .out = {1, 1, d[3] / s->w.kc},
+                 .k = {1, 1, s->w.kc}, .stride = {1, 1, s->w.kc}};
   return PF_OK;
 }
 
@@ -44,7 +78,10 @@ static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape
 static pf_status forward(pf_ctx *c, const pool_state *s, int max) {
   int64_t shape[4];
   pf_pool p;
-  PF_TRY(pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, &p, shape));
+  if (s->w.kc != 1)
+    PF_TRY(depth_sizes(c, s, c->in[0], &p, shape));
+  else
+    PF_TRY(pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, &p, shape));
   DLTensor *out = pf_output_checked(c, 0, shape, 4);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
@@ -182,18 +219,19 @@ static pf_status argmax_grad(pf_ctx *c, const void *state) {
 #define OPTIONAL(name, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name, kind, offsetof(pool_state, field)})
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
-#define ENTRY(op, types, fn, ...) PF_CPU_FLAGS(op, types, FLAGS, \
+#define ENTRY(op, types, fn, ...) ENTRY_FROM(pool_init, op, types, fn, ##__VA_ARGS__)
+#define ENTRY_FROM(start, op, types, fn, ...) PF_CPU_FLAGS(op, types, FLAGS, \
   .attrs = PF_ATTRS(FIELD(T, PF_ATTR_TYPE), FIELD(strides, PF_ATTR_LIST | PF_ATTR_INT), \
                     FIELD(ksize, PF_ATTR_LIST | PF_ATTR_INT), FIELD(padding, PF_ATTR_STRING), \
                     OPTIONAL("data_format", PF_ATTR_STRING, w.data_format), \
                     OPTIONAL("explicit_paddings", PF_ATTR_LIST | PF_ATTR_INT, \
                              w.explicit_paddings), ##__VA_ARGS__), \
-  .state_size = sizeof(pool_state), .init = pool_init, .compute = fn)
+  .state_size = sizeof(pool_state), .init = start, .compute = fn)
 #define ARGMAX \
   OPTIONAL("Targmax", PF_ATTR_TYPE, Targmax), \
       OPTIONAL("include_batch_in_index", PF_ATTR_BOOL, with_batch)
 const pf_kernel *const PF_ISA_NAME(pool_kernels)[] = {
-  ENTRY("MaxPool", "T=" PF_REAL, max_pool),
+  ENTRY_FROM(max_pool_init, "MaxPool", "T=" PF_REAL, max_pool),
   ENTRY("AvgPool", "T=" PF_FLOATS, avg_pool),
   ENTRY("MaxPoolGrad", "T=" PF_FLOATS, max_pool_grad),
   ENTRY("AvgPoolGrad", "T=" PF_FLOATS, avg_pool_grad),
