@@ -28,6 +28,7 @@ _SAVER_FIELDS = (
     "keep_checkpoint_every_n_hours",
     "version",
 )
+UNBOUND, UNBOUND_COLLECTION = "$unbound_inputs_", "unbound_inputs"
 _VARIABLES = frozenset(graph_lib.GraphKeys._VARIABLE_COLLECTIONS)
 
 
@@ -58,8 +59,7 @@ def export_meta_graph(
     message.graph_def.CopyFrom(
         graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True)
     )
-    if export_scope:
-        _keep_scope(message.graph_def, export_scope.rstrip("/"))
+    unbound = _keep_scope(message.graph_def, export_scope.rstrip("/")) if export_scope else ()
     for node in message.graph_def.node if clear_devices else ():
         node.device = ""
     if saver_def is not None:
@@ -68,6 +68,9 @@ def export_meta_graph(
         if name == graph_lib.GraphKeys.SAVERS and clear_extraneous_savers:
             continue
         _export_collection(message, graph, name, export_scope)
+    if unbound:
+        message.collection_def[UNBOUND_COLLECTION].bytes_list.value.extend(
+            name.encode() for name in unbound)
     if not export_scope:
         items = saved_origins.items_of(graph.get_operations())
         message.collection_def[saved_origins.COLLECTION].bytes_list.value.extend(items)
@@ -109,23 +112,71 @@ def _copy_saver(saver_def, message):
 
 
 def _keep_scope(graph_def, scope):
-    """Leaves the nodes below `scope`, with names relative to it; ValueError if they read others."""
-    prefix, kept = scope + "/", []
+    """Leaves the nodes below `scope`, with names relative to it; returns what they read from
+    outside, under the names that `input_map` of an import takes: "$unbound_inputs_NAME"."""
+    prefix, kept, unbound = scope + "/", [], []
     for node in graph_def.node:
         if not node.name.startswith(prefix):
             continue
-        outside = [i for i in node.input if not i.lstrip("^").startswith(prefix)]
-        if outside:
-            raise ValueError(
-                f"export_scope={scope!r}: node '{node.name}' reads '{outside[0]}' outside the scope"
-            )
         node.name = node.name[len(prefix):]
         for i, text in enumerate(node.input):
-            node.input[i] = ("^" if text.startswith("^") else "") + text.lstrip("^")[len(prefix):]
+            mark, name = ("^", text[1:]) if text.startswith("^") else ("", text)
+            if name.startswith(prefix):
+                node.input[i] = mark + name[len(prefix):]
+            else:
+                node.input[i] = mark + UNBOUND + name
+                if node.input[i] not in unbound:
+                    unbound.append(node.input[i])
+        _keep_colocations(node, prefix)
         kept.append(node)
     kept = [type(n).FromString(n.SerializeToString()) for n in kept]
     del graph_def.node[:]
     graph_def.node.extend(kept)
+    return unbound
+
+
+def _keep_colocations(node, prefix):
+    """Those with nodes of the scope, by the names they have there."""
+    if "_class" not in node.attr:
+        return
+    names = [value.removeprefix(b"loc:@").decode() for value in node.attr["_class"].list.s]
+    there = [name[len(prefix):] for name in names if name.startswith(prefix)]
+    del node.attr["_class"]
+    if there:
+        node.attr["_class"].list.s.extend(b"loc:@" + name.encode() for name in there)
+
+
+def export_scoped_meta_graph(filename=None, graph_def=None, graph=None, export_scope=None,
+                             as_text=False, unbound_inputs_col_name=UNBOUND_COLLECTION,
+                             clear_devices=False, saver_def=None, clear_extraneous_savers=False,
+                             strip_default_attrs=False, save_debug_info=False, **kwargs):
+    """The MetaGraphDef of what lies below `export_scope`, names relative to it, and {name there:
+    variable} of the global variables in it.
+
+    Inputs from outside become "$unbound_inputs_NAME", listed in the collection
+    `unbound_inputs_col_name`: who imports has to map them.  `graph` may be extended by
+    `collection_list` and `meta_info_def` in kwargs.  TF: python/framework/meta_graph.py."""
+    graph = graph or graph_lib.get_default_graph()
+    if not isinstance(graph, graph_lib.Graph):
+        raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+    scope = export_scope.rstrip("/") if export_scope else ""
+    message = export_meta_graph(
+        None, graph, saver_def, as_text, export_scope=scope or None, clear_devices=clear_devices,
+        graph_def=graph_def, clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs, **kwargs)
+    if unbound_inputs_col_name != UNBOUND_COLLECTION:
+        there = message.collection_def.pop(UNBOUND_COLLECTION, None)
+        if there is not None and unbound_inputs_col_name:
+            message.collection_def[unbound_inputs_col_name].CopyFrom(there)
+    if filename:
+        _write(message, os.fspath(filename), as_text)
+    return message, _variables_by_name(graph, scope)
+
+
+def _variables_by_name(graph, scope):
+    """{name relative to the scope: variable} of the global variables in it."""
+    found = graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES)
+    return {_relative(v.name, scope): v for v in found if _in_scope(v, scope)}
 
 
 def _export_collection(message, graph, name, scope):
@@ -192,25 +243,11 @@ def read_meta_graph_file(filename):
 
 def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
     """Adds the graph of a MetaGraphDef (or its file) to the default graph.  Returns a Saver, or
-    None without variables."""
-    from pyflow.framework import graph_io
+    None without variables.  ValueError if it has inputs from outside its scope that `input_map`
+    does not name."""
     from pyflow.train.saver import Saver
-    message = meta_graph_or_file
-    if isinstance(message, (str, bytes, os.PathLike)):
-        message = read_meta_graph_file(os.fspath(message))
-    graph_def = type(message.graph_def).FromString(message.graph_def.SerializeToString())
-    for node in graph_def.node if clear_devices else ():
-        node.device = ""
-    graph_io.import_graph_def(graph_def, name=import_scope or "", **_import_options(kwargs))
-    scope = import_scope or ""
-    graph = graph_lib.get_default_graph()
-    origins = message.collection_def.get(saved_origins.COLLECTION)
-    if origins is not None:
-        saved_origins.restore(graph, origins.bytes_list.value, scope)
-    for name in sorted(message.collection_def):
-        if name == saved_origins.COLLECTION:
-            continue
-        _import_collection(graph, name, message.collection_def[name], scope)
+    message, graph, scope = _import(meta_graph_or_file, clear_devices, import_scope,
+                                    _import_options(kwargs))
     if message.HasField("saver_def"):
         return Saver.from_proto(message.saver_def, import_scope=scope or None)
     if graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES, scope or None):
@@ -219,6 +256,71 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
         "Saver not created because there are no variables in the graph to restore"
     )
     return None
+
+
+def import_scoped_meta_graph(meta_graph_or_file, clear_devices=False, graph=None, import_scope=None,
+                             input_map=None, unbound_inputs_col_name=UNBOUND_COLLECTION,
+                             restore_collections_predicate=(lambda key: True)):
+    """Adds what `export_scoped_meta_graph` gave to a graph (None: the default one), below
+    `import_scope`; returns {name relative to it: variable}.  input_map: tensors for the names in the
+    collection `unbound_inputs_col_name`, all of them, else a ValueError.
+    restore_collections_predicate: which collections come along.  TF:
+    python/framework/meta_graph.py."""
+    graph = graph or graph_lib.get_default_graph()
+    with graph.as_default():
+        _, _, scope = _import(meta_graph_or_file, clear_devices, import_scope,
+                              {"input_map": input_map}, unbound_inputs_col_name,
+                              restore_collections_predicate)
+    return _variables_by_name(graph, scope)
+
+
+def copy_scoped_meta_graph(from_scope, to_scope, from_graph=None, to_graph=None):
+    """Copies what lies below one scope, its variables and collections, to another; returns
+    {name: variable} of the copies.  ValueError if both are the same scope of one graph.  TF:
+    python/framework/meta_graph.py."""
+    from_graph = from_graph or graph_lib.get_default_graph()
+    to_graph = to_graph or graph_lib.get_default_graph()
+    if from_graph == to_graph and from_scope == to_scope:
+        raise ValueError(f"'from_scope' and 'to_scope' need to be different when performing copy in"
+                         f" the same graph. {from_scope!r}")
+    message, _ = export_scoped_meta_graph(export_scope=from_scope, graph=from_graph)
+    return import_scoped_meta_graph(message, graph=to_graph, import_scope=to_scope)
+
+
+def _import(meta_graph_or_file, clear_devices, import_scope, options,
+            unbound_collection=UNBOUND_COLLECTION, wanted=lambda name: True):
+    """(the message, the default graph, the scope): nodes and collections are there."""
+    from pyflow.framework import graph_io
+    message = meta_graph_or_file
+    if isinstance(message, (str, bytes, os.PathLike)):
+        message = read_meta_graph_file(os.fspath(message))
+    _require_bound(message, options.get("input_map") or {}, unbound_collection)
+    graph_def = type(message.graph_def).FromString(message.graph_def.SerializeToString())
+    for node in graph_def.node if clear_devices else ():
+        node.device = ""
+    graph_io.import_graph_def(graph_def, name=import_scope or "", **options)
+    scope = import_scope or ""
+    graph = graph_lib.get_default_graph()
+    origins = message.collection_def.get(saved_origins.COLLECTION)
+    if origins is not None:
+        saved_origins.restore(graph, origins.bytes_list.value, scope)
+    for name in sorted(message.collection_def):
+        if name not in (saved_origins.COLLECTION, unbound_collection) and wanted(name):
+            _import_collection(graph, name, message.collection_def[name], scope)
+    return message, graph, scope
+
+
+def _require_bound(message, input_map, collection):
+    """ValueError for inputs from outside the exported scope that nobody maps."""
+    if not collection or collection not in message.collection_def:
+        return
+    mapped = {key.decode() if isinstance(key, bytes) else str(key) for key in input_map}
+    missing = [value.decode("utf-8", "replace")
+               for value in message.collection_def[collection].bytes_list.value]
+    missing = [name for name in missing if name not in mapped]
+    if missing:
+        raise ValueError(f"Graph contains unbound inputs: {', '.join(missing)}. Must provide these"
+                         " inputs through input_map.")
 
 
 def _import_options(kwargs):
