@@ -33,7 +33,7 @@ ALLOWED = {
     "platform": SESSION,
     "tools": SESSION | {"train", "interop", "timeline", "_names"},
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
-    "python": SESSION | {"timeline"},   # TensorFlow's module names for clients
+    "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients
     "__init__": {"_names"},
     "__main__": {"tools"},
 }

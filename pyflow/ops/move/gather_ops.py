@@ -17,6 +17,7 @@ from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import (at_least_rank, dims_of, int32s, normal_axis, shape_vector,
                                     static, static_shape)
+from pyflow.ops.base.scatter_shapes import scattered
 from pyflow.ops.base.shape_rules import match
 
 
@@ -214,28 +215,6 @@ class GatherNd:
     def reference(params, indices): return params[tuple(np.moveaxis(indices, -1, 0))]
     samples = [S((4, 3), lit([[0, 1], [3, 2]])), S((4, 3), lit([[2], [0]])), S((4, 3), lit([1, 1])),
                S((2, 3, 4), lit([[[0, 2], [1, 1]]])), S((4, 3), lit(np.zeros((0, 2), np.int32)))]
-
-
-def scattered(op, shape, indices, updates):
-    """`shape`, checked to hold `updates` at the index vectors `indices`."""
-    at_least_rank(shape, 1, f"{op.type}: what is scattered into")
-    places = at_least_rank(indices.shape, 1, f"{op.type}: indices").as_tuple()
-    if places is None or updates.shape.ndims is None:
-        return shape
-    front, depth = TensorShape(places[:-1]), places[-1]
-    rows = updates.shape.as_tuple()
-    wanted = front
-    if depth is not None and shape.ndims is not None:
-        if depth > shape.ndims:
-            raise ValueError(f"{op.type}: indices name {depth} dimensions of a tensor of shape "
-                             f"{shape}")
-        wanted = front.concatenate(shape.as_tuple()[depth:])
-    elif len(rows) >= len(front):
-        rows = rows[:len(front)]
-    if not TensorShape(rows).is_compatible_with(wanted):
-        raise ValueError(f"{op.type}: updates of shape {updates.shape} for indices of shape "
-                         f"{indices.shape} into {shape}, expected {wanted}")
-    return shape
 
 
 @op("ScatterNd", inputs="indices: Tindices, updates: T, shape: Tindices", outputs="output: T",

@@ -16,8 +16,8 @@ from pyflow.framework.op import S, UNREGISTERED, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import static
+from pyflow.ops.base.scatter_shapes import scattered
 from pyflow.ops.base.shape_rules import match
-from pyflow.ops.move import gather_ops
 
 
 # ---------------------------------------------------------------------------------- searches
@@ -97,7 +97,7 @@ def _scattered(name, ufunc, types, gradient_of, doc):
         attrs='Tindices: {int32, int64}, bad_indices_policy: string = ""', T=types)
     class Scattered:
         def shape(op):
-            return gather_ops.scattered(op, op.inputs[0].shape, op.inputs[1], op.inputs[2])
+            return scattered(op, op.inputs[0].shape, op.inputs[1], op.inputs[2])
         gradient = gradient_of
 
         def reference(tensor, indices, updates):

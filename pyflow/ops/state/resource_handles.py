@@ -19,6 +19,7 @@ from pyflow.framework.dtypes import NUMBERS
 from pyflow.framework.op import UNREGISTERED, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
+from pyflow.ops.base.scatter_shapes import rows_written, scattered
 
 _PASSING = ("Identity", "Switch", "_SwitchN", "Enter", "Exit", "Merge", "NextIteration",
             "RefIdentity")
@@ -75,8 +76,15 @@ def _check_value(op):
     return []
 
 
-def _check_type(op):
-    _typed_shape(op)
+def _check_rows(op):
+    """ResourceScatter*: the updates' type and shape fit the variable's."""
+    rows_written(_typed_shape(op), op.inputs[1].shape, op.inputs[2].shape)
+    return []
+
+
+def _check_slices(op):
+    """ResourceScatterNd*, likewise."""
+    scattered(op, handle_shape(op.inputs[0]), op.inputs[1], op.inputs[2])
     return []
 
 
@@ -86,18 +94,20 @@ def _counter_shape(op):
         said, held = (dtypes.schema_name(t) for t in (op.attrs["T"], held))
         raise ValueError(f"Data types do not match: {said} and {held} (the variable is "
                          f"'{source.name}')")
+    handle_shape(op.inputs[0]).assert_has_rank(0)
     return TensorShape([])
 
 
 def _slice_shape(op):
     indices = op.inputs[1].shape
-    return indices.concatenate(_typed_shape(op)[1:])
+    return indices.concatenate(_typed_shape(op).with_rank_at_least(1)[1:])
 
 
 def _gather_nd_shape(op):
-    indices, params = op.inputs[1].shape, _typed_shape(op)
+    indices, params = op.inputs[1].shape.with_rank_at_least(1), _typed_shape(op)
     if indices.ndims is None or params.ndims is None or indices.as_list()[-1] is None:
         return unknown_shape()
+    params.with_rank_at_least(indices.as_list()[-1])
     return indices[:-1].concatenate(params[indices.as_list()[-1]:])
 
 
@@ -228,7 +238,7 @@ def _scatter(name, what, types=None):
         doc=f"Rows `indices` of the variable {what}. TF: {name}.",
         **({} if types is None else {"dtype": types}))
     class Block:
-        shape = _check_type
+        shape = _check_rows
         gradient = UNREGISTERED
         reference = None
         samples = None
@@ -251,7 +261,7 @@ def _scatter_nd(name, what):
                                       "''",
         doc=f"Slices of the variable at coordinates `indices[..., :]` {what}. TF: {name}.")
     class Block:
-        shape = _nothing
+        shape = _check_slices
         gradient = UNREGISTERED
         reference = None
         samples = None

@@ -13,6 +13,7 @@ from pyflow.framework import dtypes
 from pyflow.framework.dtypes import NUMBERS
 from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.base.scatter_shapes import rows_written, scattered
 
 INDICES = "Tindices: {int32, int64}"
 _VARIABLE_ATTRS = "shape: shape, dtype: type, container: string = '', shared_name: string = ''"
@@ -42,12 +43,16 @@ def _updated(op):
 
 
 def _scattered(op):
-    """ref with rows written: updates.shape is indices.shape + ref.shape[1:], or a scalar."""
-    ref, indices, updates = (t.shape for t in op.inputs)
-    if ref.ndims is not None and updates.ndims:
-        if indices.ndims is not None:
-            indices.concatenate(ref[1:]).assert_is_compatible_with(updates)
-    return ref
+    return rows_written(*[t.shape for t in op.inputs])
+
+
+def _scattered_nd(op):
+    return scattered(op, *[op.inputs[0].shape, *op.inputs[1:]])
+
+
+def _counted(op):
+    op.inputs[0].shape.assert_has_rank(0)
+    return TensorShape([])
 
 
 def _scalar(op):
@@ -156,7 +161,7 @@ def _scatter_nd(name, what, types=None, locking="false"):
         doc=f"Slices of the variable at coordinates `indices[..., :]` {what}. TF: {name}.",
         **({} if types is None else {"T": types}))
     class Block:
-        shape = _same
+        shape = _scattered_nd
         gradient = None
         reference = None
         samples = None
@@ -180,7 +185,7 @@ ScatterNdSub = _scatter_nd("ScatterNdSub", "-= `updates`", NUMBERS)
 @op("CountUpTo", inputs="ref: Ref(T)", outputs="output: T", attrs="limit: int, T: {int32, int64}")
 class CountUpTo:
     """The scalar variable, then adds 1; OutOfRangeError at `limit`. TF: CountUpTo."""
-    shape = _scalar
+    shape = _counted
     gradient = UNREGISTERED
     reference = None
     samples = None

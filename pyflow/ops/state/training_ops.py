@@ -4,13 +4,14 @@ Invariants
   1. One rule has up to four ops: on references or handles (`Resource`), for dense gradients or for
      rows (`Sparse`: gradient rows `grad` for rows `indices` of the variable).
   2. Argument names, order and attributes are those of TF's OpDefs.
-  3. var, slots and grad have one shape (rows aside); the other arguments are scalars.
+  3. var, slots and grad have one shape (rows aside, of which there is one per index); the other
+     arguments are scalars.
 
 The kernels hold the variables' locks while they write.  No samples and no reference, on purpose:
 state has no NumPy counterpart; tests/train compares each rule with NumPy.  Who calls it: train/
 optimizers.
 """
-from pyflow.framework.dtypes import NUMBERS
+from pyflow.framework.dtypes import NUMBERS, resource
 from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.state import resource_handles
@@ -19,17 +20,27 @@ _LOCKING = "use_locking: bool = false"
 
 
 def _check(op):
-    """Slots and a dense gradient fit the variable; scalars are scalars."""
+    """Slots and a gradient fit the variable, whose static shape they may tell; scalars are scalars."""
     shape = _shape_of(op.inputs[0])
+    rows = [t.shape for a, t in zip(op.op_def.inputs, op.inputs) if a.name == "indices"]
     for argument, tensor in zip(op.op_def.inputs, op.inputs):
-        if argument.is_ref:
-            shape = shape.merge_with(tensor.shape)
+        if argument.is_ref or tensor.dtype == resource:
+            shape = shape.merge_with(_shape_of(tensor))
         elif argument.name in ("delta", "grad"):
-            if not op.type.startswith(("SparseApply", "ResourceSparseApply")):
-                shape = shape.merge_with(tensor.shape)
-        elif argument.name not in ("indices",) and argument.type_attr == "T":
+            shape = shape.merge_with(_of_rows(tensor.shape, *rows) if rows else tensor.shape)
+        elif argument.name != "indices":
             tensor.shape.assert_is_compatible_with(TensorShape([]))
     return shape
+
+
+def _of_rows(grad, indices):
+    """What a gradient of rows says of the variable's shape; ValueError if it has not a row per index."""
+    count = indices.with_rank(1)
+    if grad.ndims is None:
+        return grad
+    grad = grad.with_rank_at_least(1)
+    grad[:1].assert_is_compatible_with(count)
+    return TensorShape([None]).concatenate(grad[1:])
 
 
 def _shape_of(tensor):
@@ -39,7 +50,8 @@ def _shape_of(tensor):
 
 
 def _stepped(op):
-    return [_check(op)] if op.outputs else []
+    shape = _check(op)
+    return [shape] if op.outputs else []
 
 
 def _typed(argument, kind):
