@@ -189,7 +189,11 @@ static void settle(void) {
   for (int b = 0; b < BATCH; b++) {
     step *s = steps + b;
     if (atomic_load(&s->cause) && !atomic_load(&s->cleaned)) {
+      pf_member late = {0};
+      pf_rendezvous *r;
       if (!pf_task_error(task, s->key, &err) || err.derived || err.code != PF_DATA_LOSS) mistake("a consequence hides the cause");
+      pf_error_clear(&err);
+      if (pf_task_begin(task, s->key, &late, &r, &err) != PF_DATA_LOSS || err.derived) mistake("a step begins that failed, or not for the cause");
     }
     for (int k = 0; k < 2; k++) act(&(action){s, END, k});
   }
