@@ -143,6 +143,8 @@ def main(kind, count, minutes, seed, keep, isa, script):
     if script == "graphs.py":
         command += ["--libraries", folder / "libraries"]
         command += ["--minutes", minutes] if minutes else ["--count", count]
+    elif script == "task_orders.py":
+        command += ["--count", count]
     done = subprocess.run([str(part) for part in command], env=environment(folder, tree, kind),
                           stderr=subprocess.PIPE, text=True, errors="replace")
     reports = "".join(path.read_text(errors="replace") for path in sorted(folder.glob("report*")))
