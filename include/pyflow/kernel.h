@@ -442,7 +442,8 @@ typedef struct {
  * As /1, and by the key of a step whatever any process made of it: for links that serve several tasks.  A TASK is a server of
  * this process; sessions that name none belong to one of the process's own.  A step that a server began has the key that it
  * was given, its rendezvous is there from the first message for it until the server cleans it up; a local one has {0, ctx->step}
- * and can be reached while it runs. */
+ * and can be reached while it runs.  A kernel that waits for a link of its own instead of `recv` registers `on_cancel`: who does not
+ * listen is given up 3 s after its step was cancelled. */
 typedef struct { uint64_t session, step; } pf_step_key;
 typedef struct pf_task pf_task;         /* opaque */
 enum { PF_ERROR_DERIVED = 1 };          /* of a failure: it is a consequence of another one, which wins over it */
