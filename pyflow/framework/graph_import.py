@@ -240,6 +240,9 @@ class Import:
             attrs = {}
             for key, value in node.attr.items():
                 try:
+                    known = node.op_def.attrs.get(key)
+                    if known is not None:
+                        wire.require_kind(value, known.kind)
                     attrs[key] = wire.from_attr_value(value)
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"{node.label}: attr {key!r}: {error}") from None

@@ -342,6 +342,26 @@ def from_attr_value(value):
     return _FROM_PROTO[kind](getattr(value, kind))
 
 
+_KINDS = {"s": "string", "i": "int", "f": "float", "b": "bool", "type": "type", "shape": "shape",
+          "tensor": "tensor", "func": "func"}
+
+
+def require_kind(value, kind):
+    """ValueError, in TensorFlow's words, unless an AttrValue is of the kind that a schema says
+    ("int", "list(type)"); other values pass."""
+    if not hasattr(value, "WhichOneof"):
+        return
+    field = value.WhichOneof("value")
+    if field == "list":
+        found = [f"list({_KINDS[f.name]})" for f, _ in value.list.ListFields()] or [
+            kind if kind.startswith("list(") else "list"]
+    else:
+        found = [_KINDS.get(field, field)]
+    if found != [kind]:
+        raise ValueError(f"AttrValue had value with type '{' and '.join(map(str, found))}' when"
+                         f" '{kind}' expected")
+
+
 def to_tf_value(value):
     """A native value as TF's `get_attr` returns it: bytes, protos for shapes, tensors and
     functions."""

@@ -325,7 +325,7 @@ class TestRefusals:
         (lambda d: setattr(d.node[0], "device", "/foo:x"), "Unknown attribute"),
         (lambda d: d.node[2].attr["T"].__setattr__("type", 3), "must be int32, but"),
         (lambda d: d.node[2].attr["T"].__setattr__("type", 7777), "no DataType"),
-        (lambda d: d.node[2].attr["T"].__setattr__("s", b"x"), "Expected DataType"),
+        (lambda d: d.node[2].attr["T"].__setattr__("s", b"x"), "value with type .* expected"),
         (lambda d: d.node[2].attr["_x"].SetInParent(), "has no value"),
         (lambda d: d.node[2].attr["_x"].__setattr__("placeholder", "p"), "only function bodies"),
         (lambda d: d.node[0].attr.pop("value"), "lacks attr 'value'"),

@@ -574,16 +574,24 @@ cdef int64_t h_frame_iter(pf_ctx* ctx, pf_str* frame) noexcept nogil:
 # ---------------------------------------------------------------- the table
 cdef pf_a32 table_state
 
+cdef const void* transport1     # filled with the table, once
+cdef const void* transport2
+cdef const void* functions1
+
 cdef const void* h_extension(const char* id) noexcept nogil:
     if id != NULL and strcmp(id, b"pyflow.transport/1") == 0:
-        return pf_transport_table()
+        return transport1
     if id != NULL and strcmp(id, b"pyflow.transport/2") == 0:
-        return pf_transport2_table()
+        return transport2
     if id != NULL and strcmp(id, b"pyflow.functions/1") == 0:
-        return pf_functions_table()
+        return functions1
     return NULL
 
 cdef void fill_table() noexcept nogil:
+    global transport1, transport2, functions1
+    transport1 = pf_transport_table()
+    transport2 = pf_transport2_table()
+    functions1 = pf_functions_table()
     table.size = sizeof(pf_host)
     table.minor = PF_ABI_MINOR
     table.name = b"pyflow 0.1.0"
