@@ -405,6 +405,7 @@ cdef public void pf_rt_free(pf_model* handle) noexcept nogil:
         return
     pf_plan_unref(m.plan)
     if m.state != NULL:
+        pf_watch_cancel(m.state, PF_CANCELLED, b"the model was freed")      # what plugins kept of its functions
         pf_state_close(m.state, PF_CANCELLED)
         pf_state_unref(m.state)
     pf_pool_unref(m.pool)

@@ -26,6 +26,7 @@ _QUIET = frozenset(("Placeholder", "PlaceholderV2", "VarHandleOp", "ReadVariable
                     "VariableV2", "VarIsInitializedOp", "VariableShape", "ResourceGather",
                     "ResourceGatherNd", "TemporaryVariable", "IsVariableInitialized"))
 PLAIN_CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+_naming = {}                # op -> names_functions
 
 call_gradient = None        # (op, dys) -> gradients of the inputs; pyflow.gradients sets it
 body_of = None              # function_import.body_of, which makes graphs; pyflow.lib sets it
@@ -167,6 +168,19 @@ def instance_name(key):
 def is_call(op_type, names):
     """True for an op that calls one of `names` (of functions), or a function it names."""
     return op_type in CALLS or (op_type in names and op_lib.find_op(op_type) is None)
+
+
+def names_functions(op_type):
+    """True for an op with an attribute of kind func: those of CALLS, and ops of plugins whose
+    kernels call functions."""
+    found = _naming.get(op_type)
+    if found is None:
+        op_def = op_lib.find_op(op_type)
+        if op_def is None:
+            return False
+        found = _naming[op_type] = op_type in CALLS or any(
+            a.kind in ("func", "list(func)") for a in op_def.attrs.values())
+    return found
 
 
 def called_names(nodes, names):

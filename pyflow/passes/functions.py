@@ -9,7 +9,7 @@ Invariants
 
 Threads: as pipeline.py.
 """
-from pyflow.framework import function_export, op as op_lib, wire
+from pyflow.framework import function_export, function_library, op as op_lib, wire
 from pyflow.passes import inline, node as node_lib, pipeline
 
 
@@ -34,7 +34,7 @@ def library_bytes(functions, work, passes, device):
 
 def calls_of(graph):
     """The nodes of a pass graph that name functions."""
-    return [node for node in graph.nodes if node.op in inline.CALLS]
+    return [node for node in graph.nodes if function_library.names_functions(node.op)]
 
 
 def _definition(body, graph):

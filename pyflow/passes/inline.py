@@ -10,8 +10,9 @@ Invariants
        body's nodes wait for.
     3. Behind a Switch or an Enter a body's nodes without inputs wait for the call's inputs, so that
        they run in the call's branch and iteration.
-    4. A call that stays is PartitionedCall, StatefulPartitionedCall, If, Case, While or MapDefun,
-       and names functions of `functions`: {name: Body}, one for each combination of attributes.
+    4. A call that stays is PartitionedCall, StatefulPartitionedCall, If, Case, While, MapDefun, or
+       an op of a plugin with attributes of kind func; it names functions of `functions`:
+       {name: Body}, one for each combination of attributes.
 
 Threads: as pipeline.py.  Source: TF's inline_function_utils.
 """
@@ -37,7 +38,7 @@ def inline(graph, functions, enabled=True):
 
 
 def _is_call(node):
-    if node.op in CALLS:
+    if function_library.names_functions(node.op):
         return True
     origin = node.origin
     return origin is not None and origin.type == node.op and function_library.is_function(origin)
@@ -100,13 +101,13 @@ class _Inlining:
     def body_to_inline(self, node):
         """The Body to be put in the place of a call; None: it stays, prepared for the core."""
         library = _library(node)
-        if node.op not in CALLS:
-            name, attrs = node.op, node.attrs
-        elif node.op in PLAIN_CALLS:
+        if node.op in PLAIN_CALLS:
             name, attrs = node.attrs["f"].name, node.attrs["f"].attrs
-        else:
+        elif function_library.names_functions(node.op):
             self.keep(node, library)
             return None
+        else:
+            name, attrs = node.op, node.attrs
         body = library.body(name, attrs, node.name)
         _check_call(node, body)
         if self.enabled and not node.attrs.get("_noinline") and not body.noinline \
@@ -158,11 +159,12 @@ class _Inlining:
         return made
 
     def keep(self, node, library):
-        """If, Case, While, MapDefun: their functions become those of the plan."""
+        """If, Case, While, MapDefun, ops of plugins: their functions become those of the plan."""
         node.attrs = dict(node.attrs)
         for key, position, ref in function_library.function_refs(node.attrs):
             body = library.body(ref.name, ref.attrs, node.name)
-            _check_part(node, key, body)
+            if node.op in CALLS:        # what a plugin's op calls its functions with, it knows
+                _check_part(node, key, body)
             self.functions[body.name] = body
             if position is None:
                 node.attrs[key] = FunctionName(body.name)

@@ -13,7 +13,7 @@ Threads: pure functions; the table of ops only grows.
 import collections
 
 from pyflow.framework import op as op_lib
-from pyflow.framework.function_library import CALLS
+from pyflow.framework.function_library import names_functions
 
 RESOURCE, VARIANT = 20, 21              # DT_RESOURCE, DT_VARIANT
 SPLITS = frozenset(("Switch", "RefSwitch", "_SwitchN", "Enter", "RefEnter", "NextIteration",
@@ -22,7 +22,6 @@ FLOW = SPLITS | frozenset(("Merge", "RefMerge", "Exit", "RefExit", "LoopCond"))
 _APART = FLOW | frozenset(("Const", "NoOp", "ControlTrigger", "Placeholder", "PlaceholderV2",
                            "PyFuncStateless", "Empty",
                            "ReadFile", "MatchingFiles"))        # a file may change
-_APART |= CALLS                         # what they may do, their functions say
 _pure = {}
 
 
@@ -37,6 +36,8 @@ def is_pure(op):
 def _look_up(op):
     op_def = op_lib.find_op(op)
     if op in _APART or op[0] == "_" or op_def is None or op_def.stateful or not op_def.outputs:
+        return False
+    if names_functions(op):                # what it may do, they say
         return False
     args = op_def.inputs + op_def.outputs
     return not any(a.is_ref or _is_handle(a.dtype) for a in args)

@@ -40,6 +40,7 @@ import retype
 CPUS = ["/device:CPU:0", "/device:CPU:1", "/device:CPU:2"]
 FAKES = ["/device:CPU:0", "/device:FAKE:0", "/device:FAKE:1"]
 TIMEOUT_MS = 60000
+EXACT = 2**24               # integers below are exact in float32, and so are their sums
 ON_PURPOSE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.UnknownError)
 
 
@@ -101,6 +102,17 @@ def scatter(graph, rng, devices):
             op._set_device(chosen.setdefault(key, rng.choice(devices)))
 
 
+def compare_sums(tensor, want, got, inlined):
+    """The same bits, but for gradients that are too large for exact sums: a call's gradient adds
+    what comes from its body by itself, the program without functions in another order."""
+    what = f"{tensor.name}, inlined {inlined}, without functions"
+    largest = np.abs(want).max() if tensor.name.startswith("gradients") and want.size else 0
+    if largest < EXACT:
+        np.testing.assert_array_equal(got, want, what)
+    else:
+        np.testing.assert_allclose(got, want, 1e-5, 1e-7 * largest, err_msg=what)
+
+
 class Fuzz:
     """Loads what programs need, once per process."""
 
@@ -142,15 +154,18 @@ class Fuzz:
         plain = programs.Program(random.Random(seed), self.op, calls="plain")
         called = programs.Program(random.Random(seed), self.op, calls=True)
         way = Way(random.Random(~seed), False)
-        way.schedule = None         # a seeded session does not run the steps of calls yet: it hangs
         values = plain.values()
         want = self.run_once(plain, way, values, True)
         for inlined in (True, False):
             got = self.run_once(called, way, values, inlined)
             if (want is None) != (got is None):
                 raise Difference(f"inlined {inlined}: {got}, without functions {want}")
-            for tensor, x, y in zip(called.fetches, want or (), got or ()):
-                np.testing.assert_array_equal(y, x, f"{tensor.name}, inlined {inlined}")
+            for tensor, x, y in zip(called.fetches * 2, want or (), got or ()):
+                compare_sums(tensor, x, y, inlined)
+            if inlined:
+                first = got
+            for tensor, x, y in zip(called.fetches * 2, first or (), got or ()):
+                np.testing.assert_array_equal(y, x, f"{tensor.name}, inlined or not")
         self.failing += want is None
 
     def run_once(self, program, way, values, inlined):

@@ -180,6 +180,8 @@ pf_library *pf_library_new(pf_functions *functions, pf_state *state, struct pf_p
 void pf_library_ref(pf_library *l);
 void pf_library_unref(pf_library *l);
 pf_status pf_library_find(pf_library *l, pf_str name, pf_plan **out, pf_error *err);    /* *out lives as long as the library */
+pf_status pf_library_promise(pf_library *l, pf_str name, pf_plan **out, pf_error *err); /* the same, where a kernel's init asks; */
+                                            /* *out NULL on PF_OK: it is known when it is called */
 const pf_function *pf_library_function(const pf_library *l, pf_str name);   /* NULL: no such */
 void pf_plan_unref(pf_plan *p);
 /* A synchronous PF_KERNEL_BLOCKING kernel of a host device: its compute runs on the BLOCKING lane. */

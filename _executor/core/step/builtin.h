@@ -1,7 +1,7 @@
 /* The tables of the core's own kernels (builtin.pyx): routing that every device needs. */
 #ifndef PF_BUILTIN_H
 #define PF_BUILTIN_H
-#include "step/step.h"
+#include "step/outputs.h"
 
 pf_status pf_k_identity_n(pf_ctx *c, const void *state);
 pf_status pf_k_read_variable(pf_ctx *c, const void *state);

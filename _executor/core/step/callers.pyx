@@ -22,7 +22,6 @@ from builtin_h cimport *
 cdef enum:
     FEW = 16
     MAX_SEATS = 16
-    MAX_DEPTH = 1 << 16         # calls in each other: about 8 kB each
 
 cdef struct Seat:
     pf_started* handle
@@ -168,7 +167,7 @@ cdef pf_status launch(Flight* f, Seat* seat, pf_plan* plan, pf_tensor** take_arg
     cdef pf_call* c = <pf_call*>f.ctx
     cdef bint late
     cdef uint32_t k
-    if c.step.leader.depth >= MAX_DEPTH or pf_a32_load(&c.step.leader.home.cancelled):
+    if c.step.leader.depth >= PF_MAX_CALL_DEPTH or pf_a32_load(&c.step.leader.home.cancelled):
         for k in range(plan.n_args):
             pf_tensor_unref(take_args[k])
         if pf_a32_load(&c.step.leader.home.cancelled):

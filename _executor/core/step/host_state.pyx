@@ -369,6 +369,12 @@ cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
         return pf_fail(ctx, PF_INTERNAL, b"resource_delete of a variable this call has locked")
     return pf_state_delete(c.plan.state, <pf_object*>t.m.dl_tensor.data)
 
+cdef uint64_t spread(uint64_t z) noexcept nogil:
+    """splitmix64's last step: one to one, and 0 stays 0.  Philox takes 64 bits of key, so a stream's number goes in there."""
+    z = (z ^ (z >> 30)) * <uint64_t>0xBF58476D1CE4E5B9ULL
+    z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EBULL
+    return z ^ (z >> 31)
+
 cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     if ctx == NULL:
@@ -377,7 +383,7 @@ cdef pf_status h_rng(pf_ctx* ctx, uint64_t n, uint64_t* key, uint64_t* counter) 
         return pf_fail(ctx, PF_INTERNAL, b"rng outside of a step, or without a place for key and counter")
     if c.step.stream:               # the seeds are the State's, the place is the step's own
         pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, 0, key, counter)
-        key[1] = c.step.stream
+        key[0] ^= spread(c.step.stream)
         counter[0] = <uint64_t>pf_a64_add(c.step.drawn + (c.node - c.plan.nodes), <int64_t>n)
         return PF_OK
     pf_state_rng(c.plan.state, c.node.name, c.node.seed, c.node.seed2, n, key, counter)

@@ -3,6 +3,8 @@
 #define PF_OUTPUTS_H
 #include "step/step.h"
 
+enum { PF_MAX_CALL_DEPTH = 1 << 16 };   /* calls of functions in each other: about 8 kB each */
+
 static inline int pf_has_input(const pf_call *c, int32_t i) {
   return i >= 0 && i < c->ctx.n_in && c->slab && c->in[i];
 }

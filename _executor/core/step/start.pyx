@@ -4,8 +4,8 @@
     pf_step_start ----> blocks run on the pool ----> the last one's thread: results -> `done`
          `-- a plan of one synchronous block runs at once, on the starter's thread, unless starts lie too deep in each other
 
-Who works.  The roots go to the starter's own worker where it is one (a kernel that calls a function goes on with it without a
-hand-over), else through the injector to any thread of the pool.  A step started WITHIN another has that one's `home`: its
+Who works.  The roots of a step within another go to the starter's own worker where it is one (a kernel that calls a function goes
+on with it without a hand-over), else through the injector to any thread of the pool: a kernel may wait for it.  A step started WITHIN another has that one's `home`: its
 caller takes the items too, so a pool without threads of its own gets by.  Where nobody calls, such a pool has a steward.
 
 Who looks at the clock.  Callers poll for their own step; for those without, and to cancel them, there is keeper.pyx.
@@ -79,7 +79,8 @@ cdef void hand_over(pf_step* leader) noexcept nogil:
     cdef pf_step* s = leader
     cdef pf_step* next
     cdef pf_pool* pool = leader.pool
-    if here != NULL and here.pool == pool and (here.step == leader.home or (here.step == NULL and pool.n > 1)):
+    if (leader.home != leader and here != NULL and here.pool == pool
+            and (here.step == leader.home or (here.step == NULL and pool.n > 1))):
         while s != NULL:
             next = s.peer
             pf_step_begin_root(s, here)

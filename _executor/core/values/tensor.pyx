@@ -391,6 +391,12 @@ cdef int32_t type_of_dl(DLDataType d) noexcept nogil:
     return 0
 
 
+cdef public int32_t pf_managed_type(const DLManagedTensorVersioned* m) noexcept nogil:
+    if m.deleter == pf_drop_reference:
+        return (<const pf_tensor*>m.manager_ctx).type
+    return type_of_dl(m.dl_tensor.dtype) if m.dl_tensor.dtype.lanes == 1 else 0
+
+
 cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcept nogil:
     """-> a tensor over `m`, or a compact aligned copy; NULL when `m` is not what `type` says.  `m`
     is kept or not."""
