@@ -162,6 +162,8 @@ class _Inlining:
         """If, Case, While, MapDefun, ops of plugins: their functions become those of the plan."""
         node.attrs = dict(node.attrs)
         for key, position, ref in function_library.function_refs(node.attrs):
+            if node.op not in CALLS and ref.name not in library:
+                continue                # a plugin's kernel may ask for it, and is told
             body = library.body(ref.name, ref.attrs, node.name)
             if node.op in CALLS:        # what a plugin's op calls its functions with, it knows
                 _check_part(node, key, body)

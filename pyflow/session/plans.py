@@ -143,7 +143,8 @@ class Compiler:
         wanted = {}
         for call in calls:
             for _, _, ref in function_refs(call.attrs):
-                wanted[ref.name] = work.functions[ref.name]
+                if ref.name in work.functions:
+                    wanted[ref.name] = work.functions[ref.name]
         rewrites = pipeline.REWRITES + pipeline.FUSIONS
         return functions.library_bytes(wanted, work, rewrites, calls[0].device)
 
