@@ -254,6 +254,13 @@ class Graph(GraphScopes, GraphCollections):
         """All operations, in the order they were made."""
         return list(self._nodes_by_id)
 
+    def _put_before(self, op, count):
+        """Moves all operations but the first `count` before `op`, in the order of construction."""
+        nodes, at = self._nodes_by_id, op._id - 1
+        self._nodes_by_id = nodes[:at] + nodes[count:] + nodes[at:count]
+        for number, moved in enumerate(self._nodes_by_id[at:], at + 1):
+            moved._id = number
+
     def _get_operation_by_name_unsafe(self, name):
         return self._nodes_by_name.get(name)
 

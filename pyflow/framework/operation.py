@@ -177,6 +177,20 @@ class Operation:
         tensor._consumers.append(self)
         self.graph.revision += 1
 
+    def _become(self, op_def, inputs, attrs):
+        """Makes this operation, under its name and with its outputs, one of another op that gives
+        outputs of the same types."""
+        for tensor in inputs:
+            self._check_new_input(tensor)
+        for tensor in self._inputs:
+            tensor._consumers.remove(self)
+        for op in self._control_inputs:
+            op._control_outputs.remove(self)
+        self.type, self.op_def = op_def.name, op_def
+        self._inputs, self.attrs = tuple(inputs), attrs
+        self._connect()
+        self.graph.revision += 1
+
     def _check_new_input(self, tensor):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"tensor must be a Tensor: {tensor!r}")

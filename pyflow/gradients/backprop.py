@@ -9,8 +9,9 @@ Invariants
   1. `pending[op]` is the number of consumers between `xs` and `ys` that have not been visited.
   2. `grads[tensor]` is the list of gradients received so far; it is summed when its operation is
      visited.
-  3. Inside a loop the gradient loop's context is current while nodes are added (see loop_state.py).
-  4. None means "does not depend on": integers, strings and stopped tensors have no gradient.
+  3. A While that calls functions is a loop of version 1 before anything is counted.
+  4. Inside a loop the gradient loop's context is current while nodes are added (see loop_state.py).
+  5. None means "does not depend on": integers, strings and stopped tensors have no gradient.
 
 Who calls it: users, Optimizer.compute_gradients.  Thread: the one building the graph.  Source: TF
 1.x `gradients`.
@@ -24,7 +25,7 @@ import contextlib
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import to_tensor
 from pyflow.framework.gradient_registry import get_gradient_function
-from pyflow.gradients import aggregate, loop_state
+from pyflow.gradients import aggregate, functional_loop, loop_state
 from pyflow.gradients.explain import missing_gradient
 from pyflow.lib.control_flow.control_flow_context import is_loop_switch
 from pyflow.lib.control_flow import grouping
@@ -125,6 +126,13 @@ def _is_trainable(tensor):
     return tensor.dtype.base_dtype in _TRAINABLE
 
 
+def _has_zeros(tensor):
+    """True where a gradient that is missing may stand as zeros: not for a handle of nobody knows
+    what variable, such as a call gives back."""
+    return _is_trainable(tensor) and (tensor.dtype.base_dtype != dtypes.resource
+                                      or resource_handles.known_dtype(tensor) is not None)
+
+
 def _initial_gradients(grad_ys, ys, colocate):
     """One gradient per y: as given and checked, or ones."""
     if len(grad_ys) != len(ys):
@@ -182,6 +190,11 @@ class _Backward:
         self.colocate, self.gate, self.method, self.uid = colocate, gate, method, uid
         self.grads = {}
         self.pending, self.between, self.loops = _count(ys, xs, colocate)
+        functional = [op for op in self.between if op.type in functional_loop.OPS]
+        if functional:
+            for op in sorted(functional, key=lambda op: op._id):
+                functional_loop.lower(op)
+            self.pending, self.between, self.loops = _count(ys, xs, colocate)
         self.stop_ops = frozenset()
         self.ready = collections.deque()
 
@@ -273,7 +286,7 @@ class _Backward:
 
     def _differentiate(self, op, function, out_grads):
         for i, grad in enumerate(out_grads):
-            if grad is None and _is_trainable(op.outputs[i]):
+            if grad is None and _has_zeros(op.outputs[i]):
                 out_grads[i] = (self.loops.zeros_like(op, i) if self.loops
                                 else loop_state.zeros_like_output(op, i))
         graph = op.graph

@@ -21,6 +21,7 @@ from pyflow.framework import dtypes, function_export, function_library, graph as
 from pyflow.framework.function_library import Body
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor import Tensor
+from pyflow.framework.tensor_shape import unknown_shape
 from pyflow.gradients.backprop import gradients
 from pyflow.lib.function.func_graph import placeholder_like
 from pyflow.ops.base import tensors
@@ -156,12 +157,22 @@ def gradient_function(library, name, attrs, where=None, saving=False):
     if key is None:
         body = library.body(name, attrs, getattr(where, "name", where))
         key = body.name, saving
+        _tell_handles(body, getattr(where, "inputs", ()))
     with library._lock:
         found = library.derived.get(key)
         if found is None:
             return _derive(library, body, key)
         found.called = True
     return found
+
+
+def _tell_handles(body, inputs):
+    """What a call knows of its handles' variables, its function knows: their gradients' types."""
+    for mine, given in zip(reversed(body.args), reversed(inputs)):
+        if mine.dtype.base_dtype == dtypes.resource and resource_handles.known_dtype(mine) is None:
+            dtype = resource_handles.known_dtype(given)
+            if dtype is not None:
+                mine.op.attrs.update(_handle_dtypes=[dtype], _handle_shapes=[unknown_shape()])
 
 
 def _derive(library, body, key):

@@ -22,7 +22,7 @@ from pyflow.ops.base import tensors
 from pyflow.ops.base.scatter_shapes import rows_written, scattered
 
 _PASSING = ("Identity", "Switch", "_SwitchN", "Enter", "Exit", "Merge", "NextIteration",
-            "RefIdentity")
+            "RefIdentity", "IdentityN")
 INDICES = "Tindices: {int32, int64}"
 
 
@@ -31,7 +31,8 @@ def handle_source(handle):
     op, seen = handle.op, set()
     while op.type in _PASSING and op not in seen:       # an imported graph may go in circles
         seen.add(op)
-        op = op.inputs[0].op
+        handle = op.inputs[handle.value_index if op.type == "IdentityN" else 0]
+        op = handle.op
     return op
 
 
