@@ -14,6 +14,7 @@ import pytest
 
 import pyflow as tf
 from pyflow import _executor, plugins
+from pyflow.python.framework import function
 
 SOON = 0.2                              # seconds a kernel that asks may go on
 PLUGIN = "com.example.cancel"
@@ -89,6 +90,24 @@ def test_in_a_loop(threads):
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(y, options=tf.RunOptions(timeout_in_ms=40))
         assert time.monotonic() - start < 0.04 + SOON
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_a_function_that_is_called(kind, threads):
+    """The kernel's own step has no deadline; the step around it has."""
+    called = function.Defun(tf.float32, func_name="f", noinline=True)(lambda x: op(kind) + x)
+    y = called(1.0)
+    with tf.Session(threads=threads) as session:
+        start = time.monotonic()
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(y, options=tf.RunOptions(timeout_in_ms=40))
+        assert time.monotonic() - start < 0.04 + SOON
+        start = time.monotonic()
+        with subprocess.Popen(["sh", "-c", f"sleep 0.04; kill -INT {os.getpid()}"]):
+            with pytest.raises(KeyboardInterrupt):
+                session.run(y)
+            assert time.monotonic() - start < 0.06 + SOON
 
 
 def test_one_that_asks_nobody_has_exceeded_its_deadline():

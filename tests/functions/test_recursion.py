@@ -1,5 +1,6 @@
 """Functions that call themselves: values, gradients by recomputation, numerically checked, and an
 end where there is none."""
+import threading
 import time
 
 import numpy as np
@@ -147,3 +148,20 @@ def test_recursion_without_an_end(config, milliseconds):
             session.run(y, options=tf.RunOptions(timeout_in_ms=milliseconds))
         assert time.monotonic() - began < 20
         assert session.run(tf.constant(1.) + 1.) == 2.
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("how", ["deadline", "close"])
+def test_a_loop_without_an_end_in_a_function(config, how, threads):
+    """Its step is another than the one that is timed: whoever runs it looks at that, too."""
+    @function.Defun(tf.float32, noinline=True)
+    def f(x):
+        return tf.while_loop(lambda y: y < np.inf, lambda y: y * 0.5, [x])
+    session = tf.Session(config=config, threads=threads)
+    began = time.monotonic()
+    if how == "close":
+        threading.Timer(0.05, session.close).start()
+    with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
+        session.run(f(1.), options=tf.RunOptions(timeout_in_ms=50 if how == "deadline" else 10000))
+    assert time.monotonic() - began < 2
+    session.close()

@@ -41,6 +41,7 @@ cdef struct Flight:
     pf_tensor** vars
     int32_t n_vars, testing
     # MapDefun
+    const pf_map_state* map_state
     pf_plan* plan
     int32_t n_mapped, n_out, n_seats
     int64_t rows, next_row, rows_left
@@ -137,14 +138,18 @@ cdef void land(Flight* f, pf_status st) noexcept nogil:
     ctx.host.done(ticket, st)
     drop(f)
 
-cdef pf_status tell(pf_ctx* ctx, pf_plan* plan, pf_status st, const pf_error* err) noexcept nogil:
+cdef pf_status tell(pf_ctx* ctx, pf_status st, const pf_error* err, int64_t row=-1) noexcept nogil:
+    """What failed in the function; row: which one of a MapDefun's, or -1."""
     cdef char text[4000]
+    cdef int32_t used = 0
+    text[0] = 0
     if err == NULL:
         return pf_fail(ctx, st, b"the function failed, and there was no memory to say why")
+    if row >= 0:
+        used = snprintf(text, 100, b"row %lld: ", <long long>row)
     if err.node[0]:
-        snprintf(text, 4000, b"in node '%.400s' (op %.80s): %.3300s", err.node, err.op, err.message)
-    else:
-        snprintf(text, 4000, b"%.3900s", err.message)
+        used += snprintf(text + used, 700, b"in node '%.400s' (op %.80s): ", err.node, err.op)
+    snprintf(text + used, <size_t>(4000 - used), b"%.3200s", err.message)
     return pf_fail(ctx, st, text)
 
 cdef uint64_t stream_of(const pf_call* c, int64_t row) noexcept nogil:
@@ -217,7 +222,7 @@ cdef void call_landed(void* arg, pf_status st, const pf_error* err, pf_tensor** 
     cdef pf_status set_
     leave_seat(seat)
     if st:
-        tell(f.ctx, f.plan, st, err)
+        tell(f.ctx, st, err)
     else:
         for k in range(f.ctx.n_out):
             set_ = f.ctx.host.set_output(f.ctx, k, &take_rets[k].m)
@@ -239,7 +244,7 @@ cdef pf_status call_at_once(pf_ctx* ctx, pf_plan* plan, pf_tensor** args, pf_ten
     st = pf_step_run(plan, args, rets, NULL, &err)
     pf_start_leave()
     if st:
-        return tell(ctx, plan, st, &err)
+        return tell(ctx, st, &err)
     for k in range(ctx.n_out):
         st = ctx.host.set_output(ctx, k, &rets[k].m)
         if st:
@@ -370,7 +375,7 @@ cdef void loop_landed(void* arg, pf_status st, const pf_error* err, pf_tensor** 
     cdef int32_t k, on
     leave_seat(seat)
     if st:
-        tell(f.ctx, NULL, st, err)
+        tell(f.ctx, st, err)
         f.status = st
         f.over = 1
     elif f.testing:
@@ -467,6 +472,35 @@ cdef pf_tensor* row_of(const DLTensor* all, int32_t type, int64_t row) noexcept 
             return NULL
     return t
 
+cdef void say_shape(char* text, int32_t room, const int64_t* dims, int32_t ndim) noexcept nogil:
+    cdef int32_t used = snprintf(text, <size_t>room, b"["), k
+    for k in range(min(ndim, 8)):
+        if dims[k] < 0:
+            used += snprintf(text + used, <size_t>(room - used), b",?" if k else b"?")
+        else:
+            used += snprintf(text + used, <size_t>(room - used), b",%lld" if k else b"%lld", <long long>dims[k])
+    snprintf(text + used, <size_t>(room - used), b"]")
+
+cdef pf_status check_row(Flight* f, int32_t i, const pf_tensor* t) noexcept nogil:
+    """A result has the shape that attribute output_shapes gives it."""
+    cdef const pf_shape* want = <const pf_shape*>f.map_state.output_shapes.items + i
+    cdef bint right
+    cdef int32_t k
+    cdef char given[256]
+    cdef char wanted[256]
+    if i >= f.map_state.output_shapes.n or want.ndim < 0:
+        return PF_OK
+    right = want.ndim == t.m.dl_tensor.ndim
+    if right:
+        for k in range(want.ndim):
+            right = right and (want.dims[k] < 0 or want.dims[k] == t.m.dl_tensor.shape[k])
+    if right:
+        return PF_OK
+    say_shape(given, 256, t.m.dl_tensor.shape, t.m.dl_tensor.ndim)
+    say_shape(wanted, 256, want.dims, want.ndim)
+    return pf_failf(f.ctx, PF_INVALID_ARGUMENT, b"result %d of the function has the shape %s, attribute output_shapes says %s", i,
+                    given, wanted)
+
 cdef pf_status put_row(Flight* f, int32_t i, const pf_tensor* t, int64_t row) noexcept nogil:
     """Lock held.  The first result says what the output's shape is."""
     cdef int64_t shape[PF_MAX_NDIM + 1]
@@ -476,6 +510,8 @@ cdef pf_status put_row(Flight* f, int32_t i, const pf_tensor* t, int64_t row) no
     if t.m.dl_tensor.ndim >= PF_MAX_NDIM:
         return pf_fail(f.ctx, PF_INVALID_ARGUMENT, b"a result has too many dimensions to be stacked")
     if out == NULL:
+        if check_row(f, i, t):
+            return PF_INVALID_ARGUMENT
         shape[0] = f.rows
         for k in range(t.m.dl_tensor.ndim):
             shape[k + 1] = t.m.dl_tensor.shape[k]
@@ -511,7 +547,7 @@ cdef void map_landed(void* arg, pf_status st, const pf_error* err, pf_tensor** t
         if st == PF_OK:
             pf_tensor_unref(take_rets[k])
     if st and not f.status:
-        f.status = tell(f.ctx, f.plan, st, err)
+        f.status = tell(f.ctx, st, err, row)
     if f.status:
         f.rows_left -= f.rows - f.next_row      # no other begins
         f.next_row = f.rows
@@ -633,6 +669,7 @@ cdef public pf_status pf_k_map(pf_ctx* ctx, const void* state) noexcept nogil:
     f = take_off(ctx, &st)
     if f == NULL:
         return st
+    f.map_state = s
     f.plan = plan
     f.rows = rows
     f.rows_left = rows

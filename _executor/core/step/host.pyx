@@ -359,7 +359,7 @@ cdef int32_t h_cancelled(pf_ctx* ctx) noexcept nogil:
     if pf_a32_load(&c.step.cancelled):
         return 1
     s = c.step.leader
-    return (s.deadline_ns != 0 or s.poll != NULL) and pf_call_looks(c)
+    return (s.deadline_ns != 0 or s.home.deadline_ns != 0 or s.home.poll != NULL) and pf_call_looks(c)
 
 cdef pf_status h_on_cancel(pf_ctx* ctx, uint64_t ticket, void (*fn)(void*) noexcept nogil, void* arg) noexcept nogil:
     cdef pf_call* c

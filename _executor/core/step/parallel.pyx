@@ -34,7 +34,7 @@ cdef void run_chunks(pf_pool* p, pf_loop* l, int32_t worker, bint polls, pf_work
         if l.whole or not pf_a32_load_rlx(&l.step.cancelled):
             l.fn(l.arg, lo, min(lo + l.chunk, l.n), worker)
             if polls:
-                pf_step_poll(l.step)
+                pf_step_poll(l.step.leader.home)
 
 cdef pf_status for_alone(pf_step* s, int32_t how, int64_t n, int64_t chunk, pf_range_fn fn, void* arg) noexcept nogil:
     """Without helpers."""
@@ -42,9 +42,11 @@ cdef pf_status for_alone(pf_step* s, int32_t how, int64_t n, int64_t chunk, pf_r
     while lo < n:
         fn(arg, lo, min(lo + chunk, n), 0)
         lo += chunk
-        if lo < n and not how & PF_FOR_WHOLE and (
-                pf_step_poll(s) if how & PF_FOR_POLLS else pf_a32_load_rlx(&s.cancelled)):
-            return PF_CANCELLED
+        if lo < n and not how & PF_FOR_WHOLE:
+            if how & PF_FOR_POLLS:
+                pf_step_poll(s.leader.home)
+            if pf_a32_load_rlx(&s.cancelled):
+                return PF_CANCELLED
     return PF_OK
 
 cdef public int pf_pool_join(pf_pool* p, pf_worker* caller) noexcept nogil:

@@ -365,9 +365,8 @@ cdef public void pf_step_cancel(pf_step* s, pf_status why, const char* message) 
 cdef bint is_late(pf_step* s, int64_t now) noexcept nogil:
     return s.deadline_ns != 0 and now > s.deadline_ns and not pf_a32_load_rlx(&s.cancelled)
 
-cdef void stop_from_within(pf_call* c, pf_status why, const char* message) noexcept nogil:
-    """The step of a kernel that found the reason itself; its caller, woken, tells the others."""
-    cdef pf_step* s = c.step.leader
+cdef void stop_from_within(pf_step* s, pf_call* c, pf_status why, const char* message) noexcept nogil:
+    """The step of a kernel that found the reason itself, or one around it; its caller, woken, tells the others."""
     cdef char text[2048]
     snprintf(text, 1000, b"%s; '%.*s' (%.*s) of plugin '%.100s' was running", message, <int>min(c.node.name.len, 300),
              c.node.name.data, <int>min(c.node.op.len, 100), c.node.op.data, c.node.kernel.plugin_id)
@@ -392,17 +391,20 @@ cdef public int32_t pf_call_looks(pf_call* c) noexcept nogil:
     if c.node == NULL:
         c.node = c.instr.about
     if is_late(s, now):
-        stop_from_within(c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+        stop_from_within(s, c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+    s = s.home
+    if is_late(s, now):
+        stop_from_within(s, c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
     elif (s.poll != NULL and now >= s.next_poll_ns and pthread_equal(pthread_self(), s.caller) and not holds_variable(c)):
         s.next_poll_ns = now + POLL_NS
         if s.poll(s.poll_arg):
-            stop_from_within(c, PF_CANCELLED, b"Interrupted")
-    return pf_a32_load(&c.step.cancelled)
+            stop_from_within(s, c, PF_CANCELLED, b"Interrupted")
+    return pf_a32_load(&c.step.cancelled) or pf_a32_load(&s.cancelled)
 
 cdef public void pf_call_late(pf_call* c) noexcept nogil:
     cdef pf_step* s = c.step.leader
     if s.deadline_ns and is_late(s, pf_coarse_ns()):
-        stop_from_within(c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
+        stop_from_within(s, c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
 
 cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
     cdef int64_t now = pf_now_ns()
