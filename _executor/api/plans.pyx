@@ -63,6 +63,18 @@ cdef class Plan:
         """Bytes of the planned extent, of all buffers in it, and of those alive at once at the worst moment."""
         return dict(planned=self.p.planned_bytes, total=self.p.planned_sum, alive=self.p.planned_least)
 
+    def functions(self):
+        """{name: as `buffers`} of the functions of its library that were called so far: their bodies are planned alike."""
+        cdef int k
+        cdef pf_str name
+        cdef pf_plan* p
+        found = {}
+        for k in range(pf_library_size(self.p.library)):
+            p = pf_library_compiled(self.p.library, k, &name)
+            if p != NULL:
+                found[text_of(name)] = dict(planned=p.planned_bytes, total=p.planned_sum, alive=p.planned_least)
+        return found
+
     def places(self):
         """Where each output of a kernel goes, as `python -m pyflow explain --buffers` lists it (list_places)."""
         return list_places(self.p)

@@ -6,11 +6,12 @@ Invariants
     1. Exactly the functions that are reachable from the plan's nodes are written, once each; their
        calls are inlined as those of the graph.
     2. A function runs on one device: its nodes have that of the calls.
+    3. Known static shapes travel with its nodes as with the graph's, so its buffers are planned.
 
 Threads: as pipeline.py.
 """
 from pyflow.framework import function_export, function_library, op as op_lib, wire
-from pyflow.passes import inline, node as node_lib, pipeline
+from pyflow.passes import inline, node as node_lib, pipeline, wire as plan_wire
 
 
 def library_bytes(functions, work, passes, device):
@@ -51,8 +52,10 @@ def _definition(body, graph):
     for node in nodes:
         inputs = [_text(source, index, args) for source, index in node.inputs]
         inputs += [f"^{args.get(c) or c.name}" for c in node.controls]
-        parts.append(wire.field(3, wire.encode_node_parts(node.name, node.op, inputs, node.device,
-                                                          node.attrs)))
+        data = wire.encode_node_parts(node.name, node.op, inputs, node.device, node.attrs)
+        if node.shapes and "_output_shapes" not in node.attrs:
+            data += plan_wire.shapes_attr(node.shapes)
+        parts.append(wire.field(3, data))
     for name, ret in zip(body.names[1], graph.rets):
         signature.output_arg.add(name=name, type=ret.attrs["T"].as_datatype_enum)
         parts.append(wire.field(4, _entry(name, _text(*ret.inputs[0], args))))

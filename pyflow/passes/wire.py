@@ -36,11 +36,11 @@ def _node_bytes(node, consts):
             attrs = {key: value for key, value in attrs.items() if key != "value"}
     data = wire.encode_node_parts(node.name, node.op, inputs, node.device, attrs)
     if node.shapes and "_output_shapes" not in attrs:
-        data += _shapes_attr(node.shapes)
+        data += shapes_attr(node.shapes)
     return data
 
 
-def _shapes_attr(shapes):
+def shapes_attr(shapes):
     """The encoded attribute `_output_shapes`, or nothing if no rank is known."""
     key = tuple([s.as_tuple() for s in shapes])
     found = _shape_attrs.get(key)

@@ -82,6 +82,14 @@ cdef public void pf_library_unref(pf_library* library) noexcept nogil:
 cdef public const pf_function* pf_library_function(const pf_library* library, pf_str name) noexcept nogil:
     return pf_function_find((<const Library*>library).functions, name) if library != NULL else NULL
 
+cdef public int32_t pf_library_size(const pf_library* library) noexcept nogil:
+    return (<const Library*>library).functions.n if library != NULL else 0
+
+cdef public pf_plan* pf_library_compiled(const pf_library* library, int32_t k, pf_str* name) noexcept nogil:
+    cdef const Library* l = <const Library*>library
+    name[0] = l.functions.items[k].name
+    return <pf_plan*>pf_aptr_load(l.plans + k)
+
 cdef pf_status compile(Library* l, const pf_function* f, pf_plan** out, pf_error* err) noexcept nogil:
     cdef pf_graph* g = NULL
     cdef pf_plan_options options = l.options

@@ -182,6 +182,8 @@ void pf_library_unref(pf_library *l);
 pf_status pf_library_find(pf_library *l, pf_str name, pf_plan **out, pf_error *err);    /* *out lives as long as the library */
 pf_status pf_library_promise(pf_library *l, pf_str name, pf_plan **out, pf_error *err); /* the same, where a kernel's init asks; */
                                             /* *out NULL on PF_OK: it is known when it is called */
+int32_t pf_library_size(const pf_library *l);
+pf_plan *pf_library_compiled(const pf_library *l, int32_t k, pf_str *name);   /* of function k; NULL: nobody has called it yet */
 const pf_function *pf_library_function(const pf_library *l, pf_str name);   /* NULL: no such */
 void pf_plan_unref(pf_plan *p);
 /* A synchronous PF_KERNEL_BLOCKING kernel of a host device: its compute runs on the BLOCKING lane. */
