@@ -99,8 +99,8 @@ def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None, p
 
     value (input): [batch, height, width, in]; filter: [height, width, out, in]; output_shape: the
     shape of the result, ints or a tensor, for one stride fits several. strides: how far the filter
-    moves in the result for one step in `value`: 2 makes images twice as large; padding, data_format,
-    dilations: of the convolution from the result to `value`; all as nn.conv2d's.
+    moves in the result for one step in `value`: 2 makes images twice as large; padding, dilations,
+    data_format: of the convolution from the result to `value`; all as nn.conv2d's.
     Dtypes, shapes, errors: as op Conv2DBackpropInput."""
     value, filter = one_of(value, input, "value", "input"), one_of(filter, filters, "filter",
                                                                    "filters")

@@ -21,7 +21,8 @@ def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     """Largest of each window of volumes [batch, depth, height, width, channels].
     TF: nn.max_pool3d.
 
-    ksize, strides: one int, three, or five; they and padding as nn.max_pool's. Raises ValueError for other ranks."""
+    ksize, strides: one int, three, or five; they and padding as nn.max_pool's. Raises
+    ValueError for other ranks."""
     return _pooled(MaxPool3D, "MaxPool3D", input, ksize, strides, padding, data_format, name)
 
 
