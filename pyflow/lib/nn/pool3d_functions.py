@@ -28,7 +28,7 @@ def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
 
 def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     """Mean of each window of volumes [batch, depth, height, width, channels].
-    TF: nn.avg_pool3d. Arguments as max_pool3d's.
+    TF: nn.avg_pool3d. ksize, strides, padding, data_format: as nn.max_pool3d's.
     Dtypes, shapes, errors: as op AvgPool3D."""
     return _pooled(AvgPool3D, "AvgPool3D", input, ksize, strides, padding, data_format, name)
 

@@ -53,7 +53,7 @@ def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
 
 def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """Mean of each window of [batch, width, channels]. TF: nn.avg_pool1d.
-    Arguments as max_pool1d's.
+    ksize, strides, padding, data_format: as nn.max_pool1d's.
     Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _pool1d(pool2d_functions.avg_pool, "AvgPool1D", input, ksize, strides, padding,
                    data_format, name)
