@@ -145,7 +145,7 @@ def test_functions_of_windows_explain_strides_and_padding():
             named = re.search(r"as (nn\.\w+|image\.\w+)'s", re.sub(r"\s+", " ", text))
             assert named, f"{name}: neither explains its strides and padding nor names who does"
             text = inspect.getdoc(NAMES[f"tf.{named[1]}"])
-    assert seen >= 35
+    assert seen > 30
 
 
 def methods():
