@@ -17,6 +17,7 @@ import sys
 import types
 
 from pyflow import _public
+from pyflow.framework import user_traceback
 
 # ---------------------------------------------------------------- tables
 
@@ -278,8 +279,14 @@ def _prefix(module):
 
 def unknown(module, name):
     """Raises the AttributeError of a name that `module`, tf or a namespace of it, lacks."""
-    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}"
-                         f"{_near(module, name)}")
+    _raise_unknown(module, name, _near(module, name))
+
+
+def _raise_unknown(module, name, hint):
+    error = AttributeError(f"module {module.__name__!r} has no attribute {name!r}{hint}", name=name,
+                           obj=module)
+    user_traceback.mark(error)
+    raise error
 
 
 def _explain_typos(module, path):
@@ -288,7 +295,7 @@ def _explain_typos(module, path):
         known = [n for n, value in vars(module).items()
                  if not n.startswith("_") and not isinstance(value, types.ModuleType)]
         near = [f"tf.{path}.{n}" for n in _misspelt(name, known)]
-        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{_meant(near)}")
+        _raise_unknown(module, name, _meant(near))
     if not hasattr(module, "__getattr__"):
         module.__getattr__ = missing
 

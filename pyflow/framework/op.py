@@ -25,7 +25,7 @@ Threads: any.  Blocks are read-only once defined; the registry only grows, an en
 Python's import system lets one thread load a module while others wait for it.
 """
 
-from pyflow.framework import dtypes, errors, op_schema
+from pyflow.framework import dtypes, errors, op_schema, user_traceback
 from pyflow.framework.op_apply import CallPlan, apply_op, call_signature
 from pyflow.framework.op_samples import S, bools, ints, lit, normal, pos, strs, unit
 from pyflow.framework.static_value import inference
@@ -108,7 +108,11 @@ class OpDef:
     def __call__(self, *args, name=None, **kwargs):
         """Adds a node: inputs, then attributes, by position or name, as TF's generated
         functions."""
-        return apply_op(self, args, name, kwargs)
+        try:
+            return apply_op(self, args, name, kwargs)
+        except Exception as error:
+            user_traceback.mark(error)
+            raise
 
     def as_proto(self):
         """The schema as a TensorFlow OpDef message."""

@@ -17,6 +17,7 @@ import numpy as np
 from pyflow.framework import dtypes
 from pyflow.framework import graph as graph_lib
 from pyflow.framework import tensor_util
+from pyflow.framework.user_traceback import told_to_users
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import handles, runtime
 
@@ -38,6 +39,7 @@ class Feed:
         known = self._dims is not None and None not in self._dims
         self.shape = self._dims if known and not self._is_string else None
 
+    @told_to_users
     def convert(self, value):
         """`value` as an ndarray of the tensor's type and a shape it accepts; a TensorHandle as a
         Kept.
@@ -197,6 +199,7 @@ def _type_name(value):
 
 # ---------------------------------------------------------------- from feed_dict to tensors
 
+@told_to_users
 def flatten(graph, feed_dict):
     """[(Tensor, value)] of a feed_dict: names looked up, composite keys taken apart.
 

@@ -21,6 +21,7 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import graph_of
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.framework.user_traceback import told_to_users
 from pyflow.lib.variables import initializers, partitioned_variables as parted
 from pyflow.lib.variables import variable_base, variables
 from pyflow.ops.base import tensors
@@ -300,6 +301,7 @@ class VariableScope:
         """Local variables made in this scope."""
         return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
+    @told_to_users
     def get_variable(self, store, name, shape=None, dtype=None, initializer=None, regularizer=None,
                      reuse=None, trainable=None, collections=None, caching_device=None,
                      partitioner=None, validate_shape=True, use_resource=None, custom_getter=None,
