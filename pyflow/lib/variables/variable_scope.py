@@ -238,6 +238,9 @@ class VariableScope:
         self.use_resource = use_resource
         self.constraint = constraint
 
+    def __repr__(self):
+        return f"<tf.VariableScope {self._name!r} reuse={self._reuse} dtype={self.dtype}>"
+
     @property
     def name(self):
         """The scope's full name, without a slash at the end; "" for the outermost."""
@@ -494,6 +497,10 @@ class variable_scope:  # noqa: N801 - TF's name
                        "caching_device": caching_device, "partitioner": partitioner,
                        "dtype": None if dtype is None else dtypes.as_dtype(dtype),
                        "use_resource": use_resource, "constraint": constraint}
+
+    def __repr__(self):
+        name = getattr(self._name_or_scope, "name", self._name_or_scope)
+        return f"<tf.variable_scope {self._default_name if name is None else name!r}>"
 
     def __enter__(self):
         self._graph_context = graph_of(self._values).as_default()
