@@ -17,7 +17,6 @@ import sys
 import types
 
 from pyflow import _public
-from pyflow.framework import user_traceback
 
 # ---------------------------------------------------------------- tables
 
@@ -285,7 +284,7 @@ def unknown(module, name):
 def _raise_unknown(module, name, hint):
     error = AttributeError(f"module {module.__name__!r} has no attribute {name!r}{hint}", name=name,
                            obj=module)
-    user_traceback.mark(error)
+    importlib.import_module("pyflow.framework.user_traceback").mark(error)
     raise error
 
 

@@ -14,7 +14,7 @@ thread may replace.
 """
 import numpy as np
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, foreign_arrays
 from pyflow.framework import graph as graph_lib
 from pyflow.framework import tensor_util
 from pyflow.framework.user_traceback import told_to_users
@@ -75,16 +75,14 @@ class Feed:
         if isinstance(value, np.ndarray) and value.dtype == self.dtype:
             return value
         try:
-            if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
-                value = np.from_dlpack(value)       # another library's array, without a copy
-            array = np.asarray(value)
+            array = np.asarray(foreign_arrays.as_numpy(value))
             if array.dtype == object:
                 return np.asarray(value, dtype=self.dtype)  # ragged lists: NumPy's error says where
             return self._cast(array, value)
-        except (ValueError, TypeError, OverflowError) as e:
+        except (ValueError, TypeError, OverflowError, RuntimeError) as e:
             if isinstance(e, TypeError) and e.args and str(e.args[0]).startswith("Type of feed"):
                 raise
-            kind = TypeError if isinstance(e, OverflowError) else type(e)
+            kind = ValueError if isinstance(e, ValueError) else TypeError
             raise kind(f"The value fed for {self._name()} cannot become an array of it: {e}. Got "
                        f"{_shown(value)}") from None
 
