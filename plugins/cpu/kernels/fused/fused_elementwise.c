@@ -16,6 +16,7 @@
  *   3. The buffer of an input is taken only for the result that is stored last: nothing is read
  *      after it, in a block or for results of other shapes.
  */
+#include "base/machine.h"
 #include "fused/fused_program.h"
 #include "move/transpose.h"
 #if defined(__SSE2__)

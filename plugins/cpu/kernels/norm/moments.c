@@ -19,6 +19,7 @@
  *   4. Inputs of NORM_NEAR bytes and more are prefetched; results are those without, to the bit.
  * Threads: parallel_for over parts.
  */
+#include "base/machine.h"
 #include "vec/half.h"
 #include "norm/norm_passes.h"
 #include "reduce/reduce_groups.h"
