@@ -17,6 +17,8 @@
  * Sources: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015); Toom-Cook
  * interpolation with other points as in Alam et al., Winograd Convolution for Deep Neural Networks:
  * Efficient Point Selection (2022).
+ *
+ * Fast path: resnet50, vgg19 (docs/paths.md).
  */
 #include "base/machine.h"
 #include "conv/conv.h"

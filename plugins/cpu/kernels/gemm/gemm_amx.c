@@ -16,6 +16,8 @@
  * cut.
  * Threads: parallel_for over strips, then over blocks, or over products; the unit's state is a
  * thread's own and is given back after each part.
+ *
+ * Fast path: bfloat16_sgemm_512, bfloat16_mlp_forward (docs/paths.md).
  */
 #include "base/machine.h"
 #include "gemm/gemm_amx.h"

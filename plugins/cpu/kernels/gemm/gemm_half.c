@@ -9,6 +9,8 @@
  *
  * Invariant: the way depends on type, sizes and layout only; equal inputs give equal bits.
  * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
+ *
+ * Fast path: matmul_vector, matmul_512 (docs/paths.md).
  */
 #include "base/machine.h"
 #include "gemm/gemm_amx.h"

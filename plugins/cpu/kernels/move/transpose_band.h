@@ -9,6 +9,8 @@
  * is kept, and stores BAND lines.  Only where a row of y begins or ends are lines stored in part.
  *
  * Bytes are shifted with AVX512-VBMI's permutation of two registers.
+ *
+ * Fast path: transpose_odd_uint8, transpose_odd_float16 (docs/paths.md).
  */
 #if defined(__AVX512BW__)
 enum { BAND = 4, BAND_COLUMNS = 1088, FETCH = 3, FETCH_FAR = 6 };  /* FETCH: strips */

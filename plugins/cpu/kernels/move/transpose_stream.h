@@ -11,6 +11,8 @@
  *   compact   rows of y are short and lie one behind the other: blocks of whole rows, copied
  *   buffered  anything else: pieces of some rows of y are gathered in `room`, behind what the
  *             pieces before them left of a line, and their whole lines are written
+ *
+ * Fast path: transpose_2d, nchw_to_nhwc (docs/paths.md).
  */
 
 /* ---------------------------------------------------------------- colliding rows */
