@@ -167,7 +167,7 @@ def assemble(root):
         namespace = _namespace(f"{root.__name__}.{path}")
         namespace.__getattr__ = functools.partial(find, namespace)
         namespace.__dir__ = functools.partial(names_of, namespace)
-    _add_compat(root)
+    compat = _add_compat(root)
     sys.meta_path.append(_Explainer)
     for name in (
         "disable_v2_behavior",
@@ -181,6 +181,8 @@ def assemble(root):
     root.newaxis = None
     importlib.import_module("pyflow.framework.op").on_unknown = _load_plugins
     root.errors = importlib.import_module("pyflow.framework.errors")
+    _explain_typos(root.errors, "errors")
+    _explain_typos(compat, "compat")
     root.VERSION = root.__version__
 
 
@@ -222,6 +224,7 @@ def _add_compat(root):
             setattr(compat, name, value)
     compat.v1 = root
     sys.modules[root.__name__ + ".compat.v1"] = root
+    return compat
 
 
 def _load_plugins():
@@ -251,6 +254,8 @@ def find(module, name):
         value = importlib.import_module(home)
         if attribute is not None:
             value = getattr(value, attribute)
+        else:
+            _explain_typos(value, path)
     elif path in HOMES:
         value = importlib.import_module(HOMES[path]).PUBLIC[path]
     else:
@@ -273,8 +278,25 @@ def _prefix(module):
 
 def unknown(module, name):
     """Raises the AttributeError of a name that `module`, tf or a namespace of it, lacks."""
-    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}"
-                         f"{_near(module, name)}")
+    _raise_unknown(module, name, _near(module, name))
+
+
+def _raise_unknown(module, name, hint):
+    error = AttributeError(f"module {module.__name__!r} has no attribute {name!r}{hint}", name=name,
+                           obj=module)
+    importlib.import_module("pyflow.framework.user_traceback").mark(error)
+    raise error
+
+
+def _explain_typos(module, path):
+    """What a module that is a name of tf lacks is answered as in a namespace: tf.gfile.Opne."""
+    def missing(name):
+        known = [n for n, value in vars(module).items()
+                 if not n.startswith("_") and not isinstance(value, types.ModuleType)]
+        near = [f"tf.{path}.{n}" for n in _misspelt(name, known)]
+        _raise_unknown(module, name, _meant(near))
+    if not hasattr(module, "__getattr__"):
+        module.__getattr__ = missing
 
 
 def _near(module, name):
@@ -284,13 +306,39 @@ def _near(module, name):
     prefix = _prefix(module)
     if prefix + name in NOT_HERE:
         return f": {NOT_HERE[prefix + name]}"
-    framework = " ".join(FRAMEWORK.values()).split()
-    close = [f"tf.{path}" for path in sorted({*framework, *HOMES, *ELSEWHERE}) if
-             path.rpartition(".")[2] == name][:3]
+    everywhere = {}
+    for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE}):
+        everywhere.setdefault(path.rpartition(".")[2], []).append(f"tf.{path}")
+    close = everywhere.get(name, [])[:3]
     if not close:
-        import difflib
-        here = [n for n in names_of(module) if not n.startswith("_")]
-        close = [f"tf.{prefix}{n}" for n in difflib.get_close_matches(name, here, n=3, cutoff=0.78)]
+        here = [n for n in names_of(module) if _is_public(module, prefix + n, n)]
+        close = [f"tf.{prefix}{n}" for n in _misspelt(name, here)]
+    if not close:
+        close = [everywhere[n][0] for n in _misspelt(name, everywhere)]
     if not close and prefix.startswith("contrib."):
         return f": {_CONTRIB}"
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return _meant(close)
+
+
+def _is_public(module, path, name):
+    """Of what lies in a namespace: no module, unless it is one of tf's names."""
+    return (path in ELSEWHERE or path in NAMESPACES or path in ("errors", "compat")
+            or not isinstance(vars(module).get(name), types.ModuleType))
+
+
+def _misspelt(name, known):
+    """At most three of `known` that may have been meant: two letters swapped (which difflib thinks
+    little of: rleu and relu are 0.75 alike), alike, or longer."""
+    if name.startswith("_"):
+        return []
+    import difflib
+    near = {n.lower(): n for n in known if not n.startswith("_")}
+    typed = name.lower()
+    swapped = [n for n in near if len(n) == len(typed) and sorted(n) == sorted(typed)]
+    found = swapped or difflib.get_close_matches(typed, near, n=3, cutoff=0.78) or [
+        n for n in sorted(near) if len(typed) > 2 and n.startswith(typed)]
+    return [near[n] for n in found[:3]]
+
+
+def _meant(near):
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -119,7 +119,10 @@ def main(argv=None):
     try:
         for label, number, score in classify(arguments(argv)):
             print(f"{label} ({number}): {score:.5f}")
-    except (OSError, ValueError, KeyError, models.UnreadableModel, tf.OpError) as e:
+    except tf.OpError as e:
+        print(e.message, file=sys.stderr)           # without the trace of where the node was made
+        return 1
+    except (OSError, ValueError, KeyError, models.UnreadableModel) as e:
         print(e, file=sys.stderr)
         return 1
     return 0

@@ -4,7 +4,7 @@ Invariant: a Const keeps its value as a read-only ndarray; a TensorProto is made
 is written out, so constants of gigabytes cost their bytes once.
 """
 
-from pyflow.framework import convert, dtypes
+from pyflow.framework import convert, dtypes, user_traceback
 from pyflow.framework.default_graph import get_default_graph
 from pyflow.framework.op import S, op
 from pyflow.framework.tensor_shape import Dimension, TensorShape
@@ -38,7 +38,11 @@ def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
         array([[1.5, 1.5],
                [1.5, 1.5]], dtype=float32)
     """
-    array, dtype = make_array(value, dtype, shape, verify_shape)
+    try:
+        array, dtype = make_array(value, dtype, shape, verify_shape)
+    except Exception as error:
+        user_traceback.mark(error)
+        raise
     return constant_from_array(get_default_graph(), array, dtype, name)
 
 

@@ -8,7 +8,7 @@ Invariants:
 The registry is filled while modules are set up and read from any thread afterwards.
 """
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, user_traceback
 from pyflow.framework.default_graph import get_default_graph, in_function
 from pyflow.framework.operation import Operation
 from pyflow.framework.tensor import Tensor
@@ -57,9 +57,13 @@ def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_
         >>> tf.convert_to_tensor([1, 2], preferred_dtype=tf.float32)
         <tf.Tensor 'Const:0' shape=(2,) dtype=float32>
     """
-    if dtype is not None:
-        dtype = dtypes.as_dtype(dtype)
-    return to_tensor(value, dtype, name, False, preferred_dtype or dtype_hint)
+    try:
+        if dtype is not None:
+            dtype = dtypes.as_dtype(dtype)
+        return to_tensor(value, dtype, name, False, preferred_dtype or dtype_hint)
+    except Exception as error:
+        user_traceback.mark(error)
+        raise
 
 
 def to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None):

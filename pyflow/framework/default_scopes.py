@@ -31,6 +31,9 @@ class name_scope:  # noqa: N801 - TF's name
         if self._name is not None and not isinstance(self._name, (str, bytes)):
             raise TypeError(f"name for name_scope must be a string, got {self._name!r}")
 
+    def __repr__(self):
+        return f"<tf.name_scope {self._name!r}>"
+
     @property
     def name(self):
         """The name that was asked for, or None."""

@@ -9,6 +9,8 @@ executor (kernel.h's `pf_status`); `exception_type_from_error_code` picks the cl
 """
 import errno
 
+from pyflow.framework import user_traceback
+
 OK = 0
 CANCELLED = 1
 UNKNOWN = 2
@@ -60,6 +62,10 @@ class OpError(Exception):
     def error_code(self):
         """The canonical status code, such as `tf.errors.INVALID_ARGUMENT`."""
         return self._error_code
+
+    def _render_traceback_(self):
+        """What IPython prints."""
+        return user_traceback.render(self)
 
     def __reduce__(self):  # an Operation does not travel between processes: its message does
         return _rebuild, (type(self), str(self), self._error_code)

@@ -14,7 +14,8 @@ One block describes an op; everything else is derived from it:
     y = MatMul(x, w, transpose_b=True, name="y")
 
 Invariants:
-1. The decorated name is the OpDef: calling it adds a node to the graph of its inputs.
+1. The decorated name is the OpDef: calling it adds a node to the graph of its inputs.  It has the
+   signature of that call, and as source (`??`, inspect.getsource) its block.
 2. Schemas are parsed when first used, so that importing hundreds of blocks stays cheap.
 3. Registration is explicit (`register`); defining a block registers nothing, and a name has one op.
 4. An op whose module is not loaded yet is known by its name alone (`declare`); looking it up loads
@@ -24,8 +25,8 @@ Threads: any.  Blocks are read-only once defined; the registry only grows, an en
 Python's import system lets one thread load a module while others wait for it.
 """
 
-from pyflow.framework import dtypes, errors, op_schema
-from pyflow.framework.op_apply import CallPlan, apply_op
+from pyflow.framework import dtypes, errors, op_schema, user_traceback
+from pyflow.framework.op_apply import CallPlan, apply_op, call_signature
 from pyflow.framework.op_samples import S, bools, ints, lit, normal, pos, strs, unit
 from pyflow.framework.static_value import inference
 from pyflow.framework.tensor_shape import BroadcastError, TensorShape, as_shape
@@ -51,7 +52,7 @@ class _Absent:
 NOT_GIVEN = _Absent("not given")   # a block neither gave nor declined (None) this part
 UNREGISTERED = _Absent("unregistered")   # a gradient that TF has none for: asking is a LookupError
 _PARTS = ("shape", "gradient", "reference", "samples")
-_LAZY = frozenset(("inputs", "outputs", "attrs", "call_plan"))
+_LAZY = frozenset(("inputs", "outputs", "attrs", "call_plan", "__signature__"))
 
 
 class OpDef:
@@ -62,9 +63,11 @@ class OpDef:
     attributes too.
     """
 
-    def __init__(self, name, parse, stateful=False, doc="", parts=None, module=None):
+    def __init__(self, name, parse, stateful=False, doc="", parts=None, module=None, block=None):
         self.name = name
         self._parse = parse
+        if block is not None:
+            self.__wrapped__ = block    # where inspect looks for the source
         self.stateful = stateful
         self.doc = doc
         self.__name__ = name
@@ -87,8 +90,11 @@ class OpDef:
     def __getattr__(self, key):
         if key not in _LAZY:
             raise AttributeError(f"op {self.name} has no attribute {key!r}")
-        self.inputs, self.outputs, self.attrs = self._parse()
-        self.call_plan = CallPlan(self)
+        if key == "__signature__":
+            self.__signature__ = call_signature(self)
+        else:
+            self.inputs, self.outputs, self.attrs = self._parse()
+            self.call_plan = CallPlan(self)
         return self.__dict__[key]
 
     @property
@@ -102,7 +108,11 @@ class OpDef:
     def __call__(self, *args, name=None, **kwargs):
         """Adds a node: inputs, then attributes, by position or name, as TF's generated
         functions."""
-        return apply_op(self, args, name, kwargs)
+        try:
+            return apply_op(self, args, name, kwargs)
+        except Exception as error:
+            user_traceback.mark(error)
+            raise
 
     def as_proto(self):
         """The schema as a TensorFlow OpDef message."""
@@ -162,6 +172,7 @@ class _OpDoc:
                   else f"op {op_def.name} of a plugin")
         return "\n".join([
             op_def.doc or "", "",
+            f"Call: {op_def.name}{op_def.__signature__}",
             f"Dtypes: {op_def.signature()}",
             f"Shapes: by the rule of {source}; checked when the node is made, as far as known",
             "Raises: TypeError for other element types, ValueError for shapes that do not fit, both",
@@ -291,7 +302,8 @@ def op(name, inputs="", outputs="", attrs="", stateful=False, doc=None, **constr
         def parse():
             return op_schema.parse_parts(inputs, outputs, attrs, constraints, f"op {name}")
 
-        return OpDef(name, parse, stateful, doc or block.__doc__ or "", parts, block.__module__)
+        return OpDef(name, parse, stateful, doc or block.__doc__ or "", parts, block.__module__,
+                     block)
     return decorate
 
 

@@ -10,12 +10,17 @@ Any thread; each call looks at its own stack.
     origin = here(); user_frame(origin)        # Frame(filename, lineno, function)
 """
 
+import itertools
 import os
+import re
 import sys
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 20
 _is_internal = {}
+# What runs a user's program and is no part of it: notebooks, shells, debuggers, test runners.
+_HOSTS = re.compile(r"[/\\](IPython|ipykernel|idlelib|_pytest|pluggy|debugpy|_?pydev\w*)[/\\]"
+                    r"|<frozen runpy>|[/\\](runpy|code|bdb|pdb)\.py$")
 
 
 class Frame:
@@ -35,7 +40,7 @@ class Frame:
         return linecache.getline(self.filename, self.lineno).strip()
 
     def __str__(self):
-        return f"{self.filename}:{self.lineno}"
+        return f"{_cell_name(self.filename) or self.filename}:{self.lineno}"
 
     def __repr__(self):
         return f"Frame({self.filename!r}, {self.lineno}, {self.function!r})"
@@ -51,6 +56,20 @@ def is_internal(filename):
     """Does the file belong to pyflow?"""
     known = _is_internal.get(filename)
     return _check_internal(filename) if known is None else known
+
+
+def is_host(filename):
+    """Does the file belong to what runs the user's program, such as IPython?"""
+    return _HOSTS.search(filename) is not None
+
+
+def _cell_name(filename):
+    """`Cell In[3]` of a notebook's cell, as IPython calls it; None for other files."""
+    if "IPython" not in sys.modules or "ipython-input" not in filename and "ipykernel_" not in filename:
+        return None
+    shell = sys.modules["IPython"].get_ipython()
+    found = shell and shell.compile.format_code_name(filename)
+    return found and " ".join(found)
 
 
 def here(depth=1):
@@ -104,12 +123,15 @@ def summaries(origin):
 
 
 def format_trace(origin, limit=8):
-    """The innermost `limit` recorded frames as Python prints a stack, outermost first."""
-    shown = [f for f in frames(origin) if "importlib._bootstrap" not in f.filename]
+    """The innermost `limit` recorded frames of the user's program as Python prints a stack,
+    outermost first."""
+    shown = [f for f in itertools.takewhile(lambda f: not is_host(f.filename), frames(origin))
+             if "importlib._bootstrap" not in f.filename] or frames(origin)[:1]
     text = ["  ..."] if len(shown) > limit else []
     shown = shown[:limit]
     for frame in reversed(shown):
-        text.append(f'  File "{frame.filename}", line {frame.lineno}, in {frame.function}')
+        file = _cell_name(frame.filename) or f'File "{frame.filename}"'
+        text.append(f"  {file}, line {frame.lineno}, in {frame.function}")
         if frame.line:
             text.append(f"    {frame.line}")
     return "\n".join(text)

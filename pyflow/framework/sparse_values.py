@@ -64,6 +64,11 @@ class IndexedSlices:
     def __neg__(self):
         return IndexedSlices(-self._values, self._indices, self._dense_shape)
 
+    def __repr__(self):
+        values = self._values
+        return (f"<tf.IndexedSlices values={values.name!r} indices={self._indices.name!r} "
+                f"dtype={values.dtype.name}>")
+
     def __str__(self):
         shape = f", dense_shape={self._dense_shape}" if self._dense_shape is not None else ""
         return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
@@ -112,6 +117,10 @@ class SparseTensor:
     def eval(self, feed_dict=None, session=None):
         """A SparseTensorValue, from `session` or the default session."""
         return session_for("eval tensor", self.graph, session).run(self, feed_dict)
+
+    def __repr__(self):
+        return (f"<tf.SparseTensor values={self._values.name!r} indices={self._indices.name!r} "
+                f"shape={self.shape} dtype={self.dtype.name}>")
 
     def __str__(self):
         return (f"SparseTensor(indices={self._indices}, values={self._values}, "

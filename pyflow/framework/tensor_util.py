@@ -10,7 +10,7 @@ Pure functions; any thread.
 
 import numpy as np
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, foreign_arrays
 from pyflow.framework.tensor import Tensor
 from pyflow.framework.tensor_shape import Dimension, as_shape
 
@@ -45,7 +45,7 @@ def _plain_array(values, dtype):
         return np.array(values, dtype=np.int32)
     if isinstance(values, (np.ndarray, np.generic)):
         return _from_numpy(values, dtype)
-    return _from_python(values, dtype)
+    return _from_python(foreign_arrays.as_numpy(values), dtype)
 
 
 def _from_numpy(values, dtype):

@@ -14,9 +14,10 @@ thread may replace.
 """
 import numpy as np
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, foreign_arrays
 from pyflow.framework import graph as graph_lib
 from pyflow.framework import tensor_util
+from pyflow.framework.user_traceback import told_to_users
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import handles, runtime
 
@@ -38,6 +39,7 @@ class Feed:
         known = self._dims is not None and None not in self._dims
         self.shape = self._dims if known and not self._is_string else None
 
+    @told_to_users
     def convert(self, value):
         """`value` as an ndarray of the tensor's type and a shape it accepts; a TensorHandle as a
         Kept.
@@ -73,16 +75,14 @@ class Feed:
         if isinstance(value, np.ndarray) and value.dtype == self.dtype:
             return value
         try:
-            if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
-                value = np.from_dlpack(value)       # another library's array, without a copy
-            array = np.asarray(value)
+            array = np.asarray(foreign_arrays.as_numpy(value))
             if array.dtype == object:
                 return np.asarray(value, dtype=self.dtype)  # ragged lists: NumPy's error says where
             return self._cast(array, value)
-        except (ValueError, TypeError, OverflowError) as e:
+        except (ValueError, TypeError, OverflowError, RuntimeError) as e:
             if isinstance(e, TypeError) and e.args and str(e.args[0]).startswith("Type of feed"):
                 raise
-            kind = TypeError if isinstance(e, OverflowError) else type(e)
+            kind = ValueError if isinstance(e, ValueError) else TypeError
             raise kind(f"The value fed for {self._name()} cannot become an array of it: {e}. Got "
                        f"{_shown(value)}") from None
 
@@ -197,6 +197,7 @@ def _type_name(value):
 
 # ---------------------------------------------------------------- from feed_dict to tensors
 
+@told_to_users
 def flatten(graph, feed_dict):
     """[(Tensor, value)] of a feed_dict: names looked up, composite keys taken apart.
 

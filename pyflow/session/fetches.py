@@ -18,6 +18,7 @@ Threads: mappers are immutable after construction.
 import collections.abc
 
 from pyflow.framework import graph as graph_lib
+from pyflow.framework.user_traceback import told_to_users
 
 # (type, fetch function, feed function, feed function for partial_run), the most recent first.
 #   fetch(x) -> (list of graph elements, contraction of their values)
@@ -91,6 +92,7 @@ def _none(values):
 class FetchMapper:
     """The unique tensors and target operations behind `fetches`, and the way back."""
 
+    @told_to_users
     def __init__(self, graph, fetches):
         self.graph = graph
         self.tensors, self.targets = [], []

@@ -120,6 +120,10 @@ class BaseSession:
         self._dead_handles, self._handle_readers = handles.DeadHandles(self._state), {}
         self._changes = self._count_changes()
 
+    def __repr__(self):
+        state = "closed" if self._closed else f"{self._threads} threads"
+        return f"<tf.{type(self).__name__} of {getattr(self, '_graph', None)!r}, {state}>"
+
     # ------------------------------------------------------------ properties
 
     @property

@@ -1,6 +1,7 @@
-"""Writes pyflow/__init__.pyi, the types of the public names, from the live package.
+"""Writes pyflow/__init__.pyi, the types of the public names, from the live package, and for each
+namespace (pyflow/nn/__init__.pyi) a stub that refers to it.
 
-    python -m pyflow.tools.stubs FILE           # `make tables` does it
+    python -m pyflow.tools.stubs FOLDER         # `make tables` does it
 
 Signatures (names, order, which arguments have defaults) are those of the functions themselves.
 Types of arguments follow from their names where the name says it (`name`, `dtype`, `graph`).  What
@@ -14,6 +15,7 @@ tests/typing/test_types.py fails while the file differs from what this writes.
 
 import inspect
 import keyword
+import pathlib
 import re
 import sys
 import types
@@ -23,20 +25,21 @@ from pyflow import _names
 from pyflow.framework import op as op_lib
 
 HEAD = '''"""Types of pyflow's public names.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
-from builtins import bool as _bool, complex as _complex
-from collections.abc import Sequence
-from typing import Any, Protocol, Self, TypeAlias
+from builtins import bool as _bool, complex as _complex, slice as _slice
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, overload
 import numpy as _np
 import numpy.typing as _npt
 class _HasArray(Protocol):
     def __array__(self, *args: Any, **kwargs: Any) -> _npt.NDArray[Any]: ...
 _Scalar: TypeAlias = int | float | _complex | _bool | str | bytes | _np.generic
 _TensorLike: TypeAlias = (
-    "Tensor | Variable | IndexedSlices | SparseTensor | _Scalar | _npt.NDArray[Any] | _HasArray"
-    " | Sequence[_TensorLike]")
+    Tensor | Variable | IndexedSlices | SparseTensor | _Scalar | _npt.NDArray[Any] | _HasArray
+    | Sequence[_TensorLike])
 _ShapeLike: TypeAlias = (
-    "TensorShape | Tensor | Variable | int | _np.integer[Any] | _npt.NDArray[Any]"
-    " | Sequence[int | Dimension | Tensor | _np.integer[Any] | None]")
+    TensorShape | Tensor | Variable | int | _np.integer[Any] | _npt.NDArray[Any]
+    | Sequence[int | Dimension | Tensor | _np.integer[Any] | None])
+_Size: TypeAlias = int | Dimension | None
 '''
 TENSORS = set(  # arguments of functions that become tensors
     """x y a b input image images tensor indices ref weights logits labels input_tensor updates
@@ -110,6 +113,13 @@ METHODS = {
     "Variable.value": "Tensor",
     "Variable.read_value": "Tensor",
     "Tensor.eval": "Any",
+    "TensorShape.as_list": "list[int | None]",
+    "TensorShape.num_elements": "int | None",
+    "TensorShape.is_fully_defined": "_bool",
+    "TensorShape.concatenate": "TensorShape",
+    "TensorShape.merge_with": "TensorShape",
+    "TensorShape.with_rank": "TensorShape",
+    "Dimension.merge_with": "Dimension",
     "Tensor.get_shape": "TensorShape",
     "Variable.get_shape": "TensorShape",
 }
@@ -121,14 +131,45 @@ PROPERTIES = {
     "op": "Operation",
     "ndims": "int | None",
     "initializer": "Operation",
+    "Dimension.value": "int | None",
+    "TensorShape.dims": "list[Dimension] | None",
 }
-OPERATORS = (
-    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__"
-    " __mod__ __pow__ __matmul__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__"
-    " __getitem__"
-).split()
+# What Python calls: signatures by class, by name for all others.
+_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor".split()
+_TENSOR_OPERATORS = {
+    **{f"__{name}__": "(self, other: _TensorLike) -> Tensor"
+       for name in [*_BINARY, *(f"r{name}" for name in _BINARY), "lt", "le", "gt", "ge", "div", "rdiv"]},
+    **{f"__{name}__": "(self) -> Tensor" for name in ("neg", "abs", "invert")},
+    "__getitem__": "(self, key: Any) -> Tensor",
+    **dict.fromkeys(("__bool__", "__iter__", "__len__"), ()),      # a TypeError always, so no member
+}
+SPECIAL = {
+    "Tensor": _TENSOR_OPERATORS,
+    "Variable": _TENSOR_OPERATORS,
+    "SparseTensor": {f"__{name}__": "(self, other: _TensorLike) -> SparseTensor"
+                     for name in ("mul", "rmul", "div", "truediv")},
+    "IndexedSlices": {"__neg__": "(self) -> IndexedSlices"},
+    "Dimension": {
+        **{f"__{r}{name}__": "(self, other: _Size) -> Dimension" for r in ("", "r")
+           for name in ("add", "sub", "mul", "floordiv", "mod")},
+        "__div__": "(self, other: _Size) -> Dimension",
+        **{f"__{name}__": "(self, other: _Size) -> _bool | None" for name in ("lt", "le", "gt", "ge")},
+    },
+    "TensorShape": {
+        "__len__": "(self) -> int",
+        "__iter__": "(self) -> Iterator[Dimension]",
+        "__getitem__": ("(self, key: int) -> Dimension", "(self, key: _slice) -> TensorShape"),
+        "__add__": "(self, other: _ShapeLike) -> TensorShape",
+        "__radd__": "(self, other: _ShapeLike) -> TensorShape",
+    },
+}
+ANYWHERE = {"__bool__": "(self) -> _bool", "__int__": "(self) -> int", "__index__": "(self) -> int",
+            "__enter__": "(self) -> Self", "__exit__": "(self, *error: Any) -> None"}
+NOT_TYPED = set("""__annotations__ __array__ __class_getitem__ __contains__ __copy__ __deepcopy__ __del__
+    __dict__ __dir__ __doc__ __eq__ __firstlineno__ __getattr__ __getnewargs__ __getstate__ __hash__ __match_args__
+    __module__ __ne__ __new__ __orig_bases__ __parameters__ __qualname__ __reduce__ __repr__ __setstate__
+    __slots__ __static_attributes__ __str__ __unicode__ __weakref__""".split())  # object's, or of no use
 KNOWN = frozenset(op_lib.op_names())     # looking for others would load plugins
-UNARY = "__neg__ __abs__ __invert__".split()
 
 
 def identifier(name):
@@ -214,24 +255,39 @@ def class_stub(name, cls, indent):
             if cls is tf.OpError
             else f"{indent}class {name}(OpError): ...\n"
         )
-    lines, inner = [], indent + "    "
+    lines, inner, base = [], indent + "    ", ""
     members = {}
-    for base in reversed(cls.__mro__[:-1]):
-        members.update(vars(base))
+    for parent in reversed(cls.__mro__[:-1]):
+        if parent is not tuple:
+            members.update(vars(parent))
+    if issubclass(cls, tuple):
+        base = "(NamedTuple)"
+        lines += [f"{inner}{field}: Any\n" for field in cls._fields]
+        members = {k: v for k, v in members.items() if k not in cls._fields and k != "__init__"}
     for key, value in sorted(members.items()):
-        if (
-            not identifier(key)
-            or key.startswith("_")
-            and key not in ("__init__", "__enter__", "__exit__")
-        ):
-            continue
-        lines += member_stub(cls, key, value, inner)
-    if cls in (tf.Tensor, tf.Variable):
-        lines += [f"{inner}def {key}(self, other: {'Any' if key == '__getitem__' else '_TensorLike'})"
-                  " -> Tensor: ...\n" for key in OPERATORS]
-        lines += [f"{inner}def {key}(self) -> Tensor: ...\n" for key in UNARY]
+        if key.startswith("__") and key != "__init__":
+            lines += special_stub(cls, key, value, inner)
+        elif identifier(key) and (key == "__init__" or not key.startswith("_")):
+            lines += member_stub(cls, key, value, inner)
+    if "__array__" in members:
         lines.append(f"{inner}__array_priority__: int\n")
-    return f"{indent}class {name}:\n" + ("".join(lines) or f"{inner}...\n")
+    return f"{indent}class {name}{base}:\n" + ("".join(lines) or f"{inner}...\n")
+
+
+def special_stub(cls, key, value, indent):
+    """What Python itself calls: operators, iteration, with."""
+    if key in NOT_TYPED or key.startswith("__array_"):
+        return []
+    by_class = next((SPECIAL[b.__name__] for b in cls.__mro__ if b.__name__ in SPECIAL), {})
+    known = by_class.get(key, ANYWHERE.get(key))
+    if known is None:
+        if not inspect.isfunction(value):
+            return []
+        rest = parameters(value, 1)
+        known = f"(self{', ' if rest else ''}{rest}) -> Any"
+    if isinstance(known, str):
+        return [f"{indent}def {key}{known}: ...\n"]
+    return [f"{indent}@overload\n{indent}def {key}{one}: ...\n" for one in known]
 
 
 def member_stub(cls, key, value, indent):
@@ -240,9 +296,8 @@ def member_stub(cls, key, value, indent):
         "Any",
     )
     if isinstance(value, property):
-        lines = [
-            f"{indent}@property\n{indent}def {key}(self) -> {PROPERTIES.get(key, 'Any')}: ...\n"
-        ]
+        kind = PROPERTIES.get(f"{cls.__name__}.{key}") or PROPERTIES.get(key, "Any")
+        lines = [f"{indent}@property\n{indent}def {key}(self) -> {kind}: ...\n"]
         if value.fset:
             lines.append(
                 f"{indent}@{key}.setter\n{indent}def {key}(self, value: Any) -> None: ...\n"
@@ -257,10 +312,6 @@ def member_stub(cls, key, value, indent):
         return [
             f"{indent}@classmethod\n{indent}def {key}(cls{', ' if rest else ''}{rest}) -> Any: ...\n"
         ]
-    if key == "__enter__":
-        return [f"{indent}def __enter__(self) -> Self: ...\n"]
-    if key == "__exit__":
-        return [f"{indent}def __exit__(self, *error: Any) -> None: ...\n"]
     if inspect.isfunction(value):
         rest = parameters(value, 1)
         known = "None" if key == "__init__" else known
@@ -342,6 +393,7 @@ CLASSES = {}
 
 
 def text():
+    """Of `pyflow` itself."""
     CLASSES.clear()
     for name in _names.LAZY:
         getattr(tf, name)
@@ -361,12 +413,49 @@ def text():
         }
     )
     body = stub({k: getattr(tf, k) for k in dir(tf) if k not in ("v1", "pyflow")})
-    tail = "_OpError = OpError\ncompat: Any\n__version__: str\n"
-    tail += "def __getattr__(name: str) -> Any: ...\n"
+    tail = "_OpError = OpError\nfrom . import compat as compat\n__version__: str\n"
     return HEAD + body + tail
 
 
+# ---------------------------------------------------------------- namespaces, as modules
+
+def namespaces():
+    """{path of a stub beside pyflow's: its text}: for `import pyflow.nn`, `from pyflow.contrib import
+    rnn`, `import pyflow.compat.v1 as tf`.  They only say where in pyflow's own stub the names are."""
+    found = {
+        "compat/__init__.pyi": MODULE.format("compat") + "from typing import Any\n"
+        + "from . import v1 as v1\n" + stub(
+            {k: v for k, v in vars(tf.compat).items() if not isinstance(v, types.ModuleType)}),
+        "compat/v1.pyi": MODULE.format("compat.v1") + "from pyflow import *\n",
+    }
+    for path in _names.NAMESPACES:
+        module = sys.modules[f"pyflow.{path}"]
+        first, *inner = path.split(".")
+        lines = [f"from pyflow import {first} as _{first}\n"]
+        for name in dir(module):
+            if name.startswith("_") or not identifier(name):
+                continue
+            if is_namespace(value := getattr(module, name)):
+                lines.append(f"from . import {name} as {name}\n")
+            elif not isinstance(value, types.ModuleType):
+                lines.append(f"{name} = {'.'.join([f'_{first}', *inner, name])}\n")
+        folder = any(other.startswith(path + ".") for other in _names.NAMESPACES)
+        is_package = folder or f"pyflow.{path}" in _names.PACKAGES
+        file = path.replace(".", "/") + ("/__init__.pyi" if is_package else ".pyi")
+        found[file] = MODULE.format(path) + "".join(lines)
+    return found
+
+
+MODULE = '''"""Types of pyflow.{}.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+'''
+
+
+def main(folder):
+    made = {"__init__.pyi": text(), **namespaces()}     # first: it fails before a file is touched
+    for name, written in made.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(written, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    made = text()               # first: it fails before the file is touched
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
-        file.write(made)
+    main(pathlib.Path(sys.argv[1]))

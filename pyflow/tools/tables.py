@@ -5,7 +5,8 @@
 FOLDER/ops/op_types.py: which module of pyflow.ops declares which ops.  FOLDER/_public.py: which
 module has which public name in its table PUBLIC.  Both come from the modules themselves, all that
 lie in the folders of pyflow.ops and pyflow.lib; a name defined twice is an error.
-FOLDER/__init__.pyi: the public types (stubs.py), by a process that finds names by those tables.
+FOLDER/__init__.pyi and the other .pyi files: the public types (stubs.py), by a process that finds
+names by those tables.
 Needs no executor.  tests/typing/test_types.py fails while the files differ from what this writes.
 """
 
@@ -108,13 +109,13 @@ def main(folder):
     for path, head, table in (("ops/op_types.py", OP_TYPES, op_types()),
                               ("_public.py", PUBLIC, public_names())):
         (folder / path).write_text(head % rows(table), encoding="utf-8")
-    write_stub(folder / "__init__.pyi")
+    write_stubs(folder)
 
 
-def write_stub(path):
+def write_stubs(folder):
     """By a new process: this one has found its names by the tables as they were."""
     home = pathlib.Path(tf.__file__).resolve().parents[1]
-    subprocess.run([sys.executable, "-P", "-m", "pyflow.tools.stubs", str(path)], check=True,
+    subprocess.run([sys.executable, "-P", "-m", "pyflow.tools.stubs", str(folder)], check=True,
                    env={**os.environ, "PYTHONPATH": str(home)})
 
 

@@ -95,6 +95,9 @@ class CheckpointReader:
             self._prefix = os.fsdecode(self._prefix)
         self._entries, self._files = _read_index(self._prefix)
 
+    def __repr__(self):
+        return f"<tf.train.CheckpointReader of {self._prefix!r}, {len(self._entries)} tensors>"
+
     @property
     def prefix(self):
         """The checkpoint's path without .index and .data-..."""

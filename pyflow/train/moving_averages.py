@@ -15,6 +15,7 @@ Example:
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
+from pyflow.framework.shown import ShowsArguments
 from pyflow.lib.variables import initializers, variable_scope, variables
 from pyflow.lib.control_flow import grouping
 from pyflow.ops.base import tensors
@@ -62,7 +63,7 @@ def _zeros(scope, name, shape, dtype):
                                        initializer=initializers.zeros_initializer())
 
 
-class ExponentialMovingAverage:
+class ExponentialMovingAverage(ShowsArguments):
     """Moving averages of variables and tensors. TF: tf.train.ExponentialMovingAverage.
 
     average = decay * average + (1 - decay) * value at each run of apply(). num_updates: a counter;

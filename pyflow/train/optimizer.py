@@ -15,6 +15,7 @@ import abc
 
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
+from pyflow.framework.shown import ShowsArguments
 from pyflow.gradients.backprop import gradients
 from pyflow.gradients.explain import missing_gradient
 from pyflow.framework import nest
@@ -31,7 +32,7 @@ _VALID_DTYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
                  dtypes.complex64, dtypes.complex128)
 
 
-class Optimizer(abc.ABC):
+class Optimizer(ShowsArguments, abc.ABC):
     """Base of optimizers. `use_locking` locks variables while they are updated; `name` prefixes the
     ops."""
 

@@ -53,6 +53,10 @@ class SaverDef:
         if fields:
             raise TypeError(f"SaverDef has no field {sorted(fields)[0]!r}")
 
+    def __repr__(self):
+        fields = " ".join(f"{name}={getattr(self, name)!r}" for name in self.FIELDS)
+        return f"<tf.train.SaverDef {fields}>"
+
 
 def _filename_nodes(filename):
     """`filename` and `Const`: the prefix, fed by save and restore."""
@@ -171,6 +175,12 @@ class Saver:
         if self.saver_def is not None:
             self._check_policy()
         self._next_keep_time = time.time() + self._keep_hours * 3600
+
+    def __repr__(self):
+        definition = self.saver_def
+        nodes = f"restored by {definition.restore_op_name!r}" if definition else "without nodes"
+        kept = f", last saved {self._last_checkpoints[-1][0]!r}" if self._last_checkpoints else ""
+        return f"<tf.train.Saver max_to_keep={self._max_to_keep} {nodes}{kept}>"
 
     # ------------------------------------------------------------ building
 

@@ -1,11 +1,14 @@
 """Cheap nodes run in construction order, so temporaries die young; buffers are forwarded; fed and fetched arrays are safe."""
 import resource
+import sys
+import types
 
 import numpy as np
 import pytest
 
 import pyflow as tf
 from pyflow import _executor
+from pyflow.framework import foreign_arrays
 
 MB = 1 << 20
 
@@ -164,6 +167,91 @@ def test_dlpack_goes_both_ways():
     with tf.Session() as session:
         got = session.run(x * 2.0, {x: Exported(array)})
     np.testing.assert_array_equal(np.from_dlpack(got), array * 2)
+
+
+class TorchLike:
+    """What of a torch.Tensor matters to who reads it as NumPy: the refusals are torch's and NumPy's."""
+
+    def __init__(self, array, dtype="torch.float32", requires_grad=False, device="cpu"):
+        self.array, self.dtype, self.requires_grad, self.device = array, dtype, requires_grad, device
+
+    def detach(self):
+        return TorchLike(self.array, self.dtype, False, self.device)
+
+    def view(self, dtype):
+        assert dtype == "int16" and self.array.itemsize == 2
+        return TorchLike(self.array.view(np.int16), "torch.int16")
+
+    def __dlpack__(self, **options):
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if self.dtype == "torch.bfloat16":
+            raise RuntimeError("Unsupported dtype in DLTensor.")
+        if self.device != "cpu":
+            raise BufferError("Unsupported device in DLTensor.")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        if self.device != "cpu":
+            raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to "
+                            "copy the tensor to host memory first.")
+        return self.array
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(int16="int16"))
+
+
+def test_tensors_of_torch_that_want_gradients(torch):
+    x = tf.placeholder(tf.float32, [2])
+    value = TorchLike(np.array([1.5, 2.5], np.float32), requires_grad=True)
+    with tf.Session() as session:
+        assert session.run([x * 2.0, tf.constant(value)], {x: value})[0].tolist() == [3.0, 5.0]
+        assert session.run(tf.constant(value)).tolist() == [1.5, 2.5]
+        rows = TorchLike(np.array([[1.5], [2.5]], np.float32), requires_grad=True)
+        assert session.run(tf.matmul([[2.0, 4.0]], rows)).tolist() == [[13.0]]
+        assert session.run(x + value, {x: value}).tolist() == [3.0, 5.0]
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_tensors_of_torch_in_bfloat16(torch, dtype, requires_grad):
+    exact = np.array([1.5, -2.0, np.inf, 3.0e38], np.float32)
+    bits = (exact.view(np.uint32) >> 16).astype(np.uint16)
+    values = (bits.astype(np.uint32) << 16).view(np.float32)
+    value = TorchLike(bits, "torch.bfloat16", requires_grad)
+    x = tf.placeholder(dtype, [None])
+    with tf.Session() as session:
+        for y in (x, tf.constant(value)):
+            got = session.run(tf.cast(y, tf.float32), {x: value})
+            np.testing.assert_array_equal(got, values)
+
+
+def test_bfloat16_of_torch_without_ml_dtypes(torch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    monkeypatch.setattr(tf.bfloat16, "_np", "bfloat16")
+    got = foreign_arrays.as_numpy(TorchLike(np.array([0x3FC0], np.uint16), "torch.bfloat16"))
+    assert got.dtype == np.float32 and got.tolist() == [1.5]
+
+
+def test_a_tensor_of_torch_elsewhere(torch):
+    """On a GPU: a TypeError that names what was fed and says what to do."""
+    x = tf.placeholder(tf.float32, [1], name="x")
+    value = TorchLike(np.zeros(1, np.float32), device="cuda:0")
+    with tf.Session() as session, pytest.raises(TypeError) as caught:
+        session.run(x, {x: value})
+    text = str(caught.value)
+    assert "'x:0'" in text and "on cuda:0" in text and "Tensor.cpu()" in text
+    with pytest.raises(TypeError, match=r"Tensor\.cpu\(\)"):
+        tf.constant(value)
 
 
 def test_repeated_steps_do_not_grow_the_process():

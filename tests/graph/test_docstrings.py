@@ -122,6 +122,32 @@ def test_functions_of_tensors_say_shapes_dtypes_and_errors():
                        + "\n".join(wrong))
 
 
+# Arguments of windows, which nobody guesses: what they mean stands in these, or one is named that
+# says it (`as nn.conv2d's`).
+EXPLAINED = {"nn.conv2d": ("(size - filter) //", "ceil(size / stride)", "how far a window moves"),
+             "nn.max_pool": ("windows inside the image", "ceil(size / stride)", "how far it moves"),
+             "image.extract_image_patches": ("windows inside", "ceil(size /", "how far it moves")}
+OF_WINDOWS = {"padding", "stride", "strides"}
+
+
+def test_functions_of_windows_explain_strides_and_padding():
+    explained = {inspect.getdoc(NAMES[f"tf.{name}"]): parts for name, parts in EXPLAINED.items()}
+    for text, parts in explained.items():
+        assert all(part in re.sub(r"\s+", " ", text) for part in parts), text
+    seen = 0
+    for function, name in FUNCTIONS.items():
+        asked = OF_WINDOWS & set(inspect.signature(function).parameters)
+        if "padding" not in asked or name in ("tf.nn.with_space_to_batch",):
+            continue                                # that one takes no window, but a function
+        text, seen = inspect.getdoc(function), seen + 1
+        assert not [word for word in asked if not re.search(rf"\b{word}\b", text)], name
+        while text not in explained:
+            named = re.search(r"as (nn\.\w+|image\.\w+)'s", re.sub(r"\s+", " ", text))
+            assert named, f"{name}: neither explains its strides and padding nor names who does"
+            text = inspect.getdoc(NAMES[f"tf.{named[1]}"])
+    assert seen > 30
+
+
 def methods():
     """(where, object) of the public methods and properties of public classes, each once."""
     seen = set()

@@ -368,3 +368,15 @@ def test_strings_come_and_go_as_str():
                  [("y", TensorProto.STRING, [2])], opset=20)
     y, = pyflow_onnx.run_model(made, [np.array(["é", "b"], object), np.array(["1", "2"], object)])
     assert y.tolist() == ["é1", "b2"]
+
+
+def test_an_image_without_pillow(monkeypatch):
+    """What to install, and no Python traceback in the message."""
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    made = model([helper.make_node("ImageDecoder", ["x"], ["y"])], [("x", TensorProto.UINT8, [None])],
+                 [("y", TensorProto.UINT8, [None, None, 3])], opset=20)
+    with tf.Graph().as_default() as graph:
+        [y] = pyflow_onnx.import_model(made).outputs.values()
+        with tf.Session(graph=graph) as sess, pytest.raises(tf.errors.UnimplementedError) as caught:
+            sess.run(y, {"x:0": np.zeros(4, np.uint8)})
+    assert "pip install pillow" in caught.value.message and "Traceback" not in str(caught.value)

@@ -236,6 +236,35 @@ def test_typos_in_names():
         tf.raw_ops.MatMull
 
 
+@pytest.mark.parametrize("written, meant", [
+    ("nn.rleu", "tf.nn.relu?"), ("rleu", "tf.nn.relu?"), ("Sesion", "tf.Session?"),
+    ("nn.conv2", "tf.nn.conv2d?"), ("initializers.glorot", "glorot_normal"),
+    ("gfile.Opne", "tf.gfile.Open?"), ("app.rnu", "tf.app.run?"), ("test.TestCas", "tf.test.TestCase"),
+    ("logging.inof", "tf.logging.info?"), ("flags.DEFINE_strng", "tf.flags.DEFINE_string"),
+    ("errors.InvalidArgumentEror", "tf.errors.InvalidArgumentError"),
+    ("compat.as_byte", "tf.compat.as_bytes"), ("compat.v1.placehodler", "tf.placeholder?"),
+    ("plugins.laod_all", "tf.plugins.load_all"), ("contrib.rnn.LSTMcell", "rnn.LSTMCell?"),
+    ("train.AdamOptimiser", "tf.train.AdamOptimizer?"), ("nest.flaten", "tf.nest.flatten?"),
+])
+def test_what_was_meant(written, meant):
+    """Letters swapped, left out, wrong; in tf, its namespaces, and modules that are names of tf."""
+    *outer, name = written.split(".")
+    module = tf
+    for part in outer:
+        module = getattr(module, part)
+    with pytest.raises(AttributeError, match="did you mean ") as caught:
+        getattr(module, name)
+    assert meant in str(caught.value)
+
+
+def test_what_nobody_can_have_meant():
+    for module in (tf, tf.nn, tf.gfile):
+        with pytest.raises(AttributeError) as caught:
+            module.xqzzy
+        assert "did you mean" not in str(caught.value)
+        assert not hasattr(module, "__wrapped__")
+
+
 def test_names_that_lack_their_index(graph, sess):
     x = tf.placeholder(tf.float32, [], name="x")
     assert "Did you mean 'x:0'" in message(TypeError, lambda: sess.run(x + 1, {"x": 1}))

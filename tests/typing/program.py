@@ -2,6 +2,10 @@
 
 import numpy as np
 import pyflow as tf
+import pyflow.compat.v1 as tf1
+import pyflow.nn
+from pyflow.contrib import rnn
+from pyflow.train import Saver
 
 
 def model(x: tf.Tensor, units: int = 16) -> tf.Tensor:
@@ -50,3 +54,22 @@ def accepted(v: tf.Variable, t: tf.Tensor) -> list[tf.Tensor]:
 
 shape: tf.TensorShape = tf.constant([1, 2]).shape
 kind: tf.DType = tf.constant([1, 2]).dtype
+
+flat: tf.Dimension = shape[0] * 2 + 1 - shape[0] // 2
+sizes: list[int | None] = [d.value for d in shape]
+tail: tf.TensorShape = shape[1:] + [None, 3] if len(shape) > 1 else [1] + shape
+known: int = int(shape[0]) + len(range(shape[0]))
+larger: bool | None = 2 * flat > 3 and 7 % flat <= 1
+
+
+def reversed_operators(x: tf.Tensor, v: tf.Variable) -> list[tf.Tensor]:
+    return [2.0 ** x, 1 // v, 7 % x, [[1.0]] @ x, True & tf.less(x, 0.0), False | tf.less(x, 0.0),
+            True ^ tf.less(x, 0.0), 3.0 - v, 2 / x]
+
+
+def namespaces_as_modules(x: tf.Tensor) -> tuple[tf.Tensor, Saver]:
+    cell = rnn.LSTMCell(4)
+    output, _state = cell(x, cell.zero_state(2, tf.float32))
+    rows = tf.SparseTensorValue([[0]], [1.0], [3])
+    print(output, rows.values, tf.zeros_initializer()([2, 2]))
+    return pyflow.nn.relu(tf1.constant([1.0])), tf1.train.Saver()

@@ -1,5 +1,6 @@
 """examples/label_image on classifiers of both formats that tell colours apart: a frozen GraphDef in
 NHWC and an ONNX model in NCHW, and on images of several formats."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -55,10 +56,19 @@ def onnx_model():
     return model.SerializeToString()
 
 
-def label_image(folder, model, image, *more):
+def label_image(folder, model, image, *more, env=None):
     command = [sys.executable, "-P", SCRIPT, "--graph", folder / model, "--image", folder / image,
                *more]
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
+
+
+def test_without_pillow(folder, tmp_path):
+    """Two lines: the node and what to install; where the ops run.  No traceback."""
+    (tmp_path / "PIL.py").write_text("raise ImportError('as if there were none')\n", encoding="utf-8")
+    done = label_image(folder, "graph.pb", "red.jpg", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    said = done.stderr.splitlines()
+    assert done.returncode == 1 and len(said) == 2, done.stderr
+    assert "pip install pillow" in said[0] and said[1].strip().startswith("on /job")
 
 
 @pytest.mark.parametrize("image", ["red.jpg", "green.png", "blue.bmp", "green.gif"])

@@ -60,14 +60,11 @@ def pack(values, axis=0, name="pack"):
     return stack(values, axis, name)
 
 
-def meshgrid(*args, **kwargs):
+def meshgrid(*args, indexing="xy", name="meshgrid"):
     """Coordinate tensors of rank n of n vectors; indexing "xy" (default) or "ij". TF:
     tf.meshgrid.
     args: vectors of one dtype. ValueError for an unknown `indexing`, TypeError for another
     keyword."""
-    indexing, name = kwargs.pop("indexing", "xy"), kwargs.pop("name", "meshgrid")
-    if kwargs:
-        raise TypeError(f"tf.meshgrid: unexpected keyword argument {sorted(kwargs)[0]!r}")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"tf.meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     with graph.name_scope(name, "meshgrid", args):

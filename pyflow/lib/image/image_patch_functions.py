@@ -7,8 +7,9 @@ def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding
                           sizes=None):
     """Windows of images [batch, h, w, c] -> [batch, rows, columns, kh * kw * c].
 
-    ksizes, strides and rates are [1, rows, columns, 1]; padding is "SAME" or "VALID". ValueError
-    for other lists. TF: tf.image.extract_image_patches.
+    ksizes, strides and rates are [1, rows, columns, 1]: a window's size, how far it moves, and the
+    distance of its pixels; padding is "VALID", windows inside the image, or "SAME", ceil(size /
+    stride) of them, with zeros outside. ValueError for other lists. TF: tf.image.extract_image_patches.
     Dtypes, shapes, errors: as op ExtractImagePatches."""
     if ksizes is not None and sizes is not None:
         raise ValueError("extract_image_patches: give ksizes or sizes, not both")
@@ -18,6 +19,7 @@ def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding
 
 def extract_patches(images, sizes, strides, rates, padding, name=None):
     """extract_image_patches under its later name. TF: tf.image.extract_patches.
+    sizes, strides, rates, padding: as image.extract_image_patches's.
     Dtypes, shapes, errors: as op ExtractImagePatches."""
     return ExtractImagePatches(images, ksizes=sizes, strides=strides, rates=rates, padding=padding,
                                name=name)
@@ -26,6 +28,7 @@ def extract_patches(images, sizes, strides, rates, padding, name=None):
 def extract_volume_patches(input, ksizes, strides, padding, name=None):
     """Windows of volumes [batch, d, h, w, c] -> [batch, ..., kd * kh * kw * c].
     TF: tf.extract_volume_patches.
+    ksizes, strides: [1, planes, rows, columns, 1]; padding: as image.extract_image_patches's.
     Dtypes, shapes, errors: as op ExtractVolumePatches."""
     return ExtractVolumePatches(input, ksizes=ksizes, strides=strides, padding=padding, name=name)
 

@@ -64,6 +64,10 @@ def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=N
                           use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
                           name=None, filters=None):
     """Gradient of a convolution with respect to its input. TF: nn.conv2d_backprop_input.
+
+    input_sizes: the shape of that input, ints or a tensor; filter: the convolution's;
+    out_backprop: the gradient of its result. strides, padding, data_format, dilations: the
+    convolution's, as nn.conv2d's, four ints each.
     Dtypes, shapes, errors: as op Conv2DBackpropInput."""
     filter = one_of(filter, filters, "filter", "filters")
     padding, explicit = explicit_padding(padding, data_format)
@@ -77,6 +81,10 @@ def conv2d_backprop_filter(input, filter_sizes, out_backprop, strides=None, padd
                            use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
                            name=None):
     """Gradient of a convolution with respect to its filter. TF: nn.conv2d_backprop_filter.
+
+    input: the convolution's; filter_sizes: the shape of its filter, ints or a tensor;
+    out_backprop: the gradient of its result. strides, padding, data_format, dilations: the
+    convolution's, as nn.conv2d's, four ints each.
     Dtypes, shapes, errors: as op Conv2DBackpropFilter."""
     padding, explicit = explicit_padding(padding, data_format)
     return Conv2DBackpropFilter(input, filter_sizes, out_backprop, strides=list(strides),
@@ -89,7 +97,10 @@ def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None, p
                      data_format="NHWC", name=None, input=None, filters=None, dilations=None):
     """Gradient of a convolution as an op of its own ("deconvolution"). TF: nn.conv2d_transpose.
 
-    filter: [height, width, out, in]; output_shape: the shape of the result, ints or a tensor.
+    value (input): [batch, height, width, in]; filter: [height, width, out, in]; output_shape: the
+    shape of the result, ints or a tensor, for one stride fits several. strides: how far the filter
+    moves in the result for one step in `value`: 2 makes images twice as large; padding, dilations,
+    data_format: of the convolution from the result to `value`; all as nn.conv2d's.
     Dtypes, shapes, errors: as op Conv2DBackpropInput."""
     value, filter = one_of(value, input, "value", "input"), one_of(filter, filters, "filter",
                                                                    "filters")
@@ -105,6 +116,10 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None, data
                      dilations=None):
     """Each channel with its own filters [height, width, in, multiplier].
     TF: nn.depthwise_conv2d.
+
+    input: [batch, height, width, in], the result has in * multiplier channels. rate (dilations):
+    distance of a filter's elements, one or two ints, where strides are 1. strides: four ints; they,
+    padding and data_format as nn.conv2d's.
     Dtypes, shapes, errors: as op DepthwiseConv2dNative."""
     data_format = data_format or "NHWC"
     rates = four_entries(dilations if dilations is not None else rate, data_format, "rate")
@@ -127,6 +142,8 @@ def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
                             dilations=(1, 1, 1, 1),
                             name=None):
     """The op behind `nn.depthwise_conv2d`. TF: nn.depthwise_conv2d_native.
+
+    strides, dilations: four ints; padding, data_format: as nn.conv2d's.
     Dtypes, shapes, errors: as op DepthwiseConv2dNative."""
     padding, explicit = explicit_padding(padding, data_format)
     return DepthwiseConv2dNative(input, filter, strides=list(strides), padding=padding,
@@ -138,6 +155,9 @@ def depthwise_conv2d_backprop_input(input_sizes, filter, out_backprop, strides, 
                                     data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
     """Gradient of a depthwise convolution with respect to its input.
     TF: nn.depthwise_conv2d_backprop_input.
+
+    input_sizes: the shape of that input; out_backprop: the gradient of the convolution's result.
+    strides, padding, data_format, dilations: the convolution's, as nn.conv2d's, four ints each.
     Dtypes, shapes, errors: as op DepthwiseConv2dNativeBackpropInput."""
     padding, explicit = explicit_padding(padding, data_format)
     return DepthwiseConv2dNativeBackpropInput(
@@ -149,6 +169,9 @@ def depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides,
                                      data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
     """Gradient of a depthwise convolution with respect to its filter.
     TF: nn.depthwise_conv2d_backprop_filter.
+
+    filter_sizes: the shape of that filter; out_backprop: the gradient of the convolution's result.
+    strides, padding, data_format, dilations: the convolution's, as nn.conv2d's, four ints each.
     Dtypes, shapes, errors: as op DepthwiseConv2dNativeBackpropFilter."""
     padding, explicit = explicit_padding(padding, data_format)
     return DepthwiseConv2dNativeBackpropFilter(
@@ -161,7 +184,8 @@ def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding
                      data_format=None, dilations=None):
     """A depthwise convolution, then a 1x1 one across channels. TF: nn.separable_conv2d.
     input: floats [batch, h, w, in]; depthwise_filter: [fh, fw, in, m]; pointwise_filter: [1, 1,
-    in * m, out]. TypeError for other dtypes, ValueError for shapes that do not fit."""
+    in * m, out]. strides, padding, rate (dilations), data_format: of the depthwise one, as
+    nn.depthwise_conv2d's. TypeError for other dtypes, ValueError for shapes that do not fit."""
     with graph.name_scope(name, "separable_conv2d",
                           [input, depthwise_filter, pointwise_filter]) as scope:
         depth = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise",
@@ -175,7 +199,9 @@ def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu
            data_format=None,
            name=None, input=None, dilations=None):
     """Convolution of sequences [batch, width, channels] with [width, in, out]. TF: nn.conv1d.
-    value: floats [batch, width, in]; filters: [fw, in, out]. TypeError for other dtypes,
+    value (input): floats [batch, width, in], or [batch, in, width] with data_format "NCW";
+    filters: [fw, in, out]. stride, dilations: along the width, an int or a list; padding: "SAME" or
+    "VALID", as nn.conv2d's. TypeError for other dtypes,
     ValueError for shapes that do not fit."""
     value = one_of(value, input, "value", "input")
     with graph.name_scope(name, "conv1d", [value, filters]):

@@ -22,7 +22,8 @@ def conv3d(input, filter=None, strides=None, padding=None, data_format="NDHWC",
     """Convolution of volumes with filters [depth, height, width, in, out]. TF: nn.conv3d.
 
     input: [batch, depth, height, width, in], or channels second for NCDHW; float16, bfloat16,
-    float32 or float64. strides, dilations: five ints. Raises ValueError for other ranks.
+    float32 or float64. strides, dilations: five ints in the input's order; they and padding as
+    nn.conv2d's. Raises ValueError for other ranks.
     """
     return Conv3D(input, one_of(filter, filters, "filter", "filters"), strides=list(strides),
                   padding=padding, data_format=data_format, dilations=list(dilations), name=name)
@@ -32,6 +33,9 @@ def conv3d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,
                            data_format="NDHWC", dilations=(1, 1, 1, 1, 1), name=None):
     """Gradient of a convolution of volumes with respect to its filter.
     TF: nn.conv3d_backprop_filter_v2.
+
+    filter_sizes: the shape of that filter; out_backprop: the gradient of the convolution's result.
+    strides, padding, data_format, dilations: the convolution's, as nn.conv3d's.
     Dtypes, shapes, errors: as op Conv3DBackpropFilterV2."""
     return Conv3DBackpropFilterV2(input, filter_sizes, out_backprop, strides=list(strides),
                                   padding=padding, data_format=data_format,
@@ -43,6 +47,7 @@ def conv3d_transpose(value, filter=None, output_shape=None, strides=None, paddin
     """Gradient of a convolution of volumes as an op of its own. TF: nn.conv3d_transpose.
 
     filter: [depth, height, width, out, in]; output_shape: the result's, ints or a tensor.
+    strides, dilations: an int, three or five; they and padding as nn.conv2d_transpose's.
     Dtypes, errors: as op Conv3DBackpropInputV2.
     """
     value, filter = one_of(value, input, "value", "input"), one_of(filter, filters, "filter",

@@ -50,8 +50,9 @@ def convolution(input, filter, padding, strides=None, dilation_rate=None, name=N
     TF: nn.convolution.
 
     input: [batch, *spatial, in], or [batch, in, *spatial] where data_format begins with "NC";
-    filter: [*window, in, out]; float16, bfloat16, float32 or float64. strides, dilation_rate: an
-    int per spatial dimension. Raises ValueError if both are above 1, as TF does.
+    filter: [*window, in, out]; float16, bfloat16, float32 or float64. strides, dilation_rate
+    (dilations): an int per spatial dimension; padding: "SAME" or "VALID"; all as nn.conv2d's.
+    Raises ValueError if both are above 1, as TF does.
     """
     filter = one_of(filter, filters, "filter", "filters")
     rates = one_of(dilations, dilation_rate, "dilations", "dilation_rate")
@@ -90,7 +91,7 @@ def conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data
 
     input: [batch, width, in], or [batch, in, width] for NCW; filters: [width, out, in];
     output_shape: the three sizes of the result, ints or a tensor. strides, dilations: an int, or a
-    list of 1 or 3.
+    list of 1 or 3; they and padding as nn.conv2d_transpose's.
     Dtypes, errors: as op Conv2DBackpropInput.
     """
     planes = data_format in ("NCW", "NCHW")
@@ -121,6 +122,8 @@ def conv_transpose(input, filters, output_shape, strides, padding="SAME", data_f
     """Gradient of a convolution over 1, 2 or 3 spatial dimensions. TF: nn.conv_transpose.
 
     input: [batch, *spatial, in]; filters: [*window, out, in]; output_shape: the result's.
+    strides, dilations: an int or one per spatial dimension; they and padding as
+    nn.conv2d_transpose's.
     Dtypes: float16, bfloat16, float32, float64. Raises ValueError for other ranks.
     """
     with graph.name_scope(name, "conv_transpose", [input, filters, output_shape]) as scope:
@@ -137,7 +140,8 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
     """Transposed convolution with holes: dilation `rate` in both dimensions.
     TF: nn.atrous_conv2d_transpose.
 
-    value: [batch, height, width, in]; filters: [height, width, out, in]; output_shape: four sizes.
+    value: [batch, height, width, in]; filters: [height, width, out, in]; output_shape: four sizes;
+    padding: "SAME" or "VALID", of the convolution from the result to `value`, as nn.conv2d's.
     Dtypes, errors: as op Conv2DBackpropInput.
     """
     if padding not in ("SAME", "VALID"):
@@ -150,8 +154,8 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
 
 def atrous_conv2d(value, filters, rate, padding, name=None):
     """Convolution with holes: dilation `rate` in both dimensions. TF: nn.atrous_conv2d.
-    value: floats [batch, h, w, in]; filters: [fh, fw, in, out]. TypeError for other dtypes,
-    ValueError for shapes that do not fit."""
+    value: floats [batch, h, w, in]; filters: [fh, fw, in, out]; padding: "SAME" or
+    "VALID", as nn.conv2d's. TypeError for other dtypes, ValueError for shapes that do not fit."""
     return convolution(value, filters, padding, dilation_rate=[rate, rate], name=name)
 
 

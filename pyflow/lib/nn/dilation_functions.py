@@ -11,7 +11,8 @@ def dilation2d(input, filter=None, strides=None, rates=None, padding=None, name=
     """Greyscale dilation of images. TF: nn.dilation2d.
 
     input: [batch, height, width, channels], real numbers; filter: [height, width, channels];
-    strides, rates: four ints, 1 over batch and channels.
+    strides, rates: four ints, 1 over batch and channels, the window's step and the distance of the
+    filter's elements; padding: "SAME" or "VALID", as nn.max_pool's.
     Dtypes, errors: as op Dilation2D.
     """
     return Dilation2D(input, one_of(filter, filters, "filter", "filters"), strides=list(strides),
@@ -23,6 +24,7 @@ def erosion2d(value, kernel, strides, rates, padding, name=None):
     """Greyscale erosion: the least of image minus kernel over every window. TF: nn.erosion2d.
 
     value: [batch, height, width, channels]; kernel: [height, width, channels].
+    strides, rates, padding: as nn.dilation2d's.
     Dtypes, errors: as op Dilation2D.
     """
     with graph.name_scope(name, "erosion2d", [value, kernel]) as scope:

@@ -11,6 +11,10 @@ from pyflow.ops.pool.pool_ops import AvgPool, MaxPool, MaxPoolWithArgmax
 def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, name=None,
                          data_format="NHWC", output_dtype=None, include_batch_in_index=False):
     """Maxima of windows and their flat indices. TF: nn.max_pool_with_argmax.
+
+    input: [batch, height, width, channels]; ksize, strides: four ints; padding: "SAME" or "VALID",
+    all as nn.max_pool's. The indices are ((y * width) + x) * channels + c of each maximum, with
+    include_batch_in_index in the whole batch, as Targmax (output_dtype).
     Dtypes, shapes, errors: as op MaxPoolWithArgmax."""
     if data_format != "NHWC":
         raise ValueError(f"nn.max_pool_with_argmax: data_format must be NHWC, got {data_format!r}")
@@ -69,6 +73,7 @@ def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NH
 
 def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
     """Largest of each window of images. TF: nn.max_pool2d.
+    ksize, strides, padding, data_format: as nn.max_pool's.
     Dtypes, shapes, errors: as op MaxPool."""
     return max_pool(input, ksize, strides, padding, data_format, name)
 
@@ -76,6 +81,9 @@ def max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None):
 def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):
     """Mean of each window of images [batch, height, width, channels]. TF: nn.avg_pool.
+
+    value (input): floats. ksize, strides, padding, data_format: as nn.max_pool's, but padding is no
+    list; at the border the mean is of what lies inside.
     Dtypes, shapes, errors: as op AvgPool."""
     value = one_of(value, input, "value", "input")
     data_format = data_format or "NHWC"

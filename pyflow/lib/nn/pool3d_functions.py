@@ -21,13 +21,14 @@ def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     """Largest of each window of volumes [batch, depth, height, width, channels].
     TF: nn.max_pool3d.
 
-    ksize, strides: one int, three, or five. Raises ValueError for other ranks."""
+    ksize, strides: one int, three, or five; they and padding as nn.max_pool's. Raises
+    ValueError for other ranks."""
     return _pooled(MaxPool3D, "MaxPool3D", input, ksize, strides, padding, data_format, name)
 
 
 def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):
     """Mean of each window of volumes [batch, depth, height, width, channels].
-    TF: nn.avg_pool3d. Arguments as max_pool3d's.
+    TF: nn.avg_pool3d. ksize, strides, padding, data_format: as nn.max_pool3d's.
     Dtypes, shapes, errors: as op AvgPool3D."""
     return _pooled(AvgPool3D, "AvgPool3D", input, ksize, strides, padding, data_format, name)
 

@@ -45,14 +45,15 @@ def _pool1d(function, label, input, ksize, strides, padding, data_format, name):
 def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """Largest of each window of [batch, width, channels]. TF: nn.max_pool1d.
 
-    ksize, strides: one int or three. Raises ValueError for other numbers of them."""
+    ksize, strides: one int or three; they and padding as nn.max_pool's. Raises
+    ValueError for other numbers of them."""
     return _pool1d(pool2d_functions.max_pool, "MaxPool1d", input, ksize, strides, padding,
                    data_format, name)
 
 
 def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):
     """Mean of each window of [batch, width, channels]. TF: nn.avg_pool1d.
-    Arguments as max_pool1d's.
+    ksize, strides, padding, data_format: as nn.max_pool1d's.
     Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _pool1d(pool2d_functions.avg_pool, "AvgPool1D", input, ksize, strides, padding,
                    data_format, name)
@@ -80,6 +81,7 @@ def _by_rank(kind, input, ksize, strides, padding, data_format, name):
 def max_pool_v2(input, ksize, strides, padding, data_format=None, name=None):
     """Largest of each window over 1, 2 or 3 spatial dimensions, by the input's rank.
     TF: nn.max_pool_v2.
+    ksize, strides, padding: as nn.max_pool's, the first two an int, or one per (spatial) dimension.
     Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _by_rank("MAX", input, ksize, strides, padding, data_format, name)
 
@@ -87,6 +89,7 @@ def max_pool_v2(input, ksize, strides, padding, data_format=None, name=None):
 def avg_pool_v2(input, ksize, strides, padding, data_format=None, name=None):
     """Mean of each window over 1, 2 or 3 spatial dimensions, by the input's rank.
     TF: nn.avg_pool_v2.
+    ksize, strides, padding: as nn.avg_pool's, the first two an int, or one per (spatial) dimension.
     Floats of any width; ValueError for other ranks or windows that do not fit."""
     return _by_rank("AVG", input, ksize, strides, padding, data_format, name)
 
@@ -96,8 +99,9 @@ def pool(input, window_shape, pooling_type, padding, dilation_rate=None, strides
     """Pooling over len(window_shape) spatial dimensions, 1 to 3, perhaps with a dilated window.
 
     pooling_type: "MAX" or "AVG"; dilation_rate, strides: one number per dimension, default 1, not
-    both above 1. Raises ValueError for other ranks, for SAME padding of a dilated window, and for
-    strides greater than the window. TF: nn.pool."""
+    both above 1; padding: "SAME" or "VALID", as nn.max_pool's. Raises
+    ValueError for other ranks, for SAME padding of a dilated window, and for strides greater than
+    the window. TF: nn.pool."""
     rates = one_of(dilation_rate, dilations, "dilation_rate", "dilations")
     window = [int(w) for w in window_shape]
     n = len(window)

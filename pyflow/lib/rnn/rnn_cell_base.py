@@ -20,6 +20,7 @@ Example:
 import re
 
 from pyflow.framework import dtypes, graph, nest
+from pyflow.framework.shown import ShowsArguments
 from pyflow.framework.tensor_shape import TensorShape, as_shape
 from pyflow.lib.variables import variable_scope as vs
 from pyflow.ops.base import tensors
@@ -79,7 +80,7 @@ def require_cell(what, cell):
 
 
 # --------------------------------------------------------------------------------------------- cell
-class RNNCell:
+class RNNCell(ShowsArguments):
     """A step of a recurrent network: `cell(inputs, state, scope=None) -> (output, new_state)`.
 
     inputs: [batch, input size], or a nest of such; state: [batch, state_size], or a nest like

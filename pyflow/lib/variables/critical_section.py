@@ -6,11 +6,12 @@ step or in several.
 Example:  `cs = tf.CriticalSection();  y = cs.execute(lambda: v.assign_add(1))`.
 """
 from pyflow.framework import graph, nest
+from pyflow.framework.shown import ShowsArguments
 from pyflow.lib.array import identity_functions
 from pyflow.ops.state.critical_section_ops import ConsumeMutexLock, MutexLock, MutexV2
 
 
-class CriticalSection:
+class CriticalSection(ShowsArguments):
     """Code of a graph that runs by one execution at a time, across steps and sessions.
 
     `execute(fn)` calls fn() once, now, and returns its tensors; whenever they are computed, the ops

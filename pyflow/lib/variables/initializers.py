@@ -14,11 +14,12 @@ import math
 import numpy as np
 
 from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.shown import ShowsArguments
 from pyflow.lib.random import random_functions
 from pyflow.ops.base import tensors
 
 
-class Initializer:
+class Initializer(ShowsArguments):
     """Makes initial values. Subclasses define __call__ and get_config."""
 
     def __call__(self, shape, dtype=None, partition_info=None):

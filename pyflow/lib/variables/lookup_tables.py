@@ -9,6 +9,7 @@ Example:  `ids = tf.lookup.StaticHashTable(
     tf.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1]), -1).lookup(words)`
 """
 from pyflow.framework import dtypes, graph
+from pyflow.framework.shown import ShowsArguments
 from pyflow.lib.control_flow import grouping
 from pyflow.lib.math import logic_functions
 from pyflow.ops.base import tensors
@@ -28,7 +29,7 @@ class TextFileIndex:
     WHOLE_LINE = -2
 
 
-class KeyValueTensorInitializer:
+class KeyValueTensorInitializer(ShowsArguments):
     """Entries from two vectors. TF: lookup.KeyValueTensorInitializer.
     keys, values: lists or tensors of equal lengths; dtypes: theirs unless given."""
 
@@ -43,7 +44,7 @@ class KeyValueTensorInitializer:
         return InitializeTableV2(table.resource_handle, self.keys, self.values)
 
 
-class TextFileInitializer:
+class TextFileInitializer(ShowsArguments):
     """Entries from the lines of a file. TF: lookup.TextFileInitializer.
     key_index, value_index: a column, TextFileIndex.LINE_NUMBER (int64) or WHOLE_LINE (string);
     vocab_size: how many lines, all by default; ValueError for indices below -2 and for dtypes that
@@ -71,7 +72,7 @@ class TextFileInitializer:
 
 
 # ------------------------------------------------------------------------------- tables
-class _Table:
+class _Table(ShowsArguments):
     """What tables have in common: a handle, types, a default value."""
 
     def __init__(self, opdef, key_dtype, value_dtype, default_value, name, shared_name):
@@ -137,7 +138,7 @@ class MutableHashTable(_Table):
         return LookupTableRemoveV2(self.resource_handle, keys, name=name)
 
 
-class StaticVocabularyTable:
+class StaticVocabularyTable(ShowsArguments):
     """Ids of a vocabulary, and of `num_oov_buckets` buckets by hash for what is not in it.
     TF: lookup.StaticVocabularyTable.
     initializer: of strings or int64 to int64, or None for buckets alone. ValueError for fewer than

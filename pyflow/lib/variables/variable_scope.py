@@ -21,6 +21,7 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import graph_of
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.framework.user_traceback import told_to_users
 from pyflow.lib.variables import initializers, partitioned_variables as parted
 from pyflow.lib.variables import variable_base, variables
 from pyflow.ops.base import tensors
@@ -237,6 +238,9 @@ class VariableScope:
         self.use_resource = use_resource
         self.constraint = constraint
 
+    def __repr__(self):
+        return f"<tf.VariableScope {self._name!r} reuse={self._reuse} dtype={self.dtype}>"
+
     @property
     def name(self):
         """The scope's full name, without a slash at the end; "" for the outermost."""
@@ -300,6 +304,7 @@ class VariableScope:
         """Local variables made in this scope."""
         return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
+    @told_to_users
     def get_variable(self, store, name, shape=None, dtype=None, initializer=None, regularizer=None,
                      reuse=None, trainable=None, collections=None, caching_device=None,
                      partitioner=None, validate_shape=True, use_resource=None, custom_getter=None,
@@ -492,6 +497,10 @@ class variable_scope:  # noqa: N801 - TF's name
                        "caching_device": caching_device, "partitioner": partitioner,
                        "dtype": None if dtype is None else dtypes.as_dtype(dtype),
                        "use_resource": use_resource, "constraint": constraint}
+
+    def __repr__(self):
+        name = getattr(self._name_or_scope, "name", self._name_or_scope)
+        return f"<tf.variable_scope {self._default_name if name is None else name!r}>"
 
     def __enter__(self):
         self._graph_context = graph_of(self._values).as_default()

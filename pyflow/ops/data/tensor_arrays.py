@@ -72,6 +72,10 @@ class TensorArray:
                 return create()
         return create()
 
+    def __repr__(self):
+        return (f"<tf.TensorArray {self._handle.name!r} dtype={self._dtype.name} "
+                f"element_shape={self._element_shape[0]} size={self._size}>")
+
     def with_flow(self, flow):
         """The same array, as it is after what `flow` stands for."""
         other = object.__new__(TensorArray)

@@ -11,7 +11,7 @@ Example:  `matmul(dy, w, transpose_b=True)`.
 """
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, foreign_arrays, graph
 from pyflow.framework.op import raw_ops
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import conj, int32s
@@ -43,6 +43,7 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
         if not isinstance(a, graph.Tensor):
             a = graph.convert_to_tensor(a, name="a")
         if not isinstance(b, graph.Tensor):
+            b = foreign_arrays.as_numpy(b)
             b = graph.convert_to_tensor(b, dtype=_type_beside(a, b), name="b")
         if not (a_is_sparse or b_is_sparse or a.shape.ndims == b.shape.ndims == 2):
             if transpose_a:

@@ -42,7 +42,8 @@ def _scalar(contents):
     return contents[()]
 
 
-def _pillow(op):
+def pillow_for(op):
+    """The module PIL.Image; a CodecError that says what to install where there is none."""
     try:
         from PIL import Image
     except ImportError as e:
@@ -65,7 +66,7 @@ def _kind(data, op):
 @contextlib.contextmanager
 def _opened(data, kind, op, copies=3):
     """The Pillow image of a file, its size checked; what goes wrong inside is a CodecError."""
-    pillow = _pillow(op)
+    pillow = pillow_for(op)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -294,7 +295,7 @@ def _write_jpeg(pixels, quality, progressive, optimize, subsample, density, xmp,
                          f"{list(pixels.shape)}")
     if not 0 <= quality <= 100:
         raise CodecError(f"{op}: quality must be in [0,100], got {quality}")
-    image = _pillow(op).fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+    image = pillow_for(op).fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
     file = io.BytesIO()
     extra = {"xmp": xmp.encode("utf-8", "surrogateescape")} if xmp else {}
     image.save(file, "JPEG", quality=int(quality), progressive=progressive, optimize=optimize,

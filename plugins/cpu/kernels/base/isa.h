@@ -21,16 +21,6 @@
 enum { PF_ISA_LEVEL_BASELINE = 0, PF_ISA_LEVEL_AVX2 = 1, PF_ISA_LEVEL_AVX512 = 2 };
 int pf_cpu_isa(void); /* the level in use: what the CPU has, lowered by PYFLOW_CPU_ISA=baseline|avx2|avx512 */
 
-/* Intel's processors, whose third cache is farther, buffers for lines past the caches fewer and multipliers wider than AMD's:
- * where a way was measured on both. */
-static inline __attribute__((unused)) int pf_is_intel(void) {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("intel") != 0;
-#else
-  return 0;
-#endif
-}
-
 /* a * b + c, fused where that is one instruction.  Without the macro nothing is contracted (-ffp-contract=off). */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 #define PF_FMA(a, b, c) _Generic((a), float: __builtin_fmaf, default: __builtin_fma)((a), (b), (c))

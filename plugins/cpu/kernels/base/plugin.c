@@ -7,6 +7,7 @@
  * Threads: `pyflow_plugin_v1` is called while the plugin is loaded, by one thread.
  */
 #include "base/isa.h"
+#include "base/machine.h"
 #include "gemm/blas.h"
 #include "linalg/lapack.h"
 #include "tables.h"
@@ -40,13 +41,7 @@ static void add(const pf_kernel *const *table) {
 
 static int detect_isa(void) {
 #ifdef PF_HAVE_AVX2
-  __builtin_cpu_init();
-  if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")))
-    return PF_ISA_LEVEL_BASELINE;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
-    return PF_ISA_LEVEL_AVX512;
-  return PF_ISA_LEVEL_AVX2;
+  return pf_machine_isa();
 #else
   return PF_ISA_LEVEL_BASELINE;
 #endif

@@ -7,11 +7,12 @@
  *   2. Sizes were checked by conv_layout.c: nothing here can overflow or read outside its arrays.
  * Threads: parallel_for over (image, rows, panels); a worker has its own strip.
  */
+#include "base/machine.h"
 #include "conv/conv.h"
 #include "gemm/tile_types.h"
 
-enum { STRIP_BYTES = 192 * 1024, PANEL_BYTES = 256 * 1024, MIN_TASKS = 16, MIN_PIXELS = 96 };
-enum { PACK_BYTES = 2 * 1024 * 1024, PADDED_BYTES = 8 * 1024 * 1024, L2_SHARE = 512 * 1024 };
+enum { STRIP_BYTES = PF_L2_BYTES * 3 / 16, PANEL_BYTES = PF_L2_BYTES / 4, MIN_TASKS = 16, MIN_PIXELS = 96 };
+enum { PACK_BYTES = 2 * PF_L2_BYTES, PADDED_BYTES = PF_L3_BYTES, L2_SHARE = PF_L2_BYTES / 2 };
 /* MAX_RUN: elements of the source added without a look at the next block of filters */
 enum { MAX_RUN = 512, PANEL_TASKS = 8, BAND_ROWS = 8 };
 enum { TASKS_EACH = 4, MIN_PATCH = 14 };   /* tasks a thread should find; pixels of one, at least */

@@ -4,6 +4,7 @@
  * Invariants: every number is one sum in a fixed order, for any number of threads.  Sizes were
  * checked by conv_layout.c.  Threads: parallel_for over rows, or over filter taps.
  */
+#include "base/machine.h"
 #include "conv/conv.h"
 #include "vec/half.h"
 #include "gemm/tile_types.h"
@@ -43,7 +44,7 @@ static pf_status roll_halves(pf_ctx *c, const pf_conv_call *call, int32_t type) 
 
 /* Elsewhere a few rows of output at a time: the rows they see are widened into the nearest caches,
  * and the results are rounded from there. */
-enum { STRIP_BYTES = 192 << 10 };
+enum { STRIP_BYTES = PF_L2_BYTES * 3 / 16 };
 typedef struct {
   const pf_conv_call *call;            /* x and out are halves, the rest is float */
   int32_t type;

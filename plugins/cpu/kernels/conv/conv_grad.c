@@ -7,10 +7,11 @@
  * Threads: parallel_for over tiles of the filter, or over fixed parts of the batch; a worker has
  * its own strips, or all read strips that were prepared before.
  */
+#include "base/machine.h"
 #include "conv/conv.h"
 #include "gemm/tile_types.h"
 
-enum { STRIP_BYTES = 384 * 1024, SLOT_BYTES = 8 * 1024 * 1024, MAX_STRIP_ROWS = 256 };
+enum { STRIP_BYTES = PF_L2_BYTES * 3 / 8, SLOT_BYTES = PF_L3_BYTES, MAX_STRIP_ROWS = 256 };
 /* TILE_K: rows of a tile of the filter, whole tiles of registers for every number of vectors */
 enum { MANY_TILES = 16, MAX_PARTS = 8, TILE_K = 24 };
 

@@ -9,6 +9,8 @@
  *
  * Invariants: operands and results are compact NHWC bfloat16; the cut into pixels depends on sizes
  * only; sums are float, rounded once.  Threads: parallel_for over rows, and inside products.
+ *
+ * Fast path: conv_3x3, conv_1x1 (docs/paths.md).
  */
 #include "conv/conv.h"
 #include "gemm/gemm_amx.h"

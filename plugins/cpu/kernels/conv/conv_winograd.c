@@ -17,7 +17,10 @@
  * Sources: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015); Toom-Cook
  * interpolation with other points as in Alam et al., Winograd Convolution for Deep Neural Networks:
  * Efficient Point Selection (2022).
+ *
+ * Fast path: resnet50, vgg19 (docs/paths.md).
  */
+#include "base/machine.h"
 #include "conv/conv.h"
 #include "gemm/tile_types.h"
 
@@ -27,7 +30,7 @@
 
 /* OUT, IN: outputs and inputs of a tile along one side; SPOTS: products */
 enum { OUT = 4, IN = 6, SPOTS = 36, BLOCK = 28, LEAST_TILES = 12, MOST_PARTS = 4 };
-enum { SHARED_BYTES = 8 * 1024 * 1024 };
+enum { SHARED_BYTES = PF_L3_BYTES };
 /* in * out of filters that are transformed: for any image, for MANY_TILES */
 enum { MOST_PRODUCTS = 256 * 256, MOST_OF_MANY = 512 * 512, MANY_TILES = 40, LEAST_CHANNELS = 16 };
 static const double PA = 0.625, PB = 1.5;

@@ -151,7 +151,7 @@ pf_status TILE_NAME(pf_depth_input)(pf_ctx *c, const pf_conv_call *call) {
 
 /* ---------------------------------------------------------------- gradient of 3x3 filters */
 /* Sums of `chunks` chunks of rows of dy, for groups of channels: [chunks, 3, 3, c]. */
-enum { TILE(GROUP) = 256, TILE(NEAR) = 128 << 10 };      /* channels; bytes of x of some rows */
+enum { TILE(GROUP) = 256, TILE(NEAR) = PF_L2_BYTES / 8 };      /* channels; bytes of x of some rows */
 typedef struct {
   const pf_conv *g;
   const T *x, *dy;

@@ -6,6 +6,8 @@
  * column move on to the next.  A number is summed column by column, and in a column from the top
  * down, so it does not depend on which other numbers are computed with it.  Rows and columns
  * outside the image are never read.  AFTER(d, row) is what follows on a row of output.
+ *
+ * Fast path: depthwise_3x3 (docs/paths.md).
  */
 typedef struct {
   const S *x;                          /* top row of the upper windows, column 0 */

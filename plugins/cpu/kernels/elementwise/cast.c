@@ -5,6 +5,7 @@
  * block.  Float to integer truncates; what does not fit gives the smallest integer, as x86 and TF
  * do, never undefined behaviour.  Compiled once per instruction set.
  */
+#include "base/machine.h"
 #include "elementwise/elementwise.h"
 #include "vec/half.h"
 #include "move/transpose.h"
@@ -145,8 +146,8 @@ static void cast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 #if defined(__AVX512F__)
 /* floats to halves past the caches, LINES whole lines of y at a time: as fast as memory, which
- * blocks stored near and copied are not.  16, or one on Intel's (0.9 of one's speed there; on AMD's
- * one is slower).  What is read 4 kB later is fetched to the second cache (6 % where the third one
+ * blocks stored near and copied are not.  16, or one where buffers for lines are few (16 have 0.9 of
+ * one's speed there; elsewhere one is slower).  What is read 4 kB later is fetched to the second cache (6 % where the third one
  * is far).  Returns how many are done */
 #define FLOATS_PAST(NAME, TYPE, LINES) \
   static int64_t NAME(const float *x, uint16_t *y, int64_t n) { \
@@ -172,7 +173,7 @@ static int64_t lines_past(const cast_state *s, const char *x, char *y, int64_t n
   static int64_t (*const ways[2][2])(const float *, uint16_t *, int64_t) = {
     {halves_past, halves_line_by_line}, {bfloat16s_past, bfloat16s_line_by_line}};
   if (s->length != 1 || s->from != PF_FLOAT32 || !pf_is_half(s->to) || (uintptr_t)y % 64) return 0;
-  return ways[s->to == PF_BFLOAT16][pf_is_intel()]((const float *)x, (uint16_t *)y, n);
+  return ways[s->to == PF_BFLOAT16][pf_has_few_line_buffers()]((const float *)x, (uint16_t *)y, n);
 }
 #else
 static int64_t lines_past(const cast_state *s, const char *x, char *y, int64_t n) {

@@ -9,6 +9,7 @@
  * A large result in new memory is computed in blocks that the nearest cache holds, and stored past
  * the caches; rows of floats with an operand that repeats, line by line (pf_past).
  */
+#include "base/machine.h"
 #include "elementwise/elementwise.h"
 #include "move/transpose.h"
 

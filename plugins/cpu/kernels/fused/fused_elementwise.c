@@ -15,7 +15,10 @@
  *   2. Results of unequal shapes are computed one after the other.
  *   3. The buffer of an input is taken only for the result that is stored last: nothing is read
  *      after it, in a block or for results of other shapes.
+ *
+ * Fast path: chain_1048576, chain_10485760 (docs/paths.md).
  */
+#include "base/machine.h"
 #include "fused/fused_program.h"
 #include "move/transpose.h"
 #if defined(__SSE2__)

@@ -6,6 +6,8 @@
  * Op names are TensorFlow's op types; AddSame is an addition of equal shapes (a piece of AddN).
  * The text comes out of a GraphDef, so nothing about it is believed: names, numbers of operands,
  * and that values exist before they are used, are checked here, and nowhere later.
+ *
+ * Fast path: chain_1048576 (docs/paths.md).
  */
 #include "fused/fused_program.h"
 

@@ -20,6 +20,8 @@
  *      or to one element, for scalars.
  *   3. A wide block is 8 vectors, a narrow one a single vector; both give equal results.
  * Threads: programs and steps are read-only; each thread has a frame.
+ *
+ * Fast path: chain_1048576 (docs/paths.md).
  */
 #ifndef PF_CPU_FUSED_PROGRAM_H
 #define PF_CPU_FUSED_PROGRAM_H

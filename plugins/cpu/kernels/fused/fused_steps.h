@@ -7,6 +7,8 @@
  * Expressions are those of scalars: the compiler turns the loop over one vector's elements into
  * vector instructions, and a step's tail call into a jump.  (Without tail calls the depth is the
  * number of steps.)
+ *
+ * Fast path: chain_1048576 (docs/paths.md).
  */
 #define NAME3_(a, b, c) a##_##b##c
 #define NAME3(a, b, c) NAME3_(a, b, c)

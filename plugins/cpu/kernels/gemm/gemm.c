@@ -6,6 +6,7 @@
  *   2. Nothing is allocated: the caller gives pf_gemm_work bytes.
  * Threads: pure; callers cut c into blocks and give each thread its own `work`.
  */
+#include "base/machine.h"
 #include "gemm/gemm.h"
 #include "gemm/tile_types.h"
 
@@ -16,14 +17,14 @@ enum { SWAP_ROWS = 24, OUTER = 2, REST_K = 16 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
  * first size lies in L2, from the second on L1's sets matter no more to sums of rows, from the
  * third on it lies in memory */
-enum { FAR_ROWS = 2048, L2_BYTES = 5 << 18, SETS_BYTES = 8 << 20, MEMORY_BYTES = 12 << 20 };
-enum { PAGE = 4096, LINE = 64, L1_BYTES = 1 << 16, FETCH_ROWS = 8, MANY_PANELS = 8 };
+enum { FAR_ROWS = 2048, IN_L2 = PF_L2_BYTES * 5 / 4, SETS_BYTES = PF_L3_BYTES, MEMORY_BYTES = PF_L3_BYTES * 3 / 2 };
+enum { BEYOND_L1 = 2 * PF_L1_BYTES, FETCH_ROWS = 8, MANY_PANELS = 8 };
 enum { FETCH_TURNED = 16 };
 
 /* A matrix that a vector is multiplied with, read once: eight rows at a time, or four where they
  * share L1's sets and it is of less than `sets` bytes and comes from L3. */
 PF_INLINE int many_rows(int64_t bytes, int64_t row_bytes, int64_t sets) {
-  return bytes <= L2_BYTES || bytes >= sets || row_bytes % PAGE != 0;
+  return bytes <= IN_L2 || bytes >= sets || row_bytes % PF_PAGE != 0;
 }
 
 /* Micro-kernels: vectors, most rows, and whether there are masks for the last vector (without them
@@ -117,9 +118,9 @@ PF_INLINE void a_rows_step(a_rows *a, const int mr) {
 enum { DIRECT_ROWS = 32, FEW_ROWS = 16, DOTS_COLUMNS = 16 };
 /* bytes of b (or of a transposed a) that stay in the caches while they are read where they are */
 #if defined(__AVX512F__)
-enum { DIRECT_BYTES = 1 << 20, DIRECT_BYTES_APART = 5 << 19 };
+enum { DIRECT_BYTES = PF_L2_BYTES, DIRECT_BYTES_APART = PF_L2_BYTES * 5 / 2 };
 #else
-enum { DIRECT_BYTES = 1 << 18, DIRECT_BYTES_APART = 1 << 18 };
+enum { DIRECT_BYTES = PF_L2_BYTES / 4, DIRECT_BYTES_APART = PF_L2_BYTES / 4 };
 #endif
 
 /* One row times b. */
@@ -130,7 +131,7 @@ static int how_row(int64_t n, int b_rows_contiguous, int64_t vl) {
 
 /* b's rows are contiguous, b_row apart: packed or not?  Rows whole pages apart share cache sets. */
 static int how_packed(int64_t m, int64_t n, int64_t k, int64_t b_row, int a_rows, int64_t size) {
-  const int apart = b_row * size % PAGE != 0;
+  const int apart = b_row * size % PF_PAGE != 0;
   if (!GEMM_MASKS) return PF_GEMM_BLOCKED;
   if (!a_rows && m * k * size >= DIRECT_BYTES) return PF_GEMM_BLOCKED;
   const int64_t bytes = n * k * size;
@@ -143,7 +144,7 @@ static int how_packed(int64_t m, int64_t n, int64_t k, int64_t b_row, int a_rows
 /* What a way takes, in cycles of one multiplication of vectors each. Packing, storing through the
  * transpose and summing across a vector cost per element; the figures are fits to measurements. */
 typedef struct { double vl, pack, sum, turn, turn_far; } how_costs;
-enum { NEAR_BYTES = 1 << 15, BLOCKED_CALL = 100 };
+enum { NEAR_BYTES = PF_L1_BYTES, BLOCKED_CALL = 100 };
 
 static how_costs costs_of(int64_t size) {
   return size == 4 ? (how_costs){PF_VF, 0.45, 1.25, 0.3, 0.4}
@@ -187,16 +188,16 @@ static double turn_cost(const pf_gemm *g, int64_t size, const how_costs *h) {
  * L2 are faster (2 x 512 by 512 x 512 9.8 us, 10.9 row by row). */
 static int reads_rows(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t size) {
   if (n * k * size >= MEMORY_BYTES) return m <= FEW_ROWS;
-  if (m <= GEMM_WIDE_MOST && n * k * size <= L2_BYTES) return 0;
-  return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % LINE == 0) && n * size >= 8 * m * LINE;
+  if (m <= GEMM_WIDE_MOST && n * k * size <= IN_L2) return 0;
+  return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % PF_LINE == 0) && n * size >= 8 * m * PF_LINE;
 }
 
 /* a is transposed: is c^T faster?  Of two products in panels the one is that turns less of the
- * operands: lines of memory are turned at a tenth of the speed at which they are copied. On Intel's
- * processors a half vector takes a whole one's time and turning half as much again, near or far. */
+ * operands: lines of memory are turned at a tenth of the speed at which they are copied. Where
+ * a half vector takes a whole one's time turning takes half as much again, near or far. */
 static int swaps_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
-  const int wholes = GEMM_HALVES && pf_is_intel(), halves = GEMM_HALVES && !wholes;
+  const int wholes = GEMM_HALVES && pf_has_whole_vectors_only(), halves = GEMM_HALVES && !wholes;
   const double plain = tile_cost((double)m, n, (double)k, halves, h);
   const double swap = tile_cost((double)n, m, (double)k, halves, h);
   const double turn = wholes ? 1.5 * h->turn * (double)(m * n) : turn_cost(g, size, h);
@@ -214,7 +215,7 @@ static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
   const int a_rows = g->a_col == 1;
   const double plain = tile_cost((double)m, n, (double)k, GEMM_HALVES, h);
-  const double sum = size == 4 && GEMM_HALVES && pf_is_intel() ? 2 * h->sum : h->sum; /* one port */
+  const double sum = size == 4 && GEMM_HALVES && pf_has_whole_vectors_only() ? 2 * h->sum : h->sum; /* one port */
   if (a_rows && n <= DOTS_COLUMNS && m >= DOTS &&
       dots_cost((double)m, n, k, sum, h) + h->pack * (double)(n * k) < 0.94 * plain)
     return PF_GEMM_DOTS_PACKED;

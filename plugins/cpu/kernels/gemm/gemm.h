@@ -13,6 +13,7 @@
 #define PF_CPU_GEMM_H
 #include "base/common.h"
 #include "base/isa.h"
+#include "base/machine.h"
 #include "gemm/epilogue.h"
 
 /* The ways to a product; PF_GEMM_SWAP is or-ed: c^T = op(b)^T op(a)^T is computed. */
@@ -58,11 +59,9 @@ void PF_ISA_NAME(pf_gemm_many_bf16)(const pf_gemm *g, const int64_t *a_at, const
 int64_t PF_ISA_NAME(pf_gemm_pack_blocks_bf16)(const pf_gemm *g);
 void PF_ISA_NAME(pf_gemm_pack_bf16)(const pf_gemm *g, void *panels, int64_t lo, int64_t hi);
 #endif
-/* Intel's processors have the instruction but run it at half the multiplications of float's (112
- * GF/s beside 223 in a loop of either). */
 PF_LOCAL int pf_gemm_has_pairs(void) {
 #if PF_GEMM_PAIRS
-  return __builtin_cpu_supports("avx512bf16") && !pf_is_intel();
+  return pf_has_fast_pairs();
 #else
   return 0;
 #endif

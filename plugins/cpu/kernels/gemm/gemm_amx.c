@@ -16,22 +16,24 @@
  * cut.
  * Threads: parallel_for over strips, then over blocks, or over products; the unit's state is a
  * thread's own and is given back after each part.
+ *
+ * Fast path: bfloat16_sgemm_512, bfloat16_mlp_forward (docs/paths.md).
  */
+#include "base/machine.h"
 #include "gemm/gemm_amx.h"
 #include "vec/half.h"
 
 #if PF_GEMM_AMX
-#include <cpuid.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { SIDE = 16, PAIRS = 16, TILE_WORDS = SIDE * PAIRS, STRIP = 2 * SIDE };
-enum { BLOCK_TILES = 16, PACKED_TILES = 32, PACKED_WORDS = 1 << 17 };
+enum { BLOCK_TILES = 16, PACKED_TILES = 32, PACKED_WORDS = PF_L2_BYTES / 8 };
 enum { ROWS_LEAST = 128, ROWS_MOST = 1024, TASKS = 2, LEAST_DEPTH = 16, AHEAD_ROWS = 8 };
 /* columns of a group; more where a is packed again for each */
 enum { GROUP = 128, GROUP_PACKED = 512 };
-enum { OWN_BYTES = 1 << 20 };          /* of b that a thread packs for itself */
+enum { OWN_BYTES = PF_L2_BYTES };          /* of b that a thread packs for itself */
 #define LEAST_FLOPS 6.0e4
 #define SPLIT_FLOPS 3.0e7              /* from here threads are worth theirs */
 #define TASK_FLOPS 4.0e6               /* of products in a batch */
@@ -40,13 +42,9 @@ enum { OWN_BYTES = 1 << 20 };          /* of b that a thread packs for itself */
 
 /* ---------------------------------------------------------------- the unit */
 enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-enum { CPUID_AMX = 1u << 22 | 1u << 24, CPUID_BF16 = 1u << 5 }; /* of leaf 7: edx; 7.1: eax */
 
 static int asks_for_it(void) {
-  unsigned a, b, c, d;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & CPUID_AMX) != CPUID_AMX) return 0;
-  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & CPUID_BF16)) return 0;
-  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+  return pf_has_tiles() && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
 int PF_ISA_NAME(pf_gemm_has_amx)(void) {

@@ -7,6 +7,7 @@
  *   dots       both operands contiguous along k (gemm_dots.h).
  *   row        few rows, b as it streams by (gemm_few.h).
  */
+#include "base/machine.h"
 #include "gemm/gemm_tile.h"
 
 /* A product, perhaps the transposed one: then (i, j) of it is c[j * ldc + i]. */
@@ -139,7 +140,7 @@ static void TILE(stripes)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   const int64_t most = g->m > GEMM_ROWS ? BLOCK_K : g->k; /* what many tiles read stays near */
   const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
-  const int far = g->n * g->k * (int64_t)sizeof(T) > L1_BYTES;
+  const int far = g->n * g->k * (int64_t)sizeof(T) > BEYOND_L1;
   for (int64_t k0 = 0; k0 < g->k; k0 += most)
     for (int64_t i = 0; i < g->m; i += step)
       for (int64_t j = 0; j < g->n;) {
@@ -161,7 +162,7 @@ static int64_t TILE(rest)(const TILE(job) *job) {
   const pf_gemm *g = &job->g;
   const int64_t rest = g->n % VL;
   if (!GEMM_HALVES || job->swapped || g->a_row != 1 || g->a_col == 1 || rest > VL / 4) return 0;
-  return g->n > VL && g->m >= 4 * VL && g->k >= REST_K && pf_is_intel() ? rest : 0;
+  return g->n > VL && g->m >= 4 * VL && g->k >= REST_K && pf_has_whole_vectors_only() ? rest : 0;
 }
 
 static void TILE(direct)(const TILE(job) *job) {
@@ -183,7 +184,7 @@ static void TILE(direct)(const TILE(job) *job) {
 /* op(a) stored [k, m]: rows i .. i+n of it, row-major [n][kn]. Lines of a are turned whole, those
  * ahead fetched: its rows may share their places in the caches. */
 static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
-  enum { LANES = LINE / sizeof(T) };
+  enum { LANES = PF_LINE / sizeof(T) };
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) {
     const T *from = a + i, *ahead = from + FETCH_TURNED * ld;
@@ -247,7 +248,7 @@ static void TILE(pack_block)(const TILE(block) *b) {
  * and pages where that is done for many panels. */
 PF_INLINE int TILE(copies_a)(int64_t row, int64_t columns) {
   const int64_t panels = columns / (TILE_NV * VL);
-  return row >= FAR_ROWS && panels > 2 && (row % (PAGE / 8) == 0 || panels > MANY_PANELS);
+  return row >= FAR_ROWS && panels > 2 && (row % (PF_PAGE / 8) == 0 || panels > MANY_PANELS);
 }
 
 /* Tiles of m rows of the panel at column j fetch the one behind it. */

@@ -3,6 +3,8 @@
  *
  * Invariant: an element of c has the same order of sums wherever rows and columns are cut.
  * Threads: pure; writes only c and `work`.
+ *
+ * Fast path: vector_left_tb, skinny_m8_tb, few_columns_tb (docs/paths.md).
  */
 /* out[r][q] = the sum across acc[r][q]; the order of V_SUM_4 for all: equal bits wherever rows and
  * columns are cut */

@@ -3,6 +3,8 @@
  *
  * Invariant: an element of c is one chain of fused multiply-adds in the order of k.
  * Threads: pure; writes only c.
+ *
+ * Fast path: vector_left, few_m2, few_m3 (docs/paths.md).
  */
 typedef struct {
   const T *a, *b;

@@ -9,11 +9,14 @@
  *
  * Invariant: the way depends on type, sizes and layout only; equal inputs give equal bits.
  * Threads: parallel_for over parts of the result, whose sums do not depend on the cut.
+ *
+ * Fast path: matmul_vector, matmul_512 (docs/paths.md).
  */
+#include "base/machine.h"
 #include "gemm/gemm_amx.h"
 #include "vec/vfloat.h"
 
-enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = 1 << 19 };
+enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = PF_L2_BYTES / 2 };
 
 /* ---------------------------------------------------------------- a vector times a matrix */
 typedef struct {
@@ -222,7 +225,7 @@ static pf_status run_floats(pf_ctx *c, pf_gemm_call *f, int64_t n) {
 
 /* ---------------------------------------------------------------- batches of small products */
 /* Each product of a batch in the caches: operands converted, multiplied, rounded. */
-enum { ENTRY_BYTES = 1 << 18, PAST_BYTES = 4 << 20 };
+enum { ENTRY_BYTES = PF_L2_BYTES / 4, PAST_BYTES = PF_STREAM_BYTES / 2 };
 #define ENTRY_FLOPS 1.0e6
 #if PF_GEMM_PAIRS
 #pragma GCC push_options

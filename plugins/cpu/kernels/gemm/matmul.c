@@ -6,9 +6,10 @@
  *   2. The result is cut by its sizes alone: equal inputs give equal bits on any number of threads.
  * Threads: those of gemm_product.h.
  */
+#include "base/machine.h"
 #include "gemm/gemm_product.h"
 
-enum { STREAM_BYTES = 1 << 24 };       /* results of that size go past the caches */
+enum { STREAM_BYTES = 2 * PF_STREAM_BYTES };       /* results of that size go past the caches */
 
 typedef struct { int32_t T, ta, tb, pad; pf_gemm_held b; } matmul_state;
 

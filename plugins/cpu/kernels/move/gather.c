@@ -1,6 +1,7 @@
 /* gather.c - elements chosen or placed by index: Gather, GatherNd, ScatterNd, OneHot,
  * DynamicPartition, DynamicStitch, ReverseSequence, SparseToDense.  Every index is checked before
  * it is used. */
+#include "base/machine.h"
 #include "move/strided.h"
 #include "move/transpose.h"
 

@@ -6,6 +6,7 @@
  *   transpose  dst contiguous in one dimension, src in another: transpose.c, piece by piece
  *   strided    anything else, zero strides (broadcast) included
  */
+#include "base/machine.h"
 #include "move/strided.h"
 #include "move/transpose.h"
 #include <stdlib.h>
@@ -14,7 +15,7 @@
  * Past them: STREAM_PIECE bytes each, rows of src of STREAM_WIDE bytes at most where it has as
  * many.  Planes that go in strips: whole rows, STRIP_PIECE of them; or, of up to STRIP_WHOLE rows,
  * all of them and columns for each thread. */
-enum { COLUMNS = 128, PIECE = 512, STREAM_PIECE = 1 << 20, STREAM_WIDE = 4096,
+enum { COLUMNS = 128, PIECE = 512, STREAM_PIECE = PF_L2_BYTES, STREAM_WIDE = 4096,
        STRIP_PIECE = 2048, STRIP_WHOLE = 8192 };
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
@@ -283,11 +284,11 @@ static void read_in_order(copy_task *t, pf_box *b) {
 
 /* Short runs that lie one behind the other in dst, but not in src, where dst is written in more
  * places than `most`: in turns of TURN_BYTES bytes, so that neither side jumps with each run.
- * (Intel's processors have few buffers for lines that are stored past the caches.) */
-enum { TURN_BYTES = 2048, MOST_PLACES = 64, MOST_PLACES_INTEL = 8 };
+ * (Fewer still where there are few buffers for lines that are stored past the caches.) */
+enum { TURN_BYTES = 2048, MOST_PLACES = 64, MOST_PLACES_FEW = 8 };
 static void take_turns(copy_task *t, pf_box *b) {
   int64_t bytes = t->n * b->esize, n = TURN_BYTES / bytes, places = 1;
-  int64_t most = pf_is_intel() ? MOST_PLACES_INTEL : MOST_PLACES;
+  int64_t most = pf_has_few_line_buffers() ? MOST_PLACES_FEW : MOST_PLACES;
   if (t->ds != 1 || t->ss != 1 || n < 2 || b->nd == PF_BOX_DIMS) return;
   for (int32_t k = t->n_outer - 1; k >= 0; k--) {
     int32_t i = t->outer[k], last = b->nd;
@@ -327,7 +328,7 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
 }
 
 /* Runs are cut where they are few and long: each thread is to have its part of them. */
-enum { LONG_RUN = 4 * PF_GRAIN, FEW_RUNS = 32, NEAR_RUN = 16384 };
+enum { LONG_RUN = 4 * PF_GRAIN, FEW_RUNS = 32, NEAR_RUN = PF_L1_BYTES / 2 };
 static void cut_runs(copy_task *t, int64_t rows) {
   t->piece = rows < FEW_RUNS ? PF_MIN(t->n, LONG_RUN) : t->n;
   if (t->times > 1) t->piece = NEAR_RUN / t->b->esize;

@@ -9,8 +9,7 @@
 #define PF_CPU_TRANSPOSE_H
 #include "base/common.h"
 #include "base/isa.h"
-
-enum { PF_STREAM_BYTES = 8 << 20 };      /* results of that size do not stay in the caches anyway */
+#include "base/machine.h"
 
 /* `turns` times n runs of `bytes`, x_run apart, those of the next turn x_turn from them: n * bytes
  * of y, y_turn apart.  `next`: where the grid begins that is read next */
@@ -66,13 +65,13 @@ PF_LOCAL int pf_rows_apart(int64_t esize, int64_t stride) {
   return esize <= 2 || PF_MIN(off, 2048 - off) < 32;
 }
 
-/* Planes of ni long rows of nj elements go along these on Intel's processors (of shorter rows the
- * hardware does not fetch ahead); those of 8 bytes where y's rows, y_step bytes apart, begin inside
+/* Planes of ni long rows of nj elements go along these where the caches are far (of shorter rows
+ * the hardware does not fetch ahead); those of 8 bytes where y's rows, y_step bytes apart, begin inside
  * lines. */
 enum { PF_STRIPS_FROM = 640 };
 PF_LOCAL int pf_strips_pay(int64_t esize, int64_t ni, int64_t nj, int64_t y_step) {
   return (esize == 4 || (esize == 8 && y_step % 64)) && ni >= 128 && nj >= PF_STRIPS_FROM &&
-         pf_is_intel();
+         pf_has_far_caches();
 }
 /* whether `bytes` in so many runs are worth weaving */
 PF_LOCAL int pf_weave_pays(int64_t bytes, int64_t runs) {

@@ -9,9 +9,11 @@
  * is kept, and stores BAND lines.  Only where a row of y begins or ends are lines stored in part.
  *
  * Bytes are shifted with AVX512-VBMI's permutation of two registers.
+ *
+ * Fast path: transpose_odd_uint8, transpose_odd_float16 (docs/paths.md).
  */
 #if defined(__AVX512BW__)
-enum { BAND = 4, BAND_COLUMNS = 1088, FETCH = 3, FETCH_INTEL = 6 };  /* FETCH: strips */
+enum { BAND = 4, BAND_COLUMNS = 1088, FETCH = 3, FETCH_FAR = 6 };  /* FETCH: strips */
 #define VBMI __attribute__((target("avx512vbmi")))
 
 static const uint8_t byte_count[128] __attribute__((aligned(64))) = {
@@ -129,7 +131,7 @@ BAND_OF(uint32_t, 4, , joined_32)
         if (!more && lo + wide >= nj) then = next ? next : x; \
         int64_t left = more ? PF_MIN(rows, ni - i - rows) : PF_MIN(rows, ni); \
         int64_t strips = (bytes + 63) / 64, column = lo / size; \
-        int64_t early = PF_MIN(size > 1 && pf_is_intel() ? FETCH_INTEL : FETCH, strips); \
+        int64_t early = PF_MIN(size > 1 && pf_has_far_caches() ? FETCH_FAR : FETCH, strips); \
         strip_in s = {from, NULL, ldx, m, bytes, 0}; \
         begin_rows(&s, room.old); \
         for (int64_t c = 0; c < bytes; c += 64, s.x += 64, s.left -= 64) { \
@@ -151,7 +153,7 @@ BAND_WALK(uint32_t, )
 static int in_bands(int64_t esize, const char *x, int64_t ldx, char *y, int64_t ldy, int64_t ni,
                     int64_t nj, const char *next) {
   int odd = (((uintptr_t)x | (uintptr_t)y) & (uintptr_t)(esize - 1)) != 0;
-  if (odd || (esize == 1 && !__builtin_cpu_supports("avx512vbmi"))) return 0;
+  if (odd || (esize == 1 && !pf_has_byte_permutation())) return 0;
   ldx *= esize, ldy *= esize, nj *= esize;
   switch (esize) {
     case 1: in_bands_uint8_t(x, ldx, y, ldy, ni, nj, next); return 1;

@@ -9,6 +9,8 @@
  * Where y's rows begin inside lines, a line is made of two registers: the strip's line before it
  * stays near (a ring of GROUP + 1 lines).  Only where a row of y begins or ends are lines stored in
  * part.
+ *
+ * Fast path: transpose_uint8, transpose_2d_float16 (docs/paths.md).
  */
 #if defined(__AVX512BW__)
 enum { GROUP = 4, PIECE_STEP = 1024 + 64, LINE_STEP = 4 * PIECE_STEP };

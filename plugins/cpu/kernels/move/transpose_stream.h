@@ -11,10 +11,12 @@
  *   compact   rows of y are short and lie one behind the other: blocks of whole rows, copied
  *   buffered  anything else: pieces of some rows of y are gathered in `room`, behind what the
  *             pieces before them left of a line, and their whole lines are written
+ *
+ * Fast path: transpose_2d, nchw_to_nhwc (docs/paths.md).
  */
 
 /* ---------------------------------------------------------------- colliding rows */
-enum { NEAR = 20 << 10 };
+enum { NEAR = PF_L1_BYTES * 5 / 8 };
 static int rows_collide(int64_t stride) { return pf_rows_apart(8, stride); }
 /* Such rows are copied near, each line once, before they are read in tiles.
  * (In pairs: a loop over lines would become a call of memcpy, which reads and writes in other sizes
@@ -32,14 +34,14 @@ PF_INLINE void copy_near(const char *x, int64_t stride, char *near, int64_t step
 }
 /* ---------------------------------------------------------------- what is read next */
 enum { FETCHED = 16 };                  /* lines fetched at a time */
-/* `run`: to the nearest cache (Intel's processors, whose second one is far), else to the second */
+/* `run`: to the nearest cache (where the second one is far), else to the second */
 typedef struct { const char *at; int64_t along, next, left, rows, step; int run; } ahead;
 
 /* the rows x bytes block at x: 16 rows at a time, or along a row where rows are few or collide in
  * the caches, or where the block is one run */
 static ahead fetch_block(const void *x, int64_t stride, int64_t rows, int64_t bytes) {
   if (!x) return (ahead){0};
-  int run = bytes >= stride && pf_is_intel();
+  int run = bytes >= stride && pf_has_far_caches();
   if (bytes >= stride) bytes = rows * stride, rows = 1;
   int64_t lines = (bytes + 63) / 64, turns = (lines + FETCHED - 1) / FETCHED;
   if (rows < FETCHED || (rows_collide(stride) && lines % FETCHED == 0))
@@ -172,10 +174,10 @@ DIRECT(shifted, uint64_t, 8, 8, pairs_uint64_t, 1)
 /* 8 columns of rows that are near each other: all is read as one run, of which what follows
  * FOLLOWING bytes later is fetched to the second cache.  `begins`: y's rows begin lines.  Returns
  * columns done. */
-enum { FOLLOWING = 2048, FOLLOWING_INTEL = 3072 };
+enum { FOLLOWING = 2048, FOLLOWING_FAR = 3072 };
 static int64_t narrow(const uint32_t *x, int64_t ldx, uint32_t *y, int64_t ldy, int64_t ni,
                       int begins) {
-  const int64_t following = pf_is_intel() ? FOLLOWING_INTEL : FOLLOWING;
+  const int64_t following = pf_has_far_caches() ? FOLLOWING_FAR : FOLLOWING;
   uint32_t kept[8 * 16] __attribute__((aligned(64)));
   for (int64_t i = 0; i < ni; i += 32, x += 32 * ldx) {
     const char *p = (const char *)x + following;
@@ -224,7 +226,7 @@ static void buffered(int64_t esize, const char *x, int64_t ldx, char *y, int64_t
   char room[ROOM] __attribute__((aligned(64))), kept[KEPT][64] __attribute__((aligned(64)));
   char near[NEAR] __attribute__((aligned(64)));
   int64_t strip = PF_MIN(esize == 1 ? 2 * COLUMNS : COLUMNS, nj), step = strip + 64 / esize;
-  int64_t few = strip < 5 && pf_is_intel() ? PIXEL_LINES : MOST_LINES;
+  int64_t few = strip < 5 && pf_has_few_line_buffers() ? PIXEL_LINES : MOST_LINES;
   int64_t lines = PF_MIN(few, ROOM / 64 / strip - 1);
   int64_t size = 64 * (lines + 1), n = 64 * lines / esize, collide = rows_collide(ldx * esize);
   for (int64_t lo = 0; lo < nj; lo += KEPT)

@@ -7,6 +7,8 @@
  * N x N: the first one stays near while the second one is turned.  Where y's rows begin inside
  * lines, a line follows what the band before left of one: the last N elements of each row of y are
  * kept.  Only where a row of y begins or ends are lines stored in part.
+ *
+ * Fast path: transpose_odd, transpose_2999 (docs/paths.md).
  */
 #if defined(__AVX512BW__)
 enum { STRIPS = 260 };                  /* whose rows of y are kept at a time */

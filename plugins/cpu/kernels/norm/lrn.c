@@ -20,12 +20,13 @@
 #include "base/common.h"
 #include "vec/half.h"
 #include "base/isa.h"
+#include "base/machine.h"
 #include "vec/vfloat.h"
 #include "vec/vmath.h"
 
 enum { NARROW = 8, ROWS = 8,           /* radius; rows of floats a worker has */
        TOGETHER = 256,                 /* pixels */
-       STREAM_BYTES = 8 << 20 };
+       STREAM_BYTES = PF_STREAM_BYTES };
 typedef struct { int32_t T; int32_t pad; int64_t radius; double bias, alpha, beta; } lrn_state;
 typedef struct {
   const lrn_state *s;

@@ -18,7 +18,10 @@
  *   3. Everything is float or double; halves are read and rounded once, on the way.
  *   4. Inputs of NORM_NEAR bytes and more are prefetched; results are those without, to the bit.
  * Threads: parallel_for over parts.
+ *
+ * Fast path: moments_nhwc, layer_norm (docs/paths.md).
  */
+#include "base/machine.h"
 #include "vec/half.h"
 #include "norm/norm_passes.h"
 #include "reduce/reduce_groups.h"

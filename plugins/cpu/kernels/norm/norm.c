@@ -18,6 +18,7 @@
  */
 #include "base/common.h"
 #include "base/isa.h"
+#include "base/machine.h"
 #include "norm/norm_passes.h"
 #include "move/transpose.h"
 #include "conv/window.h"

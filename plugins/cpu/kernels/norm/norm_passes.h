@@ -19,11 +19,12 @@
 #ifndef PF_CPU_NORM_PASSES_H
 #define PF_CPU_NORM_PASSES_H
 #include "base/isa.h"
+#include "base/machine.h"
 #include "vec/vfloat.h"
 
 /* Vectors; elements and rows of a block (of 4 rows SSE added and wrote sums as long as it read);
  * elements; bytes */
-enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_ROWS = 16, NORM_WIDTH = 64, NORM_AHEAD = 1 << 17 };
+enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_ROWS = 16, NORM_WIDTH = 64, NORM_AHEAD = PF_L2_BYTES / 8 };
 typedef struct { const float *m, *a, *b, *o; } norm_params;
 
 /* What the sums around it are taken from: the mean of n first elements.  Where it is not finite the
@@ -141,7 +142,7 @@ PF_INLINE void norm_apply(int32_t type, const void *x, const void *dy, void *y, 
   }
 }
 
-enum { NORM_NEAR = 1 << 20 };          /* bytes: of smaller inputs nothing is fetched ahead */
+enum { NORM_NEAR = PF_L2_BYTES };          /* bytes: of smaller inputs nothing is fetched ahead */
 typedef struct {
   int64_t size;                        /* of an element */
   /* `next`: bytes from x to what is read after these rows; 0: nothing is fetched ahead */

@@ -11,11 +11,12 @@
 #include "base/common.h"
 #include "vec/half.h"
 #include "base/isa.h"
+#include "base/machine.h"
 #include "norm/softmax_rows.h"
 #include "move/transpose.h"
 
 enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
-enum { LONGEST_PAST = 65536 };      /* elements of a row that goes past the caches */
+enum { LONGEST_PAST = PF_L2_BYTES / 16 };      /* elements of a row that goes past the caches */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;

@@ -17,10 +17,11 @@
  */
 #ifndef PF_CPU_SOFTMAX_ROWS_H
 #define PF_CPU_SOFTMAX_ROWS_H
+#include "base/machine.h"
 #include "vec/vfloat.h"
 #include "vec/vmath.h"
 
-enum { FETCHED = 16384, LANE_TERMS = 64 };   /* FETCHED: bytes of a row of results, at most */
+enum { FETCHED = PF_L1_BYTES / 2, LANE_TERMS = 64 };   /* FETCHED: bytes of a row of results, at most */
 
 PF_INLINE float row_largest(const float *x, int64_t n) {
   enum { U = 4 };

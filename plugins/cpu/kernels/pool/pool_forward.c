@@ -7,12 +7,13 @@
  *      integers in the order of the numbers, where a NaN is the largest.
  * Threads: parallel_for over rows; each worker has a buffer of its own.
  */
+#include "base/machine.h"
 #include "pool/pool.h"
 #include "vec/vfloat.h"
 #include "move/transpose.h"
 
 /* a buffer beside the rows that are read, in 32 KB of L1 */
-enum { BUFFER_BYTES = 12288, FLAT_BYTES = 6144, STRETCH = 32, FLAT_COLUMNS = 64 };
+enum { BUFFER_BYTES = PF_L1_BYTES * 3 / 8, FLAT_BYTES = PF_L1_BYTES * 3 / 16, STRETCH = 32, FLAT_COLUMNS = 64 };
 typedef struct { int64_t planes, rows, cols, plane_step, row_step, col_step; double count; } box;
 /* Rows of few channels: `block` of them, `pitch` elements apart, then (byte `tile`) their results.
  * A vector has `each` results, which begin at the columns `at`, those of the next `step` on. */

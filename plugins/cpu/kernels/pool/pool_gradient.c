@@ -17,12 +17,13 @@
  *      channel: less than in[0] * in[1] * in[2], which fits int32.
  * Threads: parallel_for over rows.
  */
+#include "base/machine.h"
 #include "pool/pool.h"
 #include "vec/vfloat.h"
 #include "move/transpose.h"
 
 /* Notes, and halves as floats, of images in one go: by all threads, or by each of its own. */
-enum { SLAB_BYTES = 2 << 20, NEAR_BYTES = 256 << 10, GROUPS_EACH = 4 };
+enum { SLAB_BYTES = 2 * PF_L2_BYTES, NEAR_BYTES = PF_L2_BYTES / 4, GROUPS_EACH = 4 };
 typedef struct {
   const pf_pool *p;
   const void *x, *dy;

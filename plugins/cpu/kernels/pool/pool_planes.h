@@ -9,6 +9,8 @@
  *
  * Included by pool_forward.c.  Each function does one image and returns whether a maximum may have
  * missed a NaN.
+ *
+ * Fast path: max_3x3_s2_nchw, avg_3x3_s1_nchw (docs/paths.md).
  */
 #if defined(__AVX512F__)
 /* Quotients by a number of places: x * high + x * low in one rounding is x / count to the bit (but

@@ -7,6 +7,8 @@
  * 2 even and odd ones are kept apart until they leave.
  *
  * Included by pool_gradient.c.
+ *
+ * Fast path: max_gradient_3x3_nchw (docs/paths.md).
  */
 #if defined(__AVX512F__)
 enum { WINDOWS = 1024, VECTORS = WINDOWS / 16 + 2, HELD = 1024 };

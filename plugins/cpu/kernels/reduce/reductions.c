@@ -21,15 +21,16 @@
  */
 #include "base/common.h"
 #include "base/isa.h"
+#include "base/machine.h"
 #include "reduce/reduce_groups.h"
 #include "reduce/reduce_loops.h"
 #include "move/transpose.h"
 #include "vec/vfloat.h"
 
 enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
-       LONG_BYTES = 512, VERY_LONG = 4096, NEAR = 1 << 20, LARGE = 16 << 20, MANY = 2 << 20,
+       LONG_BYTES = 512, VERY_LONG = 4096, NEAR = PF_L2_BYTES, LARGE = 2 * PF_L3_BYTES, MANY = 2 * PF_L2_BYTES,
        ENOUGH = 8192,                  /* rows, for pieces of four blocks */
-       PAST_COLS = 128 << 10 };        /* bytes of results */
+       PAST_COLS = PF_L2_BYTES / 8 };        /* bytes of results */
 
 #define FLOAT_ROW(NAME) [PF_FLOAT32] = &NAME##_f32, [PF_FLOAT64] = &NAME##_f64, \
   [PF_FLOAT16] = &NAME##_f32, [PF_BFLOAT16] = &NAME##_f32

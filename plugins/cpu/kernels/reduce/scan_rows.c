@@ -13,9 +13,10 @@
  */
 #include "base/common.h"
 #include "base/isa.h"
+#include "base/machine.h"
 #include "vec/vfloat.h"
 
-enum { TILE = 1024, STREAM_BYTES = 8 << 20,
+enum { TILE = 1024, STREAM_BYTES = PF_STREAM_BYTES,
        AHEAD = 8 };                    /* rows: a strip of columns begins a page anew in each */
 typedef struct { int32_t exclusive, reverse; } scan_state;
 typedef struct {

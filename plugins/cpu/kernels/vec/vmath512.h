@@ -15,6 +15,8 @@
  * 17/64 apart, chosen so that erf(c_k) is nearly a float, interpolated at Chebyshev's points in
  * 200-bit arithmetic; polynomials of degree 2 of tanh x / x, least error of the result.
  * Threads: pure.
+ *
+ * Fast path: tanh, exp, erf (docs/paths.md).
  */
 #ifndef PF_CPU_VMATH512_H
 #define PF_CPU_VMATH512_H

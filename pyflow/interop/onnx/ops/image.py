@@ -9,6 +9,8 @@ from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import ints
 from pyflow.interop.onnx.ops.text import hosted
 from pyflow.interop.onnx.registry import converter
+from pyflow.ops.image import image_codec
+from pyflow.session.runtime import executor
 
 _MAX_LISTS = 4096       # batch entries times classes
 
@@ -20,8 +22,11 @@ def image_decoder(node):
         raise node.error(f"pixel_format {form!r} is none of RGB, BGR, Grayscale")
 
     def decode(encoded):
-        from PIL import Image
-        image = Image.open(io.BytesIO(np.asarray(encoded, np.uint8).tobytes()))
+        try:
+            pillow = image_codec.pillow_for("ImageDecoder")
+        except image_codec.CodecError as error:     # a StepError: without a Python traceback
+            raise executor().StepError(error.status, str(error)) from None
+        image = pillow.open(io.BytesIO(np.asarray(encoded, np.uint8).tobytes()))
         pixels = np.array(image.convert("L" if form == "Grayscale" else "RGB"))
         if form == "Grayscale":
             return pixels[:, :, None]

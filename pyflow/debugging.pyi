@@ -1,0 +1,30 @@
+"""Types of pyflow.debugging.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import debugging as _debugging
+Assert = _debugging.Assert
+assert_all_finite = _debugging.assert_all_finite
+assert_equal = _debugging.assert_equal
+assert_greater = _debugging.assert_greater
+assert_greater_equal = _debugging.assert_greater_equal
+assert_integer = _debugging.assert_integer
+assert_less = _debugging.assert_less
+assert_less_equal = _debugging.assert_less_equal
+assert_near = _debugging.assert_near
+assert_negative = _debugging.assert_negative
+assert_non_negative = _debugging.assert_non_negative
+assert_non_positive = _debugging.assert_non_positive
+assert_none_equal = _debugging.assert_none_equal
+assert_positive = _debugging.assert_positive
+assert_proper_iterable = _debugging.assert_proper_iterable
+assert_rank = _debugging.assert_rank
+assert_rank_at_least = _debugging.assert_rank_at_least
+assert_rank_in = _debugging.assert_rank_in
+assert_same_float_dtype = _debugging.assert_same_float_dtype
+assert_scalar = _debugging.assert_scalar
+assert_type = _debugging.assert_type
+check_numerics = _debugging.check_numerics
+is_finite = _debugging.is_finite
+is_inf = _debugging.is_inf
+is_nan = _debugging.is_nan
+is_non_decreasing = _debugging.is_non_decreasing
+is_numeric_tensor = _debugging.is_numeric_tensor
+is_strictly_increasing = _debugging.is_strictly_increasing

@@ -1,0 +1,32 @@
+"""Types of pyflow.signal.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import signal as _signal
+dct = _signal.dct
+fft = _signal.fft
+fft2d = _signal.fft2d
+fft3d = _signal.fft3d
+fftshift = _signal.fftshift
+frame = _signal.frame
+hamming_window = _signal.hamming_window
+hann_window = _signal.hann_window
+idct = _signal.idct
+ifft = _signal.ifft
+ifft2d = _signal.ifft2d
+ifft3d = _signal.ifft3d
+ifftshift = _signal.ifftshift
+inverse_mdct = _signal.inverse_mdct
+inverse_stft = _signal.inverse_stft
+inverse_stft_window_fn = _signal.inverse_stft_window_fn
+irfft = _signal.irfft
+irfft2d = _signal.irfft2d
+irfft3d = _signal.irfft3d
+kaiser_bessel_derived_window = _signal.kaiser_bessel_derived_window
+kaiser_window = _signal.kaiser_window
+linear_to_mel_weight_matrix = _signal.linear_to_mel_weight_matrix
+mdct = _signal.mdct
+mfccs_from_log_mel_spectrograms = _signal.mfccs_from_log_mel_spectrograms
+overlap_and_add = _signal.overlap_and_add
+rfft = _signal.rfft
+rfft2d = _signal.rfft2d
+rfft3d = _signal.rfft3d
+stft = _signal.stft
+vorbis_window = _signal.vorbis_window

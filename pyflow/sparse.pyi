@@ -1,0 +1,35 @@
+"""Types of pyflow.sparse.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import sparse as _sparse
+SparseTensor = _sparse.SparseTensor
+add = _sparse.add
+concat = _sparse.concat
+cross = _sparse.cross
+cross_hashed = _sparse.cross_hashed
+expand_dims = _sparse.expand_dims
+eye = _sparse.eye
+fill_empty_rows = _sparse.fill_empty_rows
+from_dense = _sparse.from_dense
+mask = _sparse.mask
+matmul = _sparse.matmul
+maximum = _sparse.maximum
+merge = _sparse.merge
+minimum = _sparse.minimum
+placeholder = _sparse.placeholder
+reduce_max = _sparse.reduce_max
+reduce_max_sparse = _sparse.reduce_max_sparse
+reduce_sum = _sparse.reduce_sum
+reduce_sum_sparse = _sparse.reduce_sum_sparse
+reorder = _sparse.reorder
+reset_shape = _sparse.reset_shape
+reshape = _sparse.reshape
+retain = _sparse.retain
+segment_mean = _sparse.segment_mean
+segment_sqrt_n = _sparse.segment_sqrt_n
+segment_sum = _sparse.segment_sum
+slice = _sparse.slice
+softmax = _sparse.softmax
+sparse_dense_matmul = _sparse.sparse_dense_matmul
+split = _sparse.split
+to_dense = _sparse.to_dense
+to_indicator = _sparse.to_indicator
+transpose = _sparse.transpose
