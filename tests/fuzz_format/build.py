@@ -75,13 +75,11 @@ def older(target, *sources):
     return not target.exists() or any(s.stat().st_mtime > target.stat().st_mtime for s in sources)
 
 
-def slice_module(folder, name, newest):
-    """One core module as C."""
-    source = CORE / f"{name}.pyx"
-    target = folder / f"{source.stem}.c"
-    if older(target, source, newest):
-        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, "-I", CORE, "-I", folder])
-    return target
+def slice_modules(folder, names):
+    """Core modules as C; those that nothing has changed for stay as they are."""
+    sources = [CORE / f"{name}.pyx" for name in names]
+    run([sys.executable, ROOT / "_executor" / "slice.py", *sources, "--out", folder, "-I", CORE, "-I", folder])
+    return [folder / f"{source.stem}.c" for source in sources]
 
 
 def compile_one(cc, folder, source, newest, covered, *extra):
@@ -118,7 +116,8 @@ def main(folder, cc):
     table = folder / "op_table.c"
     run([sys.executable, ROOT / "_executor" / "gen_op_table.py", table, folder / "op_table.d"])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        sliced = list(pool.map(lambda m: slice_module(folder, m, newest), modules))
+        halves = list(pool.map(lambda names: slice_modules(folder, names), (modules[::2], modules[1::2])))
+        sliced = [c for half in halves for c in half]
         jobs = [pool.submit(compile_one, cc, folder, c, newest, True) for c in [*sliced, table]]
         jobs += [
             pool.submit(compile_one, cc, folder, HERE / name, newest, False)
