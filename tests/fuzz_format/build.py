@@ -52,10 +52,12 @@ def cpu_kernels(folder):
     tables, found = [], []
     for build in sorted(KERNELS.glob("*/meson.build")):
         for kind, body in re.findall(r"^(\w+) \+= files\((.*?)\)", build.read_text(), re.S | re.M):
+            if kind == "tuned":  # flags of files that another list has
+                continue
             files = [build.parent / name for name in re.findall(r"'([^']+)'", body)]
             found += files
             if kind.endswith("kernels"):
-                once = "ISA" if kind.startswith("isa") else "ONCE"
+                once = {"isa_kernels": "ISA", "avx2_kernels": "AVX2"}.get(kind, "ONCE")
                 tables += [f"  {once}({file.stem})" for file in files]
     text = (KERNELS / "tables.h.in").read_text().replace("@TABLES@", " \\\n".join(tables))
     target = folder / "include" / "tables.h"
