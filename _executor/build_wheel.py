@@ -14,7 +14,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-COUNT = re.compile(r"^\s*\[(\d+)/(\d+)\] ")
+COUNT = re.compile(r"^\s*\[(\d+)/(\d+)\] (?=Compiling|Generating|Linking)")   # ninja's; packing counts its files alike
 LAST = 60                              # lines shown of a build that failed
 
 
