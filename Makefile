@@ -23,6 +23,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 TF := tensorflow-cpu==2.21.*
 TORCH := torch==2.13.0
 ORT := onnxruntime onnx jax numpy
+BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16"  # [build-system] of pyproject.toml
 
 SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml meson.build meson.options
@@ -79,8 +80,7 @@ oracle: .venv/installed .venv-tf/ready
 	.venv-tf/bin/python tests/shapes/record_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_functions.py
 
-dev: .venv/made
-	$(PIP) install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
+dev: .venv/build-needs
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"
 
 tables: .venv/made  # the tree's own package, built or not; NumPy and protobuf are in .venv since make demo or make dev
@@ -137,17 +137,25 @@ fuzz-types: .venv/installed-tests
 .venv/made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyflow needs Python 3.11 or later: make PYTHON=python3.12")'
 	@echo "making an environment of its own in .venv"
+	@rm -rf build/wheel*  # of another Python
 	@$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/installed: .venv/made $(SOURCES)
-	@rm -rf dist && $(BIN)/python _executor/build_wheel.py $(if $(ISA),-Csetup-args=-Disa=$(ISA))
+# What the build needs lies in .venv and what it made in build/wheel: the next build compiles only what has changed.
+.venv/build-needs: .venv/made pyproject.toml
+	@echo "installing what the build needs into .venv (Cython, meson and ninja)"
+	@$(PIP) install $(BUILD_NEEDS)
+	@touch $@
+
+.venv/installed: .venv/build-needs $(SOURCES)
+	@rm -rf dist && PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python _executor/build_wheel.py --no-build-isolation \
+	  -Cbuild-dir=build/wheel$(addprefix -,$(ISA)) $(if $(ISA),-Csetup-args=-Disa=$(ISA))
 	@echo "installing it and what it needs into .venv"
 	@$(PIP) install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl && $(PIP) install dist/pyflow_dataflow-*.whl
 	@touch $@
 
 .venv/installed-tests: .venv/installed
-	$(PIP) install "$$(ls dist/pyflow_dataflow-*.whl)[test]" "meson-python>=0.16" "Cython==3.3.*" ninja
+	$(PIP) install "$$(ls dist/pyflow_dataflow-*.whl)[test]"
 	@touch $@
 
 .venv-tf/ready:

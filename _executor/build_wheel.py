@@ -14,7 +14,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-COUNT = re.compile(r"^\s*\[(\d+)/(\d+)\] ")
+COUNT = re.compile(r"^\s*\[(\d+)/(\d+)\] (?=Compiling|Generating|Linking)")   # ninja's; packing counts its files alike
 LAST = 60                              # lines shown of a build that failed
 
 
@@ -43,10 +43,12 @@ def main(options):
     start = time.monotonic()
     cores = len(os.sched_getaffinity(0))
     baseline = any("isa=baseline" in option for option in options)
-    say(f"building the wheel on {cores} cores: preparing (Cython, meson and ninja come first)")
-    if not baseline:
-        say("kernels are compiled for three instruction sets, about 10 minutes on two cores; for the machine's "
-            "plainest alone a quarter of it: make demo ISA=baseline (-Csetup-args=-Disa=baseline)")
+    built = any((ROOT / option.partition("=")[2] / "build.ninja").is_file()
+                for option in options if option.startswith("-Cbuild-dir="))
+    say(f"building the wheel on {cores} cores" + (": what has changed since the last build" if built else ""))
+    if not (baseline or built):
+        say("kernels are compiled for up to three instruction sets, about 4 minutes on two cores; for the machine's "
+            "plainest alone a third of it: make demo ISA=baseline (-Csetup-args=-Disa=baseline)")
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-v", "wheel", "--no-deps", "-w", "dist",
                *options, "."]
     with subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", stdout=subprocess.PIPE,

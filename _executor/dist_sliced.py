@@ -25,10 +25,10 @@ def main(names):
     headers = [CORE / name for name in names if name.endswith(".h")]
     with tempfile.TemporaryDirectory() as declared:
         run("gen_pxd.py", "-I", CORE, "-I", HERE.parent / "include", "--out", declared, *headers)
-        for name in names:
-            if not name.endswith(".h"):
-                pyx = CORE / f"{name}.pyx"
-                run("slice.py", pyx, target / f"{pyx.stem}.c", "-I", CORE, "-I", declared)
+        modules = [CORE / f"{name}.pyx" for name in names if not name.endswith(".h")]
+        run("slice.py", *modules, "--out", target, "-I", CORE, "-I", declared)
+        for rule in target.glob("*.dep"):  # what they came from: of no use there
+            rule.unlink()
     run("gen_op_table.py", target / "op_table.c", os.devnull)
 
 

@@ -1,6 +1,8 @@
-"""Cython to C without Python: compile one core `.pyx` and keep only the C of its functions.
+"""Cython to C without Python: compile core `.pyx` files and keep only the C of their functions.
 
-    python slice.py core/plan/plan.pyx plan.c -I core/plan [-I dir ...] [--depfile plan.c.dep]
+    python slice.py core/plan/plan.pyx core/plan/emit.pyx --out DIR -I core [-I dir ...] [--depfile plan.d]
+
+`plan.pyx` becomes DIR/plan.c; a module whose C is newer than all it came from is left alone.
 
 Purpose.  `_executor/core/**/*.pyx` holds no Python object, so all of what Cython adds for Python -
 Python.h, module init, string tables, exception utilities - can be left out.  What remains compiles
@@ -23,14 +25,16 @@ checked for the versions in TESTED, and another version stops the build with adv
 strange C.
 """
 
-import argparse
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
 import Cython
+
+SELF = pathlib.Path(__file__).resolve()
+sys.path.insert(0, str(SELF.parent))  # under PYTHONSAFEPATH it is not there
+import cythonize  # noqa: E402
 
 TESTED = (3, 3)
 
@@ -63,37 +67,14 @@ class SliceError(Exception):
     """The module cannot be built without Python; the message says where and why."""
 
 
-def cythonize(pyx, includes, output):
-    """Run the pinned Cython on `pyx`; C goes to `output`, with #line directives to the source."""
+def check_version():
+    """The sections of Cython's output are known for the pinned versions only."""
     version = tuple(int(x) for x in Cython.__version__.split(".")[:2])
     if version != TESTED:
         raise SliceError(
             f"Cython {Cython.__version__} found, but slice.py is checked with {TESTED[0]}.{TESTED[1]}.x "
             "only: install that (pyproject.toml pins it), or check the sections and extend TESTED"
         )
-    command = [
-        sys.executable,
-        "-m",
-        "cython",
-        "-3",
-        "-M",
-        "--fast-fail",
-        "--module-name",
-        pyx.stem,
-        "-o",
-        str(output),
-    ]
-    for folder in includes:
-        command += ["-I", folder]
-    done = subprocess.run(
-        command + [str(pyx)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    noise = "previously declared as 'extern', now as 'public'"  # a core module defines what its .pxd declares
-    text = "\n".join(line for line in done.stdout.splitlines() if noise not in line)
-    if text.strip():
-        print(text, file=sys.stderr)
-    if done.returncode:
-        raise SliceError(f"{pyx}: Cython failed")
 
 
 def split_sections(text):
@@ -182,31 +163,32 @@ def slice_module(text, pyx):
     )
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("pyx", type=pathlib.Path)
-    parser.add_argument("output", type=pathlib.Path)
-    parser.add_argument(
-        "--depfile", type=pathlib.Path, help="make rule: what the output depends on"
-    )
-    parser.add_argument(
-        "-I", dest="includes", action="append", default=[], help="where .pxd files are found"
-    )
-    arguments = parser.parse_args(argv)
+def slice_file(pyx, output, includes):
+    """`pyx` as C in `output`, and beside it the rule of what it came from."""
     with tempfile.TemporaryDirectory() as folder:
-        full = pathlib.Path(folder, arguments.pyx.stem + ".c")
-        try:
-            cythonize(arguments.pyx, arguments.includes, full)
-            if arguments.depfile:
-                rule = pathlib.Path(f"{full}.dep").read_text(encoding="utf-8")
-                arguments.depfile.write_text(
-                    f"{arguments.output}:{rule.partition(':')[2]}", encoding="utf-8"
-                )
-            text = slice_module(full.read_text(encoding="utf-8"), arguments.pyx)
-        except SliceError as error:
-            print(error, file=sys.stderr)
-            return 1
-    arguments.output.write_text(text, encoding="utf-8")
+        full = pathlib.Path(folder, pyx.stem + ".c")
+        if not cythonize.compile_module(pyx, full, pyx.stem, includes):
+            raise SliceError(f"{pyx}: Cython failed")
+        text = slice_module(full.read_text(encoding="utf-8"), pyx)
+        rule = cythonize.depfile_of(full).read_text(encoding="utf-8")
+    cythonize.depfile_of(output).write_text(f"{output}:{rule.partition(':')[2]}", encoding="utf-8")
+    output.write_text(text, encoding="utf-8")
+
+
+def main(argv=None):
+    arguments = cythonize.options(__doc__.split("\n")[0]).parse_args(argv)
+    outputs = [arguments.out / f"{pyx.stem}.c" for pyx in arguments.pyx]
+    try:
+        check_version()
+        cythonize.begin()
+        for pyx, output in zip(arguments.pyx, outputs):
+            if cythonize.outdated(output, SELF):
+                slice_file(pyx, output, arguments.includes)
+    except SliceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if arguments.depfile:
+        cythonize.write_rule(arguments.depfile, outputs)
     return 0
 
 

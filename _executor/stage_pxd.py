@@ -16,8 +16,10 @@ def main(stamp, folder, *files):
     for old in folder.glob("*.pxd"):
         if old.name not in {"__init__.pxd", *(pathlib.PurePath(file).name for file in files)}:
             old.unlink()
-    for file in files:
-        shutil.copyfile(file, folder / pathlib.PurePath(file).name)
+    for file in map(pathlib.Path, files):
+        staged = folder / file.name
+        if not staged.exists() or staged.read_bytes() != file.read_bytes():  # else its modules need not be compiled
+            shutil.copyfile(file, staged)
     pathlib.Path(stamp).touch()
 
 

@@ -52,10 +52,12 @@ def cpu_kernels(folder):
     tables, found = [], []
     for build in sorted(KERNELS.glob("*/meson.build")):
         for kind, body in re.findall(r"^(\w+) \+= files\((.*?)\)", build.read_text(), re.S | re.M):
+            if kind == "tuned":  # flags of files that another list has
+                continue
             files = [build.parent / name for name in re.findall(r"'([^']+)'", body)]
             found += files
             if kind.endswith("kernels"):
-                once = "ISA" if kind.startswith("isa") else "ONCE"
+                once = {"isa_kernels": "ISA", "avx2_kernels": "AVX2"}.get(kind, "ONCE")
                 tables += [f"  {once}({file.stem})" for file in files]
     text = (KERNELS / "tables.h.in").read_text().replace("@TABLES@", " \\\n".join(tables))
     target = folder / "include" / "tables.h"
@@ -75,13 +77,11 @@ def older(target, *sources):
     return not target.exists() or any(s.stat().st_mtime > target.stat().st_mtime for s in sources)
 
 
-def slice_module(folder, name, newest):
-    """One core module as C."""
-    source = CORE / f"{name}.pyx"
-    target = folder / f"{source.stem}.c"
-    if older(target, source, newest):
-        run([sys.executable, ROOT / "_executor" / "slice.py", source, target, "-I", CORE, "-I", folder])
-    return target
+def slice_modules(folder, names):
+    """Core modules as C; those that nothing has changed for stay as they are."""
+    sources = [CORE / f"{name}.pyx" for name in names]
+    run([sys.executable, ROOT / "_executor" / "slice.py", *sources, "--out", folder, "-I", CORE, "-I", folder])
+    return [folder / f"{source.stem}.c" for source in sources]
 
 
 def compile_one(cc, folder, source, newest, covered, *extra):
@@ -118,7 +118,8 @@ def main(folder, cc):
     table = folder / "op_table.c"
     run([sys.executable, ROOT / "_executor" / "gen_op_table.py", table, folder / "op_table.d"])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        sliced = list(pool.map(lambda m: slice_module(folder, m, newest), modules))
+        halves = list(pool.map(lambda names: slice_modules(folder, names), (modules[::2], modules[1::2])))
+        sliced = [c for half in halves for c in half]
         jobs = [pool.submit(compile_one, cc, folder, c, newest, True) for c in [*sliced, table]]
         jobs += [
             pool.submit(compile_one, cc, folder, HERE / name, newest, False)

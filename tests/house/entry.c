@@ -5,7 +5,7 @@
 
 #define DECLARE(x) extern const pf_kernel *const x##_kernels[];
 #define ADD(x) add(x##_kernels);
-PF_TABLES(DECLARE, DECLARE)
+PF_TABLES(DECLARE, DECLARE, DECLARE)
 
 static const pf_kernel *kernels[64];
 static int n_kernels;
@@ -18,7 +18,7 @@ static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.house", .vers
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
   (void)host;
   n_kernels = 0;
-  PF_TABLES(ADD, ADD)
+  PF_TABLES(ADD, ADD, ADD)
   kernels[n_kernels] = 0;
   return &plugin;
 }

@@ -22,15 +22,19 @@
   extern const pf_kernel *const x##_kernels_baseline[]; \
   extern const pf_kernel *const x##_kernels_avx2[]; \
   extern const pf_kernel *const x##_kernels_avx512[];
+#define DECLARE_AVX2(x) extern const pf_kernel *const x##_kernels_baseline[]; extern const pf_kernel *const x##_kernels_avx2[];
 #define PICK_ISA(x) \
   add(isa == PF_ISA_LEVEL_AVX512 ? x##_kernels_avx512 : isa == PF_ISA_LEVEL_AVX2 ? x##_kernels_avx2 : x##_kernels_baseline);
+#define PICK_AVX2(x) add(isa == PF_ISA_LEVEL_BASELINE ? x##_kernels_baseline : x##_kernels_avx2);
 #else
 #define DECLARE_ISA(x) extern const pf_kernel *const x##_kernels_baseline[];
 #define PICK_ISA(x) add(x##_kernels_baseline);
+#define DECLARE_AVX2 DECLARE_ISA
+#define PICK_AVX2 PICK_ISA
 #endif
 #define PICK_ONCE(x) add(x##_kernels);
 
-PF_TABLES(DECLARE_ONCE, DECLARE_ISA)
+PF_TABLES(DECLARE_ONCE, DECLARE_ISA, DECLARE_AVX2)
 
 static const pf_kernel *kernels[MAX_KERNELS + 1];
 static int n_kernels;
@@ -75,7 +79,7 @@ PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
   int isa = pf_cpu_isa();
   (void)host; (void)isa;
   n_kernels = 0;
-  PF_TABLES(PICK_ONCE, PICK_ISA)
+  PF_TABLES(PICK_ONCE, PICK_ISA, PICK_AVX2)
   kernels[n_kernels] = 0;
   return &plugin;
 }
