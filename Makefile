@@ -1,6 +1,7 @@
 # make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, GCC 11 or clang 14 or later,
 #              make); ISA=baseline: kernels for the plainest instruction set alone, built in a quarter of the time
-# make test    build and run the tests
+# make test    build and run the tests, on this processor's best kernels
+# make test-all  these, the kernels for older processors, and the emulated GPU
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
@@ -32,8 +33,9 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py
 
-PARTS := test-system test-ops test-graphs test-baseline test-avx2 test-cuda
-.PHONY: demo test $(PARTS) bench ab oracle dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
+PARTS := test-system test-ops test-graphs
+MORE := test-baseline test-avx2 test-cuda
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -47,6 +49,10 @@ ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark[.]alone' tests))
 
 test: .venv/installed-tests
 	$(MAKE) --no-print-directory -j2 -O $(PARTS)
+	$(PYTEST) -m alone $(ALONE)
+
+test-all: .venv/installed-tests
+	$(MAKE) --no-print-directory -j2 -O $(PARTS) $(MORE)
 	$(PYTEST) -m alone $(ALONE)
 
 test-system: .venv/installed-tests
