@@ -27,12 +27,19 @@ cdef inline bint last_use(pf_slab* s, uint32_t entry) noexcept nogil:
     return False
 
 cdef public DLTensor* pf_take_input(pf_slab* s, uint32_t entry) noexcept nogil:
+    """Of a slot that several blocks read the reference is taken before the use is given up: who comes last then may write in
+    place, or release what is there."""
     cdef uint32_t slot = entry & <uint32_t>PF_IN_SLOT
     cdef DLTensor* t = s.slots[slot]
+    cdef bint shared = entry & <uint32_t>PF_IN_SHARED and pf_alive(t)
+    if shared:
+        pf_tensor_ref(pf_tensor_of(t))
     if last_use(s, entry):
         if pf_alive(t):
             pf_slot_clear(&s.slots[slot])
-    elif pf_alive(t):
+        if shared:
+            pf_dl_unref(t)          # the slot's own; ours stays
+    elif pf_alive(t) and not shared:
         pf_tensor_ref(pf_tensor_of(t))
     return t
 
