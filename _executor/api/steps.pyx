@@ -98,7 +98,7 @@ cdef class Rendezvous:
         if st:
             Py_DECREF(callback)
             if not pf_rendezvous_error(self.r, &err):
-                pf_error_set(&err, st, b"somebody waits for the key already" if st == PF_ALREADY_EXISTS else b"out of memory")
+                pf_error_set(&err, st, b"%s", b"somebody waits for the key already" if st == PF_ALREADY_EXISTS else b"out of memory")
             raise_error(&err)
 
     def abort(self, int code):

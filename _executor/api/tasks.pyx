@@ -102,7 +102,7 @@ cdef class Task:
             st = pf_task_fail(self.t, key, &why)
         if st:
             clear_error(&why)
-            pf_error_set(&why, st, b"the step is over" if st == PF_NOT_FOUND else b"too many steps have not begun")
+            pf_error_set(&why, st, b"%s", b"the step is over" if st == PF_NOT_FOUND else b"too many steps have not begun")
             raise_error(&why)
 
     def clean(self, session, step=None):

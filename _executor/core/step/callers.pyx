@@ -476,9 +476,9 @@ cdef void say_shape(char* text, int32_t room, const int64_t* dims, int32_t ndim)
     cdef int32_t used = snprintf(text, <size_t>room, b"["), k
     for k in range(min(ndim, 8)):
         if dims[k] < 0:
-            used += snprintf(text + used, <size_t>(room - used), b",?" if k else b"?")
+            used += snprintf(text + used, <size_t>(room - used), b"%s", b",?" if k else b"?")
         else:
-            used += snprintf(text + used, <size_t>(room - used), b",%lld" if k else b"%lld", <long long>dims[k])
+            used += snprintf(text + used, <size_t>(room - used), b"%s%lld", b"," if k else b"", <long long>dims[k])
     snprintf(text + used, <size_t>(room - used), b"]")
 
 cdef pf_status check_row(Flight* f, int32_t i, const pf_tensor* t) noexcept nogil:
