@@ -49,6 +49,7 @@ typedef struct pf_memory {
   pf_tensor *free[PF_CLASSES];
   int64_t cached;
   pf_a64 in_use, peak, allocs, cap;
+  pf_a64 skew;                          /* all threads' deltas at the last reset: a thread that sleeps does not falsify the peak */
   pf_a64 high;                          /* the peak since the last trim: it bounds the cache */
   pthread_key_t key;
 } pf_memory;

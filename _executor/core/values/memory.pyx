@@ -10,7 +10,8 @@ Invariants
    `pf_block_release`.
 3. `in_use` of the heap plus all threads' `delta` is the exact number of bytes in live blocks (and
    strings).  The peak is taken whenever a thread adds its delta: at every large block, and every
-   64 KB of small ones.
+   64 KB of small ones.  What the deltas of the others were is taken from the last reset, so it is
+   exact but for 64 KB of each thread that worked since.
 4. Blocks freed on a thread go to that thread's list; full lists overflow by halves into the shared
    ones.  The shared ones hold no more than 256 MB, or what fits below the peak: a loop touches its
    pages once.
@@ -337,6 +338,7 @@ cdef public void pf_mem_free(void* p) noexcept nogil:
 cdef public void pf_mem_get_stats(pf_mem_stats* out) noexcept nogil:
     cdef pf_memory* h = &pf_the_heap
     cdef pf_cache* c
+    cdef int64_t deltas = 0, skew
     cdef int32_t k
     lock_heap()
     out.in_use = pf_a64_load(&h.in_use)
@@ -344,15 +346,17 @@ cdef public void pf_mem_get_stats(pf_mem_stats* out) noexcept nogil:
     out.cached = h.cached
     c = h.threads
     while c != NULL:
-        out.in_use += pf_a64_load_rlx(&c.delta)
+        deltas += pf_a64_load_rlx(&c.delta)
         out.allocs += pf_a64_load_rlx(&c.allocs)
         for k in range(PF_THREAD_CLASSES):
             out.cached += pf_a32_load_rlx(&c.count[k]) * block_bytes(k)
         c = c.next
     unlock_heap()
-    raise_to(&h.peak, out.in_use)
+    out.in_use += deltas
+    skew = pf_a64_load(&h.skew)
+    raise_to(&h.peak, out.in_use - skew)
     out.cached += pf_extents_cached()
-    out.peak = pf_a64_load(&h.peak)
+    out.peak = pf_a64_load(&h.peak) + skew
     out.cap = pf_a64_load(&h.cap)
 
 
@@ -362,8 +366,13 @@ cdef public int64_t pf_mem_in_use() noexcept nogil:
 
 cdef public void pf_mem_reset_peak() noexcept nogil:
     cdef pf_mem_stats s
+    cdef int64_t counted
+    if pf_cache_get() != NULL:
+        flush_delta(pf_cache_get())
     pf_mem_get_stats(&s)
-    pf_a64_store(&pf_the_heap.peak, s.in_use)
+    counted = pf_a64_load(&pf_the_heap.in_use)
+    pf_a64_store(&pf_the_heap.skew, s.in_use - counted)
+    pf_a64_store(&pf_the_heap.peak, counted)
 
 
 cdef public void pf_mem_set_cap(int64_t bytes) noexcept nogil:
