@@ -93,6 +93,11 @@ def between_ticket_and_use(uintptr_t address):
     """For tests: a C function of a ticket, called each time the core has found a call by its ticket and not used it yet."""
     pf_between_ticket_and_use(<void (*)(uint64_t) noexcept nogil><void*>address)
 
+def after_giving_up_use(uintptr_t address):
+    """For tests: a C function of nothing, called each time a reader that is not the last has given up its use of a tensor it
+    passes on."""
+    pf_after_giving_up_use(<void (*)() noexcept nogil><void*>address)
+
 cdef str text_or_none(const char* s):
     return s.decode("utf-8", "replace") if s != NULL else None
 

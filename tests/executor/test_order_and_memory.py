@@ -1,6 +1,8 @@
 """Cheap nodes run in construction order, so temporaries die young; buffers are forwarded; fed and fetched arrays are safe."""
+import ctypes
 import resource
 import sys
+import time
 import types
 
 import numpy as np
@@ -324,3 +326,32 @@ def test_what_is_no_text_is_refused_by_place(wrong):
                 attempt()
         values[1, 1] = "b"
         assert session.run(tf.identity(x), {x: values})[1, 1] == b"b"
+
+
+@pytest.fixture
+def after_giving_up_use():
+    """Each reader that passes a tensor on and is not its last waits where it gave up its use; how often that was."""
+    waited = []
+
+    @ctypes.CFUNCTYPE(None)
+    def wait():
+        waited.append(1)
+        time.sleep(0.06)
+    _executor.after_giving_up_use(ctypes.cast(wait, ctypes.c_void_p).value)
+    yield waited
+    _executor.after_giving_up_use(0)
+
+
+def test_what_is_passed_on_is_not_written_over(timing, after_giving_up_use):
+    """Another reader, the last, computes in place between the use given up and the reference taken: the reference is first."""
+    x = tf.placeholder(tf.float32, [64])
+    y = x * 2.0
+    with tf.control_dependencies([timing("Sleep")(x, ms=1)]):
+        kept = tf.identity(y)
+    z = y - timing("Sleep")(x, ms=20)
+    with tf.Session(threads=2) as session:
+        for _ in range(4):
+            del after_giving_up_use[:]
+            got, _ = session.run([kept, z], {x: np.ones(64, np.float32)})
+            np.testing.assert_array_equal(got, np.full(64, 2, np.float32))
+            assert after_giving_up_use

@@ -26,6 +26,12 @@ cdef inline bint last_use(pf_slab* s, uint32_t entry) noexcept nogil:
         return pf_a32_add(s.uses + s.step.plan.slot_use[s.def_.slot_base + (entry & <uint32_t>PF_IN_SLOT)] - 1, -1) == 1
     return False
 
+cdef void (*given_up)() noexcept nogil
+
+cdef public void pf_after_giving_up_use(void (*fn)() noexcept nogil) noexcept nogil:
+    global given_up
+    given_up = fn
+
 cdef public DLTensor* pf_take_input(pf_slab* s, uint32_t entry) noexcept nogil:
     """Of a slot that several blocks read the reference is taken before the use is given up: who comes last then may write in
     place, or release what is there."""
@@ -39,7 +45,10 @@ cdef public DLTensor* pf_take_input(pf_slab* s, uint32_t entry) noexcept nogil:
             pf_slot_clear(&s.slots[slot])
         if shared:
             pf_dl_unref(t)          # the slot's own; ours stays
-    elif pf_alive(t) and not shared:
+    elif shared:
+        if given_up != NULL:
+            given_up()
+    elif pf_alive(t):
         pf_tensor_ref(pf_tensor_of(t))
     return t
 
