@@ -290,13 +290,16 @@ def _raise_unknown(module, name, hint):
 
 def _explain_typos(module, path):
     """What a module that is a name of tf lacks is answered as in a namespace: tf.gfile.Opne."""
-    def missing(name):
-        known = [n for n, value in vars(module).items()
-                 if not n.startswith("_") and not isinstance(value, types.ModuleType)]
-        near = [f"tf.{path}.{n}" for n in _misspelt(name, known)]
-        _raise_unknown(module, name, _meant(near))
     if not hasattr(module, "__getattr__"):
-        module.__getattr__ = missing
+        module.__getattr__ = lambda name: missing_from(module, path, name)
+
+
+def missing_from(module, path, name):
+    """Raises the AttributeError of a name that `module`, a name `path` of tf, lacks."""
+    known = [n for n, value in vars(module).items()
+             if not n.startswith("_") and not isinstance(value, types.ModuleType)]
+    near = [f"tf.{path}.{n}" for n in _misspelt(name, known)]
+    _raise_unknown(module, name, _meant(near))
 
 
 def _near(module, name):

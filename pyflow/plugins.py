@@ -54,6 +54,11 @@ _files = (
 )  # libraries that had to be extracted from an archive stay until exit
 
 
+def __getattr__(name):
+    """Unknown: says what was meant, however this module came to be imported."""
+    importlib.import_module("pyflow._names").missing_from(sys.modules[__name__], "plugins", name)
+
+
 class PluginError(Exception):
     """A plugin cannot be used; the message says why and what to do."""
 
