@@ -96,7 +96,7 @@ REFUSED = {
         lambda: L.get(L.reserve([2], 3), 1, [3]),
     "index must be a scalar": lambda: L.get(L.of(ROWS, [2]), [1, 1], [2]),
     "op elements int32 but list elements float":
-        lambda: L.stack(L.of(ROWS, [2]), [2], dtype=tf.int32),
+        lambda: L.stack(tf.placeholder_with_default(L.of(ROWS, [2]), []), [2], dtype=tf.int32),
     "a list with 4 elements but got a list with 3": lambda: L.stack(L.of(ROWS, [2]), [2], 4),
     "empty list with non-fully-defined": lambda: L.stack(L.reserve([-1], 0), [-1]),
     "only contains uninitialized": lambda: L.stack(L.reserve([-1], 2), [-1]),

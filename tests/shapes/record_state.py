@@ -1,7 +1,7 @@
-"""Records what TensorFlow says of the GraphDefs of state_cases.py.
+"""Records what TensorFlow says of the GraphDefs of state_cases.py and handle_cases.py.
 
-    python -P tests/shapes/state_cases.py FILE                       # where pyflow is
-    .venv-tf/bin/python tests/shapes/record_state.py FILE            # writes state.json.gz
+    python -P tests/shapes/state_cases.py state.pkl                  # where pyflow is
+    .venv-tf/bin/python tests/shapes/record_state.py state.pkl       # writes state.json.gz here, of the same name
 
 Needs TensorFlow 2.21, not pyflow.
 """
@@ -32,7 +32,7 @@ def main(path):
     with open(path, "rb") as file:
         asked = pickle.load(file)
     found = {key: answer(tf, data) for key, data in asked.items()}
-    target = pathlib.Path(__file__).resolve().parent / "state.json.gz"
+    target = pathlib.Path(__file__).resolve().parent / (pathlib.Path(path).stem + ".json.gz")
     text = json.dumps(found, indent=0, sort_keys=True)
     with gzip.GzipFile(target, "wb", mtime=0) as file:
         file.write(text.encode())

@@ -14,9 +14,9 @@ Thread: the one building the graph.  Source: TF's list_ops.
 """
 from pyflow.framework import dtypes, op as op_lib
 from pyflow.framework.op import UNREGISTERED
-from pyflow.framework.static_value import constant_value_as_shape
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
+from pyflow.ops.data.element_shapes import element_shape, elements_of, shape_input
 
 SHAPE = "shape_type: {int32, int64}"
 TYPE = "element_dtype: type"
@@ -27,39 +27,84 @@ def _scalar(op):
     return TensorShape([])
 
 
-def _shape_input(tensor):
-    """What is known of the shape that a shape input holds."""
-    if tensor.shape.ndims == 0:
-        return unknown_shape()
-    return constant_value_as_shape(tensor)
-
-
 def _rows(count, element):
     return TensorShape([count]).concatenate(element) if element.ndims is not None \
         else unknown_shape()
 
 
+def _made(number):
+    """A new list: input `number` says the elements' shape."""
+    def shape(op):
+        shape_input(op.inputs[number])
+        return TensorShape([])
+    return shape
+
+
+def _with_item(number):
+    """A list of the same elements, one of which is input `number`."""
+    def shape(op):
+        element_shape(op, op.attrs["element_dtype"], op.inputs[number].shape)
+        return TensorShape([])
+    return shape
+
+
+def _of_rows(op):
+    """The list of the rows, or of groups of rows, of a tensor."""
+    tensor, stated = op.inputs[0].shape.with_rank_at_least(1)[1:], shape_input(op.inputs[1])
+    if op.type == "TensorListSplit":
+        op.inputs[2].shape.with_rank_at_most(1)
+        stated = stated.with_rank_at_least(1)[1:]
+    if not tensor.is_compatible_with(stated):
+        raise ValueError(f"rows of shape {tensor} for elements of shape {stated}")
+    return TensorShape([])
+
+
+def _scattered_into(op):
+    element_shape(op, op.attrs["element_dtype"])
+    op.inputs[1].shape.with_rank_at_least(1)
+    return TensorShape([])
+
+
+def _both(op):
+    dtype, found = op.attrs["element_dtype"], elements_of(op.inputs[1])
+    element_shape(op, dtype, *([found[1]] if found else []))
+    return TensorShape([])
+
+
+def _resized(op):
+    op.inputs[1].shape.with_rank(0)
+    return TensorShape([])
+
+
+def _read(op):
+    """What GetItem, and PopBack as its second result, give."""
+    stated = op.inputs[1 if op.type == "TensorListPopBack" else 2]
+    return element_shape(op, op.attrs["element_dtype"], shape_input(stated))
+
+
+def _popped(op):
+    return [TensorShape([]), _read(op)]
+
+
 def _stacked(op):
     count = op.attrs["num_elements"]
-    return _rows(None if count < 0 else count, _shape_input(op.inputs[1]))
+    element = element_shape(op, op.attrs["element_dtype"], shape_input(op.inputs[1]))
+    return _rows(None if count < 0 else count, element)
 
 
 def _gathered(op):
-    indices = op.inputs[1].shape.with_rank(1)
-    return _rows(indices[0].value, _shape_input(op.inputs[2]))
+    return _rows(op.inputs[1].shape.with_rank(1)[0].value, _read(op))
 
 
-def _joined(element):
-    rest = element[1:] if element.ndims else unknown_shape()
+def _joined(op, stated):
+    element = element_shape(op, op.attrs["element_dtype"], stated)
+    rest = element[1:] if element.ndims else element
     return [_rows(None, rest), TensorShape([None])]
 
 
 def _element_shape_shape(op):
-    return unknown_shape()
-
-
-def _list_and_element(op):
-    return [TensorShape([]), _shape_input(op.inputs[1])]
+    found = elements_of(op.inputs[0])
+    return TensorShape([found[1].ndims]) if found and found[1].ndims is not None else unknown_shape()
 
 
 # -------------------------------------------------------------------------------------- gradients
@@ -167,7 +212,7 @@ def op(name, **schema):
 class EmptyTensorList:
     """A list without elements, for PushBack; at most `max_num_elements` (-1: any number). TF:
     EmptyTensorList."""
-    shape = _scalar
+    shape = _made(0)
     gradient = UNREGISTERED
 
 
@@ -175,7 +220,7 @@ class EmptyTensorList:
     outputs="handle: variant", attrs=f"{TYPE}, {SHAPE}")
 class TensorListReserve:
     """A list of `num_elements` unset elements. TF: TensorListReserve."""
-    shape = _scalar
+    shape = _made(0)
     gradient = UNREGISTERED
 
 
@@ -183,7 +228,7 @@ class TensorListReserve:
     outputs="output_handle: variant", attrs=f"{TYPE}, {SHAPE}")
 class TensorListFromTensor:
     """The rows of `tensor` as a list, without copying them. TF: TensorListFromTensor."""
-    shape = _scalar
+    shape = _of_rows
     gradient = _from_tensor_gradient
 
 
@@ -192,7 +237,7 @@ class TensorListFromTensor:
 class TensorListGetItem:
     """Element `index`; zeros of `element_shape` where it is unset. InvalidArgumentError for an
     index out of range. TF: TensorListGetItem."""
-    def shape(op): return _shape_input(op.inputs[2])
+    shape = _read
     gradient = _get_gradient
 
 
@@ -202,7 +247,7 @@ class TensorListGetItem:
 class TensorListSetItem:
     """The list with element `index` set to `item`; longer, where the index is past its end and the
     attribute says so. TF: TensorListSetItem."""
-    shape = _scalar
+    shape = _with_item(2)
     gradient = _set_gradient
 
 
@@ -210,7 +255,7 @@ class TensorListSetItem:
     outputs="output_handle: variant", attrs=TYPE)
 class TensorListPushBack:
     """The list with `tensor` behind its last element. TF: TensorListPushBack."""
-    shape = _scalar
+    shape = _with_item(1)
     gradient = _push_gradient
 
 
@@ -219,7 +264,7 @@ class TensorListPushBack:
 class TensorListPopBack:
     """The list without its last element, and that element. InvalidArgumentError for an empty list.
     TF: TensorListPopBack."""
-    shape = _list_and_element
+    shape = _popped
     gradient = _pop_gradient
 
 
@@ -244,7 +289,7 @@ class TensorListElementShape:
 class TensorListResize:
     """The list's first `size` elements, with unset ones behind where it is shorter. TF:
     TensorListResize."""
-    shape = _scalar
+    shape = _resized
     gradient = _resize_gradient
 
 
@@ -268,7 +313,7 @@ class TensorListGather:
     outputs="output_handle: variant", attrs=f"{TYPE}, {SHAPE}")
 class TensorListScatter:
     """A list whose element `indices[i]` is row i of `tensor`. TF: TensorListScatter."""
-    shape = _scalar
+    shape = _made(2)
     gradient = _scatter_gradient
 
 
@@ -278,7 +323,7 @@ class TensorListScatter:
 class TensorListScatterV2:
     """As TensorListScatter, of `num_elements` elements (-1: up to the largest index). TF:
     TensorListScatterV2."""
-    shape = _scalar
+    shape = _made(2)
     gradient = _scatter_gradient
 
 
@@ -288,7 +333,7 @@ class TensorListScatterV2:
 class TensorListScatterIntoExistingList:
     """The list with element `indices[i]` set to row i of `tensor`. TF:
     TensorListScatterIntoExistingList."""
-    shape = _scalar
+    shape = _scattered_into
     gradient = _scatter_into_gradient
 
 
@@ -296,7 +341,7 @@ class TensorListScatterIntoExistingList:
     outputs="tensor: element_dtype, lengths: int64", attrs=f"{TYPE}, element_shape: shape = ?")
 class TensorListConcat:
     """All elements joined along dimension 0, and their lengths. TF: TensorListConcat."""
-    def shape(op): return _joined(op.attrs["element_shape"])
+    def shape(op): return _joined(op, op.attrs["element_shape"])
     gradient = _concat_gradient
 
 
@@ -306,7 +351,7 @@ class TensorListConcat:
 class TensorListConcatV2:
     """As TensorListConcat; unset elements are zeros with `leading_dims[i]` rows. TF:
     TensorListConcatV2."""
-    def shape(op): return _joined(_shape_input(op.inputs[1]))
+    def shape(op): return _joined(op, shape_input(op.inputs[1]))
     gradient = _concat_gradient
 
 
@@ -315,7 +360,7 @@ class TensorListConcatV2:
 class TensorListSplit:
     """The list of consecutive pieces of `tensor`, piece i of `lengths[i]` rows. TF:
     TensorListSplit."""
-    shape = _scalar
+    shape = _of_rows
     gradient = _split_gradient
 
 
@@ -323,7 +368,7 @@ class TensorListSplit:
     outputs="output: variant", attrs=TYPE)
 class TensorListConcatLists:
     """The elements of `input_a`, then those of `input_b`. TF: TensorListConcatLists."""
-    shape = _scalar
+    shape = _both
     gradient = None
 
 

@@ -8,6 +8,7 @@ Thread: the one building the graph.  Source: TF 1.x TensorArrayV3.
 from pyflow.framework import graph as ops
 from pyflow.framework.op import op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
+from pyflow.ops.data.element_shapes import element_shape
 from pyflow.ops.data.tensor_arrays import TensorArray
 
 
@@ -85,13 +86,30 @@ def _two_scalars(op):
     return [TensorShape([]), TensorShape([])]
 
 
-def _unknown(op):
-    return unknown_shape()
+def _read(op):
+    op.inputs[1].shape.with_rank(0)
+    return element_shape(op, op.attrs["dtype"])
+
+
+def _written(op):
+    op.inputs[1].shape.with_rank(0)
+    element_shape(op, op.attrs["T"], op.inputs[2].shape)
+    return TensorShape([])
+
+
+def _scattered(op):
+    value = op.inputs[2].shape.with_rank_at_least(1)
+    op.inputs[1].shape.with_rank(1)[0].merge_with(value[0])
+    element_shape(op, op.attrs["T"], value[1:])
+    return TensorShape([])
 
 
 def _gathered(op):
-    element = op.attrs["element_shape"]
-    return op.inputs[1].shape.concatenate(element) if element.ndims is not None else unknown_shape()
+    indices, stated = op.inputs[1].shape.with_rank(1), op.attrs["element_shape"]
+    element = element_shape(op, op.attrs["dtype"])
+    if element.is_compatible_with(stated):          # else the handle's counts, as in TensorFlow
+        element = element.merge_with(stated)
+    return indices.concatenate(element) if element.ndims is not None else unknown_shape()
 
 
 def _concatenated(op):
@@ -138,7 +156,7 @@ class TensorArrayGradWithShape:
     outputs="flow_out: float", attrs="T: type", stateful=True)
 class TensorArrayWriteV3:
     """Sets element `index`. InvalidArgumentError if written before. TF: TensorArrayWriteV3."""
-    shape = _scalar
+    shape = _written
     gradient = _write_gradient
     reference = None
     samples = None
@@ -148,7 +166,7 @@ class TensorArrayWriteV3:
     outputs="value: dtype", attrs="dtype: type", stateful=True)
 class TensorArrayReadV3:
     """Element `index`. InvalidArgumentError if never written. TF: TensorArrayReadV3."""
-    shape = _unknown
+    shape = _read
     gradient = _read_gradient
     reference = None
     samples = None
@@ -168,7 +186,7 @@ class TensorArrayGatherV3:
     outputs="flow_out: float", attrs="T: type", stateful=True)
 class TensorArrayScatterV3:
     """Writes row i of `value` to element `indices[i]`. TF: TensorArrayScatterV3."""
-    shape = _scalar
+    shape = _scattered
     gradient = _scatter_gradient
     reference = None
     samples = None
