@@ -31,9 +31,9 @@ SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.s
 
 KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tests/ops/test_*_sizes.py tests/ops/test_large_*.py) \
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
-                tests/passes/test_fuse.py tests/passes/test_fuse_random.py
+                tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
 
-PARTS := test-system test-ops test-graphs
+PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
 .PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
@@ -41,10 +41,11 @@ demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
 	$(BIN)/python examples/01_digits.py
 
-# Two processes at once; the parts that wait and those that compute begin together.  What measures time runs after them.
+# Two processes at once; the longest parts begin together.  What measures time runs after them.
 # PYTHONSAFEPATH: the installed package is tested, never the tree's.
 PYTEST = PYTHONSAFEPATH=1 $(BIN)/python -m pytest
 SYSTEM_TESTS := $(wildcard $(addprefix tests/,abi accelerator fuzz fuzz_format fuzz_ops memory session users))
+GRAPH_TESTS := $(wildcard $(addprefix tests/,control_flow executor functions gradients graph passes passes_partition shapes state))
 ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark[.]alone' tests))
 
 test: .venv/installed-tests
@@ -61,8 +62,11 @@ test-system: .venv/installed-tests
 test-ops: .venv/installed-tests
 	$(PYTEST) -m "not alone" tests/ops tests/oracle
 
-test-graphs: .venv/installed-tests  # all other folders
-	$(PYTEST) -m "not alone" tests $(addprefix --ignore=,$(SYSTEM_TESTS) tests/ops tests/oracle tests/cuda)
+test-graphs: .venv/installed-tests
+	$(PYTEST) -m "not alone" $(GRAPH_TESTS)
+
+test-others: .venv/installed-tests
+	$(PYTEST) -m "not alone" tests $(addprefix --ignore=,$(SYSTEM_TESTS) $(GRAPH_TESTS) tests/ops tests/oracle tests/cuda)
 
 test-baseline test-avx2: .venv/installed-tests  # as older processors run them
 	PYFLOW_CPU_ISA=$(@:test-%=%) $(PYTEST) $(KERNEL_TESTS)

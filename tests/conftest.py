@@ -4,6 +4,7 @@ Ctrl-C works even where the shell started us with SIGINT ignored (a background j
 this one: a child process that `python -c` starts searches it first, and in the root of the source tree it would find the
 sources `pyflow/` there instead of the pyflow that is installed and tested.
 """
+import gc
 import os
 import signal
 
@@ -25,6 +26,13 @@ def pytest_collection_modifyitems(config, items):
     if cuda and len(cuda) < len(items):
         config.hook.pytest_deselected(items=cuda)
         items[:] = [item for item in items if item.path.parent.name != "cuda"]
+
+
+def pytest_collection_finish():
+    """Tens of thousands of tests are objects that stay: a tenth of the time went into looking at them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20000, 20, 50)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -39,7 +39,7 @@ child.main(*sys.argv[1:])
 import pathlib, sys
 sys.path.insert(0, {str(HERE)!r})
 import run
-run.HERE, run.HANG = pathlib.Path({str(tmp_path)!r}), 2     # so 20 s of the clock
+run.HERE, run.HANG = pathlib.Path({str(tmp_path)!r}), 0.5   # so 5 s of the clock
 sys.exit(run.main(8, 0, "Neg,Abs", False, {str(tmp_path)!r}, None, "0/1", 1))
 """
     done = subprocess.run([sys.executable, "-c", driver], capture_output=True, text=True,
