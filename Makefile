@@ -1,7 +1,7 @@
 # make demo    build, install into .venv, train and restore a digit classifier (needs Python >= 3.11, GCC 11 or clang 14 or later,
 #              make); ISA=baseline: kernels for the plainest instruction set alone, built in a quarter of the time
 # make test    build and run the tests, on this processor's best kernels
-# make test-all  these, the kernels for older processors, and the emulated GPU
+# make test-all  these, the long ones, the kernels for older processors, and the emulated GPU
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
@@ -48,25 +48,27 @@ SYSTEM_TESTS := $(wildcard $(addprefix tests/,abi accelerator fuzz fuzz_format f
 GRAPH_TESTS := $(wildcard $(addprefix tests/,control_flow executor functions gradients graph passes passes_partition shapes state))
 ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark[.]alone' tests))
 
+SHORT = $(if $(LONG),,and not long)
+
 test: .venv/installed-tests
 	$(MAKE) --no-print-directory -j2 -O $(PARTS)
-	$(PYTEST) -m alone $(ALONE)
+	$(PYTEST) -m "alone $(SHORT)" $(ALONE)
 
 test-all: .venv/installed-tests
-	$(MAKE) --no-print-directory -j2 -O $(PARTS) $(MORE)
+	$(MAKE) --no-print-directory -j2 -O $(PARTS) $(MORE) LONG=1
 	$(PYTEST) -m alone $(ALONE)
 
 test-system: .venv/installed-tests
-	$(PYTEST) -m "not alone" $(SYSTEM_TESTS)
+	$(PYTEST) -m "not alone $(SHORT)" $(SYSTEM_TESTS)
 
 test-ops: .venv/installed-tests
-	$(PYTEST) -m "not alone" tests/ops tests/oracle
+	$(PYTEST) -m "not alone $(SHORT)" tests/ops tests/oracle
 
 test-graphs: .venv/installed-tests
-	$(PYTEST) -m "not alone" $(GRAPH_TESTS)
+	$(PYTEST) -m "not alone $(SHORT)" $(GRAPH_TESTS)
 
 test-others: .venv/installed-tests
-	$(PYTEST) -m "not alone" tests $(addprefix --ignore=,$(SYSTEM_TESTS) $(GRAPH_TESTS) tests/ops tests/oracle tests/cuda)
+	$(PYTEST) -m "not alone $(SHORT)" tests $(addprefix --ignore=,$(SYSTEM_TESTS) $(GRAPH_TESTS) tests/ops tests/oracle tests/cuda)
 
 test-baseline test-avx2: .venv/installed-tests  # as older processors run them
 	PYFLOW_CPU_ISA=$(@:test-%=%) $(PYTEST) $(KERNEL_TESTS)

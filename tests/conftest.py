@@ -17,6 +17,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: it measures time; `make test`, which runs two processes at "
                             "once, runs it after them, beside nothing")
+    config.addinivalue_line("markers", "long: several seconds for what shorter tests find, too, nearly always; `make test-all` "
+                            "runs it, `make test` does not")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -3,11 +3,13 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 import soak
 
 SCRIPT = pathlib.Path(__file__).resolve().with_name("soak.py")
 
 
+@pytest.mark.long
 def test_a_few_thousand_steps_leave_nothing():
     done = subprocess.run([sys.executable, str(SCRIPT), "--steps", "6000", "--from", "3000",
                            "--growth", str(2**20)], capture_output=True, text=True, timeout=300)

@@ -20,7 +20,8 @@ def test_bad_calls_are_errors_or_answers(tmp_path):
     assert places > 400 and calls > 3000, done.stdout
 
 
-@pytest.mark.parametrize("what, words", [("crash", "crashes (-"), ("hang", "hangs")])
+@pytest.mark.parametrize("what, words", [
+    ("crash", "crashes (-"), pytest.param("hang", "hangs", marks=pytest.mark.long)])
 def test_a_fatal_call_is_found_and_the_rest_goes_on(tmp_path, what, words):
     """The watcher itself: a child that kills itself, or sleeps, in one call of Neg."""
     code = f"""

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "real_makespans.py")
 

@@ -4,9 +4,12 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = pathlib.Path(__file__).resolve().parent / "scattered.py"
 
 
+@pytest.mark.long       # test_random_partitions.py has the small ones
 def test_random_graphs_on_devices_with_their_own_memory(tmp_path):
     done = subprocess.run([sys.executable, str(SCRIPT), "20", "--fake", str(tmp_path / "fake.so")],
                           capture_output=True, text=True, timeout=300)

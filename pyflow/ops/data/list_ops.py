@@ -16,7 +16,7 @@ from pyflow.framework import dtypes, op as op_lib
 from pyflow.framework.op import UNREGISTERED
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
-from pyflow.ops.data.element_shapes import element_shape, elements_of, shape_input
+from pyflow.ops.base.element_shapes import element_shape, elements_of, shape_input
 
 SHAPE = "shape_type: {int32, int64}"
 TYPE = "element_dtype: type"
