@@ -502,7 +502,8 @@ typedef struct {
       /* [any] `within`: of a call that ends after this one (it defers), or NULL; options may be NULL.  `done` is called once,
        * with no lock held, perhaps before `call` returns, perhaps on a thread of the host's: it may call again.  PF_OK: `take`
        * are its results; else `message` says why.  An error returned: `done` is not called.  *out (out may be NULL): for
-       * `cancel`; NULL where the call is over */
+       * `cancel`; NULL where the call is over.  A kernel that waits for `done` within compute, and so with `within` NULL, is
+       * PF_KERNEL_BLOCKING: else the call may need the very thread that waits */
   void (*cancel)(pf_fn_call *);         /* [any] soon: `done` is called with PF_CANCELLED, unless the call ends before; NULL is allowed */
   void (*drop)(pf_fn_call *);           /* [any] *out is not needed any more; the call goes on; NULL is allowed */
 } pf_functions_api;
