@@ -243,8 +243,13 @@ class Program:
                     inner.append(self.op("Later")(inner[-1], us=20))
                 return [self.small(inner[-1 - k]) for k in range(results)]
 
+        def nodes(*xs):
+            found = body(*xs)
+            with tf.control_dependencies([*xs, *captured]):     # a call computes its arguments, read or not
+                return [tf.identity(y) for y in found]
+
         self.functions += 1
-        made = body
+        made = nodes
         if self.calls != "plain":
             options = {"noinline": True} if noinline else {}
             made = function.Defun(*[self.dtype] * len(args), func_name=f"f{self.functions}",
