@@ -12,10 +12,10 @@ import time
 
 import numpy as np
 import pytest
+from defining import defined
 
 import pyflow as tf
 from pyflow import _executor, plugins
-from pyflow.python.framework import function
 
 CANCELLED, INVALID, LATE = 1, 3, 4
 NONE, AT_ONCE, LATER, AFTER = range(4)          # when `calls` cancels
@@ -63,15 +63,6 @@ def settled(left):
 
 def op(name):
     return plugins.op("functions." + name)
-
-
-def defined(*types, name="f", **options):
-    """A decorator: the Defun, in the library of the graph."""
-    def define(body):
-        found = function.Defun(*types, func_name=name, **options)(body)
-        found.add_to_graph(tf.get_default_graph())
-        return found
-    return define
 
 
 def call(args, types, way="within", f="f", **attrs):

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from defining import defined
 
 import pyflow as tf
 from pyflow.python.framework import function
@@ -13,14 +14,6 @@ from pyflow.python.framework import function
 def graph():
     with tf.Graph().as_default() as graph:
         yield graph
-
-
-def defined(*types, name="f", **options):
-    def define(body):
-        found = function.Defun(*types, func_name=name, **options)(body)
-        found.add_to_graph(tf.get_default_graph())
-        return found
-    return define
 
 
 def mapped(arguments, types, shapes, captured=(), f="f", **attrs):

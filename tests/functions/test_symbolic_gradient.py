@@ -1,6 +1,7 @@
 """SymbolicGradient, the op that names a function: the gradients of its arguments."""
 import numpy as np
 import pytest
+from defining import defined
 
 import pyflow as tf
 from pyflow.python.framework import function
@@ -10,14 +11,6 @@ from pyflow.python.framework import function
 def graph():
     with tf.Graph().as_default() as graph:
         yield graph
-
-
-def defined(*types, name="f", **options):
-    def define(body):
-        found = function.Defun(*types, func_name=name, **options)(body)
-        found.add_to_graph(tf.get_default_graph())
-        return found
-    return define
 
 
 def symbolic(inputs, types, f="f", **options):

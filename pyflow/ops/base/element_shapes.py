@@ -9,15 +9,14 @@ Thread: the one building the graph.  Source: TF's list_ops and data_flow_ops sha
 from pyflow.framework.static_value import constant_value, constant_value_as_shape
 from pyflow.framework.tensor_shape import unknown_shape
 
+# Ops whose result is a handle of the elements that their first input's handle has.
 PASSED_ON = frozenset("""Identity Switch Enter StopGradient PreventGradient TensorArrayGradV3
     TensorListSetItem TensorListPushBack TensorListPopBack TensorListResize TensorListConcatLists
-    TensorListScatterIntoExistingList""".split())           # a handle of the first input's elements
+    TensorListScatterIntoExistingList""".split())
+# op: which input holds the shape of a new list's elements
 MADE = {"EmptyTensorList": 0, "TensorListReserve": 0, "TensorListFromTensor": 1,
         "TensorListSplit": 1, "TensorListScatter": 2, "TensorListScatterV2": 2}
-# op: the input that holds the elements' shape
-
-
-NOTHING = object()
+NOTHING = object()          # a handle was asked, and nothing is known
 
 
 def shape_input(tensor):
