@@ -222,6 +222,8 @@ def _add_compat(root):
     for name, value in vars(source).items():
         if not name.startswith("_") and name not in ("np", "numbers"):
             setattr(compat, name, value)
+    compat.install_as_onnxruntime = importlib.import_module(
+        "pyflow.interop.install").install_as_onnxruntime
     compat.v1 = root
     sys.modules[root.__name__ + ".compat.v1"] = root
     return compat

@@ -1,1 +1,1 @@
-"""Graphs to and from other forms: freezing, sub-graphs."""
+"""Graphs to and from other forms: freezing, sub-graphs, ONNX; other runtimes' interfaces."""

@@ -10,9 +10,11 @@ import re
 import sys
 from typing import NamedTuple
 
+import numpy as np
+
 from pyflow.tools.files import UnreadableModel, read_graph
 
-__all__ = ["Model", "UnreadableModel", "feeds_of", "load", "tensor_name"]
+__all__ = ["Model", "UnreadableModel", "feeds_of", "load", "shapes_of", "tensor_name", "with_feeds"]
 
 
 class Model(NamedTuple):
@@ -23,23 +25,54 @@ class Model(NamedTuple):
     outputs: list
 
 
-def load(path):
+def load(path, shapes=None):
     """The Model in a .pb, .pbtxt, .meta or .onnx file.
 
-    A GraphDef's inputs are its placeholders that are read, in its order; its outputs the tensors
-    outside loops that nothing reads or waits for, of calls of functions only where nothing reads
-    any result.
+    shapes: of its inputs, by name, where the file leaves them open.  A GraphDef's inputs are its
+    placeholders that are read, in its order; its outputs the tensors outside loops that nothing
+    reads or waits for, of calls of functions only where nothing reads any result.
     Raises UnreadableModel, or ValueError for a graph that does not hold together.
     """
-    import pyflow as tf
+    return with_feeds(path, shapes, [], [])[0]
+
+
+def with_feeds(path, shapes, files, named):
+    """(Model, {tensor name: array}): the feeds as `feeds_of` reads them.
+
+    An ONNX model in which an op has to know sizes or values is made for those that are fed.
+    """
     if str(path).endswith(".onnx"):
-        return _load_onnx(path)
+        return _load_onnx(path, shapes or {}, files, named)
+    model = _load_graph(path, shapes or {})
+    return model, feeds_of(model, files, named)
+
+
+def shapes_of(texts):
+    """{name: sizes} of NAME=1,3,H,W texts, None where a size is no number."""
+    shapes = {}
+    for text in texts:
+        name, equals, sizes = text.partition("=")
+        words = sizes.split(",") if sizes else []
+        if not equals or not all(re.fullmatch(r"\d+|\?|-1|[A-Za-z]\w*", word) for word in words):
+            raise ValueError(f"--shape {text}: expected NAME=1,3,H,W, with ? for an unknown size")
+        shapes[name] = [int(word) if word.isdigit() else None for word in words]
+    return shapes
+
+
+def _load_graph(path, shapes):
+    import pyflow as tf
     message, _ = read_graph(path)
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(message, name="")
     _say_where(graph, path)
     operations = graph.get_operations()
     given = [op for op in operations if op.type in _PLACEHOLDERS]
+    for name, sizes in shapes.items():
+        tensor = next((op.outputs[0] for op in given if name in (op.name, op.name + ":0")), None)
+        if tensor is None:
+            raise ValueError(f"--shape {name}: the model has no such input; it has "
+                             f"{', '.join(op.name for op in given) or 'none'}")
+        tensor.set_shape(sizes)
     inputs = [op.outputs[0].name for op in [op for op in given if _is_read(op)] or given]
     return Model(graph, inputs, _outputs(message, operations))
 
@@ -118,17 +151,28 @@ def _writer(graph, tensor):
     return None
 
 
-def _load_onnx(path):
-    import pyflow as tf
+def _load_onnx(path, shapes, files, named):
     from pyflow.interop import onnx
+    from pyflow.interop.onnx.model import load as read
+    from pyflow.interop.onnx.variants import Variants
     try:
-        with tf.Graph().as_default() as graph:
-            model = onnx.import_model(path)
+        proto, folder = read(path)
     except OSError as e:
         raise UnreadableModel(f"{path}: {e.strerror}") from None
-    _say_where(graph, path)
-    inputs, outputs = model.inputs.values(), model.outputs.values()
-    return Model(graph, [t.name for t in inputs], [t.name for t in outputs])
+    if proto.graph is None:
+        raise onnx.OnnxError("the model has no graph")
+    kept = Variants(proto, folder, shapes=shapes)
+    names = [info.name for info in kept.inputs]
+    feeds = feeds_of(Model(None, [f"{name}:0" for name in names], []), files, named)
+    fed = {name.rpartition(":")[0]: np.asarray(value) for name, value in feeds.items()}
+    variant = kept.find(fed)
+    _say_where(variant.model.graph, path)
+    inputs = variant.model.inputs
+    built_in = set(names) - set(inputs)
+    feeds = {inputs[name].name if name in inputs else f"{name}:0": value
+             for name, value in fed.items() if name not in built_in}
+    return Model(variant.model.graph, [t.name for t in inputs.values()],
+                 [t.name for t in variant.model.outputs.values()]), feeds
 
 
 def _say_where(graph, path):
@@ -164,7 +208,6 @@ def _feed(text):
     name = name if ":" in name else name + ":0"
     if value.endswith(".npy"):
         return name, _array(f"--feed {text}", value)
-    import numpy as np
     try:
         return name, np.asarray(json.loads(value))
     except ValueError:
@@ -172,7 +215,6 @@ def _feed(text):
 
 
 def _array(what, path):
-    import numpy as np
     try:
         return np.load(path, allow_pickle=False)
     except OSError as e:

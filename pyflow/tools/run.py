@@ -1,7 +1,8 @@
 """python -m pyflow run MODEL --input x.npy: runs a frozen graph or an ONNX model.
 
 MODEL is a GraphDef (.pb, .pbtxt), a .meta file or an ONNX model (.onnx).  Inputs are given by
-position (--input, in the order in which the model declares them) or by name (--feed x:0=x.npy).
+position (--input, in the order in which the model declares them) or by name (--feed x:0=x.npy);
+sizes that the file leaves open are those of what is fed, or given by --shape.
 What is fetched is printed, or written with --save; --profile says where the time of one more step
 went, as `python -m pyflow trace` does.
 
@@ -19,10 +20,10 @@ def main(argv):
     import pyflow as tf
     from pyflow.tools import models
     try:
-        model = models.load(args.model)
+        model, feeds = models.with_feeds(args.model, models.shapes_of(args.shape), args.input,
+                                         args.feed)
         fetches = ([models.tensor_name(model.graph, n) for n in args.fetch]
                    or models.harmless_outputs(model))
-        feeds = models.feeds_of(model, args.input, args.feed)
         config = tf.ConfigProto(intra_op_parallelism_threads=args.threads or 0,
                                 inter_op_parallelism_threads=args.threads or 0)
         with tf.Session(graph=model.graph, config=config) as sess:
@@ -48,6 +49,8 @@ def _parser():
     parser.add_argument("--input", action="append", default=[], metavar="FILE.npy",
                         help="the next input, in the order the model declares them")
     parser.add_argument("--feed", action="append", default=[], metavar="TENSOR=FILE.npy|VALUE")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,H,W",
+                        help="an input's sizes where the file leaves them open")
     parser.add_argument("--fetch", action="append", default=[], metavar="TENSOR",
                         help="default: the model's outputs; of a GraphDef, what nothing reads")
     parser.add_argument("--save", metavar="FILE.npz",

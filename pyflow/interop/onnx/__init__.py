@@ -12,6 +12,8 @@ from elsewhere are untrusted: what is malformed raises `OnnxError`, which names 
 what pyflow does not have raises `UnsupportedError`.  Not here: float8, int4, sequences, optionals,
 training.
 
+    session = onnx.InferenceSession("resnet50.onnx")        # or behind onnxruntime's interface
+
 Any thread may import models, each into a graph of its own.
 """
 
@@ -21,6 +23,14 @@ from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedErro
 from pyflow.interop.onnx.model import (ImportedModel, import_model, missing_ops,
                                         supported_ops)
 
-__all__ = ["Backend", "ImportedModel", "NeedsConstant", "OnnxError", "PreparedModel",
-           "UnsupportedError", "import_model", "missing_ops", "prepare", "run_model", "run_node",
+
+def __getattr__(name):
+    if name == "InferenceSession":      # onnxruntime's interface is read when it is asked for
+        from pyflow.interop.onnxruntime import InferenceSession
+        return InferenceSession
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Backend", "ImportedModel", "InferenceSession", "NeedsConstant", "OnnxError",
+           "PreparedModel", "UnsupportedError", "import_model", "missing_ops", "prepare", "run_model", "run_node",
            "supported_ops", "supports_device"]

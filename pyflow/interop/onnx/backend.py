@@ -2,65 +2,29 @@
 
 Invariants:
 1. The `onnx` package is not needed; `Backend` has the methods onnx.backend.test's runner calls.
-2. A prepared model owns a graph and a session.  Where an op needs a value while the graph is built
-   and it comes from an input (sizes, axes, ...), the model is imported again with what was fed,
-   once per value.
+2. A prepared model keeps one set of weights and, where an op has to know sizes or values, a graph
+   for each of them that is fed (variants.py).
 
     y, = prepare("model.onnx").run([x])
 """
 
-import collections
-import threading
-
 import numpy as np
 
-import pyflow as tf
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import messages
-from pyflow.interop.onnx.errors import NeedsConstant, OnnxError
-from pyflow.interop.onnx.model import import_model, load
+from pyflow.interop.onnx.errors import OnnxError
+from pyflow.interop.onnx.model import load
 from pyflow.interop.onnx.tensors import NUMBERS
-
-_MAX_BOUND = 4096           # elements of an input that may be built into a graph
-_MAX_VARIANTS = 16          # graphs kept per prepared model
+from pyflow.interop.onnx.variants import Variants
 
 
 class PreparedModel:
     """A model ready to run (onnx.backend.base.BackendRep)."""
 
     def __init__(self, model, folder, config=None):
-        self._proto, self._folder, self._config = model, folder, config
-        held = {t.name for t in model.graph.initializer} if model.graph is not None else ()
-        self.input_names = [i.name for i in model.graph.input if i.name not in held]
-        self.output_names = [o.name for o in model.graph.output]
-        self._bound = []                    # inputs that graphs are built for, by value
-        self._variants = collections.OrderedDict()
-        self._lock = threading.Lock()
-        try:
-            self._variant({})
-        except NeedsConstant as need:
-            self._bind(need)
-
-    def _bind(self, need):
-        new = [name for name in need.inputs if name not in self._bound]
-        if not new:
-            raise need
-        self._bound += new
-
-    def _variant(self, feeds):
-        """(session, ImportedModel) for the values of the inputs that must be known."""
-        values = {name: feeds[name] for name in self._bound if name in feeds}
-        key = tuple((n, v.shape, v.tobytes()) for n, v in values.items())
-        found = self._variants.get(key)
-        if found is None:
-            graph = tf.Graph()
-            model = import_model(self._proto, graph, constants=values, folder=self._folder)
-            found = tf.Session(graph=graph, config=self._config), model
-            self._variants[key] = found
-            if len(self._variants) > _MAX_VARIANTS:
-                self._variants.popitem(last=False)      # it may be running: the last user ends it
-        self._variants.move_to_end(key)
-        return found
+        self._variants = Variants(model, folder, config)
+        self.input_names = [info.name for info in self._variants.inputs]
+        self.output_names = [info.name for info in model.graph.output]
 
     def run(self, inputs, **kwargs):
         """Outputs, as ndarrays, for one array per input (a sequence, or a dict by name).
@@ -68,29 +32,13 @@ class PreparedModel:
         Raises OnnxError if the number of inputs is wrong, and the errors of import and of a step.
         """
         feeds = self._feeds(inputs)
-        with self._lock:
-            session, model = self._find(feeds)
-        if not model.outputs:
-            return ()
-        fetched = session.run(list(model.outputs.values()),
-                              {t: feeds[name] for name, t in model.inputs.items()})
-        return tuple(_native(value, t.dtype) for value, t in zip(fetched, model.outputs.values()))
-
-    def _find(self, feeds):
-        while True:
-            try:
-                return self._variant(feeds)
-            except NeedsConstant as need:
-                big = [n for n in need.inputs if feeds[n].size > _MAX_BOUND]
-                if big:
-                    raise
-                self._bind(need)
+        variant = self._variants.find(feeds)
+        outputs = variant.model.outputs.values()
+        return tuple(native(value, t.dtype) for value, t in zip(variant.outputs(feeds), outputs))
 
     def close(self):
         """Ends the sessions; the model can run no more."""
-        with self._lock:
-            while self._variants:
-                self._variants.popitem()[1][0].close()
+        self._variants.close()
 
     def _feeds(self, inputs):
         if isinstance(inputs, dict):
@@ -107,7 +55,7 @@ class PreparedModel:
         return {name: np.asarray(value) for name, value in given.items()}
 
 
-def _native(value, dtype):
+def native(value, dtype):
     """Strings as str, as ONNX's NumPy form has them."""
     value = np.asarray(value)
     if dtype is dtypes.string:

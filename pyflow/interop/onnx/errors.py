@@ -23,9 +23,10 @@ class UnsupportedError(OnnxError):
 
 
 class NeedsConstant(UnsupportedError):
-    """A node needs to know a value while the graph is built, and it comes from an input.
+    """A node needs to know a size or a value while the graph is built, and it comes from inputs.
 
-    inputs: names of the model's inputs it depends on: give them to `import_model(constants=)`."""
+    inputs: the names of the model's inputs that it depends on: give their shapes to
+    `import_model(shapes=)`, or, where these do not tell it, their values to `constants=`."""
 
     def __init__(self, message, inputs=(), **where):
         super().__init__(message, **where)

@@ -17,7 +17,7 @@ from pyflow.interop.onnx import functions, registry
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.node import Node, as_values, dense
 from pyflow.interop.onnx.tensors import dtype_of, to_array
-from pyflow.interop.onnx.values import Knowledge, Value
+from pyflow.interop.onnx.values import Knowledge, Value, Weight
 
 _MAX_NESTING = 32
 _NEWEST = 1 << 30
@@ -39,14 +39,17 @@ class Scope:
 class Importer:
     """Converts one model into the default graph."""
 
-    def __init__(self, model, folder, constants, shapes):
+    def __init__(self, model, folder, constants, shapes, weights=None):
+        """weights: a dict kept with the model, in which its imports share what it holds."""
         self.model, self.folder = model, folder
         self.constants, self.shapes = constants, shapes
+        self._weights = {} if weights is None else weights
         self.opsets = _opsets(model.opset_import)
         self.functions = {(_domain(f.domain), f.name): f for f in model.functions}
         self.knowledge = Knowledge()
         self._placeholders = {}     # Placeholder op -> input name
         self._calls = []            # functions being expanded
+        self._foreign = 0           # of these, those that the model does not hold
 
     # what nodes ask for
     def array_of(self, value):
@@ -61,6 +64,15 @@ class Importer:
             value.array = array
             return array
         return value.array
+
+    def held(self, proto, what):
+        """The Value of a TensorProto of the model."""
+        if self._foreign:
+            return Value(array=to_array(proto, self.folder, what))
+        weight = self._weights.get(id(proto))
+        if weight is None:      # the model, which owns the message, lives as long as the dict
+            weight = self._weights[id(proto)] = Weight(to_array(proto, self.folder, what))
+        return Value(weight=weight)
 
     def input_names(self, placeholder_ops):
         """Names of the model's inputs among placeholders."""
@@ -94,8 +106,7 @@ class Importer:
     def _initializers(self, graph, scope):
         for proto in graph.initializer:
             try:
-                scope.values[proto.name] = Value(array=to_array(
-                    proto, self.folder, f"initializer {proto.name!r}"))
+                scope.values[proto.name] = self.held(proto, f"initializer {proto.name!r}")
             except (TypeError, ValueError) as error:
                 raise OnnxError(str(error)) from None
             except OSError as error:
@@ -164,7 +175,11 @@ class Importer:
                     f"no converter for this op in domain {domain or 'ai.onnx'!r}; python -c "
                     f"'from pyflow.interop import onnx; print(onnx.supported_ops())' lists those "
                     f"there are", **node.where())
-            return self.call(node, function)
+            self._foreign += 1
+            try:
+                return self.call(node, function)
+            finally:
+                self._foreign -= 1
         try:
             return as_values(convert(node))
         except (OnnxError, NeedsConstant):

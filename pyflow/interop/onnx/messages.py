@@ -24,10 +24,11 @@ _MAX_DEPTH = 100
 TABLE = """
 ModelProto: 1 ir_version int64; 8 opset_import *OperatorSetIdProto; 2 producer_name string;
     3 producer_version string; 4 domain string; 5 model_version int64; 7 graph GraphProto;
+    6 doc_string string;
     14 metadata_props *StringStringEntryProto; 25 functions *FunctionProto
 OperatorSetIdProto: 1 domain string; 2 version int64
 StringStringEntryProto: 1 key string; 2 value string
-GraphProto: 1 node *NodeProto; 2 name string; 5 initializer *TensorProto;
+GraphProto: 1 node *NodeProto; 2 name string; 10 doc_string string; 5 initializer *TensorProto;
     15 sparse_initializer *SparseTensorProto; 11 input *ValueInfoProto; 12 output *ValueInfoProto;
     13 value_info *ValueInfoProto
 NodeProto: 1 input *string; 2 output *string; 3 name string; 4 op_type string; 7 domain string;

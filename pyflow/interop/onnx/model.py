@@ -8,7 +8,8 @@ import pyflow as tf
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import functions, messages, registry
 from pyflow.interop.onnx.errors import OnnxError
-from pyflow.interop.onnx.importer import Importer
+from pyflow.interop.onnx.importer import Importer, tensor_type
+from pyflow.session import pause as _pause
 
 _MAX_BYTES = 1 << 36
 
@@ -45,11 +46,19 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
     Raises OnnxError (a ValueError) for malformed models, UnsupportedError for ops, types and forms
     pyflow does not have; NeedsConstant, a kind of it, names inputs to give as constants."""
     proto, folder = load(model, folder)
+    return imported(proto, folder, graph, name, constants, shapes)
+
+
+def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None):
+    """`import_model` of a message that was read.  weights: a dict that lives as long as the message,
+    in which all imports of it share what it holds."""
     graph = graph if graph is not None else tf.get_default_graph()
     declared = {info.name: info for info in proto.graph.input} if proto.graph is not None else {}
     constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
-    importer = Importer(proto, folder, constants, dict(shapes or {}))
-    with graph.as_default(), tf.name_scope(name or None):
+    for key in shapes or {}:
+        _declared_input("shapes", key, declared)
+    importer = Importer(proto, folder, constants, dict(shapes or {}), weights)
+    with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
         inputs, outputs = importer.run()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
                          importer.opsets)
@@ -82,11 +91,14 @@ def load(model, folder=None):
     return proto, folder
 
 
-def _bound(value, name, declared):
-    from pyflow.interop.onnx.importer import tensor_type
-    array = np.asarray(value)
+def _declared_input(what, name, declared):
     if name not in declared:
-        raise OnnxError(f"constants: the model has no input {name!r}; it has {list(declared)}")
+        raise OnnxError(f"{what}: the model has no input {name!r}; it has {list(declared)}")
+
+
+def _bound(value, name, declared):
+    array = np.asarray(value)
+    _declared_input("constants", name, declared)
     dtype, _ = tensor_type(declared[name])
     if dtype is dtypes.string:
         return array.astype(object)

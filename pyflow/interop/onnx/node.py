@@ -58,16 +58,22 @@ class Node:
         """Input `i` as an array.  Raises NeedsConstant if only the step will know it."""
         array = self.known(i)
         if array is None:
-            raise self.needs(self.value(i).tensor, what)
+            raise self._needs(self.value(i).tensor, what, values=True)
         return array
 
     def needs(self, tensor, what):
-        """The error for a tensor that had to be known."""
+        """The error for a tensor whose shape, or rank, had to be known."""
+        return self._needs(tensor, what, values=False)
+
+    def _needs(self, tensor, what, values):
         names = self.importer.input_names(placeholders_of(tensor))
+        give = ("give their shapes as import_model(..., shapes={name: sizes}), or python -m pyflow "
+                "run --shape NAME=1,3,224,224")
+        if values:
+            give += "; where those do not tell it, their values, constants={name: array}"
         return NeedsConstant(
             f"{what} must be known while the graph is built; it depends on the inputs "
-            f"{', '.join(names) or 'of a loop or branch'}: give their values as "
-            f"import_model(..., constants={{name: array}})", names, **self.where())
+            f"{', '.join(names) or 'of a loop or branch'}: {give}", names, **self.where())
 
     def shape(self, i):
         """ONNX shape of input `i`, sizes that are not known as None; OnnxError if not even the
@@ -111,6 +117,16 @@ class Node:
             return native(proto, self.importer.folder)
         except (TypeError, ValueError) as error:
             raise self.error(f"attribute {name!r}: {error}") from None
+
+    def tensor_attr(self, name):
+        """A tensor attribute as a Value, which all graphs made from the model share."""
+        proto = self._attributes[name].t
+        if proto is None:
+            raise self.error(f"attribute {name!r} holds no tensor")
+        try:
+            return self.importer.held(proto, f"attribute {name!r}")
+        except (TypeError, ValueError) as error:
+            raise self.error(str(error)) from None
 
     def attr_names(self):
         """Names of the attributes that are given."""

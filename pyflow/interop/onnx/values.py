@@ -5,6 +5,8 @@ Invariants:
    made when somebody needs another order, once per order and control-flow context, so those
    between two layers that agree never exist: NCHW models run channels-last inside.
 2. A known array becomes a Const node when a tensor is asked for, outside of loops and branches.
+   Those of the model's own tensors (`Weight`), and the forms that converters made of them, are held
+   once for all graphs made from the model.
 3. `known(tensor)` runs small stateless nodes over known inputs by their NumPy references; nothing
    is added to the graph and nothing big is computed.
 
@@ -19,6 +21,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework import dtypes
+from pyflow.framework.constant import constant_from_array
 
 _MAX_KNOWN = 1 << 14        # elements of a value that is computed while importing
 _MAX_DEPTH = 200
@@ -36,18 +39,37 @@ def natural(rank):
     return tuple(range(rank))
 
 
+class Weight:
+    """An array that the model holds: its own copy, for the file may change later; nobody writes to
+    it."""
+
+    __slots__ = ("array", "forms")
+
+    def __init__(self, array):
+        self.array = _frozen(array)
+        self.forms = {}         # arrays made from it, by what they are for
+
+
+def _frozen(array):
+    """The array or a copy of it: compact, aligned, not writable, of its own memory."""
+    owned = np.array(array, order="C", copy=not array.flags.owndata or None)
+    owned.flags.writeable = False
+    return owned
+
+
 class Value:
-    """One ONNX value.  Give `array` (known now) or `tensor` (and the order it lies in)."""
+    """One ONNX value.  Give `array` (known now), `weight` (what the model holds) or `tensor` (and
+    the order it lies in)."""
 
-    __slots__ = ("array", "_tensor", "order", "_made", "home", "packed")
+    __slots__ = ("array", "_tensor", "order", "_made", "home", "_weight")
 
-    def __init__(self, tensor=None, order=None, array=None):
-        self.array = array
+    def __init__(self, tensor=None, order=None, array=None, weight=None):
+        self._weight = weight
+        self.array = array if weight is None else weight.array
         self._tensor = tensor
         self.order = tuple(order) if order is not None else None
         self._made = {}
         self.home = _context()
-        self.packed = {}        # constants made from the array, by what they are for
         if order is not None:
             if tensor.shape.ndims not in (None, len(self.order)):
                 raise ValueError(f"a tensor of shape {tensor.shape} where {len(self.order)} axes "
@@ -87,8 +109,24 @@ class Value:
     def tensor(self):
         """The tensor as it lies."""
         if self._tensor is None:
-            self._tensor = constant(self.array)
+            self._tensor = (constant(self.array) if self._weight is None else
+                            _held_constant(self.array))
         return self._tensor
+
+    def form(self, key, make):
+        """The constant of `make(array)`, where the array is known; made once.  key: what is made, and
+        from what besides the array."""
+        made = self._made.get(key)
+        if made is None:
+            if self._weight is None:
+                made = constant(make(self.array))
+            else:
+                forms = self._weight.forms
+                if key not in forms:
+                    forms[key] = _frozen(make(self.array))
+                made = _held_constant(forms[key])
+            self._made[key] = made
+        return made
 
     @property
     def plain(self):
@@ -140,6 +178,15 @@ def constant(array):
     """A Const node outside of all loops and branches."""
     with tf.get_default_graph().control_dependencies(None):
         return tf.constant(array)
+
+
+def _held_constant(array):
+    """A Const node of an array that nobody writes to, without a copy."""
+    if array.dtype == object:
+        return constant(array)
+    graph = tf.get_default_graph()
+    with graph.control_dependencies(None):
+        return constant_from_array(graph, array, dtypes.as_dtype(array.dtype))
 
 
 class Knowledge:

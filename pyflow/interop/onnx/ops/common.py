@@ -77,18 +77,13 @@ def _follow(value, order, rank):
 
 def in_order(value, order, rank):
     """The known value as a constant that broadcasts against a tensor of `rank` in `order`."""
-    key = "order", order
-    made = value.packed.get(key)
-    if made is None:
-        array = value.array
+    def turned(array):
         if array.size == 1:
-            array = array.reshape(())
-        else:
-            array = array.reshape((1,) * (rank - array.ndim) + array.shape).transpose(order)
-            lead = next((i for i, d in enumerate(array.shape) if d != 1), rank)
-            array = np.ascontiguousarray(array.reshape(array.shape[lead:]))
-        made = value.packed[key] = Value(array=array)
-    return made.tensor
+            return array.reshape(())
+        array = array.reshape((1,) * (rank - array.ndim) + array.shape).transpose(order)
+        lead = next((i for i, d in enumerate(array.shape) if d != 1), rank)
+        return np.ascontiguousarray(array.reshape(array.shape[lead:]))
+    return value.form(("order", order), turned)
 
 
 def sizes(tensor, out_type=tf.int64):

@@ -68,11 +68,8 @@ def _filters(w, group, wide, depth=None):
             return transpose(a, (2, 3, 0, 1))
         return transpose(a, (2, 3, 1, 0))
     if w.is_array:
-        key = "filters", group, depth
-        if key not in w.packed:
-            made = np.ascontiguousarray(turned(w.array, np.reshape, np.transpose))
-            w.packed[key] = Value(array=made)
-        made = w.packed[key].tensor
+        made = w.form(("filters", group, depth),
+                      lambda array: np.ascontiguousarray(turned(array, np.reshape, np.transpose)))
     else:
         made = turned(w.plain, tf.reshape, tf.transpose)
     return (made if wide is None else tf.cast(made, wide)), depthwise

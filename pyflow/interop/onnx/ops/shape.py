@@ -288,9 +288,10 @@ def constant(node):
                         ("value_int", np.int64), ("value_ints", np.int64)):
         if node.has_attr(name):
             return np.array(node.attr(name), dtype)
-    for name in ("value", "sparse_value"):
-        if node.has_attr(name):
-            return Value(array=node.attr(name))
+    if node.has_attr("value"):
+        return node.tensor_attr("value")
+    if node.has_attr("sparse_value"):
+        return Value(array=node.attr("sparse_value"))
     for name in ("value_string", "value_strings"):
         if node.has_attr(name):
             items = node.attr(name)

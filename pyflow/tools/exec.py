@@ -1,0 +1,46 @@
+"""python -m pyflow exec --onnxruntime SCRIPT [ARGUMENT ...]: runs a program with another runtime's name
+for pyflow.
+
+SCRIPT, or the module after -m, and all that it imports find pyflow where they say
+`import onnxruntime`; nothing of the program is changed.
+
+Threads: a command of its own.
+"""
+import argparse
+import os
+import runpy
+import sys
+
+
+def main(argv):
+    """Runs the program as `python SCRIPT ...` would.  Returns 2, with the reason on stderr, where there
+    is none."""
+    args = _parser().parse_args(argv)
+    words = list(args.program)
+    module = words[:1] == ["-m"]
+    if len(words) <= module:
+        print("python -m pyflow exec: expected a SCRIPT, or -m and a MODULE", file=sys.stderr)
+        return 2
+    program = words[module]
+    if not module and not os.path.exists(program):
+        print(f"python -m pyflow exec: no file {program}", file=sys.stderr)
+        return 2
+    from pyflow.interop.install import install_as_onnxruntime
+    install_as_onnxruntime()
+    sys.argv = words[module:]
+    sys.path.insert(0, os.getcwd() if module else os.path.dirname(os.path.abspath(program)))
+    if module:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(program, run_name="__main__")
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m pyflow exec",
+                                     description=__doc__.split("\n\n", 1)[0])
+    parser.add_argument("--onnxruntime", action="store_true", required=True,
+                        help="`import onnxruntime` finds pyflow.interop.onnxruntime")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT | -m MODULE",
+                        help="the program and its arguments")
+    return parser
