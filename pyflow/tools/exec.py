@@ -16,20 +16,19 @@ def main(argv):
     """Runs the program as `python SCRIPT ...` would.  Returns 2, with the reason on stderr, where there
     is none."""
     args = _parser().parse_args(argv)
-    words = list(args.program)
-    module = words[:1] == ["-m"]
-    if len(words) <= module:
+    words = args.module or args.program
+    if not words:
         print("python -m pyflow exec: expected a SCRIPT, or -m and a MODULE", file=sys.stderr)
         return 2
-    program = words[module]
-    if not module and not os.path.exists(program):
+    program = words[0]
+    if not args.module and not os.path.exists(program):
         print(f"python -m pyflow exec: no file {program}", file=sys.stderr)
         return 2
     from pyflow.interop.install import install_as_onnxruntime
     install_as_onnxruntime()
-    sys.argv = words[module:]
-    sys.path.insert(0, os.getcwd() if module else os.path.dirname(os.path.abspath(program)))
-    if module:
+    sys.argv = words
+    sys.path.insert(0, os.getcwd() if args.module else os.path.dirname(os.path.abspath(program)))
+    if args.module:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(program, run_name="__main__")
@@ -41,6 +40,8 @@ def _parser():
                                      description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--onnxruntime", action="store_true", required=True,
                         help="`import onnxruntime` finds pyflow.interop.onnxruntime")
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT | -m MODULE",
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
+                        help="runs a module, found as `python -m` finds it, with its arguments")
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT",
                         help="the program and its arguments")
     return parser
