@@ -23,14 +23,10 @@ import numpy as np
 FOLDERS = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 KNOWN = pathlib.Path(__file__).with_name("known.json")
 CLASSES = {
-    "float8": "element types float8*",
-    "int4": "element types below a byte: int4, uint4, int2, uint2, float4",
     "sequence": "sequences as values",
     "optional": "optionals as values",
     "training": "domain ai.onnx.preview.training",
 }
-_SMALL = {17: "float8", 18: "float8", 19: "float8", 20: "float8", 24: "float8", 21: "int4",
-          22: "int4", 23: "int4", 25: "int4", 26: "int4"}
 
 
 @functools.lru_cache(None)
@@ -62,9 +58,6 @@ def left_out(model):
         kind = info.type.WhichOneof("value")
         if kind in ("sequence_type", "optional_type"):
             return kind.partition("_")[0]
-        small = _SMALL.get(info.type.tensor_type.elem_type)
-        if small:
-            return small
     for node in model.graph.node:
         if node.domain == "ai.onnx.preview.training":
             return "training"

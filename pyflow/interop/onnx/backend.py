@@ -11,9 +11,10 @@ Invariants:
 import numpy as np
 
 from pyflow.framework import dtypes
-from pyflow.interop.onnx import messages
+from pyflow.interop.onnx import messages, small_types
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.model import load
+from pyflow.interop.onnx.small_types import codes_of
 from pyflow.interop.onnx.tensors import NUMBERS
 from pyflow.interop.onnx.variants import Variants
 
@@ -33,8 +34,8 @@ class PreparedModel:
         """
         feeds = self._feeds(inputs)
         variant = self._variants.find(feeds)
-        outputs = variant.model.outputs.values()
-        return tuple(native(value, t.dtype) for value, t in zip(variant.outputs(feeds), outputs))
+        return tuple(native(value, variant.model, name) for value, name in
+                     zip(variant.outputs(feeds), variant.model.outputs))
 
     def close(self):
         """Ends the sessions; the model can run no more."""
@@ -52,13 +53,15 @@ class PreparedModel:
         missing = [name for name in self.input_names if name not in given]
         if missing:
             raise OnnxError(f"no value for the input {missing[0]!r}")
-        return {name: np.asarray(value) for name, value in given.items()}
+        return {name: codes_of(np.asarray(value)) for name, value in given.items()}
 
 
-def native(value, dtype):
-    """Strings as str, as ONNX's NumPy form has them."""
+def native(value, model, name):
+    """An output as ONNX's NumPy form has it: strings as str, small types as ml_dtypes'."""
     value = np.asarray(value)
-    if dtype is dtypes.string:
+    if name in model.small_outputs:
+        return small_types.native(value, model.small_outputs[name])
+    if model.outputs[name].dtype is dtypes.string:
         flat = [v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else v
                 for v in value.ravel()]
         made = np.empty(len(flat), object)

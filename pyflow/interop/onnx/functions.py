@@ -56,7 +56,7 @@ def _context_dependent(node, schema):
     for value in node.inputs:
         made = onnx.TypeProto()
         if value is not None:
-            made.tensor_type.elem_type = NUMBERS[value.dtype]
+            made.tensor_type.elem_type = value.small or NUMBERS[value.dtype]
         types.append(made.SerializeToString())
     body = schema.get_context_dependent_function(proto.SerializeToString(), types)
     return messages.read(body, "FunctionProto") if body else None

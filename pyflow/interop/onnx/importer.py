@@ -10,13 +10,14 @@ Invariants:
 One import is the work of one thread.  See `import_model`.
 """
 
+import functools
 import re
 
 import pyflow as tf
-from pyflow.interop.onnx import functions, registry
+from pyflow.interop.onnx import functions, registry, small_types
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.node import Node, as_values, dense
-from pyflow.interop.onnx.tensors import dtype_of, to_array
+from pyflow.interop.onnx.tensors import dtype_of, shape_of, to_array
 from pyflow.interop.onnx.values import Knowledge, Value, Weight
 
 _MAX_NESTING = 32
@@ -48,6 +49,7 @@ class Importer:
         self.functions = {(_domain(f.domain), f.name): f for f in model.functions}
         self.knowledge = Knowledge()
         self._placeholders = {}     # Placeholder op -> input name
+        self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
         self._calls = []            # functions being expanded
         self._foreign = 0           # of these, those that the model does not hold
 
@@ -67,6 +69,9 @@ class Importer:
 
     def held(self, proto, what):
         """The Value of a TensorProto of the model."""
+        if proto.data_type in small_types.FORMATS:
+            codes = small_types.unpacked(proto, shape_of(proto, what), what)
+            return Value(array=codes).tagged(proto.data_type)
         if self._foreign:
             return Value(array=to_array(proto, self.folder, what))
         weight = self._weights.get(id(proto))
@@ -97,6 +102,8 @@ class Importer:
         outputs = {}
         for info in graph.output:
             value = self._lookup(scope, info.name, "the graph's output")
+            if value.small is not None:
+                self.small_outputs[info.name] = value.small
             try:
                 outputs[info.name] = tf.identity(value.plain, name=_node_name(info.name, "output"))
             except (TypeError, ValueError) as error:
@@ -123,7 +130,7 @@ class Importer:
         shape = self.shapes.get(info.name, shape)
         made = tf.placeholder(dtype, shape, name=_node_name(info.name, "input"))
         self._placeholders[made.op] = info.name
-        return Value(made)
+        return Value(made).tagged(small_type(info))
 
     def _lookup(self, scope, name, what):
         value = scope.find(name)
@@ -168,6 +175,8 @@ class Importer:
             raise OnnxError(f"the model imports no opset for the domain {domain or 'ai.onnx'!r}; "
                             f"it imports {self.opsets}", **node.where())
         convert = registry.find(domain, node.op, node.opset)
+        if small_types.concerns(node):
+            convert = functools.partial(small_types.convert, plain=convert)
         if convert is None:
             function = functions.schema_function(node, domain)
             if function is None:
@@ -250,7 +259,8 @@ def _attributes(proto, references):
 
 
 def tensor_type(info):
-    """(DType, shape) of a ValueInfoProto; shape None where the rank is not said.
+    """(DType, shape) of a ValueInfoProto; shape None where the rank is not said, DType uint8 for codes
+    of small types.
 
     Raises UnsupportedError for sequences, maps and optionals."""
     kind = info.type
@@ -258,7 +268,8 @@ def tensor_type(info):
         what = next(iter(kind.__dict__), "no type") if kind is not None else "no type"
         raise UnsupportedError(f"input {info.name!r} has {what}; expected a tensor")
     try:
-        dtype = dtype_of(kind.tensor_type.elem_type, f"input {info.name!r}")
+        dtype = (tf.uint8 if kind.tensor_type.elem_type in small_types.FORMATS else
+                 dtype_of(kind.tensor_type.elem_type, f"input {info.name!r}"))
     except TypeError as error:
         raise UnsupportedError(str(error)) from None
     shape = kind.tensor_type.shape
@@ -266,6 +277,12 @@ def tensor_type(info):
         return dtype, None
     return dtype, [int(d.dim_value) if d.has("dim_value") and d.dim_value >= 0 else None
                    for d in shape.dim]
+
+
+def small_type(info):
+    """ONNX's number of a ValueInfoProto's element type where that is a small one, else None."""
+    number = info.type.tensor_type.elem_type
+    return number if number in small_types.FORMATS else None
 
 
 def _node_name(name, default):

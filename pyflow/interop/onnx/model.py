@@ -19,11 +19,13 @@ class ImportedModel:
 
     graph: the tf.Graph; inputs, outputs: tensors by their ONNX names, in the model's order
     (inputs without those that have an initializer or were given as constants); functions: names of
-    the model's own functions; opsets: {domain: version}."""
+    the model's own functions; opsets: {domain: version}; small_outputs: ONNX's numbers of the outputs
+    that are codes of float8, int4 and the like (small_types.py)."""
 
-    def __init__(self, graph, inputs, outputs, functions, opsets):
+    def __init__(self, graph, inputs, outputs, functions, opsets, small_outputs=None):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
         self.functions, self.opsets = functions, opsets
+        self.small_outputs = small_outputs or {}
 
     def __repr__(self):
         return (f"ImportedModel(inputs={{{_listed(self.inputs)}}}, "
@@ -61,7 +63,7 @@ def imported(proto, folder, graph=None, name="", constants=None, shapes=None, we
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
         inputs, outputs = importer.run()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
-                         importer.opsets)
+                         importer.opsets, importer.small_outputs)
 
 
 def load(model, folder=None):

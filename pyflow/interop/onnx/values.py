@@ -61,10 +61,10 @@ class Value:
     """One ONNX value.  Give `array` (known now), `weight` (what the model holds) or `tensor` (and
     the order it lies in)."""
 
-    __slots__ = ("array", "_tensor", "order", "_made", "home", "_weight")
+    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight")
 
     def __init__(self, tensor=None, order=None, array=None, weight=None):
-        self._weight = weight
+        self._weight, self.small = weight, None     # small: see small_types.py
         self.array = array if weight is None else weight.array
         self._tensor = tensor
         self.order = tuple(order) if order is not None else None
@@ -82,6 +82,11 @@ class Value:
         if self._tensor is not None:
             return self._tensor.dtype.base_dtype
         return dtypes.as_dtype(self.array.dtype) if self.array.dtype != object else dtypes.string
+
+    def tagged(self, small):
+        """This value, as codes of ONNX's small type of that number."""
+        self.small = small
+        return self
 
     @property
     def rank(self):

@@ -141,8 +141,7 @@ class InferenceSession:
             variant = self._variants.find(feeds)
             values = (variant.outputs(feeds, names) if self._profile is None else
                       self._profile.outputs(variant, feeds, names))
-        types = variant.model.outputs
-        return [native(value, types[name].dtype) for value, name in zip(values, names)]
+        return [native(value, variant.model, name) for value, name in zip(values, names)]
 
     def _feeds(self, given):
         missing = [name for name in self._expected if name not in given.keys()]

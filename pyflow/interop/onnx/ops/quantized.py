@@ -11,10 +11,10 @@ from pyflow.interop.onnx.ops.matmul import product
 from pyflow.interop.onnx.registry import converter
 
 
-def _along(node, parameter, i, axis):
+def along(node, parameter, i, axis):
     """A scale or zero point shaped to broadcast against x: per tensor, per axis or per block."""
     x_rank, shape = node.rank(0), node.shape(i)
-    if not shape or shape == (1,) and x_rank != 1:
+    if shape in ((), (1,)):
         return tf.reshape(parameter, [])
     axis = node.axis(axis, x_rank)
     if len(shape) == 1:
@@ -42,8 +42,8 @@ def quantize_linear(node):
     axis = node.attr("axis", 1)
     x = node.x(0)
     wide = tf.float32 if x.dtype.size < 4 or not x.dtype.is_floating else x.dtype
-    scale = tf.cast(_along(node, node.x(1), 1, axis), wide)
-    zero = _along(node, node.x(2), 2, axis) if node.has(2) else None
+    scale = tf.cast(along(node, node.x(1), 1, axis), wide)
+    zero = along(node, node.x(2), 2, axis) if node.has(2) else None
     dtype = node.value(2).dtype if node.has(2) else node.element_type("output_dtype", tf.uint8)
     if not dtype.is_integer:
         raise node.unsupported(f"quantising to {dtype.name}")
@@ -54,10 +54,10 @@ def quantize_linear(node):
 def dequantize_linear(node):
     axis = node.attr("axis", 1)
     dtype = node.element_type("output_dtype", node.value(1).dtype)
-    scale = tf.cast(_along(node, node.x(1), 1, axis), tf.float32)
+    scale = tf.cast(along(node, node.x(1), 1, axis), tf.float32)
     x = node.x(0)
     if node.has(2):
-        x = tf.cast(x, tf.int32) - tf.cast(_along(node, node.x(2), 2, axis), tf.int32)
+        x = tf.cast(x, tf.int32) - tf.cast(along(node, node.x(2), 2, axis), tf.int32)
     return tf.cast(tf.cast(x, tf.float32) * scale, dtype)
 
 
