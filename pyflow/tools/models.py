@@ -154,6 +154,7 @@ def _writer(graph, tensor):
 def _load_onnx(path, shapes, files, named):
     from pyflow.interop import onnx
     from pyflow.interop.onnx.model import load as read
+    from pyflow.interop.onnx.sequences import flat
     from pyflow.interop.onnx.variants import Variants
     try:
         proto, folder = read(path)
@@ -171,8 +172,8 @@ def _load_onnx(path, shapes, files, named):
     built_in = set(names) - set(inputs)
     feeds = {inputs[name].name if name in inputs else f"{name}:0": value
              for name, value in fed.items() if name not in built_in}
-    return Model(variant.model.graph, [t.name for t in inputs.values()],
-                 [t.name for t in variant.model.outputs.values()]), feeds
+    return Model(variant.model.graph, [t.name for t in flat(inputs.values())],
+                 [t.name for t in flat(variant.model.outputs.values())]), feeds
 
 
 def _say_where(graph, path):

@@ -9,8 +9,8 @@
 
 Opsets 1 and later of ai.onnx and parts of ai.onnx.ml; the `onnx` package is not needed.  Models
 from elsewhere are untrusted: what is malformed raises `OnnxError`, which names node, op and opset;
-what pyflow does not have raises `UnsupportedError`.  Not here: float8, int4, sequences, optionals,
-training.
+what pyflow does not have raises `UnsupportedError`.  Not here: training.  float8, int4 and the like
+are cast, quantised and moved; sequences are lists whose length is known while the graph is built.
 
     session = onnx.InferenceSession("resnet50.onnx")        # or behind onnxruntime's interface
 

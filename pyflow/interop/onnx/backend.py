@@ -53,15 +53,27 @@ class PreparedModel:
         missing = [name for name in self.input_names if name not in given]
         if missing:
             raise OnnxError(f"no value for the input {missing[0]!r}")
-        return {name: codes_of(np.asarray(value)) for name, value in given.items()}
+        return {name: self._array(name, value) for name, value in given.items()}
+
+    def _array(self, name, value):
+        kind = self._variants.kinds.get(name)
+        if kind is not None and (value is None and kind.optional or kind.sequence):
+            return None if value is None else [codes_of(np.asarray(item)) for item in value]
+        return codes_of(np.asarray(value))
 
 
 def native(value, model, name):
     """An output as ONNX's NumPy form has it: strings as str, small types as ml_dtypes'."""
-    value = np.asarray(value)
+    if isinstance(value, list):
+        return [_native(item, tensor.dtype) for item, tensor in zip(value, model.outputs[name])]
     if name in model.small_outputs:
-        return small_types.native(value, model.small_outputs[name])
-    if model.outputs[name].dtype is dtypes.string:
+        return small_types.native(np.asarray(value), model.small_outputs[name])
+    return _native(value, model.outputs[name].dtype)
+
+
+def _native(value, dtype):
+    value = np.asarray(value)
+    if dtype is dtypes.string:
         flat = [v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else v
                 for v in value.ravel()]
         made = np.empty(len(flat), object)

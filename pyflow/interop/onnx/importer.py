@@ -17,6 +17,7 @@ import pyflow as tf
 from pyflow.interop.onnx import functions, registry, small_types
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.node import Node, as_values, dense
+from pyflow.interop.onnx.sequences import Kind, Nothing, Sequence
 from pyflow.interop.onnx.tensors import dtype_of, shape_of, to_array
 from pyflow.interop.onnx.values import Knowledge, Value, Weight
 
@@ -96,7 +97,9 @@ class Importer:
             if info.name not in scope.values:
                 made = self._input(info)
                 scope.values[info.name] = made
-                if not made.is_array:
+                if isinstance(made, Sequence):
+                    inputs[info.name] = [item.tensor for item in made.items]
+                elif not made.is_array:
                     inputs[info.name] = made.tensor
         self.nodes(graph.node, scope, self.opsets)
         outputs = {}
@@ -104,8 +107,11 @@ class Importer:
             value = self._lookup(scope, info.name, "the graph's output")
             if value.small is not None:
                 self.small_outputs[info.name] = value.small
+            name = _node_name(info.name, "output")
             try:
-                outputs[info.name] = tf.identity(value.plain, name=_node_name(info.name, "output"))
+                outputs[info.name] = (
+                    [tf.identity(item.plain, name=name) for item in value.items]
+                    if isinstance(value, Sequence) else tf.identity(value.plain, name=name))
             except (TypeError, ValueError) as error:
                 raise OnnxError(f"output {info.name!r}: {error}") from error
         return inputs, outputs
@@ -123,11 +129,28 @@ class Importer:
                 scope.values[proto.values.name] = Value(array=dense(proto, self.folder))
 
     def _input(self, info):
-        dtype, shape = tensor_type(info)
+        kind = Kind(info)
+        if kind.plain:
+            return self._tensor_input(info)
+        if info.name not in self.shapes:
+            raise NeedsConstant(f"how many elements the input {info.name!r} has must be known while "
+                                f"the graph is built: give their shapes as import_model(..., "
+                                f"shapes={{name: [shape, ...]}})", [info.name])
+        given = self.shapes[info.name]
+        if given is None:
+            return Nothing()
+        if not kind.sequence:
+            return self._tensor_input(kind.tensor)
+        return Sequence([self._tensor_input(kind.tensor, shape) for shape in given],
+                        tensor_type(kind.tensor)[0])
+
+    def _tensor_input(self, info, shape=None):
+        """A placeholder.  shape: in place of the one that is given or said."""
+        own, (dtype, shape) = shape, tensor_type(info)
         bound = self.constants.get(info.name)
         if bound is not None:
             return Value(array=bound)
-        shape = self.shapes.get(info.name, shape)
+        shape = self.shapes.get(info.name, shape) if own is None else own
         made = tf.placeholder(dtype, shape, name=_node_name(info.name, "input"))
         self._placeholders[made.op] = info.name
         return Value(made).tagged(small_type(info))

@@ -22,6 +22,7 @@ import pyflow as tf
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError
 from pyflow.interop.onnx.importer import tensor_type
 from pyflow.interop.onnx.model import imported
+from pyflow.interop.onnx.sequences import Kind, flat, structure_key, structure_of
 from pyflow.timeline import Timeline
 
 _MAX_VALUES = 4096          # elements of an input that may be built into a graph
@@ -44,6 +45,7 @@ class Variants:
         self._lock, self._closed = threading.Lock(), False
         held = {t.name for t in model.graph.initializer}
         self.inputs = [info for info in model.graph.input if info.name not in held]
+        self.kinds = {info.name: Kind(info) for info in self.inputs}
         self.general = None         # the Variant for all shapes, if there is one
         self.need = None            # else the NeedsConstant that says why not
         try:
@@ -80,9 +82,10 @@ class Variants:
         return len(self._kept)
 
     def _variant(self, feeds):
-        shapes = {name: feeds[name].shape for name in self._by_shape}
+        shapes = {name: structure_of(feeds[name]) for name in self._by_shape}
         values = {name: feeds[name] for name in self._by_value}
-        key = (*shapes.values(), *((v.shape, v.tobytes()) for v in values.values()))
+        key = (*(structure_key(feeds[name]) for name in self._by_shape),
+               *((v.shape, v.tobytes()) for v in values.values()))
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = self._made(shapes, values)
@@ -101,7 +104,8 @@ class Variants:
 
     def _unknown(self, need):
         """The inputs of unknown size among those that a node depends on."""
-        said = {info.name: self._shapes.get(info.name, tensor_type(info)[1])
+        said = {info.name: self._shapes.get(info.name, tensor_type(info)[1] if
+                                            self.kinds[info.name].plain else None)
                 for info in self.inputs}
         return [name for name in need.inputs if name in said and name not in self._by_shape
                 and not tf.TensorShape(said[name]).is_fully_defined()]
@@ -115,7 +119,7 @@ class Variants:
         if more:
             return
         small = [name for name in need.inputs if name not in self._by_value
-                 and name in feeds and feeds[name].size <= _MAX_VALUES]
+                 and getattr(feeds.get(name), "size", _MAX_VALUES + 1) <= _MAX_VALUES]
         whole = [name for name in small if feeds[name].dtype.kind in "biu"]
         if not small:
             raise need
@@ -133,7 +137,7 @@ class Variant:
         """Arrays of the outputs called `names`, by default all, for arrays by input name.
 
         Raises tf.errors of the step, KeyError for a name that there is not."""
-        return self.step(names)(*[feeds[name] for name in self.model.inputs])
+        return self.step(names)(*flat(feeds[name] for name in self.model.inputs))
 
     def step(self, names=None):
         """What runs the outputs called `names`: it takes arrays in the order of `model.inputs`."""
@@ -143,7 +147,7 @@ class Variant:
             outputs = self.model.outputs
             fetches = [outputs[name] for name in (outputs if key is None else key)]
             step = self._steps[key] = self._session.make_callable(
-                fetches, list(self.model.inputs.values())) if fetches else _nothing
+                fetches, flat(self.model.inputs.values())) if fetches else _nothing
         return step
 
     def traced(self, feeds, names):
@@ -151,7 +155,8 @@ class Variant:
         metadata, outputs = tf.RunMetadata(), self.model.outputs
         values = self._session.run(
             [outputs[name] for name in names],
-            {tensor: feeds[name] for name, tensor in self.model.inputs.items()},
+            dict(zip(flat(self.model.inputs.values()),
+                     flat(feeds[name] for name in self.model.inputs))),
             tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
         text = Timeline(metadata.step_stats).generate_chrome_trace_format()
         return values, json.loads(text)["traceEvents"]

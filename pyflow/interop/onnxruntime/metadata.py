@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import messages
+from pyflow.interop.onnx.small_types import FORMATS
 from pyflow.interop.onnx.tensors import DTYPES, TYPE_NAMES
 
 # Element types as onnxruntime writes them; the others are called as ours.
@@ -21,6 +22,14 @@ def tensor_type_name(dtype):
 def element_dtype(type_name):
     """The DType of `tensor(...)`, or None for what is no tensor or a type that pyflow lacks."""
     return _BY_NAME.get(type_name)
+
+
+_SMALL = {f"tensor({made.onnx})": number for number, made in FORMATS.items()}
+
+
+def small_number(type_name):
+    """ONNX's number of a float8, int4, ... tensor type, else None."""
+    return _SMALL.get(type_name)
 
 
 _NO_VERSION = 2**63 - 1             # what onnxruntime says of a model that has none
@@ -81,6 +90,8 @@ def _size(dim):
 
 
 def _known(tensor):
+    if isinstance(tensor, list):        # a sequence
+        return []
     return list(tensor.shape.as_tuple() or ())
 
 

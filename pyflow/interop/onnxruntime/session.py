@@ -23,11 +23,12 @@ from pyflow.interop.onnx import messages
 from pyflow.interop.onnx.backend import native
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.model import load
+from pyflow.interop.onnx.small_types import codes_of, number_of
 from pyflow.interop.onnx.tensors import NUMBERS
 from pyflow.interop.onnx.variants import Variants
 from pyflow.interop.onnxruntime import errors
 from pyflow.interop.onnxruntime.metadata import (element_dtype, metadata_of, node_arg,
-                                                 tensor_type_name)
+                                                 small_number, tensor_type_name)
 from pyflow.interop.onnxruntime.options import SessionOptions
 from pyflow.interop.onnxruntime.values import IOBinding, OrtValue, dtype_of
 
@@ -62,7 +63,8 @@ class InferenceSession:
         declared = {info.name: info for info in model.graph.input}
         self._overridable = [node_arg(declared[t.name]) for t in model.graph.initializer
                              if t.name in declared]
-        self._expected = {arg.name: _Expected(arg) for arg in self._inputs}
+        self._expected = {arg.name: _Expected(arg, self._variants.kinds[arg.name])
+                          for arg in self._inputs}
         self._output_names = [arg.name for arg in self._outputs]
         self._meta = metadata_of(model)
 
@@ -195,9 +197,10 @@ class InferenceSession:
 class _Expected:
     """What an input takes."""
 
-    def __init__(self, arg):
-        self.name, self.type = arg.name, arg.type
-        self.dtype = element_dtype(arg.type)
+    def __init__(self, arg, kind):
+        self.name, self.type, self.kind = arg.name, arg.type, kind
+        self.small = small_number(arg.type)
+        self.dtype = element_dtype(arg.type) if self.small is None else dtypes.uint8
         self.numpy = np.dtype(self.dtype.as_numpy_dtype) if self.dtype is not None else None
         self.shape = tuple(d if isinstance(d, int) else None for d in arg.shape)
 
@@ -205,6 +208,10 @@ class _Expected:
         """The array of a feed.  Raises InvalidArgument or RuntimeError as onnxruntime does."""
         if isinstance(value, OrtValue):
             value = value.numpy()
+        if not self.kind.plain:
+            return self._structure(value)
+        if self.small is not None and isinstance(value, np.ndarray):
+            value = codes_of(value) if number_of(value) == self.small else value
         if not isinstance(value, np.ndarray):
             if not isinstance(value, list):
                 raise RuntimeError(f"Unable to handle object of type {type(value)}")
@@ -227,6 +234,16 @@ class _Expected:
                     f"Got invalid dimensions for input: {self.name} for the following indices\n"
                     f"{''.join(wrong)} Please fix either the inputs/outputs or the model.")
         return value
+
+    def _structure(self, value):
+        """The arrays of a sequence, or what an optional holds, None for nothing."""
+        if value is None and self.kind.optional:
+            return None
+        if not self.kind.sequence:
+            return np.asarray(value)
+        if not isinstance(value, (list, tuple)):
+            raise RuntimeError(f"Unable to handle object of type {type(value)}")
+        return [item.numpy() if isinstance(item, OrtValue) else np.asarray(item) for item in value]
 
 
 class _Profile:

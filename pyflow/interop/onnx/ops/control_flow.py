@@ -11,6 +11,9 @@ import pyflow as tf
 from pyflow.interop.onnx.importer import Scope
 from pyflow.interop.onnx.ops.common import Value, ints, sizes
 from pyflow.interop.onnx.registry import converter
+from pyflow.interop.onnx.sequences import Nothing, Sequence
+
+_MAX_TURNS = 1 << 10        # of a loop that is unrolled
 
 
 @converter("If")
@@ -19,23 +22,43 @@ def if_op(node):
     branches = node.attr("then_branch"), node.attr("else_branch")
     if known is not None:
         return node.importer.subgraph(node, branches[0 if known.reshape(-1)[0] else 1], [])
-    chosen = tf.reshape(node.x(0), [])
+    chosen, forms = tf.reshape(node.x(0), []), []
 
     def branch(graph):
-        return lambda: [tf.identity(v.plain) for v in node.importer.subgraph(node, graph, [])]
+        def build():
+            values = node.importer.subgraph(node, graph, [])
+            forms.append([_form(v) for v in values])
+            if len(forms) > 1 and forms[0] != forms[-1]:
+                node.need(0, "the condition, as the branches' sequences or optionals differ,")
+            return [tf.identity(t) for v in values for t in _tensors(v)]
+        return build
     made = tf.cond(chosen, branch(branches[0]), branch(branches[1]))
-    return list(made) if isinstance(made, (list, tuple)) else [made]
+    tensors = iter(made if isinstance(made, (list, tuple)) else [made])
+    return [Value(next(tensors)) if form is None else
+            Sequence([Value(next(tensors)) for _ in range(form[1])]) if form[0] is Sequence else
+            Nothing() for form in forms[0]]
+
+
+def _form(value):
+    """None for a tensor, (class, length) for a sequence or nothing."""
+    return (type(value), len(value.items)) if isinstance(value, Sequence) else None
+
+
+def _tensors(value):
+    return [item.plain for item in value.items] if isinstance(value, Sequence) else [value.plain]
 
 
 @converter("OptionalHasElement", since=15)
 def optional_has_element(node):
     """Of a tensor: whether it is given at all."""
-    return np.array(node.has(0))
+    return np.array(node.has(0) and not isinstance(node.value(0), Nothing))
 
 
 @converter("OptionalGetElement", since=15)
 def optional_get_element(node):
     """A tensor is what it holds."""
+    if isinstance(node.value(0), Nothing):
+        raise node.error("the optional is empty")
     return node.value(0)
 
 
@@ -115,6 +138,8 @@ def _array(dtype, shape):
 def loop(node):
     """for i in range(M) while cond: cond, *state, *outputs = body(i, cond, *state)."""
     body = node.attr("body")
+    if any(isinstance(node.value(i), Sequence) for i in range(2, len(node))):
+        return _unrolled(node, body)
     states = [node.x(i) for i in range(2, len(node))]
     limit = tf.cast(tf.reshape(node.x(0), []), tf.int64) if node.has(0) else None
     going = tf.reshape(node.x(1), []) if node.has(1) else tf.constant(True)
@@ -139,6 +164,31 @@ def loop(node):
         test, turn, (ints([0])[0], going, states, arrays),
         shape_invariants=(scalar, scalar, shapes, [scalar] * len(arrays)))
     return list(state) + [a.stack() for a in arrays]
+
+
+def _unrolled(node, body):
+    """A loop whose state has sequences: its turns one after the other, so they must be known."""
+    limit = int(node.need(0, "the number of turns").reshape(-1)[0]) if node.has(0) else _MAX_TURNS + 1
+    going = bool(node.need(1, "the condition").reshape(-1)[0]) if node.has(1) else True
+    states, collected = [node.value(i) for i in range(2, len(node))], None
+    turns = 0
+    while going and turns < limit:
+        if turns == _MAX_TURNS:
+            raise node.unsupported(f"a state of sequences for more than {_MAX_TURNS} turns")
+        results = node.importer.subgraph(node, body, [
+            Value(array=np.array(turns)), Value(array=np.array(True)), *states])
+        known = node.importer.array_of(results[0])
+        if known is None:
+            raise node.needs(results[0].tensor, "the condition of a loop with a state of sequences")
+        going, states = bool(known.reshape(-1)[0]), results[1:1 + len(states)]
+        rows = results[1 + len(states):]
+        collected = collected or [[] for _ in rows]
+        for column, value in zip(collected, rows):
+            column.append(value.plain)
+        turns += 1
+    if collected is None and len(node.outputs) > len(states):
+        raise node.unsupported("outputs collected over no turn")
+    return [*states, *(tf.stack(column) for column in collected or ())]
 
 
 def _check_count(node, made, states):
