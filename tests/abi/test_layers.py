@@ -29,7 +29,7 @@ ALLOWED = {
     "session": LIB | {"passes", "plugins", "_executor"},
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": LIB | {"gradients", "session", "_names"},
-    "interop": SESSION,
+    "interop": SESSION | {"timeline"},      # profiles of a model
     "platform": SESSION,
     "tools": SESSION | {"train", "interop", "timeline", "_names"},
     "core": FRAMEWORK,                  # TensorFlow's module names for messages

@@ -181,3 +181,44 @@ def test_fused_args_of_other_types_are_refused(of, args):
                     session.run(y)
             else:
                 np.testing.assert_array_equal(session.run(y), np.full(shapes[3], 5.0))
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.float16, tf.bfloat16])
+@pytest.mark.parametrize("padding, stride, dilation", [
+    ("SAME", 1, 1), ("VALID", 1, 1), ("SAME", 3, 1), ("VALID", 2, 1), ("SAME", 1, 2)])
+def test_one_column_is_one_row(depthwise, layout, dtype, padding, stride, dilation):
+    """Images of one column under filters of one give what the same rows give, bit for bit."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((2, 41, 1, 12))
+    f = rng.standard_normal((4, 1, 12, 1 if depthwise else 20))
+
+    def turned(a, axes):
+        return a.swapaxes(*axes)
+    results = []
+    for column in (True, False):
+        image, filters = (x, f) if column else (turned(x, (1, 2)), turned(f, (0, 1)))
+        if layout == "NCHW":
+            image = image.transpose(0, 3, 1, 2)
+        along = [stride, stride if depthwise else 1]
+        dilated = [dilation, 1]
+        if not column:
+            along, dilated = along[::-1], dilated[::-1]
+        lead = (lambda pair: [1, *pair, 1]) if layout == "NHWC" else (lambda pair: [1, 1, *pair])
+        with tf.Graph().as_default(), tf.Session(threads=2) as session:
+            a, b = tf.constant(image, dtype), tf.constant(filters, dtype)
+            if depthwise:
+                y = tf.nn.depthwise_conv2d_native(a, b, lead(along), padding, layout,
+                                                  dilations=lead([1, 1]))
+            else:
+                y = tf.nn.conv2d(a, b, lead(along), padding, data_format=layout,
+                                 dilations=lead(dilated))
+            got = session.run([y, *tf.gradients(y * y, [a, b])])
+        if layout == "NCHW":
+            got[:2] = [t.transpose(0, 2, 3, 1) for t in got[:2]]
+        if not column:
+            got = [turned(t, axes) for t, axes in zip(got, ((1, 2), (1, 2), (0, 1)))]
+        results.append(got)
+    for a, b in zip(*results):
+        np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))

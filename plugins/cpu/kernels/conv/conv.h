@@ -102,6 +102,14 @@ PF_LOCAL int pf_conv_compact(const pf_conv *g) {
                        g->y_image == g->oh * g->ow * g->oc);
 }
 
+/* An image of one column under filters of one column, as one row: the same memory, and rows are what
+ * the passes run along. */
+PF_LOCAL void pf_conv_lay_down(pf_conv *g) {
+  if (g->w != 1 || g->kw != 1 || g->ow != 1 || g->pl) return;
+  g->w = g->h, g->kw = g->kh, g->ow = g->oh, g->sw = g->sh, g->dw = g->dh, g->pl = g->pt;
+  g->h = g->kh = g->oh = g->sh = g->dh = 1, g->pt = 0;
+}
+
 /* Pixels of a row where `pixels` are shared out by rows: a multiple of `step`, about 64; fewer
  * where that makes less than `least` rows, and where rows come out more evenly for `workers`. */
 PF_LOCAL int64_t pf_conv_row(int64_t pixels, int64_t step, int64_t least, int64_t workers) {

@@ -62,6 +62,7 @@ static pf_status depthwise(pf_ctx *c, const void *state) {
   pf_window_shape(s, g.n, g.oh, g.ow, g.c, shape);
   result r = {.t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.c, .image = 1};
   PF_EXHAUSTED(r.t);
+  pf_conv_lay_down(&g);
   pf_conv_call call = {.g = &g};
   PF_TRY(fused_after(c, cs, &call, &r, after));
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return nothing_summed(c, cs, &call, &r);
@@ -104,6 +105,7 @@ static pf_status depthwise_backprop_input(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, shape, 4, "input_sizes", xd));
   PF_TRY(depth_sizes(c, s, xd, f->shape, &g, &m));
   PF_TRY(check_dy(c, s, &g));
+  pf_conv_lay_down(&g);
   result r = {.t = pf_output_checked(c, 0, shape, 4), .pixels = g.h * g.w, .ch = xd[3], .image = 1};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->T);
@@ -134,6 +136,7 @@ static pf_status depthwise_backprop_filter(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, x->shape, x->ndim, "input", xd));
   PF_TRY(depth_sizes(c, s, xd, shape, &g, &m));
   PF_TRY(check_dy(c, s, &g));
+  pf_conv_lay_down(&g);
   result r = {.t = pf_output_checked(c, 0, shape, 4)};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0 || pf_numel(x) == 0) return zeros(r.t, s->T);

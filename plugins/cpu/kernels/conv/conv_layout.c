@@ -209,6 +209,7 @@ static pf_status conv2d(pf_ctx *c, const void *state) {
   result r = {
       .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
   PF_EXHAUSTED(r.t);
+  pf_conv_lay_down(&g);
   pf_conv_call call = {.g = &g};
   if (pf_numel(r.t) && pf_numel(x)) {
     if (in_planes(s, &g, cs->kept)) return conv2d_in_planes(c, cs, &call, &r);
@@ -232,6 +233,7 @@ static pf_status conv2d_backprop_input(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, shape, 4, "input_sizes", xd));
   PF_TRY(conv_sizes(c, s, xd, f->shape, &g));
   PF_TRY(check_dy(c, s, &g));
+  pf_conv_lay_down(&g);
   result r = {.t = pf_output_checked(c, 0, shape, 4), .pixels = g.h * g.w, .ch = g.c, .image = 1};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->T);
@@ -260,6 +262,7 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, x->shape, x->ndim, "input", xd));
   PF_TRY(conv_sizes(c, s, xd, shape, &g));
   PF_TRY(check_dy(c, s, &g));
+  pf_conv_lay_down(&g);
   result r = {.t = pf_output_checked(c, 0, shape, 4)};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0 || pf_numel(x) == 0) return zeros(r.t, s->T);
