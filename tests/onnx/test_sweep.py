@@ -1,0 +1,115 @@
+"""Every converter at the edges of its attributes, beside onnxruntime's recorded answers.
+
+The cases are those of sweep_cases.py, the answers those of sweep.xz (record_sweep.py); neither onnx
+nor onnxruntime is needed.  The cases of one op are imported side by side into one graph and run by
+one step; one that cannot be, or that onnxruntime refuses, runs on its own."""
+import itertools
+
+import numpy as np
+import pytest
+import sweep_answers
+import sweep_cases
+
+import pyflow as tf
+from pyflow.interop import onnx
+
+# What differs on purpose: the start of a case's name -> why.
+DIFFERENT = {}
+
+_NOISE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-9}
+
+
+def shards(count, full=None):
+    """The cases with their answers, those of one op together, in `count` lists."""
+    index, body = sweep_answers.read(full)
+    made, at = [[] for _ in range(count)], 0
+    ops = itertools.groupby(sweep_cases.cases(full is not None), lambda case: case.op)
+    for k, (_, cases) in enumerate(ops):
+        for case in cases:
+            digest, found = index[case.name]
+            assert digest == case.digest(), f"{case.name} has changed: run record_sweep.py"
+            if not isinstance(found, str):
+                found, at = sweep_answers.arrays(case, found, body, at)
+            made[k % count].append((case, found))
+    return made
+
+
+def made_of(pairs):
+    """{name: arrays or an exception} of (case, answer) pairs."""
+    graph, fetched, feeds, made = tf.Graph(), {}, {}, {}
+    for number, (case, expected) in enumerate(pairs):
+        if isinstance(expected, str):
+            continue
+        try:
+            model = onnx.import_model(case.model(), graph, name=f"case{number}")
+        except onnx.OnnxError:
+            continue                        # alone, values may take the place of inputs
+        fetched[case.name] = list(model.outputs.values())
+        given = case.feeds()
+        feeds.update({t: given[name] for name, t in model.inputs.items()})
+    with tf.Session(graph=graph) as session:
+        try:
+            made = session.run(fetched, feeds)
+        except tf.errors.OpError:
+            pass                            # one of them: each alone
+    return {case.name: made[case.name] if case.name in made else alone(case) for case, _ in pairs}
+
+
+def alone(case):
+    """The arrays, or what was raised."""
+    try:
+        prepared = onnx.prepare(case.model())
+        try:
+            return prepared.run(case.feeds())
+        finally:
+            prepared.close()
+    except (onnx.OnnxError, tf.errors.OpError) as error:
+        return error
+
+
+def difference(case, expected, made):
+    """What is wrong with the arrays, or None."""
+    if isinstance(expected, str):
+        return None                         # onnxruntime refuses: an error or an answer, as made_of
+    if isinstance(made, Exception):
+        return f"{type(made).__name__}: {made}"
+    for (dtype, shape, array), own in zip(expected, made, strict=True):
+        own = np.asarray(own)
+        if own.dtype != dtype or own.shape != shape:
+            return f"expected {dtype}{shape}, got {own.dtype}{own.shape}"
+        if array is None:
+            continue
+        if dtype == object:
+            own = np.array([t.decode() if isinstance(t, bytes) else t for t in own.ravel()] + [None],
+                           object)[:-1].reshape(shape)
+        if not _close(array, own, case.tolerance):
+            return f"expected {array.tolist()}, got {own.tolist()}"
+    return None
+
+
+def _close(expected, made, tolerance):
+    if expected.dtype.kind != "f":
+        return bool((expected == made).all())
+    noise = tolerance * _NOISE[expected.dtype.name]
+    finite = expected[np.isfinite(expected)].astype(np.float64)
+    size = np.abs(finite).max(initial=0.0)
+    return np.allclose(made.astype(np.float64), expected.astype(np.float64), rtol=noise,
+                       atol=noise * min(size, 1.0) if expected.dtype.itemsize > 2 else noise, equal_nan=True)
+
+
+SHARDS = 12
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return shards(SHARDS)
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_cases(recorded, shard):
+    pairs = recorded[shard]
+    made = made_of(pairs)
+    wrong = {case.name: difference(case, expected, made[case.name]) for case, expected in pairs}
+    surprises = [f"{name}: {text}" for name, text in wrong.items()
+                 if text is not None and not name.startswith(tuple(DIFFERENT))]
+    assert not surprises, f"{len(surprises)} cases\n" + "\n".join(surprises)
