@@ -7,6 +7,7 @@ Cases are the same on every machine; test_sweep.py compares what pyflow makes of
 record_sweep.py wrote down of onnxruntime's answers.  VERSIONS holds the versions of ONNX 1.23's
 schemas."""
 import functools
+import itertools
 import re
 import zlib
 
@@ -145,8 +146,13 @@ def cases(full=False):
     for op in sorted(FAMILIES):
         for version in VERSIONS[op]:
             found = {}
+            digests = set()
             for case in FAMILIES[op](functools.partial(Case, op, version), op, version):
-                found.setdefault(case.name, case)
+                if case.digest() not in digests:
+                    digests.add(case.digest())
+                    count = next(n for n in itertools.count(1) if f"{case.name} #{n}" not in found)
+                    case.name += f" #{count}"
+                    found[case.name] = case
             share = _NEWEST if version == VERSIONS[op][-1] else _OLDER
             kept = sorted(found, key=lambda name: zlib.crc32(name.encode()))
             kept = set(kept if full else kept[:share])

@@ -5,7 +5,8 @@ Those along one axis run in the order their input lies in."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, ints, natural, scalar, sequence, sizes
+from pyflow.interop.onnx.ops.common import (Value, ints, natural, scalar, sequence, size_of,
+                                            sizes)
 from pyflow.interop.onnx.registry import converter
 
 
@@ -32,7 +33,10 @@ def _split(node, lengths):
     if lengths is None:
         size = node.shape(0)[axis]
         if size is None:
-            return [Value(t, value.order) for t in tf.split(value.tensor, count, axis=at)]
+            parts = tf.split(value.tensor, _uneven(size_of(value, axis), count), axis=at,
+                             num=count) if node.has_attr("num_outputs") else tf.split(
+                                 value.tensor, count, axis=at)
+            return [Value(t, value.order) for t in parts]
         part = -(-size // node.attr("num_outputs", count))
         lengths = [min(part, max(size - i * part, 0)) for i in range(count)]
     lengths = [int(n) for n in lengths]
@@ -43,6 +47,13 @@ def _split(node, lengths):
     else:
         parts = tf.split(value.tensor, lengths, axis=at)
     return [Value(t, value.order) for t in parts]
+
+
+def _uneven(size, count):
+    """Sizes of `count` equal parts, the last ones smaller, of what only the step knows."""
+    part = (size + ints([count - 1])[0]) // ints([count])[0]
+    starts = tf.constant(np.arange(count)) * part
+    return tf.minimum(tf.maximum(size - starts, ints([0])[0]), part)
 
 
 @converter("Split")
@@ -134,6 +145,7 @@ def _dynamic_slice(node, axes):
 def _indices(start, end, step, size):
     """The indices a slice takes of an axis of `size`; all are int64 scalars."""
     zero, one = ints([0])[0], ints([1])[0]
+    step = tf.clip_by_value(step, tf.negative(size + one), size + one)      # sums do not overflow
     start = tf.where(start < zero, start + size, start)
     end = tf.where(end < zero, end + size, end)
     forward = step > zero
@@ -161,6 +173,9 @@ def tile(node):
 @converter("Range")
 def range_op(node):
     start, limit, delta = (tf.reshape(node.x(i), []) for i in range(3))
+    wide = [tf.cast(t, tf.int32) if t.dtype is tf.int16 else t for t in (start, limit, delta)]
+    ahead = tf.equal(tf.greater(wide[2], scalar(0, wide[2])), tf.greater(wide[1], wide[0]))
+    limit = tf.where_v2(ahead, limit, start)    # nothing, where delta leads away from the limit
     if start.dtype in (tf.int16, tf.float16, tf.bfloat16):
         wide = tf.int32 if start.dtype is tf.int16 else tf.float32
         made = tf.range(*(tf.cast(t, wide) for t in (start, limit, delta)))
@@ -220,11 +235,15 @@ def depth_to_space(node):
     block = node.attr("blocksize")
     n, c, h, w = _image(node)
     mode = node.attr("mode", "DCR")
-    if block < 1 or c is None or c % (block * block):
+    if c is None:
+        raise node.needs(node.value(0).tensor, "the number of channels")
+    if block < 1 or c % (block * block):
         raise node.error(f"{c} channels do not divide by blocksize {block} squared")
     last = node.value(0).last
     if mode == "DCR":
         return Value(tf.depth_to_space(last, block) if block > 1 else last, (0, 2, 3, 1))
+    if None in (h, w):
+        raise node.needs(node.x(0), "height and width")
     deep = c // (block * block)
     x = tf.reshape(node.x(0), _with_batch([n, deep, block, block, h, w]))
     x = tf.transpose(x, [0, 1, 4, 2, 5, 3])

@@ -135,10 +135,11 @@ def group_normalization(node):
     """Since opset 21 scale and bias are per channel, before per group."""
     groups, x = node.attr("num_groups"), _wide(node, node.x(0))
     shape = node.shape(0)
-    if shape[1] is None or groups < 1 or shape[1] % groups:
+    if groups < 1 or shape[1] is not None and shape[1] % groups:
         raise node.error(f"{shape[1]} channels do not divide into {groups} groups")
     own = sizes(x)
-    grouped = tf.reshape(x, tf.concat([own[:1], [groups, shape[1] // groups, -1]], 0))
+    each = own[1:2] // groups if shape[1] is None else [shape[1] // groups]
+    grouped = tf.reshape(x, tf.concat([own[:1], [groups], each, [-1]], 0))
     mean, variance = tf.nn.moments(grouped, [2, 3], keep_dims=True)
     made = (grouped - mean) * tf.rsqrt(variance + scalar(node.attr("epsilon", 1e-5), variance))
     scale, bias = node.x(1), node.x(2)
@@ -203,7 +204,9 @@ def dropout(node):
         made = [value]
         if asks:
             dtype = tf.bool if node.opset >= 10 else value.dtype
-            made.append(Value(tf.ones_like(tf.cast(value.plain, dtype))))
+            # before opset 12, ONNX leaves the mask open and onnxruntime makes it all zeros
+            like = tf.ones_like if node.opset >= 12 else tf.zeros_like
+            made.append(Value(like(tf.cast(value.plain, dtype))))
         return made
     x = value.plain
     ratio = tf.reshape(ratio, [])

@@ -62,7 +62,9 @@ def grid_sample(node):
         at = _unnormalized(grid[..., n - 1 - k], size, corners)
         if mode == "nearest":
             at = tf.rint(at)
-        axes.append(_Axis(_inside(at, size, padding, corners), dims[k], padding, corners))
+        if mode != "cubic":         # whose taps are put inside one by one
+            at = _inside(at, size, padding, corners)
+        axes.append(_Axis(at, dims[k], padding, corners))
     taps = [axis.taps(mode) for axis in axes]
     corners = [([t[0] for t in combination], _product([t[1] for t in combination]),
                 _all([t[2] for t in combination])) for combination in itertools.product(*taps)]
@@ -158,7 +160,7 @@ def affine_grid(node):
     lines = []
     for d in size[2:]:
         if node.attr("align_corners", 0):
-            lines.append(np.linspace(-1, 1, d) if d > 1 else np.zeros(1))
+            lines.append(np.linspace(-1, 1, d))
         else:
             lines.append((2 * np.arange(d) + 1) / max(d, 1) - 1)
     grids = np.meshgrid(*lines, indexing="ij")[::-1]
