@@ -260,7 +260,7 @@ def recurrent(c, op, v):
 
 # resizing
 _MODES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric",
-          "tf_crop_and_resize")
+          "tf_crop_and_resize", "tf_half_pixel_for_nn")
 
 
 @sweep("Upsample")
@@ -305,8 +305,10 @@ def resize(c, op, v):
                     yield c([x, box, scales], attributes, const=(1, 2), unknown=True)
             for sizes in ((1, 2, 7, 3), (1, 2, 2, 9), (1, 2, 1, 1)):
                 yield c([x, box, empty, ints(*sizes)], attributes, const=(1, 2, 3), unknown=sizes[2] == 2)
+                yield c([x, box, empty, ints(*sizes)], attributes, const=(1, 2), unknown=sizes[2] == 2)
         yield c([x, empty, factors[2]], {"mode": mode})
         yield c([x, empty, factors[2]], {"mode": mode}, const=(1,))
+        yield c([x, empty, factors[1]], {"mode": mode}, const=(1,), unknown=True)
     for nearest in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
         for how in ("half_pixel", "asymmetric", "align_corners"):
             for scales in factors:
@@ -372,6 +374,7 @@ def roi_align(c, op, v):
         for ratio in (None, 0, 1, 2):
             yield c([x, rois, ints(0, 0, 0)], {**base, **_some(mode=mode, sampling_ratio=ratio)}, const=(1, 2))
     yield c([x, rois, ints(0, 0, 0)])
+    yield c([x, rois, ints(0, 0, 0)], base, unknown=True)
     yield c([x, rois, ints(0, 0, 0)], {**base, "spatial_scale": 0.5, "sampling_ratio": 2}, unknown=True)
     if v >= 16:
         for how in ("half_pixel", "output_half_pixel"):
@@ -432,6 +435,8 @@ def stft(c, op, v):
         for step in (2, 4):
             x = data(1, 16, 1)
             yield c([x, np.array(step), data(8, low=0.1)], _some(onesided=one), const=(1, 2), tolerance=10)
+            yield c([x, np.array(step), data(8, low=0.1)], _some(onesided=one), const=(1, 2),
+                    tolerance=10, unknown=True)
             yield c([x, np.array(step), None, np.array(8)], _some(onesided=one), const=(1, 3), tolerance=10)
             yield c([x, np.array(step), data(8, low=0.1), np.array(8)], _some(onesided=one), const=(1, 2, 3), tolerance=10)
 

@@ -4,6 +4,7 @@ The cases are those of sweep_cases.py, the answers those of sweep.xz (record_swe
 nor onnxruntime is needed.  The cases of one op are imported side by side into one graph and run by
 one step; one that cannot be, or that onnxruntime refuses, runs on its own."""
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -13,8 +14,25 @@ import sweep_cases
 import pyflow as tf
 from pyflow.interop import onnx
 
-# What differs on purpose: the start of a case's name -> why.
-DIFFERENT = {}
+# What differs on purpose: a pattern of cases' names -> why.
+DIFFERENT = {
+    r"AffineGrid.* align_corners=1 .*1,4\]": "one place on an axis: PyTorch's 0 here",
+    r"Bernoulli-15 .*float32\[4\] #1": "onnx.reference draws 1 with the probability of 0",
+    r"(Blackman|Hamming)Window.*output_datatype=11": "onnxruntime's coefficients are float32 numbers",
+    r"Clip-(6|11) ": "without a bound, infinity stays, as since opset 12 in onnxruntime too",
+    r"Gelu-20 .*float64|Shrink-9 lambd=0.3 float64": "onnxruntime computes by float32 numbers",
+    r"Hardmax.*float32\[1,2\] #3": "NaN counts as the largest; onnxruntime finds none",
+    r"(GRU|LSTM).*activations=\[[A-Za-z,]*ThresholdedRelu": "alpha is the op's default 1, not 0",
+    r"MaxPool.*float32\[1,1,(3,3|5)\] #1": "NaN and -inf pass; onnxruntime starts at -3.4e38",
+    r"MaxPool.*float32\[1,2,2,2\] #1": "a window larger than the image is an error",
+    r"MaxUnpool.*int64:\[1,1,5,5\]": "places are the smaller image's, as in ONNX's own case",
+    r"MeanVarianceNormalization.*\[1,2,2,2\]": "0 for constants, by ONNX's 1e-9; NaN there",
+    r"NonZero.*float32\[\]": "no axes, as ONNX says; onnxruntime gives one",
+    r"Reduce(Max|Min).* #6": "NaN passes; in onnxruntime that depends on its place",
+    r"ReduceMean.*float32\[2,0,3\]": "the mean of nothing is NaN, not 0",
+    r"Resize.*=align_corners .*float32\[4\]c": "ONNX does not round scale * size down here",
+    r"Sign.*float16": "NaN passes, as it does in onnxruntime's float32",
+}
 
 _NOISE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-9}
 
@@ -109,7 +127,8 @@ def recorded():
 def test_cases(recorded, shard):
     pairs = recorded[shard]
     made = made_of(pairs)
+    on_purpose = "|".join(DIFFERENT)
     wrong = {case.name: difference(case, expected, made[case.name]) for case, expected in pairs}
     surprises = [f"{name}: {text}" for name, text in wrong.items()
-                 if text is not None and not name.startswith(tuple(DIFFERENT))]
+                 if text is not None and not re.match(on_purpose, name)]
     assert not surprises, f"{len(surprises)} cases\n" + "\n".join(surprises)

@@ -15,7 +15,7 @@ def concat(node):
     values = [node.value(i) for i in range(len(node))]
     rank = next((v.rank for v in values if v.rank is not None), None)
     if rank is None:
-        raise node.unsupported("the rank of no input is known")
+        raise node.needs(values[0].tensor, "the rank of an input")
     axis = node.axis(node.attr("axis", 1 if node.opset < 4 else None), rank)
     if all(v.is_array for v in values):
         return Value(array=np.concatenate([v.array for v in values], axis))
@@ -64,7 +64,13 @@ def split_by_attribute(node):
 
 @converter("Split", since=13)
 def split(node):
-    return _split(node, node.need(1, "split").tolist() if node.has(1) else None)
+    lengths = node.known(1)
+    if lengths is None and node.has(1):
+        value, axis = node.value(0), node.axis(node.attr("axis", 0), node.rank(0))
+        at = axis if value.order is None else value.order.index(axis)
+        parts = tf.split(value.tensor, node.x(1), axis=at, num=len(node.outputs))
+        return [Value(t, value.order) for t in parts]
+    return _split(node, lengths.tolist() if node.has(1) else None)
 
 
 # slices

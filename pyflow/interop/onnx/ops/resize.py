@@ -32,12 +32,13 @@ def upsample_by_attribute(node):
 
 @converter("Upsample", since=9)
 def upsample(node):
-    return _scaled(node, node.need(1, "scales").astype(np.float64), "asymmetric", "floor")
+    return _by_scales(node, "floor")
 
 
 @converter("Resize", since=10)
 def resize_10(node):
-    return _scaled(node, node.need(1, "scales").astype(np.float64), "asymmetric", "floor")
+    """Before nearest_mode, onnxruntime rounds down where an axis grows and up where it shrinks."""
+    return _by_scales(node, "simple")
 
 
 def _sizes_of(value):
@@ -54,6 +55,15 @@ def _scaled_size(size, scale):
     if _is_number(size):
         return int(math.floor(np.float32(size) * np.float32(scale)))
     return tf.cast(tf.floor(tf.cast(size, tf.float32) * tf.constant(np.float32(scale))), tf.int64)
+
+
+def _by_scales(node, nearest):
+    """By scales in input 1, asymmetric."""
+    scales = node.known(1)
+    if scales is not None:
+        return _scaled(node, scales.astype(np.float64), "asymmetric", nearest)
+    own, rank = _sizes_of(node.value(0)), node.rank(0)
+    return _by_tensor(node, range(rank), [None] * rank, own, None, node.x(1), "asymmetric", nearest)
 
 
 def _scaled(node, scales, mode, nearest):
@@ -78,23 +88,20 @@ def resize(node):
         raise node.error(f"expected {2 * len(axes)} numbers in roi, got {len(roi)}")
     boxes = [None if roi is None else (np.float32(roi[i]), np.float32(roi[i + len(axes)]))
              for i in range(len(axes))]
-    scales = node.need(2, "scales") if node.has(2) and node.shape(2) != (0,) else np.zeros(0)
-    asked = None
+    nearest = node.attr("nearest_mode", "round_prefer_floor")
+    scales = node.known(2) if node.has(2) and node.shape(2) != (0,) else np.zeros(0)
+    if scales is None or not scales.size and node.known(3) is None:
+        return _by_tensor(node, axes, boxes, own, None if scales is None else node.x(3),
+                          node.x(2) if scales is None else None, mode, nearest)
     if scales.size:
         if scales.size != len(axes) or (scales <= 0).any():
             raise node.error(f"expected {len(axes)} positive scales, got {scales.tolist()}")
         out = [_scaled_size(own[a], s) for a, s in zip(axes, scales)]
         scales = [np.float32(s) for s in scales]
-    elif node.known(3) is not None:
-        out, scales = _from_sizes(node, axes, own)
     else:
-        axes, boxes, out, scales = _from_tensor(node, axes, boxes, own)
-        asked = node.x(3)
+        out, scales = _from_sizes(node, axes, own)
     plan = [(a, own[a], n, s, box) for a, n, s, box in zip(axes, out, scales, boxes)]
-    made = _resized(node, plan, mode, node.attr("nearest_mode", "round_prefer_floor"))
-    if asked is None or len(axes) == rank:
-        return made
-    return tf.reshape(made.plain, asked)        # an error, should the other sizes be asked to change
+    return _resized(node, plan, mode, nearest)
 
 
 def _ratio(out, size):
@@ -119,17 +126,26 @@ def _from_sizes(node, axes, own):
     return wanted, [_ratio(n, own[a]) for a, n in zip(axes, wanted)]
 
 
-def _from_tensor(node, axes, boxes, own):
-    """(axes, boxes, sizes, scales) for sizes that only the step knows; batch and channels of an
-    image stay."""
-    if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch" or node.shape(3) not in (
-            (None,), (len(axes),)):
-        raise node.needs(node.value(3).tensor, "sizes")
-    wanted = tf.cast(node.x(3), tf.int64)
-    places = [i for i, a in enumerate(axes) if a > 1 or len(own) < 3 or node.has_attr("axes")]
-    out = [wanted[i] for i in places]
-    return ([axes[i] for i in places], [boxes[i] for i in places], out,
-            [_ratio(n, own[axes[i]]) for i, n in zip(places, out)])
+def _by_tensor(node, axes, boxes, own, wanted, factors, mode, nearest):
+    """By sizes (`wanted`) or scales (`factors`) that only the step knows.
+
+    Batch and channels of an image are taken to stay; the step fails if they were to change."""
+    i, given = (3, wanted) if factors is None else (2 if node.opset > 10 else 1, factors)
+    if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch" or node.attr("antialias", 0) \
+            or node.shape(i) not in ((None,), (len(axes),)):
+        raise node.needs(given, "what size to make")
+    if wanted is None:
+        sizes_now = tf.stack([tf.cast(own[a], tf.float32) for a in axes])
+        wanted = tf.floor(sizes_now * factors)
+    wanted = tf.cast(wanted, tf.int64)
+    stay = len(own) > 2 and not node.has_attr("axes")
+    plan = []
+    for k, (axis, box) in enumerate(zip(axes, boxes)):
+        if axis > 1 or not stay:
+            scale = _ratio(wanted[k], own[axis]) if factors is None else factors[k]
+            plan.append((axis, own[axis], wanted[k], scale, box))
+    made = _resized(node, plan, mode, nearest)
+    return tf.reshape(made.plain, wanted) if stay else made
 
 
 def _resized(node, plan, mode, nearest):
@@ -162,7 +178,8 @@ def _resized(node, plan, mode, nearest):
             beyond = tf.reshape(beyond, [-1 if i == place else 1 for i in range(len(order))])
             outside = beyond if outside is None else tf.logical_or(outside, beyond)
         if kind == "nearest":
-            picked = m.minimum(m.maximum(_nearest(node, m, at, nearest), _float(m, 0)), last)
+            picked = _nearest(node, m, at, nearest, scale)
+            picked = m.minimum(m.maximum(picked, _float(m, 0)), last)
             tensor = tf.gather(tensor, _integers(m, picked), axis=place)
         else:
             tensor = _mixed(tensor, place, size, *_weights(node, m, kind, at, size, scale))
@@ -220,8 +237,10 @@ def _coordinates(node, m, mode, size, out, scale, box):
     raise node.error(f"coordinate_transformation_mode {mode!r} is not one of ONNX's")
 
 
-def _nearest(node, m, at, how):
+def _nearest(node, m, at, how, scale):
     half = _float(m, 0.5)
+    if how == "simple":
+        return _where(m, scale < 1, m.ceil(at), m.floor(at))
     if how == "round_prefer_floor":
         return m.ceil(at - half)
     if how == "round_prefer_ceil":
