@@ -118,6 +118,12 @@ def _attribute(name, value):
     return _message((1, name), *[(number, v) for v in value], (20, kind))
 
 
+def model(graph, opsets):
+    """The bytes of a ModelProto; opsets: {domain: version}."""
+    return _message((1, _IR), (7, graph), *[(8, _message((1, d), (2, v)))
+                                            for d, v in opsets.items()])
+
+
 # cases
 class Case:
     """One node with values for its inputs.
@@ -127,7 +133,7 @@ class Case:
     compared.  tolerance: how much more noise than usual is fine."""
 
     def __init__(self, op, opset, inputs, attributes=None, const=(), outputs=1, unknown=False,
-                 loose=False, tolerance=1, domain="", model_opset=None):
+                 loose=False, tolerance=1, domain=""):
         self.op, self.opset, self.domain = op, opset, domain
         self.inputs = [a if a is None else np.asarray(a) for a in inputs]
         self.attributes = dict(attributes or {})
@@ -152,9 +158,7 @@ class Case:
         outputs = [f"o{k}" for k in range(self.outputs)]
         made = graph([node(self.op, names, outputs, self.attributes, self.domain)], fed,
                      [(o,) for o in outputs], arrays)
-        opsets = {"": self.opset, self.domain: self.opset}
-        return _message((1, _IR), (7, made), *[(8, _message((1, d), (2, v)))
-                                               for d, v in opsets.items()])
+        return model(made, {"": self.opset, self.domain: self.opset})
 
     def feeds(self):
         """Arrays by input name."""

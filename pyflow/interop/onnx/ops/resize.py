@@ -225,7 +225,7 @@ def _coordinates(node, m, mode, size, out, scale, box):
     if mode == "half_pixel":
         return (y + half) / scale - half
     if mode == "tf_half_pixel_for_nn":
-        return (y + half) / scale
+        return (y + half * m.sign(m.abs(scale - one))) / scale     # an axis that stays, stays
     if mode == "pytorch_half_pixel":
         return ((y + half) / scale - half) * many
     if mode == "half_pixel_symmetric":
