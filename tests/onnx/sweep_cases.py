@@ -6,14 +6,14 @@ schema.
 Cases are the same on every machine; test_sweep.py compares what pyflow makes of them with what
 record_sweep.py wrote down of onnxruntime's answers.  VERSIONS holds the versions of ONNX 1.23's
 schemas."""
+import collections
 import functools
-import itertools
 import re
 import zlib
 
-import sweep_layers
-import sweep_layout
-import sweep_math
+import sweep_layers     # noqa: F401  families register themselves
+import sweep_layout     # noqa: F401
+import sweep_math       # noqa: F401
 from sweep_model import FAMILIES, Case
 
 _VERSIONS = """
@@ -138,25 +138,32 @@ UNSWEPT = {
     "ImageDecoder": "needs Pillow and an encoded picture: tests/onnx/test_import.py, ONNX's suite"}
 
 
-_NEWEST, _OLDER = 30, 4         # cases of an op's newest version, and of each older one
+_FEW, _SHARE, _OLDER = 10, 5, 2    # of the newest version so many cases and 1 in 5 of the rest;
+                                # _OLDER of each older one
 
 
 def cases(full=False):
     """Cases in a fixed order, those of one op together; full: all there are, else a share."""
     for op in sorted(FAMILIES):
         for version in VERSIONS[op]:
-            found = {}
-            digests = set()
-            for case in FAMILIES[op](functools.partial(Case, op, version), op, version):
-                if case.digest() not in digests:
-                    digests.add(case.digest())
-                    count = next(n for n in itertools.count(1) if f"{case.name} #{n}" not in found)
-                    case.name += f" #{count}"
-                    found[case.name] = case
-            share = _NEWEST if version == VERSIONS[op][-1] else _OLDER
+            found = _distinct(op, version)
+            share = _OLDER
+            if version == VERSIONS[op][-1]:
+                share = _FEW + max(len(found) - _FEW, 0) // _SHARE
             kept = sorted(found, key=lambda name: zlib.crc32(name.encode()))
             kept = set(kept if full else kept[:share])
             yield from (case for name, case in found.items() if name in kept)
 
 
-FAMILY_MODULES = (sweep_layers, sweep_layout, sweep_math)
+def _distinct(op, version):
+    """{name: case} of one version; those that differ in values only are numbered."""
+    alike = collections.defaultdict(list)
+    for case in FAMILIES[op](functools.partial(Case, op, version), op, version):
+        others = alike[case.name]
+        if not others or case.digest() not in {other.digest() for other in others}:
+            others.append(case)
+    for name, several in alike.items():
+        for number, case in enumerate(several, 1):
+            case.name = f"{name} #{number}" if len(several) > 1 else name
+    return {case.name: case for several in alike.values() for case in several}
+
