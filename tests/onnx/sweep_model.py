@@ -145,25 +145,43 @@ class Case:
             *[_described(a) + ("c" if i in self.const else "") for i, a in enumerate(self.inputs)],
             "unknown" if unknown else ""]))
 
-    def model(self):
-        """The bytes of a ModelProto."""
+    @property
+    def turnable(self):
+        """Whether the first input is fed and has channels."""
+        return 0 not in self.const and self.inputs and self.inputs[0] is not None \
+            and self.inputs[0].ndim > 2
+
+    def model(self, turned=False):
+        """The bytes of a ModelProto.  turned: the first input comes channels-last, through a
+        Transpose."""
         names = [f"i{k}" if a is not None else "" for k, a in enumerate(self.inputs)]
-        fed, arrays = [], {}
-        for k, array in enumerate(self.inputs):
-            if k in self.const:
-                arrays[names[k]] = array
-            elif array is not None:
-                shape = [f"d{k}_{i}" for i in range(array.ndim)] if self.unknown else array.shape
-                fed.append((names[k], array.dtype, shape))
+        fed = []
+        for (name, array), k in zip(self._fed(turned).items(), self._places()):
+            shape = [f"d{k}_{i}" for i in range(array.ndim)] if self.unknown else array.shape
+            fed.append((name, array.dtype, shape))
+        arrays = {names[k]: self.inputs[k] for k in sorted(self.const)}
         outputs = [f"o{k}" for k in range(self.outputs)]
-        made = graph([node(self.op, names, outputs, self.attributes, self.domain)], fed,
-                     [(o,) for o in outputs], arrays)
+        nodes = [node(self.op, names, outputs, self.attributes, self.domain)]
+        if turned:
+            rank = self.inputs[0].ndim
+            nodes.insert(0, node("Transpose", ["last"], ["i0"],
+                                 {"perm": [0, rank - 1, *range(1, rank - 1)]}))
+        made = graph(nodes, fed, [(o,) for o in outputs], arrays)
         return model(made, {"": self.opset, self.domain: self.opset})
 
-    def feeds(self):
+    def _places(self):
+        return [k for k, a in enumerate(self.inputs) if a is not None and k not in self.const]
+
+    def _fed(self, turned):
+        made = {f"i{k}": self.inputs[k] for k in self._places()}
+        if turned:
+            x = made.pop("i0")
+            made = {"last": np.ascontiguousarray(np.moveaxis(x, 1, -1)), **made}
+        return made
+
+    def feeds(self, turned=False):
         """Arrays by input name."""
-        return {f"i{k}": a for k, a in enumerate(self.inputs)
-                if a is not None and k not in self.const}
+        return self._fed(turned)
 
     def digest(self):
         """A number that changes with the model and its inputs."""
