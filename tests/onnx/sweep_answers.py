@@ -25,27 +25,34 @@ def write(answers, cases, path=None):
 
 
 def _described(array, parts, loose):
-    texts = None
+    strings = None
     if array.dtype.kind in "OUS":
-        array, texts = array.astype(object), [str(s) for s in array.ravel()]
+        array, strings = array.astype(object), [str(s) for s in array.ravel()]
     elif not loose:
         parts.append(np.ascontiguousarray(array).tobytes())
-    return [array.dtype.name, list(array.shape), texts]
+    return [array.dtype.name, list(array.shape), strings]
 
 
 def read(path=None):
-    """{name: (digest, text or [(dtype, shape, array or None)])} of the file."""
+    """(the index, the arrays' bytes) of the file."""
     head, _, body = lzma.decompress(pathlib.Path(path or PATH).read_bytes()).partition(b"\n")
     return json.loads(head), body
+
+
+def texts(items, shape):
+    """An object array."""
+    made = np.empty(len(items), object)
+    made[:] = items
+    return made.reshape(shape)
 
 
 def arrays(case, found, body, at):
     """([(dtype, shape, ndarray or None)], where the next case's bytes start)."""
     made = []
-    for name, shape, texts in found:
+    for name, shape, strings in found:
         array, dtype = None, np.dtype(name)
-        if texts is not None:
-            array = np.array(texts + [None], object)[:-1].reshape(shape)
+        if strings is not None:
+            array = texts(strings, shape)
         elif not case.loose:
             count = int(np.prod(shape))
             array = np.frombuffer(body, dtype, count, at).reshape(shape)

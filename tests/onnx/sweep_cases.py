@@ -137,9 +137,8 @@ VERSIONS = _versions()
 UNSWEPT = {
     "ImageDecoder": "needs Pillow and an encoded picture: tests/onnx/test_import.py, ONNX's suite"}
 
-
-_FEW, _SHARE, _OLDER = 10, 5, 2    # of the newest version so many cases and 1 in 5 of the rest;
-                                # _OLDER of each older one
+# Of the newest version, _FEW cases and one in _SHARE of the rest; _OLDER of each older one.
+_FEW, _SHARE, _OLDER = 10, 6, 2
 
 
 def cases(full=False):

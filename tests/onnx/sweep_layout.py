@@ -9,7 +9,8 @@ KINDS = (D, H, np.int64, np.int32, np.uint8, bool)
 @sweep("Reshape")
 def reshape(c, op, v):
     x = data(2, 3, 4)
-    wanted = ([4, 6], [-1], [2, -1], [0, -1], [0, 0, 4], [0, 12], [-1, 0, 2], [3, 0, -1], [2, 3, 2, 2],
+    wanted = ([4, 6], [-1], [2, -1], [0, -1], [0, 0, 4], [0, 12], [-1, 0, 2], [3, 0, -1],
+              [2, 3, 2, 2],
               [1, 24, 1], [0, 3, -1, 1], [2, 3, 5], [-1, -1])
     for shape in wanted:
         if v < 5:
@@ -70,7 +71,8 @@ def squeeze(c, op, v):
 
 @sweep("Expand")
 def expand(c, op, v):
-    for have, wanted in (((3, 1), (2, 3, 4)), ((3, 1), (3, 4)), ((3, 1), (1, 1)), ((3,), (2, 1)), ((), (2, 2)),
+    for have, wanted in (((3, 1), (2, 3, 4)), ((3, 1), (3, 4)), ((3, 1), (1, 1)), ((3,), (2, 1)),
+                         ((), (2, 2)),
                          ((2, 3), ()), ((1, 3), (0, 3)), ((2, 3), (2, 1)), ((2, 3), (4, 3))):
         for const in ((1,), ()):
             for unknown in (False, True):
@@ -85,7 +87,8 @@ def shape_of(c, op, v):
         yield c([x])
         yield c([x], unknown=True)
     if v >= 15:
-        for start, end in ((0, None), (1, None), (-1, None), (None, -1), (1, 2), (-9, 9), (2, 1), (3, 3)):
+        for start, end in ((0, None), (1, None), (-1, None), (None, -1), (1, 2), (-9, 9), (2, 1),
+                           (3, 3)):
             attributes = {k: n for k, n in (("start", start), ("end", end)) if n is not None}
             yield c([data(2, 3, 4)], attributes, unknown=True)
 
@@ -162,9 +165,12 @@ def split(c, op, v):
 @sweep("Slice")
 def slice_of(c, op, v):
     big = (1 << 63) - 1
-    asked = (([1], [3], [0], None), ([0, 1], [2, 3], None, None), ([-2], [big], [1], None), ([1], [-1], [-1], None),
-             ([0], [0], [0], None), ([5], [9], [0], None), ([-9], [9], [0], None), ([3], [1], [0], None))
-    stepped = (([0], [4], [0], [2]), ([-1], [-big - 1], [0], [-1]), ([3], [0], [0], [-2]), ([-1], [-9], [1], [-1]),
+    asked = (([1], [3], [0], None), ([0, 1], [2, 3], None, None), ([-2], [big], [1], None),
+             ([1], [-1], [-1], None),
+             ([0], [0], [0], None), ([5], [9], [0], None), ([-9], [9], [0], None),
+             ([3], [1], [0], None))
+    stepped = (([0], [4], [0], [2]), ([-1], [-big - 1], [0], [-1]), ([3], [0], [0], [-2]),
+               ([-1], [-9], [1], [-1]),
                ([0, 2], [4, 0], [0, 1], [3, -1]), ([9], [-9], [0], [-3]), ([1], [big], [0], [big]),
                ([-9], [9], [1], [-1]), ([0], [big], None, [2]))
     x = data(4, 3)
@@ -205,8 +211,10 @@ def tile(c, op, v):
 @sweep("Range")
 def range_of(c, op, v):
     for dtype in (F, D, np.int16, np.int32, np.int64):
-        for start, limit, delta in ((0, 5, 1), (1, 10, 3), (5, 0, -2), (3, 3, 1), (5, 0, 1), (0, 5, -1)):
-            yield c([np.array(n, dtype) for n in (start, limit, delta)], const="all" if delta == 3 else ())
+        for start, limit, delta in ((0, 5, 1), (1, 10, 3), (5, 0, -2), (3, 3, 1), (5, 0, 1),
+                                    (0, 5, -1)):
+            yield c([np.array(n, dtype) for n in (start, limit, delta)],
+                    const="all" if delta == 3 else ())
     yield c([np.float32(0), np.float32(1), np.float32(0.1)])
     yield c([np.float32(0), np.float32(1), np.float32(0.3)], const="all")
 
@@ -320,8 +328,10 @@ def top_k(c, op, v):
             for order in (1,):
                 for t in (ties, np.array([[np.inf, 1, -np.inf, 2]], F), data(2, 4, dtype=np.int64),
                           data(2, 4, dtype=np.int32), data(2, 4, dtype=D)):
-                    yield c([t, ints(3)], {"largest": largest, "sorted": order}, outputs=2, const=(1,))
-        yield c([data(1, 4), ints(4)], {"largest": 1, "sorted": 0}, outputs=1, const=(1,), loose=True)
+                    yield c([t, ints(3)], {"largest": largest, "sorted": order}, outputs=2,
+                            const=(1,))
+        yield c([data(1, 4), ints(4)], {"largest": 1, "sorted": 0}, outputs=1, const=(1,),
+                loose=True)
     for dtype in (np.int8, np.uint8, np.uint64, np.uint32, np.int16) if v >= 11 else ():
         yield c([data(5, dtype=dtype, low=-99, high=99), ints(2)], {"largest": 0}, outputs=2)
 
@@ -332,7 +342,8 @@ def gather(c, op, v):
     x = data(3, 4)
     low = 0 if v < 11 else -3
     for axis in (None, 0, 1, -1, -2):
-        for indices in (np.array(1), ints(0, 2), ints(low, 1), ints(), np.array([[0, 1], [2, low]])):
+        for indices in (np.array(1), ints(0, 2), ints(low, 1), ints(),
+                        np.array([[0, 1], [2, low]])):
             for const in ((1,), ()):
                 yield c([x, indices], {} if axis is None else {"axis": axis}, const=const,
                         unknown=axis == 1)
@@ -347,7 +358,8 @@ def gather(c, op, v):
 @sweep("GatherElements")
 def gather_elements(c, op, v):
     for axis in (None, 0, 1, -1):
-        for indices in (np.array([[0, 1], [1, 0]]), np.array([[-1, 0, 1]]), np.zeros((0, 2), np.int64)):
+        for indices in (np.array([[0, 1], [1, 0]]), np.array([[-1, 0, 1]]),
+                        np.zeros((0, 2), np.int64)):
             for const in ((1,), ()):
                 yield c([data(2, 3), indices], {} if axis is None else {"axis": axis}, const=const,
                         unknown=axis == 0)
@@ -359,7 +371,8 @@ def gather_elements(c, op, v):
 @sweep("GatherND")
 def gather_nd(c, op, v):
     x = data(2, 3, 4)
-    for indices in (np.array([[0, 1], [1, -1]]), np.array([[0], [1]]), np.array([[0, 1, 2]]), np.array([1]),
+    for indices in (np.array([[0, 1], [1, -1]]), np.array([[0], [1]]), np.array([[0, 1, 2]]),
+                    np.array([1]),
                     np.array([[[1, 0]], [[0, 2]]]), np.zeros((0, 2), np.int64)):
         for const in ((1,), ()):
             yield c([x, indices], const=const)
@@ -367,7 +380,8 @@ def gather_nd(c, op, v):
         yield c([x, indices], unknown=True)
     if v >= 12:
         for batch, indices in ((1, np.array([[0], [2]])), (1, np.array([[0, 1], [2, -1]])),
-                               (2, np.array([[[0], [1], [2]], [[3], [-1], [0]]])), (0, np.array([[1]]))):
+                               (2, np.array([[[0], [1], [2]], [[3], [-1], [0]]])),
+                               (0, np.array([[1]]))):
             yield c([x, indices], {"batch_dims": batch}, unknown=batch == 1)
     for dtype in KINDS:
         yield c([data(2, 3, dtype=dtype), np.array([[0, 1]])])
@@ -389,7 +403,8 @@ def scatter_elements(c, op, v):
             yield c([x, indices, updates], attributes, unknown=axis == 1)
     for how in _reductions(v)[1:]:
         for dtype in (np.int32, np.int64, D, H, np.uint8, np.int8):
-            yield c([data(4, dtype=dtype), ints(1, 1, 3), data(3, dtype=dtype, seed=2)], {"reduction": how})
+            yield c([data(4, dtype=dtype), ints(1, 1, 3), data(3, dtype=dtype, seed=2)],
+                    {"reduction": how})
     yield c([data(3), np.zeros(0, np.int64), data(0)])
     for dtype in KINDS:
         yield c([data(3, dtype=dtype), ints(2, 0), data(2, dtype=dtype, seed=2)], const=(1,))
@@ -403,7 +418,8 @@ def scatter_nd(c, op, v):
         repeat = 1 if how in (None, "none") else 3
         yield c([x, np.array([[3], [repeat]]), data(2, 3, seed=5)], attributes)
         yield c([x, np.array([[3], [repeat]]), data(2, 3, seed=5)], attributes, unknown=True)
-        yield c([x, np.array([[3, 0], [1, -1]]), data(2, seed=5)], attributes, const=(1,), unknown=True)
+        yield c([x, np.array([[3, 0], [1, -1]]), data(2, seed=5)], attributes, const=(1,),
+                unknown=True)
         yield c([x, np.array([[[3, 0]], [[-4, 1]]]), data(2, 1, seed=5)], attributes)
     yield c([x, np.zeros((0, 1), np.int64), data(0, 3)])
     for dtype in KINDS:
@@ -414,7 +430,8 @@ def scatter_nd(c, op, v):
 def tensor_scatter(c, op, v):
     for mode in (None, "linear", "circular"):
         for axis in (None, 1, -2):
-            attributes = {**({} if mode is None else {"mode": mode}), **({} if axis is None else {"axis": axis})}
+            attributes = {**({} if mode is None else {"mode": mode}),
+                          **({} if axis is None else {"axis": axis})}
             yield c([data(2, 4, 3), data(2, 2, 3, seed=4), ints(1, 2)], attributes)
             yield c([data(2, 4, 3), data(2, 2, 3, seed=4)], attributes, unknown=True)
     yield c([data(2, 4, 3), data(2, 2, 3, seed=4), ints(3, 2)], {"mode": "circular"})
@@ -427,12 +444,14 @@ def pad(c, op, v):
     modes = (None, "constant", "reflect", "edge") + (("wrap",) if v >= 19 else ())
     for mode in modes:
         attributes = {} if mode is None else {"mode": mode}
-        for pads in ([0, 1, 2, 0], [0, 0, 0, 0], [1, 1, 1, 1], [-1, 0, 1, -1], [0, -2, 0, 3], [2, 3, 2, 3]):
+        for pads in ([0, 1, 2, 0], [0, 0, 0, 0], [1, 1, 1, 1], [-1, 0, 1, -1], [0, -2, 0, 3],
+                     [2, 3, 2, 3]):
             if v < 11:
                 yield c([x], {**attributes, ("pads" if v >= 2 else "paddings"): pads, "value": 1.5})
                 continue
             for const in ((1, 2), ()):
-                yield c([x, ints(*pads), np.float32(1.5)], attributes, const=const, unknown=not const)
+                yield c([x, ints(*pads), np.float32(1.5)], attributes, const=const,
+                        unknown=not const)
             yield c([x, ints(*pads)], attributes, const=(1,), unknown=True)
     if v < 11:
         yield c([x], {("pads" if v >= 2 else "paddings"): [1, 0, 0, 1]})
@@ -486,7 +505,8 @@ def string_normalizer(c, op, v):
     for action in (None, "NONE", "LOWER", "UPPER"):
         for sensitive in (None, 0, 1):
             for words in (None, ["monday", "TUESDAY"], ["Monday"]):
-                yield c([x], {k: a for k, a in (("case_change_action", action), ("is_case_sensitive", sensitive),
+                yield c([x], {k: a for k, a in (("case_change_action", action),
+                                                ("is_case_sensitive", sensitive),
                                                 ("stopwords", words)) if a is not None})
     yield c([x.reshape(1, 4)], {"stopwords": ["Monday"], "is_case_sensitive": 1})
     yield c([texts("a", "b")], {"stopwords": ["a", "b"], "is_case_sensitive": 1})
@@ -514,7 +534,8 @@ def tf_idf(c, op, v):
                                   "min_gram_length": low, "max_gram_length": high})
     yield c([x.reshape(2, 6).astype(np.int32)], {**base, "mode": "TF", "max_skip_count": 1,
                                                  "min_gram_length": 1, "max_gram_length": 2})
-    words = {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "pool_strings": ["a", "b", "a", "b"]}
+    words = {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2],
+             "pool_strings": ["a", "b", "a", "b"]}
     yield c([texts("a", "b", "a", "c")], {**words, "mode": "TF", "max_skip_count": 0,
                                           "min_gram_length": 1, "max_gram_length": 2})
 

@@ -9,8 +9,10 @@ FLOATS = (H, D)
 
 
 # one input
-@sweep("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp",
-       "Floor", "HardSwish", "IsNaN", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid",
+@sweep("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf",
+       "Exp",
+       "Floor", "HardSwish", "IsNaN", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round",
+       "Sigmoid",
        "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh")
 def one_input(c, op, v):
     yield c([EDGES])
@@ -90,7 +92,8 @@ def clip(c, op, v):
             yield c([EDGES], bounds)
         return
     for const in ((), (1, 2)):
-        for inputs in ([low, high], [low], [None, high], [high, low], [np.float32(0), np.float32(6)],
+        for inputs in ([low, high], [low], [None, high], [high, low],
+                       [np.float32(0), np.float32(6)],
                        [np.float32(-np.inf), np.float32(np.inf)]):
             yield c([EDGES, *inputs], const=const)
     yield c([EDGES])
@@ -260,7 +263,8 @@ def cast_like(c, op, v):
 
 @sweep("BitCast")
 def bit_cast(c, op, v):
-    for source, to in ((F, 6), (np.int32, 1), (F, 12), (D, 7), (H, 5), (np.uint8, 3), (np.int64, 11)):
+    for source, to in ((F, 6), (np.int32, 1), (F, 12), (D, 7), (H, 5), (np.uint8, 3),
+                       (np.int64, 11)):
         yield c([data(4, dtype=source)], {"to": to})
 
 
@@ -358,7 +362,8 @@ def over_axis(c, op, v):
 # products
 @sweep("MatMul")
 def matmul(c, op, v):
-    for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((2, 1, 3, 4), (5, 4, 2)),
+    for a, b in (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)),
+                 ((2, 1, 3, 4), (5, 4, 2)),
                  ((2, 3, 4), (4, 2)), ((4,), (2, 4, 3)), ((2, 3, 4), (4,)), ((0, 3), (3, 2)),
                  ((2, 0), (0, 3)), ((1, 0, 3), (3, 4))):
         yield c([data(*a), data(*b, seed=4)])
@@ -400,7 +405,8 @@ def gemm(c, op, v):
 @sweep("Einsum")
 def einsum(c, op, v):
     for equation, *shapes in (
-            ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ii->i", (3, 3)), ("ii", (3, 3)),
+            ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ii->i", (3, 3)),
+            ("ii", (3, 3)),
             ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 2)),
             ("...ij,...jk->...ik", (2, 3, 4), (4, 2)), ("i,j->ij", (2,), (3,)),
             ("bhwc,hkc->bhwk", (1, 2, 3, 4), (2, 3, 4)), ("ij,ij->ij", (2, 3), (2, 3)),
@@ -441,7 +447,8 @@ def batch_normalization(c, op, v):
     plain = {"is_test": 1} if v < 7 else {}
     for epsilon in EPSILONS:
         for small in (False, True):
-            yield made((2, 3, 2, 2), {**plain, **_epsilon(epsilon)}, small=small, const=(1, 2, 3, 4))
+            yield made((2, 3, 2, 2), {**plain, **_epsilon(epsilon)}, small=small,
+                       const=(1, 2, 3, 4))
     for shape in ((2, 3), (2, 3, 4), (1, 3, 2, 2, 2), (0, 3, 2, 2), (2, 3, 2, 2)):
         yield made(shape, plain)
         yield made(shape, plain, unknown=True)
@@ -462,7 +469,8 @@ def instance_normalization(c, op, v):
         for shape in ((2, 3, 4), (1, 3, 2, 3), (1, 2, 2, 2, 2)):
             k = shape[1]
             yield c([data(*shape, high=-2.9 if epsilon else 3.0), data(k, seed=2), data(k, seed=3)],
-                    _epsilon(epsilon), unknown=shape[0] == 2, const=(1, 2) if len(shape) == 4 else (),
+                    _epsilon(epsilon), unknown=shape[0] == 2,
+                    const=(1, 2) if len(shape) == 4 else (),
                     tolerance=10)
     yield c([data(2, 3, 4, dtype=D), data(3, dtype=D), data(3, dtype=D)])
     yield c([data(2, 3, 4, dtype=H), data(3, dtype=H), data(3, dtype=H)])
@@ -484,7 +492,8 @@ def layer_normalization(c, op, v):
                     _epsilon(epsilon), tolerance=10)
     for dtype in FLOATS:
         for stash in (1,) if dtype is H else (1, 11):
-            yield c([data(2, 4, dtype=dtype), data(4, dtype=dtype), *[data(4, dtype=dtype)] * extra],
+            yield c([data(2, 4, dtype=dtype), data(4, dtype=dtype),
+                     *[data(4, dtype=dtype)] * extra],
                     {"stash_type": stash})
     if extra:
         yield c([data(2, 3, 4), data(4), data(4, seed=3)], outputs=3)
@@ -616,6 +625,7 @@ def qlinear_matmul(c, op, v):
         a, b = data(2, 3, dtype=dtype, high=90), data(3, 4, dtype=dtype, seed=3, high=90)
         point = np.array(5, dtype)
         for scale in (0.02, 0.5, 30.0):
-            yield c([a, np.float32(0.1), point, b, np.float32(0.2), point, np.float32(scale), point])
+            yield c([a, np.float32(0.1), point, b, np.float32(0.2), point, np.float32(scale),
+                     point])
         yield c([a, np.float32(0.1), point, b, data(4, low=0.1, seed=2), np.full(4, 2, dtype),
                  np.float32(0.5), point], const=(3, 4, 5))

@@ -38,8 +38,7 @@ def ints(*values, dtype=np.int64):
 
 def texts(*values, shape=None):
     """An array of str."""
-    made = np.empty(len(values), object)
-    made[:] = values
+    made = np.array([*values, None], object)[:-1]
     return made if shape is None else made.reshape(shape)
 
 

@@ -195,9 +195,7 @@ def dropout(node):
     """The identity, unless `training_mode` says otherwise (a random mask then)."""
     value = node.value(0)
     asks = len(node.outputs) > 1 and node.outputs[1]
-    training = node.known(2) if node.has(2) else np.array(False)
-    if training is None:
-        raise node.needs(node.value(2).tensor, "training_mode")
+    training = node.need(2, "training_mode") if node.has(2) else np.array(False)
     ratio = tf.cast(node.x(1), tf.float32) if node.has(1) else tf.constant(np.float32(0.5))
     known = node.known(1) if node.has(1) else np.float32(0.5)
     if not training.any() or known is not None and not known.any():

@@ -133,7 +133,7 @@ def _by_tensor(node, axes, boxes, own, wanted, factors, mode, nearest):
     i, given = (3, wanted) if factors is None else (2 if node.opset > 10 else 1, factors)
     if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch" or node.attr("antialias", 0) \
             or node.shape(i) not in ((None,), (len(axes),)):
-        raise node.needs(given, "what size to make")
+        node.need(i, "what size to make")
     if wanted is None:
         sizes_now = tf.stack([tf.cast(own[a], tf.float32) for a in axes])
         wanted = tf.floor(sizes_now * factors)
