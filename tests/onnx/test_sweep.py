@@ -160,7 +160,7 @@ def test_cases(recorded, shard):
 def test_every_op_is_swept():
     ops = {op for op in onnx.supported_ops() if "." not in op}
     assert ops == set(sweep_cases.FAMILIES) | set(sweep_cases.UNSWEPT)
-    assert ops <= set(sweep_cases.VERSIONS)
+    assert set(sweep_cases.FAMILIES) <= set(sweep_cases.VERSIONS)
 
 
 def test_what_differs_on_purpose_differs(recorded):
