@@ -123,12 +123,12 @@ def test_unknown_batch_and_size():
 
 
 def test_sizes_as_inputs_are_given_as_constants():
-    nodes = [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")]
+    nodes = [helper.make_node("CenterCropPad", ["x", "sizes"], ["y"])]
     made = model(nodes, [("x", F, [1, 1, 2, 2]), ("sizes", TensorProto.INT64, [4])],
                  [("y", F, None)])
     with tf.Graph().as_default(), pytest.raises(pyflow_onnx.NeedsConstant, match="sizes") as info:
         pyflow_onnx.import_model(made)
-    assert info.value.inputs == ("sizes",) and info.value.op == "Resize"
+    assert info.value.inputs == ("sizes",) and info.value.op == "CenterCropPad"
     with tf.Graph().as_default():
         bound = pyflow_onnx.import_model(made, constants={"sizes": [1, 1, 4, 4]})
         assert list(bound.inputs) == ["x"] and bound.outputs["y"].shape.as_list() == [1, 1, 4, 4]

@@ -5,7 +5,8 @@ Those along one axis run in the order their input lies in."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, ints, natural, scalar, sequence, sizes
+from pyflow.interop.onnx.ops.common import (Value, ints, natural, scalar, sequence, size_of,
+                                            sizes)
 from pyflow.interop.onnx.registry import converter
 
 
@@ -14,7 +15,7 @@ def concat(node):
     values = [node.value(i) for i in range(len(node))]
     rank = next((v.rank for v in values if v.rank is not None), None)
     if rank is None:
-        raise node.unsupported("the rank of no input is known")
+        raise node.needs(values[0].tensor, "the rank of an input")
     axis = node.axis(node.attr("axis", 1 if node.opset < 4 else None), rank)
     if all(v.is_array for v in values):
         return Value(array=np.concatenate([v.array for v in values], axis))
@@ -32,7 +33,10 @@ def _split(node, lengths):
     if lengths is None:
         size = node.shape(0)[axis]
         if size is None:
-            return [Value(t, value.order) for t in tf.split(value.tensor, count, axis=at)]
+            parts = tf.split(value.tensor, _uneven(size_of(value, axis), count), axis=at,
+                             num=count) if node.has_attr("num_outputs") else tf.split(
+                                 value.tensor, count, axis=at)
+            return [Value(t, value.order) for t in parts]
         part = -(-size // node.attr("num_outputs", count))
         lengths = [min(part, max(size - i * part, 0)) for i in range(count)]
     lengths = [int(n) for n in lengths]
@@ -45,6 +49,13 @@ def _split(node, lengths):
     return [Value(t, value.order) for t in parts]
 
 
+def _uneven(size, count):
+    """Sizes of `count` equal parts, the last ones smaller, of what only the step knows."""
+    part = (size + ints([count - 1])[0]) // ints([count])[0]
+    starts = tf.constant(np.arange(count)) * part
+    return tf.minimum(tf.maximum(size - starts, ints([0])[0]), part)
+
+
 @converter("Split")
 def split_by_attribute(node):
     return _split(node, node.attr("split", None) or (node.known(1).tolist() if node.has(1)
@@ -53,7 +64,13 @@ def split_by_attribute(node):
 
 @converter("Split", since=13)
 def split(node):
-    return _split(node, node.need(1, "split").tolist() if node.has(1) else None)
+    lengths = node.known(1)
+    if lengths is None and node.has(1):
+        value, axis = node.value(0), node.axis(node.attr("axis", 0), node.rank(0))
+        at = axis if value.order is None else value.order.index(axis)
+        parts = tf.split(value.tensor, node.x(1), axis=at, num=len(node.outputs))
+        return [Value(t, value.order) for t in parts]
+    return _split(node, lengths.tolist() if node.has(1) else None)
 
 
 # slices
@@ -134,6 +151,7 @@ def _dynamic_slice(node, axes):
 def _indices(start, end, step, size):
     """The indices a slice takes of an axis of `size`; all are int64 scalars."""
     zero, one = ints([0])[0], ints([1])[0]
+    step = tf.clip_by_value(step, tf.negative(size + one), size + one)      # sums do not overflow
     start = tf.where(start < zero, start + size, start)
     end = tf.where(end < zero, end + size, end)
     forward = step > zero
@@ -161,6 +179,9 @@ def tile(node):
 @converter("Range")
 def range_op(node):
     start, limit, delta = (tf.reshape(node.x(i), []) for i in range(3))
+    wide = [tf.cast(t, tf.int32) if t.dtype is tf.int16 else t for t in (start, limit, delta)]
+    ahead = tf.equal(tf.greater(wide[2], scalar(0, wide[2])), tf.greater(wide[1], wide[0]))
+    limit = tf.where_v2(ahead, limit, start)    # nothing, where delta leads away from the limit
     if start.dtype in (tf.int16, tf.float16, tf.bfloat16):
         wide = tf.int32 if start.dtype is tf.int16 else tf.float32
         made = tf.range(*(tf.cast(t, wide) for t in (start, limit, delta)))
@@ -220,11 +241,15 @@ def depth_to_space(node):
     block = node.attr("blocksize")
     n, c, h, w = _image(node)
     mode = node.attr("mode", "DCR")
-    if block < 1 or c is None or c % (block * block):
+    if c is None:
+        raise node.needs(node.value(0).tensor, "the number of channels")
+    if block < 1 or c % (block * block):
         raise node.error(f"{c} channels do not divide by blocksize {block} squared")
     last = node.value(0).last
     if mode == "DCR":
         return Value(tf.depth_to_space(last, block) if block > 1 else last, (0, 2, 3, 1))
+    if None in (h, w):
+        raise node.needs(node.x(0), "height and width")
     deep = c // (block * block)
     x = tf.reshape(node.x(0), _with_batch([n, deep, block, block, h, w]))
     x = tf.transpose(x, [0, 1, 4, 2, 5, 3])

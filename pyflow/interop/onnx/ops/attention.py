@@ -32,6 +32,8 @@ def repeated(x, times):
 def rotary_embedding(node):
     """Pairs of features turned by angles whose cosines and sines are given."""
     x, flat = node.x(0), node.rank(0) == 3
+    if node.shape(0)[-1] is None:
+        raise node.needs(node.value(0).tensor, "the number of features")
     if flat:
         x = _heads(x, node.attr("num_heads"))
     size = x.shape.as_tuple()[-1]
@@ -61,6 +63,9 @@ def attention(node):
     A query that may see no key gives zeros."""
     flat = node.rank(0) == 3
     q, k, v = (node.x(i) for i in range(3))
+    for i in range(3):
+        if None in (node.shape(i)[-1:] if flat else node.shape(i)[1::2]):
+            raise node.needs(node.value(i).tensor, f"heads and features of input {i}")
     if flat:
         q = _heads(q, node.attr("q_num_heads"))
         k, v = (_heads(t, node.attr("kv_num_heads")) for t in (k, v))

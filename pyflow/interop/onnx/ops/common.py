@@ -94,6 +94,12 @@ def sizes(tensor, out_type=tf.int64):
     return tf.shape(tensor, out_type=out_type)
 
 
+def size_of(value, axis):
+    """The size of a Value's ONNX axis as an int64 scalar; no axis is moved for it."""
+    at = axis if value.order is None else value.order.index(axis)
+    return sizes(value.tensor)[at]
+
+
 def ints(values, dtype=np.int64):
     """A constant vector of integers."""
     return tf.constant(np.array(values, dtype).reshape(-1))
@@ -127,4 +133,4 @@ def in_float(tensor, function):
 
 __all__ = ["Value", "aligned", "call", "channels_last", "dtypes", "elementwise", "filled",
            "in_float", "in_order", "ints", "kernel_types", "natural", "scalar", "sequence",
-           "sizes", "widened"]
+           "size_of", "sizes", "widened"]

@@ -7,7 +7,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework.op import get_op
-from pyflow.interop.onnx.ops.common import Value, call, channels_last
+from pyflow.interop.onnx.ops.common import Value, call, channels_last, ints, size_of, sizes
 from pyflow.interop.onnx.ops.windows import geometry, padded, same_pads
 from pyflow.interop.onnx.registry import converter
 
@@ -28,6 +28,9 @@ def conv(node):
 
 def convolution(node, x, w, wide=None):
     """The Value of a convolution without bias.  wide: a type to compute in."""
+    for value, what in ((x, "input"), (w, "weights")):
+        if value.rank is None:
+            raise node.needs(value.tensor, f"the rank of the {what}")
     rank = x.rank
     if rank not in (3, 4, 5) or w.rank != rank:
         raise node.error(f"expected input and weights of one rank from 3 to 5, got shapes "
@@ -83,13 +86,15 @@ def _image(x, w, geo, group, wide, extra=0, depth=None):
     pads = [(0, 0)] * extra + geo.pads[-2:]
     if extra and len(geo.strides) > 1:
         strides, dilations, pads = geo.strides, geo.dilations, geo.pads
-    if any(min(p) < 0 for p in pads):
+    if not geo.fixed or any(min(p) < 0 for p in pads):
         x, pads = padded(x, pads), [(0, 0)] * 2
     settings = {"strides": [1, *strides, 1], "dilations": [1, *dilations, 1], "padding": "VALID"}
-    sizes_known = x.shape.as_tuple()[1:3]
-    if depthwise and any(b or a for b, a in pads) and None not in sizes_known and [
+    # the pads of SAME do not depend on a size if the stride is 1
+    spatial = [1 if size is None and stride == 1 else size for size, stride in zip(
+        x.shape.as_tuple()[1:3], strides)]
+    if depthwise and any(b or a for b, a in pads) and None not in spatial and [
             same_pads(size, (k - 1) * d + 1, stride) for size, k, d, stride in zip(
-                sizes_known, filters.shape.as_list(), dilations, strides)] == list(pads):
+                spatial, filters.shape.as_list(), dilations, strides)] == list(pads):
         settings["padding"] = "SAME"        # fuses with what follows, EXPLICIT does not
     elif any(b or a for b, a in pads):
         settings["padding"] = "EXPLICIT"
@@ -104,21 +109,33 @@ def _image(x, w, geo, group, wide, extra=0, depth=None):
 
 def _volume(x, w, geo, group, wide):
     """x [N, D, H, W, C]: for each depth of the kernel, an image convolution of all planes."""
-    n, _, h, width, c = x.shape.as_list()
-    if geo.kernel[0] > _MAX_DEPTH or geo.out[0] is None:
-        raise ValueError(f"kernels of depth {geo.kernel[0]} over {geo.out[0]} planes; at most "
-                         f"{_MAX_DEPTH} over a known number")
+    if geo.kernel[0] > _MAX_DEPTH:
+        raise ValueError(f"kernels of depth {geo.kernel[0]}; at most {_MAX_DEPTH}")
     x = padded(x, [geo.pads[0], (0, 0), (0, 0)])
     total = None
-    out = geo.out[0]
     for k in range(geo.kernel[0]):
-        start = k * geo.dilations[0]
-        planes = x[:, start:start + (out - 1) * geo.strides[0] + 1:geo.strides[0]]
-        images = tf.reshape(planes, [-1, h, width, c])
-        part = _image(images, w, geo, group, wide, depth=k)
+        planes = x[:, geo.piece(0, k)]
+        part = _image(_joined(planes), w, geo, group, wide, depth=k)
         total = part if total is None else total + part
-    shape = total.shape.as_list()
-    return tf.reshape(total, [-1 if n is None else n, out, *shape[1:]])
+    return _parted(total, sizes(planes)[:2], planes.shape.as_list()[:2])
+
+
+def _joined(x):
+    """[N, D, H, W, C] -> [N * D, H, W, C]."""
+    rest = x.shape.as_list()[2:]
+    if None not in rest:
+        return tf.reshape(x, [-1, *rest])
+    made = tf.reshape(x, tf.concat([ints([-1]), sizes(x)[2:]], 0))
+    made.set_shape([None, *rest])
+    return made
+
+
+def _parted(x, lead, known):
+    """The opposite; lead: N and D, known: the same as far as they are known."""
+    rest = x.shape.as_list()[1:]
+    made = tf.reshape(x, tf.concat([lead, sizes(x)[1:]], 0))
+    made.set_shape([*known, *rest])
+    return made
 
 
 # transposed convolutions
@@ -128,43 +145,56 @@ def conv_transpose(node):
     x, w = node.value(0), node.value(1)
     rank, group = node.expect_rank(0, 3, 4, 5), node.attr("group", 1)
     n = rank - 2
-    if w.rank != rank or None in w.shape or w.shape[0] % group or group < 1:
+    node.static_shape(1)
+    if w.rank != rank or group < 1 or w.shape[0] % group:
         raise node.error(f"weights of shape {w.shape} do not fit input {x.shape} in {group} groups")
-    if None in x.shape[2:]:
-        raise node.needs(x.tensor, "the spatial sizes")
     strides = node.attr("strides", None) or [1] * n
     dilations = node.attr("dilations", None) or [1] * n
-    full = [(s - 1) * stride + (k - 1) * d + 1 for s, stride, k, d in
-            zip(x.shape[2:], strides, w.shape[2:], dilations)]
-    pads, out = _transposed_pads(node, x.shape[2:], full, strides)
+    # (s - 1) * stride + reach is all that the kernels reach of an axis of size s
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
+    cut = _transposed_cut(node, x.shape[2:], reach, strides)
+    full = [(_size_or_tensor(x, axis + 2) - 1) * stride + far for axis, (stride, far) in
+            enumerate(zip(strides, reach))]
     made = _groups_transposed(node, x, w, strides, dilations, full, group)
-    cut = [(-before, size - (whole - before)) for (before, _), size, whole in zip(pads, out, full)]
     made = padded(made, cut)
     if node.has(2):
         made = tf.nn.bias_add(made, node.x(2))
     return Value(made, channels_last(rank))
 
 
-def _transposed_pads(node, spatial, full, strides):
-    n = len(full)
+def _size_or_tensor(value, axis):
+    size = value.shape[axis]
+    return size_of(value, axis) if size is None else size
+
+
+def _transposed_cut(node, spatial, reach, strides):
+    """[(before, after)] to pad what the kernels reach with; negative numbers cut."""
+    n = len(reach)
     extra = node.attr("output_padding", None) or [0] * n
     asked = node.attr("output_shape", None)
     auto = node.attr("auto_pad", "NOTSET")
-    if asked is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-        asked = [size * stride for size, stride in zip(spatial, strides)]
+    upper = auto == "SAME_UPPER"
     if asked is not None:
-        asked = asked[-n:]
-        totals = [max(whole + e - size, 0) for whole, e, size in zip(full, extra, asked)]
-        upper = auto == "SAME_UPPER"
-        pads = [(t // 2, t - t // 2) if upper else (t - t // 2, t // 2) for t in totals]
-        return pads, asked
+        if None in spatial:
+            raise node.needs(node.value(0).tensor, "the spatial sizes for output_shape")
+        full = [(s - 1) * stride + far for s, stride, far in zip(spatial, strides, reach)]
+        more = [size - whole for size, whole in zip(asked[-n:], full)]
+        totals = [max(e - m, 0) for e, m in zip(extra, more)]
+        return [(-t, m + t) for t, m in zip(_halves(totals, upper), more)]
+    if auto in ("SAME_UPPER", "SAME_LOWER"):    # size * stride, or less where kernels end before
+        totals = [max(far - stride + e, 0) for far, stride, e in zip(reach, strides, extra)]
+        return [(-t, e - total + t) for t, total, e in zip(_halves(totals, upper), totals, extra)]
     pads = node.attr("pads", None) or [0] * 2 * n
     if auto == "VALID":
         pads = [0] * 2 * n
     if len(pads) != 2 * n:
         raise node.error(f"expected {2 * n} pads, got {pads}")
-    pads = [(pads[i], pads[i + n]) for i in range(n)]
-    return pads, [whole + e - sum(p) for whole, e, p in zip(full, extra, pads)]
+    return [(-pads[i], extra[i] - pads[i + n]) for i in range(n)]
+
+
+def _halves(totals, upper):
+    """What of each total lies before: the smaller half if `upper`."""
+    return [t // 2 if upper else t - t // 2 for t in totals]
 
 
 def _groups_transposed(node, x, w, strides, dilations, full, group):
@@ -176,37 +206,49 @@ def _groups_transposed(node, x, w, strides, dilations, full, group):
 
 
 def _transposed(x, w, strides, dilations, full):
-    """x [N, ..., C], w [C, M, ...] -> [N, *full, M]."""
+    """x [N, ..., C], w [C, M, ...] -> [N, *full, M]; full: numbers, or scalars of the graph."""
     n = len(full)
-    batch = tf.shape(x)[:1]
+    batch = sizes(x)[:1]
     if n == 1:
         made = _transposed(tf.expand_dims(x, 1), tf.expand_dims(w, 2), [1, *strides],
                            [1, *dilations], [1, *full])
         return tf.squeeze(made, [1])
     outputs = int(w.shape[1])
     if n == 2:
-        size = tf.concat([batch, [*full, outputs]], 0)
-        return _backprop(size, w, x, strides, dilations)
-    depth, h, width, c = x.shape.as_list()[1:]
-    images = tf.reshape(x, [-1, h, width, c])
-    total = None
+        made = _backprop(_shape(batch, *full, outputs), w, x, strides, dilations)
+        made.set_shape([x.shape.as_list()[0], *[_known(f) for f in full], outputs])
+        return made
+    known, lead = x.shape.as_list()[:2], sizes(x)[:2]
+    images, total = _joined(x), None
+    deep = _size_or_tensor(Value(x), 1) * strides[0]
     for k in range(int(w.shape[2])):
         part = _transposed(images, w[:, :, k], strides[1:], dilations[1:], full[1:])
-        part = tf.reshape(part, tf.concat([batch, [depth, 1, *full[1:], outputs]], 0))
+        part = tf.expand_dims(_parted(part, lead, known), 2)
         part = tf.pad(part, [[0, 0], [0, 0], [0, strides[0] - 1]] + [[0, 0]] * 3)
-        part = tf.reshape(part, tf.concat([batch, [depth * strides[0], *full[1:], outputs]], 0))
+        part = tf.reshape(part, _shape(batch, deep, *full[1:], outputs))
+        part.set_shape([known[0], _known(deep), *[_known(f) for f in full[1:]], outputs])
+        # reach - stride more planes than depth * stride are reached, a number
         front = k * dilations[0]
-        part = padded(part, [(front, full[0] - front - depth * strides[0]), (0, 0), (0, 0)])
+        far = (int(w.shape[2]) - 1) * dilations[0] + 1
+        part = padded(part, [(front, far - strides[0] - front), (0, 0), (0, 0)])
         total = part if total is None else total + part
     return total
 
 
+def _known(size):
+    return size if isinstance(size, int) else None
+
+
+def _shape(batch, *rest):
+    """A shape tensor of the batch's size (a vector) and numbers or scalars of the graph."""
+    return tf.concat([batch, tf.stack([ints([n])[0] if isinstance(n, int) else n for n in rest])],
+                     0)
+
+
 def _backprop(size, w, x, strides, dilations):
-    made = get_op("Conv2DBackpropInput")(
+    return get_op("Conv2DBackpropInput")(
         tf.cast(size, tf.int32), tf.transpose(w, [2, 3, 1, 0]), x, strides=[1, *strides, 1],
         dilations=[1, *dilations, 1], padding="VALID")
-    made.set_shape([x.shape.as_list()[0], *made.shape.as_list()[1:]])
-    return made
 
 
 @converter("ConvInteger")

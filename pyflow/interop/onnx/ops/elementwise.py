@@ -23,17 +23,33 @@ def _unary(onnx_name, op_name, since=1):
 
 
 for _onnx, _tf in (
-        ("Abs", "Abs"), ("Neg", "Neg"), ("Ceil", "Ceil"), ("Floor", "Floor"), ("Exp", "Exp"),
+        ("Neg", "Neg"), ("Ceil", "Ceil"), ("Floor", "Floor"), ("Exp", "Exp"),
         ("Log", "Log"), ("Sqrt", "Sqrt"), ("Sin", "Sin"), ("Cos", "Cos"), ("Tan", "Tan"),
         ("Asin", "Asin"), ("Acos", "Acos"), ("Atan", "Atan"), ("Sinh", "Sinh"), ("Cosh", "Cosh"),
         ("Asinh", "Asinh"), ("Acosh", "Acosh"), ("Atanh", "Atanh"), ("Erf", "Erf"),
-        ("Sign", "Sign"), ("Round", "Rint"), ("Relu", "Relu"), ("Sigmoid", "Sigmoid"),
+        ("Round", "Rint"), ("Relu", "Relu"), ("Sigmoid", "Sigmoid"),
         ("Tanh", "Tanh"), ("Softplus", "Softplus"), ("Softsign", "Softsign"),
         ("Not", "LogicalNot"), ("BitwiseNot", "Invert"), ("IsNaN", "IsNan")):
     if _onnx == "Not":
         converter("Not")(lambda node: elementwise(tf.logical_not, node.value(0)))
     else:
         _unary(_onnx, _tf)
+
+
+@converter("Abs")
+def absolute(node):
+    value = node.value(0)
+    return value if value.dtype.is_unsigned else elementwise(lambda x: call("Abs", x), value)
+
+
+@converter("Sign")
+def sign(node):
+    """Of unsigned numbers without a wider type, which would round the largest."""
+    def over(x):
+        if x.dtype.is_unsigned:
+            return tf.cast(tf.not_equal(x, scalar(0, x)), x.dtype)
+        return call("Sign", x)
+    return elementwise(over, node.value(0))
 
 
 @converter("Identity")
@@ -424,10 +440,17 @@ def cast_tensor(x, dtype):
         return tf.cast(tf.string_to_number(x, tf.float64 if dtype.is_floating else tf.int64),
                        dtype)
     if dtype is tf.string:
-        if x.dtype.is_floating:
-            return tf.as_string(tf.cast(x, tf.float32) if x.dtype.size < 4 else x, shortest=True)
-        return tf.as_string(x)
+        return _float_text(x) if x.dtype.is_floating else tf.as_string(x)
     return tf.cast(x, dtype)
+
+
+def _float_text(x):
+    """Eight digits at most, and NaN, INF, -INF in capitals, as onnxruntime writes them."""
+    x = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
+    made = tf.as_string(x, precision=8, shortest=True)
+    infinite = tf.where_v2(tf.less(x, scalar(0, x)), tf.constant("-INF"), tf.constant("INF"))
+    made = tf.where_v2(tf.is_inf(x), infinite, made)
+    return tf.where_v2(tf.is_nan(x), tf.constant("NaN"), made)
 
 
 @converter("BitCast")

@@ -39,7 +39,9 @@ def image_decoder(node):
 def non_max_suppression(node):
     """Boxes [N, B, 4] and scores [N, C, B] to rows (image, class, box)."""
     boxes, scores = node.x(0), node.x(1)
-    n, classes, _ = node.static_shape(1)
+    n, classes, _ = node.shape(1)
+    if n is None or classes is None:
+        raise node.needs(node.value(1).tensor, "the number of images and of classes")
     if n * classes > _MAX_LISTS:
         raise node.unsupported(f"{n} images times {classes} classes; at most {_MAX_LISTS}")
     if node.attr("center_point_box", 0):

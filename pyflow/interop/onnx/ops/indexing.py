@@ -9,6 +9,7 @@ import numpy as np
 import pyflow as tf
 from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import Value, call, ints, sequence, sizes, widened
+from pyflow.interop.onnx.ops.text import hosted
 from pyflow.interop.onnx.registry import converter
 
 
@@ -117,7 +118,9 @@ def scatter_elements(node):
 def scatter_nd(node):
     x, indices = node.x(0), node.x(1)
     depth = node.shape(1)[-1]
-    if depth is None or depth > node.rank(0):
+    if depth is None:
+        raise node.needs(indices, "the last size of the indices")
+    if depth > node.rank(0):
         raise node.error(f"indices of shape {node.shape(1)} do not fit data of shape "
                          f"{node.shape(0)}")
     own = sizes(x)
@@ -202,16 +205,22 @@ def arg_max(node):
 
 @converter("Compress")
 def compress(node):
-    places = tf.reshape(tf.where(node.x(1)), [-1])
-    if not node.has_attr("axis"):
-        return tf.gather(tf.reshape(node.x(0), [-1]), places)
-    return tf.gather(node.x(0), places, axis=node.axis(node.attr("axis"), node.rank(0)))
+    """Conditions beyond the axis's end are not looked at."""
+    x, axis = node.x(0), 0
+    if node.has_attr("axis"):
+        axis = node.axis(node.attr("axis"), node.rank(0))
+    else:
+        x = tf.reshape(x, [-1])
+    places = tf.reshape(tf.where(node.x(1)[:sizes(x)[axis]]), [-1])
+    return tf.gather(x, places, axis=axis)
 
 
 @converter("Unique")
 def unique(node):
     """Rows along `axis` (elements if there is none), their first places, the inverse, counts."""
     x, rank = node.x(0), node.rank(0)
+    if x.dtype is tf.string:
+        return _unique_texts(node, x)
     if node.has_attr("axis"):
         axis = node.axis(node.attr("axis"), rank)
         order = [axis] + [i for i in range(rank) if i != axis]
@@ -240,6 +249,28 @@ def unique(node):
     back = [order.index(i) for i in range(len(order))]
     return [tf.transpose(picked, back) if len(order) > 1 else picked, first,
             tf.cast(inverse, tf.int64), counts]
+
+
+def _unique_texts(node, x):
+    """Of strings, as a Python function of the step."""
+    axis = node.axis(node.attr("axis"), node.rank(0)) if node.has_attr("axis") else None
+
+    def unique_texts(x):
+        rows = x.reshape(-1, 1) if axis is None else np.moveaxis(x, axis, 0)
+        keys = [tuple(row.ravel()) for row in rows]
+        firsts = {}
+        for place, key in enumerate(keys):
+            firsts.setdefault(key, place)
+        groups = sorted(firsts) if node.attr("sorted", 1) else list(firsts)
+        number = {key: k for k, key in enumerate(groups)}
+        first = np.array([firsts[key] for key in groups], np.int64)
+        inverse = np.array([number[key] for key in keys], np.int64)
+        picked = x.reshape(-1)[first] if axis is None else np.take(x, first, axis)
+        return picked, first, inverse, np.bincount(inverse, minlength=len(groups)).astype(np.int64)
+    own = [None] if axis is None else [None if i == axis else d for i, d in enumerate(
+        node.shape(0))]
+    return hosted(unique_texts, [x], [tf.string, tf.int64, tf.int64, tf.int64],
+                  [own, [None], [None], [None]])
 
 
 def _groups_of(flat):

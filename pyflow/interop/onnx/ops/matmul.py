@@ -15,9 +15,11 @@ def matmul(node):
 def product(node, a, b):
     """a @ b with NumPy's rules for vectors and batches."""
     ra, rb = a.shape.ndims, b.shape.ndims
+    for tensor, rank in ((a, ra), (b, rb)):
+        if rank is None:
+            raise node.needs(tensor, "the rank of a factor")
     if not ra or not rb:
-        raise node.error(f"expected tensors of known rank 1 and more, got shapes {a.shape} and "
-                         f"{b.shape}")
+        raise node.error(f"expected tensors of rank 1 and more, got shapes {a.shape} and {b.shape}")
     if ra == 1:
         a = tf.expand_dims(a, 0)
     if rb == 1:
@@ -77,6 +79,9 @@ def contracted(node, equation, tensors):
     terms = terms.split(",")
     if len(terms) != len(tensors):
         raise node.error(f"equation {equation!r} has {len(terms)} terms for {len(tensors)} inputs")
+    for tensor in tensors:
+        if tensor.shape.ndims is None:
+            raise node.needs(tensor, "the rank of an input")
     names = [_axes(node, term, t.shape.ndims) for term, t in zip(terms, tensors)]
     widest = max((sum(n.startswith(".") for n in axes) for axes in names), default=0)
     dots = [f".{i}" for i in reversed(range(widest))]
@@ -111,8 +116,6 @@ def _letters(term):
 def _axes(node, term, rank):
     """The axes' names; those of an ellipsis are .1, .0, counted from the last."""
     letters = _letters(term)
-    if rank is None:
-        raise node.unsupported("the rank of an input is not known")
     extra = rank - len([x for x in letters if x != "..."])
     if extra < 0 or extra and "..." not in letters:
         raise node.error(f"term {term!r} does not fit a tensor of rank {rank}")

@@ -135,10 +135,11 @@ def group_normalization(node):
     """Since opset 21 scale and bias are per channel, before per group."""
     groups, x = node.attr("num_groups"), _wide(node, node.x(0))
     shape = node.shape(0)
-    if shape[1] is None or groups < 1 or shape[1] % groups:
+    if groups < 1 or shape[1] is not None and shape[1] % groups:
         raise node.error(f"{shape[1]} channels do not divide into {groups} groups")
     own = sizes(x)
-    grouped = tf.reshape(x, tf.concat([own[:1], [groups, shape[1] // groups, -1]], 0))
+    each = own[1:2] // groups if shape[1] is None else [shape[1] // groups]
+    grouped = tf.reshape(x, tf.concat([own[:1], [groups], each, [-1]], 0))
     mean, variance = tf.nn.moments(grouped, [2, 3], keep_dims=True)
     made = (grouped - mean) * tf.rsqrt(variance + scalar(node.attr("epsilon", 1e-5), variance))
     scale, bias = node.x(1), node.x(2)
@@ -194,16 +195,16 @@ def dropout(node):
     """The identity, unless `training_mode` says otherwise (a random mask then)."""
     value = node.value(0)
     asks = len(node.outputs) > 1 and node.outputs[1]
-    training = node.known(2) if node.has(2) else np.array(False)
-    if training is None:
-        raise node.needs(node.value(2).tensor, "training_mode")
+    training = node.need(2, "training_mode") if node.has(2) else np.array(False)
     ratio = tf.cast(node.x(1), tf.float32) if node.has(1) else tf.constant(np.float32(0.5))
     known = node.known(1) if node.has(1) else np.float32(0.5)
     if not training.any() or known is not None and not known.any():
         made = [value]
         if asks:
             dtype = tf.bool if node.opset >= 10 else value.dtype
-            made.append(Value(tf.ones_like(tf.cast(value.plain, dtype))))
+            # before opset 12, ONNX leaves the mask open and onnxruntime makes it all zeros
+            like = tf.ones_like if node.opset >= 12 else tf.zeros_like
+            made.append(Value(like(tf.cast(value.plain, dtype))))
         return made
     x = value.plain
     ratio = tf.reshape(ratio, [])

@@ -46,17 +46,34 @@ def _pad(node, pads, axes, value):
         table = [(max(b, 0), max(a, 0)) for b, a in table]
     if mode == "reflect":
         return Value(_reflected(tensor, table), x.order)
-    if mode not in ("edge", "wrap"):
-        raise node.error(f"mode {mode!r} is none of constant, reflect, edge, wrap")
+    if mode not in _PLACES:
+        raise node.error(f"mode {mode!r} is none of constant, {', '.join(_PLACES)}")
     for axis, (before, after) in enumerate(table):
         if before or after:
-            size = sizes(tensor)[axis]
-            steps = tf.constant(np.int64(-before)) + sequence(size + ints([before + after])[0])
-            zero, one = ints([0])[0], ints([1])[0]
-            steps = tf.clip_by_value(steps, zero, size - one) if mode == "edge" else \
-                tf.floormod(steps, size)
-            tensor = tf.gather(tensor, steps, axis=axis)
+            tensor = _continued(tensor, axis, ints([before])[0], ints([after])[0], mode)
     return Value(tensor, x.order)
+
+
+def _mirrored(steps, size):
+    """Places mirrored at the first and the last one, as often as need be."""
+    one = ints([1])[0]
+    period = tf.maximum((size - one) * ints([2])[0], one)
+    steps = tf.floormod(steps, period)
+    return tf.minimum(steps, period - steps)
+
+
+# Which place of an axis of some size stands for a place beyond it.
+_PLACES = {
+    "reflect": _mirrored,
+    "edge": lambda steps, size: tf.clip_by_value(steps, ints([0])[0], size - ints([1])[0]),
+    "wrap": tf.floormod}
+
+
+def _continued(x, axis, before, after, mode):
+    """x with one axis continued by int64 scalars of places before and after."""
+    size = sizes(x)[axis]
+    steps = sequence(size + before + after) - before
+    return tf.gather(x, _PLACES[mode](steps, size), axis=axis)
 
 
 def _reflected(tensor, table):
@@ -69,19 +86,13 @@ def _reflected(tensor, table):
             one[axis] = [before, after]
             tensor = tf.pad(tensor, one, mode="REFLECT")
             continue
-        size = sizes(tensor)[axis]
-        one = ints([1])[0]
-        period = tf.maximum((size - one) * ints([2])[0], one)
-        steps = tf.floormod(tf.constant(np.int64(-before)) + sequence(
-            size + ints([before + after])[0]), period)
-        tensor = tf.gather(tensor, tf.minimum(steps, period - steps), axis=axis)
+        tensor = _continued(tensor, axis, ints([before])[0], ints([after])[0], "reflect")
     return tensor
 
 
 def _dynamic(node, axes):
-    """Pads that only the step knows: constants, none negative."""
-    if node.attr("mode", "constant") != "constant":
-        raise node.needs(node.value(1).tensor, "pads")
+    """Pads or a value that only the step knows; what is negative is cut first."""
+    mode = node.attr("mode", "constant")
     x, rank, n = node.x(0), node.rank(0), len(axes)
     pads = tf.transpose(tf.reshape(tf.cast(node.x(1), tf.int64), [2, n]))
     table = tf.scatter_nd(tf.reshape(ints(axes), [-1, 1]), pads,
@@ -90,7 +101,14 @@ def _dynamic(node, axes):
     cut = tf.minimum(table, ints([0])[0])
     begin = tf.negative(cut[:, 0])
     x = tf.slice(x, begin, sizes(x) + cut[:, 0] + cut[:, 1])
-    return tf.pad(x, tf.maximum(table, ints([0])[0]), constant_values=value)
+    table = tf.maximum(table, ints([0])[0])
+    if mode == "constant":
+        return tf.pad(x, table, constant_values=value)
+    if mode not in _PLACES:
+        raise node.error(f"mode {mode!r} is none of constant, {', '.join(_PLACES)}")
+    for axis in axes:
+        x = _continued(x, axis, table[axis, 0], table[axis, 1], mode)
+    return x
 
 
 @converter("CenterCropPad")

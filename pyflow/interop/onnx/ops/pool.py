@@ -4,7 +4,8 @@ axis after the other."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, call, channels_last, kernel_types, scalar
+from pyflow.interop.onnx.ops.common import (Value, call, channels_last, ints, kernel_types,
+                                            scalar, sizes)
 from pyflow.interop.onnx.ops.windows import geometry, offsets, padded, same_pads, swept, window
 from pyflow.interop.onnx.registry import converter
 
@@ -20,7 +21,7 @@ def _geometry(node):
 
 def _is_image(x, geo, op_name):
     return x.rank == 4 and set(geo.dilations) == {1} and x.dtype in kernel_types(op_name) \
-        and min(min(p) for p in geo.pads) >= 0
+        and (not geo.fixed or min(min(p) for p in geo.pads) >= 0)
 
 
 def _static(node, geo):
@@ -40,8 +41,8 @@ def max_pool(node):
     last = channels_last(x.rank)
     if _is_image(x, geo, "MaxPool"):
         pads = geo.pads
-        explicit = any(b or a for b, a in pads)
-        fits = all(b < k and a < k for (b, a), k in zip(pads, geo.kernel))
+        explicit = not geo.fixed or any(b or a for b, a in pads)
+        fits = geo.fixed and all(b < k and a < k for (b, a), k in zip(pads, geo.kernel))
         tensor = x.last
         if explicit and not fits:
             tensor, explicit = padded(tensor, pads, _lowest(x.dtype)), False
@@ -49,7 +50,6 @@ def max_pool(node):
             input=tensor, ksize=[1, *geo.kernel, 1], strides=[1, *geo.strides, 1],
             padding="EXPLICIT" if explicit else "VALID",
             explicit_paddings=[0, 0, *pads[0], *pads[1], 0, 0] if explicit else []), last)
-    _static(node, geo)
     tensor = padded(x.last, geo.pads, _lowest(x.dtype))
     return Value(swept(node, tensor, geo, lambda a, b: call("Maximum", a, b)), last)
 
@@ -131,21 +131,21 @@ def average_pool(node):
     last = channels_last(x.rank)
     whole = bool(node.attr("count_include_pad", 0))
     if _is_image(x, geo, "AvgPool"):
-        found = _average_image(x, geo, whole)
-        if found is not None:
-            return Value(found, last)
-    _static(node, geo)
+        return Value(_average_image(node, x, geo, whole), last)
     total = swept(node, padded(x.last, geo.pads), geo, tf.add)
-    return Value(total / tf.constant(_counts(x, geo, whole)), last)
+    counts = _counted(node, x, geo, whole) if None in geo.out else tf.constant(
+        _counts(x, geo, whole))
+    return Value(total / counts, last)
 
 
-def _average_image(x, geo, whole):
-    """By the pooling kernel; None where its rules do not fit."""
+def _average_image(node, x, geo, whole):
+    """By the pooling kernel; where its rules do not fit, scaled by how many elements count."""
     settings = {"ksize": [1, *geo.kernel, 1], "strides": [1, *geo.strides, 1]}
-    if not any(b or a for b, a in geo.pads):
+    if geo.fixed and not any(b or a for b, a in geo.pads):
         return tf.nn.avg_pool(x.last, padding="VALID", **settings)
     if None in geo.out:
-        return None
+        made = tf.nn.avg_pool(padded(x.last, geo.pads), padding="VALID", **settings)
+        return made * (scalar(np.prod(geo.kernel), made) / _counted(node, x, geo, whole))
     if not whole and geo.pads == [same_pads(*row) for row in zip(x.shape[2:], geo.kernel,
                                                                  geo.strides)]:
         return tf.nn.avg_pool(x.last, padding="SAME", **settings)
@@ -170,10 +170,22 @@ def _counts(x, geo, whole):
     return total[None, ..., None].astype(x.dtype.as_numpy_dtype)
 
 
+def _counted(node, x, geo, whole):
+    """_counts of sizes that only the step knows: the windows' sums over a tensor of ones."""
+    last = x.last
+    one = tf.constant(np.array(1, x.dtype.as_numpy_dtype))
+    ones = tf.fill(tf.concat([ints([1]), sizes(last)[1:-1], ints([1])], 0), one)
+    pads = geo.pads
+    if whole:
+        ones = padded(ones, geo.plain, 1)
+        pads = [(0, 0 if after is plain else after - plain)
+                for (_, after), (_, plain) in zip(geo.pads, geo.plain)]
+    return swept(node, padded(ones, pads), geo, tf.add)
+
+
 @converter("LpPool")
 def lp_pool(node):
     x, geo = _geometry(node)
-    _static(node, geo)
     p = node.attr("p", 2)
     tensor = padded(tf.abs(x.last) ** scalar(p, x.tensor), geo.pads)
     total = swept(node, tensor, geo, tf.add)

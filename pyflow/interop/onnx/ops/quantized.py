@@ -70,7 +70,7 @@ def dynamic_quantize_linear(node):
     scale = (high - low) / scalar(255, x)
     safe = tf.where(tf.equal(scale, zero), scalar(1, x), scale)
     point = rounded(tf.negative(low) / safe, None, tf.uint8)
-    return [rounded(x / safe, point, tf.uint8), scale, point]
+    return [rounded(x / safe, point, tf.uint8), safe, point]
 
 
 def _shifted(node, i, zero, wide):

@@ -73,7 +73,9 @@ class _Layer:
         """The first state of direction d, zeros if it is not given."""
         if self.node.has(i):
             given = self.node.x(i)
-            return given[:, d] if self.batch_first else given[d]
+            state = given[:, d] if self.batch_first else given[d]
+            state.set_shape([None, self.hidden])        # of a loop's state it must be known
+            return state
         batch = sizes(self.x)[1:2]
         return tf.fill(tf.concat([batch, ints([self.hidden])], 0),
                        scalar(0, self.x))

@@ -62,7 +62,9 @@ def grid_sample(node):
         at = _unnormalized(grid[..., n - 1 - k], size, corners)
         if mode == "nearest":
             at = tf.rint(at)
-        axes.append(_Axis(_inside(at, size, padding, corners), dims[k], padding, corners))
+        if mode != "cubic":         # whose taps are put inside one by one
+            at = _inside(at, size, padding, corners)
+        axes.append(_Axis(at, dims[k], padding, corners))
     taps = [axis.taps(mode) for axis in axes]
     corners = [([t[0] for t in combination], _product([t[1] for t in combination]),
                 _all([t[2] for t in combination])) for combination in itertools.product(*taps)]
@@ -194,19 +196,22 @@ def roi_align(node):
             count = tf.maximum(tf.ceil(size), scalar(0, size))
             known = node.importer.array_of(Value(count))
             if known is None:
-                raise node.needs(rois, "the regions, as sampling_ratio is 0,")
-            most = max(int(min(known.max(initial=1), 1e9)), 1)
-            node.bounded("the samples of a region", most, bins, limit=1 << 16)
+                most = tf.cast(tf.maximum(tf.reduce_max(count), scalar(1, count)), tf.int64)
+            else:
+                most = max(int(min(known.max(initial=1), 1e9)), 1)
+                node.bounded("the samples of a region", most, bins, limit=1 << 16)
         axes.append(_bin_taps(start, size, count, bins, most, dims[k]))
     return _bins(node, rows, dims, batch, axes)
 
 
 def _bin_taps(start, size, count, bins, most, length):
-    """Per axis: [(place, weight)] of [regions, bins, samples], and which samples exist."""
+    """Per axis: [(place, weight)] of [regions, bins, samples], and which samples exist.
+
+    most: samples at most, a number or a scalar of the graph."""
     def column(t): return tf.reshape(t, [-1, 1, 1])
     steps = tf.constant(np.arange(bins).reshape(1, -1, 1).astype(np.float32))
-    inner = tf.constant((np.arange(most) + 0.5).reshape(1, 1, -1).astype(np.float32))
-    steps, inner = tf.cast(steps, size.dtype), tf.cast(inner, size.dtype)
+    steps = tf.cast(steps, size.dtype)
+    inner = tf.reshape(tf.cast(sequence(most), size.dtype), [1, 1, -1]) + scalar(0.5, size)
     at = column(start) + steps * column(size) + inner * column(size) / tf.maximum(
         column(count), scalar(1, count))
     exists = tf.less(inner, column(count))

@@ -65,11 +65,9 @@ def reshape(node):
     x, shape = node.x(0), node.sizes_from(1)
     if not keep_zero:
         shape = tf.cast(shape, tf.int64)
-        own = sizes(x)
-        length = shape.shape.as_tuple()
-        if length and length[0] is not None and x.shape.ndims is not None:
-            own = tf.pad(own[:length[0]], [[0, max(length[0] - x.shape.ndims, 0)]])
-            shape = tf.where(tf.equal(shape, ints([0] * length[0])), own, shape)
+        length = tf.shape(shape, out_type=tf.int64)
+        own = tf.concat([sizes(x), tf.fill(length, ints([0])[0])], 0)[:length[0]]
+        shape = tf.where_v2(tf.equal(shape, ints([0])), own, shape)
     return tf.reshape(x, shape)
 
 
@@ -203,7 +201,8 @@ def squeeze(node):
 
 
 def _squeeze(node, axes):
-    if axes is None:
+    """No axes at all and an empty list of them mean every axis of size 1, as in onnxruntime."""
+    if not axes:
         shape = node.shape(0)
         if None in shape:
             return Value(tf.squeeze(node.x(0)))

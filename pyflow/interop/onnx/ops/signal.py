@@ -6,7 +6,7 @@ float32."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import ints, sizes
+from pyflow.interop.onnx.ops.common import ints, sequence, sizes
 from pyflow.interop.onnx.ops.windows import padded
 from pyflow.interop.onnx.registry import converter
 
@@ -35,7 +35,9 @@ def transformed(node, x, length, inverse, onesided):
     if not 0 < length <= _LONGEST:
         raise node.unsupported(f"a transform of length {length}; expected 1 to {_LONGEST}")
     parts, have = x.shape.as_tuple()[-1], x.shape.as_tuple()[-2]
-    if parts not in (1, 2) or have is None:
+    if parts is None or have is None:
+        raise node.needs(x, "the transformed axis and the number of parts")
+    if parts not in (1, 2):
         raise node.error(f"expected real or complex numbers in the last axis, got shape {x.shape}")
     if inverse and onesided:
         x, have = _mirrored(x, length, have), length
@@ -106,17 +108,21 @@ def _dft(node, axis):
 def stft(node):
     """Windowed frames of [batch, length, 1 or 2], each transformed."""
     step = int(node.need(1, "frame_step").reshape(()))
-    batch, total, parts = node.static_shape(0)
+    total = node.shape(0)[1]
     if node.has(3):
         length = int(node.need(3, "frame_length").reshape(()))
     else:
         length = node.static_shape(2)[0] if node.has(2) else total
-    if step < 1 or not 0 < length <= total:
+    if length is None:
+        raise node.needs(node.x(0), "the length of the signal")
+    if step < 1 or length < 1 or total is not None and length > total:
         raise node.error(f"frames of {length} every {step} do not fit a signal of {total}")
-    count = 1 + (total - length) // step
-    node.bounded("the frames", count, length)
-    places = np.arange(count)[:, None] * step + np.arange(length)
-    frames = tf.gather(node.x(0), tf.constant(places), axis=1)
+    count = sizes(node.x(0))[1] if total is None else total
+    count = (count - length) // step + 1
+    node.bounded("the frames", count if total is not None else 1, length)
+    starts = sequence(count) * tf.constant(np.int64(step))
+    places = tf.expand_dims(starts, 1) + tf.constant(np.arange(length))
+    frames = tf.gather(node.x(0), places, axis=1)
     if node.has(2):
         frames = frames * tf.reshape(node.x(2), [1, 1, length, 1])
     return transformed(node, frames, length, False, bool(node.attr("onesided", 1)))

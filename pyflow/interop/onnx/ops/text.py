@@ -39,7 +39,9 @@ def strings(items, shape):
 def string_concat(node):
     a, b = node.x(0), node.x(1)
     shape = tf.broadcast_static_shape(a.shape, b.shape)
-    if a.shape.as_tuple() != b.shape.as_tuple() and 0 not in (a.shape.ndims, b.shape.ndims):
+    dims = a.shape.as_tuple()
+    same = dims is not None and dims == b.shape.as_tuple() and None not in dims
+    if not same and 0 not in (a.shape.ndims, b.shape.ndims):
         whole = tf.broadcast_dynamic_shape(tf.shape(a), tf.shape(b))
         a, b = (_stretched(t, whole) for t in (a, b))
     made = tf.string_join([a, b])
@@ -75,7 +77,8 @@ def string_split(node):
 
     def split(x):
         x = np.asarray(x, object)
-        parts = [_decode(s).split(delimiter, -1 if most is None else most) for s in x.ravel()]
+        parts = [_decode(s).split(delimiter, -1 if most is None else most) if s else []
+                 for s in x.ravel()]        # as in onnxruntime, nothing has no part
         width = max(map(len, parts), default=0)
         flat = [p for row in parts for p in row + [""] * (width - len(row))]
         counts = np.array([len(row) for row in parts], np.int64).reshape(x.shape)
