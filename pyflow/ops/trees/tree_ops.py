@@ -29,7 +29,7 @@ COLUMNS = 6
 TRANSFORMS = '{"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"}'
 INPUTS = ("x: T, roots: int32, nodes: int32, splits: T, leaves: int32, targets: int32, "
           "weights: T, members: T, base_values: T")
-ATTRS = (f'T: {{float, double}}, Tout: {{float, double}}, n_targets: int >= 1, '
+ATTRS = (f'T: {{float, double}}, U: {{float, double}}, n_targets: int >= 1, '
          f'post_transform: {TRANSFORMS} = "NONE"')
 
 
@@ -169,7 +169,7 @@ WHOLE = lit(np.random.default_rng(7).integers(-1, 6, (41, 5)).tolist())
 SIZES = [S((n, 5), *_forest(), n_targets=2) for n in (0, 1, 3, 4, 40, 300)]
 
 
-@op("_TreeEnsemble", inputs=INPUTS, outputs="scores: Tout",
+@op("_TreeEnsemble", inputs=INPUTS, outputs="scores: U",
     attrs=ATTRS + ', aggregate: {"SUM", "AVERAGE", "MIN", "MAX"} = "SUM"')
 class _TreeEnsemble:
     """Scores [samples, n_targets] of `x` [samples, features]: the weights of the leaves that each
@@ -204,7 +204,7 @@ class _TreeEnsemble:
 
 
 @op("_TreeEnsembleClassifier", inputs=INPUTS + ", classes: int64",
-    outputs="labels: int64, scores: Tout", attrs=ATTRS)
+    outputs="labels: int64, scores: U", attrs=ATTRS)
 class _TreeEnsembleClassifier:
     """The best of `classes` for each sample, and the scores of all. Two classes with weights for
     one alone: the second is chosen above 0, or above 0.5 where no weight is negative. TF: none."""

@@ -36,7 +36,7 @@ enum { AS_IT_IS, COMPLEMENT, NEGATIVE };
 #include "trees/tree_walk.h"
 
 typedef struct {
-  int32_t T, Tout;
+  int32_t T, U;
   int64_t n_targets;
   pf_str aggregate, post_transform;
   int32_t how, transform;
@@ -348,7 +348,7 @@ static pf_status score(pf_ctx *c, const tree_state *s, const pf_forest *f, const
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
   tree_call p = {.f = f, .x = PF_DATA(const void, x), .samples = x->shape[0], .stride = x->shape[1], .how = s->how,
-                 .transform = s->transform, .out_type = s->Tout, .out = PF_DATA(void, out),
+                 .transform = s->transform, .out_type = s->U, .out = PF_DATA(void, out),
                  .classes = classes ? PF_DATA(const int64_t, classes) : NULL, .labels = classes ? PF_DATA(int64_t, labels) : NULL};
   return run(c, &p);
 }
@@ -386,10 +386,10 @@ static pf_status init(pf_ctx *c, void *state) {
 static void fini(void *state) { pf_forest_free(((tree_state *)state)->forest); }
 
 #define FIELD(kind, field) PF_REF(pf_attr, #field, kind, offsetof(tree_state, field))
-#define COMMON FIELD(PF_ATTR_TYPE, T), FIELD(PF_ATTR_TYPE, Tout), FIELD(PF_ATTR_INT, n_targets), \
+#define COMMON FIELD(PF_ATTR_TYPE, T), FIELD(PF_ATTR_TYPE, U), FIELD(PF_ATTR_INT, n_targets), \
                FIELD(PF_ATTR_STRING, post_transform)
 #define TREES(op_, compute_, ...) \
-  PF_CPU_FLAGS(op_, "T=float|double", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, .attrs = PF_ATTRS(__VA_ARGS__), \
+  PF_CPU_FLAGS(op_, "T=float|double, U=float|double", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, .attrs = PF_ATTRS(__VA_ARGS__), \
                .state_size = sizeof(tree_state), .init = init, .fini = fini, .compute = compute_)
 const pf_kernel *const tree_ensemble_kernels[] = {
   TREES("_TreeEnsemble", ensemble, COMMON, FIELD(PF_ATTR_STRING, aggregate)),
