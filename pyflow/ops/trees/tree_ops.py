@@ -107,8 +107,10 @@ def transformed(scores, transform):
     return made / np.where(total == 0, 1, total)
 
 
-def _with_base(scores, base_values):
-    return scores + base_values if len(base_values) == scores.shape[1] else scores
+def _with_base(scores, marked, base_values):
+    if len(base_values) != scores.shape[1]:
+        return scores
+    return np.where(marked | (scores.shape[1] == 1), scores + base_values, 0)
 
 
 def _two_classes(row, marked, base, labels, weights, one_target, transform):
@@ -123,19 +125,19 @@ def _two_classes(row, marked, base, labels, weights, one_target, transform):
         row[0] += base[-1] if len(base) == 2 else base[0]
     single = count == 2 and len(base) < 2 and not marked[1]
     weight = row[1] if count == 2 and marked[1] else row[0] if marked[0] else 0
-    positive = (weights >= 0).all()
-    if count == 2 and one_target:
-        label = labels[int(weight > (0.5 if positive else 0))]
-    else:
-        label = int(weight > 0)
+    positive, one_target = (weights >= 0).all(), one_target and count == 2
+    label = labels[int(weight > (0.5 if positive else 0))] if one_target else int(weight > 0)
+    if count == 2:
+        row = np.where(marked, row, 0)
     if not single:
-        if count > 1 or transform == "PROBIT":
-            row = transformed(row, transform)
-    elif transform == "PROBIT":
-        row[0] = probit(row[0])
-    elif count == 2 and one_target:
-        v, logistic = row[0], transform == "LOGISTIC" and not positive
-        row[:] = (_logistic(-v), _logistic(v)) if logistic else (1 - v if positive else -v, v)
+        return label, transformed(row, transform) if count > 1 or transform == "PROBIT" else row
+    v = row[0]
+    if transform == "PROBIT":
+        row[0] = probit(v)
+    elif (one_target or not len(base)) and transform == "LOGISTIC":
+        row[:] = _logistic(-v), _logistic(v)
+    elif one_target or not len(base):
+        row[:] = 1 - v if one_target and positive else -v, v
     return label, row
 
 
@@ -180,9 +182,9 @@ class _TreeEnsemble:
 
     def reference(x, roots, nodes, splits, leaves, targets, weights, members, base_values,
                   n_targets, aggregate, post_transform):
-        scores, _ = _aggregated(x, roots, nodes, splits, leaves, targets, weights, members,
-                                n_targets, text(aggregate))
-        scores, transform = _with_base(scores, base_values), text(post_transform)
+        scores, marked = _aggregated(x, roots, nodes, splits, leaves, targets, weights, members,
+                                     n_targets, text(aggregate))
+        scores, transform = _with_base(scores, marked, base_values), text(post_transform)
         if n_targets > 1 or transform == "PROBIT":
             scores = transformed(scores, transform)
         return scores

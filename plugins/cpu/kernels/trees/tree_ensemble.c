@@ -193,12 +193,13 @@ static void transform_##tag(int32_t transform, T *s, int64_t n) { \
     default: break; \
   } \
 } \
-static void finish_regression_##tag(const tree_call *p, T *s) { \
+/* Of several targets, one that no leaf had a weight for stays 0. */ \
+static void finish_regression_##tag(const tree_call *p, T *s, const uint8_t *mark) { \
   const int64_t k = p->f->targets; \
   const T *base = p->f->base; \
   for (int64_t i = 0; i < k; i++) { \
-    if (p->how == AVERAGE) s[i] /= (T)p->f->trees; \
-    if (p->f->n_base == k) s[i] += base[i]; \
+    if (p->how == AVERAGE && p->f->trees) s[i] /= (T)p->f->trees; \
+    if (p->f->n_base == k && (mark[i] || k == 1)) s[i] += base[i]; \
   } \
   if (k > 1 || p->transform == PROBIT) transform_##tag(p->transform, s, k); \
 } \
@@ -230,13 +231,14 @@ static int64_t finish_classes_##tag(const tree_call *p, T *s, uint8_t *mark) { \
     else if (n_base == 2 && k == 2) s[1] += base[1], s[0] += base[0]; \
     else if (n_base >= 1) s[0] += base[n_base == 2]; \
     if (k == 2 && n_base < 2 && !mark[1]) n = 1; \
+    second = k == 2 && !n_base ? NEGATIVE : AS_IT_IS; \
     label = binary_label_##tag(p, s, mark, &second); \
+    for (int64_t i = 0; i < k && k == 2; i++) s[i] = mark[i] ? s[i] : 0; \
   } \
   if (n < k && p->transform != PROBIT && second != AS_IT_IS) { \
     const T v = s[0]; \
-    const int logistic = p->transform == LOGISTIC && second == NEGATIVE; \
-    s[1] = logistic ? logistic_##tag(v) : v; \
-    s[0] = logistic ? logistic_##tag(-v) : second == COMPLEMENT ? 1 - v : -v; \
+    s[1] = p->transform == LOGISTIC ? logistic_##tag(v) : v; \
+    s[0] = p->transform == LOGISTIC ? logistic_##tag(-v) : second == COMPLEMENT ? 1 - v : -v; \
   } else if (n > 1 || p->transform == PROBIT) { \
     transform_##tag(p->transform, s, n); \
   } \
@@ -247,7 +249,7 @@ static void finish_##tag(const tree_call *p, int64_t first, int64_t samples, T *
   for (int64_t i = 0; i < samples; i++) { \
     T *s = sum + i * k; \
     if (p->labels) p->labels[first + i] = finish_classes_##tag(p, s, mark + i * k); \
-    else finish_regression_##tag(p, s); \
+    else finish_regression_##tag(p, s, mark + i * k); \
     for (int64_t j = 0; j < k; j++) \
       if (p->out_type == PF_FLOAT64) ((double *)p->out)[(first + i) * k + j] = s[j]; \
       else ((float *)p->out)[(first + i) * k + j] = (float)s[j]; \

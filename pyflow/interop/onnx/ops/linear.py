@@ -46,16 +46,20 @@ def linear_classifier(node):
     scores = _product(node, count, bias)
     if count > 1:
         return chosen(labels, tf.argmax(scores, -1)), transformed(scores, transform)
+    if len(labels) != 2:
+        raise node.error(f"{len(labels)} classes are named for one intercept, expected two")
     places = tf.cast(tf.greater(scores[:, 0], 0.0), tf.int64)
-    two = len(labels) == 2
-    if not two:
-        labels = np.array([b"0", b"1"], object) if labels.dtype == object else np.arange(2)
+    return chosen(labels, places), _both(scores, transform, 1.0 - scores)
+
+
+def _both(scores, transform, other):
+    """Scores of two classes from that of the second, [samples, 1]; `other`: the first's."""
     if transform == "PROBIT":
-        scores = transformed(scores, transform)
-        scores = tf.concat([scores, tf.zeros_like(scores)], 1) if two else scores
-    elif two:
-        scores = tf.concat([1.0 - scores, scores], 1)
-    return chosen(labels, places), scores
+        made = transformed(scores, transform)
+        return tf.concat([made, tf.zeros_like(made)], 1)
+    if transform == "LOGISTIC":
+        return tf.concat([tf.sigmoid(-scores), tf.sigmoid(scores)], 1)
+    return tf.concat([other, scores], 1)
 
 
 # ------------------------------------------------------------------------ support vector machines
@@ -158,11 +162,7 @@ def _svc(node, labels, per_class, transform):
         scores = _probabilities(node, scores, pairs, count)
         return found, transformed(scores, transform)
     if count == 2:
-        if transform == "PROBIT":
-            made = transformed(scores, transform)
-            return found, tf.concat([made, tf.zeros_like(made)], 1)
-        other = -scores if transform == "NONE" else 1.0 - scores
-        return found, tf.concat([other, scores], 1)
+        return found, _both(scores, transform, -scores if transform == "NONE" else 1.0 - scores)
     return found, transformed(scores, transform)
 
 
