@@ -192,7 +192,7 @@ def _classifiers():
                     "class", targets=targets, weights=weights), "classlabels_int64s": labels,
                     "post_transform": transform}, samples(12))
         for base in ([0.125], [0.25, -0.5], [0.5, 0.25, -0.25]):
-            if len(base) in (1, len(labels)) and not (len(base) == 1 and len(labels) == 3):
+            if len(base) == len(labels) or len(base) == 1 and len(labels) + len(targets) == 3:
                 for per_leaf in (1, 2):
                     yield (f"{name} base {len(base)} lists {per_leaf}", {**forest(
                         "class", targets=targets, per_leaf=per_leaf), "classlabels_int64s": labels,
