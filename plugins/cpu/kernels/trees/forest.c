@@ -170,6 +170,8 @@ static void put_leaf(maker *m, pf_tree *tree, int64_t slot, int32_t leaf) {
   put_node(f, slot, NAN, 0, (uint32_t)(slot - tree->first), 0);
   if (f->mode) f->mode[slot] = PF_BRANCH_LEQ;
   f->leaf[slot] = leaf;
+  if (f->type == PF_FLOAT64) ((double *)f->value)[slot] = 0;
+  else ((float *)f->value)[slot] = 0;
   if (to - from != 1) {
     tree->target = -1;
     return;
@@ -245,11 +247,96 @@ static void choose_kind(const parts_of *p, pf_forest *f) {
   f->narrow = f->type == PF_FLOAT32 && !mixed && features < (int64_t)PF_TREE_NARROW_NAN;
 }
 
+static int64_t nodes_of(const pf_forest *f, int64_t t) {
+  return (t + 1 < f->trees ? f->tree[t + 1].first : f->count) - f->tree[t].first;
+}
+
 /* Narrow children hold 16 bits: a forest with a larger tree is made again, wide. */
 static int too_narrow(const pf_forest *f) {
   for (int64_t i = 0; f->narrow && i < f->trees; i++)
-    if ((i + 1 < f->trees ? f->tree[i + 1].first : f->count) - f->tree[i].first > UINT16_MAX) return 1;
+    if (nodes_of(f, i) > UINT16_MAX) return 1;
   return 0;
+}
+
+/* ---------------------------------------------------------------- masks */
+typedef struct {
+  pf_forest *f;
+  const pf_tree *tree;
+  int64_t leaves;                       /* numbered so far */
+  int64_t count[2 * PF_MASK_WORDS];     /* tests by word, and whether NaN passes */
+  int64_t tests;
+  pf_tree_test test[PF_MASK_LEAVES * PF_MASK_WORDS];
+  uint8_t kind[PF_MASK_LEAVES * PF_MASK_WORDS];
+} masker;
+
+static void read_node(const pf_forest *f, int64_t at, pf_tree_wide *n, int *nan_true) {
+  if (f->narrow) {
+    pf_tree_narrow m = ((const pf_tree_narrow *)f->nodes)[at];
+    *nan_true = (m.feature & PF_TREE_NARROW_NAN) != 0;
+    *n = (pf_tree_wide){m.split, m.feature & ~PF_TREE_NARROW_NAN, m.child};
+  } else {
+    *n = ((const pf_tree_wide *)f->nodes)[at];
+    *nan_true = (n->feature & PF_TREE_WIDE_NAN) != 0;
+    n->feature &= ~PF_TREE_WIDE_NAN;
+  }
+}
+
+/* Numbers the leaves below a node, the true side's first, and lists its test.  As deep as the tree: PF_MASK_LEAVES at most. */
+static void number_leaves(masker *m, int64_t at) {
+  if (m->f->leaf[at] >= 0) {
+    m->f->leaf_node[m->tree->first_leaf + m->leaves++] = (int32_t)at;
+    return;
+  }
+  pf_tree_wide n;
+  int nan_true;
+  read_node(m->f, at, &n, &nan_true);
+  const int64_t from = m->leaves, child = m->tree->first + n.child;
+  number_leaves(m, child + 1);
+  const int64_t to = m->leaves;
+  for (int64_t w = from / 32; w * 32 < to; w++) {
+    const int64_t lo = PF_MAX(from - w * 32, 0), hi = PF_MIN(to - w * 32, 32);
+    const uint32_t out = (uint32_t)((1ull << hi) - (1ull << lo));
+    m->kind[m->tests] = (uint8_t)(2 * w + nan_true);
+    m->count[m->kind[m->tests]]++;
+    m->test[m->tests++] = (pf_tree_test){n.split, (int32_t)~out, n.feature};
+  }
+  number_leaves(m, child);
+}
+
+/* Tests of the trees with few leaves, by tree, word, and what NaN does. */
+static pf_status make_masks(pf_ctx *c, pf_forest *f) {
+  int64_t leaves = 0, tests = 0, words = 0, ends = 0;
+  for (int64_t t = 0; t < f->trees; t++) {
+    const int64_t n = (nodes_of(f, t) + 1) / 2;
+    if (f->type != PF_FLOAT32 || f->kind == PF_TREES_MIXED || n > PF_MASK_LEAVES) continue;
+    f->tree[t].words = (int32_t)((n + 31) / 32), f->tree[t].first_word = words, f->tree[t].first_leaf = leaves;
+    leaves += n, tests += n * f->tree[t].words, words += f->tree[t].words, f->masked++;
+  }
+  if (!f->masked) return PF_OK;
+  masker *m = malloc(sizeof *m);
+  f->test = malloc(sizeof *f->test * (size_t)(tests + 1));
+  f->test_ends = calloc((size_t)(2 * words + 1), sizeof *f->test_ends);
+  f->leaf_node = malloc(sizeof *f->leaf_node * (size_t)leaves);
+  f->leaf_value = malloc(sizeof *f->leaf_value * (size_t)leaves);
+  if (!m || !f->test || !f->test_ends || !f->leaf_node || !f->leaf_value) {
+    free(m);
+    return no_memory(c);
+  }
+  for (int64_t t = 0; t < f->trees; t++) {
+    const pf_tree *tree = &f->tree[t];
+    if (!tree->words) continue;
+    *m = (masker){.f = f, .tree = tree};
+    number_leaves(m, tree->first);
+    for (int64_t k = 0; k < 2 * tree->words; k++) {
+      for (int64_t i = 0; i < m->tests; i++)
+        if (m->kind[i] == k) f->test[ends++] = m->test[i];
+      f->test_ends[1 + 2 * tree->first_word + k] = ends;
+    }
+    for (int64_t i = 0; i < m->leaves; i++)
+      f->leaf_value[tree->first_leaf + i] = ((const float *)f->value)[f->leaf_node[tree->first_leaf + i]];
+  }
+  free(m);
+  return PF_OK;
 }
 
 static pf_status find_scored(pf_ctx *c, const parts_of *p, pf_forest *f) {
@@ -260,7 +347,7 @@ static pf_status find_scored(pf_ctx *c, const parts_of *p, pf_forest *f) {
     return no_memory(c);
   }
   for (int64_t t = 0; t < f->trees; t++) {
-    const int64_t from = f->tree[t].first, to = t + 1 < f->trees ? f->tree[t + 1].first : f->count, leaves = (to - from + 1) / 2;
+    const int64_t from = f->tree[t].first, to = from + nodes_of(f, t), leaves = (to - from + 1) / 2;
     if (f->tree[t].target >= 0) {
       f->scored[f->tree[t].target] = PF_SCORED_ALWAYS;
       continue;
@@ -341,6 +428,7 @@ pf_status pf_forest_make(pf_ctx *c, const DLTensor *const parts[PF_PARTS], int32
     f->nodes = f->value = NULL, f->leaf = NULL;
     status = lay_out(c, &p, f);
   }
+  if (!status) status = make_masks(c, f);
   if (!status) status = find_scored(c, &p, f);
   if (status) pf_forest_free(f), f = NULL;
   *out = f;
@@ -350,5 +438,6 @@ pf_status pf_forest_make(pf_ctx *c, const DLTensor *const parts[PF_PARTS], int32
 void pf_forest_free(pf_forest *f) {
   if (!f) return;
   free(f->tree), free(f->nodes), free(f->value), free(f->leaf), free(f->mode), free(f->member), free(f->members);
-  free(f->starts), free(f->target), free(f->weight), free(f->scored), free(f->base), free(f);
+  free(f->starts), free(f->target), free(f->weight), free(f->scored), free(f->base);
+  free(f->test), free(f->test_ends), free(f->leaf_node), free(f->leaf_value), free(f);
 }

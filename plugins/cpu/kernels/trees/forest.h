@@ -22,6 +22,7 @@ enum { PF_TREES_PLAIN,                  /* NaN goes to the false child everywher
        PF_TREES_MISSING,                /* to the true one where PF_TREE_*_NAN is set in `feature` */
        PF_TREES_MIXED };                /* EQ, NEQ or MEMBER are among the modes: pf_forest.mode says which */
 enum { PF_SCORED_NEVER, PF_SCORED_MAYBE, PF_SCORED_ALWAYS };
+enum { PF_MASK_LEAVES = 128, PF_MASK_WORDS = PF_MASK_LEAVES / 32 };
 #define PF_TREE_NARROW_NAN 0x8000u
 #define PF_TREE_WIDE_NAN 0x80000000u
 enum { PF_MIXED_NAN = 0x80 };
@@ -34,7 +35,12 @@ typedef struct {
   int64_t first;                        /* its root among the forest's nodes */
   int32_t least, most;                  /* steps to its nearest and its farthest leaf */
   int32_t target;                       /* of all its leaves, each with one weight; -1: leaves have lists */
+  int32_t words;                        /* its leaves / 32, rounded up, if it has masks (tree_masks.h); else 0 */
+  int64_t first_word, first_leaf;       /* its first word's place, its first leaf's among those of trees with masks */
 } pf_tree;
+
+/* A test of tree_masks.h: one that fails leaves `mask` of a word of leaves. */
+typedef struct { float split; int32_t mask; uint32_t feature; } pf_tree_test;
 
 typedef struct {
   int32_t type, kind, narrow;           /* type: PF_FLOAT32 or PF_FLOAT64 */
@@ -54,6 +60,11 @@ typedef struct {
   uint8_t *scored;                      /* [targets]: whether samples get a weight for it */
   void *base;                           /* of type: n_base values */
   int64_t n_base;
+  pf_tree_test *test;                   /* by tree and word: those that NaN fails, then the others */
+  int64_t *test_ends;                   /* behind one 0, [words][2]: where the two end */
+  int32_t *leaf_node;                   /* nodes of the leaves of trees with masks, in their order there */
+  float *leaf_value;                    /* `value` of them */
+  int64_t masked;                       /* trees with masks */
   int32_t one_target, positive;         /* all weights are for one target; none is below 0 */
 } pf_forest;
 

@@ -3,16 +3,21 @@
  *     samples x trees -> leaves -> scores per target, chunk of trees by chunk -> base values -> transform (and labels)
  *
  * A forest that is constant is compiled once, in init; other ones in each call.  Many samples: blocks of them, a block through
- * one tree after the other, so that a tree stays in the nearest cache.  Few samples and many trees: the chunks are shared out.
+ * one tree after the other, so that a tree stays in the nearest cache; small trees by masks (tree_masks.h), others by walks
+ * (tree_walk.h).  Few samples and many trees: the chunks are shared out.
  *
  * Invariants: a sample's score is the sum of its chunks' sums, in order, so its bits depend neither on the threads nor on the
  * other samples.  Every place a sample is read at is below forest.features, which compute compares with x.
  * Threads: parallel_for over blocks of samples, or over chunks of trees.
  */
+#include "base/isa.h"
+#include "base/machine.h"
 #include "trees/forest.h"
+#include "trees/tree_masks.h"
 
 enum { LANES = 4, CHUNK = 64,           /* samples or trees that are walked side by side; trees of a chunk */
        BLOCK = 128, LEAST_BLOCK = 16,   /* samples */
+       TURNED_FEATURES = 1024,          /* that masks are worth turning samples for */
        SPLIT_STEPS = 30000 };           /* of walks: below, no other thread is asked */
 enum { SUM, AVERAGE, MINIMUM, MAXIMUM };
 enum { NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, PROBIT };
@@ -51,8 +56,9 @@ typedef struct {
   void *out;
   const int64_t *classes;               /* labels: a classifier */
   int64_t *labels;
-  char *work;                           /* by blocks: a room per worker; by chunks: one per chunk and one */
+  char *work;                           /* by blocks: two rooms per worker; by chunks: one per chunk and one */
   int64_t room;                         /* bytes of one: sums [block][targets], marks [block][targets] */
+  int64_t turned;                       /* bytes of a block's samples, turned, behind the rooms; 0: all trees are walked */
 } tree_call;
 
 /* ---------------------------------------------------------------- walks */
@@ -108,6 +114,12 @@ static void leaves_of_trees(const tree_call *p, const pf_tree *tree, int64_t n, 
   else leaves_of_trees_wide(f, tree, n, x, at);
 }
 
+/* A block's samples, group by group, as masks want them. */
+static void turn(const tree_call *p, int64_t first, int64_t samples, float *to) {
+  for (int64_t g = 0; g < samples; g += GROUP)
+    turn_group(row_of(p, first + g), p->stride, p->f->features, PF_MIN(samples - g, GROUP), to + g * p->f->features);
+}
+
 /* ---------------------------------------------------------------- scores, for one element type */
 static float logistic_f32(float v) {
   float y = 1 / (1 + expf(-fabsf(v)));
@@ -142,18 +154,37 @@ PF_INLINE void add_leaf_##tag(const tree_call *p, const pf_tree *tree, int64_t a
     *m = 1; \
   } \
 } \
-/* The sums of samples from `first` on over the trees of a chunk; `sum` and `mark` begin with zeros. */ \
-static void sum_chunk_##tag(const tree_call *p, int64_t chunk, int64_t first, int64_t samples, T *sum, uint8_t *mark) { \
-  const int64_t from = chunk * CHUNK, to = PF_MIN(from + CHUNK, p->f->trees), k = p->f->targets, even = samples / LANES * LANES; \
+/* What one tree adds to the sums of a block of samples. */ \
+static void add_tree_##tag(const tree_call *p, const pf_tree *tree, int64_t first, int64_t samples, const float *turned, T *sum, \
+                           uint8_t *mark) { \
+  const int64_t k = p->f->targets; \
+  const int alone = k == 1 && tree->target >= 0 && p->how <= AVERAGE; \
   int64_t at[BLOCK]; \
-  for (int64_t t = from; t < to && even; t++) { \
-    const pf_tree *tree = p->f->tree + t; \
-    leaves_of_samples(p, tree, first, even, at); \
-    if (k == 1 && tree->target >= 0 && p->how <= AVERAGE) \
-      for (int64_t i = 0; i < even; i++) sum[i] += ((const T *)p->f->value)[at[i]]; \
-    else \
-      for (int64_t i = 0; i < even; i++) add_leaf_##tag(p, tree, at[i], sum + i * k, mark + i * k); \
+  if (turned && tree->words) { \
+    int32_t leaf[BLOCK + GROUP]; \
+    for (int64_t g = 0; g < samples; g += GROUP) \
+      masked_leaves(p->f, tree, turned + g * p->f->features, PF_MIN(samples - g, GROUP), leaf + g); \
+    if (alone) { \
+      const float *value = p->f->leaf_value + tree->first_leaf; \
+      for (int64_t i = 0; i < samples; i++) sum[i] += (T)value[leaf[i]]; \
+      return; \
+    } \
+    for (int64_t i = 0; i < samples; i++) at[i] = p->f->leaf_node[tree->first_leaf + leaf[i]]; \
+  } else { \
+    leaves_of_samples(p, tree, first, samples, at); \
   } \
+  if (alone) \
+    for (int64_t i = 0; i < samples; i++) sum[i] += ((const T *)p->f->value)[at[i]]; \
+  else \
+    for (int64_t i = 0; i < samples; i++) add_leaf_##tag(p, tree, at[i], sum + i * k, mark + i * k); \
+} \
+/* The sums of samples from `first` on over the trees of a chunk; `sum` and `mark` begin with zeros. */ \
+static void sum_chunk_##tag(const tree_call *p, int64_t chunk, int64_t first, int64_t samples, const float *turned, T *sum, \
+                            uint8_t *mark) { \
+  const int64_t from = chunk * CHUNK, to = PF_MIN(from + CHUNK, p->f->trees), k = p->f->targets; \
+  const int64_t even = turned ? samples : samples / LANES * LANES; \
+  int64_t at[LANES]; \
+  for (int64_t t = from; t < to && even; t++) add_tree_##tag(p, p->f->tree + t, first, even, turned, sum, mark); \
   if (k == 1 && even && p->f->scored[0] == PF_SCORED_ALWAYS) memset(mark, 1, (size_t)even); \
   for (int64_t i = even; i < samples; i++) \
     for (int64_t t = from; t < to; t += LANES) { \
@@ -258,14 +289,17 @@ static void finish_##tag(const tree_call *p, int64_t first, int64_t samples, T *
 static void blocks_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
   const tree_call *p = arg; \
   const int64_t k = p->f->targets, cells = p->block * k; \
-  T *sum = (T *)(p->work + 2 * worker * p->room), *more = (T *)(p->work + (2 * worker + 1) * p->room); \
+  char *work = p->work + worker * (2 * p->room + p->turned); \
+  T *sum = (T *)work, *more = (T *)(work + p->room); \
   uint8_t *mark = (uint8_t *)(sum + cells), *marked = (uint8_t *)(more + cells); \
+  float *turned = p->turned ? (float *)(work + 2 * p->room) : NULL; \
   for (int64_t b = lo; b < hi; b++) { \
     const int64_t first = b * p->block, samples = PF_MIN(p->block, p->samples - first); \
+    if (turned) turn(p, first, samples, turned); \
     memset(sum, 0, (size_t)p->room); \
     for (int64_t chunk = 0; chunk < p->chunks; chunk++) { \
       memset(more, 0, (size_t)p->room); \
-      sum_chunk_##tag(p, chunk, first, samples, more, marked); \
+      sum_chunk_##tag(p, chunk, first, samples, turned, more, marked); \
       join_##tag(p, samples * k, more, marked, sum, mark); \
     } \
     finish_##tag(p, first, samples, sum, mark); \
@@ -273,16 +307,18 @@ static void blocks_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
 } \
 static void chunks_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { \
   const tree_call *p = arg; \
+  const float *turned = p->turned ? (const float *)(p->work + (1 + p->chunks) * p->room) : NULL; \
   (void)worker; \
   for (int64_t chunk = lo; chunk < hi; chunk++) { \
     T *sum = (T *)(p->work + (1 + chunk) * p->room); \
     memset(sum, 0, (size_t)p->room); \
-    sum_chunk_##tag(p, chunk, 0, p->samples, sum, (uint8_t *)(sum + p->block * p->f->targets)); \
+    sum_chunk_##tag(p, chunk, 0, p->samples, turned, sum, (uint8_t *)(sum + p->block * p->f->targets)); \
   } \
 } \
 static pf_status by_chunks_##tag(pf_ctx *c, tree_call *p) { \
   const int64_t cells = p->block * p->f->targets; \
   T *sum = (T *)p->work; \
+  if (p->turned) turn(p, 0, p->samples, (float *)(p->work + (1 + p->chunks) * p->room)); \
   memset(sum, 0, (size_t)p->room); \
   PF_TRY(c->host->parallel_for(c, p->chunks, 1, chunks_##tag, p)); \
   for (int64_t i = 0; i < p->chunks; i++) { \
@@ -296,35 +332,46 @@ SCORES(float, f32, expf)
 SCORES(double, f64, exp)
 
 /* ---------------------------------------------------------------- calls */
-static pf_status take_work(pf_ctx *c, tree_call *p, int64_t rooms) {
+/* `rooms` for sums and one for turned samples, `times` over. */
+static pf_status take_work(pf_ctx *c, tree_call *p, int64_t rooms, int64_t times) {
   int64_t cells, bytes;
   if (!pf_mul(p->block, p->f->targets, &cells) || !pf_mul(cells, pf_type_size(p->f->type) + 1, &p->room))
     return PF_INVALID(c, "the scores have too many elements");
-  p->room = (p->room + 63) / 64 * 64;
-  if (!pf_mul(p->room, rooms, &bytes)) return PF_INVALID(c, "the scores have too many elements");
-  p->work = c->host->scratch(c, (uint64_t)bytes, 64);
+  p->room = (p->room + PF_LINE - 1) / PF_LINE * PF_LINE;
+  if (p->turned) p->turned = (p->block + GROUP - 1) / GROUP * GROUP * p->f->features * (int64_t)sizeof(float);
+  if (!pf_mul(p->room, rooms, &bytes) || !pf_mul(bytes + p->turned, times, &bytes))
+    return PF_INVALID(c, "the scores have too many elements");
+  p->work = c->host->scratch(c, (uint64_t)bytes, PF_LINE);
   return p->work ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the scores");
+}
+
+/* Whether masks pay: of vectors, for samples that fill one half, whose features are few beside the trees. */
+static int has_masks(const tree_call *p) {
+  const pf_forest *f = p->f;
+  return PF_VF > 4 && 2 * f->masked > f->trees && p->samples >= PF_VF / 2 && f->features && f->features <= TURNED_FEATURES &&
+         f->features <= 8 * f->masked;
 }
 
 static pf_status run(pf_ctx *c, tree_call *p) {
   const int wide = p->f->type == PF_FLOAT64;
-  const int64_t workers = c->host->workers(c);
+  const int64_t workers = c->host->workers(c), least = PF_MAX(LEAST_BLOCK, 2 * PF_VF);
   const double work = p->f->steps * (double)p->samples;
   p->chunks = (p->f->trees + CHUNK - 1) / CHUNK;
   p->block = PF_MIN(p->samples, BLOCK);
-  if (workers > 1 && work > SPLIT_STEPS && p->samples < workers * LEAST_BLOCK && p->chunks > 1) {
-    PF_TRY(take_work(c, p, p->chunks + 1));
+  p->turned = has_masks(p);
+  if (workers > 1 && work > SPLIT_STEPS && p->samples < workers * least && p->chunks > 1) {
+    PF_TRY(take_work(c, p, p->chunks + 1, 1));
     return wide ? by_chunks_f64(c, p) : by_chunks_f32(c, p);
   }
   if (workers > 1 && work > SPLIT_STEPS && p->samples < 4 * workers * BLOCK)
-    p->block = PF_MIN(p->samples, PF_MAX((p->samples + 4 * workers - 1) / (4 * workers), LEAST_BLOCK));
+    p->block = PF_MIN(p->samples, (PF_MAX(p->samples / (4 * workers), 1) + least - 1) / least * least);
   const int64_t blocks = (p->samples + p->block - 1) / p->block;
   if (work <= SPLIT_STEPS || blocks == 1) {
-    PF_TRY(take_work(c, p, 2));
-    for (int64_t b = 0; b < blocks; b++) (wide ? blocks_f64 : blocks_f32)(p, b, b + 1, 0);
+    PF_TRY(take_work(c, p, 2, 1));
+    (wide ? blocks_f64 : blocks_f32)(p, 0, blocks, 0);
     return PF_OK;
   }
-  PF_TRY(take_work(c, p, 2 * workers));
+  PF_TRY(take_work(c, p, 2, workers));
   return c->host->parallel_for(c, blocks, 1, wide ? blocks_f64 : blocks_f32, p);
 }
 
@@ -393,7 +440,7 @@ static void fini(void *state) { pf_forest_free(((tree_state *)state)->forest); }
 #define TREES(op_, compute_, ...) \
   PF_CPU_FLAGS(op_, "T=float|double, U=float|double", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, .attrs = PF_ATTRS(__VA_ARGS__), \
                .state_size = sizeof(tree_state), .init = init, .fini = fini, .compute = compute_)
-const pf_kernel *const tree_ensemble_kernels[] = {
+const pf_kernel *const PF_ISA_NAME(tree_ensemble_kernels)[] = {
   TREES("_TreeEnsemble", ensemble, COMMON, FIELD(PF_ATTR_STRING, aggregate)),
   TREES("_TreeEnsembleClassifier", classifier, COMMON),
   NULL
