@@ -19,7 +19,7 @@ import struct
 import numpy as np
 
 _MAX_DEPTH = 100
-_LEAST_RUN, _RUN_BYTES = 64, 1 << 20    # of entries that are read at once
+_LEAST_RUN, _RUN_BYTES = 64, 1 << 20    # what is looked at for entries to read at once
 
 # Message: number name type; `*` marks a repeated field.
 TABLE = """
@@ -167,12 +167,14 @@ def _store_run(values, field, view, at, end, key):
         find = _fixed_run
     else:
         return at
+    room = _LEAST_RUN
     while True:
-        numbers, length = find(np.frombuffer(view[at:min(at + _RUN_BYTES, end)], np.uint8), key)
+        numbers, length = find(np.frombuffer(view[at:min(at + room, end)], np.uint8), key)
         if not len(numbers):
             return at
         _extend(values, field, numbers)
         at += length
+        room = min(room * 8, _RUN_BYTES)
 
 
 def _varint_run(data, key):
