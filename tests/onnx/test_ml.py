@@ -11,7 +11,6 @@ from ml_cases import Case, forest, forest_5, model_of, samples
 from pyflow.framework.op import get_op
 from pyflow.interop import onnx
 from pyflow.interop.onnx.ops import maps
-from pyflow.interop.onnx.values import Value
 
 CASES = ml_cases.cases()
 
@@ -252,8 +251,7 @@ class _Node:
     """A node whose input is a map, as the importer will give it."""
 
     def __init__(self, keys, values, **attributes):
-        self.map, self.attributes = Value(tf.constant(values)), attributes
-        self.map.packed["keys"] = tf.constant(keys)
+        self.map, self.attributes = maps.Map(tf.constant(keys), tf.constant(values)), attributes
 
     def value(self, i):
         return self.map

@@ -1,9 +1,8 @@
 """Maps (domain ai.onnx.ml): ZipMap, CastMap, DictVectorizer.
 
-A map is a Value of its entries' values, [entries], whose `packed["keys"]` is the tensor of their
-keys, [entries]. A sequence of maps with the same keys, one for each sample, as ZipMap makes it, is
-the Value of the scores, [samples, keys], whose `packed["labels"]` is the array of the keys.
-`as_maps` makes the dicts out of what was fetched.
+A map is a `Map`: a Value of its entries' values that knows the tensor of their keys. A sequence of
+maps with the same keys, one for each sample, as ZipMap makes it, is a `Maps`: the Value of the
+scores, [samples, keys], that knows the keys. `as_maps` makes the dicts out of what was fetched.
 """
 
 import numpy as np
@@ -18,6 +17,26 @@ from pyflow.interop.onnx.values import Value
 _MAX_WIDTH = 1 << 24
 
 
+class Map(Value):
+    """A map: `tensor` has the values [entries], `keys` is the tensor of the keys [entries]."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, keys, values):
+        super().__init__(values)
+        self.keys = keys
+
+
+class Maps(Value):
+    """A sequence of maps: `tensor` has the values [maps, keys], `labels` is the array of keys."""
+
+    __slots__ = ("labels",)
+
+    def __init__(self, labels, values):
+        super().__init__(values)
+        self.labels = labels
+
+
 @converter("ZipMap", domain=ML)
 def zip_map(node):
     labels = labels_of(node, "classlabels_int64s")
@@ -26,9 +45,7 @@ def zip_map(node):
     if have not in (None, len(labels)):
         raise node.error(f"{len(labels)} labels are given for rows of {have}")
     x = node.x(0)
-    made = Value(tf.reshape(x, [1, -1]) if node.rank(0) == 1 else tf.identity(x))
-    made.packed["labels"] = labels
-    return made
+    return Maps(labels, tf.reshape(x, [1, -1]) if node.rank(0) == 1 else x)
 
 
 def as_maps(scores, labels):
@@ -40,10 +57,9 @@ def as_maps(scores, labels):
 
 def _entries(node):
     value = node.value(0)
-    keys = value.packed.get("keys")
-    if keys is None:
+    if not isinstance(value, Map):
         raise node.error(f"input 0 is a tensor of shape {value.shape}; expected a map")
-    return keys, value.plain
+    return value.keys, value.tensor
 
 
 @converter("DictVectorizer", domain=ML)
