@@ -238,6 +238,18 @@ def test_large_forests_give_the_references_scores_for_any_threads(trees, leaves,
     np.testing.assert_allclose(found[0][2][:20], expected, 1e-5, 1e-4)
 
 
+def test_a_forest_goes_through_a_graph_def():
+    case = CASES["classifier three mixed SOFTMAX"]
+    with tf.Graph().as_default() as graph:
+        model = onnx.import_model(model_of(case))
+        names = [t.name for t in (*model.inputs.values(), *model.outputs.values())]
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(graph.as_graph_def(), name="")
+        found = session.run(names[1:], {names[0]: case.inputs[0]})
+    for one, expected in zip(found, ANSWERS["classifier three mixed SOFTMAX"]):
+        np.testing.assert_allclose(one, expected, 2e-5)
+
+
 # ------------------------------------------------------------------------------------------ maps
 def test_scores_of_a_zip_map_become_dicts():
     case = Case("ZipMap", {"classlabels_strings": ["no", "yes"]}, [

@@ -1,7 +1,8 @@
 /* forest.c - trees checked and laid out (forest.h).
  *
- * The arrays come from files that nobody vouches for: check_parts looks at lengths and numbers, find_cycle at ways, and
- * only then is anything followed.  Nodes may be shared between trees; each tree gets its own copy, within UNFOLDED.
+ * The arrays come from files that nobody vouches for: check_parts looks at lengths and numbers,
+ * find_cycle at ways, and only then is anything followed.  Nodes may be shared between trees; each
+ * tree gets its own copy, within UNFOLDED.
  *
  * Threads: any; all memory is the caller's own.
  */
@@ -9,7 +10,8 @@
 #include "trees/forest.h"
 
 enum { MAX_TARGETS = 1 << 20 };
-#define UNFOLDED(nodes, leaves) (4 * ((nodes) + (leaves)) + 65536) /* nodes of a made forest at most */
+/* Nodes of a made forest, at most. */
+#define UNFOLDED(nodes, leaves) (4 * ((nodes) + (leaves)) + 65536)
 
 typedef struct {                        /* the op's arrays */
   const int32_t *roots, *nodes, *leaves, *targets;
@@ -21,47 +23,66 @@ typedef struct {                        /* the op's arrays */
 static double number_at(const void *p, int32_t type, int64_t i) {
   return type == PF_FLOAT64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
-PF_INLINE int32_t column(const parts_of *p, int64_t node, int column_) { return p->nodes[node * PF_NODE_COLUMNS + column_]; }
+PF_INLINE int32_t column(const parts_of *p, int64_t node, int column_) {
+  return p->nodes[node * PF_NODE_COLUMNS + column_];
+}
 
 /* ---------------------------------------------------------------- checks */
 static pf_status check_lengths(pf_ctx *c, const DLTensor *const parts[], parts_of *p) {
-  static const char *const names[PF_PARTS] = {"roots", "nodes", "splits", "leaves", "targets", "weights", "members", "base_values"};
+  static const char *const names[PF_PARTS] = {"roots", "nodes", "splits", "leaves", "targets",
+                                              "weights", "members", "base_values"};
   for (int i = 0; i < PF_PARTS; i++) {
     int32_t rank = i == PF_PART_NODES ? 2 : 1;
     if (parts[i]->ndim != rank)
-      return PF_INVALID(c, "%s must have rank %d, got shape %s", names[i], rank, PF_SHAPE(parts[i]).s);
+      return PF_INVALID(c, "%s must have rank %d, got shape %s", names[i], rank,
+                        PF_SHAPE(parts[i]).s);
   }
   const DLTensor *nodes = parts[PF_PART_NODES], *leaves = parts[PF_PART_LEAVES];
   if (nodes->shape[1] != PF_NODE_COLUMNS || parts[PF_PART_SPLITS]->shape[0] != nodes->shape[0])
-    return PF_INVALID(c, "nodes must be [n,%d] for n splits, got shapes %s and %s", PF_NODE_COLUMNS, PF_SHAPE(nodes).s,
+    return PF_INVALID(c, "nodes must be [n,%d] for n splits, got shapes %s and %s",
+                      PF_NODE_COLUMNS, PF_SHAPE(nodes).s,
                       PF_SHAPE(parts[PF_PART_SPLITS]).s);
   if (leaves->shape[0] < 1 || parts[PF_PART_TARGETS]->shape[0] != parts[PF_PART_WEIGHTS]->shape[0])
-    return PF_INVALID(c, "leaves must have one element more than there are leaves, and as many targets as weights must be given; got "
-                      "shapes %s, %s and %s", PF_SHAPE(leaves).s, PF_SHAPE(parts[PF_PART_TARGETS]).s, PF_SHAPE(parts[PF_PART_WEIGHTS]).s);
-  *p = (parts_of){.roots = PF_DATA(const int32_t, parts[PF_PART_ROOTS]), .nodes = PF_DATA(const int32_t, nodes),
-                  .leaves = PF_DATA(const int32_t, leaves), .targets = PF_DATA(const int32_t, parts[PF_PART_TARGETS]),
-                  .splits = PF_DATA(const void, parts[PF_PART_SPLITS]), .weights = PF_DATA(const void, parts[PF_PART_WEIGHTS]),
-                  .members = PF_DATA(const void, parts[PF_PART_MEMBERS]), .base = PF_DATA(const void, parts[PF_PART_BASE]),
-                  .n_roots = parts[PF_PART_ROOTS]->shape[0], .n_nodes = nodes->shape[0], .n_leaves = leaves->shape[0] - 1,
-                  .n_weights = parts[PF_PART_WEIGHTS]->shape[0], .n_members = parts[PF_PART_MEMBERS]->shape[0],
+    return PF_INVALID(c, "leaves must have one element more than there are leaves, and as many "
+                      "targets as weights must be given; got shapes %s, %s and %s",
+                      PF_SHAPE(leaves).s, PF_SHAPE(parts[PF_PART_TARGETS]).s,
+                      PF_SHAPE(parts[PF_PART_WEIGHTS]).s);
+  *p = (parts_of){.roots = PF_DATA(const int32_t, parts[PF_PART_ROOTS]),
+                  .nodes = PF_DATA(const int32_t, nodes),
+                  .leaves = PF_DATA(const int32_t, leaves),
+                  .targets = PF_DATA(const int32_t, parts[PF_PART_TARGETS]),
+                  .splits = PF_DATA(const void, parts[PF_PART_SPLITS]),
+                  .weights = PF_DATA(const void, parts[PF_PART_WEIGHTS]),
+                  .members = PF_DATA(const void, parts[PF_PART_MEMBERS]),
+                  .base = PF_DATA(const void, parts[PF_PART_BASE]),
+                  .n_roots = parts[PF_PART_ROOTS]->shape[0],
+                  .n_nodes = nodes->shape[0],
+                  .n_leaves = leaves->shape[0] - 1,
+                  .n_weights = parts[PF_PART_WEIGHTS]->shape[0],
+                  .n_members = parts[PF_PART_MEMBERS]->shape[0],
                   .n_base = parts[PF_PART_BASE]->shape[0]};
   if (p->n_nodes + p->n_leaves > INT32_MAX / 8)
-    return PF_INVALID(c, "%" PRId64 " nodes and %" PRId64 " leaves are more than trees can have here", p->n_nodes, p->n_leaves);
+    return PF_INVALID(c, "%" PRId64 " nodes and %" PRId64 " leaves are more than trees can have",
+                      p->n_nodes, p->n_leaves);
   return PF_OK;
 }
 
 #define OUTSIDE(what, i, value, limit) \
-  PF_INVALID(c, "%s of node %" PRId64 " is %d, expected a number in [0, %" PRId64 ")", what, (int64_t)(i), value, (int64_t)(limit))
+  PF_INVALID(c, "%s of node %" PRId64 " is %d, expected a number in [0, %" PRId64 ")", what, \
+             (int64_t)(i), value, (int64_t)(limit))
 static pf_status check_nodes(pf_ctx *c, const parts_of *p) {
   const int64_t all = p->n_nodes + p->n_leaves;
   for (int64_t i = 0; i < p->n_nodes; i++) {
-    int32_t feature = column(p, i, PF_NODE_FEATURE), mode = column(p, i, PF_NODE_MODE), t = column(p, i, PF_NODE_TRUE),
-            f = column(p, i, PF_NODE_FALSE), m = column(p, i, PF_NODE_MEMBERS);
+    const int32_t feature = column(p, i, PF_NODE_FEATURE), mode = column(p, i, PF_NODE_MODE);
+    const int32_t t = column(p, i, PF_NODE_TRUE), f = column(p, i, PF_NODE_FALSE);
+    const int32_t m = column(p, i, PF_NODE_MEMBERS);
     if (feature < 0 || feature == INT32_MAX) return OUTSIDE("the feature", i, feature, INT32_MAX);
-    if (mode < 0 || mode > PF_BRANCH_MEMBER) return OUTSIDE("the mode", i, mode, PF_BRANCH_MEMBER + 1);
+    if (mode < 0 || mode > PF_BRANCH_MEMBER)
+      return OUTSIDE("the mode", i, mode, PF_BRANCH_MEMBER + 1);
     if (t < 0 || t >= all) return OUTSIDE("the true child", i, t, all);
     if (f < 0 || f >= all) return OUTSIDE("the false child", i, f, all);
-    if (mode == PF_BRANCH_MEMBER && (m < 0 || m > p->n_members)) return OUTSIDE("the list of members", i, m, p->n_members + 1);
+    if (mode == PF_BRANCH_MEMBER && (m < 0 || m > p->n_members))
+      return OUTSIDE("the list of members", i, m, p->n_members + 1);
   }
   return PF_OK;
 }
@@ -70,24 +91,28 @@ static pf_status check_parts(pf_ctx *c, const parts_of *p) {
   PF_TRY(check_nodes(c, p));
   for (int64_t i = 0; i < p->n_roots; i++)
     if (p->roots[i] < 0 || p->roots[i] >= p->n_nodes + p->n_leaves)
-      return PF_INVALID(c, "root %" PRId64 " is node %d, expected a number in [0, %" PRId64 ")", i, p->roots[i], p->n_nodes + p->n_leaves);
+      return PF_INVALID(c, "root %" PRId64 " is node %d, expected a number in [0, %" PRId64 ")", i,
+                        p->roots[i], p->n_nodes + p->n_leaves);
   for (int64_t i = 0; i <= p->n_leaves; i++)
     if (p->leaves[i] < (i ? p->leaves[i - 1] : 0) || p->leaves[i] > p->n_weights)
-      return PF_INVALID(c, "leaves[%" PRId64 "] is %d: expected numbers that ascend to %" PRId64 ", the number of weights", i,
-                        p->leaves[i], p->n_weights);
+      return PF_INVALID(c, "leaves[%" PRId64 "] is %d: expected numbers that ascend to %" PRId64
+                        ", the number of weights", i, p->leaves[i], p->n_weights);
   for (int64_t i = 0; i < p->n_weights; i++)
     if (p->targets[i] < 0 || p->targets[i] >= p->n_targets)
-      return PF_INVALID(c, "weight %" PRId64 " is for target %d, expected a number in [0, %d)", i, p->targets[i], p->n_targets);
+      return PF_INVALID(c, "weight %" PRId64 " is for target %d, expected a number in [0, %d)", i,
+                        p->targets[i], p->n_targets);
   return PF_OK;
 }
 
-/* A way that comes back to itself.  seen: 0 unknown, 1 on the way, 2 done; `way`: room for the nodes and which child comes next. */
+/* A way that comes back to itself.  seen: 0 unknown, 1 on the way, 2 done; `way`: room for the
+ * nodes and which child comes next. */
 static pf_status find_cycle(pf_ctx *c, const parts_of *p) {
   pf_status status = PF_OK;
   uint8_t *seen = calloc((size_t)p->n_nodes + 1, 1);
   int32_t *way = malloc(sizeof *way * (size_t)(p->n_nodes + 1));
   uint8_t *next = malloc((size_t)p->n_nodes + 1);
-  if (!seen || !way || !next) status = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to check the trees");
+  if (!seen || !way || !next)
+    status = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to check the trees");
   for (int64_t r = 0; r < p->n_nodes && !status; r++) {
     if (seen[r]) continue;
     int64_t depth = 0;
@@ -111,7 +136,8 @@ static pf_status find_cycle(pf_ctx *c, const parts_of *p) {
 }
 
 /* ---------------------------------------------------------------- layout */
-typedef struct { int32_t node, depth; int64_t slot; } waiting;  /* a node of the parts that goes to `slot` */
+/* A node of the parts that goes to `slot`. */
+typedef struct { int32_t node, depth; int64_t slot; } waiting;
 typedef struct {
   pf_ctx *c;
   const parts_of *p;
@@ -121,14 +147,17 @@ typedef struct {
   int64_t stack_room;
 } maker;
 
-static pf_status no_memory(pf_ctx *c) { return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the trees"); }
+static pf_status no_memory(pf_ctx *c) {
+  return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the trees");
+}
 static int grow(void *array, size_t size, int64_t n) {
   void **at = array, *more = realloc(*at, size * (size_t)n);
   if (more) *at = more;
   return more != NULL;
 }
 static size_t node_size(const pf_forest *f) {
-  return f->type == PF_FLOAT64 ? sizeof(pf_tree_double) : f->narrow ? sizeof(pf_tree_narrow) : sizeof(pf_tree_wide);
+  if (f->type == PF_FLOAT64) return sizeof(pf_tree_double);
+  return f->narrow ? sizeof(pf_tree_narrow) : sizeof(pf_tree_wide);
 }
 
 static pf_status reserve(maker *m, int64_t n) {
@@ -136,7 +165,8 @@ static pf_status reserve(maker *m, int64_t n) {
   if (n <= m->room) return PF_OK;
   const int64_t most = UNFOLDED(m->p->n_nodes, m->p->n_leaves);
   if (n > most)
-    return PF_INVALID(m->c, "the trees share nodes so often that they have over %" PRId64 " nodes apart", most);
+    return PF_INVALID(m->c, "the trees share nodes so often that apart they have over %" PRId64,
+                      most);
   int64_t room = PF_MAX(n, m->room * 2), size = pf_type_size(f->type);
   if (!grow(&f->nodes, sizeof(pf_tree_double), room) || !grow(&f->value, (size_t)size, room) ||
       !grow(&f->leaf, sizeof *f->leaf, room) || (f->mode && !grow(&f->mode, 1, room)) ||
@@ -146,22 +176,26 @@ static pf_status reserve(maker *m, int64_t n) {
   return PF_OK;
 }
 
-static void put_node(pf_forest *f, int64_t slot, double split, uint32_t feature, uint32_t child, int nan_true) {
+static void put_node(pf_forest *f, int64_t slot, double split, uint32_t feature, uint32_t child,
+                     int nan_true) {
+  const uint32_t wide = feature | (nan_true ? PF_TREE_WIDE_NAN : 0);
   if (f->type == PF_FLOAT64)
-    ((pf_tree_double *)f->nodes)[slot] = (pf_tree_double){split, feature | (nan_true ? PF_TREE_WIDE_NAN : 0), child};
+    ((pf_tree_double *)f->nodes)[slot] = (pf_tree_double){split, wide, child};
   else if (f->narrow)
     ((pf_tree_narrow *)f->nodes)[slot] = (pf_tree_narrow){
         (float)split, (uint16_t)(feature | (nan_true ? PF_TREE_NARROW_NAN : 0)), (uint16_t)child};
   else
-    ((pf_tree_wide *)f->nodes)[slot] = (pf_tree_wide){(float)split, feature | (nan_true ? PF_TREE_WIDE_NAN : 0), child};
+    ((pf_tree_wide *)f->nodes)[slot] = (pf_tree_wide){(float)split, wide, child};
 }
 
 static int is_exchanged(int32_t mode) { return mode == PF_BRANCH_GTE || mode == PF_BRANCH_GT; }
 
-/* The largest number below `split`, of the forest's type: x < split is x <= that; NaN, which nothing is below, where there is none. */
+/* The largest number below `split`, of the forest's type: x < split is x <= that; NaN, which
+ * nothing is below, where there is none. */
 static double below(const pf_forest *f, double split) {
   if (split == -INFINITY) return NAN;
-  return f->type == PF_FLOAT64 ? nextafter(split, -INFINITY) : (double)nextafterf((float)split, -INFINITY);
+  if (f->type == PF_FLOAT64) return nextafter(split, -INFINITY);
+  return nextafterf((float)split, -INFINITY);
 }
 
 static void put_leaf(maker *m, pf_tree *tree, int64_t slot, int32_t leaf) {
@@ -187,7 +221,8 @@ static void put_inner(maker *m, const pf_tree *tree, const waiting *w, int64_t p
   pf_forest *f = m->f;
   const int32_t mode = column(m->p, w->node, PF_NODE_MODE);
   int nan_true = column(m->p, w->node, PF_NODE_MISSING) != 0;
-  int32_t on_true = column(m->p, w->node, PF_NODE_TRUE), on_false = column(m->p, w->node, PF_NODE_FALSE);
+  int32_t on_true = column(m->p, w->node, PF_NODE_TRUE);
+  int32_t on_false = column(m->p, w->node, PF_NODE_FALSE);
   double split = number_at(m->p->splits, f->type, w->node);
   if (f->mode) {
     f->mode[w->slot] = (uint8_t)(mode | (nan_true ? PF_MIXED_NAN : 0));
@@ -199,8 +234,8 @@ static void put_inner(maker *m, const pf_tree *tree, const waiting *w, int64_t p
       on_true = on_false, on_false = t, nan_true = !nan_true;
     }
   }
-  put_node(f, w->slot, split, (uint32_t)column(m->p, w->node, PF_NODE_FEATURE), (uint32_t)(pair - tree->first),
-           f->kind == PF_TREES_MISSING && nan_true);
+  put_node(f, w->slot, split, (uint32_t)column(m->p, w->node, PF_NODE_FEATURE),
+           (uint32_t)(pair - tree->first), f->kind == PF_TREES_MISSING && nan_true);
   f->leaf[w->slot] = -1;
   m->stack[(*top)++] = (waiting){on_true, w->depth + 1, pair + 1};
   m->stack[(*top)++] = (waiting){on_false, w->depth + 1, pair};
@@ -239,7 +274,8 @@ static void choose_kind(const parts_of *p, pf_forest *f) {
     const int32_t mode = column(p, i, PF_NODE_MODE), exchanged = is_exchanged(mode);
     const double split = number_at(p->splits, f->type, i);
     missing |= (column(p, i, PF_NODE_MISSING) != 0) != exchanged;
-    mixed |= mode > PF_BRANCH_GT || (exchanged && split != split);  /* x > NaN is false, and so is x <= NaN */
+    /* x > NaN is false, and so is x <= NaN */
+    mixed |= mode > PF_BRANCH_GT || (exchanged && split != split);
     features = PF_MAX(features, (int64_t)column(p, i, PF_NODE_FEATURE) + 1);
   }
   f->features = features;
@@ -281,7 +317,8 @@ static void read_node(const pf_forest *f, int64_t at, pf_tree_wide *n, int *nan_
   }
 }
 
-/* Numbers the leaves below a node, the true side's first, and lists its test.  As deep as the tree: PF_MASK_LEAVES at most. */
+/* Numbers the leaves below a node, the true side's first, and lists its test.  As deep as the tree:
+ * PF_MASK_LEAVES at most. */
 static void number_leaves(masker *m, int64_t at) {
   if (m->f->leaf[at] >= 0) {
     m->f->leaf_node[m->tree->first_leaf + m->leaves++] = (int32_t)at;
@@ -309,7 +346,8 @@ static pf_status make_masks(pf_ctx *c, pf_forest *f) {
   for (int64_t t = 0; t < f->trees; t++) {
     const int64_t n = (nodes_of(f, t) + 1) / 2;
     if (f->type != PF_FLOAT32 || f->kind == PF_TREES_MIXED || n > PF_MASK_LEAVES) continue;
-    f->tree[t].words = (int32_t)((n + 31) / 32), f->tree[t].first_word = words, f->tree[t].first_leaf = leaves;
+    f->tree[t].words = (int32_t)((n + 31) / 32);
+    f->tree[t].first_word = words, f->tree[t].first_leaf = leaves;
     leaves += n, tests += n * f->tree[t].words, words += f->tree[t].words, f->masked++;
   }
   if (!f->masked) return PF_OK;
@@ -333,33 +371,38 @@ static pf_status make_masks(pf_ctx *c, pf_forest *f) {
       f->test_ends[1 + 2 * tree->first_word + k] = ends;
     }
     for (int64_t i = 0; i < m->leaves; i++)
-      f->leaf_value[tree->first_leaf + i] = ((const float *)f->value)[f->leaf_node[tree->first_leaf + i]];
+      f->leaf_value[tree->first_leaf + i] =
+          ((const float *)f->value)[f->leaf_node[tree->first_leaf + i]];
   }
   free(m);
   return PF_OK;
 }
 
 static pf_status find_scored(pf_ctx *c, const parts_of *p, pf_forest *f) {
-  int64_t *hits = calloc((size_t)f->targets + 1, sizeof *hits);  /* leaves of a tree that have the target */
-  int64_t *last = calloc((size_t)f->targets + 1, sizeof *last);  /* 1 + the leaf's place that was counted last */
+  /* by target: leaves of a tree that have it; 1 + the place of the leaf that was counted last */
+  int64_t *hits = calloc((size_t)f->targets + 1, sizeof *hits);
+  int64_t *last = calloc((size_t)f->targets + 1, sizeof *last);
   if (!hits || !last) {
     free(hits), free(last);
     return no_memory(c);
   }
   for (int64_t t = 0; t < f->trees; t++) {
-    const int64_t from = f->tree[t].first, to = from + nodes_of(f, t), leaves = (to - from + 1) / 2;
+    const int64_t from = f->tree[t].first, to = from + nodes_of(f, t);
+    const int64_t leaves = (to - from + 1) / 2;
     if (f->tree[t].target >= 0) {
       f->scored[f->tree[t].target] = PF_SCORED_ALWAYS;
       continue;
     }
-    for (int64_t i = from; i < to; i++)
-      for (int64_t j = f->leaf[i] < 0 ? 0 : f->starts[f->leaf[i]], end = f->leaf[i] < 0 ? 0 : f->starts[f->leaf[i] + 1]; j < end; j++) {
-        int32_t k = f->target[j];
+    for (int64_t i = from; i < to; i++) {
+      if (f->leaf[i] < 0) continue;
+      for (int64_t j = f->starts[f->leaf[i]]; j < f->starts[f->leaf[i] + 1]; j++) {
+        const int32_t k = f->target[j];
         if (!f->scored[k]) f->scored[k] = PF_SCORED_MAYBE;
         if (last[k] <= from) hits[k] = 0;
         if (last[k] != i + 1 && ++hits[k] == leaves) f->scored[k] = PF_SCORED_ALWAYS;
         last[k] = i + 1;
       }
+    }
   }
   free(hits), free(last);
   f->one_target = f->positive = 1;
@@ -381,7 +424,8 @@ static pf_status copy_parts(pf_ctx *c, const parts_of *p, pf_forest *f) {
   f->base = malloc(size * (size_t)(p->n_base + 1));
   f->scored = calloc((size_t)f->targets, 1);
   f->tree = calloc((size_t)p->n_roots + 1, sizeof *f->tree);
-  if (!f->starts || !f->target || !f->weight || !f->members || !f->base || !f->scored || !f->tree) return no_memory(c);
+  if (!f->starts || !f->target || !f->weight || !f->members || !f->base || !f->scored || !f->tree)
+    return no_memory(c);
   for (int64_t i = 0; i <= p->n_leaves; i++) f->starts[i] = p->leaves[i];
   if (p->n_weights) memcpy(f->target, p->targets, sizeof *f->target * (size_t)p->n_weights);
   if (p->n_weights) memcpy(f->weight, p->weights, size * (size_t)p->n_weights);
@@ -399,19 +443,23 @@ static pf_status lay_out(pf_ctx *c, const parts_of *p, pf_forest *f) {
   m.stack = malloc(sizeof *m.stack * (size_t)m.stack_room);
   if (f->kind == PF_TREES_MIXED) f->mode = malloc(1), f->member = malloc(sizeof *f->member);
   if (!m.stack || (f->kind == PF_TREES_MIXED && (!f->mode || !f->member))) status = no_memory(c);
-  if (!status) status = reserve(&m, PF_MIN(2 * p->n_nodes + p->n_roots + 1, UNFOLDED(p->n_nodes, p->n_leaves)));
-  for (; f->trees < p->n_roots && !status; f->trees++) status = put_tree(&m, &f->tree[f->trees], p->roots[f->trees]);
+  const int64_t about = 2 * p->n_nodes + p->n_roots + 1;
+  if (!status) status = reserve(&m, PF_MIN(about, UNFOLDED(p->n_nodes, p->n_leaves)));
+  for (; f->trees < p->n_roots && !status; f->trees++)
+    status = put_tree(&m, &f->tree[f->trees], p->roots[f->trees]);
   free(m.stack);
   f->steps = 0;
   for (int64_t t = 0; t < f->trees; t++) f->steps += f->tree[t].most + 1;
   return status;
 }
 
-pf_status pf_forest_make(pf_ctx *c, const DLTensor *const parts[PF_PARTS], int32_t type, int64_t targets, pf_forest **out) {
+pf_status pf_forest_make(pf_ctx *c, const DLTensor *const parts[PF_PARTS], int32_t type,
+                         int64_t targets, pf_forest **out) {
   parts_of p;
   *out = NULL;
   if (targets < 1 || targets > MAX_TARGETS)
-    return PF_INVALID(c, "the number of targets is %" PRId64 ", expected 1 to %d", targets, MAX_TARGETS);
+    return PF_INVALID(c, "the number of targets is %" PRId64 ", expected 1 to %d", targets,
+                      MAX_TARGETS);
   PF_TRY(check_lengths(c, parts, &p));
   p.type = type, p.n_targets = (int32_t)targets;
   PF_TRY(check_parts(c, &p));
@@ -437,7 +485,8 @@ pf_status pf_forest_make(pf_ctx *c, const DLTensor *const parts[PF_PARTS], int32
 
 void pf_forest_free(pf_forest *f) {
   if (!f) return;
-  free(f->tree), free(f->nodes), free(f->value), free(f->leaf), free(f->mode), free(f->member), free(f->members);
+  free(f->tree), free(f->nodes), free(f->value), free(f->leaf), free(f->mode), free(f->member);
+  free(f->members);
   free(f->starts), free(f->target), free(f->weight), free(f->scored), free(f->base);
   free(f->test), free(f->test_ends), free(f->leaf_node), free(f->leaf_value), free(f);
 }
