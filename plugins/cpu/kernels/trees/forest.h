@@ -54,7 +54,7 @@ typedef struct {
   void *nodes;                          /* [count] of one of the three */
   void *value;                          /* [count] of type: of a leaf whose tree has a target */
   int32_t *leaf;                        /* [count]: number of the leaf; -1 inside */
-  uint8_t *mode;                        /* MIXED, [count]: | PF_MIXED_NAN: NaN goes to the true one */
+  uint8_t *mode;                        /* MIXED, [count]: | PF_MIXED_NAN: NaN passes */
   int64_t *member;                      /* MIXED, [count]: where its values begin in `members` */
   void *members;                        /* of type: runs of values, each ended by NaN */
   int64_t *starts;                      /* [leaves + 1] in the two below */

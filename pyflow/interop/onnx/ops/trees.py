@@ -274,7 +274,7 @@ def _tensor_forest(node):
         _equal_lengths(node, **{f"nodes_{side}nodeids": ids, f"nodes_{side}leafs": is_leaf})
         limit = np.where(is_leaf != 0, leaves, inner)
         if ((ids < 0) | (ids >= limit)).any():
-            raise node.error(f"nodes_{side}nodeids lie outside of {inner} nodes and {leaves} leaves")
+            raise node.error(f"nodes_{side}nodeids lie outside {inner} nodes and {leaves} leaves")
         children.append(ids + np.where(is_leaf != 0, inner, 0))
     _equal_lengths(node, nodes_splits=splits, nodes_modes=mode, nodes_featureids=features,
                    nodes_truenodeids=children[0], nodes_falsenodeids=children[1],
