@@ -241,4 +241,6 @@ OP_TYPES = {
         "StringUpper Substr UnsortedSegmentJoin",
     "strings.unicode_ops":
         "UnicodeScript",
+    "trees.tree_ops":
+        "_TreeEnsemble _TreeEnsembleClassifier",
 }

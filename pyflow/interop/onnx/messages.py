@@ -19,6 +19,7 @@ import struct
 import numpy as np
 
 _MAX_DEPTH = 100
+_LEAST_RUN, _RUN_BYTES = 64, 1 << 20    # what is looked at for entries to read at once
 
 # Message: number name type; `*` marks a repeated field.
 TABLE = """
@@ -143,6 +144,8 @@ def _read(view, message, depth):
         key, at = _varint(view, at, end)
         field, wire = message.fields.get(key >> 3), key & 7
         try:
+            if field is not None and field.repeated and key < 128 and end - at > _LEAST_RUN:
+                at = _store_run(values, field, view, at, end, key)
             raw, at = _raw(view, at, end, wire)
             if field is not None:
                 _store(values, field, wire, raw, depth)
@@ -150,6 +153,64 @@ def _read(view, message, depth):
             what = field.name if field is not None else f"field {key >> 3}"
             raise ValueError(f"{message.__name__}.{what}: {error}") from None
     return made
+
+
+def _store_run(values, field, view, at, end, key):
+    """Stores entries of a field that is not packed and follows itself, all but the last; `at` is
+    behind the first one's key. Returns where the last one's value begins."""
+    wire = key & 7
+    if field.kind == "bytes" and wire == 2:
+        return _store_short_bytes(values, field, view, at, end, key)
+    if wire == 0 and field.kind == "int64":
+        find = _varint_run
+    elif wire == 5 and field.kind == "float" or wire == 1 and field.kind == "double":
+        find = _fixed_run
+    else:
+        return at
+    room = _LEAST_RUN
+    while True:
+        numbers, length = find(np.frombuffer(view[at:min(at + room, end)], np.uint8), key)
+        if not len(numbers):
+            return at
+        _extend(values, field, numbers)
+        at += length
+        room = min(room * 8, _RUN_BYTES)
+
+
+def _varint_run(data, key):
+    """(numbers that the key follows, bytes they take with it) at the beginning of `data`."""
+    ends = np.flatnonzero(data < 128)           # values at even places, keys at odd ones
+    keys = ends[1::2]
+    same = (data[keys] == key) & (keys == ends[:2 * len(keys):2] + 1)
+    count = len(same) if same.all() else int(same.argmin())
+    if not count:
+        return (), 0
+    length = int(keys[count - 1]) + 1
+    kept = np.ones(length, bool)
+    kept[keys[:count]] = False
+    return unpack_varints(data[:length][kept]), length
+
+
+def _fixed_run(data, key):
+    size = 4 if key & 7 == 5 else 8
+    rows = data[:len(data) // (size + 1) * (size + 1)].reshape(-1, size + 1)
+    same = rows[:, size] == key
+    count = len(same) if same.all() else int(same.argmin())
+    numbers = np.ascontiguousarray(rows[:count, :size]).view("<f4" if size == 4 else "<f8")
+    return numbers.reshape(-1), count * (size + 1)
+
+
+def _store_short_bytes(values, field, view, at, end, key):
+    items = []
+    while at < end and view[at] < 128:
+        last = at + 1 + view[at]
+        if last >= end or view[last] != key:
+            break
+        items.append(view[at + 1:last])
+        at = last + 1
+    if items:
+        values.setdefault(field.name, []).extend(items)
+    return at
 
 
 def _raw(view, at, end, wire):
@@ -201,7 +262,7 @@ def _extend(values, field, numbers):
     elif isinstance(have, list):
         have.extend(numbers)
     else:
-        values[field.name] = [*have, *numbers]
+        values[field.name] = have.tolist() + list(numbers)
 
 
 def _numbers(kind, wire, raw):

@@ -13,8 +13,9 @@ import importlib
 
 # Modules with converters; importing one registers them.
 FAMILIES = ("array", "attention", "control_flow", "conv", "elementwise", "image", "indexing",
-            "linear_attention", "loss", "matmul", "ml", "norm", "pad", "pool", "quantized",
-            "random", "recurrent", "reduce", "resize", "sampling", "sequence", "shape", "signal", "text")
+            "linear", "linear_attention", "loss", "maps", "matmul", "ml", "norm", "pad", "pool",
+            "quantized", "random", "recurrent", "reduce", "resize", "sampling", "sequence", "shape",
+            "signal", "text", "trees")
 
 _table = {}         # (domain, op) -> ([since, ...], [function, ...])
 _loaded = False
