@@ -13,8 +13,12 @@ import importlib
 
 # Modules with converters; importing one registers them.
 FAMILIES = ("array", "attention", "control_flow", "conv", "elementwise", "image", "indexing",
-            "linear_attention", "loss", "matmul", "ml", "norm", "pad", "pool", "quantized",
-            "random", "recurrent", "reduce", "resize", "sampling", "shape", "signal", "text")
+            "linear_attention", "loss", "matmul", "microsoft", "microsoft_array",
+            "microsoft_attention", "microsoft_packed", "microsoft_quantized", "ml", "norm", "pad",
+            "pool", "quantized", "random", "recurrent", "reduce", "resize", "sampling", "shape",
+            "signal", "text")
+
+MICROSOFT = "com.microsoft"
 
 _table = {}         # (domain, op) -> ([since, ...], [function, ...])
 _loaded = False

@@ -123,8 +123,10 @@ def _volume(x, w, geo, group, wide):
 
 # transposed convolutions
 @converter("ConvTranspose")
-def conv_transpose(node):
-    """All that the kernels reach is computed, then cut to the asked pads or padded to the size."""
+def conv_transpose(node, given=None):
+    """All that the kernels reach is computed, then cut to the asked pads or padded to the size.
+
+    given: pads in place of the attribute's."""
     x, w = node.value(0), node.value(1)
     rank, group = node.expect_rank(0, 3, 4, 5), node.attr("group", 1)
     n = rank - 2
@@ -136,7 +138,7 @@ def conv_transpose(node):
     dilations = node.attr("dilations", None) or [1] * n
     full = [(s - 1) * stride + (k - 1) * d + 1 for s, stride, k, d in
             zip(x.shape[2:], strides, w.shape[2:], dilations)]
-    pads, out = _transposed_pads(node, x.shape[2:], full, strides)
+    pads, out = _transposed_pads(node, x.shape[2:], full, strides, given)
     made = _groups_transposed(node, x, w, strides, dilations, full, group)
     cut = [(-before, size - (whole - before)) for (before, _), size, whole in zip(pads, out, full)]
     made = padded(made, cut)
@@ -145,7 +147,7 @@ def conv_transpose(node):
     return Value(made, channels_last(rank))
 
 
-def _transposed_pads(node, spatial, full, strides):
+def _transposed_pads(node, spatial, full, strides, given=None):
     n = len(full)
     extra = node.attr("output_padding", None) or [0] * n
     asked = node.attr("output_shape", None)
@@ -158,7 +160,7 @@ def _transposed_pads(node, spatial, full, strides):
         upper = auto == "SAME_UPPER"
         pads = [(t // 2, t - t // 2) if upper else (t - t // 2, t // 2) for t in totals]
         return pads, asked
-    pads = node.attr("pads", None) or [0] * 2 * n
+    pads = given or node.attr("pads", None) or [0] * 2 * n
     if auto == "VALID":
         pads = [0] * 2 * n
     if len(pads) != 2 * n:
