@@ -1,5 +1,5 @@
-"""com.microsoft's ops give what onnxruntime gave (microsoft.npz), or NumPy where its CPU provider does
-not run them."""
+"""com.microsoft's ops give what onnxruntime gave (microsoft.npz), or NumPy where its CPU provider
+does not run them."""
 import json
 import pathlib
 
@@ -12,7 +12,7 @@ FILE = np.load(pathlib.Path(__file__).with_name("microsoft.npz"))
 INDEX, DATA = json.loads(bytes(FILE["index"])), bytes(FILE["data"])
 CASES = {entry["name"]: entry for entry in INDEX["cases"]}
 
-# Of the largest answer: float noise of float32, of float16's rounding, of both for what is quantised.
+# Of the largest answer, at least of 1.  Whole numbers are equal.
 TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-12}
 
 

@@ -1,5 +1,5 @@
-"""Ops on arrays and signals that onnxruntime has in com.microsoft, most of them from before ONNX had
-them.
+"""Ops on arrays and signals that onnxruntime has in com.microsoft, most of them from before ONNX
+had them.
 
 Complex numbers are pairs along the last axis.  Source: onnxruntime's ContribOperators.md."""
 

@@ -85,14 +85,15 @@ def _mask(node, i, scores):
 
 
 def _attend(node, q, k, v, mask=None, bias=None):
-    """(output [B, heads, S, D], scores before the softmax).  mask, bias: inputs."""
+    """(output [B, heads, S, D], scores before the softmax with what was added).
+
+    mask, bias: which inputs."""
     dtype = q.dtype
     wide = dtype if dtype.size >= 4 else tf.float32
     size = q.shape.as_tuple()[-1]
     scale = node.attr("scale", 0.0) or 1 / math.sqrt(size)
     scores = tf.matmul(tf.cast(q, wide) * scalar(scale, tf.zeros([], wide)), tf.cast(k, wide),
                        transpose_b=True)
-    raw = scores
     added = _mask(node, mask, scores) if mask is not None and node.has(mask) else None
     if node.attr("unidirectional", 0):
         own = sizes(scores)
@@ -105,7 +106,7 @@ def _attend(node, q, k, v, mask=None, bias=None):
     if bias is not None and node.has(bias):
         scores = scores + tf.cast(node.x(bias), wide)
     made = tf.matmul(tf.nn.softmax(scores), tf.cast(v, wide))
-    return tf.cast(made, dtype), raw
+    return tf.cast(made, dtype), tf.cast(scores, dtype)
 
 
 def _projected(node, total, widths, heads):

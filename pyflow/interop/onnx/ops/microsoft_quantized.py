@@ -172,14 +172,31 @@ def dynamic_quantize_lstm(node):
 
 
 # QLinear: x, its scale and zero point in a row
-def _real(node, i, value=None):
-    """What input i stands for, in float32; its scale and zero point are the next two inputs."""
+def _whole(node, i):
+    """Input i less its zero point, in float32; its scale and zero point are the next two inputs."""
     for k, what in ((i + 1, "scale"), (i + 2, "zero point")):
         _expect_numbers(node, k, f"the {what} of input {i}", 1)
-    x = tf.cast(node.x(i) if value is None else value, tf.float32)
+    x = tf.cast(node.x(i), tf.float32)
     if node.has(i + 2):
         x = x - tf.cast(tf.reshape(node.x(i + 2), []), tf.float32)
-    return x * tf.reshape(node.x(i + 1), [])
+    return x
+
+
+def _real(node, i):
+    """What input i stands for, in float32."""
+    return _whole(node, i) * tf.reshape(node.x(i + 1), [])
+
+
+def _steps(node, x, point, late=False):
+    """x, in steps of the output's scale, rounded; `late` where the zero point of input `point` is
+    added first, as some kernels do."""
+    for k, what in ((point - 1, "scale"), (point, "zero point")):
+        _expect_numbers(node, k, f"the output's {what}", 1)
+    dtype = node.value(0).dtype
+    zero = tf.reshape(node.x(point), []) if node.has(point) else None
+    if late and zero is not None:
+        return rounded(x + tf.cast(zero, x.dtype), None, dtype)
+    return rounded(x, zero, dtype)
 
 
 def _quantised(node, x, scale, dtype=None):
@@ -197,7 +214,8 @@ def qlinear_add(node):
 
 @converter("QLinearMul", domain=MICROSOFT)
 def qlinear_mul(node):
-    return _quantised(node, _real(node, 0) * _real(node, 3), 6, node.value(0).dtype)
+    scale = tf.reshape(node.x(1), []) * tf.reshape(node.x(4), []) / tf.reshape(node.x(6), [])
+    return _steps(node, _whole(node, 0) * _whole(node, 3) * scale, 7)
 
 
 @converter("QLinearSigmoid", domain=MICROSOFT)
@@ -250,7 +268,7 @@ def _pooled(node, pool):
     real = Value(_real(node, 0), order if last else None)
     made = pool(with_inputs(node, real))
     made = made.ordered(order) if last else made.plain
-    return _quantised(node, made, 3, node.value(0).dtype)
+    return _steps(node, made / tf.reshape(node.x(3), []), 4, late=True)
 
 
 @converter("QLinearAveragePool", domain=MICROSOFT)
@@ -263,8 +281,10 @@ def qlinear_global_average_pool(node):
     rank = node.expect_rank(0, 3, 4, 5)
     first = 1 if node.attr("channels_last", 0) else 2
     axes = list(range(first, first + rank - 2))
-    return _quantised(node, tf.reduce_mean(_real(node, 0), axes, keepdims=True), 3,
-                      node.value(0).dtype)
+    x = _whole(node, 0)
+    count = tf.cast(tf.reduce_prod(sizes(x)[first:first + rank - 2]), tf.float32)
+    scale = tf.reshape(node.x(1), []) / (tf.reshape(node.x(3), []) * count)
+    return _steps(node, tf.reduce_sum(x, axes, keepdims=True) * scale, 4)
 
 
 @converter("QLinearReduceMean", domain=MICROSOFT)
@@ -295,8 +315,9 @@ def qgemm(node):
     if node.has(6):
         total = total + node.x(6)
     scale = tf.cast(tf.reshape(node.x(1), []), tf.float64) \
-        * tf.cast(_parameter(node, 4), tf.float64) * tf.constant(node.attr("alpha", 1.0), tf.float64)
-    total = tf.cast(total, tf.float64) * scale
+        * tf.cast(_parameter(node, 4), tf.float64)
+    alpha = tf.constant(node.attr("alpha", 1.0), tf.float64)
+    total = tf.cast(total, tf.float64) * (scale * alpha)
     if not node.has(7):
         return tf.cast(total, tf.float32)
     made = total / tf.cast(tf.reshape(node.x(7), []), tf.float64)
