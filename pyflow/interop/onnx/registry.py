@@ -13,9 +13,12 @@ import importlib
 
 # Modules with converters; importing one registers them.
 FAMILIES = ("array", "attention", "control_flow", "conv", "elementwise", "image", "indexing",
-            "linear", "linear_attention", "loss", "maps", "matmul", "ml", "norm", "pad", "pool",
-            "quantized", "random", "recurrent", "reduce", "resize", "sampling", "sequence", "shape",
-            "signal", "text", "trees")
+            "linear", "linear_attention", "loss", "maps", "matmul", "microsoft", "microsoft_array",
+            "microsoft_attention", "microsoft_packed", "microsoft_quantized", "ml", "norm", "pad",
+            "pool", "quantized", "random", "recurrent", "reduce", "resize", "sampling", "sequence",
+            "shape", "signal", "text", "trees")
+
+MICROSOFT = "com.microsoft"
 
 _table = {}         # (domain, op) -> ([since, ...], [function, ...])
 _loaded = False

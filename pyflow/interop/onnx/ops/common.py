@@ -3,6 +3,8 @@
     tensors, order = aligned(node.inputs);  Value(tf.add(*tensors), order)
 """
 
+import copy
+
 import numpy as np
 
 import pyflow as tf
@@ -131,6 +133,14 @@ def in_float(tensor, function):
     return function(tensor)
 
 
+def with_inputs(node, *values, opset=None):
+    """The node as if these Values were its first inputs, and it of that opset."""
+    made = copy.copy(node)
+    made.inputs = [*values, *node.inputs[len(values):]]
+    made.opset = node.opset if opset is None else opset
+    return made
+
+
 __all__ = ["Value", "aligned", "call", "channels_last", "dtypes", "elementwise", "filled",
            "in_float", "in_order", "ints", "kernel_types", "natural", "scalar", "sequence",
-           "size_of", "sizes", "widened"]
+           "size_of", "sizes", "widened", "with_inputs"]

@@ -140,8 +140,10 @@ def _parted(x, lead, known):
 
 # transposed convolutions
 @converter("ConvTranspose")
-def conv_transpose(node):
-    """All that the kernels reach is computed, then cut to the asked pads or padded to the size."""
+def conv_transpose(node, given=None):
+    """All that the kernels reach is computed, then cut to the asked pads or padded to the size.
+
+    given: pads in place of the attribute's."""
     x, w = node.value(0), node.value(1)
     rank, group = node.expect_rank(0, 3, 4, 5), node.attr("group", 1)
     n = rank - 2
@@ -152,7 +154,7 @@ def conv_transpose(node):
     dilations = node.attr("dilations", None) or [1] * n
     # (s - 1) * stride + reach is all that the kernels reach of an axis of size s
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
-    cut = _transposed_cut(node, x.shape[2:], reach, strides)
+    cut = _transposed_cut(node, x.shape[2:], reach, strides, given)
     full = [(_size_or_tensor(x, axis + 2) - 1) * stride + far for axis, (stride, far) in
             enumerate(zip(strides, reach))]
     made = _groups_transposed(node, x, w, strides, dilations, full, group)
@@ -167,7 +169,7 @@ def _size_or_tensor(value, axis):
     return size_of(value, axis) if size is None else size
 
 
-def _transposed_cut(node, spatial, reach, strides):
+def _transposed_cut(node, spatial, reach, strides, given=None):
     """[(before, after)] to pad what the kernels reach with; negative numbers cut."""
     n = len(reach)
     extra = node.attr("output_padding", None) or [0] * n
@@ -184,7 +186,7 @@ def _transposed_cut(node, spatial, reach, strides):
     if auto in ("SAME_UPPER", "SAME_LOWER"):    # size * stride, or less where kernels end before
         totals = [max(far - stride + e, 0) for far, stride, e in zip(reach, strides, extra)]
         return [(-t, e - total + t) for t, total, e in zip(_halves(totals, upper), totals, extra)]
-    pads = node.attr("pads", None) or [0] * 2 * n
+    pads = given or node.attr("pads", None) or [0] * 2 * n
     if auto == "VALID":
         pads = [0] * 2 * n
     if len(pads) != 2 * n:

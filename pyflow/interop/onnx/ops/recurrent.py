@@ -44,7 +44,7 @@ def _activations(node, defaults):
     return made
 
 
-class _Layer:
+class Layer:
     """What the three kinds share: inputs, directions, lengths, and the loop."""
 
     def __init__(self, node, gates, states, activations):
@@ -65,6 +65,11 @@ class _Layer:
         self.states = states
         for i, rank in ((1, 3), (2, 3)):
             node.expect_rank(i, rank)
+        self.check_weights()
+
+    def check_weights(self):
+        """OnnxError unless W fits."""
+        node, gates = self.node, self.gates
         if node.static_shape(1)[:2] != (len(self.directions), gates * self.hidden):
             raise node.error(f"W has shape {node.shape(1)}, expected "
                              f"({len(self.directions)}, {gates * self.hidden}, inputs)")
@@ -102,6 +107,11 @@ class _Layer:
         if extra is not None:
             made = made + extra
         return tf.reshape(made, tf.concat([own[:2], ints([self.gates * self.hidden])], 0))
+
+    def recurrent(self, d):
+        """h -> h R' of direction d."""
+        weights = self.node.x(2)[d]
+        return lambda h: tf.matmul(h, weights, transpose_b=True)
 
     def run(self, cell):
         """Outputs of the op.  cell(d) -> (bias added before the loop, step(x, states))."""
@@ -167,7 +177,7 @@ def _sum(a, b):
 
 @converter("RNN")
 def rnn(node):
-    layer = _Layer(node, 1, [5], ["Tanh"])
+    layer = Layer(node, 1, [5], ["Tanh"])
 
     def cell(d, functions):
         recurrent = node.x(2)[d]
@@ -182,7 +192,7 @@ def rnn(node):
 @converter("GRU")
 def gru(node):
     """Gates z, r, h."""
-    layer = _Layer(node, 3, [5], ["Sigmoid", "Tanh"])
+    layer = Layer(node, 3, [5], ["Sigmoid", "Tanh"])
     after = bool(node.attr("linear_before_reset", 0))
     n = layer.hidden
 
@@ -214,13 +224,17 @@ def gru(node):
 
 @converter("LSTM")
 def lstm(node):
-    """Gates i, o, f, c; peepholes for i, o, f."""
-    layer = _Layer(node, 4, [5, 6], ["Sigmoid", "Tanh", "Tanh"])
+    return lstm_of(node, Layer)
+
+
+def lstm_of(node, kind):
+    """Gates i, o, f, c; peepholes for i, o, f.  kind: a Layer, which makes the products."""
+    layer = kind(node, 4, [5, 6], ["Sigmoid", "Tanh", "Tanh"])
     n = layer.hidden
     coupled = bool(node.attr("input_forget", 0))
 
     def cell(d, functions):
-        recurrent = node.x(2)[d]
+        recurrent = layer.recurrent(d)
         peep = node.x(7)[d] if node.has(7) else None
         gate, squash, out = functions
 
@@ -229,7 +243,7 @@ def lstm(node):
 
         def step(x, states):
             h, c = states
-            total = x + tf.matmul(h, recurrent, transpose_b=True)
+            total = x + recurrent(h)
             i, o, f, g = (total[:, k * n:(k + 1) * n] for k in range(4))
             if peep is not None:
                 i, f = i + looked(c, 0), f + looked(c, 2)
