@@ -13,14 +13,36 @@ from onnx import TensorProto, helper
 
 FILE = pathlib.Path(__file__).with_name("session.json")
 F, I, S = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+ML = "ai.onnx.ml"
 info = helper.make_tensor_value_info
 
 
 def model(nodes, inputs, outputs, initializers=(), **more):
     """The bytes of a model."""
     graph = helper.make_graph(nodes, "g", inputs, outputs, initializers, doc_string="of a graph")
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, **more)
-    return made
+    opsets = [helper.make_opsetid("", 17)]
+    if any(node.domain for node in nodes):
+        opsets.append(helper.make_opsetid(ML, 1))
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8, **more)
+
+
+def structures():
+    """Models with maps and sequences for inputs and outputs."""
+    kinds = {key: helper.make_map_type_proto(key, helper.make_tensor_type_proto(F, []))
+             for key in (S, I)}
+    node, value, x = helper.make_node, helper.make_value_info, info("x", F, ["N", 2])
+    return {
+        "scores": model([node("ZipMap", ["x"], ["z"], domain=ML, classlabels_strings=["no", "yes"]),
+                         node("Identity", ["x"], ["y"])], [x], [
+            value("z", helper.make_sequence_type_proto(kinds[S])), info("y", F, ["N", 2])]),
+        "split": model([node("SplitToSequence", ["x"], ["s"], axis=1)], [x], [
+            value("s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, None)))]),
+        "map": model([node("CastMap", ["m"], ["y"], domain=ML, map_form="SPARSE", max_map=5)],
+                     [value("m", kinds[I])], [info("y", F, [1, 5])]),
+        "words": model([node("DictVectorizer", ["m"], ["y"], domain=ML,
+                             string_vocabulary=["a", "b", "c"])],
+                       [value("m", kinds[S])], [info("y", F, [1, 3])]),
+    }
 
 
 def models():
@@ -45,6 +67,7 @@ def models():
         "reshape": model([helper.make_node("Reshape", ["x", "s"], ["y"])],
                          [info("x", F, [4]), info("s", I, [1])], [info("y", F, None)]),
     }
+    made.update(structures())
     made = {name: value.SerializeToString() for name, value in made.items()}
     return {**made, "garbage": b"garbage, no model", "nothing": b""}
 

@@ -109,6 +109,22 @@ def replaced(ort, model):
         ["y"], {"x": X, "i": I})
 
 
+def structures(made):
+    """Maps and sequences in and out; a classifier's scores are maps."""
+    scores, split, cast, row = (made(name) for name in ("scores", "split", "map", "words"))
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    return {
+        "types": lambda: [args(s.get_inputs() + s.get_outputs()) for s in (scores, split, cast)],
+        "scores": lambda: scores.run(None, {"x": x}), "some": lambda: scores.run(["z"], {"x": x}),
+        "split": lambda: split.run(None, {"x": x}),
+        "map": lambda: cast.run(None, {"m": {1: 2.0, 3: 5.0}}),
+        "no entries": lambda: cast.run(None, {"m": {}}),
+        "words": lambda: row.run(None, {"m": {"c": 2.0, "q": 5.0}}),
+        "a list": lambda: cast.run(None, {"m": [1]}),
+        "other keys": lambda: cast.run(None, {"m": {"a": 1.0}}),
+    }
+
+
 def outcomes(ort, models):
     """{case: outcome} of a module with onnxruntime's names."""
     def made(name, *more, **named):
@@ -117,6 +133,7 @@ def outcomes(ort, models):
     session = made("plain")
     cases = {f"feed: {name}": case for name, case in feeding(session).items()}
     strings = made("strings")
+    cases.update({f"structures: {name}": case for name, case in structures(made).items()})
     cases.update({
         "inputs": lambda: args(session.get_inputs()),
         "outputs": lambda: args(session.get_outputs()),

@@ -10,6 +10,7 @@ import pyflow as tf
 from ml_cases import Case, forest, forest_5, model_of, samples
 from pyflow.framework.op import get_op
 from pyflow.interop import onnx
+from pyflow.interop.onnx.maps import Map, as_maps
 from pyflow.interop.onnx.ops import maps
 
 CASES = ml_cases.cases()
@@ -254,16 +255,15 @@ def test_a_forest_goes_through_a_graph_def():
 def test_scores_of_a_zip_map_become_dicts():
     case = Case("ZipMap", {"classlabels_strings": ["no", "yes"]}, [
         np.array([[0.25, 0.75], [1.0, 0.0]], np.float32)], 1, 1)
-    scores, = run(case)
-    labels = np.array([b"no", b"yes"], object)
-    assert maps.as_maps(scores, labels) == [{"no": 0.25, "yes": 0.75}, {"no": 1.0, "yes": 0.0}]
+    found, = run(case)
+    assert found == as_maps(case.inputs[0], np.array([b"no", b"yes"], object)) == [{"no": 0.25, "yes": 0.75}, {"no": 1.0, "yes": 0.0}]
 
 
 class _Node:
     """A node whose input is a map, as the importer will give it."""
 
     def __init__(self, keys, values, **attributes):
-        self.map, self.attributes = maps.Map(tf.constant(keys), tf.constant(values)), attributes
+        self.map, self.attributes = Map(tf.constant(keys), tf.constant(values)), attributes
 
     def value(self, i):
         return self.map

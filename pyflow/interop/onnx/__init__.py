@@ -7,7 +7,8 @@
 
     onnx.prepare("resnet50.onnx").run([image])          # or as a backend, in a session of its own
 
-Opsets 1 and later of ai.onnx and parts of ai.onnx.ml; the `onnx` package is not needed.  Models
+Opsets 1 and later of ai.onnx, ai.onnx.ml and many ops of com.microsoft; the `onnx` package is not
+needed.  Models
 from elsewhere are untrusted: what is malformed raises `OnnxError`, which names node, op and opset;
 what pyflow does not have raises `UnsupportedError`.  Not here: training.  float8, int4 and the like
 are cast, quantised and moved; sequences are lists whose length is known while the graph is built.
@@ -32,5 +33,5 @@ def __getattr__(name):
 
 
 __all__ = ["Backend", "ImportedModel", "InferenceSession", "NeedsConstant", "OnnxError",
-           "PreparedModel", "UnsupportedError", "import_model", "missing_ops", "prepare", "run_model", "run_node",
-           "supported_ops", "supports_device"]
+           "PreparedModel", "UnsupportedError", "import_model", "missing_ops", "prepare", "run_model",
+           "run_node", "supported_ops", "supports_device"]

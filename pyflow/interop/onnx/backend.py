@@ -13,6 +13,7 @@ import numpy as np
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import messages, small_types
 from pyflow.interop.onnx.errors import OnnxError
+from pyflow.interop.onnx.maps import as_maps, entries
 from pyflow.interop.onnx.model import load
 from pyflow.interop.onnx.small_types import codes_of
 from pyflow.interop.onnx.tensors import NUMBERS
@@ -59,13 +60,17 @@ class PreparedModel:
         kind = self._variants.kinds.get(name)
         if kind is not None and (value is None and kind.optional or kind.sequence):
             return None if value is None else [codes_of(np.asarray(item)) for item in value]
+        if kind is not None and kind.entries is not None:
+            return entries(value, *kind.entries)
         return codes_of(np.asarray(value))
 
 
 def native(value, model, name):
-    """An output as ONNX's NumPy form has it: strings as str, small types as ml_dtypes'."""
+    """An output as ONNX's NumPy form has it: strings as str, small types as ml_dtypes', dicts."""
     if isinstance(value, list):
         return [_native(item, tensor.dtype) for item, tensor in zip(value, model.outputs[name])]
+    if name in model.map_outputs:
+        return as_maps(value, model.map_outputs[name])
     if name in model.small_outputs:
         return small_types.native(np.asarray(value), model.small_outputs[name])
     return _native(value, model.outputs[name].dtype)

@@ -16,6 +16,7 @@ import re
 import pyflow as tf
 from pyflow.interop.onnx import functions, registry, small_types
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
+from pyflow.interop.onnx.maps import Map, Maps
 from pyflow.interop.onnx.node import Node, as_values, dense
 from pyflow.interop.onnx.sequences import Kind, Nothing, Sequence
 from pyflow.interop.onnx.tensors import dtype_of, shape_of, to_array
@@ -51,6 +52,7 @@ class Importer:
         self.knowledge = Knowledge()
         self._placeholders = {}     # Placeholder op -> input name
         self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
+        self.map_outputs = {}       # name -> array of keys, of outputs that are maps
         self._calls = []            # functions being expanded
         self._foreign = 0           # of these, those that the model does not hold
 
@@ -99,6 +101,8 @@ class Importer:
                 scope.values[info.name] = made
                 if isinstance(made, Sequence):
                     inputs[info.name] = [item.tensor for item in made.items]
+                elif isinstance(made, Map):
+                    inputs[info.name] = [made.keys, made.tensor]
                 elif not made.is_array:
                     inputs[info.name] = made.tensor
         self.nodes(graph.node, scope, self.opsets)
@@ -107,6 +111,8 @@ class Importer:
             value = self._lookup(scope, info.name, "the graph's output")
             if value.small is not None:
                 self.small_outputs[info.name] = value.small
+            if isinstance(value, Maps):
+                self.map_outputs[info.name] = value.labels
             name = _node_name(info.name, "output")
             try:
                 outputs[info.name] = (
@@ -132,9 +138,11 @@ class Importer:
         kind = Kind(info)
         if kind.plain:
             return self._tensor_input(info)
+        if kind.entries is not None:
+            return self._map_input(info.name, kind.entries)
         if info.name not in self.shapes:
-            raise NeedsConstant(f"how many elements the input {info.name!r} has must be known while "
-                                f"the graph is built: give their shapes as import_model(..., "
+            raise NeedsConstant(f"how many elements the input {info.name!r} has must be known "
+                                f"while the graph is built: give their shapes as import_model(..., "
                                 f"shapes={{name: [shape, ...]}})", [info.name])
         given = self.shapes[info.name]
         if given is None:
@@ -143,6 +151,12 @@ class Importer:
             return self._tensor_input(kind.tensor)
         return Sequence([self._tensor_input(kind.tensor, shape) for shape in given],
                         tensor_type(kind.tensor)[0])
+
+    def _map_input(self, name, entries):
+        made = [tf.placeholder(dtype, [None], name=_node_name(f"{name}/{part}", "input"))
+                for dtype, part in zip(entries, ("keys", "values"))]
+        self._placeholders.update({tensor.op: name for tensor in made})
+        return Map(*made)
 
     def _tensor_input(self, info, shape=None):
         """A placeholder.  shape: in place of the one that is given or said."""
@@ -282,8 +296,8 @@ def _attributes(proto, references):
 
 
 def tensor_type(info):
-    """(DType, shape) of a ValueInfoProto; shape None where the rank is not said, DType uint8 for codes
-    of small types.
+    """(DType, shape) of a ValueInfoProto; shape None where the rank is not said, DType uint8 for
+    codes of small types.
 
     Raises UnsupportedError for sequences, maps and optionals."""
     kind = info.type

@@ -44,9 +44,10 @@ TensorProto: 1 dims *int64; 2 data_type int64; 4 float_data *float; 5 int32_data
     11 uint64_data *int64
 SparseTensorProto: 1 values TensorProto; 2 indices TensorProto; 3 dims *int64
 TypeProto: 1 tensor_type TypeProto.Tensor; 4 sequence_type TypeProto.Other; 5 map_type
-    TypeProto.Other; 9 optional_type TypeProto.Other; 8 sparse_tensor_type TypeProto.Other
+    TypeProto.Map; 9 optional_type TypeProto.Other; 8 sparse_tensor_type TypeProto.Other
 TypeProto.Tensor: 1 elem_type int64; 2 shape TensorShapeProto
 TypeProto.Other: 1 elem_type bytes
+TypeProto.Map: 1 key_type int64; 2 value_type bytes
 TensorShapeProto: 1 dim *TensorShapeProto.Dimension
 TensorShapeProto.Dimension: 1 dim_value int64; 2 dim_param string
 ValueInfoProto: 1 name string; 2 type TypeProto

@@ -19,13 +19,17 @@ class ImportedModel:
 
     graph: the tf.Graph; inputs, outputs: tensors by their ONNX names, in the model's order
     (inputs without those that have an initializer or were given as constants); functions: names of
-    the model's own functions; opsets: {domain: version}; small_outputs: ONNX's numbers of the outputs
-    that are codes of float8, int4 and the like (small_types.py)."""
+    the model's own functions; opsets: {domain: version}; small_outputs: ONNX's numbers of the
+    outputs that are codes of float8, int4 and the like (small_types.py); map_outputs: the keys of
+    the outputs that are sequences of maps, whose tensors are the values [maps, keys] (maps.py).
 
-    def __init__(self, graph, inputs, outputs, functions, opsets, small_outputs=None):
+    A sequence's entry is a list of tensors, an input map's the pair of its keys and values."""
+
+    def __init__(self, graph, inputs, outputs, functions, opsets, small_outputs=None,
+                 map_outputs=None):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
         self.functions, self.opsets = functions, opsets
-        self.small_outputs = small_outputs or {}
+        self.small_outputs, self.map_outputs = small_outputs or {}, map_outputs or {}
 
     def __repr__(self):
         return (f"ImportedModel(inputs={{{_listed(self.inputs)}}}, "
@@ -52,8 +56,8 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
 
 
 def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None):
-    """`import_model` of a message that was read.  weights: a dict that lives as long as the message,
-    in which all imports of it share what it holds."""
+    """`import_model` of a message that was read.  weights: a dict that lives as long as the
+    message, in which all imports of it share what it holds."""
     graph = graph if graph is not None else tf.get_default_graph()
     declared = {info.name: info for info in proto.graph.input} if proto.graph is not None else {}
     constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
@@ -63,7 +67,7 @@ def imported(proto, folder, graph=None, name="", constants=None, shapes=None, we
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
         inputs, outputs = importer.run()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
-                         importer.opsets, importer.small_outputs)
+                         importer.opsets, importer.small_outputs, importer.map_outputs)
 
 
 def load(model, folder=None):

@@ -7,6 +7,8 @@ Invariants:
 """
 
 from pyflow.interop.onnx import messages
+from pyflow.interop.onnx.errors import UnsupportedError
+from pyflow.interop.onnx.tensors import dtype_of
 from pyflow.interop.onnx.values import Value
 
 _MAX_DEPTH = 4
@@ -58,10 +60,12 @@ class Nothing(Sequence):
 
 
 class Kind:
-    """What a ValueInfoProto's type is: optional or not, a sequence or not, and its tensors' type."""
+    """What a ValueInfoProto's type is: optional or not, a sequence or not, and its tensors' type.
+
+    entries: of a map the DTypes of its keys and of its values, which are scalars; else None."""
 
     def __init__(self, info):
-        kind, self.optional, self.sequence = info.type, False, False
+        kind, self.optional, self.sequence, self.entries = info.type, False, False, None
         for _ in range(_MAX_DEPTH):
             if kind is None or kind.tensor_type is not None:
                 break
@@ -69,6 +73,9 @@ class Kind:
                 self.optional, kind = True, _element(kind.optional_type)
             elif kind.sequence_type is not None and not self.sequence:
                 self.sequence, kind = True, _element(kind.sequence_type)
+            elif kind.map_type is not None and not self.sequence:
+                self.entries = _entry_types(kind.map_type, f"input {info.name!r}")
+                break
             else:
                 break
         self.tensor = messages.CLASSES["ValueInfoProto"](name=info.name, type=kind)
@@ -76,15 +83,25 @@ class Kind:
     @property
     def plain(self):
         """Whether it is a tensor and nothing else."""
-        return not self.optional and not self.sequence
+        return not self.optional and not self.sequence and self.entries is None
 
 
 def _element(other):
     return messages.read(other.elem_type, "TypeProto")
 
 
+def _entry_types(kind, what):
+    value = messages.read(kind.value_type, "TypeProto").tensor_type
+    if value is None:
+        raise UnsupportedError(f"{what} is a map of other things than numbers and strings")
+    try:
+        return dtype_of(kind.key_type, what), dtype_of(value.elem_type, what)
+    except TypeError as error:
+        raise UnsupportedError(str(error)) from None
+
+
 def structure_of(feed):
-    """What graphs are made for: an array's shape, a list of them for a sequence, None for nothing."""
+    """What graphs are made for: an array's shape, a list of a sequence's, None for nothing."""
     if feed is None:
         return None
     return [item.shape for item in feed] if isinstance(feed, list) else feed.shape

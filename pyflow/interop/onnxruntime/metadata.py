@@ -72,7 +72,7 @@ def node_arg(info, tensor=None):
     kind = info.type
     tensor_type = kind.tensor_type if kind is not None else None
     if tensor_type is None:
-        if tensor is None:
+        if tensor is None or kind is not None:
             return NodeArg(info.name, [], _type_name(kind))
         return NodeArg(info.name, _known(tensor), tensor_type_name(tensor.dtype.base_dtype))
     shape = _known(tensor) if tensor is not None else []
@@ -108,4 +108,8 @@ def _type_name(kind, depth=0):
         inner = getattr(kind, field)
         if inner is not None:
             return f"{text}({_type_name(messages.read(inner.elem_type, 'TypeProto'), depth + 1)})"
-    return "map" if kind.map_type is not None else "unknown"
+    if kind.map_type is not None:
+        key = DTYPES.get(kind.map_type.key_type)
+        value = _type_name(messages.read(kind.map_type.value_type, "TypeProto"), depth + 1)
+        return f"map({key.name if key is not None else 'unknown'},{value})"
+    return "unknown"

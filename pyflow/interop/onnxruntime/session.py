@@ -22,6 +22,7 @@ from pyflow.framework import dtypes
 from pyflow.interop.onnx import messages
 from pyflow.interop.onnx.backend import native
 from pyflow.interop.onnx.errors import OnnxError
+from pyflow.interop.onnx.maps import entries
 from pyflow.interop.onnx.model import load
 from pyflow.interop.onnx.small_types import codes_of, number_of
 from pyflow.interop.onnx.tensors import NUMBERS
@@ -239,6 +240,16 @@ class _Expected:
         """The arrays of a sequence, or what an optional holds, None for nothing."""
         if value is None and self.kind.optional:
             return None
+        if self.kind.entries is not None:
+            if not isinstance(value, dict):
+                raise RuntimeError(f"Unable to handle object of type {type(value)}")
+            if not value:
+                raise RuntimeError("Size of dictionary is empty, unable to run the prediction.")
+            try:
+                return entries(value, *self.kind.entries)
+            except TypeError as error:
+                raise errors.InvalidArgument(f"Unexpected input data type for input: {self.name} "
+                                             f"({self.type}): {error}") from None
         if not self.kind.sequence:
             return np.asarray(value)
         if not isinstance(value, (list, tuple)):

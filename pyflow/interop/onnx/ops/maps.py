@@ -1,40 +1,15 @@
-"""Maps (domain ai.onnx.ml): ZipMap, CastMap, DictVectorizer.
-
-A map is a `Map`: a Value of its entries' values that knows the tensor of their keys. A sequence of
-maps with the same keys, one for each sample, as ZipMap makes it, is a `Maps`: the Value of the
-scores, [samples, keys], that knows the keys. `as_maps` makes the dicts out of what was fetched.
-"""
+"""Maps (domain ai.onnx.ml): ZipMap, CastMap, DictVectorizer. See interop/onnx/maps.py."""
 
 import numpy as np
 
 import pyflow as tf
+from pyflow.interop.onnx.maps import Map, Maps
 from pyflow.interop.onnx.ops.ml import places_of
 from pyflow.interop.onnx.ops.scores import ML, encoded, labels_of
 from pyflow.interop.onnx.ops.text import hosted
 from pyflow.interop.onnx.registry import converter
-from pyflow.interop.onnx.values import Value
 
 _MAX_WIDTH = 1 << 24
-
-
-class Map(Value):
-    """A map: `tensor` has the values [entries], `keys` is the tensor of the keys [entries]."""
-
-    __slots__ = ("keys",)
-
-    def __init__(self, keys, values):
-        super().__init__(values)
-        self.keys = keys
-
-
-class Maps(Value):
-    """A sequence of maps: `tensor` has the values [maps, keys], `labels` is the array of keys."""
-
-    __slots__ = ("labels",)
-
-    def __init__(self, labels, values):
-        super().__init__(values)
-        self.labels = labels
 
 
 @converter("ZipMap", domain=ML)
@@ -46,13 +21,6 @@ def zip_map(node):
         raise node.error(f"{len(labels)} labels are given for rows of {have}")
     x = node.x(0)
     return Maps(labels, tf.reshape(x, [1, -1]) if node.rank(0) == 1 else x)
-
-
-def as_maps(scores, labels):
-    """One dict a sample: {label: score}, labels as str or int."""
-    names = [k.decode("utf-8", "surrogateescape") if isinstance(k, bytes) else int(k)
-             for k in labels.tolist()]
-    return [dict(zip(names, row)) for row in np.asarray(scores).tolist()]
 
 
 def _entries(node):
