@@ -4,9 +4,10 @@
 
 Every array of floating point, fed or held, is a variable or a placeholder.  The slope of a random
 weighting of the outputs, along a random direction of all of them at once, comes once from
-tf.gradients and once from a central difference of width h; a second one of width h / 4 tells where
-a kink or a jump lies in between: there nothing can be said, and the case is left out.  Cases
-are imported side by side into one graph; what one step cannot run is run one by one."""
+tf.gradients and once from a central difference of width h; a second one of width h / 4, and what
+differs between its sides, tell where a kink or a jump lies: there nothing can be said, and the case
+is left out.  Cases are imported side by side into one graph; what one step cannot run is run one by
+one."""
 import numpy as np
 
 import pyflow as tf
@@ -132,16 +133,14 @@ def wrong(cases):
 def _compare(session, slopes, bad, left):
     found = _run(session, slopes, lambda s: s.slope, 0)
     totals = {}
-    for part in (1, -1, 0.25, -0.25):
-        def width(s, part=part):
-            return part * _WIDTH[s.kind]
+    for part in (0, 1, -1, 0.25, -0.25):
         for kind in _WIDTH:
             own = [s for s in slopes if s.kind == kind]
             if own:
                 for s, v in zip(own, _run(session, own, lambda s: s.total, part * _WIDTH[kind])):
                     totals[s.name, part] = v
     for slope, own in zip(slopes, found):
-        values = [totals[slope.name, part] for part in (1, -1, 0.25, -0.25)]
+        values = [totals[slope.name, part] for part in (1, -1, 0.25, -0.25, 0)]
         if isinstance(own, Exception):
             bad[slope.name] = f"{type(own).__name__}: {own}"
             continue
@@ -150,8 +149,35 @@ def _compare(session, slopes, bad, left):
             continue
         wide = (values[0] - values[1]) / (2 * _WIDTH[slope.kind])
         fine = (values[2] - values[3]) / (0.5 * _WIDTH[slope.kind])
-        near = _NEAR[slope.kind] * max(1, abs(fine), abs(wide)) + 1e-6 * abs(values[0])/_WIDTH[slope.kind]
-        if abs(wide - fine) > near:
+        width = _WIDTH[slope.kind]
+        near = _NEAR[slope.kind] * max(1, abs(fine), abs(wide)) + 1e-6 * abs(values[0]) / width
+        bend = (values[2] + values[3] - 2 * values[4]) / (0.5 * width)
+        if abs(wide - fine) > near or abs(bend) > 4 * near:
             left[slope.name] = f"a kink: {wide} and {fine}"
         elif not abs(own - fine) <= 2 * near:
             bad[slope.name] = f"gradient {own}, difference {fine} (and {wide})"
+
+
+def _main():
+    """All cases of the sweep (four minutes), and those of com.microsoft."""
+    import itertools
+
+    import sweep_cases
+    import test_microsoft
+    entries = test_microsoft.CASES.items()
+    every = itertools.chain(
+        ((c.name, c.op, c.model(), c.feeds()) for c in sweep_cases.cases(full=True)),
+        ((name, e["op"], test_microsoft.model_of(e),
+          {k: test_microsoft.array(a) for k, a in e["feeds"].items()}) for name, e in entries))
+    count = found = 0
+    for _, group in itertools.groupby(every, key=lambda case: case[1]):
+        group = list(group)
+        bad, left = wrong(group)
+        count, found = count + len(group) - len(left), found + len(bad)
+        for name, text in bad.items():
+            print(f"{name}: {text}")
+    print(f"{count} gradients compared, {found} differ")
+
+
+if __name__ == "__main__":
+    _main()

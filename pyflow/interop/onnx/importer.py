@@ -14,6 +14,7 @@ import functools
 import re
 
 import pyflow as tf
+from pyflow.framework import dtypes
 from pyflow.interop.onnx import functions, registry, small_types, trainable
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.maps import Map, Maps
@@ -53,7 +54,7 @@ class Importer:
         self.knowledge = Knowledge()
         self._placeholders = {}     # Placeholder op -> input name
         self._chosen = chosen or trainable.Chosen(False, model)
-        self._scope = ""            # the name scope of the import
+        self._graph, self._scope = None, ""     # the graph and the name scope of the import
         self._variables = {}        # id of a TensorProto -> its variable
         self.variables = {}         # the model's name -> variable
         self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
@@ -86,6 +87,9 @@ class Importer:
         if weight is None:      # the model, which owns the message, lives as long as the dict
             weight = self._weights[id(proto)] = Weight(to_array(proto, self.folder, what))
         if self._chosen(name, weight.array):
+            if tf.get_default_graph() is not self._graph:       # a trial, which is dropped
+                return Value(tf.placeholder(dtypes.as_dtype(weight.array.dtype),
+                                            weight.array.shape))
             return Value(self._variable(proto, weight.array, name).value())
         return Value(weight=weight)
 
@@ -116,7 +120,8 @@ class Importer:
         graph = self.model.graph
         if graph is None:
             raise OnnxError("the model has no graph")
-        scope, self._scope = Scope(), tf.get_default_graph().get_name_scope()
+        self._graph = tf.get_default_graph()
+        scope, self._scope = Scope(), self._graph.get_name_scope()
         self._initializers(graph, scope)
         inputs = {}
         for info in graph.input:
