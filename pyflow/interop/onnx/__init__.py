@@ -13,6 +13,8 @@ from elsewhere are untrusted: what is malformed raises `OnnxError`, which names 
 what pyflow does not have raises `UnsupportedError`.  Not here: training.  float8, int4 and the like
 are cast, quantised and moved; sequences are lists whose length is known while the graph is built.
 
+    onnx.export(y, path="mine.onnx", session=sess)          # and the other way
+
     session = onnx.InferenceSession("resnet50.onnx")        # or behind onnxruntime's interface
 
 Any thread may import models, each into a graph of its own.
@@ -21,6 +23,7 @@ Any thread may import models, each into a graph of its own.
 from pyflow.interop.onnx.backend import (Backend, PreparedModel, prepare, run_model, run_node,
                                          supports_device)
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
+from pyflow.interop.onnx.exporter import export, export_graph_def
 from pyflow.interop.onnx.model import (ImportedModel, import_model, missing_ops,
                                         supported_ops)
 
@@ -33,5 +36,5 @@ def __getattr__(name):
 
 
 __all__ = ["Backend", "ImportedModel", "InferenceSession", "NeedsConstant", "OnnxError",
-           "PreparedModel", "UnsupportedError", "import_model", "missing_ops", "prepare", "run_model",
+           "PreparedModel", "UnsupportedError", "export", "export_graph_def", "import_model", "missing_ops", "prepare", "run_model",
            "run_node", "supported_ops", "supports_device"]
