@@ -4,6 +4,9 @@ import glob
 import json
 import pathlib
 import struct
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -28,7 +31,7 @@ def test_crc32c_of_the_rfc(data, crc):
 
 def test_lanes_give_what_bytes_one_by_one_give():
     random = np.random.default_rng(5)
-    for size in (1023, 1024, 1025, 4097, 30000):
+    for size in (4095, 4096, 4097, 30001, 70000):
         data = random.bytes(size)
         assert crc32c.crc32c(data) == crc32c._plain(data, 0xFFFFFFFF) ^ 0xFFFFFFFF
 
@@ -160,6 +163,16 @@ def test_flush_close_reopen(tmp_path):
     assert [e.step for e in events(tmp_path) if e.HasField("summary")] == [1, 3]
 
 
+def test_a_program_that_closes_nothing(tmp_path):
+    subprocess.run([sys.executable, "-c", textwrap.dedent(f'''
+        import pyflow as tf
+        writer = tf.summary.FileWriter({str(tmp_path)!r}, flush_secs=1000)
+        for step in range(5):
+            writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="v")]), step)
+        ''')], check=True, timeout=60)
+    assert [e.step for e in events(tmp_path)] == [0, *range(5)]
+
+
 def test_files_are_flushed_by_themselves(tmp_path):
     with tf.summary.FileWriter(tmp_path, flush_secs=0.05) as writer:
         writer.add_summary(of(1.0), 1)
@@ -196,6 +209,8 @@ def test_a_file_that_cannot_be_written(tmp_path):
         writer.flush()
     with pytest.raises(tf.errors.FailedPreconditionError):
         writer.add_summary(of(2.0))
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        writer.close()
 
 
 def test_graphs_and_tags_that_are_wrong(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 _POLYNOMIAL = 0x82F63B78        # reflected
 _ONES = 0xFFFFFFFF
 _MASK = 0xA282EAD8
-_SHORT = 1024                   # bytes below which lanes do not pay
+_SHORT = 4096                   # bytes below which lanes do not pay
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def _plain(data, state):
     return state
 
 
-def _applied(matrix, states):
+def _product(matrix, states):
     """A matrix over GF(2), its 32 columns as numbers, times each of `states`."""
     made = np.zeros_like(states)
     for bit in range(32):
@@ -38,33 +38,45 @@ def _applied(matrix, states):
     return made
 
 
-@functools.lru_cache(maxsize=64)
+@functools.cache
 def _past(count):
-    """The matrix that moves a sum past `count` bytes, as 32 columns."""
+    """Tables [4, 256] that move a sum past `count` bytes; for the few counts that lanes have."""
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
-    table = _table()[0]
-    power, made = table[bits & np.uint32(255)] ^ bits >> np.uint32(8), bits
+    power, made = _table()[0][bits & np.uint32(255)] ^ bits >> np.uint32(8), bits
     while count:
         if count & 1:
-            made = _applied(power, made)
-        power, count = _applied(power, power), count >> 1
-    return made
+            made = _product(power, made)
+        power, count = _product(power, power), count >> 1
+    bytes_ = np.arange(256, dtype=np.uint32)
+    return np.stack([_product(made, bytes_ << np.uint32(8 * k)) for k in range(4)])
+
+
+def _moved(states, count):
+    table, low = _past(count), np.uint32(255)
+    return (table[0][states & low] ^ table[1][states >> np.uint32(8) & low]
+            ^ table[2][states >> np.uint32(16) & low] ^ table[3][states >> np.uint32(24)])
 
 
 def _by_lanes(data, state):
-    """(the state behind whole lanes, what is left)."""
-    lanes = 1 << max((len(data).bit_length() + 2) // 2, 4)
-    each = len(data) // lanes
-    columns = np.frombuffer(data, np.uint8, lanes * each).reshape(lanes, each).T
+    """(the state behind whole lanes, what is left).
+
+    Lanes have one of three lengths, so that there are few tables; their number becomes a power of
+    two by lanes of zeros in front, whose sum is 0."""
+    each = 32 if len(data) < 1 << 15 else 256 if len(data) < 1 << 20 else 2048
+    count = len(data) // each
+    lanes = 1 << (count - 1).bit_length()
+    columns = np.zeros([each, lanes], np.uint32)
+    columns[:, lanes - count:] = np.frombuffer(data, np.uint8, count * each).reshape(-1, each).T
     states = np.zeros(lanes, np.uint32)
-    states[0] = state
-    table = _table()[0]
-    for column in np.ascontiguousarray(columns).astype(np.uint32):
-        states = table[(states ^ column) & np.uint32(255)] ^ states >> np.uint32(8)
+    states[lanes - count] = state
+    table, low, eight = _table()[0], np.uint32(255), np.uint32(8)
+    for column in columns:
+        states = table[(states ^ column) & low] ^ states >> eight
+    rest = data[count * each:]
     while len(states) > 1:
-        states = _applied(_past(each), states[::2]) ^ states[1::2]
+        states = _moved(states[::2], each) ^ states[1::2]
         each *= 2
-    return int(states[0]), data[each:]
+    return int(states[0]), rest
 
 
 def crc32c(data):

@@ -2,20 +2,23 @@
 
 Invariants
   1. A file begins with an Event whose file_version is "brain.Event:2".
-  2. Whole events reach the system in the order they were given; after flush() and close() all of
-     them have.
+  2. Events reach the system in the order they were given; after flush(), close() and at the end of
+     the program all of them have.  Meanwhile a file may end within one, as TensorBoard expects.
   3. A failure of the thread that writes is raised by the next call, and nothing more is written.
 
 Threads: any; one thread per open file takes events out of a queue of `max_queue` and flushes each
-`flush_secs` seconds.  `_queue` and `_failure` are the only things shared.
+`flush_secs` seconds.  `_queue` and `_failure` are the only things
+shared with it.
 
     DIR/events.out.tfevents.<seconds>.<host><suffix>
 
 Called by file_writer.py.
 """
+import atexit
 import os
 import queue
 import socket
+import sys
 import threading
 import time
 
@@ -24,6 +27,16 @@ from pyflow.lib.files.record_files import TFRecordWriter
 
 _VERSION = "brain.Event:2"
 _MOST_NAMES = 1000
+_open_files = set()         # flushed when the program ends, for who closes none
+
+
+@atexit.register
+def _flush_all():
+    for file in list(_open_files):
+        try:
+            file.flush()
+        except Exception as error:      # nobody is left to be told otherwise
+            print(f"pyflow: {file.path}: {error}", file=sys.stderr)
 
 
 class EventFile:
@@ -54,6 +67,7 @@ class EventFile:
                                         name="pyflow event file")
         self.closed = False
         self._thread.start()
+        _open_files.add(self)
 
     def _new_path(self):
         """A path that no file has: two writers of one second do not write into one."""
@@ -111,6 +125,7 @@ class EventFile:
         if self.closed:
             return
         self.closed = True
+        _open_files.discard(self)
         self._queue.put(None)
         self._thread.join()
         self._writer.close()
