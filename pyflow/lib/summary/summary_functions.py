@@ -14,15 +14,12 @@ import contextlib
 import logging
 import re
 
-import numpy as np
-
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.ops.summary.summary_ops import (AudioSummaryV2, HistogramSummary, ImageSummary,
                                             MergeSummary, ScalarSummary, TensorSummaryV2)
 
 _NO_TAG = re.compile(r"[^-/\w\.]")
-_BAD_COLOR = np.array([255, 0, 0, 255], np.uint8)
 _log = logging.getLogger("tensorflow")
 
 
@@ -84,7 +81,7 @@ def image(name, tensor, max_outputs=3, collections=None, family=None):
     becomes 128. The other arguments as in scalar. InvalidArgumentError when run for other shapes.
     TF: tf.summary.image."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
-        made = ImageSummary(tag, tensor, max_images=max_outputs, bad_color=_BAD_COLOR, name=scope)
+        made = ImageSummary(tag, tensor, max_images=max_outputs, name=scope)
         return _collected(made, collections)
 
 
