@@ -111,7 +111,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
     "keras": "not in this version; write layers with tf.get_variable and tf.nn",
-    "layers": "not in this version; write layers with tf.get_variable and tf.nn",
     "estimator": "not in this version; write the loop with tf.Session and tf.train",
     "data": "not in this version; feed batches through placeholders",
     "summary": "not in this version; fetch the values and log them",
