@@ -117,7 +117,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
-    "metrics": "not in this version; fetch the predictions and compute it with NumPy",
     "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
     "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
     "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,

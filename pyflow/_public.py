@@ -216,6 +216,22 @@ PUBLIC = {
     "pyflow.lib.math.special_functions":
         "lbeta math.bessel_i0 math.bessel_i1 math.cumulative_logsumexp math.erfcinv math.lbeta "
         "math.polyval math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
+    "pyflow.lib.metrics.classes":
+        "metrics.average_precision_at_k metrics.mean_iou metrics.mean_per_class_accuracy "
+        "metrics.precision_at_k metrics.precision_at_top_k metrics.recall_at_k "
+        "metrics.recall_at_top_k metrics.sparse_average_precision_at_k "
+        "metrics.sparse_precision_at_k",
+    "pyflow.lib.metrics.counts":
+        "metrics.auc metrics.false_negatives metrics.false_negatives_at_thresholds "
+        "metrics.false_positives metrics.false_positives_at_thresholds metrics.precision "
+        "metrics.precision_at_thresholds metrics.recall metrics.recall_at_thresholds "
+        "metrics.sensitivity_at_specificity metrics.specificity_at_sensitivity "
+        "metrics.true_negatives metrics.true_negatives_at_thresholds metrics.true_positives "
+        "metrics.true_positives_at_thresholds",
+    "pyflow.lib.metrics.streaming":
+        "metrics.accuracy metrics.mean metrics.mean_absolute_error metrics.mean_cosine_distance "
+        "metrics.mean_relative_error metrics.mean_squared_error metrics.mean_tensor "
+        "metrics.percentage_below metrics.root_mean_squared_error",
     "pyflow.lib.nn.activation_functions":
         "log_sigmoid math.log_sigmoid nn.crelu nn.leaky_relu nn.log_sigmoid nn.swish",
     "pyflow.lib.nn.candidate_sampling_functions":
