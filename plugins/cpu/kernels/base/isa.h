@@ -21,11 +21,6 @@
 enum { PF_ISA_LEVEL_BASELINE = 0, PF_ISA_LEVEL_AVX2 = 1, PF_ISA_LEVEL_AVX512 = 2 };
 int pf_cpu_isa(void); /* the level in use: what the CPU has, lowered by PYFLOW_CPU_ISA=baseline|avx2|avx512 */
 
-/* AVX-512's copy of a file leaves out element types that seldom take time: it calls AVX2's functions for them. */
-#if defined(__AVX512F__) && defined(PF_HAVE_AVX2)
-#define PF_BORROWS_AVX2 1
-#endif
-
 /* a * b + c, fused where that is one instruction.  Without the macro nothing is contracted (-ffp-contract=off). */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 #define PF_FMA(a, b, c) _Generic((a), float: __builtin_fmaf, default: __builtin_fma)((a), (b), (c))

@@ -3,9 +3,7 @@
  *
  * Invariants
  *   1. A row of results is one task: its sums have one order, whatever the cut.
- *   2. Doubles are pooled by AVX2's copy where there is AVX-512 too: 2 to 29 % slower, a fifth of
- *      the compile time.
- *   3. Halves are averaged as float and rounded once.  Their maxima are found among 16-bit
+ *   2. Halves are averaged as float and rounded once.  Their maxima are found among 16-bit
  *      integers in the order of the numbers, where a NaN is the largest.
  * Threads: parallel_for over rows; each worker has a buffer of its own.
  */
@@ -272,7 +270,6 @@ PF_INLINE int16_t largest_16(v16 v) {
 #define PLANES 0
 #include "pool/pool_element.h"
 #include "pool/pool_body.h"
-#ifndef PF_BORROWS_AVX2
 #define KIND(f) f##_max_f64
 #define ELEMENT_F64
 #define JOIN max_vd
@@ -283,7 +280,6 @@ PF_INLINE int16_t largest_16(v16 v) {
 #define FOLD largest_f64
 #include "pool/pool_element.h"
 #include "pool/pool_body.h"
-#endif
 #define KIND(f) f##_max_f16
 #define ELEMENT_ORDERED F16_LEAST
 #define JOIN max_16
@@ -313,7 +309,6 @@ PF_INLINE int16_t largest_16(v16 v) {
 #define PLANES 1
 #include "pool/pool_element.h"
 #include "pool/pool_body.h"
-#ifndef PF_BORROWS_AVX2
 #define KIND(f) f##_avg_f64
 #define ELEMENT_F64
 #define AVERAGE
@@ -322,7 +317,6 @@ PF_INLINE int16_t largest_16(v16 v) {
 #define FOLD pf_vd_sum
 #include "pool/pool_element.h"
 #include "pool/pool_body.h"
-#endif
 #define KIND(f) f##_avg_f16
 #define ELEMENT_HALF PF_FLOAT16
 #define AVERAGE
@@ -373,9 +367,7 @@ static way way_of(int32_t type, int max) {
 #define CASE(num, T, tag) case num: return (way){rows_max_##tag, sizeof(T), 0, 1};
     PF_EACH_INT(CASE)
     case PF_FLOAT32: return (way){max ? rows_max_f32 : rows_avg_f32, 4, 4, PF_VF};
-#ifndef PF_BORROWS_AVX2
     case PF_FLOAT64: return (way){max ? rows_max_f64 : rows_avg_f64, 8, 8, PF_VD};
-#endif
     case PF_FLOAT16:
       return max ? (way){rows_max_f16, 2, 2, V16} : (way){rows_avg_f16, 2, 4, PF_VF};
     default: return max ? (way){rows_max_bf16, 2, 2, V16} : (way){rows_avg_bf16, 2, 4, PF_VF};
@@ -444,15 +436,8 @@ static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
   return j->buffers ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for pooled rows");
 }
 
-#ifdef PF_BORROWS_AVX2
-pf_status pf_pool_forward_avx2(pf_ctx *c, const pf_pool *p, int32_t type, int max, const void *x,
-                               void *y);
-#endif
 pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type, int max,
                                        const void *x, void *y) {
-#ifdef PF_BORROWS_AVX2
-  if (type == PF_FLOAT64) return pf_pool_forward_avx2(c, p, type, max, x, y);
-#endif
   const way w = way_of(type, max);
   const int64_t rows = p->n * p->out[0] * p->out[1], row = p->out[2] * p->c;
   job j = {.p = p, .x = x, .y = y};
