@@ -123,6 +123,10 @@ PUBLIC = {
         "while_loop",
     "pyflow.lib.files.io_functions":
         "io.matching_files io.read_file io.write_file matching_files read_file write_file",
+    "pyflow.lib.files.record_files":
+        "io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter io.tf_record_iterator "
+        "python_io.TFRecordCompressionType python_io.TFRecordOptions python_io.TFRecordWriter "
+        "python_io.tf_record_iterator",
     "pyflow.lib.function.traced_function":
         "TensorSpec function",
     "pyflow.lib.image.image_box_functions":
@@ -384,6 +388,13 @@ PUBLIC = {
     "pyflow.lib.strings.unicode_functions":
         "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
         "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
+    "pyflow.lib.summary.file_writer":
+        "summary.FileWriter summary.FileWriterCache train.summary_iterator",
+    "pyflow.lib.summary.projector":
+        "contrib.tensorboard.plugins.projector.visualize_embeddings",
+    "pyflow.lib.summary.summary_functions":
+        "summary.audio summary.get_summary_description summary.histogram summary.image "
+        "summary.merge summary.merge_all summary.scalar summary.tensor_summary summary.text",
     "pyflow.lib.variables.critical_section":
         "CriticalSection",
     "pyflow.lib.variables.initializers":
