@@ -200,7 +200,8 @@ def _namespace(full_name):
 
 class _Explainer:
     """Finder that is asked last: `from pyflow.contrib import slim` says why there is none, where
-    Python would only say "unknown location"."""
+    Python would only say "unknown location". It has TensorFlow's paths, too, for programs that say
+    pyflow where they said tensorflow: pyflow.python.ops.array_ops."""
 
     @staticmethod
     def find_spec(full_name, path=None, target=None):
@@ -208,9 +209,12 @@ class _Explainer:
         module = sys.modules.get(outer)
         if module is None or outer.partition(".")[0] != "pyflow":
             return None
+        if full_name.startswith(("pyflow.python.", "pyflow.core.")):
+            paths = importlib.import_module("pyflow.interop.tensorflow.finder")
+            return paths.Finder("pyflow").find_spec(full_name, path, target)
         if path == [] or _prefix(module) + name in NOT_HERE:
             # By the namespace's own name: of a missing `outer.name` Python hides the text.
-            raise ModuleNotFoundError(f"No module named {full_name!r}{_near(module, name)}",
+            raise ModuleNotFoundError(f"No module named {full_name!r}{near(module, name)}",
                                       name=outer)
         return None
 
@@ -222,8 +226,9 @@ def _add_compat(root):
     for name, value in vars(source).items():
         if not name.startswith("_") and name not in ("np", "numbers"):
             setattr(compat, name, value)
-    compat.install_as_onnxruntime = importlib.import_module(
-        "pyflow.interop.install").install_as_onnxruntime
+    install = importlib.import_module("pyflow.interop.install")
+    compat.install_as_onnxruntime = install.install_as_onnxruntime
+    compat.install_as_tensorflow = install.install_as_tensorflow
     compat.v1 = root
     sys.modules[root.__name__ + ".compat.v1"] = root
     return compat
@@ -280,7 +285,7 @@ def _prefix(module):
 
 def unknown(module, name):
     """Raises the AttributeError of a name that `module`, tf or a namespace of it, lacks."""
-    _raise_unknown(module, name, _near(module, name))
+    _raise_unknown(module, name, near(module, name))
 
 
 def _raise_unknown(module, name, hint):
@@ -304,7 +309,16 @@ def missing_from(module, path, name):
     _raise_unknown(module, name, _meant(near))
 
 
-def _near(module, name):
+def hint(path):
+    """Why a dotted name of tf, or what it lies in, is missing here, and what to do; or ""."""
+    parts = path.split(".")
+    for n in range(len(parts), 0, -1):
+        if ".".join(parts[:n]) in NOT_HERE:
+            return NOT_HERE[".".join(parts[:n])]
+    return ""
+
+
+def near(module, name):
     """What may have been meant: near names here, the same name elsewhere, or why it is missing."""
     if name.startswith("_"):
         return ""

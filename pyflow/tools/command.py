@@ -12,7 +12,7 @@ COMMANDS = {
     "explain": "a GraphDef, MetaGraphDef, checkpoint or error code in readable form",
     "check": "what a model needs and this installation lacks",
     "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
-    "exec": "runs a program that imports onnxruntime: --onnxruntime SCRIPT [ARGUMENT ...]",
+    "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
     "bench": "times one-op steps, chains and matrix products here",
 }
