@@ -83,6 +83,11 @@ contrib.deprecated.scalar_summary contrib.deprecated.image_summary
 contrib.deprecated.audio_summary
 """
 
+# What the old forms of another name became: the adapter is there, whether its target is or not.
+BECAME = {f"{place}{kind}_summary": f"summary.{kind}" for place in ("", "contrib.deprecated.")
+          for kind in ("scalar", "image", "audio")}
+BECAME["batch_matmul"] = "matmul"
+
 
 def _simple():
     found = {}

@@ -188,11 +188,8 @@ def maybe_download(filename, work_directory, source_url=None):
 def _find(folder):
     """The paths of FILES.  FileNotFoundError names all that are missing, and where they were
     looked for."""
-    from pyflow import config
-    more = config.value("PYFLOW_DATA")
-    folders = [folder] + ([more, os.path.join(more, "mnist")] if more else [])
     tried = []
-    for place in folders:
+    for place in [folder, *_other_folders()]:
         found = [_existing(os.path.join(place, name)) for name in FILES]
         if all(found):
             return found
@@ -202,6 +199,12 @@ def _find(folder):
     raise FileNotFoundError(
         f"MNIST is not there, and nothing is downloaded: {missing}. Put the four idx files there, "
         "compressed or not, or name their folder in the environment variable PYFLOW_DATA")
+
+
+def _other_folders():
+    from pyflow import config
+    more = config.value("PYFLOW_DATA")
+    return [more, os.path.join(more, "mnist")] if more else []
 
 
 def _existing(path):
