@@ -81,6 +81,7 @@ LAZY.update({
     "flags": ("pyflow.platform.flags", None),
     "logging": ("pyflow.platform.tf_logging", None),
     "gfile": ("pyflow.platform.gfile", None),
+    "resource_loader": ("pyflow.platform.resource_loader", None),
     "test": ("pyflow.platform.test", None),
     "raw_ops": ("pyflow.platform.raw_ops", None),
     "sysconfig": ("pyflow.platform.sysconfig", None),
@@ -147,8 +148,8 @@ NOT_HERE = {                            # well-known names that pyflow does not 
         "train.Example", "train.Feature", "train.Features"),
         f"TFRecord files are not read in this version; {_FEED}"),
 }
-_CONTRIB = ("tf.contrib has recurrent cells and a few of layers', framework's and seq2seq's helpers "
-            "only; write layers with tf.get_variable and tf.nn")
+_CONTRIB = ("tf.contrib is here in part; `python -m pyflow coverage FILE` lists what a program lacks, "
+            "and layers can be written with tf.get_variable and tf.nn")
 
 
 # ---------------------------------------------------------------- assembling

@@ -47,8 +47,8 @@ def rewritten(text):
 
 
 class _Edits:
-    """Replacements of nodes' texts, applied from the end; of two that overlap the inner one wins,
-    and the outer one takes its text."""
+    """Replacements of nodes' texts, made in one go: (start, end, new), new a text or a list of texts
+    and of spans of the program, which are changed inside."""
 
     def __init__(self, text):
         self.lines = text.split("\n")
@@ -73,7 +73,7 @@ class _Edits:
     def swap(self, first, second):
         """Each of two nodes gets the other's text, with the changes inside it."""
         a, b = self.span(first), self.span(second)
-        self.made += [(*a, b), (*b, a)]
+        self.made += [(*a, [b]), (*b, [a])]
 
     def wrap(self, node, before, after):
         """Text around a node, which may change inside."""
@@ -84,17 +84,17 @@ class _Edits:
         return self._between(0, len(self.text))
 
     def _between(self, start, end, below=None):
-        """The changed text of a span; `below` is the edit whose inside this is."""
+        """The changed text of a span, without the edit that replaces all of it (`below`)."""
         out, at = [], start
-        inside = sorted((e for e in self.made if start <= e[0] and e[1] <= end and e is not below
-                         and not (below is not None and e[:2] == below[:2])),
-                        key=lambda e: (e[0], -e[1] if e[1] > e[0] else -e[0]))
+        inside = (e for e in self.made if start <= e[0] and e[1] <= end and e[:2] != below)
+        inside = sorted(inside, key=lambda e: (e[0], e[1] > e[0], -e[1]))   # insertions first
         for edit in inside:
-            if edit[0] < at and edit[0] != edit[1] or edit[0] < at:
+            if edit[0] < at:
                 continue                    # within one that has been written
             new = edit[2]
-            if isinstance(new, tuple):
-                new = self._between(*new, below=(*new, None))
+            if isinstance(new, list):
+                new = "".join(part if isinstance(part, str) else self._between(*part, below=part)
+                              for part in new)
             out += [self.text[at:edit[0]], new]
             at = edit[1]
         return "".join([*out, self.text[at:end]])
@@ -171,8 +171,8 @@ def _change_call(path, call, edits, notes):
         _rename_word(words, "concat_dim", "axis", edits)
     elif last == "split" and len(args) >= 3 and _is_number(args[0]):
         start, end = edits.span(args[0])[0], edits.span(args[2])[1]
-        texts = [edits.source(args[k]) for k in (2, 1, 0)]
-        edits.made.append((start, end, ", ".join(texts)))
+        value, parts, axis = (edits.span(args[k]) for k in (2, 1, 0))
+        edits.made.append((start, end, [value, ", ", parts, ", ", axis]))
     elif path in _LABELS:
         if len(args) >= 2:
             edits.wrap(args[0], "logits=", "")

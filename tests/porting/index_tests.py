@@ -40,11 +40,13 @@ class Case(typing.NamedTuple):
     uses: list
 
 
-def cases():
-    """All cases of the tests, those compared with TensorFlow first."""
+def cases(names=None):
+    """All cases of the tests (of the files `names` alone), those compared with TensorFlow first."""
     files = sorted((ROOT / "tests").rglob("*.py"),
                    key=lambda p: (p.parent.name != "oracle", str(p)))
     for path in files:
+        if names is not None and path.relative_to(ROOT).as_posix() not in names:
+            continue
         if path.parent.name == "oracle" or path.name.startswith("test_"):
             yield from cases_of(path)
 
@@ -125,7 +127,7 @@ def _is_default(node, default):
     return type(given) is type(default) and given == default
 
 
-def index():
+def index(names=None):
     """{symbol: [ids of the cases that exercise it]} for the symbols of usage.csv that exist."""
     symbols = {}                            # path: (value, the symbols that mean it)
     for symbol, _ in coverage.usage():
@@ -138,7 +140,7 @@ def index():
         if callable(value):
             same.setdefault(id(value), []).append(path)
     named = {}
-    for case in cases():
+    for case in cases(names):
         for use in case.uses:
             for path in _meant(use.path, symbols, same):
                 if path != use.path and use.path.startswith(path + ".") or exercises(

@@ -56,6 +56,15 @@ def test_sizes_and_likes():
 def test_gathers_scatters_and_diagonals():
     close(tf.gather_nd([[1, 2], [3, 4], [5, 6]], [[0, 1], [2, 0]]), [2, 5])
     close(tf.gather_nd([[1, 2], [3, 4]], [[1], [0]], batch_dims=1), [2, 3])
+    p = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    i = np.random.default_rng(0).integers(0, 4, (2, 3, 6, 2))
+    wanted = [[p[a, b][tuple(i[a, b].T)] for b in range(3)] for a in range(2)]
+    held = tf.placeholder(tf.float32, [None, 3, 4, 5])
+    found = tf.gather_nd(held, i, batch_dims=2)
+    assert found.shape.as_list() == [2, 3, 6]
+    np.testing.assert_array_equal(value(found, {held: p}), wanted)
+    with pytest.raises(ValueError, match=r"batch_dims = 2 must be less than rank\(indices\) = 2"):
+        tf.gather_nd(p, [[0, 1]], batch_dims=2)
     close(tf.matrix_determinant([[2., 1.], [1., 3.]]), 5.)
     close(tf.matrix_diag_part([[1., 2., 3.], [4., 5., 6.]], k=1), [2., 6.])
     close(tf.sparse_segment_sum([[1., 2.], [3., 4.], [5., 6.]], [0, 2, 1], [0, 0, 2],
@@ -181,6 +190,15 @@ def test_losses():
     loss = tf.nn.nce_loss(tf.ones([3, 2]), tf.zeros([3]), [[1]], tf.ones([1, 2]), 1, 3,
                           sampled_values=(tf.constant([0], tf.int64), tf.constant([[1.]]), tf.constant([1.])))
     close(loss, [np.log1p(np.exp(-2)) + np.log1p(np.exp(2))])
+
+
+def test_labels_of_another_rank_than_logits():
+    """Both are matrices in TensorFlow, whatever their ranks (lab-06-2 of DeepLearningZeroToAll)."""
+    logits = tf.placeholder(tf.float32, [None, 3])
+    loss = tf.nn.softmax_cross_entropy_with_logits_v2(
+        labels=tf.stop_gradient([[[.1, .2, .7], [.3, .3, .4]]]), logits=logits)
+    assert loss.shape.as_list() == [2]
+    np.testing.assert_allclose(value(loss, {logits: [[1, 2, 3], [2, 1, 0]]}), [0.8076059, 1.5076059], rtol=1e-6)
 
 
 def test_convolution():

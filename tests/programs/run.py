@@ -215,7 +215,7 @@ def check(program, value, printed, code):
 def main(argv=None):
     args = _arguments(argv)
     commits, listed = programs()
-    chosen = [p for p in listed if args.only in p.name]
+    chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}")]
     results = []
     for program in chosen:
         if program.options.get("waits") and not args.all:
@@ -243,7 +243,7 @@ def _arguments(argv):
     parser.add_argument("--from", dest="source", default="https://github.com",
                         help="where repositories are: a URL, or a folder of owner+name folders")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parents[1] / "build/programs")
-    parser.add_argument("--only", default="", help="programs whose name has this text")
+    parser.add_argument("--only", default="", help="programs whose name this regular expression finds")
     parser.add_argument("--all", action="store_true", help="those that wait for a part, too")
     parser.add_argument("--show", action="store_true", help="print what they print")
     parser.add_argument("--tf", metavar="PYTHON", help="run on TensorFlow, of this Python")

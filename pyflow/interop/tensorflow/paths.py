@@ -191,7 +191,9 @@ control_flow_ops: . pyflow:interop.tensorflow.extras
 models.rnn.rnn: nn
 models.rnn.rnn_cell: nn.rnn_cell pyflow:interop.tensorflow.extras
 models.rnn.seq2seq: contrib.legacy_seq2seq
+nn.rnn_cell: pyflow:interop.tensorflow.extras
 nn.seq2seq: contrib.legacy_seq2seq
+nn.rnn_cell: pyflow:interop.tensorflow.extras
 contrib.deprecated:
 contrib.ctc: nn
 contrib.data: data data.experimental
