@@ -155,12 +155,17 @@ def _value(path):
     return coverage.lookup(path).value
 
 
+@functools.cache
+def _last_parts(paths):
+    return {path.rpartition(".")[2] for path in paths}
+
+
 def _meant(path, symbols, same):
     """The symbols' paths that a use is one of: itself, another name of the same function or class,
     and modules, classes and constants it lies in."""
-    found = set(same.get(id(_value(path)), ())) if _value(path) is not None else set()
-    if path in symbols:
-        found.add(path)
+    found = {path} & set(symbols)
+    if path.rpartition(".")[2] in _last_parts(tuple(symbols)) and _value(path) is not None:
+        found |= set(same.get(id(_value(path)), ()))
     parts = path.split(".")
     for n in range(1, len(parts)):
         outer = ".".join(parts[:n])

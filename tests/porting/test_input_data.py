@@ -117,3 +117,28 @@ def test_damaged_files(tmp_path, data, message):
 def test_labels_outside_the_classes(tmp_path):
     with pytest.raises(ValueError, match="labels are 3 to 12, expected 0 to 9"):
         input_data.dense_to_one_hot(np.array([3, 12]), 10)
+
+
+def test_the_tutorials_network():
+    from pyflow import _names
+    from pyflow.examples.tutorials.mnist import mnist
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, 200).astype(np.int32)
+    images = rng.normal(0, 0.3, (200, 784)).astype(np.float32)
+    images[np.arange(200), labels] += 5
+    with tf.Graph().as_default(), tf.Session() as sess:
+        tf.set_random_seed(1)
+        x, y = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.int32, [None])
+        logits = mnist.inference(x, 32, 16)
+        loss, right = mnist.loss(logits, y), mnist.evaluation(logits, y)
+        names = [v.op.name for v in tf.global_variables()]
+        assert names == [f"{layer}/{kind}" for layer in ("hidden1", "hidden2", "softmax_linear")
+                         for kind in ("weights", "biases")]
+        step = (mnist.training(loss, 0.3) if "summary" not in _names.NOT_HERE else
+                tf.train.GradientDescentOptimizer(0.3).minimize(loss))
+        sess.run(tf.global_variables_initializer())
+        feed = {x: images, y: labels}
+        assert sess.run(right, feed) < 60
+        for _ in range(60):
+            sess.run(step, feed)
+        assert sess.run(right, feed) > 190 and sess.run(loss, feed) < 0.3

@@ -167,8 +167,7 @@ def test_the_same_paths_under_pyflows_name():
 
 def test_each_row_leads_somewhere():
     """A home that is neither in tf, nor waited for, nor a module is a slip."""
-    waited_for = {"lib.queues", "lib.contrib.losses", "platform.file_io", "tools.inspect_checkpoint", "lib.layers", "lib.data",
-                  "examples.tutorials.mnist.mnist", "interop.tensorflow.freeze_graph"}
+    waited_for = {"lib.queue.queues", "tools.inspect_checkpoint"}
     wrong = []
     for path, homes in paths.ROWS.items():
         for home in homes:
@@ -187,3 +186,27 @@ def test_each_new_name_exists_or_is_waited_for():
             renamed.current(new, old)
         except AttributeError as e:
             assert any(path in _names.NOT_HERE for path in (new, new.partition(".")[0])), (old, str(e))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_freeze_graph(tmp_path, use_resource):
+    """A text graph and a checkpoint, as tools/freeze_graph.py is called."""
+    from pyflow.python.tools import freeze_graph
+    with tf.Graph().as_default() as graph, tf.Session() as sess:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        w = tf.get_variable("w", initializer=[2., 3.], use_resource=use_resource)
+        tf.multiply(x, w, name="y")
+        sess.run(tf.global_variables_initializer())
+        sess.run(tf.assign(w, [4., 5.]))
+        saved = tf.train.Saver().save(sess, str(tmp_path / "m"))
+        tf.train.write_graph(graph.as_graph_def(), str(tmp_path), "g.pbtxt")
+    arguments = ("", False, saved, "y", "save/restore_all", "save/Const:0", str(tmp_path / "f.pb"), True, "")
+    freeze_graph.freeze_graph(str(tmp_path / "g.pbtxt"), *arguments)
+    frozen = tf.GraphDef.FromString((tmp_path / "f.pb").read_bytes())
+    assert not {"VariableV2", "VarHandleOp"} & {node.op for node in frozen.node}
+    with tf.Graph().as_default(), tf.Session() as sess:
+        [y] = tf.import_graph_def(frozen, return_elements=["y:0"], name="")
+        assert sess.run(y, {"x:0": [1., 2.]}).tolist() == [4., 10.]
+    for path, message in (("absent", "there is no file"), (saved + ".meta", "not a text GraphDef")):
+        with pytest.raises(ValueError, match=message):
+            freeze_graph.freeze_graph(path if path == "absent" else str(path), *arguments)

@@ -124,7 +124,7 @@ def shortened(text, constants):
         elif isinstance(node, ast.keyword) and f"{node.arg}=" in constants:
             changes.append((node.value, constants[f"{node.arg}="]))
             left.discard(f"{node.arg}=")
-        elif isinstance(node, (ast.Call, ast.BoolOp)) and ast.unparse(node) in constants:
+        elif isinstance(node, (ast.Call, ast.BoolOp, ast.BinOp)) and ast.unparse(node) in constants:
             changes.append((node, constants[ast.unparse(node)]))
             left.discard(ast.unparse(node))
     if left:
@@ -218,6 +218,8 @@ def main(argv=None):
     chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}")]
     results = []
     for program in chosen:
+        if args.missing and program.options["tf"]:
+            continue
         if program.options.get("waits") and not args.all:
             print(f"waits   {program.name}: {program.options['waits']}")
             continue
@@ -248,6 +250,8 @@ def _arguments(argv):
     parser.add_argument("--show", action="store_true", help="print what they print")
     parser.add_argument("--tf", metavar="PYTHON", help="run on TensorFlow, of this Python")
     parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
+    parser.add_argument("--missing", action="store_true",
+                        help="only those of which TensorFlow's end value is not recorded")
     parser.add_argument("--timeout", type=float, default=300)
     args = parser.parse_args(argv)
     args.folder = args.folder.resolve()

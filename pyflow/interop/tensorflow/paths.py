@@ -66,7 +66,7 @@ python.ops.losses.losses: losses
 python.ops.losses.losses_impl: losses
 python.ops.losses.util: losses
 python.ops.clip_ops: .
-python.ops.data_flow_ops: . pyflow:lib.queues
+python.ops.data_flow_ops: . pyflow:lib.queue.queues
 python.ops.io_ops: . io
 python.ops.image_ops: image
 python.ops.image_ops_impl: image
@@ -141,7 +141,7 @@ python.platform.resource_loader: resource_loader
 python.platform.sysconfig: sysconfig
 python.platform.status_bar:
 python.lib.core.error_codes_pb2: pyflow:framework.protos errors
-python.lib.io.file_io: pyflow:platform.file_io gfile
+python.lib.io.file_io: gfile
 python.lib.io.tf_record: python_io io
 python.lib.io.python_io: python_io
 python.client.session: . pyflow:session
@@ -167,14 +167,12 @@ python.summary.writer.writer_cache: summary
 python.summary.writer.event_file_writer: summary
 python.tools.freeze_graph: pyflow:interop.tensorflow.freeze_graph
 python.tools.inspect_checkpoint: pyflow:tools.inspect_checkpoint
-python.tools.optimize_for_inference_lib: pyflow:interop.tensorflow.freeze_graph
-python.tools.strip_unused_lib: pyflow:interop.tensorflow.freeze_graph
 python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_model.signature_constants saved_model.signature_def_utils saved_model.tag_constants saved_model.utils saved_model.main_op
-python.layers.*: layers pyflow:lib.layers
+python.layers.*: layers
 python.estimator.inputs.*: estimator.inputs
 python.estimator.*: estimator
 python.feature_column.*: feature_column
-python.data.ops.*: data pyflow:lib.data
+python.data.ops.*: data
 python.data.util.nest: nest pyflow:framework.nest
 python.data: data
 python.eager.context: pyflow:interop.tensorflow.extras
@@ -205,7 +203,6 @@ contrib.framework.python.ops.*: contrib.framework
 contrib.layers.python.layers.*: contrib.layers contrib.framework
 contrib.layers.python.ops.*: contrib.layers
 contrib.training.python.training.*: contrib.training
-contrib.tensorboard.plugins.projector: contrib.tensorboard.projector
 contrib.learn.python.learn.datasets.mnist: pyflow:examples.tutorials.mnist.input_data
 contrib.learn.datasets.mnist: pyflow:examples.tutorials.mnist.input_data
 contrib.learn.python.learn.*: contrib.learn
