@@ -106,6 +106,10 @@ PUBLIC = {
         "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
         "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
         "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.tfprof":
+        "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS "
+        "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
+        "contrib.tfprof.model_analyzer.print_model_analysis",
     "pyflow.lib.contrib.vocabulary":
         "contrib.learn.preprocessing.CategoricalVocabulary "
         "contrib.learn.preprocessing.VocabularyProcessor contrib.learn.preprocessing.tokenizer",

@@ -3,11 +3,13 @@ from pyflow import contrib as _contrib
 from . import crf as crf
 from . import distributions as distributions
 from . import framework as framework
+from . import keras as keras
 from . import layers as layers
 from . import learn as learn
 from . import legacy_seq2seq as legacy_seq2seq
 from . import losses as losses
 from . import nn as nn
 from . import rnn as rnn
+from . import tfprof as tfprof
 from . import training as training
 from . import util as util

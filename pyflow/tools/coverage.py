@@ -15,6 +15,7 @@ import argparse
 import ast
 import csv
 import difflib
+import functools
 import importlib
 import inspect
 import pathlib
@@ -112,6 +113,13 @@ def list_symbols(missing_only=False):
     return 1 if often else 0
 
 
+@functools.cache
+def _tensorflow():
+    """What `import tensorflow` gives under exec, by another name: TensorFlow itself may be here."""
+    sys.meta_path.append(finder.Finder("pyflow_as_tensorflow"))
+    return importlib.import_module("pyflow_as_tensorflow")
+
+
 class Found(typing.NamedTuple):
     """What became of a path: exists; value; hint, what to do where it does not exist; renamed, its
     name since TensorFlow 1.0, or None."""
@@ -124,8 +132,7 @@ class Found(typing.NamedTuple):
 
 def lookup(path):
     """Found for a path below tensorflow, as a program under `python -m pyflow exec` sees it."""
-    root = importlib.import_module("pyflow.interop.install").install_as_tensorflow()
-    value, walked = root, ""
+    value, walked = _tensorflow(), ""
     for part in path.split("."):
         walked = f"{walked}.{part}".lstrip(".")
         new = renamed.NAMES.get(walked) or renamed.BECAME.get(walked)

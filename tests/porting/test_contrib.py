@@ -194,3 +194,48 @@ def test_resources(tmp_path):
     assert here.endswith("porting")
     assert tf.resource_loader.load_resource("test_contrib.py").startswith(b'"""Small parts')
     assert tf.resource_loader.get_path_to_datafile("x") == f"{here}/x"
+
+
+def test_model_analysis(capsys):
+    analyzer = tf.contrib.tfprof.model_analyzer
+    with tf.variable_scope("net"):
+        x = tf.ones([8, 28, 28, 1])
+        y = tf.nn.bias_add(tf.nn.conv2d(x, tf.get_variable("filter", [5, 5, 1, 4]), [1, 2, 2, 1], "SAME", name="conv"),
+                           tf.get_variable("bias", [4]), name="add")
+        tf.matmul(tf.reshape(y, [8, -1]), tf.get_variable("w", [14 * 14 * 4, 10]), name="product")
+    tf.Variable(3., trainable=False)
+    stats = analyzer.print_model_analysis(tf.get_default_graph())
+    assert stats.total_parameters == 100 + 4 + 7840
+    assert capsys.readouterr().out == ("_TFProfRoot (0/7,944 params)\n  net (0/7,944 params)\n    net/bias (4/4 params)\n"
+                                       "    net/filter (100/100 params)\n    net/w (7,840/7,840 params)\n")
+    options = {**analyzer.FLOAT_OPS_OPTIONS, "output": "none"}
+    flops = analyzer.print_model_analysis(tf.get_default_graph(), tfprof_options=options).total_float_ops
+    assert flops == 2 * 8 * 14 * 14 * 4 * 25 + 8 * 14 * 14 * 4 + 2 * 8 * 10 * 784 and not capsys.readouterr().out
+    with pytest.raises(ValueError, match="'scope' is offered"):
+        analyzer.print_model_analysis(tf.get_default_graph(), tfprof_cmd="code")
+
+
+def test_keras_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYFLOW_DATA", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert tf.keras.__version__ == "2.2.4-tf"
+    with pytest.raises(FileNotFoundError, match="MNIST is not there"):
+        tf.keras.datasets.mnist.load_data()
+    with pytest.raises(FileNotFoundError, match="lacks data_batch_1.bin, .*, test_batch.bin"):
+        tf.keras.datasets.cifar10.load_data()
+    with pytest.raises(AttributeError, match="datasets only"):
+        tf.keras.layers
+    x = np.arange(2 * 784, dtype=np.uint8).reshape(2, 28, 28)
+    np.savez(tmp_path / "mnist.npz", x_train=x, y_train=[1, 2], x_test=x[:1], y_test=[3])
+    (a, b), (c, d) = tf.keras.datasets.mnist.load_data()
+    assert (a == x).all() and b.tolist() == [1, 2] and c.shape == (1, 28, 28) and d.tolist() == [3]
+    rows = np.arange(2 * 3073).reshape(2, 3073).astype(np.uint8)
+    rows[:, 0] = [4, 9]
+    for name in [f"data_batch_{k}.bin" for k in range(1, 6)] + ["test_batch.bin"]:
+        (tmp_path / name).write_bytes(rows.tobytes())
+    (a, b), (c, d) = tf.keras.datasets.cifar10.load_data()
+    assert a.shape == (10, 32, 32, 3) and b.tolist() == [[4], [9]] * 5 and c.shape == (2, 32, 32, 3)
+    assert a[1, 2, 3].tolist() == rows[1, [1 + 67, 1 + 1024 + 67, 1 + 2048 + 67]].tolist()
+    (tmp_path / "test_batch.bin").write_bytes(rows.tobytes()[:-1])
+    with pytest.raises(ValueError, match="not a binary file of CIFAR-10: 6145 bytes"):
+        tf.keras.datasets.cifar10.load_data()

@@ -16,17 +16,6 @@ if str(HERE) not in sys.path:
 import index_tests  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def no_tensorflow_afterwards():
-    """lookup() installs pyflow as tensorflow, as exec does; other tests are without."""
-    before = set(sys.modules), list(sys.meta_path)
-    yield
-    for name in set(sys.modules) - before[0]:
-        if name.partition(".")[0] == "tensorflow":
-            del sys.modules[name]
-    sys.meta_path[:] = before[1]
-
-
 # ---------------------------------------------------------------- symbols and tests
 
 def test_each_listed_test_exercises_its_symbol():

@@ -73,7 +73,7 @@ class _Module(types.ModuleType):
         if self._finder.old_names and path in renamed.NAMES:
             return renamed.value(path)
         value = _MISSING
-        if not name.startswith("__"):
+        if not name.startswith("__") or path in _names.ELSEWHERE:
             value = self._below(name, path)
         if value is _MISSING:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} in pyflow"
