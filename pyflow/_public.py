@@ -87,6 +87,32 @@ PUBLIC = {
         "nn.top_k setdiff1d unique unique_with_counts",
     "pyflow.lib.array.slicing_functions":
         "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll strided_slice",
+    "pyflow.lib.contrib.crf":
+        "contrib.crf.crf_binary_score contrib.crf.crf_decode contrib.crf.crf_log_likelihood "
+        "contrib.crf.crf_log_norm contrib.crf.crf_sequence_score contrib.crf.crf_unary_score "
+        "contrib.crf.viterbi_decode",
+    "pyflow.lib.contrib.distributions":
+        "contrib.distributions.Bernoulli contrib.distributions.Categorical "
+        "contrib.distributions.Distribution contrib.distributions.Normal "
+        "contrib.distributions.Uniform contrib.distributions.kl_divergence "
+        "distributions.Bernoulli distributions.Categorical distributions.Distribution "
+        "distributions.Normal distributions.Uniform distributions.kl_divergence",
+    "pyflow.lib.contrib.hparams":
+        "contrib.training.HParams",
+    "pyflow.lib.contrib.losses":
+        "contrib.losses.absolute_difference contrib.losses.add_loss "
+        "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
+        "contrib.losses.get_losses contrib.losses.get_regularization_losses "
+        "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
+        "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
+        "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.tfprof":
+        "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS "
+        "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
+        "contrib.tfprof.model_analyzer.print_model_analysis",
+    "pyflow.lib.contrib.vocabulary":
+        "contrib.learn.preprocessing.CategoricalVocabulary "
+        "contrib.learn.preprocessing.VocabularyProcessor contrib.learn.preprocessing.tokenizer",
     "pyflow.lib.control_flow.case":
         "case",
     "pyflow.lib.control_flow.check_functions":
