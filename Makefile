@@ -7,7 +7,7 @@
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
-# make tables  after a change of ops or public names: op_types.py, _public.py and the .pyi files of pyflow, from its modules
+# make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
