@@ -5,7 +5,8 @@
 
 Each measurement is a fresh process, the two systems in turn, and the median of the rounds counts.
 Both open the model through InferenceSession and run it once on the same array.  Times are seconds:
-`import`, of the package; `load`, of the session; `first`, of the first run; `peak` is the most
+`import`, of the package; `load`, of the session; `first`, of the first run; `cpu`, the processor's
+for the last two, which says the same on a busy machine, but for what two threads share; `peak` is the most
 memory that the process had resident at any time (ru_maxrss, MB), `rest` what it has after the run.
 A ratio is pyflow's divided by onnxruntime's, `load` and `first` together.
 
@@ -69,17 +70,18 @@ def child(system, path, threads, sizes, save):
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    begun_cpu = time.process_time()
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    loaded = time.perf_counter()
+    loaded, cpu = time.perf_counter(), time.process_time() - begun_cpu
     feeds = feeds_of(session, sizes)
-    fed = time.perf_counter()
+    fed, begun_cpu = time.perf_counter(), time.process_time()
     outputs = session.run(None, feeds)
-    done = time.perf_counter()
+    done, cpu = time.perf_counter(), cpu + time.process_time() - begun_cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MB
     if save:
         np.savez(save, *outputs)
     print(json.dumps({"import": imported - begun, "load": loaded - imported,
-                      "first": done - fed, "peak": peak, "rest": resident()}))
+                      "first": done - fed, "cpu": cpu, "peak": peak, "rest": resident()}))
 
 
 # --------------------------------------------------------------------------------------- the parent
@@ -114,12 +116,14 @@ def measure(path, args, folder):
             row = ask(python, system, path, args, save)
             if turn:
                 found[system].append(row)
-    made = {"model": pathlib.Path(path).stem, "threads": args.threads,
+    path = pathlib.Path(path)
+    made = {"model": path.parent.name if path.stem == "model" else path.stem, "threads": args.threads,
             "MB": os.path.getsize(path) / MB / 1024, "difference": difference(folder)}
     for system, rows in found.items():
         made[system] = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
     ours, theirs = made["pyflow"], made["ort"]
     made["time"] = (ours["load"] + ours["first"]) / (theirs["load"] + theirs["first"])
+    made["cpu"] = ours["cpu"] / theirs["cpu"]
     made["peak"] = ours["peak"] / theirs["peak"]
     return made
 
@@ -131,7 +135,7 @@ def show(row):
         m = row[system]
         text += (f"  {system}: {m['import'] * 1e3:4.0f} + {m['load'] * 1e3:5.0f} + "
                  f"{m['first'] * 1e3:4.0f} ms, {m['peak']:5.0f} ({m['rest']:4.0f}) MB")
-    print(f"{text}  time {row['time']:5.2f}  peak {row['peak']:.2f}  differs "
+    print(f"{text}  time {row['time']:5.2f}  cpu {row['cpu']:.2f}  peak {row['peak']:.2f}  differs "
           f"{row['difference']:.0e}", flush=True)
 
 
@@ -176,6 +180,7 @@ def main():
             rows.append(measure(path, args, own))
             show(rows[-1])
     print(f"geometric means: time {mean([r['time'] for r in rows]):.2f}, "
+          f"cpu {mean([r['cpu'] for r in rows]):.2f}, "
           f"peak {mean([r['peak'] for r in rows]):.2f}, import "
           f"{mean([r['pyflow']['import'] / r['ort']['import'] for r in rows]):.2f}")
     if args.json:

@@ -28,11 +28,11 @@ Threads: `load_all` may be called from any thread; one loads, the others wait.
 import atexit
 import contextlib
 import importlib.machinery
-import importlib.resources
 import importlib.util
 import json
 import logging
 import os
+import pathlib
 import re
 import sys
 import threading
@@ -119,8 +119,8 @@ def _entries_in(path):
     try:
         names = os.listdir(path)
     except NotADirectoryError:                          # an archive
-        import importlib.metadata
-        for distribution in importlib.metadata.distributions(path=[path]):
+        from importlib import metadata
+        for distribution in metadata.distributions(path=[path]):
             yield from ((distribution.metadata["Name"], entry.name, entry.value)
                         for entry in distribution.entry_points if entry.group == GROUP)
         return
@@ -169,7 +169,11 @@ def _find_package(name):
         path = _search_path() if finder is importlib.machinery.PathFinder else None
         spec = find_spec(name, path) if find_spec else None
         if spec is not None and spec.loader is not None:
-            return importlib.resources.files(importlib.util.module_from_spec(spec))
+            places = list(spec.submodule_search_locations or ())
+            if len(places) == 1 and os.path.isdir(places[0]):
+                return pathlib.Path(places[0])
+            from importlib import resources
+            return resources.files(importlib.util.module_from_spec(spec))
     raise PluginError(f"package '{name}' is not installed; reinstall its distribution")
 
 
@@ -197,7 +201,10 @@ def _describe(package):
         raise PluginError(
             f"plugin.json of '{package}': library {library!r} must be a bare file name"
         )
-    path = _files.enter_context(importlib.resources.as_file(folder.joinpath(library)))
+    path = folder.joinpath(library)
+    if not isinstance(path, pathlib.Path):
+        from importlib import resources
+        path = _files.enter_context(resources.as_file(path))
     return description, os.fspath(path)
 
 

@@ -51,7 +51,10 @@ def converter(*names, since=1, domain=""):
 
 def find(domain, name, opset):
     """The converter for an op, or None.  domain "ai.onnx" is ""."""
-    _load(_families.get(titled(domain, name), ()))
+    title = titled(domain, name)
+    if title in _families:
+        _load(_families[title])
+        _families.pop(title, None)      # after it, for other threads
     found = _table.get((domain, name))
     if found is None:
         return None

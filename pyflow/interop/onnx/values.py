@@ -26,6 +26,7 @@ from pyflow.interop.onnx import files
 
 _MAX_KNOWN = 1 << 14        # elements of a value that is computed while importing
 _MAX_DEPTH = 200
+_SMALL = 4096               # bytes below which a plan has a copy of its own anyway
 RECALLED_BYTES = 1 << 16    # constants that a Variant lets go between compilations
 _RANDOM = ("Placeholder", "PlaceholderWithDefault", "Merge", "Switch", "Enter", "Exit",
            "NextIteration", "PyFunc")
@@ -72,7 +73,9 @@ class Weight:
 
 def _owned(array):
     """The array or a copy of it: compact, not writable, of its own memory."""
-    if not array.flags.owndata or not array.flags.c_contiguous:
+    if array.nbytes < _SMALL:
+        array = np.array(array, order="C")
+    elif not array.flags.owndata or not array.flags.c_contiguous:
         return files.frozen(array)
     array.flags.writeable = False
     return array

@@ -7,7 +7,8 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework.op import get_op
-from pyflow.interop.onnx.ops.common import Value, call, channels_last, ints, size_of, sizes
+from pyflow.interop.onnx.ops.common import (Value, bias_add, call, channels_last, ints,
+                                            size_of, sizes)
 from pyflow.interop.onnx.ops.windows import geometry, padded, same_pads
 from pyflow.interop.onnx.registry import converter
 
@@ -21,7 +22,7 @@ def conv(node):
     if node.has(2):
         bias = node.value(2)
         bias = tf.constant(bias.array) if bias.is_array else bias.plain
-        made = Value(tf.nn.bias_add(made.tensor, bias) if made.dtype.is_floating
+        made = Value(bias_add(made.tensor, bias) if made.dtype.is_floating
                      else made.tensor + bias, made.order)
     return made
 
@@ -160,7 +161,7 @@ def conv_transpose(node, given=None):
     made = _groups_transposed(node, x, w, strides, dilations, full, group)
     made = padded(made, cut)
     if node.has(2):
-        made = tf.nn.bias_add(made, node.x(2))
+        made = bias_add(made, node.x(2))
     return Value(made, channels_last(rank))
 
 
