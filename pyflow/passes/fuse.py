@@ -45,8 +45,7 @@ SUMS = frozenset(("Add", "AddV2", "BiasAdd", "BiasAddV1"))
 _KEPT = {"MatMul": ("transpose_a", "transpose_b", "T"),
          "Conv2D": ("T", "strides", "use_cudnn_on_gpu", "padding", "explicit_paddings",
                     "data_format", "dilations"),
-         "DepthwiseConv2dNative": ("T", "strides", "padding", "explicit_paddings", "data_format",
-                                   "dilations")}
+         "DepthwiseConv2dNative": ("T", "strides", "padding", "data_format", "dilations")}
 _FLOATS = frozenset((dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16))
 _FOLDED = frozenset((dtypes.float32, dtypes.float64))
 
@@ -112,7 +111,10 @@ class _Fusion:
 
     @staticmethod
     def _can_start(node):
-        return node.attrs.get("T") in _FLOATS and len(node.inputs) == 2
+        if node.attrs.get("T") not in _FLOATS or len(node.inputs) != 2:
+            return False
+        explicit = text(node.attrs.get("padding", "")) == "EXPLICIT"
+        return not (explicit and node.op == "DepthwiseConv2dNative")
 
     def _take_padding(self, conv):
         """Pad + Conv2D VALID: explicit padding."""

@@ -190,3 +190,25 @@ def test_memory_of_a_model(tmp_path):
     assert kept < 1.4 * size, f"{kept:.0f} MB stay"
 
 
+
+
+@pytest.mark.parametrize("strides, pads", [([2, 2], [1, 1, 1, 1]), ([2, 1], [1, 1, 1, 1]),
+                                           ([1, 1], [1, 1, 1, 1]), ([1, 1], [2, 0, 1, 1])])
+def test_depthwise_layers_are_one_node_with_what_follows(tmp_path, strides, pads):
+    w = {"w": numbers(6, 1, 3, 3), **{k: np.linspace(0.5, 1.5, 6, dtype=np.float32) for k in "sbmv"}}
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], group=6, strides=strides, pads=pads),
+             helper.make_node("BatchNormalization", ["c", *"sbmv"], ["n"]),
+             helper.make_node("Relu", ["n"], ["y"])]
+    session = InferenceSession(save(tmp_path / "m.onnx", nodes, {"x": [1, 6, 8, 10]}, ["y"], w))
+    x = numbers(1, 6, 8, 10, seed=1)
+    y, = session.run(None, {"x": x})
+    padded = np.pad(x[0], [(0, 0), (pads[0], pads[2]), (pads[1], pads[3])]).astype(np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+    want = np.einsum("chwij,cij->chw", windows[:, ::strides[0], ::strides[1]], w["w"][:, 0])
+    s, b, m, v = (w[k].astype(np.float64).reshape(-1, 1, 1) for k in "sbmv")
+    want = np.maximum((want - m) / np.sqrt(v + 1e-5) * s + b, 0)
+    np.testing.assert_allclose(y[0], want, rtol=1e-4, atol=1e-4)
+    _, events = session._variants.general.traced({"x": x}, ["y"])
+    ops = {event["args"]["op"] for event in events if "op" in event.get("args", {})}
+    assert ops & {"_FusedConv2D", "_FusedDepthwiseConv2dNative"}, ops
+    assert not ops & {"FusedBatchNormV3", "Relu", "BiasAdd"}, ops

@@ -1,13 +1,11 @@
-"""Convolutions of a channel each, whatever op they come as: a group a channel, explicit padding, other
-strides down than across; fused with what follows, and the same bits for any number of threads."""
+"""Convolutions of a channel each as groups of Conv2D: explicit padding, other strides down than
+across, dilations; what the depthwise op computes, and the same bits for any number of threads."""
 import numpy as np
 import pytest
 
 import pyflow as tf
 from pyflow import raw_ops
 from pyflow.framework.op import get_op
-from pyflow.passes import fuse
-from pyflow.passes import node as node_lib
 
 RNG = np.random.default_rng(5)
 # image, multiplier, filter, strides, dilations, pads
@@ -76,39 +74,3 @@ def test_it_is_what_the_depthwise_op_computes(image, multiplier, size, strides, 
         with tf.Session() as session:
             a, b = session.run([grouped, depthwise])
     assert np.array_equal(a, b)
-
-
-def test_explicit_padding_fuses():
-    """DepthwiseConv2dNative + FusedBatchNormV3 + Relu becomes one node."""
-    image, multiplier, size, *rest = CASES[3]
-    x, w = operands(image, multiplier, size)
-    channels = image[3]
-    with tf.Graph().as_default() as graph:
-        fed = tf.placeholder(tf.float32, image)
-        y = get_op("DepthwiseConv2dNative")(fed, tf.constant(w.reshape(*size, channels, 1)),
-                                            **attributes(*rest))
-        scale, shift, mean, variance = (tf.constant(v.astype(np.float32)) for v in (
-            np.linspace(0.5, 2, channels), np.linspace(-1, 1, channels),
-            np.linspace(0, 1, channels), np.linspace(1, 2, channels)))
-        y = tf.nn.relu(tf.nn.fused_batch_norm(y, scale, shift, mean, variance, epsilon=1e-3,
-                                              is_training=False)[0])
-        with tf.Session() as session:
-            found = session.run(y, {fed: x})
-        nodes = rewritten(graph, y, fed)
-    plain = raw_ops.DepthwiseConv2dNative.reference(
-        x.astype(np.float64), w.reshape(*size, channels, 1), [1, 2, 2, 1], "EXPLICIT",
-        [0, 0, 1, 1, 1, 1, 0, 0], "NHWC", [1, 1, 1, 1])
-    normed = ((plain - np.linspace(0, 1, channels)) / np.sqrt(np.linspace(1, 2, channels) + 1e-3)
-              * np.linspace(0.5, 2, channels) + np.linspace(-1, 1, channels))
-    np.testing.assert_allclose(found, np.maximum(normed, 0), rtol=1e-4, atol=1e-4)
-    assert "_FusedDepthwiseConv2dNative" in nodes
-    assert not {"DepthwiseConv2dNative", "FusedBatchNormV3", "Relu"} & set(nodes)
-
-
-def rewritten(graph, fetch, fed):
-    """Ops of the graph after fusion."""
-    from pyflow.passes.place_kernels import KernelTable
-    from pyflow.session import runtime
-    pruned = node_lib.prune([fetch], [], [fed])
-    fuse.fuse(pruned, lambda: KernelTable(runtime.start().kernels()))
-    return [n.op for n in pruned.nodes]

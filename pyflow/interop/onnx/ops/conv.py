@@ -96,13 +96,13 @@ def _image(x, w, geo, group, wide, extra=0, depth=None):
     if depthwise and any(b or a for b, a in pads) and None not in spatial and [
             same_pads(size, (k - 1) * d + 1, stride) for size, k, d, stride in zip(
                 spatial, filters.shape.as_list(), dilations, strides)] == list(pads):
-        settings["padding"] = "SAME"        # fuses with what follows, EXPLICIT does not
+        settings["padding"] = "SAME"
     elif any(b or a for b, a in pads):
         settings["padding"] = "EXPLICIT"
         settings["explicit_paddings"] = [0, 0, *pads[0], *pads[1], 0, 0]
-    if depthwise and strides[0] == strides[1]:
+    if depthwise and strides[0] == strides[1] and settings["padding"] != "EXPLICIT":
         return call("DepthwiseConv2dNative", x, filters, **settings)
-    if depthwise:
+    if depthwise:           # in groups: runs as the other does, and fuses with what follows
         h, width, inner, multiplier = filters.shape.as_list()
         filters = tf.reshape(filters, [h, width, 1, inner * multiplier])
     return call("Conv2D", x, filters, **settings)
