@@ -1,14 +1,14 @@
 """What it takes to open an ONNX model and run it once, beside onnxruntime, and the memory of that.
 
-    python benchmarks/onnx_load.py --ort ORT_PYTHON [--models DIR] [--only NAME ...] [--files PATH ...]
-        [--rounds 5] [--threads 2] [--json FILE]
+    python benchmarks/onnx_load.py --ort ORT_PYTHON [--models DIR] [--only NAME ...]
+        [--files PATH ...] [--size NAME=N ...] [--rounds 5] [--threads 2] [--json FILE]
 
 Each measurement is a fresh process, the two systems in turn, and the median of the rounds counts.
 Both open the model through InferenceSession and run it once on the same array.  Times are seconds:
 `import`, of the package; `load`, of the session; `first`, of the first run; `cpu`, the processor's
-for the last two, which says the same on a busy machine, but for what two threads share; `peak` is the most
-memory that the process had resident at any time (ru_maxrss, MB), `rest` what it has after the run.
-A ratio is pyflow's divided by onnxruntime's, `load` and `first` together.
+for the last two, which says nearly the same on a busy machine; `peak` is the most memory that the
+process had resident at any time (ru_maxrss, MB), `rest` what it has after the run.  A ratio is
+pyflow's divided by onnxruntime's, `load` and `first` together.
 
 The models are the nine networks of the `onnx` package with random weights, made in a child process
 and kept in --models, and whatever files are named.  A symbolic size of an input is 1, or what
@@ -117,8 +117,9 @@ def measure(path, args, folder):
             if turn:
                 found[system].append(row)
     path = pathlib.Path(path)
-    made = {"model": path.parent.name if path.stem == "model" else path.stem, "threads": args.threads,
-            "MB": os.path.getsize(path) / MB / 1024, "difference": difference(folder)}
+    name = path.parent.name if path.stem == "model" else path.stem
+    made = {"model": name, "threads": args.threads, "MB": os.path.getsize(path) / MB / 1024,
+            "difference": difference(folder)}
     for system, rows in found.items():
         made[system] = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
     ours, theirs = made["pyflow"], made["ort"]

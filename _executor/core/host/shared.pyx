@@ -3,9 +3,9 @@
 # cython: nonecheck=False, binding=False, overflowcheck=False
 """What kernels made of constants (packed weights), once for all plans of the process.
 
-An object is found by its constant (element type, shape, a keyed digest of its bytes: values/digest.h),
-its pf_type's id and the form that the kernel asked for.  So it serves every node, plan, session and
-thread whose constant has the same elements, wherever they lie.
+An object is found by its constant (element type, shape, a keyed digest of its bytes:
+values/digest.h), its pf_type's id and the form that the kernel asked for.  So it serves every node,
+plan, session and thread whose constant has the same elements, wherever they lie.
 
     (absent) -> MAKING [pf_shared_find: the first who asks] -> there, or absent where making failed;
     there -> absent [pf_shared_unref: the last user went]; whoever asks meanwhile waits for `made`
@@ -68,7 +68,8 @@ cdef public pf_digest pf_shared_digest(const DLTensor* t) noexcept nogil:
     return pf_digest_of(&secret, t.data, <uint64_t>pf_tensor_of(t).nbytes)
 
 
-cdef Shared** find(uint64_t hash, pf_digest digest, const char* id, pf_str shape, pf_str form) noexcept nogil:
+cdef Shared** find(uint64_t hash, pf_digest digest, const char* id, pf_str shape,
+                   pf_str form) noexcept nogil:
     """With the lock held: where the entry hangs, or NULL hangs for a new one."""
     cdef Shared** at = &table.bucket[hash % BUCKETS]
     cdef Shared* e
@@ -84,8 +85,8 @@ cdef Shared** find(uint64_t hash, pf_digest digest, const char* id, pf_str shape
     return at
 
 
-cdef Shared* entry_new(Shared** at, uint64_t hash, pf_digest digest, const pf_type* type, pf_str shape,
-                       pf_str form) noexcept nogil:
+cdef Shared* entry_new(Shared** at, uint64_t hash, pf_digest digest, const pf_type* type,
+                       pf_str shape, pf_str form) noexcept nogil:
     cdef Shared* e = <Shared*>calloc(1, sizeof(Shared) + <size_t>(shape.len + form.len))
     if e == NULL:
         return NULL
@@ -130,8 +131,9 @@ cdef pf_status make_it(Shared* e, pf_make_fn make, pf_ctx* ctx, void* arg) noexc
     return st
 
 
-cdef public pf_shared* pf_shared_find(const DLTensor* constant, pf_digest digest, pf_str form, const pf_type* type,
-                                      pf_make_fn make, pf_ctx* ctx, void* arg, pf_status* st) noexcept nogil:
+cdef public pf_shared* pf_shared_find(const DLTensor* constant, pf_digest digest, pf_str form,
+                                      const pf_type* type, pf_make_fn make, pf_ctx* ctx, void* arg,
+                                      pf_status* st) noexcept nogil:
     """A new reference; NULL: *st is what `make` returned, or there is no memory."""
     cdef int64_t shape[PF_MAX_NDIM + 1]
     cdef pf_str key

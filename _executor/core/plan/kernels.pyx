@@ -4,7 +4,7 @@
 A constant's tensor may be a caller's memory while its plan is compiled.  Once all kernels of its readers are initialised it is let
 go, if each of them dropped it, which is as soon as the last did; else, where it is borrowed or not aligned, the plan gets a copy:
 
-    LENT -> GONE [let_go] | OWN [own_constant]      a plugin's kernel that is not ours sees OWN ones only
+    LENT -> GONE [note_dropped] | OWN [own_constant]      a plugin's kernel that is not ours sees OWN ones only
 """
 from compile_h cimport *
 

@@ -1,8 +1,8 @@
 /* A keyed digest of 128 bits of a constant's bytes: what tells whether two constants are the same.
  *
  * The key is the process's own, drawn when it is first needed, so nobody can prepare two constants
- * that collide; of others a pair does with a chance of about 2^-120.  Eight lanes, each folded with a
- * product of 64 by 64 bits per 16 bytes, run as fast as memory is read.
+ * that collide; of others a pair does with a chance of about 2^-120.  Eight lanes, each folded with
+ * a product of 64 by 64 bits per 16 bytes, run as fast as memory is read.
  *
  *     pf_digest d = pf_digest_of(key, data, n);
  */

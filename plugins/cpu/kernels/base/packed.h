@@ -34,7 +34,8 @@ PF_LOCAL int pf_packed_new(pf_packed *p, uint64_t bytes) {
   p->bytes = (bytes + 63) / 64 * 64;
 #if defined(__linux__)
   if (bytes >= PF_MAPPED_BYTES) {
-    p->at = mmap(NULL, (size_t)p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    p->at = mmap(NULL, (size_t)p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                 0);
     if (p->at == MAP_FAILED) p->at = NULL;
 #if defined(MADV_HUGEPAGE)
     if (p->at && bytes >= PF_HUGE_PAGE) madvise(p->at, (size_t)p->bytes, MADV_HUGEPAGE);
