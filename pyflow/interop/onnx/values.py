@@ -65,13 +65,13 @@ class Weight:
         """`make(array)` in memory of its own, made once."""
         made = self.forms.get(key)
         if made is None:
-            made = self.forms[key] = _owned(make(self.array))
+            made = self.forms[key] = owned(make(self.array))
             if self._file is not None:
                 self._file.forget(self._array)
         return made
 
 
-def _owned(array):
+def owned(array):
     """The array or a copy of it: compact, not writable, of its own memory."""
     if array.nbytes < _SMALL:
         array = np.array(array, order="C")
@@ -210,15 +210,20 @@ def constant(array):
         return tf.constant(array)
 
 
-def _held_constant(weight, key, make):
-    """A Const node of a form of what the model holds, without another copy."""
-    array = weight.form(key, make)
+def held_constant(array):
+    """A Const node of an array that nobody writes to, without a copy."""
     if array.dtype == object:
         return constant(array)
     graph = tf.get_default_graph()
     with graph.control_dependencies(None):
-        made = constant_from_array(graph, array, dtypes.as_dtype(array.dtype))
-    if array.nbytes >= RECALLED_BYTES:
+        return constant_from_array(graph, array, dtypes.as_dtype(array.dtype))
+
+
+def _held_constant(weight, key, make):
+    """A Const node of a form of what the model holds, without another copy."""
+    array = weight.form(key, make)
+    made = held_constant(array)
+    if array.nbytes >= RECALLED_BYTES and array.dtype != object:
         weight.nodes.append((made.op, key, make))
     return made
 
@@ -300,15 +305,18 @@ def _evaluate(tensor, arrays):
     return np.asarray(result).astype(dtype.as_numpy_dtype, copy=False)
 
 
-def placeholders_of(tensor, limit=100_000):
-    """Placeholder nodes that `tensor` depends on."""
+_SOURCES = ("Placeholder", "VarHandleOp", "VariableV2")
+
+
+def sources_of(tensor, limit=100_000):
+    """Placeholders and variables that `tensor` depends on: their nodes."""
     found, seen, waiting = [], set(), [tensor.op]
     while waiting and len(seen) < limit:
         op = waiting.pop()
         if op in seen:
             continue
         seen.add(op)
-        if op.type == "Placeholder":
+        if op.type in _SOURCES:
             found.append(op)
         waiting.extend(source.op for source in op.inputs)
     return found
