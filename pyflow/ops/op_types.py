@@ -78,6 +78,8 @@ OP_TYPES = {
         "_FusedElementwise",
     "fused.fused_ops":
         "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
+    "gemm.integer_ops":
+        "_MatMulInteger",
     "gemm.matmul_ops":
         "BatchMatMul BatchMatMulV2 MatMul",
     "image.image_box_ops":
@@ -178,6 +180,8 @@ OP_TYPES = {
         "GRUBlockCell GRUBlockCellGrad",
     "rnn.lstm_ops":
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
+    "rnn.lstm_quantized_ops":
+        "_DynamicQuantizeLSTM",
     "sparse.set_ops":
         "DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize "
         "SparseToSparseSetOperation",

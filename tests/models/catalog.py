@@ -40,7 +40,7 @@ PAGES = ({"x": PAGE}, {"x": image(1, 3, 352, 736)}, {"x": image(2, 3, 320, 320)}
 LABELS = ({"x": image(1, 3, 48, 192)}, {"x": image(4, 3, 48, 192)})
 THAI = {"input1": tokens(0, 80, 40, 21, dtype=np.float32),
         "input2": tokens(0, 12, 40, 21, dtype=np.float32),
-        "input3": tokens(0, 50, 40, 21, dtype=np.float32)}
+        "input3": tokens(0, 12, 40, 21, dtype=np.float32)}
 
 # ------------------------------------------------------------------------------------------ speech
 add("silero-vad==6.2.3",
